@@ -1,0 +1,46 @@
+// What an engine is built from. Names, order and defaults are those of the command line; a value of "auto" or an empty
+// optional is resolved at start, and the resolved values are in EngineDescription (model_description.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/base/result.h"
+
+namespace octavo {
+
+enum class Device { kAuto, kCpu, kCuda };
+enum class WeightType { kAuto, kFloat16, kBfloat16, kFloat32 };  // of unquantised weights in memory
+enum class ActivationType { kAuto, kF32, kInt16, kInt8 };  // what quantised weights are multiplied with
+enum class KvCacheType { kAuto, kF32, kF16, kBf16, kFp8E4m3, kFp8E5m2, kInt8 };
+enum class PreemptionPolicy { kAuto, kSwap, kRecompute, kCost };
+enum class Speculation { kOff, kNgram };
+
+struct EngineOptions {
+  std::string model = {};  // a path, or "org/name"; empty: the default model
+  Device device = Device::kAuto;
+  std::int32_t threads = 0;  // CPU workers; 0: one for each physical core
+  WeightType dtype = WeightType::kAuto;
+  ActivationType activation_dtype = ActivationType::kAuto;
+  std::int32_t block_size = 16;  // tokens, 1..256
+  KvCacheType kv_cache_dtype = KvCacheType::kAuto;
+  std::optional<std::int32_t> num_kv_blocks = {};      // at most one of these three
+  std::optional<std::int64_t> kv_cache_memory = {};    // MiB
+  std::optional<double> gpu_memory_utilization = {};   // 0 < F <= 1; used on a GPU, checked everywhere
+  std::optional<double> swap_space = {};               // GiB
+  std::optional<std::int32_t> max_model_len = {};      // tokens; at most the model's context length
+  std::int32_t max_num_seqs = 64;
+  std::optional<std::int32_t> max_num_batched_tokens = {};  // 512 on a CPU, 2,048 on a GPU
+  bool enable_prefix_caching = true;
+  PreemptionPolicy preemption_mode = PreemptionPolicy::kAuto;
+  Speculation speculative = Speculation::kOff;
+  std::optional<bool> deterministic = {};  // on for the CPU
+  std::int32_t tensor_parallel_size = 1;
+  std::string record = {};  // file for the event recording
+};
+
+// What can be refused without looking at a model or a machine: ranges, contradictions, parts that are not built yet. One sentence.
+Result<void> validate(const EngineOptions& options);
+
+}  // namespace octavo

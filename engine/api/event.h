@@ -1,0 +1,69 @@
+// What the engine tells about a request, in order. For each request: at most one Accepted, then any number of
+// Admitted / TokensGenerated / Preempted / OutputFinished, then exactly one RequestFinished or RequestFailed, and nothing after it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/api/request.h"
+#include "engine/base/ids.h"
+
+namespace octavo {
+
+// The prompt is token ids now and waits in the queue.
+struct RequestAccepted {
+  RequestId request_id;
+  std::vector<TokenId> prompt_token_ids;
+  std::uint64_t seed = 0;
+};
+
+// The first time it was given blocks.
+struct RequestAdmitted {
+  RequestId request_id;
+  std::int32_t num_cached_tokens = 0;
+  std::int64_t queue_us = 0;
+};
+
+// `text` holds whole characters only and never a part of what may become a stop string; it may be empty while ids are not.
+struct TokensGenerated {
+  RequestId request_id;
+  std::int32_t output_index = 0;
+  std::vector<TokenId> token_ids;
+  std::vector<float> logprobs;
+  std::vector<std::vector<TokenLogprob>> top_logprobs;
+  std::string text;
+};
+
+struct RequestPreempted {
+  RequestId request_id;
+  std::int32_t num_tokens_dropped = 0;  // whose KV must be computed again
+};
+
+struct OutputFinished {
+  RequestId request_id;
+  std::int32_t output_index = 0;
+  FinishReason finish_reason = FinishReason::kStop;
+  StopReason stop_reason = {};
+};
+
+struct RequestFinished {
+  RequestId request_id;
+  std::vector<std::optional<float>> prompt_logprobs;
+  RequestMetrics metrics;
+};
+
+struct RequestFailed {
+  RequestId request_id;
+  Error error;
+  RequestMetrics metrics;
+};
+
+using EngineEvent = std::variant<RequestAccepted, RequestAdmitted, TokensGenerated, RequestPreempted, OutputFinished,
+                                 RequestFinished, RequestFailed>;
+
+RequestId request_id_of(const EngineEvent& event);
+
+}  // namespace octavo

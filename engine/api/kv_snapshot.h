@@ -1,0 +1,53 @@
+// The state of the whole pool at the end of one step: everything the Memory view draws. The engine publishes one when
+// asked; it is a value that nobody changes afterwards.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/api/metrics.h"
+#include "engine/base/ids.h"
+
+namespace octavo {
+
+enum class BlockState : std::uint8_t { kFree, kCached, kUsed };
+
+struct BlockSnapshot {
+  BlockState state = BlockState::kFree;
+  std::int32_t ref_count = 0;
+  std::int32_t filled = 0;      // slots
+  std::int32_t parent = -1;     // block id of the predecessor in the prefix cache, -1: none or root
+  SequenceId first_owner = {};  // lowest sequence that names it; meaningful when used
+};
+
+struct SequenceSnapshot {
+  SequenceId sequence_id;
+  RequestId request_id;
+  std::int32_t output_index = 0;
+  bool running = false;
+  std::int32_t num_tokens = 0;           // prompt and generated
+  std::int32_t num_computed_tokens = 0;  // with KV
+  std::vector<BlockId> block_table;
+};
+
+// Each figure: design/paging.md "Figures and their definitions", repeated in engine/metrics/README.md.
+struct KvFigures {
+  std::int32_t used_blocks = 0, cached_blocks = 0, free_blocks = 0;
+  std::int32_t logical_blocks = 0;
+  double sharing_ratio = 1.0;           // logical / used; 1 when nothing is used
+  std::int64_t saved_bytes = 0;         // (logical - used) * bytes per block
+  double internal_fragmentation = 0.0;  // unfilled slots / slots of used blocks
+  std::int32_t unfilled_slots = 0;
+};
+
+struct KvSnapshot {
+  std::int64_t step = 0;
+  std::int64_t time_us = 0;
+  KvTotals totals;
+  KvFigures figures;
+  std::vector<BlockSnapshot> blocks;        // index = block id
+  std::vector<SequenceSnapshot> sequences;  // ascending by sequence id
+};
+
+}  // namespace octavo

@@ -1,0 +1,49 @@
+// What was loaded, as plain values for people and programs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/api/engine_options.h"
+
+namespace octavo {
+
+struct ModelDescription {
+  std::string path;          // as opened
+  std::string name;          // from the file, may be empty
+  std::string architecture;  // "llama"
+  std::string quantisation;  // commonest type of the matrices, "Q4_1"
+  std::int64_t num_parameters = 0;
+  std::int64_t file_bytes = 0;
+  std::int32_t num_layers = 0;
+  std::int32_t embedding_length = 0;
+  std::int32_t num_heads = 0;
+  std::int32_t num_kv_heads = 0;
+  std::int32_t head_dim = 0;
+  std::int32_t context_length = 0;
+  std::int32_t vocabulary_size = 0;
+  bool has_chat_template = false;
+};
+
+// The model and every option as resolved at start.
+struct EngineDescription {
+  ModelDescription model;
+  std::string device;  // "cpu" | "cuda"
+  std::string isa;     // "avx512_vnni", "avx512", "avx2", "portable"
+  std::int32_t threads = 0;
+  ActivationType activation_dtype = ActivationType::kF32;
+  KvCacheType kv_cache_dtype = KvCacheType::kF16;
+  std::int32_t block_size = 16;
+  std::int32_t num_blocks = 0;
+  std::int64_t bytes_per_block = 0;
+  std::int64_t weight_bytes = 0;  // as prepared in memory
+  std::int32_t max_model_len = 0;
+  std::int32_t max_num_seqs = 0;
+  std::int32_t max_num_batched_tokens = 0;
+  double load_ms = 0.0;
+
+  // ceil(max_model_len / block_size)
+  std::int32_t max_blocks_per_sequence() const { return (max_model_len + block_size - 1) / block_size; }
+};
+
+}  // namespace octavo

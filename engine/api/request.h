@@ -1,0 +1,90 @@
+// What is asked of the engine, and the whole answer as the offline API gives it. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "engine/api/sampling_params.h"
+#include "engine/base/ids.h"
+#include "engine/base/result.h"
+
+namespace octavo {
+
+enum class Role { kSystem, kUser, kAssistant, kTool };
+
+std::string_view role_name(Role role);
+std::optional<Role> parse_role(std::string_view name);
+
+struct ChatMessage {
+  Role role = Role::kUser;
+  std::string content;
+  // For an unedited answer: the ids that were generated for it, without the end token. They are used again instead of
+  // tokenising `content`, so that the next turn finds its blocks. Empty: tokenise.
+  std::vector<TokenId> token_ids = {};
+};
+
+struct TextPrompt {
+  std::string text;
+  bool parse_special = false;  // whether text such as <|im_end|> may become a special token
+};
+struct ChatPrompt {
+  std::vector<ChatMessage> messages;  // run through the model's chat template, generation prompt added
+};
+struct TokenPrompt {
+  std::vector<TokenId> token_ids;
+};
+using Prompt = std::variant<TextPrompt, ChatPrompt, TokenPrompt>;
+
+struct GenerationRequest {
+  Prompt prompt;
+  SamplingParams sampling = {};
+  std::string cache_salt = {};  // requests share prefix blocks only with requests of the same salt
+};
+
+enum class FinishReason { kStop, kLength, kAbort, kError };
+std::string_view finish_reason_name(FinishReason reason);
+
+// null | the stop string | the token id that ended the output
+using StopReason = std::variant<std::monostate, std::string, TokenId>;
+
+struct TokenLogprob {
+  TokenId token_id;
+  float logprob;  // natural; minus infinity is possible
+};
+
+struct RequestMetrics {
+  std::int64_t queue_us = 0;  // submit -> first scheduled
+  std::int64_t ttft_us = 0;   // submit -> first token
+  std::int64_t tpot_us = 0;   // mean time per later token
+  std::int64_t e2e_us = 0;    // submit -> end
+  std::int32_t num_preemptions = 0;
+};
+
+struct CompletionOutput {
+  std::int32_t index = 0;
+  std::string text;                 // valid UTF-8, cut before the stop string
+  std::vector<TokenId> token_ids;   // with the EOS or stop token that ended it
+  std::vector<float> logprobs;      // of each token
+  std::vector<std::vector<TokenLogprob>> top_logprobs;  // of each token, best first; empty when not asked
+  double cumulative_logprob = 0.0;
+  std::optional<double> score = {};  // beams
+  FinishReason finish_reason = FinishReason::kAbort;
+  StopReason stop_reason = {};
+};
+
+struct RequestOutput {
+  RequestId request_id;
+  std::vector<TokenId> prompt_token_ids;
+  std::vector<std::optional<float>> prompt_logprobs;  // first is nullopt; empty when not asked
+  std::int32_t num_cached_tokens = 0;                 // of the first admission
+  std::uint64_t seed = 0;
+  std::vector<CompletionOutput> outputs;
+  std::optional<Error> error = {};
+  RequestMetrics metrics = {};
+};
+
+}  // namespace octavo

@@ -1,0 +1,46 @@
+// What executes a step: the real model, or a simulation of one. One method, so that the same scheduler, block manager
+// and engine core run against either.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/api/request.h"
+#include "engine/base/ids.h"
+#include "engine/base/result.h"
+#include "engine/scheduler/scheduler_output.h"
+
+namespace octavo::runner {
+
+// One drawn token, or the reason why none could be.
+struct SampledToken {
+  SequenceId sequence_id;
+  TokenId token_id = -1;
+  float logprob = 0.0f;                    // natural, of the model's own distribution
+  std::vector<TokenLogprob> top_logprobs;  // best first, ties to the lower id; as many as were asked for
+  bool invalid_logits = false;             // the row held no finite number or a NaN: the request must fail
+};
+
+// log p(token at `position` | its prefix) of a prompt whose request asked for it.
+struct PromptLogprob {
+  SequenceId sequence_id;
+  std::int32_t position = 0;  // >= 1
+  float logprob = 0.0f;
+};
+
+struct RunnerOutput {
+  std::vector<SampledToken> tokens;  // one for each SampleTarget, in the same order
+  std::vector<PromptLogprob> prompt_logprobs;
+};
+
+class Runner {
+ public:
+  virtual ~Runner() = default;
+
+  // Copies blocks, runs the rows, writes their KV, draws the targets' tokens. An error means that the device failed: the
+  // requests of this step end with it; the runner can be called again.
+  // REQUIRES: every block named is below num_blocks; nothing else touches the KV cache meanwhile.
+  virtual Result<void> execute(const scheduler::SchedulerOutput& step, RunnerOutput& output) = 0;
+};
+
+}  // namespace octavo::runner

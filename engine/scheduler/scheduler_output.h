@@ -1,0 +1,67 @@
+// The decision of one step as data: which sequences run how many tokens, whose next tokens are drawn, and which blocks
+// are copied first. Made by Scheduler::schedule(), executed by a Runner, committed by the scheduler again.
+//
+// Spans look into the scheduler's sequences and tables: valid until the step is committed, never stored.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/api/request.h"
+#include "engine/api/sampling_params.h"
+#include "engine/base/ids.h"
+
+namespace octavo::scheduler {
+
+// One token to be drawn from the logits of a scheduled sequence's last row. A prompt that n outputs share is computed
+// once, in the sequence of output 0, and has n targets in the step that ends it.
+struct SampleTarget {
+  SequenceId sequence_id;
+  std::uint32_t output_index = 0;
+  std::uint64_t seed = 0;
+  std::span<const TokenId> output_token_ids;  // generated so far: the next position is output_token_ids.size()
+};
+
+struct ScheduledSequence {
+  SequenceId sequence_id;
+  RequestId request_id;
+  const SamplingParams* sampling = nullptr;  // owned by the group
+  std::span<const TokenId> prompt_token_ids;
+  // Rows of this step: tokens at positions [start_position, start_position + token_ids.size()), at least one.
+  std::int32_t start_position = 0;
+  std::span<const TokenId> token_ids;
+  std::span<const BlockId> block_table;  // covers start_position + token_ids.size() tokens
+  std::vector<SampleTarget> samples;     // empty while the chunk does not reach the end of the known tokens
+};
+
+struct BlockCopyOp {
+  BlockId source;
+  BlockId target;
+};
+
+// First blocks ever for this request.
+struct Admission {
+  RequestId request_id;
+  std::int32_t num_cached_tokens = 0;
+};
+
+struct Preemption {
+  RequestId request_id;
+  std::int32_t num_tokens_dropped = 0;  // whose KV must be computed again, each shared token once
+};
+
+struct SchedulerOutput {
+  std::int64_t step = 0;
+  std::vector<Admission> admissions;
+  std::vector<Preemption> preemptions;
+  // Sequences of a group that fills the whole pool alone and still needs more: they end with "length", now.
+  std::vector<SequenceId> out_of_memory;
+  std::vector<BlockCopyOp> block_copies;  // to be done before anything is written; targets are distinct, no source is a target
+  std::vector<ScheduledSequence> sequences;  // ascending by arrival, then output index
+  std::int32_t num_prefill_tokens = 0;       // rows of chunks that compute known tokens
+  std::int32_t num_decode_tokens = 0;        // rows that extend an output by one
+  bool empty() const { return sequences.empty(); }
+};
+
+}  // namespace octavo::scheduler

@@ -1,0 +1,84 @@
+// Text to token ids and back, and messages to a prompt. Immutable after construction; any thread may call it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/api/request.h"
+#include "engine/base/ids.h"
+#include "engine/base/result.h"
+
+namespace octavo::tokenizer {
+
+enum class TokenKind : std::int32_t {  // numbering of tokenizer.ggml.token_type
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUserDefined = 4,
+  kUnused = 5,
+  kByte = 6,
+};
+
+// What a model file says about its vocabulary, as read; checked by Tokenizer::create.
+struct Vocabulary {
+  std::string model;          // tokenizer.ggml.model: "gpt2" is byte-level BPE
+  std::string split_pattern;  // tokenizer.ggml.pre: "gpt-2", "smollm", "llama-bpe", "qwen2", ...
+  std::vector<std::string> tokens;  // index = id; byte-level BPE spells bytes as GPT-2 does
+  std::vector<TokenKind> kinds;     // empty: all normal; else as many as tokens
+  std::vector<std::string> merges;  // "left right", best first
+  std::optional<TokenId> bos_token_id, eos_token_id, unknown_token_id;
+  std::vector<TokenId> further_eos_token_ids;  // e.g. eot: they end an output like EOS
+  bool add_bos_token = false;
+  bool add_space_prefix = false;
+  std::string chat_template;  // Jinja source; empty: none
+};
+
+// A stretch of prompt text, and whether it came from a message (input) or from the template.
+struct PromptSpan {
+  std::string text;
+  bool is_input = false;
+  std::int32_t message_index = -1;  // of an input span that is exactly one message's content, else -1
+};
+
+class Tokenizer {
+ public:
+  static Result<std::unique_ptr<Tokenizer>> create(Vocabulary vocabulary);
+  virtual ~Tokenizer() = default;
+
+  virtual std::int32_t vocabulary_size() const = 0;
+  virtual std::optional<TokenId> bos_token_id() const = 0;
+  virtual bool is_end_of_sequence(TokenId id) const = 0;
+  virtual bool has_chat_template() const = 0;
+
+  // Raw text. With `parse_special`, text of control and user-defined tokens becomes those tokens. BOS is added when the model asks for it
+  // and `add_bos` allows.
+  virtual Result<std::vector<TokenId>> encode(std::string_view text, bool parse_special, bool add_bos) const = 0;
+
+  // Template text with input in it. A special token counts only if it lies wholly in template text; everything between
+  // special tokens is tokenised as one piece, across the borders of input.
+  virtual Result<std::vector<TokenId>> encode_spans(std::span<const PromptSpan> spans) const = 0;
+
+  // Messages through the chat template (plain completion when the model has none), generation prompt added. `today` is
+  // what strftime_now formats: seconds since 1970, UTC.
+  virtual Result<std::vector<PromptSpan>> apply_chat_template(std::span<const ChatMessage> messages,
+                                                              std::int64_t today) const = 0;
+
+  // apply_chat_template, then encode_spans; a message's own token_ids stand in for its content where the template emits
+  // the content unchanged.
+  virtual Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage> messages, std::int64_t today) const = 0;
+
+  // The bytes of one token: not always whole characters. Special tokens give their text.
+  // REQUIRES: 0 <= id < vocabulary_size()
+  virtual std::string_view token_bytes(TokenId id) const = 0;
+  virtual bool is_special(TokenId id) const = 0;  // control or user-defined
+
+  // All at once; special tokens are left out when asked; invalid bytes become U+FFFD.
+  virtual std::string decode(std::span<const TokenId> ids, bool skip_special) const = 0;
+};
+
+}  // namespace octavo::tokenizer

@@ -1,0 +1,162 @@
+// What a device can do for a transformer: one abstract class of coarse, fused operations.
+//
+// Ownership: a backend outlives everything that it made. Thread: one thread (the engine's) calls a backend; it may use
+// others inside. Errors: preparing and allocating return Results; an operation cannot fail on valid arguments.
+//
+// Numbers. On the CPU each output row is computed in an order that depends on that row's own tokens only: not on the
+// other rows, on how many there are, on threads, on block size. The rules: ARCHITECTURE.md, "Numbers".
+//
+// Files: reference/, cpu/ (and later cuda/) hold files of the same names, one for each operation below.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "engine/base/result.h"
+#include "kernels/kv_layout.h"
+#include "kernels/paged_batch.h"
+#include "kernels/tensor.h"
+
+namespace octavo::kernels {
+
+// What quantised weights are multiplied with. Unquantised weights always meet f32 activations.
+//   kF32   weights are expanded to float, products and sums in float
+//   kInt8  each row of activations is rounded to 8 bits per group of 32 (scale = max |a| / 127); sums within a group are
+//          exact integers
+enum class Activation : std::uint8_t { kF32, kInt8 };
+
+// Prepared weights, in whatever order the backend likes to read them.
+class Matrix {
+ public:
+  virtual ~Matrix() = default;
+  std::int64_t rows() const { return rows_; }        // output features
+  std::int64_t columns() const { return columns_; }  // input features
+  virtual std::int64_t memory_bytes() const = 0;
+
+ protected:
+  Matrix(std::int64_t rows, std::int64_t columns) : rows_(rows), columns_(columns) {}
+
+ private:
+  std::int64_t rows_, columns_;
+};
+
+// The device pool: storage for `num_blocks` blocks, contents undefined until written. Memory is committed on first touch.
+class KvCache {
+ public:
+  virtual ~KvCache() = default;
+  const KvLayout& layout() const { return layout_; }
+  std::int32_t num_blocks() const { return num_blocks_; }
+
+ protected:
+  KvCache(const KvLayout& layout, std::int32_t num_blocks) : layout_(layout), num_blocks_(num_blocks) {}
+
+ private:
+  KvLayout layout_;
+  std::int32_t num_blocks_;
+};
+
+// Floats in the backend's memory, aligned to 64 bytes.
+class Buffer {
+ public:
+  virtual ~Buffer() = default;
+  float* data() const { return data_; }
+  std::int64_t size() const { return size_; }
+
+ protected:
+  Buffer(float* data, std::int64_t size) : data_(data), size_(size) {}
+  float* data_;
+  std::int64_t size_;
+};
+
+// Which two elements of a head form the i-th rotated pair.
+enum class RopePairing : std::uint8_t {
+  kInterleaved,  // (2i, 2i + 1): GGUF files of architecture llama
+  kHalves,       // (i, i + rotary_dim / 2): GPT-NeoX order
+};
+
+struct AttentionShape {
+  std::int32_t num_heads = 0;
+  std::int32_t num_kv_heads = 0;  // divides num_heads; head h reads KV head h / (num_heads / num_kv_heads)
+  std::int32_t head_dim = 0;
+  std::int32_t rotary_dim = 0;  // even, <= head_dim; the rest of a head is not rotated
+  RopePairing pairing = RopePairing::kInterleaved;
+  float score_scale = 0.0f;  // usually 1 / sqrt(head_dim)
+};
+
+// A layer's weights as views; the owner is engine/model. Empty bias: none.
+struct AttentionInputWeights {
+  std::span<const float> norm;  // [embedding_length]
+  float norm_epsilon = 0.0f;
+  const Matrix* query = nullptr;  // [num_heads * head_dim, embedding_length]
+  const Matrix* key = nullptr;    // [num_kv_heads * head_dim, embedding_length]
+  const Matrix* value = nullptr;
+  std::span<const float> query_bias, key_bias, value_bias;
+};
+
+struct GateUpWeights {
+  std::span<const float> norm;
+  float norm_epsilon = 0.0f;
+  const Matrix* gate = nullptr;  // [feed_forward_length, embedding_length]
+  const Matrix* up = nullptr;
+  std::span<const float> gate_bias, up_bias;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual std::string_view name() const = 0;  // "reference", "cpu", "cuda"
+  virtual std::string_view isa() const = 0;   // instruction set in use: "avx512_vnni", ...; "portable" for the reference
+  virtual std::int32_t num_threads() const = 0;
+
+  // Repacks weights. Afterwards the source's bytes are not needed.
+  virtual Result<std::unique_ptr<Matrix>> prepare_matrix(const MatrixSource& source) = 0;
+
+  virtual Result<std::unique_ptr<KvCache>> allocate_kv_cache(const KvLayout& layout, std::int32_t num_blocks) = 0;
+  virtual Result<std::unique_ptr<Buffer>> allocate_buffer(std::int64_t num_floats) = 0;
+
+  // out[i, :] = table[token_ids[i], :] expanded to float.
+  //   table  [vocabulary, embedding_length], read where it lies: its bytes must stay valid
+  //   out    [num_tokens, embedding_length]
+  virtual void embed(const MatrixSource& table, std::span<const std::int32_t> token_ids, MatrixView out) = 0;
+
+  // q, k, v = W · rms_norm(x) + bias, q and k rotated; k and v rounded to the KV type and written to their slots.
+  //   x  [num_tokens, embedding_length]         q  [num_tokens, num_heads * head_dim]
+  // rms_norm(x) = x / sqrt(mean(x^2) + epsilon) * weight (Zhang & Sennrich 2019, arXiv:1910.07467);
+  // rotation by position: Su et al. 2021, arXiv:2104.09864.
+  virtual void attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
+                               const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
+                               MatrixView q) = 0;
+
+  // out[t, h, :] = softmax(score_scale * q[t, h, :] · K) · V over positions 0..positions[t], K and V read through the
+  // sequence's block table, as stored.
+  //   q, out  [num_tokens, num_heads * head_dim]
+  virtual void paged_attention(const AttentionShape& shape, const PagedBatch& batch, std::int32_t layer,
+                               const KvCache& kv, ConstMatrixView q, MatrixView out) = 0;
+
+  // residual += W · input + bias.
+  //   input  [num_tokens, W.columns]   residual  [num_tokens, W.rows]
+  virtual void project_residual(const Matrix& weights, std::span<const float> bias, ConstMatrixView input,
+                                MatrixView residual) = 0;
+
+  // out = silu(G · rms_norm(x) + bias) * (U · rms_norm(x) + bias), silu(z) = z / (1 + exp(-z)).
+  //   x  [num_tokens, embedding_length]   out  [num_tokens, feed_forward_length]
+  virtual void gate_up_silu(const GateUpWeights& weights, ConstMatrixView x, MatrixView out) = 0;
+
+  // out[i, :] = W · rms_norm(x[rows[i], :]) + bias, in host memory.
+  //   out  [rows.size(), vocabulary]
+  virtual void logits(std::span<const float> norm, float norm_epsilon, const Matrix& weights, std::span<const float> bias,
+                      ConstMatrixView x, std::span<const std::int32_t> rows, MatrixView out) = 0;
+
+  // log(sum(exp(logits))) of each row, over fixed pieces of the vocabulary: the same bits whatever the batch.
+  //   logits  [num_rows, vocabulary], host memory   out  [num_rows]
+  virtual void log_sum_exp(ConstMatrixView logits, std::span<float> out) = 0;
+
+  // Whole blocks, byte by byte, all layers. Targets are distinct, and no source is a target.
+  virtual void copy_blocks(KvCache& kv, std::span<const BlockCopy> copies) = 0;
+};
+
+}  // namespace octavo::kernels

@@ -1,0 +1,34 @@
+// Which backends this build has, and the choice among them. The only place that knows more than one; the only file
+// whose .cc may ask the preprocessor about CUDA.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base/result.h"
+#include "kernels/backend.h"
+
+namespace octavo::kernels {
+
+struct BackendOptions {
+  std::string device = "auto";  // "auto", "cpu", "cuda"
+  std::int32_t threads = 0;     // 0: physical cores
+  Activation activation = Activation::kInt8;
+};
+
+// In order of preference, as built: for `octavo --version`. E.g. {"cpu", "reference"}.
+std::vector<std::string> built_backends();
+
+// Instruction sets of the CPU backend that this machine can run, best first.
+std::vector<std::string> usable_instruction_sets();
+
+// Physical cores that this process may use, at least 1.
+std::int32_t num_physical_cores();
+
+// OCTAVO_BACKEND (reference, cpu, cuda) and OCTAVO_CPU_ISA (avx512_vnni, avx512, avx2, portable) force one, for tests; a name
+// that is unknown, or that this machine cannot run, is an error, never ignored.
+Result<std::unique_ptr<Backend>> create_backend(const BackendOptions& options);
+
+}  // namespace octavo::kernels

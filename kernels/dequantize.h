@@ -1,0 +1,15 @@
+// Quantised rows to floats: the definition of every tensor type, in plain code, for the reference backend, for
+// embedding rows, for repacking at load and for tests. Bit-equal to `gguf.quants.dequantize` of the PyPI package gguf.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/tensor.h"
+
+namespace octavo::kernels {
+
+// REQUIRES: num_elements % traits_of(type).block_elements == 0. `source` need not be aligned.
+void dequantize(TensorType type, const std::byte* source, std::int64_t num_elements, float* out);
+
+}  // namespace octavo::kernels

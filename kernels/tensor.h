@@ -1,0 +1,74 @@
+// Types of stored numbers, and views of them. Views own nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace octavo::kernels {
+
+// Numbering of GGUF (ggml's `enum ggml_type`); these are the types that Octavo reads.
+enum class TensorType : std::uint32_t {
+  kF32 = 0,
+  kF16 = 1,
+  kQ4_0 = 2,
+  kQ4_1 = 3,
+  kQ5_0 = 6,
+  kQ5_1 = 7,
+  kQ8_0 = 8,
+  kQ2_K = 10,
+  kQ3_K = 11,
+  kQ4_K = 12,
+  kQ5_K = 13,
+  kQ6_K = 14,
+  kBF16 = 30,
+};
+
+struct TensorTypeTraits {
+  std::string_view name;        // "Q4_1"
+  std::int32_t block_elements;  // consecutive elements of a row that share their scales
+  std::int32_t block_bytes;
+  bool quantised;
+};
+
+// nullopt: not one of the types above.
+std::optional<TensorType> tensor_type_from(std::uint32_t ggml_type);
+const TensorTypeTraits& traits_of(TensorType type);
+
+// Weights as they stand in the file: `rows` output features of `columns` inputs each, row-major, no padding.
+// REQUIRES: columns % traits_of(type).block_elements == 0; bytes.size() == rows * columns / block_elements * block_bytes.
+struct MatrixSource {
+  TensorType type = TensorType::kF32;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::span<const std::byte> bytes;
+};
+
+// Row-major float matrix in a backend's memory; rows lie `stride` elements apart.
+struct MatrixView {
+  float* data = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t stride = 0;
+
+  float* row(std::int64_t index) const { return data + index * stride; }
+};
+
+struct ConstMatrixView {
+  const float* data = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t stride = 0;
+
+  ConstMatrixView() = default;
+  ConstMatrixView(const float* data_, std::int64_t rows_, std::int64_t columns_, std::int64_t stride_)
+      : data(data_), rows(rows_), columns(columns_), stride(stride_) {}
+  ConstMatrixView(MatrixView view)  // NOLINT: implicit on purpose
+      : data(view.data), rows(view.rows), columns(view.columns), stride(view.stride) {}
+
+  const float* row(std::int64_t index) const { return data + index * stride; }
+};
+
+}  // namespace octavo::kernels
