@@ -1,0 +1,63 @@
+#include "app/commands/cli.h"
+
+#include <exception>
+#include <iostream>
+#include <string>
+
+#include "app/commands/bench.h"
+#include "app/commands/chat.h"
+#include "app/commands/command.h"
+#include "app/commands/generate.h"
+#include "app/commands/inspect.h"
+#include "app/commands/tokenize.h"
+#include "kernels/backends.h"
+
+namespace octavo::app {
+namespace {
+
+std::string version_text() {
+  std::string text = "octavo " OCTAVO_VERSION " (" OCTAVO_BUILD_TYPE ")\nbackends:";
+  for (const std::string& name : kernels::built_backends()) text += " " + name;
+  text += "\ninstruction sets:";
+  for (const std::string& name : kernels::usable_instruction_sets()) text += " " + name;
+  return text;
+}
+
+// CLI11's sentences may span lines; ours do not.
+std::string one_line(std::string sentence) {
+  for (char& c : sentence) {
+    if (c == '\n') c = ' ';
+  }
+  while (!sentence.empty() && sentence.back() == ' ') sentence.pop_back();
+  return sentence + "; `octavo --help` lists what there is";
+}
+
+}  // namespace
+
+int run_command_line(int argc, const char* const* argv, const OpenWindow& open_window) {
+  CLI::App program("Octavo: a local chat that shows its memory at work. Without a command it opens the window.", "octavo");
+  program.set_version_flag("--version", version_text());
+  program.set_help_all_flag("--help-all", "Help of every command");
+  program.require_subcommand(0, 1);
+  int status = kExitOk;
+  EngineFlags window_flags;
+  add_engine_flags(program, window_flags);
+  add_generate_command(program, status);
+  add_chat_command(program, status);
+  add_tokenize_command(program, status);
+  add_inspect_command(program, status);
+  add_bench_command(program, status);
+  try {
+    program.parse(argc, argv);
+    if (!program.get_subcommands().empty()) return status;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return program.exit(error, std::cout, std::cerr);  // --help, --version
+    return report_failure(one_line(error.what()), kExitUsage);
+  } catch (const std::exception& error) {
+    return report_failure(std::string("something unexpected happened: ") + error.what());
+  }
+  if (!open_window) return report_failure("this build has no window; `octavo chat` talks in the terminal");
+  return open_window(window_flags);
+}
+
+}  // namespace octavo::app

@@ -1,0 +1,16 @@
+// The command line of `octavo`.
+#pragma once
+
+#include <functional>
+
+#include "app/commands/engine_flags.h"
+
+namespace octavo::app {
+
+// Opens the window with these engine options; returns the exit status. Empty in a build without a window.
+using OpenWindow = std::function<int(const EngineFlags&)>;
+
+// Parses and runs; returns the exit status. Nothing is thrown.
+int run_command_line(int argc, const char* const* argv, const OpenWindow& open_window);
+
+}  // namespace octavo::app

@@ -1,0 +1,69 @@
+#include "app/commands/command.h"
+
+#include <csignal>
+#include <cstdio>
+
+#include <unistd.h>
+
+#include "engine/base/text.h"
+
+namespace octavo::app {
+namespace {
+
+volatile std::sig_atomic_t interrupt_flag = 0;
+struct sigaction previous_action;
+
+void on_interrupt(int) {
+  if (interrupt_flag != 0) _exit(kExitInterrupted);
+  interrupt_flag = 1;
+}
+
+}  // namespace
+
+int report_failure(std::string_view sentence, int status) {
+  const std::string line = "octavo: " + escape_for_message(sentence, 2000) + "\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  return status;
+}
+
+int report_error(const Error& error) {
+  return report_failure(error.message, error.code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailed);
+}
+
+Progress::Progress(bool verbose) : enabled_(verbose || isatty(STDERR_FILENO) != 0), terminal_(isatty(STDERR_FILENO) != 0) {}
+
+void Progress::say(std::string_view sentence) const {
+  if (!enabled_) return;
+  const std::string line = escape_for_message(sentence, 2000) + "\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+void Progress::show_fraction(std::string_view what, double fraction) {
+  const int percent = static_cast<int>(fraction * 100.0);
+  if (!terminal_ || percent == last_percent_) return;
+  last_percent_ = percent;
+  std::fprintf(stderr, "\r%.*s %d %%", static_cast<int>(what.size()), what.data(), percent);
+  std::fflush(stderr);
+}
+
+void Progress::clear() {
+  if (!terminal_ || last_percent_ < 0) return;
+  last_percent_ = -1;
+  std::fputs("\r\x1b[K", stderr);
+}
+
+InterruptGuard::InterruptGuard() {
+  interrupt_flag = 0;
+  struct sigaction action = {};
+  action.sa_handler = on_interrupt;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, &previous_action);  // no SA_RESTART: a read from the terminal returns
+}
+
+InterruptGuard::~InterruptGuard() { sigaction(SIGINT, &previous_action, nullptr); }
+
+bool InterruptGuard::interrupted() { return interrupt_flag != 0; }
+
+void InterruptGuard::reset() { interrupt_flag = 0; }
+
+}  // namespace octavo::app

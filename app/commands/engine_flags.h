@@ -1,0 +1,24 @@
+// The engine's and the sampler's options as command-line options: the same names, defaults and meanings for every command.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "engine/api/engine_options.h"
+#include "engine/api/sampling_params.h"
+#include "engine/base/result.h"
+
+namespace octavo::app {
+
+struct EngineFlags {
+  EngineOptions options;
+  bool verbose = false;
+};
+
+void add_engine_flags(CLI::App& command, EngineFlags& flags);
+void add_sampling_flags(CLI::App& command, SamplingParams& sampling);
+
+// Finds the model's file and checks the options: everything that can be refused before loading. What is refused is one sentence that
+// names the option, of kind kInvalidArgument.
+Result<EngineOptions> resolve(const EngineFlags& flags);
+
+}  // namespace octavo::app

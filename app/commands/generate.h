@@ -1,0 +1,11 @@
+// `octavo generate`: prompts in, text out.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace octavo::app {
+
+// Registers the command; `status` gets the exit status when it ran.
+void add_generate_command(CLI::App& program, int& status);
+
+}  // namespace octavo::app

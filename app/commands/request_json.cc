@@ -1,0 +1,284 @@
+#include "app/commands/request_json.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "engine/base/text.h"
+
+namespace octavo::app {
+namespace {
+
+Error wrong(std::string_view what, const std::string& sentence, std::string subject = {}) {
+  return {.code = ErrorCode::kInvalidArgument, .message = std::string(what) + ": " + sentence, .subject = std::move(subject)};
+}
+
+Json number_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json milliseconds(std::int64_t microseconds) { return static_cast<double>(microseconds) / 1000.0; }
+
+// Typed reading of one value; a wrong type is nullopt.
+std::optional<double> as_number(const Json& json) {
+  if (!json.is_number()) return std::nullopt;
+  const double value = json.get<double>();
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+template <class Integer>
+std::optional<Integer> as_integer(const Json& json) {
+  if (json.is_number_unsigned()) {
+    const std::uint64_t value = json.get<std::uint64_t>();
+    if (value > static_cast<std::uint64_t>(std::numeric_limits<Integer>::max())) return std::nullopt;
+    return static_cast<Integer>(value);
+  }
+  if (json.is_number_integer()) {
+    const std::int64_t value = json.get<std::int64_t>();
+    if (value < 0 && std::is_unsigned_v<Integer>) return std::nullopt;
+    if (value < static_cast<std::int64_t>(std::numeric_limits<Integer>::min())) return std::nullopt;
+    return static_cast<Integer>(value);
+  }
+  return std::nullopt;
+}
+
+template <class Value>
+bool assign(std::optional<Value> value, Value& target) {
+  if (!value.has_value()) return false;
+  target = *value;
+  return true;
+}
+
+bool assign_bool(const Json& json, bool& target) {
+  if (!json.is_boolean()) return false;
+  target = json.get<bool>();
+  return true;
+}
+
+bool assign_stop(const Json& json, std::vector<std::string>& stop) {
+  std::vector<std::string> texts;
+  if (json.is_string()) {
+    texts.push_back(json.get<std::string>());
+  } else if (json.is_array()) {
+    for (const Json& entry : json) {
+      if (!entry.is_string()) return false;
+      texts.push_back(entry.get<std::string>());
+    }
+  } else if (!json.is_null()) {
+    return false;
+  }
+  stop = std::move(texts);
+  return true;
+}
+
+bool assign_token_ids(const Json& json, std::vector<TokenId>& token_ids) {
+  if (!json.is_array()) return false;
+  std::vector<TokenId> ids;
+  for (const Json& entry : json) {
+    const auto id = as_integer<TokenId>(entry);
+    if (!id.has_value()) return false;
+    ids.push_back(*id);
+  }
+  token_ids = std::move(ids);
+  return true;
+}
+
+bool assign_logit_bias(const Json& json, std::map<TokenId, double>& logit_bias) {
+  if (!json.is_object()) return false;
+  std::map<TokenId, double> biases;
+  for (const auto& [key, value] : json.items()) {
+    TokenId token_id = 0;
+    const auto parsed = std::from_chars(key.data(), key.data() + key.size(), token_id);
+    const auto bias = as_number(value);
+    if (parsed.ec != std::errc() || parsed.ptr != key.data() + key.size() || !bias.has_value()) return false;
+    biases[token_id] = *bias;
+  }
+  logit_bias = std::move(biases);
+  return true;
+}
+
+// Sets the option called `key`. nullopt: there is no such option; false: the value has the wrong type.
+std::optional<bool> assign_option(const std::string& key, const Json& value, SamplingParams& sampling) {
+  if (key == "n") return assign(as_integer<std::int32_t>(value), sampling.n);
+  if (key == "temperature") return assign(as_number(value), sampling.temperature);
+  if (key == "top_p") return assign(as_number(value), sampling.top_p);
+  if (key == "top_k") return assign(as_integer<std::int32_t>(value), sampling.top_k);
+  if (key == "min_p") return assign(as_number(value), sampling.min_p);
+  if (key == "presence_penalty") return assign(as_number(value), sampling.presence_penalty);
+  if (key == "frequency_penalty") return assign(as_number(value), sampling.frequency_penalty);
+  if (key == "repetition_penalty") return assign(as_number(value), sampling.repetition_penalty);
+  if (key == "max_tokens") return assign(as_integer<std::int32_t>(value), sampling.max_tokens);
+  if (key == "min_tokens") return assign(as_integer<std::int32_t>(value), sampling.min_tokens);
+  if (key == "logprobs") return assign(as_integer<std::int32_t>(value), sampling.logprobs);
+  if (key == "length_penalty") return assign(as_number(value), sampling.length_penalty);
+  if (key == "ignore_eos") return assign_bool(value, sampling.ignore_eos);
+  if (key == "prompt_logprobs") return assign_bool(value, sampling.prompt_logprobs);
+  if (key == "early_stopping") return assign_bool(value, sampling.early_stopping);
+  if (key == "stop") return assign_stop(value, sampling.stop);
+  if (key == "stop_token_ids") return assign_token_ids(value, sampling.stop_token_ids);
+  if (key == "logit_bias") return assign_logit_bias(value, sampling.logit_bias);
+  if (key == "seed") {
+    if (value.is_null()) return sampling.seed.reset(), true;
+    return (sampling.seed = as_integer<std::uint64_t>(value)).has_value();
+  }
+  if (key == "beam_width") {
+    if (value.is_null()) return sampling.beam_width.reset(), true;
+    return (sampling.beam_width = as_integer<std::int32_t>(value)).has_value();
+  }
+  return std::nullopt;
+}
+
+Json stop_reason_to_json(const StopReason& reason) {
+  if (const auto* text = std::get_if<std::string>(&reason)) return *text;
+  if (const auto* token_id = std::get_if<TokenId>(&reason)) return *token_id;
+  return nullptr;
+}
+
+Json top_logprobs_to_json(const std::vector<std::vector<TokenLogprob>>& positions) {
+  Json json = Json::array();
+  for (const auto& alternatives : positions) {
+    Json entry = Json::array();
+    for (const TokenLogprob& alternative : alternatives) entry.push_back({alternative.token_id, number_or_null(static_cast<double>(alternative.logprob))});
+    json.push_back(std::move(entry));
+  }
+  return json;
+}
+
+Json output_to_json(const CompletionOutput& output, const SamplingParams& sampling) {
+  Json json = {{"index", output.index}, {"text", output.text}, {"token_ids", output.token_ids}};
+  Json logprobs = Json::array();
+  for (const float logprob : output.logprobs) logprobs.push_back(number_or_null(static_cast<double>(logprob)));
+  json["logprobs"] = std::move(logprobs);
+  if (sampling.logprobs > 0) json["top_logprobs"] = top_logprobs_to_json(output.top_logprobs);
+  json["cumulative_logprob"] = number_or_null(output.cumulative_logprob);
+  if (output.score.has_value()) json["score"] = number_or_null(*output.score);
+  json["finish_reason"] = finish_reason_name(output.finish_reason);
+  json["stop_reason"] = stop_reason_to_json(output.stop_reason);
+  return json;
+}
+
+}  // namespace
+
+Result<Json> parse_json(std::string_view text, std::string_view what) {
+  // nlohmann's text parser is iterative, but destroying a value that is nested a million deep is not free: bound it.
+  constexpr int kMaxDepth = 64;
+  bool too_deep = false;
+  Json json;
+  try {
+    json = Json::parse(
+        text,
+        [&](int depth, Json::parse_event_t, Json&) {
+          if (depth > kMaxDepth) too_deep = true;
+          return !too_deep;
+        },
+        /*allow_exceptions=*/true);
+  } catch (const nlohmann::json::exception& exception) {
+    const std::string reason = exception.what();
+    const std::size_t bracket = reason.find("] ");
+    return wrong(what, "is not valid JSON (" + escape_for_message(bracket == std::string::npos ? reason : reason.substr(bracket + 2)) + ")");
+  }
+  if (too_deep) return wrong(what, "is nested deeper than " + std::to_string(kMaxDepth) + " levels");
+  return json;
+}
+
+Result<std::vector<ChatMessage>> messages_from_json(const Json& json, std::string_view what) {
+  if (!json.is_array() || json.empty()) return wrong(what, "messages must be a list of {\"role\": ..., \"content\": ...} with at least one entry");
+  std::vector<ChatMessage> messages;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const std::string where = "message " + std::to_string(i);
+    const Json& entry = json[i];
+    if (!entry.is_object() || !entry.contains("role") || !entry.contains("content") || !entry["role"].is_string() || !entry["content"].is_string()) {
+      return wrong(what, where + " must have a role and a content, both text");
+    }
+    const std::string name = entry["role"].get<std::string>();
+    const std::optional<Role> role = parse_role(name);
+    if (!role.has_value()) return wrong(what, where + " has the role '" + escape_for_message(name) + "'; roles are system, user, assistant and tool", "role");
+    messages.push_back({.role = *role, .content = entry["content"].get<std::string>()});
+  }
+  return messages;
+}
+
+Result<SamplingParams> sampling_from_json(const Json& json, SamplingParams defaults, std::string_view what) {
+  if (!json.is_object()) return wrong(what, "\"sampling\" must be an object of option names and values", "sampling");
+  for (const auto& [key, value] : json.items()) {
+    const std::optional<bool> assigned = assign_option(key, value, defaults);
+    if (!assigned.has_value()) return wrong(what, "there is no sampling option called '" + escape_for_message(key) + "'", key);
+    if (!*assigned) return wrong(what, "the sampling option '" + key + "' cannot be " + escape_for_message(dump(value), 60), key);
+  }
+  return defaults;
+}
+
+Result<GenerationRequest> request_from_json(const Json& json, const SamplingParams& defaults, bool parse_special, std::string_view what) {
+  if (!json.is_object()) return wrong(what, "a request must be a JSON object");
+  GenerationRequest request;
+  int num_prompts = 0;
+  for (const auto& [key, value] : json.items()) {
+    if (key == "prompt") {
+      if (!value.is_string()) return wrong(what, "\"prompt\" must be text", key);
+      request.prompt = TextPrompt{.text = value.get<std::string>(), .parse_special = parse_special};
+      ++num_prompts;
+    } else if (key == "messages") {
+      OCTAVO_TRY(std::vector<ChatMessage> messages, messages_from_json(value, what));
+      request.prompt = ChatPrompt{.messages = std::move(messages)};
+      ++num_prompts;
+    } else if (key == "prompt_token_ids") {
+      TokenPrompt prompt;
+      if (!assign_token_ids(value, prompt.token_ids)) return wrong(what, "\"prompt_token_ids\" must be a list of token ids", key);
+      request.prompt = std::move(prompt);
+      ++num_prompts;
+    } else if (key != "sampling") {
+      return wrong(what, "a request has no field called '" + escape_for_message(key) + "'", key);
+    }
+  }
+  if (num_prompts != 1) return wrong(what, "a request needs exactly one of \"prompt\", \"messages\" and \"prompt_token_ids\"");
+  request.sampling = defaults;
+  if (json.contains("sampling")) {
+    OCTAVO_TRY(request.sampling, sampling_from_json(json["sampling"], defaults, what));
+  }
+  return request;
+}
+
+Json to_json(const Error& error) { return {{"code", error_code_name(error.code)}, {"message", error.message}}; }
+
+Json to_json(const RequestOutput& output, const SamplingParams& sampling) {
+  Json json;
+  json["prompt_token_ids"] = output.prompt_token_ids;
+  if (sampling.prompt_logprobs) {
+    Json logprobs = Json::array();
+    for (const auto& logprob : output.prompt_logprobs) logprobs.push_back(logprob.has_value() ? number_or_null(static_cast<double>(*logprob)) : Json(nullptr));
+    json["prompt_logprobs"] = std::move(logprobs);
+  }
+  json["num_cached_tokens"] = output.num_cached_tokens;
+  json["seed"] = output.seed;
+  json["outputs"] = Json::array();
+  for (const CompletionOutput& completion : output.outputs) json["outputs"].push_back(output_to_json(completion, sampling));
+  if (output.error.has_value()) json["error"] = to_json(*output.error);
+  json["metrics"] = {{"queue_ms", milliseconds(output.metrics.queue_us)},
+                     {"ttft_ms", milliseconds(output.metrics.ttft_us)},
+                     {"tpot_ms", milliseconds(output.metrics.tpot_us)},
+                     {"e2e_ms", milliseconds(output.metrics.e2e_us)},
+                     {"num_preemptions", output.metrics.num_preemptions}};
+  return json;
+}
+
+Json to_json(const KvTotals& totals) {
+  return {{"block_size", totals.block_size},
+          {"num_blocks", totals.num_blocks},
+          {"num_host_blocks", totals.num_host_blocks},
+          {"bytes_per_block", totals.bytes_per_block},
+          {"peak_used_blocks", totals.peak_used_blocks},
+          {"peak_logical_blocks", totals.peak_logical_blocks},
+          {"cow_copies", totals.cow_copies},
+          {"swapped_out_blocks", totals.swapped_out_blocks},
+          {"swapped_in_blocks", totals.swapped_in_blocks},
+          {"preempted_swap", totals.preempted_swap},
+          {"preempted_recompute", totals.preempted_recompute},
+          {"evicted_cached_blocks", totals.evicted_cached_blocks},
+          {"prefix_hit_tokens", totals.prefix_hit_tokens}};
+}
+
+std::string dump(const Json& json, int indent) { return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace); }
+
+}  // namespace octavo::app

@@ -1,0 +1,38 @@
+#include "app/commands/start_engine.h"
+
+#include <cstdio>
+#include <string>
+
+#include "engine/base/text.h"
+
+namespace octavo::app {
+namespace {
+
+std::string mebibytes(std::int64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / 1048576.0);
+  return text;
+}
+
+void describe(const EngineDescription& description, const Progress& progress) {
+  progress.say(escape_for_message(description.model.name.empty() ? description.model.path : description.model.name) + ", " +
+               description.model.quantisation + ": weights " + mebibytes(description.weight_bytes) + ", KV pool " +
+               std::to_string(description.num_blocks) + " blocks of " + std::to_string(description.block_size) + " tokens, " +
+               mebibytes(description.bytes_per_block * description.num_blocks) + "; " + description.device + " " + description.isa + ", " +
+               std::to_string(description.threads) + " threads");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> start_engine(const EngineFlags& flags, Progress& progress) {
+  OCTAVO_TRY(const EngineOptions options, resolve(flags));
+  Result<std::unique_ptr<Engine>> engine = Engine::create(options, [&](double fraction) {
+    progress.show_fraction("loading", fraction);
+    return !InterruptGuard::interrupted();
+  });
+  progress.clear();
+  if (engine.has_value()) describe((*engine)->description(), progress);
+  return engine;
+}
+
+}  // namespace octavo::app

@@ -1,0 +1,10 @@
+// `octavo tokenize`: text or messages to token ids.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace octavo::app {
+
+void add_tokenize_command(CLI::App& program, int& status);
+
+}  // namespace octavo::app
