@@ -38,6 +38,10 @@ struct EngineOptions {
   std::optional<bool> deterministic = {};  // on for the CPU
   std::int32_t tensor_parallel_size = 1;
   std::string record = {};  // file for the event recording
+
+  // No command line option: no output grows while a running prompt is incomplete, so that a measurement can tell prefill
+  // and decode apart.
+  bool prefill_first = false;
 };
 
 // What can be refused without looking at a model or a machine: ranges, contradictions, parts that are not built yet. One sentence.

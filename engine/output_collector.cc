@@ -1,0 +1,72 @@
+#include "engine/output_collector.h"
+
+#include <utility>
+#include <variant>
+
+namespace octavo {
+namespace {
+
+template <class Value>
+void append(std::vector<Value>& target, const std::vector<Value>& source) {
+  target.insert(target.end(), source.begin(), source.end());
+}
+
+}  // namespace
+
+void OutputCollector::expect(RequestId request_id, std::int32_t num_outputs) {
+  answer_of_[request_id] = answers_.size();
+  answers_.push_back(RequestOutput{.request_id = request_id});
+  num_outputs_.push_back(num_outputs);
+  ++num_open_;
+}
+
+void OutputCollector::add(const EngineEvent& event) {
+  const auto found = answer_of_.find(request_id_of(event));
+  if (found == answer_of_.end()) return;
+  std::visit([&](const auto& kind) { apply(answers_[found->second], kind); }, event);
+}
+
+// An output that nothing more is heard of has ended with the error of its request.
+void OutputCollector::apply(RequestOutput& answer, const RequestAccepted& event) {
+  answer.prompt_token_ids = event.prompt_token_ids;
+  answer.seed = event.seed;
+  const std::int32_t num_outputs = num_outputs_[answer_of_.at(answer.request_id)];
+  for (std::int32_t index = 0; index < num_outputs; ++index) {
+    answer.outputs.push_back(CompletionOutput{.index = index, .finish_reason = FinishReason::kError});
+  }
+}
+
+void OutputCollector::apply(RequestOutput& answer, const RequestAdmitted& event) {
+  answer.num_cached_tokens = event.num_cached_tokens;
+}
+
+void OutputCollector::apply(RequestOutput& answer, const TokensGenerated& event) {
+  CompletionOutput& output = answer.outputs[static_cast<std::size_t>(event.output_index)];
+  output.text += event.text;
+  append(output.token_ids, event.token_ids);
+  append(output.logprobs, event.logprobs);
+  append(output.top_logprobs, event.top_logprobs);
+  for (const float logprob : event.logprobs) output.cumulative_logprob += static_cast<double>(logprob);
+}
+
+void OutputCollector::apply(RequestOutput&, const RequestPreempted&) {}  // counted in the metrics at the end
+
+void OutputCollector::apply(RequestOutput& answer, const OutputFinished& event) {
+  CompletionOutput& output = answer.outputs[static_cast<std::size_t>(event.output_index)];
+  output.finish_reason = event.finish_reason;
+  output.stop_reason = event.stop_reason;
+}
+
+void OutputCollector::apply(RequestOutput& answer, const RequestFinished& event) {
+  answer.prompt_logprobs = event.prompt_logprobs;
+  answer.metrics = event.metrics;
+  --num_open_;
+}
+
+void OutputCollector::apply(RequestOutput& answer, const RequestFailed& event) {
+  answer.error = event.error;
+  answer.metrics = event.metrics;
+  --num_open_;
+}
+
+}  // namespace octavo
