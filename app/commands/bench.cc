@@ -127,15 +127,16 @@ class SpeedBenchmark {
 
   Result<std::vector<RequestOutput>> finish(std::vector<GenerationRequest> requests) {
     const std::vector<RequestId> ids = engine_.submit_all(std::move(requests));
-    OutputCollector collector(ids);
-    while (!collector.complete()) {
+    OutputCollector collector;
+    for (const RequestId id : ids) collector.expect(id, 1);
+    while (!collector.done()) {
       if (InterruptGuard::interrupted()) {
         for (const RequestId id : ids) engine_.cancel(id);
       }
-      for (const EngineEvent& event : engine_.poll(std::chrono::milliseconds(100))) collector.take(event);
+      for (const EngineEvent& event : engine_.poll(std::chrono::milliseconds(100))) collector.add(event);
     }
     if (InterruptGuard::interrupted()) return Error{.code = ErrorCode::kCancelled, .message = "interrupted"};
-    std::vector<RequestOutput> outputs = std::move(collector).take_outputs();
+    std::vector<RequestOutput> outputs = collector.take();
     for (const RequestOutput& output : outputs) {
       if (output.error.has_value()) return *output.error;
     }

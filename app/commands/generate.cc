@@ -113,16 +113,20 @@ class TextPrinter {
 // Runs what was planned; streams the text when there is one output only. Answers in the order of `planned`.
 std::vector<RequestOutput> run_requests(Engine& engine, std::vector<PlannedRequest>& planned, bool stream) {
   std::vector<GenerationRequest> requests;
-  for (PlannedRequest& entry : planned) {
-    if (!entry.error.has_value()) requests.push_back(entry.request);
+  std::vector<std::int32_t> num_outputs;
+  for (const PlannedRequest& entry : planned) {
+    if (entry.error.has_value()) continue;
+    requests.push_back(entry.request);
+    num_outputs.push_back(entry.request.sampling.n);
   }
   const std::vector<RequestId> ids = engine.submit_all(std::move(requests));
-  OutputCollector collector(ids);
+  OutputCollector collector;
+  for (std::size_t i = 0; i < ids.size(); ++i) collector.expect(ids[i], num_outputs[i]);
   const TextPrinter printer;
   bool cancelled = false;
-  while (!collector.complete()) {
+  while (!collector.done()) {
     for (const EngineEvent& event : engine.poll(std::chrono::milliseconds(100))) {
-      collector.take(event);
+      collector.add(event);
       if (const auto* tokens = std::get_if<TokensGenerated>(&event); stream && tokens != nullptr) printer.print(tokens->text);
     }
     if (InterruptGuard::interrupted() && !cancelled) {
@@ -131,11 +135,11 @@ std::vector<RequestOutput> run_requests(Engine& engine, std::vector<PlannedReque
     }
   }
   std::vector<RequestOutput> answers;
-  std::vector<RequestOutput> collected = std::move(collector).take_outputs();
+  std::vector<RequestOutput> collected = collector.take();
   std::size_t next = 0;
   for (PlannedRequest& entry : planned) {
     if (entry.error.has_value()) {
-      answers.push_back({.request_id = {}, .error = std::move(entry.error)});
+      answers.emplace_back().error = std::move(entry.error);
     } else {
       answers.push_back(std::move(collected[next++]));
     }

@@ -1,0 +1,266 @@
+#include "app/commands/chat.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "app/commands/command.h"
+#include "app/commands/engine_flags.h"
+#include "app/commands/start_engine.h"
+#include "app/conversation/conversation.h"
+#include "app/conversation/conversation_file.h"
+#include "engine/base/text.h"
+#include "engine/engine.h"
+#include "engine/output_collector.h"
+
+namespace octavo::app {
+namespace {
+
+struct ChatOptions {
+  EngineFlags engine;
+  SamplingParams sampling;
+  std::optional<std::string> system_prompt;
+  std::string conversation_file;
+  bool resume = false;
+};
+
+constexpr std::string_view kHelp =
+    "/regenerate     another answer to the last message\n"
+    "/undo           take the last message and its answer back\n"
+    "/system TEXT    set the system prompt\n"
+    "/new            start over (the file keeps the new conversation)\n"
+    "/history        show the conversation\n"
+    "/memory         show the KV pool\n"
+    "/save FILE      write the conversation to a file\n"
+    "/exit           leave (also Ctrl+D); Ctrl+C stops an answer\n";
+
+// A conversation with one engine on one terminal.
+class TerminalChat {
+ public:
+  TerminalChat(Engine& engine, Conversation conversation, std::filesystem::path path)
+      : engine_(engine), conversation_(std::move(conversation)), path_(std::move(path)) {}
+
+  int run() {
+    show("Type a message; /help lists commands.\n");
+    while (true) {
+      if (interactive_) print("> ");
+      std::string line;
+      if (!std::getline(std::cin, line)) return InterruptGuard::interrupted() ? kExitInterrupted : status_;
+      if (line.empty()) continue;
+      if (line[0] != '/') {
+        say(sanitise_utf8(line));
+      } else if (!obey(line)) {
+        return status_;
+      }
+    }
+  }
+
+ private:
+  // Model text passes through here as well: nothing in it may control the terminal.
+  void print(std::string_view text) {
+    const std::string safe = terminal_ ? strip_terminal_controls(text) : std::string(text);
+    std::fwrite(safe.data(), 1, safe.size(), stdout);
+    std::fflush(stdout);
+  }
+
+  // Only for people.
+  void show(std::string_view text) {
+    if (interactive_) print(text);
+  }
+
+  void say(std::string text) {
+    answer(conversation_.append(leaf_, Role::kUser, std::move(text)));
+  }
+
+  // Generates an answer below a message of the user; a later one stands beside the earlier ones.
+  void answer(MessageId question) {
+    GenerationRequest request;
+    request.prompt = ChatPrompt{.messages = conversation_.chat_messages(question)};
+    request.sampling = conversation_.sampling;
+    const RequestId id = engine_.submit(std::move(request));
+    OutputCollector collector;
+    collector.expect(id, 1);
+    while (!collector.done()) {
+      for (const EngineEvent& event : engine_.poll(std::chrono::milliseconds(100))) {
+        collector.add(event);
+        if (const auto* tokens = std::get_if<TokensGenerated>(&event)) print(tokens->text);
+      }
+      if (InterruptGuard::interrupted()) engine_.cancel(id);
+    }
+    InterruptGuard::reset();
+    print("\n");
+    keep(question, std::move(collector.take().front()));
+    save(path_);
+  }
+
+  void keep(MessageId question, RequestOutput output) {
+    if (output.error.has_value()) {
+      status_ = report_failure(output.error->message);
+      leaf_ = question;
+      if (output.outputs.empty()) return;
+    }
+    CompletionOutput& completion = output.outputs.front();
+    const MessageId id = conversation_.append(question, Role::kAssistant, std::move(completion.text));
+    leaf_ = id;
+    Message& message = *conversation_.find(id);
+    message.finish_reason = completion.finish_reason;
+    message.seed = output.seed;
+    message.metrics = AnswerMetrics{.num_prompt_tokens = static_cast<std::int32_t>(output.prompt_token_ids.size()),
+                                    .num_cached_tokens = output.num_cached_tokens,
+                                    .request = output.metrics};
+    const bool ended_by_token = completion.finish_reason == FinishReason::kStop && !std::holds_alternative<std::string>(completion.stop_reason);
+    message.token_ids = std::move(completion.token_ids);
+    if (ended_by_token && !message.token_ids.empty()) message.token_ids.pop_back();
+    show_metrics(message);
+  }
+
+  void show_metrics(const Message& message) {
+    const RequestMetrics& metrics = message.metrics->request;
+    char line[160];
+    std::snprintf(line, sizeof line, "[%.1f tok/s, first token %.0f ms, reused %d of %d prompt tokens]\n",
+                  metrics.tpot_us > 0 ? 1e6 / static_cast<double>(metrics.tpot_us) : 0.0, static_cast<double>(metrics.ttft_us) / 1000.0,
+                  message.metrics->num_cached_tokens, message.metrics->num_prompt_tokens);
+    show(line);
+  }
+
+  // A line that begins with '/'. False: leave.
+  bool obey(const std::string& line) {
+    const std::size_t space = line.find(' ');
+    const std::string command = line.substr(0, space);
+    const std::string argument = space == std::string::npos ? "" : line.substr(space + 1);
+    if (command == "/exit" || command == "/quit") return false;
+    if (command == "/help") {
+      print(kHelp);
+    } else if (command == "/regenerate") {
+      regenerate();
+    } else if (command == "/undo") {
+      undo();
+    } else if (command == "/system") {
+      conversation_.system_prompt = sanitise_utf8(argument);
+    } else if (command == "/new") {
+      start_over();
+    } else if (command == "/history") {
+      show_history();
+    } else if (command == "/memory") {
+      show_memory();
+    } else if (command == "/save" && !argument.empty()) {
+      save(argument);
+    } else {
+      report_failure("there is no command " + escape_for_message(command) + " of that form; /help lists them");
+    }
+    return true;
+  }
+
+  void regenerate() {
+    const Message* const last = conversation_.find(leaf_);
+    if (last == nullptr) {
+      report_failure("there is no message to answer yet");
+      return;
+    }
+    answer(last->role == Role::kAssistant ? last->parent : last->id);
+  }
+
+  // Back to before the last message of the user; the file still holds the branch.
+  void undo() {
+    const Message* message = conversation_.find(leaf_);
+    if (message != nullptr && message->role == Role::kAssistant) message = conversation_.find(message->parent);
+    if (message == nullptr) {
+      report_failure("there is no message to take back");
+      return;
+    }
+    leaf_ = message->parent;
+  }
+
+  void start_over() {
+    Conversation fresh;
+    fresh.system_prompt = conversation_.system_prompt;
+    fresh.sampling = conversation_.sampling;
+    conversation_ = std::move(fresh);
+    leaf_ = kRootMessage;
+  }
+
+  void show_history() {
+    std::vector<const Message*> path;
+    for (const Message* message = conversation_.find(leaf_); message != nullptr; message = conversation_.find(message->parent)) path.push_back(message);
+    for (auto message = path.rbegin(); message != path.rend(); ++message) {
+      print(std::string(role_name((*message)->role)) + ": " + (*message)->content + "\n");
+    }
+  }
+
+  void show_memory() {
+    const std::shared_ptr<const KvSnapshot> snapshot = engine_.kv_snapshot();
+    if (snapshot == nullptr) return;
+    const KvFigures& figures = snapshot->figures;
+    char line[200];
+    std::snprintf(line, sizeof line, "%d blocks of %d tokens: %d used, %d cached, %d free; sharing ratio %.2f; internal fragmentation %.1f %%\n",
+                  snapshot->totals.num_blocks, snapshot->totals.block_size, figures.used_blocks, figures.cached_blocks, figures.free_blocks,
+                  figures.sharing_ratio, 100.0 * figures.internal_fragmentation);
+    print(line);
+  }
+
+  void save(const std::filesystem::path& path) {
+    if (const Result<void> saved = write_conversation(conversation_, path); !saved.has_value()) status_ = report_failure(saved.error().message);
+  }
+
+  Engine& engine_;
+  Conversation conversation_;
+  MessageId leaf_ = conversation_.active_leaf();  // where the talk goes on
+  const std::filesystem::path path_;
+  const bool interactive_ = isatty(STDIN_FILENO) != 0;
+  const bool terminal_ = isatty(STDOUT_FILENO) != 0;
+  int status_ = kExitOk;
+};
+
+// The file's conversation when it is to be resumed, else a new one. Options of the command line hold for both.
+Result<Conversation> open_conversation(const ChatOptions& options, const std::filesystem::path& path) {
+  Conversation conversation;
+  if (options.resume) {
+    OCTAVO_TRY(conversation, read_conversation(path));
+  }
+  conversation.sampling = options.sampling;
+  if (options.system_prompt.has_value()) conversation.system_prompt = sanitise_utf8(*options.system_prompt);
+  return conversation;
+}
+
+int run_chat(const ChatOptions& options) {
+  const std::filesystem::path path = options.conversation_file.empty() ? default_conversation_path() : std::filesystem::path(options.conversation_file);
+  Result<Conversation> conversation = open_conversation(options, path);
+  if (!conversation.has_value()) return report_error(conversation.error());
+  Progress progress(options.engine.verbose);
+  const InterruptGuard guard;
+  Result<std::unique_ptr<Engine>> engine = start_engine(options.engine, progress);
+  if (InterruptGuard::interrupted()) return kExitInterrupted;
+  if (!engine.has_value()) return report_error(engine.error());
+  return TerminalChat(**engine, *std::move(conversation), path).run();
+}
+
+}  // namespace
+
+void add_chat_command(CLI::App& program, int& status) {
+  auto options = std::make_shared<ChatOptions>();
+  options->sampling.temperature = 0.7;  // a talk wants some variety, and more than 16 tokens
+  options->sampling.top_p = 0.95;
+  options->sampling.max_tokens = 1024;
+  CLI::App* const command = program.add_subcommand("chat", "A conversation in the terminal");
+  command->add_option("--system", options->system_prompt, "The system prompt");
+  command->add_flag("--resume", options->resume, "Go on with the conversation of the file");
+  command->add_option("--conversation", options->conversation_file, "The conversation's file (default: the last talk in a terminal)");
+  add_engine_flags(*command, options->engine);
+  add_sampling_flags(*command, options->sampling);
+  command->callback([options, &status] {
+    const Result<void> valid = validate(options->sampling, std::numeric_limits<std::int32_t>::max());
+    status = valid.has_value() ? run_chat(*options) : report_error(valid.error());
+  });
+}
+
+}  // namespace octavo::app

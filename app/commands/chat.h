@@ -1,0 +1,10 @@
+// `octavo chat`: a conversation in the terminal. It is written to a file after every turn and can be resumed.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace octavo::app {
+
+void add_chat_command(CLI::App& program, int& status);
+
+}  // namespace octavo::app

@@ -1,0 +1,325 @@
+#include "app/commands/inspect.h"
+
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/commands/command.h"
+#include "app/commands/request_json.h"
+#include "engine/base/text.h"
+#include "engine/model/gguf_file.h"
+#include "engine/model/inspection.h"
+#include "engine/model/model_config.h"
+#include "engine/model/model_files.h"
+#include "engine/model/shapes.h"
+
+namespace octavo::app {
+namespace {
+
+constexpr std::uint64_t kBlockSize = 16;  // tokens; the engine's default
+
+struct InspectOptions {
+  std::string model;
+  std::string shape;
+  std::uint64_t precision = 2;  // bytes of a key's or value's element
+  std::optional<std::uint64_t> num_tokens, batch_size;
+  std::string memory;
+  bool json = false;
+};
+
+// What is said of keys and values, for a file and for a named shape alike.
+struct KvReport {
+  model::KvShape shape;
+  std::uint64_t precision = 0;
+  std::uint64_t bytes_per_token = 0;
+  std::uint64_t bytes_per_block = 0;
+  std::uint64_t num_tokens = 0, batch_size = 0, total_bytes = 0;  // of --tokens and --batch
+  std::uint64_t weight_bytes = 0;
+  std::optional<std::uint64_t> memory_bytes;
+  model::KvCapacity capacity;  // of memory_bytes
+};
+
+Error wrong_option(std::string option, std::string message) {
+  return {.code = ErrorCode::kInvalidArgument, .message = std::move(message), .subject = std::move(option)};
+}
+
+Error too_large() {
+  return wrong_option(
+      "--tokens",
+      "this needs more bytes than 64 bits can count; choose smaller --tokens, --batch or --precision");
+}
+
+// ---- the arithmetic ----
+
+Result<KvReport> report_kv(const InspectOptions& options, const model::KvShape& shape,
+                           std::uint64_t default_tokens, std::uint64_t weight_bytes) {
+  KvReport report;
+  report.shape = shape;
+  report.precision = options.precision;
+  report.weight_bytes = weight_bytes;
+  report.num_tokens = options.num_tokens.value_or(default_tokens);
+  report.batch_size = options.batch_size.value_or(1);
+  const auto per_token = model::kv_bytes_per_token(shape, options.precision);
+  const auto per_block = model::kv_bytes(shape, options.precision, kBlockSize, 1);
+  const auto total = model::kv_bytes(shape, options.precision, report.num_tokens, report.batch_size);
+  if (!per_token || !per_block || !total) return too_large();
+  report.bytes_per_token = *per_token;
+  report.bytes_per_block = *per_block;
+  report.total_bytes = *total;
+  if (options.memory.empty()) return report;
+  report.memory_bytes = model::parse_bytes(options.memory);
+  if (!report.memory_bytes) {
+    return wrong_option("--memory", "--memory is \"" + escape_for_message(options.memory) +
+                                        "\"; say an amount such as 512MiB or 24GiB");
+  }
+  const auto capacity =
+      model::kv_capacity(shape, options.precision, kBlockSize, *report.memory_bytes, weight_bytes);
+  if (!capacity) return too_large();
+  report.capacity = *capacity;
+  return report;
+}
+
+// ---- as text ----
+
+std::string amount(std::uint64_t bytes) {
+  return model::format_bytes(bytes) + " (" + model::group_digits(bytes) + " bytes)";
+}
+
+std::string capacity_text(const KvReport& report) {
+  if (report.capacity.num_blocks == 0) {
+    return "no block of " + std::to_string(kBlockSize) + " tokens fits beside weights of " +
+           model::format_bytes(report.weight_bytes);
+  }
+  return model::group_digits(report.capacity.num_blocks) +
+         " blocks = " + model::group_digits(report.capacity.num_tokens) + " tokens, beside weights of " +
+         model::format_bytes(report.weight_bytes);
+}
+
+void print_kv(std::ostream& out, const KvReport& report) {
+  const model::KvShape& shape = report.shape;
+  out << "KV shape        " << shape.num_layers << " layers, each 2 x " << shape.num_kv_heads << " heads x "
+      << shape.head_dim << " dimensions x " << report.precision
+      << (report.precision == 1 ? " byte" : " bytes") << "\n"
+      << "KV per token    " << amount(report.bytes_per_token) << "\n"
+      << "KV per block    " << amount(report.bytes_per_block) << ", " << kBlockSize << " tokens\n"
+      << "KV in all       " << amount(report.total_bytes) << ", " << model::group_digits(report.num_tokens)
+      << " tokens x batch " << model::group_digits(report.batch_size) << "\n";
+  if (report.memory_bytes)
+    out << "fits in " << model::format_bytes(*report.memory_bytes) << "  " << capacity_text(report) << "\n";
+}
+
+std::string shown(std::string_view text) { return strip_terminal_controls(escape_for_message(text)); }
+
+std::string dimensions_text(const model::GgufTensor& tensor) {
+  std::string text;
+  for (std::uint32_t i = 0; i < tensor.num_dimensions; ++i) {
+    text += (i == 0 ? "" : " x ") + std::to_string(tensor.dimensions[i]);
+  }
+  return text;
+}
+
+void pad_to(std::string& line, std::size_t column) {
+  line.append(line.size() < column ? column - line.size() : 1, ' ');
+}
+
+void print_tensors(std::ostream& out, const model::GgufFile& file) {
+  for (const model::GgufTensor& tensor : file.tensors()) {
+    std::string line = "  " + shown(tensor.name);
+    pad_to(line, 34);
+    line += tensor.type_name;
+    pad_to(line, 42);
+    line += dimensions_text(tensor);
+    pad_to(line, 60);
+    out << line << model::format_bytes(tensor.num_bytes) << "\n";
+  }
+}
+
+void print_types(std::ostream& out, const model::GgufFile& file) {
+  for (const model::TypeCount& count : model::count_types(file)) {
+    out << "  " << count.type << ": " << count.num_tensors << " tensors, "
+        << model::group_digits(count.num_elements) << " elements, " << model::format_bytes(count.num_bytes)
+        << "\n";
+  }
+}
+
+void print_model(std::ostream& out, const model::GgufFile& file, const ModelDescription& description) {
+  out << "file            " << shown(description.path) << ", "
+      << amount(static_cast<std::uint64_t>(description.file_bytes));
+  if (file.num_files() > 1) out << " in " << file.num_files() << " files";
+  out << "\nname            " << shown(description.name) << "\n"
+      << "architecture    " << shown(description.architecture) << ", mostly " << description.quantisation
+      << "\n"
+      << "parameters      " << model::group_digits(static_cast<std::uint64_t>(description.num_parameters))
+      << "\n"
+      << "layers          " << description.num_layers << ", width " << description.embedding_length << ", "
+      << description.num_heads << " heads and " << description.num_kv_heads << " KV heads of "
+      << description.head_dim << "\n"
+      << "context         " << description.context_length << " tokens, vocabulary of "
+      << description.vocabulary_size << ", " << (description.has_chat_template ? "with" : "without")
+      << " chat template\n";
+}
+
+// ---- as JSON ----
+
+Json to_json(const KvReport& report) {
+  Json json = {{"num_layers", report.shape.num_layers},
+               {"num_kv_heads", report.shape.num_kv_heads},
+               {"head_dim", report.shape.head_dim},
+               {"bytes_per_element", report.precision},
+               {"bytes_per_token_and_layer",
+                report.bytes_per_token / static_cast<std::uint64_t>(report.shape.num_layers)},
+               {"bytes_per_token", report.bytes_per_token},
+               {"block_size", kBlockSize},
+               {"bytes_per_block", report.bytes_per_block},
+               {"tokens", report.num_tokens},
+               {"batch", report.batch_size},
+               {"total_bytes", report.total_bytes},
+               {"total", model::format_bytes(report.total_bytes)}};
+  if (report.memory_bytes) {
+    json["memory"] = {{"bytes", *report.memory_bytes},
+                      {"weight_bytes", report.weight_bytes},
+                      {"kv_bytes", report.capacity.bytes},
+                      {"num_blocks", report.capacity.num_blocks},
+                      {"num_tokens", report.capacity.num_tokens}};
+  }
+  return json;
+}
+
+Json to_json(const ModelDescription& description) {
+  return {{"path", description.path},
+          {"name", description.name},
+          {"architecture", description.architecture},
+          {"quantisation", description.quantisation},
+          {"num_parameters", description.num_parameters},
+          {"file_bytes", description.file_bytes},
+          {"num_layers", description.num_layers},
+          {"embedding_length", description.embedding_length},
+          {"num_heads", description.num_heads},
+          {"num_kv_heads", description.num_kv_heads},
+          {"head_dim", description.head_dim},
+          {"context_length", description.context_length},
+          {"vocabulary_size", description.vocabulary_size},
+          {"has_chat_template", description.has_chat_template}};
+}
+
+Json types_json(const model::GgufFile& file) {
+  Json types = Json::object();
+  for (const model::TypeCount& count : model::count_types(file)) {
+    types[std::string(count.type)] = {
+        {"num_tensors", count.num_tensors}, {"num_elements", count.num_elements}, {"bytes", count.num_bytes}};
+  }
+  return types;
+}
+
+// Shapes as the file has them: the fastest dimension first.
+Json tensors_json(const model::GgufFile& file) {
+  Json tensors = Json::array();
+  for (const model::GgufTensor& tensor : file.tensors()) {
+    const std::vector<std::int64_t> shape(tensor.dimensions.begin(),
+                                          tensor.dimensions.begin() + tensor.num_dimensions);
+    tensors.push_back({{"name", tensor.name},
+                       {"type", std::string(tensor.type_name)},
+                       {"shape", shape},
+                       {"bytes", tensor.num_bytes}});
+  }
+  return tensors;
+}
+
+// ---- the two ways to ask ----
+
+Result<std::string> inspect_shape(const InspectOptions& options) {
+  const model::NamedShape* shape = model::find_shape(options.shape);
+  if (shape == nullptr) {
+    std::string names;
+    for (const model::NamedShape& known : model::named_shapes())
+      names += (names.empty() ? "" : ", ") + std::string(known.name);
+    return wrong_option("--shape",
+                        "--shape is \"" + escape_for_message(options.shape) + "\"; known are " + names);
+  }
+  const std::uint64_t weight_bytes = static_cast<std::uint64_t>(shape->num_parameters) * options.precision;
+  OCTAVO_TRY(const KvReport report, report_kv(options, shape->kv(), 1, weight_bytes));
+  if (options.json) {
+    const Json json = {{"shape", std::string(shape->name)},
+                       {"embedding_length", shape->embedding_length},
+                       {"num_heads", shape->num_heads},
+                       {"num_parameters", shape->num_parameters},
+                       {"kv", to_json(report)}};
+    return dump(json) + "\n";
+  }
+  std::ostringstream out;
+  out << "shape           " << shape->name << ": " << shape->num_layers << " layers, width "
+      << shape->embedding_length << ", " << shape->num_heads << " heads, "
+      << model::group_digits(static_cast<std::uint64_t>(shape->num_parameters)) << " parameters\n";
+  print_kv(out, report);
+  return out.str();
+}
+
+Result<std::string> inspect_file(const InspectOptions& options) {
+  OCTAVO_TRY(const std::filesystem::path path, model::find_model(options.model));
+  OCTAVO_TRY(const model::GgufFile file, model::GgufFile::open(path));
+  OCTAVO_TRY(const model::ModelConfig config, model::read_model_config(file.header()));
+  const ModelDescription description = model::describe_model(file, config);
+  OCTAVO_TRY(const KvReport report,
+             report_kv(options, model::kv_shape(config), static_cast<std::uint64_t>(config.context_length),
+                       static_cast<std::uint64_t>(description.file_bytes)));
+  if (options.json) {
+    const Json json = {{"model", to_json(description)},
+                       {"kv", to_json(report)},
+                       {"types", types_json(file)},
+                       {"tensors", tensors_json(file)}};
+    return dump(json) + "\n";
+  }
+  std::ostringstream out;
+  print_model(out, file, description);
+  print_kv(out, report);
+  out << "types\n";
+  print_types(out, file);
+  out << "tensors         " << file.tensors().size() << ", sizes with the fastest dimension first\n";
+  print_tensors(out, file);
+  return out.str();
+}
+
+Result<void> run_inspect(const InspectOptions& options) {
+  OCTAVO_TRY(const std::string text, options.shape.empty() ? inspect_file(options) : inspect_shape(options));
+  std::cout << text << std::flush;
+  return {};
+}
+
+}  // namespace
+
+void add_inspect_command(CLI::App& program, int& status) {
+  constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 40;
+  auto options = std::make_shared<InspectOptions>();
+  CLI::App* const command =
+      program.add_subcommand("inspect", "What a model file holds, and the memory of its keys and values");
+  CLI::Option* const model = command->add_option("MODEL,--model", options->model,
+                                                 "Model file, or org/name (default: SmolLM2-135M-Instruct)");
+  command
+      ->add_option("--shape", options->shape,
+                   "A model by name instead of a file: opt-30b, llama-3-8b, gpt2-xl, ...")
+      ->excludes(model);
+  command->add_option("--precision", options->precision, "Bytes of a key's or value's element")
+      ->check(CLI::Range(1, 8))
+      ->capture_default_str();
+  command
+      ->add_option("--tokens", options->num_tokens,
+                   "Tokens of a sequence (default: the context length; 1 with --shape)")
+      ->check(CLI::Range(std::uint64_t{1}, kMaxCount));
+  command->add_option("--batch", options->batch_size, "Sequences (default: 1)")
+      ->check(CLI::Range(std::uint64_t{1}, kMaxCount));
+  command->add_option(
+      "--memory", options->memory,
+      "Say what fits in this much memory beside the weights: 24GiB, 512MiB (default unit: MiB)");
+  command->add_flag("--json", options->json, "One JSON object on standard output");
+  command->callback([options, &status] {
+    const Result<void> result = run_inspect(*options);
+    status = result.has_value() ? kExitOk : report_error(result.error());
+  });
+}
+
+}  // namespace octavo::app

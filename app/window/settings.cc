@@ -1,0 +1,158 @@
+#include "app/window/settings.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "app/conversation/sampling_json.h"
+#include "engine/base/text.h"
+
+namespace octavo::app {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uintmax_t kLargestFile = 1 << 20;
+constexpr int kSmallestSide = 320, kLargestSide = 16384;
+
+json to_json(const Settings& settings) {
+  return {{"version", 1},
+          {"width", settings.width},
+          {"height", settings.height},
+          {"theme", settings.ui.theme == ui::ThemeName::kLight ? "light" : "dark"},
+          {"ui_scale", settings.ui.ui_scale},
+          {"send_key", settings.ui.send_key == ui::SendKey::kControlEnter ? "ctrl+enter" : "enter"},
+          {"sidebar_shown", settings.ui.sidebar_shown},
+          {"sampling", sampling_to_json(settings.sampling)}};
+}
+
+bool read_side(const json& object, const char* key, int& side) {
+  const auto found = object.find(key);
+  if (found == object.end()) return true;
+  if (!found->is_number_integer()) return false;
+  const auto value = found->get<std::int64_t>();
+  if (value < kSmallestSide || value > kLargestSide) return false;
+  side = static_cast<int>(value);
+  return true;
+}
+
+// One of two words; the first is the default.
+template <class Value>
+bool read_choice(const json& object, const char* key, const char* first, const char* second, Value& target) {
+  const auto found = object.find(key);
+  if (found == object.end()) return true;
+  if (*found != first && *found != second) return false;
+  target = static_cast<Value>(*found == second);
+  return true;
+}
+
+bool read_ui(const json& object, ui::SettingsState& state) {
+  const auto scale = object.find("ui_scale");
+  if (scale != object.end()) {
+    if (!scale->is_number()) return false;
+    state.ui_scale = scale->get<double>();
+    if (!(state.ui_scale >= 0.75 && state.ui_scale <= 3.0)) return false;
+  }
+  const auto sidebar = object.find("sidebar_shown");
+  if (sidebar != object.end()) {
+    if (!sidebar->is_boolean()) return false;
+    state.sidebar_shown = sidebar->get<bool>();
+  }
+  return read_choice(object, "theme", "dark", "light", state.theme) &&
+         read_choice(object, "send_key", "enter", "ctrl+enter", state.send_key);
+}
+
+bool from_json(const json& object, Settings& settings) {
+  if (!object.is_object() || object.value("version", json()) != 1) return false;
+  if (!read_side(object, "width", settings.width) || !read_side(object, "height", settings.height)) return false;
+  if (!read_ui(object, settings.ui)) return false;
+  const auto sampling = object.find("sampling");
+  if (sampling == object.end()) return true;
+  auto read = sampling_from_json(*sampling);
+  if (!read) return false;
+  settings.sampling = *std::move(read);
+  return true;
+}
+
+Error cannot_write(const std::filesystem::path& path, int reason) {
+  return {.code = ErrorCode::kIo,
+          .message = escape_for_message(path.string()) + ": cannot save the settings (" + std::strerror(reason) +
+                     "): check that the folder can be written"};
+}
+
+// Closes what it opened; 0 or the reason.
+int write_whole(const std::filesystem::path& path, const std::string& text) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (file < 0) return errno;
+  int reason = 0;
+  for (std::size_t at = 0; at < text.size() && reason == 0;) {
+    const ssize_t written = ::write(file, text.data() + at, text.size() - at);
+    if (written > 0) {
+      at += static_cast<std::size_t>(written);
+    } else if (errno != EINTR) {
+      reason = errno;
+    }
+  }
+  if (reason == 0 && ::fsync(file) != 0) reason = errno;
+  if (::close(file) != 0 && reason == 0) reason = errno;
+  return reason;
+}
+
+}  // namespace
+
+Settings default_settings() {
+  Settings settings;
+  settings.sampling.temperature = 0.7;
+  settings.sampling.top_p = 0.95;
+  settings.sampling.max_tokens = 1024;
+  return settings;
+}
+
+std::filesystem::path default_settings_path() {
+  const char* config = std::getenv("XDG_CONFIG_HOME");
+  const char* home = std::getenv("HOME");
+  const std::filesystem::path base = config != nullptr && *config != '\0'
+                                         ? std::filesystem::path(config)
+                                         : std::filesystem::path(home != nullptr ? home : ".") / ".config";
+  return base / "octavo" / "settings.json";
+}
+
+LoadedSettings load_settings(const std::filesystem::path& path) {
+  LoadedSettings loaded{default_settings(), {}};
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return loaded;
+  const auto damaged = [&path] {
+    return LoadedSettings{default_settings(), escape_for_message(path.string()) +
+                                                  " could not be read as settings: the defaults are used"};
+  };
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error || size > kLargestFile) return damaged();
+  std::ifstream file(path, std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (!file.good() && !file.eof()) return damaged();
+  const json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return from_json(object, loaded.settings) ? loaded : damaged();
+}
+
+Result<void> save_settings(const std::filesystem::path& path, const Settings& settings) {
+  std::error_code error;
+  std::filesystem::create_directories(path.parent_path(), error);
+  if (error) return cannot_write(path, error.value());
+  std::filesystem::path temporary = path;
+  temporary += "." + std::to_string(::getpid()) + ".new";
+  int reason = write_whole(temporary, to_json(settings).dump(1) + "\n");
+  if (reason == 0 && std::rename(temporary.c_str(), path.c_str()) != 0) reason = errno;
+  if (reason == 0) return {};
+  std::filesystem::remove(temporary, error);
+  return cannot_write(path, reason);
+}
+
+}  // namespace octavo::app

@@ -1,0 +1,37 @@
+// What the window remembers from one start to the next: $XDG_CONFIG_HOME/octavo/settings.json, else ~/.config/octavo/settings.json.
+// Readable by its owner only, and replaced as a whole, so that a crash leaves the old file or the new one.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "engine/api/sampling_params.h"
+#include "engine/base/result.h"
+#include "ui/state.h"
+
+namespace octavo::app {
+
+struct Settings {
+  int width = 1280;  // of the window, screen coordinates
+  int height = 800;
+  ui::SettingsState ui;
+  SamplingParams sampling;  // the last that was chosen; new chats begin with it
+};
+
+// What a window begins with: livelier than greedy, and long enough for a whole answer.
+Settings default_settings();
+
+struct LoadedSettings {
+  Settings settings;
+  std::string notice;  // why defaults are used, one sentence; empty when the file was fine or absent
+};
+
+std::filesystem::path default_settings_path();
+
+// Never fails: a file that is damaged or out of range gives defaults and a notice.
+LoadedSettings load_settings(const std::filesystem::path& path);
+
+// Creates the folder when it is missing.
+Result<void> save_settings(const std::filesystem::path& path, const Settings& settings);
+
+}  // namespace octavo::app

@@ -1,0 +1,51 @@
+// Counts the tokens of conversations on a thread of its own: a long one takes milliseconds, which typing must not wait for.
+// Of several requests for the same chat only the newest is counted.
+//
+// Thread: calls from the window's; `wake_up` is called from the counting one. The tokenizer must outlive the counter.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "engine/api/request.h"
+#include "engine/tokenizer/tokenizer.h"
+#include "ui/state.h"
+
+namespace octavo::app {
+
+struct TokenCount {
+  ui::SessionId session_id;
+  std::int32_t num_tokens = 0;
+};
+
+class TokenCounter {
+ public:
+  TokenCounter(const tokenizer::Tokenizer& tokenizer, std::function<void()> wake_up);
+  // Waits for the count in progress.
+  ~TokenCounter();
+  TokenCounter(const TokenCounter&) = delete;
+  TokenCounter& operator=(const TokenCounter&) = delete;
+
+  void count(ui::SessionId session_id, std::vector<ChatMessage> messages);
+  // Results since the last call. What cannot be tokenised gives none.
+  std::vector<TokenCount> take_results();
+
+ private:
+  void run();
+
+  const tokenizer::Tokenizer& tokenizer_;
+  const std::function<void()> wake_up_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<ui::SessionId, std::vector<ChatMessage>> wanted_;  // guarded by mutex_
+  std::vector<TokenCount> results_;                           // guarded by mutex_
+  bool stopping_ = false;                                     // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace octavo::app
