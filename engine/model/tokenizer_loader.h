@@ -1,4 +1,4 @@
-// The tokenizer alone, without the weights: for commands that only need words and ids.
+// A tokenizer straight from a model file, without its weights.
 #pragma once
 
 #include <filesystem>

@@ -1,0 +1,71 @@
+#include "engine/model/inspection.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+namespace octavo::model {
+namespace {
+
+constexpr std::string_view kRopeTable = "rope_freqs.weight";
+
+bool is_matrix(const GgufTensor& tensor) { return tensor.dimensions[1] > 1; }
+
+template <class Accept>
+std::vector<TypeCount> count_types_of(const GgufFile& file, Accept&& accept) {
+  std::map<std::string_view, TypeCount> counts;
+  for (const GgufTensor& tensor : file.tensors()) {
+    if (!accept(tensor)) continue;
+    TypeCount& count = counts[tensor.type_name];
+    count.type = tensor.type_name;
+    count.num_tensors += 1;
+    count.num_elements +=
+        static_cast<std::uint64_t>(tensor.num_elements);  // all lie inside files: cannot wrap
+    count.num_bytes += tensor.num_bytes;
+  }
+  std::vector<TypeCount> sorted;
+  for (const auto& [type, count] : counts) sorted.push_back(count);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const TypeCount& a, const TypeCount& b) { return a.num_elements > b.num_elements; });
+  return sorted;
+}
+
+}  // namespace
+
+std::vector<TypeCount> count_types(const GgufFile& file) {
+  return count_types_of(file, [](const GgufTensor&) { return true; });
+}
+
+std::uint64_t count_parameters(const GgufFile& file) {
+  std::uint64_t total = 0;
+  for (const GgufTensor& tensor : file.tensors()) {
+    if (tensor.name != kRopeTable) total += static_cast<std::uint64_t>(tensor.num_elements);
+  }
+  return total;
+}
+
+KvShape kv_shape(const ModelConfig& config) {
+  return {config.num_layers, config.num_kv_heads, config.head_dim};
+}
+
+ModelDescription describe_model(const GgufFile& file, const ModelConfig& config) {
+  ModelDescription description;
+  description.path = file.path().string();
+  description.name = config.name;
+  description.architecture = config.architecture;
+  const std::vector<TypeCount> types = count_types_of(file, is_matrix);
+  if (!types.empty()) description.quantisation = std::string(types.front().type);
+  description.num_parameters = static_cast<std::int64_t>(count_parameters(file));
+  description.file_bytes = static_cast<std::int64_t>(file.file_bytes());
+  description.num_layers = config.num_layers;
+  description.embedding_length = config.embedding_length;
+  description.num_heads = config.num_heads;
+  description.num_kv_heads = config.num_kv_heads;
+  description.head_dim = config.head_dim;
+  description.context_length = config.context_length;
+  description.vocabulary_size = config.vocabulary_size;
+  description.has_chat_template = file.header().contains("tokenizer.chat_template");
+  return description;
+}
+
+}  // namespace octavo::model

@@ -1,0 +1,33 @@
+// What a model file holds, counted: for `octavo inspect`, for the window and for EngineDescription.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "engine/api/model_description.h"
+#include "engine/model/gguf_file.h"
+#include "engine/model/model_config.h"
+#include "engine/model/shapes.h"
+
+namespace octavo::model {
+
+struct TypeCount {
+  std::string_view type;  // "Q4_1"
+  std::int64_t num_tensors = 0;
+  std::uint64_t num_elements = 0;
+  std::uint64_t num_bytes = 0;
+};
+
+// Of all tensors; the type with most elements first.
+std::vector<TypeCount> count_types(const GgufFile& file);
+
+// Elements of all tensors but rope_freqs.weight, which is a table and not learnt.
+std::uint64_t count_parameters(const GgufFile& file);
+
+KvShape kv_shape(const ModelConfig& config);
+
+// REQUIRES: config was read from this file.
+ModelDescription describe_model(const GgufFile& file, const ModelConfig& config);
+
+}  // namespace octavo::model

@@ -1,0 +1,60 @@
+// The hyperparameters of a model of architecture "llama", as its metadata gives them, held against plausible
+// ranges once. Everything that is sized by a hyperparameter is sized by one that passed `validate`.
+//
+// Metadata that would change the results and that nothing here computes is refused by name, never ignored:
+// see the table in model_config.cc.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/base/result.h"
+#include "engine/model/gguf_header.h"
+
+namespace octavo::model {
+
+// How positions beyond the trained length are brought into range. The formulas are in rope.h.
+enum class RopeScalingType : std::uint8_t { kNone, kLinear, kLlama3, kYarn };
+
+struct RopeConfig {
+  std::int32_t rotary_dim = 0;  // even, <= head_dim
+  double frequency_base = 10'000.0;
+  RopeScalingType scaling = RopeScalingType::kNone;
+  double factor = 1.0;                       // positions are stretched this many times
+  std::int32_t original_context_length = 0;  // trained length before scaling; llama3, yarn
+  double attention_multiplier = 1.0;       // rope.scaling.attn_factor: on top of what the scaling type gives
+  double low_frequency_factor = 1.0;       // llama3
+  double high_frequency_factor = 4.0;      // llama3
+  double yarn_extrapolation_factor = 1.0;  // share of extrapolation where it is full; 1 in the paper
+  std::optional<double> yarn_attention_factor = {};  // instead of 0.1 ln(factor) + 1
+  double yarn_beta_fast = 32.0;  // rotations within the trained length: above, frequencies stay as they are
+  double yarn_beta_slow = 1.0;   // below, they are divided by the factor
+};
+
+struct ModelConfig {
+  std::string architecture;  // "llama"
+  std::string name;          // of the model; may be empty
+  std::int32_t num_layers = 0;
+  std::int32_t context_length = 0;  // tokens it was trained for
+  std::int32_t embedding_length = 0;
+  std::int32_t feed_forward_length = 0;
+  std::int32_t num_heads = 0;
+  std::int32_t num_kv_heads = 0;  // divides num_heads
+  std::int32_t head_dim = 0;      // of keys and values; num_heads * head_dim need not be embedding_length
+  std::int32_t vocabulary_size = 0;
+  float norm_epsilon = 0.0f;
+  double score_scale = 0.0;  // of attention; 1 / sqrt(head_dim) unless the file says otherwise
+  RopeConfig rope;
+};
+
+// kUnsupported: another architecture, or a feature that is not computed here, each by name. kDamagedFile: a
+// value that is missing, of the wrong type or out of range.
+Result<ModelConfig> read_model_config(const GgufHeader& header);
+
+// Ranges and divisibility. Error::subject is the metadata key. Lets through nothing that overflows 32-bit
+// products of a head count and a head size.
+Result<void> validate(const ModelConfig& config);
+
+}  // namespace octavo::model

@@ -1,0 +1,163 @@
+#include "engine/model/model_files.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <system_error>
+#include <vector>
+
+#include "engine/base/text.h"
+
+namespace octavo::model {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kDefaultModelFile = "SmolLM2-135M-Instruct.Q4_1.gguf";
+
+// An environment variable that is set and not empty.
+std::optional<fs::path> environment_path(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return fs::path(value);
+}
+
+fs::path home_folder() { return environment_path("HOME").value_or("/"); }
+
+fs::path hugging_face_cache() {
+  if (const auto cache = environment_path("HF_HUB_CACHE")) return *cache;
+  if (const auto home = environment_path("HF_HOME")) return *home / "hub";
+  const auto cache = environment_path("XDG_CACHE_HOME").value_or(home_folder() / ".cache");
+  return cache / "huggingface" / "hub";
+}
+
+struct RepositoryName {
+  std::string organisation, name;
+};
+
+// Letters, digits, '.', '_' and '-', and no name that a file system reads as a way upwards.
+bool is_repository_part(std::string_view part) {
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+  };
+  return !part.empty() && part.size() <= 96 && part != "." && part != ".." &&
+         std::all_of(part.begin(), part.end(), allowed);
+}
+
+std::optional<RepositoryName> parse_repository(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  const std::string_view organisation = text.substr(0, slash), name = text.substr(slash + 1);
+  if (!is_repository_part(organisation) || !is_repository_part(name)) return std::nullopt;
+  return RepositoryName{std::string(organisation), std::string(name)};
+}
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+// Later files of a split model are reached through its first.
+bool is_later_shard(std::string_view name) {
+  constexpr std::string_view kPattern = "-00001-of-00001.gguf";
+  if (name.size() < kPattern.size()) return false;
+  const std::string_view ending = name.substr(name.size() - kPattern.size());
+  return ending[0] == '-' && ending.substr(6, 4) == "-of-" && ending.substr(1, 5) != "00001";
+}
+
+// Models directly in a folder, sorted by name. Empty when there is no such folder.
+std::vector<fs::path> models_in(const fs::path& folder) {
+  std::vector<fs::path> models;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const fs::path& path = entry->path();
+    if (path.extension() == ".gguf" && is_file(path) && !is_later_shard(path.filename().string()))
+      models.push_back(path);
+  }
+  std::sort(models.begin(), models.end());
+  return models;
+}
+
+// The snapshots of a repository in the cache, the one that "main" points at first.
+std::vector<fs::path> snapshots_of(const fs::path& repository) {
+  std::vector<fs::path> snapshots;
+  std::error_code error;
+  for (fs::directory_iterator entry(repository / "snapshots", error), end; !error && entry != end;
+       entry.increment(error)) {
+    snapshots.push_back(entry->path());
+  }
+  std::sort(snapshots.begin(), snapshots.end());
+  std::string main_commit;
+  std::ifstream(repository / "refs" / "main") >> main_commit;
+  std::stable_partition(snapshots.begin(), snapshots.end(),
+                        [&](const fs::path& path) { return path.filename() == main_commit; });
+  return snapshots;
+}
+
+// Folders that may hold the repository's models, in order of preference.
+std::vector<fs::path> folders_of(const RepositoryName& repository) {
+  std::vector<fs::path> folders = {models_folder() / repository.organisation / repository.name};
+  const fs::path cached =
+      hugging_face_cache() / ("models--" + repository.organisation + "--" + repository.name);
+  for (const fs::path& snapshot : snapshots_of(cached)) folders.push_back(snapshot);
+  return folders;
+}
+
+std::string shown(const fs::path& path) { return escape_for_message(path.string(), 1000); }
+
+Error several(std::string_view name, const std::vector<fs::path>& models) {
+  std::string list;
+  for (const fs::path& model : models)
+    list += (list.empty() ? "" : ", ") + escape_for_message(model.filename().string());
+  return {ErrorCode::kInvalidArgument,
+          "model \"" + escape_for_message(name) + "\" has several files in " +
+              shown(models.front().parent_path()) + " (" + list + "); name one by its path",
+          "model"};
+}
+
+Result<fs::path> find_repository(const RepositoryName& repository, std::string_view name) {
+  for (const fs::path& folder : folders_of(repository)) {
+    const std::vector<fs::path> models = models_in(folder);
+    if (models.size() > 1) return several(name, models);
+    if (models.size() == 1) return models.front();
+  }
+  for (const std::string& file : {repository.name, repository.name + ".gguf"}) {
+    for (const fs::path& folder : {models_folder() / repository.organisation, models_folder()}) {
+      if (is_file(folder / file)) return folder / file;
+    }
+  }
+  return Error{ErrorCode::kNotFound,
+               "no file and no model \"" + escape_for_message(name) + "\" was found in " +
+                   shown(models_folder()) + " or " + shown(hugging_face_cache()) +
+                   "; download it there, or give the path of a .gguf file",
+               "model"};
+}
+
+}  // namespace
+
+fs::path models_folder() {
+  const fs::path data = environment_path("XDG_DATA_HOME").value_or(home_folder() / ".local" / "share");
+  return data / "octavo" / "models";
+}
+
+fs::path default_model_path() { return models_folder() / kDefaultModelFile; }
+
+Result<fs::path> find_model(std::string_view name) {
+  if (name.empty()) {
+    if (is_file(default_model_path())) return default_model_path();
+    return Error{ErrorCode::kNotFound,
+                 "the default model is missing: " + shown(default_model_path()) +
+                     "; run packaging/run once to fetch it, or name a model with --model",
+                 "model"};
+  }
+  const fs::path path(name);
+  std::error_code ignored;
+  if (fs::exists(path, ignored)) return path;  // what it is, opening it will tell
+  if (const auto repository = parse_repository(name)) return find_repository(*repository, name);
+  return Error{ErrorCode::kNotFound,
+               shown(path) + ": there is no such file; give the path of a .gguf file, or org/name", "model"};
+}
+
+}  // namespace octavo::model

@@ -1,0 +1,33 @@
+// Rotation frequencies of rotary position embeddings, with every way of scaling them that files ask for.
+//
+// The pair i of a head turns by position * inverse_frequencies[i]; cosine and sine are multiplied by
+// attention_factor. Unscaled: base^(-2 i / rotary_dim) (Su et al. 2021, arXiv:2104.09864). Then, with f =
+// factor:
+//   linear   every frequency / f (Chen et al. 2023, arXiv:2306.15595)
+//   llama3   wavelengths above original_context_length / low_frequency_factor: frequency / f; below
+//            original_context_length / high_frequency_factor: as they are; between: blended linearly in 1 /
+//            wavelength
+//   yarn     frequencies below `beta_slow` rotations in the original context: / f; above `beta_fast`: as they
+//   are;
+//            between: blended linearly in i; attention_factor 0.1 ln f + 1 (Peng et al. 2023,
+//            arXiv:2309.00071)
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "engine/model/model_config.h"
+
+namespace octavo::model {
+
+struct RopeFrequencies {
+  std::vector<double> inverse_frequencies;  // [rotary_dim / 2], radians per position
+  double attention_factor = 1.0;
+};
+
+// `divisors`: the tensor rope_freqs.weight [rotary_dim / 2], by which files spell out llama3 scaling; each
+// frequency is divided by its own. Empty: none. With it, scaling type llama3 is already in it and not applied
+// again. REQUIRES: a validated config; divisors finite and above zero.
+RopeFrequencies rope_frequencies(const RopeConfig& config, std::span<const float> divisors);
+
+}  // namespace octavo::model

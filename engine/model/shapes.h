@@ -1,0 +1,65 @@
+// How much memory keys and values take: arithmetic on a model's shape, with no file and no machine.
+//
+//   bytes per token = 2 (keys and values) x bytes per element x layers x KV heads x head size
+//
+// Without grouped heads that is 2 x bytes x layers x width (Kwon et al. 2023, arXiv:2309.06180).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace octavo::model {
+
+struct KvShape {
+  std::int32_t num_layers = 0;
+  std::int32_t num_kv_heads = 0;
+  std::int32_t head_dim = 0;
+};
+
+// A model known by name.
+struct NamedShape {
+  std::string_view name;  // "opt-30b"
+  std::int32_t num_layers;
+  std::int32_t embedding_length;
+  std::int32_t num_heads;
+  std::int32_t num_kv_heads;
+  std::int32_t head_dim;
+  std::int64_t num_parameters;  // as published with the weights; tied embeddings counted once
+
+  KvShape kv() const { return {num_layers, num_kv_heads, head_dim}; }
+};
+
+std::span<const NamedShape> named_shapes();
+const NamedShape* find_shape(std::string_view name);  // nullptr: unknown
+
+// nullopt when the result does not fit 64 bits.
+std::optional<std::uint64_t> kv_bytes_per_token(const KvShape& shape, std::uint64_t bytes_per_element);
+std::optional<std::uint64_t> kv_bytes(const KvShape& shape, std::uint64_t bytes_per_element,
+                                      std::uint64_t num_tokens, std::uint64_t batch_size);
+
+// What of a memory is left for keys and values once the weights stand in it.
+struct KvCapacity {
+  std::uint64_t bytes = 0;       // 0: the weights alone do not fit
+  std::uint64_t num_blocks = 0;  // whole ones
+  std::uint64_t num_tokens = 0;  // in those blocks
+};
+// nullopt when a block's size does not fit 64 bits.  REQUIRES: block_size >= 1
+std::optional<KvCapacity> kv_capacity(const KvShape& shape, std::uint64_t bytes_per_element,
+                                      std::uint64_t block_size, std::uint64_t memory_bytes,
+                                      std::uint64_t weight_bytes);
+
+// "168 GiB", "3.515625 MiB", "17 B": the largest unit that leaves at least 1, in decimal digits computed from
+// whole numbers: exact when six digits after the point suffice, else rounded to six.
+std::string format_bytes(std::uint64_t bytes);
+
+// "12345678" as "12,345,678".
+std::string group_digits(std::uint64_t number);
+
+// "512 MiB", "1.5GiB", "100" (MiB): a positive amount of memory. Units B, KiB, MiB, GiB, TiB. nullopt: no
+// such amount.
+std::optional<std::uint64_t> parse_bytes(std::string_view text);
+
+}  // namespace octavo::model

@@ -1,0 +1,202 @@
+#include "engine/model/weights.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "engine/base/half.h"
+#include "kernels/dequantize.h"
+
+namespace octavo::model {
+namespace {
+
+using kernels::MatrixSource;
+using kernels::TensorType;
+
+std::optional<TensorType> tensor_type_of(WeightType dtype) {
+  switch (dtype) {
+    case WeightType::kAuto: return std::nullopt;
+    case WeightType::kFloat16: return TensorType::kF16;
+    case WeightType::kBfloat16: return TensorType::kBF16;
+    case WeightType::kFloat32: return TensorType::kF32;
+  }
+  return std::nullopt;
+}
+
+// The type in which a matrix is kept: its own unless it is unquantised and another was asked for.
+TensorType kept_type(const MatrixSource& source, WeightType dtype) {
+  return kernels::traits_of(source.type).quantised ? source.type
+                                                   : tensor_type_of(dtype).value_or(source.type);
+}
+
+std::int64_t bytes_in(TensorType type, const MatrixSource& source) {
+  const kernels::TensorTypeTraits& traits = kernels::traits_of(type);
+  return source.rows * (source.columns / traits.block_elements) * traits.block_bytes;
+}
+
+template <class Visit>
+void visit_matrices(const ModelTensors& tensors, Visit visit) {
+  for (const LayerTensors& layer : tensors.layers) {
+    for (const Projection* projection : {&layer.query, &layer.key, &layer.value, &layer.attention_output,
+                                         &layer.gate, &layer.up, &layer.down}) {
+      visit(projection->weight);
+    }
+  }
+  visit(tensors.output.weight);
+}
+
+// Appends one row's floats in another unquantised type. False: float16 cannot hold one of them.
+bool append_converted(const std::vector<float>& row, TensorType type, std::byte* out) {
+  if (type == TensorType::kF32) {
+    std::memcpy(out, row.data(), row.size() * sizeof(float));
+    return true;
+  }
+  bool fits = true;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const std::uint16_t word = type == TensorType::kF16 ? float_to_half(row[i]) : float_to_bfloat16(row[i]);
+    fits &= type != TensorType::kF16 || !std::isfinite(row[i]) || std::isfinite(half_to_float(word));
+    std::memcpy(out + i * sizeof(word), &word, sizeof(word));
+  }
+  return fits;
+}
+
+Result<std::vector<std::byte>> converted(const MatrixSource& source, TensorType type) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(bytes_in(type, source)));
+  std::vector<float> row(static_cast<std::size_t>(source.columns));
+  const auto source_stride = source.bytes.size() / static_cast<std::size_t>(source.rows);
+  const auto stride = bytes.size() / static_cast<std::size_t>(source.rows);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(source.rows); ++i) {
+    kernels::dequantize(source.type, source.bytes.data() + i * source_stride, source.columns, row.data());
+    if (append_converted(row, type, bytes.data() + i * stride)) continue;
+    return Error{
+        .code = ErrorCode::kUnsupported,
+        .message = "dtype: a weight of this model is beyond the range of float16; use bfloat16 or float32",
+        .subject = "dtype"};
+  }
+  return bytes;
+}
+
+// Packed weights are read from their own memory: the mapped pages would only compete with them. They come
+// back from the file should anybody look again.
+void release_pages(std::span<const std::byte> bytes) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<std::uintptr_t>(bytes.data()) + page - 1) / page * page;
+  const auto end = reinterpret_cast<std::uintptr_t>(bytes.data() + bytes.size()) / page * page;
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
+// Prepares matrices and counts how far it has come.
+class Preparation {
+ public:
+  Preparation(WeightType dtype, kernels::Backend& backend, const LoadProgress& progress,
+              std::int64_t total_bytes)
+      : dtype_(dtype), backend_(backend), progress_(progress), total_bytes_(total_bytes) {}
+
+  Result<PreparedProjection> prepare(Projection projection) {
+    OCTAVO_TRY_VOID(report());
+    PreparedProjection prepared;
+    OCTAVO_TRY(prepared.matrix, prepare_matrix(projection.weight));
+    prepared.bias = std::move(projection.bias);
+    release_pages(projection.weight.bytes);
+    done_bytes_ += bytes_in(kept_type(projection.weight, dtype_), projection.weight);
+    return prepared;
+  }
+
+  Result<void> report() const {
+    const double fraction = static_cast<double>(done_bytes_) / static_cast<double>(total_bytes_);
+    if (!progress_ || progress_(fraction)) return {};
+    return Error{.code = ErrorCode::kCancelled, .message = "loading the model was cancelled"};
+  }
+
+ private:
+  Result<std::unique_ptr<kernels::Matrix>> prepare_matrix(MatrixSource source) {
+    const TensorType type = kept_type(source, dtype_);
+    if (type == source.type) return backend_.prepare_matrix(source);
+    OCTAVO_TRY(const std::vector<std::byte> bytes, converted(source, type));
+    return backend_.prepare_matrix(
+        {.type = type, .rows = source.rows, .columns = source.columns, .bytes = bytes});
+  }
+
+  WeightType dtype_;
+  kernels::Backend& backend_;
+  const LoadProgress& progress_;
+  std::int64_t total_bytes_;
+  std::int64_t done_bytes_ = 0;
+};
+
+Result<LayerWeights> prepare_layer(LayerTensors tensors, Preparation& preparation) {
+  LayerWeights layer;
+  layer.attention_norm = std::move(tensors.attention_norm);
+  layer.feed_forward_norm = std::move(tensors.feed_forward_norm);
+  OCTAVO_TRY(layer.query, preparation.prepare(std::move(tensors.query)));
+  OCTAVO_TRY(layer.key, preparation.prepare(std::move(tensors.key)));
+  OCTAVO_TRY(layer.value, preparation.prepare(std::move(tensors.value)));
+  OCTAVO_TRY(layer.attention_output, preparation.prepare(std::move(tensors.attention_output)));
+  OCTAVO_TRY(layer.gate, preparation.prepare(std::move(tensors.gate)));
+  OCTAVO_TRY(layer.up, preparation.prepare(std::move(tensors.up)));
+  OCTAVO_TRY(layer.down, preparation.prepare(std::move(tensors.down)));
+  return layer;
+}
+
+Result<void> keep_embedding(const MatrixSource& source, WeightType dtype, Weights& weights) {
+  weights.token_embedding = source;
+  const TensorType type = kept_type(source, dtype);
+  if (type == source.type) return {};
+  OCTAVO_TRY(weights.converted_embedding, converted(source, type));
+  weights.token_embedding.type = type;
+  weights.token_embedding.bytes = weights.converted_embedding;
+  return {};
+}
+
+}  // namespace
+
+std::int64_t Weights::memory_bytes() const {
+  std::int64_t bytes = output.matrix->memory_bytes() + static_cast<std::int64_t>(converted_embedding.size());
+  for (const LayerWeights& layer : layers) {
+    for (const PreparedProjection* projection :
+         {&layer.query, &layer.key, &layer.value, &layer.attention_output, &layer.gate, &layer.up,
+          &layer.down}) {
+      bytes += projection->matrix->memory_bytes();
+    }
+  }
+  return bytes;
+}
+
+std::int64_t planned_weight_bytes(const ModelTensors& tensors, WeightType dtype) {
+  std::int64_t bytes = 0;
+  visit_matrices(tensors,
+                 [&](const MatrixSource& source) { bytes += bytes_in(kept_type(source, dtype), source); });
+  return bytes;
+}
+
+bool has_quantised_weights(const ModelTensors& tensors) {
+  bool any = false;
+  visit_matrices(tensors,
+                 [&](const MatrixSource& source) { any |= kernels::traits_of(source.type).quantised; });
+  return any;
+}
+
+Result<Weights> prepare_weights(ModelTensors tensors, WeightType dtype, kernels::Backend& backend,
+                                const LoadProgress& progress) {
+  Preparation preparation(dtype, backend, progress, planned_weight_bytes(tensors, dtype));
+  Weights weights;
+  OCTAVO_TRY_VOID(keep_embedding(tensors.token_embedding, dtype, weights));
+  weights.layers.reserve(tensors.layers.size());
+  for (LayerTensors& layer : tensors.layers) {
+    OCTAVO_TRY(LayerWeights prepared, prepare_layer(std::move(layer), preparation));
+    weights.layers.push_back(std::move(prepared));
+  }
+  OCTAVO_TRY(weights.output, preparation.prepare(std::move(tensors.output)));
+  weights.output_norm = std::move(tensors.output_norm);
+  weights.rope = std::move(tensors.rope);
+  OCTAVO_TRY_VOID(preparation.report());
+  return weights;
+}
+
+}  // namespace octavo::model

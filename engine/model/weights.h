@@ -1,0 +1,62 @@
+// A model's weights as a backend reads them: matrices repacked, vectors as floats.
+//
+// Ownership: owns everything but the rows of the token embedding, which stay in the file's mapping when they
+// need no conversion: the GgufFile, and the backend that prepared the matrices, must outlive this object.
+// Immutable once prepared; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "engine/api/engine_options.h"
+#include "engine/base/result.h"
+#include "engine/model/model_tensors.h"
+#include "kernels/backend.h"
+
+namespace octavo::model {
+
+// y = matrix · x + bias. Empty bias: none.
+struct PreparedProjection {
+  std::unique_ptr<kernels::Matrix> matrix;
+  std::vector<float> bias;
+};
+
+struct LayerWeights {
+  std::vector<float> attention_norm;
+  PreparedProjection query, key, value;
+  PreparedProjection attention_output;
+  std::vector<float> feed_forward_norm;
+  PreparedProjection gate, up, down;
+};
+
+struct Weights {
+  kernels::MatrixSource token_embedding;
+  std::vector<std::byte> converted_embedding;  // what token_embedding looks at after a conversion; else empty
+  std::vector<LayerWeights> layers;
+  std::vector<float> output_norm;
+  PreparedProjection output;
+  RopeFrequencies rope;
+
+  std::int64_t memory_bytes() const;  // of prepared matrices and the converted embedding
+};
+
+// The bytes of all matrices as they will stand in memory if the backend's order costs no padding: known
+// without reading a weight.
+std::int64_t planned_weight_bytes(const ModelTensors& tensors, WeightType dtype);
+
+// Whether any matrix of the layers or the output has a quantised type.
+bool has_quantised_weights(const ModelTensors& tensors);
+
+// Fraction done, 0..1; return false to cancel. Called on the loading thread, at least once for each matrix.
+using LoadProgress = std::function<bool(double fraction)>;
+
+// Prepares one matrix after the other, and lets the file's pages go as soon as they are packed. Unquantised
+// matrices are converted to `dtype` first unless it is kAuto. Errors: kCancelled; kUnsupported for a number
+// that float16 cannot hold; kOutOfMemory from the backend.
+Result<Weights> prepare_weights(ModelTensors tensors, WeightType dtype, kernels::Backend& backend,
+                                const LoadProgress& progress);
+
+}  // namespace octavo::model

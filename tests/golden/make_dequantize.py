@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Writes dequantize.json: blocks of every tensor type that Octavo reads, and what PyPI gguf makes of them.
+
+Needs: pip install gguf numpy.  Usage: make_dequantize.py > dequantize.json
+Scales are random finite halves; every other byte of a block is random, so that all bits of a layout take part.
+"""
+import json
+
+import numpy as np
+from gguf import GGML_QUANT_SIZES, GGMLQuantizationType as Type
+from gguf.quants import dequantize
+
+# Byte offsets of the half-precision scales within a block.
+SCALE_OFFSETS = {
+    Type.Q4_0: [0], Type.Q4_1: [0, 2], Type.Q5_0: [0], Type.Q5_1: [0, 2], Type.Q8_0: [0],
+    Type.Q2_K: [80, 82], Type.Q3_K: [108], Type.Q4_K: [0, 2], Type.Q5_K: [0, 2], Type.Q6_K: [208],
+}
+random = np.random.default_rng(20240607)
+
+
+def finite_halves(count):
+    """Half of them of a magnitude as in models, half of any finite magnitude, subnormals and both zeros included."""
+    usual = random.normal(0, 0.02, count).astype(np.float16)
+    anything = random.integers(0, 0x7C00, count).astype(np.uint16) | (random.integers(0, 2, count) << 15).astype(np.uint16)
+    halves = np.where(random.integers(0, 2, count) == 1, usual, anything.view(np.float16))
+    halves[: min(2, count)] = np.array([0.0, -0.0], np.float16)[: min(2, count)]
+    return halves
+
+
+def make_blocks(kind, num_blocks):
+    block_elements, block_bytes = GGML_QUANT_SIZES[kind]
+    if kind == Type.F32:
+        values = random.normal(0, 1, num_blocks).astype(np.float32)
+        values[:3] = [0.0, -0.0, 1e-42]
+        return values.view(np.uint8).reshape(num_blocks, 4)
+    if kind == Type.F16:
+        return finite_halves(num_blocks).view(np.uint8).reshape(num_blocks, 2)
+    if kind == Type.BF16:
+        words = random.normal(0, 1, num_blocks).astype(np.float32).view(np.uint32) >> 16
+        return words.astype(np.uint16).view(np.uint8).reshape(num_blocks, 2)
+    blocks = random.integers(0, 256, (num_blocks, block_bytes)).astype(np.uint8)
+    for offset in SCALE_OFFSETS[kind]:
+        blocks[:, offset : offset + 2] = finite_halves(num_blocks).view(np.uint8).reshape(num_blocks, 2)
+    return blocks
+
+
+cases = []
+for kind in [Type.F32, Type.F16, Type.BF16, *SCALE_OFFSETS]:
+    block_elements, block_bytes = GGML_QUANT_SIZES[kind]
+    blocks = make_blocks(kind, {1: 64, 32: 16, 256: 5}[block_elements])
+    values = dequantize(blocks.reshape(-1), kind).astype(np.float32, copy=False)
+    assert np.isfinite(values).all()
+    cases.append({
+        "name": kind.name, "type": int(kind), "block_elements": block_elements, "block_bytes": block_bytes,
+        "bytes": blocks.tobytes().hex(), "float_bits": values.reshape(-1).view("<u4").astype("<u4").tobytes().hex(),
+    })
+print(json.dumps({"cases": cases}, indent=0))

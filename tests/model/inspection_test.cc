@@ -1,0 +1,63 @@
+#include "engine/model/inspection.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "engine/model/model_files.h"
+#include "tests/support/gguf_writer.h"
+#include "tests/support/temporary_folder.h"
+
+namespace octavo::model {
+namespace {
+
+using test::TensorType;
+
+TEST(Inspection, DescribesTheDefaultModel) {
+  if (!std::filesystem::exists(default_model_path())) GTEST_SKIP() << "the default model is not here";
+  std::ifstream golden(OCTAVO_SOURCE_DIR "/tests/golden/gguf.json");
+  const auto num_parameters = nlohmann::json::parse(golden)["num_parameters"].get<std::int64_t>();
+  const auto file = GgufFile::open(default_model_path());
+  ASSERT_TRUE(file.has_value()) << file.error().message;
+  const auto config = read_model_config(file->header());
+  ASSERT_TRUE(config.has_value()) << config.error().message;
+  const ModelDescription model = describe_model(*file, *config);
+  EXPECT_EQ(model.path, default_model_path().string());
+  EXPECT_EQ(model.architecture, "llama");
+  EXPECT_EQ(model.quantisation, "Q4_1");
+  EXPECT_EQ(model.num_parameters, num_parameters);
+  EXPECT_EQ(model.num_parameters, find_shape("smollm2-135m")->num_parameters);
+  EXPECT_EQ(model.file_bytes, static_cast<std::int64_t>(std::filesystem::file_size(default_model_path())));
+  EXPECT_EQ(model.num_layers, 30);
+  EXPECT_EQ(model.num_kv_heads, 3);
+  EXPECT_EQ(model.head_dim, 64);
+  EXPECT_EQ(model.context_length, 8192);
+  EXPECT_EQ(model.vocabulary_size, 49'152);
+  EXPECT_TRUE(model.has_chat_template);
+  EXPECT_EQ(kv_bytes_per_token(kv_shape(*config), 2), 23'040u);
+}
+
+TEST(Inspection, CountsTypesOverAllTensors) {
+  const test::TemporaryFolder folder;
+  test::GgufWriter writer = test::make_tiny_llama(1, {.weight_type = TensorType::kQ8_0, .chat_template = ""});
+  writer.add_tensor_f32("rope_freqs.weight", {8}, std::vector<float>(8, 1.0f));
+  writer.write(folder / "m.gguf");
+  const auto file = GgufFile::open(folder / "m.gguf");
+  const auto types = count_types(*file);
+  ASSERT_EQ(types.size(), 2u);
+  EXPECT_EQ(types[0].type, "Q8_0");
+  EXPECT_EQ(types[0].num_tensors, 15);
+  EXPECT_EQ(types[1].type, "F32");
+  EXPECT_EQ(types[1].num_tensors, 6);
+  EXPECT_EQ(types[1].num_elements, 5u * 64 + 8);
+  EXPECT_EQ(types[0].num_bytes, types[0].num_elements / 32 * 34);
+  EXPECT_EQ(count_parameters(*file), types[0].num_elements + 5 * 64);
+  const ModelDescription model = describe_model(*file, *read_model_config(file->header()));
+  EXPECT_EQ(model.quantisation, "Q8_0");
+  EXPECT_FALSE(model.has_chat_template);
+}
+
+}  // namespace
+}  // namespace octavo::model

@@ -1,0 +1,149 @@
+#include "engine/model/vocabulary_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "engine/model/limits.h"
+#include "engine/model/model_files.h"
+#include "tests/support/gguf_writer.h"
+
+namespace octavo::model {
+namespace {
+
+using test::GgufWriter;
+using tokenizer::TokenKind;
+using tokenizer::Vocabulary;
+
+Result<Vocabulary> read(const GgufWriter& writer) {
+  const auto bytes = writer.bytes();
+  OCTAVO_TRY(const auto header, GgufHeader::parse(MemorySource(bytes), "test.gguf"));
+  return read_vocabulary(header);
+}
+
+GgufWriter three_tokens() {
+  GgufWriter writer;
+  writer.add_string("tokenizer.ggml.model", "gpt2").add_string_array("tokenizer.ggml.tokens", {"a", "b", "<end>"});
+  return writer;
+}
+
+TEST(VocabularyReader, ReadsAllThatTheFileSays) {
+  GgufWriter writer;
+  test::add_tiny_vocabulary(writer, "{{ messages }}");
+  writer.add_u32("tokenizer.ggml.eot_token_id", 0).add_u32("tokenizer.ggml.eom_token_id", 2);
+  const auto vocabulary = read(writer);
+  ASSERT_TRUE(vocabulary.has_value()) << vocabulary.error().message;
+  EXPECT_EQ(vocabulary->model, "gpt2");
+  EXPECT_EQ(vocabulary->split_pattern, "smollm");
+  EXPECT_EQ(vocabulary->tokens.size(), test::kTinyVocabularySize);
+  EXPECT_EQ(vocabulary->tokens[2], "<|im_end|>");
+  EXPECT_EQ(vocabulary->kinds[2], TokenKind::kControl);
+  EXPECT_EQ(vocabulary->kinds[3], TokenKind::kNormal);
+  EXPECT_EQ(vocabulary->merges.front(), "Ġ t");
+  EXPECT_EQ(vocabulary->bos_token_id, 1);
+  EXPECT_EQ(vocabulary->eos_token_id, 2);
+  EXPECT_EQ(vocabulary->unknown_token_id, 0);
+  EXPECT_EQ(vocabulary->further_eos_token_ids, (std::vector<TokenId>{0}));  // 2 is the end of sequence already
+  EXPECT_FALSE(vocabulary->add_bos_token);
+  EXPECT_EQ(vocabulary->chat_template, "{{ messages }}");
+}
+
+TEST(VocabularyReader, LeavesOutWhatTheFileLeavesOut) {
+  const auto vocabulary = read(three_tokens());
+  ASSERT_TRUE(vocabulary.has_value()) << vocabulary.error().message;
+  EXPECT_TRUE(vocabulary->kinds.empty());
+  EXPECT_TRUE(vocabulary->merges.empty());
+  EXPECT_FALSE(vocabulary->bos_token_id.has_value());
+  EXPECT_EQ(vocabulary->chat_template, "");
+  EXPECT_FALSE(vocabulary->add_bos_token);
+  EXPECT_FALSE(read(three_tokens().add_u32("tokenizer.ggml.bos_token_id", 0xffffffffu))->bos_token_id.has_value());
+}
+
+TEST(VocabularyReader, TheLlama3FamilyStartsWithBosUnlessItSaysOtherwise) {
+  EXPECT_TRUE(read(three_tokens().add_string("tokenizer.ggml.pre", "llama-bpe"))->add_bos_token);
+  EXPECT_FALSE(read(three_tokens().add_string("tokenizer.ggml.pre", "llama-bpe").add_bool("tokenizer.ggml.add_bos_token", false))->add_bos_token);
+  EXPECT_TRUE(read(three_tokens().add_string("tokenizer.ggml.pre", "qwen2").add_bool("tokenizer.ggml.add_bos_token", true))->add_bos_token);
+}
+
+void expect_refused(const GgufWriter& writer, const std::string& key, const std::string& sentence) {
+  const auto vocabulary = read(writer);
+  ASSERT_FALSE(vocabulary.has_value()) << key;
+  EXPECT_EQ(vocabulary.error().code, ErrorCode::kDamagedFile);
+  EXPECT_EQ(vocabulary.error().subject, key);
+  EXPECT_NE(vocabulary.error().message.find("test.gguf: " + key + " " + sentence), std::string::npos) << vocabulary.error().message;
+}
+
+TEST(VocabularyReader, RefusesWhatCannotBe) {
+  expect_refused(GgufWriter().add_string_array("tokenizer.ggml.tokens", {"a"}), "tokenizer.ggml.model", "is missing");
+  expect_refused(GgufWriter().add_string("tokenizer.ggml.model", "gpt2"), "tokenizer.ggml.tokens", "is missing");
+  expect_refused(GgufWriter().add_string("tokenizer.ggml.model", "gpt2").add_string_array("tokenizer.ggml.tokens", {}),
+                 "tokenizer.ggml.tokens", "holds 0 tokens");
+  expect_refused(GgufWriter().add_string("tokenizer.ggml.model", "gpt2").add_array<std::int32_t>("tokenizer.ggml.tokens", {1}),
+                 "tokenizer.ggml.tokens", "has type array of i32 where an array of strings is needed");
+  expect_refused(three_tokens().add_array<std::int32_t>("tokenizer.ggml.token_type", {1, 1}), "tokenizer.ggml.token_type", "holds 2 types for 3 tokens");
+  expect_refused(three_tokens().add_array<float>("tokenizer.ggml.token_type", {1, 1, 1}), "tokenizer.ggml.token_type", "has type array of f32");
+  for (const std::int32_t kind : {0, 7, -1, 1 << 30}) {
+    expect_refused(three_tokens().add_array<std::int32_t>("tokenizer.ggml.token_type", {1, kind, 1}), "tokenizer.ggml.token_type",
+                   "holds " + std::to_string(kind) + ", which is no type of token");
+  }
+  for (const char* name : {"bos", "eos", "unknown", "eot", "eom"}) {
+    const std::string key = "tokenizer.ggml." + std::string(name) + "_token_id";
+    EXPECT_TRUE(read(three_tokens().add_u32(key, 2)).has_value());
+    expect_refused(three_tokens().add_u32(key, 3), key, "is 3, outside the vocabulary of 3 tokens");
+    expect_refused(three_tokens().add_i32(key, -2), key, "holds a number that is out of range");
+    expect_refused(three_tokens().add_string(key, "2"), key, "has type string");
+  }
+  expect_refused(three_tokens().add_u32("tokenizer.ggml.add_bos_token", 1), "tokenizer.ggml.add_bos_token", "has type u32 where a boolean is needed");
+  expect_refused(three_tokens().add_u32("tokenizer.chat_template", 1), "tokenizer.chat_template", "has type u32 where a string is needed");
+}
+
+TEST(VocabularyReader, AVocabularyMayReachItsCapAndNoFurther) {
+  const auto vocabulary_of = [](std::uint64_t count) {
+    GgufWriter writer;
+    writer.add_string("tokenizer.ggml.model", "gpt2");
+    writer.add_raw_array("tokenizer.ggml.tokens", test::GgufType::kString, count, std::vector<std::byte>(count * 8));
+    return writer;
+  };
+  EXPECT_TRUE(read(vocabulary_of(kMaxVocabularySize)).has_value());
+  expect_refused(vocabulary_of(kMaxVocabularySize + 1), "tokenizer.ggml.tokens", "holds 4194305 tokens");
+}
+
+// 64-bit FNV-1a over each string's length (eight bytes) and bytes: as make_gguf.py computes it.
+std::uint64_t fnv1a(const std::vector<std::string>& strings) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  const auto add = [&](unsigned byte) { hash = (hash ^ byte) * 0x100000001b3u; };
+  for (const std::string& string : strings) {
+    for (int i = 0; i < 8; ++i) add(static_cast<unsigned>(string.size() >> (8 * i)) & 255u);
+    for (const char c : string) add(static_cast<unsigned char>(c));
+  }
+  return hash;
+}
+
+TEST(VocabularyReader, TheDefaultModelsVocabularyIsThatOfThePackageGguf) {
+  if (!std::filesystem::exists(default_model_path())) GTEST_SKIP() << "the default model is not here";
+  std::ifstream golden_file(OCTAVO_SOURCE_DIR "/tests/golden/gguf.json");
+  const nlohmann::json golden = nlohmann::json::parse(golden_file);
+  const auto file = GgufFile::open(default_model_path());
+  ASSERT_TRUE(file.has_value()) << file.error().message;
+  const auto vocabulary = read_vocabulary(*file);
+  ASSERT_TRUE(vocabulary.has_value()) << vocabulary.error().message;
+  EXPECT_EQ(vocabulary->tokens.size(), golden["tokens"]["count"].get<std::size_t>());
+  EXPECT_EQ(fnv1a(vocabulary->tokens), golden["tokens"]["fnv1a"].get<std::uint64_t>());
+  EXPECT_EQ(vocabulary->merges.size(), golden["merges"]["count"].get<std::size_t>());
+  EXPECT_EQ(fnv1a(vocabulary->merges), golden["merges"]["fnv1a"].get<std::uint64_t>());
+  std::vector<int> special;
+  for (std::size_t i = 0; i < vocabulary->kinds.size(); ++i) {
+    if (vocabulary->kinds[i] != TokenKind::kNormal) special.push_back(static_cast<int>(i));
+  }
+  EXPECT_EQ(special, golden["token_types"]["special"].get<std::vector<int>>());
+  EXPECT_EQ(vocabulary->eos_token_id, 2);
+  EXPECT_EQ(vocabulary->chat_template, golden["scalars"]["tokenizer.chat_template"].get<std::string>());
+}
+
+}  // namespace
+}  // namespace octavo::model
