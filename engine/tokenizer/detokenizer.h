@@ -1,5 +1,5 @@
-// Tokens to text while they arrive: gives out whole characters only. Concatenated, the pieces and the final flush equal
-// Tokenizer::decode of all ids. A value type, one for each output; engine thread.
+// Tokens to text while they arrive: gives out whole characters only. Concatenated, the pieces and the final
+// flush equal Tokenizer::decode of all ids. A value type, one for each output; engine thread.
 #pragma once
 
 #include <string>
@@ -14,10 +14,11 @@ class Detokenizer {
   explicit Detokenizer(const Tokenizer& tokenizer, bool skip_special = true)
       : tokenizer_(&tokenizer), skip_special_(skip_special) {}
 
-  // The text that became certain with this token; bytes that cannot be UTF-8 become U+FFFD as soon as that is known.
+  // The text that became certain with this token; bytes that cannot be UTF-8 become U+FFFD as soon as that is
+  // known.
   std::string push(TokenId id);
 
-  // What is still held back: U+FFFD for each byte of an unfinished character.
+  // What is still held back: U+FFFD for an unfinished character, else nothing.
   std::string flush();
 
  private:

@@ -26,8 +26,8 @@ enum class TokenKind : std::int32_t {  // numbering of tokenizer.ggml.token_type
 
 // What a model file says about its vocabulary, as read; checked by Tokenizer::create.
 struct Vocabulary {
-  std::string model;          // tokenizer.ggml.model: "gpt2" is byte-level BPE
-  std::string split_pattern;  // tokenizer.ggml.pre: "gpt-2", "smollm", "llama-bpe", "qwen2", ...
+  std::string model;                // tokenizer.ggml.model: "gpt2" is byte-level BPE
+  std::string split_pattern;        // tokenizer.ggml.pre: "gpt-2", "smollm", "llama-bpe", "qwen2", ...
   std::vector<std::string> tokens;  // index = id; byte-level BPE spells bytes as GPT-2 does
   std::vector<TokenKind> kinds;     // empty: all normal; else as many as tokens
   std::vector<std::string> merges;  // "left right", best first
@@ -55,29 +55,38 @@ class Tokenizer {
   virtual bool is_end_of_sequence(TokenId id) const = 0;
   virtual bool has_chat_template() const = 0;
 
-  // Raw text. With `parse_special`, text of control and user-defined tokens becomes those tokens. BOS is added when the model asks for it
-  // and `add_bos` allows.
-  virtual Result<std::vector<TokenId>> encode(std::string_view text, bool parse_special, bool add_bos) const = 0;
+  // Raw text. With `parse_special`, text of control and user-defined tokens becomes those tokens, the longest
+  // first; without, no text does. BOS is added when the model asks for it and `add_bos` allows.
+  virtual Result<std::vector<TokenId>> encode(std::string_view text, bool parse_special,
+                                              bool add_bos) const = 0;
 
-  // Template text with input in it. A special token counts only if it lies wholly in template text; everything between
-  // special tokens is tokenised as one piece, across the borders of input.
+  // Template text with input in it. A special token counts only if it lies wholly in template text;
+  // everything between special tokens is tokenised as one piece, across the borders of input.
   virtual Result<std::vector<TokenId>> encode_spans(std::span<const PromptSpan> spans) const = 0;
 
-  // Messages through the chat template (plain completion when the model has none), generation prompt added. `today` is
-  // what strftime_now formats: seconds since 1970, UTC.
+  // Messages through the chat template, generation prompt added; without a template plain completion: the
+  // contents, joined by line breaks. `today` is what strftime_now formats: seconds since 1970, UTC.
   virtual Result<std::vector<PromptSpan>> apply_chat_template(std::span<const ChatMessage> messages,
                                                               std::int64_t today) const = 0;
 
-  // apply_chat_template, then encode_spans; a message's own token_ids stand in for its content where the template emits
-  // the content unchanged.
-  virtual Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage> messages, std::int64_t today) const = 0;
+  // apply_chat_template, then encode_spans; an assistant message's own token_ids stand in for its content
+  // where the template emits the content unchanged and the ids decode to exactly that content. What stands
+  // before and after is then tokenised on its own: without a special token at the border, a piece that
+  // reached across it is cut there, as it was when the answer was generated. Without a template, BOS is added
+  // as in `encode`.
+  virtual Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage> messages,
+                                                   std::int64_t today) const = 0;
 
   // The bytes of one token: not always whole characters. Special tokens give their text.
   // REQUIRES: 0 <= id < vocabulary_size()
   virtual std::string_view token_bytes(TokenId id) const = 0;
   virtual bool is_special(TokenId id) const = 0;  // control or user-defined
+  virtual bool is_control(TokenId id) const {
+    return is_special(id);
+  }  // such as <|im_end|>: steers the model, is no text
 
-  // All at once; special tokens are left out when asked; invalid bytes become U+FFFD.
+  // All at once. With `skip_special`, control tokens are left out; user-defined ones (runs of spaces,
+  // <think>) are text and stay. What is no valid UTF-8 becomes U+FFFD, as sanitise_utf8 does.
   virtual std::string decode(std::span<const TokenId> ids, bool skip_special) const = 0;
 };
 

@@ -1,0 +1,91 @@
+#include "engine/tokenizer/chat_template.h"
+
+#include <utility>
+
+#include "engine/tokenizer/jinja_interpreter.h"
+
+namespace octavo::tokenizer {
+namespace {
+
+Result<jinja::Value> message_value(const ChatMessage& message, std::size_t index) {
+  MarkedText content = MarkedText::message_content(message.content, static_cast<std::int32_t>(index));
+  return jinja::make_dict({{"role", role_name(message.role)}, {"content", std::move(content)}});
+}
+
+Result<jinja::Template::Variables> make_variables(std::span<const ChatMessage> messages,
+                                                  const ChatTemplateConstants& constants) {
+  std::vector<jinja::Value> values;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    OCTAVO_TRY(jinja::Value value, message_value(messages[i], i));
+    values.push_back(std::move(value));
+  }
+  OCTAVO_TRY(jinja::Value list, jinja::make_list(std::move(values)));
+  return jinja::Template::Variables{{"messages", std::move(list)},
+                                    {"bos_token", std::string_view(constants.bos_token)},
+                                    {"eos_token", std::string_view(constants.eos_token)},
+                                    {"add_generation_prompt", true},
+                                    {"tools", jinja::Value()},
+                                    {"documents", jinja::Value()}};
+}
+
+bool is_whole_message(const MarkedText::Run& run, std::size_t length, std::span<const ChatMessage> messages) {
+  return run.source >= 0 && run.offset == 0 &&
+         length == messages[static_cast<std::size_t>(run.source)].content.size();
+}
+
+std::vector<PromptSpan> to_spans(const MarkedText& text, std::span<const ChatMessage> messages) {
+  std::vector<PromptSpan> spans;
+  std::size_t begin = 0;
+  for (const MarkedText::Run& run : text.runs()) {
+    PromptSpan span{text.text().substr(begin, run.end - begin), run.is_input()};
+    if (is_whole_message(run, run.end - begin, messages)) span.message_index = run.source;
+    spans.push_back(std::move(span));
+    begin = run.end;
+  }
+  return spans;
+}
+
+}  // namespace
+
+Result<ChatTemplate> ChatTemplate::parse(std::string_view source) {
+  OCTAVO_TRY(jinja::Template parsed, jinja::Template::parse(source == "vicuna" ? vicuna_template() : source));
+  return ChatTemplate(std::make_shared<const jinja::Template>(std::move(parsed)));
+}
+
+Result<std::vector<PromptSpan>> ChatTemplate::render(std::span<const ChatMessage> messages,
+                                                     const ChatTemplateConstants& constants,
+                                                     std::int64_t today) const {
+  OCTAVO_TRY(const jinja::Template::Variables variables, make_variables(messages, constants));
+  OCTAVO_TRY(const MarkedText text, parsed_->render(variables, today));
+  return to_spans(text, messages);
+}
+
+std::vector<PromptSpan> plain_completion(std::span<const ChatMessage> messages) {
+  std::vector<PromptSpan> spans;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    if (i > 0) spans.push_back({"\n"});
+    if (!messages[i].content.empty())
+      spans.push_back({messages[i].content, true, static_cast<std::int32_t>(i)});
+  }
+  return spans;
+}
+
+std::string_view vicuna_template() {
+  return R"({%- if messages and messages[0]['role'] == 'system' -%}
+{{- messages[0]['content'] + ' ' -}}
+{%- set conversation = messages[1:] -%}
+{%- else -%}
+{{- "A chat between a curious user and an artificial intelligence assistant. The assistant gives helpful, detailed, and polite answers to the user's questions. " -}}
+{%- set conversation = messages -%}
+{%- endif -%}
+{%- for message in conversation -%}
+{%- if message['role'] == 'assistant' -%}
+{{- 'ASSISTANT: ' + message['content'] + (eos_token or '</s>') -}}
+{%- else -%}
+{{- 'USER: ' + message['content'] + ' ' -}}
+{%- endif -%}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{- 'ASSISTANT:' -}}{%- endif -%})";
+}
+
+}  // namespace octavo::tokenizer
