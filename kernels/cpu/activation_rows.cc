@@ -1,0 +1,62 @@
+#include "kernels/cpu/activation_rows.h"
+
+#include <algorithm>
+
+#include "engine/base/check.h"
+
+namespace octavo::kernels::cpu {
+namespace {
+
+constexpr std::int64_t kLineFloats = 16;
+
+constexpr std::int64_t num_float_lines(std::int64_t columns) {
+  return (columns + kLineFloats - 1) / kLineFloats;
+}
+
+template <class Line>
+void grow(std::unique_ptr<Line[]>& lines, std::int64_t& capacity, std::int64_t num_lines) {
+  if (num_lines <= capacity) return;
+  lines.reset();  // before the larger one: the old contents are not wanted
+  lines = std::make_unique_for_overwrite<Line[]>(static_cast<std::size_t>(num_lines));
+  capacity = num_lines;
+}
+
+void set_float_row(const float* values, std::int64_t columns, FloatLine* line, std::int64_t row_stride) {
+  for (std::int64_t first = 0; first < columns; first += kLineFloats, line += row_stride) {
+    const std::int64_t count = std::min(columns - first, kLineFloats);
+    std::copy_n(values + first, count, line->values);
+    std::fill(line->values + count, line->values + kLineFloats, 0.0f);
+  }
+}
+
+}  // namespace
+
+ActivationRows::ActivationRows(InstructionSet isa) : table_(&matmul_table(isa)) {}
+
+void ActivationRows::reserve(std::int64_t rows, std::int64_t columns, ActivationForm forms) {
+  OCTAVO_CHECK(rows >= 0 && columns >= 0, "%lld rows", static_cast<long long>(rows));
+  OCTAVO_CHECK(!includes(forms, ActivationForm::kInt8) || columns % kGroupColumns == 0, "%lld columns",
+               static_cast<long long>(columns));
+  rows_ = rows;
+  columns_ = columns;
+  forms_ = forms;
+  // Odd, so that the lines of one row do not all fall into the same few sets of a cache.
+  row_stride_ = rows | 1;
+  if (includes(forms, ActivationForm::kFloat)) {
+    grow(float_lines_, float_capacity_, num_float_lines(columns) * row_stride_);
+  }
+  if (includes(forms, ActivationForm::kInt8))
+    grow(int8_lines_, int8_capacity_, columns / kGroupColumns * row_stride_);
+}
+
+void ActivationRows::set_row(std::int64_t row, const float* values) {
+  OCTAVO_CHECK(row >= 0 && row < rows_, "row %lld", static_cast<long long>(row));
+  if (includes(forms_, ActivationForm::kFloat)) {
+    set_float_row(values, columns_, float_lines_.get() + row, row_stride_);
+  }
+  if (includes(forms_, ActivationForm::kInt8)) {
+    table_->set_int8_row(values, columns_, int8_lines_.get() + row, row_stride_);
+  }
+}
+
+}  // namespace octavo::kernels::cpu

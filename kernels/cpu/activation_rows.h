@@ -1,0 +1,63 @@
+// The rows that one step multiplies with, in the forms that the products read.
+//
+// Numbers (kInt8; backend.h, Activation). Columns are taken in groups of 32; for each row and group
+//   scale = max |a| / 127, zero if that is below the smallest normal float
+//   value = a / scale rounded to the nearest integer, ties to even; zero where scale is zero
+// A group that holds an infinity or a NaN has the scale NaN and values zero, so that its products are NaN. A
+// row's numbers depend on that row only, and are the same on every instruction set.
+//
+// Thread: reserve() belongs to one thread; afterwards distinct rows may be set in parallel, then read by any
+// number.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/simd/matmul_table.h"
+
+namespace octavo::kernels::cpu {
+
+// What a product reads; a set of them is what rows are kept in.
+enum class ActivationForm : std::uint8_t { kFloat = 1, kInt8 = 2 };
+
+constexpr ActivationForm operator|(ActivationForm a, ActivationForm b) {
+  return static_cast<ActivationForm>(static_cast<std::uint8_t>(a) | static_cast<std::uint8_t>(b));
+}
+constexpr bool includes(ActivationForm forms, ActivationForm form) {
+  return (static_cast<std::uint8_t>(forms) & static_cast<std::uint8_t>(form)) != 0;
+}
+
+class ActivationRows {
+ public:
+  explicit ActivationRows(InstructionSet isa);
+
+  // Room for `rows` rows of `columns` in the given forms; contents are undefined until set. Memory only
+  // grows. REQUIRES: columns % 32 == 0 if the forms include kInt8.
+  void reserve(std::int64_t rows, std::int64_t columns, ActivationForm forms);
+
+  // Copies and rounds one row. REQUIRES: row < rows(); `values` holds columns() floats.
+  void set_row(std::int64_t row, const float* values);
+
+  std::int64_t rows() const { return rows_; }
+  std::int64_t columns() const { return columns_; }
+  ActivationForm forms() const { return forms_; }
+
+  // Line of (row, g) is at [g * row_stride() + row]: rows of a tile lie side by side.
+  //   float_lines  [ceil(columns / 16)][row_stride], the last one padded with zeros
+  //   int8_lines   [columns / 32][row_stride]
+  const FloatLine* float_lines() const { return float_lines_.get(); }
+  const Int8Line* int8_lines() const { return int8_lines_.get(); }
+  std::int64_t row_stride() const { return row_stride_; }
+
+ private:
+  const MatmulTable* table_;
+  std::int64_t rows_ = 0, columns_ = 0, row_stride_ = 0;
+  ActivationForm forms_ = ActivationForm::kFloat;
+  std::unique_ptr<FloatLine[]> float_lines_;
+  std::unique_ptr<Int8Line[]> int8_lines_;
+  std::int64_t float_capacity_ = 0, int8_capacity_ = 0;  // lines
+};
+
+}  // namespace octavo::kernels::cpu

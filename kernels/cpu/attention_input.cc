@@ -1,0 +1,59 @@
+// Three parallel loops: norm and rounding of the rows; the panels of Q, K and V as one list; bias, rotation
+// and KV write.
+#include "engine/base/check.h"
+#include "kernels/cpu/cpu_backend.h"
+
+namespace octavo::kernels::cpu {
+
+void CpuBackend::attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
+                                 const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
+                                 MatrixView q) {
+  const auto& query = static_cast<const PackedMatrix&>(*weights.query);
+  const auto& key = static_cast<const PackedMatrix&>(*weights.key);
+  const auto& value = static_cast<const PackedMatrix&>(*weights.value);
+  const std::int64_t rows = batch.num_tokens, width = key.rows();
+  const MatrixView k{key_rows_.reserve(rows * width), rows, width, width};
+  const MatrixView v{value_rows_.reserve(rows * width), rows, width, width};
+
+  const ActivationForm forms = query.activation_form() | key.activation_form() | value.activation_form();
+  set_normalised(weights.norm, weights.norm_epsilon, {x.data, rows, x.columns, x.stride}, {}, forms);
+  const Product products[] = {{&query, q}, {&key, k}, {&value, v}};
+  multiply(products);
+  for_each_row(rows, [&](std::int64_t row, std::int32_t) {
+    rotate_and_store(weights, shape, batch, layer, row, k, v, static_cast<CpuKvCache&>(kv), q);
+  });
+}
+
+void CpuBackend::rotate_and_store(const AttentionInputWeights& weights, const AttentionShape& shape,
+                                  const PagedBatch& batch, std::int32_t layer, std::int64_t row, MatrixView k,
+                                  MatrixView v, CpuKvCache& kv, MatrixView q) {
+  const auto add_bias = [&](float* values, std::span<const float> bias) {
+    kernels_.add_row(values, bias.data(), static_cast<std::int64_t>(bias.size()));
+  };
+  add_bias(q.row(row), weights.query_bias);
+  add_bias(k.row(row), weights.key_bias);
+  add_bias(v.row(row), weights.value_bias);
+
+  const float* rotations = batch.rotations.data() + row * shape.rotary_dim;
+  const bool halves = shape.pairing == RopePairing::kHalves;
+  kernels_.rotate_heads(q.row(row), shape.num_heads, shape.head_dim, shape.rotary_dim, halves, rotations);
+  kernels_.rotate_heads(k.row(row), shape.num_kv_heads, shape.head_dim, shape.rotary_dim, halves, rotations);
+
+  const KvLayout& layout = kv.layout();
+  const std::int32_t slot = batch.slot_mapping[static_cast<std::size_t>(row)];
+  const std::int32_t block = slot / layout.block_size, offset = slot % layout.block_size;
+  OCTAVO_CHECK(slot >= 0 && block < kv.num_blocks(), "slot %d of %d blocks", slot, kv.num_blocks());
+  const std::int64_t element_bytes = kv_element_bytes(layout.type);
+  for (std::int32_t head = 0; head < shape.num_kv_heads; ++head) {
+    std::byte* keys = kv.data() + layout.head_offset(block, layer, head);
+    std::byte* values = keys + layout.half_head_bytes();
+    kernels_.write_kv(k.row(row) + head * shape.head_dim, v.row(row) + head * shape.head_dim,
+                      {.type = layout.type,
+                       .head_dim = shape.head_dim,
+                       .key_stride = layout.block_size,
+                       .key = keys + layout.key_index(0, offset) * element_bytes,
+                       .value = values + layout.value_index(offset, 0) * element_bytes});
+  }
+}
+
+}  // namespace octavo::kernels::cpu

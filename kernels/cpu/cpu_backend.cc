@@ -1,0 +1,101 @@
+#include "kernels/cpu/cpu_backend.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "kernels/cpu/attention_work.h"
+#include "kernels/kv_pool_size.h"
+
+namespace octavo::kernels::cpu {
+namespace {
+
+class CpuBuffer final : public Buffer {
+ public:
+  CpuBuffer(MappedMemory memory, std::int64_t size)
+      : Buffer(reinterpret_cast<float*>(memory.data()), size), memory_(std::move(memory)) {}
+
+ private:
+  MappedMemory memory_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> create_cpu_backend(std::int32_t num_threads, Activation activation,
+                                                    InstructionSet isa) {
+  OCTAVO_TRY(std::unique_ptr<ThreadPool> pool, ThreadPool::create(num_threads));
+  return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(std::move(pool), activation, isa));
+}
+
+CpuBackend::CpuBackend(std::unique_ptr<ThreadPool> pool, Activation activation, InstructionSet isa)
+    : pool_(std::move(pool)),
+      activation_(activation),
+      isa_(isa),
+      kernels_(kernel_table(isa)),
+      activations_(isa),
+      worker_scratch_(static_cast<std::size_t>(pool_->num_threads())),
+      attention_work_(std::make_unique<AttentionWork>()) {}
+
+Result<std::unique_ptr<Matrix>> CpuBackend::prepare_matrix(const MatrixSource& source) {
+  OCTAVO_TRY(std::unique_ptr<Matrix> matrix, pack_matrix(source, activation_, isa_, *pool_, packed_memory_));
+  return matrix;
+}
+
+Result<std::unique_ptr<KvCache>> CpuBackend::allocate_kv_cache(const KvLayout& layout,
+                                                               std::int32_t num_blocks) {
+  OCTAVO_TRY(const std::int64_t num_bytes, kv_pool_bytes(layout, num_blocks));
+  OCTAVO_TRY(MappedMemory memory, MappedMemory::create(num_bytes, "the KV pool"));
+  return std::unique_ptr<KvCache>(std::make_unique<CpuKvCache>(layout, num_blocks, std::move(memory)));
+}
+
+Result<std::unique_ptr<Buffer>> CpuBackend::allocate_buffer(std::int64_t num_floats) {
+  std::int64_t num_bytes;
+  if (num_floats < 0 || __builtin_mul_overflow(num_floats, std::int64_t{sizeof(float)}, &num_bytes)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "a buffer of " + std::to_string(num_floats) + " floats is not possible"};
+  }
+  OCTAVO_TRY(MappedMemory memory, MappedMemory::create(num_bytes, "working memory"));
+  return std::unique_ptr<Buffer>(std::make_unique<CpuBuffer>(std::move(memory), num_floats));
+}
+
+std::int64_t CpuBackend::panels_per_item(std::int64_t num_panels) const {
+  constexpr std::int64_t kItemsPerThread = 8, kMostPanels = 16;
+  return std::clamp(num_panels / (kItemsPerThread * pool_->num_threads()), std::int64_t{1}, kMostPanels);
+}
+
+void CpuBackend::set_activations(ConstMatrixView x, ActivationForm form) {
+  activations_.reserve(x.rows, x.columns, form);
+  for_each_row(x.rows, [&](std::int64_t row, std::int32_t) { activations_.set_row(row, x.row(row)); });
+}
+
+void CpuBackend::set_normalised(std::span<const float> norm, float epsilon, ConstMatrixView x,
+                                std::span<const std::int32_t> rows, ActivationForm form) {
+  const std::int64_t num_rows = rows.empty() ? x.rows : static_cast<std::int64_t>(rows.size());
+  activations_.reserve(num_rows, x.columns, form);
+  for_each_row(num_rows, [&](std::int64_t i, std::int32_t worker) {
+    const std::int64_t row = rows.empty() ? i : rows[static_cast<std::size_t>(i)];
+    float* normalised = worker_scratch_[static_cast<std::size_t>(worker)].reserve(x.columns);
+    kernels_.rms_norm(x.row(row), norm.data(), epsilon, x.columns, normalised);
+    activations_.set_row(i, normalised);
+  });
+}
+
+void CpuBackend::multiply(std::span<const Product> products) {
+  std::int64_t num_panels = 0;
+  for (const Product& product : products) num_panels += product.matrix->num_panels();
+  const std::int64_t size = panels_per_item(num_panels);
+  pool_->parallel_for((num_panels + size - 1) / size, [&](std::int64_t item, std::int32_t) {
+    std::int64_t first = item * size, last = std::min(first + size, num_panels);  // in the list of all panels
+    for (const Product& product : products) {
+      const std::int64_t panels = product.matrix->num_panels();
+      if (first < panels && last > 0) {
+        multiply_panels(*product.matrix, activations_, std::max(first, std::int64_t{0}),
+                        std::min(last, panels), product.out);
+      }
+      first -= panels;
+      last -= panels;
+    }
+  });
+}
+
+}  // namespace octavo::kernels::cpu

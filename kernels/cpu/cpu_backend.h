@@ -1,0 +1,113 @@
+// The backend on the processor's cores. Each operation is a few parallel loops over a fixed thread pool; the
+// inner loops are the kernels of one instruction set (simd/kernel_table.h, matmul.h).
+//
+// Thread: as Backend; the pool's workers run inside the operations only. Numbers: the same bits for every
+// instruction set, number of threads, block size and batch (ARCHITECTURE.md, "Numbers").
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "kernels/cpu/activation_rows.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/mapped_memory.h"
+#include "kernels/cpu/matmul.h"
+#include "kernels/cpu/packed_memory.h"
+#include "kernels/cpu/scratch.h"
+#include "kernels/cpu/simd/kernel_table.h"
+#include "kernels/cpu/thread_pool.h"
+
+namespace octavo::kernels::cpu {
+
+struct AttentionWork;
+
+// Error when the threads cannot be had. REQUIRES: `isa` is one of usable_instruction_sets().
+Result<std::unique_ptr<Backend>> create_cpu_backend(std::int32_t num_threads, Activation activation,
+                                                    InstructionSet isa);
+
+class CpuKvCache final : public KvCache {
+ public:
+  CpuKvCache(const KvLayout& layout, std::int32_t num_blocks, MappedMemory memory)
+      : KvCache(layout, num_blocks), memory_(std::move(memory)) {}
+  std::byte* data() const { return memory_.data(); }
+
+ private:
+  MappedMemory memory_;
+};
+
+// One step of a matrix product: panels of several matrices that read the same rows, as one list.
+struct Product {
+  const PackedMatrix* matrix;
+  MatrixView out;
+};
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(std::unique_ptr<ThreadPool> pool, Activation activation, InstructionSet isa);
+
+  std::string_view name() const override { return "cpu"; }
+  std::string_view isa() const override { return instruction_set_name(isa_); }
+  std::int32_t num_threads() const override { return pool_->num_threads(); }
+
+  Result<std::unique_ptr<Matrix>> prepare_matrix(const MatrixSource& source) override;
+  Result<std::unique_ptr<KvCache>> allocate_kv_cache(const KvLayout& layout,
+                                                     std::int32_t num_blocks) override;
+  Result<std::unique_ptr<Buffer>> allocate_buffer(std::int64_t num_floats) override;
+
+  void embed(const MatrixSource& table, std::span<const std::int32_t> token_ids, MatrixView out) override;
+  void attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
+                       const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
+                       MatrixView q) override;
+  void paged_attention(const AttentionShape& shape, const PagedBatch& batch, std::int32_t layer,
+                       const KvCache& kv, ConstMatrixView q, MatrixView out) override;
+  void project_residual(const Matrix& weights, std::span<const float> bias, ConstMatrixView input,
+                        MatrixView residual) override;
+  void gate_up_silu(const GateUpWeights& weights, ConstMatrixView x, MatrixView out) override;
+  void logits(std::span<const float> norm, float norm_epsilon, const Matrix& weights,
+              std::span<const float> bias, ConstMatrixView x, std::span<const std::int32_t> rows,
+              MatrixView out) override;
+  void log_sum_exp(ConstMatrixView logits, std::span<float> out) override;
+  void copy_blocks(KvCache& kv, std::span<const BlockCopy> copies) override;
+
+ private:
+  // Calls function(row, worker) for every row, a few rows to an item.
+  template <class Function>
+  void for_each_row(std::int64_t num_rows, const Function& function) {
+    constexpr std::int64_t kRowsPerItem = 4;
+    pool_->parallel_for((num_rows + kRowsPerItem - 1) / kRowsPerItem,
+                        [&](std::int64_t item, std::int32_t worker) {
+                          const std::int64_t first = item * kRowsPerItem;
+                          for (std::int64_t row = first; row < first + kRowsPerItem && row < num_rows; ++row)
+                            function(row, worker);
+                        });
+  }
+
+  // Panels to an item, such that every thread gets several items and an item still reads its rows often.
+  std::int64_t panels_per_item(std::int64_t num_panels) const;
+
+  // activations_ = rows 0..num_rows of x (or x[rows]), normalised first if there is a norm, in the given
+  // form.
+  void set_activations(ConstMatrixView x, ActivationForm form);
+  void set_normalised(std::span<const float> norm, float epsilon, ConstMatrixView x,
+                      std::span<const std::int32_t> rows, ActivationForm form);
+  // All products of activations_, as one parallel loop.
+  void multiply(std::span<const Product> products);
+
+  void rotate_and_store(const AttentionInputWeights& weights, const AttentionShape& shape,
+                        const PagedBatch& batch, std::int32_t layer, std::int64_t row, MatrixView k,
+                        MatrixView v, CpuKvCache& kv, MatrixView q);
+
+  const std::unique_ptr<ThreadPool> pool_;
+  const Activation activation_;
+  const InstructionSet isa_;
+  const KernelTable& kernels_;
+
+  PackedMemory packed_memory_;
+  ActivationRows activations_;
+  std::vector<Scratch> worker_scratch_;  // one for each thread
+  Scratch key_rows_, value_rows_, product_rows_, partials_, piece_sums_;
+  const std::unique_ptr<AttentionWork> attention_work_;
+};
+
+}  // namespace octavo::kernels::cpu

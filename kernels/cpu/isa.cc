@@ -1,0 +1,126 @@
+#include "kernels/cpu/isa.h"
+
+#include <cstdlib>
+#include <string>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "engine/base/text.h"
+
+namespace octavo::kernels::cpu {
+namespace {
+
+constexpr InstructionSet kBestFirst[] = {InstructionSet::kAvx512Vnni, InstructionSet::kAvx512,
+                                         InstructionSet::kAvx2, InstructionSet::kPortable};
+
+constexpr bool is_built(InstructionSet isa) {
+  switch (isa) {
+    case InstructionSet::kPortable: return true;
+#if defined(OCTAVO_HAS_AVX2)
+    case InstructionSet::kAvx2: return true;
+#endif
+#if defined(OCTAVO_HAS_AVX512)
+    case InstructionSet::kAvx512: return true;
+#endif
+#if defined(OCTAVO_HAS_AVX512_VNNI)
+    case InstructionSet::kAvx512Vnni: return true;
+#endif
+    default: return false;
+  }
+}
+
+#if defined(__x86_64__)
+
+// Register states that the operating system saves (Intel SDM, volume 1, chapter 13): without its bits, the
+// instructions fault although the processor has them.
+std::uint64_t saved_register_states() {
+  std::uint32_t low, high;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (static_cast<std::uint64_t>(high) << 32) | low;
+}
+
+constexpr bool has_all(std::uint64_t word, std::uint64_t bits) { return (word & bits) == bits; }
+
+// Asked by hand: the compilers' __builtin_cpu_supports does not know f16c everywhere.
+InstructionSet best_of_this_machine() {
+  constexpr std::uint32_t kFma = 1u << 12, kOsSavesStates = 1u << 27, kF16c = 1u << 29;  // leaf 1, ecx
+  constexpr std::uint32_t kAvx2 = 1u << 5, kBmi2 = 1u << 8;                              // leaf 7, ebx
+  constexpr std::uint32_t kAvx512F = 1u << 16, kAvx512Dq = 1u << 17, kAvx512Bw = 1u << 30,
+                          kAvx512Vl = 1u << 31;
+  constexpr std::uint32_t kAvx512Vnni = 1u << 11;  // leaf 7, ecx
+  constexpr std::uint64_t kYmmStates = 0x06, kZmmStates = 0xe6;
+
+  std::uint32_t eax, ebx, ecx, edx;
+  if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx)) return InstructionSet::kPortable;
+  if (!has_all(ecx, kFma | kOsSavesStates | kF16c)) return InstructionSet::kPortable;
+  const std::uint64_t states = saved_register_states();
+  if (!has_all(states, kYmmStates)) return InstructionSet::kPortable;
+  if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return InstructionSet::kPortable;
+  if (!has_all(ebx, kAvx2 | kBmi2)) return InstructionSet::kPortable;
+  if (!has_all(states, kZmmStates) || !has_all(ebx, kAvx512F | kAvx512Dq | kAvx512Bw | kAvx512Vl)) {
+    return InstructionSet::kAvx2;
+  }
+  return has_all(ecx, kAvx512Vnni) ? InstructionSet::kAvx512Vnni : InstructionSet::kAvx512;
+}
+
+#else
+
+InstructionSet best_of_this_machine() { return InstructionSet::kPortable; }
+
+#endif
+
+std::string names_of(const std::vector<InstructionSet>& sets) {
+  std::string names;
+  for (const InstructionSet isa : sets) {
+    if (!names.empty()) names += ", ";
+    names += instruction_set_name(isa);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string_view instruction_set_name(InstructionSet isa) {
+  switch (isa) {
+    case InstructionSet::kPortable: return "portable";
+    case InstructionSet::kAvx2: return "avx2";
+    case InstructionSet::kAvx512: return "avx512";
+    case InstructionSet::kAvx512Vnni: return "avx512_vnni";
+  }
+  return "unknown";
+}
+
+std::optional<InstructionSet> instruction_set_from(std::string_view name) {
+  for (const InstructionSet isa : kBestFirst) {
+    if (name == instruction_set_name(isa)) return isa;
+  }
+  return std::nullopt;
+}
+
+std::vector<InstructionSet> usable_instruction_sets() {
+  static const InstructionSet best = best_of_this_machine();
+  std::vector<InstructionSet> usable;
+  for (const InstructionSet isa : kBestFirst) {
+    if (isa <= best && is_built(isa)) usable.push_back(isa);
+  }
+  return usable;
+}
+
+Result<InstructionSet> choose_instruction_set() {
+  const std::vector<InstructionSet> usable = usable_instruction_sets();
+  const char* forced = std::getenv("OCTAVO_CPU_ISA");
+  if (forced == nullptr || *forced == '\0') return usable.front();
+  for (const InstructionSet isa : usable) {
+    if (instruction_set_name(isa) == forced) return isa;
+  }
+  const std::string problem =
+      instruction_set_from(forced) ? " cannot run on this machine" : " is not an instruction set of Octavo";
+  return Error{
+      ErrorCode::kInvalidArgument,
+      "OCTAVO_CPU_ISA: " + escape_for_message(forced) + problem + "; choose one of " + names_of(usable),
+      "OCTAVO_CPU_ISA"};
+}
+
+}  // namespace octavo::kernels::cpu

@@ -1,0 +1,299 @@
+#include "kernels/cpu/pack.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/base/check.h"
+#include "engine/base/half.h"
+
+namespace octavo::kernels::cpu {
+namespace {
+
+// ---- reading: one group of 32 columns of one row ------------------------------------------------
+
+// A reader sets what its panel format keeps: the file's 16-bit words, or floats for each half where words
+// would not be exact.
+struct WeightGroup {
+  // Nibble formats use the first 16 bytes: byte i holds column i, and column 16 + i in its high nibble. So do
+  // the file's blocks of 32, whose bytes are copied as they are.
+  std::uint8_t stored[kGroupColumns];
+  std::uint16_t scale_word, min_word;
+  std::uint8_t six_bit_scale, six_bit_min;
+  float scale[2], min[2];
+};
+
+std::uint8_t byte_at(const std::byte* source, std::int64_t index) {
+  return std::to_integer<std::uint8_t>(source[index]);
+}
+
+std::uint16_t word_at(const std::byte* source) {
+  return static_cast<std::uint16_t>(byte_at(source, 0) | byte_at(source, 1) << 8);
+}
+
+std::uint8_t to_byte(int value) { return static_cast<std::uint8_t>(value); }
+
+void copy_nibble_pairs(const std::byte* pairs, WeightGroup& group) { std::memcpy(group.stored, pairs, 16); }
+
+// For types whose integers are put together column by column.
+template <class ColumnFunction>
+void set_nibble_pairs(WeightGroup& group, const ColumnFunction& column) {
+  for (int i = 0; i < 16; ++i) group.stored[i] = to_byte(column(i) | column(16 + i) << 4);
+}
+
+// Five bits: four as nibble pairs, the fifth ones of the 32 columns as 32 bits in a row.
+void set_five_bits(const std::byte* fifth_bits, const std::byte* pairs, int added, WeightGroup& group) {
+  for (int i = 0; i < 16; ++i) {
+    const int low = byte_at(fifth_bits, i / 8) >> (i % 8) & 1,
+              high = byte_at(fifth_bits, 2 + i / 8) >> (i % 8) & 1;
+    group.stored[i] = to_byte((byte_at(pairs, i) & 15) + (low << 4) + added);
+    group.stored[i + 16] = to_byte((byte_at(pairs, i) >> 4) + (high << 4) + added);
+  }
+}
+
+void read_q4_0(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + 18 * index;
+  group.scale_word = word_at(block);
+  copy_nibble_pairs(block + 2, group);
+}
+
+void read_q4_1(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + 20 * index;
+  group.scale_word = word_at(block);
+  group.min_word = word_at(block + 2);
+  copy_nibble_pairs(block + 4, group);
+}
+
+void read_q5_0(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + 22 * index;
+  group.scale_word = word_at(block);
+  set_five_bits(block + 2, block + 6, 128 - 16, group);
+}
+
+void read_q5_1(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + 24 * index;
+  group.scale_word = word_at(block);
+  group.min_word = word_at(block + 2);
+  set_five_bits(block + 4, block + 8, 0, group);
+}
+
+void read_q8_0(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + 34 * index;
+  group.scale_word = word_at(block);
+  for (int i = 0; i < kGroupColumns; ++i) group.stored[i] = byte_at(block, 2 + i) ^ 128;
+}
+
+// Blocks of 256 ("K" types) hold eight groups.
+
+// Eight pairs of 6-bit numbers in 12 bytes: the first four pairs in the low bits of bytes 0..3 and 4..7; of
+// the others the low four bits in bytes 8..11 and the rest on top of bytes 0..7.
+void read_six_bit_pair(const std::byte* pairs, int index, WeightGroup& group) {
+  if (index < 4) {
+    group.six_bit_scale = byte_at(pairs, index) & 63;
+    group.six_bit_min = byte_at(pairs, index + 4) & 63;
+  } else {
+    group.six_bit_scale = to_byte((byte_at(pairs, index + 4) & 15) | byte_at(pairs, index - 4) >> 6 << 4);
+    group.six_bit_min = to_byte(byte_at(pairs, index + 4) >> 4 | byte_at(pairs, index) >> 6 << 4);
+  }
+}
+
+// Groups 2i and 2i + 1 are the low and the high nibbles of bytes 32i..32i+31.
+int nibble_of_plane(const std::byte* nibbles, int index, int column) {
+  return byte_at(nibbles, 32 * (index / 2) + column) >> (index % 2 * 4) & 15;
+}
+
+void read_q4_k(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + 144 * (index / 8);
+  const int in_block = static_cast<int>(index % 8);
+  group.scale_word = word_at(block);
+  group.min_word = word_at(block + 2);
+  read_six_bit_pair(block + 4, in_block, group);
+  set_nibble_pairs(group, [&](int column) { return nibble_of_plane(block + 16, in_block, column); });
+}
+
+void read_q5_k(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + 176 * (index / 8);
+  const int in_block = static_cast<int>(index % 8);
+  group.scale_word = word_at(block);
+  group.min_word = word_at(block + 2);
+  read_six_bit_pair(block + 4, in_block, group);
+  for (int i = 0; i < kGroupColumns; ++i) {
+    group.stored[i] =
+        to_byte(nibble_of_plane(block + 48, in_block, i) | (byte_at(block, 16 + i) >> in_block & 1) << 4);
+  }
+}
+
+void read_q6_k(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + 210 * (index / 8);
+  const int in_block = static_cast<int>(index % 8);
+  const int part = in_block / 4, plane = in_block % 4;  // 128 columns; 32 of them
+  const std::byte* low = block + 64 * part + 32 * (plane % 2);
+  const std::byte* high = block + 128 + 32 * part;
+  for (int i = 0; i < kGroupColumns; ++i) {
+    const int low_bits = byte_at(low, i) >> (plane / 2 * 4) & 15;
+    const int high_bits = byte_at(high, i) >> (plane * 2) & 3;
+    group.stored[i] = to_byte((low_bits | high_bits << 4) + 128 - 32);
+  }
+  for (int half = 0; half < 2; ++half) {
+    const auto scale = static_cast<std::int8_t>(byte_at(block, 192 + 2 * in_block + half));
+    group.scale[half] = half_to_float(word_at(block + 208)) * static_cast<float>(scale);
+  }
+}
+
+// Two bits of 32 columns: plane `in_block % 4` of the bytes of 128 columns.
+int two_bits(const std::byte* quants, int in_block, int column) {
+  return byte_at(quants, 32 * (in_block / 4) + column) >> (in_block % 4 * 2) & 3;
+}
+
+void read_q2_k(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + 84 * (index / 8);
+  const int in_block = static_cast<int>(index % 8);
+  set_nibble_pairs(group, [&](int column) { return two_bits(block + 16, in_block, column); });
+  for (int half = 0; half < 2; ++half) {
+    const int pair = byte_at(block, 2 * in_block + half);
+    group.scale[half] = half_to_float(word_at(block + 80)) * static_cast<float>(pair & 15);
+    group.min[half] = -(half_to_float(word_at(block + 82)) * static_cast<float>(pair >> 4));
+  }
+}
+
+// Sixteen 6-bit scales in 12 bytes: the low four bits in the nibbles of bytes 0..7, the high two bits in
+// bytes 8..11.
+int q3_k_scale(const std::byte* scales, int index) {
+  const int low = byte_at(scales, index % 8) >> (index / 8 * 4) & 15;
+  const int high = byte_at(scales, 8 + index % 4) >> (index / 4 * 2) & 3;
+  return (low | high << 4) - 32;
+}
+
+void read_q3_k(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + 110 * (index / 8);
+  const int in_block = static_cast<int>(index % 8);
+  set_nibble_pairs(group, [&](int column) {
+    const int high_bit = byte_at(block, column) >> in_block & 1;
+    return (two_bits(block + 32, in_block, column) | high_bit << 2) - 4 + 8;
+  });
+  for (int half = 0; half < 2; ++half) {
+    group.scale[half] =
+        half_to_float(word_at(block + 108)) * static_cast<float>(q3_k_scale(block + 96, 2 * in_block + half));
+  }
+}
+
+// ---- the types ----------------------------------------------------------------------------------
+
+struct QuantisedType {
+  PanelFormat format;
+  void (*read_group)(const std::byte* row, std::int64_t index, WeightGroup& group);
+};
+
+QuantisedType quantised_type(TensorType type) {
+  switch (type) {
+    case TensorType::kQ4_0: return {PanelFormat::kNibbles, read_q4_0};
+    case TensorType::kQ4_1: return {PanelFormat::kNibblesMin, read_q4_1};
+    case TensorType::kQ5_0: return {PanelFormat::kBytes, read_q5_0};
+    case TensorType::kQ5_1: return {PanelFormat::kBytesMin, read_q5_1};
+    case TensorType::kQ8_0: return {PanelFormat::kBytes, read_q8_0};
+    case TensorType::kQ2_K: return {PanelFormat::kNibblesHalvesMin, read_q2_k};
+    case TensorType::kQ3_K: return {PanelFormat::kNibblesHalves, read_q3_k};
+    case TensorType::kQ4_K: return {PanelFormat::kNibblesSuper, read_q4_k};
+    case TensorType::kQ5_K: return {PanelFormat::kBytesSuper, read_q5_k};
+    case TensorType::kQ6_K: return {PanelFormat::kBytesHalves, read_q6_k};
+    case TensorType::kF32:
+    case TensorType::kF16:
+    case TensorType::kBF16: break;
+  }
+  OCTAVO_CHECK(false, "type %u is not quantised", static_cast<unsigned>(type));
+  return {};
+}
+
+PanelFormat float_format(TensorType type) {
+  if (type == TensorType::kF32) return PanelFormat::kF32;
+  return type == TensorType::kF16 ? PanelFormat::kF16 : PanelFormat::kBf16;
+}
+
+// ---- writing ------------------------------------------------------------------------------------
+
+template <class Number>
+void put(std::byte* array, std::int64_t index, Number value) {
+  std::memcpy(array + index * static_cast<std::int64_t>(sizeof value), &value, sizeof value);
+}
+
+// Four bytes of every 64 belong to a row; nibbles have 16 bytes a row, the others 32.
+void write_weights(const WeightGroup& group, std::int64_t row, int weight_bytes, std::byte* out) {
+  for (int i = 0; i < weight_bytes / 64; ++i) std::memcpy(out + 64 * i + 4 * row, group.stored + 4 * i, 4);
+}
+
+void write_six_bit_pair(const WeightGroup& group, std::int64_t row, std::byte* out) {
+  out[row] = std::byte{to_byte(group.six_bit_scale | (group.six_bit_min & 3) << 6)};
+  out[16 + row % 8] |= std::byte{to_byte(group.six_bit_min >> 2 << (row / 8 * 4))};
+}
+
+void write_scales(const PanelTraits& traits, const WeightGroup& group, std::int64_t row, std::byte* out) {
+  switch (traits.scales) {
+    case ScaleLayout::kHalf:
+      put(out, row, group.scale_word);
+      if (traits.has_min) put(out, kPanelRows + row, group.min_word);
+      return;
+    case ScaleLayout::kSuper: write_six_bit_pair(group, row, out); return;
+    case ScaleLayout::kFloatHalves:
+      for (int half = 0; half < 2; ++half) {
+        put(out, half * kPanelRows + row, group.scale[half]);
+        if (traits.has_min) put(out, (2 + half) * kPanelRows + row, group.min[half]);
+      }
+  }
+}
+
+std::int64_t row_bytes(TensorType type, std::int64_t columns) {
+  return columns / traits_of(type).block_elements * traits_of(type).block_bytes;
+}
+
+void pack_quantised_row(TensorType type, const std::byte* source, std::int64_t columns, std::int64_t row,
+                        std::byte* out) {
+  const QuantisedType quantised = quantised_type(type);
+  const PanelTraits& traits = kPanelTraits[static_cast<int>(quantised.format)];
+  WeightGroup group = {};
+  for (std::int64_t g = 0; g < columns / kGroupColumns; ++g) {
+    quantised.read_group(source, g, group);
+    if (traits.head_bytes > 0 && g % kSuperGroups == 0) {
+      put(out, row, group.scale_word);
+      put(out, kPanelRows + row, group.min_word);
+      out += traits.head_bytes;
+    }
+    write_weights(group, row, traits.weight_bytes, out);
+    write_scales(traits, group, row, out + traits.weight_bytes);
+    out += traits.weight_bytes + traits.scale_bytes;
+  }
+}
+
+void pack_float_row(const std::byte* source, std::int64_t columns, std::int64_t element_bytes,
+                    std::int64_t row, std::byte* out) {
+  for (std::int64_t column = 0; column < columns; ++column) {
+    std::memcpy(out + (column * kPanelRows + row) * element_bytes, source + column * element_bytes,
+                static_cast<std::size_t>(element_bytes));
+  }
+}
+
+}  // namespace
+
+PanelPlan plan_panels(TensorType type, std::int64_t columns) {
+  const TensorTypeTraits& type_traits = traits_of(type);
+  if (!type_traits.quantised) return {float_format(type), columns * kPanelRows * type_traits.block_bytes};
+  const PanelFormat format = quantised_type(type).format;
+  const PanelTraits& traits = kPanelTraits[static_cast<int>(format)];
+  const std::int64_t num_groups = columns / kGroupColumns;
+  return {format, num_groups * (traits.weight_bytes + traits.scale_bytes) +
+                      num_groups / kSuperGroups * traits.head_bytes};
+}
+
+void pack_panel(const MatrixSource& source, std::int64_t panel, std::byte* out) {
+  const std::int64_t first = panel * kPanelRows;
+  const std::int64_t count = std::min<std::int64_t>(kPanelRows, source.rows - first);
+  const std::int64_t bytes = row_bytes(source.type, source.columns);
+  for (std::int64_t row = 0; row < count; ++row) {
+    const std::byte* const source_row = source.bytes.data() + (first + row) * bytes;
+    if (traits_of(source.type).quantised) {
+      pack_quantised_row(source.type, source_row, source.columns, row, out);
+    } else {
+      pack_float_row(source_row, source.columns, traits_of(source.type).block_bytes, row, out);
+    }
+  }
+}
+
+}  // namespace octavo::kernels::cpu

@@ -1,0 +1,27 @@
+#include <algorithm>
+
+#include "kernels/cpu/cpu_backend.h"
+
+namespace octavo::kernels::cpu {
+
+void CpuBackend::project_residual(const Matrix& weights, std::span<const float> bias, ConstMatrixView input,
+                                  MatrixView residual) {
+  const auto& matrix = static_cast<const PackedMatrix&>(weights);
+  const std::int64_t rows = input.rows, width = matrix.rows();
+  const MatrixView product{product_rows_.reserve(rows * width), rows, width, width};
+  set_activations(input, matrix.activation_form());
+  const std::int64_t size = panels_per_item(matrix.num_panels());
+  pool_->parallel_for((matrix.num_panels() + size - 1) / size, [&](std::int64_t item, std::int32_t) {
+    const std::int64_t first_panel = item * size,
+                       last_panel = std::min(first_panel + size, matrix.num_panels());
+    multiply_panels(matrix, activations_, first_panel, last_panel, product);
+    const std::int64_t first = first_panel * kPanelRows,
+                       count = std::min(last_panel * kPanelRows, width) - first;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      if (!bias.empty()) kernels_.add_row(product.row(row) + first, bias.data() + first, count);
+      kernels_.add_row(residual.row(row) + first, product.row(row) + first, count);
+    }
+  });
+}
+
+}  // namespace octavo::kernels::cpu

@@ -1,0 +1,327 @@
+// Sixteen floats at once, in the same bits on every instruction set: the vocabulary of kernels/cpu/simd/.
+//
+// Sources there are compiled once for each instruction set, into a namespace of its name. Two rules keep that
+// sound:
+//   1. Everything that those sources define or include inline stands in that namespace. An inline function of
+//   std:: or of
+//      another header could be emitted by the AVX-512 object and picked by the linker for everybody; so those
+//      sources use plain loops, plain structs, this header, and nothing of <algorithm>, <vector> or <bit>.
+//   2. An operation gives the same bits everywhere: fused where it says fma and nowhere else, sums across
+//   lanes in one
+//      order, own exponential. Bits of a NaN are not part of that promise.
+//
+// Macros from the build: OCTAVO_ISA (name of the namespace) and OCTAVO_ISA_<NAME>. This header derives
+// OCTAVO_SIMD_{AVX512,AVX2,PORTABLE} (the first also for avx512_vnni).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#if defined(OCTAVO_ISA_AVX512) || defined(OCTAVO_ISA_AVX512_VNNI)
+#define OCTAVO_SIMD_AVX512 1
+#elif defined(OCTAVO_ISA_AVX2)
+#define OCTAVO_SIMD_AVX2 1
+#else
+#define OCTAVO_SIMD_PORTABLE 1
+#endif
+
+#if defined(OCTAVO_SIMD_PORTABLE)
+#include "engine/base/half.h"
+#else
+#include <immintrin.h>
+#endif
+
+#define OCTAVO_INLINE static inline __attribute__((always_inline))
+
+namespace octavo::kernels::cpu::OCTAVO_ISA {
+
+constexpr int kLanes = 16;
+
+// ---- the type, and everything that depends on the instruction set
+// ---------------------------------------------------
+
+#if defined(OCTAVO_SIMD_AVX512)
+
+struct F32x16 {
+  __m512 value;
+};
+
+OCTAVO_INLINE F32x16 load(const float* source) { return {_mm512_loadu_ps(source)}; }
+OCTAVO_INLINE void store(float* target, F32x16 a) { _mm512_storeu_ps(target, a.value); }
+OCTAVO_INLINE F32x16 set1(float a) { return {_mm512_set1_ps(a)}; }
+OCTAVO_INLINE F32x16 fma(F32x16 a, F32x16 b, F32x16 c) {
+  return {_mm512_fmadd_ps(a.value, b.value, c.value)};
+}
+OCTAVO_INLINE F32x16 add(F32x16 a, F32x16 b) { return {_mm512_add_ps(a.value, b.value)}; }
+OCTAVO_INLINE F32x16 sub(F32x16 a, F32x16 b) { return {_mm512_sub_ps(a.value, b.value)}; }
+OCTAVO_INLINE F32x16 mul(F32x16 a, F32x16 b) { return {_mm512_mul_ps(a.value, b.value)}; }
+OCTAVO_INLINE F32x16 div(F32x16 a, F32x16 b) { return {_mm512_div_ps(a.value, b.value)}; }
+// b in lanes where either is a NaN: the rule of the instruction, kept by all.
+OCTAVO_INLINE F32x16 max(F32x16 a, F32x16 b) { return {_mm512_max_ps(a.value, b.value)}; }
+
+OCTAVO_INLINE F32x16 load_f16(const std::uint16_t* source) {
+  return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(source)))};
+}
+OCTAVO_INLINE void store_f16(std::uint16_t* target, F32x16 a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(target),
+                      _mm512_cvtps_ph(a.value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+OCTAVO_INLINE F32x16 load_bf16(const std::uint16_t* source) {
+  const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(source));
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(words), 16))};
+}
+OCTAVO_INLINE void store_bf16(std::uint16_t* target, F32x16 a) {
+  const __m512i bits = _mm512_castps_si512(a.value);
+  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
+  const __mmask16 is_nan = _mm512_cmp_ps_mask(a.value, a.value, _CMP_UNORD_Q);
+  const __m512i words = _mm512_srli_epi32(_mm512_mask_mov_epi32(rounded, is_nan, quiet), 16);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(target), _mm512_cvtepi32_epi16(words));
+}
+
+// Lanes below `count` from a, the others from b.
+OCTAVO_INLINE F32x16 select_first(int count, F32x16 a, F32x16 b) {
+  const auto mask = static_cast<__mmask16>(count >= kLanes ? 0xffffu : (1u << count) - 1u);
+  return {_mm512_mask_blend_ps(mask, b.value, a.value)};
+}
+// Lanes of `result` where a < b become `replacement`.
+OCTAVO_INLINE F32x16 replace_where_less(F32x16 a, F32x16 b, F32x16 result, F32x16 replacement) {
+  return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.value, b.value, _CMP_LT_OQ), result.value,
+                               replacement.value)};
+}
+// a * 2^n for the integers n that stand in the low bits of `shifted` (see exp). Exact while nothing leaves
+// the range of normal numbers.
+OCTAVO_INLINE F32x16 scale_by_power(F32x16 a, F32x16 shifted) {
+  const __m512i n = _mm512_srai_epi32(_mm512_slli_epi32(_mm512_castps_si512(shifted.value), 10), 10);
+  const __m512i half = _mm512_srai_epi32(n, 1);
+  const __m512i bias = _mm512_set1_epi32(127);
+  const __m512 first = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(half, bias), 23));
+  const __m512 second =
+      _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(_mm512_sub_epi32(n, half), bias), 23));
+  return {_mm512_mul_ps(_mm512_mul_ps(a.value, first), second)};
+}
+
+#elif defined(OCTAVO_SIMD_AVX2)
+
+struct F32x16 {
+  __m256 low, high;
+};
+
+OCTAVO_INLINE F32x16 load(const float* source) {
+  return {_mm256_loadu_ps(source), _mm256_loadu_ps(source + 8)};
+}
+OCTAVO_INLINE void store(float* target, F32x16 a) {
+  _mm256_storeu_ps(target, a.low);
+  _mm256_storeu_ps(target + 8, a.high);
+}
+OCTAVO_INLINE F32x16 set1(float a) { return {_mm256_set1_ps(a), _mm256_set1_ps(a)}; }
+OCTAVO_INLINE F32x16 fma(F32x16 a, F32x16 b, F32x16 c) {
+  return {_mm256_fmadd_ps(a.low, b.low, c.low), _mm256_fmadd_ps(a.high, b.high, c.high)};
+}
+OCTAVO_INLINE F32x16 add(F32x16 a, F32x16 b) {
+  return {_mm256_add_ps(a.low, b.low), _mm256_add_ps(a.high, b.high)};
+}
+OCTAVO_INLINE F32x16 sub(F32x16 a, F32x16 b) {
+  return {_mm256_sub_ps(a.low, b.low), _mm256_sub_ps(a.high, b.high)};
+}
+OCTAVO_INLINE F32x16 mul(F32x16 a, F32x16 b) {
+  return {_mm256_mul_ps(a.low, b.low), _mm256_mul_ps(a.high, b.high)};
+}
+OCTAVO_INLINE F32x16 div(F32x16 a, F32x16 b) {
+  return {_mm256_div_ps(a.low, b.low), _mm256_div_ps(a.high, b.high)};
+}
+OCTAVO_INLINE F32x16 max(F32x16 a, F32x16 b) {
+  return {_mm256_max_ps(a.low, b.low), _mm256_max_ps(a.high, b.high)};
+}
+
+OCTAVO_INLINE __m256 half_to_float8(const std::uint16_t* source) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(source)));
+}
+OCTAVO_INLINE F32x16 load_f16(const std::uint16_t* source) {
+  return {half_to_float8(source), half_to_float8(source + 8)};
+}
+OCTAVO_INLINE void store_f16(std::uint16_t* target, F32x16 a) {
+  constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(target), _mm256_cvtps_ph(a.low, kNearest));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(target + 8), _mm256_cvtps_ph(a.high, kNearest));
+}
+OCTAVO_INLINE __m256 bfloat16_to_float8(const std::uint16_t* source) {
+  const __m128i words = _mm_loadu_si128(reinterpret_cast<const __m128i*>(source));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(words), 16));
+}
+OCTAVO_INLINE F32x16 load_bf16(const std::uint16_t* source) {
+  return {bfloat16_to_float8(source), bfloat16_to_float8(source + 8)};
+}
+OCTAVO_INLINE __m256i bfloat16_words(__m256 a) {
+  const __m256i bits = _mm256_castps_si256(a);
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  const __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+  const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+  const __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(a, a, _CMP_UNORD_Q));
+  return _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, is_nan), 16);
+}
+OCTAVO_INLINE void store_bf16(std::uint16_t* target, F32x16 a) {
+  const __m256i packed = _mm256_packus_epi32(bfloat16_words(a.low), bfloat16_words(a.high));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(target), _mm256_permute4x64_epi64(packed, 0xd8));
+}
+
+OCTAVO_INLINE __m256 first_lanes_mask(int count) {
+  const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  return _mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_set1_epi32(count), lanes));
+}
+OCTAVO_INLINE F32x16 select_first(int count, F32x16 a, F32x16 b) {
+  return {_mm256_blendv_ps(b.low, a.low, first_lanes_mask(count)),
+          _mm256_blendv_ps(b.high, a.high, first_lanes_mask(count - 8))};
+}
+OCTAVO_INLINE F32x16 replace_where_less(F32x16 a, F32x16 b, F32x16 result, F32x16 replacement) {
+  return {_mm256_blendv_ps(result.low, replacement.low, _mm256_cmp_ps(a.low, b.low, _CMP_LT_OQ)),
+          _mm256_blendv_ps(result.high, replacement.high, _mm256_cmp_ps(a.high, b.high, _CMP_LT_OQ))};
+}
+OCTAVO_INLINE __m256 scale_by_power8(__m256 a, __m256 shifted) {
+  const __m256i n = _mm256_srai_epi32(_mm256_slli_epi32(_mm256_castps_si256(shifted), 10), 10);
+  const __m256i half = _mm256_srai_epi32(n, 1);
+  const __m256i bias = _mm256_set1_epi32(127);
+  const __m256 first = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(half, bias), 23));
+  const __m256 second =
+      _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_sub_epi32(n, half), bias), 23));
+  return _mm256_mul_ps(_mm256_mul_ps(a, first), second);
+}
+OCTAVO_INLINE F32x16 scale_by_power(F32x16 a, F32x16 shifted) {
+  return {scale_by_power8(a.low, shifted.low), scale_by_power8(a.high, shifted.high)};
+}
+
+#else
+
+struct F32x16 {
+  float lane[kLanes];
+};
+
+// Calls function(i) for each lane and collects what it returns.
+template <class Function>
+OCTAVO_INLINE F32x16 for_each_lane(const Function& function) {
+  F32x16 result;
+  for (int i = 0; i < kLanes; ++i) result.lane[i] = function(i);
+  return result;
+}
+
+OCTAVO_INLINE F32x16 load(const float* source) {
+  return for_each_lane([&](int i) { return source[i]; });
+}
+OCTAVO_INLINE void store(float* target, F32x16 a) {
+  for (int i = 0; i < kLanes; ++i) target[i] = a.lane[i];
+}
+OCTAVO_INLINE F32x16 set1(float a) {
+  return for_each_lane([&](int) { return a; });
+}
+OCTAVO_INLINE F32x16 fma(F32x16 a, F32x16 b, F32x16 c) {
+  return for_each_lane([&](int i) { return __builtin_fmaf(a.lane[i], b.lane[i], c.lane[i]); });
+}
+OCTAVO_INLINE F32x16 add(F32x16 a, F32x16 b) {
+  return for_each_lane([&](int i) { return a.lane[i] + b.lane[i]; });
+}
+OCTAVO_INLINE F32x16 sub(F32x16 a, F32x16 b) {
+  return for_each_lane([&](int i) { return a.lane[i] - b.lane[i]; });
+}
+OCTAVO_INLINE F32x16 mul(F32x16 a, F32x16 b) {
+  return for_each_lane([&](int i) { return a.lane[i] * b.lane[i]; });
+}
+OCTAVO_INLINE F32x16 div(F32x16 a, F32x16 b) {
+  return for_each_lane([&](int i) { return a.lane[i] / b.lane[i]; });
+}
+OCTAVO_INLINE F32x16 max(F32x16 a, F32x16 b) {
+  return for_each_lane([&](int i) { return a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]; });
+}
+
+OCTAVO_INLINE F32x16 load_f16(const std::uint16_t* source) {
+  return for_each_lane([&](int i) { return half_to_float(source[i]); });
+}
+OCTAVO_INLINE void store_f16(std::uint16_t* target, F32x16 a) {
+  for (int i = 0; i < kLanes; ++i) target[i] = float_to_half(a.lane[i]);
+}
+OCTAVO_INLINE F32x16 load_bf16(const std::uint16_t* source) {
+  return for_each_lane([&](int i) { return bfloat16_to_float(source[i]); });
+}
+OCTAVO_INLINE void store_bf16(std::uint16_t* target, F32x16 a) {
+  for (int i = 0; i < kLanes; ++i) target[i] = float_to_bfloat16(a.lane[i]);
+}
+
+OCTAVO_INLINE F32x16 select_first(int count, F32x16 a, F32x16 b) {
+  return for_each_lane([&](int i) { return i < count ? a.lane[i] : b.lane[i]; });
+}
+OCTAVO_INLINE F32x16 replace_where_less(F32x16 a, F32x16 b, F32x16 result, F32x16 replacement) {
+  return for_each_lane([&](int i) { return a.lane[i] < b.lane[i] ? replacement.lane[i] : result.lane[i]; });
+}
+OCTAVO_INLINE float power_of_two(std::int32_t n) {
+  return __builtin_bit_cast(float, static_cast<std::uint32_t>(n + 127) << 23);
+}
+OCTAVO_INLINE F32x16 scale_by_power(F32x16 a, F32x16 shifted) {
+  return for_each_lane([&](int i) {
+    const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, shifted.lane[i]);
+    const std::int32_t n = static_cast<std::int32_t>(bits << 10) >> 10;
+    const std::int32_t half = n >> 1;
+    return a.lane[i] * power_of_two(half) * power_of_two(n - half);
+  });
+}
+
+#endif
+
+// ---- built from the above, so equal everywhere
+// ---------------------------------------------------------------------
+
+OCTAVO_INLINE F32x16 zero() { return set1(0.0f); }
+
+// The first `count` floats; the other lanes are zero, and their memory is not touched.
+OCTAVO_INLINE F32x16 load_first(const float* source, int count) {
+  alignas(64) float lanes[kLanes] = {};
+  for (int i = 0; i < count; ++i) lanes[i] = source[i];
+  return load(lanes);
+}
+OCTAVO_INLINE void store_first(float* target, F32x16 a, int count) {
+  alignas(64) float lanes[kLanes];
+  store(lanes, a);
+  for (int i = 0; i < count; ++i) target[i] = lanes[i];
+}
+
+// ((l0 + l8) + (l4 + l12)) + ((l2 + l10) + (l6 + l14)), plus the same of the odd lanes: halves folded onto
+// each other.
+OCTAVO_INLINE float horizontal_sum(F32x16 a) {
+  alignas(64) float lanes[kLanes];
+  store(lanes, a);
+  for (int width = kLanes / 2; width > 0; width /= 2) {
+    for (int i = 0; i < width; ++i) lanes[i] += lanes[i + width];
+  }
+  return lanes[0];
+}
+OCTAVO_INLINE float horizontal_max(F32x16 a) {
+  alignas(64) float lanes[kLanes];
+  store(lanes, a);
+  for (int width = kLanes / 2; width > 0; width /= 2) {
+    for (int i = 0; i < width; ++i) lanes[i] = lanes[i] > lanes[i + width] ? lanes[i] : lanes[i + width];
+  }
+  return lanes[0];
+}
+
+// exp(x) within 1.5 units in the last place. Below -87 it is 0 (so exp(-infinity) = 0), above 88.72 infinity;
+// NaN stays NaN.
+//
+// x = n ln 2 + r with |r| <= ln(2)/2: adding 1.5 * 2^23 rounds to the nearest integer and leaves n in the low
+// bits of the sum. exp(r) = 1 + r + r^2 q(r), q of degree 4 fitted for least relative error (3.2e-9). ln 2 is
+// subtracted in two parts (Cody & Waite 1980), the first short enough for n times it to be exact.
+OCTAVO_INLINE F32x16 exp(F32x16 x) {
+  const F32x16 magic = set1(0x1.8p23f);
+  const F32x16 shifted = fma(x, set1(0x1.715476p0f), magic);
+  const F32x16 n = sub(shifted, magic);
+  const F32x16 r = fma(n, set1(-0x1.7f7d1cp-20f), fma(n, set1(-0x1.62e4p-1f), x));
+  F32x16 q = set1(0x1.6a1f62p-10f);
+  q = fma(q, r, set1(0x1.123cccp-7f));
+  q = fma(q, r, set1(0x1.555904p-5f));
+  q = fma(q, r, set1(0x1.55548ep-3f));
+  q = fma(q, r, set1(0x1.fffffcp-2f));
+  const F32x16 power = add(fma(mul(r, r), q, r), set1(1.0f));
+  F32x16 result = scale_by_power(power, shifted);
+  result = replace_where_less(x, set1(-87.0f), result, zero());
+  return replace_where_less(set1(0x1.62e42ep6f), x, result, set1(__builtin_inff()));
+}
+
+}  // namespace octavo::kernels::cpu::OCTAVO_ISA

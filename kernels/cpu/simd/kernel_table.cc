@@ -1,0 +1,23 @@
+#include "kernels/cpu/simd/kernel_table.h"
+
+#include "kernels/cpu/simd/kernels.h"
+
+namespace octavo::kernels::cpu::OCTAVO_ISA {
+
+extern const KernelTable kKernelTable;
+const KernelTable kKernelTable = {
+    .rms_norm = rms_norm,
+    .add_row = add_row,
+    .silu_mul = silu_mul,
+    .rotate_heads = rotate_heads,
+    .write_kv = write_kv,
+    .max_and_exp_sum = max_and_exp_sum,
+    .merge_exp_sums = merge_exp_sums,
+    .attention_scratch_floats = attention_scratch_floats,
+    .attention_partial_floats = attention_partial_floats,
+    .attend = attend,
+    .attend_range = attend_range,
+    .merge_ranges = merge_ranges,
+};
+
+}  // namespace octavo::kernels::cpu::OCTAVO_ISA

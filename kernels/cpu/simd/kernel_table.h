@@ -1,0 +1,96 @@
+// The kernels that exist once for each instruction set, as one table of function pointers. Arguments are
+// numbers, pointers and plain structs, because nothing inline may be shared between instruction sets (rule 1
+// of kernels/cpu/simd.h).
+//
+// Pure functions of their arguments, callable from any thread. All tables give the same bits.
+// Matrix products have a table of their own beside this one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cpu/isa.h"
+#include "kernels/kv_layout.h"
+
+namespace octavo::kernels::cpu {
+
+// Where one token's key and value of one KV head go.
+struct KvSlot {
+  KvType type;
+  std::int32_t head_dim;
+  std::int64_t key_stride;  // elements between two dimensions of K: the block size
+  void* key;                // dimension 0
+  void* value;
+};
+
+// Attention of a tile: neighbouring rows of one sequence, and the query heads that share one KV head. A row
+// and one of these heads together make a query; query = row * group_size + head.
+struct AttentionTile {
+  // K and V of one layer and KV head: of block b, K stands at kv + b * block_bytes, V half_head_bytes behind
+  // it.
+  const std::byte* kv;
+  std::int64_t block_bytes;
+  std::int64_t half_head_bytes;
+  KvType type;
+  std::int32_t block_size;
+  std::int32_t head_dim;
+  const std::int32_t* block_table;
+  float score_scale;
+
+  std::int32_t group_size;  // query heads per KV head
+  std::int32_t num_rows;
+  const std::int32_t* positions;  // [num_rows], ascending: row r reads 0..positions[r]
+  const float* q;                 // first head of the group in the first row; heads lie head_dim apart
+  std::int64_t q_stride;          // floats between rows
+  float* out;                     // as q
+  std::int64_t out_stride;
+};
+
+// Softmax and value sums run over ranges of this many absolute positions, each by itself; the ranges' results
+// are merged in ascending order. A row's ranges depend on nothing but its position, so neither does the
+// result.
+inline constexpr std::int32_t kAttentionRange = 256;
+
+struct KernelTable {
+  // out[i] = x[i] / sqrt(mean(x^2) + epsilon) * weight[i]. `out` may be `x`.
+  void (*rms_norm)(const float* x, const float* weight, float epsilon, std::int64_t size, float* out);
+
+  // a[i] += b[i]
+  void (*add_row)(float* a, const float* b, std::int64_t size);
+
+  // gate[i] = silu(gate[i]) * up[i]
+  void (*silu_mul)(float* gate, const float* up, std::int64_t size);
+
+  // Rotates `num_heads` neighbouring heads in place.
+  //   rotations  [rotary_dim / 2, 2] cosine and sine
+  //   halves     pairs (i, i + rotary_dim / 2); else (2i, 2i + 1)
+  void (*rotate_heads)(float* heads, std::int32_t num_heads, std::int32_t head_dim, std::int32_t rotary_dim,
+                       bool halves, const float* rotations);
+
+  // Rounds one token's key and value [head_dim] to the KV type and stores them.
+  void (*write_kv)(const float* key, const float* value, const KvSlot& slot);
+
+  // *max = largest of logits[0, size), *sum = sum of exp(logits[i] - *max).
+  void (*max_and_exp_sum)(const float* logits, std::int64_t size, float* max, float* sum);
+  // Folds (max, sum) of a later piece into those of the earlier ones.
+  void (*merge_exp_sums)(float* max, float* sum, float later_max, float later_sum);
+
+  // Floats of working memory (aligned to 64 bytes) that the attention kernels want, and of one query's
+  // partial result.
+  std::int64_t (*attention_scratch_floats)(std::int32_t num_queries, std::int32_t head_dim);
+  std::int64_t (*attention_partial_floats)(std::int32_t head_dim);
+
+  // The whole tile, all ranges one after the other, into `out`.
+  void (*attend)(const AttentionTile& tile, float* scratch);
+  // One range of positions only, into partials [num_queries][attention_partial_floats]. Queries that do not
+  // reach the range leave theirs untouched.
+  void (*attend_range)(const AttentionTile& tile, std::int32_t range, float* scratch, float* partials);
+  // Merges what attend_range left for ranges 0, 1, ...; they lie `range_stride` floats apart. Writes `out`;
+  // the same bits as `attend`. The partials are used up.
+  void (*merge_ranges)(const AttentionTile& tile, float* partials, std::int64_t range_stride);
+};
+
+// REQUIRES: isa is one of usable_instruction_sets(), or only its addresses are looked at.
+const KernelTable& kernel_table(InstructionSet isa);
+
+}  // namespace octavo::kernels::cpu

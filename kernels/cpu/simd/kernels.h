@@ -1,0 +1,31 @@
+// Declarations of the kernels of one instruction set; kernel_table.h says what they compute.
+#pragma once
+
+#include "kernels/cpu/simd.h"
+#include "kernels/cpu/simd/kernel_table.h"
+
+namespace octavo::kernels::cpu::OCTAVO_ISA {
+
+void rms_norm(const float* x, const float* weight, float epsilon, std::int64_t size, float* out);
+void add_row(float* a, const float* b, std::int64_t size);
+void silu_mul(float* gate, const float* up, std::int64_t size);
+void rotate_heads(float* heads, std::int32_t num_heads, std::int32_t head_dim, std::int32_t rotary_dim,
+                  bool halves, const float* rotations);
+void write_kv(const float* key, const float* value, const KvSlot& slot);
+void max_and_exp_sum(const float* logits, std::int64_t size, float* max, float* sum);
+void merge_exp_sums(float* max, float* sum, float later_max, float later_sum);
+
+std::int64_t attention_scratch_floats(std::int32_t num_queries, std::int32_t head_dim);
+std::int64_t attention_partial_floats(std::int32_t head_dim);
+void attend(const AttentionTile& tile, float* scratch);
+void attend_range(const AttentionTile& tile, std::int32_t range, float* scratch, float* partials);
+void merge_ranges(const AttentionTile& tile, float* partials, std::int64_t range_stride);
+
+// exp of one float, by the same steps as the vector.
+OCTAVO_INLINE float exp_of(float x) {
+  alignas(64) float lanes[kLanes];
+  store(lanes, exp(set1(x)));
+  return lanes[0];
+}
+
+}  // namespace octavo::kernels::cpu::OCTAVO_ISA

@@ -1,0 +1,36 @@
+#include "kernels/kv_pool_size.h"
+
+#include <string>
+
+namespace octavo::kernels {
+namespace {
+
+constexpr std::int32_t kMaxBlockSize = 256;
+
+Error impossible_pool(const KvLayout& layout, std::int32_t num_blocks) {
+  return Error{ErrorCode::kInvalidArgument,
+               "a KV pool of " + std::to_string(num_blocks) + " blocks of " +
+                   std::to_string(layout.block_size) + " tokens, " + std::to_string(layout.num_layers) +
+                   " layers, " + std::to_string(layout.num_kv_heads) + " KV heads of " +
+                   std::to_string(layout.head_dim) +
+                   " dimensions is not possible; every number must be positive, the block size at most " +
+                   std::to_string(kMaxBlockSize) + " and the whole below 2^63 bytes",
+               "kv_cache"};
+}
+
+}  // namespace
+
+Result<std::int64_t> kv_pool_bytes(const KvLayout& layout, std::int32_t num_blocks) {
+  const std::int32_t factors[] = {layout.block_size, layout.num_layers, layout.num_kv_heads, layout.head_dim,
+                                  num_blocks};
+  std::int64_t bytes = 2 * kv_element_bytes(layout.type);
+  for (const std::int32_t factor : factors) {
+    if (factor <= 0 || __builtin_mul_overflow(bytes, std::int64_t{factor}, &bytes)) {
+      return impossible_pool(layout, num_blocks);
+    }
+  }
+  if (layout.block_size > kMaxBlockSize) return impossible_pool(layout, num_blocks);
+  return bytes;
+}
+
+}  // namespace octavo::kernels

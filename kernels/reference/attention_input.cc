@@ -1,0 +1,42 @@
+#include "kernels/reference/reference_backend.h"
+
+namespace octavo::kernels::reference {
+namespace {
+
+void store_row(const AttentionShape& shape, std::int32_t layer, std::int32_t slot, const float* k,
+               const float* v, ReferenceKvCache& kv) {
+  const std::int32_t block_size = kv.layout().block_size;
+  for (std::int32_t head = 0; head < shape.num_kv_heads; ++head) {
+    const ReferenceKvCache::Place place{slot / block_size, layer, head, slot % block_size};
+    for (std::int32_t d = 0; d < shape.head_dim; ++d) {
+      kv.write_key(place, d, k[head * shape.head_dim + d]);
+      kv.write_value(place, d, v[head * shape.head_dim + d]);
+    }
+  }
+}
+
+}  // namespace
+
+void ReferenceBackend::attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
+                                       const PagedBatch& batch, std::int32_t layer, ConstMatrixView x,
+                                       KvCache& kv, MatrixView q) {
+  std::vector<float> k(static_cast<std::size_t>(weights.key->rows())), v(k.size());
+  for (std::int32_t row = 0; row < batch.num_tokens; ++row) {
+    const std::vector<float> normalised = rms_norm(x.row(row), weights.norm, weights.norm_epsilon);
+    static_cast<const ReferenceMatrix&>(*weights.query).multiply(normalised, weights.query_bias, q.row(row));
+    static_cast<const ReferenceMatrix&>(*weights.key).multiply(normalised, weights.key_bias, k.data());
+    static_cast<const ReferenceMatrix&>(*weights.value).multiply(normalised, weights.value_bias, v.data());
+
+    const float* rotations = batch.rotations.data() + static_cast<std::int64_t>(row) * shape.rotary_dim;
+    for (std::int32_t head = 0; head < shape.num_heads; ++head) {
+      rotate_head(q.row(row) + head * shape.head_dim, shape, rotations);
+    }
+    for (std::int32_t head = 0; head < shape.num_kv_heads; ++head) {
+      rotate_head(k.data() + head * shape.head_dim, shape, rotations);
+    }
+    store_row(shape, layer, batch.slot_mapping[static_cast<std::size_t>(row)], k.data(), v.data(),
+              static_cast<ReferenceKvCache&>(kv));
+  }
+}
+
+}  // namespace octavo::kernels::reference

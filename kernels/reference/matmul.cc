@@ -1,0 +1,55 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/dequantize.h"
+#include "kernels/reference/reference_backend.h"
+
+namespace octavo::kernels::reference {
+namespace {
+
+constexpr std::size_t kGroup = 32;
+
+void round_group(float* group) {
+  float largest = 0.0f;
+  bool finite = true;
+  for (std::size_t i = 0; i < kGroup; ++i) {
+    largest = std::max(largest, std::fabs(group[i]));
+    finite = finite && std::isfinite(group[i]);
+  }
+  if (!finite) {
+    std::fill_n(group, kGroup, std::numeric_limits<float>::quiet_NaN());
+    return;
+  }
+  float scale = largest / 127.0f;
+  if (scale < std::numeric_limits<float>::min()) scale = 0.0f;
+  for (std::size_t i = 0; i < kGroup; ++i) {
+    group[i] = scale == 0.0f ? 0.0f : scale * std::nearbyintf(group[i] / scale);
+  }
+}
+
+}  // namespace
+
+void round_to_int8(std::vector<float>& row) {
+  for (std::size_t i = 0; i < row.size(); i += kGroup) round_group(row.data() + i);
+}
+
+ReferenceMatrix::ReferenceMatrix(const MatrixSource& source, Activation activation)
+    : Matrix(source.rows, source.columns),
+      weights_(static_cast<std::size_t>(source.rows * source.columns)),
+      rounds_activations_(activation == Activation::kInt8 && traits_of(source.type).quantised) {
+  dequantize(source.type, source.bytes.data(), source.rows * source.columns, weights_.data());
+}
+
+void ReferenceMatrix::multiply(const std::vector<float>& a, std::span<const float> bias, float* out) const {
+  std::vector<float> row = a;
+  if (rounds_activations_) round_to_int8(row);
+  for (std::int64_t n = 0; n < rows(); ++n) {
+    double sum = bias.empty() ? 0.0 : double{bias[static_cast<std::size_t>(n)]};
+    const float* weights = weights_.data() + n * columns();
+    for (std::size_t k = 0; k < row.size(); ++k) sum += double{weights[k]} * double{row[k]};
+    out[n] = static_cast<float>(sum);
+  }
+}
+
+}  // namespace octavo::kernels::reference

@@ -1,0 +1,95 @@
+// The definition of every operation, in plain loops with sums in double: what all other backends are compared
+// with. Slow on purpose; one thread; any block size, any KV type.
+//
+// With Activation::kInt8, rows that meet quantised weights are rounded exactly as backend.h and
+// cpu/activation_rows.h say, so that this is the oracle of 8-bit activations too.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "kernels/backend.h"
+
+namespace octavo::kernels::reference {
+
+std::unique_ptr<Backend> create_reference_backend(Activation activation);
+
+// Weights expanded to float.
+class ReferenceMatrix final : public Matrix {
+ public:
+  ReferenceMatrix(const MatrixSource& source, Activation activation);
+  std::int64_t memory_bytes() const override {
+    return static_cast<std::int64_t>(weights_.size() * sizeof(float));
+  }
+
+  // out[n] = sum over k of W[n, k] * a[k] + bias[n], a rounded first if these weights meet 8-bit activations.
+  void multiply(const std::vector<float>& a, std::span<const float> bias, float* out) const;
+
+ private:
+  std::vector<float> weights_;
+  bool rounds_activations_;
+};
+
+class ReferenceKvCache final : public KvCache {
+ public:
+  ReferenceKvCache(const KvLayout& layout, std::int32_t num_blocks, std::unique_ptr<std::byte[]> bytes)
+      : KvCache(layout, num_blocks), bytes_(std::move(bytes)) {}
+  std::byte* data() const { return bytes_.get(); }
+
+  // One element of K or V: block, layer, KV head, token's offset in its block, dimension.
+  struct Place {
+    std::int32_t block, layer, kv_head, offset;
+  };
+  void write_key(const Place& place, std::int32_t dimension, float value);
+  void write_value(const Place& place, std::int32_t dimension, float value);
+  float read_key(const Place& place, std::int32_t dimension) const;
+  float read_value(const Place& place, std::int32_t dimension) const;
+
+ private:
+  std::byte* key_address(const Place& place, std::int32_t dimension) const;
+  std::byte* value_address(const Place& place, std::int32_t dimension) const;
+
+  std::unique_ptr<std::byte[]> bytes_;
+};
+
+// x / sqrt(mean(x^2) + epsilon) * weight.
+std::vector<float> rms_norm(const float* x, std::span<const float> weight, float epsilon);
+// Rounds each group of 32 to 8 bits and expands it again.
+void round_to_int8(std::vector<float>& row);
+// Rotates one head in place. rotations: [rotary_dim / 2, 2].
+void rotate_head(float* head, const AttentionShape& shape, const float* rotations);
+
+class ReferenceBackend final : public Backend {
+ public:
+  explicit ReferenceBackend(Activation activation) : activation_(activation) {}
+
+  std::string_view name() const override { return "reference"; }
+  std::string_view isa() const override { return "portable"; }
+  std::int32_t num_threads() const override { return 1; }
+
+  Result<std::unique_ptr<Matrix>> prepare_matrix(const MatrixSource& source) override;
+  Result<std::unique_ptr<KvCache>> allocate_kv_cache(const KvLayout& layout,
+                                                     std::int32_t num_blocks) override;
+  Result<std::unique_ptr<Buffer>> allocate_buffer(std::int64_t num_floats) override;
+
+  void embed(const MatrixSource& table, std::span<const std::int32_t> token_ids, MatrixView out) override;
+  void attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
+                       const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
+                       MatrixView q) override;
+  void paged_attention(const AttentionShape& shape, const PagedBatch& batch, std::int32_t layer,
+                       const KvCache& kv, ConstMatrixView q, MatrixView out) override;
+  void project_residual(const Matrix& weights, std::span<const float> bias, ConstMatrixView input,
+                        MatrixView residual) override;
+  void gate_up_silu(const GateUpWeights& weights, ConstMatrixView x, MatrixView out) override;
+  void logits(std::span<const float> norm, float norm_epsilon, const Matrix& weights,
+              std::span<const float> bias, ConstMatrixView x, std::span<const std::int32_t> rows,
+              MatrixView out) override;
+  void log_sum_exp(ConstMatrixView logits, std::span<float> out) override;
+  void copy_blocks(KvCache& kv, std::span<const BlockCopy> copies) override;
+
+ private:
+  const Activation activation_;
+};
+
+}  // namespace octavo::kernels::reference

@@ -1,0 +1,529 @@
+#include "kernels/cpu/matmul.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/base/half.h"
+#include "kernels/dequantize.h"
+
+namespace octavo::kernels::cpu {
+namespace {
+
+constexpr std::int64_t kMostRows = 33, kMostOutputs = 192;
+constexpr std::uint32_t kSeed = 20240607;
+
+// ---- what the tests know of a type, without reading a block's integers themselves ---------------
+
+// `length` bytes at `offset` of a block that hold bits of the quants; `one` makes each quant 1, `zero` makes
+// it 0.
+struct QuantBytes {
+  int offset, length;
+  std::uint8_t one, zero;
+};
+
+struct TypeFacts {
+  TensorType type;
+  std::vector<int> half_words;          // offsets of the 16-bit floats in a block
+  std::vector<QuantBytes> quant_bytes;  // empty: not quantised
+  int min_word = -1;                    // offset of the 16-bit float that multiplies the mins; -1: no mins
+  int scale_columns = 32;               // columns that share a scale
+};
+
+const std::vector<TypeFacts>& all_types() {
+  static const std::vector<TypeFacts> types = {
+      {TensorType::kQ4_0, {0}, {{2, 16, 0x99, 0x88}}},
+      {TensorType::kQ4_1, {0, 2}, {{4, 16, 0x11, 0x00}}, 2},
+      {TensorType::kQ5_0, {0}, {{2, 4, 0xff, 0xff}, {6, 16, 0x11, 0x00}}},
+      {TensorType::kQ5_1, {0, 2}, {{4, 4, 0x00, 0x00}, {8, 16, 0x11, 0x00}}, 2},
+      {TensorType::kQ8_0, {0}, {{2, 32, 0x01, 0x00}}},
+      {TensorType::kQ2_K, {80, 82}, {{16, 64, 0x55, 0x00}}, 82, 16},
+      {TensorType::kQ3_K, {108}, {{0, 32, 0xff, 0xff}, {32, 64, 0x55, 0x00}}, -1, 16},
+      {TensorType::kQ4_K, {0, 2}, {{16, 128, 0x11, 0x00}}, 2},
+      {TensorType::kQ5_K, {0, 2}, {{16, 32, 0x00, 0x00}, {48, 128, 0x11, 0x00}}, 2},
+      {TensorType::kQ6_K, {208}, {{0, 128, 0x11, 0x00}, {128, 64, 0xaa, 0xaa}}, -1, 16},
+      {TensorType::kF32, {}, {}},
+      {TensorType::kF16, {}, {}},
+      {TensorType::kBF16, {}, {}},
+  };
+  return types;
+}
+
+bool is_quantised(const TypeFacts& facts) { return !facts.quant_bytes.empty(); }
+
+void set_word(std::byte* target, std::uint16_t word) { std::memcpy(target, &word, sizeof word); }
+
+std::int64_t row_bytes(TensorType type, std::int64_t columns) {
+  return columns / traits_of(type).block_elements * traits_of(type).block_bytes;
+}
+
+struct Weights {
+  TypeFacts facts;
+  std::int64_t rows, columns;
+  std::vector<std::byte> bytes;
+
+  MatrixSource source() const { return first_rows(rows); }
+  MatrixSource first_rows(std::int64_t count) const {
+    const auto size = static_cast<std::size_t>(count * row_bytes(facts.type, columns));
+    return {facts.type, count, columns, std::span(bytes).first(size)};
+  }
+};
+
+void set_every_block(Weights& weights, const auto& function) {
+  const auto block_bytes = static_cast<std::size_t>(traits_of(weights.facts.type).block_bytes);
+  for (std::size_t at = 0; at < weights.bytes.size(); at += block_bytes) function(weights.bytes.data() + at);
+}
+
+// Scales of both signs, some zero; every bit pattern of the quants.
+Weights random_weights(const TypeFacts& facts, std::int64_t rows, std::int64_t columns,
+                       std::mt19937& random) {
+  Weights weights{facts, rows, columns,
+                  std::vector<std::byte>(static_cast<std::size_t>(rows * row_bytes(facts.type, columns)))};
+  std::normal_distribution<float> normal(0.0f, 0.05f);
+  for (std::byte& byte : weights.bytes) byte = static_cast<std::byte>(random());
+  set_every_block(weights, [&](std::byte* block) {
+    for (const int word : facts.half_words)
+      set_word(block + word, random() % 16 == 0 ? 0 : float_to_half(normal(random)));
+    const float value = normal(random);
+    if (facts.type == TensorType::kF32) std::memcpy(block, &value, sizeof value);
+    if (facts.type == TensorType::kF16) set_word(block, float_to_half(value));
+    if (facts.type == TensorType::kBF16) set_word(block, float_to_bfloat16(value));
+  });
+  return weights;
+}
+
+std::vector<float> random_activations(std::int64_t rows, std::int64_t columns, std::mt19937& random) {
+  std::normal_distribution<float> normal(0.0f, 1.0f);
+  std::vector<float> values(static_cast<std::size_t>(rows * columns));
+  for (float& value : values) value = random() % 32 == 0 ? 0.0f : normal(random) * std::exp(normal(random));
+  return values;
+}
+
+// ---- oracles ------------------------------------------------------------------------------------
+
+std::vector<float> dequantized_row(const Weights& weights, std::int64_t row) {
+  std::vector<float> values(static_cast<std::size_t>(weights.columns));
+  dequantize(weights.facts.type, weights.bytes.data() + row * row_bytes(weights.facts.type, weights.columns),
+             weights.columns, values.data());
+  return values;
+}
+
+// A row of weights as the header of matmul.h speaks of it: w = scale * quant + min, quant a signed integer.
+struct QuantisedRow {
+  std::vector<float> scale, min;
+  std::vector<std::int32_t> quant;
+};
+
+// Found by expanding blocks with changed bytes: with quants 1 and min 0 a weight is its scale, with quants 0
+// its min, with min 0 scale * quant, which is exact.
+QuantisedRow quantised_row(const Weights& weights, std::int64_t row) {
+  const TypeFacts& facts = weights.facts;
+  const auto size = row_bytes(facts.type, weights.columns);
+  const auto expand = [&](bool without_min, auto byte_of) {
+    Weights changed{facts,
+                    1,
+                    weights.columns,
+                    {weights.bytes.begin() + row * size, weights.bytes.begin() + (row + 1) * size}};
+    set_every_block(changed, [&](std::byte* block) {
+      if (without_min && facts.min_word >= 0) set_word(block + facts.min_word, 0);
+      for (const QuantBytes& range : facts.quant_bytes) {
+        for (int i = 0; i < range.length; ++i) byte_of(range, block[range.offset + i]);
+      }
+    });
+    return dequantized_row(changed, 0);
+  };
+  QuantisedRow result;
+  result.scale = expand(true, [](const QuantBytes& range, std::byte& byte) { byte = std::byte{range.one}; });
+  result.min = expand(false, [](const QuantBytes& range, std::byte& byte) { byte = std::byte{range.zero}; });
+  const std::vector<float> products = expand(true, [](const QuantBytes&, std::byte&) {});
+  for (std::size_t i = 0; i < products.size(); ++i) {
+    result.quant.push_back(
+        result.scale[i] == 0.0f ? 0 : static_cast<std::int32_t>(products[i] / result.scale[i]));
+  }
+  return result;
+}
+
+struct RoundedRow {
+  std::vector<float> scale;  // for each group of 32
+  std::vector<std::int32_t> value;
+};
+
+RoundedRow rounded_row(std::span<const float> values) {
+  RoundedRow result;
+  for (std::size_t first = 0; first < values.size(); first += 32) {
+    float largest = 0.0f;
+    for (std::size_t i = first; i < first + 32; ++i) largest = std::max(largest, std::fabs(values[i]));
+    const float scale = largest / 127.0f < std::numeric_limits<float>::min() ? 0.0f : largest / 127.0f;
+    result.scale.push_back(scale);
+    for (std::size_t i = first; i < first + 32; ++i) {
+      result.value.push_back(scale == 0.0f ? 0
+                                           : static_cast<std::int32_t>(std::nearbyint(values[i] / scale)));
+    }
+  }
+  return result;
+}
+
+// The chains of matmul.h in scalar code.
+float int8_chain(const QuantisedRow& weights, const RoundedRow& activations, const TypeFacts& facts) {
+  float sum = 0.0f;
+  const auto step = static_cast<std::size_t>(facts.scale_columns);
+  for (std::size_t first = 0; first < weights.quant.size(); first += step) {
+    std::int32_t dot = 0, value_sum = 0;
+    for (std::size_t i = first; i < first + step; ++i) {
+      dot += weights.quant[i] * activations.value[i];
+      value_sum += activations.value[i];
+    }
+    const float scale = activations.scale[first / 32];
+    sum = std::fma(weights.scale[first] * scale, static_cast<float>(dot), sum);
+    if (facts.min_word >= 0) sum = std::fma(weights.min[first], scale * static_cast<float>(value_sum), sum);
+  }
+  return sum;
+}
+
+float float_chain(std::span<const float> weights, std::span<const float> activations) {
+  float sum = 0.0f;
+  for (std::size_t i = 0; i < weights.size(); ++i) sum = std::fma(weights[i], activations[i], sum);
+  return sum;
+}
+
+// [kMostRows, kMostOutputs] of both: the chain's bits, and the sum in double with what rounding may add to
+// it.
+struct Expected {
+  std::vector<float> chain;
+  std::vector<double> exact, tolerance;
+};
+
+// Every product and every sum may round by 2^-24 of a partial sum, which is at most the sum of magnitudes.
+double rounding_bound(double magnitude, std::int64_t columns) {
+  return magnitude * (static_cast<double>(columns) + 4) * 0x1.0p-24 + 1e-37;
+}
+
+Expected expect(const Weights& weights, std::span<const float> activations, std::int64_t rows,
+                Activation activation) {
+  const auto columns = static_cast<std::size_t>(weights.columns);
+  const bool int8 = is_quantised(weights.facts) && activation == Activation::kInt8;
+  std::vector<RoundedRow> rounded;
+  if (int8) {
+    for (std::int64_t r = 0; r < rows; ++r)
+      rounded.push_back(rounded_row(activations.subspan(static_cast<std::size_t>(r) * columns, columns)));
+  }
+  Expected expected;
+  const auto size = static_cast<std::size_t>(rows * weights.rows);
+  expected.chain.resize(size), expected.exact.resize(size), expected.tolerance.resize(size);
+  for (std::int64_t n = 0; n < weights.rows; ++n) {
+    const std::vector<float> row = dequantized_row(weights, n);
+    const QuantisedRow quantised = int8 ? quantised_row(weights, n) : QuantisedRow{};
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const auto at = static_cast<std::size_t>(r * weights.rows + n);
+      const auto values = activations.subspan(static_cast<std::size_t>(r) * columns, columns);
+      double exact = 0, magnitude = 0;
+      for (std::size_t k = 0; k < columns; ++k) {
+        const RoundedRow* group = int8 ? &rounded[static_cast<std::size_t>(r)] : nullptr;
+        const double value = int8 ? static_cast<double>(group->scale[k / 32]) * group->value[k] : values[k];
+        exact += row[k] * value;
+        const double parts = int8 ? std::fabs(static_cast<double>(quantised.scale[k]) * quantised.quant[k]) +
+                                        std::fabs(quantised.min[k])
+                                  : std::fabs(row[k]);
+        magnitude += parts * std::fabs(value);
+      }
+      expected.chain[at] = int8 ? int8_chain(quantised, rounded[static_cast<std::size_t>(r)], weights.facts)
+                                : float_chain(row, values);
+      expected.exact[at] = exact;
+      expected.tolerance[at] = rounding_bound(magnitude, weights.columns);
+    }
+  }
+  return expected;
+}
+
+// ---- running ------------------------------------------------------------------------------------
+
+std::unique_ptr<ThreadPool> make_pool(std::int32_t num_threads) {
+  return std::move(*ThreadPool::create(num_threads));
+}
+
+ActivationRows make_activations(InstructionSet isa, std::span<const float> values, std::int64_t rows,
+                                std::int64_t columns, ActivationForm form) {
+  ActivationRows activations(isa);
+  activations.reserve(rows, columns, form);
+  for (std::int64_t r = 0; r < rows; ++r) activations.set_row(r, values.data() + r * columns);
+  return activations;
+}
+
+constexpr float kUntouched = -12345.0f;
+
+// [rows, weights.rows()] with a column on either side that no product may touch.
+class Output {
+ public:
+  Output(std::int64_t rows, std::int64_t columns)
+      : rows_(rows), columns_(columns), values_(static_cast<std::size_t>(rows * (columns + 2)), kUntouched) {}
+  MatrixView view() { return {values_.data() + 1, rows_, columns_, columns_ + 2}; }
+  float at(std::int64_t row, std::int64_t column) const {
+    return values_[static_cast<std::size_t>(row * (columns_ + 2) + column + 1)];
+  }
+  bool borders_untouched() const {
+    for (std::int64_t r = 0; r < rows_; ++r) {
+      if (at(r, -1) != kUntouched || at(r, columns_) != kUntouched) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::int64_t rows_, columns_;
+  std::vector<float> values_;
+};
+
+Output multiply(const PackedMatrix& weights, const ActivationRows& activations) {
+  Output out(activations.rows(), weights.rows());
+  multiply_panels(weights, activations, 0, weights.num_panels(), out.view());
+  return out;
+}
+
+bool same_bits(float a, float b) {
+  // Zeros of both signs count as one number: a chain may begin with either.
+  return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b) || (a == 0.0f && b == 0.0f);
+}
+
+// Every output against the expectation of `stride` outputs a row; reports the first difference only.
+void expect_outputs(const Output& out, std::int64_t rows, std::int64_t outputs, const Expected& expected,
+                    std::int64_t stride, std::int64_t first_row = 0) {
+  ASSERT_TRUE(out.borders_untouched());
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t n = 0; n < outputs; ++n) {
+      const auto at = static_cast<std::size_t>((first_row + r) * stride + n);
+      ASSERT_TRUE(same_bits(out.at(r, n), expected.chain[at]))
+          << "row " << r << ", output " << n << ": " << out.at(r, n) << " instead of " << expected.chain[at];
+      ASSERT_NEAR(out.at(r, n), expected.exact[at], expected.tolerance[at])
+          << "row " << r << ", output " << n;
+    }
+  }
+}
+
+class MatmulTest : public testing::TestWithParam<int> {
+ protected:
+  const TypeFacts& facts() const { return all_types()[static_cast<std::size_t>(GetParam())]; }
+
+  std::vector<Activation> activation_kinds() const {
+    if (!is_quantised(facts())) return {Activation::kF32};
+    return {Activation::kInt8, Activation::kF32};
+  }
+  std::vector<std::int64_t> column_counts(std::initializer_list<std::int64_t> counts) const {
+    std::vector<std::int64_t> possible;
+    for (const std::int64_t count : counts) {
+      if (count % traits_of(facts().type).block_elements == 0) possible.push_back(count);
+    }
+    return possible;
+  }
+  std::unique_ptr<PackedMatrix> pack(const MatrixSource& source, Activation activation, InstructionSet isa) {
+    return std::move(*pack_matrix(source, activation, isa, *pool_, memory_));
+  }
+
+  std::unique_ptr<ThreadPool> pool_ = make_pool(2);
+  PackedMemory memory_;
+  std::mt19937 random_{kSeed};
+};
+
+TEST_P(MatmulTest, EveryOutputIsTheScalarChainOnEveryInstructionSet) {
+  for (const std::int64_t columns : column_counts({32, 64, 96, 256, 576, 768, 1536})) {
+    const Weights weights = random_weights(facts(), kMostOutputs, columns, random_);
+    const std::vector<float> values = random_activations(kMostRows, columns, random_);
+    for (const Activation activation : activation_kinds()) {
+      const Expected expected = expect(weights, values, kMostRows, activation);
+      for (const InstructionSet isa : usable_instruction_sets()) {
+        for (const std::int64_t outputs : {1, 15, 16, 17, 192}) {
+          const auto matrix = pack(weights.first_rows(outputs), activation, isa);
+          for (const std::int64_t rows : {1, 2, 3, 5, 8, 9, 16, 17, 33}) {
+            SCOPED_TRACE(std::string(instruction_set_name(isa)) + ", " + std::to_string(rows) + " rows, " +
+                         std::to_string(outputs) + " x " + std::to_string(columns) +
+                         (matrix->activation_form() == ActivationForm::kInt8 ? ", int8" : ", f32"));
+            const ActivationRows activations =
+                make_activations(isa, values, rows, columns, matrix->activation_form());
+            expect_outputs(multiply(*matrix, activations), rows, outputs, expected, kMostOutputs);
+            if (HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(MatmulTest, ARowAloneGivesTheBitsItGivesAmongOthers) {
+  const std::int64_t columns = column_counts({288, 512}).front(), outputs = 40;
+  const Weights weights = random_weights(facts(), outputs, columns, random_);
+  const std::vector<float> values = random_activations(kMostRows, columns, random_);
+  for (const Activation activation : activation_kinds()) {
+    const Expected expected = expect(weights, values, kMostRows, activation);
+    for (const InstructionSet isa : usable_instruction_sets()) {
+      SCOPED_TRACE(std::string(instruction_set_name(isa)));
+      const auto matrix = pack(weights.source(), activation, isa);
+      for (const std::int64_t row : {0, 7, 32}) {
+        const auto alone = std::span(values).subspan(static_cast<std::size_t>(row * columns),
+                                                     static_cast<std::size_t>(columns));
+        const ActivationRows activations =
+            make_activations(isa, alone, 1, columns, matrix->activation_form());
+        expect_outputs(multiply(*matrix, activations), 1, outputs, expected, outputs, row);
+      }
+    }
+  }
+}
+
+TEST_P(MatmulTest, AnySplitOfThePanelsGivesTheSameBits) {
+  const std::int64_t columns = column_counts({96, 256}).front(), outputs = 200, rows = 29;
+  const Weights weights = random_weights(facts(), outputs, columns, random_);
+  const std::vector<float> values = random_activations(rows, columns, random_);
+  for (const Activation activation : activation_kinds()) {
+    const Expected expected = expect(weights, values, rows, activation);
+    for (const InstructionSet isa : usable_instruction_sets()) {
+      SCOPED_TRACE(std::string(instruction_set_name(isa)));
+      const auto matrix = pack(weights.source(), activation, isa);
+      const ActivationRows activations =
+          make_activations(isa, values, rows, columns, matrix->activation_form());
+      Output out(rows, outputs);
+      std::vector<std::int64_t> cuts = {0, matrix->num_panels()};
+      for (int i = 0; i < 4; ++i)
+        cuts.push_back(static_cast<std::int64_t>(random_()) % (matrix->num_panels() + 1));
+      std::sort(cuts.begin(), cuts.end());
+      pool_->parallel_for(static_cast<std::int64_t>(cuts.size()) - 1, [&](std::int64_t i, std::int32_t) {
+        const auto index = static_cast<std::size_t>(i);
+        multiply_panels(*matrix, activations, cuts[index], cuts[index + 1], out.view());
+      });
+      expect_outputs(out, rows, outputs, expected, outputs);
+    }
+  }
+}
+
+TEST_P(MatmulTest, ThreadsAndInstructionSetsDoNotChangeThePanels) {
+  const std::int64_t columns = column_counts({576, 768}).front();
+  const Weights weights = random_weights(facts(), 333, columns, random_);
+  const auto alone = make_pool(1);
+  const auto by_one = std::move(
+      *pack_matrix(weights.source(), Activation::kInt8, InstructionSet::kPortable, *alone, memory_));
+  const auto by_two = pack(weights.source(), Activation::kInt8, usable_instruction_sets().front());
+  ASSERT_EQ(by_one->memory_bytes(), by_two->memory_bytes());
+  EXPECT_EQ(std::memcmp(by_one->panel(0), by_two->panel(0), static_cast<std::size_t>(by_one->memory_bytes())),
+            0);
+}
+
+// The largest sums that integers can reach, in every pairing of signs: where an instruction could saturate,
+// it does here.
+TEST_P(MatmulTest, ExtremeWeightsAndActivationsAreExact) {
+  const std::int64_t columns = 256, outputs = 17;
+  std::vector<float> values;
+  for (const int pattern : {0, 1, 2, 3, 4}) {
+    for (std::int64_t k = 0; k < columns; ++k) {
+      const bool minus = pattern == 2 || (pattern == 3 && k % 2 == 1) || (pattern == 4 && k % 3 == 0);
+      values.push_back(pattern == 0 ? 0.0f : minus ? -127.0f : 127.0f);
+    }
+  }
+  for (const int fill : {0x00, 0xff, 0x80, 0x7f, 0xf0, 0x0f}) {
+    Weights weights = random_weights(facts(), outputs, columns, random_);
+    std::fill(weights.bytes.begin(), weights.bytes.end(), static_cast<std::byte>(fill));
+    set_every_block(weights, [&](std::byte* block) {
+      for (const int word : facts().half_words)
+        set_word(block + word, float_to_half(random_() % 2 == 0 ? 1.0f : -0.75f));
+      const float value = random_() % 2 == 0 ? 60000.0f : -0x1.0p-14f;
+      if (facts().type == TensorType::kF32) std::memcpy(block, &value, sizeof value);
+      if (facts().type == TensorType::kF16) set_word(block, float_to_half(value));
+      if (facts().type == TensorType::kBF16) set_word(block, float_to_bfloat16(value));
+    });
+    for (const Activation activation : activation_kinds()) {
+      const Expected expected = expect(weights, values, 5, activation);
+      for (const InstructionSet isa : usable_instruction_sets()) {
+        SCOPED_TRACE(std::string(instruction_set_name(isa)) + ", bytes " + std::to_string(fill));
+        const auto matrix = pack(weights.source(), activation, isa);
+        const ActivationRows activations =
+            make_activations(isa, values, 5, columns, matrix->activation_form());
+        expect_outputs(multiply(*matrix, activations), 5, outputs, expected, outputs);
+      }
+    }
+  }
+}
+
+TEST_P(MatmulTest, ARowThatIsNotFiniteSpoilsOnlyItself) {
+  const std::int64_t columns = 256, outputs = 20, rows = 3;
+  const Weights weights = random_weights(facts(), outputs, columns, random_);
+  std::vector<float> values = random_activations(rows, columns, random_);
+  for (const Activation activation : activation_kinds()) {
+    const Expected expected = expect(weights, values, rows, activation);
+    for (const float bad :
+         {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+      std::vector<float> spoiled = values;
+      spoiled[static_cast<std::size_t>(columns) + 70] = bad;
+      for (const InstructionSet isa : usable_instruction_sets()) {
+        SCOPED_TRACE(std::string(instruction_set_name(isa)));
+        const auto matrix = pack(weights.source(), activation, isa);
+        const Output out =
+            multiply(*matrix, make_activations(isa, spoiled, rows, columns, matrix->activation_form()));
+        for (std::int64_t n = 0; n < outputs; ++n) {
+          EXPECT_FALSE(std::isfinite(out.at(1, n))) << n;
+          EXPECT_TRUE(same_bits(out.at(0, n), expected.chain[static_cast<std::size_t>(n)])) << n;
+          EXPECT_TRUE(same_bits(out.at(2, n), expected.chain[static_cast<std::size_t>(2 * outputs + n)]))
+              << n;
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, MatmulTest, testing::Range(0, 13),
+                         [](const testing::TestParamInfo<int>& info) {
+                           return std::string(
+                               traits_of(all_types()[static_cast<std::size_t>(info.param)].type).name);
+                         });
+
+TEST(Matmul, UnquantisedColumnsMayBeAnyNumber) {
+  std::mt19937 random(kSeed);
+  const auto pool = make_pool(2);
+  PackedMemory memory;
+  for (const TypeFacts& facts : all_types()) {
+    if (is_quantised(facts)) continue;
+    for (const std::int64_t columns : {1, 15, 17, 47, 100}) {
+      const Weights weights = random_weights(facts, 37, columns, random);
+      const std::vector<float> values = random_activations(14, columns, random);
+      const Expected expected = expect(weights, values, 14, Activation::kF32);
+      for (const InstructionSet isa : usable_instruction_sets()) {
+        SCOPED_TRACE(std::string(instruction_set_name(isa)) + ", " + std::to_string(columns) + " columns");
+        const auto matrix = std::move(*pack_matrix(weights.source(), Activation::kInt8, isa, *pool, memory));
+        ASSERT_EQ(matrix->activation_form(), ActivationForm::kFloat);
+        const ActivationRows activations = make_activations(isa, values, 14, columns, ActivationForm::kFloat);
+        expect_outputs(multiply(*matrix, activations), 14, 37, expected, 37);
+      }
+    }
+  }
+}
+
+TEST(Matmul, PanelsOfCommonTypesTakeNoMoreThanTheFile) {
+  std::mt19937 random(kSeed);
+  const auto pool = make_pool(1);
+  PackedMemory memory;
+  for (const TypeFacts& facts : all_types()) {
+    const Weights weights = random_weights(facts, 64, 512, random);
+    const auto matrix = std::move(
+        *pack_matrix(weights.source(), Activation::kInt8, InstructionSet::kPortable, *pool, memory));
+    const auto file_bytes = static_cast<std::int64_t>(weights.bytes.size());
+    switch (facts.type) {
+      case TensorType::kQ4_0:
+      case TensorType::kQ4_1:
+      case TensorType::kQ4_K:
+      case TensorType::kQ8_0:
+      case TensorType::kF32:
+      case TensorType::kF16:
+      case TensorType::kBF16:
+        EXPECT_EQ(matrix->memory_bytes(), file_bytes) << traits_of(facts.type).name;
+        break;
+      default: EXPECT_LE(matrix->memory_bytes(), 64 * 512 * 5 / 4) << traits_of(facts.type).name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace octavo::kernels::cpu

@@ -1,0 +1,413 @@
+// Every operation but attention: each instruction set against the reference, and bit for bit among
+// themselves.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+#include "engine/base/half.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/dequantize.h"
+#include "kernels/reference/reference_backend.h"
+#include "tests/kernels/paged_problem.h"
+
+namespace octavo::kernels::testing {
+namespace {
+
+// |error| relative to the largest |out|. Float activations: rounding of float sums. 8-bit activations: the
+// float that is rounded may differ in its last bit from the reference's and fall on the other side of a half,
+// one step of 127 in one of the columns; against sums of 32 columns and more that stays below a percent.
+constexpr double kFloatTolerance = 5e-6, kInt8Tolerance = 1e-2;
+// One f16 step of a number near 4, should rounding to the KV type go the other way.
+constexpr double kKvTolerance = 2e-3;
+
+double tolerance(Activation activation) {
+  return activation == Activation::kF32 ? kFloatTolerance : kInt8Tolerance;
+}
+
+struct LayerWeights {
+  Shape shape;
+  std::vector<float> norm, query_bias, key_bias, value_bias, gate_bias, up_bias, output_bias;
+  OwnedMatrix query, key, value, output, gate, up;
+};
+
+LayerWeights layer_weights(const Shape& shape, TensorType type, bool biases) {
+  const std::int64_t width = shape.embedding_length;
+  LayerWeights weights{
+      .shape = shape,
+      .norm = noise_row(50, 0, width),
+      .query_bias = noise_row(51, 0, biases ? shape.query_width() : 0),
+      .key_bias = noise_row(52, 0, biases ? shape.kv_width() : 0),
+      .value_bias = noise_row(53, 0, biases ? shape.kv_width() : 0),
+      .gate_bias = noise_row(54, 0, biases ? shape.feed_forward_length : 0),
+      .up_bias = noise_row(55, 0, biases ? shape.feed_forward_length : 0),
+      .output_bias = noise_row(56, 0, biases ? width : 0),
+      .query = random_matrix(type, shape.query_width(), width, 60),
+      .key = random_matrix(type, shape.kv_width(), width, 61),
+      .value = random_matrix(type, shape.kv_width(), width, 62),
+      .output = random_matrix(type, width, shape.query_width(), 63),
+      .gate = random_matrix(type, shape.feed_forward_length, width, 64),
+      .up = random_matrix(type, shape.feed_forward_length, width, 65),
+  };
+  for (float& value : weights.norm) value += 1.5f;
+  return weights;
+}
+
+// What attention_input leaves behind.
+struct AttentionInput {
+  std::vector<float> q;
+  std::vector<float> stored;  // K and V of every new token in every layer, read back
+  std::vector<std::byte> pool;
+};
+
+float read_element(KvType type, const std::byte* source) {
+  if (type == KvType::kF32) {
+    float value;
+    std::memcpy(&value, source, sizeof value);
+    return value;
+  }
+  std::uint16_t word;
+  std::memcpy(&word, source, sizeof word);
+  return type == KvType::kF16 ? half_to_float(word) : bfloat16_to_float(word);
+}
+
+std::vector<float> stored_elements(PagedProblem problem, std::int32_t layer) {
+  std::vector<float> elements;
+  for (std::int32_t s = 0; s < static_cast<std::int32_t>(problem.sequences.size()); ++s) {
+    const SequenceSpec& sequence = problem.sequences[static_cast<std::size_t>(s)];
+    for (std::int32_t i = 0; i < sequence.new_tokens; ++i) {
+      for (std::int32_t head = 0; head < problem.layout.num_kv_heads; ++head) {
+        for (std::int32_t d = 0; d < problem.layout.head_dim; ++d) {
+          const std::int32_t position = sequence.history + i;
+          elements.push_back(read_element(problem.layout.type, problem.key(s, position, layer, head, d)));
+          elements.push_back(read_element(problem.layout.type, problem.value(s, position, layer, head, d)));
+        }
+      }
+    }
+  }
+  return elements;
+}
+
+AttentionInput run_attention_input(Backend& backend, PagedProblem problem, const LayerWeights& weights) {
+  constexpr std::int32_t kLayer = 1;
+  const auto query = backend.prepare_matrix(weights.query.source).value();
+  const auto key = backend.prepare_matrix(weights.key.source).value();
+  const auto value = backend.prepare_matrix(weights.value.source).value();
+  const AttentionInputWeights arguments{
+      weights.norm,      1e-5f, query.get(), key.get(), value.get(), weights.query_bias, weights.key_bias,
+      weights.value_bias};
+  const std::vector<float> x = rows_of(problem, 8, problem.shape.embedding_length, 2.0f);
+  const std::unique_ptr<KvCache> kv = cache_with(backend, problem);
+  AttentionInput result;
+  result.q.resize(static_cast<std::size_t>(problem.num_rows() * problem.shape.query_width()));
+  backend.attention_input(arguments, problem.shape.attention, problem.batch(), kLayer,
+                          view(x, problem.shape.embedding_length), *kv,
+                          view(result.q, problem.shape.query_width()));
+  const std::byte* bytes = pool_bytes(backend, *kv);
+  result.pool.assign(bytes, bytes + problem.pool.size());
+  problem.pool = result.pool;
+  result.stored = stored_elements(problem, kLayer);
+  return result;
+}
+
+std::vector<float> run_project_residual(Backend& backend, const LayerWeights& weights, std::int64_t first_row,
+                                        std::int64_t num_rows) {
+  const std::int64_t width = weights.shape.embedding_length;
+  std::vector<float> input, residual;
+  for (std::int64_t row = first_row; row < first_row + num_rows; ++row) {
+    const std::vector<float> a = noise_row(70, static_cast<std::uint64_t>(row), weights.shape.query_width());
+    const std::vector<float> b = noise_row(71, static_cast<std::uint64_t>(row), width);
+    input.insert(input.end(), a.begin(), a.end());
+    residual.insert(residual.end(), b.begin(), b.end());
+  }
+  const auto matrix = backend.prepare_matrix(weights.output.source).value();
+  backend.project_residual(*matrix, weights.output_bias,
+                           view(std::as_const(input), weights.shape.query_width()), view(residual, width));
+  return residual;
+}
+
+std::vector<float> run_gate_up_silu(Backend& backend, const LayerWeights& weights, std::int64_t first_row,
+                                    std::int64_t num_rows) {
+  std::vector<float> x;
+  for (std::int64_t row = first_row; row < first_row + num_rows; ++row) {
+    const std::vector<float> a =
+        noise_row(72, static_cast<std::uint64_t>(row), weights.shape.embedding_length, 3.0f);
+    x.insert(x.end(), a.begin(), a.end());
+  }
+  std::vector<float> out(static_cast<std::size_t>(num_rows * weights.shape.feed_forward_length));
+  const auto gate = backend.prepare_matrix(weights.gate.source).value();
+  const auto up = backend.prepare_matrix(weights.up.source).value();
+  backend.gate_up_silu({weights.norm, 1e-5f, gate.get(), up.get(), weights.gate_bias, weights.up_bias},
+                       view(std::as_const(x), weights.shape.embedding_length),
+                       view(out, weights.shape.feed_forward_length));
+  return out;
+}
+
+std::vector<float> run_logits(Backend& backend, const LayerWeights& weights,
+                              const std::vector<std::int32_t>& rows) {
+  constexpr std::int64_t kVocabulary = 500;  // no multiple of 16
+  const OwnedMatrix head = random_matrix(TensorType::kQ8_0, kVocabulary, weights.shape.embedding_length, 66);
+  const std::vector<float> bias = noise_row(57, 0, kVocabulary);
+  std::vector<float> x;
+  for (std::uint64_t row = 0; row < 9; ++row) {
+    const std::vector<float> a = noise_row(73, row, weights.shape.embedding_length, 3.0f);
+    x.insert(x.end(), a.begin(), a.end());
+  }
+  std::vector<float> out(rows.size() * kVocabulary);
+  const auto matrix = backend.prepare_matrix(head.source).value();
+  backend.logits(weights.norm, 1e-5f, *matrix, bias, view(std::as_const(x), weights.shape.embedding_length),
+                 rows, view(out, kVocabulary));
+  return out;
+}
+
+class Operations : public ::testing::TestWithParam<cpu::InstructionSet> {};
+
+INSTANTIATE_TEST_SUITE_P(EveryInstructionSet, Operations, ::testing::ValuesIn(cpu::usable_instruction_sets()),
+                         [](const auto& info) { return std::string(cpu::instruction_set_name(info.param)); });
+
+const std::vector<SequenceSpec> kMixed = {{1, 0, 9}, {2, 15, 1}, {3, 30, 4}};
+
+TEST_P(Operations, AttentionInputEqualsTheReference) {
+  for (const Activation activation : {Activation::kF32, Activation::kInt8}) {
+    const auto cpu = cpu_backend(GetParam(), 2, activation);
+    const auto reference = reference_backend(activation);
+    for (const Shape& shape : {smollm2_shape(), odd_shape(), one_tiny_head()}) {
+      for (const TensorType type : {TensorType::kQ4_1, TensorType::kF16}) {
+        for (const KvType kv_type : {KvType::kF32, KvType::kF16, KvType::kBf16}) {
+          for (const std::int32_t block_size : {3, 16}) {
+            const LayerWeights weights = layer_weights(shape, type, /*biases=*/block_size == 3);
+            const PagedProblem problem = make_problem(
+                shape, kMixed, {.type = kv_type, .block_size = block_size, .new_tokens_stored = false});
+            const AttentionInput got = run_attention_input(*cpu, problem, weights);
+            const AttentionInput expected = run_attention_input(*reference, problem, weights);
+            EXPECT_LE(relative_difference(got.q, expected.q), tolerance(activation)) << shape.name;
+            const double kv_tolerance = kv_type == KvType::kBf16 ? 8 * kKvTolerance : kKvTolerance;
+            EXPECT_LE(relative_difference(got.stored, expected.stored),
+                      std::max(kv_tolerance, tolerance(activation)))
+                << shape.name;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Operations, AttentionInputWritesItsSlotsAndNothingElse) {
+  const LayerWeights weights = layer_weights(odd_shape(), TensorType::kQ4_1, /*biases=*/true);
+  PagedProblem problem = make_problem(odd_shape(), kMixed, {.block_size = 8, .new_tokens_stored = false});
+  const AttentionInput result = run_attention_input(*cpu_backend(GetParam()), problem, weights);
+  // Put back what the operation may have written; the rest must be as it was.
+  std::vector<std::byte> before = problem.pool;
+  problem.pool = result.pool;
+  for (std::int32_t s = 0; s < 3; ++s) {
+    const SequenceSpec& sequence = kMixed[static_cast<std::size_t>(s)];
+    for (std::int32_t i = 0; i < sequence.new_tokens; ++i) {
+      for (std::int32_t head = 0; head < 2; ++head) {
+        for (std::int32_t d = 0; d < 80; ++d) {
+          for (std::byte* element : {problem.key(s, sequence.history + i, 1, head, d),
+                                     problem.value(s, sequence.history + i, 1, head, d)}) {
+            const auto offset = static_cast<std::size_t>(element - problem.pool.data());
+            std::copy_n(before.begin() + static_cast<std::ptrdiff_t>(offset), 2, element);
+          }
+        }
+      }
+    }
+  }
+  EXPECT_TRUE(problem.pool == before);
+}
+
+TEST_P(Operations, AttentionInputGivesTheSameBitsForEveryChunkThreadAndInstructionSet) {
+  for (const Activation activation : {Activation::kF32, Activation::kInt8}) {
+    const Shape shape = smollm2_shape();
+    const LayerWeights weights = layer_weights(shape, TensorType::kQ4_1, /*biases=*/false);
+    const auto portable = cpu_backend(cpu::InstructionSet::kPortable, 1, activation);
+    const auto whole = make_problem(shape, {{5, 0, 23}}, {.new_tokens_stored = false});
+    const AttentionInput expected = run_attention_input(*portable, whole, weights);
+    const auto elements_per_row = static_cast<std::int64_t>(expected.stored.size()) / 23;
+    for (const std::int32_t threads : {1, 2, 3}) {
+      const auto cpu = cpu_backend(GetParam(), threads, activation);
+      for (const std::int32_t chunk : {1, 4, 5, 23}) {
+        for (std::int32_t first = 0; first < 23; first += chunk) {
+          const std::int32_t count = std::min(chunk, 23 - first);
+          const auto part = make_problem(shape, {{4, 3, 2}, {5, first, count}},
+                                         {.block_size = 8, .new_tokens_stored = false});
+          const AttentionInput got = run_attention_input(*cpu, part, weights);
+          EXPECT_TRUE(same_bits(got.q.data() + 2 * shape.query_width(),
+                                expected.q.data() + first * shape.query_width(),
+                                count * shape.query_width()));
+          EXPECT_TRUE(same_bits(got.stored.data() + 2 * elements_per_row,
+                                expected.stored.data() + first * elements_per_row, count * elements_per_row));
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Operations, ProjectResidualEqualsTheReference) {
+  for (const Activation activation : {Activation::kF32, Activation::kInt8}) {
+    for (const Shape& shape : {smollm2_shape(), odd_shape()}) {
+      for (const TensorType type : {TensorType::kQ4_1, TensorType::kF32}) {
+        const LayerWeights weights = layer_weights(shape, type, /*biases=*/type == TensorType::kF32);
+        const auto got = run_project_residual(*cpu_backend(GetParam(), 2, activation), weights, 0, 14);
+        const auto expected = run_project_residual(*reference_backend(activation), weights, 0, 14);
+        EXPECT_LE(relative_difference(got, expected), kFloatTolerance)
+            << shape.name;  // the same input, so the same rounding
+      }
+    }
+  }
+}
+
+TEST_P(Operations, GateUpSiluEqualsTheReference) {
+  for (const Activation activation : {Activation::kF32, Activation::kInt8}) {
+    for (const Shape& shape : {smollm2_shape(), odd_shape()}) {
+      const LayerWeights weights = layer_weights(shape, TensorType::kQ4_1, /*biases=*/shape.name == "odd");
+      const auto got = run_gate_up_silu(*cpu_backend(GetParam(), 2, activation), weights, 0, 6);
+      const auto expected = run_gate_up_silu(*reference_backend(activation), weights, 0, 6);
+      EXPECT_LE(relative_difference(got, expected), 4 * tolerance(activation))
+          << shape.name;  // a product of two sums
+    }
+  }
+}
+
+TEST_P(Operations, LogitsOfChosenRowsEqualTheReference) {
+  const LayerWeights weights = layer_weights(smollm2_shape(), TensorType::kQ4_1, /*biases=*/false);
+  for (const Activation activation : {Activation::kF32, Activation::kInt8}) {
+    const auto got = run_logits(*cpu_backend(GetParam(), 2, activation), weights, {8, 0, 3});
+    const auto expected = run_logits(*reference_backend(activation), weights, {8, 0, 3});
+    EXPECT_LE(relative_difference(got, expected), tolerance(activation));
+  }
+}
+
+TEST_P(Operations, RowsGiveTheSameBitsAloneAndTogetherOnEveryThreadAndInstructionSet) {
+  const LayerWeights weights = layer_weights(smollm2_shape(), TensorType::kQ4_1, /*biases=*/true);
+  for (const Activation activation : {Activation::kF32, Activation::kInt8}) {
+    const auto portable = cpu_backend(cpu::InstructionSet::kPortable, 1, activation);
+    const auto residual = run_project_residual(*portable, weights, 0, 15);
+    const auto gated = run_gate_up_silu(*portable, weights, 0, 15);
+    const auto logits = run_logits(*portable, weights, {0, 1, 2, 3, 4, 5, 6, 7, 8});
+    for (const std::int32_t threads : {1, 2, 3}) {
+      const auto cpu = cpu_backend(GetParam(), threads, activation);
+      for (const auto& [first, count] : {std::pair{0, 15}, {0, 1}, {14, 1}, {3, 7}}) {
+        const auto some_residual = run_project_residual(*cpu, weights, first, count);
+        EXPECT_TRUE(same_bits(some_residual.data(), residual.data() + first * 576, count * 576));
+        const auto some_gated = run_gate_up_silu(*cpu, weights, first, count);
+        EXPECT_TRUE(same_bits(some_gated.data(), gated.data() + first * 1536, count * 1536));
+      }
+      const auto some_logits = run_logits(*cpu, weights, {7, 2});
+      EXPECT_TRUE(same_bits(some_logits.data(), logits.data() + 7 * 500, 500));
+      EXPECT_TRUE(same_bits(some_logits.data() + 500, logits.data() + 2 * 500, 500));
+    }
+  }
+}
+
+TEST_P(Operations, EmbedExpandsTheRowsOfTheTable) {
+  constexpr std::int64_t kWidth = 96;
+  const std::vector<std::int32_t> token_ids = {6, 0, 6, 1, 2, 3};
+  for (const TensorType type : {TensorType::kQ8_0, TensorType::kQ4_1, TensorType::kF16, TensorType::kF32}) {
+    const OwnedMatrix table = random_matrix(type, 7, kWidth, 80);
+    std::vector<float> all(7 * kWidth), cpu(6 * kWidth), reference(6 * kWidth);
+    dequantize(type, table.bytes.data(), 7 * kWidth, all.data());
+    cpu_backend(GetParam())->embed(table.source, token_ids, view(cpu, kWidth));
+    reference_backend()->embed(table.source, token_ids, view(reference, kWidth));
+    for (std::size_t i = 0; i < token_ids.size(); ++i) {
+      const auto row = static_cast<std::int64_t>(i);
+      EXPECT_TRUE(same_bits(cpu.data() + row * kWidth, all.data() + token_ids[i] * kWidth, kWidth));
+      EXPECT_TRUE(same_bits(reference.data() + row * kWidth, all.data() + token_ids[i] * kWidth, kWidth));
+    }
+  }
+}
+
+TEST_P(Operations, LogSumExpEqualsTheReferenceAndItselfOnEveryThread) {
+  const auto cpu = cpu_backend(GetParam());
+  const auto reference = reference_backend();
+  for (const std::int64_t vocabulary : {1, 15, 16, 17, 4095, 4096, 4097, 49152, 50001}) {
+    const std::vector<float> logits =
+        noise_row(90, static_cast<std::uint64_t>(vocabulary), 2 * vocabulary, 20.0f);
+    std::vector<float> got(2), expected(2), portable(2), alone(1);
+    cpu->log_sum_exp(view(logits, vocabulary), got);
+    reference->log_sum_exp(view(logits, vocabulary), expected);
+    cpu_backend(cpu::InstructionSet::kPortable, 3)->log_sum_exp(view(logits, vocabulary), portable);
+    cpu->log_sum_exp({logits.data() + vocabulary, 1, vocabulary, vocabulary}, alone);
+    for (std::size_t row = 0; row < 2; ++row)
+      EXPECT_NEAR(got[row], expected[row], 4e-6 * (1 + std::fabs(expected[row])));
+    EXPECT_TRUE(same_bits(got.data(), portable.data(), 2)) << vocabulary;
+    EXPECT_EQ(alone[0], got[1]) << vocabulary;
+  }
+}
+
+TEST_P(Operations, LogSumExpKnowsImpossibleTokensAndNan) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const auto cpu = cpu_backend(GetParam());
+  std::vector<float> logits(10000, -kInfinity), out(1);
+  logits[9000] = 3.0f;
+  logits[9001] = 3.0f;
+  cpu->log_sum_exp(view(std::as_const(logits), 10000), out);
+  EXPECT_FLOAT_EQ(out[0], 3.0f + std::log(2.0f));
+  logits[5] = std::numeric_limits<float>::quiet_NaN();
+  cpu->log_sum_exp(view(std::as_const(logits), 10000), out);
+  EXPECT_TRUE(std::isnan(out[0]));
+  std::fill(logits.begin(), logits.end(), std::numeric_limits<float>::quiet_NaN());
+  cpu->log_sum_exp(view(std::as_const(logits), 10000), out);
+  EXPECT_TRUE(std::isnan(out[0]));
+}
+
+TEST_P(Operations, SiluIsAccurateOverTheWholeRange) {
+  const cpu::KernelTable& kernels = cpu::kernel_table(GetParam());
+  std::vector<float> z;
+  for (float value = -80.0f; value < 80.0f; value += 0.00731f) z.push_back(value);
+  for (const float value : {0.0f, -0.0f, 1e-30f, -1e-30f, 1e-6f, 90.0f, 1000.0f, -100.0f, -1000.0f})
+    z.push_back(value);
+  std::vector<float> got = z;
+  const std::vector<float> ones(z.size(), 1.0f);
+  kernels.silu_mul(got.data(), ones.data(), static_cast<std::int64_t>(got.size()));
+  for (std::size_t i = 0; i < z.size(); ++i) {
+    const double expected = double{z[i]} / (1.0 + std::exp(-double{z[i]}));
+    EXPECT_NEAR(got[i], expected, 4e-7 * std::fabs(expected) + 1e-35) << z[i];
+  }
+}
+
+TEST_P(Operations, CopyBlocksCopiesWholeBlocksAndNothingElse) {
+  const PagedProblem problem = make_problem(smollm2_shape(), {{1, 100, 1}}, {.num_layers = 30});
+  const std::vector<BlockCopy> copies = {{problem.block_tables[0], problem.block_tables[3]},
+                                         {problem.block_tables[0], problem.block_tables[5]},
+                                         {problem.block_tables[2], problem.block_tables[1]}};
+  std::vector<std::byte> expected = problem.pool;
+  const std::int64_t block_bytes = problem.layout.block_bytes();
+  for (const BlockCopy& copy : copies) {
+    std::copy_n(expected.begin() + copy.source * block_bytes, block_bytes,
+                expected.begin() + copy.target * block_bytes);
+  }
+  for (const auto& backend : {cpu_backend(GetParam()), reference_backend()}) {
+    const std::unique_ptr<KvCache> kv = cache_with(*backend, problem);
+    backend->copy_blocks(*kv, copies);
+    EXPECT_EQ(std::memcmp(pool_bytes(*backend, *kv), expected.data(), expected.size()), 0) << backend->name();
+  }
+}
+
+// The vector conversions against engine/base/half.h, for every f16 and many floats between them.
+TEST_P(Operations, KvWriteRoundsAsHalfDoes) {
+  const cpu::KernelTable& kernels = cpu::kernel_table(GetParam());
+  constexpr std::int32_t kCount = 80;
+  for (std::uint32_t start = 0; start < 0x10000; start += kCount / 2) {
+    float values[kCount];
+    for (std::uint32_t i = 0; i < kCount / 2; ++i) {
+      const float exact = half_to_float(static_cast<std::uint16_t>(start + i));
+      values[2 * i] = std::isnan(exact) ? 1.0f : exact;
+      const float next = half_to_float(static_cast<std::uint16_t>(start + i + 1));
+      const float between = exact + (next - exact) * (0.5f + 1e-4f * noise(3, start, i));
+      values[2 * i + 1] = std::isnan(between) ? 70000.0f : i % 3 == 0 ? (exact + next) / 2 : between;
+      if (std::isnan(values[2 * i + 1])) values[2 * i + 1] = -70000.0f;
+    }
+    std::uint16_t key[kCount], value[kCount];
+    kernels.write_kv(values, values, {KvType::kF16, kCount, 1, key, value});
+    for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(value[i], float_to_half(values[i])) << values[i];
+    kernels.write_kv(values, values, {KvType::kBf16, kCount, 1, key, value});
+    for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(key[i], float_to_bfloat16(values[i])) << values[i];
+  }
+}
+
+}  // namespace
+}  // namespace octavo::kernels::testing

@@ -1,0 +1,250 @@
+#include "tests/kernels/paged_problem.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "engine/base/half.h"
+#include "engine/base/hash.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/reference/reference_backend.h"
+
+namespace octavo::kernels::testing {
+namespace {
+
+constexpr std::int32_t kInvalidBlock = std::numeric_limits<std::int32_t>::max();
+constexpr std::int32_t kUnusedBlocks = 5;
+
+std::vector<std::int32_t> shuffled_blocks(std::int32_t count, std::uint64_t seed) {
+  std::vector<std::int32_t> blocks(static_cast<std::size_t>(count));
+  std::iota(blocks.begin(), blocks.end(), 0);
+  for (std::size_t i = blocks.size(); i > 1; --i) std::swap(blocks[i - 1], blocks[hash_combine(seed, i) % i]);
+  return blocks;
+}
+
+std::int32_t blocks_for(const SequenceSpec& sequence, std::int32_t block_size) {
+  return (sequence.history + sequence.new_tokens + block_size - 1) / block_size;
+}
+
+void add_rotations(PagedProblem& problem, std::int32_t position) {
+  const std::int32_t rotary_dim = problem.shape.attention.rotary_dim;
+  for (std::int32_t i = 0; i < rotary_dim / 2; ++i) {
+    const double angle = position * std::pow(10000.0, -2.0 * i / rotary_dim);
+    problem.rotations.push_back(static_cast<float>(std::cos(angle)));
+    problem.rotations.push_back(static_cast<float>(std::sin(angle)));
+  }
+}
+
+void fill_token(PagedProblem& problem, std::int32_t sequence, std::int32_t position, std::uint64_t seed) {
+  const std::uint64_t token = hash_combine(problem.sequences[static_cast<std::size_t>(sequence)].id,
+                                           static_cast<std::uint64_t>(position));
+  for (std::int32_t layer = 0; layer < problem.layout.num_layers; ++layer) {
+    for (std::int32_t head = 0; head < problem.layout.num_kv_heads; ++head) {
+      const auto place = static_cast<std::uint64_t>(layer * 1000 + head);
+      for (std::int32_t d = 0; d < problem.layout.head_dim; ++d) {
+        const auto dimension = static_cast<std::uint64_t>(d);
+        write_element(problem.layout.type, problem.key(sequence, position, layer, head, d),
+                      2 * noise(seed, token, place, dimension));
+        write_element(problem.layout.type, problem.value(sequence, position, layer, head, d),
+                      noise(seed + 1, token, place, dimension));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+float noise(std::uint64_t seed, std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+  const std::uint64_t bits = hash_combine(hash_combine(hash_combine(seed, a), b), c);
+  return static_cast<float>(static_cast<double>(bits >> 11) * 0x1.0p-52 - 1.0);
+}
+
+std::vector<float> noise_row(std::uint64_t seed, std::uint64_t index, std::int64_t size, float scale) {
+  std::vector<float> row(static_cast<std::size_t>(size));
+  for (std::size_t i = 0; i < row.size(); ++i) row[i] = scale * noise(seed, index, i);
+  return row;
+}
+
+Shape smollm2_shape() { return {"smollm2", {9, 3, 64, 64, RopePairing::kInterleaved, 0.125f}, 576, 1536}; }
+Shape llama3_shape() {
+  return {"llama3", {32, 8, 128, 128, RopePairing::kInterleaved, 0.08838835f}, 4096, 14336};
+}
+Shape one_tiny_head() { return {"one_tiny_head", {1, 1, 8, 8, RopePairing::kHalves, 0.35355339f}, 32, 64}; }
+Shape odd_shape() { return {"odd", {4, 2, 80, 32, RopePairing::kHalves, 0.11180340f}, 96, 160}; }
+
+PagedBatch PagedProblem::batch() const {
+  return {.num_tokens = static_cast<std::int32_t>(positions.size()),
+          .num_sequences = static_cast<std::int32_t>(sequences.size()),
+          .positions = positions,
+          .slot_mapping = slot_mapping,
+          .query_start = query_start,
+          .context_lens = context_lens,
+          .block_tables = block_tables,
+          .max_blocks = max_blocks,
+          .rotations = rotations};
+}
+
+std::byte* PagedProblem::key(std::int32_t sequence, std::int32_t position, std::int32_t layer,
+                             std::int32_t head, std::int32_t dimension) {
+  const std::int32_t block =
+      block_tables[static_cast<std::size_t>(sequence * max_blocks + position / layout.block_size)];
+  return pool.data() + layout.head_offset(block, layer, head) +
+         layout.key_index(dimension, position % layout.block_size) * kv_element_bytes(layout.type);
+}
+
+std::byte* PagedProblem::value(std::int32_t sequence, std::int32_t position, std::int32_t layer,
+                               std::int32_t head, std::int32_t dimension) {
+  const std::int32_t block =
+      block_tables[static_cast<std::size_t>(sequence * max_blocks + position / layout.block_size)];
+  return pool.data() + layout.head_offset(block, layer, head) + layout.half_head_bytes() +
+         layout.value_index(position % layout.block_size, dimension) * kv_element_bytes(layout.type);
+}
+
+PagedProblem make_problem(const Shape& shape, const std::vector<SequenceSpec>& sequences,
+                          const ProblemOptions& options) {
+  PagedProblem problem;
+  problem.shape = shape;
+  problem.sequences = sequences;
+  problem.layout = {options.type, options.block_size, options.num_layers, shape.attention.num_kv_heads,
+                    shape.attention.head_dim};
+  std::int32_t used = 0;
+  for (const SequenceSpec& sequence : sequences) {
+    problem.max_blocks = std::max(problem.max_blocks, blocks_for(sequence, options.block_size) + 2);
+    used += blocks_for(sequence, options.block_size);
+  }
+  problem.num_blocks = used + kUnusedBlocks;
+  problem.pool.assign(static_cast<std::size_t>(problem.num_blocks * problem.layout.block_bytes()),
+                      std::byte{0xff});
+  problem.block_tables.assign(sequences.size() * static_cast<std::size_t>(problem.max_blocks), kInvalidBlock);
+
+  const std::vector<std::int32_t> blocks = shuffled_blocks(problem.num_blocks, options.seed);
+  std::size_t next_block = 0;
+  problem.query_start.push_back(0);
+  for (std::int32_t s = 0; s < static_cast<std::int32_t>(sequences.size()); ++s) {
+    const SequenceSpec& sequence = sequences[static_cast<std::size_t>(s)];
+    for (std::int32_t i = 0; i < blocks_for(sequence, options.block_size); ++i) {
+      problem.block_tables[static_cast<std::size_t>(s * problem.max_blocks + i)] = blocks[next_block++];
+    }
+    const std::int32_t context = sequence.history + sequence.new_tokens;
+    for (std::int32_t position = sequence.history; position < context; ++position) {
+      const std::int32_t block =
+          problem
+              .block_tables[static_cast<std::size_t>(s * problem.max_blocks + position / options.block_size)];
+      problem.positions.push_back(position);
+      problem.slot_mapping.push_back(block * options.block_size + position % options.block_size);
+      add_rotations(problem, position);
+    }
+    problem.context_lens.push_back(context);
+    problem.query_start.push_back(static_cast<std::int32_t>(problem.positions.size()));
+    const std::int32_t stored = options.new_tokens_stored ? context : sequence.history;
+    for (std::int32_t position = 0; position < stored; ++position)
+      fill_token(problem, s, position, options.seed);
+  }
+  return problem;
+}
+
+void write_element(KvType type, std::byte* target, float value) {
+  if (type == KvType::kF32) {
+    std::memcpy(target, &value, sizeof value);
+    return;
+  }
+  const std::uint16_t word = type == KvType::kF16 ? float_to_half(value) : float_to_bfloat16(value);
+  std::memcpy(target, &word, sizeof word);
+}
+
+std::vector<float> rows_of(const PagedProblem& problem, std::uint64_t seed, std::int64_t width, float scale) {
+  std::vector<float> rows;
+  for (const SequenceSpec& sequence : problem.sequences) {
+    for (std::int32_t i = 0; i < sequence.new_tokens; ++i) {
+      const std::uint64_t token = hash_combine(sequence.id, static_cast<std::uint64_t>(sequence.history + i));
+      const std::vector<float> row = noise_row(seed, token, width, scale);
+      rows.insert(rows.end(), row.begin(), row.end());
+    }
+  }
+  return rows;
+}
+
+std::byte* pool_bytes(Backend& backend, KvCache& kv) {
+  if (backend.name() == "reference") return static_cast<reference::ReferenceKvCache&>(kv).data();
+  return static_cast<cpu::CpuKvCache&>(kv).data();
+}
+
+std::unique_ptr<KvCache> cache_with(Backend& backend, const PagedProblem& problem) {
+  std::unique_ptr<KvCache> kv = backend.allocate_kv_cache(problem.layout, problem.num_blocks).value();
+  std::memcpy(pool_bytes(backend, *kv), problem.pool.data(), problem.pool.size());
+  return kv;
+}
+
+std::unique_ptr<Backend> cpu_backend(cpu::InstructionSet isa, std::int32_t threads, Activation activation) {
+  return cpu::create_cpu_backend(threads, activation, isa).value();
+}
+
+std::unique_ptr<Backend> reference_backend(Activation activation) {
+  return reference::create_reference_backend(activation);
+}
+
+std::vector<float> run_attention(Backend& backend, const PagedProblem& problem, std::int32_t layer) {
+  const std::int64_t width = problem.shape.query_width();
+  const std::vector<float> q = rows_of(problem, 7, width, 3.0f);
+  std::vector<float> out(q.size(), std::numeric_limits<float>::quiet_NaN());
+  const std::unique_ptr<KvCache> kv = cache_with(backend, problem);
+  backend.paged_attention(problem.shape.attention, problem.batch(), layer, *kv, view(q, width),
+                          view(out, width));
+  return out;
+}
+
+MatrixView view(std::vector<float>& values, std::int64_t columns) {
+  return {values.data(), static_cast<std::int64_t>(values.size()) / columns, columns, columns};
+}
+
+ConstMatrixView view(const std::vector<float>& values, std::int64_t columns) {
+  return {values.data(), static_cast<std::int64_t>(values.size()) / columns, columns, columns};
+}
+
+OwnedMatrix random_matrix(TensorType type, std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
+  const TensorTypeTraits& traits = traits_of(type);
+  OwnedMatrix matrix;
+  const std::int64_t num_blocks = rows * columns / traits.block_elements;
+  matrix.bytes.resize(static_cast<std::size_t>(num_blocks * traits.block_bytes));
+  for (std::int64_t b = 0; b < num_blocks; ++b) {
+    std::byte* block = matrix.bytes.data() + b * traits.block_bytes;
+    const auto index = static_cast<std::uint64_t>(b);
+    if (!traits.quantised) {
+      const KvType element = type == TensorType::kF32   ? KvType::kF32
+                             : type == TensorType::kF16 ? KvType::kF16
+                                                        : KvType::kBf16;
+      write_element(element, block, 0.1f * noise(seed, index));
+      continue;
+    }
+    for (std::int32_t i = 0; i < traits.block_bytes; ++i) {
+      block[i] = static_cast<std::byte>(
+          hash_combine(hash_combine(seed, index), static_cast<std::uint64_t>(i)) & 0xff);
+    }
+    // Q4_1 and Q8_0 start with an f16 scale, Q4_1 goes on with an f16 minimum; small, as in real files.
+    const float scale = (type == TensorType::kQ4_1 ? 0.01f : 0.001f) * (1.0f + 0.5f * noise(seed, index, 1));
+    write_element(KvType::kF16, block, scale);
+    if (type == TensorType::kQ4_1) write_element(KvType::kF16, block + 2, -7.5f * scale);
+  }
+  matrix.source = {type, rows, columns, matrix.bytes};
+  return matrix;
+}
+
+double relative_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
+  double difference = 0.0, largest = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!std::isfinite(a[i]) || !std::isfinite(b[i])) return std::numeric_limits<double>::infinity();
+    difference = std::max(difference, std::fabs(double{a[i]} - double{b[i]}));
+    largest = std::max(largest, std::fabs(double{b[i]}));
+  }
+  return difference / std::max(largest, 1e-30);
+}
+
+bool same_bits(const float* a, const float* b, std::int64_t size) {
+  return std::memcmp(a, b, static_cast<std::size_t>(size) * sizeof(float)) == 0;
+}
+
+}  // namespace octavo::kernels::testing

@@ -1,0 +1,109 @@
+// Made-up steps for the kernel tests: sequences with a history in a scattered, poisoned pool, and the rows of
+// one step.
+//
+// What a token's key and value are depends on (seed, sequence, position, layer, head, dimension) only, so
+// that the same step can be laid out with other block sizes, cut into other chunks, or put beside other
+// sequences.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "kernels/cpu/isa.h"
+
+namespace octavo::kernels::testing {
+
+// Uniform in [-1, 1), a pure function of its arguments.
+float noise(std::uint64_t seed, std::uint64_t a, std::uint64_t b = 0, std::uint64_t c = 0);
+std::vector<float> noise_row(std::uint64_t seed, std::uint64_t index, std::int64_t size, float scale = 1.0f);
+
+struct Shape {
+  std::string name;
+  AttentionShape attention;
+  std::int32_t embedding_length = 0;
+  std::int32_t feed_forward_length = 0;
+
+  std::int64_t query_width() const { return std::int64_t{attention.num_heads} * attention.head_dim; }
+  std::int64_t kv_width() const { return std::int64_t{attention.num_kv_heads} * attention.head_dim; }
+};
+
+Shape smollm2_shape();  // 9/3 heads of 64, width 576
+Shape llama3_shape();   // 32/8 heads of 128
+Shape one_tiny_head();  // 1 head of 8
+Shape odd_shape();      // 4/2 heads of 80, 32 of them rotated, in halves
+
+// One sequence of a step: `history` tokens have keys and values already, `new_tokens` rows are computed.
+struct SequenceSpec {
+  std::uint64_t id;
+  std::int32_t history;
+  std::int32_t new_tokens;
+};
+
+// A step's arrays, and the image of the pool before it.
+struct PagedProblem {
+  Shape shape;
+  KvLayout layout;
+  std::int32_t num_blocks = 0;
+  std::vector<SequenceSpec> sequences;
+  std::vector<std::int32_t> positions, slot_mapping, query_start, context_lens, block_tables;
+  std::int32_t max_blocks = 0;
+  std::vector<float> rotations;
+  // Every byte 0xff, a NaN of each type, but for the slots of the history (and of the new tokens if asked
+  // for).
+  std::vector<std::byte> pool;
+
+  std::int64_t num_rows() const { return static_cast<std::int64_t>(positions.size()); }
+  PagedBatch batch() const;
+  // Address in `pool` of a token's K or V element.
+  std::byte* key(std::int32_t sequence, std::int32_t position, std::int32_t layer, std::int32_t head,
+                 std::int32_t dimension);
+  std::byte* value(std::int32_t sequence, std::int32_t position, std::int32_t layer, std::int32_t head,
+                   std::int32_t dimension);
+};
+
+struct ProblemOptions {
+  KvType type = KvType::kF16;
+  std::int32_t block_size = 16;
+  std::int32_t num_layers = 2;
+  bool new_tokens_stored = true;  // for attention alone; attention_input writes them itself
+  std::uint64_t seed = 1;
+};
+
+PagedProblem make_problem(const Shape& shape, const std::vector<SequenceSpec>& sequences,
+                          const ProblemOptions& options);
+
+// Stores `value` at `target`, rounded to `type`; and back.
+void write_element(KvType type, std::byte* target, float value);
+
+// Rows [num_rows, width], row i being noise of (seed, sequence id, position).
+std::vector<float> rows_of(const PagedProblem& problem, std::uint64_t seed, std::int64_t width, float scale);
+
+std::unique_ptr<KvCache> cache_with(Backend& backend, const PagedProblem& problem);
+std::byte* pool_bytes(Backend& backend, KvCache& kv);
+
+std::unique_ptr<Backend> cpu_backend(cpu::InstructionSet isa, std::int32_t threads = 2,
+                                     Activation activation = Activation::kF32);
+std::unique_ptr<Backend> reference_backend(Activation activation = Activation::kF32);
+
+// Attention of the problem's rows in `layer`, queries from rows_of(seed).
+std::vector<float> run_attention(Backend& backend, const PagedProblem& problem, std::int32_t layer = 1);
+
+MatrixView view(std::vector<float>& values, std::int64_t columns);
+ConstMatrixView view(const std::vector<float>& values, std::int64_t columns);
+
+// A matrix of random bytes that make sense for its type.
+struct OwnedMatrix {
+  MatrixSource source;
+  std::vector<std::byte> bytes;
+};
+OwnedMatrix random_matrix(TensorType type, std::int64_t rows, std::int64_t columns, std::uint64_t seed);
+
+// Largest |a - b| divided by largest |b|. Infinite when one is not finite.
+double relative_difference(const std::vector<float>& a, const std::vector<float>& b);
+bool same_bits(const float* a, const float* b, std::int64_t size);
+
+}  // namespace octavo::kernels::testing
