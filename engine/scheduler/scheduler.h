@@ -41,7 +41,7 @@ struct NewRequest {
   std::vector<TokenId> prompt_token_ids;  // at least one
   SamplingParams sampling;                // n outputs
   std::uint64_t seed = 0;
-  std::string cache_salt;
+  std::string cache_salt = {};
 };
 
 // A token that was drawn for a sequence in the step being committed.
@@ -60,19 +60,22 @@ class Scheduler {
   Result<void> add(NewRequest request);
 
   // Frees everything of a request in whatever state it is. False when it is unknown (it has ended).
+  // REQUIRES: the last step was committed or discarded; so for finish().
   bool abort(RequestId request_id);
 
   bool has_work() const;  // anything waiting or running
   std::int32_t num_waiting() const;  // groups
   std::int32_t num_running() const;
 
-  // REQUIRES: the previous output was committed.
+  // REQUIRES: the previous output was committed or discarded (an empty one needs neither), each of its targets has got
+  // its token or its request was ended, and sequences that reached max_model_len were ended.
   SchedulerOutput schedule();
 
   // The rows of `step` have KV now, and these tokens were drawn. Full blocks become findable.
   void commit(const SchedulerOutput& step, std::span<const CommittedToken> tokens);
 
-  // The rows of `step` were not computed (the device failed): nothing of it counts. The caller then aborts what it must.
+  // The rows of `step` were not computed (the device failed): nothing of it counts, copies are undone, and the same rows
+  // come again unless the caller aborts their requests.
   void discard(const SchedulerOutput& step);
 
   // A sequence has ended (by whatever the caller found); its blocks go back, findable by content. When it was the last

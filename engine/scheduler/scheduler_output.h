@@ -11,6 +11,7 @@
 #include "engine/api/request.h"
 #include "engine/api/sampling_params.h"
 #include "engine/base/ids.h"
+#include "engine/block/block.h"
 
 namespace octavo::scheduler {
 
@@ -20,7 +21,7 @@ struct SampleTarget {
   SequenceId sequence_id;
   std::uint32_t output_index = 0;
   std::uint64_t seed = 0;
-  std::span<const TokenId> output_token_ids;  // generated so far: the next position is output_token_ids.size()
+  std::span<const TokenId> output_token_ids = {};  // generated so far: the next position is output_token_ids.size()
 };
 
 struct ScheduledSequence {
@@ -35,10 +36,7 @@ struct ScheduledSequence {
   std::vector<SampleTarget> samples;     // empty while the chunk does not reach the end of the known tokens
 };
 
-struct BlockCopyOp {
-  BlockId source;
-  BlockId target;
-};
+using BlockCopyOp = block::BlockCopy;  // source, target
 
 // First blocks ever for this request.
 struct Admission {

@@ -1,0 +1,16 @@
+#include "engine/scheduler/policy.h"
+
+namespace octavo::scheduler {
+
+std::int32_t watermark_blocks(const PoolLevel& level) {
+  if (level.num_running_sequences == 0) return 0;
+  return (level.num_blocks + 99) / 100 + level.num_running_sequences;
+}
+
+AllocStatus admission_status(const BlockDemand& demand, const PoolLevel& level) {
+  if (demand.num_required > level.num_blocks) return AllocStatus::kNever;
+  const std::int32_t num_left = level.num_available - level.num_promised - demand.num_taken;
+  return num_left >= watermark_blocks(level) ? AllocStatus::kOk : AllocStatus::kLater;
+}
+
+}  // namespace octavo::scheduler

@@ -1,0 +1,36 @@
+// The rule by which a waiting group may start, apart from the machinery that applies it.
+#pragma once
+
+#include <cstdint>
+
+namespace octavo::scheduler {
+
+enum class AllocStatus {
+  kOk,
+  kLater,  // when others have let blocks go
+  kNever,  // not even in an empty pool
+};
+
+// The pool as a group that wants to start finds it.
+struct PoolLevel {
+  std::int32_t num_blocks = 0;
+  std::int32_t num_available = 0;  // free or cached
+  std::int32_t num_promised = 0;   // of these, blocks that running groups need when they fork
+  std::int32_t num_running_sequences = 0;
+};
+
+struct BlockDemand {
+  std::int32_t num_required = 0;  // for all known tokens of the group
+  std::int32_t num_taken =
+      0;  // of these, what would come out of the available ones; the rest is in use already
+};
+
+// Blocks kept free against thrashing: one for each running sequence, which will need its next one soon, and 1
+// % of the pool, rounded up (the paper's authors' code: watermark 0.01).
+std::int32_t watermark_blocks(const PoolLevel& level);
+
+// All known tokens must fit and leave the watermark. It is waived when nothing runs, so that what fits the
+// pool starts.
+AllocStatus admission_status(const BlockDemand& demand, const PoolLevel& level);
+
+}  // namespace octavo::scheduler

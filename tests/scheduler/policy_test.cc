@@ -1,0 +1,34 @@
+#include "engine/scheduler/policy.h"
+
+#include <gtest/gtest.h>
+
+namespace octavo::scheduler {
+namespace {
+
+TEST(Policy, KeepsOnePercentAndABlockForEachRunningSequence) {
+  const PoolLevel level{.num_blocks = 1000, .num_available = 100, .num_running_sequences = 5};
+  EXPECT_EQ(watermark_blocks(level), 15);
+  EXPECT_EQ(admission_status({.num_required = 85, .num_taken = 85}, level), AllocStatus::kOk);
+  EXPECT_EQ(admission_status({.num_required = 86, .num_taken = 86}, level), AllocStatus::kLater);
+}
+
+TEST(Policy, RoundsTheOnePercentUp) {
+  EXPECT_EQ(watermark_blocks({.num_blocks = 40, .num_running_sequences = 1}), 2);
+  EXPECT_EQ(watermark_blocks({.num_blocks = 101, .num_running_sequences = 1}), 3);
+}
+
+TEST(Policy, WaivesTheWatermarkWhenNothingRuns) {
+  const PoolLevel level{.num_blocks = 50, .num_available = 50};
+  EXPECT_EQ(admission_status({.num_required = 50, .num_taken = 50}, level), AllocStatus::kOk);
+  EXPECT_EQ(admission_status({.num_required = 51, .num_taken = 51}, level), AllocStatus::kNever);
+}
+
+TEST(Policy, BlocksInUseAlreadyCostNothingAndPromisedOnesAreGone) {
+  const PoolLevel level{
+      .num_blocks = 100, .num_available = 20, .num_promised = 10, .num_running_sequences = 2};
+  EXPECT_EQ(admission_status({.num_required = 30, .num_taken = 7}, level), AllocStatus::kOk);
+  EXPECT_EQ(admission_status({.num_required = 30, .num_taken = 8}, level), AllocStatus::kLater);
+}
+
+}  // namespace
+}  // namespace octavo::scheduler
