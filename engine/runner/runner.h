@@ -17,8 +17,9 @@ struct SampledToken {
   SequenceId sequence_id;
   TokenId token_id = -1;
   float logprob = 0.0f;                    // natural, of the model's own distribution
-  std::vector<TokenLogprob> top_logprobs;  // best first, ties to the lower id; as many as were asked for
-  bool invalid_logits = false;             // the row held no finite number or a NaN: the request must fail
+  std::vector<TokenLogprob> top_logprobs = {};  // best first, ties to the lower id; as many as were asked for
+  // The row held a NaN, plus infinity or nothing finite, or min_tokens forbids all that could come: the request must fail.
+  bool invalid_logits = false;
 };
 
 // log p(token at `position` | its prefix) of a prompt whose request asked for it.

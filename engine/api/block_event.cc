@@ -1,0 +1,28 @@
+#include "engine/api/block_event.h"
+
+namespace octavo {
+
+std::string_view block_event_kind_name(BlockEventKind kind) {
+  switch (kind) {
+    case BlockEventKind::kStepBegin: return "step_begin";
+    case BlockEventKind::kStepEnd: return "step_end";
+    case BlockEventKind::kAlloc: return "alloc";
+    case BlockEventKind::kFill: return "fill";
+    case BlockEventKind::kSeal: return "seal";
+    case BlockEventKind::kHit: return "hit";
+    case BlockEventKind::kShare: return "share";
+    case BlockEventKind::kUnref: return "unref";
+    case BlockEventKind::kCopyOnWrite: return "copy_on_write";
+    case BlockEventKind::kEvict: return "evict";
+    case BlockEventKind::kSwapOut: return "swap_out";
+    case BlockEventKind::kSwapIn: return "swap_in";
+    case BlockEventKind::kPreempt: return "preempt";
+    case BlockEventKind::kResume: return "resume";
+    case BlockEventKind::kFork: return "fork";
+    case BlockEventKind::kPrune: return "prune";
+    case BlockEventKind::kFree: return "free";
+  }
+  return "unknown";
+}
+
+}  // namespace octavo

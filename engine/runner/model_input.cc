@@ -1,0 +1,73 @@
+#include "engine/runner/model_input.h"
+
+#include <algorithm>
+
+#include "engine/base/check.h"
+
+namespace octavo::runner {
+namespace {
+
+std::int32_t blocks_for(std::int32_t num_tokens, std::int32_t block_size) {
+  return (num_tokens + block_size - 1) / block_size;
+}
+
+std::int32_t context_len_of(const scheduler::ScheduledSequence& sequence) {
+  return sequence.start_position + static_cast<std::int32_t>(sequence.token_ids.size());
+}
+
+}  // namespace
+
+void ModelInput::assemble(const scheduler::SchedulerOutput& step, std::int32_t block_size) {
+  token_ids_.clear();
+  positions_.clear();
+  slot_mapping_.clear();
+  context_lens_.clear();
+  query_start_.assign(1, 0);
+  block_copies_.clear();
+  max_blocks_ = 0;
+  for (const scheduler::ScheduledSequence& sequence : step.sequences) {
+    max_blocks_ = std::max(max_blocks_, blocks_for(context_len_of(sequence), block_size));
+  }
+  // Entries past a sequence's context are never read; they are 0 so that a step's arrays are the same in
+  // every run.
+  block_tables_.assign(step.sequences.size() * static_cast<std::size_t>(max_blocks_), 0);
+  for (const scheduler::ScheduledSequence& sequence : step.sequences) append(sequence, block_size);
+  for (const scheduler::BlockCopyOp& copy : step.block_copies) {
+    block_copies_.push_back({.source = copy.source.value, .target = copy.target.value});
+  }
+}
+
+void ModelInput::append(const scheduler::ScheduledSequence& sequence, std::int32_t block_size) {
+  const std::int32_t context_len = context_len_of(sequence);
+  const std::int32_t num_blocks = blocks_for(context_len, block_size);
+  OCTAVO_CHECK(!sequence.token_ids.empty(), "a scheduled sequence without tokens");
+  OCTAVO_CHECK(sequence.block_table.size() >= static_cast<std::size_t>(num_blocks),
+               "%zu blocks for %d tokens", sequence.block_table.size(), context_len);
+
+  std::int32_t* const table =
+      block_tables_.data() + context_lens_.size() * static_cast<std::size_t>(max_blocks_);
+  for (std::int32_t i = 0; i < num_blocks; ++i)
+    table[i] = sequence.block_table[static_cast<std::size_t>(i)].value;
+  for (std::int32_t position = sequence.start_position; position < context_len; ++position) {
+    positions_.push_back(position);
+    slot_mapping_.push_back(table[position / block_size] * block_size + position % block_size);
+  }
+  token_ids_.insert(token_ids_.end(), sequence.token_ids.begin(), sequence.token_ids.end());
+  context_lens_.push_back(context_len);
+  query_start_.push_back(num_tokens());
+}
+
+kernels::PagedBatch ModelInput::batch() const {
+  kernels::PagedBatch batch;
+  batch.num_tokens = num_tokens();
+  batch.num_sequences = num_sequences();
+  batch.positions = positions_;
+  batch.slot_mapping = slot_mapping_;
+  batch.query_start = query_start_;
+  batch.context_lens = context_lens_;
+  batch.block_tables = block_tables_;
+  batch.max_blocks = max_blocks_;
+  return batch;
+}
+
+}  // namespace octavo::runner

@@ -1,0 +1,137 @@
+#include "engine/runner/model_runner.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "engine/base/text.h"
+
+namespace octavo::runner {
+namespace {
+
+KvCacheType kv_cache_type_of(kernels::KvType type) {
+  switch (type) {
+    case kernels::KvType::kF32: return KvCacheType::kF32;
+    case kernels::KvType::kF16: return KvCacheType::kF16;
+    case kernels::KvType::kBf16: return KvCacheType::kBf16;
+  }
+  return KvCacheType::kF16;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ModelRunner>> ModelRunner::load(RunnerParts parts,
+                                                       const model::LoadProgress& progress) {
+  kernels::Backend& backend = *parts.backend;
+  OCTAVO_TRY(model::Weights weights,
+             model::prepare_weights(std::move(parts.tensors), parts.plan.dtype, backend, progress));
+  OCTAVO_TRY_VOID(parts.file.verify_unchanged());
+  OCTAVO_TRY(auto transformer, model::Transformer::create(parts.config, std::move(weights), backend,
+                                                          parts.plan.max_num_batched_tokens));
+  OCTAVO_TRY(auto kv, backend.allocate_kv_cache(parts.plan.kv_layout, parts.plan.num_blocks));
+  return std::unique_ptr<ModelRunner>(
+      new ModelRunner(std::move(parts), std::move(transformer), std::move(kv)));
+}
+
+ModelRunner::ModelRunner(RunnerParts parts, model::Transformer transformer,
+                         std::unique_ptr<kernels::KvCache> kv)
+    : file_(std::move(parts.file)),
+      config_(std::move(parts.config)),
+      plan_(parts.plan),
+      backend_(std::move(parts.backend)),
+      transformer_(std::move(transformer)),
+      kv_(std::move(kv)),
+      sampler_(config_.vocabulary_size, std::move(parts.end_token_ids)) {
+  logits_.resize(static_cast<std::size_t>(kLogitsRows) * static_cast<std::size_t>(config_.vocabulary_size));
+  log_sums_.resize(static_cast<std::size_t>(kLogitsRows));
+}
+
+Result<void> ModelRunner::execute(const scheduler::SchedulerOutput& step, RunnerOutput& output) {
+  output.tokens.clear();
+  output.prompt_logprobs.clear();
+  input_.assemble(step, plan_.kv_layout.block_size);
+  backend_->copy_blocks(*kv_, input_.block_copies());
+  if (step.empty()) return {};
+
+  transformer_.forward(input_.batch(), input_.token_ids(), *kv_);
+  choose_logits_rows(step);
+  const std::span<const LogitsRow> rows = logits_rows_;
+  for (std::size_t begin = 0; begin < rows.size(); begin += kLogitsRows) {
+    use_logits(step, rows.subspan(begin, std::min<std::size_t>(kLogitsRows, rows.size() - begin)), output);
+  }
+  if (!file_.is_damaged()) return {};
+  return Error{.code = ErrorCode::kIo,
+               .message = escape_for_message(file_.path().string()) +
+                          ": the file was cut or replaced while it is in use; load the model again"};
+}
+
+// In the order of the scheduler's targets.
+void ModelRunner::choose_logits_rows(const scheduler::SchedulerOutput& step) {
+  logits_rows_.clear();
+  for (std::size_t index = 0; index < step.sequences.size(); ++index) {
+    const scheduler::ScheduledSequence& sequence = step.sequences[index];
+    const auto num_rows = static_cast<std::int32_t>(sequence.token_ids.size());
+    const auto num_prompt_tokens = static_cast<std::int32_t>(sequence.prompt_token_ids.size());
+    for (std::int32_t i = 0; i < num_rows; ++i) {
+      const std::int32_t position = sequence.start_position + i;
+      const bool gives_prompt_logprob =
+          sequence.sampling->prompt_logprobs && position + 1 < num_prompt_tokens;
+      const bool gives_samples = i + 1 == num_rows && !sequence.samples.empty();
+      if (!gives_prompt_logprob && !gives_samples) continue;
+      logits_rows_.push_back({.row = input_.first_row(index) + i,
+                              .sequence_index = index,
+                              .position = position,
+                              .gives_prompt_logprob = gives_prompt_logprob,
+                              .gives_samples = gives_samples});
+    }
+  }
+}
+
+void ModelRunner::use_logits(const scheduler::SchedulerOutput& step, std::span<const LogitsRow> rows,
+                             RunnerOutput& output) {
+  const auto vocabulary_size = static_cast<std::size_t>(config_.vocabulary_size);
+  std::array<std::int32_t, kLogitsRows> indices;
+  std::transform(rows.begin(), rows.end(), indices.begin(), [](const LogitsRow& row) { return row.row; });
+  const kernels::MatrixView logits{.data = logits_.data(),
+                                   .rows = static_cast<std::int64_t>(rows.size()),
+                                   .columns = config_.vocabulary_size,
+                                   .stride = config_.vocabulary_size};
+  transformer_.logits(std::span(indices).first(rows.size()), logits);
+  backend_->log_sum_exp(logits, std::span(log_sums_).first(rows.size()));
+
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const scheduler::ScheduledSequence& sequence = step.sequences[rows[i].sequence_index];
+    const std::span<const float> row(logits.row(static_cast<std::int64_t>(i)), vocabulary_size);
+    if (rows[i].gives_prompt_logprob) {
+      const std::int32_t next = rows[i].position + 1;
+      const TokenId token_id = sequence.prompt_token_ids[static_cast<std::size_t>(next)];
+      output.prompt_logprobs.push_back({.sequence_id = sequence.sequence_id,
+                                        .position = next,
+                                        .logprob = row[static_cast<std::size_t>(token_id)] - log_sums_[i]});
+    }
+    if (!rows[i].gives_samples) continue;
+    sampler_.set_row(row, log_sums_[i]);
+    for (const scheduler::SampleTarget& target : sequence.samples) {
+      output.tokens.push_back(sampler_.sample(*sequence.sampling, sequence.prompt_token_ids, target));
+    }
+  }
+}
+
+void ModelRunner::describe(EngineDescription& description) const {
+  description.device = backend_->name() == "cuda" ? "cuda" : "cpu";
+  description.isa = backend_->isa();
+  description.threads = backend_->num_threads();
+  description.activation_dtype =
+      plan_.activation == kernels::Activation::kInt8 ? ActivationType::kInt8 : ActivationType::kF32;
+  description.kv_cache_dtype = kv_cache_type_of(plan_.kv_layout.type);
+  description.block_size = plan_.kv_layout.block_size;
+  description.num_blocks = plan_.num_blocks;
+  description.bytes_per_block = plan_.kv_layout.block_bytes();
+  description.weight_bytes = weight_bytes();
+  description.max_model_len = plan_.max_model_len;
+  description.max_num_batched_tokens = plan_.max_num_batched_tokens;
+}
+
+}  // namespace octavo::runner

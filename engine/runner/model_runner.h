@@ -1,0 +1,84 @@
+// The real model behind Runner: one step is block copies, the forward pass over all rows, and the draws.
+//
+// Ownership: owns file, backend, weights, KV cache and scratch. Thread: load() on any one thread, then the
+// engine's. Numbers: what a sequence gets depends on its own tokens and sampling only (kernels/backend.h,
+// sampler.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/api/model_description.h"
+#include "engine/base/result.h"
+#include "engine/model/gguf_file.h"
+#include "engine/model/model_config.h"
+#include "engine/model/model_tensors.h"
+#include "engine/model/transformer.h"
+#include "engine/model/weights.h"
+#include "engine/runner/model_input.h"
+#include "engine/runner/runner.h"
+#include "engine/runner/runner_plan.h"
+#include "engine/runner/sampler.h"
+#include "kernels/backend.h"
+
+namespace octavo::runner {
+
+// What a runner is built from. `tensors` and `plan` were made from `file` and `config`; the backend with the
+// plan's activation.
+struct RunnerParts {
+  model::GgufFile file;
+  model::ModelConfig config;
+  model::ModelTensors tensors;
+  RunnerPlan plan;
+  std::unique_ptr<kernels::Backend> backend;
+  std::vector<TokenId> end_token_ids;  // what min_tokens forbids
+};
+
+class ModelRunner final : public Runner {
+ public:
+  // Prepares the weights, reporting progress, and allocates the pool. Errors: kCancelled; kOutOfMemory; kIo
+  // when the file changed meanwhile.
+  static Result<std::unique_ptr<ModelRunner>> load(RunnerParts parts,
+                                                   const model::LoadProgress& progress = {});
+
+  // An error when the model's file lost pages that are still read from it.
+  Result<void> execute(const scheduler::SchedulerOutput& step, RunnerOutput& output) override;
+
+  // Fills in what is known here: all but model, max_num_seqs and load_ms.
+  void describe(EngineDescription& description) const;
+
+  std::int64_t weight_bytes() const { return transformer_.weights().memory_bytes(); }
+
+ private:
+  // A row whose logits are needed.
+  struct LogitsRow {
+    std::int32_t row;            // of the step
+    std::size_t sequence_index;  // in step.sequences
+    std::int32_t position;       // of the row's token
+    bool gives_prompt_logprob;   // of the prompt's token at position + 1
+    bool gives_samples;          // the sequence's targets
+  };
+
+  ModelRunner(RunnerParts parts, model::Transformer transformer, std::unique_ptr<kernels::KvCache> kv);
+
+  void choose_logits_rows(const scheduler::SchedulerOutput& step);
+  void use_logits(const scheduler::SchedulerOutput& step, std::span<const LogitsRow> rows,
+                  RunnerOutput& output);
+
+  // Set once. The file and the backend outlive what was made from them.
+  model::GgufFile file_;
+  model::ModelConfig config_;
+  RunnerPlan plan_;
+  std::unique_ptr<kernels::Backend> backend_;
+  model::Transformer transformer_;
+  std::unique_ptr<kernels::KvCache> kv_;
+  Sampler sampler_;
+  // Of one step.
+  ModelInput input_;
+  std::vector<LogitsRow> logits_rows_;
+  std::vector<float> logits_, log_sums_;  // [kLogitsRows, vocabulary_size], [kLogitsRows]
+};
+
+}  // namespace octavo::runner

@@ -1,0 +1,146 @@
+#include "engine/runner/runner_plan.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <limits>
+#include <string>
+
+#include "engine/model/transformer.h"
+#include "engine/model/weights.h"
+
+namespace octavo::runner {
+namespace {
+
+constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
+constexpr std::int32_t kDefaultBatchedTokens = 512;
+constexpr std::int32_t kDefaultContexts = 8;
+constexpr std::int64_t kDefaultShare = 4;  // at most one part in so many of free memory
+
+std::string mebibytes_text(std::int64_t bytes) {
+  std::array<char, 32> text;
+  std::snprintf(text.data(), text.size(), "%.1f MiB",
+                static_cast<double>(bytes) / static_cast<double>(kMebibyte));
+  return text.data();
+}
+
+Error out_of_memory(std::string message, std::string option) {
+  return Error{.code = ErrorCode::kOutOfMemory, .message = std::move(message), .subject = std::move(option)};
+}
+
+kernels::KvType kv_type_of(KvCacheType type) {
+  if (type == KvCacheType::kF32) return kernels::KvType::kF32;
+  return type == KvCacheType::kBf16 ? kernels::KvType::kBf16 : kernels::KvType::kF16;
+}
+
+// Unquantised weights meet floats whatever was asked for.
+kernels::Activation activation_of(ActivationType type, const model::ModelTensors& tensors) {
+  const bool rounds = type != ActivationType::kF32 && model::has_quantised_weights(tensors);
+  return rounds ? kernels::Activation::kInt8 : kernels::Activation::kF32;
+}
+
+Result<std::int32_t> resolve_max_model_len(const model::ModelConfig& config, const EngineOptions& options) {
+  const std::int32_t wanted = options.max_model_len.value_or(config.context_length);
+  if (wanted <= config.context_length) return wanted;
+  return Error{.code = ErrorCode::kInvalidArgument,
+               .message = "max_model_len is " + std::to_string(wanted) + ", but the model's context is " +
+                          std::to_string(config.context_length) + " tokens; give at most that",
+               .subject = "max_model_len"};
+}
+
+// Beside the weights: what Transformer and Sampler hold, and the logits of kLogitsRows rows.
+std::int64_t working_bytes_of(const model::ModelConfig& config, std::int32_t max_num_batched_tokens) {
+  constexpr std::int64_t kSamplerBytesPerToken = 72;  // scores, weights, counts, candidates
+  const std::int64_t logits_bytes = kLogitsRows * std::int64_t{sizeof(float)};
+  return model::Transformer::activation_bytes(config, max_num_batched_tokens) +
+         config.vocabulary_size * (logits_bytes + kSamplerBytesPerToken);
+}
+
+kernels::KvLayout kv_layout_of(const model::ModelConfig& config, const EngineOptions& options) {
+  return {.type = kv_type_of(options.kv_cache_dtype),
+          .block_size = options.block_size,
+          .num_layers = config.num_layers,
+          .num_kv_heads = config.num_kv_heads,
+          .head_dim = config.head_dim};
+}
+
+// How many blocks the options ask for; `left_bytes` is free memory after weights and working memory.
+std::int64_t wanted_blocks(const RunnerPlan& plan, const EngineOptions& options, std::int64_t left_bytes) {
+  if (options.num_kv_blocks) return *options.num_kv_blocks;
+  if (options.kv_cache_memory) return *options.kv_cache_memory * kMebibyte / plan.kv_layout.block_bytes();
+  const std::int64_t blocks_per_context =
+      (std::int64_t{plan.max_model_len} + options.block_size - 1) / options.block_size;
+  const std::int64_t affordable = left_bytes / kDefaultShare / plan.kv_layout.block_bytes();
+  return std::min(kDefaultContexts * blocks_per_context, affordable);
+}
+
+std::string pool_option(const EngineOptions& options) {
+  return options.kv_cache_memory ? "kv_cache_memory" : "num_kv_blocks";
+}
+
+Result<std::int32_t> size_pool(const RunnerPlan& plan, const EngineOptions& options,
+                               std::int64_t left_bytes) {
+  const std::int64_t block_bytes = plan.kv_layout.block_bytes();
+  const std::int64_t wanted = wanted_blocks(plan, options, left_bytes);
+  const std::string block_text =
+      "a block of " + std::to_string(options.block_size) + " tokens takes " + mebibytes_text(block_bytes);
+  if (wanted < 1) {
+    const std::int64_t budget =
+        options.kv_cache_memory ? *options.kv_cache_memory * kMebibyte : left_bytes / kDefaultShare;
+    return out_of_memory(block_text + " of KV cache, but " + mebibytes_text(budget) +
+                             " are set aside for all; give more, or a smaller block_size",
+                         pool_option(options));
+  }
+  if (wanted > left_bytes / block_bytes) {
+    return out_of_memory(std::to_string(wanted) + " KV blocks do not fit: " + block_text + ", and " +
+                             mebibytes_text(left_bytes) + " are free beside the weights; give less",
+                         pool_option(options));
+  }
+  const std::int64_t most =
+      std::numeric_limits<std::int32_t>::max() / options.block_size;  // slots have 32 bits
+  if (wanted > most && (options.num_kv_blocks || options.kv_cache_memory)) {
+    return out_of_memory(std::to_string(wanted) + " KV blocks are more than the " + std::to_string(most) +
+                             " that can be addressed; give less",
+                         pool_option(options));
+  }
+  return static_cast<std::int32_t>(std::min(wanted, most));
+}
+
+}  // namespace
+
+std::int64_t available_memory_bytes() {
+  std::ifstream meminfo("/proc/meminfo");
+  for (std::string key; meminfo >> key;) {
+    std::int64_t kibibytes = 0;
+    if (key == "MemAvailable:" && meminfo >> kibibytes) return kibibytes * 1024;
+    meminfo.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+}
+
+Result<RunnerPlan> plan_runner(const model::ModelConfig& config, const model::ModelTensors& tensors,
+                               const EngineOptions& options, std::int64_t available_bytes) {
+  RunnerPlan plan;
+  plan.activation = activation_of(options.activation_dtype, tensors);
+  plan.dtype = options.dtype;
+  OCTAVO_TRY(plan.max_model_len, resolve_max_model_len(config, options));
+  plan.max_num_batched_tokens = options.max_num_batched_tokens.value_or(kDefaultBatchedTokens);
+  plan.kv_layout = kv_layout_of(config, options);
+  plan.weight_bytes = model::planned_weight_bytes(tensors, options.dtype);
+  plan.working_bytes = working_bytes_of(config, plan.max_num_batched_tokens);
+  const std::int64_t left_bytes = available_bytes - plan.weight_bytes - plan.working_bytes;
+  if (left_bytes <= 0) {
+    return out_of_memory("the model takes " + mebibytes_text(plan.weight_bytes) + " of weights and " +
+                             mebibytes_text(plan.working_bytes) + " to work, but " +
+                             mebibytes_text(available_bytes) +
+                             " of memory are free; close other programs or choose a smaller model",
+                         "model");
+  }
+  OCTAVO_TRY(plan.num_blocks, size_pool(plan, options, left_bytes));
+  return plan;
+}
+
+}  // namespace octavo::runner

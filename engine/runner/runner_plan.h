@@ -1,0 +1,45 @@
+// What running a model will take, by arithmetic alone: types and limits resolved from the options, bytes, and
+// the size of the pool. Nothing is loaded or allocated to find out.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/api/engine_options.h"
+#include "engine/base/result.h"
+#include "engine/model/model_config.h"
+#include "engine/model/model_tensors.h"
+#include "kernels/backend.h"
+#include "kernels/kv_layout.h"
+
+namespace octavo::runner {
+
+struct RunnerPlan {
+  kernels::Activation activation = kernels::Activation::kInt8;
+  WeightType dtype = WeightType::kAuto;
+  std::int32_t max_model_len = 0;           // tokens
+  std::int32_t max_num_batched_tokens = 0;  // rows of a step
+  kernels::KvLayout kv_layout;
+  std::int32_t num_blocks = 0;
+  std::int64_t weight_bytes = 0;   // of matrices; a backend may pad them
+  std::int64_t working_bytes = 0;  // activations and logits of a step
+
+  std::int64_t kv_bytes() const { return num_blocks * kv_layout.block_bytes(); }
+  std::int64_t total_bytes() const { return weight_bytes + working_bytes + kv_bytes(); }
+};
+
+// Rows whose logits are computed together, so that a step which needs many (log-probabilities of a prompt)
+// does not hold as many vocabularies. The height changes no result.
+inline constexpr std::int32_t kLogitsRows = 64;
+
+// Memory that can be had without swapping: MemAvailable of /proc/meminfo, or all memory where that cannot be
+// read.
+std::int64_t available_memory_bytes();
+
+// The pool: num_kv_blocks, or as many blocks as fit kv_cache_memory, or enough for 8 full contexts but at
+// most a quarter of what weights and working memory leave of `available_bytes`. A pool smaller than one
+// context is allowed. Errors, each with both numbers: kInvalidArgument for a max_model_len beyond the
+// model's; kOutOfMemory. REQUIRES: validate(options); a validated config.
+Result<RunnerPlan> plan_runner(const model::ModelConfig& config, const model::ModelTensors& tensors,
+                               const EngineOptions& options, std::int64_t available_bytes);
+
+}  // namespace octavo::runner

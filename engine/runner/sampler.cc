@@ -1,0 +1,423 @@
+#include "engine/runner/sampler.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <utility>
+
+#include "engine/base/check.h"
+#include "engine/base/rng.h"
+
+namespace octavo::runner {
+namespace {
+
+constexpr double kGreedyTemperature = 1e-5;  // vLLM's bound; it also keeps 1 / temperature finite
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+constexpr double kNothingIsCertain = std::numeric_limits<double>::infinity();
+
+// Tokens that are looked at together: a row of 49,152 has 768 pieces, so that the best k <= 768 lie in at
+// most k of them.
+constexpr std::size_t kPieceSize = 64;
+// Independent sums within a piece, so that a compiler can keep them in vector lanes; their order is part of
+// the result.
+constexpr std::size_t kLanes = 8;
+
+std::size_t num_pieces(std::size_t size) { return (size + kPieceSize - 1) / kPieceSize; }
+
+template <class Number>
+std::span<const Number> piece_of(std::span<const Number> values, std::size_t piece) {
+  const std::size_t begin = piece * kPieceSize;
+  return values.subspan(begin, std::min(kPieceSize, values.size() - begin));
+}
+
+// A piece of its full length; what lies past the end of the values is minus infinity.
+template <class Number>
+std::array<Number, kPieceSize> padded_piece(std::span<const Number> values, std::size_t piece) {
+  std::array<Number, kPieceSize> padded;
+  const std::span<const Number> present = piece_of(values, piece);
+  if (present.size() < kPieceSize) padded.fill(static_cast<Number>(kMinusInfinity));
+  std::copy(present.begin(), present.end(), padded.begin());
+  return padded;
+}
+
+template <class Number>
+Number maximum_of(const std::array<Number, kPieceSize>& values) {
+  std::array<Number, kLanes> lanes;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) lanes[lane] = values[lane];
+  for (std::size_t start = kLanes; start < kPieceSize; start += kLanes) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      lanes[lane] = values[start + lane] > lanes[lane] ? values[start + lane] : lanes[lane];
+    }
+  }
+  return *std::max_element(lanes.begin(), lanes.end());
+}
+
+bool holds_nan(const std::array<float, kPieceSize>& values) {
+  std::array<std::int32_t, kLanes> lanes{};
+  for (std::size_t start = 0; start < kPieceSize; start += kLanes) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane)
+      lanes[lane] |= values[start + lane] != values[start + lane];
+  }
+  return std::any_of(lanes.begin(), lanes.end(), [](std::int32_t lane) { return lane != 0; });
+}
+
+// 2^(i / size) for i below size. With 2,048 of them a polynomial of degree 3 is enough for what remains of an
+// exponential.
+constexpr std::size_t kPowersBits = 11;
+constexpr std::array<double, std::size_t{1} << kPowersBits> kPowers = [] {
+  std::array<double, std::size_t{1} << kPowersBits> powers{};
+  for (std::size_t i = 0; i < powers.size(); ++i) {
+    const double x = 0x1.62e42fefa39efp-1 * (static_cast<double>(i) / static_cast<double>(powers.size()));
+    double sum = 1.0;  // Taylor's series by Horner's rule: x <= ln(2), so that 20 terms reach the last bit
+    for (int term = 20; term > 0; --term) sum = 1.0 + sum * x / term;
+    powers[i] = sum;
+  }
+  return powers;
+}();
+
+// exp(x) for x <= 0 within a few units in the last place; 0 below -708.8, minus infinity included. Written
+// out, because the library's has different last bits on different machines.
+double exponential(double x) {
+  constexpr double kSize = static_cast<double>(kPowers.size());
+  constexpr double kPerLn2 = 0x1.71547652b82fep0 * kSize;
+  constexpr double kLn2High = 0x1.62e42fefa0000p-1 / kSize;  // 33 bits: its multiples below 2^20 are exact
+  constexpr double kLn2Low = 0x1.cf79abc9e3b3ap-40 / kSize;
+  constexpr double kRounder = 0x1.8p52;  // adding it leaves the nearest integer in the low bits
+  constexpr double kLowest = -709.0;     // its power of two is -1023, which has the bits of 0
+  x = std::max(x, kLowest);
+  const double shifted = x * kPerLn2 + kRounder;
+  const double count = shifted - kRounder;
+  const double r = (x - count * kLn2High) - count * kLn2Low;  // |r| <= ln(2) / 4,096
+  const auto bits = std::bit_cast<std::uint64_t>(shifted);
+  const double fraction = kPowers[bits % kPowers.size()];
+  const double power = std::bit_cast<double>(((bits >> kPowersBits) + 1023) << 52);
+  return fraction * (1.0 + r * (1.0 + r * (0.5 + r * (1.0 / 6.0)))) * power;
+}
+
+// The lowest id among the largest values.
+template <class Number>
+TokenId index_of_best(std::span<const Number> values, std::span<const Number> maxima) {
+  const auto piece =
+      static_cast<std::size_t>(std::max_element(maxima.begin(), maxima.end()) - maxima.begin());
+  const std::span<const Number> in_piece = piece_of(values, piece);
+  const auto offset = std::max_element(in_piece.begin(), in_piece.end()) - in_piece.begin();
+  return static_cast<TokenId>(piece * kPieceSize) + static_cast<TokenId>(offset);
+}
+
+bool forbids_ends(const SamplingParams& params, const scheduler::SampleTarget& target) {
+  return target.output_token_ids.size() < static_cast<std::size_t>(params.min_tokens);
+}
+
+bool penalises(const SamplingParams& params) {
+  return params.repetition_penalty != 1.0 || params.frequency_penalty != 0.0 ||
+         params.presence_penalty != 0.0;
+}
+
+bool changes_scores(const SamplingParams& params, const scheduler::SampleTarget& target) {
+  return !params.logit_bias.empty() || forbids_ends(params, target) || penalises(params);
+}
+
+}  // namespace
+
+Sampler::Sampler(std::int32_t vocabulary_size, std::vector<TokenId> end_token_ids)
+    : vocabulary_size_(vocabulary_size), end_token_ids_(std::move(end_token_ids)) {
+  const auto size = static_cast<std::size_t>(vocabulary_size);
+  row_maxima_.resize(num_pieces(size));
+  scores_.resize(size);
+  score_maxima_.resize(num_pieces(size));
+  weights_.resize(size);
+  piece_sums_.resize(num_pieces(size));
+  output_counts_.resize(size);
+  is_seen_.resize(size);
+}
+
+void Sampler::set_row(std::span<const float> logits, float log_sum_exp) {
+  OCTAVO_CHECK(logits.size() == scores_.size(), "a row of %zu logits for %zu tokens", logits.size(),
+               scores_.size());
+  row_ = logits;
+  log_sum_exp_ = log_sum_exp;
+  bool has_nan = false;
+  float best = kMinusInfinity;
+  for (std::size_t piece = 0; piece < row_maxima_.size(); ++piece) {
+    const std::array<float, kPieceSize> values = padded_piece(row_, piece);
+    has_nan |= holds_nan(values);
+    row_maxima_[piece] = maximum_of(values);
+    best = std::max(best, row_maxima_[piece]);
+  }
+  row_is_valid_ = !has_nan && std::isfinite(best);
+}
+
+SampledToken Sampler::sample(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
+                             const scheduler::SampleTarget& target) {
+  SampledToken token;
+  token.sequence_id = target.sequence_id;
+  if (row_is_valid_) token.token_id = choose(params, prompt_token_ids, target);
+  token.invalid_logits = token.token_id < 0;
+  if (token.invalid_logits) return token;
+  token.logprob = logprob(token.token_id);
+  if (params.logprobs > 0) token.top_logprobs = best_logprobs(params.logprobs);
+  return token;
+}
+
+// -1: no token can come.
+TokenId Sampler::choose(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
+                        const scheduler::SampleTarget& target) {
+  const bool is_greedy = params.temperature < kGreedyTemperature;
+  if (is_greedy && !changes_scores(params, target)) {
+    return index_of_best(row_, std::span<const float>(row_maxima_));
+  }
+  compute_scores(params, prompt_token_ids, target);
+  if (best_score_ == static_cast<double>(kMinusInfinity)) return -1;
+  if (is_greedy)
+    return index_of_best(std::span<const double>(scores_), std::span<const double>(score_maxima_));
+  inverse_temperature_ = 1.0 / params.temperature;
+  return draw(params, uniform_at(target.seed, target.output_index, target.output_token_ids.size()));
+}
+
+void Sampler::compute_scores(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
+                             const scheduler::SampleTarget& target) {
+  std::copy(row_.begin(), row_.end(), scores_.begin());
+  for (const auto& [token_id, bias] : params.logit_bias) scores_[static_cast<std::size_t>(token_id)] += bias;
+  if (forbids_ends(params, target)) forbid_ends(params);
+  if (penalises(params)) penalise_seen(params, prompt_token_ids, target.output_token_ids);
+  summarise_scores();
+}
+
+void Sampler::forbid_ends(const SamplingParams& params) {
+  const auto forbid = [&](TokenId id) {
+    scores_[static_cast<std::size_t>(id)] = static_cast<double>(kMinusInfinity);
+  };
+  std::for_each(end_token_ids_.begin(), end_token_ids_.end(), forbid);
+  std::for_each(params.stop_token_ids.begin(), params.stop_token_ids.end(), forbid);
+}
+
+void Sampler::penalise_seen(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
+                            std::span<const TokenId> output_token_ids) {
+  const auto note = [&](TokenId token_id) {
+    if (is_seen_[static_cast<std::size_t>(token_id)]) return;
+    is_seen_[static_cast<std::size_t>(token_id)] = true;
+    seen_.push_back(token_id);
+  };
+  std::for_each(prompt_token_ids.begin(), prompt_token_ids.end(), note);
+  std::for_each(output_token_ids.begin(), output_token_ids.end(), note);
+  for (const TokenId token_id : output_token_ids) ++output_counts_[static_cast<std::size_t>(token_id)];
+
+  for (const TokenId token_id : seen_) {
+    const auto index = static_cast<std::size_t>(token_id);
+    double& score = scores_[index];
+    score = score > 0.0 ? score / params.repetition_penalty : score * params.repetition_penalty;
+    score -= params.frequency_penalty * output_counts_[index];
+    if (output_counts_[index] > 0) score -= params.presence_penalty;
+    output_counts_[index] = 0;
+    is_seen_[index] = false;
+  }
+  seen_.clear();
+}
+
+void Sampler::summarise_scores() {
+  best_score_ = static_cast<double>(kMinusInfinity);
+  for (std::size_t piece = 0; piece < score_maxima_.size(); ++piece) {
+    score_maxima_[piece] = maximum_of(padded_piece(std::span<const double>(scores_), piece));
+    best_score_ = std::max(best_score_, score_maxima_[piece]);
+  }
+}
+
+TokenId Sampler::draw(const SamplingParams& params, double uniform) {
+  const std::span<const double> scores = scores_, maxima = score_maxima_;
+  const bool has_top_k = params.top_k > 0 && params.top_k < vocabulary_size_;
+  if (!has_top_k && params.min_p == 0.0) {
+    const double sum = weigh_all();
+    if (params.top_p >= 1.0) return draw_from_all(uniform * sum);
+    keep_reaching_of_all(params.top_p, sum);
+    return draw_from_candidates(uniform);
+  }
+  if (has_top_k) {
+    gather_best(scores, maxima, static_cast<std::size_t>(params.top_k));
+  } else {  // a little below the limit: the exact rule follows
+    gather(scores, maxima, best_score_ + params.temperature * (std::log(params.min_p) - 1e-6) - 1e-6);
+  }
+  for (Candidate& candidate : candidates_) candidate.weight = weight_of(candidate.score);
+  std::erase_if(candidates_, [&](const Candidate& candidate) { return candidate.weight < params.min_p; });
+  if (params.top_p < 1.0) keep_reaching(params.top_p * sum_of_candidates(), kNothingIsCertain);
+  return draw_from_candidates(uniform);
+}
+
+TokenId Sampler::draw_from_all(double target) const {
+  double sum = 0.0;
+  std::size_t piece = 0;
+  while (piece + 1 < piece_sums_.size() && sum + piece_sums_[piece] <= target) sum += piece_sums_[piece++];
+  while (piece_sums_[piece] == 0.0) --piece;  // rounding only: the target is the whole sum
+  TokenId chosen = -1;
+  const std::span<const double> weights = piece_of(std::span<const double>(weights_), piece);
+  for (std::size_t i = 0; i < weights.size() && (sum <= target || chosen < 0); ++i) {
+    sum += weights[i];
+    if (weights[i] > 0.0) chosen = static_cast<TokenId>(piece * kPieceSize + i);
+  }
+  return chosen;
+}
+
+TokenId Sampler::draw_from_candidates(double uniform) const {
+  const double target = uniform * sum_of_candidates();
+  double sum = 0.0;
+  TokenId chosen = -1;
+  for (const Candidate& candidate : candidates_) {
+    if (candidate.weight > 0.0) chosen = candidate.token_id;
+    sum += candidate.weight;
+    if (sum > target) break;
+  }
+  return chosen;
+}
+
+double Sampler::weight_of(double score) const {
+  return exponential((score - best_score_) * inverse_temperature_);
+}
+
+// Returns their sum.
+double Sampler::weigh_all() {
+  double total = 0.0;
+  for (std::size_t piece = 0; piece < piece_sums_.size(); ++piece) {
+    double sum = 0.0;
+    const std::size_t end = std::min((piece + 1) * kPieceSize, scores_.size());
+    for (std::size_t i = piece * kPieceSize; i < end; ++i) {
+      weights_[i] = weight_of(scores_[i]);
+      sum += weights_[i];
+    }
+    piece_sums_[piece] = sum;
+    total += sum;
+  }
+  return total;
+}
+
+double Sampler::sum_of_candidates() const {
+  double sum = 0.0;
+  for (const Candidate& candidate : candidates_) sum += candidate.weight;
+  return sum;
+}
+
+// top_p over the whole vocabulary, without ranking it. Weights are added up by their power of two, and only
+// those of the power in which the sum passes the mass are ranked.
+void Sampler::keep_reaching_of_all(double top_p, double sum) {
+  const double mass = top_p * sum;
+  // All tokens below this together are less than what top_p leaves out: none of them is kept.
+  const double negligible = 0.5 * (1.0 - top_p) * sum / vocabulary_size_;
+  std::array<double, 1024> masses{};  // of weights in [2^-i, 2^(1 - i))
+  for (std::size_t piece = 0; piece < piece_sums_.size(); ++piece) {
+    if (piece_sums_[piece] < negligible) continue;
+    for (const double weight : piece_of(std::span<const double>(weights_), piece)) {
+      masses[1023 - (std::bit_cast<std::uint64_t>(weight) >> 52)] += weight;
+    }
+  }
+  int power = 0;
+  for (double reached = masses[0]; reached < mass && power < 1022;
+       reached += masses[static_cast<std::size_t>(power)]) {
+    ++power;
+  }
+  gather_weights(std::ldexp(1.0, -power));
+  keep_reaching(mass, std::ldexp(1.0, 1 - power));
+}
+
+// Keeps the start of the ranking that reaches `mass`. Candidates of at least `certain` are kept without being
+// ranked: together they do not reach it. Selects instead of sorting: halves the part of the ranking in which
+// the sum passes.
+void Sampler::keep_reaching(double mass, double certain) {
+  double sum_before = 0.0;  // of what is kept for certain, and of ranking_[0, begin): below mass
+  ranking_.clear();
+  for (const Candidate& candidate : candidates_) {
+    if (candidate.weight < certain) {
+      ranking_.push_back(candidate);
+    } else {
+      sum_before += candidate.weight;
+    }
+  }
+  if (ranking_.empty()) return;
+  std::size_t begin = 0, end = ranking_.size();
+  while (end - begin > 1) {
+    const std::size_t middle = begin + (end - begin) / 2;
+    const auto at = [&](std::size_t index) { return ranking_.begin() + static_cast<std::ptrdiff_t>(index); };
+    std::nth_element(at(begin), at(middle), at(end), ranks_before);
+    double sum = sum_before;
+    for (std::size_t i = begin; i < middle; ++i) sum += ranking_[i].weight;
+    if (sum >= mass) {
+      end = middle;
+    } else {
+      begin = middle;
+      sum_before = sum;
+    }
+  }
+  keep_up_to(ranking_[begin]);
+}
+
+std::vector<TokenLogprob> Sampler::best_logprobs(std::int32_t count) {
+  const auto wanted = static_cast<std::size_t>(std::min(count, vocabulary_size_));
+  gather_best(row_, std::span<const float>(row_maxima_), wanted);
+  std::sort(candidates_.begin(), candidates_.end(), ranks_before);
+  std::vector<TokenLogprob> best;
+  best.reserve(wanted);
+  for (const Candidate& candidate : candidates_) {
+    best.push_back({.token_id = candidate.token_id, .logprob = logprob(candidate.token_id)});
+  }
+  return best;
+}
+
+// Every token whose value reaches the threshold.
+template <class Number>
+void Sampler::gather(std::span<const Number> values, std::span<const Number> maxima, Number threshold) {
+  candidates_.clear();
+  for (std::size_t piece = 0; piece < maxima.size(); ++piece) {
+    if (maxima[piece] < threshold) continue;
+    const std::span<const Number> in_piece = piece_of(values, piece);
+    for (std::size_t i = 0; i < in_piece.size(); ++i) {
+      if (in_piece[i] < threshold) continue;
+      candidates_.push_back({.token_id = static_cast<TokenId>(piece * kPieceSize + i),
+                             .score = static_cast<double>(in_piece[i]),
+                             .weight = 0.0});
+    }
+  }
+}
+
+// Every token of at least this weight.
+void Sampler::gather_weights(double threshold) {
+  candidates_.clear();
+  for (std::size_t piece = 0; piece < piece_sums_.size(); ++piece) {
+    if (piece_sums_[piece] < threshold) continue;
+    const std::size_t end = std::min((piece + 1) * kPieceSize, weights_.size());
+    for (std::size_t i = piece * kPieceSize; i < end; ++i) {
+      if (weights_[i] < threshold) continue;
+      candidates_.push_back(
+          {.token_id = static_cast<TokenId>(i), .score = scores_[i], .weight = weights_[i]});
+    }
+  }
+}
+
+// The first `count` of the ranking. The count-th largest of the pieces' maxima is a bound: that many tokens
+// reach it.
+template <class Number>
+void Sampler::gather_best(std::span<const Number> values, std::span<const Number> maxima, std::size_t count) {
+  Number threshold = static_cast<Number>(kMinusInfinity);
+  if (count <= maxima.size()) {
+    std::vector<Number> ranked(maxima.begin(), maxima.end());
+    const auto bound = ranked.begin() + static_cast<std::ptrdiff_t>(count - 1);
+    std::nth_element(ranked.begin(), bound, ranked.end(), std::greater<Number>());
+    threshold = *bound;
+  }
+  gather(values, maxima, threshold);
+  keep_first(count);
+}
+
+void Sampler::keep_first(std::size_t count) {
+  if (candidates_.size() <= count) return;
+  ranking_ = candidates_;
+  const auto last = ranking_.begin() + static_cast<std::ptrdiff_t>(count - 1);
+  std::nth_element(ranking_.begin(), last, ranking_.end(), ranks_before);
+  keep_up_to(*last);
+}
+
+void Sampler::keep_up_to(Candidate last) {
+  std::erase_if(candidates_, [&](const Candidate& candidate) { return ranks_before(last, candidate); });
+}
+
+}  // namespace octavo::runner

@@ -1,0 +1,110 @@
+// Draws one token from one row of logits. Engine thread; deterministic: the token depends on the row's
+// logits, the sampling parameters, the tokens seen so far and (seed, output index, position), and on nothing
+// else.
+//
+// The definition, in vLLM's order (vllm/v1/sample/sampler.py); everything after the logits is in double:
+//   1. logit_bias is added; before min_tokens, end-of-sequence and stop tokens get minus infinity.
+//   2. repetition_penalty divides positive and multiplies negative scores of tokens in prompt or output
+//   (Keskar et al.
+//      2019, arXiv:1909.05858); frequency_penalty times its count and presence_penalty are taken off the
+//      score of each token in the output.
+//   3. temperature below 1e-5 is greedy: the best score wins. Otherwise the weight of a token is
+//      w = exp((score - best score) / temperature).
+//   4. Tokens are ranked by score, ties by lower id. min_p keeps w >= min_p. top_k keeps the first k. top_p
+//   keeps the
+//      shortest start of the ranking whose weights reach top_p of the sum of what was left, at least one
+//      token (Holtzman et al. 2019, arXiv:1904.09751).
+//   5. With u = uniform_at(seed, output index, position): the first kept token, in ascending id, at which the
+//   running
+//      sum of weights exceeds u times their sum.
+// Log-probabilities are the model's own, logit - log_sum_exp, before all of this; asking for them changes
+// nothing.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/api/sampling_params.h"
+#include "engine/base/ids.h"
+#include "engine/runner/runner.h"
+#include "engine/scheduler/scheduler_output.h"
+
+namespace octavo::runner {
+
+class Sampler {
+ public:
+  // end_token_ids: what min_tokens forbids beside the request's own stop tokens.
+  Sampler(std::int32_t vocabulary_size, std::vector<TokenId> end_token_ids);
+
+  // The row that the next calls are about. `logits` must stay valid until the next set_row.
+  // REQUIRES: logits.size() == vocabulary_size
+  void set_row(std::span<const float> logits, float log_sum_exp);
+
+  // No NaN, no plus infinity, and at least one finite number. Minus infinity is a token that cannot come.
+  bool row_is_valid() const { return row_is_valid_; }
+
+  float logprob(TokenId token_id) const { return row_[static_cast<std::size_t>(token_id)] - log_sum_exp_; }
+
+  // Any number of targets may share the row. A row that is not valid, or in which min_tokens forbids every
+  // token that could come, gives invalid_logits.
+  SampledToken sample(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
+                      const scheduler::SampleTarget& target);
+
+ private:
+  // A token that may still be drawn.
+  struct Candidate {
+    TokenId token_id;
+    double score;
+    double weight;
+  };
+  static bool ranks_before(const Candidate& a, const Candidate& b) {
+    return a.score != b.score ? a.score > b.score : a.token_id < b.token_id;
+  }
+
+  TokenId choose(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
+                 const scheduler::SampleTarget& target);
+  void compute_scores(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
+                      const scheduler::SampleTarget& target);
+  void forbid_ends(const SamplingParams& params);
+  void penalise_seen(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
+                     std::span<const TokenId> output_token_ids);
+  void summarise_scores();
+  TokenId draw(const SamplingParams& params, double uniform);
+  TokenId draw_from_all(double target) const;
+  TokenId draw_from_candidates(double uniform) const;
+  double weight_of(double score) const;
+  double weigh_all();
+  double sum_of_candidates() const;
+  void keep_reaching_of_all(double top_p, double sum);
+  void keep_reaching(double mass, double certain);
+  std::vector<TokenLogprob> best_logprobs(std::int32_t count);
+
+  template <class Number>
+  void gather(std::span<const Number> values, std::span<const Number> maxima, Number threshold);
+  template <class Number>
+  void gather_best(std::span<const Number> values, std::span<const Number> maxima, std::size_t count);
+  void gather_weights(double threshold);
+  void keep_first(std::size_t count);
+  void keep_up_to(Candidate last);
+
+  // Set once.
+  std::int32_t vocabulary_size_;
+  std::vector<TokenId> end_token_ids_;
+  // Of the row. The vocabulary is looked at in pieces; those whose maximum is too low are passed over.
+  std::span<const float> row_;
+  float log_sum_exp_ = 0.0f;
+  bool row_is_valid_ = false;
+  std::vector<float> row_maxima_;
+  // Of the target.
+  std::vector<double> scores_, score_maxima_;
+  std::vector<double> weights_, piece_sums_;
+  double best_score_ = 0.0;
+  double inverse_temperature_ = 1.0;
+  std::vector<Candidate> candidates_, ranking_;  // candidates_ ascend by id
+  std::vector<std::int32_t> output_counts_;      // all zero between calls
+  std::vector<bool> is_seen_;                    // all false between calls
+  std::vector<TokenId> seen_;
+};
+
+}  // namespace octavo::runner

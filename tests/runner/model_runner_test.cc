@@ -1,0 +1,340 @@
+#include "engine/runner/model_runner.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "tests/runner/direct_steps.h"
+#include "tests/support/gguf_writer.h"
+#include "tests/support/model_files.h"
+
+namespace octavo::runner {
+namespace {
+
+using test::kTinyVocabularySize;
+using test::TinyLlamaOptions;
+
+std::vector<TokenId> random_token_ids(std::size_t count, std::mt19937_64& random) {
+  std::vector<TokenId> token_ids(count);
+  for (TokenId& id : token_ids) id = static_cast<TokenId>(3 + random() % (kTinyVocabularySize - 3));
+  return token_ids;
+}
+
+// All that a runner told about one sequence: every number as its bits, so that a NaN equals itself.
+struct Told {
+  std::map<std::int32_t, std::uint32_t> prompt_logprobs;  // by position
+  std::vector<TokenId> token_ids;
+  std::vector<std::vector<std::uint32_t>> distributions;  // log-probability of every token, at each drawn one
+  bool operator==(const Told&) const = default;
+};
+
+std::uint32_t bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
+
+std::vector<std::uint32_t> distribution_of(const SampledToken& token) {
+  std::vector<std::uint32_t> distribution(kTinyVocabularySize);
+  for (const TokenLogprob& entry : token.top_logprobs) {
+    distribution[static_cast<std::size_t>(entry.token_id)] = bits_of(entry.logprob);
+  }
+  return distribution;
+}
+
+struct Work {
+  std::vector<TokenId> prompt;
+  std::uint64_t seed;
+};
+
+constexpr std::size_t kNumGenerated = 6;
+
+SamplingParams watched_sampling() {
+  return {.temperature = 0.8,
+          .top_p = 0.95,
+          .repetition_penalty = 1.1,
+          .logprobs = kTinyVocabularySize,
+          .prompt_logprobs = true};
+}
+
+// Runs all of `works` together, in random chunks of at most `max_chunk` rows and random company, and draws
+// kNumGenerated tokens for each.
+std::vector<Told> run_together(ModelRunner& runner, const std::vector<Work>& works, std::int32_t block_size,
+                               std::size_t max_chunk, std::mt19937_64& random) {
+  BlockDealer dealer(4096 / block_size, block_size, random());
+  std::vector<DirectSequence> sequences(works.size());
+  std::vector<Told> told(works.size());
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    sequences[i] = {.sequence_id = {i},
+                    .token_ids = works[i].prompt,
+                    .num_prompt_tokens = works[i].prompt.size(),
+                    .sampling = watched_sampling(),
+                    .seed = works[i].seed,
+                    .block_table = dealer.take_for(works[i].prompt.size() + kNumGenerated)};
+  }
+  const auto is_done = [](const Told& t) { return t.token_ids.size() == kNumGenerated; };
+  while (!std::all_of(told.begin(), told.end(), is_done)) {
+    scheduler::SchedulerOutput step;
+    for (std::size_t i = 0; i < works.size(); ++i) {
+      if (is_done(told[i]) || (works.size() > 1 && random() % 4 == 0)) continue;
+      const std::size_t left = sequences[i].token_ids.size() - sequences[i].num_computed_tokens;
+      step.sequences.push_back(scheduled(sequences[i], 1 + random() % std::min(left, max_chunk)));
+    }
+    const RunnerOutput output = execute(runner, step);
+    for (const PromptLogprob& value : output.prompt_logprobs) {
+      told[value.sequence_id.value].prompt_logprobs[value.position] = bits_of(value.logprob);
+    }
+    for (const scheduler::ScheduledSequence& scheduled : step.sequences) {
+      sequences[scheduled.sequence_id.value].num_computed_tokens += scheduled.token_ids.size();
+    }
+    for (const SampledToken& token : output.tokens) {
+      Told& mine = told[token.sequence_id.value];
+      mine.token_ids.push_back(token.token_id);
+      mine.distributions.push_back(distribution_of(token));
+      sequences[token.sequence_id.value].token_ids.push_back(token.token_id);
+    }
+  }
+  return told;
+}
+
+class TinyModel : public ::testing::Test {
+ protected:
+  void write(const TinyLlamaOptions& options, std::uint64_t seed = 1) {
+    test::make_tiny_llama(seed, options).write(path());
+  }
+  std::filesystem::path path() const { return folder_ / "model.gguf"; }
+
+  static EngineOptions options(std::int32_t block_size = 16, std::int32_t threads = 1,
+                               ActivationType activation = ActivationType::kAuto) {
+    return {.threads = threads,
+            .activation_dtype = activation,
+            .block_size = block_size,
+            .num_kv_blocks = 4096 / block_size};
+  }
+
+  test::TemporaryFolder folder_;
+};
+
+using ModelRunnerTest = TinyModel;
+
+TEST_F(ModelRunnerTest, GivesTheSameBitsInAnyChunksCompanyBlockSizeAndThreads) {
+  for (const ActivationType activation : {ActivationType::kF32, ActivationType::kInt8}) {
+    write({.weight_type = kernels::TensorType::kQ4_1, .biases = true});
+    std::mt19937_64 random(17);
+    std::vector<Work> works;
+    for (const std::size_t length : {1u, 2u, 15u, 16u, 17u, 70u, 200u}) {
+      works.push_back({random_token_ids(length, random), random()});
+    }
+    std::vector<Told> alone;
+    const auto plain = load_runner(path(), options(16, 1, activation));
+    for (const Work& work : works) alone.push_back(run_together(*plain, {work}, 16, 1000, random).front());
+
+    struct Variation {
+      std::int32_t block_size, threads;
+      std::size_t max_chunk;
+    };
+    for (const Variation& variation :
+         {Variation{16, 1, 1000}, Variation{16, 2, 7}, Variation{1, 2, 40}, Variation{8, 3, 1},
+          Variation{32, 2, 33}, Variation{7, 1, 16}, Variation{256, 2, 64}}) {
+      const auto runner = load_runner(path(), options(variation.block_size, variation.threads, activation));
+      const std::vector<Told> together =
+          run_together(*runner, works, variation.block_size, variation.max_chunk, random);
+      for (std::size_t i = 0; i < works.size(); ++i) {
+        ASSERT_EQ(alone[i].prompt_logprobs.size(), works[i].prompt.size() - 1);
+        EXPECT_EQ(alone[i].token_ids, together[i].token_ids)
+            << "prompt of " << works[i].prompt.size() << ", blocks of " << variation.block_size
+            << ", threads " << variation.threads << ", chunks of " << variation.max_chunk;
+        EXPECT_TRUE(alone[i] == together[i]) << "log-probabilities, prompt of " << works[i].prompt.size()
+                                             << ", blocks of " << variation.block_size;
+      }
+    }
+  }
+}
+
+TEST_F(ModelRunnerTest, WithTheCacheEqualsRecomputingEverythingAtEveryStep) {
+  write({.weight_type = kernels::TensorType::kQ8_0});
+  std::mt19937_64 random(23);
+  const auto runner = load_runner(path(), options());
+  const Work work{random_token_ids(30, random), 5};
+  const Told cached = run_together(*runner, {work}, 16, 1000, random).front();
+  DirectSequence again{.sequence_id = {0},
+                       .token_ids = work.prompt,
+                       .num_prompt_tokens = work.prompt.size(),
+                       .sampling = watched_sampling(),
+                       .seed = 5};
+  for (std::size_t i = 0; i < kNumGenerated; ++i) {
+    again.block_table = BlockDealer(256, 16, i).take_for(again.token_ids.size());
+    scheduler::SchedulerOutput step;
+    step.sequences.push_back(scheduled(again, again.token_ids.size()));
+    const RunnerOutput output = execute(*runner, step);
+    ASSERT_EQ(output.tokens.size(), 1u);
+    EXPECT_EQ(output.tokens[0].token_id, cached.token_ids[i]);
+    EXPECT_EQ(distribution_of(output.tokens[0]), cached.distributions[i]) << "token " << i;
+    again.token_ids.push_back(output.tokens[0].token_id);
+  }
+}
+
+TEST_F(ModelRunnerTest, DrawsEveryTargetOfASharedRowFromItsOwnStream) {
+  write({});
+  std::mt19937_64 random(29);
+  const auto runner = load_runner(path(), options());
+  DirectSequence sequence{.sequence_id = {100},
+                          .token_ids = random_token_ids(20, random),
+                          .num_prompt_tokens = 20,
+                          .sampling = {.n = 16, .temperature = 30.0},
+                          .seed = 77};
+  sequence.block_table = BlockDealer(256, 16, 1).take_for(20);
+  scheduler::SchedulerOutput step;
+  step.sequences.push_back(scheduled(sequence, 20, 16));
+  const RunnerOutput together = execute(*runner, step);
+  ASSERT_EQ(together.tokens.size(), 16u);
+  std::set<TokenId> different;
+  for (std::uint32_t index = 0; index < 16; ++index) {
+    scheduler::SchedulerOutput single;
+    single.sequences.push_back(scheduled(sequence, 20, 16));
+    const scheduler::SampleTarget target = single.sequences[0].samples[index];
+    single.sequences[0].samples = {target};
+    const RunnerOutput alone = execute(*runner, single);
+    EXPECT_EQ(alone.tokens.at(0).token_id, together.tokens[index].token_id);
+    EXPECT_EQ(together.tokens[index].sequence_id, SequenceId{100 + index});
+    different.insert(together.tokens[index].token_id);
+  }
+  EXPECT_GT(different.size(), 4u) << "at this temperature, sixteen streams do not agree";
+}
+
+TEST_F(ModelRunnerTest, GivesPromptLogprobsOnlyWhenAskedAndOnlyWithinThePrompt) {
+  write({});
+  std::mt19937_64 random(31);
+  const auto runner = load_runner(path(), options());
+  BlockDealer dealer(256, 16, 1);
+  for (const bool asked : {false, true}) {
+    // As after a preemption: prompt and output are computed again, as one.
+    DirectSequence sequence{.sequence_id = {1},
+                            .token_ids = random_token_ids(90, random),
+                            .num_prompt_tokens = 81,
+                            .sampling = {.prompt_logprobs = asked}};
+    sequence.block_table = dealer.take_for(90);
+    std::vector<std::int32_t> positions;
+    for (const std::size_t chunk : {33u, 31u, 26u}) {
+      scheduler::SchedulerOutput step;
+      step.sequences.push_back(scheduled(sequence, chunk));
+      for (const PromptLogprob& value : execute(*runner, step).prompt_logprobs) {
+        positions.push_back(value.position);
+        EXPECT_LT(value.logprob, 0.0f);
+      }
+      sequence.num_computed_tokens += chunk;
+    }
+    std::vector<std::int32_t> expected;
+    for (std::int32_t position = 1; asked && position < 81; ++position) expected.push_back(position);
+    EXPECT_EQ(positions, expected);
+  }
+}
+
+TEST_F(ModelRunnerTest, CopiesBlocksBeforeItWritesAndLeavesTheSourceAlone) {
+  write({});
+  std::mt19937_64 random(37);
+  const auto runner = load_runner(path(), options());
+  const std::vector<TokenId> prompt = random_token_ids(24, random);
+  const auto continued = [&](TokenId next, std::vector<BlockId> table,
+                             std::vector<scheduler::BlockCopyOp> copies) {
+    DirectSequence sequence{.sequence_id = {1},
+                            .token_ids = prompt,
+                            .num_prompt_tokens = 24,
+                            .sampling = watched_sampling(),
+                            .block_table = std::move(table)};
+    sequence.num_computed_tokens = 24;
+    sequence.token_ids.push_back(next);
+    scheduler::SchedulerOutput step;
+    step.block_copies = std::move(copies);
+    step.sequences.push_back(scheduled(sequence, 1));
+    return distribution_of(execute(*runner, step).tokens.at(0));
+  };
+  DirectSequence first{
+      .sequence_id = {1}, .token_ids = prompt, .num_prompt_tokens = 24, .block_table = {{5}, {9}}};
+  scheduler::SchedulerOutput step;
+  step.sequences.push_back(scheduled(first, 24));
+  execute(*runner, step);
+
+  // The second block is half full. One continuation writes into a copy of it, the other into the block
+  // itself.
+  const auto in_copy = continued(50, {{5}, {3}}, {{.source = {9}, .target = {3}}});
+  const auto in_place = continued(60, {{5}, {9}}, {});
+  EXPECT_EQ(continued(50, {{5}, {9}}, {}), in_copy) << "the copy had what the block holds";
+  EXPECT_EQ(continued(60, {{5}, {3}}, {}), in_place) << "writing beside it did not change the shared part";
+  EXPECT_NE(in_copy, in_place);
+}
+
+TEST_F(ModelRunnerTest, FailsOnlyTheTargetsWhoseLogitsAreNotFinite) {
+  // The embedding of token 5 holds a NaN; everything else is as it should be.
+  write({.tied_output = false});
+  {
+    const auto file = model::GgufFile::open(path());
+    ASSERT_TRUE(file);
+    const std::uint64_t offset =
+        file->find_tensor("token_embd.weight")->byte_offset + (5 * 64 + 10) * sizeof(float);
+    std::fstream raw(path(), std::ios::binary | std::ios::in | std::ios::out);
+    const float nan = std::nanf("");
+    raw.seekp(static_cast<std::streamoff>(offset)).write(reinterpret_cast<const char*>(&nan), sizeof(nan));
+  }
+  const auto runner = load_runner(path(), options());
+  const auto run = [&](bool with_bad) {
+    BlockDealer dealer(256, 16, 3);
+    DirectSequence good{.sequence_id = {1},
+                        .token_ids = {7, 8, 9, 10},
+                        .num_prompt_tokens = 4,
+                        .sampling = watched_sampling(),
+                        .block_table = dealer.take_for(4)};
+    DirectSequence bad = good;
+    bad.sequence_id = {2};
+    bad.token_ids = {7, 5, 9, 10};
+    bad.block_table = dealer.take_for(4);
+    scheduler::SchedulerOutput step;
+    if (with_bad) step.sequences.push_back(scheduled(bad, 4, 2));
+    step.sequences.push_back(scheduled(good, 4));
+    return execute(*runner, step);
+  };
+  const RunnerOutput alone = run(false), mixed = run(true);
+  ASSERT_EQ(mixed.tokens.size(), 3u);
+  EXPECT_TRUE(mixed.tokens[0].invalid_logits);
+  EXPECT_TRUE(mixed.tokens[1].invalid_logits);
+  EXPECT_FALSE(mixed.tokens[2].invalid_logits);
+  EXPECT_EQ(mixed.tokens[2].token_id, alone.tokens.at(0).token_id);
+  EXPECT_EQ(distribution_of(mixed.tokens[2]), distribution_of(alone.tokens[0]));
+}
+
+TEST_F(ModelRunnerTest, SaysThatItsFileWasCut) {
+  write({.embedding_length = 256, .num_heads = 4});
+  const auto runner = load_runner(path(), options());
+  DirectSequence sequence{
+      .sequence_id = {1}, .token_ids = {200, 201}, .num_prompt_tokens = 2, .block_table = {{0}}};
+  scheduler::SchedulerOutput step;
+  step.sequences.push_back(scheduled(sequence, 2));
+  RunnerOutput output;
+  ASSERT_TRUE(runner->execute(step, output));
+  std::filesystem::resize_file(path(), 4096);
+  const auto executed = runner->execute(step, output);
+  ASSERT_FALSE(executed);
+  EXPECT_EQ(executed.error().code, ErrorCode::kIo);
+}
+
+TEST_F(ModelRunnerTest, DescribesWhatItResolved) {
+  write({.weight_type = kernels::TensorType::kQ4_0});
+  EngineDescription description;
+  load_runner(path(), {.threads = 2, .block_size = 8, .num_kv_blocks = 12, .max_model_len = 100})
+      ->describe(description);
+  EXPECT_EQ(description.device, "cpu");
+  EXPECT_EQ(description.threads, 2);
+  EXPECT_EQ(description.activation_dtype, ActivationType::kInt8);
+  EXPECT_EQ(description.kv_cache_dtype, KvCacheType::kF16);
+  EXPECT_EQ(description.block_size, 8);
+  EXPECT_EQ(description.num_blocks, 12);
+  EXPECT_EQ(description.bytes_per_block, 2 * 2 * 2 * 2 * 16 * 8)
+      << "K and V, bytes, layers, KV heads, head size, tokens";
+  EXPECT_GT(description.weight_bytes, 0);
+  EXPECT_EQ(description.max_model_len, 100);
+  EXPECT_EQ(description.max_blocks_per_sequence(), 13);
+  EXPECT_EQ(description.max_num_batched_tokens, 512);
+}
+
+}  // namespace
+}  // namespace octavo::runner
