@@ -1,7 +1,8 @@
-// The engine as programs use it: a model, a pool of KV blocks, and a thread that steps. Any number of requests at once.
+// The engine as programs use it: a model, a pool of KV blocks, and a thread that steps. Any number of
+// requests at once.
 //
-// Thread: submit, cancel, poll and the getters may be called from any thread; events come out in order, to whoever polls.
-// Stopping: the destructor cancels what runs and joins the thread.
+// Thread: submit, cancel, poll and the getters may be called from any thread; events come out in order, to
+// whoever polls. Stopping: the destructor cancels what runs and joins the thread.
 #pragma once
 
 #include <chrono>
@@ -19,6 +20,7 @@
 #include "engine/api/model_description.h"
 #include "engine/api/request.h"
 #include "engine/base/result.h"
+#include "engine/metrics/step_recorder.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace octavo {
@@ -28,8 +30,9 @@ using LoadProgress = std::function<bool(double fraction)>;
 
 class Engine {
  public:
-  // Loads the model, sizes and allocates the pool, starts the thread. Everything that can be refused is refused here or
-  // at submit, never in a step. `options.model` must be a path to a file here: looking up names is app's affair.
+  // Loads the model, sizes and allocates the pool, starts the thread. Everything that can be refused is
+  // refused here or at submit, never in a step. `options.model` must be a path to a file here: looking up
+  // names is app's affair.
   static Result<std::unique_ptr<Engine>> create(const EngineOptions& options, LoadProgress progress = {});
   virtual ~Engine() = default;
 
@@ -49,23 +52,18 @@ class Engine {
   // Events since the last call, oldest first; waits up to `timeout` for the first one.
   virtual std::vector<EngineEvent> poll(std::chrono::microseconds timeout) = 0;
 
-  // Called on the engine thread whenever new events are ready to be polled (to wake a window). Set before submitting.
+  // Called on the engine thread whenever new events or a snapshot are ready (to wake a window). It must
+  // return soon and must not call the engine. Set before submitting.
   virtual void set_wake_up(std::function<void()> wake_up) = 0;
 
-  // The newest published state of the pool. Asking once makes the engine publish one at the end of the next step (or at
-  // once when idle); the pointer is to a value nobody changes.
+  // The newest published state of the pool. Asking once makes the engine publish one at the end of the next
+  // step (or at once when idle); the pointer is to a value nobody changes.
   virtual std::shared_ptr<const KvSnapshot> kv_snapshot() = 0;
   virtual KvTotals kv_totals() const = 0;
 
-  // Appends step records and block events since the given marks, and moves the marks. What was overwritten since is
-  // skipped and counted in `num_lost`.
-  struct Trace {
-    std::vector<StepRecord> steps;
-    std::vector<BlockEvent> block_events;
-    std::uint64_t next_step_mark = 0;
-    std::uint64_t next_event_mark = 0;
-    std::uint64_t num_lost = 0;
-  };
+  // Step records and block events from the given marks on, and the marks to go on with. What was overwritten
+  // since is skipped and counted in `num_lost`.
+  using Trace = metrics::Trace;
   virtual Trace trace_since(std::uint64_t step_mark, std::uint64_t event_mark) const = 0;
 };
 

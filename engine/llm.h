@@ -41,14 +41,17 @@ class LLM {
   std::int32_t max_blocks_per_sequence() const { return description().max_blocks_per_sequence(); }
   KvTotals kv_totals() const;
 
-  // All prompts together, one batch of requests; outputs in their order. A request that fails carries its own error.
-  Result<std::vector<RequestOutput>> generate(std::span<const std::string> prompts, const SamplingParams& params = {});
+  // All prompts together, one batch of requests; outputs in their order. A request that fails carries its own
+  // error.
+  Result<std::vector<RequestOutput>> generate(std::span<const std::string> prompts,
+                                              const SamplingParams& params = {});
   Result<std::vector<RequestOutput>> generate(std::initializer_list<std::string> prompts,
                                               const SamplingParams& params = {});
   // One prompt is a list of one.
   Result<std::vector<RequestOutput>> generate(std::string_view prompt, const SamplingParams& params = {});
   Result<std::vector<RequestOutput>> generate(std::vector<GenerationRequest> requests);
-  Result<std::vector<RequestOutput>> chat(std::vector<ChatMessage> messages, const SamplingParams& params = {});
+  Result<std::vector<RequestOutput>> chat(std::vector<ChatMessage> messages,
+                                          const SamplingParams& params = {});
 
  private:
   std::unique_ptr<Engine> engine_;

@@ -15,7 +15,7 @@ void append(std::vector<Value>& target, const std::vector<Value>& source) {
 
 void OutputCollector::expect(RequestId request_id, std::int32_t num_outputs) {
   answer_of_[request_id] = answers_.size();
-  answers_.push_back(RequestOutput{.request_id = request_id});
+  answers_.emplace_back().request_id = request_id;
   num_outputs_.push_back(num_outputs);
   ++num_open_;
 }
@@ -32,7 +32,9 @@ void OutputCollector::apply(RequestOutput& answer, const RequestAccepted& event)
   answer.seed = event.seed;
   const std::int32_t num_outputs = num_outputs_[answer_of_.at(answer.request_id)];
   for (std::int32_t index = 0; index < num_outputs; ++index) {
-    answer.outputs.push_back(CompletionOutput{.index = index, .finish_reason = FinishReason::kError});
+    CompletionOutput& output = answer.outputs.emplace_back();
+    output.index = index;
+    output.finish_reason = FinishReason::kError;
   }
 }
 

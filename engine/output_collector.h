@@ -1,5 +1,5 @@
-// Folds the events of some requests into whole answers. For callers that want results rather than a stream. Not
-// thread-safe.
+// Folds the events of some requests into whole answers. For callers that want results rather than a stream.
+// Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +37,8 @@ class OutputCollector {
   void apply(RequestOutput& answer, const RequestFailed& event);
 
   std::vector<RequestOutput> answers_;
-  std::vector<std::int32_t> num_outputs_;                   // of each answer
-  std::unordered_map<RequestId, std::size_t> answer_of_;    // index into answers_
+  std::vector<std::int32_t> num_outputs_;                 // of each answer
+  std::unordered_map<RequestId, std::size_t> answer_of_;  // index into answers_
   std::size_t num_open_ = 0;
 };
 

@@ -1,0 +1,33 @@
+#include "engine/active_request.h"
+
+#include <algorithm>
+
+namespace octavo {
+namespace {
+
+std::int32_t longest_output(const std::vector<OutputProcessor>& outputs) {
+  std::int32_t num_tokens = 0;
+  for (const OutputProcessor& output : outputs) num_tokens = std::max(num_tokens, output.num_tokens());
+  return num_tokens;
+}
+
+}  // namespace
+
+bool ActiveRequest::ended() const {
+  return std::all_of(outputs.begin(), outputs.end(),
+                     [](const OutputProcessor& output) { return output.ended(); });
+}
+
+RequestMetrics ActiveRequest::metrics_at(std::int64_t now_us) const {
+  RequestMetrics metrics;
+  metrics.queue_us = admitted_us.value_or(now_us) - submitted_us;
+  metrics.e2e_us = now_us - submitted_us;
+  metrics.num_preemptions = num_preemptions;
+  if (!first_token_us) return metrics;
+  metrics.ttft_us = *first_token_us - submitted_us;
+  const std::int32_t num_tokens = longest_output(outputs);
+  if (num_tokens > 1) metrics.tpot_us = (last_token_us - *first_token_us) / (num_tokens - 1);
+  return metrics;
+}
+
+}  // namespace octavo

@@ -1,0 +1,35 @@
+// What the engine remembers of a request from its acceptance to its end. Engine thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "engine/api/request.h"
+#include "engine/base/ids.h"
+#include "engine/output_processor.h"
+
+namespace octavo {
+
+struct ActiveRequest {
+  RequestId request_id;
+  SamplingParams sampling;  // outputs point into it: an ActiveRequest stays where it was made
+  std::vector<OutputProcessor> outputs;
+  std::vector<std::optional<float>> prompt_logprobs;  // as long as the prompt; empty when not asked
+
+  std::int64_t submitted_us = 0;
+  std::optional<std::int64_t> admitted_us = {};
+  std::optional<std::int64_t> first_token_us = {};
+  std::int64_t last_token_us = 0;
+  std::int32_t num_preemptions = 0;
+
+  bool ended() const;  // every output has
+
+  // Definitions: engine/metrics/README.md.
+  RequestMetrics metrics_at(std::int64_t now_us) const;
+};
+
+using ActiveRequests = std::map<RequestId, ActiveRequest>;
+
+}  // namespace octavo

@@ -1,0 +1,277 @@
+#include "engine/engine_core.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+
+#include "engine/base/check.h"
+
+namespace octavo {
+namespace {
+
+// All outputs of a request end at the same length.
+std::int32_t token_limit(const scheduler::NewRequest& request, std::int32_t max_model_len) {
+  const auto num_prompt_tokens = static_cast<std::int32_t>(request.prompt_token_ids.size());
+  return std::min(request.sampling.max_tokens, max_model_len - num_prompt_tokens);
+}
+
+ActiveRequest& make_active(ActiveRequests& requests, const scheduler::NewRequest& request,
+                           std::int64_t submitted_us) {
+  ActiveRequest& active = requests[request.request_id];
+  active.request_id = request.request_id;
+  active.sampling = request.sampling;
+  active.submitted_us = submitted_us;
+  if (request.sampling.prompt_logprobs) active.prompt_logprobs.resize(request.prompt_token_ids.size());
+  return active;
+}
+
+}  // namespace
+
+EngineCore::EngineCore(const scheduler::SchedulerOptions& options, EngineSurroundings surroundings)
+    : options_(options), surroundings_(std::move(surroundings)), scheduler_(options) {}
+
+std::vector<EngineEvent> EngineCore::step(std::vector<EngineCommand> commands) {
+  obey(std::move(commands));  // From here on, the set of requests is fixed for this step.
+  Step step;
+  if (has_work()) {
+    schedule(step);  // From here until commit, the blocks in the plan belong to it.
+    announce(step);
+    execute(step);
+    commit(step);
+  }
+  publish(step);
+  return std::exchange(events_, {});
+}
+
+KvSnapshot EngineCore::snapshot() const {
+  KvSnapshot snapshot = scheduler_.snapshot();
+  snapshot.time_us = surroundings_.clock->now_us();
+  return snapshot;
+}
+
+// ---- commands ---------------------------------------------------------------------------------------------
+
+void EngineCore::obey(std::vector<EngineCommand> commands) {
+  for (EngineCommand& command : commands) {
+    std::visit([&](auto& chosen) { obey(chosen); }, command);
+  }
+}
+
+void EngineCore::obey(SubmitRequest& submit) {
+  const RequestId request_id = submit.request_id;
+  const std::int64_t submitted_us = submit.submitted_us;
+  const auto refuse = [&](Error error) {
+    const std::int64_t waited_us = surroundings_.clock->now_us() - submitted_us;
+    events_.push_back(
+        RequestFailed{request_id, std::move(error), {.queue_us = waited_us, .e2e_us = waited_us}});
+  };
+  auto request = take_in(std::move(submit), surroundings_.intake);
+  if (!request) return refuse(std::move(request).error());
+  if (auto added = scheduler_.add(*request); !added) return refuse(std::move(added).error());
+  accept(*std::move(request), submitted_us);
+}
+
+void EngineCore::accept(scheduler::NewRequest request, std::int64_t submitted_us) {
+  ActiveRequest& active = make_active(requests_, request, submitted_us);
+  const OutputProcessor output(*surroundings_.intake.tokenizer, active.sampling,
+                               token_limit(request, options_.max_model_len));
+  active.outputs.assign(static_cast<std::size_t>(active.sampling.n), output);
+  events_.push_back(RequestAccepted{request.request_id, std::move(request.prompt_token_ids), request.seed});
+}
+
+void EngineCore::obey(const CancelRequest& cancel) {
+  const auto found = requests_.find(cancel.request_id);
+  if (found == requests_.end()) return;
+  scheduler_.abort(cancel.request_id);
+  ActiveRequest& request = found->second;
+  for (std::size_t index = 0; index < request.outputs.size(); ++index) {
+    if (!request.outputs[index].ended()) end_output(request, index, {FinishReason::kAbort, {}});
+  }
+  finish_if_ended(cancel.request_id);
+}
+
+void EngineCore::obey(const ResetPrefixCache&) { scheduler_.reset_prefix_cache(); }
+
+// ---- the step ---------------------------------------------------------------------------------------------
+
+void EngineCore::schedule(Step& step) {
+  StepRecord& record = step.record.emplace();
+  record.begin_us = surroundings_.clock->now_us();
+  step.plan = scheduler_.schedule();
+  record.step = step.plan.step;
+  record.num_preempted = static_cast<std::int32_t>(step.plan.preemptions.size());
+  record.num_block_copies = static_cast<std::int32_t>(step.plan.block_copies.size());
+  record.schedule_us = surroundings_.clock->now_us() - record.begin_us;
+}
+
+void EngineCore::announce(const Step& step) {
+  const std::int64_t now_us = surroundings_.clock->now_us();
+  for (const scheduler::Preemption& preemption : step.plan.preemptions) {
+    ++requests_.at(preemption.request_id).num_preemptions;
+    events_.push_back(RequestPreempted{preemption.request_id, preemption.num_tokens_dropped});
+  }
+  for (const scheduler::Admission& admission : step.plan.admissions) {
+    ActiveRequest& request = requests_.at(admission.request_id);
+    request.admitted_us = now_us;
+    events_.push_back(
+        RequestAdmitted{admission.request_id, admission.num_cached_tokens, now_us - request.submitted_us});
+  }
+}
+
+void EngineCore::execute(Step& step) {
+  if (step.plan.empty() && step.plan.block_copies.empty()) return;
+  const std::int64_t begin_us = surroundings_.clock->now_us();
+  if (auto executed = surroundings_.runner->execute(step.plan, step.drawn); !executed) {
+    step.failure = std::move(executed).error();
+  }
+  step.record->execute_us = surroundings_.clock->now_us() - begin_us;
+}
+
+void EngineCore::commit(Step& step) {
+  const std::int64_t begin_us = surroundings_.clock->now_us();
+  if (step.failure) {
+    scheduler_.discard(step.plan);
+    fail_requests_of(step);
+  } else {
+    step.record->num_prefill_tokens = step.plan.num_prefill_tokens;
+    step.record->num_decode_tokens = step.plan.num_decode_tokens;
+    keep_prompt_logprobs(step);
+    deliver_tokens(step);
+  }
+  end_out_of_memory(step);
+  step.record->commit_us = surroundings_.clock->now_us() - begin_us;
+}
+
+void EngineCore::publish(Step& step) {
+  if (step.record) {
+    const KvFigures figures = scheduler_.figures();
+    step.record->num_running = scheduler_.num_running();
+    step.record->num_waiting = scheduler_.num_waiting();
+    step.record->used_blocks = figures.used_blocks;
+    step.record->cached_blocks = figures.cached_blocks;
+    step.record->free_blocks = figures.free_blocks;
+    step.record->logical_blocks = figures.logical_blocks;
+    step.record->unfilled_slots = figures.unfilled_slots;
+  }
+  std::vector<BlockEvent> block_events = scheduler_.take_events();
+  const std::int64_t now_us = surroundings_.clock->now_us();
+  for (BlockEvent& event : block_events) event.time_us = now_us;
+  recorder_.record(step.record, block_events);
+}
+
+// ---- what a step means for its requests -------------------------------------------------------------------
+
+void EngineCore::fail_requests_of(const Step& step) {
+  for (const scheduler::ScheduledSequence& sequence : step.plan.sequences) {
+    fail(sequence.request_id, Error{ErrorCode::kDevice, step.failure->message});
+  }
+}
+
+// A preempted prompt is computed again, to the same bits: the first value of each position stays.
+void EngineCore::keep_prompt_logprobs(const Step& step) {
+  if (step.drawn.prompt_logprobs.empty()) return;
+  std::unordered_map<SequenceId, RequestId> request_of;
+  for (const auto& sequence : step.plan.sequences) request_of[sequence.sequence_id] = sequence.request_id;
+  for (const runner::PromptLogprob& value : step.drawn.prompt_logprobs) {
+    auto& logprobs = requests_.at(request_of.at(value.sequence_id)).prompt_logprobs;
+    const auto position = static_cast<std::size_t>(value.position);
+    if (position < logprobs.size() && !logprobs[position]) logprobs[position] = value.logprob;
+  }
+}
+
+void EngineCore::deliver_tokens(const Step& step) {
+  const auto& tokens = step.drawn.tokens;
+  std::vector<scheduler::CommittedToken> committed;
+  committed.reserve(tokens.size());
+  for (const runner::SampledToken& token : tokens) {
+    if (!token.invalid_logits) committed.push_back({token.sequence_id, token.token_id});
+  }
+  scheduler_.commit(step.plan, committed);
+
+  std::size_t index = 0;
+  for (const scheduler::ScheduledSequence& sequence : step.plan.sequences) {
+    for (const scheduler::SampleTarget& target : sequence.samples) {
+      OCTAVO_CHECK(index < tokens.size() && tokens[index].sequence_id == target.sequence_id,
+                   "the runner draws one token for each target, in the plan's order");
+      const runner::SampledToken& token = tokens[index++];
+      const auto request = requests_.find(sequence.request_id);
+      if (request != requests_.end()) deliver(request->second, target, token);
+    }
+  }
+}
+
+void EngineCore::deliver(ActiveRequest& request, const scheduler::SampleTarget& target,
+                         const runner::SampledToken& token) {
+  const RequestId request_id = request.request_id;
+  if (token.invalid_logits) {
+    return fail(request_id,
+                Error{ErrorCode::kInvalidLogits,
+                      "the model gave no finite probability for the next token: the model file may be "
+                      "damaged, or try --activation-dtype f32"});
+  }
+  request.last_token_us = surroundings_.clock->now_us();
+  if (!request.first_token_us) request.first_token_us = request.last_token_us;
+
+  OutputProcessor::Step output = request.outputs[target.output_index].append(token.token_id);
+  TokensGenerated generated{.request_id = request_id,
+                            .output_index = static_cast<std::int32_t>(target.output_index),
+                            .token_ids = {token.token_id},
+                            .logprobs = {token.logprob},
+                            .top_logprobs = {},
+                            .text = std::move(output.text)};
+  if (request.sampling.logprobs > 0) generated.top_logprobs.push_back(token.top_logprobs);
+  events_.push_back(std::move(generated));
+  if (!output.end) return;
+  events_.push_back(OutputFinished{request_id, static_cast<std::int32_t>(target.output_index),
+                                   output.end->finish_reason, std::move(output.end->stop_reason)});
+  scheduler_.finish(target.sequence_id);
+  finish_if_ended(request_id);
+}
+
+void EngineCore::end_out_of_memory(const Step& step) {
+  if (step.plan.out_of_memory.empty()) return;
+  std::unordered_map<SequenceId, scheduler::Scheduler::SequenceView> view_of;
+  for (const auto& [request_id, request] : requests_) {
+    for (const auto& view : scheduler_.sequences_of(request_id)) view_of.emplace(view.sequence_id, view);
+  }
+  for (const SequenceId sequence_id : step.plan.out_of_memory) {
+    const auto found = view_of.find(sequence_id);
+    if (found == view_of.end()) continue;  // its request failed in this step
+    const auto& view = found->second;
+    end_output(requests_.at(view.request_id), view.output_index, {FinishReason::kLength, {}});
+    scheduler_.finish(sequence_id);
+    finish_if_ended(view.request_id);
+  }
+}
+
+// Ends an output that did not end by itself. Its sequence is left to the caller.
+void EngineCore::end_output(ActiveRequest& request, std::size_t output_index, OutputEnd end) {
+  const auto index = static_cast<std::int32_t>(output_index);
+  if (std::string text = request.outputs[output_index].end_now(); !text.empty()) {
+    events_.push_back(TokensGenerated{request.request_id, index, {}, {}, {}, std::move(text)});
+  }
+  events_.push_back(OutputFinished{request.request_id, index, end.finish_reason, std::move(end.stop_reason)});
+}
+
+void EngineCore::finish_if_ended(RequestId request_id) {
+  const auto found = requests_.find(request_id);
+  if (!found->second.ended()) return;
+  ActiveRequest& request = found->second;
+  const RequestMetrics metrics = request.metrics_at(surroundings_.clock->now_us());
+  events_.push_back(RequestFinished{request_id, std::move(request.prompt_logprobs), metrics});
+  requests_.erase(found);
+}
+
+// No effect on a request that has ended: several of its sequences may report the same failure.
+void EngineCore::fail(RequestId request_id, Error error) {
+  const auto found = requests_.find(request_id);
+  if (found == requests_.end()) return;
+  scheduler_.abort(request_id);
+  const RequestMetrics metrics = found->second.metrics_at(surroundings_.clock->now_us());
+  events_.push_back(RequestFailed{request_id, std::move(error), metrics});
+  requests_.erase(found);
+}
+
+}  // namespace octavo

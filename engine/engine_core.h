@@ -1,0 +1,97 @@
+// The engine on one thread: commands in, events out, one step at a time. Scheduler and block manager live
+// inside; what computes, tells the time and draws seeds comes from outside, so that the same core runs on a
+// real model and, from one seed, in a simulation.
+//
+// Promises, for each request that was submitted:
+//   1. Exactly one RequestFinished or RequestFailed, and nothing after it.
+//   2. The concatenated text of an output is the decoding of its tokens without special ones, cut before the
+//      first stop string.
+//   3. A cancel frees everything before the next step is scheduled; what was generated until then was told.
+//   4. A request that fails (refused, not computable, or caught by a failing device) disturbs no other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/active_request.h"
+#include "engine/api/command.h"
+#include "engine/api/event.h"
+#include "engine/api/kv_snapshot.h"
+#include "engine/api/metrics.h"
+#include "engine/base/clock.h"
+#include "engine/metrics/step_recorder.h"
+#include "engine/request_intake.h"
+#include "engine/runner/runner.h"
+#include "engine/scheduler/scheduler.h"
+
+namespace octavo {
+
+// What the core asks of the world. Everything named outlives the core.
+struct EngineSurroundings {
+  runner::Runner* runner = nullptr;
+  const Clock* clock = nullptr;
+  IntakeSources intake = {};
+};
+
+class EngineCore {
+ public:
+  EngineCore(const scheduler::SchedulerOptions& options, EngineSurroundings surroundings);
+
+  // Obeys the commands in order, then computes one step of what is to be done, if anything is. Returns what
+  // there is to tell, oldest first.
+  std::vector<EngineEvent> step(std::vector<EngineCommand> commands);
+
+  // Whether a step without commands would compute anything.
+  bool has_work() const { return scheduler_.has_work(); }
+
+  const KvTotals& totals() const { return scheduler_.totals(); }
+  KvSnapshot snapshot() const;
+
+  // May be read from any thread.
+  const metrics::StepRecorder& recorder() const { return recorder_; }
+
+  // For simulation: its invariants are checked after every step.
+  const scheduler::Scheduler& scheduler() const { return scheduler_; }
+
+ private:
+  // A step on its way from schedule to publish.
+  struct Step {
+    scheduler::SchedulerOutput plan;
+    runner::RunnerOutput drawn;        // one token for each target of the plan, in its order
+    std::optional<Error> failure;      // of the device: nothing of the plan was computed
+    std::optional<StepRecord> record;  // none: nothing was scheduled
+  };
+
+  void obey(std::vector<EngineCommand> commands);
+  void obey(SubmitRequest& submit);
+  void obey(const CancelRequest& cancel);
+  void obey(const ResetPrefixCache& reset);
+
+  void schedule(Step& step);
+  void announce(const Step& step);
+  void execute(Step& step);
+  void commit(Step& step);
+  void publish(Step& step);
+
+  void accept(scheduler::NewRequest request, std::int64_t submitted_us);
+  void fail_requests_of(const Step& step);
+  void keep_prompt_logprobs(const Step& step);
+  void deliver_tokens(const Step& step);
+  void deliver(ActiveRequest& request, const scheduler::SampleTarget& target,
+               const runner::SampledToken& token);
+  void end_out_of_memory(const Step& step);
+  void end_output(ActiveRequest& request, std::size_t output_index, OutputEnd end);
+  void finish_if_ended(RequestId request_id);
+  void fail(RequestId request_id, Error error);
+
+  const scheduler::SchedulerOptions options_;
+  const EngineSurroundings surroundings_;
+  scheduler::Scheduler scheduler_;
+  metrics::StepRecorder recorder_;
+  ActiveRequests requests_;          // accepted and not ended
+  std::vector<EngineEvent> events_;  // of the step under way
+};
+
+}  // namespace octavo

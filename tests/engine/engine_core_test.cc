@@ -1,0 +1,242 @@
+#include "engine/engine_core.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "engine/output_collector.h"
+#include "tests/engine/scripted_runner.h"
+#include "tests/simulation/toy_tokenizer.h"
+
+namespace octavo {
+namespace {
+
+using simulation::ToyTokenizer;
+
+constexpr TokenId kA = 4, kB = 5;
+
+// A core on a toy tokenizer and a scripted runner; the clock moves by a millisecond a step.
+class EngineCoreTest : public testing::Test {
+ protected:
+  explicit EngineCoreTest(scheduler::SchedulerOptions options = {.block_size = 4,
+                                                                 .num_blocks = 64,
+                                                                 .bytes_per_block = 1,
+                                                                 .max_num_seqs = 8,
+                                                                 .max_num_batched_tokens = 16,
+                                                                 .max_model_len = 100})
+      : core_(options, {.runner = &runner_,
+                        .clock = &clock_,
+                        .intake = {.tokenizer = &tokenizer_,
+                                   .draw_seed = [this] { return ++num_seeds_drawn_ + 1000; },
+                                   .unix_time_s = [] { return std::int64_t{0}; }}}) {}
+
+  RequestId submit(Prompt prompt, SamplingParams sampling = {}) {
+    const RequestId request_id{++num_submitted_};
+    collector_.expect(request_id, sampling.n);
+    commands_.push_back(
+        SubmitRequest{request_id, {std::move(prompt), std::move(sampling), {}}, clock_.now_us()});
+    return request_id;
+  }
+
+  std::vector<EngineEvent> step() {
+    clock_.advance_us(1000);
+    std::vector<EngineEvent> events = core_.step(std::exchange(commands_, {}));
+    for (const EngineEvent& event : events) collector_.add(event);
+    return events;
+  }
+
+  std::vector<RequestOutput> run() {
+    for (step(); core_.has_work(); step()) {
+    }
+    EXPECT_TRUE(collector_.done());
+    return collector_.take();
+  }
+
+  void expect_pool_is_whole() {
+    EXPECT_FALSE(core_.scheduler().broken_invariant());
+    EXPECT_EQ(core_.snapshot().figures.used_blocks, 0);
+    EXPECT_TRUE(core_.snapshot().sequences.empty());
+  }
+
+  const ToyTokenizer tokenizer_;
+  ManualClock clock_;
+  std::uint64_t num_seeds_drawn_ = 0, num_submitted_ = 0;
+  ScriptedRunner::Script script_ = [](RequestId, std::size_t) { return kA; };
+  ScriptedRunner runner_{[this](RequestId id, std::size_t position) { return script_(id, position); }};
+  EngineCore core_;
+  std::vector<EngineCommand> commands_;
+  OutputCollector collector_;
+};
+
+TEST_F(EngineCoreTest, AnswersWithTheScriptedTokens) {
+  submit(TextPrompt{"abc"}, {.max_tokens = 3});
+  const auto answers = run();
+  EXPECT_EQ(answers[0].prompt_token_ids, (std::vector<TokenId>{ToyTokenizer::kBos, 4, 5, 6}));
+  EXPECT_EQ(answers[0].outputs[0].token_ids, (std::vector<TokenId>{kA, kA, kA}));
+  EXPECT_EQ(answers[0].outputs[0].text, "aaa");
+  EXPECT_EQ(answers[0].outputs[0].finish_reason, FinishReason::kLength);
+  EXPECT_DOUBLE_EQ(answers[0].outputs[0].cumulative_logprob, -1.5);
+  expect_pool_is_whole();
+}
+
+TEST_F(EngineCoreTest, EndsAtTheModelsLength) {
+  submit(TokenPrompt{std::vector<TokenId>(90, kB)}, {.max_tokens = 1000});
+  const auto answers = run();
+  EXPECT_EQ(answers[0].outputs[0].token_ids.size(), 10u);
+  EXPECT_EQ(answers[0].outputs[0].finish_reason, FinishReason::kLength);
+}
+
+TEST_F(EngineCoreTest, RefusesWhatCannotBeDoneAndGoesOnWithTheRest) {
+  submit(TextPrompt{""});
+  submit(TokenPrompt{{kA, 1000}});
+  submit(TokenPrompt{{kA, -1}});
+  submit(ChatPrompt{});
+  submit(TextPrompt{"a"}, {.temperature = -1.0});
+  submit(TextPrompt{"a"}, {.stop = {"\xc3"}});
+  submit(TokenPrompt{std::vector<TokenId>(100, kB)});
+  submit(TextPrompt{"a"}, {.max_tokens = 2});
+  const auto answers = run();
+  for (std::size_t index = 0; index < 6; ++index) {
+    ASSERT_TRUE(answers[index].error) << index;
+    EXPECT_EQ(answers[index].error->code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(answers[index].error->message.find('\n'), std::string::npos);
+    EXPECT_TRUE(answers[index].outputs.empty());
+  }
+  ASSERT_TRUE(answers[6].error);
+  EXPECT_EQ(answers[6].error->code, ErrorCode::kTooLong);
+  EXPECT_NE(answers[6].error->message.find("100"), std::string::npos) << answers[6].error->message;
+  ASSERT_FALSE(answers[7].error);
+  EXPECT_EQ(answers[7].outputs[0].text, "aa");
+}
+
+TEST_F(EngineCoreTest, ParsesSpecialTokensOnlyWhenAsked) {
+  submit(TextPrompt{.text = "a<s>", .parse_special = true}, {.max_tokens = 1});
+  submit(TextPrompt{.text = "a<s>", .parse_special = false}, {.max_tokens = 1});
+  const auto answers = run();
+  EXPECT_EQ(answers[0].prompt_token_ids,
+            (std::vector<TokenId>{ToyTokenizer::kBos, kA, ToyTokenizer::kSpecial}));
+  EXPECT_TRUE(answers[1].error);  // the toy tokenizer has no letter "<"
+}
+
+TEST_F(EngineCoreTest, DrawsASeedOnlyWhenNoneIsGivenAndReportsIt) {
+  submit(TextPrompt{"a"}, {.seed = 7, .max_tokens = 1});
+  submit(TextPrompt{"a"}, {.max_tokens = 1});
+  const auto answers = run();
+  EXPECT_EQ(answers[0].seed, 7u);
+  EXPECT_EQ(answers[1].seed, 1001u);
+  EXPECT_EQ(num_seeds_drawn_, 1u);
+}
+
+TEST_F(EngineCoreTest, CancelEndsAWaitingAndARunningRequestWithinTheStep) {
+  const RequestId running = submit(TextPrompt{"abc"}, {.n = 2, .max_tokens = 50});
+  step();
+  step();
+  const RequestId waiting = submit(TextPrompt{"abc"});
+  commands_.push_back(CancelRequest{waiting});
+  commands_.push_back(CancelRequest{running});
+  commands_.push_back(CancelRequest{running});
+  commands_.push_back(CancelRequest{RequestId{99}});
+  step();
+  EXPECT_TRUE(collector_.done());
+  EXPECT_FALSE(core_.has_work());
+  const auto answers = collector_.take();
+  for (const CompletionOutput& output : answers[0].outputs) {
+    EXPECT_EQ(output.finish_reason, FinishReason::kAbort);
+    EXPECT_EQ(output.text, "aa");
+  }
+  EXPECT_EQ(answers[1].outputs[0].finish_reason, FinishReason::kAbort);
+  EXPECT_TRUE(answers[1].outputs[0].token_ids.empty());
+  expect_pool_is_whole();
+}
+
+TEST_F(EngineCoreTest, FailingDeviceEndsTheRequestsOfItsStepOnly) {
+  submit(TokenPrompt{std::vector<TokenId>(16, kB)}, {.max_tokens = 3});  // takes all rows of the first step
+  submit(TextPrompt{"abc"}, {.max_tokens = 3});
+  runner_.fail_next();
+  step();
+  const auto answers = run();
+  ASSERT_TRUE(answers[0].error);
+  EXPECT_EQ(answers[0].error->code, ErrorCode::kDevice);
+  EXPECT_EQ(answers[0].error->message, "the device fell over");
+  ASSERT_FALSE(answers[1].error);
+  EXPECT_EQ(answers[1].outputs[0].text, "aaa");
+  expect_pool_is_whole();
+}
+
+TEST_F(EngineCoreTest, InvalidLogitsFailTheirRequestOnly) {
+  script_ = [](RequestId id, std::size_t position) { return id.value == 1 && position == 1 ? -1 : kA; };
+  submit(TextPrompt{"abc"}, {.n = 2, .max_tokens = 3});
+  submit(TextPrompt{"abc"}, {.max_tokens = 3});
+  const auto answers = run();
+  ASSERT_TRUE(answers[0].error);
+  EXPECT_EQ(answers[0].error->code, ErrorCode::kInvalidLogits);
+  for (const CompletionOutput& output : answers[0].outputs) {
+    EXPECT_EQ(output.finish_reason, FinishReason::kError);
+    EXPECT_EQ(output.text, "a");  // what was streamed stays
+  }
+  EXPECT_EQ(answers[1].outputs[0].text, "aaa");
+  expect_pool_is_whole();
+}
+
+TEST_F(EngineCoreTest, OutputsOfOneRequestEndEachForItself) {
+  script_ = [count = 0](RequestId, std::size_t position) mutable {
+    return position == 1 && count++ == 0 ? ToyTokenizer::kEos : kA;
+  };
+  submit(TextPrompt{"abc"}, {.n = 2, .max_tokens = 4});
+  const auto answers = run();
+  EXPECT_EQ(answers[0].outputs[0].token_ids, (std::vector<TokenId>{kA, ToyTokenizer::kEos}));
+  EXPECT_EQ(answers[0].outputs[0].finish_reason, FinishReason::kStop);
+  EXPECT_EQ(answers[0].outputs[0].text, "a");
+  EXPECT_EQ(answers[0].outputs[1].text, "aaaa");
+}
+
+TEST_F(EngineCoreTest, ReportsPromptLogprobsOfEveryPositionAcrossChunks) {
+  submit(TokenPrompt{std::vector<TokenId>(40, kB)}, {.max_tokens = 1, .prompt_logprobs = true});
+  const auto answers = run();
+  ASSERT_EQ(answers[0].prompt_logprobs.size(), 40u);
+  EXPECT_FALSE(answers[0].prompt_logprobs[0]);
+  for (std::size_t position = 1; position < 40; ++position) {
+    EXPECT_EQ(answers[0].prompt_logprobs[position], -static_cast<float>(position));
+  }
+}
+
+TEST_F(EngineCoreTest, GivesTopLogprobsOnlyWhenAsked) {
+  submit(TextPrompt{"a"}, {.max_tokens = 2, .logprobs = 1});
+  submit(TextPrompt{"a"}, {.max_tokens = 2});
+  const auto answers = run();
+  EXPECT_EQ(answers[0].outputs[0].top_logprobs.size(), 2u);
+  EXPECT_TRUE(answers[1].outputs[0].top_logprobs.empty());
+}
+
+TEST_F(EngineCoreTest, MeasuresFromSubmit) {
+  submit(TokenPrompt{std::vector<TokenId>(32, kB)}, {.max_tokens = 4});  // two chunks of 16
+  const auto answers = run();
+  const RequestMetrics& metrics = answers[0].metrics;
+  EXPECT_EQ(metrics.queue_us, 1000);
+  EXPECT_EQ(metrics.ttft_us, 2000);
+  EXPECT_EQ(metrics.tpot_us, 1000);
+  EXPECT_EQ(metrics.e2e_us, 5000);
+  EXPECT_EQ(metrics.num_preemptions, 0);
+}
+
+TEST_F(EngineCoreTest, LeavesOneRecordForEachStepAndNoneWithoutWork) {
+  step();
+  submit(TokenPrompt{std::vector<TokenId>(20, kB)}, {.max_tokens = 2});
+  run();
+  const metrics::Trace trace = core_.recorder().read_since(0, 0);
+  ASSERT_EQ(trace.steps.size(), 3u);
+  EXPECT_EQ(trace.steps[0].num_prefill_tokens, 16);
+  EXPECT_EQ(trace.steps[1].num_prefill_tokens + trace.steps[1].num_decode_tokens, 4);
+  EXPECT_EQ(trace.steps[2].num_decode_tokens, 1);
+  for (const StepRecord& record : trace.steps) {
+    EXPECT_EQ(record.used_blocks + record.cached_blocks + record.free_blocks, 64);
+  }
+  ASSERT_FALSE(trace.block_events.empty());
+  for (const BlockEvent& event : trace.block_events) EXPECT_GT(event.time_us, 0);
+}
+
+}  // namespace
+}  // namespace octavo

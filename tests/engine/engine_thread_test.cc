@@ -1,0 +1,174 @@
+#include "engine/engine_thread.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "engine/output_collector.h"
+#include "tests/engine/scripted_runner.h"
+#include "tests/simulation/toy_tokenizer.h"
+
+namespace octavo {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr TokenId kA = 4;
+
+struct ScriptedEngine {
+  ScriptedRunner* runner = nullptr;
+  std::unique_ptr<EngineThread> engine;
+};
+
+ScriptedEngine make_engine() {
+  auto runner = std::make_unique<ScriptedRunner>([](RequestId, std::size_t) { return kA; });
+  ScriptedEngine made;
+  made.runner = runner.get();
+  EngineParts parts;
+  parts.scheduler = {.block_size = 4,
+                     .num_blocks = 256,
+                     .bytes_per_block = 1,
+                     .max_num_seqs = 8,
+                     .max_num_batched_tokens = 64,
+                     .max_model_len = 1'000'000};
+  parts.tokenizer = std::make_unique<simulation::ToyTokenizer>();
+  parts.runner = std::move(runner);
+  made.engine = std::make_unique<EngineThread>(std::move(parts));
+  return made;
+}
+
+GenerationRequest text_request(std::int32_t max_tokens) {
+  return {.prompt = TextPrompt{"ab"}, .sampling = {.max_tokens = max_tokens}, .cache_salt = {}};
+}
+
+std::vector<RequestOutput> collect(Engine& engine, const std::vector<RequestId>& request_ids) {
+  OutputCollector collector;
+  for (const RequestId request_id : request_ids) collector.expect(request_id, 1);
+  while (!collector.done()) {
+    for (const EngineEvent& event : engine.poll(seconds(10))) collector.add(event);
+  }
+  return collector.take();
+}
+
+TEST(EngineThread, AnswersManyThreads) {
+  const ScriptedEngine made = make_engine();
+  std::vector<std::thread> threads;
+  std::mutex mutex;
+  std::vector<RequestId> request_ids;
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&] {
+      for (int count = 0; count < 25; ++count) {
+        const RequestId request_id = made.engine->submit(text_request(5));
+        std::lock_guard lock(mutex);
+        request_ids.push_back(request_id);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const RequestOutput& answer : collect(*made.engine, request_ids)) {
+    EXPECT_FALSE(answer.error);
+    EXPECT_EQ(answer.outputs.at(0).text, "aaaaa");
+  }
+}
+
+// All that was submitted together is seen by one step: eight requests of one token each take a single step.
+TEST(EngineThread, SubmitsAllOrNothing) {
+  const ScriptedEngine made = make_engine();
+  std::vector<GenerationRequest> requests;
+  for (int count = 0; count < 8; ++count) requests.push_back(text_request(1));
+  collect(*made.engine, made.engine->submit_all(std::move(requests)));
+  EXPECT_EQ(made.runner->num_steps(), 1);
+}
+
+TEST(EngineThread, SleepsWhenThereIsNothingToDo) {
+  const ScriptedEngine made = make_engine();
+  collect(*made.engine, {made.engine->submit(text_request(5))});
+  const std::int64_t num_steps = made.runner->num_steps();
+  const std::clock_t begin = std::clock();
+  std::this_thread::sleep_for(milliseconds(200));
+  const double busy_s = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  EXPECT_EQ(made.runner->num_steps(), num_steps);
+  EXPECT_LT(busy_s, 0.05);
+}
+
+TEST(EngineThread, CancelledRequestEndsSoon) {
+  const ScriptedEngine made = make_engine();
+  const RequestId request_id = made.engine->submit(text_request(900));
+  while (made.engine->poll(seconds(10)).empty()) {
+  }
+  made.engine->cancel(request_id);
+  made.engine->cancel(RequestId{12345});
+  bool ended = false;
+  while (!ended) {
+    for (const EngineEvent& event : made.engine->poll(seconds(10)))
+      ended |= std::holds_alternative<RequestFinished>(event);
+  }
+  EXPECT_EQ(made.engine->kv_totals().num_blocks, 256);
+}
+
+TEST(EngineThread, StopsWhileRequestsRunAndNobodyReads) {
+  for (int count = 0; count < 20; ++count) {
+    const ScriptedEngine made = make_engine();
+    for (int request = 0; request < 20; ++request) made.engine->submit(text_request(900));
+    if (count % 2 == 0) std::this_thread::sleep_for(milliseconds(1));
+  }
+}
+
+TEST(EngineThread, PublishesASnapshotWhenAskedAlsoWhenIdle) {
+  const ScriptedEngine made = make_engine();
+  std::atomic<int> num_wake_ups = 0;
+  made.engine->set_wake_up([&] { ++num_wake_ups; });
+  std::shared_ptr<const KvSnapshot> snapshot;
+  for (int tries = 0; tries < 1000 && (!snapshot || num_wake_ups == 0); ++tries) {
+    snapshot = made.engine->kv_snapshot();
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  ASSERT_TRUE(snapshot);
+  EXPECT_EQ(snapshot->blocks.size(), 256u);
+  EXPECT_GE(num_wake_ups, 1);
+
+  collect(*made.engine, {made.engine->submit(text_request(5))});
+  std::shared_ptr<const KvSnapshot> later;
+  for (int tries = 0; tries < 1000 && (!later || later->step == snapshot->step); ++tries) {
+    later = made.engine->kv_snapshot();
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  EXPECT_GT(later->step, snapshot->step);
+}
+
+// An idle window that asks at each frame, and draws a frame at each wake-up, must come to rest.
+TEST(EngineThread, DoesNotPublishTheSameStateAgainAndAgain) {
+  const ScriptedEngine made = make_engine();
+  std::atomic<int> num_wake_ups = 0;
+  made.engine->set_wake_up([&] { ++num_wake_ups; });
+  for (int frame = 0; frame < 50; ++frame) {
+    made.engine->kv_snapshot();
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  EXPECT_LE(num_wake_ups, 2);
+}
+
+TEST(EngineThread, WakesTheReaderAfterEventsAreReady) {
+  const ScriptedEngine made = make_engine();
+  std::atomic<int> num_wake_ups = 0;
+  made.engine->set_wake_up([&] { ++num_wake_ups; });
+  collect(*made.engine, {made.engine->submit(text_request(5))});
+  EXPECT_GE(num_wake_ups, 1);
+}
+
+TEST(EngineThread, TraceCountsEveryStep) {
+  const ScriptedEngine made = make_engine();
+  collect(*made.engine, {made.engine->submit(text_request(5))});
+  const Engine::Trace trace = made.engine->trace_since(0, 0);
+  EXPECT_EQ(static_cast<std::int64_t>(trace.steps.size()), made.runner->num_steps());
+  EXPECT_TRUE(made.engine->trace_since(trace.next_step_mark, trace.next_event_mark).steps.empty());
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,59 @@
+// A runner without arithmetic: each next token is a function of the request and the position, given by the
+// test.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include "engine/runner/runner.h"
+
+namespace octavo {
+
+class ScriptedRunner final : public runner::Runner {
+ public:
+  // The token that a request draws as its `position`-th, 0-based. Negative: its logits are not finite.
+  using Script = std::function<TokenId(RequestId request_id, std::size_t position)>;
+
+  explicit ScriptedRunner(Script script) : script_(std::move(script)) {}
+
+  Result<void> execute(const scheduler::SchedulerOutput& step, runner::RunnerOutput& output) override {
+    ++num_steps_;
+    if (fails_next_.exchange(false)) return Error{ErrorCode::kDevice, "the device fell over"};
+    for (const auto& sequence : step.sequences) {
+      report_prompt(sequence, output);
+      for (const auto& target : sequence.samples) {
+        const TokenId token = script_(sequence.request_id, target.output_token_ids.size());
+        output.tokens.push_back({.sequence_id = target.sequence_id,
+                                 .token_id = token,
+                                 .logprob = -0.5f,
+                                 .top_logprobs = {{token, -0.5f}},
+                                 .invalid_logits = token < 0});
+      }
+    }
+    return {};
+  }
+
+  void fail_next() { fails_next_ = true; }
+  std::int64_t num_steps() const { return num_steps_; }
+
+ private:
+  // The log-probability of position p is -p.
+  static void report_prompt(const scheduler::ScheduledSequence& sequence, runner::RunnerOutput& output) {
+    if (!sequence.sampling->prompt_logprobs) return;
+    const auto num_prompt = static_cast<std::int32_t>(sequence.prompt_token_ids.size());
+    const auto num_rows = static_cast<std::int32_t>(sequence.token_ids.size());
+    for (std::int32_t row = 0; row < num_rows; ++row) {
+      const std::int32_t position = sequence.start_position + row + 1;
+      if (position >= num_prompt) break;
+      output.prompt_logprobs.push_back({sequence.sequence_id, position, -static_cast<float>(position)});
+    }
+  }
+
+  const Script script_;
+  std::atomic<bool> fails_next_ = false;
+  std::atomic<std::int64_t> num_steps_ = 0;
+};
+
+}  // namespace octavo
