@@ -1,0 +1,140 @@
+#include "app/window/application.h"
+
+#include <imgui.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace octavo::app {
+namespace {
+
+constexpr double kOwedReportSeconds = 0.05;
+
+}  // namespace
+
+Result<std::unique_ptr<Application>> Application::start(const WindowOptions& options, EngineFactory factory,
+                                                        const Clock& clock) {
+  const LoadedSettings settings = load_settings(options.settings_path);
+  OCTAVO_TRY(auto window, Window::open("Octavo", {settings.settings.width, settings.settings.height}));
+  return std::unique_ptr<Application>(
+      new Application(options, std::move(factory), clock, std::move(window), settings));
+}
+
+Application::Application(const WindowOptions& options, EngineFactory factory, const Clock& clock,
+                         std::unique_ptr<Window> window, const LoadedSettings& settings)
+    : options_(options),
+      clock_(clock),
+      window_(std::move(window)),
+      controller_(clock_, settings.settings),
+      loader_(std::move(factory), [this] { wake_up(); }) {
+  if (!settings.notice.empty()) controller_.show_banner(ui::BannerKind::kNotice, settings.notice);
+  if (options_.engine.model.empty()) {
+    controller_.show_no_model({}, options_.model_problem);
+  } else {
+    load_model();
+  }
+}
+
+Application::~Application() {
+  save_settings_now();
+  // The counter reads the engine's tokenizer, and the controller the engine: both let go before it ends.
+  token_counter_.reset();
+  controller_.detach_engine();
+}
+
+bool Application::step_for(double seconds) {
+  const double wait = seconds_to_wait();
+  window_->wait_events(wait < 0 ? seconds : seconds < 0 ? wait : std::min(wait, seconds));
+  const std::int64_t now_us = clock_.now_us();
+  if (window_->take_input()) pacing_.on_input(now_us);
+  if (update()) pacing_.on_change(now_us);
+  if (pacing_.frame_due(now_us) && !window_->hidden()) draw_frame();
+  return !window_->should_close();
+}
+
+double Application::seconds_to_wait() const {
+  if (woken_) return 0;
+  const double frame = window_->hidden() ? -1 : pacing_.seconds_to_wait(clock_.now_us());
+  if (!controller_.wants_poll()) return frame;
+  return frame < 0 ? kOwedReportSeconds : std::min(frame, kOwedReportSeconds);
+}
+
+bool Application::update() {
+  woken_ = false;
+  bool changed = update_loading();
+  changed |= controller_.poll_engine();
+  changed |= update_token_counts();
+  return changed;
+}
+
+void Application::draw_frame() {
+  const std::int64_t now_us = clock_.now_us();
+  ImGui::GetIO().ConfigInputTextCursorBlink = pacing_.caret_blinks(now_us);
+  window_->draw_frame([this] { views_.draw(controller_.state(), actions_, window_->content_scale()); });
+  window_->present();
+  ++num_frames_drawn_;
+  pacing_.on_frame(now_us, ImGui::GetIO().WantTextInput);
+  apply_actions();
+}
+
+void Application::apply_actions() {
+  const auto actions = actions_.take();
+  if (actions.empty()) return;
+  for (const ui::Action& action : actions) controller_.apply(action);
+  pacing_.on_input(clock_.now_us());  // what an action changed is drawn at once
+  Effects effects = controller_.take_effects();
+  if (effects.clipboard) ImGui::SetClipboardText(effects.clipboard->c_str());
+  if (effects.load_model) load_model();
+  if (effects.cancel_loading) loader_.cancel();
+  if (effects.settings_changed) save_settings_now();
+}
+
+void Application::load_model() {
+  if (loader_.loading()) return;
+  controller_.show_loading(options_.engine.model, 0.0);
+  loader_.start(options_.engine);
+}
+
+bool Application::update_loading() {
+  if (!loader_.loading()) return false;
+  auto result = loader_.take_result();
+  if (!result) {
+    controller_.show_loading(options_.engine.model, loader_.fraction());
+  } else if (*result) {
+    take_engine(*std::move(*result));
+  } else {
+    controller_.show_no_model(options_.engine.model, result->error().message);
+  }
+  return true;
+}
+
+void Application::take_engine(std::unique_ptr<Engine> engine) {
+  engine_ = std::move(engine);
+  engine_->set_wake_up([this] { wake_up(); });
+  token_counter_ = std::make_unique<TokenCounter>(engine_->tokenizer(), [this] { wake_up(); });
+  controller_.attach_engine(*engine_, [this](ui::SessionId session_id, std::vector<ChatMessage> messages) {
+    token_counter_->count(session_id, std::move(messages));
+  });
+}
+
+bool Application::update_token_counts() {
+  if (!token_counter_) return false;
+  const auto counts = token_counter_->take_results();
+  for (const TokenCount& count : counts) controller_.fold_token_count(count.session_id, count.num_tokens);
+  return !counts.empty();
+}
+
+void Application::save_settings_now() {
+  Settings settings = controller_.settings();
+  const WindowSize size = window_->size();
+  settings.width = size.width;
+  settings.height = size.height;
+  const auto saved = save_settings(options_.settings_path, settings);
+  if (!saved) controller_.show_banner(ui::BannerKind::kError, saved.error().message);
+}
+
+void Application::wake_up() {
+  if (!woken_.exchange(true)) Window::wake_up();
+}
+
+}  // namespace octavo::app

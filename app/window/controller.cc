@@ -1,0 +1,589 @@
+#include "app/window/controller.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+#include <variant>
+
+#include "engine/base/text.h"
+
+namespace octavo::app {
+namespace {
+
+// After the last event the engine may still owe a snapshot; it is asked for this often before it is let be.
+constexpr int kPollsAfterWork = 20;
+constexpr std::size_t kMostRequestsRemembered = 4'096;
+
+template <class... Handlers>
+struct Overloaded : Handlers... {
+  using Handlers::operator()...;
+};
+template <class... Handlers>
+Overloaded(Handlers...) -> Overloaded<Handlers...>;
+
+std::string model_details(const EngineDescription& description) {
+  char parameters[32];
+  std::snprintf(parameters, sizeof parameters, "%.0f M parameters",
+                static_cast<double>(description.model.num_parameters) / 1e6);
+  return std::string(parameters) + " · " + description.device + " " + description.isa + " · " +
+         std::to_string(description.threads) + (description.threads == 1 ? " thread" : " threads");
+}
+
+std::string file_stem(const std::string& path) {
+  const std::size_t slash = path.find_last_of('/');
+  std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  if (name.ends_with(".gguf")) name.resize(name.size() - 5);
+  return name;
+}
+
+std::string stop_text(FinishReason reason, const StopReason& stop_reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      if (const auto* text = std::get_if<std::string>(&stop_reason)) return "stopped at " + escape_for_message(*text, 24);
+      return "finished";
+    case FinishReason::kLength: return "cut at its longest length";
+    case FinishReason::kAbort: return "stopped";
+    case FinishReason::kError: return "failed";
+  }
+  return {};
+}
+
+double milliseconds(std::int64_t us) { return static_cast<double>(us) / 1000.0; }
+
+}  // namespace
+
+Controller::Controller(const Clock& clock, const Settings& settings) : clock_(clock), settings_(settings) {
+  state_.settings = settings.ui;
+}
+
+void Controller::attach_engine(Engine& engine, CountTokens count_tokens) {
+  engine_ = &engine;
+  count_tokens_ = std::move(count_tokens);
+  const EngineDescription& description = engine.description();
+  ui::ModelState& model = state_.model;
+  model = {.phase = ui::ModelPhase::kReady, .name = sanitise_utf8(description.model.name)};
+  model.path = sanitise_utf8(description.model.path);
+  if (model.name.empty()) model.name = file_stem(model.path);
+  model.quantisation = description.model.quantisation;
+  model.details = model_details(description);
+  model.block_size = description.block_size;
+  model.num_blocks = description.num_blocks;
+  model.bytes_per_block = description.bytes_per_block;
+  model.max_model_len = description.max_model_len;
+  polls_left_ = kPollsAfterWork;
+  if (sessions_.empty()) new_session();
+}
+
+void Controller::detach_engine() {
+  engine_ = nullptr;
+  count_tokens_ = {};
+  answers_.clear();
+  for (auto& [id, session] : sessions_) session.answering.reset();
+}
+
+void Controller::show_loading(const std::string& path, double fraction) {
+  state_.model.phase = ui::ModelPhase::kLoading;
+  state_.model.path = sanitise_utf8(path);
+  state_.model.load_fraction = fraction;
+  state_.model.problem.clear();
+}
+
+void Controller::show_no_model(const std::string& path, const std::string& problem) {
+  state_.model = {.problem = problem, .path = sanitise_utf8(path)};
+}
+
+void Controller::show_banner(ui::BannerKind kind, std::string text) { state_.banner = ui::Banner{kind, std::move(text)}; }
+
+void Controller::apply(const ui::Action& action) {
+  namespace act = ui::actions;
+  std::visit(
+      Overloaded{
+          [&](const act::ShowWorkspace& a) { state_.workspace = a.workspace; },
+          [&](const act::NewSession&) { new_session(); },
+          [&](const act::SelectSession& a) {
+            if (find_session(a.session_id) == nullptr) return;
+            state_.active_session = a.session_id;
+            state_.workspace = ui::Workspace::kChat;
+          },
+          [&](const act::SelectNeighbour& a) { select_neighbour(a.offset); },
+          [&](const act::RenameSession& a) {
+            if (Session* session = find_session(a.session_id)) {
+              session->conversation.title = first_line(sanitise_utf8(a.title), 200);
+              show_title(a.session_id);
+            }
+          },
+          [&](const act::DeleteSession& a) { delete_session(a.session_id); },
+          [&](const act::UndoDelete&) { undo_delete(); },
+          [&](const act::DismissUndo&) {
+            deleted_.reset();
+            state_.deleted_title.reset();
+          },
+          [&](const act::SendMessage& a) { send(a.session_id, a.text); },
+          [&](const act::ChangeDraft& a) {
+            if (Session* session = find_session(a.session_id)) {
+              session->draft = a.text;
+              count_context(a.session_id);
+            }
+          },
+          [&](const act::RemoveQueued& a) {
+            Session* session = find_session(a.session_id);
+            if (session == nullptr || a.index >= session->queued.size()) return;
+            session->queued.erase(session->queued.begin() + static_cast<std::ptrdiff_t>(a.index));
+            show_queue(a.session_id);
+          },
+          [&](const act::StopAnswer& a) { stop(a.session_id); },
+          [&](const act::Regenerate& a) { regenerate(a.session_id, MessageId{a.message_id}); },
+          [&](const act::EditMessage& a) {
+            const Session* session = find_session(a.session_id);
+            const Message* message = session ? session->conversation.find(MessageId{a.message_id}) : nullptr;
+            if (message == nullptr) return;
+            const MessageId parent = message->parent;
+            stop(a.session_id);
+            ask(a.session_id, parent, a.text);
+          },
+          [&](const act::ShowSibling& a) {
+            Session* session = find_session(a.session_id);
+            if (session == nullptr || session->conversation.find(MessageId{a.message_id}) == nullptr) return;
+            session->conversation.activate(session->conversation.sibling(MessageId{a.message_id}, a.offset));
+            show_messages(a.session_id);
+            count_context(a.session_id);
+          },
+          [&](const act::CopyText& a) { effects_.clipboard = a.text; },
+          [&](const act::ChangeSystemPrompt& a) {
+            Session* session = find_session(a.session_id);
+            ui::SessionState* shown = shown_session(a.session_id);
+            if (session == nullptr || shown == nullptr) return;
+            session->conversation.system_prompt = sanitise_utf8(a.text);
+            shown->system_prompt = session->conversation.system_prompt;
+            count_context(a.session_id);
+          },
+          [&](const act::ChangeSampling& a) { change_sampling(a.session_id, a.sampling); },
+          [&](const act::ShowSampling& a) { state_.sampling_open = a.open; },
+          [&](const act::ShowSettings& a) { state_.settings_open = a.open; },
+          [&](const act::ChangeSettings& a) { change_settings(a.settings); },
+          [&](const act::DismissBanner&) { state_.banner.reset(); },
+          [&](const act::LoadModel&) { effects_.load_model = true; },
+          [&](const act::CancelLoading&) { effects_.cancel_loading = true; },
+      },
+      action);
+}
+
+// ---- chats ---------------------------------------------------------------------------------------------------------
+
+ui::SessionId Controller::new_session() {
+  state_.workspace = ui::Workspace::kChat;
+  // An empty chat at the top is what a new one would be.
+  if (!state_.sessions.empty() && state_.sessions.front().messages.empty() &&
+      sessions_.at(state_.sessions.front().id).conversation.messages().empty()) {
+    state_.active_session = state_.sessions.front().id;
+    return state_.active_session;
+  }
+  const ui::SessionId id{next_session_++};
+  Session& session = sessions_[id];
+  session.conversation.sampling = settings_.sampling;
+  ui::SessionState shown;
+  shown.id = id;
+  shown.title = session.conversation.display_title();
+  shown.colour_index = static_cast<std::uint32_t>(id.value - 1);
+  shown.sampling = session.conversation.sampling;
+  state_.sessions.insert(state_.sessions.begin(), std::move(shown));
+  state_.active_session = id;
+  return id;
+}
+
+void Controller::select_neighbour(std::int32_t offset) {
+  const auto count = static_cast<std::int32_t>(state_.sessions.size());
+  for (std::int32_t i = 0; i < count; ++i) {
+    if (state_.sessions[static_cast<std::size_t>(i)].id != state_.active_session) continue;
+    const std::int32_t next = ((i + offset) % count + count) % count;
+    state_.active_session = state_.sessions[static_cast<std::size_t>(next)].id;
+    return;
+  }
+}
+
+void Controller::delete_session(ui::SessionId session_id) {
+  const auto found = std::find_if(state_.sessions.begin(), state_.sessions.end(),
+                                  [&](const ui::SessionState& shown) { return shown.id == session_id; });
+  if (found == state_.sessions.end()) return;
+  stop(session_id);
+  const auto index = static_cast<std::size_t>(found - state_.sessions.begin());
+  deleted_ = Deleted{std::move(sessions_.at(session_id)), std::move(*found), index};
+  sessions_.erase(session_id);
+  state_.sessions.erase(found);
+  state_.deleted_title = deleted_->shown.title;
+  if (state_.sessions.empty()) {
+    new_session();
+  } else if (state_.active_session == session_id) {
+    state_.active_session = state_.sessions[std::min(index, state_.sessions.size() - 1)].id;
+  }
+}
+
+void Controller::undo_delete() {
+  if (!deleted_) return;
+  const ui::SessionId id = deleted_->shown.id;
+  const std::size_t index = std::min(deleted_->index, state_.sessions.size());
+  sessions_.insert_or_assign(id, std::move(deleted_->session));
+  state_.sessions.insert(state_.sessions.begin() + static_cast<std::ptrdiff_t>(index), std::move(deleted_->shown));
+  deleted_.reset();
+  state_.deleted_title.reset();
+  state_.active_session = id;
+  show_messages(id);
+  show_activity();
+}
+
+// ---- answers ---------------------------------------------------------------------------------------------------------
+
+void Controller::send(ui::SessionId session_id, const std::string& text) {
+  Session* session = find_session(session_id);
+  if (session == nullptr || engine_ == nullptr) return;
+  session->draft.clear();
+  if (session->answering) {
+    session->queued.push_back(sanitise_utf8(text));
+    show_queue(session_id);
+    return;
+  }
+  ask(session_id, session->conversation.active_leaf(), text);
+}
+
+void Controller::ask(ui::SessionId session_id, MessageId parent, const std::string& text) {
+  Session* session = find_session(session_id);
+  if (session == nullptr) return;
+  const MessageId question = session->conversation.append(parent, Role::kUser, sanitise_utf8(text));
+  answer(session_id, question);
+  show_title(session_id);
+}
+
+void Controller::answer(ui::SessionId session_id, MessageId question) {
+  Session* session = find_session(session_id);
+  if (session == nullptr || engine_ == nullptr) return;
+  Conversation& conversation = session->conversation;
+  GenerationRequest request;
+  request.prompt = ChatPrompt{conversation.chat_messages(question)};
+  request.sampling = conversation.sampling;
+  const MessageId message_id = conversation.append(question, Role::kAssistant, {});
+  const RequestId request_id = engine_->submit(std::move(request));
+  answers_[request_id] = {.session_id = session_id, .message_id = message_id, .submitted_us = clock_.now_us()};
+  request_sessions_[request_id] = session_id;
+  if (request_sessions_.size() > kMostRequestsRemembered) request_sessions_.erase(request_sessions_.begin());
+  session->answering = request_id;
+  session->failed = false;
+  show_messages(session_id);
+  show_activity();
+}
+
+void Controller::regenerate(ui::SessionId session_id, MessageId message_id) {
+  Session* session = find_session(session_id);
+  const Message* message = session != nullptr ? session->conversation.find(message_id) : nullptr;
+  if (message == nullptr || message->role != Role::kAssistant) return;
+  const MessageId question = message->parent;
+  stop(session_id);
+  answer(session_id, question);
+}
+
+void Controller::stop(ui::SessionId session_id) {
+  const Session* session = find_session(session_id);
+  if (session != nullptr && session->answering && engine_ != nullptr) engine_->cancel(*session->answering);
+}
+
+void Controller::change_settings(const ui::SettingsState& settings) {
+  state_.settings = settings;
+  settings_.ui = settings;
+  effects_.settings_changed = true;
+}
+
+void Controller::change_sampling(ui::SessionId session_id, const SamplingParams& sampling) {
+  Session* session = find_session(session_id);
+  ui::SessionState* shown = shown_session(session_id);
+  if (session == nullptr || shown == nullptr) return;
+  session->conversation.sampling = sampling;
+  shown->sampling = sampling;
+  settings_.sampling = sampling;
+  settings_.sampling.seed.reset();  // a seed belongs to one chat
+  effects_.settings_changed = true;
+}
+
+Settings Controller::settings() const { return settings_; }
+
+// ---- events ----------------------------------------------------------------------------------------------------------
+
+bool Controller::poll_engine() {
+  if (engine_ == nullptr) return false;
+  const auto events = engine_->poll(std::chrono::microseconds(0));
+  for (const EngineEvent& event : events) fold(event);
+  if (!events.empty() || busy()) polls_left_ = kPollsAfterWork;
+  const bool reported = fold_reports();
+  return !events.empty() || reported;
+}
+
+bool Controller::fold_reports() {
+  if (polls_left_ == 0) return false;
+  --polls_left_;
+  const auto snapshot = engine_->kv_snapshot();
+  const auto trace = engine_->trace_since(step_mark_, event_mark_);
+  step_mark_ = trace.next_step_mark;
+  event_mark_ = trace.next_event_mark;
+  if (!trace.steps.empty()) newest_step_ = trace.steps.back().step;
+  const bool fresh = snapshot != nullptr && snapshot != state_.memory.snapshot;
+  if (fresh) memory_.learn_sequences(*snapshot, [this](RequestId id) { return session_of(id); });
+  memory_.fold_trace(trace, state_);
+  if (fresh) memory_.fold_snapshot(snapshot, state_);
+  const bool up_to_date = state_.memory.snapshot != nullptr && state_.memory.snapshot->step >= newest_step_;
+  if (up_to_date && !busy()) polls_left_ = 0;
+  return fresh || !trace.steps.empty() || !trace.block_events.empty();
+}
+
+std::optional<ui::SessionId> Controller::session_of(RequestId request_id) const {
+  const auto found = request_sessions_.find(request_id);
+  if (found == request_sessions_.end()) return std::nullopt;
+  return found->second;
+}
+
+void Controller::fold(const EngineEvent& event) {
+  std::visit([this](const auto& e) { fold_event(e); }, event);
+}
+
+void Controller::fold_event(const RequestAccepted& event) {
+  const auto found = answers_.find(event.request_id);
+  if (found == answers_.end()) return;
+  Answer& answer = found->second;
+  answer.num_prompt_tokens = static_cast<std::int32_t>(event.prompt_token_ids.size());
+  if (Session* session = find_session(answer.session_id)) {
+    session->conversation.find(answer.message_id)->seed = event.seed;
+  }
+  show_answer_figures(answer);
+  show_activity();
+}
+
+void Controller::fold_event(const RequestAdmitted& event) {
+  const auto found = answers_.find(event.request_id);
+  if (found == answers_.end()) return;
+  found->second.admitted = true;
+  found->second.num_cached_tokens = event.num_cached_tokens;
+  show_answer_figures(found->second);
+  show_activity();
+}
+
+void Controller::fold_event(const TokensGenerated& event) {
+  const auto found = answers_.find(event.request_id);
+  if (found == answers_.end()) return;
+  Answer& answer = found->second;
+  answer.admitted = true;
+  answer.newest_token_us = clock_.now_us();
+  if (answer.num_tokens == 0) answer.first_token_us = answer.newest_token_us;
+  answer.num_tokens += static_cast<std::int32_t>(event.token_ids.size());
+  Session* session = find_session(answer.session_id);
+  if (session == nullptr) return;
+  Message& message = *session->conversation.find(answer.message_id);
+  message.content += event.text;
+  message.token_ids.insert(message.token_ids.end(), event.token_ids.begin(), event.token_ids.end());
+  if (ui::MessageState* shown = shown_message(answer.session_id, answer.message_id)) shown->text += event.text;
+  show_answer_figures(answer);
+  show_activity();
+  show_context(answer.session_id, answer.num_prompt_tokens + answer.num_tokens);
+}
+
+void Controller::fold_event(const RequestPreempted& event) {
+  const auto found = answers_.find(event.request_id);
+  if (found == answers_.end()) return;
+  found->second.admitted = false;
+  show_activity();
+}
+
+void Controller::fold_event(const OutputFinished& event) {
+  const auto found = answers_.find(event.request_id);
+  if (found == answers_.end()) return;
+  found->second.stop_reason = event.stop_reason;
+  if (Session* session = find_session(found->second.session_id)) {
+    session->conversation.find(found->second.message_id)->finish_reason = event.finish_reason;
+  }
+}
+
+void Controller::fold_event(const RequestFinished& event) { finish(event.request_id, event.metrics, {}); }
+
+void Controller::fold_event(const RequestFailed& event) {
+  finish(event.request_id, event.metrics, sanitise_utf8(event.error.message));
+}
+
+void Controller::finish(RequestId request_id, const RequestMetrics& metrics, const std::string& error) {
+  const auto found = answers_.find(request_id);
+  if (found == answers_.end()) return;
+  const Answer answer = found->second;
+  answers_.erase(found);
+  Session* session = find_session(answer.session_id);
+  if (session == nullptr) return;
+  Message& message = *session->conversation.find(answer.message_id);
+  if (!error.empty()) message.finish_reason = FinishReason::kError;
+  if (!message.finish_reason) message.finish_reason = FinishReason::kAbort;
+  message.error = error;
+  message.metrics = AnswerMetrics{answer.num_prompt_tokens, answer.num_cached_tokens, metrics};
+  drop_end_token(answer, message);
+  if (ui::MessageState* shown = shown_message(answer.session_id, answer.message_id)) {
+    *shown = message_state(*session, message);
+    shown->figures.stop_reason = stop_text(*message.finish_reason, answer.stop_reason);
+  }
+  const bool current = session->answering == request_id;
+  if (current) {
+    session->answering.reset();
+    session->failed = !error.empty();
+    if (ui::MessageState* shown = shown_message(answer.session_id, answer.message_id)) shown->streaming = false;
+  }
+  show_activity();
+  count_context(answer.session_id);
+  if (current && !session->queued.empty()) {
+    const std::string next = std::move(session->queued.front());
+    session->queued.pop_front();
+    show_queue(answer.session_id);
+    ask(answer.session_id, session->conversation.active_leaf(), next);
+  }
+}
+
+// The next turn uses the ids again only if they are exactly the text.
+void Controller::drop_end_token(const Answer& answer, Message& message) const {
+  if (message.token_ids.empty() || message.finish_reason != FinishReason::kStop) return;
+  if (std::holds_alternative<std::string>(answer.stop_reason)) {
+    message.token_ids.clear();
+    return;
+  }
+  const TokenId last = message.token_ids.back();
+  const bool stop_token = std::holds_alternative<TokenId>(answer.stop_reason) &&
+                          std::get<TokenId>(answer.stop_reason) == last;
+  if (stop_token || (engine_ != nullptr && engine_->tokenizer().is_end_of_sequence(last))) message.token_ids.pop_back();
+}
+
+void Controller::fold_token_count(ui::SessionId session_id, std::int32_t num_tokens) {
+  const Session* session = find_session(session_id);
+  if (session != nullptr && !session->answering) show_context(session_id, num_tokens);
+}
+
+// ---- what is shown ------------------------------------------------------------------------------------------------------
+
+Controller::Session* Controller::find_session(ui::SessionId session_id) {
+  const auto found = sessions_.find(session_id);
+  if (found != sessions_.end()) return &found->second;
+  // A deleted chat still takes in what its last answer says, so that Undo brings all of it back.
+  return deleted_ && deleted_->shown.id == session_id ? &deleted_->session : nullptr;
+}
+
+ui::SessionState* Controller::shown_session(ui::SessionId session_id) {
+  for (ui::SessionState& shown : state_.sessions) {
+    if (shown.id == session_id) return &shown;
+  }
+  return nullptr;
+}
+
+ui::MessageState* Controller::shown_message(ui::SessionId session_id, MessageId message_id) {
+  ui::SessionState* shown = shown_session(session_id);
+  if (shown == nullptr) return nullptr;
+  const auto found = std::find_if(shown->messages.rbegin(), shown->messages.rend(),
+                                  [&](const ui::MessageState& message) { return message.id == message_id.value; });
+  return found == shown->messages.rend() ? nullptr : &*found;
+}
+
+const Conversation* Controller::conversation(ui::SessionId session_id) const {
+  const auto found = sessions_.find(session_id);
+  return found == sessions_.end() ? nullptr : &found->second.conversation;
+}
+
+ui::AnswerFigures Controller::figures_of(const Message& message) const {
+  ui::AnswerFigures figures;
+  figures.seed = message.seed;
+  if (message.finish_reason) figures.stop_reason = stop_text(*message.finish_reason, {});
+  if (!message.metrics) return figures;
+  const AnswerMetrics& metrics = *message.metrics;
+  if (metrics.request.tpot_us > 0) figures.tokens_per_second = 1e6 / static_cast<double>(metrics.request.tpot_us);
+  if (metrics.request.ttft_us > 0) figures.first_token_ms = milliseconds(metrics.request.ttft_us);
+  if (metrics.num_prompt_tokens > 0) {
+    figures.num_prompt_tokens = metrics.num_prompt_tokens;
+    figures.num_cached_tokens = metrics.num_cached_tokens;
+  }
+  return figures;
+}
+
+ui::MessageState Controller::message_state(const Session& session, const Message& message) const {
+  const SiblingPosition position = session.conversation.position_among_siblings(message.id);
+  ui::MessageState shown;
+  shown.id = message.id.value;
+  shown.role = message.role;
+  shown.text = message.content;
+  shown.sibling_index = position.index;
+  shown.num_siblings = position.count;
+  shown.error = message.error;
+  if (message.role == Role::kAssistant) shown.figures = figures_of(message);
+  shown.streaming = message.role == Role::kAssistant && !message.finish_reason;
+  return shown;
+}
+
+void Controller::show_messages(ui::SessionId session_id) {
+  const Session* session = find_session(session_id);
+  ui::SessionState* shown = shown_session(session_id);
+  if (session == nullptr || shown == nullptr) return;
+  shown->messages.clear();
+  for (const MessageId id : session->conversation.active_path()) {
+    shown->messages.push_back(message_state(*session, *session->conversation.find(id)));
+  }
+  if (session->answering) show_answer_figures(answers_.at(*session->answering));
+}
+
+void Controller::show_title(ui::SessionId session_id) {
+  const Session* session = find_session(session_id);
+  ui::SessionState* shown = shown_session(session_id);
+  if (session != nullptr && shown != nullptr) shown->title = session->conversation.display_title();
+}
+
+void Controller::show_queue(ui::SessionId session_id) {
+  const Session* session = find_session(session_id);
+  ui::SessionState* shown = shown_session(session_id);
+  if (session != nullptr && shown != nullptr) shown->queued.assign(session->queued.begin(), session->queued.end());
+}
+
+void Controller::show_answer_figures(const Answer& answer) {
+  ui::MessageState* shown = shown_message(answer.session_id, answer.message_id);
+  Session* session = find_session(answer.session_id);
+  if (shown == nullptr || session == nullptr) return;
+  ui::AnswerFigures& figures = shown->figures;
+  figures.seed = session->conversation.find(answer.message_id)->seed;
+  if (answer.num_prompt_tokens > 0) figures.num_prompt_tokens = answer.num_prompt_tokens;
+  if (answer.admitted) figures.num_cached_tokens = answer.num_cached_tokens;
+  if (answer.num_tokens > 0) figures.first_token_ms = milliseconds(answer.first_token_us - answer.submitted_us);
+  const std::int64_t elapsed = answer.newest_token_us - answer.first_token_us;
+  if (answer.num_tokens > 1 && elapsed > 0) {
+    figures.tokens_per_second = static_cast<double>(answer.num_tokens - 1) * 1e6 / static_cast<double>(elapsed);
+  }
+}
+
+void Controller::show_activity() {
+  for (ui::SessionState& shown : state_.sessions) {
+    const Session& session = sessions_.at(shown.id);
+    shown.activity = session.failed ? ui::Activity::kFailed : ui::Activity::kIdle;
+    shown.tokens_per_second = 0;
+    shown.num_ahead = 0;
+    if (!session.answering) continue;
+    const Answer& answer = answers_.at(*session.answering);
+    shown.activity = answer.admitted ? ui::Activity::kGenerating : ui::Activity::kWaiting;
+    if (const ui::MessageState* message = shown_message(shown.id, answer.message_id)) {
+      shown.tokens_per_second = message->figures.tokens_per_second.value_or(0);
+    }
+    if (answer.admitted) continue;
+    shown.num_ahead = static_cast<std::int32_t>(
+        std::count_if(answers_.begin(), answers_.find(*session.answering),
+                      [](const auto& entry) { return !entry.second.admitted; }));
+  }
+}
+
+void Controller::show_context(ui::SessionId session_id, std::int32_t num_tokens) {
+  ui::SessionState* shown = shown_session(session_id);
+  if (shown == nullptr) return;
+  const std::int32_t block_size = std::max(1, state_.model.block_size);
+  shown->context = {num_tokens, (num_tokens + block_size - 1) / block_size};
+}
+
+void Controller::count_context(ui::SessionId session_id) {
+  const Session* session = find_session(session_id);
+  if (session == nullptr || session->answering || !count_tokens_) return;
+  std::vector<ChatMessage> messages = session->conversation.chat_messages(session->conversation.active_leaf());
+  if (!session->draft.empty()) messages.push_back({Role::kUser, sanitise_utf8(session->draft)});
+  if (messages.empty()) return show_context(session_id, 0);
+  count_tokens_(session_id, std::move(messages));
+}
+
+}  // namespace octavo::app

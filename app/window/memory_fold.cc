@@ -1,0 +1,182 @@
+#include "app/window/memory_fold.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+namespace octavo::app {
+namespace {
+
+constexpr std::int64_t kKeptStepsUs = 65'000'000;
+constexpr std::size_t kMostSteps = 20'000;
+constexpr std::size_t kMostEventLines = 400;
+constexpr std::size_t kMostSequences = 4'096;
+
+// What happens at every step or token is no news.
+bool is_told(BlockEventKind kind) {
+  switch (kind) {
+    case BlockEventKind::kStepBegin:
+    case BlockEventKind::kStepEnd:
+    case BlockEventKind::kFill:
+    case BlockEventKind::kSeal:
+    case BlockEventKind::kUnref: return false;
+    default: return true;
+  }
+}
+
+bool joins(const ui::EventLine& line, const BlockEvent& event) {
+  return line.step == event.step && line.kind == event.kind && line.sequence == event.sequence &&
+         event.kind != BlockEventKind::kCopyOnWrite;
+}
+
+// The block's former contents are gone with this event.
+bool ends_contents(BlockEventKind kind) {
+  return kind == BlockEventKind::kAlloc || kind == BlockEventKind::kEvict || kind == BlockEventKind::kFree;
+}
+
+}  // namespace
+
+void MemoryFold::learn_sequences(const KvSnapshot& snapshot, const SessionOfRequest& session_of) {
+  for (const SequenceSnapshot& sequence : snapshot.sequences) {
+    const auto session = session_of(sequence.request_id);
+    if (session) sessions_.insert_or_assign(sequence.sequence_id, *session);
+  }
+  while (sessions_.size() > kMostSequences) sessions_.erase(sessions_.begin());
+}
+
+void MemoryFold::fold_trace(const Engine::Trace& trace, ui::UiState& state) {
+  if (trace.num_lost > 0) {
+    // Which blocks idle chats still have cannot be known any more.
+    std::erase_if(held_, [](const auto& entry) { return !entry.second.running; });
+  }
+  for (const StepRecord& step : trace.steps) fold_step(step, state.memory);
+  for (const BlockEvent& event : trace.block_events) fold_block_event(event, state);
+}
+
+void MemoryFold::fold_step(const StepRecord& step, ui::MemoryState& memory) {
+  if (memory.steps.empty() && memory.time_origin_us == 0) memory.time_origin_us = step.begin_us;
+  memory.steps.push_back(step);
+  while (memory.steps.size() > kMostSteps || memory.steps.front().begin_us < step.begin_us - kKeptStepsUs) {
+    memory.steps.pop_front();
+  }
+}
+
+void MemoryFold::fold_block_event(const BlockEvent& event, ui::UiState& state) {
+  if (event.block >= 0) follow_block(event);
+  if (is_told(event.kind)) add_event_line(event, state);
+}
+
+void MemoryFold::add_event_line(const BlockEvent& event, ui::UiState& state) {
+  auto& events = state.memory.events;
+  // Events of one step come interleaved per block: look a few lines back.
+  const std::size_t looked_at = std::min<std::size_t>(events.size(), 4);
+  for (std::size_t i = 0; i < looked_at; ++i) {
+    ui::EventLine& line = events[events.size() - 1 - i];
+    if (!joins(line, event)) continue;
+    ++line.count;
+    return;
+  }
+  ui::EventLine line{.step = event.step,
+                     .time_us = event.time_us,
+                     .sequence = event.sequence,
+                     .kind = event.kind,
+                     .first_block = event.block,
+                     .aux = event.aux};
+  const auto session = sessions_.find(SequenceId{event.sequence});
+  if (session != sessions_.end()) {
+    line.session_id = session->second;
+    if (const ui::SessionState* shown = ui::find_session(state, session->second)) line.session_title = shown->title;
+  }
+  events.push_back(std::move(line));
+  while (events.size() > kMostEventLines) events.pop_front();
+}
+
+void MemoryFold::follow_block(const BlockEvent& event) {
+  const BlockId block{event.block};
+  const bool takes = event.kind == BlockEventKind::kAlloc || event.kind == BlockEventKind::kHit;
+  for (auto& [session_id, held] : held_) {
+    const bool own = held.sequence_id.value == event.sequence && event.sequence != 0;
+    const auto found = std::find(held.blocks.begin(), held.blocks.end(), block);
+    if (own && takes) {
+      if (found == held.blocks.end() && event.step > snapshot_step_) held.blocks.push_back(block);
+    } else if (!held.running && found != held.blocks.end() && ends_contents(event.kind)) {
+      held.blocks.erase(found);
+    }
+  }
+}
+
+void MemoryFold::fold_snapshot(std::shared_ptr<const KvSnapshot> snapshot, ui::UiState& state) {
+  state.memory.totals = snapshot->totals;
+  snapshot_step_ = snapshot->step;
+  fold_rows(*snapshot, state);
+  fold_held(*snapshot);
+  fold_sessions(*snapshot, state);
+  state.memory.snapshot = std::move(snapshot);
+}
+
+void MemoryFold::fold_rows(const KvSnapshot& snapshot, ui::UiState& state) const {
+  ui::MemoryState& memory = state.memory;
+  memory.rows.clear();
+  for (const SequenceSnapshot& sequence : snapshot.sequences) {
+    ui::SequenceRow row{.label = "sequence " + std::to_string(sequence.sequence_id.value)};
+    const auto session = sessions_.find(sequence.sequence_id);
+    const ui::SessionState* shown = session == sessions_.end() ? nullptr : ui::find_session(state, session->second);
+    if (shown != nullptr) row = {shown->id, shown->title, shown->colour_index};
+    memory.rows.push_back(std::move(row));
+  }
+  memory.block_owners.assign(snapshot.blocks.size(), ui::kNoOwner);
+  const auto before = [](const SequenceSnapshot& sequence, SequenceId id) { return sequence.sequence_id < id; };
+  for (std::size_t i = 0; i < snapshot.blocks.size(); ++i) {
+    const BlockSnapshot& block = snapshot.blocks[i];
+    if (block.state != BlockState::kUsed) continue;
+    const auto owner = std::lower_bound(snapshot.sequences.begin(), snapshot.sequences.end(), block.first_owner, before);
+    if (owner == snapshot.sequences.end() || owner->sequence_id != block.first_owner) continue;
+    memory.block_owners[i] = static_cast<std::uint16_t>(
+        std::min<std::ptrdiff_t>(owner - snapshot.sequences.begin(), ui::kNoOwner));
+  }
+}
+
+void MemoryFold::fold_held(const KvSnapshot& snapshot) {
+  for (auto& [session_id, held] : held_) held.running = false;
+  for (const SequenceSnapshot& sequence : snapshot.sequences) {
+    const auto session = sessions_.find(sequence.sequence_id);
+    if (session == sessions_.end() || sequence.block_table.empty()) continue;
+    held_.insert_or_assign(session->second, Held{sequence.sequence_id, true, sequence.block_table});
+  }
+  const auto is_gone = [&](BlockId block) {
+    const auto index = static_cast<std::size_t>(block.value);
+    return block.value < 0 || index >= snapshot.blocks.size() || snapshot.blocks[index].state == BlockState::kFree;
+  };
+  for (auto& [session_id, held] : held_) std::erase_if(held.blocks, is_gone);
+}
+
+void MemoryFold::fold_sessions(const KvSnapshot& snapshot, ui::UiState& state) const {
+  std::unordered_map<BlockId, std::vector<ui::SessionId>> holders;
+  for (const auto& [session_id, held] : held_) {
+    for (const BlockId block : held.blocks) holders[block].push_back(session_id);
+  }
+  for (ui::SessionState& session : state.sessions) {
+    session.memory = {};
+    const auto found = held_.find(session.id);
+    if (found == held_.end()) continue;
+    const Held& held = found->second;
+    std::set<ui::SessionId> sharing;
+    for (std::size_t i = 0; i < held.blocks.size(); ++i) {
+      const BlockSnapshot& block = snapshot.blocks[static_cast<std::size_t>(held.blocks[i].value)];
+      const auto& chats = holders[held.blocks[i]];
+      for (const ui::SessionId other : chats) {
+        if (other != session.id) sharing.insert(other);
+      }
+      const bool last = held.running && i + 1 == held.blocks.size();
+      session.memory.blocks.push_back({.block_id = held.blocks[i],
+                                       .filled = block.filled,
+                                       .shared = chats.size() > 1,
+                                       .cached = block.state == BlockState::kCached,
+                                       .being_written = last && block.filled < snapshot.totals.block_size});
+      session.memory.num_shared += chats.size() > 1 ? 1 : 0;
+    }
+    session.memory.num_sharing_sessions = static_cast<std::int32_t>(sharing.size());
+  }
+}
+
+}  // namespace octavo::app

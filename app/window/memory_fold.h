@@ -1,0 +1,58 @@
+// Folds the engine's reports about memory into what the window draws: snapshots of the pool, records of steps, events of
+// blocks. Knows which sequence belongs to which chat, and which blocks a chat left behind.
+//
+// A value type without clock, thread or engine. UI thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "ui/state.h"
+
+namespace octavo::app {
+
+// Which chat a request belongs to; nullopt when it is none of this window's.
+using SessionOfRequest = std::function<std::optional<ui::SessionId>(RequestId)>;
+
+class MemoryFold {
+ public:
+  // Learns which sequence belongs to which chat. Call it before `fold_trace` of the same poll, so that its events find
+  // their chats.
+  void learn_sequences(const KvSnapshot& snapshot, const SessionOfRequest& session_of);
+
+  // Step records and block events, in the order in which they happened.
+  void fold_trace(const Engine::Trace& trace, ui::UiState& state);
+
+  // The state of the pool: rows of block tables, owners of blocks, and the blocks of every chat.
+  void fold_snapshot(std::shared_ptr<const KvSnapshot> snapshot, ui::UiState& state);
+
+  void forget_session(ui::SessionId session_id) { held_.erase(session_id); }
+
+ private:
+  // What a chat holds or has left in the cache.
+  struct Held {
+    SequenceId sequence_id{};
+    bool running = false;
+    std::vector<BlockId> blocks;  // logical order
+  };
+
+  void fold_step(const StepRecord& step, ui::MemoryState& memory);
+  void fold_block_event(const BlockEvent& event, ui::UiState& state);
+  void add_event_line(const BlockEvent& event, ui::UiState& state);
+  void follow_block(const BlockEvent& event);
+  void fold_rows(const KvSnapshot& snapshot, ui::UiState& state) const;
+  void fold_held(const KvSnapshot& snapshot);
+  void fold_sessions(const KvSnapshot& snapshot, ui::UiState& state) const;
+
+  std::map<SequenceId, ui::SessionId> sessions_;  // of sequences seen in snapshots
+  std::map<ui::SessionId, Held> held_;
+  std::int64_t snapshot_step_ = -1;
+};
+
+}  // namespace octavo::app

@@ -1,0 +1,171 @@
+#include "app/window/window.h"
+
+#include <GLFW/glfw3.h>
+#include <imgui.h>
+#include <imgui_impl_glfw.h>
+#include <imgui_impl_opengl3.h>
+#include <imgui_internal.h>
+#include <implot.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/base/text.h"
+
+namespace octavo::app {
+namespace {
+
+// What GLFW said last, for messages.
+std::string& last_glfw_error() {
+  static std::string text;
+  return text;
+}
+
+void remember_error(int, const char* description) { last_glfw_error() = escape_for_message(description); }
+
+Error no_display() {
+  return {.code = ErrorCode::kDevice,
+          .message = "no display to open a window on (" + last_glfw_error() + "): `octavo chat` talks in the terminal"};
+}
+
+Error no_opengl() {
+  return {.code = ErrorCode::kDevice,
+          .message = "the window needs OpenGL 3.3 (" + last_glfw_error() + "): `octavo chat` talks in the terminal"};
+}
+
+// Input goes to Dear ImGui, whose backend calls these, set before it, first. They only note that there was some.
+void note_input(GLFWwindow* handle) { *static_cast<bool*>(glfwGetWindowUserPointer(handle)) = true; }
+
+void install_input_notes(GLFWwindow* handle) {
+  glfwSetCursorPosCallback(handle, [](GLFWwindow* w, double, double) { note_input(w); });
+  glfwSetCursorEnterCallback(handle, [](GLFWwindow* w, int) { note_input(w); });
+  glfwSetMouseButtonCallback(handle, [](GLFWwindow* w, int, int, int) { note_input(w); });
+  glfwSetScrollCallback(handle, [](GLFWwindow* w, double, double) { note_input(w); });
+  glfwSetKeyCallback(handle, [](GLFWwindow* w, int, int, int, int) { note_input(w); });
+  glfwSetCharCallback(handle, [](GLFWwindow* w, unsigned int) { note_input(w); });
+  glfwSetWindowFocusCallback(handle, [](GLFWwindow* w, int) { note_input(w); });
+  glfwSetWindowRefreshCallback(handle, note_input);
+  glfwSetWindowIconifyCallback(handle, [](GLFWwindow* w, int) { note_input(w); });
+  glfwSetFramebufferSizeCallback(handle, [](GLFWwindow* w, int, int) { note_input(w); });
+  glfwSetWindowContentScaleCallback(handle, [](GLFWwindow* w, float, float) { note_input(w); });
+  glfwSetWindowCloseCallback(handle, note_input);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Window>> Window::open(const std::string& title, WindowSize size) {
+  glfwSetErrorCallback(remember_error);
+  if (glfwInit() == GLFW_FALSE) return no_display();
+  glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
+  glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 3);
+  glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
+  glfwWindowHintString(GLFW_X11_CLASS_NAME, "octavo");
+  GLFWwindow* handle = glfwCreateWindow(size.width, size.height, title.c_str(), nullptr, nullptr);
+  if (handle == nullptr) {
+    glfwTerminate();
+    return no_opengl();
+  }
+  std::unique_ptr<Window> window(new Window(handle));
+  OCTAVO_TRY_VOID(window->start_imgui());
+  return window;
+}
+
+Window::Window(GLFWwindow* handle) : handle_(handle) {
+  glfwSetWindowUserPointer(handle_, &input_);
+  glfwSetWindowSizeLimits(handle_, 480, 360, GLFW_DONT_CARE, GLFW_DONT_CARE);
+  glfwMakeContextCurrent(handle_);
+  glfwSwapInterval(1);
+  install_input_notes(handle_);
+}
+
+Result<void> Window::start_imgui() {
+  ImGui::CreateContext();
+  ImPlot::CreateContext();
+  ImGuiIO& io = ImGui::GetIO();
+  io.IniFilename = nullptr;
+  io.LogFilename = nullptr;
+  io.ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;
+  io.ConfigErrorRecoveryEnableTooltip = false;
+  // Ctrl+Tab goes to the next chat.
+  ImGui::GetCurrentContext()->ConfigNavWindowingKeyNext = 0;
+  ImGui::GetCurrentContext()->ConfigNavWindowingKeyPrev = 0;
+  if (!ImGui_ImplGlfw_InitForOpenGL(handle_, /*install_callbacks=*/true)) return no_opengl();
+  if (!ImGui_ImplOpenGL3_Init("#version 330 core")) return no_opengl();
+  backends_started_ = true;
+  return {};
+}
+
+Window::~Window() {
+  if (backends_started_) {
+    ImGui_ImplOpenGL3_Shutdown();
+    ImGui_ImplGlfw_Shutdown();
+  }
+  if (ImPlot::GetCurrentContext() != nullptr) ImPlot::DestroyContext();
+  if (ImGui::GetCurrentContext() != nullptr) ImGui::DestroyContext();
+  glfwDestroyWindow(handle_);
+  glfwTerminate();
+}
+
+void Window::wait_events(double seconds) {
+  if (seconds < 0) {
+    glfwWaitEvents();
+  } else if (seconds == 0) {
+    glfwPollEvents();
+  } else {
+    glfwWaitEventsTimeout(seconds);
+  }
+}
+
+bool Window::take_input() { return std::exchange(input_, false); }
+
+bool Window::should_close() const { return glfwWindowShouldClose(handle_) == GLFW_TRUE; }
+
+bool Window::hidden() const {
+  return glfwGetWindowAttrib(handle_, GLFW_ICONIFIED) == GLFW_TRUE ||
+         glfwGetWindowAttrib(handle_, GLFW_VISIBLE) == GLFW_FALSE;
+}
+
+void Window::draw_frame(const std::function<void()>& draw) {
+  ImGui_ImplOpenGL3_NewFrame();
+  ImGui_ImplGlfw_NewFrame();
+  ImGui::NewFrame();
+  draw();
+  ImGui::Render();
+  int width = 0, height = 0;
+  glfwGetFramebufferSize(handle_, &width, &height);
+  glViewport(0, 0, width, height);
+  ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+}
+
+void Window::present() { glfwSwapBuffers(handle_); }
+
+Picture Window::read_pixels() const {
+  Picture picture;
+  glfwGetFramebufferSize(handle_, &picture.width, &picture.height);
+  const std::size_t row = static_cast<std::size_t>(picture.width) * 3;
+  std::vector<std::uint8_t> bottom_up(row * static_cast<std::size_t>(picture.height));
+  glPixelStorei(GL_PACK_ALIGNMENT, 1);
+  glReadPixels(0, 0, picture.width, picture.height, GL_RGB, GL_UNSIGNED_BYTE, bottom_up.data());
+  picture.pixels.resize(bottom_up.size());
+  for (int y = 0; y < picture.height; ++y) {
+    const std::size_t from = row * static_cast<std::size_t>(picture.height - 1 - y);
+    std::memcpy(picture.pixels.data() + row * static_cast<std::size_t>(y), bottom_up.data() + from, row);
+  }
+  return picture;
+}
+
+float Window::content_scale() const {
+  float x = 1, y = 1;
+  glfwGetWindowContentScale(handle_, &x, &y);
+  return std::clamp(std::max(x, y), 0.5f, 4.0f);
+}
+
+WindowSize Window::size() const {
+  WindowSize size;
+  glfwGetWindowSize(handle_, &size.width, &size.height);
+  return size;
+}
+
+void Window::wake_up() { glfwPostEmptyEvent(); }
+
+}  // namespace octavo::app

@@ -1,0 +1,68 @@
+// A GLFW window with an OpenGL 3.3 core context and Dear ImGui's backends on it. One at a time in a process.
+//
+// Thread: the main one, except `wake_up`.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base/result.h"
+
+struct GLFWwindow;
+
+namespace octavo::app {
+
+struct WindowSize {
+  int width = 1280;
+  int height = 800;
+};
+
+// Pixels as three bytes, top row first.
+struct Picture {
+  int width = 0, height = 0;
+  std::vector<std::uint8_t> pixels;
+};
+
+class Window {
+ public:
+  // Opens the window and creates the Dear ImGui context. Without a display: one sentence that says so.
+  static Result<std::unique_ptr<Window>> open(const std::string& title, WindowSize size);
+  ~Window();
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+
+  // Sleeps until there is input, `wake_up` is called or the time is over; handles the input. 0: only what is there already; below 0: no
+  // limit.
+  void wait_events(double seconds);
+
+  // Whether there was input since the last call.
+  bool take_input();
+  bool should_close() const;
+  // Nothing of it can be seen, so nothing need be drawn.
+  bool hidden() const;
+
+  // Draws one frame: `draw` submits Dear ImGui's widgets.
+  void draw_frame(const std::function<void()>& draw);
+  // Shows what was drawn; apart, so that a test can look at it before.
+  void present();
+  Picture read_pixels() const;
+
+  float content_scale() const;
+  WindowSize size() const;
+
+  // Makes wait_events return. Any thread.
+  static void wake_up();
+
+ private:
+  explicit Window(GLFWwindow* handle);
+  Result<void> start_imgui();
+
+  GLFWwindow* handle_;
+  bool backends_started_ = false;
+  bool input_ = true;
+};
+
+}  // namespace octavo::app

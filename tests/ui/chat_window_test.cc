@@ -1,0 +1,339 @@
+// A person in front of the Chat workspace.
+
+#include <imgui.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+#include "tests/ui/window_fixture.h"
+
+namespace octavo::testing {
+namespace {
+
+using ChatWindow = WindowTest;
+using octavo::ui::Activity;
+
+void type_and_enter(ImGuiTestContext* context, const char* text) {
+  context->KeyChars(text);
+  context->KeyPress(ImGuiKey_Enter);
+  context->Yield(3);
+}
+
+TEST_F(ChatWindow, TypedQuestionIsAnsweredOnScreen) {
+  open();
+  engine_->answers.push_back("Blocks of sixteen tokens, taken one at a time.");
+  play([](ImGuiTestContext* context) { type_and_enter(context, "Why blocks?"); });
+  ASSERT_TRUE(loop_until([this] { return session().activity == Activity::kIdle && session().messages.size() == 2; }));
+  EXPECT_EQ(session().messages[0].text, "Why blocks?");
+  EXPECT_EQ(session().messages[1].text, "Blocks of sixteen tokens, taken one at a time.");
+  EXPECT_EQ(session().title, "Why blocks?");
+  EXPECT_EQ(session().messages[1].figures.stop_reason, "finished");
+  EXPECT_EQ(session().messages[1].figures.seed, 7u);
+  ASSERT_EQ(engine_->requests().size(), 1u);
+  EXPECT_DOUBLE_EQ(engine_->requests()[0].sampling.temperature, 0.7);
+}
+
+TEST_F(ChatWindow, ShiftEnterMakesALineAndEnterSends) {
+  open();
+  play([](ImGuiTestContext* context) {
+    context->KeyChars("first");
+    context->KeyPress(ImGuiMod_Shift | ImGuiKey_Enter);
+    type_and_enter(context, "second");
+  });
+  ASSERT_FALSE(session().messages.empty());
+  EXPECT_EQ(session().messages[0].text, "first\nsecond");
+}
+
+TEST_F(ChatWindow, ControlEnterSendsWhenChosen) {
+  app::Settings settings = test_settings();
+  settings.ui.send_key = ui::SendKey::kControlEnter;
+  open({}, settings);
+  play([this](ImGuiTestContext* context) {
+    type_and_enter(context, "one");
+    IM_CHECK(session().messages.empty());
+    context->KeyChars("two");
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Enter);
+    context->Yield(3);
+  });
+  ASSERT_FALSE(session().messages.empty());
+  EXPECT_EQ(session().messages[0].text, "one\ntwo");
+}
+
+TEST_F(ChatWindow, TwoChatsGenerateAtTheSameTime) {
+  open();
+  engine_->answers = {std::string(4000, 'a'), std::string(4000, 'b')};
+  play([this](ImGuiTestContext* context) {
+    type_and_enter(context, "the first chat");
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_N);
+    context->Yield(4);
+    type_and_enter(context, "the second chat");
+    context->Yield(4);
+    IM_CHECK_EQ(static_cast<int>(state().sessions.size()), 2);
+    for (const auto& session : state().sessions) {
+      IM_CHECK(session.activity == Activity::kGenerating);
+    }
+    const std::size_t first = state().sessions[0].messages.back().text.size();
+    const std::size_t second = state().sessions[1].messages.back().text.size();
+    context->Yield(10);
+    IM_CHECK_GT(state().sessions[0].messages.back().text.size(), first);
+    IM_CHECK_GT(state().sessions[1].messages.back().text.size(), second);
+  });
+}
+
+TEST_F(ChatWindow, EscapeStopsTheAnswerAndKeepsWhatWasTyped) {
+  open();
+  engine_->answers = {std::string(400'000, 'x')};
+  play([this](ImGuiTestContext* context) {
+    type_and_enter(context, "go on for ever");
+    context->Yield(6);
+    IM_CHECK(session().activity == Activity::kGenerating);
+    context->KeyChars("and then");
+    context->Yield(2);
+    context->KeyPress(ImGuiKey_Escape);
+    context->Yield(4);
+    IM_CHECK(session().activity == Activity::kIdle);
+    IM_CHECK_STR_EQ(session().messages.back().figures.stop_reason.c_str(), "stopped");
+    IM_CHECK(!session().messages.back().text.empty());
+    context->KeyPress(ImGuiKey_Enter);
+    context->Yield(4);
+    IM_CHECK_STR_EQ(session().messages[2].text.c_str(), "and then");
+  });
+}
+
+TEST_F(ChatWindow, RegenerateAddsABranchAndArrowsWalkThem) {
+  open();
+  engine_->answers = {"first answer", "second answer"};
+  play([this](ImGuiTestContext* context) {
+    type_and_enter(context, "say something");
+    context->Yield(12);
+    context->ItemClick("**/regenerate");
+    context->Yield(12);
+    IM_CHECK_STR_EQ(session().messages.back().text.c_str(), "second answer");
+    IM_CHECK_EQ(session().messages.back().num_siblings, 2);
+    context->MouseMoveToVoid();
+    context->ItemClick("**/previous_branch");
+    context->Yield(2);
+    IM_CHECK_STR_EQ(session().messages.back().text.c_str(), "first answer");
+    context->ItemClick("**/next_branch");
+    context->Yield(2);
+    IM_CHECK_STR_EQ(session().messages.back().text.c_str(), "second answer");
+  });
+}
+
+TEST_F(ChatWindow, EditingAQuestionKeepsTheOldBranch) {
+  open();
+  play([this](ImGuiTestContext* context) {
+    type_and_enter(context, "old question");
+    context->Yield(12);
+    context->ItemClick("**/edit");
+    context->Yield(3);
+    context->KeyCharsReplace("new question");
+    context->ItemClick("**/send_edit");
+    context->Yield(16);
+    IM_CHECK_STR_EQ(session().messages[0].text.c_str(), "new question");
+    IM_CHECK_STR_EQ(session().messages[1].text.c_str(), "You said: new question");
+    IM_CHECK_EQ(session().messages[0].num_siblings, 2);
+    context->ItemClick("**/previous_branch");
+    context->Yield(2);
+    IM_CHECK_STR_EQ(session().messages[0].text.c_str(), "old question");
+    IM_CHECK_STR_EQ(session().messages[1].text.c_str(), "You said: old question");
+  });
+}
+
+TEST_F(ChatWindow, QuestionsQueueWhileAnAnswerIsGenerated) {
+  open();
+  engine_->answers = {std::string(400, 'a'), "the second answer"};
+  play([this](ImGuiTestContext* context) {
+    type_and_enter(context, "first");
+    context->KeyChars("second");
+    context->Yield(2);
+    context->ItemClick("**/send");
+    context->Yield(2);
+    IM_CHECK_EQ(static_cast<int>(session().queued.size()), 1);
+    IM_CHECK_STR_EQ(session().queued[0].c_str(), "second");
+  });
+  ASSERT_TRUE(loop_until([this] { return session().activity == Activity::kIdle && session().messages.size() == 4; }));
+  EXPECT_EQ(session().messages[2].text, "second");
+  EXPECT_EQ(session().messages[3].text, "the second answer");
+  EXPECT_TRUE(session().queued.empty());
+}
+
+TEST_F(ChatWindow, ChatsAreRenamedDeletedAndBroughtBack) {
+  open();
+  play([this](ImGuiTestContext* context) {
+    type_and_enter(context, "a chat to lose");
+    context->Yield(12);
+    context->ItemClick("**/rename");
+    context->Yield(3);
+    context->KeyCharsReplaceEnter("Kept name");
+    context->Yield(3);
+    IM_CHECK_STR_EQ(session().title.c_str(), "Kept name");
+    context->ItemClick("**/delete");
+    context->Yield(3);
+    IM_CHECK(session().messages.empty());
+    context->ItemClick("**/undo_delete");
+    context->Yield(3);
+    IM_CHECK_STR_EQ(session().title.c_str(), "Kept name");
+    IM_CHECK_EQ(static_cast<int>(session().messages.size()), 2);
+  });
+}
+
+TEST_F(ChatWindow, ShortcutsReachEverything) {
+  open();
+  play([this](ImGuiTestContext* context) {
+    type_and_enter(context, "one");
+    context->Yield(10);
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_N);
+    context->Yield(3);
+    IM_CHECK_EQ(static_cast<int>(state().sessions.size()), 2);
+    const ui::SessionId second = state().active_session;
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Tab);
+    context->Yield(3);
+    IM_CHECK(state().active_session != second);
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_PageUp);
+    context->Yield(3);
+    IM_CHECK(state().active_session == second);
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_2);
+    context->Yield(3);
+    IM_CHECK(state().workspace == ui::Workspace::kMemory);
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_1);
+    context->Yield(3);
+    IM_CHECK(state().workspace == ui::Workspace::kChat);
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_B);
+    context->Yield(3);
+    IM_CHECK(!state().settings.sidebar_shown);
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Comma);
+    context->Yield(4);
+    IM_CHECK(state().settings_open);
+    context->KeyPress(ImGuiKey_Escape);
+    context->Yield(4);
+    IM_CHECK(!state().settings_open);
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Equal);
+    context->Yield(3);
+    IM_CHECK_GT(state().settings.ui_scale, 1.05);
+  });
+}
+
+TEST_F(ChatWindow, SettingsPanelChangesThemeAndIsRemembered) {
+  open();
+  play([this](ImGuiTestContext* context) {
+    context->ItemClick("**/settings");
+    context->Yield(4);
+    context->SetRef("settings_panel");
+    context->ItemClick("**/light");
+    context->Yield(3);
+    IM_CHECK(state().settings.theme == ui::ThemeName::kLight);
+    context->ItemClick("**/close_settings");
+    context->Yield(3);
+  });
+  EXPECT_EQ(app::load_settings(folder_ / "settings.json").settings.ui.theme, ui::ThemeName::kLight);
+}
+
+TEST_F(ChatWindow, SamplingPanelChangesTheNextRequest) {
+  open();
+  play([this](ImGuiTestContext* context) {
+    context->ItemClick("**/chat_settings");
+    context->Yield(3);
+    context->ItemClick("**/preset_precise");
+    context->Yield(2);
+    context->ItemClick("**/##system_prompt");
+    context->KeyChars("Answer in verse.");
+    context->Yield(2);
+    context->ItemClick("**/##draft");
+    type_and_enter(context, "hello");
+    context->Yield(6);
+  });
+  ASSERT_EQ(engine_->requests().size(), 1u);
+  EXPECT_DOUBLE_EQ(engine_->requests()[0].sampling.temperature, 0.2);
+  const auto& messages = std::get<ChatPrompt>(engine_->requests()[0].prompt).messages;
+  ASSERT_EQ(messages.size(), 2u);
+  EXPECT_EQ(messages[0].role, Role::kSystem);
+  EXPECT_EQ(messages[0].content, "Answer in verse.");
+}
+
+TEST_F(ChatWindow, IdleWindowDrawsNoFrames) {
+  open();
+  play([](ImGuiTestContext* context) { type_and_enter(context, "hello"); });
+  ASSERT_TRUE(loop_until([this] { return session().activity == Activity::kIdle; }));
+  // Until the caret has stopped blinking and tooltips have settled.
+  const auto settled = std::chrono::steady_clock::now() + std::chrono::milliseconds(6500);
+  while (std::chrono::steady_clock::now() < settled) application_->step_for(0.1);
+  const std::uint64_t before = application_->num_frames_drawn();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  while (std::chrono::steady_clock::now() < end) application_->step_for(0.1);
+  EXPECT_EQ(application_->num_frames_drawn(), before);
+}
+
+TEST_F(ChatWindow, HostileTextIsShownAsText) {
+  open();
+  std::string hostile = "%n%s%p ##id ###id \x01\x02\x1b[31m \xe4\xbd\xa0\xe5\xa5\xbd \xf0\x9f\x98\x80 \xe2\x80\xae rtl ``` ** __ [x](javascript:1)\n";
+  hostile += std::string(1 << 20, 'w');
+  hostile += "\n" + std::string(20'000, '*') + std::string(20'000, '`') + std::string(5'000, '>');
+  engine_->answers = {hostile};
+  play([](ImGuiTestContext* context) {
+    context->KeyChars("##title %n %s");
+    context->KeyPress(ImGuiKey_Enter);
+    context->Yield(4);
+  });
+  engine_->steps_allowed = 0;
+  // The whole answer at once, as a reader that slept would get it.
+  const std::uint64_t request = engine_->requests().size();
+  application_->controller().fold(TokensGenerated{.request_id = RequestId{request}, .token_ids = {5}, .logprobs = {}, .top_logprobs = {}, .text = hostile});
+  draw_frames(3);
+  EXPECT_EQ(session().title, "##title %n %s");
+  play([](ImGuiTestContext* context) {
+    context->KeyPress(ImGuiKey_PageUp, 3);
+    context->Yield(2);
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_2);
+    context->Yield(3);
+  });
+}
+
+TEST_F(ChatWindow, LongTextInTheComposerStaysUsable) {
+  open();
+  const std::string line(1 << 20, 'q');
+  play([&line](ImGuiTestContext* context) {
+    ImGui::SetClipboardText(line.c_str());
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_V);
+    context->Yield(3);
+    context->KeyPress(ImGuiKey_Enter);
+    context->Yield(4);
+  });
+  ASSERT_FALSE(session().messages.empty());
+  EXPECT_EQ(session().messages[0].text.size(), line.size());
+}
+
+TEST_F(ChatWindow, FailedRequestSaysWhyAndLeavesTheChatUsable) {
+  open({.max_model_len = 40});
+  play([this](ImGuiTestContext* context) {
+    type_and_enter(context, std::string(400, 'z').c_str());
+    context->Yield(4);
+    IM_CHECK(session().activity == Activity::kFailed);
+    IM_CHECK(!session().messages.back().error.empty());
+  });
+}
+
+TEST_F(ChatWindow, ReaderIsNotPulledToTheEndWhileTextStreams) {
+  open();
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += "Line " + std::to_string(i) + "\n\n";
+  engine_->answers = {text, std::string(40'000, 'y')};
+  play([this](ImGuiTestContext* context) {
+    type_and_enter(context, "a long one");
+    while (session().activity != Activity::kIdle) context->Yield();
+    type_and_enter(context, "another");
+    context->Yield(4);
+    IM_CHECK(!context->ItemExists("**/jump_to_end"));
+    context->KeyPress(ImGuiKey_PageUp, 2);
+    context->Yield(4);
+    IM_CHECK(context->ItemExists("**/jump_to_end"));
+    context->ItemClick("**/jump_to_end");
+    context->MouseMoveToVoid();
+    context->Yield(3);
+    IM_CHECK(!context->ItemExists("**/jump_to_end"));
+  });
+}
+
+}  // namespace
+}  // namespace octavo::testing

@@ -1,0 +1,74 @@
+// The window without a model, and without a display.
+
+#include <imgui.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "tests/ui/window_fixture.h"
+
+namespace octavo::testing {
+namespace {
+
+using NoModelWindow = WindowTest;
+
+TEST_F(NoModelWindow, SaysWhatToDoWhenThereIsNoModel) {
+  open_with([](const EngineOptions&, LoadProgress) -> Result<std::unique_ptr<Engine>> { return Error{}; }, "",
+            test_settings());
+  EXPECT_EQ(state().model.phase, ui::ModelPhase::kNone);
+  write_screenshot("no-model");
+}
+
+TEST_F(NoModelWindow, FailedLoadShowsTheSentenceAndCanBeTriedAgain) {
+  int num_loads = 0;
+  const auto factory = [&](const EngineOptions&, LoadProgress) -> Result<std::unique_ptr<Engine>> {
+    if (num_loads++ == 0) return Error{ErrorCode::kDamagedFile, "x.gguf: it ends after 12 bytes: fetch it again"};
+    return std::unique_ptr<Engine>(std::make_unique<FakeEngine>());
+  };
+  open_with(factory, "x.gguf", test_settings());
+  EXPECT_EQ(state().model.problem, "x.gguf: it ends after 12 bytes: fetch it again");
+  play([](ImGuiTestContext* context) {
+    context->ItemClick("**/load_again");
+    context->Yield(2);
+  });
+  EXPECT_TRUE(loop_until([this] { return state().model.phase == ui::ModelPhase::kReady; }));
+}
+
+TEST_F(NoModelWindow, LoadingShowsProgressAndCanBeCancelled) {
+  app::WindowOptions options;
+  options.engine.model = "slow.gguf";
+  options.settings_path = folder_ / "settings.json";
+  const auto factory = [](const EngineOptions&, LoadProgress progress) -> Result<std::unique_ptr<Engine>> {
+    for (int i = 0; progress(i < 40 ? i / 100.0 : 0.4); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return Error{ErrorCode::kCancelled, "loading was cancelled"};
+  };
+  auto application = app::Application::start(options, factory, *clock_);
+  ASSERT_TRUE(application);
+  application_ = *std::move(application);
+  ASSERT_TRUE(loop_until([this] { return state().model.load_fraction >= 0.35; }));
+  write_screenshot("loading");
+  play([](ImGuiTestContext* context) { context->ItemClick("**/cancel_loading"); });
+  EXPECT_TRUE(loop_until([this] { return state().model.phase == ui::ModelPhase::kNone; }));
+  EXPECT_EQ(state().model.problem, "loading was cancelled");
+}
+
+TEST(NoDisplay, IsOneSentenceThatNamesTheOtherWay) {
+  const char* display = std::getenv("DISPLAY");
+  const std::string kept = display != nullptr ? display : "";
+  ::setenv("DISPLAY", ":4242", 1);
+  const auto window = app::Window::open("Octavo", {});
+  if (display != nullptr) {
+    ::setenv("DISPLAY", kept.c_str(), 1);
+  } else {
+    ::unsetenv("DISPLAY");
+  }
+  ASSERT_FALSE(window);
+  EXPECT_EQ(window.error().message.find("no display"), 0u);
+  EXPECT_NE(window.error().message.find("`octavo chat` talks in the terminal"), std::string::npos);
+  EXPECT_EQ(window.error().message.find('\n'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace octavo::testing

@@ -1,0 +1,107 @@
+// What a frame costs on the UI's side: from NewFrame to Render, without the graphics driver. The bars are design/desktop.md's;
+// sanitizers and busy machines make them softer here, and the measured figures are printed.
+
+#include <imgui.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "tests/ui/window_fixture.h"
+
+namespace octavo::testing {
+namespace {
+
+using Performance = WindowTest;
+
+// Median milliseconds of building a frame.
+double frame_ms(app::Application& application, ui::Views& views, const ui::UiState& state, int count,
+                const std::function<void(int)>& before = {}) {
+  std::vector<double> times;
+  ui::ActionSink sink;
+  for (int i = 0; i < count; ++i) {
+    if (before) before(i);
+    application.window().wait_events(0);
+    std::chrono::steady_clock::time_point begin;
+    application.window().draw_frame([&] {
+      begin = std::chrono::steady_clock::now();
+      views.draw(state, sink, 1.0f);
+      times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+    });
+    (void)begin;
+  }
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+ui::UiState long_chat(const ui::UiState& ready, int num_messages, std::size_t bytes_each) {
+  ui::UiState state = ready;
+  const std::string paragraph =
+      "With **blocks of sixteen tokens**, memory is taken one block at a time, and `block tables` say where.\n\n";
+  ui::SessionState& session = state.sessions.front();
+  session.messages.clear();
+  for (int i = 0; i < num_messages; ++i) {
+    ui::MessageState message;
+    message.id = static_cast<std::uint64_t>(i) + 1;
+    message.role = i % 2 == 0 ? Role::kUser : Role::kAssistant;
+    while (message.text.size() < bytes_each) message.text += paragraph;
+    session.messages.push_back(std::move(message));
+  }
+  return state;
+}
+
+TEST_F(Performance, TwoThousandMessagesScrollSmoothly) {
+  open();
+  ui::Views views;
+  const ui::UiState state = long_chat(this->state(), 2000, 500);
+  const double opening = frame_ms(*application_, views, state, 1);
+  const double scrolling = frame_ms(*application_, views, state, 60, [](int i) {
+    ImGui::GetIO().AddMousePosEvent(700, 400);
+    ImGui::GetIO().AddMouseWheelEvent(0, i % 2 == 0 ? 3.0f : 1.0f);
+  });
+  std::printf("[ measured ] 2,000 messages, 1 M characters: opens in %.1f ms, %.2f ms a frame while scrolling\n", opening,
+              scrolling);
+  RecordProperty("opening_ms", std::to_string(opening));
+  RecordProperty("scrolling_ms", std::to_string(scrolling));
+  EXPECT_LT(opening, 1000);
+  EXPECT_LT(scrolling, 40);
+}
+
+TEST_F(Performance, StreamingAnswerCostsOnlyItsOpenEnd) {
+  open();
+  ui::Views views;
+  ui::UiState state = long_chat(this->state(), 200, 500);
+  ui::MessageState& last = state.sessions.front().messages.back();
+  last.streaming = true;
+  while (last.text.size() < 100'000) last.text += "Another paragraph of the answer that is already closed.\n\n";
+  frame_ms(*application_, views, state, 2);
+  const double streaming = frame_ms(*application_, views, state, 60, [&](int) { last.text += "word "; });
+  std::printf("[ measured ] streaming into 100,000 characters: %.2f ms a frame\n", streaming);
+  EXPECT_LT(streaming, 40);
+}
+
+TEST_F(Performance, BlockMapsAreDrawnQuickly) {
+  open();
+  for (const int num_blocks : {4'096, 65'536}) {
+    ui::Views views;
+    ui::UiState state = this->state();
+    auto snapshot = std::make_shared<KvSnapshot>();
+    snapshot->totals.block_size = 16;
+    snapshot->totals.num_blocks = num_blocks;
+    for (int i = 0; i < num_blocks; ++i) {
+      snapshot->blocks.push_back({static_cast<BlockState>(i % 3), 1 + i % 2, 1 + i % 16, -1, SequenceId{1}});
+    }
+    state.memory.block_owners.assign(static_cast<std::size_t>(num_blocks), 0);
+    state.memory.rows = {{ui::SessionId{1}, "one", 0}};
+    state.memory.snapshot = snapshot;
+    state.workspace = ui::Workspace::kMemory;
+    const double drawing = frame_ms(*application_, views, state, 30);
+    std::printf("[ measured ] %d blocks: %.2f ms a frame\n", num_blocks, drawing);
+    EXPECT_LT(drawing, 60) << num_blocks;
+  }
+}
+
+}  // namespace
+}  // namespace octavo::testing

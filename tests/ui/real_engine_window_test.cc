@@ -1,0 +1,85 @@
+// The window on the real engine with the default model: skipped when its file is not there.
+
+#include <imgui.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "tests/ui/window_fixture.h"
+
+namespace octavo::testing {
+namespace {
+
+std::string default_model() {
+  const char* data = std::getenv("XDG_DATA_HOME");
+  const char* home = std::getenv("HOME");
+  const std::filesystem::path base =
+      data != nullptr && *data != '\0' ? std::filesystem::path(data)
+                                       : std::filesystem::path(home != nullptr ? home : ".") / ".local" / "share";
+  return (base / "octavo" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf").string();
+}
+
+class RealEngineWindow : public WindowTest {
+ protected:
+  void open_model() {
+    if (IsSkipped()) return;
+    if (!std::filesystem::exists(default_model())) GTEST_SKIP() << default_model() << " is not there";
+    app::Settings settings = test_settings();
+    settings.sampling.temperature = 0;
+    settings.sampling.max_tokens = 48;
+    open_with(Engine::create, default_model(), settings);
+    ASSERT_EQ(state().model.phase, ui::ModelPhase::kReady) << state().model.problem;
+  }
+  bool all_idle() const {
+    return std::all_of(state().sessions.begin(), state().sessions.end(),
+                       [](const ui::SessionState& session) { return session.activity == ui::Activity::kIdle; });
+  }
+  void ask(const char* text) {
+    play([text](ImGuiTestContext* context) {
+      context->KeyChars(text);
+      context->KeyPress(ImGuiKey_Enter);
+      context->Yield(2);
+    });
+  }
+};
+
+TEST_F(RealEngineWindow, TypedQuestionIsAnsweredAndTheNextTurnReusesItsBlocks) {
+  open_model();
+  if (IsSkipped()) return;
+  ask("What is the capital of France?");
+  ASSERT_TRUE(loop_until([this] { return all_idle(); }));
+  ASSERT_EQ(session().messages.size(), 2u);
+  EXPECT_NE(session().messages[1].text.find("Paris"), std::string::npos) << session().messages[1].text;
+  ask("And of Spain?");
+  ASSERT_TRUE(loop_until([this] { return all_idle() && session().messages.size() == 4; }));
+  EXPECT_GE(session().messages[3].figures.num_cached_tokens.value_or(0), 16);
+}
+
+TEST_F(RealEngineWindow, TwoChatsGenerateAtOnceAndShareTheirStart) {
+  open_model();
+  if (IsSkipped()) return;
+  auto& controller = application_->controller();
+  const std::string prompt = "You are a careful assistant who answers in complete sentences and never in a hurry. Say what is known and what is not.";
+  controller.apply(ui::actions::ChangeSystemPrompt{session().id, prompt});
+  ask("Tell me about the sea.");
+  ASSERT_TRUE(loop_until([this] { return session().activity == ui::Activity::kGenerating && session().messages.back().text.size() > 8; }));
+  controller.apply(ui::actions::NewSession{});
+  controller.apply(ui::actions::ChangeSystemPrompt{session().id, prompt});
+  controller.apply(ui::actions::SendMessage{session().id, "Tell me about mountains."});
+  bool both = false, shared = false;
+  ASSERT_TRUE(loop_until([&] {
+    const auto generating = std::count_if(state().sessions.begin(), state().sessions.end(), [](const auto& session) {
+      return session.activity == ui::Activity::kGenerating && !session.messages.back().text.empty();
+    });
+    both |= generating == 2;
+    shared |= state().memory.snapshot != nullptr && state().memory.snapshot->figures.sharing_ratio > 1.0;
+    return all_idle();
+  }));
+  EXPECT_TRUE(both);
+  EXPECT_TRUE(shared);
+}
+
+}  // namespace
+}  // namespace octavo::testing

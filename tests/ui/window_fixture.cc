@@ -1,0 +1,120 @@
+#include "tests/ui/window_fixture.h"
+
+#include <imgui.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+
+#define STB_IMAGE_WRITE_IMPLEMENTATION
+#define STB_IMAGE_WRITE_STATIC
+#include <thirdparty/stb/imstb_image_write.h>
+
+namespace octavo::testing {
+namespace {
+
+bool has_display() {
+  const char* display = std::getenv("DISPLAY");
+  return display != nullptr && *display != '\0';
+}
+
+void run_script(ImGuiTestContext* context) {
+  const auto& script = *static_cast<std::function<void(ImGuiTestContext*)>*>(context->Test->UserData);
+  context->SetRef("octavo");
+  script(context);
+}
+
+}  // namespace
+
+void WindowTest::SetUp() {
+  if (!has_display()) GTEST_SKIP() << "DISPLAY is not set: these tests need a window";
+  folder_ = std::filesystem::temp_directory_path() / ("octavo-ui-test-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder_);
+}
+
+void WindowTest::TearDown() {
+  if (test_engine_ != nullptr) ImGuiTestEngine_Stop(test_engine_);
+  application_.reset();
+  if (test_engine_ != nullptr) ImGuiTestEngine_DestroyContext(test_engine_);
+  test_engine_ = nullptr;
+  if (!folder_.empty()) std::filesystem::remove_all(folder_);
+}
+
+app::Settings WindowTest::test_settings() {
+  app::Settings settings = app::default_settings();
+  settings.width = 1600;
+  settings.height = 1000;
+  return settings;
+}
+
+void WindowTest::open(FakeEngine::Options options, const app::Settings& settings) {
+  const auto factory = [this, options](const EngineOptions&, LoadProgress) -> Result<std::unique_ptr<Engine>> {
+    auto engine = std::make_unique<FakeEngine>(options);
+    engine_ = engine.get();
+    engine->clock = clock_;
+    return std::unique_ptr<Engine>(std::move(engine));
+  };
+  open_with(factory, "/models/fake.gguf", settings);
+}
+
+void WindowTest::open_with(app::EngineFactory factory, const std::string& model, const app::Settings& settings) {
+  app::WindowOptions options;
+  options.engine.model = model;
+  options.settings_path = folder_ / "settings.json";
+  ASSERT_TRUE(app::save_settings(options.settings_path, settings));
+  auto application = app::Application::start(options, std::move(factory), *clock_);
+  ASSERT_TRUE(application) << application.error().message;
+  application_ = *std::move(application);
+  ASSERT_TRUE(loop_until([this] { return state().model.phase != ui::ModelPhase::kLoading; }));
+  draw_frames(3);
+}
+
+void WindowTest::play(const Script& script) {
+  if (test_engine_ == nullptr) {
+    test_engine_ = ImGuiTestEngine_CreateContext();
+    ImGuiTestEngineIO& io = ImGuiTestEngine_GetIO(test_engine_);
+    io.ConfigSavedSettings = false;
+    io.ConfigVerboseLevel = ImGuiTestVerboseLevel_Info;
+    io.ConfigRunSpeed = ImGuiTestRunSpeed_Fast;
+    io.ConfigMouseDrawCursor = false;
+    ImGuiTestEngine_Start(test_engine_, ImGui::GetCurrentContext());
+    draw_frames(2);  // it counts frames from here, and refuses tests before it has seen one
+  }
+  Script copy = script;
+  ImGuiTest* test = IM_REGISTER_TEST(test_engine_, "window", "script");
+  test->UserData = &copy;
+  test->TestFunc = run_script;
+  ImGuiTestEngine_QueueTest(test_engine_, test);
+  while (!ImGuiTestEngine_IsTestQueueEmpty(test_engine_)) draw_frames(1);
+  EXPECT_EQ(test->Output.Status, ImGuiTestStatus_Success) << test->Output.Log.Buffer.c_str();
+  ImGuiTestEngine_UnregisterTest(test_engine_, test);
+}
+
+void WindowTest::draw_frames(int count) {
+  for (int i = 0; i < count; ++i) {
+    application_->window().wait_events(0);
+    application_->update();
+    application_->draw_frame();
+    if (test_engine_ != nullptr) ImGuiTestEngine_PostSwap(test_engine_);
+  }
+}
+
+bool WindowTest::loop_until(const std::function<bool()>& done) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    application_->step_for(0.05);
+  }
+  return true;
+}
+
+void WindowTest::write_screenshot(const std::string& name) {
+  draw_frames(2);
+  const app::Picture picture = application_->window().read_pixels();
+  const std::filesystem::path folder = std::filesystem::path(OCTAVO_SOURCE_DIR) / "tests" / "output";
+  std::filesystem::create_directories(folder);
+  const std::string path = (folder / (name + ".png")).string();
+  EXPECT_NE(stbi_write_png(path.c_str(), picture.width, picture.height, 3, picture.pixels.data(), picture.width * 3), 0);
+}
+
+}  // namespace octavo::testing

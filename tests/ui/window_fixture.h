@@ -1,0 +1,52 @@
+// Runs the whole application in a real window, with the ImGui Test Engine as the person in front of it.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <imgui_te_context.h>
+#include <imgui_te_engine.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "app/window/application.h"
+#include "tests/ui/fake_engine.h"
+
+namespace octavo::testing {
+
+class WindowTest : public ::testing::Test {
+ protected:
+  using Script = std::function<void(ImGuiTestContext*)>;
+
+  void SetUp() override;
+  void TearDown() override;
+
+  // Opens the window with a scripted engine, which is loaded when this returns. Skips the test without a display.
+  void open(FakeEngine::Options options = {}, const app::Settings& settings = test_settings());
+  void open_with(app::EngineFactory factory, const std::string& model, const app::Settings& settings);
+
+  // Draws frames while the script acts as a person; returns when it is done.
+  void play(const Script& script);
+  void draw_frames(int count);
+  // Turns of the real loop until `done` or 20 s are over.
+  bool loop_until(const std::function<bool()>& done);
+
+  // Writes what the window shows to tests/output/NAME.png.
+  void write_screenshot(const std::string& name);
+
+  static app::Settings test_settings();
+  const ui::UiState& state() const { return application_->controller().state(); }
+  const ui::SessionState& session() const { return *ui::active_session(state()); }
+
+  SteadyClock steady_clock_;
+  const Clock* clock_ = &steady_clock_;  // what the application and a scripted engine are given
+  std::unique_ptr<app::Application> application_;
+  FakeEngine* engine_ = nullptr;  // owned by the application
+  std::filesystem::path folder_;
+
+ private:
+  ImGuiTestEngine* test_engine_ = nullptr;
+};
+
+}  // namespace octavo::testing

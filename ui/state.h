@@ -1,0 +1,176 @@
+// Everything the window draws, as plain values. app/window/controller writes it between frames; views only read it. No
+// pointer leads into the engine; the KV snapshot is shared because it is large and nobody changes it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/api/block_event.h"
+#include "engine/api/kv_snapshot.h"
+#include "engine/api/metrics.h"
+#include "engine/api/request.h"
+#include "engine/api/sampling_params.h"
+#include "engine/base/ids.h"
+
+namespace octavo::ui {
+
+// One chat of this window. Never reused within a process.
+using SessionId = Id<struct SessionTag, std::uint64_t>;
+
+enum class Workspace { kChat, kMemory };
+enum class ThemeName { kDark, kLight };
+enum class SendKey { kEnter, kControlEnter };
+
+// What is known about an answer, live while it streams and final afterwards.
+struct AnswerFigures {
+  std::optional<double> tokens_per_second;  // of the tokens after the first
+  std::optional<double> first_token_ms;     // submit to first token
+  std::optional<std::int32_t> num_prompt_tokens;
+  std::optional<std::int32_t> num_cached_tokens;  // of the prompt, reused
+  std::optional<std::uint64_t> seed;
+  std::string stop_reason;  // a few words; empty while it goes on
+};
+
+struct MessageState {
+  std::uint64_t id = 0;
+  Role role = Role::kUser;
+  std::string text;  // valid UTF-8, shown as data; of one id it only ever grows at its end
+  bool streaming = false;
+  std::int32_t sibling_index = 0;
+  std::int32_t num_siblings = 1;
+  AnswerFigures figures;
+  std::string error;  // one sentence; empty when nothing failed
+};
+
+enum class Activity { kIdle, kWaiting, kGenerating, kFailed };
+
+// One block of a chat, in logical order.
+struct SessionBlock {
+  BlockId block_id;
+  std::int32_t filled = 0;  // slots
+  bool shared = false;      // another chat's table names it too
+  bool cached = false;      // nobody uses it now; it will be found again unless its place is needed
+  bool being_written = false;
+};
+
+// The blocks that hold a chat: its running sequence's table, or after the answer the blocks it left in the cache.
+struct SessionMemory {
+  std::vector<SessionBlock> blocks;
+  std::int32_t num_shared = 0;
+  std::int32_t num_sharing_sessions = 0;  // other chats that share at least one of these blocks
+};
+
+// How full the context is with the draft, as the engine will count it.
+struct ContextMeter {
+  std::int32_t num_tokens = 0;
+  std::int32_t num_blocks = 0;  // ceil(num_tokens / block size)
+};
+
+struct SessionState {
+  SessionId id;
+  std::string title;
+  std::uint32_t colour_index = 0;  // into the theme's owner colours, modulo their number
+  Activity activity = Activity::kIdle;
+  std::int32_t num_ahead = 0;        // while waiting: requests before this one
+  double tokens_per_second = 0.0;    // while generating
+  std::vector<MessageState> messages;  // the active path
+  std::vector<std::string> queued;     // sent when the running answer is done, first to last
+  std::string system_prompt;
+  SamplingParams sampling;
+  ContextMeter context;
+  SessionMemory memory;
+};
+
+enum class ModelPhase { kNone, kLoading, kReady };
+
+struct ModelState {
+  ModelPhase phase = ModelPhase::kNone;
+  double load_fraction = 0.0;
+  std::string problem = {};  // why there is none, one sentence; empty when nothing went wrong
+  std::string name = {};
+  std::string path = {};
+  std::string quantisation = {};
+  std::string details = {};  // "135 M parameters · avx512_vnni · 2 threads"
+  std::int32_t block_size = 16;
+  std::int32_t num_blocks = 0;
+  std::int64_t bytes_per_block = 0;
+  std::int32_t max_model_len = 0;
+};
+
+// A row of the block-table view, parallel to KvSnapshot::sequences.
+struct SequenceRow {
+  SessionId session_id = {};  // 0: none of this window's
+  std::string label = {};
+  std::uint32_t colour_index = 0;
+};
+
+// Equal events of one step and sequence, counted together.
+struct EventLine {
+  std::int64_t step = 0;
+  std::int64_t time_us = 0;
+  std::uint64_t sequence = 0;
+  BlockEventKind kind = BlockEventKind::kAlloc;
+  std::int32_t first_block = -1;
+  std::int32_t aux = 0;  // of the first
+  std::int32_t count = 1;
+  SessionId session_id = {};  // 0: unknown
+  std::string session_title = {};
+};
+
+// No owner in MemoryState::block_owners.
+inline constexpr std::uint16_t kNoOwner = 0xffff;
+
+struct MemoryState {
+  std::shared_ptr<const KvSnapshot> snapshot;  // null before the first
+  KvTotals totals;
+  std::vector<SequenceRow> rows;
+  // Index of the first owner's row for each block of the snapshot, or kNoOwner.
+  std::vector<std::uint16_t> block_owners;
+  std::deque<StepRecord> steps;    // ascending in time, about the last minute of steps
+  std::deque<EventLine> events;    // oldest first
+  std::int64_t time_origin_us = 0;  // engine time that the window calls 0 s
+};
+
+struct SettingsState {
+  ThemeName theme = ThemeName::kDark;
+  double ui_scale = 1.0;  // 0.75 .. 3
+  SendKey send_key = SendKey::kEnter;
+  bool sidebar_shown = true;
+};
+
+enum class BannerKind { kNotice, kError };
+struct Banner {
+  BannerKind kind = BannerKind::kNotice;
+  std::string text;  // one sentence
+};
+
+struct UiState {
+  Workspace workspace = Workspace::kChat;
+  ModelState model;
+  std::vector<SessionState> sessions;  // newest first; never empty once the model is ready
+  SessionId active_session;
+  bool settings_open = false;
+  bool sampling_open = false;
+  std::optional<std::string> deleted_title;  // of the chat that "Undo" brings back
+  std::optional<Banner> banner;
+  MemoryState memory;
+  SettingsState settings;
+};
+
+// nullptr when there is none.
+inline const SessionState* find_session(const UiState& state, SessionId id) {
+  for (const SessionState& session : state.sessions) {
+    if (session.id == id) return &session;
+  }
+  return nullptr;
+}
+
+inline const SessionState* active_session(const UiState& state) {
+  return find_session(state, state.active_session);
+}
+
+}  // namespace octavo::ui

@@ -1,0 +1,103 @@
+#include "ui/views.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ui/shortcuts.h"
+#include "ui/views/banner_view.h"
+#include "ui/views/session_memory_view.h"
+#include "ui/views/settings_view.h"
+#include "ui/views/welcome_view.h"
+#include "ui/widgets/controls.h"
+
+namespace octavo::ui {
+namespace {
+
+constexpr float kNarrowestWithColumn = 860;  // of the Chat workspace with its right column
+constexpr float kNarrowestWithSidebar = 620;
+
+}  // namespace
+
+Views::Views() : fonts_(Fonts::load()), theme_(make_theme(ThemeName::kDark, 0)) {}
+
+void Views::use_theme(const UiState& state, float content_scale) {
+  const float scale = static_cast<float>(std::clamp(state.settings.ui_scale, 0.75, 3.0)) * content_scale;
+  const Theme wanted = make_theme(state.settings.theme, scale);
+  if (wanted.scale == theme_.scale && wanted.background == theme_.background) return;
+  theme_ = wanted;
+  apply_theme(theme_);
+}
+
+void Views::draw(const UiState& state, ActionSink& actions, float content_scale) {
+  use_theme(state, content_scale);
+  const Frame frame{theme_, fonts_, actions};
+  const Face face = frame.face(FontFace::kRegular, size::kText);
+  ImGui::PushFont(face.font, face.size);
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  ImGui::SetNextWindowPos(viewport->Pos);
+  ImGui::SetNextWindowSize(viewport->Size);
+  constexpr ImGuiWindowFlags kFlags = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
+                                      ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus |
+                                      ImGuiWindowFlags_NoScrollWithMouse;
+  ImGui::Begin("octavo", nullptr, kFlags);
+  apply_shortcuts(frame, state);
+  if (state.model.phase != ModelPhase::kReady) {
+    draw_welcome_view(frame, state);
+  } else {
+    const bool sidebar = state.settings.sidebar_shown && viewport->Size.x >= frame.px(kNarrowestWithSidebar);
+    if (sidebar) {
+      sidebar_.draw(frame, state);
+      ImGui::SameLine();
+    }
+    draw_workspace(frame, state, ImGui::GetContentRegionAvail());
+  }
+  draw_banner_view(frame, state);
+  draw_settings_view(frame, state);
+  ImGui::End();
+  ImGui::PopFont();
+}
+
+void Views::draw_workspace(const Frame& frame, const UiState& state, ImVec2 extent) {
+  switch (state.workspace) {
+    case Workspace::kChat: draw_chat(frame, state, extent); break;
+    case Workspace::kMemory: memory_.draw(frame, state, extent); break;
+  }
+}
+
+void Views::draw_chat(const Frame& frame, const UiState& state, ImVec2 extent) {
+  const SessionState* session = active_session(state);
+  if (session == nullptr) return;
+  if (session->id != shown_session_) {
+    shown_session_ = session->id;
+    composer_.focus();
+  }
+  const ImVec2 low = ImGui::GetCursorScreenPos();
+  const float column = frame.px(size::kSessionPanel);
+  const bool with_column = extent.x - column >= frame.px(kNarrowestWithColumn) - column || state.sampling_open;
+  const float width = with_column ? extent.x - column : extent.x;
+  const float composer = composer_.height(frame, *session, width);
+  chat_.draw(frame, state, *session, {width, extent.y - composer});
+  ImGui::SetCursorScreenPos({low.x, low.y + extent.y - composer});
+  if (composer_.draw(frame, state, *session, width)) chat_.follow_end(session->id);
+  if (with_column) draw_right_column(frame, state, *session, {low.x + width, low.y}, {column, extent.y});
+}
+
+void Views::draw_right_column(const Frame& frame, const UiState& state, const SessionState& session, ImVec2 low,
+                              ImVec2 extent) {
+  ImGui::SetCursorScreenPos(low);
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, theme_.panel);
+  ImGui::PushStyleVar(ImGuiStyleVar_ChildRounding, 0.0f);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(16), frame.px(18)});
+  ImGui::BeginChild("right_column", extent, ImGuiChildFlags_AlwaysUseWindowPadding | ImGuiChildFlags_NavFlattened);
+  ImGui::PopStyleVar(2);
+  ImGui::PopStyleColor();
+  ImGui::GetWindowDrawList()->AddLineV(low.x, low.y, low.y + extent.y, theme_.line);
+  if (state.sampling_open) {
+    sampling_.draw(frame, session);
+  } else {
+    draw_session_memory_view(frame, state, session);
+  }
+  ImGui::EndChild();
+}
+
+}  // namespace octavo::ui

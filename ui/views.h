@@ -1,0 +1,45 @@
+// The whole window: chooses what is shown, and lists every view.
+//
+// UI thread. Keeps what only matters for drawing (layouts, drafts, scroll positions); everything else is in UiState.
+#pragma once
+
+#include "ui/actions.h"
+#include "ui/fonts.h"
+#include "ui/state.h"
+#include "ui/theme.h"
+#include "ui/views/chat_view.h"
+#include "ui/views/composer_view.h"
+#include "ui/views/memory_view.h"
+#include "ui/views/sampling_view.h"
+#include "ui/views/sidebar_view.h"
+
+namespace octavo::ui {
+
+class Views {
+ public:
+  // REQUIRES: a Dear ImGui context; loads the fonts into its atlas.
+  Views();
+
+  // Draws one frame, between ImGui::NewFrame and ImGui::Render. `content_scale` is the monitor's.
+  void draw(const UiState& state, ActionSink& actions, float content_scale);
+
+  const Fonts& fonts() const { return fonts_; }
+
+ private:
+  void use_theme(const UiState& state, float content_scale);
+  void draw_workspace(const Frame& frame, const UiState& state, ImVec2 extent);
+  void draw_chat(const Frame& frame, const UiState& state, ImVec2 extent);
+  void draw_right_column(const Frame& frame, const UiState& state, const SessionState& session, ImVec2 low,
+                         ImVec2 extent);
+
+  Fonts fonts_;
+  Theme theme_;
+  SessionId shown_session_{};
+  SidebarView sidebar_;
+  ChatView chat_;
+  ComposerView composer_;
+  SamplingView sampling_;
+  MemoryView memory_;
+};
+
+}  // namespace octavo::ui

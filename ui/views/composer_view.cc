@@ -1,0 +1,135 @@
+#include "ui/views/composer_view.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ui/format.h"
+#include "ui/widgets/controls.h"
+
+namespace octavo::ui {
+namespace {
+
+constexpr float kMaximumWidth = 768;
+constexpr float kPadding = 14;
+constexpr float kBottomRow = 44;
+constexpr float kBottomMargin = 22;
+constexpr float kTopMargin = 6;
+constexpr int kMostLines = 9;
+constexpr std::size_t kMeasuredBytes = 4096;  // a longer draft has the greatest height anyway
+
+bool is_blank(const std::string& text) { return text.find_first_not_of(" \t\r\n") == std::string::npos; }
+
+bool is_busy(const SessionState& session) {
+  return session.activity == Activity::kWaiting || session.activity == Activity::kGenerating;
+}
+
+std::string meter_text(const UiState& state, const SessionState& session) {
+  std::string text = with_thousands(session.context.num_tokens) + " of " +
+                     with_thousands(state.model.max_model_len) + " tokens · " +
+                     count_text(session.context.num_blocks, "block");
+  if (session.memory.num_shared > 0) text += " · " + with_thousands(session.memory.num_shared) + " shared";
+  return text;
+}
+
+float column_width(const Frame& frame, float width) { return std::min(frame.px(kMaximumWidth), width - frame.px(32)); }
+
+}  // namespace
+
+float ComposerView::text_height(const Frame& frame, const std::string& draft, float width) const {
+  const Face face = frame.face(FontFace::kRegular, size::kText);
+  const std::size_t measured = std::min(draft.size(), kMeasuredBytes);
+  const float wrapped =
+      face.font->CalcTextSizeA(face.size, FLT_MAX, width, draft.data(), draft.data() + measured).y;
+  const bool ends_with_break = !draft.empty() && draft.back() == '\n';
+  const float lines = std::round(wrapped / face.size) + (ends_with_break ? 1.0f : 0.0f);
+  return face.size * std::clamp(lines, 1.0f, static_cast<float>(kMostLines)) + frame.px(14);
+}
+
+float ComposerView::height(const Frame& frame, const SessionState& session, float width) const {
+  const auto draft = drafts_.find(session.id.value);
+  static const std::string kEmpty;
+  const float inner = column_width(frame, width) - 2 * frame.px(kPadding);
+  return frame.px(kTopMargin + kPadding + kBottomRow + kBottomMargin) +
+         text_height(frame, draft == drafts_.end() ? kEmpty : draft->second, inner);
+}
+
+bool ComposerView::draw(const Frame& frame, const UiState& state, const SessionState& session, float width) {
+  std::string& draft = drafts_[session.id.value];
+  ImGui::PushID(static_cast<int>(session.id.value));
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float outer = column_width(frame, width), inner = outer - 2 * frame.px(kPadding);
+  const float text_pixels = text_height(frame, draft, inner);
+  const ImVec2 low{std::floor(at.x + (width - outer) * 0.5f), at.y + frame.px(kTopMargin)};
+  const ImVec2 high{low.x + outer, low.y + frame.px(kPadding + kBottomRow) + text_pixels};
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled(low, high, frame.theme.panel, frame.px(16));
+
+  const ImVec2 text_low{low.x + frame.px(kPadding), low.y + frame.px(8)};
+  ImGui::SetCursorScreenPos(text_low);
+  if (focus_) ImGui::SetKeyboardFocusHere();
+  focus_ = false;
+  // Escape stops the answer; it must not also throw away what was typed.
+  const std::string before_escape = ImGui::IsKeyPressed(ImGuiKey_Escape) ? draft : std::string();
+  ImGui::PushStyleColor(ImGuiCol_FrameBg, IM_COL32_BLACK_TRANS);
+  ImGui::PushStyleColor(ImGuiCol_NavCursor, IM_COL32_BLACK_TRANS);
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {frame.px(2), frame.px(7)});
+  ImGuiInputTextFlags flags = ImGuiInputTextFlags_EnterReturnsTrue;
+  if (state.settings.send_key == SendKey::kEnter) flags |= ImGuiInputTextFlags_CtrlEnterForNewLine;
+  const bool entered = text_area(frame, "##draft", draft, {inner, text_pixels}, flags);
+  const bool edited = ImGui::IsItemEdited(), focused = ImGui::IsItemActive();
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor(2);
+  if (!before_escape.empty()) draft = before_escape;
+  list->AddRect(low, high, focused ? mix(frame.theme.line, frame.theme.accent, 0.55f) : frame.theme.line, frame.px(16));
+  if (draft.empty()) {
+    TextStyle hint = body_text(frame);
+    hint.colour = frame.theme.faint;
+    draw_text(frame, list, {text_low.x + frame.px(2), text_low.y + frame.px(5)}, hint,
+              is_busy(session) ? "Ask something. It will be sent when this answer is done." : "Ask something.");
+  }
+  const ImVec2 row{low.x, high.y - frame.px(kBottomRow)};
+  const bool pressed = draw_bottom_row(frame, state, session, row, outer, draft);
+  const bool send = (entered || pressed) && !is_blank(draft);
+  if (send) {
+    frame.actions.push(actions::SendMessage{session.id, draft});
+    draft.clear();
+  }
+  if (edited || send) frame.actions.push(actions::ChangeDraft{session.id, draft});
+  if (entered || pressed) focus_ = true;
+  ImGui::PopID();
+  return send;
+}
+
+bool ComposerView::draw_bottom_row(const Frame& frame, const UiState& state, const SessionState& session, ImVec2 low,
+                                   float width, const std::string& draft) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const bool busy = is_busy(session);
+  TextStyle meter = tiny_text(frame);
+  if (session.context.num_tokens > state.model.max_model_len) meter.colour = frame.theme.warning;
+  const float text_y = low.y + frame.px(10);
+  const std::string text = meter_text(state, session);
+  draw_text(frame, list, {low.x + frame.px(16), text_y}, meter, text, width - frame.px(250));
+  const float used = std::min(text_width(frame, meter, text), width - frame.px(250));
+  if (ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect({low.x + frame.px(16), text_y},
+                                                             {low.x + frame.px(16) + used, text_y + frame.px(18)})) {
+    tooltip_now(frame, "The tokens of this chat with the draft, as the model will read them, and the blocks that hold them.");
+  }
+  const ButtonOptions send{.kind = ButtonKind::kPrimary, .enabled = !is_blank(draft)};
+  const std::string_view label = busy ? "Queue" : "Send";
+  float x = low.x + width - frame.px(14) - button_width(frame, label, send);
+  ImGui::SetCursorScreenPos({x, low.y + frame.px(3)});
+  const bool pressed = button(frame, "send", label, send);
+  if (busy) {
+    const ButtonOptions stop{.icon = Icon::kStop, .help = "Stops this answer (Esc)"};
+    x -= button_width(frame, "Stop", stop) + frame.px(8);
+    ImGui::SetCursorScreenPos({x, low.y + frame.px(3)});
+    if (button(frame, "stop", "Stop", stop)) frame.actions.push(actions::StopAnswer{session.id});
+  } else {
+    const std::string_view hint = state.settings.send_key == SendKey::kEnter ? "Enter sends" : "Ctrl+Enter sends";
+    x -= text_width(frame, tiny_text(frame), hint) + frame.px(12);
+    draw_text(frame, list, {x, text_y}, tiny_text(frame), hint);
+  }
+  return pressed;
+}
+
+}  // namespace octavo::ui

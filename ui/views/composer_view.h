@@ -1,0 +1,35 @@
+// Where a message is written: the text, how much of the context it fills, and Send, Queue or Stop.
+//
+// Keeps a draft for every chat.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+
+#include "ui/frame.h"
+#include "ui/state.h"
+
+namespace octavo::ui {
+
+class ComposerView {
+ public:
+  // How high the composer of this chat is in a column of `width`, with the margin below it.
+  float height(const Frame& frame, const SessionState& session, float width) const;
+
+  // In a column from the cursor, `width` wide. True when a message was sent or queued.
+  bool draw(const Frame& frame, const UiState& state, const SessionState& session, float width);
+
+  // The keyboard goes to the composer in the next frame.
+  void focus() { focus_ = true; }
+
+ private:
+  float text_height(const Frame& frame, const std::string& draft, float width) const;
+  bool draw_bottom_row(const Frame& frame, const UiState& state, const SessionState& session, ImVec2 low, float width,
+                       const std::string& draft);
+
+  std::unordered_map<std::uint64_t, std::string> drafts_;  // by session
+  bool focus_ = true;
+};
+
+}  // namespace octavo::ui

@@ -1,0 +1,86 @@
+#include "ui/views/event_lines.h"
+
+#include <algorithm>
+#include <string>
+
+#include "ui/format.h"
+#include "ui/widgets/text.h"
+
+namespace octavo::ui {
+
+ImU32 event_colour(const Theme& theme, BlockEventKind kind) {
+  switch (kind) {
+    case BlockEventKind::kHit:
+    case BlockEventKind::kShare:
+    case BlockEventKind::kFork: return theme.owner(2);
+    case BlockEventKind::kCopyOnWrite: return theme.warning;
+    case BlockEventKind::kPreempt:
+    case BlockEventKind::kSwapOut:
+    case BlockEventKind::kSwapIn: return theme.owner(4);
+    default: return theme.muted;
+  }
+}
+
+std::string_view event_word(BlockEventKind kind) {
+  switch (kind) {
+    case BlockEventKind::kAlloc: return "alloc";
+    case BlockEventKind::kSeal: return "seal";
+    case BlockEventKind::kHit: return "reuse";
+    case BlockEventKind::kShare: return "share";
+    case BlockEventKind::kUnref: return "let go";
+    case BlockEventKind::kCopyOnWrite: return "copy";
+    case BlockEventKind::kEvict: return "evict";
+    case BlockEventKind::kSwapOut: return "swap out";
+    case BlockEventKind::kSwapIn: return "swap in";
+    case BlockEventKind::kPreempt: return "preempt";
+    case BlockEventKind::kResume: return "resume";
+    case BlockEventKind::kFork: return "fork";
+    case BlockEventKind::kPrune: return "prune";
+    case BlockEventKind::kFree: return "free";
+    case BlockEventKind::kFill: return "fill";
+    case BlockEventKind::kStepBegin: return "step";
+    case BlockEventKind::kStepEnd: return "step end";
+  }
+  return "event";
+}
+
+std::string event_text(const EventLine& event) {
+  std::string text;
+  if (event.kind == BlockEventKind::kCopyOnWrite) {
+    text = std::to_string(event.first_block) + " → " + std::to_string(event.aux);
+  } else if (event.count > 1) {
+    text = count_text(event.count, "block");
+  } else if (event.first_block >= 0) {
+    text = "block " + std::to_string(event.first_block);
+  }
+  if (!event.session_title.empty()) text += (text.empty() ? "" : ", ") + event.session_title;
+  return text;
+}
+
+void draw_event_lines(const Frame& frame, const MemoryState& memory, std::size_t limit, float width) {
+  const std::size_t shown = std::min(limit, memory.events.size());
+  TextStyle mono = mono_text(frame);
+  mono.em = 12;
+  if (shown == 0) {
+    line(frame, tiny_text(frame), "Nothing has happened yet.", width);
+    return;
+  }
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  for (std::size_t i = memory.events.size() - shown; i < memory.events.size(); ++i) {
+    const EventLine& event = memory.events[i];
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const std::string time = seconds_text(event.time_us - memory.time_origin_us) + " ";
+    float x = at.x;
+    draw_text(frame, list, {x, at.y}, mono, time);
+    x += text_width(frame, mono, time);
+    TextStyle word = mono;
+    word.colour = event_colour(frame.theme, event.kind);
+    const std::string kind = std::string(event_word(event.kind)) + " ";
+    draw_text(frame, list, {x, at.y}, word, kind);
+    x += text_width(frame, mono, kind);
+    draw_text(frame, list, {x, at.y}, mono, event_text(event), std::max(1.0f, at.x + width - x));
+    ImGui::Dummy({width, frame.px(21)});
+  }
+}
+
+}  // namespace octavo::ui

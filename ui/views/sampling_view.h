@@ -1,0 +1,23 @@
+// System prompt and sampling of one chat, with presets and a help text for every parameter.
+#pragma once
+
+#include <string>
+
+#include "ui/frame.h"
+#include "ui/state.h"
+
+namespace octavo::ui {
+
+class SamplingView {
+ public:
+  void draw(const Frame& frame, const SessionState& session);
+
+ private:
+  void draw_system_prompt(const Frame& frame, const SessionState& session, float width);
+
+  SessionId edited_session_{};
+  std::string system_prompt_;
+  std::string seed_text_;
+};
+
+}  // namespace octavo::ui

@@ -1,0 +1,123 @@
+#include "ui/views/settings_view.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "ui/widgets/controls.h"
+
+namespace octavo::ui {
+namespace {
+
+constexpr float kWidth = 520;
+constexpr std::array kScales = {0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0};
+
+struct ShortcutHelp {
+  const char* keys;
+  const char* text;
+};
+constexpr ShortcutHelp kShortcuts[] = {
+    {"Ctrl+N", "New chat"},
+    {"Ctrl+Tab, Ctrl+PageDown / PageUp", "Next, previous chat"},
+    {"Ctrl+1, Ctrl+2", "Chat, Memory"},
+    {"Esc", "Stop the answer"},
+    {"Shift+Enter", "New line in a message"},
+    {"PageUp, PageDown, Ctrl+End", "Scroll, to the end"},
+    {"F2", "Rename the chat"},
+    {"Ctrl+B", "Show or hide the sidebar"},
+    {"Ctrl+Plus, Ctrl+Minus, Ctrl+0", "Larger, smaller, 100 %"},
+};
+
+void row_label(const Frame& frame, const char* label) {
+  line(frame, small_text(frame), label);
+  gap(frame, 6);
+}
+
+template <class Value>
+void draw_choice(const Frame& frame, const char* id, const char* label, std::span<const char* const> labels,
+                 std::span<const char* const> ids, SettingsState settings, Value SettingsState::*member, float width) {
+  row_label(frame, label);
+  const auto before = static_cast<std::size_t>(settings.*member);
+  const std::size_t after = segments(frame, id, labels, ids, before, width);
+  if (after != before) {
+    settings.*member = static_cast<Value>(after);
+    frame.actions.push(actions::ChangeSettings{settings});
+  }
+  gap(frame, 16);
+}
+
+void draw_scale(const Frame& frame, const SettingsState& settings, float width) {
+  row_label(frame, "Size of everything");
+  const auto set = [&](double scale) {
+    SettingsState changed = settings;
+    changed.ui_scale = scale;
+    frame.actions.push(actions::ChangeSettings{changed});
+  };
+  const auto larger = std::upper_bound(kScales.begin(), kScales.end(), settings.ui_scale + 1e-6);
+  const auto not_smaller = std::lower_bound(kScales.begin(), kScales.end(), settings.ui_scale - 1e-6);
+  if (button(frame, "scale_down", "–", {.width = 44, .enabled = not_smaller != kScales.begin()})) set(*(not_smaller - 1));
+  beside(frame, 8);
+  const std::string shown = std::to_string(static_cast<int>(settings.ui_scale * 100.0 + 0.5)) + " %";
+  if (button(frame, "scale_reset", shown, {.width = width / frame.theme.scale - 104, .help = "Back to 100 %"})) set(1.0);
+  beside(frame, 8);
+  if (button(frame, "scale_up", "+", {.width = 44, .enabled = larger != kScales.end()})) set(*larger);
+  gap(frame, 16);
+}
+
+void draw_shortcuts(const Frame& frame) {
+  row_label(frame, "Keyboard");
+  TextStyle keys = mono_text(frame);
+  keys.colour = frame.theme.text;
+  keys.em = 12;
+  for (const ShortcutHelp& shortcut : kShortcuts) {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    draw_text(frame, ImGui::GetWindowDrawList(), {at.x + frame.px(262), at.y}, tiny_text(frame), shortcut.text);
+    line(frame, keys, shortcut.keys);
+    gap(frame, 4);
+  }
+}
+
+}  // namespace
+
+void draw_settings_view(const Frame& frame, const UiState& state) {
+  constexpr const char* kPopup = "settings_panel";
+  if (state.settings_open && !ImGui::IsPopupOpen(kPopup)) ImGui::OpenPopup(kPopup);
+  const ImVec2 centre = ImGui::GetMainViewport()->GetCenter();
+  ImGui::SetNextWindowPos(centre, ImGuiCond_Always, {0.5f, 0.5f});
+  ImGui::SetNextWindowSize({std::min(frame.px(kWidth), ImGui::GetMainViewport()->Size.x - frame.px(32)), 0});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(24), frame.px(20)});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, frame.px(size::kRadiusCard));
+  ImGui::PushStyleVar(ImGuiStyleVar_PopupRounding, frame.px(16));
+  constexpr ImGuiWindowFlags kFlags =
+      ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings;
+  const bool shown = ImGui::BeginPopupModal(kPopup, nullptr, kFlags);
+  ImGui::PopStyleVar(3);
+  if (!shown) return;
+  const float width = ImGui::GetContentRegionAvail().x;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  TextStyle heading = heading_text(frame);
+  heading.em = 18;
+  line(frame, heading, "Settings");
+  gap(frame, 14);
+  constexpr std::array kThemes = {"Dark", "Light"}, kThemeIds = {"dark", "light"};
+  constexpr std::array kSends = {"Enter", "Ctrl+Enter"}, kSendIds = {"enter", "control_enter"};
+  draw_choice(frame, "theme", "Theme", kThemes, kThemeIds, state.settings, &SettingsState::theme, width);
+  draw_choice(frame, "send_key", "A message is sent with", kSends, kSendIds, state.settings, &SettingsState::send_key,
+              width);
+  draw_scale(frame, state.settings, width);
+  draw_shortcuts(frame);
+  const ImVec2 end = ImGui::GetCursorScreenPos();
+  ImGui::SetCursorScreenPos({at.x + width - frame.px(32), at.y - frame.px(3)});
+  const ButtonOptions close{.kind = ButtonKind::kPlain, .icon = Icon::kClose, .help = "Close (Esc)"};
+  const bool closed = button(frame, "close_settings", "", close) ||
+                      ImGui::Shortcut(ImGuiKey_Escape, ImGuiInputFlags_RouteFocused);
+  ImGui::SetCursorScreenPos(end);
+  ImGui::Dummy({0, 0});
+  if (closed || !state.settings_open) {
+    ImGui::CloseCurrentPopup();
+    if (closed) frame.actions.push(actions::ShowSettings{false});
+  }
+  ImGui::EndPopup();
+}
+
+}  // namespace octavo::ui

@@ -1,0 +1,144 @@
+#include "ui/widgets/text.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/base/text.h"
+
+namespace octavo::ui {
+namespace {
+
+// Long strings are cut before they are measured, so that a hostile title costs no more than a long one.
+constexpr std::size_t kLongestLine = 1024;
+
+std::string_view first_bytes(std::string_view text) {
+  if (text.size() <= kLongestLine) return text;
+  std::size_t end = kLongestLine;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0u) == 0x80u) --end;
+  return text.substr(0, end);
+}
+
+std::string_view first_line_of(std::string_view text) { return text.substr(0, text.find_first_of("\r\n")); }
+
+bool has_control(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+}
+
+std::string without_controls(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) result += c;
+  }
+  return result;
+}
+
+void draw_plain(const Frame& frame, ImDrawList* list, ImVec2 top_left, const TextStyle& style, std::string_view text) {
+  const Face face = frame.face(style.face, style.em);
+  const float above = std::floor((line_pixels(frame, style) - face.size) * 0.5f);
+  list->AddText(face.font, face.size, {top_left.x, top_left.y + above}, style.colour, text.data(),
+                text.data() + text.size());
+}
+
+}  // namespace
+
+TextStyle body_text(const Frame& frame) { return {.colour = frame.theme.text}; }
+TextStyle heading_text(const Frame& frame) { return {.face = FontFace::kSemiBold, .colour = frame.theme.text}; }
+TextStyle small_text(const Frame& frame) { return {.em = size::kSmall, .colour = frame.theme.muted}; }
+TextStyle tiny_text(const Frame& frame) { return {.em = size::kTiny, .colour = frame.theme.muted}; }
+TextStyle mono_text(const Frame& frame) {
+  return {.face = FontFace::kMono, .em = size::kMono, .colour = frame.theme.muted};
+}
+
+float line_pixels(const Frame& frame, const TextStyle& style) { return frame.px(style.em * style.line_height); }
+
+float text_width(const Frame& frame, const TextStyle& style, std::string_view text) {
+  return frame.face(style.face, style.em).width(first_bytes(first_line_of(text)));
+}
+
+void draw_text(const Frame& frame, ImDrawList* list, ImVec2 top_left, const TextStyle& style, std::string_view text,
+               float max_width) {
+  text = first_bytes(first_line_of(text));
+  if (has_control(text)) {
+    draw_text(frame, list, top_left, style, without_controls(text), max_width);
+  } else if (max_width < FLT_MAX && text_width(frame, style, text) > max_width) {
+    draw_plain(frame, list, top_left, style, elide(frame, style, text, max_width));
+  } else {
+    draw_plain(frame, list, top_left, style, text);
+  }
+}
+
+void line(const Frame& frame, const TextStyle& style, std::string_view text, float max_width) {
+  const float width = std::min(text_width(frame, style, text), max_width);
+  const ImVec2 position = ImGui::GetCursorScreenPos();
+  ImGui::Dummy({width, line_pixels(frame, style)});
+  draw_text(frame, ImGui::GetWindowDrawList(), position, style, text, max_width);
+}
+
+void heading_line(const Frame& frame, std::string_view heading, std::string_view note) {
+  TextStyle style = heading_text(frame);
+  style.em = 14;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float room = ImGui::GetContentRegionAvail().x;
+  line(frame, style, heading, room);
+  if (note.empty()) return;
+  const float x = at.x + text_width(frame, style, heading) + frame.px(10);
+  draw_text(frame, ImGui::GetWindowDrawList(), {x, at.y + frame.px(2)}, tiny_text(frame), note,
+            std::max(1.0f, at.x + room - x));
+}
+
+void paragraph(const Frame& frame, const TextStyle& style, std::string_view text, float width) {
+  const Face face = frame.face(style.face, style.em);
+  const float step = line_pixels(frame, style);
+  ImVec2 position = ImGui::GetCursorScreenPos();
+  const float top = position.y;
+  text = first_bytes(text);
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    const char* line_end = std::find(at, end, '\n');
+    const char* stop = face.font->CalcWordWrapPosition(face.size, at, line_end, std::max(width, face.size));
+    if (stop == at && stop < line_end) ++stop;
+    draw_text(frame, ImGui::GetWindowDrawList(), position, style, {at, static_cast<std::size_t>(stop - at)});
+    position.y += step;
+    at = stop;
+    while (at < line_end && *at == ' ') ++at;
+    if (at == line_end) ++at;
+  }
+  ImGui::Dummy({width, position.y - top});
+}
+
+std::string elide(const Frame& frame, const TextStyle& style, std::string_view text, float max_width) {
+  const Face face = frame.face(style.face, style.em);
+  text = first_bytes(text);
+  if (face.width(text) <= max_width) return std::string(text);
+  constexpr std::string_view kEllipsis = "…";
+  const float room = max_width - face.width(kEllipsis);
+  const char* rest = text.data();
+  face.font->CalcTextSizeA(face.size, std::max(room, 1.0f), 0.0f, text.data(), text.data() + text.size(), &rest);
+  std::string result(text.data(), rest);
+  while (!result.empty() && result.back() == ' ') result.pop_back();
+  return result.append(kEllipsis);
+}
+
+void tooltip(const Frame& frame, std::string_view text) {
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip)) tooltip_now(frame, text);
+}
+
+void tooltip_now(const Frame& frame, std::string_view text) {
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(12), frame.px(8)});
+  if (ImGui::BeginTooltip()) {
+    TextStyle style = small_text(frame);
+    style.colour = frame.theme.text;
+    float width = 0;
+    for (std::string_view rest = text; !rest.empty();) {
+      width = std::max(width, text_width(frame, style, rest));
+      const std::size_t end = rest.find('\n');
+      rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
+    }
+    paragraph(frame, style, text, std::min(std::ceil(width) + 1, frame.px(340)));
+    ImGui::EndTooltip();
+  }
+  ImGui::PopStyleVar();
+}
+
+}  // namespace octavo::ui
