@@ -1,1 +1,35 @@
-int main() { return 0; }
+// octavo: a command, or the window.
+#include "app/commands/cli.h"
+#include "app/commands/command.h"
+
+#if defined(OCTAVO_WINDOW)
+#include "app/window/application.h"
+#include "engine/model/model_files.h"
+#endif
+
+namespace octavo::app {
+namespace {
+
+#if defined(OCTAVO_WINDOW)
+// A model that is not there is told in the window, which can open another.
+int open_window(const EngineFlags& flags) {
+  if (const Result<void> valid = validate(flags.options); !valid.has_value()) return report_error(valid.error());
+  WindowOptions options;
+  options.engine = flags.options;
+  if (const auto path = model::find_model(flags.options.model); path.has_value()) {
+    options.engine.model = path->string();
+  } else {
+    options.engine.model.clear();
+    options.model_problem = path.error().message;
+  }
+  const Result<void> ended = run_window(options);
+  return ended.has_value() ? kExitOk : report_error(ended.error());
+}
+#else
+const OpenWindow open_window;
+#endif
+
+}  // namespace
+}  // namespace octavo::app
+
+int main(int argc, char** argv) { return octavo::app::run_command_line(argc, argv, octavo::app::open_window); }

@@ -1,0 +1,95 @@
+#include "engine/api/sampling_params.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+
+namespace octavo {
+namespace {
+
+constexpr std::int32_t kVocabularySize = 100;
+
+TEST(SamplingParams, DefaultsAreValid) { EXPECT_TRUE(validate(SamplingParams{}, kVocabularySize)); }
+
+TEST(SamplingParams, AcceptsTheEndsOfEveryRange) {
+  const std::vector<SamplingParams> accepted = {
+      {.n = 1024},
+      {.temperature = 0.0},
+      {.temperature = 1e6},
+      {.top_p = 1e-9},
+      {.top_k = -1},
+      {.top_k = 1'000'000},
+      {.min_p = 1.0},
+      {.presence_penalty = -2.0, .frequency_penalty = 2.0, .repetition_penalty = 1e-3},
+      {.max_tokens = 1, .min_tokens = 1},
+      {.stop = std::vector<std::string>(64, std::string(1024, 'a'))},
+      {.stop_token_ids = {0, kVocabularySize - 1}},
+      {.logprobs = 1024},
+      {.logit_bias = {{0, -1e9}, {kVocabularySize - 1, 100.0}}},
+  };
+  for (std::size_t i = 0; i < accepted.size(); ++i) {
+    const auto result = validate(accepted[i], kVocabularySize);
+    EXPECT_TRUE(result) << i << ": " << result.error().message;
+  }
+}
+
+TEST(SamplingParams, RefusesWhatIsOutOfRangeAndNamesTheOption) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  struct Case {
+    std::string option;
+    SamplingParams params;
+  };
+  const std::vector<Case> cases = {
+      {"n", {.n = 0}},
+      {"n", {.n = 1025}},
+      {"temperature", {.temperature = -0.1}},
+      {"temperature", {.temperature = kNaN}},
+      {"temperature", {.temperature = kInfinity}},
+      {"top_p", {.top_p = 0.0}},
+      {"top_p", {.top_p = 1.0001}},
+      {"top_p", {.top_p = kNaN}},
+      {"top_k", {.top_k = -2}},
+      {"min_p", {.min_p = -0.1}},
+      {"min_p", {.min_p = 1.1}},
+      {"presence_penalty", {.presence_penalty = 2.1}},
+      {"presence_penalty", {.presence_penalty = kNaN}},
+      {"frequency_penalty", {.frequency_penalty = -2.1}},
+      {"repetition_penalty", {.repetition_penalty = 0.0}},
+      {"repetition_penalty", {.repetition_penalty = kInfinity}},
+      {"max_tokens", {.max_tokens = 0}},
+      {"min_tokens", {.min_tokens = -1}},
+      {"min_tokens", {.max_tokens = 4, .min_tokens = 5}},
+      {"stop", {.stop = {""}}},
+      {"stop", {.stop = std::vector<std::string>(65, "a")}},
+      {"stop", {.stop = {std::string(1025, 'a')}}},
+      {"stop_token_ids", {.stop_token_ids = {-1}}},
+      {"stop_token_ids", {.stop_token_ids = {kVocabularySize}}},
+      {"logprobs", {.logprobs = -1}},
+      {"logprobs", {.logprobs = 1025}},
+      {"logit_bias", {.logit_bias = {{kVocabularySize, 1.0}}}},
+      {"logit_bias", {.logit_bias = {{-1, 1.0}}}},
+      {"logit_bias", {.logit_bias = {{1, kNaN}}}},
+      {"logit_bias", {.logit_bias = {{1, -kInfinity}}}},
+      {"length_penalty", {.length_penalty = kNaN}},
+  };
+  for (const Case& c : cases) {
+    const auto result = validate(c.params, kVocabularySize);
+    ASSERT_FALSE(result) << c.option;
+    EXPECT_EQ(result.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(result.error().subject, c.option);
+    EXPECT_EQ(result.error().message.rfind(c.option, 0), 0u) << result.error().message;
+    EXPECT_EQ(result.error().message.find('\n'), std::string::npos);
+  }
+}
+
+TEST(SamplingParams, SaysThatBeamsAreMissing) {
+  const auto result = validate({.beam_width = 4}, kVocabularySize);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::kUnsupported);
+  EXPECT_EQ(result.error().subject, "beam_width");
+}
+
+}  // namespace
+}  // namespace octavo
