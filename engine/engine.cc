@@ -48,7 +48,8 @@ scheduler::SchedulerOptions scheduler_options(const EngineOptions& options,
           .max_num_seqs = description.max_num_seqs,
           .max_num_batched_tokens = description.max_num_batched_tokens,
           .max_model_len = description.max_model_len,
-          .enable_prefix_caching = options.enable_prefix_caching};
+          .enable_prefix_caching = options.enable_prefix_caching,
+          .prefill_first = options.prefill_first};
 }
 
 // Whatever is wrong with file or options shows before the first weight is read: sizing is arithmetic.

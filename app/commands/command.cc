@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <string>
 
 #include <unistd.h>
 
@@ -18,6 +19,16 @@ void on_interrupt(int) {
   interrupt_flag = 1;
 }
 
+bool is_option_name(std::string_view name) { return name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") == std::string_view::npos; }
+
+std::string as_flag(std::string_view name) {
+  std::string flag = "--" + std::string(name);
+  for (char& c : flag) {
+    if (c == '_') c = '-';
+  }
+  return flag;
+}
+
 }  // namespace
 
 int report_failure(std::string_view sentence, int status) {
@@ -27,7 +38,12 @@ int report_failure(std::string_view sentence, int status) {
 }
 
 int report_error(const Error& error) {
-  return report_failure(error.message, error.code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailed);
+  std::string sentence = error.message;
+  // The engine calls an option top_p; here it was typed as --top-p.
+  if (!error.subject.empty() && sentence.rfind(error.subject, 0) == 0 && is_option_name(error.subject)) {
+    sentence.replace(0, error.subject.size(), as_flag(error.subject));
+  }
+  return report_failure(sentence, error.code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailed);
 }
 
 Progress::Progress(bool verbose) : enabled_(verbose || isatty(STDERR_FILENO) != 0), terminal_(isatty(STDERR_FILENO) != 0) {}

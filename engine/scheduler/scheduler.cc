@@ -166,9 +166,11 @@ SchedulerOutput Scheduler::schedule() {
   std::int32_t budget = state.options.max_num_batched_tokens;
   state.grow_running(output);
   if (output.out_of_memory.empty()) {
-    state.give_rows_to_decodes(budget);
+    const bool decodes_wait = state.options.prefill_first;
+    if (!decodes_wait) state.give_rows_to_decodes(budget);
     state.give_rows_to_chunks(budget);
     if (output.preemptions.empty()) state.admit_waiting(budget, output);
+    if (decodes_wait && budget == state.options.max_num_batched_tokens) state.give_rows_to_decodes(budget);
   }
   state.list_rows(output);
 

@@ -34,6 +34,7 @@ struct SchedulerOptions {
   std::int32_t max_num_batched_tokens = 512;
   std::int32_t max_model_len = 0;
   bool enable_prefix_caching = true;
+  bool prefill_first = false;  // a step that computes known tokens extends no output: for measurements
 };
 
 struct NewRequest {

@@ -51,7 +51,7 @@ std::string scalar_repr(const Value& value) {
   if (value.is_bool()) return value.integer() != 0 ? "True" : "False";
   if (value.is_integer()) return std::to_string(value.integer());
   if (value.is_float()) return float_repr(value.float_value());
-  return "<" + value.type_name() + ">";
+  return std::string("<").append(value.type_name()).append(">");
 }
 
 Result<void> Writer::put_repr(const Value& value) {
@@ -189,7 +189,7 @@ Result<void> Writer::put_json_list(const List& list, const JsonStyle& style, int
 
 Result<void> Writer::put_json_key(const Value& key, const JsonStyle& style) {
   if (key.is_text()) return put_quoted_json(*key.text(), style);
-  if (key.is_none() || key.is_number()) return put("\"" + json_scalar(key) + "\"");
+  if (key.is_none() || key.is_number()) return put(std::string("\"").append(json_scalar(key)).append("\""));
   return failure("keys of type " + key.type_name() + " cannot be written as JSON");
 }
 

@@ -197,71 +197,84 @@ struct F32x16 {
   float lane[kLanes];
 };
 
-// Calls function(i) for each lane and collects what it returns.
-template <class Function>
-OCTAVO_INLINE F32x16 for_each_lane(const Function& function) {
-  F32x16 result;
-  for (int i = 0; i < kLanes; ++i) result.lane[i] = function(i);
-  return result;
-}
+// Operations change their first argument, a copy, and return it: loops over lanes that any compiler
+// understands.
 
 OCTAVO_INLINE F32x16 load(const float* source) {
-  return for_each_lane([&](int i) { return source[i]; });
+  F32x16 a;
+  for (int i = 0; i < kLanes; ++i) a.lane[i] = source[i];
+  return a;
 }
 OCTAVO_INLINE void store(float* target, F32x16 a) {
   for (int i = 0; i < kLanes; ++i) target[i] = a.lane[i];
 }
-OCTAVO_INLINE F32x16 set1(float a) {
-  return for_each_lane([&](int) { return a; });
+OCTAVO_INLINE F32x16 set1(float value) {
+  F32x16 a;
+  for (int i = 0; i < kLanes; ++i) a.lane[i] = value;
+  return a;
 }
 OCTAVO_INLINE F32x16 fma(F32x16 a, F32x16 b, F32x16 c) {
-  return for_each_lane([&](int i) { return __builtin_fmaf(a.lane[i], b.lane[i], c.lane[i]); });
+  for (int i = 0; i < kLanes; ++i) a.lane[i] = __builtin_fmaf(a.lane[i], b.lane[i], c.lane[i]);
+  return a;
 }
 OCTAVO_INLINE F32x16 add(F32x16 a, F32x16 b) {
-  return for_each_lane([&](int i) { return a.lane[i] + b.lane[i]; });
+  for (int i = 0; i < kLanes; ++i) a.lane[i] += b.lane[i];
+  return a;
 }
 OCTAVO_INLINE F32x16 sub(F32x16 a, F32x16 b) {
-  return for_each_lane([&](int i) { return a.lane[i] - b.lane[i]; });
+  for (int i = 0; i < kLanes; ++i) a.lane[i] -= b.lane[i];
+  return a;
 }
 OCTAVO_INLINE F32x16 mul(F32x16 a, F32x16 b) {
-  return for_each_lane([&](int i) { return a.lane[i] * b.lane[i]; });
+  for (int i = 0; i < kLanes; ++i) a.lane[i] *= b.lane[i];
+  return a;
 }
 OCTAVO_INLINE F32x16 div(F32x16 a, F32x16 b) {
-  return for_each_lane([&](int i) { return a.lane[i] / b.lane[i]; });
+  for (int i = 0; i < kLanes; ++i) a.lane[i] /= b.lane[i];
+  return a;
 }
 OCTAVO_INLINE F32x16 max(F32x16 a, F32x16 b) {
-  return for_each_lane([&](int i) { return a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]; });
+  for (int i = 0; i < kLanes; ++i) a.lane[i] = a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i];
+  return a;
 }
 
 OCTAVO_INLINE F32x16 load_f16(const std::uint16_t* source) {
-  return for_each_lane([&](int i) { return half_to_float(source[i]); });
+  F32x16 a;
+  for (int i = 0; i < kLanes; ++i) a.lane[i] = half_to_float(source[i]);
+  return a;
 }
 OCTAVO_INLINE void store_f16(std::uint16_t* target, F32x16 a) {
   for (int i = 0; i < kLanes; ++i) target[i] = float_to_half(a.lane[i]);
 }
 OCTAVO_INLINE F32x16 load_bf16(const std::uint16_t* source) {
-  return for_each_lane([&](int i) { return bfloat16_to_float(source[i]); });
+  F32x16 a;
+  for (int i = 0; i < kLanes; ++i) a.lane[i] = bfloat16_to_float(source[i]);
+  return a;
 }
 OCTAVO_INLINE void store_bf16(std::uint16_t* target, F32x16 a) {
   for (int i = 0; i < kLanes; ++i) target[i] = float_to_bfloat16(a.lane[i]);
 }
 
 OCTAVO_INLINE F32x16 select_first(int count, F32x16 a, F32x16 b) {
-  return for_each_lane([&](int i) { return i < count ? a.lane[i] : b.lane[i]; });
+  for (int i = 0; i < kLanes; ++i) a.lane[i] = i < count ? a.lane[i] : b.lane[i];
+  return a;
 }
 OCTAVO_INLINE F32x16 replace_where_less(F32x16 a, F32x16 b, F32x16 result, F32x16 replacement) {
-  return for_each_lane([&](int i) { return a.lane[i] < b.lane[i] ? replacement.lane[i] : result.lane[i]; });
+  for (int i = 0; i < kLanes; ++i)
+    result.lane[i] = a.lane[i] < b.lane[i] ? replacement.lane[i] : result.lane[i];
+  return result;
 }
 OCTAVO_INLINE float power_of_two(std::int32_t n) {
   return __builtin_bit_cast(float, static_cast<std::uint32_t>(n + 127) << 23);
 }
 OCTAVO_INLINE F32x16 scale_by_power(F32x16 a, F32x16 shifted) {
-  return for_each_lane([&](int i) {
+  for (int i = 0; i < kLanes; ++i) {
     const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, shifted.lane[i]);
     const std::int32_t n = static_cast<std::int32_t>(bits << 10) >> 10;
     const std::int32_t half = n >> 1;
-    return a.lane[i] * power_of_two(half) * power_of_two(n - half);
-  });
+    a.lane[i] = a.lane[i] * power_of_two(half) * power_of_two(n - half);
+  }
+  return a;
 }
 
 #endif

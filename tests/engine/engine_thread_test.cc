@@ -4,7 +4,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <memory>
+#include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -26,8 +29,8 @@ struct ScriptedEngine {
   std::unique_ptr<EngineThread> engine;
 };
 
-ScriptedEngine make_engine() {
-  auto runner = std::make_unique<ScriptedRunner>([](RequestId, std::size_t) { return kA; });
+ScriptedEngine make_engine(ScriptedRunner::Script script = [](RequestId, std::size_t) { return kA; }) {
+  auto runner = std::make_unique<ScriptedRunner>(std::move(script));
   ScriptedEngine made;
   made.runner = runner.get();
   EngineParts parts;
@@ -97,19 +100,23 @@ TEST(EngineThread, SleepsWhenThereIsNothingToDo) {
   EXPECT_LT(busy_s, 0.05);
 }
 
-TEST(EngineThread, CancelledRequestEndsSoon) {
-  const ScriptedEngine made = make_engine();
+// The device takes its time over token 10 until the cancel is on its way: no further token may follow.
+TEST(EngineThread, CancelTakesEffectBeforeTheNextStep) {
+  std::atomic<bool> cancel_is_sent = false;
+  const ScriptedEngine made = make_engine([&](RequestId, std::size_t position) {
+    if (position == 10) cancel_is_sent.wait(false);
+    return kA;
+  });
   const RequestId request_id = made.engine->submit(text_request(900));
-  while (made.engine->poll(seconds(10)).empty()) {
-  }
+  made.engine->cancel(RequestId{12345});  // nobody's: no effect
+  while (made.runner->num_steps() < 11) std::this_thread::yield();
   made.engine->cancel(request_id);
-  made.engine->cancel(RequestId{12345});
-  bool ended = false;
-  while (!ended) {
-    for (const EngineEvent& event : made.engine->poll(seconds(10)))
-      ended |= std::holds_alternative<RequestFinished>(event);
-  }
-  EXPECT_EQ(made.engine->kv_totals().num_blocks, 256);
+  cancel_is_sent = true;
+  cancel_is_sent.notify_all();
+  const CompletionOutput output = collect(*made.engine, {request_id}).at(0).outputs.at(0);
+  EXPECT_EQ(output.token_ids.size(), 11u);
+  EXPECT_EQ(output.text, std::string(11, 'a'));
+  EXPECT_EQ(output.finish_reason, FinishReason::kAbort);
 }
 
 TEST(EngineThread, StopsWhileRequestsRunAndNobodyReads) {

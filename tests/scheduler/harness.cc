@@ -271,7 +271,8 @@ void Harness::check_group(const SchedulerOutput& step, const KvSnapshot& snapsho
   }
   const auto num_decodes = static_cast<std::size_t>(std::ranges::count_if(
       step.sequences, [&](const ScheduledSequence& row) { return caught_up.contains(row.sequence_id); }));
-  if (!step.out_of_memory.empty() || !behind.empty()) {
+  const bool decodes_wait = options_.prefill_first && step.num_prefill_tokens > 0;
+  if (!step.out_of_memory.empty() || !behind.empty() || decodes_wait) {
     EXPECT_EQ(num_decodes, 0u) << "request " << request_id.value << " decodes in part";
   } else {
     EXPECT_EQ(num_decodes,

@@ -110,6 +110,22 @@ TEST(Scheduler, SchedulesDecodesBeforeChunksGetTheRest) {
   EXPECT_EQ(harness.start_order.size(), 4u) << "request 5 waits: no token is left in this step";
 }
 
+TEST(Scheduler, WithPrefillFirstNoOutputGrowsWhileAPromptIsComputed) {
+  auto options = options_with(256, 64);
+  options.prefill_first = true;
+  Harness harness(options);
+  harness.submit(request_of(1, 20, 20));
+  harness.step();
+  harness.submit(request_of(2, 150, 20));
+  for (const std::size_t rows : {64u, 64u, 22u}) {
+    const auto step = harness.step();
+    EXPECT_EQ(requests_in(step), (Requests{2}));
+    EXPECT_EQ(step.sequences.front().token_ids.size(), rows);
+  }
+  EXPECT_EQ(requests_in(harness.step()), (Requests{1, 2}));
+  harness.run_until_idle();
+}
+
 TEST(Scheduler, SharesAStepAmongSeveralPrompts) {
   Harness harness(options_with(256, 64));
   for (std::uint64_t i = 1; i <= 4; ++i) harness.submit(request_of(i, 20, 2));

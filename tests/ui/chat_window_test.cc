@@ -111,7 +111,6 @@ TEST_F(ChatWindow, RegenerateAddsABranchAndArrowsWalkThem) {
     context->Yield(12);
     IM_CHECK_STR_EQ(session().messages.back().text.c_str(), "second answer");
     IM_CHECK_EQ(session().messages.back().num_siblings, 2);
-    context->MouseMoveToVoid();
     context->ItemClick("**/previous_branch");
     context->Yield(2);
     IM_CHECK_STR_EQ(session().messages.back().text.c_str(), "first answer");
@@ -253,16 +252,24 @@ TEST_F(ChatWindow, SamplingPanelChangesTheNextRequest) {
 }
 
 TEST_F(ChatWindow, IdleWindowDrawsNoFrames) {
+  ManualClock clock;
+  clock_ = &clock;
   open();
   play([](ImGuiTestContext* context) { type_and_enter(context, "hello"); });
-  ASSERT_TRUE(loop_until([this] { return session().activity == Activity::kIdle; }));
-  // Until the caret has stopped blinking and tooltips have settled.
-  const auto settled = std::chrono::steady_clock::now() + std::chrono::milliseconds(6500);
-  while (std::chrono::steady_clock::now() < settled) application_->step_for(0.1);
+  const auto turns = [&](int count) {  // 50 ms each, for the window and for the clock
+    for (int i = 0; i < count; ++i) {
+      application_->step_for(0.05);
+      clock.advance_us(50'000);
+    }
+  };
+  turns(20);
+  ASSERT_EQ(session().activity, Activity::kIdle);
+  clock.advance_us(6'000'000);  // the caret has stopped blinking
+  turns(3);
   const std::uint64_t before = application_->num_frames_drawn();
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-  while (std::chrono::steady_clock::now() < end) application_->step_for(0.1);
+  turns(20);
   EXPECT_EQ(application_->num_frames_drawn(), before);
+  application_.reset();  // it reads the clock
 }
 
 TEST_F(ChatWindow, HostileTextIsShownAsText) {
@@ -321,7 +328,7 @@ TEST_F(ChatWindow, ReaderIsNotPulledToTheEndWhileTextStreams) {
   engine_->answers = {text, std::string(40'000, 'y')};
   play([this](ImGuiTestContext* context) {
     type_and_enter(context, "a long one");
-    while (session().activity != Activity::kIdle) context->Yield();
+    while (session().activity != Activity::kIdle) application_->update();
     type_and_enter(context, "another");
     context->Yield(4);
     IM_CHECK(!context->ItemExists("**/jump_to_end"));
@@ -329,7 +336,6 @@ TEST_F(ChatWindow, ReaderIsNotPulledToTheEndWhileTextStreams) {
     context->Yield(4);
     IM_CHECK(context->ItemExists("**/jump_to_end"));
     context->ItemClick("**/jump_to_end");
-    context->MouseMoveToVoid();
     context->Yield(3);
     IM_CHECK(!context->ItemExists("**/jump_to_end"));
   });

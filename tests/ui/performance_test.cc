@@ -14,7 +14,15 @@
 namespace octavo::testing {
 namespace {
 
-using Performance = WindowTest;
+class Performance : public WindowTest {
+ protected:
+  void open_large() {
+    app::Settings large = test_settings();
+    large.width = 1600;
+    large.height = 1000;
+    open({}, large);
+  }
+};
 
 // Median milliseconds of building a frame.
 double frame_ms(app::Application& application, ui::Views& views, const ui::UiState& state, int count,
@@ -53,7 +61,7 @@ ui::UiState long_chat(const ui::UiState& ready, int num_messages, std::size_t by
 }
 
 TEST_F(Performance, TwoThousandMessagesScrollSmoothly) {
-  open();
+  open_large();
   ui::Views views;
   const ui::UiState state = long_chat(this->state(), 2000, 500);
   const double opening = frame_ms(*application_, views, state, 1);
@@ -70,7 +78,7 @@ TEST_F(Performance, TwoThousandMessagesScrollSmoothly) {
 }
 
 TEST_F(Performance, StreamingAnswerCostsOnlyItsOpenEnd) {
-  open();
+  open_large();
   ui::Views views;
   ui::UiState state = long_chat(this->state(), 200, 500);
   ui::MessageState& last = state.sessions.front().messages.back();
@@ -83,7 +91,7 @@ TEST_F(Performance, StreamingAnswerCostsOnlyItsOpenEnd) {
 }
 
 TEST_F(Performance, BlockMapsAreDrawnQuickly) {
-  open();
+  open_large();
   for (const int num_blocks : {4'096, 65'536}) {
     ui::Views views;
     ui::UiState state = this->state();

@@ -82,7 +82,10 @@ void play_scene(app::Application& application, FakeEngine& engine, ManualClock& 
 TEST_F(Screenshots, ChatAndMemoryInBothThemesAndTwoSizes) {
   ManualClock clock;
   clock_ = &clock;
-  open();
+  app::Settings large = test_settings();
+  large.width = 1600;
+  large.height = 1000;
+  open({}, large);
   play_scene(*application_, *engine_, clock);
   for (const auto& [theme, name] : {std::pair{ui::ThemeName::kDark, "dark"}, std::pair{ui::ThemeName::kLight, "light"}}) {
     for (const auto& [scale, suffix] : {std::pair{1.0, ""}, std::pair{1.5, "-150"}}) {
