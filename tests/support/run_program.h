@@ -31,8 +31,8 @@ struct ProgramResult {
 };
 
 struct ProgramOptions {
-  std::string input;                                           // standard input
-  std::vector<std::pair<std::string, std::string>> environment;  // set in addition; an empty value unsets
+  std::string input = {};                                       // standard input
+  std::vector<std::pair<std::string, std::string>> environment = {};  // set in addition; an empty value unsets
   bool output_is_terminal = false;                             // standard output on a pseudo-terminal
   int interrupt_after_ms = -1;                                 // send SIGINT then
   int timeout_ms = 120'000;                                    // kill then

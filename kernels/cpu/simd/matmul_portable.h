@@ -39,13 +39,18 @@ OCTAVO_INLINE F32x16 dot(const GroupWeights& weights, const Int8Line& line, std:
       for (int c = 0; c < 4; ++c) sums[r] += weights.quads[q][4 * r + c] * line.values[4 * q + c];
     }
   }
-  return for_each_lane([&](int r) { return static_cast<float>(sums[r]); });
+  F32x16 result;
+  for (int r = 0; r < kLanes; ++r) result.lane[r] = static_cast<float>(sums[r]);
+  return result;
 }
 
 // The stored numbers of one column.
 OCTAVO_INLINE F32x16 stored_column(const GroupWeights& weights, int column) {
-  return for_each_lane(
-      [&](int r) { return static_cast<float>(weights.quads[column / 4][4 * r + column % 4]); });
+  F32x16 result;
+  for (int r = 0; r < kLanes; ++r) {
+    result.lane[r] = static_cast<float>(weights.quads[column / 4][4 * r + column % 4]);
+  }
+  return result;
 }
 
 // 16 pairs of 6-bit numbers in 24 bytes. Byte r: scale of row r, and above it the low two bits of its min;
