@@ -13,6 +13,9 @@ bool pressed(ImGuiKeyChord chord, bool repeat = false) {
   return ImGui::Shortcut(chord, flags);
 }
 
+// A text field keeps these keys for its caret, which needs them less than the window does.
+bool pressed_anyhow(ImGuiKeyChord chord) { return ImGui::IsKeyChordPressed(chord); }
+
 bool is_busy(const SessionState* session) {
   return session != nullptr &&
          (session->activity == Activity::kWaiting || session->activity == Activity::kGenerating);
@@ -40,8 +43,8 @@ void apply_shortcuts(const Frame& frame, const UiState& state) {
   if (pressed(ImGuiMod_Ctrl | ImGuiKey_2)) sink.push(actions::ShowWorkspace{Workspace::kMemory});
   if (pressed(ImGuiMod_Ctrl | ImGuiKey_Tab, true)) sink.push(actions::SelectNeighbour{+1});
   if (pressed(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_Tab, true)) sink.push(actions::SelectNeighbour{-1});
-  if (pressed(ImGuiMod_Ctrl | ImGuiKey_PageDown, true)) sink.push(actions::SelectNeighbour{+1});
-  if (pressed(ImGuiMod_Ctrl | ImGuiKey_PageUp, true)) sink.push(actions::SelectNeighbour{-1});
+  if (pressed_anyhow(ImGuiMod_Ctrl | ImGuiKey_PageDown)) sink.push(actions::SelectNeighbour{+1});
+  if (pressed_anyhow(ImGuiMod_Ctrl | ImGuiKey_PageUp)) sink.push(actions::SelectNeighbour{-1});
   if (pressed(ImGuiMod_Ctrl | ImGuiKey_B)) {
     SettingsState settings = state.settings;
     settings.sidebar_shown = !settings.sidebar_shown;

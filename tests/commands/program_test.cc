@@ -239,7 +239,7 @@ TEST_F(WithModel, ModelTextCannotControlTheTerminal) {
 TEST_F(WithModel, ATerminalChatIsResumed) {
   const std::string file = scratch_file("chat.json", "");
   std::filesystem::remove(file);
-  const std::vector<std::string> arguments = {"chat", "--conversation", file, "--temperature", "0", "--max-tokens", "12"};
+  const std::vector<std::string> arguments = {"chat", "--conversation", file, "--temperature", "0", "--max-tokens", "12", "--activation-dtype", "f32"};
   const ProgramResult first = run_program(arguments, {.input = "What is the capital of France?\n"});
   ASSERT_EQ(first.status, 0) << first.err;
   EXPECT_NE(first.out.find("Paris"), std::string::npos) << first.out;

@@ -38,7 +38,7 @@ TEST_F(MemoryWindow, ChatsWithTheSameStartShareBlocks) {
       IM_CHECK_EQ(session.memory.num_sharing_sessions, 1);
     }
     // A click on the first cell opens its card.
-    context->ItemClick("**/cells/map", 0, ImGuiTestOpFlags_NoCheckHoveredId);
+    context->ItemClick("**/map", 0, ImGuiTestOpFlags_NoCheckHoveredId);
     context->Yield(2);
   });
 }
@@ -51,7 +51,7 @@ TEST_F(MemoryWindow, EverySizeOfPoolIsDrawn) {
       context->KeyPress(ImGuiKey_Enter);
       context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_2);
       context->Yield(4);
-      IM_CHECK(context->ItemExists("**/cells/map"));
+      IM_CHECK(context->ItemExists("**/map"));
     });
     TearDown();
     SetUp();

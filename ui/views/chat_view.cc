@@ -196,13 +196,12 @@ void ChatView::choose_scroll(Transcript& transcript, float end, ImVec2 extent) {
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const bool pointed_at = ImGui::IsMouseHoveringRect(low, {low.x + extent.x, low.y + extent.y});
   if (pointed_at && ImGui::GetIO().MouseWheel > 0 && end > 0) transcript.following = false;
-  const auto pressed = [](ImGuiKeyChord chord) {
-    return ImGui::Shortcut(chord, ImGuiInputFlags_RouteGlobal | ImGuiInputFlags_RouteOverActive | ImGuiInputFlags_Repeat);
-  };
+  // Also while the composer has the keyboard, which keeps these keys for its few lines.
   const float page = extent.y * 0.9f;
-  const float wanted = (pressed(ImGuiKey_PageUp) ? -page : 0) + (pressed(ImGuiKey_PageDown) ? page : 0);
-  if (wanted < 0) transcript.following = false;
-  if (pressed(ImGuiMod_Ctrl | ImGuiKey_End)) transcript.following = true;
+  const float wanted = (ImGui::IsKeyChordPressed(ImGuiKey_PageUp) ? -page : 0.0f) +
+                       (ImGui::IsKeyChordPressed(ImGuiKey_PageDown) ? page : 0.0f);
+  if (wanted < 0 && end > 0) transcript.following = false;
+  if (ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiKey_End)) transcript.following = true;
   if (transcript.following) {
     ImGui::SetNextWindowScroll({-1, end});
   } else if (wanted != 0) {

@@ -42,7 +42,7 @@ float ComposerView::text_height(const Frame& frame, const std::string& draft, fl
       face.font->CalcTextSizeA(face.size, FLT_MAX, width, draft.data(), draft.data() + measured).y;
   const bool ends_with_break = !draft.empty() && draft.back() == '\n';
   const float lines = std::round(wrapped / face.size) + (ends_with_break ? 1.0f : 0.0f);
-  return face.size * std::clamp(lines, 1.0f, static_cast<float>(kMostLines)) + frame.px(14);
+  return face.size * std::clamp(lines, 1.0f, static_cast<float>(kMostLines)) + 2 * frame.px(7) + 2;
 }
 
 float ComposerView::height(const Frame& frame, const SessionState& session, float width) const {

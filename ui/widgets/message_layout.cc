@@ -16,6 +16,7 @@ constexpr float kQuoteIndent = 16;
 constexpr float kCodePadding = 14;
 constexpr float kCodeHeader = 30;
 constexpr float kCodeLineHeight = 1.6f;
+constexpr float kInlineCodePadding = 3;
 
 float em_of(const MarkdownBlock& block) {
   if (block.kind == BlockKind::kCode) return size::kMono;
@@ -95,7 +96,8 @@ class MessageLayout::LineFiller {
     if (x_ > 0 && room < face.size * 0.5f) return at;
     const char* stop = face.font->CalcWordWrapPosition(face.size, at, end, std::max(room, 1.0f));
     if (stop == end) return end;
-    const bool cuts_first_word = stop > at && std::none_of(at, stop, is_blank) && !is_blank(*stop);
+    const char* word = skip_blanks(at, end);
+    const bool cuts_first_word = std::none_of(std::min(word, stop), stop, is_blank) && !is_blank(*stop);
     if (x_ > 0 && cuts_first_word) return at;
     if (stop > at) return stop;
     return x_ > 0 ? at : next_character(at, end);
@@ -109,11 +111,14 @@ class MessageLayout::LineFiller {
 
   void place(const Face& face, const char* begin, const char* end, SpanStyle style) {
     const float width = face.font->CalcTextSizeA(face.size, FLT_MAX, 0.0f, begin, end).x;
+    const bool inline_code = style == SpanStyle::kCode && block_.markdown.kind != BlockKind::kCode;
+    const float padding = inline_code ? frame_.px(kInlineCodePadding) : 0;
+    x_ += padding;
     const TextRange range{static_cast<std::uint32_t>(begin - text_.data()),
                           static_cast<std::uint32_t>(end - text_.data())};
     block_.runs.push_back({range, x_, width, style});
     ++block_.lines.back().num_runs;
-    x_ += width;
+    x_ += width + padding;
   }
 
   void break_line() {
@@ -300,8 +305,9 @@ void MessageLayout::draw_block(const Frame& frame, std::string_view text, const 
       const Face face = screen_face(frame, markdown, run.style);
       const ImVec2 at{origin.x + run.x, origin.y + line->y + std::floor((block.line_height - face.size) * 0.5f)};
       if (run.style == SpanStyle::kCode && markdown.kind != BlockKind::kCode) {
-        list->AddRectFilled({at.x - frame.px(2), at.y - frame.px(1)},
-                            {at.x + run.width + frame.px(2), at.y + face.size + frame.px(1)}, frame.theme.raised,
+        const float padding = frame.px(kInlineCodePadding);
+        list->AddRectFilled({at.x - padding, at.y - frame.px(1)},
+                            {at.x + run.width + padding, at.y + face.size + frame.px(1)}, frame.theme.raised,
                             frame.px(4));
       }
       list->AddText(face.font, face.size, at, colour, text.data() + run.range.begin, text.data() + run.range.end);
