@@ -1,5 +1,5 @@
-// What a person asked for, as values. Views put them into an ActionSink while they draw; the controller takes them out
-// after the frame.
+// What a person asked for, as values. Views put them into an ActionSink while they draw; the controller takes
+// them out after the frame.
 #pragma once
 
 #include <cstdint>
@@ -90,10 +90,10 @@ struct LoadModel {};  // again, after a failure or a cancelled load
 struct CancelLoading {};
 
 using Action =
-    std::variant<ShowWorkspace, NewSession, SelectSession, SelectNeighbour, RenameSession, DeleteSession, UndoDelete,
-                 DismissUndo, SendMessage, ChangeDraft, RemoveQueued, StopAnswer, Regenerate, EditMessage,
-                 ShowSibling, CopyText, ChangeSystemPrompt, ChangeSampling, ShowSampling, ShowSettings,
-                 ChangeSettings, DismissBanner, LoadModel, CancelLoading>;
+    std::variant<ShowWorkspace, NewSession, SelectSession, SelectNeighbour, RenameSession, DeleteSession,
+                 UndoDelete, DismissUndo, SendMessage, ChangeDraft, RemoveQueued, StopAnswer, Regenerate,
+                 EditMessage, ShowSibling, CopyText, ChangeSystemPrompt, ChangeSampling, ShowSampling,
+                 ShowSettings, ChangeSettings, DismissBanner, LoadModel, CancelLoading>;
 
 }  // namespace octavo::ui::actions
 

@@ -1,8 +1,8 @@
-// The fonts of the window. Inter for text, JetBrains Mono for figures and code; CJK, symbols and emoji from whatever
-// well-known font files the system has.
+// The fonts of the window. Inter for text, JetBrains Mono for figures and code; CJK, symbols and emoji from
+// whatever well-known font files the system has.
 //
-// Sizes are typographic (the em), as in the design: Dear ImGui's own sizes are ascent plus descent, which differs per
-// family, so `face` converts.
+// Sizes are typographic (the em), as in the design: Dear ImGui's own sizes are ascent plus descent, which
+// differs per family, so `face` converts.
 #pragma once
 
 #include <imgui.h>
@@ -29,8 +29,8 @@ struct Face {
 // UI thread; lives as long as the Dear ImGui context whose atlas holds the fonts.
 class Fonts {
  public:
-  // Adds every font to the current context's atlas. A family that is not installed is replaced by Dear ImGui's built-in
-  // font; what is missing stands in `missing()`, one sentence each.
+  // Adds every font to the current context's atlas. A family that is not installed is replaced by Dear
+  // ImGui's built-in font; what is missing stands in `missing()`, one sentence each.
   static Fonts load();
 
   // `em_pixels` on screen.

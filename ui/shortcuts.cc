@@ -8,7 +8,8 @@ namespace {
 
 // These count while text is edited, too.
 bool pressed(ImGuiKeyChord chord, bool repeat = false) {
-  ImGuiInputFlags flags = ImGuiInputFlags_RouteGlobal | ImGuiInputFlags_RouteOverFocused | ImGuiInputFlags_RouteOverActive;
+  ImGuiInputFlags flags =
+      ImGuiInputFlags_RouteGlobal | ImGuiInputFlags_RouteOverFocused | ImGuiInputFlags_RouteOverActive;
   if (repeat) flags |= ImGuiInputFlags_Repeat;
   return ImGui::Shortcut(chord, flags);
 }

@@ -1,5 +1,6 @@
-// Everything the window draws, as plain values. app/window/controller writes it between frames; views only read it. No
-// pointer leads into the engine; the KV snapshot is shared because it is large and nobody changes it.
+// Everything the window draws, as plain values. app/window/controller writes it between frames; views only
+// read it. No pointer leads into the engine; the KV snapshot is shared because it is large and nobody changes
+// it.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +58,8 @@ struct SessionBlock {
   bool being_written = false;
 };
 
-// The blocks that hold a chat: its running sequence's table, or after the answer the blocks it left in the cache.
+// The blocks that hold a chat: its running sequence's table, or after the answer the blocks it left in the
+// cache.
 struct SessionMemory {
   std::vector<SessionBlock> blocks;
   std::int32_t num_shared = 0;
@@ -75,8 +77,8 @@ struct SessionState {
   std::string title;
   std::uint32_t colour_index = 0;  // into the theme's owner colours, modulo their number
   Activity activity = Activity::kIdle;
-  std::int32_t num_ahead = 0;        // while waiting: requests before this one
-  double tokens_per_second = 0.0;    // while generating
+  std::int32_t num_ahead = 0;          // while waiting: requests before this one
+  double tokens_per_second = 0.0;      // while generating
   std::vector<MessageState> messages;  // the active path
   std::vector<std::string> queued;     // sent when the running answer is done, first to last
   std::string system_prompt;
@@ -130,8 +132,8 @@ struct MemoryState {
   std::vector<SequenceRow> rows;
   // Index of the first owner's row for each block of the snapshot, or kNoOwner.
   std::vector<std::uint16_t> block_owners;
-  std::deque<StepRecord> steps;    // ascending in time, about the last minute of steps
-  std::deque<EventLine> events;    // oldest first
+  std::deque<StepRecord> steps;     // ascending in time, about the last minute of steps
+  std::deque<EventLine> events;     // oldest first
   std::int64_t time_origin_us = 0;  // engine time that the window calls 0 s
 };
 

@@ -3,7 +3,9 @@
 namespace octavo::ui {
 namespace {
 
-constexpr ImU32 rgb(std::uint32_t hex) { return IM_COL32((hex >> 16) & 255u, (hex >> 8) & 255u, hex & 255u, 255u); }
+constexpr ImU32 rgb(std::uint32_t hex) {
+  return IM_COL32((hex >> 16) & 255u, (hex >> 8) & 255u, hex & 255u, 255u);
+}
 
 Theme dark() {
   return {.background = rgb(0x0e1116),

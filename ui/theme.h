@@ -1,5 +1,5 @@
-// Colours and sizes of the window, one set for dark and one for light. Sizes are given in pixels at 100 % and become pixels on
-// screen through `px`.
+// Colours and sizes of the window, one set for dark and one for light. Sizes are given in pixels at 100 % and
+// become pixels on screen through `px`.
 #pragma once
 
 #include <imgui.h>

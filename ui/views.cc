@@ -36,9 +36,9 @@ void Views::draw(const UiState& state, ActionSink& actions, float content_scale)
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   ImGui::SetNextWindowPos(viewport->Pos);
   ImGui::SetNextWindowSize(viewport->Size);
-  constexpr ImGuiWindowFlags kFlags = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
-                                      ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus |
-                                      ImGuiWindowFlags_NoScrollWithMouse;
+  constexpr ImGuiWindowFlags kFlags =
+      ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
+      ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoScrollWithMouse;
   ImGui::Begin("octavo", nullptr, kFlags);
   apply_shortcuts(frame, state);
   if (state.model.phase != ModelPhase::kReady) {
@@ -73,7 +73,8 @@ void Views::draw_chat(const Frame& frame, const UiState& state, ImVec2 extent) {
   }
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const float column = frame.px(size::kSessionPanel);
-  const bool with_column = extent.x - column >= frame.px(kNarrowestWithColumn) - column || state.sampling_open;
+  const bool with_column =
+      extent.x - column >= frame.px(kNarrowestWithColumn) - column || state.sampling_open;
   const float width = with_column ? extent.x - column : extent.x;
   const float composer = composer_.height(frame, *session, width);
   chat_.draw(frame, state, *session, {width, extent.y - composer});
@@ -82,13 +83,14 @@ void Views::draw_chat(const Frame& frame, const UiState& state, ImVec2 extent) {
   if (with_column) draw_right_column(frame, state, *session, {low.x + width, low.y}, {column, extent.y});
 }
 
-void Views::draw_right_column(const Frame& frame, const UiState& state, const SessionState& session, ImVec2 low,
-                              ImVec2 extent) {
+void Views::draw_right_column(const Frame& frame, const UiState& state, const SessionState& session,
+                              ImVec2 low, ImVec2 extent) {
   ImGui::SetCursorScreenPos(low);
   ImGui::PushStyleColor(ImGuiCol_ChildBg, theme_.panel);
   ImGui::PushStyleVar(ImGuiStyleVar_ChildRounding, 0.0f);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(16), frame.px(18)});
-  ImGui::BeginChild("right_column", extent, ImGuiChildFlags_AlwaysUseWindowPadding | ImGuiChildFlags_NavFlattened);
+  ImGui::BeginChild("right_column", extent,
+                    ImGuiChildFlags_AlwaysUseWindowPadding | ImGuiChildFlags_NavFlattened);
   ImGui::PopStyleVar(2);
   ImGui::PopStyleColor();
   ImGui::GetWindowDrawList()->AddLineV(low.x, low.y, low.y + extent.y, theme_.line);

@@ -1,6 +1,7 @@
 // The whole window: chooses what is shown, and lists every view.
 //
-// UI thread. Keeps what only matters for drawing (layouts, drafts, scroll positions); everything else is in UiState.
+// UI thread. Keeps what only matters for drawing (layouts, drafts, scroll positions); everything else is in
+// UiState.
 #pragma once
 
 #include "ui/actions.h"

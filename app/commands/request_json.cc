@@ -1,13 +1,10 @@
 #include "app/commands/request_json.h"
 
-#include <charconv>
 #include <cmath>
-#include <cstdint>
-#include <limits>
-#include <map>
 #include <optional>
 #include <utility>
 
+#include "app/conversation/sampling_json.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
@@ -20,115 +17,6 @@ Error wrong(std::string_view what, const std::string& sentence, std::string subj
 Json number_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 Json milliseconds(std::int64_t microseconds) { return static_cast<double>(microseconds) / 1000.0; }
-
-// Typed reading of one value; a wrong type is nullopt.
-std::optional<double> as_number(const Json& json) {
-  if (!json.is_number()) return std::nullopt;
-  const double value = json.get<double>();
-  return std::isfinite(value) ? std::optional(value) : std::nullopt;
-}
-
-template <class Integer>
-std::optional<Integer> as_integer(const Json& json) {
-  if (json.is_number_unsigned()) {
-    const std::uint64_t value = json.get<std::uint64_t>();
-    if (value > static_cast<std::uint64_t>(std::numeric_limits<Integer>::max())) return std::nullopt;
-    return static_cast<Integer>(value);
-  }
-  if (json.is_number_integer()) {
-    const std::int64_t value = json.get<std::int64_t>();
-    if (value < 0 && std::is_unsigned_v<Integer>) return std::nullopt;
-    if (value < static_cast<std::int64_t>(std::numeric_limits<Integer>::min())) return std::nullopt;
-    return static_cast<Integer>(value);
-  }
-  return std::nullopt;
-}
-
-template <class Value>
-bool assign(std::optional<Value> value, Value& target) {
-  if (!value.has_value()) return false;
-  target = *value;
-  return true;
-}
-
-bool assign_bool(const Json& json, bool& target) {
-  if (!json.is_boolean()) return false;
-  target = json.get<bool>();
-  return true;
-}
-
-bool assign_stop(const Json& json, std::vector<std::string>& stop) {
-  std::vector<std::string> texts;
-  if (json.is_string()) {
-    texts.push_back(json.get<std::string>());
-  } else if (json.is_array()) {
-    for (const Json& entry : json) {
-      if (!entry.is_string()) return false;
-      texts.push_back(entry.get<std::string>());
-    }
-  } else if (!json.is_null()) {
-    return false;
-  }
-  stop = std::move(texts);
-  return true;
-}
-
-bool assign_token_ids(const Json& json, std::vector<TokenId>& token_ids) {
-  if (!json.is_array()) return false;
-  std::vector<TokenId> ids;
-  for (const Json& entry : json) {
-    const auto id = as_integer<TokenId>(entry);
-    if (!id.has_value()) return false;
-    ids.push_back(*id);
-  }
-  token_ids = std::move(ids);
-  return true;
-}
-
-bool assign_logit_bias(const Json& json, std::map<TokenId, double>& logit_bias) {
-  if (!json.is_object()) return false;
-  std::map<TokenId, double> biases;
-  for (const auto& [key, value] : json.items()) {
-    TokenId token_id = 0;
-    const auto parsed = std::from_chars(key.data(), key.data() + key.size(), token_id);
-    const auto bias = as_number(value);
-    if (parsed.ec != std::errc() || parsed.ptr != key.data() + key.size() || !bias.has_value()) return false;
-    biases[token_id] = *bias;
-  }
-  logit_bias = std::move(biases);
-  return true;
-}
-
-// Sets the option called `key`. nullopt: there is no such option; false: the value has the wrong type.
-std::optional<bool> assign_option(const std::string& key, const Json& value, SamplingParams& sampling) {
-  if (key == "n") return assign(as_integer<std::int32_t>(value), sampling.n);
-  if (key == "temperature") return assign(as_number(value), sampling.temperature);
-  if (key == "top_p") return assign(as_number(value), sampling.top_p);
-  if (key == "top_k") return assign(as_integer<std::int32_t>(value), sampling.top_k);
-  if (key == "min_p") return assign(as_number(value), sampling.min_p);
-  if (key == "presence_penalty") return assign(as_number(value), sampling.presence_penalty);
-  if (key == "frequency_penalty") return assign(as_number(value), sampling.frequency_penalty);
-  if (key == "repetition_penalty") return assign(as_number(value), sampling.repetition_penalty);
-  if (key == "max_tokens") return assign(as_integer<std::int32_t>(value), sampling.max_tokens);
-  if (key == "min_tokens") return assign(as_integer<std::int32_t>(value), sampling.min_tokens);
-  if (key == "logprobs") return assign(as_integer<std::int32_t>(value), sampling.logprobs);
-  if (key == "length_penalty") return assign(as_number(value), sampling.length_penalty);
-  if (key == "ignore_eos") return assign_bool(value, sampling.ignore_eos);
-  if (key == "prompt_logprobs") return assign_bool(value, sampling.prompt_logprobs);
-  if (key == "early_stopping") return assign_bool(value, sampling.early_stopping);
-  if (key == "stop") return assign_stop(value, sampling.stop);
-  if (key == "stop_token_ids") return assign_token_ids(value, sampling.stop_token_ids);
-  if (key == "logit_bias") return assign_logit_bias(value, sampling.logit_bias);
-  if (key == "seed") {
-    if (value.is_null()) return sampling.seed.reset(), true;
-    return (sampling.seed = as_integer<std::uint64_t>(value)).has_value();
-  }
-  if (key == "beam_width") {
-    if (value.is_null()) return sampling.beam_width.reset(), true;
-    return (sampling.beam_width = as_integer<std::int32_t>(value)).has_value();
-  }
-  return std::nullopt;
-}
 
 Json stop_reason_to_json(const StopReason& reason) {
   if (const auto* text = std::get_if<std::string>(&reason)) return *text;
@@ -203,9 +91,9 @@ Result<std::vector<ChatMessage>> messages_from_json(const Json& json, std::strin
 Result<SamplingParams> sampling_from_json(const Json& json, SamplingParams defaults, std::string_view what) {
   if (!json.is_object()) return wrong(what, "\"sampling\" must be an object of option names and values", "sampling");
   for (const auto& [key, value] : json.items()) {
-    const std::optional<bool> assigned = assign_option(key, value, defaults);
-    if (!assigned.has_value()) return wrong(what, "there is no sampling option called '" + escape_for_message(key) + "'", key);
-    if (!*assigned) return wrong(what, "the sampling option '" + key + "' cannot be " + escape_for_message(dump(value), 60), key);
+    const OptionAssignment assigned = assign_sampling_option(key, value, defaults);
+    if (assigned == OptionAssignment::kUnknown) return wrong(what, "there is no sampling option called '" + escape_for_message(key) + "'", key);
+    if (assigned == OptionAssignment::kWrongType) return wrong(what, "the sampling option '" + key + "' cannot be " + escape_for_message(dump(value), 60), key);
   }
   return defaults;
 }
@@ -225,7 +113,7 @@ Result<GenerationRequest> request_from_json(const Json& json, const SamplingPara
       ++num_prompts;
     } else if (key == "prompt_token_ids") {
       TokenPrompt prompt;
-      if (!assign_token_ids(value, prompt.token_ids)) return wrong(what, "\"prompt_token_ids\" must be a list of token ids", key);
+      if (!read_token_ids(value, prompt.token_ids)) return wrong(what, "\"prompt_token_ids\" must be a list of token ids", key);
       request.prompt = std::move(prompt);
       ++num_prompts;
     } else if (key != "sampling") {

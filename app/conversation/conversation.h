@@ -1,8 +1,9 @@
 // A conversation as a tree of messages: to edit or to regenerate adds a branch, and nothing is overwritten.
 //
-// The root is not a message: its children are the first messages of each branch. Every node remembers which child is
-// active, so that the active path is found from the root down, and walking away from a branch and back finds the same
-// leaf again. Ids are given in ascending order and never reused; a parent's id is below its children's.
+// The root is not a message: its children are the first messages of each branch. Every node remembers which
+// child is active, so that the active path is found from the root down, and walking away from a branch and
+// back finds the same leaf again. Ids are given in ascending order and never reused; a parent's id is below
+// its children's.
 //
 // A value type; one thread at a time.
 #pragma once
@@ -34,7 +35,8 @@ struct Message {
   MessageId parent;
   Role role = Role::kUser;
   std::string content;  // valid UTF-8
-  // Of an answer: the ids that were generated for exactly this content, without the token that ended it; else empty.
+  // Of an answer: the ids that were generated for exactly this content, without the token that ended it; else
+  // empty.
   std::vector<TokenId> token_ids;
   // Of an answer that has ended; none while it is generated, and for messages of other roles.
   std::optional<FinishReason> finish_reason;
@@ -85,11 +87,12 @@ class Conversation {
   // All messages, ascending by id.
   const std::vector<Message>& messages() const { return messages_; }
 
-  // The system prompt (when there is one) and the path from the first message to `last`, as the engine takes it.
-  // Answers that failed before their first character are left out with nothing in their place.
+  // The system prompt (when there is one) and the path from the first message to `last`, as the engine takes
+  // it. Answers that failed before their first character are left out with nothing in their place.
   std::vector<ChatMessage> chat_messages(MessageId last) const;
 
-  // `title`, or the first line of the first user message on the active path, cut to `max_characters`, or "New chat".
+  // `title`, or the first line of the first user message on the active path, cut to `max_characters`, or "New
+  // chat".
   std::string display_title(std::size_t max_characters = 48) const;
 
  private:
@@ -100,7 +103,8 @@ class Conversation {
   MessageId active_root_child_ = kRootMessage;
 };
 
-// The first line of `text`, trimmed, at most `max_characters` code points with an ellipsis when more were there.
+// The first line of `text`, trimmed, at most `max_characters` code points with an ellipsis when more were
+// there.
 std::string first_line(std::string_view text, std::size_t max_characters);
 
 }  // namespace octavo::app

@@ -65,7 +65,8 @@ class Reader {
   std::string text(const char* key) {
     const json* value = member(key);
     if (value == nullptr) return {};
-    if (!value->is_string()) return fail(std::string("has a ") + key + " that is not a string"), std::string();
+    if (!value->is_string())
+      return fail(std::string("has a ") + key + " that is not a string"), std::string();
     return value->get<std::string>();
   }
 
@@ -88,7 +89,8 @@ class Reader {
 
   std::int32_t count(const char* key) {
     const std::uint64_t value = unsigned_integer(key).value_or(0);
-    if (value > std::numeric_limits<std::int32_t>::max()) return fail(std::string("has too large a ") + key), 0;
+    if (value > std::numeric_limits<std::int32_t>::max())
+      return fail(std::string("has too large a ") + key), 0;
     return static_cast<std::int32_t>(value);
   }
 

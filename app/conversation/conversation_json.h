@@ -1,12 +1,14 @@
 // One conversation as JSON, and back. The format, version 1:
 //
-//   {"format": "octavo-conversation", "version": 1, "title": "…", "system_prompt": "…", "sampling": {"temperature": 0.7, …},
+//   {"format": "octavo-conversation", "version": 1, "title": "…", "system_prompt": "…", "sampling":
+//   {"temperature": 0.7, …},
 //    "messages": [{"id": 1, "parent": 0, "role": "user", "content": "…", "active": true,
 //                  "token_ids": [..], "finish_reason": "stop", "seed": 7, "error": "…",
-//                  "metrics": {"num_prompt_tokens": .., "num_cached_tokens": .., "queue_ms": .., "ttft_ms": .., …}}]}
+//                  "metrics": {"num_prompt_tokens": .., "num_cached_tokens": .., "queue_ms": .., "ttft_ms":
+//                  .., …}}]}
 //
-// Ids ascend and a parent stands before its children; parent 0 is the root; "active" marks the chosen child of its parent. What
-// is absent has its default. Keys that this version does not know are passed over.
+// Ids ascend and a parent stands before its children; parent 0 is the root; "active" marks the chosen child
+// of its parent. What is absent has its default. Keys that this version does not know are passed over.
 #pragma once
 
 #include <string>
@@ -19,8 +21,8 @@ namespace octavo::app {
 
 std::string conversation_to_json(const Conversation& conversation);
 
-// Checks everything: ids, parents, roles, ranges, types. `name` is what the message calls the source, such as a file's
-// name.
+// Checks everything: ids, parents, roles, ranges, types. `name` is what the message calls the source, such as
+// a file's name.
 Result<Conversation> conversation_from_json(std::string_view json, std::string_view name);
 
 }  // namespace octavo::app

@@ -8,7 +8,10 @@
 namespace octavo::app {
 namespace {
 
-constexpr double kOwedReportSeconds = 0.05;
+constexpr std::int64_t kOwedReportUs = 50'000;
+// A fast engine reports hundreds of times a second; taking that in more often than it is drawn would only
+// cost tokens.
+constexpr std::int64_t kUpdateUs = 16'000;
 
 }  // namespace
 
@@ -43,24 +46,31 @@ Application::~Application() {
 }
 
 bool Application::step_for(double seconds) {
-  const double wait = seconds_to_wait();
+  const double wait = seconds_to_wait(clock_.now_us());
   window_->wait_events(wait < 0 ? seconds : seconds < 0 ? wait : std::min(wait, seconds));
   const std::int64_t now_us = clock_.now_us();
   if (window_->take_input()) pacing_.on_input(now_us);
-  if (update()) pacing_.on_change(now_us);
+  if (update_due(now_us) && update()) pacing_.on_change(now_us);
   if (pacing_.frame_due(now_us) && !window_->hidden()) draw_frame();
   return !window_->should_close();
 }
 
-double Application::seconds_to_wait() const {
-  if (woken_) return 0;
-  const double frame = window_->hidden() ? -1 : pacing_.seconds_to_wait(clock_.now_us());
-  if (!controller_.wants_poll()) return frame;
-  return frame < 0 ? kOwedReportSeconds : std::min(frame, kOwedReportSeconds);
+bool Application::update_due(std::int64_t now_us) const {
+  if (woken_) return now_us >= next_update_us_;
+  return controller_.wants_poll() && now_us >= next_update_us_ + kOwedReportUs;
+}
+
+double Application::seconds_to_wait(std::int64_t now_us) const {
+  const double frame = window_->hidden() ? -1 : pacing_.seconds_to_wait(now_us);
+  if (!woken_ && !controller_.wants_poll()) return frame;
+  const std::int64_t due_us = woken_ ? next_update_us_ : next_update_us_ + kOwedReportUs;
+  const double update = static_cast<double>(std::max<std::int64_t>(0, due_us - now_us)) / 1e6;
+  return frame < 0 ? update : std::min(frame, update);
 }
 
 bool Application::update() {
   woken_ = false;
+  next_update_us_ = clock_.now_us() + kUpdateUs;
   bool changed = update_loading();
   changed |= controller_.poll_engine();
   changed |= update_token_counts();

@@ -39,8 +39,8 @@ class Application {
   Application(const Application&) = delete;
   Application& operator=(const Application&) = delete;
 
-  // One turn of the loop: sleeps while there is nothing to do, takes in what happened, draws when something changed.
-  // False when the window was closed.
+  // One turn of the loop: sleeps while there is nothing to do, takes in what happened, draws when something
+  // changed. False when the window was closed.
   bool step() { return step_for(-1); }
   // The same, but sleeps no longer than this; below 0: no limit.
   bool step_for(double seconds);
@@ -64,7 +64,8 @@ class Application {
   bool update_token_counts();
   void apply_actions();
   void save_settings_now();
-  double seconds_to_wait() const;
+  double seconds_to_wait(std::int64_t now_us) const;
+  bool update_due(std::int64_t now_us) const;
   void wake_up();
 
   const WindowOptions options_;
@@ -80,6 +81,7 @@ class Application {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<TokenCounter> token_counter_;  // below the engine: its tokenizer is the engine's
   std::uint64_t num_frames_drawn_ = 0;
+  std::int64_t next_update_us_ = 0;
 };
 
 }  // namespace octavo::app

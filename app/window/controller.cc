@@ -39,7 +39,8 @@ std::string file_stem(const std::string& path) {
 std::string stop_text(FinishReason reason, const StopReason& stop_reason) {
   switch (reason) {
     case FinishReason::kStop:
-      if (const auto* text = std::get_if<std::string>(&stop_reason)) return "stopped at " + escape_for_message(*text, 24);
+      if (const auto* text = std::get_if<std::string>(&stop_reason))
+        return "stopped at " + escape_for_message(*text, 24);
       return "finished";
     case FinishReason::kLength: return "cut at its longest length";
     case FinishReason::kAbort: return "stopped";
@@ -92,7 +93,9 @@ void Controller::show_no_model(const std::string& path, const std::string& probl
   state_.model = {.problem = problem, .path = sanitise_utf8(path)};
 }
 
-void Controller::show_banner(ui::BannerKind kind, std::string text) { state_.banner = ui::Banner{kind, std::move(text)}; }
+void Controller::show_banner(ui::BannerKind kind, std::string text) {
+  state_.banner = ui::Banner{kind, std::move(text)};
+}
 
 void Controller::apply(const ui::Action& action) {
   namespace act = ui::actions;
@@ -168,7 +171,8 @@ void Controller::apply(const ui::Action& action) {
       action);
 }
 
-// ---- chats ---------------------------------------------------------------------------------------------------------
+// ---- chats
+// ---------------------------------------------------------------------------------------------------------
 
 ui::SessionId Controller::new_session() {
   state_.workspace = ui::Workspace::kChat;
@@ -223,7 +227,8 @@ void Controller::undo_delete() {
   const ui::SessionId id = deleted_->shown.id;
   const std::size_t index = std::min(deleted_->index, state_.sessions.size());
   sessions_.insert_or_assign(id, std::move(deleted_->session));
-  state_.sessions.insert(state_.sessions.begin() + static_cast<std::ptrdiff_t>(index), std::move(deleted_->shown));
+  state_.sessions.insert(state_.sessions.begin() + static_cast<std::ptrdiff_t>(index),
+                         std::move(deleted_->shown));
   deleted_.reset();
   state_.deleted_title.reset();
   state_.active_session = id;
@@ -231,7 +236,8 @@ void Controller::undo_delete() {
   show_activity();
 }
 
-// ---- answers ---------------------------------------------------------------------------------------------------------
+// ---- answers
+// ---------------------------------------------------------------------------------------------------------
 
 void Controller::send(ui::SessionId session_id, const std::string& text) {
   Session* session = find_session(session_id);
@@ -262,7 +268,8 @@ void Controller::answer(ui::SessionId session_id, MessageId question) {
   request.sampling = conversation.sampling;
   const MessageId message_id = conversation.append(question, Role::kAssistant, {});
   const RequestId request_id = engine_->submit(std::move(request));
-  answers_[request_id] = {.session_id = session_id, .message_id = message_id, .submitted_us = clock_.now_us()};
+  answers_[request_id] = {
+      .session_id = session_id, .message_id = message_id, .submitted_us = clock_.now_us()};
   request_sessions_[request_id] = session_id;
   if (request_sessions_.size() > kMostRequestsRemembered) request_sessions_.erase(request_sessions_.begin());
   session->answering = request_id;
@@ -304,7 +311,8 @@ void Controller::change_sampling(ui::SessionId session_id, const SamplingParams&
 
 Settings Controller::settings() const { return settings_; }
 
-// ---- events ----------------------------------------------------------------------------------------------------------
+// ---- events
+// ----------------------------------------------------------------------------------------------------------
 
 bool Controller::poll_engine() {
   if (engine_ == nullptr) return false;
@@ -376,7 +384,8 @@ void Controller::fold_event(const TokensGenerated& event) {
   Message& message = *session->conversation.find(answer.message_id);
   message.content += event.text;
   message.token_ids.insert(message.token_ids.end(), event.token_ids.begin(), event.token_ids.end());
-  if (ui::MessageState* shown = shown_message(answer.session_id, answer.message_id)) shown->text += event.text;
+  if (ui::MessageState* shown = shown_message(answer.session_id, answer.message_id))
+    shown->text += event.text;
   show_answer_figures(answer);
   show_activity();
   show_context(answer.session_id, answer.num_prompt_tokens + answer.num_tokens);
@@ -425,7 +434,8 @@ void Controller::finish(RequestId request_id, const RequestMetrics& metrics, con
   if (current) {
     session->answering.reset();
     session->failed = !error.empty();
-    if (ui::MessageState* shown = shown_message(answer.session_id, answer.message_id)) shown->streaming = false;
+    if (ui::MessageState* shown = shown_message(answer.session_id, answer.message_id))
+      shown->streaming = false;
   }
   show_activity();
   count_context(answer.session_id);
@@ -445,9 +455,10 @@ void Controller::drop_end_token(const Answer& answer, Message& message) const {
     return;
   }
   const TokenId last = message.token_ids.back();
-  const bool stop_token = std::holds_alternative<TokenId>(answer.stop_reason) &&
-                          std::get<TokenId>(answer.stop_reason) == last;
-  if (stop_token || (engine_ != nullptr && engine_->tokenizer().is_end_of_sequence(last))) message.token_ids.pop_back();
+  const bool stop_token =
+      std::holds_alternative<TokenId>(answer.stop_reason) && std::get<TokenId>(answer.stop_reason) == last;
+  if (stop_token || (engine_ != nullptr && engine_->tokenizer().is_end_of_sequence(last)))
+    message.token_ids.pop_back();
 }
 
 void Controller::fold_token_count(ui::SessionId session_id, std::int32_t num_tokens) {
@@ -455,7 +466,8 @@ void Controller::fold_token_count(ui::SessionId session_id, std::int32_t num_tok
   if (session != nullptr && !session->answering) show_context(session_id, num_tokens);
 }
 
-// ---- what is shown ------------------------------------------------------------------------------------------------------
+// ---- what is shown
+// ------------------------------------------------------------------------------------------------------
 
 Controller::Session* Controller::find_session(ui::SessionId session_id) {
   const auto found = sessions_.find(session_id);
@@ -474,8 +486,9 @@ ui::SessionState* Controller::shown_session(ui::SessionId session_id) {
 ui::MessageState* Controller::shown_message(ui::SessionId session_id, MessageId message_id) {
   ui::SessionState* shown = shown_session(session_id);
   if (shown == nullptr) return nullptr;
-  const auto found = std::find_if(shown->messages.rbegin(), shown->messages.rend(),
-                                  [&](const ui::MessageState& message) { return message.id == message_id.value; });
+  const auto found =
+      std::find_if(shown->messages.rbegin(), shown->messages.rend(),
+                   [&](const ui::MessageState& message) { return message.id == message_id.value; });
   return found == shown->messages.rend() ? nullptr : &*found;
 }
 
@@ -490,7 +503,8 @@ ui::AnswerFigures Controller::figures_of(const Message& message) const {
   if (message.finish_reason) figures.stop_reason = stop_text(*message.finish_reason, {});
   if (!message.metrics) return figures;
   const AnswerMetrics& metrics = *message.metrics;
-  if (metrics.request.tpot_us > 0) figures.tokens_per_second = 1e6 / static_cast<double>(metrics.request.tpot_us);
+  if (metrics.request.tpot_us > 0)
+    figures.tokens_per_second = 1e6 / static_cast<double>(metrics.request.tpot_us);
   if (metrics.request.ttft_us > 0) figures.first_token_ms = milliseconds(metrics.request.ttft_us);
   if (metrics.num_prompt_tokens > 0) {
     figures.num_prompt_tokens = metrics.num_prompt_tokens;
@@ -533,7 +547,8 @@ void Controller::show_title(ui::SessionId session_id) {
 void Controller::show_queue(ui::SessionId session_id) {
   const Session* session = find_session(session_id);
   ui::SessionState* shown = shown_session(session_id);
-  if (session != nullptr && shown != nullptr) shown->queued.assign(session->queued.begin(), session->queued.end());
+  if (session != nullptr && shown != nullptr)
+    shown->queued.assign(session->queued.begin(), session->queued.end());
 }
 
 void Controller::show_answer_figures(const Answer& answer) {
@@ -544,10 +559,12 @@ void Controller::show_answer_figures(const Answer& answer) {
   figures.seed = session->conversation.find(answer.message_id)->seed;
   if (answer.num_prompt_tokens > 0) figures.num_prompt_tokens = answer.num_prompt_tokens;
   if (answer.admitted) figures.num_cached_tokens = answer.num_cached_tokens;
-  if (answer.num_tokens > 0) figures.first_token_ms = milliseconds(answer.first_token_us - answer.submitted_us);
+  if (answer.num_tokens > 0)
+    figures.first_token_ms = milliseconds(answer.first_token_us - answer.submitted_us);
   const std::int64_t elapsed = answer.newest_token_us - answer.first_token_us;
   if (answer.num_tokens > 1 && elapsed > 0) {
-    figures.tokens_per_second = static_cast<double>(answer.num_tokens - 1) * 1e6 / static_cast<double>(elapsed);
+    figures.tokens_per_second =
+        static_cast<double>(answer.num_tokens - 1) * 1e6 / static_cast<double>(elapsed);
   }
 }
 
@@ -564,9 +581,9 @@ void Controller::show_activity() {
       shown.tokens_per_second = message->figures.tokens_per_second.value_or(0);
     }
     if (answer.admitted) continue;
-    shown.num_ahead = static_cast<std::int32_t>(
-        std::count_if(answers_.begin(), answers_.find(*session.answering),
-                      [](const auto& entry) { return !entry.second.admitted; }));
+    shown.num_ahead =
+        static_cast<std::int32_t>(std::count_if(answers_.begin(), answers_.find(*session.answering),
+                                                [](const auto& entry) { return !entry.second.admitted; }));
   }
 }
 
@@ -580,7 +597,8 @@ void Controller::show_context(ui::SessionId session_id, std::int32_t num_tokens)
 void Controller::count_context(ui::SessionId session_id) {
   const Session* session = find_session(session_id);
   if (session == nullptr || session->answering || !count_tokens_) return;
-  std::vector<ChatMessage> messages = session->conversation.chat_messages(session->conversation.active_leaf());
+  std::vector<ChatMessage> messages =
+      session->conversation.chat_messages(session->conversation.active_leaf());
   if (!session->draft.empty()) messages.push_back({Role::kUser, sanitise_utf8(session->draft)});
   if (messages.empty()) return show_context(session_id, 0);
   count_tokens_(session_id, std::move(messages));

@@ -1,8 +1,8 @@
-// Turns what a person asked into engine calls, and what the engine reports into what is drawn. Owns the conversations of this
-// window; an answer goes on whether its chat is shown or not.
+// Turns what a person asked into engine calls, and what the engine reports into what is drawn. Owns the
+// conversations of this window; an answer goes on whether its chat is shown or not.
 //
-// UI thread. Holds no window and draws nothing: tests drive it with a scripted engine and a manual clock. What only the
-// application can do (clipboard, loading, saving) comes out of `take_effects`.
+// UI thread. Holds no window and draws nothing: tests drive it with a scripted engine and a manual clock.
+// What only the application can do (clipboard, loading, saving) comes out of `take_effects`.
 #pragma once
 
 #include <cstdint>
@@ -142,7 +142,8 @@ class Controller {
   Effects effects_;
   std::map<ui::SessionId, Session> sessions_;
   std::map<RequestId, Answer> answers_;
-  std::map<RequestId, ui::SessionId> request_sessions_;  // also of ended requests: late events still find their chat
+  std::map<RequestId, ui::SessionId>
+      request_sessions_;  // also of ended requests: late events still find their chat
   std::optional<Deleted> deleted_;
   MemoryFold memory_;
   std::uint64_t next_session_ = 1;

@@ -1,5 +1,5 @@
-// Decides when a frame is drawn: after input, when something that is drawn changed, and while a caret blinks; otherwise never, so that
-// an idle window costs nothing.
+// Decides when a frame is drawn: after input, when something that is drawn changed, and while a caret blinks;
+// otherwise never, so that an idle window costs nothing.
 //
 // Plain arithmetic on times that are given; tests drive it without a window.
 #pragma once

@@ -85,7 +85,8 @@ void MemoryFold::add_event_line(const BlockEvent& event, ui::UiState& state) {
   const auto session = sessions_.find(SequenceId{event.sequence});
   if (session != sessions_.end()) {
     line.session_id = session->second;
-    if (const ui::SessionState* shown = ui::find_session(state, session->second)) line.session_title = shown->title;
+    if (const ui::SessionState* shown = ui::find_session(state, session->second))
+      line.session_title = shown->title;
   }
   events.push_back(std::move(line));
   while (events.size() > kMostEventLines) events.pop_front();
@@ -120,16 +121,20 @@ void MemoryFold::fold_rows(const KvSnapshot& snapshot, ui::UiState& state) const
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
     ui::SequenceRow row{.label = "sequence " + std::to_string(sequence.sequence_id.value)};
     const auto session = sessions_.find(sequence.sequence_id);
-    const ui::SessionState* shown = session == sessions_.end() ? nullptr : ui::find_session(state, session->second);
+    const ui::SessionState* shown =
+        session == sessions_.end() ? nullptr : ui::find_session(state, session->second);
     if (shown != nullptr) row = {shown->id, shown->title, shown->colour_index};
     memory.rows.push_back(std::move(row));
   }
   memory.block_owners.assign(snapshot.blocks.size(), ui::kNoOwner);
-  const auto before = [](const SequenceSnapshot& sequence, SequenceId id) { return sequence.sequence_id < id; };
+  const auto before = [](const SequenceSnapshot& sequence, SequenceId id) {
+    return sequence.sequence_id < id;
+  };
   for (std::size_t i = 0; i < snapshot.blocks.size(); ++i) {
     const BlockSnapshot& block = snapshot.blocks[i];
     if (block.state != BlockState::kUsed) continue;
-    const auto owner = std::lower_bound(snapshot.sequences.begin(), snapshot.sequences.end(), block.first_owner, before);
+    const auto owner =
+        std::lower_bound(snapshot.sequences.begin(), snapshot.sequences.end(), block.first_owner, before);
     if (owner == snapshot.sequences.end() || owner->sequence_id != block.first_owner) continue;
     memory.block_owners[i] = static_cast<std::uint16_t>(
         std::min<std::ptrdiff_t>(owner - snapshot.sequences.begin(), ui::kNoOwner));
@@ -145,7 +150,8 @@ void MemoryFold::fold_held(const KvSnapshot& snapshot) {
   }
   const auto is_gone = [&](BlockId block) {
     const auto index = static_cast<std::size_t>(block.value);
-    return block.value < 0 || index >= snapshot.blocks.size() || snapshot.blocks[index].state == BlockState::kFree;
+    return block.value < 0 || index >= snapshot.blocks.size() ||
+           snapshot.blocks[index].state == BlockState::kFree;
   };
   for (auto& [session_id, held] : held_) std::erase_if(held.blocks, is_gone);
 }

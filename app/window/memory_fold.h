@@ -1,5 +1,5 @@
-// Folds the engine's reports about memory into what the window draws: snapshots of the pool, records of steps, events of
-// blocks. Knows which sequence belongs to which chat, and which blocks a chat left behind.
+// Folds the engine's reports about memory into what the window draws: snapshots of the pool, records of
+// steps, events of blocks. Knows which sequence belongs to which chat, and which blocks a chat left behind.
 //
 // A value type without clock, thread or engine. UI thread.
 #pragma once
@@ -22,8 +22,8 @@ using SessionOfRequest = std::function<std::optional<ui::SessionId>(RequestId)>;
 
 class MemoryFold {
  public:
-  // Learns which sequence belongs to which chat. Call it before `fold_trace` of the same poll, so that its events find
-  // their chats.
+  // Learns which sequence belongs to which chat. Call it before `fold_trace` of the same poll, so that its
+  // events find their chats.
   void learn_sequences(const KvSnapshot& snapshot, const SessionOfRequest& session_of);
 
   // Step records and block events, in the order in which they happened.

@@ -72,7 +72,8 @@ bool read_ui(const json& object, ui::SettingsState& state) {
 
 bool from_json(const json& object, Settings& settings) {
   if (!object.is_object() || object.value("version", json()) != 1) return false;
-  if (!read_side(object, "width", settings.width) || !read_side(object, "height", settings.height)) return false;
+  if (!read_side(object, "width", settings.width) || !read_side(object, "height", settings.height))
+    return false;
   if (!read_ui(object, settings.ui)) return false;
   const auto sampling = object.find("sampling");
   if (sampling == object.end()) return true;
@@ -84,8 +85,8 @@ bool from_json(const json& object, Settings& settings) {
 
 Error cannot_write(const std::filesystem::path& path, int reason) {
   return {.code = ErrorCode::kIo,
-          .message = escape_for_message(path.string()) + ": cannot save the settings (" + std::strerror(reason) +
-                     "): check that the folder can be written"};
+          .message = escape_for_message(path.string()) + ": cannot save the settings (" +
+                     std::strerror(reason) + "): check that the folder can be written"};
 }
 
 // Closes what it opened; 0 or the reason.

@@ -1,5 +1,6 @@
-// What the window remembers from one start to the next: $XDG_CONFIG_HOME/octavo/settings.json, else ~/.config/octavo/settings.json.
-// Readable by its owner only, and replaced as a whole, so that a crash leaves the old file or the new one.
+// What the window remembers from one start to the next: $XDG_CONFIG_HOME/octavo/settings.json, else
+// ~/.config/octavo/settings.json. Readable by its owner only, and replaced as a whole, so that a crash leaves
+// the old file or the new one.
 #pragma once
 
 #include <filesystem>

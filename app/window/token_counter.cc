@@ -37,7 +37,8 @@ void TokenCounter::run() {
     if (stopping_) return;
     const auto job = wanted_.extract(wanted_.begin());
     lock.unlock();
-    const auto token_ids = tokenizer_.encode_chat(job.mapped(), static_cast<std::int64_t>(std::time(nullptr)));
+    const auto token_ids =
+        tokenizer_.encode_chat(job.mapped(), static_cast<std::int64_t>(std::time(nullptr)));
     lock.lock();
     if (!token_ids) continue;
     results_.push_back({job.key(), static_cast<std::int32_t>(token_ids->size())});

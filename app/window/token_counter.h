@@ -1,7 +1,8 @@
-// Counts the tokens of conversations on a thread of its own: a long one takes milliseconds, which typing must not wait for.
-// Of several requests for the same chat only the newest is counted.
+// Counts the tokens of conversations on a thread of its own: a long one takes milliseconds, which typing must
+// not wait for. Of several requests for the same chat only the newest is counted.
 //
-// Thread: calls from the window's; `wake_up` is called from the counting one. The tokenizer must outlive the counter.
+// Thread: calls from the window's; `wake_up` is called from the counting one. The tokenizer must outlive the
+// counter.
 #pragma once
 
 #include <condition_variable>

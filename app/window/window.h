@@ -34,8 +34,8 @@ class Window {
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
 
-  // Sleeps until there is input, `wake_up` is called or the time is over; handles the input. 0: only what is there already; below 0: no
-  // limit.
+  // Sleeps until there is input, `wake_up` is called or the time is over; handles the input. 0: only what is
+  // there already; below 0: no limit.
   void wait_events(double seconds);
 
   // Whether there was input since the last call.

@@ -14,13 +14,15 @@ Conversation example() {
   conversation.system_prompt = "Be patient.";
   conversation.sampling.temperature = 0.7;
   conversation.sampling.seed = 9;
-  const MessageId question = conversation.append(kRootMessage, Role::kUser, "Why blocks? \xe2\x82\xac \"quoted\"\n");
+  const MessageId question =
+      conversation.append(kRootMessage, Role::kUser, "Why blocks? \xe2\x82\xac \"quoted\"\n");
   const MessageId first = conversation.append(question, Role::kAssistant, "Because.");
   Message& answer = *conversation.find(first);
   answer.token_ids = {10, 20, 30};
   answer.finish_reason = FinishReason::kLength;
   answer.seed = 18'446'744'073'709'551'615u;
-  answer.metrics = AnswerMetrics{560, 512, {.queue_us = 1500, .ttft_us = 38'250, .tpot_us = 24'000, .e2e_us = 900'000}};
+  answer.metrics =
+      AnswerMetrics{560, 512, {.queue_us = 1500, .ttft_us = 38'250, .tpot_us = 24'000, .e2e_us = 900'000}};
   const MessageId deeper = conversation.append(first, Role::kUser, "And?");
   conversation.append(question, Role::kAssistant, "second");
   conversation.find(conversation.append(question, Role::kAssistant, ""))->error = "it failed";
@@ -43,16 +45,17 @@ TEST(ConversationJson, EverythingComesBack) {
 }
 
 TEST(ConversationJson, WrongFilesAreRefusedInOneSentence) {
-  for (const std::string text : {
-           "", "[]", "7", "{}", R"({"format":"octavo-conversation","version":2,"messages":[]})",
-           R"({"format":"octavo-conversation","version":1})",
-           R"({"format":"octavo-conversation","version":1,"messages":[1]})",
-           R"({"format":"octavo-conversation","version":1,"messages":[{"id":2,"parent":0,"role":"user"}]})",
-           R"({"format":"octavo-conversation","version":1,"messages":[{"id":1,"parent":1,"role":"user"}]})",
-           R"({"format":"octavo-conversation","version":1,"messages":[{"id":1,"parent":0,"role":"robot"}]})",
-           R"({"format":"octavo-conversation","version":1,"messages":[{"id":1,"parent":0,"role":"user","token_ids":[-1]}]})",
-           R"({"format":"octavo-conversation","version":1,"messages":[{"id":1,"parent":0,"role":"user","metrics":{"ttft_ms":-1}}]})",
-           R"({"format":"octavo-conversation","version":1,"messages":[],"sampling":{"top_p":3}})"}) {
+  for (
+      const std::string text :
+      {"", "[]", "7", "{}", R"({"format":"octavo-conversation","version":2,"messages":[]})",
+       R"({"format":"octavo-conversation","version":1})",
+       R"({"format":"octavo-conversation","version":1,"messages":[1]})",
+       R"({"format":"octavo-conversation","version":1,"messages":[{"id":2,"parent":0,"role":"user"}]})",
+       R"({"format":"octavo-conversation","version":1,"messages":[{"id":1,"parent":1,"role":"user"}]})",
+       R"({"format":"octavo-conversation","version":1,"messages":[{"id":1,"parent":0,"role":"robot"}]})",
+       R"({"format":"octavo-conversation","version":1,"messages":[{"id":1,"parent":0,"role":"user","token_ids":[-1]}]})",
+       R"({"format":"octavo-conversation","version":1,"messages":[{"id":1,"parent":0,"role":"user","metrics":{"ttft_ms":-1}}]})",
+       R"({"format":"octavo-conversation","version":1,"messages":[],"sampling":{"top_p":3}})"}) {
     const auto read = conversation_from_json(text, "bad\nname.json");
     ASSERT_FALSE(read) << text;
     EXPECT_EQ(read.error().message.find('\n'), std::string::npos) << text;

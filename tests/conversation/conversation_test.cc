@@ -95,7 +95,8 @@ TEST(Conversation, RandomTreesAgreeWithAPlainModel) {
       choose(id.value);
     }
     std::vector<MessageId> expected;
-    for (std::uint64_t id = chosen[0]; id != 0; id = chosen.contains(id) ? chosen[id] : 0) expected.push_back(MessageId{id});
+    for (std::uint64_t id = chosen[0]; id != 0; id = chosen.contains(id) ? chosen[id] : 0)
+      expected.push_back(MessageId{id});
     ASSERT_EQ(conversation.active_path(), expected) << "step " << i;
   }
 }

@@ -56,6 +56,7 @@ Scenario draw_scenario(Random& random, std::int32_t vocabulary_size) {
   options.max_num_batched_tokens = random.between_powers(0, 9);
   options.max_model_len = random.between_powers(3, 8);
   options.enable_prefix_caching = random.chance(0.8);
+  options.prefill_first = random.chance(0.1);
   scenario.model.vocabulary_size = vocabulary_size;
   scenario.model.eos_period = static_cast<std::uint32_t>(random.between_powers(3, 7));
   scenario.model.invalid_logits_period = random.chance(0.3) ? 512 : 0;

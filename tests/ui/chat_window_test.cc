@@ -24,7 +24,8 @@ TEST_F(ChatWindow, TypedQuestionIsAnsweredOnScreen) {
   open();
   engine_->answers.push_back("Blocks of sixteen tokens, taken one at a time.");
   play([](ImGuiTestContext* context) { type_and_enter(context, "Why blocks?"); });
-  ASSERT_TRUE(loop_until([this] { return session().activity == Activity::kIdle && session().messages.size() == 2; }));
+  ASSERT_TRUE(
+      loop_until([this] { return session().activity == Activity::kIdle && session().messages.size() == 2; }));
   EXPECT_EQ(session().messages[0].text, "Why blocks?");
   EXPECT_EQ(session().messages[1].text, "Blocks of sixteen tokens, taken one at a time.");
   EXPECT_EQ(session().title, "Why blocks?");
@@ -152,7 +153,8 @@ TEST_F(ChatWindow, QuestionsQueueWhileAnAnswerIsGenerated) {
     IM_CHECK_EQ(static_cast<int>(session().queued.size()), 1);
     IM_CHECK_STR_EQ(session().queued[0].c_str(), "second");
   });
-  ASSERT_TRUE(loop_until([this] { return session().activity == Activity::kIdle && session().messages.size() == 4; }));
+  ASSERT_TRUE(
+      loop_until([this] { return session().activity == Activity::kIdle && session().messages.size() == 4; }));
   EXPECT_EQ(session().messages[2].text, "second");
   EXPECT_EQ(session().messages[3].text, "the second answer");
   EXPECT_TRUE(session().queued.empty());
@@ -274,7 +276,9 @@ TEST_F(ChatWindow, IdleWindowDrawsNoFrames) {
 
 TEST_F(ChatWindow, HostileTextIsShownAsText) {
   open();
-  std::string hostile = "%n%s%p ##id ###id \x01\x02\x1b[31m \xe4\xbd\xa0\xe5\xa5\xbd \xf0\x9f\x98\x80 \xe2\x80\xae rtl ``` ** __ [x](javascript:1)\n";
+  std::string hostile =
+      "%n%s%p ##id ###id \x01\x02\x1b[31m \xe4\xbd\xa0\xe5\xa5\xbd \xf0\x9f\x98\x80 \xe2\x80\xae rtl ``` ** "
+      "__ [x](javascript:1)\n";
   hostile += std::string(1 << 20, 'w');
   hostile += "\n" + std::string(20'000, '*') + std::string(20'000, '`') + std::string(5'000, '>');
   engine_->answers = {hostile};
@@ -286,7 +290,11 @@ TEST_F(ChatWindow, HostileTextIsShownAsText) {
   engine_->steps_allowed = 0;
   // The whole answer at once, as a reader that slept would get it.
   const std::uint64_t request = engine_->requests().size();
-  application_->controller().fold(TokensGenerated{.request_id = RequestId{request}, .token_ids = {5}, .logprobs = {}, .top_logprobs = {}, .text = hostile});
+  application_->controller().fold(TokensGenerated{.request_id = RequestId{request},
+                                                  .token_ids = {5},
+                                                  .logprobs = {},
+                                                  .top_logprobs = {},
+                                                  .text = hostile});
   draw_frames(3);
   EXPECT_EQ(session().title, "##title %n %s");
   play([](ImGuiTestContext* context) {

@@ -81,8 +81,10 @@ TEST_F(ControllerTest, NextTurnReusesTheTokensOfAnAnswerWithoutItsEnd) {
 TEST_F(ControllerTest, TokensThatAreNotExactlyTheTextAreForgotten) {
   send("q");
   const RequestId id{1};
-  controller_.fold(TokensGenerated{.request_id = id, .token_ids = {20, 21}, .logprobs = {}, .top_logprobs = {}, .text = "abc"});
-  controller_.fold(OutputFinished{.request_id = id, .finish_reason = FinishReason::kStop, .stop_reason = std::string("END")});
+  controller_.fold(TokensGenerated{
+      .request_id = id, .token_ids = {20, 21}, .logprobs = {}, .top_logprobs = {}, .text = "abc"});
+  controller_.fold(OutputFinished{
+      .request_id = id, .finish_reason = FinishReason::kStop, .stop_reason = std::string("END")});
   controller_.fold(RequestFinished{.request_id = id, .prompt_logprobs = {}, .metrics = {}});
   const Conversation& conversation = *controller_.conversation(session().id);
   EXPECT_TRUE(conversation.messages().back().token_ids.empty());
@@ -92,7 +94,11 @@ TEST_F(ControllerTest, TokensThatAreNotExactlyTheTextAreForgotten) {
 TEST_F(ControllerTest, EndTokenIsNotKept) {
   send("q");
   const RequestId id{1};
-  controller_.fold(TokensGenerated{.request_id = id, .token_ids = {20, FakeTokenizer::kEnd}, .logprobs = {}, .top_logprobs = {}, .text = "abc"});
+  controller_.fold(TokensGenerated{.request_id = id,
+                                   .token_ids = {20, FakeTokenizer::kEnd},
+                                   .logprobs = {},
+                                   .top_logprobs = {},
+                                   .text = "abc"});
   controller_.fold(OutputFinished{.request_id = id, .finish_reason = FinishReason::kStop});
   controller_.fold(RequestFinished{.request_id = id, .prompt_logprobs = {}, .metrics = {}});
   EXPECT_EQ(controller_.conversation(session().id)->messages().back().token_ids, std::vector<TokenId>{20});
@@ -168,7 +174,8 @@ TEST_F(ControllerTest, QueueIsSentOneAfterAnother) {
 
 TEST_F(ControllerTest, FailureIsShownInItsMessageAndClearedByTheNextAnswer) {
   send("q");
-  controller_.fold(RequestFailed{.request_id = RequestId{1}, .error = {ErrorCode::kInvalidLogits, "not a number"}, .metrics = {}});
+  controller_.fold(RequestFailed{
+      .request_id = RequestId{1}, .error = {ErrorCode::kInvalidLogits, "not a number"}, .metrics = {}});
   EXPECT_EQ(session().activity, ui::Activity::kFailed);
   EXPECT_EQ(session().messages.back().error, "not a number");
   send("again");
@@ -214,7 +221,8 @@ TEST_F(ControllerTest, LateAndUnknownEventsChangeNothing) {
   finish_everything();
   const std::string text = session().messages.back().text;
   for (const std::uint64_t id : {1u, 99u}) {
-    controller_.fold(TokensGenerated{.request_id = RequestId{id}, .token_ids = {5}, .logprobs = {}, .top_logprobs = {}, .text = "late"});
+    controller_.fold(TokensGenerated{
+        .request_id = RequestId{id}, .token_ids = {5}, .logprobs = {}, .top_logprobs = {}, .text = "late"});
     controller_.fold(RequestFinished{.request_id = RequestId{id}, .prompt_logprobs = {}, .metrics = {}});
   }
   EXPECT_EQ(session().messages.back().text, text);
@@ -223,10 +231,11 @@ TEST_F(ControllerTest, LateAndUnknownEventsChangeNothing) {
 TEST_F(ControllerTest, ActionsOnChatsThatAreGoneDoNothing) {
   const ui::SessionId gone{77};
   for (const ui::Action& action : std::vector<ui::Action>{
-           act::SendMessage{gone, "x"}, act::StopAnswer{gone}, act::Regenerate{gone, 1}, act::EditMessage{gone, 1, "x"},
-           act::ShowSibling{gone, 1, 1}, act::DeleteSession{gone}, act::RenameSession{gone, "x"},
-           act::ChangeDraft{gone, "x"}, act::RemoveQueued{gone, 3}, act::ChangeSystemPrompt{gone, "x"},
-           act::ChangeSampling{gone, {}}, act::SelectSession{gone}, act::UndoDelete{}, act::DismissUndo{}}) {
+           act::SendMessage{gone, "x"}, act::StopAnswer{gone}, act::Regenerate{gone, 1},
+           act::EditMessage{gone, 1, "x"}, act::ShowSibling{gone, 1, 1}, act::DeleteSession{gone},
+           act::RenameSession{gone, "x"}, act::ChangeDraft{gone, "x"}, act::RemoveQueued{gone, 3},
+           act::ChangeSystemPrompt{gone, "x"}, act::ChangeSampling{gone, {}}, act::SelectSession{gone},
+           act::UndoDelete{}, act::DismissUndo{}}) {
     controller_.apply(action);
   }
   EXPECT_EQ(controller_.state().sessions.size(), 1u);

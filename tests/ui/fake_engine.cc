@@ -44,14 +44,15 @@ Result<std::vector<TokenId>> FakeTokenizer::encode_spans(std::span<const tokeniz
   return encode(text, false, false);
 }
 
-Result<std::vector<tokenizer::PromptSpan>> FakeTokenizer::apply_chat_template(std::span<const ChatMessage> messages,
-                                                                              std::int64_t) const {
+Result<std::vector<tokenizer::PromptSpan>> FakeTokenizer::apply_chat_template(
+    std::span<const ChatMessage> messages, std::int64_t) const {
   std::vector<tokenizer::PromptSpan> spans;
   for (const ChatMessage& message : messages) spans.push_back({message.content + "\n", true, -1});
   return spans;
 }
 
-Result<std::vector<TokenId>> FakeTokenizer::encode_chat(std::span<const ChatMessage> messages, std::int64_t) const {
+Result<std::vector<TokenId>> FakeTokenizer::encode_chat(std::span<const ChatMessage> messages,
+                                                        std::int64_t) const {
   std::vector<TokenId> ids;
   for (const ChatMessage& message : messages) {
     const auto content = encode(message.content, false, false);
@@ -64,7 +65,9 @@ Result<std::vector<TokenId>> FakeTokenizer::encode_chat(std::span<const ChatMess
 }
 
 std::string_view FakeTokenizer::token_bytes(TokenId) const { return "?"; }
-std::string FakeTokenizer::decode(std::span<const TokenId> ids, bool) const { return std::string(ids.size(), '?'); }
+std::string FakeTokenizer::decode(std::span<const TokenId> ids, bool) const {
+  return std::string(ids.size(), '?');
+}
 
 FakeEngine::FakeEngine(Options options) : options_(options) {
   ModelDescription& model = description_.model;
@@ -103,8 +106,9 @@ RequestId FakeEngine::submit(GenerationRequest request) {
   if (active.num_prompt > options_.max_model_len) {
     events_.push_back(RequestFailed{
         id,
-        {ErrorCode::kTooLong, "the chat has " + std::to_string(active.num_prompt) + " tokens; the model takes " +
-                                  std::to_string(options_.max_model_len) + ": begin a new chat"},
+        {ErrorCode::kTooLong, "the chat has " + std::to_string(active.num_prompt) +
+                                  " tokens; the model takes " + std::to_string(options_.max_model_len) +
+                                  ": begin a new chat"},
         {}});
   } else {
     events_.push_back(RequestAccepted{id, active.tokens, request.sampling.seed.value_or(7)});
@@ -166,7 +170,8 @@ void FakeEngine::admit(Active& active) {
   std::int32_t num_cached = 0;
   const std::span<const TokenId> tokens = active.tokens;
   while (num_cached + kBlockSize < active.num_prompt) {
-    const auto found = findable_.find(content_of(tokens.first(static_cast<std::size_t>(num_cached + kBlockSize))));
+    const auto found =
+        findable_.find(content_of(tokens.first(static_cast<std::size_t>(num_cached + kBlockSize))));
     if (found == findable_.end()) break;
     Block& block = blocks_[static_cast<std::size_t>(found->second)];
     ++block.ref_count;
@@ -184,14 +189,16 @@ void FakeEngine::generate(Active& active) {
   if (active.num_generated++ == 0) active.first_token_us = clock->now_us();
   active.tokens.push_back(id);
   extend_table(active);
-  events_.push_back(TokensGenerated{.request_id = active.id, .token_ids = {id}, .logprobs = {}, .top_logprobs = {}, .text = piece});
+  events_.push_back(TokensGenerated{
+      .request_id = active.id, .token_ids = {id}, .logprobs = {}, .top_logprobs = {}, .text = piece});
 }
 
 void FakeEngine::extend_table(Active& active) {
   const auto num_tokens = static_cast<std::int32_t>(active.tokens.size());
   while (static_cast<std::int32_t>(active.table.size()) * kBlockSize < num_tokens) {
     const BlockId taken = take_block();
-    blocks_[static_cast<std::size_t>(taken.value)].parent = active.table.empty() ? -1 : active.table.back().value;
+    blocks_[static_cast<std::size_t>(taken.value)].parent =
+        active.table.empty() ? -1 : active.table.back().value;
     active.table.push_back(taken);
     record(BlockEventKind::kAlloc, active.sequence_id.value, taken.value, 0);
   }
@@ -227,7 +234,8 @@ void FakeEngine::finish(Active& active, FinishReason reason) {
     record(BlockEventKind::kFree, active.sequence_id.value, id.value, 0);
   }
   const std::int64_t now = clock->now_us();
-  RequestMetrics metrics{.ttft_us = active.first_token_us - active.submitted_us, .e2e_us = now - active.submitted_us};
+  RequestMetrics metrics{.ttft_us = active.first_token_us - active.submitted_us,
+                         .e2e_us = now - active.submitted_us};
   if (active.num_generated > 1) metrics.tpot_us = (now - active.first_token_us) / (active.num_generated - 1);
   events_.push_back(OutputFinished{.request_id = active.id, .finish_reason = reason});
   events_.push_back(RequestFinished{active.id, {}, metrics});
@@ -248,10 +256,12 @@ KvFigures FakeEngine::figures() const {
       ++(block.content != 0 ? figures.cached_blocks : figures.free_blocks);
     }
   }
-  for (const Active& active : active_) figures.logical_blocks += static_cast<std::int32_t>(active.table.size());
+  for (const Active& active : active_)
+    figures.logical_blocks += static_cast<std::int32_t>(active.table.size());
   if (figures.used_blocks > 0) {
     figures.sharing_ratio = static_cast<double>(figures.logical_blocks) / figures.used_blocks;
-    figures.internal_fragmentation = static_cast<double>(figures.unfilled_slots) / (kBlockSize * figures.used_blocks);
+    figures.internal_fragmentation =
+        static_cast<double>(figures.unfilled_slots) / (kBlockSize * figures.used_blocks);
   }
   figures.saved_bytes = (figures.logical_blocks - figures.used_blocks) * description_.bytes_per_block;
   return figures;
@@ -282,9 +292,9 @@ std::shared_ptr<const KvSnapshot> FakeEngine::kv_snapshot() {
   snapshot->blocks.resize(blocks_.size());
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     const Block& block = blocks_[i];
-    const BlockState state = block.ref_count > 0      ? BlockState::kUsed
-                             : block.content != 0     ? BlockState::kCached
-                                                      : BlockState::kFree;
+    const BlockState state = block.ref_count > 0  ? BlockState::kUsed
+                             : block.content != 0 ? BlockState::kCached
+                                                  : BlockState::kFree;
     snapshot->blocks[i] = {state, block.ref_count, block.filled, block.parent, {}};
   }
   for (auto active = active_.rbegin(); active != active_.rend(); ++active) {
@@ -293,8 +303,8 @@ std::shared_ptr<const KvSnapshot> FakeEngine::kv_snapshot() {
       snapshot->blocks[static_cast<std::size_t>(id.value)].first_owner = active->sequence_id;
     }
     const auto num_tokens = static_cast<std::int32_t>(active->tokens.size());
-    snapshot->sequences.insert(snapshot->sequences.begin(),
-                               {active->sequence_id, active->id, 0, true, num_tokens, num_tokens, active->table});
+    snapshot->sequences.insert(snapshot->sequences.begin(), {active->sequence_id, active->id, 0, true,
+                                                             num_tokens, num_tokens, active->table});
   }
   return snapshot;
 }
@@ -310,7 +320,8 @@ KvTotals FakeEngine::kv_totals() const {
 Engine::Trace FakeEngine::trace_since(std::uint64_t step_mark, std::uint64_t event_mark) const {
   Trace trace;
   trace.steps.assign(steps_.begin() + static_cast<std::ptrdiff_t>(step_mark), steps_.end());
-  trace.block_events.assign(block_events_.begin() + static_cast<std::ptrdiff_t>(event_mark), block_events_.end());
+  trace.block_events.assign(block_events_.begin() + static_cast<std::ptrdiff_t>(event_mark),
+                            block_events_.end());
   trace.next_step_mark = steps_.size();
   trace.next_event_mark = block_events_.size();
   return trace;

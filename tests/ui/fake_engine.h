@@ -1,5 +1,6 @@
-// An engine without a model: answers are scripted, one token a step, and a small pool of blocks is kept by the same rules, so that
-// everything the window shows has something to show. Advances only when it is polled, on the caller's thread.
+// An engine without a model: answers are scripted, one token a step, and a small pool of blocks is kept by
+// the same rules, so that everything the window shows has something to show. Advances only when it is polled,
+// on the caller's thread.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,8 @@ class FakeTokenizer final : public tokenizer::Tokenizer {
   Result<std::vector<TokenId>> encode_spans(std::span<const tokenizer::PromptSpan> spans) const override;
   Result<std::vector<tokenizer::PromptSpan>> apply_chat_template(std::span<const ChatMessage> messages,
                                                                  std::int64_t today) const override;
-  Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage> messages, std::int64_t today) const override;
+  Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage> messages,
+                                           std::int64_t today) const override;
   std::string_view token_bytes(TokenId id) const override;
   bool is_special(TokenId id) const override { return id == kEnd; }
   std::string decode(std::span<const TokenId> ids, bool skip_special) const override;
@@ -47,7 +49,8 @@ class FakeEngine final : public Engine {
 
   // Answers for the next requests, in order; without one an answer repeats the question.
   std::deque<std::string> answers;
-  // Tokens of every running answer come only while this is above zero; each step takes one. Below zero: no limit.
+  // Tokens of every running answer come only while this is above zero; each step takes one. Below zero: no
+  // limit.
   std::int64_t steps_allowed = -1;
   // Times are taken from here.
   const Clock* clock = &steady_clock_;

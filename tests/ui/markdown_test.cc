@@ -16,7 +16,9 @@ std::vector<MarkdownBlock> blocks_of(std::string_view text) {
   return blocks;
 }
 
-std::string_view cut(std::string_view text, TextRange range) { return text.substr(range.begin, range.end - range.begin); }
+std::string_view cut(std::string_view text, TextRange range) {
+  return text.substr(range.begin, range.end - range.begin);
+}
 
 struct Piece {
   std::string text;
@@ -34,7 +36,8 @@ std::vector<Piece> pieces_of(const std::string& text) {
 
 TEST(Markdown, BlocksAreFoundWithTheirContents) {
   const std::string text =
-      "Intro line\nsecond line\n\n## Head\n- one\n  - two\n12. twelve\n> said\n```cpp\nint a;\n\nint b;\n```\nafter\n---\n";
+      "Intro line\nsecond line\n\n## Head\n- one\n  - two\n12. twelve\n> said\n```cpp\nint a;\n\nint "
+      "b;\n```\nafter\n---\n";
   const auto blocks = blocks_of(text);
   ASSERT_EQ(blocks.size(), 9u);
   EXPECT_EQ(blocks[0].kind, BlockKind::kParagraph);
@@ -62,10 +65,13 @@ TEST(Markdown, FenceWithoutAnEndRunsToTheEndOfTheText) {
 }
 
 TEST(Markdown, EmphasisAndCodeAreSpans) {
-  EXPECT_EQ(pieces_of("a **bold** `x*y` *it* end"),
-            (std::vector<Piece>{{"a ", SpanStyle::kPlain}, {"bold", SpanStyle::kBold}, {" ", SpanStyle::kPlain},
-                                {"x*y", SpanStyle::kCode}, {" ", SpanStyle::kPlain}, {"it", SpanStyle::kItalic},
-                                {" end", SpanStyle::kPlain}}));
+  EXPECT_EQ(pieces_of("a **bold** `x*y` *it* end"), (std::vector<Piece>{{"a ", SpanStyle::kPlain},
+                                                                        {"bold", SpanStyle::kBold},
+                                                                        {" ", SpanStyle::kPlain},
+                                                                        {"x*y", SpanStyle::kCode},
+                                                                        {" ", SpanStyle::kPlain},
+                                                                        {"it", SpanStyle::kItalic},
+                                                                        {" end", SpanStyle::kPlain}}));
 }
 
 TEST(Markdown, MarkersWithoutAPartnerAreText) {
@@ -79,7 +85,8 @@ TEST(Markdown, MarkersWithoutAPartnerAreText) {
 // What a stream shows while it grows piece by piece is what the whole text shows.
 TEST(Markdown, ParsingTheLastBlockAgainEqualsParsingEverything) {
   std::mt19937 random(20'261'121);
-  const std::string alphabet[] = {"word ", "\n", "\n\n", "- item", "1. item", "```\n", "```", "**", "`", "# ", "> ", "x", "    "};
+  const std::string alphabet[] = {"word ", "\n", "\n\n", "- item", "1. item", "```\n", "```",
+                                  "**",    "`",  "# ",   "> ",     "x",       "    "};
   for (int round = 0; round < 200; ++round) {
     std::string text;
     std::vector<MarkdownBlock> grown;

@@ -32,7 +32,8 @@ KvSnapshot snapshot_of(std::vector<std::vector<int>> tables) {
   snapshot.blocks.resize(8);
   std::uint64_t sequence = 1;
   for (const auto& table : tables) {
-    SequenceSnapshot row{.sequence_id = SequenceId{sequence}, .request_id = RequestId{sequence}, .block_table = {}};
+    SequenceSnapshot row{
+        .sequence_id = SequenceId{sequence}, .request_id = RequestId{sequence}, .block_table = {}};
     for (const int block : table) {
       BlockSnapshot& cell = snapshot.blocks[static_cast<std::size_t>(block)];
       if (cell.ref_count++ == 0) cell.first_owner = row.sequence_id;
@@ -105,7 +106,8 @@ TEST(MemoryFold, BlockTakenAfterTheLastSnapshotBelongsToItsChat) {
   MemoryFold memory;
   ui::UiState state = two_chats();
   fold(memory, snapshot_of({{0}, {}}), state);
-  memory.fold_trace(trace_of({{.step = 1, .sequence = 1, .block = 6, .kind = BlockEventKind::kAlloc}}), state);
+  memory.fold_trace(trace_of({{.step = 1, .sequence = 1, .block = 6, .kind = BlockEventKind::kAlloc}}),
+                    state);
   KvSnapshot ended = snapshot_of({{}, {}});
   ended.step = 2;
   for (const std::size_t block : {0u, 6u}) ended.blocks[block].state = BlockState::kCached;
@@ -133,7 +135,8 @@ TEST(MemoryFold, EqualEventsOfAStepBecomeOneLine) {
   ui::UiState state = two_chats();
   fold(memory, snapshot_of({{0}, {}}), state);
   std::vector<BlockEvent> events;
-  for (int i = 0; i < 61; ++i) events.push_back({.step = 3, .sequence = 1, .block = i, .kind = BlockEventKind::kHit});
+  for (int i = 0; i < 61; ++i)
+    events.push_back({.step = 3, .sequence = 1, .block = i, .kind = BlockEventKind::kHit});
   events.push_back({.step = 3, .sequence = 1, .block = 2, .kind = BlockEventKind::kFill});
   events.push_back({.step = 4, .sequence = 1, .block = 6, .kind = BlockEventKind::kAlloc});
   memory.fold_trace(trace_of(events), state);

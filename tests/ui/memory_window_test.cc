@@ -65,10 +65,13 @@ TEST_F(MemoryWindow, IdleChatKeepsItsCachedBlocksUntilTheyAreReused) {
     context->KeyPress(ImGuiKey_Enter);
     context->Yield(80);
   });
-  ASSERT_TRUE(loop_until([this] { return session().activity == ui::Activity::kIdle && !application_->controller().wants_poll(); }));
+  ASSERT_TRUE(loop_until([this] {
+    return session().activity == ui::Activity::kIdle && !application_->controller().wants_poll();
+  }));
   const auto& blocks = session().memory.blocks;
   ASSERT_GE(blocks.size(), 3u);
-  EXPECT_TRUE(std::all_of(blocks.begin(), blocks.end(), [](const ui::SessionBlock& block) { return block.cached; }));
+  EXPECT_TRUE(
+      std::all_of(blocks.begin(), blocks.end(), [](const ui::SessionBlock& block) { return block.cached; }));
 }
 
 }  // namespace

@@ -24,7 +24,8 @@ TEST_F(NoModelWindow, SaysWhatToDoWhenThereIsNoModel) {
 TEST_F(NoModelWindow, FailedLoadShowsTheSentenceAndCanBeTriedAgain) {
   int num_loads = 0;
   const auto factory = [&](const EngineOptions&, LoadProgress) -> Result<std::unique_ptr<Engine>> {
-    if (num_loads++ == 0) return Error{ErrorCode::kDamagedFile, "x.gguf: it ends after 12 bytes: fetch it again"};
+    if (num_loads++ == 0)
+      return Error{ErrorCode::kDamagedFile, "x.gguf: it ends after 12 bytes: fetch it again"};
     return std::unique_ptr<Engine>(std::make_unique<FakeEngine>());
   };
   open_with(factory, "x.gguf", test_settings());
@@ -41,7 +42,8 @@ TEST_F(NoModelWindow, LoadingShowsProgressAndCanBeCancelled) {
   options.engine.model = "slow.gguf";
   options.settings_path = folder_ / "settings.json";
   const auto factory = [](const EngineOptions&, LoadProgress progress) -> Result<std::unique_ptr<Engine>> {
-    for (int i = 0; progress(i < 40 ? i / 100.0 : 0.4); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    for (int i = 0; progress(i < 40 ? i / 100.0 : 0.4); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
     return Error{ErrorCode::kCancelled, "loading was cancelled"};
   };
   auto application = app::Application::start(options, factory, *clock_);

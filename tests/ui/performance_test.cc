@@ -1,5 +1,6 @@
-// What a frame costs on the UI's side: from NewFrame to Render, without the graphics driver. The bars are design/desktop.md's;
-// sanitizers and busy machines make them softer here, and the measured figures are printed.
+// What a frame costs on the UI's side: from NewFrame to Render, without the graphics driver. The bars are
+// design/desktop.md's; sanitizers and busy machines make them softer here, and the measured figures are
+// printed.
 
 #include <imgui.h>
 #include <imgui_internal.h>
@@ -37,7 +38,8 @@ double frame_ms(app::Application& application, ui::Views& views, const ui::UiSta
     application.window().draw_frame([&] {
       begin = std::chrono::steady_clock::now();
       views.draw(state, sink, 1.0f);
-      times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+      times.push_back(
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
     });
     (void)begin;
   }
@@ -49,7 +51,8 @@ double frame_ms(app::Application& application, ui::Views& views, const ui::UiSta
 float transcript_height() {
   float height = 0;
   for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows) {
-    if (std::string(window->Name).find("transcript") != std::string::npos) height = std::max(height, window->ContentSize.y);
+    if (std::string(window->Name).find("transcript") != std::string::npos)
+      height = std::max(height, window->ContentSize.y);
   }
   return height;
 }
@@ -57,7 +60,8 @@ float transcript_height() {
 ui::UiState long_chat(const ui::UiState& ready, int num_messages, std::size_t bytes_each) {
   ui::UiState state = ready;
   const std::string paragraph =
-      "With **blocks of sixteen tokens**, memory is taken one block at a time, and `block tables` say where.\n\n";
+      "With **blocks of sixteen tokens**, memory is taken one block at a time, and `block tables` say "
+      "where.\n\n";
   ui::SessionState& session = state.sessions.front();
   session.messages.clear();
   for (int i = 0; i < num_messages; ++i) {
@@ -79,8 +83,9 @@ TEST_F(Performance, TwoThousandMessagesScrollSmoothly) {
     ImGui::GetIO().AddMousePosEvent(700, 400);
     ImGui::GetIO().AddMouseWheelEvent(0, i % 2 == 0 ? 3.0f : 1.0f);
   });
-  std::printf("[ measured ] 2,000 messages, 1 M characters: opens in %.1f ms, %.2f ms a frame while scrolling\n", opening,
-              scrolling);
+  std::printf(
+      "[ measured ] 2,000 messages, 1 M characters: opens in %.1f ms, %.2f ms a frame while scrolling\n",
+      opening, scrolling);
   EXPECT_GT(transcript_height(), 100'000);
   RecordProperty("opening_ms", std::to_string(opening));
   RecordProperty("scrolling_ms", std::to_string(scrolling));
@@ -94,7 +99,8 @@ TEST_F(Performance, StreamingAnswerCostsOnlyItsOpenEnd) {
   ui::UiState state = long_chat(this->state(), 200, 500);
   ui::MessageState& last = state.sessions.front().messages.back();
   last.streaming = true;
-  while (last.text.size() < 100'000) last.text += "Another paragraph of the answer that is already closed.\n\n";
+  while (last.text.size() < 100'000)
+    last.text += "Another paragraph of the answer that is already closed.\n\n";
   frame_ms(*application_, views, state, 2);
   const double streaming = frame_ms(*application_, views, state, 60, [&](int) { last.text += "word "; });
   std::printf("[ measured ] streaming into 100,000 characters: %.2f ms a frame\n", streaming);

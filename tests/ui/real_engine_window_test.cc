@@ -16,8 +16,9 @@ std::string default_model() {
   const char* data = std::getenv("XDG_DATA_HOME");
   const char* home = std::getenv("HOME");
   const std::filesystem::path base =
-      data != nullptr && *data != '\0' ? std::filesystem::path(data)
-                                       : std::filesystem::path(home != nullptr ? home : ".") / ".local" / "share";
+      data != nullptr && *data != '\0'
+          ? std::filesystem::path(data)
+          : std::filesystem::path(home != nullptr ? home : ".") / ".local" / "share";
   return (base / "octavo" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf").string();
 }
 
@@ -33,8 +34,9 @@ class RealEngineWindow : public WindowTest {
     ASSERT_EQ(state().model.phase, ui::ModelPhase::kReady) << state().model.problem;
   }
   bool all_idle() const {
-    return std::all_of(state().sessions.begin(), state().sessions.end(),
-                       [](const ui::SessionState& session) { return session.activity == ui::Activity::kIdle; });
+    return std::all_of(state().sessions.begin(), state().sessions.end(), [](const ui::SessionState& session) {
+      return session.activity == ui::Activity::kIdle;
+    });
   }
   void ask(const char* text) {
     play([text](ImGuiTestContext* context) {
@@ -61,18 +63,23 @@ TEST_F(RealEngineWindow, TwoChatsGenerateAtOnceAndShareTheirStart) {
   open_model();
   if (IsSkipped()) return;
   auto& controller = application_->controller();
-  const std::string prompt = "You are a careful assistant who answers in complete sentences and never in a hurry. Say what is known and what is not.";
+  const std::string prompt =
+      "You are a careful assistant who answers in complete sentences and never in a hurry. Say what is known "
+      "and what is not.";
   controller.apply(ui::actions::ChangeSystemPrompt{session().id, prompt});
   ask("Tell me about the sea.");
-  ASSERT_TRUE(loop_until([this] { return session().activity == ui::Activity::kGenerating && session().messages.back().text.size() > 8; }));
+  ASSERT_TRUE(loop_until([this] {
+    return session().activity == ui::Activity::kGenerating && session().messages.back().text.size() > 8;
+  }));
   controller.apply(ui::actions::NewSession{});
   controller.apply(ui::actions::ChangeSystemPrompt{session().id, prompt});
   controller.apply(ui::actions::SendMessage{session().id, "Tell me about mountains."});
   bool both = false, shared = false;
   ASSERT_TRUE(loop_until([&] {
-    const auto generating = std::count_if(state().sessions.begin(), state().sessions.end(), [](const auto& session) {
-      return session.activity == ui::Activity::kGenerating && !session.messages.back().text.empty();
-    });
+    const auto generating =
+        std::count_if(state().sessions.begin(), state().sessions.end(), [](const auto& session) {
+          return session.activity == ui::Activity::kGenerating && !session.messages.back().text.empty();
+        });
     both |= generating == 2;
     shared |= state().memory.snapshot != nullptr && state().memory.snapshot->figures.sharing_ratio > 1.0;
     return all_idle();

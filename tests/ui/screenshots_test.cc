@@ -13,13 +13,16 @@ namespace {
 using Screenshots = WindowTest;
 
 constexpr const char* kAnswer =
-    "Because nobody knows how long an answer will become. A single buffer must be as long as the longest answer that could "
+    "Because nobody knows how long an answer will become. A single buffer must be as long as the longest "
+    "answer that could "
     "ever come, and most of it stays empty for the whole conversation.\n\n"
     "With **blocks of sixteen tokens**, memory is taken one block at a time:\n\n"
-    "```\nlogical    0   1   2   3\n           \xe2\x86\x93   \xe2\x86\x93   \xe2\x86\x93   \xe2\x86\x93\nphysical  17   4  92  31   # anywhere in the pool\n```\n\n"
+    "```\nlogical    0   1   2   3\n           \xe2\x86\x93   \xe2\x86\x93   \xe2\x86\x93   "
+    "\xe2\x86\x93\nphysical  17   4  92  31   # anywhere in the pool\n```\n\n"
     "- Two chats that begin alike can point to the same blocks.\n"
     "- Only when one of them writes into a shared block is a `copy` made.\n\n"
-    "So the waste of a chat is less than one block, and a long system prompt is kept once for all chats that begin with it. ";
+    "So the waste of a chat is less than one block, and a long system prompt is kept once for all chats that "
+    "begin with it. ";
 
 std::string system_prompt() {
   std::string text = "You are a patient teacher who explains one thing at a time. ";
@@ -87,7 +90,8 @@ TEST_F(Screenshots, ChatAndMemoryInBothThemesAndTwoSizes) {
   large.height = 1000;
   open({}, large);
   play_scene(*application_, *engine_, clock);
-  for (const auto& [theme, name] : {std::pair{ui::ThemeName::kDark, "dark"}, std::pair{ui::ThemeName::kLight, "light"}}) {
+  for (const auto& [theme, name] :
+       {std::pair{ui::ThemeName::kDark, "dark"}, std::pair{ui::ThemeName::kLight, "light"}}) {
     for (const auto& [scale, suffix] : {std::pair{1.0, ""}, std::pair{1.5, "-150"}}) {
       ui::SettingsState settings = state().settings;
       settings.theme = theme;

@@ -38,7 +38,7 @@ TEST_F(SettingsFile, ComesBackAsItWasSavedAndOnlyItsOwnerReadsIt) {
   EXPECT_FALSE(loaded.settings.ui.sidebar_shown);
   EXPECT_DOUBLE_EQ(loaded.settings.ui.ui_scale, 1.5);
   EXPECT_DOUBLE_EQ(loaded.settings.sampling.temperature, 0.3);
-  struct stat info{};
+  struct stat info {};
   ASSERT_EQ(::stat(path_.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777u, 0600u);
 }
@@ -51,10 +51,11 @@ TEST_F(SettingsFile, AbsentFileGivesDefaultsWithoutANotice) {
 
 TEST_F(SettingsFile, DamagedFileGivesDefaultsAndANotice) {
   std::filesystem::create_directories(folder_ / "deeper");
-  for (const std::string text : {"", "{", "[]", "{\"version\":2}", "{\"version\":1,\"ui_scale\":9}", "null",
-                                 "{\"version\":1,\"width\":-4}", "{\"version\":1,\"theme\":\"pink\"}",
-                                 "{\"version\":1,\"width\":1e99}", "{\"version\":1,\"sampling\":{\"top_p\":2}}",
-                                 "{\"version\":1,\"sampling\":7}", "{\"version\":1,\"theme\":{}}"}) {
+  for (const std::string text :
+       {"", "{", "[]", "{\"version\":2}", "{\"version\":1,\"ui_scale\":9}", "null",
+        "{\"version\":1,\"width\":-4}", "{\"version\":1,\"theme\":\"pink\"}",
+        "{\"version\":1,\"width\":1e99}", "{\"version\":1,\"sampling\":{\"top_p\":2}}",
+        "{\"version\":1,\"sampling\":7}", "{\"version\":1,\"theme\":{}}"}) {
     write(text);
     const LoadedSettings loaded = load_settings(path_);
     EXPECT_NE(loaded.notice, "") << text;

@@ -48,7 +48,8 @@ app::Settings WindowTest::test_settings() {
 }
 
 void WindowTest::open(FakeEngine::Options options, const app::Settings& settings) {
-  const auto factory = [this, options](const EngineOptions&, LoadProgress) -> Result<std::unique_ptr<Engine>> {
+  const auto factory = [this, options](const EngineOptions&,
+                                       LoadProgress) -> Result<std::unique_ptr<Engine>> {
     auto engine = std::make_unique<FakeEngine>(options);
     engine_ = engine.get();
     engine->clock = clock_;
@@ -57,7 +58,8 @@ void WindowTest::open(FakeEngine::Options options, const app::Settings& settings
   open_with(factory, "/models/fake.gguf", settings);
 }
 
-void WindowTest::open_with(app::EngineFactory factory, const std::string& model, const app::Settings& settings) {
+void WindowTest::open_with(app::EngineFactory factory, const std::string& model,
+                           const app::Settings& settings) {
   app::WindowOptions options;
   options.engine.model = model;
   options.settings_path = folder_ / "settings.json";
@@ -105,6 +107,7 @@ bool WindowTest::loop_until(const std::function<bool()>& done) {
   while (!done()) {
     if (std::chrono::steady_clock::now() > end) return false;
     application_->step_for(0.05);
+    application_->update();  // also when the test's clock stands still
   }
   return true;
 }
@@ -115,7 +118,9 @@ void WindowTest::write_screenshot(const std::string& name) {
   const std::filesystem::path folder = std::filesystem::path(OCTAVO_SOURCE_DIR) / "tests" / "output";
   std::filesystem::create_directories(folder);
   const std::string path = (folder / (name + ".png")).string();
-  EXPECT_NE(stbi_write_png(path.c_str(), picture.width, picture.height, 3, picture.pixels.data(), picture.width * 3), 0);
+  EXPECT_NE(stbi_write_png(path.c_str(), picture.width, picture.height, 3, picture.pixels.data(),
+                           picture.width * 3),
+            0);
 }
 
 }  // namespace octavo::testing

@@ -22,7 +22,8 @@ class WindowTest : public ::testing::Test {
   void SetUp() override;
   void TearDown() override;
 
-  // Opens the window with a scripted engine, which is loaded when this returns. Skips the test without a display.
+  // Opens the window with a scripted engine, which is loaded when this returns. Skips the test without a
+  // display.
   void open(FakeEngine::Options options = {}, const app::Settings& settings = test_settings());
   void open_with(app::EngineFactory factory, const std::string& model, const app::Settings& settings);
 

@@ -11,7 +11,8 @@ void draw_banner_view(const Frame& frame, const UiState& state) {
   if (!state.banner) return;
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const float width = std::min(frame.px(720), viewport->Size.x - frame.px(48));
-  ImGui::SetNextWindowPos({viewport->Pos.x + std::floor((viewport->Size.x - width) * 0.5f), viewport->Pos.y + frame.px(68)});
+  ImGui::SetNextWindowPos(
+      {viewport->Pos.x + std::floor((viewport->Size.x - width) * 0.5f), viewport->Pos.y + frame.px(68)});
   ImGui::SetNextWindowSize({width, 0});
   const bool error = state.banner->kind == BannerKind::kError;
   const ImU32 colour = error ? frame.theme.error : frame.theme.accent;
@@ -33,7 +34,8 @@ void draw_banner_view(const Frame& frame, const UiState& state) {
   paragraph(frame, style, state.banner->text, width - frame.px(100));
   const ImVec2 end = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos({at.x + width - frame.px(62), at.y});
-  const ButtonOptions close{.kind = ButtonKind::kPlain, .icon = Icon::kClose, .height = 28, .help = "Dismiss"};
+  const ButtonOptions close{
+      .kind = ButtonKind::kPlain, .icon = Icon::kClose, .height = 28, .help = "Dismiss"};
   if (button(frame, "dismiss_banner", "", close)) frame.actions.push(actions::DismissBanner{});
   ImGui::SetCursorScreenPos(end);
   ImGui::Dummy({0, frame.px(4)});

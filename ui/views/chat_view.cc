@@ -29,8 +29,8 @@ std::string figures_text(const MessageState& message) {
   if (figures.tokens_per_second) add(short_number(*figures.tokens_per_second) + " tok/s");
   if (figures.first_token_ms) add("first token " + duration_text(*figures.first_token_ms));
   if (figures.num_cached_tokens && figures.num_prompt_tokens) {
-    add("reused " + with_thousands(*figures.num_cached_tokens) + " of " + with_thousands(*figures.num_prompt_tokens) +
-        " prompt tokens");
+    add("reused " + with_thousands(*figures.num_cached_tokens) + " of " +
+        with_thousands(*figures.num_prompt_tokens) + " prompt tokens");
   }
   if (figures.seed) add("seed " + std::to_string(*figures.seed));
   if (!figures.stop_reason.empty()) add(figures.stop_reason);
@@ -38,12 +38,14 @@ std::string figures_text(const MessageState& message) {
 }
 
 constexpr std::string_view kFiguresHelp =
-    "tok/s: tokens after the first, per second. First token: from sending to the first token. Reused: prompt tokens whose "
+    "tok/s: tokens after the first, per second. First token: from sending to the first token. Reused: prompt "
+    "tokens whose "
     "keys and values were already in memory. The same seed with the same settings gives the same answer.";
 
 std::string status_text(const SessionState& session) {
   if (session.activity == Activity::kWaiting) {
-    return session.num_ahead > 0 ? "Waiting, " + count_text(session.num_ahead, "request") + " ahead" : "Waiting";
+    return session.num_ahead > 0 ? "Waiting, " + count_text(session.num_ahead, "request") + " ahead"
+                                 : "Waiting";
   }
   return "Reading the prompt";
 }
@@ -53,7 +55,8 @@ void draw_sibling_arrows(const Frame& frame, const SessionState& session, const 
   const auto show = [&](std::int32_t offset) {
     frame.actions.push(actions::ShowSibling{session.id, message.id, offset});
   };
-  ButtonOptions arrow{.kind = ButtonKind::kPlain, .icon = Icon::kChevronLeft, .height = 26, .help = "The branch before"};
+  ButtonOptions arrow{
+      .kind = ButtonKind::kPlain, .icon = Icon::kChevronLeft, .height = 26, .help = "The branch before"};
   arrow.enabled = message.sibling_index > 0;
   if (button(frame, "previous_branch", "", arrow)) show(-1);
   ImGui::SameLine();
@@ -84,8 +87,10 @@ void draw_empty(const Frame& frame, const UiState& state, ImVec2 low, ImVec2 ext
   const std::string_view title = "What shall we talk about?";
   const std::string note = state.model.name + " answers on this machine; nothing leaves it.";
   const float middle = low.x + extent.x * 0.5f, top = low.y + extent.y * 0.40f;
-  draw_text(frame, list, {std::floor(middle - text_width(frame, heading, title) * 0.5f), top}, heading, title);
-  draw_text(frame, list, {std::floor(middle - text_width(frame, small_text(frame), note) * 0.5f), top + frame.px(44)},
+  draw_text(frame, list, {std::floor(middle - text_width(frame, heading, title) * 0.5f), top}, heading,
+            title);
+  draw_text(frame, list,
+            {std::floor(middle - text_width(frame, small_text(frame), note) * 0.5f), top + frame.px(44)},
             small_text(frame), note);
 }
 
@@ -105,7 +110,8 @@ void ChatView::draw(const Frame& frame, const UiState& state, const SessionState
   }
 }
 
-void ChatView::draw_header(const Frame& frame, const UiState& state, const SessionState& session, float width) {
+void ChatView::draw_header(const Frame& frame, const UiState& state, const SessionState& session,
+                           float width) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const float height = frame.px(size::kHeader);
@@ -113,7 +119,8 @@ void ChatView::draw_header(const Frame& frame, const UiState& state, const Sessi
   TextStyle title = heading_text(frame);
   title.em = 16;
   const float room = std::min(text_width(frame, title, session.title) + 1, width * 0.38f);
-  ImGui::SetCursorScreenPos({low.x + frame.px(24), low.y + std::floor((height - line_pixels(frame, title)) * 0.5f)});
+  ImGui::SetCursorScreenPos(
+      {low.x + frame.px(24), low.y + std::floor((height - line_pixels(frame, title)) * 0.5f)});
   line(frame, title, session.title, room);
 
   const float right = low.x + width - frame.px(56);
@@ -133,22 +140,28 @@ void ChatView::draw_header(const Frame& frame, const UiState& state, const Sessi
   if (!session.system_prompt.empty()) add_chip("chip_system", "system: " + session.system_prompt);
 
   ImGui::SetCursorScreenPos({right, low.y + frame.px(11)});
-  const ButtonOptions sliders{.icon = Icon::kSliders, .height = 34, .help = "System prompt and sampling of this chat"};
-  if (button(frame, "chat_settings", "", sliders)) frame.actions.push(actions::ShowSampling{!state.sampling_open});
+  const ButtonOptions sliders{
+      .icon = Icon::kSliders, .height = 34, .help = "System prompt and sampling of this chat"};
+  if (button(frame, "chat_settings", "", sliders))
+    frame.actions.push(actions::ShowSampling{!state.sampling_open});
 }
 
-void ChatView::lay_out(const Frame& frame, const SessionState& session, Transcript& transcript, float measure) {
+void ChatView::lay_out(const Frame& frame, const SessionState& session, Transcript& transcript,
+                       float measure) {
   if (transcript.messages.size() > 2 * session.messages.size() + 64) transcript.messages.clear();
   const float bubble = std::min(frame.px(kBubbleWidth), measure) - 2 * frame.px(kBubbleSide);
   float y = frame.px(kTopMargin);
   for (const MessageState& message : session.messages) {
     Placed& placed = transcript.messages[message.id];
     const bool question = is_question(message);
-    placed.layout.update(frame, message.text, question ? TextFormat::kPlain : TextFormat::kMarkdown, question ? bubble : measure);
+    placed.layout.update(frame, message.text, question ? TextFormat::kPlain : TextFormat::kMarkdown,
+                         question ? bubble : measure);
     placed.top = y;
-    placed.height = placed.layout.height() + frame.px(kFooterHeight) + (question ? 2 * frame.px(kBubblePadding) : 0);
+    placed.height =
+        placed.layout.height() + frame.px(kFooterHeight) + (question ? 2 * frame.px(kBubblePadding) : 0);
     if (!message.error.empty()) placed.height += frame.px(28);
-    if (message.id == editing_message_ && session.id == editing_session_) placed.height = frame.px(kEditorHeight);
+    if (message.id == editing_message_ && session.id == editing_session_)
+      placed.height = frame.px(kEditorHeight);
     y += placed.height + frame.px(kMessageGap);
   }
   transcript.height =
@@ -179,8 +192,8 @@ void ChatView::draw_transcript(const Frame& frame, const SessionState& session, 
     draw_message(frame, session, *message, placed, column, origin + placed.top);
     ImGui::PopID();
   }
-  const float queue_top =
-      transcript.height - frame.px(kBottomMargin) - frame.px(kQueuedHeight) * static_cast<float>(session.queued.size());
+  const float queue_top = transcript.height - frame.px(kBottomMargin) -
+                          frame.px(kQueuedHeight) * static_cast<float>(session.queued.size());
   draw_queue(frame, session, column, origin + queue_top);
   const bool moved_down = scroll > transcript.scroll;
   if (transcript.following || moved_down) transcript.following = end - scroll < frame.px(kFollowDistance);
@@ -190,8 +203,8 @@ void ChatView::draw_transcript(const Frame& frame, const SessionState& session, 
   ImGui::PopID();
 }
 
-// Dear ImGui scrolls by wheel, bar and focus; what is decided here is applied over that, in this frame already, so that
-// growing text never shows one frame late.
+// Dear ImGui scrolls by wheel, bar and focus; what is decided here is applied over that, in this frame
+// already, so that growing text never shows one frame late.
 void ChatView::choose_scroll(Transcript& transcript, float end, ImVec2 extent) {
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const bool pointed_at = ImGui::IsMouseHoveringRect(low, {low.x + extent.x, low.y + extent.y});
@@ -229,20 +242,22 @@ void ChatView::draw_question(const Frame& frame, const SessionState& session, co
   const ImVec2 low{high.x - width, top};
   list->AddRectFilled(low, high, frame.theme.raised, frame.px(14));
   const float clip_top = ImGui::GetWindowPos().y, clip_bottom = clip_top + ImGui::GetWindowHeight();
-  placed.layout.draw(frame, message.text, {low.x + frame.px(kBubbleSide), top + frame.px(kBubblePadding)}, clip_top,
-                     clip_bottom, frame.theme.text);
+  placed.layout.draw(frame, message.text, {low.x + frame.px(kBubbleSide), top + frame.px(kBubblePadding)},
+                     clip_top, clip_bottom, frame.theme.text);
   draw_question_footer(frame, session, message, {high.x, high.y + frame.px(4)});
 }
 
-void ChatView::draw_question_footer(const Frame& frame, const SessionState& session, const MessageState& message,
-                                    ImVec2 top_right) {
+void ChatView::draw_question_footer(const Frame& frame, const SessionState& session,
+                                    const MessageState& message, ImVec2 top_right) {
   const float width = sibling_arrows_width(frame, message) + 2 * frame.px(26);
   ImGui::SetCursorScreenPos({top_right.x - width, top_right.y});
   if (message.num_siblings > 1) draw_sibling_arrows(frame, session, message);
   const ButtonOptions copy{.kind = ButtonKind::kPlain, .icon = Icon::kCopy, .height = 26, .help = "Copy"};
   if (button(frame, "copy", "", copy)) frame.actions.push(actions::CopyText{message.text});
   ImGui::SameLine();
-  const ButtonOptions edit{.kind = ButtonKind::kPlain, .icon = Icon::kEdit, .height = 26,
+  const ButtonOptions edit{.kind = ButtonKind::kPlain,
+                           .icon = Icon::kEdit,
+                           .height = 26,
                            .help = "Edit: asks again in a new branch"};
   if (button(frame, "edit", "", edit)) {
     editing_message_ = message.id;
@@ -268,7 +283,8 @@ void ChatView::draw_answer(const Frame& frame, const SessionState& session, cons
   if (message.streaming && !message.text.empty()) {
     const ImVec2 end = placed.layout.end_position();
     const ImVec2 caret{std::floor(low.x + end.x + frame.px(3)), std::floor(low.y + end.y + frame.px(3))};
-    list->AddRectFilled(caret, {caret.x + frame.px(8), caret.y + frame.px(17)}, frame.theme.accent, frame.px(1));
+    list->AddRectFilled(caret, {caret.x + frame.px(8), caret.y + frame.px(17)}, frame.theme.accent,
+                        frame.px(1));
   }
   float y = top + placed.layout.height() + frame.px(8);
   if (!message.error.empty()) {
@@ -282,19 +298,23 @@ void ChatView::draw_answer(const Frame& frame, const SessionState& session, cons
   draw_answer_footer(frame, session, message, {low.x, y}, column.width);
 }
 
-void ChatView::draw_answer_footer(const Frame& frame, const SessionState& session, const MessageState& message,
-                                  ImVec2 top_left, float width) {
+void ChatView::draw_answer_footer(const Frame& frame, const SessionState& session,
+                                  const MessageState& message, ImVec2 top_left, float width) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   float x = top_left.x;
   if (!message.streaming) {
     ImGui::SetCursorScreenPos({x - frame.px(6), top_left.y});
     if (message.num_siblings > 1) draw_sibling_arrows(frame, session, message);
-    const ButtonOptions copy{.kind = ButtonKind::kPlain, .icon = Icon::kCopy, .height = 26, .help = "Copy as Markdown"};
+    const ButtonOptions copy{
+        .kind = ButtonKind::kPlain, .icon = Icon::kCopy, .height = 26, .help = "Copy as Markdown"};
     if (button(frame, "copy", "", copy)) frame.actions.push(actions::CopyText{message.text});
     ImGui::SameLine();
-    const ButtonOptions again{.kind = ButtonKind::kPlain, .icon = Icon::kRegenerate, .height = 26,
+    const ButtonOptions again{.kind = ButtonKind::kPlain,
+                              .icon = Icon::kRegenerate,
+                              .height = 26,
                               .help = "Another answer beside this one"};
-    if (button(frame, "regenerate", "", again)) frame.actions.push(actions::Regenerate{session.id, message.id});
+    if (button(frame, "regenerate", "", again))
+      frame.actions.push(actions::Regenerate{session.id, message.id});
     x = ImGui::GetItemRectMax().x + frame.px(10);
   }
   const TextStyle style = mono_text(frame);
@@ -306,7 +326,7 @@ void ChatView::draw_answer_footer(const Frame& frame, const SessionState& sessio
   if (!figures.empty() && ImGui::IsWindowHovered() &&
       ImGui::IsMouseHoveringRect({x, y}, {x + used, y + line_pixels(frame, style)})) {
     tooltip_now(frame, room < text_width(frame, style, figures) ? figures + "\n" + std::string(kFiguresHelp)
-                                                                 : std::string(kFiguresHelp));
+                                                                : std::string(kFiguresHelp));
   }
   if (message.streaming) {
     TextStyle faint = style;
@@ -331,7 +351,8 @@ void ChatView::draw_editor(const Frame& frame, const SessionState& session, cons
   beside(frame, 8);
   const bool has_text = edit_text_.find_first_not_of(" \t\r\n") != std::string::npos;
   const bool sent =
-      button(frame, "send_edit", "Send", {.kind = ButtonKind::kPrimary, .width = 76, .enabled = has_text}) || entered;
+      button(frame, "send_edit", "Send", {.kind = ButtonKind::kPrimary, .width = 76, .enabled = has_text}) ||
+      entered;
   if (sent && has_text) {
     frame.actions.push(actions::EditMessage{session.id, message.id, edit_text_});
     follow_end(session.id);
@@ -344,14 +365,16 @@ void ChatView::draw_queue(const Frame& frame, const SessionState& session, Colum
   for (std::size_t i = 0; i < session.queued.size(); ++i) {
     ImGui::PushID(static_cast<int>(i));
     const float width = std::min(frame.px(kBubbleWidth), column.width);
-    const ImVec2 low{column.left + column.width - width, top + frame.px(kQueuedHeight) * static_cast<float>(i)};
+    const ImVec2 low{column.left + column.width - width,
+                     top + frame.px(kQueuedHeight) * static_cast<float>(i)};
     const ImVec2 high{low.x + width, low.y + frame.px(kQueuedHeight - 8)};
     list->AddRect(low, high, frame.theme.line, frame.px(12));
     draw_text(frame, list, {low.x + frame.px(14), low.y + frame.px(9)}, tiny_text(frame), "queued");
     draw_text(frame, list, {low.x + frame.px(70), low.y + frame.px(8)}, small_text(frame), session.queued[i],
               width - frame.px(112));
     ImGui::SetCursorScreenPos({high.x - frame.px(34), low.y + frame.px(5)});
-    const ButtonOptions remove{.kind = ButtonKind::kPlain, .icon = Icon::kClose, .height = 26, .help = "Do not send"};
+    const ButtonOptions remove{
+        .kind = ButtonKind::kPlain, .icon = Icon::kClose, .height = 26, .help = "Do not send"};
     if (button(frame, "remove_queued", "", remove)) frame.actions.push(actions::RemoveQueued{session.id, i});
     ImGui::PopID();
   }

@@ -1,7 +1,8 @@
-// The middle of the Chat workspace: header, messages of the active path, and the questions that wait in the queue.
+// The middle of the Chat workspace: header, messages of the active path, and the questions that wait in the
+// queue.
 //
-// Keeps what only matters for drawing: layouts of messages, the place each chat is scrolled to, and the text of a
-// message while it is edited.
+// Keeps what only matters for drawing: layouts of messages, the place each chat is scrolled to, and the text
+// of a message while it is edited.
 #pragma once
 
 #include <cstdint>
@@ -36,26 +37,27 @@ class ChatView {
     bool following = true;
   };
   struct Column {
-    float left = 0;   // screen
+    float left = 0;  // screen
     float width = 0;
   };
 
   void draw_header(const Frame& frame, const UiState& state, const SessionState& session, float width);
   void lay_out(const Frame& frame, const SessionState& session, Transcript& transcript, float measure);
-  void draw_transcript(const Frame& frame, const SessionState& session, Transcript& transcript, ImVec2 extent);
+  void draw_transcript(const Frame& frame, const SessionState& session, Transcript& transcript,
+                       ImVec2 extent);
   static void choose_scroll(Transcript& transcript, float end, ImVec2 extent);
-  void draw_message(const Frame& frame, const SessionState& session, const MessageState& message, Placed& placed,
-                    Column column, float top);
-  void draw_question(const Frame& frame, const SessionState& session, const MessageState& message, Placed& placed,
-                     Column column, float top);
+  void draw_message(const Frame& frame, const SessionState& session, const MessageState& message,
+                    Placed& placed, Column column, float top);
+  void draw_question(const Frame& frame, const SessionState& session, const MessageState& message,
+                     Placed& placed, Column column, float top);
   void draw_question_footer(const Frame& frame, const SessionState& session, const MessageState& message,
                             ImVec2 top_right);
-  void draw_answer(const Frame& frame, const SessionState& session, const MessageState& message, Placed& placed,
-                   Column column, float top);
+  void draw_answer(const Frame& frame, const SessionState& session, const MessageState& message,
+                   Placed& placed, Column column, float top);
   void draw_answer_footer(const Frame& frame, const SessionState& session, const MessageState& message,
                           ImVec2 top_left, float width);
-  void draw_editor(const Frame& frame, const SessionState& session, const MessageState& message, Column column,
-                   float top);
+  void draw_editor(const Frame& frame, const SessionState& session, const MessageState& message,
+                   Column column, float top);
   void draw_queue(const Frame& frame, const SessionState& session, Column column, float top);
   void draw_jump_button(const Frame& frame, Transcript& transcript);
 

@@ -31,7 +31,9 @@ std::string meter_text(const UiState& state, const SessionState& session) {
   return text;
 }
 
-float column_width(const Frame& frame, float width) { return std::min(frame.px(kMaximumWidth), width - frame.px(32)); }
+float column_width(const Frame& frame, float width) {
+  return std::min(frame.px(kMaximumWidth), width - frame.px(32));
+}
 
 }  // namespace
 
@@ -80,12 +82,14 @@ bool ComposerView::draw(const Frame& frame, const UiState& state, const SessionS
   ImGui::PopStyleVar();
   ImGui::PopStyleColor(2);
   if (!before_escape.empty()) draft = before_escape;
-  list->AddRect(low, high, focused ? mix(frame.theme.line, frame.theme.accent, 0.55f) : frame.theme.line, frame.px(16));
+  list->AddRect(low, high, focused ? mix(frame.theme.line, frame.theme.accent, 0.55f) : frame.theme.line,
+                frame.px(16));
   if (draft.empty()) {
     TextStyle hint = body_text(frame);
     hint.colour = frame.theme.faint;
-    draw_text(frame, list, {text_low.x + frame.px(2), text_low.y + frame.px(5)}, hint,
-              is_busy(session) ? "Ask something. It will be sent when this answer is done." : "Ask something.");
+    draw_text(
+        frame, list, {text_low.x + frame.px(2), text_low.y + frame.px(5)}, hint,
+        is_busy(session) ? "Ask something. It will be sent when this answer is done." : "Ask something.");
   }
   const ImVec2 row{low.x, high.y - frame.px(kBottomRow)};
   const bool pressed = draw_bottom_row(frame, state, session, row, outer, draft);
@@ -100,8 +104,8 @@ bool ComposerView::draw(const Frame& frame, const UiState& state, const SessionS
   return send;
 }
 
-bool ComposerView::draw_bottom_row(const Frame& frame, const UiState& state, const SessionState& session, ImVec2 low,
-                                   float width, const std::string& draft) {
+bool ComposerView::draw_bottom_row(const Frame& frame, const UiState& state, const SessionState& session,
+                                   ImVec2 low, float width, const std::string& draft) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const bool busy = is_busy(session);
   TextStyle meter = tiny_text(frame);
@@ -110,9 +114,12 @@ bool ComposerView::draw_bottom_row(const Frame& frame, const UiState& state, con
   const std::string text = meter_text(state, session);
   draw_text(frame, list, {low.x + frame.px(16), text_y}, meter, text, width - frame.px(250));
   const float used = std::min(text_width(frame, meter, text), width - frame.px(250));
-  if (ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect({low.x + frame.px(16), text_y},
-                                                             {low.x + frame.px(16) + used, text_y + frame.px(18)})) {
-    tooltip_now(frame, "The tokens of this chat with the draft, as the model will read them, and the blocks that hold them.");
+  if (ImGui::IsWindowHovered() &&
+      ImGui::IsMouseHoveringRect({low.x + frame.px(16), text_y},
+                                 {low.x + frame.px(16) + used, text_y + frame.px(18)})) {
+    tooltip_now(frame,
+                "The tokens of this chat with the draft, as the model will read them, and the blocks that "
+                "hold them.");
   }
   const ButtonOptions send{.kind = ButtonKind::kPrimary, .enabled = !is_blank(draft)};
   const std::string_view label = busy ? "Queue" : "Send";
@@ -125,7 +132,8 @@ bool ComposerView::draw_bottom_row(const Frame& frame, const UiState& state, con
     ImGui::SetCursorScreenPos({x, low.y + frame.px(3)});
     if (button(frame, "stop", "Stop", stop)) frame.actions.push(actions::StopAnswer{session.id});
   } else {
-    const std::string_view hint = state.settings.send_key == SendKey::kEnter ? "Enter sends" : "Ctrl+Enter sends";
+    const std::string_view hint =
+        state.settings.send_key == SendKey::kEnter ? "Enter sends" : "Ctrl+Enter sends";
     x -= text_width(frame, tiny_text(frame), hint) + frame.px(12);
     draw_text(frame, list, {x, text_y}, tiny_text(frame), hint);
   }

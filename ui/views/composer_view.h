@@ -25,8 +25,8 @@ class ComposerView {
 
  private:
   float text_height(const Frame& frame, const std::string& draft, float width) const;
-  bool draw_bottom_row(const Frame& frame, const UiState& state, const SessionState& session, ImVec2 low, float width,
-                       const std::string& draft);
+  bool draw_bottom_row(const Frame& frame, const UiState& state, const SessionState& session, ImVec2 low,
+                       float width, const std::string& draft);
 
   std::unordered_map<std::uint64_t, std::string> drafts_;  // by session
   bool focus_ = true;

@@ -40,7 +40,8 @@ void draw_health_card(const Frame& frame, const HealthCard& card, ImVec2 extent,
   const ImVec2 low = ImGui::GetWindowPos();
   const float side = frame.px(14), curve = frame.px(62);
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const TextStyle value{.face = FontFace::kSemiBold, .em = 22, .colour = frame.theme.text, .line_height = 1.3f};
+  const TextStyle value{
+      .face = FontFace::kSemiBold, .em = 22, .colour = frame.theme.text, .line_height = 1.3f};
   TextStyle label = tiny_text(frame), note = tiny_text(frame);
   note.colour = frame.theme.faint;
   draw_text(frame, list, {low.x + side, low.y + frame.px(10)}, value, card.value);
@@ -50,8 +51,8 @@ void draw_health_card(const Frame& frame, const HealthCard& card, ImVec2 extent,
   const bool room = extent.x > text_width(frame, value, card.value) + 3 * side + curve;
   if (room && card.samples != nullptr) {
     draw_sparkline(frame, list, {low.x + extent.x - side - curve, low.y + frame.px(15)},
-                   {low.x + extent.x - side, low.y + frame.px(39)}, *card.samples, end_s, kSpan, card.least_range,
-                   card.colour);
+                   {low.x + extent.x - side, low.y + frame.px(39)}, *card.samples, end_s, kSpan,
+                   card.least_range, card.colour);
   }
   if (ImGui::IsWindowHovered()) tooltip_now(frame, card.help);
   end_card();
@@ -62,7 +63,8 @@ ImU32 owner_colour(const Frame& frame, const MemoryState& memory, std::size_t bl
   return row < memory.rows.size() ? frame.theme.owner(memory.rows[row].colour_index) : frame.theme.muted;
 }
 
-CellLook look_of(const Frame& frame, const MemoryState& memory, const KvSnapshot& snapshot, std::size_t index) {
+CellLook look_of(const Frame& frame, const MemoryState& memory, const KvSnapshot& snapshot,
+                 std::size_t index) {
   const BlockSnapshot& block = snapshot.blocks[index];
   switch (block.state) {
     case BlockState::kFree: return {frame.theme.free};
@@ -158,7 +160,9 @@ void MemoryView::update_curves(const MemoryState& memory) {
   last_step_ = newest;
   curves_ = {};
   if (memory.steps.empty()) return;
-  const auto seconds = [&](std::int64_t time_us) { return static_cast<double>(time_us - memory.time_origin_us) / 1e6; };
+  const auto seconds = [&](std::int64_t time_us) {
+    return static_cast<double>(time_us - memory.time_origin_us) / 1e6;
+  };
   curves_.end_s = seconds(memory.steps.back().begin_us);
   double preempted = 0;
   for (const StepRecord& step : memory.steps) {
@@ -186,7 +190,8 @@ void MemoryView::draw_health(const Frame& frame, const UiState& state, float wid
       {"used", percent_text(figures.used_blocks / blocks), "used", count_text(figures.used_blocks, "block"),
        "Used: blocks with at least one reference, of all blocks.", &curves_.used, 4, theme.accent},
       {"cached", percent_text(figures.cached_blocks / blocks), "cached", "evictable, not waste",
-       "Cached: blocks nobody uses whose contents can still be found again, of all blocks. They give way when room is needed.",
+       "Cached: blocks nobody uses whose contents can still be found again, of all blocks. They give way "
+       "when room is needed.",
        &curves_.cached, 4, theme.muted},
       {"free", percent_text(figures.free_blocks / blocks), "free", count_text(figures.free_blocks, "block"),
        "Free: blocks that hold nothing, of all blocks.", &curves_.free, 4, theme.faint},
@@ -195,15 +200,19 @@ void MemoryView::draw_health(const Frame& frame, const UiState& state, float wid
        "Internal fragmentation: unfilled slots of used blocks, of all their slots; each block counts once.",
        &curves_.fragmentation, 0.02, theme.warning},
       {"external", "0 %", "external fragmentation", "one block size",
-       "External fragmentation: free memory that cannot serve a request. It is 0 because all blocks have one size, so that every free "
+       "External fragmentation: free memory that cannot serve a request. It is 0 because all blocks have one "
+       "size, so that every free "
        "block fits every request.",
        nullptr, 0, theme.line},
-      {"sharing", short_number(figures.sharing_ratio) + " ×", "sharing", "saved " + bytes_text(figures.saved_bytes),
-       "Sharing ratio: entries of all block tables, over used blocks. Saved: the difference times the bytes of a block.",
+      {"sharing", short_number(figures.sharing_ratio) + " ×", "sharing",
+       "saved " + bytes_text(figures.saved_bytes),
+       "Sharing ratio: entries of all block tables, over used blocks. Saved: the difference times the bytes "
+       "of a block.",
        &curves_.sharing, 0.1, theme.owner(2)},
       {"preempted", with_thousands(totals.preempted_recompute + totals.preempted_swap), "preempted",
        "since the start",
-       "Preempted: how often a running request gave its blocks up for an earlier one, since the engine started.",
+       "Preempted: how often a running request gave its blocks up for an earlier one, since the engine "
+       "started.",
        &curves_.preempted, 1, theme.owner(4)},
   }};
   const float space = frame.px(kGap);
@@ -216,7 +225,8 @@ void MemoryView::draw_health(const Frame& frame, const UiState& state, float wid
     } else if (i > 0) {
       gap(frame, kGap);
     }
-    draw_health_card(frame, cards[static_cast<std::size_t>(i)], {each, frame.px(kHealthHeight)}, curves_.end_s);
+    draw_health_card(frame, cards[static_cast<std::size_t>(i)], {each, frame.px(kHealthHeight)},
+                     curves_.end_s);
   }
 }
 
@@ -224,8 +234,8 @@ void MemoryView::draw_pool(const Frame& frame, const UiState& state, ImVec2 exte
   begin_card(frame, "pool", extent);
   const ModelState& model = state.model;
   heading_line(frame, "Device pool",
-               with_thousands(model.num_blocks) + " blocks of " + std::to_string(model.block_size) + " tokens · " +
-                   bytes_text(model.bytes_per_block) + " each");
+               with_thousands(model.num_blocks) + " blocks of " + std::to_string(model.block_size) +
+                   " tokens · " + bytes_text(model.bytes_per_block) + " each");
   gap(frame, 8);
   if (state.memory.snapshot) {
     draw_cells(frame, state, *state.memory.snapshot);
@@ -240,8 +250,8 @@ void MemoryView::draw_cells(const Frame& frame, const UiState& state, const KvSn
   const auto count = static_cast<int>(snapshot.blocks.size());
   const float pitch = fitting_pitch(frame, snapshot.blocks.size(), room.x, room.y);
   ImGui::BeginChild("cells", room, ImGuiChildFlags_None, ImGuiWindowFlags_NoNav);
-  const CellGrid grid =
-      make_cell_grid(ImGui::GetCursorScreenPos(), ImGui::GetContentRegionAvail().x, pitch, std::max(1.0f, pitch * 0.15f));
+  const CellGrid grid = make_cell_grid(ImGui::GetCursorScreenPos(), ImGui::GetContentRegionAvail().x, pitch,
+                                       std::max(1.0f, pitch * 0.15f));
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float window_top = ImGui::GetWindowPos().y;
   const auto first_row = std::max(0, static_cast<int>((window_top - grid.origin.y) / pitch));
@@ -313,7 +323,8 @@ void MemoryView::draw_table_row(const Frame& frame, const UiState& state, std::s
   ImDrawList* list = ImGui::GetWindowDrawList();
   TextStyle style = tiny_text(frame);
   style.colour = frame.theme.text;
-  const std::string_view text = row < state.memory.rows.size() ? state.memory.rows[row].label : std::string_view();
+  const std::string_view text =
+      row < state.memory.rows.size() ? state.memory.rows[row].label : std::string_view();
   draw_text(frame, list, low, style, text, label - frame.px(10));
   for (int i = 0; i < count; ++i) {
     const int block = sequence.block_table[static_cast<std::size_t>(i)].value;
@@ -336,7 +347,8 @@ void MemoryView::draw_table_row(const Frame& frame, const UiState& state, std::s
 
 void MemoryView::draw_block_card(const Frame& frame, const UiState& state) {
   const KvSnapshot* snapshot = state.memory.snapshot.get();
-  if (snapshot == nullptr || chosen_block_ < 0 || chosen_block_ >= static_cast<int>(snapshot->blocks.size())) return;
+  if (snapshot == nullptr || chosen_block_ < 0 || chosen_block_ >= static_cast<int>(snapshot->blocks.size()))
+    return;
   const BlockSnapshot& block = snapshot->blocks[static_cast<std::size_t>(chosen_block_)];
   const float width = ImGui::GetContentRegionAvail().x;
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -350,8 +362,10 @@ void MemoryView::draw_block_card(const Frame& frame, const UiState& state) {
   const TextStyle mono = mono_text(frame);
   line(frame, mono, state_word(block.state));
   line(frame, mono, "references " + std::to_string(block.ref_count));
-  line(frame, mono, "filled " + std::to_string(block.filled) + " of " + std::to_string(snapshot->totals.block_size));
-  line(frame, mono, block.parent >= 0 ? "parent " + std::to_string(block.parent) : std::string("parent none"));
+  line(frame, mono,
+       "filled " + std::to_string(block.filled) + " of " + std::to_string(snapshot->totals.block_size));
+  line(frame, mono,
+       block.parent >= 0 ? "parent " + std::to_string(block.parent) : std::string("parent none"));
   gap(frame, 8);
   heading_line(frame, "Owners");
   int num_owners = 0;
@@ -366,7 +380,8 @@ void MemoryView::draw_block_card(const Frame& frame, const UiState& state) {
     ImGui::Dummy({frame.px(14), 1});
     ImGui::SameLine();
     line(frame, small_text(frame),
-         state.memory.rows[i].label + " · logical " + std::to_string(found - table.begin()), width - frame.px(16));
+         state.memory.rows[i].label + " · logical " + std::to_string(found - table.begin()),
+         width - frame.px(16));
   }
   if (num_owners == 0) line(frame, small_text(frame), "none");
   gap(frame, 14);
@@ -393,7 +408,8 @@ struct Stairs {
   std::vector<double> time, used, both, zero;
 };
 
-Stairs make_stairs(const std::vector<Sample>& used, const std::vector<Sample>& cached, double from_s, double end_s) {
+Stairs make_stairs(const std::vector<Sample>& used, const std::vector<Sample>& cached, double from_s,
+                   double end_s) {
   Stairs stairs;
   const auto add = [&](double at, double used_blocks, double cached_blocks) {
     stairs.time.push_back(at);
@@ -432,18 +448,20 @@ void pop_plot_style() {
   ImPlot::PopStyleColor(8);
 }
 
-void shade(const char* id, const Stairs& stairs, const std::vector<double>& low, const std::vector<double>& high,
-           ImU32 colour) {
+void shade(const char* id, const Stairs& stairs, const std::vector<double>& low,
+           const std::vector<double>& high, ImU32 colour) {
   ImPlotSpec spec;
   spec.FillColor = ImGui::ColorConvertU32ToFloat4(colour);
   spec.LineColor = spec.FillColor;
   spec.LineWeight = 0;
-  ImPlot::PlotShaded(id, stairs.time.data(), low.data(), high.data(), static_cast<int>(stairs.time.size()), spec);
+  ImPlot::PlotShaded(id, stairs.time.data(), low.data(), high.data(), static_cast<int>(stairs.time.size()),
+                     spec);
 }
 
 bool is_marked(BlockEventKind kind) {
-  return kind == BlockEventKind::kHit || kind == BlockEventKind::kCopyOnWrite || kind == BlockEventKind::kEvict ||
-         kind == BlockEventKind::kPreempt || kind == BlockEventKind::kSwapOut || kind == BlockEventKind::kSwapIn;
+  return kind == BlockEventKind::kHit || kind == BlockEventKind::kCopyOnWrite ||
+         kind == BlockEventKind::kEvict || kind == BlockEventKind::kPreempt ||
+         kind == BlockEventKind::kSwapOut || kind == BlockEventKind::kSwapIn;
 }
 
 // Dashed lines with a word for rare events, as many as have room beside each other.
@@ -477,11 +495,13 @@ void draw_cursor(const Frame& frame, const Stairs& stairs, std::int32_t num_bloc
   const auto index = static_cast<std::size_t>(after - stairs.time.begin()) - 1;
   const float x = std::floor(ImGui::GetMousePos().x);
   const ImVec2 low = ImPlot::GetPlotPos();
-  ImPlot::GetPlotDrawList()->AddLineV(x, low.y, low.y + ImPlot::GetPlotSize().y, frame.theme.text, frame.px(1.5f));
+  ImPlot::GetPlotDrawList()->AddLineV(x, low.y, low.y + ImPlot::GetPlotSize().y, frame.theme.text,
+                                      frame.px(1.5f));
   const auto used = static_cast<std::int64_t>(stairs.used[index]);
   const auto both = static_cast<std::int64_t>(stairs.both[index]);
   tooltip_now(frame, seconds_text(static_cast<std::int64_t>(at * 1e6)) + "\nused " + with_thousands(used) +
-                         "\ncached " + with_thousands(both - used) + "\nfree " + with_thousands(num_blocks - both));
+                         "\ncached " + with_thousands(both - used) + "\nfree " +
+                         with_thousands(num_blocks - both));
 }
 
 }  // namespace
@@ -492,8 +512,9 @@ void MemoryView::draw_timeline(const Frame& frame, const UiState& state, ImVec2 
   const float width = ImGui::GetContentRegionAvail().x;
   heading_line(frame, "Timeline", "the last minute of steps");
   const std::string_view key = "used · cached · free";
-  draw_text(frame, ImGui::GetWindowDrawList(), {at.x + width - text_width(frame, tiny_text(frame), key), at.y + frame.px(1)},
-            tiny_text(frame), key);
+  draw_text(frame, ImGui::GetWindowDrawList(),
+            {at.x + width - text_width(frame, tiny_text(frame), key), at.y + frame.px(1)}, tiny_text(frame),
+            key);
   const double end = std::max(curves_.end_s, 1.0), from = std::max(0.0, end - kSpan);
   const Stairs stairs = make_stairs(curves_.used, curves_.cached, from, end);
   const Face face = frame.face(FontFace::kRegular, 11);
@@ -502,7 +523,8 @@ void MemoryView::draw_timeline(const Frame& frame, const UiState& state, ImVec2 
   constexpr ImPlotFlags kFlags = ImPlotFlags_NoTitle | ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText |
                                  ImPlotFlags_NoMenus | ImPlotFlags_NoBoxSelect | ImPlotFlags_NoFrame;
   if (ImPlot::BeginPlot("timeline_plot", ImGui::GetContentRegionAvail(), kFlags)) {
-    ImPlot::SetupAxis(ImAxis_X1, nullptr, ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_NoTickMarks | ImPlotAxisFlags_Lock);
+    ImPlot::SetupAxis(ImAxis_X1, nullptr,
+                      ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_NoTickMarks | ImPlotAxisFlags_Lock);
     ImPlot::SetupAxis(ImAxis_Y1, nullptr, ImPlotAxisFlags_NoDecorations | ImPlotAxisFlags_Lock);
     ImPlot::SetupAxisFormat(ImAxis_X1, "%g s");
     const double blocks = std::max(1, state.memory.totals.num_blocks);

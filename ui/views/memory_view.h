@@ -1,5 +1,5 @@
-// The Memory workspace: every block of the device pool, whose it is, and how that went. All figures are the engine's: KvSnapshot's for
-// the moment, StepRecords for the curves.
+// The Memory workspace: every block of the device pool, whose it is, and how that went. All figures are the
+// engine's: KvSnapshot's for the moment, StepRecords for the curves.
 //
 // Keeps only which block is chosen and the samples of the curves.
 #pragma once

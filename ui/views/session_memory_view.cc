@@ -23,8 +23,10 @@ std::string counts_text(const SessionMemory& memory) {
   return text;
 }
 
-CellLook look_of(const Frame& frame, const UiState& state, const SessionState& session, const SessionBlock& block) {
-  const float fill = static_cast<float>(block.filled) / static_cast<float>(std::max(1, state.model.block_size));
+CellLook look_of(const Frame& frame, const UiState& state, const SessionState& session,
+                 const SessionBlock& block) {
+  const float fill =
+      static_cast<float>(block.filled) / static_cast<float>(std::max(1, state.model.block_size));
   ImU32 colour = frame.theme.owner(session.colour_index);
   if (block.cached) colour = mix(frame.theme.cached, colour, 0.35f);
   if (block.being_written) colour = frame.theme.accent;
@@ -32,8 +34,9 @@ CellLook look_of(const Frame& frame, const UiState& state, const SessionState& s
 }
 
 std::string block_text(const UiState& state, const SessionBlock& block) {
-  return "Block " + with_thousands(block.block_id.value) + "\nfilled " + std::to_string(block.filled) + " of " +
-         std::to_string(state.model.block_size) + (block.shared ? "\nshared with another chat" : "") +
+  return "Block " + with_thousands(block.block_id.value) + "\nfilled " + std::to_string(block.filled) +
+         " of " + std::to_string(state.model.block_size) +
+         (block.shared ? "\nshared with another chat" : "") +
          (block.cached ? "\ncached: found again unless its place is needed" : "") +
          (block.being_written ? "\nbeing written" : "");
 }
@@ -42,7 +45,8 @@ void draw_blocks(const Frame& frame, const UiState& state, const SessionState& s
   const auto& blocks = session.memory.blocks;
   // The pitch shrinks until a full context fits into the column.
   const float pitch = frame.px(blocks.size() <= 130 ? kPitch : blocks.size() <= 600 ? 14 : 8);
-  const CellGrid grid = make_cell_grid(ImGui::GetCursorScreenPos(), width, pitch, std::max(1.0f, pitch * 0.12f));
+  const CellGrid grid =
+      make_cell_grid(ImGui::GetCursorScreenPos(), width, pitch, std::max(1.0f, pitch * 0.12f));
   ImDrawList* list = ImGui::GetWindowDrawList();
   const auto count = static_cast<int>(blocks.size());
   for (int i = 0; i < count; ++i) {
@@ -60,8 +64,8 @@ void draw_blocks(const Frame& frame, const UiState& state, const SessionState& s
 void draw_key(const Frame& frame, const CellLook& look, const char* text) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float side = frame.px(9);
-  draw_cell(frame.theme, ImGui::GetWindowDrawList(), {at.x, at.y + frame.px(5)}, {at.x + side, at.y + frame.px(5) + side},
-            look);
+  draw_cell(frame.theme, ImGui::GetWindowDrawList(), {at.x, at.y + frame.px(5)},
+            {at.x + side, at.y + frame.px(5) + side}, look);
   ImGui::Dummy({side, side});
   beside(frame, 7);
   line(frame, tiny_text(frame), text);

@@ -35,7 +35,8 @@ void row_label(const Frame& frame, const char* label) {
 
 template <class Value>
 void draw_choice(const Frame& frame, const char* id, const char* label, std::span<const char* const> labels,
-                 std::span<const char* const> ids, SettingsState settings, Value SettingsState::*member, float width) {
+                 std::span<const char* const> ids, SettingsState settings, Value SettingsState::*member,
+                 float width) {
   row_label(frame, label);
   const auto before = static_cast<std::size_t>(settings.*member);
   const std::size_t after = segments(frame, id, labels, ids, before, width);
@@ -55,10 +56,13 @@ void draw_scale(const Frame& frame, const SettingsState& settings, float width) 
   };
   const auto larger = std::upper_bound(kScales.begin(), kScales.end(), settings.ui_scale + 1e-6);
   const auto not_smaller = std::lower_bound(kScales.begin(), kScales.end(), settings.ui_scale - 1e-6);
-  if (button(frame, "scale_down", "–", {.width = 44, .enabled = not_smaller != kScales.begin()})) set(*(not_smaller - 1));
+  if (button(frame, "scale_down", "–", {.width = 44, .enabled = not_smaller != kScales.begin()}))
+    set(*(not_smaller - 1));
   beside(frame, 8);
   const std::string shown = std::to_string(static_cast<int>(settings.ui_scale * 100.0 + 0.5)) + " %";
-  if (button(frame, "scale_reset", shown, {.width = width / frame.theme.scale - 104, .help = "Back to 100 %"})) set(1.0);
+  if (button(frame, "scale_reset", shown,
+             {.width = width / frame.theme.scale - 104, .help = "Back to 100 %"}))
+    set(1.0);
   beside(frame, 8);
   if (button(frame, "scale_up", "+", {.width = 44, .enabled = larger != kScales.end()})) set(*larger);
   gap(frame, 16);
@@ -71,7 +75,8 @@ void draw_shortcuts(const Frame& frame) {
   keys.em = 12;
   for (const ShortcutHelp& shortcut : kShortcuts) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    draw_text(frame, ImGui::GetWindowDrawList(), {at.x + frame.px(262), at.y}, tiny_text(frame), shortcut.text);
+    draw_text(frame, ImGui::GetWindowDrawList(), {at.x + frame.px(262), at.y}, tiny_text(frame),
+              shortcut.text);
     line(frame, keys, shortcut.keys);
     gap(frame, 4);
   }
@@ -88,8 +93,8 @@ void draw_settings_view(const Frame& frame, const UiState& state) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(24), frame.px(20)});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, frame.px(size::kRadiusCard));
   ImGui::PushStyleVar(ImGuiStyleVar_PopupRounding, frame.px(16));
-  constexpr ImGuiWindowFlags kFlags =
-      ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings;
+  constexpr ImGuiWindowFlags kFlags = ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize |
+                                      ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings;
   const bool shown = ImGui::BeginPopupModal(kPopup, nullptr, kFlags);
   ImGui::PopStyleVar(3);
   if (!shown) return;
@@ -102,8 +107,8 @@ void draw_settings_view(const Frame& frame, const UiState& state) {
   constexpr std::array kThemes = {"Dark", "Light"}, kThemeIds = {"dark", "light"};
   constexpr std::array kSends = {"Enter", "Ctrl+Enter"}, kSendIds = {"enter", "control_enter"};
   draw_choice(frame, "theme", "Theme", kThemes, kThemeIds, state.settings, &SettingsState::theme, width);
-  draw_choice(frame, "send_key", "A message is sent with", kSends, kSendIds, state.settings, &SettingsState::send_key,
-              width);
+  draw_choice(frame, "send_key", "A message is sent with", kSends, kSendIds, state.settings,
+              &SettingsState::send_key, width);
   draw_scale(frame, state.settings, width);
   draw_shortcuts(frame);
   const ImVec2 end = ImGui::GetCursorScreenPos();

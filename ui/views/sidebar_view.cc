@@ -19,8 +19,9 @@ std::string activity_text(const SessionState& session) {
     case Activity::kWaiting:
       return session.num_ahead > 0 ? "waiting · " + std::to_string(session.num_ahead) + " ahead" : "waiting";
     case Activity::kGenerating:
-      return session.tokens_per_second > 0 ? "generating · " + short_number(session.tokens_per_second) + " tok/s"
-                                           : "reading the prompt";
+      return session.tokens_per_second > 0
+                 ? "generating · " + short_number(session.tokens_per_second) + " tok/s"
+                 : "reading the prompt";
     case Activity::kFailed: return "failed";
     case Activity::kIdle: break;
   }
@@ -63,8 +64,8 @@ void draw_model_card(const Frame& frame, const UiState& state, float width) {
   gap(frame, 5);
   const ImVec2 bottom = ImGui::GetCursorScreenPos();
   line(frame, tiny,
-       percent_text(fraction(levels.used_blocks)) + " used · " + percent_text(fraction(levels.cached_blocks)) +
-           " cached");
+       percent_text(fraction(levels.used_blocks)) + " used · " +
+           percent_text(fraction(levels.cached_blocks)) + " cached");
   tooltip(frame, "Blocks of KV memory with a reference, and blocks whose contents can still be found again.");
   const std::string total = with_thousands(model.num_blocks);
   draw_text(frame, list, {bottom.x + inner - text_width(frame, tiny, total), bottom.y}, tiny, total);
@@ -79,7 +80,8 @@ void draw_undo(const Frame& frame, const std::string& title, float width) {
   ImGui::SetCursorScreenPos({low.x + width - frame.px(92), low.y + frame.px(8)});
   if (button(frame, "undo_delete", "Undo", {.height = 28})) frame.actions.push(actions::UndoDelete{});
   beside(frame, 2);
-  const ButtonOptions dismiss{.kind = ButtonKind::kPlain, .icon = Icon::kClose, .height = 28, .help = "Dismiss"};
+  const ButtonOptions dismiss{
+      .kind = ButtonKind::kPlain, .icon = Icon::kClose, .height = 28, .help = "Dismiss"};
   if (button(frame, "dismiss_undo", "", dismiss)) frame.actions.push(actions::DismissUndo{});
   end_card();
 }
@@ -144,7 +146,8 @@ void SidebarView::draw_top(const Frame& frame, const UiState& state, float width
 
 void SidebarView::draw_sessions(const Frame& frame, const UiState& state, float width, float height) {
   ImGui::SetCursorScreenPos({ImGui::GetWindowPos().x + frame.px(kMargin), ImGui::GetCursorScreenPos().y});
-  ImGui::BeginChild("sessions", {width, std::max(height, frame.px(kRowHeight))}, ImGuiChildFlags_NavFlattened);
+  ImGui::BeginChild("sessions", {width, std::max(height, frame.px(kRowHeight))},
+                    ImGuiChildFlags_NavFlattened);
   const float inner = ImGui::GetContentRegionAvail().x;
   const float row = frame.px(kRowHeight + 2);
   ImGuiListClipper clipper;
@@ -188,12 +191,12 @@ void SidebarView::draw_session(const Frame& frame, const SessionState& session, 
     focus_rename_ = true;
   }
   const float text_room = width - frame.px(20) - (show_buttons ? frame.px(62) : 0);
-  draw_text(frame, list, {low.x + frame.px(10), low.y + frame.px(8)}, {.em = 14.5f, .colour = frame.theme.text},
-            session.title, text_room);
+  draw_text(frame, list, {low.x + frame.px(10), low.y + frame.px(8)},
+            {.em = 14.5f, .colour = frame.theme.text}, session.title, text_room);
   list->AddCircleFilled({low.x + frame.px(14), low.y + frame.px(40)}, frame.px(4),
                         activity_colour(frame.theme, session));
-  draw_text(frame, list, {low.x + frame.px(25), low.y + frame.px(31)}, tiny_text(frame), activity_text(session),
-            text_room - frame.px(15));
+  draw_text(frame, list, {low.x + frame.px(25), low.y + frame.px(31)}, tiny_text(frame),
+            activity_text(session), text_room - frame.px(15));
   if (show_buttons) draw_session_buttons(frame, session, high);
   ImGui::PopID();
 }
@@ -201,14 +204,16 @@ void SidebarView::draw_session(const Frame& frame, const SessionState& session, 
 void SidebarView::draw_session_buttons(const Frame& frame, const SessionState& session, ImVec2 row_high) {
   const float top = row_high.y - frame.px(kRowHeight + 26) * 0.5f;
   ImGui::SetCursorScreenPos({row_high.x - frame.px(60), top});
-  const ButtonOptions rename{.kind = ButtonKind::kPlain, .icon = Icon::kEdit, .height = 26, .help = "Rename (F2)"};
+  const ButtonOptions rename{
+      .kind = ButtonKind::kPlain, .icon = Icon::kEdit, .height = 26, .help = "Rename (F2)"};
   if (button(frame, "rename", "", rename)) {
     renaming_ = session.id;
     rename_text_ = session.title;
     focus_rename_ = true;
   }
   beside(frame, 2);
-  const ButtonOptions remove{.kind = ButtonKind::kPlain, .icon = Icon::kTrash, .height = 26, .help = "Delete"};
+  const ButtonOptions remove{
+      .kind = ButtonKind::kPlain, .icon = Icon::kTrash, .height = 26, .help = "Delete"};
   if (button(frame, "delete", "", remove)) frame.actions.push(actions::DeleteSession{session.id});
 }
 

@@ -31,7 +31,8 @@ void draw_no_model(const Frame& frame, const ModelState& model, float width) {
     gap(frame, 12);
   }
   paragraph(frame, small_text(frame),
-            "Octavo talks through a model in a GGUF file. packaging/run fetches a small one (98 MB) and starts this window "
+            "Octavo talks through a model in a GGUF file. packaging/run fetches a small one (98 MB) and "
+            "starts this window "
             "again; or name a file of your own:",
             width);
   gap(frame, 12);
@@ -44,8 +45,7 @@ void draw_no_model(const Frame& frame, const ModelState& model, float width) {
             "octavo --model path/to/model.gguf");
   ImGui::Dummy({width, frame.px(40)});
   gap(frame, 18);
-  if (!model.path.empty() &&
-      button(frame, "load_again", "Try again", {.kind = ButtonKind::kPrimary})) {
+  if (!model.path.empty() && button(frame, "load_again", "Try again", {.kind = ButtonKind::kPrimary})) {
     frame.actions.push(actions::LoadModel{});
   }
 }
@@ -56,7 +56,8 @@ void draw_welcome_view(const Frame& frame, const UiState& state) {
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const ImVec2 extent = ImGui::GetContentRegionAvail();
   const float width = std::min(frame.px(kWidth), extent.x - frame.px(32));
-  ImGui::SetCursorScreenPos({std::floor(low.x + (extent.x - width) * 0.5f), std::floor(low.y + extent.y * 0.30f)});
+  ImGui::SetCursorScreenPos(
+      {std::floor(low.x + (extent.x - width) * 0.5f), std::floor(low.y + extent.y * 0.30f)});
   begin_card(frame, "welcome", {width, 0}, 28);
   const float inner = ImGui::GetContentRegionAvail().x;
   if (state.model.phase == ModelPhase::kLoading) {

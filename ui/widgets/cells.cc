@@ -29,7 +29,8 @@ void draw_cell(const Theme& theme, ImDrawList* list, ImVec2 low, ImVec2 high, co
   } else {
     list->AddRectFilled(low, high, theme.free, rounding);
     const float end = std::round(low.x + (high.x - low.x) * look.fill);
-    if (end > low.x) list->AddRectFilled(low, {end, high.y}, look.colour, std::min(rounding, (end - low.x) * 0.5f));
+    if (end > low.x)
+      list->AddRectFilled(low, {end, high.y}, look.colour, std::min(rounding, (end - low.x) * 0.5f));
   }
   if (look.hatched) hatch(theme, list, low, high);
 }
@@ -62,7 +63,8 @@ float CellGrid::height(int count) const {
 }
 
 CellGrid make_cell_grid(ImVec2 origin, float width, float pitch, float space) {
-  CellGrid grid{.origin = {std::floor(origin.x), std::floor(origin.y)}, .space = std::max(1.0f, std::round(space))};
+  CellGrid grid{.origin = {std::floor(origin.x), std::floor(origin.y)},
+                .space = std::max(1.0f, std::round(space))};
   grid.columns = std::max(1, static_cast<int>((width + space) / pitch + 0.01f));
   grid.pitch = (width + grid.space) / static_cast<float>(grid.columns);
   return grid;

@@ -1,5 +1,5 @@
-// A block of KV memory as a small cell. Owners are told apart by more than colour: shared cells are hatched, cells being
-// filled are filled as far as they are.
+// A block of KV memory as a small cell. Owners are told apart by more than colour: shared cells are hatched,
+// cells being filled are filled as far as they are.
 #pragma once
 
 #include <imgui.h>

@@ -21,16 +21,18 @@ ButtonColours button_colours(const Frame& frame, const ButtonOptions& options, b
     return {pale, pale, theme.muted};
   }
   if (!options.enabled) {
-    return {IM_COL32_BLACK_TRANS, options.kind == ButtonKind::kPlain ? IM_COL32_BLACK_TRANS : theme.line, theme.faint};
+    return {IM_COL32_BLACK_TRANS, options.kind == ButtonKind::kPlain ? IM_COL32_BLACK_TRANS : theme.line,
+            theme.faint};
   }
   const float lift = held ? 0.12f : hovered ? 0.07f : 0.0f;
   switch (options.kind) {
     case ButtonKind::kPrimary: return {mix(theme.accent, theme.text, lift), theme.accent, theme.on_accent};
     case ButtonKind::kOutline:
-      return {lift > 0 ? mix(theme.raised, theme.text, lift * 0.6f) : IM_COL32_BLACK_TRANS, theme.line, theme.text};
+      return {lift > 0 ? mix(theme.raised, theme.text, lift * 0.6f) : IM_COL32_BLACK_TRANS, theme.line,
+              theme.text};
     case ButtonKind::kPlain:
-      return {lift > 0 ? mix(theme.raised, theme.text, lift * 0.6f) : IM_COL32_BLACK_TRANS, IM_COL32_BLACK_TRANS,
-              lift > 0 ? theme.text : theme.muted};
+      return {lift > 0 ? mix(theme.raised, theme.text, lift * 0.6f) : IM_COL32_BLACK_TRANS,
+              IM_COL32_BLACK_TRANS, lift > 0 ? theme.text : theme.muted};
   }
   return {};
 }
@@ -52,7 +54,8 @@ void draw_button_content(const Frame& frame, ImVec2 low, ImVec2 high, std::strin
   const float between = options.icon && !text.empty() ? frame.px(kIconGap) : 0;
   const float content = icon_width + between + text_pixels;
   const float middle = (low.y + high.y) * 0.5f;
-  float x = options.align_left ? low.x + frame.px(kButtonPadding) : std::floor((low.x + high.x - content) * 0.5f);
+  float x =
+      options.align_left ? low.x + frame.px(kButtonPadding) : std::floor((low.x + high.x - content) * 0.5f);
   if (options.icon) {
     draw_icon(list, *options.icon, {x + icon_width * 0.5f, middle}, frame.px(kIconExtent - 1), colour);
     x += icon_width + between;
@@ -88,7 +91,8 @@ float button_width(const Frame& frame, std::string_view text, const ButtonOption
   if (options.width > 0) return frame.px(options.width);
   if (text.empty()) return frame.px(options.height);
   const float icon = options.icon ? frame.px(kIconExtent + kIconGap) : 0;
-  return std::ceil(text_width(frame, button_text(frame, options, 0), text)) + icon + 2 * frame.px(kButtonPadding);
+  return std::ceil(text_width(frame, button_text(frame, options, 0), text)) + icon +
+         2 * frame.px(kButtonPadding);
 }
 
 bool button(const Frame& frame, const char* id, std::string_view text, const ButtonOptions& options) {
@@ -145,7 +149,8 @@ std::size_t segments(const Frame& frame, const char* id, std::span<const char* c
   std::size_t result = selected;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const ImVec2 low{std::floor(origin.x + inset + step * static_cast<float>(i)), origin.y + inset};
-    const ImVec2 high{std::floor(origin.x + inset + step * static_cast<float>(i + 1)), origin.y + height - inset};
+    const ImVec2 high{std::floor(origin.x + inset + step * static_cast<float>(i + 1)),
+                      origin.y + height - inset};
     ImGui::SetCursorScreenPos(low);
     const Press press = press_area(ids[i], {high.x - low.x, high.y - low.y}, /*enabled=*/true);
     if (press.pressed) result = i;
@@ -191,13 +196,15 @@ bool text_field(const Frame& frame, const char* id, std::string& text, std::stri
   ImGui::PushFont(face.font, face.size);
   ImGui::SetNextItemWidth(width);
   const std::string shown_hint(hint);
-  const bool changed = ImGui::InputTextWithHint(id, shown_hint.c_str(), text.data(), text.capacity() + 1,
-                                                flags | ImGuiInputTextFlags_CallbackResize, resize_string, &text);
+  const bool changed =
+      ImGui::InputTextWithHint(id, shown_hint.c_str(), text.data(), text.capacity() + 1,
+                               flags | ImGuiInputTextFlags_CallbackResize, resize_string, &text);
   ImGui::PopFont();
   return changed;
 }
 
-bool text_area(const Frame& frame, const char* id, std::string& text, ImVec2 extent, ImGuiInputTextFlags flags) {
+bool text_area(const Frame& frame, const char* id, std::string& text, ImVec2 extent,
+               ImGuiInputTextFlags flags) {
   const Face face = frame.face(FontFace::kRegular, size::kText);
   ImGui::PushFont(face.font, face.size);
   const bool changed = ImGui::InputTextMultiline(

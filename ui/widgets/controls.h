@@ -1,5 +1,5 @@
-// Buttons, chips, cards and fields in the design's look. Every control has an id of its own, apart from the text it
-// shows, so that text can be anything.
+// Buttons, chips, cards and fields in the design's look. Every control has an id of its own, apart from the
+// text it shows, so that text can be anything.
 #pragma once
 
 #include <imgui.h>
@@ -53,8 +53,10 @@ void beside(const Frame& frame, float pixels);
 // A field for one line. True when it was changed.
 bool text_field(const Frame& frame, const char* id, std::string& text, std::string_view hint, float width,
                 ImGuiInputTextFlags flags = 0);
-// A field for several lines, word-wrapped. True when it was changed, or with EnterReturnsTrue when it was entered.
-bool text_area(const Frame& frame, const char* id, std::string& text, ImVec2 extent, ImGuiInputTextFlags flags = 0);
+// A field for several lines, word-wrapped. True when it was changed, or with EnterReturnsTrue when it was
+// entered.
+bool text_area(const Frame& frame, const char* id, std::string& text, ImVec2 extent,
+               ImGuiInputTextFlags flags = 0);
 
 // A bar from 0 to 1 in two parts, on the colour of what is free.
 void two_part_bar(const Frame& frame, float first, float second, float width, float height);

@@ -10,7 +10,11 @@ namespace {
 class Pen {
  public:
   Pen(ImDrawList* list, ImVec2 centre, float extent, ImU32 colour)
-      : list_(list), centre_(centre), unit_(extent / 16.0f), colour_(colour), thickness_(std::fmax(1.0f, unit_ * 1.4f)) {}
+      : list_(list),
+        centre_(centre),
+        unit_(extent / 16.0f),
+        colour_(colour),
+        thickness_(std::fmax(1.0f, unit_ * 1.4f)) {}
 
   ImVec2 at(ImVec2 point) const {
     return {centre_.x + (point.x - 8.0f) * unit_, centre_.y + (point.y - 8.0f) * unit_};
@@ -30,7 +34,9 @@ class Pen {
     list_->PathStroke(colour_, thickness_);
   }
   void dot(ImVec2 middle, float radius) { list_->AddCircleFilled(at(middle), radius * unit_, colour_); }
-  void ring(ImVec2 middle, float radius) { list_->AddCircle(at(middle), radius * unit_, colour_, 0, thickness_); }
+  void ring(ImVec2 middle, float radius) {
+    list_->AddCircle(at(middle), radius * unit_, colour_, 0, thickness_);
+  }
 
  private:
   ImDrawList* list_;
@@ -73,8 +79,14 @@ void regenerate(Pen& pen) {
 void draw_icon(ImDrawList* list, Icon icon, ImVec2 centre, float extent, ImU32 colour) {
   Pen pen(list, centre, extent, colour);
   switch (icon) {
-    case Icon::kPlus: pen.path({{8, 3}, {8, 13}}); pen.path({{3, 8}, {13, 8}}); break;
-    case Icon::kClose: pen.path({{4, 4}, {12, 12}}); pen.path({{12, 4}, {4, 12}}); break;
+    case Icon::kPlus:
+      pen.path({{8, 3}, {8, 13}});
+      pen.path({{3, 8}, {13, 8}});
+      break;
+    case Icon::kClose:
+      pen.path({{4, 4}, {12, 12}});
+      pen.path({{12, 4}, {4, 12}});
+      break;
     case Icon::kCopy:
       pen.rectangle({5.5f, 5.5f}, {14, 14}, 2);
       pen.path({{10.5f, 2.3f}, {3.6f, 2.3f}, {2.3f, 3.6f}, {2.3f, 10.5f}});
@@ -85,11 +97,17 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 centre, float extent, ImU32 c
     case Icon::kTrash: trash(pen); break;
     case Icon::kRegenerate: regenerate(pen); break;
     case Icon::kGear: gear(pen); break;
-    case Icon::kSidebar: pen.rectangle({2, 3}, {14, 13}, 2); pen.path({{6.5f, 3}, {6.5f, 13}}); break;
+    case Icon::kSidebar:
+      pen.rectangle({2, 3}, {14, 13}, 2);
+      pen.path({{6.5f, 3}, {6.5f, 13}});
+      break;
     case Icon::kStop: pen.filled({4, 4}, {12, 12}, 1.5f); break;
     case Icon::kChevronLeft: pen.path({{9.8f, 4}, {6, 8}, {9.8f, 12}}); break;
     case Icon::kChevronRight: pen.path({{6.2f, 4}, {10, 8}, {6.2f, 12}}); break;
-    case Icon::kArrowDown: pen.path({{8, 3}, {8, 13}}); pen.path({{4, 9}, {8, 13}, {12, 9}}); break;
+    case Icon::kArrowDown:
+      pen.path({{8, 3}, {8, 13}});
+      pen.path({{4, 9}, {8, 13}, {12, 9}});
+      break;
     case Icon::kSliders: sliders(pen); break;
     case Icon::kCheck: pen.path({{3, 8.5f}, {6.5f, 12}, {13, 4.5f}}); break;
   }

@@ -6,8 +6,20 @@
 namespace octavo::ui {
 
 enum class Icon {
-  kPlus, kClose, kCopy, kEdit, kTrash, kRegenerate, kGear, kSidebar, kStop, kChevronLeft, kChevronRight, kArrowDown,
-  kSliders, kCheck
+  kPlus,
+  kClose,
+  kCopy,
+  kEdit,
+  kTrash,
+  kRegenerate,
+  kGear,
+  kSidebar,
+  kStop,
+  kChevronLeft,
+  kChevronRight,
+  kArrowDown,
+  kSliders,
+  kCheck
 };
 
 // Inside a square of `extent` pixels around `centre`.

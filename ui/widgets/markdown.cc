@@ -12,7 +12,8 @@ constexpr std::int32_t kDeepestList = 6;
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (static_cast<unsigned char>(c) & 0x80u) != 0;
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+         (static_cast<unsigned char>(c) & 0x80u) != 0;
 }
 
 std::uint32_t narrow(std::size_t offset) { return static_cast<std::uint32_t>(offset); }
@@ -20,7 +21,7 @@ std::uint32_t narrow(std::size_t offset) { return static_cast<std::uint32_t>(off
 // A line of the text without its line break.
 struct Line {
   std::size_t begin = 0, end = 0, next = 0;
-  bool closed = false;  // ends with a line break: nothing can be added to it any more
+  bool closed = false;     // ends with a line break: nothing can be added to it any more
   std::size_t indent = 0;  // columns
 
   std::size_t first(std::string_view text) const {
@@ -37,7 +38,8 @@ Line line_at(std::string_view text, std::size_t begin) {
   line.closed = found != std::string_view::npos;
   line.end = line.closed ? found : text.size();
   line.next = line.closed ? found + 1 : text.size();
-  for (std::size_t at = begin; at < line.end && is_blank(text[at]); ++at) line.indent += text[at] == '\t' ? 4 : 1;
+  for (std::size_t at = begin; at < line.end && is_blank(text[at]); ++at)
+    line.indent += text[at] == '\t' ? 4 : 1;
   return line;
 }
 
@@ -62,13 +64,16 @@ bool starts_list_item(std::string_view text, const Line& line, Start& start) {
     marker_end = at + 1;
   } else {
     while (marker_end < line.end && is_digit(text[marker_end]) && marker_end - at < 9) ++marker_end;
-    if (marker_end == at || marker_end == line.end || (text[marker_end] != '.' && text[marker_end] != ')')) return false;
+    if (marker_end == at || marker_end == line.end || (text[marker_end] != '.' && text[marker_end] != ')'))
+      return false;
     ++marker_end;
   }
   if (marker_end >= line.end || text[marker_end] != ' ') return false;
   std::size_t content = marker_end;
   while (content < line.end && is_blank(text[content])) ++content;
-  start = {BlockKind::kListItem, {narrow(at), narrow(marker_end)}, content,
+  start = {BlockKind::kListItem,
+           {narrow(at), narrow(marker_end)},
+           content,
            std::min(static_cast<std::int32_t>(line.indent / 2), kDeepestList)};
   return true;
 }
@@ -78,7 +83,8 @@ bool starts_rule(std::string_view text, const Line& line) {
   if (!line.closed || line.end - at < 3) return false;
   const char c = text[at];
   if (c != '-' && c != '*' && c != '_') return false;
-  return std::all_of(text.begin() + static_cast<std::ptrdiff_t>(at), text.begin() + static_cast<std::ptrdiff_t>(line.end),
+  return std::all_of(text.begin() + static_cast<std::ptrdiff_t>(at),
+                     text.begin() + static_cast<std::ptrdiff_t>(line.end),
                      [c](char other) { return other == c || is_blank(other); });
 }
 
@@ -154,8 +160,8 @@ MarkdownBlock parse_block(std::string_view text, const Line& line) {
   return block;
 }
 
-// Finds markers that open and close emphasis. For each marker it remembers that no closing one follows, so that text full of opening
-// markers costs no more than any other.
+// Finds markers that open and close emphasis. For each marker it remembers that no closing one follows, so
+// that text full of opening markers costs no more than any other.
 class SpanParser {
  public:
   SpanParser(std::string_view text, TextRange range) : text_(text), at_(range.begin), end_(range.end) {}
@@ -183,16 +189,17 @@ class SpanParser {
     SpanStyle style;
   };
   static constexpr std::array<Marker, 5> kMarkers = {{{"`", SpanStyle::kCode},
-                                                       {"**", SpanStyle::kBold},
-                                                       {"__", SpanStyle::kBold},
-                                                       {"*", SpanStyle::kItalic},
-                                                       {"_", SpanStyle::kItalic}}};
+                                                      {"**", SpanStyle::kBold},
+                                                      {"__", SpanStyle::kBold},
+                                                      {"*", SpanStyle::kItalic},
+                                                      {"_", SpanStyle::kItalic}}};
 
   const Marker* marker_here() const {
     const char c = text_[at_];
     if (c != '`' && c != '*' && c != '_') return nullptr;
     for (const Marker& marker : kMarkers) {
-      if (text_.substr(at_, marker.text.size()) == marker.text && at_ + marker.text.size() <= end_) return &marker;
+      if (text_.substr(at_, marker.text.size()) == marker.text && at_ + marker.text.size() <= end_)
+        return &marker;
     }
     return nullptr;
   }
@@ -249,6 +256,8 @@ void parse_blocks(std::string_view text, std::uint32_t from, std::vector<Markdow
   }
 }
 
-std::vector<TextSpan> parse_spans(std::string_view text, TextRange range) { return SpanParser(text, range).parse(); }
+std::vector<TextSpan> parse_spans(std::string_view text, TextRange range) {
+  return SpanParser(text, range).parse();
+}
 
 }  // namespace octavo::ui

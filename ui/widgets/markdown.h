@@ -1,8 +1,9 @@
-// The part of Markdown that language models write: paragraphs, headings, lists, quotes, fenced code, bold, italic and inline
-// code. Text is never changed: a block and a span are byte ranges of it. A line break stays a line break.
+// The part of Markdown that language models write: paragraphs, headings, lists, quotes, fenced code, bold,
+// italic and inline code. Text is never changed: a block and a span are byte ranges of it. A line break stays
+// a line break.
 //
-// Parsing is linear in the text, and a block can be parsed knowing only where it begins. So text that grows at its end
-// needs its last block parsed again and nothing before it.
+// Parsing is linear in the text, and a block can be parsed knowing only where it begins. So text that grows
+// at its end needs its last block parsed again and nothing before it.
 #pragma once
 
 #include <cstdint>

@@ -141,8 +141,8 @@ class MessageLayout::LineFiller {
 };
 
 void MessageLayout::update(const Frame& frame, std::string_view text, TextFormat format, float width) {
-  const bool same_frame = format == format_ && width == width_limit_ &&
-                          frame.theme.scale == scale_ && text.size() >= laid_out_bytes_;
+  const bool same_frame = format == format_ && width == width_limit_ && frame.theme.scale == scale_ &&
+                          text.size() >= laid_out_bytes_;
   if (same_frame && text.size() == laid_out_bytes_) return;
   format_ = format;
   width_limit_ = width;
@@ -176,7 +176,8 @@ void MessageLayout::lay_out_block(const Frame& frame, std::string_view text, Blo
   block.line_height = frame.px(em_of(markdown) * (code ? kCodeLineHeight : size::kLineHeight));
   const bool named = markdown.marker.end > markdown.marker.begin;
   if (code) block.padding = frame.px(named ? kCodeHeader : kCodePadding - 2);
-  if (markdown.kind == BlockKind::kListItem) block.x = frame.px(kListIndent * static_cast<float>(markdown.level + 1));
+  if (markdown.kind == BlockKind::kListItem)
+    block.x = frame.px(kListIndent * static_cast<float>(markdown.level + 1));
   if (markdown.kind == BlockKind::kQuote) block.x = frame.px(kQuoteIndent);
   if (code) block.x = frame.px(kCodePadding);
   if (markdown.kind == BlockKind::kRule) {
@@ -186,8 +187,8 @@ void MessageLayout::lay_out_block(const Frame& frame, std::string_view text, Blo
   const float room = std::max(width_limit_ - block.x - (code ? block.x : 0.0f), frame.px(40));
   LineFiller filler(frame, text, block, room);
   const bool plain = format_ == TextFormat::kPlain || code;
-  const std::vector<TextSpan> spans =
-      plain ? std::vector<TextSpan>{{markdown.content, SpanStyle::kPlain}} : parse_spans(text, markdown.content);
+  const std::vector<TextSpan> spans = plain ? std::vector<TextSpan>{{markdown.content, SpanStyle::kPlain}}
+                                            : parse_spans(text, markdown.content);
   for (const TextSpan& span : spans) {
     std::uint32_t begin = span.range.begin;
     for (std::uint32_t at = begin; at <= span.range.end; ++at) {
@@ -268,8 +269,9 @@ bool MessageLayout::draw_code_header(const Frame& frame, std::string_view text, 
   const float button = frame.px(26);
   ImGui::SetCursorScreenPos({high.x - button - frame.px(6), low.y + frame.px(4)});
   ImGui::PushID(static_cast<int>(block.markdown.source.begin));
-  const bool copy = octavo::ui::button(frame, "copy_code", "",
-                                       {.kind = ButtonKind::kPlain, .icon = Icon::kCopy, .height = 26, .help = "Copy code"});
+  const bool copy = octavo::ui::button(
+      frame, "copy_code", "",
+      {.kind = ButtonKind::kPlain, .icon = Icon::kCopy, .height = 26, .help = "Copy code"});
   ImGui::PopID();
   ImGui::SetCursorScreenPos(cursor);
   return copy;
@@ -285,32 +287,38 @@ void MessageLayout::draw_block(const Frame& frame, std::string_view text, const 
     return;
   }
   if (markdown.kind == BlockKind::kQuote) {
-    list->AddRectFilled({top_left.x, origin.y}, {top_left.x + frame.px(3), origin.y + block.height}, frame.theme.line);
+    list->AddRectFilled({top_left.x, origin.y}, {top_left.x + frame.px(3), origin.y + block.height},
+                        frame.theme.line);
     colour = frame.theme.muted;
   }
   if (markdown.kind == BlockKind::kListItem) {
     const char first = text[markdown.marker.begin];
-    const std::string_view marker = text.substr(markdown.marker.begin, markdown.marker.end - markdown.marker.begin);
+    const std::string_view marker =
+        text.substr(markdown.marker.begin, markdown.marker.end - markdown.marker.begin);
     TextStyle style = body_text(frame);
     style.colour = frame.theme.muted;
     const std::string_view shown = first >= '0' && first <= '9' ? marker : std::string_view("•");
     const float marker_width = text_width(frame, style, shown);
     draw_text(frame, list, {origin.x - marker_width - frame.px(8), origin.y}, style, shown);
   }
-  const auto above_clip = [&](const Line& line, float y) { return origin.y + line.y + block.line_height < y; };
+  const auto above_clip = [&](const Line& line, float y) {
+    return origin.y + line.y + block.line_height < y;
+  };
   auto line = std::lower_bound(block.lines.begin(), block.lines.end(), clip_top, above_clip);
   for (; line != block.lines.end() && origin.y + line->y < clip_bottom; ++line) {
     for (std::uint32_t i = line->first_run; i < line->first_run + line->num_runs; ++i) {
       const Run& run = block.runs[i];
       const Face face = screen_face(frame, markdown, run.style);
-      const ImVec2 at{origin.x + run.x, origin.y + line->y + std::floor((block.line_height - face.size) * 0.5f)};
+      const ImVec2 at{origin.x + run.x,
+                      origin.y + line->y + std::floor((block.line_height - face.size) * 0.5f)};
       if (run.style == SpanStyle::kCode && markdown.kind != BlockKind::kCode) {
         const float padding = frame.px(kInlineCodePadding);
         list->AddRectFilled({at.x - padding, at.y - frame.px(1)},
                             {at.x + run.width + padding, at.y + face.size + frame.px(1)}, frame.theme.raised,
                             frame.px(4));
       }
-      list->AddText(face.font, face.size, at, colour, text.data() + run.range.begin, text.data() + run.range.end);
+      list->AddText(face.font, face.size, at, colour, text.data() + run.range.begin,
+                    text.data() + run.range.end);
     }
   }
 }

@@ -1,7 +1,8 @@
-// A message laid out once and drawn many times: blocks, lines and runs of text with their places. Only what grew is laid
-// out again, and only visible lines are drawn.
+// A message laid out once and drawn many times: blocks, lines and runs of text with their places. Only what
+// grew is laid out again, and only visible lines are drawn.
 //
-// UI thread. Holds byte ranges of the message's text and no copy of it: `draw` is given the same text as `update`.
+// UI thread. Holds byte ranges of the message's text and no copy of it: `draw` is given the same text as
+// `update`.
 #pragma once
 
 #include <imgui.h>
@@ -28,10 +29,10 @@ class MessageLayout {
   // Where a caret behind the last character stands, its line's top left, relative to the layout's.
   ImVec2 end_position() const { return end_; }
 
-  // Draws the lines between `clip_top` and `clip_bottom` (screen). Code blocks carry a button; the code to copy when it
-  // was pressed in this frame, else an empty range.
-  TextRange draw(const Frame& frame, std::string_view text, ImVec2 top_left, float clip_top, float clip_bottom,
-                 ImU32 colour) const;
+  // Draws the lines between `clip_top` and `clip_bottom` (screen). Code blocks carry a button; the code to
+  // copy when it was pressed in this frame, else an empty range.
+  TextRange draw(const Frame& frame, std::string_view text, ImVec2 top_left, float clip_top,
+                 float clip_bottom, ImU32 colour) const;
 
  private:
   struct Run {
@@ -58,8 +59,8 @@ class MessageLayout {
   void lay_out_block(const Frame& frame, std::string_view text, Block& block) const;
   void place_block(const Frame& frame, std::size_t index);
   void finish(const Frame& frame);
-  void draw_block(const Frame& frame, std::string_view text, const Block& block, ImVec2 top_left, float clip_top,
-                  float clip_bottom, ImU32 colour) const;
+  void draw_block(const Frame& frame, std::string_view text, const Block& block, ImVec2 top_left,
+                  float clip_top, float clip_bottom, ImU32 colour) const;
   bool draw_code_header(const Frame& frame, std::string_view text, const Block& block, ImVec2 top_left) const;
 
   TextFormat format_ = TextFormat::kPlain;

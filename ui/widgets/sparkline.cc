@@ -6,8 +6,9 @@
 
 namespace octavo::ui {
 
-void draw_sparkline(const Frame& frame, ImDrawList* list, ImVec2 low, ImVec2 high, std::span<const Sample> samples,
-                    double end_s, double span_s, double least_range, ImU32 colour) {
+void draw_sparkline(const Frame& frame, ImDrawList* list, ImVec2 low, ImVec2 high,
+                    std::span<const Sample> samples, double end_s, double span_s, double least_range,
+                    ImU32 colour) {
   if (samples.empty()) return;
   double bottom = samples.front().value, top = bottom;
   for (const Sample& sample : samples) {

@@ -21,7 +21,8 @@ std::string_view first_bytes(std::string_view text) {
 std::string_view first_line_of(std::string_view text) { return text.substr(0, text.find_first_of("\r\n")); }
 
 bool has_control(std::string_view text) {
-  return std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  return std::any_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
 
 std::string without_controls(std::string_view text) {
@@ -32,7 +33,8 @@ std::string without_controls(std::string_view text) {
   return result;
 }
 
-void draw_plain(const Frame& frame, ImDrawList* list, ImVec2 top_left, const TextStyle& style, std::string_view text) {
+void draw_plain(const Frame& frame, ImDrawList* list, ImVec2 top_left, const TextStyle& style,
+                std::string_view text) {
   const Face face = frame.face(style.face, style.em);
   const float above = std::floor((line_pixels(frame, style) - face.size) * 0.5f);
   list->AddText(face.font, face.size, {top_left.x, top_left.y + above}, style.colour, text.data(),
@@ -42,21 +44,25 @@ void draw_plain(const Frame& frame, ImDrawList* list, ImVec2 top_left, const Tex
 }  // namespace
 
 TextStyle body_text(const Frame& frame) { return {.colour = frame.theme.text}; }
-TextStyle heading_text(const Frame& frame) { return {.face = FontFace::kSemiBold, .colour = frame.theme.text}; }
+TextStyle heading_text(const Frame& frame) {
+  return {.face = FontFace::kSemiBold, .colour = frame.theme.text};
+}
 TextStyle small_text(const Frame& frame) { return {.em = size::kSmall, .colour = frame.theme.muted}; }
 TextStyle tiny_text(const Frame& frame) { return {.em = size::kTiny, .colour = frame.theme.muted}; }
 TextStyle mono_text(const Frame& frame) {
   return {.face = FontFace::kMono, .em = size::kMono, .colour = frame.theme.muted};
 }
 
-float line_pixels(const Frame& frame, const TextStyle& style) { return frame.px(style.em * style.line_height); }
+float line_pixels(const Frame& frame, const TextStyle& style) {
+  return frame.px(style.em * style.line_height);
+}
 
 float text_width(const Frame& frame, const TextStyle& style, std::string_view text) {
   return frame.face(style.face, style.em).width(first_bytes(first_line_of(text)));
 }
 
-void draw_text(const Frame& frame, ImDrawList* list, ImVec2 top_left, const TextStyle& style, std::string_view text,
-               float max_width) {
+void draw_text(const Frame& frame, ImDrawList* list, ImVec2 top_left, const TextStyle& style,
+               std::string_view text, float max_width) {
   text = first_bytes(first_line_of(text));
   if (has_control(text)) {
     draw_text(frame, list, top_left, style, without_controls(text), max_width);
@@ -114,7 +120,8 @@ std::string elide(const Frame& frame, const TextStyle& style, std::string_view t
   constexpr std::string_view kEllipsis = "…";
   const float room = max_width - face.width(kEllipsis);
   const char* rest = text.data();
-  face.font->CalcTextSizeA(face.size, std::max(room, 1.0f), 0.0f, text.data(), text.data() + text.size(), &rest);
+  face.font->CalcTextSizeA(face.size, std::max(room, 1.0f), 0.0f, text.data(), text.data() + text.size(),
+                           &rest);
   std::string result(text.data(), rest);
   while (!result.empty() && result.back() == ' ') result.pop_back();
   return result.append(kEllipsis);

@@ -1,5 +1,5 @@
-// Single lines and short paragraphs of text, placed by the design's line height. Text is data: nothing here looks for formats or ids
-// in it, and control characters are not drawn.
+// Single lines and short paragraphs of text, placed by the design's line height. Text is data: nothing here
+// looks for formats or ids in it, and control characters are not drawn.
 #pragma once
 
 #include <imgui.h>
@@ -29,8 +29,8 @@ float line_pixels(const Frame& frame, const TextStyle& style);
 float text_width(const Frame& frame, const TextStyle& style, std::string_view text);
 
 // Draws one line whose line box begins at `top_left`; stops at `max_width` with an ellipsis.
-void draw_text(const Frame& frame, ImDrawList* list, ImVec2 top_left, const TextStyle& style, std::string_view text,
-               float max_width = FLT_MAX);
+void draw_text(const Frame& frame, ImDrawList* list, ImVec2 top_left, const TextStyle& style,
+               std::string_view text, float max_width = FLT_MAX);
 
 // One line at the cursor, which moves below it.
 void line(const Frame& frame, const TextStyle& style, std::string_view text, float max_width = FLT_MAX);
