@@ -1,8 +1,8 @@
 #include "engine/model/gguf_header.h"
 
 #include <gtest/gtest.h>
+#include <time.h>
 
-#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -524,6 +524,13 @@ TEST(GgufHeader, AFileThatShrinksWhileItIsReadIsAnError) {
   EXPECT_EQ(header.error().code, ErrorCode::kIo);
 }
 
+// Of this thread: what a busy machine does meanwhile does not count.
+double cpu_seconds() {
+  struct timespec now {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
 TEST(GgufHeader, AVocabularyOfAMillionTokensIsReadInWellUnderTwoSeconds) {
   std::vector<std::string> tokens, merges;
   for (int i = 0; i < 1'000'000; ++i) {
@@ -534,15 +541,15 @@ TEST(GgufHeader, AVocabularyOfAMillionTokensIsReadInWellUnderTwoSeconds) {
   writer.add_string_array("tokens", tokens).add_array("types", std::vector<std::int32_t>(tokens.size(), 1));
   writer.add_string_array("merges", merges);
   const std::vector<std::byte> bytes = writer.bytes();
-  const auto start = std::chrono::steady_clock::now();
+  const double start = cpu_seconds();
   const auto header = parse(bytes);
   ASSERT_TRUE(header.has_value());
   EXPECT_EQ(header->get<std::vector<std::string_view>>("tokens")->back(), "token999999");
   EXPECT_EQ(header->get<std::vector<std::int32_t>>("types")->size(), 1'000'000u);
   EXPECT_EQ(header->get<std::vector<std::string_view>>("merges")->size(), 1'000'000u);
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  EXPECT_LT(elapsed.count(), 1.5);
-  RecordProperty("seconds", std::to_string(elapsed.count()));
+  const double elapsed = cpu_seconds() - start;
+  EXPECT_LT(elapsed, 1.5);
+  RecordProperty("seconds", std::to_string(elapsed));
 }
 
 }  // namespace

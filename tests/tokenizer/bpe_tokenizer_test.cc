@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/tokenizer/golden.h"
 #include "tests/tokenizer/cpu_time.h"
+#include "tests/tokenizer/golden.h"
 #include "tests/tokenizer/small_vocabulary.h"
 
 namespace octavo::tokenizer {
