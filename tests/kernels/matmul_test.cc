@@ -324,10 +324,10 @@ class MatmulTest : public testing::TestWithParam<int> {
     return possible;
   }
   std::unique_ptr<PackedMatrix> pack(const MatrixSource& source, Activation activation, InstructionSet isa) {
-    return std::move(*pack_matrix(source, activation, isa, *pool_, memory_));
+    return std::move(*pack_matrix(source, activation, isa, *alone_, memory_));
   }
 
-  std::unique_ptr<ThreadPool> pool_ = make_pool(2);
+  std::unique_ptr<ThreadPool> alone_ = make_pool(1);
   PackedMemory memory_;
   std::mt19937 random_{kSeed};
 };
@@ -377,6 +377,7 @@ TEST_P(MatmulTest, ARowAloneGivesTheBitsItGivesAmongOthers) {
 }
 
 TEST_P(MatmulTest, AnySplitOfThePanelsGivesTheSameBits) {
+  const auto pair = make_pool(2);
   const std::int64_t columns = column_counts({96, 256}).front(), outputs = 200, rows = 29;
   const Weights weights = random_weights(facts(), outputs, columns, random_);
   const std::vector<float> values = random_activations(rows, columns, random_);
@@ -392,7 +393,7 @@ TEST_P(MatmulTest, AnySplitOfThePanelsGivesTheSameBits) {
       for (int i = 0; i < 4; ++i)
         cuts.push_back(static_cast<std::int64_t>(random_()) % (matrix->num_panels() + 1));
       std::sort(cuts.begin(), cuts.end());
-      pool_->parallel_for(static_cast<std::int64_t>(cuts.size()) - 1, [&](std::int64_t i, std::int32_t) {
+      pair->parallel_for(static_cast<std::int64_t>(cuts.size()) - 1, [&](std::int64_t i, std::int32_t) {
         const auto index = static_cast<std::size_t>(i);
         multiply_panels(*matrix, activations, cuts[index], cuts[index + 1], out.view());
       });
@@ -404,13 +405,13 @@ TEST_P(MatmulTest, AnySplitOfThePanelsGivesTheSameBits) {
 TEST_P(MatmulTest, ThreadsAndInstructionSetsDoNotChangeThePanels) {
   const std::int64_t columns = column_counts({576, 768}).front();
   const Weights weights = random_weights(facts(), 333, columns, random_);
-  const auto alone = make_pool(1);
-  const auto by_one = std::move(
-      *pack_matrix(weights.source(), Activation::kInt8, InstructionSet::kPortable, *alone, memory_));
-  const auto by_two = pack(weights.source(), Activation::kInt8, usable_instruction_sets().front());
+  const auto pair = make_pool(2);
+  const auto by_one = pack(weights.source(), Activation::kInt8, InstructionSet::kPortable);
+  const auto by_two = std::move(
+      *pack_matrix(weights.source(), Activation::kInt8, usable_instruction_sets().front(), *pair, memory_));
   ASSERT_EQ(by_one->memory_bytes(), by_two->memory_bytes());
-  EXPECT_EQ(std::memcmp(by_one->panel(0), by_two->panel(0), static_cast<std::size_t>(by_one->memory_bytes())),
-            0);
+  const auto num_bytes = static_cast<std::size_t>(by_one->memory_bytes());
+  EXPECT_EQ(std::memcmp(by_one->panel(0), by_two->panel(0), num_bytes), 0);
 }
 
 // The largest sums that integers can reach, in every pairing of signs: where an instruction could saturate,
@@ -482,7 +483,7 @@ INSTANTIATE_TEST_SUITE_P(Types, MatmulTest, testing::Range(0, 13),
 
 TEST(Matmul, UnquantisedColumnsMayBeAnyNumber) {
   std::mt19937 random(kSeed);
-  const auto pool = make_pool(2);
+  const auto pool = make_pool(1);
   PackedMemory memory;
   for (const TypeFacts& facts : all_types()) {
     if (is_quantised(facts)) continue;
