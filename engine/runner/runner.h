@@ -1,5 +1,5 @@
-// What executes a step: the real model, or a simulation of one. One method, so that the same scheduler, block manager
-// and engine core run against either.
+// What executes a step: the real model, or a simulation of one. One method, so that the same scheduler, block
+// manager and engine core run against either.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,10 @@ namespace octavo::runner {
 struct SampledToken {
   SequenceId sequence_id;
   TokenId token_id = -1;
-  float logprob = 0.0f;                    // natural, of the model's own distribution
+  float logprob = 0.0f;                         // natural, of the model's own distribution
   std::vector<TokenLogprob> top_logprobs = {};  // best first, ties to the lower id; as many as were asked for
-  // The row held a NaN, plus infinity or nothing finite, or min_tokens forbids all that could come: the request must fail.
+  // The row held a NaN, plus infinity or nothing finite, or min_tokens forbids all that could come: the
+  // request must fail.
   bool invalid_logits = false;
 };
 
@@ -38,9 +39,9 @@ class Runner {
  public:
   virtual ~Runner() = default;
 
-  // Copies blocks, runs the rows, writes their KV, draws the targets' tokens. An error means that the device failed: the
-  // requests of this step end with it; the runner can be called again.
-  // REQUIRES: every block named is below num_blocks; nothing else touches the KV cache meanwhile.
+  // Copies blocks, runs the rows, writes their KV, draws the targets' tokens. An error means that the device
+  // failed: the requests of this step end with it; the runner can be called again. REQUIRES: every block
+  // named is below num_blocks; nothing else touches the KV cache meanwhile.
   virtual Result<void> execute(const scheduler::SchedulerOutput& step, RunnerOutput& output) = 0;
 };
 
