@@ -5,8 +5,8 @@
 // asleep or was descheduled before it joined a loop is not waited for: whoever is awake takes the items.
 //
 // A loop's items are handed out in ascending order, one at a time; which worker gets which item is a matter
-// of luck, so results must not depend on it. About 0.5 us per loop on two threads while the workers are awake
-// (tests/kernels).
+// of luck, so results must not depend on it. A loop costs about 0.6 us on two threads that are awake
+// (Zen 5: 4 items of 2 us take 4.6 us).
 #pragma once
 
 #include <atomic>

@@ -90,7 +90,7 @@ struct KernelTable {
   void (*merge_ranges)(const AttentionTile& tile, float* partials, std::int64_t range_stride);
 };
 
-// REQUIRES: isa is one of usable_instruction_sets(), or only its addresses are looked at.
+// REQUIRES: isa is in this build; calling what the table holds also needs a machine that runs it.
 const KernelTable& kernel_table(InstructionSet isa);
 
 }  // namespace octavo::kernels::cpu
