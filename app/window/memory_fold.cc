@@ -145,7 +145,8 @@ void MemoryFold::fold_held(const KvSnapshot& snapshot) {
   for (auto& [session_id, held] : held_) held.running = false;
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
     const auto session = sessions_.find(sequence.sequence_id);
-    if (session == sessions_.end() || sequence.block_table.empty()) continue;
+    const bool is_on_device = !sequence.block_table.empty() && sequence.state != SequenceState::kSwapped;
+    if (session == sessions_.end() || !is_on_device) continue;
     held_.insert_or_assign(session->second, Held{sequence.sequence_id, true, sequence.block_table});
   }
   const auto is_gone = [&](BlockId block) {

@@ -11,11 +11,14 @@ std::string_view block_event_kind_name(BlockEventKind kind) {
     case BlockEventKind::kSeal: return "seal";
     case BlockEventKind::kHit: return "hit";
     case BlockEventKind::kShare: return "share";
+    case BlockEventKind::kPin: return "pin";
     case BlockEventKind::kUnref: return "unref";
     case BlockEventKind::kCopyOnWrite: return "copy_on_write";
+    case BlockEventKind::kCopyPartial: return "copy_partial";
     case BlockEventKind::kEvict: return "evict";
     case BlockEventKind::kSwapOut: return "swap_out";
     case BlockEventKind::kSwapIn: return "swap_in";
+    case BlockEventKind::kSwapDrop: return "swap_drop";
     case BlockEventKind::kPreempt: return "preempt";
     case BlockEventKind::kResume: return "resume";
     case BlockEventKind::kFork: return "fork";

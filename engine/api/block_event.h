@@ -9,21 +9,24 @@ namespace octavo {
 enum class BlockEventKind : std::uint8_t {
   kStepBegin,    // aux: scheduled tokens
   kStepEnd,      // aux: blocks in use
-  kAlloc,        // block was taken for sequence
+  kAlloc,        // a free block was taken for sequence: one reference, nothing filled
   kFill,         // aux: filled slots after the step
-  kSeal,         // block became full and can be found by content
+  kSeal,         // the contents of block can be found from now on
   kHit,          // block was found by content for sequence; aux: reference count after
   kShare,        // sequence got a reference by fork; aux: reference count after
-  kUnref,        // sequence let go; aux: reference count after
-  kCopyOnWrite,  // block is the source, aux the target
-  kEvict,        // cached contents were dropped
-  kSwapOut,      // aux: host block
-  kSwapIn,       // aux: host block
+  kPin,          // a reference that no table has: a copy reads block in this step; aux: reference count after
+  kUnref,        // sequence (0: a pin) let go; aux: reference count after. At 0 the block is cached until kFree
+  kCopyOnWrite,  // block is the source, aux the target, which has the source's filled slots
+  kCopyPartial,  // the same for a prefix that ends inside block; the target's kFill follows
+  kEvict,        // cached contents of block were dropped for sequence: it is free
+  kFree,         // block, which had no reference left, holds nothing any more
+  kSwapOut,      // contents of block go to host block aux, which is taken; the block's kUnref follow
+  kSwapIn,       // contents of host block aux go to block, whose kAlloc came before; the host block is free
+  kSwapDrop,     // host block aux is free, its contents were given up
   kPreempt,      // aux: 0 recompute, 1 swap
   kResume,
   kFork,   // aux: low 32 bits of the child's sequence id
   kPrune,  // a beam died
-  kFree,   // block holds nothing any more
 };
 
 std::string_view block_event_kind_name(BlockEventKind kind);

@@ -17,6 +17,23 @@ enum class KvCacheType { kAuto, kF32, kF16, kBf16, kFp8E4m3, kFp8E5m2, kInt8 };
 enum class PreemptionPolicy { kAuto, kSwap, kRecompute, kCost };
 enum class Speculation { kOff, kNgram };
 
+// When requests that never ran may start again after a preemption.
+enum class AdmissionAfterPreemption {
+  kResumed,    // every preempted group has its blocks again
+  kCompleted,  // every preempted group has ended: the paper's rule
+};
+
+// How KV memory is given out. All but kPaged are the baselines of Kwon et al. 2023 (arXiv:2309.06180), section 6.1: one
+// contiguous chunk for each output, reserved at its start, of a power of two of blocks; nothing is shared.
+enum class MemoryManager { kPaged, kOrcaMax, kOrcaPow2, kOrcaOracle };
+
+// When waiting requests may start.
+enum class BatchingPolicy {
+  kIteration,     // in any step: continuous batching
+  kStatic,        // when everything that started together has ended
+  kOneAtATime,
+};
+
 struct EngineOptions {
   std::string model = {};  // a path, or "org/name"; empty: the default model
   Device device = Device::kAuto;
@@ -34,6 +51,9 @@ struct EngineOptions {
   std::optional<std::int32_t> max_num_batched_tokens = {};  // 512 on a CPU, 2,048 on a GPU
   bool enable_prefix_caching = true;
   PreemptionPolicy preemption_mode = PreemptionPolicy::kAuto;
+  AdmissionAfterPreemption admit_after_preemption = AdmissionAfterPreemption::kResumed;
+  MemoryManager memory_manager = MemoryManager::kPaged;        // others: for comparison
+  BatchingPolicy batching_policy = BatchingPolicy::kIteration;  // others: for comparison
   Speculation speculative = Speculation::kOff;
   std::optional<bool> deterministic = {};  // on for the CPU
   std::int32_t tensor_parallel_size = 1;

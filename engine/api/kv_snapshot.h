@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/api/metrics.h"
@@ -13,22 +14,34 @@ namespace octavo {
 
 enum class BlockState : std::uint8_t { kFree, kCached, kUsed };
 
+// Which cached contents are given up first: the lowest class, and within it the least recently used. Pinned contents stay.
+enum class RetentionClass : std::uint8_t { kScratch, kChat, kSystemPrompt, kPinned };
+std::string_view retention_class_name(RetentionClass retention);
+
 struct BlockSnapshot {
   BlockState state = BlockState::kFree;
   std::int32_t ref_count = 0;
-  std::int32_t filled = 0;      // slots
+  std::int32_t num_pins = 0;    // of ref_count, references that no table has
+  std::int32_t filled = 0;      // slots with KV
+  std::int32_t reserved = 0;    // slots taken for tokens that have no KV yet
   std::int32_t parent = -1;     // block id of the predecessor in the prefix cache, -1: none or root
+  bool findable = false;        // by content
+  RetentionClass retention = RetentionClass::kScratch;  // of findable contents
+  std::int64_t last_step = 0;   // when it was last taken, found, filled or let go
   SequenceId first_owner = {};  // lowest sequence that names it; meaningful when used
 };
+
+enum class SequenceState : std::uint8_t { kWaiting, kRunning, kSwapped };
 
 struct SequenceSnapshot {
   SequenceId sequence_id;
   RequestId request_id;
   std::int32_t output_index = 0;
-  bool running = false;
+  SequenceState state = SequenceState::kWaiting;
+  std::int32_t num_prompt_tokens = 0;
   std::int32_t num_tokens = 0;           // prompt and generated
-  std::int32_t num_computed_tokens = 0;  // with KV
-  std::vector<BlockId> block_table;
+  std::int32_t num_computed_tokens = 0;  // with KV, on the device or swapped out
+  std::vector<BlockId> block_table;      // device blocks; while swapped out, host blocks
 };
 
 // Each figure: design/paging.md "Figures and their definitions", repeated in engine/metrics/README.md.
@@ -38,7 +51,10 @@ struct KvFigures {
   double sharing_ratio = 1.0;           // logical / used; 1 when nothing is used
   std::int64_t saved_bytes = 0;         // (logical - used) * bytes per block
   double internal_fragmentation = 0.0;  // unfilled slots / slots of used blocks
-  std::int32_t unfilled_slots = 0;
+  std::int32_t unfilled_slots = 0;        // of used blocks, neither filled nor reserved ahead
+  std::int32_t reserved_ahead_slots = 0;  // of used blocks, for tokens that have no KV yet
+  std::int32_t filled_slots = 0;          // of used blocks
+  std::int32_t host_used_blocks = 0;
 };
 
 struct KvSnapshot {

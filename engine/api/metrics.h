@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace octavo {
 
@@ -13,13 +14,46 @@ struct KvTotals {
   std::int64_t bytes_per_block = 0;
   std::int32_t peak_used_blocks = 0;     // highest number of blocks with a reference
   std::int32_t peak_logical_blocks = 0;  // highest sum of table lengths
-  std::int64_t cow_copies = 0;
+  std::int64_t cow_copies = 0;     // blocks copied within the device pool, for whatever reason
+  std::int64_t partial_copies = 0;  // of these, for a prefix that ends inside a block
   std::int64_t swapped_out_blocks = 0;
   std::int64_t swapped_in_blocks = 0;
   std::int64_t preempted_swap = 0;
   std::int64_t preempted_recompute = 0;
   std::int64_t evicted_cached_blocks = 0;
   std::int64_t prefix_hit_tokens = 0;
+  std::int64_t swap_out_us = 0;  // measured, engine clock
+  std::int64_t swap_in_us = 0;
+  std::int32_t host_used_blocks = 0;  // level
+  std::int32_t peak_host_used_blocks = 0;
+};
+
+// What became of every prompt token of a request until its first token: the five add up to the prompt's length.
+struct PromptAccount {
+  std::int32_t num_computed = 0;
+  std::int32_t num_hit_live = 0;        // found in a block that somebody else was using
+  std::int32_t num_hit_cached = 0;      // found in a block that nobody was using
+  std::int32_t num_copied_partial = 0;  // of a block that holds more, or other, tokens after them
+  std::int32_t num_restored = 0;        // came back from the host pool
+  friend bool operator==(const PromptAccount&, const PromptAccount&) = default;
+};
+
+// Why a prompt's hit ended where it did.
+enum class MissCause : std::uint8_t {
+  kNone,            // everything that may be found was found
+  kFirstUse,        // nobody had these tokens here before
+  kEvicted,         // the block was there; evicted_step and evicted_by name the end
+  kOtherSalt,       // the same tokens are there under another salt
+  kDifferingToken,  // a block that starts alike differs at `position`
+  kNotRead,         // the request does not read the cache, or there is none
+};
+std::string_view miss_cause_name(MissCause cause);
+
+struct PrefixMiss {
+  MissCause cause = MissCause::kNone;
+  std::int32_t position = 0;       // of the first prompt token that was not found
+  std::int64_t evicted_step = 0;   // kEvicted
+  std::uint64_t evicted_by = 0;    // kEvicted: the sequence that took the place, 0: a reset
 };
 
 // One step of the engine. Feeds window, trace and benchmark, so that no two of them disagree.
@@ -37,6 +71,12 @@ struct StepRecord {
   std::int32_t unfilled_slots = 0;  // in used blocks
   std::int32_t num_preempted = 0;   // groups, in this step
   std::int32_t num_block_copies = 0;
+  std::int32_t num_swapped_out = 0;  // blocks
+  std::int32_t num_swapped_in = 0;
+  std::int32_t num_swapped_groups = 0;     // level
+  std::int32_t reserved_ahead_slots = 0;   // level, in used blocks
+  std::int32_t filled_slots = 0;           // level, in used blocks
+  std::int32_t host_used_blocks = 0;       // level
   std::int64_t schedule_us = 0;
   std::int64_t execute_us = 0;  // forward pass and sampling
   std::int64_t commit_us = 0;

@@ -12,12 +12,20 @@
 
 namespace octavo::runner {
 
+// One way to go on with a beam. Candidates are ranked by search_logprob, ties by lower id.
+struct BeamCandidate {
+  TokenId token_id = -1;
+  float logprob = 0.0f;         // natural, of the model's own distribution
+  double search_logprob = 0.0;  // after logit bias, min_tokens and penalties; equals logprob when none of them is asked for
+};
+
 // One drawn token, or the reason why none could be.
 struct SampledToken {
   SequenceId sequence_id;
   TokenId token_id = -1;
   float logprob = 0.0f;                         // natural, of the model's own distribution
   std::vector<TokenLogprob> top_logprobs = {};  // best first, ties to the lower id; as many as were asked for
+  std::vector<BeamCandidate> candidates = {};   // of a beam, which has no token_id: best first
   // The row held a NaN, plus infinity or nothing finite, or min_tokens forbids all that could come: the
   // request must fail.
   bool invalid_logits = false;

@@ -491,7 +491,10 @@ KvSnapshot Scheduler::snapshot() const {
       snapshot.sequences.push_back({.sequence_id = sequence.sequence_id,
                                     .request_id = group->request_id,
                                     .output_index = static_cast<std::int32_t>(sequence.output_index),
-                                    .running = sequence.status == SequenceStatus::kRunning,
+                                    .state = sequence.status == SequenceStatus::kRunning
+                                                 ? SequenceState::kRunning
+                                                 : SequenceState::kWaiting,
+                                    .num_prompt_tokens = sequence.num_prompt_tokens(),
                                     .num_tokens = sequence.num_tokens(),
                                     .num_computed_tokens = sequence.num_computed_tokens(),
                                     .block_table = {table.begin(), table.end()}});

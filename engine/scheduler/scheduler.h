@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "engine/api/block_event.h"
+#include "engine/api/engine_options.h"
 #include "engine/api/kv_snapshot.h"
 #include "engine/api/metrics.h"
 #include "engine/api/sampling_params.h"
@@ -34,6 +35,11 @@ struct SchedulerOptions {
   std::int32_t max_num_batched_tokens = 512;
   std::int32_t max_model_len = 0;
   bool enable_prefix_caching = true;
+  std::int32_t num_host_blocks = 0;  // at most num_blocks; 0: no swapping
+  PreemptionPolicy preemption_mode = PreemptionPolicy::kAuto;
+  AdmissionAfterPreemption admit_after_preemption = AdmissionAfterPreemption::kResumed;
+  MemoryManager memory_manager = MemoryManager::kPaged;
+  BatchingPolicy batching_policy = BatchingPolicy::kIteration;
   bool prefill_first = false;  // a step that computes known tokens extends no output: for measurements
 };
 

@@ -17,11 +17,14 @@ namespace octavo::scheduler {
 
 // One token to be drawn from the logits of a scheduled sequence's last row. A prompt that n outputs share is computed
 // once, in the sequence of output 0, and has n targets in the step that ends it.
+//
+// A beam draws nothing: its target asks for the best `num_candidates` continuations, from which the search chooses.
 struct SampleTarget {
   SequenceId sequence_id;
   std::uint32_t output_index = 0;
   std::uint64_t seed = 0;
   std::span<const TokenId> output_token_ids = {};  // generated so far: the next position is output_token_ids.size()
+  std::int32_t num_candidates = 0;                 // above 0: a beam
 };
 
 struct ScheduledSequence {
@@ -37,6 +40,12 @@ struct ScheduledSequence {
 };
 
 using BlockCopyOp = block::BlockCopy;  // source, target
+
+// Contents of a block move between the pools.
+struct BlockSwap {
+  BlockId device_block;
+  BlockId host_block;  // index in the host pool
+};
 
 // First blocks ever for this request.
 struct Admission {
@@ -55,11 +64,16 @@ struct SchedulerOutput {
   std::vector<Preemption> preemptions;
   // Sequences of a group that fills the whole pool alone and still needs more: they end with "length", now.
   std::vector<SequenceId> out_of_memory;
-  std::vector<BlockCopyOp> block_copies;  // to be done before anything is written; targets are distinct, no source is a target
+  // Memory moves before anything is written, in this order: device to host, host to device, within the device. Within a
+  // list, targets are distinct and no source is a target; a device block that was swapped out may be written later in the
+  // same step.
+  std::vector<BlockSwap> swap_outs, swap_ins;
+  std::vector<BlockCopyOp> block_copies;
   std::vector<ScheduledSequence> sequences;  // ascending by arrival, then output index
   std::int32_t num_prefill_tokens = 0;       // rows of chunks that compute known tokens
   std::int32_t num_decode_tokens = 0;        // rows that extend an output by one
   bool empty() const { return sequences.empty(); }
+  bool moves_memory() const { return !swap_outs.empty() || !swap_ins.empty() || !block_copies.empty(); }
 };
 
 }  // namespace octavo::scheduler

@@ -202,8 +202,8 @@ void Harness::check_rules(const SchedulerOutput& step) {
   std::map<RequestId, std::int32_t> num_running;  // sequences of running requests
   std::set<RequestId> waiting;
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
-    if (sequence.running) ++num_running[sequence.request_id];
-    if (!sequence.running) waiting.insert(sequence.request_id);
+    if (sequence.state == SequenceState::kRunning) ++num_running[sequence.request_id];
+    if (sequence.state != SequenceState::kRunning) waiting.insert(sequence.request_id);
   }
   // First come, first served, latest preempted first, resumed before newer: what runs is older than all that
   // waits.

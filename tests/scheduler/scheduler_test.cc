@@ -625,12 +625,12 @@ TEST(Scheduler, TheSnapshotShowsBlocksSequencesAndFigures) {
   EXPECT_EQ(snapshot.totals.num_blocks, 30);
   ASSERT_EQ(snapshot.sequences.size(), 3u);
   EXPECT_EQ(snapshot.sequences[0].request_id, running);
-  EXPECT_TRUE(snapshot.sequences[1].running);
+  EXPECT_TRUE(snapshot.sequences[1].state == SequenceState::kRunning);
   EXPECT_EQ(snapshot.sequences[1].output_index, 1);
   EXPECT_EQ(snapshot.sequences[1].num_tokens, 41);
   EXPECT_EQ(snapshot.sequences[1].num_computed_tokens, 40);
   EXPECT_EQ(snapshot.sequences[2].request_id, waiting);
-  EXPECT_FALSE(snapshot.sequences[2].running);
+  EXPECT_FALSE(snapshot.sequences[2].state == SequenceState::kRunning);
   EXPECT_TRUE(snapshot.sequences[2].block_table.empty());
   const auto& table = snapshot.sequences[0].block_table;
   const auto& second = snapshot.blocks[static_cast<std::size_t>(table[1].value)];

@@ -432,7 +432,7 @@ class Simulation {
   // Before a newer request starts, whoever lost blocks has them again.
   void check_everyone_resumed(RequestId newest) {
     for (const SequenceSnapshot& sequence : core_.snapshot().sequences) {
-      if (sequence.running || sequence.request_id >= newest) continue;
+      if (sequence.state == SequenceState::kRunning || sequence.request_id >= newest) continue;
       if (known_.at(sequence.request_id).num_preemptions > 0) {
         note(name(newest) + "admitted while request " + std::to_string(sequence.request_id.value) +
              " waits to resume");

@@ -295,7 +295,11 @@ std::shared_ptr<const KvSnapshot> FakeEngine::kv_snapshot() {
     const BlockState state = block.ref_count > 0  ? BlockState::kUsed
                              : block.content != 0 ? BlockState::kCached
                                                   : BlockState::kFree;
-    snapshot->blocks[i] = {state, block.ref_count, block.filled, block.parent, {}};
+    snapshot->blocks[i] = {.state = state,
+                           .ref_count = block.ref_count,
+                           .filled = block.filled,
+                           .parent = block.parent,
+                           .findable = block.content != 0};
   }
   for (auto active = active_.rbegin(); active != active_.rend(); ++active) {
     if (!active->running) continue;
@@ -303,8 +307,12 @@ std::shared_ptr<const KvSnapshot> FakeEngine::kv_snapshot() {
       snapshot->blocks[static_cast<std::size_t>(id.value)].first_owner = active->sequence_id;
     }
     const auto num_tokens = static_cast<std::int32_t>(active->tokens.size());
-    snapshot->sequences.insert(snapshot->sequences.begin(), {active->sequence_id, active->id, 0, true,
-                                                             num_tokens, num_tokens, active->table});
+    snapshot->sequences.insert(snapshot->sequences.begin(), {.sequence_id = active->sequence_id,
+                                                             .request_id = active->id,
+                                                             .state = SequenceState::kRunning,
+                                                             .num_tokens = num_tokens,
+                                                             .num_computed_tokens = num_tokens,
+                                                             .block_table = active->table});
   }
   return snapshot;
 }

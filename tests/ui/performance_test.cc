@@ -116,7 +116,10 @@ TEST_F(Performance, BlockMapsAreDrawnQuickly) {
     snapshot->totals.block_size = 16;
     snapshot->totals.num_blocks = num_blocks;
     for (int i = 0; i < num_blocks; ++i) {
-      snapshot->blocks.push_back({static_cast<BlockState>(i % 3), 1 + i % 2, 1 + i % 16, -1, SequenceId{1}});
+      snapshot->blocks.push_back({.state = static_cast<BlockState>(i % 3),
+                                  .ref_count = 1 + i % 2,
+                                  .filled = 1 + i % 16,
+                                  .first_owner = SequenceId{1}});
     }
     state.memory.block_owners.assign(static_cast<std::size_t>(num_blocks), 0);
     state.memory.rows = {{ui::SessionId{1}, "one", 0}};

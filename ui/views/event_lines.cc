@@ -13,7 +13,8 @@ ImU32 event_colour(const Theme& theme, BlockEventKind kind) {
     case BlockEventKind::kHit:
     case BlockEventKind::kShare:
     case BlockEventKind::kFork: return theme.owner(2);
-    case BlockEventKind::kCopyOnWrite: return theme.warning;
+    case BlockEventKind::kCopyOnWrite:
+    case BlockEventKind::kCopyPartial: return theme.warning;
     case BlockEventKind::kPreempt:
     case BlockEventKind::kSwapOut:
     case BlockEventKind::kSwapIn: return theme.owner(4);
@@ -28,10 +29,13 @@ std::string_view event_word(BlockEventKind kind) {
     case BlockEventKind::kHit: return "reuse";
     case BlockEventKind::kShare: return "share";
     case BlockEventKind::kUnref: return "let go";
-    case BlockEventKind::kCopyOnWrite: return "copy";
+    case BlockEventKind::kCopyOnWrite:
+    case BlockEventKind::kCopyPartial: return "copy";
     case BlockEventKind::kEvict: return "evict";
     case BlockEventKind::kSwapOut: return "swap out";
     case BlockEventKind::kSwapIn: return "swap in";
+    case BlockEventKind::kSwapDrop: return "drop swapped";
+    case BlockEventKind::kPin: return "pin";
     case BlockEventKind::kPreempt: return "preempt";
     case BlockEventKind::kResume: return "resume";
     case BlockEventKind::kFork: return "fork";
@@ -46,7 +50,7 @@ std::string_view event_word(BlockEventKind kind) {
 
 std::string event_text(const EventLine& event) {
   std::string text;
-  if (event.kind == BlockEventKind::kCopyOnWrite) {
+  if (event.kind == BlockEventKind::kCopyOnWrite || event.kind == BlockEventKind::kCopyPartial) {
     text = std::to_string(event.first_block) + " → " + std::to_string(event.aux);
   } else if (event.count > 1) {
     text = count_text(event.count, "block");
