@@ -58,6 +58,22 @@ class KvCache {
   std::int32_t num_blocks_;
 };
 
+// The host pool: where blocks stand while their sequences are swapped out, in memory of the host that the device reaches
+// quickest (a GPU's: pinned). Same layout as the device pool that it serves. Memory is committed on first touch.
+class HostKvCache {
+ public:
+  virtual ~HostKvCache() = default;
+  const KvLayout& layout() const { return layout_; }
+  std::int32_t num_blocks() const { return num_blocks_; }
+
+ protected:
+  HostKvCache(const KvLayout& layout, std::int32_t num_blocks) : layout_(layout), num_blocks_(num_blocks) {}
+
+ private:
+  KvLayout layout_;
+  std::int32_t num_blocks_;
+};
+
 // Floats in the backend's memory, aligned to 64 bytes.
 class Buffer {
  public:
@@ -116,6 +132,7 @@ class Backend {
   virtual Result<std::unique_ptr<Matrix>> prepare_matrix(const MatrixSource& source) = 0;
 
   virtual Result<std::unique_ptr<KvCache>> allocate_kv_cache(const KvLayout& layout, std::int32_t num_blocks) = 0;
+  virtual Result<std::unique_ptr<HostKvCache>> allocate_host_kv_cache(const KvLayout& layout, std::int32_t num_blocks) = 0;
   virtual Result<std::unique_ptr<Buffer>> allocate_buffer(std::int64_t num_floats) = 0;
 
   // out[i, :] = table[token_ids[i], :] expanded to float.
@@ -155,8 +172,16 @@ class Backend {
   //   logits  [num_rows, vocabulary], host memory   out  [num_rows]
   virtual void log_sum_exp(ConstMatrixView logits, std::span<float> out) = 0;
 
-  // Whole blocks, byte by byte, all layers. Targets are distinct, and no source is a target.
+  // Whole blocks, byte by byte, all layers: within the device pool, from it to the host pool, and back. `source` and
+  // `target` are indices in the respective pools. Within a call, targets are distinct; in copy_blocks no source is a
+  // target.
+  //
+  // Order: operations take effect in the order of the calls, these among themselves and with all others. A backend may
+  // return before the bytes have moved; what it runs later finds them moved. Nobody else looks into a pool.
+  // REQUIRES: both pools have the same layout.
   virtual void copy_blocks(KvCache& kv, std::span<const BlockCopy> copies) = 0;
+  virtual void swap_out(const KvCache& device, HostKvCache& host, std::span<const BlockCopy> copies) = 0;
+  virtual void swap_in(const HostKvCache& host, KvCache& device, std::span<const BlockCopy> copies) = 0;
 };
 
 }  // namespace octavo::kernels

@@ -20,6 +20,7 @@ struct PagedBatch {
   std::span<const float> rotations;
 };
 
+// Indices of blocks, each in its own pool.
 struct BlockCopy {
   std::int32_t source = 0;
   std::int32_t target = 0;

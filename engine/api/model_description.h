@@ -35,12 +35,14 @@ struct EngineDescription {
   KvCacheType kv_cache_dtype = KvCacheType::kF16;
   std::int32_t block_size = 16;
   std::int32_t num_blocks = 0;
-  std::int64_t bytes_per_block = 0;
+  std::int32_t num_host_blocks = 0;   // of the same size; 0: nothing is swapped
+  std::int64_t bytes_per_block = 0;   // scales included
   std::int64_t weight_bytes = 0;  // as prepared in memory
   std::int32_t max_model_len = 0;
   std::int32_t max_num_seqs = 0;
   std::int32_t max_num_batched_tokens = 0;
   double load_ms = 0.0;
+  std::string notice;  // a sentence where an option was given but not obeyed to the letter; else empty
 
   // ceil(max_model_len / block_size)
   std::int32_t max_blocks_per_sequence() const { return (max_model_len + block_size - 1) / block_size; }

@@ -23,7 +23,6 @@ void ModelInput::assemble(const scheduler::SchedulerOutput& step, std::int32_t b
   slot_mapping_.clear();
   context_lens_.clear();
   query_start_.assign(1, 0);
-  block_copies_.clear();
   max_blocks_ = 0;
   for (const scheduler::ScheduledSequence& sequence : step.sequences) {
     max_blocks_ = std::max(max_blocks_, blocks_for(context_len_of(sequence), block_size));
@@ -32,6 +31,19 @@ void ModelInput::assemble(const scheduler::SchedulerOutput& step, std::int32_t b
   // every run.
   block_tables_.assign(step.sequences.size() * static_cast<std::size_t>(max_blocks_), 0);
   for (const scheduler::ScheduledSequence& sequence : step.sequences) append(sequence, block_size);
+  note_moves(step);
+}
+
+void ModelInput::note_moves(const scheduler::SchedulerOutput& step) {
+  swap_outs_.clear();
+  swap_ins_.clear();
+  block_copies_.clear();
+  for (const scheduler::BlockSwap& swap : step.swap_outs) {
+    swap_outs_.push_back({.source = swap.device_block.value, .target = swap.host_block.value});
+  }
+  for (const scheduler::BlockSwap& swap : step.swap_ins) {
+    swap_ins_.push_back({.source = swap.host_block.value, .target = swap.device_block.value});
+  }
   for (const scheduler::BlockCopyOp& copy : step.block_copies) {
     block_copies_.push_back({.source = copy.source.value, .target = copy.target.value});
   }

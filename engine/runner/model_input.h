@@ -23,12 +23,16 @@ class ModelInput {
   std::span<const TokenId> token_ids() const { return token_ids_; }
   // The row of a sequence's first token in this step.
   std::int32_t first_row(std::size_t sequence_index) const { return query_start_[sequence_index]; }
+  // Memory moves, in the order in which they are to be made.
+  std::span<const kernels::BlockCopy> swap_outs() const { return swap_outs_; }
+  std::span<const kernels::BlockCopy> swap_ins() const { return swap_ins_; }
   std::span<const kernels::BlockCopy> block_copies() const { return block_copies_; }
 
   // All but the rotations, which belong to the model. Valid until the next assemble().
   kernels::PagedBatch batch() const;
 
  private:
+  void note_moves(const scheduler::SchedulerOutput& step);
   void append(const scheduler::ScheduledSequence& sequence, std::int32_t block_size);
 
   std::vector<TokenId> token_ids_;
@@ -37,7 +41,7 @@ class ModelInput {
   std::vector<std::int32_t> context_lens_;              // [num_sequences]
   std::vector<std::int32_t> block_tables_;              // [num_sequences, max_blocks_]
   std::int32_t max_blocks_ = 0;
-  std::vector<kernels::BlockCopy> block_copies_;
+  std::vector<kernels::BlockCopy> swap_outs_, swap_ins_, block_copies_;
 };
 
 }  // namespace octavo::runner

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/base/check.h"
 #include "engine/base/text.h"
 
 namespace octavo::runner {
@@ -16,6 +17,9 @@ KvCacheType kv_cache_type_of(kernels::KvType type) {
     case kernels::KvType::kF32: return KvCacheType::kF32;
     case kernels::KvType::kF16: return KvCacheType::kF16;
     case kernels::KvType::kBf16: return KvCacheType::kBf16;
+    case kernels::KvType::kInt8: return KvCacheType::kInt8;
+    case kernels::KvType::kFp8E4m3: return KvCacheType::kFp8E4m3;
+    case kernels::KvType::kFp8E5m2: return KvCacheType::kFp8E5m2;
   }
   return KvCacheType::kF16;
 }
@@ -30,19 +34,28 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::load(RunnerParts parts,
   OCTAVO_TRY_VOID(parts.file.verify_unchanged());
   OCTAVO_TRY(auto transformer, model::Transformer::create(parts.config, std::move(weights), backend,
                                                           parts.plan.max_num_batched_tokens));
-  OCTAVO_TRY(auto kv, backend.allocate_kv_cache(parts.plan.kv_layout, parts.plan.num_blocks));
+  OCTAVO_TRY(Pools pools, allocate_pools(parts.plan, backend));
   return std::unique_ptr<ModelRunner>(
-      new ModelRunner(std::move(parts), std::move(transformer), std::move(kv)));
+      new ModelRunner(std::move(parts), std::move(transformer), std::move(pools)));
 }
 
-ModelRunner::ModelRunner(RunnerParts parts, model::Transformer transformer,
-                         std::unique_ptr<kernels::KvCache> kv)
+Result<ModelRunner::Pools> ModelRunner::allocate_pools(const RunnerPlan& plan, kernels::Backend& backend) {
+  Pools pools;
+  OCTAVO_TRY(pools.device, backend.allocate_kv_cache(plan.kv_layout, plan.num_blocks));
+  if (plan.num_host_blocks > 0) {
+    OCTAVO_TRY(pools.host, backend.allocate_host_kv_cache(plan.kv_layout, plan.num_host_blocks));
+  }
+  return pools;
+}
+
+ModelRunner::ModelRunner(RunnerParts parts, model::Transformer transformer, Pools pools)
     : file_(std::move(parts.file)),
       config_(std::move(parts.config)),
-      plan_(parts.plan),
+      plan_(std::move(parts.plan)),
       backend_(std::move(parts.backend)),
       transformer_(std::move(transformer)),
-      kv_(std::move(kv)),
+      pools_(std::move(pools)),
+      clock_(std::move(parts.clock)),
       sampler_(config_.vocabulary_size, std::move(parts.end_token_ids)) {
   logits_.resize(static_cast<std::size_t>(kLogitsRows) * static_cast<std::size_t>(config_.vocabulary_size));
   log_sums_.resize(static_cast<std::size_t>(kLogitsRows));
@@ -52,10 +65,10 @@ Result<void> ModelRunner::execute(const scheduler::SchedulerOutput& step, Runner
   output.tokens.clear();
   output.prompt_logprobs.clear();
   input_.assemble(step, plan_.kv_layout.block_size);
-  backend_->copy_blocks(*kv_, input_.block_copies());
+  move_blocks(output);
   if (step.empty()) return {};
 
-  transformer_.forward(input_.batch(), input_.token_ids(), *kv_);
+  transformer_.forward(input_.batch(), input_.token_ids(), *pools_.device);
   choose_logits_rows(step);
   const std::span<const LogitsRow> rows = logits_rows_;
   for (std::size_t begin = 0; begin < rows.size(); begin += kLogitsRows) {
@@ -65,6 +78,23 @@ Result<void> ModelRunner::execute(const scheduler::SchedulerOutput& step, Runner
   return Error{.code = ErrorCode::kIo,
                .message = escape_for_message(file_.path().string()) +
                           ": the file was cut or replaced while it is in use; load the model again"};
+}
+
+void ModelRunner::move_blocks(RunnerOutput& output) {
+  const bool swaps = !input_.swap_outs().empty() || !input_.swap_ins().empty();
+  OCTAVO_CHECK(!swaps || pools_.host != nullptr, "a swap without a host pool");
+  output.swap_out_us = output.swap_in_us = 0;
+  if (!input_.swap_outs().empty()) {
+    const std::int64_t begin_us = clock_->now_us();
+    backend_->swap_out(*pools_.device, *pools_.host, input_.swap_outs());
+    output.swap_out_us = clock_->now_us() - begin_us;
+  }
+  if (!input_.swap_ins().empty()) {
+    const std::int64_t begin_us = clock_->now_us();
+    backend_->swap_in(*pools_.host, *pools_.device, input_.swap_ins());
+    output.swap_in_us = clock_->now_us() - begin_us;
+  }
+  backend_->copy_blocks(*pools_.device, input_.block_copies());
 }
 
 // In the order of the scheduler's targets.
@@ -128,6 +158,8 @@ void ModelRunner::describe(EngineDescription& description) const {
   description.kv_cache_dtype = kv_cache_type_of(plan_.kv_layout.type);
   description.block_size = plan_.kv_layout.block_size;
   description.num_blocks = plan_.num_blocks;
+  description.num_host_blocks = plan_.num_host_blocks;
+  description.notice = plan_.notice;
   description.bytes_per_block = plan_.kv_layout.block_bytes();
   description.weight_bytes = weight_bytes();
   description.max_model_len = plan_.max_model_len;

@@ -1,6 +1,7 @@
-// The real model behind Runner: one step is block copies, the forward pass over all rows, and the draws.
+// The real model behind Runner: one step is the moves of blocks, the forward pass over all rows, and the
+// draws.
 //
-// Ownership: owns file, backend, weights, KV cache and scratch. Thread: load() on any one thread, then the
+// Ownership: owns file, backend, weights, both KV pools, clock and scratch. Thread: load() on any one thread, then the
 // engine's. Numbers: what a sequence gets depends on its own tokens and sampling only (kernels/backend.h,
 // sampler.h).
 #pragma once
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "engine/api/model_description.h"
+#include "engine/base/clock.h"
 #include "engine/base/result.h"
 #include "engine/model/gguf_file.h"
 #include "engine/model/model_config.h"
@@ -34,11 +36,12 @@ struct RunnerParts {
   RunnerPlan plan;
   std::unique_ptr<kernels::Backend> backend;
   std::vector<TokenId> end_token_ids;  // what min_tokens forbids
+  std::unique_ptr<const Clock> clock = std::make_unique<SteadyClock>();  // measures swaps
 };
 
 class ModelRunner final : public Runner {
  public:
-  // Prepares the weights, reporting progress, and allocates the pool. Errors: kCancelled; kOutOfMemory; kIo
+  // Prepares the weights, reporting progress, and allocates the pools. Errors: kCancelled; kOutOfMemory; kIo
   // when the file changed meanwhile.
   static Result<std::unique_ptr<ModelRunner>> load(RunnerParts parts,
                                                    const model::LoadProgress& progress = {});
@@ -61,8 +64,16 @@ class ModelRunner final : public Runner {
     bool gives_samples;          // the sequence's targets
   };
 
-  ModelRunner(RunnerParts parts, model::Transformer transformer, std::unique_ptr<kernels::KvCache> kv);
+  // `host` is null in a plan without host blocks.
+  struct Pools {
+    std::unique_ptr<kernels::KvCache> device;
+    std::unique_ptr<kernels::HostKvCache> host;
+  };
+  static Result<Pools> allocate_pools(const RunnerPlan& plan, kernels::Backend& backend);
 
+  ModelRunner(RunnerParts parts, model::Transformer transformer, Pools pools);
+
+  void move_blocks(RunnerOutput& output);
   void choose_logits_rows(const scheduler::SchedulerOutput& step);
   void use_logits(const scheduler::SchedulerOutput& step, std::span<const LogitsRow> rows,
                   RunnerOutput& output);
@@ -73,7 +84,8 @@ class ModelRunner final : public Runner {
   RunnerPlan plan_;
   std::unique_ptr<kernels::Backend> backend_;
   model::Transformer transformer_;
-  std::unique_ptr<kernels::KvCache> kv_;
+  Pools pools_;
+  std::unique_ptr<const Clock> clock_;
   Sampler sampler_;
   // Of one step.
   ModelInput input_;

@@ -41,15 +41,18 @@ struct PromptLogprob {
 struct RunnerOutput {
   std::vector<SampledToken> tokens;  // one for each SampleTarget, in the same order
   std::vector<PromptLogprob> prompt_logprobs;
+  std::int64_t swap_out_us = 0;  // what the step's swaps took; 0 without any
+  std::int64_t swap_in_us = 0;
 };
 
 class Runner {
  public:
   virtual ~Runner() = default;
 
-  // Copies blocks, runs the rows, writes their KV, draws the targets' tokens. An error means that the device
-  // failed: the requests of this step end with it; the runner can be called again. REQUIRES: every block
-  // named is below num_blocks; nothing else touches the KV cache meanwhile.
+  // Moves blocks (out, in, then copies; also for a step without rows), runs the rows, writes their KV, draws
+  // the targets' tokens. An error means that the device failed: the requests of this step end with it; the
+  // runner can be called again. REQUIRES: every block named lies in its pool; nothing else touches the KV
+  // cache meanwhile.
   virtual Result<void> execute(const scheduler::SchedulerOutput& step, RunnerOutput& output) = 0;
 };
 

@@ -15,7 +15,8 @@
 namespace octavo::runner {
 namespace {
 
-constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
+constexpr std::int64_t kMebibyte = std::int64_t{1} << 20, kGibibyte = std::int64_t{1} << 30;
+constexpr std::int64_t kDefaultHostBytes = 4 * kGibibyte;  // at most
 constexpr std::int32_t kDefaultBatchedTokens = 512;
 constexpr std::int32_t kDefaultContexts = 8;
 constexpr std::int64_t kDefaultShare = 4;  // at most one part in so many of free memory
@@ -32,8 +33,16 @@ Error out_of_memory(std::string message, std::string option) {
 }
 
 kernels::KvType kv_type_of(KvCacheType type) {
-  if (type == KvCacheType::kF32) return kernels::KvType::kF32;
-  return type == KvCacheType::kBf16 ? kernels::KvType::kBf16 : kernels::KvType::kF16;
+  switch (type) {
+    case KvCacheType::kAuto:
+    case KvCacheType::kF16: return kernels::KvType::kF16;
+    case KvCacheType::kF32: return kernels::KvType::kF32;
+    case KvCacheType::kBf16: return kernels::KvType::kBf16;
+    case KvCacheType::kFp8E4m3: return kernels::KvType::kFp8E4m3;
+    case KvCacheType::kFp8E5m2: return kernels::KvType::kFp8E5m2;
+    case KvCacheType::kInt8: return kernels::KvType::kInt8;
+  }
+  return kernels::KvType::kF16;
 }
 
 // Unquantised weights meet floats whatever was asked for.
@@ -109,6 +118,39 @@ Result<std::int32_t> size_pool(const RunnerPlan& plan, const EngineOptions& opti
   return static_cast<std::int32_t>(std::min(wanted, most));
 }
 
+// Blocks of swap_space, which is any number from 0 on; no more than `most`, so that nothing overflows.
+std::int64_t blocks_in_gibibytes(double gibibytes, std::int64_t block_bytes, std::int64_t most) {
+  const double blocks = gibibytes * static_cast<double>(kGibibyte) / static_cast<double>(block_bytes);
+  return blocks < static_cast<double>(most) ? static_cast<std::int64_t>(blocks) : most;
+}
+
+// `left_bytes` is free memory beside the device pool, too.
+Result<void> size_host_pool(const EngineOptions& options, std::int64_t left_bytes, RunnerPlan& plan) {
+  const std::int64_t block_bytes = plan.kv_layout.block_bytes();
+  if (!options.swap_space) {
+    const std::int64_t affordable = std::min(kDefaultHostBytes, left_bytes) / block_bytes;
+    plan.num_host_blocks = static_cast<std::int32_t>(std::min<std::int64_t>(plan.num_blocks, affordable));
+    return {};
+  }
+  const std::int64_t wanted =
+      blocks_in_gibibytes(*options.swap_space, block_bytes, std::int64_t{plan.num_blocks} + 1);
+  plan.num_host_blocks = static_cast<std::int32_t>(std::min<std::int64_t>(wanted, plan.num_blocks));
+  if (plan.host_bytes() > left_bytes) {
+    return out_of_memory("swap_space asks for " + mebibytes_text(plan.host_bytes()) + ", but " +
+                             mebibytes_text(left_bytes) +
+                             " are free beside weights and device pool; give less",
+                         "swap_space");
+  }
+  if (wanted > plan.num_blocks) {
+    plan.notice = "swap_space is more than the device pool can ever fill; the host pool has " +
+                  std::to_string(plan.num_host_blocks) + " blocks like it, " + mebibytes_text(plan.host_bytes());
+  } else if (wanted == 0 && *options.swap_space > 0.0) {
+    plan.notice = "swap_space does not hold one block, which takes " + mebibytes_text(block_bytes) +
+                  "; nothing will be swapped";
+  }
+  return {};
+}
+
 }  // namespace
 
 std::int64_t available_memory_bytes() {
@@ -140,6 +182,7 @@ Result<RunnerPlan> plan_runner(const model::ModelConfig& config, const model::Mo
                          "model");
   }
   OCTAVO_TRY(plan.num_blocks, size_pool(plan, options, left_bytes));
+  OCTAVO_TRY_VOID(size_host_pool(options, left_bytes - plan.kv_bytes(), plan));
   return plan;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "engine/api/engine_options.h"
 #include "engine/base/result.h"
@@ -20,11 +21,14 @@ struct RunnerPlan {
   std::int32_t max_num_batched_tokens = 0;  // rows of a step
   kernels::KvLayout kv_layout;
   std::int32_t num_blocks = 0;
+  std::int32_t num_host_blocks = 0;  // at most num_blocks
   std::int64_t weight_bytes = 0;   // of matrices; a backend may pad them
   std::int64_t working_bytes = 0;  // activations and logits of a step
+  std::string notice;              // what was not done as the options say; else empty
 
   std::int64_t kv_bytes() const { return num_blocks * kv_layout.block_bytes(); }
-  std::int64_t total_bytes() const { return weight_bytes + working_bytes + kv_bytes(); }
+  std::int64_t host_bytes() const { return num_host_blocks * kv_layout.block_bytes(); }
+  std::int64_t total_bytes() const { return weight_bytes + working_bytes + kv_bytes() + host_bytes(); }
 };
 
 // Rows whose logits are computed together, so that a step which needs many (log-probabilities of a prompt)
@@ -37,8 +41,14 @@ std::int64_t available_memory_bytes();
 
 // The pool: num_kv_blocks, or as many blocks as fit kv_cache_memory, or enough for 8 full contexts but at
 // most a quarter of what weights and working memory leave of `available_bytes`. A pool smaller than one
-// context is allowed. Errors, each with both numbers: kInvalidArgument for a max_model_len beyond the
-// model's; kOutOfMemory. REQUIRES: validate(options); a validated config.
+// context is allowed.
+//
+// The host pool: swap_space, or as large as the device pool but at most 4 GiB and what memory is left beside
+// all the rest. Never larger than the device pool: more could not be filled. A swap_space beyond that is
+// clamped with a notice.
+//
+// Errors, each with both numbers: kInvalidArgument for a max_model_len beyond the model's; kOutOfMemory.
+// REQUIRES: validate(options); a validated config.
 Result<RunnerPlan> plan_runner(const model::ModelConfig& config, const model::ModelTensors& tensors,
                                const EngineOptions& options, std::int64_t available_bytes);
 

@@ -108,6 +108,16 @@ TokenId index_of_best(std::span<const Number> values, std::span<const Number> ma
   return static_cast<TokenId>(piece * kPieceSize) + static_cast<TokenId>(offset);
 }
 
+// The count-th largest of the pieces' maxima: that many tokens reach it.
+template <class Number>
+Number bound_of_best(std::span<const Number> maxima, std::size_t count) {
+  if (count > maxima.size()) return static_cast<Number>(kMinusInfinity);
+  std::vector<Number> ranked(maxima.begin(), maxima.end());
+  const auto bound = ranked.begin() + static_cast<std::ptrdiff_t>(count - 1);
+  std::nth_element(ranked.begin(), bound, ranked.end(), std::greater<Number>());
+  return *bound;
+}
+
 bool forbids_ends(const SamplingParams& params, const scheduler::SampleTarget& target) {
   return target.output_token_ids.size() < static_cast<std::size_t>(params.min_tokens);
 }
@@ -155,10 +165,14 @@ SampledToken Sampler::sample(const SamplingParams& params, std::span<const Token
                              const scheduler::SampleTarget& target) {
   SampledToken token;
   token.sequence_id = target.sequence_id;
-  if (row_is_valid_) token.token_id = choose(params, prompt_token_ids, target);
-  token.invalid_logits = token.token_id < 0;
+  if (row_is_valid_ && target.num_candidates > 0) {
+    token.candidates = continue_beam(params, prompt_token_ids, target);
+  } else if (row_is_valid_) {
+    token.token_id = choose(params, prompt_token_ids, target);
+  }
+  token.invalid_logits = token.token_id < 0 && token.candidates.empty();
   if (token.invalid_logits) return token;
-  token.logprob = logprob(token.token_id);
+  if (token.token_id >= 0) token.logprob = logprob(token.token_id);
   if (params.logprobs > 0) token.top_logprobs = best_logprobs(params.logprobs);
   return token;
 }
@@ -170,7 +184,8 @@ TokenId Sampler::choose(const SamplingParams& params, std::span<const TokenId> p
   if (is_greedy && !changes_scores(params, target)) {
     return index_of_best(row_, std::span<const float>(row_maxima_));
   }
-  compute_scores(params, prompt_token_ids, target);
+  std::copy(row_.begin(), row_.end(), scores_.begin());
+  change_scores(params, prompt_token_ids, target);
   if (best_score_ == static_cast<double>(kMinusInfinity)) return -1;
   if (is_greedy)
     return index_of_best(std::span<const double>(scores_), std::span<const double>(score_maxima_));
@@ -178,9 +193,43 @@ TokenId Sampler::choose(const SamplingParams& params, std::span<const TokenId> p
   return draw(params, uniform_at(target.seed, target.output_index, target.output_token_ids.size()));
 }
 
-void Sampler::compute_scores(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
-                             const scheduler::SampleTarget& target) {
-  std::copy(row_.begin(), row_.end(), scores_.begin());
+std::vector<BeamCandidate> Sampler::continue_beam(const SamplingParams& params,
+                                                  std::span<const TokenId> prompt_token_ids,
+                                                  const scheduler::SampleTarget& target) {
+  const auto count = static_cast<std::size_t>(std::min(target.num_candidates, vocabulary_size_));
+  if (changes_scores(params, target)) {
+    std::transform(row_.begin(), row_.end(), scores_.begin(),
+                   [&](float logit) { return static_cast<double>(logit - log_sum_exp_); });
+    change_scores(params, prompt_token_ids, target);
+    gather_best(std::span<const double>(scores_), std::span<const double>(score_maxima_), count);
+  } else {
+    gather_best_of_row(count);
+  }
+  std::sort(candidates_.begin(), candidates_.end(), ranks_before);
+  std::vector<BeamCandidate> best;
+  best.reserve(candidates_.size());
+  for (const Candidate& candidate : candidates_) {
+    if (candidate.score == static_cast<double>(kMinusInfinity)) break;
+    best.push_back({.token_id = candidate.token_id,
+                    .logprob = logprob(candidate.token_id),
+                    .search_logprob = candidate.score});
+  }
+  return best;
+}
+
+// By log-probability, in which logits that differ in their last bits may be equal: these lie within a
+// rounding of the bound, and have to be looked at too.
+void Sampler::gather_best_of_row(std::size_t count) {
+  const std::span<const float> maxima = row_maxima_;
+  const float bound = bound_of_best(maxima, count);
+  const float rounding = 0x1p-22f * (std::abs(bound) + std::abs(log_sum_exp_));
+  gather(row_, maxima, bound == kMinusInfinity ? bound : bound - rounding);
+  for (Candidate& candidate : candidates_) candidate.score = static_cast<double>(logprob(candidate.token_id));
+  keep_first(count);
+}
+
+void Sampler::change_scores(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
+                            const scheduler::SampleTarget& target) {
   for (const auto& [token_id, bias] : params.logit_bias) scores_[static_cast<std::size_t>(token_id)] += bias;
   if (forbids_ends(params, target)) forbid_ends(params);
   if (penalises(params)) penalise_seen(params, prompt_token_ids, target.output_token_ids);
@@ -393,18 +442,10 @@ void Sampler::gather_weights(double threshold) {
   }
 }
 
-// The first `count` of the ranking. The count-th largest of the pieces' maxima is a bound: that many tokens
-// reach it.
+// The first `count` of the ranking.
 template <class Number>
 void Sampler::gather_best(std::span<const Number> values, std::span<const Number> maxima, std::size_t count) {
-  Number threshold = static_cast<Number>(kMinusInfinity);
-  if (count <= maxima.size()) {
-    std::vector<Number> ranked(maxima.begin(), maxima.end());
-    const auto bound = ranked.begin() + static_cast<std::ptrdiff_t>(count - 1);
-    std::nth_element(ranked.begin(), bound, ranked.end(), std::greater<Number>());
-    threshold = *bound;
-  }
-  gather(values, maxima, threshold);
+  gather(values, maxima, bound_of_best(maxima, count));
   keep_first(count);
 }
 

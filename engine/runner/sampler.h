@@ -1,6 +1,6 @@
-// Draws one token from one row of logits. Engine thread; deterministic: the token depends on the row's
-// logits, the sampling parameters, the tokens seen so far and (seed, output index, position), and on nothing
-// else.
+// Draws one token from one row of logits, or finds a beam's best continuations. Engine thread; deterministic:
+// the token depends on the row's logits, the sampling parameters, the tokens seen so far and (seed, output
+// index, position), and on nothing else.
 //
 // The definition, in vLLM's order (vllm/v1/sample/sampler.py); everything after the logits is in double:
 //   1. logit_bias is added; before min_tokens, end-of-sequence and stop tokens get minus infinity.
@@ -19,6 +19,10 @@
 //      sum of weights exceeds u times their sum.
 // Log-probabilities are the model's own, logit - log_sum_exp, before all of this; asking for them changes
 // nothing.
+//
+// A beam's scores start from these log-probabilities instead of the logits, as in Hugging Face's beam search;
+// then come steps 1 and 2, and no others. Its candidates are the best `num_candidates` by that score, ties by
+// lower id. Tokens of minus infinity are none, so that there may be fewer.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +50,9 @@ class Sampler {
 
   float logprob(TokenId token_id) const { return row_[static_cast<std::size_t>(token_id)] - log_sum_exp_; }
 
-  // Any number of targets may share the row. A row that is not valid, or in which min_tokens forbids every
-  // token that could come, gives invalid_logits.
+  // Draws for the target, or fills in its candidates when it is a beam. Any number of targets may share the
+  // row. A row that is not valid, or in which min_tokens forbids every token that could come, gives
+  // invalid_logits.
   SampledToken sample(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
                       const scheduler::SampleTarget& target);
 
@@ -64,8 +69,13 @@ class Sampler {
 
   TokenId choose(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
                  const scheduler::SampleTarget& target);
-  void compute_scores(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
-                      const scheduler::SampleTarget& target);
+  std::vector<BeamCandidate> continue_beam(const SamplingParams& params,
+                                           std::span<const TokenId> prompt_token_ids,
+                                           const scheduler::SampleTarget& target);
+  void gather_best_of_row(std::size_t count);
+  // Steps 1 and 2 of the definition, on what scores_ holds.
+  void change_scores(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
+                     const scheduler::SampleTarget& target);
   void forbid_ends(const SamplingParams& params);
   void penalise_seen(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
                      std::span<const TokenId> output_token_ids);

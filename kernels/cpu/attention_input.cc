@@ -4,6 +4,24 @@
 #include "kernels/cpu/cpu_backend.h"
 
 namespace octavo::kernels::cpu {
+namespace {
+
+// `start` is that of the head in its block.
+KvSlot slot_of(const KvLayout& layout, std::int32_t offset, std::byte* start) {
+  const std::int64_t element_bytes = kv_element_bytes(layout.type);
+  const auto scale = [&](std::int64_t scale_offset) {
+    return layout.has_scales() ? reinterpret_cast<float*>(start + scale_offset) : nullptr;
+  };
+  return {.type = layout.type,
+          .head_dim = layout.head_dim,
+          .key_stride = layout.block_size,
+          .key = start + layout.key_index(0, offset) * element_bytes,
+          .value = start + layout.half_head_bytes() + layout.value_index(offset, 0) * element_bytes,
+          .key_scale = scale(layout.key_scale_offset(offset)),
+          .value_scale = scale(layout.value_scale_offset(offset))};
+}
+
+}  // namespace
 
 void CpuBackend::attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
                                  const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
@@ -43,16 +61,9 @@ void CpuBackend::rotate_and_store(const AttentionInputWeights& weights, const At
   const std::int32_t slot = batch.slot_mapping[static_cast<std::size_t>(row)];
   const std::int32_t block = slot / layout.block_size, offset = slot % layout.block_size;
   OCTAVO_CHECK(slot >= 0 && block < kv.num_blocks(), "slot %d of %d blocks", slot, kv.num_blocks());
-  const std::int64_t element_bytes = kv_element_bytes(layout.type);
   for (std::int32_t head = 0; head < shape.num_kv_heads; ++head) {
-    std::byte* keys = kv.data() + layout.head_offset(block, layer, head);
-    std::byte* values = keys + layout.half_head_bytes();
     kernels_.write_kv(k.row(row) + head * shape.head_dim, v.row(row) + head * shape.head_dim,
-                      {.type = layout.type,
-                       .head_dim = shape.head_dim,
-                       .key_stride = layout.block_size,
-                       .key = keys + layout.key_index(0, offset) * element_bytes,
-                       .value = values + layout.value_index(offset, 0) * element_bytes});
+                      slot_of(layout, offset, kv.data() + layout.head_offset(block, layer, head)));
   }
 }
 

@@ -48,6 +48,14 @@ Result<std::unique_ptr<KvCache>> CpuBackend::allocate_kv_cache(const KvLayout& l
   return std::unique_ptr<KvCache>(std::make_unique<CpuKvCache>(layout, num_blocks, std::move(memory)));
 }
 
+Result<std::unique_ptr<HostKvCache>> CpuBackend::allocate_host_kv_cache(const KvLayout& layout,
+                                                                        std::int32_t num_blocks) {
+  OCTAVO_TRY(const std::int64_t num_bytes, kv_pool_bytes(layout, num_blocks));
+  OCTAVO_TRY(MappedMemory memory, MappedMemory::create(num_bytes, "the host pool"));
+  return std::unique_ptr<HostKvCache>(
+      std::make_unique<CpuHostKvCache>(layout, num_blocks, std::move(memory)));
+}
+
 Result<std::unique_ptr<Buffer>> CpuBackend::allocate_buffer(std::int64_t num_floats) {
   std::int64_t num_bytes;
   if (num_floats < 0 || __builtin_mul_overflow(num_floats, std::int64_t{sizeof(float)}, &num_bytes)) {

@@ -36,6 +36,16 @@ class CpuKvCache final : public KvCache {
   MappedMemory memory_;
 };
 
+class CpuHostKvCache final : public HostKvCache {
+ public:
+  CpuHostKvCache(const KvLayout& layout, std::int32_t num_blocks, MappedMemory memory)
+      : HostKvCache(layout, num_blocks), memory_(std::move(memory)) {}
+  std::byte* data() const { return memory_.data(); }
+
+ private:
+  MappedMemory memory_;
+};
+
 // One step of a matrix product: panels of several matrices that read the same rows, as one list.
 struct Product {
   const PackedMatrix* matrix;
@@ -53,6 +63,8 @@ class CpuBackend final : public Backend {
   Result<std::unique_ptr<Matrix>> prepare_matrix(const MatrixSource& source) override;
   Result<std::unique_ptr<KvCache>> allocate_kv_cache(const KvLayout& layout,
                                                      std::int32_t num_blocks) override;
+  Result<std::unique_ptr<HostKvCache>> allocate_host_kv_cache(const KvLayout& layout,
+                                                              std::int32_t num_blocks) override;
   Result<std::unique_ptr<Buffer>> allocate_buffer(std::int64_t num_floats) override;
 
   void embed(const MatrixSource& table, std::span<const std::int32_t> token_ids, MatrixView out) override;
@@ -69,6 +81,8 @@ class CpuBackend final : public Backend {
               MatrixView out) override;
   void log_sum_exp(ConstMatrixView logits, std::span<float> out) override;
   void copy_blocks(KvCache& kv, std::span<const BlockCopy> copies) override;
+  void swap_out(const KvCache& device, HostKvCache& host, std::span<const BlockCopy> copies) override;
+  void swap_in(const HostKvCache& host, KvCache& device, std::span<const BlockCopy> copies) override;
 
  private:
   // Calls function(row, worker) for every row, a few rows to an item.
@@ -93,6 +107,14 @@ class CpuBackend final : public Backend {
                       std::span<const std::int32_t> rows, ActivationForm form);
   // All products of activations_, as one parallel loop.
   void multiply(std::span<const Product> products);
+
+  // The blocks of a pool, seen as bytes.
+  struct PoolBytes {
+    std::byte* start;
+    std::int32_t num_blocks;
+  };
+  void move_blocks(PoolBytes sources, PoolBytes targets, std::int64_t block_bytes,
+                   std::span<const BlockCopy> copies);
 
   void rotate_and_store(const AttentionInputWeights& weights, const AttentionShape& shape,
                         const PagedBatch& batch, std::int32_t layer, std::int64_t row, MatrixView k,

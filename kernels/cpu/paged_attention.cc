@@ -87,6 +87,7 @@ void CpuBackend::paged_attention(const AttentionShape& shape, const PagedBatch& 
         .kv = cache.data() + layout.head_offset(0, layer, kv_head),
         .block_bytes = layout.block_bytes(),
         .half_head_bytes = layout.half_head_bytes(),
+        .scales_offset = layout.scales_offset(),
         .type = layout.type,
         .block_size = layout.block_size,
         .head_dim = shape.head_dim,

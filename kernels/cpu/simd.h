@@ -27,11 +27,13 @@
 
 #if defined(OCTAVO_SIMD_PORTABLE)
 #include "engine/base/half.h"
+#include "kernels/float8.h"
 #else
 #include <immintrin.h>
 #endif
 
 #define OCTAVO_INLINE static inline __attribute__((always_inline))
+#define OCTAVO_INLINE_LAMBDA __attribute__((always_inline))  // behind its parameters
 
 namespace octavo::kernels::cpu::OCTAVO_ISA {
 
@@ -39,6 +41,38 @@ constexpr int kLanes = 16;
 
 // ---- the type, and everything that depends on the instruction set
 // ---------------------------------------------------
+//
+// Loads of stored numbers take sixteen in a row, or two halves of eight from different places.
+
+// load_e4m3 gives e4m3 numbers divided by this, which saves a multiplication of every element; sums are exact
+// multiples.
+constexpr float kE4m3Factor = 256.0f;
+
+#if !defined(OCTAVO_SIMD_PORTABLE)
+
+OCTAVO_INLINE __m128i load_bytes(const void* source) {
+  return _mm_loadu_si128(static_cast<const __m128i*>(source));
+}
+OCTAVO_INLINE __m128i load_bytes(const void* low, const void* high) {
+  return _mm_unpacklo_epi64(_mm_loadl_epi64(static_cast<const __m128i*>(low)),
+                            _mm_loadl_epi64(static_cast<const __m128i*>(high)));
+}
+// As f16, whose bias of the exponent is 15 instead of 7, so that the number is divided by 2^8. Only a NaN, all
+// ones, carries into the highest bit of the exponent when one is added to its last place.
+OCTAVO_INLINE __m256i halves_of_e4m3(__m128i bytes) {
+  const __m256i words = _mm256_cvtepi8_epi16(bytes);
+  const __m256i magnitude = _mm256_and_si256(_mm256_slli_epi16(words, 7), _mm256_set1_epi16(0x3f80));
+  const __m256i next = _mm256_add_epi16(magnitude, _mm256_set1_epi16(0x80));
+  const __m256i carry = _mm256_and_si256(next, _mm256_set1_epi16(0x4000));
+  const __m256i sign = _mm256_and_si256(words, _mm256_set1_epi16(-0x8000));
+  return _mm256_or_si256(_mm256_or_si256(magnitude, carry), sign);
+}
+// e5m2 is the upper half of an f16.
+OCTAVO_INLINE __m256i halves_of_e5m2(__m128i bytes) {
+  return _mm256_slli_epi16(_mm256_cvtepu8_epi16(bytes), 8);
+}
+
+#endif
 
 #if defined(OCTAVO_SIMD_AVX512)
 
@@ -59,16 +93,27 @@ OCTAVO_INLINE F32x16 div(F32x16 a, F32x16 b) { return {_mm512_div_ps(a.value, b.
 // b in lanes where either is a NaN: the rule of the instruction, kept by all.
 OCTAVO_INLINE F32x16 max(F32x16 a, F32x16 b) { return {_mm512_max_ps(a.value, b.value)}; }
 
-OCTAVO_INLINE F32x16 load_f16(const std::uint16_t* source) {
-  return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(source)))};
+OCTAVO_INLINE __m256i load_words(const std::uint16_t* source) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(source));
+}
+OCTAVO_INLINE __m256i load_words(const std::uint16_t* low, const std::uint16_t* high) {
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(load_bytes(low)), load_bytes(high), 1);
+}
+
+OCTAVO_INLINE F32x16 load(const float* low, const float* high) {
+  return {_mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(low)), _mm256_loadu_ps(high), 1)};
+}
+template <class... Sources>
+OCTAVO_INLINE F32x16 load_f16(Sources... sources) {
+  return {_mm512_cvtph_ps(load_words(sources...))};
 }
 OCTAVO_INLINE void store_f16(std::uint16_t* target, F32x16 a) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(target),
                       _mm512_cvtps_ph(a.value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
-OCTAVO_INLINE F32x16 load_bf16(const std::uint16_t* source) {
-  const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(source));
-  return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(words), 16))};
+template <class... Sources>
+OCTAVO_INLINE F32x16 load_bf16(Sources... sources) {
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(load_words(sources...)), 16))};
 }
 OCTAVO_INLINE void store_bf16(std::uint16_t* target, F32x16 a) {
   const __m512i bits = _mm512_castps_si512(a.value);
@@ -78,6 +123,18 @@ OCTAVO_INLINE void store_bf16(std::uint16_t* target, F32x16 a) {
   const __mmask16 is_nan = _mm512_cmp_ps_mask(a.value, a.value, _CMP_UNORD_Q);
   const __m512i words = _mm512_srli_epi32(_mm512_mask_mov_epi32(rounded, is_nan, quiet), 16);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(target), _mm512_cvtepi32_epi16(words));
+}
+template <class... Sources>
+OCTAVO_INLINE F32x16 load_int8(Sources... sources) {
+  return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(load_bytes(sources...)))};
+}
+template <class... Sources>
+OCTAVO_INLINE F32x16 load_e4m3(Sources... sources) {
+  return {_mm512_cvtph_ps(halves_of_e4m3(load_bytes(sources...)))};
+}
+template <class... Sources>
+OCTAVO_INLINE F32x16 load_e5m2(Sources... sources) {
+  return {_mm512_cvtph_ps(halves_of_e5m2(load_bytes(sources...)))};
 }
 
 // Lanes below `count` from a, the others from b.
@@ -138,9 +195,13 @@ OCTAVO_INLINE F32x16 max(F32x16 a, F32x16 b) {
 OCTAVO_INLINE __m256 half_to_float8(const std::uint16_t* source) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(source)));
 }
-OCTAVO_INLINE F32x16 load_f16(const std::uint16_t* source) {
-  return {half_to_float8(source), half_to_float8(source + 8)};
+OCTAVO_INLINE F32x16 load(const float* low, const float* high) {
+  return {_mm256_loadu_ps(low), _mm256_loadu_ps(high)};
 }
+OCTAVO_INLINE F32x16 load_f16(const std::uint16_t* low, const std::uint16_t* high) {
+  return {half_to_float8(low), half_to_float8(high)};
+}
+OCTAVO_INLINE F32x16 load_f16(const std::uint16_t* source) { return load_f16(source, source + 8); }
 OCTAVO_INLINE void store_f16(std::uint16_t* target, F32x16 a) {
   constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
   _mm_storeu_si128(reinterpret_cast<__m128i*>(target), _mm256_cvtps_ph(a.low, kNearest));
@@ -150,9 +211,10 @@ OCTAVO_INLINE __m256 bfloat16_to_float8(const std::uint16_t* source) {
   const __m128i words = _mm_loadu_si128(reinterpret_cast<const __m128i*>(source));
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(words), 16));
 }
-OCTAVO_INLINE F32x16 load_bf16(const std::uint16_t* source) {
-  return {bfloat16_to_float8(source), bfloat16_to_float8(source + 8)};
+OCTAVO_INLINE F32x16 load_bf16(const std::uint16_t* low, const std::uint16_t* high) {
+  return {bfloat16_to_float8(low), bfloat16_to_float8(high)};
 }
+OCTAVO_INLINE F32x16 load_bf16(const std::uint16_t* source) { return load_bf16(source, source + 8); }
 OCTAVO_INLINE __m256i bfloat16_words(__m256 a) {
   const __m256i bits = _mm256_castps_si256(a);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
@@ -164,6 +226,26 @@ OCTAVO_INLINE __m256i bfloat16_words(__m256 a) {
 OCTAVO_INLINE void store_bf16(std::uint16_t* target, F32x16 a) {
   const __m256i packed = _mm256_packus_epi32(bfloat16_words(a.low), bfloat16_words(a.high));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(target), _mm256_permute4x64_epi64(packed, 0xd8));
+}
+OCTAVO_INLINE F32x16 expand_halves(__m256i halves) {
+  return {_mm256_cvtph_ps(_mm256_castsi256_si128(halves)),
+          _mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1))};
+}
+OCTAVO_INLINE __m256 int8_to_float8(const std::int8_t* source) {
+  return _mm256_cvtepi32_ps(
+      _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(source))));
+}
+OCTAVO_INLINE F32x16 load_int8(const std::int8_t* low, const std::int8_t* high) {
+  return {int8_to_float8(low), int8_to_float8(high)};
+}
+OCTAVO_INLINE F32x16 load_int8(const std::int8_t* source) { return load_int8(source, source + 8); }
+template <class... Sources>
+OCTAVO_INLINE F32x16 load_e4m3(Sources... sources) {
+  return expand_halves(halves_of_e4m3(load_bytes(sources...)));
+}
+template <class... Sources>
+OCTAVO_INLINE F32x16 load_e5m2(Sources... sources) {
+  return expand_halves(halves_of_e5m2(load_bytes(sources...)));
 }
 
 OCTAVO_INLINE __m256 first_lanes_mask(int count) {
@@ -238,18 +320,38 @@ OCTAVO_INLINE F32x16 max(F32x16 a, F32x16 b) {
   return a;
 }
 
-OCTAVO_INLINE F32x16 load_f16(const std::uint16_t* source) {
+template <class Word, class Convert>
+OCTAVO_INLINE F32x16 load_converted(const Word* low, const Word* high, Convert convert) {
   F32x16 a;
-  for (int i = 0; i < kLanes; ++i) a.lane[i] = half_to_float(source[i]);
+  for (int i = 0; i < kLanes / 2; ++i) a.lane[i] = convert(low[i]);
+  for (int i = 0; i < kLanes / 2; ++i) a.lane[i + kLanes / 2] = convert(high[i]);
   return a;
 }
+OCTAVO_INLINE F32x16 load(const float* low, const float* high) {
+  return load_converted(low, high, [](float value) { return value; });
+}
+OCTAVO_INLINE F32x16 load_f16(const std::uint16_t* low, const std::uint16_t* high) {
+  return load_converted(low, high, half_to_float);
+}
+OCTAVO_INLINE F32x16 load_bf16(const std::uint16_t* low, const std::uint16_t* high) {
+  return load_converted(low, high, bfloat16_to_float);
+}
+OCTAVO_INLINE F32x16 load_int8(const std::int8_t* low, const std::int8_t* high) {
+  return load_converted(low, high, [](std::int8_t value) { return static_cast<float>(value); });
+}
+OCTAVO_INLINE F32x16 load_e4m3(const std::uint8_t* low, const std::uint8_t* high) {
+  return load_converted(low, high, [](std::uint8_t code) { return Fp8E4m3::to_float(code) / kE4m3Factor; });
+}
+OCTAVO_INLINE F32x16 load_e5m2(const std::uint8_t* low, const std::uint8_t* high) {
+  return load_converted(low, high, Fp8E5m2::to_float);
+}
+OCTAVO_INLINE F32x16 load_f16(const std::uint16_t* source) { return load_f16(source, source + 8); }
+OCTAVO_INLINE F32x16 load_bf16(const std::uint16_t* source) { return load_bf16(source, source + 8); }
+OCTAVO_INLINE F32x16 load_int8(const std::int8_t* source) { return load_int8(source, source + 8); }
+OCTAVO_INLINE F32x16 load_e4m3(const std::uint8_t* source) { return load_e4m3(source, source + 8); }
+OCTAVO_INLINE F32x16 load_e5m2(const std::uint8_t* source) { return load_e5m2(source, source + 8); }
 OCTAVO_INLINE void store_f16(std::uint16_t* target, F32x16 a) {
   for (int i = 0; i < kLanes; ++i) target[i] = float_to_half(a.lane[i]);
-}
-OCTAVO_INLINE F32x16 load_bf16(const std::uint16_t* source) {
-  F32x16 a;
-  for (int i = 0; i < kLanes; ++i) a.lane[i] = bfloat16_to_float(source[i]);
-  return a;
 }
 OCTAVO_INLINE void store_bf16(std::uint16_t* target, F32x16 a) {
   for (int i = 0; i < kLanes; ++i) target[i] = float_to_bfloat16(a.lane[i]);

@@ -8,10 +8,7 @@ void store_row(const AttentionShape& shape, std::int32_t layer, std::int32_t slo
   const std::int32_t block_size = kv.layout().block_size;
   for (std::int32_t head = 0; head < shape.num_kv_heads; ++head) {
     const ReferenceKvCache::Place place{slot / block_size, layer, head, slot % block_size};
-    for (std::int32_t d = 0; d < shape.head_dim; ++d) {
-      kv.write_key(place, d, k[head * shape.head_dim + d]);
-      kv.write_value(place, d, v[head * shape.head_dim + d]);
-    }
+    kv.write(place, k + head * shape.head_dim, v + head * shape.head_dim);
   }
 }
 

@@ -1,57 +1,102 @@
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "engine/base/half.h"
+#include "kernels/float8.h"
 #include "kernels/reference/reference_backend.h"
 
 namespace octavo::kernels::reference {
 namespace {
 
-void write_element(KvType type, std::byte* target, float value) {
-  if (type == KvType::kF32) {
-    std::memcpy(target, &value, sizeof value);
-    return;
-  }
-  const std::uint16_t word = type == KvType::kF16 ? float_to_half(value) : float_to_bfloat16(value);
+template <class Word>
+void put(std::byte* target, Word word) {
   std::memcpy(target, &word, sizeof word);
 }
 
-float read_element(KvType type, const std::byte* source) {
-  if (type == KvType::kF32) {
-    float value;
-    std::memcpy(&value, source, sizeof value);
-    return value;
-  }
-  std::uint16_t word;
+template <class Word>
+Word get(const std::byte* source) {
+  Word word;
   std::memcpy(&word, source, sizeof word);
-  return type == KvType::kF16 ? half_to_float(word) : bfloat16_to_float(word);
+  return word;
+}
+
+// `scale` counts for int8 only.
+void write_element(KvType type, std::byte* target, float value, float scale) {
+  switch (type) {
+    case KvType::kF32: return put(target, value);
+    case KvType::kF16: return put(target, float_to_half(value));
+    case KvType::kBf16: return put(target, float_to_bfloat16(value));
+    case KvType::kInt8: return put(target, static_cast<std::int8_t>(scale > 0.0f ? std::nearbyintf(value / scale) : 0.0f));
+    case KvType::kFp8E4m3: return put(target, Fp8E4m3::from_float(value));
+    case KvType::kFp8E5m2: return put(target, Fp8E5m2::from_float(value));
+  }
+}
+
+float read_element(KvType type, const std::byte* source, float scale) {
+  switch (type) {
+    case KvType::kF32: return get<float>(source);
+    case KvType::kF16: return half_to_float(get<std::uint16_t>(source));
+    case KvType::kBf16: return bfloat16_to_float(get<std::uint16_t>(source));
+    case KvType::kInt8: return static_cast<float>(get<std::int8_t>(source)) * scale;
+    case KvType::kFp8E4m3: return Fp8E4m3::to_float(get<std::uint8_t>(source));
+    case KvType::kFp8E5m2: return Fp8E5m2::to_float(get<std::uint8_t>(source));
+  }
+  return 0.0f;
+}
+
+float int8_scale(const float* values, std::int32_t size) {
+  float largest = 0.0f;
+  for (std::int32_t i = 0; i < size; ++i) {
+    if (!std::isfinite(values[i])) return std::numeric_limits<float>::quiet_NaN();
+    largest = std::max(largest, std::fabs(values[i]));
+  }
+  const float scale = largest / 127.0f;
+  return scale < std::numeric_limits<float>::min() ? 0.0f : scale;
 }
 
 }  // namespace
 
+std::byte* ReferenceKvCache::head_address(const Place& place) const {
+  return data() + layout().head_offset(place.block, place.layer, place.kv_head);
+}
+
 std::byte* ReferenceKvCache::key_address(const Place& place, std::int32_t dimension) const {
-  return data() + layout().head_offset(place.block, place.layer, place.kv_head) +
-         layout().key_index(dimension, place.offset) * kv_element_bytes(layout().type);
+  return head_address(place) + layout().key_index(dimension, place.offset) * kv_element_bytes(layout().type);
 }
 
 std::byte* ReferenceKvCache::value_address(const Place& place, std::int32_t dimension) const {
-  return data() + layout().head_offset(place.block, place.layer, place.kv_head) + layout().half_head_bytes() +
+  return head_address(place) + layout().half_head_bytes() +
          layout().value_index(place.offset, dimension) * kv_element_bytes(layout().type);
 }
 
-void ReferenceKvCache::write_key(const Place& place, std::int32_t dimension, float value) {
-  write_element(layout().type, key_address(place, dimension), value);
+void ReferenceKvCache::write(const Place& place, const float* key, const float* value) {
+  float key_scale = 1.0f, value_scale = 1.0f;
+  if (layout().has_scales()) {
+    key_scale = int8_scale(key, layout().head_dim);
+    value_scale = int8_scale(value, layout().head_dim);
+    put(head_address(place) + layout().key_scale_offset(place.offset), key_scale);
+    put(head_address(place) + layout().value_scale_offset(place.offset), value_scale);
+  }
+  for (std::int32_t d = 0; d < layout().head_dim; ++d) {
+    write_element(layout().type, key_address(place, d), key[d], key_scale);
+    write_element(layout().type, value_address(place, d), value[d], value_scale);
+  }
 }
 
-void ReferenceKvCache::write_value(const Place& place, std::int32_t dimension, float value) {
-  write_element(layout().type, value_address(place, dimension), value);
+float ReferenceKvCache::read_scale(const Place& place, std::int64_t offset_in_head) const {
+  return layout().has_scales() ? get<float>(head_address(place) + offset_in_head) : 1.0f;
 }
 
 float ReferenceKvCache::read_key(const Place& place, std::int32_t dimension) const {
-  return read_element(layout().type, key_address(place, dimension));
+  return read_element(layout().type, key_address(place, dimension),
+                      read_scale(place, layout().key_scale_offset(place.offset)));
 }
 
 float ReferenceKvCache::read_value(const Place& place, std::int32_t dimension) const {
-  return read_element(layout().type, value_address(place, dimension));
+  return read_element(layout().type, value_address(place, dimension),
+                      read_scale(place, layout().value_scale_offset(place.offset)));
 }
 
 }  // namespace octavo::kernels::reference

@@ -29,6 +29,14 @@ Error out_of_memory(const char* purpose, std::int64_t num_bytes) {
                                             " bytes, which the system refused; choose a smaller size"};
 }
 
+Result<std::unique_ptr<std::byte[]>> allocate_pool(const KvLayout& layout, std::int32_t num_blocks,
+                                                   const char* purpose) {
+  OCTAVO_TRY(const std::int64_t num_bytes, kv_pool_bytes(layout, num_blocks));
+  std::unique_ptr<std::byte[]> bytes(new (std::nothrow) std::byte[static_cast<std::size_t>(num_bytes)]);
+  if (bytes == nullptr) return out_of_memory(purpose, num_bytes);
+  return bytes;
+}
+
 }  // namespace
 
 std::unique_ptr<Backend> create_reference_backend(Activation activation) {
@@ -45,10 +53,15 @@ Result<std::unique_ptr<Matrix>> ReferenceBackend::prepare_matrix(const MatrixSou
 
 Result<std::unique_ptr<KvCache>> ReferenceBackend::allocate_kv_cache(const KvLayout& layout,
                                                                      std::int32_t num_blocks) {
-  OCTAVO_TRY(const std::int64_t num_bytes, kv_pool_bytes(layout, num_blocks));
-  std::unique_ptr<std::byte[]> bytes(new (std::nothrow) std::byte[static_cast<std::size_t>(num_bytes)]);
-  if (bytes == nullptr) return out_of_memory("the KV pool", num_bytes);
+  OCTAVO_TRY(auto bytes, allocate_pool(layout, num_blocks, "the KV pool"));
   return std::unique_ptr<KvCache>(std::make_unique<ReferenceKvCache>(layout, num_blocks, std::move(bytes)));
+}
+
+Result<std::unique_ptr<HostKvCache>> ReferenceBackend::allocate_host_kv_cache(const KvLayout& layout,
+                                                                              std::int32_t num_blocks) {
+  OCTAVO_TRY(auto bytes, allocate_pool(layout, num_blocks, "the host pool"));
+  return std::unique_ptr<HostKvCache>(
+      std::make_unique<ReferenceHostKvCache>(layout, num_blocks, std::move(bytes)));
 }
 
 Result<std::unique_ptr<Buffer>> ReferenceBackend::allocate_buffer(std::int64_t num_floats) {

@@ -37,19 +37,31 @@ class ReferenceKvCache final : public KvCache {
       : KvCache(layout, num_blocks), bytes_(std::move(bytes)) {}
   std::byte* data() const { return bytes_.get(); }
 
-  // One element of K or V: block, layer, KV head, token's offset in its block, dimension.
+  // One token's key and value: block, layer, KV head, the token's offset in its block.
   struct Place {
     std::int32_t block, layer, kv_head, offset;
   };
-  void write_key(const Place& place, std::int32_t dimension, float value);
-  void write_value(const Place& place, std::int32_t dimension, float value);
+  // Rounded to the KV type; `key` and `value` are [head_dim].
+  void write(const Place& place, const float* key, const float* value);
   float read_key(const Place& place, std::int32_t dimension) const;
   float read_value(const Place& place, std::int32_t dimension) const;
 
  private:
+  std::byte* head_address(const Place& place) const;
   std::byte* key_address(const Place& place, std::int32_t dimension) const;
   std::byte* value_address(const Place& place, std::int32_t dimension) const;
+  float read_scale(const Place& place, std::int64_t offset_in_head) const;  // 1 for types without scales
 
+  std::unique_ptr<std::byte[]> bytes_;
+};
+
+class ReferenceHostKvCache final : public HostKvCache {
+ public:
+  ReferenceHostKvCache(const KvLayout& layout, std::int32_t num_blocks, std::unique_ptr<std::byte[]> bytes)
+      : HostKvCache(layout, num_blocks), bytes_(std::move(bytes)) {}
+  std::byte* data() const { return bytes_.get(); }
+
+ private:
   std::unique_ptr<std::byte[]> bytes_;
 };
 
@@ -71,6 +83,8 @@ class ReferenceBackend final : public Backend {
   Result<std::unique_ptr<Matrix>> prepare_matrix(const MatrixSource& source) override;
   Result<std::unique_ptr<KvCache>> allocate_kv_cache(const KvLayout& layout,
                                                      std::int32_t num_blocks) override;
+  Result<std::unique_ptr<HostKvCache>> allocate_host_kv_cache(const KvLayout& layout,
+                                                              std::int32_t num_blocks) override;
   Result<std::unique_ptr<Buffer>> allocate_buffer(std::int64_t num_floats) override;
 
   void embed(const MatrixSource& table, std::span<const std::int32_t> token_ids, MatrixView out) override;
@@ -87,6 +101,8 @@ class ReferenceBackend final : public Backend {
               MatrixView out) override;
   void log_sum_exp(ConstMatrixView logits, std::span<float> out) override;
   void copy_blocks(KvCache& kv, std::span<const BlockCopy> copies) override;
+  void swap_out(const KvCache& device, HostKvCache& host, std::span<const BlockCopy> copies) override;
+  void swap_in(const HostKvCache& host, KvCache& device, std::span<const BlockCopy> copies) override;
 
  private:
   const Activation activation_;

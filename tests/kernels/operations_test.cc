@@ -21,8 +21,18 @@ namespace {
 // float that is rounded may differ in its last bit from the reference's and fall on the other side of a half,
 // one step of 127 in one of the columns; against sums of 32 columns and more that stays below a percent.
 constexpr double kFloatTolerance = 5e-6, kInt8Tolerance = 1e-2;
-// One f16 step of a number near 4, should rounding to the KV type go the other way.
-constexpr double kKvTolerance = 2e-3;
+// One step of the largest number stored, should rounding to the KV type go the other way.
+double kv_tolerance(KvType type) {
+  switch (type) {
+    case KvType::kF32: return 0.0;
+    case KvType::kF16: return 0x1p-10;
+    case KvType::kBf16: return 0x1p-7;
+    case KvType::kInt8: return 1.0 / 127.0;
+    case KvType::kFp8E4m3: return 0x1p-3;
+    case KvType::kFp8E5m2: return 0x1p-2;
+  }
+  return 0.0;
+}
 
 double tolerance(Activation activation) {
   return activation == Activation::kF32 ? kFloatTolerance : kInt8Tolerance;
@@ -63,17 +73,6 @@ struct AttentionInput {
   std::vector<std::byte> pool;
 };
 
-float read_element(KvType type, const std::byte* source) {
-  if (type == KvType::kF32) {
-    float value;
-    std::memcpy(&value, source, sizeof value);
-    return value;
-  }
-  std::uint16_t word;
-  std::memcpy(&word, source, sizeof word);
-  return type == KvType::kF16 ? half_to_float(word) : bfloat16_to_float(word);
-}
-
 std::vector<float> stored_elements(PagedProblem problem, std::int32_t layer) {
   std::vector<float> elements;
   for (std::int32_t s = 0; s < static_cast<std::int32_t>(problem.sequences.size()); ++s) {
@@ -82,8 +81,8 @@ std::vector<float> stored_elements(PagedProblem problem, std::int32_t layer) {
       for (std::int32_t head = 0; head < problem.layout.num_kv_heads; ++head) {
         for (std::int32_t d = 0; d < problem.layout.head_dim; ++d) {
           const std::int32_t position = sequence.history + i;
-          elements.push_back(read_element(problem.layout.type, problem.key(s, position, layer, head, d)));
-          elements.push_back(read_element(problem.layout.type, problem.value(s, position, layer, head, d)));
+          elements.push_back(static_cast<float>(problem.stored_key(s, position, layer, head, d)));
+          elements.push_back(static_cast<float>(problem.stored_value(s, position, layer, head, d)));
         }
       }
     }
@@ -176,7 +175,7 @@ TEST_P(Operations, AttentionInputEqualsTheReference) {
     const auto reference = reference_backend(activation);
     for (const Shape& shape : {smollm2_shape(), odd_shape(), one_tiny_head()}) {
       for (const TensorType type : {TensorType::kQ4_1, TensorType::kF16}) {
-        for (const KvType kv_type : {KvType::kF32, KvType::kF16, KvType::kBf16}) {
+        for (const KvType kv_type : kEveryKvType) {
           for (const std::int32_t block_size : {3, 16}) {
             const LayerWeights weights = layer_weights(shape, type, /*biases=*/block_size == 3);
             const PagedProblem problem = make_problem(
@@ -184,10 +183,9 @@ TEST_P(Operations, AttentionInputEqualsTheReference) {
             const AttentionInput got = run_attention_input(*cpu, problem, weights);
             const AttentionInput expected = run_attention_input(*reference, problem, weights);
             EXPECT_LE(relative_difference(got.q, expected.q), tolerance(activation)) << shape.name;
-            const double kv_tolerance = kv_type == KvType::kBf16 ? 8 * kKvTolerance : kKvTolerance;
             EXPECT_LE(relative_difference(got.stored, expected.stored),
-                      std::max(kv_tolerance, tolerance(activation)))
-                << shape.name;
+                      kv_tolerance(kv_type) + tolerance(activation))
+                << shape.name << " " << name_of(kv_type);
           }
         }
       }
@@ -197,26 +195,33 @@ TEST_P(Operations, AttentionInputEqualsTheReference) {
 
 TEST_P(Operations, AttentionInputWritesItsSlotsAndNothingElse) {
   const LayerWeights weights = layer_weights(odd_shape(), TensorType::kQ4_1, /*biases=*/true);
-  PagedProblem problem = make_problem(odd_shape(), kMixed, {.block_size = 8, .new_tokens_stored = false});
-  const AttentionInput result = run_attention_input(*cpu_backend(GetParam()), problem, weights);
-  // Put back what the operation may have written; the rest must be as it was.
-  std::vector<std::byte> before = problem.pool;
-  problem.pool = result.pool;
-  for (std::int32_t s = 0; s < 3; ++s) {
-    const SequenceSpec& sequence = kMixed[static_cast<std::size_t>(s)];
-    for (std::int32_t i = 0; i < sequence.new_tokens; ++i) {
-      for (std::int32_t head = 0; head < 2; ++head) {
-        for (std::int32_t d = 0; d < 80; ++d) {
-          for (std::byte* element : {problem.key(s, sequence.history + i, 1, head, d),
-                                     problem.value(s, sequence.history + i, 1, head, d)}) {
-            const auto offset = static_cast<std::size_t>(element - problem.pool.data());
-            std::copy_n(before.begin() + static_cast<std::ptrdiff_t>(offset), 2, element);
+  for (const KvType type : kEveryKvType) {
+    PagedProblem problem =
+        make_problem(odd_shape(), kMixed, {.type = type, .block_size = 8, .new_tokens_stored = false});
+    const AttentionInput result = run_attention_input(*cpu_backend(GetParam()), problem, weights);
+    // Put back what the operation may have written; the rest must be as it was.
+    const std::vector<std::byte> before = problem.pool;
+    problem.pool = result.pool;
+    const auto put_back = [&](std::byte* start, std::int64_t num_bytes) {
+      const std::ptrdiff_t offset = start - problem.pool.data();
+      std::copy_n(before.begin() + offset, num_bytes, problem.pool.begin() + offset);
+    };
+    for (std::int32_t s = 0; s < 3; ++s) {
+      const SequenceSpec& sequence = kMixed[static_cast<std::size_t>(s)];
+      for (std::int32_t i = sequence.history; i < sequence.history + sequence.new_tokens; ++i) {
+        for (std::int32_t head = 0; head < 2; ++head) {
+          for (std::int32_t d = 0; d < 80; ++d) {
+            put_back(problem.key(s, i, 1, head, d), kv_element_bytes(type));
+            put_back(problem.value(s, i, 1, head, d), kv_element_bytes(type));
           }
+          if (!problem.layout.has_scales()) continue;
+          put_back(problem.key_scale(s, i, 1, head), 4);
+          put_back(problem.value_scale(s, i, 1, head), 4);
         }
       }
     }
+    EXPECT_TRUE(problem.pool == before) << name_of(type);
   }
-  EXPECT_TRUE(problem.pool == before);
 }
 
 TEST_P(Operations, AttentionInputGivesTheSameBitsForEveryChunkThreadAndInstructionSet) {
@@ -387,25 +392,97 @@ TEST_P(Operations, CopyBlocksCopiesWholeBlocksAndNothingElse) {
   }
 }
 
-// The vector conversions against engine/base/half.h, for every f16 and many floats between them.
-TEST_P(Operations, KvWriteRoundsAsHalfDoes) {
+// Every number of a type, the floats between them, and what lies beyond.
+std::vector<float> numbers_to_round() {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  std::vector<float> numbers = {0.0f, -0.0f, 1e-45f, -1e-38f, 3e38f, -3e38f, kInfinity, -kInfinity,
+                                std::numeric_limits<float>::quiet_NaN()};
+  for (std::uint32_t code = 0; code < 0x10000; ++code) {
+    const float exact = half_to_float(static_cast<std::uint16_t>(code));
+    const float next = half_to_float(static_cast<std::uint16_t>(code + 1));
+    const float between = exact + (next - exact) * (0.5f + 1e-4f * noise(3, code));
+    for (const float value : {exact, code % 3 == 0 ? (exact + next) / 2 : between, 1.3f * exact})
+      if (!std::isnan(value)) numbers.push_back(value);
+  }
+  return numbers;
+}
+
+TEST_P(Operations, KvWriteRoundsFloatsToEveryTypeAsTheDefinitionSays) {
   const cpu::KernelTable& kernels = cpu::kernel_table(GetParam());
-  constexpr std::int32_t kCount = 80;
-  for (std::uint32_t start = 0; start < 0x10000; start += kCount / 2) {
-    float values[kCount];
-    for (std::uint32_t i = 0; i < kCount / 2; ++i) {
-      const float exact = half_to_float(static_cast<std::uint16_t>(start + i));
-      values[2 * i] = std::isnan(exact) ? 1.0f : exact;
-      const float next = half_to_float(static_cast<std::uint16_t>(start + i + 1));
-      const float between = exact + (next - exact) * (0.5f + 1e-4f * noise(3, start, i));
-      values[2 * i + 1] = std::isnan(between) ? 70000.0f : i % 3 == 0 ? (exact + next) / 2 : between;
-      if (std::isnan(values[2 * i + 1])) values[2 * i + 1] = -70000.0f;
+  constexpr std::int32_t kHeadDim = 83, kStride = 3;  // no whole number of vectors
+  std::vector<float> numbers = numbers_to_round();
+  numbers.resize(numbers.size() / kHeadDim * kHeadDim);
+  for (const KvType type : kEveryKvType) {
+    if (type == KvType::kInt8) continue;
+    const auto size = static_cast<std::size_t>(kv_element_bytes(type));
+    for (std::size_t start = 0; start < numbers.size(); start += kHeadDim) {
+      std::vector<std::byte> key(kHeadDim * kStride * size), value(kHeadDim * size), expected(size);
+      const float* const source = numbers.data() + start;
+      kernels.write_kv(source, source,
+                       {.type = type, .head_dim = kHeadDim, .key_stride = kStride, .key = key.data(), .value = value.data()});
+      for (std::size_t d = 0; d < kHeadDim; ++d) {
+        write_element(type, expected.data(), source[d]);
+        ASSERT_EQ(std::memcmp(&key[d * kStride * size], expected.data(), size), 0) << name_of(type) << " " << source[d];
+        ASSERT_EQ(std::memcmp(&value[d * size], expected.data(), size), 0) << name_of(type) << " " << source[d];
+      }
     }
-    std::uint16_t key[kCount], value[kCount];
-    kernels.write_kv(values, values, {KvType::kF16, kCount, 1, key, value});
-    for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(value[i], float_to_half(values[i])) << values[i];
-    kernels.write_kv(values, values, {KvType::kBf16, kCount, 1, key, value});
-    for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(key[i], float_to_bfloat16(values[i])) << values[i];
+  }
+}
+
+TEST_P(Operations, KvWriteGivesEachKeyAndValueOfInt8ItsOwnScale) {
+  const cpu::KernelTable& kernels = cpu::kernel_table(GetParam());
+  constexpr std::int32_t kHeadDim = 83;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    std::vector<float> key = noise_row(seed, 1, kHeadDim, std::ldexp(1.0f, static_cast<int>(seed % 60) - 30));
+    std::vector<float> value = noise_row(seed, 2, kHeadDim, 5.0f);
+    if (seed % 4 == 0) {  // many ties: multiples of half a step
+      value = noise_row(seed, 3, kHeadDim, 254.0f);
+      for (float& number : value) number = std::nearbyint(number) / 2;
+      value[seed % kHeadDim] = 127.0f;
+    }
+    std::int8_t keys[kHeadDim], values[kHeadDim];
+    float key_scale = -1.0f, value_scale = -1.0f;
+    kernels.write_kv(key.data(), value.data(),
+                     {.type = KvType::kInt8, .head_dim = kHeadDim, .key_stride = 1, .key = keys, .value = values, .key_scale = &key_scale, .value_scale = &value_scale});
+    ASSERT_EQ(key_scale, int8_scale(key));
+    ASSERT_EQ(value_scale, int8_scale(value));
+    for (std::size_t d = 0; d < kHeadDim; ++d) {
+      ASSERT_EQ(keys[d], std::nearbyint(key[d] / key_scale)) << "seed " << seed;
+      ASSERT_EQ(values[d], std::nearbyint(value[d] / value_scale)) << "seed " << seed;
+    }
+  }
+}
+
+TEST_P(Operations, KvWriteOfInt8KnowsZerosInfinitiesAndNan) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const auto cpu = cpu_backend(GetParam());
+  const auto reference = reference_backend();
+  const cpu::KernelTable& kernels = cpu::kernel_table(GetParam());
+  constexpr std::int32_t kHeadDim = 20;
+  const KvLayout layout{KvType::kInt8, 1, 1, 1, kHeadDim};
+  const auto expected_kv = reference->allocate_kv_cache(layout, 1).value();
+  auto& expected = static_cast<reference::ReferenceKvCache&>(*expected_kv);
+  for (const float odd : {0.0f, 1e-44f, 1e-37f, 1e-35f, -1e-35f, kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN()}) {
+    std::vector<float> key(kHeadDim, 0.0f), value(kHeadDim, odd);
+    key[17] = odd;
+    std::vector<std::byte> head(static_cast<std::size_t>(layout.head_bytes()));
+    kernels.write_kv(key.data(), value.data(),
+                     {.type = KvType::kInt8,
+                      .head_dim = kHeadDim,
+                      .key_stride = 1,
+                      .key = head.data(),
+                      .value = head.data() + layout.half_head_bytes(),
+                      .key_scale = reinterpret_cast<float*>(head.data() + layout.key_scale_offset(0)),
+                      .value_scale = reinterpret_cast<float*>(head.data() + layout.value_scale_offset(0))});
+    expected.write({0, 0, 0, 0}, key.data(), value.data());
+    const auto scale = *reinterpret_cast<const float*>(head.data() + layout.key_scale_offset(0));
+    if (!std::isfinite(odd)) {
+      EXPECT_TRUE(std::isnan(scale)) << odd;
+      EXPECT_TRUE(std::isnan(expected.read_key({0, 0, 0, 0}, 3))) << odd;
+      continue;
+    }
+    EXPECT_EQ(scale, std::fabs(odd) < 1e-36f ? 0.0f : std::fabs(odd) / 127.0f);
+    EXPECT_EQ(std::memcmp(head.data(), expected.data(), head.size()), 0) << odd;
   }
 }
 

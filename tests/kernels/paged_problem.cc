@@ -10,6 +10,7 @@
 #include "engine/base/half.h"
 #include "engine/base/hash.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/float8.h"
 #include "kernels/reference/reference_backend.h"
 
 namespace octavo::kernels::testing {
@@ -44,13 +45,13 @@ void fill_token(PagedProblem& problem, std::int32_t sequence, std::int32_t posit
   for (std::int32_t layer = 0; layer < problem.layout.num_layers; ++layer) {
     for (std::int32_t head = 0; head < problem.layout.num_kv_heads; ++head) {
       const auto place = static_cast<std::uint64_t>(layer * 1000 + head);
+      std::vector<float> key, value;
       for (std::int32_t d = 0; d < problem.layout.head_dim; ++d) {
         const auto dimension = static_cast<std::uint64_t>(d);
-        write_element(problem.layout.type, problem.key(sequence, position, layer, head, d),
-                      2 * noise(seed, token, place, dimension));
-        write_element(problem.layout.type, problem.value(sequence, position, layer, head, d),
-                      noise(seed + 1, token, place, dimension));
+        key.push_back(2 * noise(seed, token, place, dimension));
+        value.push_back(noise(seed + 1, token, place, dimension));
       }
+      problem.store(sequence, position, layer, head, key, value);
     }
   }
 }
@@ -87,20 +88,69 @@ PagedBatch PagedProblem::batch() const {
           .rotations = rotations};
 }
 
-std::byte* PagedProblem::key(std::int32_t sequence, std::int32_t position, std::int32_t layer,
-                             std::int32_t head, std::int32_t dimension) {
+std::byte* PagedProblem::head_start(std::int32_t sequence, std::int32_t position, std::int32_t layer,
+                                    std::int32_t head) {
   const std::int32_t block =
       block_tables[static_cast<std::size_t>(sequence * max_blocks + position / layout.block_size)];
-  return pool.data() + layout.head_offset(block, layer, head) +
+  return pool.data() + layout.head_offset(block, layer, head);
+}
+
+std::byte* PagedProblem::key(std::int32_t sequence, std::int32_t position, std::int32_t layer,
+                             std::int32_t head, std::int32_t dimension) {
+  return head_start(sequence, position, layer, head) +
          layout.key_index(dimension, position % layout.block_size) * kv_element_bytes(layout.type);
 }
 
 std::byte* PagedProblem::value(std::int32_t sequence, std::int32_t position, std::int32_t layer,
                                std::int32_t head, std::int32_t dimension) {
-  const std::int32_t block =
-      block_tables[static_cast<std::size_t>(sequence * max_blocks + position / layout.block_size)];
-  return pool.data() + layout.head_offset(block, layer, head) + layout.half_head_bytes() +
+  return head_start(sequence, position, layer, head) + layout.half_head_bytes() +
          layout.value_index(position % layout.block_size, dimension) * kv_element_bytes(layout.type);
+}
+
+std::byte* PagedProblem::key_scale(std::int32_t sequence, std::int32_t position, std::int32_t layer,
+                                   std::int32_t head) {
+  return head_start(sequence, position, layer, head) + layout.key_scale_offset(position % layout.block_size);
+}
+
+std::byte* PagedProblem::value_scale(std::int32_t sequence, std::int32_t position, std::int32_t layer,
+                                     std::int32_t head) {
+  return head_start(sequence, position, layer, head) +
+         layout.value_scale_offset(position % layout.block_size);
+}
+
+void PagedProblem::store(std::int32_t sequence, std::int32_t position, std::int32_t layer, std::int32_t head,
+                         const std::vector<float>& key_values, const std::vector<float>& value_values) {
+  const float key_factor = int8_scale(key_values), value_factor = int8_scale(value_values);
+  if (layout.has_scales()) {
+    std::memcpy(key_scale(sequence, position, layer, head), &key_factor, sizeof key_factor);
+    std::memcpy(value_scale(sequence, position, layer, head), &value_factor, sizeof value_factor);
+  }
+  for (std::int32_t d = 0; d < layout.head_dim; ++d) {
+    const auto i = static_cast<std::size_t>(d);
+    write_element(layout.type, key(sequence, position, layer, head, d), key_values[i], key_factor);
+    write_element(layout.type, value(sequence, position, layer, head, d), value_values[i], value_factor);
+  }
+}
+
+double PagedProblem::stored_key(std::int32_t sequence, std::int32_t position, std::int32_t layer,
+                                std::int32_t head, std::int32_t dimension) {
+  float scale = 1.0f;
+  if (layout.has_scales())
+    std::memcpy(&scale, key_scale(sequence, position, layer, head), sizeof scale);
+  return read_element(layout.type, key(sequence, position, layer, head, dimension), scale);
+}
+
+double PagedProblem::stored_value(std::int32_t sequence, std::int32_t position, std::int32_t layer,
+                                  std::int32_t head, std::int32_t dimension) {
+  float scale = 1.0f;
+  if (layout.has_scales())
+    std::memcpy(&scale, value_scale(sequence, position, layer, head), sizeof scale);
+  return read_element(layout.type, value(sequence, position, layer, head, dimension), scale);
+}
+
+const char* name_of(KvType type) {
+  static constexpr const char* kNames[] = {"f32", "f16", "bf16", "int8", "e4m3", "e5m2"};
+  return kNames[static_cast<std::size_t>(type)];
 }
 
 PagedProblem make_problem(const Shape& shape, const std::vector<SequenceSpec>& sequences,
@@ -146,13 +196,45 @@ PagedProblem make_problem(const Shape& shape, const std::vector<SequenceSpec>& s
   return problem;
 }
 
-void write_element(KvType type, std::byte* target, float value) {
-  if (type == KvType::kF32) {
-    std::memcpy(target, &value, sizeof value);
-    return;
+float int8_scale(const std::vector<float>& values) {
+  float largest = 0.0f;
+  for (const float value : values) largest = std::max(largest, std::fabs(value));
+  return largest / 127.0f;
+}
+
+void write_element(KvType type, std::byte* target, float value, float scale) {
+  const auto put = [target](auto word) { std::memcpy(target, &word, sizeof word); };
+  switch (type) {
+    case KvType::kF32: return put(value);
+    case KvType::kF16: return put(float_to_half(value));
+    case KvType::kBf16: return put(float_to_bfloat16(value));
+    case KvType::kInt8: return put(static_cast<std::int8_t>(std::nearbyint(value / scale)));
+    case KvType::kFp8E4m3: return put(Fp8E4m3::from_float(value));
+    case KvType::kFp8E5m2: return put(Fp8E5m2::from_float(value));
   }
-  const std::uint16_t word = type == KvType::kF16 ? float_to_half(value) : float_to_bfloat16(value);
-  std::memcpy(target, &word, sizeof word);
+}
+
+double read_element(KvType type, const std::byte* source, float scale) {
+  const auto get = [source](auto word) {
+    std::memcpy(&word, source, sizeof word);
+    return word;
+  };
+  // sign, exponent, mantissa; infinities and NaNs are not asked for
+  const auto small_float = [&](int mantissa_bits, int bias) {
+    const int code = get(std::uint8_t{}), magnitude = code & 0x7f, exponent = magnitude >> mantissa_bits;
+    const double mantissa = (magnitude & ((1 << mantissa_bits) - 1)) + (exponent > 0 ? 1 << mantissa_bits : 0);
+    const double value = std::ldexp(mantissa, std::max(exponent, 1) - bias - mantissa_bits);
+    return code >= 0x80 ? -value : value;
+  };
+  switch (type) {
+    case KvType::kF32: return get(float{});
+    case KvType::kF16: return half_to_float(get(std::uint16_t{}));
+    case KvType::kBf16: return bfloat16_to_float(get(std::uint16_t{}));
+    case KvType::kInt8: return double{scale} * get(std::int8_t{});
+    case KvType::kFp8E4m3: return small_float(3, 7);
+    case KvType::kFp8E5m2: return small_float(2, 15);
+  }
+  return 0.0;
 }
 
 std::vector<float> rows_of(const PagedProblem& problem, std::uint64_t seed, std::int64_t width, float scale) {
@@ -170,6 +252,11 @@ std::vector<float> rows_of(const PagedProblem& problem, std::uint64_t seed, std:
 std::byte* pool_bytes(Backend& backend, KvCache& kv) {
   if (backend.name() == "reference") return static_cast<reference::ReferenceKvCache&>(kv).data();
   return static_cast<cpu::CpuKvCache&>(kv).data();
+}
+
+std::byte* pool_bytes(Backend& backend, HostKvCache& kv) {
+  if (backend.name() == "reference") return static_cast<reference::ReferenceHostKvCache&>(kv).data();
+  return static_cast<cpu::CpuHostKvCache&>(kv).data();
 }
 
 std::unique_ptr<KvCache> cache_with(Backend& backend, const PagedProblem& problem) {

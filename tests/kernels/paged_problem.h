@@ -52,8 +52,8 @@ struct PagedProblem {
   std::vector<std::int32_t> positions, slot_mapping, query_start, context_lens, block_tables;
   std::int32_t max_blocks = 0;
   std::vector<float> rotations;
-  // Every byte 0xff, a NaN of each type, but for the slots of the history (and of the new tokens if asked
-  // for).
+  // Every byte 0xff, a NaN of each type (and of int8's scales), but for the slots of the history (and of the
+  // new tokens if asked for).
   std::vector<std::byte> pool;
 
   std::int64_t num_rows() const { return static_cast<std::int64_t>(positions.size()); }
@@ -63,7 +63,25 @@ struct PagedProblem {
                  std::int32_t dimension);
   std::byte* value(std::int32_t sequence, std::int32_t position, std::int32_t layer, std::int32_t head,
                    std::int32_t dimension);
+  // Of int8: the token's two scales.
+  std::byte* key_scale(std::int32_t sequence, std::int32_t position, std::int32_t layer, std::int32_t head);
+  std::byte* value_scale(std::int32_t sequence, std::int32_t position, std::int32_t layer, std::int32_t head);
+
+  // One token's key and value [head_dim], rounded to the layout's type; and back, as the bytes are defined.
+  void store(std::int32_t sequence, std::int32_t position, std::int32_t layer, std::int32_t head,
+             const std::vector<float>& key_values, const std::vector<float>& value_values);
+  double stored_key(std::int32_t sequence, std::int32_t position, std::int32_t layer, std::int32_t head,
+                    std::int32_t dimension);
+  double stored_value(std::int32_t sequence, std::int32_t position, std::int32_t layer, std::int32_t head,
+                      std::int32_t dimension);
+
+ private:
+  std::byte* head_start(std::int32_t sequence, std::int32_t position, std::int32_t layer, std::int32_t head);
 };
+
+inline constexpr KvType kEveryKvType[] = {KvType::kF32,  KvType::kF16,     KvType::kBf16,
+                                          KvType::kInt8, KvType::kFp8E4m3, KvType::kFp8E5m2};
+const char* name_of(KvType type);
 
 struct ProblemOptions {
   KvType type = KvType::kF16;
@@ -76,14 +94,19 @@ struct ProblemOptions {
 PagedProblem make_problem(const Shape& shape, const std::vector<SequenceSpec>& sequences,
                           const ProblemOptions& options);
 
-// Stores `value` at `target`, rounded to `type`; and back.
-void write_element(KvType type, std::byte* target, float value);
+// Stores `value` at `target`, rounded to `type`; int8: value / scale. And what the bytes at `source` mean, by the
+// definition of each format.
+void write_element(KvType type, std::byte* target, float value, float scale = 1.0f);
+double read_element(KvType type, const std::byte* source, float scale = 1.0f);
+// max |a| / 127
+float int8_scale(const std::vector<float>& values);
 
 // Rows [num_rows, width], row i being noise of (seed, sequence id, position).
 std::vector<float> rows_of(const PagedProblem& problem, std::uint64_t seed, std::int64_t width, float scale);
 
 std::unique_ptr<KvCache> cache_with(Backend& backend, const PagedProblem& problem);
 std::byte* pool_bytes(Backend& backend, KvCache& kv);
+std::byte* pool_bytes(Backend& backend, HostKvCache& kv);
 
 std::unique_ptr<Backend> cpu_backend(cpu::InstructionSet isa, std::int32_t threads = 2,
                                      Activation activation = Activation::kF32);

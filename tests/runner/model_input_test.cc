@@ -21,6 +21,8 @@ TEST(ModelInput, FlattensAChunkAndADecode) {
   step.sequences[1].token_ids = decode;
   step.sequences[1].block_table = decode_table;  // one more block than it needs
   step.block_copies = {{{3}, {5}}};
+  step.swap_outs = {{.device_block = {8}, .host_block = {1}}};
+  step.swap_ins = {{.device_block = {6}, .host_block = {2}}, {.device_block = {4}, .host_block = {2}}};
 
   ModelInput input;
   for (int repeat = 0; repeat < 2; ++repeat) {  // nothing is left of the step before
@@ -39,9 +41,16 @@ TEST(ModelInput, FlattensAChunkAndADecode) {
     ASSERT_EQ(input.block_copies().size(), 1u);
     EXPECT_EQ(input.block_copies()[0].source, 3);
     EXPECT_EQ(input.block_copies()[0].target, 5);
+    ASSERT_EQ(input.swap_outs().size(), 1u);
+    EXPECT_EQ(input.swap_outs()[0].source, 8) << "of the device pool";
+    EXPECT_EQ(input.swap_outs()[0].target, 1) << "of the host pool";
+    ASSERT_EQ(input.swap_ins().size(), 2u);
+    EXPECT_EQ(input.swap_ins()[1].source, 2) << "of the host pool";
+    EXPECT_EQ(input.swap_ins()[1].target, 4) << "of the device pool";
   }
   input.assemble({}, 4);
   EXPECT_EQ(input.num_tokens(), 0);
+  EXPECT_TRUE(input.swap_outs().empty() && input.swap_ins().empty() && input.block_copies().empty());
   EXPECT_EQ(numbers(input.batch().query_start), (Numbers{0}));
 }
 

@@ -118,15 +118,24 @@ class TinyModel : public ::testing::Test {
 using ModelRunnerTest = TinyModel;
 
 TEST_F(ModelRunnerTest, GivesTheSameBitsInAnyChunksCompanyBlockSizeAndThreads) {
-  for (const ActivationType activation : {ActivationType::kF32, ActivationType::kInt8}) {
+  constexpr std::pair<ActivationType, KvCacheType> kCases[] = {{ActivationType::kF32, KvCacheType::kF16},
+                                                               {ActivationType::kInt8, KvCacheType::kF16},
+                                                               {ActivationType::kInt8, KvCacheType::kInt8},
+                                                               {ActivationType::kF32, KvCacheType::kFp8E4m3}};
+  for (const auto& [activation, kv_type] : kCases) {
     write({.weight_type = kernels::TensorType::kQ4_1, .biases = true});
+    const auto with = [&, activation = activation, kv_type = kv_type](std::int32_t block_size, std::int32_t threads) {
+      EngineOptions chosen = options(block_size, threads, activation);
+      chosen.kv_cache_dtype = kv_type;
+      return chosen;
+    };
     std::mt19937_64 random(17);
     std::vector<Work> works;
     for (const std::size_t length : {1u, 2u, 15u, 16u, 17u, 70u, 200u}) {
       works.push_back({random_token_ids(length, random), random()});
     }
     std::vector<Told> alone;
-    const auto plain = load_runner(path(), options(16, 1, activation));
+    const auto plain = load_runner(path(), with(16, 1));
     for (const Work& work : works) alone.push_back(run_together(*plain, {work}, 16, 1000, random).front());
 
     struct Variation {
@@ -136,7 +145,7 @@ TEST_F(ModelRunnerTest, GivesTheSameBitsInAnyChunksCompanyBlockSizeAndThreads) {
     for (const Variation& variation :
          {Variation{16, 1, 1000}, Variation{16, 2, 7}, Variation{1, 2, 40}, Variation{8, 3, 1},
           Variation{32, 2, 33}, Variation{7, 1, 16}, Variation{256, 2, 64}}) {
-      const auto runner = load_runner(path(), options(variation.block_size, variation.threads, activation));
+      const auto runner = load_runner(path(), with(variation.block_size, variation.threads));
       const std::vector<Told> together =
           run_together(*runner, works, variation.block_size, variation.max_chunk, random);
       for (std::size_t i = 0; i < works.size(); ++i) {
@@ -264,6 +273,141 @@ TEST_F(ModelRunnerTest, CopiesBlocksBeforeItWritesAndLeavesTheSourceAlone) {
   EXPECT_NE(in_copy, in_place);
 }
 
+// One prompt in the pool of a runner, and what comes after it.
+class SwappedPrompt {
+ public:
+  SwappedPrompt(ModelRunner& runner, std::uint64_t seed) : runner_(runner), random_(seed), prompt_(random_token_ids(24, random_)) {}
+
+  // Computes the prompt (or another one of its length) into these blocks.
+  void fill(std::vector<BlockId> table, bool with_another = false) {
+    DirectSequence sequence{.sequence_id = {1},
+                            .token_ids = with_another ? random_token_ids(24, random_) : prompt_,
+                            .num_prompt_tokens = 24,
+                            .block_table = std::move(table)};
+    scheduler::SchedulerOutput step;
+    step.sequences.push_back(scheduled(sequence, 24));
+    execute(runner_, step);
+  }
+
+  // Distribution after one more token, the prompt's KV being in these blocks when `step` has made its moves.
+  std::vector<std::uint32_t> go_on(std::vector<BlockId> table, scheduler::SchedulerOutput step = {}) {
+    DirectSequence sequence{.sequence_id = {1},
+                            .token_ids = prompt_,
+                            .num_prompt_tokens = 24,
+                            .sampling = watched_sampling(),
+                            .block_table = std::move(table),
+                            .num_computed_tokens = 24};
+    sequence.token_ids.push_back(50);
+    step.sequences.push_back(scheduled(sequence, 1));
+    return distribution_of(execute(runner_, step).tokens.at(0));
+  }
+
+ private:
+  ModelRunner& runner_;
+  std::mt19937_64 random_;
+  std::vector<TokenId> prompt_;
+};
+
+constexpr KvCacheType kEveryKvCacheType[] = {KvCacheType::kF32,  KvCacheType::kF16,     KvCacheType::kBf16,
+                                             KvCacheType::kInt8, KvCacheType::kFp8E4m3, KvCacheType::kFp8E5m2};
+
+TEST_F(ModelRunnerTest, WhatWasSwappedOutComesBackToTheLastBit) {
+  write({});
+  for (const BackendChoice backend : {BackendChoice::kCpu, BackendChoice::kReference}) {
+    for (const KvCacheType type : kEveryKvCacheType) {
+      EngineOptions with_type = options();
+      with_type.kv_cache_dtype = type;
+      const auto runner = load_runner(path(), with_type, backend);
+      SwappedPrompt prompt(*runner, 37);
+      prompt.fill({{5}, {9}});
+      const auto expected = prompt.go_on({{5}, {9}});
+
+      scheduler::SchedulerOutput out;  // no rows: the moves are made all the same
+      out.swap_outs = {{.device_block = {5}, .host_block = {2}}, {.device_block = {9}, .host_block = {0}}};
+      execute(*runner, out);
+      prompt.fill({{5}, {9}}, /*with_another=*/true);
+      EXPECT_NE(prompt.go_on({{5}, {9}}), expected);
+
+      scheduler::SchedulerOutput in;  // the first block to two places, the second back to its own
+      in.swap_ins = {{.device_block = {7}, .host_block = {2}},
+                     {.device_block = {9}, .host_block = {0}},
+                     {.device_block = {3}, .host_block = {2}}};
+      EXPECT_EQ(prompt.go_on({{7}, {9}}, in), expected);
+      EXPECT_EQ(prompt.go_on({{3}, {9}}), expected);
+    }
+  }
+}
+
+TEST_F(ModelRunnerTest, SwapsOutThenInThenCopiesThenWrites) {
+  write({});
+  const auto runner = load_runner(path(), options());
+  SwappedPrompt prompt(*runner, 41);
+  prompt.fill({{5}, {9}});
+  const auto expected = prompt.go_on({{5}, {9}});
+  prompt.fill({{20}, {21}}, /*with_another=*/true);
+  // Each move reads what the one before wrote, and the row writes into a block that is swapped out before.
+  scheduler::SchedulerOutput step;
+  step.swap_outs = {{.device_block = {5}, .host_block = {1}}, {.device_block = {9}, .host_block = {3}}};
+  step.swap_ins = {{.device_block = {20}, .host_block = {1}}, {.device_block = {21}, .host_block = {3}}};
+  step.block_copies = {{.source = {20}, .target = {11}}, {.source = {21}, .target = {9}}};
+  EXPECT_EQ(prompt.go_on({{11}, {9}}, step), expected);
+}
+
+// A microsecond passes whenever somebody looks.
+class TickingClock final : public Clock {
+ public:
+  std::int64_t now_us() const override { return now_us_++; }
+
+ private:
+  mutable std::int64_t now_us_ = 0;
+};
+
+TEST_F(ModelRunnerTest, TellsHowLongItsSwapsTook) {
+  write({});
+  RunnerParts parts = make_parts(path(), options(), BackendChoice::kCpu);
+  parts.clock = std::make_unique<TickingClock>();
+  const auto runner = *ModelRunner::load(std::move(parts));
+  const auto times = [&](const scheduler::SchedulerOutput& step) {
+    RunnerOutput output;
+    output.swap_out_us = output.swap_in_us = 99;  // of a step before
+    EXPECT_TRUE(runner->execute(step, output));
+    return std::pair(output.swap_out_us, output.swap_in_us);
+  };
+  const scheduler::BlockSwap swap{.device_block = {1}, .host_block = {1}};
+  scheduler::SchedulerOutput out, in;
+  out.swap_outs = {swap};
+  in.swap_ins = {swap};
+  EXPECT_EQ(times({}), std::pair(std::int64_t{0}, std::int64_t{0}));
+  EXPECT_EQ(times(out), std::pair(std::int64_t{1}, std::int64_t{0}));
+  EXPECT_EQ(times(in), std::pair(std::int64_t{0}, std::int64_t{1}));
+}
+
+TEST_F(ModelRunnerTest, GivesABeamItsCandidatesBesideDrawnTokens) {
+  write({});
+  const auto runner = load_runner(path(), options());
+  DirectSequence sequence{.sequence_id = {1},
+                          .token_ids = {7, 8, 9},
+                          .num_prompt_tokens = 3,
+                          .sampling = {.temperature = 0.0, .logprobs = 6},
+                          .block_table = {{4}}};
+  scheduler::SchedulerOutput step;
+  step.sequences.push_back(scheduled(sequence, 3, 2));
+  step.sequences[0].samples[1].num_candidates = 6;
+  const RunnerOutput output = execute(*runner, step);
+  const SampledToken &drawn = output.tokens.at(0), &beam = output.tokens.at(1);
+  EXPECT_TRUE(drawn.candidates.empty());
+  EXPECT_EQ(beam.token_id, -1);
+  ASSERT_EQ(beam.candidates.size(), 6u);
+  EXPECT_EQ(beam.candidates[0].token_id, drawn.token_id);
+  ASSERT_EQ(beam.top_logprobs.size(), 6u);
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(beam.candidates[i].token_id, drawn.top_logprobs[i].token_id);
+    EXPECT_EQ(beam.candidates[i].logprob, drawn.top_logprobs[i].logprob);
+    EXPECT_EQ(beam.candidates[i].search_logprob, double{drawn.top_logprobs[i].logprob});
+    EXPECT_EQ(beam.top_logprobs[i].token_id, drawn.top_logprobs[i].token_id);
+  }
+}
+
 TEST_F(ModelRunnerTest, FailsOnlyTheTargetsWhoseLogitsAreNotFinite) {
   // The embedding of token 5 holds a NaN; everything else is as it should be.
   write({.tied_output = false});
@@ -328,12 +472,20 @@ TEST_F(ModelRunnerTest, DescribesWhatItResolved) {
   EXPECT_EQ(description.kv_cache_dtype, KvCacheType::kF16);
   EXPECT_EQ(description.block_size, 8);
   EXPECT_EQ(description.num_blocks, 12);
+  EXPECT_EQ(description.num_host_blocks, 12);
+  EXPECT_EQ(description.notice, "");
   EXPECT_EQ(description.bytes_per_block, 2 * 2 * 2 * 2 * 16 * 8)
       << "K and V, bytes, layers, KV heads, head size, tokens";
   EXPECT_GT(description.weight_bytes, 0);
   EXPECT_EQ(description.max_model_len, 100);
   EXPECT_EQ(description.max_blocks_per_sequence(), 13);
   EXPECT_EQ(description.max_num_batched_tokens, 512);
+
+  load_runner(path(), {.kv_cache_dtype = KvCacheType::kInt8, .num_kv_blocks = 12, .swap_space = 1.0})
+      ->describe(description);
+  EXPECT_EQ(description.kv_cache_dtype, KvCacheType::kInt8);
+  EXPECT_EQ(description.bytes_per_block, 2 * 2 * 2 * (16 + 4) * 16) << "a scale of 4 bytes for each key and value";
+  EXPECT_NE(description.notice.find("12 blocks"), std::string::npos) << description.notice;
 }
 
 }  // namespace

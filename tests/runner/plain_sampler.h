@@ -13,6 +13,7 @@
 
 #include "engine/api/sampling_params.h"
 #include "engine/base/rng.h"
+#include "engine/runner/runner.h"
 #include "engine/scheduler/scheduler_output.h"
 
 namespace octavo::runner {
@@ -25,11 +26,11 @@ struct PlainDraw {
   std::vector<double> kept_weights;
 };
 
-inline std::vector<double> plain_scores(std::span<const float> logits, const SamplingParams& params,
+// `scores`: logits, or a beam's log-probabilities.
+inline std::vector<double> plain_scores(std::vector<double> scores, const SamplingParams& params,
                                         std::span<const TokenId> prompt,
                                         const scheduler::SampleTarget& target,
                                         std::span<const TokenId> end_token_ids) {
-  std::vector<double> scores(logits.begin(), logits.end());
   for (const auto& [id, bias] : params.logit_bias) scores[static_cast<std::size_t>(id)] += bias;
   if (target.output_token_ids.size() < static_cast<std::size_t>(params.min_tokens)) {
     for (const TokenId id : end_token_ids) scores[static_cast<std::size_t>(id)] = -INFINITY;
@@ -55,7 +56,8 @@ inline PlainDraw plain_sample(std::span<const float> logits, const SamplingParam
   const auto near = [](double a, double b) {
     return a != b && std::abs(a - b) <= 1e-11 * (std::abs(a) + std::abs(b));
   };
-  const std::vector<double> scores = plain_scores(logits, params, prompt, target, end_token_ids);
+  const std::vector<double> scores =
+      plain_scores({logits.begin(), logits.end()}, params, prompt, target, end_token_ids);
   PlainDraw draw;
   draw.kept.resize(scores.size());
   std::iota(draw.kept.begin(), draw.kept.end(), 0);
@@ -103,6 +105,26 @@ inline PlainDraw plain_sample(std::span<const float> logits, const SamplingParam
     if (sum > wanted && draw.token_id < 0) draw.token_id = id;
   }
   return draw;
+}
+
+inline std::vector<BeamCandidate> plain_candidates(std::span<const float> logits, float log_sum_exp,
+                                                   const SamplingParams& params, std::span<const TokenId> prompt,
+                                                   const scheduler::SampleTarget& target,
+                                                   std::span<const TokenId> end_token_ids) {
+  std::vector<float> logprobs;
+  for (const float logit : logits) logprobs.push_back(logit - log_sum_exp);
+  const std::vector<double> scores =
+      plain_scores({logprobs.begin(), logprobs.end()}, params, prompt, target, end_token_ids);
+  std::vector<BeamCandidate> candidates;
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    if (scores[i] != -INFINITY) candidates.push_back({static_cast<TokenId>(i), logprobs[i], scores[i]});
+  }
+  std::stable_sort(candidates.begin(), candidates.end(), [](const BeamCandidate& a, const BeamCandidate& b) {
+    return a.search_logprob > b.search_logprob;
+  });
+  if (candidates.size() > static_cast<std::size_t>(target.num_candidates))
+    candidates.resize(static_cast<std::size_t>(target.num_candidates));
+  return candidates;
 }
 
 }  // namespace octavo::runner

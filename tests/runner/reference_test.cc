@@ -156,6 +156,12 @@ TEST_F(DefaultModel, WithBfloat16CacheStaysNearTheReference) {
   for (const double mean : comparison.mean_of_entry) EXPECT_LE(mean, 0.015);
 }
 
+TEST_F(DefaultModel, WithEightBitCachesStaysNearTheReference) {
+  EXPECT_LE(compare_with(ActivationType::kF32, KvCacheType::kInt8).pooled_mean, 0.07);
+  EXPECT_LE(compare_with(ActivationType::kF32, KvCacheType::kFp8E4m3).pooled_mean, 0.2);
+  EXPECT_LE(compare_with(ActivationType::kF32, KvCacheType::kFp8E5m2).pooled_mean, 0.4);
+}
+
 TEST_F(DefaultModel, OnTheReferenceBackendIsTheReference) {
   std::vector<Entry> entries = reference_entries();
   Entry start = entries[5];

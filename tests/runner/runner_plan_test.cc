@@ -68,6 +68,43 @@ TEST_F(RunnerPlanTest, ObeysBlocksAndMebibytes) {
       << "means nothing on a CPU";
 }
 
+TEST_F(RunnerPlanTest, HasAHostPoolAsLargeAsTheDevicePoolUpToFourGibibytesAndWhatIsLeft) {
+  const RunnerPlan usual = *plan({});
+  EXPECT_EQ(usual.num_host_blocks, usual.num_blocks);
+  EXPECT_EQ(usual.host_bytes(), usual.kv_bytes());
+  EXPECT_EQ(usual.notice, "");
+  const std::int64_t block_bytes = usual.kv_layout.block_bytes();
+  const RunnerPlan large = *plan({.kv_cache_memory = 5000}, 100'000 * kMebibyte);
+  EXPECT_EQ(large.num_host_blocks, 4096 * kMebibyte / block_bytes);
+  EXPECT_EQ(large.num_blocks, 5000 * kMebibyte / block_bytes);
+  const RunnerPlan tight = *plan({.kv_cache_memory = 700});
+  EXPECT_LT(tight.num_host_blocks, tight.num_blocks);
+  EXPECT_GT(tight.num_host_blocks, 200 * kMebibyte / block_bytes);
+  EXPECT_LE(tight.total_bytes(), 1000 * kMebibyte);
+}
+
+TEST_F(RunnerPlanTest, ObeysSwapSpaceAndSaysWhenItCannot) {
+  const double block_gibibytes = static_cast<double>(plan({})->kv_layout.block_bytes()) / (1 << 30);
+  const auto host_blocks = [&](double blocks) {
+    return plan({.num_kv_blocks = 100, .swap_space = blocks * block_gibibytes});
+  };
+  for (const int blocks : {0, 1, 7, 100}) {
+    EXPECT_EQ(host_blocks(blocks)->num_host_blocks, blocks);
+    EXPECT_EQ(host_blocks(blocks)->notice, "");
+  }
+  EXPECT_EQ(host_blocks(7.9)->num_host_blocks, 7);
+  for (const double much : {101.0, 1e6, 1e300}) {
+    EXPECT_EQ(host_blocks(much)->num_host_blocks, 100) << "more could not be filled";
+    EXPECT_NE(host_blocks(much)->notice.find("100 blocks"), std::string::npos) << host_blocks(much)->notice;
+  }
+  EXPECT_EQ(host_blocks(0.5)->num_host_blocks, 0);
+  EXPECT_NE(host_blocks(0.5)->notice.find("one block"), std::string::npos);
+  const auto refused = plan({.kv_cache_memory = 700, .swap_space = 0.5});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().subject, "swap_space");
+  EXPECT_NE(refused.error().message.find("512.0 MiB"), std::string::npos) << refused.error().message;
+}
+
 TEST_F(RunnerPlanTest, RefusesWithBothNumbersWhatCannotFit) {
   const auto expect_refused = [](const Result<RunnerPlan>& refused, ErrorCode code, const std::string& option,
                                  const std::vector<std::string>& parts) {
@@ -134,7 +171,11 @@ TEST_F(QuantisedRunnerPlanTest, QuantisedWeightsMeetEightBitsUnlessToldOtherwise
 TEST_F(RunnerPlanTest, ResolvesKvTypesAndStepLength) {
   EXPECT_EQ(plan({})->kv_layout.type, kernels::KvType::kF16);
   EXPECT_EQ(plan({.kv_cache_dtype = KvCacheType::kF32})->kv_layout.type, kernels::KvType::kF32);
+  EXPECT_EQ(plan({.kv_cache_dtype = KvCacheType::kF16})->kv_layout.type, kernels::KvType::kF16);
   EXPECT_EQ(plan({.kv_cache_dtype = KvCacheType::kBf16})->kv_layout.type, kernels::KvType::kBf16);
+  EXPECT_EQ(plan({.kv_cache_dtype = KvCacheType::kInt8})->kv_layout.type, kernels::KvType::kInt8);
+  EXPECT_EQ(plan({.kv_cache_dtype = KvCacheType::kFp8E4m3})->kv_layout.type, kernels::KvType::kFp8E4m3);
+  EXPECT_EQ(plan({.kv_cache_dtype = KvCacheType::kFp8E5m2})->kv_layout.type, kernels::KvType::kFp8E5m2);
   EXPECT_EQ(plan({})->max_num_batched_tokens, 512);
   EXPECT_EQ(plan({.max_num_batched_tokens = 32})->max_num_batched_tokens, 32);
   EXPECT_GT(plan({.max_num_batched_tokens = 1024})->working_bytes, plan({})->working_bytes);

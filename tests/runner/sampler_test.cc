@@ -51,6 +51,109 @@ TEST(Sampler, DrawsAsItsDefinitionSaysOverAWholeVocabulary) {
   compare_with_definition(rows, 300, 3);
 }
 
+// What a sort of everything gives, but for the order of sums: penalties are taken off one by one there.
+void expect_candidates(const SampledToken& token, const std::vector<BeamCandidate>& expected, const std::string& what) {
+  ASSERT_EQ(token.candidates.size(), expected.size()) << what;
+  ASSERT_EQ(token.invalid_logits, expected.empty()) << what;
+  ASSERT_EQ(token.token_id, -1) << what;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_EQ(token.candidates[i].token_id, expected[i].token_id) << what << " rank " << i;
+    ASSERT_EQ(token.candidates[i].logprob, expected[i].logprob) << what << " rank " << i;
+    ASSERT_NEAR(token.candidates[i].search_logprob, expected[i].search_logprob, 1e-12) << what << " rank " << i;
+  }
+}
+
+TEST(Sampler, ABeamGetsTheBestContinuationsAsASortOfEverythingRanksThem) {
+  std::mt19937_64 random(21);
+  for (const std::size_t size : {1u, 3u, 64u, 65u, 1000u, 49152u}) {
+    Sampler sampler(static_cast<std::int32_t>(size), size > 2 ? kEndTokens : std::vector<TokenId>{0});
+    for (int i = 0; i < (size < 10000 ? 400 : 40); ++i) {
+      std::vector<float> row = random_logits(size, random, i % 3 == 0 ? 0.5f : 0.0f);
+      for (float& logit : row) {
+        if (i % 5 == 0 && random() % 2 == 0) logit = -kInfinity;
+      }
+      row[random() % size] = 1.0f;
+      SamplingParams params = i % 2 == 0 ? SamplingParams{} : random_params(size, random);
+      std::erase_if(params.stop_token_ids, [&](TokenId id) { return static_cast<std::size_t>(id) >= size; });
+      // Multiples of powers of two: sums in any order are equal.
+      params.frequency_penalty = std::round(4.0 * params.frequency_penalty) / 4.0;
+      params.presence_penalty = std::round(4.0 * params.presence_penalty) / 4.0;
+      const History history = random_history(row, random);
+      scheduler::SampleTarget target = history.target(random);
+      target.num_candidates = static_cast<std::int32_t>(1 + random() % (i % 4 == 0 ? 2 * size : 20));
+      const float sum = log_sum_exp(row);
+      sampler.set_row(row, sum);
+      expect_candidates(sampler.sample(params, history.prompt, target),
+                        plain_candidates(row, sum, params, history.prompt, target, size > 2 ? kEndTokens : std::vector<TokenId>{0}),
+                        "size " + std::to_string(size) + " case " + std::to_string(i));
+    }
+  }
+}
+
+TEST(Sampler, ABeamTakesLogitsThatRoundToOneLogProbabilityForEquals) {
+  // Neighbouring floats below 1 become the same log-probability far from 0: the lowest id must come first,
+  // though its logit is the smallest.
+  std::vector<float> row(640, -50.0f);
+  float logit = 0.9f;
+  for (const std::size_t id : {5u, 100u, 300u, 639u}) row[id] = logit = std::nextafter(logit, 1.0f);
+  Sampler sampler(640, {});
+  sampler.set_row(row, 1000.0f);
+  for (const std::int32_t count : {1, 2, 4}) {
+    const scheduler::SampleTarget target{.sequence_id = {1}, .num_candidates = count};
+    expect_candidates(sampler.sample({}, {}, target), plain_candidates(row, 1000.0f, {}, {}, target, {}),
+                      std::to_string(count));
+    EXPECT_EQ(sampler.sample({}, {}, target).candidates[0].token_id, 5);
+  }
+}
+
+TEST(Sampler, ABeamIsRankedByLogProbabilityAloneWithoutProcessors) {
+  std::mt19937_64 random(22);
+  const std::vector<float> row = random_logits(3000, random, 0.0f);
+  const float sum = log_sum_exp(row);
+  Sampler sampler(3000, kEndTokens);
+  sampler.set_row(row, sum);
+  const scheduler::SampleTarget target{.sequence_id = {1}, .num_candidates = 16};
+  const SampledToken plain = sampler.sample({}, {}, target);
+  for (const BeamCandidate& candidate : plain.candidates) EXPECT_EQ(candidate.search_logprob, double{candidate.logprob});
+  const SampledToken other = sampler.sample({.temperature = 0.3, .top_p = 0.1, .top_k = 2, .min_p = 0.9}, {}, target);
+  ASSERT_EQ(other.candidates.size(), 16u) << "what shapes a draw does not touch a beam";
+  for (std::size_t i = 0; i < 16; ++i) EXPECT_EQ(other.candidates[i].token_id, plain.candidates[i].token_id);
+}
+
+TEST(Sampler, APenaltyWorksOnABeamsLogProbabilities) {
+  // As probabilities: 1/2, 1/4, 1/4. Four times the log of the first one is below that of the others.
+  const std::vector<float> row = {std::log(2.0f), 0.0f, 0.0f};
+  Sampler sampler(3, {});
+  sampler.set_row(row, std::log(4.0f));
+  const std::vector<TokenId> prompt = {0};
+  const SampledToken token = sampler.sample({.repetition_penalty = 4.0}, prompt, {.sequence_id = {1}, .num_candidates = 3});
+  ASSERT_EQ(token.candidates.size(), 3u);
+  EXPECT_EQ(token.candidates[0].token_id, 1);
+  EXPECT_EQ(token.candidates[1].token_id, 2);
+  EXPECT_EQ(token.candidates[2].token_id, 0) << "though its logit is positive, its score fell";
+  EXPECT_NEAR(token.candidates[2].search_logprob, 4.0 * std::log(0.5), 1e-6);
+  EXPECT_NEAR(token.candidates[2].logprob, std::log(0.5), 1e-6) << "the model's own";
+}
+
+TEST(Sampler, MinTokensLeavesABeamNoEnds) {
+  std::vector<float> row(100, -kInfinity);
+  row[2] = 9.0f;
+  row[50] = 8.0f;
+  row[51] = 7.0f;
+  Sampler sampler(100, kEndTokens);
+  sampler.set_row(row, log_sum_exp(row));
+  SamplingParams params{.max_tokens = 16, .min_tokens = 1, .stop_token_ids = {50}};
+  const scheduler::SampleTarget target{.sequence_id = {1}, .num_candidates = 8};
+  const SampledToken token = sampler.sample(params, {}, target);
+  ASSERT_EQ(token.candidates.size(), 1u);
+  EXPECT_EQ(token.candidates[0].token_id, 51);
+  params.stop_token_ids.push_back(51);
+  EXPECT_TRUE(sampler.sample(params, {}, target).invalid_logits);
+  row[7] = std::nanf("");
+  sampler.set_row(row, 9.0f);
+  EXPECT_TRUE(sampler.sample({}, {}, target).invalid_logits);
+}
+
 TEST(Sampler, GreedyTakesTheLowestIdAmongEquals) {
   std::vector<float> row(300, 1.0f);
   row[130] = row[131] = row[257] = 2.0f;

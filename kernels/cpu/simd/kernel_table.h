@@ -21,16 +21,19 @@ struct KvSlot {
   std::int64_t key_stride;  // elements between two dimensions of K: the block size
   void* key;                // dimension 0
   void* value;
+  float* key_scale = nullptr;  // of types with scales only
+  float* value_scale = nullptr;
 };
 
 // Attention of a tile: neighbouring rows of one sequence, and the query heads that share one KV head. A row
 // and one of these heads together make a query; query = row * group_size + head.
 struct AttentionTile {
   // K and V of one layer and KV head: of block b, K stands at kv + b * block_bytes, V half_head_bytes behind
-  // it.
+  // it, scales (of types that have them) scales_offset behind it.
   const std::byte* kv;
   std::int64_t block_bytes;
   std::int64_t half_head_bytes;
+  std::int64_t scales_offset;
   KvType type;
   std::int32_t block_size;
   std::int32_t head_dim;

@@ -1,12 +1,7 @@
 #include "kernels/cpu/simd/matmul_table.h"
 
 #include "kernels/cpu/simd.h"
-
-#if defined(__GNUC__) && !defined(__clang__)
-// GCC 12 warns of its own avx512fintrin.h, whose "undefined" vectors initialise themselves with themselves.
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#endif
+#include "kernels/cpu/simd/int8_rounding.h"
 
 #if defined(OCTAVO_SIMD_AVX512)
 #include "kernels/cpu/simd/matmul_avx512.h"
@@ -286,30 +281,6 @@ void multiply_tile(const MatmulTile& tile) {
 
 // ---- rounding of activations --------------------------------------------------------------------
 
-constexpr std::uint32_t kInfinityBits = 0x7f800000u, kSmallestNormalBits = 0x00800000u;
-
-OCTAVO_INLINE std::uint32_t bits_of(float value) { return __builtin_bit_cast(std::uint32_t, value); }
-
-// Compared as integers, so that a NaN is larger than every number.
-OCTAVO_INLINE float largest_magnitude(const float* values) {
-  std::int32_t largest = 0;
-  for (int i = 0; i < kGroupColumns; ++i) {
-    const auto magnitude = static_cast<std::int32_t>(bits_of(values[i]) & 0x7fffffffu);
-    largest = largest > magnitude ? largest : magnitude;
-  }
-  return __builtin_bit_cast(float, largest);
-}
-
-// values / scale to the nearest integers: adding 1.5 * 2^23 rounds to even and leaves the integer in the low
-// bits.
-OCTAVO_INLINE void round_group(const float* values, float scale, std::int8_t* rounded) {
-  constexpr float kMagic = 0x1.8p23f;
-  for (int i = 0; i < kGroupColumns; ++i) {
-    const std::uint32_t bits = bits_of(values[i] / scale + kMagic);
-    rounded[i] = static_cast<std::int8_t>(static_cast<std::int32_t>(bits - bits_of(kMagic)));
-  }
-}
-
 OCTAVO_INLINE std::int32_t sum_of_half(const std::int8_t* values) {
   std::int32_t sum = 0;
   for (int i = 0; i < kGroupColumns / 2; ++i) sum += values[i];
@@ -317,16 +288,9 @@ OCTAVO_INLINE std::int32_t sum_of_half(const std::int8_t* values) {
 }
 
 OCTAVO_INLINE void set_line(const float* values, Int8Line& line) {
-  const float largest = largest_magnitude(values);
   line = {};
-  line.scale = largest / 127.0f;
-  if (bits_of(largest) >= kInfinityBits) {
-    line.scale = __builtin_nanf("");
-  } else if (bits_of(line.scale) < kSmallestNormalBits) {
-    line.scale = 0.0f;
-  } else {
-    round_group(values, line.scale, line.values);
-  }
+  line.scale = int8_scale(values, kGroupColumns);
+  round_to_int8(values, kGroupColumns, line.scale, line.values);
   const std::int32_t first = sum_of_half(line.values), second = sum_of_half(line.values + kGroupColumns / 2);
   line.scaled_sum = line.scale * static_cast<float>(first + second);
   line.scaled_half_sums[0] = line.scale * static_cast<float>(first);
