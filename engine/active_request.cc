@@ -14,6 +14,7 @@ std::int32_t longest_output(const std::vector<OutputProcessor>& outputs) {
 }  // namespace
 
 bool ActiveRequest::ended() const {
+  if (beams) return false;
   return std::all_of(outputs.begin(), outputs.end(),
                      [](const OutputProcessor& output) { return output.ended(); });
 }
@@ -23,9 +24,11 @@ RequestMetrics ActiveRequest::metrics_at(std::int64_t now_us) const {
   metrics.queue_us = admitted_us.value_or(now_us) - submitted_us;
   metrics.e2e_us = now_us - submitted_us;
   metrics.num_preemptions = num_preemptions;
+  metrics.prompt = prompt;
+  metrics.prefix_miss = prefix_miss;
   if (!first_token_us) return metrics;
   metrics.ttft_us = *first_token_us - submitted_us;
-  const std::int32_t num_tokens = longest_output(outputs);
+  const std::int32_t num_tokens = beams ? beams->num_generated_tokens() : longest_output(outputs);
   if (num_tokens > 1) metrics.tpot_us = (last_token_us - *first_token_us) / (num_tokens - 1);
   return metrics;
 }

@@ -8,6 +8,7 @@
 
 #include "engine/api/request.h"
 #include "engine/base/ids.h"
+#include "engine/beam_search.h"
 #include "engine/output_processor.h"
 
 namespace octavo {
@@ -15,7 +16,8 @@ namespace octavo {
 struct ActiveRequest {
   RequestId request_id;
   SamplingParams sampling;  // outputs point into it: an ActiveRequest stays where it was made
-  std::vector<OutputProcessor> outputs;
+  std::vector<OutputProcessor> outputs;  // of samples; empty for a beam search
+  std::optional<BeamSearch> beams = {};
   std::vector<std::optional<float>> prompt_logprobs;  // as long as the prompt; empty when not asked
 
   std::int64_t submitted_us = 0;
@@ -23,8 +25,10 @@ struct ActiveRequest {
   std::optional<std::int64_t> first_token_us = {};
   std::int64_t last_token_us = 0;
   std::int32_t num_preemptions = 0;
+  PromptAccount prompt = {};
+  PrefixMiss prefix_miss = {};
 
-  bool ended() const;  // every output has
+  bool ended() const;  // every sample has; a beam search ends as a whole
 
   // Definitions: engine/metrics/README.md.
   RequestMetrics metrics_at(std::int64_t now_us) const;

@@ -6,6 +6,8 @@
 
 #include "engine/base/clock.h"
 #include "engine/engine_thread.h"
+#include "engine/metrics/recording_file.h"
+#include "engine/metrics/recording_limits.h"
 #include "engine/model/gguf_file.h"
 #include "engine/model/inspection.h"
 #include "engine/model/model_config.h"
@@ -49,6 +51,12 @@ scheduler::SchedulerOptions scheduler_options(const EngineOptions& options,
           .max_num_batched_tokens = description.max_num_batched_tokens,
           .max_model_len = description.max_model_len,
           .enable_prefix_caching = options.enable_prefix_caching,
+          .num_host_blocks = description.num_host_blocks,
+          .preemption_mode = options.preemption_mode,
+          .admit_after_preemption = options.admit_after_preemption,
+          .memory_manager = options.memory_manager,
+          .batching_policy = options.batching_policy,
+          .reserve_block_per_sequence = options.reserve_block_per_sequence,
           .prefill_first = options.prefill_first};
 }
 
@@ -80,14 +88,32 @@ Result<EngineParts> load_parts(const EngineOptions& options, const LoadProgress&
   return parts;
 }
 
+// Before anything is loaded: who cannot record need not wait to learn it. Null when nobody asked for it.
+Result<std::unique_ptr<metrics::ByteSink>> open_recording(const EngineOptions& options) {
+  if (options.record.empty()) return std::unique_ptr<metrics::ByteSink>();
+  OCTAVO_TRY(auto file, metrics::RecordingFile::open(options.record));
+  return std::unique_ptr<metrics::ByteSink>(std::move(file));
+}
+
+Result<void> check_can_be_recorded(const EngineDescription& description) {
+  if (description.num_blocks <= metrics::kMaxRecordedBlocks) return {};
+  return Error{.code = ErrorCode::kUnsupported,
+               .message = "record: a pool of " + std::to_string(description.num_blocks) +
+                          " blocks cannot be recorded, at most " + std::to_string(metrics::kMaxRecordedBlocks) +
+                          "; choose a smaller --num-kv-blocks or a larger --block-size",
+               .subject = "record"};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::create(const EngineOptions& options, LoadProgress progress) {
   const SteadyClock clock;
   const std::int64_t begin_us = clock.now_us();
+  OCTAVO_TRY(auto recording, open_recording(options));
   OCTAVO_TRY(EngineParts parts, load_parts(options, progress));
+  if (recording) OCTAVO_TRY_VOID(check_can_be_recorded(parts.description));
   parts.description.load_ms = static_cast<double>(clock.now_us() - begin_us) / 1000.0;
-  return std::unique_ptr<Engine>(std::make_unique<EngineThread>(std::move(parts)));
+  return std::unique_ptr<Engine>(std::make_unique<EngineThread>(std::move(parts), std::move(recording)));
 }
 
 }  // namespace octavo

@@ -59,12 +59,17 @@ class Engine {
   // The newest published state of the pool. Asking once makes the engine publish one at the end of the next
   // step (or at once when idle); the pointer is to a value nobody changes.
   virtual std::shared_ptr<const KvSnapshot> kv_snapshot() = 0;
+  // Snapshots from the next one on describe this block closely; nullopt or a block that does not exist: none.
+  virtual void watch_block(std::optional<BlockId> block) = 0;
   virtual KvTotals kv_totals() const = 0;
 
   // Step records and block events from the given marks on, and the marks to go on with. What was overwritten
   // since is skipped and counted in `num_lost`.
   using Trace = metrics::Trace;
   virtual Trace trace_since(std::uint64_t step_mark, std::uint64_t event_mark) const = 0;
+  // Both pools as they were before the event of this mark: a replay from the keyframe before it. Marks that are too old
+  // are refused.
+  virtual Result<metrics::KvState> state_at(std::uint64_t event_mark) const = 0;
 };
 
 }  // namespace octavo

@@ -30,7 +30,10 @@ ActiveRequest& make_active(ActiveRequests& requests, const scheduler::NewRequest
 }  // namespace
 
 EngineCore::EngineCore(const scheduler::SchedulerOptions& options, EngineSurroundings surroundings)
-    : options_(options), surroundings_(std::move(surroundings)), scheduler_(options) {}
+    : options_(options),
+      surroundings_(std::move(surroundings)),
+      scheduler_(options),
+      recorder_(metrics::PoolShape{options.block_size, options.num_blocks, options.num_host_blocks}) {}
 
 std::vector<EngineEvent> EngineCore::step(std::vector<EngineCommand> commands) {
   obey(std::move(commands));  // From here on, the set of requests is fixed for this step.
@@ -77,7 +80,12 @@ void EngineCore::accept(scheduler::NewRequest request, std::int64_t submitted_us
   ActiveRequest& active = make_active(requests_, request, submitted_us);
   const OutputProcessor output(*surroundings_.intake.tokenizer, active.sampling,
                                token_limit(request, options_.max_model_len));
-  active.outputs.assign(static_cast<std::size_t>(active.sampling.n), output);
+  if (active.sampling.beam_width) {
+    const SequenceId first_seat = scheduler_.sequences_of(request.request_id).front().sequence_id;
+    active.beams.emplace(active.sampling, output, first_seat);
+  } else {
+    active.outputs.assign(static_cast<std::size_t>(active.sampling.n), output);
+  }
   events_.push_back(RequestAccepted{request.request_id, std::move(request.prompt_token_ids), request.seed});
 }
 
@@ -86,6 +94,7 @@ void EngineCore::obey(const CancelRequest& cancel) {
   if (found == requests_.end()) return;
   scheduler_.abort(cancel.request_id);
   ActiveRequest& request = found->second;
+  if (request.beams) return end_beams(request, FinishReason::kAbort);
   for (std::size_t index = 0; index < request.outputs.size(); ++index) {
     if (!request.outputs[index].ended()) end_output(request, index, {FinishReason::kAbort, {}});
   }
@@ -93,6 +102,7 @@ void EngineCore::obey(const CancelRequest& cancel) {
 }
 
 void EngineCore::obey(const ResetPrefixCache&) { scheduler_.reset_prefix_cache(); }
+void EngineCore::obey(const ReleasePins&) { scheduler_.release_pins(); }
 
 // ---- the step ---------------------------------------------------------------------------------------------
 
@@ -103,6 +113,8 @@ void EngineCore::schedule(Step& step) {
   record.step = step.plan.step;
   record.num_preempted = static_cast<std::int32_t>(step.plan.preemptions.size());
   record.num_block_copies = static_cast<std::int32_t>(step.plan.block_copies.size());
+  record.num_swapped_out = static_cast<std::int32_t>(step.plan.swap_outs.size());
+  record.num_swapped_in = static_cast<std::int32_t>(step.plan.swap_ins.size());
   record.schedule_us = surroundings_.clock->now_us() - record.begin_us;
 }
 
@@ -115,13 +127,14 @@ void EngineCore::announce(const Step& step) {
   for (const scheduler::Admission& admission : step.plan.admissions) {
     ActiveRequest& request = requests_.at(admission.request_id);
     request.admitted_us = now_us;
+    request.prefix_miss = scheduler_.prefix_miss(admission.request_id);
     events_.push_back(
         RequestAdmitted{admission.request_id, admission.num_cached_tokens, now_us - request.submitted_us});
   }
 }
 
 void EngineCore::execute(Step& step) {
-  if (step.plan.empty() && step.plan.block_copies.empty()) return;
+  if (step.plan.empty() && !step.plan.moves_memory()) return;
   const std::int64_t begin_us = surroundings_.clock->now_us();
   if (auto executed = surroundings_.runner->execute(step.plan, step.drawn); !executed) {
     step.failure = std::move(executed).error();
@@ -132,9 +145,9 @@ void EngineCore::execute(Step& step) {
 void EngineCore::commit(Step& step) {
   const std::int64_t begin_us = surroundings_.clock->now_us();
   if (step.failure) {
-    scheduler_.discard(step.plan);
-    fail_requests_of(step);
+    discard(step);
   } else {
+    learn_costs(step);
     step.record->num_prefill_tokens = step.plan.num_prefill_tokens;
     step.record->num_decode_tokens = step.plan.num_decode_tokens;
     keep_prompt_logprobs(step);
@@ -154,6 +167,10 @@ void EngineCore::publish(Step& step) {
     step.record->free_blocks = figures.free_blocks;
     step.record->logical_blocks = figures.logical_blocks;
     step.record->unfilled_slots = figures.unfilled_slots;
+    step.record->reserved_ahead_slots = figures.reserved_ahead_slots;
+    step.record->filled_slots = figures.filled_slots;
+    step.record->num_swapped_groups = scheduler_.num_swapped_out();
+    step.record->host_used_blocks = figures.host_used_blocks;
   }
   std::vector<BlockEvent> block_events = scheduler_.take_events();
   const std::int64_t now_us = surroundings_.clock->now_us();
@@ -163,10 +180,30 @@ void EngineCore::publish(Step& step) {
 
 // ---- what a step means for its requests -------------------------------------------------------------------
 
-void EngineCore::fail_requests_of(const Step& step) {
-  for (const scheduler::ScheduledSequence& sequence : step.plan.sequences) {
-    fail(sequence.request_id, Error{ErrorCode::kDevice, step.failure->message});
+void EngineCore::discard(const Step& step) {
+  for (const RequestId request_id : scheduler_.discard(step.plan)) {
+    fail(request_id, Error{ErrorCode::kDevice, step.failure->message});
   }
+}
+
+// What `cost` preemption compares: moving averages over the steps that showed them.
+void EngineCore::learn_costs(const Step& step) {
+  constexpr double kWeight = 0.2;
+  const auto learn = [](double& average, double value) {
+    average = average == 0.0 ? value : (1.0 - kWeight) * average + kWeight * value;
+  };
+  const auto num_swapped = step.plan.swap_outs.size() + step.plan.swap_ins.size();
+  const std::int64_t swap_us = step.drawn.swap_out_us + step.drawn.swap_in_us;
+  scheduler_.note_swap_times(step.drawn.swap_out_us, step.drawn.swap_in_us);
+  if (num_swapped > 0) {
+    learn(costs_.us_per_swapped_block, static_cast<double>(swap_us) / static_cast<double>(num_swapped));
+  }
+  if (step.plan.num_prefill_tokens > 0) {
+    const std::int32_t num_rows = step.plan.num_prefill_tokens + step.plan.num_decode_tokens;
+    learn(costs_.us_per_prefilled_token,
+          static_cast<double>(step.record->execute_us - swap_us) / static_cast<double>(num_rows));
+  }
+  scheduler_.set_preemption_costs(costs_);
 }
 
 // A preempted prompt is computed again, to the same bits: the first value of each position stays.
@@ -186,7 +223,7 @@ void EngineCore::deliver_tokens(const Step& step) {
   std::vector<scheduler::CommittedToken> committed;
   committed.reserve(tokens.size());
   for (const runner::SampledToken& token : tokens) {
-    if (!token.invalid_logits) committed.push_back({token.sequence_id, token.token_id});
+    if (token.token_id >= 0) committed.push_back({token.sequence_id, token.token_id});
   }
   scheduler_.commit(step.plan, committed);
 
@@ -199,21 +236,17 @@ void EngineCore::deliver_tokens(const Step& step) {
       const auto request = requests_.find(sequence.request_id);
       if (request != requests_.end()) deliver(request->second, target, token);
     }
+    const auto request = requests_.find(sequence.request_id);
+    if (request != requests_.end() && request->second.beams) advance_beams(request->second);
   }
 }
 
 void EngineCore::deliver(ActiveRequest& request, const scheduler::SampleTarget& target,
                          const runner::SampledToken& token) {
   const RequestId request_id = request.request_id;
-  if (token.invalid_logits) {
-    return fail(request_id,
-                Error{ErrorCode::kInvalidLogits,
-                      "the model gave no finite probability for the next token: the model file may be "
-                      "damaged, or try --activation-dtype f32"});
-  }
-  request.last_token_us = surroundings_.clock->now_us();
-  if (!request.first_token_us) request.first_token_us = request.last_token_us;
-
+  if (token.invalid_logits) return fail_invalid_logits(request_id);
+  note_token_time(request);
+  if (request.beams) return request.beams->report(token);
   OutputProcessor::Step output = request.outputs[target.output_index].append(token.token_id);
   TokensGenerated generated{.request_id = request_id,
                             .output_index = static_cast<std::int32_t>(target.output_index),
@@ -225,7 +258,7 @@ void EngineCore::deliver(ActiveRequest& request, const scheduler::SampleTarget& 
   events_.push_back(std::move(generated));
   if (!output.end) return;
   events_.push_back(OutputFinished{request_id, static_cast<std::int32_t>(target.output_index),
-                                   output.end->finish_reason, std::move(output.end->stop_reason)});
+                                   output.end->finish_reason, std::move(output.end->stop_reason), {}});
   scheduler_.finish(target.sequence_id);
   finish_if_ended(request_id);
 }
@@ -236,32 +269,90 @@ void EngineCore::end_out_of_memory(const Step& step) {
   for (const auto& [request_id, request] : requests_) {
     for (const auto& view : scheduler_.sequences_of(request_id)) view_of.emplace(view.sequence_id, view);
   }
+  const std::string detail = "the KV pool of " + std::to_string(options_.num_blocks) + " blocks of " +
+                             std::to_string(options_.block_size) +
+                             " tokens is too small for more of it: raise --num-kv-blocks";
   for (const SequenceId sequence_id : step.plan.out_of_memory) {
     const auto found = view_of.find(sequence_id);
     if (found == view_of.end()) continue;  // its request failed in this step
     const auto& view = found->second;
-    end_output(requests_.at(view.request_id), view.output_index, {FinishReason::kLength, {}});
+    const auto request = requests_.find(view.request_id);
+    if (request == requests_.end()) continue;  // its search has ended with an earlier seat
+    if (request->second.beams) {
+      end_beams(request->second, FinishReason::kLength, detail);
+      continue;
+    }
+    end_output(request->second, view.output_index, {FinishReason::kLength, {}}, detail);
     scheduler_.finish(sequence_id);
     finish_if_ended(view.request_id);
   }
 }
 
 // Ends an output that did not end by itself. Its sequence is left to the caller.
-void EngineCore::end_output(ActiveRequest& request, std::size_t output_index, OutputEnd end) {
+void EngineCore::end_output(ActiveRequest& request, std::size_t output_index, OutputEnd end,
+                            const std::string& detail) {
   const auto index = static_cast<std::int32_t>(output_index);
   if (std::string text = request.outputs[output_index].end_now(); !text.empty()) {
     events_.push_back(TokensGenerated{request.request_id, index, {}, {}, {}, std::move(text)});
   }
-  events_.push_back(OutputFinished{request.request_id, index, end.finish_reason, std::move(end.stop_reason)});
+  events_.push_back(
+      OutputFinished{request.request_id, index, end.finish_reason, std::move(end.stop_reason), detail});
 }
 
+// ---- beams ------------------------------------------------------------------------------------------------
+
+void EngineCore::note_token_time(ActiveRequest& request) {
+  request.last_token_us = surroundings_.clock->now_us();
+  if (request.first_token_us) return;
+  request.first_token_us = request.last_token_us;
+  request.prompt = scheduler_.prompt_account(request.request_id);
+}
+
+void EngineCore::advance_beams(ActiveRequest& request) {
+  if (!request.beams->all_reported()) return;
+  BeamSearch::Advance advance = request.beams->advance();
+  events_.push_back(BeamsAdvanced{request.request_id, {std::move(advance.step)}});
+  if (advance.is_over) return end_beams(request, FinishReason::kLength);
+  request.beams->take_seats(scheduler_.advance_beams(request.request_id, advance.continuations));
+}
+
+// The answers of a search come at its end, best first. Where there are fewer than asked for, the rest is empty.
+void EngineCore::end_beams(ActiveRequest& request, FinishReason of_those_under_way,
+                           const std::string& detail) {
+  const RequestId request_id = request.request_id;
+  scheduler_.abort(request_id);
+  std::int32_t index = 0;
+  for (BeamSearch::Hypothesis& one : request.beams->best(of_those_under_way)) {
+    const std::string& why = one.end.finish_reason == of_those_under_way ? detail : std::string();
+    events_.push_back(TokensGenerated{request_id, index, std::move(one.token_ids), std::move(one.logprobs),
+                                      std::move(one.top_logprobs), std::move(one.text)});
+    events_.push_back(OutputFinished{request_id, index++, one.end.finish_reason,
+                                     std::move(one.end.stop_reason), why, one.score});
+  }
+  for (; index < request.sampling.num_outputs(); ++index) {
+    events_.push_back(OutputFinished{request_id, index, of_those_under_way, {}, detail});
+  }
+  finish(request);
+}
+
+// ---- ends -------------------------------------------------------------------------------------------------
+
 void EngineCore::finish_if_ended(RequestId request_id) {
-  const auto found = requests_.find(request_id);
-  if (!found->second.ended()) return;
-  ActiveRequest& request = found->second;
+  ActiveRequest& request = requests_.at(request_id);
+  if (request.ended()) finish(request);
+}
+
+void EngineCore::finish(ActiveRequest& request) {
+  const RequestId request_id = request.request_id;
   const RequestMetrics metrics = request.metrics_at(surroundings_.clock->now_us());
   events_.push_back(RequestFinished{request_id, std::move(request.prompt_logprobs), metrics});
-  requests_.erase(found);
+  requests_.erase(request_id);
+}
+
+void EngineCore::fail_invalid_logits(RequestId request_id) {
+  fail(request_id, Error{ErrorCode::kInvalidLogits,
+                         "the model gave no finite probability for the next token: the model file may be "
+                         "damaged, or try --activation-dtype f32"});
 }
 
 // No effect on a request that has ended: several of its sequences may report the same failure.

@@ -52,6 +52,8 @@ class EngineCore {
   // May be read from any thread.
   const metrics::StepRecorder& recorder() const { return recorder_; }
 
+  BlockDetail describe_block(BlockId block) const { return scheduler_.describe_block(block); }
+
   // For simulation: its invariants are checked after every step.
   const scheduler::Scheduler& scheduler() const { return scheduler_; }
 
@@ -68,6 +70,7 @@ class EngineCore {
   void obey(SubmitRequest& submit);
   void obey(const CancelRequest& cancel);
   void obey(const ResetPrefixCache& reset);
+  void obey(const ReleasePins& release);
 
   void schedule(Step& step);
   void announce(const Step& step);
@@ -76,20 +79,28 @@ class EngineCore {
   void publish(Step& step);
 
   void accept(scheduler::NewRequest request, std::int64_t submitted_us);
-  void fail_requests_of(const Step& step);
+  void learn_costs(const Step& step);
+  void discard(const Step& step);
   void keep_prompt_logprobs(const Step& step);
   void deliver_tokens(const Step& step);
   void deliver(ActiveRequest& request, const scheduler::SampleTarget& target,
                const runner::SampledToken& token);
+  void note_token_time(ActiveRequest& request);
+  void advance_beams(ActiveRequest& request);
+  void end_beams(ActiveRequest& request, FinishReason of_those_under_way, const std::string& detail = {});
   void end_out_of_memory(const Step& step);
-  void end_output(ActiveRequest& request, std::size_t output_index, OutputEnd end);
+  void end_output(ActiveRequest& request, std::size_t output_index, OutputEnd end,
+                  const std::string& detail = {});
   void finish_if_ended(RequestId request_id);
+  void finish(ActiveRequest& request);
+  void fail_invalid_logits(RequestId request_id);
   void fail(RequestId request_id, Error error);
 
   const scheduler::SchedulerOptions options_;
   const EngineSurroundings surroundings_;
   scheduler::Scheduler scheduler_;
   metrics::StepRecorder recorder_;
+  scheduler::PreemptionCosts costs_;
   ActiveRequests requests_;          // accepted and not ended
   std::vector<EngineEvent> events_;  // of the step under way
 };

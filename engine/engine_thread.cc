@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <ctime>
 #include <iterator>
 #include <random>
@@ -22,18 +23,38 @@ std::uint64_t draw_seed() {
 }
 
 IntakeSources real_sources(const tokenizer::Tokenizer& tokenizer) {
-  return {.tokenizer = &tokenizer, .draw_seed = draw_seed, .unix_time_s = [] {
-            return static_cast<std::int64_t>(std::time(nullptr));
-          }};
+  IntakeSources sources{.tokenizer = &tokenizer, .num_end_tokens = 0, .draw_seed = draw_seed};
+  for (TokenId id = 0; id < tokenizer.vocabulary_size(); ++id) {
+    if (tokenizer.is_end_of_sequence(id)) ++sources.num_end_tokens;
+  }
+  sources.unix_time_s = [] { return static_cast<std::int64_t>(std::time(nullptr)); };
+  return sources;
+}
+
+// There may be nobody to tell but whoever started the program.
+void say_that_recording_ended(const Error& error) { std::fprintf(stderr, "octavo: %s\n", error.message.c_str()); }
+
+std::unique_ptr<metrics::RecordingWriter> start_recording(std::unique_ptr<metrics::ByteSink> sink,
+                                                          const EngineDescription& description,
+                                                          const metrics::StepRecorder& recorder) {
+  if (!sink) return nullptr;
+  metrics::RecordingHeader header;
+  header.bytes_per_block = description.bytes_per_block;
+  header.max_model_len = description.max_model_len;
+  header.unix_time_s = static_cast<std::int64_t>(std::time(nullptr));
+  header.model = description.model.name;
+  return std::make_unique<metrics::RecordingWriter>(std::move(sink), std::move(header), recorder,
+                                                    say_that_recording_ended);
 }
 
 }  // namespace
 
-EngineThread::EngineThread(EngineParts parts)
+EngineThread::EngineThread(EngineParts parts, std::unique_ptr<metrics::ByteSink> recording)
     : parts_(std::move(parts)),
       commands_(kCommandCapacity),
       core_(parts_.scheduler,
             {.runner = parts_.runner.get(), .clock = &clock_, .intake = real_sources(*parts_.tokenizer)}),
+      recording_(start_recording(std::move(recording), parts_.description, core_.recorder())),
       thread_([this] { run(); }) {}
 
 EngineThread::~EngineThread() {
@@ -76,6 +97,12 @@ void EngineThread::set_wake_up(std::function<void()> wake_up) {
   wake_up_ = std::move(wake_up);
 }
 
+void EngineThread::watch_block(std::optional<BlockId> block) {
+  watched_block_ = block ? block->value : -1;
+  CommandBatch nothing;
+  commands_.try_push(nothing);
+}
+
 std::shared_ptr<const KvSnapshot> EngineThread::kv_snapshot() {
   if (!snapshot_wanted_.exchange(true)) {
     CommandBatch nothing;
@@ -94,6 +121,10 @@ Engine::Trace EngineThread::trace_since(std::uint64_t step_mark, std::uint64_t e
   return core_.recorder().read_since(step_mark, event_mark);
 }
 
+Result<metrics::KvState> EngineThread::state_at(std::uint64_t event_mark) const {
+  return core_.recorder().state_at(event_mark);
+}
+
 // ---- engine thread ----------------------------------------------------------------------------------------
 
 // State first, then events: whoever has read of an end finds it in the totals.
@@ -102,6 +133,7 @@ void EngineThread::run() {
   while (auto commands = next_commands()) {
     const bool changed = !commands->empty() || core_.has_work();
     std::vector<EngineEvent> events = core_.step(*std::move(commands));
+    if (recording_) recording_->notify();
     const bool has_events = !events.empty();
     const bool has_snapshot = publish_state(changed);
     outbox_.add(std::move(events));
@@ -124,10 +156,14 @@ std::optional<std::vector<EngineCommand>> EngineThread::next_commands() {
 // True when a snapshot was published. A wish for one is kept until there is a state that its asker has not
 // seen: an idle window that asks at each frame neither keeps the engine busy nor misses the next change.
 bool EngineThread::publish_state(bool changed) {
-  if (changed) snapshot_is_newest_ = false;
+  const std::int32_t watched = watched_block_;
+  if (changed || watched != published_watch_) snapshot_is_newest_ = false;
   std::shared_ptr<const KvSnapshot> snapshot;
   if (!snapshot_is_newest_ && snapshot_wanted_.exchange(false)) {
-    snapshot = std::make_shared<const KvSnapshot>(core_.snapshot());
+    KvSnapshot state = core_.snapshot();
+    if (watched >= 0 && watched < state.totals.num_blocks) state.watched = core_.describe_block(BlockId{watched});
+    published_watch_ = watched;
+    snapshot = std::make_shared<const KvSnapshot>(std::move(state));
     snapshot_is_newest_ = true;
   }
   std::lock_guard lock(published_mutex_);

@@ -16,6 +16,8 @@
 #include "engine/engine.h"
 #include "engine/engine_core.h"
 #include "engine/event_outbox.h"
+#include "engine/metrics/recording_file.h"
+#include "engine/metrics/recording_writer.h"
 #include "engine/runner/runner.h"
 #include "engine/scheduler/scheduler.h"
 #include "engine/tokenizer/tokenizer.h"
@@ -32,7 +34,8 @@ struct EngineParts {
 
 class EngineThread final : public Engine {
  public:
-  explicit EngineThread(EngineParts parts);
+  // With `recording`, everything that happens to blocks is written there until the engine ends.
+  explicit EngineThread(EngineParts parts, std::unique_ptr<metrics::ByteSink> recording = nullptr);
 
   // Ends after the step under way. What still runs is dropped with the events that nobody polled.
   ~EngineThread() override;
@@ -46,8 +49,10 @@ class EngineThread final : public Engine {
   std::vector<EngineEvent> poll(std::chrono::microseconds timeout) override;
   void set_wake_up(std::function<void()> wake_up) override;
   std::shared_ptr<const KvSnapshot> kv_snapshot() override;
+  void watch_block(std::optional<BlockId> block) override;
   KvTotals kv_totals() const override;
   Trace trace_since(std::uint64_t step_mark, std::uint64_t event_mark) const override;
+  Result<metrics::KvState> state_at(std::uint64_t event_mark) const override;
 
  private:
   // What one call asked; a step obeys all of it or nothing yet.
@@ -67,6 +72,7 @@ class EngineThread final : public Engine {
   EventOutbox outbox_;
   std::atomic<bool> closing_ = false;
   std::atomic<bool> snapshot_wanted_ = false;
+  std::atomic<std::int32_t> watched_block_ = -1;  // -1: none
 
   mutable std::mutex published_mutex_;
   KvTotals totals_;  // guarded by published_mutex_
@@ -74,8 +80,10 @@ class EngineThread final : public Engine {
       snapshot_;                   // guarded by published_mutex_; shared with readers, never changed
   std::function<void()> wake_up_;  // guarded by published_mutex_
 
-  bool snapshot_is_newest_ = false;  // engine thread only
+  bool snapshot_is_newest_ = false;        // engine thread only
+  std::int32_t published_watch_ = -1;      // engine thread only: what the newest snapshot describes
   EngineCore core_;                  // engine thread only, except recorder()
+  std::unique_ptr<metrics::RecordingWriter> recording_;  // none: nothing is recorded to a file
   std::thread thread_;               // last: everything above exists before it runs
 };
 

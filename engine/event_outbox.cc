@@ -18,6 +18,8 @@ void join(TokensGenerated& earlier, TokensGenerated& later) {
   earlier.text += later.text;
 }
 
+void join(BeamsAdvanced& earlier, BeamsAdvanced& later) { move_to_end(earlier.steps, later.steps); }
+
 void join(RequestPreempted& earlier, const RequestPreempted& later) {
   earlier.num_tokens_dropped += later.num_tokens_dropped;
 }
@@ -37,6 +39,7 @@ std::vector<EngineEvent> EventOutbox::take(std::chrono::microseconds timeout) {
   std::unique_lock lock(mutex_);
   not_empty_.wait_for(lock, timeout, [&] { return !waiting_.empty(); });
   tokens_at_.clear();
+  beams_at_.clear();
   preempted_at_.clear();
   return std::exchange(waiting_, {});
 }
@@ -46,6 +49,9 @@ void EventOutbox::add_locked(EngineEvent event) {
     const auto [place, is_first] =
         tokens_at_.try_emplace({tokens->request_id, tokens->output_index}, waiting_.size());
     if (!is_first) return join(std::get<TokensGenerated>(waiting_[place->second]), *tokens);
+  } else if (auto* beams = std::get_if<BeamsAdvanced>(&event)) {
+    const auto [place, is_first] = beams_at_.try_emplace(beams->request_id, waiting_.size());
+    if (!is_first) return join(std::get<BeamsAdvanced>(waiting_[place->second]), *beams);
   } else if (auto* preempted = std::get_if<RequestPreempted>(&event)) {
     const auto [place, is_first] = preempted_at_.try_emplace(preempted->request_id, waiting_.size());
     if (!is_first) return join(std::get<RequestPreempted>(waiting_[place->second]), *preempted);

@@ -4,8 +4,8 @@
 // and for each request at most one of every other kind: no more memory than the answers themselves, however
 // long they wait.
 //
-// Joined are the tokens and text of one output, and the preemptions of one request (their tokens dropped add
-// up). The order of events of one output, and of a request's beginning and end, is kept.
+// Joined are the tokens and text of one output, the steps of one beam search, and the preemptions of one
+// request (their tokens dropped add up). The order of events of one output, and of a request's beginning and end, is kept.
 //
 // Thread: any.
 #pragma once
@@ -37,9 +37,9 @@ class EventOutbox {
   std::mutex mutex_;
   std::condition_variable not_empty_;
   std::vector<EngineEvent> waiting_;  // guarded by mutex_
-  // Where in waiting_ the joinable event stands: TokensGenerated of an output, RequestPreempted of a request.
+  // Where in waiting_ the joinable event stands: TokensGenerated of an output, the others of a request.
   std::map<std::pair<RequestId, std::int32_t>, std::size_t> tokens_at_;  // guarded by mutex_
-  std::map<RequestId, std::size_t> preempted_at_;                        // guarded by mutex_
+  std::map<RequestId, std::size_t> beams_at_, preempted_at_;             // guarded by mutex_
 };
 
 }  // namespace octavo

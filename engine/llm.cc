@@ -67,7 +67,7 @@ Result<std::vector<RequestOutput>> LLM::chat(std::vector<ChatMessage> messages,
 Result<std::vector<RequestOutput>> LLM::generate(std::vector<GenerationRequest> requests) {
   if (error_) return *error_;
   std::vector<std::int32_t> num_outputs;
-  for (const GenerationRequest& request : requests) num_outputs.push_back(request.sampling.n);
+  for (const GenerationRequest& request : requests) num_outputs.push_back(request.sampling.num_outputs());
   const std::vector<RequestId> request_ids = engine_->submit_all(std::move(requests));
   OutputCollector collector;
   for (std::size_t index = 0; index < request_ids.size(); ++index) {

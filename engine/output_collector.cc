@@ -51,12 +51,18 @@ void OutputCollector::apply(RequestOutput& answer, const TokensGenerated& event)
   for (const float logprob : event.logprobs) output.cumulative_logprob += static_cast<double>(logprob);
 }
 
+void OutputCollector::apply(RequestOutput& answer, const BeamsAdvanced& event) {
+  append(answer.beam_steps, event.steps);
+}
+
 void OutputCollector::apply(RequestOutput&, const RequestPreempted&) {}  // counted in the metrics at the end
 
 void OutputCollector::apply(RequestOutput& answer, const OutputFinished& event) {
   CompletionOutput& output = answer.outputs[static_cast<std::size_t>(event.output_index)];
   output.finish_reason = event.finish_reason;
   output.stop_reason = event.stop_reason;
+  output.finish_detail = event.detail;
+  output.score = event.score;
 }
 
 void OutputCollector::apply(RequestOutput& answer, const RequestFinished& event) {

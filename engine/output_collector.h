@@ -31,6 +31,7 @@ class OutputCollector {
   void apply(RequestOutput& answer, const RequestAccepted& event);
   void apply(RequestOutput& answer, const RequestAdmitted& event);
   void apply(RequestOutput& answer, const TokensGenerated& event);
+  void apply(RequestOutput& answer, const BeamsAdvanced& event);
   void apply(RequestOutput& answer, const RequestPreempted& event);
   void apply(RequestOutput& answer, const OutputFinished& event);
   void apply(RequestOutput& answer, const RequestFinished& event);

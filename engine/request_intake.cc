@@ -39,6 +39,31 @@ Result<void> check_stop_strings(std::span<const std::string> stops) {
   return {};
 }
 
+// Tokens of the leading system message: what a chat of that message alone would start with too.
+Result<std::int32_t> count_system_tokens(const Prompt& prompt, std::span<const TokenId> prompt_token_ids,
+                                         const IntakeSources& sources) {
+  const auto* const chat = std::get_if<ChatPrompt>(&prompt);
+  if (chat == nullptr || chat->messages.size() < 2 || chat->messages.front().role != Role::kSystem) return 0;
+  OCTAVO_TRY(const auto alone, sources.tokenizer->encode_chat(std::span(chat->messages).first(1),
+                                                              sources.unix_time_s()));
+  const auto differs = std::ranges::mismatch(prompt_token_ids, alone).in1;
+  return static_cast<std::int32_t>(differs - prompt_token_ids.begin());
+}
+
+RetentionClass retention_of(const GenerationRequest& request) {
+  const bool is_chat = std::holds_alternative<ChatPrompt>(request.prompt);
+  return request.retention.value_or(is_chat ? RetentionClass::kChat : RetentionClass::kScratch);
+}
+
+// A step of the search wants `width` continuations that go on, whatever ends stand before them.
+std::int32_t num_beam_candidates(const SamplingParams& sampling, const IntakeSources& sources) {
+  if (!sampling.beam_width) return 0;
+  const auto num_ends = sources.num_end_tokens + static_cast<std::int32_t>(sampling.stop_token_ids.size());
+  const std::int64_t num_wanted = std::int64_t{*sampling.beam_width} * (1 + std::max(1, num_ends));
+  return static_cast<std::int32_t>(
+      std::min<std::int64_t>(num_wanted, sources.tokenizer->vocabulary_size()));
+}
+
 Result<std::vector<TokenId>> encode(const TextPrompt& prompt, const IntakeSources& sources) {
   return sources.tokenizer->encode(prompt.text, prompt.parse_special, /*add_bos=*/true);
 }
@@ -70,12 +95,18 @@ Result<scheduler::NewRequest> take_in(SubmitRequest submit, const IntakeSources&
   if (prompt_token_ids.empty()) {
     return refusal("prompt: it has no tokens: give at least one character or token id", "prompt");
   }
+  // A template that does not take a system message alone leaves it without a class of its own.
+  const auto num_system_tokens = count_system_tokens(request.prompt, prompt_token_ids, sources);
   const std::uint64_t seed = request.sampling.seed ? *request.sampling.seed : sources.draw_seed();
+  const std::int32_t num_candidates = num_beam_candidates(request.sampling, sources);
   return scheduler::NewRequest{.request_id = submit.request_id,
                                .prompt_token_ids = std::move(prompt_token_ids),
                                .sampling = std::move(request.sampling),
                                .seed = seed,
-                               .cache_salt = std::move(request.cache_salt)};
+                               .cache_salt = std::move(request.cache_salt),
+                               .retention = retention_of(request),
+                               .num_system_tokens = num_system_tokens ? *num_system_tokens : 0,
+                               .num_beam_candidates = num_candidates};
 }
 
 }  // namespace octavo

@@ -15,6 +15,7 @@ namespace octavo {
 // Where a request's own words are not enough.
 struct IntakeSources {
   const tokenizer::Tokenizer* tokenizer = nullptr;
+  std::int32_t num_end_tokens = 1;                 // tokens that end a sequence
   std::function<std::uint64_t()> draw_seed = {};   // for a request that brings none
   std::function<std::int64_t()> unix_time_s = {};  // the date that a chat template may print
 };

@@ -79,7 +79,18 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
                    "Reuse blocks of equal beginnings (default: on)");
   add_choice<PreemptionPolicy>(command, "--preemption-mode", options.preemption_mode,
              {{"auto", PreemptionPolicy::kAuto}, {"swap", PreemptionPolicy::kSwap}, {"recompute", PreemptionPolicy::kRecompute}, {"cost", PreemptionPolicy::kCost}},
-             "What happens to a preempted request's blocks");
+             "What happens to a preempted request's blocks; auto: recompute for one sequence, swap for several");
+  add_choice<AdmissionAfterPreemption>(command, "--admit-after-preemption", options.admit_after_preemption,
+             {{"resumed", AdmissionAfterPreemption::kResumed}, {"completed", AdmissionAfterPreemption::kCompleted}},
+             "When new requests start again after a preemption: when the preempted ones run again, or when they have ended");
+  command.add_flag("--reserve-block-per-sequence,!--no-reserve-block-per-sequence", options.reserve_block_per_sequence,
+                   "A start leaves one free block for each running sequence, beside 1 % of the pool (default: on)");
+  add_choice<MemoryManager>(command, "--memory-manager", options.memory_manager,
+             {{"paged", MemoryManager::kPaged}, {"orca-max", MemoryManager::kOrcaMax}, {"orca-pow2", MemoryManager::kOrcaPow2}, {"orca-oracle", MemoryManager::kOrcaOracle}},
+             "For comparison: one contiguous reservation for each output instead of pages");
+  add_choice<BatchingPolicy>(command, "--batching-policy", options.batching_policy,
+             {{"iteration", BatchingPolicy::kIteration}, {"static", BatchingPolicy::kStatic}, {"one-at-a-time", BatchingPolicy::kOneAtATime}},
+             "For comparison: when waiting requests may start");
   add_choice<Speculation>(command, "--speculative", options.speculative, {{"off", Speculation::kOff}, {"ngram", Speculation::kNgram}}, "Draft tokens ahead");
   command.add_flag("--deterministic,!--no-deterministic", options.deterministic, "Results that do not depend on the batch (the CPU's always do not)");
   command.add_option("--tensor-parallel-size", options.tensor_parallel_size, "GPUs that share the model")->capture_default_str();

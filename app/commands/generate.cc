@@ -117,7 +117,7 @@ std::vector<RequestOutput> run_requests(Engine& engine, std::vector<PlannedReque
   for (const PlannedRequest& entry : planned) {
     if (entry.error.has_value()) continue;
     requests.push_back(entry.request);
-    num_outputs.push_back(entry.request.sampling.n);
+    num_outputs.push_back(entry.request.sampling.num_outputs());
   }
   const std::vector<RequestId> ids = engine.submit_all(std::move(requests));
   OutputCollector collector;
@@ -180,7 +180,8 @@ int run_generate(GenerateOptions& options) {
   if (InterruptGuard::interrupted()) return kExitInterrupted;
   if (!engine.has_value()) return report_error(engine.error());
 
-  const bool stream = !options.json && planned->size() == 1 && (*planned)[0].request.sampling.n == 1;
+  const SamplingParams& first = planned->front().request.sampling;
+  const bool stream = !options.json && planned->size() == 1 && first.n == 1 && !first.beam_width;
   const std::vector<RequestOutput> answers = run_requests(**engine, *planned, stream);
   const double total_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - started).count();
   if (options.json) {

@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "app/commands/command.h"
+#include "app/commands/inspect_recording.h"
 #include "app/commands/request_json.h"
 #include "engine/base/text.h"
+#include "engine/metrics/recording_file.h"
 #include "engine/model/gguf_file.h"
 #include "engine/model/inspection.h"
 #include "engine/model/model_config.h"
@@ -29,6 +31,7 @@ struct InspectOptions {
   std::uint64_t precision = 2;  // bytes of a key's or value's element
   std::optional<std::uint64_t> num_tokens, batch_size;
   std::string memory;
+  std::optional<std::int64_t> at_step;  // of a recording
   bool json = false;
 };
 
@@ -230,7 +233,7 @@ Json tensors_json(const model::GgufFile& file) {
   return tensors;
 }
 
-// ---- the two ways to ask ----
+// ---- the three ways to ask ----
 
 Result<std::string> inspect_shape(const InspectOptions& options) {
   const model::NamedShape* shape = model::find_shape(options.shape);
@@ -284,7 +287,19 @@ Result<std::string> inspect_file(const InspectOptions& options) {
   return out.str();
 }
 
+// A recording that contradicts itself is shown, and is a failure.
+Result<void> run_inspect_recording(const InspectOptions& options) {
+  OCTAVO_TRY(const RecordingReport report, options.at_step
+                                               ? report_recording_at_step(options.model, *options.at_step, options.json)
+                                               : report_recording(options.model, options.json));
+  std::cout << report.text << std::flush;
+  if (report.problem) return Error{ErrorCode::kDamagedFile, *report.problem};
+  return {};
+}
+
 Result<void> run_inspect(const InspectOptions& options) {
+  if (metrics::is_recording(options.model)) return run_inspect_recording(options);
+  if (options.at_step) return wrong_option("--at-step", "--at-step asks for a step of a recording; name one");
   OCTAVO_TRY(const std::string text, options.shape.empty() ? inspect_file(options) : inspect_shape(options));
   std::cout << text << std::flush;
   return {};
@@ -296,9 +311,10 @@ void add_inspect_command(CLI::App& program, int& status) {
   constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 40;
   auto options = std::make_shared<InspectOptions>();
   CLI::App* const command =
-      program.add_subcommand("inspect", "What a model file holds, and the memory of its keys and values");
-  CLI::Option* const model = command->add_option("MODEL,--model", options->model,
-                                                 "Model file, or org/name (default: SmolLM2-135M-Instruct)");
+      program.add_subcommand("inspect", "What a model file or an event recording holds, and the memory of keys and values");
+  CLI::Option* const model =
+      command->add_option("MODEL,--model", options->model,
+                          "Model file, org/name, or a recording made with --record (default: SmolLM2-135M-Instruct)");
   command
       ->add_option("--shape", options->shape,
                    "A model by name instead of a file: opt-30b, llama-3-8b, gpt2-xl, ...")
@@ -315,6 +331,8 @@ void add_inspect_command(CLI::App& program, int& status) {
   command->add_option(
       "--memory", options->memory,
       "Say what fits in this much memory beside the weights: 24GiB, 512MiB (default unit: MiB)");
+  command->add_option("--at-step", options->at_step, "Of a recording: the pools at the end of this step")
+      ->check(CLI::NonNegativeNumber);
   command->add_flag("--json", options->json, "One JSON object on standard output");
   command->callback([options, &status] {
     const Result<void> result = run_inspect(*options);

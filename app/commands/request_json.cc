@@ -43,6 +43,7 @@ Json output_to_json(const CompletionOutput& output, const SamplingParams& sampli
   json["cumulative_logprob"] = number_or_null(output.cumulative_logprob);
   if (output.score.has_value()) json["score"] = number_or_null(*output.score);
   json["finish_reason"] = finish_reason_name(output.finish_reason);
+  if (!output.finish_detail.empty()) json["finish_detail"] = output.finish_detail;
   json["stop_reason"] = stop_reason_to_json(output.stop_reason);
   return json;
 }
@@ -116,6 +117,9 @@ Result<GenerationRequest> request_from_json(const Json& json, const SamplingPara
       if (!read_token_ids(value, prompt.token_ids)) return wrong(what, "\"prompt_token_ids\" must be a list of token ids", key);
       request.prompt = std::move(prompt);
       ++num_prompts;
+    } else if (key == "cache_salt") {
+      if (!value.is_string()) return wrong(what, "\"cache_salt\" must be text", key);
+      request.cache_salt = value.get<std::string>();
     } else if (key != "sampling") {
       return wrong(what, "a request has no field called '" + escape_for_message(key) + "'", key);
     }
@@ -129,6 +133,24 @@ Result<GenerationRequest> request_from_json(const Json& json, const SamplingPara
 }
 
 Json to_json(const Error& error) { return {{"code", error_code_name(error.code)}, {"message", error.message}}; }
+
+// What became of the prompt's tokens: where they came from adds up to their number.
+Json to_json(const PromptAccount& account) {
+  return {{"computed", account.num_computed},
+          {"hit_live", account.num_hit_live},
+          {"hit_cached", account.num_hit_cached},
+          {"copied_partial", account.num_copied_partial},
+          {"restored", account.num_restored}};
+}
+
+Json to_json(const PrefixMiss& miss) {
+  Json json = {{"cause", miss_cause_name(miss.cause)}, {"position", miss.position}};
+  if (miss.cause == MissCause::kEvicted) {
+    json["evicted_step"] = miss.evicted_step;
+    json["evicted_by"] = miss.evicted_by;
+  }
+  return json;
+}
 
 Json to_json(const RequestOutput& output, const SamplingParams& sampling) {
   Json json;
@@ -147,7 +169,9 @@ Json to_json(const RequestOutput& output, const SamplingParams& sampling) {
                      {"ttft_ms", milliseconds(output.metrics.ttft_us)},
                      {"tpot_ms", milliseconds(output.metrics.tpot_us)},
                      {"e2e_ms", milliseconds(output.metrics.e2e_us)},
-                     {"num_preemptions", output.metrics.num_preemptions}};
+                     {"num_preemptions", output.metrics.num_preemptions},
+                     {"prompt_tokens", to_json(output.metrics.prompt)},
+                     {"prefix_miss", to_json(output.metrics.prefix_miss)}};
   return json;
 }
 
@@ -159,12 +183,16 @@ Json to_json(const KvTotals& totals) {
           {"peak_used_blocks", totals.peak_used_blocks},
           {"peak_logical_blocks", totals.peak_logical_blocks},
           {"cow_copies", totals.cow_copies},
+          {"partial_copies", totals.partial_copies},
           {"swapped_out_blocks", totals.swapped_out_blocks},
           {"swapped_in_blocks", totals.swapped_in_blocks},
           {"preempted_swap", totals.preempted_swap},
           {"preempted_recompute", totals.preempted_recompute},
           {"evicted_cached_blocks", totals.evicted_cached_blocks},
-          {"prefix_hit_tokens", totals.prefix_hit_tokens}};
+          {"prefix_hit_tokens", totals.prefix_hit_tokens},
+          {"peak_host_used_blocks", totals.peak_host_used_blocks},
+          {"swap_out_ms", milliseconds(totals.swap_out_us)},
+          {"swap_in_ms", milliseconds(totals.swap_in_us)}};
 }
 
 std::string dump(const Json& json, int indent) { return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace); }

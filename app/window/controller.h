@@ -109,6 +109,7 @@ class Controller {
 
   // Events.
   void fold_event(const RequestAccepted& event);
+  void fold_event(const BeamsAdvanced&) {}  // the window asks for no beams
   void fold_event(const RequestAdmitted& event);
   void fold_event(const TokensGenerated& event);
   void fold_event(const RequestPreempted& event);

@@ -1,4 +1,8 @@
 // One record per thing that happened to a block or a sequence's memory. Fixed size, cheap to keep by the million.
+//
+// The records alone tell the state of both pools (engine/metrics/kv_state.h). A sequence's block table is in the order of
+// its kAlloc, kHit and kShare, but that the target of kCopyOnWrite, allocated before it, takes the source's place. A block
+// keeps what it holds, and can be found if it was sealed, until kEvict or kFree.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +12,9 @@ namespace octavo {
 
 enum class BlockEventKind : std::uint8_t {
   kStepBegin,    // aux: scheduled tokens
-  kStepEnd,      // aux: blocks in use
+  kStepEnd,      // aux: blocks in use, exactly here
   kAlloc,        // a free block was taken for sequence: one reference, nothing filled
-  kFill,         // aux: filled slots after the step
+  kFill,         // aux: filled slots after the step; sequence names the block
   kSeal,         // the contents of block can be found from now on
   kHit,          // block was found by content for sequence; aux: reference count after
   kShare,        // sequence got a reference by fork; aux: reference count after
@@ -21,8 +25,8 @@ enum class BlockEventKind : std::uint8_t {
   kEvict,        // cached contents of block were dropped for sequence: it is free
   kFree,         // block, which had no reference left, holds nothing any more
   kSwapOut,      // contents of block go to host block aux, which is taken; the block's kUnref follow
-  kSwapIn,       // contents of host block aux go to block, whose kAlloc came before; the host block is free
-  kSwapDrop,     // host block aux is free, its contents were given up
+  kSwapIn,       // contents of host block aux go to block, whose kAlloc came before; its kSwapDrop follows
+  kSwapDrop,     // host block aux is free
   kPreempt,      // aux: 0 recompute, 1 swap
   kResume,
   kFork,   // aux: low 32 bits of the child's sequence id

@@ -23,6 +23,9 @@ struct CancelRequest {
 // Drops every cached block that nobody uses.
 struct ResetPrefixCache {};
 
-using EngineCommand = std::variant<SubmitRequest, CancelRequest, ResetPrefixCache>;
+// What was pinned in the prefix cache is kept like a system prompt from now on.
+struct ReleasePins {};
+
+using EngineCommand = std::variant<SubmitRequest, CancelRequest, ResetPrefixCache, ReleasePins>;
 
 }  // namespace octavo

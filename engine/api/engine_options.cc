@@ -63,26 +63,11 @@ Result<void> check_is_built(const EngineOptions& options) {
     return option_not_built("activation_dtype",
                             "this version has no int16 activations; use auto, f32 or int8");
   }
-  if (options.kv_cache_dtype == KvCacheType::kFp8E4m3 || options.kv_cache_dtype == KvCacheType::kFp8E5m2 ||
-      options.kv_cache_dtype == KvCacheType::kInt8) {
-    return option_not_built("kv_cache_dtype",
-                            "this version has no 8-bit KV cache; use auto, f32, f16 or bf16");
-  }
-  if (options.preemption_mode == PreemptionPolicy::kSwap ||
-      options.preemption_mode == PreemptionPolicy::kCost) {
-    return option_not_built("preemption_mode", "this version does not swap; use auto or recompute");
-  }
-  if (options.swap_space.value_or(0.0) > 0.0) {
-    return option_not_built("swap_space", "this version does not swap; leave it out or use 0");
-  }
   if (options.speculative == Speculation::kNgram) {
     return option_not_built("speculative", "this version does not speculate; use off");
   }
   if (options.tensor_parallel_size > 1) {
     return option_not_built("tensor_parallel_size", "this version runs on one device; use 1");
-  }
-  if (!options.record.empty()) {
-    return option_not_built("record", "this version cannot write event recordings; leave it out");
   }
   return {};
 }

@@ -52,6 +52,7 @@ struct EngineOptions {
   bool enable_prefix_caching = true;
   PreemptionPolicy preemption_mode = PreemptionPolicy::kAuto;
   AdmissionAfterPreemption admit_after_preemption = AdmissionAfterPreemption::kResumed;
+  bool reserve_block_per_sequence = true;  // a start leaves a block for each running sequence, beside 1 % of the pool
   MemoryManager memory_manager = MemoryManager::kPaged;        // others: for comparison
   BatchingPolicy batching_policy = BatchingPolicy::kIteration;  // others: for comparison
   Speculation speculative = Speculation::kOff;

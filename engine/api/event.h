@@ -1,5 +1,5 @@
 // What the engine tells about a request, in order. For each request: at most one Accepted, then any number of
-// Admitted / TokensGenerated / Preempted / OutputFinished, then exactly one RequestFinished or RequestFailed, and nothing after it.
+// Admitted / TokensGenerated / BeamsAdvanced / Preempted / OutputFinished, then exactly one RequestFinished or RequestFailed, and nothing after it.
 #pragma once
 
 #include <cstdint>
@@ -37,9 +37,15 @@ struct TokensGenerated {
   std::string text;
 };
 
+// A beam search took a step: what its tree gained, and who is left. Its outputs follow when it ends.
+struct BeamsAdvanced {
+  RequestId request_id;
+  std::vector<BeamStep> steps;
+};
+
 struct RequestPreempted {
   RequestId request_id;
-  std::int32_t num_tokens_dropped = 0;  // whose KV must be computed again
+  std::int32_t num_tokens_dropped = 0;  // whose KV must be computed again; 0 when it was swapped out
 };
 
 struct OutputFinished {
@@ -47,6 +53,8 @@ struct OutputFinished {
   std::int32_t output_index = 0;
   FinishReason finish_reason = FinishReason::kStop;
   StopReason stop_reason = {};
+  std::string detail = {};               // one sentence where the reason alone would not explain it
+  std::optional<double> score = {};      // of a beam
 };
 
 struct RequestFinished {
@@ -61,8 +69,8 @@ struct RequestFailed {
   RequestMetrics metrics;
 };
 
-using EngineEvent = std::variant<RequestAccepted, RequestAdmitted, TokensGenerated, RequestPreempted, OutputFinished,
-                                 RequestFinished, RequestFailed>;
+using EngineEvent = std::variant<RequestAccepted, RequestAdmitted, TokensGenerated, BeamsAdvanced, RequestPreempted,
+                                 OutputFinished, RequestFinished, RequestFailed>;
 
 RequestId request_id_of(const EngineEvent& event);
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,6 +58,18 @@ struct KvFigures {
   std::int32_t host_used_blocks = 0;
 };
 
+// One block, looked at closely: what it holds, who has it, and why it is still here.
+struct BlockDetail {
+  BlockId block;
+  BlockSnapshot state = {};
+  std::int32_t first_position = 0;        // of its first token in the text of an owner or of its chain
+  std::vector<TokenId> token_ids = {};    // as far as they are known: of filled and reserved slots
+  std::vector<SequenceId> owners = {};    // ascending
+  std::vector<BlockId> chain = {};        // its predecessors in the prefix cache, the root first
+  std::int32_t num_children = 0;          // contents in the prefix cache that continue it: it stays until they go
+  std::string why = {};                   // one sentence
+};
+
 struct KvSnapshot {
   std::int64_t step = 0;
   std::int64_t time_us = 0;
@@ -64,6 +77,7 @@ struct KvSnapshot {
   KvFigures figures;
   std::vector<BlockSnapshot> blocks;        // index = block id
   std::vector<SequenceSnapshot> sequences;  // ascending by sequence id
+  std::optional<BlockDetail> watched;       // the block that somebody looks at
 };
 
 }  // namespace octavo

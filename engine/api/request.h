@@ -8,6 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "engine/api/kv_snapshot.h"
+#include "engine/api/metrics.h"
 #include "engine/api/sampling_params.h"
 #include "engine/base/ids.h"
 #include "engine/base/result.h"
@@ -43,6 +45,9 @@ struct GenerationRequest {
   Prompt prompt;
   SamplingParams sampling = {};
   std::string cache_salt = {};  // requests share prefix blocks only with requests of the same salt
+  // How long what it leaves in the prefix cache is worth keeping. None: kChat for a ChatPrompt, else kScratch. The system
+  // message of a ChatPrompt is kept as kSystemPrompt at least.
+  std::optional<RetentionClass> retention = {};
 };
 
 enum class FinishReason { kStop, kLength, kAbort, kError };
@@ -62,6 +67,24 @@ struct RequestMetrics {
   std::int64_t tpot_us = 0;   // mean time per later token
   std::int64_t e2e_us = 0;    // submit -> end
   std::int32_t num_preemptions = 0;
+  PromptAccount prompt = {};     // all 0 until the first token
+  PrefixMiss prefix_miss = {};   // of the first admission
+};
+
+// One token of a beam search's tree. Nodes are numbered in order of birth.
+struct BeamNode {
+  std::int32_t parent = -1;  // -1: follows the prompt
+  TokenId token_id = -1;
+  float logprob = 0.0f;
+  double cumulative_logprob = 0.0;
+};
+
+// What one step did to the tree. A beam has died when no live node descends from it.
+struct BeamStep {
+  std::int32_t first_node = 0;      // number of the first of `nodes`
+  std::vector<BeamNode> nodes;      // born in this step
+  std::vector<std::int32_t> live;   // the beams that go on, best first
+  std::vector<std::int32_t> ended;  // born as the end of a hypothesis
 };
 
 struct CompletionOutput {
@@ -74,6 +97,7 @@ struct CompletionOutput {
   std::optional<double> score = {};  // beams
   FinishReason finish_reason = FinishReason::kAbort;
   StopReason stop_reason = {};
+  std::string finish_detail = {};  // one sentence where the reason alone would not explain it
 };
 
 struct RequestOutput {
@@ -83,6 +107,7 @@ struct RequestOutput {
   std::int32_t num_cached_tokens = 0;                 // of the first admission
   std::uint64_t seed = 0;
   std::vector<CompletionOutput> outputs;
+  std::vector<BeamStep> beam_steps = {};  // the whole tree of a beam search
   std::optional<Error> error = {};
   RequestMetrics metrics = {};
 };

@@ -1,5 +1,6 @@
 #include "engine/api/sampling_params.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <string_view>
@@ -95,6 +96,18 @@ Result<void> check_stop_strings(const SamplingParams& params) {
   return {};
 }
 
+Result<void> check_beams(const SamplingParams& params, std::int32_t vocabulary_size) {
+  if (!std::isfinite(params.length_penalty)) {
+    return option_out_of_range("length_penalty", "a finite number", option_number_text(params.length_penalty));
+  }
+  if (!params.beam_width) return {};
+  // Half of the vocabulary: what ends a beam takes the place of what goes on.
+  const std::int32_t most = std::min(kMaxOutputs, std::max(1, vocabulary_size / 2));
+  if (*params.beam_width >= 1 && *params.beam_width <= most) return {};
+  return option_out_of_range("beam_width", "1 to " + std::to_string(most),
+                             std::to_string(*params.beam_width));
+}
+
 }  // namespace
 
 Result<void> validate(const SamplingParams& params, std::int32_t vocabulary_size) {
@@ -102,10 +115,7 @@ Result<void> validate(const SamplingParams& params, std::int32_t vocabulary_size
   OCTAVO_TRY_VOID(check_numbers(params));
   OCTAVO_TRY_VOID(check_token_ids(params, vocabulary_size));
   OCTAVO_TRY_VOID(check_stop_strings(params));
-  if (params.beam_width) {
-    return option_not_built("beam_width",
-                            "this version has no beam search; leave it out and use n for several outputs");
-  }
+  OCTAVO_TRY_VOID(check_beams(params, vocabulary_size));
   return {};
 }
 

@@ -34,9 +34,12 @@ struct SamplingParams {
   bool prompt_logprobs = false;
   std::map<TokenId, double> logit_bias = {};
 
-  std::optional<std::int32_t> beam_width = {};  // W outputs; n is then ignored
-  double length_penalty = 1.0;
-  bool early_stopping = false;
+  // Beam search: W outputs, best score first. n, seed, temperature, top_p, top_k and min_p do not apply.
+  std::optional<std::int32_t> beam_width = {};
+  double length_penalty = 1.0;   // score = cumulative log-probability / generated tokens ^ length_penalty
+  bool early_stopping = false;   // ends with W finished hypotheses, whatever the beams could still reach
+
+  std::int32_t num_outputs() const { return beam_width.value_or(n); }
 };
 
 // Ranges, and ids below the vocabulary size. One sentence that names the option.

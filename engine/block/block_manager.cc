@@ -1,6 +1,7 @@
 #include "engine/block/block_manager.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/base/check.h"
 
@@ -9,21 +10,48 @@ namespace octavo::block {
 BlockManager::BlockManager(const BlockManagerOptions& options)
     : options_(options),
       pool_(options.num_blocks, options.block_size),
-      prefix_cache_(options.num_blocks, options.block_size, options.hash) {
+      host_pool_(options.num_host_blocks, options.block_size),
+      prefix_cache_(options.num_blocks, options.block_size, options.hash),
+      moved_to_(static_cast<std::size_t>(std::max(options.num_blocks, options.num_host_blocks)), kNoBlock) {
+  OCTAVO_CHECK(options.largest_run == 0 || !options.enable_prefix_caching,
+               "contiguous runs of %d blocks cannot be shared", options.largest_run);
+  if (options.largest_run > 0) buddies_.emplace(options.num_blocks, options.largest_run);
   totals_.block_size = options.block_size;
   totals_.num_blocks = options.num_blocks;
+  totals_.num_host_blocks = options.num_host_blocks;
   totals_.bytes_per_block = options.bytes_per_block;
+}
+
+void BlockManager::begin_step(std::int64_t step) {
+  step_ = step;
+  pool_.begin_step(step);
+  host_pool_.begin_step(step);
+  events_.begin_step(step);
+}
+
+void BlockManager::end_step() {
+  end_copies();
+  totals_.peak_used_blocks = std::max(totals_.peak_used_blocks, pool_.num_used());
+  totals_.peak_logical_blocks = std::max(totals_.peak_logical_blocks, num_logical_blocks_);
+  events_.record(BlockEventKind::kStepEnd, SequenceId{}, kNoBlock, pool_.num_used());
 }
 
 // ---- asking ----
 
+std::span<const TokenId> BlockManager::tokens_of_block(const SequenceContent& content,
+                                                       std::int32_t block_index,
+                                                       std::int32_t max_tokens) const {
+  const std::int32_t begin = block_index * options_.block_size;
+  const std::int32_t size = std::clamp(max_tokens - begin, 0, options_.block_size);
+  if (size == 0) return {};
+  return content.token_ids.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(size));
+}
+
 std::optional<PrefixNodeId> BlockManager::next_match(PrefixNodeId parent, std::int32_t block_index,
                                                      const SequenceContent& content,
                                                      std::int32_t max_tokens) const {
-  const std::int32_t block_size = options_.block_size;
-  if (max_tokens - block_index * block_size < block_size) return std::nullopt;
-  const auto token_ids = content.token_ids.subspan(static_cast<std::size_t>(block_index * block_size),
-                                                   static_cast<std::size_t>(block_size));
+  const auto token_ids = tokens_of_block(content, block_index, max_tokens);
+  if (static_cast<std::int32_t>(token_ids.size()) < options_.block_size) return std::nullopt;
   return prefix_cache_.find(parent, token_ids, content.salt);
 }
 
@@ -46,59 +74,84 @@ std::size_t BlockManager::write_index(const BlockTable& table) const {
 
 bool BlockManager::writes_shared_block(const BlockTable& table) const {
   const std::size_t index = write_index(table);
-  return index < table.blocks_.size() && pool_.at(table.blocks_[index]).ref_count > 1;
+  return index < table.blocks_.size() && pool_of(table).at(table.blocks_[index]).ref_count > 1;
 }
 
 std::int32_t BlockManager::num_blocks_to_grow(std::span<const Growth> growths) {
   std::int32_t num_blocks = 0;
   shared_scratch_.clear();
   for (const Growth& growth : growths) {
-    num_blocks += blocks_for(growth.num_tokens, options_.block_size) - growth.table->num_blocks();
-    if (writes_shared_block(*growth.table))
-      shared_scratch_.push_back(growth.table->blocks_[write_index(*growth.table)]);
+    const BlockTable& table = *growth.table;
+    num_blocks += std::max(0, blocks_for(growth.num_tokens, options_.block_size) - table.num_blocks());
+    if (writes_shared_block(table)) shared_scratch_.push_back(table.blocks_[write_index(table)]);
   }
+  if (shared_scratch_.empty()) return num_blocks;
+  const BlockPool& pool = pool_of(*growths.front().table);
   std::ranges::sort(shared_scratch_);
   for (auto first = shared_scratch_.begin(); first != shared_scratch_.end();) {
     const auto last =
         std::find_if(first, shared_scratch_.end(), [&](BlockId block) { return block != *first; });
     const auto num_writers = static_cast<std::int32_t>(last - first);
-    const bool last_owner_writes = num_writers == pool_.at(*first).ref_count;
+    const bool last_owner_writes = num_writers == pool.at(*first).ref_count;
     num_blocks += last_owner_writes ? num_writers - 1 : num_writers;
     first = last;
   }
   return num_blocks;
 }
 
+std::int32_t BlockManager::num_distinct_blocks(std::span<const MovingTable> tables) {
+  shared_scratch_.clear();
+  for (const MovingTable& moving : tables) {
+    const auto num_blocks = blocks_for(moving.table->num_computed_tokens_, options_.block_size);
+    const auto begin = moving.table->blocks_.begin();
+    shared_scratch_.insert(shared_scratch_.end(), begin, begin + num_blocks);
+  }
+  std::ranges::sort(shared_scratch_);
+  return static_cast<std::int32_t>(std::ranges::unique(shared_scratch_).begin() - shared_scratch_.begin());
+}
+
 // ---- blocks and entries ----
+
+bool BlockManager::evict_one(SequenceId by) {
+  const auto evicted = prefix_cache_.evict({.step = step_, .by = by});
+  if (!evicted) return false;
+  pool_.discard(*evicted);
+  ++totals_.evicted_cached_blocks;
+  events_.record(BlockEventKind::kEvict, by, *evicted);
+  return true;
+}
 
 BlockId BlockManager::take_block(SequenceId owner) {
   if (pool_.num_free() == 0) {
-    const auto evicted = prefix_cache_.evict();
-    OCTAVO_CHECK(evicted.has_value(), "all %d blocks are in use", pool_.num_blocks());
-    pool_.discard(*evicted);
-    ++totals_.evicted_cached_blocks;
-    events_.record(BlockEventKind::kEvict, owner, *evicted);
+    const bool evicted = evict_one(owner);
+    OCTAVO_CHECK(evicted, "all %d blocks are in use", pool_.num_blocks());
   }
   const BlockId block = pool_.take();
   events_.record(BlockEventKind::kAlloc, owner, block);
   return block;
 }
 
+void BlockManager::drop_contents(BlockId block, SequenceId owner) {
+  pool_.discard(block);
+  events_.record(BlockEventKind::kFree, owner, block);
+}
+
 void BlockManager::let_go(BlockId block, SequenceId owner) {
-  const std::int32_t ref_count = pool_.unref(block);
+  note_reference_gone(block, owner, pool_.unref(block));
+}
+
+void BlockManager::note_reference_gone(BlockId block, SequenceId owner, std::int32_t ref_count) {
   events_.record(BlockEventKind::kUnref, owner, block, ref_count);
   if (ref_count > 0) return;
   const PrefixCache::Released released = prefix_cache_.release(block);
   if (released.keeps_contents) return;
-  pool_.discard(block);
-  events_.record(BlockEventKind::kFree, owner, block);
+  drop_contents(block, owner);
   if (released.successor != kNoBlock) events_.record(BlockEventKind::kSeal, owner, released.successor);
 }
 
 void BlockManager::append(BlockTable& table, BlockId block) {
   table.blocks_.push_back(block);
   ++num_logical_blocks_;
-  note_peaks();
 }
 
 void BlockManager::pop_back(BlockTable& table) {
@@ -107,32 +160,114 @@ void BlockManager::pop_back(BlockTable& table) {
   --num_logical_blocks_;
 }
 
-void BlockManager::note_peaks() {
-  totals_.peak_used_blocks = std::max(totals_.peak_used_blocks, pool_.num_used());
-  totals_.peak_logical_blocks = std::max(totals_.peak_logical_blocks, num_logical_blocks_);
+void BlockManager::trim_to_computed(BlockTable& table) {
+  while (table.num_blocks() > blocks_for(table.num_computed_tokens_, options_.block_size)) pop_back(table);
+  table.num_assigned_tokens_ = table.num_computed_tokens_;
 }
 
-// ---- acting ----
+// ---- found again ----
 
-std::int32_t BlockManager::append_match(BlockTable& table, const SequenceContent& content,
-                                        std::int32_t max_tokens) {
-  if (!options_.enable_prefix_caching) return 0;
-  const std::int32_t num_computed_before = table.num_computed_tokens_;
+RetentionClass BlockManager::retention_of(const SequenceContent& content, std::int32_t block_index) const {
+  const bool is_system = (block_index + 1) * options_.block_size <= content.num_system_tokens;
+  return is_system ? std::max(content.retention, RetentionClass::kSystemPrompt) : content.retention;
+}
+
+BlockManager::AppendedMatch BlockManager::append_match(BlockTable& table, const SequenceContent& content,
+                                                       std::int32_t max_tokens,
+                                                       std::vector<BlockCopy>* copies) {
+  AppendedMatch appended;
+  if (!options_.enable_prefix_caching) {
+    appended.miss.cause = MissCause::kNotRead;
+    return appended;
+  }
   auto node = next_match(table.last_sealed_, table.num_sealed_blocks_, content, max_tokens);
   for (; node; node = next_match(table.last_sealed_, table.num_sealed_blocks_, content, max_tokens)) {
-    const BlockId block = prefix_cache_.holder(*node);
-    // Referenced before the partly filled block is let go: the two must not be confused by a block changing
-    // hands.
-    if (pool_.at(block).state == BlockState::kCached) prefix_cache_.reuse(block);
-    events_.record(BlockEventKind::kHit, table.owner_, block, pool_.ref(block));
-    if (table.num_blocks() > table.num_sealed_blocks_) pop_back(table);
-    append(table, block);
-    ++table.num_sealed_blocks_;
-    table.last_sealed_ = *node;
-    table.num_computed_tokens_ = table.num_assigned_tokens_ = table.num_sealed_blocks_ * options_.block_size;
+    const bool is_live = pool_.at(prefix_cache_.holder(*node)).ref_count > 0;
+    const std::int32_t num_computed_before = table.num_computed_tokens_;
+    append_hit(table, content, *node);
+    (is_live ? appended.num_hit_live : appended.num_hit_cached) +=
+        table.num_computed_tokens_ - num_computed_before;
   }
-  return table.num_computed_tokens_ - num_computed_before;
+  append_partial(table, content, max_tokens, copies, appended);
+  return appended;
 }
+
+void BlockManager::append_hit(BlockTable& table, const SequenceContent& content, PrefixNodeId node) {
+  const BlockId block = prefix_cache_.holder(node);
+  // Referenced before the partly filled block is let go: the two must not be confused by a block changing
+  // hands.
+  if (pool_.at(block).state == BlockState::kCached) prefix_cache_.reuse(block);
+  events_.record(BlockEventKind::kHit, table.owner_, block, pool_.ref(block));
+  prefix_cache_.raise_retention(node, retention_of(content, table.num_sealed_blocks_));
+  if (table.num_blocks() > table.num_sealed_blocks_) pop_back(table);
+  append(table, block);
+  ++table.num_sealed_blocks_;
+  table.last_sealed_ = node;
+  table.num_computed_tokens_ = table.num_assigned_tokens_ = table.num_sealed_blocks_ * options_.block_size;
+}
+
+// Full blocks end here: the start of one more, if worth a copy, and the reason why it is not the whole of it.
+void BlockManager::append_partial(BlockTable& table, const SequenceContent& content, std::int32_t max_tokens,
+                                  std::vector<BlockCopy>* copies, AppendedMatch& appended) {
+  const std::int32_t begin = table.num_sealed_blocks_ * options_.block_size;
+  const bool holds_more = table.num_blocks() > table.num_sealed_blocks_;  // its own, partly filled
+  const auto token_ids = tokens_of_block(content, table.num_sealed_blocks_, max_tokens);
+  if (token_ids.empty() || holds_more) return;
+
+  const auto closest = prefix_cache_.closest(table.last_sealed_, token_ids, content.salt);
+  appended.miss = {.cause = MissCause::kFirstUse, .position = begin + closest.num_equal};
+  if (const auto remembered = remembered_miss(table, token_ids, content)) {
+    appended.miss.cause = remembered->cause;
+    appended.miss.evicted_step = remembered->evicted_step;
+    appended.miss.evicted_by = remembered->evicted_by;
+  } else if (closest.num_equal == static_cast<std::int32_t>(token_ids.size())) {
+    appended.miss.cause = MissCause::kNone;
+  } else if (closest.num_equal > 0) {
+    appended.miss.cause = MissCause::kDifferingToken;
+  } else if (closest.is_under_other_salt) {
+    appended.miss.cause = MissCause::kOtherSalt;
+  }
+  if (copies == nullptr || closest.node == kNoNode) return;
+  const auto num_there = static_cast<std::int32_t>(prefix_cache_.tokens(closest.node).size());
+  const bool is_worth_it = closest.num_equal >= std::min(kLeastPartialMatch, num_there);
+  const BlockId source = prefix_cache_.holder(closest.node);
+  if (!is_worth_it || !can_copy_partial(table, source, max_tokens)) return;
+
+  if (pool_.at(source).state == BlockState::kCached) prefix_cache_.reuse(source);
+  events_.record(BlockEventKind::kPin, SequenceId{}, source, pool_.pin(source));
+  copy_sources_.push_back(source);
+  const BlockId target = copy_block(source, table.owner_, BlockEventKind::kCopyPartial, *copies);
+  ++totals_.partial_copies;
+  pool_.set_assigned(target, closest.num_equal);
+  pool_.set_filled(target, closest.num_equal);
+  events_.record(BlockEventKind::kFill, table.owner_, target, closest.num_equal);
+  append(table, target);
+  table.num_computed_tokens_ = table.num_assigned_tokens_ = begin + closest.num_equal;
+  appended.num_copied_partial = closest.num_equal;
+}
+
+// Only a whole block can have been evicted or stand elsewhere.
+std::optional<PrefixMiss> BlockManager::remembered_miss(const BlockTable& table,
+                                                        std::span<const TokenId> token_ids,
+                                                        const SequenceContent& content) const {
+  if (static_cast<std::int32_t>(token_ids.size()) < options_.block_size) return std::nullopt;
+  const auto eviction = prefix_cache_.eviction_of(table.last_sealed_, token_ids, content.salt);
+  if (!eviction) return std::nullopt;
+  return PrefixMiss{.cause = MissCause::kEvicted,
+                    .evicted_step = eviction->step,
+                    .evicted_by = eviction->by.value};
+}
+
+// While it is being copied a cached source cannot be evicted, which must not take the last block that the
+// table is about to need.
+bool BlockManager::can_copy_partial(const BlockTable& table, BlockId source, std::int32_t max_tokens) const {
+  const std::int32_t num_needed = blocks_for(max_tokens + 1, options_.block_size) - table.num_blocks();
+  const bool occupies = pool_.at(source).state == BlockState::kCached &&
+                        prefix_cache_.retention(prefix_cache_.node_of(source)) != RetentionClass::kPinned;
+  return num_available() - (occupies ? 1 : 0) >= num_needed;
+}
+
+// ---- growing ----
 
 void BlockManager::grow(BlockTable& table, std::int32_t num_tokens, std::vector<BlockCopy>& copies) {
   if (writes_shared_block(table)) copy_on_write(table, copies);
@@ -147,28 +282,40 @@ void BlockManager::grow(BlockTable& table, std::int32_t num_tokens, std::vector<
   table.num_assigned_tokens_ = num_tokens;
 }
 
-void BlockManager::copy_on_write(BlockTable& table, std::vector<BlockCopy>& copies) {
-  BlockId& entry = table.blocks_[write_index(table)];
-  const BlockCopy copy{.source = entry, .target = take_block(table.owner_)};
-  events_.record(BlockEventKind::kCopyOnWrite, table.owner_, copy.source, copy.target.value);
-  pool_.set_assigned(copy.target, pool_.at(copy.source).num_assigned);
-  pool_.set_filled(copy.target, pool_.at(copy.source).num_filled);
-  let_go(copy.source, table.owner_);
-  entry = copy.target;
+BlockId BlockManager::copy_block(BlockId source, SequenceId owner, BlockEventKind kind,
+                                 std::vector<BlockCopy>& copies) {
+  const BlockId target = take_block(owner);
+  events_.record(kind, owner, source, target.value);
+  copies.push_back({.source = source, .target = target});
   ++totals_.cow_copies;
-  copies.push_back(copy);
-  note_peaks();
+  return target;
 }
 
-void BlockManager::undo_copy(BlockTable& table, const BlockCopy& copy) {
-  const std::size_t index = write_index(table);
-  while (table.blocks_.size() > index + 1) pop_back(table);
-  OCTAVO_CHECK(table.blocks_[index] == copy.target, "block %d is not the copy", table.blocks_[index].value);
-  events_.record(BlockEventKind::kShare, table.owner_, copy.source, pool_.ref(copy.source));
-  let_go(copy.target, table.owner_);
-  table.blocks_[index] = copy.source;
-  table.num_assigned_tokens_ = table.num_computed_tokens_;
-  --totals_.cow_copies;
+void BlockManager::copy_on_write(BlockTable& table, std::vector<BlockCopy>& copies) {
+  BlockId& entry = table.blocks_[write_index(table)];
+  const BlockId source = entry;
+  entry = copy_block(source, table.owner_, BlockEventKind::kCopyOnWrite, copies);
+  pool_.set_assigned(entry, pool_.at(source).num_assigned);
+  pool_.set_filled(entry, pool_.at(source).num_filled);
+  let_go(source, table.owner_);
+}
+
+void BlockManager::end_copies() {
+  for (const BlockId source : copy_sources_) note_reference_gone(source, SequenceId{}, pool_.unpin(source));
+  copy_sources_.clear();
+}
+
+void BlockManager::reserve(BlockTable& table, std::int32_t num_blocks) {
+  OCTAVO_CHECK(table.empty(), "sequence %llu has %d blocks",
+               static_cast<unsigned long long>(table.owner_.value), table.num_blocks());
+  const auto run = buddies_->take(num_blocks);
+  OCTAVO_CHECK(run.has_value(), "no run of %d blocks", num_blocks);
+  for (std::int32_t i = 0; i < run->num_blocks; ++i) {
+    const BlockId block{run->first.value + i};
+    pool_.take(block);
+    events_.record(BlockEventKind::kAlloc, table.owner_, block);
+    append(table, block);
+  }
 }
 
 void BlockManager::commit(BlockTable& table, const SequenceContent& content, std::int32_t num_computed) {
@@ -184,61 +331,234 @@ void BlockManager::commit(BlockTable& table, const SequenceContent& content, std
     events_.record(BlockEventKind::kFill, table.owner_, table.blocks_[i], num_filled);
   }
   table.num_computed_tokens_ = num_computed;
+  seal_full(table, content);
+}
+
+void BlockManager::seal_full(BlockTable& table, const SequenceContent& content) {
   if (!options_.enable_prefix_caching) return;
-  while ((table.num_sealed_blocks_ + 1) * block_size <= num_computed) seal_next(table, content);
+  while ((table.num_sealed_blocks_ + 1) * options_.block_size <= table.num_computed_tokens_) {
+    seal_next(table, content);
+  }
 }
 
 void BlockManager::seal_next(BlockTable& table, const SequenceContent& content) {
-  const auto index = static_cast<std::size_t>(table.num_sealed_blocks_);
-  const auto block_size = static_cast<std::size_t>(options_.block_size);
-  const BlockId block = table.blocks_[index];
-  const PrefixCache::Inserted inserted = prefix_cache_.insert(
-      table.last_sealed_, content.token_ids.subspan(index * block_size, block_size), content.salt, block);
-  if (inserted.is_holder) events_.record(BlockEventKind::kSeal, table.owner_, block);
-  if (inserted.displaced != kNoBlock) {
-    pool_.discard(inserted.displaced);
-    events_.record(BlockEventKind::kFree, table.owner_, inserted.displaced);
+  const std::int32_t index = table.num_sealed_blocks_;
+  const BlockId block = table.blocks_[static_cast<std::size_t>(index)];
+  // A block that came back from the host is named by several tables: the first of them seals it.
+  PrefixNodeId node = prefix_cache_.node_of(block);
+  if (node == kNoNode) {
+    const auto inserted =
+        prefix_cache_.insert(table.last_sealed_, tokens_of_block(content, index, table.num_computed_tokens_),
+                             content.salt, block, retention_of(content, index));
+    if (inserted.is_holder) events_.record(BlockEventKind::kSeal, table.owner_, block);
+    for (const BlockId displaced : inserted.displaced) drop_contents(displaced, table.owner_);
+    node = inserted.node;
   }
-  table.last_sealed_ = inserted.node;
+  table.last_sealed_ = node;
   ++table.num_sealed_blocks_;
 }
+
+// ---- sharing ----
 
 void BlockManager::fork(const BlockTable& parent, BlockTable& child) {
   OCTAVO_CHECK(parent.num_computed_tokens_ == parent.num_assigned_tokens_, "%d of %d tokens are computed",
                parent.num_computed_tokens_, parent.num_assigned_tokens_);
   events_.record(BlockEventKind::kFork, parent.owner_, kNoBlock,
                  static_cast<std::int32_t>(child.owner_.value));
-  share_all(parent, child);
-  note_peaks();
+  share_first(parent, child, parent.num_blocks());
+  child.num_computed_tokens_ = child.num_assigned_tokens_ = parent.num_computed_tokens_;
+  child.num_sealed_blocks_ = parent.num_sealed_blocks_;
+  child.last_sealed_ = parent.last_sealed_;
+}
+
+void BlockManager::share_start(const BlockTable& source, BlockTable& child, std::int32_t num_blocks) {
+  OCTAVO_CHECK(num_blocks * options_.block_size <= source.num_computed_tokens_,
+               "%d blocks of %d computed tokens", num_blocks, source.num_computed_tokens_);
+  share_first(source, child, num_blocks);
+  child.num_computed_tokens_ = child.num_assigned_tokens_ = num_blocks * options_.block_size;
+  if (!options_.enable_prefix_caching) return;
+  child.num_sealed_blocks_ = std::min(num_blocks, source.num_sealed_blocks_);
+  if (child.num_sealed_blocks_ == 0) return;
+  child.last_sealed_ =
+      prefix_cache_.node_of(child.blocks_[static_cast<std::size_t>(child.num_sealed_blocks_ - 1)]);
 }
 
 void BlockManager::hand_over(BlockTable& table, BlockTable& heir) {
-  share_all(table, heir);
+  share_first(table, heir, table.num_blocks());
+  heir.num_computed_tokens_ = table.num_computed_tokens_;
+  heir.num_assigned_tokens_ = table.num_assigned_tokens_;
+  heir.num_sealed_blocks_ = table.num_sealed_blocks_;
+  heir.last_sealed_ = table.last_sealed_;
   release(table);
 }
 
-void BlockManager::share_all(const BlockTable& table, BlockTable& other) {
-  OCTAVO_CHECK(other.empty(), "sequence %llu has %d blocks",
+void BlockManager::share_first(const BlockTable& table, BlockTable& other, std::int32_t num_blocks) {
+  OCTAVO_CHECK(other.empty() && !table.is_swapped_out_, "sequence %llu has %d blocks",
                static_cast<unsigned long long>(other.owner_.value), other.num_blocks());
-  const SequenceId owner = other.owner_;
-  other = table;
-  other.owner_ = owner;
-  num_logical_blocks_ += other.num_blocks();
+  other.blocks_.assign(table.blocks_.begin(), table.blocks_.begin() + num_blocks);
+  num_logical_blocks_ += num_blocks;
   for (const BlockId block : other.blocks_) {
-    events_.record(BlockEventKind::kShare, owner, block, pool_.ref(block));
+    events_.record(BlockEventKind::kShare, other.owner_, block, pool_.ref(block));
   }
 }
 
+// ---- swapping ----
+
+bool BlockManager::swap_out(std::span<const MovingTable> tables, std::vector<BlockSwap>& swaps) {
+  if (num_distinct_blocks(tables) > host_pool_.num_free()) return false;
+  const std::size_t num_swaps_before = swaps.size();
+  for (const MovingTable& moving : tables) {
+    trim_to_computed(*moving.table);
+    move_out(*moving.table, swaps);
+  }
+  // The first table last: what all share is used latest, so it is evicted latest.
+  for (std::size_t i = tables.size(); i-- > 0;) {
+    BlockTable& table = *tables[i].table;
+    std::vector<BlockId> host_blocks;
+    for (const BlockId block : table.blocks_) {
+      host_blocks.push_back(moved_to_[static_cast<std::size_t>(block.value)]);
+    }
+    while (!table.empty()) pop_back(table);
+    table.blocks_ = std::move(host_blocks);
+    table.is_swapped_out_ = !table.empty();
+    table.num_sealed_blocks_ = 0;
+    table.last_sealed_ = kNoNode;
+  }
+  for (std::size_t i = num_swaps_before; i < swaps.size(); ++i) {
+    moved_to_[static_cast<std::size_t>(swaps[i].device_block.value)] = kNoBlock;
+  }
+  totals_.swapped_out_blocks += static_cast<std::int64_t>(swaps.size() - num_swaps_before);
+  totals_.host_used_blocks = host_pool_.num_used();
+  totals_.peak_host_used_blocks = std::max(totals_.peak_host_used_blocks, totals_.host_used_blocks);
+  return true;
+}
+
+void BlockManager::move_out(const BlockTable& table, std::vector<BlockSwap>& swaps) {
+  for (const BlockId block : table.blocks_) {
+    BlockId& host_block = moved_to_[static_cast<std::size_t>(block.value)];
+    if (host_block != kNoBlock) {
+      host_pool_.ref(host_block);
+      continue;
+    }
+    host_block = host_pool_.take();
+    host_pool_.set_assigned(host_block, pool_.at(block).num_filled);
+    host_pool_.set_filled(host_block, pool_.at(block).num_filled);
+    events_.record(BlockEventKind::kSwapOut, table.owner_, block, host_block.value);
+    swaps.push_back({.device_block = block, .host_block = host_block});
+  }
+}
+
+BlockManager::AppendedMatch BlockManager::swap_in(std::span<const MovingTable> tables,
+                                                  std::vector<BlockSwap>& swaps) {
+  const std::size_t num_swaps_before = swaps.size();
+  AppendedMatch found_first;
+  std::vector<std::vector<BlockId>> device_blocks(tables.size());
+  // All that is found is referenced first, so that making room for the rest does not evict it.
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    const AppendedMatch found = find_on_device(*tables[i].table, tables[i].content, device_blocks[i]);
+    if (i == 0) found_first = found;
+  }
+  for (std::size_t i = 0; i < tables.size(); ++i) move_in(*tables[i].table, device_blocks[i], swaps);
+  for (std::size_t i = num_swaps_before; i < swaps.size(); ++i) {
+    moved_to_[static_cast<std::size_t>(swaps[i].host_block.value)] = kNoBlock;
+  }
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    BlockTable& table = *tables[i].table;
+    for (const BlockId host_block : table.blocks_) let_host_go(host_block);
+    num_logical_blocks_ += static_cast<std::int32_t>(device_blocks[i].size());
+    table.blocks_ = std::move(device_blocks[i]);
+    table.is_swapped_out_ = false;
+  }
+  totals_.swapped_in_blocks += static_cast<std::int64_t>(swaps.size() - num_swaps_before);
+  totals_.host_used_blocks = host_pool_.num_used();
+  return found_first;
+}
+
+BlockManager::AppendedMatch BlockManager::find_on_device(BlockTable& table, const SequenceContent& content,
+                                                         std::vector<BlockId>& device) {
+  AppendedMatch found;
+  if (!options_.enable_prefix_caching) return found;
+  std::int32_t index = 0;
+  auto node = next_match(kNoNode, index, content, table.num_computed_tokens_);
+  for (; node; node = next_match(*node, ++index, content, table.num_computed_tokens_)) {
+    const BlockId block = prefix_cache_.holder(*node);
+    const bool is_live = pool_.at(block).ref_count > 0;
+    if (!is_live) prefix_cache_.reuse(block);
+    events_.record(BlockEventKind::kHit, table.owner_, block, pool_.ref(block));
+    (is_live ? found.num_hit_live : found.num_hit_cached) += options_.block_size;
+    device.push_back(block);
+    table.last_sealed_ = *node;
+  }
+  table.num_sealed_blocks_ = index;
+  return found;
+}
+
+void BlockManager::move_in(BlockTable& table, std::vector<BlockId>& device, std::vector<BlockSwap>& swaps) {
+  for (std::size_t i = device.size(); i < table.blocks_.size(); ++i) {
+    const BlockId host_block = table.blocks_[i];
+    BlockId& block = moved_to_[static_cast<std::size_t>(host_block.value)];
+    if (block != kNoBlock) {
+      events_.record(BlockEventKind::kShare, table.owner_, block, pool_.ref(block));
+    } else {
+      block = take_block(table.owner_);
+      const std::int32_t num_filled = host_pool_.at(host_block).num_filled;
+      pool_.set_assigned(block, num_filled);
+      pool_.set_filled(block, num_filled);
+      events_.record(BlockEventKind::kSwapIn, table.owner_, block, host_block.value);
+      events_.record(BlockEventKind::kFill, table.owner_, block, num_filled);
+      swaps.push_back({.device_block = block, .host_block = host_block});
+    }
+    device.push_back(block);
+  }
+}
+
+void BlockManager::let_host_go(BlockId host_block) {
+  if (host_pool_.unref(host_block) > 0) return;
+  host_pool_.discard(host_block);
+  events_.record(BlockEventKind::kSwapDrop, SequenceId{}, kNoBlock, host_block.value);
+}
+
+void BlockManager::release_host(BlockTable& table) {
+  for (const BlockId host_block : table.blocks_) let_host_go(host_block);
+  totals_.host_used_blocks = host_pool_.num_used();
+}
+
+// ---- letting go ----
+
 void BlockManager::release(BlockTable& table) {
-  while (!table.empty()) pop_back(table);
+  if (table.is_swapped_out_) {
+    release_host(table);
+  } else if (buddies_ && !table.empty()) {
+    const BlockRun run{.first = table.blocks_.front(), .num_blocks = table.num_blocks()};
+    while (!table.empty()) pop_back(table);
+    buddies_->give_back(run);
+  } else {
+    while (!table.empty()) pop_back(table);
+  }
   table = BlockTable(table.owner_);
 }
 
+void BlockManager::release_findable(BlockTable& table, const SequenceContent& content) {
+  const std::int32_t num_partial =
+      table.num_computed_tokens_ - table.num_sealed_blocks_ * options_.block_size;
+  const bool is_partial = num_partial > 0 && num_partial < options_.block_size;
+  if (!options_.enable_prefix_caching || table.is_swapped_out_ || !is_partial) return release(table);
+  trim_to_computed(table);
+  const BlockId block = table.blocks_.back();
+  if (pool_.at(block).ref_count == 1) {
+    const auto inserted = prefix_cache_.insert_partial(
+        table.last_sealed_,
+        tokens_of_block(content, table.num_sealed_blocks_, table.num_computed_tokens_), content.salt, block,
+        retention_of(content, table.num_sealed_blocks_));
+    if (inserted.is_holder) events_.record(BlockEventKind::kSeal, table.owner_, block);
+    for (const BlockId displaced : inserted.displaced) drop_contents(displaced, table.owner_);
+  }
+  release(table);
+}
+
 void BlockManager::reset_prefix_cache() {
-  while (const auto evicted = prefix_cache_.evict()) {
-    pool_.discard(*evicted);
-    ++totals_.evicted_cached_blocks;
-    events_.record(BlockEventKind::kEvict, SequenceId{}, *evicted);
+  prefix_cache_.release_pins();
+  while (evict_one(SequenceId{})) {
   }
 }
 
@@ -252,6 +572,9 @@ KvFigures BlockManager::figures() const {
   figures.logical_blocks = num_logical_blocks_;
   figures.saved_bytes = (std::int64_t{num_logical_blocks_} - pool_.num_used()) * options_.bytes_per_block;
   figures.unfilled_slots = static_cast<std::int32_t>(pool_.num_unfilled_slots());
+  figures.reserved_ahead_slots = static_cast<std::int32_t>(pool_.num_reserved_slots());
+  figures.filled_slots = static_cast<std::int32_t>(pool_.num_filled_slots());
+  figures.host_used_blocks = host_pool_.num_used();
   if (pool_.num_used() == 0) return figures;
   const double num_used = pool_.num_used();
   figures.sharing_ratio = num_logical_blocks_ / num_used;
@@ -263,13 +586,20 @@ std::vector<BlockSnapshot> BlockManager::snapshot(std::span<const OwnedTable> ta
   std::vector<BlockSnapshot> blocks(static_cast<std::size_t>(pool_.num_blocks()));
   for (std::int32_t id = 0; id < pool_.num_blocks(); ++id) {
     const Block& block = pool_.at(BlockId{id});
-    blocks[static_cast<std::size_t>(id)] = {.state = block.state,
-                                            .ref_count = block.ref_count,
-                                            .filled = block.num_filled,
-                                            .parent = prefix_cache_.parent_block(BlockId{id}).value};
+    BlockSnapshot& shown = blocks[static_cast<std::size_t>(id)];
+    shown.state = block.state;
+    shown.ref_count = block.ref_count;
+    shown.num_pins = block.num_pins;
+    shown.filled = block.num_filled;
+    shown.reserved = block.num_assigned - block.num_filled;
+    shown.last_step = block.last_step;
+    shown.parent = prefix_cache_.parent_block(BlockId{id}).value;
+    shown.findable = prefix_cache_.is_holder(BlockId{id});
+    if (shown.findable) shown.retention = prefix_cache_.retention(prefix_cache_.node_of(BlockId{id}));
   }
   std::vector<bool> has_owner(blocks.size());
   for (const OwnedTable& owned : tables) {
+    if (owned.table->is_swapped_out_) continue;
     for (const BlockId id : owned.table->blocks_) {
       const auto i = static_cast<std::size_t>(id.value);
       if (!has_owner[i] || owned.table->owner_ < blocks[i].first_owner)
@@ -280,44 +610,80 @@ std::vector<BlockSnapshot> BlockManager::snapshot(std::span<const OwnedTable> ta
   return blocks;
 }
 
+// ---- checks ----
+
+struct BlockManager::Recount {
+  Recount(const BlockPool& counted_pool)
+      : pool(counted_pool),
+        blocks(static_cast<std::size_t>(counted_pool.num_blocks())),
+        num_writers(blocks.size()) {}
+
+  void add(const BlockTable& table) {
+    const std::int32_t block_size = pool.block_size();
+    for (std::int32_t i = 0; i < table.num_blocks(); ++i) {
+      const auto slots_until = [&](std::int32_t num_tokens) {
+        return std::clamp(num_tokens - i * block_size, 0, block_size);
+      };
+      const std::int32_t num_filled = slots_until(table.num_computed_tokens());
+      const std::int32_t num_assigned = slots_until(table.num_assigned_tokens());
+      const auto id = static_cast<std::size_t>(table.blocks()[static_cast<std::size_t>(i)].value);
+      ++blocks[id].ref_count;
+      blocks[id].num_filled = std::max(blocks[id].num_filled, num_filled);
+      blocks[id].num_assigned = std::max(blocks[id].num_assigned, num_assigned);
+      if (num_assigned > num_filled) ++num_writers[id];
+    }
+  }
+
+  std::optional<std::string> difference() const {
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      const Block& block = pool.at(BlockId{static_cast<std::int32_t>(i)});
+      if (block.ref_count != blocks[i].ref_count + block.num_pins) {
+        return "block " + std::to_string(i) + " has " + std::to_string(block.ref_count) +
+               " references, of them " + std::to_string(block.num_pins) + " pins, and " +
+               std::to_string(blocks[i].ref_count) + " table entries";
+      }
+      if (num_writers[i] > 1 || (num_writers[i] == 1 && blocks[i].ref_count > 1)) {
+        return "block " + std::to_string(i) + " is written and has another owner";
+      }
+      if (blocks[i].ref_count == 0) continue;
+      if (block.num_filled != blocks[i].num_filled || block.num_assigned != blocks[i].num_assigned) {
+        return "block " + std::to_string(i) + ": its filled slots are not those of its owners";
+      }
+    }
+    return std::nullopt;
+  }
+
+  const BlockPool& pool;
+  std::vector<Block> blocks;
+  std::vector<std::int32_t> num_writers;
+};
+
 std::optional<std::string> BlockManager::broken_invariant(std::span<const OwnedTable> tables) const {
   if (auto broken = pool_.broken_invariant()) return broken;
+  if (auto broken = host_pool_.broken_invariant()) return "host pool: " + *broken;
   if (auto broken = prefix_cache_.broken_invariant()) return broken;
-  std::vector<Block> recount(static_cast<std::size_t>(pool_.num_blocks()));
-  std::vector<std::int32_t> num_writers(recount.size());
+  if (buddies_) {
+    if (auto broken = buddies_->broken_invariant()) return broken;
+  }
+  Recount device(pool_), host(host_pool_);
   std::int32_t num_logical_blocks = 0;
   for (const OwnedTable& owned : tables) {
     if (auto broken = broken_table(owned)) return broken;
-    const BlockTable& table = *owned.table;
-    num_logical_blocks += table.num_blocks();
-    for (std::int32_t i = 0; i < table.num_blocks(); ++i) {
-      const auto slots_until = [&](std::int32_t num_tokens) {
-        return std::clamp(num_tokens - i * options_.block_size, 0, options_.block_size);
-      };
-      const auto id = static_cast<std::size_t>(table.blocks_[static_cast<std::size_t>(i)].value);
-      ++recount[id].ref_count;
-      recount[id].num_filled = std::max(recount[id].num_filled, slots_until(table.num_computed_tokens_));
-      recount[id].num_assigned = std::max(recount[id].num_assigned, slots_until(table.num_assigned_tokens_));
-      if (slots_until(table.num_assigned_tokens_) > slots_until(table.num_computed_tokens_))
-        ++num_writers[id];
+    if (owned.table->is_swapped_out_) {
+      host.add(*owned.table);
+    } else {
+      device.add(*owned.table);
+      num_logical_blocks += owned.table->num_blocks();
     }
   }
   if (num_logical_blocks != num_logical_blocks_) return "the count of logical blocks is wrong";
-  for (std::size_t i = 0; i < recount.size(); ++i) {
-    const BlockId id{static_cast<std::int32_t>(i)};
-    const Block& block = pool_.at(id);
-    const std::string name = "block " + std::to_string(i);
-    if (block.ref_count != recount[i].ref_count) {
-      return name + " has " + std::to_string(block.ref_count) + " references and " +
-             std::to_string(recount[i].ref_count) + " table entries";
-    }
-    if (prefix_cache_.is_cached(id) != (block.state == BlockState::kCached)) {
-      return name + ": pool and prefix cache disagree whether it is cached";
-    }
-    if (num_writers[i] > 1) return name + " has " + std::to_string(num_writers[i]) + " writers";
-    if (block.ref_count == 0) continue;
-    if (block.num_filled != recount[i].num_filled || block.num_assigned != recount[i].num_assigned) {
-      return name + ": its filled slots are not those of its owners";
+  if (auto broken = device.difference()) return broken;
+  if (auto broken = host.difference()) return "host pool: " + *broken;
+  if (host_pool_.num_cached() > 0) return "host blocks without an owner are kept";
+  if (host_pool_.num_used() != totals_.host_used_blocks) return "the level of the host pool is wrong";
+  for (std::int32_t id = 0; id < pool_.num_blocks(); ++id) {
+    if (prefix_cache_.is_cached(BlockId{id}) != (pool_.at(BlockId{id}).state == BlockState::kCached)) {
+      return "block " + std::to_string(id) + ": pool and prefix cache disagree whether it is cached";
     }
   }
   return std::nullopt;
@@ -325,23 +691,31 @@ std::optional<std::string> BlockManager::broken_invariant(std::span<const OwnedT
 
 std::optional<std::string> BlockManager::broken_table(const OwnedTable& owned) const {
   const BlockTable& table = *owned.table;
-  const std::string name = "the table of sequence " + std::to_string(table.owner_.value);
+  const auto broken = [&](const char* what) {
+    return "the table of sequence " + std::to_string(table.owner_.value) + what;
+  };
   const std::int32_t block_size = options_.block_size;
-  if (table.num_computed_tokens_ > table.num_assigned_tokens_)
-    return name + " computed more than it has slots for";
-  if (table.num_blocks() != blocks_for(table.num_assigned_tokens_, block_size))
-    return name + " has the wrong length";
-  const std::int32_t num_full = options_.enable_prefix_caching ? table.num_computed_tokens_ / block_size : 0;
-  if (table.num_sealed_blocks_ != num_full) return name + " has full blocks that are not sealed";
+  if (table.num_computed_tokens_ > table.num_assigned_tokens_) {
+    return broken(" computed more than it has slots for");
+  }
+  const std::int32_t num_needed = blocks_for(table.num_assigned_tokens_, block_size);
+  if (buddies_ ? table.num_blocks() < num_needed : table.num_blocks() != num_needed) {
+    return broken(" has the wrong length");
+  }
+  const bool is_sealed = options_.enable_prefix_caching && !table.is_swapped_out_;
+  const std::int32_t num_full = is_sealed ? table.num_computed_tokens_ / block_size : 0;
+  if (table.num_sealed_blocks_ != num_full) return broken(" has full blocks that are not sealed");
   PrefixNodeId node = kNoNode;
   for (std::int32_t i = 0; i < num_full; ++i) {
-    const auto found = next_match(node, i, owned.content, table.num_computed_tokens_);
-    if (!found || prefix_cache_.node_of(table.blocks_[static_cast<std::size_t>(i)]) != *found) {
-      return name + " names a block that holds other tokens";
+    const PrefixNodeId parent = std::exchange(
+        node, prefix_cache_.node_of(table.blocks_[static_cast<std::size_t>(i)]));
+    const auto token_ids = tokens_of_block(owned.content, i, table.num_computed_tokens_);
+    if (node == kNoNode || !std::ranges::equal(prefix_cache_.tokens(node), token_ids) ||
+        !prefix_cache_.continues(node, parent, owned.content.salt)) {
+      return broken(" names a block that holds other tokens");
     }
-    node = *found;
   }
-  if (node != table.last_sealed_) return name + " is chained to the wrong node";
+  if (node != table.last_sealed_) return broken(" is chained to the wrong node");
   return std::nullopt;
 }
 

@@ -1,19 +1,22 @@
-// Keeps the block tables of all sequences over one pool: growing, forking with copy-on-write, releasing, and
-// finding computed blocks again by content. Policy only: ids and counts, no tensors. After Kwon et al. 2023
-// (arXiv:2309.06180) sections 4.2 to 4.4, with prefix caching. Engine thread; deterministic.
+// Keeps the block tables of all sequences over a device pool and a host pool: growing, forking with
+// copy-on-write, swapping, releasing, and finding computed blocks again by content. Policy only: ids and
+// counts, no tensors. After Kwon et al. 2023 (arXiv:2309.06180) sections 4.2 to 4.5, with prefix caching.
+// Engine thread; deterministic.
 //
 // The life of a table in a step:
-//   grow()    slots for all known tokens; a shared block that will be written is replaced by a copy
-//   (the runner copies blocks, then computes)
-//   commit()  the slots up to here hold KV; blocks that became full are sealed: never written again, findable
+//   swap_in(), append_match(), grow()   slots for all known tokens; a shared block that will be written is
+//                                       replaced by a copy
+//   (the runner moves and copies blocks, then computes)
+//   commit()                            the slots up to here hold KV; blocks that became full are sealed:
+//                                       never written again, findable
 //
 // Only sealing makes a block findable, so nobody can be given a block whose contents are not there yet.
 // Cached blocks (no reference, still findable) count as available: they are evicted, leaves first, when no
-// free block is left.
+// free block is left. Blocks that a copy of the step reads are pinned until end_step().
 //
 // Invariants, recounted by broken_invariant():
-//   1. free + cached + used = num_blocks, and a reference count is the number of table entries that name the
-//   block.
+//   1. free + cached + used = num_blocks, and a reference count is the number of table entries and pins that
+//   name the block. Of the host pool the same, with nothing cached.
 //   2. No block is free and referenced.
 //   3. A partly filled block that is written has one owner.
 #pragma once
@@ -32,22 +35,34 @@
 #include "engine/block/block_event_log.h"
 #include "engine/block/block_pool.h"
 #include "engine/block/block_table.h"
+#include "engine/block/buddy_allocator.h"
 #include "engine/block/prefix_cache.h"
 
 namespace octavo::block {
 
+// A prefix that ends inside a block is copied from it when at least so many tokens are alike: fewer are as
+// quickly computed.
+inline constexpr std::int32_t kLeastPartialMatch = 4;
+
 struct BlockManagerOptions {
   std::int32_t block_size = 16;
   std::int32_t num_blocks = 0;
+  std::int32_t num_host_blocks = 0;
   std::int64_t bytes_per_block = 0;  // for figures only
   bool enable_prefix_caching = true;
+  // Above 0: blocks are given out by reserve() only, in runs of at most so many. REQUIRES: a power of two;
+  // no prefix caching.
+  std::int32_t largest_run = 0;
   HashFunction hash = &hash_tokens;
 };
 
-// What the blocks of a sequence are found by: its tokens, and the salt that separates users.
+// What the blocks of a sequence are found by: its tokens, and the salt that separates users. And how long
+// they are worth keeping.
 struct SequenceContent {
   std::span<const TokenId> token_ids;
   std::string_view salt;
+  RetentionClass retention = RetentionClass::kScratch;
+  std::int32_t num_system_tokens = 0;  // at the start: blocks of these alone are kept as a system prompt
 };
 
 // A table and how many tokens it shall have slots for.
@@ -62,14 +77,26 @@ struct OwnedTable {
   SequenceContent content;
 };
 
+// The same, to be changed.
+struct MovingTable {
+  BlockTable* table = nullptr;
+  SequenceContent content;
+};
+
 class BlockManager {
  public:
   explicit BlockManager(const BlockManagerOptions& options);
 
+  // A step's copies are read, and its peaks noted, between these two.
+  void begin_step(std::int64_t step);
+  void end_step();
+
   // ---- asking: nothing changes ----
 
-  // Blocks that can be taken: free ones and cached ones.
-  std::int32_t num_available() const { return pool_.num_free() + pool_.num_cached(); }
+  // Blocks that can be taken: free ones and cached ones that are not pinned.
+  std::int32_t num_available() const {
+    return pool_.num_free() + pool_.num_cached() - prefix_cache_.num_pinned_unused();
+  }
 
   // The computed blocks that continue a table's sealed part, as far as the first `max_tokens` tokens reach.
   struct PrefixMatch {
@@ -80,37 +107,78 @@ class BlockManager {
 
   // Blocks that grow() takes for all of these together, copies of shared blocks included: the last owner of a
   // shared block writes in place. Exact, so that nobody is preempted for a block that would not have been
-  // taken.
+  // taken. For swapped tables: what it would take after swap_in() of them all, which for itself takes
+  // num_swapped_blocks().
   std::int32_t num_blocks_to_grow(std::span<const Growth> growths);
+
+  // Physical blocks that these tables name, each once, as far as they hold KV.
+  std::int32_t num_distinct_blocks(std::span<const MovingTable> tables);
+  std::int32_t num_free_host_blocks() const { return host_pool_.num_free(); }
+
+  // Whether reserve() of all of these would succeed now, and in an empty pool.
+  bool can_reserve(std::span<const std::int32_t> runs) const { return buddies_->can_take(runs); }
+  bool could_ever_reserve(std::span<const std::int32_t> runs) const {
+    return BuddyAllocator(options_.num_blocks, options_.largest_run).can_take(runs);
+  }
 
   // ---- acting ----
 
-  // Puts what match() finds into the table; a partly filled last block that it covers is let go. Returns the
-  // tokens that have KV by it.
-  std::int32_t append_match(BlockTable& table, const SequenceContent& content, std::int32_t max_tokens);
+  // What append_match() found: tokens, and why it ended where it did.
+  struct AppendedMatch {
+    std::int32_t num_hit_live = 0;
+    std::int32_t num_hit_cached = 0;
+    std::int32_t num_copied_partial = 0;
+    PrefixMiss miss = {};
+    std::int32_t num_tokens() const { return num_hit_live + num_hit_cached + num_copied_partial; }
+  };
+  // Puts what match() finds into the table; a partly filled last block that it covers is let go. Then, with
+  // `copies`, the start of one more block where at least kLeastPartialMatch tokens or all of a partial node
+  // match: its source stays pinned until end_step().
+  AppendedMatch append_match(BlockTable& table, const SequenceContent& content, std::int32_t max_tokens,
+                             std::vector<BlockCopy>* copies = nullptr);
 
   // Slots for `num_tokens` tokens, all from num_computed_tokens on writable by this table alone.
   // REQUIRES: num_blocks_to_grow() <= num_available().
   void grow(BlockTable& table, std::int32_t num_tokens, std::vector<BlockCopy>& copies);
 
-  // Undoes the copy-on-write of a step that was not executed. REQUIRES: `copy` was made for this table by the
-  // newest grow() and the source's other owners still hold it.
-  void undo_copy(BlockTable& table, const BlockCopy& copy);
+  // Gives an empty table a run of blocks in which it will grow. REQUIRES: can_reserve().
+  void reserve(BlockTable& table, std::int32_t num_blocks);
 
   // Keys and values of the first `num_computed` tokens exist now.
   void commit(BlockTable& table, const SequenceContent& content, std::int32_t num_computed);
+  // Full blocks that came back by swap_in() are findable from now on: their contents are there.
+  void seal_full(BlockTable& table, const SequenceContent& content);
 
   // `child` (empty) shares all blocks of `parent`. REQUIRES: all of parent's slots are computed.
   void fork(const BlockTable& parent, BlockTable& child);
+
+  // `child` (empty) shares the first `num_blocks` blocks of `source`, whose tokens it starts with.
+  // REQUIRES: they are full and computed.
+  void share_start(const BlockTable& source, BlockTable& child, std::int32_t num_blocks);
 
   // `heir` (empty) takes all blocks of `table`, which is left empty: for an output that ends while it
   // computes the prompt of its siblings.
   void hand_over(BlockTable& table, BlockTable& heir);
 
+  // Moves the tables of a group to the host pool, shared blocks once: the copies to be made are appended.
+  // False, and nothing changes, when the host pool has not enough blocks. Contents stay findable on the
+  // device as long as nobody needs their place.
+  bool swap_out(std::span<const MovingTable> tables, std::vector<BlockSwap>& swaps);
+
+  // Brings them back with the sharing that they had. What is still found on the device is not copied;
+  // returned is how much of the first table that was.
+  // REQUIRES: num_distinct_blocks() <= num_available().
+  AppendedMatch swap_in(std::span<const MovingTable> tables, std::vector<BlockSwap>& swaps);
+
   // Lets all blocks go, the last one first, so that the tail of a chain is evicted before its head.
   void release(BlockTable& table);
+  // The same, and a partly filled last block stays findable too, so that who goes on from here resumes
+  // exactly.
+  void release_findable(BlockTable& table, const SequenceContent& content);
 
-  // Evicts everything that nobody uses.
+  // Pinned contents are worth a system prompt from now on.
+  void release_pins() { prefix_cache_.release_pins(); }
+  // Forgets everything that nobody uses, pinned or not.
   void reset_prefix_cache();
 
   BlockEventLog& events() { return events_; }
@@ -118,6 +186,8 @@ class BlockManager {
   // ---- figures ----
 
   const BlockPool& pool() const { return pool_; }
+  const BlockPool& host_pool() const { return host_pool_; }
+  const PrefixCache& prefix_cache() const { return prefix_cache_; }
   const KvTotals& totals() const { return totals_; }
   KvTotals& totals() { return totals_; }  // the scheduler adds what it alone knows
   KvFigures figures() const;              // definitions: kv_snapshot.h
@@ -129,27 +199,57 @@ class BlockManager {
   std::optional<std::string> broken_invariant(std::span<const OwnedTable> tables) const;
 
  private:
+  struct Recount;
+
   BlockId take_block(SequenceId owner);
   void let_go(BlockId block, SequenceId owner);
+  void note_reference_gone(BlockId block, SequenceId owner, std::int32_t ref_count);
+  void drop_contents(BlockId block, SequenceId owner);
+  bool evict_one(SequenceId by);
+  std::span<const TokenId> tokens_of_block(const SequenceContent& content, std::int32_t block_index,
+                                           std::int32_t max_tokens) const;
   std::optional<PrefixNodeId> next_match(PrefixNodeId parent, std::int32_t block_index,
                                          const SequenceContent& content, std::int32_t max_tokens) const;
+  void append_hit(BlockTable& table, const SequenceContent& content, PrefixNodeId node);
+  void append_partial(BlockTable& table, const SequenceContent& content, std::int32_t max_tokens,
+                      std::vector<BlockCopy>* copies, AppendedMatch& appended);
+  std::optional<PrefixMiss> remembered_miss(const BlockTable& table, std::span<const TokenId> token_ids,
+                                            const SequenceContent& content) const;
+  bool can_copy_partial(const BlockTable& table, BlockId source, std::int32_t max_tokens) const;
+  RetentionClass retention_of(const SequenceContent& content, std::int32_t block_index) const;
+  const BlockPool& pool_of(const BlockTable& table) const {
+    return table.is_swapped_out_ ? host_pool_ : pool_;
+  }
   bool writes_shared_block(const BlockTable& table) const;
   std::size_t write_index(const BlockTable& table) const;
+  BlockId copy_block(BlockId source, SequenceId owner, BlockEventKind kind, std::vector<BlockCopy>& copies);
   void copy_on_write(BlockTable& table, std::vector<BlockCopy>& copies);
+  void end_copies();
   void seal_next(BlockTable& table, const SequenceContent& content);
   void append(BlockTable& table, BlockId block);
-  void share_all(const BlockTable& table, BlockTable& other);
+  void share_first(const BlockTable& table, BlockTable& other, std::int32_t num_blocks);
   void pop_back(BlockTable& table);
-  void note_peaks();
+  void trim_to_computed(BlockTable& table);
+  void move_out(const BlockTable& table, std::vector<BlockSwap>& swaps);
+  AppendedMatch find_on_device(BlockTable& table, const SequenceContent& content,
+                               std::vector<BlockId>& device);
+  void move_in(BlockTable& table, std::vector<BlockId>& device, std::vector<BlockSwap>& swaps);
+  void let_host_go(BlockId host_block);
+  void release_host(BlockTable& table);
   std::optional<std::string> broken_table(const OwnedTable& owned) const;
 
   const BlockManagerOptions options_;
   BlockPool pool_;
+  BlockPool host_pool_;
   PrefixCache prefix_cache_;
+  std::optional<BuddyAllocator> buddies_;
   BlockEventLog events_;
   KvTotals totals_;
-  std::int32_t num_logical_blocks_ = 0;  // sum of table lengths
+  std::int64_t step_ = 0;
+  std::int32_t num_logical_blocks_ = 0;  // sum of the lengths of tables that are not swapped out
+  std::vector<BlockId> copy_sources_;    // pinned, of this step
   std::vector<BlockId> shared_scratch_;  // of num_blocks_to_grow
+  std::vector<BlockId> moved_to_;        // of a swap: by block of the one pool, its place in the other
 };
 
 }  // namespace octavo::block

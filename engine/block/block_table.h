@@ -3,7 +3,8 @@
 // changes: dropping one that still names blocks would leak them. Engine thread.
 //
 // Invariants: num_sealed * block_size <= num_computed_tokens <= num_assigned_tokens <= blocks().size() *
-// block_size, and the last block holds at least one assigned token.
+// block_size. The last block holds at least one assigned token, unless the blocks are a contiguous
+// reservation. While swapped out, blocks() are those of the host pool and hold computed tokens only.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,7 @@ class BlockTable {
   std::int32_t num_computed_tokens() const { return num_computed_tokens_; }  // KV exists
   std::int32_t num_assigned_tokens() const { return num_assigned_tokens_; }  // has a slot
   bool empty() const { return blocks_.empty(); }
+  bool is_swapped_out() const { return is_swapped_out_; }
 
  private:
   friend class BlockManager;
@@ -36,6 +38,7 @@ class BlockTable {
   std::int32_t num_assigned_tokens_ = 0;
   std::int32_t num_sealed_blocks_ = 0;
   PrefixNodeId last_sealed_ = kNoNode;  // node of block num_sealed_blocks - 1
+  bool is_swapped_out_ = false;
 };
 
 }  // namespace octavo::block

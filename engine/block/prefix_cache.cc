@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/base/hash.h"
@@ -13,6 +14,10 @@ std::uint64_t hash_salt(std::string_view salt) {
   std::uint64_t hash = mix64(salt.size());
   for (const char c : salt) hash = mix64(hash ^ static_cast<unsigned char>(c));
   return hash;
+}
+
+std::size_t num_equal_from_start(std::span<const TokenId> a, std::span<const TokenId> b) {
+  return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
 
 }  // namespace
@@ -30,28 +35,28 @@ PrefixCache::PrefixCache(std::int32_t num_blocks, std::int32_t block_size, HashF
       tokens_(nodes_.size() * block_size_),
       buckets_(std::bit_ceil(nodes_.size() + 1), kNoNode),
       node_of_block_(nodes_.size(), kNoNode),
-      next_duplicate_(nodes_.size(), kNoBlock) {
+      next_duplicate_(nodes_.size(), kNoBlock),
+      evictions_(std::bit_ceil(nodes_.size() + 1)) {
   unused_nodes_.reserve(nodes_.size());
   for (std::int32_t id = num_blocks - 1; id >= 0; --id) unused_nodes_.push_back(PrefixNodeId{id});
 }
 
-std::span<TokenId> PrefixCache::tokens_of(PrefixNodeId node) {
-  return std::span(tokens_).subspan(static_cast<std::size_t>(node.value) * block_size_, block_size_);
-}
+// ---- asking ----
 
-std::span<const TokenId> PrefixCache::tokens_of(PrefixNodeId node) const {
-  return std::span(tokens_).subspan(static_cast<std::size_t>(node.value) * block_size_, block_size_);
+std::span<const TokenId> PrefixCache::tokens(PrefixNodeId node) const {
+  return std::span(tokens_).subspan(static_cast<std::size_t>(node.value) * block_size_,
+                                    static_cast<std::size_t>(at(node).num_tokens));
 }
 
 std::uint64_t PrefixCache::hash_after(PrefixNodeId parent, std::span<const TokenId> token_ids,
                                       std::string_view salt) const {
-  OCTAVO_CHECK(token_ids.size() == block_size_, "%zu tokens in a block of %zu", token_ids.size(),
-               block_size_);
   return hash_(parent == kNoNode ? hash_salt(salt) : at(parent).hash, token_ids);
 }
 
 std::optional<PrefixNodeId> PrefixCache::find(PrefixNodeId parent, std::span<const TokenId> token_ids,
                                               std::string_view salt) const {
+  OCTAVO_CHECK(token_ids.size() == block_size_, "%zu tokens in a block of %zu", token_ids.size(),
+               block_size_);
   return find_hashed(hash_after(parent, token_ids, salt), parent, token_ids, salt);
 }
 
@@ -63,23 +68,78 @@ std::optional<PrefixNodeId> PrefixCache::find_hashed(std::uint64_t hash, PrefixN
     const Node& node = at(id);
     if (node.hash != hash || node.parent != parent) continue;
     if (parent == kNoNode && node.salt != salt) continue;
-    if (std::ranges::equal(tokens_of(id), token_ids)) return id;
+    if (std::ranges::equal(tokens(id), token_ids)) return id;
   }
   return std::nullopt;
 }
 
+PrefixCache::Closest PrefixCache::closest(PrefixNodeId parent, std::span<const TokenId> token_ids,
+                                          std::string_view salt) const {
+  Closest closest;
+  for (PrefixNodeId id = first_child_of(parent); id != kNoNode; id = at(id).next_sibling) {
+    const auto num_equal = num_equal_from_start(tokens(id), token_ids);
+    if (parent == kNoNode && at(id).salt != salt) {
+      closest.is_under_other_salt |= num_equal == block_size_;
+    } else if (static_cast<std::int32_t>(num_equal) > closest.num_equal) {
+      closest.node = id;
+      closest.num_equal = static_cast<std::int32_t>(num_equal);
+    }
+  }
+  return closest;
+}
+
+std::optional<Eviction> PrefixCache::eviction_of(PrefixNodeId parent, std::span<const TokenId> token_ids,
+                                                 std::string_view salt) const {
+  const std::uint64_t hash = hash_after(parent, token_ids, salt);
+  const RememberedEviction& remembered = evictions_[hash & (evictions_.size() - 1)];
+  if (remembered.hash != hash || hash == 0) return std::nullopt;
+  return remembered.eviction;
+}
+
+BlockId PrefixCache::parent_block(BlockId block) const {
+  const PrefixNodeId node = node_of(block);
+  if (node == kNoNode || at(node).parent == kNoNode) return kNoBlock;
+  return at(at(node).parent).holder;
+}
+
+// ---- becoming findable ----
+
 PrefixCache::Inserted PrefixCache::insert(PrefixNodeId parent, std::span<const TokenId> token_ids,
-                                          std::string_view salt, BlockId block) {
+                                          std::string_view salt, BlockId block, RetentionClass retention) {
+  OCTAVO_CHECK(token_ids.size() == block_size_, "%zu tokens in a block of %zu", token_ids.size(),
+               block_size_);
   OCTAVO_CHECK(parent == kNoNode || at(parent).in_use, "parent node %d is not in use", parent.value);
   OCTAVO_CHECK(node_of(block) == kNoNode, "block %d has contents", block.value);
   const std::uint64_t hash = hash_after(parent, token_ids, salt);
   const auto found = find_hashed(hash, parent, token_ids, salt);
-  if (!found) return {.node = make_node(hash, parent, token_ids, salt, block), .is_holder = true};
-  if (at(*found).in_use) {
+  Inserted inserted{.node = found.value_or(kNoNode), .is_holder = true};
+  if (!found) {
+    displace_covered(parent, token_ids, salt, inserted.displaced);
+    inserted.node = make_node(hash, parent, token_ids, salt, block);
+  } else if (at(*found).in_use) {
     append_duplicate(*found, block);
-    return {.node = *found, .is_holder = false};
+    inserted.is_holder = false;
+  } else {
+    inserted.displaced.push_back(displace_holder(*found, block));
   }
-  return {.node = *found, .is_holder = true, .displaced = displace_holder(*found, block)};
+  raise_retention(inserted.node, retention);
+  return inserted;
+}
+
+PrefixCache::Inserted PrefixCache::insert_partial(PrefixNodeId parent, std::span<const TokenId> token_ids,
+                                                  std::string_view salt, BlockId block,
+                                                  RetentionClass retention) {
+  OCTAVO_CHECK(!token_ids.empty() && token_ids.size() < block_size_, "%zu tokens of a block of %zu",
+               token_ids.size(), block_size_);
+  OCTAVO_CHECK(node_of(block) == kNoNode, "block %d has contents", block.value);
+  if (closest(parent, token_ids, salt).num_equal == static_cast<std::int32_t>(token_ids.size())) {
+    return {.node = kNoNode, .is_holder = false};
+  }
+  Inserted inserted{.node = kNoNode, .is_holder = true};
+  displace_covered(parent, token_ids, salt, inserted.displaced);
+  inserted.node = make_node(hash_after(parent, token_ids, salt), parent, token_ids, salt, block);
+  raise_retention(inserted.node, retention);
+  return inserted;
 }
 
 PrefixNodeId PrefixCache::make_node(std::uint64_t hash, PrefixNodeId parent,
@@ -93,25 +153,41 @@ PrefixNodeId PrefixCache::make_node(std::uint64_t hash, PrefixNodeId parent,
   node.parent = parent;
   node.holder = block;
   node.in_use = true;
-  node.next_in_bucket = std::exchange(bucket(hash), id);
+  node.num_tokens = static_cast<std::int32_t>(token_ids.size());
+  std::ranges::copy(token_ids,
+                    tokens_.begin() + id.value * static_cast<std::ptrdiff_t>(block_size_));
+  if (is_full(node)) node.next_in_bucket = std::exchange(bucket(hash), id);
+  node.next_sibling = std::exchange(first_child_of(parent), id);
+  if (node.next_sibling != kNoNode) at(node.next_sibling).previous_sibling = id;
   if (parent == kNoNode) {
     node.salt = salt;
   } else {
     ++at(parent).num_children;
   }
-  std::ranges::copy(token_ids, tokens_of(id).begin());
   node_entry(block) = id;
   return id;
 }
 
 BlockId PrefixCache::displace_holder(PrefixNodeId id, BlockId block) {
-  Node& node = at(id);
-  const BlockId displaced = std::exchange(node.holder, block);
-  evictable_.erase({node.last_used, id});
-  node.in_use = true;
+  const BlockId displaced = std::exchange(at(id).holder, block);
+  note_used(id);
   node_entry(displaced) = kNoNode;
   node_entry(block) = id;
   return displaced;
+}
+
+// Partial nodes say nothing beside one that starts like them and goes on.
+void PrefixCache::displace_covered(PrefixNodeId parent, std::span<const TokenId> token_ids,
+                                   std::string_view salt, std::vector<BlockId>& displaced) {
+  for (PrefixNodeId id = first_child_of(parent), next; id != kNoNode; id = next) {
+    const Node& node = at(id);
+    next = node.next_sibling;
+    if (is_full(node) || node.in_use || node.retention == RetentionClass::kPinned) continue;
+    if (parent == kNoNode && node.salt != salt) continue;
+    if (num_equal_from_start(tokens(id), token_ids) < static_cast<std::size_t>(node.num_tokens)) continue;
+    evictable_.erase(key_of(id));
+    displaced.push_back(forget(id));
+  }
 }
 
 void PrefixCache::append_duplicate(PrefixNodeId id, BlockId block) {
@@ -127,14 +203,14 @@ void PrefixCache::remove_duplicate(PrefixNodeId id, BlockId block) {
   *link = std::exchange(next_duplicate(block), kNoBlock);
 }
 
+// ---- coming into use and out of it ----
+
 PrefixCache::Released PrefixCache::release(BlockId block) {
   const PrefixNodeId id = node_of(block);
   if (id == kNoNode) return {.keeps_contents = false};
   Node& node = at(id);
   if (node.holder == block && node.first_duplicate == kNoBlock) {
-    node.in_use = false;
-    node.last_used = ++release_counter_;
-    note_if_evictable(id);
+    note_unused(id);
     return {.keeps_contents = true};
   }
   node_entry(block) = kNoNode;
@@ -150,16 +226,74 @@ PrefixCache::Released PrefixCache::release(BlockId block) {
 void PrefixCache::reuse(BlockId block) {
   const PrefixNodeId id = node_of(block);
   OCTAVO_CHECK(id != kNoNode && !at(id).in_use, "block %d holds nothing that waits for use", block.value);
-  evictable_.erase({at(id).last_used, id});
-  at(id).in_use = true;
+  note_used(id);
 }
 
-std::optional<BlockId> PrefixCache::evict() {
+void PrefixCache::note_used(PrefixNodeId id) {
+  evictable_.erase(key_of(id));
+  at(id).in_use = true;
+  if (at(id).retention == RetentionClass::kPinned) --num_pinned_unused_;
+}
+
+void PrefixCache::note_unused(PrefixNodeId id) {
+  at(id).in_use = false;
+  at(id).last_used = ++release_counter_;
+  if (at(id).retention == RetentionClass::kPinned) ++num_pinned_unused_;
+  note_if_evictable(id);
+}
+
+void PrefixCache::note_if_evictable(PrefixNodeId id) {
+  const Node& node = at(id);
+  if (!node.in_use && node.num_children == 0 && node.retention != RetentionClass::kPinned) {
+    evictable_.insert(key_of(id));
+  }
+}
+
+// ---- being kept ----
+
+bool PrefixCache::may_pin(PrefixNodeId id) const {
+  const PrefixNodeId parent = at(id).parent;
+  return num_pinned_ < max_num_pinned() &&
+         (parent == kNoNode || at(parent).retention == RetentionClass::kPinned);
+}
+
+void PrefixCache::raise_retention(PrefixNodeId id, RetentionClass retention) {
+  Node& node = at(id);
+  OCTAVO_CHECK(node.in_use, "node %d is not in use", id.value);
+  if (retention <= node.retention) return;
+  if (retention == RetentionClass::kPinned) {
+    if (!may_pin(id)) return raise_retention(id, RetentionClass::kSystemPrompt);
+    ++num_pinned_;
+  }
+  node.retention = retention;
+}
+
+void PrefixCache::release_pins() {
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    Node& node = nodes_[i];
+    if (node.holder == kNoBlock || node.retention != RetentionClass::kPinned) continue;
+    node.retention = RetentionClass::kSystemPrompt;
+    note_if_evictable(PrefixNodeId{static_cast<std::int32_t>(i)});
+  }
+  num_pinned_ = num_pinned_unused_ = 0;
+}
+
+// ---- being forgotten ----
+
+std::optional<BlockId> PrefixCache::evict(const Eviction& eviction) {
   if (evictable_.empty()) return std::nullopt;
-  const PrefixNodeId id = evictable_.begin()->second;
+  const PrefixNodeId id = std::get<PrefixNodeId>(*evictable_.begin());
   evictable_.erase(evictable_.begin());
+  const std::uint64_t hash = at(id).hash;
+  evictions_[hash & (evictions_.size() - 1)] = {hash, eviction};
+  return forget(id);
+}
+
+// REQUIRES: not in use, no child, and not among the evictable any more.
+BlockId PrefixCache::forget(PrefixNodeId id) {
   const Node node = std::exchange(at(id), Node{});
-  unlink_from_bucket(id, node);
+  if (is_full(node)) unlink_from_bucket(id, node);
+  unlink_from_siblings(node);
   node_entry(node.holder) = kNoNode;
   unused_nodes_.push_back(id);
   if (node.parent != kNoNode) {
@@ -175,47 +309,76 @@ void PrefixCache::unlink_from_bucket(PrefixNodeId id, const Node& node) {
   *link = node.next_in_bucket;
 }
 
-void PrefixCache::note_if_evictable(PrefixNodeId id) {
-  const Node& node = at(id);
-  if (!node.in_use && node.num_children == 0) evictable_.emplace(node.last_used, id);
+void PrefixCache::unlink_from_siblings(const Node& node) {
+  if (node.next_sibling != kNoNode) at(node.next_sibling).previous_sibling = node.previous_sibling;
+  PrefixNodeId& link =
+      node.previous_sibling == kNoNode ? first_child_of(node.parent) : at(node.previous_sibling).next_sibling;
+  link = node.next_sibling;
 }
 
-BlockId PrefixCache::parent_block(BlockId block) const {
-  const PrefixNodeId node = node_of(block);
-  if (node == kNoNode || at(node).parent == kNoNode) return kNoBlock;
-  return at(at(node).parent).holder;
-}
+// ---- checks ----
 
 std::optional<std::string> PrefixCache::broken_invariant() const {
   std::vector<std::int32_t> num_children(nodes_.size());
   std::size_t num_evictable = 0;
+  std::int32_t num_pinned = 0, num_pinned_unused = 0;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    const PrefixNodeId id{static_cast<std::int32_t>(i)};
     const Node& node = nodes_[i];
-    const std::string name = "prefix node " + std::to_string(i);
     if (node.holder == kNoBlock) continue;
-    if (find(node.parent, tokens_of(id), node.salt) != id) return name + " is not found by its content";
-    if (node_of(node.holder) != id) return name + ": its holder belongs elsewhere";
-    if (!node.in_use && node.first_duplicate != kNoBlock) return name + " has a duplicate and is not in use";
-    for (BlockId b = node.first_duplicate; b != kNoBlock;
-         b = next_duplicate_[static_cast<std::size_t>(b.value)]) {
-      if (node_of(b) != id) return name + ": a duplicate belongs elsewhere";
+    if (auto broken = broken_node(PrefixNodeId{static_cast<std::int32_t>(i)})) {
+      return "prefix node " + std::to_string(i) + " " + *broken;
     }
-    if (node.parent == kNoNode) continue;
-    if (at(node.parent).holder == kNoBlock) return name + " is an orphan";
-    if (node.in_use && !at(node.parent).in_use) return name + " is in use and its parent is not";
-    ++num_children[static_cast<std::size_t>(node.parent.value)];
+    if (node.parent != kNoNode) ++num_children[static_cast<std::size_t>(node.parent.value)];
+    if (node.retention == RetentionClass::kPinned) {
+      ++num_pinned;
+      if (!node.in_use) ++num_pinned_unused;
+    }
   }
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    const PrefixNodeId id{static_cast<std::int32_t>(i)};
-    const std::string name = "prefix node " + std::to_string(i);
-    if (nodes_[i].num_children != num_children[i]) return name + ": wrong count of children";
-    const bool is_evictable = nodes_[i].holder != kNoBlock && !nodes_[i].in_use && num_children[i] == 0;
-    if (is_evictable != evictable_.contains({nodes_[i].last_used, id}))
-      return name + ": wrong place in the eviction order";
-    num_evictable += is_evictable ? 1 : 0;
+    const Node& node = nodes_[i];
+    if (node.num_children != num_children[i]) {
+      return "prefix node " + std::to_string(i) + " counts its children wrong";
+    }
+    if (node.holder == kNoBlock) continue;
+    const bool is_evictable =
+        !node.in_use && num_children[i] == 0 && node.retention != RetentionClass::kPinned;
+    if (is_evictable) ++num_evictable;
+    const bool may_be_listed = is_evictable || !node.in_use;  // what is in use is not looked for
+    if (may_be_listed && is_evictable != evictable_.contains(key_of(PrefixNodeId{static_cast<std::int32_t>(i)}))) {
+      return "prefix node " + std::to_string(i) + " has the wrong place in the eviction order";
+    }
   }
   if (num_evictable != evictable_.size()) return "the eviction order names what does not exist";
+  if (num_pinned != num_pinned_ || num_pinned_unused != num_pinned_unused_) return "pins are counted wrong";
+  if (num_pinned > max_num_pinned()) return "more is pinned than may be";
+  return std::nullopt;
+}
+
+std::optional<std::string> PrefixCache::broken_node(PrefixNodeId id) const {
+  const Node& node = at(id);
+  if (node_of(node.holder) != id) return "has a holder that belongs elsewhere";
+  if (!node.in_use && node.first_duplicate != kNoBlock) return "has a duplicate and is not in use";
+  for (BlockId b = node.first_duplicate; b != kNoBlock; b = next_duplicate_[index_of(b)]) {
+    if (node_of(b) != id) return "has a duplicate that belongs elsewhere";
+  }
+  if (is_full(node)) {
+    if (find_hashed(node.hash, node.parent, tokens(id), node.salt) != id) return "is not found by its content";
+  } else {
+    if (node.first_child != kNoNode) return "is partial and has a child";
+    if (node.first_duplicate != kNoBlock) return "is partial and has a duplicate";
+  }
+  if (node.next_sibling != kNoNode && at(node.next_sibling).previous_sibling != id) {
+    return "is not linked back by its sibling";
+  }
+  if (node.previous_sibling == kNoNode && first_child_of(node.parent) != id) return "is not its parent's child";
+  if (node.parent == kNoNode) return std::nullopt;
+  const Node& parent = at(node.parent);
+  if (parent.holder == kNoBlock) return "is an orphan";
+  if (node.hash != hash_(parent.hash, tokens(id))) return "does not continue its parent's hash";
+  if (node.in_use && !parent.in_use) return "is in use and its parent is not";
+  if (node.retention == RetentionClass::kPinned && parent.retention != RetentionClass::kPinned) {
+    return "is pinned and its parent is not";
+  }
   return std::nullopt;
 }
 

@@ -1,8 +1,9 @@
-// Keeps what happened: one StepRecord for each step and the BlockEvents between them, the newest of each in a
-// ring of fixed size. Window, command line, trace and benchmark read from here, so that no two of them
-// disagree.
+// Keeps what happened: one StepRecord for each step and the BlockEvents between them, the newest of each, and gives the
+// state of the pools at any event that is kept. Window, command line, recording and benchmark read from here, so that no
+// two of them disagree.
 //
-// Thread: record() from the engine thread, read_since() from any. The lock is held for the copying only.
+// Thread: record() from the engine thread, everything else from any. Readers never make the engine wait for a copy of
+// many events.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +15,9 @@
 
 #include "engine/api/block_event.h"
 #include "engine/api/metrics.h"
+#include "engine/base/result.h"
+#include "engine/metrics/event_history.h"
+#include "engine/metrics/kv_state.h"
 #include "engine/metrics/ring.h"
 
 namespace octavo::metrics {
@@ -22,27 +26,43 @@ namespace octavo::metrics {
 // given.
 struct Trace {
   std::vector<StepRecord> steps;
+  std::vector<std::uint64_t> step_event_marks;  // of each step: RecordedStep::event_mark
   std::vector<BlockEvent> block_events;
   std::uint64_t next_step_mark = 0;
   std::uint64_t next_event_mark = 0;
   std::uint64_t num_lost = 0;  // records of both kinds that were overwritten before they were read
 };
 
+// How much is kept. The defaults hold some minutes of steps and the events of at least the last thousand, in 10 MiB.
+struct HistorySizes {
+  std::size_t num_steps = std::size_t{1} << 14;
+  std::size_t num_events = std::size_t{1} << 17;
+  std::size_t num_segment_events = 0;  // from keyframe to keyframe; 0: chosen from the pool
+};
+
+// A step, and how many events had happened when its levels were taken: state_at() of this mark is what they describe.
+struct RecordedStep {
+  StepRecord record;
+  std::uint64_t event_mark = 0;
+};
+
 class StepRecorder {
  public:
-  // The defaults hold some minutes of steps and the events of at least the last thousand, in 7 MiB.
-  explicit StepRecorder(std::size_t step_capacity = std::size_t{1} << 14,
-                        std::size_t event_capacity = std::size_t{1} << 17);
+  explicit StepRecorder(const PoolShape& shape, const HistorySizes& sizes = {});
 
   // The events of a step and, unless nothing ran, its record.
   void record(const std::optional<StepRecord>& step, std::span<const BlockEvent> events);
 
   Trace read_since(std::uint64_t step_mark, std::uint64_t event_mark) const;
 
+  // The pools before the event of this mark, 0 <= mark <= next_event_mark. Marks that are too old are refused.
+  Result<KvState> state_at(std::uint64_t event_mark) const { return events_.state_at(event_mark); }
+  std::uint64_t oldest_event_mark() const { return events_.oldest_mark(); }
+
  private:
+  EventHistory events_;
   mutable std::mutex mutex_;
-  Ring<StepRecord> steps_;   // guarded by mutex_
-  Ring<BlockEvent> events_;  // guarded by mutex_
+  Ring<RecordedStep> steps_;  // guarded by mutex_
 };
 
 }  // namespace octavo::metrics

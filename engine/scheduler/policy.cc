@@ -4,7 +4,8 @@ namespace octavo::scheduler {
 
 std::int32_t watermark_blocks(const PoolLevel& level) {
   if (level.num_running_sequences == 0) return 0;
-  return (level.num_blocks + 99) / 100 + level.num_running_sequences;
+  const std::int32_t num_for_sequences = level.reserves_block_per_sequence ? level.num_running_sequences : 0;
+  return (level.num_blocks + 99) / 100 + num_for_sequences;
 }
 
 AllocStatus admission_status(const BlockDemand& demand, const PoolLevel& level) {

@@ -17,6 +17,7 @@ struct PoolLevel {
   std::int32_t num_available = 0;  // free or cached
   std::int32_t num_promised = 0;   // of these, blocks that running groups need when they fork
   std::int32_t num_running_sequences = 0;
+  bool reserves_block_per_sequence = true;
 };
 
 struct BlockDemand {
@@ -25,8 +26,8 @@ struct BlockDemand {
       0;  // of these, what would come out of the available ones; the rest is in use already
 };
 
-// Blocks kept free against thrashing: one for each running sequence, which will need its next one soon, and 1
-// % of the pool, rounded up (the paper's authors' code: watermark 0.01).
+// Blocks kept free against thrashing: 1 % of the pool, rounded up (the paper's authors' code: watermark 0.01),
+// and one for each running sequence, which will need its next one soon, unless the level says otherwise.
 std::int32_t watermark_blocks(const PoolLevel& level);
 
 // All known tokens must fit and leave the watermark. It is waived when nothing runs, so that what fits the

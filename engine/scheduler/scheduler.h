@@ -4,9 +4,15 @@
 // A sequence's computed tokens catch up with its known tokens: a prompt in chunks, then one token a step, and after a
 // preemption prompt and output again as if they were one prompt. There is no separate prefill phase.
 //
-//   schedule() -> SchedulerOutput -> (a Runner executes it) -> commit() -> finish() of what ended
+//   schedule() -> SchedulerOutput -> (a Runner executes it) -> commit() -> advance_beams(), finish() of what ended
 //
-// The rules (first come first served, latest-first preemption, watermark, all or nothing): design in ARCHITECTURE.md.
+// The rules, after Kwon et al. 2023 (arXiv:2309.06180) sections 4.3 to 4.5:
+//   first come, first served   groups start in order of arrival; the latest arrived running group is preempted first; a
+//                              preempted group resumes before a newer one starts
+//   all or nothing             the sequences of a group are preempted, swapped and resumed together
+//   preemption                 by swap to the host pool or by recompute; a full host pool falls back to recompute
+//   admission                  the whole prompt must fit and leave a watermark; nothing starts in a step that preempted
+//   no double work             a request whose prompt continues what an older one is about to compute waits for it
 #pragma once
 
 #include <cstdint>
@@ -40,21 +46,39 @@ struct SchedulerOptions {
   AdmissionAfterPreemption admit_after_preemption = AdmissionAfterPreemption::kResumed;
   MemoryManager memory_manager = MemoryManager::kPaged;
   BatchingPolicy batching_policy = BatchingPolicy::kIteration;
+  // A start leaves one free block for each running sequence beside 1 % of the pool. False: 1 % only, the paper's rule, which
+  // holds more tokens and preempts more often.
+  bool reserve_block_per_sequence = true;
   bool prefill_first = false;  // a step that computes known tokens extends no output: for measurements
 };
 
 struct NewRequest {
   RequestId request_id;
   std::vector<TokenId> prompt_token_ids;  // at least one
-  SamplingParams sampling;                // n outputs
+  SamplingParams sampling;                // num_outputs() sequences
   std::uint64_t seed = 0;
   std::string cache_salt = {};
+  RetentionClass retention = RetentionClass::kScratch;  // of what it leaves in the prefix cache
+  std::int32_t num_system_tokens = 0;                   // at the prompt's start: kept as a system prompt
+  std::int32_t num_beam_candidates = 0;                 // continuations of each beam that the search wants to see
 };
 
 // A token that was drawn for a sequence in the step being committed.
 struct CommittedToken {
   SequenceId sequence_id;
   TokenId token_id = -1;
+};
+
+// One beam after a step: `token_id` after what `parent` carries.
+struct BeamContinuation {
+  SequenceId parent;
+  TokenId token_id = -1;
+};
+
+// What the preemption mode `cost` compares; measured by the caller.
+struct PreemptionCosts {
+  double us_per_swapped_block = 0.0;    // one way
+  double us_per_prefilled_token = 0.0;  // 0: not known yet
 };
 
 class Scheduler {
@@ -66,13 +90,15 @@ class Scheduler {
   // pool. A prompt that leaves no room for a generated token is refused too.
   Result<void> add(NewRequest request);
 
-  // Frees everything of a request in whatever state it is. False when it is unknown (it has ended).
+  // Frees everything of a request in whatever state it is, findable like that of a finished one. False when it is unknown
+  // (it has ended).
   // REQUIRES: the last step was committed or discarded; so for finish().
   bool abort(RequestId request_id);
 
   bool has_work() const;  // anything waiting or running
   std::int32_t num_waiting() const;  // groups
   std::int32_t num_running() const;
+  std::int32_t num_swapped_out() const;
 
   // REQUIRES: the previous output was committed or discarded (an empty one needs neither), each of its targets has got
   // its token or its request was ended, and sequences that reached max_model_len were ended.
@@ -81,13 +107,25 @@ class Scheduler {
   // The rows of `step` have KV now, and these tokens were drawn. Full blocks become findable.
   void commit(const SchedulerOutput& step, std::span<const CommittedToken> tokens);
 
-  // The rows of `step` were not computed (the device failed): nothing of it counts, copies are undone, and the same rows
-  // come again unless the caller aborts their requests.
-  void discard(const SchedulerOutput& step);
+  // The device failed in `step`: nothing of it is believed. Requests that had a part in it are ended, and returned in
+  // order of arrival; who was swapped out by it will recompute.
+  std::vector<RequestId> discard(const SchedulerOutput& step);
 
-  // A sequence has ended (by whatever the caller found); its blocks go back, findable by content. When it was the last
-  // of its request, the request is forgotten.
+  // After commit(), once for each beam group that had targets in the step: the beams that go on, best first, at most as
+  // many as the group has seats. A parent may go on several times, which forks it, or not at all, which prunes it. Returns
+  // the sequences that carry them now, in the same order. REQUIRES: every parent is live; at least one continuation.
+  std::vector<SequenceId> advance_beams(RequestId request_id, std::span<const BeamContinuation> continuations);
+
+  // A sequence has ended (by whatever the caller found); its blocks go back, findable by content, its partly filled last
+  // one too. When it was the last of its request, the request is forgotten.
   void finish(SequenceId sequence_id);
+
+  // What became of the prompt's tokens, and why the cache did not have more of them. REQUIRES: it is known.
+  PromptAccount prompt_account(RequestId request_id) const;
+  PrefixMiss prefix_miss(RequestId request_id) const;
+
+  void set_preemption_costs(const PreemptionCosts& costs);
+  void note_swap_times(std::int64_t out_us, std::int64_t in_us);  // of a step: added to totals()
 
   // The output of a request by index, while it is known: to name the sequences of a request.
   struct SequenceView {
@@ -101,6 +139,7 @@ class Scheduler {
   std::vector<SequenceView> sequences_of(RequestId request_id) const;
 
   void reset_prefix_cache();
+  void release_pins();  // contents of class kPinned are worth a system prompt from now on
 
   // What happened to blocks since the last call, in order; times are left to the caller.
   std::vector<BlockEvent> take_events();
@@ -109,6 +148,8 @@ class Scheduler {
   KvFigures figures() const;
   // Everything, for the Memory view. time_us is left to the caller.
   KvSnapshot snapshot() const;
+  // All that is known of one block. REQUIRES: 0 <= block < num_blocks.
+  BlockDetail describe_block(BlockId block) const;
 
   // Invariants 1 to 3 and 5 of ARCHITECTURE.md "Blocks", each recomputed from nothing; the first broken one as a
   // sentence, else nullopt. O(blocks + table entries): for tests and simulation.

@@ -32,6 +32,7 @@ struct ScheduledSequence {
   RequestId request_id;
   const SamplingParams* sampling = nullptr;  // owned by the group
   std::span<const TokenId> prompt_token_ids;
+  std::span<const TokenId> known_token_ids;  // prompt and output; the rows are a part of it
   // Rows of this step: tokens at positions [start_position, start_position + token_ids.size()), at least one.
   std::int32_t start_position = 0;
   std::span<const TokenId> token_ids;
@@ -41,11 +42,7 @@ struct ScheduledSequence {
 
 using BlockCopyOp = block::BlockCopy;  // source, target
 
-// Contents of a block move between the pools.
-struct BlockSwap {
-  BlockId device_block;
-  BlockId host_block;  // index in the host pool
-};
+using BlockSwap = block::BlockSwap;      // between the pools
 
 // First blocks ever for this request.
 struct Admission {
@@ -55,7 +52,8 @@ struct Admission {
 
 struct Preemption {
   RequestId request_id;
-  std::int32_t num_tokens_dropped = 0;  // whose KV must be computed again, each shared token once
+  bool is_swap = false;
+  std::int32_t num_tokens_dropped = 0;  // whose KV must be computed again, each shared token once; 0 when swapped
 };
 
 struct SchedulerOutput {

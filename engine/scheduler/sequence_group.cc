@@ -4,64 +4,129 @@
 #include <utility>
 
 #include "engine/base/check.h"
+#include "engine/scheduler/scheduler.h"
 
 namespace octavo::scheduler {
+namespace {
 
-SequenceGroup::SequenceGroup(RequestId id, SequenceId first_sequence_id,
-                             std::vector<TokenId> prompt_token_ids, SamplingParams params,
-                             std::uint64_t request_seed, std::string salt)
-    : request_id(id), sampling(std::move(params)), seed(request_seed), cache_salt(std::move(salt)) {
-  const auto n = static_cast<std::uint32_t>(sampling.n);
-  sequences.reserve(n);
-  for (std::uint32_t i = 0; i < n; ++i) {
-    sequences.emplace_back(SequenceId{first_sequence_id.value + i}, i, prompt_token_ids);
-  }
+std::int32_t num_equal_from_start(const Sequence& a, const Sequence& b) {
+  return static_cast<std::int32_t>(std::ranges::mismatch(a.token_ids(), b.token_ids()).in1 -
+                                   a.token_ids().begin());
 }
 
-std::int32_t SequenceGroup::num_unfinished() const {
-  return static_cast<std::int32_t>(
-      std::ranges::count_if(sequences, [](const Sequence& sequence) { return !sequence.is_finished(); }));
+}  // namespace
+
+SequenceGroup::SequenceGroup(NewRequest request, SequenceId first_sequence_id, bool shares)
+    : request_id(request.request_id),
+      sampling(std::move(request.sampling)),
+      seed(request.seed),
+      cache_salt(std::move(request.cache_salt)),
+      retention(request.retention),
+      num_system_tokens(request.num_system_tokens),
+      num_beam_candidates(request.num_beam_candidates),
+      shares_blocks(shares) {
+  const auto num_sequences = static_cast<std::uint32_t>(sampling.num_outputs());
+  sequences.reserve(num_sequences);
+  for (std::uint32_t i = 0; i < num_sequences; ++i) {
+    sequences.emplace_back(SequenceId{first_sequence_id.value + i}, i, request.prompt_token_ids);
+    if (is_beam_search() && i > 0) sequences.back().status = SequenceStatus::kIdle;
+  }
+  lead().is_attached = true;
+}
+
+std::int32_t SequenceGroup::num_live() const {
+  return static_cast<std::int32_t>(std::ranges::count_if(sequences, &Sequence::is_live));
+}
+
+std::int32_t SequenceGroup::num_seats() const {
+  return is_beam_search() ? static_cast<std::int32_t>(sequences.size()) : num_live();
 }
 
 Sequence& SequenceGroup::lead() { return const_cast<Sequence&>(std::as_const(*this).lead()); }
 
 const Sequence& SequenceGroup::lead() const {
-  const auto lead =
-      std::ranges::find_if(sequences, [](const Sequence& sequence) { return !sequence.is_finished(); });
+  const auto lead = std::ranges::find_if(sequences, &Sequence::is_live);
   OCTAVO_CHECK(lead != sequences.end(), "all outputs of request %llu have ended",
                static_cast<unsigned long long>(request_id.value));
   return *lead;
 }
 
 bool SequenceGroup::is_decoding() const {
-  return std::ranges::all_of(sequences,
-                             [](const Sequence& s) { return s.is_finished() || s.is_caught_up(); });
+  return std::ranges::all_of(sequences, [](const Sequence& s) { return !s.is_live() || s.is_caught_up(); });
+}
+
+std::vector<block::MovingTable> SequenceGroup::tables() {
+  std::vector<block::MovingTable> tables;
+  for (Sequence& sequence : live()) {
+    if (!sequence.table.empty()) tables.push_back({&sequence.table, content(sequence)});
+  }
+  return tables;
 }
 
 void SequenceGroup::set_status(SequenceStatus status) {
-  for (Sequence& sequence : sequences) {
-    if (!sequence.is_finished()) sequence.status = status;
-  }
+  for (Sequence& sequence : live()) sequence.status = status;
 }
 
-std::int32_t SequenceGroup::num_distinct_computed_tokens() const {
-  const std::int32_t num_shared = has_forked ? num_prompt_tokens() : 0;
-  std::int32_t num_tokens = num_shared;
-  for (const Sequence& sequence : sequences) {
-    if (!sequence.is_finished()) num_tokens += sequence.num_computed_tokens() - num_shared;
+void SequenceGroup::plan_sharing(std::int32_t block_size) {
+  for (Sequence& sequence : live()) {
+    sequence.is_attached = false;
+    sequence.num_shared_blocks = 0;
+    // The last token's row must be computed, for its logits.
+    const std::int32_t most = (sequence.num_tokens() - 1) / block_size;
+    for (std::size_t i = 0; i < sequence.output_index && shares_blocks; ++i) {
+      if (!sequences[i].is_live()) continue;
+      const std::int32_t num_shared =
+          std::min(num_equal_from_start(sequence, sequences[i]) / block_size, most);
+      if (num_shared <= sequence.num_shared_blocks) continue;
+      sequence.num_shared_blocks = num_shared;
+      sequence.share_source = i;
+    }
   }
-  return num_tokens;
+  lead().is_attached = true;
+}
+
+std::int32_t SequenceGroup::num_distinct_computed_tokens(std::int32_t block_size) const {
+  std::vector<BlockId> blocks;
+  std::int32_t num_partial = 0;
+  for (const Sequence& sequence : live()) {
+    const std::int32_t num_full = sequence.num_computed_tokens() / block_size;
+    const auto table = sequence.table.blocks().first(static_cast<std::size_t>(num_full));
+    blocks.insert(blocks.end(), table.begin(), table.end());
+    num_partial += sequence.num_computed_tokens() % block_size;
+  }
+  std::ranges::sort(blocks);
+  const auto num_blocks = std::ranges::unique(blocks).begin() - blocks.begin();
+  return static_cast<std::int32_t>(num_blocks) * block_size + num_partial;
+}
+
+bool SequenceGroup::starts_many_outputs() const {
+  return shares_blocks && sequences.size() > 1 && num_seats() > 1 && !lead().has_output();
 }
 
 std::int32_t SequenceGroup::num_blocks_required(std::int32_t block_size) const {
-  const std::int32_t num_prompt = num_prompt_tokens();
-  const bool writes_no_output = sampling.max_tokens == 1;  // the token that ends an output gets no KV
-  if (num_unfinished() == 1 || writes_no_output) return block::blocks_for(lead().num_tokens(), block_size);
-  const std::int32_t num_shared = num_prompt / block_size;
-  std::int32_t num_blocks = num_shared;
-  for (const Sequence& sequence : sequences) {
-    if (sequence.is_finished()) continue;
-    num_blocks += block::blocks_for(std::max(sequence.num_tokens(), num_prompt + 1), block_size) - num_shared;
+  if (starts_many_outputs()) {
+    const std::int32_t num_prompt = num_prompt_tokens();
+    // The token that ends an output gets no KV.
+    if (sampling.max_tokens == 1) return block::blocks_for(num_prompt, block_size);
+    const std::int32_t num_shared = num_prompt / block_size;
+    return num_shared + num_seats() * (block::blocks_for(num_prompt + 1, block_size) - num_shared);
+  }
+  std::int32_t num_blocks = 0;
+  for (const Sequence& sequence : live()) {
+    num_blocks += block::blocks_for(sequence.num_tokens(), block_size);
+    if (!sequence.is_attached) num_blocks -= sequence.num_shared_blocks;
+  }
+  return num_blocks;
+}
+
+std::int32_t SequenceGroup::num_blocks_promised(std::int32_t block_size) const {
+  if (starts_many_outputs()) {
+    return std::max(0, num_blocks_required(block_size) - lead().table.num_blocks());
+  }
+  std::int32_t num_blocks = 0;
+  for (const Sequence& sequence : live()) {
+    if (sequence.is_attached) continue;
+    num_blocks += block::blocks_for(sequence.num_tokens(), block_size) - sequence.num_shared_blocks;
   }
   return num_blocks;
 }

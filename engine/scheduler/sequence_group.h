@@ -1,16 +1,19 @@
-// The sequences of one request: n outputs of one prompt. They start, are preempted, resume and decode
-// together.
+// The sequences of one request: n outputs of one prompt, or the seats of a beam search. They start, are
+// preempted, swapped, resumed and decode together.
 //
-// The prompt is computed once, in the lead: the first output that has not finished. When its end is reached,
-// the others fork from the lead. A preemption takes the blocks and with them the fork; the group then starts
-// over in the same way, and each output's own tokens follow the fork as a chunk. A group of one output never
-// needs a fork. Engine thread.
+// The prompt is computed once, in the lead: the first live sequence. Samples fork from it when its end is
+// reached; beams fork when the search chooses them. After a recompute preemption the sharing is rebuilt: each
+// sequence waits, unattached, until an earlier one has computed the blocks with which both start.
+//
+// A contiguous memory manager shares nothing: then every output computes the prompt itself. Engine thread.
 #pragma once
 
 #include <cstdint>
+#include <ranges>
 #include <string>
 #include <vector>
 
+#include "engine/api/metrics.h"
 #include "engine/api/sampling_params.h"
 #include "engine/base/ids.h"
 #include "engine/block/block_manager.h"
@@ -18,48 +21,73 @@
 
 namespace octavo::scheduler {
 
+struct NewRequest;
+
 class SequenceGroup {
  public:
-  // Sequences get the ids from `first_sequence_id` on, in order of output.
-  SequenceGroup(RequestId request_id, SequenceId first_sequence_id, std::vector<TokenId> prompt_token_ids,
-                SamplingParams sampling, std::uint64_t seed, std::string cache_salt);
+  // Sequences get the ids from `first_sequence_id` on, in order of output. REQUIRES: no beams unless
+  // shares_blocks.
+  SequenceGroup(NewRequest request, SequenceId first_sequence_id, bool shares_blocks);
 
   const RequestId request_id;
   const SamplingParams sampling;
   const std::uint64_t seed;
   const std::string cache_salt;
+  const RetentionClass retention;
+  const std::int32_t num_system_tokens;
+  const std::int32_t num_beam_candidates;
+  const bool shares_blocks;
   std::vector<Sequence> sequences;  // index = output index; never resized: ids are found by position
-  bool has_forked = false;          // since the blocks were given
   bool was_admitted = false;        // once, at any time
+  bool was_preempted = false;       // once, at any time
+  PromptAccount account;            // of the newest start; num_computed stays 0 until it is asked for
+  PrefixMiss miss;                  // of the first start
+
+  auto live() { return std::views::filter(sequences, &Sequence::is_live); }
+  auto live() const { return std::views::filter(sequences, &Sequence::is_live); }
 
   SequenceId first_sequence_id() const { return sequences.front().sequence_id; }
-  std::int32_t num_unfinished() const;
+  bool is_beam_search() const { return sampling.beam_width.has_value(); }
+  std::int32_t num_live() const;
+  // Sequences that may run at a time: of a beam search all seats, for the next step may fill them.
+  std::int32_t num_seats() const;
   std::int32_t num_prompt_tokens() const { return sequences.front().num_prompt_tokens(); }
-  Sequence& lead();  // REQUIRES: one has not finished
+  Sequence& lead();  // REQUIRES: one is live
   const Sequence& lead() const;
+  bool is_swapped_out() const { return lead().status == SequenceStatus::kSwapped; }
 
-  // The lead computes the prompt for several outputs, and only the prompt.
-  bool awaits_fork() const { return !has_forked && num_unfinished() > 1; }
-  // Known tokens that `sequence` is to have KV for next: the lead of a group that awaits its fork stops at
-  // the prompt's end.
-  std::int32_t num_target_tokens(const Sequence& sequence) const {
-    return awaits_fork() ? num_prompt_tokens() : sequence.num_tokens();
+  // The lead computes the prompt for several samples.
+  bool awaits_fork() const {
+    return shares_blocks && !is_beam_search() && num_live() > 1 && !lead().has_output();
   }
-  // Every output only extends itself by one token a step.
+  // Every live sequence only extends itself by one token a step.
   bool is_decoding() const;
 
-  bool reads_prefix_cache() const { return !sampling.prompt_logprobs; }  // each row's logits are needed
-  block::SequenceContent content(const Sequence& sequence) const {
-    return {sequence.token_ids(), cache_salt};
+  bool reads_prefix_cache() const {  // prompt log-probabilities need each row's logits
+    return shares_blocks && !sampling.prompt_logprobs;
   }
+  block::SequenceContent content(const Sequence& sequence) const {
+    return {sequence.token_ids(), cache_salt, retention, num_system_tokens};
+  }
+  // The tables of live sequences that have any block.
+  std::vector<block::MovingTable> tables();
 
-  void set_status(SequenceStatus status);  // of those that have not finished
+  void set_status(SequenceStatus status);  // of those that are live
 
-  // Tokens with KV, those that forked sequences share once.
-  std::int32_t num_distinct_computed_tokens() const;
+  // Who waits for whose blocks, from the tokens alone. The lead is attached, all others are not.
+  void plan_sharing(std::int32_t block_size);
+
+  // Tokens with KV, those of shared full blocks once.
+  std::int32_t num_distinct_computed_tokens(std::int32_t block_size) const;
   // Blocks that the group needs to go on: for all known tokens, and where several outputs go on past the
   // prompt, a last block for each. Before anything was generated: the least the request can do with.
+  // REQUIRES: plan_sharing() since the blocks were lost.
   std::int32_t num_blocks_required(std::int32_t block_size) const;
+  // Of these, what sequences that run but are not attached yet, or will fork, still have to get.
+  std::int32_t num_blocks_promised(std::int32_t block_size) const;
+
+ private:
+  bool starts_many_outputs() const;  // from one prompt, nothing generated yet
 };
 
 }  // namespace octavo::scheduler

@@ -79,15 +79,8 @@ TEST(EngineOptions, RefusesTwoSizesForOnePool) {
 TEST(EngineOptions, SaysWhatThisVersionHasNot) {
   expect_refused({{"device", {.device = Device::kCuda}},
                   {"activation_dtype", {.activation_dtype = ActivationType::kInt16}},
-                  {"kv_cache_dtype", {.kv_cache_dtype = KvCacheType::kFp8E4m3}},
-                  {"kv_cache_dtype", {.kv_cache_dtype = KvCacheType::kFp8E5m2}},
-                  {"kv_cache_dtype", {.kv_cache_dtype = KvCacheType::kInt8}},
-                  {"swap_space", {.swap_space = 0.5}},
-                  {"preemption_mode", {.preemption_mode = PreemptionPolicy::kSwap}},
-                  {"preemption_mode", {.preemption_mode = PreemptionPolicy::kCost}},
                   {"speculative", {.speculative = Speculation::kNgram}},
-                  {"tensor_parallel_size", {.tensor_parallel_size = 2}},
-                  {"record", {.record = "events.bin"}}},
+                  {"tensor_parallel_size", {.tensor_parallel_size = 2}}},
                  ErrorCode::kUnsupported);
 }
 

@@ -84,11 +84,16 @@ TEST(SamplingParams, RefusesWhatIsOutOfRangeAndNamesTheOption) {
   }
 }
 
-TEST(SamplingParams, SaysThatBeamsAreMissing) {
-  const auto result = validate({.beam_width = 4}, kVocabularySize);
-  ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().code, ErrorCode::kUnsupported);
-  EXPECT_EQ(result.error().subject, "beam_width");
+TEST(SamplingParams, BoundsBeamsByTheVocabulary) {
+  EXPECT_TRUE(validate({.beam_width = 4}, kVocabularySize));
+  for (const std::int32_t width : {0, -1, kVocabularySize, 1'000'000}) {
+    const auto result = validate({.beam_width = width}, kVocabularySize);
+    ASSERT_FALSE(result) << width;
+    EXPECT_EQ(result.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(result.error().subject, "beam_width");
+  }
+  EXPECT_EQ(SamplingParams({.n = 3}).num_outputs(), 3);
+  EXPECT_EQ(SamplingParams({.n = 3, .beam_width = 4}).num_outputs(), 4);
 }
 
 }  // namespace

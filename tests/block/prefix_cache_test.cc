@@ -110,7 +110,7 @@ TEST(PrefixCache, PutsAUsedBlockInTheCachedOnesPlace) {
   cache.release(BlockId{0});
   const auto inserted = cache.insert(kNoNode, Tokens{7}, "", BlockId{1});
   EXPECT_TRUE(inserted.is_holder);
-  EXPECT_EQ(inserted.displaced, BlockId{0});
+  EXPECT_EQ(inserted.displaced, std::vector{BlockId{0}});
   EXPECT_EQ(cache.holder(node), BlockId{1});
   EXPECT_EQ(cache.evict(), std::nullopt) << "the content is in use again";
   EXPECT_EQ(cache.broken_invariant(), std::nullopt);

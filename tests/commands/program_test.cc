@@ -51,7 +51,7 @@ TEST(CommandLine, AWrongOptionIsNamedOnOneLineWithStatusTwo) {
 
 TEST(CommandLine, PartsThatAreNotBuiltAreRefusedNotIgnored) {
   for (const std::vector<std::string>& option : std::vector<std::vector<std::string>>{
-           {"--kv-cache-dtype", "fp8"}, {"--activation-dtype", "int16"}, {"--speculative", "ngram"}, {"--tensor-parallel-size", "2"}, {"--device", "cuda"}}) {
+           {"--activation-dtype", "int16"}, {"--speculative", "ngram"}, {"--tensor-parallel-size", "2"}, {"--device", "cuda"}}) {
     std::vector<std::string> arguments = {"generate", "--prompt", "x"};
     arguments.insert(arguments.end(), option.begin(), option.end());
     const ProgramResult result = run_program(arguments);

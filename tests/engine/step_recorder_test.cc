@@ -42,20 +42,24 @@ TEST(Ring, EqualsAPlainListOfEverything) {
 }
 
 TEST(StepRecorder, GivesEachRecordOnce) {
-  StepRecorder recorder(8, 8);
+  StepRecorder recorder({.num_blocks = 4}, {.num_steps = 8, .num_events = 8, .num_segment_events = 3});
   const std::vector<BlockEvent> events(3);
   recorder.record(StepRecord{.step = 1}, events);
   recorder.record(std::nullopt, events);
   const Trace first = recorder.read_since(0, 0);
   EXPECT_EQ(first.steps.size(), 1u);
+  EXPECT_EQ(first.step_event_marks, std::vector<std::uint64_t>{3});
   EXPECT_EQ(first.block_events.size(), 6u);
   EXPECT_EQ(first.num_lost, 0u);
   recorder.record(StepRecord{.step = 2}, events);
   const Trace second = recorder.read_since(first.next_step_mark, first.next_event_mark);
   ASSERT_EQ(second.steps.size(), 1u);
   EXPECT_EQ(second.steps[0].step, 2);
+  EXPECT_EQ(second.step_event_marks, std::vector<std::uint64_t>{9});
   EXPECT_EQ(second.block_events.size(), 3u);
-  EXPECT_EQ(recorder.read_since(0, 0).num_lost, 1u);  // nine events, eight places
+  recorder.record(std::nullopt, events);
+  EXPECT_EQ(recorder.read_since(0, 0).num_lost, 3u);  // the oldest three: the others are more than eight
+  EXPECT_EQ(recorder.oldest_event_mark(), 3u);
 }
 
 }  // namespace

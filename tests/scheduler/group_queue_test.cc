@@ -2,15 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/scheduler/scheduler.h"
+
 namespace octavo::scheduler {
 namespace {
 
 std::unique_ptr<SequenceGroup> group(std::uint64_t request, std::uint64_t first_sequence,
                                      std::int32_t n = 1) {
-  SamplingParams sampling;
-  sampling.n = n;
-  return std::make_unique<SequenceGroup>(RequestId{request}, SequenceId{first_sequence},
-                                         std::vector<TokenId>{1}, sampling, 0, "");
+  NewRequest added{.request_id = RequestId{request}, .prompt_token_ids = {1}, .sampling = {}};
+  added.sampling.n = n;
+  return std::make_unique<SequenceGroup>(std::move(added), SequenceId{first_sequence}, /*shares_blocks=*/true);
 }
 
 TEST(GroupQueue, APreemptedGroupIsTheNextToStart) {

@@ -1,6 +1,5 @@
-// A scheduler with everything around it simulated: a KV cache whose slots hold the hash of the token prefix
-// that they stand for, a model whose next token is a hash of what it reads through the block table, and a
-// caller that ends outputs. Each step is checked against the rules; a wrong block changes tokens at once.
+// A scheduler with everything around it simulated: a device (simulated_device.h), a beam search
+// (simulated_search.h), and a caller that ends outputs. Each step is checked against the rules.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,13 +12,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/hash.h"
 #include "engine/scheduler/scheduler.h"
 #include "tests/scheduler/event_replay.h"
+#include "tests/scheduler/simulated_device.h"
+#include "tests/scheduler/simulated_search.h"
 
 namespace octavo::scheduler {
-
-using Tokens = std::vector<TokenId>;
 
 struct SimulatedRequest {
   Tokens prompt;
@@ -27,6 +25,9 @@ struct SimulatedRequest {
   std::int32_t max_tokens = 8;
   std::string salt = {};
   bool prompt_logprobs = false;
+  std::optional<std::int32_t> beam_width = {};
+  RetentionClass retention = RetentionClass::kScratch;
+  std::int32_t num_system_tokens = 0;
 };
 
 class Harness {
@@ -36,21 +37,28 @@ class Harness {
   // Adds a request that must be accepted.
   RequestId submit(const SimulatedRequest& request);
   bool abort(RequestId request_id);
-  // Ends one output early, in whatever state it is.
+  // Ends one output early, as a caller may whose sequence has just got a token.
   void finish_early(SequenceId sequence_id);
 
   // One step, executed or failing, checked throughout. Outputs end at their max_tokens, at the model's length
   // or for want of memory.
   SchedulerOutput step(bool device_fails = false);
   void run_until_idle(int most_steps = 10'000);
+  // Steps until the request is preempted; that step. Fails the test when it never is.
+  SchedulerOutput run_until_preempted(RequestId request_id);
+
+  // What the account of a request adds up to was checked when its first token came.
+  PromptAccount account_of(RequestId request_id) const { return accounts_.at(request_id); }
+  std::int32_t num_used_blocks() const { return scheduler.figures().used_blocks; }
 
   Scheduler scheduler;
-  // The generated tokens of ended outputs, by request and output index.
+  // The generated tokens of ended outputs, by request and output index (of beams: rank).
   std::map<std::pair<RequestId, std::uint32_t>, Tokens> outputs;
   std::map<RequestId, std::int32_t> num_cached_tokens;
   std::int32_t num_prefill_tokens = 0;  // rows so far
   std::vector<RequestId> start_order;
   std::vector<Preemption> preemptions;
+  std::vector<RequestId> failed;  // by a failing device
   std::int32_t num_out_of_memory = 0;
 
   // What the model says alone, without any paging.
@@ -60,27 +68,33 @@ class Harness {
   static std::uint64_t seed_of(RequestId request_id) { return mix64(request_id.value); }
 
  private:
-  std::vector<CommittedToken> execute(const SchedulerOutput& step);
-  void copy_blocks(const SchedulerOutput& step);
-  void write_row(const ScheduledSequence& row);
-  void read_row(const ScheduledSequence& row);
-  std::uint64_t& slot(const ScheduledSequence& row, std::int32_t position);
+  std::vector<CommittedToken> sample(const SchedulerOutput& step);
+  void note_accounts(const SchedulerOutput& step);
+  void advance_searches();
+  void end_search(RequestId request_id);
+  void end_outputs(std::span<const CommittedToken> tokens);
+  void end_out_of_memory(const SchedulerOutput& step);
+
   void check_rules(const SchedulerOutput& step);
+  void check_order(const SchedulerOutput& step, const KvSnapshot& snapshot);
+  void check_rows(const SchedulerOutput& step, const KvSnapshot& snapshot);
+  void check_admissions(const SchedulerOutput& step, const KvSnapshot& snapshot);
+  void check_preemptions(const SchedulerOutput& step);
   void check_group(const SchedulerOutput& step, const KvSnapshot& snapshot, RequestId request_id);
-  void check_progress(std::size_t num_tokens);
+  void check_progress(bool has_got_token);
   void check_state();
-  void end_outputs(std::span<const SequenceId> sequences);
 
   const SchedulerOptions options_;
+  SimulatedDevice device_;
   EventReplay replay_;
   std::map<RequestId, SimulatedRequest> requests_;  // unfinished and finished
-  std::vector<std::uint64_t> slots_;
-  std::set<std::size_t> written_slots_;  // in this step
-  std::set<RequestId> running_before_;
+  std::map<RequestId, SimulatedSearch> searches_;   // unfinished
+  std::map<RequestId, PromptAccount> accounts_;
+  std::map<RequestId, std::int32_t> num_running_;  // sequences of running requests, in this step
+  std::set<RequestId> ran_before_;                 // in the step before
+  std::set<RequestId> preempted_;                  // once, and not ended
   std::uint64_t last_request_ = 0;
   std::int32_t num_steps_without_token_ = 0;
 };
-
-Tokens random_like_tokens(std::uint64_t seed, std::int32_t num_tokens);
 
 }  // namespace octavo::scheduler

@@ -67,8 +67,12 @@ class FakeEngine final : public Engine {
   std::vector<EngineEvent> poll(std::chrono::microseconds timeout) override;
   void set_wake_up(std::function<void()> wake_up) override { wake_up_ = std::move(wake_up); }
   std::shared_ptr<const KvSnapshot> kv_snapshot() override;
+  void watch_block(std::optional<BlockId>) override {}
   KvTotals kv_totals() const override;
   Trace trace_since(std::uint64_t step_mark, std::uint64_t event_mark) const override;
+  Result<metrics::KvState> state_at(std::uint64_t) const override {
+    return Error{ErrorCode::kUnsupported, "a scripted engine has no history"};
+  }
 
  private:
   struct Active {

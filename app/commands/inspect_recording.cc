@@ -1,0 +1,342 @@
+#include "app/commands/inspect_recording.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "app/commands/request_json.h"
+#include "engine/base/text.h"
+#include "engine/metrics/recording_summary.h"
+#include "engine/model/shapes.h"
+
+namespace octavo::app {
+namespace {
+
+using metrics::KvState;
+using metrics::RecordingSummary;
+
+std::string digits(std::int64_t number) { return model::group_digits(static_cast<std::uint64_t>(number)); }
+
+// Unsigned: what a file says may not fit.
+std::uint64_t bytes_of_blocks(const metrics::RecordingHeader& header, std::int64_t num_blocks) {
+  return static_cast<std::uint64_t>(num_blocks) * static_cast<std::uint64_t>(header.bytes_per_block);
+}
+
+std::string size_of_blocks(const metrics::RecordingHeader& header, std::int64_t num_blocks) {
+  return model::format_bytes(bytes_of_blocks(header, num_blocks));
+}
+
+std::string fixed(double value, int num_decimals) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", num_decimals, value);
+  return text;
+}
+
+std::string percent(std::int64_t part, std::int64_t whole) {
+  return fixed(whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole), 1) + " %";
+}
+
+std::string seconds(std::int64_t us) { return fixed(static_cast<double>(us) * 1e-6, 3) + " s"; }
+
+std::string shown(const std::string& text) { return strip_terminal_controls(escape_for_message(text)); }
+
+// Empty for times that no calendar has.
+std::string date_text(std::int64_t unix_time_s) {
+  const auto time = static_cast<std::time_t>(unix_time_s);
+  std::tm parts = {};
+  char text[64];
+  if (gmtime_r(&time, &parts) == nullptr) return {};
+  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts));
+}
+
+// "0-7, 12"
+std::string runs_text(const std::vector<BlockId>& blocks) {
+  std::string text;
+  for (std::size_t first = 0; first < blocks.size();) {
+    std::size_t last = first;
+    while (last + 1 < blocks.size() && blocks[last + 1].value == blocks[last].value + 1) ++last;
+    text += (text.empty() ? "" : ", ") + std::to_string(blocks[first].value);
+    if (last > first) text += "-" + std::to_string(blocks[last].value);
+    first = last + 1;
+  }
+  return text;
+}
+
+// ---- the whole, as text ----
+
+constexpr std::int32_t kChartRows = 8;
+
+char chart_mark(const metrics::PoolTimeline::Level& level, std::int32_t num_blocks, std::int32_t row) {
+  // Of eight rows the lowest is 0; a block in use shows, however large the pool.
+  const auto height = [&](std::int64_t count) { return (count * kChartRows + num_blocks - 1) / num_blocks; };
+  if (row < height(level.used)) return '#';
+  return row < height(std::int64_t{level.used} + level.cached) ? '+' : ' ';
+}
+
+void print_chart(std::ostream& out, const RecordingSummary& summary) {
+  const auto levels = summary.timeline.levels();
+  if (levels.empty()) return;
+  out << "pool over time  # used, + cached; a column is " << seconds(summary.timeline.stretch_us()) << "\n";
+  for (std::int32_t row = kChartRows; row-- > 0;) {
+    std::string line;
+    for (const auto& level : levels) line += chart_mark(level, summary.header.pool.num_blocks, row);
+    char label[16];
+    std::snprintf(label, sizeof label, "%5.1f %%", 100.0 * (row + 1) / kChartRows);
+    out << "        " << label << " |" << line << "|\n";
+  }
+}
+
+void print_events(std::ostream& out, const RecordingSummary& summary) {
+  out << "events          " << digits(summary.num_events) << "\n";
+  for (std::size_t i = 0; i < summary.num_events_of.size(); ++i) {
+    if (summary.num_events_of[i] == 0) continue;
+    std::string name(block_event_kind_name(static_cast<BlockEventKind>(i)));
+    name.resize(16, ' ');
+    out << "  " << name << digits(summary.num_events_of[i]) << "\n";
+  }
+}
+
+void print_origin(std::ostream& out, const std::filesystem::path& path, const RecordingSummary& summary) {
+  const metrics::RecordingHeader& header = summary.header;
+  out << "recording       " << shown(path.string())
+      << (summary.is_complete ? ", complete" : ", cut short: it ends without its end; what is there is told") << "\n"
+      << "model           " << shown(header.model) << "\n"
+      << "started         " << date_text(header.unix_time_s) << ", " << seconds(summary.duration_us) << "\n"
+      << "pool            " << digits(header.pool.num_blocks) << " blocks of " << header.pool.block_size << " tokens, "
+      << size_of_blocks(header, header.pool.num_blocks) << "; host pool " << digits(header.pool.num_host_blocks)
+      << " blocks, " << size_of_blocks(header, header.pool.num_host_blocks) << "\n"
+      << "steps           " << digits(summary.num_steps);
+  if (summary.num_steps > 0) out << ", " << summary.first_step << " to " << summary.last_step;
+  out << "\ntokens          " << digits(summary.num_prefill_tokens) << " prefilled, "
+      << digits(summary.num_decode_tokens) << " decoded\n"
+      << "sequences       " << digits(summary.num_sequences) << ", of them " << digits(summary.num_forked_sequences)
+      << " by fork; at most " << summary.peak_running << " requests ran and " << summary.peak_waiting << " waited\n";
+}
+
+void print_memory(std::ostream& out, const RecordingSummary& summary) {
+  const metrics::RecordingHeader& header = summary.header;
+  out << "used blocks     at most " << digits(summary.peak_used_blocks) << ", "
+      << percent(summary.peak_used_blocks, header.pool.num_blocks) << " of the pool\n"
+      << "logical blocks  at most " << digits(summary.peak_logical_blocks) << "\n"
+      << "sharing         at most " << fixed(summary.peak_sharing_ratio, 2) << " logical blocks to a used one, and "
+      << digits(summary.peak_saved_blocks) << " blocks saved, " << size_of_blocks(header, summary.peak_saved_blocks)
+      << "\n"
+      << "copies          " << digits(summary.count(BlockEventKind::kCopyOnWrite)) << " on write, "
+      << digits(summary.count(BlockEventKind::kCopyPartial)) << " of the start of a block\n"
+      << "prefix hits     " << digits(summary.count(BlockEventKind::kHit)) << " blocks, "
+      << digits(summary.num_hit_tokens) << " tokens\n"
+      << "evictions       " << digits(summary.count(BlockEventKind::kEvict)) << " blocks\n"
+      << "preemptions     " << digits(summary.num_preempted_groups) << " requests; "
+      << digits(summary.num_preempted_recompute) << " sequences to recompute, "
+      << digits(summary.num_preempted_swap) << " swapped\n"
+      << "swaps           " << digits(summary.num_swapped_out) << " blocks out, "
+      << size_of_blocks(header, summary.num_swapped_out) << "; " << digits(summary.num_swapped_in) << " in, "
+      << size_of_blocks(header, summary.num_swapped_in) << ", of them " << digits(summary.num_thrashed)
+      << " within 10 s; " << digits(summary.num_swap_dropped) << " not needed again; host pool at most "
+      << digits(summary.peak_host_used_blocks) << " used\n";
+}
+
+std::string summary_text(const std::filesystem::path& path, const RecordingSummary& summary) {
+  std::ostringstream out;
+  print_origin(out, path, summary);
+  print_memory(out, summary);
+  print_events(out, summary);
+  out << "replay          "
+      << (summary.inconsistency ? "impossible: " + *summary.inconsistency
+                                : std::string("every recorded level is what the events make"))
+      << "\n";
+  print_chart(out, summary);
+  return out.str();
+}
+
+// ---- the whole, as JSON ----
+
+Json to_json(const metrics::RecordingHeader& header) {
+  return {{"model", header.model},
+          {"unix_time_s", header.unix_time_s},
+          {"block_size", header.pool.block_size},
+          {"num_blocks", header.pool.num_blocks},
+          {"num_host_blocks", header.pool.num_host_blocks},
+          {"bytes_per_block", header.bytes_per_block},
+          {"max_model_len", header.max_model_len}};
+}
+
+Json timeline_json(const metrics::PoolTimeline& timeline) {
+  Json used = Json::array(), cached = Json::array();
+  for (const auto& level : timeline.levels()) {
+    used.push_back(level.used);
+    cached.push_back(level.cached);
+  }
+  return {{"stretch_us", timeline.stretch_us()}, {"used_blocks", used}, {"cached_blocks", cached}};
+}
+
+Json to_json(const RecordingSummary& summary) {
+  Json events = Json::object();
+  for (std::size_t i = 0; i < summary.num_events_of.size(); ++i) {
+    if (summary.num_events_of[i] == 0) continue;
+    events[std::string(block_event_kind_name(static_cast<BlockEventKind>(i)))] = summary.num_events_of[i];
+  }
+  return {{"recording", to_json(summary.header)},
+          {"complete", summary.is_complete},
+          {"consistent", !summary.inconsistency.has_value()},
+          {"inconsistency", summary.inconsistency ? Json(*summary.inconsistency) : Json()},
+          {"duration_us", summary.duration_us},
+          {"steps", {{"count", summary.num_steps}, {"first", summary.first_step}, {"last", summary.last_step}}},
+          {"prefill_tokens", summary.num_prefill_tokens},
+          {"decode_tokens", summary.num_decode_tokens},
+          {"sequences", summary.num_sequences},
+          {"forked_sequences", summary.num_forked_sequences},
+          {"peak_running", summary.peak_running},
+          {"peak_waiting", summary.peak_waiting},
+          {"peak_used_blocks", summary.peak_used_blocks},
+          {"peak_logical_blocks", summary.peak_logical_blocks},
+          {"peak_sharing_ratio", summary.peak_sharing_ratio},
+          {"peak_saved_blocks", summary.peak_saved_blocks},
+          {"peak_host_used_blocks", summary.peak_host_used_blocks},
+          {"cow_copies", summary.count(BlockEventKind::kCopyOnWrite)},
+          {"partial_copies", summary.count(BlockEventKind::kCopyPartial)},
+          {"evicted_cached_blocks", summary.count(BlockEventKind::kEvict)},
+          {"prefix_hit_blocks", summary.count(BlockEventKind::kHit)},
+          {"prefix_hit_tokens", summary.num_hit_tokens},
+          {"preempted_requests", summary.num_preempted_groups},
+          {"preempted_sequences",
+           {{"recompute", summary.num_preempted_recompute}, {"swap", summary.num_preempted_swap}}},
+          {"swap",
+           {{"blocks_out", summary.num_swapped_out},
+            {"bytes_out", bytes_of_blocks(summary.header, summary.num_swapped_out)},
+            {"blocks_in", summary.num_swapped_in},
+            {"bytes_in", bytes_of_blocks(summary.header, summary.num_swapped_in)},
+            {"blocks_in_within_10_s", summary.num_thrashed},
+            {"blocks_dropped", summary.num_swap_dropped}}},
+          {"num_events", summary.num_events},
+          {"events", events},
+          {"timeline", timeline_json(summary.timeline)}};
+}
+
+// ---- one step ----
+
+// For each block of the pool, the sequences whose tables name it, ascending.
+std::vector<std::vector<SequenceId>> owners_of_blocks(const KvState& state) {
+  std::vector<std::vector<SequenceId>> owners(static_cast<std::size_t>(state.shape().num_blocks));
+  for (const SequenceId sequence : state.sequences()) {
+    for (const BlockId block : state.table_of(sequence)) {
+      owners[static_cast<std::size_t>(block.value)].push_back(sequence);
+    }
+  }
+  return owners;
+}
+
+std::string sequences_text(const std::vector<SequenceId>& sequences) {
+  std::string text;
+  for (const SequenceId sequence : sequences) text += (text.empty() ? "" : ", ") + std::to_string(sequence.value);
+  return text;
+}
+
+void print_levels(std::ostream& out, const StepRecord& step, const KvState& state) {
+  const std::int64_t num_slots = std::int64_t{state.num_used()} * state.shape().block_size;
+  out << "step            " << step.step << ", " << step.num_prefill_tokens << " tokens prefilled, "
+      << step.num_decode_tokens << " decoded\n"
+      << "blocks          " << digits(state.num_used()) << " used, " << digits(state.num_cached()) << " cached, "
+      << digits(state.num_free()) << " free\n"
+      << "logical blocks  " << digits(state.num_logical()) << "\n"
+      << "slots           " << digits(state.num_filled_slots()) << " filled of " << digits(num_slots)
+      << " in used blocks\n"
+      << "host blocks     " << digits(state.num_host_used()) << " used of " << digits(state.shape().num_host_blocks)
+      << "\n";
+}
+
+// Neighbours with the same owners on one line.
+void print_shared(std::ostream& out, const std::vector<std::vector<SequenceId>>& owners) {
+  for (std::size_t first = 0; first < owners.size();) {
+    std::size_t last = first;
+    while (last + 1 < owners.size() && owners[last + 1] == owners[first]) ++last;
+    if (owners[first].size() > 1) {
+      out << "  " << first << (last > first ? "-" + std::to_string(last) : std::string()) << " by sequences "
+          << sequences_text(owners[first]) << "\n";
+    }
+    first = last + 1;
+  }
+}
+
+std::string state_text(const StepRecord& step, const KvState& state) {
+  std::ostringstream out;
+  print_levels(out, step, state);
+  out << "tables\n";
+  for (const SequenceId sequence : state.sequences()) {
+    const auto table = state.table_of(sequence);
+    out << "  sequence " << sequence.value << ", " << table.size()
+        << " blocks: " << runs_text({table.begin(), table.end()}) << "\n";
+  }
+  out << "shared blocks\n";
+  print_shared(out, owners_of_blocks(state));
+  std::vector<BlockId> cached;
+  for (std::int32_t id = 0; id < state.shape().num_blocks; ++id) {
+    if (state.block(BlockId{id}).state == BlockState::kCached) cached.push_back(BlockId{id});
+  }
+  out << "cached blocks\n  " << runs_text(cached) << "\n";
+  return out.str();
+}
+
+Json blocks_json(const KvState& state) {
+  Json blocks = Json::array();
+  const auto owners = owners_of_blocks(state);
+  for (std::int32_t id = 0; id < state.shape().num_blocks; ++id) {
+    const KvState::Block block = state.block(BlockId{id});
+    if (block.state == BlockState::kFree) continue;
+    Json names = Json::array();
+    for (const SequenceId sequence : owners[static_cast<std::size_t>(id)]) names.push_back(sequence.value);
+    blocks.push_back({{"block", id},
+                      {"state", block.state == BlockState::kUsed ? "used" : "cached"},
+                      {"ref_count", block.ref_count},
+                      {"num_pins", block.num_pins},
+                      {"filled", block.num_filled},
+                      {"findable", block.is_findable},
+                      {"owners", names}});
+  }
+  return blocks;
+}
+
+Json state_json(const StepRecord& step, const KvState& state) {
+  Json sequences = Json::array();
+  for (const SequenceId sequence : state.sequences()) {
+    Json table = Json::array();
+    for (const BlockId block : state.table_of(sequence)) table.push_back(block.value);
+    sequences.push_back({{"sequence_id", sequence.value}, {"block_table", table}});
+  }
+  return {{"step", step.step},
+          {"prefill_tokens", step.num_prefill_tokens},
+          {"decode_tokens", step.num_decode_tokens},
+          {"used_blocks", state.num_used()},
+          {"cached_blocks", state.num_cached()},
+          {"free_blocks", state.num_free()},
+          {"logical_blocks", state.num_logical()},
+          {"filled_slots", state.num_filled_slots()},
+          {"host_used_blocks", state.num_host_used()},
+          {"sequences", sequences},
+          {"blocks", blocks_json(state)}};
+}
+
+std::string contradiction(const std::filesystem::path& path, const std::string& what) {
+  return shown(path.string()) + " contradicts itself: " + what;
+}
+
+}  // namespace
+
+Result<RecordingReport> report_recording(const std::filesystem::path& path, bool json) {
+  OCTAVO_TRY(const RecordingSummary summary, metrics::summarise_recording(path));
+  RecordingReport report;
+  report.text = json ? dump(to_json(summary)) + "\n" : summary_text(path, summary);
+  if (summary.inconsistency) report.problem = contradiction(path, *summary.inconsistency);
+  return report;
+}
+
+Result<RecordingReport> report_recording_at_step(const std::filesystem::path& path, std::int64_t step, bool json) {
+  OCTAVO_TRY(const metrics::StateAtStep found, metrics::replay_to_step(path, step));
+  return RecordingReport{
+      json ? dump(state_json(found.step, found.state)) + "\n" : state_text(found.step, found.state), std::nullopt};
+}
+
+}  // namespace octavo::app

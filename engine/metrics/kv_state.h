@@ -1,0 +1,111 @@
+// Both pools as a value: who names which block, what is filled, what can be found, what is swapped out. Events move
+// it, so that the state at any time is a keyframe (a copy of this value) and the events after it. It equals the
+// engine's own state whenever the engine says what it is (KvSnapshot): a property test holds that.
+//
+// apply() trusts nothing: events come from files as well. An event that cannot be is one sentence, and leaves the
+// state as it was.
+//
+// A sequence's table is in order: kAlloc, kHit and kShare append to it, kCopyOnWrite gives the target the source's
+// place, kUnref takes the newest entry of that block out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/api/block_event.h"
+#include "engine/api/kv_snapshot.h"
+#include "engine/base/ids.h"
+#include "engine/base/result.h"
+
+namespace octavo::metrics {
+
+struct PoolShape {
+  std::int32_t block_size = 16;  // tokens, 1..256
+  std::int32_t num_blocks = 0;
+  std::int32_t num_host_blocks = 0;
+  friend bool operator==(const PoolShape&, const PoolShape&) = default;
+};
+
+class KvState {
+ public:
+  struct Block {
+    BlockState state = BlockState::kFree;
+    bool is_findable = false;      // by content
+    std::int16_t num_filled = 0;   // slots with KV
+    std::int32_t ref_count = 0;    // table entries and pins
+    std::int32_t num_pins = 0;
+    friend bool operator==(const Block&, const Block&) = default;
+  };
+  struct HostBlock {
+    bool is_used = false;
+    std::int16_t num_filled = 0;
+    friend bool operator==(const HostBlock&, const HostBlock&) = default;
+  };
+
+  // Everything is free.
+  explicit KvState(const PoolShape& shape);
+  static KvState from(const KvSnapshot& snapshot);
+
+  Result<void> apply(const BlockEvent& event);
+
+  // Events that lead from a free pool to this state. They stand for no history.
+  std::vector<BlockEvent> as_events() const;
+
+  const PoolShape& shape() const { return shape_; }
+  std::int64_t step() const { return step_; }  // of the last event
+
+  std::int32_t num_used() const { return num_used_; }
+  std::int32_t num_cached() const { return num_cached_; }
+  std::int32_t num_free() const { return shape_.num_blocks - num_used_ - num_cached_; }
+  std::int32_t num_logical() const { return num_logical_; }             // table entries
+  std::int64_t num_filled_slots() const { return num_filled_slots_; }  // of used blocks
+  std::int32_t num_host_used() const { return num_host_used_; }
+
+  // REQUIRES: 0 <= id < num_blocks, and num_host_blocks
+  Block block(BlockId id) const;
+  HostBlock host_block(BlockId id) const;
+
+  std::vector<SequenceId> sequences() const;  // that have a table, ascending
+  std::span<const BlockId> table_of(SequenceId sequence) const;
+  std::vector<SequenceId> owners_of(BlockId block) const;  // ascending. O(table entries)
+
+  // Where `other` differs, as a sentence about the first block or table; the step does not count.
+  std::optional<std::string> difference(const KvState& other) const;
+
+ private:
+  using Table = std::vector<BlockId>;
+
+  Result<void> check_named(const BlockEvent& event) const;
+  Result<void> check_host(const BlockEvent& event) const;
+  Result<void> allocate(const BlockEvent& event);
+  Result<void> reference(const BlockEvent& event);
+  Result<void> release(const BlockEvent& event);
+  Result<void> discard(const BlockEvent& event);
+  Result<void> fill(const BlockEvent& event);
+  Result<void> seal(const BlockEvent& event);
+  Result<void> copy(const BlockEvent& event);
+  Result<void> swap_out(const BlockEvent& event);
+  Result<void> swap_in(const BlockEvent& event);
+  Result<void> drop_host(const BlockEvent& event);
+  Result<void> end_step(const BlockEvent& event) const;
+
+  Block& block_at(std::int32_t id);
+  HostBlock& host_at(std::int32_t id);
+  void set_filled(Block& block, std::int16_t num_filled);
+  void take_place(Table& table, BlockId source, BlockId target);
+
+  PoolShape shape_;
+  std::int64_t step_ = 0;
+  // Up to the highest block that was ever named: a large pool costs what of it is used.
+  std::vector<Block> blocks_;
+  std::vector<HostBlock> host_blocks_;
+  std::unordered_map<std::uint64_t, Table> tables_;  // none is empty
+  std::int32_t num_used_ = 0, num_cached_ = 0, num_logical_ = 0, num_host_used_ = 0;
+  std::int64_t num_filled_slots_ = 0;
+};
+
+}  // namespace octavo::metrics

@@ -1,0 +1,75 @@
+// A recording as bytes: an eight-byte magic, then chunks, all numbers little-endian.
+//
+//   chunk    kind u32 | payload length u32 | check of the payload u64 | check of the three before u64 | payload
+//   header   first: version, pool, model
+//   keyframe events that lead from a free pool to the state at the start
+//   steps    before the events that lead to them, so that who replays knows where to compare
+//   events   as they happened
+//   end      how many there were; without it the recording was cut short, and what is there counts
+//
+// A check is a chain of mix64 over eight-byte words: any change of one word changes it. Kinds of events are stored as
+// the value of their enumerator: kRecordingVersion changes with them, and with the fields of a StepRecord.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/api/block_event.h"
+#include "engine/base/result.h"
+#include "engine/metrics/kv_state.h"
+#include "engine/metrics/step_recorder.h"
+
+namespace octavo::metrics {
+
+inline constexpr std::array<char, 8> kRecordingMagic = {'O', 'C', 'T', 'A', 'V', 'O', 'R', '\n'};
+inline constexpr std::uint32_t kRecordingVersion = 1;
+
+struct RecordingHeader {
+  PoolShape pool = {};
+  std::int64_t bytes_per_block = 0;
+  std::int32_t max_model_len = 0;
+  std::int64_t unix_time_s = 0;  // when it was started
+  std::string model = {};        // its name, for people
+  std::uint64_t num_keyframe_events = 0;
+};
+
+struct RecordingEnd {
+  std::uint64_t num_steps = 0;
+  std::uint64_t num_events = 0;
+};
+
+enum class ChunkKind : std::uint32_t { kHeader = 1, kKeyframe = 2, kSteps = 3, kEvents = 4, kEnd = 5 };
+
+struct ChunkHeader {
+  ChunkKind kind = ChunkKind::kEnd;
+  std::uint32_t num_payload_bytes = 0;
+  std::uint64_t payload_check = 0;
+};
+inline constexpr std::size_t kChunkHeaderBytes = 24;
+
+using Bytes = std::vector<std::byte>;
+
+// ---- writing: each appends whole chunks ----
+
+void append_chunk(Bytes& out, const RecordingHeader& header);
+void append_chunk(Bytes& out, const RecordingEnd& end);
+void append_chunks(Bytes& out, std::span<const RecordedStep> steps);
+void append_chunks(Bytes& out, ChunkKind kind, std::span<const BlockEvent> events);  // kKeyframe or kEvents
+void append_chunk(Bytes& out, ChunkKind kind, std::span<const std::byte> payload);
+
+// ---- reading: what a stranger wrote. An error says what is wrong, not where ----
+
+Result<ChunkHeader> read_chunk_header(std::span<const std::byte, kChunkHeaderBytes> bytes);
+Result<void> check_payload(const ChunkHeader& header, std::span<const std::byte> payload);
+Result<RecordingHeader> read_recording_header(std::span<const std::byte> payload);
+Result<RecordingEnd> read_recording_end(std::span<const std::byte> payload);
+// Levels that add up to another pool and negative counts are refused.
+Result<std::vector<RecordedStep>> read_steps(std::span<const std::byte> payload, const PoolShape& pool);
+// Known kinds only. Whether they can be is for KvState to say.
+Result<std::vector<BlockEvent>> read_events(std::span<const std::byte> payload);
+
+}  // namespace octavo::metrics

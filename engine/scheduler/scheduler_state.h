@@ -1,0 +1,83 @@
+// The insides of Scheduler, for its own files: scheduler.cc (requests come and go, steps end), scheduler_step.cc
+// (a step is made), scheduler_view.cc (being looked at). Engine thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/block/block_manager.h"
+#include "engine/scheduler/group_queue.h"
+#include "engine/scheduler/policy.h"
+#include "engine/scheduler/scheduler.h"
+
+namespace octavo::scheduler {
+
+struct Scheduler::State {
+  explicit State(const SchedulerOptions& scheduler_options);
+
+  const SchedulerOptions options;
+  block::BlockManager blocks;
+  GroupQueue queue;
+  PreemptionCosts costs;
+  std::uint64_t next_sequence_id = 1;
+  // Of the step that is being made or executed.
+  std::int64_t step = 0;
+  bool step_in_flight = false;
+  std::vector<RequestId> touched;      // its failure would leave their memory unknown; ascending, may repeat
+  std::vector<RequestId> swapped_out;  // in this step
+  std::vector<RequestId> restored;     // swapped in, in this step
+  // Scratch, kept between steps for their memory.
+  std::vector<block::Growth> growths;
+  std::vector<Sequence*> decoding;
+
+  bool is_paged() const { return options.memory_manager == MemoryManager::kPaged; }
+
+  // ---- scheduler.cc ----
+  Result<void> check_fits(const NewRequest& request) const;
+  Result<void> check_fits_pool(const SequenceGroup& group) const;
+  void release_findable(SequenceGroup& group);
+  void release(SequenceGroup& group);
+  void fork_from_lead(SequenceGroup& group);
+  void end_step();
+  SequenceGroup& group_of(RequestId request_id) const;
+  Sequence& sequence_of(SequenceId sequence_id) const;
+
+  // ---- scheduler_step.cc: the passes of schedule(), in this order ----
+  // `budget` is what is left of max_num_batched_tokens.
+  void grow_running(SchedulerOutput& output);
+  void give_rows_to_decodes(std::int32_t& budget);
+  void give_rows_to_chunks(std::int32_t& budget);
+  void admit_waiting(std::int32_t& budget, SchedulerOutput& output);
+  void list_rows(SchedulerOutput& output);
+
+  void attach_ready(SequenceGroup& group);
+  void collect_growths(const SequenceGroup& group);
+  bool make_room(SequenceGroup& group, SchedulerOutput& output);
+  bool release_pins_for_progress();
+  void grow_group(SequenceGroup& group, SchedulerOutput& output);
+  void preempt_last(SchedulerOutput& output);
+  bool prefers_swap(SequenceGroup& group);
+  void give_rows_to_group(SequenceGroup& group, std::int32_t& budget);
+  bool rules_allow(const SequenceGroup& group, bool nothing_ran) const;
+  AllocStatus may_start(SequenceGroup& group);
+  BlockDemand demand_of(SequenceGroup& group);
+  bool can_reserve(const SequenceGroup& group) const;
+  std::int32_t run_length(const SequenceGroup& group) const;
+  bool waits_for_same_prefix(const SequenceGroup& group) const;
+  void start(SequenceGroup& group, SchedulerOutput& output);
+  void start_first(SequenceGroup& group, SchedulerOutput& output);
+  void swap_in(SequenceGroup& group, SchedulerOutput& output);
+  void end_out_of_memory(const SequenceGroup& group, SchedulerOutput& output) const;
+  void list_row(SequenceGroup& group, Sequence& sequence, SchedulerOutput& output) const;
+  void list_samples(SequenceGroup& group, Sequence& sequence, ScheduledSequence& row) const;
+  PoolLevel level() const;
+  std::int32_t most_running_sequences() const;
+
+  // ---- scheduler_view.cc ----
+  std::optional<std::string> broken_group(const SequenceGroup& group, bool is_running) const;
+  std::vector<block::OwnedTable> owned_tables() const;
+};
+
+}  // namespace octavo::scheduler

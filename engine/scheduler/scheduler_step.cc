@@ -1,0 +1,390 @@
+#include <algorithm>
+#include <utility>
+
+#include "engine/base/check.h"
+#include "engine/block/reservation.h"
+#include "engine/scheduler/scheduler_state.h"
+
+namespace octavo::scheduler {
+
+SchedulerOutput Scheduler::schedule() {
+  State& state = *state_;
+  OCTAVO_CHECK(!state.step_in_flight, "step %lld is not committed", static_cast<long long>(state.step));
+  SchedulerOutput output;
+  output.step = ++state.step;
+  state.blocks.begin_step(state.step);
+
+  std::int32_t budget = state.options.max_num_batched_tokens;
+  state.grow_running(output);
+  if (output.out_of_memory.empty()) {
+    const bool decodes_wait = state.options.prefill_first;
+    if (!decodes_wait) state.give_rows_to_decodes(budget);
+    state.give_rows_to_chunks(budget);
+    if (output.preemptions.empty()) state.admit_waiting(budget, output);
+    if (decodes_wait && budget == state.options.max_num_batched_tokens) state.give_rows_to_decodes(budget);
+  }
+  state.list_rows(output);
+
+  state.blocks.events().note_scheduled_tokens(state.options.max_num_batched_tokens - budget);
+  state.step_in_flight = !output.empty() || output.moves_memory();
+  if (!state.step_in_flight) state.end_step();
+  return output;
+}
+
+// ---- slots for what runs ----
+
+// Older groups come first, so that the blocks of younger ones are still there to be taken.
+void Scheduler::State::grow_running(SchedulerOutput& output) {
+  for (std::size_t i = 0; i < queue.running().size(); ++i) {
+    SequenceGroup& group = *queue.running()[i];
+    attach_ready(group);
+    if (!make_room(group, output)) return;
+    grow_group(group, output);
+  }
+}
+
+// Sequences that waited for a sibling to compute what both start with.
+void Scheduler::State::attach_ready(SequenceGroup& group) {
+  if (group.awaits_fork()) return;
+  for (Sequence& sequence : group.live()) {
+    if (sequence.is_attached) continue;
+    const Sequence& source = group.sequences[sequence.share_source];
+    const std::int32_t num_shared = sequence.num_shared_blocks;
+    const bool is_ready = num_shared == 0 || (source.is_attached && source.num_computed_tokens() >=
+                                                                        num_shared * options.block_size);
+    if (!is_ready) continue;
+    sequence.is_attached = true;
+    if (num_shared > 0) blocks.share_start(source.table, sequence.table, num_shared);
+    if (!group.reads_prefix_cache()) continue;
+    blocks.append_match(sequence.table, group.content(sequence), sequence.num_tokens() - 1);
+  }
+}
+
+void Scheduler::State::collect_growths(const SequenceGroup& group) {
+  growths.clear();
+  for (const Sequence& sequence : group.live()) {
+    if (!sequence.is_computing()) continue;
+    const std::int32_t num_tokens = sequence.num_tokens();
+    OCTAVO_CHECK(num_tokens < options.max_model_len, "sequence %llu has %d tokens, the limit is %d",
+                 static_cast<unsigned long long>(sequence.sequence_id.value), num_tokens,
+                 options.max_model_len);
+    growths.push_back({&sequence.table, num_tokens});
+  }
+}
+
+// False when `group` itself had to give way, or has the whole pool and needs more.
+bool Scheduler::State::make_room(SequenceGroup& group, SchedulerOutput& output) {
+  collect_growths(group);
+  while (blocks.num_blocks_to_grow(growths) > blocks.num_available()) {
+    if (queue.running().size() == 1) {
+      if (release_pins_for_progress()) continue;
+      end_out_of_memory(group, output);
+      return false;
+    }
+    const bool gives_way = queue.running().back().get() == &group;
+    preempt_last(output);
+    if (gives_way) return false;
+  }
+  return true;
+}
+
+// What is pinned must not stop the only one who could go on. False when nothing was.
+bool Scheduler::State::release_pins_for_progress() {
+  if (blocks.prefix_cache().num_pinned_unused() == 0) return false;
+  blocks.release_pins();
+  return true;
+}
+
+void Scheduler::State::end_out_of_memory(const SequenceGroup& group, SchedulerOutput& output) const {
+  for (const Sequence& sequence : group.live()) output.out_of_memory.push_back(sequence.sequence_id);
+}
+
+void Scheduler::State::grow_group(SequenceGroup& group, SchedulerOutput& output) {
+  const std::size_t num_copies_before = output.block_copies.size();
+  for (Sequence& sequence : group.live()) {
+    if (sequence.is_computing()) blocks.grow(sequence.table, sequence.num_tokens(), output.block_copies);
+  }
+  if (output.block_copies.size() > num_copies_before) touched.push_back(group.request_id);
+}
+
+// ---- preemption ----
+
+void Scheduler::State::preempt_last(SchedulerOutput& output) {
+  SequenceGroup& group = queue.preempt_last();
+  group.was_preempted = true;
+  const std::int32_t num_tokens = group.num_distinct_computed_tokens(options.block_size);
+  const bool is_swap = prefers_swap(group) && blocks.swap_out(group.tables(), output.swap_outs);
+  for (const Sequence& sequence : group.live()) {
+    blocks.events().record(BlockEventKind::kPreempt, sequence.sequence_id, block::kNoBlock, is_swap ? 1 : 0);
+  }
+  output.preemptions.push_back({group.request_id, is_swap, is_swap ? 0 : num_tokens});
+  if (is_swap) {
+    ++blocks.totals().preempted_swap;
+    swapped_out.push_back(group.request_id);
+    return group.set_status(SequenceStatus::kSwapped);
+  }
+  ++blocks.totals().preempted_recompute;
+  release(group);
+  group.plan_sharing(options.block_size);
+  group.set_status(SequenceStatus::kWaiting);
+}
+
+// Tokens do not depend on it: both ways lead to the same bits.
+bool Scheduler::State::prefers_swap(SequenceGroup& group) {
+  const bool holds_nothing = group.lead().num_computed_tokens() == 0;
+  if (!is_paged() || holds_nothing || options.num_host_blocks == 0) return false;
+  const PreemptionPolicy mode = options.preemption_mode;
+  if (mode == PreemptionPolicy::kRecompute) return false;
+  if (mode == PreemptionPolicy::kSwap) return true;
+  if (mode == PreemptionPolicy::kCost && costs.us_per_prefilled_token > 0.0) {
+    const double swap_us = 2.0 * blocks.num_distinct_blocks(group.tables()) * costs.us_per_swapped_block;
+    const double recompute_us =
+        group.num_distinct_computed_tokens(options.block_size) * costs.us_per_prefilled_token;
+    return swap_us < recompute_us;
+  }
+  return group.num_live() > 1;
+}
+
+// ---- rows ----
+
+// One row for each sequence of the groups that decode. They fit the budget, see most_running_sequences(),
+// unless a single group of more outputs than that runs alone: then those with the fewest tokens go first,
+// which takes turns.
+void Scheduler::State::give_rows_to_decodes(std::int32_t& budget) {
+  decoding.clear();
+  for (const auto& group : queue.running()) {
+    if (!group->is_decoding()) continue;
+    for (Sequence& sequence : group->live()) {
+      if (sequence.is_computing()) decoding.push_back(&sequence);
+    }
+  }
+  if (decoding.size() > static_cast<std::size_t>(budget)) {
+    std::ranges::stable_sort(decoding, {}, &Sequence::num_tokens);
+    decoding.resize(static_cast<std::size_t>(budget));
+  }
+  for (Sequence* sequence : decoding) sequence->num_scheduled_tokens = 1;
+  budget -= static_cast<std::int32_t>(decoding.size());
+}
+
+void Scheduler::State::give_rows_to_chunks(std::int32_t& budget) {
+  for (const auto& group : queue.running()) {
+    if (!group->is_decoding()) give_rows_to_group(*group, budget);
+  }
+}
+
+// A group decodes together: whoever catches up stops before its newest token and waits for its siblings. So
+// nobody ends while others still wait for what it computes. And a group that resumes to decode beside others has
+// a row for each sequence, or starts in the next step, where decodes come first.
+void Scheduler::State::give_rows_to_group(SequenceGroup& group, std::int32_t& budget) {
+  const auto num_computing = std::ranges::count_if(group.live(), &Sequence::is_computing);
+  const bool is_beside_others = budget < options.max_num_batched_tokens;
+  if (group.is_decoding() && is_beside_others && num_computing > budget) return;
+  const bool waits_for_siblings = group.num_live() > 1 && !group.is_decoding();
+  for (Sequence& sequence : group.live()) {
+    if (!sequence.is_computing()) continue;
+    const std::int32_t num_held_back = waits_for_siblings && sequence.has_output() ? 1 : 0;
+    sequence.num_scheduled_tokens = std::min(budget, sequence.num_uncomputed_tokens() - num_held_back);
+    budget -= sequence.num_scheduled_tokens;
+  }
+}
+
+// ---- admission ----
+
+void Scheduler::State::admit_waiting(std::int32_t& budget, SchedulerOutput& output) {
+  const bool nothing_ran = queue.running().empty();
+  while (budget > 0 && !queue.waiting().empty()) {
+    SequenceGroup& group = *queue.waiting().front();
+    if (!rules_allow(group, nothing_ran)) return;
+    const AllocStatus status = may_start(group);
+    if (status != AllocStatus::kOk && queue.running().empty()) {
+      if (release_pins_for_progress()) continue;
+      end_out_of_memory(group, output);
+    }
+    if (status != AllocStatus::kOk) return;
+    start(queue.start_front(), output);
+    give_rows_to_group(group, budget);
+  }
+}
+
+// Of those who never ran. Who was preempted goes on as soon as it fits.
+bool Scheduler::State::rules_allow(const SequenceGroup& group, bool nothing_ran) const {
+  if (group.was_admitted) return true;
+  if (options.admit_after_preemption == AdmissionAfterPreemption::kCompleted) {
+    const auto was_preempted = [](const auto& other) { return other->was_preempted; };
+    if (std::ranges::any_of(queue.all(), was_preempted)) return false;
+  }
+  switch (options.batching_policy) {
+    case BatchingPolicy::kIteration: return true;
+    case BatchingPolicy::kStatic: return nothing_ran;
+    case BatchingPolicy::kOneAtATime: return queue.running().empty();
+  }
+  return true;
+}
+
+AllocStatus Scheduler::State::may_start(SequenceGroup& group) {
+  const PoolLevel pool = level();
+  const bool has_seats = pool.num_running_sequences == 0 ||
+                         pool.num_running_sequences + group.num_seats() <= most_running_sequences();
+  if (!has_seats) return AllocStatus::kLater;
+  if (!is_paged()) return can_reserve(group) ? AllocStatus::kOk : AllocStatus::kLater;
+  if (waits_for_same_prefix(group)) return AllocStatus::kLater;
+  return admission_status(demand_of(group), pool);
+}
+
+BlockDemand Scheduler::State::demand_of(SequenceGroup& group) {
+  const Sequence& lead = group.lead();
+  BlockDemand demand;
+  std::int32_t num_tokens = lead.num_tokens() - 1;
+  if (group.is_swapped_out()) {
+    collect_growths(group);
+    demand.num_required = blocks.num_distinct_blocks(group.tables()) + blocks.num_blocks_to_grow(growths) +
+                          group.num_blocks_promised(options.block_size);
+    num_tokens = lead.num_computed_tokens();
+  } else {
+    demand.num_required = group.num_blocks_required(options.block_size);
+  }
+  demand.num_taken = demand.num_required;
+  if (group.reads_prefix_cache() || group.is_swapped_out()) {
+    demand.num_taken -= blocks.match(lead.table, group.content(lead), num_tokens).num_used_blocks;
+  }
+  return demand;
+}
+
+std::int32_t Scheduler::State::run_length(const SequenceGroup& group) const {
+  const std::int32_t num_tokens =
+      block::reservation_tokens(options.memory_manager, group.num_prompt_tokens(), group.sampling.max_tokens,
+                                options.max_model_len);
+  return block::reservation_blocks(num_tokens, options.block_size);
+}
+
+bool Scheduler::State::can_reserve(const SequenceGroup& group) const {
+  return blocks.can_reserve(
+      std::vector<std::int32_t>(static_cast<std::size_t>(group.num_live()), run_length(group)));
+}
+
+// Somebody who runs is about to compute blocks with which this one starts too, and which nobody can find yet.
+bool Scheduler::State::waits_for_same_prefix(const SequenceGroup& group) const {
+  if (!options.enable_prefix_caching || !group.reads_prefix_cache() || group.is_swapped_out()) return false;
+  const Sequence& lead = group.lead();
+  const std::int32_t most = (lead.num_tokens() - 1) / options.block_size;
+  const std::int32_t num_found =
+      blocks.match(lead.table, group.content(lead), most * options.block_size).num_blocks;
+  for (const auto& other : queue.running()) {
+    const Sequence& peer = other->lead();
+    if (peer.is_caught_up() || other->cache_salt != group.cache_salt) continue;
+    const auto differs = std::ranges::mismatch(peer.token_ids(), lead.token_ids()).in1;
+    const auto num_equal = static_cast<std::int32_t>(differs - peer.token_ids().begin());
+    const std::int32_t num_shared = std::min(num_equal / options.block_size, most);
+    if (num_shared > num_found && num_shared * options.block_size > peer.num_computed_tokens()) return true;
+  }
+  return false;
+}
+
+void Scheduler::State::start(SequenceGroup& group, SchedulerOutput& output) {
+  touched.push_back(group.request_id);
+  if (group.was_admitted) {
+    for (const Sequence& sequence : group.live()) {
+      blocks.events().record(BlockEventKind::kResume, sequence.sequence_id);
+    }
+  }
+  const bool was_swapped_out = group.is_swapped_out();
+  group.set_status(SequenceStatus::kRunning);
+  if (was_swapped_out) {
+    swap_in(group, output);
+  } else {
+    start_first(group, output);
+  }
+  grow_group(group, output);
+}
+
+// The first blocks, or the first after they were dropped.
+void Scheduler::State::start_first(SequenceGroup& group, SchedulerOutput& output) {
+  Sequence& lead = group.lead();
+  if (!is_paged()) {
+    for (Sequence& sequence : group.live()) {
+      sequence.is_attached = true;
+      blocks.reserve(sequence.table, run_length(group));
+    }
+  }
+  block::BlockManager::AppendedMatch found;
+  found.miss.cause = MissCause::kNotRead;
+  if (group.reads_prefix_cache()) {
+    found = blocks.append_match(lead.table, group.content(lead), lead.num_tokens() - 1, &output.block_copies);
+  }
+  if (!lead.has_output()) {
+    group.account = {.num_hit_live = found.num_hit_live,
+                     .num_hit_cached = found.num_hit_cached,
+                     .num_copied_partial = found.num_copied_partial};
+  }
+  if (std::exchange(group.was_admitted, true)) return;
+  group.miss = found.miss;
+  output.admissions.push_back({group.request_id, found.num_tokens()});
+  blocks.totals().prefix_hit_tokens += found.num_tokens();
+}
+
+void Scheduler::State::swap_in(SequenceGroup& group, SchedulerOutput& output) {
+  std::vector<block::MovingTable> tables = group.tables();
+  std::erase_if(tables, [](const block::MovingTable& moving) { return !moving.table->is_swapped_out(); });
+  const auto found = blocks.swap_in(tables, output.swap_ins);
+  restored.push_back(group.request_id);
+  if (group.lead().has_output()) return;
+  group.account = {.num_hit_live = found.num_hit_live, .num_hit_cached = found.num_hit_cached};
+  group.account.num_restored = group.lead().num_computed_tokens() - found.num_tokens();
+}
+
+// Each step computes a row of everything that runs: decodes take one each, and one at least is left for each
+// group that computes its prompt. So a small budget bounds what runs, and nobody in there can starve.
+std::int32_t Scheduler::State::most_running_sequences() const {
+  return std::min(options.max_num_seqs, options.max_num_batched_tokens);
+}
+
+PoolLevel Scheduler::State::level() const {
+  PoolLevel level{.num_blocks = options.num_blocks,
+                  .num_available = blocks.num_available(),
+                  .reserves_block_per_sequence = options.reserve_block_per_sequence};
+  for (const auto& group : queue.running()) {
+    level.num_running_sequences += group->num_seats();
+    level.num_promised += group->num_blocks_promised(options.block_size);
+  }
+  return level;
+}
+
+// ---- the plan ----
+
+void Scheduler::State::list_rows(SchedulerOutput& output) {
+  for (const auto& group : queue.running()) {
+    for (Sequence& sequence : group->live()) {
+      if (sequence.num_scheduled_tokens > 0) list_row(*group, sequence, output);
+      sequence.num_scheduled_tokens = 0;
+    }
+  }
+}
+
+void Scheduler::State::list_row(SequenceGroup& group, Sequence& sequence, SchedulerOutput& output) const {
+  const std::int32_t start = sequence.num_computed_tokens();
+  ScheduledSequence& row = output.sequences.emplace_back();
+  row.sequence_id = sequence.sequence_id;
+  row.request_id = group.request_id;
+  row.sampling = &group.sampling;
+  row.prompt_token_ids = sequence.prompt_token_ids();
+  row.known_token_ids = sequence.token_ids();
+  row.start_position = start;
+  row.token_ids = sequence.token_ids().subspan(static_cast<std::size_t>(start),
+                                               static_cast<std::size_t>(sequence.num_scheduled_tokens));
+  row.block_table = sequence.table.blocks();
+  if (start + sequence.num_scheduled_tokens == sequence.num_tokens()) list_samples(group, sequence, row);
+  (sequence.is_caught_up() ? output.num_decode_tokens : output.num_prefill_tokens) +=
+      sequence.num_scheduled_tokens;
+}
+
+// The end of the prompt is sampled for every output that shares it.
+void Scheduler::State::list_samples(SequenceGroup& group, Sequence& sequence, ScheduledSequence& row) const {
+  const auto add = [&](const Sequence& target) {
+    row.samples.push_back({target.sequence_id, target.output_index, group.seed, target.output_token_ids(),
+                           group.num_beam_candidates});
+  };
+  if (!group.awaits_fork()) return add(sequence);
+  for (const Sequence& target : group.live()) add(target);
+}
+
+}  // namespace octavo::scheduler
