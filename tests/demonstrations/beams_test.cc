@@ -1,0 +1,58 @@
+// Beam search on the default model against the float32 reference, tests/golden.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/engine/default_model.h"
+
+namespace octavo {
+namespace {
+
+TEST(Beams, AreThoseOfTheReference) {
+  OCTAVO_NEEDS_DEFAULT_MODEL();
+  std::ifstream file(std::string(OCTAVO_SOURCE_DIR) + "/tests/golden/smollm2-135m-instruct-q4_1.json");
+  const auto entries = nlohmann::json::parse(file);
+  const auto engine = open_default_model({.activation_dtype = ActivationType::kF32, .num_kv_blocks = 200});
+  int num_entries = 0;
+  for (const auto& entry : entries) {
+    if (!entry.contains("beams")) continue;
+    ++num_entries;
+    SamplingParams sampling{.max_tokens = 16, .ignore_eos = true, .beam_width = entry["beam_width"]};
+    const RequestOutput output = run_alone(
+        *engine, {.prompt = TokenPrompt{entry["token_ids"].get<std::vector<TokenId>>()}, .sampling = sampling});
+    ASSERT_EQ(output.outputs.size(), entry["beams"].size());
+    for (std::size_t i = 0; i < output.outputs.size(); ++i) {
+      const CompletionOutput& beam = output.outputs[i];
+      EXPECT_EQ(beam.token_ids, entry["beams"][i][0].get<std::vector<TokenId>>()) << "beam " << i;
+      EXPECT_NEAR(beam.cumulative_logprob, entry["beams"][i][1].get<double>(), 0.05) << "beam " << i;
+      EXPECT_DOUBLE_EQ(*beam.score, beam.cumulative_logprob / 16.0);
+    }
+    EXPECT_EQ(output.beam_steps.size(), 16u);
+  }
+  EXPECT_GE(num_entries, 1);
+}
+
+TEST(Beams, EndWhereTheModelEnds) {
+  OCTAVO_NEEDS_DEFAULT_MODEL();
+  const auto engine = open_default_model({.num_kv_blocks = 200});
+  SamplingParams sampling{.max_tokens = 48, .beam_width = 3, .length_penalty = 0.7};
+  const GenerationRequest chat{.prompt = ChatPrompt{{{Role::kUser, "Say yes or no.", {}}}}, .sampling = sampling};
+  const RequestOutput output = run_alone(*engine, chat);
+  ASSERT_EQ(output.outputs.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const CompletionOutput& beam = output.outputs[i];
+    const double length = static_cast<double>(beam.token_ids.size());
+    EXPECT_NEAR(*beam.score, beam.cumulative_logprob / std::pow(length, 0.7), 1e-9);
+    if (i > 0) {
+      EXPECT_LE(*beam.score, *output.outputs[i - 1].score);
+    }
+    EXPECT_EQ(beam.finish_reason, beam.token_ids.size() < 48 ? FinishReason::kStop : beam.finish_reason);
+  }
+}
+
+}  // namespace
+}  // namespace octavo

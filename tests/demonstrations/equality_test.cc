@@ -1,0 +1,116 @@
+// The same requests give the same tokens and log-probabilities, bit for bit, whatever the pool, the blocks,
+// the chunks and the threads are, and whoever is cancelled beside them. On the default model.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tests/demonstrations/mixed_requests.h"
+#include "tests/engine/default_model.h"
+
+namespace octavo {
+namespace {
+
+constexpr int kNumRequests = 200;
+constexpr int kLongestOutput = 40;
+
+const std::vector<RequestOutput>& expected() {
+  static const std::vector<RequestOutput> outputs = [] {
+    const auto engine = open_default_model({.num_kv_blocks = 4000});
+    return run_together(*engine, mixed_requests(1, kNumRequests, kLongestOutput));
+  }();
+  return outputs;
+}
+
+struct Variant {
+  std::string name;
+  EngineOptions options;
+  bool swaps = false;       // the pool forces it
+  bool recomputes = false;  // the pool forces it
+};
+
+class Equality : public testing::TestWithParam<Variant> {};
+
+TEST_P(Equality, TwoHundredMixedRequestsGiveTheSameBits) {
+  OCTAVO_NEEDS_DEFAULT_MODEL();
+  const auto engine = open_default_model(GetParam().options);
+  const auto outputs = run_together(*engine, mixed_requests(1, kNumRequests, kLongestOutput));
+  EXPECT_EQ(first_difference(outputs, expected()), "");
+  const KvTotals totals = engine->kv_totals();
+  EXPECT_EQ(totals.preempted_swap > 0, GetParam().swaps) << totals.preempted_swap;
+  EXPECT_EQ(totals.preempted_recompute > 0, GetParam().recomputes) << totals.preempted_recompute;
+  if (GetParam().swaps) {
+    EXPECT_GT(totals.swapped_in_blocks, 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Pools, Equality,
+    testing::Values(
+        Variant{"Swap",
+                {.num_kv_blocks = 40,
+                 .preemption_mode = PreemptionPolicy::kSwap,
+                 .reserve_block_per_sequence = false},
+                true,
+                false},
+        Variant{"Recompute",
+                {.num_kv_blocks = 40,
+                 .preemption_mode = PreemptionPolicy::kRecompute,
+                 .reserve_block_per_sequence = false},
+                false,
+                true},
+        Variant{"Both", {.num_kv_blocks = 40, .reserve_block_per_sequence = false}, true, true},
+        Variant{"RecomputeUncached",
+                {.num_kv_blocks = 40,
+                 .enable_prefix_caching = false,
+                 .preemption_mode = PreemptionPolicy::kRecompute,
+                 .reserve_block_per_sequence = false},
+                false,
+                true},
+        Variant{"Blocks8", {.block_size = 8, .num_kv_blocks = 4000, .max_num_batched_tokens = 17}, false, false},
+        Variant{"Blocks32",
+                {.block_size = 32, .num_kv_blocks = 20, .reserve_block_per_sequence = false},
+                true,
+                true},
+        Variant{"Uncached", {.num_kv_blocks = 4000, .enable_prefix_caching = false}, false, false},
+        Variant{"OneThread", {.threads = 1, .num_kv_blocks = 4000}, false, false}),
+    [](const testing::TestParamInfo<Variant>& info) { return info.param.name; });
+
+// Cancels come in the middle of other requests' work; those give what they give alone.
+TEST(Equality, CancelsChangeNobodyElse) {
+  OCTAVO_NEEDS_DEFAULT_MODEL();
+  const auto engine = open_default_model({.num_kv_blocks = 44});
+  const std::vector<RequestId> ids = engine->submit_all(mixed_requests(1, kNumRequests, kLongestOutput));
+  OutputCollector collector;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    collector.expect(ids[i], expected()[i].outputs.empty() ? 1 : static_cast<int>(expected()[i].outputs.size()));
+  }
+  simulation::Random random(3);
+  std::set<RequestId> cancelled;
+  std::size_t num_events = 0;
+  while (!collector.done()) {
+    for (const EngineEvent& event : engine->poll(std::chrono::seconds(1))) {
+      collector.add(event);
+      if (++num_events % 40 != 0) continue;
+      const RequestId victim = ids[static_cast<std::size_t>(random.between(0, kNumRequests - 1))];
+      engine->cancel(victim);
+      cancelled.insert(victim);
+    }
+  }
+  std::vector<RequestOutput> rest, rest_expected;
+  const std::vector<RequestOutput> outputs = collector.take();
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (cancelled.contains(ids[i])) continue;
+    rest.push_back(outputs[i]);
+    rest_expected.push_back(expected()[i]);
+  }
+  EXPECT_GT(cancelled.size(), 10u);
+  EXPECT_EQ(first_difference(rest, rest_expected), "");
+}
+
+}  // namespace
+}  // namespace octavo
