@@ -1,29 +1,49 @@
 #include "tests/simulation/expected_output.h"
 
 #include <algorithm>
-#include <optional>
+#include <set>
 #include <string_view>
 
-#include "engine/base/hash.h"
-#include "engine/base/rng.h"
 #include "engine/base/text.h"
 
 namespace octavo::simulation {
 namespace {
 
-// Bytes at the end of `bytes` that further bytes may still make a character of.
-std::size_t unfinished_bytes(std::string_view bytes) {
-  for (std::size_t length = std::min<std::size_t>(3, bytes.size()); length > 0; --length) {
-    const std::string start(bytes.substr(bytes.size() - length));
-    for (int next = 0x80; next < 0xc0; ++next) {
-      for (const std::string& rest : {std::string(), std::string("\x80"), std::string("\x80\x80")}) {
-        const std::string whole = start + static_cast<char>(next) + rest;
-        const CodePoint decoded = decode_utf8(whole, 0);
-        if (decoded.valid && decoded.length == whole.size()) return length;
-      }
+const ToyTokenizer kTokenizer;
+
+std::string utf8(std::uint32_t code_point) {
+  const auto byte = [](std::uint32_t bits) { return static_cast<char>(bits); };
+  const auto tail = [&](int shift) { return byte(0x80 | ((code_point >> shift) & 0x3f)); };
+  if (code_point < 0x800) return {byte(0xc0 | (code_point >> 6)), tail(0)};
+  if (code_point < 0x10000) return {byte(0xe0 | (code_point >> 12)), tail(6), tail(0)};
+  return {byte(0xf0 | (code_point >> 18)), tail(12), tail(6), tail(0)};
+}
+
+// Every proper beginning of a character of several bytes.
+std::set<std::string, std::less<>> make_beginnings() {
+  std::set<std::string, std::less<>> beginnings;
+  // Characters that differ in their last six bits only begin alike.
+  for (std::uint32_t code_point = 0x80; code_point < 0x110000; code_point += 0x40) {
+    if (code_point >= 0xd800 && code_point < 0xe000) continue;  // surrogates are no characters
+    const std::string character = utf8(code_point);
+    for (std::size_t length = 1; length < character.size(); ++length) {
+      beginnings.insert(character.substr(0, length));
     }
   }
+  return beginnings;
+}
+
+// Bytes at the end of `bytes` that further bytes may still make a character of.
+std::size_t unfinished_bytes(std::string_view bytes) {
+  static const std::set<std::string, std::less<>> kBeginnings = make_beginnings();
+  for (std::size_t length = std::min<std::size_t>(3, bytes.size()); length > 0; --length) {
+    if (kBeginnings.contains(bytes.substr(bytes.size() - length))) return length;
+  }
   return 0;
+}
+
+std::string certain_text(std::string_view bytes) {
+  return sanitise_utf8(bytes.substr(0, bytes.size() - unfinished_bytes(bytes)));
 }
 
 struct StopMatch {
@@ -31,6 +51,7 @@ struct StopMatch {
   std::string stop;
 };
 
+// The first stop string that is not all among the first `num_old_bytes`.
 std::optional<StopMatch> first_stop(const std::string& text, std::size_t num_old_bytes,
                                     const std::vector<std::string>& stops) {
   for (std::size_t position = 0; position < text.size(); ++position) {
@@ -43,97 +64,76 @@ std::optional<StopMatch> first_stop(const std::string& text, std::size_t num_old
   return std::nullopt;
 }
 
-bool contains(const std::vector<TokenId>& ids, TokenId id) {
-  return std::find(ids.begin(), ids.end(), id) != ids.end();
-}
-
 }  // namespace
 
-std::uint64_t ToyModel::root_of(std::uint64_t salt) { return hash_combine(0x6f637461766fu, salt); }
-
-std::uint64_t ToyModel::extend(std::uint64_t prefix_hash, TokenId token) {
-  return hash_combine(prefix_hash, static_cast<std::uint64_t>(token));
+ExpectedOutput::ExpectedOutput(const ToyModel& model, const RequestAlone& alone, std::uint32_t output_index)
+    : model_(model),
+      alone_(alone),
+      output_index_(output_index),
+      prefix_hash_(ToyModel::root_of(alone.asked.salt)) {
+  for (const TokenId token : alone.asked.prompt) take(token);
 }
 
-std::uint64_t ToyModel::fold(std::uint64_t folded, std::uint64_t slot) { return mix64(folded ^ slot); }
+void ExpectedOutput::take(TokenId token) {
+  prefix_hash_ = ToyModel::extend(prefix_hash_, token);
+  folded_ = ToyModel::fold(folded_, prefix_hash_);
+}
 
-ToyModel::Draw ToyModel::draw(std::uint64_t folded, const SamplingParams& sampling, std::uint64_t seed,
-                              std::uint32_t output_index, std::size_t position) const {
-  std::uint64_t key = folded;
-  if (sampling.temperature > 0.0) {
-    key = hash_combine(key, static_cast<std::uint64_t>(uniform_at(seed, output_index, position) * 0x1.0p53));
+void ExpectedOutput::extend_to(std::size_t num_tokens) {
+  while (!has_ended_ && !fails_ && token_ids_.size() < num_tokens) extend();
+}
+
+void ExpectedOutput::extend() {
+  const ToyModel::Draw draw =
+      model_.draw(folded_, alone_.asked.greedy, alone_.seed, output_index_, token_ids_.size());
+  fails_ = draw.invalid_logits;
+  if (fails_) return;
+  take(draw.token);
+  token_ids_.push_back(draw.token);
+  logprobs_.push_back(draw.logprob);
+  const std::size_t num_old_bytes = alone_.stop.empty() ? 0 : certain_text(bytes_).size();
+  if (!kTokenizer.is_control(draw.token)) bytes_ += kTokenizer.token_bytes(draw.token);
+  has_ended_ = ends_by_token(draw.token);
+  has_ended_ = ends_by_stop_string(num_old_bytes) || has_ended_;
+}
+
+bool ExpectedOutput::ends_by_token(TokenId token) {
+  const ScriptedRequest& asked = alone_.asked;
+  const auto num_tokens = static_cast<std::int32_t>(token_ids_.size());
+  const bool may_stop = num_tokens > asked.min_tokens;
+  if (may_stop && kTokenizer.is_end_of_sequence(token) && !asked.ignore_eos) {
+    finish_reason_ = FinishReason::kStop;
+    return true;
   }
-  Draw draw;
-  draw.invalid_logits = invalid_logits_period != 0 && key % invalid_logits_period == 0;
-  const std::uint64_t choice = mix64(key);
-  const auto num_further = static_cast<std::uint64_t>(vocabulary_size - 1);
-  draw.token = choice % eos_period == 0 ? 0 : 1 + static_cast<TokenId>((choice >> 20) % num_further);
-  draw.logprob = -static_cast<float>(choice >> 50) / 1024.0f;
-  return draw;
-}
-
-float ToyModel::prompt_logprob(std::uint64_t prefix_hash, TokenId token) {
-  return -static_cast<float>(extend(prefix_hash, token) >> 50) / 1024.0f;
-}
-
-ExpectedOutput expected_output(const ToyModel& model, const tokenizer::Tokenizer& tokenizer,
-                               const RequestAlone& request, std::uint32_t output_index,
-                               std::int32_t max_model_len) {
-  ExpectedOutput expected;
-  const SamplingParams& sampling = request.sampling;
-  const auto num_prompt_tokens = static_cast<std::int32_t>(request.prompt_token_ids.size());
-  const auto limit =
-      static_cast<std::size_t>(std::min(sampling.max_tokens, max_model_len - num_prompt_tokens));
-  const auto min_tokens = static_cast<std::size_t>(sampling.min_tokens);
-  std::uint64_t prefix_hash = ToyModel::root_of(request.salt), folded = 0;
-  const auto take = [&](TokenId token) {
-    prefix_hash = ToyModel::extend(prefix_hash, token);
-    folded = ToyModel::fold(folded, prefix_hash);
-  };
-  for (const TokenId token : request.prompt_token_ids) take(token);
-
-  std::string bytes;
-  for (std::size_t count = 1;; ++count) {
-    const ToyModel::Draw draw = model.draw(folded, sampling, request.seed, output_index, count - 1);
-    if (draw.invalid_logits) {
-      expected.fails = true;
-      return expected;
-    }
-    take(draw.token);
-    expected.token_ids.push_back(draw.token);
-    expected.logprobs.push_back(draw.logprob);
-    const std::string old_text = sanitise_utf8(bytes.substr(0, bytes.size() - unfinished_bytes(bytes)));
-    if (!tokenizer.is_control(draw.token)) bytes += tokenizer.token_bytes(draw.token);
-
-    bool ended = true;
-    if (count > min_tokens && tokenizer.is_end_of_sequence(draw.token) && !sampling.ignore_eos) {
-      expected.finish_reason = FinishReason::kStop;
-    } else if (count > min_tokens && contains(sampling.stop_token_ids, draw.token)) {
-      expected.finish_reason = FinishReason::kStop;
-      expected.stop_reason = draw.token;
-    } else {
-      ended = count >= limit;
-    }
-    expected.text = sanitise_utf8(ended ? bytes : bytes.substr(0, bytes.size() - unfinished_bytes(bytes)));
-    const auto match =
-        count > min_tokens ? first_stop(expected.text, old_text.size(), sampling.stop) : std::nullopt;
-    if (match) {
-      expected.text.resize(match->position);
-      expected.finish_reason = FinishReason::kStop;
-      expected.stop_reason = match->stop;
-    }
-    if (ended || match) return expected;
+  if (may_stop && token == asked.stop_token) {
+    finish_reason_ = FinishReason::kStop;
+    stop_reason_ = token;
+    return true;
   }
+  const auto num_prompt = static_cast<std::int32_t>(asked.prompt.size());
+  return num_tokens >= std::min(asked.max_tokens, alone_.max_model_len - num_prompt);
 }
 
-std::vector<std::optional<float>> expected_prompt_logprobs(const RequestAlone& request) {
+bool ExpectedOutput::ends_by_stop_string(std::size_t num_old_bytes) {
+  if (alone_.stop.empty() || static_cast<std::int32_t>(token_ids_.size()) <= alone_.asked.min_tokens) return false;
+  const std::string text = has_ended_ ? sanitise_utf8(bytes_) : certain_text(bytes_);
+  const auto match = first_stop(text, num_old_bytes, alone_.stop);
+  if (!match) return false;
+  stop_position_ = match->position;
+  finish_reason_ = FinishReason::kStop;
+  stop_reason_ = match->stop;
+  return true;
+}
+
+std::string ExpectedOutput::text() const { return sanitise_utf8(bytes_).substr(0, stop_position_.value_or(std::string::npos)); }
+
+std::vector<std::optional<float>> expected_prompt_logprobs(const RequestAlone& alone) {
   std::vector<std::optional<float>> logprobs;
-  if (!request.sampling.prompt_logprobs) return logprobs;
-  std::uint64_t prefix_hash = ToyModel::root_of(request.salt);
-  for (std::size_t position = 0; position < request.prompt_token_ids.size(); ++position) {
-    const TokenId token = request.prompt_token_ids[position];
-    logprobs.push_back(position == 0 ? std::nullopt
-                                     : std::optional(ToyModel::prompt_logprob(prefix_hash, token)));
+  if (!alone.asked.prompt_logprobs) return logprobs;
+  std::uint64_t prefix_hash = ToyModel::root_of(alone.asked.salt);
+  for (const TokenId token : alone.asked.prompt) {
+    logprobs.push_back(logprobs.empty() ? std::nullopt
+                                        : std::optional(ToyModel::prompt_logprob(prefix_hash, token)));
     prefix_hash = ToyModel::extend(prefix_hash, token);
   }
   return logprobs;

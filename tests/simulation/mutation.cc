@@ -17,6 +17,9 @@ constexpr NamedMutation kNames[] = {
     {Mutation::kDropBlockCopy, "drop a block copy"},
     {Mutation::kSwapSourceAndTarget, "swap source and target of a copy"},
     {Mutation::kCopyAfterWriting, "copy blocks one step late"},
+    {Mutation::kDropSwapOut, "drop a swap out"},
+    {Mutation::kDropSwapIn, "drop a swap in"},
+    {Mutation::kCrossSwapIns, "swap two blocks in where the other belongs"},
     {Mutation::kSwapTableEntries, "swap two entries of a block table"},
     {Mutation::kShiftTable, "block table off by one"},
     {Mutation::kGiveBlockTwice, "give a block to two sequences"},
@@ -30,6 +33,8 @@ constexpr NamedMutation kNames[] = {
     {Mutation::kHideFailure, "call a failed step done"},
     {Mutation::kHideInvalidLogits, "deliver a token of invalid logits"},
     {Mutation::kShiftPromptLogprobs, "prompt log-probabilities off by one"},
+    {Mutation::kDropBestCandidate, "lose the best continuation of a beam"},
+    {Mutation::kCrossBeams, "continuations of two beams swapped"},
     {Mutation::kLastInFirstOut, "last in, first out"},
     {Mutation::kLoseCancel, "lose a cancel"},
     {Mutation::kCancelNeighbour, "cancel the neighbour"},
@@ -103,6 +108,10 @@ void MutatedRunner::mutate_plan(scheduler::SchedulerOutput& plan) {
   if (mutation_ == Mutation::kSwapSourceAndTarget && !copies.empty())
     std::swap(copies[0].source, copies[0].target);
   if (mutation_ == Mutation::kCopyAfterWriting) std::swap(copies, late_copies_);
+  if (mutation_ == Mutation::kDropSwapOut && !plan.swap_outs.empty()) plan.swap_outs.pop_back();
+  if (mutation_ == Mutation::kDropSwapIn && !plan.swap_ins.empty()) plan.swap_ins.pop_back();
+  if (mutation_ == Mutation::kCrossSwapIns && plan.swap_ins.size() > 1)
+    std::swap(plan.swap_ins[0].host_block, plan.swap_ins[1].host_block);
   for (std::size_t index = 0; index < plan.sequences.size(); ++index) {
     auto& sequence = plan.sequences[index];
     auto& table = tables_[index];
@@ -130,6 +139,12 @@ void MutatedRunner::mutate_drawn(runner::RunnerOutput& output) {
   if (mutation_ == Mutation::kHideInvalidLogits) {
     for (auto& token : tokens) token.invalid_logits = false;
   }
+  if (mutation_ == Mutation::kDropBestCandidate) {
+    for (auto& token : tokens) {
+      if (token.candidates.size() > 1) token.candidates.erase(token.candidates.begin());
+    }
+  }
+  if (mutation_ == Mutation::kCrossBeams && tokens.size() > 1) std::swap(tokens[0].candidates, tokens[1].candidates);
   if (mutation_ == Mutation::kShiftPromptLogprobs) {
     for (auto& value : output.prompt_logprobs) --value.position;
   }

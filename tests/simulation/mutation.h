@@ -19,6 +19,9 @@ enum class Mutation : std::uint8_t {
   kDropBlockCopy,
   kSwapSourceAndTarget,
   kCopyAfterWriting,
+  kDropSwapOut,
+  kDropSwapIn,
+  kCrossSwapIns,
   kSwapTableEntries,
   kShiftTable,
   kGiveBlockTwice,
@@ -33,6 +36,8 @@ enum class Mutation : std::uint8_t {
   kHideFailure,
   kHideInvalidLogits,
   kShiftPromptLogprobs,
+  kDropBestCandidate,
+  kCrossBeams,
   // In the commands.
   kLastInFirstOut,
   kLoseCancel,

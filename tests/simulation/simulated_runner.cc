@@ -1,7 +1,7 @@
 #include "tests/simulation/simulated_runner.h"
 
 #include <algorithm>
-#include <set>
+#include <array>
 
 #include "engine/base/hash.h"
 
@@ -17,62 +17,67 @@ std::int32_t end_position(const scheduler::ScheduledSequence& scheduled) {
   return scheduled.start_position + static_cast<std::int32_t>(scheduled.token_ids.size());
 }
 
+bool is_below(BlockId block, std::int32_t num_blocks) { return block.value >= 0 && block.value < num_blocks; }
+
+// One list of moves: where each comes from and goes to.
+struct Move {
+  BlockId source, target;
+};
+
+// Moves of a list happen at once: no target twice, and none of them a source when both lie in one pool.
+bool may_happen_at_once(std::vector<Move> moves, bool within_one_pool) {
+  std::ranges::sort(moves, {}, &Move::target);
+  if (std::ranges::adjacent_find(moves, {}, &Move::target) != moves.end()) return false;
+  return !within_one_pool || std::ranges::none_of(moves, [&](const Move& move) {
+    return std::ranges::binary_search(moves, move.source, {}, &Move::target);
+  });
+}
+
 }  // namespace
 
-SimulatedRunner::SimulatedRunner(const SimulatedRunnerOptions& options, std::uint64_t seed)
-    : options_(options), random_(seed) {
-  slots_.resize(static_cast<std::size_t>(options.num_blocks) * static_cast<std::size_t>(options.block_size));
-  for (std::size_t index = 0; index < slots_.size(); ++index) slots_[index] = poison(index);
+SimulatedRunner::SimulatedRunner(const Script& script)
+    : options_(script.options),
+      model_(script.model),
+      block_size_(static_cast<std::size_t>(script.options.block_size)),
+      random_(0x706f69736f6eu),
+      slots_(static_cast<std::size_t>(options_.num_blocks) * block_size_),
+      host_slots_(static_cast<std::size_t>(options_.num_host_blocks) * block_size_),
+      num_filled_(static_cast<std::size_t>(options_.num_blocks)),
+      host_in_use_(static_cast<std::size_t>(options_.num_host_blocks)),
+      host_named_(host_in_use_.size()) {
+  spoil(slots_);
+  spoil(host_slots_);
 }
 
 Result<void> SimulatedRunner::execute(const scheduler::SchedulerOutput& step, runner::RunnerOutput& output) {
   check_budgets(step);
+  check_moves(step);
   for (const auto& scheduled : step.sequences) check_rows(scheduled);
   if (problem_) return Error{ErrorCode::kInternal, *problem_};
+  if (next_failure_) return fail(*std::exchange(next_failure_, std::nullopt), step);
 
-  const bool fails = random_.chance(failure_rate_);
-  if (!fails || random_.chance(0.5)) copy_blocks(step.block_copies);
-  for (const auto& scheduled : step.sequences) write_rows(scheduled, fails);
-  if (fails) return Error{ErrorCode::kDevice, "the simulated device failed"};
-
-  for (const auto& scheduled : step.sequences) check_slots(scheduled);
+  move_blocks(step);
+  for (const auto& scheduled : step.sequences) write_rows(scheduled);
   for (const auto& scheduled : step.sequences) {
+    const std::uint64_t folded = read_slots(scheduled);
     report_prompt_logprobs(scheduled, output);
-    draw(scheduled, output);
+    draw(scheduled, folded, output);
   }
   return {};
 }
 
-void SimulatedRunner::poison_unfilled(const KvSnapshot& snapshot) {
-  const auto block_size = static_cast<std::size_t>(options_.block_size);
-  for (std::size_t block = 0; block < snapshot.blocks.size(); ++block) {
-    const BlockSnapshot& state = snapshot.blocks[block];
-    const std::size_t filled = state.state == BlockState::kFree ? 0 : static_cast<std::size_t>(state.filled);
-    for (std::size_t offset = filled; offset < block_size; ++offset) {
-      slots_[block * block_size + offset] = poison(block * block_size + offset);
-    }
-  }
-}
-
-SimulatedRunner::Truth& SimulatedRunner::truth_of(SequenceId sequence_id,
-                                                  const scheduler::ScheduledSequence& scheduled) {
-  const auto [found, is_new] = truths_.try_emplace(sequence_id);
-  if (is_new)
-    found->second.token_ids.assign(scheduled.prompt_token_ids.begin(), scheduled.prompt_token_ids.end());
-  return found->second;
-}
+// ---- a plan must make sense ----
 
 void SimulatedRunner::check_budgets(const scheduler::SchedulerOutput& step) {
   std::int64_t num_rows = 0;
   std::size_t num_samples = 0;
   const scheduler::ScheduledSequence* previous = nullptr;
-  std::set<SequenceId> seen;
   for (const auto& scheduled : step.sequences) {
     num_rows += static_cast<std::int64_t>(scheduled.token_ids.size());
     num_samples += scheduled.samples.size();
-    if (previous && scheduled.request_id < previous->request_id)
-      note("the sequences of a step stand out of order");
-    if (!seen.insert(scheduled.sequence_id).second) note(name_of(scheduled) + " stands twice in a step");
+    const bool in_order = !previous || (previous->request_id <= scheduled.request_id &&
+                                        previous->sequence_id < scheduled.sequence_id);
+    if (!in_order) note("the sequences of a step stand out of order");
     previous = &scheduled;
     if (scheduled_requests_.empty() || scheduled_requests_.back() != scheduled.request_id) {
       scheduled_requests_.push_back(scheduled.request_id);
@@ -84,7 +89,35 @@ void SimulatedRunner::check_budgets(const scheduler::SchedulerOutput& step) {
   if (step.sequences.size() > max_num_seqs || num_samples > max_num_seqs) note("a step exceeds max_num_seqs");
 }
 
+void SimulatedRunner::check_moves(const scheduler::SchedulerOutput& step) {
+  if (!step.moves_memory()) return;
+  std::vector<Move> outs, ins, copies;
+  for (const auto& swap : step.swap_outs) outs.push_back({swap.device_block, swap.host_block});
+  for (const auto& swap : step.swap_ins) ins.push_back({swap.host_block, swap.device_block});
+  for (const auto& copy : step.block_copies) copies.push_back({copy.source, copy.target});
+  const auto check = [&](const std::vector<Move>& moves, std::int32_t num_sources, std::int32_t num_targets,
+                         bool within_one_pool, const char* name) {
+    for (const Move& move : moves) {
+      if (!is_below(move.source, num_sources) || !is_below(move.target, num_targets)) {
+        note(std::string(name) + " of a block that does not exist");
+      }
+    }
+    if (!may_happen_at_once(moves, within_one_pool)) note(std::string(name) + " in conflict with each other");
+  };
+  check(outs, options_.num_blocks, options_.num_host_blocks, false, "swaps out");
+  check(ins, options_.num_host_blocks, options_.num_blocks, false, "swaps in");
+  check(copies, options_.num_blocks, options_.num_blocks, true, "copies");
+}
+
+SimulatedRunner::Truth& SimulatedRunner::truth_of(SequenceId sequence_id,
+                                                  const scheduler::ScheduledSequence& scheduled) {
+  const auto [found, is_new] = truths_.try_emplace(sequence_id);
+  if (is_new) found->second.token_ids = asked_.at(scheduled.request_id)->prompt;
+  return found->second;
+}
+
 void SimulatedRunner::check_rows(const scheduler::ScheduledSequence& scheduled) {
+  if (!asked_.contains(scheduled.request_id)) return note(name_of(scheduled) + ": nobody asked for it");
   const Truth& truth = truth_of(scheduled.sequence_id, scheduled);
   const std::int32_t end = end_position(scheduled);
   const auto num_known = static_cast<std::int32_t>(truth.token_ids.size());
@@ -97,68 +130,109 @@ void SimulatedRunner::check_rows(const scheduler::ScheduledSequence& scheduled) 
   }
   if (scheduled.samples.empty() == (end == num_known))
     note(name_of(scheduled) + ": drawn before its end, or not at it");
-  if (static_cast<std::int64_t>(scheduled.block_table.size()) * options_.block_size < end) {
+  if (static_cast<std::int64_t>(scheduled.block_table.size() * block_size_) < end) {
     return note(name_of(scheduled) + ": its table does not cover its rows");
   }
   for (const BlockId block : scheduled.block_table) {
-    if (block.value < 0 || block.value >= options_.num_blocks) note(name_of(scheduled) + ": no such block");
+    if (!is_below(block, options_.num_blocks)) note(name_of(scheduled) + ": no such block");
   }
+  check_targets(scheduled);
+}
+
+void SimulatedRunner::check_targets(const scheduler::ScheduledSequence& scheduled) {
+  const auto num_prompt = static_cast<std::ptrdiff_t>(scheduled.prompt_token_ids.size());
   for (const scheduler::SampleTarget& target : scheduled.samples) {
     const auto& known = truth_of(target.sequence_id, scheduled).token_ids;
-    const std::size_t num_prompt = scheduled.prompt_token_ids.size();
-    if (!std::equal(target.output_token_ids.begin(), target.output_token_ids.end(),
-                    known.begin() + static_cast<std::ptrdiff_t>(num_prompt), known.end())) {
+    if (!std::equal(target.output_token_ids.begin(), target.output_token_ids.end(), known.begin() + num_prompt,
+                    known.end())) {
       note(name_of(scheduled) + ": a target's output is not what was drawn for it");
     }
   }
 }
 
-void SimulatedRunner::copy_blocks(const std::vector<scheduler::BlockCopyOp>& copies) {
-  const auto block_size = static_cast<std::ptrdiff_t>(options_.block_size);
-  for (const scheduler::BlockCopyOp& copy : copies) {
-    const auto source = slots_.begin() + copy.source.value * block_size;
-    std::copy(source, source + block_size, slots_.begin() + copy.target.value * block_size);
+// ---- failures ----
+
+Error SimulatedRunner::fail(FailurePoint point, const scheduler::SchedulerOutput& step) {
+  ++num_failed_steps_;
+  if (point == FailurePoint::kAmongMoves) spoil_moves(step);
+  if (point == FailurePoint::kAmongRows) {
+    move_blocks(step);
+    for (const auto& scheduled : step.sequences) spoil_rows(scheduled);
+  }
+  return Error{ErrorCode::kDevice, "the simulated device failed"};
+}
+
+void SimulatedRunner::spoil_moves(const scheduler::SchedulerOutput& step) {
+  for (const auto& swap : step.swap_outs) spoil(host_block(swap.host_block));
+  for (const auto& swap : step.swap_ins) spoil(device_block(swap.device_block));
+  for (const auto& copy : step.block_copies) spoil(device_block(copy.target));
+}
+
+void SimulatedRunner::spoil_rows(const scheduler::ScheduledSequence& scheduled) {
+  for (std::int32_t position = scheduled.start_position; position < end_position(scheduled); ++position) {
+    *slot(scheduled, position) = rubbish();
   }
 }
 
-void SimulatedRunner::write_rows(const scheduler::ScheduledSequence& scheduled, bool rubbish) {
+void SimulatedRunner::spoil(std::span<std::uint64_t> slots) {
+  for (std::uint64_t& slot : slots) slot = rubbish();
+}
+
+// ---- what a device does ----
+
+void SimulatedRunner::move_blocks(const scheduler::SchedulerOutput& step) {
+  for (const auto& swap : step.swap_outs)
+    std::ranges::copy(device_block(swap.device_block), host_block(swap.host_block).begin());
+  for (const auto& swap : step.swap_ins)
+    std::ranges::copy(host_block(swap.host_block), device_block(swap.device_block).begin());
+  for (const auto& copy : step.block_copies)
+    std::ranges::copy(device_block(copy.source), device_block(copy.target).begin());
+}
+
+void SimulatedRunner::write_rows(const scheduler::ScheduledSequence& scheduled) {
   std::uint64_t prefix_hash = scheduled.start_position == 0 ? root_of(scheduled.request_id)
                                                             : *slot(scheduled, scheduled.start_position - 1);
-  for (std::int32_t position = scheduled.start_position; position < end_position(scheduled); ++position) {
-    const auto row = static_cast<std::size_t>(position - scheduled.start_position);
-    prefix_hash = ToyModel::extend(prefix_hash, scheduled.token_ids[row]);
-    *slot(scheduled, position) = rubbish ? random_.next() : prefix_hash;
+  std::int32_t position = scheduled.start_position;
+  for (const TokenId token : scheduled.token_ids) {
+    prefix_hash = ToyModel::extend(prefix_hash, token);
+    *slot(scheduled, position++) = prefix_hash;
   }
 }
 
-void SimulatedRunner::check_slots(const scheduler::ScheduledSequence& scheduled) {
+// Compares each slot with what it must hold; returns what attention makes of them.
+std::uint64_t SimulatedRunner::read_slots(const scheduler::ScheduledSequence& scheduled) {
   Truth& truth = truths_.at(scheduled.sequence_id);
-  for (std::int32_t position = 0; position < end_position(scheduled); ++position) {
-    const auto index = static_cast<std::size_t>(position);
-    if (index == truth.slots.size()) {
-      const std::uint64_t before = index == 0 ? root_of(scheduled.request_id) : truth.slots.back();
-      truth.slots.push_back(ToyModel::extend(before, truth.token_ids[index]));
-    }
-    if (*slot(scheduled, position) != truth.slots[index]) {
-      return note(name_of(scheduled) + " reads at position " + std::to_string(position) +
-                  " a slot that does not hold its prefix");
+  const auto end = static_cast<std::size_t>(end_position(scheduled));
+  while (truth.slots.size() < end) {
+    const std::uint64_t before = truth.slots.empty() ? root_of(scheduled.request_id) : truth.slots.back();
+    truth.slots.push_back(ToyModel::extend(before, truth.token_ids[truth.slots.size()]));
+  }
+  std::uint64_t folded = 0;
+  for (std::size_t first = 0; first < end; first += block_size_) {
+    const auto block = device_block(scheduled.block_table[first / block_size_]);
+    const std::size_t num_slots = std::min(block_size_, end - first);
+    for (std::size_t offset = 0; offset < num_slots; ++offset) {
+      if (block[offset] != truth.slots[first + offset]) {
+        note(name_of(scheduled) + " reads at position " + std::to_string(first + offset) +
+             " a slot that does not hold its prefix");
+        return 0;
+      }
+      folded = ToyModel::fold(folded, block[offset]);
     }
   }
+  return folded;
 }
 
-void SimulatedRunner::draw(const scheduler::ScheduledSequence& scheduled, runner::RunnerOutput& output) {
-  if (scheduled.samples.empty()) return;
-  std::uint64_t folded = 0;
-  for (std::int32_t position = 0; position < end_position(scheduled); ++position) {
-    folded = ToyModel::fold(folded, *slot(scheduled, position));
-  }
+void SimulatedRunner::draw(const scheduler::ScheduledSequence& scheduled, std::uint64_t folded,
+                           runner::RunnerOutput& output) {
   for (const scheduler::SampleTarget& target : scheduled.samples) {
-    const ToyModel::Draw drawn = options_.model.draw(folded, *scheduled.sampling, target.seed,
-                                                     target.output_index, target.output_token_ids.size());
+    const ToyModel::Draw drawn = model_.draw(folded, scheduled.sampling->temperature == 0.0, target.seed,
+                                             target.output_index, target.output_token_ids.size());
     output.tokens.push_back({.sequence_id = target.sequence_id,
                              .token_id = drawn.token,
                              .logprob = drawn.logprob,
                              .top_logprobs = {},
+                             .candidates = {},
                              .invalid_logits = drawn.invalid_logits});
     truth_of(target.sequence_id, scheduled).token_ids.push_back(drawn.token);
   }
@@ -177,24 +251,48 @@ void SimulatedRunner::report_prompt_logprobs(const scheduler::ScheduledSequence&
   }
 }
 
+// ---- memory ----
+
+void SimulatedRunner::poison_unfilled(const KvSnapshot& snapshot) {
+  for (std::size_t index = 0; index < snapshot.blocks.size(); ++index) {
+    const BlockSnapshot& block = snapshot.blocks[index];
+    const std::int32_t num_filled = block.state == BlockState::kFree ? 0 : block.filled;
+    if (num_filled < num_filled_[index]) {
+      spoil(device_block(BlockId{static_cast<std::int32_t>(index)}).subspan(static_cast<std::size_t>(num_filled)));
+    }
+    num_filled_[index] = num_filled;
+  }
+  if (host_in_use_.empty()) return;
+  host_named_.assign(host_named_.size(), false);
+  for (const SequenceSnapshot& sequence : snapshot.sequences) {
+    if (sequence.state != SequenceState::kSwapped) continue;
+    for (const BlockId block : sequence.block_table) host_named_[static_cast<std::size_t>(block.value)] = true;
+  }
+  for (std::size_t index = 0; index < host_named_.size(); ++index) {
+    if (host_in_use_[index] && !host_named_[index]) spoil(host_block(BlockId{static_cast<std::int32_t>(index)}));
+  }
+  host_in_use_ = host_named_;
+}
+
+std::span<std::uint64_t> SimulatedRunner::device_block(BlockId block) {
+  return std::span(slots_).subspan(static_cast<std::size_t>(block.value) * block_size_, block_size_);
+}
+
+std::span<std::uint64_t> SimulatedRunner::host_block(BlockId block) {
+  return std::span(host_slots_).subspan(static_cast<std::size_t>(block.value) * block_size_, block_size_);
+}
+
 std::uint64_t* SimulatedRunner::slot(const scheduler::ScheduledSequence& scheduled, std::int32_t position) {
-  const std::int32_t block =
-      scheduled.block_table[static_cast<std::size_t>(position / options_.block_size)].value;
-  return &slots_[static_cast<std::size_t>(block) * static_cast<std::size_t>(options_.block_size) +
-                 static_cast<std::size_t>(position % options_.block_size)];
+  const auto index = static_cast<std::size_t>(position);
+  return &device_block(scheduled.block_table[index / block_size_])[index % block_size_];
 }
 
 std::uint64_t SimulatedRunner::root_of(RequestId request_id) const {
-  const auto found = salts_.find(request_id);
-  return ToyModel::root_of(found == salts_.end() ? 0 : found->second);
+  return ToyModel::root_of(asked_.at(request_id)->salt);
 }
 
-std::uint64_t SimulatedRunner::poison(std::size_t slot_index) {
-  return hash_combine(0x706f69736f6eu, hash_combine(slot_index, ++num_poisoned_));
-}
-
-void SimulatedRunner::note(const std::string& problem) {
-  if (!problem_) problem_ = problem;
+void SimulatedRunner::note(std::string problem) {
+  if (!problem_) problem_ = std::move(problem);
 }
 
 }  // namespace octavo::simulation

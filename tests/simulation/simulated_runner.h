@@ -1,50 +1,49 @@
 // A runner without a model, which finds out whether the paging is right. Each slot of its "KV cache" holds
-// the hash of the token prefix that the slot stands for. It copies blocks, writes rows and reads slots
-// through the block tables as the real one does, and afterwards compares every slot that attention would read
-// with what it must hold, known from the tokens that it drew itself. The next token is a hash of all slots
-// read, so that any paging error changes tokens.
+// the hash of the token prefix that the slot stands for. It moves blocks, writes rows and reads slots through
+// the block tables as the real one does, and then compares every slot that attention would read with what it
+// must hold, known from the tokens that it drew itself. The next token is a hash of all slots read, so that any
+// paging error changes tokens.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "engine/api/kv_snapshot.h"
 #include "engine/base/ids.h"
 #include "engine/runner/runner.h"
-#include "tests/simulation/expected_output.h"
 #include "tests/simulation/random.h"
+#include "tests/simulation/script.h"
 
 namespace octavo::simulation {
 
-struct SimulatedRunnerOptions {
-  std::int32_t block_size = 16;
-  std::int32_t num_blocks = 0;
-  std::int32_t max_num_seqs = 0;
-  std::int32_t max_num_batched_tokens = 0;
-  ToyModel model = {};
-};
+// Where a failing step stops. What it was to write holds rubbish from there on.
+enum class FailurePoint : std::uint8_t { kAtOnce, kAmongMoves, kAmongRows };
 
 class SimulatedRunner final : public runner::Runner {
  public:
-  SimulatedRunner(const SimulatedRunnerOptions& options, std::uint64_t seed);
+  // The script outlives the runner; of its operations nothing is read.
+  explicit SimulatedRunner(const Script& script);
 
   Result<void> execute(const scheduler::SchedulerOutput& step, runner::RunnerOutput& output) override;
 
-  // The share of steps that fail from now on; a failing step leaves rubbish in the slots it was to write.
-  void set_failure_rate(double rate) { failure_rate_ = rate; }
+  // The next step fails.
+  void fail_next(FailurePoint point) { next_failure_ = point; }
 
-  // Requests of different salt must never share memory: the salt is the root of their hashes.
-  void set_salt(RequestId request_id, std::uint64_t salt) { salts_[request_id] = salt; }
+  // What a request is, from its submission on.
+  void expect(RequestId request_id, const ScriptedRequest& asked) { asked_[request_id] = &asked; }
 
-  // Overwrites every slot that holds nothing by the engine's own account.
+  // Overwrites every slot that holds nothing any more by the engine's own account.
   void poison_unfilled(const KvSnapshot& snapshot);
 
   // The first thing that was wrong since the start.
   const std::optional<std::string>& problem() const { return problem_; }
+
+  std::int64_t num_failed_steps() const { return num_failed_steps_; }
 
   // Requests that had rows in steps since the last call, by arrival.
   std::vector<RequestId> take_scheduled_requests() { return std::exchange(scheduled_requests_, {}); }
@@ -58,25 +57,38 @@ class SimulatedRunner final : public runner::Runner {
 
   Truth& truth_of(SequenceId sequence_id, const scheduler::ScheduledSequence& scheduled);
   void check_budgets(const scheduler::SchedulerOutput& step);
+  void check_moves(const scheduler::SchedulerOutput& step);
   void check_rows(const scheduler::ScheduledSequence& scheduled);
-  void copy_blocks(const std::vector<scheduler::BlockCopyOp>& copies);
-  void write_rows(const scheduler::ScheduledSequence& scheduled, bool rubbish);
-  void check_slots(const scheduler::ScheduledSequence& scheduled);
-  void draw(const scheduler::ScheduledSequence& scheduled, runner::RunnerOutput& output);
+  void check_targets(const scheduler::ScheduledSequence& scheduled);
+  Error fail(FailurePoint point, const scheduler::SchedulerOutput& step);
+  void move_blocks(const scheduler::SchedulerOutput& step);
+  void spoil_moves(const scheduler::SchedulerOutput& step);
+  void write_rows(const scheduler::ScheduledSequence& scheduled);
+  void spoil_rows(const scheduler::ScheduledSequence& scheduled);
+  std::uint64_t read_slots(const scheduler::ScheduledSequence& scheduled);
+  void draw(const scheduler::ScheduledSequence& scheduled, std::uint64_t folded, runner::RunnerOutput& output);
   void report_prompt_logprobs(const scheduler::ScheduledSequence& scheduled, runner::RunnerOutput& output);
+  std::span<std::uint64_t> device_block(BlockId block);
+  std::span<std::uint64_t> host_block(BlockId block);
+  void spoil(std::span<std::uint64_t> slots);
   std::uint64_t* slot(const scheduler::ScheduledSequence& scheduled, std::int32_t position);
   std::uint64_t root_of(RequestId request_id) const;
-  std::uint64_t poison(std::size_t slot_index);
-  void note(const std::string& problem);
+  std::uint64_t rubbish() { return random_.next(); }
+  void note(std::string problem);
 
-  const SimulatedRunnerOptions options_;
-  Random random_;
-  double failure_rate_ = 0.0;
-  std::map<RequestId, std::uint64_t> salts_;
-  std::map<SequenceId, Truth> truths_;
-  std::vector<std::uint64_t> slots_;  // [num_blocks][block_size]
-  std::uint64_t num_poisoned_ = 0;
+  const scheduler::SchedulerOptions& options_;
+  const ToyModel& model_;
+  const std::size_t block_size_;
+  Random random_;  // what rubbish looks like
+  std::optional<FailurePoint> next_failure_;
+  std::unordered_map<RequestId, const ScriptedRequest*> asked_;
+  std::unordered_map<SequenceId, Truth> truths_;
+  std::vector<std::uint64_t> slots_;       // [num_blocks][block_size]
+  std::vector<std::uint64_t> host_slots_;  // [num_host_blocks][block_size]
+  std::vector<std::int32_t> num_filled_;   // of each device block, at the last poisoning
+  std::vector<bool> host_in_use_, host_named_;
   std::vector<RequestId> scheduled_requests_;
+  std::int64_t num_failed_steps_ = 0;
   std::optional<std::string> problem_;
 };
 

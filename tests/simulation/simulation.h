@@ -1,30 +1,26 @@
-// A whole life of an engine core, drawn from one seed: pool, blocks, limits, requests, cancels, failing
-// steps. After each step everything that can be known is checked; at the end everything must have drained.
+// A whole life of an engine core: the real core, scheduler and block manager over a simulated runner and a clock
+// that moves when told to. After each step everything that can be known is checked; when the script is at its
+// end, everything must drain.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include "tests/simulation/counts.h"
 #include "tests/simulation/mutation.h"
+#include "tests/simulation/script.h"
 
 namespace octavo::simulation {
 
 struct Report {
-  std::optional<std::string> problem;  // the first; names the step
-  std::int64_t num_steps = 0;          // with rows
-  std::int64_t num_requests = 0;
-  std::int64_t num_tokens = 0;  // delivered
-  std::int64_t num_preemptions = 0;
-  std::int64_t num_block_copies = 0;
-  std::int64_t num_hit_tokens = 0;
-  std::int64_t num_evictions = 0;
-  std::int64_t num_cancelled = 0;
-  std::int64_t num_failed_steps = 0;
-  std::int64_t num_refused = 0;
-  std::int64_t num_out_of_memory = 0;  // outputs that ended because the pool is too small
+  std::optional<std::string> problem;  // the first
+  std::int64_t step = 0;               // in which it was noticed
+  Counts counts;
 };
 
-Report simulate(std::uint64_t seed, Mutation mutation = Mutation::kNone);
+// Lives out a script: the same script gives the same report. `progress`, if any, is the number of the step under
+// way, for whoever watches from another process.
+Report live(const Script& script, Mutation mutation = Mutation::kNone, volatile std::int64_t* progress = nullptr);
 
 }  // namespace octavo::simulation

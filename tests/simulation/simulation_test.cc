@@ -2,67 +2,85 @@
 
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "tests/simulation/campaign.h"
+#include "tests/simulation/draw_script.h"
+#include "tests/simulation/isolated.h"
+#include "tests/simulation/shrink.h"
 
 namespace octavo::simulation {
 namespace {
 
-constexpr std::uint64_t kNumSeeds = 2000;
-constexpr std::uint64_t kNumSeedsForMutant = 400;
+constexpr std::int64_t kNumSteps = 1'000'000;
+constexpr std::uint64_t kNumSeedsForMutant = 300;
 
-void add(Report& sum, const Report& report) {
-  sum.num_steps += report.num_steps;
-  sum.num_requests += report.num_requests;
-  sum.num_tokens += report.num_tokens;
-  sum.num_preemptions += report.num_preemptions;
-  sum.num_block_copies += report.num_block_copies;
-  sum.num_hit_tokens += report.num_hit_tokens;
-  sum.num_evictions += report.num_evictions;
-  sum.num_cancelled += report.num_cancelled;
-  sum.num_failed_steps += report.num_failed_steps;
-  sum.num_refused += report.num_refused;
-  sum.num_out_of_memory += report.num_out_of_memory;
+std::string shortest_script_that_fails(std::uint64_t seed) {
+  const auto attempt = [](const Script& script) {
+    return live_isolated(script, Mutation::kNone, std::chrono::seconds(5));
+  };
+  return to_text(shrink(draw_script(seed), attempt).script);
 }
 
-TEST(Simulation, EveryRequestGivesWhatItGivesAlone) {
-  Report sum;
-  for (std::uint64_t seed = 1; seed <= kNumSeeds; ++seed) {
-    const Report report = simulate(seed);
-    ASSERT_FALSE(report.problem) << "seed " << seed << ": " << *report.problem;
-    add(sum, report);
-  }
-  std::printf("%lld steps, %lld requests, %lld tokens\n", static_cast<long long>(sum.num_steps),
-              static_cast<long long>(sum.num_requests), static_cast<long long>(sum.num_tokens));
+TEST(Simulation, AMillionStepsBreakNoPromise) {
+  CampaignOptions options;
+  options.num_steps = kNumSteps;
+  options.jobs = 2;
+  const CampaignReport report = run_campaign(options);
+  ASSERT_FALSE(report.failure) << "seed " << report.failure->seed << ", step " << report.failure->step << ": "
+                               << report.failure->problem << "\n"
+                               << shortest_script_that_fails(report.failure->seed);
+  EXPECT_GE(report.num_steps, kNumSteps);
+  std::printf("%lld steps of %lld lives, %.0f a minute of one core's time\n",
+              static_cast<long long>(report.num_steps), static_cast<long long>(report.counts.lives),
+              static_cast<double>(report.num_steps) / report.processor_seconds * 60.0);
 
   // A simulation in which these did not happen would have shown nothing about them.
-  EXPECT_GT(sum.num_preemptions, 100);
-  EXPECT_GT(sum.num_block_copies, 100);
-  EXPECT_GT(sum.num_hit_tokens, 1000);
-  EXPECT_GT(sum.num_evictions, 100);
-  EXPECT_GT(sum.num_cancelled, 100);
-  EXPECT_GT(sum.num_failed_steps, 20);
-  EXPECT_GT(sum.num_refused, 100);
-  EXPECT_GT(sum.num_out_of_memory, 10);
+  visit_counts(report.counts, [](std::string_view name, std::int64_t count) {
+    EXPECT_GT(count, 100) << "of " << name;
+  });
 }
 
-TEST(Simulation, OneSeedGivesOneLife) {
-  const Report first = simulate(7), second = simulate(7);
-  EXPECT_EQ(first.num_steps, second.num_steps);
-  EXPECT_EQ(first.num_tokens, second.num_tokens);
-  EXPECT_EQ(first.num_hit_tokens, second.num_hit_tokens);
+TEST(Simulation, OneScriptGivesOneLife) {
+  const Script script = draw_script(7);
+  const Report first = live(script), second = live(script);
+  EXPECT_EQ(first.counts.steps, second.counts.steps);
+  EXPECT_EQ(first.counts.tokens, second.counts.tokens);
+  EXPECT_EQ(first.counts.hit_tokens, second.counts.hit_tokens);
 }
+
+TEST(Simulation, AScriptIsReadBackAsItWasPrinted) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const std::string text = to_text(draw_script(seed));
+    const auto read = parse_script(text);
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(to_text(*read), text);
+  }
+}
+
+TEST(Simulation, AScriptThatIsNoneIsRefused) {
+  for (const char* text : {"at 0 submit", "at 0 dance", "options block_size=x", "options color=3", "nonsense",
+                           "at 5 cancel 1\nat 4 cancel 1", "at 0 submit 2\nat 0 submit 1"}) {
+    EXPECT_FALSE(parse_script(text)) << text;
+  }
+}
+
+// ---- defects at the borders of the core ----
 
 class SimulationOfMutant : public testing::TestWithParam<Mutation> {};
 
 TEST_P(SimulationOfMutant, IsCaught) {
-  for (std::uint64_t seed = 1; seed <= kNumSeedsForMutant; ++seed) {
-    const Report report = simulate(seed, GetParam());
-    if (!report.problem) continue;
-    RecordProperty("seed", static_cast<int>(seed));
-    return;
-  }
-  FAIL() << "no seed noticed this defect: " << mutation_name(GetParam());
+  CampaignOptions options;
+  options.num_seeds = kNumSeedsForMutant;
+  options.mutation = GetParam();
+  const CampaignReport report = run_campaign(options);
+  ASSERT_TRUE(report.failure) << "no seed noticed this defect: " << mutation_name(GetParam());
+  RecordProperty("seed", static_cast<int>(report.failure->seed));
+  RecordProperty("step", static_cast<int>(report.failure->step));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SimulationOfMutant, testing::ValuesIn(all_mutations()),
@@ -73,6 +91,36 @@ INSTANTIATE_TEST_SUITE_P(All, SimulationOfMutant, testing::ValuesIn(all_mutation
                            }
                            return name;
                          });
+
+// ---- making scripts short ----
+
+class ShrinkMutant : public testing::TestWithParam<Mutation> {};
+
+TEST_P(ShrinkMutant, ToAHandfulOfOperationsThatStillFail) {
+  const auto attempt = [](const Script& script) { return live(script, GetParam()); };
+  Script script;
+  for (std::uint64_t seed = 1; script.operations.empty(); ++seed) {
+    ASSERT_LT(seed, kNumSeedsForMutant);
+    if (Script drawn = draw_script(seed); attempt(drawn).problem) script = std::move(drawn);
+  }
+  const Shrunk shrunk = shrink(script, attempt);
+  const auto read_back = parse_script(to_text(shrunk.script));
+  ASSERT_TRUE(read_back) << read_back.error().message;
+  EXPECT_TRUE(attempt(*read_back).problem) << to_text(shrunk.script);
+  EXPECT_LE(shrunk.script.operations.size(), 4u) << to_text(shrunk.script);
+}
+
+INSTANTIATE_TEST_SUITE_P(Some, ShrinkMutant,
+                         testing::Values(Mutation::kSwapTableEntries, Mutation::kDropBlockCopy, Mutation::kLoseCancel,
+                                         Mutation::kLoseToken));
+
+TEST(Simulation, ALifeThatDiesIsAReport) {
+  Script script = draw_script(1);
+  script.options.max_num_batched_tokens = 0;  // the scheduler refuses to be made
+  const Report report = live_isolated(script);
+  ASSERT_TRUE(report.problem);
+  EXPECT_NE(report.problem->find("broken invariant"), std::string::npos) << *report.problem;
+}
 
 }  // namespace
 }  // namespace octavo::simulation

@@ -24,7 +24,9 @@ class ToyTokenizer final : public tokenizer::Tokenizer {
   static constexpr TokenId kSpecial = 3;
   static constexpr TokenId kNumSpecial = 4;
 
-  std::int32_t vocabulary_size() const override { return static_cast<std::int32_t>(kPieces.size()); }
+  static constexpr std::int32_t kVocabularySize = 24;
+
+  std::int32_t vocabulary_size() const override { return kVocabularySize; }
   std::optional<TokenId> bos_token_id() const override { return kBos; }
   bool is_end_of_sequence(TokenId id) const override { return id == kEos || id == kFurtherEos; }
   bool has_chat_template() const override { return false; }
@@ -74,7 +76,7 @@ class ToyTokenizer final : public tokenizer::Tokenizer {
   }
 
  private:
-  static constexpr std::array<std::string_view, 24> kPieces = {
+  static constexpr std::array<std::string_view, kVocabularySize> kPieces = {
       "</s>", "<end>", "<bos>", "<s>",  "a",    "b",    "c",    "d",    "e",    "ab",   "ba",   "abc",
       "ca",   "dd",    " ",     "\xc3", "\xa9", "\xf0", "\x9f", "\x98", "\x80", "\xff", "\xe2", "\u20ac"};
 

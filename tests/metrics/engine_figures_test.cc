@@ -1,0 +1,167 @@
+// No figure differs from a recount: what the engine keeps up to date, what its step records say, and what its events make,
+// held against the blocks and tables themselves after every step of random traffic.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "engine/metrics/kv_figures.h"
+#include "tests/block/seed.h"
+#include "tests/metrics/engine_traffic.h"
+
+namespace octavo::metrics {
+namespace {
+
+void expect_equal(const KvFigures& kept, const KvFigures& recounted) {
+  EXPECT_EQ(kept.used_blocks, recounted.used_blocks);
+  EXPECT_EQ(kept.cached_blocks, recounted.cached_blocks);
+  EXPECT_EQ(kept.free_blocks, recounted.free_blocks);
+  EXPECT_EQ(kept.logical_blocks, recounted.logical_blocks);
+  EXPECT_DOUBLE_EQ(kept.sharing_ratio, recounted.sharing_ratio);
+  EXPECT_EQ(kept.saved_bytes, recounted.saved_bytes);
+  EXPECT_DOUBLE_EQ(kept.internal_fragmentation, recounted.internal_fragmentation);
+  EXPECT_EQ(kept.unfilled_slots, recounted.unfilled_slots);
+  EXPECT_EQ(kept.reserved_ahead_slots, recounted.reserved_ahead_slots);
+  EXPECT_EQ(kept.filled_slots, recounted.filled_slots);
+  EXPECT_EQ(kept.host_used_blocks, recounted.host_used_blocks);
+}
+
+void expect_equal(const StepRecord& step, const KvFigures& recounted) {
+  EXPECT_EQ(step.used_blocks, recounted.used_blocks);
+  EXPECT_EQ(step.cached_blocks, recounted.cached_blocks);
+  EXPECT_EQ(step.free_blocks, recounted.free_blocks);
+  EXPECT_EQ(step.logical_blocks, recounted.logical_blocks);
+  EXPECT_EQ(step.unfilled_slots, recounted.unfilled_slots);
+  EXPECT_EQ(step.reserved_ahead_slots, recounted.reserved_ahead_slots);
+  EXPECT_EQ(step.filled_slots, recounted.filled_slots);
+  EXPECT_EQ(step.host_used_blocks, recounted.host_used_blocks);
+}
+
+// Totals by counting events, and peaks by looking at every step's end.
+class EventCount {
+ public:
+  explicit EventCount(const PoolShape& pool) : state_(pool) {}
+
+  void add(const BlockEvent& event) {
+    const auto applied = state_.apply(event);
+    ASSERT_TRUE(applied.has_value()) << applied.error().message;
+    switch (event.kind) {
+      case BlockEventKind::kStepEnd:
+        peak_used_ = std::max(peak_used_, state_.num_used());
+        peak_logical_ = std::max(peak_logical_, state_.num_logical());
+        break;
+      case BlockEventKind::kCopyPartial: ++num_partial_copies_; [[fallthrough]];
+      case BlockEventKind::kCopyOnWrite: ++num_copies_; break;
+      case BlockEventKind::kEvict: ++num_evicted_; break;
+      case BlockEventKind::kSwapOut: ++num_swapped_out_; break;
+      case BlockEventKind::kSwapIn: ++num_swapped_in_; break;
+      case BlockEventKind::kPrune: ++num_pruned_; break;
+      default: break;
+    }
+    peak_host_used_ = std::max(peak_host_used_, state_.num_host_used());
+  }
+
+  void expect_equal(const KvTotals& totals) const {
+    EXPECT_EQ(totals.peak_used_blocks, peak_used_);
+    EXPECT_EQ(totals.peak_logical_blocks, peak_logical_);
+    EXPECT_EQ(totals.partial_copies, num_partial_copies_);
+    EXPECT_EQ(totals.cow_copies, num_copies_);
+    EXPECT_EQ(totals.evicted_cached_blocks, num_evicted_);
+    EXPECT_EQ(totals.swapped_out_blocks, num_swapped_out_);
+    EXPECT_EQ(totals.swapped_in_blocks, num_swapped_in_);
+    EXPECT_EQ(totals.host_used_blocks, state_.num_host_used());
+    EXPECT_EQ(totals.peak_host_used_blocks, peak_host_used_);
+  }
+
+  const KvState& state() const { return state_; }
+  std::int64_t num_pruned() const { return num_pruned_; }
+
+ private:
+  KvState state_;
+  std::int32_t peak_used_ = 0, peak_logical_ = 0, peak_host_used_ = 0;
+  std::int64_t num_copies_ = 0, num_partial_copies_ = 0, num_evicted_ = 0, num_swapped_out_ = 0, num_swapped_in_ = 0;
+  std::int64_t num_pruned_ = 0;
+};
+
+// Follows a core by its recorder and compares all that there is to compare.
+class Auditor {
+ public:
+  explicit Auditor(const EngineTraffic& traffic) : core_(traffic.core()), count_(traffic.pool()) {}
+
+  void look() {
+    const Trace trace = core_.recorder().read_since(step_mark_, event_mark_);
+    step_mark_ = trace.next_step_mark;
+    event_mark_ = trace.next_event_mark;
+    for (const BlockEvent& event : trace.block_events) count_.add(event);
+    const KvSnapshot snapshot = core_.snapshot();
+    const KvFigures recounted = recount_figures(snapshot);
+    expect_equal(snapshot.figures, recounted);
+    if (!trace.steps.empty()) {
+      expect_equal(trace.steps.back(), recounted);
+      EXPECT_EQ(trace.step_event_marks.back(), event_mark_);
+    }
+    expect_same_state(snapshot, recounted);
+    count_.expect_equal(snapshot.totals);
+  }
+
+  std::int64_t num_pruned() const { return count_.num_pruned(); }
+
+ private:
+  void expect_same_state(const KvSnapshot& snapshot, const KvFigures& recounted) {
+    const KvState& by_events = count_.state();
+    EXPECT_EQ(by_events.difference(KvState::from(snapshot)), std::nullopt);
+    EXPECT_EQ(by_events.num_used(), recounted.used_blocks);
+    EXPECT_EQ(by_events.num_cached(), recounted.cached_blocks);
+    EXPECT_EQ(by_events.num_logical(), recounted.logical_blocks);
+    EXPECT_EQ(by_events.num_filled_slots(), recounted.filled_slots);
+    EXPECT_EQ(by_events.num_host_used(), recounted.host_used_blocks);
+    const auto kept = core_.recorder().state_at(event_mark_);
+    ASSERT_TRUE(kept.has_value()) << kept.error().message;
+    EXPECT_EQ(kept->difference(by_events), std::nullopt);
+  }
+
+  const EngineCore& core_;
+  EventCount count_;
+  std::uint64_t step_mark_ = 0, event_mark_ = 0;
+};
+
+TEST(EngineFigures, EqualARecountAfterEveryStep) {
+  const unsigned first_seed = test_seed();
+  KvTotals sum;
+  std::int64_t num_steps = 0, num_pruned = 0;
+  for (unsigned seed = first_seed; seed < first_seed + 150; ++seed) {
+    SCOPED_TRACE("--gtest_random_seed=" + std::to_string(seed));
+    EngineTraffic traffic(seed);
+    Auditor auditor(traffic);
+    for (std::uint32_t left = 30 + traffic.below(120); left > 0 && !HasFailure(); --left) {
+      traffic.step();
+      auditor.look();
+      ++num_steps;
+    }
+    traffic.drain();
+    auditor.look();
+    if (HasFailure()) return;
+    const KvTotals& totals = traffic.core().totals();
+    sum.cow_copies += totals.cow_copies;
+    sum.evicted_cached_blocks += totals.evicted_cached_blocks;
+    sum.preempted_recompute += totals.preempted_recompute;
+    sum.prefix_hit_tokens += totals.prefix_hit_tokens;
+    sum.partial_copies += totals.partial_copies;
+    sum.swapped_out_blocks += totals.swapped_out_blocks;
+    sum.swapped_in_blocks += totals.swapped_in_blocks;
+    num_pruned += auditor.num_pruned();
+  }
+  // The traffic must have met what it is here to try.
+  EXPECT_GT(num_steps, 5'000);
+  EXPECT_GT(sum.cow_copies, 100);
+  EXPECT_GT(sum.evicted_cached_blocks, 100);
+  EXPECT_GT(sum.preempted_recompute, 100);
+  EXPECT_GT(sum.prefix_hit_tokens, 100);
+  EXPECT_GT(sum.partial_copies, 100);
+  EXPECT_GT(sum.swapped_out_blocks, 100);
+  EXPECT_GT(sum.swapped_in_blocks, 100);
+  EXPECT_GT(num_pruned, 100);
+}
+
+}  // namespace
+}  // namespace octavo::metrics

@@ -1,0 +1,225 @@
+#include "engine/metrics/kv_state.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/block/seed.h"
+#include "tests/metrics/engine_traffic.h"
+
+namespace octavo::metrics {
+namespace {
+
+using Kind = BlockEventKind;
+
+constexpr PoolShape kPool = {.block_size = 4, .num_blocks = 8, .num_host_blocks = 2};
+
+BlockEvent event(Kind kind, std::uint64_t sequence, std::int32_t block = -1, std::int32_t aux = 0) {
+  return {.sequence = sequence, .block = block, .aux = aux, .kind = kind};
+}
+
+KvState state_after(const std::vector<BlockEvent>& events) {
+  KvState state(kPool);
+  for (const BlockEvent& each : events) {
+    const auto applied = state.apply(each);
+    EXPECT_TRUE(applied.has_value()) << applied.error().message;
+  }
+  return state;
+}
+
+std::vector<std::int32_t> table(const KvState& state, std::uint64_t sequence) {
+  std::vector<std::int32_t> ids;
+  for (const BlockId block : state.table_of(SequenceId{sequence})) ids.push_back(block.value);
+  return ids;
+}
+
+TEST(KvState, AForkSharesAndACopyOnWriteTakesTheSourcesPlace) {
+  std::vector<BlockEvent> events = {event(Kind::kAlloc, 1, 0),    event(Kind::kFill, 1, 0, 4),
+                                    event(Kind::kSeal, 1, 0),     event(Kind::kAlloc, 1, 1),
+                                    event(Kind::kFill, 1, 1, 2),  event(Kind::kFork, 1, -1, 2),
+                                    event(Kind::kShare, 2, 0, 2), event(Kind::kShare, 2, 1, 2)};
+  const KvState forked = state_after(events);
+  EXPECT_EQ(forked.num_used(), 2);
+  EXPECT_EQ(forked.num_logical(), 4);
+  EXPECT_EQ(forked.num_filled_slots(), 6);
+  EXPECT_EQ(forked.owners_of(BlockId{1}), (std::vector<SequenceId>{{1}, {2}}));
+  EXPECT_TRUE(forked.block(BlockId{0}).is_findable);
+  EXPECT_FALSE(forked.block(BlockId{1}).is_findable);
+
+  for (const BlockEvent& each : {event(Kind::kAlloc, 2, 2), event(Kind::kCopyOnWrite, 2, 1, 2),
+                                 event(Kind::kUnref, 2, 1, 1), event(Kind::kAlloc, 2, 3)}) {
+    events.push_back(each);
+  }
+  const KvState copied = state_after(events);
+  EXPECT_EQ(table(copied, 1), (std::vector<std::int32_t>{0, 1}));
+  EXPECT_EQ(table(copied, 2), (std::vector<std::int32_t>{0, 2, 3}));
+  EXPECT_EQ(copied.block(BlockId{2}).num_filled, 2);
+  EXPECT_EQ(copied.num_filled_slots(), 8);
+}
+
+TEST(KvState, ABlockWithoutReferencesIsCachedUntilItIsFreed) {
+  const KvState state =
+      state_after({event(Kind::kAlloc, 1, 5), event(Kind::kFill, 1, 5, 4), event(Kind::kSeal, 1, 5),
+                   event(Kind::kUnref, 1, 5, 0), event(Kind::kAlloc, 1, 6), event(Kind::kUnref, 1, 6, 0),
+                   event(Kind::kFree, 1, 6)});
+  EXPECT_EQ(state.num_used(), 0);
+  EXPECT_EQ(state.num_cached(), 1);
+  EXPECT_EQ(state.num_free(), 7);
+  EXPECT_EQ(state.num_filled_slots(), 0);  // of used blocks
+  EXPECT_EQ(state.block(BlockId{5}).num_filled, 4);
+  EXPECT_TRUE(state.sequences().empty());
+}
+
+TEST(KvState, APinHoldsABlockThatNoTableNames) {
+  const std::vector<BlockEvent> events = {event(Kind::kAlloc, 1, 0), event(Kind::kFill, 1, 0, 3),
+                                          event(Kind::kSeal, 1, 0), event(Kind::kUnref, 1, 0, 0),
+                                          event(Kind::kPin, 0, 0, 1)};
+  const KvState pinned = state_after(events);
+  EXPECT_EQ(pinned.num_used(), 1);
+  EXPECT_EQ(pinned.num_logical(), 0);
+  KvState let_go = pinned;
+  ASSERT_TRUE(let_go.apply(event(Kind::kUnref, 0, 0, 0)));
+  EXPECT_EQ(let_go.num_cached(), 1);
+}
+
+TEST(KvState, ASwapTakesAHostBlockAndBringsBackWhatWasFilled) {
+  const KvState state = state_after({event(Kind::kAlloc, 1, 0), event(Kind::kFill, 1, 0, 3),
+                                     event(Kind::kSwapOut, 1, 0, 1), event(Kind::kUnref, 1, 0, 0),
+                                     event(Kind::kFree, 1, 0)});
+  EXPECT_EQ(state.num_host_used(), 1);
+  KvState back = state;
+  ASSERT_TRUE(back.apply(event(Kind::kAlloc, 1, 4)));
+  ASSERT_TRUE(back.apply(event(Kind::kSwapIn, 1, 4, 1)));
+  ASSERT_TRUE(back.apply(event(Kind::kSwapDrop, 0, -1, 1)));
+  EXPECT_EQ(back.num_host_used(), 0);
+  EXPECT_EQ(back.block(BlockId{4}).num_filled, 3);
+}
+
+TEST(KvState, WhatCannotBeIsOneSentenceAndChangesNothing) {
+  const std::vector<BlockEvent> before = {event(Kind::kAlloc, 1, 0),    event(Kind::kFill, 1, 0, 4),
+                                          event(Kind::kAlloc, 1, 1),    event(Kind::kAlloc, 2, 2),
+                                          event(Kind::kUnref, 2, 2, 0), event(Kind::kSwapOut, 1, 0, 0)};
+  const KvState state = state_after(before);
+  const std::vector<BlockEvent> impossible = {
+      event(Kind::kAlloc, 1, 0),              // in use
+      event(Kind::kAlloc, 1, 8),              // beyond the pool
+      event(Kind::kAlloc, 1, -1),
+      event(Kind::kAlloc, 0, 3),              // for nobody
+      event(Kind::kAlloc, 1, 2),              // cached, not free
+      event(Kind::kHit, 1, 3, 1),             // free
+      event(Kind::kShare, 2, 0, 3),           // the count is 2
+      event(Kind::kPin, 0, 3, 1),
+      event(Kind::kUnref, 2, 0, 0),           // not its block
+      event(Kind::kUnref, 9, 0, 0),
+      event(Kind::kUnref, 0, 0, 0),           // no pin
+      event(Kind::kUnref, 1, 0, 1),           // the count is 0
+      event(Kind::kUnref, 1, 3, -1),          // has none
+      event(Kind::kFree, 1, 0),               // in use
+      event(Kind::kEvict, 1, 3),              // free
+      event(Kind::kFill, 1, 0, 5),            // of 4 slots
+      event(Kind::kFill, 1, 0, -1),
+      event(Kind::kFill, 2, 0, 1),            // not its block
+      event(Kind::kFill, 1, 2, 1),            // nobody's
+      event(Kind::kSeal, 1, 3),               // free
+      event(Kind::kCopyOnWrite, 1, 0, 3),     // the target is free
+      event(Kind::kCopyOnWrite, 1, 3, 1),     // the source is free
+      event(Kind::kCopyOnWrite, 1, 0, 0),     // onto itself
+      event(Kind::kCopyPartial, 1, 0, 8),
+      event(Kind::kCopyPartial, 1, 0, -1),
+      event(Kind::kSwapOut, 1, 0, 2),         // beyond the host pool
+      event(Kind::kSwapOut, 1, 0, -1),
+      event(Kind::kSwapOut, 1, 1, 0),         // taken
+      event(Kind::kSwapOut, 1, 3, 1),         // free
+      event(Kind::kSwapIn, 1, 1, 1),          // the host block is free
+      event(Kind::kSwapIn, 1, 2, 0),          // nobody uses the block
+      event(Kind::kSwapDrop, 0, -1, 1),       // free
+      event(Kind::kStepEnd, 0, -1, 3),        // two are in use
+      event(static_cast<Kind>(200), 1, 0),
+  };
+  for (const BlockEvent& each : impossible) {
+    KvState tried = state;
+    const auto applied = tried.apply(each);
+    EXPECT_FALSE(applied.has_value()) << block_event_kind_name(each.kind) << " of block " << each.block << ", aux "
+                                      << each.aux;
+    EXPECT_EQ(tried.difference(state), std::nullopt);
+    if (applied.has_value()) continue;
+    EXPECT_EQ(applied.error().message.find('\n'), std::string::npos);
+    EXPECT_NE(applied.error().message.find("cannot be: "), std::string::npos) << applied.error().message;
+  }
+  KvState late = state;
+  ASSERT_TRUE(late.apply({.step = 5, .kind = Kind::kStepBegin}));
+  EXPECT_FALSE(late.apply({.step = 4, .kind = Kind::kStepBegin})) << "steps go back";
+}
+
+// Random events of any kind and any numbers: most are refused, none crashes, and the counts always add up.
+TEST(KvState, TrustsNoEvent) {
+  std::mt19937 random(test_seed());
+  KvState state(kPool);
+  int num_applied = 0;
+  for (int i = 0; i < 200'000; ++i) {
+    const auto draw = [&](int bound) { return static_cast<std::int32_t>(random() % static_cast<unsigned>(bound)); };
+    const BlockEvent each = {.sequence = random() % 4,
+                             .block = draw(10) - 1,
+                             .aux = draw(10) - 1,
+                             .kind = static_cast<Kind>(draw(22))};
+    num_applied += state.apply(each).has_value() ? 1 : 0;
+    std::int32_t num_used = 0, num_logical = 0;
+    for (std::int32_t id = 0; id < kPool.num_blocks; ++id) {
+      const KvState::Block block = state.block(BlockId{id});
+      num_used += block.state == BlockState::kUsed ? 1 : 0;
+      ASSERT_EQ(block.ref_count, static_cast<std::int32_t>(state.owners_of(BlockId{id}).size()) + block.num_pins);
+      ASSERT_EQ(block.ref_count > 0, block.state == BlockState::kUsed);
+    }
+    for (const SequenceId sequence : state.sequences()) {
+      num_logical += static_cast<std::int32_t>(state.table_of(sequence).size());
+    }
+    ASSERT_EQ(state.num_used(), num_used);
+    ASSERT_EQ(state.num_logical(), num_logical);
+  }
+  EXPECT_GT(num_applied, 10'000);
+}
+
+TEST(KvState, CanBeToldAsEvents) {
+  const unsigned first_seed = test_seed();
+  for (unsigned seed = first_seed; seed < first_seed + 20; ++seed) {
+    SCOPED_TRACE("--gtest_random_seed=" + std::to_string(seed));
+    EngineTraffic traffic(seed);
+    for (int i = 0; i < 40; ++i) {
+      traffic.step();
+      const KvState state = KvState::from(traffic.core().snapshot());
+      KvState again(state.shape());
+      for (const BlockEvent& each : state.as_events()) ASSERT_TRUE(again.apply(each));
+      ASSERT_EQ(again.difference(state), std::nullopt);
+      ASSERT_EQ(again.num_filled_slots(), state.num_filled_slots());
+    }
+  }
+}
+
+TEST(KvState, CanTellAPinnedBlockAsEvents) {
+  const KvState state = state_after({event(Kind::kAlloc, 1, 0), event(Kind::kFill, 1, 0, 3), event(Kind::kSeal, 1, 0),
+                                     event(Kind::kUnref, 1, 0, 0), event(Kind::kPin, 0, 0, 1),
+                                     event(Kind::kPin, 0, 0, 2)});
+  EXPECT_EQ(state_after(state.as_events()).difference(state), std::nullopt);
+}
+
+TEST(KvState, DifferencesAreFound) {
+  const std::vector<BlockEvent> events = {event(Kind::kAlloc, 1, 0), event(Kind::kFill, 1, 0, 3)};
+  const KvState state = state_after(events);
+  for (const BlockEvent& more :
+       {event(Kind::kFill, 1, 0, 4), event(Kind::kSeal, 1, 0), event(Kind::kShare, 2, 0, 2),
+        event(Kind::kPin, 0, 0, 2), event(Kind::kAlloc, 1, 1), event(Kind::kSwapOut, 1, 0, 0)}) {
+    KvState other = state;
+    ASSERT_TRUE(other.apply(more));
+    EXPECT_NE(state.difference(other), std::nullopt) << block_event_kind_name(more.kind);
+    EXPECT_NE(other.difference(state), std::nullopt) << block_event_kind_name(more.kind);
+  }
+  // The same blocks in another order.
+  const KvState one = state_after({event(Kind::kAlloc, 1, 0), event(Kind::kAlloc, 1, 1)});
+  const KvState two = state_after({event(Kind::kAlloc, 1, 1), event(Kind::kAlloc, 1, 0)});
+  EXPECT_NE(one.difference(two), std::nullopt);
+}
+
+}  // namespace
+}  // namespace octavo::metrics

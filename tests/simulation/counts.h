@@ -1,0 +1,69 @@
+// What happened in some lives, as counters: a simulation in which nothing was preempted has shown nothing about
+// preemption.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace octavo::simulation {
+
+struct Counts {
+  std::int64_t lives = 0;
+  std::int64_t steps = 0;  // in which there was something to do
+  std::int64_t requests = 0;
+  std::int64_t tokens = 0;  // delivered
+  // Faults put in.
+  std::int64_t failed_steps = 0;
+  std::int64_t cancels_waiting = 0, cancels_running = 0, cancels_swapped = 0, cancels_ended = 0;
+  std::int64_t resets = 0;
+  std::int64_t reader_sleeps = 0;
+  // How requests ended otherwise than by themselves.
+  std::int64_t refused = 0;
+  std::int64_t failed_by_device = 0;
+  std::int64_t failed_by_logits = 0;
+  std::int64_t out_of_memory_outputs = 0;
+  // What memory went through.
+  std::int64_t preempted_recompute = 0, preempted_swap = 0;
+  std::int64_t swapped_out_blocks = 0, swapped_in_blocks = 0;
+  std::int64_t block_copies = 0, partial_copies = 0;
+  std::int64_t hit_tokens = 0, evictions = 0;
+  std::int64_t forks = 0;
+};
+
+// Calls visit(name, value) for each counter, in order.
+template <class SomeCounts, class Visitor>
+void visit_counts(SomeCounts& counts, Visitor visit) {
+  visit("lives", counts.lives);
+  visit("steps", counts.steps);
+  visit("requests", counts.requests);
+  visit("tokens", counts.tokens);
+  visit("failed_steps", counts.failed_steps);
+  visit("cancels_waiting", counts.cancels_waiting);
+  visit("cancels_running", counts.cancels_running);
+  visit("cancels_swapped", counts.cancels_swapped);
+  visit("cancels_ended", counts.cancels_ended);
+  visit("resets", counts.resets);
+  visit("reader_sleeps", counts.reader_sleeps);
+  visit("refused", counts.refused);
+  visit("failed_by_device", counts.failed_by_device);
+  visit("failed_by_logits", counts.failed_by_logits);
+  visit("out_of_memory_outputs", counts.out_of_memory_outputs);
+  visit("preempted_recompute", counts.preempted_recompute);
+  visit("preempted_swap", counts.preempted_swap);
+  visit("swapped_out_blocks", counts.swapped_out_blocks);
+  visit("swapped_in_blocks", counts.swapped_in_blocks);
+  visit("block_copies", counts.block_copies);
+  visit("partial_copies", counts.partial_copies);
+  visit("hit_tokens", counts.hit_tokens);
+  visit("evictions", counts.evictions);
+  visit("forks", counts.forks);
+}
+
+inline void add(Counts& sum, const Counts& more) {
+  std::int64_t values[64];
+  std::size_t count = 0, index = 0;
+  visit_counts(more, [&](std::string_view, std::int64_t value) { values[count++] = value; });
+  visit_counts(sum, [&](std::string_view, std::int64_t& value) { value += values[index++]; });
+}
+
+}  // namespace octavo::simulation

@@ -1,0 +1,212 @@
+#include "tests/simulation/draw_script.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tests/simulation/expected_output.h"
+#include "tests/simulation/random.h"
+#include "tests/simulation/toy_tokenizer.h"
+
+namespace octavo::simulation {
+namespace {
+
+// What the requests of a life have in common. Rates are probabilities.
+struct Habits {
+  std::int32_t num_steps = 0;  // about so many until the last request comes
+  std::int32_t longest_prompt = 0;
+  std::int32_t longest_output = 0;
+  double load = 0.0;           // work that comes / work that can be done
+  double burst_rate = 0.0;     // of requests that come together with another
+  double cancel_rate = 0.0;    // of requests
+  double failure_rate = 0.0;   // of steps
+  double reset_rate = 0.0;     // of steps
+  double sleep_rate = 0.0;     // of steps
+  double shared_rate = 0.0;    // of prompts that start like another
+  double turn_rate = 0.0;      // of prompts that continue an answer
+  double group_rate = 0.0;     // of requests with several outputs
+  std::int32_t num_salts = 0;
+};
+
+class ScriptDrawer {
+ public:
+  explicit ScriptDrawer(std::uint64_t seed) : random_(seed) {}
+
+  Script draw() {
+    draw_options();
+    draw_habits();
+    if (random_.chance(0.4)) make_tight();
+    for (int index = 0; index < 3; ++index) shared_starts_.push_back(draw_tokens(2 * habits_.longest_prompt));
+    draw_requests();
+    draw_faults();
+    std::ranges::stable_sort(script_.operations, {}, &Operation::at);
+    return std::move(script_);
+  }
+
+ private:
+  void draw_options() {
+    auto& options = script_.options;
+    options.num_blocks = random_.between_powers(2, 6);
+    if (random_.chance(0.05)) options.num_blocks = random_.between_powers(7, 9);
+    if (random_.chance(0.005)) options.num_blocks = random_.between_powers(10, 12);
+    options.block_size = random_.chance(0.5) ? 1 << random_.between(0, 5) : random_.between(1, 32);
+    options.bytes_per_block = 1024;
+    options.max_num_seqs = random_.chance(0.1) ? 1 : random_.between_powers(1, 5);
+    options.max_num_batched_tokens = random_.between_powers(0, 8);
+    options.max_model_len = random_.between_powers(5, 8);
+    if (random_.chance(0.1)) options.max_model_len = random_.between_powers(2, 5);
+    options.enable_prefix_caching = random_.chance(0.85);
+    options.prefill_first = random_.chance(0.1);
+    script_.clients.most_open = random_.between_powers(1, 6);
+    script_.model.eos_period = random_.between_powers(4, 8);
+    script_.model.invalid_logits_period = random_.chance(0.2) ? 2048 : 0;
+  }
+
+  void draw_habits() {
+    habits_.num_steps = random_.between_powers(7, 11);
+    habits_.longest_prompt = random_.between_powers(1, 5);
+    habits_.longest_output = random_.between_powers(2, 6);
+    habits_.load = random_.chance(0.2) ? 0.5 : random_.chance(0.5) ? 1.0 : 2.0;
+    habits_.burst_rate = random_.chance(0.3) ? 0.5 : 0.0;
+    habits_.cancel_rate = random_.chance(0.5) ? 0.2 : 0.0;
+    habits_.failure_rate = random_.chance(0.3) ? 0.01 : 0.0;
+    habits_.reset_rate = random_.chance(0.2) ? 0.02 : 0.0;
+    habits_.sleep_rate = random_.chance(0.1) ? 0.01 : 0.0;
+    habits_.shared_rate = random_.chance(0.7) ? 0.6 : 0.0;
+    habits_.turn_rate = random_.chance(0.5) ? 0.4 : 0.0;
+    habits_.group_rate = random_.chance(0.6) ? 0.3 : 0.0;
+    habits_.num_salts = random_.chance(0.2) ? 2 : 1;
+  }
+
+  // Long outputs on a pool for two or three of them: what runs is preempted again and again.
+  void make_tight() {
+    auto& options = script_.options;
+    options.block_size = random_.between(1, 8);
+    options.max_num_seqs = random_.between(4, 16);
+    options.max_num_batched_tokens = random_.between(8, 64);
+    options.max_model_len = 128;
+    habits_.longest_prompt = random_.between(2, 12);
+    habits_.longest_output = random_.between(8, 48);
+    habits_.load = 2.0;
+    script_.model.eos_period = 128;
+    const std::int32_t longest = 3 * habits_.longest_prompt + habits_.longest_output;
+    options.num_blocks = random_.between(longest, 3 * longest) / options.block_size + 1;
+  }
+
+  // ---- requests ----
+  void draw_requests() {
+    const double gap = mean_steps_of_a_request() / habits_.load / (1.0 - habits_.burst_rate);
+    double at = 0.0;
+    for (std::uint64_t request = 1; at < habits_.num_steps; ++request) {
+      Operation& submit = add(static_cast<std::int32_t>(at), OperationKind::kSubmit);
+      submit.request = request;
+      submit.asked = draw_request();
+      if (random_.chance(habits_.cancel_rate)) draw_cancel(request, at);
+      if (!random_.chance(habits_.burst_rate)) at += 2.0 * gap * static_cast<double>(random_.between(0, 1000)) / 1000.0;
+    }
+  }
+
+  // Of an engine that is busy: what a step costs is shared by all that run in it.
+  double mean_steps_of_a_request() const {
+    const auto& options = script_.options;
+    const double output = 0.5 * std::min(habits_.longest_output, script_.model.eos_period);
+    const double prompt = 0.5 * habits_.longest_prompt * (1.0 + habits_.shared_rate);
+    const double pool = static_cast<double>(options.num_blocks) * options.block_size;
+    const double fitting = std::max(1.0, pool / (prompt + output + 0.5 * options.block_size));
+    const double together = std::min({fitting, static_cast<double>(options.max_num_seqs),
+                                      static_cast<double>(options.max_num_batched_tokens)});
+    return std::max(0.5, output / together + prompt / options.max_num_batched_tokens);
+  }
+
+  ScriptedRequest draw_request() {
+    ScriptedRequest asked;
+    asked.n = random_.chance(habits_.group_rate) ? random_.between(2, 4) : 1;
+    asked.greedy = random_.chance(0.5);
+    if (random_.chance(0.5)) asked.seed = random_.next() % 1000;
+    asked.max_tokens = random_.between(1, habits_.longest_output);
+    if (random_.chance(0.1)) asked.min_tokens = random_.between(0, asked.max_tokens);
+    if (random_.chance(0.1)) asked.stop_list = random_.between(1, 2);
+    if (random_.chance(0.05)) asked.stop_token = random_.between(0, 8);
+    asked.ignore_eos = random_.chance(0.2);
+    asked.prompt_logprobs = random_.chance(0.05);
+    asked.salt = random_.between(0, habits_.num_salts - 1);
+    asked.prompt = draw_prompt(asked.salt);
+    if (random_.chance(0.5)) remember_answer(asked);
+    return asked;
+  }
+
+  std::vector<TokenId> draw_prompt(std::int32_t& salt) {
+    if (random_.chance(0.01)) return random_.chance(0.5) ? std::vector<TokenId>{} : std::vector<TokenId>{5, 24};
+    std::vector<TokenId> tokens;
+    if (!answer_.empty() && random_.chance(habits_.turn_rate)) {
+      tokens = answer_;
+      salt = answer_salt_;
+    } else if (random_.chance(habits_.shared_rate)) {
+      const auto& start = shared_starts_[static_cast<std::size_t>(random_.between(0, 2))];
+      tokens.assign(start.begin(), start.begin() + random_.between(1, static_cast<std::int32_t>(start.size())));
+      if (random_.chance(0.5)) return tokens;
+    }
+    const std::vector<TokenId> rest = draw_tokens(random_.between(1, habits_.longest_prompt));
+    tokens.insert(tokens.end(), rest.begin(), rest.end());
+    return tokens;
+  }
+
+  // The next turn of a conversation begins with the prompt and the answer of this one.
+  void remember_answer(const ScriptedRequest& asked) {
+    if (!asked.greedy && !asked.seed) return;
+    const RequestAlone alone{.asked = asked,
+                             .stop = to_request(asked).sampling.stop,
+                             .seed = asked.seed.value_or(0),
+                             .max_model_len = script_.options.max_model_len};
+    ExpectedOutput expected(script_.model, alone, 0);
+    expected.extend_to(static_cast<std::size_t>(asked.max_tokens));
+    answer_ = asked.prompt;
+    answer_.insert(answer_.end(), expected.token_ids().begin(), expected.token_ids().end());
+    answer_salt_ = asked.salt;
+    const auto most = static_cast<std::size_t>(std::min(script_.options.max_model_len, 4 * habits_.longest_prompt));
+    if (answer_.size() > most) answer_.clear();
+  }
+
+  std::vector<TokenId> draw_tokens(std::int32_t length) {
+    std::vector<TokenId> tokens;
+    for (std::int32_t index = 0; index < length; ++index) {
+      tokens.push_back(random_.between(0, ToyTokenizer::kVocabularySize - 1));
+    }
+    return tokens;
+  }
+
+  // ---- faults ----
+  void draw_cancel(std::uint64_t request, double at) {
+    const std::int32_t later = random_.between(0, habits_.longest_output);
+    add(static_cast<std::int32_t>(at) + later, OperationKind::kCancel).request = request;
+  }
+
+  void draw_faults() {
+    scatter(habits_.failure_rate, OperationKind::kFailStep, 3);
+    scatter(habits_.reset_rate, OperationKind::kResetPrefixCache, 1);
+    scatter(habits_.sleep_rate, OperationKind::kReaderSleeps, 50);
+  }
+
+  void scatter(double rate, OperationKind kind, std::int32_t below_amount) {
+    for (int count = static_cast<int>(rate * habits_.num_steps); count > 0; --count) {
+      add(random_.between(0, habits_.num_steps), kind).amount = random_.between(0, below_amount - 1);
+    }
+  }
+
+  Operation& add(std::int32_t at, OperationKind kind) {
+    script_.operations.push_back({.at = at, .kind = kind});
+    return script_.operations.back();
+  }
+
+  Random random_;
+  Script script_;
+  Habits habits_;
+  std::vector<std::vector<TokenId>> shared_starts_;
+  std::vector<TokenId> answer_;  // with the prompt before it; empty: none to continue
+  std::int32_t answer_salt_ = 0;
+};
+
+}  // namespace
+
+Script draw_script(std::uint64_t seed) { return ScriptDrawer(seed).draw(); }
+
+}  // namespace octavo::simulation

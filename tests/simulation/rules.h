@@ -1,0 +1,41 @@
+// The rules that hold between requests, and between the figures and the state that they are about, checked on
+// the state of the whole pool after every step.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/api/event.h"
+#include "engine/api/kv_snapshot.h"
+#include "engine/api/metrics.h"
+#include "engine/base/ids.h"
+#include "tests/simulation/problem.h"
+#include "tests/simulation/script.h"
+
+namespace octavo::simulation {
+
+class Rules {
+ public:
+  // Both outlive this object.
+  Rules(const Script& script, Problem& problem) : script_(script), problem_(problem) {}
+
+  // After a step that computed something. `scheduled`: the requests that had rows in it, by arrival.
+  void check(std::span<const EngineEvent> events, const KvSnapshot& snapshot,
+             std::span<const RequestId> scheduled);
+  void check(const StepRecord& record, const KvSnapshot& snapshot);
+
+  // Recounts what the figures say.
+  void check_figures(const KvSnapshot& snapshot);
+
+ private:
+  void check_order(const KvSnapshot& snapshot);
+  void check_preemptions(std::span<const EngineEvent> events, std::span<const RequestId> scheduled);
+  void check_progress(std::span<const EngineEvent> events);
+
+  const Script& script_;
+  Problem& problem_;
+  std::int32_t num_steps_without_progress_ = 0;
+};
+
+}  // namespace octavo::simulation

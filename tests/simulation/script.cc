@@ -1,0 +1,348 @@
+#include "tests/simulation/script.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "engine/base/text.h"
+
+namespace octavo::simulation {
+namespace {
+
+const std::array<std::vector<std::string>, 3> kStopLists = {{
+    {},
+    {"abca", "b", "\u00e9", "e d", "\U0001f600", "bab"},
+    {"dde", "cab"},
+}};
+
+// ---- the fields of each part, named once ----
+
+template <class Visitor>
+void visit_fields(scheduler::SchedulerOptions& options, Visitor visit) {
+  visit("block_size", options.block_size);
+  visit("num_blocks", options.num_blocks);
+  visit("max_num_seqs", options.max_num_seqs);
+  visit("max_num_batched_tokens", options.max_num_batched_tokens);
+  visit("max_model_len", options.max_model_len);
+  visit("enable_prefix_caching", options.enable_prefix_caching);
+  visit("prefill_first", options.prefill_first);
+}
+
+template <class Visitor>
+void visit_fields(ToyModel& model, Visitor visit) {
+  visit("eos_period", model.eos_period);
+  visit("invalid_logits_period", model.invalid_logits_period);
+}
+
+template <class Visitor>
+void visit_fields(Clients& clients, Visitor visit) {
+  visit("most_open", clients.most_open);
+}
+
+template <class Visitor>
+void visit_fields(ScriptedRequest& asked, Visitor visit) {
+  visit("prompt", asked.prompt);
+  visit("max_tokens", asked.max_tokens);
+  visit("min_tokens", asked.min_tokens);
+  visit("n", asked.n);
+  visit("greedy", asked.greedy);
+  visit("seed", asked.seed);
+  visit("stop_list", asked.stop_list);
+  visit("stop_token", asked.stop_token);
+  visit("ignore_eos", asked.ignore_eos);
+  visit("prompt_logprobs", asked.prompt_logprobs);
+  visit("salt", asked.salt);
+}
+
+// What shrinking strives for, and what a line of text leaves out.
+const scheduler::SchedulerOptions kPlainOptions = {.block_size = 2,
+                                                   .num_blocks = 4,
+                                                   .max_num_seqs = 4,
+                                                   .max_num_batched_tokens = 16,
+                                                   .max_model_len = 32};
+const ToyModel kPlainModel = {.eos_period = 1 << 20};
+const Clients kPlainClients = {.most_open = 64};
+const ScriptedRequest kPlainRequest = {.prompt = {4}, .max_tokens = 1};
+
+struct NamedKind {
+  OperationKind kind;
+  std::string_view name;
+};
+constexpr NamedKind kKinds[] = {{OperationKind::kSubmit, "submit"},
+                                {OperationKind::kCancel, "cancel"},
+                                {OperationKind::kResetPrefixCache, "reset_prefix_cache"},
+                                {OperationKind::kFailStep, "fail_step"},
+                                {OperationKind::kReaderSleeps, "reader_sleeps"}};
+
+bool names_request(OperationKind kind) {
+  return kind == OperationKind::kSubmit || kind == OperationKind::kCancel;
+}
+bool has_amount(OperationKind kind) {
+  return kind == OperationKind::kFailStep || kind == OperationKind::kReaderSleeps;
+}
+
+// ---- values as text ----
+
+std::string print(std::int32_t value) { return std::to_string(value); }
+std::string print(bool value) { return value ? "1" : "0"; }
+std::string print(const std::optional<std::uint64_t>& value) { return value ? std::to_string(*value) : "none"; }
+std::string print(const std::vector<TokenId>& tokens) {
+  std::string letters;
+  for (const TokenId token : tokens) letters += static_cast<char>('A' + token);
+  return letters;
+}
+
+template <class Number>
+bool parse_number(std::string_view text, Number& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+bool parse(std::string_view text, std::int32_t& value) { return parse_number(text, value); }
+bool parse(std::string_view text, bool& value) {
+  value = text == "1";
+  return text == "0" || text == "1";
+}
+bool parse(std::string_view text, std::optional<std::uint64_t>& value) {
+  value.reset();
+  return text == "none" || parse_number(text, value.emplace());
+}
+bool parse(std::string_view text, std::vector<TokenId>& tokens) {
+  tokens.clear();
+  for (const char letter : text) tokens.push_back(letter - 'A');
+  return std::ranges::all_of(tokens, [](TokenId token) { return token >= 0 && token < 26; });
+}
+
+using Field = std::pair<std::string_view, std::string>;
+
+template <class Part>
+std::vector<Field> fields_of(Part part) {
+  std::vector<Field> fields;
+  visit_fields(part, [&](std::string_view name, const auto& value) { fields.emplace_back(name, print(value)); });
+  return fields;
+}
+
+template <class Part>
+std::string print_all(const Part& part) {
+  std::string text;
+  for (const auto& [name, value] : fields_of(part)) text += " " + std::string(name) + "=" + value;
+  return text;
+}
+
+std::string print_request(const ScriptedRequest& asked) {
+  std::string text;
+  const std::vector<Field> fields = fields_of(asked), plain = fields_of(ScriptedRequest{});
+  for (std::size_t index = 0; index < fields.size(); ++index) {
+    const auto& [name, value] = fields[index];
+    if (value != plain[index].second) text += " " + std::string(name) + "=" + value;
+  }
+  return text;
+}
+
+std::string print_operation(const Operation& operation) {
+  std::string text = "at " + std::to_string(operation.at) + " ";
+  text += std::ranges::find(kKinds, operation.kind, &NamedKind::kind)->name;
+  if (names_request(operation.kind)) text += " " + std::to_string(operation.request);
+  if (has_amount(operation.kind)) text += " " + std::to_string(operation.amount);
+  if (operation.kind == OperationKind::kSubmit) text += print_request(operation.asked);
+  return text;
+}
+
+// ---- text as values ----
+
+Error unreadable(std::string_view line) {
+  return Error{ErrorCode::kInvalidArgument,
+               "script: cannot read '" + escape_for_message(line) + "': the form is in tests/simulation/script.h"};
+}
+
+std::string_view take_word(std::string_view& line) {
+  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  const std::string_view word = line.substr(0, line.find(' '));
+  line.remove_prefix(word.size());
+  return word;
+}
+
+template <class Part>
+bool parse_fields(std::string_view line, Part& part) {
+  for (std::string_view word = take_word(line); !word.empty(); word = take_word(line)) {
+    const std::size_t equals = word.find('=');
+    if (equals == std::string_view::npos) return false;
+    bool is_read = false;
+    visit_fields(part, [&](std::string_view name, auto& value) {
+      if (name == word.substr(0, equals)) is_read = parse(word.substr(equals + 1), value);
+    });
+    if (!is_read) return false;
+  }
+  return true;
+}
+
+bool parse_operation(std::string_view line, Operation& operation) {
+  if (!parse(take_word(line), operation.at)) return false;
+  const std::string_view kind_name = take_word(line);
+  const auto* named = std::ranges::find(kKinds, kind_name, &NamedKind::name);
+  if (named == std::end(kKinds)) return false;
+  operation.kind = named->kind;
+  if (names_request(operation.kind) && !parse_number(take_word(line), operation.request)) return false;
+  if (has_amount(operation.kind) && !parse(take_word(line), operation.amount)) return false;
+  return parse_fields(line, operation.asked);
+}
+
+bool parse_line(std::string_view line, Script& script) {
+  const std::string_view what = take_word(line);
+  if (what.empty() || what.front() == '#') return true;
+  if (what == "options") return parse_fields(line, script.options);
+  if (what == "model") return parse_fields(line, script.model);
+  if (what == "clients") return parse_fields(line, script.clients);
+  return what == "at" && parse_operation(line, script.operations.emplace_back());
+}
+
+bool is_in_order(const Script& script) {
+  std::uint64_t last_submitted = 0;
+  std::int32_t last_at = 0;
+  for (const Operation& operation : script.operations) {
+    if (operation.at < last_at) return false;
+    last_at = operation.at;
+    if (operation.kind != OperationKind::kSubmit) continue;
+    if (operation.request <= last_submitted) return false;
+    last_submitted = operation.request;
+  }
+  return true;
+}
+
+// ---- simpler scripts ----
+
+constexpr std::size_t kWaysPerField = 3;
+
+// Towards `plain`: all of the way, half of it, one step. True if anything changed.
+bool simplify(std::int32_t& value, std::int32_t plain, std::size_t how) {
+  const std::int32_t distance = plain - value;
+  const std::int32_t one = distance > 0 ? 1 : -1;
+  const std::int32_t step = how == 0 ? distance : how == 1 ? distance / 2 : one;
+  value += distance == 0 ? 0 : step;
+  return distance != 0 && step != 0;
+}
+
+template <class Value>
+bool simplify(Value& value, const Value& plain, std::size_t how) {
+  if (how != 0 || value == plain) return false;
+  value = plain;
+  return true;
+}
+
+// The first half of it, all but the last token, the same token again and again.
+bool simplify(std::vector<TokenId>& tokens, const std::vector<TokenId>& plain, std::size_t how) {
+  const std::vector<TokenId> before = tokens;
+  if (how == 0) tokens.resize((tokens.size() + 1) / 2);
+  if (how == 1 && tokens.size() > 1) tokens.pop_back();
+  if (how == 2) std::ranges::fill(tokens, plain.front());
+  return tokens != before;
+}
+
+// Counts the fields of a script in a fixed order, and simplifies the one whose turn it is.
+class Simplifier {
+ public:
+  explicit Simplifier(std::size_t way) : field_(way / kWaysPerField), how_(way % kWaysPerField) {}
+
+  bool apply(Script& script) {
+    apply(script.options, kPlainOptions);
+    apply(script.model, kPlainModel);
+    apply(script.clients, kPlainClients);
+    for (Operation& operation : script.operations) {
+      apply(operation.at, 0);
+      apply(operation.amount, 0);
+      if (operation.kind == OperationKind::kSubmit) apply(operation.asked, kPlainRequest);
+    }
+    return changed_;
+  }
+
+  std::size_t num_fields() const { return num_fields_; }
+
+ private:
+  void apply(std::int32_t& value, std::int32_t plain) {
+    if (num_fields_++ == field_) changed_ = simplify(value, plain, how_);
+  }
+
+  template <class Part>
+  void apply(Part& part, Part plain) {
+    std::vector<Field> unused;
+    const std::size_t first = num_fields_;
+    visit_fields(part, [&](std::string_view, auto& value) {
+      if (num_fields_++ == field_) changed_ = simplify_like(value, plain, field_ - first);
+    });
+  }
+
+  // The field of `plain` with the same place as `value`.
+  template <class Value, class Part>
+  bool simplify_like(Value& value, Part& plain, std::size_t place) {
+    bool changed = false;
+    visit_fields(plain, [&](std::string_view, auto& plain_value) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(plain_value)>, Value>) {
+        if (place == 0) changed = simplify(value, plain_value, how_);
+      }
+      --place;
+    });
+    return changed;
+  }
+
+  const std::size_t field_, how_;
+  std::size_t num_fields_ = 0;
+  bool changed_ = false;
+};
+
+}  // namespace
+
+GenerationRequest to_request(const ScriptedRequest& asked) {
+  GenerationRequest request;
+  request.prompt = TokenPrompt{asked.prompt};
+  request.cache_salt = asked.salt == 0 ? "" : "salt " + std::to_string(asked.salt);
+  SamplingParams& sampling = request.sampling;
+  sampling.n = asked.n;
+  sampling.temperature = asked.greedy ? 0.0 : 1.0;
+  sampling.seed = asked.seed;
+  sampling.max_tokens = asked.max_tokens;
+  sampling.min_tokens = asked.min_tokens;
+  sampling.stop = kStopLists[static_cast<std::size_t>(asked.stop_list) % kStopLists.size()];
+  if (asked.stop_token >= 0) sampling.stop_token_ids = {asked.stop_token};
+  sampling.ignore_eos = asked.ignore_eos;
+  sampling.prompt_logprobs = asked.prompt_logprobs;
+  return request;
+}
+
+std::string to_text(const Script& script) {
+  std::string text = "options" + print_all(script.options) + "\n";
+  text += "model" + print_all(script.model) + "\n";
+  text += "clients" + print_all(script.clients) + "\n";
+  for (const Operation& operation : script.operations) text += print_operation(operation) + "\n";
+  return text;
+}
+
+Result<Script> parse_script(std::string_view text) {
+  Script script;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    if (!parse_line(line, script)) return unreadable(line);
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+  }
+  if (!is_in_order(script)) {
+    return Error{ErrorCode::kInvalidArgument, "script: steps and submitted requests must ascend"};
+  }
+  return script;
+}
+
+std::size_t num_simplifications(const Script& script) {
+  Simplifier counter(~std::size_t{0});
+  Script copy = script;
+  counter.apply(copy);
+  return counter.num_fields() * kWaysPerField;
+}
+
+std::optional<Script> simplified(const Script& script, std::size_t way) {
+  Script simpler = script;
+  if (!Simplifier(way).apply(simpler)) return std::nullopt;
+  std::ranges::stable_sort(simpler.operations, {}, &Operation::at);
+  if (!is_in_order(simpler)) return std::nullopt;
+  return simpler;
+}
+
+}  // namespace octavo::simulation

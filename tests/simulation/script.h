@@ -1,0 +1,82 @@
+// The life of an engine core as data: what the core is built from, and what happens to it, step by step. A life
+// is a pure function of its script, so a script that goes wrong can be printed, shortened and run again.
+//
+// As text, one thing a line; a prompt has one letter for each token, 'A' for token 0:
+//
+//   options block_size=4 num_blocks=12 max_num_seqs=8 ...
+//   model eos_period=64 ...
+//   clients most_open=16
+//   at 0 submit 1 prompt=ABCDE max_tokens=8 n=2
+//   at 3 cancel 1
+//   at 3 fail_step
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/api/command.h"
+#include "engine/base/ids.h"
+#include "engine/base/result.h"
+#include "engine/scheduler/scheduler.h"
+#include "tests/simulation/toy_model.h"
+
+namespace octavo::simulation {
+
+// A request in the words that lives differ by; `to_request` makes the engine's of it.
+struct ScriptedRequest {
+  std::vector<TokenId> prompt;
+  std::int32_t max_tokens = 16;
+  std::int32_t min_tokens = 0;
+  std::int32_t n = 1;
+  bool greedy = true;
+  std::optional<std::uint64_t> seed = {};
+  std::int32_t stop_list = 0;   // stop strings: none, or an entry of a fixed table
+  std::int32_t stop_token = -1;  // one that ends an output; -1: none
+  bool ignore_eos = false;
+  bool prompt_logprobs = false;
+  std::int32_t salt = 0;  // 0: none
+};
+
+enum class OperationKind : std::uint8_t {
+  kSubmit,
+  kCancel,
+  kResetPrefixCache,
+  kFailStep,      // the next step fails; `amount` says where: FailurePoint
+  kReaderSleeps,  // nobody takes events for `amount` steps
+};
+
+struct Operation {
+  std::int32_t at = 0;  // before step number `at`, from 0
+  OperationKind kind = OperationKind::kSubmit;
+  std::uint64_t request = 0;      // submit: ascending; cancel
+  ScriptedRequest asked = {};     // submit
+  std::int32_t amount = 0;
+};
+
+// The clients as a whole. While `most_open` requests have not ended, the next one is not sent and the time of the
+// operations stands still; where nothing is to be done, it jumps to the next operation.
+struct Clients {
+  std::int32_t most_open = 1 << 20;
+};
+
+struct Script {
+  scheduler::SchedulerOptions options = {};
+  ToyModel model = {};
+  Clients clients = {};
+  std::vector<Operation> operations;  // ascending by `at`
+};
+
+GenerationRequest to_request(const ScriptedRequest& asked);
+
+std::string to_text(const Script& script);
+Result<Script> parse_script(std::string_view text);
+
+// Simpler scripts than `script`, for shrinking: the number of ways in which a value of it can be made plainer,
+// and the script after one of them; nullopt where it changes nothing.
+std::size_t num_simplifications(const Script& script);
+std::optional<Script> simplified(const Script& script, std::size_t way);
+
+}  // namespace octavo::simulation

@@ -1,0 +1,43 @@
+// The simulated model: a pure function of a token prefix. Its "KV" of a token is the hash of the prefix that
+// ends with it, and its next token is a hash of everything that attention reads, so that a single wrong slot
+// changes the answer.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/base/hash.h"
+#include "engine/base/ids.h"
+
+namespace octavo::simulation {
+
+struct ToyModel {
+  std::int32_t eos_period = 32;            // one token in so many ends the sequence
+  std::int32_t invalid_logits_period = 0;  // one in so many cannot be drawn; 0: none
+
+  // Hashes of requests with different salts begin differently: no prefix of theirs is ever the same.
+  static std::uint64_t root_of(std::int32_t salt) {
+    return hash_combine(0x6f637461766fu, static_cast<std::uint64_t>(salt));
+  }
+  static std::uint64_t extend(std::uint64_t prefix_hash, TokenId token) {
+    return hash_combine(prefix_hash, static_cast<std::uint64_t>(token));
+  }
+
+  // What attention makes of all slots that it reads, folded one by one; a bijection of each slot.
+  static std::uint64_t fold(std::uint64_t folded, std::uint64_t slot) {
+    return folded * 0x9e3779b97f4a7c15u + slot;
+  }
+
+  struct Draw {
+    TokenId token = -1;
+    float logprob = 0.0f;
+    bool invalid_logits = false;
+  };
+  Draw draw(std::uint64_t folded, bool greedy, std::uint64_t seed, std::uint32_t output_index,
+            std::size_t position) const;
+
+  static float prompt_logprob(std::uint64_t prefix_hash, TokenId token) {
+    return -static_cast<float>(extend(prefix_hash, token) >> 50) / 1024.0f;
+  }
+};
+
+}  // namespace octavo::simulation
