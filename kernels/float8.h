@@ -1,8 +1,9 @@
 // The 8-bit floats of Micikevicius et al. 2022 (arXiv:2209.05433; OCP OFP8), as bytes:
 //   e4m3  sign, 4 bits of exponent (bias 7), 3 of mantissa; up to 448; 0x7f is NaN, and there is no infinity
 //   e5m2  sign, 5 bits of exponent (bias 15), 2 of mantissa; up to 57,344; infinity and NaN as in IEEE 754
-// Conversions to them round to nearest even and saturate: what lies beyond the largest number, infinity included, becomes
-// it. A NaN stays one. Plain C++, exact on every machine: kernels have vector versions, which must agree bit for bit.
+// Conversions to them round to nearest even and saturate: what lies beyond the largest number, infinity
+// included, becomes it. A NaN stays one. Plain C++, exact on every machine: kernels have vector versions,
+// which must agree bit for bit.
 #pragma once
 
 #include <bit>
@@ -22,8 +23,9 @@ struct Float8 {
     const auto sign = static_cast<std::uint8_t>(bits >> 24 & 0x80u);
     const std::uint32_t magnitude = bits & 0x7fffffffu;
     if (magnitude > 0x7f800000u) return sign | kNan;
-    if (magnitude < (128u - kBias) << 23) {  // subnormal result: let float addition round at the right bit
-      constexpr std::uint32_t kMagic = (127u + kShift + 1 - kBias) << 23;  // its last place is worth the smallest number
+    if (magnitude < (128u - kBias) << 23) {
+      // A subnormal result: added to a float whose last place is worth the smallest one, it is rounded there.
+      constexpr std::uint32_t kMagic = (127u + kShift + 1 - kBias) << 23;
       const float rounded = std::bit_cast<float>(magnitude) + std::bit_cast<float>(kMagic);
       return static_cast<std::uint8_t>(sign | (std::bit_cast<std::uint32_t>(rounded) - kMagic));
     }
@@ -40,7 +42,8 @@ struct Float8 {
     }
     if (magnitude >> kMantissaBits == 0) {
       constexpr float kSmallest = std::bit_cast<float>((128u - kBias - kMantissaBits) << 23);
-      return std::bit_cast<float>(std::bit_cast<std::uint32_t>(static_cast<float>(magnitude) * kSmallest) | sign);
+      return std::bit_cast<float>(std::bit_cast<std::uint32_t>(static_cast<float>(magnitude) * kSmallest) |
+                                  sign);
     }
     return std::bit_cast<float>(sign | ((magnitude << kShift) + ((127u - kBias) << 23)));
   }

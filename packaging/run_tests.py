@@ -14,6 +14,7 @@ import time
 import xml.etree.ElementTree as ElementTree
 
 SECONDS_PER_PROGRAM = 600
+MUTATION = "tests/mutation/run.py"  # takes --gtest_output like the others
 NOT_HERE = {"long"}  # tests/long/run
 
 
@@ -53,7 +54,7 @@ def run(program, folder, environment, scratch):
     started = time.monotonic()
     with open(log, "wb") as output:
         try:
-            status = subprocess.run([program, f"--gtest_output=xml:{report}"], stdout=output, stderr=subprocess.STDOUT,
+            status = subprocess.run([*program, f"--gtest_output=xml:{report}"], stdout=output, stderr=subprocess.STDOUT,
                                     stdin=subprocess.DEVNULL, env=environment, timeout=SECONDS_PER_PROGRAM).returncode
         except subprocess.TimeoutExpired:
             status = f"no end after {SECONDS_PER_PROGRAM} s"
@@ -74,8 +75,9 @@ def run(program, folder, environment, scratch):
 def main():
     root = pathlib.Path(sys.argv[1])
     wanted = set(sys.argv[2:])
-    programs = {path.name[len("octavo_"):-len("_tests")]: path
+    programs = {path.name[len("octavo_"):-len("_tests")]: [path]
                 for path in sorted((root / "build/release/tests").glob("octavo_*_tests")) if os.access(path, os.X_OK)}
+    programs["mutation"] = [sys.executable, root / MUTATION]
     unknown = wanted - programs.keys()
     if unknown:
         sys.exit(f"packaging/test: there are no tests called {', '.join(sorted(unknown))}; there are {', '.join(programs)}")

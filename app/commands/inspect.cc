@@ -289,9 +289,9 @@ Result<std::string> inspect_file(const InspectOptions& options) {
 
 // A recording that contradicts itself is shown, and is a failure.
 Result<void> run_inspect_recording(const InspectOptions& options) {
-  OCTAVO_TRY(const RecordingReport report, options.at_step
-                                               ? report_recording_at_step(options.model, *options.at_step, options.json)
-                                               : report_recording(options.model, options.json));
+  OCTAVO_TRY(const RecordingReport report,
+             options.at_step ? report_recording_at_step(options.model, *options.at_step, options.json)
+                             : report_recording(options.model, options.json));
   std::cout << report.text << std::flush;
   if (report.problem) return Error{ErrorCode::kDamagedFile, *report.problem};
   return {};
@@ -310,11 +310,11 @@ Result<void> run_inspect(const InspectOptions& options) {
 void add_inspect_command(CLI::App& program, int& status) {
   constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 40;
   auto options = std::make_shared<InspectOptions>();
-  CLI::App* const command =
-      program.add_subcommand("inspect", "What a model file or an event recording holds, and the memory of keys and values");
-  CLI::Option* const model =
-      command->add_option("MODEL,--model", options->model,
-                          "Model file, org/name, or a recording made with --record (default: SmolLM2-135M-Instruct)");
+  CLI::App* const command = program.add_subcommand(
+      "inspect", "What a model file or an event recording holds, and the memory of keys and values");
+  CLI::Option* const model = command->add_option(
+      "MODEL,--model", options->model,
+      "Model file, org/name, or a recording made with --record (default: SmolLM2-135M-Instruct)");
   command
       ->add_option("--shape", options->shape,
                    "A model by name instead of a file: opt-30b, llama-3-8b, gpt2-xl, ...")

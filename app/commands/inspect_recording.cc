@@ -102,18 +102,21 @@ void print_events(std::ostream& out, const RecordingSummary& summary) {
 void print_origin(std::ostream& out, const std::filesystem::path& path, const RecordingSummary& summary) {
   const metrics::RecordingHeader& header = summary.header;
   out << "recording       " << shown(path.string())
-      << (summary.is_complete ? ", complete" : ", cut short: it ends without its end; what is there is told") << "\n"
+      << (summary.is_complete ? ", complete" : ", cut short: it ends without its end; what is there is told")
+      << "\n"
       << "model           " << shown(header.model) << "\n"
       << "started         " << date_text(header.unix_time_s) << ", " << seconds(summary.duration_us) << "\n"
-      << "pool            " << digits(header.pool.num_blocks) << " blocks of " << header.pool.block_size << " tokens, "
-      << size_of_blocks(header, header.pool.num_blocks) << "; host pool " << digits(header.pool.num_host_blocks)
-      << " blocks, " << size_of_blocks(header, header.pool.num_host_blocks) << "\n"
+      << "pool            " << digits(header.pool.num_blocks) << " blocks of " << header.pool.block_size
+      << " tokens, " << size_of_blocks(header, header.pool.num_blocks) << "; host pool "
+      << digits(header.pool.num_host_blocks) << " blocks, "
+      << size_of_blocks(header, header.pool.num_host_blocks) << "\n"
       << "steps           " << digits(summary.num_steps);
   if (summary.num_steps > 0) out << ", " << summary.first_step << " to " << summary.last_step;
   out << "\ntokens          " << digits(summary.num_prefill_tokens) << " prefilled, "
       << digits(summary.num_decode_tokens) << " decoded\n"
-      << "sequences       " << digits(summary.num_sequences) << ", of them " << digits(summary.num_forked_sequences)
-      << " by fork; at most " << summary.peak_running << " requests ran and " << summary.peak_waiting << " waited\n";
+      << "sequences       " << digits(summary.num_sequences) << ", of them "
+      << digits(summary.num_forked_sequences) << " by fork; at most " << summary.peak_running
+      << " requests ran and " << summary.peak_waiting << " waited\n";
 }
 
 void print_memory(std::ostream& out, const RecordingSummary& summary) {
@@ -121,9 +124,9 @@ void print_memory(std::ostream& out, const RecordingSummary& summary) {
   out << "used blocks     at most " << digits(summary.peak_used_blocks) << ", "
       << percent(summary.peak_used_blocks, header.pool.num_blocks) << " of the pool\n"
       << "logical blocks  at most " << digits(summary.peak_logical_blocks) << "\n"
-      << "sharing         at most " << fixed(summary.peak_sharing_ratio, 2) << " logical blocks to a used one, and "
-      << digits(summary.peak_saved_blocks) << " blocks saved, " << size_of_blocks(header, summary.peak_saved_blocks)
-      << "\n"
+      << "sharing         at most " << fixed(summary.peak_sharing_ratio, 2)
+      << " logical blocks to a used one, and " << digits(summary.peak_saved_blocks) << " blocks saved, "
+      << size_of_blocks(header, summary.peak_saved_blocks) << "\n"
       << "copies          " << digits(summary.count(BlockEventKind::kCopyOnWrite)) << " on write, "
       << digits(summary.count(BlockEventKind::kCopyPartial)) << " of the start of a block\n"
       << "prefix hits     " << digits(summary.count(BlockEventKind::kHit)) << " blocks, "
@@ -179,41 +182,42 @@ Json to_json(const RecordingSummary& summary) {
     if (summary.num_events_of[i] == 0) continue;
     events[std::string(block_event_kind_name(static_cast<BlockEventKind>(i)))] = summary.num_events_of[i];
   }
-  return {{"recording", to_json(summary.header)},
-          {"complete", summary.is_complete},
-          {"consistent", !summary.inconsistency.has_value()},
-          {"inconsistency", summary.inconsistency ? Json(*summary.inconsistency) : Json()},
-          {"duration_us", summary.duration_us},
-          {"steps", {{"count", summary.num_steps}, {"first", summary.first_step}, {"last", summary.last_step}}},
-          {"prefill_tokens", summary.num_prefill_tokens},
-          {"decode_tokens", summary.num_decode_tokens},
-          {"sequences", summary.num_sequences},
-          {"forked_sequences", summary.num_forked_sequences},
-          {"peak_running", summary.peak_running},
-          {"peak_waiting", summary.peak_waiting},
-          {"peak_used_blocks", summary.peak_used_blocks},
-          {"peak_logical_blocks", summary.peak_logical_blocks},
-          {"peak_sharing_ratio", summary.peak_sharing_ratio},
-          {"peak_saved_blocks", summary.peak_saved_blocks},
-          {"peak_host_used_blocks", summary.peak_host_used_blocks},
-          {"cow_copies", summary.count(BlockEventKind::kCopyOnWrite)},
-          {"partial_copies", summary.count(BlockEventKind::kCopyPartial)},
-          {"evicted_cached_blocks", summary.count(BlockEventKind::kEvict)},
-          {"prefix_hit_blocks", summary.count(BlockEventKind::kHit)},
-          {"prefix_hit_tokens", summary.num_hit_tokens},
-          {"preempted_requests", summary.num_preempted_groups},
-          {"preempted_sequences",
-           {{"recompute", summary.num_preempted_recompute}, {"swap", summary.num_preempted_swap}}},
-          {"swap",
-           {{"blocks_out", summary.num_swapped_out},
-            {"bytes_out", bytes_of_blocks(summary.header, summary.num_swapped_out)},
-            {"blocks_in", summary.num_swapped_in},
-            {"bytes_in", bytes_of_blocks(summary.header, summary.num_swapped_in)},
-            {"blocks_in_within_10_s", summary.num_thrashed},
-            {"blocks_dropped", summary.num_swap_dropped}}},
-          {"num_events", summary.num_events},
-          {"events", events},
-          {"timeline", timeline_json(summary.timeline)}};
+  return {
+      {"recording", to_json(summary.header)},
+      {"complete", summary.is_complete},
+      {"consistent", !summary.inconsistency.has_value()},
+      {"inconsistency", summary.inconsistency ? Json(*summary.inconsistency) : Json()},
+      {"duration_us", summary.duration_us},
+      {"steps", {{"count", summary.num_steps}, {"first", summary.first_step}, {"last", summary.last_step}}},
+      {"prefill_tokens", summary.num_prefill_tokens},
+      {"decode_tokens", summary.num_decode_tokens},
+      {"sequences", summary.num_sequences},
+      {"forked_sequences", summary.num_forked_sequences},
+      {"peak_running", summary.peak_running},
+      {"peak_waiting", summary.peak_waiting},
+      {"peak_used_blocks", summary.peak_used_blocks},
+      {"peak_logical_blocks", summary.peak_logical_blocks},
+      {"peak_sharing_ratio", summary.peak_sharing_ratio},
+      {"peak_saved_blocks", summary.peak_saved_blocks},
+      {"peak_host_used_blocks", summary.peak_host_used_blocks},
+      {"cow_copies", summary.count(BlockEventKind::kCopyOnWrite)},
+      {"partial_copies", summary.count(BlockEventKind::kCopyPartial)},
+      {"evicted_cached_blocks", summary.count(BlockEventKind::kEvict)},
+      {"prefix_hit_blocks", summary.count(BlockEventKind::kHit)},
+      {"prefix_hit_tokens", summary.num_hit_tokens},
+      {"preempted_requests", summary.num_preempted_groups},
+      {"preempted_sequences",
+       {{"recompute", summary.num_preempted_recompute}, {"swap", summary.num_preempted_swap}}},
+      {"swap",
+       {{"blocks_out", summary.num_swapped_out},
+        {"bytes_out", bytes_of_blocks(summary.header, summary.num_swapped_out)},
+        {"blocks_in", summary.num_swapped_in},
+        {"bytes_in", bytes_of_blocks(summary.header, summary.num_swapped_in)},
+        {"blocks_in_within_10_s", summary.num_thrashed},
+        {"blocks_dropped", summary.num_swap_dropped}}},
+      {"num_events", summary.num_events},
+      {"events", events},
+      {"timeline", timeline_json(summary.timeline)}};
 }
 
 // ---- one step ----
@@ -231,7 +235,8 @@ std::vector<std::vector<SequenceId>> owners_of_blocks(const KvState& state) {
 
 std::string sequences_text(const std::vector<SequenceId>& sequences) {
   std::string text;
-  for (const SequenceId sequence : sequences) text += (text.empty() ? "" : ", ") + std::to_string(sequence.value);
+  for (const SequenceId sequence : sequences)
+    text += (text.empty() ? "" : ", ") + std::to_string(sequence.value);
   return text;
 }
 
@@ -239,13 +244,13 @@ void print_levels(std::ostream& out, const StepRecord& step, const KvState& stat
   const std::int64_t num_slots = std::int64_t{state.num_used()} * state.shape().block_size;
   out << "step            " << step.step << ", " << step.num_prefill_tokens << " tokens prefilled, "
       << step.num_decode_tokens << " decoded\n"
-      << "blocks          " << digits(state.num_used()) << " used, " << digits(state.num_cached()) << " cached, "
-      << digits(state.num_free()) << " free\n"
+      << "blocks          " << digits(state.num_used()) << " used, " << digits(state.num_cached())
+      << " cached, " << digits(state.num_free()) << " free\n"
       << "logical blocks  " << digits(state.num_logical()) << "\n"
       << "slots           " << digits(state.num_filled_slots()) << " filled of " << digits(num_slots)
       << " in used blocks\n"
-      << "host blocks     " << digits(state.num_host_used()) << " used of " << digits(state.shape().num_host_blocks)
-      << "\n";
+      << "host blocks     " << digits(state.num_host_used()) << " used of "
+      << digits(state.shape().num_host_blocks) << "\n";
 }
 
 // Neighbours with the same owners on one line.
@@ -333,10 +338,12 @@ Result<RecordingReport> report_recording(const std::filesystem::path& path, bool
   return report;
 }
 
-Result<RecordingReport> report_recording_at_step(const std::filesystem::path& path, std::int64_t step, bool json) {
+Result<RecordingReport> report_recording_at_step(const std::filesystem::path& path, std::int64_t step,
+                                                 bool json) {
   OCTAVO_TRY(const metrics::StateAtStep found, metrics::replay_to_step(path, step));
   return RecordingReport{
-      json ? dump(state_json(found.step, found.state)) + "\n" : state_text(found.step, found.state), std::nullopt};
+      json ? dump(state_json(found.step, found.state)) + "\n" : state_text(found.step, found.state),
+      std::nullopt};
 }
 
 }  // namespace octavo::app

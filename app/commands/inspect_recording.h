@@ -1,4 +1,5 @@
-// What `octavo inspect` says of an event recording: the whole of it in figures, or the pools at the end of one step.
+// What `octavo inspect` says of an event recording: the whole of it in figures, or the pools at the end of
+// one step.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@ struct RecordingReport {
 };
 
 Result<RecordingReport> report_recording(const std::filesystem::path& path, bool json);
-Result<RecordingReport> report_recording_at_step(const std::filesystem::path& path, std::int64_t step, bool json);
+Result<RecordingReport> report_recording_at_step(const std::filesystem::path& path, std::int64_t step,
+                                                 bool json);
 
 }  // namespace octavo::app

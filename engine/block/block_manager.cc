@@ -107,7 +107,8 @@ std::int32_t BlockManager::num_distinct_blocks(std::span<const MovingTable> tabl
     shared_scratch_.insert(shared_scratch_.end(), begin, begin + num_blocks);
   }
   std::ranges::sort(shared_scratch_);
-  return static_cast<std::int32_t>(std::ranges::unique(shared_scratch_).begin() - shared_scratch_.begin());
+  const auto end = std::unique(shared_scratch_.begin(), shared_scratch_.end());
+  return static_cast<std::int32_t>(end - shared_scratch_.begin());
 }
 
 // ---- blocks and entries ----

@@ -105,17 +105,19 @@ Result<KvState> EventHistory::state_at(std::uint64_t mark) const {
   const std::uint64_t oldest = kept.front().segment->first_mark;
   if (mark < oldest) {
     return Error{ErrorCode::kNotFound, "event " + std::to_string(mark) +
-                                           " is too old: the history is kept from event " + std::to_string(oldest) +
-                                           " on; --record keeps all of it"};
+                                           " is too old: the history is kept from event " +
+                                           std::to_string(oldest) + " on; --record keeps all of it"};
   }
   {
     std::lock_guard lock(mutex_);
     if (contradiction_ && mark > contradiction_mark_) return *contradiction_;
   }
-  const auto view = std::find_if(kept.rbegin(), kept.rend(),
-                                 [&](const View& candidate) { return candidate.segment->first_mark <= mark; });
+  const auto view = std::find_if(kept.rbegin(), kept.rend(), [&](const View& candidate) {
+    return candidate.segment->first_mark <= mark;
+  });
   KvState state = view->segment->keyframe;
-  for (const BlockEvent& event : view->events.first(static_cast<std::size_t>(mark - view->segment->first_mark))) {
+  for (const BlockEvent& event :
+       view->events.first(static_cast<std::size_t>(mark - view->segment->first_mark))) {
     OCTAVO_TRY_VOID(state.apply(event));
   }
   return state;

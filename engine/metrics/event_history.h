@@ -1,12 +1,12 @@
-// The newest block events in segments, each with the state of the pools before its first event: so the state at any
-// event that is still kept is a keyframe and at most a segment of events. The oldest segment goes as a whole when the
-// others alone hold `capacity` events; an event's mark is the number of events before it.
+// The newest block events in segments, each with the state of the pools before its first event: so the state
+// at any event that is still kept is a keyframe and at most a segment of events. The oldest segment goes as a
+// whole when the others alone hold `capacity` events; an event's mark is the number of events before it.
 //
-// A keyframe costs as much as the pool has ever used, and comes once in as many events, so that an event costs the
-// same however large the pool is.
+// A keyframe costs as much as the pool has ever used, and comes once in as many events, so that an event
+// costs the same however large the pool is.
 //
-// Thread: one writer; readers on any thread, which share segments with it. A reader holds the lock while it takes
-// pointers, and copies outside: what was written to a segment is never written again.
+// Thread: one writer; readers on any thread, which share segments with it. A reader holds the lock while it
+// takes pointers, and copies outside: what was written to a segment is never written again.
 #pragma once
 
 #include <cstddef>
@@ -44,8 +44,8 @@ class EventHistory {
   // Appends to `out` every event from `mark` on that is still here.
   Copied copy_since(std::uint64_t mark, std::vector<BlockEvent>& out) const;
 
-  // The state before the event of this mark. An error when it is too old or not there yet, or when the events before it
-  // contradict themselves.
+  // The state before the event of this mark. An error when it is too old or not there yet, or when the events
+  // before it contradict themselves.
   Result<KvState> state_at(std::uint64_t mark) const;
 
  private:
@@ -67,9 +67,9 @@ class EventHistory {
   const std::size_t capacity_;
   const std::size_t segment_events_;
 
-  KvState newest_;                       // writer only
-  std::size_t room_ = 0;                 // writer only: of the last segment
-  std::uint64_t num_events_ = 0;         // writer only
+  KvState newest_;                // writer only
+  std::size_t room_ = 0;          // writer only: of the last segment
+  std::uint64_t num_events_ = 0;  // writer only
 
   mutable std::mutex mutex_;
   std::deque<std::shared_ptr<Segment>> segments_;  // guarded by mutex_

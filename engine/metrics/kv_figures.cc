@@ -128,7 +128,8 @@ double PrefixHits::share() const {
   return num_tokens == 0 ? 0.0 : static_cast<double>(num_reused) / static_cast<double>(num_tokens);
 }
 
-PrefixHits measure_prefix_hits(const KvTotals& before, const KvTotals& after, std::span<const StepRecord> steps) {
+PrefixHits measure_prefix_hits(const KvTotals& before, const KvTotals& after,
+                               std::span<const StepRecord> steps) {
   PrefixHits hits;
   hits.num_reused = after.prefix_hit_tokens - before.prefix_hit_tokens;
   for (const StepRecord& step : steps) hits.num_computed += step.num_prefill_tokens;

@@ -1,6 +1,6 @@
-// The figures of the KV memory, each computed from blocks and tables alone. What the engine keeps up to date itself
-// (KvFigures, the levels of a StepRecord) is held equal to these by tests; the others nobody keeps, and they are computed
-// when somebody looks. Definitions: README.md.
+// The figures of the KV memory, each computed from blocks and tables alone. What the engine keeps up to date
+// itself (KvFigures, the levels of a StepRecord) is held equal to these by tests; the others nobody keeps,
+// and they are computed when somebody looks. Definitions: README.md.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,9 @@ KvFigures recount_figures(const KvSnapshot& snapshot);
 
 // What is not in KvFigures.
 struct KvUse {
-  double effective_use = 0.0;  // of the slots of used blocks, those that some sequence reads; 0 when nothing is used
-  double tokens_held = 0.0;    // of all slots of the pool, those that some sequence reads
+  double effective_use =
+      0.0;  // of the slots of used blocks, those that some sequence reads; 0 when nothing is used
+  double tokens_held = 0.0;             // of all slots of the pool, those that some sequence reads
   double external_fragmentation = 0.0;  // always: with one block size any free block serves any request
   std::int32_t longest_free_run = 0;    // blocks with neighbouring ids
   std::int32_t host_free_blocks = 0;
@@ -38,21 +39,24 @@ std::vector<Scatter> measure_scatter(const KvSnapshot& snapshot);  // of sequenc
 
 // What other rules would hold at this moment for the same running sequences.
 struct Counterfactuals {
-  std::int64_t contiguous_blocks = 0;  // a chunk of max_model_len for each sequence, from its start to its end
+  std::int64_t contiguous_blocks =
+      0;  // a chunk of max_model_len for each sequence, from its start to its end
   std::int64_t contiguous_bytes = 0;
   std::int64_t unshared_blocks = 0;  // pages, but each sequence with its own copy of everything
   std::int64_t unshared_bytes = 0;
 };
 Counterfactuals measure_counterfactuals(const KvSnapshot& snapshot, std::int32_t max_model_len);
 
-// Of the tokens that were to have KV in a window, other than the next one of an output, those that were found.
+// Of the tokens that were to have KV in a window, other than the next one of an output, those that were
+// found.
 struct PrefixHits {
   std::int64_t num_reused = 0;
   std::int64_t num_computed = 0;
   double share() const;
 };
 // `steps` are those between the two totals.
-PrefixHits measure_prefix_hits(const KvTotals& before, const KvTotals& after, std::span<const StepRecord> steps);
+PrefixHits measure_prefix_hits(const KvTotals& before, const KvTotals& after,
+                               std::span<const StepRecord> steps);
 
 // Copies between the pools, followed event by event.
 class SwapMeter {
@@ -65,7 +69,9 @@ class SwapMeter {
 
   std::int64_t num_out() const { return num_out_; }
   std::int64_t num_in() const { return num_in_; }
-  std::int64_t num_dropped() const { return num_dropped_; }    // given up in the host pool, or still on the device
+  std::int64_t num_dropped() const {
+    return num_dropped_;
+  }  // given up in the host pool, or still on the device
   std::int64_t num_thrashed() const { return num_thrashed_; }  // of num_in()
 
  private:

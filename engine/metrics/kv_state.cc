@@ -64,14 +64,16 @@ Entry entry_or_none(const std::vector<Entry>& entries, std::size_t index) {
 
 KvState::KvState(const PoolShape& shape) : shape_(shape) {
   OCTAVO_CHECK(shape.block_size >= 1 && shape.num_blocks >= 0 && shape.num_host_blocks >= 0,
-               "%d tokens a block, %d and %d blocks", shape.block_size, shape.num_blocks, shape.num_host_blocks);
+               "%d tokens a block, %d and %d blocks", shape.block_size, shape.num_blocks,
+               shape.num_host_blocks);
 }
 
 // ---- from what the engine says ----
 
 KvState KvState::from(const KvSnapshot& snapshot) {
   const KvTotals& totals = snapshot.totals;
-  KvState state({totals.block_size, static_cast<std::int32_t>(snapshot.blocks.size()), totals.num_host_blocks});
+  KvState state(
+      {totals.block_size, static_cast<std::int32_t>(snapshot.blocks.size()), totals.num_host_blocks});
   state.step_ = snapshot.step;
   for (std::size_t i = 0; i < snapshot.blocks.size(); ++i) {
     const BlockSnapshot& from = snapshot.blocks[i];
@@ -91,8 +93,9 @@ KvState KvState::from(const KvSnapshot& snapshot) {
     for (std::size_t i = 0; i < sequence.block_table.size(); ++i) {
       HostBlock& host = state.host_at(sequence.block_table[i].value);
       state.num_host_used_ += host.is_used ? 0 : 1;
-      const std::int32_t num_filled = std::clamp(
-          sequence.num_computed_tokens - static_cast<std::int32_t>(i) * totals.block_size, 0, totals.block_size);
+      const std::int32_t num_filled =
+          std::clamp(sequence.num_computed_tokens - static_cast<std::int32_t>(i) * totals.block_size, 0,
+                     totals.block_size);
       host = {true, std::max(host.num_filled, static_cast<std::int16_t>(num_filled))};
     }
   }
@@ -335,7 +338,8 @@ std::span<const BlockId> KvState::table_of(SequenceId sequence) const {
 std::vector<SequenceId> KvState::owners_of(BlockId block) const {
   std::vector<SequenceId> owners;
   for (const auto& [sequence, table] : tables_) {
-    owners.insert(owners.end(), static_cast<std::size_t>(std::ranges::count(table, block)), SequenceId{sequence});
+    owners.insert(owners.end(), static_cast<std::size_t>(std::ranges::count(table, block)),
+                  SequenceId{sequence});
   }
   std::ranges::sort(owners);
   return owners;
@@ -362,7 +366,8 @@ class EventWriter {
 
  private:
   void add(BlockEventKind kind, std::uint64_t sequence, BlockId block, std::int32_t aux) {
-    events_.push_back({.step = state_.step(), .sequence = sequence, .block = block.value, .aux = aux, .kind = kind});
+    events_.push_back(
+        {.step = state_.step(), .sequence = sequence, .block = block.value, .aux = aux, .kind = kind});
   }
 
   std::int32_t& ref_count(BlockId block) { return ref_counts_[static_cast<std::size_t>(block.value)]; }

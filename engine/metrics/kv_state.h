@@ -1,12 +1,13 @@
-// Both pools as a value: who names which block, what is filled, what can be found, what is swapped out. Events move
-// it, so that the state at any time is a keyframe (a copy of this value) and the events after it. It equals the
-// engine's own state whenever the engine says what it is (KvSnapshot): a property test holds that.
+// Both pools as a value: who names which block, what is filled, what can be found, what is swapped out.
+// Events move it, so that the state at any time is a keyframe (a copy of this value) and the events after it.
+// It equals the engine's own state whenever the engine says what it is (KvSnapshot): a property test holds
+// that.
 //
-// apply() trusts nothing: events come from files as well. An event that cannot be is one sentence, and leaves the
-// state as it was.
+// apply() trusts nothing: events come from files as well. An event that cannot be is one sentence, and leaves
+// the state as it was.
 //
-// A sequence's table is in order: kAlloc, kHit and kShare append to it, kCopyOnWrite gives the target the source's
-// place, kUnref takes the newest entry of that block out.
+// A sequence's table is in order: kAlloc, kHit and kShare append to it, kCopyOnWrite gives the target the
+// source's place, kUnref takes the newest entry of that block out.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +35,9 @@ class KvState {
  public:
   struct Block {
     BlockState state = BlockState::kFree;
-    bool is_findable = false;      // by content
-    std::int16_t num_filled = 0;   // slots with KV
-    std::int32_t ref_count = 0;    // table entries and pins
+    bool is_findable = false;     // by content
+    std::int16_t num_filled = 0;  // slots with KV
+    std::int32_t ref_count = 0;   // table entries and pins
     std::int32_t num_pins = 0;
     friend bool operator==(const Block&, const Block&) = default;
   };
@@ -61,7 +62,7 @@ class KvState {
   std::int32_t num_used() const { return num_used_; }
   std::int32_t num_cached() const { return num_cached_; }
   std::int32_t num_free() const { return shape_.num_blocks - num_used_ - num_cached_; }
-  std::int32_t num_logical() const { return num_logical_; }             // table entries
+  std::int32_t num_logical() const { return num_logical_; }            // table entries
   std::int64_t num_filled_slots() const { return num_filled_slots_; }  // of used blocks
   std::int32_t num_host_used() const { return num_host_used_; }
 

@@ -1,5 +1,5 @@
-// Where a recording goes. Opened before the model is loaded, so that a path that cannot be written is refused at once;
-// nothing of an older recording is lost until the first byte of the new one is there.
+// Where a recording goes. Opened before the model is loaded, so that a path that cannot be written is refused
+// at once; nothing of an older recording is lost until the first byte of the new one is there.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ class ByteSink {
 
 class RecordingFile final : public ByteSink {
  public:
-  // Refuses, in a sentence, what cannot be written, what is no file, and a file that holds something else than a
-  // recording: a model named by mistake is not overwritten.
+  // Refuses, in a sentence, what cannot be written, what is no file, and a file that holds something else
+  // than a recording: a model named by mistake is not overwritten.
   static Result<std::unique_ptr<RecordingFile>> open(const std::filesystem::path& path);
   // A new file that nothing was written to is removed.
   ~RecordingFile() override;

@@ -35,7 +35,8 @@ class ByteReader {
     }
     Unsigned bits = 0;
     for (std::size_t i = 0; i < sizeof(Integer); ++i) {
-      bits = static_cast<Unsigned>(bits | static_cast<Unsigned>(std::to_integer<Unsigned>(bytes_[i]) << (8 * i)));
+      bits = static_cast<Unsigned>(bits |
+                                   static_cast<Unsigned>(std::to_integer<Unsigned>(bytes_[i]) << (8 * i)));
     }
     bytes_ = bytes_.subspan(sizeof(Integer));
     return static_cast<Integer>(bits);
@@ -82,7 +83,8 @@ template <std::size_t... Index>
 constexpr bool step_has_fields(std::index_sequence<Index...>) {
   return requires { StepRecord{(static_cast<void>(Index), AnyField{})...}; };
 }
-static_assert(step_has_fields(std::make_index_sequence<22>()) && !step_has_fields(std::make_index_sequence<23>()),
+static_assert(step_has_fields(std::make_index_sequence<22>()) &&
+                  !step_has_fields(std::make_index_sequence<23>()),
               "a StepRecord has other fields: list them here and change kRecordingVersion");
 
 template <class Step, class Visit>
@@ -148,8 +150,8 @@ Result<void> check_step(const StepRecord& step, const PoolShape& pool) {
   if (is_negative) return damaged("step " + std::to_string(step.step) + " has a negative figure");
   const std::int64_t num_blocks = std::int64_t{step.used_blocks} + step.cached_blocks + step.free_blocks;
   if (num_blocks == pool.num_blocks) return {};
-  return damaged("step " + std::to_string(step.step) + " has " + std::to_string(num_blocks) + " blocks in a pool of " +
-                 std::to_string(pool.num_blocks));
+  return damaged("step " + std::to_string(step.step) + " has " + std::to_string(num_blocks) +
+                 " blocks in a pool of " + std::to_string(pool.num_blocks));
 }
 
 Result<void> check_range(const char* what, std::int64_t value, std::int64_t low, std::int64_t high) {
@@ -221,7 +223,8 @@ Result<ChunkHeader> read_chunk_header(std::span<const std::byte, kChunkHeaderByt
   if (reader.get<std::uint64_t>() != check_of(bytes.first<kChunkHeaderBytes - 8>())) {
     return damaged("the start of a chunk does not match its check");
   }
-  if (kind < static_cast<std::uint32_t>(ChunkKind::kHeader) || kind > static_cast<std::uint32_t>(ChunkKind::kEnd)) {
+  if (kind < static_cast<std::uint32_t>(ChunkKind::kHeader) ||
+      kind > static_cast<std::uint32_t>(ChunkKind::kEnd)) {
     return damaged("there is no chunk of kind " + std::to_string(kind));
   }
   header.kind = static_cast<ChunkKind>(kind);
@@ -268,11 +271,13 @@ Result<RecordingEnd> read_recording_end(std::span<const std::byte> payload) {
 }
 
 Result<std::vector<RecordedStep>> read_steps(std::span<const std::byte> payload, const PoolShape& pool) {
-  if (payload.empty() || payload.size() % kStepBytes != 0) return damaged("a chunk of steps has the wrong length");
+  if (payload.empty() || payload.size() % kStepBytes != 0)
+    return damaged("a chunk of steps has the wrong length");
   std::vector<RecordedStep> steps(payload.size() / kStepBytes);
   ByteReader reader(payload);
   for (RecordedStep& step : steps) {
-    visit_fields(step.record, [&](auto& field) { field = reader.get<std::remove_reference_t<decltype(field)>>(); });
+    visit_fields(step.record,
+                 [&](auto& field) { field = reader.get<std::remove_reference_t<decltype(field)>>(); });
     step.event_mark = reader.get<std::uint64_t>();
     OCTAVO_TRY_VOID(check_step(step.record, pool));
   }
@@ -280,7 +285,8 @@ Result<std::vector<RecordedStep>> read_steps(std::span<const std::byte> payload,
 }
 
 Result<std::vector<BlockEvent>> read_events(std::span<const std::byte> payload) {
-  if (payload.empty() || payload.size() % kEventBytes != 0) return damaged("a chunk of events has the wrong length");
+  if (payload.empty() || payload.size() % kEventBytes != 0)
+    return damaged("a chunk of events has the wrong length");
   std::vector<BlockEvent> events(payload.size() / kEventBytes);
   ByteReader reader(payload);
   for (BlockEvent& event : events) {

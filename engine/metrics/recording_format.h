@@ -1,14 +1,14 @@
 // A recording as bytes: an eight-byte magic, then chunks, all numbers little-endian.
 //
-//   chunk    kind u32 | payload length u32 | check of the payload u64 | check of the three before u64 | payload
-//   header   first: version, pool, model
-//   keyframe events that lead from a free pool to the state at the start
-//   steps    before the events that lead to them, so that who replays knows where to compare
-//   events   as they happened
-//   end      how many there were; without it the recording was cut short, and what is there counts
+//   chunk    kind u32 | payload length u32 | check of the payload u64 | check of the three before u64 |
+//   payload header   first: version, pool, model keyframe events that lead from a free pool to the state at
+//   the start steps    before the events that lead to them, so that who replays knows where to compare events
+//   as they happened end      how many there were; without it the recording was cut short, and what is there
+//   counts
 //
-// A check is a chain of mix64 over eight-byte words: any change of one word changes it. Kinds of events are stored as
-// the value of their enumerator: kRecordingVersion changes with them, and with the fields of a StepRecord.
+// A check is a chain of mix64 over eight-byte words: any change of one word changes it. Kinds of events are
+// stored as the value of their enumerator: kRecordingVersion changes with them, and with the fields of a
+// StepRecord.
 #pragma once
 
 #include <array>

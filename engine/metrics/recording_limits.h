@@ -1,12 +1,13 @@
-// Every cap that a recording meets before anything is allocated for what it says. Each has a test that crosses it.
+// Every cap that a recording meets before anything is allocated for what it says. Each has a test that
+// crosses it.
 #pragma once
 
 #include <cstdint>
 
 namespace octavo::metrics {
 
-inline constexpr std::int32_t kMaxRecordedBlockSize = 256;      // tokens
-inline constexpr std::int32_t kMaxRecordedBlocks = 1 << 22;     // of a pool; 16 bytes each while it is replayed
+inline constexpr std::int32_t kMaxRecordedBlockSize = 256;   // tokens
+inline constexpr std::int32_t kMaxRecordedBlocks = 1 << 22;  // of a pool; 16 bytes each while it is replayed
 inline constexpr std::int64_t kMaxRecordedBlockBytes = std::int64_t{1} << 40;
 inline constexpr std::uint32_t kMaxModelNameBytes = 4'096;
 inline constexpr std::uint32_t kMaxChunkBytes = 1 << 20;

@@ -63,7 +63,8 @@ Result<std::optional<RecordingReader::Chunk>> RecordingReader::next_chunk() {
   if (!header) return at_chunk(std::move(header).error());
   Chunk chunk{header->kind, Bytes(header->num_payload_bytes)};
   if (!read(chunk.payload)) return std::optional<Chunk>();
-  if (auto checked = check_payload(*header, chunk.payload); !checked) return at_chunk(std::move(checked).error());
+  if (auto checked = check_payload(*header, chunk.payload); !checked)
+    return at_chunk(std::move(checked).error());
   return std::optional(std::move(chunk));
 }
 
@@ -102,7 +103,8 @@ Result<void> RecordingReader::accept_steps(const Chunk& chunk, RecordingPart& pa
   if (!steps) return at_chunk(std::move(steps).error());
   for (const RecordedStep& step : *steps) {
     if (step.record.step <= last_step_) return damaged("its steps are not in order");
-    if (step.event_mark < std::max(last_mark_, read_.num_events)) return damaged("a step comes after its events");
+    if (step.event_mark < std::max(last_mark_, read_.num_events))
+      return damaged("a step comes after its events");
     last_step_ = step.record.step;
     last_mark_ = step.event_mark;
   }
@@ -114,7 +116,8 @@ Result<void> RecordingReader::accept_steps(const Chunk& chunk, RecordingPart& pa
 Result<void> RecordingReader::accept_end(const Chunk& chunk) {
   auto end = read_recording_end(chunk.payload);
   if (!end) return at_chunk(std::move(end).error());
-  if (end->num_steps != read_.num_steps || end->num_events != read_.num_events || last_mark_ > read_.num_events) {
+  if (end->num_steps != read_.num_steps || end->num_events != read_.num_events ||
+      last_mark_ > read_.num_events) {
     return damaged("parts of it are missing");
   }
   std::array<std::byte, 1> more;

@@ -30,14 +30,14 @@ std::optional<std::string> wrong_level(const StepRecord& step, const KvState& st
                           {"used host blocks", step.host_used_blocks, state.num_host_used()}};
   for (const Level& level : levels) {
     if (level.recorded == level.replayed) continue;
-    return "step " + std::to_string(step.step) + " recorded " + std::to_string(level.recorded) + " " + level.name +
-           ", and its events make " + std::to_string(level.replayed);
+    return "step " + std::to_string(step.step) + " recorded " + std::to_string(level.recorded) + " " +
+           level.name + ", and its events make " + std::to_string(level.replayed);
   }
   return std::nullopt;
 }
 
-// Replays a recording in order. `Visitor` is told of each event once it was applied, and of each step once the state is
-// the one that its record describes.
+// Replays a recording in order. `Visitor` is told of each event once it was applied, and of each step once
+// the state is the one that its record describes.
 class Replay {
  public:
   explicit Replay(const RecordingReader& reader) : state_(reader.start()) {}
@@ -94,7 +94,8 @@ class Summariser {
     }
     if (!is_possible) return;
     swaps_.add(event);
-    if (event.kind == BlockEventKind::kHit) summary_.num_hit_tokens += state_.block(BlockId{event.block}).num_filled;
+    if (event.kind == BlockEventKind::kHit)
+      summary_.num_hit_tokens += state_.block(BlockId{event.block}).num_filled;
     if (event.kind == BlockEventKind::kStepEnd) note_peaks();
     summary_.peak_host_used_blocks = std::max(summary_.peak_host_used_blocks, state_.num_host_used());
   }
@@ -236,8 +237,9 @@ Result<StateAtStep> replay_to_step(const std::filesystem::path& path, std::int64
     return Error{ErrorCode::kDamagedFile, escape_for_message(path.string()) + ": " + *replay.inconsistency()};
   }
   if (finder.found) return *std::move(finder.found);
-  return Error{ErrorCode::kNotFound, escape_for_message(path.string()) + " holds no step " + std::to_string(step) +
-                                         ": its steps are " + std::to_string(finder.first_step) + " to " +
+  return Error{ErrorCode::kNotFound, escape_for_message(path.string()) + " holds no step " +
+                                         std::to_string(step) + ": its steps are " +
+                                         std::to_string(finder.first_step) + " to " +
                                          std::to_string(finder.last_step)};
 }
 

@@ -1,5 +1,5 @@
-// A recording told in figures, by replaying all of it: every event must be possible after those before it, and every
-// step's levels must be those of the state that its events made.
+// A recording told in figures, by replaying all of it: every event must be possible after those before it,
+// and every step's levels must be those of the state that its events made.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@
 
 namespace octavo::metrics {
 
-// Used and cached blocks in equal stretches of time: the highest level in each, by the steps that ended in it. A stretch
-// without a step keeps the level before it.
+// Used and cached blocks in equal stretches of time: the highest level in each, by the steps that ended in
+// it. A stretch without a step keeps the level before it.
 class PoolTimeline {
  public:
   struct Level {
@@ -46,7 +46,8 @@ class PoolTimeline {
 struct RecordingSummary {
   RecordingHeader header;
   bool is_complete = false;  // else it was cut short
-  // The first event or step that cannot be. What comes after it is still counted, but no state follows from it.
+  // The first event or step that cannot be. What comes after it is still counted, but no state follows from
+  // it.
   std::optional<std::string> inconsistency;
 
   std::int64_t duration_us = 0;  // from the first step to the last event
@@ -61,7 +62,7 @@ struct RecordingSummary {
   double peak_sharing_ratio = 1.0;
   std::int32_t peak_saved_blocks = 0;
   std::int64_t num_preempted_groups = 0;
-  std::int64_t num_preempted_recompute = 0, num_preempted_swap = 0;  // sequences
+  std::int64_t num_preempted_recompute = 0, num_preempted_swap = 0;                              // sequences
   std::int64_t num_swapped_out = 0, num_swapped_in = 0, num_swap_dropped = 0, num_thrashed = 0;  // blocks
   std::int64_t num_hit_tokens = 0;  // in blocks that were found
   PoolTimeline timeline;

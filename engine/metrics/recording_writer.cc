@@ -21,8 +21,8 @@ Bytes magic_bytes() {
 
 }  // namespace
 
-RecordingWriter::RecordingWriter(std::unique_ptr<ByteSink> sink, RecordingHeader header, const StepRecorder& recorder,
-                                 OnFailure on_failure)
+RecordingWriter::RecordingWriter(std::unique_ptr<ByteSink> sink, RecordingHeader header,
+                                 const StepRecorder& recorder, OnFailure on_failure)
     : sink_(std::move(sink)),
       recorder_(recorder),
       on_failure_(std::move(on_failure)),
@@ -92,8 +92,8 @@ Result<void> RecordingWriter::begin() {
 Result<void> RecordingWriter::drain(bool is_last) {
   Trace trace = recorder_.read_since(step_mark_, event_mark_);
   if (trace.num_lost > 0) {
-    return Error{ErrorCode::kIo, "it cannot be written as fast as the engine runs: " + std::to_string(trace.num_lost) +
-                                     " records were lost"};
+    return Error{ErrorCode::kIo, "it cannot be written as fast as the engine runs: " +
+                                     std::to_string(trace.num_lost) + " records were lost"};
   }
   std::vector<RecordedStep> steps;
   for (std::size_t i = 0; i < trace.steps.size(); ++i) {
@@ -128,8 +128,9 @@ Result<void> RecordingWriter::write(Bytes bytes) {
 }
 
 void RecordingWriter::give_up(const Error& error) {
-  on_failure_({error.code, "recording to " + sink_->name() + " ended after step " + std::to_string(last_step_) + ": " +
-                               error.message + "; what was written until then can be read"});
+  on_failure_({error.code, "recording to " + sink_->name() + " ended after step " +
+                               std::to_string(last_step_) + ": " + error.message +
+                               "; what was written until then can be read"});
 }
 
 }  // namespace octavo::metrics

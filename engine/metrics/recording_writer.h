@@ -1,8 +1,10 @@
-// Writes what a StepRecorder keeps to a sink, on a thread of its own. The recorder's history is the buffer between the
-// two: the engine thread hands nothing over, allocates nothing and waits for nothing. A disk that is full, or slower
-// than the history is long, ends the recording with one sentence; the engine goes on, and what was written can be read.
+// Writes what a StepRecorder keeps to a sink, on a thread of its own. The recorder's history is the buffer
+// between the two: the engine thread hands nothing over, allocates nothing and waits for nothing. A disk that
+// is full, or slower than the history is long, ends the recording with one sentence; the engine goes on, and
+// what was written can be read.
 //
-// Each write holds whole chunks, made about twenty times a second: a process that is killed leaves a readable beginning.
+// Each write holds whole chunks, made about twenty times a second: a process that is killed leaves a readable
+// beginning.
 #pragma once
 
 #include <condition_variable>
@@ -25,8 +27,8 @@ class RecordingWriter {
   // Called on the writer's thread, once at most, when the recording had to end early.
   using OnFailure = std::function<void(const Error& error)>;
 
-  // Begins with the state at this moment; `recorder` outlives the writer. Pool and keyframe of the header are filled in
-  // here.
+  // Begins with the state at this moment; `recorder` outlives the writer. Pool and keyframe of the header are
+  // filled in here.
   RecordingWriter(std::unique_ptr<ByteSink> sink, RecordingHeader header, const StepRecorder& recorder,
                   OnFailure on_failure);
   // Writes what has been recorded until now, and the end.

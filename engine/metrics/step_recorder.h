@@ -1,9 +1,9 @@
-// Keeps what happened: one StepRecord for each step and the BlockEvents between them, the newest of each, and gives the
-// state of the pools at any event that is kept. Window, command line, recording and benchmark read from here, so that no
-// two of them disagree.
+// Keeps what happened: one StepRecord for each step and the BlockEvents between them, the newest of each, and
+// gives the state of the pools at any event that is kept. Window, command line, recording and benchmark read
+// from here, so that no two of them disagree.
 //
-// Thread: record() from the engine thread, everything else from any. Readers never make the engine wait for a copy of
-// many events.
+// Thread: record() from the engine thread, everything else from any. Readers never make the engine wait for a
+// copy of many events.
 #pragma once
 
 #include <cstddef>
@@ -33,14 +33,16 @@ struct Trace {
   std::uint64_t num_lost = 0;  // records of both kinds that were overwritten before they were read
 };
 
-// How much is kept. The defaults hold some minutes of steps and the events of at least the last thousand, in 10 MiB.
+// How much is kept. The defaults hold some minutes of steps and the events of at least the last thousand, in
+// 10 MiB.
 struct HistorySizes {
   std::size_t num_steps = std::size_t{1} << 14;
   std::size_t num_events = std::size_t{1} << 17;
   std::size_t num_segment_events = 0;  // from keyframe to keyframe; 0: chosen from the pool
 };
 
-// A step, and how many events had happened when its levels were taken: state_at() of this mark is what they describe.
+// A step, and how many events had happened when its levels were taken: state_at() of this mark is what they
+// describe.
 struct RecordedStep {
   StepRecord record;
   std::uint64_t event_mark = 0;
@@ -55,7 +57,8 @@ class StepRecorder {
 
   Trace read_since(std::uint64_t step_mark, std::uint64_t event_mark) const;
 
-  // The pools before the event of this mark, 0 <= mark <= next_event_mark. Marks that are too old are refused.
+  // The pools before the event of this mark, 0 <= mark <= next_event_mark. Marks that are too old are
+  // refused.
   Result<KvState> state_at(std::uint64_t event_mark) const { return events_.state_at(event_mark); }
   std::uint64_t oldest_event_mark() const { return events_.oldest_mark(); }
 

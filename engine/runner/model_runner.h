@@ -1,9 +1,9 @@
 // The real model behind Runner: one step is the moves of blocks, the forward pass over all rows, and the
 // draws.
 //
-// Ownership: owns file, backend, weights, both KV pools, clock and scratch. Thread: load() on any one thread, then the
-// engine's. Numbers: what a sequence gets depends on its own tokens and sampling only (kernels/backend.h,
-// sampler.h).
+// Ownership: owns file, backend, weights, both KV pools, clock and scratch. Thread: load() on any one thread,
+// then the engine's. Numbers: what a sequence gets depends on its own tokens and sampling only
+// (kernels/backend.h, sampler.h).
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct RunnerParts {
   model::ModelTensors tensors;
   RunnerPlan plan;
   std::unique_ptr<kernels::Backend> backend;
-  std::vector<TokenId> end_token_ids;  // what min_tokens forbids
+  std::vector<TokenId> end_token_ids;                                    // what min_tokens forbids
   std::unique_ptr<const Clock> clock = std::make_unique<SteadyClock>();  // measures swaps
 };
 

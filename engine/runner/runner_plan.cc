@@ -143,7 +143,8 @@ Result<void> size_host_pool(const EngineOptions& options, std::int64_t left_byte
   }
   if (wanted > plan.num_blocks) {
     plan.notice = "swap_space is more than the device pool can ever fill; the host pool has " +
-                  std::to_string(plan.num_host_blocks) + " blocks like it, " + mebibytes_text(plan.host_bytes());
+                  std::to_string(plan.num_host_blocks) + " blocks like it, " +
+                  mebibytes_text(plan.host_bytes());
   } else if (wanted == 0 && *options.swap_space > 0.0) {
     plan.notice = "swap_space does not hold one block, which takes " + mebibytes_text(block_bytes) +
                   "; nothing will be swapped";

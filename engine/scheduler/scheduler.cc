@@ -108,7 +108,8 @@ void Scheduler::finish(SequenceId sequence_id) {
   const auto found = state_->queue.find(sequence_id);
   OCTAVO_CHECK(found && found->sequence.is_live(), "sequence %llu has ended",
                static_cast<unsigned long long>(sequence_id.value));
-  auto& [group, sequence] = *found;
+  SequenceGroup& group = found->group;
+  Sequence& sequence = found->sequence;
   const bool was_computing_prompt = group.awaits_fork() && &group.lead() == &sequence;
   if (was_computing_prompt) {
     const auto heir = std::ranges::find_if(
@@ -179,8 +180,7 @@ std::vector<RequestId> Scheduler::discard(const SchedulerOutput& step) {
   }
   for (const ScheduledSequence& row : step.sequences) state.touched.push_back(row.request_id);
   std::ranges::sort(state.touched);
-  const auto repeated = std::ranges::unique(state.touched);
-  ended.assign(state.touched.begin(), repeated.begin());
+  ended.assign(state.touched.begin(), std::unique(state.touched.begin(), state.touched.end()));
   state.end_step();
   for (const RequestId request_id : ended) {
     SequenceGroup& group = state.group_of(request_id);

@@ -176,7 +176,7 @@ void Scheduler::State::give_rows_to_chunks(std::int32_t& budget) {
 // nobody ends while others still wait for what it computes. And a group that resumes to decode beside others has
 // a row for each sequence, or starts in the next step, where decodes come first.
 void Scheduler::State::give_rows_to_group(SequenceGroup& group, std::int32_t& budget) {
-  const auto num_computing = std::ranges::count_if(group.live(), &Sequence::is_computing);
+  const auto num_computing = std::ranges::count_if(group.sequences, &Sequence::is_computing);
   const bool is_beside_others = budget < options.max_num_batched_tokens;
   if (group.is_decoding() && is_beside_others && num_computing > budget) return;
   const bool waits_for_siblings = group.num_live() > 1 && !group.is_decoding();

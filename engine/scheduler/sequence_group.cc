@@ -95,7 +95,7 @@ std::int32_t SequenceGroup::num_distinct_computed_tokens(std::int32_t block_size
     num_partial += sequence.num_computed_tokens() % block_size;
   }
   std::ranges::sort(blocks);
-  const auto num_blocks = std::ranges::unique(blocks).begin() - blocks.begin();
+  const auto num_blocks = std::unique(blocks.begin(), blocks.end()) - blocks.begin();
   return static_cast<std::int32_t>(num_blocks) * block_size + num_partial;
 }
 

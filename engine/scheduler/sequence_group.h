@@ -9,7 +9,6 @@
 #pragma once
 
 #include <cstdint>
-#include <ranges>
 #include <string>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "engine/api/sampling_params.h"
 #include "engine/base/ids.h"
 #include "engine/block/block_manager.h"
+#include "engine/scheduler/live_sequences.h"
 #include "engine/scheduler/sequence.h"
 
 namespace octavo::scheduler {
@@ -43,8 +43,8 @@ class SequenceGroup {
   PromptAccount account;            // of the newest start; num_computed stays 0 until it is asked for
   PrefixMiss miss;                  // of the first start
 
-  auto live() { return std::views::filter(sequences, &Sequence::is_live); }
-  auto live() const { return std::views::filter(sequences, &Sequence::is_live); }
+  LiveSequences<Sequence> live() { return LiveSequences<Sequence>(sequences); }
+  LiveSequences<const Sequence> live() const { return LiveSequences<const Sequence>(sequences); }
 
   SequenceId first_sequence_id() const { return sequences.front().sequence_id; }
   bool is_beam_search() const { return sampling.beam_width.has_value(); }

@@ -1,4 +1,5 @@
-// One parallel loop for all blocks of a call, cut into pieces so that threads share even a single large block.
+// One parallel loop for all blocks of a call, cut into pieces so that threads share even a single large
+// block.
 #include <algorithm>
 #include <cstring>
 

@@ -28,7 +28,8 @@ void write_element(KvType type, std::byte* target, float value, float scale) {
     case KvType::kF32: return put(target, value);
     case KvType::kF16: return put(target, float_to_half(value));
     case KvType::kBf16: return put(target, float_to_bfloat16(value));
-    case KvType::kInt8: return put(target, static_cast<std::int8_t>(scale > 0.0f ? std::nearbyintf(value / scale) : 0.0f));
+    case KvType::kInt8:
+      return put(target, static_cast<std::int8_t>(scale > 0.0f ? std::nearbyintf(value / scale) : 0.0f));
     case KvType::kFp8E4m3: return put(target, Fp8E4m3::from_float(value));
     case KvType::kFp8E5m2: return put(target, Fp8E5m2::from_float(value));
   }
@@ -46,14 +47,30 @@ float read_element(KvType type, const std::byte* source, float scale) {
   return 0.0f;
 }
 
+double squared_error(const float* values, std::int32_t size, float scale) {
+  double sum = 0.0;
+  for (std::int32_t i = 0; i < size; ++i) {
+    const double error =
+        double{values[i]} - double{scale} * std::nearbyint(double{values[i]} / double{scale});
+    sum += error * error;
+  }
+  return sum;
+}
+
 float int8_scale(const float* values, std::int32_t size) {
   float largest = 0.0f;
   for (std::int32_t i = 0; i < size; ++i) {
     if (!std::isfinite(values[i])) return std::numeric_limits<float>::quiet_NaN();
     largest = std::max(largest, std::fabs(values[i]));
   }
-  const float scale = largest / 127.0f;
-  return scale < std::numeric_limits<float>::min() ? 0.0f : scale;
+  const float smallest = largest / 127.0f;
+  if (smallest < std::numeric_limits<float>::min()) return 0.0f;
+  float best = smallest;
+  for (int c = 1; c < 8; ++c) {
+    const float scale = smallest * (1.0f + static_cast<float>(c) / 128.0f);
+    if (squared_error(values, size, scale) < squared_error(values, size, best)) best = scale;
+  }
+  return best;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What keeping events costs, as a share of a decode step:
 //   octavo_event_bench
-// 1. nanoseconds for each event: written by the block manager, stamped, and kept by the recorder with its keyframes,
+// 1. nanoseconds for each event: written by the block manager, stamped, and kept by the recorder with its
+// keyframes,
 //    measured on the events of a real scheduler's decode steps, for a small and for a large pool.
 // 2. events in a decode step of 1, 8 and 64 sequences.
 // 3. their product over the time of a decode step of the default model, where it is installed.
@@ -73,15 +74,16 @@ Steps decode_steps(std::int32_t num_sequences, std::int32_t num_blocks) {
   const simulation::ToyTokenizer tokenizer;
   const SteadyClock clock;
   IdleRunner runner;
-  EngineCore core({.block_size = 16,
-                   .num_blocks = num_blocks,
-                   .max_num_seqs = 64,
-                   .max_num_batched_tokens = 512,
-                   .max_model_len = 2'048,
-                   .prefill_first = true},
-                  {.runner = &runner,
-                   .clock = &clock,
-                   .intake = {.tokenizer = &tokenizer, .draw_seed = [] { return 1u; }, .unix_time_s = [] { return 0; }}});
+  EngineCore core(
+      {.block_size = 16,
+       .num_blocks = num_blocks,
+       .max_num_seqs = 64,
+       .max_num_batched_tokens = 512,
+       .max_model_len = 2'048,
+       .prefill_first = true},
+      {.runner = &runner,
+       .clock = &clock,
+       .intake = {.tokenizer = &tokenizer, .draw_seed = [] { return 1u; }, .unix_time_s = [] { return 0; }}});
   std::vector<EngineCommand> commands;
   for (std::int32_t i = 0; i < num_sequences; ++i) {
     commands.push_back(SubmitRequest{RequestId{static_cast<std::uint64_t>(i) + 1},
@@ -107,8 +109,8 @@ std::int64_t count_events(const Steps& steps) {
   return num_events;
 }
 
-// Blocks by turns in use and free, so that these events can follow each other for ever. With as many as the pool has, the
-// recorder's keyframes are as large as they can be.
+// Blocks by turns in use and free, so that these events can follow each other for ever. With as many as the
+// pool has, the recorder's keyframes are as large as they can be.
 Steps endless_steps(std::int32_t num_blocks, std::size_t num_events) {
   Steps steps;
   std::int64_t step = 1;
@@ -156,7 +158,8 @@ double nanoseconds_per_event(const Steps& steps, std::int32_t num_blocks) {
     }
     runs.push_back((thread_seconds() - begin_s) * 1e9 / static_cast<double>(count_events(steps)));
     const auto state = recorder.state_at(recorder.read_since(~0ull, ~0ull).next_event_mark);
-    if (!state.has_value()) std::printf("the events contradict themselves: %s\n", state.error().message.c_str());
+    if (!state.has_value())
+      std::printf("the events contradict themselves: %s\n", state.error().message.c_str());
   }
   return median(std::move(runs));
 }
@@ -206,12 +209,14 @@ int run() {
   if (!engine) std::printf("%s\n", test::missing_default_model().c_str());
   for (const std::int32_t num_sequences : {1, 8, 64}) {
     const Steps steps = decode_steps(num_sequences, kSmallPool);
-    const double events_per_step = static_cast<double>(count_events(steps)) / static_cast<double>(steps.size());
-    std::printf("%d sequences: %.1f events a decode step, %.2f us at the worst rate", num_sequences, events_per_step,
-                events_per_step * worst_ns * 1e-3);
+    const double events_per_step =
+        static_cast<double>(count_events(steps)) / static_cast<double>(steps.size());
+    std::printf("%d sequences: %.1f events a decode step, %.2f us at the worst rate", num_sequences,
+                events_per_step, events_per_step * worst_ns * 1e-3);
     if (engine) {
       const double step_s = decode_step_seconds(*engine, num_sequences).value_or(0.0);
-      std::printf("; a step takes %.0f us: %.4f %%", step_s * 1e6, 100.0 * events_per_step * worst_ns * 1e-9 / step_s);
+      std::printf("; a step takes %.0f us: %.4f %%", step_s * 1e6,
+                  100.0 * events_per_step * worst_ns * 1e-9 / step_s);
     }
     std::printf("\n");
   }

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <fstream>
 #include <iostream>
 #include <string>
@@ -71,7 +72,9 @@ class ChatRunner {
         vocabulary_size_(vocabulary_size),
         options_(options),
         chats_(std::move(chats)),
-        batch_(llama_batch_init(kBatchTokens, 0, 1)) {
+        num_batch_tokens_(static_cast<std::int32_t>(llama_n_batch(context))),
+        batch_(llama_batch_init(num_batch_tokens_, 0, 1)),
+        batch_limit_(num_batch_tokens_) {
     for (llama_seq_id sequence = options.slots; sequence-- > 0;) free_sequences_.push_back(sequence);
   }
   ~ChatRunner() { llama_batch_free(batch_); }
@@ -87,7 +90,7 @@ class ChatRunner {
       const std::int32_t status = llama_decode(context_, batch_);
       if (status == 0) {
         take_tokens();
-        batch_limit_ = kBatchTokens;
+        batch_limit_ = num_batch_tokens_;
       } else if (status == 1) {
         give_way();
       } else {
@@ -116,14 +119,12 @@ class ChatRunner {
             {"output_tokens", num_output_tokens},
             {"peak_resident", peak_resident_},
             {"cells", llama_n_ctx(context_)},
+            {"cells_of_a_sequence", llama_n_ctx_seq(context_)},
             {"seconds", seconds_},
-            {"output_token_ids", outputs},
-            {"cells_of_a_sequence", llama_n_ctx_seq(context_)}};
+            {"output_token_ids", outputs}};
   }
 
  private:
-  static constexpr std::int32_t kBatchTokens = 2048;  // llama.cpp's default
-
   bool is_finished(const Chat& chat) const {
     return chat.num_output_tokens() == static_cast<std::size_t>(options_.max_tokens);
   }
@@ -189,8 +190,8 @@ class ChatRunner {
     for (std::int32_t row = 0; row < batch_.n_tokens; ++row) {
       Chat& chat = *rows_[static_cast<std::size_t>(row)];
       ++chat.num_computed_tokens;
-      if (batch_.logits[row] != 0)
-        chat.tokens.push_back(likeliest(llama_get_logits_ith(context_, row), vocabulary_size_));
+      if (batch_.logits[row] == 0) continue;
+      chat.tokens.push_back(likeliest(llama_get_logits_ith(context_, row), vocabulary_size_));
     }
     const auto holds_cells = [](const Chat* chat) { return chat->num_computed_tokens > 0; };
     peak_resident_ = std::max(peak_resident_, std::count_if(running_.begin(), running_.end(), holds_cells));
@@ -207,7 +208,7 @@ class ChatRunner {
       batch_limit_ = batch_.n_tokens / 2;
       return;
     }
-    batch_limit_ = kBatchTokens;
+    batch_limit_ = num_batch_tokens_;
     std::vector<Chat*> ending = running_;
     if (!options_.end_all_when_full) {
       // Only a sequence's own cells help it when they are split; else the chat that came last makes room.
@@ -233,9 +234,10 @@ class ChatRunner {
   std::size_t next_chat_ = 0;
   std::vector<Chat*> running_;
   std::vector<llama_seq_id> free_sequences_;
+  std::int32_t num_batch_tokens_;  // llama.cpp's default: 2,048, or what the cells allow
   llama_batch batch_;
   std::vector<Chat*> rows_;  // of the batch: whose token it is
-  std::int32_t batch_limit_ = kBatchTokens;
+  std::int32_t batch_limit_;
   std::int32_t num_failed_ = 0;
   std::ptrdiff_t peak_resident_ = 0;
   double seconds_ = 0.0;
@@ -262,8 +264,8 @@ std::int32_t context_cells(const Options& options) {
 }
 
 llama_context* make_context(llama_model* model, const Options& options) {
-  llama_context_params parameters =
-      llama_context_default_params();  // keys and values as f16, flash attention where it works
+  // By default keys and values are f16, and attention is flash attention where that works.
+  llama_context_params parameters = llama_context_default_params();
   parameters.n_ctx = static_cast<std::uint32_t>(context_cells(options));
   parameters.n_seq_max = static_cast<std::uint32_t>(options.slots);
   parameters.kv_unified = options.unified;

@@ -277,6 +277,44 @@ TEST(BlockManager, StopsAtWhatNoCallerMayDo) {
   manager.commit(owner.table, owner.content(), 8);
   manager.fork(owner.table, other.table);
   EXPECT_DEATH(manager.fork(owner.table, other.table), "sequence 2 has 2 blocks");
+  EXPECT_DEATH(manager.commit(owner.table, owner.content(), 8), "8 computed tokens after 8");
+  BlockTable third(SequenceId{3});
+  EXPECT_DEATH(manager.share_start(owner.table, third, 3), "3 blocks of 8 computed tokens");
+  EXPECT_DEATH(BlockManager({.block_size = 4, .num_blocks = 8, .largest_run = 4}), "cannot be shared");
+}
+
+TEST(BlockManager, RunsAreReservedOnceAndOnlyWhereTheyFit) {
+  BlockManager manager({.block_size = 4, .num_blocks = 8, .enable_prefix_caching = false, .largest_run = 8});
+  Owner owner(1, counting(10)), other(2, counting(10));
+  const std::int32_t twice[] = {4, 4}, thrice[] = {4, 4, 4};
+  EXPECT_TRUE(manager.can_reserve(twice));
+  EXPECT_FALSE(manager.could_ever_reserve(thrice));
+  manager.reserve(owner.table, 3);
+  EXPECT_EQ(owner.table.num_blocks(), 4);
+  EXPECT_FALSE(manager.can_reserve(twice));
+  EXPECT_DEATH(manager.reserve(owner.table, 4), "sequence 1 has 4 blocks");
+  EXPECT_DEATH(manager.reserve(other.table, 8), "no run of 8 blocks");
+  owner.compute(manager);
+  EXPECT_EQ(owner.table.num_blocks(), 4) << "it grows in its run";
+  manager.release(owner.table);
+  EXPECT_EQ(manager.figures().free_blocks, 8);
+  EXPECT_TRUE(manager.can_reserve(twice));
+  manager.release(other.table);  // which has nothing
+}
+
+TEST(BlockManager, SharingAStartTakesFullBlocksOnly) {
+  for (const bool caches : {true, false}) {
+    BlockManager manager({.block_size = 4, .num_blocks = 8, .enable_prefix_caching = caches});
+    Owner source(1, counting(11)), child(2, counting(9)), none(3, counting(2));
+    source.compute(manager);
+    manager.share_start(source.table, child.table, 2);
+    EXPECT_EQ(child.table.num_computed_tokens(), 8);
+    EXPECT_EQ(child.table.blocks()[1], source.table.blocks()[1]);
+    EXPECT_TRUE(child.compute(manager).empty()) << "nothing that it writes is shared";
+    manager.share_start(source.table, none.table, 0);
+    EXPECT_TRUE(none.table.empty());
+    expect_whole(manager, {&source, &child, &none});
+  }
 }
 
 }  // namespace

@@ -61,12 +61,52 @@ TEST(BlockPool, StopsAtWhatNoCallerMayDo) {
   EXPECT_DEATH(pool.unref(BlockId{0}), "has no reference");
   EXPECT_DEATH(pool.ref(BlockId{0}), "is free");
   EXPECT_DEATH(pool.ref(BlockId{1}), "block 1 of 1");
+  EXPECT_DEATH(pool.ref(BlockId{-1}), "block -1 of 1");
+  EXPECT_DEATH(pool.set_assigned(BlockId{0}, 1), "1 slots after 0");
+  EXPECT_DEATH(pool.set_filled(BlockId{0}, 0), "0 slots after 0");
   const BlockId block = pool.take();
   EXPECT_DEATH(pool.take(), "no free block");
+  EXPECT_DEATH(pool.take(block), "block 0 is not free");
+  EXPECT_DEATH(pool.unpin(block), "block 0 is not pinned");
   EXPECT_DEATH(pool.discard(block), "is not cached");
   EXPECT_DEATH(pool.set_assigned(block, 5), "5 slots");
   EXPECT_DEATH(pool.set_filled(block, 1), "0 assigned");
+  pool.set_assigned(block, 3);
+  pool.set_filled(block, 2);
+  EXPECT_DEATH(pool.set_assigned(block, 2), "2 slots after 3");
+  EXPECT_DEATH(pool.set_filled(block, 1), "1 slots after 2");
+  pool.pin(block);
+  pool.unref(block);
+  EXPECT_DEATH(pool.unref(block), "has no reference") << "what is left is a pin";
   EXPECT_DEATH(BlockPool(1, 0), "block size 0");
+}
+
+TEST(BlockPool, GivesOutACertainBlock) {
+  BlockPool pool(4, 16);
+  pool.take(BlockId{2});
+  EXPECT_EQ(pool.at(BlockId{2}).ref_count, 1);
+  for (const std::int32_t id : {0, 1, 3}) EXPECT_EQ(pool.take(), BlockId{id});
+}
+
+TEST(BlockPool, APinKeepsABlockThatNoTableNames) {
+  BlockPool pool(1, 16);
+  const BlockId block = pool.take();
+  EXPECT_EQ(pool.pin(block), 2);
+  EXPECT_EQ(pool.unref(block), 1);
+  EXPECT_EQ(pool.at(block).state, BlockState::kUsed);
+  EXPECT_EQ(pool.unpin(block), 0);
+  EXPECT_EQ(pool.at(block).state, BlockState::kCached);
+}
+
+TEST(BlockPool, NotesTheStepOfTheLastChange) {
+  BlockPool pool(2, 16);
+  pool.begin_step(3);
+  const BlockId block = pool.take();
+  EXPECT_EQ(pool.at(block).last_step, 3);
+  pool.begin_step(5);
+  pool.set_assigned(block, 1);
+  pool.set_filled(block, 1);
+  EXPECT_EQ(pool.at(block).last_step, 5);
 }
 
 // Against sets and maps that know nothing of states or free lists.

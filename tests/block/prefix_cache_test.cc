@@ -122,7 +122,13 @@ TEST(PrefixCache, StopsAtWhatNoCallerMayDo) {
   const auto node = cache.insert(kNoNode, Tokens{1, 2}, "", BlockId{0}).node;
   EXPECT_DEATH(cache.insert(kNoNode, Tokens{1, 3}, "", BlockId{0}), "has contents");
   EXPECT_DEATH(cache.reuse(BlockId{0}), "waits for use");
+  EXPECT_DEATH(cache.reuse(BlockId{1}), "waits for use");
+  EXPECT_DEATH(cache.find(kNoNode, Tokens{1}, ""), "1 tokens in a block of 2");
+  EXPECT_DEATH(cache.insert_partial(kNoNode, Tokens{}, "", BlockId{1}), "0 tokens of a block of 2");
+  EXPECT_DEATH(cache.insert_partial(kNoNode, Tokens{1, 2}, "", BlockId{1}), "2 tokens of a block of 2");
+  EXPECT_DEATH(cache.insert_partial(kNoNode, Tokens{1}, "", BlockId{0}), "has contents");
   cache.release(BlockId{0});
+  EXPECT_DEATH(cache.raise_retention(node, RetentionClass::kChat), "is not in use");
   EXPECT_DEATH(cache.insert(node, Tokens{1, 3}, "", BlockId{1}), "is not in use");
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <variant>
@@ -35,7 +36,7 @@ class EngineCoreTest : public testing::Test {
 
   RequestId submit(Prompt prompt, SamplingParams sampling = {}) {
     const RequestId request_id{++num_submitted_};
-    collector_.expect(request_id, sampling.n);
+    collector_.expect(request_id, sampling.num_outputs());
     commands_.push_back(
         SubmitRequest{request_id, {std::move(prompt), std::move(sampling), {}}, clock_.now_us()});
     return request_id;
@@ -236,6 +237,204 @@ TEST_F(EngineCoreTest, LeavesOneRecordForEachStepAndNoneWithoutWork) {
   }
   ASSERT_FALSE(trace.block_events.empty());
   for (const BlockEvent& event : trace.block_events) EXPECT_GT(event.time_us, 0);
+}
+
+// ---- beams ----
+
+SamplingParams beams(std::int32_t width, std::int32_t max_tokens) {
+  return {.max_tokens = max_tokens, .beam_width = width};
+}
+
+TEST_F(EngineCoreTest, ABeamSearchGivesItsBestHypothesesBestFirst) {
+  submit(TextPrompt{"abc"}, beams(3, 4));
+  const auto answers = run();
+  ASSERT_EQ(answers[0].outputs.size(), 3u);
+  EXPECT_EQ(answers[0].outputs[0].text, "aaaa");
+  EXPECT_EQ(answers[0].outputs[0].token_ids, (std::vector<TokenId>{kA, kA, kA, kA}));
+  EXPECT_DOUBLE_EQ(*answers[0].outputs[0].score, -0.5);
+  for (const CompletionOutput& output : answers[0].outputs) {
+    EXPECT_EQ(output.finish_reason, FinishReason::kLength);
+    EXPECT_EQ(output.token_ids.size(), 4u);
+    EXPECT_EQ(output.logprobs.size(), 4u);
+    EXPECT_LE(*output.score, *answers[0].outputs[0].score);
+  }
+  EXPECT_EQ(answers[0].beam_steps.size(), 4u);
+  EXPECT_EQ(answers[0].metrics.prompt.num_computed, 4);
+  expect_pool_is_whole();
+}
+
+TEST_F(EngineCoreTest, ABeamSearchTellsEachStepOfItsTree) {
+  submit(TextPrompt{"abc"}, beams(2, 10));
+  for (std::int32_t i = 0; i < 3; ++i) {
+    int num_told = 0;
+    for (const EngineEvent& event : step()) {
+      const auto* told = std::get_if<BeamsAdvanced>(&event);
+      if (told == nullptr) continue;
+      ++num_told;
+      ASSERT_EQ(told->steps.size(), 1u);
+      EXPECT_EQ(told->steps[0].live.size(), 2u);
+      EXPECT_EQ(told->steps[0].first_node, 2 * i);
+    }
+    EXPECT_EQ(num_told, 1);
+  }
+}
+
+TEST_F(EngineCoreTest, ACancelledBeamSearchGivesWhatWasUnderWay) {
+  const RequestId request_id = submit(TextPrompt{"abc"}, beams(3, 50));
+  step();
+  step();
+  commands_.push_back(CancelRequest{request_id});
+  step();
+  ASSERT_TRUE(collector_.done());
+  const auto answers = collector_.take();
+  ASSERT_EQ(answers[0].outputs.size(), 3u);
+  for (const CompletionOutput& output : answers[0].outputs) {
+    EXPECT_EQ(output.finish_reason, FinishReason::kAbort);
+    EXPECT_EQ(output.token_ids.size(), 2u);
+    EXPECT_TRUE(output.score.has_value());
+  }
+  expect_pool_is_whole();
+}
+
+TEST_F(EngineCoreTest, ABeamSearchCancelledBeforeItBeganGivesEmptyOutputs) {
+  const RequestId request_id = submit(TextPrompt{"abc"}, beams(2, 50));
+  commands_.push_back(CancelRequest{request_id});
+  step();
+  ASSERT_TRUE(collector_.done());
+  const auto answers = collector_.take();
+  ASSERT_EQ(answers[0].outputs.size(), 2u);
+  for (const CompletionOutput& output : answers[0].outputs) {
+    EXPECT_EQ(output.finish_reason, FinishReason::kAbort);
+    EXPECT_TRUE(output.token_ids.empty());
+    EXPECT_FALSE(output.score.has_value());
+  }
+}
+
+TEST_F(EngineCoreTest, AHypothesisThatStopsKeepsItsOwnReason) {
+  submit(TextPrompt{"abc"}, {.max_tokens = 10, .stop = {"aaa"}, .beam_width = 2, .early_stopping = true});
+  const auto answers = run();
+  const CompletionOutput& best = answers[0].outputs[0];
+  EXPECT_EQ(best.finish_reason, FinishReason::kStop);
+  EXPECT_EQ(best.stop_reason, StopReason("aaa"));
+  EXPECT_EQ(best.text, "");
+  EXPECT_TRUE(best.finish_detail.empty());
+}
+
+TEST_F(EngineCoreTest, BeamsAndSamplesRunInOneBatch) {
+  submit(TextPrompt{"abc"}, beams(4, 5));
+  submit(TextPrompt{"d"}, {.n = 2, .max_tokens = 5});
+  submit(TextPrompt{"e"}, {.max_tokens = 5});
+  step();
+  EXPECT_EQ(core_.scheduler().num_running(), 3);
+  const auto answers = run();
+  EXPECT_EQ(answers[0].outputs[0].text, "aaaaa");
+  EXPECT_EQ(answers[1].outputs[1].text, "aaaaa");
+  EXPECT_EQ(answers[2].outputs[0].text, "aaaaa");
+  expect_pool_is_whole();
+}
+
+TEST_F(EngineCoreTest, ADeviceThatFailsEndsABeamSearch) {
+  submit(TextPrompt{"abc"}, beams(3, 10));
+  step();
+  runner_.fail_next();
+  const auto answers = run();
+  ASSERT_TRUE(answers[0].error);
+  EXPECT_EQ(answers[0].error->code, ErrorCode::kDevice);
+  expect_pool_is_whole();
+}
+
+TEST_F(EngineCoreTest, InvalidLogitsEndABeamSearchAndNobodyElse) {
+  script_ = [](RequestId id, std::size_t position) { return id.value == 1 && position == 2 ? -1 : kA; };
+  submit(TextPrompt{"abc"}, beams(3, 10));
+  submit(TextPrompt{"abc"}, {.max_tokens = 3});
+  const auto answers = run();
+  ASSERT_TRUE(answers[0].error);
+  EXPECT_EQ(answers[0].error->code, ErrorCode::kInvalidLogits);
+  EXPECT_EQ(answers[1].outputs[0].text, "aaa");
+  expect_pool_is_whole();
+}
+
+// ---- want of memory ----
+
+class EngineCoreOnASmallPool : public EngineCoreTest {
+ protected:
+  EngineCoreOnASmallPool()
+      : EngineCoreTest({.block_size = 4,
+                        .num_blocks = 8,
+                        .bytes_per_block = 1,
+                        .max_num_seqs = 8,
+                        .max_num_batched_tokens = 32,
+                        .max_model_len = 100,
+                        .num_host_blocks = 8,
+                        .preemption_mode = PreemptionPolicy::kSwap,
+                        .reserve_block_per_sequence = false}) {}
+};
+
+TEST_F(EngineCoreOnASmallPool, WhatOutgrowsThePoolEndsWithLengthAndSaysWhy) {
+  submit(TextPrompt{"abc"}, {.n = 2, .max_tokens = 90});
+  const auto answers = run();
+  for (const CompletionOutput& output : answers[0].outputs) {
+    EXPECT_EQ(output.finish_reason, FinishReason::kLength);
+    EXPECT_NE(output.finish_detail.find("the KV pool of 8 blocks of 4 tokens"), std::string::npos);
+    EXPECT_FALSE(output.text.empty()) << "what was generated stays";
+  }
+  expect_pool_is_whole();
+}
+
+TEST_F(EngineCoreOnASmallPool, ABeamSearchThatOutgrowsThePoolGivesItsBestAndSaysWhy) {
+  submit(TextPrompt{"abc"}, beams(3, 90));
+  const auto answers = run();
+  ASSERT_EQ(answers[0].outputs.size(), 3u);
+  for (const CompletionOutput& output : answers[0].outputs) {
+    EXPECT_EQ(output.finish_reason, FinishReason::kLength);
+    EXPECT_NE(output.finish_detail.find("raise --num-kv-blocks"), std::string::npos);
+    EXPECT_GT(output.token_ids.size(), 4u);
+  }
+  expect_pool_is_whole();
+}
+
+TEST_F(EngineCoreOnASmallPool, SwappedRequestsGoOnAndTheTimesAreKept) {
+  submit(TextPrompt{"aaaaaaaaaaa"}, {.max_tokens = 12});
+  submit(TextPrompt{"bbbbbbbbbbb"}, {.max_tokens = 12});
+  int num_preempted = 0;
+  for (step(); core_.has_work();) {
+    for (const EngineEvent& event : step()) {
+      if (const auto* preempted = std::get_if<RequestPreempted>(&event)) {
+        ++num_preempted;
+        EXPECT_EQ(preempted->num_tokens_dropped, 0);
+      }
+    }
+  }
+  const auto answers = collector_.take();
+  EXPECT_GT(num_preempted, 0);
+  EXPECT_EQ(answers[1].metrics.num_preemptions, num_preempted);
+  EXPECT_EQ(answers[1].outputs[0].text, "aaaaaaaaaaaa");
+  const KvTotals& totals = core_.totals();
+  EXPECT_EQ(totals.swap_out_us, 10 * totals.swapped_out_blocks);
+  EXPECT_EQ(totals.swap_in_us, 20 * totals.swapped_in_blocks);
+  EXPECT_GT(totals.swapped_in_blocks, 0);
+  expect_pool_is_whole();
+}
+
+TEST_F(EngineCoreTest, PinnedContentsStayUntilTheyAreReleased) {
+  submit(TokenPrompt{std::vector<TokenId>(16, kB)}, {.max_tokens = 1});
+  run();
+  const auto num_pinned = [&] {
+    return std::ranges::count(core_.snapshot().blocks, RetentionClass::kPinned, &BlockSnapshot::retention);
+  };
+  EXPECT_EQ(num_pinned(), 0);
+  const RequestId request_id{++num_submitted_};
+  collector_.expect(request_id, 1);
+  commands_.push_back(SubmitRequest{request_id,
+                                    {.prompt = TokenPrompt{std::vector<TokenId>(16, kA)},
+                                     .sampling = {.max_tokens = 1},
+                                     .retention = RetentionClass::kPinned},
+                                    clock_.now_us()});
+  run();
+  EXPECT_EQ(num_pinned(), 4);
+  commands_.push_back(ReleasePins{});
+  step();
+  EXPECT_EQ(num_pinned(), 0);
 }
 
 }  // namespace

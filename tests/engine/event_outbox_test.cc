@@ -48,6 +48,26 @@ TEST(EventOutbox, AddsUpPreemptionsWhileNobodyReads) {
   EXPECT_EQ(std::get<RequestPreempted>(events[1]).num_tokens_dropped, 40);
 }
 
+BeamsAdvanced beam_step(std::uint64_t request, std::int32_t first_node) {
+  BeamsAdvanced advanced{RequestId{request}, std::vector<BeamStep>(1)};
+  advanced.steps[0].first_node = first_node;
+  return advanced;
+}
+
+TEST(EventOutbox, JoinsTheStepsOfABeamSearchInTheirOrder) {
+  EventOutbox outbox;
+  for (std::int32_t step = 0; step < 10; ++step) {
+    outbox.add(list(beam_step(1, step), beam_step(2, -step)));
+  }
+  const auto events = outbox.take(microseconds(0));
+  ASSERT_EQ(events.size(), 2u);
+  const auto& steps = std::get<BeamsAdvanced>(events[0]).steps;
+  ASSERT_EQ(steps.size(), 10u);
+  for (std::int32_t step = 0; step < 10; ++step) EXPECT_EQ(steps[static_cast<std::size_t>(step)].first_node, step);
+  outbox.add(list(beam_step(1, 10), token(1, 0, 5, "a")));
+  EXPECT_EQ(outbox.take(microseconds(0)).size(), 2u) << "a new piece after a poll";
+}
+
 TEST(EventOutbox, StartsANewPieceAfterAPoll) {
   EventOutbox outbox;
   outbox.add(list(token(1, 0, 5, "a"), token(2, 0, 6, "b")));

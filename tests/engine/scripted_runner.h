@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <utility>
+#include <vector>
 
 #include "engine/runner/runner.h"
 
@@ -21,14 +22,17 @@ class ScriptedRunner final : public runner::Runner {
   Result<void> execute(const scheduler::SchedulerOutput& step, runner::RunnerOutput& output) override {
     ++num_steps_;
     if (fails_next_.exchange(false)) return Error{ErrorCode::kDevice, "the device fell over"};
+    output.swap_out_us = 10 * static_cast<std::int64_t>(step.swap_outs.size());
+    output.swap_in_us = 20 * static_cast<std::int64_t>(step.swap_ins.size());
     for (const auto& sequence : step.sequences) {
       report_prompt(sequence, output);
       for (const auto& target : sequence.samples) {
         const TokenId token = script_(sequence.request_id, target.output_token_ids.size());
         output.tokens.push_back({.sequence_id = target.sequence_id,
-                                 .token_id = token,
+                                 .token_id = target.num_candidates > 0 ? -1 : token,
                                  .logprob = -0.5f,
                                  .top_logprobs = {{token, -0.5f}},
+                                 .candidates = continuations(token, target.num_candidates),
                                  .invalid_logits = token < 0});
       }
     }
@@ -39,6 +43,16 @@ class ScriptedRunner final : public runner::Runner {
   std::int64_t num_steps() const { return num_steps_; }
 
  private:
+  // The scripted token and those after it, each a little less likely.
+  static std::vector<runner::BeamCandidate> continuations(TokenId token, std::int32_t num_candidates) {
+    std::vector<runner::BeamCandidate> candidates;
+    for (std::int32_t i = 0; i < num_candidates; ++i) {
+      const float logprob = -0.5f - 0.25f * static_cast<float>(i);
+      candidates.push_back({token + i, logprob, logprob});
+    }
+    return candidates;
+  }
+
   // The log-probability of position p is -p.
   static void report_prompt(const scheduler::ScheduledSequence& sequence, runner::RunnerOutput& output) {
     if (!sequence.sampling->prompt_logprobs) return;

@@ -3,8 +3,8 @@
 
     python make_beam_parents.py MODEL.gguf smollm2-135m-instruct-q4_1.json beam_parents.json
 
-A search without end: it goes on past end-of-text tokens, as the paper's workload ignores them and fixes output lengths
-(Kwon et al. 2023, section 6.1). Each step keeps the best `width` of all continuations by cumulative log-probability,
+A search without end: end-of-text tokens are barred, for the paper's workload fixes output lengths (Kwon et al. 2023,
+section 6.1). Each step keeps the best `width` of all continuations by cumulative log-probability,
 best first. parents[step] is a string of digits: beam i of the step continues beam parents[step][i] of the step before.
 Computed in float32 from the dequantised weights; needs gguf and numpy. About ten minutes on two cores.
 """
@@ -34,6 +34,7 @@ class Llama:
         self.layers, self.width = of("block_count"), of("embedding_length")
         self.heads, self.kv_heads = of("attention.head_count"), of("attention.head_count_kv")
         self.head = self.width // self.heads
+        self.barred = [i for i, kind in enumerate(meta["tokenizer.ggml.token_type"]) if kind == 3]  # control tokens
         self.epsilon, self.base = of("attention.layer_norm_rms_epsilon"), of("rope.freq_base")
 
     def begin(self, capacity, beams):
@@ -91,6 +92,7 @@ def search(model, prompt, width):
     scores = np.array([0.0] + [-np.inf] * (width - 1))  # before the first step all beams are one
     parents_of_steps = []
     for _ in range(STEPS):
+        logprobs[:, model.barred] = -np.inf
         best = np.argpartition(-logprobs, width, axis=-1)[:, :width]
         found = sorted(((-(scores[beam] + float(logprobs[beam, token])), beam, int(token))
                         for beam in range(width) for token in best[beam]))[:width]

@@ -26,7 +26,8 @@ std::uint64_t checksum(const std::byte* bytes, std::int64_t num_bytes) {
 // Two pools of a backend, and what each of their blocks must hold. Sum 0: nothing was put there.
 class Pools {
  public:
-  Pools(Backend& backend, const KvLayout& layout, std::int32_t num_device, std::int32_t num_host, std::uint64_t seed)
+  Pools(Backend& backend, const KvLayout& layout, std::int32_t num_device, std::int32_t num_host,
+        std::uint64_t seed)
       : backend_(backend),
         random_(seed),
         device_(backend.allocate_kv_cache(layout, num_device).value()),
@@ -54,12 +55,19 @@ class Pools {
 
  private:
   std::int64_t block_bytes() const { return device_->layout().block_bytes(); }
-  std::byte* device_block(std::int32_t block) const { return pool_bytes(backend_, *device_) + block * block_bytes(); }
-  std::byte* host_block(std::int32_t block) const { return pool_bytes(backend_, *host_) + block * block_bytes(); }
-  std::uint64_t& sum(std::vector<std::uint64_t>& sums, std::int32_t block) { return sums[static_cast<std::size_t>(block)]; }
+  std::byte* device_block(std::int32_t block) const {
+    return pool_bytes(backend_, *device_) + block * block_bytes();
+  }
+  std::byte* host_block(std::int32_t block) const {
+    return pool_bytes(backend_, *host_) + block * block_bytes();
+  }
+  std::uint64_t& sum(std::vector<std::uint64_t>& sums, std::int32_t block) {
+    return sums[static_cast<std::size_t>(block)];
+  }
 
   void expect_device(std::int32_t block) const {
-    ASSERT_EQ(checksum(device_block(block), block_bytes()), device_sums_[static_cast<std::size_t>(block)]) << "device block " << block;
+    ASSERT_EQ(checksum(device_block(block), block_bytes()), device_sums_[static_cast<std::size_t>(block)])
+        << "device block " << block;
   }
   void expect_host(std::int32_t block) const {
     const std::uint64_t expected = host_sums_[static_cast<std::size_t>(block)];
@@ -68,7 +76,8 @@ class Pools {
   }
 
   void fill(std::int32_t block) {
-    for (std::int64_t i = 0; i < block_bytes(); ++i) device_block(block)[i] = static_cast<std::byte>(random_());
+    for (std::int64_t i = 0; i < block_bytes(); ++i)
+      device_block(block)[i] = static_cast<std::byte>(random_());
     sum(device_sums_, block) = checksum(device_block(block), block_bytes());
   }
 
@@ -100,7 +109,8 @@ class Pools {
 
   std::int64_t swap_in(const std::vector<std::int32_t>& sources) {
     std::vector<BlockCopy> copies;
-    for (const std::int32_t target : some_of(device_sums_.size())) copies.push_back({sources[random_() % sources.size()], target});
+    for (const std::int32_t target : some_of(device_sums_.size()))
+      copies.push_back({sources[random_() % sources.size()], target});
     backend_.swap_in(*host_, *device_, copies);
     for (const BlockCopy& copy : copies) sum(device_sums_, copy.target) = sum(host_sums_, copy.source);
     for (const BlockCopy& copy : copies) expect_device(copy.target);
@@ -110,7 +120,8 @@ class Pools {
   std::int64_t copy() {
     const std::vector<std::int32_t> chosen = some_of(device_sums_.size());
     std::vector<BlockCopy> copies;
-    for (std::size_t i = 0; 2 * i + 1 < chosen.size(); ++i) copies.push_back({chosen[random_() % (chosen.size() / 2)], chosen[chosen.size() / 2 + i]});
+    for (std::size_t i = 0; 2 * i + 1 < chosen.size(); ++i)
+      copies.push_back({chosen[random_() % (chosen.size() / 2)], chosen[chosen.size() / 2 + i]});
     backend_.copy_blocks(*device_, copies);
     for (const BlockCopy& copy : copies) sum(device_sums_, copy.target) = sum(device_sums_, copy.source);
     for (const BlockCopy& copy : copies) expect_device(copy.target);
@@ -170,11 +181,13 @@ TEST(BlockSwap, BlocksOfARealModelComeBackAsTheyLeft) {
 
 TEST(BlockSwap, AHostPoolOfAnImpossibleSizeIsAnErrorThatNamesIt) {
   for (const auto& backend : backends()) {
-    EXPECT_EQ(backend->allocate_host_kv_cache({KvType::kF16, 16, 1, 1, 8}, 0).error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(backend->allocate_host_kv_cache({KvType::kF16, 16, 1, 1, 8}, 0).error().code,
+              ErrorCode::kInvalidArgument);
     const auto too_large = backend->allocate_host_kv_cache({KvType::kF16, 16, 30, 3, 64}, 2'000'000'000);
     ASSERT_FALSE(too_large.has_value()) << backend->name();
     EXPECT_EQ(too_large.error().code, ErrorCode::kOutOfMemory);
-    EXPECT_NE(too_large.error().message.find("the host pool"), std::string::npos) << too_large.error().message;
+    EXPECT_NE(too_large.error().message.find("the host pool"), std::string::npos)
+        << too_large.error().message;
   }
 }
 

@@ -23,7 +23,8 @@ constexpr Format kFormats[] = {{3, 7, 448.0, Fp8E4m3::from_float, Fp8E4m3::to_fl
 double value_of(const Format& format, int code) {
   const int magnitude = code & 0x7f, exponent = magnitude >> format.mantissa_bits;
   const double fraction = std::ldexp(magnitude & ((1 << format.mantissa_bits) - 1), -format.mantissa_bits);
-  const double value = exponent == 0 ? std::ldexp(fraction, 1 - format.bias) : std::ldexp(1.0 + fraction, exponent - format.bias);
+  const double value = exponent == 0 ? std::ldexp(fraction, 1 - format.bias)
+                                     : std::ldexp(1.0 + fraction, exponent - format.bias);
   return (code & 0x80) != 0 ? -value : value;
 }
 
@@ -63,19 +64,23 @@ TEST(Float8, FloatsRoundToTheNearestTiesToEvenAndSaturate) {
   for (const Format& format : kFormats) {
     std::vector<float> values;
     for (int code = 0; code < 0x7f; ++code) {
-      const auto low = static_cast<float>(value_of(format, code)), high = static_cast<float>(value_of(format, code + 1));
+      const auto low = static_cast<float>(value_of(format, code)),
+                 high = static_cast<float>(value_of(format, code + 1));
       const float middle = (low + high) / 2;
-      for (const float value : {low, middle, std::nextafter(middle, low), std::nextafter(middle, high), std::nextafter(high, low)}) {
+      for (const float value : {low, middle, std::nextafter(middle, low), std::nextafter(middle, high),
+                                std::nextafter(high, low)}) {
         values.push_back(value);
         values.push_back(-value);
       }
     }
     for (int i = 0; i < 20000; ++i) {
       const float sign = random() % 2 == 0 ? 1.0f : -1.0f;
-      values.push_back(sign * std::ldexp(1.0f + static_cast<float>(random() % 1000) / 1000.0f, static_cast<int>(random() % 60) - 35));
+      values.push_back(sign * std::ldexp(1.0f + static_cast<float>(random() % 1000) / 1000.0f,
+                                         static_cast<int>(random() % 60) - 35));
     }
     for (const float value : values) ASSERT_EQ(format.from_float(value), nearest(format, value)) << value;
-    for (const float beyond : {1e6f, 1e30f, std::numeric_limits<float>::max(), std::numeric_limits<float>::infinity()}) {
+    for (const float beyond :
+         {1e6f, 1e30f, std::numeric_limits<float>::max(), std::numeric_limits<float>::infinity()}) {
       EXPECT_EQ(format.to_float(format.from_float(beyond)), static_cast<float>(format.largest));
       EXPECT_EQ(format.to_float(format.from_float(-beyond)), -static_cast<float>(format.largest));
     }

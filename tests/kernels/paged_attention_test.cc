@@ -137,7 +137,8 @@ TEST_P(PagedAttention, GivesTheSameBitsForEveryBlockSizeAndNumberOfThreads) {
     for (const KvType type : kEveryKvType) {
       const std::vector<float> expected =
           run_attention(*cpu_backend(GetParam(), 1), make_problem(shape, mixed, {.type = type}));
-      const std::vector<std::int32_t> every_path = {1, 3, 8, 16, 24, 32, 48, 100, 256}, some = {3, 8, 24, 256};
+      const std::vector<std::int32_t> every_path = {1, 3, 8, 16, 24, 32, 48, 100, 256},
+                                      some = {3, 8, 24, 256};
       for (const std::int32_t block_size : type == KvType::kF16 ? every_path : some) {
         const PagedProblem problem = make_problem(shape, mixed, {.type = type, .block_size = block_size});
         const std::int32_t threads = 1 + block_size % 3;
@@ -160,8 +161,7 @@ TEST_P(PagedAttention, GivesTheSameBitsForEveryBlockSizeAndNumberOfThreads) {
 
 TEST_P(PagedAttention, ARowAloneEqualsTheRowAmongOthersAndInAnyChunk) {
   const auto cpu = cpu_backend(GetParam());
-  const std::pair<Shape, KvType> cases[] = {{smollm2_shape(), KvType::kF16},
-                                            {odd_shape(), KvType::kInt8}};
+  const std::pair<Shape, KvType> cases[] = {{smollm2_shape(), KvType::kF16}, {odd_shape(), KvType::kInt8}};
   for (const auto& [shape, type] : cases) {
     const std::int64_t width = shape.query_width();
     const PagedProblem together =

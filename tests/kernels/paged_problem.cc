@@ -135,16 +135,14 @@ void PagedProblem::store(std::int32_t sequence, std::int32_t position, std::int3
 double PagedProblem::stored_key(std::int32_t sequence, std::int32_t position, std::int32_t layer,
                                 std::int32_t head, std::int32_t dimension) {
   float scale = 1.0f;
-  if (layout.has_scales())
-    std::memcpy(&scale, key_scale(sequence, position, layer, head), sizeof scale);
+  if (layout.has_scales()) std::memcpy(&scale, key_scale(sequence, position, layer, head), sizeof scale);
   return read_element(layout.type, key(sequence, position, layer, head, dimension), scale);
 }
 
 double PagedProblem::stored_value(std::int32_t sequence, std::int32_t position, std::int32_t layer,
                                   std::int32_t head, std::int32_t dimension) {
   float scale = 1.0f;
-  if (layout.has_scales())
-    std::memcpy(&scale, value_scale(sequence, position, layer, head), sizeof scale);
+  if (layout.has_scales()) std::memcpy(&scale, value_scale(sequence, position, layer, head), sizeof scale);
   return read_element(layout.type, value(sequence, position, layer, head, dimension), scale);
 }
 
@@ -222,7 +220,8 @@ double read_element(KvType type, const std::byte* source, float scale) {
   // sign, exponent, mantissa; infinities and NaNs are not asked for
   const auto small_float = [&](int mantissa_bits, int bias) {
     const int code = get(std::uint8_t{}), magnitude = code & 0x7f, exponent = magnitude >> mantissa_bits;
-    const double mantissa = (magnitude & ((1 << mantissa_bits) - 1)) + (exponent > 0 ? 1 << mantissa_bits : 0);
+    const double mantissa =
+        (magnitude & ((1 << mantissa_bits) - 1)) + (exponent > 0 ? 1 << mantissa_bits : 0);
     const double value = std::ldexp(mantissa, std::max(exponent, 1) - bias - mantissa_bits);
     return code >= 0x80 ? -value : value;
   };

@@ -94,8 +94,8 @@ struct ProblemOptions {
 PagedProblem make_problem(const Shape& shape, const std::vector<SequenceSpec>& sequences,
                           const ProblemOptions& options);
 
-// Stores `value` at `target`, rounded to `type`; int8: value / scale. And what the bytes at `source` mean, by the
-// definition of each format.
+// Stores `value` at `target`, rounded to `type`; int8: value / scale. And what the bytes at `source` mean, by
+// the definition of each format.
 void write_element(KvType type, std::byte* target, float value, float scale = 1.0f);
 double read_element(KvType type, const std::byte* source, float scale = 1.0f);
 // max |a| / 127

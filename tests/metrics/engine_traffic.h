@@ -1,5 +1,5 @@
-// Random requests on a random pool, through the real engine core: shared starts, several outputs, beams, cancels, a cache
-// that is emptied, a device that fails. What is tried is drawn from one seed.
+// Random requests on a random pool, through the real engine core: shared starts, several outputs, beams,
+// cancels, a cache that is emptied, a device that fails. What is tried is drawn from one seed.
 #pragma once
 
 #include <algorithm>
@@ -47,7 +47,8 @@ class CarelessRunner final : public runner::Runner {
 
 class EngineTraffic {
  public:
-  explicit EngineTraffic(unsigned seed) : random_(seed), options_(draw_options()), core_(options_, surroundings()) {}
+  explicit EngineTraffic(unsigned seed)
+      : random_(seed), options_(draw_options()), core_(options_, surroundings()) {}
 
   // One step of the core, with whatever is asked of it at that moment.
   void step() {
@@ -114,7 +115,8 @@ class EngineTraffic {
     const std::int32_t num_tokens = between(1, std::max(1, options_.max_model_len - 2));
     const std::uint32_t start = below(2) == 0 ? 0 : 1 + below(1'000);
     for (std::int32_t i = 0; i < num_tokens; ++i) {
-      prompt.token_ids.push_back(static_cast<TokenId>(4 + hash_combine(start, static_cast<std::uint64_t>(i)) % 16));
+      prompt.token_ids.push_back(
+          static_cast<TokenId>(4 + hash_combine(start, static_cast<std::uint64_t>(i)) % 16));
     }
     if (below(2) == 0) prompt.token_ids.back() = static_cast<TokenId>(4 + below(16));
     request.prompt = std::move(prompt);

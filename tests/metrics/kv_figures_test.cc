@@ -15,8 +15,9 @@ std::vector<BlockId> blocks(const std::vector<std::int32_t>& ids) {
   return named;
 }
 
-// Blocks of 4 tokens. Sequences 1 and 2 share blocks 0 and 1; sequence 1 has read 10 tokens and has a slot for one more,
-// sequence 2 only 9 of the copy that it made. Block 5 is cached, 2, 6 and 7 are free. Sequence 3 is swapped out.
+// Blocks of 4 tokens. Sequences 1 and 2 share blocks 0 and 1; sequence 1 has read 10 tokens and has a slot
+// for one more, sequence 2 only 9 of the copy that it made. Block 5 is cached, 2, 6 and 7 are free. Sequence
+// 3 is swapped out.
 KvSnapshot example() {
   KvSnapshot snapshot;
   snapshot.totals = {.block_size = 4, .num_blocks = 8, .num_host_blocks = 3, .bytes_per_block = 100};
@@ -109,7 +110,8 @@ TEST(KvFigures, OtherRulesHoldMore) {
 }
 
 TEST(KvFigures, PrefixHitsOfAWindow) {
-  const std::vector<StepRecord> steps = {{.num_prefill_tokens = 20}, {.num_prefill_tokens = 10, .num_decode_tokens = 9}};
+  const std::vector<StepRecord> steps = {{.num_prefill_tokens = 20},
+                                         {.num_prefill_tokens = 10, .num_decode_tokens = 9}};
   const PrefixHits hits = measure_prefix_hits({.prefix_hit_tokens = 100}, {.prefix_hit_tokens = 190}, steps);
   EXPECT_EQ(hits.num_reused, 90);
   EXPECT_EQ(hits.num_computed, 30);

@@ -85,9 +85,9 @@ TEST(KvState, APinHoldsABlockThatNoTableNames) {
 }
 
 TEST(KvState, ASwapTakesAHostBlockAndBringsBackWhatWasFilled) {
-  const KvState state = state_after({event(Kind::kAlloc, 1, 0), event(Kind::kFill, 1, 0, 3),
-                                     event(Kind::kSwapOut, 1, 0, 1), event(Kind::kUnref, 1, 0, 0),
-                                     event(Kind::kFree, 1, 0)});
+  const KvState state =
+      state_after({event(Kind::kAlloc, 1, 0), event(Kind::kFill, 1, 0, 3), event(Kind::kSwapOut, 1, 0, 1),
+                   event(Kind::kUnref, 1, 0, 0), event(Kind::kFree, 1, 0)});
   EXPECT_EQ(state.num_host_used(), 1);
   KvState back = state;
   ASSERT_TRUE(back.apply(event(Kind::kAlloc, 1, 4)));
@@ -103,46 +103,46 @@ TEST(KvState, WhatCannotBeIsOneSentenceAndChangesNothing) {
                                           event(Kind::kUnref, 2, 2, 0), event(Kind::kSwapOut, 1, 0, 0)};
   const KvState state = state_after(before);
   const std::vector<BlockEvent> impossible = {
-      event(Kind::kAlloc, 1, 0),              // in use
-      event(Kind::kAlloc, 1, 8),              // beyond the pool
+      event(Kind::kAlloc, 1, 0),  // in use
+      event(Kind::kAlloc, 1, 8),  // beyond the pool
       event(Kind::kAlloc, 1, -1),
-      event(Kind::kAlloc, 0, 3),              // for nobody
-      event(Kind::kAlloc, 1, 2),              // cached, not free
-      event(Kind::kHit, 1, 3, 1),             // free
-      event(Kind::kShare, 2, 0, 3),           // the count is 2
+      event(Kind::kAlloc, 0, 3),     // for nobody
+      event(Kind::kAlloc, 1, 2),     // cached, not free
+      event(Kind::kHit, 1, 3, 1),    // free
+      event(Kind::kShare, 2, 0, 3),  // the count is 2
       event(Kind::kPin, 0, 3, 1),
-      event(Kind::kUnref, 2, 0, 0),           // not its block
+      event(Kind::kUnref, 2, 0, 0),  // not its block
       event(Kind::kUnref, 9, 0, 0),
-      event(Kind::kUnref, 0, 0, 0),           // no pin
-      event(Kind::kUnref, 1, 0, 1),           // the count is 0
-      event(Kind::kUnref, 1, 3, -1),          // has none
-      event(Kind::kFree, 1, 0),               // in use
-      event(Kind::kEvict, 1, 3),              // free
-      event(Kind::kFill, 1, 0, 5),            // of 4 slots
+      event(Kind::kUnref, 0, 0, 0),   // no pin
+      event(Kind::kUnref, 1, 0, 1),   // the count is 0
+      event(Kind::kUnref, 1, 3, -1),  // has none
+      event(Kind::kFree, 1, 0),       // in use
+      event(Kind::kEvict, 1, 3),      // free
+      event(Kind::kFill, 1, 0, 5),    // of 4 slots
       event(Kind::kFill, 1, 0, -1),
-      event(Kind::kFill, 2, 0, 1),            // not its block
-      event(Kind::kFill, 1, 2, 1),            // nobody's
-      event(Kind::kSeal, 1, 3),               // free
-      event(Kind::kCopyOnWrite, 1, 0, 3),     // the target is free
-      event(Kind::kCopyOnWrite, 1, 3, 1),     // the source is free
-      event(Kind::kCopyOnWrite, 1, 0, 0),     // onto itself
+      event(Kind::kFill, 2, 0, 1),         // not its block
+      event(Kind::kFill, 1, 2, 1),         // nobody's
+      event(Kind::kSeal, 1, 3),            // free
+      event(Kind::kCopyOnWrite, 1, 0, 3),  // the target is free
+      event(Kind::kCopyOnWrite, 1, 3, 1),  // the source is free
+      event(Kind::kCopyOnWrite, 1, 0, 0),  // onto itself
       event(Kind::kCopyPartial, 1, 0, 8),
       event(Kind::kCopyPartial, 1, 0, -1),
-      event(Kind::kSwapOut, 1, 0, 2),         // beyond the host pool
+      event(Kind::kSwapOut, 1, 0, 2),  // beyond the host pool
       event(Kind::kSwapOut, 1, 0, -1),
-      event(Kind::kSwapOut, 1, 1, 0),         // taken
-      event(Kind::kSwapOut, 1, 3, 1),         // free
-      event(Kind::kSwapIn, 1, 1, 1),          // the host block is free
-      event(Kind::kSwapIn, 1, 2, 0),          // nobody uses the block
-      event(Kind::kSwapDrop, 0, -1, 1),       // free
-      event(Kind::kStepEnd, 0, -1, 3),        // two are in use
+      event(Kind::kSwapOut, 1, 1, 0),    // taken
+      event(Kind::kSwapOut, 1, 3, 1),    // free
+      event(Kind::kSwapIn, 1, 1, 1),     // the host block is free
+      event(Kind::kSwapIn, 1, 2, 0),     // nobody uses the block
+      event(Kind::kSwapDrop, 0, -1, 1),  // free
+      event(Kind::kStepEnd, 0, -1, 3),   // two are in use
       event(static_cast<Kind>(200), 1, 0),
   };
   for (const BlockEvent& each : impossible) {
     KvState tried = state;
     const auto applied = tried.apply(each);
-    EXPECT_FALSE(applied.has_value()) << block_event_kind_name(each.kind) << " of block " << each.block << ", aux "
-                                      << each.aux;
+    EXPECT_FALSE(applied.has_value())
+        << block_event_kind_name(each.kind) << " of block " << each.block << ", aux " << each.aux;
     EXPECT_EQ(tried.difference(state), std::nullopt);
     if (applied.has_value()) continue;
     EXPECT_EQ(applied.error().message.find('\n'), std::string::npos);
@@ -159,7 +159,9 @@ TEST(KvState, TrustsNoEvent) {
   KvState state(kPool);
   int num_applied = 0;
   for (int i = 0; i < 200'000; ++i) {
-    const auto draw = [&](int bound) { return static_cast<std::int32_t>(random() % static_cast<unsigned>(bound)); };
+    const auto draw = [&](int bound) {
+      return static_cast<std::int32_t>(random() % static_cast<unsigned>(bound));
+    };
     const BlockEvent each = {.sequence = random() % 4,
                              .block = draw(10) - 1,
                              .aux = draw(10) - 1,
@@ -169,7 +171,8 @@ TEST(KvState, TrustsNoEvent) {
     for (std::int32_t id = 0; id < kPool.num_blocks; ++id) {
       const KvState::Block block = state.block(BlockId{id});
       num_used += block.state == BlockState::kUsed ? 1 : 0;
-      ASSERT_EQ(block.ref_count, static_cast<std::int32_t>(state.owners_of(BlockId{id}).size()) + block.num_pins);
+      ASSERT_EQ(block.ref_count,
+                static_cast<std::int32_t>(state.owners_of(BlockId{id}).size()) + block.num_pins);
       ASSERT_EQ(block.ref_count > 0, block.state == BlockState::kUsed);
     }
     for (const SequenceId sequence : state.sequences()) {
@@ -198,9 +201,9 @@ TEST(KvState, CanBeToldAsEvents) {
 }
 
 TEST(KvState, CanTellAPinnedBlockAsEvents) {
-  const KvState state = state_after({event(Kind::kAlloc, 1, 0), event(Kind::kFill, 1, 0, 3), event(Kind::kSeal, 1, 0),
-                                     event(Kind::kUnref, 1, 0, 0), event(Kind::kPin, 0, 0, 1),
-                                     event(Kind::kPin, 0, 0, 2)});
+  const KvState state =
+      state_after({event(Kind::kAlloc, 1, 0), event(Kind::kFill, 1, 0, 3), event(Kind::kSeal, 1, 0),
+                   event(Kind::kUnref, 1, 0, 0), event(Kind::kPin, 0, 0, 1), event(Kind::kPin, 0, 0, 2)});
   EXPECT_EQ(state_after(state.as_events()).difference(state), std::nullopt);
 }
 

@@ -77,7 +77,8 @@ TEST(Recording, TellsWhatTheEngineDid) {
     const auto path = folder / "events.rec";
     std::int64_t num_prefill_tokens = 0, num_decode_tokens = 0;
     {
-      RecordingWriter writer(open_or_die(path), {.bytes_per_block = 64, .max_model_len = 77, .model = "toy \"model\""},
+      RecordingWriter writer(open_or_die(path),
+                             {.bytes_per_block = 64, .max_model_len = 77, .model = "toy \"model\""},
                              traffic.core().recorder(), never_fails);
       for (int i = 0; i < 150; ++i) {
         traffic.step();
@@ -177,9 +178,10 @@ TEST(Recording, AContradictionIsFoundAndNamed) {
 
 // The numbers of kinds are in files: they may not change without the version.
 TEST(Recording, KindsOfEventsHaveFixedNumbers) {
-  const std::vector<std::string> names = {"step_begin", "step_end", "alloc",         "fill",         "seal",  "hit",  "share",
-                                          "pin",        "unref",    "copy_on_write", "copy_partial", "evict", "free", "swap_out",
-                                          "swap_in",    "swap_drop", "preempt",      "resume",       "fork",  "prune"};
+  const std::vector<std::string> names = {"step_begin",   "step_end", "alloc",  "fill",     "seal",
+                                          "hit",          "share",    "pin",    "unref",    "copy_on_write",
+                                          "copy_partial", "evict",    "free",   "swap_out", "swap_in",
+                                          "swap_drop",    "preempt",  "resume", "fork",     "prune"};
   for (std::size_t i = 0; i < names.size(); ++i) {
     EXPECT_EQ(block_event_kind_name(static_cast<Kind>(i)), names[i]);
   }
@@ -280,7 +282,8 @@ TEST(Recording, HostileFilesAreOneSentence) {
   Bytes long_name(no_header.begin(), no_header.begin() + kRecordingMagic.size());
   append_chunk(long_name, ChunkKind::kHeader, Bytes(60, std::byte{0xff}));
   Bytes late_step = with_events({{.kind = Kind::kStepBegin}});
-  append_chunks(late_step, std::vector<RecordedStep>{{.record = {.step = 1, .free_blocks = 4}, .event_mark = 0}});
+  append_chunks(late_step,
+                std::vector<RecordedStep>{{.record = {.step = 1, .free_blocks = 4}, .event_mark = 0}});
 
   const std::vector<std::pair<std::string, Bytes>> hostile = {
       {"its header says 0 tokens a block", header_with([](auto& h) { h.pool.block_size = 0; })},
@@ -291,7 +294,8 @@ TEST(Recording, HostileFilesAreOneSentence) {
       {"-1 host blocks", header_with([](auto& h) { h.pool.num_host_blocks = -1; })},
       {"4194305 host blocks", header_with([](auto& h) { h.pool.num_host_blocks = kMaxRecordedBlocks + 1; })},
       {"-1 bytes a block", header_with([](auto& h) { h.bytes_per_block = -1; })},
-      {"1099511627777 bytes a block", header_with([](auto& h) { h.bytes_per_block = kMaxRecordedBlockBytes + 1; })},
+      {"1099511627777 bytes a block",
+       header_with([](auto& h) { h.bytes_per_block = kMaxRecordedBlockBytes + 1; })},
       {"ends before its first step", header_with([](auto& h) { h.num_keyframe_events = ~std::uint64_t{0}; })},
       {"version 4294967295", long_name},
       {"does not begin with a header", no_header},
@@ -308,7 +312,8 @@ TEST(Recording, HostileFilesAreOneSentence) {
       {"negative step or time", with_events({{.time_us = -1}})},
       {"has 5 blocks in a pool of 4", with_steps({{.record = {.used_blocks = 5}}})},
       {"negative figure", with_steps({{.record = {.num_running = -1, .free_blocks = 4}}})},
-      {"not in order", with_steps({{.record = {.step = 2, .free_blocks = 4}}, {.record = {.step = 1, .free_blocks = 4}}})},
+      {"not in order",
+       with_steps({{.record = {.step = 2, .free_blocks = 4}}, {.record = {.step = 1, .free_blocks = 4}}})},
       {"comes after its events", late_step},
       {"something follows its end", two_ends},
       {"parts of it are missing", wrong_end},
@@ -317,7 +322,8 @@ TEST(Recording, HostileFilesAreOneSentence) {
     write_file(folder / "hostile", bytes);
     const auto summary = summarise_recording(folder / "hostile");
     ASSERT_FALSE(summary.has_value()) << sentence;
-    EXPECT_NE(summary.error().message.find(sentence), std::string::npos) << summary.error().message << "\nwanted: " << sentence;
+    EXPECT_NE(summary.error().message.find(sentence), std::string::npos)
+        << summary.error().message << "\nwanted: " << sentence;
     EXPECT_EQ(summary.error().message.find('\n'), std::string::npos);
   }
   const auto impossible = [&](std::vector<BlockEvent> events) {
@@ -329,8 +335,10 @@ TEST(Recording, HostileFilesAreOneSentence) {
     ASSERT_TRUE(summary.has_value());
     EXPECT_NE(summary->inconsistency, std::nullopt);
   }
-  for (const Kind kind : {Kind::kSwapOut, Kind::kSwapIn, Kind::kSwapDrop, Kind::kCopyOnWrite, Kind::kCopyPartial}) {
-    const auto summary = impossible({{.sequence = 1, .block = 0, .kind = Kind::kAlloc}, {.sequence = 1, .block = 0, .aux = kHuge, .kind = kind}});
+  for (const Kind kind :
+       {Kind::kSwapOut, Kind::kSwapIn, Kind::kSwapDrop, Kind::kCopyOnWrite, Kind::kCopyPartial}) {
+    const auto summary = impossible({{.sequence = 1, .block = 0, .kind = Kind::kAlloc},
+                                     {.sequence = 1, .block = 0, .aux = kHuge, .kind = kind}});
     ASSERT_TRUE(summary.has_value());
     EXPECT_NE(summary->inconsistency, std::nullopt);
   }
@@ -342,7 +350,8 @@ TEST(RecordingFile, RefusesWhatCannotBeWritten) {
   const TemporaryFolder folder;
   write_file(folder / "model.gguf", Bytes(100));
   mkfifo((folder / "pipe").c_str(), 0600);
-  for (const auto& path : {folder.path(), folder / "no" / "such" / "folder", folder / "model.gguf", folder / "pipe"}) {
+  for (const auto& path :
+       {folder.path(), folder / "no" / "such" / "folder", folder / "model.gguf", folder / "pipe"}) {
     const auto file = RecordingFile::open(path);
     ASSERT_FALSE(file.has_value()) << path;
     EXPECT_EQ(file.error().message.rfind("cannot record to ", 0), 0u) << file.error().message;
@@ -367,9 +376,9 @@ TEST(RecordingFile, LosesNothingUntilItIsWrittenTo) {
 struct SlowDisk {
   std::mutex mutex;
   std::condition_variable changed;
-  bool is_open = true;      // guarded by mutex
+  bool is_open = true;          // guarded by mutex
   std::size_t room = 1u << 30;  // guarded by mutex
-  Bytes bytes;              // guarded by mutex
+  Bytes bytes;                  // guarded by mutex
 };
 
 class SlowSink final : public ByteSink {
@@ -406,7 +415,8 @@ TEST(RecordingWriter, AFullDiskEndsItWithOneSentence) {
   }
   ASSERT_EQ(said.size(), 1u);
   EXPECT_EQ(said[0].rfind("recording to slow.rec ended after step ", 0), 0u) << said[0];
-  EXPECT_NE(said[0].find("No space left on device; what was written until then can be read"), std::string::npos);
+  EXPECT_NE(said[0].find("No space left on device; what was written until then can be read"),
+            std::string::npos);
   write_file(folder / "full", disk.bytes);
   const auto summary = summarise_recording(folder / "full");
   ASSERT_TRUE(summary.has_value()) << summary.error().message;

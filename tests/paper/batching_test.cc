@@ -1,5 +1,6 @@
-// Batching policies on one trace: one request at a time, static batches, and iteration-level scheduling (Orca, Yu et
-// al., OSDI 2022), all over paged memory. What differs is how long the trace takes and how many requests share a step.
+// Batching policies on one trace: one request at a time, static batches, and iteration-level scheduling
+// (Orca, Yu et al., OSDI 2022), all over paged memory. What differs is how long the trace takes and how many
+// requests share a step.
 
 #include <gtest/gtest.h>
 
@@ -61,7 +62,8 @@ TraceRun run_trace(BatchingPolicy policy, const std::vector<RequestLengths>& req
     for (const scheduler::ScheduledSequence& row : plan.sequences) {
       for (const scheduler::SampleTarget& target : row.samples) {
         tokens.push_back({target.sequence_id, 1});
-        if (static_cast<std::int32_t>(target.output_token_ids.size()) + 1 < row.sampling->max_tokens) continue;
+        if (static_cast<std::int32_t>(target.output_token_ids.size()) + 1 < row.sampling->max_tokens)
+          continue;
         ended.push_back(target.sequence_id);
         run.end_steps[row.request_id.value] = run.num_steps;
       }

@@ -90,7 +90,8 @@ class ZipfSearch final : public BeamSearch {
 
 Result<RecordedBeams> RecordedBeams::read(const std::filesystem::path& path, std::int32_t width) {
   const auto fail = [&](const std::string& what) {
-    return Error{ErrorCode::kInvalidArgument, path.string() + " " + what + ": make it again with make_beam_parents.py"};
+    return Error{ErrorCode::kInvalidArgument,
+                 path.string() + " " + what + ": make it again with make_beam_parents.py"};
   };
   RecordedBeams beams;
   try {

@@ -1,5 +1,6 @@
-// Which beam continues which: all that a beam search means to memory. Two sources: searches recorded on the real
-// model, and searches over made-up next-token distributions, to see how far the figure depends on the model.
+// Which beam continues which: all that a beam search means to memory. Two sources: searches recorded on the
+// real model, and searches over made-up next-token distributions, to see how far the figure depends on the
+// model.
 //
 // As in the paper's workload, lengths are fixed: no beam ends before its request does.
 #pragma once
@@ -19,8 +20,8 @@ class BeamSearch {
  public:
   virtual ~BeamSearch() = default;
 
-  // The next step's beams, best first: each entry is the index of the beam, in the order of the step before, that
-  // it continues. Before the first step there is one beam, 0.
+  // The next step's beams, best first: each entry is the index of the beam, in the order of the step before,
+  // that it continues. Before the first step there is one beam, 0.
   virtual std::vector<std::size_t> next_parents() = 0;
 };
 
@@ -32,8 +33,9 @@ class BeamSearches {
   virtual std::unique_ptr<BeamSearch> start(std::uint64_t request) const = 0;
 };
 
-// tests/golden/beam_parents.json: the default model's searches from its golden prompts. Requests take them in turn,
-// each from its first step; a request that is longer than a record begins the record's second step again.
+// tests/golden/beam_parents.json: the default model's searches from its golden prompts. Requests take them in
+// turn, each from its first step; a request that is longer than a record begins the record's second step
+// again.
 class RecordedBeams final : public BeamSearches {
  public:
   // Fails with a sentence when the file is not such a record, or has no search of this width.
@@ -45,9 +47,10 @@ class RecordedBeams final : public BeamSearches {
   std::vector<std::vector<std::vector<std::size_t>>> searches_;  // [search][step]: parents
 };
 
-// A real search (the best `width` sums of log-probabilities) over invented distributions: at each step, each beam's
-// next token has the probabilities of Zipf's law, p(rank) proportional to rank^-s over 1,000 ranks, with s uniform
-// between two bounds. Small s: the model hesitates. s = 1: rank 1 has 13 %; s = 2: 61 %; s = 4: 92 %; s = 8: 99.6 %.
+// A real search (the best `width` sums of log-probabilities) over invented distributions: at each step, each
+// beam's next token has the probabilities of Zipf's law, p(rank) proportional to rank^-s over 1,000 ranks,
+// with s uniform between two bounds. Small s: the model hesitates. s = 1: rank 1 has 13 %; s = 2: 61 %; s =
+// 4: 92 %; s = 8: 99.6 %.
 class ZipfBeams final : public BeamSearches {
  public:
   struct Law {

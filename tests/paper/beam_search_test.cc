@@ -16,7 +16,8 @@ using Parents = std::vector<std::size_t>;
 TEST(RecordedBeams, BeginsAgainAfterTheFirstStep) {
   const test::TemporaryFolder folder;
   const auto path = folder.path() / "beams.json";
-  std::ofstream(path) << R"({"searches":[{"width":2,"parents":["00","10","11"]},{"width":3,"parents":["000","210"]}]})";
+  std::ofstream(path)
+      << R"({"searches":[{"width":2,"parents":["00","10","11"]},{"width":3,"parents":["000","210"]}]})";
   const auto beams = RecordedBeams::read(path, 2);
   ASSERT_TRUE(beams.has_value());
   const auto search = beams->start(1);
@@ -28,10 +29,11 @@ TEST(RecordedBeams, BeginsAgainAfterTheFirstStep) {
 TEST(RecordedBeams, RefusesWhatNoBeamSearchMakes) {
   const test::TemporaryFolder folder;
   const auto path = folder.path() / "beams.json";
-  for (const char* text :
-       {"", "{}", R"({"searches":[]})", R"({"searches":[{"width":2,"parents":["00"]}]})",
-        R"({"searches":[{"width":2,"parents":["01","01"]}]})", R"({"searches":[{"width":2,"parents":["00","02"]}]})",
-        R"({"searches":[{"width":2,"parents":["00","0"]}]})", R"({"searches":[{"width":2,"parents":["00",1]}]})"}) {
+  for (const char* text : {"", "{}", R"({"searches":[]})", R"({"searches":[{"width":2,"parents":["00"]}]})",
+                           R"({"searches":[{"width":2,"parents":["01","01"]}]})",
+                           R"({"searches":[{"width":2,"parents":["00","02"]}]})",
+                           R"({"searches":[{"width":2,"parents":["00","0"]}]})",
+                           R"({"searches":[{"width":2,"parents":["00",1]}]})"}) {
     std::ofstream(path) << text;
     EXPECT_FALSE(RecordedBeams::read(path, 2).has_value()) << text;
   }

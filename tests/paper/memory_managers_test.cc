@@ -1,5 +1,5 @@
-// Figures 2 and 13a of the paper on the real scheduler and block manager: how much of KV memory holds tokens, and how
-// many requests that lets run together.
+// Figures 2 and 13a of the paper on the real scheduler and block manager: how much of KV memory holds tokens,
+// and how many requests that lets run together.
 
 #include <gtest/gtest.h>
 
@@ -30,15 +30,17 @@ void print(const ManagerRow& row, const SteadyState& ours) {
   print_at_end({kMemorySection, name + ": of these, prompt", {}, {}, memory.input});
   print_at_end({kMemorySection, name + ": reserved", paper.reserved, simulation.reserved, memory.reserved});
   print_at_end({kMemorySection, name + ": never used", paper.internal, simulation.internal, memory.internal});
-  print_at_end({kMemorySection, name + ": unreserved", paper.unreserved, simulation.unreserved, memory.unreserved});
-  print_at_end({kBatchSection, name, paper.batched_requests, simulation.batched_requests, ours.batched_requests, ""});
+  print_at_end(
+      {kMemorySection, name + ": unreserved", paper.unreserved, simulation.unreserved, memory.unreserved});
+  print_at_end(
+      {kBatchSection, name, paper.batched_requests, simulation.batched_requests, ours.batched_requests, ""});
 }
 
 TEST(ContiguousManagers, HoldAndBatchWhatThePaperStates) {
   for (const ManagerRow& row : kManagers) {
     SCOPED_TRACE(row.name);
-    const SteadyState ours =
-        run_saturated({.options = paper_pool(row.manager), .num_measured_steps = 400'000}, sharegpt_lengths());
+    const SteadyState ours = run_saturated(
+        {.options = paper_pool(row.manager), .num_measured_steps = 400'000}, sharegpt_lengths());
     print(row, ours);
     const MemoryMap& memory = ours.memory;
     EXPECT_NEAR(memory.tokens_held(), row.paper.tokens, 3.0);
@@ -51,7 +53,8 @@ TEST(ContiguousManagers, HoldAndBatchWhatThePaperStates) {
     EXPECT_NEAR(memory.unreserved, row.simulation.unreserved, 0.5);
     EXPECT_GE(100.0 - memory.tokens_held(), 60.0) << "wasted";
     EXPECT_LE(100.0 - memory.tokens_held(), 80.0) << "wasted";
-    EXPECT_NEAR(ours.batched_requests, row.simulation.batched_requests, 0.10 * row.simulation.batched_requests);
+    EXPECT_NEAR(ours.batched_requests, row.simulation.batched_requests,
+                0.10 * row.simulation.batched_requests);
     EXPECT_NEAR(ours.batched_requests, row.paper.batched_requests, 0.10 * row.paper.batched_requests);
     EXPECT_EQ(ours.preemptions_per_request, 0.0) << "what is reserved to the end is never taken away";
   }
@@ -79,7 +82,8 @@ TEST(PagedManager, WastesLessThanFourPercent) {
   const SteadyState& ours = paged_by_the_papers_rule(16);
   const BlockSizeRow& simulation = *std::ranges::find(kBlockSizes, 16, &BlockSizeRow::block_size);
   const MemoryMap& memory = ours.memory;
-  print_at_end({kMemorySection, "paged, block size 16", kPaperPagedTokens, simulation.tokens, memory.tokens_held()});
+  print_at_end(
+      {kMemorySection, "paged, block size 16", kPaperPagedTokens, simulation.tokens, memory.tokens_held()});
   print_at_end({kMemorySection, "paged: of these, prompt", {}, {}, memory.input});
   print_at_end({kMemorySection, "paged: ends of blocks", {}, {}, memory.internal});
   print_at_end({kMemorySection, "paged: free", {}, {}, memory.unreserved});
@@ -96,8 +100,14 @@ TEST(PagedManager, GivesTwoPointsOfMemoryForHalfOfThePreemptionsByDefault) {
   const SteadyState ours = run_saturated(
       {.options = paper_pool(MemoryManager::kPaged), .num_measured_steps = 100'000}, sharegpt_lengths());
   print_at_end({kMemorySection, "paged, our rule of admission", {}, {}, ours.memory.tokens_held()});
-  print_at_end({kPreemptionSection, "paged, the paper's rule of admission", {}, {}, papers.preemptions_per_request, ""});
-  print_at_end({kPreemptionSection, "paged, our rule of admission", {}, {}, ours.preemptions_per_request, ""});
+  print_at_end({kPreemptionSection,
+                "paged, the paper's rule of admission",
+                {},
+                {},
+                papers.preemptions_per_request,
+                ""});
+  print_at_end(
+      {kPreemptionSection, "paged, our rule of admission", {}, {}, ours.preemptions_per_request, ""});
   EXPECT_GE(ours.memory.tokens_held(), papers.memory.tokens_held() - 2.0);
   EXPECT_LE(ours.preemptions_per_request, papers.preemptions_per_request / 2.0);
 }

@@ -1,6 +1,6 @@
-// The comparison of memory managers once more with the real model computing every token, scaled down so that it takes
-// seconds: lengths a sixteenth of ShareGPT's, sequences of at most 128 tokens, blocks of 4 slots, and a pool with the
-// paper's ratio to the longest sequence.
+// The comparison of memory managers once more with the real model computing every token, scaled down so that
+// it takes seconds: lengths a sixteenth of ShareGPT's, sequences of at most 128 tokens, blocks of 4 slots,
+// and a pool with the paper's ratio to the longest sequence.
 
 #include <gtest/gtest.h>
 
@@ -38,10 +38,10 @@ std::vector<GenerationRequest> short_requests() {
     const RequestLengths lengths = sharegpt_lengths().draw(uniform);
     std::vector<TokenId> prompt(static_cast<std::size_t>(scaled(lengths.num_prompt_tokens)));
     for (TokenId& token : prompt) token = 1'000 + static_cast<TokenId>(uniform.next() * 40'000);
-    requests.push_back({.prompt = TokenPrompt{std::move(prompt)},
-                        .sampling = {.temperature = 0.0,
-                                     .max_tokens = scaled(lengths.num_output_tokens),
-                                     .ignore_eos = true}});
+    requests.push_back(
+        {.prompt = TokenPrompt{std::move(prompt)},
+         .sampling = {
+             .temperature = 0.0, .max_tokens = scaled(lengths.num_output_tokens), .ignore_eos = true}});
   }
   return requests;
 }

@@ -13,43 +13,51 @@ namespace octavo::paper {
 namespace {
 
 constexpr TokenId kPromptToken = 0;
-// Outputs of a request differ from their first token on: what they share after a preemption is found by tokens.
+// Outputs of a request differ from their first token on: what they share after a preemption is found by
+// tokens.
 constexpr TokenId token_of(std::uint32_t output) { return 1 + static_cast<TokenId>(output); }
 
 constexpr std::int32_t kUnlimited = 1 << 20;
 constexpr std::int32_t kMostWaiting = 2;  // the head, and one behind it: nobody overtakes
 
+// What is looked at in one step.
+struct StepView {
+  double sharing_ratio = 1.0;  // of the blocks with which the step is computed
+  MemoryMap memory;            // when its rows have been computed
+  std::int32_t num_running = 0;
+  std::size_t num_preemptions = 0;
+};
+
 // Sums over steps, made means at the end.
 class Observations {
  public:
-  void add(const MemoryMap& memory, double batched_requests, const KvFigures& figures, std::size_t preemptions) {
-    memory_.input += memory.input;
-    memory_.output += memory.output;
-    memory_.reserved += memory.reserved;
-    memory_.internal += memory.internal;
-    memory_.unreserved += memory.unreserved;
-    batched_requests_ += batched_requests;
-    sharing_ratio_ += figures.sharing_ratio;
-    num_preemptions_ += preemptions;
+  void add(const StepView& step) {
+    memory_.input += step.memory.input;
+    memory_.output += step.memory.output;
+    memory_.reserved += step.memory.reserved;
+    memory_.internal += step.memory.internal;
+    memory_.unreserved += step.memory.unreserved;
+    sharing_ratio_ += step.sharing_ratio;
+    num_running_ += step.num_running;
+    num_preemptions_ += step.num_preemptions;
     ++num_steps_;
   }
   void add_finished() { ++num_finished_; }
 
   SteadyState means() const {
     const double per_step = 1.0 / static_cast<double>(num_steps_);
+    const double per_request = 1.0 / static_cast<double>(std::max<std::int64_t>(1, num_finished_));
     return {.memory = {memory_.input * per_step, memory_.output * per_step, memory_.reserved * per_step,
                        memory_.internal * per_step, memory_.unreserved * per_step},
-            .batched_requests = batched_requests_ * per_step,
+            .batched_requests = static_cast<double>(num_running_) * per_step,
             .saved_blocks = 100.0 * (1.0 - 1.0 / (sharing_ratio_ * per_step)),
-            .preemptions_per_request =
-                static_cast<double>(num_preemptions_) / static_cast<double>(std::max<std::int64_t>(1, num_finished_)),
-            .num_finished = num_finished_};
+            .preemptions_per_request = static_cast<double>(num_preemptions_) * per_request};
   }
 
  private:
   MemoryMap memory_;
-  double batched_requests_ = 0.0;
   double sharing_ratio_ = 0.0;
+  std::int64_t num_running_ = 0;
   std::size_t num_preemptions_ = 0;
   std::int64_t num_finished_ = 0;
   std::int64_t num_steps_ = 0;
@@ -86,17 +94,23 @@ class SaturatedQueue {
     fill_queue();
     const scheduler::SchedulerOutput plan = scheduler_.schedule();
     OCTAVO_CHECK(plan.out_of_memory.empty(), "a request that does not fit the pool");
-    const std::size_t num_preemptions = plan.preemptions.size();
+    forget_continuations(plan);
+    StepView view{.sharing_ratio = scheduler_.figures().sharing_ratio,
+                  .num_running = scheduler_.num_running(),
+                  .num_preemptions = plan.preemptions.size()};
+    const MemoryMap slots = slots_of_rows(plan);
+    commit(plan);
+    view.memory = memory_map(slots);
+    if (observations != nullptr) observations->add(view);
+    finish_ended(observations);
+    scheduler_.take_events();
+  }
+
+  // Beams whose KV was dropped are computed, and asked for continuations, once more.
+  void forget_continuations(const scheduler::SchedulerOutput& plan) {
     for (const scheduler::Preemption& preemption : plan.preemptions) {
       if (!preemption.is_swap) requests_.at(preemption.request_id).beams_at_end.clear();
     }
-    const MemoryMap used = slots_of_rows(plan);
-    commit(plan);
-    if (observations != nullptr) {
-      observations->add(memory_map(used), static_cast<double>(scheduler_.num_running()), scheduler_.figures(), num_preemptions);
-    }
-    finish_ended(observations);
-    scheduler_.take_events();
   }
 
   void fill_queue() {
@@ -118,7 +132,8 @@ class SaturatedQueue {
   }
 
   SamplingParams sampling_of(RequestLengths lengths) const {
-    SamplingParams sampling{.n = experiment_.num_outputs, .max_tokens = lengths.num_output_tokens, .ignore_eos = true};
+    SamplingParams sampling{
+        .n = experiment_.num_outputs, .max_tokens = lengths.num_output_tokens, .ignore_eos = true};
     if (experiment_.beams != nullptr) sampling.beam_width = experiment_.num_outputs;
     return sampling;
   }
@@ -127,8 +142,8 @@ class SaturatedQueue {
     return experiment_.beams != nullptr ? 2 * experiment_.num_outputs : 0;
   }
 
-  // Slots that the rows of a step will have used; the last class is left to memory_map(). Rows are all that runs,
-  // since nothing limits a step.
+  // Slots that the rows of a step will have used; the last class is left to memory_map(). Rows are all that
+  // runs, since nothing limits a step.
   MemoryMap slots_of_rows(const scheduler::SchedulerOutput& plan) const {
     MemoryMap slots;
     const scheduler::SchedulerOptions& options = experiment_.options;
@@ -147,8 +162,8 @@ class SaturatedQueue {
     return slots;
   }
 
-  // In percent. Sharing makes slots_of_rows() count a slot for each of its readers: what the pool says counts, and input
-  // and output share it in their proportion.
+  // In percent. Sharing makes slots_of_rows() count a slot for each of its readers: what the pool says
+  // counts, and input and output share it in their proportion.
   MemoryMap memory_map(const MemoryMap& slots) const {
     const scheduler::SchedulerOptions& options = experiment_.options;
     const KvFigures figures = scheduler_.figures();
@@ -216,7 +231,7 @@ class SaturatedQueue {
   const LengthSource& lengths_;
   UniformStream uniform_;
   scheduler::Scheduler scheduler_;
-  std::map<RequestId, Request> requests_;  // waiting and running
+  std::map<RequestId, Request> requests_;                // waiting and running
   std::vector<std::pair<RequestId, SequenceId>> ended_;  // in the step under way
   std::uint64_t last_request_ = 0;
 };

@@ -99,7 +99,7 @@ def paged(size, rng, lengths=sharegpt, outputs=1):
     """Per cent of slots that hold tokens; requests in the batch; per cent of blocks saved by sharing the prompt."""
     total = SLOTS // size
     count = lambda r: r[0] // size + outputs * (-(-r[1] // size) - r[0] // size)  # blocks of a request, its prompt's once
-    shared = lambda r: count(r) if r[1] > r[0] else -(-r[0] // size)  # before the first token all share the last block too
+    prompt_only = lambda r: -(-r[0] // size) * (r[1] == r[0])  # computed by one sequence, before the others are forked
     running, waiting, sums = [], [], [0.0] * 3  # a request: prompt, tokens so far, tokens at its end
     for step in range(WARM_UP + MEASURED):
         used, preempted = sum(map(count, running)), False
@@ -117,8 +117,9 @@ def paged(size, rng, lengths=sharegpt, outputs=1):
             used += need
         if step >= WARM_UP:
             tokens = sum(r[0] // size * size + outputs * (r[1] - r[0] // size * size) for r in running)
-            logical = sum(outputs * -(-r[1] // size) for r in running)
-            for i, value in enumerate((100 * tokens / (total * size), len(running), logical / sum(map(shared, running)))):
+            logical = sum(prompt_only(r) or outputs * -(-r[1] // size) for r in running)
+            physical = sum(prompt_only(r) or count(r) for r in running)
+            for i, value in enumerate((100 * tokens / (total * size), len(running), logical / physical)):
                 sums[i] += value
         for r in running:
             r[1] += 1
@@ -133,7 +134,7 @@ def beams(width, rng, lengths, requests=1_500, size=16):
     for request in range(requests):
         (prompt, output), search = lengths(rng), searches[request % len(searches)]
         tails = [[("prompt",)] * (prompt % size > 0)]  # of each beam, the names of its blocks past the full prompt blocks
-        logical += width * -(-prompt // size)
+        logical += -(-prompt // size)
         physical += -(-prompt // size)
         for step in range(output - 1):
             parents = search[step if step < len(search) else 1 + (step - 1) % (len(search) - 1)]

@@ -1,5 +1,5 @@
-// The comparison as one table on standard output, printed when all tests have run: what the paper states, what a
-// simulation says, what we measured. A figure that nobody states stays empty.
+// The comparison as one table on standard output, printed when all tests have run: what the paper states,
+// what a simulation says, what we measured. A figure that nobody states stays empty.
 #pragma once
 
 #include <optional>

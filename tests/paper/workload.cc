@@ -42,7 +42,8 @@ double UniformStream::next() { return uniform_at(seed_, 0, num_drawn_++); }
 
 Result<QuantileLengths> QuantileLengths::read(const std::filesystem::path& path) {
   const auto fail = [&](const std::string& what) {
-    return Error{ErrorCode::kInvalidArgument, path.string() + " " + what + ": copy it from the repository again"};
+    return Error{ErrorCode::kInvalidArgument,
+                 path.string() + " " + what + ": copy it from the repository again"};
   };
   QuantileLengths lengths;
   try {
@@ -54,7 +55,9 @@ Result<QuantileLengths> QuantileLengths::read(const std::filesystem::path& path)
   } catch (const nlohmann::json::exception&) {
     return fail("is no table of length quantiles");
   }
-  const auto is_good = [](const Bin& bin) { return is_table(bin.input_quantiles) && is_table(bin.output_quantiles); };
+  const auto is_good = [](const Bin& bin) {
+    return is_table(bin.input_quantiles) && is_table(bin.output_quantiles);
+  };
   if (lengths.bins_.empty() || !std::ranges::all_of(lengths.bins_, is_good)) {
     return fail("has a bin whose quantiles do not ascend from 1 to below 2,048");
   }

@@ -36,8 +36,8 @@ class LengthSource {
   virtual RequestLengths draw(UniformStream& uniform) const = 0;
 };
 
-// ShareGPT: a table of quantiles, tests/golden/sharegpt_length_quantiles.json, which names its rule: a bin with
-// equal chances, then input and output independently by linear interpolation between its quantiles.
+// ShareGPT: a table of quantiles, tests/golden/sharegpt_length_quantiles.json, which names its rule: a bin
+// with equal chances, then input and output independently by linear interpolation between its quantiles.
 class QuantileLengths final : public LengthSource {
  public:
   // Fails with a sentence when the file is not such a table.

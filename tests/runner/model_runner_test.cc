@@ -124,7 +124,8 @@ TEST_F(ModelRunnerTest, GivesTheSameBitsInAnyChunksCompanyBlockSizeAndThreads) {
                                                                {ActivationType::kF32, KvCacheType::kFp8E4m3}};
   for (const auto& [activation, kv_type] : kCases) {
     write({.weight_type = kernels::TensorType::kQ4_1, .biases = true});
-    const auto with = [&, activation = activation, kv_type = kv_type](std::int32_t block_size, std::int32_t threads) {
+    const auto with = [&, activation = activation, kv_type = kv_type](std::int32_t block_size,
+                                                                      std::int32_t threads) {
       EngineOptions chosen = options(block_size, threads, activation);
       chosen.kv_cache_dtype = kv_type;
       return chosen;
@@ -276,7 +277,8 @@ TEST_F(ModelRunnerTest, CopiesBlocksBeforeItWritesAndLeavesTheSourceAlone) {
 // One prompt in the pool of a runner, and what comes after it.
 class SwappedPrompt {
  public:
-  SwappedPrompt(ModelRunner& runner, std::uint64_t seed) : runner_(runner), random_(seed), prompt_(random_token_ids(24, random_)) {}
+  SwappedPrompt(ModelRunner& runner, std::uint64_t seed)
+      : runner_(runner), random_(seed), prompt_(random_token_ids(24, random_)) {}
 
   // Computes the prompt (or another one of its length) into these blocks.
   void fill(std::vector<BlockId> table, bool with_another = false) {
@@ -308,8 +310,9 @@ class SwappedPrompt {
   std::vector<TokenId> prompt_;
 };
 
-constexpr KvCacheType kEveryKvCacheType[] = {KvCacheType::kF32,  KvCacheType::kF16,     KvCacheType::kBf16,
-                                             KvCacheType::kInt8, KvCacheType::kFp8E4m3, KvCacheType::kFp8E5m2};
+constexpr KvCacheType kEveryKvCacheType[] = {KvCacheType::kF32,     KvCacheType::kF16,
+                                             KvCacheType::kBf16,    KvCacheType::kInt8,
+                                             KvCacheType::kFp8E4m3, KvCacheType::kFp8E5m2};
 
 TEST_F(ModelRunnerTest, WhatWasSwappedOutComesBackToTheLastBit) {
   write({});
@@ -484,7 +487,8 @@ TEST_F(ModelRunnerTest, DescribesWhatItResolved) {
   load_runner(path(), {.kv_cache_dtype = KvCacheType::kInt8, .num_kv_blocks = 12, .swap_space = 1.0})
       ->describe(description);
   EXPECT_EQ(description.kv_cache_dtype, KvCacheType::kInt8);
-  EXPECT_EQ(description.bytes_per_block, 2 * 2 * 2 * (16 + 4) * 16) << "a scale of 4 bytes for each key and value";
+  EXPECT_EQ(description.bytes_per_block, 2 * 2 * 2 * (16 + 4) * 16)
+      << "a scale of 4 bytes for each key and value";
   EXPECT_NE(description.notice.find("12 blocks"), std::string::npos) << description.notice;
 }
 

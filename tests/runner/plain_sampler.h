@@ -108,7 +108,8 @@ inline PlainDraw plain_sample(std::span<const float> logits, const SamplingParam
 }
 
 inline std::vector<BeamCandidate> plain_candidates(std::span<const float> logits, float log_sum_exp,
-                                                   const SamplingParams& params, std::span<const TokenId> prompt,
+                                                   const SamplingParams& params,
+                                                   std::span<const TokenId> prompt,
                                                    const scheduler::SampleTarget& target,
                                                    std::span<const TokenId> end_token_ids) {
   std::vector<float> logprobs;

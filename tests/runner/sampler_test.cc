@@ -52,14 +52,16 @@ TEST(Sampler, DrawsAsItsDefinitionSaysOverAWholeVocabulary) {
 }
 
 // What a sort of everything gives, but for the order of sums: penalties are taken off one by one there.
-void expect_candidates(const SampledToken& token, const std::vector<BeamCandidate>& expected, const std::string& what) {
+void expect_candidates(const SampledToken& token, const std::vector<BeamCandidate>& expected,
+                       const std::string& what) {
   ASSERT_EQ(token.candidates.size(), expected.size()) << what;
   ASSERT_EQ(token.invalid_logits, expected.empty()) << what;
   ASSERT_EQ(token.token_id, -1) << what;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     ASSERT_EQ(token.candidates[i].token_id, expected[i].token_id) << what << " rank " << i;
     ASSERT_EQ(token.candidates[i].logprob, expected[i].logprob) << what << " rank " << i;
-    ASSERT_NEAR(token.candidates[i].search_logprob, expected[i].search_logprob, 1e-12) << what << " rank " << i;
+    ASSERT_NEAR(token.candidates[i].search_logprob, expected[i].search_logprob, 1e-12)
+        << what << " rank " << i;
   }
 }
 
@@ -84,7 +86,8 @@ TEST(Sampler, ABeamGetsTheBestContinuationsAsASortOfEverythingRanksThem) {
       const float sum = log_sum_exp(row);
       sampler.set_row(row, sum);
       expect_candidates(sampler.sample(params, history.prompt, target),
-                        plain_candidates(row, sum, params, history.prompt, target, size > 2 ? kEndTokens : std::vector<TokenId>{0}),
+                        plain_candidates(row, sum, params, history.prompt, target,
+                                         size > 2 ? kEndTokens : std::vector<TokenId>{0}),
                         "size " + std::to_string(size) + " case " + std::to_string(i));
     }
   }
@@ -114,8 +117,10 @@ TEST(Sampler, ABeamIsRankedByLogProbabilityAloneWithoutProcessors) {
   sampler.set_row(row, sum);
   const scheduler::SampleTarget target{.sequence_id = {1}, .num_candidates = 16};
   const SampledToken plain = sampler.sample({}, {}, target);
-  for (const BeamCandidate& candidate : plain.candidates) EXPECT_EQ(candidate.search_logprob, double{candidate.logprob});
-  const SampledToken other = sampler.sample({.temperature = 0.3, .top_p = 0.1, .top_k = 2, .min_p = 0.9}, {}, target);
+  for (const BeamCandidate& candidate : plain.candidates)
+    EXPECT_EQ(candidate.search_logprob, double{candidate.logprob});
+  const SampledToken other =
+      sampler.sample({.temperature = 0.3, .top_p = 0.1, .top_k = 2, .min_p = 0.9}, {}, target);
   ASSERT_EQ(other.candidates.size(), 16u) << "what shapes a draw does not touch a beam";
   for (std::size_t i = 0; i < 16; ++i) EXPECT_EQ(other.candidates[i].token_id, plain.candidates[i].token_id);
 }
@@ -126,7 +131,8 @@ TEST(Sampler, APenaltyWorksOnABeamsLogProbabilities) {
   Sampler sampler(3, {});
   sampler.set_row(row, std::log(4.0f));
   const std::vector<TokenId> prompt = {0};
-  const SampledToken token = sampler.sample({.repetition_penalty = 4.0}, prompt, {.sequence_id = {1}, .num_candidates = 3});
+  const SampledToken token =
+      sampler.sample({.repetition_penalty = 4.0}, prompt, {.sequence_id = {1}, .num_candidates = 3});
   ASSERT_EQ(token.candidates.size(), 3u);
   EXPECT_EQ(token.candidates[0].token_id, 1);
   EXPECT_EQ(token.candidates[1].token_id, 2);

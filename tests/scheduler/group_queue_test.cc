@@ -58,6 +58,7 @@ TEST(GroupQueue, StopsAtWhatNoCallerMayDo) {
   queue.push_back(group(1, 10));
   EXPECT_DEATH(queue.push_back(group(1, 11)), "request 1 is known");
   EXPECT_DEATH(queue.push_back(group(2, 10)), "must ascend");
+  EXPECT_DEATH(queue.remove(*group(3, 12)), "is not in the queue");
 }
 
 }  // namespace

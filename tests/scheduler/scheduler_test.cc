@@ -5,31 +5,10 @@
 #include <algorithm>
 
 #include "tests/scheduler/harness.h"
+#include "tests/scheduler/requests.h"
 
 namespace octavo::scheduler {
 namespace {
-
-SchedulerOptions options_with(std::int32_t num_blocks, std::int32_t max_num_batched_tokens = 512) {
-  return {.block_size = 16,
-          .num_blocks = num_blocks,
-          .bytes_per_block = 1000,
-          .max_num_seqs = 64,
-          .max_num_batched_tokens = max_num_batched_tokens,
-          .max_model_len = 8192};
-}
-
-SimulatedRequest request_of(std::uint64_t content, std::int32_t num_prompt, std::int32_t max_tokens = 8,
-                            std::int32_t n = 1) {
-  return {.prompt = random_like_tokens(content, num_prompt), .n = n, .max_tokens = max_tokens};
-}
-
-std::vector<std::uint64_t> requests_in(const SchedulerOutput& step) {
-  std::vector<std::uint64_t> requests;
-  for (const ScheduledSequence& row : step.sequences) requests.push_back(row.request_id.value);
-  return requests;
-}
-
-using Requests = std::vector<std::uint64_t>;
 
 // ---- refusals ----
 
@@ -459,7 +438,7 @@ TEST(Scheduler, AnOutputThatEndsWhileItComputesThePromptHandsItOver) {
   EXPECT_EQ(harness.scheduler.figures().logical_blocks, 7) << "the prompt, in the lead";
   harness.finish_early(harness.scheduler.sequences_of(group)[0].sequence_id);
   EXPECT_EQ(harness.scheduler.sequences_of(group)[1].num_computed_tokens, 32);
-  harness.finish_early(harness.scheduler.sequences_of(group)[1].sequence_id);
+  harness.finish_early(harness.scheduler.sequences_of(group)[2].sequence_id);  // one that has nothing yet
   harness.run_until_idle();
   EXPECT_EQ(harness.outputs.size(), 1u);
   EXPECT_EQ(harness.num_prefill_tokens, 100);
@@ -493,29 +472,6 @@ TEST(Scheduler, AGroupThatOutgrewThePoolIsListedInsteadOfWaitingForever) {
 }
 
 // ---- ends ----
-
-TEST(Scheduler, AbortFreesEverythingInEveryState) {
-  // waiting, computing a prompt, decoding, forked, preempted
-  Harness harness(options_with(22, 64));
-  const RequestId first = harness.submit(request_of(1, 100, 100));
-  const RequestId second = harness.submit(request_of(2, 100, 60, /*n=*/3));
-  const RequestId third = harness.submit(request_of(3, 300, 10));
-  EXPECT_TRUE(harness.abort(third));
-  EXPECT_FALSE(harness.abort(third));
-  while (harness.preemptions.empty()) harness.step();
-  EXPECT_TRUE(harness.abort(second));
-  EXPECT_TRUE(harness.abort(first));
-  EXPECT_EQ(harness.scheduler.figures().used_blocks, 0);
-  EXPECT_FALSE(harness.scheduler.has_work());
-
-  const RequestId chunked = harness.submit(request_of(4, 200, 10));
-  harness.step();
-  EXPECT_TRUE(harness.abort(chunked));
-  const RequestId forked = harness.submit(request_of(5, 50, 10, /*n=*/4));
-  harness.step();
-  EXPECT_TRUE(harness.abort(forked));
-  EXPECT_EQ(harness.scheduler.figures().used_blocks, 0);
-}
 
 TEST(Scheduler, AFailedStepEndsWhoHadAPartInItAndNobodyElse) {
   Harness harness(options_with(64, 24));
@@ -551,6 +507,12 @@ TEST(Scheduler, StopsAtWhatNoCallerMayDo) {
   EXPECT_DEATH(scheduler.schedule(), "the limit is 10") << "a sequence at max_model_len must be ended";
   scheduler.finish(sequence_id);
   EXPECT_DEATH(scheduler.finish(sequence_id), "has ended");
+  EXPECT_DEATH(scheduler.prompt_account(RequestId{1}), "request 1 is not known");
+  options.max_num_batched_tokens = 0;
+  EXPECT_DEATH(Scheduler{options}, "0 tokens, 64 sequences");
+  options.max_num_batched_tokens = 1;
+  options.max_num_seqs = 0;
+  EXPECT_DEATH(Scheduler{options}, "1 tokens, 0 sequences");
 }
 
 TEST(Scheduler, AnEmptyStepNeedsNoCommit) {

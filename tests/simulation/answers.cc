@@ -4,10 +4,18 @@
 #include <utility>
 #include <variant>
 
+#include "tests/simulation/toy_tokenizer.h"
+
 namespace octavo::simulation {
 namespace {
 
 const ToyTokenizer kTokenizer;
+
+std::int32_t next_power_of_two(std::int32_t number) {
+  std::int32_t power = 1;
+  while (power < number) power *= 2;
+  return power;
+}
 
 bool is_letter(TokenId token) { return token >= 0 && token < kTokenizer.vocabulary_size(); }
 
@@ -17,10 +25,7 @@ bool is_letter(TokenId token) { return token >= 0 && token < kTokenizer.vocabula
 
 void Answers::submitted(RequestId request_id, const ScriptedRequest& asked, std::int64_t now_us) {
   Request& request = open_[request_id];
-  request.alone = {.asked = asked,
-                   .stop = to_request(asked).sampling.stop,
-                   .seed = asked.seed.value_or(0),
-                   .max_model_len = script_.options.max_model_len};
+  request.alone = RequestAlone::of(asked, script_.options.max_model_len);
   request.submitted_us = now_us;
   last_submitted_ = request_id;
   ++counts_.requests;
@@ -51,12 +56,19 @@ void Answers::hear(std::span<const EngineEvent> events, const StepFacts& facts) 
 void Answers::hear(const RequestAccepted& event, Request& request) {
   const RequestId id = event.request_id;
   if (std::exchange(request.accepted, true)) problem_.note(id, "accepted twice");
-  if (is_impossible(request.alone.asked)) problem_.note(id, "should have been refused");
-  if (event.prompt_token_ids != request.alone.asked.prompt) problem_.note(id, "another prompt");
-  if (request.alone.asked.seed && event.seed != request.alone.seed) problem_.note(id, "another seed");
+  const ScriptedRequest& asked = request.alone.asked;
+  if (is_impossible(asked) || is_too_long(asked)) problem_.note(id, "should have been refused");
+  if (event.prompt_token_ids != asked.prompt) problem_.note(id, "another prompt");
+  if (asked.seed && event.seed != request.alone.seed) problem_.note(id, "another seed");
   request.alone.seed = event.seed;
-  for (std::int32_t index = 0; index < request.alone.asked.n; ++index) {
-    request.outputs.emplace_back(ExpectedOutput(script_.model, request.alone, static_cast<std::uint32_t>(index)));
+  if (asked.is_beam_search()) {
+    request.beams.emplace(Beams{ExpectedBeams(script_.model, request.alone), {}, {}});
+    request.beams->answers.resize(static_cast<std::size_t>(asked.beam_width));
+    return;
+  }
+  for (std::int32_t index = 0; index < asked.n; ++index) {
+    request.outputs.emplace_back(
+        ExpectedOutput(script_.model, request.alone, static_cast<std::uint32_t>(index)));
   }
 }
 
@@ -72,27 +84,44 @@ void Answers::hear(const RequestAdmitted& event, Request& request) {
     problem_.note(id, "impossible number of cached tokens");
   if (event.num_cached_tokens > 0 && !script_.options.enable_prefix_caching)
     problem_.note(id, "cached tokens without a prefix cache");
-  if (event.queue_us != facts_.now_us - request.submitted_us) problem_.note(id, "wrong time in queue");
+  if (event.queue_us != facts_.begin_us - request.submitted_us) problem_.note(id, "wrong time in queue");
 }
 
 void Answers::hear(const TokensGenerated& event, Request& request) {
   const RequestId id = event.request_id;
   if (!request.admitted && !event.token_ids.empty()) return problem_.note(id, "a token before admission");
-  Output& output = request.outputs[static_cast<std::size_t>(event.output_index)];
-  if (output.has_ended) problem_.note(id, "a token after the output's end");
   if (event.token_ids.size() != event.logprobs.size()) return problem_.note(id, "tokens without logprobs");
-  output.text += event.text;
-  ExpectedOutput& expected = output.expected;
-  for (std::size_t index = 0; index < event.token_ids.size(); ++index) {
-    const std::size_t position = output.num_tokens++;
-    expected.extend_to(output.num_tokens);
-    if (position >= expected.token_ids().size()) return problem_.note(id, "more tokens than alone");
-    if (event.token_ids[index] != expected.token_ids()[position])
-      problem_.note(id, "tokens differ from those of the request alone");
-    if (event.logprobs[index] != expected.logprobs()[position])
-      problem_.note(id, "log-probabilities differ from those of the request alone");
-  }
+  const auto index = static_cast<std::size_t>(event.output_index);
   counts_.tokens += static_cast<std::int64_t>(event.token_ids.size());
+  request.has_token |= !event.token_ids.empty();
+  if (request.beams) {
+    BeamAnswer& answer = request.beams->answers[index];
+    if (answer.end || !answer.token_ids.empty()) problem_.note(id, "an answer of a beam search told twice");
+    answer = {event.token_ids, event.logprobs, event.text, {}};
+    return;
+  }
+  Output& output = request.outputs[index];
+  if (output.has_ended) problem_.note(id, "a token after the output's end");
+  output.text += event.text;
+  for (std::size_t i = 0; i < event.token_ids.size(); ++i)
+    hear_token(id, output, event.token_ids[i], event.logprobs[i]);
+}
+
+void Answers::hear_token(RequestId id, Output& output, TokenId token, float logprob) {
+  ExpectedOutput& expected = output.expected;
+  const std::size_t position = output.num_tokens++;
+  expected.extend_to(output.num_tokens);
+  if (position >= expected.token_ids().size()) return problem_.note(id, "more tokens than alone");
+  if (token != expected.token_ids()[position])
+    problem_.note(id, "tokens differ from those of the request alone");
+  if (logprob != expected.logprobs()[position])
+    problem_.note(id, "log-probabilities differ from those of the request alone");
+}
+
+void Answers::hear(const BeamsAdvanced& event, Request& request) {
+  if (!request.beams) return problem_.note(event.request_id, "beams of a request without a beam search");
+  request.has_token = true;
+  for (const BeamStep& step : event.steps) check_beam_step(event.request_id, *request.beams, step);
 }
 
 void Answers::hear(const RequestPreempted& event, Request& request) {
@@ -101,26 +130,65 @@ void Answers::hear(const RequestPreempted& event, Request& request) {
 }
 
 void Answers::hear(const OutputFinished& event, Request& request) {
-  Output& output = request.outputs[static_cast<std::size_t>(event.output_index)];
-  if (std::exchange(output.has_ended, true)) problem_.note(event.request_id, "an output ended twice");
+  const RequestId id = event.request_id;
+  const auto index = static_cast<std::size_t>(event.output_index);
+  if (request.beams) {
+    if (request.beams->answers[index].end) problem_.note(id, "an output ended twice");
+    request.beams->answers[index].end = event;
+    return;
+  }
+  Output& output = request.outputs[index];
+  if (std::exchange(output.has_ended, true)) problem_.note(id, "an output ended twice");
+  output.ended_us = facts_.end_us;
   output.finish_reason = event.finish_reason;
   output.stop_reason = event.stop_reason;
-  check_output(event.request_id, request, output);
+  check_output(id, request, output);
 }
 
 void Answers::hear(const RequestFinished& event, Request& request) {
   const RequestId id = event.request_id;
-  bool was_aborted = false;
+  if (!request.accepted) return problem_.note(id, "finished without being accepted");
+  bool was_aborted = request.cancelled && request.beams;
   for (const Output& output : request.outputs) {
     if (!output.has_ended) problem_.note(id, "finished before its outputs");
     was_aborted |= output.finish_reason == FinishReason::kAbort;
   }
-  if (request.outputs.empty()) problem_.note(id, "finished without being accepted");
-  if (event.metrics.num_preemptions != request.num_preemptions) problem_.note(id, "wrong preemption count");
-  if (event.metrics.e2e_us != facts_.now_us - request.submitted_us) problem_.note(id, "wrong e2e time");
+  if (request.beams) check_beams(id, request);
   if (!was_aborted && event.prompt_logprobs != expected_prompt_logprobs(request.alone))
     problem_.note(id, "wrong prompt log-probabilities");
+  check_metrics(id, request, event.metrics);
   open_.erase(id);
+}
+
+void Answers::check_metrics(RequestId id, const Request& request, const RequestMetrics& metrics) {
+  if (metrics.num_preemptions != request.num_preemptions) problem_.note(id, "wrong preemption count");
+  const std::int64_t earliest = facts_.begin_us - request.submitted_us;
+  const std::int64_t latest = facts_.end_us - request.submitted_us;
+  if (metrics.e2e_us != earliest && metrics.e2e_us != latest) problem_.note(id, "wrong e2e time");
+  check_account(id, request, metrics);
+}
+
+// Every prompt token is accounted for, once, and the last one is always computed.
+void Answers::check_account(RequestId id, const Request& request, const RequestMetrics& metrics) {
+  const PromptAccount& account = metrics.prompt;
+  const std::int32_t num_found = account.num_hit_live + account.num_hit_cached + account.num_copied_partial;
+  const std::int32_t sum = account.num_computed + num_found + account.num_restored;
+  if (!request.has_token) {
+    if (sum != 0) problem_.note(id, "an account of its prompt before the first token");
+    return;
+  }
+  const bool all_counted = account.num_hit_live >= 0 && account.num_hit_cached >= 0 &&
+                           account.num_copied_partial >= 0 && account.num_restored >= 0;
+  if (!all_counted || sum != static_cast<std::int32_t>(request.alone.asked.prompt.size()))
+    problem_.note(id, "its prompt is not accounted for");
+  if (account.num_computed < 1) problem_.note(id, "no token of its prompt was computed");
+  const bool reads_cache = script_.options.enable_prefix_caching && !request.alone.asked.prompt_logprobs &&
+                           script_.options.memory_manager == MemoryManager::kPaged;
+  // What was swapped out is found again, or restored, by anybody.
+  if (!reads_cache && num_found > 0 && request.num_preemptions == 0)
+    problem_.note(id, "tokens found by a request that does not read the cache");
+  if (reads_cache == (metrics.prefix_miss.cause == MissCause::kNotRead))
+    problem_.note(id, "a wrong reason why its hit ended");
 }
 
 void Answers::hear(const RequestFailed& event, Request& request) {
@@ -132,7 +200,7 @@ void Answers::hear(const RequestFailed& event, Request& request) {
       break;
     case ErrorCode::kTooLong:
       ++counts_.refused;
-      if (!is_too_long(request)) problem_.note(id, "refused: " + event.error.message);
+      if (!is_too_long(request.alone.asked)) problem_.note(id, "refused: " + event.error.message);
       break;
     case ErrorCode::kDevice:
       ++counts_.failed_by_device;
@@ -144,6 +212,7 @@ void Answers::hear(const RequestFailed& event, Request& request) {
       break;
     default: problem_.note(id, "failed: " + event.error.message);
   }
+  check_metrics(id, request, event.metrics);
   open_.erase(id);
 }
 
@@ -161,9 +230,9 @@ void Answers::check_output(RequestId id, const Request& request, Output& output)
     expected.extend_to(output.num_tokens + 1);
     const bool is_complete = expected.has_ended() && expected.token_ids().size() == output.num_tokens;
     if (is_complete) {
-      if (output.text != expected.text()) problem_.note(id, "wrong text");
-      if (output.finish_reason != expected.finish_reason()) problem_.note(id, "wrong finish reason");
-      if (output.stop_reason != expected.stop_reason()) problem_.note(id, "wrong stop reason");
+      if (output.text != expected.text().text()) problem_.note(id, "wrong text");
+      if (output.finish_reason != expected.text().finish_reason()) problem_.note(id, "wrong finish reason");
+      if (output.stop_reason != expected.text().stop_reason()) problem_.note(id, "wrong stop reason");
       return;
     }
     if (output.finish_reason != FinishReason::kLength || !may_outgrow_pool(request))
@@ -177,35 +246,131 @@ void Answers::check_output(RequestId id, const Request& request, Output& output)
 
 // The next token of an output cannot be drawn.
 bool Answers::some_output_fails(Request& request) const {
+  if (request.beams) return request.beams->expected.fails();
   return std::ranges::any_of(request.outputs, [](Output& output) {
     output.expected.extend_to(output.num_tokens + 1);
     return output.expected.fails() && output.expected.token_ids().size() == output.num_tokens;
   });
 }
 
-bool Answers::is_impossible(const ScriptedRequest& asked) const {
-  return asked.prompt.empty() || !std::ranges::all_of(asked.prompt, is_letter) || asked.max_tokens < 1 ||
-         asked.min_tokens < 0 || asked.min_tokens > asked.max_tokens || asked.n < 1 ||
-         asked.n > script_.options.max_num_seqs || asked.stop_token >= kTokenizer.vocabulary_size();
+// ---- beams against the search alone ----
+
+void Answers::check_beam_step(RequestId id, Beams& beams, const BeamStep& step) {
+  ExpectedBeams& expected = beams.expected;
+  if (expected.fails() || expected.is_over()) return problem_.note(id, "a step of a search that is over");
+  expected.advance();
+  if (step.first_node != static_cast<std::int32_t>(beams.nodes.size()))
+    return problem_.note(id, "the nodes of its beams are not numbered in order");
+  beams.nodes.insert(beams.nodes.end(), step.nodes.begin(), step.nodes.end());
+  const auto compare = [&](const std::vector<std::int32_t>& nodes,
+                           const std::vector<ExpectedHypothesis>& hypotheses) {
+    const bool equal = std::ranges::equal(nodes, hypotheses, [&](std::int32_t node, const auto& hypothesis) {
+      return is_beam(beams, node, hypothesis);
+    });
+    if (!equal) problem_.note(id, "its beams are not those of the search alone");
+  };
+  compare(step.live, expected.live());
+  compare(step.ended, expected.just_ended());
+  counts_.beam_steps += 1;
 }
 
-bool Answers::is_too_long(const Request& request) const {
-  const auto num_prompt = static_cast<std::int32_t>(request.alone.asked.prompt.size());
-  return num_prompt >= script_.options.max_model_len ||
-         most_blocks(request, num_prompt + 1) > script_.options.num_blocks;
+// Read from its end to the prompt.
+bool Answers::is_beam(const Beams& beams, std::int32_t node, const ExpectedHypothesis& expected) const {
+  const auto& tokens = expected.text.token_ids();
+  const auto num_nodes = static_cast<std::int32_t>(beams.nodes.size());
+  if (node < 0 || node >= num_nodes ||
+      beams.nodes[static_cast<std::size_t>(node)].cumulative_logprob != expected.cumulative_logprob)
+    return false;
+  for (std::size_t index = tokens.size(); index-- > 0;) {
+    if (node < 0 || node >= num_nodes) return false;
+    const BeamNode& one = beams.nodes[static_cast<std::size_t>(node)];
+    if (one.token_id != tokens[index] || one.logprob != expected.logprobs[index]) return false;
+    node = one.parent;
+  }
+  return node == -1;
+}
+
+void Answers::check_beams(RequestId id, const Request& request) {
+  const Beams& beams = *request.beams;
+  const bool is_over = beams.expected.is_over();
+  if (!is_over && !request.cancelled && !may_outgrow_pool(request)) problem_.note(id, "ended too early");
+  if (!is_over && !request.cancelled) ++counts_.out_of_memory_outputs;
+  const FinishReason cut = is_over || !request.cancelled ? FinishReason::kLength : FinishReason::kAbort;
+  const std::vector<ExpectedHypothesis> expected = beams.expected.answers(cut);
+  for (std::size_t index = 0; index < beams.answers.size(); ++index) {
+    const BeamAnswer& answer = beams.answers[index];
+    if (!answer.end) return problem_.note(id, "finished before its outputs");
+    const bool is_right = index < expected.size()
+                              ? is_answer(answer, expected[index], beams.expected.score(expected[index]))
+                              : answer.token_ids.empty() && answer.end->finish_reason == cut;
+    if (!is_right) problem_.note(id, "an answer of its beam search is not that of the search alone");
+  }
+}
+
+bool Answers::is_answer(const BeamAnswer& answer, const ExpectedHypothesis& expected, double score) const {
+  const ExpectedText& text = expected.text;
+  return answer.token_ids == text.token_ids() && answer.logprobs == expected.logprobs &&
+         answer.text == text.text() && answer.end->finish_reason == text.finish_reason() &&
+         answer.end->stop_reason == text.stop_reason() && answer.end->score == score;
+}
+
+// ---- what cannot be ----
+
+bool Answers::is_impossible(const ScriptedRequest& asked) const {
+  const bool has_impossible_outputs =
+      asked.num_outputs() < 1 || asked.num_outputs() > script_.options.max_num_seqs || asked.n < 1 ||
+      asked.beam_width > kTokenizer.vocabulary_size() / 2 ||
+      (asked.is_beam_search() && script_.options.memory_manager != MemoryManager::kPaged);
+  return asked.prompt.empty() || !std::ranges::all_of(asked.prompt, is_letter) || asked.max_tokens < 1 ||
+         asked.min_tokens < 0 || asked.min_tokens > asked.max_tokens || has_impossible_outputs ||
+         asked.stop_token >= kTokenizer.vocabulary_size();
+}
+
+// The least that it can do with: the prompt, and where several outputs go on, a last block for each.
+bool Answers::is_too_long(const ScriptedRequest& asked) const {
+  const auto num_prompt = static_cast<std::int32_t>(asked.prompt.size());
+  if (num_prompt >= script_.options.max_model_len) return true;
+  if (script_.options.memory_manager != MemoryManager::kPaged) return reserves_too_much(asked);
+  const std::int32_t num_full = num_prompt / script_.options.block_size;
+  const bool many_go_on = asked.num_outputs() > 1 && asked.max_tokens > 1;
+  const std::int32_t num_blocks =
+      many_go_on ? num_full + asked.num_outputs() * (blocks_for(num_prompt + 1) - num_full) : blocks_for(num_prompt);
+  return num_blocks > script_.options.num_blocks;
+}
+
+// One chunk of a power of two of blocks for each output, at places that are multiples of its length.
+bool Answers::reserves_too_much(const ScriptedRequest& asked) const {
+  const std::int32_t max_model_len = script_.options.max_model_len;
+  const auto num_prompt = static_cast<std::int32_t>(asked.prompt.size());
+  std::int32_t estimate = asked.max_tokens;
+  if (script_.options.memory_manager == MemoryManager::kOrcaMax) estimate = max_model_len;
+  if (script_.options.memory_manager == MemoryManager::kOrcaPow2) estimate = next_power_of_two(asked.max_tokens);
+  const std::int32_t chunk = next_power_of_two(blocks_for(std::min(num_prompt + estimate, max_model_len)));
+  return asked.n > script_.options.num_blocks / chunk;
 }
 
 bool Answers::may_outgrow_pool(const Request& request) const {
-  std::size_t num_tokens = 0;
-  for (const Output& output : request.outputs) num_tokens = std::max(num_tokens, output.num_tokens);
-  num_tokens += request.alone.asked.prompt.size() + 1;
-  return most_blocks(request, static_cast<std::int32_t>(num_tokens)) > script_.options.num_blocks;
+  if (script_.options.memory_manager != MemoryManager::kPaged) return false;
+  const std::size_t num_prompt = request.alone.asked.prompt.size();
+  if (request.beams) {
+    const auto& live = request.beams->expected.live();
+    const std::size_t num_tokens = num_prompt + (live.empty() ? 0 : live.front().text.token_ids().size()) + 1;
+    return request.alone.asked.beam_width * blocks_for(static_cast<std::int64_t>(num_tokens)) >
+           script_.options.num_blocks;
+  }
+  // Shared are full blocks of the prompt only, once an output has gone on; whoever ended before this step holds none.
+  const auto num_full = static_cast<std::int32_t>(num_prompt) / script_.options.block_size;
+  std::int32_t num_blocks = num_full;
+  for (const Output& output : request.outputs) {
+    if (output.has_ended && output.ended_us < facts_.end_us) continue;
+    num_blocks += blocks_for(static_cast<std::int64_t>(num_prompt + std::max<std::size_t>(1, output.num_tokens))) - num_full;
+  }
+  return num_blocks > script_.options.num_blocks;
 }
 
-// Sharing nothing.
-std::int32_t Answers::most_blocks(const Request& request, std::int32_t num_tokens) const {
+std::int32_t Answers::blocks_for(std::int64_t num_tokens) const {
   const std::int32_t block_size = script_.options.block_size;
-  return request.alone.asked.n * ((num_tokens + block_size - 1) / block_size);
+  return static_cast<std::int32_t>((num_tokens + block_size - 1) / block_size);
 }
 
 }  // namespace octavo::simulation

@@ -4,12 +4,15 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <string>
 #include <span>
 #include <vector>
 
 #include "engine/api/event.h"
 #include "engine/base/ids.h"
 #include "tests/simulation/counts.h"
+#include "tests/simulation/expected_beams.h"
 #include "tests/simulation/expected_output.h"
 #include "tests/simulation/problem.h"
 #include "tests/simulation/script.h"
@@ -18,7 +21,8 @@ namespace octavo::simulation {
 
 // What the listener must know about the step that the events came from.
 struct StepFacts {
-  std::int64_t now_us = 0;
+  std::int64_t begin_us = 0;  // commands and plan
+  std::int64_t end_us = 0;    // after the device
   bool device_failed = false;
 };
 
@@ -46,32 +50,55 @@ class Answers {
     std::size_t num_tokens = 0;
     std::string text;
     bool has_ended = false;
+    std::int64_t ended_us = 0;
     FinishReason finish_reason = FinishReason::kAbort;
     StopReason stop_reason = {};
+  };
+  // One answer of a beam search, told at its end, and the search itself.
+  struct BeamAnswer {
+    std::vector<TokenId> token_ids;
+    std::vector<float> logprobs;
+    std::string text;
+    std::optional<OutputFinished> end;
+  };
+  struct Beams {
+    ExpectedBeams expected;
+    std::vector<BeamNode> nodes;
+    std::vector<BeamAnswer> answers;
   };
   struct Request {
     RequestAlone alone;
     std::int64_t submitted_us = 0;
     bool accepted = false, admitted = false, cancelled = false;
     std::int32_t num_preemptions = 0;
-    std::vector<Output> outputs;
+    bool has_token = false;
+    std::vector<Output> outputs;  // none of a beam search
+    std::optional<Beams> beams;
   };
 
   void hear(const RequestAccepted& event, Request& request);
   void hear(const RequestAdmitted& event, Request& request);
   void hear(const TokensGenerated& event, Request& request);
-  void hear(const BeamsAdvanced&, Request&) {}
+  void hear(const BeamsAdvanced& event, Request& request);
   void hear(const RequestPreempted& event, Request& request);
   void hear(const OutputFinished& event, Request& request);
   void hear(const RequestFinished& event, Request& request);
   void hear(const RequestFailed& event, Request& request);
 
+  void hear_token(RequestId request_id, Output& output, TokenId token, float logprob);
   void check_output(RequestId request_id, const Request& request, Output& output);
+  void check_beam_step(RequestId request_id, Beams& beams, const BeamStep& step);
+  bool is_beam(const Beams& beams, std::int32_t node, const ExpectedHypothesis& expected) const;
+  void check_beams(RequestId request_id, const Request& request);
+  bool is_answer(const BeamAnswer& answer, const ExpectedHypothesis& expected, double score) const;
+  void check_metrics(RequestId request_id, const Request& request, const RequestMetrics& metrics);
+  void check_account(RequestId request_id, const Request& request, const RequestMetrics& metrics);
   bool some_output_fails(Request& request) const;
   bool is_impossible(const ScriptedRequest& asked) const;
-  bool is_too_long(const Request& request) const;
+  bool is_too_long(const ScriptedRequest& asked) const;
+  bool reserves_too_much(const ScriptedRequest& asked) const;
   bool may_outgrow_pool(const Request& request) const;
-  std::int32_t most_blocks(const Request& request, std::int32_t num_tokens) const;
+  std::int32_t blocks_for(std::int64_t num_tokens) const;
 
   const Script& script_;
   Problem& problem_;

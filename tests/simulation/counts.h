@@ -27,7 +27,10 @@ struct Counts {
   std::int64_t swapped_out_blocks = 0, swapped_in_blocks = 0;
   std::int64_t block_copies = 0, partial_copies = 0;
   std::int64_t hit_tokens = 0, evictions = 0;
-  std::int64_t forks = 0;
+  std::int64_t forks = 0, prunes = 0;
+  std::int64_t beam_steps = 0;
+  std::int64_t pin_releases = 0;
+  std::int64_t failed_swaps = 0;  // of the failed steps
 };
 
 // Calls visit(name, value) for each counter, in order.
@@ -57,6 +60,10 @@ void visit_counts(SomeCounts& counts, Visitor visit) {
   visit("hit_tokens", counts.hit_tokens);
   visit("evictions", counts.evictions);
   visit("forks", counts.forks);
+  visit("prunes", counts.prunes);
+  visit("beam_steps", counts.beam_steps);
+  visit("pin_releases", counts.pin_releases);
+  visit("failed_swaps", counts.failed_swaps);
 }
 
 inline void add(Counts& sum, const Counts& more) {

@@ -24,6 +24,8 @@ struct Habits {
   double shared_rate = 0.0;    // of prompts that start like another
   double turn_rate = 0.0;      // of prompts that continue an answer
   double group_rate = 0.0;     // of requests with several outputs
+  double beam_rate = 0.0;      // of requests
+  double pin_rate = 0.0;       // of requests whose blocks are to stay
   std::int32_t num_salts = 0;
 };
 
@@ -35,6 +37,7 @@ class ScriptDrawer {
     draw_options();
     draw_habits();
     if (random_.chance(0.4)) make_tight();
+    draw_host_pool();
     for (int index = 0; index < 3; ++index) shared_starts_.push_back(draw_tokens(2 * habits_.longest_prompt));
     draw_requests();
     draw_faults();
@@ -56,9 +59,27 @@ class ScriptDrawer {
     if (random_.chance(0.1)) options.max_model_len = random_.between_powers(2, 5);
     options.enable_prefix_caching = random_.chance(0.85);
     options.prefill_first = random_.chance(0.1);
+    options.reserve_block_per_sequence = random_.chance(0.8);
+    draw_policies();
     script_.clients.most_open = random_.between_powers(1, 6);
     script_.model.eos_period = random_.between_powers(4, 8);
     script_.model.invalid_logits_period = random_.chance(0.2) ? 2048 : 0;
+  }
+
+  void draw_policies() {
+    auto& options = script_.options;
+    options.preemption_mode = static_cast<PreemptionPolicy>(random_.between(0, 3));
+    options.admit_after_preemption = static_cast<AdmissionAfterPreemption>(random_.chance(0.3));
+    if (random_.chance(0.1)) options.batching_policy = static_cast<BatchingPolicy>(random_.between(1, 2));
+    if (random_.chance(0.05)) options.memory_manager = static_cast<MemoryManager>(random_.between(1, 3));
+  }
+
+  // From none to as many as the device has.
+  void draw_host_pool() {
+    const std::int32_t num_blocks = script_.options.num_blocks;
+    script_.options.num_host_blocks = random_.chance(0.3) ? num_blocks : random_.between(0, num_blocks);
+    if (random_.chance(0.2) || script_.options.memory_manager != MemoryManager::kPaged)
+      script_.options.num_host_blocks = 0;
   }
 
   void draw_habits() {
@@ -74,6 +95,8 @@ class ScriptDrawer {
     habits_.shared_rate = random_.chance(0.7) ? 0.6 : 0.0;
     habits_.turn_rate = random_.chance(0.5) ? 0.4 : 0.0;
     habits_.group_rate = random_.chance(0.6) ? 0.3 : 0.0;
+    habits_.beam_rate = random_.chance(0.4) ? 0.2 : 0.0;
+    habits_.pin_rate = random_.chance(0.2) ? 0.1 : 0.0;
     habits_.num_salts = random_.chance(0.2) ? 2 : 1;
   }
 
@@ -88,6 +111,8 @@ class ScriptDrawer {
     habits_.longest_output = random_.between(8, 48);
     habits_.load = 2.0;
     script_.model.eos_period = 128;
+    habits_.cancel_rate = random_.chance(0.7) ? 0.3 : 0.0;
+    if (random_.chance(0.5)) options.preemption_mode = PreemptionPolicy::kSwap;
     const std::int32_t longest = 3 * habits_.longest_prompt + habits_.longest_output;
     options.num_blocks = random_.between(longest, 3 * longest) / options.block_size + 1;
   }
@@ -129,9 +154,24 @@ class ScriptDrawer {
     asked.ignore_eos = random_.chance(0.2);
     asked.prompt_logprobs = random_.chance(0.05);
     asked.salt = random_.between(0, habits_.num_salts - 1);
+    if (random_.chance(0.3)) asked.retention = static_cast<RetentionClass>(random_.between(0, 2));
+    if (random_.chance(habits_.pin_rate)) asked.retention = RetentionClass::kPinned;
+    if (random_.chance(habits_.beam_rate)) draw_beams(asked);
     asked.prompt = draw_prompt(asked.salt);
     if (random_.chance(0.5)) remember_answer(asked);
     return asked;
+  }
+
+  void draw_beams(ScriptedRequest& asked) {
+    asked.beam_width = random_.between(1, 6);
+    asked.length_penalty_tenths = random_.between(-5, 20);
+    asked.early_stopping = random_.chance(0.3);
+    asked.biased = random_.chance(0.2);
+    asked.max_tokens = random_.between(1, std::min(24, habits_.longest_output));
+    asked.min_tokens = std::min(asked.min_tokens, asked.max_tokens);
+    asked.n = 1;
+    asked.seed.reset();
+    asked.stop_list = 0;
   }
 
   std::vector<TokenId> draw_prompt(std::int32_t& salt) {
@@ -152,11 +192,8 @@ class ScriptDrawer {
 
   // The next turn of a conversation begins with the prompt and the answer of this one.
   void remember_answer(const ScriptedRequest& asked) {
-    if (!asked.greedy && !asked.seed) return;
-    const RequestAlone alone{.asked = asked,
-                             .stop = to_request(asked).sampling.stop,
-                             .seed = asked.seed.value_or(0),
-                             .max_model_len = script_.options.max_model_len};
+    if (asked.is_beam_search() || (!asked.greedy && !asked.seed)) return;
+    const RequestAlone alone = RequestAlone::of(asked, script_.options.max_model_len);
     ExpectedOutput expected(script_.model, alone, 0);
     expected.extend_to(static_cast<std::size_t>(asked.max_tokens));
     answer_ = asked.prompt;
@@ -182,6 +219,8 @@ class ScriptDrawer {
 
   void draw_faults() {
     scatter(habits_.failure_rate, OperationKind::kFailStep, 3);
+    scatter(habits_.failure_rate, OperationKind::kFailSwap, 3);
+    scatter(0.1 * habits_.pin_rate, OperationKind::kReleasePins, 1);
     scatter(habits_.reset_rate, OperationKind::kResetPrefixCache, 1);
     scatter(habits_.sleep_rate, OperationKind::kReaderSleeps, 50);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <variant>
 
 namespace octavo::simulation {
@@ -10,8 +11,22 @@ namespace octavo::simulation {
 void Rules::check(std::span<const EngineEvent> events, const KvSnapshot& snapshot,
                   std::span<const RequestId> scheduled) {
   check_order(snapshot);
-  check_preemptions(events, scheduled);
+  check_preemptions(events, snapshot, scheduled);
+  check_admissions(events, snapshot, scheduled);
   check_progress(events);
+  remember(snapshot);
+}
+
+void Rules::remember(const KvSnapshot& snapshot) {
+  ran_before_.clear();
+  std::vector<RequestId> known;
+  for (const SequenceSnapshot& sequence : snapshot.sequences) {
+    if (known.empty() || known.back() != sequence.request_id) known.push_back(sequence.request_id);
+    if (sequence.state != SequenceState::kRunning) continue;
+    if (ran_before_.empty() || ran_before_.back() != sequence.request_id)
+      ran_before_.push_back(sequence.request_id);
+  }
+  std::erase_if(ever_preempted_, [&](RequestId id) { return !std::ranges::binary_search(known, id); });
 }
 
 // First come, first served; latest preempted first; resumed before newer: what runs has arrived before all that
@@ -35,18 +50,70 @@ void Rules::check_order(const KvSnapshot& snapshot) {
   if (num_running > script_.options.max_num_seqs) problem_.note("more than max_num_seqs sequences run");
 }
 
-void Rules::check_preemptions(std::span<const EngineEvent> events, std::span<const RequestId> scheduled) {
-  RequestId admitted{}, preempted{};
+// Latest first; nobody is admitted in such a step.
+void Rules::check_preemptions(std::span<const EngineEvent> events, const KvSnapshot& snapshot,
+                              std::span<const RequestId> scheduled) {
   for (const EngineEvent& event : events) {
-    if (const auto* admission = std::get_if<RequestAdmitted>(&event)) admitted = admission->request_id;
-    if (const auto* preemption = std::get_if<RequestPreempted>(&event)) {
-      preempted = preemption->request_id;
-      if (!scheduled.empty() && scheduled.back() > preempted)
-        problem_.note(preempted, "preempted though a later one runs");
-    }
+    const auto* preemption = std::get_if<RequestPreempted>(&event);
+    if (!preemption) continue;
+    const RequestId id = preemption->request_id;
+    if (!scheduled.empty() && scheduled.back() > id) problem_.note(id, "preempted though a later one runs");
+    const bool was_admitted = std::ranges::any_of(
+        events, [](const EngineEvent& other) { return std::holds_alternative<RequestAdmitted>(other); });
+    if (was_admitted) problem_.note(id, "preempted in a step that admitted another");
+    if (script_.options.memory_manager != MemoryManager::kPaged)
+      problem_.note(id, "preempted though its memory was reserved");
+    const auto place = std::ranges::lower_bound(ever_preempted_, id);
+    if (place == ever_preempted_.end() || *place != id) ever_preempted_.insert(place, id);
+    check_swap(id, snapshot);
   }
-  if (admitted.value != 0 && preempted.value != 0)
-    problem_.note(admitted, "admitted in a step that preempted");
+}
+
+// Whether this victim may have been swapped out.
+void Rules::check_swap(RequestId request_id, const KvSnapshot& snapshot) {
+  std::int32_t num_swapped = 0;
+  for (const SequenceSnapshot& sequence : snapshot.sequences) {
+    if (sequence.request_id == request_id && sequence.state == SequenceState::kSwapped) ++num_swapped;
+  }
+  const PreemptionPolicy mode = script_.options.preemption_mode;
+  if (num_swapped > 0 && (mode == PreemptionPolicy::kRecompute || script_.options.num_host_blocks == 0))
+    problem_.note(request_id, "swapped out, which the options forbid");
+  if (num_swapped == 1 && mode == PreemptionPolicy::kAuto)
+    problem_.note(request_id, "a single sequence was swapped out");
+}
+
+// Before a newer request starts, whoever was preempted has its blocks again, or has even ended.
+void Rules::check_admissions(std::span<const EngineEvent> events, const KvSnapshot& snapshot,
+                             std::span<const RequestId> scheduled) {
+  std::int32_t num_admitted = 0;
+  RequestId newest{};
+  for (const EngineEvent& event : events) {
+    const auto* admission = std::get_if<RequestAdmitted>(&event);
+    if (!admission) continue;
+    ++num_admitted;
+    newest = admission->request_id;
+  }
+  if (num_admitted == 0) return;
+  const auto waits = [&](const SequenceSnapshot& sequence) {
+    return sequence.state != SequenceState::kRunning &&
+           std::ranges::binary_search(ever_preempted_, sequence.request_id);
+  };
+  if (std::ranges::any_of(snapshot.sequences, waits))
+    problem_.note(newest, "admitted while a preempted one waits");
+  const auto was_there = [&](RequestId id) {  // at the time: a cancel comes before the plan
+    return std::ranges::binary_search(scheduled, id) ||
+           std::ranges::find(snapshot.sequences, id, &SequenceSnapshot::request_id) != snapshot.sequences.end();
+  };
+  if (script_.options.admit_after_preemption == AdmissionAfterPreemption::kCompleted &&
+      std::ranges::any_of(ever_preempted_, was_there))
+    problem_.note(newest, "admitted before a preempted one was completed");
+  const BatchingPolicy batching = script_.options.batching_policy;
+  const bool joins_others = std::ranges::any_of(
+      scheduled, [&](RequestId id) { return std::ranges::binary_search(ran_before_, id); });
+  if (batching != BatchingPolicy::kIteration && joins_others)
+    problem_.note(newest, "joined a batch that is under way");
+  if (batching == BatchingPolicy::kOneAtATime && num_admitted > 1)
+    problem_.note(newest, "started together with another");
 }
 
 // If anything can run, some token is drawn within ceil(tokens of a request / chunk) + 2 steps: after a
@@ -67,26 +134,55 @@ void Rules::check(const StepRecord& record, const KvSnapshot& snapshot) {
   const KvFigures& figures = snapshot.figures;
   const bool equal = record.used_blocks == figures.used_blocks && record.cached_blocks == figures.cached_blocks &&
                      record.free_blocks == figures.free_blocks && record.logical_blocks == figures.logical_blocks &&
-                     record.unfilled_slots == figures.unfilled_slots;
+                     record.unfilled_slots == figures.unfilled_slots &&
+                     record.reserved_ahead_slots == figures.reserved_ahead_slots &&
+                     record.filled_slots == figures.filled_slots &&
+                     record.host_used_blocks == figures.host_used_blocks;
   if (!equal) problem_.note("the step's record says other levels than the state");
 }
 
 void Rules::check_figures(const KvSnapshot& snapshot) {
-  const KvFigures& figures = snapshot.figures;
-  std::int32_t num_used = 0, num_cached = 0, num_free = 0, num_logical = 0;
+  KvFigures recount;
   for (const BlockSnapshot& block : snapshot.blocks) {
-    if (block.state == BlockState::kUsed) ++num_used;
-    if (block.state == BlockState::kCached) ++num_cached;
-    if (block.state == BlockState::kFree) ++num_free;
+    if (block.state == BlockState::kCached) ++recount.cached_blocks;
+    if (block.state == BlockState::kFree) ++recount.free_blocks;
+    if (block.state != BlockState::kUsed) continue;
+    ++recount.used_blocks;
+    recount.filled_slots += block.filled;
+    recount.reserved_ahead_slots += block.reserved;
+    recount.unfilled_slots += script_.options.block_size - block.filled - block.reserved;
   }
+  host_named_.assign(static_cast<std::size_t>(script_.options.num_host_blocks), false);
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
-    if (sequence.state == SequenceState::kRunning) num_logical += static_cast<std::int32_t>(sequence.block_table.size());
+    if (sequence.state == SequenceState::kRunning)
+      recount.logical_blocks += static_cast<std::int32_t>(sequence.block_table.size());
+    if (sequence.state != SequenceState::kSwapped) continue;
+    for (const BlockId block : sequence.block_table) {
+      const auto index = static_cast<std::size_t>(block.value);
+      if (!host_named_.at(index)) ++recount.host_used_blocks;
+      host_named_[index] = true;
+    }
   }
-  if (num_used != figures.used_blocks || num_cached != figures.cached_blocks || num_free != figures.free_blocks)
-    problem_.note("used, cached and free blocks are miscounted");
-  if (num_used + num_cached + num_free != script_.options.num_blocks)
+  const KvFigures& figures = snapshot.figures;
+  const auto numbers = [](const KvFigures& of) {
+    return std::tuple(of.used_blocks, of.cached_blocks, of.free_blocks, of.logical_blocks, of.unfilled_slots,
+                      of.reserved_ahead_slots, of.filled_slots, of.host_used_blocks);
+  };
+  if (numbers(figures) != numbers(recount)) problem_.note("figures differ from a recount of the state");
+  if (recount.used_blocks + recount.cached_blocks + recount.free_blocks != script_.options.num_blocks)
     problem_.note("used, cached and free blocks are not the pool");
-  if (num_logical != figures.logical_blocks) problem_.note("logical blocks are miscounted");
+  check_ratios(figures);
+}
+
+void Rules::check_ratios(const KvFigures& figures) {
+  const double used = figures.used_blocks;
+  const double sharing = used == 0 ? 1.0 : figures.logical_blocks / used;
+  const double fragmentation = used == 0 ? 0.0 : figures.unfilled_slots / (used * script_.options.block_size);
+  if (figures.sharing_ratio != sharing) problem_.note("a wrong sharing ratio");
+  if (figures.internal_fragmentation != fragmentation) problem_.note("a wrong internal fragmentation");
+  if (figures.saved_bytes !=
+      (std::int64_t{figures.logical_blocks} - figures.used_blocks) * script_.options.bytes_per_block)
+    problem_.note("a wrong number of saved bytes");
 }
 
 }  // namespace octavo::simulation

@@ -30,12 +30,21 @@ class Rules {
 
  private:
   void check_order(const KvSnapshot& snapshot);
-  void check_preemptions(std::span<const EngineEvent> events, std::span<const RequestId> scheduled);
+  void check_admissions(std::span<const EngineEvent> events, const KvSnapshot& snapshot,
+                        std::span<const RequestId> scheduled);
+  void check_preemptions(std::span<const EngineEvent> events, const KvSnapshot& snapshot,
+                         std::span<const RequestId> scheduled);
+  void check_swap(RequestId request_id, const KvSnapshot& snapshot);
   void check_progress(std::span<const EngineEvent> events);
+  void check_ratios(const KvFigures& figures);
+  void remember(const KvSnapshot& snapshot);
 
   const Script& script_;
   Problem& problem_;
   std::int32_t num_steps_without_progress_ = 0;
+  std::vector<RequestId> ran_before_;       // at the end of the last step, ascending
+  std::vector<RequestId> ever_preempted_;   // and not ended, ascending
+  std::vector<bool> host_named_;            // scratch
 };
 
 }  // namespace octavo::simulation

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <span>
+#include <type_traits>
 #include <utility>
 
 #include "engine/base/text.h"
@@ -27,6 +29,12 @@ void visit_fields(scheduler::SchedulerOptions& options, Visitor visit) {
   visit("max_model_len", options.max_model_len);
   visit("enable_prefix_caching", options.enable_prefix_caching);
   visit("prefill_first", options.prefill_first);
+  visit("num_host_blocks", options.num_host_blocks);
+  visit("preemption_mode", options.preemption_mode);
+  visit("admit_after_preemption", options.admit_after_preemption);
+  visit("memory_manager", options.memory_manager);
+  visit("batching_policy", options.batching_policy);
+  visit("reserve_block_per_sequence", options.reserve_block_per_sequence);
 }
 
 template <class Visitor>
@@ -53,6 +61,11 @@ void visit_fields(ScriptedRequest& asked, Visitor visit) {
   visit("ignore_eos", asked.ignore_eos);
   visit("prompt_logprobs", asked.prompt_logprobs);
   visit("salt", asked.salt);
+  visit("retention", asked.retention);
+  visit("beam_width", asked.beam_width);
+  visit("length_penalty_tenths", asked.length_penalty_tenths);
+  visit("early_stopping", asked.early_stopping);
+  visit("biased", asked.biased);
 }
 
 // What shrinking strives for, and what a line of text leaves out.
@@ -72,6 +85,8 @@ struct NamedKind {
 constexpr NamedKind kKinds[] = {{OperationKind::kSubmit, "submit"},
                                 {OperationKind::kCancel, "cancel"},
                                 {OperationKind::kResetPrefixCache, "reset_prefix_cache"},
+                                {OperationKind::kReleasePins, "release_pins"},
+                                {OperationKind::kFailSwap, "fail_swap"},
                                 {OperationKind::kFailStep, "fail_step"},
                                 {OperationKind::kReaderSleeps, "reader_sleeps"}};
 
@@ -79,10 +94,36 @@ bool names_request(OperationKind kind) {
   return kind == OperationKind::kSubmit || kind == OperationKind::kCancel;
 }
 bool has_amount(OperationKind kind) {
-  return kind == OperationKind::kFailStep || kind == OperationKind::kReaderSleeps;
+  return kind == OperationKind::kFailStep || kind == OperationKind::kFailSwap ||
+         kind == OperationKind::kReaderSleeps;
 }
 
 // ---- values as text ----
+
+// The names of an enumeration's values, in order.
+std::span<const std::string_view> names(PreemptionPolicy) {
+  static constexpr std::string_view kNames[] = {"auto", "swap", "recompute", "cost"};
+  return kNames;
+}
+std::span<const std::string_view> names(AdmissionAfterPreemption) {
+  static constexpr std::string_view kNames[] = {"resumed", "completed"};
+  return kNames;
+}
+std::span<const std::string_view> names(MemoryManager) {
+  static constexpr std::string_view kNames[] = {"paged", "orca_max", "orca_pow2", "orca_oracle"};
+  return kNames;
+}
+std::span<const std::string_view> names(BatchingPolicy) {
+  static constexpr std::string_view kNames[] = {"iteration", "static", "one_at_a_time"};
+  return kNames;
+}
+std::span<const std::string_view> names(RetentionClass) {
+  static constexpr std::string_view kNames[] = {"scratch", "chat", "system_prompt", "pinned"};
+  return kNames;
+}
+
+template <class Value>
+concept Enumeration = std::is_enum_v<Value>;
 
 std::string print(std::int32_t value) { return std::to_string(value); }
 std::string print(bool value) { return value ? "1" : "0"; }
@@ -91,6 +132,11 @@ std::string print(const std::vector<TokenId>& tokens) {
   std::string letters;
   for (const TokenId token : tokens) letters += static_cast<char>('A' + token);
   return letters;
+}
+
+template <Enumeration Value>
+std::string print(Value value) {
+  return std::string(names(value)[static_cast<std::size_t>(value)]);
 }
 
 template <class Number>
@@ -103,6 +149,13 @@ bool parse(std::string_view text, std::int32_t& value) { return parse_number(tex
 bool parse(std::string_view text, bool& value) {
   value = text == "1";
   return text == "0" || text == "1";
+}
+template <Enumeration Value>
+bool parse(std::string_view text, Value& value) {
+  const auto all = names(value);
+  const auto found = std::ranges::find(all, text);
+  value = static_cast<Value>(found - all.begin());
+  return found != all.end();
 }
 bool parse(std::string_view text, std::optional<std::uint64_t>& value) {
   value.reset();
@@ -306,6 +359,12 @@ GenerationRequest to_request(const ScriptedRequest& asked) {
   if (asked.stop_token >= 0) sampling.stop_token_ids = {asked.stop_token};
   sampling.ignore_eos = asked.ignore_eos;
   sampling.prompt_logprobs = asked.prompt_logprobs;
+  request.retention = asked.retention;
+  if (!asked.is_beam_search()) return request;
+  sampling.beam_width = asked.beam_width;
+  sampling.length_penalty = asked.length_penalty_tenths / 10.0;
+  sampling.early_stopping = asked.early_stopping;
+  if (asked.biased) sampling.logit_bias = {{kBiasedToken, kBias}};
   return request;
 }
 

@@ -38,12 +38,23 @@ struct ScriptedRequest {
   bool ignore_eos = false;
   bool prompt_logprobs = false;
   std::int32_t salt = 0;  // 0: none
+  RetentionClass retention = RetentionClass::kScratch;
+  // Beam search. Then n, greedy and seed count for nothing.
+  std::int32_t beam_width = 0;             // 0: none
+  std::int32_t length_penalty_tenths = 10;
+  bool early_stopping = false;
+  bool biased = false;  // the search follows other log-probabilities than it reports
+
+  bool is_beam_search() const { return beam_width != 0; }
+  std::int32_t num_outputs() const { return is_beam_search() ? beam_width : n; }
 };
 
 enum class OperationKind : std::uint8_t {
   kSubmit,
   kCancel,
   kResetPrefixCache,
+  kReleasePins,
+  kFailSwap,      // the next step that swaps fails
   kFailStep,      // the next step fails; `amount` says where: FailurePoint
   kReaderSleeps,  // nobody takes events for `amount` steps
 };

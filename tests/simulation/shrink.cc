@@ -2,10 +2,18 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <utility>
 
 namespace octavo::simulation {
 namespace {
+
+// A problem without its numbers, so that another one is not taken for it.
+std::string kind_of(const Report& report) {
+  std::string kind = report.problem.value_or("");
+  std::erase_if(kind, [](char letter) { return letter >= '0' && letter <= '9'; });
+  return kind;
+}
 
 class Shrinker {
  public:
@@ -13,6 +21,7 @@ class Shrinker {
       : attempt_(attempt), most_tries_(most_tries) {
     best_.script = script;
     best_.report = attempt(script);
+    kind_ = kind_of(best_.report);
   }
 
   Shrunk run() {
@@ -26,7 +35,7 @@ class Shrinker {
   bool keep_if_it_fails(Script&& script) {
     ++best_.num_tries;
     Report report = attempt_(script);
-    if (!report.problem) return false;
+    if (!report.problem || kind_of(report) != kind_) return false;
     best_.script = std::move(script);
     best_.report = std::move(report);
     return true;
@@ -69,6 +78,7 @@ class Shrinker {
   const TryScript& attempt_;
   const std::int32_t most_tries_;
   Shrunk best_;
+  std::string kind_;
 };
 
 }  // namespace

@@ -1,9 +1,10 @@
 #include "tests/simulation/simulated_runner.h"
 
 #include <algorithm>
-#include <array>
+#include <functional>
 
 #include "engine/base/hash.h"
+#include "tests/simulation/toy_tokenizer.h"
 
 namespace octavo::simulation {
 namespace {
@@ -35,10 +36,11 @@ bool may_happen_at_once(std::vector<Move> moves, bool within_one_pool) {
 
 }  // namespace
 
-SimulatedRunner::SimulatedRunner(const Script& script)
+SimulatedRunner::SimulatedRunner(const Script& script, ManualClock& clock)
     : options_(script.options),
       model_(script.model),
       block_size_(static_cast<std::size_t>(script.options.block_size)),
+      clock_(clock),
       random_(0x706f69736f6eu),
       slots_(static_cast<std::size_t>(options_.num_blocks) * block_size_),
       host_slots_(static_cast<std::size_t>(options_.num_host_blocks) * block_size_),
@@ -54,7 +56,9 @@ Result<void> SimulatedRunner::execute(const scheduler::SchedulerOutput& step, ru
   check_moves(step);
   for (const auto& scheduled : step.sequences) check_rows(scheduled);
   if (problem_) return Error{ErrorCode::kInternal, *problem_};
-  if (next_failure_) return fail(*std::exchange(next_failure_, std::nullopt), step);
+  last_step_moved_memory_ = step.moves_memory();
+  take_time(step, output);
+  if (const auto point = failure_of(step)) return fail(*point, step);
 
   move_blocks(step);
   for (const auto& scheduled : step.sequences) write_rows(scheduled);
@@ -112,22 +116,25 @@ void SimulatedRunner::check_moves(const scheduler::SchedulerOutput& step) {
 SimulatedRunner::Truth& SimulatedRunner::truth_of(SequenceId sequence_id,
                                                   const scheduler::ScheduledSequence& scheduled) {
   const auto [found, is_new] = truths_.try_emplace(sequence_id);
-  if (is_new) found->second.token_ids = asked_.at(scheduled.request_id)->prompt;
+  if (is_new) found->second.token_ids = requests_.at(scheduled.request_id).asked->prompt;
   return found->second;
 }
 
 void SimulatedRunner::check_rows(const scheduler::ScheduledSequence& scheduled) {
-  if (!asked_.contains(scheduled.request_id)) return note(name_of(scheduled) + ": nobody asked for it");
-  const Truth& truth = truth_of(scheduled.sequence_id, scheduled);
+  if (!requests_.contains(scheduled.request_id)) return note(name_of(scheduled) + ": nobody asked for it");
+  if (scheduled.token_ids.empty()) return note(name_of(scheduled) + " has no rows");
+  Truth& truth = truth_of(scheduled.sequence_id, scheduled);
+  if (requests_.at(scheduled.request_id).asked->is_beam_search()) follow_seat(truth, scheduled);
   const std::int32_t end = end_position(scheduled);
   const auto num_known = static_cast<std::int32_t>(truth.token_ids.size());
-  if (scheduled.token_ids.empty()) return note(name_of(scheduled) + " has no rows");
   if (scheduled.start_position < 0 || end > num_known)
     return note(name_of(scheduled) + ": rows past its tokens");
   if (!std::equal(scheduled.token_ids.begin(), scheduled.token_ids.end(),
                   truth.token_ids.begin() + scheduled.start_position)) {
     note(name_of(scheduled) + ": rows hold other tokens than were drawn");
   }
+  if (!std::ranges::equal(scheduled.known_token_ids, truth.token_ids))
+    note(name_of(scheduled) + ": it is told other tokens than were drawn");
   if (scheduled.samples.empty() == (end == num_known))
     note(name_of(scheduled) + ": drawn before its end, or not at it");
   if (static_cast<std::int64_t>(scheduled.block_table.size() * block_size_) < end) {
@@ -139,11 +146,26 @@ void SimulatedRunner::check_rows(const scheduler::ScheduledSequence& scheduled) 
   check_targets(scheduled);
 }
 
+// A seat may carry another beam than before; what it carries must have been offered to the search.
+void SimulatedRunner::follow_seat(Truth& truth, const scheduler::ScheduledSequence& scheduled) {
+  const auto known = scheduled.known_token_ids;
+  const auto differs = std::ranges::mismatch(known, truth.token_ids).in1;
+  const auto num_equal = static_cast<std::size_t>(differs - known.begin());
+  truth.token_ids.assign(known.begin(), known.end());
+  truth.slots.resize(std::min(truth.slots.size(), num_equal));
+  Request& request = requests_.at(scheduled.request_id);
+  const auto& prompt = request.asked->prompt;
+  const bool is_prompt = std::ranges::equal(known, prompt);
+  if (!is_prompt && !request.offered.contains(slots_of(truth, scheduled, known.size()).back()))
+    note(name_of(scheduled) + " carries a beam that was not offered");
+}
+
 void SimulatedRunner::check_targets(const scheduler::ScheduledSequence& scheduled) {
   const auto num_prompt = static_cast<std::ptrdiff_t>(scheduled.prompt_token_ids.size());
   for (const scheduler::SampleTarget& target : scheduled.samples) {
     const auto& known = truth_of(target.sequence_id, scheduled).token_ids;
-    if (!std::equal(target.output_token_ids.begin(), target.output_token_ids.end(), known.begin() + num_prompt,
+    if (static_cast<std::ptrdiff_t>(known.size()) < num_prompt ||
+        !std::equal(target.output_token_ids.begin(), target.output_token_ids.end(), known.begin() + num_prompt,
                     known.end())) {
       note(name_of(scheduled) + ": a target's output is not what was drawn for it");
     }
@@ -151,6 +173,26 @@ void SimulatedRunner::check_targets(const scheduler::ScheduledSequence& schedule
 }
 
 // ---- failures ----
+
+std::optional<FailurePoint> SimulatedRunner::failure_of(const scheduler::SchedulerOutput& step) {
+  const bool swaps = !step.swap_outs.empty() || !step.swap_ins.empty();
+  if (swaps && next_swap_failure_) {
+    ++num_failed_swaps_;
+    return std::exchange(next_swap_failure_, std::nullopt);
+  }
+  return std::exchange(next_failure_, std::nullopt);
+}
+
+// Memory is moved a hundred times as slowly as a token is computed, or the other way round, which is for the
+// preemption mode `cost` to find out.
+void SimulatedRunner::take_time(const scheduler::SchedulerOutput& step, runner::RunnerOutput& output) {
+  const std::int64_t us_per_block = options_.num_blocks % 2 == 0 ? 1 : 100;
+  const std::int64_t us_per_row = options_.num_blocks % 2 == 0 ? 100 : 1;
+  output.swap_out_us = us_per_block * static_cast<std::int64_t>(step.swap_outs.size());
+  output.swap_in_us = us_per_block * static_cast<std::int64_t>(step.swap_ins.size());
+  clock_.advance_us(output.swap_out_us + output.swap_in_us +
+                    us_per_row * (step.num_prefill_tokens + step.num_decode_tokens));
+}
 
 Error SimulatedRunner::fail(FailurePoint point, const scheduler::SchedulerOutput& step) {
   ++num_failed_steps_;
@@ -199,20 +241,27 @@ void SimulatedRunner::write_rows(const scheduler::ScheduledSequence& scheduled) 
   }
 }
 
-// Compares each slot with what it must hold; returns what attention makes of them.
-std::uint64_t SimulatedRunner::read_slots(const scheduler::ScheduledSequence& scheduled) {
-  Truth& truth = truths_.at(scheduled.sequence_id);
-  const auto end = static_cast<std::size_t>(end_position(scheduled));
-  while (truth.slots.size() < end) {
+// What the slots of the first tokens must hold.
+std::span<const std::uint64_t> SimulatedRunner::slots_of(Truth& truth,
+                                                         const scheduler::ScheduledSequence& scheduled,
+                                                         std::size_t num_tokens) {
+  while (truth.slots.size() < num_tokens) {
     const std::uint64_t before = truth.slots.empty() ? root_of(scheduled.request_id) : truth.slots.back();
     truth.slots.push_back(ToyModel::extend(before, truth.token_ids[truth.slots.size()]));
   }
+  return std::span(truth.slots).first(num_tokens);
+}
+
+// Compares each slot with what it must hold; returns what attention makes of them.
+std::uint64_t SimulatedRunner::read_slots(const scheduler::ScheduledSequence& scheduled) {
+  const auto end = static_cast<std::size_t>(end_position(scheduled));
+  const auto expected = slots_of(truths_.at(scheduled.sequence_id), scheduled, end);
   std::uint64_t folded = 0;
   for (std::size_t first = 0; first < end; first += block_size_) {
     const auto block = device_block(scheduled.block_table[first / block_size_]);
     const std::size_t num_slots = std::min(block_size_, end - first);
     for (std::size_t offset = 0; offset < num_slots; ++offset) {
-      if (block[offset] != truth.slots[first + offset]) {
+      if (block[offset] != expected[first + offset]) {
         note(name_of(scheduled) + " reads at position " + std::to_string(first + offset) +
              " a slot that does not hold its prefix");
         return 0;
@@ -226,16 +275,45 @@ std::uint64_t SimulatedRunner::read_slots(const scheduler::ScheduledSequence& sc
 void SimulatedRunner::draw(const scheduler::ScheduledSequence& scheduled, std::uint64_t folded,
                            runner::RunnerOutput& output) {
   for (const scheduler::SampleTarget& target : scheduled.samples) {
-    const ToyModel::Draw drawn = model_.draw(folded, scheduled.sampling->temperature == 0.0, target.seed,
-                                             target.output_index, target.output_token_ids.size());
-    output.tokens.push_back({.sequence_id = target.sequence_id,
-                             .token_id = drawn.token,
-                             .logprob = drawn.logprob,
-                             .top_logprobs = {},
-                             .candidates = {},
-                             .invalid_logits = drawn.invalid_logits});
-    truth_of(target.sequence_id, scheduled).token_ids.push_back(drawn.token);
+    output.tokens.push_back(target.num_candidates > 0 ? rank_candidates(scheduled, target, folded)
+                                                      : draw_token(scheduled, target, folded));
   }
+}
+
+runner::SampledToken SimulatedRunner::draw_token(const scheduler::ScheduledSequence& scheduled,
+                                                 const scheduler::SampleTarget& target, std::uint64_t folded) {
+  const ToyModel::Draw drawn = model_.draw(folded, scheduled.sampling->temperature == 0.0, target.seed,
+                                           target.output_index, target.output_token_ids.size());
+  truth_of(target.sequence_id, scheduled).token_ids.push_back(drawn.token);
+  return {.sequence_id = target.sequence_id,
+          .token_id = drawn.token,
+          .logprob = drawn.logprob,
+          .top_logprobs = {},
+          .candidates = {},
+          .invalid_logits = drawn.invalid_logits};
+}
+
+runner::SampledToken SimulatedRunner::rank_candidates(const scheduler::ScheduledSequence& scheduled,
+                                                      const scheduler::SampleTarget& target,
+                                                      std::uint64_t folded) {
+  runner::SampledToken sampled{.sequence_id = target.sequence_id, .top_logprobs = {}, .candidates = {}};
+  sampled.invalid_logits = model_.has_invalid_logits(folded);
+  if (sampled.invalid_logits) return sampled;
+  const auto& bias = scheduled.sampling->logit_bias;
+  for (TokenId token = 0; token < ToyTokenizer::kVocabularySize; ++token) {
+    const float logprob = ToyModel::beam_logprob(folded, token);
+    const auto biased = bias.find(token);
+    sampled.candidates.push_back(
+        {token, logprob, static_cast<double>(logprob) + (biased == bias.end() ? 0.0 : biased->second)});
+  }
+  std::ranges::stable_sort(sampled.candidates, std::greater(), &runner::BeamCandidate::search_logprob);
+  const auto num_wanted = static_cast<std::size_t>(target.num_candidates);
+  if (sampled.candidates.size() > num_wanted) sampled.candidates.resize(num_wanted);
+  Request& request = requests_.at(scheduled.request_id);
+  const std::uint64_t prefix_hash = truths_.at(scheduled.sequence_id).slots.back();
+  for (const auto& candidate : sampled.candidates)
+    request.offered.insert(ToyModel::extend(prefix_hash, candidate.token_id));
+  return sampled;
 }
 
 void SimulatedRunner::report_prompt_logprobs(const scheduler::ScheduledSequence& scheduled,
@@ -288,7 +366,7 @@ std::uint64_t* SimulatedRunner::slot(const scheduler::ScheduledSequence& schedul
 }
 
 std::uint64_t SimulatedRunner::root_of(RequestId request_id) const {
-  return ToyModel::root_of(asked_.at(request_id)->salt);
+  return ToyModel::root_of(requests_.at(request_id).asked->salt);
 }
 
 void SimulatedRunner::note(std::string problem) {

@@ -10,10 +10,12 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "engine/api/kv_snapshot.h"
+#include "engine/base/clock.h"
 #include "engine/base/ids.h"
 #include "engine/runner/runner.h"
 #include "tests/simulation/random.h"
@@ -26,16 +28,25 @@ enum class FailurePoint : std::uint8_t { kAtOnce, kAmongMoves, kAmongRows };
 
 class SimulatedRunner final : public runner::Runner {
  public:
-  // The script outlives the runner; of its operations nothing is read.
-  explicit SimulatedRunner(const Script& script);
+  // Both outlive the runner; of the script's operations nothing is read. A step takes time: the clock moves.
+  SimulatedRunner(const Script& script, ManualClock& clock);
 
   Result<void> execute(const scheduler::SchedulerOutput& step, runner::RunnerOutput& output) override;
 
   // The next step fails.
   void fail_next(FailurePoint point) { next_failure_ = point; }
+  // The next step that swaps fails.
+  void fail_next_swap(FailurePoint point) { next_swap_failure_ = point; }
 
   // What a request is, from its submission on.
-  void expect(RequestId request_id, const ScriptedRequest& asked) { asked_[request_id] = &asked; }
+  void expect(RequestId request_id, const ScriptedRequest& asked) { requests_[request_id].asked = &asked; }
+
+  const ScriptedRequest& asked(RequestId request_id) const { return *requests_.at(request_id).asked; }
+
+  // The contents of a block's last slot: the hash of the prefix that ends with the block.
+  std::uint64_t last_slot(BlockId block) const {
+    return slots_[(static_cast<std::size_t>(block.value) + 1) * block_size_ - 1];
+  }
 
   // Overwrites every slot that holds nothing any more by the engine's own account.
   void poison_unfilled(const KvSnapshot& snapshot);
@@ -44,15 +55,22 @@ class SimulatedRunner final : public runner::Runner {
   const std::optional<std::string>& problem() const { return problem_; }
 
   std::int64_t num_failed_steps() const { return num_failed_steps_; }
+  std::int64_t num_failed_swaps() const { return num_failed_swaps_; }
+  bool last_step_moved_memory() const { return last_step_moved_memory_; }
 
   // Requests that had rows in steps since the last call, by arrival.
   std::vector<RequestId> take_scheduled_requests() { return std::exchange(scheduled_requests_, {}); }
 
  private:
-  // What a sequence is, by the tokens that were drawn for it here.
+  // What a sequence is, by the tokens that were drawn for it here. A seat of a beam search is what the plan says,
+  // which must be something that was offered.
   struct Truth {
     std::vector<TokenId> token_ids;
     std::vector<std::uint64_t> slots;  // of each token; shorter than token_ids until needed
+  };
+  struct Request {
+    const ScriptedRequest* asked = nullptr;
+    std::unordered_set<std::uint64_t> offered;  // of a beam search: hashes of prefixes that go on
   };
 
   Truth& truth_of(SequenceId sequence_id, const scheduler::ScheduledSequence& scheduled);
@@ -60,6 +78,11 @@ class SimulatedRunner final : public runner::Runner {
   void check_moves(const scheduler::SchedulerOutput& step);
   void check_rows(const scheduler::ScheduledSequence& scheduled);
   void check_targets(const scheduler::ScheduledSequence& scheduled);
+  void follow_seat(Truth& truth, const scheduler::ScheduledSequence& scheduled);
+  std::span<const std::uint64_t> slots_of(Truth& truth, const scheduler::ScheduledSequence& scheduled,
+                                          std::size_t num_tokens);
+  std::optional<FailurePoint> failure_of(const scheduler::SchedulerOutput& step);
+  void take_time(const scheduler::SchedulerOutput& step, runner::RunnerOutput& output);
   Error fail(FailurePoint point, const scheduler::SchedulerOutput& step);
   void move_blocks(const scheduler::SchedulerOutput& step);
   void spoil_moves(const scheduler::SchedulerOutput& step);
@@ -67,6 +90,10 @@ class SimulatedRunner final : public runner::Runner {
   void spoil_rows(const scheduler::ScheduledSequence& scheduled);
   std::uint64_t read_slots(const scheduler::ScheduledSequence& scheduled);
   void draw(const scheduler::ScheduledSequence& scheduled, std::uint64_t folded, runner::RunnerOutput& output);
+  runner::SampledToken draw_token(const scheduler::ScheduledSequence& scheduled,
+                                  const scheduler::SampleTarget& target, std::uint64_t folded);
+  runner::SampledToken rank_candidates(const scheduler::ScheduledSequence& scheduled,
+                                       const scheduler::SampleTarget& target, std::uint64_t folded);
   void report_prompt_logprobs(const scheduler::ScheduledSequence& scheduled, runner::RunnerOutput& output);
   std::span<std::uint64_t> device_block(BlockId block);
   std::span<std::uint64_t> host_block(BlockId block);
@@ -79,16 +106,18 @@ class SimulatedRunner final : public runner::Runner {
   const scheduler::SchedulerOptions& options_;
   const ToyModel& model_;
   const std::size_t block_size_;
+  ManualClock& clock_;
   Random random_;  // what rubbish looks like
-  std::optional<FailurePoint> next_failure_;
-  std::unordered_map<RequestId, const ScriptedRequest*> asked_;
+  std::optional<FailurePoint> next_failure_, next_swap_failure_;
+  std::unordered_map<RequestId, Request> requests_;
   std::unordered_map<SequenceId, Truth> truths_;
   std::vector<std::uint64_t> slots_;       // [num_blocks][block_size]
   std::vector<std::uint64_t> host_slots_;  // [num_host_blocks][block_size]
   std::vector<std::int32_t> num_filled_;   // of each device block, at the last poisoning
   std::vector<bool> host_in_use_, host_named_;
   std::vector<RequestId> scheduled_requests_;
-  std::int64_t num_failed_steps_ = 0;
+  std::int64_t num_failed_steps_ = 0, num_failed_swaps_ = 0;
+  bool last_step_moved_memory_ = false;
   std::optional<std::string> problem_;
 };
 

@@ -1,15 +1,15 @@
 #include "tests/simulation/simulation.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "engine/base/clock.h"
 #include "engine/engine_core.h"
-#include "engine/event_outbox.h"
+#include "engine/metrics/kv_state.h"
 #include "tests/simulation/answers.h"
+#include "tests/simulation/memory_rules.h"
 #include "tests/simulation/problem.h"
 #include "tests/simulation/rules.h"
 #include "tests/simulation/simulated_runner.h"
@@ -25,15 +25,20 @@ class Simulation {
       : script_(script),
         mutation_(mutation),
         progress_(progress),
-        runner_(script),
+        runner_(script, clock_),
         mutated_runner_(runner_, mutation),
         core_(script.options, {.runner = &mutated_runner_,
                                .clock = &clock_,
                                .intake = {.tokenizer = &tokenizer_,
+                                          .num_end_tokens = 2,
                                           .draw_seed = [this] { return mix64(++num_drawn_seeds_); },
                                           .unix_time_s = [] { return std::int64_t{0}; }}}),
         answers_(script, problem_, counts_),
-        rules_(script, problem_) {
+        rules_(script, problem_),
+        memory_rules_(script, runner_, problem_),
+        replayed_({.block_size = script.options.block_size,
+                   .num_blocks = script.options.num_blocks,
+                   .num_host_blocks = core_.totals().num_host_blocks}) {
     counts_.lives = 1;
   }
 
@@ -88,7 +93,16 @@ class Simulation {
         return;
       case OperationKind::kResetPrefixCache:
         ++counts_.resets;
+        releases_pins_ = true;
         commands.emplace_back(ResetPrefixCache{});
+        return;
+      case OperationKind::kReleasePins:
+        ++counts_.pin_releases;
+        releases_pins_ = true;
+        commands.emplace_back(ReleasePins{});
+        return;
+      case OperationKind::kFailSwap:
+        runner_.fail_next_swap(static_cast<FailurePoint>(operation.amount % 3));
         return;
       case OperationKind::kFailStep: runner_.fail_next(static_cast<FailurePoint>(operation.amount % 3)); return;
       case OperationKind::kReaderSleeps:
@@ -116,11 +130,12 @@ class Simulation {
     if (progress_) *progress_ = counts_.steps;
     clock_.advance_us(static_cast<std::int64_t>(mix64(static_cast<std::uint64_t>(now_)) % 1000));
     const std::int64_t num_failed_before = runner_.num_failed_steps();
+    const std::int64_t begin_us = clock_.now_us();
     const std::vector<EngineEvent> events =
         mutate_events(mutation_, core_.step(mutate_commands(mutation_, std::move(commands))));
+    const bool device_failed = runner_.num_failed_steps() > num_failed_before;
     if (runner_.problem()) problem_.note(*runner_.problem());
-    answers_.hear(events, {.now_us = clock_.now_us(),
-                           .device_failed = runner_.num_failed_steps() > num_failed_before});
+    answers_.hear(events, {.begin_us = begin_us, .end_us = clock_.now_us(), .device_failed = device_failed});
     for (const RequestId request_id : std::exchange(cancelled_, {})) {
       if (answers_.is_open(request_id)) problem_.note(request_id, "not ended by its cancel");
     }
@@ -131,7 +146,7 @@ class Simulation {
 
   void check_state(const std::vector<EngineEvent>& events) {
     if (const auto broken = core_.scheduler().broken_invariant()) problem_.note("invariant: " + *broken);
-    snapshot_ = core_.snapshot();
+    const KvSnapshot before = std::exchange(snapshot_, core_.snapshot());
     rules_.check_figures(snapshot_);
     const std::vector<RequestId> scheduled = runner_.take_scheduled_requests();
     const metrics::Trace trace = core_.recorder().read_since(step_mark_, event_mark_);
@@ -144,10 +159,26 @@ class Simulation {
       rules_.check(record, snapshot_);
       rules_.check(events, snapshot_, scheduled);
     }
-    for (const BlockEvent& event : trace.block_events) {
-      counts_.forks += event.kind == BlockEventKind::kFork ? 1 : 0;
+    replay(trace.block_events);
+    if (before.blocks.size() == snapshot_.blocks.size()) {
+      memory_rules_.check({.before = before,
+                           .after = snapshot_,
+                           .events = events,
+                           .block_events = trace.block_events,
+                           .releases_pins = std::exchange(releases_pins_, false)});
     }
     runner_.poison_unfilled(snapshot_);
+  }
+
+  // The state by events is the engine's own.
+  void replay(const std::vector<BlockEvent>& events) {
+    for (const BlockEvent& event : events) {
+      counts_.forks += event.kind == BlockEventKind::kFork ? 1 : 0;
+      counts_.prunes += event.kind == BlockEventKind::kPrune ? 1 : 0;
+      if (auto applied = replayed_.apply(event); !applied) return problem_.note(applied.error().message);
+    }
+    if (auto difference = replayed_.difference(metrics::KvState::from(snapshot_)))
+      problem_.note("replayed events differ from the state: " + *difference);
   }
 
   // ---- the end ----
@@ -157,7 +188,7 @@ class Simulation {
     for (const Operation& operation : script_.operations) {
       const ScriptedRequest& asked = operation.asked;
       const auto length = static_cast<std::int64_t>(asked.prompt.size()) + asked.max_tokens;
-      bound += 8 * (length / script_.options.max_num_batched_tokens + asked.max_tokens + 3) * asked.n;
+      bound += 8 * (length / script_.options.max_num_batched_tokens + asked.max_tokens + 3) * asked.num_outputs();
     }
     return bound;
   }
@@ -175,6 +206,7 @@ class Simulation {
   void note_totals() {
     const KvTotals& totals = core_.totals();
     counts_.failed_steps = runner_.num_failed_steps();
+    counts_.failed_swaps = runner_.num_failed_swaps();
     counts_.preempted_recompute = totals.preempted_recompute;
     counts_.preempted_swap = totals.preempted_swap;
     counts_.swapped_out_blocks = totals.swapped_out_blocks;
@@ -197,12 +229,15 @@ class Simulation {
   Counts counts_;
   Answers answers_;
   Rules rules_;
+  MemoryRules memory_rules_;
   SlowReader reader_;
 
   std::size_t next_ = 0;  // operation
   std::int32_t now_ = 0;  // step
   std::vector<RequestId> cancelled_;  // by the commands of this step
+  bool releases_pins_ = false;        // one of them does
   KvSnapshot snapshot_;               // after the last step
+  metrics::KvState replayed_;
   std::uint64_t step_mark_ = 0, event_mark_ = 0;
 };
 

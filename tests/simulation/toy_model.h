@@ -3,12 +3,17 @@
 // changes the answer.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "engine/base/hash.h"
 #include "engine/base/ids.h"
 
 namespace octavo::simulation {
+
+// A biased search prefers this token more than the model does.
+inline constexpr TokenId kBiasedToken = 5;
+inline constexpr double kBias = 1.5;
 
 struct ToyModel {
   std::int32_t eos_period = 32;            // one token in so many ends the sequence
@@ -34,6 +39,14 @@ struct ToyModel {
   };
   Draw draw(std::uint64_t folded, bool greedy, std::uint64_t seed, std::uint32_t output_index,
             std::size_t position) const;
+
+  // One way to go on with a beam. Few different values, so that many are equal.
+  static float beam_logprob(std::uint64_t folded, TokenId token) {
+    return -static_cast<float>(1 + (hash_combine(folded, static_cast<std::uint64_t>(token)) >> 59)) / 8.0f;
+  }
+  bool has_invalid_logits(std::uint64_t folded) const {
+    return invalid_logits_period > 0 && mix64(folded) % static_cast<std::uint64_t>(invalid_logits_period) == 0;
+  }
 
   static float prompt_logprob(std::uint64_t prefix_hash, TokenId token) {
     return -static_cast<float>(extend(prefix_hash, token) >> 50) / 1024.0f;

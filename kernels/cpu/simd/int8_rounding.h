@@ -1,6 +1,7 @@
-// Numbers of a group to 8-bit integers and one scale: of activations, and of keys and values.
-//   scale = max |a| / 127, zero if that is below the smallest normal float, NaN if a number is infinite or NaN
-//   integer = a / scale to the nearest, ties to even; zero where scale is zero or NaN
+// Numbers of a group to 8-bit integers and one scale: of activations, and of keys and values (which try
+// larger scales, too).
+//   scale = max |a| / 127, zero if that is below the smallest normal float, NaN if a number is infinite or
+//   NaN integer = a / scale to the nearest, ties to even; zero where scale is zero or NaN
 // Plain loops, which compilers turn into vectors: the same bits on every instruction set.
 #pragma once
 

@@ -22,10 +22,38 @@ void write_rounded(const float* source, std::int32_t size, typename Stored::Word
   }
 }
 
+float squared_error(const float* source, std::int32_t size, float scale) {
+  const F32x16 inverse = set1(1.0f / scale), magic = set1(0x1.8p23f);  // adding it rounds to an integer
+  F32x16 sum = zero();
+  for (std::int32_t i = 0; i < size; i += kLanes) {
+    const F32x16 values = load_first(source + i, size - i < kLanes ? size - i : kLanes);
+    const F32x16 integers = sub(fma(values, inverse, magic), magic);
+    const F32x16 error = fma(integers, set1(-scale), values);
+    sum = fma(error, error, sum);
+  }
+  return horizontal_sum(sum);
+}
+
+// kernels/kv_layout.h, KvType::kInt8.
+float best_int8_scale(const float* source, std::int32_t size) {
+  constexpr int kCandidates = 8;
+  const float smallest = int8_scale(source, size);
+  if (!(smallest > 0.0f)) return smallest;
+  float best = smallest, least = squared_error(source, size, smallest);
+  for (int c = 1; c < kCandidates; ++c) {
+    const float scale = smallest * (1.0f + static_cast<float>(c) / 128.0f);
+    const float error = squared_error(source, size, scale);
+    if (!(error < least)) continue;
+    least = error;
+    best = scale;
+  }
+  return best;
+}
+
 // The same with one scale for all.
 void write_scaled(const float* source, std::int32_t size, std::int8_t* target, std::int64_t stride,
                   float* scale) {
-  *scale = int8_scale(source, size);
+  *scale = best_int8_scale(source, size);
   for (std::int32_t i = 0; i < size; i += kLanes) {
     const int count = size - i < kLanes ? size - i : kLanes;
     std::int8_t words[kLanes];

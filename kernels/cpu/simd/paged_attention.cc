@@ -106,8 +106,8 @@ OCTAVO_INLINE const std::byte* block_at(const AttentionTile& tile, int position)
   return tile.kv + tile.block_table[position / tile.block_size] * tile.block_bytes;
 }
 
-// Calls function(block, offset, size, done) for each block's piece of positions [first, first + count): `size`
-// positions from `offset` in the block on, after `done` earlier ones.
+// Calls function(block, offset, size, done) for each block's piece of positions [first, first + count):
+// `size` positions from `offset` in the block on, after `done` earlier ones.
 template <class Function>
 OCTAVO_INLINE void for_each_piece(const AttentionTile& tile, int first, int count, const Function& function) {
   for (int done = 0; done < count;) {
@@ -135,11 +135,11 @@ void load_scales(const AttentionTile& tile, int first, int count, bool values, f
 // ---- asking for memory ahead
 // ------------------------------------------------------------------------------------------------
 //
-// The hardware's prefetchers follow the bytes of a block but not a block table. Without this, one row over 2,048
-// positions of f16 in 30 layers takes 1.7 times as long (4.4 ms instead of 2.6 on a Zen 5 core). Inlined by force:
-// GCC takes a function that only prefetches for one without effect and drops its calls.
+// The hardware's prefetchers follow the bytes of a block but not a block table. Without this, one row over
+// 2,048 positions of f16 in 30 layers takes 1.7 times as long (4.4 ms instead of 2.6 on a Zen 5 core).
+// Inlined by force: GCC takes a function that only prefetches for one without effect and drops its calls.
 
-constexpr int kKeysAhead = 2 * kChunk;  // positions: about the time that memory takes
+constexpr int kKeysAhead = 2 * kChunk;            // positions: about the time that memory takes
 constexpr int kFirstLevel = 3, kSecondLevel = 2;  // __builtin_prefetch's names of caches
 
 template <int kLevel>
@@ -151,22 +151,24 @@ OCTAVO_INLINE void prefetch_bytes(const std::byte* start, std::int64_t num_bytes
 template <class Stored>
 OCTAVO_INLINE void prefetch_keys(const AttentionTile& tile, int first, int end) {
   constexpr std::int64_t kWordBytes = sizeof(typename Stored::Word);
-  for_each_piece(tile, first, end - first, [&](const std::byte* block, int offset, int size, int) OCTAVO_INLINE_LAMBDA {
-    if constexpr (Stored::kHasScales)
-      prefetch_bytes<kFirstLevel>(block + tile.scales_offset, std::int64_t{8} * tile.block_size);
-    if (tile.block_size <= kChunk) return prefetch_bytes<kFirstLevel>(block, tile.half_head_bytes);
-    for (std::int64_t d = 0; d < tile.head_dim; ++d)
-      prefetch_bytes<kFirstLevel>(block + (d * tile.block_size + offset) * kWordBytes, size * kWordBytes);
-  });
+  for_each_piece(
+      tile, first, end - first, [&](const std::byte* block, int offset, int size, int) OCTAVO_INLINE_LAMBDA {
+        if constexpr (Stored::kHasScales)
+          prefetch_bytes<kFirstLevel>(block + tile.scales_offset, std::int64_t{8} * tile.block_size);
+        if (tile.block_size <= kChunk) return prefetch_bytes<kFirstLevel>(block, tile.half_head_bytes);
+        for (std::int64_t d = 0; d < tile.head_dim; ++d)
+          prefetch_bytes<kFirstLevel>(block + (d * tile.block_size + offset) * kWordBytes, size * kWordBytes);
+      });
 }
 
 // Into the second level: values are read when the scores of the whole range are done.
 template <class Stored>
 OCTAVO_INLINE void prefetch_values(const AttentionTile& tile, int first, int end) {
   const std::int64_t token_bytes = tile.head_dim * std::int64_t{sizeof(typename Stored::Word)};
-  for_each_piece(tile, first, end - first, [&](const std::byte* block, int offset, int size, int) OCTAVO_INLINE_LAMBDA {
-    prefetch_bytes<kSecondLevel>(block + tile.half_head_bytes + offset * token_bytes, size * token_bytes);
-  });
+  for_each_piece(
+      tile, first, end - first, [&](const std::byte* block, int offset, int size, int) OCTAVO_INLINE_LAMBDA {
+        prefetch_bytes<kSecondLevel>(block + tile.half_head_bytes + offset * token_bytes, size * token_bytes);
+      });
 }
 
 // What is read while the positions from `first` on are scored, and a little later.
@@ -204,7 +206,8 @@ OCTAVO_INLINE F32x16 read_keys(const KeyGroup<typename Stored::Word>& group, std
 template <class Word>
 KeyChunk<Word> contiguous_keys(const Word* keys, int count) {
   constexpr int kHalf = kLanes / 2;
-  return {{{keys, keys + kHalf}, {keys + kLanes, keys + kLanes + kHalf}}, kChunk, (count + kLanes - 1) / kLanes};
+  return {
+      {{keys, keys + kHalf}, {keys + kLanes, keys + kLanes + kHalf}}, kChunk, (count + kLanes - 1) / kLanes};
 }
 
 // Block sizes that are no multiple of 8: copies the positions of the chunk next to each other, piece by
@@ -242,7 +245,8 @@ KeyChunk<float> convert_keys(const KeyChunk<typename Stored::Word>& keys, int co
                              float* converted) {
   for (int d = 0; d < head_dim; ++d) {
     for (int group = 0; group < keys.num_groups; ++group) {
-      store(converted + d * kChunk + group * kLanes, read_keys<Stored, kSplit>(keys.groups[group], d * keys.stride));
+      store(converted + d * kChunk + group * kLanes,
+            read_keys<Stored, kSplit>(keys.groups[group], d * keys.stride));
     }
   }
   return contiguous_keys<float>(converted, count);
@@ -257,7 +261,8 @@ void score_tile(const KeyGroup<typename Stored::Word>* groups, std::int64_t stri
   }
   for (int d = 0; d < head_dim; ++d) {
     F32x16 keys[kGroups];
-    for (int group = 0; group < kGroups; ++group) keys[group] = read_keys<Stored, kSplit>(groups[group], d * stride);
+    for (int group = 0; group < kGroups; ++group)
+      keys[group] = read_keys<Stored, kSplit>(groups[group], d * stride);
     for (int i = 0; i < kQueries; ++i) {
       const F32x16 query = set1(queries[d * kQueries + i]);
       for (int group = 0; group < kGroups; ++group) sums[i][group] = fma(query, keys[group], sums[i][group]);
@@ -265,7 +270,8 @@ void score_tile(const KeyGroup<typename Stored::Word>* groups, std::int64_t stri
   }
   for (int i = 0; i < kQueries; ++i) {
     for (int group = 0; group < kGroups; ++group) {
-      store(scores + i * kAttentionRange + group * kLanes, mul(sums[i][group], load(scales + group * kLanes)));
+      store(scores + i * kAttentionRange + group * kLanes,
+            mul(sums[i][group], load(scales + group * kLanes)));
     }
   }
 }

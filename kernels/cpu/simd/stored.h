@@ -1,7 +1,7 @@
 // How each KV type is read and written, sixteen elements at a time.
 //
-// What read() gives, times kFactor, times the token's scale if the type has scales, is the number. Attention applies
-// factor and scale to scores and weights, of which there are fewer than elements.
+// What read() gives, times kFactor, times the token's scale if the type has scales, is the number. Attention
+// applies factor and scale to scores and weights, of which there are fewer than elements.
 #pragma once
 
 #include "kernels/cpu/simd.h"
@@ -10,14 +10,15 @@
 
 namespace octavo::kernels::cpu::OCTAVO_ISA {
 
-// Sixteen floats to 8-bit floats as kernels/float8.h defines them; a plain loop without branches, which compilers turn
-// into vectors.
+// Sixteen floats to 8-bit floats as kernels/float8.h defines them; a plain loop without branches, which
+// compilers turn into vectors.
 template <int kMantissaBits, std::uint32_t kLargest>
 OCTAVO_INLINE void store_float8(std::uint8_t* target, F32x16 values) {
   constexpr int kShift = 23 - kMantissaBits;
   constexpr std::uint32_t kBias = (1u << (6 - kMantissaBits)) - 1;
   constexpr std::uint32_t kSmallestNormal = (128u - kBias) << 23;
-  constexpr std::uint32_t kMagic = (127u + kShift + 1 - kBias) << 23;  // its last place is the smallest subnormal
+  // A float whose last place is worth the smallest subnormal.
+  constexpr std::uint32_t kMagic = (127u + kShift + 1 - kBias) << 23;
   constexpr std::uint32_t kInfinityBits = 0x7f800000u, kNan = 0x7fu;
   alignas(64) float lanes[kLanes];
   store(lanes, values);
@@ -43,19 +44,25 @@ struct Elements {
 
 struct StoredF32 : Elements<float> {
   template <class... Sources>
-  OCTAVO_INLINE F32x16 read(Sources... sources) { return load(sources...); }
+  OCTAVO_INLINE F32x16 read(Sources... sources) {
+    return load(sources...);
+  }
   OCTAVO_INLINE void write(Word* target, F32x16 values) { store(target, values); }
 };
 
 struct StoredF16 : Elements<std::uint16_t> {
   template <class... Sources>
-  OCTAVO_INLINE F32x16 read(Sources... sources) { return load_f16(sources...); }
+  OCTAVO_INLINE F32x16 read(Sources... sources) {
+    return load_f16(sources...);
+  }
   OCTAVO_INLINE void write(Word* target, F32x16 values) { store_f16(target, values); }
 };
 
 struct StoredBf16 : Elements<std::uint16_t> {
   template <class... Sources>
-  OCTAVO_INLINE F32x16 read(Sources... sources) { return load_bf16(sources...); }
+  OCTAVO_INLINE F32x16 read(Sources... sources) {
+    return load_bf16(sources...);
+  }
   OCTAVO_INLINE void write(Word* target, F32x16 values) { store_bf16(target, values); }
 };
 
@@ -63,19 +70,25 @@ struct StoredBf16 : Elements<std::uint16_t> {
 struct StoredInt8 : Elements<std::int8_t> {
   static constexpr bool kHasScales = true;
   template <class... Sources>
-  OCTAVO_INLINE F32x16 read(Sources... sources) { return load_int8(sources...); }
+  OCTAVO_INLINE F32x16 read(Sources... sources) {
+    return load_int8(sources...);
+  }
 };
 
 struct StoredE4m3 : Elements<std::uint8_t> {
   static constexpr float kFactor = kE4m3Factor;
   template <class... Sources>
-  OCTAVO_INLINE F32x16 read(Sources... sources) { return load_e4m3(sources...); }
+  OCTAVO_INLINE F32x16 read(Sources... sources) {
+    return load_e4m3(sources...);
+  }
   OCTAVO_INLINE void write(Word* target, F32x16 values) { store_float8<3, 0x7e>(target, values); }
 };
 
 struct StoredE5m2 : Elements<std::uint8_t> {
   template <class... Sources>
-  OCTAVO_INLINE F32x16 read(Sources... sources) { return load_e5m2(sources...); }
+  OCTAVO_INLINE F32x16 read(Sources... sources) {
+    return load_e5m2(sources...);
+  }
   OCTAVO_INLINE void write(Word* target, F32x16 values) { store_float8<2, 0x7b>(target, values); }
 };
 

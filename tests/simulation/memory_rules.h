@@ -1,0 +1,50 @@
+// The rules of paging that tokens do not show: which contents are given up first, how much is left free when
+// somebody starts, that swapping keeps what is shared, that what can be found is found. Checked on the states of
+// the pool before and after a step.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/api/block_event.h"
+#include "engine/api/event.h"
+#include "engine/api/kv_snapshot.h"
+#include "engine/base/ids.h"
+#include "tests/simulation/problem.h"
+#include "tests/simulation/script.h"
+#include "tests/simulation/simulated_runner.h"
+
+namespace octavo::simulation {
+
+struct StepView {
+  const KvSnapshot& before;
+  const KvSnapshot& after;
+  std::span<const EngineEvent> events;
+  std::span<const BlockEvent> block_events;
+  bool releases_pins = false;  // by a command
+};
+
+class MemoryRules {
+ public:
+  // All three outlive this object.
+  MemoryRules(const Script& script, const SimulatedRunner& runner, Problem& problem)
+      : script_(script), runner_(runner), problem_(problem) {}
+
+  // Before the runner poisons what was let go in the step.
+  void check(const StepView& step);
+
+ private:
+  void check_evictions(const StepView& step);
+  void check_eviction(const StepView& step, std::size_t evicted, const std::vector<bool>& has_child);
+  void check_watermark(const StepView& step);
+  void check_swap_out(const StepView& step, RequestId request_id);
+  void check_swap_in(const StepView& step, RequestId request_id);
+  void check_hit(const StepView& step, const RequestAdmitted& admission);
+
+  const Script& script_;
+  const SimulatedRunner& runner_;
+  Problem& problem_;
+};
+
+}  // namespace octavo::simulation
