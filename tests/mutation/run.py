@@ -2,8 +2,9 @@
 """Puts each defect of mutants.txt into the engine, one at a time, and requires the simulation to notice it.
 
 For each mutant one source file is changed in a copy outside the tree, compiled with the flags of the build (and -O1),
-linked into octavo_simulate in place of the original, and run over seeds. Objects and results are kept by the hash of
-everything that they were made from, so that only what changed is built and run again.
+linked into octavo_simulate in place of the original, and run over seeds. A change that is marked harmless must pass
+unnoticed: what catches everything shows nothing. Objects and results are kept by the hash of everything that they were
+made from, so that only what changed is built and run again.
 
 usage: run.py [--build FOLDER] [--jobs N] [--only TEXT] [--gtest_output=xml:FILE]
 """
@@ -32,14 +33,14 @@ SECONDS_PER_MUTANT = 120
 class Mutant:
     name: str
     file: str
-    old: str
-    new: str
+    edits: list[tuple[str, str]]  # text that must be there exactly once, and what stands there instead
+    is_harmless: bool
 
 
 @dataclasses.dataclass
 class Verdict:
     mutant: Mutant
-    caught: bool
+    is_right: bool
     text: str
 
 
@@ -47,10 +48,11 @@ def read_mutants(path):
     """The mutants of a file; its first lines say how it is written."""
     mutants = []
     for section in re.split(r"^== ", path.read_text(), flags=re.MULTILINE)[1:]:
-        head, _, rest = section.partition("\n---\n")
-        old, _, new = rest.partition("\n+++\n")
+        head, *edits = section.split("\n---\n")
         name, _, file = head.partition("\n")
-        mutants.append(Mutant(name.strip(), file.strip(), old.strip("\n"), new.rstrip("\n").lstrip("\n")))
+        pairs = [edit.partition("\n+++\n") for edit in edits]
+        mutants.append(Mutant(name.removesuffix(" (harmless)"), file.strip(),
+                              [(old.strip("\n"), new.strip("\n")) for old, _, new in pairs], name.endswith(" (harmless)")))
     names = [mutant.name for mutant in mutants]
     if len(set(names)) != len(names):
         sys.exit(f"{path}: two mutants have one name")
@@ -60,10 +62,12 @@ def read_mutants(path):
 def mutated_source(root, mutant):
     """The text of the mutant's file with the defect in it; a sentence instead of a text that is not there exactly once."""
     source = (root / mutant.file).read_text()
-    count = source.count(mutant.old)
-    if count != 1:
-        raise ValueError(f"{mutant.file}: the text to replace is there {count} times: bring mutants.txt up to date")
-    return source.replace(mutant.old, mutant.new)
+    for old, new in mutant.edits:
+        count = source.count(old)
+        if count != 1:
+            raise ValueError(f"{mutant.file}: the text to replace is there {count} times: bring mutants.txt up to date")
+        source = source.replace(old, new)
+    return source
 
 
 def digest(*parts):
@@ -160,7 +164,8 @@ def simulate(program):
 
 def judge(build, mutant):
     try:
-        return Verdict(mutant, *build.result_of(mutant))
+        caught, text = build.result_of(mutant)
+        return Verdict(mutant, caught != mutant.is_harmless, text)
     except (ValueError, subprocess.CalledProcessError) as error:
         return Verdict(mutant, False, str(error))
 
@@ -171,7 +176,7 @@ def write_report(path, verdicts):
     suite = ElementTree.SubElement(suites, "testsuite", name="Mutants")
     for verdict in verdicts:
         case = ElementTree.SubElement(suite, "testcase", name=verdict.mutant.name, status="run", classname="Mutants")
-        if not verdict.caught:
+        if not verdict.is_right:
             ElementTree.SubElement(case, "failure", message=verdict.text)
     ElementTree.ElementTree(suites).write(path)
 
@@ -198,9 +203,13 @@ def main():
         build.forget_unused(begin - 1)
     if arguments.gtest_output:
         write_report(arguments.gtest_output.removeprefix("xml:"), verdicts)
-    num_caught = sum(verdict.caught for verdict in verdicts)
-    print(f"{num_caught} of {len(verdicts)} defects were noticed, in {time.time() - begin:.0f} s")
-    sys.exit(0 if num_caught == len(verdicts) else 1)
+    wrong = [verdict.mutant.name for verdict in verdicts if not verdict.is_right]
+    for name in wrong:
+        print("failed: " + name)
+    num_harmless = sum(verdict.mutant.is_harmless for verdict in verdicts)
+    print(f"{len(verdicts) - num_harmless} defects and {num_harmless} harmless changes, {len(wrong)} judged wrongly, in "
+          f"{time.time() - begin:.0f} s")
+    sys.exit(1 if wrong else 0)
 
 
 if __name__ == "__main__":

@@ -32,10 +32,10 @@ class Table final : public testing::Environment {
 
  private:
   void print(const std::string& section) const {
-    std::printf("\n%-52s %12s %11s %8s\n", section.c_str(), "paper states", "simulation", "ours");
+    std::printf("\n%-66s %12s %11s %9s\n", section.c_str(), "paper states", "simulation", "ours");
     for (const Row& row : rows_) {
       if (row.section != section) continue;
-      std::printf("  %-50s %12s %11s %8s %s\n", row.name.c_str(), figure(row.paper).c_str(),
+      std::printf("  %-64s %12s %11s %9s %s\n", row.name.c_str(), figure(row.paper).c_str(),
                   figure(row.simulation).c_str(), figure(row.ours).c_str(), row.unit.c_str());
     }
   }

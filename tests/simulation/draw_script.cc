@@ -219,7 +219,7 @@ class ScriptDrawer {
 
   void draw_faults() {
     scatter(habits_.failure_rate, OperationKind::kFailStep, 3);
-    scatter(habits_.failure_rate, OperationKind::kFailSwap, 3);
+    scatter(5.0 * habits_.failure_rate, OperationKind::kFailSwap, 3);
     scatter(0.1 * habits_.pin_rate, OperationKind::kReleasePins, 1);
     scatter(habits_.reset_rate, OperationKind::kResetPrefixCache, 1);
     scatter(habits_.sleep_rate, OperationKind::kReaderSleeps, 50);

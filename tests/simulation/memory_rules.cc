@@ -5,6 +5,7 @@
 #include <string>
 #include <tuple>
 #include <unordered_set>
+#include <utility>
 #include <variant>
 
 namespace octavo::simulation {
@@ -38,6 +39,14 @@ Memory memory_of(const KvSnapshot& snapshot, RequestId request_id, SequenceState
   return memory;
 }
 
+// Blocks that can be taken.
+std::int32_t num_available(const KvSnapshot& snapshot) {
+  return static_cast<std::int32_t>(std::ranges::count_if(snapshot.blocks, [](const BlockSnapshot& block) {
+    const bool can_go = block.state == BlockState::kCached && block.retention != RetentionClass::kPinned;
+    return block.state == BlockState::kFree || can_go;
+  }));
+}
+
 // Who is alone may have the place of what is pinned: then all pins are released, and none stayed.
 bool released_pins_for_progress(const StepView& step) {
   const auto is_pinned = [](const BlockSnapshot& block) {
@@ -57,8 +66,12 @@ void MemoryRules::check(const StepView& step) {
   check_watermark(step);
   for (const EngineEvent& event : step.events) {
     if (const auto* preemption = std::get_if<RequestPreempted>(&event)) check_swap_out(step, preemption->request_id);
-    if (const auto* admission = std::get_if<RequestAdmitted>(&event)) check_hit(step, *admission);
+    const auto* admission = std::get_if<RequestAdmitted>(&event);
+    if (!admission || !reads_cache(runner_.asked(admission->request_id))) continue;
+    check_hit(step, *admission);
+    check_double_work(step, *admission);
   }
+  check_retention(step);
   const SequenceSnapshot* previous = nullptr;
   for (const SequenceSnapshot& sequence : step.before.sequences) {
     const bool is_first = !previous || previous->request_id != sequence.request_id;
@@ -108,7 +121,8 @@ void MemoryRules::check_eviction(const StepView& step, std::size_t evicted, cons
 
 // ---- what is left free ----
 
-// Whoever starts beside others leaves 1 % of the pool, and one block for each sequence that ran already.
+// Whoever starts beside others leaves 1 % of the pool, one block for each sequence that ran already, and what groups
+// that compute their prompt will need when they fork.
 void MemoryRules::check_watermark(const StepView& step) {
   if (script_.options.memory_manager != MemoryManager::kPaged) return;
   const bool starts = has_kind(step, BlockEventKind::kResume) ||
@@ -120,18 +134,16 @@ void MemoryRules::check_watermark(const StepView& step) {
   for (const SequenceSnapshot& sequence : step.after.sequences) {
     if (sequence.state == SequenceState::kRunning) newest = std::max(newest, sequence.request_id);
   }
-  std::int32_t num_older = 0, num_left = 0;
+  std::int32_t num_older = 0;
   for (const SequenceSnapshot& sequence : step.after.sequences) {
     num_older += sequence.state == SequenceState::kRunning && sequence.request_id != newest ? 1 : 0;
   }
-  for (const BlockSnapshot& block : step.after.blocks) {
-    const bool can_go = block.state == BlockState::kCached && block.retention != RetentionClass::kPinned;
-    num_left += block.state == BlockState::kFree || can_go ? 1 : 0;
-  }
+  const std::int32_t num_left = num_available(step.after);
   if (num_older == 0) return;
   const std::int32_t watermark =
       (script_.options.num_blocks + 99) / 100 + (script_.options.reserve_block_per_sequence ? num_older : 0);
-  if (num_left < watermark) problem_.note(newest, "its start left fewer free blocks than the watermark");
+  if (num_left < watermark + num_promised(step, newest))
+    problem_.note(newest, "its start left fewer free blocks than the watermark");
 }
 
 // ---- what is swapped ----
@@ -156,37 +168,116 @@ void MemoryRules::check_swap_in(const StepView& step, RequestId request_id) {
     problem_.note(request_id, "its sharing was lost on its way back from the host");
 }
 
+// By groups older than `newest` that went on computing their prompt in this step: a last block for each output.
+std::int32_t MemoryRules::num_promised(const StepView& step, RequestId newest) const {
+  const std::int32_t block_size = script_.options.block_size;
+  std::int32_t num_promised = 0;
+  for (const SequenceSnapshot& lead : step.before.sequences) {
+    const ScriptedRequest& asked = runner_.asked(lead.request_id);
+    const bool awaits_fork = lead.output_index == 0 && asked.num_outputs() > 1 && asked.max_tokens > 1 &&
+                             lead.state == SequenceState::kRunning && lead.num_tokens == lead.num_prompt_tokens;
+    const auto still = std::ranges::find(step.after.sequences, lead.request_id, &SequenceSnapshot::request_id);
+    if (!awaits_fork || lead.request_id >= newest || still == step.after.sequences.end() ||
+        still->state != SequenceState::kRunning)
+      continue;
+    const std::int32_t num_full = lead.num_prompt_tokens / block_size;
+    const std::int32_t num_last = lead.num_prompt_tokens / block_size + 1 - num_full;
+    num_promised +=
+        num_full + asked.num_outputs() * num_last - static_cast<std::int32_t>(lead.block_table.size());
+  }
+  return num_promised;
+}
+
 // ---- what is found ----
 
-// All full blocks of the prompt that were findable before the step and that nobody evicted in it.
+bool MemoryRules::reads_cache(const ScriptedRequest& asked) const {
+  return script_.options.enable_prefix_caching && !asked.prompt_logprobs &&
+         script_.options.memory_manager == MemoryManager::kPaged;
+}
+
+// Whatever was findable before the step and was not given up in it.
 void MemoryRules::check_hit(const StepView& step, const RequestAdmitted& admission) {
-  const ScriptedRequest& asked = runner_.asked(admission.request_id);
-  const bool reads_cache = script_.options.enable_prefix_caching && !asked.prompt_logprobs &&
-                           script_.options.memory_manager == MemoryManager::kPaged;
-  if (!reads_cache || has_kind(step, BlockEventKind::kEvict)) return;
-  const std::int32_t block_size = script_.options.block_size;
+  if (has_kind(step, BlockEventKind::kEvict)) return;
+  const std::int32_t num_found =
+      num_findable(step, runner_.asked(admission.request_id), num_available(step.after));
+  if (admission.num_cached_tokens < num_found) {
+    problem_.note(admission.request_id, "found " + std::to_string(admission.num_cached_tokens) + " of " +
+                                            std::to_string(num_found) + " tokens that were there");
+  }
+}
+
+// Tokens of a prompt that blocks held before the step: full blocks from its start, then a part of one more if that is
+// at least 4 tokens and there is room for a copy.
+std::int32_t MemoryRules::num_findable(const StepView& step, const ScriptedRequest& asked,
+                                       std::int32_t num_left) const {
+  const auto block_size = static_cast<std::size_t>(script_.options.block_size);
+  std::vector<std::uint64_t> hashes;  // of the prompt's prefixes; the last token is always computed
+  std::uint64_t prefix_hash = ToyModel::root_of(asked.salt);
+  for (const TokenId token : asked.prompt) hashes.push_back(prefix_hash = ToyModel::extend(prefix_hash, token));
+  hashes.pop_back();
   std::vector<bool> is_new(step.before.blocks.size());
   for (const BlockEvent& event : step.block_events) {
     if (event.kind == BlockEventKind::kAlloc) is_new[static_cast<std::size_t>(event.block)] = true;
   }
-  std::unordered_set<std::uint64_t> findable;
-  for (std::size_t index = 0; index < step.before.blocks.size(); ++index) {
-    const BlockSnapshot& block = step.before.blocks[index];
-    if (block.findable && block.filled == block_size && !is_new[index])
-      findable.insert(runner_.last_slot(BlockId{static_cast<std::int32_t>(index)}));
+  std::size_t num_found = 0;
+  for (std::size_t longest = block_size; longest == block_size;) {
+    longest = 0;
+    const auto rest = std::span(hashes).subspan(num_found);
+    for (std::size_t index = 0; index < is_new.size() && !rest.empty(); ++index) {
+      const BlockSnapshot& block = step.before.blocks[index];
+      if (!block.findable || is_new[index]) continue;
+      const auto filled = static_cast<std::size_t>(block.filled);
+      const auto held = runner_.contents(BlockId{static_cast<std::int32_t>(index)}).first(filled);
+      const auto num_equal = static_cast<std::size_t>(std::ranges::mismatch(held, rest).in1 - held.begin());
+      const bool is_worth_a_copy = num_equal >= 4 && num_left >= 2;
+      if (num_equal == block_size || is_worth_a_copy) longest = std::max(longest, num_equal);
+    }
+    num_found += longest;
   }
-  std::uint64_t prefix_hash = ToyModel::root_of(asked.salt);
-  std::int32_t num_tokens = 0, num_found = 0;
-  for (const TokenId token : asked.prompt) {
-    prefix_hash = ToyModel::extend(prefix_hash, token);
-    if (++num_tokens % block_size != 0) continue;
-    const bool all_but_one = num_tokens < static_cast<std::int32_t>(asked.prompt.size());
-    if (!all_but_one || !findable.contains(prefix_hash)) break;
-    num_found = num_tokens;
+  return static_cast<std::int32_t>(num_found);
+}
+
+// Nobody starts to compute full blocks that somebody else is computing already.
+void MemoryRules::check_double_work(const StepView& step, const RequestAdmitted& admission) {
+  const ScriptedRequest& asked = runner_.asked(admission.request_id);
+  const std::int32_t block_size = script_.options.block_size;
+  const auto most = (static_cast<std::int32_t>(asked.prompt.size()) - 1) / block_size;
+  RequestId last{};
+  for (const SequenceSnapshot& lead : step.before.sequences) {
+    if (std::exchange(last, lead.request_id) == lead.request_id) continue;
+    const ScriptedRequest& other = runner_.asked(lead.request_id);
+    const auto still = std::ranges::find(step.after.sequences, lead.sequence_id, &SequenceSnapshot::sequence_id);
+    const bool is_computing = lead.state == SequenceState::kRunning &&
+                              lead.num_computed_tokens < lead.num_prompt_tokens &&
+                              still != step.after.sequences.end() && still->state == SequenceState::kRunning;
+    if (!is_computing || other.salt != asked.salt) continue;
+    const auto differs = std::ranges::mismatch(other.prompt, asked.prompt).in1;
+    const auto num_equal = static_cast<std::int32_t>(differs - other.prompt.begin());
+    const std::int32_t num_shared = std::min(num_equal / block_size, most);
+    if (num_shared * block_size > std::max(admission.num_cached_tokens, lead.num_computed_tokens)) {
+      problem_.note(admission.request_id, "computes what request " + std::to_string(lead.request_id.value) +
+                                              " is about to have computed");
+    }
   }
-  if (admission.num_cached_tokens < num_found) {
-    problem_.note(admission.request_id, "found " + std::to_string(admission.num_cached_tokens) + " of " +
-                                            std::to_string(num_found) + " tokens that were there");
+}
+
+// What becomes findable is kept as its request asked; pins may be refused.
+void MemoryRules::check_retention(const StepView& step) {
+  if (step.releases_pins) return;
+  for (const BlockEvent& event : step.block_events) {
+    if (event.kind != BlockEventKind::kSeal) continue;
+    const auto owner = [&](const KvSnapshot& snapshot) {
+      return std::ranges::find(snapshot.sequences, SequenceId{event.sequence}, &SequenceSnapshot::sequence_id);
+    };
+    const auto sequence = owner(step.before);
+    const BlockSnapshot& block = step.after.blocks[static_cast<std::size_t>(event.block)];
+    const bool was_given_up = std::ranges::any_of(step.block_events, [&](const BlockEvent& other) {
+      return other.block == event.block && other.kind == BlockEventKind::kEvict;
+    });
+    if (sequence == step.before.sequences.end() || !block.findable || was_given_up) continue;
+    const RetentionClass wanted = runner_.asked(sequence->request_id).retention;
+    if (block.retention < std::min(wanted, RetentionClass::kSystemPrompt))
+      problem_.note(sequence->request_id, "its blocks are not kept as it asked");
   }
 }
 

@@ -41,6 +41,11 @@ class MemoryRules {
   void check_swap_out(const StepView& step, RequestId request_id);
   void check_swap_in(const StepView& step, RequestId request_id);
   void check_hit(const StepView& step, const RequestAdmitted& admission);
+  std::int32_t num_findable(const StepView& step, const ScriptedRequest& asked, std::int32_t num_left) const;
+  void check_double_work(const StepView& step, const RequestAdmitted& admission);
+  void check_retention(const StepView& step);
+  std::int32_t num_promised(const StepView& step, RequestId newest) const;
+  bool reads_cache(const ScriptedRequest& asked) const;
 
   const Script& script_;
   const SimulatedRunner& runner_;

@@ -8,25 +8,48 @@
 
 namespace octavo::simulation {
 
-void Rules::check(std::span<const EngineEvent> events, const KvSnapshot& snapshot,
-                  std::span<const RequestId> scheduled) {
-  check_order(snapshot);
-  check_preemptions(events, snapshot, scheduled);
-  check_admissions(events, snapshot, scheduled);
-  check_progress(events);
-  remember(snapshot);
+namespace {
+
+bool is_known(const KvSnapshot& snapshot, RequestId request_id) {
+  return std::ranges::find(snapshot.sequences, request_id, &SequenceSnapshot::request_id) !=
+         snapshot.sequences.end();
 }
 
-void Rules::remember(const KvSnapshot& snapshot) {
-  ran_before_.clear();
-  std::vector<RequestId> known;
-  for (const SequenceSnapshot& sequence : snapshot.sequences) {
-    if (known.empty() || known.back() != sequence.request_id) known.push_back(sequence.request_id);
-    if (sequence.state != SequenceState::kRunning) continue;
-    if (ran_before_.empty() || ran_before_.back() != sequence.request_id)
-      ran_before_.push_back(sequence.request_id);
+std::int32_t num_running(const KvSnapshot& snapshot, RequestId request_id) {
+  return static_cast<std::int32_t>(std::ranges::count_if(snapshot.sequences, [&](const SequenceSnapshot& one) {
+    return one.request_id == request_id && one.state == SequenceState::kRunning;
+  }));
+}
+
+}  // namespace
+
+bool ScheduledStep::had_rows(RequestId request_id) const {
+  return std::ranges::binary_search(scheduled, request_id, {}, &SimulatedRunner::Scheduled::request_id);
+}
+
+void Rules::check(const ScheduledStep& step) {
+  check_order(step.after);
+  check_groups(step);
+  check_preemptions(step);
+  check_admissions(step);
+  check_progress(step.events);
+  forget_ended(step.after);
+}
+
+void Rules::forget_ended(const KvSnapshot& snapshot) {
+  std::erase_if(ever_preempted_, [&](RequestId id) { return !is_known(snapshot, id); });
+}
+
+// The sequences of a group are extended together. Only where one group alone is larger than the step's budget
+// do they take turns. (Without sharing each computes the prompt for itself, and they begin one after another.)
+void Rules::check_groups(const ScheduledStep& step) {
+  if (script_.options.memory_manager != MemoryManager::kPaged) return;
+  for (const SimulatedRunner::Scheduled& scheduled : step.scheduled) {
+    const std::int32_t num_live = num_running(step.before, scheduled.request_id);
+    const bool take_turns = step.scheduled.size() == 1 && num_live > script_.options.max_num_batched_tokens;
+    if (scheduled.num_targets > 0 && scheduled.num_targets < num_live && !take_turns)
+      problem_.note(scheduled.request_id, "some of its sequences were extended without the others");
   }
-  std::erase_if(ever_preempted_, [&](RequestId id) { return !std::ranges::binary_search(known, id); });
 }
 
 // First come, first served; latest preempted first; resumed before newer: what runs has arrived before all that
@@ -51,21 +74,21 @@ void Rules::check_order(const KvSnapshot& snapshot) {
 }
 
 // Latest first; nobody is admitted in such a step.
-void Rules::check_preemptions(std::span<const EngineEvent> events, const KvSnapshot& snapshot,
-                              std::span<const RequestId> scheduled) {
-  for (const EngineEvent& event : events) {
+void Rules::check_preemptions(const ScheduledStep& step) {
+  for (const EngineEvent& event : step.events) {
     const auto* preemption = std::get_if<RequestPreempted>(&event);
     if (!preemption) continue;
     const RequestId id = preemption->request_id;
-    if (!scheduled.empty() && scheduled.back() > id) problem_.note(id, "preempted though a later one runs");
+    if (!step.scheduled.empty() && step.scheduled.back().request_id > id)
+      problem_.note(id, "preempted though a later one runs");
     const bool was_admitted = std::ranges::any_of(
-        events, [](const EngineEvent& other) { return std::holds_alternative<RequestAdmitted>(other); });
+        step.events, [](const EngineEvent& other) { return std::holds_alternative<RequestAdmitted>(other); });
     if (was_admitted) problem_.note(id, "preempted in a step that admitted another");
     if (script_.options.memory_manager != MemoryManager::kPaged)
       problem_.note(id, "preempted though its memory was reserved");
     const auto place = std::ranges::lower_bound(ever_preempted_, id);
     if (place == ever_preempted_.end() || *place != id) ever_preempted_.insert(place, id);
-    check_swap(id, snapshot);
+    check_swap(id, step.after);
   }
 }
 
@@ -83,11 +106,10 @@ void Rules::check_swap(RequestId request_id, const KvSnapshot& snapshot) {
 }
 
 // Before a newer request starts, whoever was preempted has its blocks again, or has even ended.
-void Rules::check_admissions(std::span<const EngineEvent> events, const KvSnapshot& snapshot,
-                             std::span<const RequestId> scheduled) {
+void Rules::check_admissions(const ScheduledStep& step) {
   std::int32_t num_admitted = 0;
   RequestId newest{};
-  for (const EngineEvent& event : events) {
+  for (const EngineEvent& event : step.events) {
     const auto* admission = std::get_if<RequestAdmitted>(&event);
     if (!admission) continue;
     ++num_admitted;
@@ -98,18 +120,17 @@ void Rules::check_admissions(std::span<const EngineEvent> events, const KvSnapsh
     return sequence.state != SequenceState::kRunning &&
            std::ranges::binary_search(ever_preempted_, sequence.request_id);
   };
-  if (std::ranges::any_of(snapshot.sequences, waits))
+  if (std::ranges::any_of(step.after.sequences, waits))
     problem_.note(newest, "admitted while a preempted one waits");
-  const auto was_there = [&](RequestId id) {  // at the time: a cancel comes before the plan
-    return std::ranges::binary_search(scheduled, id) ||
-           std::ranges::find(snapshot.sequences, id, &SequenceSnapshot::request_id) != snapshot.sequences.end();
-  };
+  // At that time: a cancel comes before the plan.
+  const auto was_there = [&](RequestId id) { return step.had_rows(id) || is_known(step.after, id); };
   if (script_.options.admit_after_preemption == AdmissionAfterPreemption::kCompleted &&
       std::ranges::any_of(ever_preempted_, was_there))
     problem_.note(newest, "admitted before a preempted one was completed");
   const BatchingPolicy batching = script_.options.batching_policy;
-  const bool joins_others = std::ranges::any_of(
-      scheduled, [&](RequestId id) { return std::ranges::binary_search(ran_before_, id); });
+  const bool joins_others = std::ranges::any_of(step.scheduled, [&](const SimulatedRunner::Scheduled& other) {
+    return num_running(step.before, other.request_id) > 0;
+  });
   if (batching != BatchingPolicy::kIteration && joins_others)
     problem_.note(newest, "joined a batch that is under way");
   if (batching == BatchingPolicy::kOneAtATime && num_admitted > 1)

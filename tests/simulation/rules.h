@@ -12,17 +12,26 @@
 #include "engine/base/ids.h"
 #include "tests/simulation/problem.h"
 #include "tests/simulation/script.h"
+#include "tests/simulation/simulated_runner.h"
 
 namespace octavo::simulation {
+
+// A step that computed something.
+struct ScheduledStep {
+  const KvSnapshot& before;
+  const KvSnapshot& after;
+  std::span<const EngineEvent> events;
+  std::span<const SimulatedRunner::Scheduled> scheduled;
+
+  bool had_rows(RequestId request_id) const;
+};
 
 class Rules {
  public:
   // Both outlive this object.
   Rules(const Script& script, Problem& problem) : script_(script), problem_(problem) {}
 
-  // After a step that computed something. `scheduled`: the requests that had rows in it, by arrival.
-  void check(std::span<const EngineEvent> events, const KvSnapshot& snapshot,
-             std::span<const RequestId> scheduled);
+  void check(const ScheduledStep& step);
   void check(const StepRecord& record, const KvSnapshot& snapshot);
 
   // Recounts what the figures say.
@@ -30,21 +39,19 @@ class Rules {
 
  private:
   void check_order(const KvSnapshot& snapshot);
-  void check_admissions(std::span<const EngineEvent> events, const KvSnapshot& snapshot,
-                        std::span<const RequestId> scheduled);
-  void check_preemptions(std::span<const EngineEvent> events, const KvSnapshot& snapshot,
-                         std::span<const RequestId> scheduled);
+  void check_groups(const ScheduledStep& step);
+  void check_admissions(const ScheduledStep& step);
+  void check_preemptions(const ScheduledStep& step);
   void check_swap(RequestId request_id, const KvSnapshot& snapshot);
   void check_progress(std::span<const EngineEvent> events);
   void check_ratios(const KvFigures& figures);
-  void remember(const KvSnapshot& snapshot);
+  void forget_ended(const KvSnapshot& snapshot);
 
   const Script& script_;
   Problem& problem_;
   std::int32_t num_steps_without_progress_ = 0;
-  std::vector<RequestId> ran_before_;       // at the end of the last step, ascending
-  std::vector<RequestId> ever_preempted_;   // and not ended, ascending
-  std::vector<bool> host_named_;            // scratch
+  std::vector<RequestId> ever_preempted_;  // and not ended, ascending
+  std::vector<bool> host_named_;           // scratch
 };
 
 }  // namespace octavo::simulation

@@ -83,9 +83,9 @@ void SimulatedRunner::check_budgets(const scheduler::SchedulerOutput& step) {
                                         previous->sequence_id < scheduled.sequence_id);
     if (!in_order) note("the sequences of a step stand out of order");
     previous = &scheduled;
-    if (scheduled_requests_.empty() || scheduled_requests_.back() != scheduled.request_id) {
-      scheduled_requests_.push_back(scheduled.request_id);
-    }
+    if (scheduled_.empty() || scheduled_.back().request_id != scheduled.request_id)
+      scheduled_.push_back({scheduled.request_id});
+    scheduled_.back().num_targets += static_cast<std::int32_t>(scheduled.samples.size());
   }
   const auto max_num_seqs = static_cast<std::size_t>(options_.max_num_seqs);
   if (num_rows > options_.max_num_batched_tokens) note("a step has more rows than max_num_batched_tokens");

@@ -43,9 +43,9 @@ class SimulatedRunner final : public runner::Runner {
 
   const ScriptedRequest& asked(RequestId request_id) const { return *requests_.at(request_id).asked; }
 
-  // The contents of a block's last slot: the hash of the prefix that ends with the block.
-  std::uint64_t last_slot(BlockId block) const {
-    return slots_[(static_cast<std::size_t>(block.value) + 1) * block_size_ - 1];
+  // What a block holds: the hashes of the prefixes that end with its slots.
+  std::span<const std::uint64_t> contents(BlockId block) const {
+    return std::span(slots_).subspan(static_cast<std::size_t>(block.value) * block_size_, block_size_);
   }
 
   // Overwrites every slot that holds nothing any more by the engine's own account.
@@ -58,8 +58,12 @@ class SimulatedRunner final : public runner::Runner {
   std::int64_t num_failed_swaps() const { return num_failed_swaps_; }
   bool last_step_moved_memory() const { return last_step_moved_memory_; }
 
-  // Requests that had rows in steps since the last call, by arrival.
-  std::vector<RequestId> take_scheduled_requests() { return std::exchange(scheduled_requests_, {}); }
+  // Requests that had rows in steps since the last call, by arrival, and how many of their next tokens were drawn.
+  struct Scheduled {
+    RequestId request_id;
+    std::int32_t num_targets = 0;
+  };
+  std::vector<Scheduled> take_scheduled() { return std::exchange(scheduled_, {}); }
 
  private:
   // What a sequence is, by the tokens that were drawn for it here. A seat of a beam search is what the plan says,
@@ -115,7 +119,7 @@ class SimulatedRunner final : public runner::Runner {
   std::vector<std::uint64_t> host_slots_;  // [num_host_blocks][block_size]
   std::vector<std::int32_t> num_filled_;   // of each device block, at the last poisoning
   std::vector<bool> host_in_use_, host_named_;
-  std::vector<RequestId> scheduled_requests_;
+  std::vector<Scheduled> scheduled_;
   std::int64_t num_failed_steps_ = 0, num_failed_swaps_ = 0;
   bool last_step_moved_memory_ = false;
   std::optional<std::string> problem_;

@@ -148,7 +148,7 @@ class Simulation {
     if (const auto broken = core_.scheduler().broken_invariant()) problem_.note("invariant: " + *broken);
     const KvSnapshot before = std::exchange(snapshot_, core_.snapshot());
     rules_.check_figures(snapshot_);
-    const std::vector<RequestId> scheduled = runner_.take_scheduled_requests();
+    const auto scheduled = runner_.take_scheduled();
     const metrics::Trace trace = core_.recorder().read_since(step_mark_, event_mark_);
     step_mark_ = trace.next_step_mark;
     event_mark_ = trace.next_event_mark;
@@ -157,7 +157,7 @@ class Simulation {
       ++counts_.steps;
       counts_.block_copies += record.num_block_copies;
       rules_.check(record, snapshot_);
-      rules_.check(events, snapshot_, scheduled);
+      rules_.check({before, snapshot_, events, scheduled});
     }
     replay(trace.block_events);
     if (before.blocks.size() == snapshot_.blocks.size()) {
