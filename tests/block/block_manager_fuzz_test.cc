@@ -138,8 +138,8 @@ class Duel {
     std::vector<BlockCopy> copies;
     const auto found = manager_.append_match(owner.table, owner.content(), owner.size() - 1,
                                              copies_partial ? &copies : nullptr);
-    const auto expected = naive_.append_match(id, naive_content(owner), owner.size() - 1, owner.retention,
-                                              copies_partial);
+    const auto expected =
+        naive_.append_match(id, naive_content(owner), owner.size() - 1, owner.retention, copies_partial);
     ASSERT_EQ(found.num_hit_live, expected.num_hit_live);
     ASSERT_EQ(found.num_hit_cached, expected.num_hit_cached);
     ASSERT_EQ(found.num_copied_partial, expected.num_copied_partial);

@@ -1,4 +1,5 @@
-// Each invariant, broken on purpose: the checks that simulation and property tests rely on find it and say so.
+// Each invariant, broken on purpose: the checks that simulation and property tests rely on find it and say
+// so.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -15,29 +16,75 @@
 
 // What is opened here, by the name of the member.
 namespace octavo::opening {
-struct Blocks { friend auto& opened(Blocks, block::BlockPool&); };
-struct FreeList { friend auto& opened(FreeList, block::BlockPool&); };
-struct NumUsed { friend auto& opened(NumUsed, block::BlockPool&); };
-struct NumAssignedSlots { friend auto& opened(NumAssignedSlots, block::BlockPool&); };
-struct NumFilledSlots { friend auto& opened(NumFilledSlots, block::BlockPool&); };
-struct FreeRuns { friend auto& opened(FreeRuns, block::BuddyAllocator&); };
-struct TakenLength { friend auto& opened(TakenLength, block::BuddyAllocator&); };
-struct NumFreeBlocks { friend auto& opened(NumFreeBlocks, block::BuddyAllocator&); };
-struct Nodes { friend auto& opened(Nodes, block::PrefixCache&); };
-struct NodeOfBlock { friend auto& opened(NodeOfBlock, block::PrefixCache&); };
-struct Evictable { friend auto& opened(Evictable, block::PrefixCache&); };
-struct NumPinned { friend auto& opened(NumPinned, block::PrefixCache&); };
-struct NumPinnedUnused { friend auto& opened(NumPinnedUnused, block::PrefixCache&); };
-struct Pool { friend auto& opened(Pool, block::BlockManager&); };
-struct HostPool { friend auto& opened(HostPool, block::BlockManager&); };
-struct Cache { friend auto& opened(Cache, block::BlockManager&); };
-struct Buddies { friend auto& opened(Buddies, block::BlockManager&); };
-struct NumLogical { friend auto& opened(NumLogical, block::BlockManager&); };
-struct NumComputed { friend auto& opened(NumComputed, block::BlockTable&); };
-struct NumAssigned { friend auto& opened(NumAssigned, block::BlockTable&); };
-struct NumSealed { friend auto& opened(NumSealed, block::BlockTable&); };
-struct LastSealed { friend auto& opened(LastSealed, block::BlockTable&); };
-struct Entries { friend auto& opened(Entries, block::BlockTable&); };
+struct Blocks {
+  friend auto& opened(Blocks, block::BlockPool&);
+};
+struct FreeList {
+  friend auto& opened(FreeList, block::BlockPool&);
+};
+struct NumUsed {
+  friend auto& opened(NumUsed, block::BlockPool&);
+};
+struct NumAssignedSlots {
+  friend auto& opened(NumAssignedSlots, block::BlockPool&);
+};
+struct NumFilledSlots {
+  friend auto& opened(NumFilledSlots, block::BlockPool&);
+};
+struct FreeRuns {
+  friend auto& opened(FreeRuns, block::BuddyAllocator&);
+};
+struct TakenLength {
+  friend auto& opened(TakenLength, block::BuddyAllocator&);
+};
+struct NumFreeBlocks {
+  friend auto& opened(NumFreeBlocks, block::BuddyAllocator&);
+};
+struct Nodes {
+  friend auto& opened(Nodes, block::PrefixCache&);
+};
+struct NodeOfBlock {
+  friend auto& opened(NodeOfBlock, block::PrefixCache&);
+};
+struct Evictable {
+  friend auto& opened(Evictable, block::PrefixCache&);
+};
+struct NumPinned {
+  friend auto& opened(NumPinned, block::PrefixCache&);
+};
+struct NumPinnedUnused {
+  friend auto& opened(NumPinnedUnused, block::PrefixCache&);
+};
+struct Pool {
+  friend auto& opened(Pool, block::BlockManager&);
+};
+struct HostPool {
+  friend auto& opened(HostPool, block::BlockManager&);
+};
+struct Cache {
+  friend auto& opened(Cache, block::BlockManager&);
+};
+struct Buddies {
+  friend auto& opened(Buddies, block::BlockManager&);
+};
+struct NumLogical {
+  friend auto& opened(NumLogical, block::BlockManager&);
+};
+struct NumComputed {
+  friend auto& opened(NumComputed, block::BlockTable&);
+};
+struct NumAssigned {
+  friend auto& opened(NumAssigned, block::BlockTable&);
+};
+struct NumSealed {
+  friend auto& opened(NumSealed, block::BlockTable&);
+};
+struct LastSealed {
+  friend auto& opened(LastSealed, block::BlockTable&);
+};
+struct Entries {
+  friend auto& opened(Entries, block::BlockTable&);
+};
 
 template struct Opened<Blocks, block::BlockPool, &block::BlockPool::blocks_>;
 template struct Opened<FreeList, block::BlockPool, &block::BlockPool::free_>;
@@ -94,7 +141,8 @@ TEST(BrokenInvariant, OfThePoolIsFound) {
        [](BlockPool& pool) { opened(Blocks{}, pool)[0].ref_count = 0; }},
       {"block 0: reference count and state disagree",
        [](BlockPool& pool) { opened(Blocks{}, pool)[0].num_pins = 2; }},
-      {"block 0 holds more than its slots", [](BlockPool& pool) { opened(Blocks{}, pool)[0].num_filled = 3; }},
+      {"block 0 holds more than its slots",
+       [](BlockPool& pool) { opened(Blocks{}, pool)[0].num_filled = 3; }},
       {"block 0 holds more than its slots",
        [](BlockPool& pool) { opened(Blocks{}, pool)[0].num_assigned = 5; }},
       {"the count of used blocks is wrong", [](BlockPool& pool) { ++opened(NumUsed{}, pool); }},
@@ -133,7 +181,8 @@ TEST(BrokenInvariant, OfTheBuddyAllocatorIsFound) {
        [](BuddyAllocator& buddies) { opened(TakenLength{}, buddies)[7] = 2; }},
       {"block 4 is in 2 runs", [](BuddyAllocator& buddies) { opened(TakenLength{}, buddies)[4] = 1; }},
       {"block 0 is in 0 runs", [](BuddyAllocator& buddies) { opened(TakenLength{}, buddies)[0] = 0; }},
-      {"the count of free blocks is wrong", [](BuddyAllocator& buddies) { ++opened(NumFreeBlocks{}, buddies); }},
+      {"the count of free blocks is wrong",
+       [](BuddyAllocator& buddies) { ++opened(NumFreeBlocks{}, buddies); }},
   };
   for (const BrokenBuddies& broken : cases) {
     BuddyAllocator buddies(8, 8);
@@ -152,8 +201,8 @@ struct BrokenCache {
 };
 
 TEST(BrokenInvariant, OfThePrefixCacheIsFound) {
-  // Node 0: tokens 1 2 in block 0. After it node 1: tokens 3 4 in block 1 and its duplicate 3; and node 2, the start
-  // 5, in block 2. Node 3: a root in block 4 that nobody uses.
+  // Node 0: tokens 1 2 in block 0. After it node 1: tokens 3 4 in block 1 and its duplicate 3; and node 2,
+  // the start 5, in block 2. Node 3: a root in block 4 that nobody uses.
   const BrokenCache cases[] = {
       {"node 0 has a holder that belongs elsewhere",
        [](PrefixCache& cache) { opened(NodeOfBlock{}, cache)[0] = kNoNode; }},
@@ -180,7 +229,8 @@ TEST(BrokenInvariant, OfThePrefixCacheIsFound) {
        [](PrefixCache& cache) { opened(Nodes{}, cache)[0].in_use = false; }},
       {"node 1 is pinned and its parent is not",
        [](PrefixCache& cache) { opened(Nodes{}, cache)[1].retention = RetentionClass::kPinned; }},
-      {"node 0 counts its children wrong", [](PrefixCache& cache) { ++opened(Nodes{}, cache)[0].num_children; }},
+      {"node 0 counts its children wrong",
+       [](PrefixCache& cache) { ++opened(Nodes{}, cache)[0].num_children; }},
       {"node 3 has the wrong place in the eviction order",
        [](PrefixCache& cache) { opened(Evictable{}, cache).clear(); }},
       {"the eviction order names what does not exist",

@@ -61,7 +61,8 @@ class NaiveBlockManager {
   std::int32_t num_evicted() const { return num_evicted_; }
   std::int32_t num_copies() const { return num_copies_; }
   int num_references(int block) const {
-    auto count = static_cast<int>(std::ranges::count(copy_sources_, block) + std::ranges::count(held_, block));
+    auto count =
+        static_cast<int>(std::ranges::count(copy_sources_, block) + std::ranges::count(held_, block));
     for (const auto& [id, table] : tables) {
       if (!table.is_swapped_out) count += static_cast<int>(std::ranges::count(table.blocks, block));
     }
@@ -222,7 +223,8 @@ class NaiveBlockManager {
   }
 
   void release_pins() {
-    for (auto& [content, retention] : retention_) retention = std::min(retention, RetentionClass::kSystemPrompt);
+    for (auto& [content, retention] : retention_)
+      retention = std::min(retention, RetentionClass::kSystemPrompt);
   }
   void reset() {
     release_pins();
@@ -244,7 +246,8 @@ class NaiveBlockManager {
   // How many tokens of `content`'s block are alike in `other`; none when they do not follow the same.
   std::int32_t num_alike(const Content& content, const Content& other) const {
     const std::size_t begin = num_tokens_before(content);
-    if (other.salt != content.salt || other.tokens.size() <= begin || num_tokens_before(other) != begin) return 0;
+    if (other.salt != content.salt || other.tokens.size() <= begin || num_tokens_before(other) != begin)
+      return 0;
     const auto equal = std::ranges::mismatch(content.tokens, other.tokens).in1 - content.tokens.begin();
     return std::max(0, static_cast<std::int32_t>(equal) - static_cast<std::int32_t>(begin));
   }
@@ -281,8 +284,8 @@ class NaiveBlockManager {
 
   void copy_partial(Table& table, const Content& all, std::int32_t max, Found& found) {
     const std::int32_t end = std::min(max, table.num_computed + block_size_);
-    const bool holds_more = table.num_computed % block_size_ > 0 ||
-                            std::ssize(table.blocks) > table.num_computed / block_size_;
+    const bool holds_more =
+        table.num_computed % block_size_ > 0 || std::ssize(table.blocks) > table.num_computed / block_size_;
     if (holds_more || end <= table.num_computed) return;
     const Content wanted = start_of(all, end);
     const Content* closest = nullptr;
@@ -295,8 +298,7 @@ class NaiveBlockManager {
       num_equal = num;
     }
     if (closest == nullptr) return;
-    const auto num_there =
-        static_cast<std::int32_t>(closest->tokens.size() - num_tokens_before(*closest));
+    const auto num_there = static_cast<std::int32_t>(closest->tokens.size() - num_tokens_before(*closest));
     if (num_equal < std::min(4, num_there)) return;
     const int source = holders_.at(*closest);
     const bool occupies = !is_used(source) && retention_.at(*closest) != RetentionClass::kPinned;
@@ -381,8 +383,7 @@ class NaiveBlockManager {
     return std::ranges::none_of(holders_, [&](const auto& other) {
       return other.first.salt == content.salt && other.first.tokens.size() > content.tokens.size() &&
              num_tokens_before(other.first) == content.tokens.size() &&
-             std::ranges::equal(content.tokens,
-                                std::span(other.first.tokens).first(content.tokens.size()));
+             std::ranges::equal(content.tokens, std::span(other.first.tokens).first(content.tokens.size()));
     });
   }
 

@@ -1,4 +1,5 @@
-// Sequences as tests of the block manager need them: tokens, a table, and steps in which they are computed at once.
+// Sequences as tests of the block manager need them: tokens, a table, and steps in which they are computed at
+// once.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -24,8 +24,8 @@ constexpr double kNever = -1e9;
 
 const ToyTokenizer kTokenizer;
 
-// A model as a table: what each of a few tokens costs after a text. Multiples of 1/8, so that sums are exact and ties
-// occur.
+// A model as a table: what each of a few tokens costs after a text. Multiples of 1/8, so that sums are exact
+// and ties occur.
 class Table {
  public:
   Table(unsigned seed, Tokens vocabulary) : seed_(seed), vocabulary_(std::move(vocabulary)) {}
@@ -89,7 +89,8 @@ class Driven {
       if (logprob == kNever) continue;
       sampled.candidates.push_back({token_id, static_cast<float>(logprob + table_.bias), logprob});
     }
-    std::ranges::stable_sort(sampled.candidates, std::ranges::greater(), &runner::BeamCandidate::search_logprob);
+    std::ranges::stable_sort(sampled.candidates, std::ranges::greater(),
+                             &runner::BeamCandidate::search_logprob);
     sampled.top_logprobs = {{sampled.candidates[0].token_id, sampled.candidates[0].logprob}};
     search_.report(sampled);
   }
@@ -160,7 +161,8 @@ std::vector<Scored> plain_search(Table& table, const SamplingParams& sampling) {
       length = beam.tokens.size();
       const bool ends = beam.tokens.back() == kEos || std::ssize(beam.tokens) == sampling.max_tokens;
       if (!ends) beams.push_back(beam);
-      if (ends && place < width) ended.push_back({beam.tokens, score(beam.logprob, length, sampling.length_penalty)});
+      if (ends && place < width)
+        ended.push_back({beam.tokens, score(beam.logprob, length, sampling.length_penalty)});
     }
     std::ranges::stable_sort(ended, std::ranges::greater(), &Scored::score);
     ended.resize(std::min(ended.size(), width));
@@ -277,7 +279,8 @@ TEST(BeamSearch, EarlyStoppingDoesNotWaitForABeamThatCouldWin) {
   SamplingParams sampling = beams(1, 10, 2.0);
   Driven driven(patient, sampling);
   EXPECT_TRUE(driven.step().is_over) << "at its present length the beam does not beat the end";
-  Table closer = strict_table({{{}, kEos, -1.5}, {{}, kA, -1.0}, {{kA}, kEos, -0.2}, {{kA}, kB, -0.3}, {{kA, kB}, kEos, -0.1}});
+  Table closer = strict_table(
+      {{{}, kEos, -1.5}, {{}, kA, -1.0}, {{kA}, kEos, -0.2}, {{kA}, kB, -0.3}, {{kA, kB}, kEos, -0.1}});
   EXPECT_EQ(Driven(closer, beams(1, 10)).run()[0].token_ids, (Tokens{kA, kEos}));
 }
 
@@ -363,7 +366,8 @@ TEST(BeamSearch, ItsHistoryTellsEveryHypothesisAndWhoWasLive) {
     EXPECT_EQ(std::ranges::count(ended, hypothesis.token_ids), 1);
   }
   for (const BeamNode& node : nodes) {
-    const double before = node.parent < 0 ? 0.0 : nodes[static_cast<std::size_t>(node.parent)].cumulative_logprob;
+    const double before =
+        node.parent < 0 ? 0.0 : nodes[static_cast<std::size_t>(node.parent)].cumulative_logprob;
     EXPECT_DOUBLE_EQ(node.cumulative_logprob, before + static_cast<double>(node.logprob));
   }
 }

@@ -63,7 +63,8 @@ TEST(EventOutbox, JoinsTheStepsOfABeamSearchInTheirOrder) {
   ASSERT_EQ(events.size(), 2u);
   const auto& steps = std::get<BeamsAdvanced>(events[0]).steps;
   ASSERT_EQ(steps.size(), 10u);
-  for (std::int32_t step = 0; step < 10; ++step) EXPECT_EQ(steps[static_cast<std::size_t>(step)].first_node, step);
+  for (std::int32_t step = 0; step < 10; ++step)
+    EXPECT_EQ(steps[static_cast<std::size_t>(step)].first_node, step);
   outbox.add(list(beam_step(1, 10), token(1, 0, 5, "a")));
   EXPECT_EQ(outbox.take(microseconds(0)).size(), 2u) << "a new piece after a poll";
 }

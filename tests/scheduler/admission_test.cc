@@ -40,7 +40,8 @@ TEST(Admission, PinnedBlocksAreNotThereToBeTaken) {
   harness.run_until_idle();  // five blocks of twenty are pinned
   harness.submit(request_of(2, 100, 4));
   harness.submit(request_of(3, 100, 4));
-  EXPECT_EQ(requests_in(harness.step()), Requests{2}) << "seven and seven of fifteen leave one; two must stay";
+  EXPECT_EQ(requests_in(harness.step()), Requests{2})
+      << "seven and seven of fifteen leave one; two must stay";
   harness.run_until_idle();
 }
 
@@ -141,9 +142,9 @@ TEST(ContiguousManagers, ShareNothing) {
 
 TEST(ContiguousManagers, GiveAGroupAllItsRunsOrNone) {
   Harness harness(with_manager(MemoryManager::kOrcaOracle, 16));
-  harness.submit(request_of(1, 39, 25));           // four blocks
+  harness.submit(request_of(1, 39, 25));            // four blocks
   harness.submit(request_of(2, 100, 28, /*n=*/2));  // eight each: one would fit now
-  harness.submit(request_of(3, 39, 25));           // would fit beside the first
+  harness.submit(request_of(3, 39, 25));            // would fit beside the first
   EXPECT_EQ(requests_in(harness.step()), Requests{1});
   EXPECT_EQ(harness.num_used_blocks(), 4);
   harness.run_until_idle();
@@ -153,11 +154,13 @@ TEST(ContiguousManagers, GiveAGroupAllItsRunsOrNone) {
 
 TEST(ContiguousManagers, RefuseWithTheNumbersWhatCannotEverFit) {
   Scheduler scheduler(with_manager(MemoryManager::kOrcaMax, 255));
-  NewRequest request{.request_id = RequestId{1}, .prompt_token_ids = random_like_tokens(1, 20), .sampling = {}};
+  NewRequest request{
+      .request_id = RequestId{1}, .prompt_token_ids = random_like_tokens(1, 20), .sampling = {}};
   request.sampling.n = 2;
   const auto refused = scheduler.add(request);
   ASSERT_FALSE(refused) << "a pool of 255 has one run of 128";
-  EXPECT_NE(refused.error().message.find("at least 256 KV blocks"), std::string::npos) << refused.error().message;
+  EXPECT_NE(refused.error().message.find("at least 256 KV blocks"), std::string::npos)
+      << refused.error().message;
   EXPECT_NE(refused.error().message.find("the pool has 255"), std::string::npos);
   request.sampling.n = 1;
   EXPECT_TRUE(scheduler.add(request));

@@ -221,7 +221,8 @@ TEST_P(PreemptedBeams, RebuildTheTreeOfSharedBlocks) {
   harness.submit(beams_of(2, 10, 24, 4));
   std::int32_t num_distinct = 0, num_logical = 0;
   SchedulerOutput step;
-  while (step.preemptions.empty() && harness.scheduler.has_work()) {  // full blocks of the group before it is preempted
+  while (step.preemptions.empty() &&
+         harness.scheduler.has_work()) {  // full blocks of the group before it is preempted
     std::set<BlockId> distinct;
     num_logical = 0;
     for (const SequenceSnapshot& sequence : harness.scheduler.snapshot().sequences) {
@@ -239,13 +240,15 @@ TEST_P(PreemptedBeams, RebuildTheTreeOfSharedBlocks) {
   harness.abort(older);
   const auto is_rebuilt = [&] {
     return std::ranges::all_of(harness.scheduler.snapshot().sequences, [](const SequenceSnapshot& sequence) {
-      return sequence.state == SequenceState::kRunning && sequence.num_tokens - sequence.num_computed_tokens <= 1;
+      return sequence.state == SequenceState::kRunning &&
+             sequence.num_tokens - sequence.num_computed_tokens <= 1;
     });
   };
   do {
     step = harness.step();
   } while (!is_rebuilt() && harness.scheduler.has_work());
-  // What was computed before it decoded again: the full blocks, each once, and beside them a started one each.
+  // What was computed before it decoded again: the full blocks, each once, and beside them a started one
+  // each.
   const KvFigures figures = harness.scheduler.figures();
   EXPECT_LT(figures.used_blocks, figures.logical_blocks);
   EXPECT_GE(figures.logical_blocks - figures.used_blocks, num_logical - num_distinct)
@@ -264,17 +267,18 @@ TEST_P(PreemptedBeams, CanBeCancelledWhileTheyAreAway) {
   EXPECT_EQ(harness.scheduler.figures().host_used_blocks, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, PreemptedBeams,
-    ::testing::Values(PreemptedSearch{PreemptionPolicy::kSwap, true, 64},
-                      PreemptedSearch{PreemptionPolicy::kSwap, false, 64},
-                      PreemptedSearch{PreemptionPolicy::kRecompute, true, 64},
-                      PreemptedSearch{PreemptionPolicy::kRecompute, false, 64},
-                      PreemptedSearch{PreemptionPolicy::kRecompute, false, 6}),
-    [](const auto& info) {
-      return std::string(info.param.mode == PreemptionPolicy::kSwap ? "Swap" : "Recompute") +
-             (info.param.caches ? "Cached" : "Uncached") + std::to_string(info.param.budget);
-    });
+INSTANTIATE_TEST_SUITE_P(All, PreemptedBeams,
+                         ::testing::Values(PreemptedSearch{PreemptionPolicy::kSwap, true, 64},
+                                           PreemptedSearch{PreemptionPolicy::kSwap, false, 64},
+                                           PreemptedSearch{PreemptionPolicy::kRecompute, true, 64},
+                                           PreemptedSearch{PreemptionPolicy::kRecompute, false, 64},
+                                           PreemptedSearch{PreemptionPolicy::kRecompute, false, 6}),
+                         [](const auto& info) {
+                           return std::string(info.param.mode == PreemptionPolicy::kSwap ? "Swap"
+                                                                                         : "Recompute") +
+                                  (info.param.caches ? "Cached" : "Uncached") +
+                                  std::to_string(info.param.budget);
+                         });
 
 TEST(BeamSearches, OutOfMemoryListsTheBeamsUnderWay) {
   Harness harness(options_with(8));

@@ -39,7 +39,8 @@ class EventReplay {
     std::vector<bool> is_used(is_host_block_used_.size());
     for (const SequenceSnapshot& sequence : snapshot.sequences) {
       if (sequence.state != SequenceState::kSwapped) continue;
-      for (const BlockId block : sequence.block_table) is_used.at(static_cast<std::size_t>(block.value)) = true;
+      for (const BlockId block : sequence.block_table)
+        is_used.at(static_cast<std::size_t>(block.value)) = true;
     }
     if (is_used != is_host_block_used_) return "the host pool is not as replayed";
     return std::nullopt;

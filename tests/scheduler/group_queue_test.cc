@@ -11,7 +11,8 @@ std::unique_ptr<SequenceGroup> group(std::uint64_t request, std::uint64_t first_
                                      std::int32_t n = 1) {
   NewRequest added{.request_id = RequestId{request}, .prompt_token_ids = {1}, .sampling = {}};
   added.sampling.n = n;
-  return std::make_unique<SequenceGroup>(std::move(added), SequenceId{first_sequence}, /*shares_blocks=*/true);
+  return std::make_unique<SequenceGroup>(std::move(added), SequenceId{first_sequence},
+                                         /*shares_blocks=*/true);
 }
 
 TEST(GroupQueue, APreemptedGroupIsTheNextToStart) {

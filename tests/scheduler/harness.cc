@@ -204,7 +204,8 @@ void Harness::end_out_of_memory(const SchedulerOutput& step) {
   num_steps_without_token_ = 0;
   std::set<RequestId> requests;
   for (const SequenceSnapshot& sequence : scheduler.snapshot().sequences) {
-    if (std::ranges::count(step.out_of_memory, sequence.sequence_id) > 0) requests.insert(sequence.request_id);
+    if (std::ranges::count(step.out_of_memory, sequence.sequence_id) > 0)
+      requests.insert(sequence.request_id);
   }
   EXPECT_EQ(requests.size(), 1u) << "who is out of memory runs alone";
   for (const RequestId request_id : requests) {
@@ -238,8 +239,8 @@ void Harness::check_rules(const SchedulerOutput& step) {
   for (const auto& [request_id, count] : num_running_) ran_before_.insert(request_id);
 }
 
-// First come, first served, latest preempted first, resumed before newer: what runs is older than all that waits.
-// All or nothing: no request is in two states.
+// First come, first served, latest preempted first, resumed before newer: what runs is older than all that
+// waits. All or nothing: no request is in two states.
 void Harness::check_order(const SchedulerOutput& step, const KvSnapshot& snapshot) {
   std::map<RequestId, std::set<SequenceState>> states;
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
@@ -276,7 +277,8 @@ void Harness::check_rows(const SchedulerOutput& step, const KvSnapshot& snapshot
   EXPECT_TRUE(step.block_copies.empty()) << "nothing is shared";
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
     for (std::size_t i = 1; i < sequence.block_table.size(); ++i) {
-      EXPECT_EQ(sequence.block_table[i].value, sequence.block_table[i - 1].value + 1) << "a run is contiguous";
+      EXPECT_EQ(sequence.block_table[i].value, sequence.block_table[i - 1].value + 1)
+          << "a run is contiguous";
     }
   }
 }
@@ -324,16 +326,16 @@ void Harness::check_admissions(const SchedulerOutput& step, const KvSnapshot& sn
     has_started |= !ran_before_.contains(request_id);
   }
   if (!has_started || num_running_.size() < 2 || options_.memory_manager != MemoryManager::kPaged) return;
-  const auto num_copied_from = static_cast<std::int32_t>(std::ranges::count_if(
-      snapshot.blocks, [](const BlockSnapshot& block) { return block.num_pins > 0; }));
+  const auto num_copied_from = static_cast<std::int32_t>(
+      std::ranges::count_if(snapshot.blocks, [](const BlockSnapshot& block) { return block.num_pins > 0; }));
   EXPECT_GE(snapshot.figures.free_blocks + snapshot.figures.cached_blocks + num_copied_from,
             static_cast<std::int32_t>(std::ceil(0.01 * options_.num_blocks)) +
                 (options_.reserve_block_per_sequence ? num_older : 0))
       << "the watermark";
 }
 
-// The outputs of a group decode together; one that is behind is waited for. A beam whose continuations are known
-// waits for the others.
+// The outputs of a group decode together; one that is behind is waited for. A beam whose continuations are
+// known waits for the others.
 void Harness::check_group(const SchedulerOutput& step, const KvSnapshot& snapshot, RequestId request_id) {
   std::set<SequenceId> caught_up, behind;
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
@@ -360,8 +362,8 @@ void Harness::check_group(const SchedulerOutput& step, const KvSnapshot& snapsho
 void Harness::check_progress(bool has_got_token) {
   if (has_got_token) num_steps_without_token_ = 0;
   if (has_got_token || !scheduler.has_work()) return;
-  // Known tokens of a group count together: after a preemption each output's own tokens are computed again, from the
-  // start of the block on in which it parts from the others.
+  // Known tokens of a group count together: after a preemption each output's own tokens are computed again,
+  // from the start of the block on in which it parts from the others.
   std::map<RequestId, std::int32_t> num_known;
   for (const SequenceSnapshot& sequence : scheduler.snapshot().sequences) {
     auto& num = num_known.try_emplace(sequence.request_id, sequence.num_prompt_tokens).first->second;
@@ -370,7 +372,8 @@ void Harness::check_progress(bool has_got_token) {
   }
   std::int32_t longest = 0;
   for (const auto& [request_id, num] : num_known) {
-    longest = options_.prefill_first ? longest + num : std::max(longest, num);  // all prompts come before a decode
+    longest =
+        options_.prefill_first ? longest + num : std::max(longest, num);  // all prompts come before a decode
   }
   const std::int32_t chunk = options_.max_num_batched_tokens;
   EXPECT_LE(++num_steps_without_token_, (longest + chunk - 1) / chunk + 2) << "no progress";

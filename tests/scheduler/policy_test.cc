@@ -17,6 +17,16 @@ TEST(Policy, RoundsTheOnePercentUp) {
   EXPECT_EQ(watermark_blocks({.num_blocks = 101, .num_running_sequences = 1}), 3);
 }
 
+TEST(Policy, KeepsOnePercentAloneWhenAsked) {
+  const PoolLevel level{.num_blocks = 1000,
+                        .num_available = 100,
+                        .num_running_sequences = 5,
+                        .reserves_block_per_sequence = false};
+  EXPECT_EQ(watermark_blocks(level), 10);
+  EXPECT_EQ(admission_status({.num_required = 90, .num_taken = 90}, level), AllocStatus::kOk);
+  EXPECT_EQ(admission_status({.num_required = 91, .num_taken = 91}, level), AllocStatus::kLater);
+}
+
 TEST(Policy, WaivesTheWatermarkWhenNothingRuns) {
   const PoolLevel level{.num_blocks = 50, .num_available = 50};
   EXPECT_EQ(admission_status({.num_required = 50, .num_taken = 50}, level), AllocStatus::kOk);

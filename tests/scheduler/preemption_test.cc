@@ -81,7 +81,8 @@ TEST(Preemption, AGroupIsSwappedWholeAndASharedBlockOnce) {
     while (step.preemptions.empty() && harness.scheduler.has_work()) {
       held.clear();
       for (const SequenceSnapshot& sequence : harness.scheduler.snapshot().sequences) {
-        if (sequence.request_id == kSecond) held.insert(sequence.block_table.begin(), sequence.block_table.end());
+        if (sequence.request_id == kSecond)
+          held.insert(sequence.block_table.begin(), sequence.block_table.end());
       }
       step = harness.step();
     }
@@ -205,8 +206,9 @@ TEST(Preemption, UnderCompletedThePreemptedOnesThemselvesResume) {
   EXPECT_EQ(harness.outputs.size(), 4u);
 }
 
-// An older request computes its tokens again when the group comes back: whatever its last chunk leaves of the budget,
-// the group decodes as a whole, or begins in the next step. (The harness checks that no group decodes in part.)
+// An older request computes its tokens again when the group comes back: whatever its last chunk leaves of the
+// budget, the group decodes as a whole, or begins in the next step. (The harness checks that no group decodes
+// in part.)
 TEST(Preemption, AGroupThatResumesBesideOthersHasARowForEachSequenceOrNone) {
   int num_with_rows = 0, num_without_rows = 0;
   for (std::int32_t budget = 7; budget < 30; ++budget) {
@@ -225,7 +227,8 @@ TEST(Preemption, AGroupThatResumesBesideOthersHasARowForEachSequenceOrNone) {
     SchedulerOutput step;
     while (step.swap_ins.empty() && harness.scheduler.has_work()) step = harness.step();
     const Requests requests = requests_in(step);
-    if (std::ranges::count(requests, kSecond.value) == 0) continue;  // it did not fit before the second had ended
+    if (std::ranges::count(requests, kSecond.value) == 0)
+      continue;  // it did not fit before the second had ended
     ++(std::ranges::count(requests, kThird.value) == 0 ? num_without_rows : num_with_rows);
     EXPECT_EQ(requests_in(harness.step()), (Requests{2, 3, 3, 3, 3, 3}));
     if (HasFailure()) return;

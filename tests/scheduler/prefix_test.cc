@@ -87,7 +87,8 @@ TEST(PromptAccount, SaysWhyTheHitEnded) {
     harness.run_until_idle();
     return miss;
   };
-  EXPECT_EQ(miss_of(request_of(1, 40, 2)).cause, MissCause::kNone) << "all but the token that must be computed";
+  EXPECT_EQ(miss_of(request_of(1, 40, 2)).cause, MissCause::kNone)
+      << "all but the token that must be computed";
   SimulatedRequest different = request_of(1, 40);
   different.prompt[21] = 5000;
   EXPECT_EQ(miss_of(different).cause, MissCause::kDifferingToken);

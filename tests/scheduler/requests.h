@@ -18,8 +18,8 @@ inline SchedulerOptions options_with(std::int32_t num_blocks, std::int32_t max_n
 }
 
 // Prompts of the same content start alike, as far as the shorter one goes.
-inline SimulatedRequest request_of(std::uint64_t content, std::int32_t num_prompt, std::int32_t max_tokens = 8,
-                                   std::int32_t n = 1) {
+inline SimulatedRequest request_of(std::uint64_t content, std::int32_t num_prompt,
+                                   std::int32_t max_tokens = 8, std::int32_t n = 1) {
   return {.prompt = random_like_tokens(content, num_prompt), .n = n, .max_tokens = max_tokens};
 }
 

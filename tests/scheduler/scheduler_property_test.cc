@@ -84,7 +84,8 @@ class Traffic {
     const std::int32_t slots = options_.num_blocks * options_.block_size;
     const std::int32_t most = std::min(options_.max_model_len - 1, std::max(1, slots / 2));
     request.prompt = random_like_tokens(static_cast<std::uint64_t>(below(3)), 1 + below(most));
-    if (below(2) == 0) request.prompt[static_cast<std::size_t>(below(std::ssize(request.prompt)))] = below(1000);
+    if (below(2) == 0)
+      request.prompt[static_cast<std::size_t>(below(std::ssize(request.prompt)))] = below(1000);
     request.max_tokens = 1 + below(40);
     request.salt = below(8) == 0 ? "salt" : "";
     request.prompt_logprobs = below(8) == 0;

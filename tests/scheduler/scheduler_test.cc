@@ -218,7 +218,8 @@ TEST(Scheduler, ReusesASharedStartOf500Tokens) {
     const RequestId request_id = harness.submit(request);
     const std::int32_t before = harness.num_prefill_tokens;
     harness.run_until_idle();
-    EXPECT_EQ(harness.num_cached_tokens[request_id], i == 1 ? 0 : 500) << "31 blocks and 4 tokens of the next";
+    EXPECT_EQ(harness.num_cached_tokens[request_id], i == 1 ? 0 : 500)
+        << "31 blocks and 4 tokens of the next";
     EXPECT_EQ(harness.num_prefill_tokens - before, i == 1 ? 530 : 30);
   }
   EXPECT_EQ(harness.scheduler.totals().prefix_hit_tokens, 1000);
@@ -478,8 +479,8 @@ TEST(Scheduler, AFailedStepEndsWhoHadAPartInItAndNobodyElse) {
   const RequestId first = harness.submit(request_of(1, 40, 6, /*n=*/3));
   const RequestId second = harness.submit(request_of(2, 20, 6));
   const RequestId third = harness.submit(request_of(3, 20, 6));
-  harness.step();                        // the first one's chunk
-  harness.step(/*device_fails=*/true);   // its end, and a start of the second
+  harness.step();                       // the first one's chunk
+  harness.step(/*device_fails=*/true);  // its end, and a start of the second
   EXPECT_EQ(harness.failed, (std::vector{first, second}));
   EXPECT_EQ(harness.num_used_blocks(), 0);
   EXPECT_FALSE(harness.abort(first)) << "it has ended";

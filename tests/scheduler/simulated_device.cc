@@ -79,14 +79,16 @@ std::uint64_t& SimulatedDevice::slot(const ScheduledSequence& row, std::int32_t 
 }
 
 void SimulatedDevice::copy(const Pool& from, BlockId source, Pool& to, BlockId target) const {
-  std::copy_n(from.begin() + source.value * block_size_, block_size_, to.begin() + target.value * block_size_);
+  std::copy_n(from.begin() + source.value * block_size_, block_size_,
+              to.begin() + target.value * block_size_);
 }
 
 void SimulatedDevice::poison(Pool& pool, BlockId block) const {
   std::fill_n(pool.begin() + block.value * block_size_, block_size_, kPoison);
 }
 
-// Each list at once, as one kernel does it: so no target may be a source of the same list, nor stand there twice.
+// Each list at once, as one kernel does it: so no target may be a source of the same list, nor stand there
+// twice.
 void SimulatedDevice::move_memory(const SchedulerOutput& step) {
   const Pool before = device_;
   std::set<BlockId> sources, targets;

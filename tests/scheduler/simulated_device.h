@@ -1,5 +1,5 @@
-// A KV cache whose slots hold the hash of the token prefix that they stand for, and a model whose next token is
-// a hash of what it reads through the block table: a wrong block changes tokens at once.
+// A KV cache whose slots hold the hash of the token prefix that they stand for, and a model whose next token
+// is a hash of what it reads through the block table: a wrong block changes tokens at once.
 #pragma once
 
 #include <cstdint>

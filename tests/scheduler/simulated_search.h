@@ -1,5 +1,5 @@
-// A caller's beam search over the simulated model, reduced to what matters to a scheduler: which beams go on. Now
-// and then it lets some die, so that seats empty and fill again.
+// A caller's beam search over the simulated model, reduced to what matters to a scheduler: which beams go on.
+// Now and then it lets some die, so that seats empty and fill again.
 #pragma once
 
 #include <cstdint>

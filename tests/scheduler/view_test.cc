@@ -10,7 +10,9 @@
 #include "tests/support/opened.h"
 
 namespace octavo::opening {
-struct SchedulerState { friend auto& opened(SchedulerState, scheduler::Scheduler&); };
+struct SchedulerState {
+  friend auto& opened(SchedulerState, scheduler::Scheduler&);
+};
 template struct Opened<SchedulerState, scheduler::Scheduler, &scheduler::Scheduler::state_>;
 }  // namespace octavo::opening
 
@@ -48,7 +50,8 @@ TEST(DescribeBlock, NamesOwnersTokensAndPredecessorsOfOneInUse) {
   EXPECT_EQ(full.why, "in use by 2 sequences");
   const BlockDetail partial = harness.scheduler.describe_block(table_of(snapshot, 0)[2]);
   EXPECT_EQ(partial.first_position, 32);
-  EXPECT_EQ(partial.token_ids, Tokens(request.prompt.begin() + 32, request.prompt.end())) << "known without a node";
+  EXPECT_EQ(partial.token_ids, Tokens(request.prompt.begin() + 32, request.prompt.end()))
+      << "known without a node";
   EXPECT_TRUE(partial.chain.empty());
   harness.step();
   EXPECT_EQ(harness.scheduler.describe_block(table_of(harness.scheduler.snapshot(), 1)[2]).why,
@@ -206,7 +209,9 @@ TEST(BrokenInvariant, OfTheMostSequencesIsFound) {
   harness.submit(request_of(1, 20, 20, /*n=*/2));
   harness.submit(request_of(2, 20, 20, /*n=*/3));
   harness.step();
-  opened(opening::SchedulerState{}, harness.scheduler)->queue.start_front().set_status(SequenceStatus::kRunning);
+  opened(opening::SchedulerState{}, harness.scheduler)
+      ->queue.start_front()
+      .set_status(SequenceStatus::kRunning);
   EXPECT_EQ(harness.scheduler.broken_invariant().value_or("not found"), "more sequences run than may");
 }
 

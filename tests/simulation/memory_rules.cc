@@ -72,6 +72,7 @@ void MemoryRules::check(const StepView& step) {
     check_double_work(step, *admission);
   }
   check_retention(step);
+  check_left_behind(step);
   const SequenceSnapshot* previous = nullptr;
   for (const SequenceSnapshot& sequence : step.before.sequences) {
     const bool is_first = !previous || previous->request_id != sequence.request_id;
@@ -235,6 +236,36 @@ std::int32_t MemoryRules::num_findable(const StepView& step, const ScriptedReque
     num_found += longest;
   }
   return static_cast<std::int32_t>(num_found);
+}
+
+bool MemoryRules::holds_start(const BlockSnapshot& block, std::int32_t id,
+                              std::span<const std::uint64_t> hashes) const {
+  return block.findable && block.filled >= static_cast<std::int32_t>(hashes.size()) &&
+         std::ranges::equal(runner_.contents(BlockId{id}).first(hashes.size()), hashes);
+}
+
+// What an output leaves in its last block stays findable, in that block or in another that starts alike, so that the
+// next turn resumes exactly.
+void MemoryRules::check_left_behind(const StepView& step) {
+  if (!script_.options.enable_prefix_caching || script_.options.memory_manager != MemoryManager::kPaged ||
+      step.device_failed || has_kind(step, BlockEventKind::kEvict))
+    return;
+  for (const SequenceSnapshot& sequence : step.before.sequences) {
+    const bool has_ended = std::ranges::find(step.after.sequences, sequence.sequence_id,
+                                             &SequenceSnapshot::sequence_id) == step.after.sequences.end();
+    if (!has_ended || sequence.state != SequenceState::kRunning || sequence.block_table.empty() ||
+        runner_.asked(sequence.request_id).is_beam_search())
+      continue;
+    const std::int32_t id = sequence.block_table.back().value;
+    const BlockSnapshot &before = step.before.blocks[static_cast<std::size_t>(id)],
+                        &after = step.after.blocks[static_cast<std::size_t>(id)];
+    if (before.ref_count != 1 || before.filled == 0 || after.state == BlockState::kUsed || after.findable) continue;
+    const auto hashes = runner_.contents(BlockId{id}).first(static_cast<std::size_t>(before.filled));
+    std::int32_t other = 0;
+    const bool is_elsewhere = std::ranges::any_of(
+        step.after.blocks, [&](const BlockSnapshot& block) { return holds_start(block, other++, hashes); });
+    if (!is_elsewhere) problem_.note(sequence.request_id, "what it left in its last block cannot be found");
+  }
 }
 
 // Nobody starts to compute full blocks that somebody else is computing already.

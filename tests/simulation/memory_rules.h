@@ -23,6 +23,7 @@ struct StepView {
   std::span<const EngineEvent> events;
   std::span<const BlockEvent> block_events;
   bool releases_pins = false;  // by a command
+  bool device_failed = false;
 };
 
 class MemoryRules {
@@ -44,6 +45,8 @@ class MemoryRules {
   std::int32_t num_findable(const StepView& step, const ScriptedRequest& asked, std::int32_t num_left) const;
   void check_double_work(const StepView& step, const RequestAdmitted& admission);
   void check_retention(const StepView& step);
+  void check_left_behind(const StepView& step);
+  bool holds_start(const BlockSnapshot& block, std::int32_t id, std::span<const std::uint64_t> hashes) const;
   std::int32_t num_promised(const StepView& step, RequestId newest) const;
   bool reads_cache(const ScriptedRequest& asked) const;
 

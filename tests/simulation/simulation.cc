@@ -141,14 +141,18 @@ class Simulation {
     }
     if (!core_.has_work() && answers_.num_open() > 0) answers_.check_all_ended();
     reader_.step(events, problem_);
-    check_state(events);
+    check_state(events, device_failed);
   }
 
-  void check_state(const std::vector<EngineEvent>& events) {
+  void check_state(const std::vector<EngineEvent>& events, bool device_failed) {
     if (const auto broken = core_.scheduler().broken_invariant()) problem_.note("invariant: " + *broken);
     const KvSnapshot before = std::exchange(snapshot_, core_.snapshot());
     rules_.check_figures(snapshot_);
     const auto scheduled = runner_.take_scheduled();
+    for (const SimulatedRunner::Scheduled& one : scheduled) {
+      if (device_failed && answers_.is_open(one.request_id))
+        problem_.note(one.request_id, "goes on though its step failed");
+    }
     const metrics::Trace trace = core_.recorder().read_since(step_mark_, event_mark_);
     step_mark_ = trace.next_step_mark;
     event_mark_ = trace.next_event_mark;
@@ -165,7 +169,8 @@ class Simulation {
                            .after = snapshot_,
                            .events = events,
                            .block_events = trace.block_events,
-                           .releases_pins = std::exchange(releases_pins_, false)});
+                           .releases_pins = std::exchange(releases_pins_, false),
+                           .device_failed = device_failed});
     }
     runner_.poison_unfilled(snapshot_);
   }

@@ -1,5 +1,6 @@
-// Lets a test break what a class keeps whole, to see that the class's own check finds it. An explicit instantiation
-// may name private members (C++20, [temp.spec.general]/6), and hands them to a friend that the test can call:
+// Lets a test break what a class keeps whole, to see that the class's own check finds it. An explicit
+// instantiation may name private members (C++20, [temp.spec.general]/6), and hands them to a friend that the
+// test can call:
 //
 //   namespace octavo::opening {
 //   struct Count { friend auto& opened(Count, Counter&); };
