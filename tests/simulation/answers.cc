@@ -48,7 +48,8 @@ void Answers::hear(std::span<const EngineEvent> events, const StepFacts& facts) 
     if (found != open_.end()) {
       std::visit([&](const auto& kind) { hear(kind, found->second); }, event);
     } else {
-      problem_.note(request_id, request_id <= last_submitted_ ? "an event after its end" : "nobody submitted it");
+      problem_.note(request_id,
+                    request_id <= last_submitted_ ? "an event after its end" : "nobody submitted it");
     }
   }
 }
@@ -75,7 +76,8 @@ void Answers::hear(const RequestAccepted& event, Request& request) {
 // First come, first served: everyone submitted earlier has been admitted or is over.
 void Answers::hear(const RequestAdmitted& event, Request& request) {
   const RequestId id = event.request_id;
-  if (!request.accepted || std::exchange(request.admitted, true)) problem_.note(id, "admitted twice or unasked");
+  if (!request.accepted || std::exchange(request.admitted, true))
+    problem_.note(id, "admitted twice or unasked");
   for (auto earlier = open_.begin(); earlier->first < id; ++earlier) {
     if (!earlier->second.admitted) problem_.note(id, "admitted before an earlier one");
   }
@@ -334,7 +336,8 @@ bool Answers::is_too_long(const ScriptedRequest& asked) const {
   const std::int32_t num_full = num_prompt / script_.options.block_size;
   const bool many_go_on = asked.num_outputs() > 1 && asked.max_tokens > 1;
   const std::int32_t num_blocks =
-      many_go_on ? num_full + asked.num_outputs() * (blocks_for(num_prompt + 1) - num_full) : blocks_for(num_prompt);
+      many_go_on ? num_full + asked.num_outputs() * (blocks_for(num_prompt + 1) - num_full)
+                 : blocks_for(num_prompt);
   return num_blocks > script_.options.num_blocks;
 }
 
@@ -344,7 +347,8 @@ bool Answers::reserves_too_much(const ScriptedRequest& asked) const {
   const auto num_prompt = static_cast<std::int32_t>(asked.prompt.size());
   std::int32_t estimate = asked.max_tokens;
   if (script_.options.memory_manager == MemoryManager::kOrcaMax) estimate = max_model_len;
-  if (script_.options.memory_manager == MemoryManager::kOrcaPow2) estimate = next_power_of_two(asked.max_tokens);
+  if (script_.options.memory_manager == MemoryManager::kOrcaPow2)
+    estimate = next_power_of_two(asked.max_tokens);
   const std::int32_t chunk = next_power_of_two(blocks_for(std::min(num_prompt + estimate, max_model_len)));
   return asked.n > script_.options.num_blocks / chunk;
 }
@@ -358,12 +362,15 @@ bool Answers::may_outgrow_pool(const Request& request) const {
     return request.alone.asked.beam_width * blocks_for(static_cast<std::int64_t>(num_tokens)) >
            script_.options.num_blocks;
   }
-  // Shared are full blocks of the prompt only, once an output has gone on; whoever ended before this step holds none.
+  // Shared are full blocks of the prompt only, once an output has gone on; whoever ended before this step
+  // holds none.
   const auto num_full = static_cast<std::int32_t>(num_prompt) / script_.options.block_size;
   std::int32_t num_blocks = num_full;
   for (const Output& output : request.outputs) {
     if (output.has_ended && output.ended_us < facts_.end_us) continue;
-    num_blocks += blocks_for(static_cast<std::int64_t>(num_prompt + std::max<std::size_t>(1, output.num_tokens))) - num_full;
+    num_blocks +=
+        blocks_for(static_cast<std::int64_t>(num_prompt + std::max<std::size_t>(1, output.num_tokens))) -
+        num_full;
   }
   return num_blocks > script_.options.num_blocks;
 }

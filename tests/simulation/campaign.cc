@@ -124,14 +124,17 @@ class Campaign {
  public:
   Campaign(const CampaignOptions& options, const CampaignState& state, const volatile std::sig_atomic_t* stop)
       : options_(options), stop_(stop), state_(state), next_order_(state.next_seed) {
-    end_seed_ = options.num_seeds > ~std::uint64_t{0} - options.first_seed ? ~std::uint64_t{0}
-                                                                           : options.first_seed + options.num_seeds;
-    for (int job = 0; job < options.jobs; ++job) workers_.push_back(std::make_unique<Worker>(options.mutation));
+    end_seed_ = options.num_seeds > ~std::uint64_t{0} - options.first_seed
+                    ? ~std::uint64_t{0}
+                    : options.first_seed + options.num_seeds;
+    for (int job = 0; job < options.jobs; ++job)
+      workers_.push_back(std::make_unique<Worker>(options.mutation));
   }
 
   CampaignReport run() {
     for (auto& worker : workers_) give_order(*worker);
-    while (std::ranges::any_of(workers_, &Worker::is_busy, [](const auto& worker) -> const Worker& { return *worker; })) {
+    while (std::ranges::any_of(workers_, &Worker::is_busy,
+                               [](const auto& worker) -> const Worker& { return *worker; })) {
       wait();
       note();
     }
@@ -150,7 +153,7 @@ class Campaign {
 
  private:
   bool should_stop() const {
-    return failing_seed_ || (stop_ && *stop_ != 0) || num_steps_ >= options_.num_steps ||
+    return failing_seed_ || (stop_ && *stop_ != 0) || steps_before_ + num_steps_ >= options_.num_steps ||
            seconds_since(begin_) >= options_.seconds || !error_.empty();
   }
 
@@ -205,11 +208,13 @@ class Campaign {
   }
 
   Failure describe(std::uint64_t seed) const {
-    const Report report = live_isolated(draw_script(seed), options_.mutation,
-                                        std::chrono::milliseconds(static_cast<int>(1000 * options_.longest_life)));
+    const Report report =
+        live_isolated(draw_script(seed), options_.mutation,
+                      std::chrono::milliseconds(static_cast<int>(1000 * options_.longest_life)));
     return {.seed = seed,
             .step = report.step,
-            .problem = report.problem.value_or("it went wrong once, and not again: a life depends on more than its seed")};
+            .problem = report.problem.value_or(
+                "it went wrong once, and not again: a life depends on more than its seed")};
   }
 
   void note() {
@@ -218,13 +223,15 @@ class Campaign {
     keep_state();
     if (!options_.shows_progress) return;
     std::fprintf(stderr, "seed %llu, %lld steps, %.0f steps a minute\n",
-                 static_cast<unsigned long long>(state_.next_seed), static_cast<long long>(state_.counts.steps),
+                 static_cast<unsigned long long>(state_.next_seed),
+                 static_cast<long long>(state_.counts.steps),
                  static_cast<double>(num_steps_) / seconds_since(begin_) * 60.0);
   }
 
   void keep_state() {
     if (options_.state_file.empty()) return;
-    if (auto written = write_campaign_state(options_.state_file, state_); !written) error_ = written.error().message;
+    if (auto written = write_campaign_state(options_.state_file, state_); !written)
+      error_ = written.error().message;
   }
 
   const CampaignOptions& options_;
@@ -233,6 +240,7 @@ class Campaign {
   const double processor_seconds_before_ = processor_seconds_of_children();
   Time::time_point noted_at_ = begin_;
   CampaignState state_;
+  const std::int64_t steps_before_ = state_.counts.steps;
   std::uint64_t next_order_ = 0, end_seed_ = 0;
   std::map<std::uint64_t, std::pair<Order, Counts>> done_;  // by first seed, not yet part of state_
   std::int64_t num_steps_ = 0;
@@ -244,7 +252,7 @@ class Campaign {
 }  // namespace
 
 CampaignReport run_campaign(const CampaignOptions& options, const volatile std::sig_atomic_t* stop) {
-  CampaignState state{.next_seed = options.first_seed, .counts = {}};
+  CampaignState state{.program = 0, .next_seed = options.first_seed, .counts = {}};
   if (!options.state_file.empty()) {
     auto read = read_campaign_state(options.state_file, options.first_seed);
     if (!read) return {.counts = {}, .failure = {}, .error = read.error().message};

@@ -1,5 +1,5 @@
-// Lives from successive seeds, in several processes, until a number of seeds, a time or a life that goes wrong
-// ends it. What was done can be kept in a file, and a later campaign goes on from there.
+// Lives from successive seeds, in several processes, until a number of seeds, a time or a life that goes
+// wrong ends it. What was done can be kept in a file, and a later campaign goes on from there.
 #pragma once
 
 #include <csignal>
@@ -16,7 +16,8 @@ namespace octavo::simulation {
 struct CampaignOptions {
   std::uint64_t first_seed = 1;
   std::uint64_t num_seeds = std::numeric_limits<std::uint64_t>::max();
-  std::int64_t num_steps = std::numeric_limits<std::int64_t>::max();  // no new seeds after so many
+  // No new seeds after so many steps, those of earlier campaigns with the same file included.
+  std::int64_t num_steps = std::numeric_limits<std::int64_t>::max();
   double seconds = std::numeric_limits<double>::infinity();
   double longest_life = 60.0;  // seconds; one that takes longer counts as one that never ends
   int jobs = 1;
@@ -32,13 +33,13 @@ struct Failure {
 };
 
 struct CampaignReport {
-  Counts counts;                 // of all seeds up to next_seed, earlier campaigns with the same file included
+  Counts counts;  // of all seeds up to next_seed, earlier campaigns with the same file included
   std::uint64_t next_seed = 0;
   double seconds = 0.0;            // of this campaign
   double processor_seconds = 0.0;  // of its workers: what the steps cost when the machine has other work, too
-  std::int64_t num_steps = 0;    // of this campaign
+  std::int64_t num_steps = 0;      // of this campaign
   std::optional<Failure> failure;  // of the lowest seed that goes wrong
-  std::string error;             // the state file cannot be used
+  std::string error;               // the state file cannot be used
 };
 
 // Stops early, with what was done until then, when `stop` becomes other than 0.

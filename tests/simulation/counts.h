@@ -1,5 +1,5 @@
-// What happened in some lives, as counters: a simulation in which nothing was preempted has shown nothing about
-// preemption.
+// What happened in some lives, as counters: a simulation in which nothing was preempted has shown nothing
+// about preemption.
 #pragma once
 
 #include <cstdint>

@@ -15,17 +15,17 @@ struct Habits {
   std::int32_t num_steps = 0;  // about so many until the last request comes
   std::int32_t longest_prompt = 0;
   std::int32_t longest_output = 0;
-  double load = 0.0;           // work that comes / work that can be done
-  double burst_rate = 0.0;     // of requests that come together with another
-  double cancel_rate = 0.0;    // of requests
-  double failure_rate = 0.0;   // of steps
-  double reset_rate = 0.0;     // of steps
-  double sleep_rate = 0.0;     // of steps
-  double shared_rate = 0.0;    // of prompts that start like another
-  double turn_rate = 0.0;      // of prompts that continue an answer
-  double group_rate = 0.0;     // of requests with several outputs
-  double beam_rate = 0.0;      // of requests
-  double pin_rate = 0.0;       // of requests whose blocks are to stay
+  double load = 0.0;          // work that comes / work that can be done
+  double burst_rate = 0.0;    // of requests that come together with another
+  double cancel_rate = 0.0;   // of requests
+  double failure_rate = 0.0;  // of steps
+  double reset_rate = 0.0;    // of steps
+  double sleep_rate = 0.0;    // of steps
+  double shared_rate = 0.0;   // of prompts that start like another
+  double turn_rate = 0.0;     // of prompts that continue an answer
+  double group_rate = 0.0;    // of requests with several outputs
+  double beam_rate = 0.0;     // of requests
+  double pin_rate = 0.0;      // of requests whose blocks are to stay
   std::int32_t num_salts = 0;
 };
 
@@ -83,7 +83,7 @@ class ScriptDrawer {
   }
 
   void draw_habits() {
-    habits_.num_steps = random_.between_powers(7, 11);
+    habits_.num_steps = random_.between(50, 1050);
     habits_.longest_prompt = random_.between_powers(1, 5);
     habits_.longest_output = random_.between_powers(2, 6);
     habits_.load = random_.chance(0.2) ? 0.5 : random_.chance(0.5) ? 1.0 : 2.0;
@@ -126,7 +126,8 @@ class ScriptDrawer {
       submit.request = request;
       submit.asked = draw_request();
       if (random_.chance(habits_.cancel_rate)) draw_cancel(request, at);
-      if (!random_.chance(habits_.burst_rate)) at += 2.0 * gap * static_cast<double>(random_.between(0, 1000)) / 1000.0;
+      if (!random_.chance(habits_.burst_rate))
+        at += 2.0 * gap * static_cast<double>(random_.between(0, 1000)) / 1000.0;
     }
   }
 
@@ -175,14 +176,16 @@ class ScriptDrawer {
   }
 
   std::vector<TokenId> draw_prompt(std::int32_t& salt) {
-    if (random_.chance(0.01)) return random_.chance(0.5) ? std::vector<TokenId>{} : std::vector<TokenId>{5, 24};
+    if (random_.chance(0.01))
+      return random_.chance(0.5) ? std::vector<TokenId>{} : std::vector<TokenId>{5, 24};
     std::vector<TokenId> tokens;
     if (!answer_.empty() && random_.chance(habits_.turn_rate)) {
       tokens = answer_;
       salt = answer_salt_;
     } else if (random_.chance(habits_.shared_rate)) {
       const auto& start = shared_starts_[static_cast<std::size_t>(random_.between(0, 2))];
-      tokens.assign(start.begin(), start.begin() + random_.between(1, static_cast<std::int32_t>(start.size())));
+      tokens.assign(start.begin(),
+                    start.begin() + random_.between(1, static_cast<std::int32_t>(start.size())));
       if (random_.chance(0.5)) return tokens;
     }
     const std::vector<TokenId> rest = draw_tokens(random_.between(1, habits_.longest_prompt));
@@ -199,7 +202,8 @@ class ScriptDrawer {
     answer_ = asked.prompt;
     answer_.insert(answer_.end(), expected.token_ids().begin(), expected.token_ids().end());
     answer_salt_ = asked.salt;
-    const auto most = static_cast<std::size_t>(std::min(script_.options.max_model_len, 4 * habits_.longest_prompt));
+    const auto most =
+        static_cast<std::size_t>(std::min(script_.options.max_model_len, 4 * habits_.longest_prompt));
     if (answer_.size() > most) answer_.clear();
   }
 
@@ -221,6 +225,7 @@ class ScriptDrawer {
     scatter(habits_.failure_rate, OperationKind::kFailStep, 3);
     scatter(5.0 * habits_.failure_rate, OperationKind::kFailSwap, 3);
     scatter(0.1 * habits_.pin_rate, OperationKind::kReleasePins, 1);
+    scatter(0.05 * habits_.cancel_rate, OperationKind::kCancelSwapped, 1);
     scatter(habits_.reset_rate, OperationKind::kResetPrefixCache, 1);
     scatter(habits_.sleep_rate, OperationKind::kReaderSleeps, 50);
   }

@@ -1,5 +1,5 @@
-// A script from a seed: pools and limits of every size, traffic from idle to flooded, prompts that share their
-// beginnings or continue earlier answers, and faults.
+// A script from a seed: pools and limits of every size, traffic from idle to flooded, prompts that share
+// their beginnings or continue earlier answers, and faults.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,8 @@
 
 namespace octavo::simulation {
 
-ExpectedBeams::ExpectedBeams(const ToyModel& model, const RequestAlone& alone) : model_(model), alone_(alone) {
+ExpectedBeams::ExpectedBeams(const ToyModel& model, const RequestAlone& alone)
+    : model_(model), alone_(alone) {
   live_.push_back({.text = ExpectedText(alone), .logprobs = {}});
 }
 
@@ -36,12 +37,12 @@ std::vector<ExpectedBeams::Continuation> ExpectedBeams::ranked_continuations() c
     for (TokenId token = 0; token < ToyTokenizer::kVocabularySize; ++token) {
       const float logprob = ToyModel::beam_logprob(live_[rank].text.folded(), token);
       const double bias = alone_.asked.biased && token == kBiasedToken ? kBias : 0.0;
-      all.push_back({rank, token, logprob, live_[rank].search_logprob + (static_cast<double>(logprob) + bias)});
+      all.push_back(
+          {rank, token, logprob, live_[rank].search_logprob + (static_cast<double>(logprob) + bias)});
     }
   }
-  std::ranges::sort(all, {}, [](const Continuation& one) {
-    return std::tuple(-one.search_logprob, one.rank, one.token);
-  });
+  std::ranges::sort(
+      all, {}, [](const Continuation& one) { return std::tuple(-one.search_logprob, one.rank, one.token); });
   return all;
 }
 
@@ -62,8 +63,10 @@ void ExpectedBeams::advance() {
   for (const Continuation& continuation : ranked_continuations()) {
     const bool is_among_best = place++ < width;
     ExpectedHypothesis longer = continued(continuation);
-    if (!longer.text.has_ended()) next.push_back(std::move(longer));
-    else if (is_among_best) just_ended_.push_back(std::move(longer));
+    if (!longer.text.has_ended())
+      next.push_back(std::move(longer));
+    else if (is_among_best)
+      just_ended_.push_back(std::move(longer));
     if (next.size() == width) break;
   }
   live_ = std::move(next);
@@ -75,7 +78,8 @@ void ExpectedBeams::keep_best(std::vector<ExpectedHypothesis>& hypotheses) const
   std::ranges::stable_sort(hypotheses, std::greater(),
                            [&](const ExpectedHypothesis& one) { return search_score(one); });
   const auto width = static_cast<std::size_t>(alone_.asked.beam_width);
-  if (hypotheses.size() > width) hypotheses.erase(hypotheses.begin() + static_cast<std::ptrdiff_t>(width), hypotheses.end());
+  if (hypotheses.size() > width)
+    hypotheses.erase(hypotheses.begin() + static_cast<std::ptrdiff_t>(width), hypotheses.end());
 }
 
 std::vector<ExpectedHypothesis> ExpectedBeams::answers(FinishReason of_those_under_way) const {
@@ -88,7 +92,8 @@ std::vector<ExpectedHypothesis> ExpectedBeams::answers(FinishReason of_those_und
     }
     keep_best(answers);
   }
-  std::ranges::stable_sort(answers, std::greater(), [&](const ExpectedHypothesis& one) { return score(one); });
+  std::ranges::stable_sort(answers, std::greater(),
+                           [&](const ExpectedHypothesis& one) { return score(one); });
   return answers;
 }
 

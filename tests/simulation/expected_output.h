@@ -12,7 +12,8 @@
 
 namespace octavo::simulation {
 
-// Extended token by token only as far as somebody looks: most requests that are cancelled never need their ends.
+// Extended token by token only as far as somebody looks: most requests that are cancelled never need their
+// ends.
 class ExpectedOutput {
  public:
   // Both arguments outlive this object.

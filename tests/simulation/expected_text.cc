@@ -116,7 +116,8 @@ bool ExpectedText::ends_by_token(TokenId token) {
 }
 
 bool ExpectedText::ends_by_stop_string(std::size_t num_old_bytes) {
-  if (alone_->stop.empty() || static_cast<std::int32_t>(token_ids_.size()) <= alone_->asked.min_tokens) return false;
+  if (alone_->stop.empty() || static_cast<std::int32_t>(token_ids_.size()) <= alone_->asked.min_tokens)
+    return false;
   const std::string text = has_ended_ ? sanitise_utf8(bytes_) : certain_text(bytes_);
   const auto match = first_stop(text, num_old_bytes, alone_->stop);
   if (!match) return false;

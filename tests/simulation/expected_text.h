@@ -1,5 +1,5 @@
-// One list of generated tokens after a prompt: what the toy model makes of it, where it ends and what its text
-// is, with the rules for ends and text spelled out in the most direct way. A value.
+// One list of generated tokens after a prompt: what the toy model makes of it, where it ends and what its
+// text is, with the rules for ends and text spelled out in the most direct way. A value.
 #pragma once
 
 #include <cstdint>

@@ -20,8 +20,8 @@ namespace {
 class SharedNumber {
  public:
   SharedNumber()
-      : number_(static_cast<volatile std::int64_t*>(::mmap(nullptr, sizeof(std::int64_t), PROT_READ | PROT_WRITE,
-                                                           MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
+      : number_(static_cast<volatile std::int64_t*>(::mmap(
+            nullptr, sizeof(std::int64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
   ~SharedNumber() { ::munmap(const_cast<std::int64_t*>(number_), sizeof(std::int64_t)); }
   SharedNumber(const SharedNumber&) = delete;
   SharedNumber& operator=(const SharedNumber&) = delete;

@@ -23,7 +23,8 @@ struct Memory {
   bool has_waiting = false;          // some sequence has no block yet: it waits for a sibling
 };
 
-Memory memory_of(const KvSnapshot& snapshot, RequestId request_id, SequenceState state, std::int32_t block_size) {
+Memory memory_of(const KvSnapshot& snapshot, RequestId request_id, SequenceState state,
+                 std::int32_t block_size) {
   Memory memory;
   std::unordered_set<std::int32_t> blocks;
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
@@ -65,7 +66,8 @@ void MemoryRules::check(const StepView& step) {
   if (has_kind(step, BlockEventKind::kEvict)) check_evictions(step);
   check_watermark(step);
   for (const EngineEvent& event : step.events) {
-    if (const auto* preemption = std::get_if<RequestPreempted>(&event)) check_swap_out(step, preemption->request_id);
+    if (const auto* preemption = std::get_if<RequestPreempted>(&event))
+      check_swap_out(step, preemption->request_id);
     const auto* admission = std::get_if<RequestAdmitted>(&event);
     if (!admission || !reads_cache(runner_.asked(admission->request_id))) continue;
     check_hit(step, *admission);
@@ -101,12 +103,14 @@ void MemoryRules::check_evictions(const StepView& step) {
   }
 }
 
-// The lowest class first, and within it the least recently used leaf: nothing that should have gone before what
-// was evicted is still there.
-void MemoryRules::check_eviction(const StepView& step, std::size_t evicted, const std::vector<bool>& has_child) {
+// The lowest class first, and within it the least recently used leaf: nothing that should have gone before
+// what was evicted is still there.
+void MemoryRules::check_eviction(const StepView& step, std::size_t evicted,
+                                 const std::vector<bool>& has_child) {
   const auto& before = step.before.blocks;
   if (before[evicted].state != BlockState::kCached) return;
-  if (before[evicted].retention == RetentionClass::kPinned) return problem_.note("a pinned block was evicted");
+  if (before[evicted].retention == RetentionClass::kPinned)
+    return problem_.note("a pinned block was evicted");
   const auto order = [](const BlockSnapshot& block) { return std::tuple(block.retention, block.last_step); };
   for (std::size_t index = 0; index < before.size(); ++index) {
     const BlockSnapshot& after = step.after.blocks[index];
@@ -122,8 +126,8 @@ void MemoryRules::check_eviction(const StepView& step, std::size_t evicted, cons
 
 // ---- what is left free ----
 
-// Whoever starts beside others leaves 1 % of the pool, one block for each sequence that ran already, and what groups
-// that compute their prompt will need when they fork.
+// Whoever starts beside others leaves 1 % of the pool, one block for each sequence that ran already, and what
+// groups that compute their prompt will need when they fork.
 void MemoryRules::check_watermark(const StepView& step) {
   if (script_.options.memory_manager != MemoryManager::kPaged) return;
   const bool starts = has_kind(step, BlockEventKind::kResume) ||
@@ -169,15 +173,18 @@ void MemoryRules::check_swap_in(const StepView& step, RequestId request_id) {
     problem_.note(request_id, "its sharing was lost on its way back from the host");
 }
 
-// By groups older than `newest` that went on computing their prompt in this step: a last block for each output.
+// By groups older than `newest` that went on computing their prompt in this step: a last block for each
+// output.
 std::int32_t MemoryRules::num_promised(const StepView& step, RequestId newest) const {
   const std::int32_t block_size = script_.options.block_size;
   std::int32_t num_promised = 0;
   for (const SequenceSnapshot& lead : step.before.sequences) {
     const ScriptedRequest& asked = runner_.asked(lead.request_id);
     const bool awaits_fork = lead.output_index == 0 && asked.num_outputs() > 1 && asked.max_tokens > 1 &&
-                             lead.state == SequenceState::kRunning && lead.num_tokens == lead.num_prompt_tokens;
-    const auto still = std::ranges::find(step.after.sequences, lead.request_id, &SequenceSnapshot::request_id);
+                             lead.state == SequenceState::kRunning &&
+                             lead.num_tokens == lead.num_prompt_tokens;
+    const auto still =
+        std::ranges::find(step.after.sequences, lead.request_id, &SequenceSnapshot::request_id);
     if (!awaits_fork || lead.request_id >= newest || still == step.after.sequences.end() ||
         still->state != SequenceState::kRunning)
       continue;
@@ -207,14 +214,15 @@ void MemoryRules::check_hit(const StepView& step, const RequestAdmitted& admissi
   }
 }
 
-// Tokens of a prompt that blocks held before the step: full blocks from its start, then a part of one more if that is
-// at least 4 tokens and there is room for a copy.
+// Tokens of a prompt that blocks held before the step: full blocks from its start, then a part of one more if
+// that is at least 4 tokens and there is room for a copy.
 std::int32_t MemoryRules::num_findable(const StepView& step, const ScriptedRequest& asked,
                                        std::int32_t num_left) const {
   const auto block_size = static_cast<std::size_t>(script_.options.block_size);
   std::vector<std::uint64_t> hashes;  // of the prompt's prefixes; the last token is always computed
   std::uint64_t prefix_hash = ToyModel::root_of(asked.salt);
-  for (const TokenId token : asked.prompt) hashes.push_back(prefix_hash = ToyModel::extend(prefix_hash, token));
+  for (const TokenId token : asked.prompt)
+    hashes.push_back(prefix_hash = ToyModel::extend(prefix_hash, token));
   hashes.pop_back();
   std::vector<bool> is_new(step.before.blocks.size());
   for (const BlockEvent& event : step.block_events) {
@@ -244,11 +252,11 @@ bool MemoryRules::holds_start(const BlockSnapshot& block, std::int32_t id,
          std::ranges::equal(runner_.contents(BlockId{id}).first(hashes.size()), hashes);
 }
 
-// What an output leaves in its last block stays findable, in that block or in another that starts alike, so that the
-// next turn resumes exactly.
+// What an output leaves in its last block stays findable, in that block or in another that starts alike, so
+// that the next turn resumes exactly.
 void MemoryRules::check_left_behind(const StepView& step) {
   if (!script_.options.enable_prefix_caching || script_.options.memory_manager != MemoryManager::kPaged ||
-      step.device_failed || has_kind(step, BlockEventKind::kEvict))
+      step.device_failed || has_kind(step, BlockEventKind::kEvict) || has_kind(step, BlockEventKind::kAlloc))
     return;
   for (const SequenceSnapshot& sequence : step.before.sequences) {
     const bool has_ended = std::ranges::find(step.after.sequences, sequence.sequence_id,
@@ -259,7 +267,8 @@ void MemoryRules::check_left_behind(const StepView& step) {
     const std::int32_t id = sequence.block_table.back().value;
     const BlockSnapshot &before = step.before.blocks[static_cast<std::size_t>(id)],
                         &after = step.after.blocks[static_cast<std::size_t>(id)];
-    if (before.ref_count != 1 || before.filled == 0 || after.state == BlockState::kUsed || after.findable) continue;
+    if (before.ref_count != 1 || before.filled == 0 || after.state == BlockState::kUsed || after.findable)
+      continue;
     const auto hashes = runner_.contents(BlockId{id}).first(static_cast<std::size_t>(before.filled));
     std::int32_t other = 0;
     const bool is_elsewhere = std::ranges::any_of(
@@ -277,7 +286,8 @@ void MemoryRules::check_double_work(const StepView& step, const RequestAdmitted&
   for (const SequenceSnapshot& lead : step.before.sequences) {
     if (std::exchange(last, lead.request_id) == lead.request_id) continue;
     const ScriptedRequest& other = runner_.asked(lead.request_id);
-    const auto still = std::ranges::find(step.after.sequences, lead.sequence_id, &SequenceSnapshot::sequence_id);
+    const auto still =
+        std::ranges::find(step.after.sequences, lead.sequence_id, &SequenceSnapshot::sequence_id);
     const bool is_computing = lead.state == SequenceState::kRunning &&
                               lead.num_computed_tokens < lead.num_prompt_tokens &&
                               still != step.after.sequences.end() && still->state == SequenceState::kRunning;
@@ -298,12 +308,14 @@ void MemoryRules::check_retention(const StepView& step) {
   for (const BlockEvent& event : step.block_events) {
     if (event.kind != BlockEventKind::kSeal) continue;
     const auto owner = [&](const KvSnapshot& snapshot) {
-      return std::ranges::find(snapshot.sequences, SequenceId{event.sequence}, &SequenceSnapshot::sequence_id);
+      return std::ranges::find(snapshot.sequences, SequenceId{event.sequence},
+                               &SequenceSnapshot::sequence_id);
     };
     const auto sequence = owner(step.before);
     const BlockSnapshot& block = step.after.blocks[static_cast<std::size_t>(event.block)];
     const bool was_given_up = std::ranges::any_of(step.block_events, [&](const BlockEvent& other) {
-      return other.block == event.block && other.kind == BlockEventKind::kEvict;
+      return other.block == event.block &&
+             (other.kind == BlockEventKind::kEvict || other.kind == BlockEventKind::kFree);
     });
     if (sequence == step.before.sequences.end() || !block.findable || was_given_up) continue;
     const RetentionClass wanted = runner_.asked(sequence->request_id).retention;

@@ -1,6 +1,6 @@
 // The rules of paging that tokens do not show: which contents are given up first, how much is left free when
-// somebody starts, that swapping keeps what is shared, that what can be found is found. Checked on the states of
-// the pool before and after a step.
+// somebody starts, that swapping keeps what is shared, that what can be found is found. Checked on the states
+// of the pool before and after a step.
 #pragma once
 
 #include <cstdint>

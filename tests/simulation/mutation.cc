@@ -144,7 +144,8 @@ void MutatedRunner::mutate_drawn(runner::RunnerOutput& output) {
       if (token.candidates.size() > 1) token.candidates.erase(token.candidates.begin());
     }
   }
-  if (mutation_ == Mutation::kCrossBeams && tokens.size() > 1) std::swap(tokens[0].candidates, tokens[1].candidates);
+  if (mutation_ == Mutation::kCrossBeams && tokens.size() > 1)
+    std::swap(tokens[0].candidates, tokens[1].candidates);
   if (mutation_ == Mutation::kShiftPromptLogprobs) {
     for (auto& value : output.prompt_logprobs) --value.position;
   }

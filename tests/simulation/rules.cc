@@ -16,9 +16,10 @@ bool is_known(const KvSnapshot& snapshot, RequestId request_id) {
 }
 
 std::int32_t num_running(const KvSnapshot& snapshot, RequestId request_id) {
-  return static_cast<std::int32_t>(std::ranges::count_if(snapshot.sequences, [&](const SequenceSnapshot& one) {
-    return one.request_id == request_id && one.state == SequenceState::kRunning;
-  }));
+  return static_cast<std::int32_t>(
+      std::ranges::count_if(snapshot.sequences, [&](const SequenceSnapshot& one) {
+        return one.request_id == request_id && one.state == SequenceState::kRunning;
+      }));
 }
 
 }  // namespace
@@ -41,7 +42,8 @@ void Rules::forget_ended(const KvSnapshot& snapshot) {
 }
 
 // The sequences of a group are extended together. Only where one group alone is larger than the step's budget
-// do they take turns. (Without sharing each computes the prompt for itself, and they begin one after another.)
+// do they take turns. (Without sharing each computes the prompt for itself, and they begin one after
+// another.)
 void Rules::check_groups(const ScheduledStep& step) {
   if (script_.options.memory_manager != MemoryManager::kPaged) return;
   for (const SimulatedRunner::Scheduled& scheduled : step.scheduled) {
@@ -52,8 +54,8 @@ void Rules::check_groups(const ScheduledStep& step) {
   }
 }
 
-// First come, first served; latest preempted first; resumed before newer: what runs has arrived before all that
-// waits or is swapped out. And all sequences of a request are in one state.
+// First come, first served; latest preempted first; resumed before newer: what runs has arrived before all
+// that waits or is swapped out. And all sequences of a request are in one state.
 void Rules::check_order(const KvSnapshot& snapshot) {
   std::uint64_t last_running = 0, first_other = std::numeric_limits<std::uint64_t>::max();
   std::int32_t num_running = 0;
@@ -142,7 +144,8 @@ void Rules::check_admissions(const ScheduledStep& step) {
 void Rules::check_progress(std::span<const EngineEvent> events) {
   const bool progressed = std::ranges::any_of(events, [](const EngineEvent& event) {
     return !std::holds_alternative<RequestAccepted>(event) &&
-           !std::holds_alternative<RequestAdmitted>(event) && !std::holds_alternative<RequestPreempted>(event);
+           !std::holds_alternative<RequestAdmitted>(event) &&
+           !std::holds_alternative<RequestPreempted>(event);
   });
   num_steps_without_progress_ = progressed ? 0 : num_steps_without_progress_ + 1;
   const std::int32_t chunk = script_.options.max_num_batched_tokens;
@@ -153,12 +156,12 @@ void Rules::check_progress(std::span<const EngineEvent> events) {
 
 void Rules::check(const StepRecord& record, const KvSnapshot& snapshot) {
   const KvFigures& figures = snapshot.figures;
-  const bool equal = record.used_blocks == figures.used_blocks && record.cached_blocks == figures.cached_blocks &&
-                     record.free_blocks == figures.free_blocks && record.logical_blocks == figures.logical_blocks &&
-                     record.unfilled_slots == figures.unfilled_slots &&
-                     record.reserved_ahead_slots == figures.reserved_ahead_slots &&
-                     record.filled_slots == figures.filled_slots &&
-                     record.host_used_blocks == figures.host_used_blocks;
+  const bool equal =
+      record.used_blocks == figures.used_blocks && record.cached_blocks == figures.cached_blocks &&
+      record.free_blocks == figures.free_blocks && record.logical_blocks == figures.logical_blocks &&
+      record.unfilled_slots == figures.unfilled_slots &&
+      record.reserved_ahead_slots == figures.reserved_ahead_slots &&
+      record.filled_slots == figures.filled_slots && record.host_used_blocks == figures.host_used_blocks;
   if (!equal) problem_.note("the step's record says other levels than the state");
 }
 

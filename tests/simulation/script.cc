@@ -69,11 +69,8 @@ void visit_fields(ScriptedRequest& asked, Visitor visit) {
 }
 
 // What shrinking strives for, and what a line of text leaves out.
-const scheduler::SchedulerOptions kPlainOptions = {.block_size = 2,
-                                                   .num_blocks = 4,
-                                                   .max_num_seqs = 4,
-                                                   .max_num_batched_tokens = 16,
-                                                   .max_model_len = 32};
+const scheduler::SchedulerOptions kPlainOptions = {
+    .block_size = 2, .num_blocks = 4, .max_num_seqs = 4, .max_num_batched_tokens = 16, .max_model_len = 32};
 const ToyModel kPlainModel = {.eos_period = 1 << 20};
 const Clients kPlainClients = {.most_open = 64};
 const ScriptedRequest kPlainRequest = {.prompt = {4}, .max_tokens = 1};
@@ -84,6 +81,7 @@ struct NamedKind {
 };
 constexpr NamedKind kKinds[] = {{OperationKind::kSubmit, "submit"},
                                 {OperationKind::kCancel, "cancel"},
+                                {OperationKind::kCancelSwapped, "cancel_swapped"},
                                 {OperationKind::kResetPrefixCache, "reset_prefix_cache"},
                                 {OperationKind::kReleasePins, "release_pins"},
                                 {OperationKind::kFailSwap, "fail_swap"},
@@ -127,7 +125,9 @@ concept Enumeration = std::is_enum_v<Value>;
 
 std::string print(std::int32_t value) { return std::to_string(value); }
 std::string print(bool value) { return value ? "1" : "0"; }
-std::string print(const std::optional<std::uint64_t>& value) { return value ? std::to_string(*value) : "none"; }
+std::string print(const std::optional<std::uint64_t>& value) {
+  return value ? std::to_string(*value) : "none";
+}
 std::string print(const std::vector<TokenId>& tokens) {
   std::string letters;
   for (const TokenId token : tokens) letters += static_cast<char>('A' + token);
@@ -172,7 +172,8 @@ using Field = std::pair<std::string_view, std::string>;
 template <class Part>
 std::vector<Field> fields_of(Part part) {
   std::vector<Field> fields;
-  visit_fields(part, [&](std::string_view name, const auto& value) { fields.emplace_back(name, print(value)); });
+  visit_fields(part,
+               [&](std::string_view name, const auto& value) { fields.emplace_back(name, print(value)); });
   return fields;
 }
 
@@ -205,8 +206,8 @@ std::string print_operation(const Operation& operation) {
 // ---- text as values ----
 
 Error unreadable(std::string_view line) {
-  return Error{ErrorCode::kInvalidArgument,
-               "script: cannot read '" + escape_for_message(line) + "': the form is in tests/simulation/script.h"};
+  return Error{ErrorCode::kInvalidArgument, "script: cannot read '" + escape_for_message(line) +
+                                                "': the form is in tests/simulation/script.h"};
 }
 
 std::string_view take_word(std::string_view& line) {

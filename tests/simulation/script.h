@@ -1,5 +1,5 @@
-// The life of an engine core as data: what the core is built from, and what happens to it, step by step. A life
-// is a pure function of its script, so a script that goes wrong can be printed, shortened and run again.
+// The life of an engine core as data: what the core is built from, and what happens to it, step by step. A
+// life is a pure function of its script, so a script that goes wrong can be printed, shortened and run again.
 //
 // As text, one thing a line; a prompt has one letter for each token, 'A' for token 0:
 //
@@ -33,14 +33,14 @@ struct ScriptedRequest {
   std::int32_t n = 1;
   bool greedy = true;
   std::optional<std::uint64_t> seed = {};
-  std::int32_t stop_list = 0;   // stop strings: none, or an entry of a fixed table
+  std::int32_t stop_list = 0;    // stop strings: none, or an entry of a fixed table
   std::int32_t stop_token = -1;  // one that ends an output; -1: none
   bool ignore_eos = false;
   bool prompt_logprobs = false;
   std::int32_t salt = 0;  // 0: none
   RetentionClass retention = RetentionClass::kScratch;
   // Beam search. Then n, greedy and seed count for nothing.
-  std::int32_t beam_width = 0;             // 0: none
+  std::int32_t beam_width = 0;  // 0: none
   std::int32_t length_penalty_tenths = 10;
   bool early_stopping = false;
   bool biased = false;  // the search follows other log-probabilities than it reports
@@ -52,6 +52,7 @@ struct ScriptedRequest {
 enum class OperationKind : std::uint8_t {
   kSubmit,
   kCancel,
+  kCancelSwapped,  // the first request that is swapped out, now or later
   kResetPrefixCache,
   kReleasePins,
   kFailSwap,      // the next step that swaps fails
@@ -62,13 +63,13 @@ enum class OperationKind : std::uint8_t {
 struct Operation {
   std::int32_t at = 0;  // before step number `at`, from 0
   OperationKind kind = OperationKind::kSubmit;
-  std::uint64_t request = 0;      // submit: ascending; cancel
-  ScriptedRequest asked = {};     // submit
+  std::uint64_t request = 0;   // submit: ascending; cancel
+  ScriptedRequest asked = {};  // submit
   std::int32_t amount = 0;
 };
 
-// The clients as a whole. While `most_open` requests have not ended, the next one is not sent and the time of the
-// operations stands still; where nothing is to be done, it jumps to the next operation.
+// The clients as a whole. While `most_open` requests have not ended, the next one is not sent and the time of
+// the operations stands still; where nothing is to be done, it jumps to the next operation.
 struct Clients {
   std::int32_t most_open = 1 << 20;
 };
@@ -85,8 +86,8 @@ GenerationRequest to_request(const ScriptedRequest& asked);
 std::string to_text(const Script& script);
 Result<Script> parse_script(std::string_view text);
 
-// Simpler scripts than `script`, for shrinking: the number of ways in which a value of it can be made plainer,
-// and the script after one of them; nullopt where it changes nothing.
+// Simpler scripts than `script`, for shrinking: the number of ways in which a value of it can be made
+// plainer, and the script after one of them; nullopt where it changes nothing.
 std::size_t num_simplifications(const Script& script);
 std::optional<Script> simplified(const Script& script, std::size_t way);
 

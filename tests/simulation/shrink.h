@@ -1,6 +1,6 @@
-// Makes a script that goes wrong short: leaves out what happens in it, then makes plainer what is left, as long
-// as the life still goes wrong in the same way. After Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input"
-// (IEEE TSE 28(2), 2002).
+// Makes a script that goes wrong short: leaves out what happens in it, then makes plainer what is left, as
+// long as the life still goes wrong in the same way. After Zeller and Hildebrandt, "Simplifying and Isolating
+// Failure-Inducing Input" (IEEE TSE 28(2), 2002).
 #pragma once
 
 #include <cstdint>

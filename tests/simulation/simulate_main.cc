@@ -1,5 +1,5 @@
-// octavo_simulate: lives of the engine core from successive seeds, until told to stop or until one goes wrong,
-// which is then made short and printed. Or one life, from a script.
+// octavo_simulate: lives of the engine core from successive seeds, until told to stop or until one goes
+// wrong, which is then made short and printed. Or one life, from a script.
 
 #include <csignal>
 #include <cstdint>
@@ -18,6 +18,8 @@
 namespace octavo::simulation {
 namespace {
 
+constexpr int kStopped = 130;  // exit status after Ctrl+C
+
 volatile std::sig_atomic_t stop_requested = 0;
 void request_stop(int) { stop_requested = 1; }
 
@@ -31,8 +33,9 @@ void print_shrunk(const Script& script) {
   const Shrunk shrunk = shrink(script, [](const Script& shorter) {
     return live_isolated(shorter, Mutation::kNone, std::chrono::seconds(5));
   });
-  std::printf("# after %d tries: step %lld: %s\n%s", shrunk.num_tries, static_cast<long long>(shrunk.report.step),
-              shrunk.report.problem.value_or("nothing").c_str(), to_text(shrunk.script).c_str());
+  std::printf("# after %d tries: step %lld: %s\n%s", shrunk.num_tries,
+              static_cast<long long>(shrunk.report.step), shrunk.report.problem.value_or("nothing").c_str(),
+              to_text(shrunk.script).c_str());
 }
 
 int run_script(const std::string& path, bool shrinks) {
@@ -65,12 +68,14 @@ int run_seeds(const CampaignOptions& options, bool shrinks) {
     return 1;
   }
   print(report.counts);
-  const auto a_minute = [&](double seconds) { return static_cast<double>(report.num_steps) / seconds * 60.0; };
+  const auto a_minute = [&](double seconds) {
+    return static_cast<double>(report.num_steps) / seconds * 60.0;
+  };
   std::printf("%lld steps in %.1f s: %.0f steps a minute, %.0f a minute of one core's time\n",
               static_cast<long long>(report.num_steps), report.seconds, a_minute(report.seconds),
               a_minute(report.processor_seconds));
   std::printf("next seed %llu; no problem\n", static_cast<unsigned long long>(report.next_seed));
-  return 0;
+  return stop_requested != 0 ? kStopped : 0;
 }
 
 }  // namespace

@@ -165,8 +165,8 @@ void SimulatedRunner::check_targets(const scheduler::ScheduledSequence& schedule
   for (const scheduler::SampleTarget& target : scheduled.samples) {
     const auto& known = truth_of(target.sequence_id, scheduled).token_ids;
     if (static_cast<std::ptrdiff_t>(known.size()) < num_prompt ||
-        !std::equal(target.output_token_ids.begin(), target.output_token_ids.end(), known.begin() + num_prompt,
-                    known.end())) {
+        !std::equal(target.output_token_ids.begin(), target.output_token_ids.end(),
+                    known.begin() + num_prompt, known.end())) {
       note(name_of(scheduled) + ": a target's output is not what was drawn for it");
     }
   }
@@ -281,7 +281,8 @@ void SimulatedRunner::draw(const scheduler::ScheduledSequence& scheduled, std::u
 }
 
 runner::SampledToken SimulatedRunner::draw_token(const scheduler::ScheduledSequence& scheduled,
-                                                 const scheduler::SampleTarget& target, std::uint64_t folded) {
+                                                 const scheduler::SampleTarget& target,
+                                                 std::uint64_t folded) {
   const ToyModel::Draw drawn = model_.draw(folded, scheduled.sampling->temperature == 0.0, target.seed,
                                            target.output_index, target.output_token_ids.size());
   truth_of(target.sequence_id, scheduled).token_ids.push_back(drawn.token);
@@ -336,7 +337,8 @@ void SimulatedRunner::poison_unfilled(const KvSnapshot& snapshot) {
     const BlockSnapshot& block = snapshot.blocks[index];
     const std::int32_t num_filled = block.state == BlockState::kFree ? 0 : block.filled;
     if (num_filled < num_filled_[index]) {
-      spoil(device_block(BlockId{static_cast<std::int32_t>(index)}).subspan(static_cast<std::size_t>(num_filled)));
+      spoil(device_block(BlockId{static_cast<std::int32_t>(index)})
+                .subspan(static_cast<std::size_t>(num_filled)));
     }
     num_filled_[index] = num_filled;
   }
@@ -344,10 +346,12 @@ void SimulatedRunner::poison_unfilled(const KvSnapshot& snapshot) {
   host_named_.assign(host_named_.size(), false);
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
     if (sequence.state != SequenceState::kSwapped) continue;
-    for (const BlockId block : sequence.block_table) host_named_[static_cast<std::size_t>(block.value)] = true;
+    for (const BlockId block : sequence.block_table)
+      host_named_[static_cast<std::size_t>(block.value)] = true;
   }
   for (std::size_t index = 0; index < host_named_.size(); ++index) {
-    if (host_in_use_[index] && !host_named_[index]) spoil(host_block(BlockId{static_cast<std::int32_t>(index)}));
+    if (host_in_use_[index] && !host_named_[index])
+      spoil(host_block(BlockId{static_cast<std::int32_t>(index)}));
   }
   host_in_use_ = host_named_;
 }

@@ -1,8 +1,8 @@
 // A runner without a model, which finds out whether the paging is right. Each slot of its "KV cache" holds
 // the hash of the token prefix that the slot stands for. It moves blocks, writes rows and reads slots through
 // the block tables as the real one does, and then compares every slot that attention would read with what it
-// must hold, known from the tokens that it drew itself. The next token is a hash of all slots read, so that any
-// paging error changes tokens.
+// must hold, known from the tokens that it drew itself. The next token is a hash of all slots read, so that
+// any paging error changes tokens.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +58,8 @@ class SimulatedRunner final : public runner::Runner {
   std::int64_t num_failed_swaps() const { return num_failed_swaps_; }
   bool last_step_moved_memory() const { return last_step_moved_memory_; }
 
-  // Requests that had rows in steps since the last call, by arrival, and how many of their next tokens were drawn.
+  // Requests that had rows in steps since the last call, by arrival, and how many of their next tokens were
+  // drawn.
   struct Scheduled {
     RequestId request_id;
     std::int32_t num_targets = 0;
@@ -66,8 +67,8 @@ class SimulatedRunner final : public runner::Runner {
   std::vector<Scheduled> take_scheduled() { return std::exchange(scheduled_, {}); }
 
  private:
-  // What a sequence is, by the tokens that were drawn for it here. A seat of a beam search is what the plan says,
-  // which must be something that was offered.
+  // What a sequence is, by the tokens that were drawn for it here. A seat of a beam search is what the plan
+  // says, which must be something that was offered.
   struct Truth {
     std::vector<TokenId> token_ids;
     std::vector<std::uint64_t> slots;  // of each token; shorter than token_ids until needed
@@ -93,7 +94,8 @@ class SimulatedRunner final : public runner::Runner {
   void write_rows(const scheduler::ScheduledSequence& scheduled);
   void spoil_rows(const scheduler::ScheduledSequence& scheduled);
   std::uint64_t read_slots(const scheduler::ScheduledSequence& scheduled);
-  void draw(const scheduler::ScheduledSequence& scheduled, std::uint64_t folded, runner::RunnerOutput& output);
+  void draw(const scheduler::ScheduledSequence& scheduled, std::uint64_t folded,
+            runner::RunnerOutput& output);
   runner::SampledToken draw_token(const scheduler::ScheduledSequence& scheduled,
                                   const scheduler::SampleTarget& target, std::uint64_t folded);
   runner::SampledToken rank_candidates(const scheduler::ScheduledSequence& scheduled,

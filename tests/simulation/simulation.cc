@@ -68,6 +68,7 @@ class Simulation {
       if (is_held_back()) break;
       apply(script_.operations[next_], commands);
     }
+    cancel_swapped(commands);
     return commands;
   }
 
@@ -85,12 +86,8 @@ class Simulation {
         runner_.expect(request_id, operation.asked);
         commands.emplace_back(SubmitRequest{request_id, to_request(operation.asked), clock_.now_us()});
         return;
-      case OperationKind::kCancel:
-        count_cancel(request_id);
-        answers_.cancelled(request_id);
-        cancelled_.push_back(request_id);
-        commands.emplace_back(CancelRequest{request_id});
-        return;
+      case OperationKind::kCancel: return cancel(request_id, commands);
+      case OperationKind::kCancelSwapped: ++num_swapped_to_cancel_; return;
       case OperationKind::kResetPrefixCache:
         ++counts_.resets;
         releases_pins_ = true;
@@ -104,12 +101,30 @@ class Simulation {
       case OperationKind::kFailSwap:
         runner_.fail_next_swap(static_cast<FailurePoint>(operation.amount % 3));
         return;
-      case OperationKind::kFailStep: runner_.fail_next(static_cast<FailurePoint>(operation.amount % 3)); return;
+      case OperationKind::kFailStep:
+        runner_.fail_next(static_cast<FailurePoint>(operation.amount % 3));
+        return;
       case OperationKind::kReaderSleeps:
         ++counts_.reader_sleeps;
         reader_.sleep(operation.amount);
         return;
     }
+  }
+
+  void cancel(RequestId request_id, std::vector<EngineCommand>& commands) {
+    count_cancel(request_id);
+    answers_.cancelled(request_id);
+    cancelled_.push_back(request_id);
+    commands.emplace_back(CancelRequest{request_id});
+  }
+
+  void cancel_swapped(std::vector<EngineCommand>& commands) {
+    if (num_swapped_to_cancel_ == 0) return;
+    const auto swapped =
+        std::ranges::find(snapshot_.sequences, SequenceState::kSwapped, &SequenceSnapshot::state);
+    if (swapped == snapshot_.sequences.end()) return;
+    --num_swapped_to_cancel_;
+    cancel(swapped->request_id, commands);
   }
 
   void count_cancel(RequestId request_id) {
@@ -193,7 +208,8 @@ class Simulation {
     for (const Operation& operation : script_.operations) {
       const ScriptedRequest& asked = operation.asked;
       const auto length = static_cast<std::int64_t>(asked.prompt.size()) + asked.max_tokens;
-      bound += 8 * (length / script_.options.max_num_batched_tokens + asked.max_tokens + 3) * asked.num_outputs();
+      bound +=
+          8 * (length / script_.options.max_num_batched_tokens + asked.max_tokens + 3) * asked.num_outputs();
     }
     return bound;
   }
@@ -237,11 +253,12 @@ class Simulation {
   MemoryRules memory_rules_;
   SlowReader reader_;
 
-  std::size_t next_ = 0;  // operation
-  std::int32_t now_ = 0;  // step
+  std::size_t next_ = 0;              // operation
+  std::int32_t now_ = 0;              // step
   std::vector<RequestId> cancelled_;  // by the commands of this step
   bool releases_pins_ = false;        // one of them does
-  KvSnapshot snapshot_;               // after the last step
+  std::int32_t num_swapped_to_cancel_ = 0;
+  KvSnapshot snapshot_;  // after the last step
   metrics::KvState replayed_;
   std::uint64_t step_mark_ = 0, event_mark_ = 0;
 };

@@ -6,12 +6,14 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <string>
 
 #include "tests/simulation/campaign.h"
 #include "tests/simulation/draw_script.h"
 #include "tests/simulation/isolated.h"
 #include "tests/simulation/shrink.h"
+#include "tests/support/temporary_folder.h"
 
 namespace octavo::simulation {
 namespace {
@@ -40,9 +42,26 @@ TEST(Simulation, AMillionStepsBreakNoPromise) {
               static_cast<double>(report.num_steps) / report.processor_seconds * 60.0);
 
   // A simulation in which these did not happen would have shown nothing about them.
-  visit_counts(report.counts, [](std::string_view name, std::int64_t count) {
-    EXPECT_GT(count, 100) << "of " << name;
-  });
+  visit_counts(report.counts,
+               [](std::string_view name, std::int64_t count) { EXPECT_GT(count, 100) << "of " << name; });
+}
+
+TEST(Simulation, ACampaignGoesOnWhereItStopped) {
+  const test::TemporaryFolder folder;
+  CampaignOptions options;
+  options.num_seeds = 64;
+  const CampaignReport at_once = run_campaign(options);
+  options.state_file = folder / "state";
+  options.num_steps = at_once.num_steps / 2;
+  const CampaignReport first = run_campaign(options);
+  options.num_steps = std::numeric_limits<std::int64_t>::max();
+  options.jobs = 2;
+  const CampaignReport second = run_campaign(options);
+  EXPECT_GT(first.next_seed, 1u);
+  EXPECT_LT(first.next_seed, 65u);
+  EXPECT_EQ(second.next_seed, 65u);
+  EXPECT_EQ(second.num_steps, at_once.num_steps - first.num_steps);
+  EXPECT_EQ(second.counts.tokens, at_once.counts.tokens);
 }
 
 TEST(Simulation, OneScriptGivesOneLife) {
@@ -111,8 +130,8 @@ TEST_P(ShrinkMutant, ToAHandfulOfOperationsThatStillFail) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Some, ShrinkMutant,
-                         testing::Values(Mutation::kSwapTableEntries, Mutation::kDropBlockCopy, Mutation::kLoseCancel,
-                                         Mutation::kLoseToken));
+                         testing::Values(Mutation::kSwapTableEntries, Mutation::kDropBlockCopy,
+                                         Mutation::kLoseCancel, Mutation::kLoseToken));
 
 TEST(Simulation, ALifeThatDiesIsAReport) {
   Script script = draw_script(1);

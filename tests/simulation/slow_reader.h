@@ -1,5 +1,5 @@
-// A client that takes its events from a real outbox whenever it is awake. What it has been told at the end must
-// add up to what was said, however long it slept.
+// A client that takes its events from a real outbox whenever it is awake. What it has been told at the end
+// must add up to what was said, however long it slept.
 #pragma once
 
 #include <algorithm>
@@ -72,7 +72,8 @@ class SlowReader {
 
   // Events of before the first sleep were heard by nobody, in both stories.
   void compare(RequestId request_id, Problem& problem) {
-    if (said_[request_id] != heard_[request_id]) problem.note(request_id, "a slow reader was told something else");
+    if (said_[request_id] != heard_[request_id])
+      problem.note(request_id, "a slow reader was told something else");
     said_.erase(request_id);
     heard_.erase(request_id);
   }

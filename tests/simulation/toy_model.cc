@@ -5,8 +5,8 @@
 
 namespace octavo::simulation {
 
-ToyModel::Draw ToyModel::draw(std::uint64_t folded, bool greedy, std::uint64_t seed, std::uint32_t output_index,
-                              std::size_t position) const {
+ToyModel::Draw ToyModel::draw(std::uint64_t folded, bool greedy, std::uint64_t seed,
+                              std::uint32_t output_index, std::size_t position) const {
   std::uint64_t key = mix64(folded);
   if (!greedy) {
     key = hash_combine(key, static_cast<std::uint64_t>(uniform_at(seed, output_index, position) * 0x1.0p53));

@@ -45,7 +45,8 @@ struct ToyModel {
     return -static_cast<float>(1 + (hash_combine(folded, static_cast<std::uint64_t>(token)) >> 59)) / 8.0f;
   }
   bool has_invalid_logits(std::uint64_t folded) const {
-    return invalid_logits_period > 0 && mix64(folded) % static_cast<std::uint64_t>(invalid_logits_period) == 0;
+    return invalid_logits_period > 0 &&
+           mix64(folded) % static_cast<std::uint64_t>(invalid_logits_period) == 0;
   }
 
   static float prompt_logprob(std::uint64_t prefix_hash, TokenId token) {
