@@ -487,6 +487,7 @@ BlockManager::AppendedMatch BlockManager::find_on_device(BlockTable& table, cons
     if (!is_live) prefix_cache_.reuse(block);
     events_.record(BlockEventKind::kHit, table.owner_, block, pool_.ref(block));
     (is_live ? found.num_hit_live : found.num_hit_cached) += options_.block_size;
+    prefix_cache_.raise_retention(*node, retention_of(content, index));
     device.push_back(block);
     table.last_sealed_ = *node;
   }

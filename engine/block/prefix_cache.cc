@@ -80,9 +80,15 @@ PrefixCache::Closest PrefixCache::closest(PrefixNodeId parent, std::span<const T
     const auto num_equal = num_equal_from_start(tokens(id), token_ids);
     if (parent == kNoNode && at(id).salt != salt) {
       closest.is_under_other_salt |= num_equal == block_size_;
-    } else if (static_cast<std::int32_t>(num_equal) > closest.num_equal) {
+      continue;
+    }
+    // Of two that are equally alike the shorter one: a partial node that matches whole is always worth a copy.
+    const auto length = static_cast<std::int32_t>(num_equal);
+    const bool is_shorter = length > 0 && length == closest.num_equal &&
+                            at(id).num_tokens < at(closest.node).num_tokens;
+    if (length > closest.num_equal || is_shorter) {
       closest.node = id;
-      closest.num_equal = static_cast<std::int32_t>(num_equal);
+      closest.num_equal = length;
     }
   }
   return closest;

@@ -70,7 +70,8 @@ class PrefixCache {
   std::optional<PrefixNodeId> find(PrefixNodeId parent, std::span<const TokenId> token_ids,
                                    std::string_view salt) const;
 
-  // The node after `parent` that starts most like `token_ids` (at most a block of them). O(children).
+  // The node after `parent` that starts most like `token_ids` (at most a block of them), the shortest of several.
+  // O(children).
   struct Closest {
     PrefixNodeId node = kNoNode;
     std::int32_t num_equal = 0;           // tokens from the start

@@ -236,7 +236,9 @@ class Duel {
     }
     std::vector<BlockSwap> swaps;
     manager_.swap_in(moving, swaps);
-    ASSERT_EQ(std::ssize(swaps), naive_.swap_in(swapped, contents));
+    std::vector<RetentionClass> retentions;
+    for (const MovingTable& one : moving) retentions.push_back(one.content.retention);
+    ASSERT_EQ(std::ssize(swaps), naive_.swap_in(swapped, contents, retentions));
     for (std::size_t i = 0; i < moving.size(); ++i) {
       manager_.seal_full(*moving[i].table, moving[i].content);
       naive_.seal_full(swapped[i], contents[i], moving[i].content.retention);

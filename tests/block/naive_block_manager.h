@@ -168,7 +168,8 @@ class NaiveBlockManager {
   }
 
   // Returns how many blocks had to be copied.
-  std::int32_t swap_in(const std::vector<int>& ids, const std::vector<Content>& all) {
+  std::int32_t swap_in(const std::vector<int>& ids, const std::vector<Content>& all,
+                       const std::vector<RetentionClass>& retentions) {
     std::vector<std::vector<int>> device(ids.size());
     for (std::size_t k = 0; k < ids.size(); ++k) {
       Table& table = tables[ids[k]];
@@ -176,6 +177,9 @@ class NaiveBlockManager {
       device[k] = match(ids[k], all[k], num_computed);
       table.num_computed = num_computed;
       held_.insert(held_.end(), device[k].begin(), device[k].end());  // until the tables name them
+      for (std::int32_t i = 1; i <= std::ssize(device[k]); ++i) {
+        raise(start_of(all[k], i * block_size_), retentions[k]);
+      }
     }
     std::map<int, int> moved_to;
     for (std::size_t k = 0; k < ids.size(); ++k) {
@@ -292,8 +296,11 @@ class NaiveBlockManager {
     std::int32_t num_equal = 0;
     for (const auto& [content, block] : holders_) {
       const std::int32_t num = num_alike(wanted, content);
-      const bool is_newer = closest != nullptr && created_.at(content) > created_.at(*closest);
-      if (num == 0 || num < num_equal || (num == num_equal && !is_newer)) continue;
+      const auto better_of_equals = [&] {  // the shorter, then the newer one
+        if (content.tokens.size() != closest->tokens.size()) return content.tokens.size() < closest->tokens.size();
+        return created_.at(content) > created_.at(*closest);
+      };
+      if (num == 0 || num < num_equal || (num == num_equal && !better_of_equals())) continue;
       closest = &content;
       num_equal = num;
     }
