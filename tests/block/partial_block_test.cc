@@ -163,6 +163,17 @@ TEST_F(PartialBlock, AStartThatIsBeingCopiedIsNotDisplaced) {
   expect_whole(manager_, {&reader});
 }
 
+TEST_F(PartialBlock, AStartThatMatchesWholeIsTakenRatherThanABlockThatStartsAlike) {
+  leave(counting(2));
+  Owner reader(1, joined(counting(2), counting(4, 500)));
+  find(reader);
+  leave(counting(8));  // does not displace what is being copied
+  manager_.end_step();
+  Owner other(2, joined(counting(2), counting(4, 600)));
+  EXPECT_EQ(find(other).num_copied_partial, 2) << "two of eight would not be worth a copy";
+  manager_.end_step();
+}
+
 TEST_F(PartialBlock, TheNewestOfEquallyGoodSourcesIsTaken) {
   leave(joined(counting(5), counting(3, 500)));
   leave(joined(counting(5), counting(3, 600)));

@@ -69,6 +69,14 @@ TEST_F(Swap, InCopiesOnlyWhatDidNotSurviveOnTheDevice) {
   expect_whole(manager_, {&parent_, &child_});
 }
 
+TEST_F(Swap, WhatIsFoundAgainIsKeptAsLongAsItsRequestAsks) {
+  ASSERT_TRUE(manager_.swap_out(together({&parent_}), outs_));
+  parent_.retention = RetentionClass::kChat;
+  manager_.swap_in(together({&parent_}), ins_);
+  const PrefixCache& cache = manager_.prefix_cache();
+  EXPECT_EQ(cache.retention(cache.node_of(parent_.table.blocks()[0])), RetentionClass::kChat);
+}
+
 TEST_F(Swap, BlocksOfARunningSequenceAreHitsToo) {
   Owner other(3, counting(10));
   manager_.append_match(other.table, other.content(), 9);
