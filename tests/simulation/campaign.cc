@@ -90,13 +90,14 @@ class Worker {
   const Order& order() const { return order_; }
   const Counts& counts() const { return counts_; }  // of the order so far
   std::uint64_t seed_under_way() const { return order_.first_seed + num_answers_; }
-  double seconds_of_silence() const { return is_busy() ? seconds_since(heard_at_) : 0.0; }
+  // Computed since the last answer.
+  double seconds_of_silence() const { return processor_seconds_of(process_) - seconds_at_answer_; }
 
   void tell(const Order& order) {
     order_ = order;
     num_answers_ = 0;
     counts_ = {};
-    heard_at_ = Time::now();
+    seconds_at_answer_ = processor_seconds_of(process_);
     orders_.send(order);
   }
 
@@ -105,7 +106,7 @@ class Worker {
     Answer answer;
     const bool heard = answers_.receive(answer);
     if (!heard || answer.has_problem) return false;
-    heard_at_ = Time::now();
+    seconds_at_answer_ = processor_seconds_of(process_);
     ++num_answers_;
     add(counts_, answer.counts);
     return true;
@@ -117,7 +118,7 @@ class Worker {
   Order order_;
   std::uint64_t num_answers_ = 0;
   Counts counts_;
-  Time::time_point heard_at_ = Time::now();
+  double seconds_at_answer_ = 0.0;
 };
 
 class Campaign {
@@ -208,9 +209,7 @@ class Campaign {
   }
 
   Failure describe(std::uint64_t seed) const {
-    const Report report =
-        live_isolated(draw_script(seed), options_.mutation,
-                      std::chrono::milliseconds(static_cast<int>(1000 * options_.longest_life)));
+    const Report report = live_isolated(draw_script(seed), options_.mutation, options_.longest_life);
     return {.seed = seed,
             .step = report.step,
             .problem = report.problem.value_or(

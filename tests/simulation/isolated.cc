@@ -71,9 +71,18 @@ std::string last_words(std::string text, int status) {
   return text.empty() ? how : how + ": " + text;
 }
 
+bool answers_in_time(const FileDescriptor& answer, pid_t process, double most_seconds) {
+  constexpr int kLookAgainMs = 100;
+  pollfd waiting{answer.number(), POLLIN, 0};
+  while (::poll(&waiting, 1, kLookAgainMs) <= 0) {
+    if (processor_seconds_of(process) > most_seconds) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
-Report live_isolated(const Script& script, Mutation mutation, std::chrono::milliseconds limit) {
+Report live_isolated(const Script& script, Mutation mutation, double most_seconds) {
   const SharedNumber progress;
   Pipe answer = Pipe::make(), errors = Pipe::make();
   const pid_t child = ::fork();
@@ -84,8 +93,7 @@ Report live_isolated(const Script& script, Mutation mutation, std::chrono::milli
   }
   answer.write_end.close();
   errors.write_end.close();
-  pollfd waiting{answer.read_end.number(), POLLIN, 0};
-  const bool in_time = ::poll(&waiting, 1, static_cast<int>(limit.count())) > 0;
+  const bool in_time = answers_in_time(answer.read_end, child, most_seconds);
   if (!in_time) ::kill(child, SIGKILL);
   Report report;
   const bool has_report = in_time && receive(answer.read_end, report);

@@ -2,14 +2,11 @@
 // ends is a report like any other.
 #pragma once
 
-#include <chrono>
-
 #include "tests/simulation/simulation.h"
 
 namespace octavo::simulation {
 
-// As `live`. A life that does not end within `limit` is ended.
-Report live_isolated(const Script& script, Mutation mutation = Mutation::kNone,
-                     std::chrono::milliseconds limit = std::chrono::seconds(60));
+// As `live`. A life that does not end within so much processor time is ended.
+Report live_isolated(const Script& script, Mutation mutation = Mutation::kNone, double most_seconds = 60.0);
 
 }  // namespace octavo::simulation

@@ -231,6 +231,7 @@ std::int32_t MemoryRules::num_findable(const StepView& step, const ScriptedReque
   std::size_t num_found = 0;
   for (std::size_t longest = block_size; longest == block_size;) {
     longest = 0;
+    bool is_whole = false;  // somebody holds just that
     const auto rest = std::span(hashes).subspan(num_found);
     for (std::size_t index = 0; index < is_new.size() && !rest.empty(); ++index) {
       const BlockSnapshot& block = step.before.blocks[index];
@@ -238,10 +239,12 @@ std::int32_t MemoryRules::num_findable(const StepView& step, const ScriptedReque
       const auto filled = static_cast<std::size_t>(block.filled);
       const auto held = runner_.contents(BlockId{static_cast<std::int32_t>(index)}).first(filled);
       const auto num_equal = static_cast<std::size_t>(std::ranges::mismatch(held, rest).in1 - held.begin());
-      const bool is_worth_a_copy = num_equal >= 4 && num_left >= 2;
-      if (num_equal == block_size || is_worth_a_copy) longest = std::max(longest, num_equal);
+      if (num_equal < longest) continue;
+      is_whole = num_equal == filled || (is_whole && num_equal == longest);
+      longest = num_equal;
     }
-    num_found += longest;
+    const bool is_worth_a_copy = (longest >= 4 || is_whole) && num_left >= 2;
+    if (longest == block_size || is_worth_a_copy) num_found += longest;
   }
   return static_cast<std::int32_t>(num_found);
 }

@@ -1,6 +1,8 @@
-// One end of a pipe to another process, and plain values through it.
+// One end of a pipe to another process, plain values through it, and how long a process has computed.
 #pragma once
 
+#include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -62,6 +64,15 @@ class FileDescriptor {
  private:
   int number_ = -1;
 };
+
+// Processor time of a process of our own: it stands still while the machine does other things. 0 when it has
+// ended.
+inline double processor_seconds_of(pid_t process) {
+  clockid_t clock{};
+  timespec time{};
+  if (::clock_getcpuclockid(process, &clock) != 0 || ::clock_gettime(clock, &time) != 0) return 0.0;
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
 
 struct Pipe {
   FileDescriptor read_end, write_end;

@@ -30,9 +30,8 @@ void print(const Counts& counts) {
 }
 
 void print_shrunk(const Script& script) {
-  const Shrunk shrunk = shrink(script, [](const Script& shorter) {
-    return live_isolated(shorter, Mutation::kNone, std::chrono::seconds(5));
-  });
+  const Shrunk shrunk =
+      shrink(script, [](const Script& shorter) { return live_isolated(shorter, Mutation::kNone, 5.0); });
   std::printf("# after %d tries: step %lld: %s\n%s", shrunk.num_tries,
               static_cast<long long>(shrunk.report.step), shrunk.report.problem.value_or("nothing").c_str(),
               to_text(shrunk.script).c_str());

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cctype>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <limits>
@@ -22,9 +21,7 @@ constexpr std::int64_t kNumSteps = 1'000'000;
 constexpr std::uint64_t kNumSeedsForMutant = 300;
 
 std::string shortest_script_that_fails(std::uint64_t seed) {
-  const auto attempt = [](const Script& script) {
-    return live_isolated(script, Mutation::kNone, std::chrono::seconds(5));
-  };
+  const auto attempt = [](const Script& script) { return live_isolated(script, Mutation::kNone, 5.0); };
   return to_text(shrink(draw_script(seed), attempt).script);
 }
 
