@@ -236,7 +236,8 @@ BlockDemand Scheduler::State::demand_of(SequenceGroup& group) {
   BlockDemand demand;
   std::int32_t num_tokens = lead.num_tokens() - 1;
   if (group.is_swapped_out()) {
-    collect_growths(group);
+    growths.clear();  // where one prompt starts many outputs, its rest is among what is promised
+    if (!group.starts_many_outputs()) collect_growths(group);
     demand.num_required = blocks.num_distinct_blocks(group.tables()) + blocks.num_blocks_to_grow(growths) +
                           group.num_blocks_promised(options.block_size);
     num_tokens = lead.num_computed_tokens();

@@ -83,10 +83,9 @@ class SequenceGroup {
   // prompt, a last block for each. Before anything was generated: the least the request can do with.
   // REQUIRES: plan_sharing() since the blocks were lost.
   std::int32_t num_blocks_required(std::int32_t block_size) const;
-  // Of these, what sequences that run but are not attached yet, or will fork, still have to get.
+  // Of these, what sequences that run but are not attached yet, or will fork, still have to get. Where one
+  // prompt starts many outputs, the blocks of the rest of the prompt too.
   std::int32_t num_blocks_promised(std::int32_t block_size) const;
-
- private:
   bool starts_many_outputs() const;  // from one prompt, nothing generated yet
 };
 

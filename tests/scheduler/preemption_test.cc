@@ -96,6 +96,25 @@ TEST(Preemption, AGroupIsSwappedWholeAndASharedBlockOnce) {
   }
 }
 
+// Found by random traffic: the rest of the prompt was counted twice, so that a request that fits the pool
+// exactly was ended for want of memory when it had been swapped out in the middle of its prompt.
+TEST(Preemption, AGroupSwappedInItsPromptComesBackWhenItNeedsNearlyTheWholePool) {
+  SchedulerOptions options = swapping(19, 19);
+  options.max_num_batched_tokens = 4;  // two for the older requests, two for the prompt
+  options.reserve_block_per_sequence = false;
+  Harness harness(options);
+  harness.submit(request_of(1, 15, 200));
+  harness.submit(request_of(2, 15, 200));
+  harness.submit(request_of(3, 192, 3, /*n=*/2));  // twelve blocks, and one for each output
+  EXPECT_TRUE(harness.run_until_preempted(kThird).preemptions[0].is_swap);
+  EXPECT_FALSE(harness.outputs.contains({kThird, 0}));
+  harness.abort(kFirst);
+  harness.abort(kSecond);
+  harness.run_until_idle();
+  EXPECT_EQ(harness.num_out_of_memory, 0);
+  EXPECT_EQ(harness.outputs.size(), 2u);
+}
+
 TEST(Preemption, AutoRecomputesASingleSequence) {
   Harness harness(swapping(12, 12, PreemptionPolicy::kAuto));
   submit_two(harness);
