@@ -116,7 +116,7 @@ class Build:
         if not path.exists():
             with tempfile.TemporaryDirectory(prefix="octavo-mutant-") as scratch:
                 copy = pathlib.Path(scratch) / pathlib.Path(mutant.file).name
-                copy.write_text(source)
+                copy.write_text(f'#line 1 "{mutant.file}"\n' + source)
                 made = pathlib.Path(scratch) / "mutant.o"
                 built = subprocess.run(flags + ["-o", str(made), "-c", str(copy)], cwd=self.folder, capture_output=True,
                                        text=True)

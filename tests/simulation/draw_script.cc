@@ -36,7 +36,11 @@ class ScriptDrawer {
   Script draw() {
     draw_options();
     draw_habits();
-    if (random_.chance(0.4)) make_tight();
+    if (random_.chance(0.4)) {
+      make_tight();
+    } else if (random_.chance(0.25)) {
+      make_slow_prompts();
+    }
     draw_host_pool();
     for (int index = 0; index < 3; ++index) shared_starts_.push_back(draw_tokens(2 * habits_.longest_prompt));
     draw_requests();
@@ -115,6 +119,26 @@ class ScriptDrawer {
     if (random_.chance(0.5)) options.preemption_mode = PreemptionPolicy::kSwap;
     const std::int32_t longest = 3 * habits_.longest_prompt + habits_.longest_output;
     options.num_blocks = random_.between(longest, 3 * longest) / options.block_size + 1;
+  }
+
+  // Prompts of many steps on a pool for one or two of them: who gives way is in the middle of its prompt, and
+  // needs nearly everything to come back.
+  void make_slow_prompts() {
+    auto& options = script_.options;
+    options.block_size = random_.between(1, 3);
+    options.max_num_batched_tokens = random_.between(4, 8);
+    options.max_num_seqs = options.max_num_batched_tokens;
+    options.max_model_len = 160;
+    options.reserve_block_per_sequence = random_.chance(0.3);
+    habits_.longest_prompt = random_.between(24, 48);
+    habits_.longest_output = random_.between(8, 48);
+    habits_.load = 2.0;
+    habits_.group_rate = 0.6;
+    habits_.beam_rate = 0.0;
+    script_.model.eos_period = 128;
+    if (random_.chance(0.5)) options.preemption_mode = PreemptionPolicy::kSwap;
+    options.num_blocks =
+        random_.between(habits_.longest_prompt, 2 * habits_.longest_prompt) / options.block_size + 4;
   }
 
   // ---- requests ----
