@@ -224,18 +224,20 @@ std::int32_t MemoryRules::num_findable(const StepView& step, const ScriptedReque
   for (const TokenId token : asked.prompt)
     hashes.push_back(prefix_hash = ToyModel::extend(prefix_hash, token));
   hashes.pop_back();
-  std::vector<bool> is_new(step.before.blocks.size());
+  // What a cancelled request leaves behind may take the place of something shorter.
+  std::vector<bool> is_gone(step.before.blocks.size());
   for (const BlockEvent& event : step.block_events) {
-    if (event.kind == BlockEventKind::kAlloc) is_new[static_cast<std::size_t>(event.block)] = true;
+    if (event.kind == BlockEventKind::kAlloc || event.kind == BlockEventKind::kFree)
+      is_gone[static_cast<std::size_t>(event.block)] = true;
   }
   std::size_t num_found = 0;
   for (std::size_t longest = block_size; longest == block_size;) {
     longest = 0;
     bool is_whole = false;  // somebody holds just that
     const auto rest = std::span(hashes).subspan(num_found);
-    for (std::size_t index = 0; index < is_new.size() && !rest.empty(); ++index) {
+    for (std::size_t index = 0; index < is_gone.size() && !rest.empty(); ++index) {
       const BlockSnapshot& block = step.before.blocks[index];
-      if (!block.findable || is_new[index]) continue;
+      if (!block.findable || is_gone[index]) continue;
       const auto filled = static_cast<std::size_t>(block.filled);
       const auto held = runner_.contents(BlockId{static_cast<std::int32_t>(index)}).first(filled);
       const auto num_equal = static_cast<std::size_t>(std::ranges::mismatch(held, rest).in1 - held.begin());
