@@ -120,6 +120,18 @@ struct GateUpWeights {
   std::span<const float> gate_bias, up_bias;
 };
 
+// Entries of the vocabulary that are summed up together. Whoever looks for the best tokens passes over pieces whose
+// maximum is too low.
+inline constexpr std::int64_t kLogitsPiece = 64;
+constexpr std::int64_t num_logits_pieces(std::int64_t vocabulary) { return (vocabulary + kLogitsPiece - 1) / kLogitsPiece; }
+
+// What is worth knowing of each row of logits while it is still in the cache. The same bits whatever the batch.
+struct LogitsSummary {
+  // log(sum(exp(row))), [num_rows]. Finite exactly if the row has no NaN, no plus infinity and a finite number.
+  std::span<float> log_sum_exp;
+  std::span<float> piece_maxima;  // [num_rows, num_logits_pieces]; of no meaning where log_sum_exp is NaN
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -163,14 +175,17 @@ class Backend {
   //   x  [num_tokens, embedding_length]   out  [num_tokens, feed_forward_length]
   virtual void gate_up_silu(const GateUpWeights& weights, ConstMatrixView x, MatrixView out) = 0;
 
-  // out[i, :] = W · rms_norm(x[rows[i], :]) + bias, in host memory.
+  // out[i, :] = W · rms_norm(x[rows[i], :]) + bias, and what `summary` says about each row; in host memory.
   //   out  [rows.size(), vocabulary]
   virtual void logits(std::span<const float> norm, float norm_epsilon, const Matrix& weights, std::span<const float> bias,
-                      ConstMatrixView x, std::span<const std::int32_t> rows, MatrixView out) = 0;
+                      ConstMatrixView x, std::span<const std::int32_t> rows, MatrixView out, LogitsSummary summary) = 0;
 
-  // log(sum(exp(logits))) of each row, over fixed pieces of the vocabulary: the same bits whatever the batch.
-  //   logits  [num_rows, vocabulary], host memory   out  [num_rows]
-  virtual void log_sum_exp(ConstMatrixView logits, std::span<float> out) = 0;
+  // weights[i] = exp((scores[i] - best) * inverse_temperature) within 3 units in the last place, 0 where that is below
+  // 1e-307; piece_sums[p] = sum of the weights of the p-th kLogitsPiece entries. The same bits on every machine. All in
+  // host memory.
+  // REQUIRES: best is the largest score and finite; inverse_temperature > 0.
+  virtual void softmax_weights(std::span<const double> scores, double best, double inverse_temperature,
+                               std::span<double> weights, std::span<double> piece_sums) = 0;
 
   // Whole blocks, byte by byte, all layers: within the device pool, from it to the host pool, and back. `source` and
   // `target` are indices in the respective pools. Within a call, targets are distinct; in copy_blocks no source is a

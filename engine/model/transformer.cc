@@ -82,11 +82,12 @@ void Transformer::forward(kernels::PagedBatch batch, std::span<const std::int32_
   }
 }
 
-void Transformer::logits(std::span<const std::int32_t> rows, MatrixView out) {
+void Transformer::logits(std::span<const std::int32_t> rows, MatrixView out,
+                         kernels::LogitsSummary summary) {
   const ActivationWidths widths = activation_widths(config_);
   const MatrixView residual = first_rows(*residual_, residual_->size() / widths.residual, widths.residual);
   backend_->logits(weights_.output_norm, config_.norm_epsilon, *weights_.output.matrix, weights_.output.bias,
-                   residual, rows, out);
+                   residual, rows, out, summary);
 }
 
 // In double, because a float holds the angle of position 8,000 to within 0.0005 only.

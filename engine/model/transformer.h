@@ -35,7 +35,7 @@ class Transformer {
 
   // Of rows of the last forward().
   //   rows  indices below its num_tokens   out  [rows.size(), vocabulary_size]
-  void logits(std::span<const std::int32_t> rows, kernels::MatrixView out);
+  void logits(std::span<const std::int32_t> rows, kernels::MatrixView out, kernels::LogitsSummary summary);
 
   const Weights& weights() const { return weights_; }
 

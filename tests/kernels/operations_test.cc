@@ -155,10 +155,11 @@ std::vector<float> run_logits(Backend& backend, const LayerWeights& weights,
     const std::vector<float> a = noise_row(73, row, weights.shape.embedding_length, 3.0f);
     x.insert(x.end(), a.begin(), a.end());
   }
-  std::vector<float> out(rows.size() * kVocabulary);
+  std::vector<float> out(rows.size() * kVocabulary), sums(rows.size());
+  std::vector<float> maxima(rows.size() * static_cast<std::size_t>(num_logits_pieces(kVocabulary)));
   const auto matrix = backend.prepare_matrix(head.source).value();
   backend.logits(weights.norm, 1e-5f, *matrix, bias, view(std::as_const(x), weights.shape.embedding_length),
-                 rows, view(out, kVocabulary));
+                 rows, view(out, kVocabulary), {.log_sum_exp = sums, .piece_maxima = maxima});
   return out;
 }
 
@@ -325,38 +326,105 @@ TEST_P(Operations, EmbedExpandsTheRowsOfTheTable) {
   }
 }
 
-TEST_P(Operations, LogSumExpEqualsTheReferenceAndItselfOnEveryThread) {
-  const auto cpu = cpu_backend(GetParam());
-  const auto reference = reference_backend();
-  for (const std::int64_t vocabulary : {1, 15, 16, 17, 4095, 4096, 4097, 49152, 50001}) {
-    const std::vector<float> logits =
-        noise_row(90, static_cast<std::uint64_t>(vocabulary), 2 * vocabulary, 20.0f);
-    std::vector<float> got(2), expected(2), portable(2), alone(1);
-    cpu->log_sum_exp(view(logits, vocabulary), got);
-    reference->log_sum_exp(view(logits, vocabulary), expected);
-    cpu_backend(cpu::InstructionSet::kPortable, 3)->log_sum_exp(view(logits, vocabulary), portable);
-    cpu->log_sum_exp({logits.data() + vocabulary, 1, vocabulary, vocabulary}, alone);
-    for (std::size_t row = 0; row < 2; ++row)
-      EXPECT_NEAR(got[row], expected[row], 4e-6 * (1 + std::fabs(expected[row])));
-    EXPECT_TRUE(same_bits(got.data(), portable.data(), 2)) << vocabulary;
-    EXPECT_EQ(alone[0], got[1]) << vocabulary;
+struct Summarised {
+  std::vector<float> logits, log_sum_exp, piece_maxima;
+};
+
+// Logits of chosen rows through an output head whose columns hold them: row r of x picks column r.
+Summarised summarised(Backend& backend, const std::vector<std::vector<float>>& columns,
+                      const std::vector<std::int32_t>& rows) {
+  const std::size_t size = columns.front().size();
+  std::vector<float> head, x(columns.size() * columns.size(), 0.0f);
+  for (std::size_t i = 0; i < size; ++i) {
+    for (const std::vector<float>& column : columns) head.push_back(column[i]);
+  }
+  for (std::size_t r = 0; r < columns.size(); ++r) x[r * columns.size() + r] = 1.0f;
+  const auto width = static_cast<std::int64_t>(columns.size()), vocabulary = static_cast<std::int64_t>(size);
+  const auto matrix = backend
+                          .prepare_matrix({.type = TensorType::kF32,
+                                           .rows = vocabulary,
+                                           .columns = width,
+                                           .bytes = std::as_bytes(std::span(head))})
+                          .value();
+  const std::vector<float> norm(columns.size(), 1.0f);
+  Summarised result;
+  result.logits.resize(rows.size() * size);
+  result.log_sum_exp.resize(rows.size());
+  result.piece_maxima.resize(rows.size() * static_cast<std::size_t>(num_logits_pieces(vocabulary)));
+  backend.logits(norm, 0.0f, *matrix, {}, view(std::as_const(x), width), rows, view(result.logits, vocabulary),
+                 {.log_sum_exp = result.log_sum_exp, .piece_maxima = result.piece_maxima});
+  return result;
+}
+
+TEST_P(Operations, TheSummaryOfLogitsIsThatOfThePlainRow) {
+  for (const std::int64_t vocabulary : {1, 15, 16, 17, 63, 64, 65, 255, 256, 257, 4097, 49152, 50001}) {
+    const auto size = static_cast<std::uint64_t>(vocabulary);
+    const std::vector<std::vector<float>> columns = {noise_row(90, size, vocabulary, 20.0f),
+                                                     noise_row(91, size, vocabulary, 1.0f)};
+    const Summarised got = summarised(*cpu_backend(GetParam()), columns, {0, 1});
+    const Summarised reference = summarised(*reference_backend(), columns, {0, 1});
+    const auto num_pieces = static_cast<std::size_t>(num_logits_pieces(vocabulary));
+    for (std::size_t row = 0; row < 2; ++row) {
+      EXPECT_NEAR(got.log_sum_exp[row], reference.log_sum_exp[row],
+                  4e-6 * (1 + std::fabs(reference.log_sum_exp[row])));
+      const auto logits = std::span(got.logits).subspan(row * size, size);
+      for (std::size_t piece = 0; piece < num_pieces; ++piece) {
+        const auto entries = logits.subspan(piece * 64, std::min<std::size_t>(64, size - piece * 64));
+        EXPECT_EQ(got.piece_maxima[row * num_pieces + piece],
+                  *std::max_element(entries.begin(), entries.end()))
+            << vocabulary << " piece " << piece;
+      }
+    }
+    const Summarised portable = summarised(*cpu_backend(cpu::InstructionSet::kPortable, 3), columns, {0, 1});
+    const Summarised alone = summarised(*cpu_backend(GetParam(), 1), columns, {1});
+    EXPECT_TRUE(same_bits(got.log_sum_exp.data(), portable.log_sum_exp.data(), 2)) << vocabulary;
+    EXPECT_EQ(alone.log_sum_exp[0], got.log_sum_exp[1]) << vocabulary;
   }
 }
 
-TEST_P(Operations, LogSumExpKnowsImpossibleTokensAndNan) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+TEST_P(Operations, TheSummaryOfLogitsKnowsImpossibleTokensAndWhatIsNotFinite) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
   const auto cpu = cpu_backend(GetParam());
-  std::vector<float> logits(10000, -kInfinity), out(1);
-  logits[9000] = 3.0f;
-  logits[9001] = 3.0f;
-  cpu->log_sum_exp(view(std::as_const(logits), 10000), out);
-  EXPECT_FLOAT_EQ(out[0], 3.0f + std::log(2.0f));
-  logits[5] = std::numeric_limits<float>::quiet_NaN();
-  cpu->log_sum_exp(view(std::as_const(logits), 10000), out);
-  EXPECT_TRUE(std::isnan(out[0]));
-  std::fill(logits.begin(), logits.end(), std::numeric_limits<float>::quiet_NaN());
-  cpu->log_sum_exp(view(std::as_const(logits), 10000), out);
-  EXPECT_TRUE(std::isnan(out[0]));
+  const auto sum_of = [&](const std::vector<float>& logits) {
+    return summarised(*cpu, {logits}, {0}).log_sum_exp[0];
+  };
+  std::vector<float> logits(10000, -kInfinity);
+  EXPECT_EQ(sum_of(logits), -kInfinity);
+  logits[9000] = logits[9001] = 3.0f;
+  EXPECT_FLOAT_EQ(sum_of(logits), 3.0f + std::log(2.0f));
+  for (const std::size_t at : {0u, 5u, 9000u, 9999u}) {
+    for (const float value : {kNan, kInfinity}) {
+      std::vector<float> broken = logits;
+      broken[at] = value;
+      EXPECT_TRUE(std::isnan(sum_of(broken))) << value << " at " << at;
+    }
+  }
+  EXPECT_TRUE(std::isnan(sum_of(std::vector<float>(10000, kNan))));
+}
+
+TEST_P(Operations, SoftmaxWeightsAreExponentialsToTheLastPlacesAndTheSameBitsEverywhere) {
+  for (const std::size_t size : {1u, 7u, 8u, 9u, 63u, 64u, 65u, 6144u, 6145u, 49152u}) {
+    std::vector<double> scores;
+    for (const float score : noise_row(92, size, static_cast<std::int64_t>(size), 30.0f)) scores.push_back(score);
+    if (size > 8) scores[3] = -std::numeric_limits<double>::infinity();
+    const double best = *std::max_element(scores.begin(), scores.end());
+    const auto weigh = [&](Backend& backend, double inverse_temperature) {
+      std::vector<double> all(size), sums((size + 63) / 64);
+      backend.softmax_weights(scores, best, inverse_temperature, all, sums);
+      all.insert(all.end(), sums.begin(), sums.end());
+      return all;
+    };
+    for (const double inverse_temperature : {0.01, 1.0, 1.3, 50.0, 1e5}) {
+      const std::vector<double> got = weigh(*cpu_backend(GetParam()), inverse_temperature);
+      EXPECT_EQ(got, weigh(*cpu_backend(cpu::InstructionSet::kPortable, 1), inverse_temperature)) << size;
+      const std::vector<double> expected = weigh(*reference_backend(), inverse_temperature);
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        const double bound = i < size ? 3 * 0x1p-52 : 70 * 0x1p-52;
+        EXPECT_NEAR(got[i], expected[i], bound * expected[i] + 2e-307) << size << " at " << i;
+      }
+      EXPECT_EQ(*std::max_element(got.begin(), got.begin() + static_cast<std::ptrdiff_t>(size)), 1.0);
+    }
+  }
 }
 
 TEST_P(Operations, SiluIsAccurateOverTheWholeRange) {

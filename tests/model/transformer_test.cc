@@ -81,10 +81,15 @@ class OneSequence {
     batch.max_blocks = static_cast<std::int32_t>(block_table_.size());
     transformer_->forward(batch, token_ids, *kv_);
     std::vector<float> logits(token_ids.size() * static_cast<std::size_t>(config_.vocabulary_size));
-    transformer_->logits(positions, {.data = logits.data(),
-                                     .rows = num_tokens,
-                                     .columns = config_.vocabulary_size,
-                                     .stride = config_.vocabulary_size});
+    std::vector<float> sums(token_ids.size());
+    std::vector<float> maxima(token_ids.size() *
+                              static_cast<std::size_t>(kernels::num_logits_pieces(config_.vocabulary_size)));
+    transformer_->logits(positions,
+                         {.data = logits.data(),
+                          .rows = num_tokens,
+                          .columns = config_.vocabulary_size,
+                          .stride = config_.vocabulary_size},
+                         {.log_sum_exp = sums, .piece_maxima = maxima});
     return logits;
   }
 

@@ -224,10 +224,15 @@ std::vector<std::vector<float>> recorded_logits(const std::vector<TokenId>& toke
   for (std::size_t row = 0; row < token_ids.size(); row += stride) {
     const std::vector<std::int32_t> indices = {static_cast<std::int32_t>(row)};
     rows.emplace_back(static_cast<std::size_t>(parts.config.vocabulary_size));
-    transformer->logits(indices, {.data = rows.back().data(),
-                                  .rows = 1,
-                                  .columns = parts.config.vocabulary_size,
-                                  .stride = parts.config.vocabulary_size});
+    float sum;
+    std::vector<float> maxima(
+        static_cast<std::size_t>(kernels::num_logits_pieces(parts.config.vocabulary_size)));
+    transformer->logits(indices,
+                        {.data = rows.back().data(),
+                         .rows = 1,
+                         .columns = parts.config.vocabulary_size,
+                         .stride = parts.config.vocabulary_size},
+                        {.log_sum_exp = {&sum, 1}, .piece_maxima = maxima});
   }
   return rows;
 }

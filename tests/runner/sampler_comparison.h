@@ -10,20 +10,12 @@
 #include <span>
 #include <vector>
 
-#include "engine/runner/sampler.h"
 #include "tests/runner/plain_sampler.h"
+#include "tests/runner/row_sampler.h"
 
 namespace octavo::runner {
 
 inline const std::vector<TokenId> kEndTokens = {2, 0};
-
-// Stands for Backend::log_sum_exp, which has tests of its own.
-inline float log_sum_exp(std::span<const float> logits) {
-  const double best = *std::max_element(logits.begin(), logits.end());
-  double sum = 0.0;
-  for (const float logit : logits) sum += std::exp(logit - best);
-  return static_cast<float>(best + std::log(sum));
-}
 
 // Every option at random, often off, so that all combinations come.
 inline SamplingParams random_params(std::size_t vocabulary_size, std::mt19937_64& random) {
@@ -79,14 +71,14 @@ inline History random_history(std::span<const float> logits, std::mt19937_64& ra
 inline void compare_with_definition(const std::vector<std::vector<float>>& rows, int count,
                                     std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  Sampler sampler(static_cast<std::int32_t>(rows.front().size()), kEndTokens);
+  RowSampler sampler(rows.front().size(), kEndTokens);
   int num_skipped = 0;
   for (int i = 0; i < count; ++i) {
     const std::vector<float>& row = rows[static_cast<std::size_t>(i) % rows.size()];
     const SamplingParams params = random_params(row.size(), random);
     const History history = random_history(row, random);
     const scheduler::SampleTarget target = history.target(random);
-    sampler.set_row(row, log_sum_exp(row));
+    sampler.set_row(row);
     const SampledToken token = sampler.sample(params, history.prompt, target);
     const PlainDraw plain = plain_sample(row, params, history.prompt, target, kEndTokens);
     if (plain.is_near_a_limit && token.token_id != plain.token_id) {

@@ -68,7 +68,7 @@ void expect_candidates(const SampledToken& token, const std::vector<BeamCandidat
 TEST(Sampler, ABeamGetsTheBestContinuationsAsASortOfEverythingRanksThem) {
   std::mt19937_64 random(21);
   for (const std::size_t size : {1u, 3u, 64u, 65u, 1000u, 49152u}) {
-    Sampler sampler(static_cast<std::int32_t>(size), size > 2 ? kEndTokens : std::vector<TokenId>{0});
+    RowSampler sampler(size, size > 2 ? kEndTokens : std::vector<TokenId>{0});
     for (int i = 0; i < (size < 10000 ? 400 : 40); ++i) {
       std::vector<float> row = random_logits(size, random, i % 3 == 0 ? 0.5f : 0.0f);
       for (float& logit : row) {
@@ -99,7 +99,7 @@ TEST(Sampler, ABeamTakesLogitsThatRoundToOneLogProbabilityForEquals) {
   std::vector<float> row(640, -50.0f);
   float logit = 0.9f;
   for (const std::size_t id : {5u, 100u, 300u, 639u}) row[id] = logit = std::nextafter(logit, 1.0f);
-  Sampler sampler(640, {});
+  RowSampler sampler(640, {});
   sampler.set_row(row, 1000.0f);
   for (const std::int32_t count : {1, 2, 4}) {
     const scheduler::SampleTarget target{.sequence_id = {1}, .num_candidates = count};
@@ -113,7 +113,7 @@ TEST(Sampler, ABeamIsRankedByLogProbabilityAloneWithoutProcessors) {
   std::mt19937_64 random(22);
   const std::vector<float> row = random_logits(3000, random, 0.0f);
   const float sum = log_sum_exp(row);
-  Sampler sampler(3000, kEndTokens);
+  RowSampler sampler(3000, kEndTokens);
   sampler.set_row(row, sum);
   const scheduler::SampleTarget target{.sequence_id = {1}, .num_candidates = 16};
   const SampledToken plain = sampler.sample({}, {}, target);
@@ -128,7 +128,7 @@ TEST(Sampler, ABeamIsRankedByLogProbabilityAloneWithoutProcessors) {
 TEST(Sampler, APenaltyWorksOnABeamsLogProbabilities) {
   // As probabilities: 1/2, 1/4, 1/4. Four times the log of the first one is below that of the others.
   const std::vector<float> row = {std::log(2.0f), 0.0f, 0.0f};
-  Sampler sampler(3, {});
+  RowSampler sampler(3, {});
   sampler.set_row(row, std::log(4.0f));
   const std::vector<TokenId> prompt = {0};
   const SampledToken token =
@@ -146,8 +146,8 @@ TEST(Sampler, MinTokensLeavesABeamNoEnds) {
   row[2] = 9.0f;
   row[50] = 8.0f;
   row[51] = 7.0f;
-  Sampler sampler(100, kEndTokens);
-  sampler.set_row(row, log_sum_exp(row));
+  RowSampler sampler(100, kEndTokens);
+  sampler.set_row(row);
   SamplingParams params{.max_tokens = 16, .min_tokens = 1, .stop_token_ids = {50}};
   const scheduler::SampleTarget target{.sequence_id = {1}, .num_candidates = 8};
   const SampledToken token = sampler.sample(params, {}, target);
@@ -156,15 +156,15 @@ TEST(Sampler, MinTokensLeavesABeamNoEnds) {
   params.stop_token_ids.push_back(51);
   EXPECT_TRUE(sampler.sample(params, {}, target).invalid_logits);
   row[7] = std::nanf("");
-  sampler.set_row(row, 9.0f);
+  sampler.set_row(row);
   EXPECT_TRUE(sampler.sample({}, {}, target).invalid_logits);
 }
 
 TEST(Sampler, GreedyTakesTheLowestIdAmongEquals) {
   std::vector<float> row(300, 1.0f);
   row[130] = row[131] = row[257] = 2.0f;
-  Sampler sampler(300, {});
-  sampler.set_row(row, log_sum_exp(row));
+  RowSampler sampler(300, {});
+  sampler.set_row(row);
   const SamplingParams greedy{.temperature = 0.0};
   EXPECT_EQ(sampler.sample(greedy, {}, {}).token_id, 130);
   const SamplingParams biased{.temperature = 0.0, .logit_bias = {{130, -3.0}, {7, 1.0}}};
@@ -173,8 +173,8 @@ TEST(Sampler, GreedyTakesTheLowestIdAmongEquals) {
 
 TEST(Sampler, TopPKeepsTheShortestStartThatReachesItAndTiesGoToTheLowerId) {
   const std::vector<float> row(4, 0.0f);  // four equal weights: every sum is exact
-  Sampler sampler(4, {});
-  sampler.set_row(row, log_sum_exp(row));
+  RowSampler sampler(4, {});
+  sampler.set_row(row);
   const auto kept = [&](double top_p) {
     std::set<TokenId> tokens;
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
@@ -192,8 +192,8 @@ TEST(Sampler, TopPKeepsTheShortestStartThatReachesItAndTiesGoToTheLowerId) {
 
 TEST(Sampler, TopKKeepsExactlyKAmongEqualsAndMinPCountsFromTheBest) {
   const std::vector<float> row = {0.0f, 1.0f, 1.0f, 1.0f, std::log(2.0f) + 1.0f};
-  Sampler sampler(5, {});
-  sampler.set_row(row, log_sum_exp(row));
+  RowSampler sampler(5, {});
+  sampler.set_row(row);
   const auto kept = [&](const SamplingParams& params) {
     std::set<TokenId> tokens;
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
@@ -211,8 +211,8 @@ TEST(Sampler, TopKKeepsExactlyKAmongEqualsAndMinPCountsFromTheBest) {
 TEST(Sampler, DrawsEachTokenAsOftenAsItsProbability) {
   std::mt19937_64 random(5);
   const std::vector<float> row = random_logits(24, random, 0.0f);
-  Sampler sampler(24, {});
-  sampler.set_row(row, log_sum_exp(row));
+  RowSampler sampler(24, {});
+  sampler.set_row(row);
   constexpr int kDraws = 40000;
   for (const SamplingParams& params :
        {SamplingParams{.temperature = 2.0}, SamplingParams{.temperature = 3.0, .top_p = 0.9},
@@ -246,8 +246,8 @@ TEST(Sampler, ExtremeTemperaturesAreGreedyAndUniform) {
   std::mt19937_64 random(6);
   const std::vector<float> row = random_logits(500, random, 0.0f);
   const auto best = static_cast<TokenId>(std::max_element(row.begin(), row.end()) - row.begin());
-  Sampler sampler(500, {});
-  sampler.set_row(row, log_sum_exp(row));
+  RowSampler sampler(500, {});
+  sampler.set_row(row);
   std::set<TokenId> cold, hot;
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     const scheduler::SampleTarget target{.sequence_id = {1}, .seed = seed};
@@ -264,8 +264,8 @@ TEST(Sampler, MinTokensForbidsEndAndStopTokensUntilThen) {
   row[2] = 9.0f;
   row[50] = 8.0f;
   row[51] = 7.0f;
-  Sampler sampler(100, kEndTokens);
-  sampler.set_row(row, log_sum_exp(row));
+  RowSampler sampler(100, kEndTokens);
+  sampler.set_row(row);
   const SamplingParams params{
       .temperature = 0.0, .max_tokens = 16, .min_tokens = 2, .stop_token_ids = {50}, .ignore_eos = true};
   const std::vector<TokenId> output = {9, 9};
@@ -283,7 +283,7 @@ TEST(Sampler, LogprobsAreTheModelsOwnAndAskingForThemChangesNothing) {
   std::mt19937_64 random(8);
   const std::vector<float> row = random_logits(2000, random, 0.5f);
   const float sum = log_sum_exp(row);
-  Sampler sampler(2000, kEndTokens);
+  RowSampler sampler(2000, kEndTokens);
   sampler.set_row(row, sum);
   std::vector<TokenId> ranked(2000);
   std::iota(ranked.begin(), ranked.end(), 0);
@@ -311,8 +311,8 @@ TEST(Sampler, LogprobsAreTheModelsOwnAndAskingForThemChangesNothing) {
 
 TEST(Sampler, ReportsAtMostTheWholeVocabulary) {
   const std::vector<float> row = {1.0f, -kInfinity, 3.0f};
-  Sampler sampler(3, {});
-  sampler.set_row(row, log_sum_exp(row));
+  RowSampler sampler(3, {});
+  sampler.set_row(row);
   const SampledToken token = sampler.sample({.logprobs = 20}, {}, {});
   ASSERT_EQ(token.top_logprobs.size(), 3u);
   EXPECT_EQ(token.top_logprobs[0].token_id, 2);
@@ -325,20 +325,20 @@ TEST(Sampler, ARowThatIsNotFiniteGivesNoToken) {
   for (const std::size_t size : {5u, 64u, 130u}) {
     for (std::size_t at = 0; at < size; ++at) {
       std::vector<float> row(size, 0.5f);
-      Sampler sampler(static_cast<std::int32_t>(size), {});
+      RowSampler sampler(size, {});
       row[at] = std::nanf("");
-      sampler.set_row(row, 0.0f);
+      sampler.set_row(row);
       ASSERT_TRUE(sampler.sample(params, {}, {.sequence_id = {3}}).invalid_logits) << "NaN at " << at;
       row[at] = kInfinity;
-      sampler.set_row(row, 0.0f);
+      sampler.set_row(row);
       ASSERT_TRUE(sampler.sample(params, {}, {.sequence_id = {3}}).invalid_logits) << "infinity at " << at;
       row[at] = -kInfinity;
-      sampler.set_row(row, 0.0f);
+      sampler.set_row(row);
       ASSERT_FALSE(sampler.sample(params, {}, {.sequence_id = {3}}).invalid_logits)
           << "minus infinity at " << at;
     }
     const std::vector<float> nothing(size, -kInfinity);
-    Sampler sampler(static_cast<std::int32_t>(size), {});
+    RowSampler sampler(size, {});
     sampler.set_row(nothing, -kInfinity);
     const SampledToken token = sampler.sample(params, {}, {.sequence_id = {3}});
     EXPECT_TRUE(token.invalid_logits);
@@ -349,7 +349,7 @@ TEST(Sampler, ARowThatIsNotFiniteGivesNoToken) {
 TEST(Sampler, ATokenThatIsAloneIsDrawnAndWhenAllAreForbiddenNone) {
   std::vector<float> row(70, -kInfinity);
   row[2] = -50.0f;
-  Sampler sampler(70, kEndTokens);
+  RowSampler sampler(70, kEndTokens);
   sampler.set_row(row, -50.0f);
   for (const double temperature : {0.0, 0.1, 1.0, 100.0}) {
     for (const double top_p : {1e-6, 0.5, 1.0}) {
@@ -365,9 +365,9 @@ TEST(Sampler, ATokenThatIsAloneIsDrawnAndWhenAllAreForbiddenNone) {
 TEST(Sampler, ForgetsTheTokensOfTheLastCall) {
   std::mt19937_64 random(11);
   const std::vector<float> row = random_logits(300, random, 0.0f);
-  Sampler used(300, {}), fresh(300, {});
-  used.set_row(row, log_sum_exp(row));
-  fresh.set_row(row, log_sum_exp(row));
+  RowSampler used(300, {}), fresh(300, {});
+  used.set_row(row);
+  fresh.set_row(row);
   const SamplingParams params{
       .temperature = 0.0, .presence_penalty = 2.0, .frequency_penalty = 2.0, .repetition_penalty = 2.0};
   std::vector<TokenId> all(300);

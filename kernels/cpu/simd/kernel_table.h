@@ -54,6 +54,8 @@ struct AttentionTile {
 // result.
 inline constexpr std::int32_t kAttentionRange = 256;
 
+inline constexpr std::int64_t kPieceEntries = 64;  // kLogitsPiece of kernels/backend.h
+
 struct KernelTable {
   // out[i] = x[i] / sqrt(mean(x^2) + epsilon) * weight[i]. `out` may be `x`.
   void (*rms_norm)(const float* x, const float* weight, float epsilon, std::int64_t size, float* out);
@@ -73,10 +75,14 @@ struct KernelTable {
   // Rounds one token's key and value [head_dim] to the KV type and stores them.
   void (*write_kv)(const float* key, const float* value, const KvSlot& slot);
 
-  // *max = largest of logits[0, size), *sum = sum of exp(logits[i] - *max).
-  void (*max_and_exp_sum)(const float* logits, std::int64_t size, float* max, float* sum);
-  // Folds (max, sum) of a later piece into those of the earlier ones.
-  void (*merge_exp_sums)(float* max, float* sum, float later_max, float later_sum);
+  // *max = largest of logits[0, size), *sum = sum of exp(logits[i] - *max), piece_maxima[p] = largest of the p-th
+  // kPieceEntries. In a piece of nothing but impossible tokens the sum is 0.
+  void (*summarise_logits)(const float* logits, std::int64_t size, float* piece_maxima, float* max, float* sum);
+  // Puts `count` pairs of maximum and sum together: the exponentials of all sum to *sum * exp(*max).
+  void (*merge_exp_sums)(const float* maxima, const float* sums, std::int64_t count, float* max, float* sum);
+  // As Backend::softmax_weights.
+  void (*softmax_weights)(const double* scores, std::int64_t size, double best, double inverse_temperature,
+                          double* weights, double* piece_sums);
 
   // Floats of working memory (aligned to 64 bytes) that the attention kernels want, and of one query's
   // partial result.

@@ -12,8 +12,10 @@ void silu_mul(float* gate, const float* up, std::int64_t size);
 void rotate_heads(float* heads, std::int32_t num_heads, std::int32_t head_dim, std::int32_t rotary_dim,
                   bool halves, const float* rotations);
 void write_kv(const float* key, const float* value, const KvSlot& slot);
-void max_and_exp_sum(const float* logits, std::int64_t size, float* max, float* sum);
-void merge_exp_sums(float* max, float* sum, float later_max, float later_sum);
+void summarise_logits(const float* logits, std::int64_t size, float* piece_maxima, float* max, float* sum);
+void merge_exp_sums(const float* maxima, const float* sums, std::int64_t count, float* max, float* sum);
+void softmax_weights(const double* scores, std::int64_t size, double best, double inverse_temperature,
+                     double* weights, double* piece_sums);
 
 std::int64_t attention_scratch_floats(std::int32_t num_queries, std::int32_t head_dim);
 std::int64_t attention_partial_floats(std::int32_t head_dim);
