@@ -1,7 +1,8 @@
-// Requests of every kind for the default model, from one seed: greedy, sampled, four samples, beams of four,
+// Requests of every kind, from one seed: greedy, sampled, four samples, beams of four,
 // with shared and unshared starts. And what must come back equal, bit for bit, whatever the pool does.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,13 +12,18 @@
 
 namespace octavo {
 
+// What prompts are made of.
+struct TokenRange {
+  TokenId first = 1000, last = 40000;  // of the default model: words
+};
+
 // REQUIRES: longest_output >= 1
-inline std::vector<GenerationRequest> mixed_requests(std::uint64_t seed, int count, int longest_output) {
+inline std::vector<GenerationRequest> mixed_requests(std::uint64_t seed, int count, int longest_output,
+                                                     TokenRange range = {}) {
   simulation::Random random(seed);
-  constexpr TokenId kFirstWord = 1000, kLastWord = 40000;
   const auto draw_tokens = [&](int length) {
     std::vector<TokenId> tokens;
-    for (int i = 0; i < length; ++i) tokens.push_back(random.between(kFirstWord, kLastWord));
+    for (int i = 0; i < length; ++i) tokens.push_back(random.between(range.first, range.last));
     return tokens;
   };
   std::vector<std::vector<TokenId>> starts;
@@ -28,7 +34,8 @@ inline std::vector<GenerationRequest> mixed_requests(std::uint64_t seed, int cou
     TokenPrompt prompt;
     if (random.chance(0.6)) {
       const auto& start = starts[static_cast<std::size_t>(random.between(0, 4))];
-      prompt.token_ids.assign(start.begin(), start.begin() + random.between(1, static_cast<int>(start.size())));
+      prompt.token_ids.assign(start.begin(),
+                              start.begin() + random.between(1, static_cast<int>(start.size())));
     }
     const std::vector<TokenId> rest = draw_tokens(random.between(1, 40));
     prompt.token_ids.insert(prompt.token_ids.end(), rest.begin(), rest.end());
@@ -49,8 +56,18 @@ inline std::vector<GenerationRequest> mixed_requests(std::uint64_t seed, int cou
   return requests;
 }
 
+inline bool same_alternatives(const std::vector<std::vector<TokenLogprob>>& a,
+                              const std::vector<std::vector<TokenLogprob>>& b) {
+  const auto same = [](const TokenLogprob& x, const TokenLogprob& y) {
+    return x.token_id == y.token_id && x.logprob == y.logprob;
+  };
+  return std::ranges::equal(a, b,
+                            [&](const auto& x, const auto& y) { return std::ranges::equal(x, y, same); });
+}
+
 // Empty when every output of the two is the same, else what differs.
-inline std::string first_difference(const std::vector<RequestOutput>& a, const std::vector<RequestOutput>& b) {
+inline std::string first_difference(const std::vector<RequestOutput>& a,
+                                    const std::vector<RequestOutput>& b) {
   for (std::size_t i = 0; i < a.size(); ++i) {
     const std::string where = "request " + std::to_string(i);
     if (a[i].error || b[i].error) {
@@ -61,6 +78,7 @@ inline std::string first_difference(const std::vector<RequestOutput>& a, const s
       const std::string output = where + ", output " + std::to_string(k);
       if (left.token_ids != right.token_ids) return output + ": other tokens";
       if (left.logprobs != right.logprobs) return output + ": other log-probabilities";
+      if (!same_alternatives(left.top_logprobs, right.top_logprobs)) return output + ": other alternatives";
       if (left.score != right.score) return output + ": another score";
       if (left.finish_reason != right.finish_reason) return output + ": another end";
       if (left.text != right.text) return output + ": another text";

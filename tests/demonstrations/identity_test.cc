@@ -1,0 +1,206 @@
+// The same request gives the same bits on every instruction set and with every KV type, activation type,
+// block size, chunk, pool, kind of preemption and number of threads, whatever else runs. On a model of two
+// random layers, so that all combinations fit into seconds; equality_test.cc does a part of it on the default
+// model.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "kernels/backends.h"
+#include "tests/demonstrations/mixed_requests.h"
+#include "tests/engine/default_model.h"
+#include "tests/support/environment.h"
+#include "tests/support/gguf_writer.h"
+#include "tests/support/model_files.h"
+
+namespace octavo {
+namespace {
+
+constexpr int kNumRequests = 48;
+constexpr int kLongestOutput = 30;
+constexpr TokenRange kWords = {3, static_cast<TokenId>(test::kTinyVocabularySize) - 1};
+
+// A model with the grouping of heads of the default one, and 4-bit weights.
+std::string tiny_model() {
+  static const test::TemporaryFolder folder;
+  static const std::string path = [] {
+    const auto file = folder / "tiny.gguf";
+    test::make_tiny_llama(11, {.weight_type = kernels::TensorType::kQ4_1,
+                               .embedding_length = 96,
+                               .feed_forward_length = 160,
+                               .num_heads = 6,
+                               .num_kv_heads = 2})
+        .write(file);
+    return file.string();
+  }();
+  return path;
+}
+
+std::unique_ptr<Engine> open_tiny(EngineOptions options, const std::string& instruction_set) {
+  const test::EnvironmentVariable forced("OCTAVO_CPU_ISA", instruction_set);
+  options.model = tiny_model();
+  auto engine = Engine::create(options);
+  if (!engine) throw std::runtime_error(engine.error().message);
+  return *std::move(engine);
+}
+
+// A prompt that reaches into the second range of positions; the first 280 tokens are those of all such.
+GenerationRequest long_request(simulation::Random& random) {
+  TokenPrompt prompt;
+  for (int i = 0; i < 280; ++i)
+    prompt.token_ids.push_back(kWords.first + i * i % (kWords.last - kWords.first));
+  for (int i = random.between(1, 40); i > 0; --i) {
+    prompt.token_ids.push_back(random.between(kWords.first, kWords.last));
+  }
+  GenerationRequest request{.prompt = std::move(prompt)};
+  request.sampling.n = random.between(1, 2);
+  request.sampling.seed = 5;
+  request.sampling.max_tokens = kLongestOutput;
+  return request;
+}
+
+// Every logit shows in the log-probabilities of all tokens.
+std::vector<GenerationRequest> requests() {
+  simulation::Random random(3);
+  auto requests = mixed_requests(5, kNumRequests, kLongestOutput, kWords);
+  for (std::size_t index : {7, 8, 20, 40, 41}) requests[index] = long_request(random);
+  for (GenerationRequest& request : requests) {
+    if (!request.sampling.beam_width) request.sampling.logprobs = test::kTinyVocabularySize;
+  }
+  return requests;
+}
+
+// What one number is made with. Nothing else may show in a result.
+struct Arithmetic {
+  KvCacheType kv_cache_dtype;
+  ActivationType activation_dtype;
+};
+
+EngineOptions with(Arithmetic arithmetic, EngineOptions options) {
+  options.kv_cache_dtype = arithmetic.kv_cache_dtype;
+  options.activation_dtype = arithmetic.activation_dtype;
+  return options;
+}
+
+const char* name_of(KvCacheType type) {
+  switch (type) {
+    case KvCacheType::kAuto: return "auto";
+    case KvCacheType::kF32: return "f32";
+    case KvCacheType::kF16: return "f16";
+    case KvCacheType::kBf16: return "bf16";
+    case KvCacheType::kFp8E4m3: return "e4m3";
+    case KvCacheType::kFp8E5m2: return "e5m2";
+    case KvCacheType::kInt8: return "int8";
+  }
+  return "";
+}
+
+const char* name_of(ActivationType type) {
+  switch (type) {
+    case ActivationType::kAuto: return "auto";
+    case ActivationType::kF32: return "f32";
+    case ActivationType::kInt16: return "int16";
+    case ActivationType::kInt8: return "int8";
+  }
+  return "";
+}
+
+struct Surroundings {
+  const char* name;
+  EngineOptions options;
+  bool preempts;
+};
+
+std::vector<Surroundings> all_surroundings() {
+  return {
+      {"small blocks, chunks of 7",
+       {.threads = 1, .block_size = 8, .num_kv_blocks = 4000, .max_num_batched_tokens = 7},
+       false},
+      {"blocks of 16, swapping",
+       {.threads = 2,
+        .num_kv_blocks = 26,
+        .preemption_mode = PreemptionPolicy::kSwap,
+        .reserve_block_per_sequence = false},
+       true},
+      {"blocks of 32, recomputing, nothing cached",
+       {.threads = 3,
+        .block_size = 32,
+        .num_kv_blocks = 14,
+        .max_num_batched_tokens = 50,
+        .enable_prefix_caching = false,
+        .preemption_mode = PreemptionPolicy::kRecompute,
+        .reserve_block_per_sequence = false},
+       true},
+      {"blocks of 5, one after the other",
+       {.threads = 1, .block_size = 5, .num_kv_blocks = 4000, .max_num_seqs = 4},
+       false},
+  };
+}
+
+class Identity : public testing::TestWithParam<std::tuple<KvCacheType, ActivationType>> {};
+
+TEST_P(Identity, HoldsOnEveryInstructionSetInAllSurroundings) {
+  const Arithmetic arithmetic{std::get<0>(GetParam()), std::get<1>(GetParam())};
+  const auto plain = open_tiny(with(arithmetic, {.threads = 1, .num_kv_blocks = 4000}), "portable");
+  const auto expected = run_together(*plain, requests());
+  ASSERT_EQ(first_difference(expected, expected), "") << "no request may fail";
+  for (const std::string& instruction_set : kernels::usable_instruction_sets()) {
+    for (const Surroundings& surroundings : all_surroundings()) {
+      SCOPED_TRACE(instruction_set + ", " + surroundings.name);
+      const auto engine = open_tiny(with(arithmetic, surroundings.options), instruction_set);
+      ASSERT_EQ(engine->description().isa, instruction_set);
+      EXPECT_EQ(first_difference(run_together(*engine, requests()), expected), "");
+      const KvTotals totals = engine->kv_totals();
+      EXPECT_EQ(totals.preempted_swap + totals.preempted_recompute > 0, surroundings.preempts);
+    }
+  }
+}
+
+std::string name_of_parameters(const testing::TestParamInfo<Identity::ParamType>& info) {
+  return std::string("Kv_") + name_of(std::get<0>(info.param)) + "_activations_" +
+         name_of(std::get<1>(info.param));
+}
+
+INSTANTIATE_TEST_SUITE_P(KvTypes, Identity,
+                         testing::Combine(testing::Values(KvCacheType::kF32, KvCacheType::kF16,
+                                                          KvCacheType::kBf16, KvCacheType::kInt8,
+                                                          KvCacheType::kFp8E4m3, KvCacheType::kFp8E5m2),
+                                          testing::Values(ActivationType::kAuto)),
+                         name_of_parameters);
+INSTANTIATE_TEST_SUITE_P(Activations, Identity,
+                         testing::Combine(testing::Values(KvCacheType::kF16),
+                                          testing::Values(ActivationType::kF32, ActivationType::kInt8)),
+                         name_of_parameters);
+
+// The request that is run a thousand times, in the middle of others that are never the same.
+TEST(Identity, AThousandRunsOfARequestGiveOneOutput) {
+  const auto engine =
+      open_tiny({.num_kv_blocks = 20, .max_num_batched_tokens = 48, .reserve_block_per_sequence = false},
+                kernels::usable_instruction_sets().front());
+  simulation::Random random(8);
+  GenerationRequest request = mixed_requests(9, 4, 10, kWords)[3];
+  request.sampling.max_tokens = 8;
+  request.sampling.ignore_eos = true;
+  request.sampling.logprobs = test::kTinyVocabularySize;
+  const RequestOutput first = run_alone(*engine, request);
+  ASSERT_FALSE(first.error);
+  for (std::uint64_t run = 0; run < 1000; ++run) {
+    std::vector<GenerationRequest> together = mixed_requests(run, random.between(0, 6), 24, kWords);
+    const auto place = together.begin() + random.between(0, static_cast<int>(together.size()));
+    const auto index = static_cast<std::size_t>(place - together.begin());
+    together.insert(place, request);
+    if (random.chance(0.1)) engine->reset_prefix_cache();
+    const auto outputs = run_together(*engine, std::move(together));
+    ASSERT_EQ(first_difference({outputs[index]}, {first}), "") << "run " << run;
+  }
+  const KvTotals totals = engine->kv_totals();
+  EXPECT_GT(totals.preempted_swap + totals.preempted_recompute, 50);
+  EXPECT_GT(totals.prefix_hit_tokens, 1000);
+}
+
+}  // namespace
+}  // namespace octavo
