@@ -224,10 +224,12 @@ std::int32_t MemoryRules::num_findable(const StepView& step, const ScriptedReque
   for (const TokenId token : asked.prompt)
     hashes.push_back(prefix_hash = ToyModel::extend(prefix_hash, token));
   hashes.pop_back();
-  // What a cancelled request leaves behind may take the place of something shorter.
+  // What a request that was cancelled before the step leaves behind may take the place of something shorter.
   std::vector<bool> is_gone(step.before.blocks.size());
+  bool has_begun = false;
   for (const BlockEvent& event : step.block_events) {
-    if (event.kind == BlockEventKind::kAlloc || event.kind == BlockEventKind::kFree)
+    has_begun |= event.kind == BlockEventKind::kStepBegin;
+    if (event.kind == BlockEventKind::kAlloc || (event.kind == BlockEventKind::kFree && !has_begun))
       is_gone[static_cast<std::size_t>(event.block)] = true;
   }
   std::size_t num_found = 0;
