@@ -92,7 +92,7 @@ void CpuBackend::multiply(std::span<const Product> products) {
   std::int64_t num_panels = 0;
   for (const Product& product : products) num_panels += product.matrix->num_panels();
   const std::int64_t size = panels_per_item(num_panels);
-  pool_->parallel_for((num_panels + size - 1) / size, [&](std::int64_t item, std::int32_t) {
+  pool_->parallel_for_in_runs((num_panels + size - 1) / size, [&](std::int64_t item, std::int32_t) {
     std::int64_t first = item * size, last = std::min(first + size, num_panels);  // in the list of all panels
     for (const Product& product : products) {
       const std::int64_t panels = product.matrix->num_panels();

@@ -12,7 +12,7 @@ void CpuBackend::gate_up_silu(const GateUpWeights& weights, ConstMatrixView x, M
   const MatrixView up_rows{product_rows_.reserve(rows * width), rows, width, width};
   set_normalised(weights.norm, weights.norm_epsilon, x, {}, gate.activation_form() | up.activation_form());
   const std::int64_t size = panels_per_item(gate.num_panels());
-  pool_->parallel_for((gate.num_panels() + size - 1) / size, [&](std::int64_t item, std::int32_t) {
+  pool_->parallel_for_in_runs((gate.num_panels() + size - 1) / size, [&](std::int64_t item, std::int32_t) {
     const std::int64_t first_panel = item * size,
                        last_panel = std::min(first_panel + size, gate.num_panels());
     multiply_panels(gate, activations_, first_panel, last_panel, out);

@@ -26,7 +26,7 @@ void CpuBackend::logits(std::span<const float> norm, float norm_epsilon, const M
   float* const sums = maxima + num_rows * num_items;
 
   set_normalised(norm, norm_epsilon, x, rows, matrix.activation_form());
-  pool_->parallel_for(num_items, [&](std::int64_t item, std::int32_t) {
+  pool_->parallel_for_in_runs(num_items, [&](std::int64_t item, std::int32_t) {
     const std::int64_t first_panel = item * kPanelsPerItem, first = item * kEntriesPerItem;
     const std::int64_t count = std::min(kEntriesPerItem, matrix.rows() - first);
     multiply_panels(matrix, activations_, first_panel,

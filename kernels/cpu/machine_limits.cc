@@ -96,7 +96,7 @@ Result<MachineLimits> measure_machine_limits(std::int32_t threads) {
   }
   MachineLimits limits;
   limits.read_bytes_per_s = best_rate(static_cast<double>(kReadBytes), [&] {
-    pool->parallel_for(kReadBytes / kReadPiece, [&](std::int64_t piece, std::int32_t) { kernels.read(memory.data() + piece * kReadPiece, kReadPiece); });
+    pool->parallel_for_in_runs(kReadBytes / kReadPiece, [&](std::int64_t piece, std::int32_t) { kernels.read(memory.data() + piece * kReadPiece, kReadPiece); });
   });
   const double rounds = static_cast<double>(kArithmeticRounds) * threads;
   limits.int8_multiply_adds_per_s = best_rate(rounds * static_cast<double>(kernels.int8_multiply_adds_per_round), [&] {

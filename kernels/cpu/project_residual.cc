@@ -11,7 +11,7 @@ void CpuBackend::project_residual(const Matrix& weights, std::span<const float> 
   const MatrixView product{product_rows_.reserve(rows * width), rows, width, width};
   set_activations(input, matrix.activation_form());
   const std::int64_t size = panels_per_item(matrix.num_panels());
-  pool_->parallel_for((matrix.num_panels() + size - 1) / size, [&](std::int64_t item, std::int32_t) {
+  pool_->parallel_for_in_runs((matrix.num_panels() + size - 1) / size, [&](std::int64_t item, std::int32_t) {
     const std::int64_t first_panel = item * size,
                        last_panel = std::min(first_panel + size, matrix.num_panels());
     multiply_panels(matrix, activations_, first_panel, last_panel, product);

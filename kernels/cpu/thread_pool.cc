@@ -85,7 +85,9 @@ void ThreadPool::run(const Loop& loop) {
 
 void ThreadPool::open_loop(const Loop& loop) {
   loop_ = loop;
-  next_item_.store(0, std::memory_order_relaxed);
+  for (std::int32_t run = 0; run < loop.num_runs; ++run) {
+    next_items_[static_cast<std::size_t>(run)].value.store(loop.first_item(run), std::memory_order_relaxed);
+  }
   const std::uint32_t number = (state_.load(std::memory_order_relaxed) + kOneLoop) & kLoopNumber;
   // Sequentially consistent, as the sleepers' side: either they see the loop or we see them.
   state_.store(number | kOpen);
@@ -95,9 +97,16 @@ void ThreadPool::open_loop(const Loop& loop) {
 }
 
 void ThreadPool::take_items(std::int32_t worker) {
+  for (std::int32_t i = 0; i < loop_.num_runs; ++i) take_items_of_run((worker + i) % loop_.num_runs, worker);
+}
+
+void ThreadPool::take_items_of_run(std::int32_t run, std::int32_t worker) {
+  std::atomic<std::int64_t>& next = next_items_[static_cast<std::size_t>(run)].value;
+  const std::int64_t end = loop_.first_item(run + 1);
+  if (next.load(std::memory_order_relaxed) >= end) return;
   for (;;) {
-    const std::int64_t item = next_item_.fetch_add(1, std::memory_order_relaxed);
-    if (item >= loop_.num_items) return;
+    const std::int64_t item = next.fetch_add(1, std::memory_order_relaxed);
+    if (item >= end) return;
     loop_.call(loop_.context, item, worker);
   }
 }

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <thread>
+#include <vector>
 
 namespace octavo::kernels::cpu {
 namespace {
@@ -18,8 +21,41 @@ TEST(ThreadPool, RunsEveryItemOnce) {
       pool->parallel_for(num_items,
                          [&](std::int64_t item, std::int32_t) { ++runs[static_cast<std::size_t>(item)]; });
       for (const int count : runs) EXPECT_EQ(count, 1) << threads << " threads, " << num_items << " items";
+      pool->parallel_for_in_runs(num_items,
+                                 [&](std::int64_t item, std::int32_t) { ++runs[static_cast<std::size_t>(item)]; });
+      for (const int count : runs) EXPECT_EQ(count, 2) << threads << " threads, " << num_items << " items";
     }
   }
+}
+
+TEST(ThreadPool, InRunsEachWorkerBeginsWithItsOwnNeighbours) {
+  const auto pool = pool_of(2);
+  std::vector<std::int32_t> worker_of(8);
+  std::atomic<int> inside{0};
+  pool->parallel_for_in_runs(8, [&](std::int64_t item, std::int32_t worker) {
+    // The two first items wait for each other; after that luck decides.
+    if (item % 4 == 0) {
+      inside.fetch_add(1);
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (inside < 2 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    }
+    worker_of[static_cast<std::size_t>(item)] = worker;
+  });
+  EXPECT_EQ(worker_of[0], 0);
+  EXPECT_EQ(worker_of[4], 1);
+}
+
+TEST(ThreadPool, WhatASlowWorkerLeavesOfItsRunIsTakenByTheOthers) {
+  const auto pool = pool_of(2);
+  std::vector<std::int32_t> worker_of(100);
+  std::atomic<int> num_done{0};
+  pool->parallel_for_in_runs(100, [&](std::int64_t item, std::int32_t worker) {
+    worker_of[static_cast<std::size_t>(item)] = worker;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (worker == 1 && num_done < 99 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    num_done.fetch_add(1);
+  });
+  EXPECT_LE(std::count(worker_of.begin(), worker_of.end(), 1), 1);
 }
 
 TEST(ThreadPool, NeverGivesOneWorkerNumberToTwoItemsAtOnce) {
