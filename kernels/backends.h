@@ -27,7 +27,7 @@ std::vector<std::string> usable_instruction_sets();
 // Physical cores that this process may use, at least 1.
 std::int32_t num_physical_cores();
 
-// OCTAVO_BACKEND (reference, cpu, cuda) and OCTAVO_CPU_ISA (avx512_vnni, avx512, avx2, portable) force one, for tests; a name
+// OCTAVO_BACKEND (reference, cpu, cuda) and OCTAVO_CPU_ISA (avx512_vnni, avx512, avx_vnni, avx2, portable) force one, for tests; a name
 // that is unknown, or that this machine cannot run, is an error, never ignored.
 Result<std::unique_ptr<Backend>> create_backend(const BackendOptions& options);
 

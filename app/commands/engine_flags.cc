@@ -62,7 +62,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
              "Type of unquantised weights in memory; auto: as in the file");
   add_choice<ActivationType>(command, "--activation-dtype", options.activation_dtype,
              {{"auto", ActivationType::kAuto}, {"f32", ActivationType::kF32}, {"int16", ActivationType::kInt16}, {"int8", ActivationType::kInt8}},
-             "What quantised weights are multiplied with");
+             "What quantised weights are multiplied with; auto: int16, as exact as f32 and nearly as fast as int8");
   command.add_option("--block-size", options.block_size, "Tokens per KV block")->capture_default_str();
   add_choice<KvCacheType>(command, "--kv-cache-dtype", options.kv_cache_dtype,
              {{"auto", KvCacheType::kAuto}, {"f32", KvCacheType::kF32}, {"f16", KvCacheType::kF16}, {"bf16", KvCacheType::kBf16}, {"fp8", KvCacheType::kFp8E4m3},

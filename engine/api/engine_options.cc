@@ -59,13 +59,6 @@ Result<void> check_is_built(const EngineOptions& options) {
   if (options.device == Device::kCuda) {
     return option_not_built("device", "this version has no CUDA backend; use cpu or auto");
   }
-  if (options.activation_dtype == ActivationType::kInt16) {
-    return option_not_built("activation_dtype",
-                            "this version has no int16 activations; use auto, f32 or int8");
-  }
-  if (options.speculative == Speculation::kNgram) {
-    return option_not_built("speculative", "this version does not speculate; use off");
-  }
   if (options.tensor_parallel_size > 1) {
     return option_not_built("tensor_parallel_size", "this version runs on one device; use 1");
   }

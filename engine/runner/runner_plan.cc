@@ -47,8 +47,14 @@ kernels::KvType kv_type_of(KvCacheType type) {
 
 // Unquantised weights meet floats whatever was asked for.
 kernels::Activation activation_of(ActivationType type, const model::ModelTensors& tensors) {
-  const bool rounds = type != ActivationType::kF32 && model::has_quantised_weights(tensors);
-  return rounds ? kernels::Activation::kInt8 : kernels::Activation::kF32;
+  if (!model::has_quantised_weights(tensors)) return kernels::Activation::kF32;
+  switch (type) {
+    case ActivationType::kF32: return kernels::Activation::kF32;
+    case ActivationType::kInt8: return kernels::Activation::kInt8;
+    case ActivationType::kAuto:
+    case ActivationType::kInt16: return kernels::Activation::kInt16;
+  }
+  return kernels::Activation::kInt16;
 }
 
 Result<std::int32_t> resolve_max_model_len(const model::ModelConfig& config, const EngineOptions& options) {

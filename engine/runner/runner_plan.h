@@ -15,7 +15,7 @@
 namespace octavo::runner {
 
 struct RunnerPlan {
-  kernels::Activation activation = kernels::Activation::kInt8;
+  kernels::Activation activation = kernels::Activation::kInt16;
   WeightType dtype = WeightType::kAuto;
   std::int32_t max_model_len = 0;           // tokens
   std::int32_t max_num_batched_tokens = 0;  // rows of a step

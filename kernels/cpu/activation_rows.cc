@@ -35,7 +35,7 @@ ActivationRows::ActivationRows(InstructionSet isa) : table_(&matmul_table(isa)) 
 
 void ActivationRows::reserve(std::int64_t rows, std::int64_t columns, ActivationForm forms) {
   OCTAVO_CHECK(rows >= 0 && columns >= 0, "%lld rows", static_cast<long long>(rows));
-  OCTAVO_CHECK(!includes(forms, ActivationForm::kInt8) || columns % kGroupColumns == 0, "%lld columns",
+  OCTAVO_CHECK(forms == ActivationForm::kFloat || columns % kGroupColumns == 0, "%lld columns",
                static_cast<long long>(columns));
   rows_ = rows;
   columns_ = columns;
@@ -45,8 +45,9 @@ void ActivationRows::reserve(std::int64_t rows, std::int64_t columns, Activation
   if (includes(forms, ActivationForm::kFloat)) {
     grow(float_lines_, float_capacity_, num_float_lines(columns) * row_stride_);
   }
-  if (includes(forms, ActivationForm::kInt8))
-    grow(int8_lines_, int8_capacity_, columns / kGroupColumns * row_stride_);
+  const std::int64_t num_integer_lines = columns / kGroupColumns * row_stride_;
+  if (includes(forms, ActivationForm::kInt8)) grow(int8_lines_, int8_capacity_, num_integer_lines);
+  if (includes(forms, ActivationForm::kInt16)) grow(int16_lines_, int16_capacity_, num_integer_lines);
 }
 
 void ActivationRows::set_row(std::int64_t row, const float* values) {
@@ -56,6 +57,9 @@ void ActivationRows::set_row(std::int64_t row, const float* values) {
   }
   if (includes(forms_, ActivationForm::kInt8)) {
     table_->set_int8_row(values, columns_, int8_lines_.get() + row, row_stride_);
+  }
+  if (includes(forms_, ActivationForm::kInt16)) {
+    table_->set_int16_row(values, columns_, int16_lines_.get() + row, row_stride_);
   }
 }
 

@@ -1,10 +1,13 @@
 // The rows that one step multiplies with, in the forms that the products read.
 //
-// Numbers (kInt8; backend.h, Activation). Columns are taken in groups of 32; for each row and group
-//   scale = max |a| / 127, zero if that is below the smallest normal float
+// Numbers (kInt8 and kInt16; backend.h, Activation). Columns are taken in groups of 32; for each row and
+// group
+//   scale = max |a| / most, zero if that is below the smallest normal float; most is 127 or 32639
 //   value = a / scale rounded to the nearest integer, ties to even; zero where scale is zero
-// A group that holds an infinity or a NaN has the scale NaN and values zero, so that its products are NaN. A
-// row's numbers depend on that row only, and are the same on every instruction set.
+// so that |value| <= most. 32639 is 127 * 256 + 127: a 16-bit value is also a pair of signed bytes,
+// 256 * high + low, for devices that multiply bytes only. A group that holds an infinity or a NaN has the
+// scale NaN and values zero, so that its products are NaN. A row's numbers depend on that row only, and are
+// the same on every instruction set.
 //
 // Thread: reserve() belongs to one thread; afterwards distinct rows may be set in parallel, then read by any
 // number.
@@ -20,7 +23,7 @@
 namespace octavo::kernels::cpu {
 
 // What a product reads; a set of them is what rows are kept in.
-enum class ActivationForm : std::uint8_t { kFloat = 1, kInt8 = 2 };
+enum class ActivationForm : std::uint8_t { kFloat = 1, kInt8 = 2, kInt16 = 4 };
 
 constexpr ActivationForm operator|(ActivationForm a, ActivationForm b) {
   return static_cast<ActivationForm>(static_cast<std::uint8_t>(a) | static_cast<std::uint8_t>(b));
@@ -34,7 +37,7 @@ class ActivationRows {
   explicit ActivationRows(InstructionSet isa);
 
   // Room for `rows` rows of `columns` in the given forms; contents are undefined until set. Memory only
-  // grows. REQUIRES: columns % 32 == 0 if the forms include kInt8.
+  // grows. REQUIRES: columns % 32 == 0 if the forms include kInt8 or kInt16.
   void reserve(std::int64_t rows, std::int64_t columns, ActivationForm forms);
 
   // Copies and rounds one row. REQUIRES: row < rows(); `values` holds columns() floats.
@@ -46,9 +49,10 @@ class ActivationRows {
 
   // Line of (row, g) is at [g * row_stride() + row]: rows of a tile lie side by side.
   //   float_lines  [ceil(columns / 16)][row_stride], the last one padded with zeros
-  //   int8_lines   [columns / 32][row_stride]
+  //   int8_lines, int16_lines  [columns / 32][row_stride]
   const FloatLine* float_lines() const { return float_lines_.get(); }
   const Int8Line* int8_lines() const { return int8_lines_.get(); }
+  const Int16Line* int16_lines() const { return int16_lines_.get(); }
   std::int64_t row_stride() const { return row_stride_; }
 
  private:
@@ -57,7 +61,8 @@ class ActivationRows {
   ActivationForm forms_ = ActivationForm::kFloat;
   std::unique_ptr<FloatLine[]> float_lines_;
   std::unique_ptr<Int8Line[]> int8_lines_;
-  std::int64_t float_capacity_ = 0, int8_capacity_ = 0;  // lines
+  std::unique_ptr<Int16Line[]> int16_lines_;
+  std::int64_t float_capacity_ = 0, int8_capacity_ = 0, int16_capacity_ = 0;  // lines
 };
 
 }  // namespace octavo::kernels::cpu

@@ -1,39 +1,67 @@
 // How the attention of a step is cut into items for the threads. The cut changes no bit of any result.
+//
+// Sequences whose block tables begin with the same blocks stand together in a tile, which reads these blocks
+// once for all of them (known as shared-prefix or cascade attention: Juravsky et al. 2024, Hydragen,
+// arXiv:2402.05099). Common beginnings may nest.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
+
+#include "kernels/cpu/simd/kernel_table.h"
+#include "kernels/paged_batch.h"
 
 namespace octavo::kernels::cpu {
 
 struct AttentionWork {
-  // Neighbouring rows of one sequence.
+  // Neighbours in `rows`: of one sequence, or of several that begin with the same blocks.
   struct Tile {
-    std::int32_t sequence;
     std::int32_t first_row, num_rows;
-    std::int32_t num_ranges;       // of kAttentionRange positions that its last row reads
+    std::int32_t num_ranges;       // of kAttentionRange positions that its longest row reads
     std::int64_t partials_offset;  // floats; where its partial results stand, or kWhole
     std::int64_t cost() const { return static_cast<std::int64_t>(num_rows) * num_ranges; }
   };
   static constexpr std::int64_t kWhole = -1;
-  static constexpr std::int32_t kAllRanges = -1;
 
+  // A tile and KV head, or some of their ranges.
   struct Item {
     std::int32_t tile;
     std::int32_t kv_head;
-    std::int32_t range;  // kAllRanges: from the first to the last, straight into the output
+    std::int32_t first_range, end_range;  // of a tile that is not split: all
   };
 
-  // A tile and KV head whose ranges became items of their own.
+  // A tile and KV head whose ranges became several items.
   struct Split {
     std::int32_t tile;
     std::int32_t kv_head;
   };
 
+  std::vector<std::int32_t> sequences;  // of the batch, those with common blocks next to each other
+  std::vector<AttentionRow> rows;       // of the batch, in the order of `sequences`
   std::vector<Tile> tiles;
   std::vector<Item> items;
   std::vector<Split> splits;
   std::int64_t num_partial_floats = 0;
+  std::vector<std::int64_t> announced;  // for each worker: the item whose keys it has asked for
 };
+
+// What the cut depends on besides the batch.
+struct AttentionPlan {
+  // Queries (rows x heads of a group) of a tile: enough to pay for converting keys and values once, few
+  // enough for their scores (1 KiB each) and sums to stay in the second-level cache.
+  static constexpr std::int32_t kTileQueries = 128;
+
+  std::int32_t block_size;
+  std::int32_t num_kv_heads;
+  std::int32_t group_size;  // query heads per KV head
+  std::int32_t num_threads;
+  std::int64_t floats_per_row;  // of partial results
+
+  std::int32_t rows_per_tile() const { return std::max(1, kTileQueries / group_size); }
+};
+
+// Fills `work`, whose vectors keep their memory: nothing is allocated once they have grown.
+void plan_attention(const PagedBatch& batch, const AttentionPlan& plan, AttentionWork& work);
 
 }  // namespace octavo::kernels::cpu

@@ -13,13 +13,17 @@ namespace octavo::kernels::cpu {
 namespace {
 
 constexpr InstructionSet kBestFirst[] = {InstructionSet::kAvx512Vnni, InstructionSet::kAvx512,
-                                         InstructionSet::kAvx2, InstructionSet::kPortable};
+                                         InstructionSet::kAvxVnni, InstructionSet::kAvx2,
+                                         InstructionSet::kPortable};
 
 constexpr bool is_built(InstructionSet isa) {
   switch (isa) {
     case InstructionSet::kPortable: return true;
 #if defined(OCTAVO_HAS_AVX2)
     case InstructionSet::kAvx2: return true;
+#endif
+#if defined(OCTAVO_HAS_AVX_VNNI)
+    case InstructionSet::kAvxVnni: return true;
 #endif
 #if defined(OCTAVO_HAS_AVX512)
     case InstructionSet::kAvx512: return true;
@@ -43,31 +47,53 @@ std::uint64_t saved_register_states() {
 
 constexpr bool has_all(std::uint64_t word, std::uint64_t bits) { return (word & bits) == bits; }
 
+struct Features {
+  bool avx2 = false, avx_vnni = false, avx512 = false, avx512_vnni = false;
+};
+
 // Asked by hand: the compilers' __builtin_cpu_supports does not know f16c everywhere.
-InstructionSet best_of_this_machine() {
+Features features_of_this_machine() {
   constexpr std::uint32_t kFma = 1u << 12, kOsSavesStates = 1u << 27, kF16c = 1u << 29;  // leaf 1, ecx
   constexpr std::uint32_t kAvx2 = 1u << 5, kBmi2 = 1u << 8;                              // leaf 7, ebx
   constexpr std::uint32_t kAvx512F = 1u << 16, kAvx512Dq = 1u << 17, kAvx512Bw = 1u << 30,
                           kAvx512Vl = 1u << 31;
   constexpr std::uint32_t kAvx512Vnni = 1u << 11;  // leaf 7, ecx
+  constexpr std::uint32_t kAvxVnni = 1u << 4;      // leaf 7 part 1, eax
   constexpr std::uint64_t kYmmStates = 0x06, kZmmStates = 0xe6;
 
+  Features features;
   std::uint32_t eax, ebx, ecx, edx;
-  if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx)) return InstructionSet::kPortable;
-  if (!has_all(ecx, kFma | kOsSavesStates | kF16c)) return InstructionSet::kPortable;
+  if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx)) return features;
+  if (!has_all(ecx, kFma | kOsSavesStates | kF16c)) return features;
   const std::uint64_t states = saved_register_states();
-  if (!has_all(states, kYmmStates)) return InstructionSet::kPortable;
-  if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return InstructionSet::kPortable;
-  if (!has_all(ebx, kAvx2 | kBmi2)) return InstructionSet::kPortable;
-  if (!has_all(states, kZmmStates) || !has_all(ebx, kAvx512F | kAvx512Dq | kAvx512Bw | kAvx512Vl)) {
-    return InstructionSet::kAvx2;
+  if (!has_all(states, kYmmStates)) return features;
+  if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return features;
+  const std::uint32_t last_part = eax;
+  features.avx2 = has_all(ebx, kAvx2 | kBmi2);
+  features.avx512 = features.avx2 && has_all(states, kZmmStates) &&
+                    has_all(ebx, kAvx512F | kAvx512Dq | kAvx512Bw | kAvx512Vl);
+  features.avx512_vnni = features.avx512 && has_all(ecx, kAvx512Vnni);
+  if (last_part >= 1 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx)) {
+    features.avx_vnni = features.avx2 && has_all(eax, kAvxVnni);
   }
-  return has_all(ecx, kAvx512Vnni) ? InstructionSet::kAvx512Vnni : InstructionSet::kAvx512;
+  return features;
+}
+
+bool is_supported(InstructionSet isa) {
+  static const Features features = features_of_this_machine();
+  switch (isa) {
+    case InstructionSet::kPortable: return true;
+    case InstructionSet::kAvx2: return features.avx2;
+    case InstructionSet::kAvxVnni: return features.avx_vnni;
+    case InstructionSet::kAvx512: return features.avx512;
+    case InstructionSet::kAvx512Vnni: return features.avx512_vnni;
+  }
+  return false;
 }
 
 #else
 
-InstructionSet best_of_this_machine() { return InstructionSet::kPortable; }
+bool is_supported(InstructionSet isa) { return isa == InstructionSet::kPortable; }
 
 #endif
 
@@ -86,6 +112,7 @@ std::string_view instruction_set_name(InstructionSet isa) {
   switch (isa) {
     case InstructionSet::kPortable: return "portable";
     case InstructionSet::kAvx2: return "avx2";
+    case InstructionSet::kAvxVnni: return "avx_vnni";
     case InstructionSet::kAvx512: return "avx512";
     case InstructionSet::kAvx512Vnni: return "avx512_vnni";
   }
@@ -100,10 +127,9 @@ std::optional<InstructionSet> instruction_set_from(std::string_view name) {
 }
 
 std::vector<InstructionSet> usable_instruction_sets() {
-  static const InstructionSet best = best_of_this_machine();
   std::vector<InstructionSet> usable;
   for (const InstructionSet isa : kBestFirst) {
-    if (isa <= best && is_built(isa)) usable.push_back(isa);
+    if (is_built(isa) && is_supported(isa)) usable.push_back(isa);
   }
   return usable;
 }

@@ -11,15 +11,16 @@
 
 namespace octavo::kernels::cpu {
 
-// Ascending: a machine that runs one of them runs all before it.
+// The fastest last. A machine may run one without some before it.
 enum class InstructionSet : std::uint8_t {
   kPortable,    // plain C++; fused multiply-adds by the C library where the compiler has no instruction
   kAvx2,        // with FMA, F16C and BMI2
-  kAvx512,      // F, BW, DQ, VL
-  kAvx512Vnni,  // and 8-bit dot products
+  kAvxVnni,     // and dot products of 8-bit and 16-bit integers, 256 bits wide, in AVX2's encoding
+  kAvx512,      // AVX2 and F, BW, DQ, VL
+  kAvx512Vnni,  // and dot products of 8-bit and 16-bit integers
 };
 
-// "portable", "avx2", "avx512", "avx512_vnni".
+// "portable", "avx2", "avx_vnni", "avx512", "avx512_vnni".
 std::string_view instruction_set_name(InstructionSet isa);
 std::optional<InstructionSet> instruction_set_from(std::string_view name);
 

@@ -14,6 +14,11 @@ namespace avx512 {
 extern const KernelTable kKernelTable;
 }
 #endif
+#if defined(OCTAVO_HAS_AVX_VNNI)
+namespace avx_vnni {
+extern const KernelTable kKernelTable;
+}
+#endif
 #if defined(OCTAVO_HAS_AVX2)
 namespace avx2 {
 extern const KernelTable kKernelTable;
@@ -30,6 +35,9 @@ const KernelTable& kernel_table(InstructionSet isa) {
 #endif
 #if defined(OCTAVO_HAS_AVX512)
     case InstructionSet::kAvx512: return avx512::kKernelTable;
+#endif
+#if defined(OCTAVO_HAS_AVX_VNNI)
+    case InstructionSet::kAvxVnni: return avx_vnni::kKernelTable;
 #endif
 #if defined(OCTAVO_HAS_AVX2)
     case InstructionSet::kAvx2: return avx2::kKernelTable;

@@ -62,6 +62,9 @@ extern const MachineLimitKernels kMachineLimitKernels;
 namespace avx2 {
 extern const MachineLimitKernels kMachineLimitKernels;
 }
+namespace avx_vnni {
+extern const MachineLimitKernels kMachineLimitKernels;
+}
 namespace avx512 {
 extern const MachineLimitKernels kMachineLimitKernels;
 }
@@ -73,6 +76,9 @@ const MachineLimitKernels& machine_limit_kernels(InstructionSet isa) {
   switch (isa) {
 #if defined(OCTAVO_HAS_AVX2)
     case InstructionSet::kAvx2: return avx2::kMachineLimitKernels;
+#endif
+#if defined(OCTAVO_HAS_AVX_VNNI)
+    case InstructionSet::kAvxVnni: return avx_vnni::kMachineLimitKernels;
 #endif
 #if defined(OCTAVO_HAS_AVX512)
     case InstructionSet::kAvx512: return avx512::kMachineLimitKernels;

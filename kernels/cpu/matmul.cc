@@ -14,6 +14,9 @@ extern const MatmulTable kMatmulTable;
 namespace avx2 {
 extern const MatmulTable kMatmulTable;
 }
+namespace avx_vnni {
+extern const MatmulTable kMatmulTable;
+}
 namespace avx512 {
 extern const MatmulTable kMatmulTable;
 }
@@ -29,6 +32,9 @@ const MatmulTable& matmul_table(InstructionSet isa) {
 #if defined(OCTAVO_HAS_AVX512)
     case InstructionSet::kAvx512: return avx512::kMatmulTable;
 #endif
+#if defined(OCTAVO_HAS_AVX_VNNI)
+    case InstructionSet::kAvxVnni: return avx_vnni::kMatmulTable;
+#endif
 #if defined(OCTAVO_HAS_AVX2)
     case InstructionSet::kAvx2: return avx2::kMatmulTable;
 #endif
@@ -36,16 +42,38 @@ const MatmulTable& matmul_table(InstructionSet isa) {
   }
 }
 
+namespace {
+
+ActivationForm form_of(Activation activation, TensorType type) {
+  if (!traits_of(type).quantised) return ActivationForm::kFloat;
+  switch (activation) {
+    case Activation::kF32: return ActivationForm::kFloat;
+    case Activation::kInt8: return ActivationForm::kInt8;
+    case Activation::kInt16: return ActivationForm::kInt16;
+  }
+  return ActivationForm::kFloat;
+}
+
+const TileKernels& kernels_of(const MatmulTable& table, ActivationForm form) {
+  switch (form) {
+    case ActivationForm::kFloat: return table.f32;
+    case ActivationForm::kInt8: return table.int8;
+    case ActivationForm::kInt16: return table.int16;
+  }
+  return table.f32;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<PackedMatrix>> pack_matrix(const MatrixSource& source, Activation activation,
                                                   InstructionSet isa, ThreadPool& pool,
                                                   PackedMemory& memory) {
   const PanelPlan plan = plan_panels(source.type, source.columns);
   std::unique_ptr<PackedMatrix> matrix(new PackedMatrix(source.rows, source.columns));
-  const bool int8 = traits_of(source.type).quantised && activation == Activation::kInt8;
   matrix->format_ = plan.format;
-  matrix->activation_form_ = int8 ? ActivationForm::kInt8 : ActivationForm::kFloat;
+  matrix->activation_form_ = form_of(activation, source.type);
   matrix->panel_bytes_ = plan.panel_bytes;
-  matrix->kernels_ = int8 ? &matmul_table(isa).int8 : &matmul_table(isa).f32;
+  matrix->kernels_ = &kernels_of(matmul_table(isa), matrix->activation_form_);
   OCTAVO_TRY(std::byte* const data, memory.allocate(matrix->memory_bytes()));
   pool.parallel_for(matrix->num_panels(), [&](std::int64_t panel, std::int32_t) {
     pack_panel(source, panel, data + panel * plan.panel_bytes);
@@ -57,9 +85,11 @@ Result<std::unique_ptr<PackedMatrix>> pack_matrix(const MatrixSource& source, Ac
 namespace {
 
 // While a block of panels stays in the first-level cache, the rows of a chunk pass by from the second-level
-// one.
-constexpr std::int64_t kBlockBytes = 24 << 10;
+// one, and the next block comes from memory.
+constexpr std::int64_t kBlockBytes = 16 << 10;
 constexpr std::int64_t kChunkBytes = 256 << 10;
+// What is asked for farther ahead would be gone from the caches again; long rows are read well without.
+constexpr std::int64_t kMostAheadBytes = 256 << 10;
 
 struct Range {
   std::int64_t first, last;
@@ -74,20 +104,58 @@ Range part_of(Range whole, std::int64_t index, std::int64_t count) {
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 const void* first_line(const PackedMatrix& weights, const ActivationRows& activations, std::int64_t row) {
-  if (weights.activation_form() == ActivationForm::kInt8) return activations.int8_lines() + row;
-  return activations.float_lines() + row;
+  switch (weights.activation_form()) {
+    case ActivationForm::kFloat: return activations.float_lines() + row;
+    case ActivationForm::kInt8: return activations.int8_lines() + row;
+    case ActivationForm::kInt16: return activations.int16_lines() + row;
+  }
+  return nullptr;
 }
 
 std::int64_t bytes_per_row(const PackedMatrix& weights) {
-  return weights.activation_form() == ActivationForm::kInt8 ? weights.columns() * 2 : weights.columns() * 4;
+  const std::int64_t num_groups = weights.columns() / kGroupColumns;
+  switch (weights.activation_form()) {
+    case ActivationForm::kFloat: break;
+    case ActivationForm::kInt8: return num_groups * static_cast<std::int64_t>(sizeof(Int8Line));
+    case ActivationForm::kInt16: return num_groups * static_cast<std::int64_t>(sizeof(Int16Line));
+  }
+  return weights.columns() * static_cast<std::int64_t>(sizeof(float));
 }
 
-// All rows of a chunk times the panels of a block, in tiles of nearly equal height.
+// Groups of a panel; of unquantised weights, pieces of 16 columns.
+std::int64_t steps_of_panel(const PackedMatrix& weights) {
+  const bool quantised = static_cast<int>(weights.format()) < kNumQuantisedFormats;
+  return std::max<std::int64_t>(1,
+                                divide_up(weights.columns(), quantised ? kGroupColumns : kGroupColumns / 2));
+}
+
+struct BlockPlan {
+  std::int64_t chunk_rows;
+  std::int64_t block_panels;
+  std::int64_t ahead_panels;  // from a block to what is asked for meanwhile
+};
+
+BlockPlan plan_blocks(const PackedMatrix& weights, std::int64_t num_rows, std::int64_t num_panels) {
+  const std::int64_t max_rows = weights.kernels().max_rows;
+  const std::int64_t tile_bytes = std::max<std::int64_t>(1, bytes_per_row(weights) * max_rows);
+  const std::int64_t chunk_rows = std::max<std::int64_t>(1, kChunkBytes / tile_bytes) * max_rows;
+  const std::int64_t together = weights.activation_form() == ActivationForm::kFloat ? kPanelsTogether : 1;
+  if (num_rows <= max_rows) return {chunk_rows, num_panels, together};  // a single tile, in one call
+  const std::int64_t fitting_panels = kBlockBytes / std::max<std::int64_t>(1, weights.panel_bytes());
+  const std::int64_t block_panels = std::max(together, fitting_panels / together * together);
+  return {chunk_rows, block_panels, block_panels};
+}
+
+// All rows of a chunk times the panels of a block, in tiles of nearly equal height. Together these ask for
+// the next `ahead_panels` panels.
 void multiply_block(const PackedMatrix& weights, const ActivationRows& activations, Range rows, Range panels,
-                    MatrixView out) {
+                    std::int64_t ahead_panels, MatrixView out) {
   const TileKernels& kernels = weights.kernels();
   const std::int64_t first_output = panels.first * kPanelRows;
   const std::int64_t num_tiles = divide_up(rows.last - rows.first, kernels.max_rows);
+  const bool asks = weights.panel_bytes() * ahead_panels <= kMostAheadBytes;
+  const std::int64_t ahead_step = asks ? weights.panel_bytes() / (steps_of_panel(weights) * num_tiles) : 0;
+  const std::byte* const ahead = weights.panel(panels.first + ahead_panels);
   for (std::int64_t tile = 0; tile < num_tiles; ++tile) {
     const Range tile_rows = part_of(rows, tile, num_tiles);
     const auto multiply =
@@ -99,7 +167,9 @@ void multiply_block(const PackedMatrix& weights, const ActivationRows& activatio
               .lines = first_line(weights, activations, tile_rows.first),
               .row_stride = activations.row_stride(),
               .out = out.row(tile_rows.first) + first_output,
-              .out_stride = out.stride});
+              .out_stride = out.stride,
+              .ahead = ahead + weights.panel_bytes() * ahead_panels * tile / num_tiles,
+              .ahead_step = ahead_step});
   }
 }
 
@@ -116,18 +186,12 @@ void multiply_panels(const PackedMatrix& weights, const ActivationRows& activati
   OCTAVO_CHECK(first_panel >= 0 && first_panel <= last_panel && last_panel <= weights.num_panels(),
                "%lld to %lld", static_cast<long long>(first_panel), static_cast<long long>(last_panel));
   if (first_panel == last_panel) return;
-  const std::int64_t max_rows = weights.kernels().max_rows;
-  const std::int64_t chunk_rows =
-      std::max<std::int64_t>(1, kChunkBytes / std::max<std::int64_t>(1, bytes_per_row(weights) * max_rows)) *
-      max_rows;
-  const std::int64_t block_panels =
-      activations.rows() <= max_rows
-          ? last_panel - first_panel
-          : std::max<std::int64_t>(1, kBlockBytes / std::max<std::int64_t>(1, weights.panel_bytes()));
-  for (std::int64_t row = 0; row < activations.rows(); row += chunk_rows) {
-    const Range rows = {row, std::min(row + chunk_rows, activations.rows())};
-    for (std::int64_t panel = first_panel; panel < last_panel; panel += block_panels) {
-      multiply_block(weights, activations, rows, {panel, std::min(panel + block_panels, last_panel)}, out);
+  const BlockPlan plan = plan_blocks(weights, activations.rows(), last_panel - first_panel);
+  for (std::int64_t row = 0; row < activations.rows(); row += plan.chunk_rows) {
+    const Range rows = {row, std::min(row + plan.chunk_rows, activations.rows())};
+    for (std::int64_t panel = first_panel; panel < last_panel; panel += plan.block_panels) {
+      const Range panels = {panel, std::min(panel + plan.block_panels, last_panel)};
+      multiply_block(weights, activations, rows, panels, plan.ahead_panels, out);
     }
   }
 }

@@ -4,15 +4,15 @@
 // 32; nothing else enters its order, so other rows, their number, tiles, threads and instruction sets change
 // no bit. With float activations:
 //   w = fma(scale, stored, min), the value that dequantize.h defines;   acc = fma(w, a[k], acc) for each k
-// With 8-bit activations, for each group (or each half of a group, where weights have a scale for every 16
-// columns):
-//   dot = sum of (stored - offset) * value, exact in integers
+// With 8-bit or 16-bit activations, for each group (or each half of a group, where weights have a scale for
+// every 16 columns):
+//   dot = sum of (stored - offset) * value, exact in 32-bit integers
 //   acc = fma(weight_scale * activation_scale, float(dot), acc)
 //   acc = fma(weight_min, activation_scale * float(sum of values), acc), for formats that have a min
 // The formats: simd/matmul_table.h. No value but NaN depends on more than that; which NaN is not promised.
 //
 // Method: weight rows in lanes as in GotoBLAS's packed panels (Goto & van de Geijn 2008, "Anatomy of
-// high-performance matrix multiplication"), with the integer dot products of 4 columns a lane that x86 has.
+// high-performance matrix multiplication"), with the dot products of small integers in a lane that x86 has.
 #pragma once
 
 #include <cstddef>

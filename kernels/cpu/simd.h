@@ -11,7 +11,8 @@
 //      order, own exponential. Bits of a NaN are not part of that promise.
 //
 // Macros from the build: OCTAVO_ISA (name of the namespace) and OCTAVO_ISA_<NAME>. This header derives
-// OCTAVO_SIMD_{AVX512,AVX2,PORTABLE} (the first also for avx512_vnni).
+// OCTAVO_SIMD_{AVX512,AVX2,PORTABLE}, the width of registers, and OCTAVO_SIMD_VNNI where dot products of
+// small integers are one instruction.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +20,13 @@
 
 #if defined(OCTAVO_ISA_AVX512) || defined(OCTAVO_ISA_AVX512_VNNI)
 #define OCTAVO_SIMD_AVX512 1
-#elif defined(OCTAVO_ISA_AVX2)
+#elif defined(OCTAVO_ISA_AVX2) || defined(OCTAVO_ISA_AVX_VNNI)
 #define OCTAVO_SIMD_AVX2 1
 #else
 #define OCTAVO_SIMD_PORTABLE 1
+#endif
+#if defined(OCTAVO_ISA_AVX512_VNNI) || defined(OCTAVO_ISA_AVX_VNNI)
+#define OCTAVO_SIMD_VNNI 1
 #endif
 
 #if defined(OCTAVO_SIMD_PORTABLE)
@@ -34,6 +38,15 @@
 
 #define OCTAVO_INLINE static inline __attribute__((always_inline))
 #define OCTAVO_INLINE_LAMBDA __attribute__((always_inline))  // behind its parameters
+
+// Before a loop over an array of vectors that must become registers.
+#if defined(OCTAVO_SIMD_PORTABLE)
+#define OCTAVO_UNROLL
+#elif defined(__clang__)
+#define OCTAVO_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define OCTAVO_UNROLL _Pragma("GCC unroll 32")
+#endif
 
 namespace octavo::kernels::cpu::OCTAVO_ISA {
 
@@ -399,23 +412,42 @@ OCTAVO_INLINE void store_first(float* target, F32x16 a, int count) {
 }
 
 // ((l0 + l8) + (l4 + l12)) + ((l2 + l10) + (l6 + l14)), plus the same of the odd lanes: halves folded onto
-// each other.
+// each other. The larger of all lanes is found in the same order.
+#if defined(OCTAVO_SIMD_PORTABLE)
 OCTAVO_INLINE float horizontal_sum(F32x16 a) {
-  alignas(64) float lanes[kLanes];
-  store(lanes, a);
   for (int width = kLanes / 2; width > 0; width /= 2) {
-    for (int i = 0; i < width; ++i) lanes[i] += lanes[i + width];
+    for (int i = 0; i < width; ++i) a.lane[i] += a.lane[i + width];
   }
-  return lanes[0];
+  return a.lane[0];
 }
 OCTAVO_INLINE float horizontal_max(F32x16 a) {
-  alignas(64) float lanes[kLanes];
-  store(lanes, a);
   for (int width = kLanes / 2; width > 0; width /= 2) {
-    for (int i = 0; i < width; ++i) lanes[i] = lanes[i] > lanes[i + width] ? lanes[i] : lanes[i + width];
+    for (int i = 0; i < width; ++i)
+      a.lane[i] = a.lane[i] > a.lane[i + width] ? a.lane[i] : a.lane[i + width];
   }
-  return lanes[0];
+  return a.lane[0];
 }
+#else
+#if defined(OCTAVO_SIMD_AVX512)
+OCTAVO_INLINE __m256 low_half(F32x16 a) { return _mm512_castps512_ps256(a.value); }
+OCTAVO_INLINE __m256 high_half(F32x16 a) { return _mm512_extractf32x8_ps(a.value, 1); }
+#else
+OCTAVO_INLINE __m256 low_half(F32x16 a) { return a.low; }
+OCTAVO_INLINE __m256 high_half(F32x16 a) { return a.high; }
+#endif
+OCTAVO_INLINE float horizontal_sum(F32x16 a) {
+  const __m256 eight = _mm256_add_ps(low_half(a), high_half(a));
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+OCTAVO_INLINE float horizontal_max(F32x16 a) {
+  const __m256 eight = _mm256_max_ps(low_half(a), high_half(a));
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+#endif
 
 // exp(x) within 1.5 units in the last place. Below -87 it is 0 (so exp(-infinity) = 0), above 88.72 infinity;
 // NaN stays NaN.
@@ -423,9 +455,10 @@ OCTAVO_INLINE float horizontal_max(F32x16 a) {
 // x = n ln 2 + r with |r| <= ln(2)/2: adding 1.5 * 2^23 rounds to the nearest integer and leaves n in the low
 // bits of the sum. exp(r) = 1 + r + r^2 q(r), q of degree 4 fitted for least relative error (3.2e-9). ln 2 is
 // subtracted in two parts (Cody & Waite 1980), the first short enough for n times it to be exact.
-OCTAVO_INLINE F32x16 exp(F32x16 x) {
+// exp_remainder gives exp(r) and, in the low bits of `shifted`, n.
+OCTAVO_INLINE F32x16 exp_remainder(F32x16 x, F32x16& shifted) {
   const F32x16 magic = set1(0x1.8p23f);
-  const F32x16 shifted = fma(x, set1(0x1.715476p0f), magic);
+  shifted = fma(x, set1(0x1.715476p0f), magic);
   const F32x16 n = sub(shifted, magic);
   const F32x16 r = fma(n, set1(-0x1.7f7d1cp-20f), fma(n, set1(-0x1.62e4p-1f), x));
   F32x16 q = set1(0x1.6a1f62p-10f);
@@ -433,10 +466,51 @@ OCTAVO_INLINE F32x16 exp(F32x16 x) {
   q = fma(q, r, set1(0x1.555904p-5f));
   q = fma(q, r, set1(0x1.55548ep-3f));
   q = fma(q, r, set1(0x1.fffffcp-2f));
-  const F32x16 power = add(fma(mul(r, r), q, r), set1(1.0f));
+  return add(fma(mul(r, r), q, r), set1(1.0f));
+}
+OCTAVO_INLINE F32x16 exp(F32x16 x) {
+  F32x16 shifted;
+  const F32x16 power = exp_remainder(x, shifted);
   F32x16 result = scale_by_power(power, shifted);
   result = replace_where_less(x, set1(-87.0f), result, zero());
   return replace_where_less(set1(0x1.62e42ep6f), x, result, set1(__builtin_inff()));
+}
+
+// a * 2^n for the integers n >= -126 that stand in the low bits of `shifted`, 0 where x < -87.
+#if defined(OCTAVO_SIMD_AVX512)
+OCTAVO_INLINE F32x16 scale_down_by_power(F32x16 a, F32x16 shifted, F32x16 x) {
+  const __mmask16 kept = _mm512_cmp_ps_mask(x.value, _mm512_set1_ps(-87.0f), _CMP_NLT_UQ);
+  const __m512i bits = _mm512_slli_epi32(_mm512_castps_si512(shifted.value), 23);
+  const __m512 power = _mm512_castsi512_ps(_mm512_add_epi32(bits, _mm512_set1_epi32(127 << 23)));
+  return {_mm512_maskz_mul_ps(kept, a.value, power)};
+}
+#elif defined(OCTAVO_SIMD_AVX2)
+OCTAVO_INLINE __m256 scale_down_by_power8(__m256 a, __m256 shifted, __m256 x) {
+  const __m256i bits = _mm256_slli_epi32(_mm256_castps_si256(shifted), 23);
+  const __m256 power = _mm256_castsi256_ps(_mm256_add_epi32(bits, _mm256_set1_epi32(127 << 23)));
+  const __m256 kept = _mm256_cmp_ps(x, _mm256_set1_ps(-87.0f), _CMP_NLT_UQ);
+  return _mm256_and_ps(kept, _mm256_mul_ps(a, power));
+}
+OCTAVO_INLINE F32x16 scale_down_by_power(F32x16 a, F32x16 shifted, F32x16 x) {
+  return {scale_down_by_power8(a.low, shifted.low, x.low),
+          scale_down_by_power8(a.high, shifted.high, x.high)};
+}
+#else
+OCTAVO_INLINE F32x16 scale_down_by_power(F32x16 a, F32x16 shifted, F32x16 x) {
+  for (int i = 0; i < kLanes; ++i) {
+    const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, shifted.lane[i]);
+    const float power = __builtin_bit_cast(float, (bits << 23) + (127u << 23));
+    a.lane[i] = x.lane[i] < -87.0f ? 0.0f : a.lane[i] * power;
+  }
+  return a;
+}
+#endif
+
+// The same bits as exp for x <= 0 and NaN, with fewer instructions.
+OCTAVO_INLINE F32x16 exp_not_positive(F32x16 x) {
+  F32x16 shifted;
+  const F32x16 power = exp_remainder(x, shifted);
+  return scale_down_by_power(power, shifted, x);
 }
 
 }  // namespace octavo::kernels::cpu::OCTAVO_ISA

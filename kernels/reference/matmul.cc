@@ -10,7 +10,9 @@ namespace {
 
 constexpr std::size_t kGroup = 32;
 
-void round_group(float* group) {
+float largest_integer(Activation activation) { return activation == Activation::kInt8 ? 127.0f : 32639.0f; }
+
+void round_group(float* group, float most) {
   float largest = 0.0f;
   bool finite = true;
   for (std::size_t i = 0; i < kGroup; ++i) {
@@ -21,7 +23,7 @@ void round_group(float* group) {
     std::fill_n(group, kGroup, std::numeric_limits<float>::quiet_NaN());
     return;
   }
-  float scale = largest / 127.0f;
+  float scale = largest / most;
   if (scale < std::numeric_limits<float>::min()) scale = 0.0f;
   for (std::size_t i = 0; i < kGroup; ++i) {
     group[i] = scale == 0.0f ? 0.0f : scale * std::nearbyintf(group[i] / scale);
@@ -30,20 +32,22 @@ void round_group(float* group) {
 
 }  // namespace
 
-void round_to_int8(std::vector<float>& row) {
-  for (std::size_t i = 0; i < row.size(); i += kGroup) round_group(row.data() + i);
+void round_activations(Activation activation, std::vector<float>& row) {
+  if (activation == Activation::kF32) return;
+  for (std::size_t i = 0; i < row.size(); i += kGroup)
+    round_group(row.data() + i, largest_integer(activation));
 }
 
 ReferenceMatrix::ReferenceMatrix(const MatrixSource& source, Activation activation)
     : Matrix(source.rows, source.columns),
       weights_(static_cast<std::size_t>(source.rows * source.columns)),
-      rounds_activations_(activation == Activation::kInt8 && traits_of(source.type).quantised) {
+      activation_(traits_of(source.type).quantised ? activation : Activation::kF32) {
   dequantize(source.type, source.bytes.data(), source.rows * source.columns, weights_.data());
 }
 
 void ReferenceMatrix::multiply(const std::vector<float>& a, std::span<const float> bias, float* out) const {
   std::vector<float> row = a;
-  if (rounds_activations_) round_to_int8(row);
+  round_activations(activation_, row);
   for (std::int64_t n = 0; n < rows(); ++n) {
     double sum = bias.empty() ? 0.0 : double{bias[static_cast<std::size_t>(n)]};
     const float* weights = weights_.data() + n * columns();

@@ -1,8 +1,8 @@
 // The definition of every operation, in plain loops with sums in double: what all other backends are compared
 // with. Slow on purpose; one thread; any block size, any KV type.
 //
-// With Activation::kInt8, rows that meet quantised weights are rounded exactly as backend.h and
-// cpu/activation_rows.h say, so that this is the oracle of 8-bit activations too.
+// With Activation::kInt8 and kInt16, rows that meet quantised weights are rounded exactly as backend.h and
+// cpu/activation_rows.h say, so that this is the oracle of 8-bit and 16-bit activations too.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +23,12 @@ class ReferenceMatrix final : public Matrix {
     return static_cast<std::int64_t>(weights_.size() * sizeof(float));
   }
 
-  // out[n] = sum over k of W[n, k] * a[k] + bias[n], a rounded first if these weights meet 8-bit activations.
+  // out[n] = sum over k of W[n, k] * a[k] + bias[n], a rounded first if these weights meet rounded activations.
   void multiply(const std::vector<float>& a, std::span<const float> bias, float* out) const;
 
  private:
   std::vector<float> weights_;
-  bool rounds_activations_;
+  Activation activation_;
 };
 
 class ReferenceKvCache final : public KvCache {
@@ -67,8 +67,8 @@ class ReferenceHostKvCache final : public HostKvCache {
 
 // x / sqrt(mean(x^2) + epsilon) * weight.
 std::vector<float> rms_norm(const float* x, std::span<const float> weight, float epsilon);
-// Rounds each group of 32 to 8 bits and expands it again.
-void round_to_int8(std::vector<float>& row);
+// Rounds each group of 32 to 8 or 16 bits and expands it again; kF32: nothing.
+void round_activations(Activation activation, std::vector<float>& row);
 // Rotates one head in place. rotations: [rotary_dim / 2, 2].
 void rotate_head(float* head, const AttentionShape& shape, const float* rotations);
 

@@ -78,8 +78,6 @@ TEST(EngineOptions, RefusesTwoSizesForOnePool) {
 
 TEST(EngineOptions, SaysWhatThisVersionHasNot) {
   expect_refused({{"device", {.device = Device::kCuda}},
-                  {"activation_dtype", {.activation_dtype = ActivationType::kInt16}},
-                  {"speculative", {.speculative = Speculation::kNgram}},
                   {"tensor_parallel_size", {.tensor_parallel_size = 2}}},
                  ErrorCode::kUnsupported);
 }

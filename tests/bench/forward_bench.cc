@@ -1,5 +1,5 @@
 // How fast the forward pass and the sampler are by themselves, without scheduler and engine:
-//   octavo_forward_bench [threads] [f32|int8]
+//   octavo_forward_bench [threads] [f32|int16|int8]
 // Prefill: one step of 512 random tokens. Decode: one token a step, greedy. Medians of several runs. The
 // sampler draws from the rows that decoding gave.
 
@@ -105,13 +105,27 @@ void measure_sampler(std::string_view name, const std::vector<float>& row) {
   }
 }
 
+constexpr ActivationType kActivations[] = {ActivationType::kF32, ActivationType::kInt16, ActivationType::kInt8};
+
+const char* name_of(ActivationType activation) {
+  if (activation == ActivationType::kF32) return "f32";
+  return activation == ActivationType::kInt16 ? "int16" : "int8";
+}
+
+ActivationType activation_from(std::string_view name) {
+  for (const ActivationType activation : kActivations) {
+    if (name == name_of(activation)) return activation;
+  }
+  return ActivationType::kAuto;
+}
+
 int run(std::int32_t threads, ActivationType activation) {
   const auto runner = load_runner(model::default_model_path(),
                                   {.threads = threads, .activation_dtype = activation, .num_kv_blocks = 64});
   EngineDescription description;
   runner->describe(description);
   std::printf("%s, %d threads, %s, weights %.1f MiB\n", description.isa.c_str(), description.threads,
-              description.activation_dtype == ActivationType::kInt8 ? "int8" : "f32",
+              name_of(description.activation_dtype),
               static_cast<double>(description.weight_bytes) / (1 << 20));
   measure_forward(*runner);
   measure_sampler("flat", log_probabilities_after(*runner, random_prompt(9)));
@@ -129,6 +143,6 @@ int main(int argc, char** argv) {
     return 1;
   }
   const int threads = argc > 1 ? std::atoi(argv[1]) : 0;
-  const bool is_f32 = argc > 2 && std::string_view(argv[2]) == "f32";
-  return octavo::runner::run(threads, is_f32 ? octavo::ActivationType::kF32 : octavo::ActivationType::kAuto);
+  const std::string_view activation = argc > 2 ? argv[2] : "";
+  return octavo::runner::run(threads, octavo::runner::activation_from(activation));
 }

@@ -1,16 +1,21 @@
-// Speed of the CPU's matrix products, for each type of weights, instruction set and number of rows.
+// Speed of the CPU's matrix products, for each type of weights, kind of activations, instruction set and
+// number of rows, beside what the machine can do.
 //
-//   octavo_matmul_bench [--types Q4_1,Q8_0] [--isas avx512_vnni,avx2] [--activations int8,f32] [--threads 2]
-//   [--seconds 0.2]
+//   octavo_matmul_bench [--types Q4_1,Q8_0|all] [--isas avx512_vnni,avx2] [--activations int8,int16,f32]
+//                       [--shapes 1536x576] [--rows 1,16,512] [--threads 2] [--seconds 0.1]
 //
 // Weights and activations are random. A shape's matrix is repeated until the weights are larger than the
 // third-level cache (64 MiB) and the copies are multiplied in turn, so that one row measures memory. Each
-// figure is the median of the calls within the given time.
+// figure is the median of the calls within the given time; with one thread in processor time, which other
+// programs on the machine disturb less. Figures are 10^9 multiply-adds a second with their share of the
+// peak (8-bit ones for int8 and int16, so that int16 can reach half), and for one row the bytes of weights
+// read a second with their share of the read bandwidth.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <memory>
 #include <random>
 #include <string>
@@ -18,6 +23,7 @@
 #include <vector>
 
 #include "kernels/cpu/matmul.h"
+#include "kernels/cpu/simd/machine_limits.h"
 
 namespace octavo::kernels::cpu {
 namespace {
@@ -28,13 +34,20 @@ constexpr TensorType kTypes[] = {TensorType::kQ4_0, TensorType::kQ4_1, TensorTyp
                                  TensorType::kBF16};
 constexpr std::int64_t kRowCounts[] = {1, 2, 4, 8, 16, 64, 512};
 
+struct NamedActivation {
+  const char* name;
+  Activation activation;
+};
+constexpr NamedActivation kActivations[] = {
+    {"int8", Activation::kInt8}, {"int16", Activation::kInt16}, {"f32", Activation::kF32}};
+
 struct Shape {
   std::int64_t rows, columns;
 };
-constexpr Shape kShapes[] = {{576, 576}, {192, 576}, {1536, 576}, {576, 1536}, {49152, 576}};
+constexpr Shape kShapes[] = {{576, 576}, {192, 576}, {1536, 576}, {576, 1536}, {49152, 576}, {2048, 2048}};
 
 struct Options {
-  std::string types = "Q4_1,Q8_0", isas, activations = "int8,f32", shapes;
+  std::string types = "Q4_1,Q8_0", isas, activations, shapes, rows;
   int threads = 2;
   double seconds = 0.1;
 };
@@ -58,47 +71,92 @@ std::vector<std::byte> random_weights(TensorType type, Shape shape) {
   return bytes;
 }
 
-double seconds_of(const auto& function) {
-  const auto start = std::chrono::steady_clock::now();
-  function();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
+class Clock {
+ public:
+  explicit Clock(int num_threads) : id_(num_threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC) {}
 
-// Median of the calls function(0), function(1), ... that fit into the time limit.
-double median_seconds(double time_limit, const auto& function) {
-  std::vector<double> times;
-  for (double total = 0; times.size() < 3 || total < time_limit; total += times.back()) {
-    times.push_back(seconds_of([&] { function(times.size()); }));
+  double seconds_of(const auto& function) const {
+    const double start = now();
+    function();
+    return now() - start;
   }
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-  return times[times.size() / 2];
+
+  // Median of the calls function(0), function(1), ... that fit into the time limit.
+  double median_seconds(double time_limit, const auto& function) const {
+    std::vector<double> times;
+    for (double total = 0; times.size() < 3 || total < time_limit; total += times.back()) {
+      times.push_back(seconds_of([&] { function(times.size()); }));
+    }
+    std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
+                     times.end());
+    return times[times.size() / 2];
+  }
+
+ private:
+  double now() const {
+    timespec time = {};
+    ::clock_gettime(id_, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  }
+
+  clockid_t id_;
+};
+
+// Of all threads together.
+struct Limits {
+  double read_bytes_per_s, int8_per_s, float_per_s;
+};
+
+Limits measure_limits(InstructionSet isa, ThreadPool& pool, const Clock& clock) {
+  constexpr std::int64_t kBytes = std::int64_t{128} << 20, kPiece = std::int64_t{1} << 20,
+                         kRounds = 1'000'000;
+  const MachineLimitKernels& kernels = machine_limit_kernels(isa);
+  const std::vector<std::byte> memory(kBytes, std::byte{1});
+  const double threads = pool.num_threads();
+  const double read_seconds = clock.median_seconds(0.2, [&](std::size_t) {
+    pool.parallel_for(kBytes / kPiece, [&](std::int64_t piece, std::int32_t) {
+      kernels.read(memory.data() + piece * kPiece, kPiece);
+    });
+  });
+  const double int8_seconds = clock.median_seconds(0.1, [&](std::size_t) {
+    pool.parallel_for(pool.num_threads(), [&](std::int64_t, std::int32_t) { kernels.int8_rounds(kRounds); });
+  });
+  const double float_seconds = clock.median_seconds(0.1, [&](std::size_t) {
+    pool.parallel_for(pool.num_threads(), [&](std::int64_t, std::int32_t) { kernels.float_rounds(kRounds); });
+  });
+  return {static_cast<double>(kBytes) / read_seconds,
+          threads * kRounds * static_cast<double>(kernels.int8_multiply_adds_per_round) / int8_seconds,
+          threads * kRounds * static_cast<double>(kernels.float_multiply_adds_per_round) / float_seconds};
 }
 
 class Bench {
  public:
   Bench(InstructionSet isa, ThreadPool& pool, const Options& options)
-      : isa_(isa), pool_(pool), options_(options) {}
+      : isa_(isa), pool_(pool), options_(options), limits_(measure_limits(isa, pool, clock_)) {
+    std::printf("%s, %d threads: reads %.1f GB/s, %.0f G 8-bit and %.0f G float multiply-adds/s\n",
+                instruction_set_name(isa_).data(), options_.threads, limits_.read_bytes_per_s * 1e-9,
+                limits_.int8_per_s * 1e-9, limits_.float_per_s * 1e-9);
+  }
 
-  void run(TensorType type, Activation activation, Shape shape) {
+  void run(TensorType type, const NamedActivation& kind, Shape shape) {
     const std::vector<std::byte> bytes = random_weights(type, shape);
     PackedMemory memory;
     std::vector<std::unique_ptr<PackedMatrix>> copies;
     std::int64_t packed_bytes = 0;
     double pack_seconds = 0;
     while (packed_bytes < (std::int64_t{64} << 20)) {
-      pack_seconds += seconds_of([&] {
+      pack_seconds += clock_.seconds_of([&] {
         copies.push_back(
-            *pack_matrix({type, shape.rows, shape.columns, bytes}, activation, isa_, pool_, memory));
+            *pack_matrix({type, shape.rows, shape.columns, bytes}, kind.activation, isa_, pool_, memory));
       });
       packed_bytes += copies.back()->memory_bytes();
     }
-    std::printf("%-5s %-4s %-11s %-10s %5.2f bits/weight, packs %.2f GB/s:", traits_of(type).name.data(),
-                activation == Activation::kInt8 ? "int8" : "f32", instruction_set_name(isa_).data(),
-                shape_name(shape).c_str(),
-                8.0 * static_cast<double>(copies[0]->memory_bytes()) /
-                    static_cast<double>(shape.rows * shape.columns),
+    std::printf("%-5s %-5s %-11s %-10s packs %.1f GB/s;", traits_of(type).name.data(), kind.name,
+                instruction_set_name(isa_).data(), shape_name(shape).c_str(),
                 static_cast<double>(packed_bytes) / pack_seconds * 1e-9);
-    for (const std::int64_t rows : kRowCounts) measure(copies, rows);
+    for (const std::int64_t rows : kRowCounts) {
+      if (selected(options_.rows, std::to_string(rows))) measure(copies, rows);
+    }
     std::printf("\n");
     std::fflush(stdout);
   }
@@ -116,15 +174,17 @@ class Bench {
     }
     std::vector<float> out(static_cast<std::size_t>(rows * weights.rows()));
     const MatrixView view = {out.data(), rows, weights.rows(), weights.rows()};
-    const double matrix_seconds = median_seconds(options_.seconds, [&](std::size_t call) {
+    const double seconds = clock_.median_seconds(options_.seconds, [&](std::size_t call) {
       multiply(*copies[call % copies.size()], activations, view);
     });
-    const double weight_count = static_cast<double>(weights.rows() * weights.columns());
-    if (rows == 1)
-      std::printf(" %5.1f GB/s;", static_cast<double>(weights.memory_bytes()) / matrix_seconds * 1e-9);
-    std::printf(" %lld: %.0f (%.0f GMAC/s)", static_cast<long long>(rows),
-                static_cast<double>(rows) / matrix_seconds,
-                static_cast<double>(rows) * weight_count / matrix_seconds * 1e-9);
+    const double peak =
+        weights.activation_form() == ActivationForm::kFloat ? limits_.float_per_s : limits_.int8_per_s;
+    const double rate = static_cast<double>(rows * weights.rows() * weights.columns()) / seconds;
+    if (rows == 1) {
+      const double bytes_per_s = static_cast<double>(weights.memory_bytes()) / seconds;
+      std::printf(" %.1f GB/s (%.0f %%)", bytes_per_s * 1e-9, 100 * bytes_per_s / limits_.read_bytes_per_s);
+    }
+    std::printf(" %lld: %.0f (%.0f %%)", static_cast<long long>(rows), rate * 1e-9, 100 * rate / peak);
   }
 
   void multiply(const PackedMatrix& weights, const ActivationRows& activations, MatrixView out) {
@@ -138,6 +198,8 @@ class Bench {
   InstructionSet isa_;
   ThreadPool& pool_;
   const Options& options_;
+  const Clock clock_{pool_.num_threads()};
+  const Limits limits_;
 };
 
 Options parse(int count, char** arguments) {
@@ -149,10 +211,24 @@ Options parse(int count, char** arguments) {
     if (name == "--isas") options.isas = value;
     if (name == "--activations") options.activations = value;
     if (name == "--shapes") options.shapes = value;
+    if (name == "--rows") options.rows = value;
     if (name == "--threads") options.threads = std::atoi(value.c_str());
     if (name == "--seconds") options.seconds = std::atof(value.c_str());
   }
   return options;
+}
+
+void run_type(Bench& bench, TensorType type, const Options& options) {
+  const TensorTypeTraits& traits = traits_of(type);
+  for (const NamedActivation& kind : kActivations) {
+    if (!selected(options.activations, kind.name)) continue;
+    if (!traits.quantised && kind.activation != Activation::kF32) continue;
+    for (const Shape shape : kShapes) {
+      if (selected(options.shapes, shape_name(shape)) && shape.columns % traits.block_elements == 0) {
+        bench.run(type, kind, shape);
+      }
+    }
+  }
 }
 
 int run(const Options& options) {
@@ -161,23 +237,11 @@ int run(const Options& options) {
     std::fprintf(stderr, "%s\n", pool.error().message.c_str());
     return 1;
   }
-  std::printf("rows: rows/s (GMAC/s), %d threads\n", options.threads);
   for (const InstructionSet isa : usable_instruction_sets()) {
     if (!selected(options.isas, instruction_set_name(isa))) continue;
     Bench bench(isa, **pool, options);
     for (const TensorType type : kTypes) {
-      if (!selected(options.types, traits_of(type).name)) continue;
-      for (const Activation activation : {Activation::kInt8, Activation::kF32}) {
-        const bool int8 = activation == Activation::kInt8;
-        if (!selected(options.activations, int8 ? "int8" : "f32") || (int8 && !traits_of(type).quantised))
-          continue;
-        for (const Shape shape : kShapes) {
-          if (!selected(options.shapes, shape_name(shape)) ||
-              shape.columns % traits_of(type).block_elements != 0)
-            continue;
-          bench.run(type, activation, shape);
-        }
-      }
+      if (selected(options.types, traits_of(type).name)) run_type(bench, type, options);
     }
   }
   return 0;

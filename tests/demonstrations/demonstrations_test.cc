@@ -126,7 +126,7 @@ TEST_F(Demonstration, Number5SixSamplesOfSevenTokensComputeSevenPromptTokens) {
 }
 
 TEST_F(Demonstration, Number6BeamsWithPenaltiesAndSampledChatsShareTheirSteps) {
-  SamplingParams beams{.repetition_penalty = 1.3, .max_tokens = 24, .ignore_eos = true, .beam_width = 4};
+  SamplingParams beams{.frequency_penalty = 1.5, .repetition_penalty = 1.3, .max_tokens = 24, .ignore_eos = true, .beam_width = 4};
   SamplingParams sampled{.temperature = 0.9, .top_p = 0.9, .seed = 3, .max_tokens = 24, .ignore_eos = true};
   const std::vector<GenerationRequest> requests = {text_request("The best way to learn is", beams),
                                                    text_request("Once upon a time", sampled),
@@ -142,6 +142,7 @@ TEST_F(Demonstration, Number6BeamsWithPenaltiesAndSampledChatsShareTheirSteps) {
       steps.begin() + static_cast<std::ptrdiff_t>(num_steps_alone), steps.end(),
       [](const StepRecord& step) { return step.num_decode_tokens == 4 + 1 + 1; });
   EXPECT_GE(num_full_steps, 20);
+  beams.frequency_penalty = 0.0;
   beams.repetition_penalty = 1.0;
   const RequestOutput without = run_alone(*engine, text_request("The best way to learn is", beams));
   EXPECT_NE(without.outputs[0].token_ids, alone[0].outputs[0].token_ids) << "the penalty is felt";

@@ -158,12 +158,14 @@ struct RoundedRow {
   std::vector<std::int32_t> value;
 };
 
-RoundedRow rounded_row(std::span<const float> values) {
+float largest_integer(Activation activation) { return activation == Activation::kInt8 ? 127.0f : 32639.0f; }
+
+RoundedRow rounded_row(std::span<const float> values, float most) {
   RoundedRow result;
   for (std::size_t first = 0; first < values.size(); first += 32) {
     float largest = 0.0f;
     for (std::size_t i = first; i < first + 32; ++i) largest = std::max(largest, std::fabs(values[i]));
-    const float scale = largest / 127.0f < std::numeric_limits<float>::min() ? 0.0f : largest / 127.0f;
+    const float scale = largest / most < std::numeric_limits<float>::min() ? 0.0f : largest / most;
     result.scale.push_back(scale);
     for (std::size_t i = first; i < first + 32; ++i) {
       result.value.push_back(scale == 0.0f ? 0
@@ -174,7 +176,7 @@ RoundedRow rounded_row(std::span<const float> values) {
 }
 
 // The chains of matmul.h in scalar code.
-float int8_chain(const QuantisedRow& weights, const RoundedRow& activations, const TypeFacts& facts) {
+float integer_chain(const QuantisedRow& weights, const RoundedRow& activations, const TypeFacts& facts) {
   float sum = 0.0f;
   const auto step = static_cast<std::size_t>(facts.scale_columns);
   for (std::size_t first = 0; first < weights.quant.size(); first += step) {
@@ -211,33 +213,35 @@ double rounding_bound(double magnitude, std::int64_t columns) {
 Expected expect(const Weights& weights, std::span<const float> activations, std::int64_t rows,
                 Activation activation) {
   const auto columns = static_cast<std::size_t>(weights.columns);
-  const bool int8 = is_quantised(weights.facts) && activation == Activation::kInt8;
+  const bool rounds = is_quantised(weights.facts) && activation != Activation::kF32;
   std::vector<RoundedRow> rounded;
-  if (int8) {
-    for (std::int64_t r = 0; r < rows; ++r)
-      rounded.push_back(rounded_row(activations.subspan(static_cast<std::size_t>(r) * columns, columns)));
+  for (std::int64_t r = 0; rounds && r < rows; ++r) {
+    const auto row = activations.subspan(static_cast<std::size_t>(r) * columns, columns);
+    rounded.push_back(rounded_row(row, largest_integer(activation)));
   }
   Expected expected;
   const auto size = static_cast<std::size_t>(rows * weights.rows);
   expected.chain.resize(size), expected.exact.resize(size), expected.tolerance.resize(size);
   for (std::int64_t n = 0; n < weights.rows; ++n) {
     const std::vector<float> row = dequantized_row(weights, n);
-    const QuantisedRow quantised = int8 ? quantised_row(weights, n) : QuantisedRow{};
+    const QuantisedRow quantised = rounds ? quantised_row(weights, n) : QuantisedRow{};
     for (std::int64_t r = 0; r < rows; ++r) {
       const auto at = static_cast<std::size_t>(r * weights.rows + n);
       const auto values = activations.subspan(static_cast<std::size_t>(r) * columns, columns);
       double exact = 0, magnitude = 0;
       for (std::size_t k = 0; k < columns; ++k) {
-        const RoundedRow* group = int8 ? &rounded[static_cast<std::size_t>(r)] : nullptr;
-        const double value = int8 ? static_cast<double>(group->scale[k / 32]) * group->value[k] : values[k];
+        const RoundedRow* group = rounds ? &rounded[static_cast<std::size_t>(r)] : nullptr;
+        const double value = rounds ? static_cast<double>(group->scale[k / 32]) * group->value[k] : values[k];
         exact += row[k] * value;
-        const double parts = int8 ? std::fabs(static_cast<double>(quantised.scale[k]) * quantised.quant[k]) +
-                                        std::fabs(quantised.min[k])
-                                  : std::fabs(row[k]);
+        const double parts = rounds
+                                 ? std::fabs(static_cast<double>(quantised.scale[k]) * quantised.quant[k]) +
+                                       std::fabs(quantised.min[k])
+                                 : std::fabs(row[k]);
         magnitude += parts * std::fabs(value);
       }
-      expected.chain[at] = int8 ? int8_chain(quantised, rounded[static_cast<std::size_t>(r)], weights.facts)
-                                : float_chain(row, values);
+      expected.chain[at] = rounds
+                               ? integer_chain(quantised, rounded[static_cast<std::size_t>(r)], weights.facts)
+                               : float_chain(row, values);
       expected.exact[at] = exact;
       expected.tolerance[at] = rounding_bound(magnitude, weights.columns);
     }
@@ -314,7 +318,7 @@ class MatmulTest : public testing::TestWithParam<int> {
 
   std::vector<Activation> activation_kinds() const {
     if (!is_quantised(facts())) return {Activation::kF32};
-    return {Activation::kInt8, Activation::kF32};
+    return {Activation::kInt8, Activation::kInt16, Activation::kF32};
   }
   std::vector<std::int64_t> column_counts(std::initializer_list<std::int64_t> counts) const {
     std::vector<std::int64_t> possible;
@@ -341,10 +345,10 @@ TEST_P(MatmulTest, EveryOutputIsTheScalarChainOnEveryInstructionSet) {
       for (const InstructionSet isa : usable_instruction_sets()) {
         for (const std::int64_t outputs : {1, 15, 16, 17, 192}) {
           const auto matrix = pack(weights.first_rows(outputs), activation, isa);
-          for (const std::int64_t rows : {1, 2, 3, 5, 8, 9, 16, 17, 33}) {
+          for (const std::int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16, 17, 33}) {
             SCOPED_TRACE(std::string(instruction_set_name(isa)) + ", " + std::to_string(rows) + " rows, " +
-                         std::to_string(outputs) + " x " + std::to_string(columns) +
-                         (matrix->activation_form() == ActivationForm::kInt8 ? ", int8" : ", f32"));
+                         std::to_string(outputs) + " x " + std::to_string(columns) + ", activation " +
+                         std::to_string(static_cast<int>(activation)));
             const ActivationRows activations =
                 make_activations(isa, values, rows, columns, matrix->activation_form());
             expect_outputs(multiply(*matrix, activations), rows, outputs, expected, kMostOutputs);

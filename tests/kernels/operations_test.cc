@@ -19,8 +19,10 @@ namespace {
 
 // |error| relative to the largest |out|. Float activations: rounding of float sums. 8-bit activations: the
 // float that is rounded may differ in its last bit from the reference's and fall on the other side of a half,
-// one step of 127 in one of the columns; against sums of 32 columns and more that stays below a percent.
-constexpr double kFloatTolerance = 5e-6, kInt8Tolerance = 1e-2;
+// one step of 127 in one of the columns; against sums of 32 columns and more that stays below a percent. 16-bit
+// ones: the same with a step of 32639.
+constexpr double kFloatTolerance = 5e-6, kInt8Tolerance = 1e-2, kInt16Tolerance = 5e-5;
+constexpr Activation kEveryActivation[] = {Activation::kF32, Activation::kInt8, Activation::kInt16};
 // One step of the largest number stored, should rounding to the KV type go the other way.
 double kv_tolerance(KvType type) {
   switch (type) {
@@ -35,7 +37,12 @@ double kv_tolerance(KvType type) {
 }
 
 double tolerance(Activation activation) {
-  return activation == Activation::kF32 ? kFloatTolerance : kInt8Tolerance;
+  switch (activation) {
+    case Activation::kF32: return kFloatTolerance;
+    case Activation::kInt8: return kInt8Tolerance;
+    case Activation::kInt16: return kInt16Tolerance;
+  }
+  return 0.0;
 }
 
 struct LayerWeights {
@@ -171,7 +178,7 @@ INSTANTIATE_TEST_SUITE_P(EveryInstructionSet, Operations, ::testing::ValuesIn(cp
 const std::vector<SequenceSpec> kMixed = {{1, 0, 9}, {2, 15, 1}, {3, 30, 4}};
 
 TEST_P(Operations, AttentionInputEqualsTheReference) {
-  for (const Activation activation : {Activation::kF32, Activation::kInt8}) {
+  for (const Activation activation : kEveryActivation) {
     const auto cpu = cpu_backend(GetParam(), 2, activation);
     const auto reference = reference_backend(activation);
     for (const Shape& shape : {smollm2_shape(), odd_shape(), one_tiny_head()}) {
@@ -226,7 +233,7 @@ TEST_P(Operations, AttentionInputWritesItsSlotsAndNothingElse) {
 }
 
 TEST_P(Operations, AttentionInputGivesTheSameBitsForEveryChunkThreadAndInstructionSet) {
-  for (const Activation activation : {Activation::kF32, Activation::kInt8}) {
+  for (const Activation activation : kEveryActivation) {
     const Shape shape = smollm2_shape();
     const LayerWeights weights = layer_weights(shape, TensorType::kQ4_1, /*biases=*/false);
     const auto portable = cpu_backend(cpu::InstructionSet::kPortable, 1, activation);
@@ -253,7 +260,7 @@ TEST_P(Operations, AttentionInputGivesTheSameBitsForEveryChunkThreadAndInstructi
 }
 
 TEST_P(Operations, ProjectResidualEqualsTheReference) {
-  for (const Activation activation : {Activation::kF32, Activation::kInt8}) {
+  for (const Activation activation : kEveryActivation) {
     for (const Shape& shape : {smollm2_shape(), odd_shape()}) {
       for (const TensorType type : {TensorType::kQ4_1, TensorType::kF32}) {
         const LayerWeights weights = layer_weights(shape, type, /*biases=*/type == TensorType::kF32);
@@ -267,7 +274,7 @@ TEST_P(Operations, ProjectResidualEqualsTheReference) {
 }
 
 TEST_P(Operations, GateUpSiluEqualsTheReference) {
-  for (const Activation activation : {Activation::kF32, Activation::kInt8}) {
+  for (const Activation activation : kEveryActivation) {
     for (const Shape& shape : {smollm2_shape(), odd_shape()}) {
       const LayerWeights weights = layer_weights(shape, TensorType::kQ4_1, /*biases=*/shape.name == "odd");
       const auto got = run_gate_up_silu(*cpu_backend(GetParam(), 2, activation), weights, 0, 6);
@@ -280,7 +287,7 @@ TEST_P(Operations, GateUpSiluEqualsTheReference) {
 
 TEST_P(Operations, LogitsOfChosenRowsEqualTheReference) {
   const LayerWeights weights = layer_weights(smollm2_shape(), TensorType::kQ4_1, /*biases=*/false);
-  for (const Activation activation : {Activation::kF32, Activation::kInt8}) {
+  for (const Activation activation : kEveryActivation) {
     const auto got = run_logits(*cpu_backend(GetParam(), 2, activation), weights, {8, 0, 3});
     const auto expected = run_logits(*reference_backend(activation), weights, {8, 0, 3});
     EXPECT_LE(relative_difference(got, expected), tolerance(activation));
@@ -289,7 +296,7 @@ TEST_P(Operations, LogitsOfChosenRowsEqualTheReference) {
 
 TEST_P(Operations, RowsGiveTheSameBitsAloneAndTogetherOnEveryThreadAndInstructionSet) {
   const LayerWeights weights = layer_weights(smollm2_shape(), TensorType::kQ4_1, /*biases=*/true);
-  for (const Activation activation : {Activation::kF32, Activation::kInt8}) {
+  for (const Activation activation : kEveryActivation) {
     const auto portable = cpu_backend(cpu::InstructionSet::kPortable, 1, activation);
     const auto residual = run_project_residual(*portable, weights, 0, 15);
     const auto gated = run_gate_up_silu(*portable, weights, 0, 15);

@@ -30,6 +30,13 @@ std::int32_t blocks_for(const SequenceSpec& sequence, std::int32_t block_size) {
   return (sequence.history + sequence.new_tokens + block_size - 1) / block_size;
 }
 
+// The sequence whose keys and values stand at the position.
+const SequenceSpec& owner_of(const std::vector<SequenceSpec>& sequences, std::int32_t sequence,
+                             std::int32_t position) {
+  const SequenceSpec& spec = sequences[static_cast<std::size_t>(sequence)];
+  return position < spec.num_shared ? owner_of(sequences, spec.parent, position) : spec;
+}
+
 void add_rotations(PagedProblem& problem, std::int32_t position) {
   const std::int32_t rotary_dim = problem.shape.attention.rotary_dim;
   for (std::int32_t i = 0; i < rotary_dim / 2; ++i) {
@@ -40,7 +47,7 @@ void add_rotations(PagedProblem& problem, std::int32_t position) {
 }
 
 void fill_token(PagedProblem& problem, std::int32_t sequence, std::int32_t position, std::uint64_t seed) {
-  const std::uint64_t token = hash_combine(problem.sequences[static_cast<std::size_t>(sequence)].id,
+  const std::uint64_t token = hash_combine(owner_of(problem.sequences, sequence, position).id,
                                            static_cast<std::uint64_t>(position));
   for (std::int32_t layer = 0; layer < problem.layout.num_layers; ++layer) {
     for (std::int32_t head = 0; head < problem.layout.num_kv_heads; ++head) {
@@ -173,8 +180,11 @@ PagedProblem make_problem(const Shape& shape, const std::vector<SequenceSpec>& s
   problem.query_start.push_back(0);
   for (std::int32_t s = 0; s < static_cast<std::int32_t>(sequences.size()); ++s) {
     const SequenceSpec& sequence = sequences[static_cast<std::size_t>(s)];
+    const std::int32_t num_shared = options.share_blocks ? sequence.num_shared / options.block_size : 0;
     for (std::int32_t i = 0; i < blocks_for(sequence, options.block_size); ++i) {
-      problem.block_tables[static_cast<std::size_t>(s * problem.max_blocks + i)] = blocks[next_block++];
+      const auto parent_block = static_cast<std::size_t>(sequence.parent * problem.max_blocks + i);
+      problem.block_tables[static_cast<std::size_t>(s * problem.max_blocks + i)] =
+          i < num_shared ? problem.block_tables[parent_block] : blocks[next_block++];
     }
     const std::int32_t context = sequence.history + sequence.new_tokens;
     for (std::int32_t position = sequence.history; position < context; ++position) {

@@ -36,11 +36,14 @@ Shape llama3_shape();   // 32/8 heads of 128
 Shape one_tiny_head();  // 1 head of 8
 Shape odd_shape();      // 4/2 heads of 80, 32 of them rotated, in halves
 
-// One sequence of a step: `history` tokens have keys and values already, `new_tokens` rows are computed.
+// One sequence of a step: `history` tokens have keys and values already, `new_tokens` rows are computed. The
+// keys and values of the first `num_shared` positions are those of an earlier sequence of the step, `parent`.
 struct SequenceSpec {
   std::uint64_t id;
   std::int32_t history;
   std::int32_t new_tokens;
+  std::int32_t parent = -1;
+  std::int32_t num_shared = 0;
 };
 
 // A step's arrays, and the image of the pool before it.
@@ -88,6 +91,7 @@ struct ProblemOptions {
   std::int32_t block_size = 16;
   std::int32_t num_layers = 2;
   bool new_tokens_stored = true;  // for attention alone; attention_input writes them itself
+  bool share_blocks = false;      // whole blocks that a sequence shares with its parent stand in the pool once
   std::uint64_t seed = 1;
 };
 

@@ -119,6 +119,7 @@ using ModelRunnerTest = TinyModel;
 
 TEST_F(ModelRunnerTest, GivesTheSameBitsInAnyChunksCompanyBlockSizeAndThreads) {
   constexpr std::pair<ActivationType, KvCacheType> kCases[] = {{ActivationType::kF32, KvCacheType::kF16},
+                                                               {ActivationType::kInt16, KvCacheType::kF16},
                                                                {ActivationType::kInt8, KvCacheType::kF16},
                                                                {ActivationType::kInt8, KvCacheType::kInt8},
                                                                {ActivationType::kF32, KvCacheType::kFp8E4m3}};
@@ -471,7 +472,7 @@ TEST_F(ModelRunnerTest, DescribesWhatItResolved) {
       ->describe(description);
   EXPECT_EQ(description.device, "cpu");
   EXPECT_EQ(description.threads, 2);
-  EXPECT_EQ(description.activation_dtype, ActivationType::kInt8);
+  EXPECT_EQ(description.activation_dtype, ActivationType::kInt16);
   EXPECT_EQ(description.kv_cache_dtype, KvCacheType::kF16);
   EXPECT_EQ(description.block_size, 8);
   EXPECT_EQ(description.num_blocks, 12);

@@ -143,6 +143,15 @@ TEST_F(DefaultModel, WithFloatActivationsIsTheReference) {
   EXPECT_LE(comparison.worst_flip, 0.05);
 }
 
+// 16 bits are what quantised weights meet unless something else is asked for.
+TEST_F(DefaultModel, WithSixteenBitActivationsIsTheReferenceToo) {
+  for (const ActivationType activation : {ActivationType::kInt16, ActivationType::kAuto}) {
+    const Comparison comparison = compare_with(activation, KvCacheType::kF16);
+    for (const double mean : comparison.mean_of_entry) EXPECT_LE(mean, 0.005);
+    EXPECT_LE(comparison.worst_flip, 0.05);
+  }
+}
+
 TEST_F(DefaultModel, WithEightBitActivationsStaysNearTheReference) {
   const Comparison comparison = compare_with(ActivationType::kInt8, KvCacheType::kF16);
   EXPECT_LE(comparison.pooled_mean, 0.11);

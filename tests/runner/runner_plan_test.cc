@@ -162,8 +162,10 @@ TEST_F(RunnerPlanTest, UnquantisedWeightsMeetFloats) {
   EXPECT_EQ(plan({.dtype = WeightType::kBfloat16})->weight_bytes * 2, plan({})->weight_bytes);
 }
 
-TEST_F(QuantisedRunnerPlanTest, QuantisedWeightsMeetEightBitsUnlessToldOtherwise) {
-  EXPECT_EQ(plan({})->activation, kernels::Activation::kInt8);
+TEST_F(QuantisedRunnerPlanTest, QuantisedWeightsMeetSixteenBitsUnlessToldOtherwise) {
+  EXPECT_EQ(plan({})->activation, kernels::Activation::kInt16);
+  EXPECT_EQ(plan({.activation_dtype = ActivationType::kInt16})->activation, kernels::Activation::kInt16);
+  EXPECT_EQ(plan({.activation_dtype = ActivationType::kInt8})->activation, kernels::Activation::kInt8);
   EXPECT_EQ(plan({.activation_dtype = ActivationType::kF32})->activation, kernels::Activation::kF32);
   EXPECT_EQ(plan({.dtype = WeightType::kFloat32})->weight_bytes, plan({})->weight_bytes);
 }

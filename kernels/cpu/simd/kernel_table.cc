@@ -17,7 +17,7 @@ const KernelTable kKernelTable = {
     .attention_scratch_floats = attention_scratch_floats,
     .attention_partial_floats = attention_partial_floats,
     .attend = attend,
-    .attend_range = attend_range,
+    .attend_ranges = attend_ranges,
     .merge_ranges = merge_ranges,
 };
 

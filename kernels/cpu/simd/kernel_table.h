@@ -25,8 +25,19 @@ struct KvSlot {
   float* value_scale = nullptr;
 };
 
-// Attention of a tile: neighbouring rows of one sequence, and the query heads that share one KV head. A row
-// and one of these heads together make a query; query = row * group_size + head.
+// A token whose query heads attend to what stands before it.
+struct AttentionRow {
+  static constexpr std::int32_t kSameSequence = 0x7fffffff;
+
+  std::int32_t row;                 // of q and out
+  std::int32_t position;            // reads 0..position
+  const std::int32_t* block_table;  // of its sequence
+  std::int32_t num_shared;          // positions that stand in the same blocks as those of the row before
+};
+
+// Attention of a tile: rows, and the query heads that share one KV head. A row and one of these heads
+// together make a query; query = index of the row in the tile * group_size + head. What neighbouring rows
+// share is read and converted once for all of them.
 struct AttentionTile {
   // K and V of one layer and KV head: of block b, K stands at kv + b * block_bytes, V half_head_bytes behind
   // it, scales (of types that have them) scales_offset behind it.
@@ -37,16 +48,25 @@ struct AttentionTile {
   KvType type;
   std::int32_t block_size;
   std::int32_t head_dim;
-  const std::int32_t* block_table;
   float score_scale;
 
   std::int32_t group_size;  // query heads per KV head
   std::int32_t num_rows;
-  const std::int32_t* positions;  // [num_rows], ascending: row r reads 0..positions[r]
-  const float* q;                 // first head of the group in the first row; heads lie head_dim apart
-  std::int64_t q_stride;          // floats between rows
-  float* out;                     // as q
+  const AttentionRow* rows;
+  const float* q;         // first head of the group in row 0; heads lie head_dim apart
+  std::int64_t q_stride;  // floats between rows
+  float* out;             // as q
   std::int64_t out_stride;
+};
+
+// Some ranges of kAttentionRange positions of a tile.
+struct AttentionJob {
+  AttentionTile tile;
+  std::int32_t first_range, end_range;
+  // What this worker will probably do next, or null. Its first keys are asked for while this job ends; it is
+  // then called with was_announced.
+  const AttentionJob* next = nullptr;
+  bool was_announced = false;
 };
 
 // Softmax and value sums run over ranges of this many absolute positions, each by itself; the ranges' results
@@ -86,16 +106,17 @@ struct KernelTable {
 
   // Floats of working memory (aligned to 64 bytes) that the attention kernels want, and of one query's
   // partial result.
-  std::int64_t (*attention_scratch_floats)(std::int32_t num_queries, std::int32_t head_dim);
+  std::int64_t (*attention_scratch_floats)(std::int32_t num_rows, std::int32_t group_size,
+                                           std::int32_t head_dim);
   std::int64_t (*attention_partial_floats)(std::int32_t head_dim);
 
-  // The whole tile, all ranges one after the other, into `out`.
-  void (*attend)(const AttentionTile& tile, float* scratch);
-  // One range of positions only, into partials [num_queries][attention_partial_floats]. Queries that do not
-  // reach the range leave theirs untouched.
-  void (*attend_range)(const AttentionTile& tile, std::int32_t range, float* scratch, float* partials);
-  // Merges what attend_range left for ranges 0, 1, ...; they lie `range_stride` floats apart. Writes `out`;
-  // the same bits as `attend`. The partials are used up.
+  // Ranges 0 to the last one that the tile reads, one after the other, into `out`.
+  void (*attend)(const AttentionJob& job, float* scratch);
+  // Each range into [num_queries][attention_partial_floats]; first_range's stand at `partials`, the next
+  // one's range_stride floats on. Queries that do not reach a range leave theirs untouched.
+  void (*attend_ranges)(const AttentionJob& job, float* scratch, float* partials, std::int64_t range_stride);
+  // Merges what attend_ranges left for ranges 0, 1, ... and writes `out`; the same bits as `attend`. The
+  // partials are used up.
   void (*merge_ranges)(const AttentionTile& tile, float* partials, std::int64_t range_stride);
 };
 

@@ -11,7 +11,7 @@ namespace octavo::kernels::cpu {
 struct MachineLimitKernels {
   // Reads every cache line; the sum comes back so that nothing is optimised away.
   std::int64_t (*read)(const std::byte* data, std::int64_t num_bytes);  // num_bytes: a multiple of 512
-  std::int64_t (*int8_rounds)(std::int64_t num_rounds);
+  float (*int8_rounds)(std::int64_t num_rounds);
   float (*float_rounds)(std::int64_t num_rounds);
   std::int64_t int8_multiply_adds_per_round;
   std::int64_t float_multiply_adds_per_round;

@@ -1,23 +1,16 @@
 #include "kernels/cpu/simd/matmul_table.h"
 
 #include "kernels/cpu/simd.h"
-#include "kernels/cpu/simd/int8_rounding.h"
+#include "kernels/cpu/simd/integer_rounding.h"
 
-#if defined(OCTAVO_SIMD_AVX512)
-#include "kernels/cpu/simd/matmul_avx512.h"
-#elif defined(OCTAVO_SIMD_AVX2)
-#include "kernels/cpu/simd/matmul_avx2.h"
-#else
-#include "kernels/cpu/simd/matmul_portable.h"
-#endif
-
-// Loops over panels and rows must be unrolled for accumulators to live in registers.
 #if defined(OCTAVO_SIMD_PORTABLE)
-#define OCTAVO_UNROLL
-#elif defined(__clang__)
-#define OCTAVO_UNROLL _Pragma("clang loop unroll(full)")
+#include "kernels/cpu/simd/matmul_portable.h"
+#elif defined(OCTAVO_SIMD_AVX512)
+#include "kernels/cpu/simd/integers_avx512.h"
+#include "kernels/cpu/simd/matmul_dot.h"
 #else
-#define OCTAVO_UNROLL _Pragma("GCC unroll 32")
+#include "kernels/cpu/simd/integers_avx2.h"
+#include "kernels/cpu/simd/matmul_dot.h"
 #endif
 
 namespace octavo::kernels::cpu::OCTAVO_ISA {
@@ -25,22 +18,21 @@ namespace {
 
 // ---- sizes of tiles -----------------------------------------------------------------------------
 
-// Accumulators and one group's weights fill the registers. 12 rows are not faster than 8
-// (tests/bench/matmul_bench).
+// Rows of a tile: as many as leave every accumulator in a register, and with 8-bit and 16-bit activations
+// (kIntegerRows) as many integer sums beside them. Taller tiles load a row's values and unpack the weights
+// less often.
+//
+// Panels at once: float activations add once for each column, so that one panel's chains would wait for
+// themselves; and two panels share the loads of a row's values. Integer sums between two additions are work
+// enough.
 #if defined(OCTAVO_SIMD_AVX512)
-constexpr int kTileRows = 8;
-#else
-constexpr int kTileRows = 4;
-#endif
-
-// Panels at once. Float activations add once for each column, so with few rows one panel's chain would wait
-// for itself; more than two panels do not leave their weights in registers. With 8-bit activations the
-// integer sums between two additions are work enough.
-#if defined(OCTAVO_SIMD_AVX512)
-constexpr int float_panels(int rows) { return rows <= 3 ? 2 : 1; }
+constexpr int kIntegerRows = 12, kFloatRows = 8;
+constexpr int float_panels(int) { return 2; }
 #elif defined(OCTAVO_SIMD_AVX2)
-constexpr int float_panels(int rows) { return rows == 1 ? 2 : 1; }
+constexpr int kIntegerRows = 6, kFloatRows = 6;
+constexpr int float_panels(int rows) { return rows <= 2 ? 2 : 1; }
 #else
+constexpr int kIntegerRows = 4, kFloatRows = 4;
 constexpr int float_panels(int) { return 1; }
 #endif
 
@@ -75,11 +67,6 @@ struct GroupFormat {
     return super_group(panel, index) + kTraits.head_bytes + index % kSuperGroups * kGroupBytes;
   }
 
-  OCTAVO_INLINE GroupWeights weights(const std::byte* panel, std::int64_t index) {
-    if constexpr (kNibbles) return unpack_nibbles(group(panel, index));
-    return load_bytes(group(panel, index));
-  }
-
   OCTAVO_INLINE GroupScales scales(const std::byte* panel, std::int64_t index) {
     const std::byte* source = group(panel, index) + kTraits.weight_bytes;
     GroupScales result = {};
@@ -101,27 +88,43 @@ struct GroupFormat {
   }
 };
 
-// ---- 8-bit activations --------------------------------------------------------------------------
+// ---- 8-bit and 16-bit activations ---------------------------------------------------------------
 
-// One group of one row of activations into its accumulator: the order that matmul.h promises.
-template <class Format>
-OCTAVO_INLINE F32x16 add_group(F32x16 sum, const GroupWeights& weights, const GroupScales& scales,
-                               const Int8Line& line) {
-  constexpr bool kNibbles = Format::kNibbles, kHasOffset = Format::kHasOffset;
-  const F32x16 line_scale = set1(line.scale);
-  if constexpr (Format::kNumScales == 1) {
-    const F32x16 products = dot<0, 8, kNibbles, kHasOffset>(weights, line, line.negative_sum);
-    sum = fma(mul(scales.scale[0], line_scale), products, sum);
-    if constexpr (Format::kHasMin) sum = fma(scales.min[0], set1(line.scaled_sum), sum);
-  } else {
-    const F32x16 first = dot<0, 4, kNibbles, kHasOffset>(weights, line, line.negative_half_sums[0]);
-    sum = fma(mul(scales.scale[0], line_scale), first, sum);
-    if constexpr (Format::kHasMin) sum = fma(scales.min[0], set1(line.scaled_half_sums[0]), sum);
-    const F32x16 second = dot<4, 8, kNibbles, kHasOffset>(weights, line, line.negative_half_sums[1]);
-    sum = fma(mul(scales.scale[1], line_scale), second, sum);
-    if constexpr (Format::kHasMin) sum = fma(scales.min[1], set1(line.scaled_half_sums[1]), sum);
+template <class Format, int kScale, class Line>
+OCTAVO_INLINE float scaled_sum(const Line& line) {
+  return Format::kNumScales == 1 ? line.scaled_sum : line.scaled_half_sums[kScale];
+}
+
+// The columns of one scale, of one group, of some rows of activations into their accumulators: the order that
+// matmul.h promises.
+template <class Format, int kPart, int kScale, class Line, int kRows>
+OCTAVO_INLINE void add_products(F32x16 (&sums)[kRows], const std::byte* weights, const GroupScales& scales,
+                                const Line* lines) {
+  constexpr int kQuads = 8 / Format::kNumScales, kFirst = kScale * kQuads;
+  Integers products[kRows];
+  dot<Format::kNibbles, Format::kHasOffset, kPart, kFirst, kFirst + kQuads>(weights, lines, products);
+  OCTAVO_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    Floats& sum = part_of<kPart>(sums[r]);
+    const Floats scale = mul(part_of<kPart>(scales.scale[kScale]), broadcast(lines[r].scale));
+    sum = fma(scale, to_floats(products[r]), sum);
+    if constexpr (Format::kHasMin) {
+      sum = fma(part_of<kPart>(scales.min[kScale]), broadcast(scaled_sum<Format, kScale>(lines[r])), sum);
+    }
   }
-  return sum;
+}
+
+template <class Format, class Line, int kRows, int kPart = 0>
+OCTAVO_INLINE void add_group(F32x16 (&sums)[kRows], const std::byte* weights, const GroupScales& scales,
+                             const Line* lines) {
+  add_products<Format, kPart, 0>(sums, weights, scales, lines);
+  if constexpr (Format::kNumScales == 2) add_products<Format, kPart, 1>(sums, weights, scales, lines);
+  if constexpr (kPart + 1 < kParts) {
+    // So that the compiler does not keep what it loaded from the lines for the other part, for which there
+    // are no registers.
+    asm("" : "+r"(lines));
+    add_group<Format, Line, kRows, kPart + 1>(sums, weights, scales, lines);
+  }
 }
 
 // ---- tiles: kPanels panels times kRows rows -----------------------------------------------------
@@ -144,40 +147,45 @@ OCTAVO_INLINE void store_tile(const F32x16 (&sums)[kPanels][kRows], const Matmul
   }
 }
 
-// Weights come from memory as fast as it can only if they are asked for before the arithmetic of a few rows
-// wants them: on Zen 5, Q8_0 times 4 and 8 rows 1.2 and 1.35 times as fast, 1 row and 512 rows the same
-// (tests/bench/matmul_bench). Panels follow each other in memory, and asking for an address past the last one
-// does no harm.
-template <class Format>
-OCTAVO_INLINE void prefetch_after(const std::byte* panel, std::int64_t index) {
-  constexpr int kDistance = 2048, kCacheLine = 64;
-  const std::byte* later = Format::group(panel, index) + kDistance;
-  for (int offset = 0; offset < Format::kGroupBytes; offset += kCacheLine) __builtin_prefetch(later + offset);
-}
+// Weights come from memory as fast as it can only if they are asked for while there is arithmetic to do.
+class Ahead {
+ public:
+  OCTAVO_INLINE_LAMBDA Ahead(const MatmulTile& tile, std::int64_t steps_before)
+      : next_(tile.ahead + steps_before * tile.ahead_step), step_(tile.ahead_step) {}
 
-template <class Format>
-struct Int8Product {
+  OCTAVO_INLINE_LAMBDA void ask() {
+    constexpr std::int64_t kCacheLine = 64;
+    for (std::int64_t offset = 0; offset < step_; offset += kCacheLine) __builtin_prefetch(next_ + offset);
+    next_ += step_;
+  }
+
+ private:
+  const std::byte* next_;
+  const std::int64_t step_;
+};
+
+template <class Format, class Line>
+struct IntegerProduct {
   static constexpr int panels_at_once(int) { return 1; }
 
   template <int kPanels, int kRows>
   OCTAVO_INLINE void multiply(const MatmulTile& tile, std::int64_t first_panel) {
-    F32x16 sums[kPanels][kRows] = {};
+    F32x16 sums[1][kRows] = {};
     const std::byte* panel = tile.panel + first_panel * tile.panel_bytes;
-    const auto* lines = static_cast<const Int8Line*>(tile.lines);
+    const auto* lines = static_cast<const Line*>(tile.lines);
     const std::int64_t num_groups = tile.columns / kGroupColumns;
+    Ahead ahead(tile, first_panel * num_groups);
     for (std::int64_t g = 0; g < num_groups; ++g, lines += tile.row_stride) {
-      OCTAVO_UNROLL
-      for (int p = 0; p < kPanels; ++p) {
-        const GroupWeights weights = Format::weights(panel + p * tile.panel_bytes, g);
-        const GroupScales scales = Format::scales(panel + p * tile.panel_bytes, g);
-        prefetch_after<Format>(panel + p * tile.panel_bytes, g);
-        OCTAVO_UNROLL
-        for (int r = 0; r < kRows; ++r) sums[p][r] = add_group<Format>(sums[p][r], weights, scales, lines[r]);
-      }
+      ahead.ask();
+      add_group<Format>(sums[0], Format::group(panel, g), Format::scales(panel, g), lines);
     }
     store_tile(sums, tile, first_panel);
   }
 };
+template <class Format>
+using Int8Product = IntegerProduct<Format, Int8Line>;
+template <class Format>
+using Int16Product = IntegerProduct<Format, Int16Line>;
 
 // Quantised weights expanded on the way: w = fma(scale, stored, min).
 template <class Format>
@@ -190,29 +198,40 @@ struct ExpandingProduct {
     const std::byte* panel = tile.panel + first_panel * tile.panel_bytes;
     const auto* lines = static_cast<const FloatLine*>(tile.lines);
     const std::int64_t num_groups = tile.columns / kGroupColumns;
+    Ahead ahead(tile, first_panel * num_groups);
     for (std::int64_t g = 0; g < num_groups; ++g, lines += 2 * tile.row_stride) {
-      GroupWeights weights[kPanels];
+      for (int p = 0; p < kPanels; ++p) ahead.ask();
+      const std::byte* weights[kPanels];
       GroupScales scales[kPanels];
       OCTAVO_UNROLL
       for (int p = 0; p < kPanels; ++p) {
-        weights[p] = Format::weights(panel + p * tile.panel_bytes, g);
+        weights[p] = Format::group(panel + p * tile.panel_bytes, g);
         scales[p] = min_of_offset(Format::scales(panel + p * tile.panel_bytes, g));
       }
+      add_half<0>(sums, weights, scales, lines);
+      add_half<1>(sums, weights, scales, lines + tile.row_stride);
+    }
+    store_tile(sums, tile, first_panel);
+  }
+
+  template <int kHalf, int kPanels, int kRows>
+  OCTAVO_INLINE void add_half(F32x16 (&sums)[kPanels][kRows], const std::byte* const (&weights)[kPanels],
+                              const GroupScales (&scales)[kPanels], const FloatLine* line) {
+    constexpr int kScale = Format::kNumScales == 2 ? kHalf : 0;
+    for (int quad = 0; quad < 4; ++quad) {
       OCTAVO_UNROLL
-      for (int column = 0; column < kGroupColumns; ++column) {
-        const FloatLine* line = lines + column / 16 * tile.row_stride;
-        const int half = Format::kNumScales == 2 ? column / 16 : 0;
+      for (int column = 0; column < 4; ++column) {
         OCTAVO_UNROLL
         for (int p = 0; p < kPanels; ++p) {
-          const F32x16 stored = stored_column(weights[p], column);
-          const F32x16 weight = fma(scales[p].scale[half], stored, scales[p].min[half]);
+          const F32x16 stored = stored_column<Format::kNibbles>(weights[p], 4 * kHalf + quad, column);
+          const F32x16 weight = fma(scales[p].scale[kScale], stored, scales[p].min[kScale]);
           OCTAVO_UNROLL
-          for (int r = 0; r < kRows; ++r)
-            sums[p][r] = fma(weight, set1(line[r].values[column % 16]), sums[p][r]);
+          for (int r = 0; r < kRows; ++r) {
+            sums[p][r] = fma(weight, set1(line[r].values[4 * quad + column]), sums[p][r]);
+          }
         }
       }
     }
-    store_tile(sums, tile, first_panel);
   }
 
   // scale * (stored - offset) = fma(scale, stored, -offset * scale), without rounding: scales have 18 bits at
@@ -251,7 +270,9 @@ struct FloatProduct {
     F32x16 sums[kPanels][kRows] = {};
     const std::byte* panel = tile.panel + first_panel * tile.panel_bytes;
     const auto* line = static_cast<const FloatLine*>(tile.lines);
+    Ahead ahead(tile, first_panel * ((tile.columns + 15) / 16));
     for (std::int64_t first = 0; first < tile.columns; first += 16, line += tile.row_stride) {
+      for (int p = 0; p < kPanels; ++p) ahead.ask();
       const std::int64_t num_columns = tile.columns - first < 16 ? tile.columns - first : 16;
       for (std::int64_t column = 0; column < num_columns; ++column) {
         OCTAVO_UNROLL
@@ -281,26 +302,51 @@ void multiply_tile(const MatmulTile& tile) {
 
 // ---- rounding of activations --------------------------------------------------------------------
 
-OCTAVO_INLINE std::int32_t sum_of_half(const std::int8_t* values) {
-  std::int32_t sum = 0;
-  for (int i = 0; i < kGroupColumns / 2; ++i) sum += values[i];
-  return sum;
+// A group's integers, as floats until all is known about them: sums of so few are exact.
+struct RoundedGroup {
+  float scale;
+  F32x16 halves[2];
+  float half_sums[2];
+};
+
+OCTAVO_INLINE RoundedGroup round_group(const float* values, float scale) {
+  RoundedGroup group = {scale, {zero(), zero()}, {0.0f, 0.0f}};
+  if (!(scale > 0.0f)) return group;
+  OCTAVO_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    group.halves[half] = nearest_integers(div(load(values + half * kLanes), set1(scale)));
+    group.half_sums[half] = horizontal_sum(group.halves[half]);
+  }
+  return group;
+}
+
+template <class Line>
+OCTAVO_INLINE void set_scale_and_sums(const RoundedGroup& group, Line& line) {
+  line.scale = group.scale;
+  line.scaled_sum = group.scale * (group.half_sums[0] + group.half_sums[1]);
+  line.scaled_half_sums[0] = group.scale * group.half_sums[0];
+  line.scaled_half_sums[1] = group.scale * group.half_sums[1];
 }
 
 OCTAVO_INLINE void set_line(const float* values, Int8Line& line) {
-  line = {};
-  line.scale = int8_scale(values, kGroupColumns);
-  round_to_int8(values, kGroupColumns, line.scale, line.values);
-  const std::int32_t first = sum_of_half(line.values), second = sum_of_half(line.values + kGroupColumns / 2);
-  line.scaled_sum = line.scale * static_cast<float>(first + second);
-  line.scaled_half_sums[0] = line.scale * static_cast<float>(first);
-  line.scaled_half_sums[1] = line.scale * static_cast<float>(second);
-  line.negative_sum = -(first + second);
-  line.negative_half_sums[0] = -first;
-  line.negative_half_sums[1] = -second;
+  const RoundedGroup group = round_group(values, int8_scale(values, kGroupColumns));
+  store_bytes(line.values, group.halves[0], group.halves[1]);
+  set_scale_and_sums(group, line);
+  line.negative_half_sums[0] = -static_cast<std::int32_t>(group.half_sums[0]);
+  line.negative_half_sums[1] = -static_cast<std::int32_t>(group.half_sums[1]);
+  line.negative_sum = line.negative_half_sums[0] + line.negative_half_sums[1];
+  line.unused = 0;
 }
 
-void set_int8_row(const float* values, std::int64_t columns, Int8Line* first, std::int64_t row_stride) {
+OCTAVO_INLINE void set_line(const float* values, Int16Line& line) {
+  const RoundedGroup group = round_group(values, int16_scale(values, kGroupColumns));
+  store_paired_words(line.values, group.halves[0]);
+  store_paired_words(line.values + kLanes, group.halves[1]);
+  set_scale_and_sums(group, line);
+}
+
+template <class Line>
+void set_row(const float* values, std::int64_t columns, Line* first, std::int64_t row_stride) {
   const std::int64_t num_groups = columns / kGroupColumns;
   for (std::int64_t g = 0; g < num_groups; ++g) set_line(values + g * kGroupColumns, first[g * row_stride]);
 }
@@ -325,14 +371,17 @@ constexpr void fill_quantised(TileKernels& kernels) {
 
 constexpr MatmulTable make_table() {
   MatmulTable table = {};
-  table.int8.max_rows = kTileRows;
-  fill_quantised<Int8Product, kTileRows>(table.int8);
-  table.f32.max_rows = kTileRows;
-  fill_quantised<ExpandingProduct, kTileRows>(table.f32);
-  fill_rows<FloatProduct<Float32>, kTileRows>(table.f32.tiles[static_cast<int>(PanelFormat::kF32)]);
-  fill_rows<FloatProduct<Float16>, kTileRows>(table.f32.tiles[static_cast<int>(PanelFormat::kF16)]);
-  fill_rows<FloatProduct<BFloat16>, kTileRows>(table.f32.tiles[static_cast<int>(PanelFormat::kBf16)]);
-  table.set_int8_row = set_int8_row;
+  table.int8.max_rows = kIntegerRows;
+  fill_quantised<Int8Product, kIntegerRows>(table.int8);
+  table.int16.max_rows = kIntegerRows;
+  fill_quantised<Int16Product, kIntegerRows>(table.int16);
+  table.f32.max_rows = kFloatRows;
+  fill_quantised<ExpandingProduct, kFloatRows>(table.f32);
+  fill_rows<FloatProduct<Float32>, kFloatRows>(table.f32.tiles[static_cast<int>(PanelFormat::kF32)]);
+  fill_rows<FloatProduct<Float16>, kFloatRows>(table.f32.tiles[static_cast<int>(PanelFormat::kF16)]);
+  fill_rows<FloatProduct<BFloat16>, kFloatRows>(table.f32.tiles[static_cast<int>(PanelFormat::kBf16)]);
+  table.set_int8_row = set_row<Int8Line>;
+  table.set_int16_row = set_row<Int16Line>;
   return table;
 }
 

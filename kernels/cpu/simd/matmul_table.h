@@ -19,8 +19,10 @@ namespace octavo::kernels::cpu {
 
 constexpr int kPanelRows = 16;
 constexpr int kGroupColumns = 32;
-constexpr int kMaxTileRows = 8;
+constexpr int kMaxTileRows = 12;
 constexpr int kSuperGroups = 8;
+// Float activations meet up to so many panels at once.
+constexpr int kPanelsTogether = 2;
 
 // What one group of a panel holds, in this order: its weights, and arrays with an entry for each of the 16
 // rows. "Super": before each eight groups stand f16 scale[16] and f16 min[16]; they multiply the groups' own
@@ -82,7 +84,16 @@ struct alignas(64) Int8Line {
   std::int32_t negative_half_sums[2];
   std::int32_t unused;  // zero
 };
-static_assert(sizeof(FloatLine) == 64 && sizeof(Int8Line) == 64);
+
+// The same with 16-bit integers. Of each quad of columns, the first and the third stand before the second and
+// the fourth: so the pairs of 16 bits meet the even and the odd bytes of a quad of weights.
+struct alignas(16) Int16Line {
+  std::int16_t values[32];
+  float scale;
+  float scaled_sum;
+  float scaled_half_sums[2];
+};
+static_assert(sizeof(FloatLine) == 64 && sizeof(Int8Line) == 64 && sizeof(Int16Line) == 80);
 
 // A few rows of activations times some neighbouring panels.
 struct MatmulTile {
@@ -90,10 +101,15 @@ struct MatmulTile {
   std::int64_t panel_bytes;  // from one panel to the next
   std::int64_t columns;
   std::int64_t num_outputs;  // weight rows, at least 1; the last panel may be cut
-  const void* lines;         // Int8Line or FloatLine of the first row
+  const void* lines;         // Int8Line, Int16Line or FloatLine of the first row
   std::int64_t row_stride;   // lines from one group to the next
   float* out;
   std::int64_t out_stride;  // floats from one row to the next
+  // What this and the other tiles of these panels ask the memory for meanwhile: later panels, `ahead_step`
+  // bytes for each group of each panel here (unquantised weights: for each 16 columns). It may lie past the
+  // last panel.
+  const std::byte* ahead;
+  std::int64_t ahead_step;
 };
 using TileFunction = void (*)(const MatmulTile&);
 
@@ -104,10 +120,11 @@ struct TileKernels {
 };
 
 struct MatmulTable {
-  TileKernels int8;  // quantised formats only
+  TileKernels int8, int16;  // quantised formats only
   TileKernels f32;
   // Sets the lines first[0], first[row_stride], ... of one row.
   void (*set_int8_row)(const float* values, std::int64_t columns, Int8Line* first, std::int64_t row_stride);
+  void (*set_int16_row)(const float* values, std::int64_t columns, Int16Line* first, std::int64_t row_stride);
 };
 
 // REQUIRES: isa is one of usable_instruction_sets(), or nothing of the table is called.

@@ -1,37 +1,50 @@
-// Attention of one tile over ranges of positions: scores, softmax, value sums, each over 32 positions at a
-// time, so that converted keys and values stay in the first-level cache while every query of the tile uses
-// them.
+// Attention of one tile over ranges of positions: scores, softmax, value sums, each over at most 64 positions
+// at a time, so that converted keys and values stay in the first-level cache while every query that reads
+// them uses them.
 //
 // Order of each query's sums, the same in every tile, for every block size and instruction set:
 //   score   one chain over the dimensions, ascending
 //   softmax over a range: 16 lanes, each adding every 16th position ascending; then horizontal_sum
-//   values  one chain over the positions of a range, ascending; ranges merged ascending as in Milakov &
-//   Gimelshein 2018
-//           (arXiv:1805.02867)
+//   values  one chain over the positions of a range, ascending
+//   ranges are merged in ascending order as in Milakov & Gimelshein 2018 (arXiv:1805.02867)
+#include "kernels/cpu/simd/attention_ahead.h"
+#include "kernels/cpu/simd/attention_visits.h"
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/stored.h"
 
 namespace octavo::kernels::cpu::OCTAVO_ISA {
 namespace {
 
-constexpr int kChunk = 32;  // positions
-constexpr int kGroupsPerChunk = kChunk / kLanes;
-static_assert(kAttentionRange % kChunk == 0);
 constexpr float kMinusInfinity = -__builtin_inff();
 
 // Register tiles: queries x groups of 16 positions for the scores, queries x vectors of 16 dimensions for the
-// values. They fill the registers of each instruction set and change no order.
+// values. They fill the registers of each instruction set and change no order. Few queries score more groups
+// at once, so that there are enough independent sums to hide the latency of a multiply-add.
 #if defined(OCTAVO_SIMD_AVX512)
-constexpr int kScoreQueries = 8, kScoreGroups = 2, kValueQueries = 4, kValueVectors = 4;
+constexpr int kScoreQueries = 8, kScoreGroups = 2, kFewQueries = 4, kFewScoreGroups = 4;
+constexpr int kValueQueries = 4, kValueVectors = 4;
 #elif defined(OCTAVO_SIMD_AVX2)
-constexpr int kScoreQueries = 6, kScoreGroups = 1, kValueQueries = 3, kValueVectors = 2;
+constexpr int kScoreQueries = 6, kScoreGroups = 1, kFewQueries = 3, kFewScoreGroups = 2;
+constexpr int kValueQueries = 3, kValueVectors = 2;
 #else
-constexpr int kScoreQueries = 2, kScoreGroups = 1, kValueQueries = 2, kValueVectors = 2;
+constexpr int kScoreQueries = 2, kScoreGroups = 1, kFewQueries = 1, kFewScoreGroups = 1;
+constexpr int kValueQueries = 2, kValueVectors = 2;
 #endif
 
-constexpr std::int64_t round_up(std::int64_t value) { return (value + kLanes - 1) / kLanes * kLanes; }
-constexpr int smaller(int a, int b) { return a < b ? a : b; }
-constexpr int larger(int a, int b) { return a > b ? a : b; }
+// Keys and values that more queries than this read are converted to floats first.
+constexpr int kMostUnconverted = 8;
+
+// Floats between two queries' scores: not a power of two, whose multiples would share a few lines of the
+// cache.
+constexpr int kScoreStride = kAttentionRange + kLanes;
+
+// Dimensions of a query that stand together: a distance between queries that the compiler knows.
+constexpr int kQueryPiece = 64;
+
+constexpr std::int64_t round_up_to(std::int64_t value, std::int64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+constexpr std::int64_t round_up(std::int64_t value) { return round_up_to(value, kLanes); }
 
 // One query's result over some positions: weights are exp(score - max), values [head_dim padded to 16] their
 // weighted sum.
@@ -44,24 +57,42 @@ struct Partial {
 
 // Where things lie in the scratch memory; every part starts at a multiple of 64 bytes.
 struct Workspace {
-  Workspace(float* scratch, std::int64_t num_queries, std::int64_t head_dim)
-      : merged(scratch),
-        current(merged + num_queries * attention_partial_floats(static_cast<std::int32_t>(head_dim))),
-        scores(current + num_queries * attention_partial_floats(static_cast<std::int32_t>(head_dim))),
-        packed_queries(scores + num_queries * kAttentionRange),
-        gathered(packed_queries + round_up(num_queries * head_dim)),
-        converted(gathered + kChunk * round_up(head_dim)),
-        key_scales(converted + kChunk * round_up(head_dim)),
-        value_scales(key_scales + kChunk) {}
+  Workspace(std::uintptr_t scratch, std::int64_t num_rows, std::int64_t group_size, std::int64_t head_dim)
+      : end(scratch) {
+    const std::int64_t num_queries = num_rows * group_size;
+    const std::int64_t partials = num_queries * attention_partial_floats(static_cast<std::int32_t>(head_dim));
+    take(merged, partials);
+    take(current, partials);
+    take(scores, num_queries * kScoreStride);
+    take(queries, num_queries * round_up_to(head_dim, kQueryPiece));
+    take(counts, num_queries);
+    take(gathered, kChunk * round_up(head_dim));
+    take(converted, kChunk * round_up(head_dim));
+    take(key_scales, kChunk);
+    take(value_scales, kChunk);
+    take(asking_steps, Ahead::most_asking_steps(head_dim));
+    for (Visit*& list : visits) take(list, num_rows * kMostVisitsPerRow);
+  }
 
-  float* merged;          // partial of each query over all ranges so far
-  float* current;         // partial of each query over one range
-  float* scores;          // [num_queries][kAttentionRange], later the weights
-  float* packed_queries;  // panels of kScoreQueries queries, each [head_dim][queries of the panel]
-  float* gathered;        // a chunk of keys as stored, [head_dim][kChunk]
-  float* converted;       // a chunk of keys [head_dim][kChunk] or values [kChunk][padded head_dim] as floats
-  float* key_scales;      // [kChunk], times the score scale
-  float* value_scales;    // [kAttentionRange]
+  template <class Item>
+  void take(Item*& start, std::int64_t count) {
+    constexpr std::uintptr_t kLine = 64;
+    start = reinterpret_cast<Item*>(end);
+    end += (static_cast<std::uintptr_t>(count) * sizeof(Item) + kLine - 1) / kLine * kLine;
+  }
+
+  float* merged;         // partial of each query over all ranges so far
+  float* current;        // partial of each query over one range
+  float* scores;         // [num_queries][kScoreStride], later the weights
+  float* queries;        // [pieces of the dimensions][num_queries][kQueryPiece]
+  std::int32_t* counts;  // [num_queries] positions of the range that the query reads
+  float* gathered;       // a visit's keys as stored, [head_dim][kChunk]
+  float* converted;      // a visit's keys [head_dim][kChunk] or values [kChunk][padded head_dim] as floats
+  float* key_scales;     // [kChunk], times the score scale
+  float* value_scales;   // [kChunk]
+  AskingSteps* asking_steps;  // of Ahead
+  Visit* visits[3];  // of this range and the next, and, last because it may have more rows, of the next job
+  std::uintptr_t end;
 };
 
 // The tile while one range is computed.
@@ -69,366 +100,420 @@ struct RangeJob {
   const AttentionTile& tile;
   const Workspace& workspace;
   std::int32_t first_position;
-  std::int32_t end_position;  // of what the caller reads in this and later ranges
+  Visits visits;
   float* partials;
+  Ahead& ahead;
 
   int num_queries() const { return tile.num_rows * tile.group_size; }
-  // How many positions of the range the query reads; ascending with the query.
-  int count(int query) const {
-    const int reached = tile.positions[query / tile.group_size] + 1 - first_position;
-    return larger(0, smaller(reached, kAttentionRange));
+  int count(int query) const { return workspace.counts[query]; }
+  // Of queries first..end - 1.
+  int largest_count(int first, int end) const {
+    int largest = 0;
+    for (int query = first; query < end; ++query) largest = larger(largest, count(query));
+    return largest;
   }
-  int tile_count() const { return count(num_queries() - 1); }
+  int smallest_count(int first, int end) const {
+    int smallest = kAttentionRange;
+    for (int query = first; query < end; ++query) smallest = smaller(smallest, count(query));
+    return smallest;
+  }
   Partial partial(int query) const { return {partials + query * attention_partial_floats(tile.head_dim)}; }
   float* scores(int query) const {
-    return workspace.scores + static_cast<std::int64_t>(query) * kAttentionRange;
+    return workspace.scores + static_cast<std::int64_t>(query) * kScoreStride;
   }
 };
 
-void pack_queries(const AttentionTile& tile, const Workspace& workspace) {
-  const int num_queries = tile.num_rows * tile.group_size;
-  for (int first = 0; first < num_queries; first += kScoreQueries) {
-    const int size = smaller(kScoreQueries, num_queries - first);
-    float* panel = workspace.packed_queries + static_cast<std::int64_t>(first) * tile.head_dim;
-    for (int i = 0; i < size; ++i) {
-      const int row = (first + i) / tile.group_size, head = (first + i) % tile.group_size;
-      const float* query = tile.q + row * tile.q_stride + static_cast<std::int64_t>(head) * tile.head_dim;
-      for (int d = 0; d < tile.head_dim; ++d) panel[d * size + i] = query[d];
-    }
-  }
+// Lines to ask for beside each panel of queries of a visit, when all panels together ask for as much as the
+// visit reads.
+std::int64_t lines_per_panel(const AttentionTile& tile, const Visit& visit, int panel_queries) {
+  const int num_panels = (visit.end_query - visit.first_query + panel_queries - 1) / panel_queries;
+  const auto block_lines = static_cast<int>(tile.half_head_bytes / kLineBytes);
+  return block_lines * visit.count / (tile.block_size * num_panels) + 1;
 }
 
-// ---- where things lie
-// ------------------------------------------------------------------------------------------------
-
-// K of the block that holds a position.
-OCTAVO_INLINE const std::byte* block_at(const AttentionTile& tile, int position) {
-  return tile.kv + tile.block_table[position / tile.block_size] * tile.block_bytes;
-}
-
-// Calls function(block, offset, size, done) for each block's piece of positions [first, first + count):
-// `size` positions from `offset` in the block on, after `done` earlier ones.
-template <class Function>
-OCTAVO_INLINE void for_each_piece(const AttentionTile& tile, int first, int count, const Function& function) {
-  for (int done = 0; done < count;) {
-    const int offset = (first + done) % tile.block_size;
-    const int size = smaller(tile.block_size - offset, count - done);
-    function(block_at(tile, first + done), offset, size, done);
-    done += size;
-  }
-}
-
-// scales[i] = factor * scale of position first + i; `values`: of its value, else of its key.
+// scales[i] = factor * scale of the visit's position i; `values`: of its value, else of its key.
 template <class Stored>
-void load_scales(const AttentionTile& tile, int first, int count, bool values, float factor, float* scales) {
+void load_scales(const AttentionTile& tile, const Visit& visit, bool values, float factor, float* scales) {
   if constexpr (Stored::kHasScales) {
-    for_each_piece(tile, first, count, [&](const std::byte* block, int offset, int size, int done) {
+    for_each_piece(tile, visit, [&](const std::byte* block, int offset, int size, int done) {
       const float* source = reinterpret_cast<const float*>(block + tile.scales_offset) + offset +
                             (values ? tile.block_size : 0);
       for (int i = 0; i < size; ++i) scales[done + i] = source[i] * factor;
     });
   } else {
-    for (int i = 0; i < count; i += kLanes) store(scales + i, set1(factor * Stored::kFactor));
+    for (int i = 0; i < kChunk; i += kLanes) store(scales + i, set1(factor * Stored::kFactor));
   }
-}
-
-// ---- asking for memory ahead
-// ------------------------------------------------------------------------------------------------
-//
-// The hardware's prefetchers follow the bytes of a block but not a block table. Without this, one row over
-// 2,048 positions of f16 in 30 layers takes 1.7 times as long (4.4 ms instead of 2.6 on a Zen 5 core).
-// Inlined by force: GCC takes a function that only prefetches for one without effect and drops its calls.
-
-constexpr int kKeysAhead = 2 * kChunk;            // positions: about the time that memory takes
-constexpr int kFirstLevel = 3, kSecondLevel = 2;  // __builtin_prefetch's names of caches
-
-template <int kLevel>
-OCTAVO_INLINE void prefetch_bytes(const std::byte* start, std::int64_t num_bytes) {
-  constexpr std::int64_t kLine = 64;
-  for (std::int64_t i = 0; i < num_bytes; i += kLine) __builtin_prefetch(start + i, 0, kLevel);
-}
-
-template <class Stored>
-OCTAVO_INLINE void prefetch_keys(const AttentionTile& tile, int first, int end) {
-  constexpr std::int64_t kWordBytes = sizeof(typename Stored::Word);
-  for_each_piece(
-      tile, first, end - first, [&](const std::byte* block, int offset, int size, int) OCTAVO_INLINE_LAMBDA {
-        if constexpr (Stored::kHasScales)
-          prefetch_bytes<kFirstLevel>(block + tile.scales_offset, std::int64_t{8} * tile.block_size);
-        if (tile.block_size <= kChunk) return prefetch_bytes<kFirstLevel>(block, tile.half_head_bytes);
-        for (std::int64_t d = 0; d < tile.head_dim; ++d)
-          prefetch_bytes<kFirstLevel>(block + (d * tile.block_size + offset) * kWordBytes, size * kWordBytes);
-      });
-}
-
-// Into the second level: values are read when the scores of the whole range are done.
-template <class Stored>
-OCTAVO_INLINE void prefetch_values(const AttentionTile& tile, int first, int end) {
-  const std::int64_t token_bytes = tile.head_dim * std::int64_t{sizeof(typename Stored::Word)};
-  for_each_piece(
-      tile, first, end - first, [&](const std::byte* block, int offset, int size, int) OCTAVO_INLINE_LAMBDA {
-        prefetch_bytes<kSecondLevel>(block + tile.half_head_bytes + offset * token_bytes, size * token_bytes);
-      });
-}
-
-// What is read while the positions from `first` on are scored, and a little later.
-template <class Stored>
-OCTAVO_INLINE void prefetch_chunk(const RangeJob& job, int first, int count) {
-  const int keys = first + kKeysAhead;
-  prefetch_keys<Stored>(job.tile, keys, smaller(keys + kChunk, job.end_position));
-  prefetch_values<Stored>(job.tile, first, first + count);
 }
 
 // ---- keys and scores
 // ------------------------------------------------------------------------------------------------
 
-// Sixteen positions' keys of dimension 0: the first eight and the last eight. They are neighbours unless a
-// block ends in between.
+// How the groups of 16 positions of a visit lie, whose dimensions are `stride` apart.
+enum class KeyPlaces {
+  kAdjacent,  // next to each other, kChunk apart: copies
+  kApart,     // each in one block
+  kSplit,     // each half in one block
+};
+
+// Sixteen positions' keys of dimension 0: the first eight and the last eight.
 template <class Word>
 struct KeyGroup {
   const Word *low, *high;
 };
 
-// A chunk of keys, and how far two dimensions lie apart.
+// A visit's keys.
 template <class Word>
 struct KeyChunk {
   KeyGroup<Word> groups[kGroupsPerChunk];
   std::int64_t stride;
-  int num_groups;
 };
 
-template <class Stored, bool kSplit>
-OCTAVO_INLINE F32x16 read_keys(const KeyGroup<typename Stored::Word>& group, std::int64_t index) {
-  if constexpr (kSplit) return Stored::read(group.low + index, group.high + index);
-  return Stored::read(group.low + index);
-}
+// The groups that a register tile reads, at the dimension that it has come to.
+template <class Stored, KeyPlaces kPlaces, int kGroups>
+struct KeyReader {
+  using Word = typename Stored::Word;
+  static constexpr int kPointers = kPlaces == KeyPlaces::kAdjacent ? 1 : kGroups;
+
+  KeyReader(const KeyChunk<Word>& keys, int group) : stride(keys.stride) {
+    OCTAVO_UNROLL
+    for (int g = 0; g < kPointers; ++g) {
+      low[g] = keys.groups[group + g].low;
+      high[g] = keys.groups[group + g].high;
+    }
+  }
+  F32x16 read(int g) const {
+    if constexpr (kPlaces == KeyPlaces::kAdjacent) return Stored::read(low[0] + g * kLanes);
+    if constexpr (kPlaces == KeyPlaces::kSplit) return Stored::read(low[g], high[g]);
+    return Stored::read(low[g]);
+  }
+  void advance() {
+    OCTAVO_UNROLL
+    for (int g = 0; g < kPointers; ++g) {
+      low[g] += kPlaces == KeyPlaces::kAdjacent ? kChunk : stride;
+      high[g] += stride;
+    }
+  }
+
+  std::int64_t stride;
+  const Word *low[kPointers], *high[kPointers];
+};
 
 template <class Word>
-KeyChunk<Word> contiguous_keys(const Word* keys, int count) {
-  constexpr int kHalf = kLanes / 2;
-  return {
-      {{keys, keys + kHalf}, {keys + kLanes, keys + kLanes + kHalf}}, kChunk, (count + kLanes - 1) / kLanes};
+KeyChunk<Word> adjacent_keys(const Word* keys) {
+  KeyChunk<Word> chunk{{}, kChunk};
+  for (int group = 0; group < kGroupsPerChunk; ++group)
+    chunk.groups[group] = {keys + group * kLanes, nullptr};
+  return chunk;
 }
 
-// Block sizes that are no multiple of 8: copies the positions of the chunk next to each other, piece by
-// piece.
+// Copies the positions of the visit next to each other, piece by piece.
 template <class Word>
-KeyChunk<Word> gather_keys(const AttentionTile& tile, int first, int count, Word* gathered) {
-  for_each_piece(tile, first, count, [&](const std::byte* block, int offset, int size, int done) {
+KeyChunk<Word> gather_keys(const AttentionTile& tile, const Visit& visit, Word* gathered) {
+  for_each_piece(tile, visit, [&](const std::byte* block, int offset, int size, int done) {
     const Word* source = reinterpret_cast<const Word*>(block) + offset;
     for (int d = 0; d < tile.head_dim; ++d) {
       for (int i = 0; i < size; ++i) gathered[d * kChunk + done + i] = source[d * tile.block_size + i];
     }
   });
-  return contiguous_keys<Word>(gathered, count);
+  return adjacent_keys<Word>(gathered);
 }
 
-template <class Word>
-KeyChunk<Word> locate_keys(const AttentionTile& tile, int first, int count, Word* gathered) {
+template <class Word, KeyPlaces kPlaces>
+KeyChunk<Word> locate_keys(const AttentionTile& tile, const Visit& visit, Word* gathered) {
+  if constexpr (kPlaces == KeyPlaces::kAdjacent) return gather_keys(tile, visit, gathered);
   constexpr int kHalf = kLanes / 2;
-  if (tile.block_size % kHalf != 0) return gather_keys(tile, first, count, gathered);
-  const auto keys_at = [&](int position) {
-    return reinterpret_cast<const Word*>(block_at(tile, position)) + position % tile.block_size;
+  const auto keys_at = [&](int done) {
+    const int position = visit.first_position + done;
+    return reinterpret_cast<const Word*>(block_at(tile, visit, position)) + position % tile.block_size;
   };
-  KeyChunk<Word> chunk{{}, tile.block_size, (count + kLanes - 1) / kLanes};
-  for (int group = 0; group < chunk.num_groups; ++group) {
+  KeyChunk<Word> chunk{{}, tile.block_size};
+  for (int group = 0; group < num_groups(visit); ++group) {
     const int begin = group * kLanes;
-    const Word* low = keys_at(first + begin);
+    const Word* low = keys_at(begin);
+    const bool splits = kPlaces == KeyPlaces::kSplit && begin + kHalf < visit.count;
     // Past the end there may be no block; those lanes are masked later, so anything will do.
-    chunk.groups[group] = {low, begin + kHalf < count ? keys_at(first + begin + kHalf) : low};
+    chunk.groups[group] = {low, splits ? keys_at(begin + kHalf) : low};
   }
   return chunk;
 }
 
-template <class Stored, bool kSplit>
-KeyChunk<float> convert_keys(const KeyChunk<typename Stored::Word>& keys, int count, int head_dim,
+template <class Stored, KeyPlaces kPlaces>
+KeyChunk<float> convert_keys(const KeyChunk<typename Stored::Word>& keys, int num_groups, int head_dim,
                              float* converted) {
-  for (int d = 0; d < head_dim; ++d) {
-    for (int group = 0; group < keys.num_groups; ++group) {
-      store(converted + d * kChunk + group * kLanes,
-            read_keys<Stored, kSplit>(keys.groups[group], d * keys.stride));
-    }
+  for (int group = 0; group < num_groups; ++group) {
+    KeyReader<Stored, kPlaces, 1> reader(keys, group);
+    for (int d = 0; d < head_dim; ++d, reader.advance())
+      store(converted + d * kChunk + group * kLanes, reader.read(0));
   }
-  return contiguous_keys<float>(converted, count);
+  return adjacent_keys<float>(converted);
 }
 
-template <class Stored, bool kSplit, int kQueries, int kGroups>
-void score_tile(const KeyGroup<typename Stored::Word>* groups, std::int64_t stride, int head_dim,
-                const float* queries, const float* scales, float* scores) {
+// Some queries with a visit's keys.
+template <class Stored>
+struct ScoreTask {
+  const KeyChunk<typename Stored::Word>& keys;
+  int num_groups;
+  int head_dim;
+  const float* queries;       // the first piece of the first query
+  std::int64_t piece_stride;  // floats from one piece to the next
+  const float* scales;        // of the first group
+  float* scores;              // of the first query and group
+};
+
+// One register tile. kAsks: asks for lines ahead meanwhile.
+template <class Stored, KeyPlaces kPlaces, int kQueries, int kGroups, bool kAsks>
+void score_tile(const ScoreTask<Stored>& task, int group, Ahead& ahead) {
+  constexpr int kLines = larger(1, static_cast<int>(sizeof(typename Stored::Word)) * kGroups / 4);
+  KeyReader<Stored, kPlaces, kGroups> reader(task.keys, group);
   F32x16 sums[kQueries][kGroups];
+  OCTAVO_UNROLL
   for (int i = 0; i < kQueries; ++i) {
-    for (int group = 0; group < kGroups; ++group) sums[i][group] = zero();
+    OCTAVO_UNROLL
+    for (int g = 0; g < kGroups; ++g) sums[i][g] = zero();
   }
-  for (int d = 0; d < head_dim; ++d) {
-    F32x16 keys[kGroups];
-    for (int group = 0; group < kGroups; ++group)
-      keys[group] = read_keys<Stored, kSplit>(groups[group], d * stride);
-    for (int i = 0; i < kQueries; ++i) {
-      const F32x16 query = set1(queries[d * kQueries + i]);
-      for (int group = 0; group < kGroups; ++group) sums[i][group] = fma(query, keys[group], sums[i][group]);
+  const AskingSteps* steps = kAsks ? ahead.plan_steps(task.head_dim, kLines, kQueryPiece) : nullptr;
+  for (int begin = 0; begin < task.head_dim;) {
+    const float* queries = task.queries + begin / kQueryPiece * task.piece_stride + begin % kQueryPiece;
+    const int size = kAsks ? steps->num_steps : smaller(kQueryPiece, task.head_dim - begin);
+    const std::byte* line = kAsks ? steps->line : nullptr;
+    const std::int64_t step_bytes = kAsks ? steps->step_bytes : 0;
+    for (int d = 0; d < size; ++d, reader.advance()) {
+      if constexpr (kAsks) {
+        OCTAVO_UNROLL
+        for (int i = 0; i < kLines; ++i) ask_for_line(line + i * kLineBytes);
+        line += step_bytes;
+      }
+      F32x16 keys[kGroups];
+      OCTAVO_UNROLL
+      for (int g = 0; g < kGroups; ++g) keys[g] = reader.read(g);
+      OCTAVO_UNROLL
+      for (int i = 0; i < kQueries; ++i) {
+        const F32x16 query = set1(queries[i * kQueryPiece + d]);
+        OCTAVO_UNROLL
+        for (int g = 0; g < kGroups; ++g) sums[i][g] = fma(query, keys[g], sums[i][g]);
+      }
     }
+    begin += size;
+    ++steps;
   }
+  OCTAVO_UNROLL
   for (int i = 0; i < kQueries; ++i) {
-    for (int group = 0; group < kGroups; ++group) {
-      store(scores + i * kAttentionRange + group * kLanes,
-            mul(sums[i][group], load(scales + group * kLanes)));
+    OCTAVO_UNROLL
+    for (int g = 0; g < kGroups; ++g) {
+      const int offset = (group + g) * kLanes;
+      store(task.scores + i * kScoreStride + offset, mul(sums[i][g], load(task.scales + offset)));
     }
   }
 }
 
-template <class Stored, bool kSplit, int kQueries>
-void score_panel(int num_queries, const KeyChunk<typename Stored::Word>& keys, int head_dim,
-                 const float* queries, const float* scales, float* scores) {
+// All groups from `group` on, kGroups of them at once as long as there are so many.
+template <class Stored, KeyPlaces kPlaces, int kQueries, int kGroups, bool kAsks>
+void score_groups(const ScoreTask<Stored>& task, int group, Ahead& ahead) {
+  for (; group + kGroups <= task.num_groups; group += kGroups)
+    score_tile<Stored, kPlaces, kQueries, kGroups, kAsks>(task, group, ahead);
+  if constexpr (kGroups > 1) {
+    if (group < task.num_groups)
+      score_groups<Stored, kPlaces, kQueries, kGroups / 2, kAsks>(task, group, ahead);
+  }
+}
+
+template <class Stored, KeyPlaces kPlaces, int kQueries, bool kAsks>
+void score_panel(int num_queries, const ScoreTask<Stored>& task, Ahead& ahead) {
   if constexpr (kQueries > 1) {
-    if (num_queries < kQueries) {
-      return score_panel<Stored, kSplit, kQueries - 1>(num_queries, keys, head_dim, queries, scales, scores);
-    }
+    if (num_queries < kQueries)
+      return score_panel<Stored, kPlaces, kQueries - 1, kAsks>(num_queries, task, ahead);
   }
-  int group = 0;
-  for (; group + kScoreGroups <= keys.num_groups; group += kScoreGroups) {
-    score_tile<Stored, kSplit, kQueries, kScoreGroups>(keys.groups + group, keys.stride, head_dim, queries,
-                                                       scales + group * kLanes, scores + group * kLanes);
-  }
-  for (; group < keys.num_groups; ++group) {
-    score_tile<Stored, kSplit, kQueries, 1>(keys.groups + group, keys.stride, head_dim, queries,
-                                            scales + group * kLanes, scores + group * kLanes);
+  constexpr int kGroups = kQueries <= kFewQueries ? kFewScoreGroups : kScoreGroups;
+  score_groups<Stored, kPlaces, kQueries, kGroups, kAsks>(task, 0, ahead);
+}
+
+template <class Stored, KeyPlaces kPlaces, bool kAsks>
+void score_visit(const RangeJob& job, const Visit& visit, const KeyChunk<typename Stored::Word>& keys) {
+  const int offset = visit.first_position - job.first_position;
+  const std::int64_t num_lines = kAsks ? 0 : lines_per_panel(job.tile, visit, kScoreQueries);
+  for (int first = visit.first_query; first < visit.end_query; first += kScoreQueries) {
+    const int end = smaller(first + kScoreQueries, visit.end_query);
+    if (!visit.is_whole && job.largest_count(first, end) <= offset) continue;
+    job.ahead.ask(num_lines);
+    const ScoreTask<Stored> task{.keys = keys,
+                                 .num_groups = num_groups(visit),
+                                 .head_dim = job.tile.head_dim,
+                                 .queries = job.workspace.queries + std::int64_t{first} * kQueryPiece,
+                                 .piece_stride = std::int64_t{job.num_queries()} * kQueryPiece,
+                                 .scales = job.workspace.key_scales,
+                                 .scores = job.scores(first) + offset};
+    score_panel<Stored, kPlaces, kScoreQueries, kAsks>(end - first, task, job.ahead);
   }
 }
 
-// Scores of the queries that reach the chunk, `offset` positions into the range.
-template <class Stored, bool kSplit>
-void score_chunk(const RangeJob& job, const KeyChunk<typename Stored::Word>& keys, int offset) {
-  for (int first = 0; first < job.num_queries(); first += kScoreQueries) {
-    const int size = smaller(kScoreQueries, job.num_queries() - first);
-    if (job.count(first + size - 1) <= offset) continue;
-    const float* queries =
-        job.workspace.packed_queries + static_cast<std::int64_t>(first) * job.tile.head_dim;
-    score_panel<Stored, kSplit, kScoreQueries>(size, keys, job.tile.head_dim, queries,
-                                               job.workspace.key_scales, job.scores(first) + offset);
-  }
-}
-
-template <class Stored, bool kSplit>
+template <class Stored, KeyPlaces kPlaces>
 void compute_scores_of(const RangeJob& job) {
   using Word = typename Stored::Word;
   const AttentionTile& tile = job.tile;
-  const bool many_panels = job.num_queries() > kScoreQueries;  // then converting once pays
   Word* gathered = reinterpret_cast<Word*>(job.workspace.gathered);
-  for (int offset = 0; offset < job.tile_count(); offset += kChunk) {
-    const int first = job.first_position + offset, count = smaller(kChunk, job.tile_count() - offset);
-    const KeyChunk<Word> keys = locate_keys(tile, first, count, gathered);
-    prefetch_chunk<Stored>(job, first, count);
-    load_scales<Stored>(tile, first, count, /*values=*/false, tile.score_scale, job.workspace.key_scales);
-    if (many_panels) {
+  for (int i = 0; i < job.visits.size; ++i) {
+    const Visit& visit = job.visits.start[i];
+    const KeyChunk<Word> keys = locate_keys<Word, kPlaces>(tile, visit, gathered);
+    load_scales<Stored>(tile, visit, /*values=*/false, tile.score_scale, job.workspace.key_scales);
+    if (visit.end_query - visit.first_query > kMostUnconverted) {
       const KeyChunk<float> converted =
-          convert_keys<Stored, kSplit>(keys, count, tile.head_dim, job.workspace.converted);
-      score_chunk<StoredF32, false>(job, converted, offset);
+          convert_keys<Stored, kPlaces>(keys, num_groups(visit), tile.head_dim, job.workspace.converted);
+      score_visit<StoredF32, KeyPlaces::kAdjacent, /*kAsks=*/false>(job, visit, converted);
     } else {
-      score_chunk<Stored, kSplit>(job, keys, offset);
+      score_visit<Stored, kPlaces, /*kAsks=*/true>(job, visit, keys);
     }
   }
 }
 
 template <class Stored>
 void compute_scores(const RangeJob& job) {
-  const bool is_split = job.tile.block_size % kLanes == kLanes / 2;
-  if (is_split) return compute_scores_of<Stored, true>(job);
-  compute_scores_of<Stored, false>(job);
+  const int block_size = job.tile.block_size;
+  if (block_size % kLanes == 0) return compute_scores_of<Stored, KeyPlaces::kApart>(job);
+  if (block_size % kLanes == kLanes / 2) return compute_scores_of<Stored, KeyPlaces::kSplit>(job);
+  compute_scores_of<Stored, KeyPlaces::kAdjacent>(job);
 }
 
 // ---- softmax
 // --------------------------------------------------------------------------------------------------------
 
-// Lanes past `count` hold other rows' keys or nothing at all; -infinity makes their weights exact zeros.
-OCTAVO_INLINE F32x16 load_scores(const float* scores, int i, int count) {
-  const F32x16 group = load(scores + i);
-  return i + kLanes <= count ? group : select_first(count - i, group, set1(kMinusInfinity));
+// Calls function(i, scores[i, i + 16)) for the groups of 16 scores. Lanes past `count` hold other rows' keys
+// or nothing at all; -infinity makes their weights exact zeros.
+template <class Function>
+OCTAVO_INLINE void for_each_group(const float* scores, int count, const Function& function) {
+  int i = 0;
+  for (; i + kLanes <= count; i += kLanes) function(i, load(scores + i));
+  if (i < count) function(i, select_first(count - i, load(scores + i), set1(kMinusInfinity)));
 }
 
-// Scores to weights, in place. The sum is of the weights themselves; what is stored for the values is times
-// their scales, if there are any.
-template <bool kScaled>
-void compute_weights(float* scores, int count, const float* value_scales, Partial partial) {
+float largest_score(const float* scores, int count) {
   F32x16 largest = set1(kMinusInfinity);
-  for (int i = 0; i < count; i += kLanes) largest = max(load_scores(scores, i, count), largest);
-  partial.max() = horizontal_max(largest);
+  for_each_group(scores, count,
+                 [&](int, F32x16 group) OCTAVO_INLINE_LAMBDA { largest = max(group, largest); });
+  return horizontal_max(largest);
+}
+
+// Scores to weights, in place.
+void compute_weights(float* scores, int count, Partial partial) {
   const F32x16 shift = set1(partial.max());
   F32x16 sum = zero();
-  for (int i = 0; i < count; i += kLanes) {
-    const F32x16 weights = exp(sub(load_scores(scores, i, count), shift));
-    store(scores + i, kScaled ? mul(weights, load(value_scales + i)) : weights);
+  for_each_group(scores, count, [&](int i, F32x16 group) OCTAVO_INLINE_LAMBDA {
+    const F32x16 weights = exp_not_positive(sub(group, shift));
+    store(scores + i, weights);
     sum = add(sum, weights);
-  }
+  });
   partial.sum() = horizontal_sum(sum);
+}
+
+// The largest score of a query is looked for while the weights of the one before are computed.
+void compute_all_weights(const RangeJob& job) {
+  const int num_queries = job.num_queries();
+  const auto find_largest = [&](int query) {
+    if (query < num_queries && job.count(query) > 0)
+      job.partial(query).max() = largest_score(job.scores(query), job.count(query));
+  };
+  find_largest(0);
+  for (int query = 0; query < num_queries; ++query) {
+    find_largest(query + 1);
+    if (job.count(query) > 0) compute_weights(job.scores(query), job.count(query), job.partial(query));
+  }
 }
 
 // ---- values
 // ---------------------------------------------------------------------------------------------------------
 
-template <class Stored, int kQueries, int kVectors>
-void value_tile(const typename Stored::Word* const* rows, int dimension, int count, const float* weights,
-                float* sums, std::int64_t sums_stride) {
+// Some queries with positions next to each other.
+template <class Stored>
+struct ValueTask {
+  const typename Stored::Word* const* rows;  // the value of each position
+  int count;                                 // positions
+  const float* weights;                      // of the first query and position
+  float* sums;                               // of the first query
+  std::int32_t head_dim;
+};
+
+// One register tile. kAsks: asks for lines ahead meanwhile.
+template <class Stored, int kQueries, int kVectors, bool kAsks>
+void value_tile(const ValueTask<Stored>& task, int dimension, Ahead& ahead) {
+  constexpr int kLines = larger(1, static_cast<int>(sizeof(typename Stored::Word)) * kVectors / 4);
+  const std::int64_t sums_stride = attention_partial_floats(task.head_dim);
+  float* sums = task.sums + dimension;
   F32x16 totals[kQueries][kVectors];
+  OCTAVO_UNROLL
   for (int i = 0; i < kQueries; ++i) {
+    OCTAVO_UNROLL
     for (int v = 0; v < kVectors; ++v) totals[i][v] = load(sums + i * sums_stride + v * kLanes);
   }
-  for (int t = 0; t < count; ++t) {
-    F32x16 value[kVectors];
-    for (int v = 0; v < kVectors; ++v) value[v] = Stored::read(rows[t] + dimension + v * kLanes);
-    for (int i = 0; i < kQueries; ++i) {
-      const F32x16 weight = set1(weights[i * kAttentionRange + t]);
-      for (int v = 0; v < kVectors; ++v) totals[i][v] = fma(weight, value[v], totals[i][v]);
+  const AskingSteps* steps = kAsks ? ahead.plan_steps(task.count, kLines, kChunk) : nullptr;
+  for (int begin = 0; begin < task.count;) {
+    const int end = kAsks ? begin + steps->num_steps : task.count;
+    const std::byte* line = kAsks ? steps->line : nullptr;
+    const std::int64_t step_bytes = kAsks ? steps->step_bytes : 0;
+    for (int t = begin; t < end; ++t) {
+      if constexpr (kAsks) {
+        OCTAVO_UNROLL
+        for (int i = 0; i < kLines; ++i) ask_for_line(line + i * kLineBytes);
+        line += step_bytes;
+      }
+      F32x16 value[kVectors];
+      OCTAVO_UNROLL
+      for (int v = 0; v < kVectors; ++v) value[v] = Stored::read(task.rows[t] + dimension + v * kLanes);
+      OCTAVO_UNROLL
+      for (int i = 0; i < kQueries; ++i) {
+        const F32x16 weight = set1(task.weights[i * kScoreStride + t]);
+        OCTAVO_UNROLL
+        for (int v = 0; v < kVectors; ++v) totals[i][v] = fma(weight, value[v], totals[i][v]);
+      }
     }
+    begin = end;
+    ++steps;
   }
+  OCTAVO_UNROLL
   for (int i = 0; i < kQueries; ++i) {
+    OCTAVO_UNROLL
     for (int v = 0; v < kVectors; ++v) store(sums + i * sums_stride + v * kLanes, totals[i][v]);
   }
 }
 
-template <class Stored, int kQueries>
-void value_panel(int num_queries, const typename Stored::Word* const* rows, int count, const float* weights,
-                 float* sums, std::int32_t head_dim) {
+template <class Stored, int kQueries, bool kAsks>
+void value_panel(int num_queries, const ValueTask<Stored>& task, Ahead& ahead) {
   if constexpr (kQueries > 1) {
-    if (num_queries < kQueries) {
-      return value_panel<Stored, kQueries - 1>(num_queries, rows, count, weights, sums, head_dim);
-    }
+    if (num_queries < kQueries) return value_panel<Stored, kQueries - 1, kAsks>(num_queries, task, ahead);
   }
-  const std::int64_t sums_stride = attention_partial_floats(head_dim);
-  const int dimensions = static_cast<int>(round_up(head_dim));
+  const int dimensions = static_cast<int>(round_up(task.head_dim));
   constexpr int kWide = kValueVectors * kLanes;
   int d = 0;
-  for (; d + kWide <= dimensions; d += kWide) {
-    value_tile<Stored, kQueries, kValueVectors>(rows, d, count, weights, sums + d, sums_stride);
-  }
-  for (; d < dimensions; d += kLanes) {
-    value_tile<Stored, kQueries, 1>(rows, d, count, weights, sums + d, sums_stride);
-  }
+  for (; d + kWide <= dimensions; d += kWide)
+    value_tile<Stored, kQueries, kValueVectors, kAsks>(task, d, ahead);
+  for (; d < dimensions; d += kLanes) value_tile<Stored, kQueries, 1, kAsks>(task, d, ahead);
 }
 
-// Adds the chunk's weighted values, which stand at rows[0, end - begin), for queries first..first + size - 1.
-// Positions that all of them read go through the tile; the few behind, which only the later rows read, go
-// query by query: another row's values are never touched, so not even an infinity in them can show.
-template <class Stored>
-void add_values(const RangeJob& job, const typename Stored::Word* const* rows, int begin, int end, int first,
-                int size) {
+// Adds a visit's weighted values for queries first..end - 1. Positions that all of them read go through the
+// tile; the few behind, which only some read, go query by query: another row's values are never touched, so
+// not even an infinity in them can show.
+template <class Stored, bool kAsks>
+void add_values(const RangeJob& job, const Visit& visit, const typename Stored::Word* const* rows, int first,
+                int end) {
+  const int begin = visit.first_position - job.first_position;
   const auto add_positions = [&](int from, int to, int query, int num_queries) {
     if (from >= to) return;
-    value_panel<Stored, kValueQueries>(num_queries, rows + (from - begin), to - from,
-                                       job.scores(query) + from, job.partial(query).values(),
-                                       job.tile.head_dim);
+    const ValueTask<Stored> task{rows + (from - begin), to - from, job.scores(query) + from,
+                                 job.partial(query).values(), job.tile.head_dim};
+    value_panel<Stored, kValueQueries, kAsks>(num_queries, task, job.ahead);
   };
-  const int common = larger(begin, smaller(end, job.count(first)));
-  add_positions(begin, common, first, size);
-  for (int query = first; query < first + size; ++query) {
-    add_positions(common, smaller(end, job.count(query)), query, 1);
-  }
+  if (visit.is_whole) return add_positions(begin, begin + visit.count, first, end - first);
+  const int common = larger(begin, smaller(begin + visit.count, job.smallest_count(first, end)));
+  add_positions(begin, common, first, end - first);
+  for (int query = first; query < end; ++query)
+    add_positions(common, smaller(begin + visit.count, job.count(query)), query, 1);
 }
 
-template <class Stored>
-void add_values_to_all(const RangeJob& job, const typename Stored::Word* const* rows, int begin, int end) {
-  for (int first = 0; first < job.num_queries(); first += kValueQueries) {
-    const int size = smaller(kValueQueries, job.num_queries() - first);
-    if (job.count(first + size - 1) > begin) add_values<Stored>(job, rows, begin, end, first, size);
+template <class Stored, bool kAsks>
+void add_values_to_all(const RangeJob& job, const Visit& visit, const typename Stored::Word* const* rows) {
+  const std::int64_t num_lines = kAsks ? 0 : lines_per_panel(job.tile, visit, kValueQueries);
+  for (int first = visit.first_query; first < visit.end_query; first += kValueQueries) {
+    const int end = smaller(first + kValueQueries, visit.end_query);
+    job.ahead.ask(num_lines);
+    add_values<Stored, kAsks>(job, visit, rows, first, end);
   }
 }
 
@@ -442,62 +527,115 @@ void convert_values(const typename Stored::Word* source, int head_dim, float* ta
   store(target + d, Stored::read(words));
 }
 
+// Of types with scales or a factor: weights times that of their position's value. (The sum of the weights is
+// without them.)
+template <class Stored>
+void scale_weights(const RangeJob& job, const Visit& visit) {
+  float* scales = job.workspace.value_scales;
+  load_scales<Stored>(job.tile, visit, /*values=*/true, 1.0f, scales);
+  for (int query = visit.first_query; query < visit.end_query; ++query) {
+    float* weights = job.scores(query) + (visit.first_position - job.first_position);
+    for (int i = 0; i < visit.count; i += kLanes)
+      store(weights + i, mul(load(weights + i), load(scales + i)));
+  }
+}
+
 template <class Stored>
 void compute_values(const RangeJob& job) {
   using Word = typename Stored::Word;
+  constexpr bool kScaled = Stored::kHasScales || Stored::kFactor != 1.0f;
   const AttentionTile& tile = job.tile;
   const std::int64_t padded = round_up(tile.head_dim);
-  const bool convert = padded != tile.head_dim || job.num_queries() > 2 * kValueQueries;
-  const Word* rows[kChunk];  // the value of each position of a chunk
+  const Word* rows[kChunk];  // the value of each position of a visit
   const float* converted_rows[kChunk];
   for (int i = 0; i < kChunk; ++i) converted_rows[i] = job.workspace.converted + i * padded;
-  for (int begin = 0; begin < job.tile_count(); begin += kChunk) {
-    const int end = smaller(begin + kChunk, job.tile_count());
-    for_each_piece(tile, job.first_position + begin, end - begin,
-                   [&](const std::byte* block, int offset, int size, int done) {
-                     const Word* values = reinterpret_cast<const Word*>(block + tile.half_head_bytes);
-                     for (int i = 0; i < size; ++i) rows[done + i] = values + (offset + i) * tile.head_dim;
-                   });
-    if (!convert) {
-      add_values_to_all<Stored>(job, rows, begin, end);
+  for (int v = 0; v < job.visits.size; ++v) {
+    const Visit& visit = job.visits.start[v];
+    for_each_piece(tile, visit, [&](const std::byte* block, int offset, int size, int done) {
+      const Word* values = reinterpret_cast<const Word*>(block + tile.half_head_bytes);
+      for (int i = 0; i < size; ++i) rows[done + i] = values + (offset + i) * tile.head_dim;
+    });
+    if constexpr (kScaled) scale_weights<Stored>(job, visit);
+    if (padded == tile.head_dim && visit.end_query - visit.first_query <= kMostUnconverted) {
+      add_values_to_all<Stored, /*kAsks=*/true>(job, visit, rows);
       continue;
     }
-    for (int i = 0; i < end - begin; ++i)
+    for (int i = 0; i < visit.count; ++i)
       convert_values<Stored>(rows[i], tile.head_dim, job.workspace.converted + i * padded);
-    add_values_to_all<StoredF32>(job, converted_rows, begin, end);
+    add_values_to_all<StoredF32, /*kAsks=*/false>(job, visit, converted_rows);
   }
 }
 
-// ---- a range, and its place among the others
-// --------------------------------------------------------------------------
+// ---- ranges, one after the other
+// --------------------------------------------------------------------------------------------------
 
-template <class Stored>
-void compute_stored_range(const RangeJob& job) {
-  constexpr bool kScaled = Stored::kHasScales || Stored::kFactor != 1.0f;
-  compute_scores<Stored>(job);
-  if constexpr (kScaled) {
-    load_scales<Stored>(job.tile, job.first_position, job.tile_count(), /*values=*/true, 1.0f,
-                        job.workspace.value_scales);
+void count_positions(const AttentionTile& tile, int first_position, std::int32_t* counts) {
+  for (int row = 0; row < tile.num_rows; ++row) {
+    const int reached = tile.rows[row].position + 1 - first_position;
+    const int count = larger(0, smaller(reached, kAttentionRange));
+    for (int head = 0; head < tile.group_size; ++head) counts[row * tile.group_size + head] = count;
   }
+}
+
+void copy_queries(const AttentionTile& tile, float* target) {
+  const int num_queries = tile.num_rows * tile.group_size;
+  for (int query = 0; query < num_queries; ++query) {
+    const std::int64_t row = tile.rows[query / tile.group_size].row;
+    const float* source =
+        tile.q + row * tile.q_stride + std::int64_t{query % tile.group_size} * tile.head_dim;
+    for (int begin = 0; begin < tile.head_dim; begin += kQueryPiece) {
+      float* piece = target + (std::int64_t{begin} * num_queries + std::int64_t{query} * kQueryPiece);
+      const int size = smaller(kQueryPiece, tile.head_dim - begin);
+      for (int d = 0; d < size; ++d) piece[d] = source[begin + d];
+    }
+  }
+}
+
+void clear_sums(const RangeJob& job) {
   for (int query = 0; query < job.num_queries(); ++query) {
     if (job.count(query) == 0) continue;
-    compute_weights<kScaled>(job.scores(query), job.count(query), job.workspace.value_scales,
-                             job.partial(query));
     for (int d = 0; d < job.tile.head_dim; d += kLanes) store(job.partial(query).values() + d, zero());
   }
-  compute_values<Stored>(job);
 }
 
-void compute_range(const RangeJob& job) {
-  with_stored(job.tile.type, [&](auto stored) { compute_stored_range<decltype(stored)>(job); });
+// All ranges of the job: target(range) says where a range's partials go, done(range) is called when they are
+// there.
+template <class Stored, class Target, class Done>
+void walk_ranges(const AttentionJob& job, const Workspace& workspace, const Target& target,
+                 const Done& done) {
+  const AttentionTile& tile = job.tile;
+  copy_queries(tile, workspace.queries);
+  Ahead ahead(sizeof(typename Stored::Word), workspace.asking_steps);
+  Visits visits = plan_visits(tile, job.first_range, workspace.visits[0]);
+  ahead.follow_keys(tile, visits);
+  if (!job.was_announced) ahead.ask_for_all();
+  for (int range = job.first_range; range < job.end_range; ++range) {
+    const int first_position = range * kAttentionRange;
+    const RangeJob range_job{tile, workspace, first_position, visits, target(range), ahead};
+    count_positions(tile, first_position, workspace.counts);
+    ahead.follow_values(tile, visits);
+    compute_scores<Stored>(range_job);
+    compute_all_weights(range_job);
+    clear_sums(range_job);
+    if (range + 1 < job.end_range) {
+      visits = plan_visits(tile, range + 1, workspace.visits[(range + 1 - job.first_range) % 2]);
+      ahead.follow_keys(tile, visits);
+    } else if (job.next != nullptr) {
+      ahead.follow_keys(job.next->tile,
+                        plan_visits(job.next->tile, job.next->first_range, workspace.visits[2]));
+    } else {
+      ahead.stop();
+    }
+    compute_values<Stored>(range_job);
+    done(range_job);
+  }
 }
 
-// Before the first range, which begins at `first`.
-void prepare(const AttentionTile& tile, int first, int end, const Workspace& workspace) {
-  with_stored(tile.type, [&](auto stored) {
-    prefetch_keys<decltype(stored)>(tile, first, smaller(first + kKeysAhead, end));
-  });
-  pack_queries(tile, workspace);
+template <class Target, class Done>
+void walk_ranges(const AttentionJob& job, const Workspace& workspace, const Target& target,
+                 const Done& done) {
+  with_stored(job.tile.type,
+              [&](auto stored) { walk_ranges<decltype(stored)>(job, workspace, target, done); });
 }
 
 void merge_partial(Partial into, Partial later, int head_dim) {
@@ -512,53 +650,51 @@ void merge_partial(Partial into, Partial later, int head_dim) {
 }
 
 void write_out(const AttentionTile& tile, int query, Partial partial) {
-  const int row = query / tile.group_size, head = query % tile.group_size;
-  float* out = tile.out + row * tile.out_stride + static_cast<std::int64_t>(head) * tile.head_dim;
+  const AttentionRow& row = tile.rows[query / tile.group_size];
+  float* out = tile.out + row.row * tile.out_stride + std::int64_t{query % tile.group_size} * tile.head_dim;
   for (int d = 0; d < tile.head_dim; ++d) out[d] = partial.values()[d] / partial.sum();
+}
+
+Workspace workspace_for(const AttentionTile& tile, float* scratch) {
+  return {reinterpret_cast<std::uintptr_t>(scratch), tile.num_rows, tile.group_size, tile.head_dim};
 }
 
 }  // namespace
 
 std::int64_t attention_partial_floats(std::int32_t head_dim) { return kLanes + round_up(head_dim); }
 
-std::int64_t attention_scratch_floats(std::int32_t num_queries, std::int32_t head_dim) {
-  const std::int64_t partials = 2 * num_queries * attention_partial_floats(head_dim);
-  const std::int64_t scores = static_cast<std::int64_t>(num_queries) * kAttentionRange;
-  const std::int64_t queries = round_up(static_cast<std::int64_t>(num_queries) * head_dim);
-  const std::int64_t scales = kChunk + kAttentionRange;
-  return partials + scores + queries + 2 * kChunk * round_up(head_dim) + scales;
+std::int64_t attention_scratch_floats(std::int32_t num_rows, std::int32_t group_size, std::int32_t head_dim) {
+  return static_cast<std::int64_t>(Workspace(0, num_rows, group_size, head_dim).end / sizeof(float));
 }
 
-void attend_range(const AttentionTile& tile, std::int32_t range, float* scratch, float* partials) {
-  const Workspace workspace(scratch, tile.num_rows * tile.group_size, tile.head_dim);
-  const int first = range * kAttentionRange;
-  const int end = smaller(first + kAttentionRange, tile.positions[tile.num_rows - 1] + 1);
-  prepare(tile, first, end, workspace);
-  compute_range({tile, workspace, first, end, partials});
+void attend_ranges(const AttentionJob& job, float* scratch, float* partials, std::int64_t range_stride) {
+  walk_ranges(
+      job, workspace_for(job.tile, scratch),
+      [&](int range) { return partials + (range - job.first_range) * range_stride; }, [](const RangeJob&) {});
 }
 
-void attend(const AttentionTile& tile, float* scratch) {
-  const int num_queries = tile.num_rows * tile.group_size;
-  const Workspace workspace(scratch, num_queries, tile.head_dim);
-  const int last_position = tile.positions[tile.num_rows - 1];
-  prepare(tile, 0, last_position + 1, workspace);
-  const RangeJob first{tile, workspace, 0, last_position + 1, workspace.merged};
-  compute_range(first);
-  for (int range = 1; range <= last_position / kAttentionRange; ++range) {
-    const RangeJob job{tile, workspace, range * kAttentionRange, last_position + 1, workspace.current};
-    compute_range(job);
-    for (int query = 0; query < num_queries; ++query) {
-      if (job.count(query) > 0) merge_partial(first.partial(query), job.partial(query), tile.head_dim);
-    }
-  }
-  for (int query = 0; query < num_queries; ++query) write_out(tile, query, first.partial(query));
+void attend(const AttentionJob& job, float* scratch) {
+  const AttentionTile& tile = job.tile;
+  const Workspace workspace = workspace_for(tile, scratch);
+  const std::int64_t size = attention_partial_floats(tile.head_dim);
+  walk_ranges(
+      job, workspace, [&](int range) { return range == 0 ? workspace.merged : workspace.current; },
+      [&](const RangeJob& range_job) {
+        if (range_job.first_position == 0) return;
+        for (int query = 0; query < range_job.num_queries(); ++query) {
+          if (range_job.count(query) > 0)
+            merge_partial({workspace.merged + query * size}, range_job.partial(query), tile.head_dim);
+        }
+      });
+  for (int query = 0; query < tile.num_rows * tile.group_size; ++query)
+    write_out(tile, query, {workspace.merged + query * size});
 }
 
 void merge_ranges(const AttentionTile& tile, float* partials, std::int64_t range_stride) {
   const std::int64_t size = attention_partial_floats(tile.head_dim);
   for (int query = 0; query < tile.num_rows * tile.group_size; ++query) {
     const Partial merged{partials + query * size};
-    const int last_range = tile.positions[query / tile.group_size] / kAttentionRange;
+    const int last_range = tile.rows[query / tile.group_size].position / kAttentionRange;
     for (int range = 1; range <= last_range; ++range) {
       merge_partial(merged, {partials + range * range_stride + query * size}, tile.head_dim);
     }

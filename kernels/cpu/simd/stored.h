@@ -5,7 +5,7 @@
 #pragma once
 
 #include "kernels/cpu/simd.h"
-#include "kernels/cpu/simd/int8_rounding.h"
+#include "kernels/cpu/simd/integer_rounding.h"
 #include "kernels/kv_layout.h"
 
 namespace octavo::kernels::cpu::OCTAVO_ISA {
@@ -66,7 +66,7 @@ struct StoredBf16 : Elements<std::uint16_t> {
   OCTAVO_INLINE void write(Word* target, F32x16 values) { store_bf16(target, values); }
 };
 
-// Written by whole keys and values, which share a scale: int8_rounding.h.
+// Written by whole keys and values, which share a scale: integer_rounding.h.
 struct StoredInt8 : Elements<std::int8_t> {
   static constexpr bool kHasScales = true;
   template <class... Sources>

@@ -1,0 +1,134 @@
+#include "kernels/cpu/attention_work.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace octavo::kernels::cpu {
+namespace {
+
+// A tile and KV head with more than this share of a thread's work is split, into items of about this share.
+constexpr std::int64_t kPiecesPerThread = 4;
+constexpr std::int64_t kMostPartialFloats = std::int64_t{16} << 20;
+
+// Two sequences stand in one tile if they share at least this many positions, and this part of the longer
+// one: less does not pay for longer items and their merging.
+constexpr std::int32_t kLeastShared = 64;
+constexpr std::int32_t kLeastSharedPart = 16;
+
+using Work = AttentionWork;
+
+struct BlockTable {
+  const std::int32_t* blocks;
+  std::int32_t size;
+};
+
+BlockTable table_of(const PagedBatch& batch, std::int32_t block_size, std::int32_t sequence) {
+  const std::int32_t context = batch.context_lens[static_cast<std::size_t>(sequence)];
+  return {batch.block_tables.data() + static_cast<std::int64_t>(sequence) * batch.max_blocks,
+          (context + block_size - 1) / block_size};
+}
+
+// Some order in which tables with a common beginning are neighbours.
+int compare(BlockTable a, BlockTable b) {
+  const auto size = static_cast<std::size_t>(std::min(a.size, b.size));
+  const int difference = std::memcmp(a.blocks, b.blocks, size * sizeof(std::int32_t));
+  return difference != 0 ? difference : a.size - b.size;
+}
+
+std::int32_t num_common_blocks(BlockTable a, BlockTable b) {
+  const std::int32_t size = std::min(a.size, b.size);
+  return static_cast<std::int32_t>(std::mismatch(a.blocks, a.blocks + size, b.blocks).first - a.blocks);
+}
+
+void order_sequences(const PagedBatch& batch, std::int32_t block_size, std::vector<std::int32_t>& sequences) {
+  sequences.resize(static_cast<std::size_t>(batch.num_sequences));
+  for (std::int32_t i = 0; i < batch.num_sequences; ++i) sequences[static_cast<std::size_t>(i)] = i;
+  std::sort(sequences.begin(), sequences.end(), [&](std::int32_t a, std::int32_t b) {
+    const int order = compare(table_of(batch, block_size, a), table_of(batch, block_size, b));
+    return order != 0 ? order < 0 : a < b;
+  });
+}
+
+void list_rows(const PagedBatch& batch, std::int32_t block_size, Work& work) {
+  order_sequences(batch, block_size, work.sequences);
+  work.rows.clear();
+  BlockTable before{nullptr, 0};
+  for (const std::int32_t sequence : work.sequences) {
+    const BlockTable table = table_of(batch, block_size, sequence);
+    std::int32_t num_shared = num_common_blocks(before, table) * block_size;
+    const auto index = static_cast<std::size_t>(sequence);
+    for (std::int32_t row = batch.query_start[index]; row < batch.query_start[index + 1]; ++row) {
+      work.rows.push_back({row, batch.positions[static_cast<std::size_t>(row)], table.blocks, num_shared});
+      num_shared = AttentionRow::kSameSequence;
+    }
+    before = table;
+  }
+}
+
+bool belongs_to_tile_before(const AttentionRow& row) {
+  return row.num_shared >= kLeastShared && row.num_shared >= row.position / kLeastSharedPart;
+}
+
+void list_tiles(std::int32_t rows_per_tile, Work& work) {
+  work.tiles.clear();
+  for (std::int32_t index = 0; index < static_cast<std::int32_t>(work.rows.size()); ++index) {
+    const AttentionRow& row = work.rows[static_cast<std::size_t>(index)];
+    if (index == 0 || work.tiles.back().num_rows == rows_per_tile || !belongs_to_tile_before(row))
+      work.tiles.push_back({index, 0, 0, Work::kWhole});
+    Work::Tile& tile = work.tiles.back();
+    ++tile.num_rows;
+    tile.num_ranges = std::max(tile.num_ranges, row.position / kAttentionRange + 1);
+  }
+  // The largest first, so that the last items to be taken are small.
+  std::sort(work.tiles.begin(), work.tiles.end(), [](const Work::Tile& a, const Work::Tile& b) {
+    return a.cost() != b.cost() ? a.cost() > b.cost() : a.first_row < b.first_row;
+  });
+}
+
+std::int64_t cost_of_item(std::int32_t num_kv_heads, std::int32_t num_threads, const Work& work) {
+  std::int64_t total = 0;
+  for (const Work::Tile& tile : work.tiles) total += tile.cost() * num_kv_heads;
+  return total / (kPiecesPerThread * num_threads);
+}
+
+// Decides which tiles are split, and gives them room for their partial results [kv_head][range][query].
+void place_partials(const AttentionPlan& plan, std::int64_t item_cost, Work& work) {
+  for (Work::Tile& tile : work.tiles) {
+    const std::int64_t size = plan.num_kv_heads * tile.cost() * plan.floats_per_row;
+    if (tile.num_ranges == 1 || tile.cost() <= item_cost) continue;
+    if (work.num_partial_floats + size > kMostPartialFloats) continue;
+    tile.partials_offset = work.num_partial_floats;
+    work.num_partial_floats += size;
+  }
+}
+
+void list_items(std::int32_t num_kv_heads, std::int64_t item_cost, Work& work) {
+  work.items.clear();
+  work.splits.clear();
+  for (std::int32_t index = 0; index < static_cast<std::int32_t>(work.tiles.size()); ++index) {
+    const Work::Tile& tile = work.tiles[static_cast<std::size_t>(index)];
+    const bool is_split = tile.partials_offset != Work::kWhole;
+    const auto step = is_split
+                          ? static_cast<std::int32_t>(std::max<std::int64_t>(1, item_cost / tile.num_rows))
+                          : tile.num_ranges;
+    for (std::int32_t kv_head = 0; kv_head < num_kv_heads; ++kv_head) {
+      if (is_split) work.splits.push_back({index, kv_head});
+      for (std::int32_t range = 0; range < tile.num_ranges; range += step)
+        work.items.push_back({index, kv_head, range, std::min(range + step, tile.num_ranges)});
+    }
+  }
+}
+
+}  // namespace
+
+void plan_attention(const PagedBatch& batch, const AttentionPlan& plan, AttentionWork& work) {
+  list_rows(batch, plan.block_size, work);
+  list_tiles(plan.rows_per_tile(), work);
+  const std::int64_t item_cost = cost_of_item(plan.num_kv_heads, plan.num_threads, work);
+  work.num_partial_floats = 0;
+  if (plan.num_threads > 1) place_partials(plan, item_cost, work);
+  list_items(plan.num_kv_heads, item_cost, work);
+  work.announced.assign(static_cast<std::size_t>(plan.num_threads), -1);
+}
+
+}  // namespace octavo::kernels::cpu

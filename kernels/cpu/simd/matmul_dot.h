@@ -1,0 +1,175 @@
+// Integer products of one group of weights with some rows of activations, in the vectors of integers_avx512.h
+// or integers_avx2.h: by the instructions for dot products where the machine has them, else by multiplying
+// pairs. matmul_portable.h says the same in plain C++. Included by matmul.cc only.
+//
+// Order of the loops: one quad of weights in a register meets all rows before the next. The rows' sums are
+// independent, so that no instruction waits for the one before it, and few registers are needed.
+#pragma once
+
+#include "kernels/cpu/simd.h"
+#include "kernels/cpu/simd/matmul_table.h"
+
+namespace octavo::kernels::cpu::OCTAVO_ISA {
+
+// ---- stored weights ------------------------------------------------------------------------------
+
+// Columns 4q..4q+3 of each row of the part, as unsigned bytes.
+template <bool kNibbles, int kPart>
+OCTAVO_INLINE Integers stored_quad(const std::byte* weights, int q) {
+  constexpr int kPartBytes = 64 / kParts;
+  if constexpr (!kNibbles) return load_integers(weights + 64 * q + kPart * kPartBytes);
+  const Integers pairs = load_integers(weights + 64 * (q % 4) + kPart * kPartBytes);
+  return bit_and(q < 4 ? pairs : shift_words_right<4>(pairs), all_bytes(15));
+}
+
+template <bool kNibbles, int kPart>
+OCTAVO_INLINE Floats stored_column_of_part(const std::byte* weights, int quad, int column_in_quad) {
+  const Integers bytes = stored_quad<kNibbles, kPart>(weights, quad);
+  const Integers low_byte = all_integers(255);
+  switch (column_in_quad) {
+    case 0: return to_floats(bit_and(bytes, low_byte));
+    case 1: return to_floats(bit_and(shift_integers_right<8>(bytes), low_byte));
+    case 2: return to_floats(bit_and(shift_integers_right<16>(bytes), low_byte));
+    default: return to_floats(shift_integers_right<24>(bytes));
+  }
+}
+
+// The stored numbers of column 4 * quad + column_in_quad.
+template <bool kNibbles>
+OCTAVO_INLINE F32x16 stored_column(const std::byte* weights, int quad, int column_in_quad) {
+  Floats parts[kParts];
+  parts[0] = stored_column_of_part<kNibbles, 0>(weights, quad, column_in_quad);
+  if constexpr (kParts == 2) {
+    parts[kParts - 1] = stored_column_of_part<kNibbles, kParts - 1>(weights, quad, column_in_quad);
+  }
+  return join(parts);
+}
+
+// ---- 8-bit activations ---------------------------------------------------------------------------
+
+OCTAVO_INLINE Integers broadcast_quad(const std::int8_t* values) {
+  std::int32_t quad;
+  __builtin_memcpy(&quad, values, sizeof quad);
+  return all_integers(quad);
+}
+
+// What a sum of stored * value starts with, to become one of (stored - offset) * value.
+template <bool kNibbles, bool kOffset, int kFirst, int kLast>
+OCTAVO_INLINE Integers start_of_sum(const Int8Line& line) {
+  if constexpr (!kOffset) return all_zero();
+  const std::int32_t negative_sum =
+      kLast - kFirst == 8 ? line.negative_sum : line.negative_half_sums[kFirst / 4];
+  return shift_integers_left < kNibbles ? 3 : 7 > (all_integers(negative_sum));
+}
+
+#if defined(OCTAVO_SIMD_VNNI)
+
+template <bool kNibbles, bool kOffset, int kPart, int kFirst, int kLast, int kRows>
+OCTAVO_INLINE void dot(const std::byte* weights, const Int8Line* lines, Integers (&sums)[kRows]) {
+  OCTAVO_UNROLL
+  for (int r = 0; r < kRows; ++r) sums[r] = start_of_sum<kNibbles, kOffset, kFirst, kLast>(lines[r]);
+  OCTAVO_UNROLL
+  for (int q = kFirst; q < kLast; ++q) {
+    const Integers quad = stored_quad<kNibbles, kPart>(weights, q);
+    OCTAVO_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      sums[r] = add_dot_bytes(sums[r], quad, broadcast_quad(lines[r].values + 4 * q));
+    }
+  }
+}
+
+#else
+
+// Nibbles, and bytes up to 31: sums of two products reach 2 * 15 * 127 or 2 * 31 * 127, so that eight or four
+// of them fit into 16 bits together.
+template <bool kNibbles, bool kOffset, int kPart, int kFirst, int kLast, int kRows>
+OCTAVO_INLINE void dot_small(const std::byte* weights, const Int8Line* lines, Integers (&sums)[kRows]) {
+  constexpr int kStep = kNibbles ? kLast - kFirst : 4;
+  OCTAVO_UNROLL
+  for (int r = 0; r < kRows; ++r) sums[r] = start_of_sum<kNibbles, kOffset, kFirst, kLast>(lines[r]);
+  OCTAVO_UNROLL
+  for (int first = kFirst; first < kLast; first += kStep) {
+    Integers words[kRows];
+    OCTAVO_UNROLL
+    for (int q = first; q < first + kStep; ++q) {
+      const Integers quad = stored_quad<kNibbles, kPart>(weights, q);
+      OCTAVO_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        const Integers products = multiply_bytes(quad, broadcast_quad(lines[r].values + 4 * q));
+        words[r] = q == first ? products : add_words(words[r], products);
+      }
+    }
+    OCTAVO_UNROLL
+    for (int r = 0; r < kRows; ++r) sums[r] = add_integers(sums[r], multiply_words(words[r], all_words(1)));
+  }
+}
+
+// Bytes with an offset: 2 * 255 * 127 would saturate, 2 * 128 * 127 does not; so the sign moves to the
+// activation.
+template <int kPart, int kFirst, int kLast, int kRows>
+OCTAVO_INLINE void dot_signed(const std::byte* weights, const Int8Line* lines, Integers (&sums)[kRows]) {
+  OCTAVO_UNROLL
+  for (int q = kFirst; q < kLast; ++q) {
+    const Integers quad = bit_xor(stored_quad<false, kPart>(weights, q), all_bytes(-128));
+    const Integers magnitude = magnitudes(quad);
+    OCTAVO_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      const Integers values = with_signs_of(quad, broadcast_quad(lines[r].values + 4 * q));
+      const Integers products = multiply_words(multiply_bytes(magnitude, values), all_words(1));
+      sums[r] = q == kFirst ? products : add_integers(sums[r], products);
+    }
+  }
+}
+
+template <bool kNibbles, bool kOffset, int kPart, int kFirst, int kLast, int kRows>
+OCTAVO_INLINE void dot(const std::byte* weights, const Int8Line* lines, Integers (&sums)[kRows]) {
+  if constexpr (kNibbles || !kOffset) {
+    dot_small<kNibbles, kOffset, kPart, kFirst, kLast>(weights, lines, sums);
+  } else {
+    dot_signed<kPart, kFirst, kLast>(weights, lines, sums);
+  }
+}
+
+#endif
+
+// ---- 16-bit activations --------------------------------------------------------------------------
+
+OCTAVO_INLINE Integers broadcast_pair(const std::int16_t* values) {
+  std::int32_t pair;
+  __builtin_memcpy(&pair, values, sizeof pair);
+  return all_integers(pair);
+}
+
+OCTAVO_INLINE Integers add_words_products(Integers sum, Integers a, Integers b) {
+#if defined(OCTAVO_SIMD_VNNI)
+  return add_dot_words(sum, a, b);
+#else
+  return add_integers(sum, multiply_words(a, b));
+#endif
+}
+
+// At most 32 * 128 * 32639 < 2^27.
+template <bool kNibbles, bool kOffset, int kPart, int kFirst, int kLast, int kRows>
+OCTAVO_INLINE void dot(const std::byte* weights, const Int16Line* lines, Integers (&sums)[kRows]) {
+  OCTAVO_UNROLL
+  for (int r = 0; r < kRows; ++r) sums[r] = all_zero();
+  OCTAVO_UNROLL
+  for (int q = kFirst; q < kLast; ++q) {
+    const Integers quad = stored_quad<kNibbles, kPart>(weights, q);
+    Integers even = bit_and(quad, all_words(255)), odd = shift_words_right<8>(quad);
+    if constexpr (kOffset) {
+      even = subtract_words(even, all_words(kNibbles ? 8 : 128));
+      odd = subtract_words(odd, all_words(kNibbles ? 8 : 128));
+    }
+    OCTAVO_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      sums[r] = add_words_products(sums[r], even, broadcast_pair(lines[r].values + 4 * q));
+    }
+    OCTAVO_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      sums[r] = add_words_products(sums[r], odd, broadcast_pair(lines[r].values + 4 * q + 2));
+    }
+  }
+}
+
+}  // namespace octavo::kernels::cpu::OCTAVO_ISA
