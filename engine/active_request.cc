@@ -13,17 +13,13 @@ std::int32_t longest_output(const std::vector<OutputProcessor>& outputs) {
 
 }  // namespace
 
-bool ActiveRequest::ended() const {
-  if (beams) return false;
-  return std::all_of(outputs.begin(), outputs.end(),
-                     [](const OutputProcessor& output) { return output.ended(); });
-}
-
 RequestMetrics ActiveRequest::metrics_at(std::int64_t now_us) const {
   RequestMetrics metrics;
   metrics.queue_us = admitted_us.value_or(now_us) - submitted_us;
   metrics.e2e_us = now_us - submitted_us;
   metrics.num_preemptions = num_preemptions;
+  metrics.num_draft_tokens = num_draft_tokens;
+  metrics.num_accepted_tokens = num_accepted_tokens;
   metrics.prompt = prompt;
   metrics.prefix_miss = prefix_miss;
   if (!first_token_us) return metrics;

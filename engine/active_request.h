@@ -17,6 +17,7 @@ struct ActiveRequest {
   RequestId request_id;
   SamplingParams sampling;  // outputs point into it: an ActiveRequest stays where it was made
   std::vector<OutputProcessor> outputs;  // of samples; empty for a beam search
+  std::int32_t num_open_outputs = 0;     // of samples: whose end was not told yet
   std::optional<BeamSearch> beams = {};
   std::vector<std::optional<float>> prompt_logprobs;  // as long as the prompt; empty when not asked
 
@@ -25,10 +26,11 @@ struct ActiveRequest {
   std::optional<std::int64_t> first_token_us = {};
   std::int64_t last_token_us = 0;
   std::int32_t num_preemptions = 0;
+  std::int32_t num_draft_tokens = 0, num_accepted_tokens = 0;
   PromptAccount prompt = {};
   PrefixMiss prefix_miss = {};
 
-  bool ended() const;  // every sample has; a beam search ends as a whole
+  bool ended() const { return !beams && num_open_outputs == 0; }  // a beam search ends as a whole
 
   // Definitions: engine/metrics/README.md.
   RequestMetrics metrics_at(std::int64_t now_us) const;

@@ -57,7 +57,8 @@ scheduler::SchedulerOptions scheduler_options(const EngineOptions& options,
           .memory_manager = options.memory_manager,
           .batching_policy = options.batching_policy,
           .reserve_block_per_sequence = options.reserve_block_per_sequence,
-          .prefill_first = options.prefill_first};
+          .prefill_first = options.prefill_first,
+          .speculative = options.speculative};
 }
 
 // Whatever is wrong with file or options shows before the first weight is read: sizing is arithmetic.

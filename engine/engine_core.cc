@@ -27,6 +27,17 @@ ActiveRequest& make_active(ActiveRequests& requests, const scheduler::NewRequest
   return active;
 }
 
+// The first of `rest`: what was drawn for a sequence, at most `most` tokens.
+std::span<const runner::SampledToken> take_tokens(SequenceId sequence_id, std::size_t most,
+                                                  std::span<const runner::SampledToken>& rest) {
+  std::size_t count = 0;
+  while (count < std::min(most, rest.size()) && rest[count].sequence_id == sequence_id) ++count;
+  OCTAVO_CHECK(count > 0, "the runner draws a token for each target, in the plan's order");
+  const auto taken = rest.first(count);
+  rest = rest.subspan(count);
+  return taken;
+}
+
 }  // namespace
 
 EngineCore::EngineCore(const scheduler::SchedulerOptions& options, EngineSurroundings surroundings)
@@ -85,6 +96,7 @@ void EngineCore::accept(scheduler::NewRequest request, std::int64_t submitted_us
     active.beams.emplace(active.sampling, output, first_seat);
   } else {
     active.outputs.assign(static_cast<std::size_t>(active.sampling.n), output);
+    active.num_open_outputs = active.sampling.n;
   }
   events_.push_back(RequestAccepted{request.request_id, std::move(request.prompt_token_ids), request.seed});
 }
@@ -150,6 +162,7 @@ void EngineCore::commit(Step& step) {
     learn_costs(step);
     step.record->num_prefill_tokens = step.plan.num_prefill_tokens;
     step.record->num_decode_tokens = step.plan.num_decode_tokens;
+    step.record->num_draft_tokens = step.plan.num_draft_tokens;
     keep_prompt_logprobs(step);
     deliver_tokens(step);
   }
@@ -199,7 +212,8 @@ void EngineCore::learn_costs(const Step& step) {
     learn(costs_.us_per_swapped_block, static_cast<double>(swap_us) / static_cast<double>(num_swapped));
   }
   if (step.plan.num_prefill_tokens > 0) {
-    const std::int32_t num_rows = step.plan.num_prefill_tokens + step.plan.num_decode_tokens;
+    const std::int32_t num_rows =
+        step.plan.num_prefill_tokens + step.plan.num_decode_tokens + step.plan.num_draft_tokens;
     learn(costs_.us_per_prefilled_token,
           static_cast<double>(step.record->execute_us - swap_us) / static_cast<double>(num_rows));
   }
@@ -218,49 +232,101 @@ void EngineCore::keep_prompt_logprobs(const Step& step) {
   }
 }
 
-void EngineCore::deliver_tokens(const Step& step) {
-  const auto& tokens = step.drawn.tokens;
+// An output that ends among the tokens of a draft keeps none after its end: so they are read before they are
+// committed.
+void EngineCore::deliver_tokens(Step& step) {
+  std::vector<Delivery> deliveries = read_tokens(step);
   std::vector<scheduler::CommittedToken> committed;
-  committed.reserve(tokens.size());
-  for (const runner::SampledToken& token : tokens) {
-    if (token.token_id >= 0) committed.push_back({token.sequence_id, token.token_id});
+  committed.reserve(step.drawn.tokens.size());
+  for (const Delivery& delivery : deliveries) {
+    for (const runner::SampledToken& token : delivery.tokens) {
+      if (token.token_id >= 0) committed.push_back({token.sequence_id, token.token_id});
+    }
   }
   scheduler_.commit(step.plan, committed);
-
-  std::size_t index = 0;
-  for (const scheduler::ScheduledSequence& sequence : step.plan.sequences) {
-    for (const scheduler::SampleTarget& target : sequence.samples) {
-      OCTAVO_CHECK(index < tokens.size() && tokens[index].sequence_id == target.sequence_id,
-                   "the runner draws one token for each target, in the plan's order");
-      const runner::SampledToken& token = tokens[index++];
-      const auto request = requests_.find(sequence.request_id);
-      if (request != requests_.end()) deliver(request->second, target, token);
-    }
-    const auto request = requests_.find(sequence.request_id);
-    if (request != requests_.end() && request->second.beams) advance_beams(request->second);
+  count_drafts(step, deliveries);
+  for (Delivery& delivery : deliveries) {
+    const auto request = requests_.find(delivery.request_id);
+    if (request != requests_.end()) deliver(request->second, delivery);
   }
 }
 
-void EngineCore::deliver(ActiveRequest& request, const scheduler::SampleTarget& target,
-                         const runner::SampledToken& token) {
+std::vector<EngineCore::Delivery> EngineCore::read_tokens(const Step& step) {
+  std::vector<Delivery> deliveries;
+  std::span<const runner::SampledToken> rest = step.drawn.tokens;
+  for (const scheduler::ScheduledSequence& sequence : step.plan.sequences) {
+    const auto num_rows = static_cast<std::size_t>(1 + sequence.num_draft_tokens);
+    for (std::size_t i = 0; i < sequence.samples.size(); i += num_rows) {
+      const scheduler::SampleTarget& target = sequence.samples[i];
+      Delivery delivery{.request_id = sequence.request_id,
+                        .sequence_id = target.sequence_id,
+                        .output_index = target.output_index,
+                        .tokens = take_tokens(target.sequence_id, num_rows, rest)};
+      const bool has_failed = !deliveries.empty() && deliveries.back().fails() &&
+                              deliveries.back().request_id == sequence.request_id;
+      if (has_failed) continue;  // with another output
+      ActiveRequest& request = requests_.at(sequence.request_id);
+      if (!request.beams) read_output(request.outputs[target.output_index], delivery);
+      deliveries.push_back(std::move(delivery));
+    }
+  }
+  return deliveries;
+}
+
+void EngineCore::read_output(OutputProcessor& output, Delivery& delivery) const {
+  for (std::size_t i = 0; i < delivery.tokens.size(); ++i) {
+    const bool fails = delivery.tokens[i].invalid_logits;
+    if (!fails) {
+      OutputProcessor::Step read = output.append(delivery.tokens[i].token_id);
+      delivery.text += read.text;
+      delivery.end = std::move(read.end);
+    }
+    if (fails || delivery.end) delivery.tokens = delivery.tokens.first(i + 1);
+  }
+}
+
+void EngineCore::count_drafts(Step& step, std::span<const Delivery> deliveries) {
+  for (const scheduler::ScheduledSequence& sequence : step.plan.sequences) {
+    requests_.at(sequence.request_id).num_draft_tokens += sequence.num_draft_tokens;
+  }
+  for (const Delivery& delivery : deliveries) {
+    const auto num_tokens = static_cast<std::int32_t>(delivery.tokens.size()) - (delivery.fails() ? 1 : 0);
+    const std::int32_t num_accepted = std::max(0, num_tokens - 1);
+    requests_.at(delivery.request_id).num_accepted_tokens += num_accepted;
+    step.record->num_accepted_tokens += num_accepted;
+  }
+}
+
+void EngineCore::deliver(ActiveRequest& request, Delivery& delivery) {
   const RequestId request_id = request.request_id;
-  if (token.invalid_logits) return fail_invalid_logits(request_id);
-  note_token_time(request);
-  if (request.beams) return request.beams->report(token);
-  OutputProcessor::Step output = request.outputs[target.output_index].append(token.token_id);
-  TokensGenerated generated{.request_id = request_id,
-                            .output_index = static_cast<std::int32_t>(target.output_index),
-                            .token_ids = {token.token_id},
-                            .logprobs = {token.logprob},
-                            .top_logprobs = {},
-                            .text = std::move(output.text)};
-  if (request.sampling.logprobs > 0) generated.top_logprobs.push_back(token.top_logprobs);
-  events_.push_back(std::move(generated));
-  if (!output.end) return;
-  events_.push_back(OutputFinished{request_id, static_cast<std::int32_t>(target.output_index),
-                                   output.end->finish_reason, std::move(output.end->stop_reason), {}});
-  scheduler_.finish(target.sequence_id);
+  const bool has_token = delivery.tokens.size() > 1 || !delivery.fails();
+  if (has_token) note_token_time(request);
+  if (has_token && !request.beams) tell_tokens(request, delivery);
+  if (delivery.fails()) return fail_invalid_logits(request_id);
+  if (request.beams) {
+    request.beams->report(delivery.tokens.front());
+    return advance_beams(request);
+  }
+  if (!delivery.end) return;
+  tell_end(request, delivery.output_index, *std::move(delivery.end));
+  scheduler_.finish(delivery.sequence_id);
   finish_if_ended(request_id);
+}
+
+void EngineCore::tell_tokens(const ActiveRequest& request, Delivery& delivery) {
+  TokensGenerated generated{.request_id = request.request_id,
+                            .output_index = static_cast<std::int32_t>(delivery.output_index),
+                            .token_ids = {},
+                            .logprobs = {},
+                            .top_logprobs = {},
+                            .text = std::move(delivery.text)};
+  for (const runner::SampledToken& token : delivery.tokens) {
+    if (token.invalid_logits) break;
+    generated.token_ids.push_back(token.token_id);
+    generated.logprobs.push_back(token.logprob);
+    if (request.sampling.logprobs > 0) generated.top_logprobs.push_back(token.top_logprobs);
+  }
+  events_.push_back(std::move(generated));
 }
 
 void EngineCore::end_out_of_memory(const Step& step) {
@@ -295,8 +361,14 @@ void EngineCore::end_output(ActiveRequest& request, std::size_t output_index, Ou
   if (std::string text = request.outputs[output_index].end_now(); !text.empty()) {
     events_.push_back(TokensGenerated{request.request_id, index, {}, {}, {}, std::move(text)});
   }
-  events_.push_back(
-      OutputFinished{request.request_id, index, end.finish_reason, std::move(end.stop_reason), detail});
+  tell_end(request, output_index, std::move(end), detail);
+}
+
+void EngineCore::tell_end(ActiveRequest& request, std::size_t output_index, OutputEnd end,
+                          const std::string& detail) {
+  --request.num_open_outputs;
+  events_.push_back(OutputFinished{request.request_id, static_cast<std::int32_t>(output_index),
+                                   end.finish_reason, std::move(end.stop_reason), detail});
 }
 
 // ---- beams ------------------------------------------------------------------------------------------------

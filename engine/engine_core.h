@@ -13,6 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "engine/active_request.h"
@@ -61,9 +63,22 @@ class EngineCore {
   // A step on its way from schedule to publish.
   struct Step {
     scheduler::SchedulerOutput plan;
-    runner::RunnerOutput drawn;        // one token for each target of the plan, in its order
+    runner::RunnerOutput drawn;
     std::optional<Error> failure;      // of the device: nothing of the plan was computed
     std::optional<StepRecord> record;  // none: nothing was scheduled
+  };
+
+  // The tokens that one output got in a step: one, and those of a draft. What was drawn after the output's
+  // end, or after a token that cannot be drawn, is not among them.
+  struct Delivery {
+    RequestId request_id;
+    SequenceId sequence_id;
+    std::size_t output_index = 0;
+    std::span<const runner::SampledToken> tokens;
+    std::string text = {};
+    std::optional<OutputEnd> end = {};
+
+    bool fails() const { return tokens.back().invalid_logits; }
   };
 
   void obey(std::vector<EngineCommand> commands);
@@ -82,15 +97,20 @@ class EngineCore {
   void learn_costs(const Step& step);
   void discard(const Step& step);
   void keep_prompt_logprobs(const Step& step);
-  void deliver_tokens(const Step& step);
-  void deliver(ActiveRequest& request, const scheduler::SampleTarget& target,
-               const runner::SampledToken& token);
+  void deliver_tokens(Step& step);
+  std::vector<Delivery> read_tokens(const Step& step);
+  void read_output(OutputProcessor& output, Delivery& delivery) const;
+  void count_drafts(Step& step, std::span<const Delivery> deliveries);
+  void deliver(ActiveRequest& request, Delivery& delivery);
+  void tell_tokens(const ActiveRequest& request, Delivery& delivery);
   void note_token_time(ActiveRequest& request);
   void advance_beams(ActiveRequest& request);
   void end_beams(ActiveRequest& request, FinishReason of_those_under_way, const std::string& detail = {});
   void end_out_of_memory(const Step& step);
   void end_output(ActiveRequest& request, std::size_t output_index, OutputEnd end,
                   const std::string& detail = {});
+  void tell_end(ActiveRequest& request, std::size_t output_index, OutputEnd end,
+                const std::string& detail = {});
   void finish_if_ended(RequestId request_id);
   void finish(ActiveRequest& request);
   void fail_invalid_logits(RequestId request_id);

@@ -113,7 +113,12 @@ void print_origin(std::ostream& out, const std::filesystem::path& path, const Re
       << "steps           " << digits(summary.num_steps);
   if (summary.num_steps > 0) out << ", " << summary.first_step << " to " << summary.last_step;
   out << "\ntokens          " << digits(summary.num_prefill_tokens) << " prefilled, "
-      << digits(summary.num_decode_tokens) << " decoded\n"
+      << digits(summary.num_decode_tokens) << " decoded";
+  if (summary.num_draft_tokens > 0) {
+    out << "; " << digits(summary.num_accepted_tokens) << " of " << digits(summary.num_draft_tokens)
+        << " drafted ones accepted";
+  }
+  out << "\n"
       << "sequences       " << digits(summary.num_sequences) << ", of them "
       << digits(summary.num_forked_sequences) << " by fork; at most " << summary.peak_running
       << " requests ran and " << summary.peak_waiting << " waited\n";
@@ -191,6 +196,8 @@ Json to_json(const RecordingSummary& summary) {
       {"steps", {{"count", summary.num_steps}, {"first", summary.first_step}, {"last", summary.last_step}}},
       {"prefill_tokens", summary.num_prefill_tokens},
       {"decode_tokens", summary.num_decode_tokens},
+      {"draft_tokens", summary.num_draft_tokens},
+      {"accepted_tokens", summary.num_accepted_tokens},
       {"sequences", summary.num_sequences},
       {"forked_sequences", summary.num_forked_sequences},
       {"peak_running", summary.peak_running},
@@ -243,7 +250,11 @@ std::string sequences_text(const std::vector<SequenceId>& sequences) {
 void print_levels(std::ostream& out, const StepRecord& step, const KvState& state) {
   const std::int64_t num_slots = std::int64_t{state.num_used()} * state.shape().block_size;
   out << "step            " << step.step << ", " << step.num_prefill_tokens << " tokens prefilled, "
-      << step.num_decode_tokens << " decoded\n"
+      << step.num_decode_tokens << " decoded";
+  if (step.num_draft_tokens > 0) {
+    out << ", " << step.num_accepted_tokens << " of " << step.num_draft_tokens << " drafted accepted";
+  }
+  out << "\n"
       << "blocks          " << digits(state.num_used()) << " used, " << digits(state.num_cached())
       << " cached, " << digits(state.num_free()) << " free\n"
       << "logical blocks  " << digits(state.num_logical()) << "\n"
@@ -314,6 +325,8 @@ Json state_json(const StepRecord& step, const KvState& state) {
   return {{"step", step.step},
           {"prefill_tokens", step.num_prefill_tokens},
           {"decode_tokens", step.num_decode_tokens},
+          {"draft_tokens", step.num_draft_tokens},
+          {"accepted_tokens", step.num_accepted_tokens},
           {"used_blocks", state.num_used()},
           {"cached_blocks", state.num_cached()},
           {"free_blocks", state.num_free()},

@@ -170,6 +170,8 @@ Json to_json(const RequestOutput& output, const SamplingParams& sampling) {
                      {"tpot_ms", milliseconds(output.metrics.tpot_us)},
                      {"e2e_ms", milliseconds(output.metrics.e2e_us)},
                      {"num_preemptions", output.metrics.num_preemptions},
+                     {"num_draft_tokens", output.metrics.num_draft_tokens},
+                     {"num_accepted_tokens", output.metrics.num_accepted_tokens},
                      {"prompt_tokens", to_json(output.metrics.prompt)},
                      {"prefix_miss", to_json(output.metrics.prefix_miss)}};
   return json;

@@ -15,7 +15,13 @@ enum class WeightType { kAuto, kFloat16, kBfloat16, kFloat32 };  // of unquantis
 enum class ActivationType { kAuto, kF32, kInt16, kInt8 };  // what quantised weights are multiplied with
 enum class KvCacheType { kAuto, kF32, kF16, kBf16, kFp8E4m3, kFp8E5m2, kInt8 };
 enum class PreemptionPolicy { kAuto, kSwap, kRecompute, kCost };
-enum class Speculation { kOff, kNgram };
+
+// Tokens guessed ahead and computed together with the newest one. A guess counts only where it is the token that is drawn
+// there anyway: answers are the same, bit for bit.
+enum class Speculation {
+  kOff,
+  kNgram,  // what followed the newest tokens where they stood before, in prompt or output
+};
 
 // When requests that never ran may start again after a preemption.
 enum class AdmissionAfterPreemption {

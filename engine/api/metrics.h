@@ -62,6 +62,8 @@ struct StepRecord {
   std::int64_t begin_us = 0;  // engine clock
   std::int32_t num_prefill_tokens = 0;
   std::int32_t num_decode_tokens = 0;
+  std::int32_t num_draft_tokens = 0;     // rows of drafts
+  std::int32_t num_accepted_tokens = 0;  // of these, what became tokens of an output
   std::int32_t num_running = 0;  // sequence groups
   std::int32_t num_waiting = 0;
   std::int32_t used_blocks = 0;  // levels at the end of the step; used + cached + free = num_blocks

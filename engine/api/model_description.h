@@ -14,6 +14,7 @@ struct ModelDescription {
   std::string architecture;  // "llama"
   std::string quantisation;  // commonest type of the matrices, "Q4_1"
   std::int64_t num_parameters = 0;
+  std::int64_t num_layer_parameters = 0;  // of the layers alone: what every token is multiplied with
   std::int64_t file_bytes = 0;
   std::int32_t num_layers = 0;
   std::int32_t embedding_length = 0;
@@ -29,7 +30,7 @@ struct ModelDescription {
 struct EngineDescription {
   ModelDescription model;
   std::string device;  // "cpu" | "cuda"
-  std::string isa;     // "avx512_vnni", "avx512", "avx2", "portable"
+  std::string isa;     // "avx512_vnni", "avx512", "avx_vnni", "avx2", "portable"
   std::int32_t threads = 0;
   ActivationType activation_dtype = ActivationType::kF32;
   KvCacheType kv_cache_dtype = KvCacheType::kF16;

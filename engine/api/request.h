@@ -67,6 +67,8 @@ struct RequestMetrics {
   std::int64_t tpot_us = 0;   // mean time per later token
   std::int64_t e2e_us = 0;    // submit -> end
   std::int32_t num_preemptions = 0;
+  std::int32_t num_draft_tokens = 0;     // guessed ahead, for all outputs
+  std::int32_t num_accepted_tokens = 0;  // of these, what became tokens of an output
   PromptAccount prompt = {};     // all 0 until the first token
   PrefixMiss prefix_miss = {};   // of the first admission
 };

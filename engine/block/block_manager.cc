@@ -161,11 +161,6 @@ void BlockManager::pop_back(BlockTable& table) {
   --num_logical_blocks_;
 }
 
-void BlockManager::trim_to_computed(BlockTable& table) {
-  while (table.num_blocks() > blocks_for(table.num_computed_tokens_, options_.block_size)) pop_back(table);
-  table.num_assigned_tokens_ = table.num_computed_tokens_;
-}
-
 // ---- found again ----
 
 RetentionClass BlockManager::retention_of(const SequenceContent& content, std::int32_t block_index) const {
@@ -335,6 +330,16 @@ void BlockManager::commit(BlockTable& table, const SequenceContent& content, std
   seal_full(table, content);
 }
 
+void BlockManager::trim(BlockTable& table) {
+  const bool keeps_run = buddies_.has_value();
+  const std::int32_t num_blocks = blocks_for(table.num_computed_tokens_, options_.block_size);
+  while (!keeps_run && table.num_blocks() > num_blocks) pop_back(table);
+  for (std::size_t i = write_index(table); i < table.blocks_.size(); ++i) {
+    pool_.unassign_unfilled(table.blocks_[i]);
+  }
+  table.num_assigned_tokens_ = table.num_computed_tokens_;
+}
+
 void BlockManager::seal_full(BlockTable& table, const SequenceContent& content) {
   if (!options_.enable_prefix_caching) return;
   while ((table.num_sealed_blocks_ + 1) * options_.block_size <= table.num_computed_tokens_) {
@@ -409,7 +414,7 @@ bool BlockManager::swap_out(std::span<const MovingTable> tables, std::vector<Blo
   if (num_distinct_blocks(tables) > host_pool_.num_free()) return false;
   const std::size_t num_swaps_before = swaps.size();
   for (const MovingTable& moving : tables) {
-    trim_to_computed(*moving.table);
+    trim(*moving.table);
     move_out(*moving.table, swaps);
   }
   // The first table last: what all share is used latest, so it is evicted latest.
@@ -545,7 +550,7 @@ void BlockManager::release_findable(BlockTable& table, const SequenceContent& co
       table.num_computed_tokens_ - table.num_sealed_blocks_ * options_.block_size;
   const bool is_partial = num_partial > 0 && num_partial < options_.block_size;
   if (!options_.enable_prefix_caching || table.is_swapped_out_ || !is_partial) return release(table);
-  trim_to_computed(table);
+  trim(table);
   const BlockId block = table.blocks_.back();
   if (pool_.at(block).ref_count == 1) {
     const auto inserted = prefix_cache_.insert_partial(

@@ -9,6 +9,7 @@
 //   (the runner moves and copies blocks, then computes)
 //   commit()                            the slots up to here hold KV; blocks that became full are sealed:
 //                                       never written again, findable
+//   trim()                              where less was computed than there are slots for: the rest goes back
 //
 // Only sealing makes a block findable, so nobody can be given a block whose contents are not there yet.
 // Cached blocks (no reference, still findable) count as available: they are evicted, leaves first, when no
@@ -146,6 +147,9 @@ class BlockManager {
 
   // Keys and values of the first `num_computed` tokens exist now.
   void commit(BlockTable& table, const SequenceContent& content, std::int32_t num_computed);
+  // Slots without KV go back, and blocks without any other: of a draft that was rejected. What a rejected
+  // token left in a slot is nothing: it is overwritten before anybody reads it.
+  void trim(BlockTable& table);
   // Full blocks that came back by swap_in() are findable from now on: their contents are there.
   void seal_full(BlockTable& table, const SequenceContent& content);
 
@@ -229,7 +233,6 @@ class BlockManager {
   void append(BlockTable& table, BlockId block);
   void share_first(const BlockTable& table, BlockTable& other, std::int32_t num_blocks);
   void pop_back(BlockTable& table);
-  void trim_to_computed(BlockTable& table);
   void move_out(const BlockTable& table, std::vector<BlockSwap>& swaps);
   AppendedMatch find_on_device(BlockTable& table, const SequenceContent& content,
                                std::vector<BlockId>& device);

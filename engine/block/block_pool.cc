@@ -105,6 +105,13 @@ void BlockPool::set_filled(BlockId id, std::int32_t num_slots) {
   block.last_step = step_;
 }
 
+void BlockPool::unassign_unfilled(BlockId id) {
+  Block& block = block_at(id);
+  OCTAVO_CHECK(block.state == BlockState::kUsed, "nobody uses block %d", id.value);
+  num_assigned_slots_ -= block.num_assigned - block.num_filled;
+  block.num_assigned = block.num_filled;
+}
+
 std::optional<std::string> BlockPool::broken_invariant() const {
   const auto broken = [](std::size_t block, const char* what) {
     return "block " + std::to_string(block) + what;

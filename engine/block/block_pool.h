@@ -46,9 +46,11 @@ class BlockPool {
   // kCached -> kFree.
   void discard(BlockId block);
 
-  // Slots in use grow from the front; they shrink only by discard(). REQUIRES: the block is kUsed.
+  // Slots in use grow from the front; filled ones shrink only by discard(). REQUIRES: the block is kUsed.
   void set_assigned(BlockId block, std::int32_t num_slots);
   void set_filled(BlockId block, std::int32_t num_slots);
+  // Takes back the slots that were assigned and not filled.
+  void unassign_unfilled(BlockId block);
 
   const Block& at(BlockId block) const { return blocks_[static_cast<std::size_t>(block.value)]; }
   std::int32_t num_blocks() const { return static_cast<std::int32_t>(blocks_.size()); }

@@ -83,8 +83,8 @@ template <std::size_t... Index>
 constexpr bool step_has_fields(std::index_sequence<Index...>) {
   return requires { StepRecord{(static_cast<void>(Index), AnyField{})...}; };
 }
-static_assert(step_has_fields(std::make_index_sequence<22>()) &&
-                  !step_has_fields(std::make_index_sequence<23>()),
+static_assert(step_has_fields(std::make_index_sequence<24>()) &&
+                  !step_has_fields(std::make_index_sequence<25>()),
               "a StepRecord has other fields: list them here and change kRecordingVersion");
 
 template <class Step, class Visit>
@@ -96,6 +96,8 @@ void visit_fields(Step& step, Visit visit) {
   visit(step.commit_us);
   visit(step.num_prefill_tokens);
   visit(step.num_decode_tokens);
+  visit(step.num_draft_tokens);
+  visit(step.num_accepted_tokens);
   visit(step.num_running);
   visit(step.num_waiting);
   visit(step.used_blocks);
@@ -113,7 +115,7 @@ void visit_fields(Step& step, Visit visit) {
   visit(step.host_used_blocks);
 }
 
-constexpr std::size_t kStepBytes = 5 * 8 + 17 * 4 + 8;
+constexpr std::size_t kStepBytes = 5 * 8 + 19 * 4 + 8;
 constexpr std::size_t kEventBytes = 3 * 8 + 2 * 4 + 1;
 
 void put_row(Bytes& out, const RecordedStep& step) {

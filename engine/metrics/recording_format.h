@@ -26,7 +26,7 @@
 namespace octavo::metrics {
 
 inline constexpr std::array<char, 8> kRecordingMagic = {'O', 'C', 'T', 'A', 'V', 'O', 'R', '\n'};
-inline constexpr std::uint32_t kRecordingVersion = 1;
+inline constexpr std::uint32_t kRecordingVersion = 2;
 
 struct RecordingHeader {
   PoolShape pool = {};

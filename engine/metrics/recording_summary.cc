@@ -108,6 +108,8 @@ class Summariser {
     summary_.last_step = step.step;
     summary_.num_prefill_tokens += step.num_prefill_tokens;
     summary_.num_decode_tokens += step.num_decode_tokens;
+    summary_.num_draft_tokens += step.num_draft_tokens;
+    summary_.num_accepted_tokens += step.num_accepted_tokens;
     summary_.num_preempted_groups += step.num_preempted;
     summary_.peak_running = std::max(summary_.peak_running, step.num_running);
     summary_.peak_waiting = std::max(summary_.peak_waiting, step.num_waiting);

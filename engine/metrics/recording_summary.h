@@ -53,6 +53,7 @@ struct RecordingSummary {
   std::int64_t duration_us = 0;  // from the first step to the last event
   std::int64_t num_steps = 0, first_step = 0, last_step = 0;
   std::int64_t num_prefill_tokens = 0, num_decode_tokens = 0;
+  std::int64_t num_draft_tokens = 0, num_accepted_tokens = 0;
   std::int64_t num_events = 0;
   std::array<std::int64_t, 256> num_events_of = {};  // index = BlockEventKind
   std::int64_t num_sequences = 0;                    // that ever had a block

@@ -44,6 +44,14 @@ std::uint64_t count_parameters(const GgufFile& file) {
   return total;
 }
 
+std::uint64_t count_layer_parameters(const GgufFile& file) {
+  std::uint64_t total = 0;
+  for (const GgufTensor& tensor : file.tensors()) {
+    if (tensor.name.starts_with("blk.")) total += static_cast<std::uint64_t>(tensor.num_elements);
+  }
+  return total;
+}
+
 KvShape kv_shape(const ModelConfig& config) {
   return {config.num_layers, config.num_kv_heads, config.head_dim};
 }
@@ -56,6 +64,7 @@ ModelDescription describe_model(const GgufFile& file, const ModelConfig& config)
   const std::vector<TypeCount> types = count_types_of(file, is_matrix);
   if (!types.empty()) description.quantisation = std::string(types.front().type);
   description.num_parameters = static_cast<std::int64_t>(count_parameters(file));
+  description.num_layer_parameters = static_cast<std::int64_t>(count_layer_parameters(file));
   description.file_bytes = static_cast<std::int64_t>(file.file_bytes());
   description.num_layers = config.num_layers;
   description.embedding_length = config.embedding_length;

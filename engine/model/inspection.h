@@ -25,6 +25,9 @@ std::vector<TypeCount> count_types(const GgufFile& file);
 // Elements of all tensors but rope_freqs.weight, which is a table and not learnt.
 std::uint64_t count_parameters(const GgufFile& file);
 
+// Of these, the elements that belong to a layer: neither the embedding nor the output head.
+std::uint64_t count_layer_parameters(const GgufFile& file);
+
 KvShape kv_shape(const ModelConfig& config);
 
 // REQUIRES: config was read from this file.

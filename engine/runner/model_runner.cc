@@ -12,6 +12,15 @@
 namespace octavo::runner {
 namespace {
 
+ActivationType activation_type_of(kernels::Activation activation) {
+  switch (activation) {
+    case kernels::Activation::kF32: return ActivationType::kF32;
+    case kernels::Activation::kInt8: return ActivationType::kInt8;
+    case kernels::Activation::kInt16: return ActivationType::kInt16;
+  }
+  return ActivationType::kF32;
+}
+
 KvCacheType kv_cache_type_of(kernels::KvType type) {
   switch (type) {
     case kernels::KvType::kF32: return KvCacheType::kF32;
@@ -22,6 +31,15 @@ KvCacheType kv_cache_type_of(kernels::KvType type) {
     case kernels::KvType::kFp8E5m2: return KvCacheType::kFp8E5m2;
   }
   return KvCacheType::kF16;
+}
+
+// What the `row`-th row of a sequence draws: of a draft each row, else the last one.
+std::span<const scheduler::SampleTarget> samples_at(const scheduler::ScheduledSequence& sequence,
+                                                    std::int32_t row) {
+  const std::span<const scheduler::SampleTarget> all = sequence.samples;
+  if (sequence.num_draft_tokens > 0) return all.subspan(static_cast<std::size_t>(row), 1);
+  const bool is_last = static_cast<std::size_t>(row) + 1 == sequence.token_ids.size();
+  return is_last ? all : all.first(0);
 }
 
 }  // namespace
@@ -59,8 +77,7 @@ ModelRunner::ModelRunner(RunnerParts parts, model::Transformer transformer, Pool
       sampler_(config_.vocabulary_size, std::move(parts.end_token_ids), *backend_) {
   logits_.resize(static_cast<std::size_t>(kLogitsRows) * static_cast<std::size_t>(config_.vocabulary_size));
   log_sums_.resize(static_cast<std::size_t>(kLogitsRows));
-  piece_maxima_.resize(
-      static_cast<std::size_t>(kLogitsRows * kernels::num_logits_pieces(config_.vocabulary_size)));
+  piece_maxima_.resize(static_cast<std::size_t>(kLogitsRows * kernels::num_logits_pieces(config_.vocabulary_size)));
 }
 
 Result<void> ModelRunner::execute(const scheduler::SchedulerOutput& step, RunnerOutput& output) {
@@ -72,6 +89,7 @@ Result<void> ModelRunner::execute(const scheduler::SchedulerOutput& step, Runner
 
   transformer_.forward(input_.batch(), input_.token_ids(), *pools_.device);
   choose_logits_rows(step);
+  mistaken_.reset();
   const std::span<const LogitsRow> rows = logits_rows_;
   for (std::size_t begin = 0; begin < rows.size(); begin += kLogitsRows) {
     use_logits(step, rows.subspan(begin, std::min<std::size_t>(kLogitsRows, rows.size() - begin)), output);
@@ -110,13 +128,13 @@ void ModelRunner::choose_logits_rows(const scheduler::SchedulerOutput& step) {
       const std::int32_t position = sequence.start_position + i;
       const bool gives_prompt_logprob =
           sequence.sampling->prompt_logprobs && position + 1 < num_prompt_tokens;
-      const bool gives_samples = i + 1 == num_rows && !sequence.samples.empty();
-      if (!gives_prompt_logprob && !gives_samples) continue;
+      const auto samples = samples_at(sequence, i);
+      if (!gives_prompt_logprob && samples.empty()) continue;
       logits_rows_.push_back({.row = input_.first_row(index) + i,
                               .sequence_index = index,
                               .position = position,
                               .gives_prompt_logprob = gives_prompt_logprob,
-                              .gives_samples = gives_samples});
+                              .samples = samples});
     }
   }
 }
@@ -144,11 +162,15 @@ void ModelRunner::use_logits(const scheduler::SchedulerOutput& step, std::span<c
                                         .position = next,
                                         .logprob = row[static_cast<std::size_t>(token_id)] - log_sums_[i]});
     }
-    if (!rows[i].gives_samples) continue;
+    if (rows[i].samples.empty() || rows[i].sequence_index == mistaken_) continue;
     sampler_.set_row(row, std::span(piece_maxima_).subspan(i * num_pieces, num_pieces), log_sums_[i]);
-    for (const scheduler::SampleTarget& target : sequence.samples) {
+    for (const scheduler::SampleTarget& target : rows[i].samples) {
       output.tokens.push_back(sampler_.sample(*sequence.sampling, sequence.prompt_token_ids, target));
     }
+    const auto next = static_cast<std::size_t>(rows[i].position - sequence.start_position) + 1;
+    const bool was_guessed =
+        next == sequence.token_ids.size() || sequence.token_ids[next] == output.tokens.back().token_id;
+    if (!was_guessed) mistaken_ = rows[i].sequence_index;
   }
 }
 
@@ -156,8 +178,7 @@ void ModelRunner::describe(EngineDescription& description) const {
   description.device = backend_->name() == "cuda" ? "cuda" : "cpu";
   description.isa = backend_->isa();
   description.threads = backend_->num_threads();
-  description.activation_dtype =
-      plan_.activation == kernels::Activation::kInt8 ? ActivationType::kInt8 : ActivationType::kF32;
+  description.activation_dtype = activation_type_of(plan_.activation);
   description.kv_cache_dtype = kv_cache_type_of(plan_.kv_layout.type);
   description.block_size = plan_.kv_layout.block_size;
   description.num_blocks = plan_.num_blocks;

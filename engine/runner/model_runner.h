@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -61,7 +62,7 @@ class ModelRunner final : public Runner {
     std::size_t sequence_index;  // in step.sequences
     std::int32_t position;       // of the row's token
     bool gives_prompt_logprob;   // of the prompt's token at position + 1
-    bool gives_samples;          // the sequence's targets
+    std::span<const scheduler::SampleTarget> samples;
   };
 
   // `host` is null in a plan without host blocks.
@@ -90,6 +91,7 @@ class ModelRunner final : public Runner {
   // Of one step.
   ModelInput input_;
   std::vector<LogitsRow> logits_rows_;
+  std::optional<std::size_t> mistaken_;  // the newest of step.sequences whose draft was not drawn as guessed
   std::vector<float> logits_;                   // [kLogitsRows, vocabulary_size]
   std::vector<float> log_sums_, piece_maxima_;  // of each row of logits: kernels::LogitsSummary
 };

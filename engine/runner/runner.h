@@ -39,7 +39,9 @@ struct PromptLogprob {
 };
 
 struct RunnerOutput {
-  std::vector<SampledToken> tokens;  // one for each SampleTarget, in the same order
+  // One for each SampleTarget, in the same order. Of a draft's targets there are none after the first whose token is not
+  // the guess that follows it.
+  std::vector<SampledToken> tokens;
   std::vector<PromptLogprob> prompt_logprobs;
   std::int64_t swap_out_us = 0;  // what the step's swaps took; 0 without any
   std::int64_t swap_in_us = 0;

@@ -148,14 +148,59 @@ void Scheduler::commit(const SchedulerOutput& step, std::span<const CommittedTok
     SequenceGroup& group = state.group_of(request_id);
     for (Sequence& sequence : group.live()) state.blocks.seal_full(sequence.table, group.content(sequence));
   }
-  for (const ScheduledSequence& row : step.sequences) {
-    const auto [group, sequence] = *state.queue.find(row.sequence_id);
-    const std::int32_t num_computed = row.start_position + static_cast<std::int32_t>(row.token_ids.size());
-    state.blocks.commit(sequence.table, group.content(sequence), num_computed);
-    if (group.awaits_fork() && num_computed == group.num_prompt_tokens()) state.fork_from_lead(group);
-  }
+  state.commit_rows(step);
+  state.drop_drafts(step, tokens);
   for (const CommittedToken& token : tokens) state.sequence_of(token.sequence_id).append(token.token_id);
+  state.commit_drafts(step);
   state.end_step();
+  state.trim_drafts(step);
+}
+
+void Scheduler::State::commit_rows(const SchedulerOutput& step) {
+  for (const ScheduledSequence& row : step.sequences) {
+    if (row.num_draft_tokens > 0) continue;
+    const auto [group, sequence] = *queue.find(row.sequence_id);
+    const std::int32_t num_computed = row.start_position + static_cast<std::int32_t>(row.token_ids.size());
+    blocks.commit(sequence.table, group.content(sequence), num_computed);
+    if (group.awaits_fork() && num_computed == group.num_prompt_tokens()) fork_from_lead(group);
+  }
+}
+
+// The tokens that were drawn take the place of those that were guessed.
+void Scheduler::State::drop_drafts(const SchedulerOutput& step, std::span<const CommittedToken> tokens) {
+  for (const ScheduledSequence& row : step.sequences) {
+    if (row.num_draft_tokens == 0) continue;
+    const auto draft = row.draft();
+    std::size_t num_right = 0, num_drawn = 0;
+    for (const CommittedToken& token : tokens) {
+      if (token.sequence_id != row.sequence_id) continue;
+      if (num_right == num_drawn && num_drawn < draft.size() && draft[num_drawn] == token.token_id)
+        ++num_right;
+      ++num_drawn;
+    }
+    OCTAVO_CHECK(num_drawn <= num_right + 1, "%zu tokens for sequence %llu, of which %zu were guessed",
+                 num_drawn, static_cast<unsigned long long>(row.sequence_id.value), num_right);
+    sequence_of(row.sequence_id).drop_draft();
+  }
+}
+
+// All but the newest token were rows of the draft's step, and have KV.
+void Scheduler::State::commit_drafts(const SchedulerOutput& step) {
+  for (const ScheduledSequence& row : step.sequences) {
+    if (row.num_draft_tokens == 0) continue;
+    const auto [group, sequence] = *queue.find(row.sequence_id);
+    const std::int32_t num_computed = std::max(row.start_position + 1, sequence.num_tokens() - 1);
+    blocks.commit(sequence.table, group.content(sequence), num_computed);
+    sequence.draft_gate.note(row.num_draft_tokens, num_computed - row.start_position - 1,
+                             sequence.num_tokens());
+  }
+}
+
+// After the step's peaks were noted: until here they were in use.
+void Scheduler::State::trim_drafts(const SchedulerOutput& step) {
+  for (const ScheduledSequence& row : step.sequences) {
+    if (row.num_draft_tokens > 0) blocks.trim(sequence_of(row.sequence_id).table);
+  }
 }
 
 void Scheduler::State::fork_from_lead(SequenceGroup& group) {

@@ -13,6 +13,8 @@
 //   preemption                 by swap to the host pool or by recompute; a full host pool falls back to recompute
 //   admission                  the whole prompt must fit and leave a watermark; nothing starts in a step that preempted
 //   no double work             a request whose prompt continues what an older one is about to compute waits for it
+//   speculation                a sequence that decodes may get rows for guesses of its next tokens (prompt_lookup.h,
+//                              draft_gate.h), from what a step has left when everybody else was served
 #pragma once
 
 #include <cstdint>
@@ -50,6 +52,7 @@ struct SchedulerOptions {
   // holds more tokens and preempts more often.
   bool reserve_block_per_sequence = true;
   bool prefill_first = false;  // a step that computes known tokens extends no output: for measurements
+  Speculation speculative = Speculation::kOff;
 };
 
 struct NewRequest {
@@ -63,7 +66,8 @@ struct NewRequest {
   std::int32_t num_beam_candidates = 0;                 // continuations of each beam that the search wants to see
 };
 
-// A token that was drawn for a sequence in the step being committed.
+// A token that was drawn for a sequence in the step being committed. A draft may have several, in order: all but the last
+// as guessed. There may be fewer than were drawn, when an output ended before them.
 struct CommittedToken {
   SequenceId sequence_id;
   TokenId token_id = -1;
@@ -101,10 +105,11 @@ class Scheduler {
   std::int32_t num_swapped_out() const;
 
   // REQUIRES: the previous output was committed or discarded (an empty one needs neither), each of its targets has got
-  // its token or its request was ended, and sequences that reached max_model_len were ended.
+  // its token (of a draft's, the first) or its request was ended, and sequences that reached max_model_len were ended.
   SchedulerOutput schedule();
 
-  // The rows of `step` have KV now, and these tokens were drawn. Full blocks become findable.
+  // The rows of `step` have KV now, and these tokens were drawn. Full blocks become findable. Of a draft, what was not
+  // drawn has no KV: its slots and blocks go back.
   void commit(const SchedulerOutput& step, std::span<const CommittedToken> tokens);
 
   // The device failed in `step`: nothing of it is believed. Requests that had a part in it are ended, and returned in

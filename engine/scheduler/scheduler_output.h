@@ -16,14 +16,16 @@
 namespace octavo::scheduler {
 
 // One token to be drawn from the logits of a scheduled sequence's last row. A prompt that n outputs share is computed
-// once, in the sequence of output 0, and has n targets in the step that ends it.
+// once, in the sequence of output 0, and has n targets in the step that ends it. A draft has a target for each of
+// its rows: see ScheduledSequence.
 //
 // A beam draws nothing: its target asks for the best `num_candidates` continuations, from which the search chooses.
 struct SampleTarget {
   SequenceId sequence_id;
   std::uint32_t output_index = 0;
   std::uint64_t seed = 0;
-  std::span<const TokenId> output_token_ids = {};  // generated so far: the next position is output_token_ids.size()
+  // Generated before it, drafted tokens among them: the next position is output_token_ids.size().
+  std::span<const TokenId> output_token_ids = {};
   std::int32_t num_candidates = 0;                 // above 0: a beam
 };
 
@@ -32,12 +34,17 @@ struct ScheduledSequence {
   RequestId request_id;
   const SamplingParams* sampling = nullptr;  // owned by the group
   std::span<const TokenId> prompt_token_ids;
-  std::span<const TokenId> known_token_ids;  // prompt and output; the rows are a part of it
-  // Rows of this step: tokens at positions [start_position, start_position + token_ids.size()), at least one.
+  std::span<const TokenId> known_token_ids;  // prompt and output; the rows, but for a draft, are a part of it
+  // Rows of this step: tokens at positions [start_position, start_position + token_ids.size()), at least one known.
   std::int32_t start_position = 0;
   std::span<const TokenId> token_ids;
   std::span<const BlockId> block_table;  // covers start_position + token_ids.size() tokens
   std::vector<SampleTarget> samples;     // empty while the chunk does not reach the end of the known tokens
+  // So many rows at the end are a draft: guesses of what the rows before them will draw. Then there is one row before
+  // them, and samples[i] belongs to row i. It counts only if the draws before it were guessed right; what was guessed
+  // wrong, and all after it, is as if it had never been there.
+  std::int32_t num_draft_tokens = 0;
+  std::span<const TokenId> draft() const { return token_ids.last(static_cast<std::size_t>(num_draft_tokens)); }
 };
 
 using BlockCopyOp = block::BlockCopy;  // source, target
@@ -70,6 +77,7 @@ struct SchedulerOutput {
   std::vector<ScheduledSequence> sequences;  // ascending by arrival, then output index
   std::int32_t num_prefill_tokens = 0;       // rows of chunks that compute known tokens
   std::int32_t num_decode_tokens = 0;        // rows that extend an output by one
+  std::int32_t num_draft_tokens = 0;         // rows of drafts
   bool empty() const { return sequences.empty(); }
   bool moves_memory() const { return !swap_outs.empty() || !swap_ins.empty() || !block_copies.empty(); }
 };

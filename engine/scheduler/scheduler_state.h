@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,12 @@
 #include "engine/scheduler/scheduler.h"
 
 namespace octavo::scheduler {
+
+// Who may guess ahead in the step that is being made.
+struct DraftingSequence {
+  const SequenceGroup* group = nullptr;
+  Sequence* sequence = nullptr;
+};
 
 struct Scheduler::State {
   explicit State(const SchedulerOptions& scheduler_options);
@@ -31,6 +38,7 @@ struct Scheduler::State {
   // Scratch, kept between steps for their memory.
   std::vector<block::Growth> growths;
   std::vector<Sequence*> decoding;
+  std::vector<DraftingSequence> drafting;
 
   bool is_paged() const { return options.memory_manager == MemoryManager::kPaged; }
 
@@ -40,6 +48,10 @@ struct Scheduler::State {
   void release_findable(SequenceGroup& group);
   void release(SequenceGroup& group);
   void fork_from_lead(SequenceGroup& group);
+  void commit_rows(const SchedulerOutput& step);
+  void drop_drafts(const SchedulerOutput& step, std::span<const CommittedToken> tokens);
+  void commit_drafts(const SchedulerOutput& step);
+  void trim_drafts(const SchedulerOutput& step);
   void end_step();
   SequenceGroup& group_of(RequestId request_id) const;
   Sequence& sequence_of(SequenceId sequence_id) const;
@@ -50,6 +62,7 @@ struct Scheduler::State {
   void give_rows_to_decodes(std::int32_t& budget);
   void give_rows_to_chunks(std::int32_t& budget);
   void admit_waiting(std::int32_t& budget, SchedulerOutput& output);
+  void draft_ahead(std::int32_t& budget, SchedulerOutput& output);
   void list_rows(SchedulerOutput& output);
 
   void attach_ready(SequenceGroup& group);
@@ -70,6 +83,9 @@ struct Scheduler::State {
   void start_first(SequenceGroup& group, SchedulerOutput& output);
   void swap_in(SequenceGroup& group, SchedulerOutput& output);
   void end_out_of_memory(const SequenceGroup& group, SchedulerOutput& output) const;
+  void collect_drafting();
+  std::int32_t most_drafts(const DraftingSequence& drafting, std::int32_t num_rows) const;
+  std::int32_t num_slots_to_draft_in(const Sequence& sequence) const;
   void list_row(SequenceGroup& group, Sequence& sequence, SchedulerOutput& output) const;
   void list_samples(SequenceGroup& group, Sequence& sequence, ScheduledSequence& row) const;
   PoolLevel level() const;

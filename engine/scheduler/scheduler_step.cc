@@ -3,6 +3,7 @@
 
 #include "engine/base/check.h"
 #include "engine/block/reservation.h"
+#include "engine/scheduler/prompt_lookup.h"
 #include "engine/scheduler/scheduler_state.h"
 
 namespace octavo::scheduler {
@@ -22,6 +23,7 @@ SchedulerOutput Scheduler::schedule() {
     state.give_rows_to_chunks(budget);
     if (output.preemptions.empty()) state.admit_waiting(budget, output);
     if (decodes_wait && budget == state.options.max_num_batched_tokens) state.give_rows_to_decodes(budget);
+    state.draft_ahead(budget, output);
   }
   state.list_rows(output);
 
@@ -350,6 +352,61 @@ PoolLevel Scheduler::State::level() const {
   return level;
 }
 
+// ---- guesses ----
+
+// Last of all, with what nobody else has taken in this step; what is left of the cheap rows is shared evenly.
+void Scheduler::State::draft_ahead(std::int32_t& budget, SchedulerOutput& output) {
+  if (options.speculative == Speculation::kOff) return;
+  const std::int32_t num_rows = options.max_num_batched_tokens - budget;
+  std::int32_t num_left = std::min(budget, kMostRowsWithDrafts - num_rows);
+  if (num_left <= 0) return;
+  collect_drafting();
+  auto num_to_serve = static_cast<std::int32_t>(drafting.size());
+  for (const DraftingSequence& one : drafting) {
+    Sequence& sequence = *one.sequence;
+    const std::int32_t share = (num_left + num_to_serve - 1) / num_to_serve;
+    --num_to_serve;
+    const std::vector<TokenId> guesses =
+        guess_next(sequence.token_ids(), std::min(share, most_drafts(one, num_rows)));
+    if (guesses.empty()) continue;
+    const auto num_drafted = static_cast<std::int32_t>(guesses.size());
+    blocks.grow(sequence.table, sequence.num_tokens() + num_drafted, output.block_copies);
+    sequence.draft(guesses);
+    num_left -= num_drafted;
+    budget -= num_drafted;
+  }
+}
+
+// Who extends its output in this step. Beams do not guess: their next tokens are chosen together.
+void Scheduler::State::collect_drafting() {
+  drafting.clear();
+  for (const auto& group : queue.running()) {
+    if (group->is_beam_search() || !group->is_decoding()) continue;
+    for (Sequence& sequence : group->live()) {
+      if (sequence.num_scheduled_tokens > 0) drafting.push_back({group.get(), &sequence});
+    }
+  }
+}
+
+// A draft that is accepted whole is followed by one token more: both must be allowed.
+std::int32_t Scheduler::State::most_drafts(const DraftingSequence& one, std::int32_t num_rows) const {
+  const Sequence& sequence = *one.sequence;
+  const std::int32_t num_output = sequence.num_tokens() - sequence.num_prompt_tokens();
+  return std::min({sequence.draft_gate.most_drafts(num_rows, sequence.num_tokens()),
+                   one.group->sampling.max_tokens - num_output - 1,
+                   options.max_model_len - sequence.num_tokens() - 1, num_slots_to_draft_in(sequence)});
+}
+
+// Slots of its last block and, while nobody waits, free blocks beyond those that a start leaves: the
+// watermark, and what is promised to groups that will fork. Nothing cached is given up for a guess.
+std::int32_t Scheduler::State::num_slots_to_draft_in(const Sequence& sequence) const {
+  const std::int32_t num_own = sequence.table.num_blocks() * options.block_size - sequence.num_tokens();
+  if (!is_paged() || !queue.waiting().empty()) return num_own;
+  const PoolLevel pool = level();
+  const std::int32_t num_free = blocks.pool().num_free() - pool.num_promised - watermark_blocks(pool);
+  return num_own + std::max(0, num_free) * options.block_size;
+}
+
 // ---- the plan ----
 
 void Scheduler::State::list_rows(SchedulerOutput& output) {
@@ -370,22 +427,30 @@ void Scheduler::State::list_row(SequenceGroup& group, Sequence& sequence, Schedu
   row.prompt_token_ids = sequence.prompt_token_ids();
   row.known_token_ids = sequence.token_ids();
   row.start_position = start;
-  row.token_ids = sequence.token_ids().subspan(static_cast<std::size_t>(start),
-                                               static_cast<std::size_t>(sequence.num_scheduled_tokens));
+  row.num_draft_tokens = sequence.num_draft_tokens();
+  row.token_ids = sequence.with_draft().subspan(
+      static_cast<std::size_t>(start),
+      static_cast<std::size_t>(sequence.num_scheduled_tokens + row.num_draft_tokens));
   row.block_table = sequence.table.blocks();
   if (start + sequence.num_scheduled_tokens == sequence.num_tokens()) list_samples(group, sequence, row);
   (sequence.is_caught_up() ? output.num_decode_tokens : output.num_prefill_tokens) +=
       sequence.num_scheduled_tokens;
+  output.num_draft_tokens += row.num_draft_tokens;
 }
 
-// The end of the prompt is sampled for every output that shares it.
+// The end of the prompt is sampled for every output that shares it, and a draft at each of its rows.
 void Scheduler::State::list_samples(SequenceGroup& group, Sequence& sequence, ScheduledSequence& row) const {
-  const auto add = [&](const Sequence& target) {
-    row.samples.push_back({target.sequence_id, target.output_index, group.seed, target.output_token_ids(),
-                           group.num_beam_candidates});
+  const auto add = [&](const Sequence& target, std::int32_t num_guessed) {
+    const auto end = static_cast<std::size_t>(target.num_tokens() + num_guessed);
+    const auto output = target.with_draft().first(end).subspan(target.prompt_token_ids().size());
+    row.samples.push_back(
+        {target.sequence_id, target.output_index, group.seed, output, group.num_beam_candidates});
   };
-  if (!group.awaits_fork()) return add(sequence);
-  for (const Sequence& target : group.live()) add(target);
+  if (!group.awaits_fork()) {
+    for (std::int32_t i = 0; i <= row.num_draft_tokens; ++i) add(sequence, i);
+    return;
+  }
+  for (const Sequence& target : group.live()) add(target, 0);
 }
 
 }  // namespace octavo::scheduler

@@ -174,6 +174,10 @@ std::optional<std::string> Scheduler::State::broken_group(const SequenceGroup& g
     if (sequence.num_computed_tokens() > sequence.num_tokens()) {
       return broken(" has KV of tokens that it does not have");
     }
+    if (sequence.num_draft_tokens() > 0 && !step_in_flight) return broken(" keeps a draft after its step");
+    if (sequence.table.num_assigned_tokens() > sequence.num_tokens() + sequence.num_draft_tokens()) {
+      return broken(" has slots for tokens that it does not have");
+    }
   }
   return std::nullopt;
 }

@@ -79,7 +79,7 @@ class Duel {
   void play_one() {
     const int id = 1 + below(8);
     Owner& owner = owner_at(id);
-    const int choice = below(18);
+    const int choice = below(19);
     if (choice == 0 || (choice == 2 && below(2) == 0)) return end(id, owner);
     if (choice == 1) return swap_in();
     if (owner.table.is_swapped_out()) return;
@@ -98,6 +98,7 @@ class Duel {
       case 8:
       case 9: fork(id, owner); break;
       case 10: share_start(id, owner); break;
+      case 11: manager_.trim(owner.table), naive_.trim(id); break;
       default: extend(id, owner);
     }
   }

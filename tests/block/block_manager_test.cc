@@ -22,6 +22,39 @@ TEST(BlockManager, TakesABlockOnlyWhenTheLastOneIsFull) {
   expect_whole(manager, {&owner});
 }
 
+TEST(BlockManager, TrimGivesBackWhatWasNotComputed) {
+  BlockManager manager({.block_size = 4, .num_blocks = 8});
+  Owner owner(1, counting(7));
+  owner.compute(manager);
+  std::vector<BlockCopy> copies;
+  manager.grow(owner.table, 7 + 6, copies);
+  EXPECT_EQ(owner.table.num_blocks(), 4);
+  EXPECT_EQ(manager.figures().reserved_ahead_slots, 6);
+  owner.tokens.push_back(7);
+  manager.commit(owner.table, owner.content(), 8);
+  manager.trim(owner.table);
+  EXPECT_EQ(owner.table.num_blocks(), 2);
+  EXPECT_EQ(owner.table.num_assigned_tokens(), 8);
+  EXPECT_EQ(manager.figures().used_blocks, 2);
+  EXPECT_EQ(manager.figures().free_blocks, 6) << "nothing of what was not computed is kept";
+  EXPECT_EQ(manager.figures().reserved_ahead_slots, 0);
+  expect_whole(manager, {&owner});
+}
+
+TEST(BlockManager, TrimLeavesAContiguousRunWhole) {
+  BlockManager manager({.block_size = 4, .num_blocks = 8, .enable_prefix_caching = false, .largest_run = 8});
+  Owner owner(1, counting(5));
+  manager.reserve(owner.table, 8);
+  std::vector<BlockCopy> copies;
+  manager.grow(owner.table, 11, copies);
+  manager.commit(owner.table, owner.content(), 5);
+  manager.trim(owner.table);
+  EXPECT_EQ(owner.table.num_blocks(), 8);
+  EXPECT_EQ(owner.table.num_assigned_tokens(), 5);
+  EXPECT_EQ(manager.figures().reserved_ahead_slots, 0);
+  expect_whole(manager, {&owner});
+}
+
 TEST(BlockManager, ForkSharesBlocksUntilFirstWrite) {
   BlockManager manager({.block_size = 4, .num_blocks = 8});
   Owner parent(1, counting(6));

@@ -56,8 +56,23 @@ TEST(BlockPool, CountsSlotsAssignedAheadApartFromUnfilledOnes) {
   EXPECT_EQ(pool.num_unfilled_slots(), 6) << "slots of tokens that are not computed yet are no waste";
 }
 
+TEST(BlockPool, TakesBackWhatWasAssignedAndNotFilled) {
+  BlockPool pool(2, 16);
+  const BlockId block = pool.take();
+  pool.set_assigned(block, 10);
+  pool.set_filled(block, 4);
+  pool.unassign_unfilled(block);
+  EXPECT_EQ(pool.num_reserved_slots(), 0);
+  EXPECT_EQ(pool.num_filled_slots(), 4);
+  EXPECT_EQ(pool.num_unfilled_slots(), 12);
+  pool.set_assigned(block, 5);
+  EXPECT_EQ(pool.num_reserved_slots(), 1);
+  EXPECT_EQ(pool.broken_invariant(), std::nullopt);
+}
+
 TEST(BlockPool, StopsAtWhatNoCallerMayDo) {
   BlockPool pool(1, 4);
+  EXPECT_DEATH(pool.unassign_unfilled(BlockId{0}), "nobody uses block 0");
   EXPECT_DEATH(pool.unref(BlockId{0}), "has no reference");
   EXPECT_DEATH(pool.ref(BlockId{0}), "is free");
   EXPECT_DEATH(pool.ref(BlockId{1}), "block 1 of 1");

@@ -123,6 +123,8 @@ class NaiveBlockManager {
     seal_full(id, all, retention);
   }
 
+  void trim(int id) { trim(tables[id]); }
+
   // Everything that is full is findable.
   void seal_full(int id, const Content& all, RetentionClass retention) {
     const Table& table = tables[id];

@@ -135,8 +135,12 @@ std::vector<Surroundings> all_surroundings() {
         .preemption_mode = PreemptionPolicy::kRecompute,
         .reserve_block_per_sequence = false},
        true},
-      {"blocks of 5, one after the other",
-       {.threads = 1, .block_size = 5, .num_kv_blocks = 4000, .max_num_seqs = 4},
+      {"blocks of 5, few at once, guessing ahead",
+       {.threads = 1,
+        .block_size = 5,
+        .num_kv_blocks = 4000,
+        .max_num_seqs = 4,
+        .speculative = Speculation::kNgram},
        false},
   };
 }

@@ -26,8 +26,12 @@ class ScriptedRunner final : public runner::Runner {
     output.swap_in_us = 20 * static_cast<std::int64_t>(step.swap_ins.size());
     for (const auto& sequence : step.sequences) {
       report_prompt(sequence, output);
-      for (const auto& target : sequence.samples) {
+      for (std::size_t i = 0; i < sequence.samples.size(); ++i) {
+        const auto& target = sequence.samples[i];
+        const auto draft = sequence.draft();
+        if (i > 0 && !draft.empty() && output.tokens.back().token_id != draft[i - 1]) break;
         const TokenId token = script_(sequence.request_id, target.output_token_ids.size());
+        ++num_drawn_;
         output.tokens.push_back({.sequence_id = target.sequence_id,
                                  .token_id = target.num_candidates > 0 ? -1 : token,
                                  .logprob = -0.5f,
@@ -41,6 +45,7 @@ class ScriptedRunner final : public runner::Runner {
 
   void fail_next() { fails_next_ = true; }
   std::int64_t num_steps() const { return num_steps_; }
+  std::int64_t num_drawn() const { return num_drawn_; }  // tokens
 
  private:
   // The scripted token and those after it, each a little less likely.
@@ -67,7 +72,7 @@ class ScriptedRunner final : public runner::Runner {
 
   const Script script_;
   std::atomic<bool> fails_next_ = false;
-  std::atomic<std::int64_t> num_steps_ = 0;
+  std::atomic<std::int64_t> num_steps_ = 0, num_drawn_ = 0;
 };
 
 }  // namespace octavo

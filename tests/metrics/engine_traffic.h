@@ -22,10 +22,12 @@ class CarelessRunner final : public runner::Runner {
   Result<void> execute(const scheduler::SchedulerOutput& step, runner::RunnerOutput& output) override {
     if (fails) return Error{ErrorCode::kDevice, "the device fell over"};
     for (const auto& row : step.sequences) {
-      for (const auto& target : row.samples) {
+      for (std::size_t i = 0; i < row.samples.size(); ++i) {
+        const auto& target = row.samples[i];
+        if (i > 0 && row.num_draft_tokens > 0 && output.tokens.back().token_id != row.draft()[i - 1]) break;
         runner::SampledToken& token = output.tokens.emplace_back();
         token.sequence_id = target.sequence_id;
-        const std::uint64_t bits = hash_combine(target.sequence_id.value, target.output_token_ids.size());
+        const std::uint64_t bits = token_bits(target.sequence_id.value, target.output_token_ids.size());
         if (target.num_candidates == 0) {
           token.token_id = letter(bits);
           token.logprob = -1.0f;
@@ -41,6 +43,12 @@ class CarelessRunner final : public runner::Runner {
   }
 
  private:
+  // Every other sequence repeats eight tokens, but for one token in nine.
+  static std::uint64_t token_bits(std::uint64_t sequence, std::size_t position) {
+    const bool repeats = sequence % 2 == 0 && position % 9 != 8;
+    return hash_combine(sequence, repeats ? position % 8 : position);
+  }
+
   // Ids 4 to 19 of the toy tokenizer: no output ends by itself.
   static TokenId letter(std::uint64_t bits) { return static_cast<TokenId>(4 + bits % 16); }
 };
@@ -103,6 +111,7 @@ class EngineTraffic {
     options.max_num_batched_tokens = between(4, below(2) == 0 ? 8 : 64);
     options.max_model_len = between(8, 120);
     options.enable_prefix_caching = below(5) != 0;
+    options.speculative = below(2) == 0 ? Speculation::kOff : Speculation::kNgram;
     percent_failing_ = below(3) == 0 ? below(10) : 0;
     percent_cancelled_ = below(2) == 0 ? below(12) : 0;
     return options;

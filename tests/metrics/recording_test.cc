@@ -75,7 +75,7 @@ TEST(Recording, TellsWhatTheEngineDid) {
     SCOPED_TRACE("--gtest_random_seed=" + std::to_string(seed));
     EngineTraffic traffic(seed);
     const auto path = folder / "events.rec";
-    std::int64_t num_prefill_tokens = 0, num_decode_tokens = 0;
+    std::int64_t num_prefill_tokens = 0, num_decode_tokens = 0, num_draft_tokens = 0, num_accepted_tokens = 0;
     {
       RecordingWriter writer(open_or_die(path),
                              {.bytes_per_block = 64, .max_model_len = 77, .model = "toy \"model\""},
@@ -88,6 +88,8 @@ TEST(Recording, TellsWhatTheEngineDid) {
       for (const StepRecord& step : trace.steps) {
         num_prefill_tokens += step.num_prefill_tokens;
         num_decode_tokens += step.num_decode_tokens;
+        num_draft_tokens += step.num_draft_tokens;
+        num_accepted_tokens += step.num_accepted_tokens;
       }
       num_steps = static_cast<std::int64_t>(trace.steps.size());
     }
@@ -101,6 +103,8 @@ TEST(Recording, TellsWhatTheEngineDid) {
     EXPECT_EQ(summary->num_steps, num_steps);
     EXPECT_EQ(summary->num_prefill_tokens, num_prefill_tokens);
     EXPECT_EQ(summary->num_decode_tokens, num_decode_tokens);
+    EXPECT_EQ(summary->num_draft_tokens, num_draft_tokens);
+    EXPECT_EQ(summary->num_accepted_tokens, num_accepted_tokens);
     const KvTotals& totals = traffic.core().totals();
     EXPECT_EQ(summary->peak_used_blocks, totals.peak_used_blocks);
     EXPECT_EQ(summary->peak_logical_blocks, totals.peak_logical_blocks);
@@ -186,7 +190,7 @@ TEST(Recording, KindsOfEventsHaveFixedNumbers) {
     EXPECT_EQ(block_event_kind_name(static_cast<Kind>(i)), names[i]);
   }
   EXPECT_EQ(block_event_kind_name(static_cast<Kind>(names.size())), "unknown");
-  EXPECT_EQ(kRecordingVersion, 1u);
+  EXPECT_EQ(kRecordingVersion, 2u);
 }
 
 // ---- damage ----

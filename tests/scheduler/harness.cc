@@ -16,7 +16,7 @@ Tokens Harness::expected_output(const SimulatedRequest& request, std::uint64_t s
   Tokens all = request.prompt;
   Tokens output;
   while (static_cast<std::int32_t>(output.size()) < num_tokens) {
-    output.push_back(draw(hash_of(all), seed, output_index, output.size()));
+    output.push_back(draw(hash_of(all), seed, output_index, output.size(), request.period));
     all.push_back(output.back());
   }
   return output;
@@ -118,16 +118,23 @@ std::vector<CommittedToken> Harness::sample(const SchedulerOutput& step) {
   std::vector<CommittedToken> tokens;
   bool has_got_token = false;
   for (const ScheduledSequence& row : step.sequences) {
-    for (const SampleTarget& target : row.samples) {
+    num_draft_tokens += row.num_draft_tokens;
+    for (std::size_t i = 0; i < row.samples.size(); ++i) {
+      const SampleTarget& target = row.samples[i];
+      if (row.num_draft_tokens > 0 && i > 0) {
+        if (tokens.back().token_id != row.draft()[i - 1]) break;
+        ++num_accepted_tokens;
+      }
       has_got_token = true;
-      const std::uint64_t prefix = device_.last_slot(row);
+      const std::uint64_t prefix = row.num_draft_tokens > 0 ? device_.slot_of(row, i) : device_.last_slot(row);
       if (const auto search = searches_.find(row.request_id); search != searches_.end()) {
         EXPECT_EQ(target.num_candidates, search->second.num_candidates());
         search->second.report(target.sequence_id, continuations(prefix, target.num_candidates));
         continue;
       }
       EXPECT_EQ(target.num_candidates, 0);
-      const TokenId token = draw(prefix, target.seed, target.output_index, target.output_token_ids.size());
+      const TokenId token = draw(prefix, target.seed, target.output_index, target.output_token_ids.size(),
+                                 requests_.at(row.request_id).period);
       tokens.push_back({target.sequence_id, token});
     }
   }
@@ -264,7 +271,7 @@ void Harness::check_rows(const SchedulerOutput& step, const KvSnapshot& snapshot
     EXPECT_FALSE(row.token_ids.empty());
     num_rows += static_cast<std::int32_t>(row.token_ids.size());
   }
-  EXPECT_EQ(num_rows, step.num_prefill_tokens + step.num_decode_tokens);
+  EXPECT_EQ(num_rows, step.num_prefill_tokens + step.num_decode_tokens + step.num_draft_tokens);
   EXPECT_LE(num_rows, options_.max_num_batched_tokens);
   EXPECT_TRUE(std::ranges::is_sorted(step.sequences, {}, &ScheduledSequence::sequence_id));
   std::int32_t num_running_sequences = 0;

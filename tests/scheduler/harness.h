@@ -28,6 +28,7 @@ struct SimulatedRequest {
   std::optional<std::int32_t> beam_width = {};
   RetentionClass retention = RetentionClass::kScratch;
   std::int32_t num_system_tokens = 0;
+  std::int32_t period = 0;  // above 0: its outputs repeat so many tokens, but for one token in 16
 };
 
 class Harness {
@@ -56,6 +57,7 @@ class Harness {
   std::map<std::pair<RequestId, std::uint32_t>, Tokens> outputs;
   std::map<RequestId, std::int32_t> num_cached_tokens;
   std::int32_t num_prefill_tokens = 0;  // rows so far
+  std::int32_t num_draft_tokens = 0, num_accepted_tokens = 0;
   std::vector<RequestId> start_order;
   std::vector<Preemption> preemptions;
   std::vector<RequestId> failed;  // by a failing device

@@ -60,6 +60,7 @@ class Traffic {
     options.reserve_block_per_sequence = below(3) != 0;
     options.prefill_first = below(8) == 0;
     if (below(4) == 0) options.batching_policy = static_cast<BatchingPolicy>(below(3));
+    options.speculative = static_cast<Speculation>(below(2));
     if (below(6) == 0) options.memory_manager = static_cast<MemoryManager>(below(4));
     return options;
   }
@@ -91,6 +92,7 @@ class Traffic {
     request.prompt_logprobs = below(8) == 0;
     request.retention = static_cast<RetentionClass>(below(4));
     request.num_system_tokens = below(2) == 0 ? below(most) : 0;
+    request.period = below(2) == 0 ? 1 + below(6) : 0;
     if (can_ever_run(request)) requests_.push_back(harness_.submit(request));
   }
 
@@ -112,6 +114,7 @@ TEST(SchedulerProperty, EveryRuleHoldsUnderRandomTraffic) {
   KvTotals met;
   std::int64_t num_out_of_memory = 0;
   std::size_t num_outputs = 0;
+  std::int32_t num_draft_tokens = 0, num_accepted_tokens = 0;
   for (unsigned seed = first_seed; seed < first_seed + 300; ++seed) {
     SCOPED_TRACE("--gtest_random_seed=" + std::to_string(seed));
     Traffic traffic(seed);
@@ -128,6 +131,8 @@ TEST(SchedulerProperty, EveryRuleHoldsUnderRandomTraffic) {
     met.prefix_hit_tokens += totals.prefix_hit_tokens;
     num_out_of_memory += traffic.harness().num_out_of_memory;
     num_outputs += traffic.harness().outputs.size();
+    num_draft_tokens += traffic.harness().num_draft_tokens;
+    num_accepted_tokens += traffic.harness().num_accepted_tokens;
   }
   // The traffic must have met what it is here to try.
   EXPECT_GT(met.preempted_recompute, 100);
@@ -140,6 +145,8 @@ TEST(SchedulerProperty, EveryRuleHoldsUnderRandomTraffic) {
   EXPECT_GT(met.prefix_hit_tokens, 100);
   EXPECT_GT(num_out_of_memory, 10);
   EXPECT_GT(num_outputs, 1000u);
+  EXPECT_GT(num_accepted_tokens, 1000);
+  EXPECT_GT(num_draft_tokens, num_accepted_tokens + 300);
 }
 
 }  // namespace

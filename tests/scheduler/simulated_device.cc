@@ -29,9 +29,11 @@ std::uint64_t hash_of(std::span<const TokenId> token_ids) {
   return prefix;
 }
 
-TokenId draw(std::uint64_t prefix, std::uint64_t seed, std::uint32_t output_index, std::size_t position) {
-  return static_cast<TokenId>(hash_combine(hash_combine(prefix, seed), hash_combine(output_index, position)) %
-                              1000);
+TokenId draw(std::uint64_t prefix, std::uint64_t seed, std::uint32_t output_index, std::size_t position,
+             std::int32_t period) {
+  const std::uint64_t hash = hash_combine(hash_combine(prefix, seed), hash_combine(output_index, position));
+  const bool repeats = period > 0 && hash / 1000 % 16 != 0;
+  return repeats ? static_cast<TokenId>(position) % period : static_cast<TokenId>(hash % 1000);
 }
 
 std::vector<Continuation> continuations(std::uint64_t prefix, std::int32_t num_candidates) {
@@ -69,8 +71,8 @@ void SimulatedDevice::fail_in(const SchedulerOutput& step) {
   }
 }
 
-std::uint64_t SimulatedDevice::last_slot(const ScheduledSequence& row) {
-  return slot(row, row.start_position + static_cast<std::int32_t>(row.token_ids.size()) - 1);
+std::uint64_t SimulatedDevice::slot_of(const ScheduledSequence& row, std::size_t index) {
+  return slot(row, row.start_position + static_cast<std::int32_t>(index));
 }
 
 std::uint64_t& SimulatedDevice::slot(const ScheduledSequence& row, std::int32_t position) {
@@ -127,9 +129,11 @@ void SimulatedDevice::write_row(const ScheduledSequence& row) {
 
 void SimulatedDevice::read_row(const ScheduledSequence& row) {
   std::uint64_t prefix = 0;
+  Tokens tokens(row.known_token_ids.begin(), row.known_token_ids.end());
+  tokens.insert(tokens.end(), row.draft().begin(), row.draft().end());
   const std::int32_t end = row.start_position + static_cast<std::int32_t>(row.token_ids.size());
   for (std::int32_t position = 0; position < end; ++position) {
-    prefix = prefix_hash(prefix, row.known_token_ids[static_cast<std::size_t>(position)]);
+    prefix = prefix_hash(prefix, tokens[static_cast<std::size_t>(position)]);
     ASSERT_EQ(slot(row, position), prefix)
         << "sequence " << row.sequence_id.value << ", position " << position;
   }

@@ -20,7 +20,8 @@ Tokens random_like_tokens(std::uint64_t seed, std::int32_t num_tokens);
 
 // The model: what comes after a prefix, given its hash.
 std::uint64_t hash_of(std::span<const TokenId> token_ids);
-TokenId draw(std::uint64_t prefix, std::uint64_t seed, std::uint32_t output_index, std::size_t position);
+TokenId draw(std::uint64_t prefix, std::uint64_t seed, std::uint32_t output_index, std::size_t position,
+             std::int32_t period = 0);
 struct Continuation {
   TokenId token_id = -1;
   double logprob = 0.0;
@@ -37,8 +38,9 @@ class SimulatedDevice {
   // What a device wrote before it failed is anyone's guess, within the blocks that it was given.
   void fail_in(const SchedulerOutput& step);
 
-  // The hash of all that the last row of a sequence reads.
-  std::uint64_t last_slot(const ScheduledSequence& row);
+  // The hash of all that a row of a sequence reads, and that its last row reads.
+  std::uint64_t slot_of(const ScheduledSequence& row, std::size_t index);
+  std::uint64_t last_slot(const ScheduledSequence& row) { return slot_of(row, row.token_ids.size() - 1); }
 
  private:
   using Pool = std::vector<std::uint64_t>;

@@ -105,6 +105,8 @@ void Answers::hear(const TokensGenerated& event, Request& request) {
   Output& output = request.outputs[index];
   if (output.has_ended) problem_.note(id, "a token after the output's end");
   output.text += event.text;
+  if (!event.token_ids.empty())
+    request.num_told_together += static_cast<std::int32_t>(event.token_ids.size()) - 1;
   for (std::size_t i = 0; i < event.token_ids.size(); ++i)
     hear_token(id, output, event.token_ids[i], event.logprobs[i]);
 }
@@ -167,6 +169,9 @@ void Answers::check_metrics(RequestId id, const Request& request, const RequestM
   const std::int64_t earliest = facts_.begin_us - request.submitted_us;
   const std::int64_t latest = facts_.end_us - request.submitted_us;
   if (metrics.e2e_us != earliest && metrics.e2e_us != latest) problem_.note(id, "wrong e2e time");
+  if (metrics.num_accepted_tokens != request.num_told_together ||
+      metrics.num_draft_tokens < metrics.num_accepted_tokens)
+    problem_.note(id, "wrong counts of drafted tokens");
   check_account(id, request, metrics);
 }
 

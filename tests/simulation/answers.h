@@ -71,6 +71,7 @@ class Answers {
     std::int64_t submitted_us = 0;
     bool accepted = false, admitted = false, cancelled = false;
     std::int32_t num_preemptions = 0;
+    std::int32_t num_told_together = 0;  // tokens that came behind another one of the same step
     bool has_token = false;
     std::vector<Output> outputs;  // none of a beam search
     std::optional<Beams> beams;

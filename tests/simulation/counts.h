@@ -31,6 +31,8 @@ struct Counts {
   std::int64_t beam_steps = 0;
   std::int64_t pin_releases = 0;
   std::int64_t failed_swaps = 0;  // of the failed steps
+  // Speculation.
+  std::int64_t drafted_tokens = 0, accepted_tokens = 0;
 };
 
 // Calls visit(name, value) for each counter, in order.
@@ -64,6 +66,8 @@ void visit_counts(SomeCounts& counts, Visitor visit) {
   visit("beam_steps", counts.beam_steps);
   visit("pin_releases", counts.pin_releases);
   visit("failed_swaps", counts.failed_swaps);
+  visit("drafted_tokens", counts.drafted_tokens);
+  visit("accepted_tokens", counts.accepted_tokens);
 }
 
 inline void add(Counts& sum, const Counts& more) {

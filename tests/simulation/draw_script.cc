@@ -68,6 +68,13 @@ class ScriptDrawer {
     script_.clients.most_open = random_.between_powers(1, 6);
     script_.model.eos_period = random_.between_powers(4, 8);
     script_.model.invalid_logits_period = random_.chance(0.2) ? 2048 : 0;
+    draw_speculation();
+  }
+
+  // Half of all lives, on texts that come again more or less often.
+  void draw_speculation() {
+    script_.options.speculative = static_cast<Speculation>(random_.chance(0.5));
+    script_.model.surprise_period = random_.chance(0.7) ? random_.between_powers(1, 6) : 1;
   }
 
   void draw_policies() {

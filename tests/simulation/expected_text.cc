@@ -80,6 +80,7 @@ ExpectedText::ExpectedText(const RequestAlone& alone)
 }
 
 void ExpectedText::take(TokenId token) {
+  last_token_ = token;
   prefix_hash_ = ToyModel::extend(prefix_hash_, token);
   folded_ = ToyModel::fold(folded_, prefix_hash_);
 }

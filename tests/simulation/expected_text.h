@@ -35,6 +35,8 @@ class ExpectedText {
   void end(FinishReason reason);
 
   const std::vector<TokenId>& token_ids() const { return token_ids_; }
+  // -1 of an empty text, which is refused.
+  TokenId last_token() const { return last_token_; }
   // What attention makes of prompt and tokens.
   std::uint64_t folded() const { return folded_; }
   bool has_ended() const { return has_ended_; }
@@ -51,6 +53,7 @@ class ExpectedText {
 
   const RequestAlone* alone_;
   std::uint64_t prefix_hash_ = 0, folded_ = 0;
+  TokenId last_token_ = -1;
   std::vector<TokenId> token_ids_;
   std::string bytes_;  // of the tokens, special ones left out
   std::optional<std::size_t> stop_position_;

@@ -11,6 +11,8 @@
 namespace octavo::simulation {
 namespace {
 
+constexpr RequestId kEveryRequest{~std::uint64_t{0}};
+
 bool has_kind(const StepView& step, BlockEventKind kind) {
   return std::ranges::find(step.block_events, kind, &BlockEvent::kind) != step.block_events.end();
 }
@@ -38,6 +40,17 @@ Memory memory_of(const KvSnapshot& snapshot, RequestId request_id, SequenceState
   }
   memory.num_blocks = static_cast<std::int32_t>(blocks.size());
   return memory;
+}
+
+// Blocks that a sequence's tokens came to fill in the step, but for the first one: of accepted guesses.
+std::int32_t num_blocks_ahead(const StepView& step, const SequenceSnapshot& before, std::int32_t block_size) {
+  const auto after =
+      std::ranges::find(step.after.sequences, before.sequence_id, &SequenceSnapshot::sequence_id);
+  if (after == step.after.sequences.end()) return 0;
+  const auto num_blocks = [&](const SequenceSnapshot& sequence) {
+    return (sequence.num_computed_tokens + block_size - 1) / block_size;
+  };
+  return std::max(0, num_blocks(*after) - num_blocks(before) - 1);
 }
 
 // Blocks that can be taken.
@@ -75,6 +88,8 @@ void MemoryRules::check(const StepView& step) {
   }
   check_retention(step);
   check_left_behind(step);
+  for (const SimulatedRunner::Drafted& drafted : step.drafted) check_draft(step, drafted);
+  check_nothing_ahead(step.after);
   const SequenceSnapshot* previous = nullptr;
   for (const SequenceSnapshot& sequence : step.before.sequences) {
     const bool is_first = !previous || previous->request_id != sequence.request_id;
@@ -163,13 +178,19 @@ void MemoryRules::check_swap_out(const StepView& step, RequestId request_id) {
                                   std::to_string(swapped.num_blocks) + " on their way to the host");
 }
 
-// Each sequence takes one block more at most: its next one, or a copy of a shared one.
+// Each sequence takes one block more at most, its next one or a copy of a shared one, and what accepted
+// guesses fill.
 void MemoryRules::check_swap_in(const StepView& step, RequestId request_id) {
   const std::int32_t block_size = script_.options.block_size;
   const Memory swapped = memory_of(step.before, request_id, SequenceState::kSwapped, block_size);
   const Memory running = memory_of(step.after, request_id, SequenceState::kRunning, block_size);
   if (swapped.has_many_uncomputed || swapped.has_waiting || running.num_sequences == 0) return;
-  if (running.num_blocks > swapped.num_blocks + std::max(running.num_sequences, swapped.num_sequences))
+  std::int32_t num_ahead = 0;
+  for (const SequenceSnapshot& sequence : step.before.sequences) {
+    if (sequence.request_id == request_id) num_ahead += num_blocks_ahead(step, sequence, block_size);
+  }
+  if (running.num_blocks >
+      swapped.num_blocks + std::max(running.num_sequences, swapped.num_sequences) + num_ahead)
     problem_.note(request_id, "its sharing was lost on its way back from the host");
 }
 
@@ -194,6 +215,59 @@ std::int32_t MemoryRules::num_promised(const StepView& step, RequestId newest) c
         num_full + asked.num_outputs() * num_last - static_cast<std::int32_t>(lead.block_table.size());
   }
   return num_promised;
+}
+
+// ---- what is guessed ----
+
+// All but the newest token have KV afterwards. And guesses get blocks only where nobody could want them.
+void MemoryRules::check_draft(const StepView& step, const SimulatedRunner::Drafted& drafted) {
+  const auto after =
+      std::ranges::find(step.after.sequences, drafted.sequence_id, &SequenceSnapshot::sequence_id);
+  if (after != step.after.sequences.end() && after->num_tokens - after->num_computed_tokens != 1)
+    problem_.note(after->request_id, "its draft was not committed as far as it was right");
+  if (script_.options.memory_manager != MemoryManager::kPaged) return;
+  const std::int32_t block_size = script_.options.block_size;
+  const std::int32_t num_ahead = drafted.num_blocks - (drafted.num_known + block_size - 1) / block_size;
+  if (num_ahead > 0) check_blocks_ahead(step, drafted.sequence_id, num_ahead);
+}
+
+// Free ones, which hold nothing, while nobody waits, and not those that whoever starts would have to leave.
+void MemoryRules::check_blocks_ahead(const StepView& step, SequenceId sequence_id, std::int32_t num_ahead) {
+  const auto runs = [](const SequenceSnapshot& sequence) {
+    return sequence.state == SequenceState::kRunning;
+  };
+  if (!std::ranges::all_of(step.after.sequences, runs))
+    problem_.note("a draft took a block while others wait");
+  const auto is_its = [&](const BlockEvent& event) {
+    return event.kind == BlockEventKind::kAlloc && event.sequence == sequence_id.value;
+  };
+  // The guesses' blocks are the last that the sequence got.
+  auto num_before = std::ranges::count_if(step.block_events, is_its) - num_ahead;
+  const std::int32_t num_to_leave =
+      (script_.options.num_blocks + 99) / 100 + num_promised(step, kEveryRequest) +
+      (script_.options.reserve_block_per_sequence ? static_cast<std::int32_t>(step.after.sequences.size())
+                                                  : 0);
+  std::int32_t num_free = step.before.figures.free_blocks;
+  for (std::size_t i = 0; i < step.block_events.size(); ++i) {
+    const BlockEvent& event = step.block_events[i];
+    if (event.kind == BlockEventKind::kAlloc) --num_free;
+    if (event.kind == BlockEventKind::kFree || event.kind == BlockEventKind::kEvict) ++num_free;
+    if (!is_its(event) || num_before-- > 0) continue;
+    if (step.block_events[i - 1].kind == BlockEventKind::kEvict)
+      problem_.note("contents were given up for a draft");
+    if (num_free < num_to_leave) problem_.note("a draft took a block that others will need");
+  }
+}
+
+// Between steps no block stands for tokens that nobody has.
+void MemoryRules::check_nothing_ahead(const KvSnapshot& snapshot) {
+  if (script_.options.memory_manager != MemoryManager::kPaged) return;
+  const std::int32_t block_size = script_.options.block_size;
+  for (const SequenceSnapshot& sequence : snapshot.sequences) {
+    const auto num_blocks = static_cast<std::int32_t>(sequence.block_table.size());
+    if (num_blocks > (sequence.num_tokens + block_size - 1) / block_size)
+      problem_.note(sequence.request_id, "has blocks for tokens that it does not have");
+  }
 }
 
 // ---- what is found ----

@@ -22,6 +22,7 @@ struct StepView {
   const KvSnapshot& after;
   std::span<const EngineEvent> events;
   std::span<const BlockEvent> block_events;
+  std::span<const SimulatedRunner::Drafted> drafted;
   bool releases_pins = false;  // by a command
   bool device_failed = false;
 };
@@ -46,6 +47,9 @@ class MemoryRules {
   void check_double_work(const StepView& step, const RequestAdmitted& admission);
   void check_retention(const StepView& step);
   void check_left_behind(const StepView& step);
+  void check_draft(const StepView& step, const SimulatedRunner::Drafted& drafted);
+  void check_blocks_ahead(const StepView& step, SequenceId sequence_id, std::int32_t num_ahead);
+  void check_nothing_ahead(const KvSnapshot& snapshot);
   bool holds_start(const BlockSnapshot& block, std::int32_t id, std::span<const std::uint64_t> hashes) const;
   std::int32_t num_promised(const StepView& step, RequestId newest) const;
   bool reads_cache(const ScriptedRequest& asked) const;

@@ -35,12 +35,14 @@ void visit_fields(scheduler::SchedulerOptions& options, Visitor visit) {
   visit("memory_manager", options.memory_manager);
   visit("batching_policy", options.batching_policy);
   visit("reserve_block_per_sequence", options.reserve_block_per_sequence);
+  visit("speculative", options.speculative);
 }
 
 template <class Visitor>
 void visit_fields(ToyModel& model, Visitor visit) {
   visit("eos_period", model.eos_period);
   visit("invalid_logits_period", model.invalid_logits_period);
+  visit("surprise_period", model.surprise_period);
 }
 
 template <class Visitor>
@@ -113,6 +115,10 @@ std::span<const std::string_view> names(MemoryManager) {
 }
 std::span<const std::string_view> names(BatchingPolicy) {
   static constexpr std::string_view kNames[] = {"iteration", "static", "one_at_a_time"};
+  return kNames;
+}
+std::span<const std::string_view> names(Speculation) {
+  static constexpr std::string_view kNames[] = {"off", "ngram"};
   return kNames;
 }
 std::span<const std::string_view> names(RetentionClass) {

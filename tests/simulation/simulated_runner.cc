@@ -4,9 +4,13 @@
 #include <functional>
 
 #include "engine/base/hash.h"
+#include "engine/scheduler/draft_gate.h"
 #include "tests/simulation/toy_tokenizer.h"
 
 namespace octavo::simulation {
+
+using scheduler::kMostRowsWithDrafts;
+
 namespace {
 
 std::string name_of(const scheduler::ScheduledSequence& scheduled) {
@@ -16,6 +20,11 @@ std::string name_of(const scheduler::ScheduledSequence& scheduled) {
 
 std::int32_t end_position(const scheduler::ScheduledSequence& scheduled) {
   return scheduled.start_position + static_cast<std::int32_t>(scheduled.token_ids.size());
+}
+
+// Of the rows that are no guesses.
+std::int32_t known_end(const scheduler::ScheduledSequence& scheduled) {
+  return end_position(scheduled) - scheduled.num_draft_tokens;
 }
 
 bool is_below(BlockId block, std::int32_t num_blocks) { return block.value >= 0 && block.value < num_blocks; }
@@ -45,6 +54,7 @@ SimulatedRunner::SimulatedRunner(const Script& script, ManualClock& clock)
       slots_(static_cast<std::size_t>(options_.num_blocks) * block_size_),
       host_slots_(static_cast<std::size_t>(options_.num_host_blocks) * block_size_),
       num_filled_(static_cast<std::size_t>(options_.num_blocks)),
+      has_draft_(num_filled_.size()),
       host_in_use_(static_cast<std::size_t>(options_.num_host_blocks)),
       host_named_(host_in_use_.size()) {
   spoil(slots_);
@@ -63,9 +73,8 @@ Result<void> SimulatedRunner::execute(const scheduler::SchedulerOutput& step, ru
   move_blocks(step);
   for (const auto& scheduled : step.sequences) write_rows(scheduled);
   for (const auto& scheduled : step.sequences) {
-    const std::uint64_t folded = read_slots(scheduled);
     report_prompt_logprobs(scheduled, output);
-    draw(scheduled, folded, output);
+    draw(scheduled, output);
   }
   return {};
 }
@@ -75,21 +84,27 @@ Result<void> SimulatedRunner::execute(const scheduler::SchedulerOutput& step, ru
 void SimulatedRunner::check_budgets(const scheduler::SchedulerOutput& step) {
   std::int64_t num_rows = 0;
   std::size_t num_samples = 0;
+  std::int32_t num_drafted = 0;
   const scheduler::ScheduledSequence* previous = nullptr;
   for (const auto& scheduled : step.sequences) {
     num_rows += static_cast<std::int64_t>(scheduled.token_ids.size());
-    num_samples += scheduled.samples.size();
+    const auto num_targets = static_cast<std::int32_t>(scheduled.samples.size()) - scheduled.num_draft_tokens;
+    num_samples += static_cast<std::size_t>(num_targets);
+    num_drafted += scheduled.num_draft_tokens;
     const bool in_order = !previous || (previous->request_id <= scheduled.request_id &&
                                         previous->sequence_id < scheduled.sequence_id);
     if (!in_order) note("the sequences of a step stand out of order");
     previous = &scheduled;
     if (scheduled_.empty() || scheduled_.back().request_id != scheduled.request_id)
       scheduled_.push_back({scheduled.request_id});
-    scheduled_.back().num_targets += static_cast<std::int32_t>(scheduled.samples.size());
+    scheduled_.back().num_targets += num_targets;
   }
   const auto max_num_seqs = static_cast<std::size_t>(options_.max_num_seqs);
   if (num_rows > options_.max_num_batched_tokens) note("a step has more rows than max_num_batched_tokens");
-  if (num_rows != step.num_prefill_tokens + step.num_decode_tokens) note("a step miscounts its rows");
+  if (num_rows != step.num_prefill_tokens + step.num_decode_tokens + step.num_draft_tokens ||
+      num_drafted != step.num_draft_tokens)
+    note("a step miscounts its rows");
+  if (num_drafted > 0 && num_rows > kMostRowsWithDrafts) note("drafts in a step of many rows");
   if (step.sequences.size() > max_num_seqs || num_samples > max_num_seqs) note("a step exceeds max_num_seqs");
 }
 
@@ -125,11 +140,11 @@ void SimulatedRunner::check_rows(const scheduler::ScheduledSequence& scheduled) 
   if (scheduled.token_ids.empty()) return note(name_of(scheduled) + " has no rows");
   Truth& truth = truth_of(scheduled.sequence_id, scheduled);
   if (requests_.at(scheduled.request_id).asked->is_beam_search()) follow_seat(truth, scheduled);
-  const std::int32_t end = end_position(scheduled);
+  const std::int32_t end = known_end(scheduled);
   const auto num_known = static_cast<std::int32_t>(truth.token_ids.size());
   if (scheduled.start_position < 0 || end > num_known)
     return note(name_of(scheduled) + ": rows past its tokens");
-  if (!std::equal(scheduled.token_ids.begin(), scheduled.token_ids.end(),
+  if (!std::equal(scheduled.token_ids.begin(), scheduled.draft().begin(),
                   truth.token_ids.begin() + scheduled.start_position)) {
     note(name_of(scheduled) + ": rows hold other tokens than were drawn");
   }
@@ -137,13 +152,36 @@ void SimulatedRunner::check_rows(const scheduler::ScheduledSequence& scheduled) 
     note(name_of(scheduled) + ": it is told other tokens than were drawn");
   if (scheduled.samples.empty() == (end == num_known))
     note(name_of(scheduled) + ": drawn before its end, or not at it");
-  if (static_cast<std::int64_t>(scheduled.block_table.size() * block_size_) < end) {
+  if (static_cast<std::int64_t>(scheduled.block_table.size() * block_size_) < end_position(scheduled)) {
     return note(name_of(scheduled) + ": its table does not cover its rows");
   }
   for (const BlockId block : scheduled.block_table) {
     if (!is_below(block, options_.num_blocks)) note(name_of(scheduled) + ": no such block");
   }
   check_targets(scheduled);
+  if (scheduled.num_draft_tokens > 0) check_draft(scheduled);
+}
+
+// Guesses follow a newest token, leave room for the token after them, and each is put to the test.
+void SimulatedRunner::check_draft(const scheduler::ScheduledSequence& scheduled) {
+  const auto num_known = static_cast<std::int32_t>(scheduled.known_token_ids.size());
+  const auto num_prompt = static_cast<std::int32_t>(scheduled.prompt_token_ids.size());
+  const std::int32_t num_drafted = scheduled.num_draft_tokens;
+  const ScriptedRequest& asked = *requests_.at(scheduled.request_id).asked;
+  if (options_.speculative == Speculation::kOff) note(name_of(scheduled) + " drafts, which nobody asked for");
+  if (asked.is_beam_search()) note(name_of(scheduled) + " drafts for a beam");
+  if (scheduled.start_position != num_known - 1 || num_known <= num_prompt)
+    note(name_of(scheduled) + " drafts behind more than its newest token");
+  if (static_cast<std::int32_t>(scheduled.samples.size()) != 1 + num_drafted)
+    note(name_of(scheduled) + ": not every guess is put to the test");
+  if (num_known + num_drafted - num_prompt >= asked.max_tokens ||
+      num_known + num_drafted >= options_.max_model_len)
+    note(name_of(scheduled) + " drafts past the end of its output");
+  for (const TokenId token : scheduled.draft()) {
+    if (token < 0 || token >= ToyTokenizer::kVocabularySize) note(name_of(scheduled) + " drafts no token");
+  }
+  drafted_.push_back(
+      {scheduled.sequence_id, num_known, static_cast<std::int32_t>(scheduled.block_table.size())});
 }
 
 // A seat may carry another beam than before; what it carries must have been offered to the search.
@@ -161,14 +199,18 @@ void SimulatedRunner::follow_seat(Truth& truth, const scheduler::ScheduledSequen
 }
 
 void SimulatedRunner::check_targets(const scheduler::ScheduledSequence& scheduled) {
-  const auto num_prompt = static_cast<std::ptrdiff_t>(scheduled.prompt_token_ids.size());
+  const std::size_t num_prompt = scheduled.prompt_token_ids.size();
+  std::size_t num_guessed = 0;
   for (const scheduler::SampleTarget& target : scheduled.samples) {
-    const auto& known = truth_of(target.sequence_id, scheduled).token_ids;
-    if (static_cast<std::ptrdiff_t>(known.size()) < num_prompt ||
-        !std::equal(target.output_token_ids.begin(), target.output_token_ids.end(),
-                    known.begin() + num_prompt, known.end())) {
-      note(name_of(scheduled) + ": a target's output is not what was drawn for it");
-    }
+    const std::span<const TokenId> known = truth_of(target.sequence_id, scheduled).token_ids;
+    const auto drawn = known.subspan(std::min(num_prompt, known.size()));
+    const auto guessed = scheduled.draft().first(num_guessed);
+    const auto output = target.output_token_ids;
+    const bool is_right = output.size() == drawn.size() + guessed.size() &&
+                          std::ranges::equal(output.first(drawn.size()), drawn) &&
+                          std::ranges::equal(output.last(guessed.size()), guessed);
+    if (!is_right) note(name_of(scheduled) + ": a target's output is not what was drawn for it");
+    if (num_guessed < scheduled.draft().size()) ++num_guessed;
   }
 }
 
@@ -191,7 +233,7 @@ void SimulatedRunner::take_time(const scheduler::SchedulerOutput& step, runner::
   output.swap_out_us = us_per_block * static_cast<std::int64_t>(step.swap_outs.size());
   output.swap_in_us = us_per_block * static_cast<std::int64_t>(step.swap_ins.size());
   clock_.advance_us(output.swap_out_us + output.swap_in_us +
-                    us_per_row * (step.num_prefill_tokens + step.num_decode_tokens));
+                    us_per_row * (step.num_prefill_tokens + step.num_decode_tokens + step.num_draft_tokens));
 }
 
 Error SimulatedRunner::fail(FailurePoint point, const scheduler::SchedulerOutput& step) {
@@ -239,6 +281,10 @@ void SimulatedRunner::write_rows(const scheduler::ScheduledSequence& scheduled) 
     prefix_hash = ToyModel::extend(prefix_hash, token);
     *slot(scheduled, position++) = prefix_hash;
   }
+  for (position = known_end(scheduled); position < end_position(scheduled); ++position) {
+    const BlockId block = scheduled.block_table[static_cast<std::size_t>(position) / block_size_];
+    has_draft_[static_cast<std::size_t>(block.value)] = true;
+  }
 }
 
 // What the slots of the first tokens must hold.
@@ -252,9 +298,10 @@ std::span<const std::uint64_t> SimulatedRunner::slots_of(Truth& truth,
   return std::span(truth.slots).first(num_tokens);
 }
 
-// Compares each slot with what it must hold; returns what attention makes of them.
-std::uint64_t SimulatedRunner::read_slots(const scheduler::ScheduledSequence& scheduled) {
-  const auto end = static_cast<std::size_t>(end_position(scheduled));
+// Compares each slot of the first tokens with what it must hold; returns what attention makes of them.
+std::uint64_t SimulatedRunner::read_slots(const scheduler::ScheduledSequence& scheduled,
+                                          std::int32_t num_tokens) {
+  const auto end = static_cast<std::size_t>(num_tokens);
   const auto expected = slots_of(truths_.at(scheduled.sequence_id), scheduled, end);
   std::uint64_t folded = 0;
   for (std::size_t first = 0; first < end; first += block_size_) {
@@ -272,9 +319,18 @@ std::uint64_t SimulatedRunner::read_slots(const scheduler::ScheduledSequence& sc
   return folded;
 }
 
-void SimulatedRunner::draw(const scheduler::ScheduledSequence& scheduled, std::uint64_t folded,
-                           runner::RunnerOutput& output) {
-  for (const scheduler::SampleTarget& target : scheduled.samples) {
+// A guess that was drawn makes the next row's prefix true, so that its slot must hold it.
+void SimulatedRunner::draw(const scheduler::ScheduledSequence& scheduled, runner::RunnerOutput& output) {
+  const bool has_draft = scheduled.num_draft_tokens > 0;
+  std::int32_t num_read = known_end(scheduled);
+  std::uint64_t folded = read_slots(scheduled, num_read);
+  for (std::size_t i = 0; i < scheduled.samples.size(); ++i) {
+    if (has_draft && i > 0) {
+      const runner::SampledToken& before = output.tokens.back();
+      if (before.invalid_logits || before.token_id != scheduled.draft()[i - 1]) return;
+      folded = read_slots(scheduled, ++num_read);
+    }
+    const scheduler::SampleTarget& target = scheduled.samples[i];
     output.tokens.push_back(target.num_candidates > 0 ? rank_candidates(scheduled, target, folded)
                                                       : draw_token(scheduled, target, folded));
   }
@@ -283,9 +339,10 @@ void SimulatedRunner::draw(const scheduler::ScheduledSequence& scheduled, std::u
 runner::SampledToken SimulatedRunner::draw_token(const scheduler::ScheduledSequence& scheduled,
                                                  const scheduler::SampleTarget& target,
                                                  std::uint64_t folded) {
-  const ToyModel::Draw drawn = model_.draw(folded, scheduled.sampling->temperature == 0.0, target.seed,
-                                           target.output_index, target.output_token_ids.size());
-  truth_of(target.sequence_id, scheduled).token_ids.push_back(drawn.token);
+  std::vector<TokenId>& known = truth_of(target.sequence_id, scheduled).token_ids;
+  const ToyModel::Draw drawn = model_.draw(folded, known.back(), scheduled.sampling->temperature == 0.0,
+                                           target.seed, target.output_index, target.output_token_ids.size());
+  known.push_back(drawn.token);
   return {.sequence_id = target.sequence_id,
           .token_id = drawn.token,
           .logprob = drawn.logprob,
@@ -336,11 +393,12 @@ void SimulatedRunner::poison_unfilled(const KvSnapshot& snapshot) {
   for (std::size_t index = 0; index < snapshot.blocks.size(); ++index) {
     const BlockSnapshot& block = snapshot.blocks[index];
     const std::int32_t num_filled = block.state == BlockState::kFree ? 0 : block.filled;
-    if (num_filled < num_filled_[index]) {
+    if (num_filled < num_filled_[index] || has_draft_[index]) {
       spoil(device_block(BlockId{static_cast<std::int32_t>(index)})
                 .subspan(static_cast<std::size_t>(num_filled)));
     }
     num_filled_[index] = num_filled;
+    has_draft_[index] = false;
   }
   if (host_in_use_.empty()) return;
   host_named_.assign(host_named_.size(), false);

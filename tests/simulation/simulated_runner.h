@@ -58,13 +58,21 @@ class SimulatedRunner final : public runner::Runner {
   std::int64_t num_failed_swaps() const { return num_failed_swaps_; }
   bool last_step_moved_memory() const { return last_step_moved_memory_; }
 
-  // Requests that had rows in steps since the last call, by arrival, and how many of their next tokens were
-  // drawn.
+  // Requests that had rows in steps since the last call, by arrival, and how many of their sequences were
+  // extended.
   struct Scheduled {
     RequestId request_id;
     std::int32_t num_targets = 0;
   };
   std::vector<Scheduled> take_scheduled() { return std::exchange(scheduled_, {}); }
+
+  // The same of sequences with a draft, as the plan had them.
+  struct Drafted {
+    SequenceId sequence_id;
+    std::int32_t num_known = 0;   // tokens
+    std::int32_t num_blocks = 0;  // of its table
+  };
+  std::vector<Drafted> take_drafted() { return std::exchange(drafted_, {}); }
 
  private:
   // What a sequence is, by the tokens that were drawn for it here. A seat of a beam search is what the plan
@@ -83,6 +91,7 @@ class SimulatedRunner final : public runner::Runner {
   void check_moves(const scheduler::SchedulerOutput& step);
   void check_rows(const scheduler::ScheduledSequence& scheduled);
   void check_targets(const scheduler::ScheduledSequence& scheduled);
+  void check_draft(const scheduler::ScheduledSequence& scheduled);
   void follow_seat(Truth& truth, const scheduler::ScheduledSequence& scheduled);
   std::span<const std::uint64_t> slots_of(Truth& truth, const scheduler::ScheduledSequence& scheduled,
                                           std::size_t num_tokens);
@@ -93,9 +102,8 @@ class SimulatedRunner final : public runner::Runner {
   void spoil_moves(const scheduler::SchedulerOutput& step);
   void write_rows(const scheduler::ScheduledSequence& scheduled);
   void spoil_rows(const scheduler::ScheduledSequence& scheduled);
-  std::uint64_t read_slots(const scheduler::ScheduledSequence& scheduled);
-  void draw(const scheduler::ScheduledSequence& scheduled, std::uint64_t folded,
-            runner::RunnerOutput& output);
+  std::uint64_t read_slots(const scheduler::ScheduledSequence& scheduled, std::int32_t num_tokens);
+  void draw(const scheduler::ScheduledSequence& scheduled, runner::RunnerOutput& output);
   runner::SampledToken draw_token(const scheduler::ScheduledSequence& scheduled,
                                   const scheduler::SampleTarget& target, std::uint64_t folded);
   runner::SampledToken rank_candidates(const scheduler::ScheduledSequence& scheduled,
@@ -120,8 +128,10 @@ class SimulatedRunner final : public runner::Runner {
   std::vector<std::uint64_t> slots_;       // [num_blocks][block_size]
   std::vector<std::uint64_t> host_slots_;  // [num_host_blocks][block_size]
   std::vector<std::int32_t> num_filled_;   // of each device block, at the last poisoning
+  std::vector<bool> has_draft_;            // of each device block: written by a draft since then
   std::vector<bool> host_in_use_, host_named_;
   std::vector<Scheduled> scheduled_;
+  std::vector<Drafted> drafted_;
   std::int64_t num_failed_steps_ = 0, num_failed_swaps_ = 0;
   bool last_step_moved_memory_ = false;
   std::optional<std::string> problem_;

@@ -164,6 +164,7 @@ class Simulation {
     const KvSnapshot before = std::exchange(snapshot_, core_.snapshot());
     rules_.check_figures(snapshot_);
     const auto scheduled = runner_.take_scheduled();
+    const auto drafted = runner_.take_drafted();
     for (const SimulatedRunner::Scheduled& one : scheduled) {
       if (device_failed && answers_.is_open(one.request_id))
         problem_.note(one.request_id, "goes on though its step failed");
@@ -175,6 +176,8 @@ class Simulation {
     for (const StepRecord& record : trace.steps) {
       ++counts_.steps;
       counts_.block_copies += record.num_block_copies;
+      counts_.drafted_tokens += record.num_draft_tokens;
+      counts_.accepted_tokens += record.num_accepted_tokens;
       rules_.check(record, snapshot_);
       rules_.check({before, snapshot_, events, scheduled});
     }
@@ -184,6 +187,7 @@ class Simulation {
                            .after = snapshot_,
                            .events = events,
                            .block_events = trace.block_events,
+                           .drafted = drafted,
                            .releases_pins = std::exchange(releases_pins_, false),
                            .device_failed = device_failed});
     }

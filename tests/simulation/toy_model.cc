@@ -5,7 +5,7 @@
 
 namespace octavo::simulation {
 
-ToyModel::Draw ToyModel::draw(std::uint64_t folded, bool greedy, std::uint64_t seed,
+ToyModel::Draw ToyModel::draw(std::uint64_t folded, TokenId previous, bool greedy, std::uint64_t seed,
                               std::uint32_t output_index, std::size_t position) const {
   std::uint64_t key = mix64(folded);
   if (!greedy) {
@@ -17,7 +17,9 @@ ToyModel::Draw ToyModel::draw(std::uint64_t folded, bool greedy, std::uint64_t s
   const std::uint64_t choice = mix64(key);
   const auto num_further = static_cast<std::uint64_t>(ToyTokenizer::kVocabularySize - 1);
   const bool ends = choice % static_cast<std::uint64_t>(eos_period) == 0;
-  draw.token = ends ? ToyTokenizer::kEos : 1 + static_cast<TokenId>((choice >> 20) % num_further);
+  const bool is_new = (choice >> 32) % static_cast<std::uint64_t>(surprise_period) == 0;
+  draw.token = is_new ? 1 + static_cast<TokenId>((choice >> 20) % num_further) : successor(previous);
+  if (ends) draw.token = ToyTokenizer::kEos;
   draw.logprob = -static_cast<float>(choice >> 50) / 1024.0f;
   return draw;
 }
