@@ -14,7 +14,7 @@ import time
 import xml.etree.ElementTree as ElementTree
 
 SECONDS_PER_PROGRAM = 600
-MUTATION = "tests/mutation/run.py"  # takes --gtest_output like the others
+SCRIPTS = {"mutation": "tests/mutation/run.py", "bench": "tests/bench/self_test.py"}  # take --gtest_output like the others
 NOT_HERE = {"long"}  # tests/long/run
 
 
@@ -77,7 +77,7 @@ def main():
     wanted = set(sys.argv[2:])
     programs = {path.name[len("octavo_"):-len("_tests")]: [path]
                 for path in sorted((root / "build/release/tests").glob("octavo_*_tests")) if os.access(path, os.X_OK)}
-    programs["mutation"] = [sys.executable, root / MUTATION]
+    programs |= {name: [sys.executable, root / script] for name, script in SCRIPTS.items()}
     unknown = wanted - programs.keys()
     if unknown:
         sys.exit(f"packaging/test: there are no tests called {', '.join(sorted(unknown))}; there are {', '.join(programs)}")

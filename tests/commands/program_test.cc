@@ -51,7 +51,7 @@ TEST(CommandLine, AWrongOptionIsNamedOnOneLineWithStatusTwo) {
 
 TEST(CommandLine, PartsThatAreNotBuiltAreRefusedNotIgnored) {
   for (const std::vector<std::string>& option : std::vector<std::vector<std::string>>{
-           {"--activation-dtype", "int16"}, {"--speculative", "ngram"}, {"--tensor-parallel-size", "2"}, {"--device", "cuda"}}) {
+           {"--tensor-parallel-size", "2"}, {"--device", "cuda"}}) {
     std::vector<std::string> arguments = {"generate", "--prompt", "x"};
     arguments.insert(arguments.end(), option.begin(), option.end());
     const ProgramResult result = run_program(arguments);
@@ -248,20 +248,6 @@ TEST_F(WithModel, ATerminalChatIsResumed) {
   const ProgramResult second = run_program(resumed, {.input = "/history\n"});
   EXPECT_NE(second.out.find("user: What is the capital of France?"), std::string::npos) << second.out;
   EXPECT_NE(second.out.find("Paris"), std::string::npos);
-}
-
-TEST_F(WithModel, BenchSpeedReportsEveryCombination) {
-  const ProgramResult result = run_program({"bench", "speed", "--prompt-tokens", "32,64", "--output-tokens", "8", "--sequences", "1,2", "--repeat", "1", "--cached-tokens", "32", "--json"});
-  ASSERT_EQ(result.status, 0) << result.err;
-  const json report = json::parse(result.out);
-  EXPECT_GT(report["machine"]["read_gb_per_s"].get<double>(), 0.1);
-  ASSERT_EQ(report["results"].size(), 4u);
-  for (const json& entry : report["results"]) {
-    EXPECT_GT(entry["prefill_tokens_per_s"].get<double>(), 1.0);
-    EXPECT_GT(entry["decode_tokens_per_s"].get<double>(), 1.0);
-    EXPECT_GT(entry["step_ms"]["p50"].get<double>(), 0.0);
-    EXPECT_GT(entry["peak_rss_mb"].get<double>(), 50.0);
-  }
 }
 
 }  // namespace
