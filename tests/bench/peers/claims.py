@@ -3,7 +3,6 @@
 A ratio is always "how many times better than the peer", for rates ours / theirs and for times theirs / ours.
 """
 import dataclasses
-from dataclasses import KW_ONLY
 
 LEAST_SHARE_OF_DEFAULT = 0.6  # where another activation type may meet a row, the default reaches this share of "at least"
 
@@ -18,9 +17,7 @@ class Line:
     peer: str = ""
     peer_value: float | None = None
     at_least: float | None = None  # a ratio with a peer, else a bound of the figure itself
-    aim: float | str | None = None  # a word where `aim_reached` says it
-    _: KW_ONLY
-    aim_reached: bool | None = None
+    aim: float | None = None
     lower_is_better: bool = False
     any_activation: bool = False  # may be met by another type than the default
     note: str = ""
@@ -50,10 +47,9 @@ class Line:
             return "for information"
         smaller_is_better = self.peer_value is None and self.lower_is_better
         reaches = lambda bound: self.judged[1] <= bound if smaller_is_better else self.judged[1] >= bound
-        if not reaches(self.at_least):
-            return "SHORT"
-        aim_reached = reaches(self.aim) if isinstance(self.aim, (int, float)) else self.aim_reached
-        return "aim" if aim_reached else "met"
+        if self.aim is not None and reaches(self.aim):
+            return "aim"
+        return "met" if reaches(self.at_least) else "SHORT"
 
     def summary(self):
         return dataclasses.asdict(self) | {"scores": self.scores, "judged_by": self.judged[0], "verdict": self.verdict}

@@ -8,8 +8,8 @@ def number(value):
 
 
 def bound(line, value):
-    if value is None or isinstance(value, str):
-        return value or "-"
+    if value is None:
+        return "-"
     if line.peer_value is not None:
         return f"{value:g}x"
     return f"{'<= ' if line.lower_is_better else '>= '}{value:g}"
