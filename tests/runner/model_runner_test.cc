@@ -213,6 +213,60 @@ TEST_F(ModelRunnerTest, DrawsEveryTargetOfASharedRowFromItsOwnStream) {
   EXPECT_GT(different.size(), 4u) << "at this temperature, sixteen streams do not agree";
 }
 
+// The newest token of `known` and a draft behind it, which `all` goes on with.
+scheduler::SchedulerOutput draft_step(const DirectSequence& all, std::size_t num_known, std::size_t num_drafted) {
+  scheduler::SchedulerOutput step;
+  scheduler::ScheduledSequence& row = step.sequences.emplace_back();
+  const std::span<const TokenId> token_ids = all.token_ids;
+  row.sequence_id = all.sequence_id;
+  row.sampling = &all.sampling;
+  row.prompt_token_ids = all.prompt();
+  row.known_token_ids = token_ids.first(num_known);
+  row.start_position = static_cast<std::int32_t>(num_known) - 1;
+  row.token_ids = token_ids.subspan(num_known - 1, 1 + num_drafted);
+  row.num_draft_tokens = static_cast<std::int32_t>(num_drafted);
+  row.block_table = all.block_table;
+  for (std::size_t i = 0; i <= num_drafted; ++i) {
+    row.samples.push_back({.sequence_id = all.sequence_id,
+                           .seed = all.seed,
+                           .output_token_ids = token_ids.first(num_known + i).subspan(all.num_prompt_tokens)});
+  }
+  return step;
+}
+
+TEST_F(ModelRunnerTest, ADraftDrawsWhatStepsOfOneTokenDrawUpToItsFirstWrongGuess) {
+  write({});
+  std::mt19937_64 random(31);
+  const auto runner = load_runner(path(), options());
+  DirectSequence sequence{.sequence_id = {7},
+                          .token_ids = random_token_ids(20, random),
+                          .num_prompt_tokens = 20,
+                          .sampling = watched_sampling(),
+                          .seed = 5};
+  sequence.sampling.prompt_logprobs = false;
+  sequence.block_table = BlockDealer(256, 16, 1).take_for(32);
+  std::vector<SampledToken> alone;
+  while (alone.size() < kNumGenerated) {
+    scheduler::SchedulerOutput step;
+    step.sequences.push_back(scheduled(sequence, sequence.token_ids.size() - sequence.num_computed_tokens));
+    alone.push_back(execute(*runner, step).tokens.at(0));
+    sequence.num_computed_tokens = sequence.token_ids.size();
+    sequence.token_ids.push_back(alone.back().token_id);
+  }
+  // Behind the first drawn token: all others as guesses, one of them wrong, or none.
+  const std::size_t num_drafted = kNumGenerated - 1;
+  for (std::size_t wrong = 0; wrong <= num_drafted; ++wrong) {
+    DirectSequence guessed = sequence;
+    if (wrong < num_drafted) guessed.token_ids[21 + wrong] ^= 1;
+    const RunnerOutput output = execute(*runner, draft_step(guessed, 21, num_drafted));
+    ASSERT_EQ(output.tokens.size(), wrong + 1);
+    for (std::size_t i = 0; i < std::min(output.tokens.size(), num_drafted); ++i) {
+      EXPECT_EQ(output.tokens[i].token_id, alone[1 + i].token_id);
+      EXPECT_EQ(distribution_of(output.tokens[i]), distribution_of(alone[1 + i]));
+    }
+  }
+}
+
 TEST_F(ModelRunnerTest, GivesPromptLogprobsOnlyWhenAskedAndOnlyWithinThePrompt) {
   write({});
   std::mt19937_64 random(31);
