@@ -282,6 +282,12 @@ void MemoryRules::check_hit(const StepView& step, const RequestAdmitted& admissi
   if (has_kind(step, BlockEventKind::kEvict)) return;
   const std::int32_t num_found =
       num_findable(step, runner_.asked(admission.request_id), num_available(step.after));
+  // What a cancelled request has just left behind may be a closer start, but too short to be worth a copy.
+  const auto begin = std::ranges::find(step.block_events, BlockEventKind::kStepBegin, &BlockEvent::kind);
+  const bool has_new_start = std::any_of(step.block_events.begin(), begin, [](const BlockEvent& event) {
+    return event.kind == BlockEventKind::kSeal;
+  });
+  if (has_new_start && num_found - admission.num_cached_tokens < 4) return;
   if (admission.num_cached_tokens < num_found) {
     problem_.note(admission.request_id, "found " + std::to_string(admission.num_cached_tokens) + " of " +
                                             std::to_string(num_found) + " tokens that were there");
