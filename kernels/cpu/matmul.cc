@@ -85,9 +85,12 @@ Result<std::unique_ptr<PackedMatrix>> pack_matrix(const MatrixSource& source, Ac
 namespace {
 
 // While a block of panels stays in the first-level cache, the rows of a chunk pass by from the second-level
-// one, and the next block comes from memory.
+// one, and the next block comes from memory. Long rows are multiplied piece by piece, so that a chunk has
+// enough rows for what reading the weights costs; their sums wait in `out`.
 constexpr std::int64_t kBlockBytes = 16 << 10;
 constexpr std::int64_t kChunkBytes = 256 << 10;
+constexpr std::int64_t kMostPieceBytes =
+    4 << 10;  // of a row of activations, and half of it for two panels at once
 // What is asked for farther ahead would be gone from the caches again; long rows are read well without.
 constexpr std::int64_t kMostAheadBytes = 256 << 10;
 
@@ -103,11 +106,11 @@ Range part_of(Range whole, std::int64_t index, std::int64_t count) {
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-const void* first_line(const PackedMatrix& weights, const ActivationRows& activations, std::int64_t row) {
+const void* line_at(const PackedMatrix& weights, const ActivationRows& activations, std::int64_t index) {
   switch (weights.activation_form()) {
-    case ActivationForm::kFloat: return activations.float_lines() + row;
-    case ActivationForm::kInt8: return activations.int8_lines() + row;
-    case ActivationForm::kInt16: return activations.int16_lines() + row;
+    case ActivationForm::kFloat: return activations.float_lines() + index;
+    case ActivationForm::kInt8: return activations.int8_lines() + index;
+    case ActivationForm::kInt16: return activations.int16_lines() + index;
   }
   return nullptr;
 }
@@ -122,53 +125,80 @@ std::int64_t bytes_per_row(const PackedMatrix& weights) {
   return weights.columns() * static_cast<std::int64_t>(sizeof(float));
 }
 
-// Groups of a panel; of unquantised weights, pieces of 16 columns.
-std::int64_t steps_of_panel(const PackedMatrix& weights) {
-  const bool quantised = static_cast<int>(weights.format()) < kNumQuantisedFormats;
-  return std::max<std::int64_t>(1,
-                                divide_up(weights.columns(), quantised ? kGroupColumns : kGroupColumns / 2));
+bool is_quantised(const PackedMatrix& weights) {
+  return static_cast<int>(weights.format()) < kNumQuantisedFormats;
+}
+
+std::int64_t bytes_of_columns(const PackedMatrix& weights, std::int64_t columns) {
+  return columns == weights.columns() ? weights.panel_bytes()
+                                      : weights.panel_bytes() * columns / weights.columns();
+}
+
+// Lines of activations for that many columns.
+std::int64_t lines_of_columns(const PackedMatrix& weights, std::int64_t columns) {
+  return columns / (weights.activation_form() == ActivationForm::kFloat ? kGroupColumns / 2 : kGroupColumns);
 }
 
 struct BlockPlan {
+  std::int64_t piece_columns;
   std::int64_t chunk_rows;
   std::int64_t block_panels;
   std::int64_t ahead_panels;  // from a block to what is asked for meanwhile
 };
 
-BlockPlan plan_blocks(const PackedMatrix& weights, std::int64_t num_rows, std::int64_t num_panels) {
-  const std::int64_t max_rows = weights.kernels().max_rows;
-  const std::int64_t tile_bytes = std::max<std::int64_t>(1, bytes_per_row(weights) * max_rows);
-  const std::int64_t chunk_rows = std::max<std::int64_t>(1, kChunkBytes / tile_bytes) * max_rows;
-  const std::int64_t together = weights.activation_form() == ActivationForm::kFloat ? kPanelsTogether : 1;
-  if (num_rows <= max_rows) return {chunk_rows, num_panels, together};  // a single tile, in one call
-  const std::int64_t fitting_panels = kBlockBytes / std::max<std::int64_t>(1, weights.panel_bytes());
-  const std::int64_t block_panels = std::max(together, fitting_panels / together * together);
-  return {chunk_rows, block_panels, block_panels};
+// Columns of nearly equal pieces, each a multiple of what a panel can be cut into.
+std::int64_t plan_piece(const PackedMatrix& weights, std::int64_t row_bytes, std::int64_t panels_together) {
+  const std::int64_t unit = is_quantised(weights) ? kSuperGroups * kGroupColumns : kGroupColumns;
+  const std::int64_t num_pieces = divide_up(row_bytes * panels_together, kMostPieceBytes);
+  const std::int64_t columns = divide_up(weights.columns(), std::max<std::int64_t>(1, num_pieces));
+  return std::min(divide_up(columns, unit) * unit, weights.columns());
 }
 
-// All rows of a chunk times the panels of a block, in tiles of nearly equal height. Together these ask for
-// the next `ahead_panels` panels.
-void multiply_block(const PackedMatrix& weights, const ActivationRows& activations, Range rows, Range panels,
-                    std::int64_t ahead_panels, MatrixView out) {
+BlockPlan plan_blocks(const PackedMatrix& weights, std::int64_t num_rows, std::int64_t num_panels) {
+  const std::int64_t max_rows = weights.kernels().max_rows;
+  const std::int64_t together = weights.activation_form() == ActivationForm::kFloat ? kPanelsTogether : 1;
+  if (num_rows <= max_rows)
+    return {weights.columns(), num_rows, num_panels, together};  // a single tile, in one call
+  const std::int64_t row_bytes = std::max<std::int64_t>(1, bytes_per_row(weights));
+  const std::int64_t piece_columns = plan_piece(weights, row_bytes, together);
+  const std::int64_t tile_bytes =
+      std::max<std::int64_t>(1, row_bytes * piece_columns / weights.columns() * max_rows);
+  const std::int64_t chunk_rows = std::max<std::int64_t>(1, kChunkBytes / tile_bytes) * max_rows;
+  const std::int64_t piece_bytes = std::max<std::int64_t>(1, bytes_of_columns(weights, piece_columns));
+  const std::int64_t block_panels = std::max(together, kBlockBytes / piece_bytes / together * together);
+  return {piece_columns, chunk_rows, block_panels, block_panels};
+}
+
+// All rows of a chunk times some columns of the panels of a block, in tiles of nearly equal height. Together
+// these ask for the same columns of the panels `ahead_panels` later.
+void multiply_block(const PackedMatrix& weights, const ActivationRows& activations, Range rows, Range columns,
+                    Range panels, std::int64_t ahead_panels, MatrixView out) {
   const TileKernels& kernels = weights.kernels();
   const std::int64_t first_output = panels.first * kPanelRows;
+  const std::int64_t num_columns = columns.last - columns.first;
   const std::int64_t num_tiles = divide_up(rows.last - rows.first, kernels.max_rows);
-  const bool asks = weights.panel_bytes() * ahead_panels <= kMostAheadBytes;
-  const std::int64_t ahead_step = asks ? weights.panel_bytes() / (steps_of_panel(weights) * num_tiles) : 0;
-  const std::byte* const ahead = weights.panel(panels.first + ahead_panels);
+  const std::int64_t bytes = bytes_of_columns(weights, num_columns);
+  const std::int64_t num_steps = std::max<std::int64_t>(
+      1, divide_up(num_columns, is_quantised(weights) ? kGroupColumns : kGroupColumns / 2));
+  const std::int64_t ahead_step =
+      bytes * ahead_panels <= kMostAheadBytes ? bytes / (num_steps * num_tiles) : 0;
+  const std::byte* const panel = weights.panel(panels.first) + bytes_of_columns(weights, columns.first);
+  const std::byte* const ahead = panel + weights.panel_bytes() * ahead_panels;
+  const std::int64_t first_line = lines_of_columns(weights, columns.first) * activations.row_stride();
   for (std::int64_t tile = 0; tile < num_tiles; ++tile) {
     const Range tile_rows = part_of(rows, tile, num_tiles);
     const auto multiply =
         kernels.tiles[static_cast<int>(weights.format())][tile_rows.last - tile_rows.first - 1];
-    multiply({.panel = weights.panel(panels.first),
+    multiply({.panel = panel,
               .panel_bytes = weights.panel_bytes(),
-              .columns = weights.columns(),
+              .columns = num_columns,
               .num_outputs = std::min(panels.last * kPanelRows, weights.rows()) - first_output,
-              .lines = first_line(weights, activations, tile_rows.first),
+              .lines = line_at(weights, activations, first_line + tile_rows.first),
               .row_stride = activations.row_stride(),
               .out = out.row(tile_rows.first) + first_output,
               .out_stride = out.stride,
-              .ahead = ahead + weights.panel_bytes() * ahead_panels * tile / num_tiles,
+              .continues = columns.first > 0,
+              .ahead = ahead + bytes * tile / num_tiles,
               .ahead_step = ahead_step});
   }
 }
@@ -189,9 +219,12 @@ void multiply_panels(const PackedMatrix& weights, const ActivationRows& activati
   const BlockPlan plan = plan_blocks(weights, activations.rows(), last_panel - first_panel);
   for (std::int64_t row = 0; row < activations.rows(); row += plan.chunk_rows) {
     const Range rows = {row, std::min(row + plan.chunk_rows, activations.rows())};
-    for (std::int64_t panel = first_panel; panel < last_panel; panel += plan.block_panels) {
-      const Range panels = {panel, std::min(panel + plan.block_panels, last_panel)};
-      multiply_block(weights, activations, rows, panels, plan.ahead_panels, out);
+    for (std::int64_t column = 0; column == 0 || column < weights.columns(); column += plan.piece_columns) {
+      const Range columns = {column, std::min(column + plan.piece_columns, weights.columns())};
+      for (std::int64_t panel = first_panel; panel < last_panel; panel += plan.block_panels) {
+        const Range panels = {panel, std::min(panel + plan.block_panels, last_panel)};
+        multiply_block(weights, activations, rows, columns, panels, plan.ahead_panels, out);
+      }
     }
   }
 }

@@ -44,7 +44,8 @@ constexpr NamedActivation kActivations[] = {
 struct Shape {
   std::int64_t rows, columns;
 };
-constexpr Shape kShapes[] = {{576, 576}, {192, 576}, {1536, 576}, {576, 1536}, {49152, 576}, {2048, 2048}};
+constexpr Shape kShapes[] = {{576, 576},   {192, 576},   {1536, 576}, {576, 1536},
+                             {49152, 576}, {2048, 2048}, {2048, 8192}};
 
 struct Options {
   std::string types = "Q4_1,Q8_0", isas, activations, shapes, rows;

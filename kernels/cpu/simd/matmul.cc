@@ -130,6 +130,26 @@ OCTAVO_INLINE void add_group(F32x16 (&sums)[kRows], const std::byte* weights, co
 // ---- tiles: kPanels panels times kRows rows -----------------------------------------------------
 
 template <int kPanels, int kRows>
+OCTAVO_INLINE void start_tile(F32x16 (&sums)[kPanels][kRows], const MatmulTile& tile,
+                              std::int64_t first_panel) {
+  OCTAVO_UNROLL
+  for (int p = 0; p < kPanels; ++p) {
+    const float* out = tile.out + (first_panel + p) * kPanelRows;
+    const std::int64_t num_outputs = tile.num_outputs - (first_panel + p) * kPanelRows;
+    OCTAVO_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      if (!tile.continues) {
+        sums[p][r] = zero();
+      } else if (num_outputs >= kPanelRows) {
+        sums[p][r] = load(out + r * tile.out_stride);
+      } else {
+        sums[p][r] = load_first(out + r * tile.out_stride, static_cast<int>(num_outputs));
+      }
+    }
+  }
+}
+
+template <int kPanels, int kRows>
 OCTAVO_INLINE void store_tile(const F32x16 (&sums)[kPanels][kRows], const MatmulTile& tile,
                               std::int64_t first_panel) {
   OCTAVO_UNROLL
@@ -150,18 +170,25 @@ OCTAVO_INLINE void store_tile(const F32x16 (&sums)[kPanels][kRows], const Matmul
 // Weights come from memory as fast as it can only if they are asked for while there is arithmetic to do.
 class Ahead {
  public:
-  OCTAVO_INLINE_LAMBDA Ahead(const MatmulTile& tile, std::int64_t steps_before)
-      : next_(tile.ahead + steps_before * tile.ahead_step), step_(tile.ahead_step) {}
+  OCTAVO_INLINE_LAMBDA Ahead(const MatmulTile& tile, std::int64_t panel)
+      : next_(tile.ahead + panel * tile.panel_bytes),
+        step_(tile.ahead_step),
+        panel_bytes_(tile.panel_bytes) {}
 
+  template <int kPanels>
   OCTAVO_INLINE_LAMBDA void ask() {
     constexpr std::int64_t kCacheLine = 64;
-    for (std::int64_t offset = 0; offset < step_; offset += kCacheLine) __builtin_prefetch(next_ + offset);
+    OCTAVO_UNROLL
+    for (int p = 0; p < kPanels; ++p) {
+      const std::byte* const next = next_ + p * panel_bytes_;
+      for (std::int64_t offset = 0; offset < step_; offset += kCacheLine) __builtin_prefetch(next + offset);
+    }
     next_ += step_;
   }
 
  private:
   const std::byte* next_;
-  const std::int64_t step_;
+  const std::int64_t step_, panel_bytes_;
 };
 
 template <class Format, class Line>
@@ -170,13 +197,14 @@ struct IntegerProduct {
 
   template <int kPanels, int kRows>
   OCTAVO_INLINE void multiply(const MatmulTile& tile, std::int64_t first_panel) {
-    F32x16 sums[1][kRows] = {};
+    F32x16 sums[1][kRows];
+    start_tile(sums, tile, first_panel);
     const std::byte* panel = tile.panel + first_panel * tile.panel_bytes;
     const auto* lines = static_cast<const Line*>(tile.lines);
     const std::int64_t num_groups = tile.columns / kGroupColumns;
-    Ahead ahead(tile, first_panel * num_groups);
+    Ahead ahead(tile, first_panel);
     for (std::int64_t g = 0; g < num_groups; ++g, lines += tile.row_stride) {
-      ahead.ask();
+      ahead.ask<1>();
       add_group<Format>(sums[0], Format::group(panel, g), Format::scales(panel, g), lines);
     }
     store_tile(sums, tile, first_panel);
@@ -194,13 +222,14 @@ struct ExpandingProduct {
 
   template <int kPanels, int kRows>
   OCTAVO_INLINE void multiply(const MatmulTile& tile, std::int64_t first_panel) {
-    F32x16 sums[kPanels][kRows] = {};
+    F32x16 sums[kPanels][kRows];
+    start_tile(sums, tile, first_panel);
     const std::byte* panel = tile.panel + first_panel * tile.panel_bytes;
     const auto* lines = static_cast<const FloatLine*>(tile.lines);
     const std::int64_t num_groups = tile.columns / kGroupColumns;
-    Ahead ahead(tile, first_panel * num_groups);
+    Ahead ahead(tile, first_panel);
     for (std::int64_t g = 0; g < num_groups; ++g, lines += 2 * tile.row_stride) {
-      for (int p = 0; p < kPanels; ++p) ahead.ask();
+      ahead.ask<kPanels>();
       const std::byte* weights[kPanels];
       GroupScales scales[kPanels];
       OCTAVO_UNROLL
@@ -267,12 +296,13 @@ struct FloatProduct {
 
   template <int kPanels, int kRows>
   OCTAVO_INLINE void multiply(const MatmulTile& tile, std::int64_t first_panel) {
-    F32x16 sums[kPanels][kRows] = {};
+    F32x16 sums[kPanels][kRows];
+    start_tile(sums, tile, first_panel);
     const std::byte* panel = tile.panel + first_panel * tile.panel_bytes;
     const auto* line = static_cast<const FloatLine*>(tile.lines);
-    Ahead ahead(tile, first_panel * ((tile.columns + 15) / 16));
+    Ahead ahead(tile, first_panel);
     for (std::int64_t first = 0; first < tile.columns; first += 16, line += tile.row_stride) {
-      for (int p = 0; p < kPanels; ++p) ahead.ask();
+      ahead.ask<kPanels>();
       const std::int64_t num_columns = tile.columns - first < 16 ? tile.columns - first : 16;
       for (std::int64_t column = 0; column < num_columns; ++column) {
         OCTAVO_UNROLL

@@ -95,19 +95,20 @@ struct alignas(16) Int16Line {
 };
 static_assert(sizeof(FloatLine) == 64 && sizeof(Int8Line) == 64 && sizeof(Int16Line) == 80);
 
-// A few rows of activations times some neighbouring panels.
+// A few rows of activations times some neighbouring panels, or some columns of both.
 struct MatmulTile {
-  const std::byte* panel;    // the first one
+  const std::byte* panel;    // the first one, from its first column here on
   std::int64_t panel_bytes;  // from one panel to the next
   std::int64_t columns;
   std::int64_t num_outputs;  // weight rows, at least 1; the last panel may be cut
-  const void* lines;         // Int8Line, Int16Line or FloatLine of the first row
-  std::int64_t row_stride;   // lines from one group to the next
+  const void* lines;  // Int8Line, Int16Line or FloatLine of the first row, from the first column here on
+  std::int64_t row_stride;  // lines from one group to the next
   float* out;
   std::int64_t out_stride;  // floats from one row to the next
-  // What this and the other tiles of these panels ask the memory for meanwhile: later panels, `ahead_step`
-  // bytes for each group of each panel here (unquantised weights: for each 16 columns). It may lie past the
-  // last panel.
+  bool continues;           // `out` holds the sums of the columns before these; else there are none
+  // What this and the other tiles of these panels ask the memory for meanwhile: for each panel here,
+  // `ahead_step` bytes for each group (unquantised weights: for each 16 columns) from `ahead` on, which is
+  // `panel_bytes` farther for the next panel. It may lie past the last panel.
   const std::byte* ahead;
   std::int64_t ahead_step;
 };
