@@ -13,10 +13,15 @@ namespace {
 #if defined(OCTAVO_WINDOW)
 // A model that is not there is told in the window, which can open another.
 int open_window(const EngineFlags& flags) {
-  if (const Result<void> valid = validate(flags.options); !valid.has_value()) return report_error(valid.error());
+  if (const Result<void> valid = validate(flags.options); !valid.has_value())
+    return report_error(valid.error());
   WindowOptions options;
   options.engine = flags.options;
-  if (const auto path = model::find_model(flags.options.model); path.has_value()) {
+  options.recording = flags.recording;
+  if (!flags.recording.empty()) {
+    options.engine.model.clear();
+    options.model_problem = "This window was opened for a recording.";
+  } else if (const auto path = model::find_model(flags.options.model); path.has_value()) {
     options.engine.model = path->string();
   } else {
     options.engine.model.clear();
@@ -32,4 +37,6 @@ const OpenWindow open_window;
 }  // namespace
 }  // namespace octavo::app
 
-int main(int argc, char** argv) { return octavo::app::run_command_line(argc, argv, octavo::app::open_window); }
+int main(int argc, char** argv) {
+  return octavo::app::run_command_line(argc, argv, octavo::app::open_window);
+}

@@ -44,8 +44,8 @@ Result<std::int32_t> count_system_tokens(const Prompt& prompt, std::span<const T
                                          const IntakeSources& sources) {
   const auto* const chat = std::get_if<ChatPrompt>(&prompt);
   if (chat == nullptr || chat->messages.size() < 2 || chat->messages.front().role != Role::kSystem) return 0;
-  OCTAVO_TRY(const auto alone, sources.tokenizer->encode_chat(std::span(chat->messages).first(1),
-                                                              sources.unix_time_s()));
+  OCTAVO_TRY(const auto alone,
+             sources.tokenizer->encode_chat(std::span(chat->messages).first(1), sources.unix_time_s()));
   const auto differs = std::ranges::mismatch(prompt_token_ids, alone).in1;
   return static_cast<std::int32_t>(differs - prompt_token_ids.begin());
 }
@@ -60,12 +60,37 @@ std::int32_t num_beam_candidates(const SamplingParams& sampling, const IntakeSou
   if (!sampling.beam_width) return 0;
   const auto num_ends = sources.num_end_tokens + static_cast<std::int32_t>(sampling.stop_token_ids.size());
   const std::int64_t num_wanted = std::int64_t{*sampling.beam_width} * (1 + std::max(1, num_ends));
-  return static_cast<std::int32_t>(
-      std::min<std::int64_t>(num_wanted, sources.tokenizer->vocabulary_size()));
+  return static_cast<std::int32_t>(std::min<std::int64_t>(num_wanted, sources.tokenizer->vocabulary_size()));
 }
 
 Result<std::vector<TokenId>> encode(const TextPrompt& prompt, const IntakeSources& sources) {
   return sources.tokenizer->encode(prompt.text, prompt.parse_special, /*add_bos=*/true);
+}
+
+// The ids that an answer was generated as, when they are exactly its text; else its text as ids.
+Result<std::vector<TokenId>> encode_answer(const ChatMessage& answer, const IntakeSources& sources) {
+  const tokenizer::Tokenizer& tokenizer = *sources.tokenizer;
+  const bool exact = !answer.token_ids.empty() && std::ranges::none_of(answer.token_ids, [&](TokenId id) {
+    return tokenizer.is_control(id);
+  }) && tokenizer.decode(answer.token_ids, /*skip_special=*/true) == answer.content;
+  if (exact) return answer.token_ids;
+  return tokenizer.encode(answer.content, /*parse_special=*/false, /*add_bos=*/false);
+}
+
+// The prompt for the answer, and then the beginning that it has already.
+Result<std::vector<TokenId>> encode_continued(const ChatPrompt& prompt, const IntakeSources& sources) {
+  const ChatMessage& answer = prompt.messages.back();
+  if (answer.role != Role::kAssistant || prompt.messages.size() < 2) {
+    return refusal(
+        "messages: only an answer that follows another message can be continued: end the list with a message "
+        "of the assistant",
+        "messages");
+  }
+  const auto before = std::span(prompt.messages).first(prompt.messages.size() - 1);
+  OCTAVO_TRY(auto token_ids, sources.tokenizer->encode_chat(before, sources.unix_time_s()));
+  OCTAVO_TRY(const auto begun, encode_answer(answer, sources));
+  token_ids.insert(token_ids.end(), begun.begin(), begun.end());
+  return token_ids;
 }
 
 Result<std::vector<TokenId>> encode(const ChatPrompt& prompt, const IntakeSources& sources) {
@@ -75,6 +100,7 @@ Result<std::vector<TokenId>> encode(const ChatPrompt& prompt, const IntakeSource
   for (const ChatMessage& message : prompt.messages) {
     OCTAVO_TRY_VOID(check_token_ids(message.token_ids, vocabulary_size, "messages"));
   }
+  if (prompt.continue_answer) return encode_continued(prompt, sources);
   return sources.tokenizer->encode_chat(prompt.messages, sources.unix_time_s());
 }
 

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "engine/api/sampling_params.h"
+#include "ui/comparison_actions.h"
+#include "ui/inspector_actions.h"
 #include "ui/state.h"
 
 namespace octavo::ui::actions {
@@ -65,6 +67,9 @@ struct ShowSibling {
 struct CopyText {
   std::string text;
 };
+struct OpenLink {  // in the browser; http, https or mailto, and confirmed
+  std::string address;
+};
 
 struct ChangeSystemPrompt {
   SessionId session_id;
@@ -78,7 +83,78 @@ struct ShowSampling {
   bool open;
 };
 
+// ---- the chats on the disk
+
+struct ContinueAnswer {  // an interrupted, stopped or cut one: generation goes on at its end
+  SessionId session_id;
+  std::uint64_t message_id;
+};
+struct RestoreSession {  // out of the trash
+  SessionId session_id;
+};
+struct EraseSession {  // for ever
+  SessionId session_id;
+};
+struct EmptyTrash {};
+struct PinSession {
+  SessionId session_id;
+  bool pinned;
+};
+struct MoveSession {  // in the list: before that one, or to the end
+  SessionId session_id;
+  SessionId before;  // 0: to the end
+};
+struct CreateFolder {
+  std::string name;
+};
+struct RenameFolder {
+  FolderId folder_id;
+  std::string name;
+};
+struct DeleteFolder {  // its chats stay
+  FolderId folder_id;
+};
+struct MoveToFolder {
+  SessionId session_id;
+  FolderId folder_id;  // 0: out of any
+};
+struct SearchChats {  // titles and texts; empty: no search
+  std::string query;
+};
+struct ShowMessage {  // opens the chat, on the branch that holds the message
+  SessionId session_id;
+  std::uint64_t message_id;
+};
+struct SavePreset {  // 0: a new one
+  PresetState preset;
+};
+struct ErasePreset {
+  PresetId preset_id;
+};
+struct ApplyPreset {  // its system prompt and sampling become the chat's
+  SessionId session_id;
+  PresetId preset_id;
+};
+enum class ChatFormat { kJson, kMarkdown };
+struct ExportSession {
+  SessionId session_id;
+  ChatFormat format;
+  std::string path;  // empty: named after the chat, in the person's folder
+};
+struct ExportAllSessions {  // one JSON file
+  std::string path;         // empty: octavo-chats.json in the person's folder
+};
+struct ImportChats {  // Octavo's, ChatGPT's or Open WebUI's JSON
+  std::string path;
+};
+
 struct ShowSettings {
+  bool open;
+};
+struct ShowPalette {
+  bool open;
+};
+struct ShowSearch {  // closing it ends the search
   bool open;
 };
 struct ChangeSettings {
@@ -93,7 +169,13 @@ using Action =
     std::variant<ShowWorkspace, NewSession, SelectSession, SelectNeighbour, RenameSession, DeleteSession,
                  UndoDelete, DismissUndo, SendMessage, ChangeDraft, RemoveQueued, StopAnswer, Regenerate,
                  EditMessage, ShowSibling, CopyText, ChangeSystemPrompt, ChangeSampling, ShowSampling,
-                 ShowSettings, ChangeSettings, DismissBanner, LoadModel, CancelLoading>;
+                 ShowSettings, ShowPalette, ShowSearch, ChangeSettings, DismissBanner, LoadModel,
+                 CancelLoading, Inspect, OpenLink, OpenComparison, TypeComparison, ChangeComparison,
+                 RunComparison, RunComparisonAgain, StopComparison, ForkAtToken, KeepColumn, KeepAllColumns,
+                 ContinueColumn, ExportComparison, ContinueAnswer, RestoreSession, EraseSession, EmptyTrash,
+                 PinSession, MoveSession, CreateFolder, RenameFolder, DeleteFolder, MoveToFolder, SearchChats,
+                 ShowMessage, SavePreset, ErasePreset, ApplyPreset, ExportSession, ExportAllSessions,
+                 ImportChats>;
 
 }  // namespace octavo::ui::actions
 

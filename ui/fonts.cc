@@ -2,16 +2,21 @@
 
 #include <imgui_freetype.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <span>
 #include <system_error>
 
 namespace octavo::ui {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct Candidate {
-  const char* path;
+  const char* file;
   float height_per_em;  // (ascender - descender) / units per em, from the file's hhea table
 };
 
@@ -19,63 +24,120 @@ constexpr float kInterHeight = 1.210227f;
 constexpr float kJetBrainsMonoHeight = 1.32f;
 constexpr float kDejaVuHeight = 1.164062f;
 
-constexpr Candidate kRegular[] = {
-    {"/usr/share/fonts/opentype/inter/Inter-Regular.otf", kInterHeight},
-    {"/usr/share/fonts/truetype/inter/Inter-Regular.ttf", kInterHeight},
-    {"/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", kDejaVuHeight},
+constexpr Candidate kRegular[] = {{"Inter-Regular.otf", kInterHeight},
+                                  {"Inter-Regular.ttf", kInterHeight},
+                                  {"DejaVuSans.ttf", kDejaVuHeight}};
+constexpr Candidate kSemiBold[] = {{"Inter-SemiBold.otf", kInterHeight},
+                                   {"Inter-SemiBold.ttf", kInterHeight},
+                                   {"DejaVuSans-Bold.ttf", kDejaVuHeight}};
+constexpr Candidate kItalic[] = {{"Inter-Italic.otf", kInterHeight},
+                                 {"Inter-Italic.ttf", kInterHeight},
+                                 {"DejaVuSans-Oblique.ttf", kDejaVuHeight}};
+constexpr Candidate kMono[] = {{"JetBrainsMono-Regular.ttf", kJetBrainsMonoHeight},
+                               {"DejaVuSansMono.ttf", kDejaVuHeight}};
+constexpr Candidate kSemiBoldItalic[] = {{"Inter-SemiBoldItalic.otf", kInterHeight},
+                                         {"Inter-SemiBoldItalic.ttf", kInterHeight},
+                                         {"DejaVuSans-BoldOblique.ttf", kDejaVuHeight}};
+
+// Merged behind every face, one of each row: the first that is installed. The first font with a glyph wins.
+using Alternatives = std::array<const char*, 9>;
+constexpr Alternatives kFallbacks[] = {
+    {"DejaVuSans.ttf"},
+    {"NotoSansCJK-Regular.ttc", "NotoSansCJKsc-Regular.otf", "NotoSansSC-Regular.otf",
+     "SourceHanSans-Regular.ttc", "wqy-microhei.ttc", "wqy-zenhei.ttc", "DroidSansFallbackFull.ttf",
+     "DroidSansFallback.ttf", "uming.ttc"},
+    {"NotoSansArabic-Regular.ttf", "DroidSansArabic.ttf"},
+    {"NotoSansHebrew-Regular.ttf"},
+    {"NotoSansDevanagari-Regular.ttf", "lohit-devanagari.ttf"},
+    {"NotoSansThai-Regular.ttf", "Garuda.ttf", "Loma.ttf"},
+    {"NotoSansSymbols2-Regular.ttf", "NotoSansSymbols-Regular.ttf"},
+    {"NotoSansMath-Regular.ttf"},
+    {"Symbola_hint.ttf", "Symbola.ttf", "unifont.ttf", "unifont.otf"},
 };
-constexpr Candidate kSemiBold[] = {
-    {"/usr/share/fonts/opentype/inter/Inter-SemiBold.otf", kInterHeight},
-    {"/usr/share/fonts/truetype/inter/Inter-SemiBold.ttf", kInterHeight},
-    {"/usr/share/fonts/truetype/dejavu/DejaVuSans-Bold.ttf", kDejaVuHeight},
-};
-constexpr Candidate kItalic[] = {
-    {"/usr/share/fonts/opentype/inter/Inter-Italic.otf", kInterHeight},
-    {"/usr/share/fonts/truetype/inter/Inter-Italic.ttf", kInterHeight},
-    {"/usr/share/fonts/truetype/dejavu/DejaVuSans-Oblique.ttf", kDejaVuHeight},
-};
-constexpr Candidate kMono[] = {
-    {"/usr/share/fonts/truetype/jetbrains-mono/JetBrainsMono-Regular.ttf", kJetBrainsMonoHeight},
-    {"/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf", kDejaVuHeight},
+constexpr Alternatives kEmoji = {"NotoColorEmoji.ttf", "Twemoji.ttf", "TwitterColorEmoji-SVGinOT.ttf",
+                                 "TwemojiMozilla.ttf", "JoyPixels.ttf"};
+
+// The files of the font folders by name. Found by looking, as fontconfig does: distributions differ in the
+// folders, hardly in the names.
+class FontFiles {
+ public:
+  explicit FontFiles(const std::vector<std::string>& folders) {
+    for (const std::string& folder : folders) add_folder(folder);
+  }
+
+  // Empty when it is not installed.
+  std::string find(const char* file) const {
+    const auto found = paths_.find(file);
+    return found == paths_.end() ? std::string() : found->second;
+  }
+
+  std::string find_first(const Alternatives& files) const {
+    for (const char* file : files) {
+      if (file == nullptr) break;
+      if (std::string path = find(file); !path.empty()) return path;
+    }
+    return {};
+  }
+
+ private:
+  void add_folder(const std::string& folder) {
+    std::error_code error;
+    fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied, error);
+    constexpr int kDeepest = 6;
+    for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+      if (entry.depth() > kDeepest) entry.disable_recursion_pending();
+      std::error_code unreadable;
+      if (entry->is_regular_file(unreadable))
+        paths_.try_emplace(entry->path().filename().string(), entry->path().string());
+    }
+  }
+
+  std::map<std::string, std::string> paths_;
 };
 
-// Merged behind every face, first hit wins per glyph.
-constexpr const char* kFallbacks[] = {
-    "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
-    "/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc",
-    "/usr/share/fonts/noto-cjk/NotoSansCJK-Regular.ttc",
-    "/usr/share/fonts/truetype/noto/NotoSansCJK-Regular.ttc",
-    "/usr/share/fonts/truetype/wqy/wqy-microhei.ttc",
-    "/usr/share/fonts/truetype/droid/DroidSansFallbackFull.ttf",
-    "/usr/share/fonts/truetype/noto/NotoSansSymbols2-Regular.ttf",
-    "/usr/share/fonts/truetype/noto/NotoSansMath-Regular.ttf",
-    "/usr/share/fonts/truetype/ancient-scripts/Symbola_hint.ttf",
-};
-constexpr const char* kEmoji[] = {
-    "/usr/share/fonts/truetype/noto/NotoColorEmoji.ttf",
-    "/usr/share/fonts/noto/NotoColorEmoji.ttf",
+// Reads a file once however many faces it is merged into; the atlas keeps the bytes.
+class FontAdder {
+ public:
+  explicit FontAdder(ImFontAtlas* atlas) : atlas_(atlas) {}
+
+  ImFont* add(const std::string& path, ImFontConfig config) {
+    const auto known = loaded_.find(path);
+    if (known == loaded_.end()) {
+      ImFont* font = atlas_->AddFontFromFileTTF(path.c_str(), 0.0f, &config);
+      if (font != nullptr) loaded_.emplace(path, last_source());
+      return font;
+    }
+    config.FontDataOwnedByAtlas = false;
+    return atlas_->AddFontFromMemoryTTF(known->second.data, known->second.size, 0.0f, &config);
+  }
+
+ private:
+  struct Bytes {
+    void* data;
+    int size;
+  };
+  Bytes last_source() const {
+    const ImFontConfig& source = atlas_->Sources.back();
+    return {source.FontData, source.FontDataSize};
+  }
+
+  ImFontAtlas* atlas_;
+  std::map<std::string, Bytes> loaded_;
 };
 
-bool is_file(const char* path) {
-  std::error_code error;
-  return std::filesystem::is_regular_file(path, error);
-}
-
-void merge(const char* path, unsigned int loader_flags) {
+ImFontConfig merged(unsigned int loader_flags) {
   ImFontConfig config;
   config.MergeMode = true;
   config.FontLoaderFlags = loader_flags;
-  ImGui::GetIO().Fonts->AddFontFromFileTTF(path, 0.0f, &config);
+  return config;
 }
 
-void merge_fallbacks() {
-  for (const char* path : kFallbacks) {
-    if (is_file(path)) merge(path, 0);
-  }
-  for (const char* path : kEmoji) {
-    if (!is_file(path)) continue;
-    merge(path, ImGuiFreeTypeLoaderFlags_LoadColor | ImGuiFreeTypeLoaderFlags_Bitmap);
-    break;
+void merge_fallbacks(FontAdder& adder, const FontFiles& files) {
+  // Before the others, some of which have emoji in black and white.
+  if (const std::string path = files.find_first(kEmoji); !path.empty())
+    adder.add(path, merged(ImGuiFreeTypeLoaderFlags_LoadColor | ImGuiFreeTypeLoaderFlags_Bitmap));
+  for (const Alternatives& alternatives : kFallbacks) {
+    if (const std::string path = files.find_first(alternatives); !path.empty()) adder.add(path, merged(0));
   }
 }
 
@@ -86,30 +148,40 @@ ImFontConfig text_config() {
   return config;
 }
 
-const Candidate* first_installed(std::span<const Candidate> candidates) {
-  for (const Candidate& candidate : candidates) {
-    if (is_file(candidate.path)) return &candidate;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
-Fonts Fonts::load() {
+std::vector<std::string> Fonts::system_folders() {
+  std::vector<std::string> folders;
+  const char* home = std::getenv("HOME");
+  const char* data = std::getenv("XDG_DATA_HOME");
+  if (data != nullptr && *data != '\0') folders.push_back(std::string(data) + "/fonts");
+  if (home != nullptr && *home != '\0') {
+    folders.push_back(std::string(home) + "/.local/share/fonts");
+    folders.push_back(std::string(home) + "/.fonts");
+  }
+  folders.insert(folders.end(), {"/usr/local/share/fonts", "/usr/share/fonts"});
+  return folders;
+}
+
+Fonts Fonts::load(const std::vector<std::string>& folders) {
   Fonts fonts;
   ImFontAtlas* atlas = ImGui::GetIO().Fonts;
-  const std::span<const Candidate> faces[] = {kRegular, kSemiBold, kItalic, kMono};
+  const FontFiles files(folders);
+  FontAdder adder(atlas);
+  const std::span<const Candidate> faces[] = {kRegular, kSemiBold, kItalic, kMono, kSemiBoldItalic};
   for (std::size_t i = 0; i < fonts.entries_.size(); ++i) {
-    const Candidate* candidate = first_installed(faces[i]);
-    if (candidate == nullptr) {
+    const auto candidate = std::find_if(faces[i].begin(), faces[i].end(),
+                                        [&](const Candidate& c) { return !files.find(c.file).empty(); });
+    ImFont* font =
+        candidate == faces[i].end() ? nullptr : adder.add(files.find(candidate->file), text_config());
+    if (font == nullptr) {
       fonts.entries_[i] = {atlas->AddFontDefault(), 1.0f};
-      fonts.missing_.push_back(std::string("no font file at ") + faces[i].front().path +
+      fonts.missing_.push_back(std::string("no font file ") + faces[i].front().file +
                                ": install fonts-inter and fonts-jetbrains-mono");
-      continue;
+    } else {
+      fonts.entries_[i] = {font, candidate->height_per_em};
     }
-    const ImFontConfig config = text_config();
-    fonts.entries_[i] = {atlas->AddFontFromFileTTF(candidate->path, 0.0f, &config), candidate->height_per_em};
-    merge_fallbacks();
+    merge_fallbacks(adder, files);
   }
   return fonts;
 }

@@ -1,5 +1,7 @@
-// The fonts of the window. Inter for text, JetBrains Mono for figures and code; CJK, symbols and emoji from
-// whatever well-known font files the system has.
+// The fonts of the window. Inter for text, JetBrains Mono for figures and code; Chinese, Japanese and Korean,
+// symbols and emoji (in colour) from whatever well-known fonts the system or the user has. Characters are
+// drawn one by one in logical order: no right-to-left order, no joining of Arabic or Indic letters, no joined
+// emoji.
 //
 // Sizes are typographic (the em), as in the design: Dear ImGui's own sizes are ascent plus descent, which
 // differs per family, so `face` converts.
@@ -14,7 +16,7 @@
 
 namespace octavo::ui {
 
-enum class FontFace { kRegular, kSemiBold, kItalic, kMono };
+enum class FontFace { kRegular, kSemiBold, kItalic, kMono, kSemiBoldItalic };
 
 // A font at a size on screen, as drawing and measuring take it.
 struct Face {
@@ -29,9 +31,12 @@ struct Face {
 // UI thread; lives as long as the Dear ImGui context whose atlas holds the fonts.
 class Fonts {
  public:
+  // Where fonts are looked for, in order: the user's folders, then the system's.
+  static std::vector<std::string> system_folders();
+
   // Adds every font to the current context's atlas. A family that is not installed is replaced by Dear
   // ImGui's built-in font; what is missing stands in `missing()`, one sentence each.
-  static Fonts load();
+  static Fonts load(const std::vector<std::string>& folders = system_folders());
 
   // `em_pixels` on screen.
   Face face(FontFace face, float em_pixels) const;
@@ -43,7 +48,7 @@ class Fonts {
     float height_per_em = 1.0f;  // (ascent + descent) / em
   };
 
-  std::array<Entry, 4> entries_;
+  std::array<Entry, 5> entries_;
   std::vector<std::string> missing_;
 };
 

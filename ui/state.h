@@ -16,14 +16,13 @@
 #include "engine/api/request.h"
 #include "engine/api/sampling_params.h"
 #include "engine/base/ids.h"
+#include "ui/comparison_state.h"
+#include "ui/inspector_state.h"
 
 namespace octavo::ui {
 
-// One chat of this window. Never reused within a process.
-using SessionId = Id<struct SessionTag, std::uint64_t>;
-
-enum class Workspace { kChat, kMemory };
-enum class ThemeName { kDark, kLight };
+enum class Workspace { kChat, kCompare, kMemory };
+enum class ThemeName { kDark, kLight, kHighContrast };
 enum class SendKey { kEnter, kControlEnter };
 
 // What is known about an answer, live while it streams and final afterwards.
@@ -45,7 +44,13 @@ struct MessageState {
   std::int32_t num_siblings = 1;
   AnswerFigures figures;
   std::string error;  // one sentence; empty when nothing failed
+  // Of an answer: the program ended, or the model went, before it was done; ContinueAnswer goes on with it.
+  bool interrupted = false;
+  std::string model;  // of an answer: the model's name; empty when it is not known
 };
+
+// Folders of the list of chats. 0: none.
+using FolderId = Id<struct FolderTag, std::uint64_t>;
 
 enum class Activity { kIdle, kWaiting, kGenerating, kFailed };
 
@@ -85,6 +90,68 @@ struct SessionState {
   SamplingParams sampling;
   ContextMeter context;
   SessionMemory memory;
+  bool pinned = false;
+  FolderId folder;
+  bool loading = false;  // the messages are being read from the disk
+  // What was typed and not sent, as the store had it: the composer begins with it.
+  std::string draft;
+};
+
+// ---- the chats on the disk
+
+struct FolderState {
+  FolderId id;
+  std::string name;
+};
+
+struct TrashedSession {
+  SessionId id;
+  std::string title;
+  std::int64_t trashed_ms = 0;  // since 1970, UTC
+};
+
+// A way of beginning a chat.
+using PresetId = Id<struct PresetTag, std::uint64_t>;
+struct PresetState {
+  PresetId id;
+  std::string name;
+  std::string system_prompt;
+  SamplingParams sampling;
+};
+
+// Where the words of a search were found: in a title (message_id 0) or in a message.
+struct SearchHitState {
+  SessionId session_id;
+  std::uint64_t message_id = 0;
+  std::string title;                           // of the chat
+  std::string excerpt;                         // one line
+  std::size_t match_begin = 0, match_end = 0;  // bytes of the excerpt
+  Role role = Role::kUser;
+  std::int32_t branch_index = 0, num_branches = 1;  // of the nearest place where the chat branches
+  bool on_shown_path = true;                        // else ShowMessage changes the branch
+};
+
+struct SearchState {
+  std::string query;                 // empty: no search
+  std::vector<SearchHitState> hits;  // titles first
+  bool running = false;
+};
+
+// A message that the chat view brings into sight once for each serial number.
+struct MessageFocus {
+  SessionId session_id;
+  std::uint64_t message_id = 0;
+  std::uint64_t serial = 0;
+};
+
+struct ChatsState {
+  std::string problem;     // why chats are not saved, one sentence; empty when they are
+  bool read_only = false;  // nothing will be saved: of another window, or of a newer version
+  std::vector<FolderState> folders;
+  std::vector<TrashedSession> trash;  // newest first
+  std::vector<PresetState> presets;
+  SearchState search;
+  MessageFocus focus;
 };
 
 enum class ModelPhase { kNone, kLoading, kReady };
@@ -156,10 +223,15 @@ struct UiState {
   std::vector<SessionState> sessions;  // newest first; never empty once the model is ready
   SessionId active_session;
   bool settings_open = false;
+  bool palette_open = false;  // the command palette
+  bool search_open = false;   // the field for searching all chats
   bool sampling_open = false;
   std::optional<std::string> deleted_title;  // of the chat that "Undo" brings back
   std::optional<Banner> banner;
+  ChatsState chats;
+  ComparisonState comparison;
   MemoryState memory;
+  InspectorState inspector;  // the Memory workspace
   SettingsState settings;
 };
 

@@ -43,6 +43,25 @@ Theme light() {
                      rgb(0xa59a12)}};
 }
 
+// Text at 13:1 and more, lines and quiet text at 7:1, on black.
+Theme high_contrast() {
+  return {.background = rgb(0x000000),
+          .panel = rgb(0x000000),
+          .raised = rgb(0x1a1a1a),
+          .line = rgb(0x9aa4b0),
+          .text = rgb(0xffffff),
+          .muted = rgb(0xe2e7ee),
+          .faint = rgb(0xb4bec9),
+          .accent = rgb(0x5ff0d8),
+          .on_accent = rgb(0x000000),
+          .warning = rgb(0xffc04d),
+          .error = rgb(0xff9a8d),
+          .free = rgb(0x2a2f36),
+          .cached = rgb(0x6b7683),
+          .owners = {rgb(0x6fc8ff), rgb(0xffb52e), rgb(0x4de0ae), rgb(0xf09bc9), rgb(0xff8a5c), rgb(0xc1adff),
+                     rgb(0xf2e75e)}};
+}
+
 ImVec4 vector(ImU32 colour) { return ImGui::ColorConvertU32ToFloat4(colour); }
 
 void apply_colours(const Theme& theme, ImGuiStyle& style) {
@@ -79,7 +98,7 @@ void apply_colours(const Theme& theme, ImGuiStyle& style) {
 }  // namespace
 
 Theme make_theme(ThemeName name, float scale) {
-  Theme theme = name == ThemeName::kDark ? dark() : light();
+  Theme theme = name == ThemeName::kDark ? dark() : name == ThemeName::kLight ? light() : high_contrast();
   theme.scale = scale;
   return theme;
 }

@@ -41,7 +41,11 @@ void Views::draw(const UiState& state, ActionSink& actions, float content_scale)
       ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoScrollWithMouse;
   ImGui::Begin("octavo", nullptr, kFlags);
   apply_shortcuts(frame, state);
-  if (state.model.phase != ModelPhase::kReady) {
+  const bool is_offline = state.workspace == Workspace::kMemory &&
+                          state.inspector.source != InspectorSource::kLive;  // a recording needs no model
+  if (state.model.phase != ModelPhase::kReady && is_offline) {
+    memory_.draw(frame, state, ImGui::GetContentRegionAvail());
+  } else if (state.model.phase != ModelPhase::kReady) {
     draw_welcome_view(frame, state);
   } else {
     const bool sidebar = state.settings.sidebar_shown && viewport->Size.x >= frame.px(kNarrowestWithSidebar);
@@ -53,13 +57,16 @@ void Views::draw(const UiState& state, ActionSink& actions, float content_scale)
   }
   draw_banner_view(frame, state);
   draw_settings_view(frame, state);
+  palette_.draw(frame, state);
   ImGui::End();
   ImGui::PopFont();
 }
 
 void Views::draw_workspace(const Frame& frame, const UiState& state, ImVec2 extent) {
+  if (state.workspace != Workspace::kMemory) memory_.note_hidden();
   switch (state.workspace) {
     case Workspace::kChat: draw_chat(frame, state, extent); break;
+    case Workspace::kCompare: compare_.draw(frame, state, extent); break;
     case Workspace::kMemory: memory_.draw(frame, state, extent); break;
   }
 }
@@ -70,6 +77,11 @@ void Views::draw_chat(const Frame& frame, const UiState& state, ImVec2 extent) {
   if (session->id != shown_session_) {
     shown_session_ = session->id;
     composer_.focus();
+  }
+  const MessageFocus& focus = state.chats.focus;
+  if (focus.session_id == session->id && focus.serial != shown_focus_ && !session->loading) {
+    shown_focus_ = focus.serial;
+    chat_.show_message(focus.session_id, focus.message_id);
   }
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const float column = frame.px(size::kSessionPanel);

@@ -9,6 +9,8 @@
 #include "ui/state.h"
 #include "ui/theme.h"
 #include "ui/views/chat_view.h"
+#include "ui/views/command_palette.h"
+#include "ui/views/compare/compare_view.h"
 #include "ui/views/composer_view.h"
 #include "ui/views/memory_view.h"
 #include "ui/views/sampling_view.h"
@@ -25,6 +27,10 @@ class Views {
   void draw(const UiState& state, ActionSink& actions, float content_scale);
 
   const Fonts& fonts() const { return fonts_; }
+  const CompareView& compare() const { return compare_; }
+
+  // Whether something that was drawn moves by itself, so that another frame is due.
+  bool wants_frame() const { return memory_.wants_frame(); }
 
  private:
   void use_theme(const UiState& state, float content_scale);
@@ -36,10 +42,13 @@ class Views {
   Fonts fonts_;
   Theme theme_;
   SessionId shown_session_{};
+  std::uint64_t shown_focus_ = 0;  // serial number of the newest message that was brought into sight
+  CommandPalette palette_;
   SidebarView sidebar_;
   ChatView chat_;
   ComposerView composer_;
   SamplingView sampling_;
+  CompareView compare_;
   MemoryView memory_;
 };
 

@@ -35,13 +35,16 @@ std::string one_line(std::string sentence) {
 }  // namespace
 
 int run_command_line(int argc, const char* const* argv, const OpenWindow& open_window) {
-  CLI::App program("Octavo: a local chat that shows its memory at work. Without a command it opens the window.", "octavo");
+  CLI::App program(
+      "Octavo: a local chat that shows its memory at work. Without a command it opens the window.", "octavo");
   program.set_version_flag("--version", version_text());
   program.set_help_all_flag("--help-all", "Help of every command");
   program.require_subcommand(0, 1);
   int status = kExitOk;
   EngineFlags window_flags;
   add_engine_flags(program, window_flags);
+  program.add_option("--recording", window_flags.recording,
+                     "Open the window on this event recording, without a model");
   add_generate_command(program, status);
   add_chat_command(program, status);
   add_tokenize_command(program, status);

@@ -1,4 +1,5 @@
-// The engine's and the sampler's options as command-line options: the same names, defaults and meanings for every command.
+// The engine's and the sampler's options as command-line options: the same names, defaults and meanings for
+// every command.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,13 +13,14 @@ namespace octavo::app {
 struct EngineFlags {
   EngineOptions options;
   bool verbose = false;
+  std::string recording = {};  // of the window: looked at without a model
 };
 
 void add_engine_flags(CLI::App& command, EngineFlags& flags);
 void add_sampling_flags(CLI::App& command, SamplingParams& sampling);
 
-// Finds the model's file and checks the options: everything that can be refused before loading. What is refused is one sentence that
-// names the option, of kind kInvalidArgument.
+// Finds the model's file and checks the options: everything that can be refused before loading. What is
+// refused is one sentence that names the option, of kind kInvalidArgument.
 Result<EngineOptions> resolve(const EngineFlags& flags);
 
 }  // namespace octavo::app

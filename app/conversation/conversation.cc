@@ -43,6 +43,13 @@ void Conversation::choose_child(MessageId id) {
   }
 }
 
+bool Conversation::is_chosen(MessageId id) const {
+  const Message* message = find(id);
+  OCTAVO_CHECK(message != nullptr, "no message %llu", static_cast<unsigned long long>(id.value));
+  const Message* above = find(message->parent);
+  return id == (above != nullptr ? above->active_child : active_root_child_);
+}
+
 const std::vector<MessageId>& Conversation::siblings_of(const Message& message) const {
   const Message* above = find(message.parent);
   return above != nullptr ? above->children : root_children_;

@@ -43,6 +43,9 @@ struct Message {
   std::optional<std::uint64_t> seed;
   std::optional<AnswerMetrics> metrics;
   std::string error;  // why it failed, one sentence; empty when it did not
+  std::string model;  // of an answer: the name of the model that gave it; empty when it is not known
+  // Of an answer: the program ended before it did. It holds what had come by then, and can be continued.
+  bool interrupted = false;
   std::vector<MessageId> children;
   MessageId active_child = kRootMessage;  // one of children; the root's id when there is none
 };
@@ -76,12 +79,17 @@ class Conversation {
   MessageId sibling(MessageId id, std::int32_t offset) const;
   SiblingPosition position_among_siblings(MessageId id) const;
 
+  // Whether it is the active one among its siblings. REQUIRES: the message exists.
+  bool is_chosen(MessageId id) const;
+
   // nullptr for the root and for ids that were never given.
   const Message* find(MessageId id) const;
   Message* find(MessageId id);
 
   // From the first message to the active leaf.
   std::vector<MessageId> active_path() const;
+  // The first message of the active path, or the root.
+  MessageId active_first() const { return active_root_child_; }
   // The last message of the active path, or the root.
   MessageId active_leaf() const;
   // All messages, ascending by id.

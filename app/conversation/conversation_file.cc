@@ -19,7 +19,8 @@ namespace {
 
 Error failed(const std::filesystem::path& path, std::string_view doing) {
   return {.code = ErrorCode::kIo,
-          .message = "the conversation file '" + escape_for_message(path.string()) + "' cannot be " + std::string(doing) + ": " + std::strerror(errno)};
+          .message = "the conversation file '" + escape_for_message(path.string()) + "' cannot be " +
+                     std::string(doing) + ": " + std::strerror(errno)};
 }
 
 // Everything, and onto the disk.
@@ -55,12 +56,16 @@ Result<Conversation> read_conversation(const std::filesystem::path& path) {
 }
 
 Result<void> write_conversation(const Conversation& conversation, const std::filesystem::path& path) {
+  return write_private_file(path, conversation_to_json(conversation));
+}
+
+Result<void> write_private_file(const std::filesystem::path& path, std::string_view text) {
   std::error_code unused;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), unused);
   const std::filesystem::path staged = path.string() + ".part";
   const int descriptor = ::open(staged.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (descriptor < 0) return failed(path, "written");
-  const bool written = write_all(descriptor, conversation_to_json(conversation));
+  const bool written = write_all(descriptor, text);
   const int write_errno = errno;
   ::close(descriptor);
   if (!written || ::rename(staged.c_str(), path.c_str()) != 0) {

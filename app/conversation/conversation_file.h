@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string_view>
 
 #include "app/conversation/conversation.h"
 #include "engine/base/result.h"
@@ -13,8 +14,11 @@ std::filesystem::path default_conversation_path();
 
 Result<Conversation> read_conversation(const std::filesystem::path& path);
 
-// Writes beside the target, syncs and renames, so that the file is the old or the new conversation, never half of one. Readable by its
-// owner only. Makes the folder when it is missing.
+// Writes beside the target, syncs and renames, so that the file is the old or the new conversation, never
+// half of one. Readable by its owner only. Makes the folder when it is missing.
 Result<void> write_conversation(const Conversation& conversation, const std::filesystem::path& path);
+
+// Any other text of a conversation, written the same way.
+Result<void> write_private_file(const std::filesystem::path& path, std::string_view text);
 
 }  // namespace octavo::app

@@ -46,6 +46,8 @@ json message_to_json(const Conversation& conversation, const Message& message, M
   if (message.seed) value["seed"] = *message.seed;
   if (message.metrics) value["metrics"] = metrics_to_json(*message.metrics);
   if (!message.error.empty()) value["error"] = message.error;
+  if (!message.model.empty()) value["model"] = message.model;
+  if (message.interrupted) value["interrupted"] = true;
   return value;
 }
 
@@ -174,6 +176,8 @@ Result<void> read_message(const json& object, Conversation& conversation, std::v
   }
   details.seed = reader.unsigned_integer("seed");
   details.error = sanitise_utf8(reader.text("error"));
+  details.model = sanitise_utf8(reader.text("model"));
+  details.interrupted = reader.flag("interrupted");
   const bool is_chosen = reader.flag("active");
   if (const json* metrics = reader.member("metrics")) {
     OCTAVO_TRY(details.metrics, read_metrics(*metrics, where));
@@ -187,6 +191,8 @@ Result<void> read_message(const json& object, Conversation& conversation, std::v
   message.seed = details.seed;
   message.metrics = details.metrics;
   message.error = std::move(details.error);
+  message.model = std::move(details.model);
+  message.interrupted = details.interrupted;
   if (is_chosen) active.push_back(id);
   return {};
 }

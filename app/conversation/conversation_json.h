@@ -4,6 +4,7 @@
 //   {"temperature": 0.7, …},
 //    "messages": [{"id": 1, "parent": 0, "role": "user", "content": "…", "active": true,
 //                  "token_ids": [..], "finish_reason": "stop", "seed": 7, "error": "…",
+//                  "model": "…", "interrupted": true,
 //                  "metrics": {"num_prompt_tokens": .., "num_cached_tokens": .., "queue_ms": .., "ttft_ms":
 //                  .., …}}]}
 //

@@ -3,7 +3,12 @@
 #include <imgui.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
+
+#include "app/window/comparison_export.h"
+#include "app/window/memory_export.h"
+#include "app/window/open_link.h"
 
 namespace octavo::app {
 namespace {
@@ -12,6 +17,12 @@ constexpr std::int64_t kOwedReportUs = 50'000;
 // A fast engine reports hundreds of times a second; taking that in more often than it is drawn would only
 // cost tokens.
 constexpr std::int64_t kUpdateUs = 16'000;
+
+std::int64_t unix_time_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
 
 }  // namespace
 
@@ -30,12 +41,15 @@ Application::Application(const WindowOptions& options, EngineFactory factory, co
       window_(std::move(window)),
       controller_(clock_, settings.settings),
       loader_(std::move(factory), [this] { wake_up(); }) {
+  open_chats();
   if (!settings.notice.empty()) controller_.show_banner(ui::BannerKind::kNotice, settings.notice);
   if (options_.engine.model.empty()) {
     controller_.show_no_model({}, options_.model_problem);
   } else {
     load_model();
   }
+  if (!options_.recording.empty())
+    controller_.apply(ui::actions::Inspect{ui::actions::OpenRecording{options_.recording}});
 }
 
 Application::~Application() {
@@ -43,6 +57,16 @@ Application::~Application() {
   // The counter reads the engine's tokenizer, and the controller the engine: both let go before it ends.
   token_counter_.reset();
   controller_.detach_engine();
+}
+
+void Application::open_chats() {
+  transfer_ = std::make_unique<ChatTransfer>(options_.export_folder, [this] { wake_up(); });
+  if (options_.chats_path.empty()) return;
+  StoreOptions store;
+  store.paths.database = options_.chats_path;
+  store.unix_time_ms = unix_time_ms;
+  store_ = std::make_unique<ChatStore>(std::move(store), clock_, [this] { wake_up(); });
+  controller_.attach_store(*store_, unix_time_ms);
 }
 
 bool Application::step_for(double seconds) {
@@ -74,7 +98,20 @@ bool Application::update() {
   bool changed = update_loading();
   changed |= controller_.poll_engine();
   changed |= update_token_counts();
+  changed |= update_chats();
   return changed;
+}
+
+bool Application::update_chats() {
+  const bool reported = controller_.poll_store();
+  perform_effects();  // an export may have waited for what was read
+  auto transfers = transfer_->take_results();
+  for (TransferResult& result : transfers) {
+    controller_.take_imported(std::move(result.imported));
+    controller_.show_banner(result.failed ? ui::BannerKind::kError : ui::BannerKind::kNotice,
+                            result.sentence);
+  }
+  return reported || !transfers.empty();
 }
 
 void Application::draw_frame() {
@@ -84,6 +121,7 @@ void Application::draw_frame() {
   window_->present();
   ++num_frames_drawn_;
   pacing_.on_frame(now_us, ImGui::GetIO().WantTextInput);
+  if (views_.wants_frame()) pacing_.on_change(now_us);
   apply_actions();
 }
 
@@ -92,11 +130,23 @@ void Application::apply_actions() {
   if (actions.empty()) return;
   for (const ui::Action& action : actions) controller_.apply(action);
   pacing_.on_input(clock_.now_us());  // what an action changed is drawn at once
+  perform_effects();
+}
+
+void Application::perform_effects() {
   Effects effects = controller_.take_effects();
   if (effects.clipboard) ImGui::SetClipboardText(effects.clipboard->c_str());
+  if (effects.open_link) {
+    const auto opened = open_link(*effects.open_link);
+    if (!opened) controller_.show_banner(ui::BannerKind::kError, opened.error().message);
+  }
   if (effects.load_model) load_model();
   if (effects.cancel_loading) loader_.cancel();
   if (effects.settings_changed) save_settings_now();
+  if (effects.exported_comparison) save_comparison(*effects.exported_comparison);
+  for (ChatExport& chats : effects.chat_exports) transfer_->export_chats(std::move(chats));
+  if (effects.import_path) transfer_->import_chats(*std::move(effects.import_path));
+  if (effects.picture) save_picture(*effects.picture);
 }
 
 void Application::load_model() {
@@ -106,7 +156,8 @@ void Application::load_model() {
 }
 
 bool Application::update_loading() {
-  if (!loader_.loading()) return false;
+  // The window never has an engine before it has its chats.
+  if (!loader_.loading() || !controller_.store_opened()) return false;
   auto result = loader_.take_result();
   if (!result) {
     controller_.show_loading(options_.engine.model, loader_.fraction());
@@ -141,6 +192,25 @@ void Application::save_settings_now() {
   settings.height = size.height;
   const auto saved = save_settings(options_.settings_path, settings);
   if (!saved) controller_.show_banner(ui::BannerKind::kError, saved.error().message);
+}
+
+// What the frame before showed.
+void Application::save_picture(const std::filesystem::path& path) {
+  const auto written = write_export(path, png_bytes(window_->read_pixels()));
+  if (written) {
+    controller_.show_banner(ui::BannerKind::kNotice, "Exported to " + path.string() + ".");
+  } else {
+    controller_.show_banner(ui::BannerKind::kError, written.error().message);
+  }
+}
+
+void Application::save_comparison(const ExportedComparison& comparison) {
+  const auto written = write_comparison(options_.export_folder, comparison);
+  if (written) {
+    controller_.show_banner(ui::BannerKind::kNotice, "Exported to " + written->string() + ".");
+  } else {
+    controller_.show_banner(ui::BannerKind::kError, written.error().message);
+  }
 }
 
 void Application::wake_up() {

@@ -10,6 +10,8 @@
 #include <optional>
 #include <string>
 
+#include "app/store/chat_store.h"
+#include "app/window/chat_transfer.h"
 #include "app/window/controller.h"
 #include "app/window/frame_pacing.h"
 #include "app/window/model_loader.h"
@@ -24,7 +26,10 @@ namespace octavo::app {
 struct WindowOptions {
   EngineOptions engine;       // `model` is a file; empty: there is none
   std::string model_problem;  // why there is none, one sentence; shown with what to do
+  std::string recording;      // a file to look at in the Memory workspace; empty: none
   std::filesystem::path settings_path = default_settings_path();
+  std::filesystem::path chats_path = default_chats_path();  // empty: chats live as long as the window
+  std::filesystem::path export_folder = default_export_folder();
 };
 
 // Runs the window until it is closed. An Error when it could not be opened, above all without a display.
@@ -53,6 +58,7 @@ class Application {
   std::uint64_t num_frames_drawn() const { return num_frames_drawn_; }
   Controller& controller() { return controller_; }
   Window& window() { return *window_; }
+  ui::Views& views() { return views_; }
 
  private:
   Application(const WindowOptions& options, EngineFactory factory, const Clock& clock,
@@ -63,7 +69,12 @@ class Application {
   void take_engine(std::unique_ptr<Engine> engine);
   bool update_token_counts();
   void apply_actions();
+  void perform_effects();
+  void open_chats();
+  bool update_chats();
   void save_settings_now();
+  void save_comparison(const ExportedComparison& comparison);
+  void save_picture(const std::filesystem::path& path);
   double seconds_to_wait(std::int64_t now_us) const;
   bool update_due(std::int64_t now_us) const;
   void wake_up();
@@ -77,6 +88,8 @@ class Application {
   Controller controller_;
   // Set by other threads until the next turn has seen it, so that a burst of reports wakes the window once.
   std::atomic<bool> woken_ = false;
+  std::unique_ptr<ChatStore> store_;
+  std::unique_ptr<ChatTransfer> transfer_;
   ModelLoader loader_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<TokenCounter> token_counter_;  // below the engine: its tokenizer is the engine's

@@ -12,7 +12,7 @@ namespace {
 
 // After the last event the engine may still owe a snapshot; it is asked for this often before it is let be.
 constexpr int kPollsAfterWork = 20;
-constexpr std::size_t kMostRequestsRemembered = 4'096;
+const std::vector<TokenId> kNoTokenIds;
 
 template <class... Handlers>
 struct Overloaded : Handlers... {
@@ -53,12 +53,14 @@ double milliseconds(std::int64_t us) { return static_cast<double>(us) / 1000.0; 
 
 }  // namespace
 
-Controller::Controller(const Clock& clock, const Settings& settings) : clock_(clock), settings_(settings) {
+Controller::Controller(const Clock& clock, const Settings& settings)
+    : clock_(clock), settings_(settings), comparison_(clock, state_.comparison) {
   state_.settings = settings.ui;
 }
 
 void Controller::attach_engine(Engine& engine, CountTokens count_tokens) {
   engine_ = &engine;
+  comparison_.attach_engine(engine);
   count_tokens_ = std::move(count_tokens);
   const EngineDescription& description = engine.description();
   ui::ModelState& model = state_.model;
@@ -72,11 +74,17 @@ void Controller::attach_engine(Engine& engine, CountTokens count_tokens) {
   model.bytes_per_block = description.bytes_per_block;
   model.max_model_len = description.max_model_len;
   polls_left_ = kPollsAfterWork;
-  if (sessions_.empty()) new_session();
+  const tokenizer::Tokenizer& vocabulary = engine.tokenizer();
+  inspector_.attach(
+      description, [&vocabulary](TokenId id) { return vocabulary.token_bytes(id); }, state_);
+  if (state_.sessions.empty()) new_session();
 }
 
 void Controller::detach_engine() {
+  inspector_.detach();
+  interrupt_answers();
   engine_ = nullptr;
+  comparison_.detach_engine("The model was unloaded before this was done.");
   count_tokens_ = {};
   answers_.clear();
   for (auto& [id, session] : sessions_) session.answering.reset();
@@ -101,12 +109,15 @@ void Controller::apply(const ui::Action& action) {
   namespace act = ui::actions;
   std::visit(
       Overloaded{
-          [&](const act::ShowWorkspace& a) { state_.workspace = a.workspace; },
+          [&](const act::ShowWorkspace& a) {
+            state_.workspace = a.workspace;
+            if (a.workspace == ui::Workspace::kCompare) show_comparison();
+            if (a.workspace == ui::Workspace::kMemory) inspector_.refresh(state_);
+          },
           [&](const act::NewSession&) { new_session(); },
           [&](const act::SelectSession& a) {
-            if (find_session(a.session_id) == nullptr) return;
-            state_.active_session = a.session_id;
-            state_.workspace = ui::Workspace::kChat;
+            if (shown_session(a.session_id) == nullptr) return;
+            show_session(a.session_id);
           },
           [&](const act::SelectNeighbour& a) { select_neighbour(a.offset); },
           [&](const act::RenameSession& a) {
@@ -117,14 +128,12 @@ void Controller::apply(const ui::Action& action) {
           },
           [&](const act::DeleteSession& a) { delete_session(a.session_id); },
           [&](const act::UndoDelete&) { undo_delete(); },
-          [&](const act::DismissUndo&) {
-            deleted_.reset();
-            state_.deleted_title.reset();
-          },
+          [&](const act::DismissUndo&) { dismiss_undo(); },
           [&](const act::SendMessage& a) { send(a.session_id, a.text); },
           [&](const act::ChangeDraft& a) {
             if (Session* session = find_session(a.session_id)) {
               session->draft = a.text;
+              if (ui::SessionState* shown = shown_session(a.session_id)) shown->draft = a.text;
               count_context(a.session_id);
             }
           },
@@ -134,7 +143,10 @@ void Controller::apply(const ui::Action& action) {
             session->queued.erase(session->queued.begin() + static_cast<std::ptrdiff_t>(a.index));
             show_queue(a.session_id);
           },
-          [&](const act::StopAnswer& a) { stop(a.session_id); },
+          [&](const act::StopAnswer& a) {
+            stop(a.session_id);
+            send_queued(a.session_id);
+          },
           [&](const act::Regenerate& a) { regenerate(a.session_id, MessageId{a.message_id}); },
           [&](const act::EditMessage& a) {
             const Session* session = find_session(a.session_id);
@@ -152,6 +164,7 @@ void Controller::apply(const ui::Action& action) {
             count_context(a.session_id);
           },
           [&](const act::CopyText& a) { effects_.clipboard = a.text; },
+          [&](const act::OpenLink& a) { effects_.open_link = a.address; },
           [&](const act::ChangeSystemPrompt& a) {
             Session* session = find_session(a.session_id);
             ui::SessionState* shown = shown_session(a.session_id);
@@ -163,12 +176,50 @@ void Controller::apply(const ui::Action& action) {
           [&](const act::ChangeSampling& a) { change_sampling(a.session_id, a.sampling); },
           [&](const act::ShowSampling& a) { state_.sampling_open = a.open; },
           [&](const act::ShowSettings& a) { state_.settings_open = a.open; },
+          [&](const act::ShowPalette& a) { state_.palette_open = a.open; },
+          [&](const act::ShowSearch& a) { show_search(a.open); },
           [&](const act::ChangeSettings& a) { change_settings(a.settings); },
+          [&](const act::Inspect& a) {
+            inspector_.apply(a.action, state_);
+            take_inspector_effects();
+          },
           [&](const act::DismissBanner&) { state_.banner.reset(); },
           [&](const act::LoadModel&) { effects_.load_model = true; },
           [&](const act::CancelLoading&) { effects_.cancel_loading = true; },
+          [&](const act::OpenComparison& a) {
+            open_comparison(ui::SessionId{a.session_id}, MessageId{a.message_id});
+          },
+          [&](const act::TypeComparison& a) { type_comparison(a.text); },
+          [&](const act::ChangeComparison& a) { comparison_.change_setup(a.setup); },
+          [&](const act::RunComparison&) { comparison_.run(); },
+          [&](const act::RunComparisonAgain&) { comparison_.run_again(); },
+          [&](const act::StopComparison&) { comparison_.stop(); },
+          [&](const act::ForkAtToken& a) { comparison_.fork(a.column_id, a.token_index, a.alternative); },
+          [&](const act::KeepColumn& a) { keep_column(a.column_id); },
+          [&](const act::KeepAllColumns&) { keep_all_columns(); },
+          [&](const act::ContinueColumn& a) { continue_column(a.column_id); },
+          [&](const act::ExportComparison& a) { export_comparison(a.format); },
+          [&](const act::ContinueAnswer& a) { continue_answer(a.session_id, MessageId{a.message_id}); },
+          [&](const act::RestoreSession& a) { restore_session(a.session_id); },
+          [&](const act::EraseSession& a) { erase_session(a.session_id); },
+          [&](const act::EmptyTrash&) { empty_trash(); },
+          [&](const act::PinSession& a) { pin_session(a.session_id, a.pinned); },
+          [&](const act::MoveSession& a) { move_session(a.session_id, a.before); },
+          [&](const act::CreateFolder& a) { create_folder(a.name); },
+          [&](const act::RenameFolder& a) { rename_folder(a.folder_id, a.name); },
+          [&](const act::DeleteFolder& a) { delete_folder(a.folder_id); },
+          [&](const act::MoveToFolder& a) { move_to_folder(a.session_id, a.folder_id); },
+          [&](const act::SearchChats& a) { search_chats(a.query); },
+          [&](const act::ShowMessage& a) { show_message(a.session_id, MessageId{a.message_id}); },
+          [&](const act::SavePreset& a) { save_preset(a.preset); },
+          [&](const act::ErasePreset& a) { erase_preset(a.preset_id); },
+          [&](const act::ApplyPreset& a) { apply_preset(a.session_id, a.preset_id); },
+          [&](const act::ExportSession& a) { export_session(a); },
+          [&](const act::ExportAllSessions& a) { export_all_sessions(a.path); },
+          [&](const act::ImportChats& a) { effects_.import_path = a.path; },
       },
       action);
+  keep_chats();
 }
 
 // ---- chats
@@ -178,13 +229,15 @@ ui::SessionId Controller::new_session() {
   state_.workspace = ui::Workspace::kChat;
   // An empty chat at the top is what a new one would be.
   if (!state_.sessions.empty() && state_.sessions.front().messages.empty() &&
-      sessions_.at(state_.sessions.front().id).conversation.messages().empty()) {
+      sessions_.at(state_.sessions.front().id).conversation.messages().empty() &&
+      !sessions_.at(state_.sessions.front().id).kept.stored) {
     state_.active_session = state_.sessions.front().id;
     return state_.active_session;
   }
   const ui::SessionId id{next_session_++};
   Session& session = sessions_[id];
   session.conversation.sampling = settings_.sampling;
+  session.head = new_head(id);
   ui::SessionState shown;
   shown.id = id;
   shown.title = session.conversation.display_title();
@@ -200,40 +253,9 @@ void Controller::select_neighbour(std::int32_t offset) {
   for (std::int32_t i = 0; i < count; ++i) {
     if (state_.sessions[static_cast<std::size_t>(i)].id != state_.active_session) continue;
     const std::int32_t next = ((i + offset) % count + count) % count;
-    state_.active_session = state_.sessions[static_cast<std::size_t>(next)].id;
+    show_session(state_.sessions[static_cast<std::size_t>(next)].id);
     return;
   }
-}
-
-void Controller::delete_session(ui::SessionId session_id) {
-  const auto found = std::find_if(state_.sessions.begin(), state_.sessions.end(),
-                                  [&](const ui::SessionState& shown) { return shown.id == session_id; });
-  if (found == state_.sessions.end()) return;
-  stop(session_id);
-  const auto index = static_cast<std::size_t>(found - state_.sessions.begin());
-  deleted_ = Deleted{std::move(sessions_.at(session_id)), std::move(*found), index};
-  sessions_.erase(session_id);
-  state_.sessions.erase(found);
-  state_.deleted_title = deleted_->shown.title;
-  if (state_.sessions.empty()) {
-    new_session();
-  } else if (state_.active_session == session_id) {
-    state_.active_session = state_.sessions[std::min(index, state_.sessions.size() - 1)].id;
-  }
-}
-
-void Controller::undo_delete() {
-  if (!deleted_) return;
-  const ui::SessionId id = deleted_->shown.id;
-  const std::size_t index = std::min(deleted_->index, state_.sessions.size());
-  sessions_.insert_or_assign(id, std::move(deleted_->session));
-  state_.sessions.insert(state_.sessions.begin() + static_cast<std::ptrdiff_t>(index),
-                         std::move(deleted_->shown));
-  deleted_.reset();
-  state_.deleted_title.reset();
-  state_.active_session = id;
-  show_messages(id);
-  show_activity();
 }
 
 // ---- answers
@@ -243,7 +265,8 @@ void Controller::send(ui::SessionId session_id, const std::string& text) {
   Session* session = find_session(session_id);
   if (session == nullptr || engine_ == nullptr) return;
   session->draft.clear();
-  if (session->answering) {
+  if (ui::SessionState* shown = shown_session(session_id)) shown->draft.clear();
+  if (session->answering || session->submitting || !session->kept.loaded) {
     session->queued.push_back(sanitise_utf8(text));
     show_queue(session_id);
     return;
@@ -267,15 +290,8 @@ void Controller::answer(ui::SessionId session_id, MessageId question) {
   request.prompt = ChatPrompt{conversation.chat_messages(question)};
   request.sampling = conversation.sampling;
   const MessageId message_id = conversation.append(question, Role::kAssistant, {});
-  const RequestId request_id = engine_->submit(std::move(request));
-  answers_[request_id] = {
-      .session_id = session_id, .message_id = message_id, .submitted_us = clock_.now_us()};
-  request_sessions_[request_id] = session_id;
-  if (request_sessions_.size() > kMostRequestsRemembered) request_sessions_.erase(request_sessions_.begin());
-  session->answering = request_id;
-  session->failed = false;
-  show_messages(session_id);
-  show_activity();
+  conversation.find(message_id)->model = state_.model.name;
+  submit_when_saved(session_id, message_id, std::move(request));
 }
 
 void Controller::regenerate(ui::SessionId session_id, MessageId message_id) {
@@ -290,6 +306,7 @@ void Controller::regenerate(ui::SessionId session_id, MessageId message_id) {
 void Controller::stop(ui::SessionId session_id) {
   const Session* session = find_session(session_id);
   if (session != nullptr && session->answering && engine_ != nullptr) engine_->cancel(*session->answering);
+  drop_submissions(session_id);
 }
 
 void Controller::change_settings(const ui::SettingsState& settings) {
@@ -315,12 +332,15 @@ Settings Controller::settings() const { return settings_; }
 // ----------------------------------------------------------------------------------------------------------
 
 bool Controller::poll_engine() {
-  if (engine_ == nullptr) return false;
+  const bool moved = inspector_.tick(clock_.now_us(), state_);
+  if (moved) take_inspector_effects();
+  if (engine_ == nullptr) return moved;
   const auto events = engine_->poll(std::chrono::microseconds(0));
   for (const EngineEvent& event : events) fold(event);
+  comparison_.finish_poll();
   if (!events.empty() || busy()) polls_left_ = kPollsAfterWork;
   const bool reported = fold_reports();
-  return !events.empty() || reported;
+  return moved || !events.empty() || reported;
 }
 
 bool Controller::fold_reports() {
@@ -334,7 +354,12 @@ bool Controller::fold_reports() {
   const bool fresh = snapshot != nullptr && snapshot != state_.memory.snapshot;
   if (fresh) memory_.learn_sequences(*snapshot, [this](RequestId id) { return session_of(id); });
   memory_.fold_trace(trace, state_);
+  comparison_.fold_trace(trace);
+  if (fresh) comparison_.fold_snapshot(*snapshot);
   if (fresh) memory_.fold_snapshot(snapshot, state_);
+  inspector_.fold(
+      trace, fresh ? snapshot : nullptr, [this](RequestId id) { return session_of(id); },
+      [this](std::uint64_t mark) { return engine_->state_at(mark); }, state_);
   const bool up_to_date = state_.memory.snapshot != nullptr && state_.memory.snapshot->step >= newest_step_;
   if (up_to_date && !busy()) polls_left_ = 0;
   return fresh || !trace.steps.empty() || !trace.block_events.empty();
@@ -346,7 +371,28 @@ std::optional<ui::SessionId> Controller::session_of(RequestId request_id) const 
   return found->second;
 }
 
+// Which bytes of which message the tokens of a prompt are.
+void Controller::note_prompt(RequestId request_id, ui::SessionId session_id, MessageId answer) {
+  const Conversation& conversation = find_session(session_id)->conversation;
+  std::vector<PromptMessage> path;
+  const Message* message = conversation.find(answer);
+  while (message != nullptr) {
+    message = conversation.find(message->parent);
+    if (message != nullptr) path.insert(path.begin(), {message->id.value, message->content});
+  }
+  inspector_.tokens().begin(request_id, session_id, std::move(path), answer.value);
+}
+
+void Controller::take_inspector_effects() {
+  InspectorEffects effects = inspector_.take_effects();
+  if (effects.problem) show_banner(ui::BannerKind::kError, *effects.problem);
+  if (effects.notice) show_banner(ui::BannerKind::kNotice, *effects.notice);
+  if (effects.picture) effects_.picture = std::move(effects.picture);
+  if (effects.changes_watched_block && engine_ != nullptr) engine_->watch_block(effects.watched_block);
+}
+
 void Controller::fold(const EngineEvent& event) {
+  if (comparison_.fold(event)) return;
   std::visit([this](const auto& e) { fold_event(e); }, event);
 }
 
@@ -354,9 +400,12 @@ void Controller::fold_event(const RequestAccepted& event) {
   const auto found = answers_.find(event.request_id);
   if (found == answers_.end()) return;
   Answer& answer = found->second;
+  inspector_.tokens().accept(event.request_id, event.prompt_token_ids);
   answer.num_prompt_tokens = static_cast<std::int32_t>(event.prompt_token_ids.size());
   if (Session* session = find_session(answer.session_id)) {
-    session->conversation.find(answer.message_id)->seed = event.seed;
+    Message& message = *session->conversation.find(answer.message_id);
+    message.seed = event.seed;
+    keeper_.keep_message(session->kept, message);
   }
   show_answer_figures(answer);
   show_activity();
@@ -378,12 +427,15 @@ void Controller::fold_event(const TokensGenerated& event) {
   answer.admitted = true;
   answer.newest_token_us = clock_.now_us();
   if (answer.num_tokens == 0) answer.first_token_us = answer.newest_token_us;
+  inspector_.tokens().generate(event.request_id, event.output_index, event.token_ids, event.text);
   answer.num_tokens += static_cast<std::int32_t>(event.token_ids.size());
   Session* session = find_session(answer.session_id);
   if (session == nullptr) return;
   Message& message = *session->conversation.find(answer.message_id);
+  const std::vector<TokenId>& token_ids = answer.keeps_token_ids ? event.token_ids : kNoTokenIds;
+  keeper_.keep_growth(session->kept, message, event.text, token_ids);
   message.content += event.text;
-  message.token_ids.insert(message.token_ids.end(), event.token_ids.begin(), event.token_ids.end());
+  message.token_ids.insert(message.token_ids.end(), token_ids.begin(), token_ids.end());
   if (ui::MessageState* shown = shown_message(answer.session_id, answer.message_id))
     shown->text += event.text;
   show_answer_figures(answer);
@@ -426,6 +478,7 @@ void Controller::finish(RequestId request_id, const RequestMetrics& metrics, con
   message.error = error;
   message.metrics = AnswerMetrics{answer.num_prompt_tokens, answer.num_cached_tokens, metrics};
   drop_end_token(answer, message);
+  keeper_.keep_message(session->kept, message);
   if (ui::MessageState* shown = shown_message(answer.session_id, answer.message_id)) {
     *shown = message_state(*session, message);
     shown->figures.stop_reason = stop_text(*message.finish_reason, answer.stop_reason);
@@ -439,12 +492,7 @@ void Controller::finish(RequestId request_id, const RequestMetrics& metrics, con
   }
   show_activity();
   count_context(answer.session_id);
-  if (current && !session->queued.empty()) {
-    const std::string next = std::move(session->queued.front());
-    session->queued.pop_front();
-    show_queue(answer.session_id);
-    ask(answer.session_id, session->conversation.active_leaf(), next);
-  }
+  if (current) send_queued(answer.session_id);
 }
 
 // The next turn uses the ids again only if they are exactly the text.
@@ -471,9 +519,7 @@ void Controller::fold_token_count(ui::SessionId session_id, std::int32_t num_tok
 
 Controller::Session* Controller::find_session(ui::SessionId session_id) {
   const auto found = sessions_.find(session_id);
-  if (found != sessions_.end()) return &found->second;
-  // A deleted chat still takes in what its last answer says, so that Undo brings all of it back.
-  return deleted_ && deleted_->shown.id == session_id ? &deleted_->session : nullptr;
+  return found == sessions_.end() ? nullptr : &found->second;
 }
 
 ui::SessionState* Controller::shown_session(ui::SessionId session_id) {
@@ -523,7 +569,9 @@ ui::MessageState Controller::message_state(const Session& session, const Message
   shown.num_siblings = position.count;
   shown.error = message.error;
   if (message.role == Role::kAssistant) shown.figures = figures_of(message);
-  shown.streaming = message.role == Role::kAssistant && !message.finish_reason;
+  shown.streaming = message.role == Role::kAssistant && !message.finish_reason && !message.interrupted;
+  shown.interrupted = message.interrupted;
+  shown.model = message.model;
   return shown;
 }
 
@@ -541,7 +589,7 @@ void Controller::show_messages(ui::SessionId session_id) {
 void Controller::show_title(ui::SessionId session_id) {
   const Session* session = find_session(session_id);
   ui::SessionState* shown = shown_session(session_id);
-  if (session != nullptr && shown != nullptr) shown->title = session->conversation.display_title();
+  if (session != nullptr && shown != nullptr) shown->title = title_of(*session);
 }
 
 void Controller::show_queue(ui::SessionId session_id) {
@@ -574,6 +622,7 @@ void Controller::show_activity() {
     shown.activity = session.failed ? ui::Activity::kFailed : ui::Activity::kIdle;
     shown.tokens_per_second = 0;
     shown.num_ahead = 0;
+    if (session.submitting) shown.activity = ui::Activity::kWaiting;
     if (!session.answering) continue;
     const Answer& answer = answers_.at(*session.answering);
     shown.activity = answer.admitted ? ui::Activity::kGenerating : ui::Activity::kWaiting;
@@ -596,7 +645,7 @@ void Controller::show_context(ui::SessionId session_id, std::int32_t num_tokens)
 
 void Controller::count_context(ui::SessionId session_id) {
   const Session* session = find_session(session_id);
-  if (session == nullptr || session->answering || !count_tokens_) return;
+  if (session == nullptr || session->answering || session->submitting || !count_tokens_) return;
   std::vector<ChatMessage> messages =
       session->conversation.chat_messages(session->conversation.active_leaf());
   if (!session->draft.empty()) messages.push_back({Role::kUser, sanitise_utf8(session->draft)});

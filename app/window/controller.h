@@ -15,7 +15,11 @@
 #include <vector>
 
 #include "app/conversation/conversation.h"
+#include "app/window/chat_keeper.h"
+#include "app/window/comparison.h"
+#include "app/window/comparison_export.h"
 #include "app/window/memory_fold.h"
+#include "app/window/memory_inspector.h"
 #include "app/window/settings.h"
 #include "engine/base/clock.h"
 #include "engine/engine.h"
@@ -24,12 +28,25 @@
 
 namespace octavo::app {
 
+// Chats to be written to a file.
+struct ChatExport {
+  std::vector<Conversation> conversations;
+  ui::actions::ChatFormat format = ui::actions::ChatFormat::kJson;
+  std::string path;  // empty: `file_name` in the person's folder
+  std::string file_name;
+};
+
 // What the controller wants done outside of it.
 struct Effects {
   std::optional<std::string> clipboard;
+  std::optional<std::string> open_link;  // an address that a person confirmed
   bool load_model = false;
   bool cancel_loading = false;
   bool settings_changed = false;
+  std::optional<std::filesystem::path> picture;  // where a PNG of the window is wanted
+  std::optional<ExportedComparison> exported_comparison;
+  std::vector<ChatExport> chat_exports;
+  std::optional<std::string> import_path;
 };
 
 class Controller {
@@ -42,6 +59,18 @@ class Controller {
 
   // The engine, loaded; it must outlive the controller or `detach_engine`. Opens the first chat.
   void attach_engine(Engine& engine, CountTokens count_tokens);
+
+  // Where the chats are kept; it must outlive the controller's use. Without one they live as long as the
+  // window. Attach it before the engine, and the engine when `store_opened`: ids of new chats follow those of
+  // old ones.
+  void attach_store(ChatStore& store, std::function<std::int64_t()> unix_time_ms);
+  bool store_opened() const { return store_opened_; }
+  // Everything that the store has reported, and the messages that it has saved since. True when something
+  // that is drawn changed.
+  bool poll_store();
+  // Chats that were read from a file, as new ones; the last is shown.
+  void take_imported(std::vector<Conversation> conversations);
+
   void detach_engine();
 
   void show_loading(const std::string& path, double fraction);
@@ -57,9 +86,9 @@ class Controller {
   void fold_token_count(ui::SessionId session_id, std::int32_t num_tokens);
 
   // Whether the engine owes a report that comes without a wake-up.
-  bool wants_poll() const { return polls_left_ > 0; }
+  bool wants_poll() const { return polls_left_ > 0 || inspector_.wants_tick(); }
   // Whether any answer is being generated.
-  bool busy() const { return !answers_.empty(); }
+  bool busy() const { return !answers_.empty() || !submissions_.empty() || comparison_.running(); }
 
   const ui::UiState& state() const { return state_; }
   // nullptr when there is none. For tests and for export.
@@ -73,7 +102,10 @@ class Controller {
     std::deque<std::string> queued;
     std::string draft;
     std::optional<RequestId> answering;
-    bool failed = false;  // the last answer did
+    bool failed = false;      // the last answer did
+    bool submitting = false;  // an answer waits for its question to be on the disk
+    ChatHead head;            // what of it is no part of the conversation; title and texts are not kept here
+    KeptChat kept;
   };
   // One answer on its way.
   struct Answer {
@@ -87,11 +119,16 @@ class Controller {
     std::int64_t first_token_us = 0;
     std::int64_t newest_token_us = 0;
     StopReason stop_reason = {};
+    // False where the beginning of the message is text without ids: ids of the rest alone would be of no use.
+    bool keeps_token_ids = true;
   };
-  struct Deleted {
-    Session session;
-    ui::SessionState shown;
-    std::size_t index = 0;
+  // An answer that is asked for as soon as what it answers is saved.
+  struct Submission {
+    ui::SessionId session_id;
+    MessageId message_id;
+    GenerationRequest request;
+    StoreTicket ticket = 0;
+    bool keeps_token_ids = true;
   };
 
   // Actions; the rest is handled in `apply`.
@@ -107,9 +144,71 @@ class Controller {
   void change_settings(const ui::SettingsState& settings);
   void change_sampling(ui::SessionId session_id, const SamplingParams& sampling);
 
+  // The Compare workspace.
+  void open_comparison(ui::SessionId session_id, MessageId message_id);
+  void type_comparison(const std::string& text);
+  void show_comparison();
+  void keep_column(ui::ColumnId column_id);
+  void keep_all_columns();
+  void continue_column(ui::ColumnId column_id);
+  void export_comparison(ui::actions::ComparisonFormat format);
+  static void add_answer(Session& session, MessageId question, const Message& answer);
+
+  // The chats on the disk (controller_store.cc).
+  void keep_chats();
+  StoreTicket keep_chat(ui::SessionId session_id, Urgency urgency);
+  void keep_trashed(ui::SessionId session_id);
+  ChatHead new_head(ui::SessionId session_id);
+  ChatHead head_of(const Session& session, const std::string& shown_title) const;
+  std::string title_of(const Session& session) const;
+  void fold_report(const StoreOpened& report);
+  void fold_report(const StoreProblemChanged& report);
+  void fold_report(const StoreNotice& report);
+  void fold_report(ChatLoaded& report);
+  void fold_report(const SearchProgress& report);
+  void add_stored_chat(const ChatHead& head);
+  ui::SessionId add_chat(Conversation conversation);
+  ui::SessionState new_shown(ui::SessionId session_id) const;
+  void insert_by_position(ui::SessionState shown);
+  void show_session(ui::SessionId session_id);
+  void load_session(ui::SessionId session_id);
+  void restore_session(ui::SessionId session_id);
+  void erase_session(ui::SessionId session_id);
+  void empty_trash();
+  void show_trash();
+  void dismiss_undo();
+  void pin_session(ui::SessionId session_id, bool pinned);
+  void move_session(ui::SessionId session_id, ui::SessionId before);
+  void number_positions();
+  void create_folder(const std::string& name);
+  void rename_folder(ui::FolderId folder_id, const std::string& name);
+  void save_folder(const ui::FolderState& folder);
+  void delete_folder(ui::FolderId folder_id);
+  void move_to_folder(ui::SessionId session_id, ui::FolderId folder_id);
+  void search_chats(const std::string& query);
+  void show_search(bool open);
+  void show_message(ui::SessionId session_id, MessageId message_id);
+  void save_preset(const ui::PresetState& preset);
+  void push_preset(const ui::PresetState& preset);
+  void erase_preset(ui::PresetId preset_id);
+  void apply_preset(ui::SessionId session_id, ui::PresetId preset_id);
+  void export_session(const ui::actions::ExportSession& action);
+  void export_all_sessions(const std::string& path);
+  void export_loaded();
+
+  // Asking for answers (controller_store.cc).
+  void continue_answer(ui::SessionId session_id, MessageId message_id);
+  void submit_when_saved(ui::SessionId session_id, MessageId message_id, GenerationRequest request,
+                         bool keeps_token_ids = true);
+  bool submit_saved();
+  void submit(Submission submission);
+  void drop_submissions(ui::SessionId session_id);
+  void interrupt_answers();
+  void send_queued(ui::SessionId session_id);
+
   // Events.
   void fold_event(const RequestAccepted& event);
-  void fold_event(const BeamsAdvanced&) {}  // the window asks for no beams
+  void fold_event(const BeamsAdvanced&) {}  // chats ask for no beams
   void fold_event(const RequestAdmitted& event);
   void fold_event(const TokensGenerated& event);
   void fold_event(const RequestPreempted& event);
@@ -134,6 +233,8 @@ class Controller {
   ui::AnswerFigures figures_of(const Message& message) const;
   std::optional<ui::SessionId> session_of(RequestId request_id) const;
   bool fold_reports();
+  void note_prompt(RequestId request_id, ui::SessionId session_id, MessageId answer);
+  void take_inspector_effects();
 
   const Clock& clock_;
   Settings settings_;
@@ -145,8 +246,19 @@ class Controller {
   std::map<RequestId, Answer> answers_;
   std::map<RequestId, ui::SessionId>
       request_sessions_;  // also of ended requests: late events still find their chat
-  std::optional<Deleted> deleted_;
+  std::map<ui::SessionId, ui::SessionState> trash_;  // as they stood in the list
+  std::optional<ui::SessionId> undoable_;            // in the trash
+  std::deque<Submission> submissions_;               // oldest first
+  ChatKeeper keeper_;
+  bool store_opened_ = true;  // also without one
+  std::uint64_t next_folder_ = 1, next_preset_ = 1, newest_search_ = 0;
+  std::int64_t next_position_ = 1;
+  std::optional<std::string> exporting_all_;  // the path, while chats are still being read
+  std::vector<ui::actions::ExportSession> waiting_exports_;
+  std::optional<ui::MessageFocus> focus_when_loaded_;
   MemoryFold memory_;
+  MemoryInspector inspector_;
+  Comparison comparison_;
   std::uint64_t next_session_ = 1;
   std::uint64_t step_mark_ = 0, event_mark_ = 0;
   std::int64_t newest_step_ = -1;

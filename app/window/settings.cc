@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -23,13 +24,17 @@ using nlohmann::json;
 constexpr std::uintmax_t kLargestFile = 1 << 20;
 constexpr int kSmallestSide = 320, kLargestSide = 16384;
 
+// In the order of the enumerations.
+constexpr std::array kThemeWords = {"dark", "light", "high contrast"};
+constexpr std::array kSendKeyWords = {"enter", "ctrl+enter"};
+
 json to_json(const Settings& settings) {
   return {{"version", 1},
           {"width", settings.width},
           {"height", settings.height},
-          {"theme", settings.ui.theme == ui::ThemeName::kLight ? "light" : "dark"},
+          {"theme", kThemeWords[static_cast<std::size_t>(settings.ui.theme)]},
           {"ui_scale", settings.ui.ui_scale},
-          {"send_key", settings.ui.send_key == ui::SendKey::kControlEnter ? "ctrl+enter" : "enter"},
+          {"send_key", kSendKeyWords[static_cast<std::size_t>(settings.ui.send_key)]},
           {"sidebar_shown", settings.ui.sidebar_shown},
           {"sampling", sampling_to_json(settings.sampling)}};
 }
@@ -44,14 +49,18 @@ bool read_side(const json& object, const char* key, int& side) {
   return true;
 }
 
-// One of two words; the first is the default.
-template <class Value>
-bool read_choice(const json& object, const char* key, const char* first, const char* second, Value& target) {
+// One of the words, each of which stands for the enumeration's value of its index.
+template <class Value, std::size_t kCount>
+bool read_choice(const json& object, const char* key, const std::array<const char*, kCount>& words,
+                 Value& target) {
   const auto found = object.find(key);
   if (found == object.end()) return true;
-  if (*found != first && *found != second) return false;
-  target = static_cast<Value>(*found == second);
-  return true;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    if (*found != words[i]) continue;
+    target = static_cast<Value>(i);
+    return true;
+  }
+  return false;
 }
 
 bool read_ui(const json& object, ui::SettingsState& state) {
@@ -66,8 +75,8 @@ bool read_ui(const json& object, ui::SettingsState& state) {
     if (!sidebar->is_boolean()) return false;
     state.sidebar_shown = sidebar->get<bool>();
   }
-  return read_choice(object, "theme", "dark", "light", state.theme) &&
-         read_choice(object, "send_key", "enter", "ctrl+enter", state.send_key);
+  return read_choice(object, "theme", kThemeWords, state.theme) &&
+         read_choice(object, "send_key", kSendKeyWords, state.send_key);
 }
 
 bool from_json(const json& object, Settings& settings) {

@@ -24,8 +24,8 @@ std::optional<Role> parse_role(std::string_view name);
 struct ChatMessage {
   Role role = Role::kUser;
   std::string content;
-  // For an unedited answer: the ids that were generated for it, without the end token. They are used again instead of
-  // tokenising `content`, so that the next turn finds its blocks. Empty: tokenise.
+  // For an unedited answer: the ids that were generated for it, without the end token. They are used again
+  // instead of tokenising `content`, so that the next turn finds its blocks. Empty: tokenise.
   std::vector<TokenId> token_ids = {};
 };
 
@@ -35,6 +35,8 @@ struct TextPrompt {
 };
 struct ChatPrompt {
   std::vector<ChatMessage> messages;  // run through the model's chat template, generation prompt added
+  // The last message is the beginning of an answer: what is generated goes on at its end.
+  bool continue_answer = false;
 };
 struct TokenPrompt {
   std::vector<TokenId> token_ids;
@@ -45,8 +47,8 @@ struct GenerationRequest {
   Prompt prompt;
   SamplingParams sampling = {};
   std::string cache_salt = {};  // requests share prefix blocks only with requests of the same salt
-  // How long what it leaves in the prefix cache is worth keeping. None: kChat for a ChatPrompt, else kScratch. The system
-  // message of a ChatPrompt is kept as kSystemPrompt at least.
+  // How long what it leaves in the prefix cache is worth keeping. None: kChat for a ChatPrompt, else
+  // kScratch. The system message of a ChatPrompt is kept as kSystemPrompt at least.
   std::optional<RetentionClass> retention = {};
 };
 
@@ -69,8 +71,8 @@ struct RequestMetrics {
   std::int32_t num_preemptions = 0;
   std::int32_t num_draft_tokens = 0;     // guessed ahead, for all outputs
   std::int32_t num_accepted_tokens = 0;  // of these, what became tokens of an output
-  PromptAccount prompt = {};     // all 0 until the first token
-  PrefixMiss prefix_miss = {};   // of the first admission
+  PromptAccount prompt = {};             // all 0 until the first token
+  PrefixMiss prefix_miss = {};           // of the first admission
 };
 
 // One token of a beam search's tree. Nodes are numbered in order of birth.
@@ -91,9 +93,9 @@ struct BeamStep {
 
 struct CompletionOutput {
   std::int32_t index = 0;
-  std::string text;                 // valid UTF-8, cut before the stop string
-  std::vector<TokenId> token_ids;   // with the EOS or stop token that ended it
-  std::vector<float> logprobs;      // of each token
+  std::string text;                                     // valid UTF-8, cut before the stop string
+  std::vector<TokenId> token_ids;                       // with the EOS or stop token that ended it
+  std::vector<float> logprobs;                          // of each token
   std::vector<std::vector<TokenLogprob>> top_logprobs;  // of each token, best first; empty when not asked
   double cumulative_logprob = 0.0;
   std::optional<double> score = {};  // beams

@@ -51,6 +51,35 @@ TEST(LLM, AnswersAListOfPromptsAndASinglePrompt) {
   EXPECT_LE(llm.kv_totals().peak_used_blocks, 47 * 2);
 }
 
+// Greedy, so that it can be compared token by token; with ids, and with text alone.
+TEST(LLM, ContinuesAnAnswerWhereItWasCutOff) {
+  OCTAVO_NEEDS_DEFAULT_MODEL();
+  LLM llm({.activation_dtype = ActivationType::kF32});
+  ASSERT_FALSE(llm.error()) << llm.error()->message;
+  const std::vector<ChatMessage> question = {{Role::kUser, "Name three colours.", {}}};
+  const auto answer_to = [&llm](std::vector<ChatMessage> messages, bool continues, std::int32_t max_tokens) {
+    std::vector<GenerationRequest> requests;
+    requests.push_back(
+        {ChatPrompt{std::move(messages), continues}, {.temperature = 0.0, .max_tokens = max_tokens}, {}});
+    return llm.generate(std::move(requests));
+  };
+  const auto whole = answer_to(question, false, 16);
+  const auto half = answer_to(question, false, 6);
+  ASSERT_TRUE(whole && half);
+  const CompletionOutput& begun = half->at(0).outputs.at(0);
+  for (const bool with_ids : {true, false}) {
+    std::vector<ChatMessage> messages = question;
+    messages.push_back({Role::kAssistant, begun.text, with_ids ? begun.token_ids : std::vector<TokenId>()});
+    const auto rest = answer_to(messages, true, 10);
+    ASSERT_TRUE(rest);
+    EXPECT_EQ(begun.text + rest->at(0).outputs.at(0).text, whole->at(0).outputs.at(0).text);
+  }
+  const auto refused = answer_to(question, true, 4);
+  ASSERT_TRUE(refused);
+  ASSERT_TRUE(refused->at(0).error.has_value());
+  EXPECT_NE(refused->at(0).error->message.find("only an answer that follows"), std::string::npos);
+}
+
 TEST(LLM, Chats) {
   OCTAVO_NEEDS_DEFAULT_MODEL();
   LLM llm({.activation_dtype = ActivationType::kF32});

@@ -97,7 +97,8 @@ class SaturatedQueue {
     forget_continuations(plan);
     StepView view{.sharing_ratio = scheduler_.figures().sharing_ratio,
                   .num_running = scheduler_.num_running(),
-                  .num_preemptions = plan.preemptions.size()};
+                  .num_preemptions = plan.preemptions.size(),
+                  .memory = {}};
     const MemoryMap slots = slots_of_rows(plan);
     commit(plan);
     view.memory = memory_map(slots);

@@ -165,12 +165,14 @@ TEST_F(ChatWindow, ChatsAreRenamedDeletedAndBroughtBack) {
   play([this](ImGuiTestContext* context) {
     type_and_enter(context, "a chat to lose");
     context->Yield(12);
-    context->ItemClick("**/rename");
+    context->KeyPress(ImGuiKey_F2);
     context->Yield(3);
     context->KeyCharsReplaceEnter("Kept name");
     context->Yield(3);
     IM_CHECK_STR_EQ(session().title.c_str(), "Kept name");
-    context->ItemClick("**/delete");
+    context->ItemClick("**/more");
+    context->Yield(3);
+    context->ItemClick("//$FOCUSED/delete");
     context->Yield(3);
     IM_CHECK(session().messages.empty());
     context->ItemClick("**/undo_delete");
@@ -195,7 +197,7 @@ TEST_F(ChatWindow, ShortcutsReachEverything) {
     context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_PageUp);
     context->Yield(3);
     IM_CHECK(state().active_session == second);
-    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_2);
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_3);
     context->Yield(3);
     IM_CHECK(state().workspace == ui::Workspace::kMemory);
     context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_1);
@@ -300,7 +302,7 @@ TEST_F(ChatWindow, HostileTextIsShownAsText) {
   play([](ImGuiTestContext* context) {
     context->KeyPress(ImGuiKey_PageUp, 3);
     context->Yield(2);
-    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_2);
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_3);
     context->Yield(3);
   });
 }

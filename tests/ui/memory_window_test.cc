@@ -25,7 +25,7 @@ TEST_F(MemoryWindow, ChatsWithTheSameStartShareBlocks) {
     context->KeyChars((start + " second").c_str());
     context->KeyPress(ImGuiKey_Enter);
     context->Yield(6);
-    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_2);
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_3);
     context->Yield(3);
     const KvSnapshot& snapshot = *state().memory.snapshot;
     const auto shared = std::count_if(snapshot.blocks.begin(), snapshot.blocks.end(),
@@ -49,7 +49,7 @@ TEST_F(MemoryWindow, EverySizeOfPoolIsDrawn) {
     play([this](ImGuiTestContext* context) {
       context->KeyChars("hi");
       context->KeyPress(ImGuiKey_Enter);
-      context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_2);
+      context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_3);
       context->Yield(4);
       IM_CHECK(context->ItemExists("**/map"));
     });

@@ -41,6 +41,8 @@ TEST_F(NoModelWindow, LoadingShowsProgressAndCanBeCancelled) {
   app::WindowOptions options;
   options.engine.model = "slow.gguf";
   options.settings_path = folder_ / "settings.json";
+  options.chats_path.clear();
+  options.export_folder = folder_;
   const auto factory = [](const EngineOptions&, LoadProgress progress) -> Result<std::unique_ptr<Engine>> {
     for (int i = 0; progress(i < 40 ? i / 100.0 : 0.4); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -93,6 +93,38 @@ TEST_F(Performance, TwoThousandMessagesScrollSmoothly) {
   EXPECT_LT(scrolling, 40);
 }
 
+TEST_F(Performance, TenThousandMessagesScrollSmoothly) {
+  open_large();
+  ui::Views views;
+  const ui::UiState state = long_chat(this->state(), 10'000, 500);
+  const double opening = frame_ms(*application_, views, state, 1);
+  const double scrolling = frame_ms(*application_, views, state, 60, [](int i) {
+    ImGui::GetIO().AddMousePosEvent(700, 400);
+    ImGui::GetIO().AddMouseWheelEvent(0, i % 2 == 0 ? 30.0f : 10.0f);
+  });
+  std::printf(
+      "[ measured ] 10,000 messages, 5 M characters: opens in %.1f ms, %.2f ms a frame while scrolling\n",
+      opening, scrolling);
+  EXPECT_LT(opening, 1000);
+  EXPECT_LT(scrolling, 40);
+}
+
+TEST_F(Performance, AMessageOfOneLineOfAMegabyteScrollsSmoothly) {
+  open_large();
+  ui::Views views;
+  ui::UiState state = long_chat(this->state(), 2, 100);
+  state.sessions.front().messages.back().text = std::string(1 << 20, 'w');
+  const double opening = frame_ms(*application_, views, state, 1);
+  const double scrolling = frame_ms(*application_, views, state, 20, [](int) {
+    ImGui::GetIO().AddMousePosEvent(700, 400);
+    ImGui::GetIO().AddMouseWheelEvent(0, 3.0f);
+  });
+  std::printf("[ measured ] a line of 1 MB: opens in %.1f ms, %.2f ms a frame while scrolling\n", opening,
+              scrolling);
+  EXPECT_LT(opening, 1000);
+  EXPECT_LT(scrolling, 40);
+}
+
 TEST_F(Performance, StreamingAnswerCostsOnlyItsOpenEnd) {
   open_large();
   ui::Views views;
@@ -121,13 +153,22 @@ TEST_F(Performance, BlockMapsAreDrawnQuickly) {
                                   .filled = 1 + i % 16,
                                   .first_owner = SequenceId{1}});
     }
-    state.memory.block_owners.assign(static_cast<std::size_t>(num_blocks), 0);
-    state.memory.rows = {{ui::SessionId{1}, "one", 0}};
-    state.memory.snapshot = snapshot;
+    state.inspector.pool.num_blocks = num_blocks;
+    state.inspector.blocks.assign(static_cast<std::size_t>(num_blocks), {.owner = 0});
+    state.inspector.sequences = {{ui::SessionId{1}, "one", 0}};
+    state.inspector.snapshot = snapshot;
+    state.inspector.version = 1;
     state.workspace = ui::Workspace::kMemory;
     const double drawing = frame_ms(*application_, views, state, 10);
-    std::printf("[ measured ] %d blocks: %.2f ms a frame\n", num_blocks, drawing);
+    // Every block has just changed, so that each one flashes.
+    const double changing = frame_ms(*application_, views, state, 10, [&](int) {
+      ++state.inspector.version;
+      for (ui::InspectedBlock& block : state.inspector.blocks) ++block.last_us;
+    });
+    std::printf("[ measured ] %d blocks: %.2f ms a frame, %.2f ms while all of them change\n", num_blocks,
+                drawing, changing);
     EXPECT_LT(drawing, 60) << num_blocks;
+    EXPECT_LT(changing, 60) << num_blocks;
   }
 }
 

@@ -64,6 +64,8 @@ void WindowTest::open_with(app::EngineFactory factory, const std::string& model,
   app::WindowOptions options;
   options.engine.model = model;
   options.settings_path = folder_ / "settings.json";
+  options.chats_path = chats_path_;
+  options.export_folder = folder_;
   ASSERT_TRUE(app::save_settings(options.settings_path, settings));
   auto application = app::Application::start(options, std::move(factory), *clock_);
   if (!application) throw std::runtime_error(application.error().message);  // ends the test that wanted it

@@ -45,6 +45,7 @@ class WindowTest : public ::testing::Test {
   std::unique_ptr<app::Application> application_;
   FakeEngine* engine_ = nullptr;  // owned by the application
   std::filesystem::path folder_;
+  std::filesystem::path chats_path_;  // empty: the window forgets its chats; below `folder_` to keep them
 
  private:
   ImGuiTestEngine* test_engine_ = nullptr;

@@ -1,9 +1,14 @@
 #include "ui/views/chat_view.h"
 
+#include <imgui_internal.h>
+
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "engine/base/text.h"
 #include "ui/format.h"
+#include "ui/widgets/characters.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
@@ -16,31 +21,48 @@ constexpr float kBubbleWidth = 600;
 constexpr float kBubblePadding = 14;
 constexpr float kBubbleSide = 16;
 constexpr float kFooterHeight = 34;
+constexpr float kFooterRow = 20;
+constexpr float kFigureGap = 18;
+constexpr float kHintHeight = 28;
 constexpr float kEditorHeight = 150;
 constexpr float kQueuedHeight = 44;
 constexpr float kFollowDistance = 64;
 
 bool is_question(const MessageState& message) { return message.role != Role::kAssistant; }
 
-std::string figures_text(const MessageState& message) {
+std::vector<std::string> figure_texts(const MessageState& message) {
   const AnswerFigures& figures = message.figures;
-  std::string text;
-  const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : "   ") + part; };
-  if (figures.tokens_per_second) add(short_number(*figures.tokens_per_second) + " tok/s");
-  if (figures.first_token_ms) add("first token " + duration_text(*figures.first_token_ms));
+  std::vector<std::string> texts;
+  if (figures.tokens_per_second) texts.push_back(short_number(*figures.tokens_per_second) + " tok/s");
+  if (figures.first_token_ms) texts.push_back("first token " + duration_text(*figures.first_token_ms));
   if (figures.num_cached_tokens && figures.num_prompt_tokens) {
-    add("reused " + with_thousands(*figures.num_cached_tokens) + " of " +
-        with_thousands(*figures.num_prompt_tokens) + " prompt tokens");
+    texts.push_back("reused " + with_thousands(*figures.num_cached_tokens) + " of " +
+                    with_thousands(*figures.num_prompt_tokens) + " prompt tokens");
   }
-  if (figures.seed) add("seed " + std::to_string(*figures.seed));
-  if (!figures.stop_reason.empty()) add(figures.stop_reason);
-  return text;
+  if (figures.seed) texts.push_back("seed " + std::to_string(*figures.seed));
+  if (!figures.stop_reason.empty()) texts.push_back(figures.stop_reason);
+  if (!message.model.empty()) texts.push_back(visible_text(message.model));
+  if (message.streaming) texts.push_back("Esc stops");
+  return texts;
 }
 
 constexpr std::string_view kFiguresHelp =
     "tok/s: tokens after the first, per second. First token: from sending to the first token. Reused: prompt "
     "tokens whose "
     "keys and values were already in memory. The same seed with the same settings gives the same answer.";
+
+constexpr std::string_view kMissingIdeographs =
+    "Some characters have no font here, and are shown as boxes: install fonts-noto-cjk, for example.";
+constexpr std::string_view kMissingEmoji =
+    "Some emoji have no font here, and are shown as boxes: install fonts-noto-color-emoji, for example.";
+constexpr std::string_view kMissingOthers =
+    "Some characters have no font here, and are shown as boxes: install fonts-noto-core, for example.";
+
+std::string_view missing_hint(const MissingGlyphs& missing) {
+  if (missing.ideographic) return kMissingIdeographs;
+  if (missing.emoji) return kMissingEmoji;
+  return missing.other ? kMissingOthers : std::string_view();
+}
 
 std::string status_text(const SessionState& session) {
   if (session.activity == Activity::kWaiting) {
@@ -81,6 +103,74 @@ float sibling_arrows_width(const Frame& frame, const MessageState& message) {
   return frame.px(26) * 2 + text_width(frame, tiny_text(frame), count);
 }
 
+// Where the figures of an answer stand: beside its buttons, and on further rows when they do not fit.
+struct PlacedFigure {
+  std::string text;
+  ImVec2 at;  // from the left end of the footer
+  float width = 0;
+};
+
+ButtonOptions continue_button() {
+  return {.kind = ButtonKind::kPlain, .height = 26, .help = "It was interrupted: goes on where it ended"};
+}
+
+float footer_buttons_width(const Frame& frame, const MessageState& message) {
+  if (message.streaming) return 0;
+  const float more = message.interrupted ? button_width(frame, "Continue", continue_button()) : 0;
+  return sibling_arrows_width(frame, message) + 3 * frame.px(26) + more + frame.px(4);
+}
+
+std::vector<PlacedFigure> place_figures(const Frame& frame, const MessageState& message, float width) {
+  std::vector<PlacedFigure> placed;
+  const TextStyle style = mono_text(frame);
+  float x = footer_buttons_width(frame, message), y = frame.px(4);
+  for (std::string& text : figure_texts(message)) {
+    const float text_pixels = text_width(frame, style, text);
+    if (x > 0 && x + text_pixels > width) {
+      x = 0;
+      y += frame.px(placed.empty() ? 26 : kFooterRow);
+    }
+    placed.push_back({std::move(text), {x, y}, std::min(text_pixels, width)});
+    x += text_pixels + frame.px(kFigureGap);
+  }
+  return placed;
+}
+
+float footer_height(const Frame& frame, const MessageState& message, float width) {
+  float height = frame.px(kFooterHeight);
+  if (is_question(message)) return height;
+  const std::vector<PlacedFigure> placed = place_figures(frame, message, width);
+  if (!placed.empty()) height = std::max(height, placed.back().at.y + frame.px(kFooterRow + 10));
+  return height;
+}
+
+float bubble_room(const Frame& frame, float measure) {
+  return std::min(frame.px(kBubbleWidth), measure) - 2 * frame.px(kBubbleSide);
+}
+
+// Where the text of a message begins.
+ImVec2 text_origin(const Frame& frame, const MessageState& message, const Transcript::Entry& entry,
+                   float column_left, float column_width, float top) {
+  if (!is_question(message)) return {column_left, top};
+  const float width = std::ceil(entry.layout->width()) + 2 * frame.px(kBubbleSide);
+  return {column_left + column_width - width + frame.px(kBubbleSide), top + frame.px(kBubblePadding)};
+}
+
+std::string copied_text(const SessionState& session, const Transcript& transcript, bool markdown) {
+  std::string result;
+  const auto span = transcript.selected();
+  if (!span) return result;
+  for (std::size_t i = span->first; i <= span->last && i < session.messages.size(); ++i) {
+    const MessageState& message = session.messages[i];
+    const TextRange range = transcript.selected_in(*span, i, message.text.size());
+    if (range.empty()) continue;
+    if (!result.empty()) result += "\n\n";
+    result += markdown ? markdown_text(message.text, format_of(message), range)
+                       : plain_text(message.text, format_of(message), range);
+  }
+  return result;
+}
+
 void draw_empty(const Frame& frame, const UiState& state, ImVec2 low, ImVec2 extent) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const TextStyle heading{.face = FontFace::kSemiBold, .em = 24, .colour = frame.theme.text};
@@ -99,15 +189,22 @@ void draw_empty(const Frame& frame, const UiState& state, ImVec2 low, ImVec2 ext
 void ChatView::draw(const Frame& frame, const UiState& state, const SessionState& session, ImVec2 extent) {
   const ImVec2 low = ImGui::GetCursorScreenPos();
   draw_header(frame, state, session, extent.x);
-  ImGui::SetCursorScreenPos({low.x, low.y + frame.px(size::kHeader)});
-  Transcript& transcript = transcripts_[session.id.value];
+  if (session.id != shown_session_) find_.close();
+  shown_session_ = session.id;
+  if (!state.settings_open && ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiKey_F)) find_.open();
+  find_.update(session.messages);
+  const ImVec2 body_low{low.x, low.y + frame.px(size::kHeader)};
   const ImVec2 body{extent.x, extent.y - frame.px(size::kHeader)};
-  const float measure = std::min(frame.px(size::kMeasure), body.x - frame.px(48));
-  lay_out(frame, session, transcript, measure);
-  draw_transcript(frame, session, transcript, body);
-  if (session.messages.empty() && session.queued.empty()) {
-    draw_empty(frame, state, {low.x, low.y + frame.px(size::kHeader)}, body);
-  }
+  ImGui::SetCursorScreenPos(body_low);
+  draw_transcript(frame, state, session, transcripts_[session.id.value], body);
+  if (session.messages.empty() && session.queued.empty()) draw_empty(frame, state, body_low, body);
+  find_.draw(frame, body_low, body.x);
+  draw_link_question(frame);
+}
+
+void ChatView::show_message(SessionId session_id, std::uint64_t message_id) {
+  transcripts_[session_id.value].following = false;
+  jump_to_message_ = message_id;
 }
 
 void ChatView::draw_header(const Frame& frame, const UiState& state, const SessionState& session,
@@ -146,114 +243,191 @@ void ChatView::draw_header(const Frame& frame, const UiState& state, const Sessi
     frame.actions.push(actions::ShowSampling{!state.sampling_open});
 }
 
-void ChatView::lay_out(const Frame& frame, const SessionState& session, Transcript& transcript,
-                       float measure) {
-  if (transcript.messages.size() > 2 * session.messages.size() + 64) transcript.messages.clear();
-  const float bubble = std::min(frame.px(kBubbleWidth), measure) - 2 * frame.px(kBubbleSide);
-  float y = frame.px(kTopMargin);
-  for (const MessageState& message : session.messages) {
-    Placed& placed = transcript.messages[message.id];
-    const bool question = is_question(message);
-    placed.layout.update(frame, message.text, question ? TextFormat::kPlain : TextFormat::kMarkdown,
-                         question ? bubble : measure);
-    placed.top = y;
-    placed.height =
-        placed.layout.height() + frame.px(kFooterHeight) + (question ? 2 * frame.px(kBubblePadding) : 0);
-    if (!message.error.empty()) placed.height += frame.px(28);
-    if (message.id == editing_message_ && session.id == editing_session_)
-      placed.height = frame.px(kEditorHeight);
-    y += placed.height + frame.px(kMessageGap);
-  }
-  transcript.height =
-      y + frame.px(kQueuedHeight) * static_cast<float>(session.queued.size()) + frame.px(kBottomMargin);
+bool ChatView::is_edited(const SessionState& session, const MessageState& message) const {
+  return message.id == editing_message_ && session.id == editing_session_;
 }
 
-void ChatView::draw_transcript(const Frame& frame, const SessionState& session, Transcript& transcript,
-                               ImVec2 extent) {
-  const float end = std::max(0.0f, transcript.height - extent.y);
-  choose_scroll(transcript, end, extent);
-  ImGui::SetNextWindowContentSize({0, transcript.height});
+void ChatView::sync(const Frame& frame, const SessionState& session, Transcript& transcript,
+                    float measure) const {
+  if (transcript.width != measure || transcript.scale != frame.theme.scale) transcript.forget_heights();
+  transcript.width = measure;
+  transcript.scale = frame.theme.scale;
+  const float line = frame.px(size::kText * size::kLineHeight);
+  const float bytes_per_line = std::max(1.0f, measure / (frame.px(size::kText) * 0.5f));
+  transcript.sync(session.messages, frame.px(kTopMargin), frame.px(kMessageGap), [&](std::size_t i) {
+    const float lines = std::ceil(static_cast<float>(session.messages[i].text.size()) / bytes_per_line);
+    return (lines + 1) * line + frame.px(kFooterHeight);
+  });
+}
+
+float ChatView::lay_out(const Frame& frame, const SessionState& session, std::size_t index,
+                        Transcript::Entry& entry, float measure) const {
+  const MessageState& message = session.messages[index];
+  const bool question = is_question(message);
+  if (message.text.size() < entry.text_size) entry.layout->clear();
+  entry.text_size = message.text.size();
+  entry.layout->update(frame, message.text, format_of(message),
+                       question ? bubble_room(frame, measure) : measure);
+  if (is_edited(session, message)) return frame.px(kEditorHeight);
+  float height = entry.layout->height() + footer_height(frame, message, measure);
+  if (question) height += 2 * frame.px(kBubblePadding);
+  if (entry.layout->missing_glyphs().any()) height += frame.px(kHintHeight);
+  if (!message.error.empty()) height += frame.px(kHintHeight);
+  return height;
+}
+
+void ChatView::draw_transcript(const Frame& frame, const UiState& state, const SessionState& session,
+                               Transcript& transcript, ImVec2 extent) {
+  const float measure = std::min(frame.px(size::kMeasure), extent.x - frame.px(48));
+  const auto lay = [&](std::size_t index, Transcript::Entry& entry) {
+    return lay_out(frame, session, index, entry, measure);
+  };
+  const float below =
+      frame.px(kQueuedHeight) * static_cast<float>(session.queued.size()) + frame.px(kBottomMargin);
+  sync(frame, session, transcript, measure);
+  jump(frame, session, transcript, measure, extent);
+  if (transcript.following) transcript.resolve_end(extent.y, below, lay);
+  const auto end_of = [&] {
+    return std::max(0.0, transcript.height() + static_cast<double>(below - extent.y));
+  };
+  choose_scroll(transcript, end_of(), extent);
+  ImGui::SetNextWindowContentSize({0, static_cast<float>(transcript.height()) + below});
   ImGui::PushID(static_cast<int>(session.id.value));
   ImGui::BeginChild("transcript", extent, ImGuiChildFlags_NavFlattened);
-  const float scroll = ImGui::GetScrollY();
+  double scroll = static_cast<double>(ImGui::GetScrollY());
+  const bool moved_down = scroll > transcript.scroll;
+  const double resolved = transcript.resolve(scroll, extent.y, lay);
+  // Written where Dear ImGui keeps it: a request would be lost to the wheel that turns in the same frame.
+  if (resolved != scroll) ImGui::GetCurrentWindow()->Scroll.y = static_cast<float>(resolved);
+  scroll = resolved;
   const ImVec2 low = ImGui::GetWindowPos();
-  const float width = std::min(frame.px(size::kMeasure), extent.x - frame.px(48));
-  const Column column{std::floor(low.x + (extent.x - width) * 0.5f), width};
-  const float origin = low.y - scroll;
-  const auto above = [&](const MessageState& message, float y) {
-    const Placed& placed = transcript.messages.at(message.id);
-    return placed.top + placed.height < y;
-  };
-  auto message = std::lower_bound(session.messages.begin(), session.messages.end(), scroll, above);
-  for (; message != session.messages.end(); ++message) {
-    Placed& placed = transcript.messages.at(message->id);
-    if (placed.top > scroll + extent.y) break;
-    ImGui::PushID(static_cast<int>(message->id));
-    draw_message(frame, session, *message, placed, column, origin + placed.top);
+  const Column column{std::floor(low.x + (extent.x - measure) * 0.5f), measure};
+  const auto origin = static_cast<float>(static_cast<double>(low.y) - scroll);
+  take_mouse(frame, session, transcript, column, origin, low, extent);
+  take_keys(frame, session, transcript);
+  for (std::size_t i = transcript.index_at(scroll); i < session.messages.size(); ++i) {
+    const Transcript::Entry& entry = transcript.entries()[i];
+    if (entry.top > scroll + static_cast<double>(extent.y)) break;
+    ImGui::PushID(static_cast<int>(entry.id));
+    draw_message(frame, state, session, i, transcript, column,
+                 static_cast<float>(static_cast<double>(low.y) + (entry.top - scroll)));
     ImGui::PopID();
   }
-  const float queue_top = transcript.height - frame.px(kBottomMargin) -
-                          frame.px(kQueuedHeight) * static_cast<float>(session.queued.size());
-  draw_queue(frame, session, column, origin + queue_top);
-  const bool moved_down = scroll > transcript.scroll;
-  if (transcript.following || moved_down) transcript.following = end - scroll < frame.px(kFollowDistance);
+  const auto queue_top = static_cast<float>(static_cast<double>(low.y) + (transcript.height() - scroll));
+  draw_queue(frame, session, column, queue_top);
+  if (transcript.following || moved_down)
+    transcript.following = end_of() - scroll < static_cast<double>(frame.px(kFollowDistance));
   transcript.scroll = scroll;
   if (!transcript.following) draw_jump_button(frame, transcript);
+  draw_menu(frame, session, transcript);
   ImGui::EndChild();
   ImGui::PopID();
 }
 
+// To what was found, or asked for by another view.
+void ChatView::jump(const Frame& frame, const SessionState& session, Transcript& transcript, float measure,
+                    ImVec2 extent) {
+  const TextMatch* match = find_.take_jump();
+  const std::uint64_t message_id = match != nullptr ? match->message_id : std::exchange(jump_to_message_, 0);
+  const std::size_t index = message_id == 0 ? session.messages.size() : transcript.index_of(message_id);
+  if (index >= session.messages.size()) return;
+  const auto lay = [&](std::size_t i, Transcript::Entry& entry) {
+    return lay_out(frame, session, i, entry, measure);
+  };
+  transcript.resolve_message(index, lay);
+  const Transcript::Entry& entry = transcript.entries()[index];
+  double y = entry.top - static_cast<double>(frame.px(kTopMargin));
+  if (match != nullptr) {
+    const ImVec2 at = entry.layout->position_of(frame, session.messages[index].text, match->range.begin);
+    y = entry.top + static_cast<double>(at.y - extent.y * 0.4f);
+    const double shown = entry.top + static_cast<double>(at.y) - transcript.scroll;
+    const bool visible =
+        shown > static_cast<double>(frame.px(64)) && shown < static_cast<double>(extent.y - frame.px(64));
+    if (visible) return;
+  }
+  transcript.following = false;
+  transcript.scroll = std::max(0.0, y);
+  ImGui::SetNextWindowScroll({-1, static_cast<float>(transcript.scroll)});
+}
+
 // Dear ImGui scrolls by wheel, bar and focus; what is decided here is applied over that, in this frame
 // already, so that growing text never shows one frame late.
-void ChatView::choose_scroll(Transcript& transcript, float end, ImVec2 extent) {
+void ChatView::choose_scroll(Transcript& transcript, double end, ImVec2 extent) {
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const bool pointed_at = ImGui::IsMouseHoveringRect(low, {low.x + extent.x, low.y + extent.y});
   if (pointed_at && ImGui::GetIO().MouseWheel > 0 && end > 0) transcript.following = false;
   // Also while the composer has the keyboard, which keeps these keys for its few lines.
-  const float page = extent.y * 0.9f;
-  const float wanted = (ImGui::IsKeyChordPressed(ImGuiKey_PageUp) ? -page : 0.0f) +
-                       (ImGui::IsKeyChordPressed(ImGuiKey_PageDown) ? page : 0.0f);
+  const double page = static_cast<double>(extent.y) * 0.9;
+  const double wanted = (ImGui::IsKeyChordPressed(ImGuiKey_PageUp) ? -page : 0.0) +
+                        (ImGui::IsKeyChordPressed(ImGuiKey_PageDown) ? page : 0.0);
   if (wanted < 0 && end > 0) transcript.following = false;
   if (ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiKey_End)) transcript.following = true;
-  if (transcript.following) {
-    ImGui::SetNextWindowScroll({-1, end});
+  if (ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiKey_Home)) {
+    transcript.following = false;
+    ImGui::SetNextWindowScroll({-1, 0});
+  } else if (transcript.following) {
+    ImGui::SetNextWindowScroll({-1, static_cast<float>(end)});
   } else if (wanted != 0) {
-    ImGui::SetNextWindowScroll({-1, std::clamp(transcript.scroll + wanted, 0.0f, end)});
+    ImGui::SetNextWindowScroll({-1, static_cast<float>(std::clamp(transcript.scroll + wanted, 0.0, end))});
   }
 }
 
-void ChatView::draw_message(const Frame& frame, const SessionState& session, const MessageState& message,
-                            Placed& placed, Column column, float top) {
-  if (message.id == editing_message_ && session.id == editing_session_) {
-    draw_editor(frame, session, message, column, top);
-  } else if (is_question(message)) {
-    draw_question(frame, session, message, placed, column, top);
+void ChatView::draw_message(const Frame& frame, const UiState& state, const SessionState& session,
+                            std::size_t index, const Transcript& transcript, Column column, float top) {
+  const MessageState& message = session.messages[index];
+  const Transcript::Entry& entry = transcript.entries()[index];
+  if (is_edited(session, message)) return draw_editor(frame, session, message, column, top);
+  TextMarks marks;
+  if (const auto span = transcript.selected())
+    marks.selection = transcript.selected_in(*span, index, message.text.size());
+  marks.matches = find_.matches_in(message.id);
+  if (const TextMatch* match = find_.current(); match != nullptr && match->message_id == message.id)
+    marks.current_match = match->range;
+  std::vector<TextRange> highlights;
+  for (const HighlightedRange& range : highlighted_ranges(state.inspector, session.id, message.id))
+    highlights.push_back({static_cast<std::uint32_t>(range.begin), static_cast<std::uint32_t>(range.end)});
+  marks.highlights = highlights;
+  marks.highlight_colour = with_alpha(frame.theme.owner(session.colour_index), 0.35f);
+  if (is_question(message)) {
+    draw_question(frame, session, message, entry, marks, column, top);
   } else {
-    draw_answer(frame, session, message, placed, column, top);
+    draw_answer(frame, session, message, entry, marks, column, top);
   }
 }
 
 void ChatView::draw_question(const Frame& frame, const SessionState& session, const MessageState& message,
-                             Placed& placed, Column column, float top) {
+                             const Transcript::Entry& entry, const TextMarks& marks, Column column,
+                             float top) {
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const float width = std::ceil(placed.layout.width()) + 2 * frame.px(kBubbleSide);
-  const float height = placed.layout.height() + 2 * frame.px(kBubblePadding);
-  const ImVec2 high{column.left + column.width, top + height};
-  const ImVec2 low{high.x - width, top};
-  list->AddRectFilled(low, high, frame.theme.raised, frame.px(14));
+  const MessageLayout& layout = *entry.layout;
+  const ImVec2 text_low = text_origin(frame, message, entry, column.left, column.width, top);
+  const ImVec2 high{column.left + column.width, top + layout.height() + 2 * frame.px(kBubblePadding)};
+  list->AddRectFilled({text_low.x - frame.px(kBubbleSide), top}, high, frame.theme.raised, frame.px(14));
   const float clip_top = ImGui::GetWindowPos().y, clip_bottom = clip_top + ImGui::GetWindowHeight();
-  placed.layout.draw(frame, message.text, {low.x + frame.px(kBubbleSide), top + frame.px(kBubblePadding)},
-                     clip_top, clip_bottom, frame.theme.text);
-  draw_question_footer(frame, session, message, {high.x, high.y + frame.px(4)});
+  layout.draw(frame, message.text, text_low, clip_top, clip_bottom, frame.theme.text, marks);
+  float y = high.y + frame.px(4);
+  if (const std::string_view hint = missing_hint(layout.missing_glyphs()); !hint.empty()) {
+    const float width = std::min(text_width(frame, tiny_text(frame), hint), column.width);
+    draw_text(frame, list, {high.x - width, y}, tiny_text(frame), hint, column.width);
+    y += frame.px(kHintHeight);
+  }
+  draw_question_footer(frame, session, message, {high.x, y});
 }
 
 void ChatView::draw_question_footer(const Frame& frame, const SessionState& session,
                                     const MessageState& message, ImVec2 top_right) {
-  const float width = sibling_arrows_width(frame, message) + 2 * frame.px(26);
+  const float width = sibling_arrows_width(frame, message) + 3 * frame.px(26);
   ImGui::SetCursorScreenPos({top_right.x - width, top_right.y});
   if (message.num_siblings > 1) draw_sibling_arrows(frame, session, message);
   const ButtonOptions copy{.kind = ButtonKind::kPlain, .icon = Icon::kCopy, .height = 26, .help = "Copy"};
   if (button(frame, "copy", "", copy)) frame.actions.push(actions::CopyText{message.text});
+  ImGui::SameLine();
+  const ButtonOptions compare{.kind = ButtonKind::kPlain,
+                              .icon = Icon::kColumns,
+                              .height = 26,
+                              .help = "Compare: several answers side by side"};
+  if (button(frame, "compare", "", compare))
+    frame.actions.push(actions::OpenComparison{session.id.value, message.id});
   ImGui::SameLine();
   const ButtonOptions edit{.kind = ButtonKind::kPlain,
                            .icon = Icon::kEdit,
@@ -268,32 +442,35 @@ void ChatView::draw_question_footer(const Frame& frame, const SessionState& sess
 }
 
 void ChatView::draw_answer(const Frame& frame, const SessionState& session, const MessageState& message,
-                           Placed& placed, Column column, float top) {
+                           const Transcript::Entry& entry, const TextMarks& marks, Column column, float top) {
   ImDrawList* list = ImGui::GetWindowDrawList();
+  const MessageLayout& layout = *entry.layout;
   const ImVec2 low{column.left, top};
   const float clip_top = ImGui::GetWindowPos().y, clip_bottom = clip_top + ImGui::GetWindowHeight();
   if (message.streaming && message.text.empty()) {
     draw_text(frame, list, low, {.colour = frame.theme.faint}, status_text(session));
   }
-  const TextRange copied =
-      placed.layout.draw(frame, message.text, low, clip_top, clip_bottom, frame.theme.text);
-  if (copied.end > copied.begin) {
-    frame.actions.push(actions::CopyText{message.text.substr(copied.begin, copied.end - copied.begin)});
+  if (auto copied = layout.draw(frame, message.text, low, clip_top, clip_bottom, frame.theme.text, marks)) {
+    frame.actions.push(actions::CopyText{*std::move(copied)});
   }
   if (message.streaming && !message.text.empty()) {
-    const ImVec2 end = placed.layout.end_position();
+    const ImVec2 end = layout.end_position();
     const ImVec2 caret{std::floor(low.x + end.x + frame.px(3)), std::floor(low.y + end.y + frame.px(3))};
     list->AddRectFilled(caret, {caret.x + frame.px(8), caret.y + frame.px(17)}, frame.theme.accent,
                         frame.px(1));
   }
-  float y = top + placed.layout.height() + frame.px(8);
+  float y = top + layout.height() + frame.px(8);
+  if (const std::string_view hint = missing_hint(layout.missing_glyphs()); !hint.empty()) {
+    draw_text(frame, list, {low.x, y}, tiny_text(frame), hint, column.width);
+    y += frame.px(kHintHeight);
+  }
   if (!message.error.empty()) {
     const TextStyle style{.em = size::kSmall, .colour = frame.theme.error};
     draw_text(frame, list, {low.x, y}, style, message.error, column.width);
     if (ImGui::IsMouseHoveringRect({low.x, y}, {low.x + column.width, y + line_pixels(frame, style)})) {
       tooltip_now(frame, message.error);
     }
-    y += frame.px(28);
+    y += frame.px(kHintHeight);
   }
   draw_answer_footer(frame, session, message, {low.x, y}, column.width);
 }
@@ -301,38 +478,231 @@ void ChatView::draw_answer(const Frame& frame, const SessionState& session, cons
 void ChatView::draw_answer_footer(const Frame& frame, const SessionState& session,
                                   const MessageState& message, ImVec2 top_left, float width) {
   ImDrawList* list = ImGui::GetWindowDrawList();
-  float x = top_left.x;
   if (!message.streaming) {
-    ImGui::SetCursorScreenPos({x - frame.px(6), top_left.y});
+    ImGui::SetCursorScreenPos({top_left.x - frame.px(6), top_left.y});
     if (message.num_siblings > 1) draw_sibling_arrows(frame, session, message);
-    const ButtonOptions copy{
+    ButtonOptions options{
         .kind = ButtonKind::kPlain, .icon = Icon::kCopy, .height = 26, .help = "Copy as Markdown"};
-    if (button(frame, "copy", "", copy)) frame.actions.push(actions::CopyText{message.text});
+    if (button(frame, "copy", "", options)) frame.actions.push(actions::CopyText{message.text});
     ImGui::SameLine();
-    const ButtonOptions again{.kind = ButtonKind::kPlain,
-                              .icon = Icon::kRegenerate,
-                              .height = 26,
-                              .help = "Another answer beside this one"};
-    if (button(frame, "regenerate", "", again))
+    options.icon = Icon::kCopyText;
+    options.help = "Copy as plain text";
+    if (button(frame, "copy_plain", "", options)) {
+      const TextRange all{0, static_cast<std::uint32_t>(message.text.size())};
+      frame.actions.push(actions::CopyText{plain_text(message.text, format_of(message), all)});
+    }
+    ImGui::SameLine();
+    options.icon = Icon::kRegenerate;
+    options.help = "Another answer beside this one";
+    if (button(frame, "regenerate", "", options))
       frame.actions.push(actions::Regenerate{session.id, message.id});
-    x = ImGui::GetItemRectMax().x + frame.px(10);
+    if (message.interrupted) {
+      ImGui::SameLine();
+      if (button(frame, "continue_answer", "Continue", continue_button()))
+        frame.actions.push(actions::ContinueAnswer{session.id, message.id});
+    }
   }
-  const TextStyle style = mono_text(frame);
-  const std::string figures = figures_text(message);
-  const float room = top_left.x + width - x;
-  const float y = top_left.y + frame.px(4);
-  draw_text(frame, list, {x, y}, style, figures, room);
-  const float used = std::min(text_width(frame, style, figures), room);
-  if (!figures.empty() && ImGui::IsWindowHovered() &&
-      ImGui::IsMouseHoveringRect({x, y}, {x + used, y + line_pixels(frame, style)})) {
-    tooltip_now(frame, room < text_width(frame, style, figures) ? figures + "\n" + std::string(kFiguresHelp)
-                                                                : std::string(kFiguresHelp));
+  const std::vector<PlacedFigure> figures = place_figures(frame, message, width);
+  TextStyle style = mono_text(frame);
+  for (const PlacedFigure& figure : figures) {
+    const bool hint = message.streaming && &figure == &figures.back();
+    style.colour = hint ? frame.theme.faint : frame.theme.muted;
+    const ImVec2 at{top_left.x + figure.at.x, top_left.y + figure.at.y};
+    draw_text(frame, list, at, style, figure.text, width - figure.at.x);
+    if (!hint && ImGui::IsWindowHovered() &&
+        ImGui::IsMouseHoveringRect(at, {at.x + figure.width, at.y + line_pixels(frame, style)})) {
+      tooltip_now(frame, kFiguresHelp);
+    }
   }
-  if (message.streaming) {
-    TextStyle faint = style;
-    faint.colour = frame.theme.faint;
-    draw_text(frame, list, {x + used + (used > 0 ? frame.px(20) : 0), y}, faint, "Esc stops");
+}
+
+// ---- selecting
+// ----------------------------------------------------------------------------------------------------------
+
+// One item lies under all text and takes what no button above it wants. Called before the messages are drawn.
+void ChatView::take_mouse(const Frame& frame, const SessionState& session, Transcript& transcript,
+                          Column column, float origin, ImVec2 low, ImVec2 extent) {
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
+  ImGui::SetCursorScreenPos(low);
+  ImGui::SetNextItemAllowOverlap();
+  ImGui::PushItemFlag(ImGuiItemFlags_NoNav, true);
+  ImGui::InvisibleButton("transcript_text",
+                         {std::max(1.0f, extent.x - ImGui::GetStyle().ScrollbarSize), extent.y});
+  ImGui::PopItemFlag();
+  const bool hovered = ImGui::IsItemHovered(), active = ImGui::IsItemActive();
+  if (session.messages.empty() || (!hovered && !active && !ImGui::IsItemDeactivated())) {
+    return report_hovered_text(frame, session, {}, {});
   }
+  const double y = static_cast<double>(mouse.y) - static_cast<double>(origin);
+  std::size_t index = std::min(transcript.index_at(y), session.messages.size() - 1);
+  while (index > 0 && transcript.entries()[index].layout == nullptr) --index;
+  const Transcript::Entry& entry = transcript.entries()[index];
+  if (entry.layout == nullptr) return;
+  const MessageState& message = session.messages[index];
+  const ImVec2 text_low = text_origin(frame, message, entry, column.left, column.width,
+                                      static_cast<float>(static_cast<double>(origin) + entry.top));
+  const ImVec2 local{mouse.x - text_low.x, mouse.y - text_low.y};
+  const bool editing = is_edited(session, message);
+  const TextPosition position{entry.id, entry.layout->offset_at(frame, message.text, local)};
+  const std::string link(editing ? std::string_view() : entry.layout->link_at(local));
+  const bool over_text = hovered && !editing && entry.layout->is_over_text(local);
+
+  if (ImGui::IsItemActivated()) {
+    pressed_link_ = link;
+    begin_selection(session, transcript, position);
+  } else if (active) {
+    const float above = low.y - mouse.y, under = mouse.y - low.y - extent.y;
+    if (above > 0 || under > 0) {
+      const float speed = std::clamp((above > 0 ? -above : under) * 12.0f, -4000.0f, 4000.0f);
+      ImGuiWindow* window = ImGui::GetCurrentWindow();
+      window->Scroll.y =
+          std::clamp(window->Scroll.y + speed * ImGui::GetIO().DeltaTime, 0.0f, window->ScrollMax.y);
+      transcript.following = false;
+    }
+    if (ImGui::IsMouseDragging(ImGuiMouseButton_Left, 3.0f) || grain_ == Grain::kCharacter)
+      extend_selection(session, transcript, position);
+  } else if (ImGui::IsItemDeactivated()) {
+    if (!pressed_link_.empty() && link == pressed_link_ && !transcript.selected()) {
+      asked_link_ = link;
+      asked_at_ = {mouse.x, mouse.y + frame.px(14)};
+      ask_ = true;
+    }
+    pressed_link_.clear();
+  }
+  if (ImGui::IsMouseClicked(ImGuiMouseButton_Right) && hovered) {
+    menu_link_ = link;
+    ImGui::OpenPopup("transcript_menu");
+  }
+  if (!link.empty() && hovered) {
+    ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+    tooltip_now(frame, visible_text(link));
+  } else if (over_text || active) {
+    ImGui::SetMouseCursor(ImGuiMouseCursor_TextInput);
+  }
+  report_hovered_text(frame, session, over_text ? position : TextPosition{},
+                      over_text ? entry.layout->word_at(message.text, position.offset) : TextRange{});
+}
+
+// A block of memory is lit for the word that is pointed at.
+void ChatView::report_hovered_text(const Frame& frame, const SessionState& session,
+                                   const TextPosition& position, TextRange word) {
+  if (position.message_id == hovered_message_ && word == hovered_word_) return;
+  hovered_message_ = position.message_id;
+  hovered_word_ = word;
+  frame.actions.push(
+      actions::Inspect{actions::HoverText{session.id, position.message_id, word.begin, word.end}});
+}
+
+namespace {
+
+TextSelection grasp(const SessionState& session, const Transcript& transcript, TextPosition position,
+                    bool word) {
+  const std::size_t index = transcript.index_of(position.message_id);
+  if (index >= session.messages.size() || transcript.entries()[index].layout == nullptr)
+    return {position, position};
+  const std::string& text = session.messages[index].text;
+  const MessageLayout& layout = *transcript.entries()[index].layout;
+  const TextRange range =
+      word ? layout.word_at(text, position.offset) : layout.paragraph_at(text, position.offset);
+  return {{position.message_id, range.begin}, {position.message_id, range.end}};
+}
+
+bool is_before(const Transcript& transcript, TextPosition a, TextPosition b) {
+  if (a.message_id == b.message_id) return a.offset < b.offset;
+  return transcript.index_of(a.message_id) < transcript.index_of(b.message_id);
+}
+
+}  // namespace
+
+void ChatView::begin_selection(const SessionState& session, Transcript& transcript, TextPosition position) {
+  const int clicks = ImGui::GetIO().MouseClickedCount[ImGuiMouseButton_Left];
+  if (ImGui::GetIO().KeyShift && transcript.selection) {
+    grain_ = Grain::kCharacter;
+    transcript.selection->head = position;
+    grasped_ = {transcript.selection->anchor, transcript.selection->anchor};
+    return;
+  }
+  grain_ = clicks >= 3 ? Grain::kParagraph : clicks == 2 ? Grain::kWord : Grain::kCharacter;
+  grasped_ = grain_ == Grain::kCharacter ? TextSelection{position, position}
+                                         : grasp(session, transcript, position, grain_ == Grain::kWord);
+  transcript.selection = grasped_;
+}
+
+void ChatView::extend_selection(const SessionState& session, Transcript& transcript,
+                                TextPosition position) const {
+  const TextSelection here = grain_ == Grain::kCharacter
+                                 ? TextSelection{position, position}
+                                 : grasp(session, transcript, position, grain_ == Grain::kWord);
+  if (is_before(transcript, here.anchor, grasped_.anchor)) {
+    transcript.selection = TextSelection{grasped_.head, here.anchor};
+  } else {
+    transcript.selection = TextSelection{
+        grasped_.anchor, is_before(transcript, here.head, grasped_.head) ? grasped_.head : here.head};
+  }
+}
+
+void ChatView::take_keys(const Frame& frame, const SessionState& session, Transcript& transcript) const {
+  if (!ImGui::IsWindowFocused() || ImGui::GetIO().WantTextInput || session.messages.empty()) return;
+  if (ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiKey_A)) {
+    const MessageState& last = session.messages.back();
+    transcript.selection = TextSelection{{session.messages.front().id, 0},
+                                         {last.id, static_cast<std::uint32_t>(last.text.size())}};
+  }
+  const bool as_markdown = ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_C);
+  if (!as_markdown && !ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiKey_C)) return;
+  if (std::string text = copied_text(session, transcript, as_markdown); !text.empty())
+    frame.actions.push(actions::CopyText{std::move(text)});
+}
+
+void ChatView::draw_menu(const Frame& frame, const SessionState& session, Transcript& transcript) {
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(6), frame.px(6)});
+  const bool open = ImGui::BeginPopup("transcript_menu");
+  ImGui::PopStyleVar();
+  if (!open) return;
+  const bool any = transcript.selected().has_value();
+  const auto entry = [&](const char* id, const char* text, bool enabled) {
+    const bool pressed = button(
+        frame, id, text, {.kind = ButtonKind::kPlain, .width = 210, .enabled = enabled, .align_left = true});
+    if (pressed) ImGui::CloseCurrentPopup();
+    return pressed;
+  };
+  if (entry("menu_copy", "Copy", any))
+    frame.actions.push(actions::CopyText{copied_text(session, transcript, false)});
+  if (entry("menu_copy_markdown", "Copy as Markdown", any))
+    frame.actions.push(actions::CopyText{copied_text(session, transcript, true)});
+  if (entry("menu_select_all", "Select all", true)) {
+    const MessageState& last = session.messages.back();
+    transcript.selection = TextSelection{{session.messages.front().id, 0},
+                                         {last.id, static_cast<std::uint32_t>(last.text.size())}};
+  }
+  if (!menu_link_.empty() && entry("menu_copy_link", "Copy address", true))
+    frame.actions.push(actions::CopyText{menu_link_});
+  ImGui::EndPopup();
+}
+
+// A link's text may say anything; so its address is read before it is opened.
+void ChatView::draw_link_question(const Frame& frame) {
+  if (std::exchange(ask_, false)) ImGui::OpenPopup("open_link");
+  ImGui::SetNextWindowPos(asked_at_, ImGuiCond_Appearing);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(16), frame.px(14)});
+  const bool open = ImGui::BeginPopup("open_link");
+  ImGui::PopStyleVar();
+  if (!open) return;
+  line(frame, heading_text(frame), "Open this address in the browser?");
+  gap(frame, 6);
+  TextStyle style = mono_text(frame);
+  style.colour = frame.theme.text;
+  paragraph(frame, style, visible_text(asked_link_), frame.px(440));
+  gap(frame, 12);
+  const bool opened = button(frame, "open_link_now", "Open", {.kind = ButtonKind::kPrimary, .width = 84});
+  beside(frame, 8);
+  const bool copied = button(frame, "copy_link", "Copy address");
+  beside(frame, 8);
+  const bool cancelled = button(frame, "cancel_link", "Cancel") || ImGui::IsKeyPressed(ImGuiKey_Escape);
+  if (opened) frame.actions.push(actions::OpenLink{asked_link_});
+  if (copied) frame.actions.push(actions::CopyText{asked_link_});
+  if (opened || copied || cancelled) ImGui::CloseCurrentPopup();
+  ImGui::EndPopup();
 }
 
 void ChatView::draw_editor(const Frame& frame, const SessionState& session, const MessageState& message,

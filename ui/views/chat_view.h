@@ -1,8 +1,9 @@
 // The middle of the Chat workspace: header, messages of the active path, and the questions that wait in the
-// queue.
+// queue. Text is selected by mouse across messages, copied as text or as Markdown, and found (Ctrl+F); an
+// address is opened only after it was shown in full.
 //
-// Keeps what only matters for drawing: layouts of messages, the place each chat is scrolled to, and the text
-// of a message while it is edited.
+// Keeps what only matters for drawing: layouts of messages, the place each chat is scrolled to, what is
+// selected, and the text of a message while it is edited.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@
 
 #include "ui/frame.h"
 #include "ui/state.h"
-#include "ui/widgets/message_layout.h"
+#include "ui/views/find_bar.h"
+#include "ui/views/transcript.h"
 
 namespace octavo::ui {
 
@@ -23,37 +25,36 @@ class ChatView {
 
   // Shows the end from now on, as after sending.
   void follow_end(SessionId session_id) { transcripts_[session_id.value].following = true; }
+  // Shows a message, as a search over all chats does.
+  void show_message(SessionId session_id, std::uint64_t message_id);
 
  private:
-  struct Placed {
-    MessageLayout layout;
-    float top = 0;     // within the transcript
-    float height = 0;  // with everything that belongs to the message
-  };
-  struct Transcript {
-    std::unordered_map<std::uint64_t, Placed> messages;
-    float height = 0;
-    float scroll = 0;
-    bool following = true;
-  };
   struct Column {
     float left = 0;  // screen
     float width = 0;
   };
+  // What a drag of the mouse takes at once.
+  enum class Grain { kCharacter, kWord, kParagraph };
 
   void draw_header(const Frame& frame, const UiState& state, const SessionState& session, float width);
-  void lay_out(const Frame& frame, const SessionState& session, Transcript& transcript, float measure);
-  void draw_transcript(const Frame& frame, const SessionState& session, Transcript& transcript,
-                       ImVec2 extent);
-  static void choose_scroll(Transcript& transcript, float end, ImVec2 extent);
-  void draw_message(const Frame& frame, const SessionState& session, const MessageState& message,
-                    Placed& placed, Column column, float top);
+  void draw_transcript(const Frame& frame, const UiState& state, const SessionState& session,
+                       Transcript& transcript, ImVec2 extent);
+  void sync(const Frame& frame, const SessionState& session, Transcript& transcript, float measure) const;
+  float lay_out(const Frame& frame, const SessionState& session, std::size_t index, Transcript::Entry& entry,
+                float measure) const;
+  bool is_edited(const SessionState& session, const MessageState& message) const;
+  void choose_scroll(Transcript& transcript, double end, ImVec2 extent);
+  void jump(const Frame& frame, const SessionState& session, Transcript& transcript, float measure,
+            ImVec2 extent);
+
+  void draw_message(const Frame& frame, const UiState& state, const SessionState& session, std::size_t index,
+                    const Transcript& transcript, Column column, float top);
   void draw_question(const Frame& frame, const SessionState& session, const MessageState& message,
-                     Placed& placed, Column column, float top);
+                     const Transcript::Entry& entry, const TextMarks& marks, Column column, float top);
   void draw_question_footer(const Frame& frame, const SessionState& session, const MessageState& message,
                             ImVec2 top_right);
   void draw_answer(const Frame& frame, const SessionState& session, const MessageState& message,
-                   Placed& placed, Column column, float top);
+                   const Transcript::Entry& entry, const TextMarks& marks, Column column, float top);
   void draw_answer_footer(const Frame& frame, const SessionState& session, const MessageState& message,
                           ImVec2 top_left, float width);
   void draw_editor(const Frame& frame, const SessionState& session, const MessageState& message,
@@ -61,11 +62,34 @@ class ChatView {
   void draw_queue(const Frame& frame, const SessionState& session, Column column, float top);
   void draw_jump_button(const Frame& frame, Transcript& transcript);
 
+  // Selecting, copying and following links.
+  void take_mouse(const Frame& frame, const SessionState& session, Transcript& transcript, Column column,
+                  float origin, ImVec2 low, ImVec2 extent);
+  void begin_selection(const SessionState& session, Transcript& transcript, TextPosition position);
+  void extend_selection(const SessionState& session, Transcript& transcript, TextPosition position) const;
+  void take_keys(const Frame& frame, const SessionState& session, Transcript& transcript) const;
+  void draw_menu(const Frame& frame, const SessionState& session, Transcript& transcript);
+  void draw_link_question(const Frame& frame);
+  void report_hovered_text(const Frame& frame, const SessionState& session, const TextPosition& position,
+                           TextRange word);
+
   std::unordered_map<std::uint64_t, Transcript> transcripts_;  // by session
-  std::uint64_t editing_message_ = 0;                          // 0: none
+  FindBar find_;
+  SessionId shown_session_{};
+  std::uint64_t jump_to_message_ = 0;  // 0: none
+  std::uint64_t editing_message_ = 0;  // 0: none
   SessionId editing_session_{};
   std::string edit_text_;
   bool focus_editor_ = false;
+  Grain grain_ = Grain::kCharacter;
+  TextSelection grasped_;     // what the first click took, which a drag only adds to
+  std::string pressed_link_;  // under the mouse when it went down
+  std::string menu_link_;     // under the mouse when the menu was opened
+  std::string asked_link_;    // that is asked about
+  bool ask_ = false;          // from the next frame on
+  ImVec2 asked_at_{};
+  TextRange hovered_word_;
+  std::uint64_t hovered_message_ = 0;
 };
 
 }  // namespace octavo::ui

@@ -56,7 +56,7 @@ float ComposerView::height(const Frame& frame, const SessionState& session, floa
 }
 
 bool ComposerView::draw(const Frame& frame, const UiState& state, const SessionState& session, float width) {
-  std::string& draft = drafts_[session.id.value];
+  std::string& draft = drafts_.try_emplace(session.id.value, session.draft).first->second;
   ImGui::PushID(static_cast<int>(session.id.value));
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float outer = column_width(frame, width), inner = outer - 2 * frame.px(kPadding);

@@ -1,15 +1,13 @@
-// The Memory workspace: every block of the device pool, whose it is, and how that went. All figures are the
-// engine's: KvSnapshot's for the moment, StepRecords for the curves.
-//
-// Keeps only which block is chosen and the samples of the curves.
+// The Memory workspace: the pools at a moment and how they came there, the tour, the paper's comparison.
+// Keeps only how things are looked at; what is shown is UiState::inspector.
 #pragma once
-
-#include <cstdint>
-#include <vector>
 
 #include "ui/frame.h"
 #include "ui/state.h"
-#include "ui/widgets/sparkline.h"
+#include "ui/views/memory/block_map.h"
+#include "ui/views/memory/event_log.h"
+#include "ui/views/memory/inspector_bar.h"
+#include "ui/views/memory/timeline_view.h"
 
 namespace octavo::ui {
 
@@ -18,27 +16,28 @@ class MemoryView {
   // In the rectangle from the cursor, `extent` large.
   void draw(const Frame& frame, const UiState& state, ImVec2 extent);
 
+  // Whether something that was drawn moves by itself: a flash that fades.
+  bool wants_frame() const { return map_.wants_frame() && was_drawn_; }
+  // Call when a frame begins without this view.
+  void note_hidden() { was_drawn_ = false; }
+
+  const BlockMap& map() const { return map_; }
+  const TimelineView& timeline() const { return timeline_; }
+
  private:
-  struct Curves {
-    std::vector<Sample> used, cached, free, fragmentation, sharing, preempted;
-    double end_s = 0;
-  };
+  void press_keys(const Frame& frame, const UiState& state);
+  void draw_pools(const Frame& frame, const InspectorState& state, ImVec2 extent);
+  void draw_tables(const Frame& frame, const InspectorState& state, ImVec2 extent, Pointing& pointing);
+  void draw_side(const Frame& frame, const InspectorState& state, ImVec2 extent, Pointing& pointing);
 
-  void update_curves(const MemoryState& memory);
-  void draw_health(const Frame& frame, const UiState& state, float width);
-  void draw_pool(const Frame& frame, const UiState& state, ImVec2 extent);
-  void draw_cells(const Frame& frame, const UiState& state, const KvSnapshot& snapshot);
-  void draw_tables(const Frame& frame, const UiState& state, ImVec2 extent);
-  void draw_table_row(const Frame& frame, const UiState& state, std::size_t row, float width);
-  void draw_block_card(const Frame& frame, const UiState& state);
-  void draw_events(const Frame& frame, const UiState& state, ImVec2 extent);
-  void draw_timeline(const Frame& frame, const UiState& state, ImVec2 extent);
-
-  Curves curves_;
-  std::int64_t last_step_ = -1;
-  int chosen_block_ = -1;
-  int pointed_block_ = -1;       // in this frame
-  int last_pointed_block_ = -1;  // in the frame before, so that every part of the view can light it
+  BlockMap map_;
+  TimelineView timeline_;
+  EventLog log_;
+  InspectorBar bar_;
+  bool shows_tree_ = false;
+  bool shows_events_ = false;  // also while a block is chosen
+  bool shows_all_figures_ = false;
+  bool was_drawn_ = false;
 };
 
 }  // namespace octavo::ui

@@ -4,28 +4,26 @@
 #include <array>
 #include <string>
 
+#include "ui/commands.h"
+#include "ui/views/compare/compare_shortcuts.h"
+#include "ui/views/memory/memory_keys.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
 namespace {
 
-constexpr float kWidth = 520;
+constexpr float kWidth = 560, kShortcutsHeight = 236;
 constexpr std::array kScales = {0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0};
 
+// Keys of single views, beside those of commands().
 struct ShortcutHelp {
   const char* keys;
   const char* text;
 };
 constexpr ShortcutHelp kShortcuts[] = {
-    {"Ctrl+N", "New chat"},
-    {"Ctrl+Tab, Ctrl+PageDown / PageUp", "Next, previous chat"},
-    {"Ctrl+1, Ctrl+2", "Chat, Memory"},
-    {"Esc", "Stop the answer"},
     {"Shift+Enter", "New line in a message"},
     {"PageUp, PageDown, Ctrl+End", "Scroll, to the end"},
     {"F2", "Rename the chat"},
-    {"Ctrl+B", "Show or hide the sidebar"},
-    {"Ctrl+Plus, Ctrl+Minus, Ctrl+0", "Larger, smaller, 100 %"},
 };
 
 void row_label(const Frame& frame, const char* label) {
@@ -68,18 +66,28 @@ void draw_scale(const Frame& frame, const SettingsState& settings, float width) 
   gap(frame, 16);
 }
 
-void draw_shortcuts(const Frame& frame) {
+void draw_shortcut(const Frame& frame, const char* keys, const char* text) {
+  TextStyle style = mono_text(frame);
+  style.colour = frame.theme.text;
+  style.em = 12;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  draw_text(frame, ImGui::GetWindowDrawList(), {at.x + frame.px(232), at.y}, tiny_text(frame), text);
+  line(frame, style, keys);
+  gap(frame, 4);
+}
+
+void draw_shortcuts(const Frame& frame, float width) {
   row_label(frame, "Keyboard");
-  TextStyle keys = mono_text(frame);
-  keys.colour = frame.theme.text;
-  keys.em = 12;
-  for (const ShortcutHelp& shortcut : kShortcuts) {
-    const ImVec2 at = ImGui::GetCursorScreenPos();
-    draw_text(frame, ImGui::GetWindowDrawList(), {at.x + frame.px(262), at.y}, tiny_text(frame),
-              shortcut.text);
-    line(frame, keys, shortcut.keys);
-    gap(frame, 4);
+  ImGui::BeginChild("shortcuts", {width, frame.px(kShortcutsHeight)}, ImGuiChildFlags_NavFlattened);
+  for (const Command& command : commands()) {
+    if (command.keys[0] != '\0') draw_shortcut(frame, command.keys, command.name);
   }
+  for (const ShortcutHelp& shortcut : kShortcuts) draw_shortcut(frame, shortcut.keys, shortcut.text);
+  row_label(frame, "In Compare");
+  for (const CompareKey& key : compare_keys()) draw_shortcut(frame, key.key, key.help);
+  row_label(frame, "In Memory");
+  for (const MemoryKey& key : memory_keys()) draw_shortcut(frame, key.keys, key.what);
+  ImGui::EndChild();
 }
 
 }  // namespace
@@ -104,13 +112,14 @@ void draw_settings_view(const Frame& frame, const UiState& state) {
   heading.em = 18;
   line(frame, heading, "Settings");
   gap(frame, 14);
-  constexpr std::array kThemes = {"Dark", "Light"}, kThemeIds = {"dark", "light"};
+  constexpr std::array kThemes = {"Dark", "Light", "High contrast"},
+                       kThemeIds = {"dark", "light", "high_contrast"};
   constexpr std::array kSends = {"Enter", "Ctrl+Enter"}, kSendIds = {"enter", "control_enter"};
   draw_choice(frame, "theme", "Theme", kThemes, kThemeIds, state.settings, &SettingsState::theme, width);
   draw_choice(frame, "send_key", "A message is sent with", kSends, kSendIds, state.settings,
               &SettingsState::send_key, width);
   draw_scale(frame, state.settings, width);
-  draw_shortcuts(frame);
+  draw_shortcuts(frame, width);
   const ImVec2 end = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos({at.x + width - frame.px(32), at.y - frame.px(3)});
   const ButtonOptions close{.kind = ButtonKind::kPlain, .icon = Icon::kClose, .help = "Close (Esc)"};

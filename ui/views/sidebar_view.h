@@ -1,10 +1,11 @@
-// The left column: which workspace, the chats and how each is doing, and the model with its pool.
+// The left column: which workspace, the chats and how each is doing or what a search found in them, and the
+// model with its pool.
 #pragma once
-
-#include <string>
 
 #include "ui/frame.h"
 #include "ui/state.h"
+#include "ui/views/search_view.h"
+#include "ui/views/session_list.h"
 
 namespace octavo::ui {
 
@@ -14,14 +15,9 @@ class SidebarView {
 
  private:
   void draw_top(const Frame& frame, const UiState& state, float width);
-  void draw_sessions(const Frame& frame, const UiState& state, float width, float height);
-  void draw_session(const Frame& frame, const SessionState& session, bool active, float width);
-  void draw_session_buttons(const Frame& frame, const SessionState& session, ImVec2 row_high);
-  void draw_rename(const Frame& frame, const SessionState& session, ImVec2 low, float width);
 
-  SessionId renaming_{};  // 0: none
-  bool focus_rename_ = false;
-  std::string rename_text_;
+  SessionList sessions_;
+  SearchView search_;
 };
 
 }  // namespace octavo::ui

@@ -1,5 +1,7 @@
 #include "ui/widgets/controls.h"
 
+#include <imgui_internal.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -189,6 +191,13 @@ void end_card() { ImGui::EndChild(); }
 void gap(const Frame& frame, float pixels) { ImGui::Dummy({0, frame.px(pixels)}); }
 
 void beside(const Frame& frame, float pixels) { ImGui::SameLine(0, frame.px(pixels)); }
+
+void take_keyboard(const char* id) {
+  ImGui::ClearActiveID();
+  ImGui::FocusWindow(ImGui::GetCurrentWindow());
+  ImGui::ActivateItemByID(ImGui::GetID(id));
+  ImGui::GetCurrentContext()->NavNextActivateFlags = ImGuiActivateFlags_PreferInput;
+}
 
 bool text_field(const Frame& frame, const char* id, std::string& text, std::string_view hint, float width,
                 ImGuiInputTextFlags flags) {

@@ -91,6 +91,12 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 centre, float extent, ImU32 c
       pen.rectangle({5.5f, 5.5f}, {14, 14}, 2);
       pen.path({{10.5f, 2.3f}, {3.6f, 2.3f}, {2.3f, 3.6f}, {2.3f, 10.5f}});
       break;
+    case Icon::kCopyText:
+      pen.rectangle({3, 2}, {13, 14}, 2);
+      pen.path({{5.5f, 5.5f}, {10.5f, 5.5f}});
+      pen.path({{5.5f, 8}, {10.5f, 8}});
+      pen.path({{5.5f, 10.5f}, {8.5f, 10.5f}});
+      break;
     case Icon::kEdit:
       pen.path({{3, 13}, {3.6f, 10.2f}, {11, 2.8f}, {13.2f, 5}, {5.8f, 12.4f}}, /*closed=*/true);
       break;
@@ -110,6 +116,31 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 centre, float extent, ImU32 c
       break;
     case Icon::kSliders: sliders(pen); break;
     case Icon::kCheck: pen.path({{3, 8.5f}, {6.5f, 12}, {13, 4.5f}}); break;
+    case Icon::kColumns:
+      pen.rectangle({2, 3}, {7, 13}, 1.5f);
+      pen.rectangle({9, 3}, {14, 13}, 1.5f);
+      break;
+    case Icon::kMaximise:
+      pen.path({{9.5f, 3}, {13, 3}, {13, 6.5f}});
+      pen.path({{6.5f, 13}, {3, 13}, {3, 9.5f}});
+      break;
+    case Icon::kChevronDown: pen.path({{4, 6.2f}, {8, 10}, {12, 6.2f}}); break;
+    case Icon::kSearch:
+      pen.ring({7, 7}, 4.3f);
+      pen.path({{10.3f, 10.3f}, {14, 14}});
+      break;
+    case Icon::kPin:
+      pen.path({{5, 2.5f}, {11, 2.5f}, {10.2f, 7}, {12.5f, 9.5f}, {3.5f, 9.5f}, {5.8f, 7}}, /*closed=*/true);
+      pen.path({{8, 9.5f}, {8, 14}});
+      break;
+    case Icon::kFolder:
+      pen.path({{2, 12.5f}, {2, 3.5f}, {6.2f, 3.5f}, {7.8f, 5.5f}, {14, 5.5f}, {14, 12.5f}}, /*closed=*/true);
+      break;
+    case Icon::kMore:
+      pen.dot({3.2f, 8}, 1.3f);
+      pen.dot({8, 8}, 1.3f);
+      pen.dot({12.8f, 8}, 1.3f);
+      break;
   }
 }
 

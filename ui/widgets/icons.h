@@ -9,6 +9,7 @@ enum class Icon {
   kPlus,
   kClose,
   kCopy,
+  kCopyText,
   kEdit,
   kTrash,
   kRegenerate,
@@ -19,7 +20,14 @@ enum class Icon {
   kChevronRight,
   kArrowDown,
   kSliders,
-  kCheck
+  kCheck,
+  kColumns,
+  kMaximise,
+  kChevronDown,
+  kSearch,
+  kPin,
+  kFolder,
+  kMore
 };
 
 // Inside a square of `extent` pixels around `centre`.

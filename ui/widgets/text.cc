@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/base/text.h"
+#include "ui/widgets/characters.h"
 
 namespace octavo::ui {
 namespace {
@@ -20,17 +21,18 @@ std::string_view first_bytes(std::string_view text) {
 
 std::string_view first_line_of(std::string_view text) { return text.substr(0, text.find_first_of("\r\n")); }
 
-bool has_control(std::string_view text) {
-  return std::any_of(text.begin(), text.end(),
-                     [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
-}
-
-std::string without_controls(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) result += c;
+bool hides_something(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (byte >= 0x20 && byte < 0x7f) {
+      ++at;
+      continue;
+    }
+    const CodePoint point = decode_utf8(text, at);
+    if (!point.valid || has_mark(point.value) || point.value == '\t') return true;
+    at += point.length;
   }
-  return result;
+  return false;
 }
 
 void draw_plain(const Frame& frame, ImDrawList* list, ImVec2 top_left, const TextStyle& style,
@@ -64,8 +66,8 @@ float text_width(const Frame& frame, const TextStyle& style, std::string_view te
 void draw_text(const Frame& frame, ImDrawList* list, ImVec2 top_left, const TextStyle& style,
                std::string_view text, float max_width) {
   text = first_bytes(first_line_of(text));
-  if (has_control(text)) {
-    draw_text(frame, list, top_left, style, without_controls(text), max_width);
+  if (hides_something(text)) {
+    draw_text(frame, list, top_left, style, visible_text(text), max_width);
   } else if (max_width < FLT_MAX && text_width(frame, style, text) > max_width) {
     draw_plain(frame, list, top_left, style, elide(frame, style, text, max_width));
   } else {
@@ -92,25 +94,43 @@ void heading_line(const Frame& frame, std::string_view heading, std::string_view
             std::max(1.0f, at.x + room - x));
 }
 
-void paragraph(const Frame& frame, const TextStyle& style, std::string_view text, float width) {
-  const Face face = frame.face(style.face, style.em);
-  const float step = line_pixels(frame, style);
-  ImVec2 position = ImGui::GetCursorScreenPos();
-  const float top = position.y;
-  text = first_bytes(text);
+namespace {
+
+// The lines of a wrapped paragraph, first to last.
+template <class Function>
+void for_each_wrapped_line(const Face& face, std::string_view text, float width, const Function& function) {
   const char* at = text.data();
   const char* const end = at + text.size();
   while (at < end) {
     const char* line_end = std::find(at, end, '\n');
     const char* stop = face.font->CalcWordWrapPosition(face.size, at, line_end, std::max(width, face.size));
     if (stop == at && stop < line_end) ++stop;
-    draw_text(frame, ImGui::GetWindowDrawList(), position, style, {at, static_cast<std::size_t>(stop - at)});
-    position.y += step;
+    function(std::string_view(at, static_cast<std::size_t>(stop - at)));
     at = stop;
     while (at < line_end && *at == ' ') ++at;
     if (at == line_end) ++at;
   }
+}
+
+}  // namespace
+
+void paragraph(const Frame& frame, const TextStyle& style, std::string_view text, float width) {
+  const float step = line_pixels(frame, style);
+  ImVec2 position = ImGui::GetCursorScreenPos();
+  const float top = position.y;
+  for_each_wrapped_line(frame.face(style.face, style.em), first_bytes(text), width,
+                        [&](std::string_view line) {
+                          draw_text(frame, ImGui::GetWindowDrawList(), position, style, line);
+                          position.y += step;
+                        });
   ImGui::Dummy({width, position.y - top});
+}
+
+float paragraph_height(const Frame& frame, const TextStyle& style, std::string_view text, float width) {
+  float height = 0;
+  for_each_wrapped_line(frame.face(style.face, style.em), first_bytes(text), width,
+                        [&](std::string_view) { height += line_pixels(frame, style); });
+  return height;
 }
 
 std::string elide(const Frame& frame, const TextStyle& style, std::string_view text, float max_width) {

@@ -1,5 +1,5 @@
 // Single lines and short paragraphs of text, placed by the design's line height. Text is data: nothing here
-// looks for formats or ids in it, and control characters are not drawn.
+// looks for formats or ids in it, and characters that hide or reorder others are shown by name.
 #pragma once
 
 #include <imgui.h>
@@ -40,6 +40,9 @@ void heading_line(const Frame& frame, std::string_view heading, std::string_view
 
 // A wrapped paragraph at the cursor, which moves below it.
 void paragraph(const Frame& frame, const TextStyle& style, std::string_view text, float width);
+
+// How high that would be.
+float paragraph_height(const Frame& frame, const TextStyle& style, std::string_view text, float width);
 
 // The longest beginning of `text` that fits, with an ellipsis when something was cut.
 std::string elide(const Frame& frame, const TextStyle& style, std::string_view text, float max_width);

@@ -1,0 +1,13 @@
+// A conversation as Markdown for people: its title, its system prompt, and the active path, each message
+// under the name of who wrote it. Branches that are not active are left out; JSON keeps them.
+#pragma once
+
+#include <string>
+
+#include "app/conversation/conversation.h"
+
+namespace octavo::app {
+
+std::string conversation_to_markdown(const Conversation& conversation);
+
+}  // namespace octavo::app

@@ -1,0 +1,380 @@
+#include "app/store/chat_tables.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <utility>
+
+#include "app/conversation/sampling_json.h"
+#include "engine/base/text.h"
+
+namespace octavo::app {
+namespace {
+
+using nlohmann::json;
+
+static_assert(std::endian::native == std::endian::little, "token ids lie in the file in this order");
+
+// A damaged file may name any id; a larger gap than this is not filled up, and what follows it is left out.
+constexpr std::uint64_t kLargestGap = 10'000;
+
+std::int64_t as_integer(std::uint64_t value) { return std::bit_cast<std::int64_t>(value); }
+std::uint64_t as_unsigned(std::int64_t value) { return std::bit_cast<std::uint64_t>(value); }
+
+SqlValue optional_integer(const std::optional<std::int64_t>& value) {
+  if (!value) return nullptr;
+  return *value;
+}
+
+std::span<const std::byte> token_bytes(const std::vector<TokenId>& token_ids) {
+  return std::as_bytes(std::span(token_ids));
+}
+
+void append_token_ids(std::span<const std::byte> bytes, std::vector<TokenId>& token_ids) {
+  const std::size_t count = bytes.size() / sizeof(TokenId), before = token_ids.size();
+  if (count == 0) return;
+  token_ids.resize(before + count);
+  std::memcpy(token_ids.data() + before, bytes.data(), count * sizeof(TokenId));
+}
+
+std::string sampling_text(const SamplingParams& sampling) {
+  return sampling_to_json(sampling).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+SamplingParams sampling_of(std::string_view text) {
+  const auto sampling = sampling_from_json(json::parse(text, nullptr, /*allow_exceptions=*/false));
+  return sampling ? *sampling : SamplingParams{};
+}
+
+std::string metrics_text(const AnswerMetrics& metrics) {
+  const RequestMetrics& request = metrics.request;
+  return json{{"num_prompt_tokens", metrics.num_prompt_tokens},
+              {"num_cached_tokens", metrics.num_cached_tokens},
+              {"queue_us", request.queue_us},
+              {"ttft_us", request.ttft_us},
+              {"tpot_us", request.tpot_us},
+              {"e2e_us", request.e2e_us},
+              {"num_preemptions", request.num_preemptions},
+              {"num_draft_tokens", request.num_draft_tokens},
+              {"num_accepted_tokens", request.num_accepted_tokens}}
+      .dump();
+}
+
+template <class Integer>
+Integer metric(const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number_integer()) return 0;
+  const auto value = found->get<std::int64_t>();
+  return value < 0 || value > std::numeric_limits<Integer>::max() ? Integer{0} : static_cast<Integer>(value);
+}
+
+std::optional<AnswerMetrics> metrics_of(std::string_view text) {
+  const json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) return std::nullopt;
+  AnswerMetrics metrics;
+  metrics.num_prompt_tokens = metric<std::int32_t>(object, "num_prompt_tokens");
+  metrics.num_cached_tokens = metric<std::int32_t>(object, "num_cached_tokens");
+  metrics.request.queue_us = metric<std::int64_t>(object, "queue_us");
+  metrics.request.ttft_us = metric<std::int64_t>(object, "ttft_us");
+  metrics.request.tpot_us = metric<std::int64_t>(object, "tpot_us");
+  metrics.request.e2e_us = metric<std::int64_t>(object, "e2e_us");
+  metrics.request.num_preemptions = metric<std::int32_t>(object, "num_preemptions");
+  metrics.request.num_draft_tokens = metric<std::int32_t>(object, "num_draft_tokens");
+  metrics.request.num_accepted_tokens = metric<std::int32_t>(object, "num_accepted_tokens");
+  return metrics;
+}
+
+std::optional<FinishReason> finish_reason_of(std::string_view name) {
+  for (const FinishReason reason :
+       {FinishReason::kStop, FinishReason::kLength, FinishReason::kAbort, FinishReason::kError}) {
+    if (finish_reason_name(reason) == name) return reason;
+  }
+  return std::nullopt;
+}
+
+// ---- writing
+
+Result<void> write(Database& database, const changes::SaveChat& change) {
+  const ChatHead& head = change.head;
+  const std::string sampling = sampling_text(head.sampling);
+  return database.run(
+      "INSERT OR REPLACE INTO chats (id, title, shown_title, system_prompt, sampling, draft, folder, pinned, "
+      "position, "
+      "created_ms, updated_ms, trashed_ms, active_root_child) "
+      "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+      {as_integer(head.id.value), std::string_view(head.title), std::string_view(head.shown_title),
+       std::string_view(head.system_prompt), std::string_view(sampling), std::string_view(head.draft),
+       as_integer(head.folder.value), std::int64_t{head.pinned}, head.position, head.created_ms,
+       head.updated_ms, optional_integer(head.trashed_ms), as_integer(head.active_root_child.value)});
+}
+
+Result<void> write(Database& database, const changes::SaveMessage& change) {
+  const Message& message = change.message;
+  const std::string metrics = message.metrics ? metrics_text(*message.metrics) : std::string();
+  const SqlValue finish_reason =
+      message.finish_reason ? SqlValue(finish_reason_name(*message.finish_reason)) : SqlValue(nullptr);
+  const SqlValue seed = message.seed ? SqlValue(as_integer(*message.seed)) : SqlValue(nullptr);
+  const std::int64_t chat = as_integer(change.chat_id.value), id = as_integer(message.id.value);
+  OCTAVO_TRY_VOID(database.run(
+      "INSERT INTO messages (chat, id, parent, active_child, role, finish_reason, seed, interrupted, model, "
+      "error, "
+      "metrics, content, token_ids) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) "
+      "ON CONFLICT (chat, id) DO UPDATE SET parent = ?3, active_child = ?4, role = ?5, finish_reason = ?6, "
+      "seed = ?7, "
+      "interrupted = ?8, model = ?9, error = ?10, metrics = ?11, content = ?12, token_ids = ?13",
+      {chat, id, as_integer(message.parent.value), as_integer(message.active_child.value),
+       role_name(message.role), finish_reason, seed, std::int64_t{message.interrupted},
+       std::string_view(message.model), std::string_view(message.error),
+       message.metrics ? SqlValue(std::string_view(metrics)) : SqlValue(nullptr),
+       std::string_view(message.content), token_bytes(message.token_ids)}));
+  return database.run("DELETE FROM answer_pieces WHERE chat = ?1 AND message = ?2", {chat, id});
+}
+
+Result<void> write(Database& database, const changes::AppendToAnswer& change) {
+  return database.run(
+      "INSERT OR REPLACE INTO answer_pieces (chat, message, content_begin, content, tokens_begin, token_ids) "
+      "VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+      {as_integer(change.chat_id.value), as_integer(change.message_id.value),
+       as_integer(change.content_begin), std::string_view(change.content), as_integer(change.tokens_begin),
+       token_bytes(change.token_ids)});
+}
+
+Result<void> write(Database& database, const changes::SaveChoices& change) {
+  for (const auto& [parent, child] : change.choices) {
+    OCTAVO_TRY_VOID(
+        database.run("UPDATE messages SET active_child = ?3 WHERE chat = ?1 AND id = ?2",
+                     {as_integer(change.chat_id.value), as_integer(parent.value), as_integer(child.value)}));
+  }
+  return {};
+}
+
+Result<void> write(Database& database, const changes::EraseChat& change) {
+  const std::int64_t chat = as_integer(change.chat_id.value);
+  OCTAVO_TRY_VOID(database.run("DELETE FROM answer_pieces WHERE chat = ?1", {chat}));
+  OCTAVO_TRY_VOID(database.run("DELETE FROM messages WHERE chat = ?1", {chat}));
+  return database.run("DELETE FROM chats WHERE id = ?1", {chat});
+}
+
+Result<void> write(Database& database, const changes::SaveFolder& change) {
+  const FolderRecord& folder = change.folder;
+  return database.run("INSERT OR REPLACE INTO folders (id, name, position) VALUES (?1, ?2, ?3)",
+                      {as_integer(folder.id.value), std::string_view(folder.name), folder.position});
+}
+
+Result<void> write(Database& database, const changes::EraseFolder& change) {
+  const std::int64_t folder = as_integer(change.folder_id.value);
+  OCTAVO_TRY_VOID(database.run("UPDATE chats SET folder = 0 WHERE folder = ?1", {folder}));
+  return database.run("DELETE FROM folders WHERE id = ?1", {folder});
+}
+
+Result<void> write(Database& database, const changes::SavePreset& change) {
+  const PresetRecord& preset = change.preset;
+  const std::string sampling = sampling_text(preset.sampling);
+  return database.run(
+      "INSERT OR REPLACE INTO presets (id, name, system_prompt, sampling) VALUES (?1, ?2, ?3, ?4)",
+      {as_integer(preset.id.value), std::string_view(preset.name), std::string_view(preset.system_prompt),
+       std::string_view(sampling)});
+}
+
+Result<void> write(Database& database, const changes::ErasePreset& change) {
+  return database.run("DELETE FROM presets WHERE id = ?1", {as_integer(change.preset_id.value)});
+}
+
+// ---- reading
+
+// Runs `take` for every row.
+template <class Take>
+Result<void> each_row(Database& database, std::string_view sql, std::initializer_list<SqlValue> values,
+                      const Take& take) {
+  OCTAVO_TRY(Rows rows, database.query(sql, values));
+  while (true) {
+    OCTAVO_TRY(const bool more, rows.next());
+    if (!more) return {};
+    take(rows);
+  }
+}
+
+constexpr std::string_view kSelectHead =
+    "SELECT id, title, shown_title, system_prompt, sampling, draft, folder, pinned, position, created_ms, "
+    "updated_ms, "
+    "trashed_ms, active_root_child FROM chats ORDER BY position DESC, id DESC";
+constexpr std::string_view kSelectOneHead =
+    "SELECT id, title, shown_title, system_prompt, sampling, draft, folder, pinned, position, created_ms, "
+    "updated_ms, "
+    "trashed_ms, active_root_child FROM chats WHERE id = ?1";
+
+ChatHead head_of(const Rows& row) {
+  ChatHead head;
+  head.id = ChatId{as_unsigned(row.integer(0))};
+  head.title = sanitise_utf8(row.text(1));
+  head.shown_title = sanitise_utf8(row.text(2));
+  head.system_prompt = sanitise_utf8(row.text(3));
+  head.sampling = sampling_of(row.text(4));
+  head.draft = sanitise_utf8(row.text(5));
+  head.folder = FolderId{as_unsigned(row.integer(6))};
+  head.pinned = row.integer(7) != 0;
+  head.position = row.integer(8);
+  head.created_ms = row.integer(9);
+  head.updated_ms = row.integer(10);
+  if (!row.is_null(11)) head.trashed_ms = row.integer(11);
+  head.active_root_child = MessageId{as_unsigned(row.integer(12))};
+  return head;
+}
+
+Message message_of(const Rows& row) {
+  Message message;
+  message.id = MessageId{as_unsigned(row.integer(0))};
+  message.parent = MessageId{as_unsigned(row.integer(1))};
+  message.active_child = MessageId{as_unsigned(row.integer(2))};
+  message.role = parse_role(row.text(3)).value_or(Role::kUser);
+  if (!row.is_null(4)) message.finish_reason = finish_reason_of(row.text(4));
+  if (!row.is_null(5)) message.seed = as_unsigned(row.integer(5));
+  message.interrupted = row.integer(6) != 0;
+  message.model = sanitise_utf8(row.text(7));
+  message.error = sanitise_utf8(row.text(8));
+  if (!row.is_null(9)) message.metrics = metrics_of(row.text(9));
+  message.content = sanitise_utf8(row.text(10));
+  append_token_ids(row.bytes(11), message.token_ids);
+  return message;
+}
+
+// Adds the pieces to the messages that they continue. A piece that does not begin where the text ends follows
+// one that was lost, and is lost too.
+Result<void> read_pieces(Database& database, std::int64_t chat, std::map<MessageId, Message>& messages) {
+  return each_row(
+      database,
+      "SELECT message, content_begin, content, tokens_begin, token_ids FROM answer_pieces WHERE chat = ?1 "
+      "ORDER BY message, tokens_begin, content_begin",
+      {chat}, [&](const Rows& row) {
+        const auto found = messages.find(MessageId{as_unsigned(row.integer(0))});
+        if (found == messages.end()) return;
+        Message& message = found->second;
+        if (as_unsigned(row.integer(1)) == message.content.size())
+          message.content += sanitise_utf8(row.text(2));
+        if (as_unsigned(row.integer(3)) == message.token_ids.size())
+          append_token_ids(row.bytes(4), message.token_ids);
+      });
+}
+
+Message lost_message(const Conversation& conversation) {
+  Message message;
+  message.parent = MessageId{conversation.messages().size()};
+  const Message* above = conversation.find(message.parent);
+  message.role = above != nullptr && above->role == Role::kUser ? Role::kAssistant : Role::kUser;
+  message.finish_reason = FinishReason::kError;
+  message.error = "this message could not be read from the damaged file";
+  return message;
+}
+
+void add(Conversation& conversation, Message&& message) {
+  // Parents stand before their children; another order is damage.
+  const MessageId parent =
+      message.parent.value <= conversation.messages().size() ? message.parent : kRootMessage;
+  Message& added = *conversation.find(conversation.append(parent, message.role, std::move(message.content)));
+  added.token_ids = std::move(message.token_ids);
+  added.finish_reason = message.finish_reason;
+  added.seed = message.seed;
+  added.metrics = message.metrics;
+  added.error = std::move(message.error);
+  added.model = std::move(message.model);
+  added.interrupted = message.interrupted || (added.role == Role::kAssistant && !added.finish_reason);
+}
+
+// The child that each message had chosen, where it is one of its children.
+void choose(Conversation& conversation, MessageId parent, MessageId child) {
+  const Message* message = conversation.find(child);
+  if (message != nullptr && message->parent == parent) conversation.choose_child(child);
+}
+
+void build_tree(std::map<MessageId, Message>& messages, Conversation& conversation) {
+  for (auto& [id, message] : messages) {
+    if (id == kRootMessage || id.value > conversation.messages().size() + kLargestGap) continue;
+    while (conversation.messages().size() + 1 < id.value) add(conversation, lost_message(conversation));
+    add(conversation, std::move(message));
+  }
+  for (const auto& [id, message] : messages) {
+    if (id.value <= conversation.messages().size()) choose(conversation, id, message.active_child);
+  }
+}
+
+Result<std::uint64_t> last_id(Database& database, std::string_view table) {
+  OCTAVO_TRY(const auto last, database.integer("SELECT seq FROM sqlite_sequence WHERE name = ?1", {table}));
+  return as_unsigned(std::max<std::int64_t>(0, last.value_or(0)));
+}
+
+}  // namespace
+
+Result<void> write_change(Database& database, const StoreChange& change) {
+  return std::visit([&](const auto& c) { return write(database, c); }, change);
+}
+
+Result<StoreContents> read_contents(Database& database) {
+  StoreContents contents;
+  OCTAVO_TRY_VOID(each_row(database, kSelectHead, {}, [&](const Rows& row) {
+    if (row.integer(0) > 0) contents.chats.push_back(head_of(row));
+  }));
+  OCTAVO_TRY_VOID(each_row(
+      database, "SELECT id, name, position FROM folders ORDER BY position, id", {}, [&](const Rows& row) {
+        contents.folders.push_back(
+            {FolderId{as_unsigned(row.integer(0))}, sanitise_utf8(row.text(1)), row.integer(2)});
+      }));
+  OCTAVO_TRY_VOID(each_row(database, "SELECT id, name, system_prompt, sampling FROM presets ORDER BY id", {},
+                           [&](const Rows& row) {
+                             contents.presets.push_back(
+                                 {PresetId{as_unsigned(row.integer(0))}, sanitise_utf8(row.text(1)),
+                                  sanitise_utf8(row.text(2)), sampling_of(row.text(3))});
+                           }));
+  OCTAVO_TRY(contents.last_chat.value, last_id(database, "chats"));
+  OCTAVO_TRY(contents.last_folder.value, last_id(database, "folders"));
+  OCTAVO_TRY(contents.last_preset.value, last_id(database, "presets"));
+  return contents;
+}
+
+Result<Conversation> read_tree(Database& database, ChatId chat_id) {
+  const std::int64_t chat = as_integer(chat_id.value);
+  std::map<MessageId, Message> messages;
+  OCTAVO_TRY_VOID(each_row(database,
+                           "SELECT id, parent, active_child FROM messages WHERE chat = ?1 ORDER BY id",
+                           {chat}, [&](const Rows& row) {
+                             Message message;
+                             message.id = MessageId{as_unsigned(row.integer(0))};
+                             message.parent = MessageId{as_unsigned(row.integer(1))};
+                             message.active_child = MessageId{as_unsigned(row.integer(2))};
+                             messages.emplace_hint(messages.end(), message.id, std::move(message));
+                           }));
+  Conversation tree;
+  build_tree(messages, tree);
+  OCTAVO_TRY(const auto first, database.integer("SELECT active_root_child FROM chats WHERE id = ?1", {chat}));
+  choose(tree, kRootMessage, MessageId{as_unsigned(first.value_or(0))});
+  return tree;
+}
+
+Result<Conversation> read_chat(Database& database, ChatId chat_id) {
+  const std::int64_t chat = as_integer(chat_id.value);
+  std::optional<ChatHead> head;
+  OCTAVO_TRY_VOID(each_row(database, kSelectOneHead, {chat}, [&](const Rows& row) { head = head_of(row); }));
+  if (!head) return Error{.code = ErrorCode::kNotFound, .message = "there is no such chat"};
+  Conversation conversation;
+  conversation.title = std::move(head->title);
+  conversation.system_prompt = std::move(head->system_prompt);
+  conversation.sampling = std::move(head->sampling);
+  std::map<MessageId, Message> messages;
+  OCTAVO_TRY_VOID(
+      each_row(database,
+               "SELECT id, parent, active_child, role, finish_reason, seed, interrupted, model, error, "
+               "metrics, content, token_ids FROM messages WHERE chat = ?1 ORDER BY id",
+               {chat}, [&](const Rows& row) {
+                 Message message = message_of(row);
+                 messages.emplace_hint(messages.end(), message.id, std::move(message));
+               }));
+  OCTAVO_TRY_VOID(read_pieces(database, chat, messages));
+  build_tree(messages, conversation);
+  choose(conversation, kRootMessage, head->active_root_child);
+  return conversation;
+}
+
+}  // namespace octavo::app

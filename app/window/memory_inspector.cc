@@ -1,0 +1,714 @@
+#include "app/window/memory_inspector.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <set>
+#include <utility>
+
+#include "app/window/memory_bar.h"
+#include "app/window/memory_export.h"
+#include "app/window/memory_health.h"
+#include "app/window/memory_rows.h"
+#include "app/window/memory_tree.h"
+#include "engine/base/text.h"
+
+namespace octavo::app {
+namespace {
+
+namespace act = ui::actions;
+
+constexpr std::size_t kMostHistoryLines = 200;
+constexpr std::size_t kMostNames = 4'096;
+constexpr std::int64_t kPaperDeviceBytes = 40'000'000'000;
+
+std::string time_stamp() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d-%H%M%S", &parts);
+  return text;
+}
+
+bool takes_block(BlockEventKind kind) {
+  return kind == BlockEventKind::kCopyOnWrite || kind == BlockEventKind::kCopyPartial;
+}
+
+bool names(const BlockEvent& event, std::int32_t block) {
+  return event.block == block || (takes_block(event.kind) && event.aux == block);
+}
+
+// The blocks of a host pool, with who has them.
+std::vector<ui::InspectedHostBlock> host_blocks(const MemoryHistory::Moment& moment) {
+  std::vector<ui::InspectedHostBlock> host;
+  for (const metrics::KvState::HostBlock& block : moment.host)
+    host.push_back({block.is_used, block.num_filled});
+  const auto& sequences = moment.snapshot->sequences;
+  for (std::size_t i = 0; i < sequences.size() && i < ui::kNobody; ++i) {
+    if (sequences[i].state != SequenceState::kSwapped) continue;
+    for (const BlockId block : sequences[i].block_table) {
+      const auto index = static_cast<std::size_t>(block.value);
+      if (block.value < 0 || index >= host.size()) continue;
+      host[index].is_used = true;
+      if (host[index].owner == ui::kNobody) host[index].owner = static_cast<std::uint16_t>(i);
+    }
+  }
+  return host;
+}
+
+}  // namespace
+
+std::filesystem::path default_recordings_folder() {
+  const char* data = std::getenv("XDG_DATA_HOME");
+  if (data != nullptr && *data != '\0') return std::filesystem::path(data) / "octavo" / "recordings";
+  const char* home = std::getenv("HOME");
+  return std::filesystem::path(home != nullptr ? home : ".") / ".local/share/octavo/recordings";
+}
+
+MemoryInspector::MemoryInspector(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+MemoryInspector::~MemoryInspector() {
+  writer_.reset();  // it reads the live history
+}
+
+// ---- sources ----
+
+void MemoryInspector::attach(const EngineDescription& description, TokenBytes bytes, ui::UiState& state) {
+  const metrics::PoolShape shape{description.block_size, description.num_blocks, description.num_host_blocks};
+  writer_.reset();
+  state.inspector.recording.is_recording = false;
+  live_ = std::make_unique<Source>(Source{.history = MemoryHistory(shape, description.bytes_per_block),
+                                          .fold = {},
+                                          .pool = {.name = sanitise_utf8(description.model.name),
+                                                   .block_size = description.block_size,
+                                                   .num_blocks = description.num_blocks,
+                                                   .num_host_blocks = description.num_host_blocks,
+                                                   .bytes_per_block = description.bytes_per_block,
+                                                   .max_model_len = description.max_model_len},
+                                          .timeline = {},
+                                          .names = {},
+                                          .newest = nullptr});
+  bytes_ = std::move(bytes);
+  state.inspector.bar = memory_bar(description, physical_memory_bytes());
+  if (other_ == nullptr) show_source(state, nullptr);
+}
+
+void MemoryInspector::detach() {
+  writer_.reset();
+  bytes_ = {};
+}
+
+void MemoryInspector::add(Source& source, const metrics::Trace& trace, ui::UiState& state) {
+  const std::uint64_t first_mark = source.history.newest_mark();
+  source.history.add(trace);
+  ui::InspectorTimeline& timeline = &source == &shown() ? state.inspector.timeline : source.timeline;
+  source.fold.add(trace, first_mark, timeline);
+  timeline.oldest_mark = source.history.oldest_mark();
+}
+
+void MemoryInspector::fold(const Engine::Trace& trace, std::shared_ptr<const KvSnapshot> newest,
+                           const SessionOf& session_of, const StateBefore& state_before, ui::UiState& state) {
+  if (live_ == nullptr) return;
+  if (trace.num_lost > 0) {
+    const auto before = state_before(trace.next_event_mark - trace.block_events.size());
+    if (before) live_->history.begin_with(*before);
+    if (writer_ != nullptr) {
+      writer_.reset();
+      state.inspector.recording.is_recording = false;
+      effects_.problem = "The recording ended early: the window was too slow to follow the engine.";
+    }
+  }
+  if (newest != nullptr) {
+    live_->history.learn(*newest);
+    name_sequences(*live_, *newest, session_of, state);
+    live_->newest = std::move(newest);
+  }
+  const bool has_news = !trace.block_events.empty() || !trace.steps.empty();
+  if (has_news) add(*live_, trace, state);
+  if (writer_ != nullptr && has_news) writer_->notify();
+  if (other_ == nullptr && state.workspace == ui::Workspace::kMemory) {
+    if (state.inspector.cursor.following) {
+      show(state);
+    } else {
+      ++state.inspector.version;
+    }
+  }
+}
+
+void MemoryInspector::name_sequences(Source& source, const KvSnapshot& snapshot, const SessionOf& session_of,
+                                     const ui::UiState& state) {
+  std::map<RequestId, int> num_outputs;
+  for (const SequenceSnapshot& sequence : snapshot.sequences) ++num_outputs[sequence.request_id];
+  for (const SequenceSnapshot& sequence : snapshot.sequences) {
+    const auto session = session_of ? session_of(sequence.request_id) : std::nullopt;
+    const ui::SessionState* shown = session ? ui::find_session(state, *session) : nullptr;
+    ui::InspectedSequence name{.label = "sequence " + std::to_string(sequence.sequence_id.value),
+                               .colour_index = static_cast<std::uint32_t>(sequence.request_id.value)};
+    if (shown != nullptr) name = {shown->id, shown->title, shown->colour_index};
+    if (num_outputs[sequence.request_id] > 1 || sequence.output_index > 0)
+      name.label += " · sample " + std::to_string(sequence.output_index + 1);
+    source.names.insert_or_assign(sequence.sequence_id.value, std::move(name));
+  }
+  while (source.names.size() > kMostNames) source.names.erase(source.names.begin());
+}
+
+void MemoryInspector::put_away_timeline(ui::UiState& state) {
+  if (has_source()) shown().timeline = std::move(state.inspector.timeline);
+  state.inspector.timeline = {};
+}
+
+void MemoryInspector::show_source(ui::UiState& state, std::unique_ptr<Source> other) {
+  put_away_timeline(state);
+  other_ = std::move(other);
+  ui::InspectorState& inspector = state.inspector;
+  chosen_.reset();
+  inspector.hover = {};
+  inspector.cursor = {.speed = inspector.cursor.speed};
+  inspector.source = other_ ? other_->kind : ui::InspectorSource::kLive;
+  if (!has_source()) return;
+  inspector.pool = shown().pool;
+  inspector.timeline = std::exchange(shown().timeline, {});
+  show(state);
+}
+
+void MemoryInspector::refresh(ui::UiState& state) {
+  if (has_source() && state.inspector.cursor.following) show(state);
+}
+
+// ---- the cursor ----
+
+void MemoryInspector::seek(std::uint64_t mark, ui::UiState& state) {
+  if (!has_source()) return;
+  ui::InspectorCursor& cursor = state.inspector.cursor;
+  cursor.following = false;
+  cursor.mark = std::clamp(mark, shown().history.oldest_mark(), shown().history.newest_mark());
+  show(state);
+}
+
+void MemoryInspector::apply(const act::InspectorAction& action, ui::UiState& state) {
+  std::visit([&](const auto& a) { apply_one(a, state); }, action);
+}
+
+void MemoryInspector::apply_one(const act::ShowInspectorPage& a, ui::UiState& state) {
+  ui::InspectorState& inspector = state.inspector;
+  inspector.page = a.page;
+  if (a.page == ui::InspectorPage::kTour) {
+    if (inspector.source != ui::InspectorSource::kTour)
+      apply_one(act::ShowChapter{inspector.tour.chapter}, state);
+  } else if (inspector.source == ui::InspectorSource::kTour) {
+    show_source(state, nullptr);
+  }
+  if (a.page == ui::InspectorPage::kPaper) {
+    inspector.paper.shape = shape_memory_bar("llama-13b", kPaperDeviceBytes);
+    paper_.show(inspector.paper);
+  }
+}
+
+void MemoryInspector::apply_one(const act::FollowNewest&, ui::UiState& state) {
+  state.inspector.cursor.following = true;
+  state.inspector.cursor.playing = false;
+  show(state);
+}
+
+void MemoryInspector::apply_one(const act::PauseInspector&, ui::UiState& state) {
+  state.inspector.cursor.playing = is_playing_ = false;
+  if (has_source() && state.inspector.cursor.following) seek(shown().history.newest_mark(), state);
+}
+
+void MemoryInspector::apply_one(const act::SeekTime& a, ui::UiState& state) {
+  if (!has_source()) return;
+  // Steps are fewer than events: the last step that ended by then, and after it events up to then.
+  const MemoryHistory& history = shown().history;
+  const auto& steps = state.inspector.timeline.steps;
+  std::uint64_t mark = history.oldest_mark();
+  const auto after = std::partition_point(steps.begin(), steps.end(), [&](const ui::TimelineStep& step) {
+    return step.record.begin_us <= a.time_us;
+  });
+  if (after != steps.begin()) mark = std::max(mark, std::prev(after)->mark);
+  if (after != steps.begin() && std::prev(after) == std::prev(steps.end()) &&
+      a.time_us >= state.inspector.timeline.newest_us) {
+    mark = history.newest_mark();
+  }
+  state.inspector.cursor.playing = false;
+  seek(mark, state);
+}
+
+void MemoryInspector::apply_one(const act::SeekMark& a, ui::UiState& state) {
+  state.inspector.cursor.playing = false;
+  seek(a.mark, state);
+}
+
+void MemoryInspector::apply_one(const act::StepEvents& a, ui::UiState& state) {
+  if (!has_source()) return;
+  const std::uint64_t at =
+      state.inspector.cursor.following ? shown().history.newest_mark() : state.inspector.cursor.mark;
+  const auto moved = static_cast<std::int64_t>(at) + a.offset;
+  state.inspector.cursor.playing = false;
+  seek(static_cast<std::uint64_t>(std::max<std::int64_t>(0, moved)), state);
+}
+
+void MemoryInspector::apply_one(const act::StepSteps& a, ui::UiState& state) {
+  if (!has_source()) return;
+  const auto& steps = state.inspector.timeline.steps;
+  const std::uint64_t at =
+      state.inspector.cursor.following ? shown().history.newest_mark() : state.inspector.cursor.mark;
+  state.inspector.cursor.playing = false;
+  const auto mark_of = [](const ui::TimelineStep& step) { return step.mark; };
+  if (a.offset > 0) {
+    const auto next = std::ranges::upper_bound(steps, at, {}, mark_of);
+    return next == steps.end() ? seek(shown().history.newest_mark(), state) : seek(next->mark, state);
+  }
+  const auto here = std::ranges::lower_bound(steps, at, {}, mark_of);
+  seek(here == steps.begin() ? shown().history.oldest_mark() : std::prev(here)->mark, state);
+}
+
+void MemoryInspector::apply_one(const act::PlayInspector& a, ui::UiState& state) {
+  if (!has_source()) return;
+  ui::InspectorCursor& cursor = state.inspector.cursor;
+  if (a.playing && (cursor.following || cursor.mark >= shown().history.newest_mark()))
+    seek(shown().history.oldest_mark(), state);
+  cursor.playing = is_playing_ = a.playing;
+  played_us_ = -1;
+}
+
+void MemoryInspector::apply_one(const act::ChangePlaySpeed& a, ui::UiState& state) {
+  state.inspector.cursor.speed = std::clamp(a.speed, 0.0625, 64.0);
+}
+
+// Moves on by as much of the history's time as has gone by, times the speed; silence is cut short.
+bool MemoryInspector::play(std::int64_t now_us, ui::UiState& state) {
+  ui::InspectorCursor& cursor = state.inspector.cursor;
+  if (!cursor.playing || !has_source()) return false;
+  if (played_us_ < 0) played_us_ = now_us;
+  const auto gone_us = static_cast<double>(now_us - played_us_) * cursor.speed;
+  const MemoryHistory& history = shown().history;
+  std::uint64_t mark = cursor.mark;
+  const std::int64_t until_us = cursor.time_us + static_cast<std::int64_t>(gone_us);
+  while (mark < history.newest_mark() && history.has_event(mark) && history.event(mark).time_us <= until_us)
+    ++mark;
+  constexpr double kLongestSilenceUs = 1'000'000;
+  if (mark == cursor.mark && gone_us > kLongestSilenceUs && mark < history.newest_mark()) ++mark;
+  if (mark == cursor.mark) return false;
+  played_us_ = now_us;
+  seek(mark, state);
+  if (mark >= history.newest_mark()) cursor.playing = is_playing_ = false;
+  return true;
+}
+
+bool MemoryInspector::tick(std::int64_t now_us, ui::UiState& state) {
+  now_us_ = now_us;
+  bool changed = play(now_us, state);
+  changed |= take_recording(state);
+  changed |= take_paper(state);
+  changed |= count_ages(state);
+  return changed;
+}
+
+// Ages grow for a few seconds; then times stand in their place, and nothing moves.
+bool MemoryInspector::count_ages(ui::UiState& state) {
+  if (!counts_ages_) return false;
+  ui::InspectorState& inspector = state.inspector;
+  const bool is_shown = state.workspace == ui::Workspace::kMemory && inspector.cursor.following &&
+                        inspector.source == ui::InspectorSource::kLive && inspector.snapshot != nullptr;
+  counts_ages_ = is_shown && now_us_ - inspector.timeline.newest_us <= kAgesCountUs;
+  if (!is_shown) return false;
+  inspector.sentences = health_sentences(*inspector.snapshot, inspector, inspector.cursor.mark, now_us_);
+  return true;
+}
+
+bool MemoryInspector::wants_tick() const {
+  return opening_.valid() || paper_.is_running() || is_playing_ || counts_ages_;
+}
+
+// ---- what is shown ----
+
+void MemoryInspector::show(ui::UiState& state) {
+  if (!has_source()) return;
+  ui::InspectorState& inspector = state.inspector;
+  Source& source = shown();
+  ui::InspectorCursor& cursor = inspector.cursor;
+  is_playing_ = cursor.playing;
+  if (!cursor.playing) played_us_ = -1;
+  cursor.problem.clear();
+  inspector.names = source.names;
+  inspector.timeline.oldest_mark = source.history.oldest_mark();
+  const bool is_newest = cursor.following || cursor.mark >= source.history.newest_mark();
+  auto moment = source.history.at(is_newest ? source.history.newest_mark() : cursor.mark);
+  if (!moment) {
+    cursor.problem = moment.error().message;
+    return;
+  }
+  // The engine's own snapshot says more than events can: classes, reservations, what waits.
+  if (is_newest && cursor.following && source.newest != nullptr) moment->snapshot = source.newest;
+  if (cursor.following) cursor.mark = source.history.newest_mark();
+  inspector.snapshot = moment->snapshot;
+  ++inspector.version;
+  show_cursor(state);
+  show_blocks(*moment, state);
+  inspector.health = health_figures(*inspector.snapshot, inspector.pool, inspector.timeline, cursor.mark);
+  const bool is_live = inspector.source == ui::InspectorSource::kLive && cursor.following;
+  inspector.sentences = health_sentences(*inspector.snapshot, inspector, cursor.mark, is_live ? now_us_ : -1);
+  counts_ages_ = is_live && std::ranges::any_of(inspector.sentences, [](const ui::HealthSentence& sentence) {
+                   return sentence.text.find(" s ago") != std::string::npos;
+                 });
+  show_card(state);
+  if (inspector.source == ui::InspectorSource::kTour) show_tour(state);
+}
+
+void MemoryInspector::show_cursor(ui::UiState& state) {
+  ui::InspectorCursor& cursor = state.inspector.cursor;
+  const MemoryHistory& history = shown().history;
+  if (cursor.mark > 0 && history.has_event(cursor.mark - 1)) {
+    cursor.step = history.event(cursor.mark - 1).step;
+    cursor.time_us = history.event(cursor.mark - 1).time_us;
+  } else if (history.has_event(cursor.mark)) {
+    cursor.step = history.event(cursor.mark).step;
+    cursor.time_us = history.event(cursor.mark).time_us;
+  }
+}
+
+void MemoryInspector::show_blocks(const MemoryHistory::Moment& moment, ui::UiState& state) {
+  ui::InspectorState& inspector = state.inspector;
+  const KvSnapshot& snapshot = *inspector.snapshot;
+  const PoolStory& story = shown().history.story();
+  inspector.sequences = sequences_of(snapshot, shown().names);
+  BlockOwners owners = owners_of(snapshot, inspector.sequences);
+  inspector.blocks = std::move(owners.blocks);
+  inspector.groups = std::move(owners.groups);
+  for (std::size_t i = 0; i < inspector.blocks.size() && i < story.blocks.size(); ++i) {
+    inspector.blocks[i].last_us = story.blocks[i].last_us;
+  }
+  inspector.host = host_blocks(moment);
+  inspector.lines = table_lines(snapshot, inspector.sequences);
+  inspector.tree = make_prefix_tree(snapshot, story, [this](BlockId block) { return text_of_block(block); });
+}
+
+std::string MemoryInspector::text_of(const Source& source, std::uint64_t sequence, std::int32_t index) const {
+  const std::int32_t block_size = source.pool.block_size;
+  if (source.kind == ui::InspectorSource::kTour) {
+    std::string text;
+    const auto found = source.token_ids.find(sequence);
+    if (found == source.token_ids.end()) return {};
+    const auto count = static_cast<std::int32_t>(found->second.size());
+    for (std::int32_t i = index * block_size; i < std::min(count, (index + 1) * block_size); ++i) {
+      text += tour_word(found->second[static_cast<std::size_t>(i)]);
+    }
+    return text;
+  }
+  const auto facts = source.history.facts().find(sequence);
+  if (facts == source.history.facts().end() || index < 0) return {};
+  return tokens_.text_of(facts->second.request_id, facts->second.output_index, index * block_size, block_size,
+                         bytes_);
+}
+
+std::string MemoryInspector::text_of_block(BlockId block) {
+  const auto& blocks = shown().history.story().blocks;
+  const auto index = static_cast<std::size_t>(block.value);
+  if (block.value < 0 || index >= blocks.size() || blocks[index].sequence == 0) return {};
+  return text_of(shown(), blocks[index].sequence, blocks[index].index);
+}
+
+void MemoryInspector::show_card(ui::UiState& state) {
+  ui::InspectorState& inspector = state.inspector;
+  inspector.card.reset();
+  const KvSnapshot& snapshot = *inspector.snapshot;
+  if (!chosen_ || static_cast<std::size_t>(chosen_->value) >= snapshot.blocks.size()) return;
+  const auto index = static_cast<std::size_t>(chosen_->value);
+  const MemoryHistory& history = shown().history;
+  const BlockStory& story = history.story().blocks[index];
+  ui::BlockCard card{.block = *chosen_,
+                     .state = snapshot.blocks[index],
+                     .copied_from = story.copied_from,
+                     .num_hits = story.num_hits,
+                     .born_us = story.born_us,
+                     .last_us = story.last_us};
+  if (card.state.state != BlockState::kFree) {
+    if (story.index >= 0) card.first_position = story.index * inspector.pool.block_size;
+    card.text = text_of_block(*chosen_);
+  }
+  for (std::size_t i = 0; i < snapshot.sequences.size() && i < inspector.sequences.size(); ++i) {
+    if (snapshot.sequences[i].state == SequenceState::kSwapped) continue;
+    const auto& table = snapshot.sequences[i].block_table;
+    const auto place = std::find(table.begin(), table.end(), *chosen_);
+    if (place == table.end()) continue;
+    card.owners.push_back({inspector.sequences[i].label, inspector.sequences[i].colour_index,
+                           static_cast<std::int32_t>(place - table.begin())});
+  }
+  for (std::uint64_t mark = history.oldest_mark(); mark < inspector.cursor.mark; ++mark) {
+    const BlockEvent& event = history.event(mark);
+    if (!names(event, chosen_->value)) continue;
+    if (event.kind == BlockEventKind::kFill) {
+      ++card.num_fills;
+      continue;
+    }
+    if (event.kind == BlockEventKind::kSwapOut || event.kind == BlockEventKind::kSwapIn) ++card.num_swaps;
+    if (takes_block(event.kind) && event.block == chosen_->value)
+      card.copied_to.push_back(BlockId{event.aux});
+    card.history.push_back({mark, event.time_us, event.kind, event.sequence, event.aux});
+  }
+  if (card.history.size() > kMostHistoryLines) {
+    card.history.erase(card.history.begin(),
+                       card.history.end() - static_cast<std::ptrdiff_t>(kMostHistoryLines));
+  }
+  if (snapshot.watched && snapshot.watched->block == *chosen_) card.why = snapshot.watched->why;
+  inspector.card = std::move(card);
+}
+
+void MemoryInspector::apply_one(const act::ChooseBlock& a, ui::UiState& state) {
+  chosen_ = a.block < 0 ? std::nullopt : std::optional(BlockId{a.block});
+  effects_.changes_watched_block = true;
+  effects_.watched_block = other_ ? std::nullopt : chosen_;
+  if (has_source() && state.inspector.snapshot) show_card(state);
+  ++state.inspector.version;
+}
+
+// ---- linked hover ----
+
+void MemoryInspector::light(BlockId block, ui::UiState& state) {
+  ui::LinkedHover& hover = state.inspector.hover;
+  hover.blocks = {block};
+  if (other_ != nullptr || live_ == nullptr) return;
+  const std::int32_t block_size = live_->pool.block_size;
+  std::set<RequestId> lit;
+  const auto light_request = [&](RequestId request, std::int32_t index) {
+    if (index < 0 || !lit.insert(request).second) return;
+    for (const TokenBook::Stretch& stretch :
+         tokens_.stretches_of(request, index * block_size, (index + 1) * block_size, bytes_)) {
+      hover.ranges[{stretch.session_id.value, stretch.message}].push_back(stretch.range);
+    }
+  };
+  // Chats whose answer runs name it in a table; of the others the window knows what they left in the cache.
+  for (const ui::SessionState& session : state.sessions) {
+    const auto& blocks = session.memory.blocks;
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      if (blocks[i].block_id != block) continue;
+      if (const auto request = tokens_.newest_of(session.id))
+        light_request(*request, static_cast<std::int32_t>(i));
+    }
+  }
+}
+
+void MemoryInspector::apply_one(const act::HoverBlock& a, ui::UiState& state) {
+  ui::LinkedHover& hover = state.inspector.hover;
+  if (a.block < 0) {
+    hover = {};
+    return;
+  }
+  if (hover.block == BlockId{a.block}) return;
+  hover = {.block = BlockId{a.block}};
+  light(BlockId{a.block}, state);
+}
+
+void MemoryInspector::apply_one(const act::HoverText& a, ui::UiState& state) {
+  state.inspector.hover = {};
+  if (a.message == 0 || live_ == nullptr) return;
+  const auto place = tokens_.find(a.session_id, a.message, a.begin, a.end, bytes_);
+  const ui::SessionState* session = ui::find_session(state, a.session_id);
+  if (!place || session == nullptr) return;
+  const std::int32_t block_size = live_->pool.block_size;
+  std::vector<BlockId> lit;
+  for (std::int32_t i = place->begin / block_size; i <= (place->end - 1) / block_size; ++i) {
+    if (static_cast<std::size_t>(i) < session->memory.blocks.size())
+      lit.push_back(session->memory.blocks[static_cast<std::size_t>(i)].block_id);
+  }
+  if (lit.empty()) return;
+  light(lit.front(), state);
+  state.inspector.hover.blocks = std::move(lit);
+}
+
+// ---- recordings and exports ----
+
+void MemoryInspector::apply_one(const act::StartRecording&, ui::UiState& state) {
+  if (live_ == nullptr || writer_ != nullptr) return;
+  std::error_code error;
+  std::filesystem::create_directories(folder_, error);
+  const std::filesystem::path path = folder_ / ("octavo-" + time_stamp() + ".rec");
+  auto file = metrics::RecordingFile::open(path);
+  if (!file) {
+    effects_.problem = file.error().message;
+    return;
+  }
+  metrics::RecordingHeader header;
+  header.bytes_per_block = live_->pool.bytes_per_block;
+  header.max_model_len = live_->pool.max_model_len;
+  header.unix_time_s = static_cast<std::int64_t>(std::time(nullptr));
+  header.model = live_->pool.name;
+  auto failure = std::make_shared<WriterFailure>();
+  failure_ = failure;
+  writer_ = std::make_unique<metrics::RecordingWriter>(*std::move(file), std::move(header),
+                                                       live_->history.recorder(), [failure](const Error& e) {
+                                                         std::lock_guard lock(failure->mutex);
+                                                         failure->message = e.message;
+                                                       });
+  state.inspector.recording.is_recording = true;
+  state.inspector.recording.path = path.string();
+}
+
+void MemoryInspector::apply_one(const act::StopRecording&, ui::UiState& state) {
+  if (writer_ == nullptr) return;
+  writer_.reset();
+  state.inspector.recording.is_recording = false;
+  std::lock_guard lock(failure_->mutex);
+  if (failure_->message.empty()) {
+    effects_.notice = "Recorded to " + state.inspector.recording.path + ".";
+  } else {
+    effects_.problem = failure_->message;
+  }
+}
+
+void MemoryInspector::apply_one(const act::OpenRecording& a, ui::UiState& state) {
+  if (opening_.valid()) return;
+  state.inspector.recording.is_loading = true;
+  const std::filesystem::path path(a.path);
+  opening_ = std::async(std::launch::async, [path] { return open_recording(path); });
+}
+
+bool MemoryInspector::take_recording(ui::UiState& state) {
+  if (!opening_.valid() || opening_.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
+    return false;
+  auto opened = opening_.get();
+  state.inspector.recording.is_loading = false;
+  if (!opened) {
+    effects_.problem = opened.error().message;
+    return true;
+  }
+  const metrics::PoolShape shape = opened->header.pool;
+  metrics::HistorySizes sizes;
+  sizes.num_steps = std::max(sizes.num_steps, opened->trace.steps.size());
+  sizes.num_events = std::max(sizes.num_events, 2 * opened->trace.block_events.size());
+  auto source =
+      std::make_unique<Source>(Source{.kind = ui::InspectorSource::kRecording,
+                                      .history = MemoryHistory(shape, opened->header.bytes_per_block, sizes),
+                                      .fold = {},
+                                      .pool = {.name = sanitise_utf8(opened->name),
+                                               .block_size = shape.block_size,
+                                               .num_blocks = shape.num_blocks,
+                                               .num_host_blocks = shape.num_host_blocks,
+                                               .bytes_per_block = opened->header.bytes_per_block,
+                                               .max_model_len = opened->header.max_model_len},
+                                      .timeline = {},
+                                      .names = {},
+                                      .newest = nullptr});
+  source->history.begin_with(opened->start);
+  const std::uint64_t first_mark = source->history.newest_mark();
+  source->history.add(opened->trace);
+  source->fold.add(opened->trace, first_mark, source->timeline);
+  if (opened->is_shortened)
+    effects_.notice = "The recording is very long: its beginning is shown.";
+  else if (!opened->is_complete)
+    effects_.notice = "The recording was cut short; what is there is shown.";
+  state.inspector.page = ui::InspectorPage::kPools;
+  state.workspace = ui::Workspace::kMemory;
+  show_source(state, std::move(source));
+  return true;
+}
+
+void MemoryInspector::apply_one(const act::CloseRecording&, ui::UiState& state) {
+  show_source(state, nullptr);
+}
+
+void MemoryInspector::apply_one(const act::ListRecordings&, ui::UiState& state) {
+  state.inspector.recording.known = list_recordings(folder_);
+}
+
+void MemoryInspector::apply_one(const act::ExportMemory& a, ui::UiState& state) {
+  std::error_code error;
+  std::filesystem::create_directories(folder_, error);
+  const std::filesystem::path stem = folder_ / ("octavo-memory-" + time_stamp());
+  if (a.format == act::ExportFormat::kPng) {
+    effects_.picture = stem.string() + ".png";
+    return;
+  }
+  const bool is_json = a.format == act::ExportFormat::kJson;
+  const std::filesystem::path path = stem.string() + (is_json ? ".json" : ".csv");
+  const std::string text = is_json ? memory_json(state.inspector) : steps_csv(state.inspector.timeline);
+  const Result<void> written = write_export(path, text);
+  if (written) {
+    effects_.notice = "Exported to " + path.string() + ".";
+  } else {
+    effects_.problem = written.error().message;
+  }
+}
+
+// ---- tour and paper ----
+
+void MemoryInspector::apply_one(const act::ShowChapter& a, ui::UiState& state) {
+  ui::TourState& tour = state.inspector.tour;
+  tour.chapters = tour_titles();
+  const auto last = static_cast<std::int32_t>(tour.chapters.size()) - 1;
+  tour.chapter = std::clamp(a.chapter, 0, last);
+  TourChapter chapter = play_tour_chapter(static_cast<std::size_t>(tour.chapter));
+  auto source =
+      std::make_unique<Source>(Source{.kind = ui::InspectorSource::kTour,
+                                      .history = MemoryHistory(chapter.shape, chapter.bytes_per_block),
+                                      .fold = {},
+                                      .pool = {.name = chapter.title,
+                                               .block_size = chapter.shape.block_size,
+                                               .num_blocks = chapter.shape.num_blocks,
+                                               .num_host_blocks = chapter.shape.num_host_blocks,
+                                               .bytes_per_block = chapter.bytes_per_block,
+                                               .max_model_len = chapter.max_model_len},
+                                      .timeline = {},
+                                      .names = {},
+                                      .newest = nullptr});
+  for (const KvSnapshot& snapshot : chapter.snapshots) source->history.learn(snapshot);
+  for (const auto& [sequence, label] : chapter.labels) {
+    const auto facts = source->history.facts().find(sequence);
+    const std::uint64_t request =
+        facts != source->history.facts().end() ? facts->second.request_id.value : sequence;
+    source->names[sequence] = {.label = label, .colour_index = static_cast<std::uint32_t>(request - 1)};
+  }
+  source->token_ids = std::move(chapter.token_ids);
+  source->stops = std::move(chapter.stops);
+  source->history.add(chapter.trace);
+  source->fold.add(chapter.trace, 0, source->timeline);
+  state.inspector.page = ui::InspectorPage::kTour;
+  show_source(state, std::move(source));
+  seek(0, state);
+}
+
+void MemoryInspector::apply_one(const act::MoveTour& a, ui::UiState& state) {
+  if (other_ == nullptr || other_->stops.empty()) return;
+  ui::TourState& tour = state.inspector.tour;
+  const std::int32_t wanted = tour.step + a.offset;
+  const auto count = static_cast<std::int32_t>(other_->stops.size());
+  if (wanted >= count) {
+    if (tour.chapter + 1 < static_cast<std::int32_t>(tour.chapters.size()))
+      apply_one(act::ShowChapter{tour.chapter + 1}, state);
+    return;
+  }
+  other_->stop = static_cast<std::size_t>(std::clamp(wanted, 0, count - 1));
+  seek(other_->stops[other_->stop].mark, state);
+}
+
+// The sentence of the last stop at or before the cursor. Where stops share a mark, the one that was chosen.
+void MemoryInspector::show_tour(ui::UiState& state) {
+  ui::TourState& tour = state.inspector.tour;
+  const auto& stops = other_->stops;
+  const std::uint64_t mark = state.inspector.cursor.mark;
+  if (other_->stop >= stops.size() || stops[other_->stop].mark != mark) {
+    std::size_t stop = 0;
+    while (stop + 1 < stops.size() && stops[stop + 1].mark <= mark) ++stop;
+    other_->stop = stop;
+  }
+  tour.step = static_cast<std::int32_t>(other_->stop);
+  tour.num_steps = static_cast<std::int32_t>(stops.size());
+  tour.title = tour.chapters[static_cast<std::size_t>(tour.chapter)];
+  tour.sentence = stops[other_->stop].sentence;
+}
+
+void MemoryInspector::apply_one(const act::RunPaper&, ui::UiState& state) {
+  paper_.start();
+  paper_.show(state.inspector.paper);
+}
+
+void MemoryInspector::apply_one(const act::CancelPaper&, ui::UiState&) { paper_.cancel(); }
+
+bool MemoryInspector::take_paper(ui::UiState& state) {
+  if (!state.inspector.paper.is_running && !paper_.is_running()) return false;
+  paper_.show(state.inspector.paper);
+  return true;
+}
+
+}  // namespace octavo::app

@@ -1,0 +1,17 @@
+// 64 equally likely bins of conversations by input length; in each, quantiles of the lengths of input and
+// output, drawn independently by linear interpolation.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+namespace octavo::app {
+
+inline constexpr std::size_t kNumLengthBins = 64;
+struct LengthBin {
+  std::array<double, 5> input_quantiles;
+  std::array<double, 33> output_quantiles;
+};
+extern const std::array<LengthBin, kNumLengthBins> kShareGptLengths;
+
+}  // namespace octavo::app

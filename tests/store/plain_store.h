@@ -1,0 +1,118 @@
+// What the store should hold, kept in the plainest way: changes applied to maps. And chats to fill it with.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "app/store/records.h"
+
+namespace octavo::testing {
+
+struct PlainStore {
+  std::map<std::uint64_t, app::ChatHead> chats;
+  std::map<std::uint64_t, app::Conversation> conversations;
+  std::map<std::uint64_t, app::FolderRecord> folders;
+  std::map<std::uint64_t, app::PresetRecord> presets;
+};
+
+inline void expect_same(const SamplingParams& a, const SamplingParams& b) {
+  EXPECT_EQ(a.temperature, b.temperature);
+  EXPECT_EQ(a.top_p, b.top_p);
+  EXPECT_EQ(a.max_tokens, b.max_tokens);
+  EXPECT_EQ(a.seed, b.seed);
+  EXPECT_EQ(a.stop, b.stop);
+}
+
+inline void expect_same(const app::Message& a, const app::Message& b) {
+  EXPECT_EQ(a.id, b.id);
+  EXPECT_EQ(a.parent, b.parent);
+  EXPECT_EQ(a.role, b.role);
+  EXPECT_EQ(a.content, b.content);
+  EXPECT_EQ(a.token_ids, b.token_ids);
+  EXPECT_EQ(a.finish_reason, b.finish_reason);
+  EXPECT_EQ(a.seed, b.seed);
+  EXPECT_EQ(a.error, b.error);
+  EXPECT_EQ(a.model, b.model);
+  EXPECT_EQ(a.interrupted, b.interrupted);
+  EXPECT_EQ(a.children, b.children);
+  EXPECT_EQ(a.active_child, b.active_child);
+  ASSERT_EQ(a.metrics.has_value(), b.metrics.has_value());
+  if (!a.metrics) return;
+  EXPECT_EQ(a.metrics->num_prompt_tokens, b.metrics->num_prompt_tokens);
+  EXPECT_EQ(a.metrics->num_cached_tokens, b.metrics->num_cached_tokens);
+  EXPECT_EQ(a.metrics->request.queue_us, b.metrics->request.queue_us);
+  EXPECT_EQ(a.metrics->request.ttft_us, b.metrics->request.ttft_us);
+  EXPECT_EQ(a.metrics->request.tpot_us, b.metrics->request.tpot_us);
+  EXPECT_EQ(a.metrics->request.e2e_us, b.metrics->request.e2e_us);
+  EXPECT_EQ(a.metrics->request.num_preemptions, b.metrics->request.num_preemptions);
+}
+
+inline void expect_same(const app::Conversation& a, const app::Conversation& b) {
+  EXPECT_EQ(a.title, b.title);
+  EXPECT_EQ(a.system_prompt, b.system_prompt);
+  expect_same(a.sampling, b.sampling);
+  EXPECT_EQ(a.active_path(), b.active_path());
+  ASSERT_EQ(a.messages().size(), b.messages().size());
+  for (std::size_t i = 0; i < a.messages().size(); ++i) expect_same(a.messages()[i], b.messages()[i]);
+}
+
+// A head with everything set, derived from the number.
+inline app::ChatHead some_head(std::uint64_t id) {
+  app::ChatHead head;
+  head.id = app::ChatId{id};
+  head.title = "Title \"" + std::to_string(id) + "\" ü 你好 ##%n";
+  head.shown_title = head.title;
+  head.system_prompt = std::string("line\nwith a NUL \0 in it", 23);
+  head.sampling.temperature = 0.1 + 1e-9 * static_cast<double>(id);
+  head.sampling.max_tokens = 77;
+  head.sampling.seed = ~std::uint64_t{0} - id;
+  head.sampling.stop = {"END"};
+  head.draft = "half a thou";
+  head.folder = app::FolderId{id % 3};
+  head.pinned = id % 2 == 0;
+  head.position = static_cast<std::int64_t>(id) * 10;
+  head.created_ms = 1'700'000'000'000 + static_cast<std::int64_t>(id);
+  head.updated_ms = head.created_ms + 5;
+  return head;
+}
+
+inline app::changes::SaveMessage save_message(app::ChatId chat, const app::Conversation& conversation,
+                                              app::MessageId id) {
+  return {chat, *conversation.find(id)};
+}
+
+// A chat of question and answer pairs whose texts name the chat and the place.
+inline app::Conversation some_conversation(std::uint64_t chat, int num_pairs,
+                                           std::size_t answer_length = 60) {
+  app::Conversation conversation;
+  for (int i = 0; i < num_pairs; ++i) {
+    const std::string where = std::to_string(chat) + "." + std::to_string(i);
+    conversation.append(conversation.active_leaf(), Role::kUser, "question " + where);
+    std::string text = "answer " + where + " ";
+    while (text.size() < answer_length) text += "lorem ipsum ";
+    const app::MessageId id =
+        conversation.append(conversation.active_leaf(), Role::kAssistant, std::move(text));
+    conversation.find(id)->finish_reason = FinishReason::kStop;
+    conversation.find(id)->token_ids = {1, 2, 3, i};
+  }
+  return conversation;
+}
+
+// Everything that brings a chat into an empty store.
+inline std::vector<app::StoreChange> changes_for(app::ChatHead head, const app::Conversation& conversation) {
+  std::vector<app::StoreChange> changes;
+  const auto path = conversation.active_path();
+  head.active_root_child = path.empty() ? app::kRootMessage : path.front();
+  for (const app::Message& message : conversation.messages())
+    changes.push_back(app::changes::SaveMessage{head.id, message});
+  changes.push_back(app::changes::SaveChat{std::move(head)});
+  return changes;
+}
+
+}  // namespace octavo::testing

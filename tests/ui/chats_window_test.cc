@@ -1,0 +1,82 @@
+// The whole application with its chats on the disk: closed and opened again.
+
+#include "tests/ui/window_fixture.h"
+
+namespace octavo::testing {
+namespace {
+
+namespace act = ui::actions;
+
+class ChatsWindow : public WindowTest {
+ protected:
+  void SetUp() override {
+    WindowTest::SetUp();
+    chats_path_ = folder_ / "data" / "chats.db";
+  }
+  void apply(ui::Action action) { application_->controller().apply(action); }
+};
+
+TEST_F(ChatsWindow, ChatsAreThereAfterTheWindowWasClosed) {
+  open();
+  const auto first = session().id;
+  apply(act::SendMessage{first, "the first chat"});
+  ASSERT_TRUE(
+      loop_until([this] { return session().messages.size() == 2 && !session().messages[1].streaming; }));
+  apply(act::NewSession{});
+  engine_->steps_allowed = 3;
+  apply(act::SendMessage{session().id, "the second chat"});
+  ASSERT_TRUE(
+      loop_until([this] { return session().messages.size() == 2 && session().messages[1].text.size() > 8; }));
+  application_.reset();
+
+  open();
+  ASSERT_EQ(state().sessions.size(), 2u);
+  ASSERT_TRUE(loop_until([this] {
+    return state().sessions[0].messages.size() == 2 && state().sessions[1].messages.size() == 2;
+  }));
+  EXPECT_EQ(session().title, "the second chat");
+  EXPECT_TRUE(session().messages[1].interrupted);
+  EXPECT_EQ(state().sessions[1].id, first);
+  EXPECT_EQ(state().sessions[1].messages[1].text, "You said: the first chat");
+  draw_frames(2);
+  apply(act::ContinueAnswer{session().id, session().messages[1].id});
+  ASSERT_TRUE(loop_until([this] { return !session().messages[1].streaming; }));
+  EXPECT_FALSE(session().messages[1].interrupted);
+}
+
+TEST_F(ChatsWindow, ASecondWindowReadsOnlyAndSaysSo) {
+  app::FileLock other;
+  std::filesystem::create_directories(chats_path_.parent_path());
+  ASSERT_EQ(other.take(app::StorePaths{chats_path_}.lock()), app::LockOutcome::kLocked);
+  open();
+  EXPECT_TRUE(state().chats.read_only);
+  ASSERT_TRUE(state().banner.has_value());
+  EXPECT_EQ(
+      state().banner->text,
+      "Another window of Octavo has these chats open: here they can be read, and nothing new is saved.");
+  apply(act::SendMessage{session().id, "chatting goes on"});
+  ASSERT_TRUE(
+      loop_until([this] { return session().messages.size() == 2 && !session().messages[1].streaming; }));
+}
+
+TEST_F(ChatsWindow, AnExportLandsInTheFolderAndCanBeImported) {
+  open();
+  apply(act::SendMessage{session().id, "to be exported"});
+  ASSERT_TRUE(
+      loop_until([this] { return session().messages.size() == 2 && !session().messages[1].streaming; }));
+  apply(act::ExportSession{session().id, act::ChatFormat::kJson, ""});
+  ASSERT_TRUE(loop_until([this] {
+    application_->draw_frame();
+    return state().banner.has_value();
+  }));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "to be exported.json"));
+  apply(act::ImportChats{(folder_ / "to be exported.json").string()});
+  ASSERT_TRUE(loop_until([this] {
+    application_->draw_frame();
+    return state().sessions.size() == 2;
+  }));
+  EXPECT_EQ(session().messages.size(), 2u);
+}
+
+}  // namespace
+}  // namespace octavo::testing

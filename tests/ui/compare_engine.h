@@ -1,0 +1,95 @@
+// An engine for tests of comparisons: it answers nothing by itself. Tests say which events come with which
+// poll, what tokens are spelled like, and what a snapshot shows.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace octavo::testing {
+
+// Every string is one token, numbered when it is first seen. Token 2 ends a text.
+class SpellingTokenizer final : public tokenizer::Tokenizer {
+ public:
+  static constexpr TokenId kEnd = 2;
+
+  TokenId token(const std::string& bytes);
+
+  std::int32_t vocabulary_size() const override { return 1 << 20; }
+  std::optional<TokenId> bos_token_id() const override { return 1; }
+  bool is_end_of_sequence(TokenId id) const override { return id == kEnd; }
+  bool has_chat_template() const override { return true; }
+  Result<std::vector<TokenId>> encode(std::string_view text, bool parse_special, bool add_bos) const override;
+  Result<std::vector<TokenId>> encode_spans(std::span<const tokenizer::PromptSpan> spans) const override;
+  Result<std::vector<tokenizer::PromptSpan>> apply_chat_template(std::span<const ChatMessage> messages,
+                                                                 std::int64_t today) const override;
+  Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage> messages,
+                                           std::int64_t today) const override;
+  std::string_view token_bytes(TokenId id) const override;
+  bool is_special(TokenId id) const override { return id == kEnd; }
+  std::string decode(std::span<const TokenId> ids, bool skip_special) const override;
+
+ private:
+  std::deque<std::string> spellings_ = {"<unk>", "<s>", "</s>"};
+  std::map<std::string, TokenId> ids_;
+};
+
+class CompareEngine final : public Engine {
+ public:
+  CompareEngine();
+
+  std::vector<GenerationRequest> requests;  // request n has id n + 1
+  std::vector<RequestId> cancelled;
+  std::vector<EngineEvent> events;             // come with the next poll
+  std::deque<std::function<void()>> script;    // the first of them runs with each poll
+  std::shared_ptr<const KvSnapshot> snapshot;  // null: none
+  std::vector<BlockEvent> block_events;
+  std::function<void(RequestId, const GenerationRequest&)> on_submit;
+  std::function<void(RequestId)> on_cancel;
+
+  SpellingTokenizer& spelling() { return tokenizer_; }
+  // One event with these tokens; text as the tokens spell it.
+  TokensGenerated say(RequestId request, std::int32_t output, const std::vector<std::string>& tokens,
+                      float logprob = -0.5f);
+  // The same with alternatives: the token itself first, then `others`.
+  TokensGenerated say_one_of(RequestId request, std::int32_t output, const std::string& token,
+                             const std::vector<std::string>& others);
+
+  const EngineDescription& description() const override { return description_; }
+  const tokenizer::Tokenizer& tokenizer() const override { return tokenizer_; }
+  RequestId submit(GenerationRequest request) override;
+  std::vector<RequestId> submit_all(std::vector<GenerationRequest> all) override;
+  void cancel(RequestId request_id) override;
+  void reset_prefix_cache() override {}
+  std::vector<EngineEvent> poll(std::chrono::microseconds timeout) override;
+  void set_wake_up(std::function<void()> wake_up) override { wake_up_ = std::move(wake_up); }
+  std::shared_ptr<const KvSnapshot> kv_snapshot() override { return snapshot; }
+  void watch_block(std::optional<BlockId>) override {}
+  KvTotals kv_totals() const override { return {}; }
+  Trace trace_since(std::uint64_t step_mark, std::uint64_t event_mark) const override;
+  Result<metrics::KvState> state_at(std::uint64_t) const override {
+    return Error{ErrorCode::kUnsupported, "a scripted engine has no history"};
+  }
+
+ private:
+  SpellingTokenizer tokenizer_;
+  EngineDescription description_;
+  std::function<void()> wake_up_;
+};
+
+// A snapshot of `num_samples` samples of one prompt: full prompt blocks shared, the partly filled one copied
+// for all but the first, and blocks of their own behind. Its copies stand in `copies`.
+struct SampleScene {
+  std::shared_ptr<const KvSnapshot> snapshot;
+  std::vector<BlockEvent> copies;
+};
+SampleScene sample_scene(RequestId request, std::int32_t num_samples, std::int32_t num_prompt_tokens,
+                         std::int32_t num_generated);
+
+}  // namespace octavo::testing

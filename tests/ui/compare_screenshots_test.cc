@@ -1,0 +1,90 @@
+// Pictures of the Compare workspace for people to look at, beside the design's: tests/output/compare-*.png.
+
+#include <imgui.h>
+
+#include <string>
+#include <utility>
+
+#include "tests/ui/compare_scene.h"
+
+namespace octavo::testing {
+namespace {
+
+class CompareScreenshots : public CompareScene {
+ protected:
+  void open_large() {
+    app::Settings large = test_settings();
+    large.width = 1600;
+    large.height = 1000;
+    open_compare(large);
+  }
+  // Once in each theme and size.
+  template <class Shoot>
+  void in_every_look(Shoot shoot) {
+    for (const auto& [theme, name] :
+         {std::pair{ui::ThemeName::kDark, "dark"}, std::pair{ui::ThemeName::kLight, "light"}}) {
+      for (const auto& [scale, suffix] : {std::pair{1.0, ""}, std::pair{1.5, "-150"}}) {
+        ui::SettingsState settings = state().settings;
+        settings.theme = theme;
+        settings.ui_scale = scale;
+        application_->controller().apply(ui::actions::ChangeSettings{settings});
+        draw_frames(3);
+        shoot(std::string(name) + suffix);
+      }
+    }
+  }
+  // Without the Test Engine, which closes what a script has opened.
+  void press_here(ImGuiKey key) {
+    for (const bool down : {true, false}) {
+      ImGui::GetIO().AddKeyEvent(key, down);
+      draw_frames(1);
+    }
+  }
+  void press(ImGuiKeyChord key) {
+    play([key](ImGuiTestContext* context) {
+      context->KeyPress(key);
+      context->Yield(2);
+    });
+  }
+};
+
+TEST_F(CompareScreenshots, SamplesInEveryLayout) {
+  open_large();
+  run_samples(4);
+  in_every_look([this](const std::string& name) { write_screenshot("compare-" + name); });
+  press(ImGuiKey_D);
+  in_every_look([this](const std::string& name) { write_screenshot("compare-diff-" + name); });
+  press(ImGuiKey_6);
+  press(ImGuiKey_G);
+  in_every_look([this](const std::string& name) { write_screenshot("compare-grid-" + name); });
+  press(ImGuiKey_3);
+  press(ImGuiKey_C);
+  for (int i = 0; i < 5; ++i) press_here(ImGuiKey_Period);
+  press_here(ImGuiKey_Enter);
+  draw_frames(3);
+  in_every_look([this](const std::string& name) { write_screenshot("compare-card-" + name); });
+  EXPECT_EQ(state().comparison.columns.size(), 4u);
+}
+
+TEST_F(CompareScreenshots, Beams) {
+  open_large();
+  run_beams();
+  in_every_look([this](const std::string& name) { write_screenshot("compare-beams-" + name); });
+  press(ImGuiKey_P);
+  in_every_look([this](const std::string& name) { write_screenshot("compare-scores-" + name); });
+  EXPECT_EQ(state().comparison.beams.final.size(), 4u);
+}
+
+TEST_F(CompareScreenshots, EmptyAndEightAndSettings) {
+  open_large();
+  application_->controller().apply(ui::actions::ShowWorkspace{ui::Workspace::kCompare});
+  in_every_look([this](const std::string& name) { write_screenshot("compare-empty-" + name); });
+  run_samples(8);
+  in_every_look([this](const std::string& name) { write_screenshot("compare-eight-" + name); });
+  run_settings();
+  in_every_look([this](const std::string& name) { write_screenshot("compare-settings-" + name); });
+  EXPECT_EQ(state().comparison.columns.size(), 2u);
+}
+
+}  // namespace
+}  // namespace octavo::testing

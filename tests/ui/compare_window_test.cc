@@ -1,0 +1,304 @@
+// A person in front of the Compare workspace.
+
+#include <imgui.h>
+#include <imgui_internal.h>
+
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <string>
+
+#include "tests/ui/compare_scene.h"
+#include "ui/views/compare/compare_view.h"
+
+namespace octavo::testing {
+namespace {
+
+using ui::ColumnPhase;
+
+class CompareWindow : public CompareScene {};
+
+TEST_F(CompareWindow, IsReachedByKeyAndByTheTabsAndHasAHintWhenEmpty) {
+  open_compare();
+  play([this](ImGuiTestContext* context) {
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_2);
+    context->Yield(2);
+    IM_CHECK(state().workspace == ui::Workspace::kCompare);
+    IM_CHECK(context->ItemExists("**/compare_question"));
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_3);
+    context->Yield(2);
+    IM_CHECK(state().workspace == ui::Workspace::kMemory);
+    context->ItemClick("**/workspace/compare");
+    context->Yield(2);
+    IM_CHECK(state().workspace == ui::Workspace::kCompare);
+  });
+}
+
+TEST_F(CompareWindow, ATypedQuestionRunsFromTheEmptyWorkspace) {
+  open_compare();
+  play([this](ImGuiTestContext* context) {
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_2);
+    context->Yield(2);
+    context->ItemClick("**/##first_question");
+    context->KeyChars("Why does rain sound?");
+    context->ItemClick("**/compare_question");
+    context->Yield(4);
+    IM_CHECK_STR_EQ(state().comparison.question.c_str(), "Why does rain sound?");
+    IM_CHECK_EQ(static_cast<int>(state().comparison.columns.size()), 4);
+  });
+}
+
+TEST_F(CompareWindow, TheButtonBelowAQuestionBringsItHere) {
+  open_compare();
+  ask_in_chat("Write two lines about rain.");
+  play([this](ImGuiTestContext* context) {
+    context->ItemClick("**/compare");
+    context->Yield(2);
+    IM_CHECK(state().workspace == ui::Workspace::kCompare);
+    IM_CHECK_STR_EQ(state().comparison.question.c_str(), "Write two lines about rain.");
+    context->ItemClick("**/run");
+    context->Yield(12);
+    IM_CHECK_EQ(static_cast<int>(state().comparison.columns.size()), 4);
+    IM_CHECK(state().comparison.columns[0].phase == ColumnPhase::kFinished);
+  });
+}
+
+TEST_F(CompareWindow, EveryLayoutAndColourHasAKeyThatShowsIt) {
+  open_compare();
+  run_samples(4);
+  play([this](ImGuiTestContext* context) {
+    const auto key = [&](ImGuiKeyChord chord) {
+      context->KeyPress(chord);
+      context->Yield(2);
+    };
+    key(ImGuiKey_S);
+    IM_CHECK(context->ItemExists("**/next_column"));
+    key(ImGuiKey_C);
+    IM_CHECK(!context->ItemExists("**/next_column"));
+    key(ImGuiKey_D);
+    IM_CHECK(context->ItemExists("**/reference"));
+    key(ImGuiKey_G);
+    IM_CHECK(!context->ItemExists("**/reference"));
+    key(ImGuiKey_M);
+    IM_CHECK(context->ItemExists("**/next_column"));
+    key(ImGuiKey_RightBracket);
+    key(ImGuiKey_M);
+    IM_CHECK(!context->ItemExists("**/next_column"));
+    for (int colour = 0; colour < ui::kNumTextColours; ++colour) {
+      key(ImGuiKey_1 + colour);
+      IM_CHECK(look().colour == static_cast<ui::TextColour>(colour));
+    }
+    IM_CHECK(look().scroll_locked);
+    key(ImGuiKey_L);
+    IM_CHECK(!look().scroll_locked);
+  });
+}
+
+TEST_F(CompareWindow, ButtonsOfTheToolbarDoWhatTheKeysDo) {
+  open_compare();
+  run_samples(3);
+  play([this](ImGuiTestContext* context) {
+    context->ItemClick("**/layout/grid");
+    context->Yield(2);
+    IM_CHECK(look().layout == ui::CompareLayout::kGrid);
+    context->ItemClick("**/layout/columns");
+    context->Yield(2);
+    context->ItemClick("**/colour_5");
+    context->Yield(2);
+    IM_CHECK(look().colour == ui::TextColour::kEntropy);
+    context->ItemClick("**/scroll_lock");
+    context->Yield(2);
+    IM_CHECK(!look().scroll_locked);
+  });
+}
+
+TEST_F(CompareWindow, TheCursorWalksTokensAndItsCardForks) {
+  open_compare();
+  run_samples(2);
+  play([this](ImGuiTestContext* context) {
+    context->KeyPress(ImGuiKey_Period);
+    context->KeyPress(ImGuiKey_Period);
+    context->Yield(2);
+    IM_CHECK_EQ(static_cast<int>(look().cursor.value_or(99)), 1);
+    context->KeyPress(ImGuiKey_Comma);
+    context->Yield(2);
+    IM_CHECK_EQ(static_cast<int>(look().cursor.value_or(99)), 0);
+    context->KeyPress(ImGuiKey_Period);
+    context->KeyPress(ImGuiKey_Enter);
+    context->Yield(3);
+    IM_CHECK(look().card.has_value());
+    context->KeyPress(ImGuiKey_DownArrow);
+    context->KeyPress(ImGuiKey_Enter);
+    context->Yield(12);
+    IM_CHECK_EQ(static_cast<int>(state().comparison.columns.size()), 3);
+    IM_CHECK_STR_EQ(state().comparison.columns[1].name.c_str(), "Fork 1 of Sample 1");
+    IM_CHECK_EQ(state().comparison.columns[1].num_forced, 2);
+    IM_CHECK(!look().card.has_value());
+  });
+}
+
+TEST_F(CompareWindow, ClickingATokenOpensItsCardAndEscapeClosesIt) {
+  open_compare();
+  run_samples(2);
+  play([this](ImGuiTestContext* context) {
+    const ImGuiTestItemInfo seed = context->ItemInfo("**/seed");  // of some column: its text begins below
+    context->MouseMoveToPos({seed.RectFull.Min.x + 10, seed.RectFull.Max.y + 42});
+    context->Yield(2);
+    context->MouseClick(ImGuiMouseButton_Left);
+    context->Yield(3);
+    IM_CHECK(look().card.has_value());
+    context->KeyPress(ImGuiKey_Escape);
+    context->Yield(3);
+    IM_CHECK(!look().card.has_value());
+    IM_CHECK_EQ(static_cast<int>(state().comparison.columns.size()), 2);
+  });
+}
+
+TEST_F(CompareWindow, KeysRunStopRunAgainKeepAndExport) {
+  open_compare();
+  ask_in_chat("Write two lines about rain.");
+  hold_answers_ = true;
+  play([this](ImGuiTestContext* context) {
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_2);
+    context->Yield(2);
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Enter);
+    context->Yield(4);
+    IM_CHECK(state().comparison.running);
+    IM_CHECK(context->ItemExists("**/stop"));
+    context->KeyPress(ImGuiKey_Escape);
+    context->Yield(4);
+    IM_CHECK(!state().comparison.running);
+    IM_CHECK(state().comparison.columns[0].phase == ColumnPhase::kStopped);
+    hold_answers_ = false;
+    context->KeyPress(ImGuiKey_A);
+    context->Yield(12);
+    IM_CHECK(state().comparison.columns[0].phase == ColumnPhase::kFinished);
+    context->KeyPress(ImGuiKey_E);
+    context->Yield(2);
+    IM_CHECK(state().banner.has_value());
+    IM_CHECK(std::filesystem::exists(folder_ / "comparison.json"));
+    context->KeyPress(ImGuiMod_Shift | ImGuiKey_E);
+    context->Yield(2);
+    IM_CHECK(std::filesystem::exists(folder_ / "comparison.md"));
+    context->KeyPress(ImGuiMod_Shift | ImGuiKey_K);
+    context->Yield(2);
+    IM_CHECK_EQ(session().messages.back().num_siblings, 5);
+    context->KeyPress(ImGuiKey_RightBracket);
+    context->KeyPress(ImGuiKey_K);
+    context->Yield(2);
+    IM_CHECK(state().workspace == ui::Workspace::kChat);
+    IM_CHECK_STR_EQ(session().messages.back().text.c_str(), state().comparison.columns[1].text.c_str());
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_2);
+    context->Yield(2);
+    const ui::SessionId before = session().id;
+    context->KeyPress(ImGuiKey_N);
+    context->Yield(2);
+    IM_CHECK(session().id != before);
+    IM_CHECK(state().workspace == ui::Workspace::kChat);
+  });
+}
+
+TEST_F(CompareWindow, KeysDoNothingWhileAQuestionIsTyped) {
+  open_compare();
+  run_samples(2);
+  play([this](ImGuiTestContext* context) {
+    context->ItemClick("**/other_question");
+    context->Yield(3);
+    context->KeyChars(" dcgm");
+    context->Yield(2);
+    IM_CHECK(look().layout == ui::CompareLayout::kColumns);
+    IM_CHECK(state().workspace == ui::Workspace::kCompare);
+  });
+}
+
+TEST_F(CompareWindow, TheSetupChoosesKindNumberAndSettings) {
+  open_compare();
+  ask_in_chat("Write two lines about rain.");
+  play([this](ImGuiTestContext* context) {
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_2);
+    context->Yield(2);
+    context->ItemClick("**/kind/settings");
+    context->Yield(2);
+    context->ItemClick("**/add_variant");
+    context->Yield(2);
+    IM_CHECK_EQ(static_cast<int>(state().comparison.setup.variants.size()), 3);
+    context->ItemInputValue("**/##temperature", 1.25f);
+    context->Yield(2);
+    IM_CHECK_EQ(state().comparison.setup.variants[2].temperature, 1.25);
+    context->ItemClick("**/remove_variant");
+    context->Yield(2);
+    context->ItemClick("**/kind/beams");
+    context->Yield(2);
+    context->ItemInputValue("**/##width", 5);
+    context->Yield(2);
+    IM_CHECK_EQ(state().comparison.setup.beam_width, 5);
+    context->ItemClick("**/kind/samples");
+    context->Yield(2);
+    context->ItemInputValue("**/##samples", 6);
+    context->ItemClick("**/run");
+    context->Yield(12);
+    IM_CHECK_EQ(static_cast<int>(state().comparison.columns.size()), 6);
+  });
+}
+
+TEST_F(CompareWindow, ABeamSearchShowsItsTreeAndItsScores) {
+  open_compare();
+  run_beams();
+  play([this](ImGuiTestContext* context) {
+    context->KeyPress(ImGuiKey_T);
+    context->Yield(2);
+    IM_CHECK(context->ItemExists("**/show_tree"));
+    IM_CHECK(look().layout == ui::CompareLayout::kTree);
+    context->KeyPress(ImGuiKey_P);
+    context->Yield(2);
+    IM_CHECK(look().show_scores);
+    context->ItemClick("**/show_tree");
+    context->Yield(2);
+    IM_CHECK(!look().show_scores);
+  });
+}
+
+TEST_F(CompareWindow, DraggingABorderMakesOneColumnWiderAndTheOtherNarrower) {
+  open_compare();
+  run_samples(2);
+  play([](ImGuiTestContext* context) {
+    ImGuiTestItemInfo border = context->ItemInfo("**/border");
+    IM_CHECK(border.ID != 0);
+    const float before = border.RectFull.Min.x;
+    context->ItemDragWithDelta("**/border", {60, 0});
+    context->Yield(2);
+    border = context->ItemInfo("**/border");
+    IM_CHECK_GT(border.RectFull.Min.x, before + 40);
+  });
+}
+
+// 8 columns of 2,000 tokens, as they stand and while they grow by a token each a frame.
+TEST_F(CompareWindow, EightLongAnswersAreDrawnInTime) {
+  open_compare();
+  hold_answers_ = true;
+  run_samples(8);
+  const RequestId request{compare_engine_->requests.size()};
+  std::vector<std::string> tokens;
+  for (int i = 0; i < 2000; ++i) tokens.push_back(i % 3 == 0 ? " word" : i % 3 == 1 ? "s" : " rain");
+  for (std::int32_t output = 0; output < 8; ++output)
+    compare_engine_->events.push_back(compare_engine_->say(request, output, tokens, -0.1f));
+  draw_frames(3);
+  ASSERT_GE(state().comparison.columns[7].tokens.size(), 2000u);
+  double best_growing = 1e9, best_still = 1e9;
+  for (int i = 0; i < 24; ++i) {
+    for (std::int32_t output = 0; output < 8; ++output)
+      compare_engine_->events.push_back(compare_engine_->say(request, output, {" more"}));
+    application_->update();
+    best_growing = std::min(best_growing, ui_milliseconds());
+    best_still = std::min(best_still, ui_milliseconds());
+  }
+  RecordProperty("growing_ms", std::to_string(best_growing));
+  RecordProperty("still_ms", std::to_string(best_still));
+  std::printf("[ figures  ] 8 columns of 2,000 tokens: %.2f ms a frame growing, %.2f ms still\n",
+              best_growing, best_still);
+  EXPECT_LT(best_still, 4.0);
+  EXPECT_LT(best_growing, 4.0);
+}
+
+}  // namespace
+}  // namespace octavo::testing

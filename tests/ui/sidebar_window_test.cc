@@ -1,0 +1,210 @@
+// The command palette, the list of chats with its menus, the trash and the search, by keyboard and mouse.
+
+#include <imgui.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "tests/ui/window_fixture.h"
+#include "ui/commands.h"
+#include "ui/views/command_palette.h"
+
+namespace octavo::testing {
+namespace {
+
+class SidebarWindow : public WindowTest {
+ protected:
+  // Kept on disk: only chats that are can go to the trash.
+  void open_kept(const app::Settings& settings = test_settings()) {
+    chats_path_ = folder_ / "chats.db";
+    open({}, settings);
+  }
+
+  void ask(ImGuiTestContext* context, const char* text) {
+    context->KeyChars(text);
+    context->KeyPress(ImGuiKey_Enter);
+    context->Yield(4);
+  }
+
+  void choose_in_menu(ImGuiTestContext* context, const char* item) {
+    context->ItemClick("**/more");
+    context->Yield(2);
+    context->ItemClick(item);
+    context->Yield(4);
+  }
+};
+
+TEST(Commands, EachHasANameOfItsOwnAndNoTwoShareAKey) {
+  std::set<std::string> names;
+  std::set<ImGuiKeyChord> chords;
+  for (const ui::Command& command : ui::commands()) {
+    EXPECT_TRUE(names.insert(command.name).second) << command.name;
+    for (const ImGuiKeyChord chord : {command.chord, command.another_chord}) {
+      if (chord == 0) continue;
+      EXPECT_TRUE(chords.insert(chord).second) << command.name;
+      EXPECT_STRNE(command.keys, "") << command.name;
+    }
+  }
+}
+
+TEST(Commands, ThePaletteFindsEveryWordInAnyOrderAndCase) {
+  ui::UiState state;
+  state.model.phase = ui::ModelPhase::kReady;
+  ui::SessionState session;
+  session.id = ui::SessionId{7};
+  session.title = "Über ##Blöcke %n";
+  state.sessions.push_back(session);
+  const auto found = ui::palette_entries(state, "BLÖCKE über");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].session_id, ui::SessionId{7});
+  EXPECT_EQ(ui::palette_entries(state, "theme dark").size(), 1u);
+  EXPECT_TRUE(ui::palette_entries(state, "no such thing").empty());
+  EXPECT_GT(ui::palette_entries(state, "").size(), 10u);
+}
+
+TEST(Commands, WhatBeginsWithTheWordsComesFirst) {
+  ui::UiState state;
+  state.model.phase = ui::ModelPhase::kReady;
+  const auto found = ui::palette_entries(state, "chat");
+  ASSERT_FALSE(found.empty());
+  EXPECT_STREQ(found[0].command->name, "Chat");
+}
+
+TEST_F(SidebarWindow, PaletteOpensByKeyAndRunsACommand) {
+  open();
+  play([this](ImGuiTestContext* context) {
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_K);
+    context->Yield(4);
+    IM_CHECK(state().palette_open);
+    context->KeyChars("light theme");
+    context->Yield(2);
+    context->KeyPress(ImGuiKey_Enter);
+    context->Yield(4);
+    IM_CHECK(!state().palette_open);
+    IM_CHECK(state().settings.theme == ui::ThemeName::kLight);
+  });
+}
+
+TEST_F(SidebarWindow, EscapeClosesThePaletteAndWhatWasTypedStays) {
+  open();
+  play([this](ImGuiTestContext* context) {
+    context->KeyChars("half a question");
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_K);
+    context->Yield(4);
+    context->KeyChars("memory");
+    context->KeyPress(ImGuiKey_Escape);
+    context->Yield(4);
+    IM_CHECK(!state().palette_open);
+    IM_CHECK(state().workspace == ui::Workspace::kChat);
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_K);
+    context->Yield(4);
+    IM_CHECK(state().palette_open);
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_K);
+    context->Yield(4);
+    IM_CHECK(!state().palette_open);
+  });
+}
+
+TEST_F(SidebarWindow, PaletteGoesToAChatByItsTitle) {
+  open();
+  play([this](ImGuiTestContext* context) {
+    ask(context, "apples");
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_N);
+    context->Yield(4);
+    ask(context, "oranges");
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_K);
+    context->Yield(4);
+    context->KeyChars("appl");
+    context->Yield(2);
+    context->KeyPress(ImGuiKey_Enter);
+    context->Yield(4);
+  });
+  EXPECT_EQ(session().title, "apples");
+}
+
+TEST_F(SidebarWindow, SearchFindsTextsAndOpensTheMessage) {
+  open_kept();
+  engine_->answers = {"The walrus sleeps.", "Nothing of note."};
+  const auto answered = [this] {
+    return session().activity == ui::Activity::kIdle && session().messages.size() == 2;
+  };
+  play([this](ImGuiTestContext* context) { ask(context, "about the sea"); });
+  ASSERT_TRUE(loop_until(answered));
+  play([this](ImGuiTestContext* context) {
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_N);
+    context->Yield(4);
+    ask(context, "about the land");
+  });
+  ASSERT_TRUE(loop_until(answered));
+  play([this](ImGuiTestContext* context) {
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_F);
+    context->Yield(4);
+    IM_CHECK(state().search_open);
+    context->KeyChars("WALRUS");
+    context->Yield(4);
+  });
+  ASSERT_TRUE(loop_until([this] { return state().chats.search.hits.size() == 1; }))
+      << state().chats.search.query << ": " << state().chats.search.hits.size() << " hits, "
+      << state().chats.search.running << " " << state().chats.problem;
+  write_screenshot("search-dark");
+  play([this](ImGuiTestContext* context) {
+    context->ItemClick("**/hit");
+    context->Yield(4);
+    IM_CHECK_STR_EQ(session().title.c_str(), "about the sea");
+  });
+}
+
+TEST_F(SidebarWindow, EscapeEndsTheSearch) {
+  open_kept();
+  play([this](ImGuiTestContext* context) {
+    context->ItemClick("**/search");
+    context->Yield(4);
+    context->KeyChars("walrus");
+    context->Yield(2);
+    IM_CHECK_STR_EQ(state().chats.search.query.c_str(), "walrus");
+    context->KeyPress(ImGuiKey_Escape);
+    context->Yield(4);
+    IM_CHECK(!state().search_open);
+    IM_CHECK(state().chats.search.query.empty());
+  });
+}
+
+TEST_F(SidebarWindow, MenuPinsAndMovesToANewFolder) {
+  open_kept();
+  play([this](ImGuiTestContext* context) {
+    ask(context, "keep this");
+    context->Yield(20);
+    choose_in_menu(context, "//$FOCUSED/pin");
+    IM_CHECK(session().pinned);
+    choose_in_menu(context, "//$FOCUSED/new_folder");
+  });
+  ASSERT_TRUE(loop_until([this] { return state().chats.folders.size() == 1; }));
+}
+
+TEST_F(SidebarWindow, TrashKeepsAChatUntilItIsEmptied) {
+  open_kept();
+  play([this](ImGuiTestContext* context) {
+    ask(context, "first");
+    context->Yield(20);
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_N);
+    context->Yield(4);
+    ask(context, "second");
+    context->Yield(20);
+    choose_in_menu(context, "//$FOCUSED/delete");
+  });
+  ASSERT_TRUE(loop_until([this] { return state().chats.trash.size() == 1; }));
+  play([this](ImGuiTestContext* context) {
+    context->ItemClick("**/trash");
+    context->Yield(4);
+  });
+  write_screenshot("trash-dark");
+  play([this](ImGuiTestContext* context) {
+    context->ItemClick("**/restore");
+    context->Yield(4);
+  });
+  ASSERT_TRUE(loop_until([this] { return state().chats.trash.empty() && state().sessions.size() == 2; }));
+}
+
+}  // namespace
+}  // namespace octavo::testing

@@ -1,0 +1,35 @@
+// The Compare workspace: the question and what is asked of it, the answers in one of several layouts, and the
+// beam tree.
+//
+// Keeps what only matters for drawing: the layout, colours, selection and scroll positions.
+#pragma once
+
+#include "ui/frame.h"
+#include "ui/state.h"
+#include "ui/views/compare/beam_tree_view.h"
+#include "ui/views/compare/columns_view.h"
+#include "ui/views/compare/compare_look.h"
+#include "ui/views/compare/setup_view.h"
+
+namespace octavo::ui {
+
+class CompareView {
+ public:
+  // In the rectangle from the cursor, `extent` large.
+  void draw(const Frame& frame, const UiState& state, ImVec2 extent);
+
+  const CompareLook& look() const { return look_; }
+
+ private:
+  void settle(const ComparisonState& comparison);
+  void draw_toolbar(const Frame& frame, const UiState& state, float width);
+  static void draw_sharing(const Frame& frame, const UiState& state, ImVec2 at, float width);
+  void draw_content(const Frame& frame, const UiState& state, ImVec2 extent);
+
+  CompareLook look_;
+  SetupView setup_;
+  ColumnsView columns_;
+  BeamTreeView tree_;
+};
+
+}  // namespace octavo::ui

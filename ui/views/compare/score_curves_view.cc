@@ -1,0 +1,83 @@
+#include "ui/views/compare/score_curves_view.h"
+
+#include <implot.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "ui/views/compare/beam_tree_layout.h"
+
+namespace octavo::ui {
+namespace {
+
+struct Curve {
+  std::vector<double> steps, scores;
+};
+
+Curve curve_of(const BeamTree& tree, std::int32_t leaf) {
+  Curve curve;
+  for (const std::int32_t node : beam_path(tree, leaf)) {
+    const BeamTreeNode& shown = tree.nodes[static_cast<std::size_t>(node)];
+    curve.steps.push_back(shown.step + 1);
+    curve.scores.push_back(shown.cumulative_logprob);
+  }
+  return curve;
+}
+
+void push_plot_style(const Frame& frame) {
+  const ImU32 clear = IM_COL32_BLACK_TRANS;
+  ImPlot::PushStyleColor(ImPlotCol_FrameBg, clear);
+  ImPlot::PushStyleColor(ImPlotCol_PlotBg, clear);
+  ImPlot::PushStyleColor(ImPlotCol_PlotBorder, clear);
+  ImPlot::PushStyleColor(ImPlotCol_AxisText, frame.theme.faint);
+  ImPlot::PushStyleColor(ImPlotCol_AxisGrid, frame.theme.line);
+  ImPlot::PushStyleColor(ImPlotCol_AxisTick, clear);
+  ImPlot::PushStyleColor(ImPlotCol_LegendBg, frame.theme.panel);
+  ImPlot::PushStyleColor(ImPlotCol_LegendBorder, frame.theme.line);
+  ImPlot::PushStyleColor(ImPlotCol_LegendText, frame.theme.muted);
+  ImPlot::PushStyleVar(ImPlotStyleVar_PlotPadding, ImVec2(frame.px(4), frame.px(4)));
+}
+
+void pop_plot_style() {
+  ImPlot::PopStyleVar();
+  ImPlot::PopStyleColor(9);
+}
+
+}  // namespace
+
+void draw_score_curves(const Frame& frame, const BeamTree& tree, ImVec2 extent) {
+  const std::vector<std::int32_t>& leaves = tree.final.empty() ? tree.live : tree.final;
+  std::vector<Curve> curves;
+  double lowest = -1;
+  for (const std::int32_t leaf : leaves) {
+    curves.push_back(curve_of(tree, leaf));
+    for (const double score : curves.back().scores) lowest = std::min(lowest, score);
+  }
+  const Face face = frame.face(FontFace::kRegular, 11);
+  ImGui::PushFont(face.font, face.size);
+  push_plot_style(frame);
+  constexpr ImPlotFlags kFlags = ImPlotFlags_NoTitle | ImPlotFlags_NoMenus | ImPlotFlags_NoBoxSelect |
+                                 ImPlotFlags_NoFrame | ImPlotFlags_NoMouseText;
+  if (ImPlot::BeginPlot("score_curves", extent, kFlags)) {
+    ImPlot::SetupAxis(ImAxis_X1, nullptr, ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_NoTickMarks);
+    ImPlot::SetupAxis(ImAxis_Y1, nullptr, ImPlotAxisFlags_NoTickMarks);
+    ImPlot::SetupAxisFormat(ImAxis_X1, "step %g");
+    ImPlot::SetupAxesLimits(0, std::max(2, tree.num_steps), lowest * 1.05, 0, ImPlotCond_Always);
+    ImPlot::SetupLegend(ImPlotLocation_SouthWest);
+    ImPlot::SetupFinish();
+    for (std::size_t i = 0; i < curves.size(); ++i) {
+      ImPlotSpec spec;
+      spec.LineColor = ImGui::ColorConvertU32ToFloat4(frame.theme.owner(static_cast<std::uint32_t>(i)));
+      spec.LineWeight = frame.px(2);
+      const std::string name = "Beam " + std::to_string(i + 1);
+      ImPlot::PlotLine(name.c_str(), curves[i].steps.data(), curves[i].scores.data(),
+                       static_cast<int>(curves[i].steps.size()), spec);
+    }
+    ImPlot::EndPlot();
+  }
+  pop_plot_style();
+  ImGui::PopFont();
+}
+
+}  // namespace octavo::ui

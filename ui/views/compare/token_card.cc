@@ -1,0 +1,192 @@
+#include "ui/views/compare/token_card.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "engine/base/text.h"
+#include "ui/format.h"
+#include "ui/widgets/controls.h"
+
+namespace octavo::ui {
+namespace {
+
+constexpr float kCardWidth = 300;
+constexpr float kRowHeight = 26;
+
+std::string decimals(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f", value);
+  return text;
+}
+
+std::string probability_text(double logprob) {
+  const double probability = std::exp(logprob);
+  return probability > 0 && probability < 0.0005 ? "< 0.1 %" : percent_text(probability);
+}
+
+std::string place_text(const UiState& state, const ComparedColumn& column, std::size_t token) {
+  const ComparisonState& comparison = state.comparison;
+  if (comparison.shown_kind == ComparisonKind::kBeams && column.num_forced == 0)
+    return "Beams have seats in memory: the strips show them.";
+  const auto block = block_of(comparison, column, state.model.block_size, token);
+  if (!block) return "No block known: it ended between two pictures of the pool.";
+  const TokenSlot slot = slot_of(comparison, state.model.block_size, token);
+  const auto position = static_cast<std::int32_t>(slot.block_index) * state.model.block_size + slot.slot;
+  std::string text = "block " + with_thousands(block->value) + " · slot " + std::to_string(slot.slot);
+  const ColumnBlock& shown = column.memory.blocks[slot.block_index];
+  if (shown.shared) text += " · shared";
+  if (shown.copied_from) text += " · copied from " + with_thousands(shown.copied_from->value);
+  if (position >= column.memory.num_computed_tokens) text += " · not computed yet";
+  if (!column.memory.running) text += " (while it ran)";
+  return text;
+}
+
+void draw_figures(const Frame& frame, const UiState& state, const ComparedColumn& column, std::size_t index,
+                  float width) {
+  const ComparedToken& token = column.tokens[index];
+  const std::string_view text = column.text;
+  std::string title = visible_token(text.substr(token.begin, token.end - token.begin));
+  if (token.begin == token.end) title = "no text of its own";
+  heading_line(frame, title, "token " + std::to_string(token.token_id) + (token.forced ? " · given" : ""));
+  std::string figures = probability_text(static_cast<double>(token.logprob)) + " · log p " +
+                        decimals(static_cast<double>(token.logprob));
+  if (const std::int32_t rank = rank_of(token); rank > 0) {
+    figures += " · rank " + std::to_string(rank);
+  } else if (!token.alternatives.empty()) {
+    figures += " · below the first " + std::to_string(token.alternatives.size());
+  }
+  line(frame, tiny_text(frame), figures, width);
+  std::string sums = "sum of log p so far " + decimals(static_cast<double>(token.cumulative_logprob));
+  if (const auto bits = entropy_bits(token)) sums += " · entropy ≥ " + decimals(*bits) + " bit";
+  line(frame, tiny_text(frame), sums, width);
+  line(frame, tiny_text(frame), place_text(state, column, index), width);
+}
+
+void draw_alternative(const Frame& frame, const ComparedToken& token, std::size_t index, float width,
+                      bool hovered) {
+  const TokenAlternative& alternative = token.alternatives[index];
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float height = frame.px(kRowHeight), percent = frame.px(56);
+  const float full = width - percent;
+  const auto probability = static_cast<float>(std::exp(static_cast<double>(alternative.logprob)));
+  const bool chosen = alternative.token_id == token.token_id;
+  if (hovered) list->AddRectFilled(at, {at.x + width, at.y + height}, frame.theme.raised, frame.px(6));
+  list->AddRectFilled({at.x, at.y + frame.px(3)},
+                      {at.x + std::max(frame.px(2), full * probability), at.y + height - frame.px(3)},
+                      with_alpha(frame.theme.accent, chosen ? 0.45f : 0.22f), frame.px(4));
+  TextStyle style = small_text(frame);
+  style.colour = frame.theme.text;
+  if (chosen) style.face = FontFace::kSemiBold;
+  std::string text = visible_token(alternative.text);
+  if (alternative.ends_text) text += " (ends)";
+  draw_text(frame, list, {at.x + frame.px(8), at.y + frame.px(3)}, style, text, full - frame.px(12));
+  const std::string share = probability_text(static_cast<double>(alternative.logprob));
+  const TextStyle tiny = tiny_text(frame);
+  draw_text(frame, list, {at.x + width - text_width(frame, tiny, share), at.y + frame.px(4)}, tiny, share);
+}
+
+}  // namespace
+
+std::string visible_token(std::string_view text, std::size_t max_bytes) {
+  std::string result;
+  for (std::size_t at = 0; at < text.size() && result.size() < max_bytes;) {
+    const CodePoint point = decode_utf8(text, at);
+    if (point.value == '\n') {
+      result += "\\n";
+    } else if (point.value == '\t') {
+      result += "\\t";
+    } else if (point.value == ' ' && (at == 0 || at + 1 == text.size())) {
+      result += "·";
+    } else {
+      result += text.substr(at, point.length);
+    }
+    at += point.length;
+  }
+  return strip_terminal_controls(result);
+}
+
+TokenSlot slot_of(const ComparisonState& comparison, std::int32_t block_size, std::size_t token) {
+  const std::size_t position = static_cast<std::size_t>(comparison.num_prompt_tokens) + token;
+  const auto slots = static_cast<std::size_t>(std::max(1, block_size));
+  return {position / slots, static_cast<std::int32_t>(position % slots)};
+}
+
+std::optional<BlockId> block_of(const ComparisonState& comparison, const ComparedColumn& column,
+                                std::int32_t block_size, std::size_t token) {
+  const TokenSlot slot = slot_of(comparison, block_size, token);
+  if (slot.block_index >= column.memory.blocks.size()) return std::nullopt;
+  return column.memory.blocks[slot.block_index].block_id;
+}
+
+void draw_token_hint(const Frame& frame, const UiState& state, const ComparedColumn& column,
+                     std::size_t token) {
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(14), frame.px(12)});
+  ImGui::SetNextWindowSize({frame.px(kCardWidth), 0});
+  if (ImGui::BeginTooltip()) {
+    const float width = ImGui::GetContentRegionAvail().x;
+    draw_figures(frame, state, column, token, width);
+    const ComparedToken& shown = column.tokens[token];
+    if (!shown.alternatives.empty()) gap(frame, 6);
+    for (std::size_t i = 0; i < shown.alternatives.size(); ++i) {
+      draw_alternative(frame, shown, i, width, /*hovered=*/false);
+      ImGui::Dummy({width, frame.px(kRowHeight)});
+    }
+    TextStyle faint = tiny_text(frame);
+    faint.colour = frame.theme.faint;
+    if (!shown.alternatives.empty()) line(frame, faint, "Click to fork at another token", width);
+    ImGui::EndTooltip();
+  }
+  ImGui::PopStyleVar();
+}
+
+void draw_token_card(const Frame& frame, const UiState& state, CompareLook& look) {
+  if (look.open_card) ImGui::OpenPopup("token_card");
+  look.open_card = false;
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(14), frame.px(12)});
+  ImGui::SetNextWindowPos({look.cursor_place.x, look.cursor_place.y + frame.px(6)}, ImGuiCond_Appearing);
+  ImGui::SetNextWindowSize({frame.px(kCardWidth), 0});
+  const bool open = ImGui::BeginPopup("token_card");
+  ImGui::PopStyleVar();
+  if (!open) return look.card.reset();
+  const ComparedColumn* column = look.card ? find_column(state.comparison, look.card->column_id) : nullptr;
+  if (column == nullptr || look.card->token >= column->tokens.size()) {
+    ImGui::CloseCurrentPopup();
+    return ImGui::EndPopup();
+  }
+  const float width = ImGui::GetContentRegionAvail().x;
+  const ComparedToken& token = column->tokens[look.card->token];
+  draw_figures(frame, state, *column, look.card->token, width);
+  gap(frame, 8);
+  const bool room = state.comparison.columns.size() < kMostColumns;
+  for (std::size_t i = 0; i < token.alternatives.size(); ++i) {
+    ImGui::PushID(static_cast<int>(i));
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const bool able = room && !token.alternatives[i].ends_text;
+    ImGui::BeginDisabled(!able);
+    const bool pressed =
+        ImGui::InvisibleButton("alternative", {width, frame.px(kRowHeight)}, ImGuiButtonFlags_EnableNav);
+    if (i == 0) ImGui::SetItemDefaultFocus();
+    const bool hovered = ImGui::IsItemHovered() || ImGui::IsItemFocused();
+    ImGui::EndDisabled();
+    const ImVec2 below = ImGui::GetCursorScreenPos();
+    ImGui::SetCursorScreenPos(at);
+    draw_alternative(frame, token, i, width, hovered && able);
+    ImGui::SetCursorScreenPos(below);
+    if (pressed) {
+      frame.actions.push(actions::ForkAtToken{column->id, look.card->token, i});
+      ImGui::CloseCurrentPopup();
+    }
+    ImGui::PopID();
+  }
+  TextStyle faint = tiny_text(frame);
+  faint.colour = frame.theme.faint;
+  const char* note = token.alternatives.empty() ? "No alternatives are known while beams are under way."
+                     : room                     ? "Choose one: a column that goes on with it."
+                                                : "No room for another column: run anew.";
+  line(frame, faint, note, width);
+  ImGui::EndPopup();
+}
+
+}  // namespace octavo::ui

@@ -1,0 +1,168 @@
+#include "ui/views/memory/block_card_view.h"
+
+#include <algorithm>
+#include <string>
+
+#include "ui/format.h"
+#include "ui/views/event_lines.h"
+#include "ui/widgets/controls.h"
+
+namespace octavo::ui {
+namespace {
+
+constexpr std::size_t kMostHistoryShown = 12;
+
+void draw_close(const Frame& frame, const std::string& heading) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = ImGui::GetContentRegionAvail().x;
+  heading_line(frame, heading);
+  const ImVec2 below = ImGui::GetCursorScreenPos();
+  ImGui::SetCursorScreenPos({at.x + width - frame.px(24), at.y - frame.px(3)});
+  const ButtonOptions close{
+      .kind = ButtonKind::kPlain, .icon = Icon::kClose, .height = 26, .help = "Close (Escape)"};
+  if (button(frame, "close_block", "", close)) inspect(frame, actions::ChooseBlock{-1});
+  ImGui::SetCursorScreenPos(below);
+}
+
+void draw_facts(const Frame& frame, const InspectorState& state, const BlockCard& card, float width) {
+  const TextStyle mono = mono_text(frame);
+  const BlockSnapshot& block = card.state;
+  const auto fact = [&](const std::string& text) { line(frame, mono, text, width); };
+  fact(state_word(block.state));
+  if (block.state == BlockState::kFree) {
+    if (card.num_swaps > 0) fact("moved by swaps " + std::to_string(card.num_swaps) + " times");
+    return;
+  }
+  fact("references " + std::to_string(block.ref_count));
+  fact("filled " + std::to_string(block.filled) + " of " + std::to_string(state.pool.block_size));
+  if (card.first_position >= 0) {
+    const std::int32_t last = card.first_position + std::max(1, block.filled) - 1;
+    fact("position " + with_thousands(card.first_position) + " – " + with_thousands(last));
+  }
+  fact(block.parent >= 0 ? "parent " + std::to_string(block.parent) : std::string("no parent"));
+  if (card.copied_from >= 0) fact("copied from " + std::to_string(card.copied_from));
+  for (const BlockId target : card.copied_to) fact("copied to " + std::to_string(target.value));
+  if (card.num_hits > 0) fact("found again " + count_text(card.num_hits, "time"));
+  if (card.num_swaps > 0) fact("moved by swaps " + count_text(card.num_swaps, "time"));
+  if (card.born_us >= 0) fact("taken at " + time_text(state, card.born_us));
+  if (card.last_us >= 0)
+    fact("last used " + time_text(state, card.last_us) + ", step " + with_thousands(block.last_step));
+}
+
+void draw_tokens(const Frame& frame, const BlockCard& card, float width) {
+  if (card.state.state == BlockState::kFree) return;
+  gap(frame, 6);
+  if (card.text.empty()) {
+    TextStyle note = tiny_text(frame);
+    note.colour = frame.theme.faint;
+    paragraph(frame, note, "Its text is not known here: a recording holds no tokens.", width);
+    return;
+  }
+  std::string shown = "“" + card.text + "”";
+  std::replace(shown.begin(), shown.end(), '\n', ' ');
+  const float inner = width - frame.px(20);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->ChannelsSplit(2);
+  list->ChannelsSetCurrent(1);
+  ImGui::SetCursorScreenPos({at.x + frame.px(10), at.y + frame.px(8)});
+  TextStyle style = small_text(frame);
+  style.colour = frame.theme.text;
+  paragraph(frame, style, shown, inner);
+  const float bottom = ImGui::GetCursorScreenPos().y + frame.px(8);
+  list->ChannelsSetCurrent(0);
+  list->AddRectFilled(at, {at.x + width, bottom}, frame.theme.raised, frame.px(8));
+  list->ChannelsMerge();
+  ImGui::SetCursorScreenPos({at.x, bottom});
+  ImGui::Dummy({1, 1});
+}
+
+void draw_owners(const Frame& frame, const BlockCard& card, float width) {
+  gap(frame, 8);
+  heading_line(frame, "Owners");
+  if (card.owners.empty()) line(frame, small_text(frame), "none");
+  for (const BlockOwner& owner : card.owners) {
+    const ImVec2 dot = ImGui::GetCursorScreenPos();
+    ImGui::GetWindowDrawList()->AddCircleFilled({dot.x + frame.px(4), dot.y + frame.px(10)}, frame.px(4),
+                                                frame.theme.owner(owner.colour_index));
+    ImGui::Dummy({frame.px(14), 1});
+    ImGui::SameLine();
+    line(frame, small_text(frame), owner.label + " · logical " + std::to_string(owner.index),
+         width - frame.px(16));
+  }
+}
+
+// When the id was in use, in whose colour, over the history that is kept.
+void draw_strip(const Frame& frame, const InspectorState& state, const BlockCard& card, float width) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float height = frame.px(9);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled(at, {at.x + width, at.y + height}, frame.theme.free, frame.px(2));
+  const std::int64_t begin = state.timeline.origin_us;
+  const auto span = static_cast<double>(std::max<std::int64_t>(1, state.timeline.newest_us - begin));
+  const auto x_of = [&](std::int64_t time_us) {
+    return at.x +
+           width * static_cast<float>(std::clamp(static_cast<double>(time_us - begin) / span, 0.0, 1.0));
+  };
+  for (std::size_t i = 0; i < card.history.size(); ++i) {
+    const BlockHistoryLine& event = card.history[i];
+    const std::int64_t until =
+        i + 1 < card.history.size() ? card.history[i + 1].time_us : state.cursor.time_us;
+    ImU32 colour = 0;
+    if (event.kind == BlockEventKind::kEvict || event.kind == BlockEventKind::kFree) continue;
+    if (event.kind == BlockEventKind::kUnref && event.aux == 0) {
+      colour = frame.theme.cached;
+    } else {
+      const auto name = state.names.find(event.sequence);
+      colour = name == state.names.end() ? frame.theme.muted : frame.theme.owner(name->second.colour_index);
+    }
+    list->AddRectFilled({x_of(event.time_us), at.y},
+                        {std::max(x_of(until), x_of(event.time_us) + 1), at.y + height}, colour);
+  }
+  ImGui::Dummy({width, height});
+}
+
+void draw_history(const Frame& frame, const InspectorState& state, const BlockCard& card, float width) {
+  gap(frame, 8);
+  heading_line(frame, "History of this block");
+  gap(frame, 4);
+  draw_strip(frame, state, card, width);
+  gap(frame, 4);
+  TextStyle mono = mono_text(frame);
+  mono.em = 12;
+  const std::size_t first =
+      card.history.size() > kMostHistoryShown ? card.history.size() - kMostHistoryShown : 0;
+  for (std::size_t i = card.history.size(); i-- > first;) {
+    const BlockHistoryLine& event = card.history[i];
+    std::string text = time_text(state, event.time_us) + " " + std::string(event_word(event.kind));
+    if (event.sequence != 0) text += " " + name_of(state, event.sequence);
+    ImGui::PushID(static_cast<int>(event.mark));
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    if (ImGui::InvisibleButton("history", {width, frame.px(19)}))
+      inspect(frame, actions::SeekMark{event.mark + 1});
+    mono.colour = ImGui::IsItemHovered() ? frame.theme.text : frame.theme.muted;
+    draw_text(frame, ImGui::GetWindowDrawList(), at, mono, text, width);
+    ImGui::PopID();
+  }
+}
+
+}  // namespace
+
+void draw_block_card(const Frame& frame, const InspectorState& state) {
+  const BlockCard& card = *state.card;
+  draw_close(frame, "Block " + with_thousands(card.block.value));
+  gap(frame, 4);
+  ImGui::BeginChild("card_body", {0, 0}, ImGuiChildFlags_NavFlattened);
+  const float width = ImGui::GetContentRegionAvail().x;
+  draw_facts(frame, state, card, width);
+  draw_tokens(frame, card, width);
+  if (!card.why.empty()) {
+    gap(frame, 6);
+    paragraph(frame, tiny_text(frame), "Why it is here: " + card.why + ".", width);
+  }
+  draw_owners(frame, card, width);
+  draw_history(frame, state, card, width);
+  ImGui::EndChild();
+}
+
+}  // namespace octavo::ui

@@ -1,0 +1,468 @@
+#include "ui/views/memory/block_map.h"
+
+#include <imgui_internal.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "ui/format.h"
+#include "ui/widgets/controls.h"
+
+namespace octavo::ui {
+namespace {
+
+constexpr float kLargestFit = 18, kSmallestCell = 3;  // design pixels
+constexpr float kLargestTinyFit = 56;                 // of a pool so small that every cell has text
+constexpr std::size_t kTinyPool = 64;
+constexpr float kTextCell = 34;  // from here on a cell has text
+constexpr float kFadeSeconds = 0.7f;
+constexpr float kMostZoom = 64;
+
+// The largest pitch with which every block fits.
+float fitting_pitch(const Frame& frame, std::size_t count, ImVec2 room) {
+  const float largest = frame.px(count <= kTinyPool ? kLargestTinyFit : kLargestFit);
+  for (float pitch = largest; pitch > 2; pitch -= 1) {
+    const float columns = std::max(1.0f, std::floor(room.x / pitch));
+    if (std::ceil(static_cast<float>(count) / columns) * pitch <= room.y) return pitch;
+  }
+  const float area = room.x * room.y / static_cast<float>(std::max<std::size_t>(1, count));
+  return std::clamp(std::floor(std::sqrt(std::max(area, 1.0f)) * 4) / 4, 1.0f, 2.0f);
+}
+
+void draw_key(const Frame& frame, const CellLook& look, std::string_view text, bool& is_first) {
+  const float width = frame.px(15) + text_width(frame, tiny_text(frame), text);
+  if (!is_first) {
+    beside(frame, 12);
+    if (ImGui::GetContentRegionAvail().x < width) return ImGui::NewLine();
+  }
+  is_first = false;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float side = frame.px(9), top = at.y + frame.px(5);
+  draw_cell(frame.theme, ImGui::GetWindowDrawList(), {at.x, top}, {at.x + side, top + side}, look);
+  ImGui::Dummy({side, side});
+  beside(frame, 6);
+  line(frame, tiny_text(frame), text);
+}
+
+// A cell of few pixels: no rounding, and a dark corner instead of hatching.
+void draw_small_cell(const Theme& theme, ImDrawList* list, ImVec2 low, ImVec2 high, const CellLook& look) {
+  if (look.fill >= 1.0f) {
+    list->AddRectFilled(low, high, look.colour);
+  } else {
+    list->AddRectFilled(low, high, theme.free);
+    list->AddRectFilled(low, {std::round(low.x + (high.x - low.x) * look.fill), high.y}, look.colour);
+  }
+  if (look.hatched)
+    list->AddRectFilled({high.x - std::max(1.0f, (high.x - low.x) * 0.4f), low.y},
+                        {high.x, low.y + std::max(1.0f, (high.y - low.y) * 0.4f)},
+                        with_alpha(theme.background, 0.6f));
+}
+
+void dashed_cell(const Frame& frame, ImDrawList* list, ImVec2 low, ImVec2 high, ImU32 colour) {
+  const float dash = std::max(2.0f, frame.px(3));
+  for (float x = low.x; x < high.x; x += 2 * dash) {
+    const float end = std::min(x + dash, high.x);
+    list->AddLineH(x, end, low.y, colour);
+    list->AddLineH(x, end, high.y - 1, colour);
+  }
+  for (float y = low.y; y < high.y; y += 2 * dash) {
+    const float end = std::min(y + dash, high.y);
+    list->AddLineV(low.x, y, end, colour);
+    list->AddLineV(high.x - 1, y, end, colour);
+  }
+}
+
+// Also in the space between cells, so that a click never misses.
+int cell_under(const CellGrid& grid, ImVec2 point, int count) {
+  const int column = static_cast<int>((point.x - grid.origin.x) / grid.pitch);
+  const int row = static_cast<int>((point.y - grid.origin.y) / grid.pitch);
+  if (column < 0 || column >= grid.columns || row < 0) return -1;
+  const int cell = row * grid.columns + column;
+  return cell < count ? cell : -1;
+}
+
+void collect_tree(const InspectorState& state, std::vector<std::int32_t>& order, std::vector<bool>& taken) {
+  for (const PrefixRun& run : state.tree) {
+    for (const BlockId block : run.blocks) {
+      const auto index = static_cast<std::size_t>(block.value);
+      if (index >= taken.size() || taken[index]) continue;
+      taken[index] = true;
+      order.push_back(block.value);
+    }
+  }
+}
+
+void collect_tables(const InspectorState& state, std::vector<std::int32_t>& order, std::vector<bool>& taken) {
+  for (const TableLine& line : state.lines) {
+    if (line.state == SequenceState::kSwapped) continue;
+    for (const BlockId block : line.blocks) {
+      const auto index = static_cast<std::size_t>(block.value);
+      if (block.value < 0 || index >= taken.size() || taken[index]) continue;
+      taken[index] = true;
+      order.push_back(block.value);
+    }
+  }
+}
+
+void collect_state(const InspectorState& state, BlockState wanted, std::vector<std::int32_t>& order,
+                   std::vector<bool>& taken) {
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    if (taken[i] || state.snapshot->blocks[i].state != wanted) continue;
+    taken[i] = true;
+    order.push_back(static_cast<std::int32_t>(i));
+  }
+}
+
+}  // namespace
+
+BlockMap::~BlockMap() {
+  if (texture_ == nullptr) return;
+  if (ImGui::GetCurrentContext() != nullptr) ImGui::UnregisterUserTexture(texture_);
+  IM_DELETE(texture_);
+}
+
+void BlockMap::fit() {
+  zoom_ = wanted_zoom_ = 1.0f;
+  pan_ = {0, 0};
+}
+
+void BlockMap::next_order() {
+  order_ = static_cast<BlockOrder>((static_cast<int>(order_) + 1) % kNumBlockOrders);
+}
+
+void BlockMap::draw(const Frame& frame, const InspectorState& state, ImVec2 extent, Pointing& pointing) {
+  begin_card(frame, "pool", extent);
+  draw_heading(frame, state);
+  gap(frame, 8);
+  if (state.snapshot == nullptr) {
+    draw_hint(frame, "Nothing has happened yet. Ask something in a chat, and its blocks appear here.");
+    end_card();
+    return;
+  }
+  update_order(state);
+  update_flashes(state);
+  const bool has_host = state.pool.num_host_blocks > 0;
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const float host = has_host ? std::min(room.y * 0.28f, frame.px(120)) : frame.px(22);
+  draw_device(frame, state, {room.x, std::max(frame.px(60), room.y - host - frame.px(42))}, pointing);
+  gap(frame, 4);
+  draw_legend(frame, state);
+  gap(frame, 6);
+  draw_host(frame, state, host);
+  end_card();
+}
+
+void BlockMap::draw_heading(const Frame& frame, const InspectorState& state) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = ImGui::GetContentRegionAvail().x;
+  const std::string colour = std::string("colour: ") + colour_word(colour_);
+  const std::string order = std::string("order: ") + order_word(order_);
+  const float chips = text_width(frame, tiny_text(frame), colour + order) + frame.px(64);
+  const std::string note = with_thousands(state.pool.num_blocks) + " blocks of " +
+                           std::to_string(state.pool.block_size) + " tokens · " +
+                           bytes_text(state.pool.bytes_per_block) + " each";
+  const TextStyle heading = heading_text(frame);
+  const float note_x = text_width(frame, heading, "Device pool") + frame.px(12);
+  draw_text(frame, ImGui::GetWindowDrawList(), at, heading, "Device pool");
+  draw_text(frame, ImGui::GetWindowDrawList(), {at.x + note_x, at.y + frame.px(1)}, small_text(frame), note,
+            std::max(1.0f, width - note_x - chips));
+  ImGui::SetCursorScreenPos({at.x + width - chips + frame.px(8), at.y - frame.px(3)});
+  if (chip(frame, "colour", colour)) next_colour();
+  tooltip(frame, "What the colours mean (C)");
+  beside(frame, 8);
+  if (chip(frame, "order", order)) next_order();
+  tooltip(frame, "In which order blocks stand (O)");
+  ImGui::SetCursorScreenPos({at.x, at.y + frame.px(24)});
+  ImGui::Dummy({1, 1});
+}
+
+void BlockMap::move(const Frame& frame, ImVec2 low, ImVec2 extent, float fit_pitch) {
+  const ImGuiIO& io = ImGui::GetIO();
+  ImVec2 anchor{low.x + extent.x * 0.5f, low.y + extent.y * 0.5f};
+  if (ImGui::IsItemHovered() && io.MouseWheel != 0.0f) {
+    anchor = io.MousePos;
+    wanted_zoom_ *= std::pow(1.25f, io.MouseWheel);
+  }
+  wanted_zoom_ = std::clamp(wanted_zoom_, 1.0f, std::clamp(frame.px(64) / fit_pitch, 1.0f, kMostZoom));
+  if (wanted_zoom_ != zoom_) {
+    const float factor = wanted_zoom_ / zoom_;
+    pan_ = {(pan_.x + anchor.x - low.x) * factor - (anchor.x - low.x),
+            (pan_.y + anchor.y - low.y) * factor - (anchor.y - low.y)};
+    zoom_ = wanted_zoom_;
+  }
+  for (const ImGuiMouseButton button :
+       {ImGuiMouseButton_Left, ImGuiMouseButton_Middle, ImGuiMouseButton_Right}) {
+    const bool is_dragged = ImGui::IsMouseDragging(button, frame.px(4)) && ImGui::IsItemActive();
+    if (!is_dragged) continue;
+    pan_ = {pan_.x - io.MouseDelta.x, pan_.y - io.MouseDelta.y};
+  }
+}
+
+void BlockMap::draw_device(const Frame& frame, const InspectorState& state, ImVec2 extent,
+                           Pointing& pointing) {
+  const auto count = static_cast<int>(blocks_.size());
+  const float fit_pitch = fitting_pitch(frame, blocks_.size(), extent);
+  const ImVec2 low = ImGui::GetCursorScreenPos();
+  const ImVec2 high{low.x + extent.x, low.y + extent.y};
+  ImGui::SetNextItemAllowOverlap();
+  ImGui::InvisibleButton("map", extent,
+                         ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonMiddle |
+                             ImGuiButtonFlags_MouseButtonRight);
+  ImGui::SetItemKeyOwner(ImGuiKey_MouseWheelY);
+  move(frame, low, extent, fit_pitch);
+  CellGrid grid = make_cell_grid(low, extent.x, fit_pitch, std::max(1.0f, fit_pitch * 0.15f));
+  grid.pitch *= zoom_;
+  grid.space = grid.pitch < kSmallestCell ? 0 : std::max(1.0f, std::round(grid.pitch * 0.12f));
+  const float content_width = static_cast<float>(grid.columns) * grid.pitch;
+  pan_.x = std::clamp(pan_.x, 0.0f, std::max(0.0f, content_width - extent.x));
+  pan_.y = std::clamp(pan_.y, 0.0f, std::max(0.0f, grid.height(count) - extent.y));
+  grid.origin = {std::floor(low.x - pan_.x), std::floor(low.y - pan_.y)};
+  const int cell = ImGui::IsItemHovered() ? cell_under(grid, ImGui::GetMousePos(), count) : -1;
+  const int pointed = cell < 0 ? -1 : blocks_[static_cast<std::size_t>(cell)];
+  if (pointed >= 0) pointing.block = pointed;
+  const bool was_clicked = ImGui::IsItemDeactivated() && ImGui::IsMouseReleased(ImGuiMouseButton_Left) &&
+                           ImGui::GetIO().MouseDragMaxDistanceSqr[0] < frame.px(4) * frame.px(4);
+  if (was_clicked && pointed >= 0) inspect(frame, actions::ChooseBlock{pointed});
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->PushClipRect(low, high, true);
+  if (grid.pitch < kSmallestCell) {
+    draw_texture(frame, state, grid);
+  } else {
+    draw_cells(frame, state, grid, low, high);
+  }
+  list->PopClipRect();
+  draw_rings(frame, state, grid, pointed);
+  if (pointed >= 0 && !ImGui::IsMouseDown(ImGuiMouseButton_Left))
+    tooltip_now(frame, block_summary(state, pointed));
+}
+
+void BlockMap::draw_cells(const Frame& frame, const InspectorState& state, const CellGrid& grid, ImVec2 low,
+                          ImVec2 high) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const auto count = static_cast<int>(blocks_.size());
+  const int first_row = std::max(0, static_cast<int>((low.y - grid.origin.y) / grid.pitch));
+  const int last_row = static_cast<int>((high.y - grid.origin.y) / grid.pitch) + 1;
+  const int first_column = std::max(0, static_cast<int>((low.x - grid.origin.x) / grid.pitch));
+  const int end_column = std::min(grid.columns, static_cast<int>((high.x - grid.origin.x) / grid.pitch) + 1);
+  const bool is_small = grid.pitch < frame.px(8), has_text = grid.pitch >= frame.px(kTextCell);
+  TextStyle style = tiny_text(frame);
+  style.em = 10.5f;
+  style.colour = frame.theme.on_accent;
+  for (int row = first_row; row < last_row; ++row) {
+    const int end = std::min(count, row * grid.columns + end_column);
+    for (int cell = row * grid.columns + first_column; cell < end; ++cell) {
+      const std::int32_t block = blocks_[static_cast<std::size_t>(cell)];
+      CellLook look = look_of(frame, state, static_cast<std::size_t>(block), colour_);
+      const float flash = flash_of(block);
+      if (flash > 0) look.colour = mix(look.colour, frame.theme.text, 0.75f * flash);
+      const ImVec2 from = grid.low(cell), to = grid.high(cell);
+      if (is_small) {
+        draw_small_cell(frame.theme, list, from, to, look);
+      } else {
+        draw_cell(frame.theme, list, from, to, look);
+      }
+      if (!has_text) continue;
+      const BlockSnapshot& shown = state.snapshot->blocks[static_cast<std::size_t>(block)];
+      style.colour = shown.state == BlockState::kUsed ? frame.theme.on_accent : frame.theme.muted;
+      draw_text(frame, list, {from.x + frame.px(4), from.y + frame.px(2)}, style, std::to_string(block),
+                to.x - from.x - frame.px(5));
+      if (shown.state == BlockState::kFree) continue;
+      draw_text(frame, list, {from.x + frame.px(4), from.y + frame.px(15)}, style,
+                std::to_string(shown.filled) + "/" + std::to_string(state.pool.block_size),
+                to.x - from.x - frame.px(5));
+    }
+  }
+}
+
+// A texel for each block; drawn again only when something changed.
+void BlockMap::draw_texture(const Frame& frame, const InspectorState& state, const CellGrid& grid) {
+  const auto count = static_cast<int>(blocks_.size());
+  const int rows = (count + grid.columns - 1) / grid.columns;
+  if (texture_ != nullptr && (texture_->Width != grid.columns || texture_->Height != rows)) {
+    ImGui::UnregisterUserTexture(texture_);
+    IM_DELETE(texture_);
+    texture_ = nullptr;
+  }
+  const int key = static_cast<int>(colour_) * kNumBlockOrders + static_cast<int>(order_);
+  const bool is_new = texture_ == nullptr;
+  const bool is_old = is_new || texture_version_ != state.version || texture_key_ != key || is_fading_ ||
+                      texture_theme_ != frame.theme.background;
+  if (is_new) {
+    texture_ = IM_NEW(ImTextureData)();
+    texture_->Create(ImTextureFormat_RGBA32, grid.columns, rows);
+    ImGui::RegisterUserTexture(texture_);
+  }
+  if (is_old) {
+    auto* pixels = reinterpret_cast<ImU32*>(texture_->GetPixels());
+    std::fill(pixels, pixels + static_cast<std::ptrdiff_t>(grid.columns) * rows, ImU32{0});
+    for (int cell = 0; cell < count; ++cell) {
+      const std::int32_t block = blocks_[static_cast<std::size_t>(cell)];
+      const CellLook look = look_of(frame, state, static_cast<std::size_t>(block), colour_);
+      const ImU32 colour = mix(frame.theme.free, look.colour, std::max(0.35f, look.fill));
+      const float flash = flash_of(block);
+      pixels[cell] = flash > 0 ? mix(colour, frame.theme.text, flash) : colour;
+    }
+    texture_version_ = state.version;
+    texture_key_ = key;
+    texture_theme_ = frame.theme.background;
+    if (!is_new && texture_->Status == ImTextureStatus_OK) {
+      texture_->UpdateRect = {0, 0, static_cast<unsigned short>(grid.columns),
+                              static_cast<unsigned short>(rows)};
+      texture_->Updates.resize(0);
+      texture_->Updates.push_back(texture_->UpdateRect);
+      texture_->SetStatus(ImTextureStatus_WantUpdates);
+    }
+  }
+  const ImVec2 high{grid.origin.x + static_cast<float>(grid.columns) * grid.pitch,
+                    grid.origin.y + static_cast<float>(rows) * grid.pitch};
+  ImGui::GetWindowDrawList()->AddImage(texture_->GetTexRef(), grid.origin, high);
+}
+
+void BlockMap::draw_rings(const Frame& frame, const InspectorState& state, const CellGrid& grid,
+                          int pointed) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const auto ring = [&](int block) {
+    if (block < 0 || static_cast<std::size_t>(block) >= cells_.size()) return;
+    const int cell = cells_[static_cast<std::size_t>(block)];
+    draw_cell_ring(frame.theme, list, grid.low(cell), grid.high(cell));
+  };
+  if (state.card) ring(state.card->block.value);
+  for (const BlockId block : state.hover.blocks) ring(block.value);
+  ring(pointed);
+}
+
+void BlockMap::draw_legend(const Frame& frame, const InspectorState& state) {
+  const Theme& theme = frame.theme;
+  bool is_first = true;
+  const auto key = [&](const CellLook& look, std::string_view text) {
+    draw_key(frame, look, text, is_first);
+  };
+  switch (colour_) {
+    case BlockColour::kOwner:
+      key({theme.owner(0)}, "a chat's");
+      key({theme.owner(0), 1.0f, true}, "shared");
+      key({theme.owner(0), 0.5f}, "partly filled");
+      break;
+    case BlockColour::kReferences:
+      key({theme.accent}, "one reference");
+      key({mix(theme.accent, theme.owner(1), 0.3f), 1.0f, true}, "two");
+      key({theme.owner(1), 1.0f, true}, "four and more");
+      break;
+    case BlockColour::kState:
+      key({theme.accent}, "full");
+      key({theme.warning, 0.5f}, "being written");
+      break;
+    case BlockColour::kAge:
+      key({theme.accent}, "just now");
+      key({mix(theme.accent, theme.cached, 0.5f)}, "2 s ago");
+      key({theme.cached}, "a minute and more");
+      key({theme.free}, "free");
+      return;
+    case BlockColour::kSharing:
+      for (std::size_t i = 0; i < std::min<std::size_t>(2, state.groups.size()); ++i) {
+        key({theme.owner(static_cast<std::uint32_t>(i)), 1.0f, true},
+            elide(frame, tiny_text(frame), state.groups[i].label, frame.px(200)));
+      }
+      key({mix(theme.muted, theme.panel, 0.35f)}, "not shared");
+      break;
+  }
+  key({theme.cached}, "cached");
+  key({theme.free}, "free");
+}
+
+void BlockMap::draw_host(const Frame& frame, const InspectorState& state, float height) {
+  if (state.pool.num_host_blocks == 0) {
+    TextStyle note = tiny_text(frame);
+    note.colour = frame.theme.faint;
+    line(frame, note, "No host pool: who is preempted is computed again.", ImGui::GetContentRegionAvail().x);
+    return;
+  }
+  const auto num_used = std::count_if(state.host.begin(), state.host.end(),
+                                      [](const InspectedHostBlock& block) { return block.is_used; });
+  heading_line(
+      frame, "Host pool",
+      count_text(state.pool.num_host_blocks, "block") + " · " + with_thousands(num_used) + " swapped out");
+  gap(frame, 4);
+  const ImVec2 low = ImGui::GetCursorScreenPos();
+  const ImVec2 room{ImGui::GetContentRegionAvail().x, std::max(frame.px(16), height - frame.px(34))};
+  const float pitch = fitting_pitch(frame, state.host.size(), room);
+  const CellGrid grid = make_cell_grid(low, room.x, pitch, std::max(1.0f, pitch * 0.15f));
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  ImGui::InvisibleButton("host_map", room);
+  const auto count = static_cast<int>(state.host.size());
+  for (int i = 0; i < count; ++i) {
+    const InspectedHostBlock& block = state.host[static_cast<std::size_t>(i)];
+    const ImVec2 from = grid.low(i), to = grid.high(i);
+    if (from.y > low.y + room.y) break;
+    if (!block.is_used) {
+      draw_small_cell(frame.theme, list, from, to, {frame.theme.free});
+      continue;
+    }
+    const ImU32 colour = block.owner < state.sequences.size()
+                             ? frame.theme.owner(state.sequences[block.owner].colour_index)
+                             : frame.theme.owner(4);
+    list->AddRectFilled(from, to, with_alpha(colour, 0.25f));
+    dashed_cell(frame, list, from, to, colour);
+  }
+  const int pointed = ImGui::IsItemHovered() ? grid.at(ImGui::GetMousePos(), count) : -1;
+  if (pointed < 0) return;
+  const InspectedHostBlock& block = state.host[static_cast<std::size_t>(pointed)];
+  std::string text = "Host block " + with_thousands(pointed) + (block.is_used ? "\nswapped out" : "\nfree");
+  if (block.owner < state.sequences.size()) text += "\n" + state.sequences[block.owner].label;
+  tooltip_now(frame, text);
+}
+
+void BlockMap::update_order(const InspectorState& state) {
+  if (ordered_version_ == state.version && ordered_ == order_) return;
+  ordered_version_ = state.version;
+  ordered_ = order_;
+  const std::size_t count = state.snapshot->blocks.size();
+  blocks_.clear();
+  std::vector<bool> taken(count, false);
+  if (order_ == BlockOrder::kSequence) collect_tables(state, blocks_, taken);
+  if (order_ != BlockOrder::kIndex) {
+    collect_tree(state, blocks_, taken);
+    collect_state(state, BlockState::kUsed, blocks_, taken);
+    collect_state(state, BlockState::kCached, blocks_, taken);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!taken[i]) blocks_.push_back(static_cast<std::int32_t>(i));
+  }
+  cells_.resize(count);
+  for (std::size_t i = 0; i < count; ++i)
+    cells_[static_cast<std::size_t>(blocks_[i])] = static_cast<std::int32_t>(i);
+}
+
+void BlockMap::update_flashes(const InspectorState& state) {
+  const auto now = static_cast<float>(ImGui::GetTime());
+  if (flash_version_ != state.version) {
+    const bool is_new = seen_us_.size() != state.blocks.size() || flash_source_ != state.source ||
+                        flash_version_ == ~std::uint64_t{0};
+    flash_version_ = state.version;
+    flash_source_ = state.source;
+    seen_us_.resize(state.blocks.size(), -1);
+    flashed_.resize(state.blocks.size(), -1.0f);
+    for (std::size_t i = 0; i < state.blocks.size(); ++i) {
+      const std::int64_t last_us = state.blocks[i].last_us;
+      if (!is_new && last_us > seen_us_[i]) {
+        flashed_[i] = now;
+        is_fading_ = true;
+      }
+      seen_us_[i] = last_us;
+    }
+    if (is_new) std::fill(flashed_.begin(), flashed_.end(), -1.0f);
+  }
+  if (!is_fading_) return;
+  is_fading_ = std::any_of(flashed_.begin(), flashed_.end(),
+                           [&](float at) { return at >= 0 && now - at < kFadeSeconds; });
+}
+
+float BlockMap::flash_of(int block) const {
+  if (!is_fading_ || static_cast<std::size_t>(block) >= flashed_.size()) return 0;
+  const float at = flashed_[static_cast<std::size_t>(block)];
+  return at < 0 ? 0 : std::max(0.0f, 1.0f - (static_cast<float>(ImGui::GetTime()) - at) / kFadeSeconds);
+}
+
+}  // namespace octavo::ui

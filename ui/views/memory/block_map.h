@@ -1,0 +1,67 @@
+// Every block of the device pool as a cell, and the host pool below it. Cells are drawn as rectangles while
+// they are large enough to be told apart, else as the pixels of a texture.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ui/views/memory/memory_parts.h"
+
+namespace octavo::ui {
+
+class BlockMap {
+ public:
+  BlockMap() = default;
+  ~BlockMap();
+  BlockMap(const BlockMap&) = delete;
+  BlockMap& operator=(const BlockMap&) = delete;
+
+  void draw(const Frame& frame, const InspectorState& state, ImVec2 extent, Pointing& pointing);
+
+  void zoom(float factor) { wanted_zoom_ *= factor; }
+  void fit();
+  void next_colour() {
+    colour_ = static_cast<BlockColour>((static_cast<int>(colour_) + 1) % kNumBlockColours);
+  }
+  void next_order();
+
+  BlockColour colour() const { return colour_; }
+  BlockOrder order() const { return order_; }
+  float zoom_factor() const { return zoom_; }
+  // Whether a flash is fading.
+  bool wants_frame() const { return is_fading_; }
+
+ private:
+  void draw_heading(const Frame& frame, const InspectorState& state);
+  void draw_legend(const Frame& frame, const InspectorState& state);
+  void draw_device(const Frame& frame, const InspectorState& state, ImVec2 extent, Pointing& pointing);
+  void draw_host(const Frame& frame, const InspectorState& state, float height);
+  void draw_cells(const Frame& frame, const InspectorState& state, const CellGrid& grid, ImVec2 low,
+                  ImVec2 high);
+  void draw_texture(const Frame& frame, const InspectorState& state, const CellGrid& grid);
+  void draw_rings(const Frame& frame, const InspectorState& state, const CellGrid& grid, int pointed);
+  void move(const Frame& frame, ImVec2 low, ImVec2 extent, float fit_pitch);
+  void update_order(const InspectorState& state);
+  void update_flashes(const InspectorState& state);
+  float flash_of(int block) const;
+
+  BlockColour colour_ = BlockColour::kOwner;
+  BlockOrder order_ = BlockOrder::kIndex;
+  float zoom_ = 1.0f, wanted_zoom_ = 1.0f;
+  ImVec2 pan_ = {0, 0};
+  std::vector<std::int32_t> blocks_;  // in the order of cells
+  std::vector<std::int32_t> cells_;   // [block]: its cell
+  std::uint64_t ordered_version_ = ~std::uint64_t{0};
+  BlockOrder ordered_ = BlockOrder::kIndex;
+  std::vector<std::int64_t> seen_us_;  // [block]: the event that its flash is of
+  std::vector<float> flashed_;         // [block]: when, in Dear ImGui's time; below 0: not
+  std::uint64_t flash_version_ = ~std::uint64_t{0};
+  InspectorSource flash_source_ = InspectorSource::kLive;
+  bool is_fading_ = false;
+  ImTextureData* texture_ = nullptr;  // registered with Dear ImGui
+  std::uint64_t texture_version_ = ~std::uint64_t{0};
+  int texture_key_ = -1;
+  ImU32 texture_theme_ = 0;
+};
+
+}  // namespace octavo::ui

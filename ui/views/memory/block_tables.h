@@ -1,0 +1,11 @@
+// A row for each sequence, its blocks in logical order: the n-th block of every row stands in the same
+// column, so that shared prefixes lie under one another.
+#pragma once
+
+#include "ui/views/memory/memory_parts.h"
+
+namespace octavo::ui {
+
+void draw_block_tables(const Frame& frame, const InspectorState& state, Pointing& pointing);
+
+}  // namespace octavo::ui

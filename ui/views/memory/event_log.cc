@@ -1,0 +1,165 @@
+#include "ui/views/memory/event_log.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "ui/format.h"
+#include "ui/views/event_lines.h"
+#include "ui/widgets/controls.h"
+
+namespace octavo::ui {
+namespace {
+
+constexpr std::array<const char*, 6> kWords = {"all kinds", "taken, freed", "reused, shared",
+                                               "copied",    "swapped",      "evicted"};
+
+EventLine line_of(const InspectorState& state, const LogLine& line) {
+  EventLine event{.step = line.step,
+                  .time_us = line.time_us,
+                  .sequence = line.sequence,
+                  .kind = line.kind,
+                  .first_block = line.first_block,
+                  .aux = line.aux,
+                  .count = line.count};
+  if (line.sequence != 0) event.session_title = name_of(state, line.sequence);
+  return event;
+}
+
+std::uint64_t session_of(const InspectorState& state, std::uint64_t sequence) {
+  const auto found = state.names.find(sequence);
+  return found == state.names.end() ? 0 : found->second.session_id.value;
+}
+
+std::string session_word(const InspectorState& state, std::uint64_t session) {
+  if (session == 0) return "all chats";
+  for (const auto& [sequence, name] : state.names) {
+    if (name.session_id.value == session) return name.label;
+  }
+  return "one chat";
+}
+
+// The chat after `session` among those that were seen; 0 after the last.
+std::uint64_t next_session(const InspectorState& state, std::uint64_t session) {
+  std::uint64_t next = 0;
+  for (const auto& [sequence, name] : state.names) {
+    const std::uint64_t id = name.session_id.value;
+    if (id > session && (next == 0 || id < next)) next = id;
+  }
+  return next;
+}
+
+}  // namespace
+
+void EventLog::draw(const Frame& frame, const InspectorState& state, Pointing& pointing) {
+  draw_filters(frame, state);
+  gap(frame, 4);
+  if (only_block_ && !state.card) only_block_ = false;
+  update(state);
+  ImGui::BeginChild("event_list", {0, 0}, ImGuiChildFlags_NavFlattened);
+  if (shown_.empty()) {
+    draw_hint(frame, state.timeline.log.empty()
+                         ? "Nothing has happened yet."
+                         : "Nothing like that has happened. Another filter may show more.");
+  }
+  const bool at_end = ImGui::GetScrollY() >= ImGui::GetScrollMaxY() - 1;
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(shown_.size()), frame.px(21));
+  while (clipper.Step()) {
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
+      const std::uint32_t index = shown_[static_cast<std::size_t>(i)];
+      draw_line(frame, state, state.timeline.log[index], pointing);
+    }
+  }
+  if (at_end) ImGui::SetScrollHereY(1.0f);
+  ImGui::EndChild();
+}
+
+void EventLog::draw_filters(const Frame& frame, const InspectorState& state) {
+  if (chip(frame, "kinds", kWords[static_cast<std::size_t>(kinds_)]))
+    kinds_ = static_cast<Kinds>((static_cast<std::size_t>(kinds_) + 1) % kWords.size());
+  tooltip(frame, "Which kinds of events");
+  beside(frame, 6);
+  if (chip(frame, "chats", session_word(state, session_), frame.px(96)))
+    session_ = next_session(state, session_);
+  tooltip(frame, "Which chat's events");
+  if (!state.card) return;
+  beside(frame, 6);
+  const std::string block = only_block_ ? "block " + std::to_string(state.card->block.value) : "all blocks";
+  if (chip(frame, "block_filter", block)) only_block_ = !only_block_;
+  tooltip(frame, "Only events that name the chosen block");
+}
+
+bool EventLog::passes(const InspectorState& state, const LogLine& line) const {
+  if (line.mark >= state.cursor.mark) return false;  // has not happened at the cursor
+  if (session_ != 0 && session_of(state, line.sequence) != session_) return false;
+  if (only_block_ && state.card) {
+    const auto& history = state.card->history;
+    const bool names_it = std::any_of(history.begin(), history.end(), [&](const BlockHistoryLine& event) {
+      return event.mark >= line.mark && event.mark <= line.last_mark && event.kind == line.kind &&
+             event.sequence == line.sequence;
+    });
+    if (!names_it) return false;
+  }
+  switch (kinds_) {
+    case Kinds::kAll: return true;
+    case Kinds::kTaken: return line.kind == BlockEventKind::kAlloc || line.kind == BlockEventKind::kFree;
+    case Kinds::kShared:
+      return line.kind == BlockEventKind::kHit || line.kind == BlockEventKind::kShare ||
+             line.kind == BlockEventKind::kFork || line.kind == BlockEventKind::kPrune;
+    case Kinds::kCopied:
+      return line.kind == BlockEventKind::kCopyOnWrite || line.kind == BlockEventKind::kCopyPartial;
+    case Kinds::kSwapped:
+      return line.kind == BlockEventKind::kSwapOut || line.kind == BlockEventKind::kSwapIn ||
+             line.kind == BlockEventKind::kPreempt || line.kind == BlockEventKind::kResume ||
+             line.kind == BlockEventKind::kSwapDrop;
+    case Kinds::kEvicted: return line.kind == BlockEventKind::kEvict;
+  }
+  return true;
+}
+
+void EventLog::update(const InspectorState& state) {
+  const int key =
+      static_cast<int>(kinds_) * 2 + (only_block_ ? 1 : 0) + static_cast<int>(session_ % 100'000) * 16;
+  if (version_ == state.version && key_ == key) return;
+  version_ = state.version;
+  key_ = key;
+  shown_.clear();
+  for (std::size_t i = 0; i < state.timeline.log.size(); ++i) {
+    if (passes(state, state.timeline.log[i])) shown_.push_back(static_cast<std::uint32_t>(i));
+  }
+}
+
+void EventLog::draw_line(const Frame& frame, const InspectorState& state, const LogLine& log_line,
+                         Pointing& pointing) {
+  const EventLine event = line_of(state, log_line);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = ImGui::GetContentRegionAvail().x;
+  ImGui::PushID(static_cast<int>(log_line.mark));
+  const bool was_pressed = ImGui::InvisibleButton("line", {width, frame.px(21)});
+  ImGui::PopID();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const bool is_lit_line = log_line.first_block >= 0 && is_lit(state, log_line.first_block);
+  if (ImGui::IsItemHovered() || is_lit_line) {
+    list->AddRectFilled(at, {at.x + width, at.y + frame.px(20)}, frame.theme.raised, frame.px(4));
+    if (ImGui::IsItemHovered()) pointing.block = log_line.first_block;
+  }
+  TextStyle mono = mono_text(frame);
+  mono.em = 12;
+  float x = at.x;
+  const auto put = [&](const std::string& text, ImU32 colour) {
+    mono.colour = colour;
+    draw_text(frame, list, {x, at.y}, mono, text, std::max(1.0f, at.x + width - x));
+    x += text_width(frame, mono, text);
+  };
+  put(time_text(state, log_line.time_us) + " ", frame.theme.faint);
+  put(std::string(event_word(log_line.kind)) + " ", event_colour(frame.theme, log_line.kind));
+  put(event_text(event), frame.theme.muted);
+  tooltip(frame, "Step " + with_thousands(log_line.step) + ", " + std::string(event_word(log_line.kind)) +
+                     " " + event_text(event) + "\nClick to see the pools right after it");
+  if (!was_pressed) return;
+  inspect(frame, actions::SeekMark{log_line.last_mark + 1});
+  if (log_line.first_block >= 0) inspect(frame, actions::ChooseBlock{log_line.first_block});
+}
+
+}  // namespace octavo::ui

@@ -1,0 +1,31 @@
+// What happened, a line each, with filters for kind, chat and block. A line leads to its moment and block.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ui/views/memory/memory_parts.h"
+
+namespace octavo::ui {
+
+class EventLog {
+ public:
+  void draw(const Frame& frame, const InspectorState& state, Pointing& pointing);
+
+ private:
+  enum class Kinds { kAll, kTaken, kShared, kCopied, kSwapped, kEvicted };
+
+  void draw_filters(const Frame& frame, const InspectorState& state);
+  void update(const InspectorState& state);
+  bool passes(const InspectorState& state, const LogLine& line) const;
+  void draw_line(const Frame& frame, const InspectorState& state, const LogLine& line, Pointing& pointing);
+
+  Kinds kinds_ = Kinds::kAll;
+  std::uint64_t session_ = 0;         // 0: every one
+  bool only_block_ = false;           // the chosen one
+  std::vector<std::uint32_t> shown_;  // indices of lines
+  std::uint64_t version_ = ~std::uint64_t{0};
+  int key_ = -1;
+};
+
+}  // namespace octavo::ui

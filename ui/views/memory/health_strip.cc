@@ -1,0 +1,95 @@
+#include "ui/views/memory/health_strip.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "ui/widgets/controls.h"
+#include "ui/widgets/sparkline.h"
+
+namespace octavo::ui {
+namespace {
+
+constexpr double kSpanSeconds = 60;
+constexpr float kGap = 12, kLeastWidth = 164, kHeight = 92, kCurve = 62;
+constexpr std::uint32_t kAccent = 100, kMuted = 101;
+
+ImU32 colour_of(const Theme& theme, std::uint32_t colour) {
+  if (colour == kAccent) return theme.accent;
+  return colour == kMuted ? theme.muted : theme.owner(colour);
+}
+
+void draw_figure(const Frame& frame, const HealthFigure& figure, ImVec2 extent) {
+  begin_card(frame, figure.id, extent, 0);
+  const ImVec2 low = ImGui::GetWindowPos();
+  const float side = frame.px(14), inner = extent.x - 2 * side;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const TextStyle value{
+      .face = FontFace::kSemiBold, .em = 22, .colour = frame.theme.text, .line_height = 1.3f};
+  TextStyle label = tiny_text(frame), note = tiny_text(frame);
+  note.colour = frame.theme.faint;
+  draw_text(frame, list, {low.x + side, low.y + frame.px(10)}, value, figure.value, inner);
+  draw_text(frame, list, {low.x + side, low.y + frame.px(43)}, label, figure.label, inner);
+  draw_text(frame, list, {low.x + side, low.y + frame.px(61)}, note, figure.note, inner);
+  const float curve = frame.px(kCurve);
+  const bool has_room = extent.x > text_width(frame, value, figure.value) + 3 * side + curve;
+  if (has_room && !figure.samples.empty()) {
+    std::vector<Sample> samples;
+    for (const FigureSample& sample : figure.samples) samples.push_back({sample.time_s, sample.value});
+    draw_sparkline(frame, list, {low.x + extent.x - side - curve, low.y + frame.px(15)},
+                   {low.x + extent.x - side, low.y + frame.px(39)}, samples, samples.back().time_s,
+                   kSpanSeconds, figure.least_range, colour_of(frame.theme, figure.colour));
+  }
+  if (ImGui::IsWindowHovered()) tooltip_now(frame, figure.definition);
+  end_card();
+}
+
+}  // namespace
+
+void draw_health_strip(const Frame& frame, const InspectorState& state, float width, bool all) {
+  const float space = frame.px(kGap);
+  const auto fit = static_cast<int>((width + space) / (frame.px(kLeastWidth) + space));
+  const auto count = static_cast<int>(state.health.size());
+  int columns = std::clamp(fit, 1, std::max(1, count));
+  if (all && count > columns)
+    columns = (count + (count + columns - 1) / columns - 1) / ((count + columns - 1) / columns);
+  const float each = std::floor((width + space) / static_cast<float>(columns) - space);
+  const int shown = all ? count : std::min(count, columns);
+  for (int i = 0; i < shown; ++i) {
+    if (i % columns != 0) {
+      beside(frame, kGap);
+    } else if (i > 0) {
+      gap(frame, kGap);
+    }
+    draw_figure(frame, state.health[static_cast<std::size_t>(i)], {each, frame.px(kHeight)});
+  }
+}
+
+void draw_health_sentences(const Frame& frame, const InspectorState& state, float width) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  float x = at.x + frame.px(2);
+  int id = 0;
+  for (const HealthSentence& sentence : state.sentences) {
+    TextStyle style = small_text(frame);
+    const float rest = at.x + width - x - frame.px(16);
+    const float length = std::min(text_width(frame, style, sentence.text), rest);
+    if (length < frame.px(120)) break;
+    const ImU32 dot = sentence.is_alarm ? frame.theme.owner(4) : frame.theme.faint;
+    list->AddCircleFilled({x + frame.px(4), at.y + frame.px(10)}, frame.px(3.5f), dot);
+    ImGui::PushID(id++);
+    ImGui::SetCursorScreenPos({x + frame.px(13), at.y});
+    if (ImGui::InvisibleButton("sentence", {length + 1, frame.px(20)}))
+      inspect(frame, actions::SeekMark{sentence.mark});
+    if (ImGui::IsItemHovered()) style.colour = frame.theme.text;
+    tooltip(frame, sentence.text + "\nClick to see the pools right then");
+    ImGui::PopID();
+    draw_text(frame, list, {x + frame.px(13), at.y}, style, sentence.text, rest);
+    x += frame.px(13) + length + frame.px(22);
+  }
+  ImGui::SetCursorScreenPos(at);
+  ImGui::Dummy({width, frame.px(20)});
+}
+
+}  // namespace octavo::ui

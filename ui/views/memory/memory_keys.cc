@@ -1,0 +1,112 @@
+#include "ui/views/memory/memory_keys.h"
+
+#include <array>
+
+#include "ui/views/memory/memory_parts.h"
+
+namespace octavo::ui {
+namespace {
+
+constexpr std::array<MemoryKey, 17> kKeys = {{
+    {"Space", "Pause, or follow the newest step"},
+    {"Left / Right", "One step of the engine back or on; in the tour, back or next"},
+    {"Shift+Left / Right", "One event back or on"},
+    {"Home / End", "To the oldest or the newest moment"},
+    {"P", "Replay from the cursor"},
+    {"[ / ]", "Slower or faster replay"},
+    {"+ / - / 0", "Zoom the block map in or out, or fit it"},
+    {"Page Up / Page Down", "Show less or more time"},
+    {"C", "Next colour of the block map"},
+    {"O", "Next order of the block map"},
+    {"L", "Next lanes of the timeline"},
+    {"T", "Block tables or prefix tree"},
+    {"E", "Events or block card"},
+    {"M", "More or fewer figures"},
+    {"R", "Start or stop recording"},
+    {"1 / 2 / 3", "Pools, Explain, Paper"},
+    {"Escape", "Close the block card or the recording"},
+}};
+
+// Taken before anything that has the keyboard's focus, as arrows and space would move or press it.
+bool taken(ImGuiKeyChord chord) {
+  constexpr ImGuiInputFlags kRoute =
+      ImGuiInputFlags_RouteGlobal | ImGuiInputFlags_RouteOverFocused | ImGuiInputFlags_Repeat;
+  return ImGui::Shortcut(chord, kRoute);
+}
+
+void move_cursor(const Frame& frame, const InspectorState& state, std::int32_t offset) {
+  if (state.page == InspectorPage::kTour) {
+    inspect(frame, actions::MoveTour{offset});
+  } else {
+    inspect(frame, actions::StepSteps{offset});
+  }
+}
+
+void close_something(const Frame& frame, const InspectorState& state) {
+  if (state.card) {
+    inspect(frame, actions::ChooseBlock{-1});
+  } else if (state.source == InspectorSource::kRecording) {
+    inspect(frame, actions::CloseRecording{});
+  } else if (state.page != InspectorPage::kPools) {
+    inspect(frame, actions::ShowInspectorPage{InspectorPage::kPools});
+  }
+}
+
+void apply_cursor_keys(const Frame& frame, const InspectorState& state) {
+  const InspectorCursor& cursor = state.cursor;
+  if (taken(ImGuiKey_Space)) {
+    if (cursor.playing || cursor.following) {
+      inspect(frame, actions::PauseInspector{});
+    } else {
+      inspect(frame, actions::FollowNewest{});
+    }
+  }
+  if (taken(ImGuiKey_LeftArrow)) move_cursor(frame, state, -1);
+  if (taken(ImGuiKey_RightArrow)) move_cursor(frame, state, +1);
+  if (taken(ImGuiMod_Shift | ImGuiKey_LeftArrow)) inspect(frame, actions::StepEvents{-1});
+  if (taken(ImGuiMod_Shift | ImGuiKey_RightArrow)) inspect(frame, actions::StepEvents{+1});
+  if (taken(ImGuiKey_Home)) inspect(frame, actions::SeekMark{0});
+  if (taken(ImGuiKey_End)) inspect(frame, actions::FollowNewest{});
+  if (taken(ImGuiKey_P)) inspect(frame, actions::PlayInspector{!cursor.playing});
+  if (taken(ImGuiKey_LeftBracket)) inspect(frame, actions::ChangePlaySpeed{cursor.speed / 2});
+  if (taken(ImGuiKey_RightBracket)) inspect(frame, actions::ChangePlaySpeed{cursor.speed * 2});
+}
+
+}  // namespace
+
+std::span<const MemoryKey> memory_keys() { return kKeys; }
+
+MemoryKeyPress apply_memory_keys(const Frame& frame, const UiState& state) {
+  const InspectorState& inspector = state.inspector;
+  const bool is_elsewhere =
+      state.settings_open || state.palette_open || ImGui::GetIO().WantTextInput ||
+      ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
+  if (is_elsewhere) return MemoryKeyPress::kNone;
+  apply_cursor_keys(frame, inspector);
+  if (taken(ImGuiKey_R)) {
+    if (inspector.recording.is_recording) {
+      inspect(frame, actions::StopRecording{});
+    } else {
+      inspect(frame, actions::StartRecording{});
+    }
+  }
+  if (taken(ImGuiKey_1)) inspect(frame, actions::ShowInspectorPage{InspectorPage::kPools});
+  if (taken(ImGuiKey_2)) inspect(frame, actions::ShowInspectorPage{InspectorPage::kTour});
+  if (taken(ImGuiKey_3)) inspect(frame, actions::ShowInspectorPage{InspectorPage::kPaper});
+  if (taken(ImGuiKey_Escape)) close_something(frame, inspector);
+  if (taken(ImGuiKey_Equal) || taken(ImGuiMod_Shift | ImGuiKey_Equal) || taken(ImGuiKey_KeypadAdd))
+    return MemoryKeyPress::kZoomIn;
+  if (taken(ImGuiKey_Minus) || taken(ImGuiKey_KeypadSubtract)) return MemoryKeyPress::kZoomOut;
+  if (taken(ImGuiKey_0)) return MemoryKeyPress::kFit;
+  if (taken(ImGuiKey_C)) return MemoryKeyPress::kColour;
+  if (taken(ImGuiKey_O)) return MemoryKeyPress::kOrder;
+  if (taken(ImGuiKey_L)) return MemoryKeyPress::kLanes;
+  if (taken(ImGuiKey_T)) return MemoryKeyPress::kTables;
+  if (taken(ImGuiKey_M)) return MemoryKeyPress::kMoreFigures;
+  if (taken(ImGuiKey_E)) return MemoryKeyPress::kEvents;
+  if (taken(ImGuiKey_PageDown)) return MemoryKeyPress::kWider;
+  if (taken(ImGuiKey_PageUp)) return MemoryKeyPress::kNarrower;
+  return MemoryKeyPress::kNone;
+}
+
+}  // namespace octavo::ui

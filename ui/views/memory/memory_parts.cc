@@ -1,0 +1,123 @@
+#include "ui/views/memory/memory_parts.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ui/format.h"
+#include "ui/widgets/text.h"
+
+namespace octavo::ui {
+namespace {
+
+constexpr double kOldestShownUs = 60e6;
+constexpr double kYoungestShownUs = 50e3;
+
+// 0: just now, 1: a minute ago or more; in between by the logarithm.
+float age_of(std::int64_t last_us, std::int64_t now_us) {
+  const double age = std::clamp(static_cast<double>(now_us - last_us), kYoungestShownUs, kOldestShownUs);
+  return static_cast<float>(std::log(age / kYoungestShownUs) / std::log(kOldestShownUs / kYoungestShownUs));
+}
+
+float fill_of(const InspectorState& state, const BlockSnapshot& block) {
+  return static_cast<float>(block.filled) / static_cast<float>(std::max(1, state.pool.block_size));
+}
+
+ImU32 colour_of_used(const Frame& frame, const InspectorState& state, std::size_t index, BlockColour colour) {
+  const BlockSnapshot& block = state.snapshot->blocks[index];
+  const Theme& theme = frame.theme;
+  switch (colour) {
+    case BlockColour::kOwner: return owner_colour(frame, state, index);
+    case BlockColour::kReferences:
+      return mix(theme.accent, theme.owner(1),
+                 std::min(1.0f, 0.3f * static_cast<float>(block.ref_count - 1)));
+    case BlockColour::kState: return block.filled < state.pool.block_size ? theme.warning : theme.accent;
+    case BlockColour::kAge: break;
+    case BlockColour::kSharing: {
+      const std::uint16_t group = index < state.blocks.size() ? state.blocks[index].group : kNobody;
+      return group == kNobody ? mix(theme.muted, theme.panel, 0.35f) : theme.owner(group);
+    }
+  }
+  return theme.accent;
+}
+
+}  // namespace
+
+const char* colour_word(BlockColour colour) {
+  switch (colour) {
+    case BlockColour::kOwner: return "owner";
+    case BlockColour::kReferences: return "references";
+    case BlockColour::kState: return "state";
+    case BlockColour::kAge: return "age";
+    case BlockColour::kSharing: return "sharing";
+  }
+  return "";
+}
+
+const char* order_word(BlockOrder order) {
+  switch (order) {
+    case BlockOrder::kIndex: return "index";
+    case BlockOrder::kSequence: return "sequence";
+    case BlockOrder::kPrefixTree: return "prefix tree";
+  }
+  return "";
+}
+
+ImU32 owner_colour(const Frame& frame, const InspectorState& state, std::size_t block) {
+  const std::uint16_t owner = block < state.blocks.size() ? state.blocks[block].owner : kNobody;
+  return owner < state.sequences.size() ? frame.theme.owner(state.sequences[owner].colour_index)
+                                        : frame.theme.muted;
+}
+
+CellLook look_of(const Frame& frame, const InspectorState& state, std::size_t index, BlockColour colour) {
+  const BlockSnapshot& block = state.snapshot->blocks[index];
+  if (block.state == BlockState::kFree) return {frame.theme.free};
+  if (colour == BlockColour::kAge && index < state.blocks.size()) {
+    const float age = age_of(state.blocks[index].last_us, state.cursor.time_us);
+    return {mix(frame.theme.accent, frame.theme.cached, age), fill_of(state, block), false};
+  }
+  if (block.state == BlockState::kCached) return {frame.theme.cached};
+  return {colour_of_used(frame, state, index, colour), fill_of(state, block), block.ref_count > 1};
+}
+
+const char* state_word(BlockState state) {
+  switch (state) {
+    case BlockState::kFree: return "free";
+    case BlockState::kCached: return "cached, nobody uses it";
+    case BlockState::kUsed: return "used";
+  }
+  return "";
+}
+
+std::string block_summary(const InspectorState& state, int index) {
+  const auto at = static_cast<std::size_t>(index);
+  const BlockSnapshot& block = state.snapshot->blocks[at];
+  std::string text = "Block " + with_thousands(index) + "\n" + state_word(block.state);
+  if (block.state == BlockState::kFree) return text;
+  text += "\nfilled " + std::to_string(block.filled) + " of " + std::to_string(state.pool.block_size);
+  if (block.state == BlockState::kUsed) text += "\n" + count_text(block.ref_count, "reference");
+  const std::uint16_t owner = at < state.blocks.size() ? state.blocks[at].owner : kNobody;
+  if (owner < state.sequences.size()) text += "\n" + state.sequences[owner].label;
+  return text;
+}
+
+bool is_lit(const InspectorState& state, int block) {
+  const auto& lit = state.hover.blocks;
+  return std::find(lit.begin(), lit.end(), BlockId{block}) != lit.end();
+}
+
+std::string time_text(const InspectorState& state, std::int64_t time_us) {
+  return seconds_text(time_us - state.timeline.origin_us);
+}
+
+std::string name_of(const InspectorState& state, std::uint64_t sequence) {
+  const auto found = state.names.find(sequence);
+  return found == state.names.end() ? "sequence " + std::to_string(sequence) : found->second.label;
+}
+
+void draw_hint(const Frame& frame, std::string_view text) {
+  TextStyle style = small_text(frame);
+  style.colour = frame.theme.faint;
+  paragraph(frame, style, text, ImGui::GetContentRegionAvail().x);
+}
+
+}  // namespace octavo::ui

@@ -1,0 +1,44 @@
+// What the views of the Memory workspace have in common: one block that is pointed at, colours, words.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "ui/frame.h"
+#include "ui/state.h"
+#include "ui/widgets/cells.h"
+
+namespace octavo::ui {
+
+enum class BlockColour { kOwner, kReferences, kState, kAge, kSharing };
+enum class BlockOrder { kIndex, kSequence, kPrefixTree };
+inline constexpr int kNumBlockColours = 5, kNumBlockOrders = 3;
+
+const char* colour_word(BlockColour colour);
+const char* order_word(BlockOrder order);
+
+// Lives for a frame. A view that has a block under the pointer says so here; every view lights it.
+struct Pointing {
+  int block = -1;
+};
+
+inline void inspect(const Frame& frame, actions::InspectorAction action) {
+  frame.actions.push(actions::Inspect{std::move(action)});
+}
+
+ImU32 owner_colour(const Frame& frame, const InspectorState& state, std::size_t block);
+CellLook look_of(const Frame& frame, const InspectorState& state, std::size_t block, BlockColour colour);
+// A few lines for a tooltip.
+std::string block_summary(const InspectorState& state, int block);
+const char* state_word(BlockState state);
+
+bool is_lit(const InspectorState& state, int block);
+// "12.41 s" of the source's own time.
+std::string time_text(const InspectorState& state, std::int64_t time_us);
+// The chat's title, or the sequence.
+std::string name_of(const InspectorState& state, std::uint64_t sequence);
+
+// A muted paragraph where there is nothing to show yet.
+void draw_hint(const Frame& frame, std::string_view text);
+
+}  // namespace octavo::ui

@@ -1,0 +1,10 @@
+// The paper's comparison: the same stream of requests under four memory managers, and what their slots hold.
+#pragma once
+
+#include "ui/views/memory/memory_parts.h"
+
+namespace octavo::ui {
+
+void draw_paper(const Frame& frame, const InspectorState& state, ImVec2 extent);
+
+}  // namespace octavo::ui

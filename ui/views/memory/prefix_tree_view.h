@@ -1,0 +1,10 @@
+// The prefix cache as a tree of runs of blocks, each with its text and what it is worth.
+#pragma once
+
+#include "ui/views/memory/memory_parts.h"
+
+namespace octavo::ui {
+
+void draw_prefix_tree(const Frame& frame, const InspectorState& state, Pointing& pointing);
+
+}  // namespace octavo::ui

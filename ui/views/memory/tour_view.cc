@@ -1,0 +1,74 @@
+#include "ui/views/memory/tour_view.h"
+
+#include <algorithm>
+#include <string>
+
+#include "ui/widgets/controls.h"
+
+namespace octavo::ui {
+namespace {
+
+void draw_chapters(const Frame& frame, const TourState& tour) {
+  const ButtonOptions choose{.height = 30, .help = "Choose a chapter"};
+  const std::string text =
+      std::to_string(tour.chapter + 1) + " of " + std::to_string(tour.chapters.size()) + " · chapters";
+  if (button(frame, "chapters", text, choose)) ImGui::OpenPopup("chapter_list");
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(10), frame.px(10)});
+  if (ImGui::BeginPopup("chapter_list")) {
+    for (std::size_t i = 0; i < tour.chapters.size(); ++i) {
+      ImGui::PushID(static_cast<int>(i));
+      const std::string label = std::to_string(i + 1) + "  " + tour.chapters[i];
+      if (button(frame, "chapter", label,
+                 {.kind = ButtonKind::kPlain, .width = 260, .height = 30, .align_left = true})) {
+        inspect(frame, actions::ShowChapter{static_cast<std::int32_t>(i)});
+        ImGui::CloseCurrentPopup();
+      }
+      ImGui::PopID();
+    }
+    ImGui::EndPopup();
+  }
+  ImGui::PopStyleVar();
+}
+
+}  // namespace
+
+void draw_tour(const Frame& frame, const InspectorState& state, float width) {
+  const TourState& tour = state.tour;
+  begin_card(frame, "tour", {width, frame.px(kTourHeight)});
+  const float inner = ImGui::GetContentRegionAvail().x;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const std::string place = "step " + std::to_string(tour.step + 1) + " of " + std::to_string(tour.num_steps);
+  heading_line(frame, tour.title, place);
+  ImGui::SetCursorScreenPos({at.x, at.y + frame.px(26)});
+  TextStyle style = body_text(frame);
+  paragraph(frame, style, tour.sentence, std::min(inner - frame.px(20), frame.px(900)));
+  const float buttons = at.y + frame.px(kTourHeight - 32 - 30);
+  ImGui::SetCursorScreenPos({at.x + inner - frame.px(456), at.y - frame.px(4)});
+  draw_chapters(frame, tour);
+  beside(frame, 8);
+  if (button(frame, "tour_back", "Back",
+             {.width = 72, .height = 30, .enabled = tour.step > 0, .help = "Back (Left)"}))
+    inspect(frame, actions::MoveTour{-1});
+  beside(frame, 8);
+  const bool is_playing = state.cursor.playing;
+  if (button(frame, "tour_play", is_playing ? "Stop" : "Play",
+             {.width = 72, .height = 30, .help = "Play (P)"}))
+    inspect(frame, actions::PlayInspector{!is_playing});
+  beside(frame, 8);
+  const bool is_last = tour.step + 1 >= tour.num_steps;
+  const char* next =
+      is_last && tour.chapter + 1 < static_cast<std::int32_t>(tour.chapters.size()) ? "Next chapter" : "Next";
+  if (button(frame, "tour_next", next,
+             {.kind = ButtonKind::kPrimary, .width = 118, .height = 30, .help = "Next (Right)"}))
+    inspect(frame, actions::MoveTour{+1});
+  ImGui::SetCursorScreenPos({at.x, buttons + frame.px(24)});
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float y = ImGui::GetWindowPos().y + frame.px(kTourHeight) - frame.px(12);
+  const float share =
+      tour.num_steps > 1 ? static_cast<float>(tour.step) / static_cast<float>(tour.num_steps - 1) : 0;
+  list->AddRectFilled({at.x, y}, {at.x + inner, y + frame.px(3)}, frame.theme.free, frame.px(2));
+  list->AddRectFilled({at.x, y}, {at.x + inner * share, y + frame.px(3)}, frame.theme.accent, frame.px(2));
+  end_card();
+}
+
+}  // namespace octavo::ui

@@ -1,0 +1,23 @@
+// The search over all chats: a field, and what was found, each hit with the words around it.
+#pragma once
+
+#include <string>
+
+#include "ui/frame.h"
+#include "ui/state.h"
+
+namespace octavo::ui {
+
+class SearchView {
+ public:
+  void draw_field(const Frame& frame, const UiState& state, float width);
+  void draw_hits(const Frame& frame, const UiState& state, ImVec2 extent);
+
+ private:
+  void draw_hit(const Frame& frame, const SearchHitState& hit, float width);
+
+  int last_frame_ = -2;  // in which the field was drawn
+  std::string query_;
+};
+
+}  // namespace octavo::ui

@@ -1,0 +1,347 @@
+#include "ui/views/session_list.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "ui/format.h"
+#include "ui/widgets/controls.h"
+#include "ui/widgets/menu.h"
+
+namespace octavo::ui {
+namespace {
+
+constexpr float kSessionHeight = 58, kHeadingHeight = 30, kFolderHeight = 34, kBetween = 2;
+
+std::string activity_text(const SessionState& session) {
+  switch (session.activity) {
+    case Activity::kWaiting:
+      return session.num_ahead > 0 ? "waiting · " + std::to_string(session.num_ahead) + " ahead" : "waiting";
+    case Activity::kGenerating:
+      return session.tokens_per_second > 0
+                 ? "generating · " + short_number(session.tokens_per_second) + " tok/s"
+                 : "reading the prompt";
+    case Activity::kFailed: return "failed";
+    case Activity::kIdle: break;
+  }
+  const auto num_blocks = static_cast<std::int64_t>(session.memory.blocks.size());
+  return num_blocks > 0 ? "idle · " + count_text(num_blocks, "block") + " cached" : "idle";
+}
+
+ImU32 activity_colour(const Theme& theme, const SessionState& session) {
+  switch (session.activity) {
+    case Activity::kIdle: return theme.faint;
+    case Activity::kFailed: return theme.error;
+    case Activity::kWaiting:
+    case Activity::kGenerating: break;
+  }
+  return theme.owner(session.colour_index);
+}
+
+bool is_hovered(ImVec2 low, ImVec2 high) {
+  return ImGui::IsMouseHoveringRect(low, high) &&
+         ImGui::IsWindowHovered(ImGuiHoveredFlags_AllowWhenBlockedByActiveItem);
+}
+
+void draw_row_background(const Frame& frame, ImVec2 low, ImVec2 high, bool active, bool hovered) {
+  if (!active && !hovered) return;
+  ImGui::GetWindowDrawList()->AddRectFilled(low, high, with_alpha(frame.theme.raised, active ? 1.0f : 0.6f),
+                                            frame.px(10));
+}
+
+}  // namespace
+
+std::vector<SessionList::Row> SessionList::rows_of(const UiState& state) const {
+  std::vector<Row> rows;
+  const auto add_sessions = [&](const auto& wanted) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < state.sessions.size(); ++i) {
+      if (!wanted(state.sessions[i])) continue;
+      rows.push_back({.kind = RowKind::kSession, .index = i});
+      ++count;
+    }
+    return count;
+  };
+  rows.push_back({.text = "Pinned"});
+  if (add_sessions([](const SessionState& session) { return session.pinned; }) == 0) rows.pop_back();
+  for (std::size_t i = 0; i < state.chats.folders.size(); ++i) {
+    const FolderId id = state.chats.folders[i].id;
+    const std::size_t at = rows.size();
+    rows.push_back({.kind = RowKind::kFolder, .index = i});
+    const std::size_t count =
+        add_sessions([&](const SessionState& session) { return session.folder == id && !session.pinned; });
+    rows[at].count = count;
+    if (is_folded(folded_, id)) rows.resize(at + 1);
+  }
+  rows.push_back({.text = "Chats"});
+  add_sessions([](const SessionState& session) { return !session.pinned && session.folder == FolderId{}; });
+  if (state.chats.trash.empty()) return rows;
+  rows.push_back({.kind = RowKind::kTrash, .count = state.chats.trash.size()});
+  if (!trash_open_) return rows;
+  for (std::size_t i = 0; i < state.chats.trash.size(); ++i)
+    rows.push_back({.kind = RowKind::kTrashed, .index = i});
+  rows.push_back({.kind = RowKind::kEmptyTrash});
+  return rows;
+}
+
+void SessionList::draw(const Frame& frame, const UiState& state, ImVec2 extent) {
+  ImGui::BeginChild("sessions", {extent.x, std::max(extent.y, frame.px(kSessionHeight))},
+                    ImGuiChildFlags_NavFlattened);
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+  const float inner = ImGui::GetContentRegionAvail().x;
+  const ImVec2 top = ImGui::GetCursorScreenPos();
+  const float clip_low = ImGui::GetWindowPos().y, clip_high = clip_low + ImGui::GetWindowHeight();
+  const auto height_of = [&](const Row& row) {
+    switch (row.kind) {
+      case RowKind::kHeading: return frame.px(kHeadingHeight);
+      case RowKind::kSession: return frame.px(kSessionHeight + kBetween);
+      default: return frame.px(kFolderHeight + kBetween);
+    }
+  };
+  float y = top.y;
+  for (const Row& row : rows_of(state)) {
+    const float height = height_of(row);
+    const bool active = row.kind == RowKind::kSession && state.sessions[row.index].id == state.active_session;
+    if (active &&
+        shown_ != state.active_session) {  // brought into sight once, when it becomes the active one
+      shown_ = state.active_session;
+      if (y < clip_low || y + height > clip_high) ImGui::SetScrollFromPosY(y - clip_low, 0.5f);
+    }
+    if (y + height > clip_low && y < clip_high) {
+      ImGui::SetCursorScreenPos({top.x, y});
+      draw_row(frame, state, row, inner);
+    }
+    y += height;
+  }
+  ImGui::SetCursorScreenPos({top.x, y});
+  ImGui::Dummy({0, 0});
+  ImGui::PopStyleVar();
+  ImGui::EndChild();
+}
+
+void SessionList::draw_row(const Frame& frame, const UiState& state, const Row& row, float width) {
+  switch (row.kind) {
+    case RowKind::kHeading: {
+      TextStyle style = tiny_text(frame);
+      style.colour = frame.theme.faint;
+      const ImVec2 low = ImGui::GetCursorScreenPos();
+      draw_text(frame, ImGui::GetWindowDrawList(), {low.x + frame.px(10), low.y + frame.px(6)}, style,
+                row.text);
+      return;
+    }
+    case RowKind::kFolder: draw_folder(frame, state.chats.folders[row.index], row.count, width); return;
+    case RowKind::kSession: draw_session(frame, state, state.sessions[row.index], width); return;
+    case RowKind::kTrash: draw_trash(frame, row.count, width); return;
+    case RowKind::kTrashed: draw_trashed(frame, state.chats.trash[row.index], width); return;
+    case RowKind::kEmptyTrash: draw_empty_trash(frame, width); return;
+  }
+}
+
+// ---- folders -------------------------------------------------------------------------------------
+
+void SessionList::draw_folder(const Frame& frame, const FolderState& folder, std::size_t count, float width) {
+  ImGui::PushID("folder");
+  ImGui::PushID(static_cast<int>(folder.id.value));
+  const ImVec2 low = ImGui::GetCursorScreenPos(), high{low.x + width, low.y + frame.px(kFolderHeight)};
+  if (renaming_ == folder.id.value && renaming_folder_) {
+    if (draw_rename(frame, {low.x, low.y - frame.px(10)}, width)) {
+      frame.actions.push(actions::RenameFolder{folder.id, rename_text_});
+    }
+  } else {
+    draw_row_background(frame, low, high, false, is_hovered(low, high));
+    const bool folded = is_folded(folded_, folder.id);
+    if (ImGui::InvisibleButton("folder", {width, high.y - low.y}, ImGuiButtonFlags_EnableNav)) {
+      if (folded) {
+        folded_.erase(folder.id.value);
+      } else {
+        folded_.insert(folder.id.value);
+      }
+    }
+    if (ImGui::IsItemClicked(ImGuiMouseButton_Right)) ImGui::OpenPopup("folder_menu");
+    ImDrawList* list = ImGui::GetWindowDrawList();
+    const float middle = (low.y + high.y) * 0.5f;
+    draw_icon(list, folded ? Icon::kChevronRight : Icon::kChevronDown, {low.x + frame.px(14), middle},
+              frame.px(12), frame.theme.muted);
+    TextStyle style = small_text(frame);
+    style.colour = frame.theme.text;
+    const std::string number = std::to_string(count);
+    draw_text(frame, list, {low.x + frame.px(28), middle - line_pixels(frame, style) * 0.5f}, style,
+              folder.name, width - frame.px(64));
+    const TextStyle tiny = tiny_text(frame);
+    draw_text(
+        frame, list,
+        {high.x - frame.px(12) - text_width(frame, tiny, number), middle - line_pixels(frame, tiny) * 0.5f},
+        tiny, number);
+    draw_folder_menu(frame, folder);
+  }
+  ImGui::PopID();
+  ImGui::PopID();
+}
+
+void SessionList::draw_folder_menu(const Frame& frame, const FolderState& folder) {
+  if (!begin_menu(frame, "folder_menu")) return;
+  if (menu_item(frame, "rename", "Rename the folder", {.icon = Icon::kEdit})) {
+    begin_rename(folder.id.value, true, folder.name);
+  }
+  if (menu_item(frame, "delete", "Delete the folder, keep its chats", {.icon = Icon::kTrash})) {
+    frame.actions.push(actions::DeleteFolder{folder.id});
+  }
+  end_menu();
+}
+
+// ---- chats ---------------------------------------------------------------------------------------
+
+void SessionList::draw_session(const Frame& frame, const UiState& state, const SessionState& session,
+                               float width) {
+  ImGui::PushID(static_cast<int>(session.id.value));
+  const bool active = session.id == state.active_session;
+  const ImVec2 low = ImGui::GetCursorScreenPos(), high{low.x + width, low.y + frame.px(kSessionHeight)};
+  const bool hovered = is_hovered(low, high);
+  draw_row_background(frame, low, high, active, hovered);
+  if (renaming_ == session.id.value && !renaming_folder_) {
+    if (draw_rename(frame, low, width)) frame.actions.push(actions::RenameSession{session.id, rename_text_});
+    ImGui::PopID();
+    return;
+  }
+  ImGui::SetNextItemAllowOverlap();
+  if (ImGui::InvisibleButton("session", {width, high.y - low.y}, ImGuiButtonFlags_EnableNav)) {
+    frame.actions.push(actions::SelectSession{session.id});
+  }
+  if (ImGui::IsItemClicked(ImGuiMouseButton_Right)) ImGui::OpenPopup("session_menu");
+  const bool twice = ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left);
+  const bool rename_key = active && ImGui::Shortcut(ImGuiKey_F2, ImGuiInputFlags_RouteGlobal);
+  if (twice || rename_key) begin_rename(session.id.value, false, session.title);
+
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const bool show_button = hovered || active || ImGui::IsPopupOpen("session_menu");
+  const float room = width - frame.px(20) - (show_button ? frame.px(34) : 0);
+  draw_text(frame, list, {low.x + frame.px(10), low.y + frame.px(8)},
+            {.em = 14.5f, .colour = frame.theme.text}, session.title, room);
+  list->AddCircleFilled({low.x + frame.px(14), low.y + frame.px(40)}, frame.px(4),
+                        activity_colour(frame.theme, session));
+  draw_text(frame, list, {low.x + frame.px(25), low.y + frame.px(31)}, tiny_text(frame),
+            activity_text(session), room - frame.px(15));
+  if (show_button) {
+    ImGui::SetCursorScreenPos({high.x - frame.px(34), low.y + frame.px(15)});
+    if (button(frame, "more", "",
+               {.kind = ButtonKind::kPlain,
+                .icon = Icon::kMore,
+                .height = 28,
+                .help = "Rename, pin, move, export, delete"})) {
+      ImGui::OpenPopup("session_menu");
+    }
+  }
+  draw_session_menu(frame, state, session);
+  ImGui::PopID();
+}
+
+void SessionList::draw_session_menu(const Frame& frame, const UiState& state, const SessionState& session) {
+  if (!begin_menu(frame, "session_menu")) return;
+  if (menu_item(frame, "rename", "Rename", {.icon = Icon::kEdit, .note = "F2"})) {
+    begin_rename(session.id.value, false, session.title);
+  }
+  if (menu_item(frame, "pin", session.pinned ? "Unpin" : "Pin", {.icon = Icon::kPin})) {
+    frame.actions.push(actions::PinSession{session.id, !session.pinned});
+  }
+  draw_move_menu(frame, state, session);
+  menu_heading(frame, "Export");
+  if (menu_item(frame, "markdown", "As Markdown", {.icon = Icon::kCopyText})) {
+    frame.actions.push(actions::ExportSession{session.id, actions::ChatFormat::kMarkdown, {}});
+  }
+  if (menu_item(frame, "json", "As JSON", {.icon = Icon::kCopyText})) {
+    frame.actions.push(actions::ExportSession{session.id, actions::ChatFormat::kJson, {}});
+  }
+  menu_heading(frame, "");
+  if (menu_item(frame, "delete", "Move to the trash", {.icon = Icon::kTrash, .danger = true})) {
+    frame.actions.push(actions::DeleteSession{session.id});
+  }
+  end_menu();
+}
+
+void SessionList::draw_move_menu(const Frame& frame, const UiState& state, const SessionState& session) {
+  menu_heading(frame, "Folder");
+  for (const FolderState& folder : state.chats.folders) {
+    ImGui::PushID(static_cast<int>(folder.id.value));
+    const bool inside = session.folder == folder.id;
+    if (menu_item(frame, "folder", folder.name, {.icon = inside ? Icon::kCheck : Icon::kFolder})) {
+      frame.actions.push(actions::MoveToFolder{session.id, inside ? FolderId{} : folder.id});
+    }
+    ImGui::PopID();
+  }
+  if (menu_item(frame, "new_folder", "New folder", {.icon = Icon::kPlus})) {
+    frame.actions.push(actions::CreateFolder{"New folder"});
+  }
+}
+
+// ---- the trash -----------------------------------------------------------------------------------
+
+void SessionList::draw_trash(const Frame& frame, std::size_t count, float width) {
+  const ImVec2 low = ImGui::GetCursorScreenPos(), high{low.x + width, low.y + frame.px(kFolderHeight)};
+  draw_row_background(frame, low, high, false, is_hovered(low, high));
+  if (ImGui::InvisibleButton("trash", {width, high.y - low.y}, ImGuiButtonFlags_EnableNav)) {
+    trash_open_ = !trash_open_;
+    sure_to_empty_ = false;
+  }
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float middle = (low.y + high.y) * 0.5f;
+  draw_icon(list, trash_open_ ? Icon::kChevronDown : Icon::kChevronRight, {low.x + frame.px(14), middle},
+            frame.px(12), frame.theme.muted);
+  const TextStyle style = small_text(frame);
+  draw_text(frame, list, {low.x + frame.px(28), middle - line_pixels(frame, style) * 0.5f}, style,
+            "Trash · " + count_text(static_cast<std::int64_t>(count), "chat"), width - frame.px(40));
+}
+
+void SessionList::draw_trashed(const Frame& frame, const TrashedSession& trashed, float width) {
+  ImGui::PushID("trashed");
+  ImGui::PushID(static_cast<int>(trashed.id.value));
+  const ImVec2 low = ImGui::GetCursorScreenPos();
+  const TextStyle style = small_text(frame);
+  draw_text(frame, ImGui::GetWindowDrawList(), {low.x + frame.px(28), low.y + frame.px(7)}, style,
+            trashed.title, width - frame.px(100));
+  ImGui::SetCursorScreenPos({low.x + width - frame.px(66), low.y + frame.px(2)});
+  if (button(
+          frame, "restore", "",
+          {.kind = ButtonKind::kPlain, .icon = Icon::kRegenerate, .height = 28, .help = "Bring it back"})) {
+    frame.actions.push(actions::RestoreSession{trashed.id});
+  }
+  ImGui::SetCursorScreenPos({low.x + width - frame.px(34), low.y + frame.px(2)});
+  if (button(
+          frame, "erase", "",
+          {.kind = ButtonKind::kPlain, .icon = Icon::kClose, .height = 28, .help = "Delete it for ever"})) {
+    frame.actions.push(actions::EraseSession{trashed.id});
+  }
+  ImGui::PopID();
+  ImGui::PopID();
+}
+
+void SessionList::draw_empty_trash(const Frame& frame, float width) {
+  const ImVec2 low = ImGui::GetCursorScreenPos();
+  ImGui::SetCursorScreenPos({low.x + frame.px(24), low.y + frame.px(2)});
+  const char* const text = sure_to_empty_ ? "Delete all of these for ever" : "Empty the trash";
+  if (button(frame, "empty_trash", text, {.width = width / frame.theme.scale - 34, .height = 28})) {
+    if (sure_to_empty_) frame.actions.push(actions::EmptyTrash{});
+    sure_to_empty_ = !sure_to_empty_;
+  }
+}
+
+// ---- names ---------------------------------------------------------------------------------------
+
+void SessionList::begin_rename(std::uint64_t id, bool folder, const std::string& name) {
+  renaming_ = id;
+  renaming_folder_ = folder;
+  rename_text_ = name;
+  focus_rename_ = true;
+}
+
+bool SessionList::draw_rename(const Frame& frame, ImVec2 low, float width) {
+  ImGui::SetCursorScreenPos({low.x + frame.px(6), low.y + frame.px(12)});
+  if (focus_rename_) take_keyboard("##title");
+  const bool entered = text_field(frame, "##title", rename_text_, "Title", width - frame.px(12),
+                                  ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
+  const bool cancelled = ImGui::IsItemDeactivated() && ImGui::IsKeyPressed(ImGuiKey_Escape);
+  const bool left = !focus_rename_ && ImGui::IsItemDeactivated() && !cancelled;
+  focus_rename_ = false;
+  if (entered || left || cancelled) renaming_ = 0;
+  return entered || left;
+}
+
+}  // namespace octavo::ui
