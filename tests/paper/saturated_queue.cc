@@ -95,10 +95,10 @@ class SaturatedQueue {
     const scheduler::SchedulerOutput plan = scheduler_.schedule();
     OCTAVO_CHECK(plan.out_of_memory.empty(), "a request that does not fit the pool");
     forget_continuations(plan);
-    StepView view{.sharing_ratio = scheduler_.figures().sharing_ratio,
-                  .num_running = scheduler_.num_running(),
-                  .num_preemptions = plan.preemptions.size(),
-                  .memory = {}};
+    StepView view;
+    view.sharing_ratio = scheduler_.figures().sharing_ratio;
+    view.num_running = scheduler_.num_running();
+    view.num_preemptions = plan.preemptions.size();
     const MemoryMap slots = slots_of_rows(plan);
     commit(plan);
     view.memory = memory_map(slots);
