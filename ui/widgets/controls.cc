@@ -159,6 +159,7 @@ std::size_t segments(const Frame& frame, const char* id, std::span<const char* c
     TextStyle style = small_text(frame);
     if (i == selected) {
       list->AddRectFilled(low, high, frame.theme.background, frame.px(8));
+      list->AddRect(low, high, mix(frame.theme.line, frame.theme.muted, 0.35f), frame.px(8));
       style.face = FontFace::kSemiBold;
       style.colour = frame.theme.text;
     } else if (press.hovered) {
