@@ -14,8 +14,7 @@ bool with_model(const UiState& state) {
 bool with_session(const UiState& state) { return with_model(state) && active_session(state) != nullptr; }
 bool with_answer(const UiState& state) {
   const SessionState* session = active_session(state);
-  return with_model(state) && session != nullptr &&
-         (session->activity == Activity::kWaiting || session->activity == Activity::kGenerating);
+  return with_model(state) && session != nullptr && is_busy(*session);
 }
 bool with_deleted(const UiState& state) { return with_model(state) && state.deleted_title.has_value(); }
 

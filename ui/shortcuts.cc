@@ -15,11 +15,6 @@ bool taken(ImGuiKeyChord chord) {
                                     ImGuiInputFlags_RouteOverActive);
 }
 
-bool is_busy(const SessionState* session) {
-  return session != nullptr &&
-         (session->activity == Activity::kWaiting || session->activity == Activity::kGenerating);
-}
-
 }  // namespace
 
 void apply_shortcuts(const Frame& frame, const UiState& state) {
@@ -31,7 +26,8 @@ void apply_shortcuts(const Frame& frame, const UiState& state) {
   // Escape is taken only while there is an answer to stop: elsewhere it leaves a field or a popup.
   if (state.model.phase != ModelPhase::kReady || state.settings_open || state.palette_open) return;
   const SessionState* session = active_session(state);
-  if (is_busy(session) && state.workspace == Workspace::kChat && taken(ImGuiKey_Escape)) {
+  if (session != nullptr && is_busy(*session) && state.workspace == Workspace::kChat &&
+      taken(ImGuiKey_Escape)) {
     frame.actions.push(actions::StopAnswer{session->id});
   }
 }

@@ -154,6 +154,10 @@ struct ChatsState {
   MessageFocus focus;
 };
 
+inline bool is_busy(const SessionState& session) {
+  return session.activity == Activity::kWaiting || session.activity == Activity::kGenerating;
+}
+
 enum class ModelPhase { kNone, kLoading, kReady };
 
 struct ModelState {

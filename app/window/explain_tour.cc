@@ -120,6 +120,14 @@ std::vector<Ask> word_by_word(const std::string& prompt, const std::string& answ
 const std::vector<Script>& scripts() {
   static const std::string kAlan = "Alan Turing is a computer scientist";
   static const std::string kAnswer = "and mathematician renowned for his work";
+  static const std::vector<Ask> kTooMuchForThePool = {
+      {.label = "Alan",
+       .prompt = "Alan Turing is a computer scientist",
+       .answers = {"and mathematician renowned for his work on codes and machines"}},
+      {.at_step = 1,
+       .label = "Score",
+       .prompt = "Four score and seven years ago our",
+       .answers = {"fathers brought forth a new nation again and again"}}};
   static const std::vector<Script> kScripts = {
       {.title = "Without a KV cache",
        .beginning = "A model writes one word at a time. Here nothing is kept between two words.",
@@ -196,26 +204,14 @@ const std::vector<Script>& scripts() {
        .num_host_blocks = 6,
        .preemption = PreemptionPolicy::kSwap,
        .has_cache = false,
-       .asks = {{.label = "Alan",
-                 .prompt = "Alan Turing is a computer scientist",
-                 .answers = {"and mathematician renowned for his work on codes and machines"}},
-                {.at_step = 1,
-                 .label = "Score",
-                 .prompt = "Four score and seven years ago our",
-                 .answers = {"fathers brought forth a new nation again and again"}}}},
+       .asks = kTooMuchForThePool},
       {.title = "Preemption by recompute",
        .beginning = "The same pool without a host pool. The latest to arrive gives its blocks up altogether.",
        .end = "Prompt and answer so far were computed again as one prompt, which is cheaper than it sounds.",
        .num_blocks = 7,
        .preemption = PreemptionPolicy::kRecompute,
        .has_cache = false,
-       .asks = {{.label = "Alan",
-                 .prompt = "Alan Turing is a computer scientist",
-                 .answers = {"and mathematician renowned for his work on codes and machines"}},
-                {.at_step = 1,
-                 .label = "Score",
-                 .prompt = "Four score and seven years ago our",
-                 .answers = {"fathers brought forth a new nation again and again"}}}},
+       .asks = kTooMuchForThePool},
   };
   return kScripts;
 }

@@ -4,6 +4,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "app/window/told_events.h"
+
 namespace octavo::app {
 namespace {
 
@@ -11,18 +13,6 @@ constexpr std::int64_t kKeptStepsUs = 65'000'000;
 constexpr std::size_t kMostSteps = 20'000;
 constexpr std::size_t kMostEventLines = 400;
 constexpr std::size_t kMostSequences = 4'096;
-
-// What happens at every step or token is no news.
-bool is_told(BlockEventKind kind) {
-  switch (kind) {
-    case BlockEventKind::kStepBegin:
-    case BlockEventKind::kStepEnd:
-    case BlockEventKind::kFill:
-    case BlockEventKind::kSeal:
-    case BlockEventKind::kUnref: return false;
-    default: return true;
-  }
-}
 
 bool joins(const ui::EventLine& line, const BlockEvent& event) {
   return line.step == event.step && line.kind == event.kind && line.sequence == event.sequence &&

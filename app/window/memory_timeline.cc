@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "app/window/told_events.h"
+
 namespace octavo::app {
 namespace {
 
@@ -9,18 +11,6 @@ constexpr std::size_t kMostSteps = std::size_t{1} << 14;
 constexpr std::size_t kMostLines = 20'000;
 constexpr std::size_t kMostSpans = 4'096;
 constexpr std::size_t kMostRates = 4'096;
-
-// What happens at every step or token is no news.
-bool is_told(BlockEventKind kind) {
-  switch (kind) {
-    case BlockEventKind::kStepBegin:
-    case BlockEventKind::kStepEnd:
-    case BlockEventKind::kFill:
-    case BlockEventKind::kSeal:
-    case BlockEventKind::kUnref: return false;
-    default: return true;
-  }
-}
 
 bool is_copy(BlockEventKind kind) {
   return kind == BlockEventKind::kCopyOnWrite || kind == BlockEventKind::kCopyPartial;

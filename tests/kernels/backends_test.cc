@@ -8,44 +8,24 @@
 
 #include "kernels/cpu/isa.h"
 #include "tests/kernels/paged_problem.h"
+#include "tests/support/environment.h"
 
 namespace octavo::kernels {
 namespace {
 
-// Sets a variable of the environment for one scope.
-class Environment {
- public:
-  Environment(const char* name, const char* value) : name_(name) {
-    if (const char* old = std::getenv(name)) old_ = old;
-    ::setenv(name, value, 1);
-  }
-  ~Environment() {
-    if (old_.empty())
-      ::unsetenv(name_);
-    else
-      ::setenv(name_, old_.c_str(), 1);
-  }
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
-
- private:
-  const char* name_;
-  std::string old_;
-};
-
 TEST(Backends, TheBestInstructionSetIsChosenUnlessOneIsNamed) {
   {
-    const Environment none("OCTAVO_CPU_ISA", "");
+    const test::EnvironmentVariable none("OCTAVO_CPU_ISA", "");
     EXPECT_EQ(create_backend({}).value()->isa(), usable_instruction_sets().front());
   }
   for (const std::string& name : usable_instruction_sets()) {
-    const Environment forced("OCTAVO_CPU_ISA", name.c_str());
+    const test::EnvironmentVariable forced("OCTAVO_CPU_ISA", name);
     EXPECT_EQ(create_backend({}).value()->isa(), name);
   }
 }
 
 TEST(Backends, AnUnknownInstructionSetIsAnErrorThatNamesTheUsableOnes) {
-  const Environment forced("OCTAVO_CPU_ISA", "neon\n");
+  const test::EnvironmentVariable forced("OCTAVO_CPU_ISA", "neon\n");
   const auto backend = create_backend({});
   ASSERT_FALSE(backend.has_value());
   EXPECT_EQ(backend.error().code, ErrorCode::kInvalidArgument);
@@ -64,15 +44,15 @@ TEST(Backends, EveryNameOfAnInstructionSetIsUnderstood) {
 
 TEST(Backends, TheEnvironmentForcesABackend) {
   {
-    const Environment forced("OCTAVO_BACKEND", "reference");
+    const test::EnvironmentVariable forced("OCTAVO_BACKEND", "reference");
     EXPECT_EQ(create_backend({.device = "cpu"}).value()->name(), "reference");
   }
   {
-    const Environment forced("OCTAVO_BACKEND", "cpu");
+    const test::EnvironmentVariable forced("OCTAVO_BACKEND", "cpu");
     EXPECT_EQ(create_backend({.device = "cuda"}).value()->name(), "cpu");
   }
   for (const char* impossible : {"cuda", "tpu"}) {
-    const Environment forced("OCTAVO_BACKEND", impossible);
+    const test::EnvironmentVariable forced("OCTAVO_BACKEND", impossible);
     const auto backend = create_backend({});
     ASSERT_FALSE(backend.has_value());
     EXPECT_NE(backend.error().message.find("OCTAVO_BACKEND"), std::string::npos);
@@ -80,14 +60,14 @@ TEST(Backends, TheEnvironmentForcesABackend) {
 }
 
 TEST(Backends, ADeviceThatIsNotThereIsAnError) {
-  const Environment none("OCTAVO_BACKEND", "");
+  const test::EnvironmentVariable none("OCTAVO_BACKEND", "");
   EXPECT_EQ(create_backend({.device = "auto"}).value()->name(), "cpu");
   EXPECT_EQ(create_backend({.device = "cuda"}).error().code, ErrorCode::kUnsupported);
   EXPECT_EQ(create_backend({.device = "abacus"}).error().code, ErrorCode::kInvalidArgument);
 }
 
 TEST(Backends, ThreadsAreAsAskedAndZeroMeansCores) {
-  const Environment none("OCTAVO_BACKEND", "");
+  const test::EnvironmentVariable none("OCTAVO_BACKEND", "");
   EXPECT_EQ(create_backend({.threads = 3}).value()->num_threads(), 3);
   EXPECT_EQ(create_backend({.threads = 0}).value()->num_threads(), num_physical_cores());
   EXPECT_FALSE(create_backend({.threads = -1}).has_value());

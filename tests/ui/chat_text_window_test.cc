@@ -240,25 +240,12 @@ constexpr const char* kEverything =
     "RTL \xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d, <b>HTML</b>, %n ##id ###id\n";
 
 TEST_F(ChatText, PicturesOfEverythingAMessageCanHold) {
-  app::Settings large = test_settings();
-  large.width = 1600;
-  large.height = 1000;
-  open({}, large);
+  open({}, large_settings());
   engine_->answers = {kEverything};
   application_->controller().apply(
       ui::actions::SendMessage{state().active_session, "Show me everything: ##title %n"});
   ASSERT_TRUE(loop_until([this] { return session().activity == Activity::kIdle; }));
-  for (const auto& [theme, name] :
-       {std::pair{ui::ThemeName::kDark, "dark"}, std::pair{ui::ThemeName::kLight, "light"}}) {
-    for (const auto& [scale, suffix] : {std::pair{1.0, ""}, std::pair{1.5, "-150"}}) {
-      ui::SettingsState settings = state().settings;
-      settings.theme = theme;
-      settings.ui_scale = scale;
-      application_->controller().apply(ui::actions::ChangeSettings{settings});
-      draw_frames(3);
-      write_screenshot(std::string("chat-text-") + name + suffix);
-    }
-  }
+  in_every_look([this](const std::string& look) { write_screenshot("chat-text-" + look); });
   EXPECT_EQ(session().messages.size(), 2u);
 }
 

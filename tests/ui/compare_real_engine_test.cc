@@ -3,33 +3,22 @@
 #include <imgui.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "tests/engine/default_model.h"
 #include "tests/ui/window_fixture.h"
 
 namespace octavo::testing {
 namespace {
 
-std::string default_model() {
-  const char* data = std::getenv("XDG_DATA_HOME");
-  const char* home = std::getenv("HOME");
-  const std::filesystem::path base =
-      data != nullptr && *data != '\0'
-          ? std::filesystem::path(data)
-          : std::filesystem::path(home != nullptr ? home : ".") / ".local" / "share";
-  return (base / "octavo" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf").string();
-}
-
 class RealEngineComparison : public WindowTest {
  protected:
   void open_model() {
     if (IsSkipped()) return;
-    if (!std::filesystem::exists(default_model())) GTEST_SKIP() << default_model() << " is not there";
-    open_with(Engine::create, default_model(), test_settings());
+    OCTAVO_NEEDS_DEFAULT_MODEL();
+    open_with(Engine::create, model::default_model_path().string(), test_settings());
     ASSERT_EQ(state().model.phase, ui::ModelPhase::kReady) << state().model.problem;
   }
   void ask(ui::ComparisonKind kind, std::int32_t count, std::int32_t max_tokens) {

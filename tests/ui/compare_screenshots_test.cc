@@ -12,27 +12,7 @@ namespace {
 
 class CompareScreenshots : public CompareScene {
  protected:
-  void open_large() {
-    app::Settings large = test_settings();
-    large.width = 1600;
-    large.height = 1000;
-    open_compare(large);
-  }
-  // Once in each theme and size.
-  template <class Shoot>
-  void in_every_look(Shoot shoot) {
-    for (const auto& [theme, name] :
-         {std::pair{ui::ThemeName::kDark, "dark"}, std::pair{ui::ThemeName::kLight, "light"}}) {
-      for (const auto& [scale, suffix] : {std::pair{1.0, ""}, std::pair{1.5, "-150"}}) {
-        ui::SettingsState settings = state().settings;
-        settings.theme = theme;
-        settings.ui_scale = scale;
-        application_->controller().apply(ui::actions::ChangeSettings{settings});
-        draw_frames(3);
-        shoot(std::string(name) + suffix);
-      }
-    }
-  }
+  void open_large() { open_compare(large_settings()); }
   // Without the Test Engine, which closes what a script has opened.
   void press_here(ImGuiKey key) {
     for (const bool down : {true, false}) {

@@ -201,54 +201,46 @@ TEST_F(MemoryWorkspace, PicturesOfRecordingTourAndPaper) {
       log.begin(), log.end(), [](const ui::LogLine& line) { return line.kind == BlockEventKind::kSwapOut; });
   ASSERT_NE(swap, log.end()) << "the scene has to swap";
   const std::uint64_t after_swap = swap->last_mark + 1;
-  for (const auto& [theme, name] :
-       {std::pair{ui::ThemeName::kDark, "dark"}, std::pair{ui::ThemeName::kLight, "light"}}) {
-    for (const auto& [scale, suffix] : {std::pair{1.0, ""}, std::pair{1.5, "-150"}}) {
-      ui::SettingsState settings = state().settings;
-      settings.theme = theme;
-      settings.ui_scale = scale;
-      controller.apply(ui::actions::ChangeSettings{settings});
-      const std::string end = std::string(name) + suffix;
-      if (inspector().source != ui::InspectorSource::kRecording) open_recording(path.string());
-      apply(ui::actions::SeekMark{after_swap});
-      apply(ui::actions::ChooseBlock{17});
-      write_screenshot("memory-recording-" + end);
-      apply(ui::actions::ChooseBlock{-1});
-      play([](ImGuiTestContext* context) {
-        context->KeyPress(ImGuiKey_T);
-        context->KeyPress(ImGuiKey_C);
-        context->KeyPress(ImGuiKey_C);
-        context->KeyPress(ImGuiKey_C);
-        context->KeyPress(ImGuiKey_C);
-        context->KeyPress(ImGuiKey_O);
-        context->KeyPress(ImGuiKey_M);
-        context->Yield(2);
-      });
-      write_screenshot("memory-tree-" + end);
-      play([](ImGuiTestContext* context) {
-        context->KeyPress(ImGuiKey_T);
-        context->KeyPress(ImGuiKey_C);
-        context->KeyPress(ImGuiKey_O);
-        context->KeyPress(ImGuiKey_O);
-        context->KeyPress(ImGuiKey_M);
-        context->Yield(2);
-      });
-      apply(ui::actions::CloseRecording{});
-      apply(ui::actions::ShowInspectorPage{ui::InspectorPage::kTour});
-      apply(ui::actions::ShowChapter{4});
-      for (int i = 0; i < 5; ++i) apply(ui::actions::MoveTour{+1});
-      write_screenshot("memory-tour-" + end);
-      apply(ui::actions::ShowInspectorPage{ui::InspectorPage::kPaper});
-      if (!inspector().paper.is_done) {
-        apply(ui::actions::RunPaper{});
-        ASSERT_TRUE(loop_until([this] { return inspector().paper.rows.front().progress > 0.3; }));
-        apply(ui::actions::CancelPaper{});
-        ASSERT_TRUE(loop_until([this] { return !inspector().paper.is_running; }));
-      }
-      write_screenshot("memory-paper-" + end);
-      apply(ui::actions::ShowInspectorPage{ui::InspectorPage::kPools});
+  in_every_look([&](const std::string& end) {
+    if (inspector().source != ui::InspectorSource::kRecording) open_recording(path.string());
+    apply(ui::actions::SeekMark{after_swap});
+    apply(ui::actions::ChooseBlock{17});
+    write_screenshot("memory-recording-" + end);
+    apply(ui::actions::ChooseBlock{-1});
+    play([](ImGuiTestContext* context) {
+      context->KeyPress(ImGuiKey_T);
+      context->KeyPress(ImGuiKey_C);
+      context->KeyPress(ImGuiKey_C);
+      context->KeyPress(ImGuiKey_C);
+      context->KeyPress(ImGuiKey_C);
+      context->KeyPress(ImGuiKey_O);
+      context->KeyPress(ImGuiKey_M);
+      context->Yield(2);
+    });
+    write_screenshot("memory-tree-" + end);
+    play([](ImGuiTestContext* context) {
+      context->KeyPress(ImGuiKey_T);
+      context->KeyPress(ImGuiKey_C);
+      context->KeyPress(ImGuiKey_O);
+      context->KeyPress(ImGuiKey_O);
+      context->KeyPress(ImGuiKey_M);
+      context->Yield(2);
+    });
+    apply(ui::actions::CloseRecording{});
+    apply(ui::actions::ShowInspectorPage{ui::InspectorPage::kTour});
+    apply(ui::actions::ShowChapter{4});
+    for (int i = 0; i < 5; ++i) apply(ui::actions::MoveTour{+1});
+    write_screenshot("memory-tour-" + end);
+    apply(ui::actions::ShowInspectorPage{ui::InspectorPage::kPaper});
+    if (!inspector().paper.is_done) {
+      apply(ui::actions::RunPaper{});
+      ASSERT_TRUE(loop_until([this] { return inspector().paper.rows.front().progress > 0.3; }));
+      apply(ui::actions::CancelPaper{});
+      ASSERT_TRUE(loop_until([this] { return !inspector().paper.is_running; }));
     }
-  }
+    write_screenshot("memory-paper-" + end);
+    apply(ui::actions::ShowInspectorPage{ui::InspectorPage::kPools});
+  });
 }
 
 }  // namespace

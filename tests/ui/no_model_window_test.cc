@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/support/environment.h"
 #include "tests/ui/window_fixture.h"
 
 namespace octavo::testing {
@@ -59,15 +60,10 @@ TEST_F(NoModelWindow, LoadingShowsProgressAndCanBeCancelled) {
 }
 
 TEST(NoDisplay, IsOneSentenceThatNamesTheOtherWay) {
-  const char* display = std::getenv("DISPLAY");
-  const std::string kept = display != nullptr ? display : "";
-  ::setenv("DISPLAY", ":4242", 1);
-  const auto window = app::Window::open("Octavo", {});
-  if (display != nullptr) {
-    ::setenv("DISPLAY", kept.c_str(), 1);
-  } else {
-    ::unsetenv("DISPLAY");
-  }
+  const auto window = [] {
+    const test::EnvironmentVariable nowhere("DISPLAY", ":4242");
+    return app::Window::open("Octavo", {});
+  }();
   ASSERT_FALSE(window);
   EXPECT_EQ(window.error().message.find("no display"), 0u);
   EXPECT_NE(window.error().message.find("`octavo chat` talks in the terminal"), std::string::npos);

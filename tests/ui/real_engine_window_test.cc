@@ -3,35 +3,24 @@
 #include <imgui.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 
+#include "tests/engine/default_model.h"
 #include "tests/ui/window_fixture.h"
 
 namespace octavo::testing {
 namespace {
 
-std::string default_model() {
-  const char* data = std::getenv("XDG_DATA_HOME");
-  const char* home = std::getenv("HOME");
-  const std::filesystem::path base =
-      data != nullptr && *data != '\0'
-          ? std::filesystem::path(data)
-          : std::filesystem::path(home != nullptr ? home : ".") / ".local" / "share";
-  return (base / "octavo" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf").string();
-}
-
 class RealEngineWindow : public WindowTest {
  protected:
   void open_model(std::int32_t max_tokens = 48, bool ignore_eos = false) {
     if (IsSkipped()) return;
-    if (!std::filesystem::exists(default_model())) GTEST_SKIP() << default_model() << " is not there";
+    OCTAVO_NEEDS_DEFAULT_MODEL();
     app::Settings settings = test_settings();
     settings.sampling.temperature = 0;
     settings.sampling.max_tokens = max_tokens;
     settings.sampling.ignore_eos = ignore_eos;
-    open_with(Engine::create, default_model(), settings);
+    open_with(Engine::create, model::default_model_path().string(), settings);
     ASSERT_EQ(state().model.phase, ui::ModelPhase::kReady) << state().model.problem;
   }
   bool all_idle() const {

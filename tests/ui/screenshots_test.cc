@@ -85,32 +85,22 @@ void play_scene(app::Application& application, FakeEngine& engine, ManualClock& 
 TEST_F(Screenshots, ChatAndMemoryInBothThemesAndTwoSizes) {
   ManualClock clock;
   clock_ = &clock;
-  app::Settings large = test_settings();
-  large.width = 1600;
-  large.height = 1000;
-  open({}, large);
+  open({}, large_settings());
   play_scene(*application_, *engine_, clock);
-  for (const auto& [theme, name] :
-       {std::pair{ui::ThemeName::kDark, "dark"}, std::pair{ui::ThemeName::kLight, "light"}}) {
-    for (const auto& [scale, suffix] : {std::pair{1.0, ""}, std::pair{1.5, "-150"}}) {
-      ui::SettingsState settings = state().settings;
-      settings.theme = theme;
-      settings.ui_scale = scale;
-      auto& controller = application_->controller();
-      controller.apply(ui::actions::ChangeSettings{settings});
-      controller.apply(ui::actions::ShowWorkspace{ui::Workspace::kChat});
-      write_screenshot(std::string("chat-") + name + suffix);
-      controller.apply(ui::actions::ShowSampling{true});
-      write_screenshot(std::string("sampling-") + name + suffix);
-      controller.apply(ui::actions::ShowSampling{false});
-      controller.apply(ui::actions::ShowSettings{true});
-      write_screenshot(std::string("settings-") + name + suffix);
-      controller.apply(ui::actions::ShowSettings{false});
-      draw_frames(2);
-      controller.apply(ui::actions::ShowWorkspace{ui::Workspace::kMemory});
-      write_screenshot(std::string("memory-") + name + suffix);
-    }
-  }
+  auto& controller = application_->controller();
+  in_every_look([&](const std::string& look) {
+    controller.apply(ui::actions::ShowWorkspace{ui::Workspace::kChat});
+    write_screenshot("chat-" + look);
+    controller.apply(ui::actions::ShowSampling{true});
+    write_screenshot("sampling-" + look);
+    controller.apply(ui::actions::ShowSampling{false});
+    controller.apply(ui::actions::ShowSettings{true});
+    write_screenshot("settings-" + look);
+    controller.apply(ui::actions::ShowSettings{false});
+    draw_frames(2);
+    controller.apply(ui::actions::ShowWorkspace{ui::Workspace::kMemory});
+    write_screenshot("memory-" + look);
+  });
   EXPECT_EQ(state().sessions.size(), 6u);
   application_.reset();  // it reads the clock
 }

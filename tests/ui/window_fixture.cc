@@ -48,6 +48,13 @@ app::Settings WindowTest::test_settings() {
   return settings;
 }
 
+app::Settings WindowTest::large_settings() {
+  app::Settings settings = test_settings();
+  settings.width = 1600;
+  settings.height = 1000;
+  return settings;
+}
+
 void WindowTest::open(FakeEngine::Options options, const app::Settings& settings) {
   const auto factory = [this, options](const EngineOptions&,
                                        LoadProgress) -> Result<std::unique_ptr<Engine>> {
@@ -113,6 +120,20 @@ bool WindowTest::loop_until(const std::function<bool()>& done) {
     application_->update();  // also when the test's clock stands still
   }
   return true;
+}
+
+void WindowTest::in_every_look(const std::function<void(const std::string& look)>& shoot) {
+  for (const auto& [theme, name] :
+       {std::pair{ui::ThemeName::kDark, "dark"}, std::pair{ui::ThemeName::kLight, "light"}}) {
+    for (const auto& [scale, suffix] : {std::pair{1.0, ""}, std::pair{1.5, "-150"}}) {
+      ui::SettingsState settings = state().settings;
+      settings.theme = theme;
+      settings.ui_scale = scale;
+      application_->controller().apply(ui::actions::ChangeSettings{settings});
+      draw_frames(3);
+      shoot(std::string(name) + suffix);
+    }
+  }
 }
 
 void WindowTest::write_screenshot(const std::string& name) {

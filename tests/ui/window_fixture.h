@@ -36,7 +36,11 @@ class WindowTest : public ::testing::Test {
   // Writes what the window shows to tests/output/NAME.png.
   void write_screenshot(const std::string& name);
 
+  // Calls shoot(how the picture's name ends) in the dark and the light theme, at 100 % and 150 %.
+  void in_every_look(const std::function<void(const std::string& look)>& shoot);
+
   static app::Settings test_settings();
+  static app::Settings large_settings();  // of the mock-ups' size
   const ui::UiState& state() const { return application_->controller().state(); }
   const ui::SessionState& session() const { return *ui::active_session(state()); }
 

@@ -19,10 +19,6 @@ constexpr std::size_t kMeasuredBytes = 4096;  // a longer draft has the greatest
 
 bool is_blank(const std::string& text) { return text.find_first_not_of(" \t\r\n") == std::string::npos; }
 
-bool is_busy(const SessionState& session) {
-  return session.activity == Activity::kWaiting || session.activity == Activity::kGenerating;
-}
-
 std::string meter_text(const UiState& state, const SessionState& session) {
   std::string text = with_thousands(session.context.num_tokens) + " of " +
                      with_thousands(state.model.max_model_len) + " tokens · " +
@@ -49,10 +45,9 @@ float ComposerView::text_height(const Frame& frame, const std::string& draft, fl
 
 float ComposerView::height(const Frame& frame, const SessionState& session, float width) const {
   const auto draft = drafts_.find(session.id.value);
-  static const std::string kEmpty;
   const float inner = column_width(frame, width) - 2 * frame.px(kPadding);
   return frame.px(kTopMargin + kPadding + kBottomRow + kBottomMargin) +
-         text_height(frame, draft == drafts_.end() ? kEmpty : draft->second, inner);
+         text_height(frame, draft == drafts_.end() ? session.draft : draft->second, inner);
 }
 
 bool ComposerView::draw(const Frame& frame, const UiState& state, const SessionState& session, float width) {

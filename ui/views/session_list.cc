@@ -70,7 +70,7 @@ std::vector<SessionList::Row> SessionList::rows_of(const UiState& state) const {
     const std::size_t count =
         add_sessions([&](const SessionState& session) { return session.folder == id && !session.pinned; });
     rows[at].count = count;
-    if (is_folded(folded_, id)) rows.resize(at + 1);
+    if (folded_.contains(id.value)) rows.resize(at + 1);
   }
   rows.push_back({.text = "Chats"});
   add_sessions([](const SessionState& session) { return !session.pinned && session.folder == FolderId{}; });
@@ -148,7 +148,7 @@ void SessionList::draw_folder(const Frame& frame, const FolderState& folder, std
     }
   } else {
     draw_row_background(frame, low, high, false, is_hovered(low, high));
-    const bool folded = is_folded(folded_, folder.id);
+    const bool folded = folded_.contains(folder.id.value);
     if (ImGui::InvisibleButton("folder", {width, high.y - low.y}, ImGuiButtonFlags_EnableNav)) {
       if (folded) {
         folded_.erase(folder.id.value);

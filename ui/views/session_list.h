@@ -38,9 +38,6 @@ class SessionList {
   void begin_rename(std::uint64_t id, bool folder, const std::string& name);
   // True when a name was entered; it is in rename_text_.
   bool draw_rename(const Frame& frame, ImVec2 low, float width);
-  static bool is_folded(const std::set<std::uint64_t>& folded, FolderId id) {
-    return folded.contains(id.value);
-  }
 
   std::set<std::uint64_t> folded_;  // folders
   bool trash_open_ = false;
