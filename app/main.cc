@@ -4,6 +4,7 @@
 
 #if defined(OCTAVO_WINDOW)
 #include "app/window/application.h"
+#include "app/window/first_window.h"
 #include "engine/model/model_files.h"
 #endif
 
@@ -11,6 +12,16 @@ namespace octavo::app {
 namespace {
 
 #if defined(OCTAVO_WINDOW)
+// What the window that is open already should open.
+std::vector<std::string> files_of(const EngineFlags& flags) {
+  std::vector<std::string> files = flags.files;
+  if (!flags.recording.empty()) files.push_back(flags.recording);
+  if (flags.options.model.empty()) return files;
+  if (const auto path = model::find_model(flags.options.model); path.has_value())
+    files.push_back(path->string());
+  return files;
+}
+
 // A model that is not there is told in the window, which can open another.
 int open_window(const EngineFlags& flags) {
   if (const Result<void> valid = validate(flags.options); !valid.has_value())
@@ -18,6 +29,11 @@ int open_window(const EngineFlags& flags) {
   WindowOptions options;
   options.engine = flags.options;
   options.recording = flags.recording;
+  options.files = flags.files;
+  options.socket_path = default_socket_path(options.chats_path);
+  if (!flags.new_window && hand_over(options.socket_path, files_of(flags)) == HandOver::kTaken)
+    return kExitOk;
+  options.prefers_recent_model = flags.recording.empty() && flags.options.model.empty();
   if (!flags.recording.empty()) {
     options.engine.model.clear();
     options.model_problem = "This window was opened for a recording.";

@@ -8,11 +8,8 @@
 #include "engine/engine_thread.h"
 #include "engine/metrics/recording_file.h"
 #include "engine/metrics/recording_limits.h"
-#include "engine/model/gguf_file.h"
 #include "engine/model/inspection.h"
-#include "engine/model/model_config.h"
-#include "engine/model/model_tensors.h"
-#include "engine/model/vocabulary_reader.h"
+#include "engine/model_preview.h"
 #include "engine/runner/model_runner.h"
 #include "engine/runner/runner_plan.h"
 #include "kernels/backends.h"
@@ -27,11 +24,6 @@ std::string_view device_name(Device device) {
     case Device::kCuda: return "cuda";
   }
   return "auto";
-}
-
-Result<std::unique_ptr<tokenizer::Tokenizer>> make_tokenizer(const model::GgufFile& file) {
-  OCTAVO_TRY(tokenizer::Vocabulary vocabulary, model::read_vocabulary(file));
-  return tokenizer::Tokenizer::create(std::move(vocabulary));
 }
 
 std::vector<TokenId> end_token_ids(const tokenizer::Tokenizer& tokenizer) {
@@ -64,10 +56,8 @@ scheduler::SchedulerOptions scheduler_options(const EngineOptions& options,
 // Whatever is wrong with file or options shows before the first weight is read: sizing is arithmetic.
 Result<EngineParts> load_parts(const EngineOptions& options, const LoadProgress& progress) {
   OCTAVO_TRY_VOID(validate(options));
-  OCTAVO_TRY(auto file, model::GgufFile::open(options.model));
-  OCTAVO_TRY(auto config, model::read_model_config(file.header()));
-  OCTAVO_TRY(auto tensors, model::find_model_tensors(file, config));
-  OCTAVO_TRY(auto tokenizer, make_tokenizer(file));
+  OCTAVO_TRY(ModelPreview preview, ModelPreview::open(options.model));
+  auto [file, config, tensors, tokenizer] = std::move(preview).take_parts();
   OCTAVO_TRY(auto plan, runner::plan_runner(config, tensors, options, runner::available_memory_bytes()));
   OCTAVO_TRY(auto backend, kernels::create_backend({.device = std::string(device_name(options.device)),
                                                     .threads = options.threads,

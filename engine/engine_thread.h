@@ -66,8 +66,7 @@ class EngineThread final : public Engine {
   const EngineParts parts_;
   SteadyClock clock_;
 
-  std::mutex submit_mutex_;            // keeps the order of ids and the order in the queue the same
-  std::uint64_t next_request_id_ = 1;  // guarded by submit_mutex_
+  std::mutex submit_mutex_;  // keeps the order of ids and the order in the queue the same
   BoundedQueue<CommandBatch> commands_;
   EventOutbox outbox_;
   std::atomic<bool> closing_ = false;

@@ -133,6 +133,21 @@ struct LogitsSummary {
   std::span<float> piece_maxima;  // [num_rows, num_logits_pieces]; of no meaning where log_sum_exp is NaN
 };
 
+// The largest step that a model will ask for.
+struct StepShape {
+  std::int32_t num_rows = 0;         // of one step
+  std::int32_t num_logits_rows = 0;  // of one call of logits()
+  std::int32_t max_context_len = 0;  // tokens
+  std::int32_t embedding_length = 0;
+  std::int32_t feed_forward_length = 0;
+  std::int32_t num_heads = 0;
+  std::int32_t num_kv_heads = 0;
+  std::int32_t head_dim = 0;
+  std::int32_t vocabulary_size = 0;
+  bool has_quantised_weights = false;
+  bool has_unquantised_weights = false;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -148,10 +163,16 @@ class Backend {
   virtual Result<std::unique_ptr<HostKvCache>> allocate_host_kv_cache(const KvLayout& layout, std::int32_t num_blocks) = 0;
   virtual Result<std::unique_ptr<Buffer>> allocate_buffer(std::int64_t num_floats) = 0;
 
+  // Takes what operations of steps up to this shape work in, so that no step allocates. (Memory is committed on first
+  // touch.) Error kOutOfMemory.
+  virtual Result<void> reserve_step(const StepShape& shape) = 0;
+  // What the operations work in, as allocated now: neither weights, pools nor buffers.
+  virtual std::int64_t scratch_bytes() const = 0;
+
   // out[i, :] = table[token_ids[i], :] expanded to float.
-  //   table  [vocabulary, embedding_length], read where it lies: its bytes must stay valid
+  //   table  [vocabulary, embedding_length]
   //   out    [num_tokens, embedding_length]
-  virtual void embed(const MatrixSource& table, std::span<const std::int32_t> token_ids, MatrixView out) = 0;
+  virtual void embed(const Matrix& table, std::span<const std::int32_t> token_ids, MatrixView out) = 0;
 
   // q, k, v = W · rms_norm(x) + bias, q and k rotated; k and v rounded to the KV type and written to their slots.
   //   x  [num_tokens, embedding_length]         q  [num_tokens, num_heads * head_dim]

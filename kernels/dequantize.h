@@ -1,5 +1,5 @@
-// Quantised rows to floats: the definition of every tensor type, in plain code, for the reference backend, for
-// embedding rows, for repacking at load and for tests. Bit-equal to `gguf.quants.dequantize` of the PyPI package gguf.
+// Quantised rows to floats: the definition of every tensor type, in plain code, for the reference backend,
+// for converting at load and for tests. Bit-equal to `gguf.quants.dequantize` of the PyPI package gguf.
 #pragma once
 
 #include <cstddef>

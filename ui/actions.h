@@ -10,7 +10,9 @@
 
 #include "engine/api/sampling_params.h"
 #include "ui/comparison_actions.h"
+#include "ui/desktop_actions.h"
 #include "ui/inspector_actions.h"
+#include "ui/model_picker_actions.h"
 #include "ui/state.h"
 
 namespace octavo::ui::actions {
@@ -175,7 +177,7 @@ using Action =
                  ContinueColumn, ExportComparison, ContinueAnswer, RestoreSession, EraseSession, EmptyTrash,
                  PinSession, MoveSession, CreateFolder, RenameFolder, DeleteFolder, MoveToFolder, SearchChats,
                  ShowMessage, SavePreset, ErasePreset, ApplyPreset, ExportSession, ExportAllSessions,
-                 ImportChats>;
+                 ImportChats, Desktop, OpenModelPicker, OpenModelFile, PickModel>;
 
 }  // namespace octavo::ui::actions
 

@@ -9,8 +9,10 @@ constexpr ImGuiKeyChord kControl = ImGuiMod_Ctrl, kControlShift = ImGuiMod_Ctrl 
 
 bool always(const UiState&) { return true; }
 bool with_model(const UiState& state) {
-  return state.model.phase == ModelPhase::kReady && !state.settings_open;
+  return state.model.phase == ModelPhase::kReady && !state.settings_open && !state.desktop.attach_open &&
+         !state.desktop.presets_open && !state.picker.open;
 }
+bool without_settings(const UiState& state) { return !state.settings_open; }
 bool with_session(const UiState& state) { return with_model(state) && active_session(state) != nullptr; }
 bool with_answer(const UiState& state) {
   const SessionState* session = active_session(state);
@@ -93,6 +95,18 @@ constexpr Command kCommands[] = {
        actions.push(actions::ShowWorkspace{Workspace::kChat});
        actions.push(actions::ShowSampling{!state.sampling_open});
      }},
+    {"All branches of this chat", "Ctrl+Shift+B", kControlShift | ImGuiKey_B, 0, with_session,
+     [](const UiState& state, ActionSink& actions) {
+       if (!state.desktop.tree_open) actions.push(actions::ShowWorkspace{Workspace::kChat});
+       actions.push(actions::Desktop{actions::ShowTree{!state.desktop.tree_open}});
+     }},
+    {"Attach a text file", "Ctrl+Shift+A", kControlShift | ImGuiKey_A, 0, with_session,
+     [](const UiState&, ActionSink& actions) {
+       actions.push(actions::ShowWorkspace{Workspace::kChat});
+       actions.push(actions::Desktop{actions::ShowAttach{true}});
+     }},
+    {"Presets", "", 0, 0, with_session,
+     [](const UiState&, ActionSink& actions) { actions.push(actions::Desktop{actions::ShowPresets{true}}); }},
     {"Pin or unpin this chat", "", 0, 0, with_session,
      [](const UiState& state, ActionSink& actions) {
        actions.push(actions::PinSession{state.active_session, !active_session(state)->pinned});
@@ -101,12 +115,21 @@ constexpr Command kCommands[] = {
      [](const UiState& state, ActionSink& actions) {
        actions.push(actions::DeleteSession{state.active_session});
      }},
-    {"Bring the deleted chat back", "", 0, 0, with_deleted,
+    // The chord is in shortcuts.cc: a text that is being edited undoes its own changes first.
+    {"Bring the deleted chat back", "Ctrl+Z", 0, 0, with_deleted,
      [](const UiState&, ActionSink& actions) { actions.push(actions::UndoDelete{}); }},
     {"Export this chat as Markdown", "", 0, 0, with_session, export_session<actions::ChatFormat::kMarkdown>},
     {"Export this chat as JSON", "", 0, 0, with_session, export_session<actions::ChatFormat::kJson>},
     {"Export all chats", "", 0, 0, with_model,
      [](const UiState&, ActionSink& actions) { actions.push(actions::ExportAllSessions{}); }},
+    {"Models", "Ctrl+M, Ctrl+L", kControl | ImGuiKey_M, kControl | ImGuiKey_L, without_settings,
+     [](const UiState& state, ActionSink& actions) {
+       if (state.picker.open) {
+         actions.push(actions::PickModel{actions::CloseModelPicker{}});
+       } else {
+         actions.push(actions::OpenModelPicker{});
+       }
+     }},
     {"Settings", "Ctrl+,", kControl | ImGuiKey_Comma, 0, always,
      [](const UiState& state, ActionSink& actions) {
        actions.push(actions::ShowSettings{!state.settings_open});

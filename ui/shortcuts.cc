@@ -1,5 +1,7 @@
 #include "ui/shortcuts.h"
 
+#include <imgui_internal.h>
+
 #include "ui/commands.h"
 
 namespace octavo::ui {
@@ -15,16 +17,31 @@ bool taken(ImGuiKeyChord chord) {
                                     ImGuiInputFlags_RouteOverActive);
 }
 
+// A field that is being edited and holds text undoes that first.
+bool field_undoes() {
+  const ImGuiContext& context = *ImGui::GetCurrentContext();
+  return context.ActiveId != 0 && context.InputTextState.ID == context.ActiveId &&
+         context.InputTextState.TextLen > 0;
+}
+
+bool is_covered(const UiState& state) {
+  return state.settings_open || state.palette_open || state.desktop.attach_open ||
+         state.desktop.presets_open || state.picker.open;
+}
+
 }  // namespace
 
-void apply_shortcuts(const Frame& frame, const UiState& state) {
+void apply_shortcuts(const Frame& frame, const UiState& state, bool escape_is_taken) {
   for (const Command& command : commands()) {
     if ((pressed(command.chord) || pressed(command.another_chord)) && command.available(state)) {
       command.run(state, frame.actions);
     }
   }
   // Escape is taken only while there is an answer to stop: elsewhere it leaves a field or a popup.
-  if (state.model.phase != ModelPhase::kReady || state.settings_open || state.palette_open) return;
+  if (state.model.phase != ModelPhase::kReady || is_covered(state)) return;
+  if (state.deleted_title && !field_undoes() && pressed(ImGuiMod_Ctrl | ImGuiKey_Z))
+    frame.actions.push(actions::UndoDelete{});
+  if (escape_is_taken) return;
   const SessionState* session = active_session(state);
   if (session != nullptr && is_busy(*session) && state.workspace == Workspace::kChat &&
       taken(ImGuiKey_Escape)) {

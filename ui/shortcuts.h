@@ -6,6 +6,7 @@
 
 namespace octavo::ui {
 
-void apply_shortcuts(const Frame& frame, const UiState& state);
+// `escape_is_taken`: something in front of the answer is closed by Escape first.
+void apply_shortcuts(const Frame& frame, const UiState& state, bool escape_is_taken = false);
 
 }  // namespace octavo::ui

@@ -17,7 +17,9 @@
 #include "engine/api/sampling_params.h"
 #include "engine/base/ids.h"
 #include "ui/comparison_state.h"
+#include "ui/desktop_state.h"
 #include "ui/inspector_state.h"
+#include "ui/model_picker_state.h"
 
 namespace octavo::ui {
 
@@ -39,6 +41,7 @@ struct MessageState {
   std::uint64_t id = 0;
   Role role = Role::kUser;
   std::string text;  // valid UTF-8, shown as data; of one id it only ever grows at its end
+  std::vector<AttachmentState> attachments;  // of a question: the files that went with it, not in `text`
   bool streaming = false;
   std::int32_t sibling_index = 0;
   std::int32_t num_siblings = 1;
@@ -52,7 +55,7 @@ struct MessageState {
 // Folders of the list of chats. 0: none.
 using FolderId = Id<struct FolderTag, std::uint64_t>;
 
-enum class Activity { kIdle, kWaiting, kGenerating, kFailed };
+enum class Activity { kIdle, kWaiting, kGenerating, kSwapped, kFailed };
 
 // One block of a chat, in logical order.
 struct SessionBlock {
@@ -67,6 +70,7 @@ struct SessionBlock {
 // cache.
 struct SessionMemory {
   std::vector<SessionBlock> blocks;
+  std::vector<BlockId> host_blocks;  // while its sequence is swapped out: where it lies in the host pool
   std::int32_t num_shared = 0;
   std::int32_t num_sharing_sessions = 0;  // other chats that share at least one of these blocks
 };
@@ -95,6 +99,7 @@ struct SessionState {
   bool loading = false;  // the messages are being read from the disk
   // What was typed and not sent, as the store had it: the composer begins with it.
   std::string draft;
+  std::vector<AttachmentState> attachments;  // that go with the next message
 };
 
 // ---- the chats on the disk
@@ -155,7 +160,8 @@ struct ChatsState {
 };
 
 inline bool is_busy(const SessionState& session) {
-  return session.activity == Activity::kWaiting || session.activity == Activity::kGenerating;
+  return session.activity == Activity::kWaiting || session.activity == Activity::kGenerating ||
+         session.activity == Activity::kSwapped;
 }
 
 enum class ModelPhase { kNone, kLoading, kReady };
@@ -174,13 +180,6 @@ struct ModelState {
   std::int32_t max_model_len = 0;
 };
 
-// A row of the block-table view, parallel to KvSnapshot::sequences.
-struct SequenceRow {
-  SessionId session_id = {};  // 0: none of this window's
-  std::string label = {};
-  std::uint32_t colour_index = 0;
-};
-
 // Equal events of one step and sequence, counted together.
 struct EventLine {
   std::int64_t step = 0;
@@ -194,15 +193,9 @@ struct EventLine {
   std::string session_title = {};
 };
 
-// No owner in MemoryState::block_owners.
-inline constexpr std::uint16_t kNoOwner = 0xffff;
-
 struct MemoryState {
   std::shared_ptr<const KvSnapshot> snapshot;  // null before the first
   KvTotals totals;
-  std::vector<SequenceRow> rows;
-  // Index of the first owner's row for each block of the snapshot, or kNoOwner.
-  std::vector<std::uint16_t> block_owners;
   std::deque<StepRecord> steps;     // ascending in time, about the last minute of steps
   std::deque<EventLine> events;     // oldest first
   std::int64_t time_origin_us = 0;  // engine time that the window calls 0 s
@@ -236,6 +229,8 @@ struct UiState {
   ComparisonState comparison;
   MemoryState memory;
   InspectorState inspector;  // the Memory workspace
+  DesktopState desktop;
+  ModelPickerState picker;  // of models
   SettingsState settings;
 };
 

@@ -1,5 +1,7 @@
 #include "ui/theme.h"
 
+#include <algorithm>
+
 namespace octavo::ui {
 namespace {
 
@@ -129,11 +131,16 @@ ImU32 with_alpha(ImU32 colour, float alpha) {
   return (colour & ~IM_COL32_A_MASK) | (static_cast<ImU32>(value) << IM_COL32_A_SHIFT);
 }
 
+// In whole numbers, two channels at a time: a map of 65,536 cells mixes twice for each of them.
 ImU32 mix(ImU32 from, ImU32 to, float amount) {
-  const ImVec4 a = vector(from), b = vector(to);
-  const auto between = [amount](float x, float y) { return x + (y - x) * amount; };
-  return ImGui::ColorConvertFloat4ToU32(
-      {between(a.x, b.x), between(a.y, b.y), between(a.z, b.z), between(a.w, b.w)});
+  constexpr ImU32 kEvenChannels = 0x00ff00ff, kHalf = 0x00800080;
+  const auto weight = static_cast<ImU32>(std::clamp(amount, 0.0f, 1.0f) * 256.0f + 0.5f);
+  const auto between = [weight](ImU32 a, ImU32 b) {
+    return ((a * (256 - weight) + b * weight + kHalf) >> 8) & kEvenChannels;
+  };
+  const ImU32 even = between(from & kEvenChannels, to & kEvenChannels);
+  const ImU32 odd = between((from >> 8) & kEvenChannels, (to >> 8) & kEvenChannels);
+  return even | (odd << 8);
 }
 
 }  // namespace octavo::ui

@@ -15,6 +15,8 @@ namespace {
 
 constexpr float kNarrowestWithColumn = 860;  // of the Chat workspace with its right column
 constexpr float kNarrowestWithSidebar = 620;
+constexpr float kTreeColumn = 420;
+constexpr float kNarrowestBesideTree = 420;  // of the chat; else the tree stands in its place
 
 }  // namespace
 
@@ -40,7 +42,7 @@ void Views::draw(const UiState& state, ActionSink& actions, float content_scale)
       ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
       ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoScrollWithMouse;
   ImGui::Begin("octavo", nullptr, kFlags);
-  apply_shortcuts(frame, state);
+  apply_shortcuts(frame, state, chat_.keeps_escape());
   const bool is_offline = state.workspace == Workspace::kMemory &&
                           state.inspector.source != InspectorSource::kLive;  // a recording needs no model
   if (state.model.phase != ModelPhase::kReady && is_offline) {
@@ -57,6 +59,9 @@ void Views::draw(const UiState& state, ActionSink& actions, float content_scale)
   }
   draw_banner_view(frame, state);
   draw_settings_view(frame, state);
+  attach_.draw(frame, state);
+  presets_.draw(frame, state);
+  model_picker_.draw(frame, state);
   palette_.draw(frame, state);
   ImGui::End();
   ImGui::PopFont();
@@ -84,10 +89,15 @@ void Views::draw_chat(const Frame& frame, const UiState& state, ImVec2 extent) {
     chat_.show_message(focus.session_id, focus.message_id);
   }
   const ImVec2 low = ImGui::GetCursorScreenPos();
-  const float column = frame.px(size::kSessionPanel);
+  const bool tree = state.desktop.tree_open;
+  if (tree && !tree_was_open_) tree_.focus();
+  tree_was_open_ = tree;
+  float column = frame.px(tree ? kTreeColumn : size::kSessionPanel);
+  if (tree && extent.x - column < frame.px(kNarrowestBesideTree)) column = extent.x;
   const bool with_column =
-      extent.x - column >= frame.px(kNarrowestWithColumn) - column || state.sampling_open;
+      extent.x - column >= frame.px(kNarrowestWithColumn) - column || state.sampling_open || tree;
   const float width = with_column ? extent.x - column : extent.x;
+  if (width <= 0) return draw_right_column(frame, state, *session, low, extent);
   const float composer = composer_.height(frame, *session, width);
   chat_.draw(frame, state, *session, {width, extent.y - composer});
   ImGui::SetCursorScreenPos({low.x, low.y + extent.y - composer});
@@ -106,7 +116,9 @@ void Views::draw_right_column(const Frame& frame, const UiState& state, const Se
   ImGui::PopStyleVar(2);
   ImGui::PopStyleColor();
   ImGui::GetWindowDrawList()->AddLineV(low.x, low.y, low.y + extent.y, theme_.line);
-  if (state.sampling_open) {
+  if (state.desktop.tree_open) {
+    tree_.draw(frame, state, ImGui::GetContentRegionAvail());
+  } else if (state.sampling_open) {
     sampling_.draw(frame, session);
   } else {
     draw_session_memory_view(frame, state, session);

@@ -8,13 +8,17 @@
 #include "ui/fonts.h"
 #include "ui/state.h"
 #include "ui/theme.h"
+#include "ui/views/attach_view.h"
 #include "ui/views/chat_view.h"
 #include "ui/views/command_palette.h"
 #include "ui/views/compare/compare_view.h"
 #include "ui/views/composer_view.h"
 #include "ui/views/memory_view.h"
+#include "ui/views/model_picker.h"
+#include "ui/views/presets_view.h"
 #include "ui/views/sampling_view.h"
 #include "ui/views/sidebar_view.h"
+#include "ui/views/tree_view.h"
 
 namespace octavo::ui {
 
@@ -48,6 +52,11 @@ class Views {
   ChatView chat_;
   ComposerView composer_;
   SamplingView sampling_;
+  AttachView attach_;
+  PresetsView presets_;
+  ModelPickerView model_picker_;
+  TreeView tree_;
+  bool tree_was_open_ = false;
   CompareView compare_;
   MemoryView memory_;
 };

@@ -45,6 +45,12 @@ int run_command_line(int argc, const char* const* argv, const OpenWindow& open_w
   add_engine_flags(program, window_flags);
   program.add_option("--recording", window_flags.recording,
                      "Open the window on this event recording, without a model");
+  program.add_flag("--new-window", window_flags.new_window,
+                   "Open a window also when one has these chats open; it reads them only");
+  program
+      .add_option("files", window_flags.files,
+                  "Open the window on these: texts to attach, exported chats, recordings, models")
+      ->check(CLI::ExistingFile);
   add_generate_command(program, status);
   add_chat_command(program, status);
   add_tokenize_command(program, status);

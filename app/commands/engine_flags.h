@@ -3,6 +3,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
 
 #include "engine/api/engine_options.h"
 #include "engine/api/sampling_params.h"
@@ -13,7 +15,10 @@ namespace octavo::app {
 struct EngineFlags {
   EngineOptions options;
   bool verbose = false;
-  std::string recording = {};  // of the window: looked at without a model
+  // Of the window.
+  std::string recording = {};           // looked at without a model
+  std::vector<std::string> files = {};  // to be opened
+  bool new_window = false;              // also when one has these chats open
 };
 
 void add_engine_flags(CLI::App& command, EngineFlags& flags);

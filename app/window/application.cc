@@ -9,6 +9,7 @@
 #include "app/window/comparison_export.h"
 #include "app/window/memory_export.h"
 #include "app/window/open_link.h"
+#include "app/window/png.h"
 
 namespace octavo::app {
 namespace {
@@ -42,21 +43,23 @@ Application::Application(const WindowOptions& options, EngineFactory factory, co
       controller_(clock_, settings.settings),
       loader_(std::move(factory), [this] { wake_up(); }) {
   open_chats();
+  file_reader_ = std::make_unique<FileReader>([this] { wake_up(); });
+  if (!options_.socket_path.empty())
+    first_window_ = FirstWindow::listen(options_.socket_path, [this] { wake_up(); });
   if (!settings.notice.empty()) controller_.show_banner(ui::BannerKind::kNotice, settings.notice);
-  if (options_.engine.model.empty()) {
-    controller_.show_no_model({}, options_.model_problem);
-  } else {
-    load_model();
-  }
+  scout_ = std::make_unique<ModelScout>(options_.model_places, [this] { wake_up(); });
+  controller_.set_model_base(options_.engine);
+  load_first_model(settings.settings.recent_models);
   if (!options_.recording.empty())
     controller_.apply(ui::actions::Inspect{ui::actions::OpenRecording{options_.recording}});
+  if (!options_.files.empty())
+    controller_.apply(ui::actions::Desktop{ui::actions::OpenFiles{options_.files}});
+  perform_effects();
 }
 
 Application::~Application() {
   save_settings_now();
-  // The counter reads the engine's tokenizer, and the controller the engine: both let go before it ends.
-  token_counter_.reset();
-  controller_.detach_engine();
+  controller_.detach_engine();  // it reads the engines
 }
 
 void Application::open_chats() {
@@ -74,6 +77,10 @@ bool Application::step_for(double seconds) {
   window_->wait_events(wait < 0 ? seconds : seconds < 0 ? wait : std::min(wait, seconds));
   const std::int64_t now_us = clock_.now_us();
   if (window_->take_input()) pacing_.on_input(now_us);
+  if (auto dropped = window_->take_dropped(); !dropped.empty()) {
+    controller_.apply(ui::actions::Desktop{ui::actions::OpenFiles{std::move(dropped)}});
+    perform_effects();
+  }
   if (update_due(now_us) && update()) pacing_.on_change(now_us);
   if (pacing_.frame_due(now_us) && !window_->hidden()) draw_frame();
   return !window_->should_close();
@@ -97,8 +104,12 @@ bool Application::update() {
   next_update_us_ = clock_.now_us() + kUpdateUs;
   bool changed = update_loading();
   changed |= controller_.poll_engine();
+  close_retired();
+  changed |= update_scouted();
   changed |= update_token_counts();
   changed |= update_chats();
+  changed |= update_files();
+  changed |= answer_other_starts();
   return changed;
 }
 
@@ -112,6 +123,26 @@ bool Application::update_chats() {
                             result.sentence);
   }
   return reported || !transfers.empty();
+}
+
+// Texts become attachments of a chat: not before the chats are there.
+bool Application::update_files() {
+  if (!controller_.store_opened() || controller_.state().model.phase == ui::ModelPhase::kLoading) return false;
+  auto results = file_reader_->take_results();
+  for (FilesRead& read : results) controller_.take_read_files(std::move(read));
+  if (!results.empty()) perform_effects();
+  return !results.empty();
+}
+
+bool Application::answer_other_starts() {
+  if (first_window_ == nullptr) return false;
+  const auto starts = first_window_->take_starts();
+  for (const OtherStart& start : starts) {
+    window_->come_to_front();
+    if (!start.files.empty()) controller_.apply(ui::actions::Desktop{ui::actions::OpenFiles{start.files}});
+  }
+  if (!starts.empty()) perform_effects();
+  return !starts.empty();
 }
 
 void Application::draw_frame() {
@@ -140,48 +171,28 @@ void Application::perform_effects() {
     const auto opened = open_link(*effects.open_link);
     if (!opened) controller_.show_banner(ui::BannerKind::kError, opened.error().message);
   }
-  if (effects.load_model) load_model();
+  if (effects.load_model) load_model({loading_});
+  if (effects.load) load_model(*std::move(effects.load));
   if (effects.cancel_loading) loader_.cancel();
   if (effects.settings_changed) save_settings_now();
   if (effects.exported_comparison) save_comparison(*effects.exported_comparison);
   for (ChatExport& chats : effects.chat_exports) transfer_->export_chats(std::move(chats));
   if (effects.import_path) transfer_->import_chats(*std::move(effects.import_path));
   if (effects.picture) save_picture(*effects.picture);
-}
-
-void Application::load_model() {
-  if (loader_.loading()) return;
-  controller_.show_loading(options_.engine.model, 0.0);
-  loader_.start(options_.engine);
-}
-
-bool Application::update_loading() {
-  // The window never has an engine before it has its chats.
-  if (!loader_.loading() || !controller_.store_opened()) return false;
-  auto result = loader_.take_result();
-  if (!result) {
-    controller_.show_loading(options_.engine.model, loader_.fraction());
-  } else if (*result) {
-    take_engine(*std::move(*result));
-  } else {
-    controller_.show_no_model(options_.engine.model, result->error().message);
-  }
-  return true;
-}
-
-void Application::take_engine(std::unique_ptr<Engine> engine) {
-  engine_ = std::move(engine);
-  engine_->set_wake_up([this] { wake_up(); });
-  token_counter_ = std::make_unique<TokenCounter>(engine_->tokenizer(), [this] { wake_up(); });
-  controller_.attach_engine(*engine_, [this](ui::SessionId session_id, std::vector<ChatMessage> messages) {
-    token_counter_->count(session_id, std::move(messages));
-  });
+  for (FilesToRead& files : effects.files_to_read) file_reader_->read(std::move(files));
+  for (ScoutJob& job : effects.scout_jobs) scout_->give(std::move(job));
 }
 
 bool Application::update_token_counts() {
-  if (!token_counter_) return false;
-  const auto counts = token_counter_->take_results();
-  for (const TokenCount& count : counts) controller_.fold_token_count(count.session_id, count.num_tokens);
+  if (!present_.token_counter) return false;
+  const auto counts = present_.token_counter->take_results();
+  for (const TokenCount& count : counts) {
+    if (count.attachment_id == 0) {
+      controller_.fold_token_count(count.session_id, count.num_tokens);
+    } else {
+      controller_.fold_attachment_count(count.session_id, count.attachment_id, count.num_tokens);
+    }
+  }
   return !counts.empty();
 }
 
@@ -196,7 +207,9 @@ void Application::save_settings_now() {
 
 // What the frame before showed.
 void Application::save_picture(const std::filesystem::path& path) {
-  const auto written = write_export(path, png_bytes(window_->read_pixels()));
+  const Picture picture = window_->read_pixels();
+  const auto written = write_export(
+      path, png_bytes(picture.width, picture.height, PixelKind::kColour, picture.pixels));
   if (written) {
     controller_.show_banner(ui::BannerKind::kNotice, "Exported to " + path.string() + ".");
   } else {

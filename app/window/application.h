@@ -13,8 +13,12 @@
 #include "app/store/chat_store.h"
 #include "app/window/chat_transfer.h"
 #include "app/window/controller.h"
+#include "app/window/engine_closer.h"
+#include "app/window/file_reader.h"
+#include "app/window/first_window.h"
 #include "app/window/frame_pacing.h"
 #include "app/window/model_loader.h"
+#include "app/window/model_scout.h"
 #include "app/window/settings.h"
 #include "app/window/token_counter.h"
 #include "app/window/window.h"
@@ -25,11 +29,17 @@ namespace octavo::app {
 
 struct WindowOptions {
   EngineOptions engine;       // `model` is a file; empty: there is none
+  // Nobody named a model: the one that this window used last comes before `engine.model`.
+  bool prefers_recent_model = false;
   std::string model_problem;  // why there is none, one sentence; shown with what to do
   std::string recording;      // a file to look at in the Memory workspace; empty: none
+  std::vector<std::string> files;  // to be opened: texts, chats, recordings, models
+  // Where later starts find this window; empty: they do not.
+  std::filesystem::path socket_path;
   std::filesystem::path settings_path = default_settings_path();
   std::filesystem::path chats_path = default_chats_path();  // empty: chats live as long as the window
   std::filesystem::path export_folder = default_export_folder();
+  ScoutPlaces model_places = default_scout_places();
 };
 
 // Runs the window until it is closed. An Error when it could not be opened, above all without a display.
@@ -64,14 +74,23 @@ class Application {
   Application(const WindowOptions& options, EngineFactory factory, const Clock& clock,
               std::unique_ptr<Window> window, const LoadedSettings& settings);
 
-  void load_model();
+  void load_first_model(const std::vector<RecentModel>& recent);
+  void load_model(ModelLoadRequest request);
+  void start_loading(const EngineOptions& options, std::vector<HeldEngine> first = {});
   bool update_loading();
+  void end_loading(Result<std::unique_ptr<Engine>> result);
   void take_engine(std::unique_ptr<Engine> engine);
+  void take_failure(const Error& error);
+  void close_retired();
+  std::vector<HeldEngine> let_go_of_engines();
+  bool update_scouted();
   bool update_token_counts();
   void apply_actions();
   void perform_effects();
   void open_chats();
   bool update_chats();
+  bool update_files();
+  bool answer_other_starts();
   void save_settings_now();
   void save_comparison(const ExportedComparison& comparison);
   void save_picture(const std::filesystem::path& path);
@@ -90,9 +109,17 @@ class Application {
   std::atomic<bool> woken_ = false;
   std::unique_ptr<ChatStore> store_;
   std::unique_ptr<ChatTransfer> transfer_;
+  std::unique_ptr<FileReader> file_reader_;
+  std::unique_ptr<FirstWindow> first_window_;  // none in a window that is not the first
+  EngineCloser closer_;
   ModelLoader loader_;
-  std::unique_ptr<Engine> engine_;
-  std::unique_ptr<TokenCounter> token_counter_;  // below the engine: its tokenizer is the engine's
+  HeldEngine present_;
+  std::vector<HeldEngine> retired_;  // that still have answers to finish
+  EngineOptions loading_;            // what is loaded now, or was tried last
+  EngineOptions loaded_;             // what the present engine was made from
+  std::optional<EngineOptions> fallback_;       // what is loaded again should this load fail
+  std::optional<ModelLoadRequest> next_load_;   // once the load that was cancelled for it has ended
+  std::unique_ptr<ModelScout> scout_;
   std::uint64_t num_frames_drawn_ = 0;
   std::int64_t next_update_us_ = 0;
 };

@@ -5,6 +5,8 @@
 #include <set>
 #include <variant>
 
+#include "app/window/kept_token_ids.h"
+#include "app/window/sequence_names.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
@@ -193,6 +195,7 @@ void Comparison::submit_lanes() {
   std::vector<Lane*> asked;
   for (Lane& lane : lanes_) {
     if (lane.request_id) continue;
+    forget_foreign_ids(engine_->tokenizer(), lane.request);
     requests.push_back(lane.request);
     asked.push_back(&lane);
   }
@@ -650,6 +653,21 @@ void Comparison::fold_snapshot(const KvSnapshot& snapshot) {
     }
   }
   count_memory(ours, snapshot);
+}
+
+std::optional<std::string> Comparison::name_of(RequestId request_id, std::int32_t output_index) const {
+  const auto lane = std::find_if(lanes_.begin(), lanes_.end(),
+                                 [&](const Lane& candidate) { return candidate.request_id == request_id; });
+  if (lane == lanes_.end()) return std::nullopt;
+  const std::string compare = "Compare" + std::string(kBetweenNames);
+  if (lane->request.sampling.beam_width) return compare + "Seat " + std::to_string(output_index + 1);
+  const auto index = static_cast<std::size_t>(output_index);
+  if (output_index < 0 || index >= lane->columns.size()) return std::nullopt;
+  const auto column =
+      std::find_if(state_->columns.begin(), state_->columns.end(),
+                   [&](const ui::ComparedColumn& candidate) { return candidate.id == lane->columns[index]; });
+  if (column == state_->columns.end()) return std::nullopt;
+  return compare + column->name;
 }
 
 ui::ColumnMemory Comparison::memory_of(const SequenceSnapshot& sequence, const KvSnapshot& snapshot) const {

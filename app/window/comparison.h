@@ -58,6 +58,10 @@ class Comparison {
 
   bool running() const { return state_->running; }
 
+  // What a sequence of one of its requests is called: "Compare · Sample 2"; of a beam search, whose beams change
+  // places, its seat. nullopt: it is no request of the comparison.
+  std::optional<std::string> name_of(RequestId request_id, std::int32_t output_index) const;
+
   // The answer as a message of a conversation; nullopt while it goes on, and when it is empty.
   std::optional<Message> message_of(ui::ColumnId column_id) const;
 

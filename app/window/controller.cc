@@ -21,21 +21,6 @@ struct Overloaded : Handlers... {
 template <class... Handlers>
 Overloaded(Handlers...) -> Overloaded<Handlers...>;
 
-std::string model_details(const EngineDescription& description) {
-  char parameters[32];
-  std::snprintf(parameters, sizeof parameters, "%.0f M parameters",
-                static_cast<double>(description.model.num_parameters) / 1e6);
-  return std::string(parameters) + " · " + description.device + " " + description.isa + " · " +
-         std::to_string(description.threads) + (description.threads == 1 ? " thread" : " threads");
-}
-
-std::string file_stem(const std::string& path) {
-  const std::size_t slash = path.find_last_of('/');
-  std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
-  if (name.ends_with(".gguf")) name.resize(name.size() - 5);
-  return name;
-}
-
 std::string stop_text(FinishReason reason, const StopReason& stop_reason) {
   switch (reason) {
     case FinishReason::kStop:
@@ -51,54 +36,30 @@ std::string stop_text(FinishReason reason, const StopReason& stop_reason) {
 
 double milliseconds(std::int64_t us) { return static_cast<double>(us) / 1000.0; }
 
+// Files that went with a question are shown beside its text: they may be a thousand times longer.
+void show_content(const Message& message, ui::MessageState& shown) {
+  if (message.role == Role::kAssistant) {
+    shown.text = message.content;
+    return;
+  }
+  const SplitMessage parts = split_attachments(message.content);
+  shown.text = parts.text;
+  for (const SplitMessage::File& file : parts.files)
+    shown.attachments.push_back(
+        {.name = std::string(file.name), .num_bytes = static_cast<std::int64_t>(file.text.size())});
+}
+
 }  // namespace
 
 Controller::Controller(const Clock& clock, const Settings& settings)
     : clock_(clock), settings_(settings), comparison_(clock, state_.comparison) {
+  const SequenceNamer name_of = [this](RequestId request, std::int32_t output_index) {
+    return comparison_.name_of(request, output_index);
+  };
+  memory_.name_others(name_of);
+  inspector_.name_others(name_of);
   state_.settings = settings.ui;
-}
-
-void Controller::attach_engine(Engine& engine, CountTokens count_tokens) {
-  engine_ = &engine;
-  comparison_.attach_engine(engine);
-  count_tokens_ = std::move(count_tokens);
-  const EngineDescription& description = engine.description();
-  ui::ModelState& model = state_.model;
-  model = {.phase = ui::ModelPhase::kReady, .name = sanitise_utf8(description.model.name)};
-  model.path = sanitise_utf8(description.model.path);
-  if (model.name.empty()) model.name = file_stem(model.path);
-  model.quantisation = description.model.quantisation;
-  model.details = model_details(description);
-  model.block_size = description.block_size;
-  model.num_blocks = description.num_blocks;
-  model.bytes_per_block = description.bytes_per_block;
-  model.max_model_len = description.max_model_len;
-  polls_left_ = kPollsAfterWork;
-  const tokenizer::Tokenizer& vocabulary = engine.tokenizer();
-  inspector_.attach(
-      description, [&vocabulary](TokenId id) { return vocabulary.token_bytes(id); }, state_);
-  if (state_.sessions.empty()) new_session();
-}
-
-void Controller::detach_engine() {
-  inspector_.detach();
-  interrupt_answers();
-  engine_ = nullptr;
-  comparison_.detach_engine("The model was unloaded before this was done.");
-  count_tokens_ = {};
-  answers_.clear();
-  for (auto& [id, session] : sessions_) session.answering.reset();
-}
-
-void Controller::show_loading(const std::string& path, double fraction) {
-  state_.model.phase = ui::ModelPhase::kLoading;
-  state_.model.path = sanitise_utf8(path);
-  state_.model.load_fraction = fraction;
-  state_.model.problem.clear();
-}
-
-void Controller::show_no_model(const std::string& path, const std::string& problem) {
-  state_.model = {.problem = problem, .path = sanitise_utf8(path)};
+  picker_.set_recent(settings.recent_models);
 }
 
 void Controller::show_banner(ui::BannerKind kind, std::string text) {
@@ -111,6 +72,7 @@ void Controller::apply(const ui::Action& action) {
       Overloaded{
           [&](const act::ShowWorkspace& a) {
             state_.workspace = a.workspace;
+            state_.inspector.hover = {};  // what was pointed at is not there any more
             if (a.workspace == ui::Workspace::kCompare) show_comparison();
             if (a.workspace == ui::Workspace::kMemory) inspector_.refresh(state_);
           },
@@ -153,8 +115,11 @@ void Controller::apply(const ui::Action& action) {
             const Message* message = session ? session->conversation.find(MessageId{a.message_id}) : nullptr;
             if (message == nullptr) return;
             const MessageId parent = message->parent;
+            // The files that went with it go with it again.
+            const std::string text =
+                with_attachments(a.text, attached_files(split_attachments(message->content)));
             stop(a.session_id);
-            ask(a.session_id, parent, a.text);
+            ask(a.session_id, parent, text);
           },
           [&](const act::ShowSibling& a) {
             Session* session = find_session(a.session_id);
@@ -185,14 +150,23 @@ void Controller::apply(const ui::Action& action) {
           },
           [&](const act::DismissBanner&) { state_.banner.reset(); },
           [&](const act::LoadModel&) { effects_.load_model = true; },
-          [&](const act::CancelLoading&) { effects_.cancel_loading = true; },
+          [&](const act::CancelLoading&) {
+            effects_.cancel_loading = true;
+            picker_.show_cancelling();
+          },
           [&](const act::OpenComparison& a) {
             open_comparison(ui::SessionId{a.session_id}, MessageId{a.message_id});
           },
           [&](const act::TypeComparison& a) { type_comparison(a.text); },
           [&](const act::ChangeComparison& a) { comparison_.change_setup(a.setup); },
-          [&](const act::RunComparison&) { comparison_.run(); },
-          [&](const act::RunComparisonAgain&) { comparison_.run_again(); },
+          [&](const act::RunComparison&) {
+            attach_comparison();
+            comparison_.run();
+          },
+          [&](const act::RunComparisonAgain&) {
+            attach_comparison();
+            comparison_.run_again();
+          },
           [&](const act::StopComparison&) { comparison_.stop(); },
           [&](const act::ForkAtToken& a) { comparison_.fork(a.column_id, a.token_index, a.alternative); },
           [&](const act::KeepColumn& a) { keep_column(a.column_id); },
@@ -217,9 +191,14 @@ void Controller::apply(const ui::Action& action) {
           [&](const act::ExportSession& a) { export_session(a); },
           [&](const act::ExportAllSessions& a) { export_all_sessions(a.path); },
           [&](const act::ImportChats& a) { effects_.import_path = a.path; },
+          [&](const act::Desktop& a) { apply(a.action); },
+          [&](const act::OpenModelPicker&) { pick_model(action); },
+          [&](const act::OpenModelFile&) { pick_model(action); },
+          [&](const act::PickModel&) { pick_model(action); },
       },
       action);
   keep_chats();
+  show_tree();
 }
 
 // ---- chats
@@ -264,14 +243,13 @@ void Controller::select_neighbour(std::int32_t offset) {
 void Controller::send(ui::SessionId session_id, const std::string& text) {
   Session* session = find_session(session_id);
   if (session == nullptr || engine_ == nullptr) return;
-  session->draft.clear();
-  if (ui::SessionState* shown = shown_session(session_id)) shown->draft.clear();
+  std::string message = take_draft(session_id, text);
   if (session->answering || session->submitting || !session->kept.loaded) {
-    session->queued.push_back(sanitise_utf8(text));
+    session->queued.push_back(std::move(message));
     show_queue(session_id);
     return;
   }
-  ask(session_id, session->conversation.active_leaf(), text);
+  ask(session_id, session->conversation.active_leaf(), message);
 }
 
 void Controller::ask(ui::SessionId session_id, MessageId parent, const std::string& text) {
@@ -305,7 +283,8 @@ void Controller::regenerate(ui::SessionId session_id, MessageId message_id) {
 
 void Controller::stop(ui::SessionId session_id) {
   const Session* session = find_session(session_id);
-  if (session != nullptr && session->answering && engine_ != nullptr) engine_->cancel(*session->answering);
+  if (session != nullptr && session->answering)
+    answers_.at(*session->answering).engine->cancel(*session->answering);
   drop_submissions(session_id);
 }
 
@@ -326,7 +305,11 @@ void Controller::change_sampling(ui::SessionId session_id, const SamplingParams&
   effects_.settings_changed = true;
 }
 
-Settings Controller::settings() const { return settings_; }
+Settings Controller::settings() const {
+  Settings settings = settings_;
+  settings.recent_models = picker_.recent();
+  return settings;
+}
 
 // ---- events
 // ----------------------------------------------------------------------------------------------------------
@@ -335,12 +318,15 @@ bool Controller::poll_engine() {
   const bool moved = inspector_.tick(clock_.now_us(), state_);
   if (moved) take_inspector_effects();
   if (engine_ == nullptr) return moved;
+  const bool heard = poll_retired();
   const auto events = engine_->poll(std::chrono::microseconds(0));
   for (const EngineEvent& event : events) fold(event);
   comparison_.finish_poll();
+  show_running();
   if (!events.empty() || busy()) polls_left_ = kPollsAfterWork;
   const bool reported = fold_reports();
-  return moved || !events.empty() || reported;
+  if (!events.empty()) show_tree();
+  return moved || heard || !events.empty() || reported;
 }
 
 bool Controller::fold_reports() {
@@ -354,8 +340,8 @@ bool Controller::fold_reports() {
   const bool fresh = snapshot != nullptr && snapshot != state_.memory.snapshot;
   if (fresh) memory_.learn_sequences(*snapshot, [this](RequestId id) { return session_of(id); });
   memory_.fold_trace(trace, state_);
-  comparison_.fold_trace(trace);
-  if (fresh) comparison_.fold_snapshot(*snapshot);
+  if (comparison_engine_ == engine_) comparison_.fold_trace(trace);
+  if (fresh && comparison_engine_ == engine_) comparison_.fold_snapshot(*snapshot);
   if (fresh) memory_.fold_snapshot(snapshot, state_);
   inspector_.fold(
       trace, fresh ? snapshot : nullptr, [this](RequestId id) { return session_of(id); },
@@ -425,6 +411,7 @@ void Controller::fold_event(const TokensGenerated& event) {
   if (found == answers_.end()) return;
   Answer& answer = found->second;
   answer.admitted = true;
+  answer.swapped_out = false;
   answer.newest_token_us = clock_.now_us();
   if (answer.num_tokens == 0) answer.first_token_us = answer.newest_token_us;
   inspector_.tokens().generate(event.request_id, event.output_index, event.token_ids, event.text);
@@ -447,6 +434,7 @@ void Controller::fold_event(const RequestPreempted& event) {
   const auto found = answers_.find(event.request_id);
   if (found == answers_.end()) return;
   found->second.admitted = false;
+  found->second.swapped_out = event.num_tokens_dropped == 0;
   show_activity();
 }
 
@@ -505,7 +493,7 @@ void Controller::drop_end_token(const Answer& answer, Message& message) const {
   const TokenId last = message.token_ids.back();
   const bool stop_token =
       std::holds_alternative<TokenId>(answer.stop_reason) && std::get<TokenId>(answer.stop_reason) == last;
-  if (stop_token || (engine_ != nullptr && engine_->tokenizer().is_end_of_sequence(last)))
+  if (stop_token || answer.engine->tokenizer().is_end_of_sequence(last))
     message.token_ids.pop_back();
 }
 
@@ -564,7 +552,7 @@ ui::MessageState Controller::message_state(const Session& session, const Message
   ui::MessageState shown;
   shown.id = message.id.value;
   shown.role = message.role;
-  shown.text = message.content;
+  show_content(message, shown);
   shown.sibling_index = position.index;
   shown.num_siblings = position.count;
   shown.error = message.error;
@@ -595,8 +583,10 @@ void Controller::show_title(ui::SessionId session_id) {
 void Controller::show_queue(ui::SessionId session_id) {
   const Session* session = find_session(session_id);
   ui::SessionState* shown = shown_session(session_id);
-  if (session != nullptr && shown != nullptr)
-    shown->queued.assign(session->queued.begin(), session->queued.end());
+  if (session == nullptr || shown == nullptr) return;
+  shown->queued.clear();
+  for (const std::string& text : session->queued)
+    shown->queued.emplace_back(split_attachments(text).text);
 }
 
 void Controller::show_answer_figures(const Answer& answer) {
@@ -625,14 +615,18 @@ void Controller::show_activity() {
     if (session.submitting) shown.activity = ui::Activity::kWaiting;
     if (!session.answering) continue;
     const Answer& answer = answers_.at(*session.answering);
-    shown.activity = answer.admitted ? ui::Activity::kGenerating : ui::Activity::kWaiting;
+    shown.activity = answer.admitted      ? ui::Activity::kGenerating
+                     : answer.swapped_out ? ui::Activity::kSwapped
+                                          : ui::Activity::kWaiting;
     if (const ui::MessageState* message = shown_message(shown.id, answer.message_id)) {
       shown.tokens_per_second = message->figures.tokens_per_second.value_or(0);
     }
-    if (answer.admitted) continue;
+    if (answer.admitted || answer.swapped_out) continue;
     shown.num_ahead =
-        static_cast<std::int32_t>(std::count_if(answers_.begin(), answers_.find(*session.answering),
-                                                [](const auto& entry) { return !entry.second.admitted; }));
+        static_cast<std::int32_t>(std::count_if(
+            answers_.begin(), answers_.find(*session.answering), [&answer](const auto& entry) {
+              return !entry.second.admitted && entry.second.engine == answer.engine;
+            }));
   }
 }
 
@@ -648,7 +642,8 @@ void Controller::count_context(ui::SessionId session_id) {
   if (session == nullptr || session->answering || session->submitting || !count_tokens_) return;
   std::vector<ChatMessage> messages =
       session->conversation.chat_messages(session->conversation.active_leaf());
-  if (!session->draft.empty()) messages.push_back({Role::kUser, sanitise_utf8(session->draft)});
+  if (std::string draft = composed_draft(*session); !draft.empty())
+    messages.push_back({Role::kUser, std::move(draft)});
   if (messages.empty()) return show_context(session_id, 0);
   count_tokens_(session_id, std::move(messages));
 }

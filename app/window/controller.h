@@ -14,12 +14,16 @@
 #include <string>
 #include <vector>
 
+#include "app/conversation/attachments.h"
 #include "app/conversation/conversation.h"
 #include "app/window/chat_keeper.h"
 #include "app/window/comparison.h"
 #include "app/window/comparison_export.h"
+#include "app/window/conversation_tree.h"
+#include "app/window/file_reader.h"
 #include "app/window/memory_fold.h"
 #include "app/window/memory_inspector.h"
+#include "app/window/model_picker.h"
 #include "app/window/settings.h"
 #include "engine/base/clock.h"
 #include "engine/engine.h"
@@ -40,25 +44,32 @@ struct ChatExport {
 struct Effects {
   std::optional<std::string> clipboard;
   std::optional<std::string> open_link;  // an address that a person confirmed
-  bool load_model = false;
+  bool load_model = false;  // the one that was tried last
   bool cancel_loading = false;
   bool settings_changed = false;
   std::optional<std::filesystem::path> picture;  // where a PNG of the window is wanted
   std::optional<ExportedComparison> exported_comparison;
   std::vector<ChatExport> chat_exports;
   std::optional<std::string> import_path;
+  std::vector<FilesToRead> files_to_read;
+  std::vector<ScoutJob> scout_jobs;
+  std::optional<ModelLoadRequest> load;  // another model
 };
 
 class Controller {
  public:
   // Counts tokens of a conversation, later or at once, and hands the result to `fold_token_count`.
   using CountTokens = std::function<void(ui::SessionId, std::vector<ChatMessage>)>;
+  // Counts tokens of a file that waits to be sent, and hands the result to `fold_attachment_count`.
+  using CountAttachment = std::function<void(ui::SessionId, std::uint64_t attachment_id, std::string text)>;
 
   // The clock must outlive the controller.
   Controller(const Clock& clock, const Settings& settings);
 
-  // The engine, loaded; it must outlive the controller or `detach_engine`. Opens the first chat.
+  // The engine, loaded; it must outlive the controller or `detach_engine`. Opens the first chat. The engine before
+  // it finishes what it was asked, and must live on as long as `uses` says; everything new goes to this one.
   void attach_engine(Engine& engine, CountTokens count_tokens);
+  bool uses(const Engine& engine) const;
 
   // Where the chats are kept; it must outlive the controller's use. Without one they live as long as the
   // window. Attach it before the engine, and the engine when `store_opened`: ids of new chats follow those of
@@ -71,11 +82,24 @@ class Controller {
   // Chats that were read from a file, as new ones; the last is shown.
   void take_imported(std::vector<Conversation> conversations);
 
+  // After the engine was attached.
+  void set_attachment_counter(CountAttachment count_attachment);
+  // What dropped, named and attached files turned out to be.
+  void take_read_files(FilesRead read);
+
+  // What is under way is interrupted, and can be continued with the next engine.
   void detach_engine();
 
+  // What the options of this start have in common for every model.
+  void set_model_base(const EngineOptions& options) { picker_.set_base(options); }
+  // A model loads, beside the present one if there is one.
   void show_loading(const std::string& path, double fraction);
+  void note_model_loaded(const std::string& path, std::int64_t unix_time_ms);
+  // The present model goes on, as do all chats. REQUIRES: there is one
+  void show_load_failed(const std::string& path, const Error& error);
   // No model: `path` may be empty, `problem` is one sentence or empty.
   void show_no_model(const std::string& path, const std::string& problem);
+  void take_scouted(ScoutReport report);
   void show_banner(ui::BannerKind kind, std::string text);
 
   void apply(const ui::Action& action);
@@ -84,6 +108,7 @@ class Controller {
 
   void fold(const EngineEvent& event);
   void fold_token_count(ui::SessionId session_id, std::int32_t num_tokens);
+  void fold_attachment_count(ui::SessionId session_id, std::uint64_t attachment_id, std::int32_t num_tokens);
 
   // Whether the engine owes a report that comes without a wake-up.
   bool wants_poll() const { return polls_left_ > 0 || inspector_.wants_tick(); }
@@ -97,10 +122,23 @@ class Controller {
   Effects take_effects() { return std::exchange(effects_, {}); }
 
  private:
+  // What became of several files.
+  struct FileOutcomes {
+    std::vector<std::string> attached;  // names
+    std::vector<std::string> imported;  // sentences
+    std::vector<std::string> problems;  // sentences without their full stops
+  };
+  // A file that goes with the next message.
+  struct Attachment {
+    ui::AttachmentState shown;
+    AttachedFile file;
+  };
   struct Session {
     Conversation conversation;
     std::deque<std::string> queued;
     std::string draft;
+    std::vector<Attachment> attachments;
+    std::string attachment_blocks;  // of these, as they stand behind a message
     std::optional<RequestId> answering;
     bool failed = false;      // the last answer did
     bool submitting = false;  // an answer waits for its question to be on the disk
@@ -111,7 +149,9 @@ class Controller {
   struct Answer {
     ui::SessionId session_id;
     MessageId message_id;
+    Engine* engine = nullptr;  // that gives it
     bool admitted = false;
+    bool swapped_out = false;  // until its next token
     std::int32_t num_prompt_tokens = 0;
     std::int32_t num_cached_tokens = 0;
     std::int32_t num_tokens = 0;
@@ -196,6 +236,19 @@ class Controller {
   void export_all_sessions(const std::string& path);
   void export_loaded();
 
+  // Files, and the panels around the chat (controller_desktop.cc).
+  void apply(const ui::actions::DesktopAction& action);
+  void use_file(ui::SessionId session_id, ReadFile file, FileOutcomes& outcomes);
+  std::string attach(ui::SessionId session_id, ReadFile file);
+  void remove_attachment(ui::SessionId session_id, std::uint64_t attachment_id);
+  void count_attachment(ui::SessionId session_id, const Attachment& attachment) const;
+  void show_attachments(ui::SessionId session_id);
+  static std::string blocks_of(const std::vector<Attachment>& attachments);
+  std::string take_draft(ui::SessionId session_id, const std::string& text);
+  std::string composed_draft(const Session& session) const;
+  void restore_draft(Session& session, const std::string& kept);
+  void show_tree();
+
   // Asking for answers (controller_store.cc).
   void continue_answer(ui::SessionId session_id, MessageId message_id);
   void submit_when_saved(ui::SessionId session_id, MessageId message_id, GenerationRequest request,
@@ -205,6 +258,18 @@ class Controller {
   void drop_submissions(ui::SessionId session_id);
   void interrupt_answers();
   void send_queued(ui::SessionId session_id);
+
+  // Models, and one after the other (controller_models.cc).
+  void forget_memory();
+  bool poll_retired();
+  void attach_comparison();
+  void describe_model();
+  void count_everything();
+  bool is_used(const Engine& engine) const;
+  void pick_model(const ui::Action& action);
+  void take_picker_effects();
+  PresentMemory present_memory() const;
+  void show_running();
 
   // Events.
   void fold_event(const RequestAccepted& event);
@@ -239,7 +304,10 @@ class Controller {
   const Clock& clock_;
   Settings settings_;
   Engine* engine_ = nullptr;
+  std::vector<Engine*> retired_;  // that still have answers to finish
+  Engine* comparison_engine_ = nullptr;
   CountTokens count_tokens_;
+  CountAttachment count_attachment_;
   ui::UiState state_;
   Effects effects_;
   std::map<ui::SessionId, Session> sessions_;
@@ -259,7 +327,9 @@ class Controller {
   MemoryFold memory_;
   MemoryInspector inspector_;
   Comparison comparison_;
-  std::uint64_t next_session_ = 1;
+  ModelPicker picker_{state_.picker};
+  std::uint64_t next_session_ = 1, next_attachment_ = 1;
+  TreeVersion shown_tree_;  // what the tree on show was made of
   std::uint64_t step_mark_ = 0, event_mark_ = 0;
   std::int64_t newest_step_ = -1;
   int polls_left_ = 0;

@@ -23,6 +23,7 @@ void Controller::open_comparison(ui::SessionId session_id, MessageId message_id)
   const Session* session = find_session(session_id);
   const Message* message = session != nullptr ? session->conversation.find(message_id) : nullptr;
   if (message == nullptr || message->role != Role::kUser) return;
+  attach_comparison();
   comparison_.open({.messages = session->conversation.chat_messages(message_id),
                     .session_id = session_id.value,
                     .message_id = message_id.value,
@@ -34,6 +35,7 @@ void Controller::open_comparison(ui::SessionId session_id, MessageId message_id)
 void Controller::type_comparison(const std::string& text) {
   const std::string question = sanitise_utf8(text);
   if (question.find_first_not_of(" \t\r\n") == std::string::npos) return;
+  attach_comparison();
   comparison_.open(
       {.messages = {{Role::kUser, question}}, .sampling = sampling_to_compare(settings_.sampling)});
   state_.workspace = ui::Workspace::kCompare;

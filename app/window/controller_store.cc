@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "app/window/controller.h"
+#include "app/window/kept_token_ids.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
@@ -69,7 +70,7 @@ ChatHead Controller::head_of(const Session& session, const std::string& shown_ti
   head.shown_title = shown_title;
   head.system_prompt = session.conversation.system_prompt;
   head.sampling = session.conversation.sampling;
-  head.draft = sanitise_utf8(session.draft);
+  head.draft = composed_draft(session);
   if (session.kept.loaded) head.active_root_child = session.conversation.active_first();
   return head;
 }
@@ -88,6 +89,7 @@ bool Controller::poll_store() {
     std::visit([this](auto& r) { fold_report(r); }, report);
   }
   const bool submitted = submit_saved();
+  if (!reports.empty()) show_tree();
   return !reports.empty() || submitted;
 }
 
@@ -117,7 +119,7 @@ void Controller::add_stored_chat(const ChatHead& head) {
   session.conversation.title = head.title;
   session.conversation.system_prompt = head.system_prompt;
   session.conversation.sampling = head.sampling;
-  session.draft = head.draft;
+  restore_draft(session, head.draft);
   session.head = session.kept.head = head;
   session.kept.stored = true;
   session.kept.loaded = false;
@@ -140,6 +142,7 @@ ui::SessionState Controller::new_shown(ui::SessionId session_id) const {
   shown.pinned = session.head.pinned;
   shown.folder = ui::FolderId{session.head.folder.value};
   shown.draft = session.draft;
+  for (const Attachment& attachment : session.attachments) shown.attachments.push_back(attachment.shown);
   return shown;
 }
 
@@ -546,9 +549,11 @@ bool Controller::submit_saved() {
 void Controller::submit(Submission submission) {
   Session* session = find_session(submission.session_id);
   if (session == nullptr || engine_ == nullptr) return;
+  forget_foreign_ids(engine_->tokenizer(), submission.request);
   const RequestId request_id = engine_->submit(std::move(submission.request));
   answers_[request_id] = {.session_id = submission.session_id,
                           .message_id = submission.message_id,
+                          .engine = engine_,
                           .submitted_us = clock_.now_us(),
                           .keeps_token_ids = submission.keeps_token_ids};
   request_sessions_[request_id] = submission.session_id;
@@ -601,7 +606,8 @@ void Controller::continue_answer(ui::SessionId session_id, MessageId message_id)
       message->finish_reason == FinishReason::kStop)
     return;
   const bool begun = !message->content.empty();
-  if (!begun) message->token_ids.clear();
+  if (!begun || !spells(engine_->tokenizer(), message->token_ids, message->content))
+    message->token_ids.clear();
   GenerationRequest request;
   session->conversation.activate(message_id);
   request.prompt = ChatPrompt{session->conversation.chat_messages(message_id), begun};

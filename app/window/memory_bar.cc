@@ -30,11 +30,17 @@ ui::MemoryBar memory_bar(const EngineDescription& description, std::int64_t tota
   ui::MemoryBar bar{.name = sanitise_utf8(description.model.name),
                     .weight_bytes = description.weight_bytes,
                     .kv_bytes = description.bytes_per_block * description.num_blocks,
+                    .working_bytes = description.working_bytes,
                     .total_bytes = total_bytes};
   if (total_bytes <= 0) return bar;
   bar.sentence = "weights " + amount_text(bar.weight_bytes) + ", " +
                  percent_of(bar.weight_bytes, total_bytes) + " · KV pool " + amount_text(bar.kv_bytes) +
-                 ", " + percent_of(bar.kv_bytes, total_bytes) + " of " + amount_text(total_bytes);
+                 ", " + percent_of(bar.kv_bytes, total_bytes);
+  if (bar.working_bytes > 0) {
+    bar.sentence += " · working memory " + amount_text(bar.working_bytes) + ", " +
+                    percent_of(bar.working_bytes, total_bytes);
+  }
+  bar.sentence += " of " + amount_text(total_bytes);
   return bar;
 }
 

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <string>
 
-#include "app/window/window.h"
 #include "engine/base/result.h"
 #include "ui/inspector_state.h"
 
@@ -14,8 +13,6 @@ namespace octavo::app {
 std::string memory_json(const ui::InspectorState& state);
 // A line for each step that is kept, with a heading.
 std::string steps_csv(const ui::InspectorTimeline& timeline);
-// An uncompressed PNG.
-std::string png_bytes(const Picture& picture);
 
 // A whole new file, or none.
 Result<void> write_export(const std::filesystem::path& path, const std::string& bytes);

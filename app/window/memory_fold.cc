@@ -30,7 +30,11 @@ void MemoryFold::learn_sequences(const KvSnapshot& snapshot, const SessionOfRequ
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
     const auto session = session_of(sequence.request_id);
     if (session) sessions_.insert_or_assign(sequence.sequence_id, *session);
+    const auto name =
+        !session && name_of_ ? name_of_(sequence.request_id, sequence.output_index) : std::nullopt;
+    if (name) others_.insert_or_assign(sequence.sequence_id, *name);
   }
+  while (others_.size() > kMostSequences) others_.erase(others_.begin());
   while (sessions_.size() > kMostSequences) sessions_.erase(sessions_.begin());
 }
 
@@ -77,6 +81,8 @@ void MemoryFold::add_event_line(const BlockEvent& event, ui::UiState& state) {
     line.session_id = session->second;
     if (const ui::SessionState* shown = ui::find_session(state, session->second))
       line.session_title = shown->title;
+  } else if (const auto other = others_.find(SequenceId{event.sequence}); other != others_.end()) {
+    line.session_title = other->second;
   }
   events.push_back(std::move(line));
   while (events.size() > kMostEventLines) events.pop_front();
@@ -86,11 +92,12 @@ void MemoryFold::follow_block(const BlockEvent& event) {
   const BlockId block{event.block};
   const bool takes = event.kind == BlockEventKind::kAlloc || event.kind == BlockEventKind::kHit;
   for (auto& [session_id, held] : held_) {
+    // A running chat has let a block go before somebody else takes its place.
     const bool own = held.sequence_id.value == event.sequence && event.sequence != 0;
     const auto found = std::find(held.blocks.begin(), held.blocks.end(), block);
     if (own && takes) {
       if (found == held.blocks.end() && event.step > snapshot_step_) held.blocks.push_back(block);
-    } else if (!held.running && found != held.blocks.end() && ends_contents(event.kind)) {
+    } else if (found != held.blocks.end() && ends_contents(event.kind)) {
       held.blocks.erase(found);
     }
   }
@@ -99,45 +106,24 @@ void MemoryFold::follow_block(const BlockEvent& event) {
 void MemoryFold::fold_snapshot(std::shared_ptr<const KvSnapshot> snapshot, ui::UiState& state) {
   state.memory.totals = snapshot->totals;
   snapshot_step_ = snapshot->step;
-  fold_rows(*snapshot, state);
   fold_held(*snapshot);
   fold_sessions(*snapshot, state);
   state.memory.snapshot = std::move(snapshot);
 }
 
-void MemoryFold::fold_rows(const KvSnapshot& snapshot, ui::UiState& state) const {
-  ui::MemoryState& memory = state.memory;
-  memory.rows.clear();
-  for (const SequenceSnapshot& sequence : snapshot.sequences) {
-    ui::SequenceRow row{.label = "sequence " + std::to_string(sequence.sequence_id.value)};
-    const auto session = sessions_.find(sequence.sequence_id);
-    const ui::SessionState* shown =
-        session == sessions_.end() ? nullptr : ui::find_session(state, session->second);
-    if (shown != nullptr) row = {shown->id, shown->title, shown->colour_index};
-    memory.rows.push_back(std::move(row));
-  }
-  memory.block_owners.assign(snapshot.blocks.size(), ui::kNoOwner);
-  const auto before = [](const SequenceSnapshot& sequence, SequenceId id) {
-    return sequence.sequence_id < id;
-  };
-  for (std::size_t i = 0; i < snapshot.blocks.size(); ++i) {
-    const BlockSnapshot& block = snapshot.blocks[i];
-    if (block.state != BlockState::kUsed) continue;
-    const auto owner =
-        std::lower_bound(snapshot.sequences.begin(), snapshot.sequences.end(), block.first_owner, before);
-    if (owner == snapshot.sequences.end() || owner->sequence_id != block.first_owner) continue;
-    memory.block_owners[i] = static_cast<std::uint16_t>(
-        std::min<std::ptrdiff_t>(owner - snapshot.sequences.begin(), ui::kNoOwner));
-  }
-}
-
 void MemoryFold::fold_held(const KvSnapshot& snapshot) {
-  for (auto& [session_id, held] : held_) held.running = false;
+  for (auto& [session_id, held] : held_) {
+    held.running = false;
+    held.host_blocks.clear();
+  }
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
     const auto session = sessions_.find(sequence.sequence_id);
-    const bool is_on_device = !sequence.block_table.empty() && sequence.state != SequenceState::kSwapped;
-    if (session == sessions_.end() || !is_on_device) continue;
-    held_.insert_or_assign(session->second, Held{sequence.sequence_id, true, sequence.block_table});
+    if (session == sessions_.end() || sequence.block_table.empty()) continue;
+    if (sequence.state == SequenceState::kSwapped) {
+      held_[session->second].host_blocks = sequence.block_table;
+    } else {
+      held_.insert_or_assign(session->second, Held{sequence.sequence_id, true, sequence.block_table, {}});
+    }
   }
   const auto is_gone = [&](BlockId block) {
     const auto index = static_cast<std::size_t>(block.value);
@@ -157,6 +143,7 @@ void MemoryFold::fold_sessions(const KvSnapshot& snapshot, ui::UiState& state) c
     const auto found = held_.find(session.id);
     if (found == held_.end()) continue;
     const Held& held = found->second;
+    session.memory.host_blocks = held.host_blocks;
     std::set<ui::SessionId> sharing;
     for (std::size_t i = 0; i < held.blocks.size(); ++i) {
       const BlockSnapshot& block = snapshot.blocks[static_cast<std::size_t>(held.blocks[i].value)];

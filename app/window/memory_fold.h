@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "app/window/sequence_names.h"
 #include "engine/engine.h"
 #include "ui/state.h"
 
@@ -22,6 +23,8 @@ using SessionOfRequest = std::function<std::optional<ui::SessionId>(RequestId)>;
 
 class MemoryFold {
  public:
+  void name_others(SequenceNamer name_of) { name_of_ = std::move(name_of); }
+
   // Learns which sequence belongs to which chat. Call it before `fold_trace` of the same poll, so that its
   // events find their chats.
   void learn_sequences(const KvSnapshot& snapshot, const SessionOfRequest& session_of);
@@ -29,28 +32,37 @@ class MemoryFold {
   // Step records and block events, in the order in which they happened.
   void fold_trace(const Engine::Trace& trace, ui::UiState& state);
 
-  // The state of the pool: rows of block tables, owners of blocks, and the blocks of every chat.
+  // The state of the pool: the blocks of every chat.
   void fold_snapshot(std::shared_ptr<const KvSnapshot> snapshot, ui::UiState& state);
 
   void forget_session(ui::SessionId session_id) { held_.erase(session_id); }
+  // Everything of the engine before this one.
+  void forget_engine() {
+    sessions_.clear();
+    others_.clear();
+    held_.clear();
+    snapshot_step_ = -1;
+  }
 
  private:
   // What a chat holds or has left in the cache.
   struct Held {
     SequenceId sequence_id{};
     bool running = false;
-    std::vector<BlockId> blocks;  // logical order
+    std::vector<BlockId> blocks;       // logical order
+    std::vector<BlockId> host_blocks;  // while swapped out
   };
 
   void fold_step(const StepRecord& step, ui::MemoryState& memory);
   void fold_block_event(const BlockEvent& event, ui::UiState& state);
   void add_event_line(const BlockEvent& event, ui::UiState& state);
   void follow_block(const BlockEvent& event);
-  void fold_rows(const KvSnapshot& snapshot, ui::UiState& state) const;
   void fold_held(const KvSnapshot& snapshot);
   void fold_sessions(const KvSnapshot& snapshot, ui::UiState& state) const;
 
+  SequenceNamer name_of_;
   std::map<SequenceId, ui::SessionId> sessions_;  // of sequences seen in snapshots
+  std::map<SequenceId, std::string> others_;      // names of those of no chat
   std::map<ui::SessionId, Held> held_;
   std::int64_t snapshot_step_ = -1;
 };

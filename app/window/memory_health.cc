@@ -188,10 +188,7 @@ std::vector<ui::HealthFigure> health_figures(const KvSnapshot& snapshot, const u
   const StepRecord* step = step_at(timeline, mark);
   const std::int32_t num_swapped = step != nullptr ? step->num_swapped_groups : 0;
   const auto fragmentation = [&](const StepRecord& record) {
-    return record.used_blocks == 0 ? 0.0 : record.unfilled_slots / (block_size * record.used_blocks);
-  };
-  const auto sharing = [](const StepRecord& record) {
-    return record.used_blocks == 0 ? 1.0 : static_cast<double>(record.logical_blocks) / record.used_blocks;
+    return metrics::internal_fragmentation(record, pool.block_size);
   };
   std::vector<ui::HealthFigure> all = {
       {.id = "used",
@@ -239,7 +236,7 @@ std::vector<ui::HealthFigure> health_figures(const KvSnapshot& snapshot, const u
        .definition =
            "Sharing ratio: entries of the block tables of resident sequences, over used blocks. Saved: "
            "the difference times the bytes of a block.",
-       .samples = curve(timeline, mark, sharing),
+       .samples = curve(timeline, mark, metrics::sharing_ratio),
        .least_range = 0.1,
        .colour = 2},
       swap_figure(snapshot.totals)};

@@ -201,10 +201,13 @@ void MemoryHistory::add(const metrics::Trace& trace, const std::optional<KvState
 
 void MemoryHistory::learn(const KvSnapshot& snapshot) {
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
-    facts_.insert_or_assign(
-        sequence.sequence_id.value,
-        SequenceFacts{sequence.request_id, sequence.output_index, sequence.num_prompt_tokens});
+    learn(sequence.sequence_id.value,
+          {sequence.request_id, sequence.output_index, sequence.num_prompt_tokens});
   }
+}
+
+void MemoryHistory::learn(std::uint64_t sequence, const SequenceFacts& facts) {
+  facts_.insert_or_assign(sequence, facts);
   while (facts_.size() > kMostFacts) facts_.erase(facts_.begin());
 }
 

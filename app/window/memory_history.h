@@ -71,6 +71,7 @@ class MemoryHistory {
   void begin_with(const metrics::KvState& state);
   // Who the sequences are.
   void learn(const KvSnapshot& snapshot);
+  void learn(std::uint64_t sequence, const SequenceFacts& facts);
 
   std::uint64_t oldest_mark() const;
   std::uint64_t newest_mark() const { return first_mark_ + events_.size(); }

@@ -146,11 +146,34 @@ void MemoryInspector::name_sequences(Source& source, const KvSnapshot& snapshot,
     ui::InspectedSequence name{.label = "sequence " + std::to_string(sequence.sequence_id.value),
                                .colour_index = static_cast<std::uint32_t>(sequence.request_id.value)};
     if (shown != nullptr) name = {shown->id, shown->title, shown->colour_index};
-    if (num_outputs[sequence.request_id] > 1 || sequence.output_index > 0)
+    const auto other =
+        shown == nullptr && name_of_ ? name_of_(sequence.request_id, sequence.output_index) : std::nullopt;
+    if (other) {
+      name.label = *other;
+    } else if (num_outputs[sequence.request_id] > 1 || sequence.output_index > 0)
       name.label += " · sample " + std::to_string(sequence.output_index + 1);
     source.names.insert_or_assign(sequence.sequence_id.value, std::move(name));
   }
   while (source.names.size() > kMostNames) source.names.erase(source.names.begin());
+  if (writer_ != nullptr) record_names();
+}
+
+// What the recording was not told yet, or otherwise.
+void MemoryInspector::record_names() {
+  std::vector<metrics::RecordedSequence> news;
+  for (const auto& [id, name] : live_->names) {
+    metrics::RecordedSequence sequence{.sequence = id, .colour_index = name.colour_index, .name = name.label};
+    if (const auto facts = live_->history.facts().find(id); facts != live_->history.facts().end()) {
+      sequence.request = facts->second.request_id.value;
+      sequence.output_index = facts->second.output_index;
+      sequence.num_prompt_tokens = facts->second.num_prompt_tokens;
+    }
+    auto& told = recorded_names_[id];
+    if (told == sequence) continue;
+    told = sequence;
+    news.push_back(std::move(sequence));
+  }
+  if (!news.empty()) writer_->describe(std::move(news));
 }
 
 void MemoryInspector::put_away_timeline(ui::UiState& state) {
@@ -543,6 +566,8 @@ void MemoryInspector::apply_one(const act::StartRecording&, ui::UiState& state) 
                                                        });
   state.inspector.recording.is_recording = true;
   state.inspector.recording.path = path.string();
+  recorded_names_.clear();
+  record_names();
 }
 
 void MemoryInspector::apply_one(const act::StopRecording&, ui::UiState& state) {
@@ -590,6 +615,12 @@ bool MemoryInspector::take_recording(ui::UiState& state) {
                                       .timeline = {},
                                       .names = {},
                                       .newest = nullptr});
+  for (metrics::RecordedSequence& sequence : opened->sequences) {
+    source->history.learn(sequence.sequence,
+                          {RequestId{sequence.request}, sequence.output_index, sequence.num_prompt_tokens});
+    source->names[sequence.sequence] = {.label = std::move(sequence.name),
+                                        .colour_index = sequence.colour_index};
+  }
   source->history.begin_with(opened->start);
   const std::uint64_t first_mark = source->history.newest_mark();
   source->history.add(opened->trace);

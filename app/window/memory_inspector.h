@@ -20,6 +20,7 @@
 #include "app/window/memory_timeline.h"
 #include "app/window/paper_comparison.h"
 #include "app/window/recording_viewer.h"
+#include "app/window/sequence_names.h"
 #include "app/window/token_book.h"
 #include "engine/engine.h"
 #include "engine/metrics/recording_file.h"
@@ -44,6 +45,9 @@ class MemoryInspector {
  public:
   explicit MemoryInspector(std::filesystem::path folder = default_recordings_folder());
   ~MemoryInspector();
+
+  // What sequences of no chat are called.
+  void name_others(SequenceNamer name_of) { name_of_ = std::move(name_of); }
 
   // The engine was loaded: its history begins. `bytes` gives the bytes of a token of its vocabulary.
   void attach(const EngineDescription& description, TokenBytes bytes, ui::UiState& state);
@@ -92,6 +96,7 @@ class MemoryInspector {
   void add(Source& source, const metrics::Trace& trace, ui::UiState& state);
   void name_sequences(Source& source, const KvSnapshot& snapshot, const SessionOf& session_of,
                       const ui::UiState& state);
+  void record_names();
   void show_source(ui::UiState& state, std::unique_ptr<Source> other);
   void put_away_timeline(ui::UiState& state);
 
@@ -135,6 +140,7 @@ class MemoryInspector {
   const std::filesystem::path folder_;
   std::unique_ptr<Source> live_;
   std::unique_ptr<Source> other_;  // a recording or the tour, while it is shown
+  SequenceNamer name_of_;
   TokenBytes bytes_;
   TokenBook tokens_;
   InspectorEffects effects_;
@@ -144,6 +150,7 @@ class MemoryInspector {
   bool is_playing_ = false;
   bool counts_ages_ = false;  // a sentence tells how long ago something was
   std::unique_ptr<metrics::RecordingWriter> writer_;
+  std::map<std::uint64_t, metrics::RecordedSequence> recorded_names_;  // what the writer was told
   std::shared_ptr<WriterFailure> failure_;
   std::future<Result<OpenedRecording>> opening_;
   PaperComparison paper_;

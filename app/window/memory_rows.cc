@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "app/window/sequence_names.h"
+
 namespace octavo::app {
 namespace {
 
@@ -20,13 +22,13 @@ std::size_t common_start(const std::vector<BlockId>& a, const std::vector<BlockI
 
 // Without the number of the output: "Poems · sample 2" is of "Poems".
 std::string request_label(const std::string& label) {
-  const std::size_t dot = label.rfind(" · ");
+  const std::size_t dot = label.rfind(kBetweenNames);
   return dot == std::string::npos ? label : label.substr(0, dot);
 }
 
 std::string output_label(const std::string& label) {
-  const std::size_t dot = label.rfind(" · ");
-  return dot == std::string::npos ? label : label.substr(dot + std::string(" · ").size());
+  const std::size_t dot = label.rfind(kBetweenNames);
+  return dot == std::string::npos ? label : label.substr(dot + kBetweenNames.size());
 }
 
 void number_groups(BlockOwners& owners) {

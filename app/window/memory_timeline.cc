@@ -52,21 +52,14 @@ void MemoryTimeline::add_step(const ui::TimelineStep& step, ui::InspectorTimelin
   const StepRecord& record = step.record;
   const std::int64_t end_us = record.begin_us + record.schedule_us + record.execute_us + record.commit_us;
   timeline.newest_us = std::max(timeline.newest_us, end_us);
-  if (bucket_.begin_us < 0) bucket_.begin_us = record.begin_us;
-  while (record.begin_us >= bucket_.begin_us + kBucketUs) {
-    const double seconds = static_cast<double>(kBucketUs) / 1e6;
-    timeline.rates.push_back({bucket_.begin_us + kBucketUs, static_cast<double>(bucket_.num_tokens) / seconds,
-                              static_cast<double>(bucket_.num_requests) / seconds});
-    const std::int64_t silent = (record.begin_us - bucket_.begin_us) / kBucketUs - 1;
-    bucket_ = {.begin_us = bucket_.begin_us + kBucketUs};
-    if (silent > 2) bucket_.begin_us += (silent - 1) * kBucketUs;
-  }
-  bucket_.num_tokens += record.num_decode_tokens + record.num_accepted_tokens;
+  for (const metrics::Rates& rates : rates_.add(record))
+    timeline.rates.push_back({rates.time_us, rates.tokens_per_second, rates.requests_per_second});
 }
 
 void MemoryTimeline::add_event(const BlockEvent& event, std::uint64_t mark, ui::InspectorTimeline& timeline) {
   timeline.newest_us = std::max(timeline.newest_us, event.time_us);
   follow_sequence(event, timeline);
+  rates_.add(event);
   if (!is_told(event.kind)) return;
   auto& log = timeline.log;
   // Events of one step come interleaved per block: look a few lines back.
@@ -106,14 +99,10 @@ void MemoryTimeline::follow_sequence(const BlockEvent& event, ui::InspectorTimel
       Sequence& sequence = sequences_[event.sequence];
       if (--sequence.num_blocks > 0 || sequence.is_preempted) break;
       close_span(event.sequence, event.time_us, timeline);
-      count_end(event);
       break;
     }
     case BlockEventKind::kPreempt: {
-      Sequence& sequence = sequences_[event.sequence];
-      // By swap its blocks went before, and it looked as if it had ended.
-      if (sequence.num_blocks == 0 && !sequence.is_forked) --bucket_.num_requests;
-      sequence.is_preempted = true;
+      sequences_[event.sequence].is_preempted = true;
       open_span(event.sequence, event.aux == 1 ? SequenceState::kSwapped : SequenceState::kWaiting,
                 event.time_us, timeline);
       break;
@@ -121,17 +110,8 @@ void MemoryTimeline::follow_sequence(const BlockEvent& event, ui::InspectorTimel
     case BlockEventKind::kResume:
       open_span(event.sequence, SequenceState::kRunning, event.time_us, timeline);
       break;
-    case BlockEventKind::kFork: {
-      constexpr std::uint64_t kLow = 0xffff'ffffu;
-      sequences_[(event.sequence & ~kLow) | static_cast<std::uint32_t>(event.aux)].is_forked = true;
-      break;
-    }
     default: break;
   }
-}
-
-void MemoryTimeline::count_end(const BlockEvent& event) {
-  if (!sequences_[event.sequence].is_forked) ++bucket_.num_requests;
 }
 
 void MemoryTimeline::open_span(std::uint64_t sequence, SequenceState state, std::int64_t time_us,

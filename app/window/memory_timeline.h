@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "engine/metrics/rate_meter.h"
 #include "engine/metrics/step_recorder.h"
 #include "ui/inspector_state.h"
 
@@ -16,30 +17,19 @@ class MemoryTimeline {
   void add(const metrics::Trace& trace, std::uint64_t first_mark, ui::InspectorTimeline& timeline);
 
  private:
-  // A second's share: long enough for a rate, short enough for a curve.
-  static constexpr std::int64_t kBucketUs = 500'000;
-
-  struct Bucket {
-    std::int64_t begin_us = -1;
-    std::int64_t num_tokens = 0;
-    std::int64_t num_requests = 0;
-  };
-
   void add_step(const ui::TimelineStep& step, ui::InspectorTimeline& timeline);
   void add_event(const BlockEvent& event, std::uint64_t mark, ui::InspectorTimeline& timeline);
   void follow_sequence(const BlockEvent& event, ui::InspectorTimeline& timeline);
   void open_span(std::uint64_t sequence, SequenceState state, std::int64_t time_us,
                  ui::InspectorTimeline& timeline);
   void close_span(std::uint64_t sequence, std::int64_t time_us, ui::InspectorTimeline& timeline);
-  void count_end(const BlockEvent& event);
 
   struct Sequence {
     std::int32_t num_blocks = 0;
     bool is_preempted = false;
-    bool is_forked = false;
   };
   std::map<std::uint64_t, Sequence> sequences_;
-  Bucket bucket_;
+  metrics::RateMeter rates_;
 };
 
 }  // namespace octavo::app

@@ -1,28 +1,15 @@
 #include "app/window/memory_tree.h"
 
 #include <algorithm>
-#include <queue>
-#include <tuple>
 #include <utility>
+
+#include "engine/metrics/eviction_order.h"
 
 namespace octavo::app {
 namespace {
 
 constexpr std::size_t kMostTextBytes = 160;
 constexpr std::size_t kMostRuns = 2'000;
-
-// The children of each block, by the parents of findable ones.
-std::vector<std::vector<std::int32_t>> children_of(const KvSnapshot& snapshot) {
-  const auto count = static_cast<std::int32_t>(snapshot.blocks.size());
-  std::vector<std::vector<std::int32_t>> children(snapshot.blocks.size());
-  for (std::int32_t i = 0; i < count; ++i) {
-    const BlockSnapshot& block = snapshot.blocks[static_cast<std::size_t>(i)];
-    const bool is_linked = block.findable && block.parent >= 0 && block.parent < count && block.parent != i;
-    if (is_linked && snapshot.blocks[static_cast<std::size_t>(block.parent)].findable)
-      children[static_cast<std::size_t>(block.parent)].push_back(i);
-  }
-  return children;
-}
 
 bool is_root(const KvSnapshot& snapshot, std::size_t index) {
   const BlockSnapshot& block = snapshot.blocks[index];
@@ -38,8 +25,8 @@ class TreeMaker {
       : snapshot_(snapshot),
         story_(story),
         text_of_(text_of),
-        children_(children_of(snapshot)),
-        places_(eviction_places(snapshot)) {}
+        children_(metrics::prefix_children(snapshot)),
+        places_(metrics::eviction_places(snapshot)) {}
 
   std::vector<ui::PrefixRun> make() {
     struct Start {
@@ -105,34 +92,6 @@ class TreeMaker {
 std::vector<ui::PrefixRun> make_prefix_tree(const KvSnapshot& snapshot, const PoolStory& story,
                                             const TextOfBlock& text_of) {
   return TreeMaker(snapshot, story, text_of).make();
-}
-
-std::vector<std::int32_t> eviction_places(const KvSnapshot& snapshot) {
-  const auto children = children_of(snapshot);
-  std::vector<std::int32_t> num_left(snapshot.blocks.size()), places(snapshot.blocks.size(), -1);
-  // Without a hash first, then by class and last use.
-  using Candidate = std::tuple<bool, RetentionClass, std::int64_t, std::int32_t>;
-  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> leaves;
-  const auto offer = [&](std::int32_t index) {
-    const BlockSnapshot& block = snapshot.blocks[static_cast<std::size_t>(index)];
-    if (block.state == BlockState::kCached && num_left[static_cast<std::size_t>(index)] == 0)
-      leaves.push({block.findable, block.retention, block.last_step, index});
-  };
-  for (std::size_t i = 0; i < children.size(); ++i)
-    num_left[i] = static_cast<std::int32_t>(children[i].size());
-  for (std::size_t i = 0; i < children.size(); ++i) offer(static_cast<std::int32_t>(i));
-  std::int32_t place = 0;
-  while (!leaves.empty()) {
-    const std::int32_t index = std::get<3>(leaves.top());
-    leaves.pop();
-    places[static_cast<std::size_t>(index)] = place++;
-    const std::int32_t parent = snapshot.blocks[static_cast<std::size_t>(index)].parent;
-    const auto count = static_cast<std::int32_t>(children.size());
-    if (parent < 0 || parent >= count || parent == index) continue;
-    if (!snapshot.blocks[static_cast<std::size_t>(index)].findable) continue;
-    if (--num_left[static_cast<std::size_t>(parent)] == 0) offer(parent);
-  }
-  return places;
 }
 
 }  // namespace octavo::app

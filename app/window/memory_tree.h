@@ -19,8 +19,4 @@ using TextOfBlock = std::function<std::string(BlockId)>;
 std::vector<ui::PrefixRun> make_prefix_tree(const KvSnapshot& snapshot, const PoolStory& story,
                                             const TextOfBlock& text_of);
 
-// For each block, how many cached ones would be given up before it: leaves before parents, the lowest class
-// first, within it the least recently used; blocks in use and free ones: -1. Nothing else is taken meanwhile.
-std::vector<std::int32_t> eviction_places(const KvSnapshot& snapshot);
-
 }  // namespace octavo::app

@@ -14,14 +14,17 @@ ModelLoader::~ModelLoader() {
   if (thread_.joinable()) thread_.join();
 }
 
-void ModelLoader::start(const EngineOptions& options) {
+void ModelLoader::start(const EngineOptions& options, std::vector<HeldEngine> first) {
   OCTAVO_CHECK(!loading(), "a model is being loaded");
   cancelled_ = false;
   fraction_ = 0.0;
-  thread_ = std::thread([this, options] { load(options); });
+  thread_ = std::thread([this, options, first = std::move(first)]() mutable {
+    first.clear();
+    load(options);
+  });
 }
 
-void ModelLoader::load(EngineOptions options) {
+void ModelLoader::load(const EngineOptions& options) {
   const auto progress = [this](double fraction) {
     if (fraction - fraction_ >= 0.01) {
       fraction_ = fraction;

@@ -9,7 +9,9 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <vector>
 
+#include "app/window/engine_closer.h"
 #include "engine/engine.h"
 
 namespace octavo::app {
@@ -25,8 +27,9 @@ class ModelLoader {
   ModelLoader(const ModelLoader&) = delete;
   ModelLoader& operator=(const ModelLoader&) = delete;
 
+  // What `first` owns is ended before anything is loaded, so that its memory is there.
   // REQUIRES: nothing is being loaded.
-  void start(const EngineOptions& options);
+  void start(const EngineOptions& options, std::vector<HeldEngine> first = {});
   // The result will be an Error of kind kCancelled, or the engine when it was too late.
   void cancel() { cancelled_ = true; }
   bool loading() const { return thread_.joinable(); }
@@ -36,7 +39,7 @@ class ModelLoader {
   std::optional<Result<std::unique_ptr<Engine>>> take_result();
 
  private:
-  void load(EngineOptions options);
+  void load(const EngineOptions& options);
 
   EngineFactory factory_;
   std::function<void()> wake_up_;

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kMostEvents = std::size_t{1} << 22;  // 160 MiB
 constexpr std::size_t kMostListed = 24;
+constexpr std::size_t kMostSequences = std::size_t{1} << 16;
 
 }  // namespace
 
@@ -30,6 +31,10 @@ Result<OpenedRecording> open_recording(const std::filesystem::path& path) {
       trace.steps.push_back(step.record);
       trace.step_event_marks.push_back(step.event_mark);
     }
+    const std::size_t room = kMostSequences - std::min(kMostSequences, recording.sequences.size());
+    recording.sequences.insert(
+        recording.sequences.end(), part->sequences.begin(),
+        part->sequences.begin() + static_cast<std::ptrdiff_t>(std::min(room, part->sequences.size())));
     trace.block_events.insert(trace.block_events.end(), part->events.begin(), part->events.end());
   }
   recording.is_shortened = trace.block_events.size() >= kMostEvents;

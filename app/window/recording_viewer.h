@@ -17,6 +17,7 @@ struct OpenedRecording {
   metrics::RecordingHeader header = {};
   metrics::KvState start{metrics::PoolShape{}};
   metrics::Trace trace = {};
+  std::vector<metrics::RecordedSequence> sequences = {};  // in the order in which they were told
   bool is_complete = false;   // else it was cut short
   bool is_shortened = false;  // it holds more than is shown
 };

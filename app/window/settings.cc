@@ -28,6 +28,16 @@ constexpr int kSmallestSide = 320, kLargestSide = 16384;
 constexpr std::array kThemeWords = {"dark", "light", "high contrast"};
 constexpr std::array kSendKeyWords = {"enter", "ctrl+enter"};
 
+// A path is any bytes: what is no UTF-8 cannot stand in JSON, and is not remembered.
+json to_json(const std::vector<RecentModel>& models) {
+  json list = json::array();
+  for (const RecentModel& model : models) {
+    if (sanitise_utf8(model.path) == model.path)
+      list.push_back({{"path", model.path}, {"used_ms", model.used_ms}});
+  }
+  return list;
+}
+
 json to_json(const Settings& settings) {
   return {{"version", 1},
           {"width", settings.width},
@@ -36,7 +46,8 @@ json to_json(const Settings& settings) {
           {"ui_scale", settings.ui.ui_scale},
           {"send_key", kSendKeyWords[static_cast<std::size_t>(settings.ui.send_key)]},
           {"sidebar_shown", settings.ui.sidebar_shown},
-          {"sampling", sampling_to_json(settings.sampling)}};
+          {"sampling", sampling_to_json(settings.sampling)},
+          {"recent_models", to_json(settings.recent_models)}};
 }
 
 bool read_side(const json& object, const char* key, int& side) {
@@ -79,11 +90,25 @@ bool read_ui(const json& object, ui::SettingsState& state) {
          read_choice(object, "send_key", kSendKeyWords, state.send_key);
 }
 
+bool read_recent_models(const json& object, std::vector<RecentModel>& models) {
+  const auto list = object.find("recent_models");
+  if (list == object.end()) return true;
+  if (!list->is_array() || list->size() > kMostRecentModels) return false;
+  for (const json& entry : *list) {
+    if (!entry.is_object()) return false;
+    const auto path = entry.find("path"), used = entry.find("used_ms");
+    if (path == entry.end() || !path->is_string() || used == entry.end() || !used->is_number_integer())
+      return false;
+    models.push_back({path->get<std::string>(), used->get<std::int64_t>()});
+  }
+  return true;
+}
+
 bool from_json(const json& object, Settings& settings) {
   if (!object.is_object() || object.value("version", json()) != 1) return false;
   if (!read_side(object, "width", settings.width) || !read_side(object, "height", settings.height))
     return false;
-  if (!read_ui(object, settings.ui)) return false;
+  if (!read_ui(object, settings.ui) || !read_recent_models(object, settings.recent_models)) return false;
   const auto sampling = object.find("sampling");
   if (sampling == object.end()) return true;
   auto read = sampling_from_json(*sampling);

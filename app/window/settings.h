@@ -3,8 +3,11 @@
 // the old file or the new one.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "engine/api/sampling_params.h"
 #include "engine/base/result.h"
@@ -12,11 +15,20 @@
 
 namespace octavo::app {
 
+// A model that was loaded from this window.
+struct RecentModel {
+  std::string path;
+  std::int64_t used_ms = 0;  // since 1970, UTC
+  friend bool operator==(const RecentModel&, const RecentModel&) = default;
+};
+inline constexpr std::size_t kMostRecentModels = 24;
+
 struct Settings {
   int width = 1280;  // of the window, screen coordinates
   int height = 800;
   ui::SettingsState ui;
   SamplingParams sampling;  // the last that was chosen; new chats begin with it
+  std::vector<RecentModel> recent_models;  // newest first, at most kMostRecentModels
 };
 
 // What a window begins with: livelier than greedy, and long enough for a whole answer.

@@ -7,9 +7,11 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -21,6 +23,7 @@ namespace octavo::app {
 
 struct TokenCount {
   ui::SessionId session_id;
+  std::uint64_t attachment_id = 0;  // 0: of the chat
   std::int32_t num_tokens = 0;
 };
 
@@ -33,10 +36,18 @@ class TokenCounter {
   TokenCounter& operator=(const TokenCounter&) = delete;
 
   void count(ui::SessionId session_id, std::vector<ChatMessage> messages);
+  // A file by itself, before it is part of a message.
+  void count_attachment(ui::SessionId session_id, std::uint64_t attachment_id, std::string text);
   // Results since the last call. What cannot be tokenised gives none.
   std::vector<TokenCount> take_results();
 
  private:
+  struct Attachment {
+    ui::SessionId session_id;
+    std::uint64_t attachment_id;
+    std::string text;
+  };
+
   void run();
 
   const tokenizer::Tokenizer& tokenizer_;
@@ -44,6 +55,7 @@ class TokenCounter {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<ui::SessionId, std::vector<ChatMessage>> wanted_;  // guarded by mutex_
+  std::deque<Attachment> attachments_;                        // guarded by mutex_
   std::vector<TokenCount> results_;                           // guarded by mutex_
   bool stopping_ = false;                                     // guarded by mutex_
   std::thread thread_;

@@ -10,9 +10,16 @@
 #include <algorithm>
 #include <cstring>
 
+#include "app/window/window_icon.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
+
+struct WindowInbox {
+  bool input = true;
+  std::vector<std::string> dropped;
+};
+
 namespace {
 
 // What GLFW said last, for messages.
@@ -37,7 +44,27 @@ Error no_opengl() {
 
 // Input goes to Dear ImGui, whose backend calls these, set before it, first. They only note that there was
 // some.
-void note_input(GLFWwindow* handle) { *static_cast<bool*>(glfwGetWindowUserPointer(handle)) = true; }
+WindowInbox& inbox_of(GLFWwindow* handle) {
+  return *static_cast<WindowInbox*>(glfwGetWindowUserPointer(handle));
+}
+
+void note_input(GLFWwindow* handle) { inbox_of(handle).input = true; }
+
+// GLFW tells of a drop when it has happened; while something is dragged over the window nothing is known.
+void note_drop(GLFWwindow* handle, int count, const char** paths) {
+  WindowInbox& inbox = inbox_of(handle);
+  inbox.dropped.insert(inbox.dropped.end(), paths, paths + count);
+  inbox.input = true;
+}
+
+void set_icon(GLFWwindow* handle) {
+  std::vector<IconPicture> pictures;
+  std::vector<GLFWimage> images;
+  for (const int extent : kIconExtents) pictures.push_back(draw_icon(extent));
+  for (IconPicture& picture : pictures)
+    images.push_back({picture.extent, picture.extent, picture.pixels.data()});
+  glfwSetWindowIcon(handle, static_cast<int>(images.size()), images.data());
+}
 
 void install_input_notes(GLFWwindow* handle) {
   glfwSetCursorPosCallback(handle, [](GLFWwindow* w, double, double) { note_input(w); });
@@ -52,6 +79,13 @@ void install_input_notes(GLFWwindow* handle) {
   glfwSetFramebufferSizeCallback(handle, [](GLFWwindow* w, int, int) { note_input(w); });
   glfwSetWindowContentScaleCallback(handle, [](GLFWwindow* w, float, float) { note_input(w); });
   glfwSetWindowCloseCallback(handle, note_input);
+  glfwSetDropCallback(handle, note_drop);
+}
+
+void upload_textures() {
+  for (ImTextureData* texture : *ImGui::GetDrawData()->Textures) {
+    if (texture->Status != ImTextureStatus_OK) ImGui_ImplOpenGL3_UpdateTexture(texture);
+  }
 }
 
 }  // namespace
@@ -62,7 +96,8 @@ Result<std::unique_ptr<Window>> Window::open(const std::string& title, WindowSiz
   glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
   glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 3);
   glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
-  glfwWindowHintString(GLFW_X11_CLASS_NAME, "octavo");
+  glfwWindowHintString(GLFW_X11_CLASS_NAME, "octavo");  // the desktop file's StartupWMClass
+  glfwWindowHintString(GLFW_X11_INSTANCE_NAME, "octavo");
   GLFWwindow* handle = glfwCreateWindow(size.width, size.height, title.c_str(), nullptr, nullptr);
   if (handle == nullptr) {
     glfwTerminate();
@@ -73,8 +108,9 @@ Result<std::unique_ptr<Window>> Window::open(const std::string& title, WindowSiz
   return window;
 }
 
-Window::Window(GLFWwindow* handle) : handle_(handle) {
-  glfwSetWindowUserPointer(handle_, &input_);
+Window::Window(GLFWwindow* handle) : handle_(handle), inbox_(std::make_unique<WindowInbox>()) {
+  glfwSetWindowUserPointer(handle_, inbox_.get());
+  set_icon(handle_);
   glfwSetWindowSizeLimits(handle_, 480, 360, GLFW_DONT_CARE, GLFW_DONT_CARE);
   glfwMakeContextCurrent(handle_);
   glfwSwapInterval(1);
@@ -119,7 +155,15 @@ void Window::wait_events(double seconds) {
   }
 }
 
-bool Window::take_input() { return std::exchange(input_, false); }
+bool Window::take_input() { return std::exchange(inbox_->input, false); }
+
+std::vector<std::string> Window::take_dropped() { return std::exchange(inbox_->dropped, {}); }
+
+void Window::come_to_front() {
+  if (glfwGetWindowAttrib(handle_, GLFW_ICONIFIED) == GLFW_TRUE) glfwRestoreWindow(handle_);
+  glfwFocusWindow(handle_);
+  glfwRequestWindowAttention(handle_);
+}
 
 bool Window::should_close() const { return glfwWindowShouldClose(handle_) == GLFW_TRUE; }
 
@@ -134,13 +178,16 @@ void Window::draw_frame(const std::function<void()>& draw) {
   ImGui::NewFrame();
   draw();
   ImGui::Render();
+  if (!draws_pixels_) return upload_textures();
   int width = 0, height = 0;
   glfwGetFramebufferSize(handle_, &width, &height);
   glViewport(0, 0, width, height);
   ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
 }
 
-void Window::present() { glfwSwapBuffers(handle_); }
+void Window::present() {
+  if (draws_pixels_) glfwSwapBuffers(handle_);
+}
 
 Picture Window::read_pixels() const {
   Picture picture;

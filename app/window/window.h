@@ -20,6 +20,8 @@ struct WindowSize {
   int height = 800;
 };
 
+struct WindowInbox;  // what GLFW's callbacks note
+
 // Pixels as three bytes, top row first.
 struct Picture {
   int width = 0, height = 0;
@@ -40,6 +42,10 @@ class Window {
 
   // Whether there was input since the last call.
   bool take_input();
+  // Paths of files that were dropped on the window since the last call.
+  std::vector<std::string> take_dropped();
+  // In front of the other windows, where the system allows it; else it asks for attention.
+  void come_to_front();
   bool should_close() const;
   // Nothing of it can be seen, so nothing need be drawn.
   bool hidden() const;
@@ -48,6 +54,9 @@ class Window {
   void draw_frame(const std::function<void()>& draw);
   // Shows what was drawn; apart, so that a test can look at it before.
   void present();
+  // For measurements on machines where software draws the pixels: frames are built and their textures
+  // uploaded as ever, but their triangles are not drawn, and nothing is shown.
+  void leave_out_pixels() { draws_pixels_ = false; }
   Picture read_pixels() const;
 
   float content_scale() const;
@@ -62,7 +71,8 @@ class Window {
 
   GLFWwindow* handle_;
   bool backends_started_ = false;
-  bool input_ = true;
+  bool draws_pixels_ = true;
+  std::unique_ptr<WindowInbox> inbox_;
 };
 
 }  // namespace octavo::app

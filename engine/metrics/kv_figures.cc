@@ -81,6 +81,15 @@ KvFigures recount_figures(const KvSnapshot& snapshot) {
   return figures;
 }
 
+double internal_fragmentation(const StepRecord& step, std::int32_t block_size) {
+  if (step.used_blocks == 0) return 0.0;
+  return static_cast<double>(step.unfilled_slots) / (static_cast<double>(block_size) * step.used_blocks);
+}
+
+double sharing_ratio(const StepRecord& step) {
+  return step.used_blocks == 0 ? 1.0 : static_cast<double>(step.logical_blocks) / step.used_blocks;
+}
+
 KvUse measure_use(const KvSnapshot& snapshot) {
   const KvFigures figures = recount_figures(snapshot);
   const auto num_read = static_cast<double>(count_read_slots(snapshot));

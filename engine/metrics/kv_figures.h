@@ -17,6 +17,10 @@ namespace octavo::metrics {
 // O(blocks + table entries).
 KvFigures recount_figures(const KvSnapshot& snapshot);
 
+// The same of a step's levels.
+double internal_fragmentation(const StepRecord& step, std::int32_t block_size);
+double sharing_ratio(const StepRecord& step);
+
 // What is not in KvFigures.
 struct KvUse {
   double effective_use =

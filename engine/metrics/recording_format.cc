@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/base/hash.h"
+#include "engine/base/text.h"
 #include "engine/metrics/recording_limits.h"
 
 namespace octavo::metrics {
@@ -53,6 +54,7 @@ class ByteReader {
   }
 
   bool empty() const { return bytes_.empty(); }
+  bool is_short() const { return is_short_; }
   bool has_read_exactly() const { return bytes_.empty() && !is_short_; }
 
  private:
@@ -117,6 +119,7 @@ void visit_fields(Step& step, Visit visit) {
 
 constexpr std::size_t kStepBytes = 5 * 8 + 19 * 4 + 8;
 constexpr std::size_t kEventBytes = 3 * 8 + 2 * 4 + 1;
+constexpr std::size_t kSequenceBytes = 2 * 8 + 4 * 4;  // and its name
 
 void put_row(Bytes& out, const RecordedStep& step) {
   visit_fields(step.record, [&](auto field) { put(out, field); });
@@ -214,6 +217,26 @@ void append_chunks(Bytes& out, ChunkKind kind, std::span<const BlockEvent> event
   append_rows(out, kind, events, kEventBytes);
 }
 
+void append_chunks(Bytes& out, std::span<const RecordedSequence> sequences) {
+  Bytes payload;
+  const auto flush = [&] {
+    if (!payload.empty()) append_chunk(out, ChunkKind::kSequences, payload);
+    payload.clear();
+  };
+  for (const RecordedSequence& sequence : sequences) {
+    const std::string name = sequence.name.substr(0, kMaxSequenceNameBytes);
+    if (payload.size() + kSequenceBytes + name.size() > kMaxChunkBytes) flush();
+    put(payload, sequence.sequence);
+    put(payload, sequence.request);
+    put(payload, sequence.output_index);
+    put(payload, sequence.num_prompt_tokens);
+    put(payload, sequence.colour_index);
+    put(payload, static_cast<std::uint32_t>(name.size()));
+    for (const char c : name) payload.push_back(static_cast<std::byte>(c));
+  }
+  flush();
+}
+
 // ---- reading ----
 
 Result<ChunkHeader> read_chunk_header(std::span<const std::byte, kChunkHeaderBytes> bytes) {
@@ -226,7 +249,7 @@ Result<ChunkHeader> read_chunk_header(std::span<const std::byte, kChunkHeaderByt
     return damaged("the start of a chunk does not match its check");
   }
   if (kind < static_cast<std::uint32_t>(ChunkKind::kHeader) ||
-      kind > static_cast<std::uint32_t>(ChunkKind::kEnd)) {
+      kind > static_cast<std::uint32_t>(ChunkKind::kSequences)) {
     return damaged("there is no chunk of kind " + std::to_string(kind));
   }
   header.kind = static_cast<ChunkKind>(kind);
@@ -305,6 +328,27 @@ Result<std::vector<BlockEvent>> read_events(std::span<const std::byte> payload) 
     if (event.step < 0 || event.time_us < 0) return damaged("an event has a negative step or time");
   }
   return events;
+}
+
+Result<std::vector<RecordedSequence>> read_sequences(std::span<const std::byte> payload) {
+  std::vector<RecordedSequence> sequences;
+  ByteReader reader(payload);
+  while (!reader.empty()) {
+    RecordedSequence sequence;
+    sequence.sequence = reader.get<std::uint64_t>();
+    sequence.request = reader.get<std::uint64_t>();
+    sequence.output_index = reader.get<std::int32_t>();
+    sequence.num_prompt_tokens = reader.get<std::int32_t>();
+    sequence.colour_index = reader.get<std::uint32_t>();
+    const auto num_name_bytes = reader.get<std::uint32_t>();
+    if (num_name_bytes > kMaxSequenceNameBytes) return damaged("the name of a sequence is too long");
+    sequence.name = sanitise_utf8(reader.get_text(num_name_bytes));
+    if (reader.is_short()) return damaged("a chunk of sequences has the wrong length");
+    if (sequence.output_index < 0 || sequence.num_prompt_tokens < 0)
+      return damaged("sequence " + std::to_string(sequence.sequence) + " has a negative figure");
+    sequences.push_back(std::move(sequence));
+  }
+  return sequences;
 }
 
 }  // namespace octavo::metrics

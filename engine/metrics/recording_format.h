@@ -1,10 +1,12 @@
 // A recording as bytes: an eight-byte magic, then chunks, all numbers little-endian.
 //
-//   chunk    kind u32 | payload length u32 | check of the payload u64 | check of the three before u64 |
-//   payload header   first: version, pool, model keyframe events that lead from a free pool to the state at
-//   the start steps    before the events that lead to them, so that who replays knows where to compare events
-//   as they happened end      how many there were; without it the recording was cut short, and what is there
-//   counts
+//   chunk      kind u32 | payload length u32 | check of the payload u64 | check of the three before u64 | payload
+//   header     first: version, pool, model
+//   keyframe   events that lead from a free pool to the state at the start
+//   sequences  whose they are, and what they are called, as far as the writer was told; anywhere behind the keyframe
+//   steps      before the events that lead to them, so that who replays knows where to compare
+//   events     as they happened
+//   end        how many steps and events there were; without it the recording was cut short, and what is there counts
 //
 // A check is a chain of mix64 over eight-byte words: any change of one word changes it. Kinds of events are
 // stored as the value of their enumerator: kRecordingVersion changes with them, and with the fields of a
@@ -26,7 +28,7 @@
 namespace octavo::metrics {
 
 inline constexpr std::array<char, 8> kRecordingMagic = {'O', 'C', 'T', 'A', 'V', 'O', 'R', '\n'};
-inline constexpr std::uint32_t kRecordingVersion = 2;
+inline constexpr std::uint32_t kRecordingVersion = 3;
 
 struct RecordingHeader {
   PoolShape pool = {};
@@ -37,12 +39,23 @@ struct RecordingHeader {
   std::uint64_t num_keyframe_events = 0;
 };
 
+// What events do not say about a sequence. Told again when it changes: the last one counts.
+struct RecordedSequence {
+  std::uint64_t sequence = 0;
+  std::uint64_t request = 0;
+  std::int32_t output_index = 0;
+  std::int32_t num_prompt_tokens = 0;
+  std::uint32_t colour_index = 0;  // as it was drawn
+  std::string name = {};           // for people
+  friend bool operator==(const RecordedSequence&, const RecordedSequence&) = default;
+};
+
 struct RecordingEnd {
   std::uint64_t num_steps = 0;
   std::uint64_t num_events = 0;
 };
 
-enum class ChunkKind : std::uint32_t { kHeader = 1, kKeyframe = 2, kSteps = 3, kEvents = 4, kEnd = 5 };
+enum class ChunkKind : std::uint32_t { kHeader = 1, kKeyframe = 2, kSteps = 3, kEvents = 4, kEnd = 5, kSequences = 6 };
 
 struct ChunkHeader {
   ChunkKind kind = ChunkKind::kEnd;
@@ -59,6 +72,7 @@ void append_chunk(Bytes& out, const RecordingHeader& header);
 void append_chunk(Bytes& out, const RecordingEnd& end);
 void append_chunks(Bytes& out, std::span<const RecordedStep> steps);
 void append_chunks(Bytes& out, ChunkKind kind, std::span<const BlockEvent> events);  // kKeyframe or kEvents
+void append_chunks(Bytes& out, std::span<const RecordedSequence> sequences);
 void append_chunk(Bytes& out, ChunkKind kind, std::span<const std::byte> payload);
 
 // ---- reading: what a stranger wrote. An error says what is wrong, not where ----
@@ -71,5 +85,7 @@ Result<RecordingEnd> read_recording_end(std::span<const std::byte> payload);
 Result<std::vector<RecordedStep>> read_steps(std::span<const std::byte> payload, const PoolShape& pool);
 // Known kinds only. Whether they can be is for KvState to say.
 Result<std::vector<BlockEvent>> read_events(std::span<const std::byte> payload);
+// Names that are no UTF-8 are made such.
+Result<std::vector<RecordedSequence>> read_sequences(std::span<const std::byte> payload);
 
 }  // namespace octavo::metrics

@@ -91,6 +91,12 @@ Result<std::optional<RecordingPart>> RecordingReader::accept(const Chunk& chunk)
       read_.num_events += part.events.size();
       return std::optional(std::move(part));
     }
+    case ChunkKind::kSequences: {
+      auto sequences = read_sequences(chunk.payload);
+      if (!sequences) return at_chunk(std::move(sequences).error());
+      part.sequences = *std::move(sequences);
+      return std::optional(std::move(part));
+    }
     case ChunkKind::kHeader:
     case ChunkKind::kKeyframe:
     case ChunkKind::kEnd: break;

@@ -17,8 +17,9 @@
 
 namespace octavo::metrics {
 
-// One chunk's worth: steps, or events.
+// One chunk's worth: steps, events, or names.
 struct RecordingPart {
+  std::vector<RecordedSequence> sequences;
   std::vector<RecordedStep> steps;  // their marks count from the first event of the recording
   std::vector<BlockEvent> events;
 };

@@ -1,6 +1,7 @@
 #include "engine/metrics/recording_writer.h"
 
 #include <chrono>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <utility>
@@ -46,6 +47,17 @@ void RecordingWriter::notify() {
     if (std::exchange(has_news_, true)) return;
   }
   changed_.notify_one();
+}
+
+void RecordingWriter::describe(std::vector<RecordedSequence> sequences) {
+  std::lock_guard lock(mutex_);
+  described_.insert(described_.end(), std::make_move_iterator(sequences.begin()),
+                    std::make_move_iterator(sequences.end()));
+}
+
+std::vector<RecordedSequence> RecordingWriter::take_described() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(described_, {});
 }
 
 void RecordingWriter::take_keyframe() {
@@ -105,6 +117,7 @@ Result<void> RecordingWriter::drain(bool is_last) {
   trace.block_events.resize(static_cast<std::size_t>(end_mark - event_mark_));
 
   Bytes bytes;
+  append_chunks(bytes, take_described());
   append_chunks(bytes, steps);
   append_chunks(bytes, ChunkKind::kEvents, trace.block_events);
   OCTAVO_TRY_VOID(write(std::move(bytes)));

@@ -37,9 +37,13 @@ class RecordingWriter {
   // Something was recorded. Cheap: the engine calls it at each step.
   void notify();
 
+  // Whose sequences are, as far as the caller knows it; written with what happens next.
+  void describe(std::vector<RecordedSequence> sequences);
+
  private:
   void run();
   bool wait();
+  std::vector<RecordedSequence> take_described();
   void take_keyframe();
   Result<void> begin();
   Result<void> drain(bool is_last);
@@ -63,6 +67,7 @@ class RecordingWriter {
   std::condition_variable changed_;
   bool has_news_ = false;    // guarded by mutex_
   bool is_closing_ = false;  // guarded by mutex_
+  std::vector<RecordedSequence> described_;  // guarded by mutex_; not written yet
   std::thread thread_;       // last: everything above exists before it runs
 };
 

@@ -151,11 +151,6 @@ std::span<const std::byte> GgufFile::bytes_of(const GgufTensor& tensor) const {
                                                      static_cast<std::size_t>(tensor.num_bytes));
 }
 
-bool GgufFile::is_damaged() const {
-  return std::any_of(shards_.begin(), shards_.end(),
-                     [](const Shard& shard) { return shard.file->is_damaged(); });
-}
-
 Result<void> GgufFile::verify_unchanged() const {
   for (const Shard& shard : shards_) OCTAVO_TRY_VOID(shard.file->verify_unchanged());
   return {};

@@ -37,9 +37,8 @@ class GgufFile {
   // REQUIRES: a tensor of this object
   std::span<const std::byte> bytes_of(const GgufTensor& tensor) const;
 
-  // Whether a part of a file was gone when it was read: results since then are not to be trusted. Cheap.
-  bool is_damaged() const;
-  // For after loading: an error when a file changed since it was opened.
+  // For after loading: an error when a file changed since it was opened, or a part of it was gone when it was
+  // read: what was read is not to be trusted then.
   Result<void> verify_unchanged() const;
 
  private:

@@ -67,19 +67,6 @@ bool is_later_shard(std::string_view name) {
   return ending[0] == '-' && ending.substr(6, 4) == "-of-" && ending.substr(1, 5) != "00001";
 }
 
-// Models directly in a folder, sorted by name. Empty when there is no such folder.
-std::vector<fs::path> models_in(const fs::path& folder) {
-  std::vector<fs::path> models;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    const fs::path& path = entry->path();
-    if (path.extension() == ".gguf" && is_file(path) && !is_later_shard(path.filename().string()))
-      models.push_back(path);
-  }
-  std::sort(models.begin(), models.end());
-  return models;
-}
-
 // The snapshots of a repository in the cache, the one that "main" points at first.
 std::vector<fs::path> snapshots_of(const fs::path& repository) {
   std::vector<fs::path> snapshots;
@@ -136,6 +123,18 @@ Result<fs::path> find_repository(const RepositoryName& repository, std::string_v
 }
 
 }  // namespace
+
+std::vector<fs::path> models_in(const fs::path& folder) {
+  std::vector<fs::path> models;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const fs::path& path = entry->path();
+    if (path.extension() == ".gguf" && is_file(path) && !is_later_shard(path.filename().string()))
+      models.push_back(path);
+  }
+  std::sort(models.begin(), models.end());
+  return models;
+}
 
 fs::path models_folder() {
   const fs::path data = environment_path("XDG_DATA_HOME").value_or(home_folder() / ".local" / "share");

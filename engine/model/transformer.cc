@@ -47,6 +47,8 @@ Result<Transformer> Transformer::create(const ModelConfig& config, Weights weigh
   OCTAVO_TRY(transformer.query_, backend.allocate_buffer(max_num_tokens * widths.attention));
   OCTAVO_TRY(transformer.attention_, backend.allocate_buffer(max_num_tokens * widths.attention));
   OCTAVO_TRY(transformer.hidden_, backend.allocate_buffer(max_num_tokens * widths.hidden));
+  transformer.rotations_.reserve(static_cast<std::size_t>(max_num_tokens) *
+                                 static_cast<std::size_t>(config.rope.rotary_dim));
   return transformer;
 }
 
@@ -55,6 +57,12 @@ std::int64_t Transformer::activation_bytes(const ModelConfig& config, std::int32
   const std::int64_t floats_per_row =
       widths.residual + 2 * widths.attention + widths.hidden + config.rope.rotary_dim;
   return max_num_tokens * floats_per_row * static_cast<std::int64_t>(sizeof(float));
+}
+
+std::int64_t Transformer::activation_bytes() const {
+  const std::int64_t floats = residual_->size() + query_->size() + attention_->size() + hidden_->size() +
+                              static_cast<std::int64_t>(rotations_.capacity());
+  return floats * static_cast<std::int64_t>(sizeof(float));
 }
 
 void Transformer::forward(kernels::PagedBatch batch, std::span<const std::int32_t> token_ids,
@@ -70,7 +78,7 @@ void Transformer::forward(kernels::PagedBatch batch, std::span<const std::int32_
   const MatrixView hidden = first_rows(*hidden_, batch.num_tokens, widths.hidden);
 
   batch.rotations = rotations_at(batch.positions);
-  backend_->embed(weights_.token_embedding, token_ids, residual);
+  backend_->embed(weights_.embedding(), token_ids, residual);
   for (std::int32_t index = 0; index < config_.num_layers; ++index) {
     const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
     backend_->attention_input(attention_input(layer), shape_, batch, index, residual, kv, query);

@@ -27,6 +27,7 @@ class Transformer {
 
   // What create() allocates beside the weights.
   static std::int64_t activation_bytes(const ModelConfig& config, std::int32_t max_num_tokens);
+  std::int64_t activation_bytes() const;
 
   // Computes the rows of `batch` through all layers and writes their keys and values. The rows' last
   // activations stay until the next call.

@@ -48,6 +48,7 @@ void visit_matrices(const ModelTensors& tensors, Visit visit) {
       visit(projection->weight);
     }
   }
+  if (!tensors.output_is_tied) visit(tensors.token_embedding);
   visit(tensors.output.weight);
 }
 
@@ -99,13 +100,18 @@ class Preparation {
       : dtype_(dtype), backend_(backend), progress_(progress), total_bytes_(total_bytes) {}
 
   Result<PreparedProjection> prepare(Projection projection) {
-    OCTAVO_TRY_VOID(report());
     PreparedProjection prepared;
-    OCTAVO_TRY(prepared.matrix, prepare_matrix(projection.weight));
+    OCTAVO_TRY(prepared.matrix, prepare(projection.weight));
     prepared.bias = std::move(projection.bias);
-    release_pages(projection.weight.bytes);
-    done_bytes_ += bytes_in(kept_type(projection.weight, dtype_), projection.weight);
     return prepared;
+  }
+
+  Result<std::unique_ptr<kernels::Matrix>> prepare(const MatrixSource& source) {
+    OCTAVO_TRY_VOID(report());
+    OCTAVO_TRY(std::unique_ptr<kernels::Matrix> matrix, prepare_matrix(source));
+    release_pages(source.bytes);
+    done_bytes_ += bytes_in(kept_type(source, dtype_), source);
+    return matrix;
   }
 
   Result<void> report() const {
@@ -144,20 +150,11 @@ Result<LayerWeights> prepare_layer(LayerTensors tensors, Preparation& preparatio
   return layer;
 }
 
-Result<void> keep_embedding(const MatrixSource& source, WeightType dtype, Weights& weights) {
-  weights.token_embedding = source;
-  const TensorType type = kept_type(source, dtype);
-  if (type == source.type) return {};
-  OCTAVO_TRY(weights.converted_embedding, converted(source, type));
-  weights.token_embedding.type = type;
-  weights.token_embedding.bytes = weights.converted_embedding;
-  return {};
-}
-
 }  // namespace
 
 std::int64_t Weights::memory_bytes() const {
-  std::int64_t bytes = output.matrix->memory_bytes() + static_cast<std::int64_t>(converted_embedding.size());
+  std::int64_t bytes = output.matrix->memory_bytes();
+  if (token_embedding) bytes += token_embedding->memory_bytes();
   for (const LayerWeights& layer : layers) {
     for (const PreparedProjection* projection :
          {&layer.query, &layer.key, &layer.value, &layer.attention_output, &layer.gate, &layer.up,
@@ -182,11 +179,20 @@ bool has_quantised_weights(const ModelTensors& tensors) {
   return any;
 }
 
+bool has_unquantised_weights(const ModelTensors& tensors) {
+  bool any = false;
+  visit_matrices(tensors,
+                 [&](const MatrixSource& source) { any |= !kernels::traits_of(source.type).quantised; });
+  return any;
+}
+
 Result<Weights> prepare_weights(ModelTensors tensors, WeightType dtype, kernels::Backend& backend,
                                 const LoadProgress& progress) {
   Preparation preparation(dtype, backend, progress, planned_weight_bytes(tensors, dtype));
   Weights weights;
-  OCTAVO_TRY_VOID(keep_embedding(tensors.token_embedding, dtype, weights));
+  if (!tensors.output_is_tied) {
+    OCTAVO_TRY(weights.token_embedding, preparation.prepare(tensors.token_embedding));
+  }
   weights.layers.reserve(tensors.layers.size());
   for (LayerTensors& layer : tensors.layers) {
     OCTAVO_TRY(LayerWeights prepared, prepare_layer(std::move(layer), preparation));

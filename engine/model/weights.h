@@ -1,8 +1,7 @@
 // A model's weights as a backend reads them: matrices repacked, vectors as floats.
 //
-// Ownership: owns everything but the rows of the token embedding, which stay in the file's mapping when they
-// need no conversion: the GgufFile, and the backend that prepared the matrices, must outlive this object.
-// Immutable once prepared; any thread.
+// Ownership: owns everything; the file is not needed any more. The backend that prepared the matrices must
+// outlive this object. Immutable once prepared; any thread.
 #pragma once
 
 #include <cstddef>
@@ -33,14 +32,15 @@ struct LayerWeights {
 };
 
 struct Weights {
-  kernels::MatrixSource token_embedding;
-  std::vector<std::byte> converted_embedding;  // what token_embedding looks at after a conversion; else empty
+  std::unique_ptr<kernels::Matrix> token_embedding;  // null when it is tied to the output head
   std::vector<LayerWeights> layers;
   std::vector<float> output_norm;
   PreparedProjection output;
   RopeFrequencies rope;
 
-  std::int64_t memory_bytes() const;  // of prepared matrices and the converted embedding
+  // [vocabulary_size, embedding_length]
+  const kernels::Matrix& embedding() const { return token_embedding ? *token_embedding : *output.matrix; }
+  std::int64_t memory_bytes() const;  // of prepared matrices
 };
 
 // The bytes of all matrices as they will stand in memory if the backend's order costs no padding: known
@@ -49,6 +49,8 @@ std::int64_t planned_weight_bytes(const ModelTensors& tensors, WeightType dtype)
 
 // Whether any matrix of the layers or the output has a quantised type.
 bool has_quantised_weights(const ModelTensors& tensors);
+// Whether any has not.
+bool has_unquantised_weights(const ModelTensors& tensors);
 
 // Fraction done, 0..1; return false to cancel. Called on the loading thread, at least once for each matrix.
 using LoadProgress = std::function<bool(double fraction)>;

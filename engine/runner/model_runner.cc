@@ -52,6 +52,7 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::load(RunnerParts parts,
   OCTAVO_TRY_VOID(parts.file.verify_unchanged());
   OCTAVO_TRY(auto transformer, model::Transformer::create(parts.config, std::move(weights), backend,
                                                           parts.plan.max_num_batched_tokens));
+  OCTAVO_TRY_VOID(backend.reserve_step(parts.plan.step_shape));
   OCTAVO_TRY(Pools pools, allocate_pools(parts.plan, backend));
   return std::unique_ptr<ModelRunner>(
       new ModelRunner(std::move(parts), std::move(transformer), std::move(pools)));
@@ -67,8 +68,7 @@ Result<ModelRunner::Pools> ModelRunner::allocate_pools(const RunnerPlan& plan, k
 }
 
 ModelRunner::ModelRunner(RunnerParts parts, model::Transformer transformer, Pools pools)
-    : file_(std::move(parts.file)),
-      config_(std::move(parts.config)),
+    : config_(std::move(parts.config)),
       plan_(std::move(parts.plan)),
       backend_(std::move(parts.backend)),
       transformer_(std::move(transformer)),
@@ -94,10 +94,7 @@ Result<void> ModelRunner::execute(const scheduler::SchedulerOutput& step, Runner
   for (std::size_t begin = 0; begin < rows.size(); begin += kLogitsRows) {
     use_logits(step, rows.subspan(begin, std::min<std::size_t>(kLogitsRows, rows.size() - begin)), output);
   }
-  if (!file_.is_damaged()) return {};
-  return Error{.code = ErrorCode::kIo,
-               .message = escape_for_message(file_.path().string()) +
-                          ": the file was cut or replaced while it is in use; load the model again"};
+  return {};
 }
 
 void ModelRunner::move_blocks(RunnerOutput& output) {
@@ -174,6 +171,12 @@ void ModelRunner::use_logits(const scheduler::SchedulerOutput& step, std::span<c
   }
 }
 
+std::int64_t ModelRunner::working_bytes() const {
+  const std::size_t logits_floats = logits_.capacity() + log_sums_.capacity() + piece_maxima_.capacity();
+  return transformer_.activation_bytes() + static_cast<std::int64_t>(logits_floats * sizeof(float)) +
+         Sampler::most_bytes(config_.vocabulary_size) + backend_->scratch_bytes();
+}
+
 void ModelRunner::describe(EngineDescription& description) const {
   description.device = backend_->name() == "cuda" ? "cuda" : "cpu";
   description.isa = backend_->isa();
@@ -186,6 +189,7 @@ void ModelRunner::describe(EngineDescription& description) const {
   description.notice = plan_.notice;
   description.bytes_per_block = plan_.kv_layout.block_bytes();
   description.weight_bytes = weight_bytes();
+  description.working_bytes = working_bytes();
   description.max_model_len = plan_.max_model_len;
   description.max_num_batched_tokens = plan_.max_num_batched_tokens;
 }

@@ -1,7 +1,7 @@
 // The real model behind Runner: one step is the moves of blocks, the forward pass over all rows, and the
 // draws.
 //
-// Ownership: owns file, backend, weights, both KV pools, clock and scratch. Thread: load() on any one thread,
+// Ownership: owns backend, weights, both KV pools, clock and scratch. Thread: load() on any one thread,
 // then the engine's. Numbers: what a sequence gets depends on its own tokens and sampling only
 // (kernels/backend.h, sampler.h).
 #pragma once
@@ -28,7 +28,7 @@
 
 namespace octavo::runner {
 
-// What a runner is built from. `tensors` and `plan` were made from `file` and `config`; the backend with the
+// What a runner is built from; the file is closed when the weights are prepared. `tensors` and `plan` were made from `file` and `config`; the backend with the
 // plan's activation.
 struct RunnerParts {
   model::GgufFile file;
@@ -47,13 +47,14 @@ class ModelRunner final : public Runner {
   static Result<std::unique_ptr<ModelRunner>> load(RunnerParts parts,
                                                    const model::LoadProgress& progress = {});
 
-  // An error when the model's file lost pages that are still read from it.
   Result<void> execute(const scheduler::SchedulerOutput& step, RunnerOutput& output) override;
 
   // Fills in what is known here: all but model, max_num_seqs and load_ms.
   void describe(EngineDescription& description) const;
 
   std::int64_t weight_bytes() const { return transformer_.weights().memory_bytes(); }
+  // As allocated now, beside weights and pools; the sampler, which grows with what may be drawn, at its largest.
+  std::int64_t working_bytes() const;
 
  private:
   // A row whose logits are needed.
@@ -79,8 +80,7 @@ class ModelRunner final : public Runner {
   void use_logits(const scheduler::SchedulerOutput& step, std::span<const LogitsRow> rows,
                   RunnerOutput& output);
 
-  // Set once. The file and the backend outlive what was made from them.
-  model::GgufFile file_;
+  // Set once. The backend outlives what was made from it.
   model::ModelConfig config_;
   RunnerPlan plan_;
   std::unique_ptr<kernels::Backend> backend_;

@@ -11,6 +11,8 @@
 
 #include "engine/model/transformer.h"
 #include "engine/model/weights.h"
+#include "engine/runner/sampler.h"
+#include "kernels/step_memory.h"
 
 namespace octavo::runner {
 namespace {
@@ -66,12 +68,33 @@ Result<std::int32_t> resolve_max_model_len(const model::ModelConfig& config, con
                .subject = "max_model_len"};
 }
 
-// Beside the weights: what Transformer and Sampler hold, and the logits of kLogitsRows rows.
-std::int64_t working_bytes_of(const model::ModelConfig& config, std::int32_t max_num_batched_tokens) {
-  constexpr std::int64_t kSamplerBytesPerToken = 72;  // scores, weights, counts, candidates
-  const std::int64_t logits_bytes = kLogitsRows * std::int64_t{sizeof(float)};
-  return model::Transformer::activation_bytes(config, max_num_batched_tokens) +
-         config.vocabulary_size * (logits_bytes + kSamplerBytesPerToken);
+kernels::StepShape step_shape_of(const model::ModelConfig& config, const model::ModelTensors& tensors,
+                                 const RunnerPlan& plan) {
+  kernels::StepShape shape;
+  shape.num_rows = plan.max_num_batched_tokens;
+  shape.num_logits_rows = kLogitsRows;
+  shape.max_context_len = plan.max_model_len;
+  shape.embedding_length = config.embedding_length;
+  shape.feed_forward_length = config.feed_forward_length;
+  shape.num_heads = config.num_heads;
+  shape.num_kv_heads = config.num_kv_heads;
+  shape.head_dim = config.head_dim;
+  shape.vocabulary_size = config.vocabulary_size;
+  shape.has_quantised_weights = model::has_quantised_weights(tensors);
+  shape.has_unquantised_weights = model::has_unquantised_weights(tensors);
+  return shape;
+}
+
+// Beside the weights: what Transformer, Sampler and the kernels hold, and the logits of kLogitsRows rows.
+Result<std::int64_t> working_bytes_of(const model::ModelConfig& config, const RunnerPlan& plan,
+                                      std::int32_t threads) {
+  OCTAVO_TRY(const std::int64_t scratch_bytes,
+             kernels::planned_scratch_bytes(plan.step_shape, plan.activation, threads));
+  const std::int64_t floats_per_logits_row =
+      config.vocabulary_size + kernels::num_logits_pieces(config.vocabulary_size) + 1;
+  return model::Transformer::activation_bytes(config, plan.max_num_batched_tokens) +
+         kLogitsRows * floats_per_logits_row * std::int64_t{sizeof(float)} +
+         Sampler::most_bytes(config.vocabulary_size) + scratch_bytes;
 }
 
 kernels::KvLayout kv_layout_of(const model::ModelConfig& config, const EngineOptions& options) {
@@ -179,7 +202,8 @@ Result<RunnerPlan> plan_runner(const model::ModelConfig& config, const model::Mo
   plan.max_num_batched_tokens = options.max_num_batched_tokens.value_or(kDefaultBatchedTokens);
   plan.kv_layout = kv_layout_of(config, options);
   plan.weight_bytes = model::planned_weight_bytes(tensors, options.dtype);
-  plan.working_bytes = working_bytes_of(config, plan.max_num_batched_tokens);
+  plan.step_shape = step_shape_of(config, tensors, plan);
+  OCTAVO_TRY(plan.working_bytes, working_bytes_of(config, plan, options.threads));
   const std::int64_t left_bytes = available_bytes - plan.weight_bytes - plan.working_bytes;
   if (left_bytes <= 0) {
     return out_of_memory("the model takes " + mebibytes_text(plan.weight_bytes) + " of weights and " +

@@ -23,7 +23,8 @@ struct RunnerPlan {
   std::int32_t num_blocks = 0;
   std::int32_t num_host_blocks = 0;  // at most num_blocks
   std::int64_t weight_bytes = 0;   // of matrices; a backend may pad them
-  std::int64_t working_bytes = 0;  // activations and logits of a step
+  kernels::StepShape step_shape;   // the largest step
+  std::int64_t working_bytes = 0;  // activations, logits, sampling and the kernels' scratch of the largest step
   std::string notice;              // what was not done as the options say; else empty
 
   std::int64_t kv_bytes() const { return num_blocks * kv_layout.block_bytes(); }
@@ -47,7 +48,8 @@ std::int64_t available_memory_bytes();
 // all the rest. Never larger than the device pool: more could not be filled. A swap_space beyond that is
 // clamped with a notice.
 //
-// Errors, each with both numbers: kInvalidArgument for a max_model_len beyond the model's; kOutOfMemory.
+// Errors, each with both numbers: kInvalidArgument for a max_model_len beyond the model's; kOutOfMemory. (Whoever wants
+// the numbers of a model that does not fit asks with more available_bytes than there are.)
 // REQUIRES: validate(options); a validated config.
 Result<RunnerPlan> plan_runner(const model::ModelConfig& config, const model::ModelTensors& tensors,
                                const EngineOptions& options, std::int64_t available_bytes);

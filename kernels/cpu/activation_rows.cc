@@ -13,6 +13,11 @@ constexpr std::int64_t num_float_lines(std::int64_t columns) {
   return (columns + kLineFloats - 1) / kLineFloats;
 }
 
+// Odd, so that the lines of one row do not all fall into the same few sets of a cache.
+constexpr std::int64_t row_stride_of(std::int64_t rows) { return rows | 1; }
+
+constexpr std::int64_t num_integer_lines(std::int64_t columns) { return columns / kGroupColumns; }
+
 template <class Line>
 void grow(std::unique_ptr<Line[]>& lines, std::int64_t& capacity, std::int64_t num_lines) {
   if (num_lines <= capacity) return;
@@ -40,14 +45,28 @@ void ActivationRows::reserve(std::int64_t rows, std::int64_t columns, Activation
   rows_ = rows;
   columns_ = columns;
   forms_ = forms;
-  // Odd, so that the lines of one row do not all fall into the same few sets of a cache.
-  row_stride_ = rows | 1;
+  row_stride_ = row_stride_of(rows);
   if (includes(forms, ActivationForm::kFloat)) {
     grow(float_lines_, float_capacity_, num_float_lines(columns) * row_stride_);
   }
-  const std::int64_t num_integer_lines = columns / kGroupColumns * row_stride_;
-  if (includes(forms, ActivationForm::kInt8)) grow(int8_lines_, int8_capacity_, num_integer_lines);
-  if (includes(forms, ActivationForm::kInt16)) grow(int16_lines_, int16_capacity_, num_integer_lines);
+  const std::int64_t integer_lines = num_integer_lines(columns) * row_stride_;
+  if (includes(forms, ActivationForm::kInt8)) grow(int8_lines_, int8_capacity_, integer_lines);
+  if (includes(forms, ActivationForm::kInt16)) grow(int16_lines_, int16_capacity_, integer_lines);
+}
+
+std::int64_t ActivationRows::bytes() const {
+  return float_capacity_ * static_cast<std::int64_t>(sizeof(FloatLine)) +
+         int8_capacity_ * static_cast<std::int64_t>(sizeof(Int8Line)) +
+         int16_capacity_ * static_cast<std::int64_t>(sizeof(Int16Line));
+}
+
+std::int64_t ActivationRows::bytes_for(std::int64_t rows, std::int64_t columns, ActivationForm forms) {
+  const auto bytes = [&](ActivationForm form, std::int64_t lines, std::size_t line_bytes) {
+    return includes(forms, form) ? lines * row_stride_of(rows) * static_cast<std::int64_t>(line_bytes) : 0;
+  };
+  return bytes(ActivationForm::kFloat, num_float_lines(columns), sizeof(FloatLine)) +
+         bytes(ActivationForm::kInt8, num_integer_lines(columns), sizeof(Int8Line)) +
+         bytes(ActivationForm::kInt16, num_integer_lines(columns), sizeof(Int16Line));
 }
 
 void ActivationRows::set_row(std::int64_t row, const float* values) {

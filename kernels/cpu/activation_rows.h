@@ -40,6 +40,10 @@ class ActivationRows {
   // grows. REQUIRES: columns % 32 == 0 if the forms include kInt8 or kInt16.
   void reserve(std::int64_t rows, std::int64_t columns, ActivationForm forms);
 
+  // What stands reserved, and what would for such rows.
+  std::int64_t bytes() const;
+  static std::int64_t bytes_for(std::int64_t rows, std::int64_t columns, ActivationForm forms);
+
   // Copies and rounds one row. REQUIRES: row < rows(); `values` holds columns() floats.
   void set_row(std::int64_t row, const float* values);
 

@@ -61,6 +61,9 @@ struct AttentionPlan {
   std::int32_t rows_per_tile() const { return std::max(1, kTileQueries / group_size); }
 };
 
+// At least what plan_attention asks for in num_partial_floats, for any batch of so many rows and so long a context.
+std::int64_t most_partial_floats(const AttentionPlan& plan, std::int64_t num_rows, std::int64_t max_context_len);
+
 // Fills `work`, whose vectors keep their memory: nothing is allocated once they have grown.
 void plan_attention(const PagedBatch& batch, const AttentionPlan& plan, AttentionWork& work);
 

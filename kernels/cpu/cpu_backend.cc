@@ -1,10 +1,12 @@
 #include "kernels/cpu/cpu_backend.h"
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <utility>
 
 #include "kernels/cpu/attention_work.h"
+#include "kernels/cpu/scratch_plan.h"
 #include "kernels/kv_pool_size.h"
 
 namespace octavo::kernels::cpu {
@@ -64,6 +66,32 @@ Result<std::unique_ptr<Buffer>> CpuBackend::allocate_buffer(std::int64_t num_flo
   }
   OCTAVO_TRY(MappedMemory memory, MappedMemory::create(num_bytes, "working memory"));
   return std::unique_ptr<Buffer>(std::make_unique<CpuBuffer>(std::move(memory), num_floats));
+}
+
+Result<void> CpuBackend::reserve_step(const StepShape& shape) {
+  const ScratchPlan plan = plan_scratch(shape, activation_, pool_->num_threads(), isa_);
+  try {
+    activations_.reserve(plan.rows, plan.columns, plan.forms);
+    key_rows_.reserve(plan.key_value_floats);
+    value_rows_.reserve(plan.key_value_floats);
+    product_rows_.reserve(plan.product_floats);
+    partials_.reserve(plan.partial_floats);
+    item_sums_.reserve(plan.item_sum_floats);
+    for (Scratch& scratch : worker_scratch_) scratch.reserve(plan.worker_floats);
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::kOutOfMemory, "working memory needs " + std::to_string(plan.bytes()) +
+                                              " bytes, which the system refused; choose a smaller "
+                                              "max_num_batched_tokens"};
+  }
+  return {};
+}
+
+std::int64_t CpuBackend::scratch_bytes() const {
+  std::int64_t bytes = activations_.bytes();
+  for (const Scratch* scratch : {&key_rows_, &value_rows_, &product_rows_, &partials_, &item_sums_})
+    bytes += scratch->bytes();
+  for (const Scratch& scratch : worker_scratch_) bytes += scratch.bytes();
+  return bytes;
 }
 
 std::int64_t CpuBackend::panels_per_item(std::int64_t num_panels) const {

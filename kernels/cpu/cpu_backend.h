@@ -66,8 +66,10 @@ class CpuBackend final : public Backend {
   Result<std::unique_ptr<HostKvCache>> allocate_host_kv_cache(const KvLayout& layout,
                                                               std::int32_t num_blocks) override;
   Result<std::unique_ptr<Buffer>> allocate_buffer(std::int64_t num_floats) override;
+  Result<void> reserve_step(const StepShape& shape) override;
+  std::int64_t scratch_bytes() const override;
 
-  void embed(const MatrixSource& table, std::span<const std::int32_t> token_ids, MatrixView out) override;
+  void embed(const Matrix& table, std::span<const std::int32_t> token_ids, MatrixView out) override;
   void attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
                        const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
                        MatrixView q) override;

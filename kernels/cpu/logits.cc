@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/scratch_plan.h"
 
 namespace octavo::kernels::cpu {
 namespace {
@@ -12,7 +13,13 @@ constexpr std::int64_t kPanelsPerItem = 16;
 constexpr std::int64_t kEntriesPerItem = kPanelsPerItem * kPanelRows;
 static_assert(kEntriesPerItem % kLogitsPiece == 0 && kLogitsPiece == kPieceEntries);
 
+constexpr std::int64_t num_items_of(std::int64_t vocabulary) { return (vocabulary + kEntriesPerItem - 1) / kEntriesPerItem; }
+
 }  // namespace
+
+std::int64_t logits_sum_floats(std::int64_t num_rows, std::int64_t vocabulary_size) {
+  return 2 * num_rows * num_items_of(vocabulary_size);
+}
 
 void CpuBackend::logits(std::span<const float> norm, float norm_epsilon, const Matrix& weights,
                         std::span<const float> bias, ConstMatrixView x, std::span<const std::int32_t> rows,
@@ -20,9 +27,9 @@ void CpuBackend::logits(std::span<const float> norm, float norm_epsilon, const M
   if (rows.empty()) return;
   const auto& matrix = static_cast<const PackedMatrix&>(weights);
   const auto num_rows = static_cast<std::int64_t>(rows.size());
-  const std::int64_t num_items = (matrix.num_panels() + kPanelsPerItem - 1) / kPanelsPerItem;
+  const std::int64_t num_items = num_items_of(matrix.rows());
   const std::int64_t num_pieces = num_logits_pieces(matrix.rows());
-  float* const maxima = item_sums_.reserve(2 * num_rows * num_items);  // [num_rows][num_items]
+  float* const maxima = item_sums_.reserve(logits_sum_floats(num_rows, matrix.rows()));  // [num_rows][num_items]
   float* const sums = maxima + num_rows * num_items;
 
   set_normalised(norm, norm_epsilon, x, rows, matrix.activation_form());

@@ -1,6 +1,7 @@
 #include "kernels/cpu/matmul.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "engine/base/check.h"
@@ -73,7 +74,10 @@ Result<std::unique_ptr<PackedMatrix>> pack_matrix(const MatrixSource& source, Ac
   matrix->format_ = plan.format;
   matrix->activation_form_ = form_of(activation, source.type);
   matrix->panel_bytes_ = plan.panel_bytes;
-  matrix->kernels_ = &kernels_of(matmul_table(isa), matrix->activation_form_);
+  const MatmulTable& table = matmul_table(isa);
+  matrix->kernels_ = &kernels_of(table, matrix->activation_form_);
+  if (stands_in_planes(plan.format))
+    matrix->expand_ = table.expand[static_cast<int>(plan.format) - kFirstPlaneFormat];
   OCTAVO_TRY(std::byte* const data, memory.allocate(matrix->memory_bytes()));
   pool.parallel_for(matrix->num_panels(), [&](std::int64_t panel, std::int32_t) {
     pack_panel(source, panel, data + panel * plan.panel_bytes);
@@ -93,6 +97,7 @@ constexpr std::int64_t kMostPieceBytes =
     4 << 10;  // of a row of activations, and half of it for two panels at once
 // What is asked for farther ahead would be gone from the caches again; long rows are read well without.
 constexpr std::int64_t kMostAheadBytes = 256 << 10;
+constexpr std::int64_t kExpandAheadBytes = 4 << 10;
 
 struct Range {
   std::int64_t first, last;
@@ -125,13 +130,22 @@ std::int64_t bytes_per_row(const PackedMatrix& weights) {
   return weights.columns() * static_cast<std::int64_t>(sizeof(float));
 }
 
-bool is_quantised(const PackedMatrix& weights) {
-  return static_cast<int>(weights.format()) < kNumQuantisedFormats;
-}
-
 std::int64_t bytes_of_columns(const PackedMatrix& weights, std::int64_t columns) {
   return columns == weights.columns() ? weights.panel_bytes()
                                       : weights.panel_bytes() * columns / weights.columns();
+}
+
+// Whether planes are expanded for a chunk of so many rows.
+bool expands(const PackedMatrix& weights, std::int64_t num_rows) {
+  const std::int64_t max_rows = weights.kernels().max_rows;
+  return weights.expand() != nullptr &&
+         divide_up(num_rows, divide_up(num_rows, max_rows)) > max_plane_rows(weights.kernels().max_rows);
+}
+
+// Of a panel as tiles read it.
+std::int64_t tile_bytes_of_columns(const PackedMatrix& weights, bool expanded, std::int64_t columns) {
+  return expanded ? bytes_of_columns(traits_of(weights.format()).expanded, columns)
+                  : bytes_of_columns(weights, columns);
 }
 
 // Lines of activations for that many columns.
@@ -143,30 +157,71 @@ struct BlockPlan {
   std::int64_t piece_columns;
   std::int64_t chunk_rows;
   std::int64_t block_panels;
-  std::int64_t ahead_panels;  // from a block to what is asked for meanwhile
+  std::int64_t ahead_panels;  // from a block to what tiles ask for meanwhile; 0: expanding asks
 };
 
-// Columns of nearly equal pieces, each a multiple of what a panel can be cut into.
-std::int64_t plan_piece(const PackedMatrix& weights, std::int64_t row_bytes, std::int64_t panels_together) {
-  const std::int64_t unit = is_quantised(weights) ? kSuperGroups * kGroupColumns : kGroupColumns;
-  const std::int64_t num_pieces = divide_up(row_bytes * panels_together, kMostPieceBytes);
-  const std::int64_t columns = divide_up(weights.columns(), std::max<std::int64_t>(1, num_pieces));
-  return std::min(divide_up(columns, unit) * unit, weights.columns());
+// What a panel can be cut into.
+std::int64_t piece_unit(const PackedMatrix& weights) {
+  return is_quantised(weights.format()) ? kSuperGroups * kGroupColumns : kGroupColumns;
+}
+
+// Columns of nearly equal pieces, each a multiple of the unit and short enough for a block to be expanded.
+std::int64_t plan_piece(const PackedMatrix& weights, bool expanded, std::int64_t num_pieces,
+                        std::int64_t together) {
+  const std::int64_t unit = piece_unit(weights);
+  const std::int64_t wanted =
+      divide_up(divide_up(weights.columns(), std::max<std::int64_t>(1, num_pieces)), unit);
+  const std::int64_t most =
+      expanded ? kBlockBytes / (together * tile_bytes_of_columns(weights, expanded, unit)) : wanted;
+  return std::min(std::min(wanted, most) * unit, weights.columns());
+}
+
+// A single tile takes the panels one after the other as they come from memory; expanding asks for it in small
+// pieces, so that memory is never waiting.
+BlockPlan plan_tile(const PackedMatrix& weights, std::int64_t num_rows, std::int64_t num_panels,
+                    std::int64_t together) {
+  if (!expands(weights, num_rows)) return {weights.columns(), num_rows, num_panels, together};
+  return {std::min(piece_unit(weights), weights.columns()), num_rows, together, 0};
 }
 
 BlockPlan plan_blocks(const PackedMatrix& weights, std::int64_t num_rows, std::int64_t num_panels) {
   const std::int64_t max_rows = weights.kernels().max_rows;
   const std::int64_t together = weights.activation_form() == ActivationForm::kFloat ? kPanelsTogether : 1;
-  if (num_rows <= max_rows)
-    return {weights.columns(), num_rows, num_panels, together};  // a single tile, in one call
+  if (num_rows <= max_rows) return plan_tile(weights, num_rows, num_panels, together);
+  const bool expanded = expands(weights, num_rows);
   const std::int64_t row_bytes = std::max<std::int64_t>(1, bytes_per_row(weights));
-  const std::int64_t piece_columns = plan_piece(weights, row_bytes, together);
+  const std::int64_t piece_columns =
+      plan_piece(weights, expanded, divide_up(row_bytes * together, kMostPieceBytes), together);
   const std::int64_t tile_bytes =
       std::max<std::int64_t>(1, row_bytes * piece_columns / weights.columns() * max_rows);
   const std::int64_t chunk_rows = std::max<std::int64_t>(1, kChunkBytes / tile_bytes) * max_rows;
-  const std::int64_t piece_bytes = std::max<std::int64_t>(1, bytes_of_columns(weights, piece_columns));
+  const std::int64_t piece_bytes =
+      std::max<std::int64_t>(1, tile_bytes_of_columns(weights, expanded, piece_columns));
   const std::int64_t block_panels = std::max(together, kBlockBytes / piece_bytes / together * together);
   return {piece_columns, chunk_rows, block_panels, block_panels};
+}
+
+// Some columns of the panels of a block, as tiles read them.
+struct BlockWeights {
+  const std::byte* start;
+  std::int64_t panel_bytes;
+};
+
+// Panels that are to be expanded are so into `room`; others are read where they lie.
+BlockWeights block_weights(const PackedMatrix& weights, bool expanded, Range columns, Range panels,
+                           std::int64_t ahead, std::span<std::byte> room) {
+  const std::int64_t first_byte = bytes_of_columns(weights, columns.first);
+  if (!expanded) return {weights.panel(panels.first) + first_byte, weights.panel_bytes()};
+  const std::int64_t num_columns = columns.last - columns.first;
+  const std::int64_t panel_bytes = tile_bytes_of_columns(weights, expanded, num_columns);
+  OCTAVO_CHECK((panels.last - panels.first) * panel_bytes <= static_cast<std::int64_t>(room.size()),
+               "%lld columns of %lld panels", static_cast<long long>(num_columns),
+               static_cast<long long>(panels.last - panels.first));
+  for (std::int64_t panel = panels.first; panel < panels.last; ++panel) {
+    weights.expand()(weights.panel(panel) + first_byte, num_columns, ahead,
+                     room.data() + (panel - panels.first) * panel_bytes);
+  }
+  return {room.data(), panel_bytes};
 }
 
 // All rows of a chunk times some columns of the panels of a block, in tiles of nearly equal height. Together
@@ -179,18 +234,22 @@ void multiply_block(const PackedMatrix& weights, const ActivationRows& activatio
   const std::int64_t num_tiles = divide_up(rows.last - rows.first, kernels.max_rows);
   const std::int64_t bytes = bytes_of_columns(weights, num_columns);
   const std::int64_t num_steps = std::max<std::int64_t>(
-      1, divide_up(num_columns, is_quantised(weights) ? kGroupColumns : kGroupColumns / 2));
+      1, divide_up(num_columns, is_quantised(weights.format()) ? kGroupColumns : kGroupColumns / 2));
   const std::int64_t ahead_step =
-      bytes * ahead_panels <= kMostAheadBytes ? bytes / (num_steps * num_tiles) : 0;
-  const std::byte* const panel = weights.panel(panels.first) + bytes_of_columns(weights, columns.first);
-  const std::byte* const ahead = panel + weights.panel_bytes() * ahead_panels;
+      ahead_panels > 0 && bytes * ahead_panels <= kMostAheadBytes ? bytes / (num_steps * num_tiles) : 0;
+  const std::byte* const ahead = weights.panel(panels.first) + bytes_of_columns(weights, columns.first) +
+                                 weights.panel_bytes() * ahead_panels;
   const std::int64_t first_line = lines_of_columns(weights, columns.first) * activations.row_stride();
+  alignas(64) std::byte room[kBlockBytes];
+  const bool expanded = expands(weights, rows.last - rows.first);
+  const PanelFormat format = expanded ? traits_of(weights.format()).expanded : weights.format();
+  const BlockWeights block =
+      block_weights(weights, expanded, columns, panels, ahead_panels == 0 ? kExpandAheadBytes : 0, room);
   for (std::int64_t tile = 0; tile < num_tiles; ++tile) {
     const Range tile_rows = part_of(rows, tile, num_tiles);
-    const auto multiply =
-        kernels.tiles[static_cast<int>(weights.format())][tile_rows.last - tile_rows.first - 1];
-    multiply({.panel = panel,
-              .panel_bytes = weights.panel_bytes(),
+    const auto multiply = kernels.tiles[static_cast<int>(format)][tile_rows.last - tile_rows.first - 1];
+    multiply({.panel = block.start,
+              .panel_bytes = block.panel_bytes,
               .columns = num_columns,
               .num_outputs = std::min(panels.last * kPanelRows, weights.rows()) - first_output,
               .lines = line_at(weights, activations, first_line + tile_rows.first),
@@ -199,8 +258,19 @@ void multiply_block(const PackedMatrix& weights, const ActivationRows& activatio
               .out_stride = out.stride,
               .continues = columns.first > 0,
               .ahead = ahead + bytes * tile / num_tiles,
-              .ahead_step = ahead_step});
+              .ahead_step = ahead_step,
+              .ahead_panel_bytes = weights.panel_bytes()});
   }
+}
+
+// Calls function(range) for each `step` of the whole, once for an empty one.
+template <class Function>
+void for_each_piece(Range whole, std::int64_t step, const Function& function) {
+  std::int64_t first = whole.first;
+  do {
+    function(Range{first, std::min(first + step, whole.last)});
+    first += step;
+  } while (first < whole.last);
 }
 
 }  // namespace
@@ -217,14 +287,20 @@ void multiply_panels(const PackedMatrix& weights, const ActivationRows& activati
                "%lld to %lld", static_cast<long long>(first_panel), static_cast<long long>(last_panel));
   if (first_panel == last_panel) return;
   const BlockPlan plan = plan_blocks(weights, activations.rows(), last_panel - first_panel);
+  const Range all_columns = {0, weights.columns()}, all_panels = {first_panel, last_panel};
   for (std::int64_t row = 0; row < activations.rows(); row += plan.chunk_rows) {
     const Range rows = {row, std::min(row + plan.chunk_rows, activations.rows())};
-    for (std::int64_t column = 0; column == 0 || column < weights.columns(); column += plan.piece_columns) {
-      const Range columns = {column, std::min(column + plan.piece_columns, weights.columns())};
-      for (std::int64_t panel = first_panel; panel < last_panel; panel += plan.block_panels) {
-        const Range panels = {panel, std::min(panel + plan.block_panels, last_panel)};
-        multiply_block(weights, activations, rows, columns, panels, plan.ahead_panels, out);
-      }
+    const auto multiply = [&](Range columns, Range panels) {
+      multiply_block(weights, activations, rows, columns, panels, plan.ahead_panels, out);
+    };
+    if (activations.rows() <= weights.kernels().max_rows) {
+      for_each_piece(all_panels, plan.block_panels, [&](Range panels) {
+        for_each_piece(all_columns, plan.piece_columns, [&](Range columns) { multiply(columns, panels); });
+      });
+    } else {
+      for_each_piece(all_columns, plan.piece_columns, [&](Range columns) {
+        for_each_piece(all_panels, plan.block_panels, [&](Range panels) { multiply(columns, panels); });
+      });
     }
   }
 }

@@ -43,6 +43,7 @@ class PackedMatrix final : public Matrix {
   const std::byte* panel(std::int64_t index) const { return data_ + index * panel_bytes_; }
   std::int64_t panel_bytes() const { return panel_bytes_; }
   const TileKernels& kernels() const { return *kernels_; }
+  ExpandFunction expand() const { return expand_; }  // null where nothing stands in planes
 
  private:
   friend Result<std::unique_ptr<PackedMatrix>> pack_matrix(const MatrixSource&, Activation, InstructionSet,
@@ -54,6 +55,7 @@ class PackedMatrix final : public Matrix {
   const std::byte* data_ = nullptr;  // owned by the PackedMemory
   std::int64_t panel_bytes_ = 0;
   const TileKernels* kernels_ = nullptr;
+  ExpandFunction expand_ = nullptr;
 };
 
 // Repacks weights of any type, panels in parallel. The matrix lives in `memory`, which outlives it; the

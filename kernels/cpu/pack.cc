@@ -11,15 +11,15 @@ namespace {
 
 // ---- reading: one group of 32 columns of one row ------------------------------------------------
 
-// A reader sets what its panel format keeps: the file's 16-bit words, or floats for each half where words
-// would not be exact.
+// A reader sets what its panel format keeps: numbers as the file has them, without their offset, and words
+// and bits of their scales. Nothing is calculated.
 struct WeightGroup {
   // Nibble formats use the first 16 bytes: byte i holds column i, and column 16 + i in its high nibble. So do
   // the file's blocks of 32, whose bytes are copied as they are.
   std::uint8_t stored[kGroupColumns];
   std::uint16_t scale_word, min_word;
   std::uint8_t six_bit_scale, six_bit_min;
-  float scale[2], min[2];
+  std::uint8_t half_scales[2];  // a signed byte, or two nibbles
 };
 
 std::uint8_t byte_at(const std::byte* source, std::int64_t index) {
@@ -41,12 +41,12 @@ void set_nibble_pairs(WeightGroup& group, const ColumnFunction& column) {
 }
 
 // Five bits: four as nibble pairs, the fifth ones of the 32 columns as 32 bits in a row.
-void set_five_bits(const std::byte* fifth_bits, const std::byte* pairs, int added, WeightGroup& group) {
+void set_five_bits(const std::byte* fifth_bits, const std::byte* pairs, WeightGroup& group) {
   for (int i = 0; i < 16; ++i) {
     const int low = byte_at(fifth_bits, i / 8) >> (i % 8) & 1,
               high = byte_at(fifth_bits, 2 + i / 8) >> (i % 8) & 1;
-    group.stored[i] = to_byte((byte_at(pairs, i) & 15) + (low << 4) + added);
-    group.stored[i + 16] = to_byte((byte_at(pairs, i) >> 4) + (high << 4) + added);
+    group.stored[i] = to_byte((byte_at(pairs, i) & 15) + (low << 4));
+    group.stored[i + 16] = to_byte((byte_at(pairs, i) >> 4) + (high << 4));
   }
 }
 
@@ -66,14 +66,14 @@ void read_q4_1(const std::byte* row, std::int64_t index, WeightGroup& group) {
 void read_q5_0(const std::byte* row, std::int64_t index, WeightGroup& group) {
   const std::byte* block = row + 22 * index;
   group.scale_word = word_at(block);
-  set_five_bits(block + 2, block + 6, 128 - 16, group);
+  set_five_bits(block + 2, block + 6, group);
 }
 
 void read_q5_1(const std::byte* row, std::int64_t index, WeightGroup& group) {
   const std::byte* block = row + 24 * index;
   group.scale_word = word_at(block);
   group.min_word = word_at(block + 2);
-  set_five_bits(block + 4, block + 8, 0, group);
+  set_five_bits(block + 4, block + 8, group);
 }
 
 void read_q8_0(const std::byte* row, std::int64_t index, WeightGroup& group) {
@@ -131,12 +131,10 @@ void read_q6_k(const std::byte* row, std::int64_t index, WeightGroup& group) {
   for (int i = 0; i < kGroupColumns; ++i) {
     const int low_bits = byte_at(low, i) >> (plane / 2 * 4) & 15;
     const int high_bits = byte_at(high, i) >> (plane * 2) & 3;
-    group.stored[i] = to_byte((low_bits | high_bits << 4) + 128 - 32);
+    group.stored[i] = to_byte(low_bits | high_bits << 4);
   }
-  for (int half = 0; half < 2; ++half) {
-    const auto scale = static_cast<std::int8_t>(byte_at(block, 192 + 2 * in_block + half));
-    group.scale[half] = half_to_float(word_at(block + 208)) * static_cast<float>(scale);
-  }
+  group.scale_word = word_at(block + 208);
+  for (int half = 0; half < 2; ++half) group.half_scales[half] = byte_at(block, 192 + 2 * in_block + half);
 }
 
 // Two bits of 32 columns: plane `in_block % 4` of the bytes of 128 columns.
@@ -147,12 +145,10 @@ int two_bits(const std::byte* quants, int in_block, int column) {
 void read_q2_k(const std::byte* row, std::int64_t index, WeightGroup& group) {
   const std::byte* block = row + 84 * (index / 8);
   const int in_block = static_cast<int>(index % 8);
-  set_nibble_pairs(group, [&](int column) { return two_bits(block + 16, in_block, column); });
-  for (int half = 0; half < 2; ++half) {
-    const int pair = byte_at(block, 2 * in_block + half);
-    group.scale[half] = half_to_float(word_at(block + 80)) * static_cast<float>(pair & 15);
-    group.min[half] = -(half_to_float(word_at(block + 82)) * static_cast<float>(pair >> 4));
-  }
+  for (int i = 0; i < kGroupColumns; ++i) group.stored[i] = to_byte(two_bits(block + 16, in_block, i));
+  group.scale_word = word_at(block + 80);
+  group.min_word = word_at(block + 82);
+  for (int half = 0; half < 2; ++half) group.half_scales[half] = byte_at(block, 2 * in_block + half);
 }
 
 // Sixteen 6-bit scales in 12 bytes: the low four bits in the nibbles of bytes 0..7, the high two bits in
@@ -166,14 +162,13 @@ int q3_k_scale(const std::byte* scales, int index) {
 void read_q3_k(const std::byte* row, std::int64_t index, WeightGroup& group) {
   const std::byte* block = row + 110 * (index / 8);
   const int in_block = static_cast<int>(index % 8);
-  set_nibble_pairs(group, [&](int column) {
-    const int high_bit = byte_at(block, column) >> in_block & 1;
-    return (two_bits(block + 32, in_block, column) | high_bit << 2) - 4 + 8;
-  });
-  for (int half = 0; half < 2; ++half) {
-    group.scale[half] =
-        half_to_float(word_at(block + 108)) * static_cast<float>(q3_k_scale(block + 96, 2 * in_block + half));
+  for (int i = 0; i < kGroupColumns; ++i) {
+    const int high_bit = byte_at(block, i) >> in_block & 1;
+    group.stored[i] = to_byte(two_bits(block + 32, in_block, i) | high_bit << 2);
   }
+  group.scale_word = word_at(block + 108);
+  for (int half = 0; half < 2; ++half)
+    group.half_scales[half] = to_byte(q3_k_scale(block + 96, 2 * in_block + half));
 }
 
 // ---- the types ----------------------------------------------------------------------------------
@@ -187,14 +182,14 @@ QuantisedType quantised_type(TensorType type) {
   switch (type) {
     case TensorType::kQ4_0: return {PanelFormat::kNibbles, read_q4_0};
     case TensorType::kQ4_1: return {PanelFormat::kNibblesMin, read_q4_1};
-    case TensorType::kQ5_0: return {PanelFormat::kBytes, read_q5_0};
-    case TensorType::kQ5_1: return {PanelFormat::kBytesMin, read_q5_1};
+    case TensorType::kQ5_0: return {PanelFormat::kFiveBits, read_q5_0};
+    case TensorType::kQ5_1: return {PanelFormat::kFiveBitsMin, read_q5_1};
     case TensorType::kQ8_0: return {PanelFormat::kBytes, read_q8_0};
-    case TensorType::kQ2_K: return {PanelFormat::kNibblesHalvesMin, read_q2_k};
-    case TensorType::kQ3_K: return {PanelFormat::kNibblesHalves, read_q3_k};
+    case TensorType::kQ2_K: return {PanelFormat::kTwoBits, read_q2_k};
+    case TensorType::kQ3_K: return {PanelFormat::kThreeBits, read_q3_k};
     case TensorType::kQ4_K: return {PanelFormat::kNibblesSuper, read_q4_k};
-    case TensorType::kQ5_K: return {PanelFormat::kBytesSuper, read_q5_k};
-    case TensorType::kQ6_K: return {PanelFormat::kBytesHalves, read_q6_k};
+    case TensorType::kQ5_K: return {PanelFormat::kFiveBitsSuper, read_q5_k};
+    case TensorType::kQ6_K: return {PanelFormat::kSixBits, read_q6_k};
     case TensorType::kF32:
     case TensorType::kF16:
     case TensorType::kBF16: break;
@@ -215,9 +210,40 @@ void put(std::byte* array, std::int64_t index, Number value) {
   std::memcpy(array + index * static_cast<std::int64_t>(sizeof value), &value, sizeof value);
 }
 
-// Four bytes of every 64 belong to a row; nibbles have 16 bytes a row, the others 32.
-void write_weights(const WeightGroup& group, std::int64_t row, int weight_bytes, std::byte* out) {
-  for (int i = 0; i < weight_bytes / 64; ++i) std::memcpy(out + 64 * i + 4 * row, group.stored + 4 * i, 4);
+std::uint32_t quad_of(const WeightGroup& group, int quad) {
+  std::uint32_t bytes;
+  std::memcpy(&bytes, group.stored + 4 * quad, sizeof bytes);
+  return bytes;
+}
+
+// Bits [first, first + count) of each of four bytes.
+std::uint32_t bits_of_quad(std::uint32_t quad, int first, int count) {
+  return quad >> first & 0x01010101u * ((1u << count) - 1u);
+}
+
+// Four bytes of every 64 belong to a row: those of `count` bits of each number, from bit `first` on.
+void write_planes(const WeightGroup& group, std::int64_t row, int first, int count, std::byte* out) {
+  const int quads_in_plane = count > 0 ? 8 / count : 0;
+  for (int plane = 0; plane < count; ++plane) {
+    std::uint32_t line = 0;
+    for (int i = 0; i < quads_in_plane; ++i)
+      line |= bits_of_quad(quad_of(group, quads_in_plane * plane + i), first, count) << (i * count);
+    std::memcpy(out + 64 * plane + 4 * row, &line, sizeof line);
+  }
+}
+
+void write_weights(const StoredNumbers& numbers, const WeightGroup& group, std::int64_t row, std::byte* out) {
+  if (numbers.nibble_pairs) {
+    for (int i = 0; i < 4; ++i) std::memcpy(out + 64 * i + 4 * row, group.stored + 4 * i, 4);
+  } else {
+    write_planes(group, row, 0, numbers.low_bits, out);
+    write_planes(group, row, numbers.low_bits, numbers.high_bits, out + 64 * numbers.low_bits);
+  }
+}
+
+void write_words(bool has_min, const WeightGroup& group, std::int64_t row, std::byte* out) {
+  put(out, row, group.scale_word);
+  if (has_min) put(out, kPanelRows + row, group.min_word);
 }
 
 void write_six_bit_pair(const WeightGroup& group, std::int64_t row, std::byte* out) {
@@ -227,16 +253,13 @@ void write_six_bit_pair(const WeightGroup& group, std::int64_t row, std::byte* o
 
 void write_scales(const PanelTraits& traits, const WeightGroup& group, std::int64_t row, std::byte* out) {
   switch (traits.scales) {
-    case ScaleLayout::kHalf:
-      put(out, row, group.scale_word);
-      if (traits.has_min) put(out, kPanelRows + row, group.min_word);
-      return;
+    case ScaleLayout::kHalf: write_words(traits.has_min, group, row, out); return;
     case ScaleLayout::kSuper: write_six_bit_pair(group, row, out); return;
-    case ScaleLayout::kFloatHalves:
-      for (int half = 0; half < 2; ++half) {
-        put(out, half * kPanelRows + row, group.scale[half]);
-        if (traits.has_min) put(out, (2 + half) * kPanelRows + row, group.min[half]);
-      }
+    case ScaleLayout::kByteHalves:
+    case ScaleLayout::kNibbleHalves:
+      for (int half = 0; half < 2; ++half) put(out, half * kPanelRows + row, group.half_scales[half]);
+      return;
+    case ScaleLayout::kFloatHalves: OCTAVO_CHECK(false, "no file's weights are expanded ones");
   }
 }
 
@@ -247,18 +270,17 @@ std::int64_t row_bytes(TensorType type, std::int64_t columns) {
 void pack_quantised_row(TensorType type, const std::byte* source, std::int64_t columns, std::int64_t row,
                         std::byte* out) {
   const QuantisedType quantised = quantised_type(type);
-  const PanelTraits& traits = kPanelTraits[static_cast<int>(quantised.format)];
+  const PanelTraits& traits = traits_of(quantised.format);
   WeightGroup group = {};
   for (std::int64_t g = 0; g < columns / kGroupColumns; ++g) {
     quantised.read_group(source, g, group);
-    if (traits.head_bytes > 0 && g % kSuperGroups == 0) {
-      put(out, row, group.scale_word);
-      put(out, kPanelRows + row, group.min_word);
-      out += traits.head_bytes;
+    if (traits.bytes.head > 0 && g % kSuperGroups == 0) {
+      write_words(traits.has_min, group, row, out);
+      out += traits.bytes.head;
     }
-    write_weights(group, row, traits.weight_bytes, out);
-    write_scales(traits, group, row, out + traits.weight_bytes);
-    out += traits.weight_bytes + traits.scale_bytes;
+    write_weights(traits.numbers, group, row, out);
+    write_scales(traits, group, row, out + traits.bytes.weights);
+    out += traits.bytes.group();
   }
 }
 
@@ -276,10 +298,7 @@ PanelPlan plan_panels(TensorType type, std::int64_t columns) {
   const TensorTypeTraits& type_traits = traits_of(type);
   if (!type_traits.quantised) return {float_format(type), columns * kPanelRows * type_traits.block_bytes};
   const PanelFormat format = quantised_type(type).format;
-  const PanelTraits& traits = kPanelTraits[static_cast<int>(format)];
-  const std::int64_t num_groups = columns / kGroupColumns;
-  return {format, num_groups * (traits.weight_bytes + traits.scale_bytes) +
-                      num_groups / kSuperGroups * traits.head_bytes};
+  return {format, bytes_of_columns(format, columns)};
 }
 
 void pack_panel(const MatrixSource& source, std::int64_t panel, std::byte* out) {

@@ -26,6 +26,11 @@ class ReferenceMatrix final : public Matrix {
   // out[n] = sum over k of W[n, k] * a[k] + bias[n], a rounded first if these weights meet rounded activations.
   void multiply(const std::vector<float>& a, std::span<const float> bias, float* out) const;
 
+  std::span<const float> row(std::int64_t index) const {
+    return std::span(weights_).subspan(static_cast<std::size_t>(index * columns()),
+                                       static_cast<std::size_t>(columns()));
+  }
+
  private:
   std::vector<float> weights_;
   Activation activation_;
@@ -86,8 +91,10 @@ class ReferenceBackend final : public Backend {
   Result<std::unique_ptr<HostKvCache>> allocate_host_kv_cache(const KvLayout& layout,
                                                               std::int32_t num_blocks) override;
   Result<std::unique_ptr<Buffer>> allocate_buffer(std::int64_t num_floats) override;
+  Result<void> reserve_step(const StepShape&) override { return {}; }
+  std::int64_t scratch_bytes() const override { return 0; }  // its temporaries end with the operation
 
-  void embed(const MatrixSource& table, std::span<const std::int32_t> token_ids, MatrixView out) override;
+  void embed(const Matrix& table, std::span<const std::int32_t> token_ids, MatrixView out) override;
   void attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
                        const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
                        MatrixView q) override;

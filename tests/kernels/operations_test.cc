@@ -19,8 +19,8 @@ namespace {
 
 // |error| relative to the largest |out|. Float activations: rounding of float sums. 8-bit activations: the
 // float that is rounded may differ in its last bit from the reference's and fall on the other side of a half,
-// one step of 127 in one of the columns; against sums of 32 columns and more that stays below a percent. 16-bit
-// ones: the same with a step of 32639.
+// one step of 127 in one of the columns; against sums of 32 columns and more that stays below a percent.
+// 16-bit ones: the same with a step of 32639.
 constexpr double kFloatTolerance = 5e-6, kInt8Tolerance = 1e-2, kInt16Tolerance = 5e-5;
 constexpr Activation kEveryActivation[] = {Activation::kF32, Activation::kInt8, Activation::kInt16};
 // One step of the largest number stored, should rounding to the KV type go the other way.
@@ -316,19 +316,27 @@ TEST_P(Operations, RowsGiveTheSameBitsAloneAndTogetherOnEveryThreadAndInstructio
   }
 }
 
+// The last panel of the table is cut, and rows of K types are longer than a head's eight groups.
 TEST_P(Operations, EmbedExpandsTheRowsOfTheTable) {
-  constexpr std::int64_t kWidth = 96;
-  const std::vector<std::int32_t> token_ids = {6, 0, 6, 1, 2, 3};
-  for (const TensorType type : {TensorType::kQ8_0, TensorType::kQ4_1, TensorType::kF16, TensorType::kF32}) {
-    const OwnedMatrix table = random_matrix(type, 7, kWidth, 80);
-    std::vector<float> all(7 * kWidth), cpu(6 * kWidth), reference(6 * kWidth);
-    dequantize(type, table.bytes.data(), 7 * kWidth, all.data());
-    cpu_backend(GetParam())->embed(table.source, token_ids, view(cpu, kWidth));
-    reference_backend()->embed(table.source, token_ids, view(reference, kWidth));
+  constexpr std::int64_t kRows = 39;
+  const std::vector<std::int32_t> token_ids = {6, 0, 6, 1, 38, 17, 31};
+  for (const TensorType type :
+       {TensorType::kQ4_0, TensorType::kQ4_1, TensorType::kQ5_0, TensorType::kQ5_1, TensorType::kQ8_0,
+        TensorType::kQ2_K, TensorType::kQ3_K, TensorType::kQ4_K, TensorType::kQ5_K, TensorType::kQ6_K,
+        TensorType::kF16, TensorType::kBF16, TensorType::kF32}) {
+    const std::int64_t width = traits_of(type).block_elements > 32 ? 768 : 96;
+    const OwnedMatrix table = random_matrix(type, kRows, width, 80);
+    std::vector<float> all(static_cast<std::size_t>(kRows * width)), cpu(token_ids.size() * width);
+    std::vector<float> reference(cpu.size());
+    dequantize(type, table.bytes.data(), kRows * width, all.data());
+    const auto backend = cpu_backend(GetParam()), oracle = reference_backend();
+    backend->embed(*backend->prepare_matrix(table.source).value(), token_ids, view(cpu, width));
+    oracle->embed(*oracle->prepare_matrix(table.source).value(), token_ids, view(reference, width));
     for (std::size_t i = 0; i < token_ids.size(); ++i) {
       const auto row = static_cast<std::int64_t>(i);
-      EXPECT_TRUE(same_bits(cpu.data() + row * kWidth, all.data() + token_ids[i] * kWidth, kWidth));
-      EXPECT_TRUE(same_bits(reference.data() + row * kWidth, all.data() + token_ids[i] * kWidth, kWidth));
+      EXPECT_TRUE(same_bits(cpu.data() + row * width, all.data() + token_ids[i] * width, width))
+          << traits_of(type).name << " " << token_ids[i];
+      EXPECT_TRUE(same_bits(reference.data() + row * width, all.data() + token_ids[i] * width, width));
     }
   }
 }
@@ -358,7 +366,8 @@ Summarised summarised(Backend& backend, const std::vector<std::vector<float>>& c
   result.logits.resize(rows.size() * size);
   result.log_sum_exp.resize(rows.size());
   result.piece_maxima.resize(rows.size() * static_cast<std::size_t>(num_logits_pieces(vocabulary)));
-  backend.logits(norm, 0.0f, *matrix, {}, view(std::as_const(x), width), rows, view(result.logits, vocabulary),
+  backend.logits(norm, 0.0f, *matrix, {}, view(std::as_const(x), width), rows,
+                 view(result.logits, vocabulary),
                  {.log_sum_exp = result.log_sum_exp, .piece_maxima = result.piece_maxima});
   return result;
 }
@@ -390,7 +399,8 @@ TEST_P(Operations, TheSummaryOfLogitsIsThatOfThePlainRow) {
 }
 
 TEST_P(Operations, TheSummaryOfLogitsKnowsImpossibleTokensAndWhatIsNotFinite) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity(),
+                  kNan = std::numeric_limits<float>::quiet_NaN();
   const auto cpu = cpu_backend(GetParam());
   const auto sum_of = [&](const std::vector<float>& logits) {
     return summarised(*cpu, {logits}, {0}).log_sum_exp[0];
@@ -412,7 +422,8 @@ TEST_P(Operations, TheSummaryOfLogitsKnowsImpossibleTokensAndWhatIsNotFinite) {
 TEST_P(Operations, SoftmaxWeightsAreExponentialsToTheLastPlacesAndTheSameBitsEverywhere) {
   for (const std::size_t size : {1u, 7u, 8u, 9u, 63u, 64u, 65u, 6144u, 6145u, 49152u}) {
     std::vector<double> scores;
-    for (const float score : noise_row(92, size, static_cast<std::int64_t>(size), 30.0f)) scores.push_back(score);
+    for (const float score : noise_row(92, size, static_cast<std::int64_t>(size), 30.0f))
+      scores.push_back(score);
     if (size > 8) scores[3] = -std::numeric_limits<double>::infinity();
     const double best = *std::max_element(scores.begin(), scores.end());
     const auto weigh = [&](Backend& backend, double inverse_temperature) {

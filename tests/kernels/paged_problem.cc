@@ -300,6 +300,28 @@ ConstMatrixView view(const std::vector<float>& values, std::int64_t columns) {
   return {values.data(), static_cast<std::int64_t>(values.size()) / columns, columns, columns};
 }
 
+namespace {
+
+// Where a block of a quantised type has its f16 numbers. -1: no min.
+struct F16Fields {
+  int scale = 0, min = -1;
+};
+
+F16Fields f16_fields(TensorType type) {
+  switch (type) {
+    case TensorType::kQ4_1:
+    case TensorType::kQ5_1:
+    case TensorType::kQ4_K:
+    case TensorType::kQ5_K: return {0, 2};
+    case TensorType::kQ2_K: return {80, 82};
+    case TensorType::kQ3_K: return {108, -1};
+    case TensorType::kQ6_K: return {208, -1};
+    default: return {};
+  }
+}
+
+}  // namespace
+
 OwnedMatrix random_matrix(TensorType type, std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
   const TensorTypeTraits& traits = traits_of(type);
   OwnedMatrix matrix;
@@ -319,10 +341,11 @@ OwnedMatrix random_matrix(TensorType type, std::int64_t rows, std::int64_t colum
       block[i] = static_cast<std::byte>(
           hash_combine(hash_combine(seed, index), static_cast<std::uint64_t>(i)) & 0xff);
     }
-    // Q4_1 and Q8_0 start with an f16 scale, Q4_1 goes on with an f16 minimum; small, as in real files.
+    // Small, as in real files, and finite.
+    const F16Fields fields = f16_fields(type);
     const float scale = (type == TensorType::kQ4_1 ? 0.01f : 0.001f) * (1.0f + 0.5f * noise(seed, index, 1));
-    write_element(KvType::kF16, block, scale);
-    if (type == TensorType::kQ4_1) write_element(KvType::kF16, block + 2, -7.5f * scale);
+    write_element(KvType::kF16, block + fields.scale, scale);
+    if (fields.min >= 0) write_element(KvType::kF16, block + fields.min, -7.5f * scale);
   }
   matrix.source = {type, rows, columns, matrix.bytes};
   return matrix;

@@ -126,6 +126,40 @@ TEST(Recording, TellsWhatTheEngineDid) {
   }
 }
 
+// What a writer was told about sequences comes back in order, whatever stands around it; too long a name is cut.
+TEST(Recording, KeepsWhatSequencesAreCalled) {
+  const TemporaryFolder folder;
+  EngineTraffic traffic(test_seed());
+  const std::vector<RecordedSequence> told = {
+      {.sequence = 1, .request = 7, .output_index = 2, .num_prompt_tokens = 40, .colour_index = 3, .name = "Poems"},
+      {.sequence = 2, .request = 7, .output_index = 3, .num_prompt_tokens = 40, .colour_index = 3, .name = "Compare · Sample 4"},
+      {.sequence = 1, .request = 7, .name = "Poems, renamed"},
+      {.sequence = 9, .request = 8, .name = std::string(kMaxSequenceNameBytes + 50, 'n')}};
+  {
+    RecordingWriter writer(open_or_die(folder / "named"), {}, traffic.core().recorder(), never_fails);
+    writer.describe({told[0]});
+    for (int i = 0; i < 20; ++i) {
+      traffic.step();
+      writer.notify();
+    }
+    writer.describe({told[1], told[2], told[3]});
+  }
+  auto reader = RecordingReader::open(folder / "named");
+  ASSERT_TRUE(reader) << reader.error().message;
+  std::vector<RecordedSequence> read;
+  while (true) {
+    auto part = reader->next();
+    ASSERT_TRUE(part) << part.error().message;
+    if (!*part) break;
+    read.insert(read.end(), (*part)->sequences.begin(), (*part)->sequences.end());
+  }
+  EXPECT_TRUE(reader->is_complete());
+  ASSERT_EQ(read.size(), told.size());
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(read[i], told[i]) << i;
+  EXPECT_EQ(read[3].name, std::string(kMaxSequenceNameBytes, 'n'));
+  EXPECT_TRUE(summarise_recording(folder / "named").has_value());
+}
+
 TEST(Recording, MayBeginInTheMiddle) {
   const TemporaryFolder folder;
   const unsigned first_seed = test_seed();
@@ -190,7 +224,7 @@ TEST(Recording, KindsOfEventsHaveFixedNumbers) {
     EXPECT_EQ(block_event_kind_name(static_cast<Kind>(i)), names[i]);
   }
   EXPECT_EQ(block_event_kind_name(static_cast<Kind>(names.size())), "unknown");
-  EXPECT_EQ(kRecordingVersion, 2u);
+  EXPECT_EQ(kRecordingVersion, 3u);
 }
 
 // ---- damage ----
@@ -269,6 +303,14 @@ TEST(Recording, HostileFilesAreOneSentence) {
     append_chunks(bytes, steps);
     return bytes;
   };
+  const auto with_sequence = [](const RecordedSequence& sequence, std::size_t num_bytes_less) {
+    Bytes bytes, payload;
+    append_chunks(bytes, std::vector<RecordedSequence>{sequence});
+    payload.assign(bytes.begin() + kChunkHeaderBytes, bytes.end() - static_cast<std::ptrdiff_t>(num_bytes_less));
+    Bytes file = begin_of(kSmallHeader);
+    append_chunk(file, ChunkKind::kSequences, payload);
+    return file;
+  };
   const auto with_chunk = [](ChunkKind kind, std::size_t num_bytes) {
     Bytes bytes = begin_of(kSmallHeader);
     append_chunk(bytes, kind, Bytes(num_bytes));
@@ -278,6 +320,8 @@ TEST(Recording, HostileFilesAreOneSentence) {
   Bytes two_ends = begin_of(kSmallHeader);
   append_chunk(two_ends, RecordingEnd{});
   append_chunk(two_ends, RecordingEnd{});
+  Bytes endless_name = begin_of(kSmallHeader);
+  append_chunk(endless_name, ChunkKind::kSequences, Bytes(32, std::byte{0x7f}));
   Bytes wrong_end = begin_of(kSmallHeader);
   append_chunk(wrong_end, RecordingEnd{.num_steps = 1});
   Bytes no_header(begin_of(kSmallHeader));
@@ -308,6 +352,10 @@ TEST(Recording, HostileFilesAreOneSentence) {
       {"a chunk of events has the wrong length", with_chunk(ChunkKind::kEvents, 34)},
       {"a chunk of events has the wrong length", with_chunk(ChunkKind::kEvents, 0)},
       {"a chunk of steps has the wrong length", with_chunk(ChunkKind::kSteps, 100)},
+      {"a chunk of sequences has the wrong length", with_sequence({.name = "four"}, 1)},
+      {"a chunk of sequences has the wrong length", with_chunk(ChunkKind::kSequences, 31)},
+      {"the name of a sequence is too long", endless_name},
+      {"sequence 3 has a negative figure", with_sequence({.sequence = 3, .output_index = -1}, 0)},
       {"its final chunk has the wrong length", with_chunk(ChunkKind::kEnd, 17)},
       {"stands in its middle", with_chunk(ChunkKind::kHeader, 8)},
       {"stands in its middle", with_chunk(ChunkKind::kKeyframe, 33)},

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "engine/scheduler/scheduler.h"
+#include "engine/paper/saturated_queue.h"
 #include "tests/paper/experiment_data.h"
-#include "tests/paper/saturated_queue.h"
 #include "tests/paper/table.h"
 
 namespace octavo::paper {

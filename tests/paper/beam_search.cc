@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "engine/paper/workload.h"
+
 namespace octavo::paper {
 namespace {
 

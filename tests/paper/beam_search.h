@@ -1,8 +1,5 @@
-// Which beam continues which: all that a beam search means to memory. Two sources: searches recorded on the
-// real model, and searches over made-up next-token distributions, to see how far the figure depends on the
-// model.
-//
-// As in the paper's workload, lengths are fixed: no beam ends before its request does.
+// Two sources of beam searches: recorded on the real model, and over made-up next-token distributions, to see how far
+// the figure depends on the model.
 #pragma once
 
 #include <cstdint>
@@ -11,27 +8,9 @@
 #include <vector>
 
 #include "engine/base/result.h"
-#include "tests/paper/workload.h"
+#include "engine/paper/beam_search.h"
 
 namespace octavo::paper {
-
-// One request's search.
-class BeamSearch {
- public:
-  virtual ~BeamSearch() = default;
-
-  // The next step's beams, best first: each entry is the index of the beam, in the order of the step before,
-  // that it continues. Before the first step there is one beam, 0.
-  virtual std::vector<std::size_t> next_parents() = 0;
-};
-
-class BeamSearches {
- public:
-  virtual ~BeamSearches() = default;
-
-  // The search reads from this object, which outlives it.
-  virtual std::unique_ptr<BeamSearch> start(std::uint64_t request) const = 0;
-};
 
 // tests/golden/beam_parents.json: the default model's searches from its golden prompts. Requests take them in
 // turn, each from its first step; a request that is longer than a record begins the record's second step

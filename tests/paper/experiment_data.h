@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "engine/paper/workload.h"
 #include "tests/paper/beam_search.h"
-#include "tests/paper/workload.h"
 
 namespace octavo::paper {
 
@@ -20,12 +20,6 @@ T value_or_abort(Result<T> result) {
 
 inline std::filesystem::path golden_file(const char* name) {
   return std::filesystem::path(OCTAVO_SOURCE_DIR) / "tests" / "golden" / name;
-}
-
-inline const QuantileLengths& sharegpt_lengths() {
-  static const QuantileLengths lengths =
-      value_or_abort(QuantileLengths::read(golden_file("sharegpt_length_quantiles.json")));
-  return lengths;
 }
 
 inline RecordedBeams recorded_beams(std::int32_t width) {

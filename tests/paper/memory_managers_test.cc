@@ -7,9 +7,9 @@
 #include <map>
 #include <string>
 
+#include "engine/paper/saturated_queue.h"
 #include "tests/paper/experiment_data.h"
 #include "tests/paper/published.h"
-#include "tests/paper/saturated_queue.h"
 #include "tests/paper/table.h"
 
 namespace octavo::paper {

@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "engine/paper/saturated_queue.h"
 #include "tests/paper/experiment_data.h"
 #include "tests/paper/published.h"
-#include "tests/paper/saturated_queue.h"
 #include "tests/paper/table.h"
 
 namespace octavo::paper {

@@ -1,11 +1,14 @@
-#include "tests/paper/workload.h"
+#include "engine/paper/workload.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
+#include <nlohmann/json.hpp>
+#include <vector>
 
+#include "engine/paper/sharegpt_table.h"
 #include "tests/paper/experiment_data.h"
-#include "tests/support/temporary_folder.h"
 
 namespace octavo::paper {
 namespace {
@@ -56,15 +59,23 @@ TEST(Workload, ASeedFixesTheRequests) {
 }
 
 TEST(Workload, RefusesWhatIsNoTable) {
-  const test::TemporaryFolder folder;
-  const auto path = folder.path() / "lengths.json";
-  for (const char* text : {"", "{}", R"({"bins":[]})", R"({"bins":[{"input_quantiles":[1,2]}]})",
-                           R"({"bins":[{"input_quantiles":[2,1],"output_quantiles":[1,2]}]})",
-                           R"({"bins":[{"input_quantiles":[1,2],"output_quantiles":[1,4000]}]})"}) {
-    std::ofstream(path) << text;
-    EXPECT_FALSE(QuantileLengths::read(path).has_value()) << text;
+  using Bin = QuantileLengths::Bin;
+  const std::vector<std::vector<Bin>> wrong = {
+      {}, {Bin{}}, {{{1, 2}, {}}}, {{{2, 1}, {1, 2}}}, {{{1, 2}, {1, 4000}}}, {{{1, 2}, {0, 5}}}, {{{1}, {1, 2}}}};
+  for (const std::vector<Bin>& bins : wrong) EXPECT_FALSE(QuantileLengths::create(bins).has_value()) << bins.size();
+  EXPECT_TRUE(QuantileLengths::create({{{1, 2}, {1, 2}}}).has_value());
+}
+
+TEST(Workload, LengthsAreThoseOfTheGoldenTable) {
+  std::ifstream file(golden_file("sharegpt_length_quantiles.json"));
+  const auto bins = nlohmann::json::parse(file).at("bins");
+  ASSERT_EQ(bins.size(), kShareGptLengths.size());
+  for (std::size_t i = 0; i < bins.size(); ++i) {
+    const auto input = bins[i].at("input_quantiles").get<std::vector<double>>();
+    const auto output = bins[i].at("output_quantiles").get<std::vector<double>>();
+    EXPECT_TRUE(std::ranges::equal(input, kShareGptLengths[i].input_quantiles)) << i;
+    EXPECT_TRUE(std::ranges::equal(output, kShareGptLengths[i].output_quantiles)) << i;
   }
-  EXPECT_FALSE(QuantileLengths::read(folder.path() / "absent.json").has_value());
 }
 
 }  // namespace

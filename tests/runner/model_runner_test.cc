@@ -214,7 +214,8 @@ TEST_F(ModelRunnerTest, DrawsEveryTargetOfASharedRowFromItsOwnStream) {
 }
 
 // The newest token of `known` and a draft behind it, which `all` goes on with.
-scheduler::SchedulerOutput draft_step(const DirectSequence& all, std::size_t num_known, std::size_t num_drafted) {
+scheduler::SchedulerOutput draft_step(const DirectSequence& all, std::size_t num_known,
+                                      std::size_t num_drafted) {
   scheduler::SchedulerOutput step;
   scheduler::ScheduledSequence& row = step.sequences.emplace_back();
   const std::span<const TokenId> token_ids = all.token_ids;
@@ -227,9 +228,10 @@ scheduler::SchedulerOutput draft_step(const DirectSequence& all, std::size_t num
   row.num_draft_tokens = static_cast<std::int32_t>(num_drafted);
   row.block_table = all.block_table;
   for (std::size_t i = 0; i <= num_drafted; ++i) {
-    row.samples.push_back({.sequence_id = all.sequence_id,
-                           .seed = all.seed,
-                           .output_token_ids = token_ids.first(num_known + i).subspan(all.num_prompt_tokens)});
+    row.samples.push_back(
+        {.sequence_id = all.sequence_id,
+         .seed = all.seed,
+         .output_token_ids = token_ids.first(num_known + i).subspan(all.num_prompt_tokens)});
   }
   return step;
 }
@@ -504,19 +506,49 @@ TEST_F(ModelRunnerTest, FailsOnlyTheTargetsWhoseLogitsAreNotFinite) {
   EXPECT_EQ(distribution_of(mixed.tokens[2]), distribution_of(alone.tokens[0]));
 }
 
-TEST_F(ModelRunnerTest, SaysThatItsFileWasCut) {
-  write({.embedding_length = 256, .num_heads = 4});
-  const auto runner = load_runner(path(), options());
-  DirectSequence sequence{
-      .sequence_id = {1}, .token_ids = {200, 201}, .num_prompt_tokens = 2, .block_table = {{0}}};
-  scheduler::SchedulerOutput step;
-  step.sequences.push_back(scheduled(sequence, 2));
-  RunnerOutput output;
-  ASSERT_TRUE(runner->execute(step, output));
-  std::filesystem::resize_file(path(), 4096);
-  const auto executed = runner->execute(step, output);
-  ASSERT_FALSE(executed);
-  EXPECT_EQ(executed.error().code, ErrorCode::kIo);
+TEST_F(ModelRunnerTest, NeedsItsFileNoMoreOnceItIsLoaded) {
+  for (const bool tied : {true, false}) {
+    write({.embedding_length = 256, .num_heads = 4, .tied_output = tied});
+    const auto runner = load_runner(path(), options());
+    DirectSequence sequence{
+        .sequence_id = {1}, .token_ids = {200, 201}, .num_prompt_tokens = 2, .block_table = {{0}}};
+    scheduler::SchedulerOutput step;
+    step.sequences.push_back(scheduled(sequence, 2));
+    const auto before = distribution_of(execute(*runner, step).tokens.at(0));
+    std::filesystem::resize_file(path(), 4096);
+    EXPECT_EQ(distribution_of(execute(*runner, step).tokens.at(0)), before);
+    std::filesystem::remove(path());
+    EXPECT_EQ(distribution_of(execute(*runner, step).tokens.at(0)), before);
+  }
+}
+
+// What the plan said before loading, and what a step that fills it does not go beyond.
+TEST_F(ModelRunnerTest, WorksInTheMemoryThatWasPlanned) {
+  for (const auto type : {kernels::TensorType::kQ4_0, kernels::TensorType::kF32}) {
+    write({.weight_type = type, .context_length = 512});
+    RunnerParts parts = make_parts(path(), {.threads = 2, .num_kv_blocks = 64, .max_num_batched_tokens = 300},
+                                   BackendChoice::kCpu);
+    const std::int64_t planned = parts.plan.working_bytes;
+    auto runner = *ModelRunner::load(std::move(parts));
+    EXPECT_EQ(runner->working_bytes(), planned);
+    EngineDescription description;
+    runner->describe(description);
+    EXPECT_EQ(description.working_bytes, planned);
+
+    std::mt19937_64 random(3);
+    BlockDealer dealer(64, 16, 1);
+    DirectSequence sequence{.sequence_id = {1},
+                            .token_ids = random_token_ids(300, random),
+                            .num_prompt_tokens = 300,
+                            .sampling = watched_sampling(),
+                            .block_table = dealer.take_for(301)};
+    scheduler::SchedulerOutput step;
+    step.sequences = {scheduled(sequence, 300)};
+    RunnerOutput output;
+    ASSERT_TRUE(runner->execute(step, output));
+    EXPECT_EQ(output.prompt_logprobs.size(), 299u);
+    EXPECT_EQ(runner->working_bytes(), planned) << "nothing grew in a step";
+  }
 }
 
 TEST_F(ModelRunnerTest, DescribesWhatItResolved) {

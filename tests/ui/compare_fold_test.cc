@@ -69,6 +69,20 @@ class ComparisonFold : public ::testing::Test {
 
 constexpr RequestId kFirst{1};
 
+TEST_F(ComparisonFold, SequencesAreNamedByTheirColumnsAndBeamsByTheirSeats) {
+  choose(ComparisonKind::kSamples, 3);
+  EXPECT_FALSE(comparison_.name_of(kFirst, 0)) << "nothing was asked yet";
+  comparison_.run();
+  EXPECT_EQ(comparison_.name_of(kFirst, 0), "Compare · Sample 1");
+  EXPECT_EQ(comparison_.name_of(kFirst, 2), "Compare · Sample 3");
+  EXPECT_FALSE(comparison_.name_of(kFirst, 3));
+  EXPECT_FALSE(comparison_.name_of(RequestId{99}, 0)) << "a chat's";
+  choose(ComparisonKind::kBeams, 4);
+  comparison_.run();
+  EXPECT_EQ(comparison_.name_of(RequestId{2}, 3), "Compare · Seat 4");
+  EXPECT_FALSE(comparison_.name_of(kFirst, 0)) << "of a comparison that is gone";
+}
+
 TEST_F(ComparisonFold, SamplesAreOneRequestWhoseOutputsAreColumns) {
   choose(ComparisonKind::kSamples, 3);
   comparison_.run();

@@ -135,6 +135,33 @@ TEST_F(ControllerTest, WaitingChatsCountWhoIsAhead) {
   EXPECT_EQ(ui::find_session(state, ids[2])->num_ahead, 1);
 }
 
+TEST_F(ControllerTest, SwappedOutAnswerSaysSoUntilItGoesOn) {
+  send("q");
+  const RequestId id{1};
+  const TokensGenerated more{.request_id = id, .token_ids = {20}, .logprobs = {}, .top_logprobs = {}, .text = "abc"};
+  controller_.fold(RequestAdmitted{.request_id = id});
+  controller_.fold(more);
+  EXPECT_EQ(session().activity, ui::Activity::kGenerating);
+  controller_.fold(RequestPreempted{.request_id = id, .num_tokens_dropped = 0});
+  EXPECT_EQ(session().activity, ui::Activity::kSwapped);
+  EXPECT_TRUE(ui::is_busy(session())) << "it can be stopped";
+  controller_.fold(more);
+  EXPECT_EQ(session().activity, ui::Activity::kGenerating);
+  controller_.fold(RequestPreempted{.request_id = id, .num_tokens_dropped = 30});
+  EXPECT_EQ(session().activity, ui::Activity::kWaiting) << "its blocks were dropped, not swapped";
+}
+
+TEST_F(ControllerTest, NothingStaysLitWhenAnotherWorkspaceIsShown) {
+  send("q");
+  poll(3);
+  controller_.apply(act::ShowWorkspace{ui::Workspace::kMemory});
+  controller_.apply(act::Inspect{act::HoverBlock{0}});
+  EXPECT_FALSE(controller_.state().inspector.hover.blocks.empty());
+  controller_.apply(act::ShowWorkspace{ui::Workspace::kChat});
+  EXPECT_TRUE(controller_.state().inspector.hover.blocks.empty());
+  EXPECT_FALSE(controller_.state().inspector.hover.block);
+}
+
 TEST_F(ControllerTest, StoppedAnswerKeepsWhatWasStreamed) {
   engine_.answers = {std::string(4000, 'x')};
   send("q");

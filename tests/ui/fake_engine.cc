@@ -1,6 +1,8 @@
 #include "tests/ui/fake_engine.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "engine/base/hash.h"
@@ -26,14 +28,38 @@ std::string take_piece(std::string& text, std::size_t bytes) {
   return piece;
 }
 
+// What ids stand for, in all vocabularies: also those of an engine that has ended.
+class KnownPieces {
+ public:
+  void learn(std::uint64_t vocabulary, TokenId id, std::string_view piece) {
+    const std::lock_guard lock(mutex_);
+    pieces_[{vocabulary, id}] = piece;
+  }
+  std::string find(std::uint64_t vocabulary, TokenId id) {
+    const std::lock_guard lock(mutex_);
+    const auto found = pieces_.find({vocabulary, id});
+    return found == pieces_.end() ? "?" : found->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<std::uint64_t, TokenId>, std::string> pieces_;  // guarded by mutex_
+};
+
+KnownPieces& known_pieces() {
+  static KnownPieces pieces;
+  return pieces;
+}
+
 }  // namespace
 
 Result<std::vector<TokenId>> FakeTokenizer::encode(std::string_view text, bool, bool) const {
   std::vector<TokenId> ids;
   for (std::size_t at = 0; at < text.size(); at += 4) {
-    std::uint64_t hash = 7;
+    std::uint64_t hash = vocabulary_;
     for (const char c : text.substr(at, 4)) hash = hash_combine(hash, static_cast<unsigned char>(c));
     ids.push_back(static_cast<TokenId>(16 + hash % 1'000'000));
+    known_pieces().learn(vocabulary_, ids.back(), text.substr(at, 4));
   }
   return ids;
 }
@@ -66,13 +92,19 @@ Result<std::vector<TokenId>> FakeTokenizer::encode_chat(std::span<const ChatMess
 
 std::string_view FakeTokenizer::token_bytes(TokenId) const { return "?"; }
 std::string FakeTokenizer::decode(std::span<const TokenId> ids, bool) const {
-  return std::string(ids.size(), '?');
+  std::string text;
+  for (const TokenId id : ids) text += known_pieces().find(vocabulary_, id);
+  return text;
 }
 
-FakeEngine::FakeEngine(Options options) : options_(options) {
+FakeEngine::FakeEngine(Options options)
+    : tokenizer_(options.vocabulary),
+      options_(options),
+      next_request_(options.first_request),
+      next_sequence_(options.first_request) {
   ModelDescription& model = description_.model;
-  model.path = "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
-  model.name = "SmolLM2 135M Instruct";
+  model.path = options.path;
+  model.name = options.name;
   model.architecture = "llama";
   model.quantisation = "Q4_1";
   model.num_parameters = 134'515'008;
@@ -84,6 +116,7 @@ FakeEngine::FakeEngine(Options options) : options_(options) {
   description_.num_blocks = options.num_blocks;
   description_.bytes_per_block = 360 << 10;
   description_.max_model_len = options.max_model_len;
+  description_.weight_bytes = options.weight_bytes;
   blocks_.resize(static_cast<std::size_t>(options.num_blocks));
 }
 

@@ -16,11 +16,13 @@
 
 namespace octavo::testing {
 
-// Four bytes a token; the id is a hash of them.
+// Four bytes a token; the id is a hash of them and of the vocabulary's number. Decodes what it has encoded in
+// this process.
 class FakeTokenizer final : public tokenizer::Tokenizer {
  public:
   static constexpr TokenId kEnd = 2;
 
+  explicit FakeTokenizer(std::uint64_t vocabulary = 7) : vocabulary_(vocabulary) {}
   std::int32_t vocabulary_size() const override { return 1 << 20; }
   std::optional<TokenId> bos_token_id() const override { return 1; }
   bool is_end_of_sequence(TokenId id) const override { return id == kEnd; }
@@ -34,6 +36,9 @@ class FakeTokenizer final : public tokenizer::Tokenizer {
   std::string_view token_bytes(TokenId id) const override;
   bool is_special(TokenId id) const override { return id == kEnd; }
   std::string decode(std::span<const TokenId> ids, bool skip_special) const override;
+
+ private:
+  std::uint64_t vocabulary_;
 };
 
 class FakeEngine final : public Engine {
@@ -42,6 +47,11 @@ class FakeEngine final : public Engine {
     std::int32_t num_blocks = 1024;
     std::int32_t max_running = 64;
     std::int32_t max_model_len = 8192;
+    std::string name = "SmolLM2 135M Instruct";
+    std::string path = "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+    std::uint64_t first_request = 1;  // ids are never used twice in a process
+    std::uint64_t vocabulary = 7;
+    std::int64_t weight_bytes = 0;
   };
 
   FakeEngine() : FakeEngine(Options{}) {}
@@ -110,7 +120,7 @@ class FakeEngine final : public Engine {
   Options options_;
   EngineDescription description_;
   std::function<void()> wake_up_;
-  std::uint64_t next_request_ = 1, next_sequence_ = 1;
+  std::uint64_t next_request_, next_sequence_;
   std::vector<GenerationRequest> requests_;
   std::vector<Active> active_;  // oldest first
   std::vector<EngineEvent> events_;

@@ -69,15 +69,47 @@ TEST(MemoryFold, SharedBlocksAreCountedForEveryChatThatNamesThem) {
   EXPECT_FALSE(state.sessions[1].memory.blocks[2].shared);
 }
 
-TEST(MemoryFold, BlocksPointToTheRowOfTheirFirstOwner) {
+// While a chat is swapped out its blocks stand on the host; what it left in the cache of the device is still told.
+TEST(MemoryFold, SwappedChatHasItsBlocksOnTheHost) {
   MemoryFold memory;
   ui::UiState state = two_chats();
-  fold(memory, snapshot_of({{0, 1}, {1, 5}}), state);
-  ASSERT_EQ(state.memory.rows.size(), 2u);
-  EXPECT_EQ(state.memory.rows[1].label, "chat 2");
-  EXPECT_EQ(state.memory.block_owners[1], 0);
-  EXPECT_EQ(state.memory.block_owners[5], 1);
-  EXPECT_EQ(state.memory.block_owners[7], ui::kNoOwner);
+  fold(memory, snapshot_of({{0, 1, 2}, {3}}), state);
+  EXPECT_TRUE(state.sessions[0].memory.host_blocks.empty());
+  KvSnapshot swapped = snapshot_of({{}, {3}});
+  swapped.sequences.insert(swapped.sequences.begin(), {.sequence_id = SequenceId{1},
+                                                       .request_id = RequestId{1},
+                                                       .state = SequenceState::kSwapped,
+                                                       .block_table = {BlockId{5}, BlockId{6}, BlockId{7}}});
+  swapped.blocks[1].state = BlockState::kCached;
+  fold(memory, swapped, state);
+  EXPECT_EQ(state.sessions[0].memory.host_blocks, (std::vector<BlockId>{BlockId{5}, BlockId{6}, BlockId{7}}));
+  ASSERT_EQ(state.sessions[0].memory.blocks.size(), 1u);
+  EXPECT_EQ(state.sessions[0].memory.blocks[0].block_id, BlockId{1});
+  EXPECT_TRUE(state.sessions[1].memory.host_blocks.empty());
+  fold(memory, snapshot_of({{4, 1, 2}, {3}}), state);
+  EXPECT_TRUE(state.sessions[0].memory.host_blocks.empty()) << "it came back";
+  EXPECT_EQ(state.sessions[0].memory.blocks.size(), 3u);
+}
+
+TEST(MemoryFold, SequencesOfNoChatHaveTheNameThatTheyAreGiven) {
+  MemoryFold memory;
+  ui::UiState state = two_chats();
+  memory.name_others([](RequestId id, std::int32_t output) -> std::optional<std::string> {
+    if (id != RequestId{3}) return std::nullopt;
+    return "Compare · Sample " + std::to_string(output + 1);
+  });
+  KvSnapshot snapshot = snapshot_of({{0}, {1}, {2}, {3}});
+  memory.learn_sequences(snapshot, [](RequestId id) {
+    return id.value <= 2 ? std::optional(ui::SessionId{id.value}) : std::nullopt;
+  });
+  memory.fold_snapshot(std::make_shared<KvSnapshot>(snapshot), state);
+  const auto swap_out = [&](std::uint64_t sequence) {
+    memory.fold_trace(trace_of({{.step = 1, .sequence = sequence, .block = 2, .kind = BlockEventKind::kSwapOut}}), state);
+    return state.memory.events.back().session_title;
+  };
+  EXPECT_EQ(swap_out(1), "chat 1");
+  EXPECT_EQ(swap_out(4), "") << "nobody knows it";
+  EXPECT_EQ(swap_out(3), "Compare · Sample 1");
 }
 
 TEST(MemoryFold, EndedChatKeepsCachedBlocksUntilTheirContentsGo) {

@@ -128,15 +128,6 @@ BlockSnapshot cached(std::int32_t parent, std::int64_t last_step,
   return block;
 }
 
-TEST(EvictionPlaces, LeavesGoBeforeParentsAndLowClassesFirst) {
-  KvSnapshot snapshot;
-  snapshot.blocks = {
-      cached(-1, 1),  cached(0, 2), cached(1, 3), cached(1, 9), cached(-1, 20, RetentionClass::kScratch),
-      BlockSnapshot{}};
-  const auto places = eviction_places(snapshot);
-  EXPECT_EQ(places, (std::vector<std::int32_t>{4, 3, 1, 2, 0, -1}));
-}
-
 TEST(PrefixTree, RunsEndWhereTheTreeForks) {
   KvSnapshot snapshot;
   snapshot.blocks = {cached(-1, 1), cached(0, 2), cached(1, 3), cached(1, 9)};

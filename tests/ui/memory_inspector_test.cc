@@ -12,6 +12,8 @@
 
 #include "app/window/memory_export.h"
 #include "app/window/memory_health.h"
+#include "app/window/png.h"
+#include "app/window/window.h"
 #include "tests/metrics/engine_traffic.h"
 
 namespace octavo::app {
@@ -257,7 +259,7 @@ TEST(HealthSentences, SwapIsToldWithItsAgeForFiveSecondsAndThenWithItsTime) {
 
 TEST(PngBytes, AreAPictureWithRightChecksums) {
   Picture picture{.width = 2, .height = 1, .pixels = {255, 0, 0, 0, 0, 255}};
-  const std::string bytes = png_bytes(picture);
+  const std::string bytes = png_bytes(picture.width, picture.height, PixelKind::kColour, picture.pixels);
   EXPECT_EQ(bytes.substr(1, 3), "PNG");
   EXPECT_NE(bytes.find("IHDR"), std::string::npos);
   // The end chunk is always the same, with its checksum.

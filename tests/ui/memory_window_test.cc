@@ -32,7 +32,7 @@ TEST_F(MemoryWindow, ChatsWithTheSameStartShareBlocks) {
                                       [](const BlockSnapshot& block) { return block.ref_count > 1; });
     IM_CHECK_GE(static_cast<int>(shared), 5);
     IM_CHECK_GT(snapshot.figures.sharing_ratio, 1.0);
-    IM_CHECK_EQ(static_cast<int>(state().memory.rows.size()), 2);
+    IM_CHECK_EQ(static_cast<int>(state().memory.snapshot->sequences.size()), 2);
     for (const auto& session : state().sessions) {
       IM_CHECK_GE(session.memory.num_shared, 5);
       IM_CHECK_EQ(session.memory.num_sharing_sessions, 1);
@@ -40,6 +40,30 @@ TEST_F(MemoryWindow, ChatsWithTheSameStartShareBlocks) {
     // A click on the first cell opens its card.
     context->ItemClick("**/map", 0, ImGuiTestOpFlags_NoCheckHoveredId);
     context->Yield(2);
+  });
+}
+
+TEST_F(MemoryWindow, PointerOverAChatsOwnBlockLightsItAndAClickOpensItsCard) {
+  open();
+  engine_->answers = {std::string(400, 'a')};
+  play([this](ImGuiTestContext* context) {
+    context->KeyChars("hello there");
+    context->KeyPress(ImGuiKey_Enter);
+    context->Yield(12);
+    IM_CHECK(!session().memory.blocks.empty());
+    const ImGuiTestItemInfo cells = context->ItemInfo("**/chat_blocks");
+    context->MouseMoveToPos({cells.RectFull.Min.x + 6, cells.RectFull.Min.y + 6});
+    context->Yield(2);
+    IM_CHECK(state().inspector.hover.block == session().memory.blocks.front().block_id);
+    context->MouseMoveToPos({cells.RectFull.Min.x + 6, cells.RectFull.Min.y - 60});
+    context->Yield(3);
+    IM_CHECK(!state().inspector.hover.block.has_value());
+    context->MouseMoveToPos({cells.RectFull.Min.x + 6, cells.RectFull.Min.y + 6});
+    context->MouseClick();
+    context->Yield(3);
+    IM_CHECK(state().workspace == ui::Workspace::kMemory);
+    IM_CHECK(state().inspector.card.has_value());
+    IM_CHECK(state().inspector.card->block == session().memory.blocks.front().block_id);
   });
 }
 

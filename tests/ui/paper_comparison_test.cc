@@ -5,40 +5,33 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <thread>
-
-#include "app/window/sharegpt_lengths.h"
 
 namespace octavo::app {
 namespace {
 
-bool always(double, const ManagerMeans&) { return true; }
-
-TEST(PaperComparison, LengthsAreThoseOfTheTable) {
-  std::ifstream file(std::string(OCTAVO_SOURCE_DIR) + "/tests/golden/sharegpt_length_quantiles.json");
-  const auto bins = nlohmann::json::parse(file).at("bins");
-  ASSERT_EQ(bins.size(), kShareGptLengths.size());
-  for (std::size_t i = 0; i < bins.size(); ++i) {
-    const auto input = bins[i].at("input_quantiles").get<std::vector<double>>();
-    const auto output = bins[i].at("output_quantiles").get<std::vector<double>>();
-    EXPECT_TRUE(std::equal(input.begin(), input.end(), kShareGptLengths[i].input_quantiles.begin(),
-                           kShareGptLengths[i].input_quantiles.end()));
-    EXPECT_TRUE(std::equal(output.begin(), output.end(), kShareGptLengths[i].output_quantiles.begin(),
-                           kShareGptLengths[i].output_quantiles.end()));
+TEST(PaperComparison, PagedHoldsMostAndMaxRunsAsManyAsItsChunks) {
+  const paper::SteadyState paged = measure_manager(MemoryManager::kPaged, 10'000, 1);
+  const paper::SteadyState most = measure_manager(MemoryManager::kOrcaMax, 10'000, 1);
+  EXPECT_NEAR(paged.memory.tokens_held(), 96.3, 1.5);
+  EXPECT_NEAR(most.memory.tokens_held(), 20.4, 4.0);
+  EXPECT_NEAR(most.batched_requests, 7.0, 0.01);
+  for (const paper::MemoryMap& map : {paged.memory, most.memory}) {
+    EXPECT_NEAR(map.input + map.output + map.reserved + map.internal + map.unreserved, 100.0, 0.01);
   }
 }
 
-TEST(PaperComparison, PagedHoldsMostAndMaxRunsAsManyAsItsChunks) {
-  const ManagerMeans paged = measure_manager(MemoryManager::kPaged, 10'000, 1, always);
-  const ManagerMeans most = measure_manager(MemoryManager::kOrcaMax, 10'000, 1, always);
-  EXPECT_NEAR(paged.input + paged.output, 96.3, 1.5);
-  EXPECT_NEAR(most.input + most.output, 20.4, 4.0);
-  EXPECT_NEAR(most.batched_requests, 7.0, 0.01);
-  for (const ManagerMeans& means : {paged, most}) {
-    EXPECT_NEAR(means.input + means.output + means.reserved + means.internal + means.unreserved, 100.0, 0.01);
-  }
+TEST(PaperComparison, TellsHowFarItIsAndEndsWhenItIsTold) {
+  double last = -1;
+  int num_reports = 0;
+  const auto state = measure_manager(MemoryManager::kPaged, 2'000'000'000, 1,
+                                     [&](double done, const paper::SteadyState&) {
+                                       EXPECT_GT(done, last);
+                                       last = done;
+                                       return ++num_reports < 12;
+                                     });
+  EXPECT_EQ(num_reports, 12);
+  EXPECT_GT(state.memory.tokens_held(), 50.0) << "1,500 steps after the warm-up count";
 }
 
 TEST(PaperComparison, CancelEndsItSoon) {

@@ -29,6 +29,7 @@ TEST_F(SettingsFile, ComesBackAsItWasSavedAndOnlyItsOwnerReadsIt) {
   settings.width = 900;
   settings.ui = {ui::ThemeName::kLight, 1.5, ui::SendKey::kControlEnter, false};
   settings.sampling.temperature = 0.3;
+  settings.recent_models = {{"/models/b.gguf", 1'700'000'000'000}, {"/models/ä.gguf", 3}};
   ASSERT_TRUE(save_settings(path_, settings));
   const LoadedSettings loaded = load_settings(path_);
   EXPECT_EQ(loaded.notice, "");
@@ -38,6 +39,7 @@ TEST_F(SettingsFile, ComesBackAsItWasSavedAndOnlyItsOwnerReadsIt) {
   EXPECT_FALSE(loaded.settings.ui.sidebar_shown);
   EXPECT_DOUBLE_EQ(loaded.settings.ui.ui_scale, 1.5);
   EXPECT_DOUBLE_EQ(loaded.settings.sampling.temperature, 0.3);
+  EXPECT_EQ(loaded.settings.recent_models, settings.recent_models);
   struct stat info {};
   ASSERT_EQ(::stat(path_.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777u, 0600u);
@@ -55,7 +57,9 @@ TEST_F(SettingsFile, DamagedFileGivesDefaultsAndANotice) {
        {"", "{", "[]", "{\"version\":2}", "{\"version\":1,\"ui_scale\":9}", "null",
         "{\"version\":1,\"width\":-4}", "{\"version\":1,\"theme\":\"pink\"}",
         "{\"version\":1,\"width\":1e99}", "{\"version\":1,\"sampling\":{\"top_p\":2}}",
-        "{\"version\":1,\"sampling\":7}", "{\"version\":1,\"theme\":{}}"}) {
+        "{\"version\":1,\"sampling\":7}", "{\"version\":1,\"theme\":{}}",
+        "{\"version\":1,\"recent_models\":7}", "{\"version\":1,\"recent_models\":[{\"path\":7,\"used_ms\":1}]}",
+        "{\"version\":1,\"recent_models\":[{\"path\":\"a\"}]}"}) {
     write(text);
     const LoadedSettings loaded = load_settings(path_);
     EXPECT_NE(loaded.notice, "") << text;

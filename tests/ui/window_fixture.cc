@@ -73,12 +73,21 @@ void WindowTest::open_with(app::EngineFactory factory, const std::string& model,
   options.settings_path = folder_ / "settings.json";
   options.chats_path = chats_path_;
   options.export_folder = folder_;
+  options.socket_path = socket_path_;
+  options.model_places = model_places();
   ASSERT_TRUE(app::save_settings(options.settings_path, settings));
   auto application = app::Application::start(options, std::move(factory), *clock_);
   if (!application) throw std::runtime_error(application.error().message);  // ends the test that wanted it
   application_ = *std::move(application);
   ASSERT_TRUE(loop_until([this] { return state().model.phase != ui::ModelPhase::kLoading; }));
   draw_frames(3);
+}
+
+app::ScoutPlaces WindowTest::model_places() const {
+  return {.models_folder = folder_ / "models",
+          .default_model = folder_ / "models" / "default.gguf",
+          .home = folder_,
+          .available_bytes = [] { return std::int64_t{8} << 30; }};
 }
 
 void WindowTest::play(const Script& script) {

@@ -49,6 +49,9 @@ class WindowTest : public ::testing::Test {
   std::unique_ptr<app::Application> application_;
   FakeEngine* engine_ = nullptr;  // owned by the application
   std::filesystem::path folder_;
+  // Where models are looked for: in folders below `folder_`, with 8 GiB of free memory.
+  app::ScoutPlaces model_places() const;
+  std::filesystem::path socket_path_;  // where a second start finds the window; empty: nowhere
   std::filesystem::path chats_path_;  // empty: the window forgets its chats; below `folder_` to keep them
 
  private:

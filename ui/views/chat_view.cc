@@ -8,6 +8,8 @@
 
 #include "engine/base/text.h"
 #include "ui/format.h"
+#include "ui/views/attachment_chips.h"
+#include "ui/views/empty_chat.h"
 #include "ui/widgets/characters.h"
 #include "ui/widgets/controls.h"
 
@@ -27,6 +29,8 @@ constexpr float kHintHeight = 28;
 constexpr float kEditorHeight = 150;
 constexpr float kQueuedHeight = 44;
 constexpr float kFollowDistance = 64;
+constexpr float kAttachmentHeight = 24;
+constexpr std::size_t kMostAttachments = 6;
 
 bool is_question(const MessageState& message) { return message.role != Role::kAssistant; }
 
@@ -69,6 +73,7 @@ std::string status_text(const SessionState& session) {
     return session.num_ahead > 0 ? "Waiting, " + count_text(session.num_ahead, "request") + " ahead"
                                  : "Waiting";
   }
+  if (session.activity == Activity::kSwapped) return "Swapped out: other answers need the room, this one goes on by itself";
   return "Reading the prompt";
 }
 
@@ -148,6 +153,36 @@ float bubble_room(const Frame& frame, float measure) {
   return std::min(frame.px(kBubbleWidth), measure) - 2 * frame.px(kBubbleSide);
 }
 
+// A line for each file that went with a question, and one for those beyond.
+std::size_t num_attachment_lines(const MessageState& message) {
+  return std::min(message.attachments.size(), kMostAttachments + 1);
+}
+
+float attachments_height(const Frame& frame, const MessageState& message) {
+  return frame.px(kAttachmentHeight) * static_cast<float>(num_attachment_lines(message));
+}
+
+// Right-aligned below the bubble.
+void draw_attachments(const Frame& frame, const MessageState& message, ImVec2 top_right, float room) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const TextStyle style = tiny_text(frame);
+  const std::size_t num_lines = num_attachment_lines(message);
+  for (std::size_t i = 0; i < num_lines; ++i) {
+    const bool is_rest = i == kMostAttachments;
+    const auto rest = static_cast<std::int64_t>(message.attachments.size() - i);
+    const std::string text =
+        is_rest ? "and " + count_text(rest, "other file") : attachment_text(message.attachments[i]);
+    const float icon_room = is_rest ? 0 : frame.px(20);
+    const float width = std::min(text_width(frame, style, text), room - icon_room);
+    const float y = top_right.y + frame.px(kAttachmentHeight) * static_cast<float>(i);
+    if (!is_rest) {
+      draw_icon(list, Icon::kPaperclip, {top_right.x - width - frame.px(12), y + line_pixels(frame, style) * 0.5f},
+                frame.px(13), style.colour);
+    }
+    draw_text(frame, list, {top_right.x - width, y}, style, text, width + 1);
+  }
+}
+
 // Where the text of a message begins.
 ImVec2 text_origin(const Frame& frame, const MessageState& message, const Transcript::Entry& entry,
                    float column_left, float column_width, float top) {
@@ -171,19 +206,6 @@ std::string copied_text(const SessionState& session, const Transcript& transcrip
   return result;
 }
 
-void draw_empty(const Frame& frame, const UiState& state, ImVec2 low, ImVec2 extent) {
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  const TextStyle heading{.face = FontFace::kSemiBold, .em = 24, .colour = frame.theme.text};
-  const std::string_view title = "What shall we talk about?";
-  const std::string note = state.model.name + " answers on this machine; nothing leaves it.";
-  const float middle = low.x + extent.x * 0.5f, top = low.y + extent.y * 0.40f;
-  draw_text(frame, list, {std::floor(middle - text_width(frame, heading, title) * 0.5f), top}, heading,
-            title);
-  draw_text(frame, list,
-            {std::floor(middle - text_width(frame, small_text(frame), note) * 0.5f), top + frame.px(44)},
-            small_text(frame), note);
-}
-
 }  // namespace
 
 void ChatView::draw(const Frame& frame, const UiState& state, const SessionState& session, ImVec2 extent) {
@@ -197,7 +219,7 @@ void ChatView::draw(const Frame& frame, const UiState& state, const SessionState
   const ImVec2 body{extent.x, extent.y - frame.px(size::kHeader)};
   ImGui::SetCursorScreenPos(body_low);
   draw_transcript(frame, state, session, transcripts_[session.id.value], body);
-  if (session.messages.empty() && session.queued.empty()) draw_empty(frame, state, body_low, body);
+  if (session.messages.empty() && session.queued.empty()) draw_empty_chat(frame, state, session, body_low, body);
   find_.draw(frame, body_low, body.x);
   draw_link_question(frame);
 }
@@ -220,23 +242,32 @@ void ChatView::draw_header(const Frame& frame, const UiState& state, const Sessi
       {low.x + frame.px(24), low.y + std::floor((height - line_pixels(frame, title)) * 0.5f)});
   line(frame, title, session.title, room);
 
-  const float right = low.x + width - frame.px(56);
+  const float sliders_x = low.x + width - frame.px(56), right = sliders_x - frame.px(42);
   float x = low.x + frame.px(24) + room + frame.px(14);
-  const auto add_chip = [&](const char* id, const std::string& text) {
+  const auto add_chip = [&](const char* id, const std::string& text, const Action& action) {
     const float chip_room = right - x - frame.px(8);
     if (chip_room < frame.px(60)) return;
     ImGui::SetCursorScreenPos({x, low.y + frame.px(16)});
     const float limit = std::min(chip_room, frame.px(240));
-    if (chip(frame, id, text, limit)) frame.actions.push(actions::ShowSampling{!state.sampling_open});
+    if (chip(frame, id, text, limit)) frame.actions.push(action);
     x += ImGui::GetItemRectSize().x + frame.px(8);
   };
+  const Action sampling = actions::ShowSampling{!state.sampling_open};
+  if (!state.settings.sidebar_shown) add_chip("chip_model", state.model.name, actions::OpenModelPicker{});
   add_chip("chip_temperature", session.sampling.temperature == 0
                                    ? std::string("greedy")
-                                   : "temperature " + short_number(session.sampling.temperature));
-  add_chip("chip_top_p", "top-p " + short_number(session.sampling.top_p));
-  if (!session.system_prompt.empty()) add_chip("chip_system", "system: " + session.system_prompt);
+                                   : "temperature " + short_number(session.sampling.temperature),
+           sampling);
+  add_chip("chip_top_p", "top-p " + short_number(session.sampling.top_p), sampling);
+  if (!session.system_prompt.empty())
+    add_chip("chip_system", "system: " + session.system_prompt, sampling);
 
   ImGui::SetCursorScreenPos({right, low.y + frame.px(11)});
+  const ButtonOptions branches{
+      .icon = Icon::kBranches, .height = 34, .help = "All branches of this chat (Ctrl+Shift+B)"};
+  if (button(frame, "show_tree", "", branches))
+    frame.actions.push(actions::Desktop{actions::ShowTree{!state.desktop.tree_open}});
+  ImGui::SetCursorScreenPos({sliders_x, low.y + frame.px(11)});
   const ButtonOptions sliders{
       .icon = Icon::kSliders, .height = 34, .help = "System prompt and sampling of this chat"};
   if (button(frame, "chat_settings", "", sliders))
@@ -270,7 +301,7 @@ float ChatView::lay_out(const Frame& frame, const SessionState& session, std::si
                        question ? bubble_room(frame, measure) : measure);
   if (is_edited(session, message)) return frame.px(kEditorHeight);
   float height = entry.layout->height() + footer_height(frame, message, measure);
-  if (question) height += 2 * frame.px(kBubblePadding);
+  if (question) height += 2 * frame.px(kBubblePadding) + attachments_height(frame, message);
   if (entry.layout->missing_glyphs().any()) height += frame.px(kHintHeight);
   if (!message.error.empty()) height += frame.px(kHintHeight);
   return height;
@@ -406,6 +437,8 @@ void ChatView::draw_question(const Frame& frame, const SessionState& session, co
   const float clip_top = ImGui::GetWindowPos().y, clip_bottom = clip_top + ImGui::GetWindowHeight();
   layout.draw(frame, message.text, text_low, clip_top, clip_bottom, frame.theme.text, marks);
   float y = high.y + frame.px(4);
+  draw_attachments(frame, message, {high.x, y + frame.px(3)}, column.width);
+  y += attachments_height(frame, message);
   if (const std::string_view hint = missing_hint(layout.missing_glyphs()); !hint.empty()) {
     const float width = std::min(text_width(frame, tiny_text(frame), hint), column.width);
     draw_text(frame, list, {high.x - width, y}, tiny_text(frame), hint, column.width);

@@ -25,6 +25,8 @@ class ChatView {
 
   // Shows the end from now on, as after sending.
   void follow_end(SessionId session_id) { transcripts_[session_id.value].following = true; }
+  // Whether Escape closes something here before it stops an answer.
+  bool keeps_escape() const { return find_.is_open(); }
   // Shows a message, as a search over all chats does.
   void show_message(SessionId session_id, std::uint64_t message_id);
 

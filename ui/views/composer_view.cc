@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ui/format.h"
+#include "ui/views/attachment_chips.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
@@ -18,6 +19,10 @@ constexpr int kMostLines = 9;
 constexpr std::size_t kMeasuredBytes = 4096;  // a longer draft has the greatest height anyway
 
 bool is_blank(const std::string& text) { return text.find_first_not_of(" \t\r\n") == std::string::npos; }
+
+bool can_send(const SessionState& session, const std::string& draft) {
+  return !is_blank(draft) || !session.attachments.empty();
+}
 
 std::string meter_text(const UiState& state, const SessionState& session) {
   std::string text = with_thousands(session.context.num_tokens) + " of " +
@@ -47,6 +52,7 @@ float ComposerView::height(const Frame& frame, const SessionState& session, floa
   const auto draft = drafts_.find(session.id.value);
   const float inner = column_width(frame, width) - 2 * frame.px(kPadding);
   return frame.px(kTopMargin + kPadding + kBottomRow + kBottomMargin) +
+         attachment_chips_height(frame, session.attachments, inner) +
          text_height(frame, draft == drafts_.end() ? session.draft : draft->second, inner);
 }
 
@@ -56,12 +62,15 @@ bool ComposerView::draw(const Frame& frame, const UiState& state, const SessionS
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float outer = column_width(frame, width), inner = outer - 2 * frame.px(kPadding);
   const float text_pixels = text_height(frame, draft, inner);
+  const float chips_pixels = attachment_chips_height(frame, session.attachments, inner);
   const ImVec2 low{std::floor(at.x + (width - outer) * 0.5f), at.y + frame.px(kTopMargin)};
-  const ImVec2 high{low.x + outer, low.y + frame.px(kPadding + kBottomRow) + text_pixels};
+  const ImVec2 high{low.x + outer, low.y + frame.px(kPadding + kBottomRow) + chips_pixels + text_pixels};
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled(low, high, frame.theme.panel, frame.px(16));
 
-  const ImVec2 text_low{low.x + frame.px(kPadding), low.y + frame.px(8)};
+  ImGui::SetCursorScreenPos({low.x + frame.px(kPadding), low.y + frame.px(10)});
+  draw_attachment_chips(frame, session, inner);
+  const ImVec2 text_low{low.x + frame.px(kPadding), low.y + frame.px(8) + chips_pixels};
   ImGui::SetCursorScreenPos(text_low);
   if (focus_) ImGui::SetKeyboardFocusHere();
   focus_ = false;
@@ -88,7 +97,7 @@ bool ComposerView::draw(const Frame& frame, const UiState& state, const SessionS
   }
   const ImVec2 row{low.x, high.y - frame.px(kBottomRow)};
   const bool pressed = draw_bottom_row(frame, state, session, row, outer, draft);
-  const bool send = (entered || pressed) && !is_blank(draft);
+  const bool send = (entered || pressed) && can_send(session, draft);
   if (send) {
     frame.actions.push(actions::SendMessage{session.id, draft});
     draft.clear();
@@ -105,18 +114,23 @@ bool ComposerView::draw_bottom_row(const Frame& frame, const UiState& state, con
   const bool busy = is_busy(session);
   TextStyle meter = tiny_text(frame);
   if (session.context.num_tokens > state.model.max_model_len) meter.colour = frame.theme.warning;
-  const float text_y = low.y + frame.px(10);
+  const float text_y = low.y + frame.px(10), meter_x = low.x + frame.px(48);
+  ImGui::SetCursorScreenPos({low.x + frame.px(10), low.y + frame.px(3)});
+  const ButtonOptions attach{
+      .kind = ButtonKind::kPlain, .icon = Icon::kPaperclip, .help = "Attach a text file (Ctrl+Shift+A)"};
+  if (button(frame, "show_attach", "", attach))
+    frame.actions.push(actions::Desktop{actions::ShowAttach{true}});
   const std::string text = meter_text(state, session);
-  draw_text(frame, list, {low.x + frame.px(16), text_y}, meter, text, width - frame.px(250));
-  const float used = std::min(text_width(frame, meter, text), width - frame.px(250));
+  const float room = width - frame.px(282);
+  draw_text(frame, list, {meter_x, text_y}, meter, text, room);
+  const float used = std::min(text_width(frame, meter, text), room);
   if (ImGui::IsWindowHovered() &&
-      ImGui::IsMouseHoveringRect({low.x + frame.px(16), text_y},
-                                 {low.x + frame.px(16) + used, text_y + frame.px(18)})) {
+      ImGui::IsMouseHoveringRect({meter_x, text_y}, {meter_x + used, text_y + frame.px(18)})) {
     tooltip_now(frame,
                 "The tokens of this chat with the draft, as the model will read them, and the blocks that "
                 "hold them.");
   }
-  const ButtonOptions send{.kind = ButtonKind::kPrimary, .enabled = !is_blank(draft)};
+  const ButtonOptions send{.kind = ButtonKind::kPrimary, .enabled = can_send(session, draft)};
   const std::string_view label = busy ? "Queue" : "Send";
   float x = low.x + width - frame.px(14) - button_width(frame, label, send);
   ImGui::SetCursorScreenPos({x, low.y + frame.px(3)});

@@ -91,7 +91,10 @@ void FindBar::draw(const Frame& frame, ImVec2 low, float width) {
              {.kind = ButtonKind::kPlain, .icon = Icon::kClose, .height = 32, .help = "Close (Esc)"});
   if (ImGui::IsKeyPressed(ImGuiKey_F3)) step(back ? -1 : +1);
   ImGui::EndChild();
-  if (closed || (editing && escape)) close();
+  // A menu or a question in front of it takes the key first.
+  const bool covered =
+      ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
+  if (closed || (escape && !covered)) close();
 }
 
 void FindBar::step(int offset) {

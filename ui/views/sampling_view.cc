@@ -1,11 +1,9 @@
 #include "ui/views/sampling_view.h"
 
-#include <algorithm>
-#include <charconv>
 #include <cmath>
 
-#include "ui/format.h"
 #include "ui/widgets/controls.h"
+#include "ui/widgets/sampling_controls.h"
 
 namespace octavo::ui {
 namespace {
@@ -44,118 +42,15 @@ bool draw_presets(const Frame& frame, SamplingParams& sampling, float width) {
   return changed;
 }
 
-struct Range {
-  float low, high, step;
-};
-
-float rounded(float value, float step) { return std::round(value / step) * step; }
-
-// A label, its value at the right, and a slim slider below. The value stays what it was until the slider
-// moves.
-bool slider(const Frame& frame, const char* id, const char* label, std::string_view help, float& value,
-            Range range, const std::string& shown, float width) {
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  TextStyle style = small_text(frame);
-  line(frame, style, label);
-  tooltip(frame, help);
-  style.colour = frame.theme.text;
-  draw_text(frame, ImGui::GetWindowDrawList(), {at.x + width - text_width(frame, style, shown), at.y}, style,
-            shown);
-  const ImVec2 bar = ImGui::GetCursorScreenPos();
-  const float middle = bar.y + frame.px(9);
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  const float fraction = std::clamp((value - range.low) / (range.high - range.low), 0.0f, 1.0f);
-  const float knob = bar.x + frame.px(7) + (width - frame.px(14)) * fraction;
-  list->AddRectFilled({bar.x, middle - frame.px(2)}, {bar.x + width, middle + frame.px(2)}, frame.theme.free,
-                      frame.px(2));
-  list->AddRectFilled({bar.x, middle - frame.px(2)}, {knob, middle + frame.px(2)}, frame.theme.accent,
-                      frame.px(2));
-  const Face face = frame.face(FontFace::kRegular, 8);
-  ImGui::PushFont(face.font, face.size);
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {0, std::floor((frame.px(18) - face.size) * 0.5f)});
-  for (const ImGuiCol colour : {ImGuiCol_FrameBg, ImGuiCol_FrameBgHovered, ImGuiCol_FrameBgActive,
-                                ImGuiCol_SliderGrab, ImGuiCol_SliderGrabActive}) {
-    ImGui::PushStyleColor(colour, IM_COL32_BLACK_TRANS);
-  }
-  ImGui::SetNextItemWidth(width);
-  float moved = value;
-  const bool changed =
-      ImGui::SliderFloat(id, &moved, range.low, range.high, "", ImGuiSliderFlags_NoRoundToFormat);
-  const bool active = ImGui::IsItemActive() || ImGui::IsItemHovered();
-  ImGui::PopStyleColor(5);
-  ImGui::PopStyleVar();
-  ImGui::PopFont();
-  list->AddCircleFilled({knob, middle}, frame.px(active ? 8 : 7), frame.theme.panel);
-  list->AddCircleFilled({knob, middle}, frame.px(active ? 7 : 6), frame.theme.accent);
-  gap(frame, 8);
-  if (changed) value = rounded(moved, range.step);
-  return changed;
-}
-
-bool real_slider(const Frame& frame, const char* id, const char* label, std::string_view help, double& value,
-                 Range range, const std::string& shown, float width) {
-  auto narrow = static_cast<float>(value);
-  if (!slider(frame, id, label, help, narrow, range, shown, width)) return false;
-  // Back to what a person would have written: 0.7, not 0.699999988.
-  value = std::round(static_cast<double>(narrow) * 1000.0) / 1000.0;
-  return true;
-}
-
-bool count_slider(const Frame& frame, const char* id, const char* label, std::string_view help,
-                  std::int32_t& value, Range range, const std::string& shown, float width) {
-  auto narrow = static_cast<float>(value);
-  if (!slider(frame, id, label, help, narrow, range, shown, width)) return false;
-  value = static_cast<std::int32_t>(std::lround(narrow));
-  return true;
-}
-
-bool draw_sliders(const Frame& frame, SamplingParams& sampling, float width) {
-  bool changed = false;
-  changed |= real_slider(frame, "##temperature", "Temperature",
-                         "How much the choice of each token is left to chance. 0 always takes the likeliest.",
-                         sampling.temperature, {0, 2, 0.05f},
-                         sampling.temperature == 0 ? "0, greedy" : short_number(sampling.temperature), width);
-  changed |= real_slider(
-      frame, "##top_p", "Top-p",
-      "Draws from the likeliest tokens that together reach this probability. 1 leaves all in.",
-      sampling.top_p, {0.05f, 1, 0.01f}, sampling.top_p >= 1 ? "off" : short_number(sampling.top_p), width);
-  changed |= count_slider(frame, "##top_k", "Top-k",
-                          "Draws from this many of the likeliest tokens. 0 leaves all in.", sampling.top_k,
-                          {0, 200, 1}, sampling.top_k <= 0 ? "off" : std::to_string(sampling.top_k), width);
-  changed |= real_slider(
-      frame, "##min_p", "Min-p",
-      "Leaves out tokens less likely than this fraction of the likeliest one. 0 leaves all in.",
-      sampling.min_p, {0, 0.5f, 0.01f}, sampling.min_p <= 0 ? "off" : short_number(sampling.min_p), width);
-  changed |= real_slider(frame, "##repetition_penalty", "Repetition penalty",
-                         "Makes tokens that were there already less likely. 1 changes nothing.",
-                         sampling.repetition_penalty, {1, 2, 0.01f},
-                         sampling.repetition_penalty == 1 ? "off" : short_number(sampling.repetition_penalty),
-                         width);
-  changed |= count_slider(frame, "##max_tokens", "Longest answer", "An answer ends after this many tokens.",
-                          sampling.max_tokens, {16, 4096, 16},
-                          with_thousands(sampling.max_tokens) + " tokens", width);
-  return changed;
-}
-
-bool draw_seed(const Frame& frame, SamplingParams& sampling, std::string& text, float width) {
-  line(frame, small_text(frame), "Seed");
-  tooltip(
-      frame,
-      "The same seed with the same settings gives the same answer. Empty: a new one is drawn every time.");
-  gap(frame, 4);
-  if (!text_field(frame, "##seed", text, "a new one every time", width, ImGuiInputTextFlags_CharsDecimal))
-    return false;
-  std::uint64_t seed = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
-  const bool valid = error == std::errc() && end == text.data() + text.size() && !text.empty();
-  sampling.seed = valid ? std::optional(seed) : std::nullopt;
-  return true;
-}
-
 }  // namespace
 
 void SamplingView::draw(const Frame& frame, const SessionState& session) {
-  if (edited_session_ != session.id) {
+  // A preset changes them from outside while this is open.
+  const bool changed_elsewhere =
+      session.system_prompt != known_prompt_ || session.sampling.seed != known_seed_;
+  known_prompt_ = session.system_prompt;
+  known_seed_ = session.sampling.seed;
+  if (edited_session_ != session.id || (changed_elsewhere && !ImGui::IsAnyItemActive())) {
     edited_session_ = session.id;
     system_prompt_ = session.system_prompt;
     seed_text_ = session.sampling.seed ? std::to_string(*session.sampling.seed) : std::string();
@@ -173,9 +68,12 @@ void SamplingView::draw(const Frame& frame, const SessionState& session) {
   gap(frame, 16);
   SamplingParams sampling = session.sampling;
   bool changed = draw_presets(frame, sampling, width);
+  gap(frame, 8);
+  if (button(frame, "show_presets", "Your presets", {.width = width / frame.theme.scale, .height = 30}))
+    frame.actions.push(actions::Desktop{actions::ShowPresets{true}});
   gap(frame, 16);
-  changed |= draw_sliders(frame, sampling, width);
-  changed |= draw_seed(frame, sampling, seed_text_, width);
+  changed |= sampling_sliders(frame, sampling, width);
+  changed |= seed_field(frame, sampling, seed_text_, width);
   if (changed) frame.actions.push(actions::ChangeSampling{session.id, sampling});
 }
 

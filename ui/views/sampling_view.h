@@ -1,6 +1,8 @@
 // System prompt and sampling of one chat, with presets and a help text for every parameter.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "ui/frame.h"
@@ -18,6 +20,8 @@ class SamplingView {
   SessionId edited_session_{};
   std::string system_prompt_;
   std::string seed_text_;
+  std::string known_prompt_;  // of the frame before
+  std::optional<std::uint64_t> known_seed_;
 };
 
 }  // namespace octavo::ui

@@ -1,7 +1,7 @@
 #include "ui/views/session_list.h"
 
 #include <algorithm>
-#include <ctime>
+#include <cstring>
 
 #include "ui/format.h"
 #include "ui/widgets/controls.h"
@@ -20,6 +20,10 @@ std::string activity_text(const SessionState& session) {
       return session.tokens_per_second > 0
                  ? "generating · " + short_number(session.tokens_per_second) + " tok/s"
                  : "reading the prompt";
+    case Activity::kSwapped: {
+      const auto on_host = static_cast<std::int64_t>(session.memory.host_blocks.size());
+      return on_host > 0 ? "swapped out · " + count_text(on_host, "block") : "swapped out";
+    }
     case Activity::kFailed: return "failed";
     case Activity::kIdle: break;
   }
@@ -31,6 +35,7 @@ ImU32 activity_colour(const Theme& theme, const SessionState& session) {
   switch (session.activity) {
     case Activity::kIdle: return theme.faint;
     case Activity::kFailed: return theme.error;
+    case Activity::kSwapped: return theme.warning;
     case Activity::kWaiting:
     case Activity::kGenerating: break;
   }
@@ -48,6 +53,79 @@ void draw_row_background(const Frame& frame, ImVec2 low, ImVec2 high, bool activ
                                             frame.px(10));
 }
 
+// ---- dragging a chat to another place
+
+constexpr const char* kDraggedSession = "octavo_session";
+constexpr float kScrollMargin = 24, kScrollSpeed = 600;
+
+// Of the item before.
+void offer_dragging(const Frame& frame, const SessionState& session) {
+  if (!ImGui::BeginDragDropSource()) return;
+  ImGui::SetDragDropPayload(kDraggedSession, &session.id.value, sizeof session.id.value);
+  line(frame, small_text(frame), session.title, frame.px(220));
+  ImGui::EndDragDropSource();
+}
+
+// What is dragged over the item before, and whether it was let go there.
+struct Dragged {
+  const SessionState* session = nullptr;
+  bool dropped = false;
+};
+
+Dragged take_dragged(const UiState& state) {
+  if (!ImGui::BeginDragDropTarget()) return {};
+  const ImGuiPayload* payload = ImGui::AcceptDragDropPayload(
+      kDraggedSession, ImGuiDragDropFlags_AcceptBeforeDelivery | ImGuiDragDropFlags_AcceptNoDrawDefaultRect);
+  Dragged dragged;
+  if (payload != nullptr) {
+    SessionId id;
+    std::memcpy(&id.value, payload->Data, sizeof id.value);
+    dragged = {find_session(state, id), payload->IsDelivery()};
+  }
+  ImGui::EndDragDropTarget();  // what was delivered is gone from here on
+  return dragged;
+}
+
+// Among pinned chats, in a folder, or in none.
+void put_into_group(const Frame& frame, const SessionState& session, bool pinned, FolderId folder) {
+  if (session.pinned != pinned) frame.actions.push(actions::PinSession{session.id, pinned});
+  if (!pinned && session.folder != folder) frame.actions.push(actions::MoveToFolder{session.id, folder});
+}
+
+void draw_drop_frame(const Frame& frame, ImVec2 low, ImVec2 high) {
+  ImGui::GetWindowDrawList()->AddRect(low, high, frame.theme.accent, frame.px(10), frame.px(2));
+}
+
+// Before or behind the chat of the row `low` to `high`.
+void take_drop_beside(const Frame& frame, const UiState& state, const SessionState& target, ImVec2 low,
+                      ImVec2 high) {
+  const Dragged dragged = take_dragged(state);
+  if (dragged.session == nullptr || dragged.session->id == target.id) return;
+  const bool behind = ImGui::GetIO().MousePos.y > (low.y + high.y) * 0.5f;
+  const float y = behind ? high.y : low.y;
+  ImGui::GetWindowDrawList()->AddRectFilled({low.x, y - frame.px(1)}, {high.x, y + frame.px(1)},
+                                            frame.theme.accent);
+  if (!dragged.dropped) return;
+  SessionId before = target.id;
+  if (behind) {
+    const auto next = static_cast<std::size_t>(&target - state.sessions.data()) + 1;
+    before = next < state.sessions.size() ? state.sessions[next].id : SessionId{};
+  }
+  put_into_group(frame, *dragged.session, target.pinned, target.folder);
+  if (before != dragged.session->id) frame.actions.push(actions::MoveSession{dragged.session->id, before});
+}
+
+// The list follows what is dragged beyond its ends.
+void scroll_while_dragging(const Frame& frame) {
+  const ImGuiPayload* payload = ImGui::GetDragDropPayload();
+  if (payload == nullptr || !payload->IsDataType(kDraggedSession)) return;
+  const float low = ImGui::GetWindowPos().y, high = low + ImGui::GetWindowHeight();
+  const float y = ImGui::GetIO().MousePos.y, margin = frame.px(kScrollMargin);
+  const float step = frame.px(kScrollSpeed) * ImGui::GetIO().DeltaTime;
+  if (y < low + margin) ImGui::SetScrollY(ImGui::GetScrollY() - step);
+  if (y > high - margin) ImGui::SetScrollY(ImGui::GetScrollY() + step);
+}
+
 }  // namespace
 
 std::vector<SessionList::Row> SessionList::rows_of(const UiState& state) const {
@@ -61,7 +139,7 @@ std::vector<SessionList::Row> SessionList::rows_of(const UiState& state) const {
     }
     return count;
   };
-  rows.push_back({.text = "Pinned"});
+  rows.push_back({.text = "Pinned", .pinned = true});
   if (add_sessions([](const SessionState& session) { return session.pinned; }) == 0) rows.pop_back();
   for (std::size_t i = 0; i < state.chats.folders.size(); ++i) {
     const FolderId id = state.chats.folders[i].id;
@@ -114,31 +192,40 @@ void SessionList::draw(const Frame& frame, const UiState& state, ImVec2 extent) 
   }
   ImGui::SetCursorScreenPos({top.x, y});
   ImGui::Dummy({0, 0});
+  scroll_while_dragging(frame);
   ImGui::PopStyleVar();
   ImGui::EndChild();
 }
 
 void SessionList::draw_row(const Frame& frame, const UiState& state, const Row& row, float width) {
   switch (row.kind) {
-    case RowKind::kHeading: {
-      TextStyle style = tiny_text(frame);
-      style.colour = frame.theme.faint;
-      const ImVec2 low = ImGui::GetCursorScreenPos();
-      draw_text(frame, ImGui::GetWindowDrawList(), {low.x + frame.px(10), low.y + frame.px(6)}, style,
-                row.text);
+    case RowKind::kHeading: draw_heading(frame, state, row, width); return;
+    case RowKind::kFolder:
+      draw_folder(frame, state, state.chats.folders[row.index], row.count, width);
       return;
-    }
-    case RowKind::kFolder: draw_folder(frame, state.chats.folders[row.index], row.count, width); return;
     case RowKind::kSession: draw_session(frame, state, state.sessions[row.index], width); return;
-    case RowKind::kTrash: draw_trash(frame, row.count, width); return;
+    case RowKind::kTrash: draw_trash(frame, state, row.count, width); return;
     case RowKind::kTrashed: draw_trashed(frame, state.chats.trash[row.index], width); return;
     case RowKind::kEmptyTrash: draw_empty_trash(frame, width); return;
   }
 }
 
+void SessionList::draw_heading(const Frame& frame, const UiState& state, const Row& row, float width) {
+  TextStyle style = tiny_text(frame);
+  style.colour = frame.theme.faint;
+  const ImVec2 low = ImGui::GetCursorScreenPos(), high{low.x + width, low.y + frame.px(kHeadingHeight)};
+  draw_text(frame, ImGui::GetWindowDrawList(), {low.x + frame.px(10), low.y + frame.px(6)}, style, row.text);
+  ImGui::Dummy({width, high.y - low.y});
+  const Dragged dragged = take_dragged(state);
+  if (dragged.session == nullptr) return;
+  draw_drop_frame(frame, low, high);
+  if (dragged.dropped) put_into_group(frame, *dragged.session, row.pinned, {});
+}
+
 // ---- folders -------------------------------------------------------------------------------------
 
-void SessionList::draw_folder(const Frame& frame, const FolderState& folder, std::size_t count, float width) {
+void SessionList::draw_folder(const Frame& frame, const UiState& state, const FolderState& folder,
+                              std::size_t count, float width) {
   ImGui::PushID("folder");
   ImGui::PushID(static_cast<int>(folder.id.value));
   const ImVec2 low = ImGui::GetCursorScreenPos(), high{low.x + width, low.y + frame.px(kFolderHeight)};
@@ -157,6 +244,10 @@ void SessionList::draw_folder(const Frame& frame, const FolderState& folder, std
       }
     }
     if (ImGui::IsItemClicked(ImGuiMouseButton_Right)) ImGui::OpenPopup("folder_menu");
+    if (const Dragged dragged = take_dragged(state); dragged.session != nullptr) {
+      draw_drop_frame(frame, low, high);
+      if (dragged.dropped) put_into_group(frame, *dragged.session, false, folder.id);
+    }
     ImDrawList* list = ImGui::GetWindowDrawList();
     const float middle = (low.y + high.y) * 0.5f;
     draw_icon(list, folded ? Icon::kChevronRight : Icon::kChevronDown, {low.x + frame.px(14), middle},
@@ -206,6 +297,8 @@ void SessionList::draw_session(const Frame& frame, const UiState& state, const S
   if (ImGui::InvisibleButton("session", {width, high.y - low.y}, ImGuiButtonFlags_EnableNav)) {
     frame.actions.push(actions::SelectSession{session.id});
   }
+  offer_dragging(frame, session);
+  take_drop_beside(frame, state, session, low, high);
   if (ImGui::IsItemClicked(ImGuiMouseButton_Right)) ImGui::OpenPopup("session_menu");
   const bool twice = ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left);
   const bool rename_key = active && ImGui::Shortcut(ImGuiKey_F2, ImGuiInputFlags_RouteGlobal);
@@ -274,12 +367,16 @@ void SessionList::draw_move_menu(const Frame& frame, const UiState& state, const
 
 // ---- the trash -----------------------------------------------------------------------------------
 
-void SessionList::draw_trash(const Frame& frame, std::size_t count, float width) {
+void SessionList::draw_trash(const Frame& frame, const UiState& state, std::size_t count, float width) {
   const ImVec2 low = ImGui::GetCursorScreenPos(), high{low.x + width, low.y + frame.px(kFolderHeight)};
   draw_row_background(frame, low, high, false, is_hovered(low, high));
   if (ImGui::InvisibleButton("trash", {width, high.y - low.y}, ImGuiButtonFlags_EnableNav)) {
     trash_open_ = !trash_open_;
     sure_to_empty_ = false;
+  }
+  if (const Dragged dragged = take_dragged(state); dragged.session != nullptr) {
+    draw_drop_frame(frame, low, high);
+    if (dragged.dropped) frame.actions.push(actions::DeleteSession{dragged.session->id});
   }
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float middle = (low.y + high.y) * 0.5f;

@@ -1,4 +1,5 @@
-// The list of chats: pinned ones, folders, the others, and the trash; each row with its menu.
+// The list of chats: pinned ones, folders, the others, and the trash; each row with its menu. A chat can be
+// dragged to another place, onto a folder or a heading, and into the trash.
 //
 // UI thread. Keeps which folders are folded, what is being renamed, and where the list stands.
 #pragma once
@@ -22,17 +23,20 @@ class SessionList {
     RowKind kind = RowKind::kHeading;
     std::size_t index = 0;       // into the state's list of that kind
     std::string_view text = {};  // of a heading
+    bool pinned = false;         // the heading of pinned chats
     std::size_t count = 0;       // chats of a folder, or in the trash
   };
 
   std::vector<Row> rows_of(const UiState& state) const;
   void draw_row(const Frame& frame, const UiState& state, const Row& row, float width);
-  void draw_folder(const Frame& frame, const FolderState& folder, std::size_t count, float width);
+  void draw_heading(const Frame& frame, const UiState& state, const Row& row, float width);
+  void draw_folder(const Frame& frame, const UiState& state, const FolderState& folder, std::size_t count,
+                   float width);
   void draw_folder_menu(const Frame& frame, const FolderState& folder);
   void draw_session(const Frame& frame, const UiState& state, const SessionState& session, float width);
   void draw_session_menu(const Frame& frame, const UiState& state, const SessionState& session);
   void draw_move_menu(const Frame& frame, const UiState& state, const SessionState& session);
-  void draw_trash(const Frame& frame, std::size_t count, float width);
+  void draw_trash(const Frame& frame, const UiState& state, std::size_t count, float width);
   void draw_trashed(const Frame& frame, const TrashedSession& trashed, float width);
   void draw_empty_trash(const Frame& frame, float width);
   void begin_rename(std::uint64_t id, bool folder, const std::string& name);

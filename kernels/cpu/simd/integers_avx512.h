@@ -22,12 +22,14 @@ OCTAVO_INLINE Floats broadcast(float a) { return set1(a); }
 OCTAVO_INLINE Floats to_floats(Integers a) { return {_mm512_cvtepi32_ps(a)}; }
 
 OCTAVO_INLINE Integers load_integers(const std::byte* source) { return _mm512_loadu_si512(source); }
+OCTAVO_INLINE void store_integers(std::byte* target, Integers a) { _mm512_storeu_si512(target, a); }
 OCTAVO_INLINE Integers all_zero() { return _mm512_setzero_si512(); }
 OCTAVO_INLINE Integers all_bytes(char a) { return _mm512_set1_epi8(a); }
 OCTAVO_INLINE Integers all_words(short a) { return _mm512_set1_epi16(a); }
 OCTAVO_INLINE Integers all_integers(std::int32_t a) { return _mm512_set1_epi32(a); }
 
 OCTAVO_INLINE Integers bit_and(Integers a, Integers b) { return _mm512_and_si512(a, b); }
+OCTAVO_INLINE Integers bit_or(Integers a, Integers b) { return _mm512_or_si512(a, b); }
 OCTAVO_INLINE Integers bit_xor(Integers a, Integers b) { return _mm512_xor_si512(a, b); }
 template <unsigned kBits>
 OCTAVO_INLINE Integers shift_words_right(Integers a) {
@@ -36,10 +38,6 @@ OCTAVO_INLINE Integers shift_words_right(Integers a) {
 template <unsigned kBits>
 OCTAVO_INLINE Integers shift_integers_right(Integers a) {
   return _mm512_srli_epi32(a, kBits);
-}
-template <unsigned kBits>
-OCTAVO_INLINE Integers shift_integers_left(Integers a) {
-  return _mm512_slli_epi32(a, kBits);
 }
 OCTAVO_INLINE Integers add_words(Integers a, Integers b) { return _mm512_add_epi16(a, b); }
 OCTAVO_INLINE Integers subtract_words(Integers a, Integers b) { return _mm512_sub_epi16(a, b); }

@@ -49,44 +49,111 @@ OCTAVO_INLINE F32x16 load_floats(const std::byte* source) {
   return load(reinterpret_cast<const float*>(source));
 }
 
-template <PanelFormat kFormat>
+// 16 bytes: their low and their high nibbles.
+OCTAVO_INLINE void load_nibble_pairs(const std::byte* source, F32x16& low, F32x16& high) {
+  std::int8_t low_bytes[kPanelRows], high_bytes[kPanelRows];
+  for (int r = 0; r < kPanelRows; ++r) {
+    low_bytes[r] = static_cast<std::int8_t>(std::to_integer<int>(source[r]) & 15);
+    high_bytes[r] = static_cast<std::int8_t>(std::to_integer<int>(source[r]) >> 4);
+  }
+  low = load_int8(low_bytes);
+  high = load_int8(high_bytes);
+}
+
+template <PanelFormat kFormat_>
 struct GroupFormat {
-  static constexpr PanelTraits kTraits = kPanelTraits[static_cast<int>(kFormat)];
-  static constexpr bool kNibbles = kTraits.nibbles;
+  static constexpr PanelFormat kFormat = kFormat_;
+  static constexpr PanelTraits kTraits = traits_of(kFormat);
+  static constexpr PanelBytes kBytes = kTraits.bytes;
+  static constexpr StoredNumbers kNumbers = kTraits.numbers;
   static constexpr bool kHasMin = kTraits.has_min;
-  static constexpr bool kHasOffset = !kHasMin;
   static constexpr ScaleLayout kScales = kTraits.scales;
-  static constexpr int kNumScales = kScales == ScaleLayout::kFloatHalves ? 2 : 1;
-  static constexpr int kGroupBytes = kTraits.weight_bytes + kTraits.scale_bytes;
+  static constexpr int kNumScales = kScales == ScaleLayout::kHalf || kScales == ScaleLayout::kSuper ? 1 : 2;
 
   OCTAVO_INLINE const std::byte* super_group(const std::byte* panel, std::int64_t index) {
-    return panel + index / kSuperGroups * (kTraits.head_bytes + kSuperGroups * kGroupBytes);
+    return panel + index / kSuperGroups * (kBytes.head + kSuperGroups * kBytes.group());
   }
   OCTAVO_INLINE const std::byte* group(const std::byte* panel, std::int64_t index) {
-    if constexpr (kScales != ScaleLayout::kSuper) return panel + index * kGroupBytes;
-    return super_group(panel, index) + kTraits.head_bytes + index % kSuperGroups * kGroupBytes;
+    if constexpr (kBytes.head == 0) return panel + index * kBytes.group();
+    return super_group(panel, index) + kBytes.head + index % kSuperGroups * kBytes.group();
   }
 
   OCTAVO_INLINE GroupScales scales(const std::byte* panel, std::int64_t index) {
-    const std::byte* source = group(panel, index) + kTraits.weight_bytes;
+    const std::byte* source = group(panel, index) + kBytes.weights;
+    const std::byte* head = super_group(panel, index);
     GroupScales result = {};
     if constexpr (kScales == ScaleLayout::kHalf) {
       result.scale[0] = load_half_floats(source);
       if constexpr (kHasMin) result.min[0] = load_half_floats(source + 2 * kPanelRows);
     } else if constexpr (kScales == ScaleLayout::kSuper) {
-      const std::byte* head = super_group(panel, index);
       load_six_bit_pairs(source, result.scale[0], result.min[0]);
-      result.scale[0] = mul(load_half_floats(head), result.scale[0]);
-      result.min[0] = sub(zero(), mul(load_half_floats(head + 2 * kPanelRows), result.min[0]));
+      multiply_by_head(head, result, 0);
     } else {
       for (int half = 0; half < 2; ++half) {
-        result.scale[half] = load_floats(source + half * 4 * kPanelRows);
-        if constexpr (kHasMin) result.min[half] = load_floats(source + (2 + half) * 4 * kPanelRows);
+        if constexpr (kScales == ScaleLayout::kFloatHalves) {
+          result.scale[half] = load_floats(source + half * 4 * kPanelRows);
+          if constexpr (kHasMin) result.min[half] = load_floats(source + (2 + half) * 4 * kPanelRows);
+        } else if constexpr (kScales == ScaleLayout::kByteHalves) {
+          result.scale[half] = load_int8(reinterpret_cast<const std::int8_t*>(source + half * kPanelRows));
+          multiply_by_head(head, result, half);
+        } else {
+          load_nibble_pairs(source + half * kPanelRows, result.scale[half], result.min[half]);
+          multiply_by_head(head, result, half);
+        }
       }
     }
     return result;
   }
+
+ private:
+  OCTAVO_INLINE void multiply_by_head(const std::byte* head, GroupScales& scales, int half) {
+    scales.scale[half] = mul(load_half_floats(head), scales.scale[half]);
+    if constexpr (kHasMin) {
+      scales.min[half] = sub(zero(), mul(load_half_floats(head + 2 * kPanelRows), scales.min[half]));
+    }
+  }
 };
+
+// ---- planes to bytes ----------------------------------------------------------------------------
+
+template <class Planes>
+OCTAVO_INLINE void expand_scales(const std::byte* planes, std::int64_t group, std::byte* out) {
+  if constexpr (Planes::kNumScales == 1) {
+    __builtin_memcpy(out, Planes::group(planes, group) + Planes::kBytes.weights, Planes::kBytes.scales);
+  } else {
+    const GroupScales scales = Planes::scales(planes, group);
+    auto* const floats = reinterpret_cast<float*>(out);
+    for (int half = 0; half < 2; ++half) {
+      store(floats + half * kPanelRows, scales.scale[half]);
+      if constexpr (Planes::kHasMin) store(floats + (2 + half) * kPanelRows, scales.min[half]);
+    }
+  }
+}
+
+template <PanelFormat kFormat>
+void expand_planes(const std::byte* planes, std::int64_t columns, std::int64_t ahead, std::byte* out) {
+  using Planes = GroupFormat<kFormat>;
+  using Bytes = GroupFormat<Planes::kTraits.expanded>;
+  constexpr int kAdded = Bytes::kNumbers.offset - Planes::kNumbers.offset;
+  const std::int64_t num_groups = columns / kGroupColumns;
+  for (std::int64_t g = 0; g < num_groups; ++g) {
+    const std::byte* const group = Planes::group(planes, g);
+    if (ahead > 0) {
+      for (int offset = 0; offset < Planes::kBytes.group(); offset += 64)
+        __builtin_prefetch(group + ahead + offset);
+    }
+    if constexpr (Bytes::kBytes.head > 0) {
+      if (g % kSuperGroups == 0) {
+        __builtin_memcpy(out, Planes::super_group(planes, g), Bytes::kBytes.head);
+        out += Bytes::kBytes.head;
+      }
+    }
+    OCTAVO_UNROLL
+    for (int q = 0; q < kGroupColumns / 4; ++q) expand_quad<Planes::kNumbers>(group, q, kAdded, out + 64 * q);
+    expand_scales<Planes>(planes, g, out + Bytes::kBytes.weights);
+    out += Bytes::kBytes.group();
+  }
+}
 
 // ---- 8-bit and 16-bit activations ---------------------------------------------------------------
 
@@ -102,7 +169,7 @@ OCTAVO_INLINE void add_products(F32x16 (&sums)[kRows], const std::byte* weights,
                                 const Line* lines) {
   constexpr int kQuads = 8 / Format::kNumScales, kFirst = kScale * kQuads;
   Integers products[kRows];
-  dot<Format::kNibbles, Format::kHasOffset, kPart, kFirst, kFirst + kQuads>(weights, lines, products);
+  dot<Format::kNumbers, kPart, kFirst, kFirst + kQuads>(weights, lines, products);
   OCTAVO_UNROLL
   for (int r = 0; r < kRows; ++r) {
     Floats& sum = part_of<kPart>(sums[r]);
@@ -171,9 +238,9 @@ OCTAVO_INLINE void store_tile(const F32x16 (&sums)[kPanels][kRows], const Matmul
 class Ahead {
  public:
   OCTAVO_INLINE_LAMBDA Ahead(const MatmulTile& tile, std::int64_t panel)
-      : next_(tile.ahead + panel * tile.panel_bytes),
+      : next_(tile.ahead + panel * tile.ahead_panel_bytes),
         step_(tile.ahead_step),
-        panel_bytes_(tile.panel_bytes) {}
+        panel_bytes_(tile.ahead_panel_bytes) {}
 
   template <int kPanels>
   OCTAVO_INLINE_LAMBDA void ask() {
@@ -252,7 +319,7 @@ struct ExpandingProduct {
       for (int column = 0; column < 4; ++column) {
         OCTAVO_UNROLL
         for (int p = 0; p < kPanels; ++p) {
-          const F32x16 stored = stored_column<Format::kNibbles>(weights[p], 4 * kHalf + quad, column);
+          const F32x16 stored = stored_column<Format::kNumbers>(weights[p], 4 * kHalf + quad, column);
           const F32x16 weight = fma(scales[p].scale[kScale], stored, scales[p].min[kScale]);
           OCTAVO_UNROLL
           for (int r = 0; r < kRows; ++r) {
@@ -266,9 +333,9 @@ struct ExpandingProduct {
   // scale * (stored - offset) = fma(scale, stored, -offset * scale), without rounding: scales have 18 bits at
   // most.
   OCTAVO_INLINE GroupScales min_of_offset(GroupScales scales) {
-    if constexpr (Format::kHasOffset) {
+    if constexpr (Format::kNumbers.offset > 0) {
       for (int i = 0; i < Format::kNumScales; ++i) {
-        scales.min[i] = mul(scales.scale[i], set1(Format::kNibbles ? -8.0f : -128.0f));
+        scales.min[i] = mul(scales.scale[i], set1(static_cast<float>(-Format::kNumbers.offset)));
       }
     }
     return scales;
@@ -383,19 +450,35 @@ void set_row(const float* values, std::int64_t columns, Line* first, std::int64_
 
 // ---- the table ----------------------------------------------------------------------------------
 
-template <class Product, int kRows>
+template <class Product, int kRows, int kFirst = 1>
 constexpr void fill_rows(TileFunction* tiles) {
-  if constexpr (kRows > 0) {
+  if constexpr (kRows >= kFirst) {
     tiles[kRows - 1] = multiply_tile<Product, kRows>;
-    fill_rows<Product, kRows - 1>(tiles);
+    fill_rows<Product, kRows - 1, kFirst>(tiles);
   }
 }
 
-template <template <class> class Product, int kRows, int kFormat = 0>
+// Whether nothing but expanded planes has this format.
+constexpr bool is_only_expanded(PanelFormat format) {
+  return format > PanelFormat::kBytes && format < PanelFormat::kFiveBits;
+}
+
+template <template <class> class Product, int kRows, int kIndex = 0>
 constexpr void fill_quantised(TileKernels& kernels) {
-  if constexpr (kFormat < kNumQuantisedFormats) {
-    fill_rows<Product<GroupFormat<static_cast<PanelFormat>(kFormat)>>, kRows>(kernels.tiles[kFormat]);
-    fill_quantised<Product, kRows, kFormat + 1>(kernels);
+  if constexpr (kIndex < kNumQuantisedFormats) {
+    constexpr auto kFormat = static_cast<PanelFormat>(kIndex);
+    constexpr int kLast = stands_in_planes(kFormat) ? max_plane_rows(kRows) : kRows;
+    constexpr int kFirst = is_only_expanded(kFormat) ? max_plane_rows(kRows) : 1;
+    fill_rows<Product<GroupFormat<kFormat>>, kLast, kFirst>(kernels.tiles[kIndex]);
+    fill_quantised<Product, kRows, kIndex + 1>(kernels);
+  }
+}
+
+template <int kIndex = 0>
+constexpr void fill_expand(ExpandFunction* expand) {
+  if constexpr (kIndex < kNumPlaneFormats) {
+    expand[kIndex] = expand_planes<static_cast<PanelFormat>(kFirstPlaneFormat + kIndex)>;
+    fill_expand<kIndex + 1>(expand);
   }
 }
 
@@ -410,6 +493,7 @@ constexpr MatmulTable make_table() {
   fill_rows<FloatProduct<Float32>, kFloatRows>(table.f32.tiles[static_cast<int>(PanelFormat::kF32)]);
   fill_rows<FloatProduct<Float16>, kFloatRows>(table.f32.tiles[static_cast<int>(PanelFormat::kF16)]);
   fill_rows<FloatProduct<BFloat16>, kFloatRows>(table.f32.tiles[static_cast<int>(PanelFormat::kBf16)]);
+  fill_expand(table.expand);
   table.set_int8_row = set_row<Int8Line>;
   table.set_int16_row = set_row<Int16Line>;
   return table;

@@ -6,6 +6,9 @@
 // independent, so that no instruction waits for the one before it, and few registers are needed.
 #pragma once
 
+#include <algorithm>
+#include <bit>
+
 #include "kernels/cpu/simd.h"
 #include "kernels/cpu/simd/matmul_table.h"
 
@@ -13,18 +16,52 @@ namespace octavo::kernels::cpu::OCTAVO_ISA {
 
 // ---- stored weights ------------------------------------------------------------------------------
 
-// Columns 4q..4q+3 of each row of the part, as unsigned bytes.
-template <bool kNibbles, int kPart>
-OCTAVO_INLINE Integers stored_quad(const std::byte* weights, int q) {
-  constexpr int kPartBytes = 64 / kParts;
-  if constexpr (!kNibbles) return load_integers(weights + 64 * q + kPart * kPartBytes);
-  const Integers pairs = load_integers(weights + 64 * (q % 4) + kPart * kPartBytes);
-  return bit_and(q < 4 ? pairs : shift_words_right<4>(pairs), all_bytes(15));
+// Shifts by what is known when loops are unrolled.
+typedef std::uint32_t Words __attribute__((vector_size(sizeof(Integers))));
+OCTAVO_INLINE Integers shift_left(Integers a, int bits) { return (Integers)((Words)a << bits); }
+OCTAVO_INLINE Integers shift_right(Integers a, int bits) { return (Integers)((Words)a >> bits); }
+
+// Bits [first, first + count) of every byte, at [place, place + count).
+OCTAVO_INLINE Integers take_bits(Integers line, int first, int count, int place) {
+  const Integers moved = place >= first ? shift_left(line, place - first) : shift_right(line, first - place);
+  return bit_and(moved, all_bytes(static_cast<char>(((1 << count) - 1) << place)));
 }
 
-template <bool kNibbles, int kPart>
+// Of quad q, what planes of kBits from `planes` on hold.
+template <int kBits, int kPlace, int kPart>
+OCTAVO_INLINE Integers bits_of_planes(const std::byte* planes, int q) {
+  constexpr int kQuadsInPlane = 8 / kBits, kPartBytes = 64 / kParts;
+  const Integers line = load_integers(planes + q / kQuadsInPlane * 64 + kPart * kPartBytes);
+  return kBits == 8 ? line : take_bits(line, q % kQuadsInPlane * kBits, kBits, kPlace);
+}
+
+// Columns 4q..4q+3 of each row of the part, as unsigned bytes.
+template <StoredNumbers kNumbers, int kPart>
+OCTAVO_INLINE Integers stored_quad(const std::byte* weights, int q) {
+  constexpr int kPartBytes = 64 / kParts;
+  if constexpr (kNumbers.nibble_pairs) {
+    return take_bits(load_integers(weights + 64 * (q % 4) + kPart * kPartBytes), q / 4 * 4, 4, 0);
+  } else {
+    const Integers low = bits_of_planes<kNumbers.low_bits, 0, kPart>(weights, q);
+    if constexpr (kNumbers.high_bits == 0) return low;
+    if constexpr (kNumbers.high_bits > 0) {
+      return bit_or(low, bits_of_planes<kNumbers.high_bits, kNumbers.low_bits, kPart>(
+                             weights + 64 * kNumbers.low_bits, q));
+    }
+  }
+}
+
+// The same plus `added`, 64 bytes.
+template <StoredNumbers kNumbers, int kPart = 0>
+OCTAVO_INLINE void expand_quad(const std::byte* weights, int q, int added, std::byte* out) {
+  const Integers quad = stored_quad<kNumbers, kPart>(weights, q);
+  store_integers(out + kPart * (64 / kParts), add_words(quad, all_bytes(static_cast<char>(added))));
+  if constexpr (kPart + 1 < kParts) expand_quad<kNumbers, kPart + 1>(weights, q, added, out);
+}
+
+template <StoredNumbers kNumbers, int kPart>
 OCTAVO_INLINE Floats stored_column_of_part(const std::byte* weights, int quad, int column_in_quad) {
-  const Integers bytes = stored_quad<kNibbles, kPart>(weights, quad);
+  const Integers bytes = stored_quad<kNumbers, kPart>(weights, quad);
   const Integers low_byte = all_integers(255);
   switch (column_in_quad) {
     case 0: return to_floats(bit_and(bytes, low_byte));
@@ -35,12 +72,12 @@ OCTAVO_INLINE Floats stored_column_of_part(const std::byte* weights, int quad, i
 }
 
 // The stored numbers of column 4 * quad + column_in_quad.
-template <bool kNibbles>
+template <StoredNumbers kNumbers>
 OCTAVO_INLINE F32x16 stored_column(const std::byte* weights, int quad, int column_in_quad) {
   Floats parts[kParts];
-  parts[0] = stored_column_of_part<kNibbles, 0>(weights, quad, column_in_quad);
+  parts[0] = stored_column_of_part<kNumbers, 0>(weights, quad, column_in_quad);
   if constexpr (kParts == 2) {
-    parts[kParts - 1] = stored_column_of_part<kNibbles, kParts - 1>(weights, quad, column_in_quad);
+    parts[kParts - 1] = stored_column_of_part<kNumbers, kParts - 1>(weights, quad, column_in_quad);
   }
   return join(parts);
 }
@@ -54,23 +91,23 @@ OCTAVO_INLINE Integers broadcast_quad(const std::int8_t* values) {
 }
 
 // What a sum of stored * value starts with, to become one of (stored - offset) * value.
-template <bool kNibbles, bool kOffset, int kFirst, int kLast>
+template <StoredNumbers kNumbers, int kFirst, int kLast>
 OCTAVO_INLINE Integers start_of_sum(const Int8Line& line) {
-  if constexpr (!kOffset) return all_zero();
+  if constexpr (kNumbers.offset == 0) return all_zero();
   const std::int32_t negative_sum =
       kLast - kFirst == 8 ? line.negative_sum : line.negative_half_sums[kFirst / 4];
-  return shift_integers_left < kNibbles ? 3 : 7 > (all_integers(negative_sum));
+  return shift_left(all_integers(negative_sum), std::countr_zero(static_cast<unsigned>(kNumbers.offset)));
 }
 
 #if defined(OCTAVO_SIMD_VNNI)
 
-template <bool kNibbles, bool kOffset, int kPart, int kFirst, int kLast, int kRows>
+template <StoredNumbers kNumbers, int kPart, int kFirst, int kLast, int kRows>
 OCTAVO_INLINE void dot(const std::byte* weights, const Int8Line* lines, Integers (&sums)[kRows]) {
   OCTAVO_UNROLL
-  for (int r = 0; r < kRows; ++r) sums[r] = start_of_sum<kNibbles, kOffset, kFirst, kLast>(lines[r]);
+  for (int r = 0; r < kRows; ++r) sums[r] = start_of_sum<kNumbers, kFirst, kLast>(lines[r]);
   OCTAVO_UNROLL
   for (int q = kFirst; q < kLast; ++q) {
-    const Integers quad = stored_quad<kNibbles, kPart>(weights, q);
+    const Integers quad = stored_quad<kNumbers, kPart>(weights, q);
     OCTAVO_UNROLL
     for (int r = 0; r < kRows; ++r) {
       sums[r] = add_dot_bytes(sums[r], quad, broadcast_quad(lines[r].values + 4 * q));
@@ -80,19 +117,20 @@ OCTAVO_INLINE void dot(const std::byte* weights, const Int8Line* lines, Integers
 
 #else
 
-// Nibbles, and bytes up to 31: sums of two products reach 2 * 15 * 127 or 2 * 31 * 127, so that eight or four
-// of them fit into 16 bits together.
-template <bool kNibbles, bool kOffset, int kPart, int kFirst, int kLast, int kRows>
+// Numbers up to 63: sums of two products reach 2 * 15 * 127, 2 * 31 * 127 or 2 * 63 * 127, so that eight,
+// four or two of them fit into 16 bits together.
+template <StoredNumbers kNumbers, int kPart, int kFirst, int kLast, int kRows>
 OCTAVO_INLINE void dot_small(const std::byte* weights, const Int8Line* lines, Integers (&sums)[kRows]) {
-  constexpr int kStep = kNibbles ? kLast - kFirst : 4;
+  constexpr int kStep =
+      std::min<int>(kLast - kFirst, static_cast<int>(std::bit_floor(32767u / (2 * 127 * kNumbers.largest))));
   OCTAVO_UNROLL
-  for (int r = 0; r < kRows; ++r) sums[r] = start_of_sum<kNibbles, kOffset, kFirst, kLast>(lines[r]);
+  for (int r = 0; r < kRows; ++r) sums[r] = start_of_sum<kNumbers, kFirst, kLast>(lines[r]);
   OCTAVO_UNROLL
   for (int first = kFirst; first < kLast; first += kStep) {
     Integers words[kRows];
     OCTAVO_UNROLL
     for (int q = first; q < first + kStep; ++q) {
-      const Integers quad = stored_quad<kNibbles, kPart>(weights, q);
+      const Integers quad = stored_quad<kNumbers, kPart>(weights, q);
       OCTAVO_UNROLL
       for (int r = 0; r < kRows; ++r) {
         const Integers products = multiply_bytes(quad, broadcast_quad(lines[r].values + 4 * q));
@@ -106,11 +144,11 @@ OCTAVO_INLINE void dot_small(const std::byte* weights, const Int8Line* lines, In
 
 // Bytes with an offset: 2 * 255 * 127 would saturate, 2 * 128 * 127 does not; so the sign moves to the
 // activation.
-template <int kPart, int kFirst, int kLast, int kRows>
+template <StoredNumbers kNumbers, int kPart, int kFirst, int kLast, int kRows>
 OCTAVO_INLINE void dot_signed(const std::byte* weights, const Int8Line* lines, Integers (&sums)[kRows]) {
   OCTAVO_UNROLL
   for (int q = kFirst; q < kLast; ++q) {
-    const Integers quad = bit_xor(stored_quad<false, kPart>(weights, q), all_bytes(-128));
+    const Integers quad = bit_xor(stored_quad<kNumbers, kPart>(weights, q), all_bytes(-128));
     const Integers magnitude = magnitudes(quad);
     OCTAVO_UNROLL
     for (int r = 0; r < kRows; ++r) {
@@ -121,12 +159,13 @@ OCTAVO_INLINE void dot_signed(const std::byte* weights, const Int8Line* lines, I
   }
 }
 
-template <bool kNibbles, bool kOffset, int kPart, int kFirst, int kLast, int kRows>
+template <StoredNumbers kNumbers, int kPart, int kFirst, int kLast, int kRows>
 OCTAVO_INLINE void dot(const std::byte* weights, const Int8Line* lines, Integers (&sums)[kRows]) {
-  if constexpr (kNibbles || !kOffset) {
-    dot_small<kNibbles, kOffset, kPart, kFirst, kLast>(weights, lines, sums);
+  if constexpr (kNumbers.largest <= 63) {
+    dot_small<kNumbers, kPart, kFirst, kLast>(weights, lines, sums);
   } else {
-    dot_signed<kPart, kFirst, kLast>(weights, lines, sums);
+    static_assert(kNumbers.offset == 128);
+    dot_signed<kNumbers, kPart, kFirst, kLast>(weights, lines, sums);
   }
 }
 
@@ -149,17 +188,17 @@ OCTAVO_INLINE Integers add_words_products(Integers sum, Integers a, Integers b) 
 }
 
 // At most 32 * 128 * 32639 < 2^27.
-template <bool kNibbles, bool kOffset, int kPart, int kFirst, int kLast, int kRows>
+template <StoredNumbers kNumbers, int kPart, int kFirst, int kLast, int kRows>
 OCTAVO_INLINE void dot(const std::byte* weights, const Int16Line* lines, Integers (&sums)[kRows]) {
   OCTAVO_UNROLL
   for (int r = 0; r < kRows; ++r) sums[r] = all_zero();
   OCTAVO_UNROLL
   for (int q = kFirst; q < kLast; ++q) {
-    const Integers quad = stored_quad<kNibbles, kPart>(weights, q);
+    const Integers quad = stored_quad<kNumbers, kPart>(weights, q);
     Integers even = bit_and(quad, all_words(255)), odd = shift_words_right<8>(quad);
-    if constexpr (kOffset) {
-      even = subtract_words(even, all_words(kNibbles ? 8 : 128));
-      odd = subtract_words(odd, all_words(kNibbles ? 8 : 128));
+    if constexpr (kNumbers.offset > 0) {
+      even = subtract_words(even, all_words(kNumbers.offset));
+      odd = subtract_words(odd, all_words(kNumbers.offset));
     }
     OCTAVO_UNROLL
     for (int r = 0; r < kRows; ++r) {

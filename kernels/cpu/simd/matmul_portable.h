@@ -29,20 +29,43 @@ OCTAVO_INLINE Floats to_floats(const Integers& a) {
   return result;
 }
 
+// Of a quad, what planes of kBits from `planes` on hold.
+template <int kBits>
+OCTAVO_INLINE unsigned bits_of_planes(const std::byte* planes, int quad, int in_quad) {
+  constexpr int kQuadsInPlane = 8 / kBits;
+  const auto byte = static_cast<unsigned>(planes[64 * (quad / kQuadsInPlane) + in_quad]);
+  return byte >> (quad % kQuadsInPlane * kBits) & ((1u << kBits) - 1u);
+}
+
 // The stored number of column 4 * quad + in_quad % 4 in row in_quad / 4.
-template <bool kNibbles>
+template <StoredNumbers kNumbers>
 OCTAVO_INLINE std::uint8_t stored_number(const std::byte* weights, int quad, int in_quad) {
-  if constexpr (!kNibbles) return static_cast<std::uint8_t>(weights[64 * quad + in_quad]);
-  const auto pair = static_cast<unsigned>(weights[64 * (quad % 4) + in_quad]);
-  return static_cast<std::uint8_t>(quad < 4 ? pair & 15u : pair >> 4);
+  unsigned number;
+  if constexpr (kNumbers.nibble_pairs) {
+    number = static_cast<unsigned>(weights[64 * (quad % 4) + in_quad]) >> (quad / 4 * 4) & 15u;
+  } else {
+    number = bits_of_planes<kNumbers.low_bits>(weights, quad, in_quad);
+    if constexpr (kNumbers.high_bits > 0) {
+      number |= bits_of_planes<kNumbers.high_bits>(weights + 64 * kNumbers.low_bits, quad, in_quad)
+                << kNumbers.low_bits;
+    }
+  }
+  return static_cast<std::uint8_t>(number);
+}
+
+// The stored numbers of a quad plus `added`, 64 bytes.
+template <StoredNumbers kNumbers>
+OCTAVO_INLINE void expand_quad(const std::byte* weights, int quad, int added, std::byte* out) {
+  for (int i = 0; i < 4 * kLanes; ++i)
+    out[i] = static_cast<std::byte>(stored_number<kNumbers>(weights, quad, i) + added);
 }
 
 // The stored numbers of column 4 * quad + column_in_quad.
-template <bool kNibbles>
+template <StoredNumbers kNumbers>
 OCTAVO_INLINE F32x16 stored_column(const std::byte* weights, int quad, int column_in_quad) {
   F32x16 result;
   for (int r = 0; r < kLanes; ++r) {
-    result.lane[r] = static_cast<float>(stored_number<kNibbles>(weights, quad, 4 * r + column_in_quad));
+    result.lane[r] = static_cast<float>(stored_number<kNumbers>(weights, quad, 4 * r + column_in_quad));
   }
   return result;
 }
@@ -55,21 +78,19 @@ OCTAVO_INLINE std::int32_t value_of(const Int16Line& line, int quad, int column)
   return line.values[4 * quad + kPlaceInInt16Line[column]];
 }
 
-// sums[r] = sum of (stored - offset) * value over quads kFirst <= q < kLast and line r, exact. The offset is
-// 8 for nibbles and 128 for bytes, if the format has one.
-template <bool kNibbles, bool kOffset, int kPart, int kFirst, int kLast, class Line, int kRows>
+// sums[r] = sum of (stored - offset) * value over quads kFirst <= q < kLast and line r, exact.
+template <StoredNumbers kNumbers, int kPart, int kFirst, int kLast, class Line, int kRows>
 OCTAVO_INLINE void dot(const std::byte* weights, const Line* lines, Integers (&sums)[kRows]) {
-  constexpr std::int32_t kSubtracted = !kOffset ? 0 : kNibbles ? 8 : 128;
   std::uint8_t stored[8][4 * kLanes];
   for (int q = kFirst; q < kLast; ++q) {
-    for (int i = 0; i < 4 * kLanes; ++i) stored[q][i] = stored_number<kNibbles>(weights, q, i);
+    for (int i = 0; i < 4 * kLanes; ++i) stored[q][i] = stored_number<kNumbers>(weights, q, i);
   }
   for (int r = 0; r < kRows; ++r) {
     std::int32_t value_sum = 0;
     for (int q = kFirst; q < kLast; ++q) {
       for (int c = 0; c < 4; ++c) value_sum += value_of(lines[r], q, c);
     }
-    for (int lane = 0; lane < kLanes; ++lane) sums[r].lane[lane] = -kSubtracted * value_sum;
+    for (int lane = 0; lane < kLanes; ++lane) sums[r].lane[lane] = -kNumbers.offset * value_sum;
     for (int q = kFirst; q < kLast; ++q) {
       for (int lane = 0; lane < kLanes; ++lane) {
         for (int c = 0; c < 4; ++c) {

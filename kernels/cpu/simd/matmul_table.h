@@ -8,6 +8,13 @@
 // The low nibbles hold the first half of a group, the high ones the second. Stored integers are unsigned;
 // where a format says "offset", the weight is scale * (stored - offset), offset 8 for nibbles and 128 for
 // bytes.
+//
+// Numbers of 2, 3, 5 and 6 bits stand in planes, the lower bits first, so that a panel is no larger than the
+// rows in the file were:
+//   planes of n = 4, 2 or 1 bits  [n of them][16 rows][4 columns], 64 n bytes: bits n * (q mod 8/n) and up
+//                                 of byte (q / (8/n), r, c) = n bits of column 4q + c
+// Tiles of a few rows multiply them as they lie, which costs less than reading more memory; for many rows
+// they are expanded to bytes once, a few groups at a time.
 #pragma once
 
 #include <cstddef>
@@ -29,45 +36,85 @@ constexpr int kPanelsTogether = 2;
 // 6-bit scales and mins, 24 bytes (load_six_bit_pairs in matmul_portable.h). "Halves": columns 0..15
 // and 16..31 have scales of their own.
 enum class PanelFormat : std::uint8_t {
-  kNibbles,           // f16 scale[16]; offset                        Q4_0
-  kNibblesMin,        // f16 scale[16], f16 min[16]                   Q4_1
-  kNibblesSuper,      // 6-bit scales and mins                        Q4_K
-  kNibblesHalves,     // f32 scale[2][16]; offset                     Q3_K
-  kNibblesHalvesMin,  // f32 scale[2][16], f32 min[2][16]             Q2_K
-  kBytes,             // f16 scale[16]; offset                        Q5_0, Q8_0
-  kBytesMin,          // f16 scale[16], f16 min[16]; stored <= 31     Q5_1
-  kBytesSuper,        // 6-bit scales and mins; stored <= 31          Q5_K
-  kBytesHalves,       // f32 scale[2][16]; offset                     Q6_K
-  kF32,               // no groups: [columns][16 rows]
+  kNibbles,       // f16 scale[16]                                   Q4_0
+  kNibblesMin,    // f16 scale[16], f16 min[16]                      Q4_1
+  kNibblesSuper,  // 6-bit scales and mins                           Q4_K
+  kBytes,         // f16 scale[16]                                   Q8_0; kFiveBits, expanded
+  // Planes, expanded: never in a matrix.
+  kBytesMin,        // f16 scale[16], f16 min[16]
+  kBytesSuper,      // 6-bit scales and mins, and 40 bytes of nothing
+  kBytesHalves,     // f32 scale[2][16]
+  kBytesHalvesMin,  // f32 scale[2][16], f32 min[2][16]
+  // Planes.
+  kFiveBits,       // f16 scale[16]                                   Q5_0
+  kFiveBitsMin,    // f16 scale[16], f16 min[16]                      Q5_1
+  kFiveBitsSuper,  // 6-bit scales and mins                           Q5_K
+  kSixBits,        // signed 8-bit scale[2][16]; before each eight    Q6_K
+                   // groups f16 scale[16]
+  kThreeBits,      // the same                                        Q3_K
+  kTwoBits,        // 4-bit scale and, above it, min [2][16]; before  Q2_K
+                   // each eight groups f16 scale[16], f16 min[16]
+  // No groups: [columns][16 rows].
+  kF32,
   kF16,
   kBf16,
 };
-constexpr int kNumPanelFormats = 12;
-constexpr int kNumQuantisedFormats = 9;
+constexpr int kNumQuantisedFormats = 14;
+constexpr int kNumPanelFormats = 17;
+constexpr int kFirstPlaneFormat = static_cast<int>(PanelFormat::kFiveBits);
+constexpr int kNumPlaneFormats = kNumQuantisedFormats - kFirstPlaneFormat;
 
-enum class ScaleLayout : std::uint8_t { kHalf, kSuper, kFloatHalves };
+constexpr bool is_quantised(PanelFormat format) { return static_cast<int>(format) < kNumQuantisedFormats; }
+constexpr bool stands_in_planes(PanelFormat format) {
+  return is_quantised(format) && static_cast<int>(format) >= kFirstPlaneFormat;
+}
+
+// Stored numbers are unsigned; a weight is scale * (stored - offset), or scale * stored + min.
+struct StoredNumbers {
+  bool nibble_pairs;        // else planes; bytes are planes of 8 bits
+  int low_bits, high_bits;  // of the first planes and of those after them
+  int offset;               // 0 where there are mins
+  int largest;
+};
+
+enum class ScaleLayout : std::uint8_t { kHalf, kSuper, kFloatHalves, kByteHalves, kNibbleHalves };
+
+struct PanelBytes {
+  int weights;  // of a group
+  int scales;   // of a group, after its weights
+  int head;     // before each kSuperGroups groups
+
+  constexpr int group() const { return weights + scales; }
+};
 
 struct PanelTraits {
-  bool nibbles;  // else bytes
+  StoredNumbers numbers;
   ScaleLayout scales;
-  bool has_min;      // exactly those without offset
-  int weight_bytes;  // of a group
-  int scale_bytes;   // of a group, after its weights
-  int head_bytes;    // before each kSuperGroups groups
+  bool has_min;
+  PanelBytes bytes;
+  PanelFormat expanded;  // what tiles of many rows read
 };
 
 // By PanelFormat.
 inline constexpr PanelTraits kPanelTraits[kNumQuantisedFormats] = {
-    {true, ScaleLayout::kHalf, false, 256, 32, 0},
-    {true, ScaleLayout::kHalf, true, 256, 64, 0},
-    {true, ScaleLayout::kSuper, true, 256, 24, 64},
-    {true, ScaleLayout::kFloatHalves, false, 256, 128, 0},
-    {true, ScaleLayout::kFloatHalves, true, 256, 256, 0},
-    {false, ScaleLayout::kHalf, false, 512, 32, 0},
-    {false, ScaleLayout::kHalf, true, 512, 64, 0},
-    {false, ScaleLayout::kSuper, true, 512, 24, 64},
-    {false, ScaleLayout::kFloatHalves, false, 512, 128, 0},
+    {{true, 4, 0, 8, 15}, ScaleLayout::kHalf, false, {256, 32, 0}, PanelFormat::kNibbles},
+    {{true, 4, 0, 0, 15}, ScaleLayout::kHalf, true, {256, 64, 0}, PanelFormat::kNibblesMin},
+    {{true, 4, 0, 0, 15}, ScaleLayout::kSuper, true, {256, 24, 64}, PanelFormat::kNibblesSuper},
+    {{false, 8, 0, 128, 255}, ScaleLayout::kHalf, false, {512, 32, 0}, PanelFormat::kBytes},
+    {{false, 8, 0, 0, 31}, ScaleLayout::kHalf, true, {512, 64, 0}, PanelFormat::kBytesMin},
+    {{false, 8, 0, 0, 31}, ScaleLayout::kSuper, true, {512, 64, 64}, PanelFormat::kBytesSuper},
+    {{false, 8, 0, 32, 63}, ScaleLayout::kFloatHalves, false, {512, 128, 0}, PanelFormat::kBytesHalves},
+    {{false, 8, 0, 0, 31}, ScaleLayout::kFloatHalves, true, {512, 256, 0}, PanelFormat::kBytesHalvesMin},
+    {{false, 4, 1, 16, 31}, ScaleLayout::kHalf, false, {320, 32, 0}, PanelFormat::kBytes},
+    {{false, 4, 1, 0, 31}, ScaleLayout::kHalf, true, {320, 64, 0}, PanelFormat::kBytesMin},
+    {{false, 4, 1, 0, 31}, ScaleLayout::kSuper, true, {320, 24, 64}, PanelFormat::kBytesSuper},
+    {{false, 4, 2, 32, 63}, ScaleLayout::kByteHalves, false, {384, 32, 32}, PanelFormat::kBytesHalves},
+    {{false, 2, 1, 4, 7}, ScaleLayout::kByteHalves, false, {192, 32, 32}, PanelFormat::kBytesHalves},
+    {{false, 2, 0, 0, 3}, ScaleLayout::kNibbleHalves, true, {128, 32, 64}, PanelFormat::kBytesHalvesMin},
 };
+
+// REQUIRES: is_quantised(format)
+constexpr const PanelTraits& traits_of(PanelFormat format) { return kPanelTraits[static_cast<int>(format)]; }
 
 // 16 columns of a row as floats: one cache line.
 struct alignas(64) FloatLine {
@@ -108,21 +155,33 @@ struct MatmulTile {
   bool continues;           // `out` holds the sums of the columns before these; else there are none
   // What this and the other tiles of these panels ask the memory for meanwhile: for each panel here,
   // `ahead_step` bytes for each group (unquantised weights: for each 16 columns) from `ahead` on, which is
-  // `panel_bytes` farther for the next panel. It may lie past the last panel.
+  // `ahead_panel_bytes` farther for the next panel. It may lie past the last panel.
   const std::byte* ahead;
   std::int64_t ahead_step;
+  std::int64_t ahead_panel_bytes;
 };
 using TileFunction = void (*)(const MatmulTile&);
 
+// Some columns of a panel in planes, from one with a head on, as bytes. Asks meanwhile for what stands
+// `ahead` bytes later; 0: for nothing.
+using ExpandFunction = void (*)(const std::byte* planes, std::int64_t columns, std::int64_t ahead,
+                                std::byte* out);
+
+// Tiles of at most so many rows multiply planes as they lie. A product in tiles of nearly equal height is
+// expanded if the tallest has more, so that expanded ones may have as many, too.
+constexpr int max_plane_rows(int max_tile_rows) { return (2 * max_tile_rows + 2) / 3; }
+
 struct TileKernels {
   std::int32_t max_rows;  // of a tile, at most kMaxTileRows
-  // [format][rows - 1]; null where max_rows or the format forbids.
+  // [format][rows - 1]; null where max_rows or the format forbids, for planes in tall tiles and for expanded
+  // ones in low tiles.
   TileFunction tiles[kNumPanelFormats][kMaxTileRows];
 };
 
 struct MatmulTable {
   TileKernels int8, int16;  // quantised formats only
   TileKernels f32;
+  ExpandFunction expand[kNumPlaneFormats];  // by PanelFormat, from kFirstPlaneFormat on
   // Sets the lines first[0], first[row_stride], ... of one row.
   void (*set_int8_row)(const float* values, std::int64_t columns, Int8Line* first, std::int64_t row_stride);
   void (*set_int16_row)(const float* values, std::int64_t columns, Int16Line* first, std::int64_t row_stride);

@@ -16,13 +16,17 @@ namespace {
 constexpr float kLargestFit = 18, kSmallestCell = 3;  // design pixels
 constexpr float kLargestTinyFit = 56;                 // of a pool so small that every cell has text
 constexpr std::size_t kTinyPool = 64;
+constexpr float kLargestSmallFit = 32;  // of a pool whose cells would leave most of the card empty
+constexpr std::size_t kSmallPool = 512;
 constexpr float kTextCell = 34;  // from here on a cell has text
 constexpr float kFadeSeconds = 0.7f;
 constexpr float kMostZoom = 64;
 
 // The largest pitch with which every block fits.
 float fitting_pitch(const Frame& frame, std::size_t count, ImVec2 room) {
-  const float largest = frame.px(count <= kTinyPool ? kLargestTinyFit : kLargestFit);
+  const float largest = frame.px(count <= kTinyPool    ? kLargestTinyFit
+                                 : count <= kSmallPool ? kLargestSmallFit
+                                                       : kLargestFit);
   for (float pitch = largest; pitch > 2; pitch -= 1) {
     const float columns = std::max(1.0f, std::floor(room.x / pitch));
     if (std::ceil(static_cast<float>(count) / columns) * pitch <= room.y) return pitch;
@@ -250,12 +254,13 @@ void BlockMap::draw_cells(const Frame& frame, const InspectorState& state, const
   TextStyle style = tiny_text(frame);
   style.em = 10.5f;
   style.colour = frame.theme.on_accent;
+  const auto now = static_cast<float>(ImGui::GetTime());
   for (int row = first_row; row < last_row; ++row) {
     const int end = std::min(count, row * grid.columns + end_column);
     for (int cell = row * grid.columns + first_column; cell < end; ++cell) {
       const std::int32_t block = blocks_[static_cast<std::size_t>(cell)];
       CellLook look = look_of(frame, state, static_cast<std::size_t>(block), colour_);
-      const float flash = flash_of(block);
+      const float flash = flash_of(block, now);
       if (flash > 0) look.colour = mix(look.colour, frame.theme.text, 0.75f * flash);
       const ImVec2 from = grid.low(cell), to = grid.high(cell);
       if (is_small) {
@@ -288,7 +293,7 @@ void BlockMap::draw_texture(const Frame& frame, const InspectorState& state, con
   const int key = static_cast<int>(colour_) * kNumBlockOrders + static_cast<int>(order_);
   const bool is_new = texture_ == nullptr;
   const bool is_old = is_new || texture_version_ != state.version || texture_key_ != key || is_fading_ ||
-                      texture_theme_ != frame.theme.background;
+                      texture_flashes_ || texture_theme_ != frame.theme.background;
   if (is_new) {
     texture_ = IM_NEW(ImTextureData)();
     texture_->Create(ImTextureFormat_RGBA32, grid.columns, rows);
@@ -296,16 +301,18 @@ void BlockMap::draw_texture(const Frame& frame, const InspectorState& state, con
   }
   if (is_old) {
     auto* pixels = reinterpret_cast<ImU32*>(texture_->GetPixels());
-    std::fill(pixels, pixels + static_cast<std::ptrdiff_t>(grid.columns) * rows, ImU32{0});
+    std::fill(pixels + count, pixels + static_cast<std::ptrdiff_t>(grid.columns) * rows, ImU32{0});
+    const auto now = static_cast<float>(ImGui::GetTime());
     for (int cell = 0; cell < count; ++cell) {
       const std::int32_t block = blocks_[static_cast<std::size_t>(cell)];
       const CellLook look = look_of(frame, state, static_cast<std::size_t>(block), colour_);
       const ImU32 colour = mix(frame.theme.free, look.colour, std::max(0.35f, look.fill));
-      const float flash = flash_of(block);
+      const float flash = flash_of(block, now);
       pixels[cell] = flash > 0 ? mix(colour, frame.theme.text, flash) : colour;
     }
     texture_version_ = state.version;
     texture_key_ = key;
+    texture_flashes_ = is_fading_;
     texture_theme_ = frame.theme.background;
     if (!is_new && texture_->Status == ImTextureStatus_OK) {
       texture_->UpdateRect = {0, 0, static_cast<unsigned short>(grid.columns),
@@ -415,10 +422,11 @@ void BlockMap::draw_host(const Frame& frame, const InspectorState& state, float 
 }
 
 void BlockMap::update_order(const InspectorState& state) {
-  if (ordered_version_ == state.version && ordered_ == order_) return;
+  const std::size_t count = state.snapshot->blocks.size();
+  const bool follows_state = order_ != BlockOrder::kIndex && ordered_version_ != state.version;
+  if (!follows_state && ordered_ == order_ && blocks_.size() == count) return;
   ordered_version_ = state.version;
   ordered_ = order_;
-  const std::size_t count = state.snapshot->blocks.size();
   blocks_.clear();
   std::vector<bool> taken(count, false);
   if (order_ == BlockOrder::kSequence) collect_tables(state, blocks_, taken);
@@ -447,22 +455,22 @@ void BlockMap::update_flashes(const InspectorState& state) {
     for (std::size_t i = 0; i < state.blocks.size(); ++i) {
       const std::int64_t last_us = state.blocks[i].last_us;
       if (!is_new && last_us > seen_us_[i]) {
-        flashed_[i] = now;
-        is_fading_ = true;
+        flashed_[i] = flashed_last_ = now;
       }
       seen_us_[i] = last_us;
     }
-    if (is_new) std::fill(flashed_.begin(), flashed_.end(), -1.0f);
+    if (is_new) {
+      std::fill(flashed_.begin(), flashed_.end(), -1.0f);
+      flashed_last_ = -1.0f;
+    }
   }
-  if (!is_fading_) return;
-  is_fading_ = std::any_of(flashed_.begin(), flashed_.end(),
-                           [&](float at) { return at >= 0 && now - at < kFadeSeconds; });
+  is_fading_ = flashed_last_ >= 0 && now - flashed_last_ < kFadeSeconds;
 }
 
-float BlockMap::flash_of(int block) const {
+float BlockMap::flash_of(int block, float now) const {
   if (!is_fading_ || static_cast<std::size_t>(block) >= flashed_.size()) return 0;
   const float at = flashed_[static_cast<std::size_t>(block)];
-  return at < 0 ? 0 : std::max(0.0f, 1.0f - (static_cast<float>(ImGui::GetTime()) - at) / kFadeSeconds);
+  return at < 0 ? 0 : std::max(0.0f, 1.0f - (now - at) / kFadeSeconds);
 }
 
 }  // namespace octavo::ui

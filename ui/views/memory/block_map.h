@@ -43,7 +43,7 @@ class BlockMap {
   void move(const Frame& frame, ImVec2 low, ImVec2 extent, float fit_pitch);
   void update_order(const InspectorState& state);
   void update_flashes(const InspectorState& state);
-  float flash_of(int block) const;
+  float flash_of(int block, float now) const;
 
   BlockColour colour_ = BlockColour::kOwner;
   BlockOrder order_ = BlockOrder::kIndex;
@@ -55,12 +55,14 @@ class BlockMap {
   BlockOrder ordered_ = BlockOrder::kIndex;
   std::vector<std::int64_t> seen_us_;  // [block]: the event that its flash is of
   std::vector<float> flashed_;         // [block]: when, in Dear ImGui's time; below 0: not
+  float flashed_last_ = -1.0f;         // the newest of these
   std::uint64_t flash_version_ = ~std::uint64_t{0};
   InspectorSource flash_source_ = InspectorSource::kLive;
   bool is_fading_ = false;
   ImTextureData* texture_ = nullptr;  // registered with Dear ImGui
   std::uint64_t texture_version_ = ~std::uint64_t{0};
   int texture_key_ = -1;
+  bool texture_flashes_ = false;  // it is to be drawn once more when nothing fades any more
   ImU32 texture_theme_ = 0;
 };
 

@@ -33,8 +33,13 @@ void draw_memory_bar(const Frame& frame, const MemoryBar& bar, float width) {
   part(bar.kv_bytes, frame.theme.accent);
   part(bar.working_bytes, frame.theme.warning);
   ImGui::Dummy({width, frame.px(28)});
-  tooltip(frame, "Weights (" + bytes_text(bar.weight_bytes) + "), then the KV pool (" +
-                     bytes_text(bar.kv_bytes) + "), of " + bytes_text(bar.total_bytes) + " of memory.");
+  std::string help =
+      "Weights (" + bytes_text(bar.weight_bytes) + "), then the KV pool (" + bytes_text(bar.kv_bytes) + ")";
+  if (bar.working_bytes > 0) {
+    help += ", then working memory (" + bytes_text(bar.working_bytes) +
+            ": activations, logits and scratch of the largest step)";
+  }
+  tooltip(frame, help + ", of " + bytes_text(bar.total_bytes) + " of memory.");
 }
 
 void InspectorBar::draw(const Frame& frame, const InspectorState& state, float width) {
@@ -72,7 +77,9 @@ void InspectorBar::draw_files(const Frame& frame, const InspectorState& state) {
       .width = 92,
       .height = 30,
       .enabled = is_recording || state.source == InspectorSource::kLive,
-      .help = is_recording ? "Stop recording (R)" : "Record what happens to a file (R)"};
+      .help = is_recording
+                  ? "Stop recording (R)"
+                  : "Record what happens to a file (R). It holds the titles of chats, no other text."};
   if (button(frame, "record", is_recording ? "Stop" : "Record", record)) {
     if (is_recording) {
       inspect(frame, actions::StopRecording{});

@@ -18,6 +18,8 @@ namespace {
 constexpr double kLeastSpan = 0.05, kMostSpan = 3'600;
 constexpr double kMostSamples = 1'200;
 constexpr float kAxisHeight = 22;
+constexpr float kLegend = 158,
+                kLeastWithLegend = 620;  // what lanes say about themselves stands right of them
 
 double seconds_of(const InspectorState& state, std::int64_t time_us) {
   return static_cast<double>(time_us - state.timeline.origin_us) / 1e6;
@@ -73,7 +75,7 @@ bool is_marked(BlockEventKind kind) {
 void draw_marks(const Frame& frame, const InspectorState& state, double from, double to) {
   ImDrawList* list = ImPlot::GetPlotDrawList();
   const ImVec2 low = ImPlot::GetPlotPos();
-  const float bottom = low.y + ImPlot::GetPlotSize().y;
+  const float bottom = low.y + ImPlot::GetPlotSize().y, right = low.x + ImPlot::GetPlotSize().x;
   float free_from = -FLT_MAX;
   TextStyle style = tiny_text(frame);
   style.em = 11.5f;
@@ -92,8 +94,10 @@ void draw_marks(const Frame& frame, const InspectorState& state, double from, do
     for (float y = low.y; y < bottom; y += frame.px(7)) {
       list->AddLineV(x, y, std::min(y + frame.px(3), bottom), with_alpha(style.colour, 0.7f));
     }
-    draw_text(frame, list, {x + frame.px(5), low.y + frame.px(2)}, style, word);
-    free_from = x + text_width(frame, style, word) + frame.px(14);
+    const float width = text_width(frame, style, word);
+    if (x + frame.px(5) + width <= right)
+      draw_text(frame, list, {x + frame.px(5), low.y + frame.px(2)}, style, word);
+    free_from = x + width + frame.px(14);
   }
 }
 
@@ -296,10 +300,12 @@ void TimelineView::update(const InspectorState& state) {
   }
 }
 
-bool TimelineView::begin_lane(const Frame&, const char* id, float height, double top, bool has_axis) {
+bool TimelineView::begin_lane(const Frame& frame, const char* id, float height, double top, bool has_axis) {
   constexpr ImPlotFlags kFlags = ImPlotFlags_NoTitle | ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText |
                                  ImPlotFlags_NoMenus | ImPlotFlags_NoBoxSelect | ImPlotFlags_NoFrame;
-  if (!ImPlot::BeginPlot(id, {ImGui::GetContentRegionAvail().x, height}, kFlags)) return false;
+  const float width = ImGui::GetContentRegionAvail().x;
+  legend_width_ = width < frame.px(kLeastWithLegend) ? 0 : frame.px(kLegend);
+  if (!ImPlot::BeginPlot(id, {width - legend_width_, height}, kFlags)) return false;
   ImPlotAxisFlags axis = ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_NoTickMarks | ImPlotAxisFlags_Lock;
   if (!has_axis) axis |= ImPlotAxisFlags_NoTickLabels;
   ImPlot::SetupAxis(ImAxis_X1, nullptr, axis);
@@ -310,17 +316,11 @@ bool TimelineView::begin_lane(const Frame&, const char* id, float height, double
   return true;
 }
 
-void TimelineView::end_lane(const Frame& frame, const InspectorState& state, const char* label) {
+void TimelineView::end_lane(const Frame& frame, const InspectorState& state,
+                            std::initializer_list<std::string> legend) {
   ImDrawList* list = ImPlot::GetPlotDrawList();
   const ImVec2 low = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
-  TextStyle style = tiny_text(frame);
-  style.em = 11;
-  style.colour = frame.theme.muted;
-  const float width = text_width(frame, style, label);
-  const ImVec2 at{low.x + size.x - width - frame.px(6), low.y + frame.px(1)};
-  list->AddRectFilled({at.x - frame.px(4), at.y}, {at.x + width + frame.px(4), at.y + frame.px(16)},
-                      with_alpha(frame.theme.panel, 0.93f), frame.px(3));
-  draw_text(frame, list, at, style, label);
+  draw_legend(frame, {low.x + size.x, low.y}, legend);
   if (!state.cursor.following) {
     const float x = std::floor(ImPlot::PlotToPixels(seconds_of(state, state.cursor.time_us), 0).x);
     if (x >= low.x - 1 && x <= low.x + size.x + 1)
@@ -329,6 +329,20 @@ void TimelineView::end_lane(const Frame& frame, const InspectorState& state, con
   }
   point(frame, state);
   ImPlot::EndPlot();
+}
+
+// Nothing where the window is too narrow for it: what a lane shows is told by the pointer, too.
+void TimelineView::draw_legend(const Frame& frame, ImVec2 at, std::initializer_list<std::string> legend) {
+  if (legend_width_ <= 0) return;
+  TextStyle style = tiny_text(frame);
+  style.em = 11;
+  style.colour = frame.theme.muted;
+  float y = at.y;
+  for (const std::string& words : legend) {
+    draw_text(frame, ImGui::GetWindowDrawList(), {at.x + frame.px(10), y}, style, words,
+              legend_width_ - frame.px(10));
+    y += frame.px(13);
+  }
 }
 
 // The pointer: shows a step, drags the cursor, zooms with the wheel.
@@ -367,8 +381,11 @@ void TimelineView::draw_memory(const Frame& frame, const InspectorState& state, 
   shade("cached", curves_.time, curves_.used, curves_.cached, theme.cached);
   shade("used", curves_.time, curves_.zero, curves_.used, mix(theme.accent, theme.panel, 0.25f));
   draw_marks(frame, state, from_, to_);
-  end_lane(frame, state,
-           state.pool.num_host_blocks > 0 ? "used · cached · free · host" : "used · cached · free");
+  if (state.pool.num_host_blocks > 0) {
+    end_lane(frame, state, {"blocks, from below:", "used · cached · free", "in the host pool"});
+  } else {
+    end_lane(frame, state, {"blocks, from below:", "used · cached · free"});
+  }
 }
 
 // A bar for each sequence while it runs; hatched while swapped out, a line while it waits to be computed
@@ -413,16 +430,15 @@ void TimelineView::draw_requests(const Frame& frame, const InspectorState& state
     }
   }
   ImPlot::PopPlotClipRect();
-  end_lane(frame, state, "requests: running · outlined while swapped out");
+  end_lane(frame, state, {"sequences: running,", "outlined while swapped"});
 }
 
 void TimelineView::draw_tokens(const Frame& frame, const InspectorState& state, float height, bool has_axis) {
   if (!begin_lane(frame, "tokens_plot", height, curves_.most_tokens * 1.15, has_axis)) return;
   shade("prefill", curves_.time, curves_.zero, curves_.prefill, with_alpha(frame.theme.owner(1), 0.75f));
   trace(frame, "decode", curves_.time, curves_.decode, frame.theme.owner(0));
-  const std::string label =
-      "tokens a step: prefill (filled) · decode (line), up to " + short_number(curves_.most_tokens);
-  end_lane(frame, state, label.c_str());
+  end_lane(frame, state,
+           {"tokens a step, to " + short_number(curves_.most_tokens), "prefill filled, decode line"});
 }
 
 void TimelineView::draw_speed(const Frame& frame, const InspectorState& state, float height, bool has_axis) {
@@ -437,10 +453,10 @@ void TimelineView::draw_speed(const Frame& frame, const InspectorState& state, f
   trace(frame, "rate", curves_.rate_time, scaled(curves_.token_rate, curves_.most_rate), frame.theme.accent);
   trace(frame, "requests", curves_.rate_time, scaled(curves_.request_rate, curves_.most_requests),
         frame.theme.owner(3));
-  const std::string label = "tok/s up to " + short_number(curves_.most_rate) + " · requests/s up to " +
-                            short_number(curves_.most_requests) + " · step (filled) up to " +
-                            duration_text(curves_.most_ms);
-  end_lane(frame, state, label.c_str());
+  end_lane(
+      frame, state,
+      {"tok/s to " + short_number(curves_.most_rate), "requests/s to " + short_number(curves_.most_requests),
+       "filled: step, to " + duration_text(curves_.most_ms)});
 }
 
 }  // namespace octavo::ui

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
+#include <string>
 #include <vector>
 
 #include "ui/views/memory/memory_parts.h"
@@ -31,13 +33,15 @@ class TimelineView {
   void update(const InspectorState& state);
   void draw_controls(const Frame& frame, const InspectorState& state, float width);
   bool begin_lane(const Frame& frame, const char* id, float height, double top, bool has_axis);
-  void end_lane(const Frame& frame, const InspectorState& state, const char* label);
+  void end_lane(const Frame& frame, const InspectorState& state, std::initializer_list<std::string> legend);
+  void draw_legend(const Frame& frame, ImVec2 at, std::initializer_list<std::string> legend);
   void draw_memory(const Frame& frame, const InspectorState& state, float height, bool has_axis);
   void draw_requests(const Frame& frame, const InspectorState& state, float height, bool has_axis);
   void draw_tokens(const Frame& frame, const InspectorState& state, float height, bool has_axis);
   void draw_speed(const Frame& frame, const InspectorState& state, float height, bool has_axis);
   void point(const Frame& frame, const InspectorState& state);
 
+  float legend_width_ = 0;  // of the lanes; 0: there is no room for one
   TimelineLanes lanes_ = TimelineLanes::kAll;
   double span_ = 60, end_ = 60;
   double from_ = 0, to_ = 60;  // seconds that are shown

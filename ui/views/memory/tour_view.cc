@@ -42,7 +42,6 @@ void draw_tour(const Frame& frame, const InspectorState& state, float width) {
   ImGui::SetCursorScreenPos({at.x, at.y + frame.px(26)});
   TextStyle style = body_text(frame);
   paragraph(frame, style, tour.sentence, std::min(inner - frame.px(20), frame.px(900)));
-  const float buttons = at.y + frame.px(kTourHeight - 32 - 30);
   ImGui::SetCursorScreenPos({at.x + inner - frame.px(456), at.y - frame.px(4)});
   draw_chapters(frame, tour);
   beside(frame, 8);
@@ -61,7 +60,6 @@ void draw_tour(const Frame& frame, const InspectorState& state, float width) {
   if (button(frame, "tour_next", next,
              {.kind = ButtonKind::kPrimary, .width = 118, .height = 30, .help = "Next (Right)"}))
     inspect(frame, actions::MoveTour{+1});
-  ImGui::SetCursorScreenPos({at.x, buttons + frame.px(24)});
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float y = ImGui::GetWindowPos().y + frame.px(kTourHeight) - frame.px(12);
   const float share =

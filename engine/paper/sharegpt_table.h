@@ -5,13 +5,14 @@
 #include <array>
 #include <cstddef>
 
-namespace octavo::app {
+namespace octavo::paper {
 
 inline constexpr std::size_t kNumLengthBins = 64;
 struct LengthBin {
   std::array<double, 5> input_quantiles;
   std::array<double, 33> output_quantiles;
 };
+// As tests/golden/sharegpt_length_quantiles.json has it.
 extern const std::array<LengthBin, kNumLengthBins> kShareGptLengths;
 
-}  // namespace octavo::app
+}  // namespace octavo::paper

@@ -1,12 +1,11 @@
-#include "tests/paper/workload.h"
+#include "engine/paper/workload.h"
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <utility>
 
+#include "engine/base/check.h"
 #include "engine/base/rng.h"
+#include "engine/paper/sharegpt_table.h"
 
 namespace octavo::paper {
 namespace {
@@ -40,27 +39,28 @@ bool is_table(const std::vector<double>& quantiles) {
 
 double UniformStream::next() { return uniform_at(seed_, 0, num_drawn_++); }
 
-Result<QuantileLengths> QuantileLengths::read(const std::filesystem::path& path) {
-  const auto fail = [&](const std::string& what) {
-    return Error{ErrorCode::kInvalidArgument,
-                 path.string() + " " + what + ": copy it from the repository again"};
-  };
-  QuantileLengths lengths;
-  try {
-    std::ifstream file(path);
-    const nlohmann::json table = nlohmann::json::parse(file);
-    for (const auto& bin : table.at("bins")) {
-      lengths.bins_.push_back({bin.at("input_quantiles"), bin.at("output_quantiles")});
-    }
-  } catch (const nlohmann::json::exception&) {
-    return fail("is no table of length quantiles");
-  }
+Result<QuantileLengths> QuantileLengths::create(std::vector<Bin> bins) {
   const auto is_good = [](const Bin& bin) {
     return is_table(bin.input_quantiles) && is_table(bin.output_quantiles);
   };
-  if (lengths.bins_.empty() || !std::ranges::all_of(lengths.bins_, is_good)) {
-    return fail("has a bin whose quantiles do not ascend from 1 to below 2,048");
+  if (bins.empty() || !std::ranges::all_of(bins, is_good)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "there is a bin whose quantiles do not ascend from 1 to below 2,048, or none at all"};
   }
+  return QuantileLengths(std::move(bins));
+}
+
+const QuantileLengths& sharegpt_lengths() {
+  static const QuantileLengths lengths = [] {
+    std::vector<QuantileLengths::Bin> bins;
+    for (const LengthBin& bin : kShareGptLengths) {
+      bins.push_back({{bin.input_quantiles.begin(), bin.input_quantiles.end()},
+                      {bin.output_quantiles.begin(), bin.output_quantiles.end()}});
+    }
+    auto made = QuantileLengths::create(std::move(bins));
+    OCTAVO_CHECK(made.has_value(), "%s", made.error().message.c_str());
+    return *std::move(made);
+  }();
   return lengths;
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "engine/base/result.h"
@@ -36,25 +36,29 @@ class LengthSource {
   virtual RequestLengths draw(UniformStream& uniform) const = 0;
 };
 
-// ShareGPT: a table of quantiles, tests/golden/sharegpt_length_quantiles.json, which names its rule: a bin
-// with equal chances, then input and output independently by linear interpolation between its quantiles.
+// Lengths by quantiles: a bin with equal chances, then input and output independently by linear interpolation between its
+// quantiles.
 class QuantileLengths final : public LengthSource {
  public:
-  // Fails with a sentence when the file is not such a table.
-  static Result<QuantileLengths> read(const std::filesystem::path& path);
+  struct Bin {
+    std::vector<double> input_quantiles, output_quantiles;
+  };
+  // An error unless there are bins, and the quantiles of each ascend from 1 to below kMaxModelLen.
+  static Result<QuantileLengths> create(std::vector<Bin> bins);
 
   RequestLengths draw(UniformStream& uniform) const override;
 
  private:
-  struct Bin {
-    std::vector<double> input_quantiles, output_quantiles;
-  };
+  explicit QuantileLengths(std::vector<Bin> bins) : bins_(std::move(bins)) {}
   std::vector<Bin> bins_;
 };
 
+// ShareGPT: the table of sharegpt_table.h.
+const QuantileLengths& sharegpt_lengths();
+
 // Alpaca: of the paper's lengths only the means are known, 19.31 in and 58.45 out (figure 11). The shapes are
 // ours: Weibull's, independent, as wide as the first 334 pairs of the public data in GPT-2 tokens (standard
-// deviation / mean 0.7 and 1.1). See README.md for what that leaves open.
+// deviation / mean 0.7 and 1.1). See tests/paper/README.md for what that leaves open.
 class AlpacaLengths final : public LengthSource {
  public:
   static constexpr double kMeanInput = 19.31;

@@ -1,8 +1,8 @@
 // Lengths in OPT tokens of ShareGPT conversations as the PagedAttention paper used them: the quantiles of
 // tests/golden/sharegpt_length_quantiles.json, to which a test holds them equal.
-#include "app/window/sharegpt_lengths.h"
+#include "engine/paper/sharegpt_table.h"
 
-namespace octavo::app {
+namespace octavo::paper {
 
 // clang-format off
 const std::array<LengthBin, kNumLengthBins> kShareGptLengths = {{
@@ -137,4 +137,4 @@ const std::array<LengthBin, kNumLengthBins> kShareGptLengths = {{
 }};
 // clang-format on
 
-}  // namespace octavo::app
+}  // namespace octavo::paper

@@ -1,4 +1,4 @@
-#include "tests/paper/saturated_queue.h"
+#include "engine/paper/saturated_queue.h"
 
 #include <algorithm>
 #include <map>
@@ -18,6 +18,7 @@ constexpr TokenId kPromptToken = 0;
 constexpr TokenId token_of(std::uint32_t output) { return 1 + static_cast<TokenId>(output); }
 
 constexpr std::int32_t kUnlimited = 1 << 20;
+constexpr std::int32_t kStepsBetweenReports = 500;
 constexpr std::int32_t kMostWaiting = 2;  // the head, and one behind it: nobody overtakes
 
 // What is looked at in one step.
@@ -45,6 +46,7 @@ class Observations {
   void add_finished() { ++num_finished_; }
 
   SteadyState means() const {
+    if (num_steps_ == 0) return {};
     const double per_step = 1.0 / static_cast<double>(num_steps_);
     const double per_request = 1.0 / static_cast<double>(std::max<std::int64_t>(1, num_finished_));
     return {.memory = {memory_.input * per_step, memory_.output * per_step, memory_.reserved * per_step,
@@ -71,10 +73,15 @@ class SaturatedQueue {
         uniform_(experiment.seed),
         scheduler_(experiment.options) {}
 
-  SteadyState run() {
-    for (std::int32_t i = 0; i < experiment_.num_warm_up_steps; ++i) step(nullptr);
+  SteadyState run(const GoOn& go_on) {
+    const std::int32_t num_steps = experiment_.num_warm_up_steps + experiment_.num_measured_steps;
     Observations observations;
-    for (std::int32_t i = 0; i < experiment_.num_measured_steps; ++i) step(&observations);
+    for (std::int32_t i = 0; i < num_steps; ++i) {
+      step(i < experiment_.num_warm_up_steps ? nullptr : &observations);
+      if (!go_on || i % kStepsBetweenReports != 0) continue;
+      if (!go_on(static_cast<double>(i) / num_steps, observations.means())) return observations.means();
+    }
+    if (go_on) go_on(1.0, observations.means());
     return observations.means();
   }
 
@@ -249,8 +256,8 @@ scheduler::SchedulerOptions paper_pool(MemoryManager manager, std::int32_t block
           .memory_manager = manager};
 }
 
-SteadyState run_saturated(const Experiment& experiment, const LengthSource& lengths) {
-  return SaturatedQueue(experiment, lengths).run();
+SteadyState run_saturated(const Experiment& experiment, const LengthSource& lengths, const GoOn& go_on) {
+  return SaturatedQueue(experiment, lengths).run(go_on);
 }
 
 }  // namespace octavo::paper

@@ -5,11 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
+#include "engine/paper/beam_search.h"
+#include "engine/paper/workload.h"
 #include "engine/scheduler/scheduler.h"
-#include "tests/paper/beam_search.h"
-#include "tests/paper/workload.h"
 
 namespace octavo::paper {
 
@@ -49,7 +50,10 @@ struct SteadyState {
 inline constexpr std::int32_t kPaperSlots = 983 * 16;
 scheduler::SchedulerOptions paper_pool(MemoryManager manager, std::int32_t block_size = 16);
 
+// Asked now and then with the share that is done and the means so far; false ends the experiment.
+using GoOn = std::function<bool(double done, const SteadyState& so_far)>;
+
 // REQUIRES: every request fits the pool
-SteadyState run_saturated(const Experiment& experiment, const LengthSource& lengths);
+SteadyState run_saturated(const Experiment& experiment, const LengthSource& lengths, const GoOn& go_on = {});
 
 }  // namespace octavo::paper

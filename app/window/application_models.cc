@@ -1,0 +1,141 @@
+// The application's part that has to do with models: loads, the engines that they give, and their end.
+
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include "app/window/application.h"
+
+namespace octavo::app {
+namespace {
+
+std::int64_t unix_time_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+bool is_there(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored);
+}
+
+}  // namespace
+
+void Application::load_first_model(const std::vector<RecentModel>& recent) {
+  EngineOptions first = options_.engine;
+  const bool has_recent = options_.prefers_recent_model && !recent.empty() && is_there(recent.front().path);
+  if (has_recent && recent.front().path != first.model) {
+    if (!first.model.empty()) fallback_ = first;
+    first.model = recent.front().path;
+  }
+  if (first.model.empty()) {
+    controller_.show_no_model({}, options_.model_problem);
+  } else {
+    start_loading(first);
+  }
+}
+
+void Application::load_model(ModelLoadRequest request) {
+  if (request.options.model.empty()) return;
+  if (loader_.loading()) {
+    loader_.cancel();
+    next_load_ = std::move(request);
+    return;
+  }
+  const bool stops = request.running == ui::actions::RunningAnswers::kStop && present_.engine != nullptr;
+  if (!stops) return start_loading(request.options);
+  fallback_ = loaded_;
+  start_loading(request.options, let_go_of_engines());
+}
+
+void Application::start_loading(const EngineOptions& options, std::vector<HeldEngine> first) {
+  loading_ = options;
+  controller_.show_loading(options.model, 0.0);
+  loader_.start(options, std::move(first));
+}
+
+// Answers under way are interrupted.
+std::vector<HeldEngine> Application::let_go_of_engines() {
+  controller_.detach_engine();
+  std::vector<HeldEngine> held = std::exchange(retired_, {});
+  held.push_back(std::exchange(present_, {}));
+  return held;
+}
+
+bool Application::update_loading() {
+  // The window never has an engine before it has its chats.
+  if (!loader_.loading() || !controller_.store_opened()) return false;
+  auto result = loader_.take_result();
+  if (result) {
+    end_loading(*std::move(result));
+  } else {
+    controller_.show_loading(loading_.model, loader_.fraction());
+  }
+  return true;
+}
+
+void Application::end_loading(Result<std::unique_ptr<Engine>> result) {
+  if (next_load_) {  // another model was wanted meanwhile
+    if (result) closer_.close({.engine = *std::move(result), .token_counter = nullptr});
+    load_model(*std::exchange(next_load_, std::nullopt));
+  } else if (result) {
+    take_engine(*std::move(result));
+  } else {
+    take_failure(result.error());
+  }
+}
+
+void Application::take_failure(const Error& error) {
+  if (present_.engine != nullptr) {
+    fallback_.reset();
+    return controller_.show_load_failed(loading_.model, error);
+  }
+  const std::string path = loading_.model;
+  if (!fallback_) return controller_.show_no_model(path, error.message);
+  start_loading(*std::exchange(fallback_, std::nullopt));
+  if (error.code != ErrorCode::kCancelled) {
+    controller_.show_banner(ui::BannerKind::kError, model_file_stem(path) +
+                                                        " could not be loaded; the model before is loaded again: " +
+                                                        error.message);
+  }
+}
+
+void Application::take_engine(std::unique_ptr<Engine> engine) {
+  HeldEngine before = std::exchange(present_, {});
+  present_.engine = std::move(engine);
+  present_.engine->set_wake_up([this] { wake_up(); });
+  present_.token_counter =
+      std::make_unique<TokenCounter>(present_.engine->tokenizer(), [this] { wake_up(); });
+  controller_.attach_engine(*present_.engine,
+                            [this](ui::SessionId session_id, std::vector<ChatMessage> messages) {
+                              present_.token_counter->count(session_id, std::move(messages));
+                            });
+  controller_.set_attachment_counter(
+      [this](ui::SessionId session_id, std::uint64_t attachment_id, std::string text) {
+        present_.token_counter->count_attachment(session_id, attachment_id, std::move(text));
+      });
+  if (before.engine != nullptr) retired_.push_back(std::move(before));
+  loaded_ = loading_;
+  fallback_.reset();
+  controller_.note_model_loaded(loading_.model, unix_time_ms());
+  perform_effects();
+  close_retired();
+}
+
+void Application::close_retired() {
+  std::erase_if(retired_, [this](HeldEngine& held) {
+    if (controller_.uses(*held.engine)) return false;
+    closer_.close(std::move(held));
+    return true;
+  });
+}
+
+bool Application::update_scouted() {
+  auto reports = scout_->take_reports();
+  for (ScoutReport& report : reports) controller_.take_scouted(std::move(report));
+  if (!reports.empty()) perform_effects();
+  return !reports.empty();
+}
+
+}  // namespace octavo::app

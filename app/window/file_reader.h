@@ -1,0 +1,76 @@
+// Looks at files that were dropped on the window, named on the command line or attached, on a thread of its
+// own: what each of them is, and the text or the chats that it holds.
+//
+// Thread: calls from the window's; `wake_up` is called from the reading one.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "app/conversation/conversation.h"
+#include "ui/state.h"
+
+namespace octavo::app {
+
+// A longer text is no attachment: it would fill any context many times over.
+inline constexpr std::uintmax_t kLargestAttachment = std::uintmax_t{1} << 20;
+
+enum class FileKind { kModel, kRecording, kChats, kText, kUnusable };
+
+struct ReadFile {
+  FileKind kind = FileKind::kUnusable;
+  std::string path = {};
+  std::string name = {};                 // without folders, one line of valid UTF-8
+  std::string text = {};                 // of a text
+  std::vector<Conversation> chats = {};  // of chats, this or another program's
+  std::string problem = {};              // of what cannot be used: one sentence
+};
+
+enum class ReadAs { kAny, kText };  // kText: a text whatever it holds, or unusable
+
+struct FilesToRead {
+  ui::SessionId session_id;  // whose attachments texts become
+  ReadAs as = ReadAs::kAny;
+  std::vector<std::string> paths;
+};
+
+struct FilesRead {
+  ui::SessionId session_id;
+  std::vector<ReadFile> files;  // as many as paths, in their order
+};
+
+// What the file is, in the calling thread.
+ReadFile read_file(const std::string& path, ReadAs as);
+
+class FileReader {
+ public:
+  explicit FileReader(std::function<void()> wake_up);
+  // Finishes the file it reads, and leaves the others.
+  ~FileReader();
+  FileReader(const FileReader&) = delete;
+  FileReader& operator=(const FileReader&) = delete;
+
+  void read(FilesToRead files);
+  // Since the last call.
+  std::vector<FilesRead> take_results();
+
+ private:
+  void run();
+  bool stopping() const;
+
+  const std::function<void()> wake_up_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<FilesToRead> wanted_;  // guarded by mutex_
+  std::vector<FilesRead> results_;  // guarded by mutex_
+  bool stopping_ = false;           // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace octavo::app

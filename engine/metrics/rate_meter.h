@@ -1,0 +1,48 @@
+// Generated tokens and ended requests a second, followed step by step and event by event. A value type.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "engine/api/block_event.h"
+#include "engine/api/metrics.h"
+
+namespace octavo::metrics {
+
+// Of the stretch of RateMeter::kStretchUs that ended at `time_us`.
+struct Rates {
+  std::int64_t time_us = 0;
+  double tokens_per_second = 0;
+  double requests_per_second = 0;
+};
+
+class RateMeter {
+ public:
+  // Long enough for a rate, short enough for a curve.
+  static constexpr std::int64_t kStretchUs = 500'000;
+
+  // A step generates num_decode_tokens + num_accepted_tokens. Returns the stretches that ended before it began, of a long
+  // silence its first and last only.
+  std::vector<Rates> add(const StepRecord& step);
+  // A request ends when its first sequence lets its last block go and is not preempted. Call it in the order of events.
+  void add(const BlockEvent& event);
+
+ private:
+  struct Stretch {
+    std::int64_t begin_us = -1;
+    std::int64_t num_tokens = 0;
+    std::int64_t num_requests = 0;
+  };
+  struct Sequence {
+    std::int32_t num_blocks = 0;
+    bool is_preempted = false;
+    bool is_forked = false;
+  };
+  void let_go(std::uint64_t sequence);
+
+  std::map<std::uint64_t, Sequence> sequences_;
+  Stretch stretch_;
+};
+
+}  // namespace octavo::metrics

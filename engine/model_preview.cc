@@ -1,0 +1,100 @@
+#include "engine/model_preview.h"
+
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "engine/model/inspection.h"
+#include "engine/model/vocabulary_reader.h"
+#include "engine/model/weights.h"
+#include "engine/runner/runner_plan.h"
+
+namespace octavo {
+namespace {
+
+// More than any machine has, and far from wrapping when amounts are added.
+constexpr std::int64_t kUnlimitedBytes = std::numeric_limits<std::int64_t>::max() / 4;
+
+Result<std::unique_ptr<tokenizer::Tokenizer>> make_tokenizer(const model::GgufFile& file) {
+  OCTAVO_TRY(tokenizer::Vocabulary vocabulary, model::read_vocabulary(file));
+  return tokenizer::Tokenizer::create(std::move(vocabulary));
+}
+
+// A key of another type than text is nothing that people wrote.
+std::string text_of(const model::GgufHeader& header, std::string_view key) {
+  const auto found = header.find<std::string_view>(key);
+  return found && *found ? std::string(**found) : std::string();
+}
+
+MemoryPlan memory_plan(const runner::RunnerPlan& plan) {
+  return {.weight_bytes = plan.weight_bytes,
+          .working_bytes = plan.working_bytes,
+          .bytes_per_block = plan.kv_layout.block_bytes(),
+          .block_size = plan.kv_layout.block_size,
+          .num_blocks = plan.num_blocks,
+          .num_host_blocks = plan.num_host_blocks,
+          .max_model_len = plan.max_model_len};
+}
+
+EngineOptions least_of(const EngineOptions& options, std::int32_t context_length) {
+  EngineOptions least = options;
+  if (!options.num_kv_blocks && !options.kv_cache_memory) {
+    const std::int32_t tokens = options.max_model_len.value_or(context_length);
+    least.num_kv_blocks = (tokens + options.block_size - 1) / options.block_size;
+  }
+  if (!options.swap_space) least.swap_space = 0.0;
+  return least;
+}
+
+}  // namespace
+
+Result<ModelPreview> ModelPreview::open(const std::filesystem::path& path) {
+  OCTAVO_TRY(auto file, model::GgufFile::open(path));
+  OCTAVO_TRY(auto config, model::read_model_config(file.header()));
+  OCTAVO_TRY(auto tensors, model::find_model_tensors(file, config));
+  OCTAVO_TRY(auto tokenizer, make_tokenizer(file));
+  return ModelPreview(Parts{std::move(file), std::move(config), std::move(tensors), std::move(tokenizer)});
+}
+
+ModelDescription ModelPreview::describe() const { return model::describe_model(parts_.file, parts_.config); }
+
+ModelOrigin ModelPreview::origin() const {
+  const model::GgufHeader& header = parts_.file.header();
+  return {.author = text_of(header, "general.author"),
+          .organisation = text_of(header, "general.organization"),
+          .licence = text_of(header, "general.license"),
+          .base_model = text_of(header, "general.base_model.0.name")};
+}
+
+bool ModelPreview::has_quantised_weights() const { return model::has_quantised_weights(parts_.tensors); }
+
+Result<MemoryPlan> ModelPreview::plan(const EngineOptions& options, std::int64_t available_bytes) const {
+  OCTAVO_TRY_VOID(validate(options));
+  const auto wanted = runner::plan_runner(parts_.config, parts_.tensors, options, available_bytes);
+  if (wanted) return memory_plan(*wanted);
+  if (wanted.error().code != ErrorCode::kOutOfMemory) return wanted.error();
+  OCTAVO_TRY(const auto least, runner::plan_runner(parts_.config, parts_.tensors,
+                                                   least_of(options, parts_.config.context_length),
+                                                   kUnlimitedBytes));
+  MemoryPlan plan = memory_plan(least);
+  plan.refusal = wanted.error();
+  return plan;
+}
+
+Result<ModelDescription> read_model_description(const std::filesystem::path& path) {
+  OCTAVO_TRY(const auto file, model::GgufFile::open(path));
+  OCTAVO_TRY(const auto config, model::read_model_config(file.header()));
+  OCTAVO_TRY_VOID(model::find_model_tensors(file, config));
+  return model::describe_model(file, config);
+}
+
+std::int64_t resident_bytes(const EngineDescription& description, const KvTotals& totals) {
+  const std::int64_t num_written = totals.peak_used_blocks + totals.peak_host_used_blocks;
+  return description.weight_bytes + description.working_bytes + num_written * description.bytes_per_block;
+}
+
+std::int64_t unwritten_pool_bytes(const EngineDescription& description, const KvTotals& totals) {
+  return (description.num_blocks - totals.peak_used_blocks) * description.bytes_per_block;
+}
+
+}  // namespace octavo

@@ -1,0 +1,84 @@
+// A model file before anything of it is loaded: what is inside, and what running it would take. Opening checks
+// what Engine::create checks of a file, so that what is refused there is refused here first.
+//
+// Ownership: owns the open file and what was read of it. Immutable; any thread.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/api/engine_options.h"
+#include "engine/api/metrics.h"
+#include "engine/api/model_description.h"
+#include "engine/base/result.h"
+#include "engine/model/gguf_file.h"
+#include "engine/model/model_config.h"
+#include "engine/model/model_tensors.h"
+#include "engine/tokenizer/tokenizer.h"
+
+namespace octavo {
+
+// Where a model comes from, in the words of its file: a stranger's text. Empty where it says nothing.
+struct ModelOrigin {
+  std::string author;
+  std::string organisation;
+  std::string licence;
+  std::string base_model;
+};
+
+// What an engine with given options would take of this machine's memory.
+struct MemoryPlan {
+  std::int64_t weight_bytes = 0;
+  std::int64_t working_bytes = 0;  // activations, logits, sampling, scratch
+  std::int64_t bytes_per_block = 0;
+  std::int32_t block_size = 0;  // tokens
+  std::int32_t num_blocks = 0;
+  std::int32_t num_host_blocks = 0;
+  std::int32_t max_model_len = 0;
+  // Why it cannot be had. The numbers are then those of the least that is of use: what the options ask for, and
+  // where they leave it open a pool for one full context and no host pool.
+  std::optional<Error> refusal = {};
+
+  std::int64_t kv_bytes() const { return num_blocks * bytes_per_block; }
+  std::int64_t host_bytes() const { return num_host_blocks * bytes_per_block; }
+};
+
+class ModelPreview {
+ public:
+  static Result<ModelPreview> open(const std::filesystem::path& path);
+
+  ModelDescription describe() const;
+  ModelOrigin origin() const;
+  // Otherwise the type of activations has no effect.
+  bool has_quantised_weights() const;
+
+  // Errors: options that cannot hold for this model on any machine.
+  Result<MemoryPlan> plan(const EngineOptions& options, std::int64_t available_bytes) const;
+
+  // For Engine::create: what the runner is built from.
+  struct Parts {
+    model::GgufFile file;
+    model::ModelConfig config;
+    model::ModelTensors tensors;
+    std::unique_ptr<tokenizer::Tokenizer> tokenizer;
+  };
+  Parts take_parts() && { return std::move(parts_); }
+  const Parts& parts() const { return parts_; }
+
+ private:
+  explicit ModelPreview(Parts parts) : parts_(std::move(parts)) {}
+  Parts parts_;
+};
+
+// The header alone, without vocabulary: for a list of many files.
+Result<ModelDescription> read_model_description(const std::filesystem::path& path);
+
+// What ending an engine gives back at least: a pool's memory is taken when a block is first written.
+std::int64_t resident_bytes(const EngineDescription& description, const KvTotals& totals);
+// What its device pool may still take.
+std::int64_t unwritten_pool_bytes(const EngineDescription& description, const KvTotals& totals);
+
+}  // namespace octavo

@@ -1,0 +1,121 @@
+// Choosing a model, as plain values: the models that are known, what is inside the chosen one, the memory
+// that it needs before it is loaded, and a load under way. app/window/model_picker writes them between frames;
+// every figure of memory is the engine's (engine/model_preview.h).
+//
+// A `path` is the file system's own bytes and goes back with actions as it is; what is shown beside it is valid
+// UTF-8.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/api/engine_options.h"
+
+namespace octavo::ui {
+
+struct ModelRow {
+  std::string path;
+  std::string file_name;
+  std::string folder;
+  std::string name;     // from the file, else the file's own; empty until the header is read
+  std::string summary;  // "llama · 135 M parameters · Q4_1"; empty until then
+  std::int64_t file_bytes = 0;
+  std::int64_t last_used_ms = 0;  // since 1970, UTC; 0: never
+  bool is_default = false;        // the one that set-up fetches
+  bool is_present = true;         // false: a recent one whose file is gone
+  bool is_read = false;           // the header was read: `name`, `summary` and `problem` are known
+  std::string problem;            // why it cannot be loaded, one sentence; empty when nothing speaks against it
+};
+
+// One line of "What is inside".
+struct ModelFact {
+  std::string label;
+  std::string value;
+};
+
+// What a person chooses for a load.
+struct ModelLoadOptions {
+  std::int32_t max_model_len = 0;   // tokens; 0: the model's context
+  std::int64_t kv_cache_mebibytes = 0;  // 0: as many as the engine would take
+  KvCacheType kv_cache_dtype = KvCacheType::kAuto;
+  ActivationType activation_dtype = ActivationType::kAuto;
+  friend bool operator==(const ModelLoadOptions&, const ModelLoadOptions&) = default;
+};
+
+enum class ModelFit {
+  kUnknown,
+  kFits,      // beside the present model
+  kFitsAlone, // when the present model goes first
+  kNever
+};
+
+// Bytes, as the engine would take them.
+struct ModelMemory {
+  ModelFit fit = ModelFit::kUnknown;
+  std::int64_t weight_bytes = 0;
+  std::int64_t kv_bytes = 0;       // the device pool
+  std::int64_t working_bytes = 0;  // activations, logits, scratch
+  std::int64_t host_bytes = 0;     // where swapped blocks stand
+  std::int64_t free_bytes = 0;     // of this machine, beside the present model
+  std::int64_t freed_bytes = 0;    // what the present model would give back
+  std::int32_t num_blocks = 0;
+  std::int32_t num_host_blocks = 0;
+  std::int32_t block_size = 16;
+  std::int64_t bytes_per_block = 0;
+  std::int32_t max_model_len = 0;
+  std::string sentence;  // whether it fits, and what to do when it does not
+
+  std::int64_t needed_bytes() const { return weight_bytes + kv_bytes + working_bytes + host_bytes; }
+};
+
+// The chosen row, looked into.
+struct ModelInside {
+  std::string path;      // empty: nothing is chosen
+  bool reading = false;  // the file, or its memory again after a change of options
+  std::string problem;   // one sentence
+  std::string name;
+  std::vector<ModelFact> facts;
+  std::int32_t context_length = 0;  // the most that max_model_len may be
+  bool has_quantised_weights = false;  // else the type of activations has no effect
+  ModelMemory memory;
+};
+
+struct FolderEntry {
+  std::string path;
+  std::string name;
+  bool is_folder = false;
+  std::int64_t file_bytes = 0;
+};
+
+// "Open file…": the folder of what was typed, and what in it begins like that.
+struct FileBrowser {
+  bool open = false;
+  std::string text;  // a path, as typed or as chosen; the field begins with it at each `serial`
+  std::uint64_t serial = 0;
+  std::string folder;  // that is listed
+  std::vector<FolderEntry> entries;  // folders first, each part by name
+  bool reading = false;
+  std::string problem;  // one sentence
+};
+
+struct ModelLoading {
+  std::string path;
+  std::string name;
+  double fraction = 0.0;
+  bool is_cancelling = false;
+};
+
+struct ModelPickerState {
+  bool open = false;
+  bool scanning = false;
+  std::vector<ModelRow> rows;  // recent ones first, newest first; then by name
+  ModelInside inside;
+  ModelLoadOptions options;
+  FileBrowser browser;
+  std::optional<ModelLoading> loading;  // while a model loads, also the first one
+  std::int32_t num_running = 0;         // answers and comparisons of the present model
+};
+
+}  // namespace octavo::ui

@@ -1,0 +1,31 @@
+#include "ui/views/attach_view.h"
+
+#include "ui/views/dialog.h"
+#include "ui/widgets/controls.h"
+
+namespace octavo::ui {
+
+void AttachView::draw(const Frame& frame, const UiState& state) {
+  const bool open = state.desktop.attach_open;
+  const bool appearing = open && !was_open_;
+  was_open_ = open;
+  if (appearing) path_.clear();
+  if (!begin_dialog(frame, {.id = "attach_panel", .title = "Attach a text file", .width = 520}, open)) return;
+  const float width = ImGui::GetContentRegionAvail().x;
+  paragraph(frame, small_text(frame),
+            "It goes with the next message. Files can also be dropped on the window, several at once.",
+            width);
+  gap(frame, 12);
+  if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
+  const bool entered = text_field(frame, "##attach_path", path_, "Path, for example ~/notes.txt", width,
+                                  ImGuiInputTextFlags_EnterReturnsTrue);
+  gap(frame, 14);
+  const bool has_path = path_.find_first_not_of(" \t") != std::string::npos;
+  const ButtonOptions attach{.kind = ButtonKind::kPrimary, .width = 96, .enabled = has_path};
+  const bool pressed = button(frame, "attach", "Attach", attach);
+  if ((pressed || entered) && has_path)
+    frame.actions.push(actions::Desktop{actions::AttachFile{state.active_session, path_}});
+  if (end_dialog(frame, open)) frame.actions.push(actions::Desktop{actions::ShowAttach{false}});
+}
+
+}  // namespace octavo::ui

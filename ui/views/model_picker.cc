@@ -1,0 +1,296 @@
+#include "ui/views/model_picker.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include "ui/format.h"
+#include "ui/views/model_inside_view.h"
+#include "ui/widgets/controls.h"
+
+namespace octavo::ui {
+namespace {
+
+constexpr const char* kPopup = "model_picker";
+constexpr float kWidth = 1040, kHeight = 724, kListWidth = 392;
+constexpr float kRowHeight = 62, kEntryHeight = 34, kPadding = 24;
+
+// As the eye compares: letters of ASCII in lower case, all else as it is.
+std::string folded(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
+}
+
+bool holds_all_words(const std::string& text, const std::string& query) {
+  for (std::size_t at = 0; at < query.size();) {
+    const std::size_t begin = query.find_first_not_of(' ', at);
+    if (begin == std::string::npos) break;
+    const std::size_t end = std::min(query.find(' ', begin), query.size());
+    if (text.find(query.substr(begin, end - begin)) == std::string::npos) return false;
+    at = end;
+  }
+  return true;
+}
+
+bool is_present_model(const UiState& state, const ModelRow& row) {
+  return state.model.phase == ModelPhase::kReady && row.path == state.model.path;
+}
+
+const std::string& row_title(const ModelRow& row) { return row.name.empty() ? row.file_name : row.name; }
+
+std::string row_note(const UiState& state, const ModelRow& row) {
+  if (is_present_model(state, row)) return "in use";
+  if (row.is_default) return "default";
+  return row.last_used_ms > 0 ? "recent" : std::string();
+}
+
+// True when chosen. A line of the list, as wide as the list, with its background.
+bool list_line(const Frame& frame, const char* id, ImVec2 extent, bool is_chosen) {
+  const ImVec2 low = ImGui::GetCursorScreenPos();
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+  const bool pressed = ImGui::InvisibleButton(id, extent, ImGuiButtonFlags_EnableNav);
+  ImGui::PopStyleVar();
+  const bool is_lit = ImGui::IsItemHovered() || ImGui::IsItemFocused();
+  if (!is_chosen && !is_lit) return pressed;
+  const ImVec2 high{low.x + extent.x, low.y + extent.y - frame.px(2)};
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled(low, high, is_chosen ? frame.theme.raised : with_alpha(frame.theme.raised, 0.6f),
+                      frame.px(size::kRadiusControl));
+  if (is_chosen) list->AddRect(low, high, mix(frame.theme.line, frame.theme.accent, 0.6f), frame.px(size::kRadiusControl));
+  return pressed;
+}
+
+void begin_part(const Frame& frame, const char* id, ImVec2 extent) {
+  ImGui::PushStyleVar(ImGuiStyleVar_ChildRounding, 0.0f);
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, IM_COL32_BLACK_TRANS);
+  ImGui::BeginChild(id, extent, ImGuiChildFlags_NavFlattened);
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
+  (void)frame;
+}
+
+}  // namespace
+
+std::vector<std::size_t> model_rows_matching(const std::vector<ModelRow>& rows, std::string_view query) {
+  const std::string words = folded(query);
+  std::vector<std::size_t> matching;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const ModelRow& row = rows[i];
+    if (holds_all_words(folded(row.name + "\n" + row.file_name + "\n" + row.folder + "\n" + row.summary), words))
+      matching.push_back(i);
+  }
+  return matching;
+}
+
+void ModelPickerView::draw(const Frame& frame, const UiState& state) {
+  const ModelPickerState& picker = state.picker;
+  if (picker.open && !was_open_) {
+    query_.clear();
+    browsed_ = false;
+    scroll_to_chosen_ = true;
+  }
+  if (picker.open && !ImGui::IsPopupOpen(kPopup)) ImGui::OpenPopup(kPopup);
+  was_open_ = picker.open;
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  const ImVec2 extent{std::min(frame.px(kWidth), viewport->Size.x - frame.px(32)),
+                      std::min(frame.px(kHeight), viewport->Size.y - frame.px(32))};
+  ImGui::SetNextWindowPos(viewport->GetCenter(), ImGuiCond_Always, {0.5f, 0.5f});
+  ImGui::SetNextWindowSize(extent);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(kPadding), frame.px(20)});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, frame.px(size::kRadiusCard));
+  ImGui::PushStyleVar(ImGuiStyleVar_PopupRounding, frame.px(16));
+  constexpr ImGuiWindowFlags kFlags = ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize |
+                                      ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
+                                      ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse;
+  const bool shown = ImGui::BeginPopupModal(kPopup, nullptr, kFlags);
+  ImGui::PopStyleVar(3);
+  if (!shown) return;
+  const float width = ImGui::GetContentRegionAvail().x;
+  draw_heading(frame, width);
+  const ImVec2 low = ImGui::GetCursorScreenPos();
+  const float height = ImGui::GetContentRegionAvail().y;
+  const float list_width = std::min(frame.px(kListWidth), std::floor(width * 0.42f));
+  begin_part(frame, "models", {list_width, height});
+  if (picker.browser.open) {
+    draw_browser(frame, state, {list_width, height});
+  } else {
+    draw_list(frame, state, {list_width, height});
+  }
+  ImGui::EndChild();
+  const float left = low.x + list_width + frame.px(kPadding);
+  ImGui::GetWindowDrawList()->AddLineV(left - std::floor(frame.px(kPadding) * 0.5f), low.y, low.y + height,
+                                       frame.theme.line);
+  ImGui::SetCursorScreenPos({left, low.y});
+  begin_part(frame, "inside", {low.x + width - left, height});
+  draw_model_inside(frame, state);
+  ImGui::EndChild();
+  browsed_ = picker.browser.open;
+  if (!picker.open) ImGui::CloseCurrentPopup();
+  ImGui::EndPopup();
+}
+
+void ModelPickerView::draw_heading(const Frame& frame, float width) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  TextStyle heading = heading_text(frame);
+  heading.em = 18;
+  line(frame, heading, "Models");
+  const ImVec2 end = ImGui::GetCursorScreenPos();
+  ImGui::SetCursorScreenPos({at.x + width - frame.px(32), at.y - frame.px(3)});
+  const ButtonOptions close{.kind = ButtonKind::kPlain, .icon = Icon::kClose, .help = "Close (Esc)"};
+  // The field would take the first Escape for itself.
+  if (button(frame, "close_models", "", close) || ImGui::IsKeyPressed(ImGuiKey_Escape, false))
+    frame.actions.push(actions::PickModel{actions::CloseModelPicker{}});
+  ImGui::SetCursorScreenPos({end.x, end.y + frame.px(14)});
+  ImGui::Dummy({0, 0});
+  ImGui::SetCursorScreenPos({end.x, end.y + frame.px(14)});
+}
+
+// ---- the list
+
+void ModelPickerView::draw_list(const Frame& frame, const UiState& state, ImVec2 extent) {
+  const ModelPickerState& picker = state.picker;
+  if (ImGui::IsWindowAppearing() || browsed_) take_keyboard("##model_query");
+  text_field(frame, "##model_query", query_, "Search your models", extent.x);
+  gap(frame, 8);
+  const std::vector<std::size_t> matching = model_rows_matching(picker.rows, query_);
+  move_choice(frame, state, matching);
+  const float bottom = frame.px(44);
+  begin_part(frame, "rows", {extent.x, ImGui::GetContentRegionAvail().y - bottom});
+  const float inner = ImGui::GetContentRegionAvail().x;
+  for (const std::size_t index : matching) {
+    ImGui::PushID(static_cast<int>(index));
+    draw_row(frame, state, picker.rows[index], inner);
+    ImGui::PopID();
+  }
+  if (matching.empty() && !picker.scanning) {
+    paragraph(frame, small_text(frame),
+              picker.rows.empty() ? "No model files are known yet. “Open file…” finds one on your disk."
+                                  : "No model has that name.",
+              inner);
+  }
+  scroll_to_chosen_ = false;
+  ImGui::EndChild();
+  gap(frame, 10);
+  const ButtonOptions open{.icon = Icon::kFolder, .help = "A .gguf file anywhere on your disk"};
+  if (button(frame, "open_file", "Open file…", open))
+    frame.actions.push(actions::PickModel{actions::ShowFileBrowser{true}});
+  if (picker.scanning) {
+    beside(frame, 12);
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    draw_text(frame, ImGui::GetWindowDrawList(), {at.x, at.y + frame.px(7)}, tiny_text(frame), "Looking for models…");
+  }
+}
+
+void ModelPickerView::draw_row(const Frame& frame, const UiState& state, const ModelRow& row, float width) {
+  const ImVec2 low = ImGui::GetCursorScreenPos();
+  const bool is_chosen = row.path == state.picker.inside.path;
+  if (list_line(frame, "model_row", {width, frame.px(kRowHeight)}, is_chosen))
+    frame.actions.push(actions::PickModel{actions::ChooseModel{row.path}});
+  tooltip(frame, row.folder + "/" + row.file_name + (row.problem.empty() ? "" : "\n" + row.problem));
+  if (is_chosen && scroll_to_chosen_) ImGui::SetScrollHereY(0.5f);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float left = low.x + frame.px(12), right = low.x + width - frame.px(12);
+  TextStyle title = small_text(frame);
+  title.em = 14;
+  title.colour = row.problem.empty() ? frame.theme.text : frame.theme.muted;
+  TextStyle tiny = tiny_text(frame);
+  const std::string note = row_note(state, row);
+  TextStyle noted = tiny;
+  if (is_present_model(state, row)) noted.colour = frame.theme.accent;
+  const float note_width = text_width(frame, noted, note);
+  draw_text(frame, list, {left, low.y + frame.px(9)}, title, row_title(row), right - left - note_width - frame.px(8));
+  draw_text(frame, list, {right - note_width, low.y + frame.px(11)}, noted, note);
+  const std::string bytes = row.is_present ? bytes_text(row.file_bytes) : std::string();
+  const float bytes_width = text_width(frame, tiny, bytes);
+  draw_text(frame, list, {right - bytes_width, low.y + frame.px(33)}, tiny, bytes);
+  if (!row.problem.empty()) tiny.colour = frame.theme.error;
+  const std::string& below = !row.problem.empty() ? row.problem : row.summary.empty() ? row.folder : row.summary;
+  draw_text(frame, list, {left, low.y + frame.px(33)}, tiny, below, right - left - bytes_width - frame.px(8));
+}
+
+// The arrows walk the list while the search has the keyboard.
+void ModelPickerView::move_choice(const Frame& frame, const UiState& state,
+                                  const std::vector<std::size_t>& matching) {
+  if (!ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows) || matching.empty()) return;
+  const bool down = ImGui::IsKeyPressed(ImGuiKey_DownArrow), up = ImGui::IsKeyPressed(ImGuiKey_UpArrow);
+  if (!ImGui::GetIO().WantTextInput || down == up) return;
+  const std::vector<ModelRow>& rows = state.picker.rows;
+  const auto chosen = std::find_if(matching.begin(), matching.end(), [&](std::size_t index) {
+    return rows[index].path == state.picker.inside.path;
+  });
+  std::size_t next = 0;
+  if (chosen != matching.end()) {
+    const auto at = static_cast<std::size_t>(chosen - matching.begin());
+    next = (at + (down ? 1 : matching.size() - 1)) % matching.size();
+  }
+  scroll_to_chosen_ = true;
+  frame.actions.push(actions::PickModel{actions::ChooseModel{rows[matching[next]].path}});
+}
+
+// ---- a file anywhere
+
+void ModelPickerView::draw_browser(const Frame& frame, const UiState& state, ImVec2 extent) {
+  const FileBrowser& browser = state.picker.browser;
+  if (shown_serial_ != browser.serial) {
+    shown_serial_ = browser.serial;
+    typed_path_ = browser.text;
+  }
+  if (!browsed_) take_keyboard("##model_path");
+  const bool entered = text_field(frame, "##model_path", typed_path_, "~/path/to/model.gguf", extent.x,
+                                  ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_ElideLeft);
+  if (ImGui::IsItemEdited()) frame.actions.push(actions::PickModel{actions::BrowseTo{typed_path_}});
+  if (entered) enter_path(frame, browser);
+  gap(frame, 8);
+  line(frame, tiny_text(frame), browser.folder, extent.x);
+  gap(frame, 4);
+  begin_part(frame, "files", {extent.x, ImGui::GetContentRegionAvail().y - frame.px(44)});
+  const float inner = ImGui::GetContentRegionAvail().x, height = frame.px(kEntryHeight);
+  if (!browser.problem.empty()) {
+    paragraph(frame, {.em = size::kSmall, .colour = frame.theme.error}, browser.problem, inner);
+  } else if (browser.entries.empty() && !browser.reading) {
+    paragraph(frame, small_text(frame), "No folder and no .gguf file here begins like that.", inner);
+  }
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(browser.entries.size()), height);
+  while (clipper.Step()) {
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
+      const FolderEntry& entry = browser.entries[static_cast<std::size_t>(i)];
+      ImGui::PushID(i);
+      const ImVec2 low = ImGui::GetCursorScreenPos();
+      if (list_line(frame, "file_row", {inner, height}, false)) choose_entry(frame, entry);
+      ImDrawList* list = ImGui::GetWindowDrawList();
+      TextStyle name = small_text(frame);
+      name.colour = entry.is_folder ? frame.theme.muted : frame.theme.text;
+      const std::string bytes = entry.is_folder ? std::string() : bytes_text(entry.file_bytes);
+      const float bytes_width = text_width(frame, tiny_text(frame), bytes);
+      if (entry.is_folder)
+        draw_icon(list, Icon::kFolder, {low.x + frame.px(18), low.y + height * 0.5f}, frame.px(14), frame.theme.muted);
+      draw_text(frame, list, {low.x + frame.px(34), low.y + frame.px(7)}, name, entry.name,
+                inner - frame.px(52) - bytes_width);
+      draw_text(frame, list, {low.x + inner - bytes_width - frame.px(10), low.y + frame.px(8)}, tiny_text(frame), bytes);
+      ImGui::PopID();
+    }
+  }
+  ImGui::EndChild();
+  gap(frame, 10);
+  if (button(frame, "back_to_models", "Back to the list", {.icon = Icon::kChevronLeft}))
+    frame.actions.push(actions::PickModel{actions::ShowFileBrowser{false}});
+}
+
+void ModelPickerView::choose_entry(const Frame& frame, const FolderEntry& entry) {
+  if (entry.is_folder) {
+    frame.actions.push(actions::PickModel{actions::BrowseTo{entry.path + "/", /*is_typed=*/false}});
+  } else {
+    frame.actions.push(actions::PickModel{actions::ChooseModel{entry.path}});
+  }
+}
+
+// What was typed completes to the only entry that begins like it; else it is taken at its word.
+void ModelPickerView::enter_path(const Frame& frame, const FileBrowser& browser) const {
+  if (browser.entries.size() == 1 && !browser.reading) return choose_entry(frame, browser.entries.front());
+  if (!typed_path_.empty() && typed_path_.back() != '/')
+    frame.actions.push(actions::PickModel{actions::ChooseModel{typed_path_}});
+}
+
+}  // namespace octavo::ui
