@@ -19,36 +19,12 @@ std::vector<Rates> RateMeter::add(const StepRecord& step) {
 
 void RateMeter::add(const BlockEvent& event) {
   if (event.sequence == 0) return;
-  switch (event.kind) {
-    case BlockEventKind::kAlloc:
-    case BlockEventKind::kHit:
-    case BlockEventKind::kShare: {
-      Sequence& sequence = sequences_[event.sequence];
-      ++sequence.num_blocks;
-      sequence.is_preempted = false;
-      break;
-    }
-    case BlockEventKind::kUnref: let_go(event.sequence); break;
-    case BlockEventKind::kPreempt: {
-      Sequence& sequence = sequences_[event.sequence];
-      // By swap its blocks went before, and it looked as if it had ended.
-      if (sequence.num_blocks == 0 && !sequence.is_forked) --stretch_.num_requests;
-      sequence.is_preempted = true;
-      break;
-    }
-    case BlockEventKind::kFork: {
-      constexpr std::uint64_t kLow = 0xffff'ffffu;
-      sequences_[(event.sequence & ~kLow) | static_cast<std::uint32_t>(event.aux)].is_forked = true;
-      break;
-    }
-    default: break;
+  if (event.kind == BlockEventKind::kFork) {
+    constexpr std::uint64_t kLow = 0xffff'ffffu;
+    known_.insert((event.sequence & ~kLow) | static_cast<std::uint32_t>(event.aux));
+  } else if (event.kind == BlockEventKind::kAlloc || event.kind == BlockEventKind::kHit) {
+    if (known_.insert(event.sequence).second) ++stretch_.num_requests;
   }
-}
-
-void RateMeter::let_go(std::uint64_t sequence) {
-  Sequence& known = sequences_[sequence];
-  if (--known.num_blocks > 0 || known.is_preempted) return;
-  if (!known.is_forked) ++stretch_.num_requests;
 }
 
 }  // namespace octavo::metrics

@@ -1,8 +1,8 @@
-// Generated tokens and ended requests a second, followed step by step and event by event. A value type.
+// Generated tokens and begun requests a second, followed step by step and event by event. A value type.
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <set>
 #include <vector>
 
 #include "engine/api/block_event.h"
@@ -25,7 +25,8 @@ class RateMeter {
   // A step generates num_decode_tokens + num_accepted_tokens. Returns the stretches that ended before it began, of a long
   // silence its first and last only.
   std::vector<Rates> add(const StepRecord& step);
-  // A request ends when its first sequence lets its last block go and is not preempted. Call it in the order of events.
+  // A request begins when a sequence that was not forked takes its first block; where it ends, events do not say.
+  // Call it in the order of events.
   void add(const BlockEvent& event);
 
  private:
@@ -34,14 +35,7 @@ class RateMeter {
     std::int64_t num_tokens = 0;
     std::int64_t num_requests = 0;
   };
-  struct Sequence {
-    std::int32_t num_blocks = 0;
-    bool is_preempted = false;
-    bool is_forked = false;
-  };
-  void let_go(std::uint64_t sequence);
-
-  std::map<std::uint64_t, Sequence> sequences_;
+  std::set<std::uint64_t> known_;  // sequences that were forked or have taken a block
   Stretch stretch_;
 };
 
