@@ -119,7 +119,7 @@ struct ScheduleSpan {
   std::int64_t end_us = -1;  // below 0: goes on
 };
 
-// Generated tokens and finished requests in a short stretch of time, a second's worth.
+// Generated tokens and begun requests in a short stretch of time, a second's worth.
 struct RatePoint {
   std::int64_t time_us = 0;
   double tokens_per_second = 0;
