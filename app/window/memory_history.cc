@@ -50,11 +50,7 @@ void preempt(PoolStory& story, const BlockEvent& event) {
 }
 
 void fork(PoolStory& story, const BlockEvent& event) {
-  // Sequences are numbered from 1 on, and the upper half of the child's number is its parent's or one more.
-  constexpr std::uint64_t kLow = 0xffff'ffffu;
-  std::uint64_t child = (event.sequence & ~kLow) | static_cast<std::uint32_t>(event.aux);
-  if (child < event.sequence) child += kLow + 1;
-  story.sequences[child].parent = event.sequence;
+  story.sequences[forked_child(event)].parent = event.sequence;
 }
 
 // A sequence whose last block goes has ended, unless it was preempted: by recompute it was told before, by

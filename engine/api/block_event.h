@@ -44,4 +44,12 @@ struct BlockEvent {
   BlockEventKind kind = BlockEventKind::kStepBegin;
 };
 
+// The child's whole number: sequences are numbered upwards from 1, so that its upper half is its parent's or one more.
+// REQUIRES: event.kind == kFork
+constexpr std::uint64_t forked_child(const BlockEvent& event) {
+  constexpr std::uint64_t kLow = 0xffff'ffffu;
+  const std::uint64_t child = (event.sequence & ~kLow) | static_cast<std::uint32_t>(event.aux);
+  return child < event.sequence ? child + kLow + 1 : child;
+}
+
 }  // namespace octavo

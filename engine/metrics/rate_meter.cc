@@ -20,11 +20,16 @@ std::vector<Rates> RateMeter::add(const StepRecord& step) {
 void RateMeter::add(const BlockEvent& event) {
   if (event.sequence == 0) return;
   if (event.kind == BlockEventKind::kFork) {
-    constexpr std::uint64_t kLow = 0xffff'ffffu;
-    known_.insert((event.sequence & ~kLow) | static_cast<std::uint32_t>(event.aux));
+    meet(forked_child(event));
   } else if (event.kind == BlockEventKind::kAlloc || event.kind == BlockEventKind::kHit) {
-    if (known_.insert(event.sequence).second) ++stretch_.num_requests;
+    if (meet(event.sequence)) ++stretch_.num_requests;
   }
+}
+
+bool RateMeter::meet(std::uint64_t sequence) {
+  const bool is_new = known_.insert(sequence).second;
+  if (known_.size() > kMaxKnown) known_.erase(known_.begin());
+  return is_new;
 }
 
 }  // namespace octavo::metrics

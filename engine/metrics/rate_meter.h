@@ -1,6 +1,7 @@
 // Generated tokens and begun requests a second, followed step by step and event by event. A value type.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <vector>
@@ -21,6 +22,8 @@ class RateMeter {
  public:
   // Long enough for a rate, short enough for a curve.
   static constexpr std::int64_t kStretchUs = 500'000;
+  // First come, first served: whoever is older than so many others has ended.
+  static constexpr std::size_t kMaxKnown = 65'536;
 
   // A step generates num_decode_tokens + num_accepted_tokens. Returns the stretches that ended before it began, of a long
   // silence its first and last only.
@@ -35,7 +38,9 @@ class RateMeter {
     std::int64_t num_tokens = 0;
     std::int64_t num_requests = 0;
   };
-  std::set<std::uint64_t> known_;  // sequences that were forked or have taken a block
+  bool meet(std::uint64_t sequence);  // true: for the first time
+
+  std::set<std::uint64_t> known_;  // the newest sequences that were forked or have taken a block
   Stretch stretch_;
 };
 

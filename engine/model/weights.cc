@@ -40,15 +40,15 @@ std::int64_t bytes_in(TensorType type, const MatrixSource& source) {
   return source.rows * (source.columns / traits.block_elements) * traits.block_bytes;
 }
 
+// The matrices that activations are multiplied with: layers and output head.
 template <class Visit>
-void visit_matrices(const ModelTensors& tensors, Visit visit) {
+void visit_multiplied(const ModelTensors& tensors, Visit visit) {
   for (const LayerTensors& layer : tensors.layers) {
     for (const Projection* projection : {&layer.query, &layer.key, &layer.value, &layer.attention_output,
                                          &layer.gate, &layer.up, &layer.down}) {
       visit(projection->weight);
     }
   }
-  if (!tensors.output_is_tied) visit(tensors.token_embedding);
   visit(tensors.output.weight);
 }
 
@@ -167,22 +167,23 @@ std::int64_t Weights::memory_bytes() const {
 
 std::int64_t planned_weight_bytes(const ModelTensors& tensors, WeightType dtype) {
   std::int64_t bytes = 0;
-  visit_matrices(tensors,
-                 [&](const MatrixSource& source) { bytes += bytes_in(kept_type(source, dtype), source); });
+  const auto add = [&](const MatrixSource& source) { bytes += bytes_in(kept_type(source, dtype), source); };
+  if (!tensors.output_is_tied) add(tensors.token_embedding);
+  visit_multiplied(tensors, add);
   return bytes;
 }
 
 bool has_quantised_weights(const ModelTensors& tensors) {
   bool any = false;
-  visit_matrices(tensors,
-                 [&](const MatrixSource& source) { any |= kernels::traits_of(source.type).quantised; });
+  visit_multiplied(tensors,
+                   [&](const MatrixSource& source) { any |= kernels::traits_of(source.type).quantised; });
   return any;
 }
 
 bool has_unquantised_weights(const ModelTensors& tensors) {
   bool any = false;
-  visit_matrices(tensors,
-                 [&](const MatrixSource& source) { any |= !kernels::traits_of(source.type).quantised; });
+  visit_multiplied(tensors,
+                   [&](const MatrixSource& source) { any |= !kernels::traits_of(source.type).quantised; });
   return any;
 }
 

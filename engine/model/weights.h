@@ -47,7 +47,8 @@ struct Weights {
 // without reading a weight.
 std::int64_t planned_weight_bytes(const ModelTensors& tensors, WeightType dtype);
 
-// Whether any matrix of the layers or the output has a quantised type.
+// Whether any matrix of the layers or the output has a quantised type: what decides how activations are kept. An
+// embedding of its own is only read.
 bool has_quantised_weights(const ModelTensors& tensors);
 // Whether any has not.
 bool has_unquantised_weights(const ModelTensors& tensors);

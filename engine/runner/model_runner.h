@@ -28,8 +28,8 @@
 
 namespace octavo::runner {
 
-// What a runner is built from; the file is closed when the weights are prepared. `tensors` and `plan` were made from `file` and `config`; the backend with the
-// plan's activation.
+// What a runner is built from; the file is closed when the weights are prepared. `tensors` and `plan` were made
+// from `file` and `config`; the backend with the plan's activation.
 struct RunnerParts {
   model::GgufFile file;
   model::ModelConfig config;

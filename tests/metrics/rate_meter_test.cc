@@ -43,9 +43,7 @@ TEST(RateMeter, CountsEveryTokenAndEveryRequestThatHadBlocksOnce) {
     // Each request has one sequence that was not forked from another.
     std::set<std::uint64_t> first, forked;
     for (const BlockEvent& e : trace.block_events) {
-      constexpr std::uint64_t kLow = 0xffff'ffffu;
-      if (e.kind == BlockEventKind::kFork)
-        forked.insert((e.sequence & ~kLow) | static_cast<std::uint32_t>(e.aux));
+      if (e.kind == BlockEventKind::kFork) forked.insert(forked_child(e));
       const bool takes = e.kind == BlockEventKind::kAlloc || e.kind == BlockEventKind::kHit;
       if (takes && !forked.contains(e.sequence)) first.insert(e.sequence);
     }
