@@ -1,8 +1,5 @@
 #include "app/conversation/conversation_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -12,26 +9,16 @@
 #include <string_view>
 
 #include "app/conversation/conversation_json.h"
+#include "app/files/whole_file.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
 namespace {
 
-Error failed(const std::filesystem::path& path, std::string_view doing) {
+Error failed(const std::filesystem::path& path, std::string_view doing, int reason) {
   return {.code = ErrorCode::kIo,
           .message = "the conversation file '" + escape_for_message(path.string()) + "' cannot be " +
-                     std::string(doing) + ": " + std::strerror(errno)};
-}
-
-// Everything, and onto the disk.
-bool write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return ::fsync(descriptor) == 0;
+                     std::string(doing) + ": " + std::strerror(reason)};
 }
 
 }  // namespace
@@ -50,7 +37,7 @@ std::filesystem::path default_conversation_path() {
 
 Result<Conversation> read_conversation(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return failed(path, "read");
+  if (!file) return failed(path, "read", errno);
   const std::string text(std::istreambuf_iterator<char>(file), {});
   return conversation_from_json(text, path.filename().string());
 }
@@ -60,20 +47,8 @@ Result<void> write_conversation(const Conversation& conversation, const std::fil
 }
 
 Result<void> write_private_file(const std::filesystem::path& path, std::string_view text) {
-  std::error_code unused;
-  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), unused);
-  const std::filesystem::path staged = path.string() + ".part";
-  const int descriptor = ::open(staged.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (descriptor < 0) return failed(path, "written");
-  const bool written = write_all(descriptor, text);
-  const int write_errno = errno;
-  ::close(descriptor);
-  if (!written || ::rename(staged.c_str(), path.c_str()) != 0) {
-    if (!written) errno = write_errno;
-    Error error = failed(path, "written");
-    ::unlink(staged.c_str());
-    return error;
-  }
+  const int reason = write_whole_file(path, text);
+  if (reason != 0) return failed(path, "written", reason);
   return {};
 }
 

@@ -14,8 +14,7 @@ std::filesystem::path default_conversation_path();
 
 Result<Conversation> read_conversation(const std::filesystem::path& path);
 
-// Writes beside the target, syncs and renames, so that the file is the old or the new conversation, never
-// half of one. Readable by its owner only. Makes the folder when it is missing.
+// Whole or not at all (app/files/whole_file.h).
 Result<void> write_conversation(const Conversation& conversation, const std::filesystem::path& path);
 
 // Any other text of a conversation, written the same way.

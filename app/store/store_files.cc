@@ -15,6 +15,8 @@
 #include <tuple>
 #include <utility>
 
+#include "app/files/file_descriptor.h"
+#include "app/files/whole_file.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
@@ -30,32 +32,8 @@ Error failed(const fs::path& path, const char* doing, int reason) {
       .message = escape_for_message(path.string()) + " cannot be " + doing + ": " + std::strerror(reason)};
 }
 
-// A descriptor that closes itself.
-class Descriptor {
- public:
-  Descriptor(const fs::path& path, int flags) : value_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
-  ~Descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return value_; }
-  bool ok() const { return value_ >= 0; }
-
- private:
-  int value_;
-};
-
-// 0 or the reason.
-int write_all(int descriptor, const char* bytes, std::size_t count) {
-  while (count > 0) {
-    const ssize_t written = ::write(descriptor, bytes, count);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return errno;
-    bytes += written;
-    count -= static_cast<std::size_t>(written);
-  }
-  return 0;
+FileDescriptor open_private(const fs::path& path, int flags) {
+  return FileDescriptor(::open(path.c_str(), flags | O_CLOEXEC, 0600));
 }
 
 // 0 or the reason.
@@ -66,7 +44,7 @@ int copy_bytes(int from, int to) {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return errno;
     if (count == 0) return 0;
-    const int reason = write_all(to, buffer.data(), static_cast<std::size_t>(count));
+    const int reason = write_all(to, {buffer.data(), static_cast<std::size_t>(count)});
     if (reason != 0) return reason;
   }
 }
@@ -85,7 +63,7 @@ FileVersion version_of(const fs::path& database) {
   struct stat status {};
   if (::stat(database.c_str(), &status) == 0)
     version.main = {status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
-  const Descriptor wal(wal_of(database), O_RDONLY);
+  const FileDescriptor wal = open_private(wal_of(database), O_RDONLY);
   if (wal.ok() && ::pread(wal.get(), version.wal_header.data(), version.wal_header.size(), 0) <= 0)
     version.wal_header.fill(0);
   return version;
@@ -148,19 +126,14 @@ fs::path default_chats_path() {
 
 LockOutcome FileLock::take(const fs::path& path) {
   release();
-  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (descriptor_ < 0)
+  descriptor_ = open_private(path, O_RDWR | O_CREAT);
+  if (!descriptor_.ok())
     return errno == EACCES || errno == EROFS || errno == EPERM ? LockOutcome::kNotPermitted
                                                                : LockOutcome::kFailed;
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return LockOutcome::kLocked;
+  if (::flock(descriptor_.get(), LOCK_EX | LOCK_NB) == 0) return LockOutcome::kLocked;
   const bool held = errno == EWOULDBLOCK;
   release();
   return held ? LockOutcome::kHeldByAnother : LockOutcome::kFailed;
-}
-
-void FileLock::release() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-  descriptor_ = -1;
 }
 
 Result<void> make_private_folder(const fs::path& folder) {
@@ -179,16 +152,16 @@ bool may_write_to(const fs::path& folder) {
 }
 
 Result<void> make_private_file(const fs::path& path) {
-  const Descriptor file(path, O_RDWR | O_CREAT);
+  const FileDescriptor file = open_private(path, O_RDWR | O_CREAT);
   if (!file.ok()) return failed(path, "opened", errno);
   ::fchmod(file.get(), 0600);
   return {};
 }
 
 Result<void> copy_file_durably(const fs::path& from, const fs::path& to) {
-  const Descriptor source(from, O_RDONLY);
+  const FileDescriptor source = open_private(from, O_RDONLY);
   if (!source.ok()) return failed(from, "read", errno);
-  const Descriptor target(to, O_WRONLY | O_CREAT | O_TRUNC);
+  const FileDescriptor target = open_private(to, O_WRONLY | O_CREAT | O_TRUNC);
   if (!target.ok()) return failed(to, "written", errno);
   if (const int reason = copy_bytes(source.get(), target.get()); reason != 0)
     return failed(to, "written", reason);
@@ -197,16 +170,16 @@ Result<void> copy_file_durably(const fs::path& from, const fs::path& to) {
 }
 
 Result<void> write_file_durably(const fs::path& path, const std::string& text) {
-  const Descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC);
+  const FileDescriptor file = open_private(path, O_WRONLY | O_CREAT | O_TRUNC);
   if (!file.ok()) return failed(path, "written", errno);
-  if (const int reason = write_all(file.get(), text.data(), text.size()); reason != 0)
+  if (const int reason = write_all(file.get(), text); reason != 0)
     return failed(path, "written", reason);
   if (::fsync(file.get()) != 0) return failed(path, "written", errno);
   return {};
 }
 
 Result<void> sync_file(const fs::path& path) {
-  const Descriptor file(path, O_RDONLY);
+  const FileDescriptor file = open_private(path, O_RDONLY);
   if (!file.ok() || ::fsync(file.get()) != 0) return failed(path, "written", errno);
   return {};
 }

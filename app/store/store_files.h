@@ -3,9 +3,9 @@
 //
 //   chats.db, chats.db-wal     the chats
 //   chats.lock                 locked by the process that writes them
-//   chats.rescue               exists while a damaged file is being replaced; names the copy that was kept of
-//   it chats.damaged-1.db         such a copy, with its -wal; never written again backups/chats-MS.db whole
-//   copies, MS milliseconds after 1970
+//   chats.rescue               exists while a damaged file is being replaced; names the copy that was kept
+//   chats.damaged-1.db         such a copy, with its -wal; never written again
+//   backups/chats-MS.db        whole copies, MS milliseconds after 1970
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "app/files/file_descriptor.h"
 #include "engine/base/result.h"
 
 namespace octavo::app {
@@ -47,17 +48,12 @@ enum class LockOutcome { kLocked, kHeldByAnother, kNotPermitted, kFailed };
 // does.
 class FileLock {
  public:
-  FileLock() = default;
-  ~FileLock() { release(); }
-  FileLock(const FileLock&) = delete;
-  FileLock& operator=(const FileLock&) = delete;
-
   LockOutcome take(const std::filesystem::path& path);
-  bool held() const { return descriptor_ >= 0; }
-  void release();
+  bool held() const { return descriptor_.ok(); }
+  void release() { descriptor_.reset(); }
 
  private:
-  int descriptor_ = -1;
+  FileDescriptor descriptor_;
 };
 
 // Makes the folder and what is above it, and keeps others out of it.

@@ -1,8 +1,6 @@
 #include "app/window/chat_transfer.h"
 
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -10,15 +8,14 @@
 #include "app/conversation/conversation_import.h"
 #include "app/conversation/conversation_json.h"
 #include "app/conversation/conversation_markdown.h"
+#include "app/files/home_folder.h"
+#include "app/window/file_reader.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Beyond this the text alone would take more memory than a chat program should.
-constexpr std::uintmax_t kLargestImport = std::uintmax_t{1} << 30;
 
 std::string count_of_chats(std::size_t count) {
   return std::to_string(count) + (count == 1 ? " chat" : " chats");
@@ -44,52 +41,8 @@ fs::path unused_name(const fs::path& folder, const std::string& file_name) {
   return path;
 }
 
-}  // namespace
-
-ChatTransfer::ChatTransfer(fs::path folder, std::function<void()> wake_up)
-    : folder_(std::move(folder)), wake_up_(std::move(wake_up)), thread_([this] { run(); }) {}
-
-ChatTransfer::~ChatTransfer() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_one();
-  thread_.join();
-}
-
-void ChatTransfer::give(Job job) {
-  {
-    const std::lock_guard lock(mutex_);
-    jobs_.push_back(std::move(job));
-  }
-  changed_.notify_one();
-}
-
-std::vector<TransferResult> ChatTransfer::take_results() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(results_, {});
-}
-
-void ChatTransfer::run() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    changed_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
-    if (jobs_.empty()) return;
-    const Job job = std::move(jobs_.front());
-    jobs_.pop_front();
-    lock.unlock();
-    TransferResult result = std::visit([this](const auto& j) { return perform(j); }, job);
-    lock.lock();
-    results_.push_back(std::move(result));
-    lock.unlock();
-    wake_up_();
-    lock.lock();
-  }
-}
-
-TransferResult ChatTransfer::perform(const ChatExport& chats) const {
-  const fs::path path = chats.path.empty() ? unused_name(folder_, chats.file_name) : fs::path(chats.path);
+TransferResult export_to(const fs::path& folder, const ChatExport& chats) {
+  const fs::path path = chats.path.empty() ? unused_name(folder, chats.file_name) : fs::path(chats.path);
   const auto written = write_private_file(path, content_of(chats));
   if (!written) return {{}, true, written.error().message};
   return {
@@ -98,23 +51,26 @@ TransferResult ChatTransfer::perform(const ChatExport& chats) const {
       count_of_chats(chats.conversations.size()) + " written to " + escape_for_message(path.string()) + "."};
 }
 
-TransferResult ChatTransfer::perform(const std::string& path) const {
-  const std::string name = escape_for_message(path);
-  std::error_code error;
-  const std::uintmax_t size = fs::file_size(path, error);
-  if (error) return {{}, true, name + " cannot be read: " + error.message()};
-  if (size > kLargestImport) return {{}, true, name + " is larger than 1 GiB: import it in parts"};
-  std::ifstream file(path, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
-  auto conversations = import_conversations(text, fs::path(path).filename().string());
-  if (!conversations) return {{}, true, conversations.error().message};
-  const std::string sentence = count_of_chats(conversations->size()) + " imported from " + name + ".";
-  return {*std::move(conversations), false, sentence};
+TransferResult import_from(const std::string& path) {
+  ReadFile file = read_file(path, ReadAs::kChats);
+  if (file.kind != FileKind::kChats) return {{}, true, std::move(file.problem)};
+  const std::string sentence =
+      count_of_chats(file.chats.size()) + " imported from " + escape_for_message(file.path) + ".";
+  return {std::move(file.chats), false, sentence};
 }
 
+}  // namespace
+
+ChatTransfer::ChatTransfer(fs::path folder, std::function<void()> wake_up)
+    : jobs_(
+          [folder = std::move(folder)](const Job& job) -> std::optional<TransferResult> {
+            if (const auto* chats = std::get_if<ChatExport>(&job)) return export_to(folder, *chats);
+            return import_from(std::get<std::string>(job));
+          },
+          std::move(wake_up), JobsLeft::kDone) {}
+
 fs::path default_export_folder() {
-  const char* const home = std::getenv("HOME");
-  const fs::path folder = home != nullptr && *home != '\0' ? fs::path(home) : fs::path(".");
+  const fs::path folder = home_folder();
   std::error_code ignored;
   return fs::is_directory(folder / "Downloads", ignored) ? folder / "Downloads" : folder;
 }

@@ -4,18 +4,16 @@
 // Thread: calls from the window's; `wake_up` is called from the transferring one.
 #pragma once
 
-#include <condition_variable>
-#include <deque>
 #include <filesystem>
 #include <functional>
-#include <mutex>
 #include <string>
-#include <thread>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "app/conversation/conversation.h"
 #include "app/window/controller.h"
+#include "app/window/job_thread.h"
 
 namespace octavo::app {
 
@@ -29,32 +27,18 @@ class ChatTransfer {
  public:
   // Exports without a path go into `folder`, under a name that is not taken there.
   ChatTransfer(std::filesystem::path folder, std::function<void()> wake_up);
-  // Finishes what was begun.
-  ~ChatTransfer();
-  ChatTransfer(const ChatTransfer&) = delete;
-  ChatTransfer& operator=(const ChatTransfer&) = delete;
+  // Finishes what was begun and what waits.
+  ~ChatTransfer() = default;
 
-  void export_chats(ChatExport chats) { give(std::move(chats)); }
-  void import_chats(std::string path) { give(std::move(path)); }
+  void export_chats(ChatExport chats) { jobs_.give(std::move(chats)); }
+  void import_chats(std::string path) { jobs_.give(std::move(path)); }
   // Since the last call.
-  std::vector<TransferResult> take_results();
+  std::vector<TransferResult> take_results() { return jobs_.take_outcomes(); }
 
  private:
   using Job = std::variant<ChatExport, std::string>;
 
-  void give(Job job);
-  void run();
-  TransferResult perform(const ChatExport& chats) const;
-  TransferResult perform(const std::string& path) const;
-
-  const std::filesystem::path folder_;
-  const std::function<void()> wake_up_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Job> jobs_;                 // guarded by mutex_
-  std::vector<TransferResult> results_;  // guarded by mutex_
-  bool stopping_ = false;                // guarded by mutex_
-  std::thread thread_;
+  JobThread<Job, TransferResult> jobs_;
 };
 
 // ~/Downloads when it exists, else the home folder.

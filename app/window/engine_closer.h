@@ -3,12 +3,11 @@
 // Thread: calls from the window's.
 #pragma once
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
-#include <thread>
-#include <vector>
+#include <utility>
+#include <variant>
 
+#include "app/window/job_thread.h"
 #include "app/window/token_counter.h"
 #include "engine/engine.h"
 
@@ -24,20 +23,12 @@ class EngineCloser {
  public:
   EngineCloser();
   // Waits until everything has ended.
-  ~EngineCloser();
-  EngineCloser(const EngineCloser&) = delete;
-  EngineCloser& operator=(const EngineCloser&) = delete;
+  ~EngineCloser() = default;
 
-  void close(HeldEngine held);
+  void close(HeldEngine held) { jobs_.give(std::move(held)); }
 
  private:
-  void run();
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<HeldEngine> closing_;  // guarded by mutex_
-  bool stopping_ = false;            // guarded by mutex_
-  std::thread thread_;
+  JobThread<HeldEngine, std::monostate> jobs_;
 };
 
 }  // namespace octavo::app

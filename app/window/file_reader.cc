@@ -1,15 +1,16 @@
 #include "app/window/file_reader.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "app/conversation/conversation_import.h"
+#include "app/files/home_folder.h"
 #include "engine/base/text.h"
 #include "engine/metrics/recording_file.h"
 
@@ -67,12 +68,10 @@ std::string with_plain_line_ends(const std::string& text) {
 }
 
 // As people type paths: blanks around it, and ~ for their folder.
-std::string typed_path(const std::string& typed) {
+fs::path typed_path(const std::string& typed) {
   const std::size_t begin = typed.find_first_not_of(" \t"), end = typed.find_last_not_of(" \t");
   if (begin == std::string::npos) return {};
-  const std::string path = typed.substr(begin, end - begin + 1);
-  const char* const home = std::getenv("HOME");
-  return path.starts_with("~/") && home != nullptr ? home + path.substr(1) : path;
+  return expand_home(typed.substr(begin, end - begin + 1), home_folder());
 }
 
 ReadFile read_text(const fs::path& path, std::string bytes) {
@@ -86,28 +85,33 @@ ReadFile read_text(const fs::path& path, std::string bytes) {
           .text = with_plain_line_ends(bytes)};
 }
 
-ReadFile with_chats(const fs::path& path, std::vector<Conversation> chats) {
+ReadFile read_chats(const fs::path& path, std::uintmax_t size) {
+  if (size > kLargestImport) return unusable(path.string(), "is larger than 1 GiB: import it in parts");
+  auto chats = import_conversations(read_whole(path), path.filename().string());
+  if (!chats) return {.kind = FileKind::kUnusable, .path = path.string(), .problem = chats.error().message};
   return {.kind = FileKind::kChats,
           .path = path.string(),
           .name = first_line(sanitise_utf8(path.filename().string()), 200),
-          .chats = std::move(chats)};
+          .chats = *std::move(chats)};
 }
 
-// Too large to be attached; chats of years are larger.
-ReadFile read_large(const fs::path& path, std::uintmax_t size, ReadAs as) {
-  if (as == ReadAs::kText || !has_extension(path, ".json"))
+// Texts are attached; only chats may be as large as years of them are.
+ReadFile read_text_or_chats(const fs::path& path, std::uintmax_t size, bool may_be_chats) {
+  const bool is_large = size > kLargestAttachment;
+  if (may_be_chats) {
+    ReadFile file = read_chats(path, size);
+    if (file.kind == FileKind::kChats || is_large) return file;
+  }
+  if (is_large)
     return unusable(path.string(), "is larger than 1 MiB and was not attached: attach the part that matters");
-  if (size > kLargestImport) return unusable(path.string(), "is larger than 1 GiB: import it in parts");
-  auto chats = import_conversations(read_whole(path), path.filename().string());
-  if (chats) return with_chats(path, *std::move(chats));
-  return {.kind = FileKind::kUnusable, .path = path.string(), .problem = chats.error().message};
+  return read_text(path, read_whole(path));
 }
 
 }  // namespace
 
 ReadFile read_file(const std::string& wanted, ReadAs as) {
-  const std::string name = as == ReadAs::kText ? typed_path(wanted) : wanted;
-  const fs::path path(name);
+  const fs::path path = as == ReadAs::kAny ? fs::path(wanted) : typed_path(wanted);
+  const std::string name = path.string();
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) return unusable(name, "is not there");
@@ -119,63 +123,20 @@ ReadFile read_file(const std::string& wanted, ReadAs as) {
   if (as == ReadAs::kAny && metrics::is_recording(path)) return {.kind = FileKind::kRecording, .path = name};
   const std::uintmax_t size = fs::file_size(path, error);
   if (error) return unusable(name, "cannot be read: " + error.message());
-  if (size > kLargestAttachment) return read_large(path, size, as);
-  std::string bytes = read_whole(path);
-  if (as == ReadAs::kAny && has_extension(path, ".json")) {
-    if (auto chats = import_conversations(bytes, path.filename().string()); chats)
-      return with_chats(path, *std::move(chats));
-  }
-  return read_text(path, std::move(bytes));
+  if (as == ReadAs::kChats) return read_chats(path, size);
+  return read_text_or_chats(path, size, as == ReadAs::kAny && has_extension(path, ".json"));
 }
 
 FileReader::FileReader(std::function<void()> wake_up)
-    : wake_up_(std::move(wake_up)), thread_([this] { run(); }) {}
+    : jobs_([this](const FilesToRead& files) -> std::optional<FilesRead> { return read_all(files); },
+            std::move(wake_up), JobsLeft::kDropped) {}
 
-FileReader::~FileReader() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
+FilesRead FileReader::read_all(const FilesToRead& files) const {
+  FilesRead result{files.session_id, {}};
+  for (const std::string& path : files.paths) {
+    if (!jobs_.stopping()) result.files.push_back(read_file(path, files.as));
   }
-  changed_.notify_one();
-  thread_.join();
-}
-
-void FileReader::read(FilesToRead files) {
-  {
-    const std::lock_guard lock(mutex_);
-    wanted_.push_back(std::move(files));
-  }
-  changed_.notify_one();
-}
-
-std::vector<FilesRead> FileReader::take_results() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(results_, {});
-}
-
-bool FileReader::stopping() const {
-  const std::lock_guard lock(mutex_);
-  return stopping_;
-}
-
-void FileReader::run() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    changed_.wait(lock, [this] { return stopping_ || !wanted_.empty(); });
-    if (stopping_) return;
-    const FilesToRead wanted = std::move(wanted_.front());
-    wanted_.pop_front();
-    lock.unlock();
-    FilesRead result{wanted.session_id, {}};
-    for (const std::string& path : wanted.paths) {
-      if (!stopping()) result.files.push_back(read_file(path, wanted.as));
-    }
-    lock.lock();
-    results_.push_back(std::move(result));
-    lock.unlock();
-    wake_up_();
-    lock.lock();
-  }
+  return result;
 }
 
 }  // namespace octavo::app

@@ -4,16 +4,14 @@
 // Thread: calls from the window's; `wake_up` is called from the reading one.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <mutex>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "app/conversation/conversation.h"
+#include "app/window/job_thread.h"
 #include "ui/state.h"
 
 namespace octavo::app {
@@ -32,7 +30,9 @@ struct ReadFile {
   std::string problem = {};              // of what cannot be used: one sentence
 };
 
-enum class ReadAs { kAny, kText };  // kText: a text whatever it holds, or unusable
+// What is wanted: whatever the file is; a text, or the chats of this or another program, and nothing else. What is
+// wanted as one kind may be a path as people type it, with blanks around it and "~".
+enum class ReadAs { kAny, kText, kChats };
 
 struct FilesToRead {
   ui::SessionId session_id;  // whose attachments texts become
@@ -52,25 +52,16 @@ class FileReader {
  public:
   explicit FileReader(std::function<void()> wake_up);
   // Finishes the file it reads, and leaves the others.
-  ~FileReader();
-  FileReader(const FileReader&) = delete;
-  FileReader& operator=(const FileReader&) = delete;
+  ~FileReader() = default;
 
-  void read(FilesToRead files);
+  void read(FilesToRead files) { jobs_.give(std::move(files)); }
   // Since the last call.
-  std::vector<FilesRead> take_results();
+  std::vector<FilesRead> take_results() { return jobs_.take_outcomes(); }
 
  private:
-  void run();
-  bool stopping() const;
+  FilesRead read_all(const FilesToRead& files) const;
 
-  const std::function<void()> wake_up_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<FilesToRead> wanted_;  // guarded by mutex_
-  std::vector<FilesRead> results_;  // guarded by mutex_
-  bool stopping_ = false;           // guarded by mutex_
-  std::thread thread_;
+  JobThread<FilesToRead, FilesRead> jobs_;
 };
 
 }  // namespace octavo::app

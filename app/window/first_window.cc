@@ -27,25 +27,9 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 constexpr std::string_view kGreeting = "octavo 1\n";
 constexpr std::string_view kTaken = "ok\n";
 
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  ~Descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return value_; }
-  bool ok() const { return value_ >= 0; }
-  int release() { return std::exchange(value_, -1); }
-
- private:
-  int value_;
-};
-
 // An address by way of the folder: a socket's own may have 107 characters only.
 struct Address {
-  Descriptor folder;
+  FileDescriptor folder;
   sockaddr_un name;
 
   explicit Address(const fs::path& path)
@@ -162,33 +146,32 @@ bool FirstWindow::open() {
   if (!make_private_folder(socket_path_.parent_path())) return false;
   if (lock_.take(lock_of(socket_path_)) != LockOutcome::kLocked) return false;
   ::unlink(socket_path_.c_str());
-  Descriptor listener(new_socket());
+  FileDescriptor listener(new_socket());
   const Address address(socket_path_);
   if (!listener.ok() || !address.folder.ok()) return false;
   // On Linux the socket's permissions are those of the file that bind makes.
   if (::fchmod(listener.get(), 0600) != 0) return false;
   if (::bind(listener.get(), address.get(), sizeof address.name) != 0) return false;
   if (::chmod(socket_path_.c_str(), 0600) != 0 || ::listen(listener.get(), 8) != 0) return false;
-  if (::pipe2(stop_pipe_, O_CLOEXEC) != 0) return false;
-  listener_ = listener.release();
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return false;
+  stop_reader_ = FileDescriptor(ends[0]);
+  stop_writer_ = FileDescriptor(ends[1]);
+  listener_ = std::move(listener);
   thread_ = std::thread([this] { run(); });
   return true;
 }
 
 FirstWindow::~FirstWindow() {
-  if (thread_.joinable()) {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    taken_.notify_all();
-    ::close(std::exchange(stop_pipe_[1], -1));  // wakes the thread
-    thread_.join();
-    ::unlink(socket_path_.c_str());
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
   }
-  for (const int descriptor : {listener_, stop_pipe_[0], stop_pipe_[1]}) {
-    if (descriptor >= 0) ::close(descriptor);
-  }
+  taken_.notify_all();
+  stop_writer_.reset();
+  thread_.join();
+  ::unlink(socket_path_.c_str());
 }
 
 std::vector<OtherStart> FirstWindow::take_starts() {
@@ -204,11 +187,11 @@ std::vector<OtherStart> FirstWindow::take_starts() {
 
 void FirstWindow::run() {
   while (true) {
-    pollfd waited[2] = {{listener_, POLLIN, 0}, {stop_pipe_[0], POLLIN, 0}};
+    pollfd waited[2] = {{listener_.get(), POLLIN, 0}, {stop_reader_.get(), POLLIN, 0}};
     if (::poll(waited, 2, -1) < 0 && errno != EINTR) return;
     if (waited[1].revents != 0) return;
     if (waited[0].revents == 0) continue;
-    const Descriptor connection(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC));
+    const FileDescriptor connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (connection.ok() && is_own_process(connection.get())) serve(connection.get());
   }
 }
@@ -240,7 +223,7 @@ HandOver hand_over(const fs::path& socket_path, const std::vector<std::string>& 
                    std::chrono::milliseconds patience) {
   const SteadyTime end = std::chrono::steady_clock::now() + patience;
   const Address address(socket_path);
-  const Descriptor connection(new_socket());
+  const FileDescriptor connection(new_socket());
   if (!address.folder.ok() || !connection.ok()) return HandOver::kNobody;
   limit_sending(connection.get(), patience);
   if (::connect(connection.get(), address.get(), sizeof address.name) != 0)

@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "app/files/file_descriptor.h"
 #include "app/store/store_files.h"
 
 namespace octavo::app {
@@ -55,8 +56,8 @@ class FirstWindow {
   const std::filesystem::path socket_path_;
   const std::function<void()> wake_up_;
   FileLock lock_;
-  int listener_ = -1;
-  int stop_pipe_[2] = {-1, -1};
+  FileDescriptor listener_;
+  FileDescriptor stop_reader_, stop_writer_;  // a pipe; closing its end wakes the thread
   std::mutex mutex_;
   std::condition_variable taken_;
   std::vector<OtherStart> starts_;  // guarded by mutex_

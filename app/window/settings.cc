@@ -1,8 +1,5 @@
 #include "app/window/settings.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -14,6 +11,7 @@
 #include <system_error>
 
 #include "app/conversation/sampling_json.h"
+#include "app/files/whole_file.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
@@ -123,24 +121,6 @@ Error cannot_write(const std::filesystem::path& path, int reason) {
                      std::strerror(reason) + "): check that the folder can be written"};
 }
 
-// Closes what it opened; 0 or the reason.
-int write_whole(const std::filesystem::path& path, const std::string& text) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (file < 0) return errno;
-  int reason = 0;
-  for (std::size_t at = 0; at < text.size() && reason == 0;) {
-    const ssize_t written = ::write(file, text.data() + at, text.size() - at);
-    if (written > 0) {
-      at += static_cast<std::size_t>(written);
-    } else if (errno != EINTR) {
-      reason = errno;
-    }
-  }
-  if (reason == 0 && ::fsync(file) != 0) reason = errno;
-  if (::close(file) != 0 && reason == 0) reason = errno;
-  return reason;
-}
-
 }  // namespace
 
 Settings default_settings() {
@@ -178,16 +158,9 @@ LoadedSettings load_settings(const std::filesystem::path& path) {
 }
 
 Result<void> save_settings(const std::filesystem::path& path, const Settings& settings) {
-  std::error_code error;
-  std::filesystem::create_directories(path.parent_path(), error);
-  if (error) return cannot_write(path, error.value());
-  std::filesystem::path temporary = path;
-  temporary += "." + std::to_string(::getpid()) + ".new";
-  int reason = write_whole(temporary, to_json(settings).dump(1) + "\n");
-  if (reason == 0 && std::rename(temporary.c_str(), path.c_str()) != 0) reason = errno;
-  if (reason == 0) return {};
-  std::filesystem::remove(temporary, error);
-  return cannot_write(path, reason);
+  const int reason = write_whole_file(path, to_json(settings).dump(1) + "\n");
+  if (reason != 0) return cannot_write(path, reason);
+  return {};
 }
 
 }  // namespace octavo::app

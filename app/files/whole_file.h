@@ -1,0 +1,16 @@
+// Files that are written whole or not at all.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+namespace octavo::app {
+
+// Writes everything; goes on after interruptions. 0 or the reason, an errno.
+int write_all(int descriptor, std::string_view bytes);
+
+// Writes beside the target, syncs and renames, so that the file holds the old or the new bytes, never some of
+// both. Readable by its owner only. Makes the folder when it is missing. 0 or the reason, an errno.
+int write_whole_file(const std::filesystem::path& path, std::string_view bytes);
+
+}  // namespace octavo::app
