@@ -49,6 +49,11 @@ std::string short_number(double value) {
   return text;
 }
 
+std::string two_decimals(double value) {
+  const std::string digits = fixed(std::abs(value), 2);
+  return (value < 0 && digits != "0.00" ? "−" : "") + digits;
+}
+
 std::string percent_text(double fraction) {
   const double percent = fraction * 100.0;
   if (percent == 0.0 || percent >= 9.95) return fixed(percent, 0) + " %";

@@ -12,6 +12,8 @@ std::string with_thousands(std::int64_t value);
 std::string bytes_text(std::int64_t bytes);
 // "41.3", "0.7", "118", "13,229": three digits or the whole part, no exponent
 std::string short_number(double value);
+// "−0.82": two decimals, with the minus of typesetting, which is as wide as a digit
+std::string two_decimals(double value);
 // "46 %", "2.1 %"; "0 %" for exactly nothing
 std::string percent_text(double fraction);
 // "38 ms", "1.2 s"

@@ -202,6 +202,7 @@ struct MemoryBar {
   std::string name = {};
   std::int64_t weight_bytes = 0, kv_bytes = 0, working_bytes = 0, total_bytes = 0;
   std::string sentence = {};
+  std::string short_sentence = {};  // where there is no room for it
 };
 
 struct RecordingState {

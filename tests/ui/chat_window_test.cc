@@ -227,7 +227,7 @@ TEST_F(ChatWindow, SettingsPanelChangesThemeAndIsRemembered) {
     context->ItemClick("**/light");
     context->Yield(3);
     IM_CHECK(state().settings.theme == ui::ThemeName::kLight);
-    context->ItemClick("**/close_settings");
+    context->ItemClick("**/close_dialog");
     context->Yield(3);
   });
   EXPECT_EQ(app::load_settings(folder_ / "settings.json").settings.ui.theme, ui::ThemeName::kLight);

@@ -10,6 +10,7 @@ struct DialogOptions {
   const char* title = "";
   float width = 560;  // design pixels; less in a narrow window
   float height = 0;   // design pixels; 0: as high as its content
+  bool scrolls = true;  // as a whole, when its content does not fit
 };
 
 // Follows `open`. True while it is shown; then end_dialog must follow.

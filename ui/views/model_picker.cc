@@ -5,13 +5,13 @@
 #include <cmath>
 
 #include "ui/format.h"
+#include "ui/views/dialog.h"
 #include "ui/views/model_inside_view.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
 namespace {
 
-constexpr const char* kPopup = "model_picker";
 constexpr float kWidth = 1040, kHeight = 724, kListWidth = 392;
 constexpr float kRowHeight = 62, kEntryHeight = 34, kPadding = 24;
 
@@ -90,24 +90,11 @@ void ModelPickerView::draw(const Frame& frame, const UiState& state) {
     browsed_ = false;
     scroll_to_chosen_ = true;
   }
-  if (picker.open && !ImGui::IsPopupOpen(kPopup)) ImGui::OpenPopup(kPopup);
   was_open_ = picker.open;
-  const ImGuiViewport* viewport = ImGui::GetMainViewport();
-  const ImVec2 extent{std::min(frame.px(kWidth), viewport->Size.x - frame.px(32)),
-                      std::min(frame.px(kHeight), viewport->Size.y - frame.px(32))};
-  ImGui::SetNextWindowPos(viewport->GetCenter(), ImGuiCond_Always, {0.5f, 0.5f});
-  ImGui::SetNextWindowSize(extent);
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(kPadding), frame.px(20)});
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, frame.px(size::kRadiusCard));
-  ImGui::PushStyleVar(ImGuiStyleVar_PopupRounding, frame.px(16));
-  constexpr ImGuiWindowFlags kFlags = ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize |
-                                      ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
-                                      ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse;
-  const bool shown = ImGui::BeginPopupModal(kPopup, nullptr, kFlags);
-  ImGui::PopStyleVar(3);
-  if (!shown) return;
+  const DialogOptions dialog{
+      .id = "model_picker", .title = "Models", .width = kWidth, .height = kHeight, .scrolls = false};
+  if (!begin_dialog(frame, dialog, picker.open)) return;
   const float width = ImGui::GetContentRegionAvail().x;
-  draw_heading(frame, width);
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const float height = ImGui::GetContentRegionAvail().y;
   const float list_width = std::min(frame.px(kListWidth), std::floor(width * 0.42f));
@@ -126,24 +113,7 @@ void ModelPickerView::draw(const Frame& frame, const UiState& state) {
   draw_model_inside(frame, state);
   ImGui::EndChild();
   browsed_ = picker.browser.open;
-  if (!picker.open) ImGui::CloseCurrentPopup();
-  ImGui::EndPopup();
-}
-
-void ModelPickerView::draw_heading(const Frame& frame, float width) {
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  TextStyle heading = heading_text(frame);
-  heading.em = 18;
-  line(frame, heading, "Models");
-  const ImVec2 end = ImGui::GetCursorScreenPos();
-  ImGui::SetCursorScreenPos({at.x + width - frame.px(32), at.y - frame.px(3)});
-  const ButtonOptions close{.kind = ButtonKind::kPlain, .icon = Icon::kClose, .help = "Close (Esc)"};
-  // The field would take the first Escape for itself.
-  if (button(frame, "close_models", "", close) || ImGui::IsKeyPressed(ImGuiKey_Escape, false))
-    frame.actions.push(actions::PickModel{actions::CloseModelPicker{}});
-  ImGui::SetCursorScreenPos({end.x, end.y + frame.px(14)});
-  ImGui::Dummy({0, 0});
-  ImGui::SetCursorScreenPos({end.x, end.y + frame.px(14)});
+  if (end_dialog(frame, picker.open)) frame.actions.push(actions::PickModel{actions::CloseModelPicker{}});
 }
 
 // ---- the list

@@ -23,7 +23,6 @@ class ModelPickerView {
   void draw(const Frame& frame, const UiState& state);
 
  private:
-  void draw_heading(const Frame& frame, float width);
   void draw_list(const Frame& frame, const UiState& state, ImVec2 extent);
   void draw_row(const Frame& frame, const UiState& state, const ModelRow& row, float width);
   void draw_browser(const Frame& frame, const UiState& state, ImVec2 extent);

@@ -6,6 +6,7 @@
 
 #include "ui/commands.h"
 #include "ui/views/compare/compare_shortcuts.h"
+#include "ui/views/dialog.h"
 #include "ui/views/memory/memory_keys.h"
 #include "ui/widgets/controls.h"
 
@@ -93,25 +94,9 @@ void draw_shortcuts(const Frame& frame, float width) {
 }  // namespace
 
 void draw_settings_view(const Frame& frame, const UiState& state) {
-  constexpr const char* kPopup = "settings_panel";
-  if (state.settings_open && !ImGui::IsPopupOpen(kPopup)) ImGui::OpenPopup(kPopup);
-  const ImVec2 centre = ImGui::GetMainViewport()->GetCenter();
-  ImGui::SetNextWindowPos(centre, ImGuiCond_Always, {0.5f, 0.5f});
-  ImGui::SetNextWindowSize({std::min(frame.px(kWidth), ImGui::GetMainViewport()->Size.x - frame.px(32)), 0});
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(24), frame.px(20)});
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, frame.px(size::kRadiusCard));
-  ImGui::PushStyleVar(ImGuiStyleVar_PopupRounding, frame.px(16));
-  constexpr ImGuiWindowFlags kFlags = ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize |
-                                      ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings;
-  const bool shown = ImGui::BeginPopupModal(kPopup, nullptr, kFlags);
-  ImGui::PopStyleVar(3);
-  if (!shown) return;
+  const DialogOptions dialog{.id = "settings_panel", .title = "Settings", .width = kWidth};
+  if (!begin_dialog(frame, dialog, state.settings_open)) return;
   const float width = ImGui::GetContentRegionAvail().x;
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  TextStyle heading = heading_text(frame);
-  heading.em = 18;
-  line(frame, heading, "Settings");
-  gap(frame, 14);
   constexpr std::array kThemes = {"Dark", "Light", "High contrast"},
                        kThemeIds = {"dark", "light", "high_contrast"};
   constexpr std::array kSends = {"Enter", "Ctrl+Enter"}, kSendIds = {"enter", "control_enter"};
@@ -120,18 +105,7 @@ void draw_settings_view(const Frame& frame, const UiState& state) {
               &SettingsState::send_key, width);
   draw_scale(frame, state.settings, width);
   draw_shortcuts(frame, width);
-  const ImVec2 end = ImGui::GetCursorScreenPos();
-  ImGui::SetCursorScreenPos({at.x + width - frame.px(32), at.y - frame.px(3)});
-  const ButtonOptions close{.kind = ButtonKind::kPlain, .icon = Icon::kClose, .help = "Close (Esc)"};
-  const bool closed = button(frame, "close_settings", "", close) ||
-                      ImGui::Shortcut(ImGuiKey_Escape, ImGuiInputFlags_RouteFocused);
-  ImGui::SetCursorScreenPos(end);
-  ImGui::Dummy({0, 0});
-  if (closed || !state.settings_open) {
-    ImGui::CloseCurrentPopup();
-    if (closed) frame.actions.push(actions::ShowSettings{false});
-  }
-  ImGui::EndPopup();
+  if (end_dialog(frame, state.settings_open)) frame.actions.push(actions::ShowSettings{false});
 }
 
 }  // namespace octavo::ui

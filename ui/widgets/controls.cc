@@ -214,13 +214,20 @@ bool text_field(const Frame& frame, const char* id, std::string& text, std::stri
 }
 
 bool text_area(const Frame& frame, const char* id, std::string& text, ImVec2 extent,
-               ImGuiInputTextFlags flags) {
+               ImGuiInputTextFlags flags, std::string_view hint) {
   const Face face = frame.face(FontFace::kRegular, size::kText);
   ImGui::PushFont(face.font, face.size);
   const bool changed = ImGui::InputTextMultiline(
       id, text.data(), text.capacity() + 1, extent,
       flags | ImGuiInputTextFlags_CallbackResize | ImGuiInputTextFlags_WordWrap, resize_string, &text);
   ImGui::PopFont();
+  if (text.empty() && !hint.empty()) {
+    TextStyle style = body_text(frame);
+    style.colour = frame.theme.faint;
+    const ImVec2 low = ImGui::GetItemRectMin(), padding = ImGui::GetStyle().FramePadding;
+    draw_text(frame, ImGui::GetWindowDrawList(), {low.x + padding.x, low.y + padding.y}, style, hint,
+              extent.x - 2 * padding.x);
+  }
   return changed;
 }
 

@@ -60,7 +60,7 @@ bool text_field(const Frame& frame, const char* id, std::string& text, std::stri
 // A field for several lines, word-wrapped. True when it was changed, or with EnterReturnsTrue when it was
 // entered.
 bool text_area(const Frame& frame, const char* id, std::string& text, ImVec2 extent,
-               ImGuiInputTextFlags flags = 0);
+               ImGuiInputTextFlags flags = 0, std::string_view hint = {});
 
 // A bar from 0 to 1 in two parts, on the colour of what is free.
 void two_part_bar(const Frame& frame, float first, float second, float width, float height);

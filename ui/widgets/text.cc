@@ -151,9 +151,26 @@ void tooltip(const Frame& frame, std::string_view text) {
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip)) tooltip_now(frame, text);
 }
 
+std::string_view first_that_fits(const Frame& frame, const TextStyle& style, std::span<const std::string> ways,
+                                 float max_width) {
+  for (const std::string& way : ways) {
+    if (text_width(frame, style, way) <= max_width) return way;
+  }
+  return ways.back();
+}
+
+bool begin_hint(const Frame& frame, float horizontal_padding, float vertical_padding) {
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(horizontal_padding), frame.px(vertical_padding)});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, frame.px(size::kRadiusControl));
+  const bool shown = ImGui::BeginTooltip();
+  ImGui::PopStyleVar(2);
+  return shown;
+}
+
+void end_hint() { ImGui::EndTooltip(); }
+
 void tooltip_now(const Frame& frame, std::string_view text) {
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(12), frame.px(8)});
-  if (ImGui::BeginTooltip()) {
+  if (begin_hint(frame, 12, 8)) {
     TextStyle style = small_text(frame);
     style.colour = frame.theme.text;
     float width = 0;
@@ -163,9 +180,8 @@ void tooltip_now(const Frame& frame, std::string_view text) {
       rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
     }
     paragraph(frame, style, text, std::min(std::ceil(width) + 1, frame.px(340)));
-    ImGui::EndTooltip();
+    end_hint();
   }
-  ImGui::PopStyleVar();
 }
 
 }  // namespace octavo::ui

@@ -20,12 +20,6 @@ constexpr float kFigureWidth = 40;
 constexpr float kLink = 30;
 constexpr float kRankingWidth = 190;
 
-std::string score_text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f", std::abs(value));
-  return (value < 0 ? "−" : "") + std::string(text);
-}
-
 TextStyle run_text(const Frame& frame, const BeamRun& run) {
   TextStyle style = small_text(frame);
   style.colour = run.state == BeamRunState::kDead    ? frame.theme.faint
@@ -66,7 +60,8 @@ void BeamTreeView::draw(const Frame& frame, const UiState& state, CompareLook& l
   const std::string note = "width " + std::to_string(tree.width) + " · step " +
                            std::to_string(tree.num_steps) + " · length penalty " +
                            short_number(tree.length_penalty) +
-                           " · x: step, y: rank · log p of the whole beam in each box";
+                           (look.show_scores ? " · x: step, y: log p of the whole beam"
+                                             : " · x: step, y: rank · log p of the whole beam in each box");
   heading_line(frame, look.show_scores ? "Scores" : "Beam tree", note);
   const ImVec2 below = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos({at.x + width - frame.px(118), at.y - frame.px(2)});
@@ -160,7 +155,7 @@ void BeamTreeView::draw_run(const Frame& frame, const BeamTree& tree, const Beam
   const TextStyle style = run_text(frame, run);
   const float top = low.y + frame.px(4);
   const bool has_figure = !dead;
-  const std::string figure = score_text(last.cumulative_logprob);
+  const std::string figure = two_decimals(last.cumulative_logprob);
   const TextStyle tiny = tiny_text(frame);
   const float figure_width = has_figure ? text_width(frame, tiny, figure) + frame.px(8) : 0;
   const std::string_view run_words = run.text;
@@ -177,7 +172,7 @@ void BeamTreeView::draw_run(const Frame& frame, const BeamTree& tree, const Beam
                                                           : "goes on";
   tooltip_now(frame, run.text + "\nsteps " + std::to_string(run.first_step + 1) + " to " +
                          std::to_string(run.last_step + 1) + " · " + fate + "\nlog p " + figure +
-                         " · after length penalty " + score_text(length_penalised(tree, run.last_node)));
+                         " · after length penalty " + two_decimals(length_penalised(tree, run.last_node)));
 }
 
 // Beside the frontier: the final ranking, or the beams of the newest step.
@@ -190,7 +185,7 @@ void BeamTreeView::draw_ranking(const Frame& frame, const BeamTree& tree, ImVec2
     const auto run = std::find_if(layout_.runs.begin(), layout_.runs.end(),
                                   [&](const BeamRun& each) { return each.last_node == leaves[rank]; });
     if (run == layout_.runs.end()) continue;
-    std::string text = std::to_string(rank + 1) + " · " + score_text(length_penalised(tree, leaves[rank]));
+    std::string text = std::to_string(rank + 1) + " · " + two_decimals(length_penalised(tree, leaves[rank]));
     if (rank == 0) text += over ? " after penalty" : " so far";
     // Answers may end early, one after the other in the same row: each below the other.
     auto row = static_cast<std::size_t>(run->row);

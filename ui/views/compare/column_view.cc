@@ -16,13 +16,6 @@ constexpr float kFollowDistance = 32;
 // While an answer grows, its differences are looked for this often.
 constexpr double kDifferenceSeconds = 0.3;
 
-std::string decimals(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f", value);
-  // The minus of typesetting is as wide as a digit.
-  return value < 0 ? "−" + std::string(text + 1) : std::string(text);
-}
-
 bool is_last_resort_colour(ColumnPhase phase) { return phase == ColumnPhase::kFailed; }
 
 std::string phase_words(const ComparedColumn& column) {
@@ -37,8 +30,8 @@ std::string phase_words(const ComparedColumn& column) {
 std::string figure_words(const ComparedColumn& column) {
   std::string text;
   const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : " · ") + part; };
-  if (column.score) add("score " + decimals(*column.score));
-  if (const auto mean = column.mean_logprob()) add("mean log p " + decimals(*mean));
+  if (column.score) add("score " + two_decimals(*column.score));
+  if (const auto mean = column.mean_logprob()) add("mean log p " + two_decimals(*mean));
   if (!column.tokens.empty()) add(count_text(static_cast<std::int64_t>(column.tokens.size()), "token"));
   add(phase_words(column));
   if (column.repeats) add(*column.repeats ? "same text again" : "another text than before");

@@ -18,7 +18,8 @@ namespace {
 constexpr float kMargin = 16;
 constexpr float kToolbarHeight = 48;
 constexpr float kSecondRow = 34;
-constexpr float kOneRow = 1040;  // of the toolbar, with the line about sharing
+constexpr float kLayoutsWidth = 364;
+constexpr float kOneRow = 1090;  // of the toolbar, with the line about sharing
 constexpr float kTreeShare = 0.40f;
 
 std::string sharing_words(const ComparisonState& comparison) {
@@ -79,10 +80,10 @@ void CompareView::draw_toolbar(const Frame& frame, const UiState& state, float w
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const auto before = static_cast<std::size_t>(look_.layout);
   look_.layout =
-      static_cast<CompareLayout>(segments(frame, "layout", kLayouts, kLayoutIds, before, frame.px(330)));
+      static_cast<CompareLayout>(segments(frame, "layout", kLayouts, kLayoutIds, before, frame.px(kLayoutsWidth)));
   const bool one_row = width >= frame.px(kOneRow);
   draw_sharing(frame, state, {at.x, at.y + frame.px(9)}, width);
-  ImGui::SetCursorScreenPos(one_row ? ImVec2{at.x + frame.px(344), at.y + frame.px(6)}
+  ImGui::SetCursorScreenPos(one_row ? ImVec2{at.x + frame.px(kLayoutsWidth + 14), at.y + frame.px(6)}
                                     : ImVec2{at.x, at.y + frame.px(kToolbarHeight - 6)});
   for (int i = 0; i < kNumTextColours; ++i) {
     const auto colour = static_cast<TextColour>(i);
@@ -117,7 +118,9 @@ void CompareView::draw_sharing(const Frame& frame, const UiState& state, ImVec2 
   const std::string words = sharing_words(state.comparison);
   if (words.empty()) return;
   const TextStyle tiny = tiny_text(frame);
-  const float needed = std::min(text_width(frame, tiny, words), frame.px(240));
+  const float room = width - frame.px(kLayoutsWidth + 16) -
+                     (width >= frame.px(kOneRow) ? frame.px(kOneRow - kLayoutsWidth - 256) : 0);
+  const float needed = std::min(text_width(frame, tiny, words), room);
   ImGui::SetCursorScreenPos({at.x + width - needed, at.y});
   line(frame, tiny, words, needed + 1);
   tooltip(frame,

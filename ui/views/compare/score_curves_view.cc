@@ -3,6 +3,8 @@
 #include <implot.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -44,6 +46,10 @@ void pop_plot_style() {
   ImPlot::PopStyleColor(9);
 }
 
+int score_label(double value, char* text, int size, void*) {
+  return std::snprintf(text, static_cast<std::size_t>(size), "%s%g", value < 0 ? "−" : "", std::abs(value));
+}
+
 }  // namespace
 
 void draw_score_curves(const Frame& frame, const BeamTree& tree, ImVec2 extent) {
@@ -63,7 +69,11 @@ void draw_score_curves(const Frame& frame, const BeamTree& tree, ImVec2 extent) 
     ImPlot::SetupAxis(ImAxis_X1, nullptr, ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_NoTickMarks);
     ImPlot::SetupAxis(ImAxis_Y1, nullptr, ImPlotAxisFlags_NoTickMarks);
     ImPlot::SetupAxisFormat(ImAxis_X1, "step %g");
-    ImPlot::SetupAxesLimits(0, std::max(2, tree.num_steps), lowest * 1.05, 0, ImPlotCond_Always);
+    ImPlot::SetupAxisFormat(ImAxis_Y1, score_label);
+    // Room for the right half of the last step's name.
+    const double steps = std::max(2, tree.num_steps);
+    const double end = steps * (1 + static_cast<double>(frame.px(30) / std::max(extent.x, frame.px(200))));
+    ImPlot::SetupAxesLimits(0, end, lowest * 1.05, 0, ImPlotCond_Always);
     ImPlot::SetupLegend(ImPlotLocation_SouthWest);
     ImPlot::SetupFinish();
     for (std::size_t i = 0; i < curves.size(); ++i) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "engine/base/text.h"
 #include "ui/format.h"
@@ -13,12 +12,6 @@ namespace {
 
 constexpr float kCardWidth = 300;
 constexpr float kRowHeight = 26;
-
-std::string decimals(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f", value);
-  return text;
-}
 
 std::string probability_text(double logprob) {
   const double probability = std::exp(logprob);
@@ -50,15 +43,15 @@ void draw_figures(const Frame& frame, const UiState& state, const ComparedColumn
   if (token.begin == token.end) title = "no text of its own";
   heading_line(frame, title, "token " + std::to_string(token.token_id) + (token.forced ? " · given" : ""));
   std::string figures = probability_text(static_cast<double>(token.logprob)) + " · log p " +
-                        decimals(static_cast<double>(token.logprob));
+                        two_decimals(static_cast<double>(token.logprob));
   if (const std::int32_t rank = rank_of(token); rank > 0) {
     figures += " · rank " + std::to_string(rank);
   } else if (!token.alternatives.empty()) {
     figures += " · below the first " + std::to_string(token.alternatives.size());
   }
   line(frame, tiny_text(frame), figures, width);
-  std::string sums = "sum of log p so far " + decimals(static_cast<double>(token.cumulative_logprob));
-  if (const auto bits = entropy_bits(token)) sums += " · entropy ≥ " + decimals(*bits) + " bit";
+  std::string sums = "sum of log p so far " + two_decimals(static_cast<double>(token.cumulative_logprob));
+  if (const auto bits = entropy_bits(token)) sums += " · entropy ≥ " + two_decimals(*bits) + " bit";
   line(frame, tiny_text(frame), sums, width);
   line(frame, tiny_text(frame), place_text(state, column, index), width);
 }
@@ -122,9 +115,8 @@ std::optional<BlockId> block_of(const ComparisonState& comparison, const Compare
 
 void draw_token_hint(const Frame& frame, const UiState& state, const ComparedColumn& column,
                      std::size_t token) {
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(14), frame.px(12)});
   ImGui::SetNextWindowSize({frame.px(kCardWidth), 0});
-  if (ImGui::BeginTooltip()) {
+  if (begin_hint(frame, 14, 12)) {
     const float width = ImGui::GetContentRegionAvail().x;
     draw_figures(frame, state, column, token, width);
     const ComparedToken& shown = column.tokens[token];
@@ -136,9 +128,8 @@ void draw_token_hint(const Frame& frame, const UiState& state, const ComparedCol
     TextStyle faint = tiny_text(frame);
     faint.colour = frame.theme.faint;
     if (!shown.alternatives.empty()) line(frame, faint, "Click to fork at another token", width);
-    ImGui::EndTooltip();
+    end_hint();
   }
-  ImGui::PopStyleVar();
 }
 
 void draw_token_card(const Frame& frame, const UiState& state, CompareLook& look) {

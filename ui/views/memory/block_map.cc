@@ -164,14 +164,16 @@ void BlockMap::draw_heading(const Frame& frame, const InspectorState& state) {
   const std::string colour = std::string("colour: ") + colour_word(colour_);
   const std::string order = std::string("order: ") + order_word(order_);
   const float chips = text_width(frame, tiny_text(frame), colour + order) + frame.px(64);
-  const std::string note = with_thousands(state.pool.num_blocks) + " blocks of " +
-                           std::to_string(state.pool.block_size) + " tokens · " +
-                           bytes_text(state.pool.bytes_per_block) + " each";
+  const std::string count = with_thousands(state.pool.num_blocks) + " blocks";
+  const std::string tokens = " of " + std::to_string(state.pool.block_size) + " tokens";
+  const std::string each = bytes_text(state.pool.bytes_per_block) + " each";
+  const std::string notes[] = {count + tokens + " · " + each, count + " · " + each, count + tokens, count};
   const TextStyle heading = heading_text(frame);
   const float note_x = text_width(frame, heading, "Device pool") + frame.px(12);
   draw_text(frame, ImGui::GetWindowDrawList(), at, heading, "Device pool");
-  draw_text(frame, ImGui::GetWindowDrawList(), {at.x + note_x, at.y + frame.px(1)}, small_text(frame), note,
-            std::max(1.0f, width - note_x - chips));
+  const float room = std::max(1.0f, width - note_x - chips);
+  draw_text(frame, ImGui::GetWindowDrawList(), {at.x + note_x, at.y + frame.px(1)}, small_text(frame),
+            first_that_fits(frame, small_text(frame), notes, room), room);
   ImGui::SetCursorScreenPos({at.x + width - chips + frame.px(8), at.y - frame.px(3)});
   if (chip(frame, "colour", colour)) next_colour();
   tooltip(frame, "What the colours mean (C)");
@@ -271,6 +273,10 @@ void BlockMap::draw_cells(const Frame& frame, const InspectorState& state, const
       if (!has_text) continue;
       const BlockSnapshot& shown = state.snapshot->blocks[static_cast<std::size_t>(block)];
       style.colour = shown.state == BlockState::kUsed ? frame.theme.on_accent : frame.theme.muted;
+      if (look.hatched)  // its text stands on a plain ground
+        list->AddRectFilled({from.x + frame.px(2), from.y + frame.px(2)},
+                            {std::min(to.x, from.x + frame.px(32)), std::min(to.y, from.y + frame.px(30))},
+                            look.colour, frame.px(3));
       draw_text(frame, list, {from.x + frame.px(4), from.y + frame.px(2)}, style, std::to_string(block),
                 to.x - from.x - frame.px(5));
       if (shown.state == BlockState::kFree) continue;
@@ -448,13 +454,15 @@ void BlockMap::update_flashes(const InspectorState& state) {
   if (flash_version_ != state.version) {
     const bool is_new = seen_us_.size() != state.blocks.size() || flash_source_ != state.source ||
                         flash_version_ == ~std::uint64_t{0};
+    const std::int64_t newest_us = state.cursor.time_us - static_cast<std::int64_t>(kFadeSeconds * 1e6f);
     flash_version_ = state.version;
     flash_source_ = state.source;
     seen_us_.resize(state.blocks.size(), -1);
     flashed_.resize(state.blocks.size(), -1.0f);
     for (std::size_t i = 0; i < state.blocks.size(); ++i) {
       const std::int64_t last_us = state.blocks[i].last_us;
-      if (!is_new && last_us > seen_us_[i]) {
+      // Of a jump through time only the last moments flash: all else changed long before what is shown.
+      if (!is_new && last_us > seen_us_[i] && last_us >= newest_us) {
         flashed_[i] = flashed_last_ = now;
       }
       seen_us_[i] = last_us;

@@ -18,7 +18,8 @@ void draw_memory_bar(const Frame& frame, const MemoryBar& bar, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImDrawList* list = ImGui::GetWindowDrawList();
   const TextStyle style = tiny_text(frame);
-  draw_text(frame, list, at, style, bar.sentence, width);
+  const std::string ways[] = {bar.sentence, bar.short_sentence};
+  draw_text(frame, list, at, style, first_that_fits(frame, style, ways, width), width);
   const ImVec2 low{at.x, at.y + frame.px(20)};
   const float height = frame.px(6);
   list->AddRectFilled(low, {low.x + width, low.y + height}, frame.theme.free, frame.px(3));
