@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/window/controller.h"
+#include "app/window/model_title.h"
 #include "engine/base/text.h"
 #include "engine/model_preview.h"
 
@@ -91,9 +92,8 @@ void Controller::attach_comparison() {
 void Controller::describe_model() {
   const EngineDescription& description = engine_->description();
   ui::ModelState& model = state_.model;
-  model = {.phase = ui::ModelPhase::kReady, .name = sanitise_utf8(description.model.name)};
+  model = {.phase = ui::ModelPhase::kReady, .name = model_title(description.model)};
   model.path = sanitise_utf8(description.model.path);
-  if (model.name.empty()) model.name = model_file_stem(model.path);
   model.quantisation = description.model.quantisation;
   model.details = model_details(description);
   model.block_size = description.block_size;
@@ -155,7 +155,7 @@ void Controller::note_model_loaded(const std::string& path, std::int64_t unix_ti
 }
 
 void Controller::show_load_failed(const std::string& path, const Error& error) {
-  const std::string name = state_.picker.loading ? state_.picker.loading->name : model_file_stem(path);
+  const std::string name = state_.picker.loading ? state_.picker.loading->name : model_title(path, {});
   if (error.code == ErrorCode::kCancelled) {
     picker_.note_ended();
     show_banner(ui::BannerKind::kNotice,

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "app/window/memory_health.h"
+#include "app/window/model_title.h"
 #include "engine/base/text.h"
 #include "engine/model/shapes.h"
 
@@ -27,7 +28,7 @@ std::string gigabytes(std::int64_t bytes) {
 }  // namespace
 
 ui::MemoryBar memory_bar(const EngineDescription& description, std::int64_t total_bytes) {
-  ui::MemoryBar bar{.name = sanitise_utf8(description.model.name),
+  ui::MemoryBar bar{.name = model_title(description.model),
                     .weight_bytes = description.weight_bytes,
                     .kv_bytes = description.bytes_per_block * description.num_blocks,
                     .working_bytes = description.working_bytes,
@@ -41,6 +42,8 @@ ui::MemoryBar memory_bar(const EngineDescription& description, std::int64_t tota
                     percent_of(bar.working_bytes, total_bytes);
   }
   bar.sentence += " of " + amount_text(total_bytes);
+  bar.short_sentence = "weights " + percent_of(bar.weight_bytes, total_bytes) + " · KV " +
+                       percent_of(bar.kv_bytes, total_bytes) + " of " + amount_text(total_bytes);
   return bar;
 }
 
@@ -59,6 +62,8 @@ ui::MemoryBar shape_memory_bar(std::string_view shape, std::int64_t total_bytes)
                  gigabytes(bar.weight_bytes) + ", " + percent_of(bar.weight_bytes, total_bytes) +
                  "; at most " + model::group_digits(capacity->num_tokens) +
                  " tokens of keys and values beside them";
+  bar.short_sentence = "weights " + gigabytes(bar.weight_bytes) + ", " + percent_of(bar.weight_bytes, total_bytes) +
+                       " of " + gigabytes(total_bytes);
   return bar;
 }
 

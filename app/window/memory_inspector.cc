@@ -11,6 +11,7 @@
 #include "app/window/memory_health.h"
 #include "app/window/memory_rows.h"
 #include "app/window/memory_tree.h"
+#include "app/window/model_title.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
@@ -80,7 +81,7 @@ void MemoryInspector::attach(const EngineDescription& description, TokenBytes by
   state.inspector.recording.is_recording = false;
   live_ = std::make_unique<Source>(Source{.history = MemoryHistory(shape, description.bytes_per_block),
                                           .fold = {},
-                                          .pool = {.name = sanitise_utf8(description.model.name),
+                                          .pool = {.name = model_title(description.model),
                                                    .block_size = description.block_size,
                                                    .num_blocks = description.num_blocks,
                                                    .num_host_blocks = description.num_host_blocks,

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "app/window/model_title.h"
 #include "engine/base/text.h"
 #include "ui/format.h"
 
@@ -67,12 +68,13 @@ ui::ModelInside model_inside(const ModelPreview& preview) {
   const ModelDescription description = preview.describe();
   const ModelOrigin origin = preview.origin();
   ui::ModelInside inside;
-  inside.name = sanitise_utf8(description.name);
+  inside.name = model_title(description);
   inside.context_length = description.context_length;
   inside.has_quantised_weights = preview.has_quantised_weights();
   const auto add = [&inside](const char* label, const std::string& value) {
     if (!value.empty()) inside.facts.push_back({label, sanitise_utf8(value)});
   };
+  if (description.name != inside.name) add("Name inside", description.name);
   add("Architecture", description.architecture);
   add("Parameters",
       parameters_text(description.num_parameters) + " (" + ui::with_thousands(description.num_parameters) + ")");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "app/window/model_title.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
@@ -13,13 +14,6 @@ namespace act = ui::actions;
 constexpr std::int64_t kMostMebibytes = std::int64_t{1} << 24;  // 16 TiB
 
 }  // namespace
-
-std::string model_file_stem(const std::string& path) {
-  const std::size_t slash = path.find_last_of('/');
-  std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
-  if (name.ends_with(".gguf")) name.resize(name.size() - 5);
-  return sanitise_utf8(name);
-}
 
 void ModelPicker::set_base(const EngineOptions& options) {
   base_ = options;
@@ -181,7 +175,7 @@ void ModelPicker::take_one(AllRowsRead&) { state_.scanning = false; }
 void ModelPicker::take_one(InsideRead& report) {
   if (report.serial != newest_look_) return;
   state_.inside = std::move(report.inside);
-  if (state_.inside.name.empty()) state_.inside.name = model_file_stem(state_.inside.path);
+  if (state_.inside.name.empty()) state_.inside.name = model_title(state_.inside.path, {});
   const std::int32_t longest = state_.inside.context_length;
   if (longest > 0 && state_.options.max_model_len >= longest) {  // chosen for a model with a longer context
     state_.options.max_model_len = 0;
@@ -206,7 +200,7 @@ void ModelPicker::show_loading(const std::string& path, double fraction) {
   state_.loading = ui::ModelLoading{.path = path,
                                     .name = is_inside                            ? state_.inside.name
                                             : row != nullptr && !row->name.empty() ? row->name
-                                                                                   : model_file_stem(path),
+                                                                                   : model_title(path, {}),
                                     .fraction = fraction,
                                     .is_cancelling = is_cancelling};
 }

@@ -86,7 +86,4 @@ class ModelPicker {
   std::uint64_t newest_look_ = 0, newest_listing_ = 0;
 };
 
-// A model's name for people before it is loaded: that of the file, without folders and ending.
-std::string model_file_stem(const std::string& path);
-
 }  // namespace octavo::app

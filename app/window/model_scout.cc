@@ -1,12 +1,13 @@
 #include "app/window/model_scout.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 #include <system_error>
 #include <utility>
 
+#include "app/files/home_folder.h"
 #include "app/window/model_inside.h"
+#include "app/window/model_title.h"
 #include "engine/base/text.h"
 #include "engine/model/model_files.h"
 #include "engine/runner/runner_plan.h"
@@ -55,13 +56,6 @@ std::string without_path(const std::string& message, const std::string& path) {
   return message;
 }
 
-// "~" and "~/…" as a shell reads them.
-fs::path expand_home(const std::string& text, const fs::path& home) {
-  if (text == "~") return home / "";
-  if (text.starts_with("~/")) return home / text.substr(2);
-  return text;
-}
-
 bool is_listed(const fs::directory_entry& entry, const std::string& prefix) {
   const std::string name = entry.path().filename().string();
   if (!name.starts_with(prefix) || (name.front() == '.' && !prefix.starts_with("."))) return false;
@@ -72,10 +66,9 @@ bool is_listed(const fs::directory_entry& entry, const std::string& prefix) {
 }  // namespace
 
 ScoutPlaces default_scout_places() {
-  const char* const home = std::getenv("HOME");
   return {.models_folder = model::models_folder(),
           .default_model = model::default_model_path(),
-          .home = home != nullptr && *home != '\0' ? fs::path(home) : fs::path("/"),
+          .home = home_folder(),
           .available_bytes = runner::available_memory_bytes};
 }
 
@@ -193,7 +186,7 @@ void ModelScout::read(ui::ModelRow& row) {
     row.problem = sanitise_utf8(without_path(description.error().message, row.path));
     return;
   }
-  row.name = sanitise_utf8(description->name);
+  row.name = model_title(*description);
   row.summary = model_summary(*description);
   row.file_bytes = description->file_bytes;
 }

@@ -41,7 +41,7 @@ std::string SpellingTokenizer::decode(std::span<const TokenId> ids, bool) const 
 }
 
 CompareEngine::CompareEngine() {
-  description_.model.path = "/models/fake.gguf";
+  description_.model.path = "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
   description_.model.name = "SmolLM2 135M Instruct";
   description_.model.quantisation = "Q4_1";
   description_.block_size = kBlockSize;

@@ -123,7 +123,7 @@ void CompareScene::open_compare(const app::Settings& settings) {
     };
     return std::unique_ptr<Engine>(std::move(engine));
   };
-  open_with(factory, "/models/fake.gguf", settings);
+  open_with(factory, "/models/SmolLM2-135M-Instruct.Q4_1.gguf", settings);
 }
 
 void CompareScene::ask_in_chat(const std::string& question) {

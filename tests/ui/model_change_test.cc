@@ -18,9 +18,9 @@ namespace act = ui::actions;
 class ModelChange : public ::testing::Test {
  protected:
   ModelChange()
-      : old_(FakeEngine::Options{.name = "Old", .path = "/models/old.gguf"}),
+      : old_(FakeEngine::Options{.name = "Old", .path = "/models/Old.gguf"}),
         new_(FakeEngine::Options{
-            .name = "New", .path = "/models/new.gguf", .first_request = 1000, .vocabulary = 8}),
+            .name = "New", .path = "/models/New.gguf", .first_request = 1000, .vocabulary = 8}),
         controller_(clock_, default_settings()) {
     old_.clock = new_.clock = &clock_;
     attach(old_);

@@ -129,13 +129,13 @@ TEST_F(ModelFiles, OfAnotherVocabularyGoOnWithChatsThatTheFirstModelBegan) {
   const std::string first_answer = session().messages[1].text;
   ASSERT_FALSE(application_->controller().conversation(session().id)->messages()[1].token_ids.empty());
   load_after([](const std::string&) {});
-  ASSERT_TRUE(loop_until([this] { return state().model.name == "tiny llama"; }));
+  ASSERT_TRUE(loop_until([this] { return state().model.name == "tiny"; }));
   application_->controller().apply(act::SendMessage{session().id, "And of Spain?"});
   perform();
   ASSERT_TRUE(loop_until([this] { return session().messages.size() == 4 && !ui::is_busy(session()); }));
   EXPECT_EQ(session().messages[3].error, "") << "ids of the first model mean nothing to the second";
   EXPECT_EQ(session().messages[1].text, first_answer);
-  EXPECT_EQ(session().messages[3].model, "tiny llama");
+  EXPECT_EQ(session().messages[3].model, "tiny");
   const ui::MessageState question = session().messages[2];
   application_->controller().apply(act::OpenComparison{session().id.value, question.id});
   application_->controller().apply(act::RunComparison{});

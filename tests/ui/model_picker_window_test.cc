@@ -174,20 +174,20 @@ TEST_F(ModelPickerWindow, AnotherModelLoadsWhileChatsGoOnAndThenAnswers) {
   old->steps_allowed = 20;
   ASSERT_TRUE(loop_until([&] { return session().messages.back().text.size() >= before + 40; }))
       << "the answer goes on while the other model loads";
-  EXPECT_EQ(state().model.name, "Model 1");
+  EXPECT_EQ(state().model.name, "first");
   loads_.wait = false;
-  ASSERT_TRUE(loop_until([this] { return state().model.name == "Model 2"; }));
+  ASSERT_TRUE(loop_until([this] { return state().model.name == "second"; }));
   EXPECT_FALSE(state().picker.open);
   EXPECT_EQ(loads_.num_alive, 2) << "the first has an answer to finish";
   EXPECT_EQ(ui::find_session(state(), chat)->activity, ui::Activity::kGenerating);
   apply(act::NewSession{});
   const ui::SessionId fresh = ask("hello");
   ASSERT_TRUE(loop_until([&] { return ui::find_session(state(), fresh)->activity == ui::Activity::kIdle; }));
-  EXPECT_EQ(ui::find_session(state(), fresh)->messages.back().model, "Model 2");
+  EXPECT_EQ(ui::find_session(state(), fresh)->messages.back().model, "second");
   old->steps_allowed = -1;
   ASSERT_TRUE(loop_until([this] { return all_idle(); }));
   EXPECT_EQ(ui::find_session(state(), chat)->messages.back().text, std::string(4000, 'x'));
-  EXPECT_EQ(ui::find_session(state(), chat)->messages.back().model, "Model 1");
+  EXPECT_EQ(ui::find_session(state(), chat)->messages.back().model, "first");
   EXPECT_TRUE(loop_until([this] { return loads_.num_alive == 1; })) << "the first has ended with its last answer";
 }
 
@@ -205,18 +205,19 @@ TEST_F(ModelPickerWindow, AFailedLoadIsOneSentenceAndTheChatsGoOn) {
   EXPECT_EQ(state().banner->kind, ui::BannerKind::kError);
   EXPECT_FALSE(state().picker.loading);
   EXPECT_EQ(state().model.phase, ui::ModelPhase::kReady);
-  EXPECT_EQ(state().model.name, "Model 1");
+  EXPECT_EQ(state().model.name, "first");
   engine_->steps_allowed = -1;
   ASSERT_TRUE(loop_until([this] { return all_idle(); }));
   EXPECT_EQ(session().messages.back().text, std::string(400, 'x'));
   loads_.fails_with.clear();
   load(second);
-  EXPECT_TRUE(loop_until([this] { return state().model.name == "Model 3"; })) << "it can be tried again";
+  EXPECT_TRUE(loop_until([this] { return state().model.name == "second"; })) << "it can be tried again";
 }
 
 TEST_F(ModelPickerWindow, ALoadCanBeCancelledAndAnotherTakesItsPlace) {
   if (IsSkipped()) return;
-  const std::string first = write_model("first.gguf", "First"), second = write_model("second.gguf", "Second");
+  const std::string first = write_model("first.gguf", "First"), second = write_model("second.gguf", "Second"),
+                    third = write_model("third.gguf", "Third");
   open_on(first);
   loads_.wait = true;
   load(second);
@@ -229,13 +230,13 @@ TEST_F(ModelPickerWindow, ALoadCanBeCancelledAndAnotherTakesItsPlace) {
   ASSERT_TRUE(loop_until([this] { return !state().picker.loading; }));
   EXPECT_EQ(state().banner->kind, ui::BannerKind::kNotice);
   EXPECT_NE(state().banner->text.find("was cancelled"), std::string::npos);
-  EXPECT_EQ(state().model.name, "Model 1");
+  EXPECT_EQ(state().model.name, "first");
   load(second);
   ASSERT_TRUE(loop_until([this] { return state().picker.loading.has_value(); }));
-  load(first);  // what was wanted last counts
+  load(third);  // what was wanted last counts
   loads_.wait = false;
-  ASSERT_TRUE(loop_until([this] { return state().model.name == "Model 4"; }));
-  EXPECT_EQ(loads_.options.back().model, first);
+  ASSERT_TRUE(loop_until([this] { return state().model.name == "third"; }));
+  EXPECT_EQ(loads_.options.back().model, third);
   EXPECT_TRUE(loop_until([this] { return loads_.num_alive == 1; }));
 }
 
@@ -248,7 +249,7 @@ TEST_F(ModelPickerWindow, WithoutRoomForBothTheAnswersAreInterruptedAndCanBeCont
   ask("a long answer, please");
   ASSERT_TRUE(loop_until([this] { return session().messages.back().text.size() >= 40; }));
   load(second, act::RunningAnswers::kStop);
-  ASSERT_TRUE(loop_until([this] { return state().model.name == "Model 2"; }));
+  ASSERT_TRUE(loop_until([this] { return state().model.name == "second"; }));
   EXPECT_TRUE(session().messages.back().interrupted);
   EXPECT_EQ(loads_.num_alive, 1);
   engine_->answers = {"and the rest"};
@@ -282,7 +283,7 @@ TEST_F(ModelPickerWindow, TheModelUsedLastComesBackAtTheNextStart) {
   const std::string first = write_model("first.gguf", "First"), second = write_model("second.gguf", "Second");
   open_on(first);
   load(second);
-  ASSERT_TRUE(loop_until([this] { return state().model.name == "Model 2"; }));
+  ASSERT_TRUE(loop_until([this] { return state().model.name == "second"; }));
   application_.reset();
   const auto start = [&](bool prefers_recent) {
     app::WindowOptions options;
@@ -328,7 +329,7 @@ TEST_F(ModelPickerWindow, IsOpenedByKeySearchedAndLoadsWithOneClick) {
   });
   EXPECT_EQ(chosen_at_first, first) << "the present model is chosen at first";
   EXPECT_EQ(chosen_by_search, second);
-  ASSERT_TRUE(loop_until([this] { return state().model.name == "Model 2"; }));
+  ASSERT_TRUE(loop_until([this] { return state().model.name == "alpha second"; }));
   EXPECT_EQ(loads_.options.back().model, second);
   EXPECT_EQ(loads_.options.back().max_model_len, 2048);
   draw_frames(2);

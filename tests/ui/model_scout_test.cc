@@ -84,7 +84,7 @@ TEST_F(ModelScoutTest, ListsRecentOnesFirstThenThoseOfTheFoldersByName) {
   EXPECT_EQ(names, (std::vector<std::string>{"recent.gguf", "gone.gguf", "default.gguf", "neighbour.gguf",
                                              "zebra.gguf"}));
   EXPECT_TRUE(row("default.gguf").is_default);
-  EXPECT_EQ(row("recent.gguf").name, "tiny llama");
+  EXPECT_EQ(row("recent.gguf").name, "recent");
   EXPECT_NE(row("recent.gguf").summary.find("llama"), std::string::npos);
   EXPECT_EQ(row("gone.gguf").problem, "The file is no longer there.");
   picker_.apply(act::ForgetModel{(folder_ / "gone.gguf").string()});
@@ -118,7 +118,7 @@ TEST_F(ModelScoutTest, SaysWhatIsInsideAndWhetherItFits) {
   choose(write_model("models/tiny.gguf"));
   ASSERT_TRUE(settle());
   const ui::ModelMemory fitting = state_.inside.memory;
-  EXPECT_EQ(state_.inside.name, "tiny llama");
+  EXPECT_EQ(state_.inside.name, "tiny");
   EXPECT_GE(state_.inside.facts.size(), 8u);
   EXPECT_EQ(fitting.fit, ui::ModelFit::kFits);
   EXPECT_EQ(fitting.num_blocks, 8 * 4096 / 16);

@@ -63,7 +63,7 @@ void WindowTest::open(FakeEngine::Options options, const app::Settings& settings
     engine->clock = clock_;
     return std::unique_ptr<Engine>(std::move(engine));
   };
-  open_with(factory, "/models/fake.gguf", settings);
+  open_with(factory, "/models/SmolLM2-135M-Instruct.Q4_1.gguf", settings);
 }
 
 void WindowTest::open_with(app::EngineFactory factory, const std::string& model,
