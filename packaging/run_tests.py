@@ -1,10 +1,11 @@
-"""Runs the test programs of build/release, one after another, and adds up what they report.
+"""Runs the test programs of build/release, two at a time, and adds up what they report.
 
 usage: run_tests.py ROOT [FOLDER...]
 
-Each program gets ten minutes. A program that crashes, hangs or reports nothing counts as one failed test. A virtual
-display is started for them all and stopped at the end.
+Each program gets ten minutes. A program that crashes, hangs or reports nothing counts as one failed test. Programs that
+run at the same time have a virtual display each; no test depends on how fast it runs.
 """
+import concurrent.futures
 import os
 import pathlib
 import subprocess
@@ -14,6 +15,8 @@ import time
 import xml.etree.ElementTree as ElementTree
 
 SECONDS_PER_PROGRAM = 600
+PROGRAMS_AT_ONCE = 2
+LONGEST_FIRST = ["mutation", "demonstrations", "ui", "kernels"]  # then the others, so that nothing long is left at the end
 SCRIPTS = {"mutation": "tests/mutation/run.py", "bench": "tests/bench/self_test.py"}  # take --gtest_output like the others
 NOT_HERE = {"long"}  # tests/long/run
 
@@ -48,7 +51,7 @@ def count(report):
 
 
 def run(program, folder, environment, scratch):
-    """Runs one program; returns what `count` returns."""
+    """Runs one program; returns what `count` returns, and what to print about it."""
     report = scratch / f"{folder}.xml"
     log = scratch / f"{folder}.log"
     started = time.monotonic()
@@ -64,12 +67,23 @@ def run(program, folder, environment, scratch):
         passed, failed, skipped, failures = 0, 1, 0, [f"{folder}: the program ended without a report ({status})"]
     if status != 0 and failed == 0:
         failed, failures = 1, [f"{folder}: exit status {status} although no test failed"]
-    print(f"{folder}: {passed} passed, {failed} failed, {skipped} skipped in {time.monotonic() - started:.1f} s", flush=True)
+    seconds = time.monotonic() - started
+    lines = [f"{folder}: {passed} passed, {failed} failed, {skipped} skipped in {seconds:.1f} s"]
     if failed:
-        sys.stdout.write(log.read_text(errors="replace")[-8000:] + "\n")
-        for name in failures:
-            print(f"failed: {name}", flush=True)
-    return passed, failed, skipped
+        lines += [log.read_text(errors="replace")[-8000:], *(f"failed: {name}" for name in failures)]
+    return passed, failed, skipped, "\n".join(lines)
+
+
+def run_on_display(program, folder, scratch):
+    """The same, on a virtual display of its own."""
+    display, name = start_display()
+    try:
+        environment = dict(os.environ, DISPLAY=name, XDG_CONFIG_HOME=f"{scratch}/{folder}-config", LIBGL_ALWAYS_SOFTWARE="1")
+        environment.pop("WAYLAND_DISPLAY", None)
+        return run(program, folder, environment, scratch)
+    finally:
+        display.terminate()
+        display.wait()
 
 
 def main():
@@ -82,18 +96,15 @@ def main():
     if unknown:
         sys.exit(f"packaging/test: there are no tests called {', '.join(sorted(unknown))}; there are {', '.join(programs)}")
     folders = [name for name in programs if (name in wanted if wanted else name not in NOT_HERE)]
+    folders.sort(key=lambda name: (LONGEST_FIRST + [name]).index(name))
     totals = [0, 0, 0]
-    with tempfile.TemporaryDirectory(prefix="octavo-tests-") as scratch:
-        display, name = start_display()
-        try:
-            environment = dict(os.environ, DISPLAY=name, XDG_CONFIG_HOME=f"{scratch}/config", LIBGL_ALWAYS_SOFTWARE="1")
-            environment.pop("WAYLAND_DISPLAY", None)
-            for folder in folders:
-                for i, value in enumerate(run(programs[folder], folder, environment, pathlib.Path(scratch))):
-                    totals[i] += value
-        finally:
-            display.terminate()
-            display.wait()
+    with tempfile.TemporaryDirectory(prefix="octavo-tests-") as scratch, \
+            concurrent.futures.ThreadPoolExecutor(PROGRAMS_AT_ONCE) as pool:
+        running = [pool.submit(run_on_display, programs[folder], folder, pathlib.Path(scratch)) for folder in folders]
+        for ended in concurrent.futures.as_completed(running):
+            *counts, text = ended.result()
+            print(text, flush=True)
+            totals = [total + value for total, value in zip(totals, counts)]
     passed, failed, skipped = totals
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     sys.exit(0 if failed == 0 and passed > 0 else 1)
