@@ -58,10 +58,17 @@ Result<EngineParts> load_parts(const EngineOptions& options, const LoadProgress&
   OCTAVO_TRY_VOID(validate(options));
   OCTAVO_TRY(ModelPreview preview, ModelPreview::open(options.model));
   auto [file, config, tensors, tokenizer] = std::move(preview).take_parts();
-  OCTAVO_TRY(auto plan, runner::plan_runner(config, tensors, options, runner::available_memory_bytes()));
+  std::string notice;
   OCTAVO_TRY(auto backend, kernels::create_backend({.device = std::string(device_name(options.device)),
                                                     .threads = options.threads,
-                                                    .activation = plan.activation}));
+                                                    .activation = runner::activation_of(options, tensors),
+                                                    .deterministic = options.deterministic.value_or(false)},
+                                                   &notice));
+  const std::int64_t host_bytes = runner::available_memory_bytes();
+  OCTAVO_TRY(auto plan, backend->device_bytes()
+                            ? runner::plan_runner_on_device(config, tensors, options, host_bytes, *backend)
+                            : runner::plan_runner(config, tensors, options, host_bytes));
+  if (!notice.empty()) plan.notice = plan.notice.empty() ? notice : notice + "; " + plan.notice;
   EngineParts parts;
   parts.description.model = model::describe_model(file, config);
   parts.description.max_num_seqs = options.max_num_seqs;

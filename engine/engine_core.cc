@@ -195,7 +195,8 @@ void EngineCore::publish(Step& step) {
 
 void EngineCore::discard(const Step& step) {
   for (const RequestId request_id : scheduler_.discard(step.plan)) {
-    fail(request_id, Error{ErrorCode::kDevice, step.failure->message});
+    const bool lost = step.failure->code == ErrorCode::kDeviceLost;
+    fail(request_id, Error{lost ? ErrorCode::kDeviceLost : ErrorCode::kDevice, step.failure->message});
   }
 }
 

@@ -1,16 +1,18 @@
 // What a device can do for a transformer: one abstract class of coarse, fused operations.
 //
 // Ownership: a backend outlives everything that it made. Thread: one thread (the engine's) calls a backend; it may use
-// others inside. Errors: preparing and allocating return Results; an operation cannot fail on valid arguments.
+// others inside. Errors: preparing and allocating return Results; an operation cannot fail on valid arguments, but a device
+// can: status() tells, and what the operations of a failed device leave behind means nothing.
 //
 // Numbers. On the CPU each output row is computed in an order that depends on that row's own tokens only: not on the
 // other rows, on how many there are, on threads, on block size. The rules: ARCHITECTURE.md, "Numbers".
 //
-// Files: reference/, cpu/ (and later cuda/) hold files of the same names, one for each operation below.
+// Files: reference/, cpu/ and cuda/ hold files of the same names, one for each operation below.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -75,7 +77,7 @@ class HostKvCache {
   std::int32_t num_blocks_;
 };
 
-// Floats in the backend's memory, aligned to 64 bytes.
+// Floats in the backend's memory, aligned to 64 bytes. Only backends follow data(): a device's memory is not the host's.
 class Buffer {
  public:
   virtual ~Buffer() = default;
@@ -103,7 +105,8 @@ struct AttentionShape {
   float score_scale = 0.0f;  // usually 1 / sqrt(head_dim)
 };
 
-// A layer's weights as views; the owner is engine/model. Empty bias: none.
+// A layer's weights as views; the owner is engine/model. Norms and biases are in the backend's memory: prepare_vector.
+// Empty bias: none.
 struct AttentionInputWeights {
   std::span<const float> norm;  // [embedding_length]
   float norm_epsilon = 0.0f;
@@ -138,6 +141,8 @@ struct StepShape {
   std::int32_t num_rows = 0;         // of one step
   std::int32_t num_logits_rows = 0;  // of one call of logits()
   std::int32_t max_context_len = 0;  // tokens
+  std::int32_t max_num_sequences = 0;  // 0: as many as rows
+  std::int32_t block_size = 1;
   std::int32_t embedding_length = 0;
   std::int32_t feed_forward_length = 0;
   std::int32_t num_heads = 0;
@@ -148,6 +153,12 @@ struct StepShape {
   bool has_unquantised_weights = false;
 };
 
+// A device's own memory.
+struct DeviceBytes {
+  std::int64_t free_bytes = 0;
+  std::int64_t total_bytes = 0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -156,8 +167,17 @@ class Backend {
   virtual std::string_view isa() const = 0;   // instruction set in use: "avx512_vnni", ...; "portable" for the reference
   virtual std::int32_t num_threads() const = 0;
 
+  // The first failure of the device, kDeviceLost, and from then on the same; always success where there is no device to lose.
+  // Ask after each use of results: they may be wrong exactly if this is an error.
+  virtual Result<void> status() const { return {}; }
+
+  // nullopt: weights and pools are in the host's memory.
+  virtual std::optional<DeviceBytes> device_bytes() const { return std::nullopt; }
+
   // Repacks weights. Afterwards the source's bytes are not needed.
   virtual Result<std::unique_ptr<Matrix>> prepare_matrix(const MatrixSource& source) = 0;
+  // The values in the backend's memory, of the same size: norms and biases.
+  virtual Result<std::unique_ptr<Buffer>> prepare_vector(std::span<const float> values);
 
   virtual Result<std::unique_ptr<KvCache>> allocate_kv_cache(const KvLayout& layout, std::int32_t num_blocks) = 0;
   virtual Result<std::unique_ptr<HostKvCache>> allocate_host_kv_cache(const KvLayout& layout, std::int32_t num_blocks) = 0;
@@ -168,6 +188,11 @@ class Backend {
   virtual Result<void> reserve_step(const StepShape& shape) = 0;
   // What the operations work in, as allocated now: neither weights, pools nor buffers.
   virtual std::int64_t scratch_bytes() const = 0;
+
+  // Tells the rows of the operations that follow, until the next call: a device takes its copy here, once for all layers.
+  // The arrays must stay as they are until then. REQUIRES: embed is given these token_ids, operations that take a batch this
+  // one.
+  virtual void begin_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids);
 
   // out[i, :] = table[token_ids[i], :] expanded to float.
   //   table  [vocabulary, embedding_length]

@@ -6,7 +6,12 @@
 #include "engine/base/text.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/device_check.h"
 #include "kernels/reference/reference_backend.h"
+
+#if defined(OCTAVO_HAS_CUDA)
+#include "kernels/cuda/create_cuda_backend.h"
+#endif
 
 namespace octavo::kernels {
 namespace {
@@ -29,14 +34,63 @@ Result<std::unique_ptr<Backend>> create_cpu(const BackendOptions& options) {
   return cpu::create_cpu_backend(threads, options.activation, isa);
 }
 
-Error no_cuda(const std::string& option) {
-  return Error{ErrorCode::kUnsupported, option + ": this build of Octavo has no CUDA backend; choose cpu",
-               option};
+#if defined(OCTAVO_HAS_CUDA)
+
+constexpr bool kHasCuda = true;
+
+Result<void> find_device() { return cuda::find_device(); }
+
+Result<std::unique_ptr<Backend>> create_cuda(const BackendOptions& options) {
+  OCTAVO_TRY_VOID(find_device());
+  OCTAVO_TRY(std::unique_ptr<Backend> host, create_cpu(options));
+  OCTAVO_TRY(
+      std::unique_ptr<Backend> device,
+      cuda::create_cuda_backend({.activation = options.activation, .deterministic = options.deterministic},
+                                std::move(host)));
+  const std::unique_ptr<Backend> definition = reference::create_reference_backend(Activation::kF32);
+  OCTAVO_TRY_VOID(check_device(*device, *definition));
+  return Result<std::unique_ptr<Backend>>(std::move(device));
+}
+
+#else
+
+constexpr bool kHasCuda = false;
+
+Result<void> find_device() {
+  return Error{ErrorCode::kUnsupported, "this build of Octavo has no CUDA backend; choose cpu", "device"};
+}
+
+Result<std::unique_ptr<Backend>> create_cuda(const BackendOptions&) { return find_device().error(); }
+
+#endif
+
+// With the option's name before the reason.
+Result<std::unique_ptr<Backend>> create_wanted_cuda(const BackendOptions& options,
+                                                    const std::string& option) {
+  auto backend = create_cuda(options);
+  if (backend) return backend;
+  Error error = std::move(backend).error();
+  error.message = option + ": " + error.message;
+  error.subject = option;
+  return error;
+}
+
+Result<std::unique_ptr<Backend>> choose(const BackendOptions& options, std::string* notice) {
+  if (!find_device()) return create_cpu(options);
+  auto backend = create_cuda(options);
+  if (backend) return backend;
+  if (notice != nullptr) {
+    *notice = "the graphics processor is not used, the CPU is: " + std::move(backend).error().message;
+  }
+  return create_cpu(options);
 }
 
 }  // namespace
 
-std::vector<std::string> built_backends() { return {"cpu", "reference"}; }
+std::vector<std::string> built_backends() {
+  if (kHasCuda) return {"cuda", "cpu", "reference"};
+  return {"cpu", "reference"};
+}
 
 std::vector<std::string> usable_instruction_sets() {
   std::vector<std::string> names;
@@ -45,16 +99,17 @@ std::vector<std::string> usable_instruction_sets() {
   return names;
 }
 
-Result<std::unique_ptr<Backend>> create_backend(const BackendOptions& options) {
+Result<std::unique_ptr<Backend>> create_backend(const BackendOptions& options, std::string* notice) {
   if (const char* forced = std::getenv("OCTAVO_BACKEND"); forced != nullptr && *forced != '\0') {
     const std::string_view name = forced;
     if (name == "reference") return reference::create_reference_backend(options.activation);
     if (name == "cpu") return create_cpu(options);
-    if (name == "cuda") return no_cuda("OCTAVO_BACKEND");
+    if (name == "cuda") return create_wanted_cuda(options, "OCTAVO_BACKEND");
     return unknown_name("OCTAVO_BACKEND", name, "reference, cpu or cuda");
   }
-  if (options.device == "auto" || options.device == "cpu") return create_cpu(options);
-  if (options.device == "cuda") return no_cuda("device");
+  if (options.device == "auto") return choose(options, notice);
+  if (options.device == "cpu") return create_cpu(options);
+  if (options.device == "cuda") return create_wanted_cuda(options, "device");
   return unknown_name("device", options.device, "auto, cpu or cuda");
 }
 

@@ -16,6 +16,7 @@ struct BackendOptions {
   std::string device = "auto";  // "auto", "cpu", "cuda"
   std::int32_t threads = 0;     // 0: physical cores
   Activation activation = Activation::kInt8;
+  bool deterministic = false;  // for devices; the CPU's results never depend on the batch
 };
 
 // In order of preference, as built: for `octavo --version`. E.g. {"cpu", "reference"}.
@@ -29,6 +30,9 @@ std::int32_t num_physical_cores();
 
 // OCTAVO_BACKEND (reference, cpu, cuda) and OCTAVO_CPU_ISA (avx512_vnni, avx512, avx_vnni, avx2, portable) force one, for tests; a name
 // that is unknown, or that this machine cannot run, is an error, never ignored.
-Result<std::unique_ptr<Backend>> create_backend(const BackendOptions& options);
+//
+// "auto" takes a graphics processor if this build knows how, there is one, and check_device() finds it right; else the CPU. A
+// processor that is there and is not taken is told in `notice`, one sentence (null: not wanted).
+Result<std::unique_ptr<Backend>> create_backend(const BackendOptions& options, std::string* notice = nullptr);
 
 }  // namespace octavo::kernels

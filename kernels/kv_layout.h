@@ -41,35 +41,35 @@ struct KvLayout {
   std::int32_t head_dim = 0;
 
   // All sizes in bytes, all offsets relative to the start of what is named.
-  bool has_scales() const { return type == KvType::kInt8; }
-  std::int64_t half_head_bytes() const {
+  constexpr bool has_scales() const { return type == KvType::kInt8; }
+  constexpr std::int64_t half_head_bytes() const {
     return kv_element_bytes(type) * static_cast<std::int64_t>(block_size) * head_dim;
   }
   // With scales, K and V are filled up to a multiple of 4: an odd head_dim in an odd block size leaves a gap.
-  std::int64_t scales_offset() const { return (2 * half_head_bytes() + kScaleBytes - 1) / kScaleBytes * kScaleBytes; }
-  std::int64_t head_bytes() const {
+  constexpr std::int64_t scales_offset() const { return (2 * half_head_bytes() + kScaleBytes - 1) / kScaleBytes * kScaleBytes; }
+  constexpr std::int64_t head_bytes() const {
     return has_scales() ? scales_offset() + 2 * kScaleBytes * block_size : 2 * half_head_bytes();
   }
-  std::int64_t layer_bytes() const { return head_bytes() * num_kv_heads; }
-  std::int64_t block_bytes() const { return layer_bytes() * num_layers; }
-  std::int64_t bytes_per_token() const { return block_bytes() / block_size; }  // scales included
+  constexpr std::int64_t layer_bytes() const { return head_bytes() * num_kv_heads; }
+  constexpr std::int64_t block_bytes() const { return layer_bytes() * num_layers; }
+  constexpr std::int64_t bytes_per_token() const { return block_bytes() / block_size; }  // scales included
 
   // Start of K[head_dim][block_size] of one head; V[block_size][head_dim] follows at + half_head_bytes().
-  std::int64_t head_offset(std::int64_t block, std::int32_t layer, std::int32_t kv_head) const {
+  constexpr std::int64_t head_offset(std::int64_t block, std::int32_t layer, std::int32_t kv_head) const {
     return block * block_bytes() + layer * layer_bytes() + kv_head * head_bytes();
   }
   // Element (not byte) index within K or V of a head.
-  std::int64_t key_index(std::int32_t dimension, std::int32_t offset_in_block) const {
+  constexpr std::int64_t key_index(std::int32_t dimension, std::int32_t offset_in_block) const {
     return static_cast<std::int64_t>(dimension) * block_size + offset_in_block;
   }
-  std::int64_t value_index(std::int32_t offset_in_block, std::int32_t dimension) const {
+  constexpr std::int64_t value_index(std::int32_t offset_in_block, std::int32_t dimension) const {
     return static_cast<std::int64_t>(offset_in_block) * head_dim + dimension;
   }
   // Offsets of a token's scales from the start of its head. REQUIRES: has_scales()
-  std::int64_t key_scale_offset(std::int32_t offset_in_block) const {
+  constexpr std::int64_t key_scale_offset(std::int32_t offset_in_block) const {
     return scales_offset() + kScaleBytes * offset_in_block;
   }
-  std::int64_t value_scale_offset(std::int32_t offset_in_block) const {
+  constexpr std::int64_t value_scale_offset(std::int32_t offset_in_block) const {
     return scales_offset() + kScaleBytes * (block_size + offset_in_block);
   }
 };

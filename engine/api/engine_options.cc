@@ -56,9 +56,6 @@ Result<void> check_pool_is_sized_once(const EngineOptions& options) {
 }
 
 Result<void> check_is_built(const EngineOptions& options) {
-  if (options.device == Device::kCuda) {
-    return option_not_built("device", "this version has no CUDA backend; use cpu or auto");
-  }
   if (options.tensor_parallel_size > 1) {
     return option_not_built("tensor_parallel_size", "this version runs on one device; use 1");
   }

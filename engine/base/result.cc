@@ -13,6 +13,7 @@ std::string_view error_code_name(ErrorCode code) {
     case ErrorCode::kTooLong: return "too_long";
     case ErrorCode::kInvalidLogits: return "invalid_logits";
     case ErrorCode::kDevice: return "device";
+    case ErrorCode::kDeviceLost: return "device_lost";
     case ErrorCode::kCancelled: return "cancelled";
     case ErrorCode::kInternal: return "internal";
   }

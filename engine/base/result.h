@@ -25,6 +25,7 @@ enum class ErrorCode {
   kTooLong,          // a request that can never fit the model or the pool
   kInvalidLogits,    // the model produced numbers that are not finite
   kDevice,           // a backend failed
+  kDeviceLost,       // a graphics processor failed while it ran: nothing runs on it until the program starts again
   kCancelled,        // the user asked for it
   kInternal,         // a broken promise of our own
 };

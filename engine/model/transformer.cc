@@ -24,6 +24,12 @@ MatrixView first_rows(const kernels::Buffer& buffer, std::int64_t rows, std::int
   return {.data = buffer.data(), .rows = rows, .columns = columns, .stride = columns};
 }
 
+// Null: no numbers.
+std::span<const float> view_of(const std::unique_ptr<kernels::Buffer>& vector) {
+  if (vector == nullptr) return {};
+  return {vector->data(), static_cast<std::size_t>(vector->size())};
+}
+
 kernels::AttentionShape attention_shape(const ModelConfig& config) {
   kernels::AttentionShape shape;
   shape.num_heads = config.num_heads;
@@ -78,15 +84,16 @@ void Transformer::forward(kernels::PagedBatch batch, std::span<const std::int32_
   const MatrixView hidden = first_rows(*hidden_, batch.num_tokens, widths.hidden);
 
   batch.rotations = rotations_at(batch.positions);
+  backend_->begin_step(batch, token_ids);
   backend_->embed(weights_.embedding(), token_ids, residual);
   for (std::int32_t index = 0; index < config_.num_layers; ++index) {
     const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
     backend_->attention_input(attention_input(layer), shape_, batch, index, residual, kv, query);
     backend_->paged_attention(shape_, batch, index, kv, query, attention);
-    backend_->project_residual(*layer.attention_output.matrix, layer.attention_output.bias, attention,
-                               residual);
+    backend_->project_residual(*layer.attention_output.matrix, view_of(layer.attention_output.bias),
+                               attention, residual);
     backend_->gate_up_silu(gate_up(layer), residual, hidden);
-    backend_->project_residual(*layer.down.matrix, layer.down.bias, hidden, residual);
+    backend_->project_residual(*layer.down.matrix, view_of(layer.down.bias), hidden, residual);
   }
 }
 
@@ -94,8 +101,8 @@ void Transformer::logits(std::span<const std::int32_t> rows, MatrixView out,
                          kernels::LogitsSummary summary) {
   const ActivationWidths widths = activation_widths(config_);
   const MatrixView residual = first_rows(*residual_, residual_->size() / widths.residual, widths.residual);
-  backend_->logits(weights_.output_norm, config_.norm_epsilon, *weights_.output.matrix, weights_.output.bias,
-                   residual, rows, out, summary);
+  backend_->logits(view_of(weights_.output_norm), config_.norm_epsilon, *weights_.output.matrix,
+                   view_of(weights_.output.bias), residual, rows, out, summary);
 }
 
 // In double, because a float holds the angle of position 8,000 to within 0.0005 only.
@@ -114,23 +121,23 @@ std::span<const float> Transformer::rotations_at(std::span<const std::int32_t> p
 }
 
 kernels::AttentionInputWeights Transformer::attention_input(const LayerWeights& layer) const {
-  return {.norm = layer.attention_norm,
+  return {.norm = view_of(layer.attention_norm),
           .norm_epsilon = config_.norm_epsilon,
           .query = layer.query.matrix.get(),
           .key = layer.key.matrix.get(),
           .value = layer.value.matrix.get(),
-          .query_bias = layer.query.bias,
-          .key_bias = layer.key.bias,
-          .value_bias = layer.value.bias};
+          .query_bias = view_of(layer.query.bias),
+          .key_bias = view_of(layer.key.bias),
+          .value_bias = view_of(layer.value.bias)};
 }
 
 kernels::GateUpWeights Transformer::gate_up(const LayerWeights& layer) const {
-  return {.norm = layer.feed_forward_norm,
+  return {.norm = view_of(layer.feed_forward_norm),
           .norm_epsilon = config_.norm_epsilon,
           .gate = layer.gate.matrix.get(),
           .up = layer.up.matrix.get(),
-          .gate_bias = layer.gate.bias,
-          .up_bias = layer.up.bias};
+          .gate_bias = view_of(layer.gate.bias),
+          .up_bias = view_of(layer.up.bias)};
 }
 
 }  // namespace octavo::model

@@ -102,8 +102,14 @@ class Preparation {
   Result<PreparedProjection> prepare(Projection projection) {
     PreparedProjection prepared;
     OCTAVO_TRY(prepared.matrix, prepare(projection.weight));
-    prepared.bias = std::move(projection.bias);
+    if (!projection.bias.empty()) {
+      OCTAVO_TRY(prepared.bias, backend_.prepare_vector(projection.bias));
+    }
     return prepared;
+  }
+
+  Result<std::unique_ptr<kernels::Buffer>> prepare(std::span<const float> values) {
+    return backend_.prepare_vector(values);
   }
 
   Result<std::unique_ptr<kernels::Matrix>> prepare(const MatrixSource& source) {
@@ -138,8 +144,8 @@ class Preparation {
 
 Result<LayerWeights> prepare_layer(LayerTensors tensors, Preparation& preparation) {
   LayerWeights layer;
-  layer.attention_norm = std::move(tensors.attention_norm);
-  layer.feed_forward_norm = std::move(tensors.feed_forward_norm);
+  OCTAVO_TRY(layer.attention_norm, preparation.prepare(tensors.attention_norm));
+  OCTAVO_TRY(layer.feed_forward_norm, preparation.prepare(tensors.feed_forward_norm));
   OCTAVO_TRY(layer.query, preparation.prepare(std::move(tensors.query)));
   OCTAVO_TRY(layer.key, preparation.prepare(std::move(tensors.key)));
   OCTAVO_TRY(layer.value, preparation.prepare(std::move(tensors.value)));
@@ -200,7 +206,7 @@ Result<Weights> prepare_weights(ModelTensors tensors, WeightType dtype, kernels:
     weights.layers.push_back(std::move(prepared));
   }
   OCTAVO_TRY(weights.output, preparation.prepare(std::move(tensors.output)));
-  weights.output_norm = std::move(tensors.output_norm);
+  OCTAVO_TRY(weights.output_norm, preparation.prepare(tensors.output_norm));
   weights.rope = std::move(tensors.rope);
   OCTAVO_TRY_VOID(preparation.report());
   return weights;

@@ -1,4 +1,4 @@
-// A model's weights as a backend reads them: matrices repacked, vectors as floats.
+// A model's weights as a backend reads them: matrices repacked, vectors as floats, all in the backend's memory.
 //
 // Ownership: owns everything; the file is not needed any more. The backend that prepared the matrices must
 // outlive this object. Immutable once prepared; any thread.
@@ -17,24 +17,24 @@
 
 namespace octavo::model {
 
-// y = matrix · x + bias. Empty bias: none.
+// y = matrix · x + bias. Null bias: none.
 struct PreparedProjection {
   std::unique_ptr<kernels::Matrix> matrix;
-  std::vector<float> bias;
+  std::unique_ptr<kernels::Buffer> bias;
 };
 
 struct LayerWeights {
-  std::vector<float> attention_norm;
+  std::unique_ptr<kernels::Buffer> attention_norm;
   PreparedProjection query, key, value;
   PreparedProjection attention_output;
-  std::vector<float> feed_forward_norm;
+  std::unique_ptr<kernels::Buffer> feed_forward_norm;
   PreparedProjection gate, up, down;
 };
 
 struct Weights {
   std::unique_ptr<kernels::Matrix> token_embedding;  // null when it is tied to the output head
   std::vector<LayerWeights> layers;
-  std::vector<float> output_norm;
+  std::unique_ptr<kernels::Buffer> output_norm;
   PreparedProjection output;
   RopeFrequencies rope;
 

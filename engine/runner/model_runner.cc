@@ -85,16 +85,17 @@ Result<void> ModelRunner::execute(const scheduler::SchedulerOutput& step, Runner
   output.prompt_logprobs.clear();
   input_.assemble(step, plan_.kv_layout.block_size);
   move_blocks(output);
-  if (step.empty()) return {};
+  if (step.empty()) return backend_->status();
 
   transformer_.forward(input_.batch(), input_.token_ids(), *pools_.device);
   choose_logits_rows(step);
   mistaken_.reset();
   const std::span<const LogitsRow> rows = logits_rows_;
   for (std::size_t begin = 0; begin < rows.size(); begin += kLogitsRows) {
-    use_logits(step, rows.subspan(begin, std::min<std::size_t>(kLogitsRows, rows.size() - begin)), output);
+    OCTAVO_TRY_VOID(
+        use_logits(step, rows.subspan(begin, std::min<std::size_t>(kLogitsRows, rows.size() - begin)), output));
   }
-  return {};
+  return backend_->status();
 }
 
 void ModelRunner::move_blocks(RunnerOutput& output) {
@@ -136,8 +137,8 @@ void ModelRunner::choose_logits_rows(const scheduler::SchedulerOutput& step) {
   }
 }
 
-void ModelRunner::use_logits(const scheduler::SchedulerOutput& step, std::span<const LogitsRow> rows,
-                             RunnerOutput& output) {
+Result<void> ModelRunner::use_logits(const scheduler::SchedulerOutput& step, std::span<const LogitsRow> rows,
+                                     RunnerOutput& output) {
   const auto vocabulary_size = static_cast<std::size_t>(config_.vocabulary_size);
   std::array<std::int32_t, kLogitsRows> indices;
   std::transform(rows.begin(), rows.end(), indices.begin(), [](const LogitsRow& row) { return row.row; });
@@ -147,6 +148,7 @@ void ModelRunner::use_logits(const scheduler::SchedulerOutput& step, std::span<c
                                    .stride = config_.vocabulary_size};
   transformer_.logits(std::span(indices).first(rows.size()), logits,
                       {.log_sum_exp = log_sums_, .piece_maxima = piece_maxima_});
+  OCTAVO_TRY_VOID(backend_->status());
   const auto num_pieces = static_cast<std::size_t>(kernels::num_logits_pieces(config_.vocabulary_size));
 
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -169,6 +171,7 @@ void ModelRunner::use_logits(const scheduler::SchedulerOutput& step, std::span<c
         next == sequence.token_ids.size() || sequence.token_ids[next] == output.tokens.back().token_id;
     if (!was_guessed) mistaken_ = rows[i].sequence_index;
   }
+  return {};
 }
 
 std::int64_t ModelRunner::working_bytes() const {

@@ -77,8 +77,8 @@ class ModelRunner final : public Runner {
 
   void move_blocks(RunnerOutput& output);
   void choose_logits_rows(const scheduler::SchedulerOutput& step);
-  void use_logits(const scheduler::SchedulerOutput& step, std::span<const LogitsRow> rows,
-                  RunnerOutput& output);
+  Result<void> use_logits(const scheduler::SchedulerOutput& step, std::span<const LogitsRow> rows,
+                          RunnerOutput& output);
 
   // Set once. The backend outlives what was made from it.
   model::ModelConfig config_;

@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::int64_t kMebibyte = std::int64_t{1} << 20, kGibibyte = std::int64_t{1} << 30;
 constexpr std::int64_t kDefaultHostBytes = 4 * kGibibyte;  // at most
-constexpr std::int32_t kDefaultBatchedTokens = 512;
+constexpr std::int32_t kDefaultBatchedTokens = 512, kDefaultBatchedTokensOnDevice = 2048;
+constexpr double kDefaultUtilization = 0.9;  // of a device's memory
 constexpr std::int32_t kDefaultContexts = 8;
 constexpr std::int64_t kDefaultShare = 4;  // at most one part in so many of free memory
 
@@ -47,18 +48,6 @@ kernels::KvType kv_type_of(KvCacheType type) {
   return kernels::KvType::kF16;
 }
 
-// Unquantised weights meet floats whatever was asked for.
-kernels::Activation activation_of(ActivationType type, const model::ModelTensors& tensors) {
-  if (!model::has_quantised_weights(tensors)) return kernels::Activation::kF32;
-  switch (type) {
-    case ActivationType::kF32: return kernels::Activation::kF32;
-    case ActivationType::kInt8: return kernels::Activation::kInt8;
-    case ActivationType::kAuto:
-    case ActivationType::kInt16: return kernels::Activation::kInt16;
-  }
-  return kernels::Activation::kInt16;
-}
-
 Result<std::int32_t> resolve_max_model_len(const model::ModelConfig& config, const EngineOptions& options) {
   const std::int32_t wanted = options.max_model_len.value_or(config.context_length);
   if (wanted <= config.context_length) return wanted;
@@ -69,11 +58,13 @@ Result<std::int32_t> resolve_max_model_len(const model::ModelConfig& config, con
 }
 
 kernels::StepShape step_shape_of(const model::ModelConfig& config, const model::ModelTensors& tensors,
-                                 const RunnerPlan& plan) {
+                                 const EngineOptions& options, const RunnerPlan& plan) {
   kernels::StepShape shape;
   shape.num_rows = plan.max_num_batched_tokens;
   shape.num_logits_rows = kLogitsRows;
   shape.max_context_len = plan.max_model_len;
+  shape.max_num_sequences = std::min(options.max_num_seqs, plan.max_num_batched_tokens);
+  shape.block_size = options.block_size;
   shape.embedding_length = config.embedding_length;
   shape.feed_forward_length = config.feed_forward_length;
   shape.num_heads = config.num_heads;
@@ -86,10 +77,7 @@ kernels::StepShape step_shape_of(const model::ModelConfig& config, const model::
 }
 
 // Beside the weights: what Transformer, Sampler and the kernels hold, and the logits of kLogitsRows rows.
-Result<std::int64_t> working_bytes_of(const model::ModelConfig& config, const RunnerPlan& plan,
-                                      std::int32_t threads) {
-  OCTAVO_TRY(const std::int64_t scratch_bytes,
-             kernels::planned_scratch_bytes(plan.step_shape, plan.activation, threads));
+std::int64_t working_bytes_of(const model::ModelConfig& config, const RunnerPlan& plan, std::int64_t scratch_bytes) {
   const std::int64_t floats_per_logits_row =
       config.vocabulary_size + kernels::num_logits_pieces(config.vocabulary_size) + 1;
   return model::Transformer::activation_bytes(config, plan.max_num_batched_tokens) +
@@ -105,13 +93,19 @@ kernels::KvLayout kv_layout_of(const model::ModelConfig& config, const EngineOpt
           .head_dim = config.head_dim};
 }
 
+// How much of free memory a pool takes whose size was not given.
+enum class PoolShare : std::uint8_t { kPart, kContexts, kAll };
+
 // How many blocks the options ask for; `left_bytes` is free memory after weights and working memory.
-std::int64_t wanted_blocks(const RunnerPlan& plan, const EngineOptions& options, std::int64_t left_bytes) {
+std::int64_t wanted_blocks(const RunnerPlan& plan, const EngineOptions& options, PoolShare share,
+                           std::int64_t left_bytes) {
   if (options.num_kv_blocks) return *options.num_kv_blocks;
   if (options.kv_cache_memory) return *options.kv_cache_memory * kMebibyte / plan.kv_layout.block_bytes();
   const std::int64_t blocks_per_context =
       (std::int64_t{plan.max_model_len} + options.block_size - 1) / options.block_size;
-  const std::int64_t affordable = left_bytes / kDefaultShare / plan.kv_layout.block_bytes();
+  const std::int64_t affordable =
+      left_bytes / (share == PoolShare::kPart ? kDefaultShare : 1) / plan.kv_layout.block_bytes();
+  if (share == PoolShare::kAll) return affordable;
   return std::min(kDefaultContexts * blocks_per_context, affordable);
 }
 
@@ -119,10 +113,10 @@ std::string pool_option(const EngineOptions& options) {
   return options.kv_cache_memory ? "kv_cache_memory" : "num_kv_blocks";
 }
 
-Result<std::int32_t> size_pool(const RunnerPlan& plan, const EngineOptions& options,
+Result<std::int32_t> size_pool(const RunnerPlan& plan, const EngineOptions& options, PoolShare share,
                                std::int64_t left_bytes) {
   const std::int64_t block_bytes = plan.kv_layout.block_bytes();
-  const std::int64_t wanted = wanted_blocks(plan, options, left_bytes);
+  const std::int64_t wanted = wanted_blocks(plan, options, share, left_bytes);
   const std::string block_text =
       "a block of " + std::to_string(options.block_size) + " tokens takes " + mebibytes_text(block_bytes);
   if (wanted < 1) {
@@ -193,27 +187,74 @@ std::int64_t available_memory_bytes() {
   return std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
 }
 
-Result<RunnerPlan> plan_runner(const model::ModelConfig& config, const model::ModelTensors& tensors,
-                               const EngineOptions& options, std::int64_t available_bytes) {
+// Unquantised weights meet floats whatever was asked for.
+kernels::Activation activation_of(const EngineOptions& options, const model::ModelTensors& tensors) {
+  if (!model::has_quantised_weights(tensors)) return kernels::Activation::kF32;
+  switch (options.activation_dtype) {
+    case ActivationType::kF32: return kernels::Activation::kF32;
+    case ActivationType::kInt8: return kernels::Activation::kInt8;
+    case ActivationType::kAuto:
+    case ActivationType::kInt16: return kernels::Activation::kInt16;
+  }
+  return kernels::Activation::kInt16;
+}
+
+namespace {
+
+// Everything but bytes to work in and pools.
+Result<RunnerPlan> plan_shapes(const model::ModelConfig& config, const model::ModelTensors& tensors,
+                               const EngineOptions& options, std::int32_t default_batched_tokens) {
   RunnerPlan plan;
-  plan.activation = activation_of(options.activation_dtype, tensors);
+  plan.activation = activation_of(options, tensors);
   plan.dtype = options.dtype;
   OCTAVO_TRY(plan.max_model_len, resolve_max_model_len(config, options));
-  plan.max_num_batched_tokens = options.max_num_batched_tokens.value_or(kDefaultBatchedTokens);
+  plan.max_num_batched_tokens = options.max_num_batched_tokens.value_or(default_batched_tokens);
   plan.kv_layout = kv_layout_of(config, options);
   plan.weight_bytes = model::planned_weight_bytes(tensors, options.dtype);
-  plan.step_shape = step_shape_of(config, tensors, plan);
-  OCTAVO_TRY(plan.working_bytes, working_bytes_of(config, plan, options.threads));
+  plan.step_shape = step_shape_of(config, tensors, options, plan);
+  return plan;
+}
+
+// Of available memory, beside weights and working memory.
+Result<std::int64_t> bytes_for_pools(const RunnerPlan& plan, std::int64_t available_bytes) {
   const std::int64_t left_bytes = available_bytes - plan.weight_bytes - plan.working_bytes;
-  if (left_bytes <= 0) {
-    return out_of_memory("the model takes " + mebibytes_text(plan.weight_bytes) + " of weights and " +
-                             mebibytes_text(plan.working_bytes) + " to work, but " +
-                             mebibytes_text(available_bytes) +
-                             " of memory are free; close other programs or choose a smaller model",
-                         "model");
-  }
-  OCTAVO_TRY(plan.num_blocks, size_pool(plan, options, left_bytes));
+  if (left_bytes > 0) return left_bytes;
+  return out_of_memory("the model takes " + mebibytes_text(plan.weight_bytes) + " of weights and " +
+                           mebibytes_text(plan.working_bytes) + " to work, but " +
+                           mebibytes_text(available_bytes) +
+                           " of memory are free; close other programs or choose a smaller model",
+                       "model");
+}
+
+}  // namespace
+
+Result<RunnerPlan> plan_runner(const model::ModelConfig& config, const model::ModelTensors& tensors,
+                               const EngineOptions& options, std::int64_t available_bytes) {
+  OCTAVO_TRY(RunnerPlan plan, plan_shapes(config, tensors, options, kDefaultBatchedTokens));
+  OCTAVO_TRY(const std::int64_t scratch_bytes,
+             kernels::planned_scratch_bytes(plan.step_shape, plan.activation, options.threads));
+  plan.working_bytes = working_bytes_of(config, plan, scratch_bytes);
+  OCTAVO_TRY(const std::int64_t left_bytes, bytes_for_pools(plan, available_bytes));
+  OCTAVO_TRY(plan.num_blocks, size_pool(plan, options, PoolShare::kPart, left_bytes));
   OCTAVO_TRY_VOID(size_host_pool(options, left_bytes - plan.kv_bytes(), plan));
+  return plan;
+}
+
+Result<RunnerPlan> plan_runner_on_device(const model::ModelConfig& config, const model::ModelTensors& tensors,
+                                         const EngineOptions& options, std::int64_t available_bytes,
+                                         kernels::Backend& backend) {
+  OCTAVO_TRY(RunnerPlan plan, plan_shapes(config, tensors, options, kDefaultBatchedTokensOnDevice));
+  const kernels::DeviceBytes before = *backend.device_bytes();
+  const double share = options.gpu_memory_utilization.value_or(kDefaultUtilization);
+  const auto allowed = static_cast<std::int64_t>(share * static_cast<double>(before.total_bytes));
+  const std::int64_t used_by_others = before.total_bytes - before.free_bytes - backend.scratch_bytes();
+  OCTAVO_TRY_VOID(backend.reserve_step(plan.step_shape));
+  plan.working_bytes = working_bytes_of(config, plan, backend.scratch_bytes());
+  OCTAVO_TRY(const std::int64_t left_bytes,
+             bytes_for_pools(plan, allowed - used_by_others));
+  const PoolShare pool_share = options.gpu_memory_utilization ? PoolShare::kAll : PoolShare::kContexts;
+  OCTAVO_TRY(plan.num_blocks, size_pool(plan, options, pool_share, left_bytes));
+  OCTAVO_TRY_VOID(size_host_pool(options, available_bytes, plan));
   return plan;
 }
 

@@ -54,4 +54,15 @@ std::int64_t available_memory_bytes();
 Result<RunnerPlan> plan_runner(const model::ModelConfig& config, const model::ModelTensors& tensors,
                                const EngineOptions& options, std::int64_t available_bytes);
 
+// What the weights are multiplied with: all that a backend has to know before there is a plan.
+kernels::Activation activation_of(const EngineOptions& options, const model::ModelTensors& tensors);
+
+// The same on a device with memory of its own: weights, working memory and pool in gpu_memory_utilization of that memory
+// (0.9 if it is not given), less what others use of it now; the host pool in `available_bytes` of the host's. With
+// gpu_memory_utilization the pool is all that is left, else at most 8 full contexts. Reserves the backend's step, so that
+// its working memory is known and not guessed. REQUIRES: backend.device_bytes()
+Result<RunnerPlan> plan_runner_on_device(const model::ModelConfig& config, const model::ModelTensors& tensors,
+                                         const EngineOptions& options, std::int64_t available_bytes,
+                                         kernels::Backend& backend);
+
 }  // namespace octavo::runner

@@ -137,7 +137,7 @@ std::int64_t bytes_of_columns(const PackedMatrix& weights, std::int64_t columns)
 
 // Whether planes are expanded for a chunk of so many rows.
 bool expands(const PackedMatrix& weights, std::int64_t num_rows) {
-  const std::int64_t max_rows = weights.kernels().max_rows;
+  const std::int32_t max_rows = weights.kernels().max_rows;
   return weights.expand() != nullptr &&
          divide_up(num_rows, divide_up(num_rows, max_rows)) > max_plane_rows(max_rows);
 }

@@ -77,9 +77,7 @@ TEST(EngineOptions, RefusesTwoSizesForOnePool) {
 }
 
 TEST(EngineOptions, SaysWhatThisVersionHasNot) {
-  expect_refused({{"device", {.device = Device::kCuda}},
-                  {"tensor_parallel_size", {.tensor_parallel_size = 2}}},
-                 ErrorCode::kUnsupported);
+  expect_refused({{"tensor_parallel_size", {.tensor_parallel_size = 2}}}, ErrorCode::kUnsupported);
 }
 
 }  // namespace

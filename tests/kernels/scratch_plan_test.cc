@@ -82,10 +82,12 @@ TEST(ScratchPlan, HoldsThePartialResultsOfAnyStep) {
     const PagedBatch batch{.num_tokens = static_cast<std::int32_t>(positions.size()),
                            .num_sequences = num_sequences,
                            .positions = positions,
+                           .slot_mapping = {},
                            .query_start = query_start,
                            .context_lens = context_lens,
                            .block_tables = tables,
-                           .max_blocks = max_blocks};
+                           .max_blocks = max_blocks,
+                           .rotations = {}};
     const cpu::AttentionPlan plan{.block_size = block_size,
                                   .num_kv_heads = 1 + below(8),
                                   .group_size = 1 + below(8),

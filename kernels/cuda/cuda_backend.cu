@@ -1,0 +1,210 @@
+#include "kernels/cuda/cuda_backend.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/library.h"
+#include "kernels/kv_pool_size.h"
+
+namespace octavo::kernels::cuda {
+namespace {
+
+constexpr std::int32_t kLeastMajor = 7,
+                       kLeastMinor = 5;  // tensor-core steps with float16 numbers and 8 x 8 loads
+
+Error no_device(const std::string& reason) {
+  return Error{ErrorCode::kUnsupported, reason + "; choose cpu", "device"};
+}
+
+class CudaBuffer final : public Buffer {
+ public:
+  CudaBuffer(DeviceMemory memory, std::int64_t size)
+      : Buffer(memory.as<float>(), size), memory_(std::move(memory)) {}
+
+ private:
+  DeviceMemory memory_;
+};
+
+Result<cudaDeviceProp> device_properties() {
+  int count = 0;
+  const cudaError_t code = cudaGetDeviceCount(&count);
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0) {
+    return no_device("this machine has no NVIDIA driver");
+  }
+  if (code != cudaSuccess)
+    return no_device(std::string("no device can be used: ") + cudaGetErrorString(code));
+  if (count == 0) return no_device("this machine has no device");
+  cudaDeviceProp properties{};
+  OCTAVO_TRY_VOID(checked(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties"));
+  const bool is_new_enough =
+      properties.major > kLeastMajor || (properties.major == kLeastMajor && properties.minor >= kLeastMinor);
+  if (!is_new_enough) {
+    return no_device(std::string(properties.name) + " has compute capability " +
+                     std::to_string(properties.major) + "." + std::to_string(properties.minor) +
+                     ", at least 7.5 is needed");
+  }
+  return properties;
+}
+
+// A copy from memory that is not pinned returns when its last part has been staged, not when it has arrived,
+// and our streams do not wait for it by themselves.
+Result<void> await_upload() { return checked(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
+
+std::int64_t num_tables_entries(const StepShape& shape) {
+  const std::int32_t sequences = shape.max_num_sequences > 0 ? shape.max_num_sequences : shape.num_rows;
+  const std::int64_t blocks = (std::int64_t{shape.max_context_len} + shape.block_size - 1) / shape.block_size;
+  return sequences * blocks;
+}
+
+// Of begin_step(): three numbers and the rotations of each row, three of each sequence, the tables; each
+// array filled up.
+std::int64_t input_bytes(const StepShape& shape) {
+  const std::int64_t numbers =
+      std::int64_t{shape.num_rows} * (3 + shape.head_dim + 2) + 1 + num_tables_entries(shape);
+  constexpr std::int64_t kNumArrays = 7, kLeast = 64 * 1024;  // room for lists of copies
+  return std::max(numbers * 4 + kNumArrays * UploadRing::kAlignment, kLeast);
+}
+
+}  // namespace
+
+Result<void> find_device() {
+  OCTAVO_TRY([[maybe_unused]] const cudaDeviceProp properties, device_properties());
+  return {};
+}
+
+Result<std::unique_ptr<Backend>> create_cuda_backend(const CudaOptions& options,
+                                                     std::unique_ptr<Backend> host) {
+  OCTAVO_TRY(std::unique_ptr<CudaBackend> backend, CudaBackend::create(options, std::move(host)));
+  return std::unique_ptr<Backend>(std::move(backend));
+}
+
+Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const CudaOptions& options,
+                                                         std::unique_ptr<Backend> host) {
+  OCTAVO_TRY(const cudaDeviceProp properties, device_properties());
+  OCTAVO_TRY_VOID(checked(cudaSetDevice(0), "cudaSetDevice"));
+  std::unique_ptr<CudaBackend> backend(new CudaBackend(options, std::move(host)));
+  backend->isa_ =
+      "sm_" + std::to_string(properties.major) + std::to_string(properties.minor) + " " + properties.name;
+  OCTAVO_TRY(Stream compute, Stream::create(backend->status_));
+  backend->compute_.emplace(std::move(compute));
+  OCTAVO_TRY(Stream moves, Stream::create(backend->status_));
+  backend->moves_.emplace(std::move(moves));
+  OCTAVO_TRY(Event computed, Event::create());
+  backend->computed_.emplace(std::move(computed));
+  OCTAVO_TRY(Event moved, Event::create());
+  backend->moved_.emplace(std::move(moved));
+
+  if (!options.deterministic) backend->library_ = open_library();
+  const ProductOptions products{
+      .deterministic = options.deterministic,
+      .half_parts = options.activation == Activation::kInt8 ? HalfParts::kOne : HalfParts::kTwo,
+      .num_multiprocessors = properties.multiProcessorCount,
+      .library = backend->library_};
+  OCTAVO_TRY(backend->products_, MatrixProducts::create(*backend->compute_, products));
+  backend->attention_ = PagedAttention::create(
+      *backend->compute_, {.deterministic = options.deterministic,
+                           .num_multiprocessors = properties.multiProcessorCount,
+                           .max_shared_bytes = static_cast<std::int64_t>(properties.sharedMemPerBlockOptin)});
+  return Result<std::unique_ptr<CudaBackend>>(std::move(backend));
+}
+
+CudaBackend::~CudaBackend() {
+  if (compute_) compute_->synchronize();
+  if (moves_) moves_->synchronize();
+  products_.reset();
+  close_library(library_);
+}
+
+std::optional<DeviceBytes> CudaBackend::device_bytes() const {
+  std::size_t free_bytes = 0, total_bytes = 0;
+  if (cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess)
+    return DeviceBytes{};  // status() has the reason, or will
+  return DeviceBytes{.free_bytes = static_cast<std::int64_t>(free_bytes),
+                     .total_bytes = static_cast<std::int64_t>(total_bytes)};
+}
+
+Result<std::unique_ptr<Matrix>> CudaBackend::prepare_matrix(const MatrixSource& source) {
+  OCTAVO_TRY(std::unique_ptr<DeviceMatrix> matrix, prepare_device_matrix(source));
+  OCTAVO_TRY_VOID(await_upload());
+  return std::unique_ptr<Matrix>(std::move(matrix));
+}
+
+Result<std::unique_ptr<Buffer>> CudaBackend::prepare_vector(std::span<const float> values) {
+  OCTAVO_TRY(DeviceMemory memory,
+             DeviceMemory::allocate(static_cast<std::int64_t>(values.size_bytes()), "a vector of weights"));
+  OCTAVO_TRY_VOID(checked(
+      cudaMemcpy(memory.data(), values.data(), values.size_bytes(), cudaMemcpyHostToDevice), "cudaMemcpy"));
+  OCTAVO_TRY_VOID(await_upload());
+  return std::unique_ptr<Buffer>(
+      std::make_unique<CudaBuffer>(std::move(memory), static_cast<std::int64_t>(values.size())));
+}
+
+Result<std::unique_ptr<KvCache>> CudaBackend::allocate_kv_cache(const KvLayout& layout,
+                                                                std::int32_t num_blocks) {
+  OCTAVO_TRY(const std::int64_t bytes, kv_pool_bytes(layout, num_blocks));
+  OCTAVO_TRY(DeviceMemory memory, DeviceMemory::allocate(bytes, "the KV pool"));
+  return std::unique_ptr<KvCache>(std::make_unique<CudaKvCache>(layout, num_blocks, std::move(memory)));
+}
+
+Result<std::unique_ptr<HostKvCache>> CudaBackend::allocate_host_kv_cache(const KvLayout& layout,
+                                                                         std::int32_t num_blocks) {
+  OCTAVO_TRY(const std::int64_t bytes, kv_pool_bytes(layout, num_blocks));
+  OCTAVO_TRY(PinnedMemory memory, PinnedMemory::allocate(bytes, "the host pool"));
+  return std::unique_ptr<HostKvCache>(
+      std::make_unique<CudaHostKvCache>(layout, num_blocks, std::move(memory)));
+}
+
+Result<std::unique_ptr<Buffer>> CudaBackend::allocate_buffer(std::int64_t num_floats) {
+  std::int64_t num_bytes;
+  if (num_floats < 0 || __builtin_mul_overflow(num_floats, std::int64_t{sizeof(float)}, &num_bytes)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "a buffer of " + std::to_string(num_floats) + " floats is not possible"};
+  }
+  OCTAVO_TRY(DeviceMemory memory, DeviceMemory::allocate(num_bytes, "working memory"));
+  return std::unique_ptr<Buffer>(std::make_unique<CudaBuffer>(std::move(memory), num_floats));
+}
+
+Result<CudaBackend::Scratch> CudaBackend::allocate_scratch(const StepShape& shape) {
+  constexpr const char* kPurpose = "working memory";
+  constexpr std::int64_t kFloat = sizeof(float);
+  const std::int64_t kv_bytes = std::int64_t{shape.num_rows} * shape.num_kv_heads * shape.head_dim * kFloat;
+  const std::int64_t rows = shape.num_logits_rows;
+  const std::int64_t logits_bytes = rows * shape.vocabulary_size * kFloat;
+  const std::int64_t pieces_bytes = rows * num_logits_pieces(shape.vocabulary_size) * kFloat;
+  OCTAVO_TRY(UploadRing inputs, UploadRing::create(input_bytes(shape)));
+  Scratch scratch{.inputs = std::move(inputs)};
+  OCTAVO_TRY(scratch.keys, DeviceMemory::allocate(kv_bytes, kPurpose));
+  OCTAVO_TRY(scratch.values, DeviceMemory::allocate(kv_bytes, kPurpose));
+  OCTAVO_TRY(scratch.logits, DeviceMemory::allocate(logits_bytes, kPurpose));
+  OCTAVO_TRY(scratch.sums, DeviceMemory::allocate(rows * kFloat, kPurpose));
+  OCTAVO_TRY(scratch.piece_maxima, DeviceMemory::allocate(pieces_bytes, kPurpose));
+  OCTAVO_TRY(scratch.piece_sums, DeviceMemory::allocate(pieces_bytes, kPurpose));
+  OCTAVO_TRY(scratch.host_logits, PinnedMemory::allocate(logits_bytes, kPurpose));
+  OCTAVO_TRY(scratch.host_sums, PinnedMemory::allocate(rows * kFloat, kPurpose));
+  OCTAVO_TRY(scratch.host_piece_maxima, PinnedMemory::allocate(pieces_bytes, kPurpose));
+  return Result<Scratch>(std::move(scratch));
+}
+
+std::int64_t CudaBackend::Scratch::bytes() const {
+  std::int64_t bytes = inputs.bytes();
+  for (const DeviceMemory* memory : {&keys, &values, &logits, &sums, &piece_maxima, &piece_sums})
+    bytes += memory->bytes();
+  return bytes;
+}
+
+Result<void> CudaBackend::reserve_step(const StepShape& shape) {
+  compute_->synchronize();
+  OCTAVO_TRY(Scratch scratch, allocate_scratch(shape));
+  scratch_.reset();
+  scratch_.emplace(std::move(scratch));
+  OCTAVO_TRY_VOID(products_->reserve(shape));
+  OCTAVO_TRY_VOID(attention_->reserve(shape));
+  shape_ = shape;
+  return {};
+}
+
+std::int64_t CudaBackend::scratch_bytes() const {
+  return (scratch_ ? scratch_->bytes() : 0) + products_->scratch_bytes() + attention_->scratch_bytes();
+}
+
+}  // namespace octavo::kernels::cuda

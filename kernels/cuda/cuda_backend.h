@@ -1,0 +1,129 @@
+// The backend on a graphics processor. Operations are started and not waited for; logits() waits, because its
+// results are the host's.
+//
+// Streams. All operations run in one stream, moves between the pools in another: a move waits for what was
+// started before it, and of what is started later only the operations that touch keys and values wait for the
+// move (await_moves). Memory. Everything is allocated while a model loads: reserve_step() knows the largest
+// step. Errors. A failure in a step stays (DeviceStatus): nothing more is started, logits() gives NaNs,
+// status() tells. Numbers: matmul.h, paged_attention.h. With `deterministic` no result depends on the batch.
+//
+// Thread: as Backend. Ownership: what it makes must end before it does.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "kernels/cuda/create_cuda_backend.h"
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/matmul.h"
+#include "kernels/cuda/paged_attention.h"
+#include "kernels/cuda/upload_ring.h"
+
+namespace octavo::kernels::cuda {
+
+class CudaKvCache final : public KvCache {
+ public:
+  CudaKvCache(const KvLayout& layout, std::int32_t num_blocks, DeviceMemory memory)
+      : KvCache(layout, num_blocks), memory_(std::move(memory)) {}
+  std::byte* data() const { return memory_.data(); }  // of the device
+
+ private:
+  DeviceMemory memory_;
+};
+
+class CudaHostKvCache final : public HostKvCache {
+ public:
+  CudaHostKvCache(const KvLayout& layout, std::int32_t num_blocks, PinnedMemory memory)
+      : HostKvCache(layout, num_blocks), memory_(std::move(memory)) {}
+  std::byte* data() const { return memory_.data(); }
+
+ private:
+  PinnedMemory memory_;
+};
+
+class CudaBackend final : public Backend {
+ public:
+  static Result<std::unique_ptr<CudaBackend>> create(const CudaOptions& options,
+                                                     std::unique_ptr<Backend> host);
+  ~CudaBackend() override;
+
+  std::string_view name() const override { return "cuda"; }
+  std::string_view isa() const override { return isa_; }   // "sm_90 NVIDIA H100"
+  std::int32_t num_threads() const override { return 1; }  // of the host
+  Result<void> status() const override { return status_.result(); }
+  std::optional<DeviceBytes> device_bytes() const override;
+
+  Result<std::unique_ptr<Matrix>> prepare_matrix(const MatrixSource& source) override;
+  Result<std::unique_ptr<Buffer>> prepare_vector(std::span<const float> values) override;
+  Result<std::unique_ptr<KvCache>> allocate_kv_cache(const KvLayout& layout,
+                                                     std::int32_t num_blocks) override;
+  Result<std::unique_ptr<HostKvCache>> allocate_host_kv_cache(const KvLayout& layout,
+                                                              std::int32_t num_blocks) override;
+  Result<std::unique_ptr<Buffer>> allocate_buffer(std::int64_t num_floats) override;
+  Result<void> reserve_step(const StepShape& shape) override;
+  std::int64_t scratch_bytes() const override;
+
+  void begin_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids) override;
+  void embed(const Matrix& table, std::span<const std::int32_t> token_ids, MatrixView out) override;
+  void attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
+                       const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
+                       MatrixView q) override;
+  void paged_attention(const AttentionShape& shape, const PagedBatch& batch, std::int32_t layer,
+                       const KvCache& kv, ConstMatrixView q, MatrixView out) override;
+  void project_residual(const Matrix& weights, std::span<const float> bias, ConstMatrixView input,
+                        MatrixView residual) override;
+  void gate_up_silu(const GateUpWeights& weights, ConstMatrixView x, MatrixView out) override;
+  void logits(std::span<const float> norm, float norm_epsilon, const Matrix& weights,
+              std::span<const float> bias, ConstMatrixView x, std::span<const std::int32_t> rows,
+              MatrixView out, LogitsSummary summary) override;
+  void softmax_weights(std::span<const double> scores, double best, double inverse_temperature,
+                       std::span<double> weights, std::span<double> piece_sums) override;
+  void copy_blocks(KvCache& kv, std::span<const BlockCopy> copies) override;
+  void swap_out(const KvCache& device, HostKvCache& host, std::span<const BlockCopy> copies) override;
+  void swap_in(const HostKvCache& host, KvCache& device, std::span<const BlockCopy> copies) override;
+
+ private:
+  CudaBackend(const CudaOptions& options, std::unique_ptr<Backend> host)
+      : options_(options), host_(std::move(host)) {}
+
+  // What reserve_step() allocates beside the products' and attention's.
+  struct Scratch {
+    UploadRing inputs;
+    DeviceMemory keys{}, values{};  // f32 [num_rows, num_kv_heads * head_dim], before they are stored
+    DeviceMemory logits{};          // f32 [num_logits_rows, vocabulary]
+    DeviceMemory sums{}, piece_maxima{}, piece_sums{};  // of the rows of logits
+    PinnedMemory host_logits{}, host_sums{}, host_piece_maxima{};
+
+    std::int64_t bytes() const;
+  };
+
+  static Result<Scratch> allocate_scratch(const StepShape& shape);
+  // The batch that begin_step took. REQUIRES: `batch` is it.
+  const DeviceBatch& device_batch(const PagedBatch& batch) const;
+  void move_blocks(const std::byte* sources, std::byte* targets, std::int64_t block_bytes,
+                   std::span<const BlockCopy> copies);
+  void await_moves();
+
+  const CudaOptions options_;
+  const std::unique_ptr<Backend> host_;
+  std::string isa_;
+  DeviceStatus status_;
+  std::optional<Stream> compute_, moves_;
+  std::optional<Event> computed_, moved_;
+  bool moves_are_pending_ = false;
+  cublasLtHandle_t library_ = nullptr;
+  std::unique_ptr<MatrixProducts> products_;
+  std::unique_ptr<PagedAttention> attention_;
+  StepShape shape_;
+  std::optional<Scratch> scratch_;
+  // Of one step.
+  DeviceBatch batch_;
+  const std::int32_t* host_positions_ = nullptr;
+  const std::int32_t* host_token_ids_ = nullptr;
+  const std::int32_t* token_ids_ = nullptr;
+};
+
+}  // namespace octavo::kernels::cuda

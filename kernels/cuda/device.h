@@ -1,0 +1,175 @@
+// What the operations need of the CUDA runtime: owners of memory, streams and events, checked calls, and the
+// start of a kernel. No `<<<>>>` anywhere: the same sources compile by nvcc and, against tests/emulation, as
+// plain C++.
+//
+// Errors. What happens while a model loads is a Result. What happens in a step is recorded in the
+// DeviceStatus and stays there: CUDA's errors are sticky, so the first one is the story, and after it nothing
+// more is started. Whoever runs steps asks once for each. Thread: one thread at a time for each object.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "engine/base/result.h"
+
+namespace octavo::kernels::cuda {
+
+// The first failure of a device, kept.
+class DeviceStatus {
+ public:
+  bool ok() const { return error_ == cudaSuccess; }
+  // Records `code`, if it is the first failure, as one of `call`.
+  void check(cudaError_t code, const char* call);
+  void check_launch(cudaError_t code, const void* kernel);
+  // Error kDeviceLost.
+  Result<void> result() const;
+
+ private:
+  cudaError_t error_ = cudaSuccess;
+  std::string call_;
+};
+
+// "cudaMalloc: out of memory (2)"
+std::string describe(cudaError_t code, const char* call);
+// For calls while loading: kDevice, or kOutOfMemory for cudaErrorMemoryAllocation.
+Result<void> checked(cudaError_t code, const char* call);
+
+// Bytes of the device, aligned to 256, contents undefined. Freed at the end; freeing waits for what still
+// uses them.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  // `purpose` begins the sentence of an error: "the KV pool". 0 bytes: null.
+  static Result<DeviceMemory> allocate(std::int64_t bytes, const char* purpose);
+  DeviceMemory(DeviceMemory&& other) noexcept { swap(other); }
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~DeviceMemory();
+
+  std::byte* data() const { return data_; }
+  template <class T>
+  T* as() const {
+    return reinterpret_cast<T*>(data_);
+  }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  void swap(DeviceMemory& other) {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+  }
+  std::byte* data_ = nullptr;
+  std::int64_t bytes_ = 0;
+};
+
+// Bytes of the host that the device copies from and to without a detour.
+class PinnedMemory {
+ public:
+  PinnedMemory() = default;
+  static Result<PinnedMemory> allocate(std::int64_t bytes, const char* purpose);
+  PinnedMemory(PinnedMemory&& other) noexcept { swap(other); }
+  PinnedMemory& operator=(PinnedMemory&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~PinnedMemory();
+
+  std::byte* data() const { return data_; }
+  template <class T>
+  T* as() const {
+    return reinterpret_cast<T*>(data_);
+  }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  void swap(PinnedMemory& other) {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+  }
+  std::byte* data_ = nullptr;
+  std::int64_t bytes_ = 0;
+};
+
+// A point in a stream that another stream, or the host, can wait for.
+class Event {
+ public:
+  static Result<Event> create();
+  Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  Event& operator=(Event&&) = delete;
+  ~Event();
+  cudaEvent_t handle() const { return event_; }
+
+ private:
+  explicit Event(cudaEvent_t event) : event_(event) {}
+  cudaEvent_t event_;
+};
+
+// Work in order. Failures go to the status that it was created with, which outlives it.
+class Stream {
+ public:
+  static Result<Stream> create(DeviceStatus& status);
+  Stream(Stream&& other) noexcept : status_(other.status_), stream_(std::exchange(other.stream_, nullptr)) {}
+  Stream& operator=(Stream&&) = delete;
+  ~Stream();
+
+  cudaStream_t handle() const { return stream_; }
+  DeviceStatus& status() const { return *status_; }
+
+  // `source` and `target` in either memory; from or to the host it must be pinned, and stay until the stream
+  // has passed.
+  void copy(void* target, const void* source, std::int64_t bytes);
+  void fill(void* target, std::uint8_t byte, std::int64_t bytes);
+  void record(const Event& event);
+  void wait_for(const Event& event);
+  // The host waits for all that the stream was given.
+  void synchronize();
+
+ private:
+  Stream(DeviceStatus& status, cudaStream_t stream) : status_(&status), stream_(stream) {}
+  DeviceStatus* status_;
+  cudaStream_t stream_;
+};
+
+struct LaunchShape {
+  dim3 grid, block;
+  std::size_t shared_bytes = 0;  // dynamic: dynamic_shared() in hardware.cuh
+};
+
+// Dynamic shared memory that a kernel gets without asking for more: of 48 KiB some may be taken by what it
+// declares itself.
+inline constexpr std::size_t kUsualSharedBytes = 40 * 1024;
+
+// Starts a kernel in the stream. A grid without blocks is nothing to do.
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), const LaunchShape& shape, Stream& stream,
+            Arguments&&... arguments) {
+  static_assert(sizeof...(Parameters) == sizeof...(Arguments));
+  if (!stream.status().ok() || shape.grid.x * shape.grid.y * shape.grid.z == 0) return;
+  const void* const name = reinterpret_cast<const void*>(kernel);
+  if (shape.shared_bytes > kUsualSharedBytes) {
+    const auto bytes = static_cast<int>(shape.shared_bytes);
+    stream.status().check_launch(
+        cudaFuncSetAttribute(name, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), name);
+  }
+  cudaLaunchConfig_t config{};
+  config.gridDim = shape.grid;
+  config.blockDim = shape.block;
+  config.dynamicSmemBytes = shape.shared_bytes;
+  config.stream = stream.handle();
+  stream.status().check_launch(
+      cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...),
+      name);
+}
+
+// Ceiling of a division, for grids. Negative: not possible.
+constexpr unsigned num_pieces(std::int64_t whole, std::int64_t piece) {
+  return static_cast<unsigned>((whole + piece - 1) / piece);
+}
+
+}  // namespace octavo::kernels::cuda

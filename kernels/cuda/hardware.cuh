@@ -1,0 +1,173 @@
+// What only the hardware has, by name: tensor-core steps, loads of their fragments, copies that run beside
+// the program, dynamic shared memory. Under nvcc inline PTX, with another way where a target lacks an
+// instruction (sm_75: cp.async, bf16 steps); without nvcc the definitions of
+// tests/emulation/include/emulated_hardware.h, which have the same signatures.
+//
+// Fragments, as PTX defines them for m16n8k16 (lane = 4 * g + t, registers hold two 16-bit numbers, the lower
+// column or row in the low half):
+//   A [16][16] row-major  a[0]: (g, 2t..)      a[1]: (g + 8, 2t..)  a[2]: (g, 2t + 8..)  a[3]: (g + 8, 2t
+//   + 8..) B [16][8]             b[0]: (2t.., g)      b[1]: (2t + 8.., g) C [16][8] float       c[0], c[1]:
+//   (g, 2t), (g, 2t + 1)          c[2], c[3]: (g + 8, 2t), (g + 8, 2t + 1)
+// Source: PTX ISA 9.0, "Warp-level matrix instructions".
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#ifndef __CUDACC__
+#include <emulated_hardware.h>
+#else
+
+namespace octavo::kernels::cuda {
+
+// The block's dynamic shared memory, aligned to 16 bytes.
+template <class T>
+__device__ T* dynamic_shared() {
+  extern __shared__ __align__(16) std::byte octavo_dynamic_shared[];
+  return reinterpret_cast<T*>(octavo_dynamic_shared);
+}
+
+// Copies 16 bytes from global to shared memory beside the program; with `valid` false it writes zeros and
+// reads nothing. Both addresses are multiples of 16. Copies form groups (commit); a thread sees its own after
+// waiting for the group, the others after a barrier behind that.
+__device__ inline void copy_async_16(void* shared, const void* global, bool valid = true) {
+#if __CUDA_ARCH__ >= 800
+  const auto target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  const int bytes = valid ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(global), "r"(bytes)
+               : "memory");
+#else
+  *static_cast<uint4*>(shared) = valid ? *static_cast<const uint4*>(global) : make_uint4(0, 0, 0, 0);
+#endif
+}
+
+__device__ inline void copy_async_commit() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+// Waits until at most `kPending` of this thread's newest groups are under way.
+template <int kPending>
+__device__ inline void copy_async_wait() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+#endif
+}
+
+// Four 8 x 8 matrices of 16-bit numbers from shared memory: lane i gives the address (a multiple of 16) of
+// row i % 8 of matrix i / 8; out[m] is this lane's pair of matrix m: (g, 2t..), and with `transposed` (2t..,
+// g). All lanes take part.
+__device__ inline void load_matrices_x4(std::uint32_t (&out)[4], const void* row) {
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+               : "r"(address)
+               : "memory");
+}
+__device__ inline void load_matrices_x4_transposed(std::uint32_t (&out)[4], const void* row) {
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+               : "r"(address)
+               : "memory");
+}
+// Two matrices: lanes 0..15 give the addresses.
+__device__ inline void load_matrices_x2(std::uint32_t (&out)[2], const void* row) {
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+               : "=r"(out[0]), "=r"(out[1])
+               : "r"(address)
+               : "memory");
+}
+__device__ inline void load_matrices_x2_transposed(std::uint32_t (&out)[2], const void* row) {
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+               : "=r"(out[0]), "=r"(out[1])
+               : "r"(address)
+               : "memory");
+}
+
+// c += A · B, float16 numbers, sums in float. All lanes take part.
+__device__ inline void multiply_step_f16(float (&c)[4], const std::uint32_t (&a)[4],
+                                         const std::uint32_t (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+  for (int half = 0; half < 2; ++half) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[2 * half]), "r"(a[2 * half + 1]), "r"(b[half]));
+  }
+#endif
+}
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ < 800
+// Not inlined: a kernel has dozens of steps, and this is thirty times as long as the instruction.
+__device__ __noinline__ inline float4 bf16_step_by_lanes(float4 c, uint4 a, uint2 b) {
+  const unsigned lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+#pragma unroll 1
+  for (unsigned pair = 0; pair < 8; ++pair) {
+    const bool is_high = pair >= 4;
+    const unsigned quarter = pair % 4;
+    const std::uint32_t upper = __shfl_sync(0xffffffffu, is_high ? a.z : a.x, 4 * g + quarter);
+    const std::uint32_t lower = __shfl_sync(0xffffffffu, is_high ? a.w : a.y, 4 * g + quarter);
+    const std::uint32_t mine = is_high ? b.y : b.x;
+    const std::uint32_t left = __shfl_sync(0xffffffffu, mine, 4 * (2 * t) + quarter);
+    const std::uint32_t right = __shfl_sync(0xffffffffu, mine, 4 * (2 * t + 1) + quarter);
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+      const auto widened = [k](std::uint32_t word) {
+        return __uint_as_float(k == 0 ? word << 16 : word & 0xffff0000u);
+      };
+      c.x = fmaf(widened(upper), widened(left), c.x);
+      c.y = fmaf(widened(upper), widened(right), c.y);
+      c.z = fmaf(widened(lower), widened(left), c.z);
+      c.w = fmaf(widened(lower), widened(right), c.w);
+    }
+  }
+  return c;
+}
+#endif
+
+// The same with bfloat16 numbers. Before sm_80 no such step exists: products in float, operands passed
+// between the lanes.
+__device__ inline void multiply_step_bf16(float (&c)[4], const std::uint32_t (&a)[4],
+                                          const std::uint32_t (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+  const float4 sums = bf16_step_by_lanes(make_float4(c[0], c[1], c[2], c[3]),
+                                         make_uint4(a[0], a[1], a[2], a[3]), make_uint2(b[0], b[1]));
+  c[0] = sums.x, c[1] = sums.y, c[2] = sums.z, c[3] = sums.w;
+#endif
+}
+
+// a * b + c of two float16 numbers at once, each rounded once.
+__device__ inline std::uint32_t fma_half_pairs(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+  std::uint32_t result;
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(c));
+  return result;
+}
+
+// Asks for the line of 128 bytes that holds `address` to come into the second-level cache.
+__device__ inline void prefetch_line(const void* address) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(address));
+}
+
+}  // namespace octavo::kernels::cuda
+
+#endif  // __CUDACC__

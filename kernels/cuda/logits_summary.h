@@ -1,0 +1,19 @@
+// What backend.h's LogitsSummary says about rows of logits, computed where they stand.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/device.h"
+
+namespace octavo::kernels::cuda {
+
+// All in device memory.
+//   logits         [num_rows, vocabulary]
+//   log_sum_exp    [num_rows]
+//   piece_maxima   [num_rows, num_logits_pieces(vocabulary)], and piece_sums as large: scratch, the sums of
+//   exp(value - maximum)
+// The sums run in one order, whatever the number of rows.
+void summarise_logits(Stream& stream, const float* logits, std::int32_t num_rows, std::int64_t vocabulary,
+                      float* log_sum_exp, float* piece_maxima, float* piece_sums);
+
+}  // namespace octavo::kernels::cuda

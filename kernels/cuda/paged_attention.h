@@ -1,0 +1,86 @@
+// Keys and values in blocks, on the device: writing a step's into their slots, and attention that reads them
+// through block tables (Kwon et al. 2023, arXiv:2309.06180), by the online softmax of Dao 2023
+// (arXiv:2307.08691) on tensor cores.
+//
+// A tile is 16 rows (decode) or up to 64 (prefill), of one sequence and one KV head: its query heads, and its
+// tokens, one after the other, so that grouped heads and the tokens of a chunk share every read. Long
+// contexts are cut into partitions of a fixed number of absolute positions, computed beside each other and
+// merged in ascending order.
+//
+// Numbers. Keys and values are what the bytes mean: float16 and both fp8 types as float16, bfloat16 and int8
+// (integers; its scales meet scores and weights) as bfloat16, float32 as the sum of two bfloat16 numbers (16
+// bits). Queries and softmax weights are sums of two 16-bit numbers too, but for prefill with float16 keys,
+// where they are one float16 number. Sums and softmax in float. A row's result does not depend on the batch
+// if `deterministic` is set: then every row goes through tiles of 16 rows and partitions of kFixedPartition
+// positions. A number that is not finite in the value of a token reaches the rows of its own sequence that
+// are computed in the same tile as the token, also those before it; never another sequence.
+//
+// Ownership: the pool and all arrays are the caller's, in device memory; a PagedAttention owns its scratch,
+// sized by reserve(). Thread: one. Errors: of reserve() as Result; in an operation they go to the stream's
+// status.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "engine/base/result.h"
+#include "kernels/backend.h"
+#include "kernels/cuda/device.h"
+#include "kernels/kv_layout.h"
+
+namespace octavo::kernels::cuda {
+
+// kernels/paged_batch.h's arrays in device memory, and what the host knows of them.
+struct DeviceBatch {
+  std::int32_t num_tokens = 0;
+  std::int32_t num_sequences = 0;
+  std::int32_t max_blocks = 0;
+  std::int32_t min_rows = 0;  // fewest and most rows of a sequence
+  std::int32_t max_rows = 0;
+  std::int32_t max_context_len =
+      0;  // of any sequence, or more: it sizes the grid (a captured graph's: the most of all)
+  const std::int32_t* positions = nullptr;
+  const std::int32_t* slot_mapping = nullptr;
+  const std::int32_t* query_start = nullptr;
+  const std::int32_t* context_lens = nullptr;
+  const std::int32_t* block_tables = nullptr;
+  const float* rotations = nullptr;
+};
+
+struct AttentionOptions {
+  bool deterministic = false;
+  std::int32_t num_multiprocessors = 1;
+  std::int64_t max_shared_bytes =
+      48 * 1024;  // that a block may ask for: cudaDevAttrMaxSharedMemoryPerBlockOptin
+};
+
+// Positions of a partition in deterministic mode.
+inline constexpr std::int32_t kFixedPartition = 512;
+
+// Rotates the queries where they stand, rotates the keys, and rounds keys and values into their slots, as
+// kv_layout.h defines it (of int8's eight scales the best one by sums in float: a tie within rounding may go
+// either way).
+//   q  [num_tokens, num_heads * head_dim] (null: no queries)    k, v  [num_tokens, num_kv_heads * head_dim]
+void write_kv(Stream& stream, const AttentionShape& shape, const DeviceBatch& batch, const KvLayout& layout,
+              std::int32_t layer, float* q, std::int64_t q_stride, const float* k, const float* v,
+              std::int64_t kv_stride, std::byte* pool);
+
+class PagedAttention {
+ public:
+  // `stream` outlives it.
+  static std::unique_ptr<PagedAttention> create(Stream& stream, const AttentionOptions& options);
+  virtual ~PagedAttention() = default;
+
+  // Scratch for every step of this shape. Error kOutOfMemory.
+  virtual Result<void> reserve(const StepShape& shape) = 0;
+  virtual std::int64_t scratch_bytes() const = 0;
+
+  // backend.h's paged_attention.   q, out  [num_tokens, num_heads * head_dim]
+  // REQUIRES: head_dim <= 256; the batch and shape are within what was reserved.
+  virtual void attend(const AttentionShape& shape, const DeviceBatch& batch, const KvLayout& layout,
+                      std::int32_t layer, const std::byte* pool, const float* q, std::int64_t q_stride,
+                      float* out, std::int64_t out_stride) = 0;
+};
+
+}  // namespace octavo::kernels::cuda

@@ -1,0 +1,219 @@
+#include "kernels/device_check.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "engine/base/half.h"
+#include "engine/base/hash.h"
+
+namespace octavo::kernels {
+namespace {
+
+constexpr std::int32_t kWidth = 64, kHidden = 96, kHeads = 2, kKvHeads = 1, kHeadDim = 32, kVocabulary = 80;
+constexpr std::int32_t kBlockSize = 4, kNumBlocks = 8;
+constexpr float kEpsilon = 1e-5f;
+// Of the largest logit. Weights and activations of 11 bits, one layer.
+constexpr float kTolerance = 0.01f;
+
+constexpr AttentionShape kAttention = {.num_heads = kHeads,
+                                       .num_kv_heads = kKvHeads,
+                                       .head_dim = kHeadDim,
+                                       .rotary_dim = kHeadDim,
+                                       .pairing = RopePairing::kInterleaved,
+                                       .score_scale = 0.17677669f};
+
+// In [-1, 1), a function of its arguments.
+float noise(std::uint64_t matrix, std::uint64_t index) {
+  return static_cast<float>(hash_combine(matrix, index) >> 40) * 0x1.0p-23f - 1.0f;
+}
+
+std::vector<float> vector_of(std::uint64_t seed, std::int64_t size, float scale, float offset) {
+  std::vector<float> values(static_cast<std::size_t>(size));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = offset + scale * noise(seed, i);
+  return values;
+}
+
+std::vector<std::byte> float16_bytes(std::uint64_t seed, std::int64_t elements) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(elements) * 2);
+  for (std::size_t i = 0; i < bytes.size() / 2; ++i) {
+    const std::uint16_t word = float_to_half(0.2f * noise(seed, i));
+    std::memcpy(bytes.data() + 2 * i, &word, 2);
+  }
+  return bytes;
+}
+
+// Blocks of a float16 scale and 32 integers of 4 bits.
+std::vector<std::byte> q4_0_bytes(std::uint64_t seed, std::int64_t elements) {
+  constexpr std::size_t kBlock = 18;
+  std::vector<std::byte> bytes(static_cast<std::size_t>(elements / 32) * kBlock);
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<std::byte>(hash_combine(seed, i) & 0xffu);
+  for (std::size_t block = 0; block < bytes.size(); block += kBlock) {
+    const std::uint16_t scale = float_to_half(0.03f + 0.01f * noise(seed, block));
+    std::memcpy(bytes.data() + block, &scale, 2);
+  }
+  return bytes;
+}
+
+enum class Weights : std::uint8_t { kQuantised, kHalf };
+
+Result<std::unique_ptr<Matrix>> prepare(Backend& backend, Weights weights, std::uint64_t seed,
+                                        std::int64_t rows, std::int64_t columns) {
+  const bool is_half = weights == Weights::kHalf;
+  const std::vector<std::byte> bytes =
+      is_half ? float16_bytes(seed, rows * columns) : q4_0_bytes(seed, rows * columns);
+  return backend.prepare_matrix({.type = is_half ? TensorType::kF16 : TensorType::kQ4_0,
+                                 .rows = rows,
+                                 .columns = columns,
+                                 .bytes = bytes});
+}
+
+// Two sequences, whose blocks lie apart and backwards.
+struct Step {
+  std::vector<std::int32_t> token_ids, positions, slots, query_start, context_lens, tables;
+  std::vector<float> rotations;
+
+  PagedBatch batch() const {
+    return {.num_tokens = static_cast<std::int32_t>(positions.size()),
+            .num_sequences = static_cast<std::int32_t>(context_lens.size()),
+            .positions = positions,
+            .slot_mapping = slots,
+            .query_start = query_start,
+            .context_lens = context_lens,
+            .block_tables = tables,
+            .max_blocks = 3,
+            .rotations = rotations};
+  }
+};
+
+Step make_step(std::array<std::int32_t, 2> first, std::array<std::int32_t, 2> count) {
+  Step step;
+  step.tables = {7, 5, 3, 0, 2, 4};
+  step.query_start = {0};
+  for (std::size_t s = 0; s < 2; ++s) {
+    for (std::int32_t position = first[s]; position < first[s] + count[s]; ++position) {
+      const std::int32_t block = step.tables[3 * s + static_cast<std::size_t>(position / kBlockSize)];
+      step.token_ids.push_back((position * 29 + static_cast<std::int32_t>(s) * 11) % kVocabulary);
+      step.positions.push_back(position);
+      step.slots.push_back(block * kBlockSize + position % kBlockSize);
+      for (std::int32_t pair = 0; pair < kHeadDim / 2; ++pair) {
+        const double angle = position * std::pow(10000.0, -2.0 * pair / kHeadDim);
+        step.rotations.push_back(static_cast<float>(std::cos(angle)));
+        step.rotations.push_back(static_cast<float>(std::sin(angle)));
+      }
+    }
+    step.query_start.push_back(static_cast<std::int32_t>(step.positions.size()));
+    step.context_lens.push_back(first[s] + count[s]);
+  }
+  return step;
+}
+
+class OneLayer {
+ public:
+  static Result<OneLayer> create(Backend& backend, Weights weights) {
+    OneLayer layer(backend);
+    OCTAVO_TRY(layer.query_, prepare(backend, weights, 1, kHeads * kHeadDim, kWidth));
+    OCTAVO_TRY(layer.key_, prepare(backend, weights, 2, kKvHeads * kHeadDim, kWidth));
+    OCTAVO_TRY(layer.value_, prepare(backend, weights, 3, kKvHeads * kHeadDim, kWidth));
+    OCTAVO_TRY(layer.output_, prepare(backend, weights, 4, kWidth, kHeads * kHeadDim));
+    OCTAVO_TRY(layer.gate_, prepare(backend, weights, 5, kHidden, kWidth));
+    OCTAVO_TRY(layer.up_, prepare(backend, weights, 6, kHidden, kWidth));
+    OCTAVO_TRY(layer.down_, prepare(backend, weights, 7, kWidth, kHidden));
+    OCTAVO_TRY(layer.table_, prepare(backend, weights, 8, kVocabulary, kWidth));
+    OCTAVO_TRY(layer.norm_, backend.prepare_vector(vector_of(9, kWidth, 0.3f, 1.0f)));
+    const KvLayout layout{KvType::kF16, kBlockSize, 1, kKvHeads, kHeadDim};
+    OCTAVO_TRY(layer.kv_, backend.allocate_kv_cache(layout, kNumBlocks));
+    OCTAVO_TRY(layer.residual_, backend.allocate_buffer(kMostRows * kWidth));
+    OCTAVO_TRY(layer.queries_, backend.allocate_buffer(kMostRows * kWidth));
+    OCTAVO_TRY(layer.attention_, backend.allocate_buffer(kMostRows * kWidth));
+    OCTAVO_TRY(layer.hidden_, backend.allocate_buffer(kMostRows * kHidden));
+    OCTAVO_TRY_VOID(backend.reserve_step({.num_rows = kMostRows,
+                                          .num_logits_rows = kMostRows,
+                                          .max_context_len = 3 * kBlockSize,
+                                          .max_num_sequences = 2,
+                                          .block_size = kBlockSize,
+                                          .embedding_length = kWidth,
+                                          .feed_forward_length = kHidden,
+                                          .num_heads = kHeads,
+                                          .num_kv_heads = kKvHeads,
+                                          .head_dim = kHeadDim,
+                                          .vocabulary_size = kVocabulary,
+                                          .has_quantised_weights = weights == Weights::kQuantised,
+                                          .has_unquantised_weights = weights == Weights::kHalf}));
+    return Result<OneLayer>(std::move(layer));
+  }
+
+  // Of every row.
+  std::vector<float> logits_of(const Step& step) {
+    const PagedBatch batch = step.batch();
+    const MatrixView residual = rows_of(*residual_, batch.num_tokens, kWidth);
+    const MatrixView queries = rows_of(*queries_, batch.num_tokens, kWidth);
+    const MatrixView attention = rows_of(*attention_, batch.num_tokens, kWidth);
+    const MatrixView hidden = rows_of(*hidden_, batch.num_tokens, kHidden);
+    const std::span<const float> norm(norm_->data(), static_cast<std::size_t>(norm_->size()));
+    backend_->begin_step(batch, step.token_ids);
+    backend_->embed(*table_, step.token_ids, residual);
+    backend_->attention_input({norm, kEpsilon, query_.get(), key_.get(), value_.get(), {}, {}, {}},
+                              kAttention, batch, 0, residual, *kv_, queries);
+    backend_->paged_attention(kAttention, batch, 0, *kv_, queries, attention);
+    backend_->project_residual(*output_, {}, attention, residual);
+    backend_->gate_up_silu({norm, kEpsilon, gate_.get(), up_.get(), {}, {}}, residual, hidden);
+    backend_->project_residual(*down_, {}, hidden, residual);
+
+    std::vector<std::int32_t> rows(static_cast<std::size_t>(batch.num_tokens));
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::int32_t>(i);
+    std::vector<float> logits(rows.size() * kVocabulary), sums(rows.size());
+    std::vector<float> maxima(rows.size() * static_cast<std::size_t>(num_logits_pieces(kVocabulary)));
+    backend_->logits(norm, kEpsilon, *table_, {}, residual, rows,
+                     {logits.data(), batch.num_tokens, kVocabulary, kVocabulary},
+                     {.log_sum_exp = sums, .piece_maxima = maxima});
+    logits.insert(logits.end(), sums.begin(), sums.end());
+    return logits;
+  }
+
+ private:
+  static constexpr std::int32_t kMostRows = 16;
+  explicit OneLayer(Backend& backend) : backend_(&backend) {}
+  static MatrixView rows_of(const Buffer& buffer, std::int64_t rows, std::int64_t columns) {
+    return {buffer.data(), rows, columns, columns};
+  }
+
+  Backend* backend_;
+  std::unique_ptr<Matrix> query_, key_, value_, output_, gate_, up_, down_, table_;
+  std::unique_ptr<Buffer> norm_, residual_, queries_, attention_, hidden_;
+  std::unique_ptr<KvCache> kv_;
+};
+
+Result<void> compare(std::span<const float> got, std::span<const float> expected) {
+  float largest = 0.0f, difference = 0.0f;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    largest = std::max(largest, std::fabs(expected[i]));
+    const float each = std::fabs(got[i] - expected[i]);
+    difference = each <= difference ? difference : each;  // a NaN stays
+  }
+  if (difference <= kTolerance * largest) return {};
+  return Error{ErrorCode::kDevice, "the device does not compute what it should: a logit differs by " +
+                                       std::to_string(difference) + " where the largest is " +
+                                       std::to_string(largest)};
+}
+
+}  // namespace
+
+Result<void> check_device(Backend& device, Backend& definition) {
+  for (const Weights weights : {Weights::kQuantised, Weights::kHalf}) {
+    OCTAVO_TRY(OneLayer on_device, OneLayer::create(device, weights));
+    OCTAVO_TRY(OneLayer defined, OneLayer::create(definition, weights));
+    for (const Step& step : {make_step({0, 0}, {5, 9}), make_step({5, 9}, {1, 1})}) {
+      const std::vector<float> got = on_device.logits_of(step), expected = defined.logits_of(step);
+      OCTAVO_TRY_VOID(device.status());
+      OCTAVO_TRY_VOID(compare(got, expected));
+    }
+  }
+  return {};
+}
+
+}  // namespace octavo::kernels

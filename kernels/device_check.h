@@ -1,0 +1,15 @@
+// A short look at whether a device computes what the operations mean, before a user's model is given to it: a
+// driver that does not fit the program, or a chip that is damaged, answers with numbers like any other.
+#pragma once
+
+#include "engine/base/result.h"
+#include "kernels/backend.h"
+
+namespace octavo::kernels {
+
+// Runs one made-up layer with an output head on both: a prompt of a few tokens and a decode, quantised and
+// float16 weights. Error kDevice if the logits differ by more than rounding explains. Leaves the device with
+// scratch for that small step: reserve_step() comes after. Takes some milliseconds.
+Result<void> check_device(Backend& device, Backend& definition);
+
+}  // namespace octavo::kernels

@@ -1,0 +1,224 @@
+// Whole engines on the emulated device: the reference backend's tokens, whatever is swapped, and what happens
+// when the device fails.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "engine/engine.h"
+#include "tests/cuda/violations.h"
+#include "tests/engine/default_model.h"
+#include "tests/support/environment.h"
+#include "tests/support/gguf_writer.h"
+#include "tests/support/model_files.h"
+
+namespace octavo {
+namespace {
+
+std::string tiny_model(kernels::TensorType type) {
+  static const test::TemporaryFolder folder;
+  const auto file = folder / ("tiny-" + std::string(kernels::traits_of(type).name) + ".gguf");
+  if (!std::filesystem::exists(file)) {
+    test::make_tiny_llama(11, {.weight_type = type,
+                               .embedding_length = 96,
+                               .feed_forward_length = 160,
+                               .num_heads = 6,
+                               .num_kv_heads = 2})
+        .write(file);
+  }
+  return file.string();
+}
+
+EngineOptions small_options(kernels::TensorType type) {
+  EngineOptions options;
+  options.model = tiny_model(type);
+  options.num_kv_blocks = 64;
+  options.max_model_len = 128;
+  options.max_num_batched_tokens = 64;
+  options.max_num_seqs = 8;
+  options.block_size = 8;
+  options.enable_prefix_caching = false;
+  return options;
+}
+
+std::unique_ptr<Engine> open_engine(EngineOptions options, Device device) {
+  options.device = device;
+  auto engine = Engine::create(options);
+  EXPECT_TRUE(engine) << (engine ? "" : engine.error().message);
+  return engine ? *std::move(engine) : nullptr;
+}
+
+std::unique_ptr<Engine> open_reference(const EngineOptions& options) {
+  const test::EnvironmentVariable forced("OCTAVO_BACKEND", "reference");
+  return open_engine(options, Device::kAuto);
+}
+
+GenerationRequest request(std::int32_t seed, std::int32_t prompt_len, std::int32_t max_tokens,
+                          std::int32_t n = 1) {
+  TokenPrompt prompt;
+  for (std::int32_t i = 0; i < prompt_len; ++i) {
+    prompt.token_ids.push_back(3 + (seed * 31 + i * i * 7) %
+                                       (static_cast<TokenId>(test::kTinyVocabularySize) - 4));
+  }
+  GenerationRequest request{.prompt = std::move(prompt)};
+  request.sampling.temperature = n > 1 ? 1.0 : 0.0;
+  request.sampling.n = n;
+  request.sampling.seed = 5;
+  request.sampling.max_tokens = max_tokens;
+  request.sampling.ignore_eos = true;
+  return request;
+}
+
+std::vector<std::vector<TokenId>> tokens_of(const std::vector<RequestOutput>& outputs) {
+  std::vector<std::vector<TokenId>> tokens;
+  for (const RequestOutput& output : outputs) {
+    EXPECT_FALSE(output.error.has_value()) << output.error->message;
+    for (const auto& each : output.outputs) tokens.push_back(each.token_ids);
+  }
+  return tokens;
+}
+
+class CudaEngine : public ::testing::Test {
+ protected:
+  // Each launch once: what races is found where each kernel is tested.
+  void SetUp() override { emulation::settings().finds_races = false; }
+};
+
+TEST_F(CudaEngine, GeneratesTheReferencesGreedyTokens) {
+  for (const kernels::TensorType type : {kernels::TensorType::kQ4_1, kernels::TensorType::kF16}) {
+    const EngineOptions options = small_options(type);
+    const auto device = open_engine(options, Device::kCuda);
+    const auto reference = open_reference(options);
+    ASSERT_NE(device, nullptr);
+    EXPECT_EQ(device->description().device, "cuda");
+    EXPECT_NE(device->description().isa.find("sm_90"), std::string::npos);
+    const std::vector<GenerationRequest> requests = {request(1, 40, 10), request(2, 1, 12),
+                                                     request(3, 23, 8)};
+    EXPECT_EQ(tokens_of(run_together(*device, requests)), tokens_of(run_together(*reference, requests)))
+        << kernels::traits_of(type).name;
+  }
+}
+
+// Bit for bit, which log-probabilities show: a chunk of a prompt, a decode alone and one among others take
+// other kernels without the option.
+TEST_F(CudaEngine, DeterministicResultsDoNotDependOnTheBatch) {
+  EngineOptions options = small_options(kernels::TensorType::kQ4_1);
+  options.deterministic = true;
+  const auto with_logprobs = [](GenerationRequest request) {
+    request.sampling.logprobs = 1;
+    return request;
+  };
+  const auto engine = open_engine(options, Device::kCuda);
+  ASSERT_NE(engine, nullptr);
+  const auto alone = run_together(*engine, {with_logprobs(request(1, 21, 6))});
+  std::vector<GenerationRequest> requests = {request(2, 50, 7), with_logprobs(request(1, 21, 6))};
+  for (std::int32_t i = 0; i < 4; ++i) requests.push_back(request(10 + i, 3 + 5 * i, 8));
+  const auto together = run_together(*engine, requests);
+  ASSERT_EQ(alone[0].outputs.size(), 1u);
+  ASSERT_EQ(alone[0].outputs[0].logprobs.size(), 6u);
+  EXPECT_EQ(together[1].outputs[0].token_ids, alone[0].outputs[0].token_ids);
+  EXPECT_EQ(together[1].outputs[0].logprobs, alone[0].outputs[0].logprobs);
+}
+
+TEST_F(CudaEngine, SwappingChangesNoToken) {
+  EngineOptions options = small_options(kernels::TensorType::kQ4_1);
+  options.deterministic = true;
+  options.preemption_mode = PreemptionPolicy::kSwap;
+  const std::vector<GenerationRequest> requests = {request(1, 30, 12, 2), request(2, 28, 12, 2),
+                                                   request(3, 26, 12)};
+  const auto large = open_engine(options, Device::kCuda);
+  options.num_kv_blocks = 13;
+  for (const auto order : {emulation::StreamOrder::kWhenNeeded, emulation::StreamOrder::kAtOnce}) {
+    emulation::settings().stream_order = order;
+    const auto small = open_engine(options, Device::kCuda);
+    ASSERT_NE(large, nullptr);
+    ASSERT_NE(small, nullptr);
+    EXPECT_EQ(tokens_of(run_together(*small, requests)), tokens_of(run_together(*large, requests)));
+    EXPECT_GT(small->kv_totals().swapped_out_blocks, 0);
+  }
+}
+
+// A device that fails in any call of a step ends the requests that run, each with the reason, and those that
+// come later.
+TEST_F(CudaEngine, AFailureEndsTheRequestsAndNothingElse) {
+  const EngineOptions options = small_options(kernels::TensorType::kQ4_1);
+  const std::vector<GenerationRequest> requests = {request(1, 20, 6), request(2, 9, 6)};
+  std::int64_t num_calls = 0;
+  {
+    const auto engine = open_engine(options, Device::kCuda);
+    ASSERT_NE(engine, nullptr);
+    const std::int64_t begin = emulation::num_calls();
+    tokens_of(run_together(*engine, requests));
+    num_calls = emulation::num_calls() - begin;
+  }
+  for (std::int64_t call = 0; call < num_calls; call += num_calls / 5) {
+    const auto engine = open_engine(options, Device::kCuda);
+    ASSERT_NE(engine, nullptr);
+    emulation::fail_call(call, cudaErrorLaunchFailure);
+    for (const RequestOutput& output : run_together(*engine, requests)) {
+      if (!output.error) continue;  // it had ended before
+      EXPECT_EQ(output.error->code, ErrorCode::kDeviceLost);
+      EXPECT_NE(output.error->message.find("cudaErrorLaunchFailure"), std::string::npos)
+          << output.error->message;
+    }
+    const auto later = run_together(*engine, {request(3, 5, 2)});
+    ASSERT_TRUE(later[0].error.has_value()) << "call " << call;
+    EXPECT_EQ(later[0].error->code, ErrorCode::kDeviceLost);
+    emulation::heal();
+    emulation::settings().finds_races = false;
+  }
+}
+
+TEST_F(CudaEngine, WithoutADeviceCudaIsAnErrorAndAutoTheCpu) {
+  EngineOptions options = small_options(kernels::TensorType::kQ4_1);
+  emulation::settings().num_devices = 0;
+  options.device = Device::kCuda;
+  const auto engine = Engine::create(options);
+  ASSERT_FALSE(engine);
+  EXPECT_EQ(engine.error().code, ErrorCode::kUnsupported);
+  EXPECT_EQ(engine.error().message, "device: no device can be used: cudaErrorNoDevice; choose cpu");
+  const auto automatic = open_engine(options, Device::kAuto);
+  ASSERT_NE(automatic, nullptr);
+  EXPECT_EQ(automatic->description().device, "cpu");
+  EXPECT_EQ(automatic->description().notice, "");
+}
+
+TEST_F(CudaEngine, AutoTakesADeviceThatPassesItsCheckAndSaysWhyNot) {
+  const EngineOptions options = small_options(kernels::TensorType::kQ4_1);
+  const auto engine = open_engine(options, Device::kAuto);
+  ASSERT_NE(engine, nullptr);
+  EXPECT_EQ(engine->description().device, "cuda");
+  EXPECT_EQ(engine->description().notice, "");
+  emulation::fail_call(60, cudaErrorIllegalAddress);
+  const auto other = open_engine(options, Device::kAuto);
+  ASSERT_NE(other, nullptr);
+  EXPECT_EQ(other->description().device, "cpu");
+  EXPECT_NE(other->description().notice.find("the graphics processor is not used, the CPU is: "),
+            std::string::npos);
+}
+
+TEST_F(CudaEngine, ThePoolIsSizedByTheDevicesMemory) {
+  EngineOptions options = small_options(kernels::TensorType::kQ4_1);
+  options.num_kv_blocks.reset();
+  emulation::settings().total_bytes = emulation::allocated_bytes() + (std::int64_t{160} << 20);
+  options.gpu_memory_utilization = 0.9;
+  const auto all = open_engine(options, Device::kCuda);
+  ASSERT_NE(all, nullptr);
+  const EngineDescription& description = all->description();
+  const std::int64_t pool_bytes = description.num_blocks * description.bytes_per_block;
+  const auto allowed =
+      static_cast<std::int64_t>(0.9 * static_cast<double>(emulation::settings().total_bytes));
+  EXPECT_LE(emulation::allocated_bytes(), allowed + description.bytes_per_block);
+  EXPECT_GT(emulation::allocated_bytes(),
+            allowed - (std::int64_t{16} << 20));  // some of what it counts is the host's
+  EXPECT_GT(pool_bytes, std::int64_t{16} << 20);
+  options.gpu_memory_utilization = 0.01;
+  options.device = Device::kCuda;
+  const auto too_small = Engine::create(options);
+  ASSERT_FALSE(too_small);
+  EXPECT_EQ(too_small.error().code, ErrorCode::kOutOfMemory);
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,446 @@
+// Matrix products of the device, run on the emulated one, against kernels/reference.
+//
+// Bounds. `error` is |difference| / |expected|, both over all outputs (Euclidean); a wrong weight, scale or
+// order of columns makes it 0.01 or more in the smallest of these products. The largest single difference may
+// be ten times the mean one.
+//   vector, quantised     5e-6  the reference rounds activations to the same 16-bit integers; what is left
+//   are float sums vector, unquantised   5e-6  float sums tiles, one part       7e-4  activations and
+//   expanded weights are rounded to 11 bits: 2^-12 in the mean each tiles, two parts      4e-4  expanded
+//   weights alone; of K types the scale is rounded too
+//   ... float16 weights   5e-6  nothing is rounded to fewer than 22 bits
+//   ... bfloat16 weights  one part 3e-3 (8 bits), two 2e-5 (16 bits)
+#include "kernels/cuda/matmul.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "kernels/cuda/library.h"
+#include "kernels/cuda/matmul_kernels.h"
+#include "kernels/cuda/quantised.cuh"
+#include "kernels/dequantize.h"
+#include "kernels/reference/reference_backend.h"
+#include "tests/cuda/device_arrays.h"
+#include "tests/kernels/paged_problem.h"
+
+namespace octavo::kernels::cuda {
+namespace {
+
+using testing::noise_row;
+using testing::OwnedMatrix;
+using testing::random_matrix;
+
+constexpr TensorType kEveryType[] = {
+    TensorType::kF32,  TensorType::kF16,  TensorType::kBF16, TensorType::kQ4_0, TensorType::kQ4_1,
+    TensorType::kQ5_0, TensorType::kQ5_1, TensorType::kQ8_0, TensorType::kQ2_K, TensorType::kQ3_K,
+    TensorType::kQ4_K, TensorType::kQ5_K, TensorType::kQ6_K};
+
+std::string name_of(TensorType type) { return std::string(traits_of(type).name); }
+
+std::int64_t columns_for(TensorType type, std::int64_t wanted) {
+  const std::int64_t block = traits_of(type).block_elements;
+  return std::max(wanted / block * block, block);
+}
+
+float half_step(HalfParts parts) { return parts == HalfParts::kOne ? 7e-4f : 4e-4f; }
+
+// The bound of one product, by the way that it goes.
+float bound_for(TensorType type, ProductPath path, HalfParts parts) {
+  if (type == TensorType::kF32 || path == ProductPath::kVector) return 5e-6f;
+  if (type == TensorType::kBF16) return parts == HalfParts::kOne ? 3e-3f : 2e-5f;
+  if (type == TensorType::kF16 && parts == HalfParts::kTwo) return 5e-6f;
+  return half_step(parts);
+}
+
+// Rows of activations with large and small numbers side by side.
+std::vector<float> activations(std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
+  std::vector<float> values;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const auto index = static_cast<std::uint64_t>(row);
+    std::vector<float> line = noise_row(seed, index, columns, 1.0f);
+    const std::vector<float> exponents = noise_row(seed + 1, index, columns, 2.0f);
+    for (std::size_t i = 0; i < line.size(); ++i) line[i] *= std::exp(exponents[i]);
+    values.insert(values.end(), line.begin(), line.end());
+  }
+  return values;
+}
+
+// What the product means, in double; `rounding` is what the activations are rounded to first.
+std::vector<float> expected_product(const OwnedMatrix& weights, const std::vector<float>& input,
+                                    Activation rounding, const std::vector<float>& bias = {}) {
+  const reference::ReferenceMatrix matrix(weights.source, rounding);
+  const std::int64_t rows = static_cast<std::int64_t>(input.size()) / matrix.columns();
+  std::vector<float> out(static_cast<std::size_t>(rows * matrix.rows()));
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const auto begin = input.begin() + row * matrix.columns();
+    matrix.multiply(std::vector<float>(begin, begin + matrix.columns()), bias,
+                    out.data() + row * matrix.rows());
+  }
+  return out;
+}
+
+void expect_near(const std::vector<float>& got, const std::vector<float>& expected, float bound,
+                 const std::string& what) {
+  ASSERT_EQ(got.size(), expected.size()) << what;
+  double difference = 0.0, norm = 0.0, worst = 0.0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double d = double{got[i]} - double{expected[i]};
+    difference += d * d, norm += double{expected[i]} * double{expected[i]};
+    worst = std::max(worst, std::isfinite(d) ? std::fabs(d) : std::numeric_limits<double>::infinity());
+  }
+  EXPECT_LE(std::sqrt(difference), bound * std::sqrt(norm)) << what;
+  EXPECT_LE(worst, 10.0 * double{bound} * std::sqrt(norm / static_cast<double>(got.size()))) << what;
+}
+
+StepShape step_shape(std::int32_t rows, std::int64_t columns, std::int64_t outputs) {
+  StepShape shape;
+  shape.num_rows = rows;
+  shape.embedding_length = static_cast<std::int32_t>(columns);
+  shape.feed_forward_length = static_cast<std::int32_t>(outputs);
+  shape.vocabulary_size = 64;
+  shape.num_heads = 1;
+  shape.head_dim = 8;
+  shape.has_quantised_weights = shape.has_unquantised_weights = true;
+  return shape;
+}
+
+// Products of one set of options on a stream of their own.
+class Bench {
+ public:
+  explicit Bench(const ProductOptions& options = {.half_parts = HalfParts::kOne}, std::int32_t rows = 160,
+                 std::int64_t columns = 1536, std::int64_t outputs = 320)
+      : options_(options), products_(MatrixProducts::create(stream_.get(), options).value()) {
+    EXPECT_TRUE(products_->reserve(step_shape(rows, columns, outputs)));
+  }
+
+  MatrixProducts& products() { return *products_; }
+  TestStream& stream() { return stream_; }
+
+  std::vector<float> multiply(const OwnedMatrix& weights, const std::vector<float>& input) {
+    const auto matrix = prepare_device_matrix(weights.source).value();
+    const std::int64_t columns = matrix->columns(), rows = static_cast<std::int64_t>(input.size()) / columns;
+    const DeviceArray<float> values(input);
+    const DeviceArray<float> out(std::vector<float>(static_cast<std::size_t>(rows * matrix->rows()),
+                                                    std::numeric_limits<float>::quiet_NaN()));
+    const Product product{matrix.get(), nullptr, out.data(), matrix->rows(), Epilogue::kStore};
+    products_->multiply({values.data(), columns, static_cast<std::int32_t>(rows)}, {&product, 1});
+    stream_.finish();
+    return out.read();
+  }
+
+  ProductPlan plan(const OwnedMatrix& weights, std::int32_t rows) const {
+    return plan_product(weights.source.type, rows, weights.source.rows, weights.source.columns, options_);
+  }
+
+ private:
+  ProductOptions options_;
+  TestStream stream_;
+  std::unique_ptr<MatrixProducts> products_;
+};
+
+Activation rounding_for(const ProductPlan& plan) {
+  return plan.path == ProductPath::kVector ? Activation::kInt16 : Activation::kF32;
+}
+
+void expect_product(Bench& bench, const OwnedMatrix& weights, std::int32_t rows, HalfParts parts) {
+  const std::vector<float> input = activations(rows, weights.source.columns, 11);
+  const ProductPlan plan = bench.plan(weights, rows);
+  expect_near(bench.multiply(weights, input), expected_product(weights, input, rounding_for(plan)),
+              bound_for(weights.source.type, plan.path, parts),
+              name_of(weights.source.type) + ", " + std::to_string(rows) + " rows");
+}
+
+TEST(WeightPlanes, HoldEveryNumberThatTheFileMeans) {
+  for (const TensorType type : kEveryType) {
+    for (const std::int64_t wanted : {32, 96, 512}) {
+      const OwnedMatrix weights = random_matrix(type, 3, columns_for(type, wanted), 5);
+      const std::int64_t columns = weights.source.columns;
+      std::vector<float> expected(static_cast<std::size_t>(3 * columns));
+      dequantize(type, weights.bytes.data(), 3 * columns, expected.data());
+      PackedWeights packed = pack_weights(weights.source);
+      const std::byte* const bytes = packed.bytes.data();
+      const WeightPlanes planes{type,
+                                0,
+                                3,
+                                columns,
+                                padded_columns(columns),
+                                bytes + packed.offsets[0],
+                                bytes + packed.offsets[1],
+                                bytes + packed.offsets[2],
+                                bytes + packed.offsets[3]};
+      for (std::int64_t row = 0; row < 3; ++row) {
+        for (std::int64_t group = 0; group < padded_columns(columns) / kGroupColumns; ++group) {
+          float got[kGroupColumns];
+          expand_group(planes, row, group, got);
+          for (std::int64_t i = 0; i < kGroupColumns; ++i) {
+            const std::int64_t column = group * kGroupColumns + i;
+            const float wanted_value =
+                column < columns ? expected[static_cast<std::size_t>(row * columns + column)] : 0.0f;
+            ASSERT_EQ(got[i], wanted_value) << name_of(type) << " row " << row << " column " << column;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(WeightPlanes, AreHardlyLargerThanTheFile) {
+  for (const TensorType type : kEveryType) {
+    const OwnedMatrix weights = random_matrix(type, 64, 512, 5);
+    const auto file = static_cast<double>(weights.bytes.size());
+    EXPECT_LE(static_cast<double>(pack_weights(weights.source).bytes.size()), 1.06 * file + 4 * 256)
+        << name_of(type);
+  }
+}
+
+TEST(ProductPlan, DependsOnTheShapeAloneWhenDeterministic) {
+  const ProductOptions options{.deterministic = true, .num_multiprocessors = 132};
+  for (const TensorType type : kEveryType) {
+    if (type == TensorType::kF32) continue;
+    for (const std::int64_t outputs : {64, 4096, 14336}) {
+      const ProductPlan one = plan_product(type, 1, outputs, 4096, options);
+      EXPECT_EQ(one.path, ProductPath::kTiles);
+      for (const std::int32_t rows : {2, 8, 9, 64, 65, 1000}) {
+        EXPECT_EQ(plan_product(type, rows, outputs, 4096, options).splits, one.splits)
+            << outputs << " outputs";
+      }
+    }
+  }
+}
+
+TEST(Products, OfEveryTypeAndNumberOfRowsAreThoseOfTheReference) {
+  for (const HalfParts parts : {HalfParts::kOne, HalfParts::kTwo}) {
+    Bench bench({.half_parts = parts});
+    for (const TensorType type : kEveryType) {
+      const OwnedMatrix weights = random_matrix(type, 70, columns_for(type, 288), 3);
+      const std::vector<std::int32_t> all = {1, 2, 7, 8, 9, 33, 64, 65}, tiles = {9, 65};
+      for (const std::int32_t rows : parts == HalfParts::kOne ? all : tiles)
+        expect_product(bench, weights, rows, parts);
+    }
+  }
+}
+
+// The widths of SmolLM2-135M (its vocabulary cut down), and one group of 32.
+TEST(Products, OfModelShapesAreThoseOfTheReference) {
+  Bench bench({.half_parts = HalfParts::kOne, .num_multiprocessors = 4});
+  const std::pair<std::int64_t, std::int64_t> shapes[] = {
+      {576, 576}, {192, 576}, {256, 1536}, {300, 576}, {1, 32}};
+  for (const TensorType type : {TensorType::kQ4_1, TensorType::kQ8_0, TensorType::kBF16}) {
+    for (const auto& [outputs, columns] : shapes) {
+      const OwnedMatrix weights = random_matrix(type, outputs, columns, 4);
+      for (const std::int32_t rows : {1, 20}) expect_product(bench, weights, rows, HalfParts::kOne);
+    }
+  }
+}
+
+TEST(Products, InPiecesOfTheInnerDimensionAreThoseOfTheReference) {
+  Bench bench({.half_parts = HalfParts::kOne, .num_multiprocessors = 132}, 64, 4096, 64);
+  for (const TensorType type : {TensorType::kQ4_0, TensorType::kQ6_K, TensorType::kF16}) {
+    const OwnedMatrix weights = random_matrix(type, 40, 4096, 6);
+    ASSERT_GT(bench.plan(weights, 12).splits, 8);
+    for (const std::int32_t rows : {12, 33}) expect_product(bench, weights, rows, HalfParts::kOne);
+  }
+}
+
+TEST(Products, ByTheLibraryAreThoseOfTheReference) {
+  const cublasLtHandle_t library = open_library();
+  ASSERT_NE(library, nullptr);
+  {
+    Bench bench({.half_parts = HalfParts::kOne, .library = library});
+    for (const TensorType type :
+         {TensorType::kF32, TensorType::kF16, TensorType::kBF16, TensorType::kQ4_K, TensorType::kQ5_0}) {
+      const OwnedMatrix weights = random_matrix(type, 70, columns_for(type, 288), 3);
+      ASSERT_EQ(bench.plan(weights, 130).path, ProductPath::kLibrary);
+      expect_product(bench, weights, 130, HalfParts::kOne);
+    }
+    Bench exact({.half_parts = HalfParts::kTwo, .library = library});
+    expect_product(exact, random_matrix(TensorType::kF16, 70, 288, 3), 130, HalfParts::kTwo);
+  }
+  close_library(library);
+}
+
+TEST(Products, AreNotAskedForMoreThanTheyNeed) {
+  Bench bench;
+  const Product none{};
+  bench.products().multiply({nullptr, 0, 0}, {&none, 0});
+  bench.stream().finish();
+}
+
+// Input rows by index, normalised; outputs of different widths and types with bias and residual in one call.
+TEST(Products, OfOneInputWithNormIndicesBiasAndResidual) {
+  constexpr std::int64_t kColumns = 256, kInputRows = 20;
+  constexpr float kEpsilon = 1e-5f;
+  Bench bench;
+  for (const std::int32_t rows : {3, 17}) {
+    const std::vector<float> input = activations(kInputRows, kColumns, 21),
+                             norm = noise_row(22, 0, kColumns, 1.5f);
+    std::vector<std::int32_t> indices;
+    for (std::int32_t i = 0; i < rows; ++i) indices.push_back((7 * i + 3) % kInputRows);
+    std::vector<float> normalised;
+    for (const std::int32_t index : indices) {
+      double squares = 0.0;
+      for (std::int64_t k = 0; k < kColumns; ++k)
+        squares += std::pow(double{input[static_cast<std::size_t>(index * kColumns + k)]}, 2);
+      const double factor = 1.0 / std::sqrt(squares / kColumns + double{kEpsilon});
+      for (std::int64_t k = 0; k < kColumns; ++k) {
+        const double value = input[static_cast<std::size_t>(index * kColumns + k)];
+        normalised.push_back(static_cast<float>(value * factor * double{norm[static_cast<std::size_t>(k)]}));
+      }
+    }
+    const DeviceArray<float> device_input(input), device_norm(norm);
+    const DeviceArray<std::int32_t> device_indices(indices);
+    struct Case {
+      OwnedMatrix weights;
+      std::vector<float> bias, before;
+      Epilogue epilogue;
+    };
+    std::vector<Case> cases;
+    const TensorType types[] = {TensorType::kQ4_K, TensorType::kQ4_K, TensorType::kQ6_K, TensorType::kF16};
+    for (std::uint64_t i = 0; i < 4; ++i) {
+      const std::int64_t outputs = 30 + 35 * static_cast<std::int64_t>(i);
+      const std::int64_t stride = outputs + 5;
+      cases.push_back({random_matrix(types[i], outputs, kColumns, 30 + i),
+                       i == 2 ? std::vector<float>{} : noise_row(31, i, outputs),
+                       noise_row(32, i, rows * stride), i % 2 == 0 ? Epilogue::kStore : Epilogue::kAdd});
+    }
+    std::vector<std::unique_ptr<DeviceMatrix>> matrices;
+    std::vector<DeviceArray<float>> biases, outs;
+    std::vector<Product> products;
+    for (const Case& each : cases) {
+      matrices.push_back(prepare_device_matrix(each.weights.source).value());
+      biases.emplace_back(each.bias);
+      outs.emplace_back(each.before);
+      products.push_back({matrices.back().get(), each.bias.empty() ? nullptr : biases.back().data(),
+                          outs.back().data(), each.weights.source.rows + 5, each.epilogue});
+    }
+    bench.products().multiply(
+        {device_input.data(), kColumns, rows, device_indices.data(), device_norm.data(), kEpsilon}, products);
+    bench.stream().finish();
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      const Case& each = cases[i];
+      const std::int64_t outputs = each.weights.source.rows, stride = outputs + 5;
+      const ProductPlan plan = bench.plan(each.weights, rows);
+      std::vector<float> expected = expected_product(each.weights, normalised, rounding_for(plan), each.bias),
+                         got;
+      const std::vector<float> all = outs[i].read();
+      for (std::int64_t row = 0; row < rows; ++row) {
+        for (std::int64_t n = 0; n < stride; ++n) {
+          const auto at = static_cast<std::size_t>(row * stride + n);
+          if (n >= outputs) {
+            ASSERT_EQ(all[at], each.before[at]) << "written between the rows";
+            continue;
+          }
+          got.push_back(all[at]);
+          if (each.epilogue == Epilogue::kAdd)
+            expected[static_cast<std::size_t>(row * outputs + n)] += each.before[at];
+        }
+      }
+      // The norm's factor differs in its last bits, and with it a few roundings of the integers.
+      const float bound = bound_for(each.weights.source.type, plan.path, HalfParts::kOne);
+      expect_near(got, expected, std::max(bound, 3e-5f),
+                  name_of(each.weights.source.type) + " " + std::to_string(rows));
+    }
+  }
+}
+
+TEST(Products, OfGateAndUpMeetInOneOutput) {
+  const cublasLtHandle_t library = open_library();
+  for (const auto& [gate_type, up_type] : {std::pair{TensorType::kQ4_1, TensorType::kQ4_1},
+                                           {TensorType::kQ4_K, TensorType::kQ6_K},
+                                           {TensorType::kF16, TensorType::kQ8_0},
+                                           {TensorType::kBF16, TensorType::kF16}}) {
+    Bench bench({.half_parts = HalfParts::kOne, .num_multiprocessors = 8, .library = library});
+    constexpr std::int64_t kOutputs = 77;
+    const std::int64_t columns = 512;
+    const OwnedMatrix gate = random_matrix(gate_type, kOutputs, columns, 41),
+                      up = random_matrix(up_type, kOutputs, columns, 42);
+    const std::vector<float> gate_bias = noise_row(43, 0, kOutputs), up_bias = noise_row(44, 0, kOutputs);
+    const auto gate_matrix = prepare_device_matrix(gate.source).value(),
+               up_matrix = prepare_device_matrix(up.source).value();
+    const DeviceArray<float> gate_bias_device(gate_bias), up_bias_device(up_bias);
+    for (const std::int32_t rows : {1, 5, 40, 100, 140}) {
+      const std::vector<float> input = noise_row(45, 0, rows * columns, 2.0f);
+      const DeviceArray<float> input_device(input);
+      const DeviceArray<float> out(std::vector<float>(static_cast<std::size_t>(rows * kOutputs), 0.0f));
+      bench.products().multiply_gate_up({input_device.data(), columns, rows},
+                                        {gate_matrix.get(), up_matrix.get(), gate_bias_device.data(),
+                                         up_bias_device.data(), out.data(), kOutputs});
+      bench.stream().finish();
+      const Activation rounding = rows <= kVectorRows ? Activation::kInt16 : Activation::kF32;
+      const std::vector<float> gates = expected_product(gate, input, rounding, gate_bias);
+      std::vector<float> expected = expected_product(up, input, rounding, up_bias);
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        expected[i] =
+            static_cast<float>(gates[i] / (1.0 + std::exp(-double{gates[i]})) * double{expected[i]});
+      }
+      const bool has_bfloats = gate_type == TensorType::kBF16;
+      const float bound = rows <= kVectorRows ? 2e-5f : has_bfloats ? 6e-3f : 2e-3f;
+      expect_near(out.read(), expected, bound,
+                  name_of(gate_type) + " and " + name_of(up_type) + ", " + std::to_string(rows) + " rows");
+    }
+  }
+  close_library(library);
+}
+
+TEST(Products, OfARowAreTheSameInEveryBatchWhenDeterministic) {
+  for (const TensorType type : {TensorType::kQ4_0, TensorType::kQ3_K, TensorType::kBF16, TensorType::kF32}) {
+    Bench bench({.deterministic = true, .num_multiprocessors = 40}, 160, 1536, 320);
+    const OwnedMatrix weights = random_matrix(type, 40, 1024, 51);
+    const std::int64_t columns = weights.source.columns;
+    const std::vector<float> input = activations(150, columns, 52), all = bench.multiply(weights, input);
+    const std::pair<std::int32_t, std::int32_t> pieces[] = {{0, 1}, {3, 2}, {17, 9}, {140, 10}, {100, 50}};
+    for (const auto& [first, count] : pieces) {
+      const std::vector<float> some(input.begin() + first * columns,
+                                    input.begin() + (first + count) * columns);
+      const std::vector<float> got = bench.multiply(weights, some);
+      EXPECT_TRUE(testing::same_bits(got.data(), all.data() + first * 40, count * 40))
+          << name_of(type) << " rows from " << first;
+    }
+  }
+}
+
+TEST(Products, OfHugeActivationsAreFinite) {
+  Bench bench;
+  for (const TensorType type : {TensorType::kQ4_0, TensorType::kF16, TensorType::kBF16}) {
+    const OwnedMatrix weights = random_matrix(type, 20, 256, 61);
+    std::vector<float> input = activations(12, 256, 62);
+    for (std::size_t i = 0; i < input.size(); ++i)
+      input[i] *= i / 256 % 3 == 0 ? 1e30f : i / 256 % 3 == 1 ? 1e-30f : 1.0f;
+    for (const std::int64_t rows : {6, 12}) {
+      const std::vector<float> some(input.begin(), input.begin() + rows * 256),
+          got = bench.multiply(weights, some);
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const std::vector<float> line(some.begin() + row * 256, some.begin() + (row + 1) * 256);
+        const ProductPlan plan = bench.plan(weights, static_cast<std::int32_t>(rows));
+        expect_near({got.begin() + row * 20, got.begin() + (row + 1) * 20},
+                    expected_product(weights, line, rounding_for(plan)),
+                    2 * bound_for(type, plan.path, HalfParts::kOne),
+                    name_of(type) + " row " + std::to_string(row));
+      }
+    }
+  }
+}
+
+TEST(Products, KeepANanInItsRow) {
+  Bench bench;
+  for (const TensorType type : {TensorType::kQ4_K, TensorType::kF32, TensorType::kF16}) {
+    const OwnedMatrix weights = random_matrix(type, 20, 256, 71);
+    for (const std::int64_t rows : {4, 20}) {
+      std::vector<float> input = activations(rows, 256, 72);
+      const std::vector<float> before = bench.multiply(weights, input);
+      input[256 + 40] = std::numeric_limits<float>::quiet_NaN();
+      const std::vector<float> after = bench.multiply(weights, input);
+      for (std::size_t i = 0; i < after.size(); ++i) {
+        if (i / 20 == 1) {
+          EXPECT_TRUE(std::isnan(after[i])) << name_of(type) << ": a NaN was lost";
+        } else {
+          EXPECT_EQ(after[i], before[i]) << name_of(type) << ", another row";
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace octavo::kernels::cuda

@@ -1,0 +1,60 @@
+// A device on the processor, behind the names of the CUDA runtime (include/cuda_runtime.h): what tests ask
+// it, and what they can make it do. It is stricter than a device:
+//
+//   memory    Allocations end at a page that may not be touched, and the host may not touch them at all:
+//   outside of
+//             kernels and copies their pages are closed. A kernel can use those whose addresses stand in its
+//             arguments, and write those that it has other than as a pointer to const. New memory is filled
+//             with NaNs. What looks like an address inside an argument must be the device's or pinned.
+//   copies    Ranges are checked; asynchronous ones need pinned memory on the host's side.
+//   races     Every launch runs twice from the same memory, threads and blocks ascending, then descending
+//   (grid.h):
+//             bytes that differ are a race.
+//   streams   Work waits until somebody waits for it, and then only what that needs runs (kWhenNeeded): an
+//   order that the
+//             program did not ask for does not happen by luck. kAtOnce is the opposite; a program that is
+//             right gives the same with both.
+//   failures  The n-th call fails, and from then on all do.
+//
+// What is wrong is remembered as a violation, and the call or a later one fails with an error that stays.
+// Thread: the runtime may be called from any thread, one call at a time inside.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace octavo::emulation {
+
+enum class StreamOrder { kWhenNeeded, kAtOnce };
+
+struct Settings {
+  bool finds_races = true;  // off: each launch runs once
+  StreamOrder stream_order = StreamOrder::kWhenNeeded;
+  std::int64_t total_bytes = std::int64_t{2} << 30;  // of device memory
+  int num_devices = 1;
+};
+Settings& settings();
+
+// What was found since the last call.
+std::vector<std::string> take_violations();
+
+// The call with that number fails, 0 being the next one, and all after it.
+void fail_call(std::int64_t number, cudaError_t error);
+// Since the program began: to know how many numbers fail_call() has.
+std::int64_t num_calls();
+// A device that failed works again; streams forget what they had to do. Settings become those of the
+// beginning.
+void heal();
+
+// Work of a library in the stream: it may use the device's memory.
+cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
+
+// Device memory in use, and the kernels that ran.
+std::int64_t allocated_bytes();
+std::int64_t num_launches();
+
+}  // namespace octavo::emulation

@@ -1,0 +1,73 @@
+// kernels/cuda/hardware.cuh where there is no such hardware: each step by its definition.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+namespace octavo::emulation {
+
+std::byte* dynamic_shared_memory();
+void copy_async_16(void* shared, const void* global, bool valid);
+void copy_async_commit();
+void copy_async_wait(int pending);
+// Matrices of 8 rows; `out` has num_matrices words.
+void load_matrices(std::uint32_t* out, const void* row, int num_matrices, bool transposed);
+void multiply_step(float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
+                   float (*widen)(std::uint16_t));
+
+}  // namespace octavo::emulation
+
+namespace octavo::kernels::cuda {
+
+template <class T>
+T* dynamic_shared() {
+  return reinterpret_cast<T*>(emulation::dynamic_shared_memory());
+}
+
+inline void copy_async_16(void* shared, const void* global, bool valid = true) {
+  emulation::copy_async_16(shared, global, valid);
+}
+inline void copy_async_commit() { emulation::copy_async_commit(); }
+template <int kPending>
+void copy_async_wait() {
+  emulation::copy_async_wait(kPending);
+}
+
+inline void load_matrices_x4(std::uint32_t (&out)[4], const void* row) {
+  emulation::load_matrices(out, row, 4, false);
+}
+inline void load_matrices_x4_transposed(std::uint32_t (&out)[4], const void* row) {
+  emulation::load_matrices(out, row, 4, true);
+}
+inline void load_matrices_x2(std::uint32_t (&out)[2], const void* row) {
+  emulation::load_matrices(out, row, 2, false);
+}
+inline void load_matrices_x2_transposed(std::uint32_t (&out)[2], const void* row) {
+  emulation::load_matrices(out, row, 2, true);
+}
+
+inline void multiply_step_f16(float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+  emulation::multiply_step(c, a, b, [](std::uint16_t bits) { return half_to_float(bits); });
+}
+inline void multiply_step_bf16(float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+  emulation::multiply_step(c, a, b, [](std::uint16_t bits) { return bfloat16_to_float(bits); });
+}
+
+// The product is exact in float and in double; the sum is rounded to float first, which can differ from one
+// rounding in the last place of a float16 number once in many thousands.
+inline std::uint32_t fma_half_pairs(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+  std::uint32_t result = 0;
+  for (unsigned shift = 0; shift < 32; shift += 16) {
+    const auto number = [shift](std::uint32_t word) {
+      return static_cast<double>(half_to_float(static_cast<std::uint16_t>(word >> shift & 0xffffu)));
+    };
+    const auto sum = static_cast<float>(number(a) * number(b) + number(c));
+    result |= static_cast<std::uint32_t>(float_to_half(sum)) << shift;
+  }
+  return result;
+}
+
+inline void prefetch_line(const void*) {}
+
+}  // namespace octavo::kernels::cuda
