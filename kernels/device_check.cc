@@ -193,7 +193,7 @@ Result<void> compare(std::span<const float> got, std::span<const float> expected
   for (std::size_t i = 0; i < got.size(); ++i) {
     largest = std::max(largest, std::fabs(expected[i]));
     const float each = std::fabs(got[i] - expected[i]);
-    difference = each <= difference ? difference : each;  // a NaN stays
+    difference = std::isnan(difference) || each <= difference ? difference : each;  // a NaN stays
   }
   if (difference <= kTolerance * largest) return {};
   return Error{ErrorCode::kDevice, "the device does not compute what it should: a logit differs by " +

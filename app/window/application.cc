@@ -15,9 +15,9 @@ namespace octavo::app {
 namespace {
 
 constexpr std::int64_t kOwedReportUs = 50'000;
-// A fast engine reports hundreds of times a second; taking that in more often than it is drawn would only
-// cost tokens.
-constexpr std::int64_t kUpdateUs = 16'000;
+// A fast engine reports hundreds of times a second; taking that in more often than it is drawn (FramePacing) would
+// only cost tokens. What comes after a silence is taken in at once.
+constexpr std::int64_t kUpdateUs = 33'000;
 
 std::int64_t unix_time_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(

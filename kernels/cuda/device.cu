@@ -42,42 +42,32 @@ Result<void> DeviceStatus::result() const {
                                            "); chats are kept: choose the CPU, or start Octavo again"};
 }
 
-Result<DeviceMemory> DeviceMemory::allocate(std::int64_t bytes, const char* purpose) {
-  DeviceMemory memory;
-  if (bytes == 0) return Result<DeviceMemory>(std::move(memory));
+template <MemoryKind kKind>
+Result<OwnedMemory<kKind>> OwnedMemory<kKind>::allocate(std::int64_t bytes, const char* purpose) {
+  constexpr bool kIsDevice = kKind == MemoryKind::kDevice;
+  OwnedMemory memory;
+  if (bytes == 0) return Result<OwnedMemory>(std::move(memory));
   void* data = nullptr;
-  const cudaError_t code = cudaMalloc(&data, static_cast<std::size_t>(bytes));
+  const auto size = static_cast<std::size_t>(bytes);
+  const cudaError_t code =
+      kIsDevice ? cudaMalloc(&data, size) : cudaHostAlloc(&data, size, cudaHostAllocDefault);
   if (code != cudaSuccess) {
     (void)cudaGetLastError();  // a refused allocation is not sticky; the next check must not find it
-    return allocation_error(code, purpose, bytes, "cudaMalloc");
+    return allocation_error(code, purpose, bytes, kIsDevice ? "cudaMalloc" : "cudaHostAlloc");
   }
   memory.data_ = static_cast<std::byte*>(data);
   memory.bytes_ = bytes;
-  return Result<DeviceMemory>(std::move(memory));
+  return Result<OwnedMemory>(std::move(memory));
 }
 
 // A failure to free is one of an earlier operation, which the status of its stream has told.
-DeviceMemory::~DeviceMemory() {
-  if (data_ != nullptr) (void)cudaFree(data_);
+template <MemoryKind kKind>
+OwnedMemory<kKind>::~OwnedMemory() {
+  if (data_ != nullptr) (void)(kKind == MemoryKind::kDevice ? cudaFree(data_) : cudaFreeHost(data_));
 }
 
-Result<PinnedMemory> PinnedMemory::allocate(std::int64_t bytes, const char* purpose) {
-  PinnedMemory memory;
-  if (bytes == 0) return Result<PinnedMemory>(std::move(memory));
-  void* data = nullptr;
-  const cudaError_t code = cudaHostAlloc(&data, static_cast<std::size_t>(bytes), cudaHostAllocDefault);
-  if (code != cudaSuccess) {
-    (void)cudaGetLastError();
-    return allocation_error(code, purpose, bytes, "cudaHostAlloc");
-  }
-  memory.data_ = static_cast<std::byte*>(data);
-  memory.bytes_ = bytes;
-  return Result<PinnedMemory>(std::move(memory));
-}
-
-PinnedMemory::~PinnedMemory() {
-  if (data_ != nullptr) (void)cudaFreeHost(data_);
-}
+template class OwnedMemory<MemoryKind::kDevice>;
+template class OwnedMemory<MemoryKind::kPinned>;
 
 Result<Event> Event::create() {
   cudaEvent_t event = nullptr;

@@ -38,19 +38,24 @@ std::string describe(cudaError_t code, const char* call);
 // For calls while loading: kDevice, or kOutOfMemory for cudaErrorMemoryAllocation.
 Result<void> checked(cudaError_t code, const char* call);
 
-// Bytes of the device, aligned to 256, contents undefined. Freed at the end; freeing waits for what still
-// uses them.
-class DeviceMemory {
+enum class MemoryKind {
+  kDevice,  // the device's own, aligned to 256
+  kPinned,  // the host's, that the device copies from and to without a detour
+};
+
+// Bytes, contents undefined. Freed at the end; freeing waits for what still uses them.
+template <MemoryKind kKind>
+class OwnedMemory {
  public:
-  DeviceMemory() = default;
+  OwnedMemory() = default;
   // `purpose` begins the sentence of an error: "the KV pool". 0 bytes: null.
-  static Result<DeviceMemory> allocate(std::int64_t bytes, const char* purpose);
-  DeviceMemory(DeviceMemory&& other) noexcept { swap(other); }
-  DeviceMemory& operator=(DeviceMemory&& other) noexcept {
+  static Result<OwnedMemory> allocate(std::int64_t bytes, const char* purpose);
+  OwnedMemory(OwnedMemory&& other) noexcept { swap(other); }
+  OwnedMemory& operator=(OwnedMemory&& other) noexcept {
     swap(other);
     return *this;
   }
-  ~DeviceMemory();
+  ~OwnedMemory();
 
   std::byte* data() const { return data_; }
   template <class T>
@@ -60,7 +65,7 @@ class DeviceMemory {
   std::int64_t bytes() const { return bytes_; }
 
  private:
-  void swap(DeviceMemory& other) {
+  void swap(OwnedMemory& other) {
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
   }
@@ -68,33 +73,8 @@ class DeviceMemory {
   std::int64_t bytes_ = 0;
 };
 
-// Bytes of the host that the device copies from and to without a detour.
-class PinnedMemory {
- public:
-  PinnedMemory() = default;
-  static Result<PinnedMemory> allocate(std::int64_t bytes, const char* purpose);
-  PinnedMemory(PinnedMemory&& other) noexcept { swap(other); }
-  PinnedMemory& operator=(PinnedMemory&& other) noexcept {
-    swap(other);
-    return *this;
-  }
-  ~PinnedMemory();
-
-  std::byte* data() const { return data_; }
-  template <class T>
-  T* as() const {
-    return reinterpret_cast<T*>(data_);
-  }
-  std::int64_t bytes() const { return bytes_; }
-
- private:
-  void swap(PinnedMemory& other) {
-    std::swap(data_, other.data_);
-    std::swap(bytes_, other.bytes_);
-  }
-  std::byte* data_ = nullptr;
-  std::int64_t bytes_ = 0;
-};
+using DeviceMemory = OwnedMemory<MemoryKind::kDevice>;
+using PinnedMemory = OwnedMemory<MemoryKind::kPinned>;
 
 // A point in a stream that another stream, or the host, can wait for.
 class Event {

@@ -18,6 +18,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+from gpu import report as gpu_report  # noqa: E402
 from peers import claims, machine, perplexity, report, rounds, search  # noqa: E402
 from peers.engines import Contestant, IkLlamaCpp, LlamaCpp, Octavo, OpenVino, Sample, Variant, Workload  # noqa: E402
 
@@ -230,6 +231,52 @@ class RandomModelTest(unittest.TestCase):
             pairs = self.SCRIPT["MetadataReader"](Path(file.name)).pairs_with_prefix(b"tokenizer.")
         self.assertEqual(pairs, [(b"tokenizer.ggml.tokens", tokens)])
         self.assertEqual(self.SCRIPT["vocabulary_size"](pairs), 2)
+
+
+class GpuReportTest(unittest.TestCase):
+    @staticmethod
+    def step(name, **figures):
+        return {"section": "steps", "name": name, "seconds": 0.004, "rounds_seconds": [0.004], **figures}
+
+    def judged(self, record, emulated=False):
+        gpu_report.judge([record], emulated)
+        return record.get("bar", {}).get("verdict")
+
+    def test_a_bar_is_held_against_its_own_figure(self):
+        name = "Llama-8B bf16, decode 1 x 512"
+        self.assertEqual(self.judged(self.step(name, of_bandwidth=0.93, of_roofline=0.1)), "aim")
+        self.assertEqual(self.judged(self.step(name, of_bandwidth=0.85)), "met")
+        self.assertEqual(self.judged(self.step(name, of_bandwidth=0.84, of_roofline=1.0)), "NOT MET")
+        self.assertEqual(self.judged(self.step("Llama-8B Q4_0, decode 64 x 512", of_roofline=0.79)), "NOT MET")
+        self.assertEqual(self.judged(self.step(name)), "not measured")
+
+    def test_variants_and_emulated_devices_meet_no_bar(self):
+        self.assertIsNone(self.judged(self.step("Llama-8B bf16, decode 1 x 512, deterministic", of_bandwidth=0.1)))
+        self.assertIsNone(self.judged(self.step("Llama-8B bf16, decode 1 x 512, without output head", of_bandwidth=1.0)))
+        self.assertEqual(self.judged(self.step("Llama-8B bf16, decode 1 x 512", of_bandwidth=1.0), emulated=True), "-")
+
+    def test_the_table_shows_what_was_left_out_and_which_bars_are_open(self):
+        device = {"name": "device", "compute_capability": "9.0", "emulated": True}
+        left_out = {"section": "attention", "name": "KV f16, decode 64 x 8192", "left_out": "needs 9 GB, 8 are free"}
+        records = [left_out, self.step("Llama-1B bf16, decode 1 x 512", tokens_per_s=250.0)]
+        gpu_report.judge(records)
+        text = gpu_report.markdown({"device": device, "records": records, "error": "device lost"})
+        self.assertIn("left out: needs 9 GB", text)
+        self.assertIn("| 4 ms | 0 % | 250 tokens/s |", text)
+        self.assertIn("device lost", text)
+        self.assertIn("Bars without a measurement", text)
+        self.assertEqual({line.count("|") for line in text.splitlines() if line.startswith("|")}, {16})
+        self.assertEqual(records[0]["bar"]["verdict"], "not measured")
+
+    def test_the_names_of_peers_meet_their_bars(self):
+        script = runpy.run_path(str(HERE / "gpu_report"))
+        steps = [self.step(f"Llama-8B bf16, decode {n} x 512", tokens_per_s=24.0 * n) for n in (1, 32, 256)]
+        script["beside_transformers"].__globals__["run_json"] = lambda command: {"decode_tokens_per_s": {"1": 12, "32": 32, "256": 256}}
+        records = script["beside_transformers"]("folder", steps)
+        self.assertEqual([record["ratio"] for record in records], [2, 24, 24])
+        self.assertEqual(self.judged(records[2]), "aim")
+        with self.assertRaises(RuntimeError):
+            script["beside_transformers"]("folder", steps[:1])
 
 
 class XmlResult(unittest.TextTestResult):

@@ -137,72 +137,80 @@ TEST_F(DeviceFaults, TooLittleMemoryIsAnErrorWhileAModelLoads) {
   }
 }
 
-// Its queries and keys are rotated in other pairs.
+enum class Mistake { kRotatesOtherPairs, kOneLogitIsNaN };
+
+// The reference, but for one mistake.
+class WrongBackend final : public Backend {
+ public:
+  WrongBackend(std::unique_ptr<Backend> right, Mistake mistake)
+      : right_(std::move(right)), mistake_(mistake) {}
+  std::string_view name() const override { return "wrong"; }
+  std::string_view isa() const override { return ""; }
+  std::int32_t num_threads() const override { return 1; }
+  Result<std::unique_ptr<Matrix>> prepare_matrix(const MatrixSource& source) override {
+    return right_->prepare_matrix(source);
+  }
+  Result<std::unique_ptr<KvCache>> allocate_kv_cache(const KvLayout& layout, std::int32_t blocks) override {
+    return right_->allocate_kv_cache(layout, blocks);
+  }
+  Result<std::unique_ptr<HostKvCache>> allocate_host_kv_cache(const KvLayout& layout,
+                                                              std::int32_t blocks) override {
+    return right_->allocate_host_kv_cache(layout, blocks);
+  }
+  Result<std::unique_ptr<Buffer>> allocate_buffer(std::int64_t floats) override {
+    return right_->allocate_buffer(floats);
+  }
+  Result<void> reserve_step(const StepShape& shape) override { return right_->reserve_step(shape); }
+  std::int64_t scratch_bytes() const override { return 0; }
+  void embed(const Matrix& table, std::span<const std::int32_t> ids, MatrixView out) override {
+    right_->embed(table, ids, out);
+  }
+  void attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
+                       const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
+                       MatrixView q) override {
+    AttentionShape other = shape;
+    if (mistake_ == Mistake::kRotatesOtherPairs) other.pairing = RopePairing::kHalves;
+    right_->attention_input(weights, other, batch, layer, x, kv, q);
+  }
+  void paged_attention(const AttentionShape& shape, const PagedBatch& batch, std::int32_t layer,
+                       const KvCache& kv, ConstMatrixView q, MatrixView out) override {
+    right_->paged_attention(shape, batch, layer, kv, q, out);
+  }
+  void project_residual(const Matrix& weights, std::span<const float> bias, ConstMatrixView input,
+                        MatrixView residual) override {
+    right_->project_residual(weights, bias, input, residual);
+  }
+  void gate_up_silu(const GateUpWeights& weights, ConstMatrixView x, MatrixView out) override {
+    right_->gate_up_silu(weights, x, out);
+  }
+  void logits(std::span<const float> norm, float epsilon, const Matrix& weights, std::span<const float> bias,
+              ConstMatrixView x, std::span<const std::int32_t> rows, MatrixView out,
+              LogitsSummary summary) override {
+    right_->logits(norm, epsilon, weights, bias, x, rows, out, summary);
+    if (mistake_ == Mistake::kOneLogitIsNaN) out.row(0)[3] = std::nanf("");
+  }
+  void softmax_weights(std::span<const double>, double, double, std::span<double>,
+                       std::span<double>) override {}
+  void copy_blocks(KvCache&, std::span<const BlockCopy>) override {}
+  void swap_out(const KvCache&, HostKvCache&, std::span<const BlockCopy>) override {}
+  void swap_in(const HostKvCache&, KvCache&, std::span<const BlockCopy>) override {}
+
+ private:
+  std::unique_ptr<Backend> right_;
+  Mistake mistake_;
+};
+
 TEST_F(DeviceFaults, TheCheckFindsADeviceThatComputesSomethingElse) {
   const auto device = create_cuda_backend({}, testing::reference_backend()).value();
   const auto reference = testing::reference_backend();
   const auto passed = check_device(*device, *reference);
   EXPECT_TRUE(passed.has_value()) << passed.error().message;
-
-  class Wrong final : public Backend {
-   public:
-    explicit Wrong(std::unique_ptr<Backend> right) : right_(std::move(right)) {}
-    std::string_view name() const override { return "wrong"; }
-    std::string_view isa() const override { return ""; }
-    std::int32_t num_threads() const override { return 1; }
-    Result<std::unique_ptr<Matrix>> prepare_matrix(const MatrixSource& source) override {
-      return right_->prepare_matrix(source);
-    }
-    Result<std::unique_ptr<KvCache>> allocate_kv_cache(const KvLayout& layout, std::int32_t blocks) override {
-      return right_->allocate_kv_cache(layout, blocks);
-    }
-    Result<std::unique_ptr<HostKvCache>> allocate_host_kv_cache(const KvLayout& layout,
-                                                                std::int32_t blocks) override {
-      return right_->allocate_host_kv_cache(layout, blocks);
-    }
-    Result<std::unique_ptr<Buffer>> allocate_buffer(std::int64_t floats) override {
-      return right_->allocate_buffer(floats);
-    }
-    Result<void> reserve_step(const StepShape& shape) override { return right_->reserve_step(shape); }
-    std::int64_t scratch_bytes() const override { return 0; }
-    void embed(const Matrix& table, std::span<const std::int32_t> ids, MatrixView out) override {
-      right_->embed(table, ids, out);
-    }
-    void attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
-                         const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
-                         MatrixView q) override {
-      AttentionShape other = shape;
-      other.pairing = RopePairing::kHalves;  // the mistake
-      right_->attention_input(weights, other, batch, layer, x, kv, q);
-    }
-    void paged_attention(const AttentionShape& shape, const PagedBatch& batch, std::int32_t layer,
-                         const KvCache& kv, ConstMatrixView q, MatrixView out) override {
-      right_->paged_attention(shape, batch, layer, kv, q, out);
-    }
-    void project_residual(const Matrix& weights, std::span<const float> bias, ConstMatrixView input,
-                          MatrixView residual) override {
-      right_->project_residual(weights, bias, input, residual);
-    }
-    void gate_up_silu(const GateUpWeights& weights, ConstMatrixView x, MatrixView out) override {
-      right_->gate_up_silu(weights, x, out);
-    }
-    void logits(std::span<const float> norm, float epsilon, const Matrix& weights,
-                std::span<const float> bias, ConstMatrixView x, std::span<const std::int32_t> rows,
-                MatrixView out, LogitsSummary summary) override {
-      right_->logits(norm, epsilon, weights, bias, x, rows, out, summary);
-    }
-    void softmax_weights(std::span<const double>, double, double, std::span<double>,
-                         std::span<double>) override {}
-    void copy_blocks(KvCache&, std::span<const BlockCopy>) override {}
-    void swap_out(const KvCache&, HostKvCache&, std::span<const BlockCopy>) override {}
-    void swap_in(const HostKvCache&, KvCache&, std::span<const BlockCopy>) override {}
-
-   private:
-    std::unique_ptr<Backend> right_;
-  } wrong(testing::reference_backend());
-  const auto refused = check_device(wrong, *reference);
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().code, ErrorCode::kDevice);
+  for (const Mistake mistake : {Mistake::kRotatesOtherPairs, Mistake::kOneLogitIsNaN}) {
+    WrongBackend wrong(testing::reference_backend(), mistake);
+    const auto refused = check_device(wrong, *reference);
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code, ErrorCode::kDevice);
+  }
 }
 
 }  // namespace

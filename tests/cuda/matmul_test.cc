@@ -151,6 +151,7 @@ void expect_product(Bench& bench, const OwnedMatrix& weights, std::int32_t rows,
               name_of(weights.source.type) + ", " + std::to_string(rows) + " rows");
 }
 
+#ifndef __CUDACC__  // the host runs what only a device can
 TEST(WeightPlanes, HoldEveryNumberThatTheFileMeans) {
   for (const TensorType type : kEveryType) {
     for (const std::int64_t wanted : {32, 96, 512}) {
@@ -184,6 +185,7 @@ TEST(WeightPlanes, HoldEveryNumberThatTheFileMeans) {
     }
   }
 }
+#endif
 
 TEST(WeightPlanes, AreHardlyLargerThanTheFile) {
   for (const TensorType type : kEveryType) {
