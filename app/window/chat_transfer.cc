@@ -8,8 +8,8 @@
 #include "app/conversation/conversation_import.h"
 #include "app/conversation/conversation_json.h"
 #include "app/conversation/conversation_markdown.h"
-#include "app/files/home_folder.h"
 #include "app/window/file_reader.h"
+#include "engine/base/home_folder.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
@@ -70,7 +70,7 @@ ChatTransfer::ChatTransfer(fs::path folder, std::function<void()> wake_up)
           std::move(wake_up), JobsLeft::kDone) {}
 
 fs::path default_export_folder() {
-  const fs::path folder = home_folder();
+  const fs::path folder = environment_path("HOME").value_or(".");
   std::error_code ignored;
   return fs::is_directory(folder / "Downloads", ignored) ? folder / "Downloads" : folder;
 }

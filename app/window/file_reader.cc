@@ -10,7 +10,8 @@
 #include <utility>
 
 #include "app/conversation/conversation_import.h"
-#include "app/files/home_folder.h"
+#include "engine/base/ascii.h"
+#include "engine/base/home_folder.h"
 #include "engine/base/text.h"
 #include "engine/metrics/recording_file.h"
 
@@ -39,10 +40,7 @@ bool is_model(const fs::path& path) {
 }
 
 bool has_extension(const fs::path& path, std::string_view wanted) {
-  std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return extension == wanted;
+  return ascii_lower_case(path.extension().string()) == wanted;
 }
 
 // Text for people: no control characters but the ones that lay it out.
@@ -85,9 +83,8 @@ ReadFile read_text(const fs::path& path, std::string bytes) {
           .text = with_plain_line_ends(bytes)};
 }
 
-ReadFile read_chats(const fs::path& path, std::uintmax_t size) {
-  if (size > kLargestImport) return unusable(path.string(), "is larger than 1 GiB: import it in parts");
-  auto chats = import_conversations(read_whole(path), path.filename().string());
+ReadFile read_chats(const fs::path& path, const std::string& bytes) {
+  auto chats = import_conversations(bytes, path.filename().string());
   if (!chats) return {.kind = FileKind::kUnusable, .path = path.string(), .problem = chats.error().message};
   return {.kind = FileKind::kChats,
           .path = path.string(),
@@ -95,16 +92,20 @@ ReadFile read_chats(const fs::path& path, std::uintmax_t size) {
           .chats = *std::move(chats)};
 }
 
-// Texts are attached; only chats may be as large as years of them are.
-ReadFile read_text_or_chats(const fs::path& path, std::uintmax_t size, bool may_be_chats) {
-  const bool is_large = size > kLargestAttachment;
-  if (may_be_chats) {
-    ReadFile file = read_chats(path, size);
-    if (file.kind == FileKind::kChats || is_large) return file;
-  }
-  if (is_large)
+// What is neither a model nor a recording. Texts are attached; only chats may be as large as years of them
+// are.
+ReadFile read_text_or_chats(const fs::path& path, std::uintmax_t size, ReadAs as) {
+  const bool may_be_chats = as == ReadAs::kChats || (as == ReadAs::kAny && has_extension(path, ".json"));
+  const bool may_be_text = as != ReadAs::kChats && size <= kLargestAttachment;
+  if (!may_be_chats && !may_be_text)
     return unusable(path.string(), "is larger than 1 MiB and was not attached: attach the part that matters");
-  return read_text(path, read_whole(path));
+  if (size > kLargestImport) return unusable(path.string(), "is larger than 1 GiB: import it in parts");
+  std::string bytes = read_whole(path);
+  if (may_be_chats) {
+    ReadFile file = read_chats(path, bytes);
+    if (file.kind == FileKind::kChats || !may_be_text) return file;
+  }
+  return read_text(path, std::move(bytes));
 }
 
 }  // namespace
@@ -123,8 +124,7 @@ ReadFile read_file(const std::string& wanted, ReadAs as) {
   if (as == ReadAs::kAny && metrics::is_recording(path)) return {.kind = FileKind::kRecording, .path = name};
   const std::uintmax_t size = fs::file_size(path, error);
   if (error) return unusable(name, "cannot be read: " + error.message());
-  if (as == ReadAs::kChats) return read_chats(path, size);
-  return read_text_or_chats(path, size, as == ReadAs::kAny && has_extension(path, ".json"));
+  return read_text_or_chats(path, size, as);
 }
 
 FileReader::FileReader(std::function<void()> wake_up)

@@ -5,9 +5,9 @@
 #include <system_error>
 #include <utility>
 
-#include "app/files/home_folder.h"
 #include "app/window/model_inside.h"
 #include "app/window/model_title.h"
+#include "engine/base/home_folder.h"
 #include "engine/base/text.h"
 #include "engine/model/model_files.h"
 #include "engine/runner/runner_plan.h"

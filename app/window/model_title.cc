@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <filesystem>
 
+#include "engine/base/ascii.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
@@ -13,15 +13,9 @@ namespace {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_separator(char c) { return c == '-' || c == '_' || c == '.' || c == ' '; }
 
-std::string lower_case(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
-
 // "q4_1", "q4_k_m", "iq2_xs", "bf16": what quantisers put at the end of names.
 bool is_quantisation(std::string_view word) {
-  const std::string lower = lower_case(word);
+  const std::string lower = ascii_lower_case(word);
   constexpr std::array<std::string_view, 6> kPlain = {"f16", "f32", "bf16", "fp16", "fp32", "mxfp4"};
   if (std::find(kPlain.begin(), kPlain.end(), lower) != kPlain.end()) return true;
   std::string_view rest = lower;
@@ -52,7 +46,7 @@ std::string_view without_quantisation(std::string_view stem) {
 
 bool says_nothing(const std::string& title) {
   constexpr std::array<std::string_view, 5> kUsual = {"model", "ggml model", "pytorch model", "consolidated", "weights"};
-  const std::string lower = lower_case(title);
+  const std::string lower = ascii_lower_case(title);
   if (std::find(kUsual.begin(), kUsual.end(), lower) != kUsual.end() || lower.starts_with("sha256")) return true;
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || static_cast<unsigned char>(c) >= 0x80; };
   if (std::none_of(lower.begin(), lower.end(), is_letter)) return true;

@@ -1,12 +1,12 @@
 #include "engine/model/model_files.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 #include <optional>
 #include <system_error>
 #include <vector>
 
+#include "engine/base/home_folder.h"
 #include "engine/base/text.h"
 
 namespace octavo::model {
@@ -15,15 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kDefaultModelFile = "SmolLM2-135M-Instruct.Q4_1.gguf";
-
-// An environment variable that is set and not empty.
-std::optional<fs::path> environment_path(const char* name) {
-  const char* value = std::getenv(name);
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return fs::path(value);
-}
-
-fs::path home_folder() { return environment_path("HOME").value_or("/"); }
 
 fs::path hugging_face_cache() {
   if (const auto cache = environment_path("HF_HUB_CACHE")) return *cache;

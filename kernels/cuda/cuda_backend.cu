@@ -46,10 +46,6 @@ Result<cudaDeviceProp> device_properties() {
   return properties;
 }
 
-// A copy from memory that is not pinned returns when its last part has been staged, not when it has arrived,
-// and our streams do not wait for it by themselves.
-Result<void> await_upload() { return checked(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
-
 std::int64_t num_tables_entries(const StepShape& shape) {
   const std::int32_t sequences = shape.max_num_sequences > 0 ? shape.max_num_sequences : shape.num_rows;
   const std::int64_t blocks = (std::int64_t{shape.max_context_len} + shape.block_size - 1) / shape.block_size;
@@ -125,16 +121,12 @@ std::optional<DeviceBytes> CudaBackend::device_bytes() const {
 
 Result<std::unique_ptr<Matrix>> CudaBackend::prepare_matrix(const MatrixSource& source) {
   OCTAVO_TRY(std::unique_ptr<DeviceMatrix> matrix, prepare_device_matrix(source));
-  OCTAVO_TRY_VOID(await_upload());
   return std::unique_ptr<Matrix>(std::move(matrix));
 }
 
 Result<std::unique_ptr<Buffer>> CudaBackend::prepare_vector(std::span<const float> values) {
   OCTAVO_TRY(DeviceMemory memory,
-             DeviceMemory::allocate(static_cast<std::int64_t>(values.size_bytes()), "a vector of weights"));
-  OCTAVO_TRY_VOID(checked(
-      cudaMemcpy(memory.data(), values.data(), values.size_bytes(), cudaMemcpyHostToDevice), "cudaMemcpy"));
-  OCTAVO_TRY_VOID(await_upload());
+             upload(values.data(), static_cast<std::int64_t>(values.size_bytes()), "a vector of weights"));
   return std::unique_ptr<Buffer>(
       std::make_unique<CudaBuffer>(std::move(memory), static_cast<std::int64_t>(values.size())));
 }

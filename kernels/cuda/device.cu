@@ -69,6 +69,19 @@ OwnedMemory<kKind>::~OwnedMemory() {
 template class OwnedMemory<MemoryKind::kDevice>;
 template class OwnedMemory<MemoryKind::kPinned>;
 
+Result<void> upload_to(void* target, const void* source, std::int64_t bytes) {
+  if (bytes == 0) return {};
+  OCTAVO_TRY_VOID(checked(cudaMemcpy(target, source, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice),
+                          "cudaMemcpy"));
+  return checked(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+}
+
+Result<DeviceMemory> upload(const void* source, std::int64_t bytes, const char* purpose) {
+  OCTAVO_TRY(DeviceMemory memory, DeviceMemory::allocate(bytes, purpose));
+  OCTAVO_TRY_VOID(upload_to(memory.data(), source, bytes));
+  return Result<DeviceMemory>(std::move(memory));
+}
+
 Result<Event> Event::create() {
   cudaEvent_t event = nullptr;
   OCTAVO_TRY_VOID(

@@ -76,6 +76,13 @@ class OwnedMemory {
 using DeviceMemory = OwnedMemory<MemoryKind::kDevice>;
 using PinnedMemory = OwnedMemory<MemoryKind::kPinned>;
 
+// Copies while loading, from any memory of the host, and waits until the bytes have arrived: a copy from
+// memory that is not pinned returns when its last part has been staged, and our streams do not wait for it by
+// themselves.
+Result<void> upload_to(void* target, const void* source, std::int64_t bytes);
+// The same into memory of its own.
+Result<DeviceMemory> upload(const void* source, std::int64_t bytes, const char* purpose);
+
 // A point in a stream that another stream, or the host, can wait for.
 class Event {
  public:

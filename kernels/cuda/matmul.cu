@@ -429,11 +429,8 @@ ProductPlan plan_product(TensorType type, std::int32_t rows, std::int64_t output
 Result<std::unique_ptr<DeviceMatrix>> prepare_device_matrix(const MatrixSource& source) {
   const PackedWeights packed = pack_weights(source);
   const auto bytes = static_cast<std::int64_t>(packed.bytes.size());
-  Result<DeviceMemory> memory = DeviceMemory::allocate(bytes, "a weight matrix");
+  Result<DeviceMemory> memory = upload(packed.bytes.data(), bytes, "a weight matrix");
   if (!memory) return memory.error();
-  OCTAVO_TRY_VOID(
-      checked(cudaMemcpy(memory->data(), packed.bytes.data(), packed.bytes.size(), cudaMemcpyHostToDevice),
-              "cudaMemcpy"));
   WeightPlanes planes;
   planes.type = source.type;
   planes.rows = source.rows;

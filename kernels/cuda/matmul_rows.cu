@@ -49,16 +49,11 @@ __device__ float norm_factor(const float* values, std::int64_t columns, float ep
 }
 
 __device__ float block_largest(const Row& row) {
-  __shared__ float largest_of_warp[kWarp];
   float largest = 0.0f;
   for (std::int64_t column = threadIdx.x; column < row.columns; column += blockDim.x) {
     largest = fmaxf(largest, fabsf(row.at(column)));
   }
-  largest = warp_max(largest);
-  const unsigned lane = threadIdx.x % kWarp;
-  if (lane == 0) largest_of_warp[threadIdx.x / kWarp] = largest;
-  __syncthreads();
-  return warp_max(lane < blockDim.x / kWarp ? largest_of_warp[lane] : 0.0f);
+  return block_max(largest);
 }
 
 // The first part is the number rounded, the second what is left of it.

@@ -25,26 +25,20 @@ __device__ inline float warp_max(float value) {
 }
 
 // Of a block in one dimension, a multiple of 32 threads; every thread gets the result. All threads take part.
-__device__ inline float block_sum(float value) {
+// `nothing` changes no result.
+template <float (*kCombine)(float)>
+__device__ inline float block_combination(float value, float nothing) {
   __shared__ float parts[kWarp];
   const unsigned lane = threadIdx.x % kWarp, num_warps = blockDim.x / kWarp;
-  value = warp_sum(value);
+  value = kCombine(value);
   if (lane == 0) parts[threadIdx.x / kWarp] = value;
   __syncthreads();
-  const float total = warp_sum(lane < num_warps ? parts[lane] : 0.0f);
+  const float result = kCombine(lane < num_warps ? parts[lane] : nothing);
   __syncthreads();  // the next call writes `parts` again
-  return total;
+  return result;
 }
 
-__device__ inline float block_max(float value) {
-  __shared__ float parts[kWarp];
-  const unsigned lane = threadIdx.x % kWarp, num_warps = blockDim.x / kWarp;
-  value = warp_max(value);
-  if (lane == 0) parts[threadIdx.x / kWarp] = value;
-  __syncthreads();
-  const float largest = warp_max(parts[lane < num_warps ? lane : 0]);
-  __syncthreads();
-  return largest;
-}
+__device__ inline float block_sum(float value) { return block_combination<warp_sum>(value, 0.0f); }
+__device__ inline float block_max(float value) { return block_combination<warp_max>(value, -INFINITY); }
 
 }  // namespace octavo::kernels::cuda

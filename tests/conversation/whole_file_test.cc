@@ -8,7 +8,6 @@
 #include <iterator>
 #include <string>
 
-#include "app/files/home_folder.h"
 #include "tests/support/temporary_folder.h"
 
 namespace octavo::app {
@@ -46,13 +45,6 @@ TEST(WholeFile, StaysAsItWasWhenItCannotBeReplaced) {
   EXPECT_EQ(num_files(folder.path()), 1) << "nothing stays behind";
   EXPECT_NE(write_whole_file("/proc/octavo/settings.json", "{}"), 0);
   EXPECT_NE(write_whole_file("/dev/null/notes.txt", "text"), 0);
-}
-
-TEST(HomeFolder, IsExpandedAsAShellDoes) {
-  EXPECT_EQ(expand_home("~/notes.txt", "/home/ann"), "/home/ann/notes.txt");
-  EXPECT_EQ(expand_home("~", "/home/ann"), "/home/ann/");
-  EXPECT_EQ(expand_home("~ann/notes.txt", "/home/bob"), "~ann/notes.txt");
-  EXPECT_EQ(expand_home("a/~", "/home/ann"), "a/~");
 }
 
 }  // namespace

@@ -35,11 +35,7 @@ class DeviceArray {
  public:
   explicit DeviceArray(std::span<const T> values)
       : size_(values.size()),
-        memory_(DeviceMemory::allocate(static_cast<std::int64_t>(values.size_bytes()), "a test").value()) {
-    if (size_ == 0) return;
-    EXPECT_EQ(cudaMemcpy(memory_.data(), values.data(), values.size_bytes(), cudaMemcpyHostToDevice),
-              cudaSuccess);
-  }
+        memory_(upload(values.data(), static_cast<std::int64_t>(values.size_bytes()), "a test").value()) {}
   explicit DeviceArray(const std::vector<T>& values) : DeviceArray(std::span<const T>(values)) {}
 
   T* data() const { return memory_.as<T>(); }

@@ -68,9 +68,8 @@ class Rows {
 
 inline std::unique_ptr<KvCache> device_pool(Backend& backend, const testing::PagedProblem& problem) {
   auto kv = backend.allocate_kv_cache(problem.layout, problem.num_blocks).value();
-  EXPECT_EQ(cudaMemcpy(static_cast<CudaKvCache&>(*kv).data(), problem.pool.data(), problem.pool.size(),
-                       cudaMemcpyDefault),
-            cudaSuccess);
+  EXPECT_TRUE(upload_to(static_cast<CudaKvCache&>(*kv).data(), problem.pool.data(),
+                        static_cast<std::int64_t>(problem.pool.size())));
   return kv;
 }
 

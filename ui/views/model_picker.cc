@@ -1,9 +1,9 @@
 #include "ui/views/model_picker.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
+#include "engine/base/ascii.h"
 #include "ui/format.h"
 #include "ui/views/dialog.h"
 #include "ui/views/model_inside_view.h"
@@ -14,13 +14,6 @@ namespace {
 
 constexpr float kWidth = 1040, kHeight = 724, kListWidth = 392;
 constexpr float kRowHeight = 62, kEntryHeight = 34, kPadding = 24;
-
-// As the eye compares: letters of ASCII in lower case, all else as it is.
-std::string folded(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
 
 bool holds_all_words(const std::string& text, const std::string& query) {
   for (std::size_t at = 0; at < query.size();) {
@@ -73,11 +66,13 @@ void begin_part(const Frame& frame, const char* id, ImVec2 extent) {
 }  // namespace
 
 std::vector<std::size_t> model_rows_matching(const std::vector<ModelRow>& rows, std::string_view query) {
-  const std::string words = folded(query);
+  const std::string words = ascii_lower_case(query);
   std::vector<std::size_t> matching;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const ModelRow& row = rows[i];
-    if (holds_all_words(folded(row.name + "\n" + row.file_name + "\n" + row.folder + "\n" + row.summary), words))
+    if (holds_all_words(
+            ascii_lower_case(row.name + "\n" + row.file_name + "\n" + row.folder + "\n" + row.summary),
+            words))
       matching.push_back(i);
   }
   return matching;

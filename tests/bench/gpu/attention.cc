@@ -82,10 +82,7 @@ class UploadedBatch {
   template <class T>
   Result<const T*> upload(std::span<const T> values) {
     const auto bytes = static_cast<std::int64_t>(values.size_bytes());
-    OCTAVO_TRY(DeviceMemory memory, DeviceMemory::allocate(bytes, "a step's arrays"));
-    OCTAVO_TRY_VOID(kernels::cuda::checked(
-        cudaMemcpy(memory.data(), values.data(), values.size_bytes(), cudaMemcpyHostToDevice), "cudaMemcpy"));
-    OCTAVO_TRY_VOID(kernels::cuda::checked(cudaDeviceSynchronize(), "cudaDeviceSynchronize"));
+    OCTAVO_TRY(DeviceMemory memory, kernels::cuda::upload(values.data(), bytes, "a step's arrays"));
     return memories_.emplace_back(std::move(memory)).as<const T>();
   }
 

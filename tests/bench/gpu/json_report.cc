@@ -45,9 +45,7 @@ Json json_of(const Record& record) {
     json["left_out"] = record.left_out;
     return json;
   }
-  std::vector<double> sorted = record.seconds;
-  std::sort(sorted.begin(), sorted.end());
-  const double median = sorted[sorted.size() / 2];
+  const double median = record.median_seconds();
   json["seconds"] = median;
   json["rounds_seconds"] = record.seconds;
   if (median > 0) add_rates(record, median, json);

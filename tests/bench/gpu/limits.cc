@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "kernels/cuda/library.h"
 #include "kernels/cuda/matmul_kernels.h"
 #include "tests/bench/gpu/sections.h"
@@ -11,12 +9,6 @@ using kernels::TensorType;
 using kernels::cuda::DeviceMemory;
 using kernels::cuda::LibraryProducts;
 using kernels::cuda::PinnedMemory;
-
-double median_seconds(const Record& record) {
-  std::vector<double> sorted = record.seconds;
-  std::sort(sorted.begin(), sorted.end());
-  return sorted[sorted.size() / 2];
-}
 
 Record limit(const std::string& name, double bytes, double operations) {
   Record record;
@@ -49,7 +41,7 @@ Result<void> measure_copies(Bench& bench) {
                              &bench.limits().to_device_bytes};
   for (std::size_t i = 0; i < 3; ++i) {
     const Record& record = bench.records()[first + i];
-    *figures[i] = record.bytes / median_seconds(record);
+    *figures[i] = record.bytes / record.median_seconds();
   }
   return {};
 }
@@ -73,7 +65,7 @@ Result<void> measure_peak(Bench& bench, LibraryProducts& library, TensorType typ
                                   }}},
                                 bench.stream_timer()));
   const Record& record = bench.records().back();
-  operations_per_s = record.operations / median_seconds(record);
+  operations_per_s = record.operations / record.median_seconds();
   return {};
 }
 

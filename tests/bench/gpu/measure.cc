@@ -27,7 +27,29 @@ std::int64_t calls_of_a_sample(double seconds_of_call) {
   return static_cast<std::int64_t>(std::clamp(std::ceil(kSampleSeconds / seconds_of_call), 1.0, kMostCalls));
 }
 
+// Of the device that the backend takes. REQUIRES: find_device() found it.
+Result<DeviceFigures> device_figures() {
+  cudaDeviceProp properties{};
+  OCTAVO_TRY_VOID(kernels::cuda::checked(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties"));
+  DeviceFigures figures;
+  figures.name = properties.name;
+  figures.major = properties.major;
+  figures.minor = properties.minor;
+  figures.num_multiprocessors = properties.multiProcessorCount;
+  figures.cache_bytes = properties.l2CacheSize;
+  figures.max_shared_bytes = static_cast<std::int64_t>(properties.sharedMemPerBlockOptin);
+  figures.total_bytes = static_cast<std::int64_t>(properties.totalGlobalMem);
+  OCTAVO_TRY_VOID(add_toolkit_figures(figures));
+  return figures;
+}
+
 }  // namespace
+
+double Record::median_seconds() const {
+  std::vector<double> sorted = seconds;
+  std::sort(sorted.begin(), sorted.end());
+  return sorted[sorted.size() / 2];
+}
 
 std::vector<ModelShape> model_shapes(const Sizes& sizes) {
   if (sizes.is_emulated) {

@@ -35,6 +35,8 @@ struct Record {
   double limit_operations = 0;
   std::vector<double> seconds;  // of one call, each round
   std::string left_out;         // the reason, where nothing was measured
+
+  double median_seconds() const;  // REQUIRES: it was measured
 };
 
 struct Case {

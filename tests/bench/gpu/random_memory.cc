@@ -72,15 +72,6 @@ Numbers numbers_of(TensorType type) {
   return type == TensorType::kF16 ? Numbers::kF16 : Numbers::kBf16;
 }
 
-Result<DeviceMemory> upload(const std::vector<std::byte>& bytes) {
-  OCTAVO_TRY(DeviceMemory memory,
-             DeviceMemory::allocate(static_cast<std::int64_t>(bytes.size()), "a random pattern"));
-  OCTAVO_TRY_VOID(kernels::cuda::checked(
-      cudaMemcpy(memory.data(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice), "cudaMemcpy"));
-  OCTAVO_TRY_VOID(kernels::cuda::checked(cudaDeviceSynchronize(), "cudaDeviceSynchronize"));
-  return Result<DeviceMemory>(std::move(memory));
-}
-
 constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 }  // namespace
@@ -88,7 +79,8 @@ constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + 255) / 256 
 Result<void> RandomMemory::fill(Numbers numbers, std::byte* target, std::int64_t bytes) {
   std::optional<DeviceMemory>& pattern = patterns_[static_cast<std::size_t>(numbers)];
   if (!pattern) {
-    OCTAVO_TRY(DeviceMemory uploaded, upload(draw(numbers, pattern_bytes_)));
+    OCTAVO_TRY(DeviceMemory uploaded, kernels::cuda::upload(draw(numbers, pattern_bytes_).data(),
+                                                            pattern_bytes_, "a random pattern"));
     pattern.emplace(std::move(uploaded));
   }
   for (std::int64_t done = 0; done < bytes;) {
@@ -154,7 +146,9 @@ Result<void> RandomMemory::fill_pool(const KvLayout& layout, std::byte* pool, st
     std::memcpy(heads.data() + head * head_bytes + layout.scales_offset(), scales.data(),
                 scales.size() * sizeof(float));
   }
-  OCTAVO_TRY(const DeviceMemory drawn, upload(heads));
+  OCTAVO_TRY(
+      const DeviceMemory drawn,
+      kernels::cuda::upload(heads.data(), static_cast<std::int64_t>(heads.size()), "a random pattern"));
   stream_.copy(pool, drawn.data(), drawn.bytes());
   for (std::int64_t done = drawn.bytes(); done < bytes; done *= 2) {
     stream_.copy(pool + done, pool, std::min(done, bytes - done));

@@ -32,7 +32,7 @@ struct DeviceFigures {
   std::int32_t clock_khz = 0, memory_clock_khz = 0;  // the highest; 0: not known
   bool is_emulated = false;
 };
-// Of the device that the backend takes. REQUIRES: kernels::cuda::find_device() found it.
-Result<DeviceFigures> device_figures();
+// Adds what cudaGetDeviceProperties does not tell: versions and clocks, or that the device is emulated.
+Result<void> add_toolkit_figures(DeviceFigures& figures);
 
 }  // namespace octavo::bench

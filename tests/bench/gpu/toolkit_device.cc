@@ -44,22 +44,12 @@ Result<std::unique_ptr<StreamClock>> StreamClock::create() {
   return std::unique_ptr<StreamClock>(std::make_unique<Clock>(begin, end));
 }
 
-Result<DeviceFigures> device_figures() {
-  cudaDeviceProp properties{};
-  OCTAVO_TRY_VOID(checked(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties"));
-  DeviceFigures figures;
-  figures.name = properties.name;
-  figures.major = properties.major;
-  figures.minor = properties.minor;
-  figures.num_multiprocessors = properties.multiProcessorCount;
-  figures.cache_bytes = properties.l2CacheSize;
-  figures.max_shared_bytes = static_cast<std::int64_t>(properties.sharedMemPerBlockOptin);
-  figures.total_bytes = static_cast<std::int64_t>(properties.totalGlobalMem);
+Result<void> add_toolkit_figures(DeviceFigures& figures) {
   OCTAVO_TRY_VOID(checked(cudaDriverGetVersion(&figures.driver), "cudaDriverGetVersion"));
   OCTAVO_TRY_VOID(checked(cudaRuntimeGetVersion(&figures.runtime), "cudaRuntimeGetVersion"));
   OCTAVO_TRY(figures.clock_khz, attribute(cudaDevAttrClockRate));
   OCTAVO_TRY(figures.memory_clock_khz, attribute(cudaDevAttrMemoryClockRate));
-  return figures;
+  return {};
 }
 
 }  // namespace octavo::bench

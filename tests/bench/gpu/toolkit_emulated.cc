@@ -24,19 +24,9 @@ Result<std::unique_ptr<StreamClock>> StreamClock::create() {
   return std::unique_ptr<StreamClock>(std::make_unique<Clock>());
 }
 
-Result<DeviceFigures> device_figures() {
-  cudaDeviceProp properties{};
-  OCTAVO_TRY_VOID(kernels::cuda::checked(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties"));
-  DeviceFigures figures;
-  figures.name = properties.name;
-  figures.major = properties.major;
-  figures.minor = properties.minor;
-  figures.num_multiprocessors = properties.multiProcessorCount;
-  figures.cache_bytes = properties.l2CacheSize;
-  figures.max_shared_bytes = static_cast<std::int64_t>(properties.sharedMemPerBlockOptin);
-  figures.total_bytes = static_cast<std::int64_t>(properties.totalGlobalMem);
+Result<void> add_toolkit_figures(DeviceFigures& figures) {
   figures.is_emulated = true;
-  return figures;
+  return {};
 }
 
 }  // namespace octavo::bench

@@ -2,9 +2,13 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
-namespace octavo::app {
+namespace octavo {
+
+// The variable's value as a path; nullopt when it is not set or empty.
+std::optional<std::filesystem::path> environment_path(const char* name);
 
 // $HOME; "/" where there is none.
 std::filesystem::path home_folder();
@@ -12,4 +16,4 @@ std::filesystem::path home_folder();
 // "~" and "~/…" as a shell reads them, everything else as it is. "~" alone ends in a slash: it is a folder.
 std::filesystem::path expand_home(const std::string& text, const std::filesystem::path& home);
 
-}  // namespace octavo::app
+}  // namespace octavo
