@@ -166,18 +166,19 @@ struct DismissBanner {};
 
 struct LoadModel {};  // again, after a failure or a cancelled load
 struct CancelLoading {};
+struct ContinueOnCpu {};  // the model that answered until its device was lost, loaded again
 
 using Action =
     std::variant<ShowWorkspace, NewSession, SelectSession, SelectNeighbour, RenameSession, DeleteSession,
                  UndoDelete, DismissUndo, SendMessage, ChangeDraft, RemoveQueued, StopAnswer, Regenerate,
                  EditMessage, ShowSibling, CopyText, ChangeSystemPrompt, ChangeSampling, ShowSampling,
                  ShowSettings, ShowPalette, ShowSearch, ChangeSettings, DismissBanner, LoadModel,
-                 CancelLoading, Inspect, OpenLink, OpenComparison, TypeComparison, ChangeComparison,
-                 RunComparison, RunComparisonAgain, StopComparison, ForkAtToken, KeepColumn, KeepAllColumns,
-                 ContinueColumn, ExportComparison, ContinueAnswer, RestoreSession, EraseSession, EmptyTrash,
-                 PinSession, MoveSession, CreateFolder, RenameFolder, DeleteFolder, MoveToFolder, SearchChats,
-                 ShowMessage, SavePreset, ErasePreset, ApplyPreset, ExportSession, ExportAllSessions,
-                 ImportChats, Desktop, OpenModelPicker, OpenModelFile, PickModel>;
+                 CancelLoading, ContinueOnCpu, Inspect, OpenLink, OpenComparison, TypeComparison,
+                 ChangeComparison, RunComparison, RunComparisonAgain, StopComparison, ForkAtToken, KeepColumn,
+                 KeepAllColumns, ContinueColumn, ExportComparison, ContinueAnswer, RestoreSession,
+                 EraseSession, EmptyTrash, PinSession, MoveSession, CreateFolder, RenameFolder, DeleteFolder,
+                 MoveToFolder, SearchChats, ShowMessage, SavePreset, ErasePreset, ApplyPreset, ExportSession,
+                 ExportAllSessions, ImportChats, Desktop, OpenModelPicker, OpenModelFile, PickModel>;
 
 }  // namespace octavo::ui::actions
 

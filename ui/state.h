@@ -209,9 +209,11 @@ struct SettingsState {
 };
 
 enum class BannerKind { kNotice, kError };
+enum class BannerOffer { kNone, kContinueOnCpu };
 struct Banner {
   BannerKind kind = BannerKind::kNotice;
   std::string text;  // one sentence
+  BannerOffer offer = BannerOffer::kNone;
 };
 
 struct UiState {

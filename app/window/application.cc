@@ -15,9 +15,10 @@ namespace octavo::app {
 namespace {
 
 constexpr std::int64_t kOwedReportUs = 50'000;
-// A fast engine reports hundreds of times a second; taking that in more often than it is drawn (FramePacing) would
-// only cost tokens. What comes after a silence is taken in at once.
-constexpr std::int64_t kUpdateUs = 33'000;
+// A fast engine reports hundreds of times a second; taking that in more often than it is drawn would only
+// cost tokens. A little longer than FramePacing's frame, so that both happen in one waking. What comes after
+// a silence is taken in at once.
+constexpr std::int64_t kUpdateUs = 35'000;
 
 std::int64_t unix_time_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -73,6 +74,7 @@ void Application::open_chats() {
 }
 
 bool Application::step_for(double seconds) {
+  wakes_by_itself_ = expects_report_;  // before woken_ is read: see wake_up
   const double wait = seconds_to_wait(clock_.now_us());
   window_->wait_events(wait < 0 ? seconds : seconds < 0 ? wait : std::min(wait, seconds));
   const std::int64_t now_us = clock_.now_us();
@@ -81,7 +83,12 @@ bool Application::step_for(double seconds) {
     controller_.apply(ui::actions::Desktop{ui::actions::OpenFiles{std::move(dropped)}});
     perform_effects();
   }
-  if (update_due(now_us) && update()) pacing_.on_change(now_us);
+  if (update_due(now_us)) {
+    expects_report_ = update();
+    if (expects_report_) pacing_.on_change(now_us);
+  } else if (now_us >= next_update_us_) {
+    expects_report_ = false;
+  }
   if (pacing_.frame_due(now_us) && !window_->hidden()) draw_frame();
   return !window_->should_close();
 }
@@ -93,8 +100,9 @@ bool Application::update_due(std::int64_t now_us) const {
 
 double Application::seconds_to_wait(std::int64_t now_us) const {
   const double frame = window_->hidden() ? -1 : pacing_.seconds_to_wait(now_us);
-  if (!woken_ && !controller_.wants_poll()) return frame;
-  const std::int64_t due_us = woken_ ? next_update_us_ : next_update_us_ + kOwedReportUs;
+  const bool looks = woken_ || expects_report_;
+  if (!looks && !controller_.wants_poll()) return frame;
+  const std::int64_t due_us = looks ? next_update_us_ : next_update_us_ + kOwedReportUs;
   const double update = static_cast<double>(std::max<std::int64_t>(0, due_us - now_us)) / 1e6;
   return frame < 0 ? update : std::min(frame, update);
 }
@@ -173,6 +181,7 @@ void Application::perform_effects() {
   }
   if (effects.load_model) load_model({loading_});
   if (effects.load) load_model(*std::move(effects.load));
+  if (effects.continue_on_cpu) load_on_cpu();
   if (effects.cancel_loading) loader_.cancel();
   if (effects.settings_changed) save_settings_now();
   if (effects.exported_comparison) save_comparison(*effects.exported_comparison);
@@ -226,8 +235,11 @@ void Application::save_comparison(const ExportedComparison& comparison) {
   }
 }
 
+// Waking goes through the display, whose process takes its time from the engine. While reports come one after
+// the other the window looks by itself; it says so before it looks whether it was woken, and here it is the
+// other way round, so that one of them sees the other.
 void Application::wake_up() {
-  if (!woken_.exchange(true)) Window::wake_up();
+  if (!woken_.exchange(true) && !wakes_by_itself_) Window::wake_up();
 }
 
 }  // namespace octavo::app

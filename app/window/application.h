@@ -76,6 +76,7 @@ class Application {
 
   void load_first_model(const std::vector<RecentModel>& recent);
   void load_model(ModelLoadRequest request);
+  void load_on_cpu();
   void start_loading(const EngineOptions& options, std::vector<HeldEngine> first = {});
   bool update_loading();
   void end_loading(Result<std::unique_ptr<Engine>> result);
@@ -107,6 +108,7 @@ class Application {
   Controller controller_;
   // Set by other threads until the next turn has seen it, so that a burst of reports wakes the window once.
   std::atomic<bool> woken_ = false;
+  std::atomic<bool> wakes_by_itself_ = false;  // soon: nobody need wake the window
   std::unique_ptr<ChatStore> store_;
   std::unique_ptr<ChatTransfer> transfer_;
   std::unique_ptr<FileReader> file_reader_;
@@ -122,6 +124,7 @@ class Application {
   std::unique_ptr<ModelScout> scout_;
   std::uint64_t num_frames_drawn_ = 0;
   std::int64_t next_update_us_ = 0;
+  bool expects_report_ = false;  // the last update found something: so will the next
 };
 
 }  // namespace octavo::app

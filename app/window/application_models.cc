@@ -50,6 +50,12 @@ void Application::load_model(ModelLoadRequest request) {
   start_loading(request.options, let_go_of_engines());
 }
 
+void Application::load_on_cpu() {
+  EngineOptions options = loaded_;
+  options.device = Device::kCpu;
+  load_model({std::move(options), ui::actions::RunningAnswers::kStop});
+}
+
 void Application::start_loading(const EngineOptions& options, std::vector<HeldEngine> first) {
   loading_ = options;
   controller_.show_loading(options.model, 0.0);

@@ -149,6 +149,10 @@ void Controller::apply(const ui::Action& action) {
             take_inspector_effects();
           },
           [&](const act::DismissBanner&) { state_.banner.reset(); },
+          [&](const act::ContinueOnCpu&) {
+            state_.banner.reset();
+            effects_.continue_on_cpu = true;
+          },
           [&](const act::LoadModel&) { effects_.load_model = true; },
           [&](const act::CancelLoading&) {
             effects_.cancel_loading = true;
@@ -320,7 +324,8 @@ bool Controller::poll_engine() {
   if (engine_ == nullptr) return moved;
   const bool heard = poll_retired();
   const auto events = engine_->poll(std::chrono::microseconds(0));
-  for (const EngineEvent& event : events) fold(event);
+  for (const EngineEvent& event : events) take_event(event);
+  if (heard || !events.empty()) show_activity();
   comparison_.finish_poll();
   show_running();
   if (!events.empty() || busy()) polls_left_ = kPollsAfterWork;
@@ -378,6 +383,13 @@ void Controller::take_inspector_effects() {
 }
 
 void Controller::fold(const EngineEvent& event) {
+  take_event(event);
+  show_activity();
+}
+
+void Controller::take_event(const EngineEvent& event) {
+  const auto* failed = std::get_if<RequestFailed>(&event);
+  if (failed != nullptr && failed->error.code == ErrorCode::kDeviceLost) offer_cpu(failed->error);
   if (comparison_.fold(event)) return;
   std::visit([this](const auto& e) { fold_event(e); }, event);
 }
@@ -394,7 +406,6 @@ void Controller::fold_event(const RequestAccepted& event) {
     keeper_.keep_message(session->kept, message);
   }
   show_answer_figures(answer);
-  show_activity();
 }
 
 void Controller::fold_event(const RequestAdmitted& event) {
@@ -403,7 +414,6 @@ void Controller::fold_event(const RequestAdmitted& event) {
   found->second.admitted = true;
   found->second.num_cached_tokens = event.num_cached_tokens;
   show_answer_figures(found->second);
-  show_activity();
 }
 
 void Controller::fold_event(const TokensGenerated& event) {
@@ -426,7 +436,6 @@ void Controller::fold_event(const TokensGenerated& event) {
   if (ui::MessageState* shown = shown_message(answer.session_id, answer.message_id))
     shown->text += event.text;
   show_answer_figures(answer);
-  show_activity();
   show_context(answer.session_id, answer.num_prompt_tokens + answer.num_tokens);
 }
 
@@ -435,7 +444,6 @@ void Controller::fold_event(const RequestPreempted& event) {
   if (found == answers_.end()) return;
   found->second.admitted = false;
   found->second.swapped_out = event.num_tokens_dropped == 0;
-  show_activity();
 }
 
 void Controller::fold_event(const OutputFinished& event) {
@@ -478,7 +486,6 @@ void Controller::finish(RequestId request_id, const RequestMetrics& metrics, con
     if (ui::MessageState* shown = shown_message(answer.session_id, answer.message_id))
       shown->streaming = false;
   }
-  show_activity();
   count_context(answer.session_id);
   if (current) send_queued(answer.session_id);
 }

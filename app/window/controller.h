@@ -46,6 +46,7 @@ struct Effects {
   std::optional<std::string> open_link;  // an address that a person confirmed
   bool load_model = false;  // the one that was tried last
   bool cancel_loading = false;
+  bool continue_on_cpu = false;  // the present model
   bool settings_changed = false;
   std::optional<std::filesystem::path> picture;  // where a PNG of the window is wanted
   std::optional<ExportedComparison> exported_comparison;
@@ -293,6 +294,8 @@ class Controller {
   void show_queue(ui::SessionId session_id);
   void show_answer_figures(const Answer& answer);
   void show_activity();
+  void take_event(const EngineEvent& event);
+  void offer_cpu(const Error& lost);
   void show_context(ui::SessionId session_id, std::int32_t num_tokens);
   void count_context(ui::SessionId session_id);
   ui::AnswerFigures figures_of(const Message& message) const;

@@ -70,7 +70,7 @@ bool Controller::poll_retired() {
   bool heard = false;
   for (Engine* const engine : retired_) {
     const auto events = engine->poll(std::chrono::microseconds(0));
-    for (const EngineEvent& event : events) fold(event);
+    for (const EngineEvent& event : events) take_event(event);
     heard |= !events.empty();
   }
   if (!comparison_.running()) attach_comparison();
@@ -165,6 +165,13 @@ void Controller::show_load_failed(const std::string& path, const Error& error) {
   picker_.note_failed(path, error.message);
   show_banner(ui::BannerKind::kError, name + " could not be loaded, and " + state_.model.name +
                                           " goes on answering: " + sanitise_utf8(error.message));
+}
+
+// What a lost device owes fails at once, and so does everything that it is asked from now on.
+void Controller::offer_cpu(const Error& lost) {
+  if (engine_ == nullptr || engine_->description().device == "cpu") return;
+  show_banner(ui::BannerKind::kError, sanitise_utf8(lost.message));
+  state_.banner->offer = ui::BannerOffer::kContinueOnCpu;
 }
 
 void Controller::show_no_model(const std::string& path, const std::string& problem) {

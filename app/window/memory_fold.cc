@@ -1,7 +1,6 @@
 #include "app/window/memory_fold.h"
 
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
 
 #include "app/window/told_events.h"
@@ -133,33 +132,56 @@ void MemoryFold::fold_held(const KvSnapshot& snapshot) {
   for (auto& [session_id, held] : held_) std::erase_if(held.blocks, is_gone);
 }
 
-void MemoryFold::fold_sessions(const KvSnapshot& snapshot, ui::UiState& state) const {
-  std::unordered_map<BlockId, std::vector<ui::SessionId>> holders;
+void MemoryFold::find_shared_blocks(std::size_t num_blocks) {
+  num_holders_.assign(num_blocks, 0);
   for (const auto& [session_id, held] : held_) {
-    for (const BlockId block : held.blocks) holders[block].push_back(session_id);
+    for (const BlockId block : held.blocks) ++num_holders_[static_cast<std::size_t>(block.value)];
   }
+  shared_.clear();
+  for (const auto& [session_id, held] : held_) {
+    for (const BlockId block : held.blocks) {
+      if (is_shared(block)) shared_.emplace_back(block, session_id);
+    }
+  }
+  std::sort(shared_.begin(), shared_.end());
+}
+
+// Other chats with at least one of these blocks.
+std::int32_t MemoryFold::num_sharing(ui::SessionId session_id, const std::vector<BlockId>& blocks) {
+  sharing_.clear();
+  for (const BlockId block : blocks) {
+    auto holder = std::lower_bound(shared_.begin(), shared_.end(), std::pair(block, ui::SessionId{}));
+    for (; holder != shared_.end() && holder->first == block; ++holder) {
+      if (holder->second != session_id) sharing_.push_back(holder->second);
+    }
+  }
+  std::sort(sharing_.begin(), sharing_.end());
+  return static_cast<std::int32_t>(std::unique(sharing_.begin(), sharing_.end()) - sharing_.begin());
+}
+
+// Runs many times a second while the cores compute: it works in memory that it already has.
+void MemoryFold::fold_sessions(const KvSnapshot& snapshot, ui::UiState& state) {
+  find_shared_blocks(snapshot.blocks.size());
   for (ui::SessionState& session : state.sessions) {
-    session.memory = {};
+    ui::SessionMemory& memory = session.memory;
+    memory.blocks.clear();
+    memory.host_blocks.clear();
+    memory.num_shared = memory.num_sharing_sessions = 0;
     const auto found = held_.find(session.id);
     if (found == held_.end()) continue;
     const Held& held = found->second;
-    session.memory.host_blocks = held.host_blocks;
-    std::set<ui::SessionId> sharing;
-    for (std::size_t i = 0; i < held.blocks.size(); ++i) {
-      const BlockSnapshot& block = snapshot.blocks[static_cast<std::size_t>(held.blocks[i].value)];
-      const auto& chats = holders[held.blocks[i]];
-      for (const ui::SessionId other : chats) {
-        if (other != session.id) sharing.insert(other);
-      }
-      const bool last = held.running && i + 1 == held.blocks.size();
-      session.memory.blocks.push_back({.block_id = held.blocks[i],
-                                       .filled = block.filled,
-                                       .shared = chats.size() > 1,
-                                       .cached = block.state == BlockState::kCached,
-                                       .being_written = last && block.filled < snapshot.totals.block_size});
-      session.memory.num_shared += chats.size() > 1 ? 1 : 0;
+    memory.host_blocks = held.host_blocks;
+    for (const BlockId block_id : held.blocks) {
+      const BlockSnapshot& block = snapshot.blocks[static_cast<std::size_t>(block_id.value)];
+      const bool last = held.running && block_id == held.blocks.back();
+      memory.blocks.push_back({.block_id = block_id,
+                               .filled = block.filled,
+                               .shared = is_shared(block_id),
+                               .cached = block.state == BlockState::kCached,
+                               .being_written = last && block.filled < snapshot.totals.block_size});
+      memory.num_shared += is_shared(block_id) ? 1 : 0;
     }
-    session.memory.num_sharing_sessions = static_cast<std::int32_t>(sharing.size());
+    if (memory.num_shared > 0) memory.num_sharing_sessions = num_sharing(session.id, held.blocks);
   }
 }
 

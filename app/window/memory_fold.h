@@ -4,12 +4,13 @@
 // A value type without clock, thread or engine. UI thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/window/sequence_names.h"
@@ -58,13 +59,20 @@ class MemoryFold {
   void add_event_line(const BlockEvent& event, ui::UiState& state);
   void follow_block(const BlockEvent& event);
   void fold_held(const KvSnapshot& snapshot);
-  void fold_sessions(const KvSnapshot& snapshot, ui::UiState& state) const;
+  void fold_sessions(const KvSnapshot& snapshot, ui::UiState& state);
+  void find_shared_blocks(std::size_t num_blocks);
+  bool is_shared(BlockId block) const { return num_holders_[static_cast<std::size_t>(block.value)] > 1; }
+  std::int32_t num_sharing(ui::SessionId session_id, const std::vector<BlockId>& blocks);
 
   SequenceNamer name_of_;
   std::map<SequenceId, ui::SessionId> sessions_;  // of sequences seen in snapshots
   std::map<SequenceId, std::string> others_;      // names of those of no chat
   std::map<ui::SessionId, Held> held_;
   std::int64_t snapshot_step_ = -1;
+  // Of fold_sessions, kept for their memory.
+  std::vector<std::int32_t> num_holders_;                  // chats that hold a block, by block
+  std::vector<std::pair<BlockId, ui::SessionId>> shared_;  // blocks of several chats, in order
+  std::vector<ui::SessionId> sharing_;
 };
 
 }  // namespace octavo::app

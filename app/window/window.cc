@@ -15,8 +15,15 @@
 
 namespace octavo::app {
 
+// Size, focus, pointer and its shape are asked of the display in the frames after input (a frame's pointer
+// has the shape that the frame before chose), and this often without.
+constexpr int kFramesToAsk = 3;
+constexpr double kAskDisplaySeconds = 0.25;
+
 struct WindowInbox {
-  bool input = true;
+  bool input = true;  // since take_input()
+  int frames_to_ask = kFramesToAsk;
+  bool iconified = false;
   std::vector<std::string> dropped;
 };
 
@@ -48,13 +55,21 @@ WindowInbox& inbox_of(GLFWwindow* handle) {
   return *static_cast<WindowInbox*>(glfwGetWindowUserPointer(handle));
 }
 
-void note_input(GLFWwindow* handle) { inbox_of(handle).input = true; }
+void note_input(GLFWwindow* handle) {
+  inbox_of(handle).input = true;
+  inbox_of(handle).frames_to_ask = kFramesToAsk;
+}
 
 // GLFW tells of a drop when it has happened; while something is dragged over the window nothing is known.
 void note_drop(GLFWwindow* handle, int count, const char** paths) {
   WindowInbox& inbox = inbox_of(handle);
   inbox.dropped.insert(inbox.dropped.end(), paths, paths + count);
-  inbox.input = true;
+  note_input(handle);
+}
+
+void note_iconified(GLFWwindow* handle, int iconified) {
+  inbox_of(handle).iconified = iconified == GLFW_TRUE;
+  note_input(handle);
 }
 
 void set_icon(GLFWwindow* handle) {
@@ -75,7 +90,7 @@ void install_input_notes(GLFWwindow* handle) {
   glfwSetCharCallback(handle, [](GLFWwindow* w, unsigned int) { note_input(w); });
   glfwSetWindowFocusCallback(handle, [](GLFWwindow* w, int) { note_input(w); });
   glfwSetWindowRefreshCallback(handle, note_input);
-  glfwSetWindowIconifyCallback(handle, [](GLFWwindow* w, int) { note_input(w); });
+  glfwSetWindowIconifyCallback(handle, note_iconified);
   glfwSetFramebufferSizeCallback(handle, [](GLFWwindow* w, int, int) { note_input(w); });
   glfwSetWindowContentScaleCallback(handle, [](GLFWwindow* w, float, float) { note_input(w); });
   glfwSetWindowCloseCallback(handle, note_input);
@@ -167,21 +182,28 @@ void Window::come_to_front() {
 
 bool Window::should_close() const { return glfwWindowShouldClose(handle_) == GLFW_TRUE; }
 
-bool Window::hidden() const {
-  return glfwGetWindowAttrib(handle_, GLFW_ICONIFIED) == GLFW_TRUE ||
-         glfwGetWindowAttrib(handle_, GLFW_VISIBLE) == GLFW_FALSE;
+bool Window::hidden() const { return inbox_->iconified; }
+
+// Each question to the display wakes another process and waits for it: six of them a frame, for text that
+// streams while the cores compute, cost more tokens than drawing it.
+void Window::begin_platform_frame() {
+  const double now = glfwGetTime();
+  if (inbox_->frames_to_ask > 0 || now - display_asked_at_ >= kAskDisplaySeconds) {
+    ImGui_ImplGlfw_NewFrame();
+    inbox_->frames_to_ask = std::max(inbox_->frames_to_ask - 1, 0);
+    display_asked_at_ = now;
+  }
+  ImGui::GetIO().DeltaTime = static_cast<float>(std::max(now - last_frame_at_, 1e-5));
+  last_frame_at_ = now;
 }
 
 void Window::draw_frame(const std::function<void()>& draw) {
   ImGui_ImplOpenGL3_NewFrame();
-  ImGui_ImplGlfw_NewFrame();
+  begin_platform_frame();
   ImGui::NewFrame();
   draw();
   ImGui::Render();
   if (!draws_pixels_) return upload_textures();
-  int width = 0, height = 0;
-  glfwGetFramebufferSize(handle_, &width, &height);
-  glViewport(0, 0, width, height);
   ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
 }
 

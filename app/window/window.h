@@ -68,8 +68,10 @@ class Window {
  private:
   explicit Window(GLFWwindow* handle);
   Result<void> start_imgui();
+  void begin_platform_frame();
 
   GLFWwindow* handle_;
+  double last_frame_at_ = 0, display_asked_at_ = 0;  // glfwGetTime()
   bool backends_started_ = false;
   bool draws_pixels_ = true;
   std::unique_ptr<WindowInbox> inbox_;

@@ -110,7 +110,7 @@ FakeEngine::FakeEngine(Options options)
   model.num_parameters = 134'515'008;
   model.context_length = 8192;
   model.has_chat_template = true;
-  description_.device = "cpu";
+  description_.device = options_.device;
   description_.isa = "avx512_vnni";
   description_.threads = 2;
   description_.num_blocks = options.num_blocks;
@@ -164,9 +164,18 @@ void FakeEngine::cancel(RequestId request_id) {
 }
 
 std::vector<EngineEvent> FakeEngine::poll(std::chrono::microseconds) {
+  if (device_lost_) fail_everything();
   if (!active_.empty()) step();
   if (!active_.empty() && steps_allowed != 0 && wake_up_) wake_up_();
   return std::exchange(events_, {});
+}
+
+void FakeEngine::fail_everything() {
+  for (const Active& active : active_) {
+    events_.push_back(
+        RequestFailed{active.id, {ErrorCode::kDeviceLost, "the device failed: choose the CPU"}, {}});
+  }
+  active_.clear();
 }
 
 void FakeEngine::step() {

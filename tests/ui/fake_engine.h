@@ -52,6 +52,7 @@ class FakeEngine final : public Engine {
     std::uint64_t first_request = 1;  // ids are never used twice in a process
     std::uint64_t vocabulary = 7;
     std::int64_t weight_bytes = 0;
+    std::string device = "cpu";
   };
 
   FakeEngine() : FakeEngine(Options{}) {}
@@ -67,6 +68,8 @@ class FakeEngine final : public Engine {
 
   const std::vector<GenerationRequest>& requests() const { return requests_; }
   std::size_t num_active() const { return active_.size(); }
+  // Whatever runs fails, and whatever is asked from now on.
+  void lose_device() { device_lost_ = true; }
 
   const EngineDescription& description() const override { return description_; }
   const tokenizer::Tokenizer& tokenizer() const override { return tokenizer_; }
@@ -106,6 +109,7 @@ class FakeEngine final : public Engine {
   };
 
   void step();
+  void fail_everything();
   void admit(Active& active);
   void generate(Active& active);
   void finish(Active& active, FinishReason reason);
@@ -130,6 +134,7 @@ class FakeEngine final : public Engine {
   std::vector<BlockEvent> block_events_;
   std::int64_t num_steps_ = 0;
   std::int32_t next_victim_ = 0;
+  bool device_lost_ = false;
 };
 
 }  // namespace octavo::testing

@@ -38,6 +38,11 @@ void draw_banner_view(const Frame& frame, const UiState& state) {
       .kind = ButtonKind::kPlain, .icon = Icon::kClose, .height = 28, .help = "Dismiss"};
   if (button(frame, "dismiss_banner", "", close)) frame.actions.push(actions::DismissBanner{});
   ImGui::SetCursorScreenPos(end);
+  if (state.banner->offer == BannerOffer::kContinueOnCpu) {
+    ImGui::SetCursorScreenPos({at.x + frame.px(20), end.y + frame.px(6)});
+    if (button(frame, "continue_on_cpu", "Continue on the CPU", {.kind = ButtonKind::kPrimary}))
+      frame.actions.push(actions::ContinueOnCpu{});
+  }
   ImGui::Dummy({0, frame.px(4)});
   ImGui::End();
 }
