@@ -1,6 +1,9 @@
 // octavo: a command, or the window.
+#include <string_view>
+
 #include "app/commands/cli.h"
 #include "app/commands/command.h"
+#include "app/probe/probe_child.h"
 
 #if defined(OCTAVO_WINDOW)
 #include "app/window/application.h"
@@ -54,5 +57,8 @@ const OpenWindow open_window;
 }  // namespace octavo::app
 
 int main(int argc, char** argv) {
+  // Not a command: how the window starts this program again to check a model file (app/probe).
+  if (argc == 4 && std::string_view(argv[1]) == octavo::app::kProbeFlag)
+    return octavo::app::run_probe_child(argv[2], argv[3]);
   return octavo::app::run_command_line(argc, argv, octavo::app::open_window);
 }

@@ -62,7 +62,8 @@ Result<EngineParts> load_parts(const EngineOptions& options, const LoadProgress&
   OCTAVO_TRY(auto backend, kernels::create_backend({.device = std::string(device_name(options.device)),
                                                     .threads = options.threads,
                                                     .activation = runner::activation_of(options, tensors),
-                                                    .deterministic = options.deterministic.value_or(false)},
+                                                    .deterministic = options.deterministic.value_or(false),
+                                                    .features = model::features_of(config)},
                                                    &notice));
   const std::int64_t host_bytes = runner::available_memory_bytes();
   OCTAVO_TRY(auto plan, backend->device_bytes()

@@ -68,6 +68,14 @@ ModelOrigin ModelPreview::origin() const {
 
 bool ModelPreview::has_quantised_weights() const { return model::has_quantised_weights(parts_.tensors); }
 
+Result<void> ModelPreview::try_chat_template() const {
+  if (!parts_.tokenizer->has_chat_template()) return {};
+  const ChatMessage message{.role = Role::kUser, .content = "Hello"};
+  OCTAVO_TRY([[maybe_unused]] const auto spans,
+             parts_.tokenizer->apply_chat_template({&message, 1}, /*today=*/0));
+  return {};
+}
+
 Result<MemoryPlan> ModelPreview::plan(const EngineOptions& options, std::int64_t available_bytes) const {
   OCTAVO_TRY_VOID(validate(options));
   const auto wanted = runner::plan_runner(parts_.config, parts_.tensors, options, available_bytes);

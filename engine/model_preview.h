@@ -58,6 +58,10 @@ class ModelPreview {
   // Errors: options that cannot hold for this model on any machine.
   Result<MemoryPlan> plan(const EngineOptions& options, std::int64_t available_bytes) const;
 
+  // Whether the chat template can be read and turns one message of a user into a prompt. A model whose template
+  // cannot is still good for prompts as they are. No template: it holds.
+  Result<void> try_chat_template() const;
+
   // For Engine::create: what the runner is built from.
   struct Parts {
     model::GgufFile file;

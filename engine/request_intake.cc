@@ -44,9 +44,10 @@ Result<std::int32_t> count_system_tokens(const Prompt& prompt, std::span<const T
                                          const IntakeSources& sources) {
   const auto* const chat = std::get_if<ChatPrompt>(&prompt);
   if (chat == nullptr || chat->messages.size() < 2 || chat->messages.front().role != Role::kSystem) return 0;
-  OCTAVO_TRY(const auto alone,
-             sources.tokenizer->encode_chat(std::span(chat->messages).first(1), sources.unix_time_s()));
-  const auto differs = std::ranges::mismatch(prompt_token_ids, alone).in1;
+  const auto alone =
+      sources.tokenizer->encode_chat(std::span(chat->messages).first(1), sources.unix_time_s());
+  if (!alone) return 0;  // a template that wants a user's message, too
+  const auto differs = std::ranges::mismatch(prompt_token_ids, *alone).in1;
   return static_cast<std::int32_t>(differs - prompt_token_ids.begin());
 }
 

@@ -18,6 +18,7 @@
 #include <string_view>
 
 #include "engine/base/result.h"
+#include "kernels/features.h"
 #include "kernels/kv_layout.h"
 #include "kernels/paged_batch.h"
 #include "kernels/tensor.h"
@@ -96,32 +97,76 @@ enum class RopePairing : std::uint8_t {
   kHalves,       // (i, i + rotary_dim / 2): GPT-NeoX order
 };
 
+// Which of the batch's angles a layer rotates by.
+enum class Rotations : std::uint8_t { kGlobal, kLocal };
+
+// Of one layer: layers of a model may differ in window and rotations, in nothing else.
 struct AttentionShape {
   std::int32_t num_heads = 0;
   std::int32_t num_kv_heads = 0;  // divides num_heads; head h reads KV head h / (num_heads / num_kv_heads)
   std::int32_t head_dim = 0;
   std::int32_t rotary_dim = 0;  // even, <= head_dim; the rest of a head is not rotated
   RopePairing pairing = RopePairing::kInterleaved;
-  float score_scale = 0.0f;  // usually 1 / sqrt(head_dim)
+  float score_scale = 0.0f;     // usually 1 / sqrt(head_dim)
+  float score_soft_cap = 0.0f;  // as soft_cap of OutputHead, of scaled scores; 0: none
+  std::int32_t window = 0;      // a row at position p reads the positions above p - window; 0: all
+  Rotations rotations = Rotations::kGlobal;
 };
 
 // A layer's weights as views; the owner is engine/model. Norms and biases are in the backend's memory: prepare_vector.
 // Empty bias: none.
+
+//   kRms    x / sqrt(mean(x^2) + epsilon) * weight (Zhang & Sennrich 2019, arXiv:1910.07467); no bias
+//   kLayer  (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) * weight + bias (Ba et al. 2016, arXiv:1607.06450)
+enum class NormKind : std::uint8_t { kRms, kLayer };
+
+struct NormWeights {
+  std::span<const float> weight = {};  // empty: no norm, where one may be missing
+  float epsilon = 0.0f;
+  NormKind kind = NormKind::kRms;
+  std::span<const float> bias = {};  // as long as weight, of kLayer only; may be empty
+};
+
+struct EmbeddingWeights {
+  const Matrix* tokens = nullptr;     // [vocabulary, embedding_length]
+  float scale = 1.0f;                 // of the tokens' rows
+  const Matrix* positions = nullptr;  // [positions, embedding_length], added to the scaled rows; null: none
+};
+
 struct AttentionInputWeights {
-  std::span<const float> norm;  // [embedding_length]
-  float norm_epsilon = 0.0f;
+  NormWeights norm;               // [embedding_length]
   const Matrix* query = nullptr;  // [num_heads * head_dim, embedding_length]
   const Matrix* key = nullptr;    // [num_kv_heads * head_dim, embedding_length]
   const Matrix* value = nullptr;
-  std::span<const float> query_bias, key_bias, value_bias;
+  std::span<const float> query_bias = {}, key_bias = {}, value_bias = {};
+  // [head_dim]: RMS norms of each head by itself, before it is rotated, with the epsilon of `norm`. Empty: none.
+  std::span<const float> query_norm = {}, key_norm = {};
 };
 
-struct GateUpWeights {
-  std::span<const float> norm;
-  float norm_epsilon = 0.0f;
-  const Matrix* gate = nullptr;  // [feed_forward_length, embedding_length]
+// What projects back to the residual stream.
+struct ProjectionWeights {
+  const Matrix* matrix = nullptr;
+  std::span<const float> bias = {};
+  NormWeights post_norm = {};  // of what is added, kRms; empty: none
+};
+
+//   kSilu  z / (1 + exp(-z))
+//   kGelu  z / 2 * (1 + tanh(sqrt(2 / pi) * (z + 0.044715 z^3))): Hendrycks & Gimpel 2016, arXiv:1606.08415
+enum class FeedForwardActivation : std::uint8_t { kSilu, kGelu };
+
+struct FeedForwardInputWeights {
+  NormWeights norm;
+  const Matrix* gate = nullptr;  // [feed_forward_length, embedding_length]; null: the layer has no gate
   const Matrix* up = nullptr;
-  std::span<const float> gate_bias, up_bias;
+  std::span<const float> gate_bias = {}, up_bias = {};
+  FeedForwardActivation activation = FeedForwardActivation::kSilu;
+};
+
+struct OutputHead {
+  NormWeights norm;
+  const Matrix* matrix = nullptr;  // [vocabulary, embedding_length]
+  std::span<const float> bias = {};
+  float soft_cap = 0.0f;  // logits become cap * tanh(logit / cap), or NaN where they are not finite; 0: none
 };
 
 // Entries of the vocabulary that are summed up together. Whoever looks for the best tokens passes over pieces whose
@@ -171,6 +216,9 @@ class Backend {
   // Ask after each use of results: they may be wrong exactly if this is an error.
   virtual Result<void> status() const { return {}; }
 
+  // What of features.h is computed here. Operations are never asked for anything else.
+  virtual Features features() const { return kEveryFeature; }
+
   // nullopt: weights and pools are in the host's memory.
   virtual std::optional<DeviceBytes> device_bytes() const { return std::nullopt; }
 
@@ -194,38 +242,37 @@ class Backend {
   // one.
   virtual void begin_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids);
 
-  // out[i, :] = table[token_ids[i], :] expanded to float.
-  //   table  [vocabulary, embedding_length]
-  //   out    [num_tokens, embedding_length]
-  virtual void embed(const Matrix& table, std::span<const std::int32_t> token_ids, MatrixView out) = 0;
+  // out[i, :] = tokens[token_ids[i], :] * scale, expanded to float, + position_table[positions[i], :] if there is one.
+  //   token_ids, positions  [num_tokens]    out  [num_tokens, embedding_length]
+  virtual void embed(const EmbeddingWeights& weights, std::span<const std::int32_t> token_ids,
+                     std::span<const std::int32_t> positions, MatrixView out) = 0;
 
-  // q, k, v = W · rms_norm(x) + bias, q and k rotated; k and v rounded to the KV type and written to their slots.
+  // q, k, v = W · norm(x) + bias, q and k normalised by head if the weights say so, then rotated by position (Su et al.
+  // 2021, arXiv:2104.09864); k and v rounded to the KV type and written to their slots.
   //   x  [num_tokens, embedding_length]         q  [num_tokens, num_heads * head_dim]
-  // rms_norm(x) = x / sqrt(mean(x^2) + epsilon) * weight (Zhang & Sennrich 2019, arXiv:1910.07467);
-  // rotation by position: Su et al. 2021, arXiv:2104.09864.
   virtual void attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
                                const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
                                MatrixView q) = 0;
 
-  // out[t, h, :] = softmax(score_scale * q[t, h, :] · K) · V over positions 0..positions[t], K and V read through the
-  // sequence's block table, as stored.
+  // out[t, h, :] = softmax(score_scale * q[t, h, :] · K) · V over positions 0..positions[t], or the last `window` of them,
+  // K and V read through the sequence's block table, as stored. Scores are capped first if the shape says so.
   //   q, out  [num_tokens, num_heads * head_dim]
   virtual void paged_attention(const AttentionShape& shape, const PagedBatch& batch, std::int32_t layer,
                                const KvCache& kv, ConstMatrixView q, MatrixView out) = 0;
 
-  // residual += W · input + bias.
+  // residual += W · input + bias, or post_norm(W · input + bias).
   //   input  [num_tokens, W.columns]   residual  [num_tokens, W.rows]
-  virtual void project_residual(const Matrix& weights, std::span<const float> bias, ConstMatrixView input,
-                                MatrixView residual) = 0;
+  virtual void project_residual(const ProjectionWeights& weights, ConstMatrixView input, MatrixView residual) = 0;
 
-  // out = silu(G · rms_norm(x) + bias) * (U · rms_norm(x) + bias), silu(z) = z / (1 + exp(-z)).
+  // out = activation(G · norm(x) + bias) * (U · norm(x) + bias); without a gate activation(U · norm(x) + bias).
   //   x  [num_tokens, embedding_length]   out  [num_tokens, feed_forward_length]
-  virtual void gate_up_silu(const GateUpWeights& weights, ConstMatrixView x, MatrixView out) = 0;
+  virtual void feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x, MatrixView out) = 0;
 
-  // out[i, :] = W · rms_norm(x[rows[i], :]) + bias, and what `summary` says about each row; in host memory.
+  // out[i, :] = W · norm(x[rows[i], :]) + bias, capped if the head says so, and what `summary` says about each row; in
+  // host memory.
   //   out  [rows.size(), vocabulary]
-  virtual void logits(std::span<const float> norm, float norm_epsilon, const Matrix& weights, std::span<const float> bias,
-                      ConstMatrixView x, std::span<const std::int32_t> rows, MatrixView out, LogitsSummary summary) = 0;
+  virtual void logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows, MatrixView out,
+                      LogitsSummary summary) = 0;
 
   // weights[i] = exp((scores[i] - best) * inverse_temperature) within 3 units in the last place, 0 where that is below
   // 1e-307; piece_sums[p] = sum of the weights of the p-th kLogitsPiece entries. The same bits on every machine. All in

@@ -47,6 +47,10 @@ Result<std::unique_ptr<Backend>> create_cuda(const BackendOptions& options) {
       std::unique_ptr<Backend> device,
       cuda::create_cuda_backend({.activation = options.activation, .deterministic = options.deterministic},
                                 std::move(host)));
+  if (const auto missing = first_missing(options.features, device->features())) {
+    return Error{ErrorCode::kUnsupported, "the CUDA backend does not compute " + std::string(*missing) +
+                                              ", which this model needs; choose the device cpu"};
+  }
   const std::unique_ptr<Backend> definition = reference::create_reference_backend(Activation::kF32);
   OCTAVO_TRY_VOID(check_device(*device, *definition));
   return Result<std::unique_ptr<Backend>>(std::move(device));

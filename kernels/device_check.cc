@@ -154,21 +154,21 @@ class OneLayer {
     const MatrixView queries = rows_of(*queries_, batch.num_tokens, kWidth);
     const MatrixView attention = rows_of(*attention_, batch.num_tokens, kWidth);
     const MatrixView hidden = rows_of(*hidden_, batch.num_tokens, kHidden);
-    const std::span<const float> norm(norm_->data(), static_cast<std::size_t>(norm_->size()));
+    const NormWeights norm{{norm_->data(), static_cast<std::size_t>(norm_->size())}, kEpsilon};
     backend_->begin_step(batch, step.token_ids);
-    backend_->embed(*table_, step.token_ids, residual);
-    backend_->attention_input({norm, kEpsilon, query_.get(), key_.get(), value_.get(), {}, {}, {}},
-                              kAttention, batch, 0, residual, *kv_, queries);
+    backend_->embed({.tokens = table_.get()}, step.token_ids, step.positions, residual);
+    backend_->attention_input({norm, query_.get(), key_.get(), value_.get()}, kAttention, batch, 0, residual,
+                              *kv_, queries);
     backend_->paged_attention(kAttention, batch, 0, *kv_, queries, attention);
-    backend_->project_residual(*output_, {}, attention, residual);
-    backend_->gate_up_silu({norm, kEpsilon, gate_.get(), up_.get(), {}, {}}, residual, hidden);
-    backend_->project_residual(*down_, {}, hidden, residual);
+    backend_->project_residual({output_.get()}, attention, residual);
+    backend_->feed_forward_input({norm, gate_.get(), up_.get()}, residual, hidden);
+    backend_->project_residual({down_.get()}, hidden, residual);
 
     std::vector<std::int32_t> rows(static_cast<std::size_t>(batch.num_tokens));
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::int32_t>(i);
     std::vector<float> logits(rows.size() * kVocabulary), sums(rows.size());
     std::vector<float> maxima(rows.size() * static_cast<std::size_t>(num_logits_pieces(kVocabulary)));
-    backend_->logits(norm, kEpsilon, *table_, {}, residual, rows,
+    backend_->logits({norm, table_.get()}, residual, rows,
                      {logits.data(), batch.num_tokens, kVocabulary, kVocabulary},
                      {.log_sum_exp = sums, .piece_maxima = maxima});
     logits.insert(logits.end(), sums.begin(), sums.end());

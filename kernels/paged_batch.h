@@ -18,6 +18,7 @@ struct PagedBatch {
   std::int32_t max_blocks = 0;
   // [num_tokens, rotary_dim / 2, 2]: cosine and sine of each row's rotation angles, already times the attention factor.
   std::span<const float> rotations;
+  std::span<const float> local_rotations = {};  // the same for the layers that rotate by other angles; else empty
 };
 
 // Indices of blocks, each in its own pool.

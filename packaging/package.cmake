@@ -17,7 +17,9 @@ add_custom_command(OUTPUT ${icon_files} COMMAND octavo_write_icons ${icon_folder
 
 # Whose code is inside the program, in their words.
 set(copyright_file ${CMAKE_BINARY_DIR}/copyright)
-set(copyright_parts ${desktop_folder}/copyright.txt ${imgui_folder}/LICENSE.txt ${implot_folder}/LICENSE)
+set(copyright_parts ${desktop_folder}/copyright.txt ${imgui_folder}/LICENSE.txt ${implot_folder}/LICENSE
+    ${sentencepiece_folder}/LICENSE ${sentencepiece_folder}/third_party/protobuf-lite/LICENSE
+    ${sentencepiece_folder}/third_party/darts_clone/LICENSE)
 add_custom_command(OUTPUT ${copyright_file} COMMAND cat ${copyright_parts} > ${copyright_file} DEPENDS ${copyright_parts})
 
 add_custom_target(octavo_package_files DEPENDS octavo ${icon_files} ${copyright_file})

@@ -154,7 +154,7 @@ void print_json(const Engine& engine, const std::vector<PlannedRequest>& planned
   for (std::size_t i = 0; i < answers.size(); ++i) json["requests"].push_back(to_json(answers[i], planned[i].request.sampling));
   json["kv"] = to_json(engine.kv_totals());
   json["timing"] = {{"load_ms", description.load_ms}, {"total_ms", total_ms}};
-  std::cout << dump(json) << '\n';
+  std::cout << dump_for_output(json) << '\n';
 }
 
 // Several outputs follow one another, each under a line that names it.

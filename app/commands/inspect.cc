@@ -19,6 +19,7 @@
 #include "engine/model/model_config.h"
 #include "engine/model/model_files.h"
 #include "engine/model/shapes.h"
+#include "engine/model_preview.h"
 
 namespace octavo::app {
 namespace {
@@ -252,7 +253,7 @@ Result<std::string> inspect_shape(const InspectOptions& options) {
                        {"num_heads", shape->num_heads},
                        {"num_parameters", shape->num_parameters},
                        {"kv", to_json(report)}};
-    return dump(json) + "\n";
+    return dump_for_output(json) + "\n";
   }
   std::ostringstream out;
   out << "shape           " << shape->name << ": " << shape->num_layers << " layers, width "
@@ -262,11 +263,10 @@ Result<std::string> inspect_shape(const InspectOptions& options) {
   return out.str();
 }
 
-Result<std::string> inspect_file(const InspectOptions& options) {
-  OCTAVO_TRY(const std::filesystem::path path, model::find_model(options.model));
-  OCTAVO_TRY(const model::GgufFile file, model::GgufFile::open(path));
-  OCTAVO_TRY(const model::ModelConfig config, model::read_model_config(file.header()));
-  const ModelDescription description = model::describe_model(file, config);
+// What an engine would refuse is refused here with the same sentence.
+Result<std::string> report_model(const InspectOptions& options, const ModelPreview& preview) {
+  const auto& [file, config, tensors, tokenizer] = preview.parts();
+  const ModelDescription description = preview.describe();
   OCTAVO_TRY(const KvReport report,
              report_kv(options, model::kv_shape(config), static_cast<std::uint64_t>(config.context_length),
                        static_cast<std::uint64_t>(description.file_bytes)));
@@ -275,7 +275,7 @@ Result<std::string> inspect_file(const InspectOptions& options) {
                        {"kv", to_json(report)},
                        {"types", types_json(file)},
                        {"tensors", tensors_json(file)}};
-    return dump(json) + "\n";
+    return dump_for_output(json) + "\n";
   }
   std::ostringstream out;
   print_model(out, file, description);
@@ -285,6 +285,20 @@ Result<std::string> inspect_file(const InspectOptions& options) {
   out << "tensors         " << file.tensors().size() << ", sizes with the fastest dimension first\n";
   print_tensors(out, file);
   return out.str();
+}
+
+// A model whose chat template does not work is shown, and is a failure: it cannot be chatted with.
+Result<void> inspect_file(const InspectOptions& options) {
+  OCTAVO_TRY(const std::filesystem::path path, model::find_model(options.model));
+  OCTAVO_TRY(const ModelPreview preview, ModelPreview::open(path));
+  OCTAVO_TRY(const std::string text, report_model(options, preview));
+  std::cout << text << std::flush;
+  auto tried = preview.try_chat_template();
+  if (tried) return {};
+  Error error = std::move(tried).error();
+  if (error.code == ErrorCode::kInvalidArgument) error.code = ErrorCode::kDamagedFile;  // no option said it
+  error.message = escape_for_message(path.string(), 1000) + ": tokenizer.chat_template: " + error.message;
+  return error;
 }
 
 // A recording that contradicts itself is shown, and is a failure.
@@ -300,7 +314,8 @@ Result<void> run_inspect_recording(const InspectOptions& options) {
 Result<void> run_inspect(const InspectOptions& options) {
   if (metrics::is_recording(options.model)) return run_inspect_recording(options);
   if (options.at_step) return wrong_option("--at-step", "--at-step asks for a step of a recording; name one");
-  OCTAVO_TRY(const std::string text, options.shape.empty() ? inspect_file(options) : inspect_shape(options));
+  if (options.shape.empty()) return inspect_file(options);
+  OCTAVO_TRY(const std::string text, inspect_shape(options));
   std::cout << text << std::flush;
   return {};
 }

@@ -346,7 +346,7 @@ std::string contradiction(const std::filesystem::path& path, const std::string& 
 Result<RecordingReport> report_recording(const std::filesystem::path& path, bool json) {
   OCTAVO_TRY(const RecordingSummary summary, metrics::summarise_recording(path));
   RecordingReport report;
-  report.text = json ? dump(to_json(summary)) + "\n" : summary_text(path, summary);
+  report.text = json ? dump_for_output(to_json(summary)) + "\n" : summary_text(path, summary);
   if (summary.inconsistency) report.problem = contradiction(path, *summary.inconsistency);
   return report;
 }
@@ -354,9 +354,9 @@ Result<RecordingReport> report_recording(const std::filesystem::path& path, bool
 Result<RecordingReport> report_recording_at_step(const std::filesystem::path& path, std::int64_t step,
                                                  bool json) {
   OCTAVO_TRY(const metrics::StateAtStep found, metrics::replay_to_step(path, step));
-  return RecordingReport{
-      json ? dump(state_json(found.step, found.state)) + "\n" : state_text(found.step, found.state),
-      std::nullopt};
+  return RecordingReport{json ? dump_for_output(state_json(found.step, found.state)) + "\n"
+                              : state_text(found.step, found.state),
+                         std::nullopt};
 }
 
 }  // namespace octavo::app

@@ -1,5 +1,7 @@
 #include "app/commands/request_json.h"
 
+#include <unistd.h>
+
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -198,5 +200,9 @@ Json to_json(const KvTotals& totals) {
 }
 
 std::string dump(const Json& json, int indent) { return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace); }
+
+std::string dump_for_output(const Json& json) {
+  return json.dump(-1, ' ', /*ensure_ascii=*/isatty(STDOUT_FILENO) != 0, Json::error_handler_t::replace);
+}
 
 }  // namespace octavo::app

@@ -35,5 +35,7 @@ Json to_json(const Error& error);
 
 // One line, invalid UTF-8 replaced, minus infinity as null.
 std::string dump(const Json& json, int indent = -1);
+// The same for standard output: on a terminal everything but ASCII is escaped, as control characters always are.
+std::string dump_for_output(const Json& json);
 
 }  // namespace octavo::app

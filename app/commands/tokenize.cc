@@ -55,7 +55,7 @@ Result<void> run_tokenize(const TokenizeOptions& options) {
   OCTAVO_TRY(const std::unique_ptr<tokenizer::Tokenizer> tokenizer, model::load_tokenizer(path));
   OCTAVO_TRY(const std::vector<TokenId> token_ids, tokenize(options, *tokenizer));
   if (options.json) {
-    std::cout << dump(Json{{"token_ids", token_ids}}) << '\n';
+    std::cout << dump_for_output(Json{{"token_ids", token_ids}}) << '\n';
   } else {
     print_table(*tokenizer, token_ids);
   }

@@ -175,13 +175,19 @@ std::vector<ui::ModelRow> ModelScout::list(const ListModels& job) const {
   return rows;
 }
 
-void ModelScout::read(ui::ModelRow& row) {
+void ModelScout::read(ui::ModelRow& row) const {
   row.is_read = true;
   if (!row.is_present) {
     row.problem = "The file is no longer there.";
     return;
   }
-  const auto description = read_model_description(row.path);
+  const auto probe = [&]() -> Result<void> {
+    if (places_.probe) OCTAVO_TRY_VOID(places_.probe(row.path, ProbeDepth::kHeader));
+    return {};
+  };
+  const auto probed = probe();
+  const auto description =
+      probed ? read_model_description(row.path) : Result<ModelDescription>(probed.error());
   if (!description) {
     row.problem = sanitise_utf8(without_path(description.error().message, row.path));
     return;
@@ -200,6 +206,11 @@ Result<void> ModelScout::open_preview(const std::string& path) {
                        preview_time_ == time && !ignored;
   if (is_same) return {};
   preview_.reset();
+  preview_check_.clear();
+  if (places_.probe) {
+    OCTAVO_TRY(const ProbeReport report, places_.probe(path, ProbeDepth::kWhole));
+    preview_check_ = confinement_text(report.confinement);
+  }
   OCTAVO_TRY(ModelPreview opened, ModelPreview::open(path));
   preview_ = std::make_unique<ModelPreview>(std::move(opened));
   preview_path_ = path;
@@ -213,6 +224,7 @@ ui::ModelInside ModelScout::look(LookInside job) {
   ui::ModelInside inside;
   if (const auto opened = open_preview(job.options.model); opened) {
     inside = model_inside(*preview_);
+    if (!preview_check_.empty()) inside.facts.push_back({"Checked", preview_check_});
     inside.memory = model_memory(*preview_, job.options, job.present, places_.available_bytes());
   } else {
     inside.problem = sanitise_utf8(opened.error().message);

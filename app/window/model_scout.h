@@ -19,6 +19,7 @@
 #include <variant>
 #include <vector>
 
+#include "app/probe/probe.h"
 #include "app/window/settings.h"
 #include "engine/api/engine_options.h"
 #include "engine/model_preview.h"
@@ -79,6 +80,8 @@ struct ScoutPlaces {
   std::filesystem::path default_model;
   std::filesystem::path home;
   std::function<std::int64_t()> available_bytes;
+  // Asked before a file is opened here; empty: nobody is.
+  std::function<Result<ProbeReport>(const std::string& path, ProbeDepth depth)> probe = {};
 };
 ScoutPlaces default_scout_places();
 
@@ -100,7 +103,7 @@ class ModelScout {
   void report(ScoutReport report);
 
   std::vector<ui::ModelRow> list(const ListModels& job) const;
-  static void read(ui::ModelRow& row);
+  void read(ui::ModelRow& row) const;
   ui::ModelInside look(LookInside job);
   Result<void> open_preview(const std::string& path);
   FolderListed list_folder(const ListFolder& job) const;
@@ -118,6 +121,7 @@ class ModelScout {
   // Of the scouting thread: the file that was looked into last stays open, for other options.
   std::unique_ptr<ModelPreview> preview_;
   std::string preview_path_;
+  std::string preview_check_;  // what checked it, for a person
   std::uintmax_t preview_bytes_ = 0;
   std::filesystem::file_time_type preview_time_ = {};
   std::thread thread_;

@@ -53,7 +53,7 @@ Result<std::vector<std::filesystem::path>> files_of_model(const std::filesystem:
   const std::optional<SplitName> name = parse_split_name(path.filename().string());
   if (!name) return std::vector<std::filesystem::path>{path};
   if (name->count < 1 || name->count > kMaxShards || name->number < 1 || name->number > name->count) {
-    return Error{ErrorCode::kInvalidArgument,
+    return Error{ErrorCode::kDamagedFile,
                  shown(path) + ": its name says that it is file " + std::to_string(name->number) + " of " +
                      std::to_string(name->count) + "; from 1 of 1 to 1000 of 1000 is possible"};
   }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/base/text.h"
+#include "engine/model/limits.h"
 
 namespace octavo::model {
 namespace {
@@ -76,6 +77,8 @@ constexpr std::string_view kExpected<std::string_view> = "a string";
 template <>
 constexpr std::string_view kExpected<std::vector<std::int32_t>> = "an array of whole numbers";
 template <>
+constexpr std::string_view kExpected<std::vector<bool>> = "an array of booleans";
+template <>
 constexpr std::string_view kExpected<std::vector<float>> = "an array of floating-point numbers";
 template <>
 constexpr std::string_view kExpected<std::vector<std::string_view>> = "an array of strings";
@@ -127,7 +130,7 @@ std::optional<T> load_element(GgufType type, const std::byte*& bytes) {
 }  // namespace
 
 std::string_view GgufHeader::key_of(const Entry& entry) const {
-  return {reinterpret_cast<const char*>(bytes_.data()) + entry.key_offset, entry.key_length};
+  return {reinterpret_cast<const char*>(bytes_.data()) + entry.key_start, entry.key_length};
 }
 
 const GgufHeader::Entry* GgufHeader::find_entry(std::string_view key) const {
@@ -156,13 +159,22 @@ Error GgufHeader::wrong_type(const Entry& entry, std::string_view expected) cons
       "has type " + found + " where " + std::string(expected) + " is needed; convert the model again");
 }
 
+Error GgufHeader::too_large(const Entry& entry) const {
+  return error_about(key_of(entry), ErrorCode::kUnsupported,
+                     "holds " + std::to_string(entry.count) +
+                         (entry.type == GgufType::kArray ? " elements in " : " value in ") +
+                         std::to_string(entry.value_bytes) +
+                         " bytes, more than any model needs there; choose another model");
+}
+
 template <class T>
 Result<T> GgufHeader::convert(const Entry& entry) const {
   using Element = typename ElementOf<T>::type;
   const bool is_array = entry.type == GgufType::kArray;
   if (is_array != ElementOf<T>::is_array || !can_hold<Element>(entry.element_type))
     return wrong_type(entry, kExpected<T>);
-  const std::byte* position = bytes_.data() + entry.value_offset;
+  if (entry.value_start == kNotKept || entry.count > kMaxArrayStrings) return too_large(entry);
+  const std::byte* position = bytes_.data() + entry.value_start;
   const auto does_not_fit = [&] {
     return error_about(key_of(entry), ErrorCode::kDamagedFile,
                        "holds a number that is out of range; convert the model again");
@@ -209,6 +221,7 @@ OCTAVO_INSTANTIATE_GETTERS(float)
 OCTAVO_INSTANTIATE_GETTERS(bool)
 OCTAVO_INSTANTIATE_GETTERS(std::string_view)
 OCTAVO_INSTANTIATE_GETTERS(std::vector<std::int32_t>)
+OCTAVO_INSTANTIATE_GETTERS(std::vector<bool>)
 OCTAVO_INSTANTIATE_GETTERS(std::vector<float>)
 OCTAVO_INSTANTIATE_GETTERS(std::vector<std::string_view>)
 #undef OCTAVO_INSTANTIATE_GETTERS
@@ -223,14 +236,16 @@ Result<std::optional<std::uint64_t>> GgufHeader::find_array_length(std::string_v
 std::optional<std::string> GgufHeader::first_disagreement(const GgufHeader& other,
                                                           std::string_view except) const {
   const auto value_bytes = [](const GgufHeader& header, const Entry& entry) {
-    return std::string_view(reinterpret_cast<const char*>(header.bytes_.data()) + entry.value_offset,
-                            static_cast<std::size_t>(entry.value_end - entry.value_offset));
+    if (entry.value_start == kNotKept) return std::string_view();
+    return std::string_view(reinterpret_cast<const char*>(header.bytes_.data()) + entry.value_start,
+                            static_cast<std::size_t>(entry.value_bytes));
   };
   for (const Entry& entry : entries_) {
     const std::string_view key = key_of(entry);
     const Entry* theirs = other.find_entry(key);
     if (key == except || theirs == nullptr) continue;
     const bool equal = theirs->type == entry.type && theirs->element_type == entry.element_type &&
+                       theirs->value_bytes == entry.value_bytes &&
                        value_bytes(*this, entry) == value_bytes(other, *theirs);
     if (!equal) return std::string(key);
   }

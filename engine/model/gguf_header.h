@@ -7,8 +7,9 @@
 // bytes that are left. Every failure is one Error with the key or tensor in `subject` and a byte offset where
 // there is one.
 //
-// A value type that owns a copy of the header's bytes: what was checked cannot change afterwards. Immutable;
-// any thread.
+// A value type that owns copies of its keys, of their short values and of the vocabulary: what was checked
+// cannot change afterwards. Long values of other keys are checked and stepped over; asking for one is an
+// error. So a file takes no more memory than it holds bytes that somebody reads. Immutable; any thread.
 #pragma once
 
 #include <array>
@@ -56,12 +57,14 @@ class GgufHeader {
   std::span<const GgufTensor> tensors() const { return tensors_; }
 
   std::size_t num_keys() const { return entries_.size(); }
+  // In the file's order.  REQUIRES: index < num_keys()
+  std::string_view key_at(std::size_t index) const { return key_of(entries_[index]); }
   bool contains(std::string_view key) const { return find_entry(key) != nullptr; }
 
   // Typed access, the only one there is. T: std::uint32_t, std::int32_t, std::uint64_t (from any integer type
   // whose value fits), float (from f32, or f64 rounded), bool, std::string_view, and vectors of std::int32_t,
-  // float, std::string_view. Views live as long as this header. A value of another type, or one that does not
-  // fit, is an error.
+  // bool, float, std::string_view. Views live as long as this header. A value of another type, one that does
+  // not fit, or an array of more than kMaxArrayStrings elements is an error.
   //   find: nullopt when there is no such key      get: that is an error, too
   template <class T>
   Result<std::optional<T>> find(std::string_view key) const;
@@ -80,11 +83,13 @@ class GgufHeader {
 
  private:
   friend class GgufParser;
+  static constexpr std::uint64_t kNotKept = ~std::uint64_t{0};
   struct Entry {
-    std::uint64_t key_offset;
-    std::uint64_t value_offset;  // of an array: of its first element
-    std::uint64_t count;         // elements; 1 unless an array
-    std::uint64_t value_end;
+    std::uint64_t key_start;     // in bytes_
+    std::uint64_t value_start;   // in bytes_; kNotKept
+    std::uint64_t value_offset;  // in the file; of an array: of its first element
+    std::uint64_t value_bytes;
+    std::uint64_t count;  // elements; 1 unless an array
     std::uint32_t key_length;
     GgufType type;
     GgufType element_type;  // = type unless an array
@@ -94,6 +99,7 @@ class GgufHeader {
   const Entry* find_entry(std::string_view key) const;
   std::string_view key_of(const Entry& entry) const;
   Error wrong_type(const Entry& entry, std::string_view expected) const;
+  Error too_large(const Entry& entry) const;
   template <class T>
   Result<T> convert(const Entry& entry) const;
 
@@ -101,7 +107,7 @@ class GgufHeader {
   std::uint32_t version_ = 0;
   std::uint32_t alignment_ = 0;
   std::uint64_t data_offset_ = 0;
-  std::vector<std::byte> bytes_;       // the file up to the end of its tensor list
+  std::vector<std::byte> bytes_;       // keys and values that are kept
   std::vector<Entry> entries_;         // in the file's order
   std::vector<std::uint32_t> by_key_;  // indices into entries_, sorted by key
   std::vector<GgufTensor> tensors_;

@@ -1,6 +1,7 @@
 #include "engine/model/gguf_header.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <numeric>
@@ -24,6 +25,12 @@ constexpr std::uint32_t kDefaultAlignment = 32;
 constexpr std::uint64_t kMinKeyBytes = 8 + 1 + 4 + 1;
 constexpr std::uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
 constexpr std::uint64_t kReadAhead = std::uint64_t{1} << 20;
+constexpr std::uint64_t kBooleansAtOnce = std::uint64_t{64} << 10;
+static_assert(kReadAhead >= kMaxKeyBytes && kReadAhead >= kMaxShortValueBytes);
+
+// Keys under which a vocabulary stands: their values may be large.
+constexpr std::array<std::string_view, 2> kVocabularyPrefixes = {"tokenizer.ggml.",
+                                                                 "tokenizer.chat_template"};
 
 // Rounds up to a multiple of a power of two; false when that does not fit.
 bool pad_up(std::uint64_t value, std::uint64_t alignment, std::uint64_t& padded) {
@@ -34,10 +41,34 @@ bool pad_up(std::uint64_t value, std::uint64_t alignment, std::uint64_t& padded)
 
 std::string quoted(std::string_view text) { return "\"" + escape_for_message(text) + "\""; }
 
+bool is_of_vocabulary(std::string_view key) {
+  return std::any_of(kVocabularyPrefixes.begin(), kVocabularyPrefixes.end(),
+                     [&](std::string_view prefix) { return key.starts_with(prefix); });
+}
+
+std::uint64_t load_length(const std::byte* bytes) {
+  std::uint64_t length;
+  std::memcpy(&length, bytes, sizeof length);
+  return length;
+}
+
+// Whether these bytes are exactly `count` strings, each with its length before it.
+bool are_strings(std::span<const std::byte> bytes, std::uint64_t count) {
+  std::uint64_t position = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    if (bytes.size() - position < 8) return false;
+    const std::uint64_t length = load_length(bytes.data() + position);
+    position += 8;
+    if (length > bytes.size() - position) return false;
+    position += length;
+  }
+  return position == bytes.size();
+}
+
 }  // namespace
 
-// Walks a file once, from the front. `bytes_` grows ahead of `position_` as bytes are needed, so every number
-// that is believed was read from memory of our own.
+// Walks a file once, from the front, through a window of about a megabyte. Every number that is believed was
+// read from memory of our own; what is kept is copied from the window, or read again and then checked again.
 class GgufParser {
  public:
   GgufParser(const ByteSource& source, std::string_view file_name) : source_(source) {
@@ -52,8 +83,7 @@ class GgufParser {
     OCTAVO_TRY_VOID(read_tensors());
     OCTAVO_TRY_VOID(check_tensor_names());
     OCTAVO_TRY_VOID(place_tensors());
-    header_.bytes_.resize(static_cast<std::size_t>(position_));
-    header_.bytes_.shrink_to_fit();
+    OCTAVO_TRY_VOID(keep_vocabulary());
     return std::move(header_);
   }
 
@@ -72,28 +102,36 @@ class GgufParser {
   // ---- bytes ----
   std::uint64_t remaining() const { return source_.size() - position_; }
 
-  // Makes the next `count` bytes available. `what` completes "the file ends within ...".
-  Result<void> need(std::uint64_t count, std::string_view subject, std::string_view what) {
+  // Whether the next `count` bytes are there. `what` completes "the file ends within ...".
+  Result<void> check_next(std::uint64_t count, std::string_view subject, std::string_view what) const {
     if (count > remaining()) return damaged(subject, position_, "the file ends within " + std::string(what));
-    const std::uint64_t end = position_ + count;  // <= size of the file: cannot wrap
-    if (end > kMaxMetadataBytes) {
-      return failure(ErrorCode::kUnsupported, subject, position_,
-                     "its metadata is larger than " + std::to_string(kMaxMetadataBytes >> 20) +
-                         " MiB; no model that Octavo runs needs that");
-    }
-    const std::uint64_t have = header_.bytes_.size();
-    if (end <= have) return {};
-    const std::uint64_t wanted =
-        std::min({source_.size(), kMaxMetadataBytes, std::max(end, have + kReadAhead)});
-    header_.bytes_.resize(static_cast<std::size_t>(wanted));
-    return source_.read(have, std::span(header_.bytes_).subspan(static_cast<std::size_t>(have)));
+    if (position_ + count <= kMaxMetadataBytes) return {};  // <= size of the file: cannot wrap
+    return failure(ErrorCode::kUnsupported, subject, position_,
+                   "its metadata is larger than " + std::to_string(kMaxMetadataBytes >> 20) +
+                       " MiB; no model that Octavo runs needs that");
   }
+
+  bool is_in_window(std::uint64_t offset, std::uint64_t count) const {
+    return offset >= window_start_ && offset + count <= window_start_ + window_.size();
+  }
+
+  // The same, and brings them into the window.  REQUIRES: count <= kReadAhead
+  Result<void> need(std::uint64_t count, std::string_view subject, std::string_view what) {
+    OCTAVO_TRY_VOID(check_next(count, subject, what));
+    if (is_in_window(position_, count)) return {};
+    window_.resize(static_cast<std::size_t>(std::min(remaining(), kReadAhead)));
+    window_start_ = position_;
+    return source_.read(window_start_, window_);
+  }
+
+  // REQUIRES: in the window
+  const std::byte* at(std::uint64_t offset) const { return window_.data() + (offset - window_start_); }
 
   // REQUIRES: needed
   template <class T>
   T take() {
     T value;
-    std::memcpy(&value, header_.bytes_.data() + position_, sizeof(T));
+    std::memcpy(&value, at(position_), sizeof(T));
     position_ += sizeof(T);
     return value;
   }
@@ -104,30 +142,31 @@ class GgufParser {
     return take<T>();
   }
 
-  // Steps over a string; its bytes lie at [position_ - length, position_) afterwards.
-  Result<std::uint64_t> read_string(std::uint64_t cap, std::string_view subject, std::string_view what) {
+  Result<std::uint64_t> read_length(std::uint64_t cap, std::string_view subject, std::string_view what) {
     const std::uint64_t start = position_;
     OCTAVO_TRY(const std::uint64_t length, read_number<std::uint64_t>(subject, what));
-    if (length > cap) {
-      return damaged(subject, start,
-                     std::string(what) + " claims " + std::to_string(length) + " bytes; at most " +
-                         std::to_string(cap) + " are allowed");
-    }
-    OCTAVO_TRY_VOID(need(length, subject, what));
-    position_ += length;
-    return length;
+    if (length <= cap) return length;
+    return damaged(subject, start,
+                   std::string(what) + " claims " + std::to_string(length) + " bytes; at most " +
+                       std::to_string(cap) + " are allowed");
   }
 
-  std::string_view text_at(std::uint64_t offset, std::uint64_t length) const {
-    return {reinterpret_cast<const char*>(header_.bytes_.data()) + offset, static_cast<std::size_t>(length)};
+  // REQUIRES: cap <= kReadAhead
+  Result<std::string> read_text(std::uint64_t cap, std::string_view subject, std::string_view what) {
+    OCTAVO_TRY(const std::uint64_t length, read_length(cap, subject, what));
+    OCTAVO_TRY_VOID(need(length, subject, what));
+    std::string text(reinterpret_cast<const char*>(at(position_)), static_cast<std::size_t>(length));
+    position_ += length;
+    return text;
   }
 
   // ---- the stages ----
   Result<void> read_preamble() {
     OCTAVO_TRY_VOID(need(4, "", "its first four bytes"));
-    if (text_at(0, 4) != kMagic) {
+    const std::string_view start(reinterpret_cast<const char*>(at(0)), 4);
+    if (start != kMagic) {
       return failure(ErrorCode::kDamagedFile, "", 0,
-                     "this is no GGUF file: it starts with " + quoted(text_at(0, 4)) +
+                     "this is no GGUF file: it starts with " + quoted(start) +
                          " instead of \"GGUF\"; choose a file that ends in .gguf");
     }
     position_ = 4;
@@ -164,12 +203,14 @@ class GgufParser {
     header_.entries_.reserve(static_cast<std::size_t>(num_keys_));
     for (std::uint64_t i = 0; i < num_keys_; ++i) {
       const std::string what = "key " + std::to_string(i);
-      OCTAVO_TRY(const std::uint64_t length, read_string(kMaxKeyBytes, "", what));
-      if (length == 0) return damaged("", position_, what + " is empty");
+      OCTAVO_TRY(const std::string key, read_text(kMaxKeyBytes, "", what));
+      if (key.empty()) return damaged("", position_, what + " is empty");
+      key_offsets_.push_back(position_ - key.size());
       GgufHeader::Entry entry{};
-      entry.key_offset = position_ - length;
-      entry.key_length = static_cast<std::uint32_t>(length);
-      const std::string key(text_at(entry.key_offset, length));  // a copy: the buffer may move below
+      entry.key_start = header_.bytes_.size();
+      entry.key_length = static_cast<std::uint32_t>(key.size());
+      const auto key_bytes = std::as_bytes(std::span(key));
+      header_.bytes_.insert(header_.bytes_.end(), key_bytes.begin(), key_bytes.end());
       OCTAVO_TRY_VOID(read_value(key, entry));
       header_.entries_.push_back(entry);
     }
@@ -192,7 +233,48 @@ class GgufParser {
     entry.value_offset = position_;
     OCTAVO_TRY_VOID(entry.element_type == GgufType::kString ? skip_strings(key, entry)
                                                             : skip_numbers(key, entry));
-    entry.value_end = position_;
+    entry.value_bytes = position_ - entry.value_offset;
+    entry.value_start = GgufHeader::kNotKept;
+    if (entry.value_bytes <= kMaxShortValueBytes) OCTAVO_TRY_VOID(keep(key, entry));
+    if (header_.bytes_.size() <= kMaxShortBytes) return {};
+    return failure(ErrorCode::kUnsupported, key, entry.value_offset,
+                   "its keys and short values take more than " + std::to_string(kMaxShortBytes >> 20) +
+                       " MiB; no model that Octavo runs needs that");
+  }
+
+  Result<void> keep(std::string_view key, GgufHeader::Entry& entry) {
+    std::vector<std::byte>& bytes = header_.bytes_;
+    entry.value_start = bytes.size();
+    bytes.resize(bytes.size() + static_cast<std::size_t>(entry.value_bytes));
+    const auto kept = std::span(bytes).subspan(static_cast<std::size_t>(entry.value_start));
+    if (is_in_window(entry.value_offset, entry.value_bytes)) {
+      std::copy_n(at(entry.value_offset), kept.size(), kept.begin());
+    } else {
+      OCTAVO_TRY_VOID(source_.read(entry.value_offset, kept));
+    }
+    if (entry.element_type != GgufType::kString || are_strings(kept, entry.count)) return {};
+    return failure(ErrorCode::kIo, key, entry.value_offset,
+                   quoted(key) + " was changed while it was read; load it again");
+  }
+
+  // Only once everything else holds: of a file that is refused, nothing large is read.
+  Result<void> keep_vocabulary() {
+    std::uint64_t num_bytes = 0;  // of values that lie in the file: cannot wrap
+    const auto is_wanted = [&](const GgufHeader::Entry& entry) {
+      return entry.value_start == GgufHeader::kNotKept && is_of_vocabulary(header_.key_of(entry));
+    };
+    for (const GgufHeader::Entry& entry : header_.entries_) {
+      if (is_wanted(entry)) num_bytes += entry.value_bytes;
+      if (num_bytes > kMaxVocabularyBytes) {
+        return failure(ErrorCode::kUnsupported, header_.key_of(entry), entry.value_offset,
+                       "its vocabulary takes more than " + std::to_string(kMaxVocabularyBytes >> 20) +
+                           " MiB; no model that Octavo runs needs that");
+      }
+    }
+    header_.bytes_.reserve(header_.bytes_.size() + static_cast<std::size_t>(num_bytes));
+    for (GgufHeader::Entry& entry : header_.entries_) {
+      if (is_wanted(entry)) OCTAVO_TRY_VOID(keep(std::string(header_.key_of(entry)), entry));
+    }
     return {};
   }
 
@@ -208,34 +290,66 @@ class GgufParser {
                      quoted(key) + " claims " + std::to_string(entry.count) +
                          " elements, which is more than the file can hold");
     }
-    return {};
+    // Each string and each boolean has to be looked at; numbers are stepped over.
+    const bool is_walked = entry.element_type == GgufType::kString || entry.element_type == GgufType::kBool;
+    if (!is_walked || entry.count <= kMaxArrayStrings) return {};
+    return damaged(key, start,
+                   quoted(key) + " claims " + std::to_string(entry.count) +
+                       (entry.element_type == GgufType::kString ? " strings" : " booleans") + "; at most " +
+                       std::to_string(kMaxArrayStrings) + " are allowed");
   }
 
   Result<void> skip_numbers(const std::string& key, const GgufHeader::Entry& entry) {
     // The product cannot wrap: the count of an array was held against the bytes that are left.
     const std::uint64_t num_bytes = entry.count * stored_bytes(entry.element_type);
-    OCTAVO_TRY_VOID(need(num_bytes, key, "the value of " + quoted(key)));
-    if (entry.element_type == GgufType::kBool) {
-      for (std::uint64_t i = 0; i < num_bytes; ++i) {
-        const auto value = std::to_integer<unsigned>(header_.bytes_[static_cast<std::size_t>(position_ + i)]);
-        if (value > 1) {
-          return damaged(
-              key, position_ + i,
-              quoted(key) + " holds " + std::to_string(value) + " where only 0 and 1 are booleans");
-        }
-      }
-    }
+    const std::string what = "the value of " + quoted(key);
+    OCTAVO_TRY_VOID(check_next(num_bytes, key, what));
+    if (entry.element_type == GgufType::kBool) return check_booleans(key, num_bytes, what);
     position_ += num_bytes;
+    return {};
+  }
+
+  Result<void> check_booleans(const std::string& key, std::uint64_t left, std::string_view what) {
+    while (left > 0) {
+      const std::uint64_t count = std::min(left, kBooleansAtOnce);
+      OCTAVO_TRY_VOID(need(count, key, what));
+      for (const std::uint64_t end = position_ + count; position_ < end; ++position_) {
+        const auto value = std::to_integer<unsigned>(*at(position_));
+        if (value <= 1) continue;
+        return damaged(key, position_,
+                       quoted(key) + " holds " + std::to_string(value) + " where only 0 and 1 are booleans");
+      }
+      left -= count;
+    }
     return {};
   }
 
   Result<void> skip_strings(const std::string& key, const GgufHeader::Entry& entry) {
     const std::uint64_t cap = key == kChatTemplateKey ? kMaxChatTemplateBytes : kMaxStringBytes;
     const std::string what = "a string of " + quoted(key);
-    for (std::uint64_t i = 0; i < entry.count; ++i) {
-      OCTAVO_TRY([[maybe_unused]] const std::uint64_t length, read_string(cap, key, what));
+    std::uint64_t left = entry.count;
+    while (left > 0) {
+      left -= skip_strings_in_window(cap, left);
+      if (left == 0) break;
+      OCTAVO_TRY(const std::uint64_t length, read_length(cap, key, what));
+      OCTAVO_TRY_VOID(check_next(length, key, what));
+      position_ += length;
+      --left;
     }
     return {};
+  }
+
+  // Steps over strings whose lengths stand in the window and hold; returns how many. Tens of millions may
+  // follow.
+  std::uint64_t skip_strings_in_window(std::uint64_t cap, std::uint64_t most) {
+    const std::uint64_t end = std::min(source_.size(), kMaxMetadataBytes);
+    std::uint64_t count = 0;
+    for (; count < most && is_in_window(position_, 8); ++count) {
+      const std::uint64_t length = load_length(at(position_));
+      if (length > cap || position_ + 8 + length > end) break;  // cannot wrap: the cap is small
+      position_ += 8 + length;
+    }
+    return count;
   }
 
   // Sorting finds duplicates in O(n log n) whatever the file holds; a hash table could be made slow on
@@ -250,7 +364,7 @@ class GgufParser {
     const auto same =
         std::adjacent_find(order.begin(), order.end(), [&](auto a, auto b) { return key(a) == key(b); });
     if (same == order.end()) return {};
-    return damaged(key(*same), header_.entries_[*(same + 1)].key_offset,
+    return damaged(key(*same), key_offsets_[*(same + 1)],
                    "the key " + quoted(key(*same)) + " stands in it twice");
   }
 
@@ -283,10 +397,9 @@ class GgufParser {
   Result<void> read_tensor(std::uint64_t index) {
     const std::uint64_t start = position_;
     const std::string what = "tensor " + std::to_string(index);
-    OCTAVO_TRY(const std::uint64_t length, read_string(kMaxTensorNameBytes, "", "the name of " + what));
-    if (length == 0) return damaged("", start, what + " has no name");
     GgufTensor tensor;
-    tensor.name = std::string(text_at(position_ - length, length));
+    OCTAVO_TRY(tensor.name, read_text(kMaxTensorNameBytes, "", "the name of " + what));
+    if (tensor.name.empty()) return damaged("", start, what + " has no name");
     OCTAVO_TRY_VOID(read_dimensions(tensor));
     OCTAVO_TRY_VOID(read_tensor_type(tensor));
     const std::uint64_t claim_position = position_;
@@ -400,9 +513,12 @@ class GgufParser {
 
   const ByteSource& source_;
   GgufHeader header_;
+  std::vector<std::byte> window_;  // a copy of the file's bytes from window_start_ on
+  std::uint64_t window_start_ = 0;
   std::uint64_t position_ = 0;
   std::uint64_t num_tensors_ = 0, num_keys_ = 0;
-  std::vector<Claim> claims_;  // one for each tensor
+  std::vector<std::uint64_t> key_offsets_;  // in the file, one for each key
+  std::vector<Claim> claims_;               // one for each tensor
 };
 
 Result<GgufHeader> GgufHeader::parse(const ByteSource& source, std::string_view file_name) {

@@ -7,7 +7,8 @@
 namespace octavo::model {
 namespace {
 
-constexpr std::string_view kRopeTable = "rope_freqs.weight";
+// Tables of factors, which are not learnt.
+bool is_rope_table(const GgufTensor& tensor) { return tensor.name.starts_with("rope_f"); }
 
 bool is_matrix(const GgufTensor& tensor) { return tensor.dimensions[1] > 1; }
 
@@ -39,7 +40,7 @@ std::vector<TypeCount> count_types(const GgufFile& file) {
 std::uint64_t count_parameters(const GgufFile& file) {
   std::uint64_t total = 0;
   for (const GgufTensor& tensor : file.tensors()) {
-    if (tensor.name != kRopeTable) total += static_cast<std::uint64_t>(tensor.num_elements);
+    if (!is_rope_table(tensor)) total += static_cast<std::uint64_t>(tensor.num_elements);
   }
   return total;
 }

@@ -22,7 +22,7 @@ struct TypeCount {
 // Of all tensors; the type with most elements first.
 std::vector<TypeCount> count_types(const GgufFile& file);
 
-// Elements of all tensors but rope_freqs.weight, which is a table and not learnt.
+// Elements of all tensors but rope_freqs.weight and rope_factors_*.weight, which are tables and not learnt.
 std::uint64_t count_parameters(const GgufFile& file);
 
 // Of these, the elements that belong to a layer: neither the embedding nor the output head.

@@ -10,11 +10,17 @@ namespace octavo::model {
 inline constexpr std::uint64_t kMaxMetadataBytes = std::uint64_t{512}
                                                    << 20;  // everything before the tensors' data
 inline constexpr std::uint64_t kMaxMetadataKeys = 65'536;
-inline constexpr std::uint64_t kMaxTensors = 262'144;
+inline constexpr std::uint64_t kMaxTensors = 65'536;
 inline constexpr std::uint64_t kMaxKeyBytes = 65'535;
 inline constexpr std::uint64_t kMaxTensorNameBytes = 64;
 inline constexpr std::uint64_t kMaxStringBytes = std::uint64_t{16} << 20;
 inline constexpr std::uint64_t kMaxChatTemplateBytes = std::uint64_t{1} << 20;
+inline constexpr std::uint64_t kMaxArrayStrings = std::uint64_t{1} << 22;  // booleans, and numbers that are asked for
+// What is kept in memory: values up to kMaxShortValueBytes, all of them and the keys in kMaxShortBytes, and larger
+// ones of the vocabulary in kMaxVocabularyBytes. Everything else is stepped over.
+inline constexpr std::uint64_t kMaxShortValueBytes = std::uint64_t{64} << 10;
+inline constexpr std::uint64_t kMaxShortBytes = std::uint64_t{16} << 20;
+inline constexpr std::uint64_t kMaxVocabularyBytes = std::uint64_t{128} << 20;
 inline constexpr std::uint32_t kMaxTensorDimensions = 4;
 inline constexpr std::uint64_t kMaxTensorDimension = std::uint64_t{1} << 40;
 inline constexpr std::uint32_t kMinAlignment = 8;

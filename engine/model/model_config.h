@@ -1,29 +1,33 @@
-// The hyperparameters of a model of architecture "llama", as its metadata gives them, held against plausible
-// ranges once. Everything that is sized by a hyperparameter is sized by one that passed `validate`.
+// The hyperparameters of a model, as its metadata gives them, held against plausible ranges once. Everything
+// that is sized by a hyperparameter is sized by one that passed `validate`. What its architecture is made of:
+// architecture.h.
 //
 // Metadata that would change the results and that nothing here computes is refused by name, never ignored:
 // see the table in model_config.cc.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/base/result.h"
+#include "engine/model/architecture.h"
 #include "engine/model/gguf_header.h"
 
 namespace octavo::model {
 
 // How positions beyond the trained length are brought into range. The formulas are in rope.h.
-enum class RopeScalingType : std::uint8_t { kNone, kLinear, kLlama3, kYarn };
+enum class RopeScalingType : std::uint8_t { kNone, kLinear, kLlama3, kYarn, kLongRope };
 
 struct RopeConfig {
-  std::int32_t rotary_dim = 0;  // even, <= head_dim
+  std::int32_t rotary_dim = 0;  // even, <= head_dim; 0: positions are learned
   double frequency_base = 10'000.0;
   RopeScalingType scaling = RopeScalingType::kNone;
   double factor = 1.0;                       // positions are stretched this many times
-  std::int32_t original_context_length = 0;  // trained length before scaling; llama3, yarn
+  std::int32_t original_context_length = 0;  // trained length before scaling; llama3, yarn, longrope
   double attention_multiplier = 1.0;       // rope.scaling.attn_factor: on top of what the scaling type gives
   double low_frequency_factor = 1.0;       // llama3
   double high_frequency_factor = 4.0;      // llama3
@@ -35,6 +39,7 @@ struct RopeConfig {
 
 struct ModelConfig {
   std::string architecture;  // "llama"
+  Architecture parts;        // what that is
   std::string name;          // of the model; may be empty
   std::int32_t num_layers = 0;
   std::int32_t context_length = 0;  // tokens it was trained for
@@ -45,9 +50,27 @@ struct ModelConfig {
   std::int32_t head_dim = 0;      // of keys and values; num_heads * head_dim need not be embedding_length
   std::int32_t vocabulary_size = 0;
   float norm_epsilon = 0.0f;
-  double score_scale = 0.0;  // of attention; 1 / sqrt(head_dim) unless the file says otherwise
+  double score_scale =
+      0.0;  // of attention; 1 / sqrt(head_dim) unless the file or architecture says otherwise
+  float score_soft_cap = 0.0f, logit_soft_cap = 0.0f;  // 0: none
+  std::int32_t sliding_window =
+      0;  // tokens that a layer with a window sees, its own included; 0: all layers see all
+  std::int32_t window_period = 0;             // every so-manieth layer has none; 0: all layers have one
+  std::vector<bool> layers_with_window = {};  // [num_layers], instead of the period; empty: the period holds
   RopeConfig rope;
+  std::optional<RopeConfig> local_rope = {};  // of layers with a window, where those differ
+
+  bool has_window(std::int32_t layer) const {
+    if (sliding_window == 0) return false;
+    if (!layers_with_window.empty()) return layers_with_window[static_cast<std::size_t>(layer)];
+    return window_period == 0 || layer % window_period != window_period - 1;
+  }
+  // In float32, as the original multiplies when it computes in float32.
+  float embedding_scale() const;
 };
+
+// What a backend has to compute for it beyond what all do.
+kernels::Features features_of(const ModelConfig& config);
 
 // kUnsupported: another architecture, or a feature that is not computed here, each by name. kDamagedFile: a
 // value that is missing, of the wrong type or out of range.

@@ -1,6 +1,5 @@
 #include "engine/model/model_tensors.h"
 
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -30,64 +29,154 @@ class TensorFinder {
     ModelTensors model;
     const std::int64_t width = config_.embedding_length;
     OCTAVO_TRY(model.token_embedding, matrix("token_embd.weight", config_.vocabulary_size, width));
+    if (!parts().rotates()) {
+      OCTAVO_TRY(model.position_embedding, matrix("position_embd.weight", config_.context_length, width));
+    }
     model.layers.reserve(static_cast<std::size_t>(config_.num_layers));
     for (std::int32_t i = 0; i < config_.num_layers; ++i) {
       OCTAVO_TRY(auto layer, find_layer("blk." + std::to_string(i) + "."));
       model.layers.push_back(std::move(layer));
     }
-    OCTAVO_TRY(model.output_norm, vector("output_norm.weight", width));
+    OCTAVO_TRY(model.output_norm, norm("output_norm"));
     OCTAVO_TRY_VOID(find_output(model));
-    OCTAVO_TRY_VOID(find_rope(model));
+    if (parts().rotates()) {
+      OCTAVO_TRY_VOID(find_rope(model));
+    }
     return model;
   }
 
  private:
+  const Architecture& parts() const { return config_.parts; }
+  std::int64_t width() const { return config_.embedding_length; }
+
   Result<LayerTensors> find_layer(const std::string& prefix) const {
-    const std::int64_t width = config_.embedding_length;
     const std::int64_t hidden = config_.feed_forward_length;
     const std::int64_t query = std::int64_t{config_.num_heads} * config_.head_dim;
-    const std::int64_t key = std::int64_t{config_.num_kv_heads} * config_.head_dim;
     LayerTensors layer;
-    OCTAVO_TRY(layer.attention_norm, vector(prefix + "attn_norm.weight", width));
-    OCTAVO_TRY(layer.query, projection(prefix + "attn_q", query, width));
-    OCTAVO_TRY(layer.key, projection(prefix + "attn_k", key, width));
-    OCTAVO_TRY(layer.value, projection(prefix + "attn_v", key, width));
-    OCTAVO_TRY(layer.attention_output, projection(prefix + "attn_output", width, query));
-    OCTAVO_TRY(layer.feed_forward_norm, vector(prefix + "ffn_norm.weight", width));
-    OCTAVO_TRY(layer.gate, projection(prefix + "ffn_gate", hidden, width));
-    OCTAVO_TRY(layer.up, projection(prefix + "ffn_up", hidden, width));
-    OCTAVO_TRY(layer.down, projection(prefix + "ffn_down", width, hidden));
+    OCTAVO_TRY(layer.attention_norm, norm(prefix + "attn_norm"));
+    OCTAVO_TRY_VOID(find_query_key_value(prefix, layer));
+    if (parts().has_head_norms) {
+      OCTAVO_TRY(layer.query_norm, vector(prefix + "attn_q_norm.weight", config_.head_dim));
+      OCTAVO_TRY(layer.key_norm, vector(prefix + "attn_k_norm.weight", config_.head_dim));
+    }
+    OCTAVO_TRY(layer.attention_output, projection(prefix + "attn_output", width(), query));
+    OCTAVO_TRY(layer.feed_forward_norm, norm(prefix + "ffn_norm"));
+    OCTAVO_TRY_VOID(find_gate_and_up(prefix, layer));
+    OCTAVO_TRY(layer.down, projection(prefix + "ffn_down", width(), hidden));
+    if (parts().has_post_norms) {
+      OCTAVO_TRY(layer.post_attention_norm, norm(prefix + "post_attention_norm"));
+      OCTAVO_TRY(layer.post_feed_forward_norm, norm(prefix + "post_ffw_norm"));
+    }
     return layer;
   }
 
+  // Apart, or in one matrix: which one is the converter's choice, whatever the architecture.
+  Result<void> find_query_key_value(const std::string& prefix, LayerTensors& layer) const {
+    const std::int64_t query = std::int64_t{config_.num_heads} * config_.head_dim;
+    const std::int64_t key = std::int64_t{config_.num_kv_heads} * config_.head_dim;
+    const std::string packed = prefix + "attn_qkv";
+    const bool is_packed =
+        file_.find_tensor(packed + ".weight") != nullptr ||
+        (parts().packs_query_key_value && file_.find_tensor(prefix + "attn_q.weight") == nullptr);
+    if (!is_packed) {
+      OCTAVO_TRY(layer.query, projection(prefix + "attn_q", query, width()));
+      OCTAVO_TRY(layer.key, projection(prefix + "attn_k", key, width()));
+      OCTAVO_TRY(layer.value, projection(prefix + "attn_v", key, width()));
+      return {};
+    }
+    OCTAVO_TRY(const Projection all, projection(packed, query + 2 * key, width()));
+    layer.query = rows_of(all, 0, query);
+    layer.key = rows_of(all, query, key);
+    layer.value = rows_of(all, query + key, key);
+    return {};
+  }
+
+  Result<void> find_gate_and_up(const std::string& prefix, LayerTensors& layer) const {
+    const std::int64_t hidden = config_.feed_forward_length;
+    const std::string up = prefix + "ffn_up";
+    if (parts().feed_forward == FeedForwardForm::kPackedGated) {
+      OCTAVO_TRY(const Projection both, projection(up, 2 * hidden, width()));
+      layer.gate = rows_of(both, 0, hidden);
+      layer.up = rows_of(both, hidden, hidden);
+      return {};
+    }
+    if (parts().feed_forward == FeedForwardForm::kGated) {
+      OCTAVO_TRY(layer.gate, projection(prefix + "ffn_gate", hidden, width()));
+    }
+    OCTAVO_TRY(layer.up, projection(up, hidden, width()));
+    return {};
+  }
+
+  // A part of a packed projection.
+  static Projection rows_of(const Projection& all, std::int64_t first, std::int64_t count) {
+    const auto row_bytes = all.weight.bytes.size() / static_cast<std::size_t>(all.weight.rows);
+    const auto begin = static_cast<std::size_t>(first), size = static_cast<std::size_t>(count);
+    Projection part;
+    part.weight = {all.weight.type, count, all.weight.columns,
+                   all.weight.bytes.subspan(begin * row_bytes, size * row_bytes)};
+    if (!all.bias.empty()) {
+      const auto bias = std::span(all.bias).subspan(begin, size);
+      part.bias.assign(bias.begin(), bias.end());
+    }
+    return part;
+  }
+
   Result<void> find_output(ModelTensors& model) const {
-    model.output_is_tied = file_.find_tensor("output.weight") == nullptr;
+    model.output_is_tied = parts().output_is_embedding || file_.find_tensor("output.weight") == nullptr;
     if (model.output_is_tied) {
       model.output.weight = model.token_embedding;
     } else {
-      OCTAVO_TRY(model.output.weight,
-                 matrix("output.weight", config_.vocabulary_size, config_.embedding_length));
+      OCTAVO_TRY(model.output.weight, matrix("output.weight", config_.vocabulary_size, width()));
     }
     OCTAVO_TRY(model.output.bias, optional_vector("output.bias", config_.vocabulary_size));
     return {};
   }
 
   Result<void> find_rope(ModelTensors& model) const {
-    constexpr std::string_view kName = "rope_freqs.weight";
-    OCTAVO_TRY(const std::vector<float> divisors, optional_vector(kName, config_.rope.rotary_dim / 2));
+    constexpr std::string_view kLong = "rope_factors_long.weight", kShort = "rope_factors_short.weight";
+    const bool is_long_rope = config_.rope.scaling == RopeScalingType::kLongRope ||
+                              file_.find_tensor(kLong) != nullptr || file_.find_tensor(kShort) != nullptr;
+    if (config_.local_rope) model.local_rope = rope_frequencies(*config_.local_rope, {});
+    if (!is_long_rope) {
+      OCTAVO_TRY(const std::vector<float> divisors, rope_divisors("rope_freqs.weight"));
+      model.rope = rope_frequencies(config_.rope, divisors);
+      return {};
+    }
+    for (const std::string_view name : {kLong, kShort}) {
+      if (file_.find_tensor(name) == nullptr) return damaged(name, "is missing");
+    }
+    OCTAVO_TRY(const std::vector<float> within, rope_divisors(kShort));
+    OCTAVO_TRY(const std::vector<float> beyond, rope_divisors(kLong));
+    model.rope = rope_frequencies(config_.rope, beyond);
+    model.short_rope = rope_frequencies(config_.rope, within);
+    return {};
+  }
+
+  // Empty: the file has none.
+  Result<std::vector<float>> rope_divisors(std::string_view name) const {
+    OCTAVO_TRY(std::vector<float> divisors, optional_vector(name, config_.rope.rotary_dim / 2));
     for (const float divisor : divisors) {
-      if (divisor < kMinFactor || divisor > kMaxFactor) {
-        return damaged(kName, "holds " + std::to_string(divisor) + ", by which no frequency can be divided");
+      if (!(divisor >= kMinFactor && divisor <= kMaxFactor)) {  // also NaN
+        return damaged(name, "holds " + std::to_string(divisor) + ", by which no frequency can be divided");
       }
     }
-    model.rope = rope_frequencies(config_.rope, divisors);
-    return {};
+    return divisors;
+  }
+
+  Result<NormTensors> norm(const std::string& name) const {
+    NormTensors found;
+    OCTAVO_TRY(found.weight, vector(name + ".weight", width()));
+    if (parts().norm == kernels::NormKind::kLayer) {
+      OCTAVO_TRY(found.bias, vector(name + ".bias", width()));
+    }
+    return found;
   }
 
   Result<Projection> projection(const std::string& name, std::int64_t rows, std::int64_t columns) const {
     Projection found;
     OCTAVO_TRY(found.weight, matrix(name + ".weight", rows, columns));
-    OCTAVO_TRY(found.bias, optional_vector(name + ".bias", rows));
+    const std::string bias = name + ".bias";
+    OCTAVO_TRY(found.bias, parts().needs_biases ? vector(bias, rows) : optional_vector(bias, rows));
     return found;
   }
 
@@ -114,9 +203,6 @@ class TensorFinder {
     OCTAVO_TRY(const kernels::TensorType type, check(tensor, shape));
     std::vector<float> values(static_cast<std::size_t>(size));
     kernels::dequantize(type, file_.bytes_of(tensor).data(), size, values.data());
-    for (const float value : values) {
-      if (!std::isfinite(value)) return damaged(tensor.name, "holds numbers that are not finite");
-    }
     return values;
   }
 
@@ -167,6 +253,12 @@ class TensorFinder {
 
 Result<ModelTensors> find_model_tensors(const GgufFile& file, const ModelConfig& config) {
   return TensorFinder(file, config).find();
+}
+
+bool limit_context(ModelTensors& tensors, const ModelConfig& config, std::int32_t max_model_len) {
+  if (!tensors.short_rope || max_model_len > config.rope.original_context_length) return false;
+  tensors.rope = *std::exchange(tensors.short_rope, std::nullopt);
+  return true;
 }
 
 }  // namespace octavo::model

@@ -1,10 +1,13 @@
-// The weights of a llama model, found. The list of tensors follows from the hyperparameters and is then
-// looked up in the file by name, shape and type; tensors that it does not name are ignored.
+// The weights of a model, found. The list of tensors follows from architecture and hyperparameters and is
+// then looked up in the file by name, shape and type; tensors that it does not name are ignored. Matrices
+// that a file packs into one (Q, K and V; gate and up) come apart here: their rows stand one behind the
+// other.
 //
 // Ownership: matrices are views into the GgufFile, which must outlive this object; vectors are copies, as
 // floats.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,36 +19,65 @@
 
 namespace octavo::model {
 
-// y = weight · x + bias. Empty bias: none.
+struct NormTensors {
+  std::vector<float> weight;  // empty: no norm here
+  std::vector<float> bias;    // of LayerNorm only
+};
+
+// y = weight · x + bias. Empty bias: none. A weight without rows: not part of this architecture.
 struct Projection {
   kernels::MatrixSource weight;
   std::vector<float> bias;
 };
 
 struct LayerTensors {
-  std::vector<float> attention_norm;  // [embedding_length]
-  Projection query;                   // [num_heads * head_dim, embedding_length]
-  Projection key;                     // [num_kv_heads * head_dim, embedding_length]
+  NormTensors attention_norm;  // [embedding_length]
+  Projection query;            // [num_heads * head_dim, embedding_length]
+  Projection key;              // [num_kv_heads * head_dim, embedding_length]
   Projection value;
-  Projection attention_output;  // [embedding_length, num_heads * head_dim]
-  std::vector<float> feed_forward_norm;
-  Projection gate;  // [feed_forward_length, embedding_length]
+  std::vector<float> query_norm, key_norm;  // [head_dim], or empty
+  Projection attention_output;              // [embedding_length, num_heads * head_dim]
+  NormTensors post_attention_norm;          // [embedding_length]
+  NormTensors feed_forward_norm;
+  Projection gate;  // [feed_forward_length, embedding_length]; none in layers without a gate
   Projection up;
   Projection down;  // [embedding_length, feed_forward_length]
+  NormTensors post_feed_forward_norm;
 };
 
 struct ModelTensors {
   kernels::MatrixSource token_embedding;  // [vocabulary_size, embedding_length]
+  kernels::MatrixSource
+      position_embedding;  // [context_length, embedding_length]; no rows: positions are rotated
   std::vector<LayerTensors> layers;
-  std::vector<float> output_norm;
+  NormTensors output_norm;
   Projection output;            // [vocabulary_size, embedding_length]
   bool output_is_tied = false;  // output.weight is token_embedding
-  RopeFrequencies rope;
+  RopeFrequencies rope;         // for the whole context length; no frequencies: positions are learned
+  std::optional<RopeFrequencies> short_rope;  // longrope: for contexts within the original length
+  std::optional<RopeFrequencies> local_rope;  // of layers with a window, where those differ
+
+  // Every matrix that activations are multiplied with: layers and output head.
+  template <class Visit>
+  void visit_multiplied(const Visit& visit) const {
+    for (const LayerTensors& layer : layers) {
+      for (const Projection* projection : {&layer.query, &layer.key, &layer.value, &layer.attention_output,
+                                           &layer.gate, &layer.up, &layer.down}) {
+        if (projection->weight.rows > 0) visit(projection->weight);
+      }
+    }
+    visit(output.weight);
+  }
 };
 
-// Errors: kDamagedFile for a tensor that is missing, has another shape, or (norms, biases, rope factors)
-// holds numbers that are not finite; kUnsupported for a type that no kernel reads. Error::subject is the
-// tensor. REQUIRES: config was read from this file.
+// Errors: kDamagedFile for a tensor that is missing or has another shape, and for rope factors by which
+// nothing can be divided; kUnsupported for a type that no kernel reads. Error::subject is the tensor. Weights
+// that are not finite are found: they fail the requests whose numbers they reach. REQUIRES: config was read
+// from this file.
 Result<ModelTensors> find_model_tensors(const GgufFile& file, const ModelConfig& config);
+
+// Which of longrope's lists is used does not change from token to token, since keys in the cache cannot be
+// rotated again: it follows from the longest context that an engine allows. True: from here on the short one.
+bool limit_context(ModelTensors& tensors, const ModelConfig& config, std::int32_t max_model_len);
 
 }  // namespace octavo::model

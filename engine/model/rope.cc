@@ -58,7 +58,8 @@ double yarn_attention_factor(const RopeConfig& config) {
 RopeFrequencies rope_frequencies(const RopeConfig& config, std::span<const float> divisors) {
   RopeFrequencies rope{unscaled(config, divisors), config.attention_multiplier};
   switch (config.scaling) {
-    case RopeScalingType::kNone: break;
+    case RopeScalingType::kNone:
+    case RopeScalingType::kLongRope: break;  // all in the divisors
     case RopeScalingType::kLinear:
       for (double& frequency : rope.inverse_frequencies) frequency /= config.factor;
       break;

@@ -11,6 +11,10 @@
 //   are;
 //            between: blended linearly in i; attention_factor 0.1 ln f + 1 (Peng et al. 2023,
 //            arXiv:2309.00071)
+//   longrope each frequency / its own divisor, of which files hold two lists: for contexts that stay within
+//   the
+//            original length, and for longer ones (Ding et al. 2024, arXiv:2402.13753); the factor on cosine
+//            and sine is attention_multiplier, with either
 #pragma once
 
 #include <span>
@@ -25,9 +29,9 @@ struct RopeFrequencies {
   double attention_factor = 1.0;
 };
 
-// `divisors`: the tensor rope_freqs.weight [rotary_dim / 2], by which files spell out llama3 scaling; each
-// frequency is divided by its own. Empty: none. With it, scaling type llama3 is already in it and not applied
-// again. REQUIRES: a validated config; divisors finite and above zero.
+// `divisors`: the tensor rope_freqs.weight [rotary_dim / 2], by which files spell out llama3 scaling, or one
+// of longrope's lists; each frequency is divided by its own. Empty: none. With it, scaling type llama3 is
+// already in it and not applied again. REQUIRES: a validated config; divisors finite and above zero.
 RopeFrequencies rope_frequencies(const RopeConfig& config, std::span<const float> divisors);
 
 }  // namespace octavo::model

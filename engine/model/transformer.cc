@@ -32,18 +32,47 @@ std::span<const float> view_of(const std::unique_ptr<kernels::Buffer>& vector) {
 
 kernels::AttentionShape attention_shape(const ModelConfig& config) {
   kernels::AttentionShape shape;
+  if (config.parts.positions == PositionEncoding::kRotatesHalves)
+    shape.pairing = kernels::RopePairing::kHalves;
   shape.num_heads = config.num_heads;
   shape.num_kv_heads = config.num_kv_heads;
   shape.head_dim = config.head_dim;
   shape.rotary_dim = config.rope.rotary_dim;
   shape.score_scale = static_cast<float>(config.score_scale);
+  shape.score_soft_cap = config.score_soft_cap;
   return shape;
+}
+
+kernels::AttentionShape windowed_attention_shape(const ModelConfig& config) {
+  kernels::AttentionShape shape = attention_shape(config);
+  if (config.sliding_window < config.context_length) shape.window = config.sliding_window;
+  if (config.local_rope) shape.rotations = kernels::Rotations::kLocal;
+  return shape;
+}
+
+// Of the batch's rows, [num_tokens, frequencies, 2]. In double, because a float holds the angle of position
+// 8,000 to within 0.0005 only.
+void find_rotations(std::span<const std::int32_t> positions, const RopeFrequencies& rope,
+                    std::vector<float>& rotations) {
+  rotations.resize(positions.size() * rope.inverse_frequencies.size() * 2);
+  float* out = rotations.data();
+  for (const std::int32_t position : positions) {
+    for (const double frequency : rope.inverse_frequencies) {
+      const double angle = position * frequency;
+      *out++ = static_cast<float>(std::cos(angle) * rope.attention_factor);
+      *out++ = static_cast<float>(std::sin(angle) * rope.attention_factor);
+    }
+  }
 }
 
 }  // namespace
 
 Transformer::Transformer(const ModelConfig& config, Weights weights, kernels::Backend& backend)
-    : config_(config), shape_(attention_shape(config)), weights_(std::move(weights)), backend_(&backend) {}
+    : config_(config),
+      shape_(attention_shape(config)),
+      windowed_shape_(windowed_attention_shape(config)),
+      weights_(std::move(weights)),
+      backend_(&backend) {}
 
 Result<Transformer> Transformer::create(const ModelConfig& config, Weights weights, kernels::Backend& backend,
                                         std::int32_t max_num_tokens) {
@@ -53,21 +82,23 @@ Result<Transformer> Transformer::create(const ModelConfig& config, Weights weigh
   OCTAVO_TRY(transformer.query_, backend.allocate_buffer(max_num_tokens * widths.attention));
   OCTAVO_TRY(transformer.attention_, backend.allocate_buffer(max_num_tokens * widths.attention));
   OCTAVO_TRY(transformer.hidden_, backend.allocate_buffer(max_num_tokens * widths.hidden));
-  transformer.rotations_.reserve(static_cast<std::size_t>(max_num_tokens) *
-                                 static_cast<std::size_t>(config.rope.rotary_dim));
+  const auto num_angles =
+      static_cast<std::size_t>(max_num_tokens) * static_cast<std::size_t>(config.rope.rotary_dim);
+  transformer.rotations_.reserve(num_angles);
+  if (config.local_rope) transformer.local_rotations_.reserve(num_angles);
   return transformer;
 }
 
 std::int64_t Transformer::activation_bytes(const ModelConfig& config, std::int32_t max_num_tokens) {
   const ActivationWidths widths = activation_widths(config);
-  const std::int64_t floats_per_row =
-      widths.residual + 2 * widths.attention + widths.hidden + config.rope.rotary_dim;
+  const std::int64_t num_angles = std::int64_t{config.rope.rotary_dim} * (config.local_rope ? 2 : 1);
+  const std::int64_t floats_per_row = widths.residual + 2 * widths.attention + widths.hidden + num_angles;
   return max_num_tokens * floats_per_row * static_cast<std::int64_t>(sizeof(float));
 }
 
 std::int64_t Transformer::activation_bytes() const {
   const std::int64_t floats = residual_->size() + query_->size() + attention_->size() + hidden_->size() +
-                              static_cast<std::int64_t>(rotations_.capacity());
+                              static_cast<std::int64_t>(rotations_.capacity() + local_rotations_.capacity());
   return floats * static_cast<std::int64_t>(sizeof(float));
 }
 
@@ -83,17 +114,23 @@ void Transformer::forward(kernels::PagedBatch batch, std::span<const std::int32_
   const MatrixView attention = first_rows(*attention_, batch.num_tokens, widths.attention);
   const MatrixView hidden = first_rows(*hidden_, batch.num_tokens, widths.hidden);
 
-  batch.rotations = rotations_at(batch.positions);
+  find_rotations(batch.positions, weights_.rope, rotations_);
+  batch.rotations = rotations_;
+  if (weights_.local_rope) find_rotations(batch.positions, *weights_.local_rope, local_rotations_);
+  batch.local_rotations = local_rotations_;
   backend_->begin_step(batch, token_ids);
-  backend_->embed(weights_.embedding(), token_ids, residual);
+  backend_->embed({.tokens = &weights_.embedding(),
+                   .scale = config_.embedding_scale(),
+                   .positions = weights_.position_embedding.get()},
+                  token_ids, batch.positions, residual);
   for (std::int32_t index = 0; index < config_.num_layers; ++index) {
     const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
-    backend_->attention_input(attention_input(layer), shape_, batch, index, residual, kv, query);
-    backend_->paged_attention(shape_, batch, index, kv, query, attention);
-    backend_->project_residual(*layer.attention_output.matrix, view_of(layer.attention_output.bias),
-                               attention, residual);
-    backend_->gate_up_silu(gate_up(layer), residual, hidden);
-    backend_->project_residual(*layer.down.matrix, view_of(layer.down.bias), hidden, residual);
+    const kernels::AttentionShape& shape = config_.has_window(index) ? windowed_shape_ : shape_;
+    backend_->attention_input(attention_input(layer), shape, batch, index, residual, kv, query);
+    backend_->paged_attention(shape, batch, index, kv, query, attention);
+    backend_->project_residual(attention_output(layer), attention, residual);
+    backend_->feed_forward_input(feed_forward_input(layer), residual, hidden);
+    backend_->project_residual(feed_forward_output(layer), hidden, residual);
   }
 }
 
@@ -101,43 +138,51 @@ void Transformer::logits(std::span<const std::int32_t> rows, MatrixView out,
                          kernels::LogitsSummary summary) {
   const ActivationWidths widths = activation_widths(config_);
   const MatrixView residual = first_rows(*residual_, residual_->size() / widths.residual, widths.residual);
-  backend_->logits(view_of(weights_.output_norm), config_.norm_epsilon, *weights_.output.matrix,
-                   view_of(weights_.output.bias), residual, rows, out, summary);
+  backend_->logits({.norm = norm_of(weights_.output_norm),
+                    .matrix = weights_.output.matrix.get(),
+                    .bias = view_of(weights_.output.bias),
+                    .soft_cap = config_.logit_soft_cap},
+                   residual, rows, out, summary);
 }
 
-// In double, because a float holds the angle of position 8,000 to within 0.0005 only.
-std::span<const float> Transformer::rotations_at(std::span<const std::int32_t> positions) {
-  const std::vector<double>& frequencies = weights_.rope.inverse_frequencies;
-  rotations_.resize(positions.size() * frequencies.size() * 2);
-  float* out = rotations_.data();
-  for (const std::int32_t position : positions) {
-    for (const double frequency : frequencies) {
-      const double angle = position * frequency;
-      *out++ = static_cast<float>(std::cos(angle) * weights_.rope.attention_factor);
-      *out++ = static_cast<float>(std::sin(angle) * weights_.rope.attention_factor);
-    }
-  }
-  return rotations_;
+kernels::NormWeights Transformer::norm_of(const PreparedNorm& norm) const {
+  return {.weight = view_of(norm.weight),
+          .epsilon = config_.norm_epsilon,
+          .kind = config_.parts.norm,
+          .bias = view_of(norm.bias)};
 }
 
 kernels::AttentionInputWeights Transformer::attention_input(const LayerWeights& layer) const {
-  return {.norm = view_of(layer.attention_norm),
-          .norm_epsilon = config_.norm_epsilon,
+  return {.norm = norm_of(layer.attention_norm),
           .query = layer.query.matrix.get(),
           .key = layer.key.matrix.get(),
           .value = layer.value.matrix.get(),
           .query_bias = view_of(layer.query.bias),
           .key_bias = view_of(layer.key.bias),
-          .value_bias = view_of(layer.value.bias)};
+          .value_bias = view_of(layer.value.bias),
+          .query_norm = view_of(layer.query_norm),
+          .key_norm = view_of(layer.key_norm)};
 }
 
-kernels::GateUpWeights Transformer::gate_up(const LayerWeights& layer) const {
-  return {.norm = view_of(layer.feed_forward_norm),
-          .norm_epsilon = config_.norm_epsilon,
+kernels::ProjectionWeights Transformer::attention_output(const LayerWeights& layer) const {
+  return {.matrix = layer.attention_output.matrix.get(),
+          .bias = view_of(layer.attention_output.bias),
+          .post_norm = norm_of(layer.post_attention_norm)};
+}
+
+kernels::FeedForwardInputWeights Transformer::feed_forward_input(const LayerWeights& layer) const {
+  return {.norm = norm_of(layer.feed_forward_norm),
           .gate = layer.gate.matrix.get(),
           .up = layer.up.matrix.get(),
           .gate_bias = view_of(layer.gate.bias),
-          .up_bias = view_of(layer.up.bias)};
+          .up_bias = view_of(layer.up.bias),
+          .activation = config_.parts.activation};
+}
+
+kernels::ProjectionWeights Transformer::feed_forward_output(const LayerWeights& layer) const {
+  return {.matrix = layer.down.matrix.get(),
+          .bias = view_of(layer.down.bias),
+          .post_norm = norm_of(layer.post_feed_forward_norm)};
 }
 
 }  // namespace octavo::model

@@ -1,8 +1,9 @@
-// The forward pass of a llama model: which operations, in which order, over which weights. All arithmetic is
-// the backend's (kernels/backend.h).
+// The forward pass: which operations, in which order, over which weights. All arithmetic is the backend's
+// (kernels/backend.h); what differs among architectures is in the arguments, which are filled in from the
+// configuration (architecture.h).
 //
-// Touvron et al. 2023, arXiv:2302.13971: pre-normalised attention with rotated queries and keys, and a gated
-// feed-forward layer, each added to the residual stream.
+// All are Touvron et al. 2023, arXiv:2302.13971, in outline: pre-normalised attention and a feed-forward
+// layer, each added to the residual stream.
 //
 // Ownership: owns weights and activation buffers; the backend outlives it. Engine thread.
 #pragma once
@@ -42,19 +43,21 @@ class Transformer {
 
  private:
   Transformer(const ModelConfig& config, Weights weights, kernels::Backend& backend);
-  std::span<const float> rotations_at(std::span<const std::int32_t> positions);
 
+  kernels::NormWeights norm_of(const PreparedNorm& norm) const;
   kernels::AttentionInputWeights attention_input(const LayerWeights& layer) const;
-  kernels::GateUpWeights gate_up(const LayerWeights& layer) const;
+  kernels::ProjectionWeights attention_output(const LayerWeights& layer) const;
+  kernels::FeedForwardInputWeights feed_forward_input(const LayerWeights& layer) const;
+  kernels::ProjectionWeights feed_forward_output(const LayerWeights& layer) const;
 
   // Set once.
   ModelConfig config_;
-  kernels::AttentionShape shape_;
+  kernels::AttentionShape shape_, windowed_shape_;  // of layers that see all, and of the others
   Weights weights_;
   kernels::Backend* backend_;
   // Rows of one step. [max_num_tokens, width], widths as in activation_widths().
   std::unique_ptr<kernels::Buffer> residual_, query_, attention_, hidden_;
-  std::vector<float> rotations_;
+  std::vector<float> rotations_, local_rotations_;
 };
 
 }  // namespace octavo::model

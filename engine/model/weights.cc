@@ -40,18 +40,6 @@ std::int64_t bytes_in(TensorType type, const MatrixSource& source) {
   return source.rows * (source.columns / traits.block_elements) * traits.block_bytes;
 }
 
-// The matrices that activations are multiplied with: layers and output head.
-template <class Visit>
-void visit_multiplied(const ModelTensors& tensors, Visit visit) {
-  for (const LayerTensors& layer : tensors.layers) {
-    for (const Projection* projection : {&layer.query, &layer.key, &layer.value, &layer.attention_output,
-                                         &layer.gate, &layer.up, &layer.down}) {
-      visit(projection->weight);
-    }
-  }
-  visit(tensors.output.weight);
-}
-
 // Appends one row's floats in another unquantised type. False: float16 cannot hold one of them.
 bool append_converted(const std::vector<float>& row, TensorType type, std::byte* out) {
   if (type == TensorType::kF32) {
@@ -101,14 +89,22 @@ class Preparation {
 
   Result<PreparedProjection> prepare(Projection projection) {
     PreparedProjection prepared;
+    if (projection.weight.rows == 0) return prepared;
     OCTAVO_TRY(prepared.matrix, prepare(projection.weight));
-    if (!projection.bias.empty()) {
-      OCTAVO_TRY(prepared.bias, backend_.prepare_vector(projection.bias));
-    }
+    OCTAVO_TRY(prepared.bias, prepare(projection.bias));
     return prepared;
   }
 
-  Result<std::unique_ptr<kernels::Buffer>> prepare(std::span<const float> values) {
+  Result<PreparedNorm> prepare(const NormTensors& norm) {
+    PreparedNorm prepared;
+    OCTAVO_TRY(prepared.weight, prepare(norm.weight));
+    OCTAVO_TRY(prepared.bias, prepare(norm.bias));
+    return prepared;
+  }
+
+  // Null for no numbers.
+  Result<std::unique_ptr<kernels::Buffer>> prepare(const std::vector<float>& values) {
+    if (values.empty()) return std::unique_ptr<kernels::Buffer>();
     return backend_.prepare_vector(values);
   }
 
@@ -145,7 +141,11 @@ class Preparation {
 Result<LayerWeights> prepare_layer(LayerTensors tensors, Preparation& preparation) {
   LayerWeights layer;
   OCTAVO_TRY(layer.attention_norm, preparation.prepare(tensors.attention_norm));
+  OCTAVO_TRY(layer.query_norm, preparation.prepare(tensors.query_norm));
+  OCTAVO_TRY(layer.key_norm, preparation.prepare(tensors.key_norm));
+  OCTAVO_TRY(layer.post_attention_norm, preparation.prepare(tensors.post_attention_norm));
   OCTAVO_TRY(layer.feed_forward_norm, preparation.prepare(tensors.feed_forward_norm));
+  OCTAVO_TRY(layer.post_feed_forward_norm, preparation.prepare(tensors.post_feed_forward_norm));
   OCTAVO_TRY(layer.query, preparation.prepare(std::move(tensors.query)));
   OCTAVO_TRY(layer.key, preparation.prepare(std::move(tensors.key)));
   OCTAVO_TRY(layer.value, preparation.prepare(std::move(tensors.value)));
@@ -161,11 +161,12 @@ Result<LayerWeights> prepare_layer(LayerTensors tensors, Preparation& preparatio
 std::int64_t Weights::memory_bytes() const {
   std::int64_t bytes = output.matrix->memory_bytes();
   if (token_embedding) bytes += token_embedding->memory_bytes();
+  if (position_embedding) bytes += position_embedding->memory_bytes();
   for (const LayerWeights& layer : layers) {
     for (const PreparedProjection* projection :
          {&layer.query, &layer.key, &layer.value, &layer.attention_output, &layer.gate, &layer.up,
           &layer.down}) {
-      bytes += projection->matrix->memory_bytes();
+      if (projection->matrix) bytes += projection->matrix->memory_bytes();
     }
   }
   return bytes;
@@ -175,21 +176,22 @@ std::int64_t planned_weight_bytes(const ModelTensors& tensors, WeightType dtype)
   std::int64_t bytes = 0;
   const auto add = [&](const MatrixSource& source) { bytes += bytes_in(kept_type(source, dtype), source); };
   if (!tensors.output_is_tied) add(tensors.token_embedding);
-  visit_multiplied(tensors, add);
+  if (tensors.position_embedding.rows > 0) add(tensors.position_embedding);
+  tensors.visit_multiplied(add);
   return bytes;
 }
 
 bool has_quantised_weights(const ModelTensors& tensors) {
   bool any = false;
-  visit_multiplied(tensors,
-                   [&](const MatrixSource& source) { any |= kernels::traits_of(source.type).quantised; });
+  tensors.visit_multiplied(
+      [&](const MatrixSource& source) { any |= kernels::traits_of(source.type).quantised; });
   return any;
 }
 
 bool has_unquantised_weights(const ModelTensors& tensors) {
   bool any = false;
-  visit_multiplied(tensors,
-                   [&](const MatrixSource& source) { any |= !kernels::traits_of(source.type).quantised; });
+  tensors.visit_multiplied(
+      [&](const MatrixSource& source) { any |= !kernels::traits_of(source.type).quantised; });
   return any;
 }
 
@@ -200,6 +202,9 @@ Result<Weights> prepare_weights(ModelTensors tensors, WeightType dtype, kernels:
   if (!tensors.output_is_tied) {
     OCTAVO_TRY(weights.token_embedding, preparation.prepare(tensors.token_embedding));
   }
+  if (tensors.position_embedding.rows > 0) {
+    OCTAVO_TRY(weights.position_embedding, preparation.prepare(tensors.position_embedding));
+  }
   weights.layers.reserve(tensors.layers.size());
   for (LayerTensors& layer : tensors.layers) {
     OCTAVO_TRY(LayerWeights prepared, prepare_layer(std::move(layer), preparation));
@@ -208,6 +213,7 @@ Result<Weights> prepare_weights(ModelTensors tensors, WeightType dtype, kernels:
   OCTAVO_TRY(weights.output, preparation.prepare(std::move(tensors.output)));
   OCTAVO_TRY(weights.output_norm, preparation.prepare(tensors.output_norm));
   weights.rope = std::move(tensors.rope);
+  weights.local_rope = std::move(tensors.local_rope);
   OCTAVO_TRY_VOID(preparation.report());
   return weights;
 }

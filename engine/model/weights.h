@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/api/engine_options.h"
@@ -17,26 +18,36 @@
 
 namespace octavo::model {
 
-// y = matrix · x + bias. Null bias: none.
+struct PreparedNorm {
+  std::unique_ptr<kernels::Buffer> weight;  // null: no norm here
+  std::unique_ptr<kernels::Buffer> bias;    // null: none
+};
+
+// y = matrix · x + bias. Null bias: none. Null matrix: not part of this architecture.
 struct PreparedProjection {
   std::unique_ptr<kernels::Matrix> matrix;
   std::unique_ptr<kernels::Buffer> bias;
 };
 
 struct LayerWeights {
-  std::unique_ptr<kernels::Buffer> attention_norm;
+  PreparedNorm attention_norm;
   PreparedProjection query, key, value;
+  std::unique_ptr<kernels::Buffer> query_norm, key_norm;  // null: none
   PreparedProjection attention_output;
-  std::unique_ptr<kernels::Buffer> feed_forward_norm;
+  PreparedNorm post_attention_norm;
+  PreparedNorm feed_forward_norm;
   PreparedProjection gate, up, down;
+  PreparedNorm post_feed_forward_norm;
 };
 
 struct Weights {
   std::unique_ptr<kernels::Matrix> token_embedding;  // null when it is tied to the output head
+  std::unique_ptr<kernels::Matrix> position_embedding;  // null: positions are rotated
   std::vector<LayerWeights> layers;
-  std::unique_ptr<kernels::Buffer> output_norm;
+  PreparedNorm output_norm;
   PreparedProjection output;
   RopeFrequencies rope;
+  std::optional<RopeFrequencies> local_rope;
 
   // [vocabulary_size, embedding_length]
   const kernels::Matrix& embedding() const { return token_embedding ? *token_embedding : *output.matrix; }

@@ -42,11 +42,26 @@ std::span<const scheduler::SampleTarget> samples_at(const scheduler::ScheduledSe
   return is_last ? all : all.first(0);
 }
 
+// LongRoPE's factors follow from the longest context that is allowed: see limit_context().
+void choose_rotations(RunnerParts& parts) {
+  if (!parts.tensors.short_rope) return;
+  const bool is_short = model::limit_context(parts.tensors, parts.config, parts.plan.max_model_len);
+  const std::string original = std::to_string(parts.config.rope.original_context_length);
+  std::string& notice = parts.plan.notice;
+  notice += notice.empty() ? "" : "; ";
+  notice += is_short
+                ? "positions are rotated for contexts of at most " + original +
+                      " tokens (LongRoPE), because max_model_len is no larger"
+                : "positions are rotated for contexts of more than " + original +
+                      " tokens (LongRoPE); a max_model_len of at most that rotates them as for short ones";
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ModelRunner>> ModelRunner::load(RunnerParts parts,
                                                        const model::LoadProgress& progress) {
   kernels::Backend& backend = *parts.backend;
+  choose_rotations(parts);
   OCTAVO_TRY(model::Weights weights,
              model::prepare_weights(std::move(parts.tensors), parts.plan.dtype, backend, progress));
   OCTAVO_TRY_VOID(parts.file.verify_unchanged());

@@ -7,16 +7,38 @@
 namespace octavo::tokenizer {
 namespace {
 
-Result<jinja::Value> message_value(const ChatMessage& message, std::size_t index) {
-  MarkedText content = MarkedText::message_content(message.content, static_cast<std::int32_t>(index));
-  return jinja::make_dict({{"role", role_name(message.role)}, {"content", std::move(content)}});
+// A message as the template sees it.
+struct Turn {
+  Role role;
+  MarkedText content;
+};
+
+std::vector<Turn> to_turns(std::span<const ChatMessage> messages) {
+  std::vector<Turn> turns;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    turns.push_back(
+        {messages[i].role, MarkedText::message_content(messages[i].content, static_cast<std::int32_t>(i))});
+  }
+  return turns;
 }
 
-Result<jinja::Template::Variables> make_variables(std::span<const ChatMessage> messages,
+// REQUIRES: the first turn is the system's
+std::vector<Turn> fold_system(std::vector<Turn> turns) {
+  Turn& system = turns.front();
+  system.role = Role::kUser;
+  if (turns.size() == 1 || turns[1].role != Role::kUser) return turns;
+  if (!system.content.empty()) system.content.append(MarkedText("\n\n"));
+  system.content.append(turns[1].content);
+  turns.erase(turns.begin() + 1);
+  return turns;
+}
+
+Result<jinja::Template::Variables> make_variables(std::vector<Turn> turns,
                                                   const ChatTemplateConstants& constants) {
   std::vector<jinja::Value> values;
-  for (std::size_t i = 0; i < messages.size(); ++i) {
-    OCTAVO_TRY(jinja::Value value, message_value(messages[i], i));
+  for (Turn& turn : turns) {
+    OCTAVO_TRY(jinja::Value value,
+               jinja::make_dict({{"role", role_name(turn.role)}, {"content", std::move(turn.content)}}));
     values.push_back(std::move(value));
   }
   OCTAVO_TRY(jinja::Value list, jinja::make_list(std::move(values)));
@@ -45,19 +67,38 @@ std::vector<PromptSpan> to_spans(const MarkedText& text, std::span<const ChatMes
   return spans;
 }
 
+Result<std::vector<PromptSpan>> render_turns(const jinja::Template& parsed, std::vector<Turn> turns,
+                                             std::span<const ChatMessage> messages,
+                                             const ChatTemplateConstants& constants, std::int64_t today) {
+  OCTAVO_TRY(const jinja::Template::Variables variables, make_variables(std::move(turns), constants));
+  OCTAVO_TRY(const MarkedText text, parsed.render(variables, today));
+  return to_spans(text, messages);
+}
+
 }  // namespace
 
 Result<ChatTemplate> ChatTemplate::parse(std::string_view source) {
-  OCTAVO_TRY(jinja::Template parsed, jinja::Template::parse(source == "vicuna" ? vicuna_template() : source));
-  return ChatTemplate(std::make_shared<const jinja::Template>(std::move(parsed)));
+  const bool is_vicuna = source == "vicuna";
+  OCTAVO_TRY(jinja::Template parsed, jinja::Template::parse(is_vicuna ? vicuna_template() : source));
+  return ChatTemplate(std::make_shared<const jinja::Template>(std::move(parsed)), !is_vicuna);
 }
 
 Result<std::vector<PromptSpan>> ChatTemplate::render(std::span<const ChatMessage> messages,
                                                      const ChatTemplateConstants& constants,
                                                      std::int64_t today) const {
-  OCTAVO_TRY(const jinja::Template::Variables variables, make_variables(messages, constants));
-  OCTAVO_TRY(const MarkedText text, parsed_->render(variables, today));
-  return to_spans(text, messages);
+  return render_turns(*parsed_, to_turns(messages), messages, constants, today);
+}
+
+Result<std::vector<PromptSpan>> ChatTemplate::render_folding_system(std::span<const ChatMessage> messages,
+                                                                    const ChatTemplateConstants& constants,
+                                                                    std::int64_t today) const {
+  auto spans = render(messages, constants, today);
+  // A template that ran out of its budget would do so again.
+  const bool may_fold = !spans && spans.error().code == ErrorCode::kInvalidArgument && !messages.empty() &&
+                        messages.front().role == Role::kSystem;
+  if (!may_fold) return spans;
+  auto folded = render_turns(*parsed_, fold_system(to_turns(messages)), messages, constants, today);
+  return folded ? std::move(folded) : std::move(spans);
 }
 
 std::vector<PromptSpan> plain_completion(std::span<const ChatMessage> messages) {

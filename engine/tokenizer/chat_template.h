@@ -35,11 +35,26 @@ class ChatTemplate {
   Result<std::vector<PromptSpan>> render(std::span<const ChatMessage> messages,
                                          const ChatTemplateConstants& constants, std::int64_t today) const;
 
+  // As `render`, for models without a system role (Gemma, the first Mistral models), whose templates refuse
+  // such a message: then the system text stands in front of the first user message, with an empty line
+  // between, as their makers recommend; without a user message after it, it is one itself. A template that
+  // leaves system messages out without a word has its way. When that is refused, too, the error is that of
+  // the messages as they are.
+  Result<std::vector<PromptSpan>> render_folding_system(std::span<const ChatMessage> messages,
+                                                        const ChatTemplateConstants& constants,
+                                                        std::int64_t today) const;
+
+  // Whether begin of sequence is the template's business. Vicuna's text is that of its makers, who leave it
+  // to the tokenizer.
+  bool writes_bos() const { return writes_bos_; }
+
  private:
-  explicit ChatTemplate(std::shared_ptr<const jinja::Template> parsed) : parsed_(std::move(parsed)) {}
+  ChatTemplate(std::shared_ptr<const jinja::Template> parsed, bool writes_bos)
+      : parsed_(std::move(parsed)), writes_bos_(writes_bos) {}
 
   std::shared_ptr<const jinja::Template>
       parsed_;  // shared because it is immutable and copies of a ChatTemplate are cheap then
+  bool writes_bos_;
 };
 
 // For models without a template: the contents, joined by line breaks.

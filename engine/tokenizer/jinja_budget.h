@@ -17,9 +17,14 @@ inline Error over_limit(std::string what) { return {ErrorCode::kUnsupported, std
 
 class Budget {
  public:
+#if defined(OCTAVO_TEMPLATE_OPERATIONS)  // when fuzzing
+  static constexpr std::int64_t kMaxOperations = OCTAVO_TEMPLATE_OPERATIONS;
+#else
   static constexpr std::int64_t kMaxOperations = 5'000'000;
+#endif
   static constexpr std::size_t kMaxTextBytes = std::size_t{16} << 20;  // of any one text, the output included
   static constexpr std::size_t kBytesPerOperation = 64;
+  static constexpr std::size_t kOperationsPerItem = 4;
   static constexpr int kMaxValueDepth = 100;  // lists in lists
 
   Result<void> spend(std::size_t operations) {
@@ -29,6 +34,12 @@ class Budget {
     }
     left_ -= static_cast<std::int64_t>(operations);
     return {};
+  }
+
+  // Before a list of that many items is made: they take more memory than a step of a loop.
+  Result<void> spend_items(std::size_t count) {
+    return spend(count > kMaxOperations / kOperationsPerItem ? kMaxOperations + 1
+                                                             : kOperationsPerItem * count);
   }
 
   // Before a text of that size is made.

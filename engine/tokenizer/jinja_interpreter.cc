@@ -562,7 +562,7 @@ Outcome Interpreter::call_range(const Arguments& arguments) {
     items.emplace_back(i);
     if (__builtin_add_overflow(i, step, &i)) break;
   }
-  OCTAVO_TRY_VOID(budget_.spend(items.size()));
+  OCTAVO_TRY_VOID(budget_.spend_items(items.size()));
   return make_list(std::move(items));
 }
 

@@ -90,7 +90,7 @@ Outcome add_texts(const MarkedText& left, const MarkedText& right, Budget& budge
 }
 
 Outcome add_lists(const List& left, const List& right, Budget& budget) {
-  OCTAVO_TRY_VOID(budget.spend(left.items.size() + right.items.size()));
+  OCTAVO_TRY_VOID(budget.spend_items(left.items.size() + right.items.size()));
   std::vector<Value> items = left.items;
   items.insert(items.end(), right.items.begin(), right.items.end());
   return make_list(std::move(items), left.is_tuple);
@@ -99,7 +99,7 @@ Outcome add_lists(const List& left, const List& right, Budget& budget) {
 Outcome repeat_list(const List& list, std::int64_t times, Budget& budget) {
   std::vector<Value> items;
   for (std::int64_t i = 0; i < times && !list.items.empty(); ++i) {
-    OCTAVO_TRY_VOID(budget.spend(list.items.size()));
+    OCTAVO_TRY_VOID(budget.spend_items(list.items.size()));
     items.insert(items.end(), list.items.begin(), list.items.end());
   }
   return make_list(std::move(items), list.is_tuple);

@@ -44,11 +44,13 @@ Result<Parts> read_merge(std::size_t index, std::string_view merge, const TokenI
 
 MergeTable::MergeTable(std::size_t num_merges) : slots_(std::bit_ceil(2 * num_merges + 1)) {}
 
-Result<MergeTable> MergeTable::create(std::span<const std::string> merges, const TokenIndex& tokens) {
+Result<MergeTable> MergeTable::create(std::span<const std::string> merges, const TokenIndex& tokens,
+                                      const std::function<bool(TokenId)>& may_make) {
   MergeTable table(merges.size());
   std::string joined;
   for (std::size_t i = 0; i < merges.size(); ++i) {
     OCTAVO_TRY(const Parts parts, read_merge(i, merges[i], tokens, joined));
+    if (!may_make(parts.result)) continue;
     Slot& slot = table.slots_[table.slot_of(parts.left, parts.right)];
     slot = {parts.left, parts.right, {static_cast<std::uint32_t>(i), parts.result}};
   }

@@ -1,8 +1,9 @@
-// The merges of byte-level BPE (Sennrich et al. 2016, arXiv:1508.07909): which two neighbouring tokens become
-// one, and which pair goes first. Immutable; a million merges are looked up in constant time.
+// The merges of byte-level BPE (Sennrich et al. 2016, arXiv:1508.07909): which two neighbouring tokens
+// become one, and which pair goes first. Immutable; a million merges are looked up in constant time.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,8 +26,10 @@ struct Merge {
 class MergeTable {
  public:
   // `merges` are "left right", best first. Both parts and their concatenation must be tokens. Of two merges
-  // of the same pair the later counts, as in GPT-2's encoder.
-  static Result<MergeTable> create(std::span<const std::string> merges, const TokenIndex& tokens);
+  // of the same pair the later counts, as in GPT-2's encoder. One that makes a token for which `may_make`
+  // says no is left out.
+  static Result<MergeTable> create(std::span<const std::string> merges, const TokenIndex& tokens,
+                                   const std::function<bool(TokenId)>& may_make);
 
   // nullptr when the two do not merge.
   const Merge* find(TokenId left, TokenId right) const;

@@ -18,7 +18,35 @@ Error too_long(TokenId token_id, std::string_view text) {
 
 unsigned char byte_at(const std::string& text, std::size_t i) { return static_cast<unsigned char>(text[i]); }
 
+// Without the spaces around it, which sentencepiece spells U+2581.
+std::string_view trim_spaces(std::string_view text) {
+  constexpr std::string_view kSpellings[] = {" ", "\u2581"};
+  for (const std::string_view space : kSpellings) {
+    while (text.starts_with(space)) text.remove_prefix(space.size());
+    while (text.ends_with(space)) text.remove_suffix(space.size());
+  }
+  return text;
+}
+
 }  // namespace
+
+bool is_marker(std::string_view text) {
+  text = trim_spaces(text);
+  if (text.size() < 3) return false;
+  return (text.front() == '<' && text.back() == '>') || (text.front() == '[' && text.back() == ']');
+}
+
+Result<SpecialTokens> SpecialTokens::collect(const Vocabulary& vocabulary,
+                                             bool (*is_special)(TokenKind kind, std::string_view text)) {
+  std::vector<std::string> texts;
+  std::vector<TokenId> token_ids;
+  for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id) {
+    if (!is_special(vocabulary.kinds[id], vocabulary.tokens[id])) continue;
+    texts.push_back(vocabulary.tokens[id]);
+    token_ids.push_back(static_cast<TokenId>(id));
+  }
+  return create(std::move(texts), std::move(token_ids));
+}
 
 Result<SpecialTokens> SpecialTokens::create(std::vector<std::string> texts, std::vector<TokenId> token_ids) {
   std::vector<std::size_t> order(texts.size());
@@ -54,6 +82,11 @@ void SpecialTokens::find_all(std::string_view text, std::size_t begin, std::size
     found.push_back({i, i + texts_[index].size(), std::span(token_ids_).subspan(index, 1)});
     i = found.back().end;
   }
+}
+
+std::size_t SpecialTokens::longest_at_start(std::string_view text) const {
+  const std::ptrdiff_t match = text.empty() ? -1 : longest_match(text);
+  return match < 0 ? 0 : texts_[static_cast<std::size_t>(match)].size();
 }
 
 std::ptrdiff_t SpecialTokens::longest_match(std::string_view text) const {

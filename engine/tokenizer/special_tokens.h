@@ -1,5 +1,5 @@
-// Finds the texts of special tokens (control and user-defined) in text: leftmost first, longest of those that
-// start at the same place, as Hugging Face's added tokens are found. Immutable.
+// Finds the texts of special tokens (control and user-defined) in text: leftmost first, longest of those
+// that start at the same place, as Hugging Face's added tokens are found. Immutable.
 #pragma once
 
 #include <array>
@@ -12,8 +12,14 @@
 
 #include "engine/base/ids.h"
 #include "engine/base/result.h"
+#include "engine/tokenizer/tokenizer.h"
 
 namespace octavo::tokenizer {
+
+// Whether a user-defined token is written to steer the model rather than as text: in angle or square
+// brackets, as <start_of_turn>, <|user|>, [INST] and <unused7> are, but not runs of spaces or words. Input
+// never becomes one.
+bool is_marker(std::string_view text);
 
 // A stretch of text, in bytes, whose token ids are settled. The ids belong to whoever made it.
 struct SettledTokens {
@@ -26,9 +32,16 @@ class SpecialTokens {
   // Longer texts are refused: the time to search grows with them.
   static constexpr std::size_t kMaxBytes = 512;
 
+  // The tokens of a vocabulary for which `is_special` says yes.  REQUIRES: as many kinds as tokens
+  static Result<SpecialTokens> collect(const Vocabulary& vocabulary,
+                                       bool (*is_special)(TokenKind kind, std::string_view text));
+
   // `texts` and `token_ids` correspond; empty texts are left out, since they can be found nowhere. Of two
   // equal texts the higher id counts, as in the rest of the vocabulary.
   static Result<SpecialTokens> create(std::vector<std::string> texts, std::vector<TokenId> token_ids);
+
+  // Bytes of the longest text that `text` starts with, 0: none.
+  std::size_t longest_at_start(std::string_view text) const;
 
   // Appends what is found in text[begin, end), ascending.
   void find_all(std::string_view text, std::size_t begin, std::size_t end,

@@ -1,8 +1,9 @@
 // How byte-level BPE cuts text into pieces before it merges: the regular expressions of the published
-// tokenizers, as hand-written scanners. Each is linear in the text and needs no stack; no character is read
-// more than four times.
+// tokenizers (split_scanners.h). Some cut by several expressions in turn: each cuts the pieces of the one
+// before into its matches and what lies between them.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string_view>
 
@@ -11,23 +12,49 @@
 namespace octavo::tokenizer {
 
 enum class SplitPattern {
-  // 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
   kGpt2,
-  // Every \p{N} alone, then kGpt2 on what lies between.
-  kSmolLm,
-  // (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|
-  // ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+  kSmolLm,  // every \p{N} alone, then kGpt2
   kLlama3,
-  // kLlama3 with \p{N} in place of \p{N}{1,3}.
-  kQwen2,
+  kQwen2,  // kLlama3 with \p{N} in place of \p{N}{1,3}
+  kGpt4o,
+  kTekken,
+  kDeepSeekLlm,
+  kDeepSeekCoder,
+  kDeepSeek3,
+  kFalcon,
+};
+
+struct SplitRule {
+  SplitPattern pattern;
+  bool whole_words;  // a piece that is a token is that token, whatever its merges would make (ignore_merges)
 };
 
 // By the name in tokenizer.ggml.pre; an empty name and "default" mean kGpt2. An unknown name is an error that
 // lists the known ones.
-Result<SplitPattern> find_split_pattern(std::string_view name);
+Result<SplitRule> find_split_rule(std::string_view name);
 
-// Length in bytes, at least 1, of the piece that starts at `offset`, where an earlier piece or the text has
-// to begin. REQUIRES: offset < text.size()
-std::size_t piece_length(SplitPattern pattern, std::string_view text, std::size_t offset);
+// The pieces of one text, one after another: none is empty, together they are the text. Linear in the text.
+class PieceCutter {
+ public:
+  static constexpr std::size_t kMaxStages = 6;
+
+  PieceCutter(SplitPattern pattern, std::string_view text);
+
+  // Empty: there are no more.
+  std::string_view next() { return next_of(num_stages_ - 1); }
+
+ private:
+  struct Stage {
+    std::string_view rest;  // of the piece of the stage before
+    std::size_t match_length =
+        0;  // of a match that was found behind a gap, and stands at the start of `rest` now
+  };
+
+  std::string_view next_of(std::size_t stage);
+
+  SplitPattern pattern_;
+  std::size_t num_stages_;
+  std::array<Stage, kMaxStages> stages_;
+};
 
 }  // namespace octavo::tokenizer

@@ -26,16 +26,20 @@ enum class TokenKind : std::int32_t {  // numbering of tokenizer.ggml.token_type
 
 // What a model file says about its vocabulary, as read; checked by Tokenizer::create.
 struct Vocabulary {
-  std::string model;                // tokenizer.ggml.model: "gpt2" is byte-level BPE
-  std::string split_pattern;        // tokenizer.ggml.pre: "gpt-2", "smollm", "llama-bpe", "qwen2", ...
+  std::string model;                // tokenizer.ggml.model: "gpt2" is byte-level BPE, "llama" sentencepiece
+  std::string split_pattern;        // tokenizer.ggml.pre: "gpt-2", "smollm", "llama-bpe", ...; byte-level BPE
   std::vector<std::string> tokens;  // index = id; byte-level BPE spells bytes as GPT-2 does
   std::vector<TokenKind> kinds;     // empty: all normal; else as many as tokens
-  std::vector<std::string> merges;  // "left right", best first
+  std::vector<std::string> merges;  // "left right", best first; byte-level BPE
+  std::vector<float> scores;  // the highest merge goes first; sentencepiece: as many as tokens, all finite
   std::optional<TokenId> bos_token_id, eos_token_id, unknown_token_id;
   std::vector<TokenId> further_eos_token_ids;  // e.g. eot: they end an output like EOS
   bool add_bos_token = false;
   bool add_space_prefix = false;
-  std::string chat_template;  // Jinja source; empty: none
+  bool remove_extra_whitespaces = false;   // sentencepiece: spaces at both ends, and of several all but one
+  std::string precompiled_charsmap;        // sentencepiece's normalisation rules; empty: none
+  bool control_tokens_eat_spaces = false;  // as Phi-3's: sentencepiece_tokenizer.h
+  std::string chat_template;               // Jinja source; empty: none
 };
 
 // A stretch of prompt text, and whether it came from a message (input) or from the template.
@@ -56,7 +60,8 @@ class Tokenizer {
   virtual bool has_chat_template() const = 0;
 
   // Raw text. With `parse_special`, text of control and user-defined tokens becomes those tokens, the longest
-  // first; without, no text does. BOS is added when the model asks for it and `add_bos` allows.
+  // first; without, no text does but that of user-defined words and runs of spaces (special_tokens.h,
+  // is_marker). BOS is added when the model asks for it and `add_bos` allows.
   virtual Result<std::vector<TokenId>> encode(std::string_view text, bool parse_special,
                                               bool add_bos) const = 0;
 

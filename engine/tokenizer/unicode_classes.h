@@ -1,7 +1,6 @@
 // The four classes of characters that split patterns know, and Python's idea of white space and case for
-// templates. Categories come from utf8proc. Letters and numbers that Unicode added after utf8proc 2.8
-// (Unicode 15.0), up to 16.0, are listed here, so that an older system library splits as a newer one and as
-// Hugging Face's tokenizers do.
+// templates. Categories come from utf8proc. What Unicode added after utf8proc 2.8 (Unicode 15.0), up to 16.0,
+// is listed here, so that an older system library splits as a newer one and as Hugging Face's tokenizers do.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +14,11 @@ namespace octavo::tokenizer {
 enum class CharacterClass : std::uint8_t { kLetter, kNumber, kSpace, kOther };
 
 CharacterClass classify(char32_t c);
+
+// What the newer patterns tell apart beside: general categories of Unicode, by their first letter or both.
+enum class Category : std::uint8_t { kLu, kLl, kLt, kLm, kLo, kM, kN, kP, kS, kOther };
+
+Category categorise(char32_t c);
 
 struct Character {
   char32_t value;

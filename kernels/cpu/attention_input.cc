@@ -1,5 +1,5 @@
-// Three parallel loops: norm and rounding of the rows; the panels of Q, K and V as one list; bias, rotation
-// and KV write.
+// Three parallel loops: norm and rounding of the rows; the panels of Q, K and V as one list; bias, norms of
+// heads, rotation and KV write.
 #include "engine/base/check.h"
 #include "kernels/cpu/cpu_backend.h"
 
@@ -34,7 +34,7 @@ void CpuBackend::attention_input(const AttentionInputWeights& weights, const Att
   const MatrixView v{value_rows_.reserve(rows * width), rows, width, width};
 
   const ActivationForm forms = query.activation_form() | key.activation_form() | value.activation_form();
-  set_normalised(weights.norm, weights.norm_epsilon, {x.data, rows, x.columns, x.stride}, {}, forms);
+  set_normalised(weights.norm, {x.data, rows, x.columns, x.stride}, {}, forms);
   const Product products[] = {{&query, q}, {&key, k}, {&value, v}};
   multiply(products);
   for_each_row(rows, [&](std::int64_t row, std::int32_t) {
@@ -42,17 +42,26 @@ void CpuBackend::attention_input(const AttentionInputWeights& weights, const Att
   });
 }
 
+// No weight: nothing.
+void CpuBackend::normalise_heads(std::span<const float> weight, float epsilon, std::int32_t num_heads,
+                                 float* heads) const {
+  const auto head_dim = static_cast<std::int64_t>(weight.size());
+  if (head_dim == 0) return;
+  for (std::int32_t head = 0; head < num_heads; ++head, heads += head_dim)
+    kernels_.rms_norm(heads, weight.data(), epsilon, head_dim, heads);
+}
+
 void CpuBackend::rotate_and_store(const AttentionInputWeights& weights, const AttentionShape& shape,
                                   const PagedBatch& batch, std::int32_t layer, std::int64_t row, MatrixView k,
                                   MatrixView v, CpuKvCache& kv, MatrixView q) {
-  const auto add_bias = [&](float* values, std::span<const float> bias) {
-    kernels_.add_row(values, bias.data(), static_cast<std::int64_t>(bias.size()));
-  };
-  add_bias(q.row(row), weights.query_bias);
-  add_bias(k.row(row), weights.key_bias);
-  add_bias(v.row(row), weights.value_bias);
+  add_bias(weights.query_bias, q.row(row), 0, q.columns);
+  add_bias(weights.key_bias, k.row(row), 0, k.columns);
+  add_bias(weights.value_bias, v.row(row), 0, v.columns);
+  normalise_heads(weights.query_norm, weights.norm.epsilon, shape.num_heads, q.row(row));
+  normalise_heads(weights.key_norm, weights.norm.epsilon, shape.num_kv_heads, k.row(row));
 
-  const float* rotations = batch.rotations.data() + row * shape.rotary_dim;
+  const auto& angles = shape.rotations == Rotations::kLocal ? batch.local_rotations : batch.rotations;
+  const float* rotations = angles.data() + row * shape.rotary_dim;
   const bool halves = shape.pairing == RopePairing::kHalves;
   kernels_.rotate_heads(q.row(row), shape.num_heads, shape.head_dim, shape.rotary_dim, halves, rotations);
   kernels_.rotate_heads(k.row(row), shape.num_kv_heads, shape.head_dim, shape.rotary_dim, halves, rotations);

@@ -49,7 +49,8 @@ void order_sequences(const PagedBatch& batch, std::int32_t block_size, std::vect
   });
 }
 
-void list_rows(const PagedBatch& batch, std::int32_t block_size, Work& work) {
+void list_rows(const PagedBatch& batch, const AttentionPlan& plan, Work& work) {
+  const std::int32_t block_size = plan.block_size;
   order_sequences(batch, block_size, work.sequences);
   work.rows.clear();
   BlockTable before{nullptr, 0};
@@ -58,7 +59,9 @@ void list_rows(const PagedBatch& batch, std::int32_t block_size, Work& work) {
     std::int32_t num_shared = num_common_blocks(before, table) * block_size;
     const auto index = static_cast<std::size_t>(sequence);
     for (std::int32_t row = batch.query_start[index]; row < batch.query_start[index + 1]; ++row) {
-      work.rows.push_back({row, batch.positions[static_cast<std::size_t>(row)], table.blocks, num_shared});
+      const std::int32_t position = batch.positions[static_cast<std::size_t>(row)];
+      const std::int32_t first = plan.window > 0 ? std::max(0, position - plan.window + 1) : 0;
+      work.rows.push_back({row, first, position, table.blocks, num_shared});
       num_shared = AttentionRow::kSameSequence;
     }
     before = table;
@@ -66,18 +69,23 @@ void list_rows(const PagedBatch& batch, std::int32_t block_size, Work& work) {
 }
 
 bool belongs_to_tile_before(const AttentionRow& row) {
-  return row.num_shared >= kLeastShared && row.num_shared >= row.position / kLeastSharedPart;
+  const std::int32_t num_read = row.position - row.first, num_shared = row.num_shared - row.first;
+  return num_shared >= kLeastShared && num_shared >= num_read / kLeastSharedPart;
 }
 
 void list_tiles(std::int32_t rows_per_tile, Work& work) {
   work.tiles.clear();
   for (std::int32_t index = 0; index < static_cast<std::int32_t>(work.rows.size()); ++index) {
     const AttentionRow& row = work.rows[static_cast<std::size_t>(index)];
+    const std::int32_t first_range = row.first / kAttentionRange;
     if (index == 0 || work.tiles.back().num_rows == rows_per_tile || !belongs_to_tile_before(row))
-      work.tiles.push_back({index, 0, 0, Work::kWhole});
+      work.tiles.push_back({index, 0, first_range, 0, Work::kWhole});
     Work::Tile& tile = work.tiles.back();
     ++tile.num_rows;
-    tile.num_ranges = std::max(tile.num_ranges, row.position / kAttentionRange + 1);
+    const std::int32_t end_range =
+        std::max(tile.first_range + tile.num_ranges, row.position / kAttentionRange + 1);
+    tile.first_range = std::min(tile.first_range, first_range);
+    tile.num_ranges = end_range - tile.first_range;
   }
   // The largest first, so that the last items to be taken are small.
   std::sort(work.tiles.begin(), work.tiles.end(), [](const Work::Tile& a, const Work::Tile& b) {
@@ -113,8 +121,9 @@ void list_items(std::int32_t num_kv_heads, std::int64_t item_cost, Work& work) {
                           : tile.num_ranges;
     for (std::int32_t kv_head = 0; kv_head < num_kv_heads; ++kv_head) {
       if (is_split) work.splits.push_back({index, kv_head});
-      for (std::int32_t range = 0; range < tile.num_ranges; range += step)
-        work.items.push_back({index, kv_head, range, std::min(range + step, tile.num_ranges)});
+      const std::int32_t end = tile.first_range + tile.num_ranges;
+      for (std::int32_t range = tile.first_range; range < end; range += step)
+        work.items.push_back({index, kv_head, range, std::min(range + step, end)});
     }
   }
 }
@@ -133,7 +142,7 @@ std::int64_t most_partial_floats(const AttentionPlan& plan, std::int64_t num_row
 }
 
 void plan_attention(const PagedBatch& batch, const AttentionPlan& plan, AttentionWork& work) {
-  list_rows(batch, plan.block_size, work);
+  list_rows(batch, plan, work);
   list_tiles(plan.rows_per_tile(), work);
   const std::int64_t item_cost = cost_of_item(plan.num_kv_heads, plan.num_threads, work);
   work.num_partial_floats = 0;

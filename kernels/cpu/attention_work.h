@@ -18,7 +18,7 @@ struct AttentionWork {
   // Neighbours in `rows`: of one sequence, or of several that begin with the same blocks.
   struct Tile {
     std::int32_t first_row, num_rows;
-    std::int32_t num_ranges;       // of kAttentionRange positions that its longest row reads
+    std::int32_t first_range, num_ranges;  // of kAttentionRange positions: all that a row reads
     std::int64_t partials_offset;  // floats; where its partial results stand, or kWhole
     std::int64_t cost() const { return static_cast<std::int64_t>(num_rows) * num_ranges; }
   };
@@ -57,6 +57,7 @@ struct AttentionPlan {
   std::int32_t group_size;  // query heads per KV head
   std::int32_t num_threads;
   std::int64_t floats_per_row;  // of partial results
+  std::int32_t window = 0;      // of AttentionShape
 
   std::int32_t rows_per_tile() const { return std::max(1, kTileQueries / group_size); }
 };

@@ -104,14 +104,21 @@ void CpuBackend::set_activations(ConstMatrixView x, ActivationForm form) {
   for_each_row(x.rows, [&](std::int64_t row, std::int32_t) { activations_.set_row(row, x.row(row)); });
 }
 
-void CpuBackend::set_normalised(std::span<const float> norm, float epsilon, ConstMatrixView x,
+void CpuBackend::normalise(const NormWeights& norm, const float* x, float* out) const {
+  const auto size = static_cast<std::int64_t>(norm.weight.size());
+  if (norm.kind == NormKind::kRms) return kernels_.rms_norm(x, norm.weight.data(), norm.epsilon, size, out);
+  const float* bias = norm.bias.empty() ? nullptr : norm.bias.data();
+  kernels_.layer_norm(x, norm.weight.data(), bias, norm.epsilon, size, out);
+}
+
+void CpuBackend::set_normalised(const NormWeights& norm, ConstMatrixView x,
                                 std::span<const std::int32_t> rows, ActivationForm form) {
   const std::int64_t num_rows = rows.empty() ? x.rows : static_cast<std::int64_t>(rows.size());
   activations_.reserve(num_rows, x.columns, form);
   for_each_row(num_rows, [&](std::int64_t i, std::int32_t worker) {
     const std::int64_t row = rows.empty() ? i : rows[static_cast<std::size_t>(i)];
     float* normalised = worker_scratch_[static_cast<std::size_t>(worker)].reserve(x.columns);
-    kernels_.rms_norm(x.row(row), norm.data(), epsilon, x.columns, normalised);
+    normalise(norm, x.row(row), normalised);
     activations_.set_row(i, normalised);
   });
 }

@@ -69,18 +69,18 @@ class CpuBackend final : public Backend {
   Result<void> reserve_step(const StepShape& shape) override;
   std::int64_t scratch_bytes() const override;
 
-  void embed(const Matrix& table, std::span<const std::int32_t> token_ids, MatrixView out) override;
+  void embed(const EmbeddingWeights& weights, std::span<const std::int32_t> token_ids,
+             std::span<const std::int32_t> positions, MatrixView out) override;
   void attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
                        const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
                        MatrixView q) override;
   void paged_attention(const AttentionShape& shape, const PagedBatch& batch, std::int32_t layer,
                        const KvCache& kv, ConstMatrixView q, MatrixView out) override;
-  void project_residual(const Matrix& weights, std::span<const float> bias, ConstMatrixView input,
+  void project_residual(const ProjectionWeights& weights, ConstMatrixView input,
                         MatrixView residual) override;
-  void gate_up_silu(const GateUpWeights& weights, ConstMatrixView x, MatrixView out) override;
-  void logits(std::span<const float> norm, float norm_epsilon, const Matrix& weights,
-              std::span<const float> bias, ConstMatrixView x, std::span<const std::int32_t> rows,
-              MatrixView out, LogitsSummary summary) override;
+  void feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x, MatrixView out) override;
+  void logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows, MatrixView out,
+              LogitsSummary summary) override;
   void softmax_weights(std::span<const double> scores, double best, double inverse_temperature,
                        std::span<double> weights, std::span<double> piece_sums) override;
   void copy_blocks(KvCache& kv, std::span<const BlockCopy> copies) override;
@@ -103,11 +103,13 @@ class CpuBackend final : public Backend {
   // Panels to an item, such that every thread gets several items and an item still reads its rows often.
   std::int64_t panels_per_item(std::int64_t num_panels) const;
 
+  void normalise(const NormWeights& norm, const float* x, float* out) const;
+
   // activations_ = rows 0..num_rows of x (or x[rows]), normalised first if there is a norm, in the given
   // form.
   void set_activations(ConstMatrixView x, ActivationForm form);
-  void set_normalised(std::span<const float> norm, float epsilon, ConstMatrixView x,
-                      std::span<const std::int32_t> rows, ActivationForm form);
+  void set_normalised(const NormWeights& norm, ConstMatrixView x, std::span<const std::int32_t> rows,
+                      ActivationForm form);
   // All products of activations_, as one parallel loop.
   void multiply(std::span<const Product> products);
 
@@ -118,6 +120,13 @@ class CpuBackend final : public Backend {
   };
   void move_blocks(PoolBytes sources, PoolBytes targets, std::int64_t block_bytes,
                    std::span<const BlockCopy> copies);
+
+  // To the entries first..first + count - 1 of a row. No bias: nothing.
+  void add_bias(std::span<const float> bias, float* row, std::int64_t first, std::int64_t count) const {
+    if (!bias.empty()) kernels_.add_row(row + first, bias.data() + first, count);
+  }
+  void normalise_heads(std::span<const float> weight, float epsilon, std::int32_t num_heads,
+                       float* heads) const;
 
   void rotate_and_store(const AttentionInputWeights& weights, const AttentionShape& shape,
                         const PagedBatch& batch, std::int32_t layer, std::int64_t row, MatrixView k,

@@ -3,15 +3,27 @@
 #include "kernels/cpu/pack.h"
 
 namespace octavo::kernels::cpu {
+namespace {
 
-void CpuBackend::embed(const Matrix& table, std::span<const std::int32_t> token_ids, MatrixView out) {
+void unpack(const Matrix& table, std::int32_t row, float* out) {
   const auto& packed = static_cast<const PackedMatrix&>(table);
-  for_each_row(static_cast<std::int64_t>(token_ids.size()), [&](std::int64_t i, std::int32_t) {
-    const std::int32_t token_id = token_ids[static_cast<std::size_t>(i)];
-    OCTAVO_CHECK(token_id >= 0 && token_id < packed.rows(), "token %d of %lld", token_id,
-                 static_cast<long long>(packed.rows()));
-    unpack_row(packed.format(), packed.panel(token_id / kPanelRows), packed.columns(), token_id % kPanelRows,
-               out.row(i));
+  OCTAVO_CHECK(row >= 0 && row < packed.rows(), "row %d of %lld", row, static_cast<long long>(packed.rows()));
+  unpack_row(packed.format(), packed.panel(row / kPanelRows), packed.columns(), row % kPanelRows, out);
+}
+
+}  // namespace
+
+void CpuBackend::embed(const EmbeddingWeights& weights, std::span<const std::int32_t> token_ids,
+                       std::span<const std::int32_t> positions, MatrixView out) {
+  const std::int64_t width = weights.tokens->columns();
+  for_each_row(static_cast<std::int64_t>(token_ids.size()), [&](std::int64_t i, std::int32_t worker) {
+    const auto index = static_cast<std::size_t>(i);
+    unpack(*weights.tokens, token_ids[index], out.row(i));
+    if (weights.scale != 1.0f) kernels_.scale_row(out.row(i), weights.scale, width);
+    if (weights.positions == nullptr) return;
+    float* position = worker_scratch_[static_cast<std::size_t>(worker)].reserve(width);
+    unpack(*weights.positions, positions[index], position);
+    kernels_.add_row(out.row(i), position, width);
   });
 }
 

@@ -21,18 +21,17 @@ std::int64_t logits_sum_floats(std::int64_t num_rows, std::int64_t vocabulary_si
   return 2 * num_rows * num_items_of(vocabulary_size);
 }
 
-void CpuBackend::logits(std::span<const float> norm, float norm_epsilon, const Matrix& weights,
-                        std::span<const float> bias, ConstMatrixView x, std::span<const std::int32_t> rows,
+void CpuBackend::logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows,
                         MatrixView out, LogitsSummary summary) {
   if (rows.empty()) return;
-  const auto& matrix = static_cast<const PackedMatrix&>(weights);
+  const auto& matrix = static_cast<const PackedMatrix&>(*head.matrix);
   const auto num_rows = static_cast<std::int64_t>(rows.size());
   const std::int64_t num_items = num_items_of(matrix.rows());
   const std::int64_t num_pieces = num_logits_pieces(matrix.rows());
   float* const maxima = item_sums_.reserve(logits_sum_floats(num_rows, matrix.rows()));  // [num_rows][num_items]
   float* const sums = maxima + num_rows * num_items;
 
-  set_normalised(norm, norm_epsilon, x, rows, matrix.activation_form());
+  set_normalised(head.norm, x, rows, matrix.activation_form());
   pool_->parallel_for_in_runs(num_items, [&](std::int64_t item, std::int32_t) {
     const std::int64_t first_panel = item * kPanelsPerItem, first = item * kEntriesPerItem;
     const std::int64_t count = std::min(kEntriesPerItem, matrix.rows() - first);
@@ -40,7 +39,8 @@ void CpuBackend::logits(std::span<const float> norm, float norm_epsilon, const M
                     std::min(first_panel + kPanelsPerItem, matrix.num_panels()), out);
     for (std::int64_t row = 0; row < num_rows; ++row) {
       float* const entries = out.row(row) + first;
-      if (!bias.empty()) kernels_.add_row(entries, bias.data() + first, count);
+      add_bias(head.bias, out.row(row), first, count);
+      if (head.soft_cap != 0.0f) kernels_.soft_cap(entries, head.soft_cap, count);
       float* const piece_maxima = summary.piece_maxima.data() + row * num_pieces + first / kLogitsPiece;
       kernels_.summarise_logits(entries, count, piece_maxima, maxima + row * num_items + item,
                                 sums + row * num_items + item);

@@ -17,7 +17,8 @@ void CpuBackend::paged_attention(const AttentionShape& shape, const PagedBatch& 
                            .num_kv_heads = shape.num_kv_heads,
                            .group_size = group_size,
                            .num_threads = pool_->num_threads(),
-                           .floats_per_row = group_size * kernels_.attention_partial_floats(shape.head_dim)};
+                           .floats_per_row = group_size * kernels_.attention_partial_floats(shape.head_dim),
+                           .window = shape.window};
   AttentionWork& work = *attention_work_;
   plan_attention(batch, plan, work);
 
@@ -32,7 +33,9 @@ void CpuBackend::paged_attention(const AttentionShape& shape, const PagedBatch& 
         .block_size = layout.block_size,
         .head_dim = shape.head_dim,
         .score_scale = shape.score_scale,
+        .score_soft_cap = shape.score_soft_cap,
         .group_size = group_size,
+        .first_range = tile.first_range,
         .num_rows = tile.num_rows,
         .rows = work.rows.data() + tile.first_row,
         .q = q.data + head_offset,
@@ -68,7 +71,8 @@ void CpuBackend::paged_attention(const AttentionShape& shape, const PagedBatch& 
       kernels_.attend(job, scratch);
     } else {
       const std::int64_t range_stride = tile.num_rows * plan.floats_per_row;
-      kernels_.attend_ranges(job, scratch, partials(tile, item.kv_head) + item.first_range * range_stride,
+      const std::int64_t num_before = item.first_range - tile.first_range;
+      kernels_.attend_ranges(job, scratch, partials(tile, item.kv_head) + num_before * range_stride,
                              range_stride);
     }
   });

@@ -4,10 +4,11 @@
 
 namespace octavo::kernels::cpu {
 
-void CpuBackend::project_residual(const Matrix& weights, std::span<const float> bias, ConstMatrixView input,
+void CpuBackend::project_residual(const ProjectionWeights& weights, ConstMatrixView input,
                                   MatrixView residual) {
-  const auto& matrix = static_cast<const PackedMatrix&>(weights);
+  const auto& matrix = static_cast<const PackedMatrix&>(*weights.matrix);
   const std::int64_t rows = input.rows, width = matrix.rows();
+  const bool has_norm = !weights.post_norm.weight.empty();
   const MatrixView product{product_rows_.reserve(rows * width), rows, width, width};
   set_activations(input, matrix.activation_form());
   const std::int64_t size = panels_per_item(matrix.num_panels());
@@ -18,9 +19,14 @@ void CpuBackend::project_residual(const Matrix& weights, std::span<const float> 
     const std::int64_t first = first_panel * kPanelRows,
                        count = std::min(last_panel * kPanelRows, width) - first;
     for (std::int64_t row = 0; row < rows; ++row) {
-      if (!bias.empty()) kernels_.add_row(product.row(row) + first, bias.data() + first, count);
-      kernels_.add_row(residual.row(row) + first, product.row(row) + first, count);
+      add_bias(weights.bias, product.row(row), first, count);
+      if (!has_norm) kernels_.add_row(residual.row(row) + first, product.row(row) + first, count);
     }
+  });
+  if (!has_norm) return;
+  for_each_row(rows, [&](std::int64_t row, std::int32_t) {  // needs the whole row
+    normalise(weights.post_norm, product.row(row), product.row(row));
+    kernels_.add_row(residual.row(row), product.row(row), width);
   });
 }
 

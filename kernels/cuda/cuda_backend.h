@@ -54,6 +54,7 @@ class CudaBackend final : public Backend {
   std::string_view isa() const override { return isa_; }   // "sm_90 NVIDIA H100"
   std::int32_t num_threads() const override { return 1; }  // of the host
   Result<void> status() const override { return status_.result(); }
+  Features features() const override { return Features(); }  // what llama, qwen2 and phi3 need has no name
   std::optional<DeviceBytes> device_bytes() const override;
 
   Result<std::unique_ptr<Matrix>> prepare_matrix(const MatrixSource& source) override;
@@ -67,18 +68,18 @@ class CudaBackend final : public Backend {
   std::int64_t scratch_bytes() const override;
 
   void begin_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids) override;
-  void embed(const Matrix& table, std::span<const std::int32_t> token_ids, MatrixView out) override;
+  void embed(const EmbeddingWeights& weights, std::span<const std::int32_t> token_ids,
+             std::span<const std::int32_t> positions, MatrixView out) override;
   void attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
                        const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
                        MatrixView q) override;
   void paged_attention(const AttentionShape& shape, const PagedBatch& batch, std::int32_t layer,
                        const KvCache& kv, ConstMatrixView q, MatrixView out) override;
-  void project_residual(const Matrix& weights, std::span<const float> bias, ConstMatrixView input,
+  void project_residual(const ProjectionWeights& weights, ConstMatrixView input,
                         MatrixView residual) override;
-  void gate_up_silu(const GateUpWeights& weights, ConstMatrixView x, MatrixView out) override;
-  void logits(std::span<const float> norm, float norm_epsilon, const Matrix& weights,
-              std::span<const float> bias, ConstMatrixView x, std::span<const std::int32_t> rows,
-              MatrixView out, LogitsSummary summary) override;
+  void feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x, MatrixView out) override;
+  void logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows, MatrixView out,
+              LogitsSummary summary) override;
   void softmax_weights(std::span<const double> scores, double best, double inverse_temperature,
                        std::span<double> weights, std::span<double> piece_sums) override;
   void copy_blocks(KvCache& kv, std::span<const BlockCopy> copies) override;

@@ -22,10 +22,11 @@ ProductInput rows_of(ConstMatrixView view) {
   return {.data = view.data, .stride = view.stride, .num_rows = static_cast<std::int32_t>(view.rows)};
 }
 
-ProductInput normalised(ConstMatrixView view, std::span<const float> norm, float epsilon) {
+ProductInput normalised(ConstMatrixView view, const NormWeights& norm) {
+  OCTAVO_CHECK(norm.kind == NormKind::kRms && norm.bias.empty(), "a norm that features() does not name");
   ProductInput input = rows_of(view);
-  input.norm = norm.data();
-  input.norm_epsilon = epsilon;
+  input.norm = norm.weight.data();
+  input.norm_epsilon = norm.epsilon;
   return input;
 }
 
@@ -74,15 +75,21 @@ const DeviceBatch& CudaBackend::device_batch(const PagedBatch& batch) const {
   return batch_;
 }
 
-void CudaBackend::embed(const Matrix& table, std::span<const std::int32_t> token_ids, MatrixView out) {
+void CudaBackend::embed(const EmbeddingWeights& weights, std::span<const std::int32_t> token_ids,
+                        std::span<const std::int32_t>, MatrixView out) {
   OCTAVO_CHECK(token_ids.data() == host_token_ids_, "token ids that begin_step was not told");
-  gather_rows(*compute_, device_matrix(table).planes(), token_ids_,
+  OCTAVO_CHECK(weights.scale == 1.0f && weights.positions == nullptr,
+               "an embedding that features() does not name");
+  gather_rows(*compute_, device_matrix(*weights.tokens).planes(), token_ids_,
               static_cast<std::int32_t>(token_ids.size()), out.data, out.stride);
 }
 
 void CudaBackend::attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
                                   const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
                                   MatrixView q) {
+  OCTAVO_CHECK(
+      weights.query_norm.empty() && weights.key_norm.empty() && shape.rotations == Rotations::kGlobal,
+      "norms of heads or local rotations, which features() does not name");
   const DeviceBatch& device = device_batch(batch);
   float* const keys = scratch_->keys.as<float>();
   float* const values = scratch_->values.as<float>();
@@ -90,7 +97,7 @@ void CudaBackend::attention_input(const AttentionInputWeights& weights, const At
   const std::array<Product, 3> products = {product(weights.query, weights.query_bias, q.data, q.stride),
                                            product(weights.key, weights.key_bias, keys, kv_width),
                                            product(weights.value, weights.value_bias, values, kv_width)};
-  products_->multiply(normalised(x, weights.norm, weights.norm_epsilon), products);
+  products_->multiply(normalised(x, weights.norm), products);
   await_moves();
   write_kv(*compute_, shape, device, kv.layout(), layer, q.data, q.stride, keys, values, kv_width,
            static_cast<const CudaKvCache&>(kv).data());
@@ -98,32 +105,38 @@ void CudaBackend::attention_input(const AttentionInputWeights& weights, const At
 
 void CudaBackend::paged_attention(const AttentionShape& shape, const PagedBatch& batch, std::int32_t layer,
                                   const KvCache& kv, ConstMatrixView q, MatrixView out) {
+  OCTAVO_CHECK(shape.window == 0 && shape.score_soft_cap == 0.0f,
+               "a window or a soft cap, which features() does not name");
   await_moves();
   attention_->attend(shape, device_batch(batch), kv.layout(), layer,
                      static_cast<const CudaKvCache&>(kv).data(), q.data, q.stride, out.data, out.stride);
 }
 
-void CudaBackend::project_residual(const Matrix& weights, std::span<const float> bias, ConstMatrixView input,
+void CudaBackend::project_residual(const ProjectionWeights& weights, ConstMatrixView input,
                                    MatrixView residual) {
-  Product sum = product(&weights, bias, residual.data, residual.stride);
+  OCTAVO_CHECK(weights.post_norm.weight.empty(), "a norm that features() does not name");
+  Product sum = product(weights.matrix, weights.bias, residual.data, residual.stride);
   sum.epilogue = Epilogue::kAdd;
   products_->multiply(rows_of(input), std::span(&sum, 1));
 }
 
-void CudaBackend::gate_up_silu(const GateUpWeights& weights, ConstMatrixView x, MatrixView out) {
-  products_->multiply_gate_up(normalised(x, weights.norm, weights.norm_epsilon),
-                              {.gate = &device_matrix(*weights.gate),
-                               .up = &device_matrix(*weights.up),
-                               .gate_bias = data_of(weights.gate_bias),
-                               .up_bias = data_of(weights.up_bias),
-                               .out = out.data,
-                               .out_stride = out.stride});
+void CudaBackend::feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x,
+                                     MatrixView out) {
+  OCTAVO_CHECK(weights.gate != nullptr && weights.activation == FeedForwardActivation::kSilu,
+               "a feed-forward layer that features() does not name");
+  products_->multiply_gate_up(normalised(x, weights.norm), {.gate = &device_matrix(*weights.gate),
+                                                            .up = &device_matrix(*weights.up),
+                                                            .gate_bias = data_of(weights.gate_bias),
+                                                            .up_bias = data_of(weights.up_bias),
+                                                            .out = out.data,
+                                                            .out_stride = out.stride});
 }
 
-void CudaBackend::logits(std::span<const float> norm, float norm_epsilon, const Matrix& weights,
-                         std::span<const float> bias, ConstMatrixView x, std::span<const std::int32_t> rows,
+void CudaBackend::logits(const OutputHead& output, ConstMatrixView x, std::span<const std::int32_t> rows,
                          MatrixView out, LogitsSummary summary) {
   if (rows.empty()) return;
+  OCTAVO_CHECK(output.soft_cap == 0.0f, "a soft cap, which features() does not name");
+  const Matrix& weights = *output.matrix;
   const auto num_rows = static_cast<std::int32_t>(rows.size());
   OCTAVO_CHECK(
       scratch_.has_value() && num_rows <= shape_.num_logits_rows && weights.rows() <= shape_.vocabulary_size,
@@ -135,11 +148,11 @@ void CudaBackend::logits(std::span<const float> norm, float norm_epsilon, const 
                      pieces_bytes = num_logits_pieces(vocabulary) * sums_bytes;
 
   scratch.inputs.begin(*compute_, UploadRing::padded(static_cast<std::int64_t>(rows.size_bytes())));
-  ProductInput input = normalised(x, norm, norm_epsilon);
+  ProductInput input = normalised(x, output.norm);
   input.num_rows = num_rows;
   input.indices = scratch.inputs.put(rows);
   scratch.inputs.send(*compute_);
-  const Product head = product(&weights, bias, scratch.logits.as<float>(), vocabulary);
+  const Product head = product(&weights, output.bias, scratch.logits.as<float>(), vocabulary);
   products_->multiply(input, std::span(&head, 1));
   summarise_logits(*compute_, scratch.logits.as<float>(), num_rows, vocabulary, scratch.sums.as<float>(),
                    scratch.piece_maxima.as<float>(), scratch.piece_sums.as<float>());

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/reference/reference_backend.h"
 
 namespace octavo::kernels::reference {
@@ -12,6 +14,15 @@ void store_row(const AttentionShape& shape, std::int32_t layer, std::int32_t slo
   }
 }
 
+// Each head by itself. No weight: nothing.
+void normalise_heads(float* heads, std::int32_t num_heads, std::int32_t head_dim, NormWeights weights) {
+  if (weights.weight.empty()) return;
+  for (std::int32_t head = 0; head < num_heads; ++head) {
+    const std::vector<float> normalised = norm(heads + head * head_dim, weights);
+    std::copy(normalised.begin(), normalised.end(), heads + head * head_dim);
+  }
+}
+
 }  // namespace
 
 void ReferenceBackend::attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
@@ -19,12 +30,17 @@ void ReferenceBackend::attention_input(const AttentionInputWeights& weights, con
                                        KvCache& kv, MatrixView q) {
   std::vector<float> k(static_cast<std::size_t>(weights.key->rows())), v(k.size());
   for (std::int32_t row = 0; row < batch.num_tokens; ++row) {
-    const std::vector<float> normalised = rms_norm(x.row(row), weights.norm, weights.norm_epsilon);
+    const std::vector<float> normalised = norm(x.row(row), weights.norm);
     static_cast<const ReferenceMatrix&>(*weights.query).multiply(normalised, weights.query_bias, q.row(row));
     static_cast<const ReferenceMatrix&>(*weights.key).multiply(normalised, weights.key_bias, k.data());
     static_cast<const ReferenceMatrix&>(*weights.value).multiply(normalised, weights.value_bias, v.data());
 
-    const float* rotations = batch.rotations.data() + static_cast<std::int64_t>(row) * shape.rotary_dim;
+    const float epsilon = weights.norm.epsilon;
+    normalise_heads(q.row(row), shape.num_heads, shape.head_dim, {weights.query_norm, epsilon});
+    normalise_heads(k.data(), shape.num_kv_heads, shape.head_dim, {weights.key_norm, epsilon});
+
+    const auto& angles = shape.rotations == Rotations::kLocal ? batch.local_rotations : batch.rotations;
+    const float* rotations = angles.data() + static_cast<std::int64_t>(row) * shape.rotary_dim;
     for (std::int32_t head = 0; head < shape.num_heads; ++head) {
       rotate_head(q.row(row) + head * shape.head_dim, shape, rotations);
     }

@@ -15,14 +15,15 @@ float log_sum_exp(const float* values, std::int64_t count) {
 
 }  // namespace
 
-void ReferenceBackend::logits(std::span<const float> norm, float norm_epsilon, const Matrix& weights,
-                              std::span<const float> bias, ConstMatrixView x,
-                              std::span<const std::int32_t> rows, MatrixView out, LogitsSummary summary) {
-  const std::int64_t vocabulary = weights.rows(), num_pieces = num_logits_pieces(vocabulary);
+void ReferenceBackend::logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows,
+                              MatrixView out, LogitsSummary summary) {
+  const std::int64_t vocabulary = head.matrix->rows(), num_pieces = num_logits_pieces(vocabulary);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     float* const row = out.row(static_cast<std::int64_t>(i));
-    static_cast<const ReferenceMatrix&>(weights).multiply(rms_norm(x.row(rows[i]), norm, norm_epsilon), bias,
-                                                          row);
+    static_cast<const ReferenceMatrix&>(*head.matrix)
+        .multiply(norm(x.row(rows[i]), head.norm), head.bias, row);
+    for (std::int64_t token = 0; token < vocabulary; ++token)
+      row[token] = static_cast<float>(soft_capped(row[token], head.soft_cap));
     summary.log_sum_exp[i] = log_sum_exp(row, vocabulary);
     for (std::int64_t piece = 0; piece < num_pieces; ++piece) {
       const std::int64_t first = piece * kLogitsPiece;

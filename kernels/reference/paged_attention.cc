@@ -23,13 +23,16 @@ struct Query {
     double sum = 0.0;
     for (std::int32_t d = 0; d < shape.head_dim; ++d)
       sum += double{q[d]} * double{kv.read_key(place(position), d)};
-    return sum * double{shape.score_scale};
+    return soft_capped(sum * double{shape.score_scale}, shape.score_soft_cap);
   }
 };
 
 void attend(const Query& query, std::int32_t last_position, float* out) {
-  std::vector<double> weights(static_cast<std::size_t>(last_position) + 1);
-  for (std::int32_t p = 0; p <= last_position; ++p) weights[static_cast<std::size_t>(p)] = query.score(p);
+  const std::int32_t window = query.shape.window;
+  const std::int32_t first = window > 0 ? std::max(0, last_position - window + 1) : 0;
+  std::vector<double> weights(static_cast<std::size_t>(last_position - first) + 1);
+  for (std::int32_t p = first; p <= last_position; ++p)
+    weights[static_cast<std::size_t>(p - first)] = query.score(p);
   const double largest = *std::max_element(weights.begin(), weights.end());
   double total = 0.0;
   for (double& weight : weights) {
@@ -38,8 +41,8 @@ void attend(const Query& query, std::int32_t last_position, float* out) {
   }
   for (std::int32_t d = 0; d < query.shape.head_dim; ++d) {
     double sum = 0.0;
-    for (std::int32_t p = 0; p <= last_position; ++p) {
-      sum += weights[static_cast<std::size_t>(p)] * double{query.kv.read_value(query.place(p), d)};
+    for (std::int32_t p = first; p <= last_position; ++p) {
+      sum += weights[static_cast<std::size_t>(p - first)] * double{query.kv.read_value(query.place(p), d)};
     }
     out[d] = static_cast<float>(sum / total);
   }

@@ -70,8 +70,10 @@ class ReferenceHostKvCache final : public HostKvCache {
   std::unique_ptr<std::byte[]> bytes_;
 };
 
-// x / sqrt(mean(x^2) + epsilon) * weight.
-std::vector<float> rms_norm(const float* x, std::span<const float> weight, float epsilon);
+// As NormWeights says. REQUIRES: a weight.
+std::vector<float> norm(const float* x, const NormWeights& weights);
+// cap * tanh(x / cap), NaN where x is not finite; a cap of 0: x.
+double soft_capped(double x, float cap);
 // Rounds each group of 32 to 8 or 16 bits and expands it again; kF32: nothing.
 void round_activations(Activation activation, std::vector<float>& row);
 // Rotates one head in place. rotations: [rotary_dim / 2, 2].
@@ -94,18 +96,18 @@ class ReferenceBackend final : public Backend {
   Result<void> reserve_step(const StepShape&) override { return {}; }
   std::int64_t scratch_bytes() const override { return 0; }  // its temporaries end with the operation
 
-  void embed(const Matrix& table, std::span<const std::int32_t> token_ids, MatrixView out) override;
+  void embed(const EmbeddingWeights& weights, std::span<const std::int32_t> token_ids,
+             std::span<const std::int32_t> positions, MatrixView out) override;
   void attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
                        const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
                        MatrixView q) override;
   void paged_attention(const AttentionShape& shape, const PagedBatch& batch, std::int32_t layer,
                        const KvCache& kv, ConstMatrixView q, MatrixView out) override;
-  void project_residual(const Matrix& weights, std::span<const float> bias, ConstMatrixView input,
+  void project_residual(const ProjectionWeights& weights, ConstMatrixView input,
                         MatrixView residual) override;
-  void gate_up_silu(const GateUpWeights& weights, ConstMatrixView x, MatrixView out) override;
-  void logits(std::span<const float> norm, float norm_epsilon, const Matrix& weights,
-              std::span<const float> bias, ConstMatrixView x, std::span<const std::int32_t> rows,
-              MatrixView out, LogitsSummary summary) override;
+  void feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x, MatrixView out) override;
+  void logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows, MatrixView out,
+              LogitsSummary summary) override;
   void softmax_weights(std::span<const double> scores, double best, double inverse_temperature,
                        std::span<double> weights, std::span<double> piece_sums) override;
   void copy_blocks(KvCache& kv, std::span<const BlockCopy> copies) override;

@@ -107,7 +107,7 @@ TEST(Inspect, FailuresAreOneLineWithTheRightStatus) {
   expect_one_line_on_stderr(inspect({folder.path().string()}), 1);
   const Outcome unknown = inspect({"--shape", "gpt-17"});
   expect_one_line_on_stderr(unknown, 2);
-  EXPECT_TRUE(contains(unknown.err, "known are gpt2, ")) << unknown.err;
+  EXPECT_TRUE(contains(unknown.err, ", gpt2, ")) << unknown.err;
   expect_one_line_on_stderr(inspect({"--shape", "opt-13b", "--memory", "much"}), 2);
   expect_one_line_on_stderr(inspect({"--shape", "opt-175b", "--tokens", "1099511627776", "--batch", "1099511627776"}), 2);
 }

@@ -45,10 +45,10 @@ class OneStep {
     backend_->swap_in(*host_, *kv_, copies);
     backend_->copy_blocks(*kv_, copies);
     backend_->begin_step(batch, token_ids);
-    backend_->embed(*weights_, token_ids, rows);
+    backend_->embed({.tokens = weights_.get()}, token_ids, positions, rows);
     Outcome outcome{{}, std::vector<float>(32), std::vector<float>(1)};
     std::vector<float> maxima(1);
-    backend_->logits(norm, 1e-5f, *weights_, {}, rows, wanted, {outcome.logits.data(), 1, 32, 32},
+    backend_->logits({{norm, 1e-5f}, weights_.get()}, rows, wanted, {outcome.logits.data(), 1, 32, 32},
                      {.log_sum_exp = outcome.sums, .piece_maxima = maxima});
     outcome.status = backend_->status();
     return outcome;
@@ -162,8 +162,9 @@ class WrongBackend final : public Backend {
   }
   Result<void> reserve_step(const StepShape& shape) override { return right_->reserve_step(shape); }
   std::int64_t scratch_bytes() const override { return 0; }
-  void embed(const Matrix& table, std::span<const std::int32_t> ids, MatrixView out) override {
-    right_->embed(table, ids, out);
+  void embed(const EmbeddingWeights& weights, std::span<const std::int32_t> ids,
+             std::span<const std::int32_t> positions, MatrixView out) override {
+    right_->embed(weights, ids, positions, out);
   }
   void attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
                        const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
@@ -176,17 +177,17 @@ class WrongBackend final : public Backend {
                        const KvCache& kv, ConstMatrixView q, MatrixView out) override {
     right_->paged_attention(shape, batch, layer, kv, q, out);
   }
-  void project_residual(const Matrix& weights, std::span<const float> bias, ConstMatrixView input,
+  void project_residual(const ProjectionWeights& weights, ConstMatrixView input,
                         MatrixView residual) override {
-    right_->project_residual(weights, bias, input, residual);
+    right_->project_residual(weights, input, residual);
   }
-  void gate_up_silu(const GateUpWeights& weights, ConstMatrixView x, MatrixView out) override {
-    right_->gate_up_silu(weights, x, out);
+  void feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x,
+                          MatrixView out) override {
+    right_->feed_forward_input(weights, x, out);
   }
-  void logits(std::span<const float> norm, float epsilon, const Matrix& weights, std::span<const float> bias,
-              ConstMatrixView x, std::span<const std::int32_t> rows, MatrixView out,
+  void logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows, MatrixView out,
               LogitsSummary summary) override {
-    right_->logits(norm, epsilon, weights, bias, x, rows, out, summary);
+    right_->logits(head, x, rows, out, summary);
     if (mistake_ == Mistake::kOneLogitIsNaN) out.row(0)[3] = std::nanf("");
   }
   void softmax_weights(std::span<const double>, double, double, std::span<double>,

@@ -12,6 +12,7 @@
 #include "tests/support/environment.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/model_files.h"
+#include "tests/support/tiny_models.h"
 
 namespace octavo {
 namespace {
@@ -97,6 +98,54 @@ TEST_F(CudaEngine, GeneratesTheReferencesGreedyTokens) {
                                                      request(3, 23, 8)};
     EXPECT_EQ(tokens_of(run_together(*device, requests)), tokens_of(run_together(*reference, requests)))
         << kernels::traits_of(type).name;
+  }
+}
+
+std::string tiny_model_of(const std::string& name) {
+  static const test::TemporaryFolder folder;
+  const auto file = folder / (name + ".gguf");
+  test::make_tiny_model(test::tiny_model(name),
+                        {.weight_type = kernels::TensorType::kQ4_1, .context_length = 128})
+      .write(file);
+  return file.string();
+}
+
+// Halves are rotated, biases added, matrices unpacked.
+TEST_F(CudaEngine, RunsTheArchitecturesWhosePartsItComputes) {
+  for (const char* name : {"qwen2", "qwen2_untied", "phi3"}) {
+    EngineOptions options = small_options(kernels::TensorType::kQ4_1);
+    options.model = tiny_model_of(name);
+    const auto device = open_engine(options, Device::kCuda);
+    const auto reference = open_reference(options);
+    ASSERT_NE(device, nullptr);
+    const std::vector<GenerationRequest> requests = {request(1, 40, 10), request(2, 1, 12),
+                                                     request(3, 23, 8)};
+    EXPECT_EQ(tokens_of(run_together(*device, requests)), tokens_of(run_together(*reference, requests)))
+        << name;
+  }
+}
+
+TEST_F(CudaEngine, RefusesModelsWithPartsThatItDoesNotComputeAndAutoTakesTheCpu) {
+  const std::pair<const char*, const char*> cases[] = {{"gpt2", "LayerNorm"},
+                                                       {"qwen3", "norms of queries and keys"},
+                                                       {"gemma", "GELU"},
+                                                       {"gemma2", "norms behind attention"},
+                                                       {"phi3_with_window", "sliding windows"}};
+  for (const auto& [name, part] : cases) {
+    EngineOptions options = small_options(kernels::TensorType::kQ4_1);
+    options.model = tiny_model_of(name);
+    options.device = Device::kCuda;
+    const auto refused = Engine::create(options);
+    ASSERT_FALSE(refused) << name;
+    EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
+    EXPECT_NE(refused.error().message.find("the CUDA backend does not compute " + std::string(part)),
+              std::string::npos)
+        << refused.error().message;
+    const auto engine = open_engine(options, Device::kAuto);
+    ASSERT_NE(engine, nullptr);
+    EXPECT_EQ(engine->description().device, "cpu");
+    EXPECT_NE(engine->description().notice.find("does not compute " + std::string(part)), std::string::npos);
+    EXPECT_FALSE(run_alone(*engine, request(1, 20, 3)).error.has_value());
   }
 }
 

@@ -75,7 +75,7 @@ TEST(CudaOperations, EmbeddingsAreTheRowsOfTheFile) {
     const auto matrix = backend->prepare_matrix(table.source).value();
     const Rows out(*backend, std::vector<float>(static_cast<std::size_t>(4 * columns), -1.0f), columns);
     backend->begin_step(rows.batch(), token_ids);
-    backend->embed(*matrix, token_ids, out.view());
+    backend->embed({.tokens = matrix.get()}, token_ids, rows.positions, out.view());
     std::vector<float> expected(static_cast<std::size_t>(4 * columns));
     const std::size_t row_bytes = table.bytes.size() / 40;
     for (std::size_t i = 0; i < 4; ++i) {
@@ -155,8 +155,13 @@ AttentionInput run_attention_input(Backend& backend, const PagedProblem& problem
       is_device ? device_pool(backend, problem) : testing::cache_with(backend, problem);
   const PagedBatch batch = problem.batch();
   backend.begin_step(batch, {});
-  backend.attention_input({norm.span(), 1e-5f, query.get(), key.get(), value.get(), query_bias.span(),
-                           key_bias.span(), value_bias.span()},
+  backend.attention_input({{norm.span(), 1e-5f},
+                           query.get(),
+                           key.get(),
+                           value.get(),
+                           query_bias.span(),
+                           key_bias.span(),
+                           value_bias.span()},
                           problem.shape.attention, batch, kLayer, x.view(), *kv, q.view());
   AttentionInput result;
   if (is_device) {
@@ -233,12 +238,12 @@ std::vector<float> run_project_residual(Backend& backend, const Shape& shape, co
   const Rows residual(backend, some_rows(71, num_rows, shape.embedding_length, 1.0f), shape.embedding_length);
   const Rows bias(backend, weights.output_bias, 1);
   const auto matrix = backend.prepare_matrix(weights.output.source).value();
-  backend.project_residual(*matrix, bias.span(), input.view(), residual.view());
+  backend.project_residual({matrix.get(), bias.span()}, input.view(), residual.view());
   return values_of(residual, is_device);
 }
 
-std::vector<float> run_gate_up_silu(Backend& backend, const Shape& shape, const LayerWeights& weights,
-                                    std::int64_t num_rows, bool is_device) {
+std::vector<float> run_feed_forward_input(Backend& backend, const Shape& shape, const LayerWeights& weights,
+                                          std::int64_t num_rows, bool is_device) {
   const Rows x(backend, some_rows(72, num_rows, shape.embedding_length, 3.0f), shape.embedding_length);
   const Rows out(backend, std::vector<float>(static_cast<std::size_t>(num_rows * shape.feed_forward_length)),
                  shape.feed_forward_length);
@@ -246,8 +251,8 @@ std::vector<float> run_gate_up_silu(Backend& backend, const Shape& shape, const 
       up_bias(backend, weights.up_bias, 1);
   const auto gate = backend.prepare_matrix(weights.gate.source).value();
   const auto up = backend.prepare_matrix(weights.up.source).value();
-  backend.gate_up_silu({norm.span(), 1e-5f, gate.get(), up.get(), gate_bias.span(), up_bias.span()}, x.view(),
-                       out.view());
+  backend.feed_forward_input({{norm.span(), 1e-5f}, gate.get(), up.get(), gate_bias.span(), up_bias.span()},
+                             x.view(), out.view());
   return values_of(out, is_device);
 }
 
@@ -266,8 +271,8 @@ TEST(CudaOperations, ProductsOfALayerEqualTheReference) {
                                       run_project_residual(*reference, shape, weights, num_rows, false)),
                   most)
             << traits_of(type).name;
-        EXPECT_LE(relative_difference(run_gate_up_silu(*backend, shape, weights, num_rows, true),
-                                      run_gate_up_silu(*reference, shape, weights, num_rows, false)),
+        EXPECT_LE(relative_difference(run_feed_forward_input(*backend, shape, weights, num_rows, true),
+                                      run_feed_forward_input(*reference, shape, weights, num_rows, false)),
                   4 * most)  // a product of two sums
             << traits_of(type).name;
       }
@@ -288,7 +293,7 @@ Logits run_logits(Backend& backend, const std::vector<std::int32_t>& rows) {
   const auto matrix = backend.prepare_matrix(head.source).value();
   Logits result{std::vector<float>(rows.size() * kVocabulary), std::vector<float>(rows.size()),
                 std::vector<float>(rows.size() * static_cast<std::size_t>(num_logits_pieces(kVocabulary)))};
-  backend.logits(norm.span(), 1e-5f, *matrix, bias.span(), x.view(), rows,
+  backend.logits({{norm.span(), 1e-5f}, matrix.get(), bias.span()}, x.view(), rows,
                  testing::view(result.rows, kVocabulary),
                  {.log_sum_exp = result.sums, .piece_maxima = result.maxima});
   return result;

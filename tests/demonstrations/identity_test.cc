@@ -1,5 +1,5 @@
 // The same request gives the same bits on every instruction set and with every KV type, activation type,
-// block size, chunk, pool, kind of preemption and number of threads, whatever else runs. On a model of two
+// block size, chunk, pool, kind of preemption and number of threads, whatever else runs. On models of a few
 // random layers, so that all combinations fit into seconds; equality_test.cc does a part of it on the default
 // model.
 #include <gtest/gtest.h>
@@ -16,6 +16,7 @@
 #include "tests/support/environment.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/model_files.h"
+#include "tests/support/tiny_models.h"
 
 namespace octavo {
 namespace {
@@ -40,9 +41,22 @@ std::string tiny_model() {
   return path;
 }
 
-std::unique_ptr<Engine> open_tiny(EngineOptions options, const std::string& instruction_set) {
+// Of tests/golden/tiny_models.json, with 4-bit weights and a context that holds the requests. Windows of 90
+// tokens begin and end inside of blocks and ranges of positions.
+std::string tiny_model_of(const std::string& name) {
+  static const test::TemporaryFolder folder;
+  const auto file = folder / (name + ".gguf");
+  const nlohmann::json model = test::tiny_model(name);
+  test::TinyModelOptions options{.weight_type = kernels::TensorType::kQ4_1, .context_length = 512};
+  if (model["keys"].contains("attention.sliding_window")) options.window = 90;
+  test::make_tiny_model(model, options).write(file);
+  return file.string();
+}
+
+std::unique_ptr<Engine> open_tiny(EngineOptions options, const std::string& instruction_set,
+                                  const std::string& model = tiny_model()) {
   const test::EnvironmentVariable forced("OCTAVO_CPU_ISA", instruction_set);
-  options.model = tiny_model();
+  options.model = model;
   auto engine = Engine::create(options);
   if (!engine) throw std::runtime_error(engine.error().message);
   return *std::move(engine);
@@ -145,17 +159,14 @@ std::vector<Surroundings> all_surroundings() {
   };
 }
 
-class Identity : public testing::TestWithParam<std::tuple<KvCacheType, ActivationType>> {};
-
-TEST_P(Identity, HoldsOnEveryInstructionSetInAllSurroundings) {
-  const Arithmetic arithmetic{std::get<0>(GetParam()), std::get<1>(GetParam())};
-  const auto plain = open_tiny(with(arithmetic, {.threads = 1, .num_kv_blocks = 4000}), "portable");
+void expect_identity(const std::string& model, Arithmetic arithmetic) {
+  const auto plain = open_tiny(with(arithmetic, {.threads = 1, .num_kv_blocks = 4000}), "portable", model);
   const auto expected = run_together(*plain, requests());
   ASSERT_EQ(first_difference(expected, expected), "") << "no request may fail";
   for (const std::string& instruction_set : kernels::usable_instruction_sets()) {
     for (const Surroundings& surroundings : all_surroundings()) {
       SCOPED_TRACE(instruction_set + ", " + surroundings.name);
-      const auto engine = open_tiny(with(arithmetic, surroundings.options), instruction_set);
+      const auto engine = open_tiny(with(arithmetic, surroundings.options), instruction_set, model);
       ASSERT_EQ(engine->description().isa, instruction_set);
       EXPECT_EQ(first_difference(run_together(*engine, requests()), expected), "");
       const KvTotals totals = engine->kv_totals();
@@ -163,6 +174,21 @@ TEST_P(Identity, HoldsOnEveryInstructionSetInAllSurroundings) {
     }
   }
 }
+
+class Identity : public testing::TestWithParam<std::tuple<KvCacheType, ActivationType>> {};
+
+TEST_P(Identity, HoldsOnEveryInstructionSetInAllSurroundings) {
+  expect_identity(tiny_model(), {std::get<0>(GetParam()), std::get<1>(GetParam())});
+}
+
+class IdentityOfArchitecture : public testing::TestWithParam<const char*> {};
+
+TEST_P(IdentityOfArchitecture, HoldsOnEveryInstructionSetInAllSurroundings) {
+  expect_identity(tiny_model_of(GetParam()), {KvCacheType::kF16, ActivationType::kAuto});
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, IdentityOfArchitecture, testing::Values("gemma2", "gemma3", "gpt2"),
+                         [](const auto& info) { return std::string(info.param); });
 
 std::string name_of_parameters(const testing::TestParamInfo<Identity::ParamType>& info) {
   return std::string("Kv_") + name_of(std::get<0>(info.param)) + "_activations_" +

@@ -63,6 +63,17 @@ CONVERSATIONS = [
     [turn("assistant", "I start"), turn("user", "ok")],
     [turn("user", "<|im_end|> {{ 7*7 }} {% raw %} </s> [INST]")],
     [turn("user", ""), turn("assistant", ""), turn("user", "after nothing")],
+    [turn("system", "alone")],
+    [turn("system", ""), turn("user", "x")],
+    [turn("user", "q"), turn("assistant", "an answer stands last")],
+    [turn("system", "s"), turn("assistant", "first"), turn("user", "u")],
+    [turn("system", "one"), turn("system", "two"), turn("user", "u")],
+    [turn("user", "u"), turn("system", "late"), turn("user", "v")],
+    [turn("user", "\n\n \t"), turn("assistant", "\n"), turn("user", " \u00a0 ")],
+    [turn("user", "it's \"quoted\" \\ back\\n"), turn("assistant", "<b>&amp;</b>"), turn("user", "{%- if x -%} {# c #} }}")],
+    [turn("user", "1"), turn("assistant", "</think>2"), turn("user", "3"), turn("assistant", "<think>only"), turn("user", "4"), turn("assistant", "<think>a</think>b</think>c"), turn("user", "5")],
+    [turn("user", "<|eot_id|><|end|><end_of_turn><start_of_turn>[/INST]<\uff5cUser\uff5c><|im_start|>system\n"), turn("assistant", "<s></s><bos><eos>"), turn("user", "\u0645\u0631\u062d\u0628\u0627 \U0001f468\u200d\U0001f469\u200d\U0001f467 e\u0301 \x1b[31m")],
+    [turn("tool", "first of all"), turn("user", "x")],
 ]
 
 VARIABLES = {

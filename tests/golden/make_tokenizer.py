@@ -2,7 +2,7 @@
 
 usage: make_tokenizer.py MODEL.gguf OUT_FOLDER
   tokenizer_splits.json   texts, the byte lengths of their pieces for each split pattern, and the ids with MODEL's vocabulary
-  tokenizer_classes.json  ranges of code points that \\p{L}, \\p{N} and \\s match
+  tokenizer_classes.json  ranges of code points that \\p{L}, \\p{N}, \\s and general categories match
   text_utf8.json          byte strings (hex) and bytes.decode("utf-8", "replace")
 """
 import json, os, random, sys
@@ -14,12 +14,32 @@ LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[
           r"|\s*[\r\n]+|\s+(?!\S)|\s+")
 QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
 
+UPPER, LOWER = r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}", r"\p{Ll}\p{Lm}\p{Lo}\p{M}"
+CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+CASED_WORDS = (r"[^\r\n\p{L}\p{N}]?[" + UPPER + r"]*[" + LOWER + r"]+" + CONTRACTION + r"|[^\r\n\p{L}\p{N}]?[" + UPPER + r"]+[" + LOWER + r"]*" + CONTRACTION)
+GPT4O = CASED_WORDS + r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+TEKKEN = GPT4O.replace(CONTRACTION, "").replace(r"\p{N}{1,3}", r"\p{N}")
+# The letters with case that DeepSeek LLM's tokenizer.json lists.
+CASED = "A-Za-z\u00b5\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u01ba\u01bc-\u01bf\u01c4-\u0293\u0295-\u02af\u0370-\u0373\u0376\u0377\u037b-\u037d\u037f\u0386\u0388-\u038a\u038c\u038e-\u03a1\u03a3-\u03f5\u03f7-\u0481\u048a-\u052f\u0531-\u0556\u10a0-\u10c5\u13a0-\u13f5\u13f8-\u13fd\u1c90-\u1cba\u1cbd-\u1cbf\u1d00-\u1d2b\u1d6b-\u1d77\u1d79-\u1d9a\u1e00-\u1f15\u1f18-\u1f1d\u1f20-\u1f45\u1f48-\u1f4d\u1f50-\u1f57\u1f59\u1f5b\u1f5d\u1f5f-\u1f7d\u1f80-\u1fb4\u1fb6-\u1fbc\u1fbe\u1fc2-\u1fc4\u1fc6-\u1fcc\u1fd0-\u1fd3\u1fd6-\u1fdb\u1fe0-\u1fec\u1ff2-\u1ff4\u1ff6-\u1ffc\u2102\u2107\u210a-\u2113\u2115\u2119-\u211d\u2124\u2126\u2128\u212a-\u212d\u212f-\u2134\u2139\u213c-\u213f\u2145-\u2149\u214e\u2183\u2184\u2c00-\u2c7b\u2c7e-\u2ce4\u2ceb-\u2cee\u2cf2\u2cf3\ua640-\ua66d\ua680-\ua69b\ua722-\ua76f\ua771-\ua787\ua78b-\ua78e\uab70-\uabbf\ufb00-\ufb06\ufb13-\ufb17\uff21-\uff3a\uff41-\uff5a\U00010400-\U0001044f\U000104b0-\U000104d3\U000104d8-\U000104fb\U00010c80-\U00010cb2\U00010cc0-\U00010cf2\U000118a0-\U000118df\U0001e900-\U0001e943"
+DEEPSEEK3 = (r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*"
+             r"|\s*[\r\n]+|\s+(?!\S)|\s+")
+IDEOGRAPHS = "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
+
 split = lambda regex: pre_tokenizers.Split(Regex(regex), "isolated")
+digits = lambda: pre_tokenizers.Digits(individual_digits=True)
 PATTERNS = {
     "gpt-2": split(GPT2),
     "smollm": pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), split(GPT2)]),
     "llama-bpe": split(LLAMA3),
     "qwen2": split(QWEN2),
+    "gpt-4o": split(GPT4O),
+    "tekken": split(TEKKEN),
+    "deepseek-llm": pre_tokenizers.Sequence([split("[\r\n]"), split(r"\s?[" + CASED + "]+"), split(r"\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+"),
+                                            split(r"\s+$"), split(IDEOGRAPHS), digits()]),
+    "deepseek-coder": pre_tokenizers.Sequence([split("[\r\n]"), split(r"\s?\p{L}+"), split(r"\s?\p{P}+"), split(IDEOGRAPHS), digits()]),
+    "deepseek-v3": pre_tokenizers.Sequence([split(r"\p{N}{1,3}"), split("[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"), split(DEEPSEEK3)]),
+    # The published file has Punctuation("contiguous") first, whose table of characters is that of Unicode 8.
+    "falcon": pre_tokenizers.Sequence([split(r"[\p{P}$+<=>^`|~]+"), split(GPT2), split("[0-9][0-9][0-9]")]),
 }
 
 TEXTS = [
@@ -41,6 +61,7 @@ TEXTS = [
     "{\"a\": [1, 2.5, -3e10], \"b\": null}", "x=$(( 1+2 )); echo \"$x\" | tee -a 'f'", "a\\nb\\tc", "\\begin{align} x_1 &= \\frac{1}{2} \\end{align}", "____ ---- ==== ****", "a_b_c __init__ snake_case", "C++ C# F# .NET",
     "Pneumonoultramicroscopicsilicovolcanoconiosis", "a" * 300, "ab" * 200, " " * 100 + "x", "\n" * 50, "1" * 100, "!" * 200, "\u00e9" * 100, " \n" * 40, "x " * 60,
     "Ünïcödé straße ŁÓDŹ İstanbul ı", "\u01c5\u02b0\u02c7 \u02d8 \u2c7c", "\u2126 \u212b \u00b5", "mixed\u4f60\u597dabc\u0434\u0435\u0444123\u0967", "\u0d9a\u0dd4 \u1780\u17d2\u1798",
+    "ABCdef AbcDEF aBC HTTPServer iPhone XMLHttpRequest \u4e2dABC ABC\u4e2dabc A\u0301B\u0301c \u0301ABC \u0301", "\u01c5abc \u01c5\u01c5 \u02b0ABC A\u02b0B", "Don'T DON'T don't'S 's", "a/b//c\n//d !/\n/\r/x", "\U00010d50\U00010d70 \ua7cb\ua7cd", "caf\u00e9 \u00c9t\u00e9 \u00e9", "\u3001\u3002\u3000\uff01a\u3000b \u3000", "  \u3000 ", "x \t", "\u30ab\u30bf\u30ab\u30ca\u3072\u3089\u304c\u306a\u6f22\u5b57abc", "\uac00\ub098 abc\uac00", "1,234.5678 12a345", "\u0e01\u0e33 \u0b95\u0bcd", "\u20ac5 +-*/=<>^~|` #a @b $c", "\x01abc \x02\x03 \x04.", "\ue000a \ue001", "a\u00adb \u200da",
     "\u00a1Hola! \u00bfQu\u00e9 tal? \u00abbon\u00bb \u201cquoted\u201d \u2014 dash\u2026", "$5 \u20ac10 \u00a320 \u00a530 50% 1\u20442", "a.b,c;d:e!f?g", " .  ,  ;", "\u2192\u2190 \u2200\u2203 \u221e\u2211", "\u2800\u2801",
     "\U00010330\U00010331 \U0001d400\U0001d401 \U00020000\U0002a6d6", "\U0002ebf0\U0002ebf1 \U000105c0 \U00010d40\U00010d41", "\u0c66\u0c67 \u0be6\u0bf0", "\u137c \u3021\u3029 \ua620",
 ]
@@ -119,5 +140,7 @@ def write(folder, name, value):
 if __name__ == "__main__":
     model, folder = sys.argv[1:3]
     write(folder, "tokenizer_splits.json", make_splits(model))
-    write(folder, "tokenizer_classes.json", {"letter": ranges_of(r"\p{L}"), "number": ranges_of(r"\p{N}"), "space": ranges_of(r"\s")})
+    classes = {"letter": ranges_of(r"\p{L}"), "number": ranges_of(r"\p{N}"), "space": ranges_of(r"\s")}
+    classes.update({name: ranges_of(r"\p{" + name + "}") for name in ["Lu", "Ll", "Lt", "Lm", "Lo", "M", "P", "S"]})
+    write(folder, "tokenizer_classes.json", classes)
     write(folder, "text_utf8.json", make_utf8())

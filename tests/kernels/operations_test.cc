@@ -102,9 +102,9 @@ AttentionInput run_attention_input(Backend& backend, PagedProblem problem, const
   const auto query = backend.prepare_matrix(weights.query.source).value();
   const auto key = backend.prepare_matrix(weights.key.source).value();
   const auto value = backend.prepare_matrix(weights.value.source).value();
-  const AttentionInputWeights arguments{
-      weights.norm,      1e-5f, query.get(), key.get(), value.get(), weights.query_bias, weights.key_bias,
-      weights.value_bias};
+  const AttentionInputWeights arguments{{weights.norm, 1e-5f}, query.get(),        key.get(),
+                                        value.get(),           weights.query_bias, weights.key_bias,
+                                        weights.value_bias};
   const std::vector<float> x = rows_of(problem, 8, problem.shape.embedding_length, 2.0f);
   const std::unique_ptr<KvCache> kv = cache_with(backend, problem);
   AttentionInput result;
@@ -130,13 +130,13 @@ std::vector<float> run_project_residual(Backend& backend, const LayerWeights& we
     residual.insert(residual.end(), b.begin(), b.end());
   }
   const auto matrix = backend.prepare_matrix(weights.output.source).value();
-  backend.project_residual(*matrix, weights.output_bias,
+  backend.project_residual({matrix.get(), weights.output_bias},
                            view(std::as_const(input), weights.shape.query_width()), view(residual, width));
   return residual;
 }
 
-std::vector<float> run_gate_up_silu(Backend& backend, const LayerWeights& weights, std::int64_t first_row,
-                                    std::int64_t num_rows) {
+std::vector<float> run_feed_forward_input(Backend& backend, const LayerWeights& weights,
+                                          std::int64_t first_row, std::int64_t num_rows) {
   std::vector<float> x;
   for (std::int64_t row = first_row; row < first_row + num_rows; ++row) {
     const std::vector<float> a =
@@ -146,9 +146,9 @@ std::vector<float> run_gate_up_silu(Backend& backend, const LayerWeights& weight
   std::vector<float> out(static_cast<std::size_t>(num_rows * weights.shape.feed_forward_length));
   const auto gate = backend.prepare_matrix(weights.gate.source).value();
   const auto up = backend.prepare_matrix(weights.up.source).value();
-  backend.gate_up_silu({weights.norm, 1e-5f, gate.get(), up.get(), weights.gate_bias, weights.up_bias},
-                       view(std::as_const(x), weights.shape.embedding_length),
-                       view(out, weights.shape.feed_forward_length));
+  backend.feed_forward_input(
+      {{weights.norm, 1e-5f}, gate.get(), up.get(), weights.gate_bias, weights.up_bias},
+      view(std::as_const(x), weights.shape.embedding_length), view(out, weights.shape.feed_forward_length));
   return out;
 }
 
@@ -165,8 +165,9 @@ std::vector<float> run_logits(Backend& backend, const LayerWeights& weights,
   std::vector<float> out(rows.size() * kVocabulary), sums(rows.size());
   std::vector<float> maxima(rows.size() * static_cast<std::size_t>(num_logits_pieces(kVocabulary)));
   const auto matrix = backend.prepare_matrix(head.source).value();
-  backend.logits(weights.norm, 1e-5f, *matrix, bias, view(std::as_const(x), weights.shape.embedding_length),
-                 rows, view(out, kVocabulary), {.log_sum_exp = sums, .piece_maxima = maxima});
+  backend.logits({{weights.norm, 1e-5f}, matrix.get(), bias},
+                 view(std::as_const(x), weights.shape.embedding_length), rows, view(out, kVocabulary),
+                 {.log_sum_exp = sums, .piece_maxima = maxima});
   return out;
 }
 
@@ -273,12 +274,12 @@ TEST_P(Operations, ProjectResidualEqualsTheReference) {
   }
 }
 
-TEST_P(Operations, GateUpSiluEqualsTheReference) {
+TEST_P(Operations, FeedForwardInputEqualsTheReference) {
   for (const Activation activation : kEveryActivation) {
     for (const Shape& shape : {smollm2_shape(), odd_shape()}) {
       const LayerWeights weights = layer_weights(shape, TensorType::kQ4_1, /*biases=*/shape.name == "odd");
-      const auto got = run_gate_up_silu(*cpu_backend(GetParam(), 2, activation), weights, 0, 6);
-      const auto expected = run_gate_up_silu(*reference_backend(activation), weights, 0, 6);
+      const auto got = run_feed_forward_input(*cpu_backend(GetParam(), 2, activation), weights, 0, 6);
+      const auto expected = run_feed_forward_input(*reference_backend(activation), weights, 0, 6);
       EXPECT_LE(relative_difference(got, expected), 4 * tolerance(activation))
           << shape.name;  // a product of two sums
     }
@@ -299,14 +300,14 @@ TEST_P(Operations, RowsGiveTheSameBitsAloneAndTogetherOnEveryThreadAndInstructio
   for (const Activation activation : kEveryActivation) {
     const auto portable = cpu_backend(cpu::InstructionSet::kPortable, 1, activation);
     const auto residual = run_project_residual(*portable, weights, 0, 15);
-    const auto gated = run_gate_up_silu(*portable, weights, 0, 15);
+    const auto gated = run_feed_forward_input(*portable, weights, 0, 15);
     const auto logits = run_logits(*portable, weights, {0, 1, 2, 3, 4, 5, 6, 7, 8});
     for (const std::int32_t threads : {1, 2, 3}) {
       const auto cpu = cpu_backend(GetParam(), threads, activation);
       for (const auto& [first, count] : {std::pair{0, 15}, {0, 1}, {14, 1}, {3, 7}}) {
         const auto some_residual = run_project_residual(*cpu, weights, first, count);
         EXPECT_TRUE(same_bits(some_residual.data(), residual.data() + first * 576, count * 576));
-        const auto some_gated = run_gate_up_silu(*cpu, weights, first, count);
+        const auto some_gated = run_feed_forward_input(*cpu, weights, first, count);
         EXPECT_TRUE(same_bits(some_gated.data(), gated.data() + first * 1536, count * 1536));
       }
       const auto some_logits = run_logits(*cpu, weights, {7, 2});
@@ -330,8 +331,10 @@ TEST_P(Operations, EmbedExpandsTheRowsOfTheTable) {
     std::vector<float> reference(cpu.size());
     dequantize(type, table.bytes.data(), kRows * width, all.data());
     const auto backend = cpu_backend(GetParam()), oracle = reference_backend();
-    backend->embed(*backend->prepare_matrix(table.source).value(), token_ids, view(cpu, width));
-    oracle->embed(*oracle->prepare_matrix(table.source).value(), token_ids, view(reference, width));
+    const auto prepared = backend->prepare_matrix(table.source).value(),
+               defined = oracle->prepare_matrix(table.source).value();
+    backend->embed({.tokens = prepared.get()}, token_ids, {}, view(cpu, width));
+    oracle->embed({.tokens = defined.get()}, token_ids, {}, view(reference, width));
     for (std::size_t i = 0; i < token_ids.size(); ++i) {
       const auto row = static_cast<std::int64_t>(i);
       EXPECT_TRUE(same_bits(cpu.data() + row * width, all.data() + token_ids[i] * width, width))
@@ -366,7 +369,7 @@ Summarised summarised(Backend& backend, const std::vector<std::vector<float>>& c
   result.logits.resize(rows.size() * size);
   result.log_sum_exp.resize(rows.size());
   result.piece_maxima.resize(rows.size() * static_cast<std::size_t>(num_logits_pieces(vocabulary)));
-  backend.logits(norm, 0.0f, *matrix, {}, view(std::as_const(x), width), rows,
+  backend.logits({{norm, 0.0f}, matrix.get()}, view(std::as_const(x), width), rows,
                  view(result.logits, vocabulary),
                  {.log_sum_exp = result.log_sum_exp, .piece_maxima = result.piece_maxima});
   return result;

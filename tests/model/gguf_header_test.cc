@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -236,7 +237,7 @@ TEST(GgufHeader, CountsMayReachTheirCapsAndNoFurther) {
   for (std::uint64_t i = 0; i < kMaxTensors; ++i) tensors.add_raw_tensor("t" + std::to_string(i), 24, {1}, zeros(1));
   EXPECT_TRUE(parse(tensors.set_alignment(8).add_u32("general.alignment", 8)).has_value());
   tensors.add_raw_tensor("one more", 24, {1}, zeros(1));
-  expect_damaged(tensors, "claims 262145 tensors");
+  expect_damaged(tensors, "claims 65537 tensors");
 }
 
 TEST(GgufHeader, RefusesStringsLongerThanTheFileOrTheirCap) {
@@ -411,19 +412,124 @@ bool reset_peak_memory() { return static_cast<bool>(std::ofstream("/proc/self/cl
 TEST(GgufHeader, ManyEmptyStringsTakeAtMostEightTimesTheirBytes) {
   constexpr std::uint64_t kCount = 4'000'000;
   GgufWriter writer;
-  writer.add_raw_array("k", FileType::kString, kCount, {});
+  writer.add_raw_array("tokenizer.ggml.tokens", FileType::kString, kCount, {});
   const SparseSource source(writer.header_bytes(), writer.header_bytes().size() + kCount * 8);  // read as lengths of 0
   if (!reset_peak_memory()) GTEST_SKIP() << "the peak of resident memory cannot be reset here";
   const std::int64_t before = resident_memory("VmRSS:");
   const auto header = GgufHeader::parse(source, "test.gguf");
   ASSERT_TRUE(header.has_value()) << header.error().message;
-  EXPECT_EQ(header->get<std::vector<std::string_view>>("k")->size(), kCount);
+  EXPECT_EQ(header->get<std::vector<std::string_view>>("tokenizer.ggml.tokens")->size(), kCount);
   const std::int64_t added = resident_memory("VmHWM:") - before;
   EXPECT_GT(added, static_cast<std::int64_t>(kCount * 8));  // else nothing was measured
   EXPECT_LE(added, static_cast<std::int64_t>(8 * kCount * 8));
 }
 
+TEST(GgufHeader, ArraysOfStringsMayReachTheirCapAndNoFurther) {
+  const auto strings = [](std::uint64_t count) {
+    GgufWriter writer;
+    writer.add_raw_array("k", FileType::kString, count, {});
+    return GgufHeader::parse(SparseSource(writer.header_bytes(), writer.header_bytes().size() + count * 8),
+                             "test.gguf");
+  };
+  EXPECT_TRUE(strings(kMaxArrayStrings).has_value());
+  const auto more = strings(kMaxArrayStrings + 1);
+  ASSERT_FALSE(more.has_value());
+  EXPECT_NE(more.error().message.find("\"k\" claims 4194305 strings; at most 4194304"), std::string::npos)
+      << more.error().message;
+}
+
+TEST(GgufHeader, LongValuesThatNobodyReadsAreSteppedOver) {
+  const std::string at_most(kMaxShortValueBytes - 8, 'v');
+  const auto header =
+      parse(GgufWriter().add_string("short", at_most).add_string("long", at_most + "v").add_u32("last", 7));
+  ASSERT_TRUE(header.has_value()) << header.error().message;
+  EXPECT_EQ(*header->get<std::string_view>("short"), at_most);
+  const auto refused = header->get<std::string_view>("long");
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
+  EXPECT_EQ(refused.error().subject, "long");
+  EXPECT_EQ(header->key_at(1), "long");
+  EXPECT_EQ(*header->get<std::uint32_t>("last"), 7u);
+  // Half a gigabyte of numbers is not even looked at.
+  GgufWriter numbers;
+  numbers.add_raw_array("k", FileType::kF32, std::uint64_t{100} << 20, {});
+  EXPECT_TRUE(GgufHeader::parse(SparseSource(numbers.header_bytes(), std::uint64_t{1} << 40), "test.gguf")
+                  .has_value());
+}
+
+TEST(GgufHeader, ShortValuesAndTheVocabularyMayReachTheirCapsAndNoFurther) {
+  const auto short_values = [](std::uint64_t num_bytes) {  // of keys and values together
+    GgufWriter writer;
+    for (std::uint64_t left = num_bytes, index = 0; left > 0; ++index) {
+      const std::string key = "key" + std::to_string(1000 + index);
+      const std::uint64_t take = std::min<std::uint64_t>(left, 60'000);
+      writer.add_string(key, std::string(take - key.size() - 8, 'v'));
+      left -= take;
+    }
+    return parse(writer);
+  };
+  EXPECT_TRUE(short_values(kMaxShortBytes).has_value());
+  const auto more = short_values(kMaxShortBytes + 1);
+  ASSERT_FALSE(more.has_value());
+  EXPECT_NE(more.error().message.find("its keys and short values take more than 16 MiB"), std::string::npos)
+      << more.error().message;
+
+  const auto vocabulary = [](std::uint64_t num_bytes) {
+    GgufWriter writer;
+    writer.add_raw_array("tokenizer.ggml.scores", FileType::kU8, num_bytes, {});
+    return GgufHeader::parse(SparseSource(writer.header_bytes(), writer.header_bytes().size() + num_bytes),
+                             "test.gguf");
+  };
+  EXPECT_TRUE(vocabulary(kMaxVocabularyBytes).has_value());
+  EXPECT_NE(
+      vocabulary(kMaxVocabularyBytes + 1).error().message.find("its vocabulary takes more than 128 MiB"),
+      std::string::npos);
+}
+
+TEST(GgufHeader, AnArrayOfMoreNumbersThanAnyVocabularyHasIsNotGivenOut) {
+  const auto numbers = [](std::uint64_t count) {
+    GgufWriter writer;
+    writer.add_raw_array("tokenizer.ggml.scores", FileType::kU8, count, {});
+    const auto header = GgufHeader::parse(
+        SparseSource(writer.header_bytes(), writer.header_bytes().size() + count), "test.gguf");
+    return header->get<std::vector<std::int32_t>>("tokenizer.ggml.scores");
+  };
+  EXPECT_EQ(numbers(kMaxArrayStrings)->size(), kMaxArrayStrings);
+  EXPECT_EQ(numbers(kMaxArrayStrings + 1).error().code, ErrorCode::kUnsupported);
+}
+
 // ---- files that were cut or changed ----
+
+// Other bytes at the second look: strings that were in their place no longer are.
+class ChangingSource final : public ByteSource {
+ public:
+  ChangingSource(std::vector<std::byte> first, std::vector<std::byte> later)
+      : first_(std::move(first)), later_(std::move(later)) {}
+  std::uint64_t size() const override { return first_.size(); }
+  Result<void> read(std::uint64_t offset, std::span<std::byte> out) const override {
+    const auto& bytes = offset < read_up_to_ ? later_ : first_;
+    read_up_to_ = std::max(read_up_to_, offset + out.size());
+    std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
+    return {};
+  }
+
+ private:
+  std::vector<std::byte> first_, later_;
+  mutable std::uint64_t read_up_to_ = 0;
+};
+
+TEST(GgufHeader, AVocabularyThatChangesWhileItIsReadIsAnError) {
+  GgufWriter writer;
+  writer.add_string_array("tokenizer.ggml.tokens", std::vector<std::string>(200'000, "token"));
+  std::vector<std::byte> bytes = writer.bytes(), changed = bytes;
+  ASSERT_TRUE(GgufHeader::parse(ChangingSource(bytes, bytes), "test.gguf").has_value());
+  for (std::size_t i = 1000; i < 1016; ++i) changed[i] = std::byte{0xff};  // one of them is a length
+  const auto header = GgufHeader::parse(ChangingSource(bytes, changed), "test.gguf");
+  ASSERT_FALSE(header.has_value());
+  EXPECT_EQ(header.error().code, ErrorCode::kIo);
+  EXPECT_NE(header.error().message.find("was changed while it was read"), std::string::npos)
+      << header.error().message;
+}
 
 // About 64 KiB of header with every kind of value and several tensors.
 GgufWriter large_header() {
@@ -538,15 +644,16 @@ TEST(GgufHeader, AVocabularyOfAMillionTokensIsReadInWellUnderTwoSeconds) {
     merges.push_back("left" + std::to_string(i) + " right");
   }
   GgufWriter writer;
-  writer.add_string_array("tokens", tokens).add_array("types", std::vector<std::int32_t>(tokens.size(), 1));
-  writer.add_string_array("merges", merges);
+  writer.add_string_array("tokenizer.ggml.tokens", tokens)
+      .add_array("tokenizer.ggml.token_type", std::vector<std::int32_t>(tokens.size(), 1));
+  writer.add_string_array("tokenizer.ggml.merges", merges);
   const std::vector<std::byte> bytes = writer.bytes();
   const double start = cpu_seconds();
   const auto header = parse(bytes);
   ASSERT_TRUE(header.has_value());
-  EXPECT_EQ(header->get<std::vector<std::string_view>>("tokens")->back(), "token999999");
-  EXPECT_EQ(header->get<std::vector<std::int32_t>>("types")->size(), 1'000'000u);
-  EXPECT_EQ(header->get<std::vector<std::string_view>>("merges")->size(), 1'000'000u);
+  EXPECT_EQ(header->get<std::vector<std::string_view>>("tokenizer.ggml.tokens")->back(), "token999999");
+  EXPECT_EQ(header->get<std::vector<std::int32_t>>("tokenizer.ggml.token_type")->size(), 1'000'000u);
+  EXPECT_EQ(header->get<std::vector<std::string_view>>("tokenizer.ggml.merges")->size(), 1'000'000u);
   const double elapsed = cpu_seconds() - start;
   EXPECT_LT(elapsed, 1.5);
   RecordProperty("seconds", std::to_string(elapsed));

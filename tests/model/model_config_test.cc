@@ -142,10 +142,12 @@ TEST(ModelConfig, NamesWhatIsNotSupported) {
   const auto unsupported = [](const char* key, auto value, const char* sentence) {
     expect_error(valid().set(key, value), ErrorCode::kUnsupported, key, sentence);
   };
-  unsupported("general.architecture", "qwen2\x1b[0m", "is \"qwen2\\x1b[0m\"; supported is \"llama\"");
+  unsupported(
+      "general.architecture", "qwen2\x1b[0m",
+      "is \"qwen2\\x1b[0m\"; supported are gemma, gemma2, gemma3, gpt2, llama, phi3, qwen2 and qwen3");
   unsupported("general.quantization_version", 1u, "is 1; supported is 2");
-  unsupported("llama.rope.scaling.type", "longrope", "is \"longrope\"; supported are none, linear, llama3 and yarn");
-  unsupported("llama.rope.scaling.type", "dynamic", "is \"dynamic\"");
+  unsupported("llama.rope.scaling.type", "dynamic",
+              "is \"dynamic\"; supported are none, linear, llama3, yarn and longrope");
   unsupported("llama.attention.value_length", 32u, "makes values of 32 dimensions beside keys of 64");
   const char* not_computed = "asks for something that Octavo does not compute";
   for (const char* key : {"llama.logit_scale", "llama.residual_scale", "llama.embedding_scale"}) {
@@ -161,8 +163,144 @@ TEST(ModelConfig, NamesWhatIsNotSupported) {
   EXPECT_TRUE(valid().set("llama.expert_count", 0u).read().has_value());
   unsupported("llama.attention.causal", false, not_computed);
   unsupported("llama.use_parallel_residual", true, not_computed);
-  unsupported("llama.attention.sliding_window", 4096u, not_computed);
-  EXPECT_TRUE(valid().set("llama.attention.sliding_window", 8192u).read().has_value());
+  for (const char* key : {"llama.rope.dimension_sections", "llama.attention.key_length_swa"})
+    unsupported(key, 32u, not_computed);
+}
+
+KeySet valid_of(const std::string& architecture) {
+  KeySet keys;
+  const auto set = [&](const std::string& suffix, auto value) {
+    keys.set(architecture + "." + suffix, value);
+  };
+  keys.set("general.architecture", architecture);
+  set("block_count", 8u);
+  set("context_length", 8192u);
+  set("embedding_length", 256u);
+  set("feed_forward_length", 512u);
+  set("attention.head_count", 4u);
+  set(architecture == "gpt2" ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", 1e-6f);
+  set("vocab_size", 1000u);
+  return keys;
+}
+
+ModelConfig config_of(const KeySet& keys) {
+  const auto config = keys.read();
+  EXPECT_TRUE(config.has_value()) << config.error().message;
+  return config ? *config : ModelConfig();
+}
+
+std::string windowed_layers(const ModelConfig& config) {
+  std::string text;
+  for (std::int32_t layer = 0; layer < config.num_layers; ++layer)
+    text += config.has_window(layer) ? 'w' : '-';
+  return text;
+}
+
+TEST(ModelConfig, EveryArchitectureNamesItsKeysAfterItself) {
+  for (const Architecture& architecture : architectures()) {
+    const std::string name(architecture.name);
+    const ModelConfig config = config_of(valid_of(name));
+    EXPECT_EQ(config.architecture, name);
+    EXPECT_EQ(config.parts.name, name);
+    EXPECT_EQ(config.num_kv_heads, 4);
+    EXPECT_EQ(config.rope.rotary_dim, name == "gpt2" ? 0 : 64);
+    EXPECT_EQ(config.score_scale, 0.125);
+    expect_error(valid_of(name).set(name + ".block_count", 0u), ErrorCode::kDamagedFile,
+                 name + ".block_count", "is 0; 1 to 1024 is possible");
+  }
+}
+
+TEST(ModelConfig, Gemma2HasCapsAndAWindowInEveryOtherLayer) {
+  const ModelConfig usual = config_of(valid_of("gemma2"));
+  EXPECT_EQ(usual.score_soft_cap, 50.0f);
+  EXPECT_EQ(usual.logit_soft_cap, 30.0f);
+  EXPECT_EQ(usual.sliding_window, 4096);
+  EXPECT_EQ(windowed_layers(usual), "w-w-w-w-");
+  EXPECT_EQ(usual.embedding_scale(), 16.0f);
+  EXPECT_FALSE(usual.local_rope.has_value());
+  const ModelConfig given = config_of(valid_of("gemma2")
+                                          .set("gemma2.attn_logit_softcapping", 0.0f)
+                                          .set("gemma2.final_logit_softcapping", 12.0f)
+                                          .set("gemma2.attention.sliding_window", 77u));
+  EXPECT_EQ(given.score_soft_cap, 0.0f);
+  EXPECT_EQ(given.logit_soft_cap, 12.0f);
+  EXPECT_EQ(given.sliding_window, 77);
+  EXPECT_EQ(config_of(valid_of("gemma2").set("gemma2.block_count", 46u)).score_scale, 1.0 / 8.0);
+  EXPECT_EQ(config_of(valid_of("gemma2")
+                          .set("gemma2.block_count", 46u)
+                          .set("gemma2.attention.key_length", 16u)
+                          .set("gemma2.attention.value_length", 16u))
+                .score_scale,
+            1.0 / 8.0)
+      << "the scale of the 27B model follows from its width, not from its heads";
+}
+
+TEST(ModelConfig, Gemma3HasGlobalLayersOfTheirOwnRotation) {
+  const ModelConfig config = config_of(valid_of("gemma3")
+                                           .set("gemma3.attention.sliding_window", 512u)
+                                           .set("gemma3.rope.freq_base", 1'000'000.0f)
+                                           .set("gemma3.rope.scaling.type", "linear")
+                                           .set("gemma3.rope.scaling.factor", 8.0f));
+  EXPECT_EQ(windowed_layers(config), "wwwww-ww");
+  EXPECT_EQ(config.rope.frequency_base, 1'000'000.0);
+  EXPECT_EQ(config.rope.scaling, RopeScalingType::kLinear);
+  ASSERT_TRUE(config.local_rope.has_value());
+  EXPECT_EQ(config.local_rope->frequency_base, 10'000.0);
+  EXPECT_EQ(config.local_rope->scaling, RopeScalingType::kNone);
+  EXPECT_EQ(config.local_rope->factor, 1.0);
+  EXPECT_EQ(config.logit_soft_cap, 0.0f);
+  const auto pattern = [](std::uint32_t period) {
+    return windowed_layers(config_of(valid_of("gemma3")
+                                         .set("gemma3.attention.sliding_window", 512u)
+                                         .set("gemma3.attention.sliding_window_pattern", period)));
+  };
+  EXPECT_EQ(pattern(3), "ww-ww-ww");
+  EXPECT_EQ(pattern(1), "--------");
+  EXPECT_EQ(pattern(0), "wwwwwwww");
+  const ModelConfig without = config_of(valid_of("gemma3"));
+  EXPECT_EQ(windowed_layers(without), "--------");
+  EXPECT_FALSE(without.local_rope.has_value());
+  expect_error(valid_of("gemma3").set("gemma3.attn_logit_softcapping", 50.0f), ErrorCode::kUnsupported,
+               "gemma3.attn_logit_softcapping", "asks for something that Octavo does not compute");
+}
+
+TEST(ModelConfig, WindowsOfEveryLayerAreComputedWhereTheArchitectureHasThem) {
+  for (const std::string name : {"llama", "phi3"}) {
+    const ModelConfig config = config_of(valid_of(name).set(name + ".attention.sliding_window", 2047u));
+    EXPECT_EQ(windowed_layers(config), "wwwwwwww");
+    EXPECT_TRUE(features_of(config).has(kernels::Feature::kSlidingWindow));
+    const ModelConfig wide = config_of(valid_of(name).set(name + ".attention.sliding_window", 262'144u));
+    EXPECT_FALSE(features_of(wide).has(kernels::Feature::kSlidingWindow));
+    EXPECT_EQ(windowed_layers(config_of(valid_of(name).set(name + ".attention.sliding_window", 0u))),
+              "--------");
+  }
+  for (const std::string name : {"qwen2", "qwen3", "gpt2", "gemma"}) {
+    const std::string key = name + ".attention.sliding_window";
+    expect_error(valid_of(name).set(key, 4096u), ErrorCode::kUnsupported, key,
+                 "asks for something that Octavo does not compute");
+    EXPECT_TRUE(valid_of(name).set(key, 8192u).read().has_value());
+  }
+}
+
+TEST(ModelConfig, SoftCapsAreHeldAgainstTheirRange) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const float wrong : {-1.0f, 1e-9f, 1e9f, nan}) {
+    const auto config = valid_of("gemma2").set("gemma2.attn_logit_softcapping", wrong).read();
+    ASSERT_FALSE(config.has_value()) << wrong;
+    EXPECT_EQ(config.error().subject, "gemma2.attn_logit_softcapping");
+  }
+}
+
+TEST(ModelConfig, FeaturesAreWhatABackendMayLack) {
+  const auto missing = [](const std::string& name, const KeySet& keys) {
+    return kernels::first_missing(features_of(config_of(keys)), kernels::Features()).value_or(name);
+  };
+  for (const std::string name : {"llama", "phi3", "qwen2"}) EXPECT_EQ(missing(name, valid_of(name)), name);
+  EXPECT_EQ(missing("", valid_of("gpt2")), "LayerNorm");
+  EXPECT_EQ(missing("", valid_of("qwen3")), "norms of queries and keys");
+  EXPECT_EQ(missing("", valid_of("gemma")), "GELU");
+  EXPECT_EQ(missing("", valid_of("gemma2")), "norms behind attention and feed-forward layer");
+  EXPECT_FALSE(kernels::first_missing(features_of(config_of(valid_of("gemma2"))), kernels::kEveryFeature));
 }
 
 TEST(ModelConfig, AnAttentionScaleReplacesTheUsualOne) {

@@ -6,11 +6,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "engine/base/hash.h"
-#include "kernels/backends.h"
-#include "kernels/reference/reference_backend.h"
+#include "tests/model/one_sequence.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/model_files.h"
+#include "tests/support/tiny_models.h"
 
 namespace octavo::model {
 namespace {
@@ -18,100 +17,8 @@ namespace {
 using kernels::Activation;
 using kernels::TensorType;
 using test::GgufWriter;
+using test::golden_values;
 using test::TinyLlamaOptions;
-
-constexpr std::int32_t kBlockSize = 16;
-
-std::unique_ptr<kernels::Backend> reference_backend(Activation activation) {
-  return kernels::reference::create_reference_backend(activation);
-}
-
-std::unique_ptr<kernels::Backend> cpu_backend(Activation activation) {
-  auto backend = kernels::create_backend({.device = "cpu", .threads = 2, .activation = activation});
-  EXPECT_TRUE(backend) << (backend ? "" : backend.error().message);
-  return backend ? *std::move(backend) : nullptr;
-}
-
-// A model with a cache for one sequence, whose blocks lie in reverse order.
-class OneSequence {
- public:
-  OneSequence(const std::filesystem::path& path, std::unique_ptr<kernels::Backend> backend,
-              std::int32_t max_num_tokens)
-      : backend_(std::move(backend)) {
-    auto file = GgufFile::open(path);
-    if (!file) throw std::runtime_error(file.error().message);
-    file_ = std::make_unique<GgufFile>(*std::move(file));
-    auto config = read_model_config(file_->header());
-    if (!config) throw std::runtime_error(config.error().message);
-    config_ = *config;
-    auto tensors = find_model_tensors(*file_, config_);
-    if (!tensors) throw std::runtime_error(tensors.error().message);
-    auto weights = prepare_weights(*std::move(tensors), WeightType::kAuto, *backend_, {});
-    if (!weights) throw std::runtime_error(weights.error().message);
-    auto transformer = Transformer::create(config_, *std::move(weights), *backend_, max_num_tokens);
-    if (!transformer) throw std::runtime_error(transformer.error().message);
-    transformer_ = std::make_unique<Transformer>(*std::move(transformer));
-    const kernels::KvLayout layout{.type = kernels::KvType::kF32,
-                                   .block_size = kBlockSize,
-                                   .num_layers = config_.num_layers,
-                                   .num_kv_heads = config_.num_kv_heads,
-                                   .head_dim = config_.head_dim};
-    const std::int32_t num_blocks = (max_num_tokens + kBlockSize - 1) / kBlockSize;
-    kv_ = *backend_->allocate_kv_cache(layout, num_blocks);
-    for (std::int32_t block = num_blocks - 1; block >= 0; --block) block_table_.push_back(block);
-  }
-
-  // Logits of every row, flattened.
-  std::vector<float> logits_of(const std::vector<std::int32_t>& token_ids) {
-    const auto num_tokens = static_cast<std::int32_t>(token_ids.size());
-    std::vector<std::int32_t> positions, slots, query_start = {0, num_tokens}, context_lens = {num_tokens};
-    for (std::int32_t position = 0; position < num_tokens; ++position) {
-      positions.push_back(position);
-      slots.push_back(block_table_[static_cast<std::size_t>(position / kBlockSize)] * kBlockSize +
-                      position % kBlockSize);
-    }
-    kernels::PagedBatch batch;
-    batch.num_tokens = num_tokens;
-    batch.num_sequences = 1;
-    batch.positions = positions;
-    batch.slot_mapping = slots;
-    batch.query_start = query_start;
-    batch.context_lens = context_lens;
-    batch.block_tables = block_table_;
-    batch.max_blocks = static_cast<std::int32_t>(block_table_.size());
-    transformer_->forward(batch, token_ids, *kv_);
-    std::vector<float> logits(token_ids.size() * static_cast<std::size_t>(config_.vocabulary_size));
-    std::vector<float> sums(token_ids.size());
-    std::vector<float> maxima(token_ids.size() *
-                              static_cast<std::size_t>(kernels::num_logits_pieces(config_.vocabulary_size)));
-    transformer_->logits(positions,
-                         {.data = logits.data(),
-                          .rows = num_tokens,
-                          .columns = config_.vocabulary_size,
-                          .stride = config_.vocabulary_size},
-                         {.log_sum_exp = sums, .piece_maxima = maxima});
-    return logits;
-  }
-
-  std::size_t vocabulary_size() const { return static_cast<std::size_t>(config_.vocabulary_size); }
-
- private:
-  ModelConfig config_;
-  std::unique_ptr<kernels::Backend> backend_;
-  std::unique_ptr<GgufFile> file_;
-  std::unique_ptr<Transformer> transformer_;
-  std::unique_ptr<kernels::KvCache> kv_;
-  std::vector<std::int32_t> block_table_;
-};
-
-std::vector<double> log_softmax(std::span<const float> logits) {
-  const double best = *std::max_element(logits.begin(), logits.end());
-  double sum = 0.0;
-  for (const float logit : logits) sum += std::exp(logit - best);
-  std::vector<double> result;
-  for (const float logit : logits) result.push_back(logit - best - std::log(sum));
-  return result;
-}
 
 std::vector<std::int32_t> random_token_ids(std::size_t count, std::uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -122,24 +29,6 @@ std::vector<std::int32_t> random_token_ids(std::size_t count, std::uint64_t seed
 
 // ---- against tests/golden/make_tiny_llama.py
 // -------------------------------------------------------------------------
-
-std::uint32_t crc32(std::string_view text) {
-  std::uint32_t crc = 0xffffffffu;
-  for (const char c : text) {
-    crc ^= static_cast<std::uint8_t>(c);
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1u) != 0 ? 0xedb88320u : 0u);
-  }
-  return ~crc;
-}
-
-std::vector<float> golden_values(const std::string& name, std::size_t count, float centre, float scale) {
-  std::vector<float> values(count);
-  const std::uint64_t start = std::uint64_t{crc32(name)} << 32;
-  for (std::size_t i = 0; i < count; ++i) {
-    values[i] = centre + scale * (static_cast<float>(mix64(start + i) >> 48) / 32768.0f - 1.0f);
-  }
-  return values;
-}
 
 // The file of a variant: keys as its entry says, weights as the script makes them.
 void write_golden_model(const nlohmann::json& variant, const std::filesystem::path& path) {
@@ -224,13 +113,6 @@ TEST(Transformer, GivesTheLogProbabilitiesOfAnIndependentProgram) {
 
 // ---- cpu against reference
 // -------------------------------------------------------------------------------------------
-
-double worst_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  double worst = a.size() == b.size() ? 0.0 : INFINITY;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    worst = std::max(worst, std::abs(static_cast<double>(a[i]) - b[i]));
-  return worst;
-}
 
 TEST(Transformer, IsTheSameOnEveryBackendForEveryWeightType) {
   const test::TemporaryFolder folder;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -61,13 +62,48 @@ TEST(VocabularyReader, LeavesOutWhatTheFileLeavesOut) {
   EXPECT_FALSE(vocabulary->bos_token_id.has_value());
   EXPECT_EQ(vocabulary->chat_template, "");
   EXPECT_FALSE(vocabulary->add_bos_token);
-  EXPECT_FALSE(read(three_tokens().add_u32("tokenizer.ggml.bos_token_id", 0xffffffffu))->bos_token_id.has_value());
 }
 
 TEST(VocabularyReader, TheLlama3FamilyStartsWithBosUnlessItSaysOtherwise) {
   EXPECT_TRUE(read(three_tokens().add_string("tokenizer.ggml.pre", "llama-bpe"))->add_bos_token);
   EXPECT_FALSE(read(three_tokens().add_string("tokenizer.ggml.pre", "llama-bpe").add_bool("tokenizer.ggml.add_bos_token", false))->add_bos_token);
   EXPECT_TRUE(read(three_tokens().add_string("tokenizer.ggml.pre", "qwen2").add_bool("tokenizer.ggml.add_bos_token", true))->add_bos_token);
+}
+
+GgufWriter sentencepiece_tokens() {
+  GgufWriter writer;
+  writer.add_string("tokenizer.ggml.model", "llama")
+      .add_string_array("tokenizer.ggml.tokens", {"<unk>", "<s>", "</s>", "<|end|>", "a"});
+  writer.add_array<std::int32_t>("tokenizer.ggml.token_type", {2, 3, 3, 3, 1})
+      .add_array<float>("tokenizer.ggml.scores", {0, 0, 0, 0, -1.5f});
+  return writer;
+}
+
+TEST(VocabularyReader, SentencePieceFilesMeanLlamasDefaults) {
+  const auto plain = read(sentencepiece_tokens());
+  ASSERT_TRUE(plain.has_value()) << plain.error().message;
+  EXPECT_EQ(plain->scores, (std::vector<float>{0, 0, 0, 0, -1.5f}));
+  EXPECT_EQ(plain->bos_token_id, 1);
+  EXPECT_EQ(plain->eos_token_id, 2);
+  EXPECT_EQ(plain->further_eos_token_ids, (std::vector<TokenId>{3}));  // a turn's end by its name
+  EXPECT_TRUE(plain->add_bos_token);
+  EXPECT_TRUE(plain->add_space_prefix);
+  EXPECT_FALSE(plain->remove_extra_whitespaces);
+  EXPECT_FALSE(plain->control_tokens_eat_spaces);
+
+  GgufWriter writer = sentencepiece_tokens();
+  writer.add_bool("tokenizer.ggml.add_space_prefix", false).add_bool("tokenizer.ggml.add_bos_token", false);
+  writer.add_bool("tokenizer.ggml.remove_extra_whitespaces", true).add_u32("tokenizer.ggml.eos_token_id", 3);
+  writer.add_array<std::int32_t>("tokenizer.ggml.precompiled_charsmap", {0, 127, -1, 255})
+      .add_string("general.name", "Phi-3 mini");
+  const auto told = read(writer);
+  ASSERT_TRUE(told.has_value()) << told.error().message;
+  EXPECT_FALSE(told->add_space_prefix);
+  EXPECT_FALSE(told->add_bos_token);
+  EXPECT_TRUE(told->remove_extra_whitespaces);
+  EXPECT_EQ(told->precompiled_charsmap, std::string("\0\x7f\xff\xff", 4));
+  EXPECT_TRUE(told->control_tokens_eat_spaces);
+  EXPECT_TRUE(told->further_eos_token_ids.empty());
 }
 
 void expect_refused(const GgufWriter& writer, const std::string& key, const std::string& sentence) {
@@ -91,15 +127,40 @@ TEST(VocabularyReader, RefusesWhatCannotBe) {
     expect_refused(three_tokens().add_array<std::int32_t>("tokenizer.ggml.token_type", {1, kind, 1}), "tokenizer.ggml.token_type",
                    "holds " + std::to_string(kind) + ", which is no type of token");
   }
-  for (const char* name : {"bos", "eos", "unknown", "eot", "eom"}) {
+  for (const char* name : {"bos", "eos", "unknown", "eot", "eom", "padding", "fim_pre"}) {
     const std::string key = "tokenizer.ggml." + std::string(name) + "_token_id";
     EXPECT_TRUE(read(three_tokens().add_u32(key, 2)).has_value());
     expect_refused(three_tokens().add_u32(key, 3), key, "is 3, outside the vocabulary of 3 tokens");
+    expect_refused(three_tokens().add_u32(key, 0xffffffffu), key, "is 4294967295, outside the vocabulary");
     expect_refused(three_tokens().add_i32(key, -2), key, "holds a number that is out of range");
     expect_refused(three_tokens().add_string(key, "2"), key, "has type string");
   }
   expect_refused(three_tokens().add_u32("tokenizer.ggml.add_bos_token", 1), "tokenizer.ggml.add_bos_token", "has type u32 where a boolean is needed");
   expect_refused(three_tokens().add_u32("tokenizer.chat_template", 1), "tokenizer.chat_template", "has type u32 where a string is needed");
+}
+
+TEST(VocabularyReader, ScoresAreNumbersOneForEachToken) {
+  EXPECT_TRUE(read(three_tokens().add_array<float>("tokenizer.ggml.scores", {1, 2, 3})).has_value());
+  expect_refused(three_tokens().add_array<float>("tokenizer.ggml.scores", {1, 2}), "tokenizer.ggml.scores",
+                 "holds 2 scores for 3 tokens");
+  expect_refused(three_tokens().add_array<float>("tokenizer.ggml.scores",
+                                                 {1, 2, std::numeric_limits<float>::quiet_NaN()}),
+                 "tokenizer.ggml.scores", "holds numbers that are not finite");
+  expect_refused(three_tokens().add_array<std::uint8_t>("tokenizer.ggml.scores", {1, 2, 3}),
+                 "tokenizer.ggml.scores", "has type array of u8");
+}
+
+TEST(VocabularyReader, RefusesRulesThatAreNoBytes) {
+  expect_refused(sentencepiece_tokens().add_array<std::int32_t>("tokenizer.ggml.precompiled_charsmap", {256}),
+                 "tokenizer.ggml.precompiled_charsmap", "holds numbers that are no bytes");
+}
+
+TEST(VocabularyReader, MergesMayBeSixteenForEachTokenAndNoMore) {
+  const auto merges = [](std::size_t count) {
+    return three_tokens().add_string_array("tokenizer.ggml.merges", std::vector<std::string>(count, "a b"));
+  };
+  EXPECT_TRUE(read(merges(48)).has_value());
+  expect_refused(merges(49), "tokenizer.ggml.merges", "holds 49 merges for 3 tokens");
 }
 
 TEST(VocabularyReader, AVocabularyMayReachItsCapAndNoFurther) {
@@ -110,7 +171,11 @@ TEST(VocabularyReader, AVocabularyMayReachItsCapAndNoFurther) {
     return writer;
   };
   EXPECT_TRUE(read(vocabulary_of(kMaxVocabularySize)).has_value());
-  expect_refused(vocabulary_of(kMaxVocabularySize + 1), "tokenizer.ggml.tokens", "holds 4194305 tokens");
+  const auto more = read(vocabulary_of(kMaxVocabularySize + 1));
+  ASSERT_FALSE(more.has_value());
+  EXPECT_EQ(more.error().subject, "tokenizer.ggml.tokens");
+  EXPECT_NE(more.error().message.find("claims 4194305 strings; at most 4194304"), std::string::npos)
+      << more.error().message;
 }
 
 // 64-bit FNV-1a over each string's length (eight bytes) and bytes: as make_gguf.py computes it.

@@ -134,6 +134,16 @@ TEST(BpeTokenizer, TheLongestSpecialTokenWins) {
   EXPECT_EQ(encode(*tokenizer, "<s", true), (Ids{260, 's'}));
 }
 
+TEST(BpeTokenizer, UserDefinedRunsOfSpacesAndWordsAreText) {
+  Vocabulary vocabulary = byte_vocabulary();
+  for (const char* text : {"  ", "    ", "foo"}) {
+    vocabulary.tokens.emplace_back(text);
+    vocabulary.kinds.push_back(TokenKind::kUserDefined);
+  }
+  const auto tokenizer = make(vocabulary);
+  EXPECT_EQ(encode(*tokenizer, "a     foo<tool>"), (Ids{'a', 260, ' ', 261, '<', 't', 'o', 'o', 'l', '>'}));
+}
+
 TEST(BpeTokenizer, BosComesWhenModelAndCallerAgree) {
   Vocabulary vocabulary = byte_vocabulary();
   EXPECT_EQ(*make(vocabulary)->encode("a", false, true), (Ids{'a'}));
@@ -306,8 +316,8 @@ TEST(BpeTokenizer, DamagedVocabulariesAreRefusedWithTheirKey) {
     return vocabulary;
   };
   const auto damaged = ErrorCode::kDamagedFile;
-  expect_refused(changed([](auto& v) { v.model = "llama\x1b"; }), ErrorCode::kUnsupported, "llama\\x1b");
-  expect_refused(changed([](auto& v) { v.split_pattern = "tekken"; }), ErrorCode::kUnsupported, "tekken");
+  expect_refused(changed([](auto& v) { v.model = "bert\x1b"; }), ErrorCode::kUnsupported, "bert\\x1b");
+  expect_refused(changed([](auto& v) { v.split_pattern = "viking"; }), ErrorCode::kUnsupported, "viking");
   expect_refused(changed([](auto& v) { v.tokens.clear(), v.kinds.clear(); }), damaged,
                  "tokenizer.ggml.tokens");
   expect_refused(changed([](auto& v) { v.kinds.pop_back(); }), damaged, "258 entries for 259 tokens");

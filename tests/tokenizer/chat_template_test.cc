@@ -112,6 +112,39 @@ TEST(ChatTemplate, VicunaIsBuiltIn) {
       "detailed, and polite answers to the user's questions. USER: Hi ASSISTANT:");
 }
 
+// Gemma's template refuses the system role; a user who set a system prompt gets an answer all the same.
+TEST(ChatTemplate, ASystemMessageThatIsRefusedStandsBeforeTheFirstUserMessage) {
+  const auto parsed = ChatTemplate::parse(read_golden_text("templates/gemma.jinja"));
+  ASSERT_TRUE(parsed);
+  const auto folded = [&](const std::vector<ChatMessage>& messages) {
+    return parsed->render_folding_system(messages, kConstants, 0);
+  };
+  const std::vector<ChatMessage> chat = {
+      {Role::kSystem, "Be brief."}, {Role::kUser, "Hi"}, {Role::kAssistant, "Yes"}, {Role::kUser, "So"}};
+  EXPECT_FALSE(parsed->render(chat, kConstants, 0));
+  const auto spans = folded(chat);
+  ASSERT_TRUE(spans) << spans.error().message;
+  EXPECT_EQ(text_of(*spans),
+            "<s><start_of_turn>user\nBe brief.\n\nHi<end_of_turn>\n<start_of_turn>model\nYes<end_of_turn>\n"
+            "<start_of_turn>user\nSo<end_of_turn>\n<start_of_turn>model\n");
+  std::vector<std::int32_t> indices;
+  for (const PromptSpan& span : *spans) {
+    if (span.is_input) indices.push_back(span.message_index);
+  }
+  EXPECT_EQ(indices, (std::vector<std::int32_t>{0, 1, 2, 3}));
+
+  const std::vector<ChatMessage> alone = {{Role::kSystem, "s"}};
+  EXPECT_EQ(text_of(*folded(alone)), "<s><start_of_turn>user\ns<end_of_turn>\n<start_of_turn>model\n");
+  const std::vector<ChatMessage> empty = {{Role::kSystem, ""}, {Role::kUser, "u"}};
+  EXPECT_EQ(text_of(*folded(empty)), "<s><start_of_turn>user\nu<end_of_turn>\n<start_of_turn>model\n");
+  const std::vector<ChatMessage> unsalvageable = {
+      {Role::kSystem, "s"}, {Role::kUser, "u"}, {Role::kUser, "v"}};
+  const auto refused = folded(unsalvageable);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("System role not supported"), std::string::npos)
+      << refused.error().message;
+}
+
 TEST(ChatTemplate, TheDateIsTheOneThatWasGiven) {
   const auto spans = render("{{ strftime_now('%d %b %Y') }}", {}, 951782400);
   ASSERT_TRUE(spans);

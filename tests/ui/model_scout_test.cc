@@ -114,6 +114,43 @@ TEST_F(ModelScoutTest, ADamagedFileIsARowWithItsSentenceAndHarmsNoOther) {
   }
 }
 
+TEST_F(ModelScoutTest, OpensNoFileThatItsCheckRefused) {
+  const std::string path = write_model("models/good.gguf");
+  std::vector<std::pair<std::string, ProbeDepth>>
+      asked;  // by the scouting thread only, read when it is settled
+  bool refuses = true;
+  scout_ = std::make_unique<ModelScout>(
+      ScoutPlaces{.models_folder = folder_ / "models",
+                  .default_model = folder_ / "models" / "default.gguf",
+                  .home = folder_.path(),
+                  .available_bytes = [] { return std::int64_t{4} << 30; },
+                  .probe = [&](const std::string& probed, ProbeDepth depth) -> Result<ProbeReport> {
+                    asked.emplace_back(probed, depth);
+                    if (refuses)
+                      return Error{.code = ErrorCode::kDamagedFile,
+                                   .message = probed + ": made the check crash; it was not opened"};
+                    return ProbeReport{.confinement = {{"no network"}, {}}, .refusal = {}};
+                  }},
+      [] {});
+  picker_.open({});
+  ASSERT_TRUE(settle());
+  EXPECT_EQ(row("good.gguf").problem, "made the check crash; it was not opened");
+  choose(path);
+  ASSERT_TRUE(settle());
+  EXPECT_NE(state_.inside.problem.find("made the check crash"), std::string::npos);
+  EXPECT_TRUE(state_.inside.facts.empty());
+  refuses = false;
+  picker_.open({});
+  choose(path);
+  ASSERT_TRUE(settle());
+  EXPECT_TRUE(state_.inside.problem.empty()) << state_.inside.problem;
+  ASSERT_FALSE(state_.inside.facts.empty());
+  EXPECT_EQ(state_.inside.facts.back().label, "Checked");
+  EXPECT_EQ(state_.inside.facts.back().value, "in a process of its own: no network");
+  EXPECT_EQ(asked.front().second, ProbeDepth::kHeader);
+  EXPECT_EQ(asked.back().second, ProbeDepth::kWhole);
+}
+
 TEST_F(ModelScoutTest, SaysWhatIsInsideAndWhetherItFits) {
   choose(write_model("models/tiny.gguf"));
   ASSERT_TRUE(settle());

@@ -43,9 +43,10 @@ struct VisitPlan {
   int size = 0;
 
   void add_rows(int first, int end, std::int32_t position) {
-    int reach, common;
     for (;;) {
-      find_reach(first, end, reach, common);
+      const Bounds bounds = find_bounds(first, end);
+      position = larger(position, bounds.begin / kLanes * kLanes);
+      const int reach = bounds.reach;
       if (position >= reach) return;
       int last = smaller(position + kChunk, reach);
       const int split = rows_together(first, end, position, last);
@@ -54,22 +55,33 @@ struct VisitPlan {
         first = split;
         continue;
       }
-      visits[size++] = {tile.rows[first].block_table, position,      last - position, first * tile.group_size,
-                        end * tile.group_size,        common >= last};
+      visits[size++] = {tile.rows[first].block_table,
+                        position,
+                        last - position,
+                        first * tile.group_size,
+                        end * tile.group_size,
+                        bounds.common_begin <= position && bounds.common_end >= last};
       position = last;
     }
   }
 
  private:
-  // The ends of what any and of what all of the rows read in the range.
-  void find_reach(int first, int end, int& reach, int& common) const {
-    reach = 0;
-    common = range_end;
+  // Of what any of the rows reads, up to the end of the range, and of what all of them read.
+  struct Bounds {
+    int begin, reach;
+    int common_begin, common_end;
+  };
+  Bounds find_bounds(int first, int end) const {
+    Bounds bounds{range_end, 0, 0, range_end};
     for (int row = first; row < end; ++row) {
-      reach = larger(reach, tile.rows[row].position + 1);
-      common = smaller(common, tile.rows[row].position + 1);
+      const AttentionRow& each = tile.rows[row];
+      bounds.begin = smaller(bounds.begin, each.first);
+      bounds.common_begin = larger(bounds.common_begin, each.first);
+      bounds.reach = larger(bounds.reach, each.position + 1);
+      bounds.common_end = smaller(bounds.common_end, each.position + 1);
     }
-    reach = smaller(reach, range_end);
+    bounds.reach = smaller(bounds.reach, range_end);
+    return bounds;
   }
 
   // The first row behind `first` that shares no group of positions from `position` on; shortens the visit's

@@ -7,8 +7,14 @@ namespace octavo::kernels::cpu::OCTAVO_ISA {
 extern const KernelTable kKernelTable;
 const KernelTable kKernelTable = {
     .rms_norm = rms_norm,
+    .layer_norm = layer_norm,
     .add_row = add_row,
+    .scale_row = scale_row,
     .silu_mul = silu_mul,
+    .gelu_mul = gelu_mul,
+    .silu = silu,
+    .gelu = gelu,
+    .soft_cap = soft_cap,
     .rotate_heads = rotate_heads,
     .write_kv = write_kv,
     .summarise_logits = summarise_logits,

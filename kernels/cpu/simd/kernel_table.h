@@ -30,7 +30,8 @@ struct AttentionRow {
   static constexpr std::int32_t kSameSequence = 0x7fffffff;
 
   std::int32_t row;                 // of q and out
-  std::int32_t position;            // reads 0..position
+  std::int32_t first;               // reads first..position
+  std::int32_t position;
   const std::int32_t* block_table;  // of its sequence
   std::int32_t num_shared;          // positions that stand in the same blocks as those of the row before
 };
@@ -49,8 +50,10 @@ struct AttentionTile {
   std::int32_t block_size;
   std::int32_t head_dim;
   float score_scale;
+  float score_soft_cap;  // 0: none
 
-  std::int32_t group_size;  // query heads per KV head
+  std::int32_t group_size;   // query heads per KV head
+  std::int32_t first_range;  // of kAttentionRange positions: the first that a row reads
   std::int32_t num_rows;
   const AttentionRow* rows;
   const float* q;         // first head of the group in row 0; heads lie head_dim apart
@@ -79,12 +82,24 @@ inline constexpr std::int64_t kPieceEntries = 64;  // kLogitsPiece of kernels/ba
 struct KernelTable {
   // out[i] = x[i] / sqrt(mean(x^2) + epsilon) * weight[i]. `out` may be `x`.
   void (*rms_norm)(const float* x, const float* weight, float epsilon, std::int64_t size, float* out);
+  // out[i] = (x[i] - mean(x)) / sqrt(variance(x) + epsilon) * weight[i] + bias[i]; a null bias: none. `out` may be `x`.
+  void (*layer_norm)(const float* x, const float* weight, const float* bias, float epsilon, std::int64_t size,
+                     float* out);
 
   // a[i] += b[i]
   void (*add_row)(float* a, const float* b, std::int64_t size);
 
-  // gate[i] = silu(gate[i]) * up[i]
+  // a[i] *= factor
+  void (*scale_row)(float* a, float factor, std::int64_t size);
+
+  // gate[i] = activation(gate[i]) * up[i]; the others a[i] = activation(a[i]). As FeedForwardActivation of backend.h.
   void (*silu_mul)(float* gate, const float* up, std::int64_t size);
+  void (*gelu_mul)(float* gate, const float* up, std::int64_t size);
+  void (*silu)(float* a, std::int64_t size);
+  void (*gelu)(float* a, std::int64_t size);
+
+  // a[i] = cap * tanh(a[i] / cap), NaN where a[i] is not finite.
+  void (*soft_cap)(float* a, float cap, std::int64_t size);
 
   // Rotates `num_heads` neighbouring heads in place.
   //   rotations  [rotary_dim / 2, 2] cosine and sine
@@ -110,12 +125,12 @@ struct KernelTable {
                                            std::int32_t head_dim);
   std::int64_t (*attention_partial_floats)(std::int32_t head_dim);
 
-  // Ranges 0 to the last one that the tile reads, one after the other, into `out`.
+  // All ranges that the tile reads, one after the other, into `out`.
   void (*attend)(const AttentionJob& job, float* scratch);
   // Each range into [num_queries][attention_partial_floats]; first_range's stand at `partials`, the next
-  // one's range_stride floats on. Queries that do not reach a range leave theirs untouched.
+  // one's range_stride floats on. Queries that read nothing of a range leave theirs untouched.
   void (*attend_ranges)(const AttentionJob& job, float* scratch, float* partials, std::int64_t range_stride);
-  // Merges what attend_ranges left for ranges 0, 1, ... and writes `out`; the same bits as `attend`. The
+  // Merges what attend_ranges left for the tile's ranges and writes `out`; the same bits as `attend`. The
   // partials are used up.
   void (*merge_ranges)(const AttentionTile& tile, float* partials, std::int64_t range_stride);
 };

@@ -7,8 +7,15 @@
 namespace octavo::kernels::cpu::OCTAVO_ISA {
 
 void rms_norm(const float* x, const float* weight, float epsilon, std::int64_t size, float* out);
+void layer_norm(const float* x, const float* weight, const float* bias, float epsilon, std::int64_t size,
+                float* out);
 void add_row(float* a, const float* b, std::int64_t size);
+void scale_row(float* a, float factor, std::int64_t size);
 void silu_mul(float* gate, const float* up, std::int64_t size);
+void gelu_mul(float* gate, const float* up, std::int64_t size);
+void silu(float* a, std::int64_t size);
+void gelu(float* a, std::int64_t size);
+void soft_cap(float* a, float cap, std::int64_t size);
 void rotate_heads(float* heads, std::int32_t num_heads, std::int32_t head_dim, std::int32_t rotary_dim,
                   bool halves, const float* rotations);
 void write_kv(const float* key, const float* value, const KvSlot& slot);

@@ -65,6 +65,7 @@ struct Workspace {
     take(current, partials);
     take(scores, num_queries * kScoreStride);
     take(queries, num_queries * round_up_to(head_dim, kQueryPiece));
+    take(begins, num_queries);
     take(counts, num_queries);
     take(gathered, kChunk * round_up(head_dim));
     take(converted, kChunk * round_up(head_dim));
@@ -85,7 +86,8 @@ struct Workspace {
   float* current;        // partial of each query over one range
   float* scores;         // [num_queries][kScoreStride], later the weights
   float* queries;        // [pieces of the dimensions][num_queries][kQueryPiece]
-  std::int32_t* counts;  // [num_queries] positions of the range that the query reads
+  std::int32_t* begins;  // [num_queries] first position of the range that the query reads
+  std::int32_t* counts;  // [num_queries] end of what it reads; 0: it reads nothing
   float* gathered;       // a visit's keys as stored, [head_dim][kChunk]
   float* converted;      // a visit's keys [head_dim][kChunk] or values [kChunk][padded head_dim] as floats
   float* key_scales;     // [kChunk], times the score scale
@@ -105,6 +107,7 @@ struct RangeJob {
   Ahead& ahead;
 
   int num_queries() const { return tile.num_rows * tile.group_size; }
+  int begin(int query) const { return workspace.begins[query]; }
   int count(int query) const { return workspace.counts[query]; }
   // Of queries first..end - 1.
   int largest_count(int first, int end) const {
@@ -116,6 +119,11 @@ struct RangeJob {
     int smallest = kAttentionRange;
     for (int query = first; query < end; ++query) smallest = smaller(smallest, count(query));
     return smallest;
+  }
+  int largest_begin(int first, int end) const {
+    int largest = 0;
+    for (int query = first; query < end; ++query) largest = larger(largest, begin(query));
+    return largest;
   }
   Partial partial(int query) const { return {partials + query * attention_partial_floats(tile.head_dim)}; }
   float* scores(int query) const {
@@ -376,27 +384,37 @@ void compute_scores(const RangeJob& job) {
 // ---- softmax
 // --------------------------------------------------------------------------------------------------------
 
-// Calls function(i, scores[i, i + 16)) for the groups of 16 scores. Lanes past `count` hold other rows' keys
-// or nothing at all; -infinity makes their weights exact zeros.
+// Calls function(i, scores[i, i + 16)) for the groups of 16 scores from that of `begin` on. Lanes outside of
+// begin..count - 1 hold other rows' keys or nothing at all; -infinity makes their weights exact zeros.
 template <class Function>
-OCTAVO_INLINE void for_each_group(const float* scores, int count, const Function& function) {
-  int i = 0;
+OCTAVO_INLINE void for_each_group(const float* scores, int begin, int count, const Function& function) {
+  int i = begin / kLanes * kLanes;
+  if (i < begin) {
+    const F32x16 group = select_first(begin - i, set1(kMinusInfinity), load(scores + i));
+    function(i, select_first(smaller(count - i, kLanes), group, set1(kMinusInfinity)));
+    i += kLanes;
+  }
   for (; i + kLanes <= count; i += kLanes) function(i, load(scores + i));
   if (i < count) function(i, select_first(count - i, load(scores + i), set1(kMinusInfinity)));
 }
 
-float largest_score(const float* scores, int count) {
+float largest_score(const float* scores, int begin, int count) {
   F32x16 largest = set1(kMinusInfinity);
-  for_each_group(scores, count,
+  for_each_group(scores, begin, count,
                  [&](int, F32x16 group) OCTAVO_INLINE_LAMBDA { largest = max(group, largest); });
   return horizontal_max(largest);
 }
 
+void cap_scores(float* scores, int begin, int count, float cap) {
+  for (int i = begin / kLanes * kLanes; i < count; i += kLanes)
+    store(scores + i, soft_capped(load(scores + i), cap));
+}
+
 // Scores to weights, in place.
-void compute_weights(float* scores, int count, Partial partial) {
+void compute_weights(float* scores, int begin, int count, Partial partial) {
   const F32x16 shift = set1(partial.max());
   F32x16 sum = zero();
-  for_each_group(scores, count, [&](int i, F32x16 group) OCTAVO_INLINE_LAMBDA {
+  for_each_group(scores, begin, count, [&](int i, F32x16 group) OCTAVO_INLINE_LAMBDA {
     const F32x16 weights = exp_not_positive(sub(group, shift));
     store(scores + i, weights);
     sum = add(sum, weights);
@@ -407,14 +425,18 @@ void compute_weights(float* scores, int count, Partial partial) {
 // The largest score of a query is looked for while the weights of the one before are computed.
 void compute_all_weights(const RangeJob& job) {
   const int num_queries = job.num_queries();
+  const float cap = job.tile.score_soft_cap;
   const auto find_largest = [&](int query) {
-    if (query < num_queries && job.count(query) > 0)
-      job.partial(query).max() = largest_score(job.scores(query), job.count(query));
+    if (query >= num_queries || job.count(query) == 0) return;
+    const int begin = job.begin(query), count = job.count(query);
+    if (cap != 0.0f) cap_scores(job.scores(query), begin, count, cap);
+    job.partial(query).max() = largest_score(job.scores(query), begin, count);
   };
   find_largest(0);
   for (int query = 0; query < num_queries; ++query) {
     find_largest(query + 1);
-    if (job.count(query) > 0) compute_weights(job.scores(query), job.count(query), job.partial(query));
+    if (job.count(query) > 0)
+      compute_weights(job.scores(query), job.begin(query), job.count(query), job.partial(query));
   }
 }
 
@@ -488,8 +510,8 @@ void value_panel(int num_queries, const ValueTask<Stored>& task, Ahead& ahead) {
 }
 
 // Adds a visit's weighted values for queries first..end - 1. Positions that all of them read go through the
-// tile; the few behind, which only some read, go query by query: another row's values are never touched, so
-// not even an infinity in them can show.
+// tile; the few before and behind, which only some read, go query by query: another row's values are never
+// touched, so not even an infinity in them can show.
 template <class Stored, bool kAsks>
 void add_values(const RangeJob& job, const Visit& visit, const typename Stored::Word* const* rows, int first,
                 int end) {
@@ -500,11 +522,17 @@ void add_values(const RangeJob& job, const Visit& visit, const typename Stored::
                                  job.partial(query).values(), job.tile.head_dim};
     value_panel<Stored, kValueQueries, kAsks>(num_queries, task, job.ahead);
   };
-  if (visit.is_whole) return add_positions(begin, begin + visit.count, first, end - first);
-  const int common = larger(begin, smaller(begin + visit.count, job.smallest_count(first, end)));
-  add_positions(begin, common, first, end - first);
+  const int visit_end = begin + visit.count;
+  if (visit.is_whole) return add_positions(begin, visit_end, first, end - first);
+  const int common_begin = smaller(visit_end, larger(begin, job.largest_begin(first, end)));
+  const int common_end = larger(common_begin, smaller(visit_end, job.smallest_count(first, end)));
+  if (common_begin > begin) {
+    for (int query = first; query < end; ++query)
+      add_positions(larger(begin, job.begin(query)), smaller(common_begin, job.count(query)), query, 1);
+  }
+  add_positions(common_begin, common_end, first, end - first);
   for (int query = first; query < end; ++query)
-    add_positions(common, smaller(begin + visit.count, job.count(query)), query, 1);
+    add_positions(common_end, smaller(visit_end, job.count(query)), query, 1);
 }
 
 template <class Stored, bool kAsks>
@@ -569,11 +597,15 @@ void compute_values(const RangeJob& job) {
 // ---- ranges, one after the other
 // --------------------------------------------------------------------------------------------------
 
-void count_positions(const AttentionTile& tile, int first_position, std::int32_t* counts) {
+void find_bounds(const AttentionTile& tile, int first_position, std::int32_t* begins, std::int32_t* counts) {
   for (int row = 0; row < tile.num_rows; ++row) {
-    const int reached = tile.rows[row].position + 1 - first_position;
-    const int count = larger(0, smaller(reached, kAttentionRange));
-    for (int head = 0; head < tile.group_size; ++head) counts[row * tile.group_size + head] = count;
+    const int begin = larger(0, tile.rows[row].first - first_position);
+    const int reached = smaller(tile.rows[row].position + 1 - first_position, kAttentionRange);
+    const bool reads = begin < reached;
+    for (int query = row * tile.group_size; query < (row + 1) * tile.group_size; ++query) {
+      begins[query] = reads ? begin : 0;
+      counts[query] = reads ? reached : 0;
+    }
   }
 }
 
@@ -612,7 +644,7 @@ void walk_ranges(const AttentionJob& job, const Workspace& workspace, const Targ
   for (int range = job.first_range; range < job.end_range; ++range) {
     const int first_position = range * kAttentionRange;
     const RangeJob range_job{tile, workspace, first_position, visits, target(range), ahead};
-    count_positions(tile, first_position, workspace.counts);
+    find_bounds(tile, first_position, workspace.begins, workspace.counts);
     ahead.follow_values(tile, visits);
     compute_scores<Stored>(range_job);
     compute_all_weights(range_job);
@@ -649,6 +681,12 @@ void merge_partial(Partial into, Partial later, int head_dim) {
   into.max() = largest;
 }
 
+void copy_partial(Partial from, Partial to, int head_dim) {
+  to.max() = from.max();
+  to.sum() = from.sum();
+  for (int d = 0; d < head_dim; d += kLanes) store(to.values() + d, load(from.values() + d));
+}
+
 void write_out(const AttentionTile& tile, int query, Partial partial) {
   const AttentionRow& row = tile.rows[query / tile.group_size];
   float* out = tile.out + row.row * tile.out_stride + std::int64_t{query % tile.group_size} * tile.head_dim;
@@ -678,12 +716,18 @@ void attend(const AttentionJob& job, float* scratch) {
   const Workspace workspace = workspace_for(tile, scratch);
   const std::int64_t size = attention_partial_floats(tile.head_dim);
   walk_ranges(
-      job, workspace, [&](int range) { return range == 0 ? workspace.merged : workspace.current; },
+      job, workspace,
+      [&](int range) { return range == tile.first_range ? workspace.merged : workspace.current; },
       [&](const RangeJob& range_job) {
-        if (range_job.first_position == 0) return;
+        if (range_job.partials == workspace.merged) return;
         for (int query = 0; query < range_job.num_queries(); ++query) {
-          if (range_job.count(query) > 0)
-            merge_partial({workspace.merged + query * size}, range_job.partial(query), tile.head_dim);
+          if (range_job.count(query) == 0) continue;
+          const Partial merged{workspace.merged + query * size};
+          if (tile.rows[query / tile.group_size].first >= range_job.first_position) {  // its first range
+            copy_partial(range_job.partial(query), merged, tile.head_dim);
+          } else {
+            merge_partial(merged, range_job.partial(query), tile.head_dim);
+          }
         }
       });
   for (int query = 0; query < tile.num_rows * tile.group_size; ++query)
@@ -693,11 +737,14 @@ void attend(const AttentionJob& job, float* scratch) {
 void merge_ranges(const AttentionTile& tile, float* partials, std::int64_t range_stride) {
   const std::int64_t size = attention_partial_floats(tile.head_dim);
   for (int query = 0; query < tile.num_rows * tile.group_size; ++query) {
-    const Partial merged{partials + query * size};
-    const int last_range = tile.rows[query / tile.group_size].position / kAttentionRange;
-    for (int range = 1; range <= last_range; ++range) {
-      merge_partial(merged, {partials + range * range_stride + query * size}, tile.head_dim);
-    }
+    const AttentionRow& row = tile.rows[query / tile.group_size];
+    const auto partial = [&](int range) {
+      return Partial{partials + (range - tile.first_range) * range_stride + query * size};
+    };
+    const int first_range = row.first / kAttentionRange, last_range = row.position / kAttentionRange;
+    const Partial merged = partial(first_range);
+    for (int range = first_range + 1; range <= last_range; ++range)
+      merge_partial(merged, partial(range), tile.head_dim);
     write_out(tile, query, merged);
   }
 }

@@ -80,25 +80,24 @@ void RandomModel::forward(kernels::Backend& backend, const kernels::PagedBatch& 
                    attention = attention_.first(num_rows), hidden = hidden_.first(num_rows);
   const auto token_ids = std::span<const std::int32_t>(token_ids_).first(static_cast<std::size_t>(num_rows));
   backend.begin_step(batch, token_ids);
-  backend.embed(embedding_ == nullptr ? *head_ : *embedding_, token_ids, residual);
+  backend.embed({.tokens = embedding_ == nullptr ? head_.get() : embedding_.get()}, token_ids,
+                batch.positions, residual);
   for (std::int32_t index = 0; index < shape_.num_layers; ++index) {
     const Layer& layer = layers_[static_cast<std::size_t>(index)];
     kernels::AttentionInputWeights input;
-    input.norm = norm();
-    input.norm_epsilon = kEpsilon;
+    input.norm = {norm(), kEpsilon};
     input.query = layer.query.get();
     input.key = layer.key.get();
     input.value = layer.value.get();
-    kernels::GateUpWeights gate_up;
-    gate_up.norm = norm();
-    gate_up.norm_epsilon = kEpsilon;
+    kernels::FeedForwardInputWeights gate_up;
+    gate_up.norm = {norm(), kEpsilon};
     gate_up.gate = layer.gate.get();
     gate_up.up = layer.up.get();
     backend.attention_input(input, heads_, batch, index, residual, kv, query);
     backend.paged_attention(heads_, batch, index, kv, query, attention);
-    backend.project_residual(*layer.attention_output, {}, attention, residual);
-    backend.gate_up_silu(gate_up, residual, hidden);
-    backend.project_residual(*layer.down, {}, hidden, residual);
+    backend.project_residual({layer.attention_output.get()}, attention, residual);
+    backend.feed_forward_input(gate_up, residual, hidden);
+    backend.project_residual({layer.down.get()}, hidden, residual);
   }
 }
 
@@ -114,7 +113,7 @@ void RandomModel::logits(kernels::Backend& backend, std::span<const std::int32_t
              most_rows = static_cast<std::int64_t>(token_ids_.size());
   const auto pieces = static_cast<std::size_t>(kernels::num_logits_pieces(shape_.vocabulary));
   const MatrixView out{logits_.data(), num_rows, shape_.vocabulary, shape_.vocabulary};
-  backend.logits(norm(), kEpsilon, *head_, {}, residual_.first(most_rows), rows, out,
+  backend.logits({{norm(), kEpsilon}, head_.get()}, residual_.first(most_rows), rows, out,
                  {.log_sum_exp = std::span(sums_).first(rows.size()),
                   .piece_maxima = std::span(maxima_).first(rows.size() * pieces)});
 }

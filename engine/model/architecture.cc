@@ -1,0 +1,88 @@
+#include "engine/model/architecture.h"
+
+#include <algorithm>
+
+namespace octavo::model {
+namespace {
+
+using kernels::FeedForwardActivation;
+using kernels::NormKind;
+
+constexpr Architecture gemma() {
+  return {.name = "gemma",
+          .positions = PositionEncoding::kRotatesHalves,
+          .activation = FeedForwardActivation::kGelu,
+          .scales_embedding = true,
+          .output_is_embedding = true};
+}
+
+constexpr Architecture gemma2() {
+  Architecture architecture = gemma();
+  architecture.name = "gemma2";
+  architecture.has_post_norms = true;
+  architecture.caps_scores = architecture.caps_logits = true;
+  architecture.score_soft_cap = 50.0f;
+  architecture.logit_soft_cap = 30.0f;
+  architecture.windowed_layers = WindowedLayers::kAllButEveryNth;
+  architecture.window = 4096;
+  architecture.window_period = 2;
+  architecture.layers_with_scale_of_width = 46;
+  return architecture;
+}
+
+constexpr Architecture gemma3() {
+  Architecture architecture = gemma();
+  architecture.name = "gemma3";
+  architecture.has_head_norms = true;
+  architecture.has_post_norms = true;
+  architecture.output_is_embedding = false;
+  architecture.caps_logits = true;  // if the file says so
+  architecture.windowed_layers = WindowedLayers::kAllButEveryNth;
+  architecture.window_period = 6;
+  architecture.local_frequency_base = 10'000.0;
+  architecture.layers_with_scale_of_width = 62;
+  return architecture;
+}
+
+// In the order of their names.
+constexpr Architecture kArchitectures[] = {
+    gemma(),
+    gemma2(),
+    gemma3(),
+    {.name = "gpt2",
+     .norm = NormKind::kLayer,
+     .positions = PositionEncoding::kLearned,
+     .feed_forward = FeedForwardForm::kPlain,
+     .activation = FeedForwardActivation::kGelu,
+     .packs_query_key_value = true,
+     .needs_biases = true},
+    {.name = "llama", .windowed_layers = WindowedLayers::kAll},
+    {.name = "phi3",
+     .positions = PositionEncoding::kRotatesHalves,
+     .feed_forward = FeedForwardForm::kPackedGated,
+     .packs_query_key_value = true,
+     .windowed_layers = WindowedLayers::kAll},
+    {.name = "qwen2", .positions = PositionEncoding::kRotatesHalves},
+    {.name = "qwen3", .positions = PositionEncoding::kRotatesHalves, .has_head_norms = true},
+};
+
+}  // namespace
+
+std::span<const Architecture> architectures() { return kArchitectures; }
+
+const Architecture* find_architecture(std::string_view name) {
+  const auto found = std::find_if(std::begin(kArchitectures), std::end(kArchitectures),
+                                  [&](const Architecture& each) { return each.name == name; });
+  return found == std::end(kArchitectures) ? nullptr : found;
+}
+
+std::string supported_architectures() {
+  std::string text;
+  for (const Architecture& each : kArchitectures) {
+    if (!text.empty()) text += &each == std::end(kArchitectures) - 1 ? " and " : ", ";
+    text += each.name;
+  }
+  return text;
+}
+
+}  // namespace octavo::model

@@ -1,0 +1,76 @@
+// What sets the GGUF architectures apart that Octavo runs: one transformer, and for each architecture a
+// description of its parts as data. A new architecture is a line in architecture.cc, as long as its parts are
+// here.
+//
+// Names of keys and tensors are those that llama.cpp's converter writes. Sources of the models' definitions:
+//   llama   Touvron et al. 2023, arXiv:2302.13971; also Mistral 7B (Jiang et al. 2023, arXiv:2310.06825)
+//   qwen2   Yang et al. 2024, arXiv:2407.10671        qwen3   Yang et al. 2025, arXiv:2505.09388
+//   gemma   Gemma Team 2024, arXiv:2403.08295         gemma2  Gemma Team 2024, arXiv:2408.00118
+//   gemma3  Gemma Team 2025, arXiv:2503.19786         phi3    Abdin et al. 2024, arXiv:2404.14219
+//   gpt2    Radford et al. 2019, Language Models are Unsupervised Multitask Learners
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kernels/backend.h"
+
+namespace octavo::model {
+
+// How a row knows its position.
+enum class PositionEncoding : std::uint8_t {
+  kRotatesNeighbours,  // pairs (2i, 2i + 1)
+  kRotatesHalves,      // pairs (i, i + rotary_dim / 2)
+  kLearned,            // a row of position_embd.weight is added to the embedding
+};
+
+enum class FeedForwardForm : std::uint8_t {
+  kGated,        // ffn_gate and ffn_up
+  kPackedGated,  // ffn_up holds the gate's rows, then its own
+  kPlain,        // ffn_up alone
+};
+
+// Which layers see a window of the context only.
+enum class WindowedLayers : std::uint8_t {
+  kRefused,  // none; a file that asks for a window is refused
+  kAll,
+  kAllButEveryNth,  // layers n - 1, 2 n - 1, ... see all
+};
+
+// The defaults are llama's.
+struct Architecture {
+  std::string_view name = "llama";
+  kernels::NormKind norm = kernels::NormKind::kRms;
+  PositionEncoding positions = PositionEncoding::kRotatesNeighbours;
+  FeedForwardForm feed_forward = FeedForwardForm::kGated;
+  kernels::FeedForwardActivation activation = kernels::FeedForwardActivation::kSilu;
+  bool packs_query_key_value = false;  // attn_qkv instead of attn_q, attn_k, attn_v; others may have it, too
+  bool needs_biases = false;         // on every projection; elsewhere they are taken where the file has them
+  bool has_head_norms = false;       // attn_q_norm, attn_k_norm
+  bool has_post_norms = false;       // post_attention_norm, post_ffw_norm
+  bool scales_embedding = false;     // by sqrt(embedding_length)
+  bool output_is_embedding = false;  // whatever output.weight the file holds
+
+  bool caps_scores = false, caps_logits = false;
+  float score_soft_cap = 0.0f, logit_soft_cap = 0.0f;  // where the file says nothing; 0: none
+
+  WindowedLayers windowed_layers = WindowedLayers::kRefused;
+  std::int32_t window = 0;         // tokens, where the file says nothing; 0: none
+  std::int32_t window_period = 0;  // n of kAllButEveryNth, where the file says nothing
+  // Where the file says nothing: of the layers with a window, which are then not scaled. 0: as the others.
+  double local_frequency_base = 0.0;
+
+  // With so many layers, scores are scaled by sqrt(heads / width) instead of 1 / sqrt(head size): the 27B
+  // models, whose files do not say so. 0: never.
+  std::int32_t layers_with_scale_of_width = 0;
+
+  bool rotates() const { return positions != PositionEncoding::kLearned; }
+};
+
+std::span<const Architecture> architectures();
+const Architecture* find_architecture(std::string_view name);  // nullptr: unknown
+std::string supported_architectures();                         // "gemma, gemma2, ... and qwen3"
+
+}  // namespace octavo::model

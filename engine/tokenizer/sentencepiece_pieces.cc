@@ -1,0 +1,186 @@
+#include "engine/tokenizer/sentencepiece_pieces.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "engine/base/text.h"
+#include "engine/tokenizer/special_tokens.h"
+
+namespace octavo::tokenizer {
+namespace {
+
+constexpr std::string_view kTokensKey = "tokenizer.ggml.tokens";
+constexpr std::string_view kScoresKey = "tokenizer.ggml.scores";
+
+Error refusal(ErrorCode code, std::string_view key, const std::string& what) {
+  const std::string advice =
+      code == ErrorCode::kDamagedFile ? "the file is damaged, download it again" : "choose another model";
+  return {code, std::string(key) + " " + what + ": " + advice, std::string(key)};
+}
+
+std::string quoted(std::size_t id, const std::string& text) {
+  return "[" + std::to_string(id) + "] \"" + escape_for_message(text, 40) + "\"";
+}
+
+Result<void> check_scores(const Vocabulary& vocabulary) {
+  if (vocabulary.scores.size() != vocabulary.tokens.size()) {
+    return refusal(ErrorCode::kDamagedFile, kScoresKey,
+                   "has " + std::to_string(vocabulary.scores.size()) + " entries for " +
+                       std::to_string(vocabulary.tokens.size()) + " tokens");
+  }
+  const bool finite =
+      std::ranges::all_of(vocabulary.scores, [](float score) { return std::isfinite(score); });
+  if (finite) return {};
+  return refusal(ErrorCode::kDamagedFile, kScoresKey, "has entries that are not finite");
+}
+
+bool is_text(std::string_view text) {
+  if (text.empty()) return false;
+  for (std::size_t i = 0; i < text.size();) {
+    const CodePoint c = decode_utf8(text, i);
+    if (!c.valid) return false;
+    i += c.length;
+  }
+  return true;
+}
+
+// Converters write the spaces of user-defined tokens as spaces; in pieces they are U+2581.
+std::string spell_spaces(std::string_view text) {
+  std::string spelled;
+  for (const char c : text) {
+    if (c == ' ') {
+      spelled += "\u2581";
+    } else {
+      spelled.push_back(c);
+    }
+  }
+  return spelled;
+}
+
+std::optional<int> upper_hex(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return std::nullopt;
+}
+
+// The N of <0xN>, two upper-case digits.
+std::optional<int> named_byte(std::string_view text) {
+  if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return std::nullopt;
+  const auto high = upper_hex(text[3]), low = upper_hex(text[4]);
+  if (!high || !low) return std::nullopt;
+  return *high * 16 + *low;
+}
+
+Result<Piece> make_byte(std::size_t id, const std::string& text) {
+  const std::optional<int> byte = named_byte(text);
+  if (byte)
+    return Piece{std::string(1, static_cast<char>(static_cast<unsigned char>(*byte))), PieceRole::kByte};
+  return refusal(ErrorCode::kDamagedFile, kTokensKey,
+                 quoted(id, text) + " has the type of a byte and names none as <0x0A> does");
+}
+
+Result<Piece> make_piece(const Vocabulary& vocabulary, std::size_t id) {
+  const std::string& text = vocabulary.tokens[id];
+  const TokenKind kind = vocabulary.kinds[id];
+  if (kind == TokenKind::kByte) return make_byte(id, text);
+  if (kind == TokenKind::kControl || !is_text(text)) return Piece{};
+  if (text.size() > kMaxPieceBytes) {
+    return refusal(ErrorCode::kUnsupported, kTokensKey,
+                   quoted(id, text) + " has " + std::to_string(text.size()) + " bytes; at most " +
+                       std::to_string(kMaxPieceBytes) + " are supported");
+  }
+  if (kind == TokenKind::kUnused) return Piece{text, PieceRole::kUnused};
+  if (kind == TokenKind::kNormal) return Piece{text, PieceRole::kText};
+  // The library's index of user-defined pieces holds no zero bytes.
+  if (is_marker(text) || text.find('\0') != std::string::npos) return Piece{};
+  return Piece{spell_spaces(text), PieceRole::kUserDefined};
+}
+
+bool comes_from_text(PieceRole role) { return role != PieceRole::kByte && role != PieceRole::kNever; }
+
+void keep_last_of_equals(std::vector<Piece>& pieces) {
+  std::unordered_map<std::string_view, std::size_t> last;
+  last.reserve(pieces.size());
+  for (std::size_t id = 0; id < pieces.size(); ++id) {
+    if (comes_from_text(pieces[id].role)) last[pieces[id].text] = id;
+  }
+  for (std::size_t id = 0; id < pieces.size(); ++id) {
+    // The text stays until all are through: `last` looks at it.
+    if (comes_from_text(pieces[id].role) && last.at(pieces[id].text) != id)
+      pieces[id].role = PieceRole::kNever;
+  }
+}
+
+Result<void> check_user_defined(const std::vector<Piece>& pieces) {
+  std::vector<std::string_view> texts;
+  for (const Piece& piece : pieces) {
+    if (piece.role == PieceRole::kUserDefined) texts.push_back(piece.text);
+  }
+  if (texts.size() > kMaxUserDefinedPieces) {
+    return refusal(ErrorCode::kUnsupported, kTokensKey,
+                   "holds " + std::to_string(texts.size()) + " user-defined tokens; at most " +
+                       std::to_string(kMaxUserDefinedPieces) + " are supported");
+  }
+  std::ranges::sort(texts);
+  std::vector<std::string_view> prefixes;  // of the text at hand, each of the next
+  for (const std::string_view text : texts) {
+    while (!prefixes.empty() && !text.starts_with(prefixes.back())) prefixes.pop_back();
+    prefixes.push_back(text);
+    if (prefixes.size() > kMaxNestedPieces) {
+      return refusal(ErrorCode::kUnsupported, kTokensKey,
+                     "holds more than " + std::to_string(kMaxNestedPieces) +
+                         " user-defined tokens of which each begins the next");
+    }
+  }
+  return {};
+}
+
+Result<std::vector<TokenId>> find_byte_tokens(const std::vector<Piece>& pieces) {
+  std::vector<TokenId> byte_tokens(256, -1);
+  for (std::size_t id = 0; id < pieces.size(); ++id) {
+    if (pieces[id].role != PieceRole::kByte) continue;
+    byte_tokens[static_cast<unsigned char>(pieces[id].text[0])] = static_cast<TokenId>(id);
+  }
+  const auto missing = std::ranges::count(byte_tokens, -1);
+  if (missing == 0) return byte_tokens;
+  if (missing == 256) return std::vector<TokenId>();
+  return refusal(ErrorCode::kDamagedFile, kTokensKey,
+                 "lacks " + std::to_string(missing) + " of the 256 byte tokens and has the others");
+}
+
+}  // namespace
+
+void settle_unknown(Vocabulary& vocabulary) {
+  for (std::size_t id = 0; id < vocabulary.kinds.size(); ++id) {
+    if (vocabulary.kinds[id] != TokenKind::kUnknown) continue;
+    if (!vocabulary.unknown_token_id) vocabulary.unknown_token_id = static_cast<TokenId>(id);
+    vocabulary.kinds[id] = TokenKind::kControl;
+  }
+  if (vocabulary.unknown_token_id) {
+    vocabulary.kinds[static_cast<std::size_t>(*vocabulary.unknown_token_id)] = TokenKind::kControl;
+  }
+}
+
+Result<CheckedPieces> check_pieces(const Vocabulary& vocabulary) {
+  OCTAVO_TRY_VOID(check_scores(vocabulary));
+  CheckedPieces checked;
+  checked.pieces.reserve(vocabulary.tokens.size());
+  for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id) {
+    OCTAVO_TRY(Piece piece, make_piece(vocabulary, id));
+    checked.pieces.push_back(std::move(piece));
+  }
+  keep_last_of_equals(checked.pieces);
+  OCTAVO_TRY_VOID(check_user_defined(checked.pieces));
+  OCTAVO_TRY(checked.byte_tokens, find_byte_tokens(checked.pieces));
+  if (checked.byte_tokens.empty() && !vocabulary.unknown_token_id) {
+    return refusal(ErrorCode::kUnsupported, kTokensKey,
+                   "has neither byte tokens nor an unknown token for characters that it lacks");
+  }
+  return checked;
+}
+
+}  // namespace octavo::tokenizer

@@ -1,0 +1,34 @@
+#include <cmath>
+#include <numbers>
+
+#include "kernels/reference/reference_backend.h"
+
+namespace octavo::kernels::reference {
+namespace {
+
+double activated(FeedForwardActivation activation, double z) {
+  if (activation == FeedForwardActivation::kSilu) return z / (1.0 + std::exp(-z));
+  const double inner = std::sqrt(2.0 / std::numbers::pi) * (z + 0.044715 * z * z * z);
+  return 0.5 * z * (1.0 + std::tanh(inner));
+}
+
+}  // namespace
+
+void ReferenceBackend::feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x,
+                                          MatrixView out) {
+  std::vector<float> up(static_cast<std::size_t>(weights.up->rows())), gate(up.size());
+  for (std::int64_t row = 0; row < x.rows; ++row) {
+    const std::vector<float> normalised = norm(x.row(row), weights.norm);
+    static_cast<const ReferenceMatrix&>(*weights.up).multiply(normalised, weights.up_bias, up.data());
+    if (weights.gate != nullptr) {
+      static_cast<const ReferenceMatrix&>(*weights.gate).multiply(normalised, weights.gate_bias, gate.data());
+    }
+    for (std::size_t i = 0; i < up.size(); ++i) {
+      const double value = weights.gate == nullptr ? activated(weights.activation, up[i])
+                                                   : activated(weights.activation, gate[i]) * double{up[i]};
+      out.row(row)[i] = static_cast<float>(value);
+    }
+  }
+}
+
+}  // namespace octavo::kernels::reference

@@ -1,0 +1,228 @@
+// Every architecture, on every backend and instruction set, against tests/golden/make_tiny_models.py: the
+// variants cross their windows, cap their scores and logits, and have odd sizes, biases and packed matrices.
+#include "engine/model/architecture.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "kernels/backends.h"
+#include "tests/model/one_sequence.h"
+#include "tests/support/environment.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/tiny_models.h"
+
+namespace octavo::model {
+namespace {
+
+using kernels::Activation;
+using kernels::TensorType;
+
+constexpr std::int32_t kMostTokens = 64;
+
+struct Errors {
+  double mean = 0.0, worst = 0.0;
+};
+
+// Of the log-probabilities of the prompt and of all tokens behind it.
+Errors errors_of(const std::vector<float>& logits, const nlohmann::json& model) {
+  const std::vector<std::int32_t> token_ids = model["token_ids"];
+  const std::size_t size = logits.size() / token_ids.size();
+  Errors errors;
+  std::size_t count = 0;
+  const auto add = [&](double found, double expected) {
+    const double error = std::abs(found - expected);
+    errors.worst = error <= errors.worst ? errors.worst : error;  // a NaN stays
+    errors.mean += error;
+    ++count;
+  };
+  for (std::size_t row = 0; row < token_ids.size(); ++row) {
+    const std::vector<double> found = log_softmax(std::span(logits).subspan(row * size, size));
+    if (row + 1 < token_ids.size()) {
+      add(found[static_cast<std::size_t>(token_ids[row + 1])], model["prompt_logprobs"][row]);
+    } else {
+      for (std::size_t id = 0; id < size; ++id) add(found[id], model["last_logprobs"][id]);
+    }
+  }
+  errors.mean /= static_cast<double>(count);
+  return errors;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+SequenceOptions options_of(const nlohmann::json& model) { return {.max_model_len = model["max_model_len"]}; }
+
+TEST(Architectures, GiveTheLogProbabilitiesOfAnIndependentProgram) {
+  const test::TemporaryFolder folder;
+  std::set<std::string> covered = {"llama"};  // transformer_test.cc
+  for (const nlohmann::json& model : test::tiny_models()) {
+    const std::string name = model["name"];
+    SCOPED_TRACE(name);
+    covered.insert(model["architecture"].get<std::string>());
+    test::make_tiny_model(model).write(folder / name);
+    const std::vector<std::int32_t> token_ids = model["token_ids"];
+    OneSequence reference(folder / name, reference_backend(Activation::kF32), kMostTokens, options_of(model));
+    const Errors defined = errors_of(reference.logits_of(token_ids), model);
+    EXPECT_LT(defined.worst, 1e-4);
+    EXPECT_LT(defined.mean, 1e-5);
+    std::vector<float> first;
+    for (const std::string& instruction_set : kernels::usable_instruction_sets()) {
+      SCOPED_TRACE(instruction_set);
+      const test::EnvironmentVariable forced("OCTAVO_CPU_ISA", instruction_set);
+      OneSequence cpu(folder / name, cpu_backend(Activation::kF32), kMostTokens, options_of(model));
+      const std::vector<float> logits = cpu.logits_of(token_ids);
+      const Errors errors = errors_of(logits, model);
+      EXPECT_LT(errors.worst, 1e-4);
+      EXPECT_LT(errors.mean, 1e-5);
+      if (first.empty()) first = logits;
+      EXPECT_TRUE(same_bits(logits, first)) << "every instruction set gives the same bits";
+    }
+  }
+  for (const Architecture& architecture : architectures())
+    EXPECT_TRUE(covered.contains(std::string(architecture.name))) << architecture.name << " has no golden";
+}
+
+TEST(Architectures, GiveTheSameBitsForEveryChunkAndBlockSize) {
+  const test::TemporaryFolder folder;
+  for (const char* name : {"gemma2", "gemma3", "gpt2", "phi3_with_window", "qwen3"}) {
+    const nlohmann::json model = test::tiny_model(name);
+    test::make_tiny_model(model).write(folder / name);
+    const std::vector<std::int32_t> token_ids = model["token_ids"];
+    OneSequence whole(folder / name, cpu_backend(Activation::kF32), kMostTokens);
+    const std::vector<float> expected = whole.logits_of(token_ids);
+    for (const std::int32_t block_size : {1, 5, 8, 16, 32}) {
+      for (const std::int32_t chunk : {1, 7, 16, 48}) {
+        OneSequence parts(folder / name, cpu_backend(Activation::kF32), kMostTokens,
+                          {.block_size = block_size});
+        EXPECT_TRUE(same_bits(parts.logits_of(token_ids, chunk), expected))
+            << name << ", blocks of " << block_size << ", chunks of " << chunk;
+      }
+    }
+  }
+}
+
+TEST(Architectures, AreTheSameOnEveryBackendForQuantisedWeights) {
+  const test::TemporaryFolder folder;
+  for (const char* name :
+       {"gemma", "gemma2", "gemma3", "gpt2", "phi3", "phi3_with_window", "qwen2", "qwen3"}) {
+    const nlohmann::json model = test::tiny_model(name);
+    const std::vector<std::int32_t> token_ids = model["token_ids"];
+    for (const TensorType type : {TensorType::kF16, TensorType::kQ4_1, TensorType::kQ8_0}) {
+      test::make_tiny_model(model, {.weight_type = type}).write(folder / name);
+      for (const Activation activation : {Activation::kF32, Activation::kInt16}) {
+        OneSequence reference(folder / name, reference_backend(activation), kMostTokens);
+        OneSequence cpu(folder / name, cpu_backend(activation), kMostTokens);
+        const std::vector<float> expected = reference.logits_of(token_ids), found = cpu.logits_of(token_ids);
+        double largest = 0.0;
+        for (const float logit : expected) largest = std::max(largest, std::abs(static_cast<double>(logit)));
+        EXPECT_GT(largest, 1.0) << name;
+        EXPECT_LT(worst_difference(expected, found), 1e-2)
+            << name << " " << kernels::traits_of(type).name << " largest logit " << largest;
+      }
+    }
+  }
+}
+
+// The window is what makes the difference, not something else of the variant.
+TEST(Architectures, AWindowChangesWhatLiesBehindIt) {
+  const test::TemporaryFolder folder;
+  for (const char* name : {"gemma2", "gemma3", "llama_with_window", "phi3_with_window"}) {
+    const nlohmann::json model = test::tiny_model(name);
+    const std::vector<std::int32_t> token_ids = model["token_ids"];
+    const std::uint32_t window = model["keys"]["attention.sliding_window"];
+    test::make_tiny_model(model).write(folder / "narrow");
+    test::make_tiny_model(model, {.window = 64}).write(folder / "wide");
+    OneSequence narrow(folder / "narrow", cpu_backend(Activation::kF32), kMostTokens);
+    OneSequence wide(folder / "wide", cpu_backend(Activation::kF32), kMostTokens);
+    const std::vector<float> a = narrow.logits_of(token_ids), b = wide.logits_of(token_ids);
+    const std::size_t size = narrow.vocabulary_size(), same = window * size;
+    EXPECT_TRUE(same_bits({a.begin(), a.begin() + static_cast<std::ptrdiff_t>(same)},
+                          {b.begin(), b.begin() + static_cast<std::ptrdiff_t>(same)}))
+        << name << ": a window of " << window << " holds as many positions";
+    EXPECT_FALSE(same_bits(
+        {a.begin() + static_cast<std::ptrdiff_t>(same), a.begin() + static_cast<std::ptrdiff_t>(same + size)},
+        {b.begin() + static_cast<std::ptrdiff_t>(same),
+         b.begin() + static_cast<std::ptrdiff_t>(same + size)}))
+        << name << ": the next row sees one position less";
+  }
+}
+
+Result<void> found_tensors(const test::GgufWriter& writer, const std::filesystem::path& path) {
+  writer.write(path);
+  OCTAVO_TRY(const GgufFile file, GgufFile::open(path));
+  OCTAVO_TRY(const ModelConfig config, read_model_config(file.header()));
+  OCTAVO_TRY_VOID(find_model_tensors(file, config));
+  return {};
+}
+
+TEST(Architectures, NameTheTensorThatIsMissingOrHasAnotherShape) {
+  const test::TemporaryFolder folder;
+  for (const nlohmann::json& model : test::tiny_models()) {
+    const std::string architecture = model["architecture"];
+    ASSERT_TRUE(found_tensors(test::make_tiny_model(model), folder / "model.gguf")) << model["name"];
+    for (std::size_t i = 0; i < model["tensors"].size(); ++i) {
+      const std::string name = model["tensors"][i][0];
+      if (name.starts_with("blk.") && !name.starts_with("blk.1."))
+        continue;  // one layer is as good as another
+      SCOPED_TRACE(model["name"].get<std::string>() + " " + name);
+      nlohmann::json less = model;
+      less["tensors"].erase(i);
+      const auto missing = found_tensors(test::make_tiny_model(less), folder / "model.gguf");
+      const bool is_optional = name == "output.weight" || (name.ends_with(".bias") && architecture != "gpt2");
+      EXPECT_EQ(missing.has_value(), is_optional);
+      if (!missing) {
+        EXPECT_EQ(missing.error().code, ErrorCode::kDamagedFile);
+        EXPECT_EQ(missing.error().subject, name);
+        EXPECT_NE(missing.error().message.find("is missing"), std::string::npos) << missing.error().message;
+      }
+      nlohmann::json wider = model;
+      wider["tensors"][i][2] = model["tensors"][i][2].get<std::size_t>() + 32;
+      const auto wrong = found_tensors(test::make_tiny_model(wider), folder / "model.gguf");
+      ASSERT_FALSE(wrong);
+      EXPECT_EQ(wrong.error().subject, name);
+      EXPECT_NE(wrong.error().message.find("where the metadata says"), std::string::npos)
+          << wrong.error().message;
+    }
+  }
+}
+
+TEST(Architectures, LongRopeNeedsBothListsAndTakesTheOneForTheContext) {
+  const test::TemporaryFolder folder;
+  const nlohmann::json model = test::tiny_model("phi3_long");
+  for (const char* name : {"rope_factors_long.weight", "rope_factors_short.weight"}) {
+    nlohmann::json less = model;
+    less["long_rope"].erase(name);
+    const auto missing = found_tensors(test::make_tiny_model(less), folder / "model.gguf");
+    ASSERT_FALSE(missing);
+    EXPECT_EQ(missing.error().subject, name);
+  }
+  test::make_tiny_model(model).write(folder / "model.gguf");
+  const auto file = GgufFile::open(folder / "model.gguf");
+  const auto config = read_model_config(file->header());
+  const auto frequency_of = [&](std::int32_t max_model_len) {
+    ModelTensors tensors = *find_model_tensors(*file, *config);
+    const bool is_short = limit_context(tensors, *config, max_model_len);
+    EXPECT_EQ(is_short, max_model_len <= 32) << max_model_len;
+    EXPECT_NEAR(tensors.rope.attention_factor, 1.1, 1e-6);
+    return tensors.rope.inverse_frequencies.back();
+  };
+  const double unscaled = std::pow(10'000.0, -14.0 / 16.0);
+  EXPECT_NEAR(frequency_of(64), unscaled / 6.0, 1e-12);
+  EXPECT_NEAR(frequency_of(33), unscaled / 6.0, 1e-12);
+  EXPECT_NEAR(frequency_of(32), unscaled / 1.75, 1e-12);
+}
+
+TEST(Architectures, AreFoundByNameAndListedInOneSentence) {
+  EXPECT_EQ(supported_architectures(), "gemma, gemma2, gemma3, gpt2, llama, phi3, qwen2 and qwen3");
+  for (const Architecture& architecture : architectures())
+    EXPECT_EQ(find_architecture(architecture.name), &architecture);
+  EXPECT_EQ(find_architecture("Llama"), nullptr);
+  EXPECT_EQ(find_architecture(""), nullptr);
+}
+
+}  // namespace
+}  // namespace octavo::model

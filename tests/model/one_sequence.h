@@ -1,0 +1,141 @@
+// A model file, loaded into any backend, with a cache for one sequence whose blocks lie in reverse order.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "engine/model/transformer.h"
+#include "kernels/backends.h"
+#include "kernels/reference/reference_backend.h"
+
+namespace octavo::model {
+
+inline std::unique_ptr<kernels::Backend> reference_backend(kernels::Activation activation) {
+  return kernels::reference::create_reference_backend(activation);
+}
+
+inline std::unique_ptr<kernels::Backend> cpu_backend(kernels::Activation activation) {
+  auto backend = kernels::create_backend({.device = "cpu", .threads = 2, .activation = activation});
+  if (!backend) throw std::runtime_error(backend.error().message);
+  return *std::move(backend);
+}
+
+struct SequenceOptions {
+  std::int32_t block_size = 16;
+  std::optional<std::int32_t> max_model_len = {};  // of an engine; the model's context length
+};
+
+class OneSequence {
+ public:
+  OneSequence(const std::filesystem::path& path, std::unique_ptr<kernels::Backend> backend,
+              std::int32_t max_num_tokens, const SequenceOptions& options = {})
+      : block_size_(options.block_size), backend_(std::move(backend)) {
+    auto file = GgufFile::open(path);
+    if (!file) throw std::runtime_error(file.error().message);
+    file_ = std::make_unique<GgufFile>(*std::move(file));
+    auto config = read_model_config(file_->header());
+    if (!config) throw std::runtime_error(config.error().message);
+    config_ = *config;
+    auto tensors = find_model_tensors(*file_, config_);
+    if (!tensors) throw std::runtime_error(tensors.error().message);
+    if (options.max_model_len) limit_context(*tensors, config_, *options.max_model_len);
+    auto weights = prepare_weights(*std::move(tensors), WeightType::kAuto, *backend_, {});
+    if (!weights) throw std::runtime_error(weights.error().message);
+    auto transformer = Transformer::create(config_, *std::move(weights), *backend_, max_num_tokens);
+    if (!transformer) throw std::runtime_error(transformer.error().message);
+    transformer_ = std::make_unique<Transformer>(*std::move(transformer));
+    const kernels::KvLayout layout{.type = kernels::KvType::kF32,
+                                   .block_size = block_size_,
+                                   .num_layers = config_.num_layers,
+                                   .num_kv_heads = config_.num_kv_heads,
+                                   .head_dim = config_.head_dim};
+    const std::int32_t num_blocks = (max_num_tokens + block_size_ - 1) / block_size_;
+    kv_ = *backend_->allocate_kv_cache(layout, num_blocks);
+    for (std::int32_t block = num_blocks - 1; block >= 0; --block) block_table_.push_back(block);
+  }
+
+  // Logits of every row, flattened, computed `chunk` rows at a time (0: all at once).
+  std::vector<float> logits_of(const std::vector<std::int32_t>& token_ids, std::int32_t chunk = 0) {
+    const auto num_tokens = static_cast<std::int32_t>(token_ids.size());
+    std::vector<float> logits;
+    for (std::int32_t first = 0; first < num_tokens;) {
+      const std::int32_t count = chunk == 0 ? num_tokens : std::min(chunk, num_tokens - first);
+      const auto of_step =
+          std::span(token_ids).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+      const std::vector<float> rows = logits_of_step(of_step, first);
+      logits.insert(logits.end(), rows.begin(), rows.end());
+      first += count;
+    }
+    return logits;
+  }
+
+  std::size_t vocabulary_size() const { return static_cast<std::size_t>(config_.vocabulary_size); }
+
+ private:
+  std::vector<float> logits_of_step(std::span<const std::int32_t> token_ids, std::int32_t first) {
+    const auto num_tokens = static_cast<std::int32_t>(token_ids.size());
+    std::vector<std::int32_t> positions, rows, slots, query_start = {0, num_tokens},
+                                                      context_lens = {first + num_tokens};
+    for (std::int32_t row = 0; row < num_tokens; ++row) {
+      const std::int32_t position = first + row;
+      rows.push_back(row);
+      positions.push_back(position);
+      slots.push_back(block_table_[static_cast<std::size_t>(position / block_size_)] * block_size_ +
+                      position % block_size_);
+    }
+    kernels::PagedBatch batch;
+    batch.num_tokens = num_tokens;
+    batch.num_sequences = 1;
+    batch.positions = positions;
+    batch.slot_mapping = slots;
+    batch.query_start = query_start;
+    batch.context_lens = context_lens;
+    batch.block_tables = block_table_;
+    batch.max_blocks = static_cast<std::int32_t>(block_table_.size());
+    transformer_->forward(batch, token_ids, *kv_);
+    std::vector<float> logits(token_ids.size() * static_cast<std::size_t>(config_.vocabulary_size));
+    std::vector<float> sums(token_ids.size());
+    std::vector<float> maxima(token_ids.size() *
+                              static_cast<std::size_t>(kernels::num_logits_pieces(config_.vocabulary_size)));
+    transformer_->logits(rows,
+                         {.data = logits.data(),
+                          .rows = num_tokens,
+                          .columns = config_.vocabulary_size,
+                          .stride = config_.vocabulary_size},
+                         {.log_sum_exp = sums, .piece_maxima = maxima});
+    return logits;
+  }
+
+  std::int32_t block_size_;
+  ModelConfig config_;
+  std::unique_ptr<kernels::Backend> backend_;
+  std::unique_ptr<GgufFile> file_;
+  std::unique_ptr<Transformer> transformer_;
+  std::unique_ptr<kernels::KvCache> kv_;
+  std::vector<std::int32_t> block_table_;
+};
+
+inline std::vector<double> log_softmax(std::span<const float> logits) {
+  const double best = *std::max_element(logits.begin(), logits.end());
+  double sum = 0.0;
+  for (const float logit : logits) sum += std::exp(logit - best);
+  std::vector<double> result;
+  for (const float logit : logits) result.push_back(logit - best - std::log(sum));
+  return result;
+}
+
+inline double worst_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  double worst = a.size() == b.size() ? 0.0 : INFINITY;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    worst = std::max(worst, std::abs(static_cast<double>(a[i]) - b[i]));
+  return worst;
+}
+
+}  // namespace octavo::model
