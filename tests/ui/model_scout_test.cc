@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <fstream>
@@ -148,7 +149,7 @@ TEST_F(ModelScoutTest, OpensNoFileThatItsCheckRefused) {
   EXPECT_EQ(state_.inside.facts.back().label, "Checked");
   EXPECT_EQ(state_.inside.facts.back().value, "in a process of its own: no network");
   EXPECT_EQ(asked.front().second, ProbeDepth::kHeader);
-  EXPECT_EQ(asked.back().second, ProbeDepth::kWhole);
+  EXPECT_NE(std::find(asked.begin(), asked.end(), std::pair(path, ProbeDepth::kWhole)), asked.end());
 }
 
 TEST_F(ModelScoutTest, SaysWhatIsInsideAndWhetherItFits) {

@@ -125,8 +125,8 @@ bool WindowTest::loop_until(const std::function<bool()>& done) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (!done()) {
     if (std::chrono::steady_clock::now() > end) return false;
-    application_->step_for(0.05);
-    application_->update();  // also when the test's clock stands still
+    application_->step_for(0.005);  // a scripted engine takes a step for each update
+    application_->update();         // also when the test's clock stands still
   }
   return true;
 }
