@@ -183,10 +183,8 @@ Result<ProbeReport> probe_model(const std::string& path, const ProbeOptions& opt
 }
 
 std::string confinement_text(const Confinement& confinement) {
-  std::string text = "in a process of its own";
-  if (!confinement.in_force.empty()) text += ": " + joined(confinement.in_force);
-  if (!confinement.missing.empty()) text += "; not on this machine: " + joined(confinement.missing);
-  return text;
+  if (confinement.missing.empty()) return "in a confined process";
+  return "in a process of its own, but this machine could not give it: " + joined(confinement.missing);
 }
 
 }  // namespace octavo::app

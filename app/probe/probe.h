@@ -27,7 +27,7 @@ struct ProbeOptions {
 // opened; kCancelled.
 Result<ProbeReport> probe_model(const std::string& path, const ProbeOptions& options = {});
 
-// For a person: what protects the check, and what this machine could not give.
+// For a person: that the check was confined, or which protections this machine could not give.
 std::string confinement_text(const Confinement& confinement);
 
 }  // namespace octavo::app

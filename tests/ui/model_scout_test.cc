@@ -147,7 +147,7 @@ TEST_F(ModelScoutTest, OpensNoFileThatItsCheckRefused) {
   EXPECT_TRUE(state_.inside.problem.empty()) << state_.inside.problem;
   ASSERT_FALSE(state_.inside.facts.empty());
   EXPECT_EQ(state_.inside.facts.back().label, "Checked");
-  EXPECT_EQ(state_.inside.facts.back().value, "in a process of its own: no network");
+  EXPECT_EQ(state_.inside.facts.back().value, "in a confined process");
   EXPECT_EQ(asked.front().second, ProbeDepth::kHeader);
   EXPECT_NE(std::find(asked.begin(), asked.end(), std::pair(path, ProbeDepth::kWhole)), asked.end());
 }
