@@ -175,19 +175,18 @@ std::vector<ui::ModelRow> ModelScout::list(const ListModels& job) const {
   return rows;
 }
 
+Result<ModelDescription> ModelScout::describe(const std::string& path) const {
+  if (places_.probe) OCTAVO_TRY_VOID(places_.probe(path, ProbeDepth::kHeader));
+  return read_model_description(path);
+}
+
 void ModelScout::read(ui::ModelRow& row) const {
   row.is_read = true;
   if (!row.is_present) {
     row.problem = "The file is no longer there.";
     return;
   }
-  const auto probe = [&]() -> Result<void> {
-    if (places_.probe) OCTAVO_TRY_VOID(places_.probe(row.path, ProbeDepth::kHeader));
-    return {};
-  };
-  const auto probed = probe();
-  const auto description =
-      probed ? read_model_description(row.path) : Result<ModelDescription>(probed.error());
+  const auto description = describe(row.path);
   if (!description) {
     row.problem = sanitise_utf8(without_path(description.error().message, row.path));
     return;

@@ -103,6 +103,7 @@ class ModelScout {
   void report(ScoutReport report);
 
   std::vector<ui::ModelRow> list(const ListModels& job) const;
+  Result<ModelDescription> describe(const std::string& path) const;
   void read(ui::ModelRow& row) const;
   ui::ModelInside look(LookInside job);
   Result<void> open_preview(const std::string& path);

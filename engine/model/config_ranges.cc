@@ -10,11 +10,6 @@
 namespace octavo::model {
 namespace {
 
-struct Problem {
-  std::string key;
-  std::string sentence;  // follows the key
-};
-
 class RangeCheck {
  public:
   explicit RangeCheck(const ModelConfig& config) : architecture_(config.architecture) {}
@@ -33,7 +28,7 @@ class RangeCheck {
     if (!holds) report(suffix, sentence);
   }
   // Later checks may rely on the earlier ones: only the first problem counts.
-  const std::optional<Problem>& first() const { return first_; }
+  const std::optional<RangeProblem>& first() const { return first_; }
 
  private:
   static std::string short_number(double value) {
@@ -42,10 +37,10 @@ class RangeCheck {
     return text;
   }
   void report(std::string_view suffix, std::string sentence) {
-    if (!first_) first_ = Problem{architecture_ + "." + std::string(suffix), std::move(sentence)};
+    if (!first_) first_ = RangeProblem{architecture_ + "." + std::string(suffix), std::move(sentence)};
   }
   std::string architecture_;
-  std::optional<Problem> first_;
+  std::optional<RangeProblem> first_;
 };
 
 void check_sizes(const ModelConfig& config, RangeCheck& check) {
@@ -103,20 +98,14 @@ void check_rope(const ModelConfig& config, RangeCheck& check) {
              "rope.freq_base", "is 1, with which all frequencies are equal and cannot be scaled by yarn");
 }
 
-std::optional<Problem> find_problem(const ModelConfig& config) {
+}  // namespace
+
+std::optional<RangeProblem> find_range_problem(const ModelConfig& config) {
   RangeCheck check(config);
   check_sizes(config, check);
   check_window_and_caps(config, check);
   check_rope(config, check);
   return check.first();
-}
-
-}  // namespace
-
-Result<void> validate(const ModelConfig& config) {
-  const std::optional<Problem> problem = find_problem(config);
-  if (!problem) return {};
-  return Error{ErrorCode::kDamagedFile, problem->key + " " + problem->sentence, problem->key};
 }
 
 }  // namespace octavo::model

@@ -61,11 +61,9 @@ class ConfigReader {
     OCTAVO_TRY_VOID(read_soft_cap("final_logit_softcapping", parts().caps_logits, parts().logit_soft_cap,
                                   config_.logit_soft_cap));
     OCTAVO_TRY_VOID(read_window());
-    if (const Result<void> valid = validate(config_); !valid) {
-      const std::string& wrong = valid.error().subject;
-      return header_.error_about(
-          wrong, ErrorCode::kDamagedFile,
-          valid.error().message.substr(wrong.size() + 1) + "; convert the model again");
+    if (const auto problem = find_range_problem(config_)) {
+      return header_.error_about(problem->key, ErrorCode::kDamagedFile,
+                                 problem->sentence + "; convert the model again");
     }
     OCTAVO_TRY_VOID(check_refused_window());
     return config_;

@@ -1,5 +1,5 @@
 // The hyperparameters of a model, as its metadata gives them, held against plausible ranges once. Everything
-// that is sized by a hyperparameter is sized by one that passed `validate`. What its architecture is made of:
+// that is sized by a hyperparameter is sized by one that config_ranges.h lets through. What its architecture is made of:
 // architecture.h.
 //
 // Metadata that would change the results and that nothing here computes is refused by name, never ignored:
@@ -75,9 +75,5 @@ kernels::Features features_of(const ModelConfig& config);
 // kUnsupported: another architecture, or a feature that is not computed here, each by name. kDamagedFile: a
 // value that is missing, of the wrong type or out of range.
 Result<ModelConfig> read_model_config(const GgufHeader& header);
-
-// Ranges and divisibility. Error::subject is the metadata key. Lets through nothing that overflows 32-bit
-// products of a head count and a head size.
-Result<void> validate(const ModelConfig& config);
 
 }  // namespace octavo::model

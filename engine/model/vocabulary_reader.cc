@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/ascii.h"
 #include "engine/model/limits.h"
 
 namespace octavo::model {
@@ -189,7 +190,7 @@ Result<void> read_flag(const GgufHeader& header, std::string_view key, bool& fie
 Result<void> read_space_eating(const GgufHeader& header, Vocabulary& vocabulary) {
   std::string name;
   OCTAVO_TRY_VOID(read_string(header, "general.name", name));
-  for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  name = ascii_lower_case(name);
   vocabulary.control_tokens_eat_spaces =
       name.find("phi-3") != std::string::npos || name.find("phi3") != std::string::npos;
   return {};

@@ -3,16 +3,12 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
+#include "engine/tokenizer/vocabulary_error.h"
 
 namespace octavo::tokenizer {
 namespace {
 
 constexpr std::string_view kKey = "tokenizer.ggml.precompiled_charsmap";
-
-Error damaged(const std::string& what) {
-  return {ErrorCode::kDamagedFile,
-          std::string(kKey) + " " + what + ": the file is damaged, download it again", std::string(kKey)};
-}
 
 std::uint32_t read_u32(std::string_view bytes, std::size_t offset) {
   std::uint32_t value = 0;
@@ -33,21 +29,19 @@ std::size_t offset_of(std::uint32_t unit) {
 
 Result<Charsmap> Charsmap::parse(std::string_view bytes) {
   if (bytes.size() > kMaxBytes) {
-    return Error{ErrorCode::kUnsupported,
-                 std::string(kKey) + " has " + std::to_string(bytes.size()) + " bytes; at most " +
-                     std::to_string(kMaxBytes) + " are supported: choose another model",
-                 std::string(kKey)};
+    return unsupported_vocabulary(kKey, "has " + std::to_string(bytes.size()) + " bytes; at most " +
+                                            std::to_string(kMaxBytes) + " are supported");
   }
-  if (bytes.size() < 4) return damaged("is too short");
+  if (bytes.size() < 4) return damaged_vocabulary(kKey, "is too short");
   const std::size_t trie_bytes = read_u32(bytes, 0);
   const std::string_view rest = bytes.substr(4);
   if (trie_bytes == 0 || trie_bytes % 1024 != 0 || trie_bytes >= rest.size())
-    return damaged("does not hold the trie that it names");
+    return damaged_vocabulary(kKey, "does not hold the trie that it names");
   Charsmap charsmap;
   charsmap.replacements_ = std::string(rest.substr(trie_bytes));
-  if (charsmap.replacements_.back() != '\0') return damaged("does not end its last rule");
+  if (charsmap.replacements_.back() != '\0') return damaged_vocabulary(kKey, "does not end its last rule");
   if (sanitise_utf8(charsmap.replacements_) != charsmap.replacements_)
-    return damaged("has rules that are not valid UTF-8");
+    return damaged_vocabulary(kKey, "has rules that are not valid UTF-8");
   charsmap.units_.resize(trie_bytes / 4);
   for (std::size_t i = 0; i < charsmap.units_.size(); ++i) charsmap.units_[i] = read_u32(rest, 4 * i);
   return charsmap;

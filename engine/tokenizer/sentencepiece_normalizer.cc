@@ -3,24 +3,9 @@
 #include <utility>
 
 #include "engine/base/text.h"
+#include "engine/tokenizer/sentencepiece_space.h"
 
 namespace octavo::tokenizer {
-namespace {
-
-constexpr std::string_view kSpace = "\u2581";
-
-void append_spelled(std::string& out, std::string_view text) {
-  for (const char c : text) {
-    if (c == ' ') {
-      out += kSpace;
-    } else {
-      out.push_back(c);
-    }
-  }
-}
-
-}  // namespace
-
 SentencePieceNormalizer::SentencePieceNormalizer(Charsmap rules, SpecialTokens user_defined,
                                                  bool remove_extra_whitespaces)
     : rules_(std::move(rules)),
@@ -32,7 +17,7 @@ Result<std::string> SentencePieceNormalizer::normalize(std::string_view text, bo
   if (remove_extra_whitespaces_) text = without_leading_spaces(text);
   if (text.empty()) return out;
   out.reserve(text.size() + text.size() / 2);
-  if (add_prefix) out += kSpace;
+  if (add_prefix) out += kSpelledSpace;
   bool after_space = remove_extra_whitespaces_;
   while (!text.empty()) {
     Step step = next(text);
@@ -46,7 +31,8 @@ Result<std::string> SentencePieceNormalizer::normalize(std::string_view text, bo
                        " bytes once the model's normalisation rules are applied: shorten it"};
     }
   }
-  while (remove_extra_whitespaces_ && out.ends_with(kSpace)) out.resize(out.size() - kSpace.size());
+  while (remove_extra_whitespaces_ && out.ends_with(kSpelledSpace))
+    out.resize(out.size() - kSpelledSpace.size());
   return out;
 }
 

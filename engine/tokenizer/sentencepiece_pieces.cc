@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "engine/base/text.h"
+#include "engine/tokenizer/sentencepiece_space.h"
 #include "engine/tokenizer/special_tokens.h"
+#include "engine/tokenizer/vocabulary_error.h"
 
 namespace octavo::tokenizer {
 namespace {
@@ -16,26 +18,20 @@ namespace {
 constexpr std::string_view kTokensKey = "tokenizer.ggml.tokens";
 constexpr std::string_view kScoresKey = "tokenizer.ggml.scores";
 
-Error refusal(ErrorCode code, std::string_view key, const std::string& what) {
-  const std::string advice =
-      code == ErrorCode::kDamagedFile ? "the file is damaged, download it again" : "choose another model";
-  return {code, std::string(key) + " " + what + ": " + advice, std::string(key)};
-}
-
 std::string quoted(std::size_t id, const std::string& text) {
   return "[" + std::to_string(id) + "] \"" + escape_for_message(text, 40) + "\"";
 }
 
 Result<void> check_scores(const Vocabulary& vocabulary) {
   if (vocabulary.scores.size() != vocabulary.tokens.size()) {
-    return refusal(ErrorCode::kDamagedFile, kScoresKey,
-                   "has " + std::to_string(vocabulary.scores.size()) + " entries for " +
-                       std::to_string(vocabulary.tokens.size()) + " tokens");
+    return damaged_vocabulary(kScoresKey, "has " + std::to_string(vocabulary.scores.size()) +
+                                              " entries for " + std::to_string(vocabulary.tokens.size()) +
+                                              " tokens");
   }
   const bool finite =
       std::ranges::all_of(vocabulary.scores, [](float score) { return std::isfinite(score); });
   if (finite) return {};
-  return refusal(ErrorCode::kDamagedFile, kScoresKey, "has entries that are not finite");
+  return damaged_vocabulary(kScoresKey, "has entries that are not finite");
 }
 
 bool is_text(std::string_view text) {
@@ -46,19 +42,6 @@ bool is_text(std::string_view text) {
     i += c.length;
   }
   return true;
-}
-
-// Converters write the spaces of user-defined tokens as spaces; in pieces they are U+2581.
-std::string spell_spaces(std::string_view text) {
-  std::string spelled;
-  for (const char c : text) {
-    if (c == ' ') {
-      spelled += "\u2581";
-    } else {
-      spelled.push_back(c);
-    }
-  }
-  return spelled;
 }
 
 std::optional<int> upper_hex(char c) {
@@ -79,8 +62,8 @@ Result<Piece> make_byte(std::size_t id, const std::string& text) {
   const std::optional<int> byte = named_byte(text);
   if (byte)
     return Piece{std::string(1, static_cast<char>(static_cast<unsigned char>(*byte))), PieceRole::kByte};
-  return refusal(ErrorCode::kDamagedFile, kTokensKey,
-                 quoted(id, text) + " has the type of a byte and names none as <0x0A> does");
+  return damaged_vocabulary(kTokensKey,
+                            quoted(id, text) + " has the type of a byte and names none as <0x0A> does");
 }
 
 Result<Piece> make_piece(const Vocabulary& vocabulary, std::size_t id) {
@@ -89,15 +72,18 @@ Result<Piece> make_piece(const Vocabulary& vocabulary, std::size_t id) {
   if (kind == TokenKind::kByte) return make_byte(id, text);
   if (kind == TokenKind::kControl || !is_text(text)) return Piece{};
   if (text.size() > kMaxPieceBytes) {
-    return refusal(ErrorCode::kUnsupported, kTokensKey,
-                   quoted(id, text) + " has " + std::to_string(text.size()) + " bytes; at most " +
-                       std::to_string(kMaxPieceBytes) + " are supported");
+    return unsupported_vocabulary(kTokensKey, quoted(id, text) + " has " + std::to_string(text.size()) +
+                                                  " bytes; at most " + std::to_string(kMaxPieceBytes) +
+                                                  " are supported");
   }
   if (kind == TokenKind::kUnused) return Piece{text, PieceRole::kUnused};
   if (kind == TokenKind::kNormal) return Piece{text, PieceRole::kText};
   // The library's index of user-defined pieces holds no zero bytes.
   if (is_marker(text) || text.find('\0') != std::string::npos) return Piece{};
-  return Piece{spell_spaces(text), PieceRole::kUserDefined};
+  // Converters write the spaces of user-defined tokens as spaces.
+  Piece piece{.text = {}, .role = PieceRole::kUserDefined};
+  append_spelled(piece.text, text);
+  return piece;
 }
 
 bool comes_from_text(PieceRole role) { return role != PieceRole::kByte && role != PieceRole::kNever; }
@@ -121,9 +107,9 @@ Result<void> check_user_defined(const std::vector<Piece>& pieces) {
     if (piece.role == PieceRole::kUserDefined) texts.push_back(piece.text);
   }
   if (texts.size() > kMaxUserDefinedPieces) {
-    return refusal(ErrorCode::kUnsupported, kTokensKey,
-                   "holds " + std::to_string(texts.size()) + " user-defined tokens; at most " +
-                       std::to_string(kMaxUserDefinedPieces) + " are supported");
+    return unsupported_vocabulary(kTokensKey, "holds " + std::to_string(texts.size()) +
+                                                  " user-defined tokens; at most " +
+                                                  std::to_string(kMaxUserDefinedPieces) + " are supported");
   }
   std::ranges::sort(texts);
   std::vector<std::string_view> prefixes;  // of the text at hand, each of the next
@@ -131,9 +117,8 @@ Result<void> check_user_defined(const std::vector<Piece>& pieces) {
     while (!prefixes.empty() && !text.starts_with(prefixes.back())) prefixes.pop_back();
     prefixes.push_back(text);
     if (prefixes.size() > kMaxNestedPieces) {
-      return refusal(ErrorCode::kUnsupported, kTokensKey,
-                     "holds more than " + std::to_string(kMaxNestedPieces) +
-                         " user-defined tokens of which each begins the next");
+      return unsupported_vocabulary(kTokensKey, "holds more than " + std::to_string(kMaxNestedPieces) +
+                                                    " user-defined tokens of which each begins the next");
     }
   }
   return {};
@@ -148,8 +133,8 @@ Result<std::vector<TokenId>> find_byte_tokens(const std::vector<Piece>& pieces) 
   const auto missing = std::ranges::count(byte_tokens, -1);
   if (missing == 0) return byte_tokens;
   if (missing == 256) return std::vector<TokenId>();
-  return refusal(ErrorCode::kDamagedFile, kTokensKey,
-                 "lacks " + std::to_string(missing) + " of the 256 byte tokens and has the others");
+  return damaged_vocabulary(
+      kTokensKey, "lacks " + std::to_string(missing) + " of the 256 byte tokens and has the others");
 }
 
 }  // namespace
@@ -177,8 +162,8 @@ Result<CheckedPieces> check_pieces(const Vocabulary& vocabulary) {
   OCTAVO_TRY_VOID(check_user_defined(checked.pieces));
   OCTAVO_TRY(checked.byte_tokens, find_byte_tokens(checked.pieces));
   if (checked.byte_tokens.empty() && !vocabulary.unknown_token_id) {
-    return refusal(ErrorCode::kUnsupported, kTokensKey,
-                   "has neither byte tokens nor an unknown token for characters that it lacks");
+    return unsupported_vocabulary(
+        kTokensKey, "has neither byte tokens nor an unknown token for characters that it lacks");
   }
   return checked;
 }

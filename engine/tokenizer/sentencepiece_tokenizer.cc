@@ -4,23 +4,22 @@
 #include <string>
 #include <utility>
 
+#include "engine/tokenizer/sentencepiece_space.h"
 #include "engine/tokenizer/vocabulary_check.h"
 
 namespace octavo::tokenizer {
 namespace {
 
-constexpr std::string_view kSpace = "\u2581";
-
 // Whether the space at `position`, where one is, follows something else.
 bool starts_word(std::string_view text, std::size_t position) {
-  return position > 0 && !text.substr(0, position).ends_with(kSpace);
+  return position > 0 && !text.substr(0, position).ends_with(kSpelledSpace);
 }
 
 bool do_spaces_start_pieces(std::span<const Piece> pieces) {
   for (const Piece& piece : pieces) {
     const std::string_view text = piece.text;
-    for (auto at = text.find(kSpace); at != std::string_view::npos;
-         at = text.find(kSpace, at + kSpace.size())) {
+    for (auto at = text.find(kSpelledSpace); at != std::string_view::npos;
+         at = text.find(kSpelledSpace, at + kSpelledSpace.size())) {
       if (starts_word(text, at)) return false;
     }
   }
@@ -30,11 +29,11 @@ bool do_spaces_start_pieces(std::span<const Piece> pieces) {
 std::string with_spaces(std::string_view text) {
   std::string spaced;
   for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t space = text.find(kSpace, begin);
+    const std::size_t space = text.find(kSpelledSpace, begin);
     spaced += text.substr(begin, space - begin);
     if (space == std::string_view::npos) break;
     spaced.push_back(' ');
-    begin = space + kSpace.size();
+    begin = space + kSpelledSpace.size();
   }
   return spaced;
 }
@@ -163,9 +162,9 @@ Result<void> SentencePieceTokenizer::encode_stretch(std::string_view text, bool 
 
 std::size_t SentencePieceTokenizer::word_length(std::string_view normalized) const {
   if (!spaces_start_pieces_) return normalized.size();
-  std::size_t space = normalized.find(kSpace);
+  std::size_t space = normalized.find(kSpelledSpace);
   while (space != std::string_view::npos && !starts_word(normalized, space)) {
-    space = normalized.find(kSpace, space + kSpace.size());
+    space = normalized.find(kSpelledSpace, space + kSpelledSpace.size());
   }
   return std::min(space, normalized.size());
 }

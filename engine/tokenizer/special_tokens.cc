@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "engine/base/text.h"
+#include "engine/tokenizer/sentencepiece_space.h"
 
 namespace octavo::tokenizer {
 namespace {
@@ -20,7 +21,7 @@ unsigned char byte_at(const std::string& text, std::size_t i) { return static_ca
 
 // Without the spaces around it, which sentencepiece spells U+2581.
 std::string_view trim_spaces(std::string_view text) {
-  constexpr std::string_view kSpellings[] = {" ", "\u2581"};
+  constexpr std::string_view kSpellings[] = {" ", kSpelledSpace};
   for (const std::string_view space : kSpellings) {
     while (text.starts_with(space)) text.remove_prefix(space.size());
     while (text.ends_with(space)) text.remove_suffix(space.size());

@@ -7,16 +7,11 @@
 
 #include "tests/hostile/hostile_files.h"
 #include "tests/hostile/measured_program.h"
+#include "tests/support/repeated.h"
 #include "tests/support/temporary_folder.h"
 
 namespace octavo::test {
 namespace {
-
-std::string repeated(std::string_view text, std::size_t count) {
-  std::string all;
-  for (std::size_t i = 0; i < count; ++i) all += text;
-  return all;
-}
 
 struct HostileRequest {
   const char* name;

@@ -1,17 +1,8 @@
 // M7, M8: chat templates that are no templates, that reach outside, and that never end.
 #include "tests/hostile/hostile_files.h"
+#include "tests/support/repeated.h"
 
 namespace octavo::test {
-namespace {
-
-std::string repeated(std::string_view text, std::size_t count) {
-  std::string all;
-  for (std::size_t i = 0; i < count; ++i) all += text;
-  return all;
-}
-
-}  // namespace
-
 void add_template_files(HostileFiles& files) {
   const auto add = [&](const std::string& name, const std::string& rule, const std::string& source) {
     files.push_back(changed(

@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "engine/model/config_ranges.h"
 #include "engine/model/limits.h"
 #include "tests/support/gguf_writer.h"
 
@@ -395,15 +396,15 @@ TEST(ModelConfig, OneNumberForAllLayersIsNeeded) {
   EXPECT_NE(config.error().message.find("llama.attention.head_count has type array of u32 where a whole number is needed"), std::string::npos);
 }
 
-TEST(ModelConfig, ValidateSaysWhichKeyIsWrong) {
+TEST(ModelConfig, RangesSayWhichKeyIsWrong) {
   ModelConfig config = *valid().read();
-  EXPECT_TRUE(validate(config).has_value());
+  EXPECT_FALSE(find_range_problem(config).has_value());
   config.num_layers = 0;
-  const auto verdict = validate(config);
-  ASSERT_FALSE(verdict.has_value());
-  EXPECT_EQ(verdict.error().subject, "llama.block_count");
-  EXPECT_EQ(verdict.error().message, "llama.block_count is 0; 1 to 1024 is possible");
-  EXPECT_FALSE(validate(ModelConfig{}).has_value());
+  const auto problem = find_range_problem(config);
+  ASSERT_TRUE(problem.has_value());
+  EXPECT_EQ(problem->key, "llama.block_count");
+  EXPECT_EQ(problem->sentence, "is 0; 1 to 1024 is possible");
+  EXPECT_TRUE(find_range_problem(ModelConfig{}).has_value());
 }
 
 }  // namespace

@@ -7,21 +7,18 @@
 #include <string>
 
 #include "engine/base/text.h"
+#include "tests/support/repeated.h"
 #include "tests/tokenizer/cpu_time.h"
 #include "tests/tokenizer/jinja_values.h"
 
 namespace octavo::tokenizer::jinja {
 namespace {
 
+using test::repeated;
+
 nlohmann::ordered_json load(const std::string& name) {
   std::ifstream file(std::string(OCTAVO_SOURCE_DIR) + "/tests/golden/" + name);
   return nlohmann::ordered_json::parse(file);
-}
-
-std::string repeated(std::string_view part, std::size_t times) {
-  std::string text;
-  for (std::size_t i = 0; i < times; ++i) text += part;
-  return text;
 }
 
 // One sentence, and soon.

@@ -1,0 +1,16 @@
+// A text over and over, for inputs that are too long or too deep.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace octavo::test {
+
+inline std::string repeated(std::string_view text, std::size_t times) {
+  std::string all;
+  for (std::size_t i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+}  // namespace octavo::test
