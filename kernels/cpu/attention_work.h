@@ -48,9 +48,9 @@ struct AttentionWork {
 
 // What the cut depends on besides the batch.
 struct AttentionPlan {
-  // Queries (rows x heads of a group) of a tile: enough to pay for converting keys and values once, few
-  // enough for their scores (1 KiB each) and sums to stay in the second-level cache.
-  static constexpr std::int32_t kTileQueries = 128;
+  // Queries (rows x heads of a group) of a tile: enough to pay for converting keys and values once (5 % of the
+  // attention of a long prompt), few enough for a prompt to make work for all threads.
+  static constexpr std::int32_t kTileQueries = 192;
 
   std::int32_t block_size;
   std::int32_t num_kv_heads;
