@@ -101,7 +101,7 @@ TEST(Inspect, NamesInFilesCannotControlTheTerminal) {
 
 TEST(Inspect, FailuresAreOneLineWithTheRightStatus) {
   const test::TemporaryFolder folder;
-  test::GgufWriter::write_file(folder / "bad.gguf", std::vector<std::byte>(100));
+  test::write_file(folder / "bad.gguf", std::vector<std::byte>(100));
   expect_one_line_on_stderr(inspect({(folder / "none.gguf").string()}), 1);
   expect_one_line_on_stderr(inspect({(folder / "bad.gguf").string()}), 1);
   expect_one_line_on_stderr(inspect({folder.path().string()}), 1);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/base/text.h"
-#include "tests/support/model_draft.h"
+#include "tests/support/tiny_draft.h"
 #include "tests/support/run_program.h"
 
 namespace octavo::tests {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "tests/fuzz/target.h"
-#include "tests/support/model_draft.h"
+#include "tests/support/tiny_draft.h"
 
 namespace octavo::fuzz {
 

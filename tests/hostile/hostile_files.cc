@@ -1,15 +1,12 @@
 #include "tests/hostile/hostile_files.h"
 
 namespace octavo::test {
-namespace {
 
 std::string file_name_of(const std::string& name) {
   std::string file = name;
   std::replace(file.begin(), file.end(), '/', '-');
   return file + ".gguf";
 }
-
-}  // namespace
 
 HostileFile unharmed_file() {
   return changed("unharmed", "", "", [](ModelDraft&) {});
@@ -30,7 +27,7 @@ HostileFile changed(std::string name, std::string rule, std::string sentence,
 HostileFile raw(std::string name, std::string rule, std::string sentence, std::vector<std::byte> bytes) {
   auto make = [name, bytes = std::move(bytes)](const std::filesystem::path& folder) {
     const std::filesystem::path path = folder / file_name_of(name);
-    GgufWriter::write_file(path, bytes);
+    write_file(path, bytes);
     return path;
   };
   return {std::move(name), std::move(rule), std::move(sentence), std::move(make)};
@@ -40,6 +37,7 @@ HostileFiles all_hostile_files() {
   HostileFiles files;
   add_container_files(files);
   add_hyperparameter_files(files);
+  add_architecture_files(files);
   add_vocabulary_files(files);
   add_template_files(files);
   add_tensor_files(files);

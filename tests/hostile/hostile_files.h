@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/model_draft.h"
+#include "tests/support/tiny_draft.h"
 
 namespace octavo::test {
 
@@ -30,6 +30,9 @@ struct HostileFile {
 
 using HostileFiles = std::vector<HostileFile>;
 
+// "container-duplicate-key-equal.gguf"
+std::string file_name_of(const std::string& name);
+
 // The valid model that all are made from.
 HostileFile unharmed_file();
 
@@ -42,6 +45,7 @@ HostileFile raw(std::string name, std::string rule, std::string sentence, std::v
 
 void add_container_files(HostileFiles& files);
 void add_hyperparameter_files(HostileFiles& files);
+void add_architecture_files(HostileFiles& files);
 void add_vocabulary_files(HostileFiles& files);
 void add_template_files(HostileFiles& files);
 void add_tensor_files(HostileFiles& files);

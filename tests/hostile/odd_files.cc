@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 // A valid header over a file that claims its tensors' bytes and stores none.
 fs::path write_sparse(const fs::path& path, const ModelDraft& draft, std::uint64_t size) {
-  GgufWriter::write_file(path, draft.header_bytes());
+  write_file(path, draft.header_bytes());
   if (::truncate(path.c_str(), static_cast<off_t>(size)) != 0)
     return path;  // the test then says what is wrong
   return path;

@@ -73,7 +73,7 @@ void add_split_files(HostileFiles& files) {
   add(
       "second-is-damaged", "no GGUF file", [](auto&) {},
       [](const fs::path& folder) {
-        GgufWriter::write_file(folder / part_name(2, 2), std::vector<std::byte>(100));
+        write_file(folder / part_name(2, 2), std::vector<std::byte>(100));
       });
   add(
       "second-is-cut", "does not lie inside", [](auto&) {},

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <thread>
 
-#include "tests/support/model_draft.h"
+#include "tests/support/tiny_draft.h"
 #include "tests/support/temporary_folder.h"
 
 namespace octavo::app {

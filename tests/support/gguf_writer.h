@@ -1,5 +1,5 @@
-// Makes GGUF files for tests: any keys, any tensors, and a whole tiny llama model. It writes what it is told, also what
-// no reader should accept: hostile files come from here.
+// Makes GGUF files for tests from keys and tensors with C++ types, and a whole tiny llama model. It writes what it is
+// told, also what no reader should accept.
 //
 //   GgufWriter writer;
 //   writer.add_string("general.architecture", "llama").add_u32("llama.block_count", 2);
@@ -25,57 +25,11 @@
 #include "engine/base/half.h"
 #include "engine/base/text.h"
 #include "kernels/tensor.h"
+#include "tests/support/model_draft.h"
 
 namespace octavo::test {
 
 using kernels::TensorType;
-
-// Little-endian bytes, appended.
-class ByteWriter {
- public:
-  template <class T>
-  ByteWriter& number(T value) {
-    static_assert(std::is_arithmetic_v<T>);
-    std::byte raw[sizeof(T)];
-    std::memcpy(raw, &value, sizeof(T));
-    bytes_.insert(bytes_.end(), raw, raw + sizeof(T));
-    return *this;
-  }
-  ByteWriter& raw(std::span<const std::byte> bytes) {
-    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
-    return *this;
-  }
-  ByteWriter& raw(std::string_view text) { return raw(std::as_bytes(std::span(text.data(), text.size()))); }
-  // As GGUF writes strings: length in 64 bits, then the bytes.
-  ByteWriter& string(std::string_view text) { return number<std::uint64_t>(text.size()).raw(text); }
-  ByteWriter& pad_to_multiple(std::size_t alignment) {
-    while (bytes_.size() % alignment != 0) bytes_.push_back(std::byte{0});
-    return *this;
-  }
-  std::size_t size() const { return bytes_.size(); }
-  const std::vector<std::byte>& bytes() const { return bytes_; }
-
- private:
-  std::vector<std::byte> bytes_;
-};
-
-enum class GgufType : std::uint32_t {
-  kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64, kF64,
-};
-
-template <class T>
-constexpr GgufType gguf_type_of() {
-  if constexpr (std::is_same_v<T, std::uint8_t>) return GgufType::kU8;
-  else if constexpr (std::is_same_v<T, std::int8_t>) return GgufType::kI8;
-  else if constexpr (std::is_same_v<T, std::uint16_t>) return GgufType::kU16;
-  else if constexpr (std::is_same_v<T, std::int16_t>) return GgufType::kI16;
-  else if constexpr (std::is_same_v<T, std::uint32_t>) return GgufType::kU32;
-  else if constexpr (std::is_same_v<T, std::int32_t>) return GgufType::kI32;
-  else if constexpr (std::is_same_v<T, float>) return GgufType::kF32;
-  else if constexpr (std::is_same_v<T, std::uint64_t>) return GgufType::kU64;
-  else if constexpr (std::is_same_v<T, std::int64_t>) return GgufType::kI64;
-  else return GgufType::kF64;
-}
 
 class GgufWriter {
  public:
@@ -110,8 +64,7 @@ class GgufWriter {
   }
   // Any type number and any bytes after it.
   GgufWriter& add_raw_value(std::string_view key, GgufType type, std::span<const std::byte> bytes) {
-    keys_.string(key).number(static_cast<std::uint32_t>(type)).raw(bytes);
-    ++num_keys_;
+    draft_.add_raw(key, static_cast<std::uint32_t>(type), bytes);
     return *this;
   }
   GgufWriter& add_raw_array(std::string_view key, GgufType element_type, std::uint64_t count,
@@ -134,65 +87,30 @@ class GgufWriter {
   }
   GgufWriter& add_raw_tensor(std::string_view name, std::uint32_t type, std::vector<std::uint64_t> dimensions,
                              std::vector<std::byte> bytes) {
-    tensors_.push_back({std::string(name), type, std::move(dimensions), std::move(bytes)});
+    draft_.add_tensor(name, type, std::move(dimensions), std::move(bytes));
     return *this;
   }
 
   // ---- lies about the whole ----
-  GgufWriter& set_version(std::uint32_t version) { version_ = version; return *this; }
-  GgufWriter& set_alignment(std::uint32_t alignment) { alignment_ = alignment; return *this; }  // adds no key
-  GgufWriter& set_num_keys(std::uint64_t count) { claimed_keys_ = count; return *this; }
-  GgufWriter& set_num_tensors(std::uint64_t count) { claimed_tensors_ = count; return *this; }
+  GgufWriter& set_version(std::uint32_t version) { draft_.version = version; return *this; }
+  GgufWriter& set_alignment(std::uint32_t alignment) { draft_.alignment = alignment; return *this; }  // adds no key
+  GgufWriter& set_num_keys(std::uint64_t count) { draft_.claimed_keys = count; return *this; }
+  GgufWriter& set_num_tensors(std::uint64_t count) { draft_.claimed_tensors = count; return *this; }
   // Added to the offset of the tensor with this index.
-  GgufWriter& shift_offset(std::size_t tensor_index, std::uint64_t by) { shifted_ = tensor_index, shift_ = by; return *this; }
+  GgufWriter& shift_offset(std::size_t tensor_index, std::uint64_t by) {
+    draft_.tensors[tensor_index].shift = by;
+    return *this;
+  }
 
   // Everything before the tensors' data, without padding.
-  std::vector<std::byte> header_bytes() const {
-    ByteWriter out;
-    out.raw("GGUF").number(version_);
-    out.number(claimed_tensors_.value_or(tensors_.size())).number(claimed_keys_.value_or(num_keys_));
-    out.raw(keys_.bytes());
-    std::uint64_t offset = 0;
-    for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      const Tensor& tensor = tensors_[i];
-      out.string(tensor.name).number(static_cast<std::uint32_t>(tensor.dimensions.size()));
-      for (const std::uint64_t dimension : tensor.dimensions) out.number(dimension);
-      out.number(tensor.type).number(offset + (i == shifted_ ? shift_ : 0));
-      offset += (tensor.bytes.size() + alignment_ - 1) / alignment_ * alignment_;
-    }
-    return out.bytes();
-  }
-
-  std::vector<std::byte> bytes() const {
-    ByteWriter out;
-    out.raw(header_bytes());
-    for (const Tensor& tensor : tensors_) out.pad_to_multiple(alignment_).raw(tensor.bytes);
-    return out.pad_to_multiple(alignment_).bytes();
-  }
-
-  void write(const std::filesystem::path& path) const { write_file(path, bytes()); }
-
-  static void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {
-    std::ofstream file(path, std::ios::binary | std::ios::trunc);
-    file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  }
+  std::vector<std::byte> header_bytes() const { return draft_.header_bytes(); }
+  std::vector<std::byte> bytes() const { return draft_.bytes(); }
+  void write(const std::filesystem::path& path) const { draft_.write(path); }
+  // To change what is there.
+  const ModelDraft& draft() const { return draft_; }
 
  private:
-  struct Tensor {
-    std::string name;
-    std::uint32_t type;
-    std::vector<std::uint64_t> dimensions;
-    std::vector<std::byte> bytes;
-  };
-
-  ByteWriter keys_;
-  std::uint64_t num_keys_ = 0;
-  std::vector<Tensor> tensors_;
-  std::uint32_t version_ = 3;
-  std::uint32_t alignment_ = 32;
-  std::optional<std::uint64_t> claimed_keys_, claimed_tensors_;
-  std::size_t shifted_ = static_cast<std::size_t>(-1);
-  std::uint64_t shift_ = 0;
+  ModelDraft draft_;
 };
 
 // Random weights of standard deviation about `deviation`: for quantised types blocks of random bits under fitting scales.

@@ -1,14 +1,16 @@
-// A model file as a list of keys and tensors that can be changed, taken away and lied about before it is
+// A GGUF file as a list of keys and tensors that can be changed, taken away and lied about before it is
 // written: where hostile files and the seeds of fuzzing come from. It writes what it is told.
 //
-//   ModelDraft draft = tiny_draft();
+//   ModelDraft draft = tiny_draft();  // tiny_draft.h
 //   draft.set_u32("llama.block_count", 0).write(path);
 #pragma once
 
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <utility>
 
-#include "tests/support/gguf_writer.h"
+#include "tests/support/gguf_bytes.h"
 
 namespace octavo::test {
 
@@ -25,6 +27,7 @@ class ModelDraft {
     std::vector<std::uint64_t> dimensions;
     std::vector<std::byte> bytes;
     std::optional<std::uint64_t> offset = {};          // as it stands in the file; none: where the bytes are
+    std::uint64_t shift = 0;                           // added to where the bytes are
     std::optional<std::uint32_t> num_dimensions = {};  // none: of `dimensions`
     std::optional<std::uint64_t> name_length = {};     // none: of `name`
   };
@@ -119,7 +122,7 @@ class ModelDraft {
       out.number(each.name_length.value_or(each.name.size())).raw(each.name);
       out.number(each.num_dimensions.value_or(static_cast<std::uint32_t>(each.dimensions.size())));
       for (const std::uint64_t dimension : each.dimensions) out.number(dimension);
-      out.number(each.type).number(each.offset.value_or(offset));
+      out.number(each.type).number(each.offset.value_or(offset + each.shift));
       offset += (each.bytes.size() + alignment - 1) / alignment * alignment;
     }
     return out.bytes();
@@ -130,72 +133,7 @@ class ModelDraft {
     for (const Tensor& each : tensors) out.pad_to_multiple(alignment).raw(each.bytes);
     return out.pad_to_multiple(alignment).bytes();
   }
-  void write(const std::filesystem::path& path) const { GgufWriter::write_file(path, bytes()); }
+  void write(const std::filesystem::path& path) const { write_file(path, bytes()); }
 };
-
-struct TinyDraftOptions {
-  TensorType weight_type = TensorType::kF32;
-  std::uint32_t width = 64;
-  std::uint32_t hidden = 128;
-  std::uint32_t num_layers = 1;
-  bool own_output = false;
-};
-
-// A valid model of a few hundred kilobytes: 4 heads, 2 KV heads, the vocabulary of GgufWriter's tiny llama.
-inline ModelDraft tiny_draft(const TinyDraftOptions& options = {}) {
-  ModelDraft draft;
-  std::vector<std::string> tokens = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"};
-  std::vector<std::int32_t> kinds = {3, 3, 3};
-  for (int byte = 0; byte < 256; ++byte) tokens.push_back(gpt2_spelling(byte));
-  const std::vector<std::string> merges = {"Ġ t", "h e", "Ġ a", "i n", "Ġt he",
-                                           "e r", "o n", "r e", "Ġ s", "o u"};
-  for (const std::string& merge : merges) {
-    const std::size_t space = merge.find(' ');
-    tokens.push_back(merge.substr(0, space) + merge.substr(space + 1));
-  }
-  kinds.resize(tokens.size(), 1);
-  draft.set_string("general.architecture", "llama").set_string("general.name", "tiny");
-  draft.set_u32("llama.block_count", options.num_layers).set_u32("llama.context_length", 256);
-  draft.set_u32("llama.embedding_length", options.width).set_u32("llama.feed_forward_length", options.hidden);
-  draft.set_u32("llama.attention.head_count", 4).set_u32("llama.attention.head_count_kv", 2);
-  draft.set_f32("llama.rope.freq_base", 10000.0f).set_f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
-  draft.set_string("tokenizer.ggml.model", "gpt2").set_string("tokenizer.ggml.pre", "smollm");
-  draft.set_strings("tokenizer.ggml.tokens", tokens).set_array("tokenizer.ggml.token_type", kinds);
-  draft.set_strings("tokenizer.ggml.merges", merges);
-  draft.set_u32("tokenizer.ggml.bos_token_id", 1).set_u32("tokenizer.ggml.eos_token_id", 2);
-  draft.set_u32("tokenizer.ggml.unknown_token_id", 0).set_bool("tokenizer.ggml.add_bos_token", 0);
-  draft.set_string("tokenizer.chat_template", TinyLlamaOptions().chat_template);
-
-  std::mt19937_64 random(7);
-  const auto type = static_cast<std::uint32_t>(options.weight_type);
-  const auto matrix = [&](const std::string& name, std::uint64_t columns, std::uint64_t rows,
-                          double deviation) {
-    draft.add_tensor(name, type, {columns, rows},
-                     random_weights(options.weight_type, columns * rows, deviation, random));
-  };
-  const auto norm = [&](const std::string& name) {
-    ByteWriter ones;
-    for (std::uint32_t i = 0; i < options.width; ++i) ones.number(1.0f);
-    draft.add_tensor(name, 0, {options.width}, ones.bytes());
-  };
-  const double narrow = 1.0 / std::sqrt(static_cast<double>(options.width));
-  const double wide = 1.0 / std::sqrt(static_cast<double>(options.hidden));
-  matrix("token_embd.weight", options.width, kTinyVocabularySize, 1.0);
-  for (std::uint32_t layer = 0; layer < options.num_layers; ++layer) {
-    const std::string prefix = "blk." + std::to_string(layer) + ".";
-    norm(prefix + "attn_norm.weight");
-    matrix(prefix + "attn_q.weight", options.width, options.width, narrow);
-    matrix(prefix + "attn_k.weight", options.width, options.width / 2, narrow);
-    matrix(prefix + "attn_v.weight", options.width, options.width / 2, narrow);
-    matrix(prefix + "attn_output.weight", options.width, options.width, narrow);
-    norm(prefix + "ffn_norm.weight");
-    matrix(prefix + "ffn_gate.weight", options.width, options.hidden, narrow);
-    matrix(prefix + "ffn_up.weight", options.width, options.hidden, narrow);
-    matrix(prefix + "ffn_down.weight", options.hidden, options.width, wide);
-  }
-  norm("output_norm.weight");
-  if (options.own_output) matrix("output.weight", options.width, kTinyVocabularySize, narrow);
-  return draft;
-}
 
 }  // namespace octavo::test
