@@ -63,7 +63,7 @@ Result<EngineParts> load_parts(const EngineOptions& options, const LoadProgress&
                                                     .threads = options.threads,
                                                     .activation = runner::activation_of(options, tensors),
                                                     .deterministic = options.deterministic.value_or(false),
-                                                    .features = model::features_of(config)},
+                                                    .graphs = options.cuda_graphs},
                                                    &notice));
   const std::int64_t host_bytes = runner::available_memory_bytes();
   OCTAVO_TRY(auto plan, backend->device_bytes()

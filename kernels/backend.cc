@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/base/check.h"
+
 namespace octavo::kernels {
 
 Result<std::unique_ptr<Buffer>> Backend::prepare_vector(std::span<const float> values) {
@@ -10,6 +12,21 @@ Result<std::unique_ptr<Buffer>> Backend::prepare_vector(std::span<const float> v
   return buffer;
 }
 
+void Backend::draw_tokens(const OutputHead&, ConstMatrixView, std::span<const std::int32_t>,
+                          std::span<const TokenDraw>, std::span<DrawnToken>) {
+  OCTAVO_CHECK(false, "this backend draws no tokens");
+}
+
 void Backend::begin_step(const PagedBatch&, std::span<const std::int32_t>) {}
+
+void Backend::run_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
+                       const StepBody& body) {
+  begin_step(batch, token_ids);
+  body(batch, token_ids);
+}
+
+Result<void> Backend::record_step(const PagedBatch&, std::span<const std::int32_t>, const StepBody&) {
+  return {};
+}
 
 }  // namespace octavo::kernels

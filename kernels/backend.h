@@ -11,17 +11,19 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/base/result.h"
-#include "kernels/features.h"
 #include "kernels/kv_layout.h"
 #include "kernels/paged_batch.h"
 #include "kernels/tensor.h"
+#include "kernels/token_draw.h"
 
 namespace octavo::kernels {
 
@@ -194,9 +196,22 @@ struct StepShape {
   std::int32_t num_kv_heads = 0;
   std::int32_t head_dim = 0;
   std::int32_t vocabulary_size = 0;
+  std::int32_t num_layers = 0;  // for what recorded steps take; 0: not known
   bool has_quantised_weights = false;
   bool has_unquantised_weights = false;
+  bool has_post_norms = false;
+  bool has_local_rotations = false;
 };
+
+// The rows of a decode step, one for each sequence, and its longest context in tokens.
+struct DecodeShape {
+  std::int32_t num_rows = 0;
+  std::int32_t context_len = 0;
+};
+
+// A step's operations from embed to the last project_residual, on the rows that it is given: it does the same
+// operations on the same weights, pool and buffers whenever it is called, only their rows differ.
+using StepBody = std::function<void(const PagedBatch& batch, std::span<const std::int32_t> token_ids)>;
 
 // A device's own memory.
 struct DeviceBytes {
@@ -215,9 +230,6 @@ class Backend {
   // The first failure of the device, kDeviceLost, and from then on the same; always success where there is no device to lose.
   // Ask after each use of results: they may be wrong exactly if this is an error.
   virtual Result<void> status() const { return {}; }
-
-  // What of features.h is computed here. Operations are never asked for anything else.
-  virtual Features features() const { return kEveryFeature; }
 
   // nullopt: weights and pools are in the host's memory.
   virtual std::optional<DeviceBytes> device_bytes() const { return std::nullopt; }
@@ -241,6 +253,20 @@ class Backend {
   // The arrays must stay as they are until then. REQUIRES: embed is given these token_ids, operations that take a batch this
   // one.
   virtual void begin_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids);
+
+  // Does `body` for this step, after begin_step. A device may fill a decode step up with rows that concern nobody
+  // (`body` is then given more than these, and never more than StepShape::max_num_sequences), and may start what
+  // it recorded instead of calling `body`. The results of these rows are the same bits with and without.
+  virtual void run_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids, const StepBody& body);
+
+  // The decode steps that record_step() should be told once, in any order, after reserve_step() and when weights and
+  // pool are where they stay: empty where nothing is recorded.
+  virtual std::vector<DecodeShape> steps_to_record() const { return {}; }
+  // Records `body` for steps like this one; only the shape of `batch` matters, nothing is computed. What was recorded
+  // holds until the next reserve_step(). REQUIRES: a shape of steps_to_record(); one body for all.
+  // Errors: one sentence.
+  virtual Result<void> record_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
+                                   const StepBody& body);
 
   // out[i, :] = tokens[token_ids[i], :] * scale, expanded to float, + position_table[positions[i], :] if there is one.
   //   token_ids, positions  [num_tokens]    out  [num_tokens, embedding_length]
@@ -273,6 +299,13 @@ class Backend {
   //   out  [rows.size(), vocabulary]
   virtual void logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows, MatrixView out,
                       LogitsSummary summary) = 0;
+
+  // Whether it draws tokens from rows of logits itself, so that these need not come to the host.
+  virtual bool draws_tokens() const { return false; }
+  // As logits(), but of each row, of which there may be any number of the step's, only what is drawn from it: out[i] is that
+  // of draws[i], in host memory. REQUIRES: draws_tokens(); draws ascend by row, and any number may name one.
+  virtual void draw_tokens(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows,
+                           std::span<const TokenDraw> draws, std::span<DrawnToken> out);
 
   // weights[i] = exp((scores[i] - best) * inverse_temperature) within 3 units in the last place, 0 where that is below
   // 1e-307; piece_sums[p] = sum of the weights of the p-th kLogitsPiece entries. The same bits on every machine. All in

@@ -43,14 +43,11 @@ Result<void> find_device() { return cuda::find_device(); }
 Result<std::unique_ptr<Backend>> create_cuda(const BackendOptions& options) {
   OCTAVO_TRY_VOID(find_device());
   OCTAVO_TRY(std::unique_ptr<Backend> host, create_cpu(options));
-  OCTAVO_TRY(
-      std::unique_ptr<Backend> device,
-      cuda::create_cuda_backend({.activation = options.activation, .deterministic = options.deterministic},
-                                std::move(host)));
-  if (const auto missing = first_missing(options.features, device->features())) {
-    return Error{ErrorCode::kUnsupported, "the CUDA backend does not compute " + std::string(*missing) +
-                                              ", which this model needs; choose the device cpu"};
-  }
+  OCTAVO_TRY(std::unique_ptr<Backend> device,
+             cuda::create_cuda_backend({.activation = options.activation,
+                                        .deterministic = options.deterministic,
+                                        .graphs = options.graphs},
+                                       std::move(host)));
   const std::unique_ptr<Backend> definition = reference::create_reference_backend(Activation::kF32);
   OCTAVO_TRY_VOID(check_device(*device, *definition));
   return Result<std::unique_ptr<Backend>>(std::move(device));

@@ -17,7 +17,7 @@ struct BackendOptions {
   std::int32_t threads = 0;     // 0: physical cores
   Activation activation = Activation::kInt8;
   bool deterministic = false;  // for devices; the CPU's results never depend on the batch
-  Features features = {};      // what the model asks for: a device that lacks some is not used
+  bool graphs = true;          // for devices: decode steps are recorded
 };
 
 // In order of preference, as built: for `octavo --version`. E.g. {"cpu", "reference"}.

@@ -175,6 +175,32 @@ class OneLayer {
     return logits;
   }
 
+  // Of the same rows, in each of the ways that can only give the best token. `logits`: what logits_of() gave.
+  Result<void> check_draws(const Step& step, std::span<const float> logits) {
+    const auto num_rows = static_cast<std::int32_t>(step.token_ids.size());
+    std::vector<std::int32_t> rows;
+    std::vector<TokenDraw> draws;
+    for (std::int32_t row = 0; row < num_rows; ++row) {
+      rows.push_back(row);
+      draws.push_back({.row = row, .temperature = 0.0});
+      draws.push_back({.row = row, .top_k = 1, .uniform = 0.9});
+      draws.push_back({.row = row, .top_p = 1e-9, .uniform = 0.9});
+    }
+    std::vector<DrawnToken> drawn(draws.size());
+    const NormWeights norm{{norm_->data(), static_cast<std::size_t>(norm_->size())}, kEpsilon};
+    backend_->draw_tokens({norm, table_.get()}, rows_of(*residual_, num_rows, kWidth), rows, draws, drawn);
+    OCTAVO_TRY_VOID(backend_->status());
+    for (std::size_t i = 0; i < draws.size(); ++i) {
+      const auto row = logits.subspan(static_cast<std::size_t>(draws[i].row) * kVocabulary, kVocabulary);
+      const auto best = static_cast<std::int32_t>(std::max_element(row.begin(), row.end()) - row.begin());
+      if (drawn[i].token_id == best) continue;
+      return Error{ErrorCode::kDevice, "the device does not draw what it should: token " +
+                                           std::to_string(drawn[i].token_id) + " instead of " +
+                                           std::to_string(best)};
+    }
+    return {};
+  }
+
  private:
   static constexpr std::int32_t kMostRows = 16;
   explicit OneLayer(Backend& backend) : backend_(&backend) {}
@@ -211,6 +237,7 @@ Result<void> check_device(Backend& device, Backend& definition) {
       const std::vector<float> got = on_device.logits_of(step), expected = defined.logits_of(step);
       OCTAVO_TRY_VOID(device.status());
       OCTAVO_TRY_VOID(compare(got, expected));
+      if (device.draws_tokens()) OCTAVO_TRY_VOID(on_device.check_draws(step, got));
     }
   }
   return {};

@@ -93,6 +93,8 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
              "For comparison: when waiting requests may start");
   add_choice<Speculation>(command, "--speculative", options.speculative, {{"off", Speculation::kOff}, {"ngram", Speculation::kNgram}}, "Draft tokens ahead");
   command.add_flag("--deterministic,!--no-deterministic", options.deterministic, "Results that do not depend on the batch (the CPU's always do not)");
+  add_choice<bool>(command, "--cuda-graphs", options.cuda_graphs, {{"on", true}, {"off", false}},
+             "On a GPU: record decode steps while the model loads and start each as one; the same results");
   command.add_option("--tensor-parallel-size", options.tensor_parallel_size, "GPUs that share the model")->capture_default_str();
   command.add_option("--record", options.record, "Write the event recording to this file");
   command.add_flag("--verbose", flags.verbose, "Say on standard error what is loaded and how memory is laid out");

@@ -63,6 +63,7 @@ struct EngineOptions {
   BatchingPolicy batching_policy = BatchingPolicy::kIteration;  // others: for comparison
   Speculation speculative = Speculation::kOff;
   std::optional<bool> deterministic = {};  // on for the CPU
+  bool cuda_graphs = true;                 // for a GPU; changes no result
   std::int32_t tensor_parallel_size = 1;
   std::string record = {};  // file for the event recording
 

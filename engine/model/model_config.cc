@@ -161,7 +161,8 @@ class ConfigReader {
     const std::int32_t value_dim =
         value_length ? *value_length
                      : (derivable ? config_.embedding_length / config_.num_heads : config_.head_dim);
-    if (value_dim == config_.head_dim) return {};
+    const bool is_possible = config_.head_dim >= 1 && config_.head_dim <= kMaxHeadDim;  // else: ranges
+    if (value_dim == config_.head_dim || !is_possible) return {};
     return header_.error_about(key("attention.value_length"), ErrorCode::kUnsupported,
                                "makes values of " + std::to_string(value_dim) +
                                    " dimensions beside keys of " + std::to_string(config_.head_dim) +
@@ -286,26 +287,6 @@ Result<ModelConfig> read_model_config(const GgufHeader& header) { return ConfigR
 
 float ModelConfig::embedding_scale() const {
   return parts.scales_embedding ? std::sqrt(static_cast<float>(embedding_length)) : 1.0f;
-}
-
-kernels::Features features_of(const ModelConfig& config) {
-  using kernels::Feature;
-  const Architecture& parts = config.parts;
-  kernels::Features features;
-  const auto add_if = [&](bool needed, Feature feature) {
-    if (needed) features.add(feature);
-  };
-  add_if(parts.norm == kernels::NormKind::kLayer, Feature::kLayerNorm);
-  add_if(parts.has_head_norms, Feature::kHeadNorms);
-  add_if(parts.has_post_norms, Feature::kPostNorms);
-  add_if(parts.activation == kernels::FeedForwardActivation::kGelu, Feature::kGelu);
-  add_if(parts.feed_forward == FeedForwardForm::kPlain, Feature::kUngatedFeedForward);
-  add_if(parts.scales_embedding, Feature::kEmbeddingScale);
-  add_if(!parts.rotates(), Feature::kLearnedPositions);
-  add_if(config.score_soft_cap > 0.0f || config.logit_soft_cap > 0.0f, Feature::kSoftCaps);
-  add_if(config.sliding_window > 0 && config.sliding_window < config.context_length, Feature::kSlidingWindow);
-  add_if(config.local_rope.has_value(), Feature::kLocalRotations);
-  return features;
 }
 
 }  // namespace octavo::model

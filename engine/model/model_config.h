@@ -69,9 +69,6 @@ struct ModelConfig {
   float embedding_scale() const;
 };
 
-// What a backend has to compute for it beyond what all do.
-kernels::Features features_of(const ModelConfig& config);
-
 // kUnsupported: another architecture, or a feature that is not computed here, each by name. kDamagedFile: a
 // value that is missing, of the wrong type or out of range.
 Result<ModelConfig> read_model_config(const GgufHeader& header);

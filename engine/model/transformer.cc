@@ -1,6 +1,7 @@
 #include "engine/model/transformer.h"
 
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "engine/base/check.h"
@@ -106,6 +107,55 @@ void Transformer::forward(kernels::PagedBatch batch, std::span<const std::int32_
                           kernels::KvCache& kv) {
   OCTAVO_CHECK(token_ids.size() == static_cast<std::size_t>(batch.num_tokens), "%zu tokens for %d rows",
                token_ids.size(), batch.num_tokens);
+  find_angles(batch);
+  backend_->run_step(
+      batch, token_ids,
+      [this, &kv](const kernels::PagedBatch& rows, std::span<const std::int32_t> row_token_ids) {
+        compute(rows, row_token_ids, kv);
+      });
+}
+
+// Each for a batch of its shape whose sequences are all the same.
+Result<void> Transformer::record_decode_steps(kernels::KvCache& kv, const LoadProgress& progress) {
+  const std::vector<kernels::DecodeShape> shapes = backend_->steps_to_record();
+  if (shapes.empty()) return {};
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    OCTAVO_TRY_VOID(report_progress(progress, static_cast<double>(i) / static_cast<double>(shapes.size())));
+    const auto [num_rows, context_len] = shapes[i];
+    const auto rows = static_cast<std::size_t>(num_rows);
+    const std::int32_t max_blocks = (context_len + kv.layout().block_size - 1) / kv.layout().block_size;
+    const std::vector<std::int32_t> zeros(rows), positions(rows, context_len - 1),
+        contexts(rows, context_len), tables(rows * static_cast<std::size_t>(max_blocks));
+    std::vector<std::int32_t> query_start(rows + 1);
+    std::iota(query_start.begin(), query_start.end(), 0);
+    kernels::PagedBatch batch{.num_tokens = num_rows,
+                              .num_sequences = num_rows,
+                              .positions = positions,
+                              .slot_mapping = zeros,
+                              .query_start = query_start,
+                              .context_lens = contexts,
+                              .block_tables = tables,
+                              .max_blocks = max_blocks,
+                              .rotations = {}};
+    find_angles(batch);
+    OCTAVO_TRY_VOID(backend_->record_step(
+        batch, zeros, [this, &kv](const kernels::PagedBatch& step, std::span<const std::int32_t> token_ids) {
+          compute(step, token_ids, kv);
+        }));
+  }
+  return report_progress(progress, 1.0);
+}
+
+void Transformer::find_angles(kernels::PagedBatch& batch) {
+  find_rotations(batch.positions, weights_.rope, rotations_);
+  batch.rotations = rotations_;
+  if (weights_.local_rope) find_rotations(batch.positions, *weights_.local_rope, local_rotations_);
+  batch.local_rotations = local_rotations_;
+}
+
+// REQUIRES: rows that the backend was told.
+void Transformer::compute(const kernels::PagedBatch& batch, std::span<const std::int32_t> token_ids,
+                          kernels::KvCache& kv) {
   OCTAVO_CHECK(batch.num_tokens * std::int64_t{config_.embedding_length} <= residual_->size(),
                "%d rows are too many", batch.num_tokens);
   const ActivationWidths widths = activation_widths(config_);
@@ -114,11 +164,6 @@ void Transformer::forward(kernels::PagedBatch batch, std::span<const std::int32_
   const MatrixView attention = first_rows(*attention_, batch.num_tokens, widths.attention);
   const MatrixView hidden = first_rows(*hidden_, batch.num_tokens, widths.hidden);
 
-  find_rotations(batch.positions, weights_.rope, rotations_);
-  batch.rotations = rotations_;
-  if (weights_.local_rope) find_rotations(batch.positions, *weights_.local_rope, local_rotations_);
-  batch.local_rotations = local_rotations_;
-  backend_->begin_step(batch, token_ids);
   backend_->embed({.tokens = &weights_.embedding(),
                    .scale = config_.embedding_scale(),
                    .positions = weights_.position_embedding.get()},
@@ -136,13 +181,24 @@ void Transformer::forward(kernels::PagedBatch batch, std::span<const std::int32_
 
 void Transformer::logits(std::span<const std::int32_t> rows, MatrixView out,
                          kernels::LogitsSummary summary) {
-  const ActivationWidths widths = activation_widths(config_);
-  const MatrixView residual = first_rows(*residual_, residual_->size() / widths.residual, widths.residual);
-  backend_->logits({.norm = norm_of(weights_.output_norm),
-                    .matrix = weights_.output.matrix.get(),
-                    .bias = view_of(weights_.output.bias),
-                    .soft_cap = config_.logit_soft_cap},
-                   residual, rows, out, summary);
+  backend_->logits(output_head(), residual_rows(), rows, out, summary);
+}
+
+void Transformer::draw_tokens(std::span<const std::int32_t> rows, std::span<const kernels::TokenDraw> draws,
+                              std::span<kernels::DrawnToken> out) {
+  backend_->draw_tokens(output_head(), residual_rows(), rows, draws, out);
+}
+
+kernels::OutputHead Transformer::output_head() const {
+  return {.norm = norm_of(weights_.output_norm),
+          .matrix = weights_.output.matrix.get(),
+          .bias = view_of(weights_.output.bias),
+          .soft_cap = config_.logit_soft_cap};
+}
+
+MatrixView Transformer::residual_rows() const {
+  const std::int64_t width = activation_widths(config_).residual;
+  return first_rows(*residual_, residual_->size() / width, width);
 }
 
 kernels::NormWeights Transformer::norm_of(const PreparedNorm& norm) const {

@@ -35,15 +35,28 @@ class Transformer {
   //   token_ids  [batch.num_tokens], below vocabulary_size; batch.rotations is filled in here
   void forward(kernels::PagedBatch batch, std::span<const std::int32_t> token_ids, kernels::KvCache& kv);
 
+  // Records the decode steps that the backend wants to record, so that forward() can start each as one: after
+  // Backend::reserve_step(), for this pool, which from then on is the only one. Errors: kCancelled; the
+  // backend's.
+  Result<void> record_decode_steps(kernels::KvCache& kv, const LoadProgress& progress);
+
   // Of rows of the last forward().
   //   rows  indices below its num_tokens   out  [rows.size(), vocabulary_size]
   void logits(std::span<const std::int32_t> rows, kernels::MatrixView out, kernels::LogitsSummary summary);
+  // As Backend::draw_tokens, of rows of the last forward().
+  void draw_tokens(std::span<const std::int32_t> rows, std::span<const kernels::TokenDraw> draws,
+                   std::span<kernels::DrawnToken> out);
 
   const Weights& weights() const { return weights_; }
 
  private:
   Transformer(const ModelConfig& config, Weights weights, kernels::Backend& backend);
 
+  void find_angles(kernels::PagedBatch& batch);
+  void compute(const kernels::PagedBatch& batch, std::span<const std::int32_t> token_ids,
+               kernels::KvCache& kv);
+  kernels::OutputHead output_head() const;
+  kernels::MatrixView residual_rows() const;
   kernels::NormWeights norm_of(const PreparedNorm& norm) const;
   kernels::AttentionInputWeights attention_input(const LayerWeights& layer) const;
   kernels::ProjectionWeights attention_output(const LayerWeights& layer) const;

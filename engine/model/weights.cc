@@ -117,9 +117,7 @@ class Preparation {
   }
 
   Result<void> report() const {
-    const double fraction = static_cast<double>(done_bytes_) / static_cast<double>(total_bytes_);
-    if (!progress_ || progress_(fraction)) return {};
-    return Error{.code = ErrorCode::kCancelled, .message = "loading the model was cancelled"};
+    return report_progress(progress_, static_cast<double>(done_bytes_) / static_cast<double>(total_bytes_));
   }
 
  private:
@@ -193,6 +191,11 @@ bool has_unquantised_weights(const ModelTensors& tensors) {
   tensors.visit_multiplied(
       [&](const MatrixSource& source) { any |= !kernels::traits_of(source.type).quantised; });
   return any;
+}
+
+Result<void> report_progress(const LoadProgress& progress, double fraction) {
+  if (!progress || progress(fraction)) return {};
+  return Error{.code = ErrorCode::kCancelled, .message = "loading the model was cancelled"};
 }
 
 Result<Weights> prepare_weights(ModelTensors tensors, WeightType dtype, kernels::Backend& backend,

@@ -66,6 +66,8 @@ bool has_unquantised_weights(const ModelTensors& tensors);
 
 // Fraction done, 0..1; return false to cancel. Called on the loading thread, at least once for each matrix.
 using LoadProgress = std::function<bool(double fraction)>;
+// kCancelled where `progress` returns false. It may be empty.
+Result<void> report_progress(const LoadProgress& progress, double fraction);
 
 // Prepares one matrix after the other, and lets the file's pages go as soon as they are packed. Unquantised
 // matrices are converted to `dtype` first unless it is kAuto. Errors: kCancelled; kUnsupported for a number

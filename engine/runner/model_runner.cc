@@ -33,6 +33,8 @@ KvCacheType kv_cache_type_of(kernels::KvType type) {
   return KvCacheType::kF16;
 }
 
+constexpr double kShareOfWeights = 0.9;  // of loading, where steps are recorded too
+
 // What the `row`-th row of a sequence draws: of a draft each row, else the last one.
 std::span<const scheduler::SampleTarget> samples_at(const scheduler::ScheduledSequence& sequence,
                                                     std::int32_t row) {
@@ -40,6 +42,13 @@ std::span<const scheduler::SampleTarget> samples_at(const scheduler::ScheduledSe
   if (sequence.num_draft_tokens > 0) return all.subspan(static_cast<std::size_t>(row), 1);
   const bool is_last = static_cast<std::size_t>(row) + 1 == sequence.token_ids.size();
   return is_last ? all : all.first(0);
+}
+
+SampledToken sampled_token(const scheduler::SampleTarget& target, const kernels::DrawnToken& drawn) {
+  SampledToken token{.sequence_id = target.sequence_id, .token_id = drawn.token_id};
+  token.invalid_logits = drawn.token_id < 0;
+  if (!token.invalid_logits) token.logprob = drawn.logprob;
+  return token;
 }
 
 // LongRoPE's factors follow from the longest context that is allowed: see limit_context().
@@ -56,19 +65,28 @@ void choose_rotations(RunnerParts& parts) {
                       " tokens (LongRoPE); a max_model_len of at most that rotates them as for short ones";
 }
 
+// Progress of a part of what there is to do.
+model::LoadProgress part_of(const model::LoadProgress& progress, double begin, double end) {
+  if (!progress) return {};
+  return [&progress, begin, end](double fraction) { return progress(begin + (end - begin) * fraction); };
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ModelRunner>> ModelRunner::load(RunnerParts parts,
                                                        const model::LoadProgress& progress) {
   kernels::Backend& backend = *parts.backend;
   choose_rotations(parts);
+  const double share_of_weights = backend.steps_to_record().empty() ? 1.0 : kShareOfWeights;
   OCTAVO_TRY(model::Weights weights,
-             model::prepare_weights(std::move(parts.tensors), parts.plan.dtype, backend, progress));
+             model::prepare_weights(std::move(parts.tensors), parts.plan.dtype, backend,
+                                    part_of(progress, 0.0, share_of_weights)));
   OCTAVO_TRY_VOID(parts.file.verify_unchanged());
   OCTAVO_TRY(auto transformer, model::Transformer::create(parts.config, std::move(weights), backend,
                                                           parts.plan.max_num_batched_tokens));
   OCTAVO_TRY_VOID(backend.reserve_step(parts.plan.step_shape));
   OCTAVO_TRY(Pools pools, allocate_pools(parts.plan, backend));
+  OCTAVO_TRY_VOID(transformer.record_decode_steps(*pools.device, part_of(progress, share_of_weights, 1.0)));
   return std::unique_ptr<ModelRunner>(
       new ModelRunner(std::move(parts), std::move(transformer), std::move(pools)));
 }
@@ -104,12 +122,8 @@ Result<void> ModelRunner::execute(const scheduler::SchedulerOutput& step, Runner
 
   transformer_.forward(input_.batch(), input_.token_ids(), *pools_.device);
   choose_logits_rows(step);
-  mistaken_.reset();
-  const std::span<const LogitsRow> rows = logits_rows_;
-  for (std::size_t begin = 0; begin < rows.size(); begin += kLogitsRows) {
-    OCTAVO_TRY_VOID(
-        use_logits(step, rows.subspan(begin, std::min<std::size_t>(kLogitsRows, rows.size() - begin)), output));
-  }
+  OCTAVO_TRY_VOID(draw_on_backend());
+  OCTAVO_TRY_VOID(deliver(step, output));
   return backend_->status();
 }
 
@@ -133,6 +147,8 @@ void ModelRunner::move_blocks(RunnerOutput& output) {
 // In the order of the scheduler's targets.
 void ModelRunner::choose_logits_rows(const scheduler::SchedulerOutput& step) {
   logits_rows_.clear();
+  drawn_rows_.clear();
+  draws_.clear();
   for (std::size_t index = 0; index < step.sequences.size(); ++index) {
     const scheduler::ScheduledSequence& sequence = step.sequences[index];
     const auto num_rows = static_cast<std::int32_t>(sequence.token_ids.size());
@@ -148,43 +164,91 @@ void ModelRunner::choose_logits_rows(const scheduler::SchedulerOutput& step) {
                               .position = position,
                               .gives_prompt_logprob = gives_prompt_logprob,
                               .samples = samples});
+      leave_to_backend(*sequence.sampling, logits_rows_.back());
     }
   }
 }
 
-Result<void> ModelRunner::use_logits(const scheduler::SchedulerOutput& step, std::span<const LogitsRow> rows,
-                                     RunnerOutput& output) {
-  const auto vocabulary_size = static_cast<std::size_t>(config_.vocabulary_size);
+// All draws of a row, or none: where one needs its logits, they are here for the others too.
+void ModelRunner::leave_to_backend(const SamplingParams& sampling, LogitsRow& row) {
+  if (!backend_->draws_tokens() || row.gives_prompt_logprob) return;
+  const std::size_t first = draws_.size();
+  for (const scheduler::SampleTarget& target : row.samples) {
+    std::optional<kernels::TokenDraw> draw = Sampler::backend_draw(sampling, target);
+    if (!draw) return draws_.resize(first);
+    draw->row = static_cast<std::int32_t>(drawn_rows_.size());
+    draws_.push_back(*draw);
+  }
+  drawn_rows_.push_back(row.row);
+  row.first_draw = first;
+}
+
+Result<void> ModelRunner::draw_on_backend() {
+  if (draws_.empty()) return {};
+  drawn_.resize(draws_.size());
+  transformer_.draw_tokens(drawn_rows_, draws_, drawn_);
+  return backend_->status();
+}
+
+// Of the first rows that want them, as many as fit.
+Result<void> ModelRunner::fetch_logits(std::span<const LogitsRow> rows) {
   std::array<std::int32_t, kLogitsRows> indices;
-  std::transform(rows.begin(), rows.end(), indices.begin(), [](const LogitsRow& row) { return row.row; });
+  std::size_t count = 0;
+  for (const LogitsRow& row : rows) {
+    if (count == indices.size()) break;
+    if (!row.first_draw) indices[count++] = row.row;
+  }
   const kernels::MatrixView logits{.data = logits_.data(),
-                                   .rows = static_cast<std::int64_t>(rows.size()),
+                                   .rows = static_cast<std::int64_t>(count),
                                    .columns = config_.vocabulary_size,
                                    .stride = config_.vocabulary_size};
-  transformer_.logits(std::span(indices).first(rows.size()), logits,
+  transformer_.logits(std::span(indices).first(count), logits,
                       {.log_sum_exp = log_sums_, .piece_maxima = piece_maxima_});
-  OCTAVO_TRY_VOID(backend_->status());
-  const auto num_pieces = static_cast<std::size_t>(kernels::num_logits_pieces(config_.vocabulary_size));
+  return backend_->status();
+}
 
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const scheduler::ScheduledSequence& sequence = step.sequences[rows[i].sequence_index];
-    const std::span<const float> row(logits.row(static_cast<std::int64_t>(i)), vocabulary_size);
-    if (rows[i].gives_prompt_logprob) {
-      const std::int32_t next = rows[i].position + 1;
-      const TokenId token_id = sequence.prompt_token_ids[static_cast<std::size_t>(next)];
-      output.prompt_logprobs.push_back({.sequence_id = sequence.sequence_id,
-                                        .position = next,
-                                        .logprob = row[static_cast<std::size_t>(token_id)] - log_sums_[i]});
+// `index`: among the rows that were fetched.
+void ModelRunner::use_logits(const scheduler::ScheduledSequence& sequence, const LogitsRow& row,
+                             std::size_t index, RunnerOutput& output) {
+  const auto vocabulary_size = static_cast<std::size_t>(config_.vocabulary_size);
+  const auto num_pieces = static_cast<std::size_t>(kernels::num_logits_pieces(config_.vocabulary_size));
+  const std::span<const float> logits = std::span(logits_).subspan(index * vocabulary_size, vocabulary_size);
+  if (row.gives_prompt_logprob) {
+    const std::int32_t next = row.position + 1;
+    const TokenId token_id = sequence.prompt_token_ids[static_cast<std::size_t>(next)];
+    output.prompt_logprobs.push_back(
+        {.sequence_id = sequence.sequence_id,
+         .position = next,
+         .logprob = logits[static_cast<std::size_t>(token_id)] - log_sums_[index]});
+  }
+  if (row.samples.empty() || row.sequence_index == mistaken_) return;
+  sampler_.set_row(logits, std::span(piece_maxima_).subspan(index * num_pieces, num_pieces),
+                   log_sums_[index]);
+  for (const scheduler::SampleTarget& target : row.samples) {
+    output.tokens.push_back(sampler_.sample(*sequence.sampling, sequence.prompt_token_ids, target));
+  }
+}
+
+// In the order of the rows, whoever draws from them.
+Result<void> ModelRunner::deliver(const scheduler::SchedulerOutput& step, RunnerOutput& output) {
+  mistaken_.reset();
+  std::size_t num_used = 0;  // of the rows that want logits
+  for (std::size_t i = 0; i < logits_rows_.size(); ++i) {
+    const LogitsRow& row = logits_rows_[i];
+    const scheduler::ScheduledSequence& sequence = step.sequences[row.sequence_index];
+    if (!row.first_draw) {
+      const std::size_t index = num_used++ % kLogitsRows;
+      if (index == 0) OCTAVO_TRY_VOID(fetch_logits(std::span(logits_rows_).subspan(i)));
+      use_logits(sequence, row, index, output);
+    } else if (row.sequence_index != mistaken_) {
+      for (std::size_t draw = 0; draw < row.samples.size(); ++draw)
+        output.tokens.push_back(sampled_token(row.samples[draw], drawn_[*row.first_draw + draw]));
     }
-    if (rows[i].samples.empty() || rows[i].sequence_index == mistaken_) continue;
-    sampler_.set_row(row, std::span(piece_maxima_).subspan(i * num_pieces, num_pieces), log_sums_[i]);
-    for (const scheduler::SampleTarget& target : rows[i].samples) {
-      output.tokens.push_back(sampler_.sample(*sequence.sampling, sequence.prompt_token_ids, target));
-    }
-    const auto next = static_cast<std::size_t>(rows[i].position - sequence.start_position) + 1;
+    if (row.samples.empty() || row.sequence_index == mistaken_) continue;
+    const auto next = static_cast<std::size_t>(row.position - sequence.start_position) + 1;
     const bool was_guessed =
         next == sequence.token_ids.size() || sequence.token_ids[next] == output.tokens.back().token_id;
-    if (!was_guessed) mistaken_ = rows[i].sequence_index;
+    if (!was_guessed) mistaken_ = row.sequence_index;
   }
   return {};
 }

@@ -42,8 +42,8 @@ struct RunnerParts {
 
 class ModelRunner final : public Runner {
  public:
-  // Prepares the weights, reporting progress, and allocates the pools. Errors: kCancelled; kOutOfMemory; kIo
-  // when the file changed meanwhile.
+  // Prepares the weights and allocates the pools; where the backend records steps, records them. Reports
+  // progress. Errors: kCancelled; kOutOfMemory; kIo when the file changed meanwhile.
   static Result<std::unique_ptr<ModelRunner>> load(RunnerParts parts,
                                                    const model::LoadProgress& progress = {});
 
@@ -64,6 +64,7 @@ class ModelRunner final : public Runner {
     std::int32_t position;       // of the row's token
     bool gives_prompt_logprob;   // of the prompt's token at position + 1
     std::span<const scheduler::SampleTarget> samples;
+    std::optional<std::size_t> first_draw = {};  // of draws_: then the backend draws, and no logits come
   };
 
   // `host` is null in a plan without host blocks.
@@ -77,8 +78,12 @@ class ModelRunner final : public Runner {
 
   void move_blocks(RunnerOutput& output);
   void choose_logits_rows(const scheduler::SchedulerOutput& step);
-  Result<void> use_logits(const scheduler::SchedulerOutput& step, std::span<const LogitsRow> rows,
-                          RunnerOutput& output);
+  void leave_to_backend(const SamplingParams& sampling, LogitsRow& row);
+  Result<void> draw_on_backend();
+  Result<void> fetch_logits(std::span<const LogitsRow> rows);
+  void use_logits(const scheduler::ScheduledSequence& sequence, const LogitsRow& row, std::size_t index,
+                  RunnerOutput& output);
+  Result<void> deliver(const scheduler::SchedulerOutput& step, RunnerOutput& output);
 
   // Set once. The backend outlives what was made from it.
   model::ModelConfig config_;
@@ -91,6 +96,9 @@ class ModelRunner final : public Runner {
   // Of one step.
   ModelInput input_;
   std::vector<LogitsRow> logits_rows_;
+  std::vector<std::int32_t> drawn_rows_;   // of the step: those that the backend draws from
+  std::vector<kernels::TokenDraw> draws_;  // their rows are indices into drawn_rows_
+  std::vector<kernels::DrawnToken> drawn_;
   std::optional<std::size_t> mistaken_;  // the newest of step.sequences whose draft was not drawn as guessed
   std::vector<float> logits_;                   // [kLogitsRows, vocabulary_size]
   std::vector<float> log_sums_, piece_maxima_;  // of each row of logits: kernels::LogitsSummary

@@ -71,8 +71,11 @@ kernels::StepShape step_shape_of(const model::ModelConfig& config, const model::
   shape.num_kv_heads = config.num_kv_heads;
   shape.head_dim = config.head_dim;
   shape.vocabulary_size = config.vocabulary_size;
+  shape.num_layers = config.num_layers;
   shape.has_quantised_weights = model::has_quantised_weights(tensors);
   shape.has_unquantised_weights = model::has_unquantised_weights(tensors);
+  shape.has_post_norms = config.parts.has_post_norms;
+  shape.has_local_rotations = config.local_rope.has_value();
   return shape;
 }
 

@@ -15,7 +15,6 @@
 namespace octavo::runner {
 namespace {
 
-constexpr double kGreedyTemperature = 1e-5;  // vLLM's bound; it also keeps 1 / temperature finite
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 constexpr double kNothingIsCertain = std::numeric_limits<double>::infinity();
@@ -91,6 +90,10 @@ bool changes_scores(const SamplingParams& params, const scheduler::SampleTarget&
   return !params.logit_bias.empty() || forbids_ends(params, target) || penalises(params);
 }
 
+double uniform_of(const scheduler::SampleTarget& target) {
+  return uniform_at(target.seed, target.output_index, target.output_token_ids.size());
+}
+
 }  // namespace
 
 Sampler::Sampler(std::int32_t vocabulary_size, std::vector<TokenId> end_token_ids, kernels::Backend& backend)
@@ -113,6 +116,17 @@ void Sampler::set_row(std::span<const float> logits, std::span<const float> piec
   log_sum_exp_ = log_sum_exp;
 }
 
+std::optional<kernels::TokenDraw> Sampler::backend_draw(const SamplingParams& params,
+                                                        const scheduler::SampleTarget& target) {
+  const bool needs_row = target.num_candidates > 0 || params.logprobs > 0 || changes_scores(params, target);
+  if (needs_row) return std::nullopt;
+  return kernels::TokenDraw{.top_k = params.top_k,
+                            .temperature = params.temperature,
+                            .top_p = params.top_p,
+                            .min_p = params.min_p,
+                            .uniform = uniform_of(target)};
+}
+
 SampledToken Sampler::sample(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
                              const scheduler::SampleTarget& target) {
   SampledToken token;
@@ -132,7 +146,7 @@ SampledToken Sampler::sample(const SamplingParams& params, std::span<const Token
 // -1: no token can come.
 TokenId Sampler::choose(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
                         const scheduler::SampleTarget& target) {
-  const bool is_greedy = params.temperature < kGreedyTemperature;
+  const bool is_greedy = params.temperature < kernels::kGreedyTemperature;
   if (is_greedy && !changes_scores(params, target)) {
     return index_of_best(row_, row_maxima_);
   }
@@ -144,7 +158,7 @@ TokenId Sampler::choose(const SamplingParams& params, std::span<const TokenId> p
   if (is_greedy)
     return index_of_best(std::span<const double>(scores_), std::span<const double>(score_maxima_));
   inverse_temperature_ = 1.0 / params.temperature;
-  return draw(params, uniform_at(target.seed, target.output_index, target.output_token_ids.size()));
+  return draw(params, uniform_of(target));
 }
 
 std::vector<BeamCandidate> Sampler::continue_beam(const SamplingParams& params,

@@ -27,6 +27,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -55,6 +56,12 @@ class Sampler {
   bool row_is_valid() const { return std::isfinite(log_sum_exp_); }
 
   float logprob(TokenId token_id) const { return row_[static_cast<std::size_t>(token_id)] - log_sum_exp_; }
+
+  // The same draw as a backend can make it that draws tokens (kernels/token_draw.h), but for the row's index:
+  // a token, from the row alone, without alternatives. None where it takes more: a beam, logprobs,
+  // logit_bias, penalties, min_tokens that are not there yet. These are drawn here, from the row's logits.
+  static std::optional<kernels::TokenDraw> backend_draw(const SamplingParams& params,
+                                                        const scheduler::SampleTarget& target);
 
   // Draws for the target, or fills in its candidates when it is a beam. Any number of targets may share the
   // row. A row that is not valid, or in which min_tokens forbids every token that could come, gives

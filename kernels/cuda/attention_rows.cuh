@@ -12,6 +12,7 @@
 #include "kernels/cuda/hardware.cuh"
 #include "kernels/cuda/power_of_two.cuh"
 #include "kernels/cuda/reduction.cuh"
+#include "kernels/cuda/soft_cap.cuh"
 
 namespace octavo::kernels::cuda {
 
@@ -28,17 +29,19 @@ __device__ inline void multiply_step(float (&c)[4], const std::uint32_t (&a)[4],
 }
 
 // 16 rows of a warp: queries in shared memory, sums in registers. Of the lane's two rows (g and g + 8)
-// `position` is the last position that they see, -1 without such a row.
-template <KvType kType, int kHeadDim, bool kIsPrefill>
+// `position` is the last position that they see, -1 without such a row. A prefill kernel that may cap scores
+// needs 20 registers more than one that cannot, a split one none, so that prefill alone has two kernels.
+template <KvType kType, int kHeadDim, bool kIsPrefill, bool kMayCap>
 struct WarpRows {
   using Layout = Shape<kType, kHeadDim, kIsPrefill>;
   static constexpr bool kIsHalf = Layout::Stored::kIsHalf;
 
-  const std::uint16_t* queries;  // of the warp's first row; the next part follows `part_numbers` later
-  int part_numbers;
-  int row_steps;  // of 16 dimensions
-  int position[2];
-  float factor[2];                          // of the queries, a power of two
+  const AttentionArguments& arguments;
+  const std::uint16_t* queries = nullptr;  // of the warp's first row; the next part follows `part_numbers` later
+  int part_numbers = 0;
+  int row_steps = 0;  // of 16 dimensions
+  int position[2] = {};
+  float factor[2] = {};                     // of the queries, a power of two
   float largest[2] = {kNothing, kNothing};  // score
   float sum[2] = {0.0f, 0.0f};              // of the weights in this lane's columns
   float values[kHeadDim / 8][4] = {};
@@ -50,6 +53,7 @@ struct WarpRows {
     multiply_keys(slices, scores);
     bool is_seen[Layout::kUpdate][2][4];
     scale_and_mask(slices, num_slices, begin, scores, is_seen);
+    if (kMayCap && arguments.score_soft_cap != 0.0f) cap(scores);
     weigh(scores, is_seen);
     multiply_values(slices, is_seen, scores);
   }
@@ -96,10 +100,25 @@ struct WarpRows {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const int token = half * 8 + static_cast<int>(threadIdx.x % 4) * 2 + i % 2;
-          is_seen[u][half][i] = u < num_slices && begin + u * kSliceTokens + token <= position[i / 2];
+          // One comparison for both ends of the window: a position that is yet to come is far below.
+          const auto back = static_cast<std::uint32_t>(position[i / 2] - (begin + u * kSliceTokens + token));
+          is_seen[u][half][i] = u < num_slices && back < arguments.window;
           float score = scores[u][half][i] * factor[i / 2];
           if constexpr (kType == KvType::kInt8) score *= slices[u].key_scales()[token];
           scores[u][half][i] = score;
+        }
+      }
+    }
+  }
+
+  __device__ void cap(float (&scores)[Layout::kUpdate][2][4]) const {
+#pragma unroll
+    for (int u = 0; u < Layout::kUpdate; ++u) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          scores[u][half][i] = soft_capped(scores[u][half][i], arguments.score_soft_cap);
         }
       }
     }
@@ -199,6 +218,11 @@ struct TileRows {
     return kv_head * arguments.group + (tile.first + row) % arguments.group;
   }
   __device__ int position(int row) const { return is_there(row) ? tile.first_position + token(row) : -1; }
+  // The first position that a row sees; the first row's is the tile's. REQUIRES: is_there(row)
+  __device__ int first_seen(int row) const {
+    const int last = tile.first_position + token(row), window = static_cast<int>(arguments.window - 1);
+    return last > window ? last - window : 0;
+  }
   __device__ const float* query(int row) const {
     return arguments.q + (tile.query_start + token(row)) * arguments.q_stride +
            head(row) * arguments.places.head_dim;

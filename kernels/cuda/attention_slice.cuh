@@ -70,10 +70,10 @@ struct Context {
   const KvPlaces& places;
   const std::int32_t* block_table;
   int kv_head;
-  int end;  // positions; what stands behind is not read (keys: not used)
+  int begin, end;  // positions; what stands before and behind is not read, and zero
 
   __device__ TokenPlace place(int position) const {
-    if (position >= end) return {nullptr, 0};
+    if (position < begin || position >= end) return {nullptr, 0};
     const int block = position / places.block_size;
     return {places.head(block_table[block], kv_head), position - block * places.block_size};
   }
@@ -139,8 +139,7 @@ __device__ void load_numbers(const Context& context, TokenPlace mine, int row_st
   }
 }
 
-// A warp brings in positions first .. first + 15: keys and values of those before the context's end, zeros
-// behind.
+// A warp brings in positions first .. first + 15: keys and values of those in the context, else zeros.
 template <KvType kType, class Shape>
 __device__ void load_slice(const Context& context, int first, int row_steps, bool has_octets,
                            const Slice<Shape>& slice) {

@@ -13,6 +13,7 @@ struct CudaOptions {
   Activation activation =
       Activation::kInt16;      // kF32: two 16-bit numbers for each activation on tensor cores, else one
   bool deterministic = false;  // results do not depend on the batch
+  bool graphs = true;          // decode steps are recorded once and started as one; the same bits
 };
 
 // Error kUnsupported, one sentence, where there is no driver or no device that it can use.

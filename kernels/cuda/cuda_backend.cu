@@ -11,6 +11,10 @@ namespace {
 constexpr std::int32_t kLeastMajor = 7,
                        kLeastMinor = 5;  // tensor-core steps with float16 numbers and 8 x 8 loads
 
+// From which tokens are drawn together, so that the output head is read once for a usual batch; of a vocabulary of 128,256
+// they take 131 MB.
+constexpr std::int32_t kMostDrawnRows = 256;
+
 Error no_device(const std::string& reason) {
   return Error{ErrorCode::kUnsupported, reason + "; choose cpu", "device"};
 }
@@ -55,10 +59,22 @@ std::int64_t num_tables_entries(const StepShape& shape) {
 // Of begin_step(): three numbers and the rotations of each row, three of each sequence, the tables; each
 // array filled up.
 std::int64_t input_bytes(const StepShape& shape) {
-  const std::int64_t numbers =
-      std::int64_t{shape.num_rows} * (3 + shape.head_dim + 2) + 1 + num_tables_entries(shape);
-  constexpr std::int64_t kNumArrays = 7, kLeast = 64 * 1024;  // room for lists of copies
+  const std::int64_t rotations = shape.head_dim * (shape.has_local_rotations ? 2 : 1);
+  const std::int64_t numbers = shape.num_rows * (3 + rotations + 2) + 1 + num_tables_entries(shape);
+  constexpr std::int64_t kNumArrays = 10, kLeast = 64 * 1024;  // room for lists of copies
   return std::max(numbers * 4 + kNumArrays * UploadRing::kAlignment, kLeast);
+}
+
+// The most that is filled up to.
+std::int32_t most_decode_rows(const StepShape& shape) {
+  const std::int32_t sequences = shape.max_num_sequences > 0 ? shape.max_num_sequences : shape.num_rows;
+  return std::min({sequences, shape.num_rows, kMostDecodeRows});
+}
+
+std::int64_t decode_input_bytes(const StepShape& shape) {
+  StepShape decode = shape;
+  decode.num_rows = decode.max_num_sequences = most_decode_rows(shape);
+  return input_bytes(decode);
 }
 
 }  // namespace
@@ -160,43 +176,63 @@ Result<CudaBackend::Scratch> CudaBackend::allocate_scratch(const StepShape& shap
   constexpr const char* kPurpose = "working memory";
   constexpr std::int64_t kFloat = sizeof(float);
   const std::int64_t kv_bytes = std::int64_t{shape.num_rows} * shape.num_kv_heads * shape.head_dim * kFloat;
-  const std::int64_t rows = shape.num_logits_rows;
-  const std::int64_t logits_bytes = rows * shape.vocabulary_size * kFloat;
-  const std::int64_t pieces_bytes = rows * num_logits_pieces(shape.vocabulary_size) * kFloat;
+  const std::int64_t host_rows = shape.num_logits_rows;
+  const std::int64_t rows = std::max(shape.num_logits_rows, std::min(shape.max_num_sequences, kMostDrawnRows));
+  const std::int64_t row_bytes = shape.vocabulary_size * kFloat;
+  const std::int64_t pieces_row_bytes = num_logits_pieces(shape.vocabulary_size) * kFloat;
   OCTAVO_TRY(UploadRing inputs, UploadRing::create(input_bytes(shape)));
-  Scratch scratch{.inputs = std::move(inputs)};
+  OCTAVO_TRY(TokenSampler sampler, TokenSampler::create(*compute_, shape.vocabulary_size));
+  Scratch scratch{.inputs = std::move(inputs), .sampler = std::move(sampler)};
+  OCTAVO_TRY(scratch.decode_inputs, DeviceMemory::allocate(decode_input_bytes(shape), kPurpose));
   OCTAVO_TRY(scratch.keys, DeviceMemory::allocate(kv_bytes, kPurpose));
   OCTAVO_TRY(scratch.values, DeviceMemory::allocate(kv_bytes, kPurpose));
-  OCTAVO_TRY(scratch.logits, DeviceMemory::allocate(logits_bytes, kPurpose));
+  const std::int64_t added_rows = shape.has_post_norms ? shape.num_rows : 0;
+  OCTAVO_TRY(scratch.added, DeviceMemory::allocate(added_rows * shape.embedding_length * kFloat, kPurpose));
+  scratch.logits_rows = static_cast<std::int32_t>(rows);
+  OCTAVO_TRY(scratch.logits, DeviceMemory::allocate(rows * row_bytes, kPurpose));
   OCTAVO_TRY(scratch.sums, DeviceMemory::allocate(rows * kFloat, kPurpose));
-  OCTAVO_TRY(scratch.piece_maxima, DeviceMemory::allocate(pieces_bytes, kPurpose));
-  OCTAVO_TRY(scratch.piece_sums, DeviceMemory::allocate(pieces_bytes, kPurpose));
-  OCTAVO_TRY(scratch.host_logits, PinnedMemory::allocate(logits_bytes, kPurpose));
-  OCTAVO_TRY(scratch.host_sums, PinnedMemory::allocate(rows * kFloat, kPurpose));
-  OCTAVO_TRY(scratch.host_piece_maxima, PinnedMemory::allocate(pieces_bytes, kPurpose));
+  OCTAVO_TRY(scratch.piece_maxima, DeviceMemory::allocate(rows * pieces_row_bytes, kPurpose));
+  OCTAVO_TRY(scratch.piece_sums, DeviceMemory::allocate(rows * pieces_row_bytes, kPurpose));
+  OCTAVO_TRY(scratch.host_logits, PinnedMemory::allocate(host_rows * row_bytes, kPurpose));
+  OCTAVO_TRY(scratch.host_sums, PinnedMemory::allocate(host_rows * kFloat, kPurpose));
+  OCTAVO_TRY(scratch.host_piece_maxima, PinnedMemory::allocate(host_rows * pieces_row_bytes, kPurpose));
+  const std::int64_t drawn_bytes = shape.num_rows * static_cast<std::int64_t>(sizeof(DrawnToken));
+  OCTAVO_TRY(scratch.drawn, DeviceMemory::allocate(drawn_bytes, kPurpose));
+  OCTAVO_TRY(scratch.host_drawn, PinnedMemory::allocate(drawn_bytes, kPurpose));
   return Result<Scratch>(std::move(scratch));
 }
 
 std::int64_t CudaBackend::Scratch::bytes() const {
-  std::int64_t bytes = inputs.bytes();
-  for (const DeviceMemory* memory : {&keys, &values, &logits, &sums, &piece_maxima, &piece_sums})
+  std::int64_t bytes = inputs.bytes() + sampler.bytes() + drawn.bytes();
+  for (const DeviceMemory* memory : {&decode_inputs, &keys, &values, &added, &logits, &sums, &piece_maxima, &piece_sums})
     bytes += memory->bytes();
   return bytes;
 }
 
 Result<void> CudaBackend::reserve_step(const StepShape& shape) {
   compute_->synchronize();
+  recorded_.clear();  // they hold addresses of what ends here
+  graph_bytes_ = 0;
   OCTAVO_TRY(Scratch scratch, allocate_scratch(shape));
   scratch_.reset();
   scratch_.emplace(std::move(scratch));
   OCTAVO_TRY_VOID(products_->reserve(shape));
   OCTAVO_TRY_VOID(attention_->reserve(shape));
   shape_ = shape;
+  decode_rows_ = decode_rows(most_decode_rows(shape));
   return {};
 }
 
+// Set aside until steps are recorded: for each and layer a dozen kernels. What a driver takes for one is not
+// documented.
+std::int64_t CudaBackend::planned_graph_bytes() const {
+  constexpr std::int64_t kBytesPerLayer = 12 * 8 * 1024;
+  return static_cast<std::int64_t>(steps_to_record().size()) * shape_.num_layers * kBytesPerLayer;
+}
+
 std::int64_t CudaBackend::scratch_bytes() const {
-  return (scratch_ ? scratch_->bytes() : 0) + products_->scratch_bytes() + attention_->scratch_bytes();
+  const std::int64_t graph_bytes = recorded_.empty() ? planned_graph_bytes() : graph_bytes_;
+  return graph_bytes + (scratch_ ? scratch_->bytes() : 0) + products_->scratch_bytes() + attention_->scratch_bytes();
 }
 
 }  // namespace octavo::kernels::cuda

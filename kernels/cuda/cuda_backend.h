@@ -1,25 +1,31 @@
-// The backend on a graphics processor. Operations are started and not waited for; logits() waits, because its
-// results are the host's.
+// The backend on a graphics processor. Operations are started and not waited for; logits() and draw_tokens()
+// wait, because their results are the host's.
 //
 // Streams. All operations run in one stream, moves between the pools in another: a move waits for what was
 // started before it, and of what is started later only the operations that touch keys and values wait for the
-// move (await_moves). Memory. Everything is allocated while a model loads: reserve_step() knows the largest
-// step. Errors. A failure in a step stays (DeviceStatus): nothing more is started, logits() gives NaNs,
-// status() tells. Numbers: matmul.h, paged_attention.h. With `deterministic` no result depends on the batch.
+// move (await_moves), or the whole step if it was recorded. Steps: cuda_step.cu. Memory. Everything is
+// allocated while a model loads: reserve_step() knows the largest step. Errors. A failure in a step stays
+// (DeviceStatus): nothing more is started, logits() gives NaNs, status() tells. Numbers: matmul.h,
+// paged_attention.h. With `deterministic` no result depends on the batch.
 //
 // Thread: as Backend. Ownership: what it makes must end before it does.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/backend.h"
 #include "kernels/cuda/create_cuda_backend.h"
+#include "kernels/cuda/decode_batch.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/graph.h"
 #include "kernels/cuda/matmul.h"
 #include "kernels/cuda/paged_attention.h"
+#include "kernels/cuda/sample_tokens.h"
 #include "kernels/cuda/upload_ring.h"
 
 namespace octavo::kernels::cuda {
@@ -54,7 +60,6 @@ class CudaBackend final : public Backend {
   std::string_view isa() const override { return isa_; }   // "sm_90 NVIDIA H100"
   std::int32_t num_threads() const override { return 1; }  // of the host
   Result<void> status() const override { return status_.result(); }
-  Features features() const override { return Features(); }  // what llama, qwen2 and phi3 need has no name
   std::optional<DeviceBytes> device_bytes() const override;
 
   Result<std::unique_ptr<Matrix>> prepare_matrix(const MatrixSource& source) override;
@@ -68,6 +73,11 @@ class CudaBackend final : public Backend {
   std::int64_t scratch_bytes() const override;
 
   void begin_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids) override;
+  void run_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
+                const StepBody& body) override;
+  std::vector<DecodeShape> steps_to_record() const override;
+  Result<void> record_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
+                           const StepBody& body) override;
   void embed(const EmbeddingWeights& weights, std::span<const std::int32_t> token_ids,
              std::span<const std::int32_t> positions, MatrixView out) override;
   void attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
@@ -80,6 +90,9 @@ class CudaBackend final : public Backend {
   void feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x, MatrixView out) override;
   void logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows, MatrixView out,
               LogitsSummary summary) override;
+  bool draws_tokens() const override { return true; }
+  void draw_tokens(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows,
+                   std::span<const TokenDraw> draws, std::span<DrawnToken> out) override;
   void softmax_weights(std::span<const double> scores, double best, double inverse_temperature,
                        std::span<double> weights, std::span<double> piece_sums) override;
   void copy_blocks(KvCache& kv, std::span<const BlockCopy> copies) override;
@@ -93,20 +106,36 @@ class CudaBackend final : public Backend {
   // What reserve_step() allocates beside the products' and attention's.
   struct Scratch {
     UploadRing inputs;
+    TokenSampler sampler;
+    DeviceMemory decode_inputs{};   // of a decode step, where a recorded one looks for them
     DeviceMemory keys{}, values{};  // f32 [num_rows, num_kv_heads * head_dim], before they are stored
-    DeviceMemory logits{};          // f32 [num_logits_rows, vocabulary]
+    DeviceMemory added{};           // f32 [num_rows, embedding_length], before its post-norm; else nothing
+    std::int32_t logits_rows = 0;   // that fit on the device; the host takes num_logits_rows of them
+    DeviceMemory logits{};          // f32 [logits_rows, vocabulary]
     DeviceMemory sums{}, piece_maxima{}, piece_sums{};  // of the rows of logits
     PinnedMemory host_logits{}, host_sums{}, host_piece_maxima{};
+    DeviceMemory drawn{};  // [num_rows]
+    PinnedMemory host_drawn{};
 
     std::int64_t bytes() const;
   };
 
-  static Result<Scratch> allocate_scratch(const StepShape& shape);
+  Result<Scratch> allocate_scratch(const StepShape& shape);
+  void send_inputs(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
+                   const StepNumbers* numbers);
+  std::optional<DecodeShape> decode_shape(const PagedBatch& batch) const;
+  void begin_decode_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
+                         const DecodeShape& shape);
+  std::int64_t planned_graph_bytes() const;
   // The batch that begin_step took. REQUIRES: `batch` is it.
   const DeviceBatch& device_batch(const PagedBatch& batch) const;
   void move_blocks(const std::byte* sources, std::byte* targets, std::int64_t block_bytes,
                    std::span<const BlockCopy> copies);
   void await_moves();
+  // Logits of rows and their summary, where they stand.
+  SampleInput start_logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows);
+  // Waits for the draws that were started last, and takes them.
+  void take_drawn(std::span<DrawnToken> out);
 
   const CudaOptions options_;
   const std::unique_ptr<Backend> host_;
@@ -120,7 +149,11 @@ class CudaBackend final : public Backend {
   std::unique_ptr<PagedAttention> attention_;
   StepShape shape_;
   std::optional<Scratch> scratch_;
+  std::vector<std::int32_t> decode_rows_;                            // of decode steps as they are filled up
+  std::map<std::pair<std::int32_t, std::int32_t>, Graph> recorded_;  // by rows and longest context
+  std::int64_t graph_bytes_ = 0;  // as far as the device's free memory told
   // Of one step.
+  DecodeBatch decode_batch_;
   DeviceBatch batch_;
   const std::int32_t* host_positions_ = nullptr;
   const std::int32_t* host_token_ids_ = nullptr;

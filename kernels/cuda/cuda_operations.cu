@@ -1,11 +1,12 @@
-// The operations of a step, each a few launches: matmul.h, paged_attention.h, embedding.h, logits_summary.h,
-// block_copy.h.
+// The operations of a step (cuda_step.cu), each a few launches: matmul.h, paged_attention.h, embedding.h, add_normalised.h,
+// logits_summary.h, block_copy.h.
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <limits>
 
 #include "engine/base/check.h"
+#include "kernels/cuda/add_normalised.h"
 #include "kernels/cuda/block_copy.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/embedding.h"
@@ -23,10 +24,11 @@ ProductInput rows_of(ConstMatrixView view) {
 }
 
 ProductInput normalised(ConstMatrixView view, const NormWeights& norm) {
-  OCTAVO_CHECK(norm.kind == NormKind::kRms && norm.bias.empty(), "a norm that features() does not name");
   ProductInput input = rows_of(view);
   input.norm = norm.weight.data();
   input.norm_epsilon = norm.epsilon;
+  input.norm_kind = norm.kind;
+  input.norm_bias = data_of(norm.bias);
   return input;
 }
 
@@ -36,60 +38,21 @@ Product product(const Matrix* weights, std::span<const float> bias, float* out, 
 
 }  // namespace
 
-void CudaBackend::begin_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids) {
-  OCTAVO_CHECK(scratch_.has_value() && batch.num_tokens <= shape_.num_rows,
-               "a step of %d rows, %d are reserved", batch.num_tokens, shape_.num_rows);
-  UploadRing& inputs = scratch_->inputs;
-  std::int64_t num_bytes = 0;
-  for (const auto& array : {token_ids, batch.positions, batch.slot_mapping, batch.query_start,
-                            batch.context_lens, batch.block_tables}) {
-    num_bytes += UploadRing::padded(static_cast<std::int64_t>(array.size_bytes()));
-  }
-  inputs.begin(*compute_,
-               num_bytes + UploadRing::padded(static_cast<std::int64_t>(batch.rotations.size_bytes())));
-  host_positions_ = batch.positions.data();
-  host_token_ids_ = token_ids.data();
-  token_ids_ = inputs.put(token_ids);
-  batch_ = {.num_tokens = batch.num_tokens,
-            .num_sequences = batch.num_sequences,
-            .max_blocks = batch.max_blocks,
-            .min_rows = batch.num_tokens,
-            .positions = inputs.put(batch.positions),
-            .slot_mapping = inputs.put(batch.slot_mapping),
-            .query_start = inputs.put(batch.query_start),
-            .context_lens = inputs.put(batch.context_lens),
-            .block_tables = inputs.put(batch.block_tables),
-            .rotations = inputs.put(batch.rotations)};
-  inputs.send(*compute_);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(batch.num_sequences); ++i) {
-    const std::int32_t num_rows = batch.query_start[i + 1] - batch.query_start[i];
-    batch_.min_rows = std::min(batch_.min_rows, num_rows);
-    batch_.max_rows = std::max(batch_.max_rows, num_rows);
-    batch_.max_context_len = std::max(batch_.max_context_len, batch.context_lens[i]);
-  }
-}
-
-const DeviceBatch& CudaBackend::device_batch(const PagedBatch& batch) const {
-  OCTAVO_CHECK(batch.positions.data() == host_positions_ && batch.num_tokens == batch_.num_tokens,
-               "a batch that begin_step was not told");
-  return batch_;
-}
-
 void CudaBackend::embed(const EmbeddingWeights& weights, std::span<const std::int32_t> token_ids,
-                        std::span<const std::int32_t>, MatrixView out) {
+                        std::span<const std::int32_t> positions, MatrixView out) {
   OCTAVO_CHECK(token_ids.data() == host_token_ids_, "token ids that begin_step was not told");
-  OCTAVO_CHECK(weights.scale == 1.0f && weights.positions == nullptr,
-               "an embedding that features() does not name");
-  gather_rows(*compute_, device_matrix(*weights.tokens).planes(), token_ids_,
+  ChosenRows of_positions;
+  if (weights.positions != nullptr) {
+    OCTAVO_CHECK(positions.data() == host_positions_, "positions that begin_step was not told");
+    of_positions = {device_matrix(*weights.positions).planes(), batch_.positions};
+  }
+  gather_rows(*compute_, {device_matrix(*weights.tokens).planes(), token_ids_}, weights.scale, of_positions,
               static_cast<std::int32_t>(token_ids.size()), out.data, out.stride);
 }
 
 void CudaBackend::attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
                                   const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
                                   MatrixView q) {
-  OCTAVO_CHECK(
-      weights.query_norm.empty() && weights.key_norm.empty() && shape.rotations == Rotations::kGlobal,
-      "norms of heads or local rotations, which features() does not name");
   const DeviceBatch& device = device_batch(batch);
   float* const keys = scratch_->keys.as<float>();
   float* const values = scratch_->values.as<float>();
@@ -99,14 +62,13 @@ void CudaBackend::attention_input(const AttentionInputWeights& weights, const At
                                            product(weights.value, weights.value_bias, values, kv_width)};
   products_->multiply(normalised(x, weights.norm), products);
   await_moves();
+  const HeadNorms norms{data_of(weights.query_norm), data_of(weights.key_norm), weights.norm.epsilon};
   write_kv(*compute_, shape, device, kv.layout(), layer, q.data, q.stride, keys, values, kv_width,
-           static_cast<const CudaKvCache&>(kv).data());
+           static_cast<const CudaKvCache&>(kv).data(), norms);
 }
 
 void CudaBackend::paged_attention(const AttentionShape& shape, const PagedBatch& batch, std::int32_t layer,
                                   const KvCache& kv, ConstMatrixView q, MatrixView out) {
-  OCTAVO_CHECK(shape.window == 0 && shape.score_soft_cap == 0.0f,
-               "a window or a soft cap, which features() does not name");
   await_moves();
   attention_->attend(shape, device_batch(batch), kv.layout(), layer,
                      static_cast<const CudaKvCache&>(kv).data(), q.data, q.stride, out.data, out.stride);
@@ -114,39 +76,45 @@ void CudaBackend::paged_attention(const AttentionShape& shape, const PagedBatch&
 
 void CudaBackend::project_residual(const ProjectionWeights& weights, ConstMatrixView input,
                                    MatrixView residual) {
-  OCTAVO_CHECK(weights.post_norm.weight.empty(), "a norm that features() does not name");
   Product sum = product(weights.matrix, weights.bias, residual.data, residual.stride);
   sum.epilogue = Epilogue::kAdd;
+  if (!weights.post_norm.weight.empty()) {
+    sum.epilogue = Epilogue::kStore;
+    sum.out = scratch_->added.as<float>();
+    sum.out_stride = residual.columns;
+    OCTAVO_CHECK(input.rows * residual.columns * 4 <= scratch_->added.bytes(), "post-norms were not reserved");
+  }
   products_->multiply(rows_of(input), std::span(&sum, 1));
+  if (weights.post_norm.weight.empty()) return;
+  add_normalised(*compute_, sum.out, static_cast<std::int32_t>(input.rows), residual.columns,
+                 weights.post_norm.weight.data(), weights.post_norm.epsilon, residual.data, residual.stride);
 }
 
 void CudaBackend::feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x,
                                      MatrixView out) {
-  OCTAVO_CHECK(weights.gate != nullptr && weights.activation == FeedForwardActivation::kSilu,
-               "a feed-forward layer that features() does not name");
+  if (weights.gate == nullptr) {
+    Product up = product(weights.up, weights.up_bias, out.data, out.stride);
+    up.epilogue = epilogue_of(weights.activation);
+    products_->multiply(normalised(x, weights.norm), std::span(&up, 1));
+    return;
+  }
   products_->multiply_gate_up(normalised(x, weights.norm), {.gate = &device_matrix(*weights.gate),
                                                             .up = &device_matrix(*weights.up),
                                                             .gate_bias = data_of(weights.gate_bias),
                                                             .up_bias = data_of(weights.up_bias),
                                                             .out = out.data,
-                                                            .out_stride = out.stride});
+                                                            .out_stride = out.stride,
+                                                            .activation = weights.activation});
 }
 
-void CudaBackend::logits(const OutputHead& output, ConstMatrixView x, std::span<const std::int32_t> rows,
-                         MatrixView out, LogitsSummary summary) {
-  if (rows.empty()) return;
-  OCTAVO_CHECK(output.soft_cap == 0.0f, "a soft cap, which features() does not name");
+SampleInput CudaBackend::start_logits(const OutputHead& output, ConstMatrixView x, std::span<const std::int32_t> rows) {
   const Matrix& weights = *output.matrix;
   const auto num_rows = static_cast<std::int32_t>(rows.size());
   OCTAVO_CHECK(
-      scratch_.has_value() && num_rows <= shape_.num_logits_rows && weights.rows() <= shape_.vocabulary_size,
+      scratch_.has_value() && num_rows <= scratch_->logits_rows && weights.rows() <= shape_.vocabulary_size,
       "logits of %d rows, %d are reserved", num_rows, shape_.num_logits_rows);
   Scratch& scratch = *scratch_;
   const std::int64_t vocabulary = weights.rows();
-  const auto sums_bytes = num_rows * static_cast<std::int64_t>(sizeof(float));
-  const std::int64_t logits_bytes = vocabulary * sums_bytes,
-                     pieces_bytes = num_logits_pieces(vocabulary) * sums_bytes;
-
   scratch.inputs.begin(*compute_, UploadRing::padded(static_cast<std::int64_t>(rows.size_bytes())));
   ProductInput input = normalised(x, output.norm);
   input.num_rows = num_rows;
@@ -154,8 +122,25 @@ void CudaBackend::logits(const OutputHead& output, ConstMatrixView x, std::span<
   scratch.inputs.send(*compute_);
   const Product head = product(&weights, output.bias, scratch.logits.as<float>(), vocabulary);
   products_->multiply(input, std::span(&head, 1));
-  summarise_logits(*compute_, scratch.logits.as<float>(), num_rows, vocabulary, scratch.sums.as<float>(),
-                   scratch.piece_maxima.as<float>(), scratch.piece_sums.as<float>());
+  summarise_logits(*compute_, scratch.logits.as<float>(), num_rows, vocabulary, output.soft_cap,
+                   scratch.sums.as<float>(), scratch.piece_maxima.as<float>(), scratch.piece_sums.as<float>());
+  return {.logits = scratch.logits.as<float>(),
+          .log_sum_exp = scratch.sums.as<float>(),
+          .piece_maxima = scratch.piece_maxima.as<float>(),
+          .vocabulary = vocabulary};
+}
+
+void CudaBackend::logits(const OutputHead& output, ConstMatrixView x, std::span<const std::int32_t> rows,
+                         MatrixView out, LogitsSummary summary) {
+  if (rows.empty()) return;
+  const auto num_rows = static_cast<std::int64_t>(rows.size());
+  OCTAVO_CHECK(num_rows <= shape_.num_logits_rows, "logits of %lld rows, %d are reserved", static_cast<long long>(num_rows),
+               shape_.num_logits_rows);
+  const std::int64_t vocabulary = start_logits(output, x, rows).vocabulary;
+  Scratch& scratch = *scratch_;
+  const std::int64_t sums_bytes = num_rows * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t logits_bytes = vocabulary * sums_bytes,
+                     pieces_bytes = num_logits_pieces(vocabulary) * sums_bytes;
   compute_->copy(scratch.host_logits.data(), scratch.logits.data(), logits_bytes);
   compute_->copy(scratch.host_sums.data(), scratch.sums.data(), sums_bytes);
   compute_->copy(scratch.host_piece_maxima.data(), scratch.piece_maxima.data(), pieces_bytes);

@@ -8,8 +8,15 @@
 
 namespace octavo::kernels::cuda {
 
-// out[i, 0 .. table.columns) = row token_ids[i]. All in device memory.
-void gather_rows(Stream& stream, const WeightPlanes& table, const std::int32_t* token_ids,
+// A table and which of its rows to take.
+struct ChosenRows {
+  WeightPlanes table = {};  // no bytes: none
+  const std::int32_t* indices = nullptr;
+};
+
+// out[i, 0 .. columns) = row tokens.indices[i] times scale, plus row positions.indices[i] if there are any.
+// All in device memory. REQUIRES: as many columns in both tables.
+void gather_rows(Stream& stream, const ChosenRows& tokens, float scale, const ChosenRows& positions,
                  std::int32_t num_tokens, float* out, std::int64_t out_stride);
 
 }  // namespace octavo::kernels::cuda

@@ -4,6 +4,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/cuda/reduction.cuh"
+#include "kernels/cuda/soft_cap.cuh"
 
 namespace octavo::kernels::cuda {
 namespace {
@@ -16,19 +17,20 @@ __device__ inline float minus_infinity() { return __uint_as_float(0xff800000u); 
 
 // A warp to a piece. exp(-inf - -inf) would be NaN, so a piece without a finite number has the sum 0; fmaxf
 // passes over NaNs, so they are looked for.
-__global__ void piece_kernel(const float* logits, std::int64_t vocabulary, float* piece_maxima,
+__global__ void piece_kernel(float* logits, std::int64_t vocabulary, float soft_cap, float* piece_maxima,
                              float* piece_sums) {
   const std::int64_t pieces = num_logits_pieces(vocabulary);
   const std::int64_t piece = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
   if (piece >= pieces) return;  // whole warps
   const unsigned lane = threadIdx.x % kWarp;
-  const float* const row = logits + std::int64_t{blockIdx.y} * vocabulary;
+  float* const row = logits + std::int64_t{blockIdx.y} * vocabulary;
   float values[kValuesPerLane];
   float largest = minus_infinity();
   bool is_number = true;
   for (int i = 0; i < kValuesPerLane; ++i) {
     const std::int64_t column = piece * kLogitsPiece + i * std::int64_t{kWarp} + lane;
     values[i] = column < vocabulary ? row[column] : minus_infinity();
+    if (soft_cap != 0.0f && column < vocabulary) row[column] = values[i] = soft_capped(values[i], soft_cap);
     is_number = is_number && values[i] == values[i];
     largest = fmaxf(largest, values[i]);
   }
@@ -63,12 +65,12 @@ __global__ void row_kernel(std::int64_t pieces, const float* piece_maxima, const
 
 }  // namespace
 
-void summarise_logits(Stream& stream, const float* logits, std::int32_t num_rows, std::int64_t vocabulary,
+void summarise_logits(Stream& stream, float* logits, std::int32_t num_rows, std::int64_t vocabulary, float soft_cap,
                       float* log_sum_exp, float* piece_maxima, float* piece_sums) {
   const auto rows = static_cast<unsigned>(num_rows);
   const std::int64_t pieces = num_logits_pieces(vocabulary);
   launch(piece_kernel, {.grid = dim3(num_pieces(pieces, kWarps), rows), .block = dim3(kThreads)}, stream,
-         logits, vocabulary, piece_maxima, piece_sums);
+         logits, vocabulary, soft_cap, piece_maxima, piece_sums);
   launch(row_kernel, {.grid = dim3(rows), .block = dim3(kThreads)}, stream, pieces, piece_maxima, piece_sums,
          log_sum_exp);
 }

@@ -66,7 +66,7 @@ ProductTarget target_of(const Product& product, std::int64_t first_row, std::int
   target.bias = product.bias;
   target.out = product.out + first_row * product.out_stride;
   target.out_stride = product.out_stride;
-  target.adds = product.epilogue == Epilogue::kAdd ? 1 : 0;
+  target.epilogue = product.epilogue;
   target.splits = splits;
   return target;
 }
@@ -134,9 +134,10 @@ class Products final : public MatrixProducts {
     const std::int64_t outputs = product.gate->rows();
     OCTAVO_CHECK(product.up->rows() == outputs && product.up->columns() == product.gate->columns(),
                  "gate and up differ in shape");
-    Planned both[] = {{{product.gate, product.gate_bias, product.out, product.out_stride, Epilogue::kStore},
+    const Epilogue activation = epilogue_of(product.activation);
+    Planned both[] = {{{product.gate, product.gate_bias, product.out, product.out_stride, activation},
                        plan_of(*product.gate, input.num_rows)},
-                      {{product.up, product.up_bias, product.out, product.out_stride, Epilogue::kStore},
+                      {{product.up, product.up_bias, product.out, product.out_stride, activation},
                        plan_of(*product.up, input.num_rows)}};
     // The library's result stands where the other's would.
     if (both[0].plan.path != both[1].plan.path) {
@@ -310,7 +311,7 @@ class Products final : public MatrixProducts {
     finish.out_stride = product.out_stride;
     finish.count = count;
     finish.num_rows = rows.num_rows;
-    finish.adds = product.epilogue == Epilogue::kAdd ? 1 : 0;
+    finish.epilogue = product.epilogue;
     return finish;
   }
 

@@ -1,6 +1,6 @@
 // Matrix products on the device: weights as they are kept there, and `MatrixProducts`, which multiplies rows
 // of floats with them. One call does all that happens to the input rows (gather, norm, rounding) and to the
-// result (bias, residual, SiLU · gate), so that a caller never sees which kernel runs.
+// result (bias, residual, activation, gate), so that a caller never sees which kernel runs.
 //
 // Three ways, chosen by `plan_product` from the number of rows, the type and the shape alone:
 //   vector   1 .. 8 rows. Weights are read once. Quantised weights meet activations of 16 bits
@@ -58,8 +58,8 @@ class DeviceMatrix final : public Matrix {
 // Repacks on the host and uploads. `source.bytes` is not needed afterwards. Errors: kOutOfMemory, kDevice.
 Result<std::unique_ptr<DeviceMatrix>> prepare_device_matrix(const MatrixSource& source);
 
-// A product's input: row i is data + (indices ? indices[i] : i) * stride, with `norm` times 1 / sqrt(mean of
-// its squares + norm_epsilon) times norm. All pointers to device memory; floats at multiples of 4 bytes.
+// A product's input: row i is data + (indices ? indices[i] : i) * stride, with `norm` normalised as
+// backend.h's NormKind says. All pointers to device memory; floats at multiples of 4 bytes.
 struct ProductInput {
   const float* data = nullptr;
   std::int64_t stride = 0;
@@ -67,12 +67,19 @@ struct ProductInput {
   const std::int32_t* indices = nullptr;
   const float* norm = nullptr;
   float norm_epsilon = 0.0f;
+  NormKind norm_kind = NormKind::kRms;
+  const float* norm_bias = nullptr;  // of kLayer; null: none
 };
 
-enum class Epilogue : std::uint8_t { kStore, kAdd };
+// What becomes of a sum: it is stored, added to what stands there, or stored as backend.h's
+// FeedForwardActivation of it.
+enum class Epilogue : std::uint8_t { kStore, kAdd, kSilu, kGelu };
 
-// out[i, n] = (kAdd: out[i, n] +) sum over k of weights[n, k] * input[i, k] + bias[n]. REQUIRES: out is not
-// the input.
+constexpr Epilogue epilogue_of(FeedForwardActivation activation) {
+  return activation == FeedForwardActivation::kSilu ? Epilogue::kSilu : Epilogue::kGelu;
+}
+
+// out[i, n] = epilogue(sum over k of weights[n, k] * input[i, k] + bias[n]). REQUIRES: out is not the input.
 struct Product {
   const DeviceMatrix* weights = nullptr;
   const float* bias = nullptr;  // device memory; null: none
@@ -81,7 +88,7 @@ struct Product {
   Epilogue epilogue = Epilogue::kStore;
 };
 
-// out[i, n] = silu(gate) * up, both with their bias. REQUIRES: gate and up have one shape.
+// out[i, n] = activation(gate) * up, both with their bias. REQUIRES: gate and up have one shape.
 struct GateUpProduct {
   const DeviceMatrix* gate = nullptr;
   const DeviceMatrix* up = nullptr;
@@ -89,6 +96,7 @@ struct GateUpProduct {
   const float* up_bias = nullptr;
   float* out = nullptr;
   std::int64_t out_stride = 0;
+  FeedForwardActivation activation = FeedForwardActivation::kSilu;
 };
 
 // How many 16-bit numbers stand for an activation in tiles and in the library's products. Of the default

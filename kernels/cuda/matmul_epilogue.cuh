@@ -17,21 +17,35 @@ __device__ inline int target_of_block(const ProductTargets& targets, int block) 
   return target;
 }
 
+// z / (1 + exp(-z)), of which GELU is the same with another exponent: (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)).
+__device__ inline float activated(Epilogue activation, float z) {
+  constexpr float kTwiceRootOfTwoOverPi = 1.5957691216057308f;
+  float exponent = z;
+  if (activation == Epilogue::kGelu) exponent = kTwiceRootOfTwoOverPi * (z + 0.044715f * z * z * z);
+  return z / (1.0f + expf(-exponent));
+}
+
+__device__ inline void store_with(Epilogue epilogue, float* out, float value) {
+  if (epilogue == Epilogue::kAdd) {
+    value = *out + value;
+  } else if (epilogue != Epilogue::kStore) {
+    value = activated(epilogue, value);
+  }
+  *out = value;
+}
+
 __device__ inline void store_output(const ProductTarget& target, std::int64_t row, std::int64_t output,
                                     float value) {
   if (target.bias != nullptr) value += target.bias[output];
-  float* const out = target.out + row * target.out_stride + output;
-  *out = target.adds != 0 ? *out + value : value;
+  store_with(target.epilogue, target.out + row * target.out_stride + output, value);
 }
-
-__device__ inline float silu_times(float gate, float up) { return gate / (1.0f + expf(-gate)) * up; }
 
 __device__ inline void store_gate_up(const ProductTargets& targets, std::int64_t row, std::int64_t output,
                                      float gate, float up) {
   const ProductTarget& first = targets.targets[0];
   if (first.bias != nullptr) gate += first.bias[output];
   if (targets.targets[1].bias != nullptr) up += targets.targets[1].bias[output];
-  first.out[row * first.out_stride + output] = silu_times(gate, up);
+  first.out[row * first.out_stride + output] = activated(first.epilogue, gate) * up;
 }
 
 }  // namespace octavo::kernels::cuda

@@ -46,12 +46,14 @@ struct ProductTarget {
   const float* bias = nullptr;
   float* out = nullptr;
   std::int64_t out_stride = 0;
-  std::int32_t adds = 0;  // to what stands in `out`
+  Epilogue epilogue = Epilogue::kStore;  // of gate and up: the activation, of the first target
+  std::uint8_t padding[3] =
+      {};  // no byte of an argument is left to chance: the emulation looks for addresses
   std::int32_t first_block = 0;
   std::int32_t num_tiles = 0;  // tiles: of 64 outputs (32 pairs of gate and up)
   std::int32_t splits = 1;
   std::int32_t first_partial = 0;  // place of its sums among the launch's, in tiles
-  std::int32_t padding = 0;  // no byte of an argument is left to chance: the emulation looks for addresses
+  std::int32_t more_padding = 0;
 };
 
 inline constexpr int kMostTargets = 4;
@@ -87,8 +89,8 @@ void launch_tiles(Stream& stream, TensorType type, int tile_rows, const ProductT
 void launch_expand(Stream& stream, const WeightPlanes& planes, std::int64_t first, std::int64_t count,
                    std::uint16_t* out);
 
-// What follows the library: out (+)= factors[row] * product + bias, for one piece of outputs. With `up` both
-// are factored and biased, and out = silu(product) * up.
+// What follows the library: out = epilogue(factors[row] * product + bias), for one piece of outputs. With
+// `up` both are factored and biased, and out = epilogue(product) * up, an activation.
 struct FinishArguments {
   const float* product = nullptr;  // [rows][count]
   const float* up = nullptr;       // the same, or null
@@ -98,7 +100,9 @@ struct FinishArguments {
   const float* up_bias = nullptr;
   float* out = nullptr;
   std::int64_t out_stride = 0, count = 0;
-  std::int32_t num_rows = 0, adds = 0;
+  std::int32_t num_rows = 0;
+  Epilogue epilogue = Epilogue::kStore;
+  std::uint8_t padding[3] = {};
 };
 void launch_finish(Stream& stream, const FinishArguments& arguments);
 

@@ -1,5 +1,5 @@
-// Input rows of products: gathered, normalised (Zhang & Sennrich 2019, arXiv:1910.07467) and rounded, by one
-// block each.
+// Input rows of products: gathered, normalised (Zhang & Sennrich 2019, arXiv:1910.07467; Ba et al. 2016,
+// arXiv:1607.06450) and rounded, by one block each.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -7,13 +7,13 @@
 #include <cmath>
 
 #include "kernels/cuda/matmul_kernels.h"
+#include "kernels/cuda/norm.cuh"
 #include "kernels/cuda/power_of_two.cuh"
 #include "kernels/cuda/reduction.cuh"
 
 namespace octavo::kernels::cuda {
 namespace {
 
-// Also the order in which squares are summed up: not to be changed with the number of rows.
 constexpr unsigned kThreads = 512;
 constexpr float kLargestInteger = 32639.0f;  // 127 * 256 + 127
 
@@ -22,31 +22,28 @@ struct Source {
   const float* data;
   const std::int32_t* indices;
   const float* norm;
+  const float* norm_bias;
   std::int64_t stride, columns;
   float norm_epsilon;
   unsigned forms;
+  unsigned is_centred, padding;
 };
 
 struct Row {
   const float* values;
   const float* norm;
-  float factor;
+  const float* bias;
+  float centre, factor;  // a centre of 0 takes nothing away: an RMS norm's
   std::int64_t columns;
 
   __device__ float at(std::int64_t column) const {
     if (column >= columns) return 0.0f;
     const float value = values[column];
-    return norm == nullptr ? value : value * factor * norm[column];
+    if (norm == nullptr) return value;
+    const float normalised = (value - centre) * factor * norm[column];
+    return bias == nullptr ? normalised : normalised + bias[column];
   }
 };
-
-__device__ float norm_factor(const float* values, std::int64_t columns, float epsilon) {
-  float sum = 0.0f;
-  for (std::int64_t column = threadIdx.x; column < columns; column += blockDim.x) {
-    sum = fmaf(values[column], values[column], sum);
-  }
-  return 1.0f / sqrtf(block_sum(sum) / static_cast<float>(columns) + epsilon);
-}
 
 __device__ float block_largest(const Row& row) {
   float largest = 0.0f;
@@ -103,8 +100,10 @@ __global__ void __launch_bounds__(kThreads)
   const unsigned forms = source.forms;
   const std::int64_t line = source.indices == nullptr ? index : source.indices[index];
   const float* const values = source.data + line * source.stride;
-  const float factor = source.norm == nullptr ? 1.0f : norm_factor(values, columns, source.norm_epsilon);
-  const Row row{values, source.norm, factor, columns};
+  const float centre = source.is_centred != 0 ? mean_of(values, columns) : 0.0f;
+  const float factor =
+      source.norm == nullptr ? 1.0f : norm_factor(values, centre, columns, source.norm_epsilon);
+  const Row row{values, source.norm, source.norm_bias, centre, factor, columns};
   const PowerOfTwo scale = (forms & kHalfRows) != 0 ? half_scale(block_largest(row)) : PowerOfTwo{1.0f, 1.0f};
   if ((forms & kHalfRows) != 0 && threadIdx.x == 0) rows.half_factors[index] = scale.inverse;
   const std::int64_t groups = rows.stride / kGroupColumns;
@@ -123,8 +122,9 @@ __global__ void __launch_bounds__(kThreads)
 
 void prepare_rows(Stream& stream, const ProductInput& input, std::int64_t columns, unsigned forms,
                   const PreparedRows& rows) {
-  const Source source{input.data, input.indices,      input.norm, input.stride,
-                      columns,    input.norm_epsilon, forms};
+  const bool is_centred = input.norm != nullptr && input.norm_kind == NormKind::kLayer;
+  const Source source{input.data,         input.indices, input.norm,           input.norm_bias, input.stride, columns,
+                      input.norm_epsilon, forms,         is_centred ? 1u : 0u, 0u};
   launch(prepare_rows_kernel, {dim3(static_cast<unsigned>(input.num_rows)), dim3(kThreads)}, stream, source,
          rows);
 }

@@ -359,10 +359,10 @@ __global__ void finish_products(const FinishArguments arguments) {
   if (arguments.up != nullptr) {
     float up = arguments.up[index] * (arguments.up_factors == nullptr ? 1.0f : arguments.up_factors[row]);
     if (arguments.up_bias != nullptr) up += arguments.up_bias[output];
-    value = silu_times(value, up);
+    value = activated(arguments.epilogue, value) * up;
   }
   float* const out = arguments.out + row * arguments.out_stride + output;
-  *out = arguments.adds != 0 ? *out + value : value;
+  store_with(arguments.up != nullptr ? Epilogue::kStore : arguments.epilogue, out, value);
 }
 
 constexpr unsigned kThreads = 256;

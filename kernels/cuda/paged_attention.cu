@@ -16,7 +16,6 @@ constexpr float kLog2OfE = 1.4426950408889634f;
 // 16 read the context up to four times, from the second-level cache, and keep the whole device busy where one
 // prefill tile would not.
 constexpr std::int32_t kMostSplitRows = 64;
-constexpr std::int32_t kPartitionStep = kSliceTokens * kMostAttentionWarps;
 constexpr std::int32_t kLeastPartition = 128;  // positions; less is not worth a merge
 
 struct BlockShape {
@@ -50,12 +49,28 @@ class Attention final : public PagedAttention {
     const std::int64_t fixed = num_pieces(shape.max_context_len, kFixedPartition);
     capacity_ = std::max(2 * wanted_blocks(), shape.num_kv_heads * fixed);
     head_dim_ = shape.head_dim;
+    num_kv_heads_ = shape.num_kv_heads;
+    max_context_len_ = shape.max_context_len;
     const std::int64_t rows = capacity_ * kSplitTileRows;
     OCTAVO_TRY_VOID(take(values_, rows * head_dim_ * 4));
     return take(weights_, rows * 8);
   }
 
   std::int64_t scratch_bytes() const override { return values_.bytes() + weights_.bytes(); }
+
+  std::vector<std::int32_t> decode_contexts(std::int32_t num_sequences) const override {
+    if (decode_partition(num_sequences, max_context_len_) == 0) return {max_context_len_};
+    if (!options_.deterministic) return {2 * kLeastPartition - 1, max_context_len_};
+    std::vector<std::int32_t> contexts;
+    for (std::int64_t context = kFixedPartition; context < max_context_len_; context *= 4)
+      contexts.push_back(static_cast<std::int32_t>(context));
+    contexts.push_back(max_context_len_);
+    return contexts;
+  }
+
+  std::int32_t decode_partition(std::int32_t num_sequences, std::int32_t context_len) const override {
+    return partition_for(std::int64_t{num_sequences} * num_kv_heads_, context_len);
+  }
 
   void attend(const AttentionShape& shape, const DeviceBatch& batch, const KvLayout& layout,
               std::int32_t layer, const std::byte* pool, const float* q, std::int64_t q_stride, float* out,
@@ -70,6 +85,8 @@ class Attention final : public PagedAttention {
     arguments.q = q, arguments.out = out;
     arguments.q_stride = q_stride, arguments.out_stride = out_stride;
     arguments.score_scale = shape.score_scale * kLog2OfE;
+    arguments.score_soft_cap = shape.score_soft_cap * kLog2OfE;
+    if (shape.window > 0) arguments.window = static_cast<std::uint32_t>(shape.window);
     arguments.num_heads = shape.num_heads, arguments.num_kv_heads = shape.num_kv_heads;
     arguments.group = shape.num_heads / shape.num_kv_heads;
 
@@ -99,16 +116,48 @@ class Attention final : public PagedAttention {
     return static_cast<std::int32_t>(rows / arguments.tile_rows) + batch.num_sequences;
   }
 
-  // Positions of a partition, 0: the whole context in one piece.
-  std::int32_t partition_for(const AttentionArguments& arguments) const {
-    const std::int32_t context = arguments.batch.max_context_len;
-    if (options_.deterministic) return context <= kFixedPartition ? 0 : kFixedPartition;
-    const std::int64_t blocks = std::int64_t{arguments.batch.num_sequences} * arguments.num_kv_heads;
+  // Most positions that the rows of a split tile see.
+  static std::int32_t positions_of_tile(const AttentionArguments& arguments) {
+    const std::int64_t of_window = std::int64_t{arguments.window} + kSplitTileRows - 1;
+    return static_cast<std::int32_t>(std::min<std::int64_t>(arguments.batch.max_context_len, of_window));
+  }
+
+  // That the positions of a tile may touch; a window may begin anywhere in its first.
+  static std::int32_t partitions_of_tile(const AttentionArguments& arguments) {
+    if (arguments.partition == 0) return 1;
+    const auto of_context =
+        static_cast<std::int32_t>(num_pieces(arguments.batch.max_context_len, arguments.partition));
+    const auto of_window =
+        static_cast<std::int32_t>(num_pieces(positions_of_tile(arguments), arguments.partition)) + 1;
+    return std::min(of_context, of_window);
+  }
+
+  // Of a context, where `blocks` are there without being cut.
+  std::int64_t wanted_partitions(std::int64_t blocks, std::int32_t context) const {
     const std::int64_t most = std::max(context / kLeastPartition, 1);
-    const std::int64_t wanted = std::clamp<std::int64_t>(wanted_blocks() / blocks, 1, most);
+    return std::clamp<std::int64_t>(wanted_blocks() / blocks, 1, most);
+  }
+
+  // Positions of a partition, 0: the whole context in one piece.
+  std::int32_t partition_for(std::int64_t blocks, std::int32_t context) const {
+    if (options_.deterministic) return context <= kFixedPartition ? 0 : kFixedPartition;
+    const std::int64_t wanted = wanted_partitions(blocks, context);
     if (wanted == 1) return 0;
-    return static_cast<std::int32_t>(num_pieces(num_pieces(context, wanted), kPartitionStep)) *
-           kPartitionStep;
+    return static_cast<std::int32_t>(num_pieces(num_pieces(context, wanted), kRoundPositions)) *
+           kRoundPositions;
+  }
+
+  void choose_partitions(AttentionArguments& arguments) const {
+    const DeviceBatch& batch = arguments.batch;
+    const std::int64_t blocks = std::int64_t{batch.num_sequences} * arguments.num_kv_heads;
+    const std::int32_t positions = positions_of_tile(arguments);
+    arguments.partition = partition_for(blocks, positions);
+    arguments.num_partitions = partitions_of_tile(arguments);
+    // A window shorter than the longest context has its own partitions, whatever the context.
+    const bool follows_context = batch.numbers != nullptr && positions == batch.max_context_len;
+    if (!follows_context || arguments.partition == 0 || options_.deterministic) return;
+    arguments.partition_of_step = &batch.numbers->partition;  // an address of the device, not followed here
+    arguments.num_partitions = static_cast<std::int32_t>(wanted_partitions(blocks, positions));
   }
 
   void attend_split(AttentionArguments arguments, const KvLayout& layout, std::int64_t most,
@@ -118,11 +167,7 @@ class Attention final : public PagedAttention {
     arguments.one_tile_each = most <= kSplitTileRows ? 1 : 0;
     arguments.least_rows = 0, arguments.most_rows = most_rows;
     arguments.num_stages = shape.num_stages;
-    arguments.partition = partition_for(arguments);
-    arguments.num_partitions =
-        arguments.partition == 0
-            ? 1
-            : static_cast<std::int32_t>(num_pieces(arguments.batch.max_context_len, arguments.partition));
+    choose_partitions(arguments);
     const std::int64_t units = std::int64_t{arguments.num_kv_heads} * arguments.num_partitions;
     const std::int32_t tiles = num_tiles(arguments);
     OCTAVO_CHECK(arguments.partition == 0 || units <= capacity_, "a context of %d was not reserved",
@@ -151,7 +196,8 @@ class Attention final : public PagedAttention {
   const AttentionOptions options_;
   DeviceMemory values_, weights_;
   std::int64_t capacity_ = 0;  // partial sums of so many tiles
-  std::int32_t head_dim_ = 0;
+  std::int32_t head_dim_ = 0, num_kv_heads_ = 1;
+  std::int32_t max_context_len_ = 1;
 };
 
 }  // namespace

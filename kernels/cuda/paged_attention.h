@@ -5,7 +5,8 @@
 // A tile is 16 rows (decode) or up to 64 (prefill), of one sequence and one KV head: its query heads, and its
 // tokens, one after the other, so that grouped heads and the tokens of a chunk share every read. Long
 // contexts are cut into partitions of a fixed number of absolute positions, computed beside each other and
-// merged in ascending order.
+// merged in ascending order. With a sliding window a tile begins with the round of slices in which the window
+// of its first row begins, and reads nothing before the eight positions in which that window begins.
 //
 // Numbers. Keys and values are what the bytes mean: float16 and both fp8 types as float16, bfloat16 and int8
 // (integers; its scales meet scores and weights) as bfloat16, float32 as the sum of two bfloat16 numbers (16
@@ -13,7 +14,8 @@
 // where they are one float16 number. Sums and softmax in float. A row's result does not depend on the batch
 // if `deterministic` is set: then every row goes through tiles of 16 rows and partitions of kFixedPartition
 // positions. A number that is not finite in the value of a token reaches the rows of its own sequence that
-// are computed in the same tile as the token, also those before it; never another sequence.
+// are computed in the same tile as the token, also those before it or with a window behind it; never another
+// sequence.
 //
 // Ownership: the pool and all arrays are the caller's, in device memory; a PagedAttention owns its scratch,
 // sized by reserve(). Thread: one. Errors: of reserve() as Result; in an operation they go to the stream's
@@ -23,6 +25,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "engine/base/result.h"
 #include "kernels/backend.h"
@@ -31,7 +34,15 @@
 
 namespace octavo::kernels::cuda {
 
-// kernels/paged_batch.h's arrays in device memory, and what the host knows of them.
+// Of a decode step whose launches have one shape for many steps: what a launch would else have as an
+// argument.
+struct StepNumbers {
+  std::int32_t max_blocks = 0;
+  std::int32_t partition = 0;  // decode_partition()
+};
+
+// kernels/paged_batch.h's arrays in device memory, and what the host knows of them. A slot of -1 is that of a
+// row that only fills a step up: nothing is written or attended to for it.
 struct DeviceBatch {
   std::int32_t num_tokens = 0;
   std::int32_t num_sequences = 0;
@@ -40,12 +51,15 @@ struct DeviceBatch {
   std::int32_t max_rows = 0;
   std::int32_t max_context_len =
       0;  // of any sequence, or more: it sizes the grid (a captured graph's: the most of all)
+  const StepNumbers* numbers =
+      nullptr;  // device memory; null: max_blocks, and a partition for max_context_len
   const std::int32_t* positions = nullptr;
   const std::int32_t* slot_mapping = nullptr;
   const std::int32_t* query_start = nullptr;
   const std::int32_t* context_lens = nullptr;
   const std::int32_t* block_tables = nullptr;
   const float* rotations = nullptr;
+  const float* local_rotations = nullptr;  // null: the model has none
 };
 
 struct AttentionOptions {
@@ -58,13 +72,20 @@ struct AttentionOptions {
 // Positions of a partition in deterministic mode.
 inline constexpr std::int32_t kFixedPartition = 512;
 
-// Rotates the queries where they stand, rotates the keys, and rounds keys and values into their slots, as
+// RMS norms of single heads, [head_dim] each in device memory. Null: none.
+struct HeadNorms {
+  const float* query = nullptr;
+  const float* key = nullptr;
+  float epsilon = 0.0f;
+};
+
+// Normalises and rotates the queries where they stand, likewise the keys, and rounds keys and values into their slots, as
 // kv_layout.h defines it (of int8's eight scales the best one by sums in float: a tie within rounding may go
 // either way).
 //   q  [num_tokens, num_heads * head_dim] (null: no queries)    k, v  [num_tokens, num_kv_heads * head_dim]
 void write_kv(Stream& stream, const AttentionShape& shape, const DeviceBatch& batch, const KvLayout& layout,
               std::int32_t layer, float* q, std::int64_t q_stride, const float* k, const float* v,
-              std::int64_t kv_stride, std::byte* pool);
+              std::int64_t kv_stride, std::byte* pool, const HeadNorms& norms = {});
 
 class PagedAttention {
  public:
@@ -75,6 +96,14 @@ class PagedAttention {
   // Scratch for every step of this shape. Error kOutOfMemory.
   virtual Result<void> reserve(const StepShape& shape) = 0;
   virtual std::int64_t scratch_bytes() const = 0;
+
+  // Longest contexts: decode steps of `num_sequences` whose longest context lies between the same two of them
+  // can have one max_context_len, the larger of the two, and so launches of one shape. Ascending; the last is
+  // the longest that was reserved. A decode step with `numbers` gets the partition of its own longest
+  // context. Usual: one for contexts that are not cut, one for all others. Deterministic: partitions do not
+  // grow with the context, so their number does, and there is one for each four times as long.
+  virtual std::vector<std::int32_t> decode_contexts(std::int32_t num_sequences) const = 0;
+  virtual std::int32_t decode_partition(std::int32_t num_sequences, std::int32_t context_len) const = 0;
 
   // backend.h's paged_attention.   q, out  [num_tokens, num_heads * head_dim]
   // REQUIRES: head_dim <= 256; the batch and shape are within what was reserved.

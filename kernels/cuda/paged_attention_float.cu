@@ -3,6 +3,6 @@
 
 namespace octavo::kernels::cuda {
 
-template ChosenAttention choose_attention<KvType::kF32>(std::int32_t, bool);
+template ChosenAttention choose_attention<KvType::kF32>(std::int32_t, AttentionKind);
 
 }  // namespace octavo::kernels::cuda

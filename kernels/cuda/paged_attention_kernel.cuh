@@ -29,10 +29,10 @@ __device__ inline void wait_for_slice(int num_stages) {
   }
 }
 
-template <KvType kType, int kHeadDim, bool kIsPrefill>
+template <KvType kType, int kHeadDim, bool kIsPrefill, bool kMayCap>
 struct Block {
   using Layout = Shape<kType, kHeadDim, kIsPrefill>;
-  using Warp = WarpRows<kType, kHeadDim, kIsPrefill>;
+  using Warp = WarpRows<kType, kHeadDim, kIsPrefill, kMayCap>;
 
   const AttentionArguments& arguments;
   const TileRows& rows;
@@ -177,18 +177,24 @@ struct Block {
   }
 };
 
-template <KvType kType, int kHeadDim, bool kIsPrefill>
+template <KvType kType, int kHeadDim, bool kIsPrefill, bool kMayCap>
 __global__ void __launch_bounds__(kMostAttentionWarps* kWarp)
     attention_kernel(const __grid_constant__ AttentionArguments arguments, int has_octets) {
   using Layout = Shape<kType, kHeadDim, kIsPrefill>;
   const AttentionTile tile = tile_at(arguments, arguments.first_tile + static_cast<int>(blockIdx.x));
   if (tile.first < 0) return;
   const TileRows rows{arguments, tile, static_cast<int>(blockIdx.y)};
-  const int seen = rows.position(tile.num_rows - 1) + 1;
-  const int begin = static_cast<int>(blockIdx.z) * arguments.partition;
-  if (begin >= seen) return;
-  const int end =
-      arguments.partition != 0 && begin + arguments.partition < seen ? begin + arguments.partition : seen;
+  // Rounds begin at fixed positions, so that what meets a row, and in which order, depends on no other row.
+  const int seen = rows.position(tile.num_rows - 1) + 1, first_seen = rows.first_seen(0);
+  int begin = first_seen / kRoundPositions * kRoundPositions, end = seen;
+  if (arguments.partition != 0) {
+    const int positions = partition_of(arguments);
+    const int partition = first_seen / positions + static_cast<int>(blockIdx.z);
+    const int first = partition * positions;
+    if (first >= seen) return;
+    begin = first > begin ? first : begin;
+    end = first + positions < seen ? first + positions : seen;
+  }
 
   __shared__ float factors[kMostAttentionWarps * 16];
   const int num_rows = arguments.tile_rows;
@@ -198,7 +204,7 @@ __global__ void __launch_bounds__(kMostAttentionWarps* kWarp)
 
   const int lane = static_cast<int>(threadIdx.x % kWarp);
   const int first_row = kIsPrefill ? static_cast<int>(threadIdx.x / kWarp) * 16 : 0;
-  WarpRows<kType, kHeadDim, kIsPrefill> mine{};
+  WarpRows<kType, kHeadDim, kIsPrefill, kMayCap> mine{arguments};
   mine.queries = queries + first_row * Layout::kPitch;
   mine.part_numbers = num_rows * Layout::kPitch;
   mine.row_steps = (arguments.places.head_dim + 15) / 16;
@@ -209,11 +215,10 @@ __global__ void __launch_bounds__(kMostAttentionWarps* kWarp)
     mine.factor[half] = factors[row];
   }
 
-  const Context context{
-      arguments.places,
-      arguments.batch.block_tables + static_cast<std::int64_t>(tile.sequence) * arguments.batch.max_blocks,
-      static_cast<int>(blockIdx.y), end};
-  const Block<kType, kHeadDim, kIsPrefill> block{
+  const int first_read = has_octets != 0 ? first_seen / 8 * 8 : first_seen;
+  const Context context{arguments.places, block_table_of(arguments.batch, tile.sequence),
+                        static_cast<int>(blockIdx.y), first_read, end};
+  const Block<kType, kHeadDim, kIsPrefill, kMayCap> block{
       arguments, rows, context,        queries + Layout::kParts * num_rows * Layout::kPitch,
       begin,     end,  has_octets != 0};
   if constexpr (kIsPrefill) {
@@ -225,20 +230,24 @@ __global__ void __launch_bounds__(kMostAttentionWarps* kWarp)
   }
 }
 
-template <KvType kType, int kHeadDim, bool kIsPrefill>
+template <KvType kType, int kHeadDim, bool kIsPrefill, bool kMayCap>
 ChosenAttention chosen_attention() {
   using Layout = Shape<kType, kHeadDim, kIsPrefill>;
-  return {attention_kernel<kType, kHeadDim, kIsPrefill>, Layout::kParts * Layout::kPitch,
+  return {attention_kernel<kType, kHeadDim, kIsPrefill, kMayCap>, Layout::kParts * Layout::kPitch,
           Layout::kSliceNumbers};
 }
 
+template <KvType kType, int kHeadDim>
+ChosenAttention chosen_attention(AttentionKind kind) {
+  if (kind == AttentionKind::kSplit) return chosen_attention<kType, kHeadDim, false, true>();
+  return kind == AttentionKind::kPrefill ? chosen_attention<kType, kHeadDim, true, false>()
+                                         : chosen_attention<kType, kHeadDim, true, true>();
+}
+
 template <KvType kType>
-ChosenAttention choose_attention(std::int32_t head_dim, bool is_prefill) {
-  if (head_dim <= 64)
-    return is_prefill ? chosen_attention<kType, 64, true>() : chosen_attention<kType, 64, false>();
-  if (head_dim <= 128)
-    return is_prefill ? chosen_attention<kType, 128, true>() : chosen_attention<kType, 128, false>();
-  return is_prefill ? chosen_attention<kType, 256, true>() : chosen_attention<kType, 256, false>();
+ChosenAttention choose_attention(std::int32_t head_dim, AttentionKind kind) {
+  if (head_dim <= 64) return chosen_attention<kType, 64>(kind);
+  return head_dim <= 128 ? chosen_attention<kType, 128>(kind) : chosen_attention<kType, 256>(kind);
 }
 
 }  // namespace octavo::kernels::cuda

@@ -16,6 +16,8 @@ namespace octavo::kernels::cuda {
 inline constexpr int kSliceTokens = 16;    // that a warp brings in, and multiplies, at once
 inline constexpr int kSplitTileRows = 16;  // of a tile whose warps take turns over the context
 inline constexpr int kMostAttentionWarps = 4;
+// Where the warps of a tile may begin to take turns; a partition is a multiple of it.
+inline constexpr int kRoundPositions = kSliceTokens * kMostAttentionWarps;
 
 // Sums of a part of the context, for `rows` = tile row counted over tiles and KV heads: values
 // [rows][partitions][head_dim] before the division, and of each (largest score, sum of weights) in powers of
@@ -25,23 +27,39 @@ struct PartialSums {
   float2* weights = nullptr;
 };
 
+// A window that holds every position, and no negative difference of two positions taken as unsigned.
+inline constexpr std::uint32_t kNoWindow = 0x80000000u;
+
 struct AttentionArguments {
   DeviceBatch batch;
   KvPlaces places;
   PartialSums partials;
+  const std::int32_t* partition_of_step =
+      nullptr;  // device memory; null: `partition`, whose zero counts in any case
   const float* q = nullptr;
   float* out = nullptr;
   std::int64_t q_stride = 0, out_stride = 0;
   float score_scale = 0.0f;                                 // times log2(e)
+  float score_soft_cap = 0.0f;                              // times log2(e); 0: none
+  std::uint32_t window = kNoWindow;                         // positions that a row sees
   std::int32_t num_heads = 0, num_kv_heads = 0, group = 0;  // query heads of a KV head
   std::int32_t first_tile = 0;                              // of this launch
   std::int32_t tile_rows = 0;
   std::int32_t one_tile_each = 0;              // tile i is sequence i
   std::int32_t least_rows = 0, most_rows = 0;  // of the sequences (rows times group) that this launch is for
   std::int32_t partition = 0;  // positions; a multiple of 64. 0: the whole context, and no partial sums
-  std::int32_t num_partitions = 1;
+  std::int32_t num_partitions = 1;  // that a tile may need, from that on in which its first row's window begins
   std::int32_t num_stages = 1;  // slices of each warp in shared memory
 };
+
+__device__ inline int partition_of(const AttentionArguments& arguments) {
+  return arguments.partition_of_step != nullptr ? *arguments.partition_of_step : arguments.partition;
+}
+
+__device__ inline const std::int32_t* block_table_of(const DeviceBatch& batch, int sequence) {
+  const std::int32_t max_blocks = batch.numbers != nullptr ? batch.numbers->max_blocks : batch.max_blocks;
+  return batch.block_tables + static_cast<std::int64_t>(sequence) * max_blocks;
+}
 
 // A tile: rows of one sequence. `first` counts its rows times group; -1: there is no such tile.
 struct AttentionTile {
@@ -72,6 +90,7 @@ __device__ inline AttentionTile tile_at(const AttentionArguments& arguments, int
   const int start = batch.query_start[low], rows = (batch.query_start[low + 1] - start) * arguments.group;
   const int first = (tile - begin_of(low)) * arguments.tile_rows;
   if (first >= rows || rows < arguments.least_rows || rows > arguments.most_rows) return found;
+  if (batch.slot_mapping[start] < 0) return found;  // a row that only fills up
   found.sequence = low;
   found.first = first;
   found.num_rows = rows - first < arguments.tile_rows ? rows - first : arguments.tile_rows;
@@ -79,6 +98,8 @@ __device__ inline AttentionTile tile_at(const AttentionArguments& arguments, int
   found.first_position = batch.positions[start];
   return found;
 }
+
+enum class AttentionKind : std::uint8_t { kSplit, kPrefill, kCappedPrefill };
 
 using AttentionKernel = void (*)(const AttentionArguments, int);
 
@@ -88,7 +109,7 @@ struct ChosenAttention {
   std::int64_t query_numbers = 0, slice_numbers = 0;
 };
 template <KvType kType>
-ChosenAttention choose_attention(std::int32_t head_dim, bool is_prefill);
+ChosenAttention choose_attention(std::int32_t head_dim, AttentionKind kind);
 
 // Bytes of dynamic shared memory.
 std::int64_t attention_shared_bytes(KvType type, std::int32_t head_dim, bool is_prefill, int num_warps,

@@ -15,10 +15,13 @@ __global__ void merge_partitions(const __grid_constant__ AttentionArguments argu
   const AttentionTile tile = tile_at(arguments, arguments.first_tile + local_tile);
   if (tile.first < 0 || row >= tile.num_rows) return;
   const TileRows rows{arguments, tile, static_cast<int>(blockIdx.y)};
-  const int num_partitions = rows.position(row) / arguments.partition + 1,
-            head_dim = arguments.places.head_dim;
+  // Those before the row's window hold nothing of it, and none stands before the tile's.
+  const int positions = partition_of(arguments);
+  const int skipped = rows.first_seen(row) / positions - rows.first_seen(0) / positions;
+  const int num_partitions = rows.position(row) / positions - rows.first_seen(row) / positions + 1;
+  const int head_dim = arguments.places.head_dim;
   const std::int64_t index = static_cast<std::int64_t>(local_tile) * arguments.num_kv_heads + blockIdx.y;
-  const std::int64_t first = (index * kSplitTileRows + row) * arguments.num_partitions;
+  const std::int64_t first = (index * kSplitTileRows + row) * arguments.num_partitions + skipped;
   const float2* const weights = arguments.partials.weights + first;
   float most = kNothing;
   for (int p = 0; p < num_partitions; ++p) most = fmaxf(most, weights[p].x);
@@ -34,14 +37,14 @@ __global__ void merge_partitions(const __grid_constant__ AttentionArguments argu
   }
 }
 
-ChosenAttention choose(KvType type, std::int32_t head_dim, bool is_prefill) {
+ChosenAttention choose(KvType type, std::int32_t head_dim, AttentionKind kind) {
   switch (type) {
-    case KvType::kF32: return choose_attention<KvType::kF32>(head_dim, is_prefill);
-    case KvType::kF16: return choose_attention<KvType::kF16>(head_dim, is_prefill);
-    case KvType::kBf16: return choose_attention<KvType::kBf16>(head_dim, is_prefill);
-    case KvType::kInt8: return choose_attention<KvType::kInt8>(head_dim, is_prefill);
-    case KvType::kFp8E4m3: return choose_attention<KvType::kFp8E4m3>(head_dim, is_prefill);
-    case KvType::kFp8E5m2: return choose_attention<KvType::kFp8E5m2>(head_dim, is_prefill);
+    case KvType::kF32: return choose_attention<KvType::kF32>(head_dim, kind);
+    case KvType::kF16: return choose_attention<KvType::kF16>(head_dim, kind);
+    case KvType::kBf16: return choose_attention<KvType::kBf16>(head_dim, kind);
+    case KvType::kInt8: return choose_attention<KvType::kInt8>(head_dim, kind);
+    case KvType::kFp8E4m3: return choose_attention<KvType::kFp8E4m3>(head_dim, kind);
+    case KvType::kFp8E5m2: return choose_attention<KvType::kFp8E5m2>(head_dim, kind);
   }
   return {};
 }
@@ -50,7 +53,8 @@ ChosenAttention choose(KvType type, std::int32_t head_dim, bool is_prefill) {
 
 std::int64_t attention_shared_bytes(KvType type, std::int32_t head_dim, bool is_prefill, int num_warps,
                                     int num_stages) {
-  const ChosenAttention kernel = choose(type, head_dim, is_prefill);
+  const ChosenAttention kernel =
+      choose(type, head_dim, is_prefill ? AttentionKind::kPrefill : AttentionKind::kSplit);
   const std::int64_t rows = is_prefill ? 16 * num_warps : kSplitTileRows;
   return 2 * (rows * kernel.query_numbers + num_warps * num_stages * kernel.slice_numbers);
 }
@@ -61,7 +65,9 @@ void launch_attention(Stream& stream, KvType type, bool is_prefill, bool has_oct
       attention_shared_bytes(type, arguments.places.head_dim, is_prefill, num_warps, arguments.num_stages);
   const dim3 grid(static_cast<unsigned>(num_tiles), static_cast<unsigned>(arguments.num_kv_heads),
                   static_cast<unsigned>(arguments.num_partitions));
-  launch(choose(type, arguments.places.head_dim, is_prefill).kernel,
+  const AttentionKind of_prefill =
+      arguments.score_soft_cap == 0.0f ? AttentionKind::kPrefill : AttentionKind::kCappedPrefill;
+  launch(choose(type, arguments.places.head_dim, is_prefill ? of_prefill : AttentionKind::kSplit).kernel,
          {grid, dim3(static_cast<unsigned>(num_warps) * kWarp), static_cast<std::size_t>(bytes)}, stream,
          arguments, has_octets ? 1 : 0);
 }

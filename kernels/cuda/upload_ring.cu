@@ -12,18 +12,19 @@ Result<UploadRing> UploadRing::create(std::int64_t most_bytes) {
   return UploadRing(std::move(pinned), std::move(device), std::move(sent));
 }
 
-void UploadRing::begin(Stream& stream, std::int64_t num_bytes) {
+void UploadRing::begin_at(Stream& stream, std::int64_t num_bytes, std::byte* target) {
   if (position_ + num_bytes > pinned_.bytes()) {
     if (stream.status().ok())
       stream.status().check(cudaEventSynchronize(sent_.handle()), "cudaEventSynchronize");
     position_ = 0;
   }
   begin_ = position_;
+  target_ = target != nullptr ? target : device_.data() + begin_;
 }
 
 void UploadRing::send(Stream& stream) {
   const std::int64_t bytes = std::min(position_, pinned_.bytes()) - begin_;
-  stream.copy(device_.data() + begin_, pinned_.data() + begin_, bytes);
+  stream.copy(target_, pinned_.data() + begin_, bytes);
   stream.record(sent_);
 }
 

@@ -22,7 +22,9 @@ class UploadRing {
   static constexpr std::int64_t kAlignment = 16;
 
   // Before the arrays that are sent together. REQUIRES: num_bytes <= most_bytes
-  void begin(Stream& stream, std::int64_t num_bytes);
+  void begin(Stream& stream, std::int64_t num_bytes) { begin_at(stream, num_bytes, nullptr); }
+  // The same for arrays that are to stand at `target`, device memory of the caller (null: in the ring).
+  void begin_at(Stream& stream, std::int64_t num_bytes, std::byte* target);
   // The address on the device.
   template <class T>
   const T* put(std::span<const T> values) {
@@ -30,7 +32,7 @@ class UploadRing {
     OCTAVO_CHECK(position_ + bytes <= pinned_.bytes(), "%lld bytes are too many",
                  static_cast<long long>(bytes));
     if (bytes > 0) std::memcpy(pinned_.data() + position_, values.data(), values.size_bytes());
-    const T* const address = reinterpret_cast<const T*>(device_.data() + position_);
+    const T* const address = reinterpret_cast<const T*>(target_ + (position_ - begin_));
     position_ += padded(bytes);
     return address;
   }
@@ -49,6 +51,7 @@ class UploadRing {
   DeviceMemory device_;
   Event sent_;  // the newest
   std::int64_t begin_ = 0, position_ = 0;
+  std::byte* target_ = nullptr;  // where what stands at begin_ goes
 };
 
 }  // namespace octavo::kernels::cuda

@@ -65,7 +65,7 @@ TEST(CommandLine, HelpAndVersionGoToStandardOutput) {
   EXPECT_EQ(help.status, 0);
   for (const char* option : {"--model", "--device", "--threads", "--dtype", "--activation-dtype", "--block-size", "--kv-cache-dtype", "--num-kv-blocks", "--kv-cache-memory",
                              "--gpu-memory-utilization", "--swap-space", "--max-model-len", "--max-num-seqs", "--max-num-batched-tokens", "--enable-prefix-caching", "--preemption-mode",
-                             "--speculative", "--deterministic", "--tensor-parallel-size", "--record", "--n", "--temperature", "--top-p", "--top-k", "--min-p", "--presence-penalty",
+                             "--speculative", "--deterministic", "--cuda-graphs", "--tensor-parallel-size", "--record", "--n", "--temperature", "--top-p", "--top-k", "--min-p", "--presence-penalty",
                              "--frequency-penalty", "--repetition-penalty", "--seed", "--max-tokens", "--min-tokens", "--stop", "--stop-token-ids", "--ignore-eos", "--logprobs",
                              "--prompt-logprobs", "--logit-bias", "--beam-width", "--length-penalty", "--early-stopping"}) {
     EXPECT_NE(help.out.find(option), std::string::npos) << option;

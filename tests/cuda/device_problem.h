@@ -30,7 +30,9 @@ inline StepShape step_shape(const testing::Shape& shape, std::int32_t vocabulary
           .head_dim = shape.attention.head_dim,
           .vocabulary_size = vocabulary,
           .has_quantised_weights = true,
-          .has_unquantised_weights = true};
+          .has_unquantised_weights = true,
+          .has_post_norms = true,
+          .has_local_rotations = true};
 }
 
 inline std::unique_ptr<Backend> emulated_backend(const testing::Shape& shape,

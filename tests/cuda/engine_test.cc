@@ -6,79 +6,10 @@
 #include <string>
 #include <utility>
 
-#include "engine/engine.h"
-#include "tests/cuda/violations.h"
-#include "tests/engine/default_model.h"
-#include "tests/support/environment.h"
-#include "tests/support/gguf_writer.h"
-#include "tests/support/model_files.h"
-#include "tests/support/tiny_models.h"
+#include "tests/cuda/tiny_engines.h"
 
 namespace octavo {
 namespace {
-
-std::string tiny_model(kernels::TensorType type) {
-  static const test::TemporaryFolder folder;
-  const auto file = folder / ("tiny-" + std::string(kernels::traits_of(type).name) + ".gguf");
-  if (!std::filesystem::exists(file)) {
-    test::make_tiny_llama(11, {.weight_type = type,
-                               .embedding_length = 96,
-                               .feed_forward_length = 160,
-                               .num_heads = 6,
-                               .num_kv_heads = 2})
-        .write(file);
-  }
-  return file.string();
-}
-
-EngineOptions small_options(kernels::TensorType type) {
-  EngineOptions options;
-  options.model = tiny_model(type);
-  options.num_kv_blocks = 64;
-  options.max_model_len = 128;
-  options.max_num_batched_tokens = 64;
-  options.max_num_seqs = 8;
-  options.block_size = 8;
-  options.enable_prefix_caching = false;
-  return options;
-}
-
-std::unique_ptr<Engine> open_engine(EngineOptions options, Device device) {
-  options.device = device;
-  auto engine = Engine::create(options);
-  EXPECT_TRUE(engine) << (engine ? "" : engine.error().message);
-  return engine ? *std::move(engine) : nullptr;
-}
-
-std::unique_ptr<Engine> open_reference(const EngineOptions& options) {
-  const test::EnvironmentVariable forced("OCTAVO_BACKEND", "reference");
-  return open_engine(options, Device::kAuto);
-}
-
-GenerationRequest request(std::int32_t seed, std::int32_t prompt_len, std::int32_t max_tokens,
-                          std::int32_t n = 1) {
-  TokenPrompt prompt;
-  for (std::int32_t i = 0; i < prompt_len; ++i) {
-    prompt.token_ids.push_back(3 + (seed * 31 + i * i * 7) %
-                                       (static_cast<TokenId>(test::kTinyVocabularySize) - 4));
-  }
-  GenerationRequest request{.prompt = std::move(prompt)};
-  request.sampling.temperature = n > 1 ? 1.0 : 0.0;
-  request.sampling.n = n;
-  request.sampling.seed = 5;
-  request.sampling.max_tokens = max_tokens;
-  request.sampling.ignore_eos = true;
-  return request;
-}
-
-std::vector<std::vector<TokenId>> tokens_of(const std::vector<RequestOutput>& outputs) {
-  std::vector<std::vector<TokenId>> tokens;
-  for (const RequestOutput& output : outputs) {
-    EXPECT_FALSE(output.error.has_value()) << output.error->message;
-    for (const auto& each : output.outputs) tokens.push_back(each.token_ids);
-  }
-  return tokens;
-}
 
 class CudaEngine : public ::testing::Test {
  protected:
@@ -101,18 +32,9 @@ TEST_F(CudaEngine, GeneratesTheReferencesGreedyTokens) {
   }
 }
 
-std::string tiny_model_of(const std::string& name) {
-  static const test::TemporaryFolder folder;
-  const auto file = folder / (name + ".gguf");
-  test::make_tiny_model(test::tiny_model(name),
-                        {.weight_type = kernels::TensorType::kQ4_1, .context_length = 128})
-      .write(file);
-  return file.string();
-}
-
-// Halves are rotated, biases added, matrices unpacked.
-TEST_F(CudaEngine, RunsTheArchitecturesWhosePartsItComputes) {
-  for (const char* name : {"qwen2", "qwen2_untied", "phi3"}) {
+TEST_F(CudaEngine, RunsEveryArchitecture) {
+  for (const nlohmann::json& model : test::tiny_models()) {
+    const std::string name = model["name"];
     EngineOptions options = small_options(kernels::TensorType::kQ4_1);
     options.model = tiny_model_of(name);
     const auto device = open_engine(options, Device::kCuda);
@@ -122,30 +44,6 @@ TEST_F(CudaEngine, RunsTheArchitecturesWhosePartsItComputes) {
                                                      request(3, 23, 8)};
     EXPECT_EQ(tokens_of(run_together(*device, requests)), tokens_of(run_together(*reference, requests)))
         << name;
-  }
-}
-
-TEST_F(CudaEngine, RefusesModelsWithPartsThatItDoesNotComputeAndAutoTakesTheCpu) {
-  const std::pair<const char*, const char*> cases[] = {{"gpt2", "LayerNorm"},
-                                                       {"qwen3", "norms of queries and keys"},
-                                                       {"gemma", "GELU"},
-                                                       {"gemma2", "norms behind attention"},
-                                                       {"phi3_with_window", "sliding windows"}};
-  for (const auto& [name, part] : cases) {
-    EngineOptions options = small_options(kernels::TensorType::kQ4_1);
-    options.model = tiny_model_of(name);
-    options.device = Device::kCuda;
-    const auto refused = Engine::create(options);
-    ASSERT_FALSE(refused) << name;
-    EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
-    EXPECT_NE(refused.error().message.find("the CUDA backend does not compute " + std::string(part)),
-              std::string::npos)
-        << refused.error().message;
-    const auto engine = open_engine(options, Device::kAuto);
-    ASSERT_NE(engine, nullptr);
-    EXPECT_EQ(engine->description().device, "cpu");
-    EXPECT_NE(engine->description().notice.find("does not compute " + std::string(part)), std::string::npos);
-    EXPECT_FALSE(run_alone(*engine, request(1, 20, 3)).error.has_value());
   }
 }
 

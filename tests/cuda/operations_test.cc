@@ -346,8 +346,8 @@ TEST(CudaOperations, ASummaryIsFiniteExactlyIfARowCanBeDrawnFrom) {
   const DeviceMemory maxima = DeviceMemory::allocate(num_rows * kPieces * 4, "test").value();
   const DeviceMemory scratch = DeviceMemory::allocate(num_rows * kPieces * 4, "test").value();
   ASSERT_EQ(cudaMemcpy(device.data(), logits.data(), logits.size() * 4, cudaMemcpyDefault), cudaSuccess);
-  summarise_logits(stream, device.as<float>(), num_rows, kVocabulary, sums.as<float>(), maxima.as<float>(),
-                   scratch.as<float>());
+  summarise_logits(stream, device.as<float>(), num_rows, kVocabulary, /*soft_cap=*/0.0f, sums.as<float>(),
+                   maxima.as<float>(), scratch.as<float>());
   stream.synchronize();
   std::vector<float> got(rows.size());
   ASSERT_EQ(cudaMemcpy(got.data(), sums.data(), got.size() * 4, cudaMemcpyDefault), cudaSuccess);

@@ -14,6 +14,10 @@
 //   order that the
 //             program did not ask for does not happen by luck. kAtOnce is the opposite; a program that is
 //             right gives the same with both.
+//   graphs    Arguments of kernels are taken when they are captured, memory that is copied is read when the
+//   graph runs.
+//             What waits for the device, or may, breaks a capture, as does waiting for an event from outside
+//             of it. Memory that was freed between capture and launch is found.
 //   failures  The n-th call fails, and from then on all do.
 //
 // What is wrong is remembered as a violation, and the call or a later one fails with an error that stays.
@@ -56,5 +60,12 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 // Device memory in use, and the kernels that ran.
 std::int64_t allocated_bytes();
 std::int64_t num_launches();
+// What copies took from device memory to the host's.
+std::int64_t bytes_to_host();
+
+// Calls that started one kernel, those that started a graph, and captures that ended well.
+std::int64_t num_single_launches();
+std::int64_t num_graph_launches();
+std::int64_t num_captures();
 
 }  // namespace octavo::emulation

@@ -1,118 +1,17 @@
-// The runtime's calls: memory, copies, streams, events, graphs, launches.
+// The runtime's calls: memory, copies, launches. Streams, events and graphs: streams.cc.
 #include <algorithm>
 #include <cstring>
-#include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <set>
 
-#include "tests/emulation/device_memory.h"
-#include "tests/emulation/emulation.h"
+#include "tests/emulation/device.h"
 #include "tests/emulation/grid.h"
 
 namespace octavo::emulation {
 namespace {
 
 constexpr std::size_t kUsualSharedBytes = 48 * 1024, kMostSharedBytes = 227 * 1024;
-
-using Work = std::function<void()>;
-
-}  // namespace
-
-// What stream work does to events: `version` is the record that counts, the newest when the call was made.
-struct Operation {
-  Work work;
-  Event* records = nullptr;
-  Event* waits_for = nullptr;
-  std::int64_t version = 0;
-};
-
-struct Graph {
-  std::vector<Operation> operations;
-};
-
-struct Stream {
-  std::deque<Operation> queue;
-  std::shared_ptr<Graph> capture;  // while it captures, or has joined another stream that does
-  bool began_capture = false;
-};
-
-struct Event {
-  Stream* stream = nullptr;  // of the newest record
-  std::int64_t version = 0, done = 0;
-  std::shared_ptr<Graph> capture;
-};
-
-namespace {
-
-// All of the device. Its functions are called under the lock.
-class Device {
- public:
-  DeviceMemory memory;
-  Settings settings;
-  std::vector<std::string> violations;
-  cudaError_t error = cudaSuccess;  // sticky
-  std::optional<std::int64_t> failing_call;
-  cudaError_t injected = cudaSuccess;
-  std::int64_t num_calls = 0, num_launches = 0;
-  std::set<std::unique_ptr<Stream>> streams;
-  std::set<std::unique_ptr<Event>> events;
-  std::set<std::unique_ptr<Graph>> graphs;
-  std::map<const void*, int> shared_limits;  // of kernels that asked for more
-  std::recursive_mutex mutex;
-
-  void violate(const std::string& what, cudaError_t code) {
-    violations.push_back(what);
-    if (error == cudaSuccess) error = code;
-  }
-
-  void give(Stream& stream, Operation operation) {
-    if (stream.capture != nullptr) {
-      stream.capture->operations.push_back(std::move(operation));
-      return;
-    }
-    stream.queue.push_back(std::move(operation));
-    if (settings.stream_order == StreamOrder::kAtOnce) run_all(stream);
-  }
-
-  void run_one(Stream& stream) {
-    const Operation operation = std::move(stream.queue.front());
-    stream.queue.pop_front();
-    if (operation.waits_for != nullptr) run_until(*operation.waits_for, operation.version);
-    if (operation.work && error == cudaSuccess) operation.work();
-    if (operation.records != nullptr)
-      operation.records->done = std::max(operation.records->done, operation.version);
-  }
-  void run_all(Stream& stream) {
-    while (!stream.queue.empty()) run_one(stream);
-  }
-  void run_until(Event& event, std::int64_t version) {
-    while (event.done < version && event.stream != nullptr && !event.stream->queue.empty())
-      run_one(*event.stream);
-  }
-  void run_everything() {
-    for (const auto& stream : streams) run_all(*stream);
-  }
-};
-
-Device& device() {
-  static Device* const the_device = new Device;  // outlives every owner
-  return *the_device;
-}
-
-// Every call: counted, refused once the device has failed.
-template <class Function>
-cudaError_t call(Function function) {
-  Device& self = device();
-  const std::lock_guard lock(self.mutex);
-  if (self.failing_call == self.num_calls) self.error = self.injected;
-  ++self.num_calls;
-  if (self.error != cudaSuccess) return self.error;
-  const cudaError_t code = function(self);
-  return self.error != cudaSuccess ? self.error : code;
-}
 
 enum class Host { kPinned, kAny };
 
@@ -139,15 +38,28 @@ bool may_copy(Device& self, void* target, const void* source, std::size_t bytes,
          may_copy(self, source, bytes, host, "the source");
 }
 
+// When work runs: a graph may hold addresses of memory that was freed after its capture.
+bool is_there(const void* address, std::size_t bytes) {
+  if (device().memory.place_of(address, bytes) != DeviceMemory::Place::kOutside) return true;
+  device().violate("work in a stream uses memory that was freed", cudaErrorIllegalAddress);
+  return false;
+}
+
 void copy_bytes(void* target, const void* source, std::size_t bytes) {
+  if (!is_there(target, bytes) || !is_there(source, bytes)) return;
   std::vector<DeviceMemory::Use> uses;
   device().memory.add_use(target, true, uses);
   device().memory.add_use(source, false, uses);
   const OpenMemory open(std::move(uses));
   std::memmove(target, source, bytes);
+  const auto is_device = [bytes](const void* address) {
+    return device().memory.place_of(address, bytes) == DeviceMemory::Place::kDevice;
+  };
+  if (is_device(source) && !is_device(target)) device().bytes_to_host += static_cast<std::int64_t>(bytes);
 }
 
 void fill_bytes(void* target, int byte, std::size_t bytes) {
+  if (!is_there(target, bytes)) return;
   std::vector<DeviceMemory::Use> uses;
   device().memory.add_use(target, true, uses);
   const OpenMemory open(std::move(uses));
@@ -183,6 +95,9 @@ void take_argument(Device& self, const ArgumentBytes& argument, std::size_t inde
 void run_launch(const GridShape& shape, const std::function<void()>& thread,
                 const std::vector<DeviceMemory::Use>& uses) {
   Device& self = device();
+  for (const DeviceMemory::Use& use : uses) {
+    if (!is_there(use.data, use.bytes)) return;
+  }
   OpenMemory open(uses);
   ++self.num_launches;
   std::vector<std::byte> before;
@@ -222,11 +137,21 @@ void heal() {
   device().error = cudaSuccess;
   device().failing_call.reset();
   device().settings = {};
-  for (const auto& stream : device().streams) stream->queue.clear();
+  for (const auto& stream : device().streams) {
+    stream->queue.clear();
+    stream->capture = nullptr;
+    stream->is_joined = true;
+  }
+  for (const auto& event : device().events) event->capture = nullptr;
+  device().captures.clear();
 }
 
 std::int64_t allocated_bytes() { return device().memory.allocated_bytes(); }
 std::int64_t num_launches() { return device().num_launches; }
+std::int64_t bytes_to_host() { return device().bytes_to_host; }
+std::int64_t num_single_launches() { return device().num_single_launches; }
+std::int64_t num_graph_launches() { return device().num_graph_launches; }
+std::int64_t num_captures() { return device().num_captures; }
 
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
   return call([&](Device& self) {
@@ -251,6 +176,7 @@ cudaError_t launch_kernel(const cudaLaunchConfig_t& config, const void* kernel,
     std::vector<DeviceMemory::Use> uses;
     for (std::size_t i = 0; i < num_arguments; ++i) take_argument(self, arguments[i], i, uses);
     const GridShape shape{config.gridDim, config.blockDim, config.dynamicSmemBytes};
+    if (config.stream->capture == nullptr) ++self.num_single_launches;
     self.give(*config.stream, {.work = [shape, thread = std::move(thread), uses = std::move(uses)] {
       run_launch(shape, thread, uses);
     }});
@@ -263,20 +189,7 @@ cudaError_t launch_kernel(const cudaLaunchConfig_t& config, const void* kernel,
 using octavo::emulation::call;
 using octavo::emulation::Device;
 using octavo::emulation::device;
-using octavo::emulation::Operation;
-
-namespace {
-
-template <class T>
-bool erase(std::set<std::unique_ptr<T>>& set, T* element) {
-  const auto found =
-      std::find_if(set.begin(), set.end(), [element](const auto& each) { return each.get() == element; });
-  if (found == set.end()) return false;
-  set.erase(found);
-  return true;
-}
-
-}  // namespace
+using octavo::emulation::waiting_call;
 
 const char* cudaGetErrorName(cudaError_t code) {
   switch (code) {
@@ -284,12 +197,19 @@ const char* cudaGetErrorName(cudaError_t code) {
     case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
     case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
     case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
+    case cudaErrorIllegalState: return "cudaErrorIllegalState";
     case cudaErrorNoDevice: return "cudaErrorNoDevice";
     case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
     case cudaErrorNotReady: return "cudaErrorNotReady";
     case cudaErrorIllegalAddress: return "cudaErrorIllegalAddress";
     case cudaErrorLaunchFailure: return "cudaErrorLaunchFailure";
     case cudaErrorStreamCaptureUnsupported: return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureInvalidated: return "cudaErrorStreamCaptureInvalidated";
+    case cudaErrorStreamCaptureUnmatched: return "cudaErrorStreamCaptureUnmatched";
+    case cudaErrorStreamCaptureUnjoined: return "cudaErrorStreamCaptureUnjoined";
+    case cudaErrorStreamCaptureIsolation: return "cudaErrorStreamCaptureIsolation";
+    case cudaErrorCapturedEvent: return "cudaErrorCapturedEvent";
+    case cudaErrorStreamCaptureWrongThread: return "cudaErrorStreamCaptureWrongThread";
     case cudaErrorUnknown: return "cudaErrorUnknown";
   }
   return "another error";
@@ -337,14 +257,14 @@ cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
   });
 }
 cudaError_t cudaDeviceSynchronize() {
-  return call([](Device& self) {
+  return waiting_call([](Device& self) {
     self.run_everything();
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
-  return call([&](Device& self) {
+  return waiting_call([&](Device& self) {
     *memory = self.memory.allocate(bytes, self.settings.total_bytes);
     return *memory != nullptr ? cudaSuccess : cudaErrorMemoryAllocation;
   });
@@ -353,13 +273,15 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
 cudaError_t cudaFree(void* memory) {
   const std::lock_guard lock(device().mutex);
   if (memory == nullptr) return cudaSuccess;
+  const cudaError_t refused = device().refuse_in_capture();
+  if (refused != cudaSuccess) return refused;
   device().run_everything();
   if (!device().memory.release(memory))
     device().violate("cudaFree of what is no allocation", cudaErrorInvalidValue);
   return device().error;
 }
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
-  return call([&](Device& self) {
+  return waiting_call([&](Device& self) {
     *memory = self.memory.allocate_pinned(bytes);
     return *memory != nullptr ? cudaSuccess : cudaErrorMemoryAllocation;
   });
@@ -367,6 +289,8 @@ cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
 cudaError_t cudaFreeHost(void* memory) {
   const std::lock_guard lock(device().mutex);
   if (memory == nullptr) return cudaSuccess;
+  const cudaError_t refused = device().refuse_in_capture();
+  if (refused != cudaSuccess) return refused;
   device().run_everything();
   if (!device().memory.release_pinned(memory)) {
     device().violate("cudaFreeHost of what is no allocation", cudaErrorInvalidValue);
@@ -376,7 +300,7 @@ cudaError_t cudaFreeHost(void* memory) {
 
 // Streams that do not block do not wait for it, nor it for them.
 cudaError_t cudaMemcpy(void* target, const void* source, std::size_t bytes, cudaMemcpyKind) {
-  return call([&](Device& self) {
+  return waiting_call([&](Device& self) {
     if (!octavo::emulation::may_copy(self, target, source, bytes, octavo::emulation::Host::kAny)) {
       return cudaErrorInvalidValue;
     }
@@ -387,6 +311,7 @@ cudaError_t cudaMemcpy(void* target, const void* source, std::size_t bytes, cuda
 cudaError_t cudaMemcpyAsync(void* target, const void* source, std::size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
   return call([&](Device& self) {
+    if (stream == nullptr) return cudaErrorInvalidResourceHandle;
     if (!octavo::emulation::may_copy(self, target, source, bytes, octavo::emulation::Host::kPinned)) {
       return cudaErrorInvalidValue;
     }
@@ -406,7 +331,7 @@ cudaError_t cudaMemcpy2DAsync(void* target, std::size_t target_pitch, const void
   return cudaSuccess;
 }
 cudaError_t cudaMemset(void* target, int byte, std::size_t bytes) {
-  return call([&](Device& self) {
+  return waiting_call([&](Device& self) {
     if (!octavo::emulation::may_copy(self, target, bytes, octavo::emulation::Host::kPinned, "the target")) {
       return cudaErrorInvalidValue;
     }
@@ -416,6 +341,7 @@ cudaError_t cudaMemset(void* target, int byte, std::size_t bytes) {
 }
 cudaError_t cudaMemsetAsync(void* target, int byte, std::size_t bytes, cudaStream_t stream) {
   return call([&](Device& self) {
+    if (stream == nullptr) return cudaErrorInvalidResourceHandle;
     if (!octavo::emulation::may_copy(self, target, bytes, octavo::emulation::Host::kPinned, "the target")) {
       return cudaErrorInvalidValue;
     }
@@ -423,121 +349,6 @@ cudaError_t cudaMemsetAsync(void* target, int byte, std::size_t bytes, cudaStrea
     return cudaSuccess;
   });
 }
-
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  return call([&](Device& self) {
-    *stream = self.streams.insert(std::make_unique<octavo::emulation::Stream>()).first->get();
-    return cudaSuccess;
-  });
-}
-cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  const std::lock_guard lock(device().mutex);
-  device().run_all(*stream);
-  for (const auto& event : device().events) {
-    if (event->stream == stream) event->stream = nullptr;
-  }
-  return erase(device().streams, stream) ? device().error : cudaErrorInvalidResourceHandle;
-}
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  return call([&](Device& self) {
-    if (stream->capture != nullptr) return cudaErrorStreamCaptureUnsupported;
-    self.run_all(*stream);
-    return cudaSuccess;
-  });
-}
-// Whoever asks again and again has to see an end: each time one piece of work is done.
-cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  return call([&](Device& self) {
-    if (stream->queue.empty()) return cudaSuccess;
-    self.run_one(*stream);
-    return cudaErrorNotReady;
-  });
-}
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  return call([&](Device& self) {
-    if (event->capture != nullptr) {
-      stream->capture = event->capture;  // a fork within a capture, whose list is in the order of the calls
-      return cudaSuccess;
-    }
-    self.give(*stream, {.work = {}, .waits_for = event, .version = event->version});
-    return cudaSuccess;
-  });
-}
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  return call([&](Device& self) {
-    *event = self.events.insert(std::make_unique<octavo::emulation::Event>()).first->get();
-    return cudaSuccess;
-  });
-}
-cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  const std::lock_guard lock(device().mutex);
-  device().run_everything();  // nobody may name it any more
-  return erase(device().events, event) ? device().error : cudaErrorInvalidResourceHandle;
-}
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  return call([&](Device& self) {
-    event->capture = stream->capture;
-    if (stream->capture != nullptr) return cudaSuccess;
-    event->stream = stream;
-    ++event->version;
-    self.give(*stream, {.work = {}, .records = event, .version = event->version});
-    return cudaSuccess;
-  });
-}
-cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  return call([&](Device& self) {
-    self.run_until(*event, event->version);
-    return cudaSuccess;
-  });
-}
-cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return call([&](Device& self) {
-    if (event->done >= event->version) return cudaSuccess;
-    if (event->stream != nullptr && !event->stream->queue.empty()) self.run_one(*event->stream);
-    return cudaErrorNotReady;
-  });
-}
-
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-  return call([&](Device&) {
-    if (stream->capture != nullptr) return cudaErrorStreamCaptureUnsupported;
-    stream->capture = std::make_shared<octavo::emulation::Graph>();
-    stream->began_capture = true;
-    return cudaSuccess;
-  });
-}
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  return call([&](Device& self) {
-    if (!stream->began_capture) return cudaErrorStreamCaptureUnsupported;
-    const auto capture = stream->capture;
-    *graph = self.graphs.insert(std::make_unique<octavo::emulation::Graph>(*capture)).first->get();
-    stream->began_capture = false;
-    for (const auto& each : self.streams) {
-      if (each->capture == capture) each->capture = nullptr;
-    }
-    for (const auto& each : self.events) {
-      if (each->capture == capture) each->capture = nullptr;
-    }
-    return cudaSuccess;
-  });
-}
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
-  return call([&](Device& self) {
-    *executable = self.graphs.insert(std::make_unique<octavo::emulation::Graph>(*graph)).first->get();
-    return cudaSuccess;
-  });
-}
-cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
-  return call([&](Device& self) {
-    for (const Operation& operation : executable->operations) self.give(*stream, operation);
-    return cudaSuccess;
-  });
-}
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  const std::lock_guard lock(device().mutex);
-  return erase(device().graphs, graph) ? device().error : cudaErrorInvalidResourceHandle;
-}
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) { return cudaGraphDestroy(executable); }
 
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute, int value) {
   return call([&](Device& self) {

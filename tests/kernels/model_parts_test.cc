@@ -1,4 +1,4 @@
-// What only some architectures have (features.h): each on every instruction set against the reference, bit
+// What only some architectures have: each on every instruction set against the reference, bit
 // for bit among the instruction sets, in odd sizes.
 #include <gtest/gtest.h>
 

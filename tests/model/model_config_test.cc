@@ -269,9 +269,6 @@ TEST(ModelConfig, WindowsOfEveryLayerAreComputedWhereTheArchitectureHasThem) {
   for (const std::string name : {"llama", "phi3"}) {
     const ModelConfig config = config_of(valid_of(name).set(name + ".attention.sliding_window", 2047u));
     EXPECT_EQ(windowed_layers(config), "wwwwwwww");
-    EXPECT_TRUE(features_of(config).has(kernels::Feature::kSlidingWindow));
-    const ModelConfig wide = config_of(valid_of(name).set(name + ".attention.sliding_window", 262'144u));
-    EXPECT_FALSE(features_of(wide).has(kernels::Feature::kSlidingWindow));
     EXPECT_EQ(windowed_layers(config_of(valid_of(name).set(name + ".attention.sliding_window", 0u))),
               "--------");
   }
@@ -290,18 +287,6 @@ TEST(ModelConfig, SoftCapsAreHeldAgainstTheirRange) {
     ASSERT_FALSE(config.has_value()) << wrong;
     EXPECT_EQ(config.error().subject, "gemma2.attn_logit_softcapping");
   }
-}
-
-TEST(ModelConfig, FeaturesAreWhatABackendMayLack) {
-  const auto missing = [](const std::string& name, const KeySet& keys) {
-    return kernels::first_missing(features_of(config_of(keys)), kernels::Features()).value_or(name);
-  };
-  for (const std::string name : {"llama", "phi3", "qwen2"}) EXPECT_EQ(missing(name, valid_of(name)), name);
-  EXPECT_EQ(missing("", valid_of("gpt2")), "LayerNorm");
-  EXPECT_EQ(missing("", valid_of("qwen3")), "norms of queries and keys");
-  EXPECT_EQ(missing("", valid_of("gemma")), "GELU");
-  EXPECT_EQ(missing("", valid_of("gemma2")), "norms behind attention and feed-forward layer");
-  EXPECT_FALSE(kernels::first_missing(features_of(config_of(valid_of("gemma2"))), kernels::kEveryFeature));
 }
 
 TEST(ModelConfig, AnAttentionScaleReplacesTheUsualOne) {

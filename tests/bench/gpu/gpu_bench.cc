@@ -2,7 +2,7 @@
 //
 //   octavo_gpu_bench [--only NAME,...] [--quick] [--emulated-sizes] [--json FILE]
 //
-// Names: products attention swap steps; the limits of the device are always measured, for all else is judged
+// Names: products attention sampling swap steps; the limits of the device are always measured, for all else is judged
 // by them.
 // --quick takes fewer types and rows. --emulated-sizes: tiny ones, to see that everything runs;
 // octavo_gpu_bench_emulated, the same program on tests/emulation, takes no others. The result is one JSON
@@ -29,6 +29,7 @@ struct NamedSection {
 };
 constexpr NamedSection kSections[] = {{"products", measure_products},
                                       {"attention", measure_attention},
+                                      {"sampling", measure_sampling},
                                       {"swap", measure_swap},
                                       {"steps", measure_steps}};
 

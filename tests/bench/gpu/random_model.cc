@@ -75,11 +75,29 @@ std::int64_t RandomModel::bytes(const ModelShape& shape, TensorType type) {
 }
 
 void RandomModel::forward(kernels::Backend& backend, const kernels::PagedBatch& batch, kernels::KvCache& kv) {
+  const auto token_ids =
+      std::span<const std::int32_t>(token_ids_).first(static_cast<std::size_t>(batch.num_tokens));
+  backend.run_step(batch, token_ids,
+                   [&](const kernels::PagedBatch& rows, std::span<const std::int32_t> row_token_ids) {
+                     compute(backend, rows, row_token_ids, kv);
+                   });
+}
+
+Result<void> RandomModel::record(kernels::Backend& backend, const kernels::PagedBatch& batch,
+                                 kernels::KvCache& kv) {
+  const auto token_ids =
+      std::span<const std::int32_t>(token_ids_).first(static_cast<std::size_t>(batch.num_tokens));
+  return backend.record_step(
+      batch, token_ids, [&](const kernels::PagedBatch& rows, std::span<const std::int32_t> row_token_ids) {
+        compute(backend, rows, row_token_ids, kv);
+      });
+}
+
+void RandomModel::compute(kernels::Backend& backend, const kernels::PagedBatch& batch,
+                          std::span<const std::int32_t> token_ids, kernels::KvCache& kv) {
   const std::int64_t num_rows = batch.num_tokens;
   const MatrixView residual = residual_.first(num_rows), query = query_.first(num_rows),
                    attention = attention_.first(num_rows), hidden = hidden_.first(num_rows);
-  const auto token_ids = std::span<const std::int32_t>(token_ids_).first(static_cast<std::size_t>(num_rows));
-  backend.begin_step(batch, token_ids);
   backend.embed({.tokens = embedding_ == nullptr ? head_.get() : embedding_.get()}, token_ids,
                 batch.positions, residual);
   for (std::int32_t index = 0; index < shape_.num_layers; ++index) {
@@ -101,24 +119,18 @@ void RandomModel::forward(kernels::Backend& backend, const kernels::PagedBatch& 
   }
 }
 
-void RandomModel::reserve_logits(std::int32_t most_logits_rows) {
-  const auto rows = static_cast<std::size_t>(most_logits_rows);
-  logits_.resize(rows * static_cast<std::size_t>(shape_.vocabulary));
-  sums_.resize(rows);
-  maxima_.resize(rows * static_cast<std::size_t>(kernels::num_logits_pieces(shape_.vocabulary)));
+void RandomModel::reserve_draws(std::int32_t most_rows) {
+  for (std::int32_t row = 0; row < most_rows; ++row) draws_.push_back({.row = row, .temperature = 0.0});
+  drawn_.resize(draws_.size());
 }
 
-void RandomModel::logits(kernels::Backend& backend, std::span<const std::int32_t> rows) {
-  const auto num_rows = static_cast<std::int64_t>(rows.size()),
-             most_rows = static_cast<std::int64_t>(token_ids_.size());
-  const auto pieces = static_cast<std::size_t>(kernels::num_logits_pieces(shape_.vocabulary));
-  const MatrixView out{logits_.data(), num_rows, shape_.vocabulary, shape_.vocabulary};
-  backend.logits({{norm(), kEpsilon}, head_.get()}, residual_.first(most_rows), rows, out,
-                 {.log_sum_exp = std::span(sums_).first(rows.size()),
-                  .piece_maxima = std::span(maxima_).first(rows.size() * pieces)});
+void RandomModel::draw(kernels::Backend& backend, std::span<const std::int32_t> rows) {
+  const auto most_rows = static_cast<std::int64_t>(token_ids_.size());
+  backend.draw_tokens({{norm(), kEpsilon}, head_.get()}, residual_.first(most_rows), rows,
+                      std::span(draws_).first(rows.size()), std::span(drawn_).first(rows.size()));
 }
 
-bool RandomModel::logits_are_finite() const { return !sums_.empty() && std::isfinite(sums_[0]); }
+bool RandomModel::logits_are_finite() const { return !drawn_.empty() && drawn_[0].token_id >= 0; }
 
 std::int64_t RandomModel::layer_bytes() const {
   std::int64_t sum = 0;

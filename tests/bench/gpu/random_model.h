@@ -25,11 +25,13 @@ class RandomModel {
 
   // Embedding and layers.
   void forward(kernels::Backend& backend, const kernels::PagedBatch& batch, kernels::KvCache& kv);
-  // The output head for these rows, as the sampler gets it. REQUIRES: at most most_logits_rows
-  void logits(kernels::Backend& backend, std::span<const std::int32_t> rows);
+  // Records forward() for decode steps of the batch's shape: Backend::record_step.
+  Result<void> record(kernels::Backend& backend, const kernels::PagedBatch& batch, kernels::KvCache& kv);
+  // The best token of each of these rows: the output head and greedy draws. REQUIRES: at most most_rows
+  void draw(kernels::Backend& backend, std::span<const std::int32_t> rows);
 
-  void reserve_logits(std::int32_t most_logits_rows);
-  // Of the newest logits: what is not finite was computed from nothing that a model would hold.
+  void reserve_draws(std::int32_t most_rows);
+  // Of the newest draws: there is none from logits that no model would give.
   bool logits_are_finite() const;
 
   // Bytes of weights that a step reads: the layers' and the output head's.
@@ -58,6 +60,9 @@ class RandomModel {
     return {norm_.as<float>(), static_cast<std::size_t>(shape_.embedding_length)};
   }
 
+  void compute(kernels::Backend& backend, const kernels::PagedBatch& batch, std::span<const std::int32_t> token_ids,
+               kernels::KvCache& kv);
+
   const ModelShape shape_;
   const kernels::AttentionShape heads_;
   std::vector<Layer> layers_;
@@ -66,7 +71,8 @@ class RandomModel {
   kernels::cuda::DeviceMemory norm_;
   Rows residual_, query_, attention_, hidden_;
   std::vector<std::int32_t> token_ids_;
-  std::vector<float> logits_, sums_, maxima_;  // of the host
+  std::vector<kernels::TokenDraw> draws_;
+  std::vector<kernels::DrawnToken> drawn_;
 };
 
 }  // namespace octavo::bench

@@ -14,9 +14,11 @@ Result<void> measure_limits(Bench& bench);
 Result<void> measure_products(Bench& bench);
 // Attention through shuffled block tables: decode and prefill, and the writing of keys and values.
 Result<void> measure_attention(Bench& bench);
+// Tokens drawn from rows of logits by TokenSampler, beside the copy of these rows to the host that it saves.
+Result<void> measure_sampling(Bench& bench);
 // Blocks between the pools.
 Result<void> measure_swap(Bench& bench);
-// Whole steps through the Backend, from the host's arrays to logits in the host's memory.
+// Whole steps through the Backend, from the host's arrays to drawn tokens in the host's memory.
 Result<void> measure_steps(Bench& bench);
 
 }  // namespace octavo::bench

@@ -32,11 +32,11 @@ std::vector<NamedModel> models(const Sizes& sizes) {
 
 enum class Part { kWhole, kForward };  // kForward: without the output head and the copies of its results
 
-// As the program's options choose: --deterministic, --activation-dtype int8 (one 16-bit number for an
-// activation, not two).
-enum class Mode { kUsual, kDeterministic, kOnePart };
-constexpr Mode kModes[] = {Mode::kUsual, Mode::kDeterministic, Mode::kOnePart};
-constexpr const char* kModeNames[] = {"", ", deterministic", ", one part"};
+// As the program's options choose: --cuda-graphs off, --deterministic, --activation-dtype int8 (one 16-bit number
+// for an activation, not two).
+enum class Mode { kUsual, kWithoutGraphs, kDeterministic, kOnePart };
+constexpr Mode kModes[] = {Mode::kUsual, Mode::kWithoutGraphs, Mode::kDeterministic, Mode::kOnePart};
+constexpr const char* kModeNames[] = {"", ", without graphs", ", deterministic", ", one part"};
 
 struct Step {
   const char* kind;  // "decode", "prefill"
@@ -44,8 +44,8 @@ struct Step {
   Part part;
   Mode mode;
   std::int32_t num_rows() const { return num_sequences * rows; }
-  // Of which logits are asked: each sequence's last row.
-  std::vector<std::int32_t> logits_rows() const {
+  // From which a token is drawn: each sequence's last row.
+  std::vector<std::int32_t> drawn_rows() const {
     std::vector<std::int32_t> last;
     for (std::int32_t i = 1; i <= num_sequences; ++i) last.push_back(i * rows - 1);
     return last;
@@ -60,6 +60,10 @@ std::vector<Step> steps(const Sizes& sizes) {
   for (const std::int32_t batch : batches) {
     all.push_back({"decode", batch, 1, context, Part::kWhole, Mode::kUsual});
     all.push_back({"decode", batch, 1, context, Part::kForward, Mode::kUsual});
+    if (batch == 1 || batch == 64) {
+      all.push_back({"decode", batch, 1, context, Part::kWhole, Mode::kWithoutGraphs});
+      all.push_back({"decode", batch, 1, context, Part::kForward, Mode::kWithoutGraphs});
+    }
     all.push_back({"decode", batch, 1, context, Part::kWhole, Mode::kDeterministic});
   }
   all.push_back({"prefill", 1, prompt, prompt, Part::kWhole, Mode::kUsual});
@@ -95,6 +99,7 @@ Record record_of(Bench& bench, const NamedModel& named, const RandomModel& model
                   {"kind", step.kind},
                   {"sequences", std::to_string(step.num_sequences)},
                   {"part", is_whole ? "whole" : "forward"},
+                  {"graphs", step.mode == Mode::kUsual || step.mode == Mode::kDeterministic ? "yes" : "no"},
                   {"deterministic", step.mode == Mode::kDeterministic ? "yes" : "no"}};
   record.tokens = rows;
   record.bytes = static_cast<double>(model.layer_bytes() + (is_whole ? model.head_bytes() : 0)) +
@@ -139,10 +144,10 @@ class Steps {
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       cases.push_back({record_of(bench_, named_, *model_, layout_, steps_[i]),
                        [this, &step = steps_[i], view = batches[i].view(),
-                        logits_rows = steps_[i].logits_rows()](std::int64_t) {
+                        drawn_rows = steps_[i].drawn_rows()](std::int64_t) {
                          CudaBackend& backend = *backends_[static_cast<std::size_t>(step.mode)];
                          model_->forward(backend, view, *kv_);
-                         if (step.part == Part::kWhole) model_->logits(backend, logits_rows);
+                         if (step.part == Part::kWhole) model_->draw(backend, drawn_rows);
                        }});
     }
     OCTAVO_TRY_VOID(bench_.measure(std::move(cases), bench_.host_timer()));
@@ -158,7 +163,7 @@ class Steps {
     const std::int32_t most_rows = most_of(steps_, [](const Step& step) { return step.num_rows(); });
     OCTAVO_TRY(model_, RandomModel::create(bench_, named_.shape, named_.type, most_rows));
     const std::int32_t most_sequences = most_of(steps_, [](const Step& step) { return step.num_sequences; });
-    model_->reserve_logits(most_sequences);
+    model_->reserve_draws(most_sequences);
     for (const Mode mode : kModes) {
       OCTAVO_TRY(std::unique_ptr<CudaBackend> created, backend(mode, most_rows, most_sequences));
       backends_.push_back(std::move(created));
@@ -166,13 +171,26 @@ class Steps {
     OCTAVO_TRY(kv_, backends_[0]->allocate_kv_cache(layout_, num_blocks_));
     OCTAVO_TRY_VOID(bench_.random().fill_pool(layout_, static_cast<CudaKvCache&>(*kv_).data(), num_blocks_));
     bench_.stream().synchronize();
-    return bench_.stream().status().result();
+    OCTAVO_TRY_VOID(bench_.stream().status().result());
+    for (const auto& created : backends_) OCTAVO_TRY_VOID(record(*created));
+    return {};
+  }
+
+  // For a batch of each shape, in one block: of a recording only the shape matters.
+  Result<void> record(CudaBackend& backend) {
+    for (const kernels::DecodeShape& shape : backend.steps_to_record()) {
+      const BatchShape batch{shape.num_rows, 1, shape.context_len, kBlockSize, named_.shape.head_dim};
+      const HostBatch sample(batch, std::vector<std::int32_t>(static_cast<std::size_t>(batch.num_blocks())), 0);
+      OCTAVO_TRY_VOID(model_->record(backend, sample.view(), *kv_));
+    }
+    return {};
   }
 
   Result<std::unique_ptr<CudaBackend>> backend(Mode mode, std::int32_t most_rows,
                                                std::int32_t most_sequences) const {
     kernels::cuda::CudaOptions options;
     options.deterministic = mode == Mode::kDeterministic;
+    options.graphs = mode == Mode::kUsual || mode == Mode::kDeterministic;
     if (mode == Mode::kOnePart) options.activation = kernels::Activation::kInt8;
     OCTAVO_TRY(std::unique_ptr<CudaBackend> created,
                CudaBackend::create(options,

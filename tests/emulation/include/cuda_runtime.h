@@ -217,6 +217,10 @@ inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }
 inline int __float2int_rn(float value) { return static_cast<int>(std::nearbyintf(value)); }
+inline double __dadd_rn(double a, double b) { return a + b; }
+inline double __dmul_rn(double a, double b) { return a * b; }
+inline long long __double_as_longlong(double value) { return std::bit_cast<long long>(value); }
+inline double __longlong_as_double(long long bits) { return std::bit_cast<double>(bits); }
 inline int __popc(unsigned bits) { return std::popcount(bits); }
 inline int __clz(int bits) { return std::countl_zero(static_cast<unsigned>(bits)); }
 inline int __ffs(int bits) { return __builtin_ffs(bits); }
@@ -249,10 +253,17 @@ enum cudaError_t {
   cudaErrorInvalidConfiguration = 9,
   cudaErrorNoDevice = 100,
   cudaErrorInvalidResourceHandle = 400,
+  cudaErrorIllegalState = 401,
   cudaErrorNotReady = 600,
   cudaErrorIllegalAddress = 700,
   cudaErrorLaunchFailure = 719,
   cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorStreamCaptureInvalidated = 901,
+  cudaErrorStreamCaptureUnmatched = 903,
+  cudaErrorStreamCaptureUnjoined = 904,
+  cudaErrorStreamCaptureIsolation = 905,
+  cudaErrorCapturedEvent = 907,
+  cudaErrorStreamCaptureWrongThread = 908,
   cudaErrorUnknown = 999,
 };
 enum cudaMemcpyKind {
@@ -274,11 +285,12 @@ namespace octavo::emulation {
 struct Stream;
 struct Event;
 struct Graph;
+struct GraphExecutable;
 }  // namespace octavo::emulation
 using cudaStream_t = octavo::emulation::Stream*;
 using cudaEvent_t = octavo::emulation::Event*;
 using cudaGraph_t = octavo::emulation::Graph*;
-using cudaGraphExec_t = octavo::emulation::Graph*;
+using cudaGraphExec_t = octavo::emulation::GraphExecutable*;
 
 struct cudaDeviceProp {
   char name[256];
@@ -339,6 +351,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t stream);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);

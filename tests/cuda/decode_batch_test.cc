@@ -1,0 +1,259 @@
+// Decode steps that are filled up to a few shapes, and recorded: the rows that fill up touch nothing, and a
+// recorded step gives the bits of one that is not.
+#include "kernels/cuda/decode_batch.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tests/cuda/device_problem.h"
+
+namespace octavo::kernels::cuda {
+namespace {
+
+using testing::OwnedMatrix;
+using testing::PagedProblem;
+using testing::random_matrix;
+using testing::SequenceSpec;
+using testing::Shape;
+
+TEST(DecodeRows, ArePowersOfTwoThenMultiplesOf64UpToTheMost) {
+  EXPECT_EQ(decode_rows(0), std::vector<std::int32_t>());
+  EXPECT_EQ(decode_rows(1), std::vector<std::int32_t>({1}));
+  EXPECT_EQ(decode_rows(8), std::vector<std::int32_t>({1, 2, 4, 8}));
+  EXPECT_EQ(decode_rows(11), std::vector<std::int32_t>({1, 2, 4, 8, 11}));
+  EXPECT_EQ(decode_rows(200), std::vector<std::int32_t>({1, 2, 4, 8, 16, 32, 64, 128, 192, 200}));
+  EXPECT_EQ(decode_rows(100'000).back(), kMostDecodeRows);
+}
+
+TEST(DecodeBatch, RowsThatFillUpHaveNoSlot) {
+  const std::vector<std::int32_t> ids = {7, 8, 9}, positions = {3, 0, 12}, slots = {35, 16, 60},
+                                  start = {0, 1, 2, 3}, contexts = {4, 1, 13}, tables = {2, 0, 1, 0, 3, 3};
+  const std::vector<float> rotations = {1, 2, 3, 4, 5, 6};
+  DecodeBatch filled;
+  for (int time = 0; time < 2; ++time) {  // the second time over what the first left
+    filled.fill({3, 3, positions, slots, start, contexts, tables, 2, rotations}, ids, time == 0 ? 8 : 4);
+  }
+  const PagedBatch& batch = filled.batch();
+  const auto values = [](auto span) { return std::vector(span.begin(), span.end()); };
+  EXPECT_EQ(batch.num_tokens, 4);
+  EXPECT_EQ(batch.num_sequences, 4);
+  EXPECT_EQ(values(filled.token_ids()), std::vector<std::int32_t>({7, 8, 9, 0}));
+  EXPECT_EQ(values(batch.positions), std::vector<std::int32_t>({3, 0, 12, 0}));
+  EXPECT_EQ(values(batch.slot_mapping), std::vector<std::int32_t>({35, 16, 60, -1}));
+  EXPECT_EQ(values(batch.query_start), std::vector<std::int32_t>({0, 1, 2, 3, 4}));
+  EXPECT_EQ(values(batch.block_tables), std::vector<std::int32_t>({2, 0, 1, 0, 3, 3, 0, 0}));
+  EXPECT_EQ(values(batch.rotations), std::vector<float>({1, 2, 3, 4, 5, 6, 0, 0}));
+  EXPECT_TRUE(batch.local_rotations.empty());
+}
+
+// The attention of one layer, from its input to its output; whatever is not a row's stays -7.
+class OneLayer {
+ public:
+  struct Outcome {
+    std::vector<float> q, out;
+    std::vector<std::byte> pool;
+  };
+
+  OneLayer(Backend& backend, const Shape& shape, TensorType type)
+      : backend_(backend),
+        shape_(shape),
+        query_(random_matrix(type, shape.query_width(), shape.embedding_length, 1)),
+        key_(random_matrix(type, shape.kv_width(), shape.embedding_length, 2)),
+        value_(random_matrix(type, shape.kv_width(), shape.embedding_length, 3)),
+        matrices_{backend.prepare_matrix(query_.source).value(), backend.prepare_matrix(key_.source).value(),
+                  backend.prepare_matrix(value_.source).value()},
+        norm_(backend, testing::noise_row(4, 0, shape.embedding_length), shape.embedding_length),
+        x_(backend, constant(kRows * shape.embedding_length, 0.25f), shape.embedding_length),
+        q_(backend, constant(kRows * shape.query_width(), -7.0f), shape.query_width()),
+        out_(backend, constant(kRows * shape.query_width(), -7.0f), shape.query_width()) {}
+
+  static constexpr std::int32_t kRows = 32;
+
+  StepBody body(KvCache& kv) {
+    return [this, &kv](const PagedBatch& batch, std::span<const std::int32_t>) {
+      const auto first = [&](const Rows& rows) {
+        const MatrixView all = rows.view();
+        return MatrixView{all.data, batch.num_tokens, all.columns, all.stride};
+      };
+      backend_.attention_input(
+          {{norm_.span(), 1e-5f}, matrices_[0].get(), matrices_[1].get(), matrices_[2].get()},
+          shape_.attention, batch, 1, first(x_), kv, first(q_));
+      backend_.paged_attention(shape_.attention, batch, 1, kv, first(q_), first(out_));
+    };
+  }
+
+  Outcome outcome(const KvCache& kv) const { return {q_.read(), out_.read(), read_pool(kv)}; }
+  void start_again() {
+    for (const Rows* rows : {&q_, &out_}) {
+      const std::vector<float> values = constant(kRows * shape_.query_width(), -7.0f);
+      EXPECT_TRUE(upload_to(rows->view().data, values.data(), static_cast<std::int64_t>(values.size() * 4)));
+    }
+  }
+
+ private:
+  static std::vector<float> constant(std::int64_t size, float value) {
+    return std::vector<float>(static_cast<std::size_t>(size), value);
+  }
+
+  Backend& backend_;
+  const Shape shape_;
+  const OwnedMatrix query_, key_, value_;
+  const std::array<std::unique_ptr<Matrix>, 3> matrices_;
+  const Rows norm_, x_, q_, out_;
+};
+
+std::vector<SequenceSpec> decodes(std::int32_t count, std::int32_t longest) {
+  std::vector<SequenceSpec> sequences;
+  for (std::int32_t i = 0; i < count; ++i) {
+    sequences.push_back({static_cast<std::uint64_t>(i + 1), i == 0 ? longest - 1 : (i * 37) % longest, 1});
+  }
+  return sequences;
+}
+
+bool same_first_rows(const std::vector<float>& a, const std::vector<float>& b, std::int64_t count) {
+  return testing::same_bits(a.data(), b.data(), count);
+}
+
+class CudaDecodeSteps : public ::testing::Test {
+ protected:
+  // Each launch once: what races is found where each kernel is tested.
+  void SetUp() override { emulation::settings().finds_races = false; }
+};
+
+// Among the rows are 3 of 4, 9 of 16 and 17 of 32, for which products take the same way filled up or not:
+// whatever else differs is what a row that fills up did.
+TEST_F(CudaDecodeSteps, RowsThatFillUpTouchNothing) {
+  const Shape shape = testing::odd_shape();
+  for (const bool deterministic : {false, true}) {
+    const auto backend = emulated_backend(shape, {.deterministic = deterministic});
+    OneLayer layer(*backend, shape, TensorType::kQ4_1);
+    for (const auto& [type, block_size] :
+         {std::pair(KvType::kF16, 16), {KvType::kInt8, 3}, {KvType::kF32, 1}}) {
+      for (const std::int32_t count : {3, 9, 17}) {
+        const PagedProblem problem = make_problem(
+            shape, decodes(count, 60), {.type = type, .block_size = block_size, .new_tokens_stored = false});
+        const std::vector<std::int32_t> ids(static_cast<std::size_t>(count));
+        std::vector<OneLayer::Outcome> outcomes;
+        for (const bool fills_up : {false, true}) {
+          layer.start_again();
+          const auto kv = device_pool(*backend, problem);
+          if (fills_up) {
+            backend->run_step(problem.batch(), ids, layer.body(*kv));
+          } else {
+            const PagedBatch batch = problem.batch();
+            backend->begin_step(batch, ids);
+            layer.body (*kv)(batch, ids);
+          }
+          outcomes.push_back(layer.outcome(*kv));
+        }
+        const std::int64_t width = shape.query_width();
+        EXPECT_TRUE(outcomes[0].pool == outcomes[1].pool) << "written to the pool beside the rows' slots";
+        EXPECT_TRUE(same_first_rows(outcomes[0].out, outcomes[1].out, count * width));
+        EXPECT_TRUE(same_first_rows(outcomes[0].q, outcomes[1].q, count * width));
+        for (std::size_t i = static_cast<std::size_t>(count * width); i < outcomes[1].out.size(); ++i)
+          ASSERT_EQ(outcomes[1].out[i], -7.0f) << "attention of a row that fills up";
+        EXPECT_NE(outcomes[1].q[static_cast<std::size_t>(count * width)], -7.0f) << "nothing was filled up";
+      }
+    }
+    EXPECT_TRUE(backend->status());
+  }
+}
+
+PagedBatch sample_batch(const DecodeShape& shape, std::vector<std::int32_t>& numbers,
+                        std::vector<float>& rotations, std::int32_t block_size, std::int32_t rotary_dim) {
+  const auto rows = static_cast<std::size_t>(shape.num_rows);
+  const std::int32_t max_blocks = (shape.context_len + block_size - 1) / block_size;
+  numbers.assign(rows * static_cast<std::size_t>(max_blocks) + 3 * rows + 1, 0);
+  const std::span<std::int32_t> all = numbers;
+  const auto start = all.first(rows + 1), contexts = all.subspan(rows + 1, rows),
+             zeros = all.subspan(2 * rows + 1, rows);
+  for (std::size_t i = 0; i <= rows; ++i) start[i] = static_cast<std::int32_t>(i);
+  std::fill(contexts.begin(), contexts.end(), shape.context_len);
+  rotations.assign(rows * static_cast<std::size_t>(rotary_dim), 0.0f);
+  return {shape.num_rows, shape.num_rows, zeros, zeros, start, contexts, all.subspan(3 * rows + 1),
+          max_blocks,     rotations};
+}
+
+// Contexts on both sides of where they are cut, tables of other widths, other blocks: what a launch would
+// have as an argument reaches the graph through memory.
+TEST_F(CudaDecodeSteps, RecordedStepsGiveTheSameBits) {
+  const Shape shape = testing::odd_shape();
+  for (const bool deterministic : {false, true}) {
+    const auto recording = emulated_backend(shape, {.deterministic = deterministic});
+    const auto starting = emulated_backend(shape, {.deterministic = deterministic, .graphs = false});
+    EXPECT_TRUE(starting->steps_to_record().empty());
+    for (const auto& [type, block_size] : {std::pair(KvType::kF16, 16), {KvType::kFp8E4m3, 5}}) {
+      if (deterministic && block_size == 5) continue;
+      OneLayer recorded(*recording, shape, TensorType::kF16), started(*starting, shape, TensorType::kF16);
+      const PagedProblem largest = make_problem(
+          shape, decodes(32, 700), {.type = type, .block_size = block_size, .new_tokens_stored = false});
+      const auto recorded_kv = device_pool(*recording, largest), started_kv = device_pool(*starting, largest);
+      EXPECT_TRUE(recording->reserve_step(step_shape(shape)));  // forgets what was recorded for another pool
+      const std::int64_t captures = emulation::num_captures();
+      const std::vector<DecodeShape> shapes = recording->steps_to_record();
+      for (const DecodeShape& each : shapes) {
+        std::vector<std::int32_t> numbers;
+        std::vector<float> rotations;
+        const PagedBatch batch =
+            sample_batch(each, numbers, rotations, block_size, shape.attention.rotary_dim);
+        const std::vector<std::int32_t> ids(static_cast<std::size_t>(each.num_rows));
+        ASSERT_TRUE(recording->record_step(batch, ids, recorded.body(*recorded_kv)));
+      }
+      EXPECT_EQ(emulation::num_captures() - captures, static_cast<std::int64_t>(shapes.size()));
+      EXPECT_GT(shapes.size(), 6u);
+      EXPECT_TRUE(read_pool(*recorded_kv) == largest.pool) << "recording wrote to the pool";
+      for (const std::int32_t count : {1, 3, 5, 20, 2}) {
+        for (const std::int32_t longest : {1, 255, 256, 700}) {
+          const PagedProblem problem =
+              make_problem(shape, decodes(count, longest),
+                           {.type = type, .block_size = block_size, .new_tokens_stored = false});
+          ASSERT_LE(problem.num_blocks, largest.num_blocks);
+          const std::vector<std::int32_t> ids(static_cast<std::size_t>(count));
+          const auto place = [&](const KvCache& kv) {
+            EXPECT_TRUE(upload_to(static_cast<const CudaKvCache&>(kv).data(), problem.pool.data(),
+                                  static_cast<std::int64_t>(problem.pool.size())));
+          };
+          place(*recorded_kv), place(*started_kv);
+          recorded.start_again(), started.start_again();
+          const std::int64_t graphs = emulation::num_graph_launches(),
+                             singles = emulation::num_single_launches();
+          recording->run_step(problem.batch(), ids, [](const PagedBatch&, std::span<const std::int32_t>) {
+            ADD_FAILURE() << "the step was not recorded";
+          });
+          EXPECT_EQ(emulation::num_graph_launches() - graphs, 1);
+          EXPECT_EQ(emulation::num_single_launches() - singles, 0);
+          starting->run_step(problem.batch(), ids, started.body(*started_kv));
+          const auto a = recorded.outcome(*recorded_kv), b = started.outcome(*started_kv);
+          const std::int64_t numbers = count * shape.query_width();
+          EXPECT_TRUE(a.pool == b.pool && same_first_rows(a.out, b.out, numbers))
+              << count << " rows, context " << longest << (deterministic ? ", deterministic" : "");
+          EXPECT_NE(a.out[0], -7.0f);
+        }
+      }
+    }
+    EXPECT_TRUE(recording->status());
+  }
+}
+
+// A step with a row more than one for a sequence, or of more rows than any shape has, is not touched.
+TEST_F(CudaDecodeSteps, OtherStepsAreGivenAsTheyAre) {
+  const Shape shape = testing::odd_shape();
+  const auto backend = emulated_backend(shape);
+  for (const auto& sequences : {std::vector<SequenceSpec>{{1, 8, 2}, {2, 15, 1}}, decodes(33, 40)}) {
+    const PagedProblem problem = make_problem(shape, sequences, {});
+    const PagedBatch given = problem.batch();
+    std::int32_t seen = 0;
+    const std::vector<std::int32_t> ids(static_cast<std::size_t>(given.num_tokens));
+    backend->run_step(given, ids, [&](const PagedBatch& batch, std::span<const std::int32_t> token_ids) {
+      seen = batch.num_tokens;
+      EXPECT_EQ(batch.slot_mapping.data(), given.slot_mapping.data());
+      EXPECT_EQ(token_ids.data(), ids.data());
+    });
+    EXPECT_EQ(seen, given.num_tokens);
+  }
+}
+
+}  // namespace
+}  // namespace octavo::kernels::cuda

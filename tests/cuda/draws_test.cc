@@ -1,0 +1,338 @@
+// Tokens drawn by the backend, alone and in whole engines: those that the host draws from the logits that the
+// same device gives, and nothing else comes back.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "tests/cuda/device_problem.h"
+#include "tests/cuda/device_sampler.h"
+#include "tests/cuda/tiny_engines.h"
+#include "tests/runner/direct_steps.h"
+#include "tests/runner/sampler_comparison.h"
+
+namespace octavo {
+namespace {
+
+using kernels::DrawnToken;
+using kernels::TokenDraw;
+
+constexpr std::int64_t kWidth = 64, kVocabulary = 333, kRows = 20, kRowsTogether = 8, kMostDraws = 24;
+
+// An output head and the rows that it is asked about.
+class Head {
+ public:
+  Head()
+      : source_(kernels::testing::random_matrix(kernels::TensorType::kF16, kVocabulary, kWidth, 4)),
+        backend_(kernels::cuda::create_cuda_backend({}, kernels::testing::reference_backend()).value()),
+        matrix_(backend_->prepare_matrix(source_.source).value()),
+        norm_(*backend_, std::vector<float>(kWidth, 2.0f), kWidth),
+        x_(*backend_, kernels::testing::noise_row(5, 0, kRows * kWidth), kWidth) {
+    kernels::StepShape shape = kernels::cuda::step_shape(kernels::testing::one_tiny_head(), kVocabulary);
+    shape.embedding_length = kWidth;
+    shape.num_rows = kMostDraws;
+    shape.num_logits_rows = shape.max_num_sequences = kRowsTogether;
+    EXPECT_TRUE(backend_->reserve_step(shape));
+  }
+
+  kernels::Backend& backend() { return *backend_; }
+
+  std::vector<DrawnToken> draw(std::span<const std::int32_t> rows, std::span<const TokenDraw> draws) {
+    std::vector<DrawnToken> drawn(draws.size());
+    backend_->draw_tokens(head(), x_.view(), rows, draws, drawn);
+    return drawn;
+  }
+
+  // Gives the sampler a row, from logits in the groups in which draw_tokens() computes them.
+  void show_row(std::span<const std::int32_t> rows, std::size_t row, runner::Sampler& sampler) {
+    const std::size_t first = row / kRowsTogether * kRowsTogether,
+                      count = std::min<std::size_t>(kRowsTogether, rows.size() - first);
+    logits_.resize(count * kVocabulary), sums_.resize(count), maxima_.resize(count * kPieces);
+    backend_->logits(head(), x_.view(), rows.subspan(first, count),
+                     {logits_.data(), static_cast<std::int64_t>(count), kVocabulary, kVocabulary},
+                     {.log_sum_exp = sums_, .piece_maxima = maxima_});
+    sampler.set_row(std::span(logits_).subspan((row - first) * kVocabulary, kVocabulary),
+                    std::span(maxima_).subspan((row - first) * kPieces, kPieces), sums_[row - first]);
+  }
+
+ private:
+  static constexpr auto kPieces = static_cast<std::size_t>(kernels::num_logits_pieces(kVocabulary));
+  kernels::OutputHead head() const { return {.norm = {norm_.span(), 1e-5f}, .matrix = matrix_.get()}; }
+
+  kernels::testing::OwnedMatrix source_;
+  std::unique_ptr<kernels::Backend> backend_;
+  std::unique_ptr<kernels::Matrix> matrix_;
+  kernels::cuda::Rows norm_, x_;
+  std::vector<float> logits_, sums_, maxima_;
+};
+
+class CudaDraws : public ::testing::Test {
+ protected:
+  void SetUp() override { emulation::settings().finds_races = false; }
+};
+
+// More rows than fit at once, some with several draws, one with more than are taken at once, some with none.
+TEST_F(CudaDraws, OfTheBackendAreTheSamplers) {
+  Head head;
+  std::mt19937_64 random(3);
+  const std::vector<std::int32_t> rows = {19, 0, 1, 2, 3, 17, 5, 6, 7, 8, 9, 10, 11, 12, 4, 4, 4, 18};
+  std::vector<SamplingParams> params;
+  std::vector<scheduler::SampleTarget> targets;
+  std::vector<TokenDraw> draws;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const std::size_t count = row == 9 ? 60 : row % 5;
+    for (std::size_t i = 0; i < count; ++i) {
+      const SamplingParams all = runner::random_params(kVocabulary, random);
+      params.push_back(
+          {.temperature = all.temperature, .top_p = all.top_p, .top_k = all.top_k, .min_p = all.min_p});
+      targets.push_back(
+          {.sequence_id = {1}, .output_index = static_cast<std::uint32_t>(i), .seed = random()});
+      draws.push_back(*runner::Sampler::backend_draw(params.back(), targets.back()));
+      draws.back().row = static_cast<std::int32_t>(row);
+    }
+  }
+  const std::vector<DrawnToken> drawn = head.draw(rows, draws);
+  const auto host = kernels::create_backend({.threads = 1}).value();
+  runner::Sampler sampler(kVocabulary, {}, *host);
+  for (std::size_t i = 0; i < draws.size(); ++i) {
+    head.show_row(rows, static_cast<std::size_t>(draws[i].row), sampler);
+    const runner::SampledToken expected = sampler.sample(params[i], {}, targets[i]);
+    EXPECT_EQ(drawn[i].token_id, expected.token_id) << i;
+    EXPECT_EQ(drawn[i].logprob, expected.logprob) << i;
+  }
+  EXPECT_TRUE(head.backend().status());
+}
+
+// What the host has to draw is what a row alone does not say.
+TEST_F(CudaDraws, AreLeftToTheHostWhereTheyNeedMore) {
+  const scheduler::SampleTarget target{.sequence_id = {1}, .seed = 9};
+  const auto is_left = [&](const SamplingParams& params) {
+    return !runner::Sampler::backend_draw(params, target).has_value();
+  };
+  EXPECT_FALSE(is_left({}));
+  EXPECT_FALSE(is_left({.temperature = 0.0, .stop_token_ids = {3}}));
+  EXPECT_FALSE(is_left({.top_p = 0.5, .top_k = 7, .min_p = 0.1}));
+  EXPECT_TRUE(is_left({.presence_penalty = 0.5}));
+  EXPECT_TRUE(is_left({.frequency_penalty = 0.5}));
+  EXPECT_TRUE(is_left({.repetition_penalty = 1.1}));
+  EXPECT_TRUE(is_left({.min_tokens = 1}));
+  EXPECT_TRUE(is_left({.logprobs = 1}));
+  EXPECT_TRUE(is_left({.logit_bias = {{4, 1.0}}}));
+  EXPECT_FALSE(runner::Sampler::backend_draw({}, {.sequence_id = {1}, .num_candidates = 4}).has_value());
+}
+
+// Each call of a draw fails once: no token, and an error that stays.
+TEST_F(CudaDraws, OfADeviceThatFailsAreNone) {
+  const std::vector<std::int32_t> rows = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+  const std::vector<TokenDraw> draws = {{.row = 0, .temperature = 0.0},
+                                        {.row = 1, .top_p = 0.9, .uniform = 0.5},
+                                        {.row = 9, .top_k = 5, .uniform = 0.2}};
+  std::int64_t num_calls = 0;
+  {
+    Head head;
+    const std::int64_t begin = emulation::num_calls();
+    for (const DrawnToken& each : head.draw(rows, draws)) EXPECT_GE(each.token_id, 0);
+    num_calls = emulation::num_calls() - begin;
+  }
+  ASSERT_GT(num_calls, 15);
+  for (std::int64_t call = 0; call < num_calls; ++call) {
+    Head head;
+    emulation::fail_call(call, cudaErrorLaunchFailure);
+    for (const DrawnToken& each : head.draw(rows, draws)) {
+      EXPECT_EQ(each.token_id, -1) << call;
+      EXPECT_TRUE(std::isnan(each.logprob)) << call;
+    }
+    const auto status = head.backend().status();
+    ASSERT_FALSE(status.has_value()) << call;
+    EXPECT_EQ(status.error().code, ErrorCode::kDeviceLost);
+    emulation::heal();
+    SetUp();
+  }
+}
+
+std::vector<GenerationRequest> mixed_requests() {
+  std::vector<GenerationRequest> requests;
+  const auto add = [&](const SamplingParams& sampling) {
+    GenerationRequest each = request(static_cast<std::int32_t>(requests.size()) + 1,
+                                     5 + 7 * static_cast<std::int32_t>(requests.size()), 9);
+    each.sampling = sampling;
+    each.sampling.seed = 40 + requests.size();
+    each.sampling.max_tokens = 9;
+    each.sampling.ignore_eos = true;
+    requests.push_back(each);
+  };
+  add({.temperature = 0.0});
+  add({.n = 3});
+  add({.temperature = 0.7, .top_p = 0.9});
+  add({.temperature = 1.3, .top_k = 12});
+  add({.min_p = 0.05});
+  add({.temperature = 1.1, .top_p = 0.95, .top_k = 40, .min_p = 0.01});
+  add({.repetition_penalty = 1.2, .min_tokens = 4});
+  return requests;
+}
+
+TEST_F(CudaDraws, OfEnginesAreWhatTheHostDrawsFromTheSameLogits) {
+  EngineOptions options = small_options(kernels::TensorType::kQ4_1);
+  options.deterministic = true;
+  const auto engine = open_engine(options, Device::kCuda);
+  ASSERT_NE(engine, nullptr);
+  std::vector<GenerationRequest> by_host = mixed_requests();
+  for (GenerationRequest& each : by_host) each.sampling.logprobs = 1;
+  const auto drawn = run_together(*engine, mixed_requests()), expected = run_together(*engine, by_host);
+  EXPECT_EQ(tokens_of(drawn), tokens_of(expected));
+  for (std::size_t i = 0; i < drawn.size(); ++i) {
+    for (std::size_t k = 0; k < drawn[i].outputs.size(); ++k)
+      EXPECT_EQ(drawn[i].outputs[k].logprobs, expected[i].outputs[k].logprobs) << i;
+  }
+}
+
+TEST_F(CudaDraws, OfEnginesAreTheReferences) {
+  const EngineOptions options = small_options(kernels::TensorType::kQ4_1);
+  const auto device = open_engine(options, Device::kCuda), reference = open_reference(options);
+  ASSERT_NE(device, nullptr);
+  EXPECT_EQ(tokens_of(run_together(*device, mixed_requests())),
+            tokens_of(run_together(*reference, mixed_requests())));
+}
+
+TEST_F(CudaDraws, OfDraftsAreThoseOfStepsOfOneToken) {
+  EngineOptions options = small_options(kernels::TensorType::kQ4_1);
+  options.deterministic = true;
+  const auto one_by_one = open_engine(options, Device::kCuda);
+  options.speculative = Speculation::kNgram;
+  const auto with_drafts = open_engine(options, Device::kCuda);
+  ASSERT_NE(one_by_one, nullptr);
+  ASSERT_NE(with_drafts, nullptr);
+  std::vector<GenerationRequest> requests;
+  for (std::int32_t i = 0; i < 3; ++i) {
+    GenerationRequest each = request(i, 12, 40);
+    auto& ids = std::get<TokenPrompt>(each.prompt).token_ids;
+    for (std::size_t k = 0; k < ids.size(); ++k)
+      ids[k] = 5 + static_cast<TokenId>(k % 3);  // what repeats is guessed
+    each.sampling.temperature = i == 0 ? 0.0 : 0.3;
+    each.sampling.seed = static_cast<std::uint64_t>(i);
+    requests.push_back(each);
+  }
+  const auto expected = run_together(*one_by_one, requests), drawn = run_together(*with_drafts, requests);
+  EXPECT_EQ(tokens_of(drawn), tokens_of(expected));
+  std::int32_t num_accepted = 0;
+  for (const RequestOutput& output : drawn) num_accepted += output.metrics.num_accepted_tokens;
+  EXPECT_GT(num_accepted, 0);
+}
+
+runner::DirectSequence some_sequence(std::int64_t id, std::size_t num_tokens, const SamplingParams& sampling,
+                                     runner::BlockDealer& dealer) {
+  runner::DirectSequence sequence{
+      .sequence_id = {static_cast<std::uint64_t>(id)},
+      .token_ids =
+          std::get<TokenPrompt>(
+              request(static_cast<std::int32_t>(id), static_cast<std::int32_t>(num_tokens), 1).prompt)
+              .token_ids,
+      .num_prompt_tokens = num_tokens,
+      .sampling = sampling,
+      .seed = static_cast<std::uint64_t>(id)};
+  sequence.block_table = dealer.take_for(32);
+  return sequence;
+}
+
+// The newest token and the `num_drafted` behind it that `all` goes on with as guesses.
+scheduler::ScheduledSequence draft_of(const runner::DirectSequence& all, std::size_t num_known,
+                                      std::size_t num_drafted) {
+  const std::span<const TokenId> token_ids = all.token_ids;
+  scheduler::ScheduledSequence row;
+  row.sequence_id = all.sequence_id;
+  row.sampling = &all.sampling;
+  row.prompt_token_ids = all.prompt();
+  row.known_token_ids = token_ids.first(num_known);
+  row.start_position = static_cast<std::int32_t>(num_known) - 1;
+  row.token_ids = token_ids.subspan(num_known - 1, 1 + num_drafted);
+  row.num_draft_tokens = static_cast<std::int32_t>(num_drafted);
+  row.block_table = all.block_table;
+  for (std::size_t i = 0; i <= num_drafted; ++i) {
+    row.samples.push_back(
+        {.sequence_id = all.sequence_id,
+         .seed = all.seed,
+         .output_token_ids = token_ids.first(num_known + i).subspan(all.num_prompt_tokens)});
+  }
+  return row;
+}
+
+// A draft that goes wrong somewhere, which the device draws; rows that the host draws; one row with three
+// targets: in one step, in the scheduler's order, each token that of a step of its own.
+TEST_F(CudaDraws, ComeInTheOrderOfTheTargetsWhoeverDraws) {
+  EngineOptions options = small_options(kernels::TensorType::kQ4_1);
+  runner::RunnerParts parts = runner::make_parts(options.model, options, runner::BackendChoice::kReference);
+  parts.backend =
+      kernels::cuda::create_cuda_backend({.activation = parts.plan.activation, .deterministic = true},
+                                         kernels::testing::reference_backend())
+          .value();
+  const auto runner = runner::ModelRunner::load(std::move(parts)).value();
+  runner::BlockDealer dealer(64, options.block_size, 1);
+  runner::DirectSequence draft = some_sequence(10, 9, {.temperature = 1.2, .top_p = 0.95}, dealer);
+  const runner::DirectSequence watched =
+      some_sequence(20, 12, {.logprobs = 2, .prompt_logprobs = true}, dealer);
+  const runner::DirectSequence parallel = some_sequence(30, 7, {.n = 3, .temperature = 1.5}, dealer);
+  const auto run = [&](std::vector<scheduler::ScheduledSequence> sequences) {
+    scheduler::SchedulerOutput step;
+    step.sequences = std::move(sequences);
+    return runner::execute(*runner, step);
+  };
+  constexpr std::size_t kDrawn = 5, kFirst = 10;  // the first is known, the others are guessed
+  std::vector<TokenId> alone;
+  while (alone.size() < kDrawn) {
+    alone.push_back(run({runner::scheduled(draft, draft.token_ids.size() - draft.num_computed_tokens)})
+                        .tokens.at(0)
+                        .token_id);
+    draft.num_computed_tokens = draft.token_ids.size();
+    draft.token_ids.push_back(alone.back());
+  }
+  const runner::RunnerOutput watched_alone = run({runner::scheduled(watched, 12)});
+  const runner::RunnerOutput parallel_alone = run({runner::scheduled(parallel, 7, 3)});
+  ASSERT_EQ(watched_alone.prompt_logprobs.size(), 11u);
+  for (std::size_t wrong = 0; wrong < kDrawn; ++wrong) {
+    runner::DirectSequence guessed = draft;
+    if (wrong + 1 < kDrawn) guessed.token_ids[kFirst + wrong] ^= 1;
+    const runner::RunnerOutput output =
+        run({runner::scheduled(watched, 12), draft_of(guessed, kFirst, kDrawn - 1),
+             runner::scheduled(parallel, 7, 3)});
+    ASSERT_EQ(output.tokens.size(), 1 + (wrong + 1) + 3) << wrong;
+    EXPECT_EQ(output.tokens[0].token_id, watched_alone.tokens[0].token_id);
+    EXPECT_EQ(output.tokens[0].top_logprobs.size(), 2u);
+    EXPECT_EQ(output.prompt_logprobs.size(), 11u);
+    for (std::size_t i = 0; i <= wrong; ++i) {
+      EXPECT_EQ(output.tokens[1 + i].sequence_id, draft.sequence_id);
+      if (i + 1 == kDrawn) continue;  // nobody has drawn it before
+      EXPECT_EQ(output.tokens[1 + i].token_id, alone[1 + i]) << wrong << " " << i;
+    }
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(output.tokens[2 + wrong + i].sequence_id, parallel_alone.tokens[i].sequence_id);
+      EXPECT_EQ(output.tokens[2 + wrong + i].token_id, parallel_alone.tokens[i].token_id);
+      EXPECT_EQ(output.tokens[2 + wrong + i].logprob, parallel_alone.tokens[i].logprob);
+    }
+  }
+}
+
+TEST_F(CudaDraws, BringNothingToTheHostButIdsAndLogProbabilities) {
+  const EngineOptions options = small_options(kernels::TensorType::kQ4_1);
+  const auto engine = open_engine(options, Device::kCuda);
+  ASSERT_NE(engine, nullptr);
+  std::vector<GenerationRequest> requests = mixed_requests();
+  requests.pop_back();  // the host's
+  std::int64_t begin = emulation::bytes_to_host();
+  std::int64_t num_tokens = 0;
+  for (const auto& tokens : tokens_of(run_together(*engine, requests))) num_tokens += std::ssize(tokens);
+  EXPECT_EQ(num_tokens, 8 * 9);
+  EXPECT_EQ(emulation::bytes_to_host() - begin, num_tokens * static_cast<std::int64_t>(sizeof(DrawnToken)));
+
+  // Those rows that somebody asks for, and no others.
+  requests[2].sampling.logprobs = 1;
+  begin = emulation::bytes_to_host();
+  tokens_of(run_together(*engine, requests));
+  constexpr auto kSize = static_cast<std::int64_t>(test::kTinyVocabularySize);
+  const std::int64_t row_bytes =
+      (kSize + 1 + kernels::num_logits_pieces(kSize)) * static_cast<std::int64_t>(sizeof(float));
+  EXPECT_EQ(emulation::bytes_to_host() - begin,
+            7 * 9 * static_cast<std::int64_t>(sizeof(DrawnToken)) + 9 * row_bytes);
+}
+
+}  // namespace
+}  // namespace octavo
