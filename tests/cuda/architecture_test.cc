@@ -10,6 +10,7 @@
 
 #include "kernels/cuda/create_cuda_backend.h"
 #include "tests/cuda/violations.h"
+#include "tests/model/golden_errors.h"
 #include "tests/model/one_sequence.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_models.h"
@@ -50,26 +51,6 @@ std::unique_ptr<kernels::Backend> emulated_backend(const std::filesystem::path& 
   return backend;
 }
 
-// Largest error of the log-probabilities of the prompt and of all tokens behind it.
-double worst_error(const std::vector<float>& logits, const nlohmann::json& model) {
-  const std::vector<std::int32_t> token_ids = model["token_ids"];
-  const std::size_t size = logits.size() / token_ids.size();
-  double worst = 0.0;
-  const auto add = [&](double found, double expected) {
-    const double error = std::abs(found - expected);
-    worst = error <= worst ? worst : error;  // a NaN stays
-  };
-  for (std::size_t row = 0; row < token_ids.size(); ++row) {
-    const std::vector<double> found = log_softmax(std::span(logits).subspan(row * size, size));
-    if (row + 1 < token_ids.size()) {
-      add(found[static_cast<std::size_t>(token_ids[row + 1])], model["prompt_logprobs"][row]);
-    } else {
-      for (std::size_t id = 0; id < size; ++id) add(found[id], model["last_logprobs"][id]);
-    }
-  }
-  return worst;
-}
-
 // Float32 weights meet floats; keys, values, queries and softmax weights are sums of two bfloat16 numbers,
 // which have 16 bits. Logits are of the order of 10.
 constexpr double kMostError = 1e-3;
@@ -84,7 +65,7 @@ TEST_F(CudaArchitectures, GiveTheLogProbabilitiesOfAnIndependentProgram) {
     for (const std::int32_t chunk : {0, 7}) {
       OneSequence device(folder / name, emulated_backend(folder / name, chunk == 7), kMostTokens,
                          {.block_size = chunk == 7 ? 5 : 16, .max_model_len = model["max_model_len"]});
-      const double error = worst_error(device.logits_of(token_ids, chunk), model);
+      const double error = errors_of(device.logits_of(token_ids, chunk), model).worst;
       EXPECT_LT(error, kMostError) << name << ", chunks of " << chunk;
       worst = std::max(worst, error);
     }

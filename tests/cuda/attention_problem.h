@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/cuda/paged_attention.h"
@@ -107,6 +109,23 @@ inline std::vector<float> attend(const PagedProblem& problem, const AttentionOpt
 inline std::vector<float> expected_attention(const PagedProblem& problem, std::int32_t layer = 1) {
   const auto reference = testing::reference_backend();
   return testing::run_attention(*reference, problem, layer);
+}
+
+// With `deterministic`: the 60 rows from position 500 of a sequence, computed among others, and each of
+// `alone` (first row, number of rows) without them.
+inline void expect_the_same_rows_alone(const Shape& shape, KvType type,
+                                       std::initializer_list<std::pair<std::int32_t, std::int32_t>> alone) {
+  const std::int64_t width = shape.query_width();
+  const PagedProblem together =
+      testing::make_problem(shape, {{9, 20, 1}, {1, 500, 60}, {8, 100, 40}}, {.type = type});
+  const std::vector<float> expected = attend(together, kDeterministic);
+  for (const auto& [first, count] : alone) {
+    const PagedProblem problem = testing::make_problem(shape, {{1, 500 + first, count}}, {.type = type});
+    const std::vector<float> got = attend(problem, kDeterministic);
+    EXPECT_TRUE(testing::same_bits(got.data(), expected.data() + (1 + first) * width, count * width))
+        << testing::name_of(type) << " window " << shape.attention.window << " rows from " << first << ", "
+        << count;
+  }
 }
 
 inline std::string describe(const PagedProblem& problem) {

@@ -234,28 +234,6 @@ runner::DirectSequence some_sequence(std::int64_t id, std::size_t num_tokens, co
   return sequence;
 }
 
-// The newest token and the `num_drafted` behind it that `all` goes on with as guesses.
-scheduler::ScheduledSequence draft_of(const runner::DirectSequence& all, std::size_t num_known,
-                                      std::size_t num_drafted) {
-  const std::span<const TokenId> token_ids = all.token_ids;
-  scheduler::ScheduledSequence row;
-  row.sequence_id = all.sequence_id;
-  row.sampling = &all.sampling;
-  row.prompt_token_ids = all.prompt();
-  row.known_token_ids = token_ids.first(num_known);
-  row.start_position = static_cast<std::int32_t>(num_known) - 1;
-  row.token_ids = token_ids.subspan(num_known - 1, 1 + num_drafted);
-  row.num_draft_tokens = static_cast<std::int32_t>(num_drafted);
-  row.block_table = all.block_table;
-  for (std::size_t i = 0; i <= num_drafted; ++i) {
-    row.samples.push_back(
-        {.sequence_id = all.sequence_id,
-         .seed = all.seed,
-         .output_token_ids = token_ids.first(num_known + i).subspan(all.num_prompt_tokens)});
-  }
-  return row;
-}
-
 // A draft that goes wrong somewhere, which the device draws; rows that the host draws; one row with three
 // targets: in one step, in the scheduler's order, each token that of a step of its own.
 TEST_F(CudaDraws, ComeInTheOrderOfTheTargetsWhoeverDraws) {
@@ -292,7 +270,7 @@ TEST_F(CudaDraws, ComeInTheOrderOfTheTargetsWhoeverDraws) {
     runner::DirectSequence guessed = draft;
     if (wrong + 1 < kDrawn) guessed.token_ids[kFirst + wrong] ^= 1;
     const runner::RunnerOutput output =
-        run({runner::scheduled(watched, 12), draft_of(guessed, kFirst, kDrawn - 1),
+        run({runner::scheduled(watched, 12), runner::draft_of(guessed, kFirst, kDrawn - 1),
              runner::scheduled(parallel, 7, 3)});
     ASSERT_EQ(output.tokens.size(), 1 + (wrong + 1) + 3) << wrong;
     EXPECT_EQ(output.tokens[0].token_id, watched_alone.tokens[0].token_id);

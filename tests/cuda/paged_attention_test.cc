@@ -134,20 +134,8 @@ TEST(CudaPagedAttention, ReadsSharedBlocksAndTheLayerThatItIsAskedFor) {
 
 TEST(CudaPagedAttention, GivesARowTheSameBitsInEveryBatchAndChunkWhenDeterministic) {
   for (const KvType type : {KvType::kF16, KvType::kInt8}) {
-    const Shape shape = testing::odd_shape();
-    const std::int64_t width = shape.query_width();
-    const PagedProblem together =
-        make_problem(shape, {{9, 20, 1}, {1, 500, 60}, {8, 100, 40}}, {.type = type});
-    const std::vector<float> expected = attend(together, kDeterministic);
-    const auto check = [&](std::int32_t first, std::int32_t count) {
-      const PagedProblem alone = make_problem(shape, {{1, 500 + first, count}}, {.type = type});
-      const std::vector<float> got = attend(alone, kDeterministic);
-      EXPECT_TRUE(same_bits(got.data(), expected.data() + (1 + first) * width, count * width))
-          << name_of(type) << " rows from " << first << ", " << count;
-    };
-    for (const std::int32_t row : {0, 1, 11, 12, 13, 59}) check(row, 1);
-    check(7, 30);
-    check(5, 55);
+    expect_the_same_rows_alone(testing::odd_shape(), type,
+                               {{0, 1}, {1, 1}, {11, 1}, {12, 1}, {13, 1}, {59, 1}, {7, 30}, {5, 55}});
   }
 }
 

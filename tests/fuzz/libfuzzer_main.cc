@@ -1,5 +1,7 @@
 // One target as a libFuzzer program; OCTAVO_FUZZ_TARGET names it.
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "tests/fuzz/target.h"
 
@@ -16,6 +18,16 @@ void mutate_as_libfuzzer(octavo::fuzz::Bytes& input, std::size_t max_size, octav
 }
 
 }  // namespace
+
+// Before the options that were given, so that -max_len there counts.
+extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
+  static std::string longest = "-max_len=" + std::to_string(target().max_size);
+  static std::vector<char*> words(*argv, *argv + *argc);
+  words.insert(words.begin() + 1, longest.data());
+  *argc = static_cast<int>(words.size());
+  *argv = words.data();
+  return 0;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   target().run({data, size});

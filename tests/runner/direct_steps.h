@@ -88,6 +88,28 @@ inline scheduler::ScheduledSequence scheduled(const DirectSequence& sequence, st
   return scheduled;
 }
 
+// The newest token and the `num_drafted` behind it that `all` goes on with as guesses.
+inline scheduler::ScheduledSequence draft_of(const DirectSequence& all, std::size_t num_known,
+                                             std::size_t num_drafted) {
+  const std::span<const TokenId> token_ids = all.token_ids;
+  scheduler::ScheduledSequence row;
+  row.sequence_id = all.sequence_id;
+  row.sampling = &all.sampling;
+  row.prompt_token_ids = all.prompt();
+  row.known_token_ids = token_ids.first(num_known);
+  row.start_position = static_cast<std::int32_t>(num_known) - 1;
+  row.token_ids = token_ids.subspan(num_known - 1, 1 + num_drafted);
+  row.num_draft_tokens = static_cast<std::int32_t>(num_drafted);
+  row.block_table = all.block_table;
+  for (std::size_t i = 0; i <= num_drafted; ++i) {
+    row.samples.push_back(
+        {.sequence_id = all.sequence_id,
+         .seed = all.seed,
+         .output_token_ids = token_ids.first(num_known + i).subspan(all.num_prompt_tokens)});
+  }
+  return row;
+}
+
 inline RunnerOutput execute(ModelRunner& runner, const scheduler::SchedulerOutput& step) {
   RunnerOutput output;
   const auto executed = runner.execute(step, output);

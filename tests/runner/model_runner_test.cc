@@ -213,29 +213,6 @@ TEST_F(ModelRunnerTest, DrawsEveryTargetOfASharedRowFromItsOwnStream) {
   EXPECT_GT(different.size(), 4u) << "at this temperature, sixteen streams do not agree";
 }
 
-// The newest token of `known` and a draft behind it, which `all` goes on with.
-scheduler::SchedulerOutput draft_step(const DirectSequence& all, std::size_t num_known,
-                                      std::size_t num_drafted) {
-  scheduler::SchedulerOutput step;
-  scheduler::ScheduledSequence& row = step.sequences.emplace_back();
-  const std::span<const TokenId> token_ids = all.token_ids;
-  row.sequence_id = all.sequence_id;
-  row.sampling = &all.sampling;
-  row.prompt_token_ids = all.prompt();
-  row.known_token_ids = token_ids.first(num_known);
-  row.start_position = static_cast<std::int32_t>(num_known) - 1;
-  row.token_ids = token_ids.subspan(num_known - 1, 1 + num_drafted);
-  row.num_draft_tokens = static_cast<std::int32_t>(num_drafted);
-  row.block_table = all.block_table;
-  for (std::size_t i = 0; i <= num_drafted; ++i) {
-    row.samples.push_back(
-        {.sequence_id = all.sequence_id,
-         .seed = all.seed,
-         .output_token_ids = token_ids.first(num_known + i).subspan(all.num_prompt_tokens)});
-  }
-  return step;
-}
-
 TEST_F(ModelRunnerTest, ADraftDrawsWhatStepsOfOneTokenDrawUpToItsFirstWrongGuess) {
   write({});
   std::mt19937_64 random(31);
@@ -260,7 +237,9 @@ TEST_F(ModelRunnerTest, ADraftDrawsWhatStepsOfOneTokenDrawUpToItsFirstWrongGuess
   for (std::size_t wrong = 0; wrong <= num_drafted; ++wrong) {
     DirectSequence guessed = sequence;
     if (wrong < num_drafted) guessed.token_ids[21 + wrong] ^= 1;
-    const RunnerOutput output = execute(*runner, draft_step(guessed, 21, num_drafted));
+    scheduler::SchedulerOutput step;
+    step.sequences.push_back(draft_of(guessed, 21, num_drafted));
+    const RunnerOutput output = execute(*runner, step);
     ASSERT_EQ(output.tokens.size(), wrong + 1);
     for (std::size_t i = 0; i < std::min(output.tokens.size(), num_drafted); ++i) {
       EXPECT_EQ(output.tokens[i].token_id, alone[1 + i].token_id);

@@ -35,7 +35,9 @@ class Ahead {
   // What is asked for from now on. What was left of the earlier visits is forgotten.
   void follow_keys(const AttentionTile& tile, Visits visits) { follow(tile, visits, /*values=*/false); }
   void follow_values(const AttentionTile& tile, Visits visits) { follow(tile, visits, /*values=*/true); }
-  void stop() {
+  // Keys of what comes next, if anything does.
+  void follow_next(const AttentionTile* tile, Visits visits) {
+    if (tile != nullptr) return follow_keys(*tile, visits);
     visits_ = {};
     line_ = piece_end_ = nullptr;
   }

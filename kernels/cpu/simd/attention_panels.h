@@ -115,11 +115,7 @@ void attend_by_panels(const RangeJob& job, const AttentionTile* next_tile, Visit
                            : next_tile->half_head_bytes * kAttentionRange * kPanelQueries /
                                      (larger(middle, kPanelQueries) * kLineBytes * next_tile->block_size) +
                                  1;
-  if (next_tile != nullptr) {
-    job.ahead.follow_keys(*next_tile, next);
-  } else {
-    job.ahead.stop();
-  }
+  job.ahead.follow_next(next_tile, next);
   for (int first = 0; first < num_queries; first += kPanelQueries) {
     RangeJob panel = job;
     panel.first_query = first;

@@ -71,11 +71,7 @@ void walk_ranges(const AttentionJob& job, const Workspace& workspace, const Targ
       ahead.follow_values(tile, visits);
       compute_scores<Stored>(range_job);
       compute_all_weights(range_job);
-      if (next_tile != nullptr) {
-        ahead.follow_keys(*next_tile, next);
-      } else {
-        ahead.stop();
-      }
+      ahead.follow_next(next_tile, next);
       compute_values<Stored>(range_job);
       done(range_job);
     }
@@ -117,6 +113,29 @@ void copy_partial(Partial from, Partial to, int head_dim) {
   for (int d = 0; d < head_dim; d += kLanes) store(to.values() + d, load(from.values() + d));
 }
 
+// Brings the job's queries into what they are over the ranges before, as many at once as merge_partials
+// takes.
+void merge_range(const RangeJob& job, float* merged) {
+  const AttentionTile& tile = job.tile;
+  const std::int64_t size = attention_partial_floats(tile.head_dim);
+  Partial into[kLanes], later[kLanes];
+  int num_pairs = 0;
+  for (int query = job.first_query; query < job.end_query; ++query) {
+    if (job.count(query) == 0) continue;
+    const Partial target{merged + query * size};
+    if (tile.rows[query / tile.group_size].first >= job.first_position) {  // its first range
+      copy_partial(job.partial(query), target, tile.head_dim);
+      continue;
+    }
+    into[num_pairs] = target;
+    later[num_pairs++] = job.partial(query);
+    if (num_pairs < kLanes) continue;
+    merge_partials(into, later, num_pairs, tile.head_dim);
+    num_pairs = 0;
+  }
+  merge_partials(into, later, num_pairs, tile.head_dim);
+}
+
 void write_out(const AttentionTile& tile, int query, Partial partial) {
   const AttentionRow& row = tile.rows[query / tile.group_size];
   float* out = tile.out + row.row * tile.out_stride + std::int64_t{query % tile.group_size} * tile.head_dim;
@@ -149,24 +168,7 @@ void attend(const AttentionJob& job, float* scratch) {
       job, workspace,
       [&](int range) { return range == tile.first_range ? workspace.merged : workspace.current; },
       [&](const RangeJob& range_job) {
-        if (range_job.partials == workspace.merged) return;
-        Partial into[kLanes], later[kLanes];
-        int num_pairs = 0;
-        for (int query = range_job.first_query; query < range_job.end_query; ++query) {
-          if (range_job.count(query) == 0) continue;
-          const Partial merged{workspace.merged + query * size};
-          if (tile.rows[query / tile.group_size].first >= range_job.first_position) {  // its first range
-            copy_partial(range_job.partial(query), merged, tile.head_dim);
-          } else {
-            into[num_pairs] = merged;
-            later[num_pairs++] = range_job.partial(query);
-            if (num_pairs == kLanes) {
-              merge_partials(into, later, num_pairs, tile.head_dim);
-              num_pairs = 0;
-            }
-          }
-        }
-        merge_partials(into, later, num_pairs, tile.head_dim);
+        if (range_job.partials != workspace.merged) merge_range(range_job, workspace.merged);
       });
   for (int query = 0; query < tile.num_rows * tile.group_size; ++query)
     write_out(tile, query, {workspace.merged + query * size});
