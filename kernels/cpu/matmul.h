@@ -43,7 +43,7 @@ class PackedMatrix final : public Matrix {
   const std::byte* panel(std::int64_t index) const { return data_ + index * panel_bytes_; }
   std::int64_t panel_bytes() const { return panel_bytes_; }
   const TileKernels& kernels() const { return *kernels_; }
-  ExpandFunction expand() const { return expand_; }  // null where nothing stands in planes
+  ExpandFunction expand() const { return expand_; }  // null where tiles of many rows read panels as they lie
 
  private:
   friend Result<std::unique_ptr<PackedMatrix>> pack_matrix(const MatrixSource&, Activation, InstructionSet,

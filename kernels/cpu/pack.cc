@@ -295,9 +295,7 @@ void pack_float_row(const std::byte* source, std::int64_t columns, std::int64_t 
 }  // namespace
 
 PanelPlan plan_panels(TensorType type, std::int64_t columns) {
-  const TensorTypeTraits& type_traits = traits_of(type);
-  if (!type_traits.quantised) return {float_format(type), columns * kPanelRows * type_traits.block_bytes};
-  const PanelFormat format = quantised_type(type).format;
+  const PanelFormat format = traits_of(type).quantised ? quantised_type(type).format : float_format(type);
   return {format, bytes_of_columns(format, columns)};
 }
 

@@ -492,16 +492,19 @@ TEST(Matmul, UnquantisedColumnsMayBeAnyNumber) {
   PackedMemory memory;
   for (const TypeFacts& facts : all_types()) {
     if (is_quantised(facts)) continue;
-    for (const std::int64_t columns : {1, 15, 17, 47, 100}) {
+    // 33 rows meet 16-bit floats expanded, 1,100 columns come in pieces.
+    for (const std::int64_t columns : {1, 15, 17, 47, 100, 1100}) {
+      const std::int64_t rows = columns % 2 == 0 ? 33 : 14;
       const Weights weights = random_weights(facts, 37, columns, random);
-      const std::vector<float> values = random_activations(14, columns, random);
-      const Expected expected = expect(weights, values, 14, Activation::kF32);
+      const std::vector<float> values = random_activations(rows, columns, random);
+      const Expected expected = expect(weights, values, rows, Activation::kF32);
       for (const InstructionSet isa : usable_instruction_sets()) {
         SCOPED_TRACE(std::string(instruction_set_name(isa)) + ", " + std::to_string(columns) + " columns");
         const auto matrix = std::move(*pack_matrix(weights.source(), Activation::kInt8, isa, *pool, memory));
         ASSERT_EQ(matrix->activation_form(), ActivationForm::kFloat);
-        const ActivationRows activations = make_activations(isa, values, 14, columns, ActivationForm::kFloat);
-        expect_outputs(multiply(*matrix, activations), 14, 37, expected, 37);
+        const ActivationRows activations =
+            make_activations(isa, values, rows, columns, ActivationForm::kFloat);
+        expect_outputs(multiply(*matrix, activations), rows, 37, expected, 37);
       }
     }
   }

@@ -14,7 +14,8 @@
 //   planes of n = 4, 2 or 1 bits  [n of them][16 rows][4 columns], 64 n bytes: bits n * (q mod 8/n) and up
 //                                 of byte (q / (8/n), r, c) = n bits of column 4q + c
 // Tiles of a few rows multiply them as they lie, which costs less than reading more memory; for many rows
-// they are expanded to bytes once, a few groups at a time.
+// they are expanded to bytes once, a few groups at a time. So are 16-bit floats, to floats, where several
+// tiles would each convert them.
 #pragma once
 
 #include <cstddef>
@@ -63,6 +64,7 @@ constexpr int kNumQuantisedFormats = 14;
 constexpr int kNumPanelFormats = 17;
 constexpr int kFirstPlaneFormat = static_cast<int>(PanelFormat::kFiveBits);
 constexpr int kNumPlaneFormats = kNumQuantisedFormats - kFirstPlaneFormat;
+constexpr int kNumExpandFunctions = kNumPanelFormats - kFirstPlaneFormat;
 
 constexpr bool is_quantised(PanelFormat format) { return static_cast<int>(format) < kNumQuantisedFormats; }
 constexpr bool stands_in_planes(PanelFormat format) {
@@ -92,7 +94,7 @@ struct PanelTraits {
   ScaleLayout scales;
   bool has_min;
   PanelBytes bytes;
-  PanelFormat expanded;  // what tiles of many rows read
+  PanelFormat expanded;
 };
 
 // By PanelFormat.
@@ -115,6 +117,11 @@ inline constexpr PanelTraits kPanelTraits[kNumQuantisedFormats] = {
 
 // REQUIRES: is_quantised(format)
 constexpr const PanelTraits& traits_of(PanelFormat format) { return kPanelTraits[static_cast<int>(format)]; }
+
+// What tiles of many rows read.
+constexpr PanelFormat expanded_format(PanelFormat format) {
+  return is_quantised(format) ? traits_of(format).expanded : PanelFormat::kF32;
+}
 
 // 16 columns of a row as floats: one cache line.
 struct alignas(64) FloatLine {
@@ -162,9 +169,9 @@ struct MatmulTile {
 };
 using TileFunction = void (*)(const MatmulTile&);
 
-// Some columns of a panel in planes, from one with a head on, as bytes. Asks meanwhile for what stands
-// `ahead` bytes later; 0: for nothing.
-using ExpandFunction = void (*)(const std::byte* planes, std::int64_t columns, std::int64_t ahead,
+// Some columns of a panel as its expanded_format(); of planes from one with a head on. Asks meanwhile for
+// what stands `ahead` bytes later; 0: for nothing.
+using ExpandFunction = void (*)(const std::byte* panel, std::int64_t columns, std::int64_t ahead,
                                 std::byte* out);
 
 // Tiles of at most so many rows multiply planes as they lie. A product in tiles of nearly equal height is
@@ -181,7 +188,7 @@ struct TileKernels {
 struct MatmulTable {
   TileKernels int8, int16;  // quantised formats only
   TileKernels f32;
-  ExpandFunction expand[kNumPlaneFormats];  // by PanelFormat, from kFirstPlaneFormat on
+  ExpandFunction expand[kNumExpandFunctions];  // by PanelFormat, from kFirstPlaneFormat on; null for kF32
   // Sets the lines first[0], first[row_stride], ... of one row.
   void (*set_int8_row)(const float* values, std::int64_t columns, Int8Line* first, std::int64_t row_stride);
   void (*set_int16_row)(const float* values, std::int64_t columns, Int16Line* first, std::int64_t row_stride);
