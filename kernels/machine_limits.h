@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "engine/base/result.h"
 
@@ -15,5 +16,10 @@ struct MachineLimits {
 
 // With `threads` threads and the instruction set that the CPU backend would use. Takes about half a second and 256 MiB.
 Result<MachineLimits> measure_machine_limits(std::int32_t threads);
+
+// Bytes a second of each of `count` streaming reads, one after the other. What a machine reads that is shared
+// with others changes from minute to minute: what a run read belongs beside what could be read just before
+// and after it. Takes about 10 ms for each reading and half a second for the 256 MiB that are read.
+Result<std::vector<double>> measure_reads(std::int32_t threads, std::int32_t count);
 
 }  // namespace octavo::kernels

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -43,9 +44,10 @@ struct SpeedResult {
   std::vector<SpeedRun> runs;
   double peak_rss_mb = 0.0;  // of the process so far
 
-  double median_of(double SpeedRun::*figure) const {
+  template <class Figure>
+  double median_of(const Figure& figure) const {
     std::vector<double> values;
-    for (const SpeedRun& run : runs) values.push_back(run.*figure);
+    for (const SpeedRun& run : runs) values.push_back(std::invoke(figure, run));
     return median(std::move(values));
   }
 };
@@ -70,9 +72,17 @@ double peak_rss_mb() {
   return static_cast<double>(usage.ru_maxrss) / 1024.0;
 }
 
-// The memory that measuring the machine takes is not the engine's. Where the system refuses, the peak
-// includes it.
-void forget_peak_rss() { std::ofstream("/proc/self/clear_refs") << "5"; }
+// The most memory that the process had resident, but for what measuring the machine takes, which is not the
+// engine's. Where the system refuses to forget, the peak includes it.
+class PeakMemory {
+ public:
+  void note() { mb_ = std::max(mb_, peak_rss_mb()); }
+  void forget_since_note() { std::ofstream("/proc/self/clear_refs") << "5"; }
+  double mb() const { return mb_; }
+
+ private:
+  double mb_ = 0.0;
+};
 
 // Interruptions only ever make a machine look slower.
 kernels::MachineLimits better_of(const kernels::MachineLimits& a, const kernels::MachineLimits& b) {
@@ -118,6 +128,10 @@ Json counts_json(const std::vector<SpeedRun>& runs, HardwareCounters::Counts Spe
   return any ? json : Json(nullptr);
 }
 
+double decode_read_fraction(const SpeedRun& run) {
+  return run.read_bytes_per_s > 0.0 ? run.decode_bytes_per_s / run.read_bytes_per_s : 0.0;
+}
+
 Json result_json(const SpeedResult& result, const EngineDescription& description,
                  const kernels::MachineLimits& limits) {
   const double prefill_rate = result.median_of(&SpeedRun::prefill_multiply_adds_per_s);
@@ -134,8 +148,8 @@ Json result_json(const SpeedResult& result, const EngineDescription& description
           {"step_ms",
            {{"p50", rounded(result.median_of(&SpeedRun::step_p50_ms))},
             {"p99", rounded(result.median_of(&SpeedRun::step_p99_ms))}}},
-          {"decode_read_fraction",
-           rounded(result.median_of(&SpeedRun::decode_bytes_per_s) / limits.read_bytes_per_s)},
+          {"read_gb_per_s", rounded(result.median_of(&SpeedRun::read_bytes_per_s) * 1e-9)},
+          {"decode_read_fraction", rounded(result.median_of(decode_read_fraction))},
           {"prefill_int8_fraction", rounded(prefill_rate / limits.int8_multiply_adds_per_s)},
           {"prefill_float_fraction", rounded(prefill_rate / limits.float_multiply_adds_per_s)},
           {"counters",
@@ -208,18 +222,38 @@ Result<void> check_fits(const SpeedOptions& options, const EngineDescription& de
                                       std::to_string(description.max_model_len));
 }
 
-// The timed repeats of a combination, after one that warms up.
-Result<SpeedResult> run_shape(SpeedBenchmark& benchmark, const SpeedShape& shape, std::int32_t repeat) {
+// The timed repeats of a combination, after one that warms up. Where they decode, in turns with what the
+// threads can read.
+Result<SpeedResult> run_shape(SpeedBenchmark& benchmark, const SpeedShape& shape, const SpeedOptions& options,
+                              std::int32_t threads, PeakMemory& peak) {
+  constexpr std::int32_t kReads = 5;
   SpeedResult result = {.shape = shape, .runs = {}};
-  for (std::int32_t i = 0; i <= repeat; ++i) {
+  OCTAVO_TRY(const SpeedRun warm_up, benchmark.run(shape));
+  peak.note();
+  std::vector<double> before;
+  const auto read = [&]() -> Result<std::vector<double>> {
+    if (options.output_tokens == 1) return std::vector<double>{};
+    Result<std::vector<double>> reads = kernels::measure_reads(threads, kReads);
+    peak.forget_since_note();
+    return reads;
+  };
+  OCTAVO_TRY(before, read());
+  for (std::int32_t i = 0; i < options.repeat; ++i) {
     OCTAVO_TRY(SpeedRun run, benchmark.run(shape));
-    if (i > 0) result.runs.push_back(std::move(run));
+    peak.note();
+    OCTAVO_TRY(std::vector<double> after, read());
+    std::vector<double> around = before;
+    around.insert(around.end(), after.begin(), after.end());
+    run.read_bytes_per_s = median(std::move(around));
+    result.runs.push_back(std::move(run));
+    before = std::move(after);
   }
-  result.peak_rss_mb = peak_rss_mb();
+  result.peak_rss_mb = peak.mb();
   return result;
 }
 
 Result<std::vector<SpeedResult>> run_shapes(const SpeedOptions& options, SpeedBenchmark& benchmark,
+                                            std::int32_t threads, PeakMemory& peak,
                                             const Progress& progress) {
   std::vector<SpeedResult> results;
   for (const std::int32_t prompt_tokens : options.prompt_tokens) {
@@ -231,7 +265,7 @@ Result<std::vector<SpeedResult>> run_shapes(const SpeedOptions& options, SpeedBe
                                 .sequences = sequences,
                                 .shared_prefix_tokens = options.shared_prefix_tokens,
                                 .cached_tokens = options.cached_tokens};
-      OCTAVO_TRY(SpeedResult result, run_shape(benchmark, shape, options.repeat));
+      OCTAVO_TRY(SpeedResult result, run_shape(benchmark, shape, options, threads, peak));
       results.push_back(std::move(result));
     }
   }
@@ -246,7 +280,8 @@ Result<Json> measure_speed(SpeedOptions& options) {
   const std::int32_t threads =
       engine_options.threads > 0 ? engine_options.threads : kernels::num_physical_cores();
   OCTAVO_TRY(const kernels::MachineLimits before, kernels::measure_machine_limits(threads));
-  forget_peak_rss();
+  PeakMemory peak;
+  peak.forget_since_note();
 
   const HardwareCounters counters;
   Progress progress(options.engine.verbose);
@@ -254,7 +289,7 @@ Result<Json> measure_speed(SpeedOptions& options) {
   OCTAVO_TRY_VOID(check_fits(options, engine->description()));
   SpeedBenchmark benchmark(*engine, counters);
   if (options.scatter_blocks) OCTAVO_TRY_VOID(benchmark.scatter_blocks());
-  OCTAVO_TRY(const std::vector<SpeedResult> results, run_shapes(options, benchmark, progress));
+  OCTAVO_TRY(const std::vector<SpeedResult> results, run_shapes(options, benchmark, threads, peak, progress));
 
   OCTAVO_TRY(const kernels::MachineLimits after, kernels::measure_machine_limits(threads));
   const kernels::MachineLimits limits = better_of(before, after);

@@ -30,6 +30,7 @@ struct SpeedRun {
   double step_p50_ms = 0.0, step_p99_ms = 0.0;  // of steps that only decode
   double decode_bytes_per_s =
       0.0;  // all weights once, and the keys and values that a step must read, for each step
+  double read_bytes_per_s = 0.0;  // what the same threads could read around the run; 0: not measured
   double prefill_multiply_adds_per_s = 0.0;                // products with weights only, without attention
   HardwareCounters::Counts prefill_counts, decode_counts;  // for each token
 };

@@ -40,16 +40,21 @@ class TouchedMemory {
   std::byte* data_ = nullptr;
 };
 
+constexpr int kRounds = 5;
+
+template <class Work>
+double rate_of(double amount, const Work& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return amount / std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 // The best of a few runs: interruptions only ever make it slower.
 template <class Work>
 double best_rate(double amount, const Work& work) {
-  double best_seconds = 1e9;
-  for (int round = 0; round < 5; ++round) {
-    const auto begin = std::chrono::steady_clock::now();
-    work();
-    best_seconds = std::min(best_seconds, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  }
-  return amount / best_seconds;
+  double best = 0.0;
+  for (int round = 0; round < kRounds; ++round) best = std::max(best, rate_of(amount, work));
+  return best;
 }
 
 }  // namespace
@@ -96,14 +101,9 @@ Result<MachineLimits> measure_machine_limits(std::int32_t threads) {
   OCTAVO_TRY(const cpu::InstructionSet isa, cpu::choose_instruction_set());
   OCTAVO_TRY(const std::unique_ptr<cpu::ThreadPool> pool, cpu::ThreadPool::create(threads));
   const cpu::MachineLimitKernels& kernels = cpu::machine_limit_kernels(isa);
-  const TouchedMemory memory(kReadBytes);
-  if (memory.data() == nullptr) {
-    return Error{.code = ErrorCode::kOutOfMemory, .message = "measuring the machine needs 256 MiB of memory, which the system refused"};
-  }
   MachineLimits limits;
-  limits.read_bytes_per_s = best_rate(static_cast<double>(kReadBytes), [&] {
-    pool->parallel_for_in_runs(kReadBytes / kReadPiece, [&](std::int64_t piece, std::int32_t) { kernels.read(memory.data() + piece * kReadPiece, kReadPiece); });
-  });
+  OCTAVO_TRY(const std::vector<double> reads, measure_reads(threads, kRounds));
+  limits.read_bytes_per_s = *std::max_element(reads.begin(), reads.end());
   const double rounds = static_cast<double>(kArithmeticRounds) * threads;
   limits.int8_multiply_adds_per_s = best_rate(rounds * static_cast<double>(kernels.int8_multiply_adds_per_round), [&] {
     pool->parallel_for(threads, [&](std::int64_t, std::int32_t) { kernels.int8_rounds(kArithmeticRounds); });
@@ -112,6 +112,26 @@ Result<MachineLimits> measure_machine_limits(std::int32_t threads) {
     pool->parallel_for(threads, [&](std::int64_t, std::int32_t) { kernels.float_rounds(kArithmeticRounds); });
   });
   return limits;
+}
+
+Result<std::vector<double>> measure_reads(std::int32_t threads, std::int32_t count) {
+  OCTAVO_TRY(const cpu::InstructionSet isa, cpu::choose_instruction_set());
+  OCTAVO_TRY(const std::unique_ptr<cpu::ThreadPool> pool, cpu::ThreadPool::create(threads));
+  const cpu::MachineLimitKernels& kernels = cpu::machine_limit_kernels(isa);
+  const TouchedMemory memory(kReadBytes);
+  if (memory.data() == nullptr) {
+    return Error{.code = ErrorCode::kOutOfMemory,
+                 .message = "measuring the machine needs 256 MiB of memory, which the system refused"};
+  }
+  std::vector<double> reads;
+  for (std::int32_t i = 0; i < count; ++i) {
+    reads.push_back(rate_of(static_cast<double>(kReadBytes), [&] {
+      pool->parallel_for_in_runs(kReadBytes / kReadPiece, [&](std::int64_t piece, std::int32_t) {
+        kernels.read(memory.data() + piece * kReadPiece, kReadPiece);
+      });
+    }));
+  }
+  return reads;
 }
 
 }  // namespace octavo::kernels

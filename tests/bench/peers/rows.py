@@ -1,6 +1,7 @@
 """The rows of the table. Each is a function that measures and returns lines; ROWS names them in order."""
 import dataclasses
 import json
+import statistics
 
 from . import machine, perplexity, rounds, search
 from .claims import Line
@@ -160,15 +161,12 @@ def any_peer(found, workload, texts_of):
 
 
 def read_fraction_line(session, row, figure, found, bounds):
-    """Bytes that decoding had to read for each second, against the best reading that any measurement of this row saw."""
-    samples = {name: found[session.our_label(name)].samples for name in session.activations if session.our_label(name) in found}
-    limit = max(sample.details["machine"]["read_gb_per_s"] for of_one in samples.values() for sample in of_one)
-
-    def fraction(of_one):
-        used = sorted(sample.details["result"]["decode_read_fraction"] * sample.details["machine"]["read_gb_per_s"] for sample in of_one)
-        return used[len(used) // 2] / limit
-
-    return Line(row, f"{figure}: part of {limit:.1f} GB/s read", "", {name: fraction(of_one) for name, of_one in samples.items()},
+    """Bytes that decoding had to read a second, against what the same threads could read just before and after that run."""
+    results = {name: [sample.details["result"] for sample in found[session.our_label(name)].samples]
+               for name in session.activations if session.our_label(name) in found}
+    reads = [result["read_gb_per_s"] for of_one in results.values() for result in of_one]
+    return Line(row, f"{figure}: part of what could be read ({min(reads):.0f} to {max(reads):.0f} GB/s)", "",
+                {name: statistics.median(result["decode_read_fraction"] for result in of_one) for name, of_one in results.items()},
                 at_least=bounds[0], aim=bounds[1])
 
 
