@@ -212,11 +212,15 @@ void EngineCore::learn_costs(const Step& step) {
   if (num_swapped > 0) {
     learn(costs_.us_per_swapped_block, static_cast<double>(swap_us) / static_cast<double>(num_swapped));
   }
-  if (step.plan.num_prefill_tokens > 0) {
-    const std::int32_t num_rows =
+  if (step.plan.num_prefill_tokens > 0 || uncosted_.num_rows > 0) {
+    uncosted_.num_rows +=
         step.plan.num_prefill_tokens + step.plan.num_decode_tokens + step.plan.num_draft_tokens;
+    uncosted_.execute_us += step.record->execute_us - swap_us;
+  }
+  if (uncosted_.num_rows > 0 && step.drawn.has_ended) {
     learn(costs_.us_per_prefilled_token,
-          static_cast<double>(step.record->execute_us - swap_us) / static_cast<double>(num_rows));
+          static_cast<double>(uncosted_.execute_us) / static_cast<double>(uncosted_.num_rows));
+    uncosted_ = {};
   }
   scheduler_.set_preemption_costs(costs_);
 }

@@ -49,6 +49,8 @@ class EngineCore {
   bool has_work() const { return scheduler_.has_work(); }
 
   const KvTotals& totals() const { return scheduler_.totals(); }
+  // As measured so far: what `cost` preemption compares.
+  const scheduler::PreemptionCosts& preemption_costs() const { return costs_; }
   KvSnapshot snapshot() const;
 
   // May be read from any thread.
@@ -121,6 +123,9 @@ class EngineCore {
   scheduler::Scheduler scheduler_;
   metrics::StepRecorder recorder_;
   scheduler::PreemptionCosts costs_;
+  struct {
+    std::int64_t num_rows = 0, execute_us = 0;
+  } uncosted_;  // of steps with prefill rows whose time is not all told yet: RunnerOutput::has_ended
   ActiveRequests requests_;          // accepted and not ended
   std::vector<EngineEvent> events_;  // of the step under way
 };

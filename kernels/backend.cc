@@ -13,7 +13,7 @@ Result<std::unique_ptr<Buffer>> Backend::prepare_vector(std::span<const float> v
 }
 
 void Backend::draw_tokens(const OutputHead&, ConstMatrixView, std::span<const std::int32_t>,
-                          std::span<const TokenDraw>, std::span<DrawnToken>) {
+                          std::span<const TokenDraw>, std::span<DrawnToken>, const LogitAdjustments&) {
   OCTAVO_CHECK(false, "this backend draws no tokens");
 }
 

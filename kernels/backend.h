@@ -21,6 +21,7 @@
 
 #include "engine/base/result.h"
 #include "kernels/kv_layout.h"
+#include "kernels/logit_adjustment.h"
 #include "kernels/paged_batch.h"
 #include "kernels/tensor.h"
 #include "kernels/token_draw.h"
@@ -197,6 +198,7 @@ struct StepShape {
   std::int32_t head_dim = 0;
   std::int32_t vocabulary_size = 0;
   std::int32_t num_layers = 0;  // for what recorded steps take; 0: not known
+  std::int32_t num_adjusted_tokens = 0;  // of one call of draw_tokens(): most_adjusted_tokens()
   bool has_quantised_weights = false;
   bool has_unquantised_weights = false;
   bool has_post_norms = false;
@@ -217,6 +219,12 @@ using StepBody = std::function<void(const PagedBatch& batch, std::span<const std
 struct DeviceBytes {
   std::int64_t free_bytes = 0;
   std::int64_t total_bytes = 0;
+};
+
+// Of moves between the pools, in microseconds; 0 where nothing was moved.
+struct SwapTimes {
+  std::int64_t out_us = 0;
+  std::int64_t in_us = 0;
 };
 
 class Backend {
@@ -262,9 +270,9 @@ class Backend {
   // The decode steps that record_step() should be told once, in any order, after reserve_step() and when weights and
   // pool are where they stay: empty where nothing is recorded.
   virtual std::vector<DecodeShape> steps_to_record() const { return {}; }
-  // Records `body` for steps like this one; only the shape of `batch` matters, nothing is computed. What was recorded
-  // holds until the next reserve_step(). REQUIRES: a shape of steps_to_record(); one body for all.
-  // Errors: one sentence.
+  // Records `body` for steps like this one; only the shape of `batch` matters, and what is computed meanwhile
+  // nobody sees: nothing is written into the pool. What was recorded holds until the next reserve_step().
+  // REQUIRES: a shape of steps_to_record(); one body for all. Errors: one sentence.
   virtual Result<void> record_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
                                    const StepBody& body);
 
@@ -302,10 +310,16 @@ class Backend {
 
   // Whether it draws tokens from rows of logits itself, so that these need not come to the host.
   virtual bool draws_tokens() const { return false; }
-  // As logits(), but of each row, of which there may be any number of the step's, only what is drawn from it: out[i] is that
-  // of draws[i], in host memory. REQUIRES: draws_tokens(); draws ascend by row, and any number may name one.
+  // How many tokens' logits one call of draw_tokens() can adjust first, all its rows together: as
+  // reserve_step() was told, where tokens are drawn.
+  virtual std::int64_t most_adjusted_tokens() const { return 0; }
+  // As logits(), but of each row, of which there may be any number of the step's, only what is drawn from it,
+  // after what `adjustments` say about the row: out[i] is that of draws[i], in host memory. A row may be
+  // asked for more than once, to be adjusted in more than one way. REQUIRES: draws_tokens(); draws ascend by
+  // row, and any number may name one; no more adjusted tokens than most_adjusted_tokens().
   virtual void draw_tokens(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows,
-                           std::span<const TokenDraw> draws, std::span<DrawnToken> out);
+                           std::span<const TokenDraw> draws, std::span<DrawnToken> out,
+                           const LogitAdjustments& adjustments = {});
 
   // weights[i] = exp((scores[i] - best) * inverse_temperature) within 3 units in the last place, 0 where that is below
   // 1e-307; piece_sums[p] = sum of the weights of the p-th kLogitsPiece entries. The same bits on every machine. All in
@@ -324,6 +338,9 @@ class Backend {
   virtual void copy_blocks(KvCache& kv, std::span<const BlockCopy> copies) = 0;
   virtual void swap_out(const KvCache& device, HostKvCache& host, std::span<const BlockCopy> copies) = 0;
   virtual void swap_in(const HostKvCache& host, KvCache& device, std::span<const BlockCopy> copies) = 0;
+  // What the newest swap_out() and swap_in() since the last call took, where a device moves blocks beside
+  // what the host does: waits for them. nullopt: they took as long as their calls.
+  virtual std::optional<SwapTimes> take_swap_times() { return std::nullopt; }
 };
 
 }  // namespace octavo::kernels

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -19,12 +20,29 @@ constexpr float kEpsilon = 1e-5f;
 // Of the largest logit. Weights and activations of 11 bits, one layer.
 constexpr float kTolerance = 0.01f;
 
-constexpr AttentionShape kAttention = {.num_heads = kHeads,
-                                       .num_kv_heads = kKvHeads,
-                                       .head_dim = kHeadDim,
-                                       .rotary_dim = kHeadDim,
-                                       .pairing = RopePairing::kInterleaved,
-                                       .score_scale = 0.17677669f};
+constexpr std::int32_t kLocalRotaryDim = 16;
+
+// Layers of two kinds, which together have every part that a model may have (engine/model/architecture.cc).
+enum class Parts : std::uint8_t {
+  kOfLlama,   // RMS norms, rotated neighbours, a gate with SiLU
+  kOfOthers,  // all others: none of them is a part of llama's layers
+};
+
+AttentionShape attention_of(Parts parts) {
+  AttentionShape shape = {.num_heads = kHeads,
+                          .num_kv_heads = kKvHeads,
+                          .head_dim = kHeadDim,
+                          .rotary_dim = kHeadDim,
+                          .pairing = RopePairing::kInterleaved,
+                          .score_scale = 0.17677669f};
+  if (parts == Parts::kOfLlama) return shape;
+  shape.rotary_dim = kLocalRotaryDim;
+  shape.pairing = RopePairing::kHalves;
+  shape.rotations = Rotations::kLocal;
+  shape.score_soft_cap = 0.5f;
+  shape.window = 3;
+  return shape;
+}
 
 // In [-1, 1), a function of its arguments.
 float noise(std::uint64_t matrix, std::uint64_t index) {
@@ -75,7 +93,7 @@ Result<std::unique_ptr<Matrix>> prepare(Backend& backend, Weights weights, std::
 // Two sequences, whose blocks lie apart and backwards.
 struct Step {
   std::vector<std::int32_t> token_ids, positions, slots, query_start, context_lens, tables;
-  std::vector<float> rotations;
+  std::vector<float> rotations, local_rotations;
 
   PagedBatch batch() const {
     return {.num_tokens = static_cast<std::int32_t>(positions.size()),
@@ -86,9 +104,19 @@ struct Step {
             .context_lens = context_lens,
             .block_tables = tables,
             .max_blocks = 3,
-            .rotations = rotations};
+            .rotations = rotations,
+            .local_rotations = local_rotations};
   }
 };
+
+void add_rotations(std::int32_t position, std::int32_t rotary_dim, double base,
+                   std::vector<float>& rotations) {
+  for (std::int32_t pair = 0; pair < rotary_dim / 2; ++pair) {
+    const double angle = position * std::pow(base, -2.0 * pair / rotary_dim);
+    rotations.push_back(static_cast<float>(std::cos(angle)));
+    rotations.push_back(static_cast<float>(std::sin(angle)));
+  }
+}
 
 Step make_step(std::array<std::int32_t, 2> first, std::array<std::int32_t, 2> count) {
   Step step;
@@ -100,11 +128,8 @@ Step make_step(std::array<std::int32_t, 2> first, std::array<std::int32_t, 2> co
       step.token_ids.push_back((position * 29 + static_cast<std::int32_t>(s) * 11) % kVocabulary);
       step.positions.push_back(position);
       step.slots.push_back(block * kBlockSize + position % kBlockSize);
-      for (std::int32_t pair = 0; pair < kHeadDim / 2; ++pair) {
-        const double angle = position * std::pow(10000.0, -2.0 * pair / kHeadDim);
-        step.rotations.push_back(static_cast<float>(std::cos(angle)));
-        step.rotations.push_back(static_cast<float>(std::sin(angle)));
-      }
+      add_rotations(position, kHeadDim, 10000.0, step.rotations);
+      add_rotations(position, kLocalRotaryDim, 100.0, step.local_rotations);
     }
     step.query_start.push_back(static_cast<std::int32_t>(step.positions.size()));
     step.context_lens.push_back(first[s] + count[s]);
@@ -114,8 +139,8 @@ Step make_step(std::array<std::int32_t, 2> first, std::array<std::int32_t, 2> co
 
 class OneLayer {
  public:
-  static Result<OneLayer> create(Backend& backend, Weights weights) {
-    OneLayer layer(backend);
+  static Result<OneLayer> create(Backend& backend, Weights weights, Parts parts) {
+    OneLayer layer(backend, parts);
     OCTAVO_TRY(layer.query_, prepare(backend, weights, 1, kHeads * kHeadDim, kWidth));
     OCTAVO_TRY(layer.key_, prepare(backend, weights, 2, kKvHeads * kHeadDim, kWidth));
     OCTAVO_TRY(layer.value_, prepare(backend, weights, 3, kKvHeads * kHeadDim, kWidth));
@@ -124,7 +149,10 @@ class OneLayer {
     OCTAVO_TRY(layer.up_, prepare(backend, weights, 6, kHidden, kWidth));
     OCTAVO_TRY(layer.down_, prepare(backend, weights, 7, kWidth, kHidden));
     OCTAVO_TRY(layer.table_, prepare(backend, weights, 8, kVocabulary, kWidth));
+    OCTAVO_TRY(layer.positions_, prepare(backend, weights, 10, 3 * kBlockSize, kWidth));
     OCTAVO_TRY(layer.norm_, backend.prepare_vector(vector_of(9, kWidth, 0.3f, 1.0f)));
+    OCTAVO_TRY(layer.head_norm_, backend.prepare_vector(vector_of(11, kHeadDim, 0.3f, 1.0f)));
+    OCTAVO_TRY(layer.bias_, backend.prepare_vector(vector_of(12, kHidden, 0.3f, 0.1f)));
     const KvLayout layout{KvType::kF16, kBlockSize, 1, kKvHeads, kHeadDim};
     OCTAVO_TRY(layer.kv_, backend.allocate_kv_cache(layout, kNumBlocks));
     OCTAVO_TRY(layer.residual_, backend.allocate_buffer(kMostRows * kWidth));
@@ -142,75 +170,146 @@ class OneLayer {
                                           .num_kv_heads = kKvHeads,
                                           .head_dim = kHeadDim,
                                           .vocabulary_size = kVocabulary,
+                                          .num_adjusted_tokens = kMostRows,
                                           .has_quantised_weights = weights == Weights::kQuantised,
-                                          .has_unquantised_weights = weights == Weights::kHalf}));
+                                          .has_unquantised_weights = weights == Weights::kHalf,
+                                          .has_post_norms = parts == Parts::kOfOthers,
+                                          .has_local_rotations = parts == Parts::kOfOthers}));
     return Result<OneLayer>(std::move(layer));
   }
 
   // Of every row.
   std::vector<float> logits_of(const Step& step) {
     const PagedBatch batch = step.batch();
+    const AttentionShape shape = attention_of(parts_);
     const MatrixView residual = rows_of(*residual_, batch.num_tokens, kWidth);
     const MatrixView queries = rows_of(*queries_, batch.num_tokens, kWidth);
     const MatrixView attention = rows_of(*attention_, batch.num_tokens, kWidth);
     const MatrixView hidden = rows_of(*hidden_, batch.num_tokens, kHidden);
-    const NormWeights norm{{norm_->data(), static_cast<std::size_t>(norm_->size())}, kEpsilon};
     backend_->begin_step(batch, step.token_ids);
-    backend_->embed({.tokens = table_.get()}, step.token_ids, step.positions, residual);
-    backend_->attention_input({norm, query_.get(), key_.get(), value_.get()}, kAttention, batch, 0, residual,
-                              *kv_, queries);
-    backend_->paged_attention(kAttention, batch, 0, *kv_, queries, attention);
-    backend_->project_residual({output_.get()}, attention, residual);
-    backend_->feed_forward_input({norm, gate_.get(), up_.get()}, residual, hidden);
-    backend_->project_residual({down_.get()}, hidden, residual);
+    backend_->embed(embedding(), step.token_ids, step.positions, residual);
+    backend_->attention_input(attention_input(), shape, batch, 0, residual, *kv_, queries);
+    backend_->paged_attention(shape, batch, 0, *kv_, queries, attention);
+    backend_->project_residual(projection(*output_), attention, residual);
+    backend_->feed_forward_input(feed_forward_input(), residual, hidden);
+    backend_->project_residual(projection(*down_), hidden, residual);
+    if (parts_ == Parts::kOfOthers) {  // once more, without a gate
+      FeedForwardInputWeights without = feed_forward_input();
+      without.gate = nullptr;
+      without.gate_bias = {};
+      backend_->feed_forward_input(without, residual, hidden);
+      backend_->project_residual(projection(*down_), hidden, residual);
+    }
 
     std::vector<std::int32_t> rows(static_cast<std::size_t>(batch.num_tokens));
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::int32_t>(i);
     std::vector<float> logits(rows.size() * kVocabulary), sums(rows.size());
     std::vector<float> maxima(rows.size() * static_cast<std::size_t>(num_logits_pieces(kVocabulary)));
-    backend_->logits({norm, table_.get()}, residual, rows,
+    backend_->logits(output_head(), residual, rows,
                      {logits.data(), batch.num_tokens, kVocabulary, kVocabulary},
                      {.log_sum_exp = sums, .piece_maxima = maxima});
     logits.insert(logits.end(), sums.begin(), sums.end());
     return logits;
   }
 
-  // Of the same rows, in each of the ways that can only give the best token. `logits`: what logits_of() gave.
+  // Of the same rows, in each of the ways that can only give the best token; then the best is forbidden.
+  // `logits`: what logits_of() gave.
   Result<void> check_draws(const Step& step, std::span<const float> logits) {
     const auto num_rows = static_cast<std::int32_t>(step.token_ids.size());
-    std::vector<std::int32_t> rows;
+    std::vector<std::int32_t> rows, expected;
     std::vector<TokenDraw> draws;
-    for (std::int32_t row = 0; row < num_rows; ++row) {
+    std::vector<LogitAdjustment> tokens;
+    std::vector<RowAdjustment> adjustments;
+    for (std::int32_t i = 0; i < 2 * num_rows; ++i) {
+      const std::int32_t row = i / 2;
+      const auto begin = logits.begin() + std::ptrdiff_t{row} * kVocabulary;
+      std::vector<float> left(begin, begin + kVocabulary);
+      const auto best_left = [&] {
+        return static_cast<std::int32_t>(std::max_element(left.begin(), left.end()) - left.begin());
+      };
+      if (i % 2 == 1) {
+        tokens.push_back({.token_id = best_left(), .bias = -std::numeric_limits<double>::infinity()});
+        adjustments.push_back({.row = i, .first_token = row, .num_tokens = 1});
+        left[static_cast<std::size_t>(tokens.back().token_id)] = -std::numeric_limits<float>::infinity();
+      }
       rows.push_back(row);
-      draws.push_back({.row = row, .temperature = 0.0});
-      draws.push_back({.row = row, .top_k = 1, .uniform = 0.9});
-      draws.push_back({.row = row, .top_p = 1e-9, .uniform = 0.9});
+      draws.push_back({.row = i, .temperature = 0.0});
+      draws.push_back({.row = i, .top_k = 1, .uniform = 0.9});
+      draws.push_back({.row = i, .top_p = 1e-9, .uniform = 0.9});
+      expected.insert(expected.end(), 3, best_left());
     }
     std::vector<DrawnToken> drawn(draws.size());
-    const NormWeights norm{{norm_->data(), static_cast<std::size_t>(norm_->size())}, kEpsilon};
-    backend_->draw_tokens({norm, table_.get()}, rows_of(*residual_, num_rows, kWidth), rows, draws, drawn);
+    backend_->draw_tokens(output_head(), rows_of(*residual_, num_rows, kWidth), rows, draws, drawn,
+                          {.rows = adjustments, .tokens = tokens});
     OCTAVO_TRY_VOID(backend_->status());
     for (std::size_t i = 0; i < draws.size(); ++i) {
-      const auto row = logits.subspan(static_cast<std::size_t>(draws[i].row) * kVocabulary, kVocabulary);
-      const auto best = static_cast<std::int32_t>(std::max_element(row.begin(), row.end()) - row.begin());
-      if (drawn[i].token_id == best) continue;
+      if (drawn[i].token_id == expected[i]) continue;
       return Error{ErrorCode::kDevice, "the device does not draw what it should: token " +
                                            std::to_string(drawn[i].token_id) + " instead of " +
-                                           std::to_string(best)};
+                                           std::to_string(expected[i])};
     }
     return {};
   }
 
  private:
   static constexpr std::int32_t kMostRows = 16;
-  explicit OneLayer(Backend& backend) : backend_(&backend) {}
+  OneLayer(Backend& backend, Parts parts) : backend_(&backend), parts_(parts) {}
   static MatrixView rows_of(const Buffer& buffer, std::int64_t rows, std::int64_t columns) {
     return {buffer.data(), rows, columns, columns};
   }
+  static std::span<const float> values_of(const Buffer& buffer, std::int64_t count) {
+    return {buffer.data(), static_cast<std::size_t>(count)};
+  }
+  // Biases, of which llama's parts have none.
+  std::span<const float> bias(std::int64_t count) const {
+    return parts_ == Parts::kOfLlama ? std::span<const float>() : values_of(*bias_, count);
+  }
+  NormWeights norm(NormKind kind) const {
+    NormWeights norm{.weight = values_of(*norm_, kWidth), .epsilon = kEpsilon, .kind = kind};
+    if (kind == NormKind::kLayer) norm.bias = bias(kWidth);
+    return norm;
+  }
+  NormKind kind() const { return parts_ == Parts::kOfLlama ? NormKind::kRms : NormKind::kLayer; }
+
+  EmbeddingWeights embedding() const {
+    if (parts_ == Parts::kOfLlama) return {.tokens = table_.get()};
+    return {.tokens = table_.get(), .scale = 1.5f, .positions = positions_.get()};
+  }
+  AttentionInputWeights attention_input() const {
+    AttentionInputWeights weights{.norm = norm(kind()),
+                                  .query = query_.get(),
+                                  .key = key_.get(),
+                                  .value = value_.get(),
+                                  .query_bias = bias(kHeads * kHeadDim),
+                                  .key_bias = bias(kKvHeads * kHeadDim),
+                                  .value_bias = bias(kKvHeads * kHeadDim)};
+    if (parts_ == Parts::kOfOthers) weights.query_norm = weights.key_norm = values_of(*head_norm_, kHeadDim);
+    return weights;
+  }
+  ProjectionWeights projection(const Matrix& matrix) const {
+    ProjectionWeights weights{.matrix = &matrix, .bias = bias(kWidth)};
+    if (parts_ == Parts::kOfOthers) weights.post_norm = norm(NormKind::kRms);
+    return weights;
+  }
+  FeedForwardInputWeights feed_forward_input() const {
+    return {.norm = norm(kind()),
+            .gate = gate_.get(),
+            .up = up_.get(),
+            .gate_bias = bias(kHidden),
+            .up_bias = bias(kHidden),
+            .activation =
+                parts_ == Parts::kOfLlama ? FeedForwardActivation::kSilu : FeedForwardActivation::kGelu};
+  }
+  OutputHead output_head() const {
+    OutputHead head{.norm = norm(kind()), .matrix = table_.get(), .bias = bias(kVocabulary)};
+    if (parts_ == Parts::kOfOthers) head.soft_cap = 4.0f;
+    return head;
+  }
 
   Backend* backend_;
-  std::unique_ptr<Matrix> query_, key_, value_, output_, gate_, up_, down_, table_;
-  std::unique_ptr<Buffer> norm_, residual_, queries_, attention_, hidden_;
+  Parts parts_;
+  std::unique_ptr<Matrix> query_, key_, value_, output_, gate_, up_, down_, table_, positions_;
+  std::unique_ptr<Buffer> norm_, head_norm_, bias_, residual_, queries_, attention_, hidden_;
   std::unique_ptr<KvCache> kv_;
 };
 
@@ -230,9 +329,15 @@ Result<void> compare(std::span<const float> got, std::span<const float> expected
 }  // namespace
 
 Result<void> check_device(Backend& device, Backend& definition) {
-  for (const Weights weights : {Weights::kQuantised, Weights::kHalf}) {
-    OCTAVO_TRY(OneLayer on_device, OneLayer::create(device, weights));
-    OCTAVO_TRY(OneLayer defined, OneLayer::create(definition, weights));
+  struct Case {
+    Weights weights;
+    Parts parts;
+  };
+  for (const Case& each : {Case{Weights::kQuantised, Parts::kOfLlama},
+                           {Weights::kHalf, Parts::kOfLlama},
+                           {Weights::kQuantised, Parts::kOfOthers}}) {
+    OCTAVO_TRY(OneLayer on_device, OneLayer::create(device, each.weights, each.parts));
+    OCTAVO_TRY(OneLayer defined, OneLayer::create(definition, each.weights, each.parts));
     for (const Step& step : {make_step({0, 0}, {5, 9}), make_step({5, 9}, {1, 1})}) {
       const std::vector<float> got = on_device.logits_of(step), expected = defined.logits_of(step);
       OCTAVO_TRY_VOID(device.status());

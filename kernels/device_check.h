@@ -7,8 +7,9 @@
 
 namespace octavo::kernels {
 
-// Runs one made-up layer with an output head on both: a prompt of a few tokens and a decode, quantised and
-// float16 weights. Error kDevice if the logits differ by more than rounding explains. Leaves the device with
+// Runs made-up layers with an output head on both: a prompt of a few tokens and a decode, with quantised and
+// float16 weights, and with every part that a model of any architecture may have. Error kDevice if the logits
+// differ by more than rounding explains, or another token is drawn from them. Leaves the device with
 // scratch for that small step: reserve_step() comes after. Takes some milliseconds.
 Result<void> check_device(Backend& device, Backend& definition);
 

@@ -1,13 +1,14 @@
 // A token that is to be drawn from a row of logits where the row stands: what a device needs to know of it,
 // and what comes back. Plain values.
 //
-// The definition is that of engine/runner/sampler.h, steps 3 to 5, with logits as scores: greedy below
-// kGreedyTemperature, else weights exp((logit - best) / temperature), of which top_k, min_p and top_p keep a
-// start of the ranking (logit descending, ties by lower id), and the first kept token, in ascending id, at
-// which the running sum of weights exceeds uniform times their sum. Sums are in double, in an order of the
-// backend's own that depends on nothing but the row: the token can differ from the sampler's only where two
-// sums of weights, or a sum and a limit, are equal to within n * 2^-52 of the whole, n being the number of
-// tokens that were added up. A greedy choice never differs.
+// The definition is that of engine/runner/sampler.h, steps 3 to 5, with logits as scores, as they are or
+// adjusted first (logit_adjustment.h: steps 1 and 2): greedy below kGreedyTemperature, else weights
+// exp((logit - best) / temperature), of which top_k, min_p and top_p keep a start of the ranking (logit
+// descending, ties by lower id), and the first kept token, in ascending id, at which the running sum of
+// weights exceeds uniform times their sum. Sums are in double, in an order of the backend's own that depends
+// on nothing but the row: the token can differ from the sampler's only where two sums of weights, or a sum
+// and a limit, are equal to within n * 2^-52 of the whole, n being the number of tokens that were added up. A
+// greedy choice never differs.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,8 @@ struct TokenDraw {
 };
 
 struct DrawnToken {
-  std::int32_t token_id = -1;  // -1: the row has a NaN, plus infinity, or nothing finite
-  float logprob = 0.0f;        // logit - log_sum_exp; of no meaning without a token
+  std::int32_t token_id = -1;  // -1: the row has a NaN, plus infinity, or nothing finite that is allowed
+  float logprob = 0.0f;        // logit - log_sum_exp, before adjustments; of no meaning without a token
 };
 
 }  // namespace octavo::kernels

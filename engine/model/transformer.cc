@@ -185,8 +185,9 @@ void Transformer::logits(std::span<const std::int32_t> rows, MatrixView out,
 }
 
 void Transformer::draw_tokens(std::span<const std::int32_t> rows, std::span<const kernels::TokenDraw> draws,
-                              std::span<kernels::DrawnToken> out) {
-  backend_->draw_tokens(output_head(), residual_rows(), rows, draws, out);
+                              std::span<kernels::DrawnToken> out,
+                              const kernels::LogitAdjustments& adjustments) {
+  backend_->draw_tokens(output_head(), residual_rows(), rows, draws, out, adjustments);
 }
 
 kernels::OutputHead Transformer::output_head() const {

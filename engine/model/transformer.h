@@ -45,7 +45,7 @@ class Transformer {
   void logits(std::span<const std::int32_t> rows, kernels::MatrixView out, kernels::LogitsSummary summary);
   // As Backend::draw_tokens, of rows of the last forward().
   void draw_tokens(std::span<const std::int32_t> rows, std::span<const kernels::TokenDraw> draws,
-                   std::span<kernels::DrawnToken> out);
+                   std::span<kernels::DrawnToken> out, const kernels::LogitAdjustments& adjustments);
 
   const Weights& weights() const { return weights_; }
 

@@ -104,6 +104,7 @@ ModelRunner::ModelRunner(RunnerParts parts, model::Transformer transformer, Pool
     : config_(std::move(parts.config)),
       plan_(std::move(parts.plan)),
       backend_(std::move(parts.backend)),
+      is_waited_for_(backend_->device_bytes().has_value()),
       transformer_(std::move(transformer)),
       pools_(std::move(pools)),
       clock_(std::move(parts.clock)),
@@ -118,13 +119,25 @@ Result<void> ModelRunner::execute(const scheduler::SchedulerOutput& step, Runner
   output.prompt_logprobs.clear();
   input_.assemble(step, plan_.kv_layout.block_size);
   move_blocks(output);
-  if (step.empty()) return backend_->status();
-
-  transformer_.forward(input_.batch(), input_.token_ids(), *pools_.device);
-  choose_logits_rows(step);
-  OCTAVO_TRY_VOID(draw_on_backend());
-  OCTAVO_TRY_VOID(deliver(step, output));
+  logits_rows_.clear();
+  if (!step.empty()) {
+    transformer_.forward(input_.batch(), input_.token_ids(), *pools_.device);
+    choose_logits_rows(step);
+    OCTAVO_TRY_VOID(draw_on_backend());
+    OCTAVO_TRY_VOID(deliver(step, output));
+  }
+  note_times(output);
   return backend_->status();
+}
+
+// Last, so that the host waits for moves of a device only when it has started all that there is to do.
+void ModelRunner::note_times(RunnerOutput& output) {
+  output.has_ended = !is_waited_for_ || !logits_rows_.empty();
+  if (input_.swap_outs().empty() && input_.swap_ins().empty()) return;
+  const std::optional<kernels::SwapTimes> times = backend_->take_swap_times();
+  if (!times) return;
+  output.swap_out_us = times->out_us;
+  output.swap_in_us = times->in_us;
 }
 
 void ModelRunner::move_blocks(RunnerOutput& output) {
@@ -149,6 +162,8 @@ void ModelRunner::choose_logits_rows(const scheduler::SchedulerOutput& step) {
   logits_rows_.clear();
   drawn_rows_.clear();
   draws_.clear();
+  row_adjustments_.clear();
+  token_adjustments_.clear();
   for (std::size_t index = 0; index < step.sequences.size(); ++index) {
     const scheduler::ScheduledSequence& sequence = step.sequences[index];
     const auto num_rows = static_cast<std::int32_t>(sequence.token_ids.size());
@@ -164,29 +179,63 @@ void ModelRunner::choose_logits_rows(const scheduler::SchedulerOutput& step) {
                               .position = position,
                               .gives_prompt_logprob = gives_prompt_logprob,
                               .samples = samples});
-      leave_to_backend(*sequence.sampling, logits_rows_.back());
+      leave_to_backend(sequence, logits_rows_.back());
     }
   }
 }
 
 // All draws of a row, or none: where one needs its logits, they are here for the others too.
-void ModelRunner::leave_to_backend(const SamplingParams& sampling, LogitsRow& row) {
+void ModelRunner::leave_to_backend(const scheduler::ScheduledSequence& sequence, LogitsRow& row) {
   if (!backend_->draws_tokens() || row.gives_prompt_logprob) return;
-  const std::size_t first = draws_.size();
+  const std::size_t num_draws = draws_.size(), num_rows = drawn_rows_.size(),
+                    num_adjusted = row_adjustments_.size(), num_tokens = token_adjustments_.size();
+  if (add_draws(sequence, row)) {
+    row.first_draw = num_draws;
+    return;
+  }
+  draws_.resize(num_draws);
+  drawn_rows_.resize(num_rows);
+  row_adjustments_.resize(num_adjusted);
+  token_adjustments_.resize(num_tokens);
+}
+
+// Targets with other tokens before them are penalised for others: then each draws from a copy of the row.
+bool ModelRunner::add_draws(const scheduler::ScheduledSequence& sequence, const LogitsRow& row) {
+  const scheduler::SampleTarget* previous = nullptr;
   for (const scheduler::SampleTarget& target : row.samples) {
-    std::optional<kernels::TokenDraw> draw = Sampler::backend_draw(sampling, target);
-    if (!draw) return draws_.resize(first);
-    draw->row = static_cast<std::int32_t>(drawn_rows_.size());
+    std::optional<kernels::TokenDraw> draw = Sampler::backend_draw(*sequence.sampling, target);
+    if (!draw) return false;
+    const bool shares_row =
+        previous != nullptr && std::ranges::equal(previous->output_token_ids, target.output_token_ids);
+    if (!shares_row && !add_drawn_row(sequence, row, target)) return false;
+    draw->row = static_cast<std::int32_t>(drawn_rows_.size()) - 1;
     draws_.push_back(*draw);
+    previous = &target;
+  }
+  return true;
+}
+
+// False: the row's adjustments are more than the backend takes in one step beside what it has.
+bool ModelRunner::add_drawn_row(const scheduler::ScheduledSequence& sequence, const LogitsRow& row,
+                                const scheduler::SampleTarget& target) {
+  const std::size_t first = token_adjustments_.size();
+  sampler_.append_adjustments(*sequence.sampling, sequence.prompt_token_ids, target, token_adjustments_);
+  if (std::ssize(token_adjustments_) > backend_->most_adjusted_tokens()) return false;
+  if (token_adjustments_.size() > first) {
+    row_adjustments_.push_back({.row = static_cast<std::int32_t>(drawn_rows_.size()),
+                                .first_token = static_cast<std::int32_t>(first),
+                                .num_tokens = static_cast<std::int32_t>(token_adjustments_.size() - first),
+                                .penalties = Sampler::penalties_of(*sequence.sampling)});
   }
   drawn_rows_.push_back(row.row);
-  row.first_draw = first;
+  return true;
 }
 
 Result<void> ModelRunner::draw_on_backend() {
   if (draws_.empty()) return {};
   drawn_.resize(draws_.size());
-  transformer_.draw_tokens(drawn_rows_, draws_, drawn_);
+  transformer_.draw_tokens(drawn_rows_, draws_, drawn_,
+                           {.rows = row_adjustments_, .tokens = token_adjustments_});
   return backend_->status();
 }
 

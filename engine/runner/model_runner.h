@@ -77,8 +77,12 @@ class ModelRunner final : public Runner {
   ModelRunner(RunnerParts parts, model::Transformer transformer, Pools pools);
 
   void move_blocks(RunnerOutput& output);
+  void note_times(RunnerOutput& output);
   void choose_logits_rows(const scheduler::SchedulerOutput& step);
-  void leave_to_backend(const SamplingParams& sampling, LogitsRow& row);
+  void leave_to_backend(const scheduler::ScheduledSequence& sequence, LogitsRow& row);
+  bool add_draws(const scheduler::ScheduledSequence& sequence, const LogitsRow& row);
+  bool add_drawn_row(const scheduler::ScheduledSequence& sequence, const LogitsRow& row,
+                     const scheduler::SampleTarget& target);
   Result<void> draw_on_backend();
   Result<void> fetch_logits(std::span<const LogitsRow> rows);
   void use_logits(const scheduler::ScheduledSequence& sequence, const LogitsRow& row, std::size_t index,
@@ -89,6 +93,7 @@ class ModelRunner final : public Runner {
   model::ModelConfig config_;
   RunnerPlan plan_;
   std::unique_ptr<kernels::Backend> backend_;
+  bool is_waited_for_;  // the backend: it returns before it has computed
   model::Transformer transformer_;
   Pools pools_;
   std::unique_ptr<const Clock> clock_;
@@ -98,6 +103,8 @@ class ModelRunner final : public Runner {
   std::vector<LogitsRow> logits_rows_;
   std::vector<std::int32_t> drawn_rows_;   // of the step: those that the backend draws from
   std::vector<kernels::TokenDraw> draws_;  // their rows are indices into drawn_rows_
+  std::vector<kernels::RowAdjustment> row_adjustments_;  // likewise
+  std::vector<kernels::LogitAdjustment> token_adjustments_;
   std::vector<kernels::DrawnToken> drawn_;
   std::optional<std::size_t> mistaken_;  // the newest of step.sequences whose draft was not drawn as guessed
   std::vector<float> logits_;                   // [kLogitsRows, vocabulary_size]

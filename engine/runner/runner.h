@@ -45,6 +45,9 @@ struct RunnerOutput {
   std::vector<PromptLogprob> prompt_logprobs;
   std::int64_t swap_out_us = 0;  // what the step's swaps took; 0 without any
   std::int64_t swap_in_us = 0;
+  // False: a device still computes what nobody has asked for yet, and the time that it takes shows in a later
+  // step.
+  bool has_ended = true;
 };
 
 class Runner {

@@ -57,6 +57,13 @@ Result<std::int32_t> resolve_max_model_len(const model::ModelConfig& config, con
                .subject = "max_model_len"};
 }
 
+// Of a step that a backend draws from. Rows whose lists are more than that are drawn by the host.
+std::int32_t num_adjusted_tokens(const model::ModelConfig& config, const RunnerPlan& plan) {
+  constexpr std::int64_t kMost = 1 << 17;  // 2 MiB: 1,024 distinct tokens in each of 128 sequences
+  return static_cast<std::int32_t>(
+      std::min(kMost, std::int64_t{plan.max_num_batched_tokens} * config.vocabulary_size));
+}
+
 kernels::StepShape step_shape_of(const model::ModelConfig& config, const model::ModelTensors& tensors,
                                  const EngineOptions& options, const RunnerPlan& plan) {
   kernels::StepShape shape;
@@ -72,6 +79,7 @@ kernels::StepShape step_shape_of(const model::ModelConfig& config, const model::
   shape.head_dim = config.head_dim;
   shape.vocabulary_size = config.vocabulary_size;
   shape.num_layers = config.num_layers;
+  shape.num_adjusted_tokens = num_adjusted_tokens(config, plan);
   shape.has_quantised_weights = model::has_quantised_weights(tensors);
   shape.has_unquantised_weights = model::has_unquantised_weights(tensors);
   shape.has_post_norms = config.parts.has_post_norms;

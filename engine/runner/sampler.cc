@@ -103,8 +103,7 @@ Sampler::Sampler(std::int32_t vocabulary_size, std::vector<TokenId> end_token_id
   score_maxima_.resize(num_pieces(size));
   weights_.resize(size);
   piece_sums_.resize(num_pieces(size));
-  output_counts_.resize(size);
-  is_seen_.resize(size);
+  places_.resize(size);
 }
 
 void Sampler::set_row(std::span<const float> logits, std::span<const float> piece_maxima, float log_sum_exp) {
@@ -118,8 +117,7 @@ void Sampler::set_row(std::span<const float> logits, std::span<const float> piec
 
 std::optional<kernels::TokenDraw> Sampler::backend_draw(const SamplingParams& params,
                                                         const scheduler::SampleTarget& target) {
-  const bool needs_row = target.num_candidates > 0 || params.logprobs > 0 || changes_scores(params, target);
-  if (needs_row) return std::nullopt;
+  if (target.num_candidates > 0 || params.logprobs > 0) return std::nullopt;
   return kernels::TokenDraw{.top_k = params.top_k,
                             .temperature = params.temperature,
                             .top_p = params.top_p,
@@ -195,43 +193,54 @@ void Sampler::gather_best_of_row(std::size_t count) {
   keep_first(count);
 }
 
+void Sampler::append_adjustments(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
+                                 const scheduler::SampleTarget& target,
+                                 std::vector<kernels::LogitAdjustment>& tokens) {
+  const std::size_t first = tokens.size();
+  const auto adjustment_of = [&](TokenId token_id) -> kernels::LogitAdjustment& {
+    std::int32_t& place = places_[static_cast<std::size_t>(token_id)];
+    if (place == 0) {
+      tokens.push_back({.token_id = token_id});
+      place = static_cast<std::int32_t>(tokens.size() - first);
+    }
+    return tokens[first + static_cast<std::size_t>(place) - 1];
+  };
+  const auto forbid = [&](TokenId token_id) {
+    adjustment_of(token_id).bias = static_cast<double>(kMinusInfinity);
+  };
+  for (const auto& [token_id, bias] : params.logit_bias) adjustment_of(token_id).bias = bias;
+  if (forbids_ends(params, target)) {
+    std::for_each(end_token_ids_.begin(), end_token_ids_.end(), forbid);
+    std::for_each(params.stop_token_ids.begin(), params.stop_token_ids.end(), forbid);
+  }
+  if (penalises(params)) {
+    for (const TokenId token_id : prompt_token_ids) adjustment_of(token_id).output_count = 0;
+    for (const TokenId token_id : target.output_token_ids) {
+      std::int32_t& count = adjustment_of(token_id).output_count;
+      count = std::max(count, 0) + 1;
+    }
+  }
+  for (std::size_t i = first; i < tokens.size(); ++i)
+    places_[static_cast<std::size_t>(tokens[i].token_id)] = 0;
+}
+
+kernels::LogitPenalties Sampler::penalties_of(const SamplingParams& params) {
+  return {.repetition = params.repetition_penalty,
+          .frequency = params.frequency_penalty,
+          .presence = params.presence_penalty};
+}
+
 void Sampler::change_scores(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
                             const scheduler::SampleTarget& target) {
-  for (const auto& [token_id, bias] : params.logit_bias) scores_[static_cast<std::size_t>(token_id)] += bias;
-  if (forbids_ends(params, target)) forbid_ends(params);
-  if (penalises(params)) penalise_seen(params, prompt_token_ids, target.output_token_ids);
-  summarise_scores();
-}
-
-void Sampler::forbid_ends(const SamplingParams& params) {
-  const auto forbid = [&](TokenId id) {
-    scores_[static_cast<std::size_t>(id)] = static_cast<double>(kMinusInfinity);
-  };
-  std::for_each(end_token_ids_.begin(), end_token_ids_.end(), forbid);
-  std::for_each(params.stop_token_ids.begin(), params.stop_token_ids.end(), forbid);
-}
-
-void Sampler::penalise_seen(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
-                            std::span<const TokenId> output_token_ids) {
-  const auto note = [&](TokenId token_id) {
-    if (is_seen_[static_cast<std::size_t>(token_id)]) return;
-    is_seen_[static_cast<std::size_t>(token_id)] = true;
-    seen_.push_back(token_id);
-  };
-  std::for_each(prompt_token_ids.begin(), prompt_token_ids.end(), note);
-  std::for_each(output_token_ids.begin(), output_token_ids.end(), note);
-  for (const TokenId token_id : output_token_ids) ++output_counts_[static_cast<std::size_t>(token_id)];
-
-  for (const TokenId token_id : seen_) {
-    const auto index = static_cast<std::size_t>(token_id);
-    double& score = scores_[index];
-    score = score > 0.0 ? score / params.repetition_penalty : score * params.repetition_penalty;
-    score -= params.frequency_penalty * output_counts_[index];
-    if (output_counts_[index] > 0) score -= params.presence_penalty;
-    output_counts_[index] = 0;
-    is_seen_[index] = false;
+  adjustments_.clear();
+  append_adjustments(params, prompt_token_ids, target, adjustments_);
+  const kernels::LogitPenalties penalties = penalties_of(params);
+  for (const kernels::LogitAdjustment& token : adjustments_) {
+    double& score = scores_[static_cast<std::size_t>(token.token_id)];
+    score = kernels::adjusted_score<double>(score, token, penalties);
+    if (target.num_candidates == 0) score = static_cast<double>(kernels::rounded_score(score));
   }
-  seen_.clear();
+  summarise_scores();
 }
 
 void Sampler::summarise_scores() {

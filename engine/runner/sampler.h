@@ -7,7 +7,8 @@
 //   2. repetition_penalty divides positive and multiplies negative scores of tokens in prompt or output
 //   (Keskar et al.
 //      2019, arXiv:1909.05858); frequency_penalty times its count and presence_penalty are taken off the
-//      score of each token in the output.
+//      score of each token in the output. A score that any of this concerns is rounded to float, as logits
+//      are, so that a backend can adjust the logits themselves (kernels/logit_adjustment.h).
 //   3. temperature below 1e-5 is greedy: the best score wins. Otherwise the weight of a token is
 //      w = exp((score - best score) / temperature).
 //   4. Tokens are ranked by score, ties by lower id. min_p keeps w >= min_p. top_k keeps the first k. top_p
@@ -21,8 +22,8 @@
 // nothing.
 //
 // A beam's scores start from these log-probabilities instead of the logits, as in Hugging Face's beam search;
-// then come steps 1 and 2, and no others. Its candidates are the best `num_candidates` by that score, ties by
-// lower id. Tokens of minus infinity are none, so that there may be fewer.
+// then come steps 1 and 2, without the rounding, and no others. Its candidates are the best `num_candidates`
+// by that score, ties by lower id. Tokens of minus infinity are none, so that there may be fewer.
 #pragma once
 
 #include <cmath>
@@ -46,7 +47,7 @@ class Sampler {
   Sampler(std::int32_t vocabulary_size, std::vector<TokenId> end_token_ids, kernels::Backend& backend);
 
   // What a sampler holds when every token of the vocabulary may still be drawn: scores, weights, counts, candidates.
-  static constexpr std::int64_t most_bytes(std::int64_t vocabulary_size) { return vocabulary_size * 72; }
+  static constexpr std::int64_t most_bytes(std::int64_t vocabulary_size) { return vocabulary_size * 88; }
 
   // The row that the next calls are about, with its kernels::LogitsSummary. All must stay valid until the next
   // set_row. REQUIRES: logits.size() == vocabulary_size
@@ -58,10 +59,16 @@ class Sampler {
   float logprob(TokenId token_id) const { return row_[static_cast<std::size_t>(token_id)] - log_sum_exp_; }
 
   // The same draw as a backend can make it that draws tokens (kernels/token_draw.h), but for the row's index:
-  // a token, from the row alone, without alternatives. None where it takes more: a beam, logprobs,
-  // logit_bias, penalties, min_tokens that are not there yet. These are drawn here, from the row's logits.
+  // a token, without alternatives, from the row as append_adjustments() says it is to be adjusted. None where
+  // it takes more: a beam, logprobs. These are drawn here, from the row's logits.
   static std::optional<kernels::TokenDraw> backend_draw(const SamplingParams& params,
                                                         const scheduler::SampleTarget& target);
+  // Steps 1 and 2 for the target as data: the tokens that they concern, none twice, and the penalties of
+  // those that were seen. Depends on no row.
+  void append_adjustments(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
+                          const scheduler::SampleTarget& target,
+                          std::vector<kernels::LogitAdjustment>& tokens);
+  static kernels::LogitPenalties penalties_of(const SamplingParams& params);
 
   // Draws for the target, or fills in its candidates when it is a beam. Any number of targets may share the
   // row. A row that is not valid, or in which min_tokens forbids every token that could come, gives
@@ -89,9 +96,6 @@ class Sampler {
   // Steps 1 and 2 of the definition, on what scores_ holds.
   void change_scores(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
                      const scheduler::SampleTarget& target);
-  void forbid_ends(const SamplingParams& params);
-  void penalise_seen(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
-                     std::span<const TokenId> output_token_ids);
   void summarise_scores();
   TokenId draw(const SamplingParams& params, double uniform);
   TokenId draw_from_all(double target) const;
@@ -124,9 +128,8 @@ class Sampler {
   double best_score_ = 0.0;
   double inverse_temperature_ = 1.0;
   std::vector<Candidate> candidates_, ranking_;  // candidates_ ascend by id
-  std::vector<std::int32_t> output_counts_;      // all zero between calls
-  std::vector<bool> is_seen_;                    // all false between calls
-  std::vector<TokenId> seen_;
+  std::vector<kernels::LogitAdjustment> adjustments_;
+  std::vector<std::int32_t> places_;  // of a token in a list under way, from 1; all 0 between calls
 };
 
 }  // namespace octavo::runner

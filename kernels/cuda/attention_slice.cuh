@@ -71,6 +71,9 @@ struct Context {
   const std::int32_t* block_table;
   int kv_head;
   int begin, end;  // positions; what stands before and behind is not read, and zero
+  // From which there are values: those of tokens that share eight keys with the first that is seen are zero, since
+  // no weight of 0 makes a NaN harmless in a product.
+  int first_seen;
 
   __device__ TokenPlace place(int position) const {
     if (position < begin || position >= end) return {nullptr, 0};
@@ -80,7 +83,7 @@ struct Context {
 };
 
 template <KvType kType, class Shape>
-__device__ void load_octets(const Context& context, TokenPlace mine, int row_steps,
+__device__ void load_octets(const Context& context, TokenPlace mine, int first_position, int row_steps,
                             const Slice<Shape>& slice) {
   constexpr std::int64_t kBytes = kv_element_bytes(kType);
   constexpr int kOctetsOfValue = (Shape::kPitch - 8) / 8;
@@ -109,7 +112,8 @@ __device__ void load_octets(const Context& context, TokenPlace mine, int row_ste
     const int token = i / kOctetsOfValue, piece = i % kOctetsOfValue;
     const TokenPlace place = token_of_lane(mine, token);
     if (piece >= row_steps * 2) continue;
-    const bool is_there = place.head != nullptr && piece * 8 < head_dim;
+    const bool is_there =
+        place.head != nullptr && first_position + token >= context.first_seen && piece * 8 < head_dim;
     load(place.head,
          context.places.value_offset + context.places.value_index(place.offset, piece * 8) * kBytes, is_there,
          [&](int plane) { return slice.values(plane, token) + piece * 8; });
@@ -147,7 +151,7 @@ __device__ void load_slice(const Context& context, int first, int row_steps, boo
   TokenPlace mine{nullptr, 0};
   if (lane < kSliceTokens) mine = context.place(first + lane);
   if (has_octets) {
-    load_octets<kType, Shape>(context, mine, row_steps, slice);
+    load_octets<kType, Shape>(context, mine, first, row_steps, slice);
   } else {
     load_numbers<kType, Shape>(context, mine, row_steps, slice);
   }

@@ -105,6 +105,11 @@ Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const CudaOptions& opti
   backend->computed_.emplace(std::move(computed));
   OCTAVO_TRY(Event moved, Event::create());
   backend->moved_.emplace(std::move(moved));
+  for (std::optional<MoveTimer>* const timer : {&backend->out_timer_, &backend->in_timer_}) {
+    OCTAVO_TRY(Event begin, Event::create(Event::Kind::kTellsTime));
+    OCTAVO_TRY(Event end, Event::create(Event::Kind::kTellsTime));
+    timer->emplace(MoveTimer{.begin = std::move(begin), .end = std::move(end)});
+  }
 
   if (!options.deterministic) backend->library_ = open_library();
   const ProductOptions products{
@@ -180,9 +185,12 @@ Result<CudaBackend::Scratch> CudaBackend::allocate_scratch(const StepShape& shap
   const std::int64_t rows = std::max(shape.num_logits_rows, std::min(shape.max_num_sequences, kMostDrawnRows));
   const std::int64_t row_bytes = shape.vocabulary_size * kFloat;
   const std::int64_t pieces_row_bytes = num_logits_pieces(shape.vocabulary_size) * kFloat;
-  OCTAVO_TRY(UploadRing inputs, UploadRing::create(input_bytes(shape)));
+  const std::int64_t list_bytes = LogitAdjuster::input_bytes(shape.num_adjusted_tokens, rows);
+  OCTAVO_TRY(UploadRing inputs, UploadRing::create(std::max(input_bytes(shape), list_bytes)));
   OCTAVO_TRY(TokenSampler sampler, TokenSampler::create(*compute_, shape.vocabulary_size));
-  Scratch scratch{.inputs = std::move(inputs), .sampler = std::move(sampler)};
+  OCTAVO_TRY(LogitAdjuster adjuster, LogitAdjuster::create(shape.num_adjusted_tokens, rows));
+  Scratch scratch{
+      .inputs = std::move(inputs), .sampler = std::move(sampler), .adjuster = std::move(adjuster)};
   OCTAVO_TRY(scratch.decode_inputs, DeviceMemory::allocate(decode_input_bytes(shape), kPurpose));
   OCTAVO_TRY(scratch.keys, DeviceMemory::allocate(kv_bytes, kPurpose));
   OCTAVO_TRY(scratch.values, DeviceMemory::allocate(kv_bytes, kPurpose));
@@ -203,7 +211,7 @@ Result<CudaBackend::Scratch> CudaBackend::allocate_scratch(const StepShape& shap
 }
 
 std::int64_t CudaBackend::Scratch::bytes() const {
-  std::int64_t bytes = inputs.bytes() + sampler.bytes() + drawn.bytes();
+  std::int64_t bytes = inputs.bytes() + sampler.bytes() + adjuster.bytes() + drawn.bytes();
   for (const DeviceMemory* memory : {&decode_inputs, &keys, &values, &added, &logits, &sums, &piece_maxima, &piece_sums})
     bytes += memory->bytes();
   return bytes;

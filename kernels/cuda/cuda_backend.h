@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "kernels/cuda/adjust_logits.h"
 #include "kernels/cuda/create_cuda_backend.h"
 #include "kernels/cuda/decode_batch.h"
 #include "kernels/cuda/device.h"
@@ -91,15 +92,25 @@ class CudaBackend final : public Backend {
   void logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows, MatrixView out,
               LogitsSummary summary) override;
   bool draws_tokens() const override { return true; }
+  std::int64_t most_adjusted_tokens() const override {
+    return scratch_ ? scratch_->adjuster.most_tokens() : 0;
+  }
   void draw_tokens(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows,
-                   std::span<const TokenDraw> draws, std::span<DrawnToken> out) override;
+                   std::span<const TokenDraw> draws, std::span<DrawnToken> out,
+                   const LogitAdjustments& adjustments = {}) override;
   void softmax_weights(std::span<const double> scores, double best, double inverse_temperature,
                        std::span<double> weights, std::span<double> piece_sums) override;
   void copy_blocks(KvCache& kv, std::span<const BlockCopy> copies) override;
   void swap_out(const KvCache& device, HostKvCache& host, std::span<const BlockCopy> copies) override;
   void swap_in(const HostKvCache& host, KvCache& device, std::span<const BlockCopy> copies) override;
+  std::optional<SwapTimes> take_swap_times() override;
 
  private:
+  // Of moves in one direction: the newest, until somebody asks.
+  struct MoveTimer {
+    Event begin, end;
+    bool is_running = false;
+  };
   CudaBackend(const CudaOptions& options, std::unique_ptr<Backend> host)
       : options_(options), host_(std::move(host)) {}
 
@@ -107,6 +118,7 @@ class CudaBackend final : public Backend {
   struct Scratch {
     UploadRing inputs;
     TokenSampler sampler;
+    LogitAdjuster adjuster;
     DeviceMemory decode_inputs{};   // of a decode step, where a recorded one looks for them
     DeviceMemory keys{}, values{};  // f32 [num_rows, num_kv_heads * head_dim], before they are stored
     DeviceMemory added{};           // f32 [num_rows, embedding_length], before its post-norm; else nothing
@@ -125,15 +137,18 @@ class CudaBackend final : public Backend {
                    const StepNumbers* numbers);
   std::optional<DecodeShape> decode_shape(const PagedBatch& batch) const;
   void begin_decode_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
-                         const DecodeShape& shape);
+                         const DecodeShape& shape, std::int32_t context_len);
+  Result<void> rehearse_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
+                             const DecodeShape& shape, const StepBody& body);
   std::int64_t planned_graph_bytes() const;
   // The batch that begin_step took. REQUIRES: `batch` is it.
   const DeviceBatch& device_batch(const PagedBatch& batch) const;
   void move_blocks(const std::byte* sources, std::byte* targets, std::int64_t block_bytes,
-                   std::span<const BlockCopy> copies);
+                   std::span<const BlockCopy> copies, MoveTimer& timer);
+  std::int64_t take_time(MoveTimer& timer);
   void await_moves();
   // Logits of rows and their summary, where they stand.
-  SampleInput start_logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows);
+  AdjustableRows start_logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows);
   // Waits for the draws that were started last, and takes them.
   void take_drawn(std::span<DrawnToken> out);
 
@@ -143,6 +158,7 @@ class CudaBackend final : public Backend {
   DeviceStatus status_;
   std::optional<Stream> compute_, moves_;
   std::optional<Event> computed_, moved_;
+  std::optional<MoveTimer> out_timer_, in_timer_;
   bool moves_are_pending_ = false;
   cublasLtHandle_t library_ = nullptr;
   std::unique_ptr<MatrixProducts> products_;

@@ -2,8 +2,10 @@
 // logits_summary.h, block_copy.h.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "engine/base/check.h"
 #include "kernels/cuda/add_normalised.h"
@@ -107,7 +109,7 @@ void CudaBackend::feed_forward_input(const FeedForwardInputWeights& weights, Con
                                                             .activation = weights.activation});
 }
 
-SampleInput CudaBackend::start_logits(const OutputHead& output, ConstMatrixView x, std::span<const std::int32_t> rows) {
+AdjustableRows CudaBackend::start_logits(const OutputHead& output, ConstMatrixView x, std::span<const std::int32_t> rows) {
   const Matrix& weights = *output.matrix;
   const auto num_rows = static_cast<std::int32_t>(rows.size());
   OCTAVO_CHECK(
@@ -182,23 +184,44 @@ void CudaBackend::copy_blocks(KvCache& kv, std::span<const BlockCopy> copies) {
 
 void CudaBackend::swap_out(const KvCache& device, HostKvCache& host, std::span<const BlockCopy> copies) {
   move_blocks(static_cast<const CudaKvCache&>(device).data(),
-              static_cast<const CudaHostKvCache&>(host).data(), host.layout().block_bytes(), copies);
+              static_cast<const CudaHostKvCache&>(host).data(), host.layout().block_bytes(), copies,
+              *out_timer_);
 }
 
 void CudaBackend::swap_in(const HostKvCache& host, KvCache& device, std::span<const BlockCopy> copies) {
   move_blocks(static_cast<const CudaHostKvCache&>(host).data(),
-              static_cast<const CudaKvCache&>(device).data(), host.layout().block_bytes(), copies);
+              static_cast<const CudaKvCache&>(device).data(), host.layout().block_bytes(), copies,
+              *in_timer_);
 }
 
-// After all that was started: it may read the blocks that are overwritten, or write those that leave.
+// After all that was started: it may read the blocks that are overwritten, or write those that leave. What the
+// moves wait for is not their time.
 void CudaBackend::move_blocks(const std::byte* sources, std::byte* targets, std::int64_t block_bytes,
-                              std::span<const BlockCopy> copies) {
+                              std::span<const BlockCopy> copies, MoveTimer& timer) {
   if (copies.empty()) return;
   compute_->record(*computed_);
   moves_->wait_for(*computed_);
+  moves_->record(timer.begin);
   move_pool_blocks(*moves_, sources, targets, block_bytes, copies);
+  moves_->record(timer.end);
   moves_->record(*moved_);
+  timer.is_running = true;
   moves_are_pending_ = true;
+}
+
+std::optional<SwapTimes> CudaBackend::take_swap_times() {
+  return SwapTimes{.out_us = take_time(*out_timer_), .in_us = take_time(*in_timer_)};
+}
+
+std::int64_t CudaBackend::take_time(MoveTimer& timer) {
+  if (!std::exchange(timer.is_running, false) || !status_.ok()) return 0;
+  float milliseconds = 0.0f;
+  status_.check(cudaEventSynchronize(timer.end.handle()), "cudaEventSynchronize");
+  if (status_.ok()) {
+    status_.check(cudaEventElapsedTime(&milliseconds, timer.begin.handle(), timer.end.handle()),
+                  "cudaEventElapsedTime");
+  }
+  return std::llround(milliseconds * 1000.0);
 }
 
 // Before the first operation that touches keys and values: what comes before it runs beside the moves.

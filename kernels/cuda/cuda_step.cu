@@ -97,12 +97,12 @@ std::optional<DecodeShape> CudaBackend::decode_shape(const PagedBatch& batch) co
   return DecodeShape{.num_rows = *rows, .context_len = *context};
 }
 
-// All that a launch takes as an argument follows from `shape`, the model and the pool.
+// All that a launch takes as an argument follows from `shape`, the model and the pool. `context_len`: the longest of
+// the batch, or longer.
 void CudaBackend::begin_decode_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
-                                    const DecodeShape& shape) {
-  const StepNumbers numbers{
-      .max_blocks = batch.max_blocks,
-      .partition = attention_->decode_partition(shape.num_rows, longest_context(batch))};
+                                    const DecodeShape& shape, std::int32_t context_len) {
+  const StepNumbers numbers{.max_blocks = batch.max_blocks,
+                            .partition = attention_->decode_partition(shape.num_rows, context_len)};
   decode_batch_.fill(batch, token_ids, shape.num_rows);
   send_inputs(decode_batch_.batch(), decode_batch_.token_ids(), &numbers);
   batch_.max_blocks = 0;  // in `numbers`
@@ -119,7 +119,7 @@ void CudaBackend::run_step(const PagedBatch& batch, std::span<const std::int32_t
     body(batch, token_ids);
     return;
   }
-  begin_decode_step(batch, token_ids, *shape);
+  begin_decode_step(batch, token_ids, *shape, longest_context(batch));
   const auto recorded = recorded_.find({shape->num_rows, shape->context_len});
   if (recorded == recorded_.end()) {
     body(decode_batch_.batch(), decode_batch_.token_ids());
@@ -140,12 +140,28 @@ std::vector<DecodeShape> CudaBackend::steps_to_record() const {
   return shapes;
 }
 
+// Once as it is, before it is recorded: the first call of a kernel, and of the library for products of a shape, may
+// load code, allocate or wait, which a capture forbids. In rows that fill up only, which write nothing into the pool.
+Result<void> CudaBackend::rehearse_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
+                                        const DecodeShape& shape, const StepBody& body) {
+  const auto rows = static_cast<std::size_t>(batch.num_tokens);
+  const std::vector<std::int32_t> slots(rows, -1), contexts(rows, 1);
+  PagedBatch idle = batch;
+  idle.slot_mapping = slots;
+  idle.context_lens = contexts;
+  begin_decode_step(idle, token_ids, shape, longest_context(batch));
+  await_moves();
+  body(decode_batch_.batch(), decode_batch_.token_ids());
+  compute_->synchronize();
+  return status_.result();
+}
+
 Result<void> CudaBackend::record_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
                                       const StepBody& body) {
   const std::optional<DecodeShape> shape = decode_shape(batch);
   OCTAVO_CHECK(shape.has_value() && options_.graphs, "a step that need not be recorded");
-  begin_decode_step(batch, token_ids, *shape);
-  await_moves();
+  OCTAVO_TRY_VOID(rehearse_step(batch, token_ids, *shape, body));
+  begin_decode_step(batch, token_ids, *shape, longest_context(batch));
   compute_->synchronize();
   OCTAVO_TRY_VOID(status_.result());
   const std::optional<DeviceBytes> before = device_bytes();

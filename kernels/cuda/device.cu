@@ -82,10 +82,10 @@ Result<DeviceMemory> upload(const void* source, std::int64_t bytes, const char* 
   return Result<DeviceMemory>(std::move(memory));
 }
 
-Result<Event> Event::create() {
+Result<Event> Event::create(Kind kind) {
+  const unsigned flags = kind == Kind::kTellsTime ? cudaEventDefault : cudaEventDisableTiming;
   cudaEvent_t event = nullptr;
-  OCTAVO_TRY_VOID(
-      checked(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags"));
+  OCTAVO_TRY_VOID(checked(cudaEventCreateWithFlags(&event, flags), "cudaEventCreateWithFlags"));
   return Event(event);
 }
 

@@ -86,7 +86,8 @@ Result<DeviceMemory> upload(const void* source, std::int64_t bytes, const char* 
 // A point in a stream that another stream, or the host, can wait for.
 class Event {
  public:
-  static Result<Event> create();
+  enum class Kind : std::uint8_t { kPlain, kTellsTime };
+  static Result<Event> create(Kind kind = Kind::kPlain);
   Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
   Event& operator=(Event&&) = delete;
   ~Event();

@@ -6,7 +6,8 @@
 // tokens, one after the other, so that grouped heads and the tokens of a chunk share every read. Long
 // contexts are cut into partitions of a fixed number of absolute positions, computed beside each other and
 // merged in ascending order. With a sliding window a tile begins with the round of slices in which the window
-// of its first row begins, and reads nothing before the eight positions in which that window begins.
+// of its first row begins, and reads nothing before the eight positions in which that window begins, and of
+// those before the window keys only, which it masks.
 //
 // Numbers. Keys and values are what the bytes mean: float16 and both fp8 types as float16, bfloat16 and int8
 // (integers; its scales meet scores and weights) as bfloat16, float32 as the sum of two bfloat16 numbers (16

@@ -177,8 +177,14 @@ struct Block {
   }
 };
 
+inline constexpr int kMostAttentionThreads = kMostAttentionWarps * static_cast<int>(kWarp);
+
+// As many blocks as find room in the shared memory of a multiprocessor, 228 KB at most. Left alone, the
+// compiler spills registers to make room for more blocks than that.
+constexpr int blocks_at_once(int head_dim) { return head_dim <= 64 ? 4 : head_dim <= 128 ? 2 : 1; }
+
 template <KvType kType, int kHeadDim, bool kIsPrefill, bool kMayCap>
-__global__ void __launch_bounds__(kMostAttentionWarps* kWarp)
+__global__ void __launch_bounds__(kMostAttentionThreads, blocks_at_once(kHeadDim))
     attention_kernel(const __grid_constant__ AttentionArguments arguments, int has_octets) {
   using Layout = Shape<kType, kHeadDim, kIsPrefill>;
   const AttentionTile tile = tile_at(arguments, arguments.first_tile + static_cast<int>(blockIdx.x));
@@ -217,7 +223,7 @@ __global__ void __launch_bounds__(kMostAttentionWarps* kWarp)
 
   const int first_read = has_octets != 0 ? first_seen / 8 * 8 : first_seen;
   const Context context{arguments.places, block_table_of(arguments.batch, tile.sequence),
-                        static_cast<int>(blockIdx.y), first_read, end};
+                        static_cast<int>(blockIdx.y), first_read, end, first_seen};
   const Block<kType, kHeadDim, kIsPrefill, kMayCap> block{
       arguments, rows, context,        queries + Layout::kParts * num_rows * Layout::kPitch,
       begin,     end,  has_octets != 0};

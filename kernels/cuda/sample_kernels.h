@@ -32,6 +32,7 @@ struct DeviceDraw {
   double min_p;                // 0: off
   double uniform;
   double reach;  // logits below best + reach cannot be kept, for min_p and top_p; at most 0
+  std::int32_t first_adjusted = 0, num_adjusted = 0;  // of its row, in AdjustedRows::tokens
 
   __host__ __device__ bool is_greedy() const { return inverse_temperature == 0.0; }
   __host__ __device__ bool has_cut() const { return top_k > 0 || top_p < 1.0; }

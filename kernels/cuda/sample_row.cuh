@@ -8,6 +8,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/cuda/reduction.cuh"
+#include "kernels/cuda/rounded.cuh"
 #include "kernels/cuda/sample_kernels.h"
 
 namespace octavo::kernels::cuda {
@@ -65,14 +66,6 @@ __device__ inline std::uint32_t key_of(float value) {
 __device__ inline float value_of(std::uint32_t key) {
   return __uint_as_float((key & 0x80000000u) != 0 ? key & 0x7fffffffu : ~key);
 }
-
-// A double whose products and sums are each rounded once, as on the host: nvcc would fuse them.
-struct Rounded {
-  double value;
-  __device__ friend Rounded operator+(Rounded a, Rounded b) { return {__dadd_rn(a.value, b.value)}; }
-  __device__ friend Rounded operator-(Rounded a, Rounded b) { return {__dadd_rn(a.value, -b.value)}; }
-  __device__ friend Rounded operator*(Rounded a, Rounded b) { return {__dmul_rn(a.value, b.value)}; }
-};
 
 // exp(x) for x <= 0, 0 below -708.8: the steps, and so the bits, of kernels/cpu/simd/softmax_weights.cc,
 // which says where they come from.

@@ -27,6 +27,14 @@ DeviceDraw device_draw(const TokenDraw& draw, std::int32_t first_row, std::int64
   return result;
 }
 
+// Where the list of the draw's row is, if it has one.
+void note_adjustment(const AdjustedRows& adjusted, DeviceDraw& draw) {
+  const auto found = std::ranges::lower_bound(adjusted.rows, draw.row, {}, &RowAdjustment::row);
+  if (found == adjusted.rows.end() || found->row != draw.row) return;
+  draw.first_adjusted = found->first_token;
+  draw.num_adjusted = found->num_tokens;
+}
+
 }  // namespace
 
 Result<TokenSampler> TokenSampler::create(Stream& stream, std::int64_t vocabulary_size) {
@@ -45,16 +53,25 @@ Result<TokenSampler> TokenSampler::create(Stream& stream, std::int64_t vocabular
 }
 
 void TokenSampler::draw(Stream& stream, UploadRing& inputs, const SampleInput& input, std::int32_t first_row,
-                        std::span<const TokenDraw> draws, DrawnToken* results) {
+                        std::span<const TokenDraw> draws, DrawnToken* results,
+                        const AdjustedRows& adjusted) {
   for (std::size_t begin = 0; begin < draws.size(); begin += kDrawsTogether) {
     const auto some = draws.subspan(begin, std::min<std::size_t>(kDrawsTogether, draws.size() - begin));
     draws_.clear();
-    for (const TokenDraw& each : some) draws_.push_back(device_draw(each, first_row, input.vocabulary));
+    for (const TokenDraw& each : some) {
+      draws_.push_back(device_draw(each, first_row, input.vocabulary));
+      note_adjustment(adjusted, draws_.back());
+    }
     const std::span<const DeviceDraw> round = draws_;
     inputs.begin(stream, UploadRing::padded(static_cast<std::int64_t>(round.size_bytes())));
     const DeviceDraw* const on_device = inputs.put(round);
     inputs.send(stream);
     draw_together(stream, input, on_device, results + begin);
+    const auto is_adjusted = [](const DeviceDraw& draw) { return draw.num_adjusted > 0; };
+    if (std::any_of(draws_.begin(), draws_.end(), is_adjusted)) {
+      correct_logprobs(stream, input, on_device, static_cast<std::int32_t>(draws_.size()), adjusted,
+                       results + begin);
+    }
   }
 }
 

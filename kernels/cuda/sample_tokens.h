@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "kernels/cuda/adjust_logits.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/sample_kernels.h"
 #include "kernels/cuda/upload_ring.h"
@@ -38,9 +39,10 @@ class TokenSampler {
   std::int64_t bytes() const { return states_.bytes() + bins_.bytes() + piece_sums_.bytes(); }
 
   // Starts the draws; row `first_row` is the first of `input`. `results` [draws.size()] in device memory.
-  // `inputs`: in the same stream. REQUIRES: input.vocabulary <= vocabulary_size
+  // `inputs`: in the same stream. `adjusted`: what was done to rows of `input` before.
+  // REQUIRES: input.vocabulary <= vocabulary_size
   void draw(Stream& stream, UploadRing& inputs, const SampleInput& input, std::int32_t first_row,
-            std::span<const TokenDraw> draws, DrawnToken* results);
+            std::span<const TokenDraw> draws, DrawnToken* results, const AdjustedRows& adjusted = {});
 
  private:
   TokenSampler() = default;

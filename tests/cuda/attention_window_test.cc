@@ -110,6 +110,43 @@ TEST(CudaAttentionWindow, ReadsNothingBehindTheWindow) {
   }
 }
 
+// Keys are read by eights, those just before the window of a tile's first row among them: NaNs there, in keys
+// and values, change no bit.
+TEST(CudaAttentionWindow, WhatIsNotFiniteJustBeforeTheWindowReachesNoRow) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  for (const KvType type : kEveryKvType) {
+    for (const std::int32_t block_size : {1, 8, 16}) {
+      for (const std::int32_t rows : {1, 50}) {
+        PagedProblem problem = make_problem(with_window(testing::odd_shape(), 21), {{1, 103, rows}},
+                                            {.type = type, .block_size = block_size});
+        std::vector<std::vector<float>> expected;
+        for (const AttentionOptions& options : {kSmallDevice, kLargeDevice, kDeterministic})
+          expected.push_back(attend(problem, options));
+        for (std::int32_t position = 70; position < 103 - 21 + 1; ++position) {
+          for (std::int32_t head = 0; head < 2; ++head) {
+            if (type == KvType::kInt8) {
+              std::memcpy(problem.key_scale(0, position, 1, head), &kNan, sizeof kNan);
+              std::memcpy(problem.value_scale(0, position, 1, head), &kNan, sizeof kNan);
+              continue;
+            }
+            for (std::int32_t d = 0; d < problem.shape.attention.head_dim; ++d) {
+              testing::write_element(type, problem.key(0, position, 1, head, d), kNan);
+              testing::write_element(type, problem.value(0, position, 1, head, d), kNan);
+            }
+          }
+        }
+        std::size_t i = 0;
+        for (const AttentionOptions& options : {kSmallDevice, kLargeDevice, kDeterministic}) {
+          const std::vector<float> got = attend(problem, options);
+          EXPECT_TRUE(same_bits(got.data(), expected[i++].data(), static_cast<std::int64_t>(got.size())))
+              << describe(problem) << ", " << rows << " rows, " << options.num_multiprocessors
+              << " multiprocessors";
+        }
+      }
+    }
+  }
+}
+
 TEST(CudaAttentionWindow, GivesARowTheSameBitsInEveryBatchAndChunkWhenDeterministic) {
   for (const std::int32_t window : {1, 50, 300, 530}) {
     for (const KvType type : {KvType::kF16, KvType::kInt8}) {

@@ -110,6 +110,37 @@ TEST_P(BlockMoves, AttentionWaitsForTheSwapBeforeIt) {
   EXPECT_EQ(attend(), expected);
 }
 
+// In the device's time, and only what the moves themselves take: not what they wait for, which is here the
+// list of what is copied within the pool, on its way to the device.
+TEST_P(BlockMoves, TellWhatTheyTook) {
+  emulation::settings().copied_bytes_per_us = 2.0;
+  const auto backend = emulated_backend(testing::one_tiny_head());
+  const Pools pools(*backend, kLayouts[0], 2);
+  const std::int64_t us_per_block = kLayouts[0].block_bytes() / 2;
+  ASSERT_GT(us_per_block, 0);
+  const std::vector<BlockCopy> three = {{0, 2}, {1, 3}, {6, 0}}, two = {{2, 4}, {3, 5}},
+                               within = {{7, 0}, {7, 1}, {7, 2}, {7, 3}, {7, 4}, {7, 5}};
+  const auto expect_times = [&](std::int64_t out_blocks, std::int64_t in_blocks) {
+    const std::optional<SwapTimes> times = backend->take_swap_times();
+    ASSERT_TRUE(times.has_value());
+    EXPECT_NEAR(static_cast<double>(times->out_us), static_cast<double>(out_blocks * us_per_block), 1.0);
+    EXPECT_NEAR(static_cast<double>(times->in_us), static_cast<double>(in_blocks * us_per_block), 1.0);
+  };
+  expect_times(0, 0);
+  backend->copy_blocks(*pools.device, within);
+  backend->swap_out(*pools.device, *pools.host, three);
+  backend->copy_blocks(*pools.device, within);
+  backend->swap_in(*pools.host, *pools.device, two);
+  expect_times(3, 2);
+  expect_times(0, 0);
+  backend->swap_in(*pools.host, *pools.device, two);
+  expect_times(0, 2);
+  emulation::fail_call(0, cudaErrorLaunchFailure);
+  backend->swap_in(*pools.host, *pools.device, two);
+  expect_times(0, 0);
+  EXPECT_FALSE(backend->status());
+}
+
 TEST(BlockMoves, NeighboursMoveTogether) {
   const auto backend = emulated_backend(testing::one_tiny_head());
   const Pools pools(*backend, kLayouts[0], 3);

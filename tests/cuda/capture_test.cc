@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "kernels/cuda/graph.h"
+#include "kernels/cuda/library.h"
+#include "kernels/cuda/matmul_kernels.h"
 #include "tests/cuda/device_arrays.h"
 
 namespace octavo::kernels::cuda {
@@ -104,6 +106,30 @@ TEST_F(Capture, WhatWaitsOrMayWaitBreaksIt) {
   add(stream_.get(), numbers, 2);
   stream_.finish();
   EXPECT_EQ(numbers.read()[0], 2);
+}
+
+// As the library may load code or allocate then.
+TEST_F(Capture, TheFirstProductOfAShapeBreaksItAndNoLaterOne) {
+  const cublasLtHandle_t library = open_library();
+  const auto products = LibraryProducts::create(library).value();
+  const DeviceArray<float> weights(std::vector<float>(6, 2.0f)), rows(std::vector<float>(3, 1.0f)),
+      sums(std::vector<float>(2));
+  DeviceStatus status;
+  {
+    Stream stream = Stream::create(status).value();
+    const auto multiply = [&] {
+      products->multiply(stream, TensorType::kF32, weights.data(), rows.data(), sums.data(), 2, 1, 3, false);
+    };
+    multiply();
+    EXPECT_TRUE(Graph::record(stream, "a test", multiply));
+    const auto other = Graph::record(stream, "a test", [&] {
+      products->multiply(stream, TensorType::kF32, weights.data(), rows.data(), sums.data(), 1, 1, 3, false);
+    });
+    ASSERT_FALSE(other);
+    EXPECT_NE(other.error().message.find("cublasLtMatmul"), std::string::npos) << other.error().message;
+    EXPECT_FALSE(status.ok());
+  }
+  close_library(library);
 }
 
 TEST_F(Capture, OtherThreadsAreNotItsAffairUnlessItIsGlobal) {

@@ -122,6 +122,24 @@ TEST_F(CudaGraphs, ContextsThatGrowPastACutChangeNothing) {
   }
 }
 
+// From 64 rows on the library multiplies, which may not be captured when it is called for the first time.
+TEST_F(CudaGraphs, HoldProductsOfTheLibrary) {
+  EngineOptions options = small_options(TensorType::kF16);
+  options.max_num_seqs = 64;
+  options.num_kv_blocks = 128;
+  std::vector<GenerationRequest> requests;
+  for (std::int32_t i = 0; i < 64; ++i) {
+    requests.push_back(request(i, 1, 3));
+    requests.back().sampling.logprobs = 1;
+  }
+  const auto with = open_with_graphs(options, true), without = open_with_graphs(options, false);
+  ASSERT_NE(with, nullptr);
+  ASSERT_NE(without, nullptr);
+  const std::int64_t graphs = emulation::num_graph_launches();
+  EXPECT_TRUE(answer(*with, requests) == answer(*without, requests));
+  EXPECT_GT(emulation::num_graph_launches(), graphs);
+}
+
 // Every shape of decode steps, once: 1, 2, 4 and 8 rows, one context each, since 128 tokens are never cut.
 TEST_F(CudaGraphs, AreRecordedWhileTheModelLoadsWithProgress) {
   EngineOptions options = small_options(TensorType::kQ4_1);
@@ -208,7 +226,12 @@ TEST_F(CudaGraphs, AFailureWhileRecordingEndsLoadingWithASentence) {
   }
   ASSERT_GT(num_calls, 40);
   std::int64_t recording_failed = 0;
-  for (std::int64_t call = 0; call < num_calls; call += call < 9 ? 1 : 13) {
+  // Each shape is rehearsed first, so that recording the first of two begins after half of its calls.
+  const std::int64_t begin = num_calls / 4;
+  std::vector<std::int64_t> calls = {0, 1, 2, 3};
+  for (std::int64_t call = begin - 3; call < begin + 8; ++call) calls.push_back(call);
+  for (std::int64_t call = begin + 8; call < num_calls; call += 23) calls.push_back(call);
+  for (const std::int64_t call : calls) {
     emulation::fail_call(first + call, cudaErrorMemoryAllocation);
     const auto engine = Engine::create(options);
     if (engine) {  // it was a call that only looks how much memory is free, the last

@@ -137,7 +137,30 @@ TEST_F(DeviceFaults, TooLittleMemoryIsAnErrorWhileAModelLoads) {
   }
 }
 
-enum class Mistake { kRotatesOtherPairs, kOneLogitIsNaN };
+enum class Mistake {
+  kRotatesOtherPairs,
+  kOneLogitIsNaN,
+  kNormsByRootMeanSquares,
+  kForgetsNormBias,
+  kForgetsPositions,
+  kForgetsEmbeddingScale,
+  kForgetsQueryBias,
+  kForgetsKeyBias,
+  kForgetsValueBias,
+  kForgetsQueryNorm,
+  kForgetsKeyNorm,
+  kTakesGlobalRotations,
+  kForgetsScoreCap,
+  kForgetsWindow,
+  kForgetsProjectionBias,
+  kForgetsPostNorm,
+  kTakesSilu,
+  kForgetsGateBias,
+  kForgetsUpBias,
+  kForgetsHeadBias,
+  kForgetsLogitCap,
+  kNumMistakes
+};
 
 // The reference, but for one mistake.
 class WrongBackend final : public Backend {
@@ -164,30 +187,56 @@ class WrongBackend final : public Backend {
   std::int64_t scratch_bytes() const override { return 0; }
   void embed(const EmbeddingWeights& weights, std::span<const std::int32_t> ids,
              std::span<const std::int32_t> positions, MatrixView out) override {
-    right_->embed(weights, ids, positions, out);
+    EmbeddingWeights other = weights;
+    if (mistake_ == Mistake::kForgetsPositions) other.positions = nullptr;
+    if (mistake_ == Mistake::kForgetsEmbeddingScale) other.scale = 1.0f;
+    right_->embed(other, ids, positions, out);
   }
   void attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
                        const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
                        MatrixView q) override {
     AttentionShape other = shape;
     if (mistake_ == Mistake::kRotatesOtherPairs) other.pairing = RopePairing::kHalves;
-    right_->attention_input(weights, other, batch, layer, x, kv, q);
+    if (mistake_ == Mistake::kTakesGlobalRotations) other.rotations = Rotations::kGlobal;
+    AttentionInputWeights changed = weights;
+    changed.norm = norm(weights.norm);
+    if (mistake_ == Mistake::kForgetsQueryBias) changed.query_bias = {};
+    if (mistake_ == Mistake::kForgetsKeyBias) changed.key_bias = {};
+    if (mistake_ == Mistake::kForgetsValueBias) changed.value_bias = {};
+    if (mistake_ == Mistake::kForgetsQueryNorm) changed.query_norm = {};
+    if (mistake_ == Mistake::kForgetsKeyNorm) changed.key_norm = {};
+    right_->attention_input(changed, other, batch, layer, x, kv, q);
   }
   void paged_attention(const AttentionShape& shape, const PagedBatch& batch, std::int32_t layer,
                        const KvCache& kv, ConstMatrixView q, MatrixView out) override {
-    right_->paged_attention(shape, batch, layer, kv, q, out);
+    AttentionShape other = shape;
+    if (mistake_ == Mistake::kForgetsScoreCap) other.score_soft_cap = 0.0f;
+    if (mistake_ == Mistake::kForgetsWindow) other.window = 0;
+    right_->paged_attention(other, batch, layer, kv, q, out);
   }
   void project_residual(const ProjectionWeights& weights, ConstMatrixView input,
                         MatrixView residual) override {
-    right_->project_residual(weights, input, residual);
+    ProjectionWeights other = weights;
+    if (mistake_ == Mistake::kForgetsProjectionBias) other.bias = {};
+    if (mistake_ == Mistake::kForgetsPostNorm) other.post_norm = {};
+    right_->project_residual(other, input, residual);
   }
   void feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x,
                           MatrixView out) override {
-    right_->feed_forward_input(weights, x, out);
+    FeedForwardInputWeights other = weights;
+    other.norm = norm(weights.norm);
+    if (mistake_ == Mistake::kTakesSilu) other.activation = FeedForwardActivation::kSilu;
+    if (mistake_ == Mistake::kForgetsGateBias) other.gate_bias = {};
+    if (mistake_ == Mistake::kForgetsUpBias) other.up_bias = {};
+    right_->feed_forward_input(other, x, out);
   }
   void logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows, MatrixView out,
               LogitsSummary summary) override {
-    right_->logits(head, x, rows, out, summary);
+    OutputHead other = head;
+    other.norm = norm(head.norm);
+    if (mistake_ == Mistake::kForgetsHeadBias) other.bias = {};
+    if (mistake_ == Mistake::kForgetsLogitCap) other.soft_cap = 0.0f;
+    right_->logits(other, x, rows, out, summary);
     if (mistake_ == Mistake::kOneLogitIsNaN) out.row(0)[3] = std::nanf("");
   }
   void softmax_weights(std::span<const double>, double, double, std::span<double>,
@@ -197,19 +246,29 @@ class WrongBackend final : public Backend {
   void swap_in(const HostKvCache&, KvCache&, std::span<const BlockCopy>) override {}
 
  private:
+  NormWeights norm(NormWeights right) const {
+    if (mistake_ == Mistake::kNormsByRootMeanSquares) right.kind = NormKind::kRms, right.bias = {};
+    if (mistake_ == Mistake::kForgetsNormBias) right.bias = {};
+    return right;
+  }
   std::unique_ptr<Backend> right_;
   Mistake mistake_;
 };
 
 TEST_F(DeviceFaults, TheCheckFindsADeviceThatComputesSomethingElse) {
-  const auto device = create_cuda_backend({}, testing::reference_backend()).value();
   const auto reference = testing::reference_backend();
-  const auto passed = check_device(*device, *reference);
-  EXPECT_TRUE(passed.has_value()) << passed.error().message;
-  for (const Mistake mistake : {Mistake::kRotatesOtherPairs, Mistake::kOneLogitIsNaN}) {
-    WrongBackend wrong(testing::reference_backend(), mistake);
+  for (const Activation activation : {Activation::kInt8, Activation::kInt16, Activation::kF32}) {
+    for (const bool deterministic : {false, true}) {
+      const CudaOptions options{.activation = activation, .deterministic = deterministic};
+      const auto device = create_cuda_backend(options, testing::reference_backend()).value();
+      const auto passed = check_device(*device, *reference);
+      EXPECT_TRUE(passed.has_value()) << passed.error().message;
+    }
+  }
+  for (int i = 0; i < static_cast<int>(Mistake::kNumMistakes); ++i) {
+    WrongBackend wrong(testing::reference_backend(), static_cast<Mistake>(i));
     const auto refused = check_device(wrong, *reference);
-    ASSERT_FALSE(refused.has_value());
+    ASSERT_FALSE(refused.has_value()) << "mistake " << i;
     EXPECT_EQ(refused.error().code, ErrorCode::kDevice);
   }
 }

@@ -11,6 +11,7 @@
 #include "engine/base/rng.h"
 #include "engine/runner/sampler.h"
 #include "kernels/backends.h"
+#include "kernels/cuda/adjust_logits.h"
 #include "kernels/cuda/logits_summary.h"
 #include "kernels/cuda/sample_tokens.h"
 #include "tests/cuda/device_arrays.h"
@@ -32,10 +33,14 @@ inline double uniform_of(const scheduler::SampleTarget& target) {
 
 class DeviceSampler {
  public:
-  explicit DeviceSampler(std::int64_t vocabulary)
+  // Rows are adjusted by lists of so many tokens in all.
+  explicit DeviceSampler(std::int64_t vocabulary, std::int64_t most_adjusted = 0, std::int64_t most_rows = 0)
       : vocabulary_(vocabulary),
-        inputs_(UploadRing::create(TokenSampler::kInputBytes).value()),
-        sampler_(TokenSampler::create(stream_.get(), vocabulary).value()) {}
+        inputs_(UploadRing::create(
+                    std::max(TokenSampler::kInputBytes, LogitAdjuster::input_bytes(most_adjusted, most_rows)))
+                    .value()),
+        sampler_(TokenSampler::create(stream_.get(), vocabulary).value()),
+        adjuster_(LogitAdjuster::create(most_adjusted, most_rows).value()) {}
 
   // [num_rows, vocabulary]
   void set_rows(const std::vector<float>& logits) {
@@ -51,13 +56,22 @@ class DeviceSampler {
     host_logits_ = logits, host_sums_ = sums_->read(), host_maxima_ = maxima_->read();
   }
 
-  std::vector<DrawnToken> draw(std::span<const TokenDraw> draws) {
+  // From the rows as they were set, whatever was drawn before.
+  std::vector<DrawnToken> draw(std::span<const TokenDraw> draws, const LogitAdjustments& adjustments = {}) {
     const DeviceArray<DrawnToken> results(std::vector<DrawnToken>(draws.size()));
+    if (is_adjusted_) set_rows(std::vector<float>(host_logits_));
+    is_adjusted_ = !adjustments.rows.empty();
+    const AdjustedRows adjusted =
+        adjuster_.adjust(stream_.get(), inputs_,
+                         {logits_->data(), sums_->data(), maxima_->data(), vocabulary_}, 0, adjustments);
     sampler_.draw(stream_.get(), inputs_, {logits_->data(), sums_->data(), maxima_->data(), vocabulary_}, 0,
-                  draws, results.data());
+                  draws, results.data(), adjusted);
     stream_.finish();
     return results.read();
   }
+  // As the last draw() left them.
+  std::vector<float> read_logits() const { return logits_->read(); }
+  std::vector<float> read_maxima() const { return maxima_->read(); }
 
   void show_row(std::size_t row, runner::Sampler& sampler) const {
     const auto size = static_cast<std::size_t>(vocabulary_),
@@ -76,6 +90,8 @@ class DeviceSampler {
   TestStream stream_;
   UploadRing inputs_;
   TokenSampler sampler_;
+  LogitAdjuster adjuster_;
+  bool is_adjusted_ = false;
   std::optional<DeviceArray<float>> logits_, sums_, maxima_;
   std::vector<float> host_logits_, host_sums_, host_maxima_;
 };

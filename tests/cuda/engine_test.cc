@@ -148,7 +148,7 @@ TEST_F(CudaEngine, AutoTakesADeviceThatPassesItsCheckAndSaysWhyNot) {
 TEST_F(CudaEngine, ThePoolIsSizedByTheDevicesMemory) {
   EngineOptions options = small_options(kernels::TensorType::kQ4_1);
   options.num_kv_blocks.reset();
-  emulation::settings().total_bytes = emulation::allocated_bytes() + (std::int64_t{160} << 20);
+  emulation::settings().total_bytes = emulation::allocated_bytes() + (std::int64_t{164} << 20);
   options.gpu_memory_utilization = 0.9;
   const auto all = open_engine(options, Device::kCuda);
   ASSERT_NE(all, nullptr);

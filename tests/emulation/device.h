@@ -58,6 +58,8 @@ struct Stream {
 struct Event {
   Stream* stream = nullptr;  // of the newest record
   std::int64_t version = 0, done = 0;
+  bool tells_time = false;
+  double time_us = 0.0;              // of the newest that is done
   std::shared_ptr<Capture> capture;  // recorded in it; the stream's work until then
   std::int64_t num_captured = 0;
 };
@@ -72,6 +74,7 @@ class Device {
   std::optional<std::int64_t> failing_call;
   cudaError_t injected = cudaSuccess;
   std::int64_t num_calls = 0, num_launches = 0, bytes_to_host = 0;
+  double now_us = 0.0;
   std::int64_t num_single_launches = 0, num_graph_launches = 0, num_captures = 0;
   std::set<std::unique_ptr<Stream>> streams;
   std::set<std::unique_ptr<Event>> events;

@@ -17,7 +17,9 @@
 //   graphs    Arguments of kernels are taken when they are captured, memory that is copied is read when the
 //   graph runs.
 //             What waits for the device, or may, breaks a capture, as does waiting for an event from outside
-//             of it. Memory that was freed between capture and launch is found.
+//             of it, and a product of the library that is the first of its shape. Memory that was freed
+//             between capture and launch is found.
+//   time      Passes while asynchronous copies run, as the settings say, and nowhere else.
 //   failures  The n-th call fails, and from then on all do.
 //
 // What is wrong is remembered as a violation, and the call or a later one fails with an error that stays.
@@ -40,6 +42,7 @@ struct Settings {
   StreamOrder stream_order = StreamOrder::kWhenNeeded;
   std::int64_t total_bytes = std::int64_t{2} << 30;  // of device memory
   int num_devices = 1;
+  double copied_bytes_per_us = 0.0;  // by asynchronous copies, for events that tell the time; 0: in no time
 };
 Settings& settings();
 

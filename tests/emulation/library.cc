@@ -1,12 +1,18 @@
-// cuBLASLt's product by its definition: columns first, sums in float, ascending.
+// cuBLASLt's product by its definition: columns first, sums in float, ascending. The first product of a shape
+// may not be captured: that is when the library chooses kernels and loads them.
 #include "kernels/cuda/library.h"
 
 #include <cstring>
 
-#include "engine/base/half.h"
-#include "tests/emulation/emulation.h"
+#include <set>
+#include <tuple>
 
-struct cublasLtContext {};
+#include "engine/base/half.h"
+#include "tests/emulation/device.h"
+
+struct cublasLtContext {
+  std::set<std::tuple<cudaDataType_t, std::int64_t, std::int64_t, std::int64_t>> known;
+};
 struct cublasLtMatmulDescOpaque_t {
   cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
 };
@@ -25,6 +31,15 @@ float element(const void* data, const Layout& layout, std::int64_t row, std::int
   if (layout.type == CUDA_R_32F) return static_cast<const float*>(data)[index];
   const std::uint16_t word = static_cast<const std::uint16_t*>(data)[index];
   return layout.type == CUDA_R_16F ? octavo::half_to_float(word) : octavo::bfloat16_to_float(word);
+}
+
+// Also says that the shape is known from now on.
+bool is_refused(cublasLtContext& library, cudaStream_t stream, const Layout& a, const Layout& d,
+                std::int64_t inner) {
+  octavo::emulation::Device& device = octavo::emulation::device();
+  const std::lock_guard lock(device.mutex);
+  const bool is_new = library.known.emplace(a.type, d.rows, d.columns, inner).second;
+  return is_new && stream->capture != nullptr && device.refuse_in_capture() != cudaSuccess;
 }
 
 }  // namespace
@@ -85,7 +100,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description, const void* alpha,
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t library, cublasLtMatmulDesc_t description, const void* alpha,
                               const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
                               cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
                               cublasLtMatrixLayout_t c_layout, void* d, cublasLtMatrixLayout_t d_layout,
@@ -97,6 +112,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
                     of_d.rows == (turns_a ? of_a.columns : of_a.rows) &&
                     of_d.columns == (turns_b ? of_b.rows : of_b.columns) && of_d.type == CUDA_R_32F;
   if (!fits) return CUBLAS_STATUS_INVALID_VALUE;
+  if (is_refused(*library, stream, of_a, of_d, inner)) return CUBLAS_STATUS_INTERNAL_ERROR;
   const float factor = *static_cast<const float*>(alpha), kept = *static_cast<const float*>(beta);
   const cudaError_t code = octavo::emulation::enqueue(stream, [=] {
     for (std::int64_t column = 0; column < of_d.columns; ++column) {

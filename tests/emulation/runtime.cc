@@ -315,7 +315,11 @@ cudaError_t cudaMemcpyAsync(void* target, const void* source, std::size_t bytes,
     if (!octavo::emulation::may_copy(self, target, source, bytes, octavo::emulation::Host::kPinned)) {
       return cudaErrorInvalidValue;
     }
-    self.give(*stream, {.work = [=] { octavo::emulation::copy_bytes(target, source, bytes); }});
+    self.give(*stream, {.work = [=, &self] {
+      octavo::emulation::copy_bytes(target, source, bytes);
+      const double rate = self.settings.copied_bytes_per_us;
+      if (rate > 0.0) self.now_us += static_cast<double>(bytes) / rate;
+    }});
     return cudaSuccess;
   });
 }

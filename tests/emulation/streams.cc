@@ -27,8 +27,9 @@ void Device::run_one(Stream& stream) {
   stream.queue.pop_front();
   if (operation.waits_for != nullptr) run_until(*operation.waits_for, operation.version);
   if (operation.work && error == cudaSuccess) operation.work();
-  if (operation.records != nullptr)
-    operation.records->done = std::max(operation.records->done, operation.version);
+  if (operation.records == nullptr) return;
+  operation.records->done = std::max(operation.records->done, operation.version);
+  operation.records->time_us = now_us;
 }
 
 void Device::run_all(Stream& stream) {
@@ -151,9 +152,10 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     return cudaSuccess;
   });
 }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   return call([&](Device& self) {
     *event = self.events.insert(std::make_unique<octavo::emulation::Event>()).first->get();
+    (*event)->tells_time = (flags & cudaEventDisableTiming) == 0;
     return cudaSuccess;
   });
 }
@@ -178,6 +180,19 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     const cudaError_t refused = refuse_captured(*event);
     if (refused == cudaSuccess) self.run_until(*event, event->version);
     return refused;
+  });
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  return call([&](Device&) {
+    if (!begin->tells_time || !end->tells_time) return cudaErrorInvalidResourceHandle;
+    for (octavo::emulation::Event* const event : {begin, end}) {
+      const cudaError_t refused = refuse_captured(*event);
+      if (refused != cudaSuccess) return refused;
+      if (event->version == 0) return cudaErrorInvalidResourceHandle;
+      if (event->done < event->version) return cudaErrorNotReady;
+    }
+    *milliseconds = static_cast<float>((end->time_us - begin->time_us) / 1000.0);
+    return cudaSuccess;
   });
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {

@@ -416,6 +416,23 @@ TEST_F(EngineCoreOnASmallPool, SwappedRequestsGoOnAndTheTimesAreKept) {
   expect_pool_is_whole();
 }
 
+// A step whose chunks nobody waits for seems to take no time; the next one that draws takes it.
+TEST_F(EngineCoreTest, LearnsWhatATokenOfAPromptCostsOfADeviceThatRunsBehind) {
+  runner_.run_behind(clock_, 30);
+  submit(TokenPrompt{std::vector<TokenId>(70, kA)}, {.max_tokens = 3});  // five steps of at most 16 rows
+  for (int i = 0; i < 4; ++i) {
+    step();
+    EXPECT_EQ(core_.preemption_costs().us_per_prefilled_token, 0.0) << i;
+  }
+  step();
+  EXPECT_EQ(core_.preemption_costs().us_per_prefilled_token, 30.0);
+  run();
+  EXPECT_EQ(core_.preemption_costs().us_per_prefilled_token, 30.0);
+  submit(TokenPrompt{std::vector<TokenId>(33, kB)}, {.max_tokens = 1});
+  run();
+  EXPECT_NEAR(core_.preemption_costs().us_per_prefilled_token, 30.0, 1e-9);
+}
+
 TEST_F(EngineCoreTest, PinnedContentsStayUntilTheyAreReleased) {
   submit(TokenPrompt{std::vector<TokenId>(16, kB)}, {.max_tokens = 1});
   run();

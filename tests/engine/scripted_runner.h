@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/clock.h"
 #include "engine/runner/runner.h"
 
 namespace octavo {
@@ -24,6 +25,7 @@ class ScriptedRunner final : public runner::Runner {
     if (fails_next_.exchange(false)) return Error{ErrorCode::kDevice, "the device fell over"};
     output.swap_out_us = 10 * static_cast<std::int64_t>(step.swap_outs.size());
     output.swap_in_us = 20 * static_cast<std::int64_t>(step.swap_ins.size());
+    output.has_ended = clock_ == nullptr;
     for (const auto& sequence : step.sequences) {
       report_prompt(sequence, output);
       for (std::size_t i = 0; i < sequence.samples.size(); ++i) {
@@ -32,6 +34,7 @@ class ScriptedRunner final : public runner::Runner {
         if (i > 0 && !draft.empty() && output.tokens.back().token_id != draft[i - 1]) break;
         const TokenId token = script_(sequence.request_id, target.output_token_ids.size());
         ++num_drawn_;
+        output.has_ended = true;
         output.tokens.push_back({.sequence_id = target.sequence_id,
                                  .token_id = target.num_candidates > 0 ? -1 : token,
                                  .logprob = -0.5f,
@@ -40,14 +43,26 @@ class ScriptedRunner final : public runner::Runner {
                                  .invalid_logits = token < 0});
       }
     }
+    if (clock_ != nullptr) take_time(step, output.has_ended);
     return {};
   }
 
   void fail_next() { fails_next_ = true; }
+  // As a device that is waited for only when it draws: it takes so long for a row.
+  void run_behind(ManualClock& clock, std::int64_t us_per_row) {
+    clock_ = &clock;
+    us_per_row_ = us_per_row;
+  }
   std::int64_t num_steps() const { return num_steps_; }
   std::int64_t num_drawn() const { return num_drawn_; }  // tokens
 
  private:
+  void take_time(const scheduler::SchedulerOutput& step, bool is_waited_for) {
+    for (const auto& sequence : step.sequences)
+      us_behind_ += us_per_row_ * static_cast<std::int64_t>(sequence.token_ids.size());
+    if (is_waited_for) clock_->advance_us(std::exchange(us_behind_, 0));
+  }
+
   // The scripted token and those after it, each a little less likely.
   static std::vector<runner::BeamCandidate> continuations(TokenId token, std::int32_t num_candidates) {
     std::vector<runner::BeamCandidate> candidates;
@@ -71,6 +86,8 @@ class ScriptedRunner final : public runner::Runner {
   }
 
   const Script script_;
+  ManualClock* clock_ = nullptr;
+  std::int64_t us_per_row_ = 0, us_behind_ = 0;
   std::atomic<bool> fails_next_ = false;
   std::atomic<std::int64_t> num_steps_ = 0, num_drawn_ = 0;
 };

@@ -56,8 +56,12 @@ inline PlainDraw plain_sample(std::span<const float> logits, const SamplingParam
   const auto near = [](double a, double b) {
     return a != b && std::abs(a - b) <= 1e-11 * (std::abs(a) + std::abs(b));
   };
-  const std::vector<double> scores =
+  std::vector<double> scores =
       plain_scores({logits.begin(), logits.end()}, params, prompt, target, end_token_ids);
+  constexpr double kMost = std::numeric_limits<float>::max();
+  for (double& score : scores) {
+    if (!std::isinf(score)) score = static_cast<double>(static_cast<float>(std::clamp(score, -kMost, kMost)));
+  }
   PlainDraw draw;
   draw.kept.resize(scores.size());
   std::iota(draw.kept.begin(), draw.kept.end(), 0);
