@@ -17,8 +17,9 @@ import xml.etree.ElementTree as ElementTree
 
 SECONDS_PER_PROGRAM = 1200
 PROGRAMS_AT_ONCE = 2
-LONGEST_FIRST = ["mutation", "ui", "demonstrations", "kernels"]  # then the others; the first and the third use both cores
-SCRIPTS = {"mutation": "tests/mutation/run.py", "bench": "tests/bench/self_test.py"}  # take --gtest_output like the others
+LONGEST_FIRST = ["mutation", "ui", "demonstrations", "nvcc", "kernels"]  # then the others; the first and the third use both cores
+SCRIPTS = {"mutation": "tests/mutation/run.py", "bench": "tests/bench/self_test.py",
+           "nvcc": "tests/nvcc/nvcc_test.py"}  # take --gtest_output like the others
 NOT_HERE = {"long"}  # tests/long/run
 
 
@@ -35,9 +36,9 @@ def start_display():
 
 
 def count(report):
-    """(passed, failed, skipped, names of failed tests) of a GoogleTest XML report."""
+    """(passed, failed, skipped, names of failed tests, why tests were skipped) of a GoogleTest XML report."""
     passed = failed = skipped = 0
-    failures = []
+    failures, reasons = [], set()
     for case in ElementTree.parse(report).getroot().iter("testcase"):
         if case.get("status") == "notrun":
             continue
@@ -46,13 +47,14 @@ def count(report):
             failures.append(f"{case.get('classname')}.{case.get('name')}")
         elif case.find("skipped") is not None:
             skipped += 1
+            reasons.add(case.find("skipped").get("message", "").strip().split("\n")[-1])
         else:
             passed += 1
-    return passed, failed, skipped, failures
+    return passed, failed, skipped, failures, sorted(reasons)
 
 
 def run(program, folder, environment, scratch):
-    """Runs one program; returns what `count` returns, and what to print about it."""
+    """Runs one program; returns how many tests passed, failed and were skipped, and what to print about it."""
     report = scratch / f"{folder}.xml"
     log = scratch / f"{folder}.log"
     started = time.monotonic()
@@ -63,13 +65,15 @@ def run(program, folder, environment, scratch):
         except subprocess.TimeoutExpired:
             status = f"no end after {SECONDS_PER_PROGRAM} s"
     try:
-        passed, failed, skipped, failures = count(report)
+        passed, failed, skipped, failures, reasons = count(report)
     except (OSError, ElementTree.ParseError):
-        passed, failed, skipped, failures = 0, 1, 0, [f"{folder}: the program ended without a report ({status})"]
+        passed, failed, skipped, reasons = 0, 1, 0, []
+        failures = [f"{folder}: the program ended without a report ({status})"]
     if status != 0 and failed == 0:
         failed, failures = 1, [f"{folder}: exit status {status} although no test failed"]
     seconds = time.monotonic() - started
     lines = [f"{folder}: {passed} passed, {failed} failed, {skipped} skipped in {seconds:.1f} s"]
+    lines += [f"skipped: {reason}" for reason in reasons]
     if failed:
         lines += [log.read_text(errors="replace")[-8000:], *(f"failed: {name}" for name in failures)]
     return passed, failed, skipped, "\n".join(lines)

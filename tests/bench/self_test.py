@@ -10,14 +10,13 @@ import runpy
 import struct
 import sys
 import tempfile
-import time
 import unittest
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 
+import unittest_report  # noqa: E402
 from gpu import report as gpu_report  # noqa: E402
 from peers import claims, machine, perplexity, report, rounds, search  # noqa: E402
 from peers.engines import Contestant, IkLlamaCpp, LlamaCpp, Octavo, OpenVino, Sample, Variant, Workload  # noqa: E402
@@ -279,38 +278,5 @@ class GpuReportTest(unittest.TestCase):
             script["beside_transformers"]("folder", steps[:1])
 
 
-class XmlResult(unittest.TextTestResult):
-    """Also keeps every test, for a report in GoogleTest's form."""
-
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
-        self.cases = []
-
-    def stopTest(self, test):
-        bad = [text for failed, text in self.failures + self.errors if failed is test or getattr(failed, "test_case", None) is test]
-        self.cases.append((type(test).__name__, test._testMethodName, bad))
-        super().stopTest(test)
-
-
-def write_xml(path, cases, seconds):
-    root = ElementTree.Element("testsuites", time=f"{seconds:.3f}")
-    suite = ElementTree.SubElement(root, "testsuite", name="bench")
-    for class_name, name, bad in cases:
-        case = ElementTree.SubElement(suite, "testcase", classname=class_name, name=name, status="run")
-        for text in bad:
-            ElementTree.SubElement(case, "failure", message=text)
-    ElementTree.ElementTree(root).write(path)
-
-
-def main():
-    reports = [word.split(":", 1)[1] for word in sys.argv if word.startswith("--gtest_output=xml:")]
-    arguments = [word for word in sys.argv if not word.startswith("--gtest_output=")]
-    begin = time.monotonic()
-    program = unittest.main(argv=arguments, exit=False, testRunner=unittest.TextTestRunner(resultclass=XmlResult))
-    for path in reports:
-        write_xml(path, program.result.cases, time.monotonic() - begin)
-    return 0 if program.result.wasSuccessful() else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(unittest_report.main("bench"))
