@@ -17,7 +17,7 @@ import xml.etree.ElementTree as ElementTree
 
 SECONDS_PER_PROGRAM = 1200
 PROGRAMS_AT_ONCE = 2
-LONGEST_FIRST = ["mutation", "ui", "demonstrations", "nvcc", "kernels"]  # then the others; the first and the third use both cores
+LONGEST_FIRST = ["mutation", "ui", "demonstrations", "cuda", "nvcc", "kernels"]  # then the others; the first and the third use both cores
 SCRIPTS = {"mutation": "tests/mutation/run.py", "bench": "tests/bench/self_test.py",
            "nvcc": "tests/nvcc/nvcc_test.py"}  # take --gtest_output like the others
 NOT_HERE = {"long"}  # tests/long/run
