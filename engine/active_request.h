@@ -15,7 +15,7 @@ namespace octavo {
 
 struct ActiveRequest {
   RequestId request_id;
-  SamplingParams sampling;  // outputs point into it: an ActiveRequest stays where it was made
+  SamplingParams sampling;               // outputs point into it: an ActiveRequest stays where it was made
   std::vector<OutputProcessor> outputs;  // of samples; empty for a beam search
   std::int32_t num_open_outputs = 0;     // of samples: whose end was not told yet
   std::optional<BeamSearch> beams = {};

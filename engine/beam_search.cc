@@ -28,7 +28,7 @@ double BeamSearch::score_of(double logprob, std::int32_t num_tokens) const {
   return logprob / std::pow(static_cast<double>(num_tokens), sampling_->length_penalty);
 }
 
-// ---- a step ----
+// ---- a step
 
 BeamSearch::Advance BeamSearch::advance() {
   OCTAVO_CHECK(all_reported() && !beams_.empty(), "%zu beams, not all have reported", beams_.size());
@@ -89,7 +89,8 @@ std::int32_t BeamSearch::add_node(const Candidate& candidate, BeamStep& step) {
 }
 
 void BeamSearch::add_ended(std::vector<Ended>& ended, Ended candidate, std::size_t width) {
-  const auto place = std::ranges::upper_bound(ended, candidate.search_score, std::greater(), &Ended::search_score);
+  const auto place =
+      std::ranges::upper_bound(ended, candidate.search_score, std::greater(), &Ended::search_score);
   ended.insert(place, std::move(candidate));
   if (ended.size() > width) ended.pop_back();
 }
@@ -106,7 +107,7 @@ void BeamSearch::take_seats(std::span<const SequenceId> seats) {
   for (std::size_t i = 0; i < seats.size(); ++i) beams_[i].seat = seats[i];
 }
 
-// ---- the end ----
+// ---- the end
 
 std::vector<BeamSearch::Hypothesis> BeamSearch::best(FinishReason of_those_under_way) const {
   std::vector<Ended> ended = ended_;

@@ -67,8 +67,8 @@ class Engine {
   // since is skipped and counted in `num_lost`.
   using Trace = metrics::Trace;
   virtual Trace trace_since(std::uint64_t step_mark, std::uint64_t event_mark) const = 0;
-  // Both pools as they were before the event of this mark: a replay from the keyframe before it. Marks that are too old
-  // are refused.
+  // Both pools as they were before the event of this mark: a replay from the keyframe before it.
+  // Marks that are too old are refused.
   virtual Result<metrics::KvState> state_at(std::uint64_t event_mark) const = 0;
 };
 

@@ -65,7 +65,7 @@ KvSnapshot EngineCore::snapshot() const {
   return snapshot;
 }
 
-// ---- commands ---------------------------------------------------------------------------------------------
+// ---- commands
 
 void EngineCore::obey(std::vector<EngineCommand> commands) {
   for (EngineCommand& command : commands) {
@@ -116,7 +116,7 @@ void EngineCore::obey(const CancelRequest& cancel) {
 void EngineCore::obey(const ResetPrefixCache&) { scheduler_.reset_prefix_cache(); }
 void EngineCore::obey(const ReleasePins&) { scheduler_.release_pins(); }
 
-// ---- the step ---------------------------------------------------------------------------------------------
+// ---- the step
 
 void EngineCore::schedule(Step& step) {
   StepRecord& record = step.record.emplace();
@@ -191,7 +191,7 @@ void EngineCore::publish(Step& step) {
   recorder_.record(step.record, block_events);
 }
 
-// ---- what a step means for its requests -------------------------------------------------------------------
+// ---- what a step means for its requests
 
 void EngineCore::discard(const Step& step) {
   for (const RequestId request_id : scheduler_.discard(step.plan)) {
@@ -376,7 +376,7 @@ void EngineCore::tell_end(ActiveRequest& request, std::size_t output_index, Outp
                                    end.finish_reason, std::move(end.stop_reason), detail});
 }
 
-// ---- beams ------------------------------------------------------------------------------------------------
+// ---- beams
 
 void EngineCore::note_token_time(ActiveRequest& request) {
   request.last_token_us = surroundings_.clock->now_us();
@@ -393,7 +393,8 @@ void EngineCore::advance_beams(ActiveRequest& request) {
   request.beams->take_seats(scheduler_.advance_beams(request.request_id, advance.continuations));
 }
 
-// The answers of a search come at its end, best first. Where there are fewer than asked for, the rest is empty.
+// The answers of a search come at its end, best first. Where there are fewer
+// than asked for, the rest is empty.
 void EngineCore::end_beams(ActiveRequest& request, FinishReason of_those_under_way,
                            const std::string& detail) {
   const RequestId request_id = request.request_id;
@@ -412,7 +413,7 @@ void EngineCore::end_beams(ActiveRequest& request, FinishReason of_those_under_w
   finish(request);
 }
 
-// ---- ends -------------------------------------------------------------------------------------------------
+// ---- ends
 
 void EngineCore::finish_if_ended(RequestId request_id) {
   ActiveRequest& request = requests_.at(request_id);

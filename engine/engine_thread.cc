@@ -36,7 +36,9 @@ IntakeSources real_sources(const tokenizer::Tokenizer& tokenizer) {
 }
 
 // There may be nobody to tell but whoever started the program.
-void say_that_recording_ended(const Error& error) { std::fprintf(stderr, "octavo: %s\n", error.message.c_str()); }
+void say_that_recording_ended(const Error& error) {
+  std::fprintf(stderr, "octavo: %s\n", error.message.c_str());
+}
 
 std::unique_ptr<metrics::RecordingWriter> start_recording(std::unique_ptr<metrics::ByteSink> sink,
                                                           const EngineDescription& description,
@@ -67,7 +69,7 @@ EngineThread::~EngineThread() {
   thread_.join();
 }
 
-// ---- callers' side ----------------------------------------------------------------------------------------
+// ---- callers' side
 
 RequestId EngineThread::submit(GenerationRequest request) {
   std::vector<GenerationRequest> requests;
@@ -129,7 +131,7 @@ Result<metrics::KvState> EngineThread::state_at(std::uint64_t event_mark) const 
   return core_.recorder().state_at(event_mark);
 }
 
-// ---- engine thread ----------------------------------------------------------------------------------------
+// ---- engine thread
 
 // State first, then events: whoever has read of an end finds it in the totals.
 void EngineThread::run() {
@@ -165,7 +167,8 @@ bool EngineThread::publish_state(bool changed) {
   std::shared_ptr<const KvSnapshot> snapshot;
   if (!snapshot_is_newest_ && snapshot_wanted_.exchange(false)) {
     KvSnapshot state = core_.snapshot();
-    if (watched >= 0 && watched < state.totals.num_blocks) state.watched = core_.describe_block(BlockId{watched});
+    if (watched >= 0 && watched < state.totals.num_blocks)
+      state.watched = core_.describe_block(BlockId{watched});
     published_watch_ = watched;
     snapshot = std::make_shared<const KvSnapshot>(std::move(state));
     snapshot_is_newest_ = true;

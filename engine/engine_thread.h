@@ -79,11 +79,11 @@ class EngineThread final : public Engine {
       snapshot_;                   // guarded by published_mutex_; shared with readers, never changed
   std::function<void()> wake_up_;  // guarded by published_mutex_
 
-  bool snapshot_is_newest_ = false;        // engine thread only
-  std::int32_t published_watch_ = -1;      // engine thread only: what the newest snapshot describes
-  EngineCore core_;                  // engine thread only, except recorder()
+  bool snapshot_is_newest_ = false;    // engine thread only
+  std::int32_t published_watch_ = -1;  // engine thread only: what the newest snapshot describes
+  EngineCore core_;                    // engine thread only, except recorder()
   std::unique_ptr<metrics::RecordingWriter> recording_;  // none: nothing is recorded to a file
-  std::thread thread_;               // last: everything above exists before it runs
+  std::thread thread_;                                   // last: everything above exists before it runs
 };
 
 }  // namespace octavo

@@ -81,9 +81,9 @@ Result<MemoryPlan> ModelPreview::plan(const EngineOptions& options, std::int64_t
   const auto wanted = runner::plan_runner(parts_.config, parts_.tensors, options, available_bytes);
   if (wanted) return memory_plan(*wanted);
   if (wanted.error().code != ErrorCode::kOutOfMemory) return wanted.error();
-  OCTAVO_TRY(const auto least, runner::plan_runner(parts_.config, parts_.tensors,
-                                                   least_of(options, parts_.config.context_length),
-                                                   kUnlimitedBytes));
+  OCTAVO_TRY(const auto least,
+             runner::plan_runner(parts_.config, parts_.tensors,
+                                 least_of(options, parts_.config.context_length), kUnlimitedBytes));
   MemoryPlan plan = memory_plan(least);
   plan.refusal = wanted.error();
   return plan;

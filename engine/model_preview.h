@@ -1,5 +1,5 @@
-// A model file before anything of it is loaded: what is inside, and what running it would take. Opening checks
-// what Engine::create checks of a file, so that what is refused there is refused here first.
+// A model file before anything of it is loaded: what is inside, and what running it would take. Opening
+// checks what Engine::create checks of a file, so that what is refused there is refused here first.
 //
 // Ownership: owns the open file and what was read of it. Immutable; any thread.
 #pragma once
@@ -38,8 +38,8 @@ struct MemoryPlan {
   std::int32_t num_blocks = 0;
   std::int32_t num_host_blocks = 0;
   std::int32_t max_model_len = 0;
-  // Why it cannot be had. The numbers are then those of the least that is of use: what the options ask for, and
-  // where they leave it open a pool for one full context and no host pool.
+  // Why it cannot be had. The numbers are then those of the least that is of use: what the options ask for,
+  // and where they leave it open a pool for one full context and no host pool.
   std::optional<Error> refusal = {};
 
   std::int64_t kv_bytes() const { return num_blocks * bytes_per_block; }
@@ -58,8 +58,8 @@ class ModelPreview {
   // Errors: options that cannot hold for this model on any machine.
   Result<MemoryPlan> plan(const EngineOptions& options, std::int64_t available_bytes) const;
 
-  // Whether the chat template can be read and turns one message of a user into a prompt. A model whose template
-  // cannot is still good for prompts as they are. No template: it holds.
+  // Whether the chat template can be read and turns one message of a user into a prompt. A model whose
+  // template cannot is still good for prompts as they are. No template: it holds.
   Result<void> try_chat_template() const;
 
   // For Engine::create: what the runner is built from.

@@ -1,11 +1,12 @@
 // What a device can do for a transformer: one abstract class of coarse, fused operations.
 //
-// Ownership: a backend outlives everything that it made. Thread: one thread (the engine's) calls a backend; it may use
-// others inside. Errors: preparing and allocating return Results; an operation cannot fail on valid arguments, but a device
-// can: status() tells, and what the operations of a failed device leave behind means nothing.
+// Ownership: a backend outlives everything that it made. Thread: one thread (the engine's) calls a
+// backend; it may use others inside. Errors: preparing and allocating return Results; an operation
+// cannot fail on valid arguments, but a device can: status() tells, and what the operations of a failed
+// device leave behind means nothing.
 //
-// Numbers. On the CPU each output row is computed in an order that depends on that row's own tokens only: not on the
-// other rows, on how many there are, on threads, on block size. The rules: ARCHITECTURE.md, "Numbers".
+// Numbers. On the CPU each output row is computed in an order that depends on that row's own tokens only: not
+// on the other rows, on how many there are, on threads, on block size. The rules: ARCHITECTURE.md, "Numbers".
 //
 // Files: reference/, cpu/ and cuda/ hold files of the same names, one for each operation below.
 #pragma once
@@ -30,9 +31,11 @@ namespace octavo::kernels {
 
 // What quantised weights are multiplied with. Unquantised weights always meet f32 activations.
 //   kF32   weights are expanded to float, products and sums in float
-//   kInt8   each row of activations is rounded to 8 bits per group of 32 (scale = max |a| / 127); sums within a group are
+//   kInt8   each row of activations is rounded to 8 bits per group of 32 (scale = max |a| / 127); sums within
+//   a group are
 //           exact integers
-//   kInt16  the same with 16 bits (scale = max |a| / 32639, which is 127 * 256 + 127): in quality as good as kF32
+//   kInt16  the same with 16 bits (scale = max |a| / 32639, which is 127 * 256 + 127): in quality as good as
+//   kF32
 enum class Activation : std::uint8_t { kF32, kInt8, kInt16 };
 
 // Prepared weights, in whatever order the backend likes to read them.
@@ -50,7 +53,8 @@ class Matrix {
   std::int64_t rows_, columns_;
 };
 
-// The device pool: storage for `num_blocks` blocks, contents undefined until written. Memory is committed on first touch.
+// The device pool: storage for `num_blocks` blocks, contents undefined until written.
+// Memory is committed on first touch.
 class KvCache {
  public:
   virtual ~KvCache() = default;
@@ -65,8 +69,9 @@ class KvCache {
   std::int32_t num_blocks_;
 };
 
-// The host pool: where blocks stand while their sequences are swapped out, in memory of the host that the device reaches
-// quickest (a GPU's: pinned). Same layout as the device pool that it serves. Memory is committed on first touch.
+// The host pool: where blocks stand while their sequences are swapped out, in memory of the host that
+// the device reaches quickest (a GPU's: pinned). Same layout as the device pool that it serves.
+// Memory is committed on first touch.
 class HostKvCache {
  public:
   virtual ~HostKvCache() = default;
@@ -81,7 +86,8 @@ class HostKvCache {
   std::int32_t num_blocks_;
 };
 
-// Floats in the backend's memory, aligned to 64 bytes. Only backends follow data(): a device's memory is not the host's.
+// Floats in the backend's memory, aligned to 64 bytes. Only backends follow data(): a
+// device's memory is not the host's.
 class Buffer {
  public:
   virtual ~Buffer() = default;
@@ -116,11 +122,12 @@ struct AttentionShape {
   Rotations rotations = Rotations::kGlobal;
 };
 
-// A layer's weights as views; the owner is engine/model. Norms and biases are in the backend's memory: prepare_vector.
-// Empty bias: none.
+// A layer's weights as views; the owner is engine/model. Norms and biases are in the backend's memory:
+// prepare_vector. Empty bias: none.
 
 //   kRms    x / sqrt(mean(x^2) + epsilon) * weight (Zhang & Sennrich 2019, arXiv:1910.07467); no bias
-//   kLayer  (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) * weight + bias (Ba et al. 2016, arXiv:1607.06450)
+//   kLayer  (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) * weight + bias (Ba et al. 2016,
+//   arXiv:1607.06450)
 enum class NormKind : std::uint8_t { kRms, kLayer };
 
 struct NormWeights {
@@ -142,7 +149,8 @@ struct AttentionInputWeights {
   const Matrix* key = nullptr;    // [num_kv_heads * head_dim, embedding_length]
   const Matrix* value = nullptr;
   std::span<const float> query_bias = {}, key_bias = {}, value_bias = {};
-  // [head_dim]: RMS norms of each head by itself, before it is rotated, with the epsilon of `norm`. Empty: none.
+  // [head_dim]: RMS norms of each head by itself, before it is rotated, with the
+  // epsilon of `norm`. Empty: none.
   std::span<const float> query_norm = {}, key_norm = {};
 };
 
@@ -172,23 +180,27 @@ struct OutputHead {
   float soft_cap = 0.0f;  // logits become cap * tanh(logit / cap), or NaN where they are not finite; 0: none
 };
 
-// Entries of the vocabulary that are summed up together. Whoever looks for the best tokens passes over pieces whose
-// maximum is too low.
+// Entries of the vocabulary that are summed up together. Whoever looks for the best tokens passes over
+// pieces whose maximum is too low.
 inline constexpr std::int64_t kLogitsPiece = 64;
-constexpr std::int64_t num_logits_pieces(std::int64_t vocabulary) { return (vocabulary + kLogitsPiece - 1) / kLogitsPiece; }
+constexpr std::int64_t num_logits_pieces(std::int64_t vocabulary) {
+  return (vocabulary + kLogitsPiece - 1) / kLogitsPiece;
+}
 
-// What is worth knowing of each row of logits while it is still in the cache. The same bits whatever the batch.
+// What is worth knowing of each row of logits while it is still in the cache.
+// The same bits whatever the batch.
 struct LogitsSummary {
-  // log(sum(exp(row))), [num_rows]. Finite exactly if the row has no NaN, no plus infinity and a finite number.
+  // log(sum(exp(row))), [num_rows]. Finite exactly if the row has no NaN, no
+  // plus infinity and a finite number.
   std::span<float> log_sum_exp;
   std::span<float> piece_maxima;  // [num_rows, num_logits_pieces]; of no meaning where log_sum_exp is NaN
 };
 
 // The largest step that a model will ask for.
 struct StepShape {
-  std::int32_t num_rows = 0;         // of one step
-  std::int32_t num_logits_rows = 0;  // of one call of logits()
-  std::int32_t max_context_len = 0;  // tokens
+  std::int32_t num_rows = 0;           // of one step
+  std::int32_t num_logits_rows = 0;    // of one call of logits()
+  std::int32_t max_context_len = 0;    // tokens
   std::int32_t max_num_sequences = 0;  // 0: as many as rows
   std::int32_t block_size = 1;
   std::int32_t embedding_length = 0;
@@ -197,7 +209,7 @@ struct StepShape {
   std::int32_t num_kv_heads = 0;
   std::int32_t head_dim = 0;
   std::int32_t vocabulary_size = 0;
-  std::int32_t num_layers = 0;  // for what recorded steps take; 0: not known
+  std::int32_t num_layers = 0;           // for what recorded steps take; 0: not known
   std::int32_t num_adjusted_tokens = 0;  // of one call of draw_tokens(): most_adjusted_tokens()
   bool has_quantised_weights = false;
   bool has_unquantised_weights = false;
@@ -232,11 +244,12 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual std::string_view name() const = 0;  // "reference", "cpu", "cuda"
-  virtual std::string_view isa() const = 0;   // instruction set in use: "avx512_vnni", ...; "portable" for the reference
+  virtual std::string_view isa()
+      const = 0;  // instruction set in use: "avx512_vnni", ...; "portable" for the reference
   virtual std::int32_t num_threads() const = 0;
 
-  // The first failure of the device, kDeviceLost, and from then on the same; always success where there is no device to lose.
-  // Ask after each use of results: they may be wrong exactly if this is an error.
+  // The first failure of the device, kDeviceLost, and from then on the same; always success where there is no
+  // device to lose. Ask after each use of results: they may be wrong exactly if this is an error.
   virtual Result<void> status() const { return {}; }
 
   // nullopt: weights and pools are in the host's memory.
@@ -247,28 +260,32 @@ class Backend {
   // The values in the backend's memory, of the same size: norms and biases.
   virtual Result<std::unique_ptr<Buffer>> prepare_vector(std::span<const float> values);
 
-  virtual Result<std::unique_ptr<KvCache>> allocate_kv_cache(const KvLayout& layout, std::int32_t num_blocks) = 0;
-  virtual Result<std::unique_ptr<HostKvCache>> allocate_host_kv_cache(const KvLayout& layout, std::int32_t num_blocks) = 0;
+  virtual Result<std::unique_ptr<KvCache>> allocate_kv_cache(const KvLayout& layout,
+                                                             std::int32_t num_blocks) = 0;
+  virtual Result<std::unique_ptr<HostKvCache>> allocate_host_kv_cache(const KvLayout& layout,
+                                                                      std::int32_t num_blocks) = 0;
   virtual Result<std::unique_ptr<Buffer>> allocate_buffer(std::int64_t num_floats) = 0;
 
-  // Takes what operations of steps up to this shape work in, so that no step allocates. (Memory is committed on first
-  // touch.) Error kOutOfMemory.
+  // Takes what operations of steps up to this shape work in, so that no step allocates. (Memory is committed
+  // on first touch.) Error kOutOfMemory.
   virtual Result<void> reserve_step(const StepShape& shape) = 0;
   // What the operations work in, as allocated now: neither weights, pools nor buffers.
   virtual std::int64_t scratch_bytes() const = 0;
 
-  // Tells the rows of the operations that follow, until the next call: a device takes its copy here, once for all layers.
-  // The arrays must stay as they are until then. REQUIRES: embed is given these token_ids, operations that take a batch this
-  // one.
+  // Tells the rows of the operations that follow, until the next call: a device takes its copy here, once for
+  // all layers. The arrays must stay as they are until then. REQUIRES: embed is given these token_ids,
+  // operations that take a batch this one.
   virtual void begin_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids);
 
-  // Does `body` for this step, after begin_step. A device may fill a decode step up with rows that concern nobody
-  // (`body` is then given more than these, and never more than StepShape::max_num_sequences), and may start what
-  // it recorded instead of calling `body`. The results of these rows are the same bits with and without.
-  virtual void run_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids, const StepBody& body);
+  // Does `body` for this step, after begin_step. A device may fill a decode step up with rows that
+  // concern nobody (`body` is then given more than these, and never more than
+  // StepShape::max_num_sequences), and may start what it recorded instead of calling `body`. The results
+  // of these rows are the same bits with and without.
+  virtual void run_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
+                        const StepBody& body);
 
-  // The decode steps that record_step() should be told once, in any order, after reserve_step() and when weights and
-  // pool are where they stay: empty where nothing is recorded.
+  // The decode steps that record_step() should be told once, in any order, after reserve_step() and when
+  // weights and pool are where they stay: empty where nothing is recorded.
   virtual std::vector<DecodeShape> steps_to_record() const { return {}; }
   // Records `body` for steps like this one; only the shape of `batch` matters, and what is computed meanwhile
   // nobody sees: nothing is written into the pool. What was recorded holds until the next reserve_step().
@@ -276,37 +293,42 @@ class Backend {
   virtual Result<void> record_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
                                    const StepBody& body);
 
-  // out[i, :] = tokens[token_ids[i], :] * scale, expanded to float, + position_table[positions[i], :] if there is one.
+  // out[i, :] = tokens[token_ids[i], :] * scale, expanded to float, +
+  // position_table[positions[i], :] if there is one.
   //   token_ids, positions  [num_tokens]    out  [num_tokens, embedding_length]
   virtual void embed(const EmbeddingWeights& weights, std::span<const std::int32_t> token_ids,
                      std::span<const std::int32_t> positions, MatrixView out) = 0;
 
-  // q, k, v = W · norm(x) + bias, q and k normalised by head if the weights say so, then rotated by position (Su et al.
-  // 2021, arXiv:2104.09864); k and v rounded to the KV type and written to their slots.
+  // q, k, v = W · norm(x) + bias, q and k normalised by head if the weights say so, then rotated by position
+  // (Su et al. 2021, arXiv:2104.09864); k and v rounded to the KV type and written to their slots.
   //   x  [num_tokens, embedding_length]         q  [num_tokens, num_heads * head_dim]
   virtual void attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
                                const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
                                MatrixView q) = 0;
 
-  // out[t, h, :] = softmax(score_scale * q[t, h, :] · K) · V over positions 0..positions[t], or the last `window` of them,
-  // K and V read through the sequence's block table, as stored. Scores are capped first if the shape says so.
+  // out[t, h, :] = softmax(score_scale * q[t, h, :] · K) · V over positions 0..positions[t], or the
+  // last `window` of them, K and V read through the sequence's block table, as stored. Scores are
+  // capped first if the shape says so.
   //   q, out  [num_tokens, num_heads * head_dim]
   virtual void paged_attention(const AttentionShape& shape, const PagedBatch& batch, std::int32_t layer,
                                const KvCache& kv, ConstMatrixView q, MatrixView out) = 0;
 
   // residual += W · input + bias, or post_norm(W · input + bias).
   //   input  [num_tokens, W.columns]   residual  [num_tokens, W.rows]
-  virtual void project_residual(const ProjectionWeights& weights, ConstMatrixView input, MatrixView residual) = 0;
+  virtual void project_residual(const ProjectionWeights& weights, ConstMatrixView input,
+                                MatrixView residual) = 0;
 
-  // out = activation(G · norm(x) + bias) * (U · norm(x) + bias); without a gate activation(U · norm(x) + bias).
+  // out = activation(G · norm(x) + bias) * (U · norm(x) + bias); without a gate
+  // activation(U · norm(x) + bias).
   //   x  [num_tokens, embedding_length]   out  [num_tokens, feed_forward_length]
-  virtual void feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x, MatrixView out) = 0;
+  virtual void feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x,
+                                  MatrixView out) = 0;
 
-  // out[i, :] = W · norm(x[rows[i], :]) + bias, capped if the head says so, and what `summary` says about each row; in
-  // host memory.
+  // out[i, :] = W · norm(x[rows[i], :]) + bias, capped if the head says so, and what `summary` says
+  // about each row; in host memory.
   //   out  [rows.size(), vocabulary]
-  virtual void logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows, MatrixView out,
-                      LogitsSummary summary) = 0;
+  virtual void logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows,
+                      MatrixView out, LogitsSummary summary) = 0;
 
   // Whether it draws tokens from rows of logits itself, so that these need not come to the host.
   virtual bool draws_tokens() const { return false; }
@@ -321,19 +343,21 @@ class Backend {
                            std::span<const TokenDraw> draws, std::span<DrawnToken> out,
                            const LogitAdjustments& adjustments = {});
 
-  // weights[i] = exp((scores[i] - best) * inverse_temperature) within 3 units in the last place, 0 where that is below
-  // 1e-307; piece_sums[p] = sum of the weights of the p-th kLogitsPiece entries. The same bits on every machine. All in
-  // host memory.
+  // weights[i] = exp((scores[i] - best) * inverse_temperature) within 3 units in the last place, 0 where that
+  // is below 1e-307; piece_sums[p] = sum of the weights of the p-th kLogitsPiece entries. The same bits on
+  // every machine. All in host memory.
   // REQUIRES: best is the largest score and finite; inverse_temperature > 0.
   virtual void softmax_weights(std::span<const double> scores, double best, double inverse_temperature,
                                std::span<double> weights, std::span<double> piece_sums) = 0;
 
-  // Whole blocks, byte by byte, all layers: within the device pool, from it to the host pool, and back. `source` and
-  // `target` are indices in the respective pools. Within a call, targets are distinct; in copy_blocks no source is a
-  // target.
+  // Whole blocks, byte by byte, all layers: within the device pool, from it to the
+  // host pool, and back. `source` and
+  // `target` are indices in the respective pools. Within a call, targets are distinct; in copy_blocks no
+  // source is a target.
   //
-  // Order: operations take effect in the order of the calls, these among themselves and with all others. A backend may
-  // return before the bytes have moved; what it runs later finds them moved. Nobody else looks into a pool.
+  // Order: operations take effect in the order of the calls, these among themselves and with all
+  // others. A backend may return before the bytes have moved; what it runs later finds them moved.
+  // Nobody else looks into a pool.
   // REQUIRES: both pools have the same layout.
   virtual void copy_blocks(KvCache& kv, std::span<const BlockCopy> copies) = 0;
   virtual void swap_out(const KvCache& device, HostKvCache& host, std::span<const BlockCopy> copies) = 0;

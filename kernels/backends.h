@@ -1,5 +1,5 @@
-// Which backends this build has, and the choice among them. The only place that knows more than one; the only file
-// whose .cc may ask the preprocessor about CUDA.
+// Which backends this build has, and the choice among them. The only place that knows more than one; the only
+// file whose .cc may ask the preprocessor about CUDA.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +29,12 @@ std::vector<std::string> usable_instruction_sets();
 // Physical cores that this process may use, at least 1.
 std::int32_t num_physical_cores();
 
-// OCTAVO_BACKEND (reference, cpu, cuda) and OCTAVO_CPU_ISA (avx512_vnni, avx512, avx_vnni, avx2, portable) force one, for tests; a name
-// that is unknown, or that this machine cannot run, is an error, never ignored.
+// OCTAVO_BACKEND (reference, cpu, cuda) and OCTAVO_CPU_ISA (avx512_vnni, avx512, avx_vnni, avx2, portable)
+// force one, for tests; a name that is unknown, or that this machine cannot run, is an error, never ignored.
 //
-// "auto" takes a graphics processor if this build knows how, there is one, and check_device() finds it right; else the CPU. A
-// processor that is there and is not taken is told in `notice`, one sentence (null: not wanted).
+// "auto" takes a graphics processor if this build knows how, there is one, and check_device()
+// finds it right; else the CPU. A processor that is there and is not taken is told in `notice`,
+// one sentence (null: not wanted).
 Result<std::unique_ptr<Backend>> create_backend(const BackendOptions& options, std::string* notice = nullptr);
 
 }  // namespace octavo::kernels

@@ -9,8 +9,8 @@
 namespace octavo::kernels {
 namespace {
 
-// Each function below expands one block. They keep the order of float operations of `gguf.quants`: a scale times its
-// sub-scale first, then times the quant, then plus or minus the offset, each rounded to float.
+// Each function below expands one block. They keep the order of float operations of `gguf.quants`: a scale
+// times its sub-scale first, then times the quant, then plus or minus the offset, each rounded to float.
 
 unsigned byte_at(const std::byte* source, int index) { return std::to_integer<unsigned>(source[index]); }
 
@@ -24,13 +24,13 @@ std::uint16_t word_at(const std::byte* source) {
 
 float half_at(const std::byte* source) { return half_to_float(word_at(source)); }
 
-// ---- unquantised ----
+// ---- unquantised
 
 void expand_f32(const std::byte* source, float* out) { std::memcpy(out, source, sizeof(float)); }
 void expand_f16(const std::byte* source, float* out) { *out = half_at(source); }
 void expand_bf16(const std::byte* source, float* out) { *out = bfloat16_to_float(word_at(source)); }
 
-// ---- blocks of 32: low nibbles hold elements 0..15, high nibbles 16..31 ----
+// ---- blocks of 32: low nibbles hold elements 0..15, high nibbles 16..31
 
 void expand_q4_0(const std::byte* source, float* out) {
   const float scale = half_at(source);
@@ -65,13 +65,15 @@ std::array<int, 32> five_bit_quants(const std::byte* fifth_bits, const std::byte
 
 void expand_q5_0(const std::byte* source, float* out) {
   const float scale = half_at(source);
-  for (const int quant : five_bit_quants(source + 2, source + 6)) *out++ = scale * static_cast<float>(quant - 16);
+  for (const int quant : five_bit_quants(source + 2, source + 6))
+    *out++ = scale * static_cast<float>(quant - 16);
 }
 
 void expand_q5_1(const std::byte* source, float* out) {
   const float scale = half_at(source);
   const float minimum = half_at(source + 2);
-  for (const int quant : five_bit_quants(source + 4, source + 8)) *out++ = scale * static_cast<float>(quant) + minimum;
+  for (const int quant : five_bit_quants(source + 4, source + 8))
+    *out++ = scale * static_cast<float>(quant) + minimum;
 }
 
 void expand_q8_0(const std::byte* source, float* out) {
@@ -79,7 +81,7 @@ void expand_q8_0(const std::byte* source, float* out) {
   for (int i = 0; i < 32; ++i) out[i] = static_cast<float>(signed_byte_at(source + 2, i)) * scale;
 }
 
-// ---- blocks of 256 ("K" types): sub-blocks of 16 or 32 elements with their own small scales ----
+// ---- blocks of 256 ("K" types): sub-blocks of 16 or 32 elements with their own small scales
 
 void expand_q2_k(const std::byte* source, float* out) {
   const std::byte* scales = source;  // low nibble: scale, high nibble: minimum; one byte for each 16 elements
@@ -97,7 +99,8 @@ void expand_q2_k(const std::byte* source, float* out) {
   }
 }
 
-// Sixteen 6-bit scales in 12 bytes: the low four bits in the nibbles of bytes 0..7, the high two bits in bytes 8..11.
+// Sixteen 6-bit scales in 12 bytes: the low four bits in the nibbles of bytes 0..7,
+// the high two bits in bytes 8..11.
 int q3_k_scale(const std::byte* scales, int group) {
   const unsigned low = byte_at(scales, group % 8) >> (group / 8 * 4) & 15;
   const unsigned high = byte_at(scales, 8 + group % 4) >> (group / 4 * 2) & 3;
@@ -127,12 +130,13 @@ struct ScaleAndMinimum {
   unsigned minimum;
 };
 
-// Eight pairs of 6-bit numbers in 12 bytes. The first four pairs are the low six bits of bytes 0..3 and 4..7; of the
-// last four, bytes 8..11 hold the low nibbles and the top two bits of bytes 0..7 the rest.
+// Eight pairs of 6-bit numbers in 12 bytes. The first four pairs are the low six bits of bytes 0..3 and 4..7;
+// of the last four, bytes 8..11 hold the low nibbles and the top two bits of bytes 0..7 the rest.
 ScaleAndMinimum q4_k_scale(const std::byte* scales, int group) {
   if (group < 4) return {byte_at(scales, group) & 63, byte_at(scales, group + 4) & 63};
   const unsigned nibbles = byte_at(scales, group + 4);
-  return {(nibbles & 15) | byte_at(scales, group - 4) >> 6 << 4, nibbles >> 4 | byte_at(scales, group) >> 6 << 4};
+  return {(nibbles & 15) | byte_at(scales, group - 4) >> 6 << 4,
+          nibbles >> 4 | byte_at(scales, group) >> 6 << 4};
 }
 
 void expand_q4_k(const std::byte* source, float* out) {
@@ -191,7 +195,8 @@ void expand_q6_k(const std::byte* source, float* out) {
 }
 
 template <void (*expand_block)(const std::byte*, float*)>
-void expand_all(const TensorTypeTraits& traits, const std::byte* source, std::int64_t num_elements, float* out) {
+void expand_all(const TensorTypeTraits& traits, const std::byte* source, std::int64_t num_elements,
+                float* out) {
   const std::int64_t num_blocks = num_elements / traits.block_elements;
   for (std::int64_t block = 0; block < num_blocks; ++block) {
     expand_block(source + block * traits.block_bytes, out + block * traits.block_elements);

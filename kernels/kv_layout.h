@@ -1,15 +1,18 @@
-// The one description of where a token's keys and values lie; every backend and every test computes addresses with it.
+// The one description of where a token's keys and values lie; every backend and every
+// test computes addresses with it.
 //
-// A block holds all layers and heads of `block_size` consecutive tokens in one piece, so that copy-on-write, swap and
-// eviction move one range of bytes:
+// A block holds all layers and heads of `block_size` consecutive tokens in one piece, so that copy-on-write,
+// swap and eviction move one range of bytes:
 //
-//   pool [num_blocks] [num_layers] [num_kv_heads] { K [head_dim][block_size] | V [block_size][head_dim] | scales }
+//   pool [num_blocks] [num_layers] [num_kv_heads] { K [head_dim][block_size] | V [block_size][head_dim] |
+//   scales }
 //
-// K is stored transposed: the scores of 16 neighbouring tokens are one vector, each lane its own chain of fused
-// multiply-adds over the dimensions. V is stored by token: a value sum has dimensions in its lanes.
+// K is stored transposed: the scores of 16 neighbouring tokens are one vector, each lane its own chain of
+// fused multiply-adds over the dimensions. V is stored by token: a value sum has dimensions in its lanes.
 //
-// Scales exist for int8 only: f32 [2][block_size], of the keys, then of the values. Each token has its own, so that what a
-// block holds of a token does not depend on its neighbours, and bytes can move without being looked at.
+// Scales exist for int8 only: f32 [2][block_size], of the keys, then of the values. Each token
+// has its own, so that what a block holds of a token does not depend on its neighbours, and bytes
+// can move without being looked at.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +21,12 @@
 namespace octavo::kernels {
 
 // How one key or value of head_dim numbers is stored. Rounding is to nearest, ties to even.
-//   kInt8      integers a / scale; of the scales (1 + c / 128) * max |a| / 127, c = 0 .. 7, the one of the least sum of
-//              squared errors, the smallest among equals. Scale and integers are zero when max |a| / 127 is below the
-//              smallest normal float; a key or value that holds an infinity or a NaN has the scale NaN. (Always taking
-//              c = 0 makes the mean error of prompt log-probabilities 0.057 instead of 0.047: SmolLM2-135M-Instruct.)
+//   kInt8      integers a / scale; of the scales (1 + c / 128) * max |a| / 127, c = 0 .. 7, the one of the
+//   least sum of
+//              squared errors, the smallest among equals. Scale and integers are zero when max |a| / 127 is
+//              below the smallest normal float; a key or value that holds an infinity or a NaN has the scale
+//              NaN. (Always taking c = 0 makes the mean error of prompt log-probabilities 0.057 instead of
+//              0.047: SmolLM2-135M-Instruct.)
 //   kFp8E4m3, kFp8E5m2   kernels/float8.h: no scale, saturating
 enum class KvType : std::uint8_t { kF32, kF16, kBf16, kInt8, kFp8E4m3, kFp8E5m2 };
 
@@ -46,7 +51,9 @@ struct KvLayout {
     return kv_element_bytes(type) * static_cast<std::int64_t>(block_size) * head_dim;
   }
   // With scales, K and V are filled up to a multiple of 4: an odd head_dim in an odd block size leaves a gap.
-  constexpr std::int64_t scales_offset() const { return (2 * half_head_bytes() + kScaleBytes - 1) / kScaleBytes * kScaleBytes; }
+  constexpr std::int64_t scales_offset() const {
+    return (2 * half_head_bytes() + kScaleBytes - 1) / kScaleBytes * kScaleBytes;
+  }
   constexpr std::int64_t head_bytes() const {
     return has_scales() ? scales_offset() + 2 * kScaleBytes * block_size : 2 * half_head_bytes();
   }

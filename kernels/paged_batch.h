@@ -1,5 +1,6 @@
-// One step's rows and where their keys and values lie: plain arrays in host memory, built by engine/runner, read by every
-// backend. Rows of one sequence are consecutive and ascending in position; prefill chunks and decodes stand side by side.
+// One step's rows and where their keys and values lie: plain arrays in host memory, built by
+// engine/runner, read by every backend. Rows of one sequence are consecutive and ascending in position;
+// prefill chunks and decodes stand side by side.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +9,21 @@
 namespace octavo::kernels {
 
 struct PagedBatch {
-  std::int32_t num_tokens = 0;     // rows
-  std::int32_t num_sequences = 0;  // at most one run of rows for each
-  std::span<const std::int32_t> positions;     // [num_tokens] absolute, 0-based
-  std::span<const std::int32_t> slot_mapping;  // [num_tokens] block_id * block_size + offset: where K and V go
-  std::span<const std::int32_t> query_start;   // [num_sequences + 1] first row of each sequence
+  std::int32_t num_tokens = 0;              // rows
+  std::int32_t num_sequences = 0;           // at most one run of rows for each
+  std::span<const std::int32_t> positions;  // [num_tokens] absolute, 0-based
+  std::span<const std::int32_t>
+      slot_mapping;                           // [num_tokens] block_id * block_size + offset: where K and V go
+  std::span<const std::int32_t> query_start;  // [num_sequences + 1] first row of each sequence
   std::span<const std::int32_t> context_lens;  // [num_sequences] tokens with KV, this step's included
-  std::span<const std::int32_t> block_tables;  // [num_sequences, max_blocks]; entries past the context are not read
+  std::span<const std::int32_t>
+      block_tables;  // [num_sequences, max_blocks]; entries past the context are not read
   std::int32_t max_blocks = 0;
-  // [num_tokens, rotary_dim / 2, 2]: cosine and sine of each row's rotation angles, already times the attention factor.
+  // [num_tokens, rotary_dim / 2, 2]: cosine and sine of each row's rotation angles,
+  // already times the attention factor.
   std::span<const float> rotations;
-  std::span<const float> local_rotations = {};  // the same for the layers that rotate by other angles; else empty
+  // The same for the layers that rotate by other angles; else empty
+  std::span<const float> local_rotations = {};
 };
 
 // Indices of blocks, each in its own pool.

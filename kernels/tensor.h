@@ -38,7 +38,8 @@ std::optional<TensorType> tensor_type_from(std::uint32_t ggml_type);
 const TensorTypeTraits& traits_of(TensorType type);
 
 // Weights as they stand in the file: `rows` output features of `columns` inputs each, row-major, no padding.
-// REQUIRES: columns % traits_of(type).block_elements == 0; bytes.size() == rows * columns / block_elements * block_bytes.
+// REQUIRES: columns % traits_of(type).block_elements == 0; bytes.size() == rows * columns
+// / block_elements * block_bytes.
 struct MatrixSource {
   TensorType type = TensorType::kF32;
   std::int64_t rows = 0;

@@ -1,9 +1,9 @@
 // Choosing a model, as plain values: the models that are known, what is inside the chosen one, the memory
-// that it needs before it is loaded, and a load under way. app/window/model_picker writes them between frames;
-// every figure of memory is the engine's (engine/model_preview.h).
+// that it needs before it is loaded, and a load under way. app/window/model_picker writes them between
+// frames; every figure of memory is the engine's (engine/model_preview.h).
 //
-// A `path` is the file system's own bytes and goes back with actions as it is; what is shown beside it is valid
-// UTF-8.
+// A `path` is the file system's own bytes and goes back with actions as it is; what is
+// shown beside it is valid UTF-8.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct ModelRow {
   bool is_default = false;        // the one that set-up fetches
   bool is_present = true;         // false: a recent one whose file is gone
   bool is_read = false;           // the header was read: `name`, `summary` and `problem` are known
-  std::string problem;            // why it cannot be loaded, one sentence; empty when nothing speaks against it
+  std::string problem;  // why it cannot be loaded, one sentence; empty when nothing speaks against it
 };
 
 // One line of "What is inside".
@@ -37,7 +37,7 @@ struct ModelFact {
 
 // What a person chooses for a load.
 struct ModelLoadOptions {
-  std::int32_t max_model_len = 0;   // tokens; 0: the model's context
+  std::int32_t max_model_len = 0;       // tokens; 0: the model's context
   std::int64_t kv_cache_mebibytes = 0;  // 0: as many as the engine would take
   KvCacheType kv_cache_dtype = KvCacheType::kAuto;
   ActivationType activation_dtype = ActivationType::kAuto;
@@ -46,8 +46,8 @@ struct ModelLoadOptions {
 
 enum class ModelFit {
   kUnknown,
-  kFits,      // beside the present model
-  kFitsAlone, // when the present model goes first
+  kFits,       // beside the present model
+  kFitsAlone,  // when the present model goes first
   kNever
 };
 
@@ -77,7 +77,7 @@ struct ModelInside {
   std::string problem;   // one sentence
   std::string name;
   std::vector<ModelFact> facts;
-  std::int32_t context_length = 0;  // the most that max_model_len may be
+  std::int32_t context_length = 0;     // the most that max_model_len may be
   bool has_quantised_weights = false;  // else the type of activations has no effect
   ModelMemory memory;
 };
@@ -94,7 +94,7 @@ struct FileBrowser {
   bool open = false;
   std::string text;  // a path, as typed or as chosen; the field begins with it at each `serial`
   std::uint64_t serial = 0;
-  std::string folder;  // that is listed
+  std::string folder;                // that is listed
   std::vector<FolderEntry> entries;  // folders first, each part by name
   bool reading = false;
   std::string problem;  // one sentence

@@ -78,9 +78,7 @@ class TerminalChat {
     if (interactive_) print(text);
   }
 
-  void say(std::string text) {
-    answer(conversation_.append(leaf_, Role::kUser, std::move(text)));
-  }
+  void say(std::string text) { answer(conversation_.append(leaf_, Role::kUser, std::move(text))); }
 
   // Generates an answer below a message of the user; a later one stands beside the earlier ones.
   void answer(MessageId question) {
@@ -115,10 +113,12 @@ class TerminalChat {
     Message& message = *conversation_.find(id);
     message.finish_reason = completion.finish_reason;
     message.seed = output.seed;
-    message.metrics = AnswerMetrics{.num_prompt_tokens = static_cast<std::int32_t>(output.prompt_token_ids.size()),
-                                    .num_cached_tokens = output.num_cached_tokens,
-                                    .request = output.metrics};
-    const bool ended_by_token = completion.finish_reason == FinishReason::kStop && !std::holds_alternative<std::string>(completion.stop_reason);
+    message.metrics =
+        AnswerMetrics{.num_prompt_tokens = static_cast<std::int32_t>(output.prompt_token_ids.size()),
+                      .num_cached_tokens = output.num_cached_tokens,
+                      .request = output.metrics};
+    const bool ended_by_token = completion.finish_reason == FinishReason::kStop &&
+                                !std::holds_alternative<std::string>(completion.stop_reason);
     message.token_ids = std::move(completion.token_ids);
     if (ended_by_token && !message.token_ids.empty()) message.token_ids.pop_back();
     show_metrics(message);
@@ -128,8 +128,9 @@ class TerminalChat {
     const RequestMetrics& metrics = message.metrics->request;
     char line[160];
     std::snprintf(line, sizeof line, "[%.1f tok/s, first token %.0f ms, reused %d of %d prompt tokens]\n",
-                  metrics.tpot_us > 0 ? 1e6 / static_cast<double>(metrics.tpot_us) : 0.0, static_cast<double>(metrics.ttft_us) / 1000.0,
-                  message.metrics->num_cached_tokens, message.metrics->num_prompt_tokens);
+                  metrics.tpot_us > 0 ? 1e6 / static_cast<double>(metrics.tpot_us) : 0.0,
+                  static_cast<double>(metrics.ttft_us) / 1000.0, message.metrics->num_cached_tokens,
+                  message.metrics->num_prompt_tokens);
     show(line);
   }
 
@@ -156,7 +157,8 @@ class TerminalChat {
     } else if (command == "/save" && !argument.empty()) {
       save(argument);
     } else {
-      report_failure("there is no command " + escape_for_message(command) + " of that form; /help lists them");
+      report_failure("there is no command " + escape_for_message(command) +
+                     " of that form; /help lists them");
     }
     return true;
   }
@@ -173,7 +175,8 @@ class TerminalChat {
   // Back to before the last message of the user; the file still holds the branch.
   void undo() {
     const Message* message = conversation_.find(leaf_);
-    if (message != nullptr && message->role == Role::kAssistant) message = conversation_.find(message->parent);
+    if (message != nullptr && message->role == Role::kAssistant)
+      message = conversation_.find(message->parent);
     if (message == nullptr) {
       report_failure("there is no message to take back");
       return;
@@ -191,7 +194,9 @@ class TerminalChat {
 
   void show_history() {
     std::vector<const Message*> path;
-    for (const Message* message = conversation_.find(leaf_); message != nullptr; message = conversation_.find(message->parent)) path.push_back(message);
+    for (const Message* message = conversation_.find(leaf_); message != nullptr;
+         message = conversation_.find(message->parent))
+      path.push_back(message);
     for (auto message = path.rbegin(); message != path.rend(); ++message) {
       print(std::string(role_name((*message)->role)) + ": " + (*message)->content + "\n");
     }
@@ -202,14 +207,18 @@ class TerminalChat {
     if (snapshot == nullptr) return;
     const KvFigures& figures = snapshot->figures;
     char line[200];
-    std::snprintf(line, sizeof line, "%d blocks of %d tokens: %d used, %d cached, %d free; sharing ratio %.2f; internal fragmentation %.1f %%\n",
-                  snapshot->totals.num_blocks, snapshot->totals.block_size, figures.used_blocks, figures.cached_blocks, figures.free_blocks,
-                  figures.sharing_ratio, 100.0 * figures.internal_fragmentation);
+    std::snprintf(line, sizeof line,
+                  "%d blocks of %d tokens: %d used, %d cached, %d free; sharing ratio %.2f; internal "
+                  "fragmentation %.1f %%\n",
+                  snapshot->totals.num_blocks, snapshot->totals.block_size, figures.used_blocks,
+                  figures.cached_blocks, figures.free_blocks, figures.sharing_ratio,
+                  100.0 * figures.internal_fragmentation);
     print(line);
   }
 
   void save(const std::filesystem::path& path) {
-    if (const Result<void> saved = write_conversation(conversation_, path); !saved.has_value()) status_ = report_failure(saved.error().message);
+    if (const Result<void> saved = write_conversation(conversation_, path); !saved.has_value())
+      status_ = report_failure(saved.error().message);
   }
 
   Engine& engine_;
@@ -221,7 +230,8 @@ class TerminalChat {
   int status_ = kExitOk;
 };
 
-// The file's conversation when it is to be resumed, else a new one. Options of the command line hold for both.
+// The file's conversation when it is to be resumed, else a new one. Options of
+// the command line hold for both.
 Result<Conversation> open_conversation(const ChatOptions& options, const std::filesystem::path& path) {
   Conversation conversation;
   if (options.resume) {
@@ -233,7 +243,9 @@ Result<Conversation> open_conversation(const ChatOptions& options, const std::fi
 }
 
 int run_chat(const ChatOptions& options) {
-  const std::filesystem::path path = options.conversation_file.empty() ? default_conversation_path() : std::filesystem::path(options.conversation_file);
+  const std::filesystem::path path = options.conversation_file.empty()
+                                         ? default_conversation_path()
+                                         : std::filesystem::path(options.conversation_file);
   Result<Conversation> conversation = open_conversation(options, path);
   if (!conversation.has_value()) return report_error(conversation.error());
   Progress progress(options.engine.verbose);
@@ -254,7 +266,8 @@ void add_chat_command(CLI::App& program, int& status) {
   CLI::App* const command = program.add_subcommand("chat", "A conversation in the terminal");
   command->add_option("--system", options->system_prompt, "The system prompt");
   command->add_flag("--resume", options->resume, "Go on with the conversation of the file");
-  command->add_option("--conversation", options->conversation_file, "The conversation's file (default: the last talk in a terminal)");
+  command->add_option("--conversation", options->conversation_file,
+                      "The conversation's file (default: the last talk in a terminal)");
   add_engine_flags(*command, options->engine);
   add_sampling_flags(*command, options->sampling);
   command->callback([options, &status] {

@@ -19,7 +19,9 @@ void on_interrupt(int) {
   interrupt_flag = 1;
 }
 
-bool is_option_name(std::string_view name) { return name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") == std::string_view::npos; }
+bool is_option_name(std::string_view name) {
+  return name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") == std::string_view::npos;
+}
 
 std::string as_flag(std::string_view name) {
   std::string flag = "--" + std::string(name);
@@ -46,7 +48,8 @@ int report_error(const Error& error) {
   return report_failure(sentence, error.code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailed);
 }
 
-Progress::Progress(bool verbose) : enabled_(verbose || isatty(STDERR_FILENO) != 0), terminal_(isatty(STDERR_FILENO) != 0) {}
+Progress::Progress(bool verbose)
+    : enabled_(verbose || isatty(STDERR_FILENO) != 0), terminal_(isatty(STDERR_FILENO) != 0) {}
 
 void Progress::say(std::string_view sentence) const {
   if (!enabled_) return;

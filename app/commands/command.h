@@ -9,14 +9,16 @@
 namespace octavo::app {
 
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitFailed = 1;        // the work failed: a model that does not load, a request that cannot be met
-inline constexpr int kExitUsage = 2;         // an option or argument is wrong
+// The work failed: a model that does not load, a request that cannot be met
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;          // an option or argument is wrong
 inline constexpr int kExitInterrupted = 130;  // Ctrl+C, as shells count it
 
 // "octavo: <sentence>" on standard error, on one line whatever the sentence holds; returns `status`.
 int report_failure(std::string_view sentence, int status = kExitFailed);
 
-// An Error of kInvalidArgument that comes from options is a usage error; everything else failed while working.
+// An Error of kInvalidArgument that comes from options is a usage error;
+// everything else failed while working.
 int report_error(const Error& error);
 
 // What is said on the way (loading, sizing): standard error, only on a terminal or with --verbose.
@@ -35,7 +37,8 @@ class Progress {
   int last_percent_ = -1;
 };
 
-// Ctrl+C while an object of this class lives sets a flag instead of ending the process; the second one ends it.
+// Ctrl+C while an object of this class lives sets a flag instead of ending the
+// process; the second one ends it.
 class InterruptGuard {
  public:
   InterruptGuard();

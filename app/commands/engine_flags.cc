@@ -43,7 +43,8 @@ std::pair<TokenId, double> parse_logit_bias(const std::string& text) {
   if (good) {
     const auto id = std::from_chars(text.data(), text.data() + equals, token_id);
     const auto number = std::from_chars(text.data() + equals + 1, end, bias);
-    good = id.ec == std::errc() && id.ptr == text.data() + equals && number.ec == std::errc() && number.ptr == end;
+    good = id.ec == std::errc() && id.ptr == text.data() + equals && number.ec == std::errc() &&
+           number.ptr == end;
   }
   if (!good) throw CLI::ValidationError("--logit-bias", "'" + text + "' is not of the form TOKEN_ID=BIAS");
   return {token_id, bias};
@@ -53,70 +54,130 @@ std::pair<TokenId, double> parse_logit_bias(const std::string& text) {
 
 void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   EngineOptions& options = flags.options;
-  command.add_option("--model", options.model, "Model file, or org/name in the models folder or the Hugging Face cache (default: SmolLM2-135M-Instruct)");
-  add_choice<Device>(command, "--device", options.device, {{"cpu", Device::kCpu}, {"cuda", Device::kCuda}, {"auto", Device::kAuto}},
-             "Where to compute; auto: a GPU if it works, else the CPU");
+  command.add_option("--model", options.model,
+                     "Model file, or org/name in the models folder or the Hugging Face cache (default: "
+                     "SmolLM2-135M-Instruct)");
+  add_choice<Device>(command, "--device", options.device,
+                     {{"cpu", Device::kCpu}, {"cuda", Device::kCuda}, {"auto", Device::kAuto}},
+                     "Where to compute; auto: a GPU if it works, else the CPU");
   command.add_option("--threads", options.threads, "CPU workers (default: physical cores)");
   add_choice<WeightType>(command, "--dtype", options.dtype,
-             {{"auto", WeightType::kAuto}, {"float16", WeightType::kFloat16}, {"half", WeightType::kFloat16}, {"bfloat16", WeightType::kBfloat16}, {"float32", WeightType::kFloat32}},
-             "Type of unquantised weights in memory; auto: as in the file");
-  add_choice<ActivationType>(command, "--activation-dtype", options.activation_dtype,
-             {{"auto", ActivationType::kAuto}, {"f32", ActivationType::kF32}, {"int16", ActivationType::kInt16}, {"int8", ActivationType::kInt8}},
-             "What quantised weights are multiplied with; auto: int16, as exact as f32 and nearly as fast as int8");
+                         {{"auto", WeightType::kAuto},
+                          {"float16", WeightType::kFloat16},
+                          {"half", WeightType::kFloat16},
+                          {"bfloat16", WeightType::kBfloat16},
+                          {"float32", WeightType::kFloat32}},
+                         "Type of unquantised weights in memory; auto: as in the file");
+  add_choice<ActivationType>(
+      command, "--activation-dtype", options.activation_dtype,
+      {{"auto", ActivationType::kAuto},
+       {"f32", ActivationType::kF32},
+       {"int16", ActivationType::kInt16},
+       {"int8", ActivationType::kInt8}},
+      "What quantised weights are multiplied with; auto: int16, as exact as f32 and nearly as fast as int8");
   command.add_option("--block-size", options.block_size, "Tokens per KV block")->capture_default_str();
   add_choice<KvCacheType>(command, "--kv-cache-dtype", options.kv_cache_dtype,
-             {{"auto", KvCacheType::kAuto}, {"f32", KvCacheType::kF32}, {"f16", KvCacheType::kF16}, {"bf16", KvCacheType::kBf16}, {"fp8", KvCacheType::kFp8E4m3},
-              {"fp8_e4m3", KvCacheType::kFp8E4m3}, {"fp8_e5m2", KvCacheType::kFp8E5m2}, {"int8", KvCacheType::kInt8}},
-             "Type of keys and values in the cache; auto: f16");
+                          {{"auto", KvCacheType::kAuto},
+                           {"f32", KvCacheType::kF32},
+                           {"f16", KvCacheType::kF16},
+                           {"bf16", KvCacheType::kBf16},
+                           {"fp8", KvCacheType::kFp8E4m3},
+                           {"fp8_e4m3", KvCacheType::kFp8E4m3},
+                           {"fp8_e5m2", KvCacheType::kFp8E5m2},
+                           {"int8", KvCacheType::kInt8}},
+                          "Type of keys and values in the cache; auto: f16");
   command.add_option("--num-kv-blocks", options.num_kv_blocks, "Blocks in the device pool");
   command.add_option("--kv-cache-memory", options.kv_cache_memory, "Size of the device pool in MiB");
-  command.add_option("--gpu-memory-utilization", options.gpu_memory_utilization, "Share of a GPU's memory to use");
+  command.add_option("--gpu-memory-utilization", options.gpu_memory_utilization,
+                     "Share of a GPU's memory to use");
   command.add_option("--swap-space", options.swap_space, "Size of the host pool in GiB");
-  command.add_option("--max-model-len", options.max_model_len, "Most tokens of a request, prompt and output (default: the model's)");
-  command.add_option("--max-num-seqs", options.max_num_seqs, "Most sequences in a step")->capture_default_str();
-  command.add_option("--max-num-batched-tokens", options.max_num_batched_tokens, "Most tokens in a step (default: 512 on a CPU, 2048 on a GPU)");
+  command.add_option("--max-model-len", options.max_model_len,
+                     "Most tokens of a request, prompt and output (default: the model's)");
+  command.add_option("--max-num-seqs", options.max_num_seqs, "Most sequences in a step")
+      ->capture_default_str();
+  command.add_option("--max-num-batched-tokens", options.max_num_batched_tokens,
+                     "Most tokens in a step (default: 512 on a CPU, 2048 on a GPU)");
   command.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", options.enable_prefix_caching,
                    "Reuse blocks of equal beginnings (default: on)");
-  add_choice<PreemptionPolicy>(command, "--preemption-mode", options.preemption_mode,
-             {{"auto", PreemptionPolicy::kAuto}, {"swap", PreemptionPolicy::kSwap}, {"recompute", PreemptionPolicy::kRecompute}, {"cost", PreemptionPolicy::kCost}},
-             "What happens to a preempted request's blocks; auto: recompute for one sequence, swap for several");
-  add_choice<AdmissionAfterPreemption>(command, "--admit-after-preemption", options.admit_after_preemption,
-             {{"resumed", AdmissionAfterPreemption::kResumed}, {"completed", AdmissionAfterPreemption::kCompleted}},
-             "When new requests start again after a preemption: when the preempted ones run again, or when they have ended");
-  command.add_flag("--reserve-block-per-sequence,!--no-reserve-block-per-sequence", options.reserve_block_per_sequence,
-                   "A start leaves one free block for each running sequence, beside 1 % of the pool (default: on)");
+  add_choice<PreemptionPolicy>(
+      command, "--preemption-mode", options.preemption_mode,
+      {{"auto", PreemptionPolicy::kAuto},
+       {"swap", PreemptionPolicy::kSwap},
+       {"recompute", PreemptionPolicy::kRecompute},
+       {"cost", PreemptionPolicy::kCost}},
+      "What happens to a preempted request's blocks; auto: recompute for one sequence, swap for several");
+  add_choice<AdmissionAfterPreemption>(
+      command, "--admit-after-preemption", options.admit_after_preemption,
+      {{"resumed", AdmissionAfterPreemption::kResumed}, {"completed", AdmissionAfterPreemption::kCompleted}},
+      "When new requests start again after a preemption: when the preempted ones run again, or when they "
+      "have ended");
+  command.add_flag(
+      "--reserve-block-per-sequence,!--no-reserve-block-per-sequence", options.reserve_block_per_sequence,
+      "A start leaves one free block for each running sequence, beside 1 % of the pool (default: on)");
   add_choice<MemoryManager>(command, "--memory-manager", options.memory_manager,
-             {{"paged", MemoryManager::kPaged}, {"orca-max", MemoryManager::kOrcaMax}, {"orca-pow2", MemoryManager::kOrcaPow2}, {"orca-oracle", MemoryManager::kOrcaOracle}},
-             "For comparison: one contiguous reservation for each output instead of pages");
+                            {{"paged", MemoryManager::kPaged},
+                             {"orca-max", MemoryManager::kOrcaMax},
+                             {"orca-pow2", MemoryManager::kOrcaPow2},
+                             {"orca-oracle", MemoryManager::kOrcaOracle}},
+                            "For comparison: one contiguous reservation for each output instead of pages");
   add_choice<BatchingPolicy>(command, "--batching-policy", options.batching_policy,
-             {{"iteration", BatchingPolicy::kIteration}, {"static", BatchingPolicy::kStatic}, {"one-at-a-time", BatchingPolicy::kOneAtATime}},
-             "For comparison: when waiting requests may start");
-  add_choice<Speculation>(command, "--speculative", options.speculative, {{"off", Speculation::kOff}, {"ngram", Speculation::kNgram}}, "Draft tokens ahead");
-  command.add_flag("--deterministic,!--no-deterministic", options.deterministic, "Results that do not depend on the batch (the CPU's always do not)");
-  add_choice<bool>(command, "--cuda-graphs", options.cuda_graphs, {{"on", true}, {"off", false}},
-             "On a GPU: record decode steps while the model loads and start each as one; the same results");
-  command.add_option("--tensor-parallel-size", options.tensor_parallel_size, "GPUs that share the model")->capture_default_str();
+                             {{"iteration", BatchingPolicy::kIteration},
+                              {"static", BatchingPolicy::kStatic},
+                              {"one-at-a-time", BatchingPolicy::kOneAtATime}},
+                             "For comparison: when waiting requests may start");
+  add_choice<Speculation>(command, "--speculative", options.speculative,
+                          {{"off", Speculation::kOff}, {"ngram", Speculation::kNgram}}, "Draft tokens ahead");
+  command.add_flag("--deterministic,!--no-deterministic", options.deterministic,
+                   "Results that do not depend on the batch (the CPU's always do not)");
+  add_choice<bool>(
+      command, "--cuda-graphs", options.cuda_graphs, {{"on", true}, {"off", false}},
+      "On a GPU: record decode steps while the model loads and start each as one; the same results");
+  command.add_option("--tensor-parallel-size", options.tensor_parallel_size, "GPUs that share the model")
+      ->capture_default_str();
   command.add_option("--record", options.record, "Write the event recording to this file");
-  command.add_flag("--verbose", flags.verbose, "Say on standard error what is loaded and how memory is laid out");
+  command.add_flag("--verbose", flags.verbose,
+                   "Say on standard error what is loaded and how memory is laid out");
 }
 
 void add_sampling_flags(CLI::App& command, SamplingParams& sampling) {
   command.add_option("--n", sampling.n, "Outputs per prompt")->capture_default_str();
-  command.add_option("--temperature", sampling.temperature, "0: always the likeliest token")->capture_default_str();
-  command.add_option("--top-p", sampling.top_p, "Keep the likeliest tokens that together have this probability")->capture_default_str();
-  command.add_option("--top-k", sampling.top_k, "Keep this many of the likeliest tokens; 0: all")->capture_default_str();
-  command.add_option("--min-p", sampling.min_p, "Drop tokens below this share of the likeliest one's probability")->capture_default_str();
-  command.add_option("--presence-penalty", sampling.presence_penalty, "Taken from the logit of every token generated before")->capture_default_str();
-  command.add_option("--frequency-penalty", sampling.frequency_penalty, "The same for each time it was generated")->capture_default_str();
-  command.add_option("--repetition-penalty", sampling.repetition_penalty, "Divides the logit of tokens seen in prompt or output; 1: off")->capture_default_str();
-  command.add_option("--seed", sampling.seed, "Seed of the random draws (default: one is drawn and reported)");
+  command.add_option("--temperature", sampling.temperature, "0: always the likeliest token")
+      ->capture_default_str();
+  command
+      .add_option("--top-p", sampling.top_p, "Keep the likeliest tokens that together have this probability")
+      ->capture_default_str();
+  command.add_option("--top-k", sampling.top_k, "Keep this many of the likeliest tokens; 0: all")
+      ->capture_default_str();
+  command
+      .add_option("--min-p", sampling.min_p,
+                  "Drop tokens below this share of the likeliest one's probability")
+      ->capture_default_str();
+  command
+      .add_option("--presence-penalty", sampling.presence_penalty,
+                  "Taken from the logit of every token generated before")
+      ->capture_default_str();
+  command
+      .add_option("--frequency-penalty", sampling.frequency_penalty,
+                  "The same for each time it was generated")
+      ->capture_default_str();
+  command
+      .add_option("--repetition-penalty", sampling.repetition_penalty,
+                  "Divides the logit of tokens seen in prompt or output; 1: off")
+      ->capture_default_str();
+  command.add_option("--seed", sampling.seed,
+                     "Seed of the random draws (default: one is drawn and reported)");
   command.add_option("--max-tokens", sampling.max_tokens, "Most tokens to generate")->capture_default_str();
-  command.add_option("--min-tokens", sampling.min_tokens, "Tokens before which an output cannot end")->capture_default_str();
-  command.add_option("--stop", sampling.stop, "End the output before this text (repeatable)")->allow_extra_args(false);
-  command.add_option("--stop-token-ids", sampling.stop_token_ids, "End the output after one of these tokens")->delimiter(',')->allow_extra_args(false);
+  command.add_option("--min-tokens", sampling.min_tokens, "Tokens before which an output cannot end")
+      ->capture_default_str();
+  command.add_option("--stop", sampling.stop, "End the output before this text (repeatable)")
+      ->allow_extra_args(false);
+  command.add_option("--stop-token-ids", sampling.stop_token_ids, "End the output after one of these tokens")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command.add_flag("--ignore-eos", sampling.ignore_eos, "Go on past the end-of-sequence token");
   command.add_option("--logprobs", sampling.logprobs, "Report this many alternatives for each token");
-  command.add_flag("--prompt-logprobs", sampling.prompt_logprobs, "Report the log-probability of each prompt token");
+  command.add_flag("--prompt-logprobs", sampling.prompt_logprobs,
+                   "Report the log-probability of each prompt token");
   command
       .add_option_function<std::vector<std::string>>(
           "--logit-bias",
@@ -130,8 +191,10 @@ void add_sampling_flags(CLI::App& command, SamplingParams& sampling) {
       ->type_name("TOKEN_ID=BIAS")
       ->allow_extra_args(false);
   command.add_option("--beam-width", sampling.beam_width, "Beam search with this many beams");
-  command.add_option("--length-penalty", sampling.length_penalty, "Exponent of the length in a beam's score")->capture_default_str();
-  command.add_flag("--early-stopping", sampling.early_stopping, "End a beam search when enough beams have ended");
+  command.add_option("--length-penalty", sampling.length_penalty, "Exponent of the length in a beam's score")
+      ->capture_default_str();
+  command.add_flag("--early-stopping", sampling.early_stopping,
+                   "End a beam search when enough beams have ended");
 }
 
 Result<EngineOptions> resolve(const EngineFlags& flags) {

@@ -49,7 +49,8 @@ Result<void> plan_requests_file(const GenerateOptions& options, std::vector<Plan
     begin = end + 1;
     ++line_number;
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    const std::string where = "line " + std::to_string(line_number) + " of " + escape_for_message(options.requests_file);
+    const std::string where =
+        "line " + std::to_string(line_number) + " of " + escape_for_message(options.requests_file);
     Result<GenerationRequest> request = Error{};
     if (Result<Json> json = parse_json(line, where); json.has_value()) {
       request = request_from_json(*json, options.sampling, options.parse_special, where);
@@ -69,7 +70,10 @@ Result<void> plan_requests_file(const GenerateOptions& options, std::vector<Plan
 Result<std::vector<PlannedRequest>> plan_requests(const GenerateOptions& options) {
   std::vector<PlannedRequest> planned;
   const auto add_text = [&](std::string text) {
-    planned.push_back({.request = {.prompt = TextPrompt{.text = std::move(text), .parse_special = options.parse_special}, .sampling = options.sampling}, .error = {}});
+    planned.push_back(
+        {.request = {.prompt = TextPrompt{.text = std::move(text), .parse_special = options.parse_special},
+                     .sampling = options.sampling},
+         .error = {}});
   };
   for (const std::string& prompt : options.prompts) {
     if (prompt == "-") {
@@ -86,13 +90,18 @@ Result<std::vector<PlannedRequest>> plan_requests(const GenerateOptions& options
   if (!options.messages_file.empty()) {
     OCTAVO_TRY(const std::string text, read_input(options.messages_file));
     OCTAVO_TRY(const Json json, parse_json(text, escape_for_message(options.messages_file)));
-    OCTAVO_TRY(std::vector<ChatMessage> messages, messages_from_json(json, escape_for_message(options.messages_file)));
-    planned.push_back({.request = {.prompt = ChatPrompt{.messages = std::move(messages)}, .sampling = options.sampling}, .error = {}});
+    OCTAVO_TRY(std::vector<ChatMessage> messages,
+               messages_from_json(json, escape_for_message(options.messages_file)));
+    planned.push_back(
+        {.request = {.prompt = ChatPrompt{.messages = std::move(messages)}, .sampling = options.sampling},
+         .error = {}});
   }
   if (!options.requests_file.empty()) OCTAVO_TRY_VOID(plan_requests_file(options, planned));
   if (planned.empty()) {
-    return Error{.code = ErrorCode::kInvalidArgument,
-                 .message = "there is nothing to generate: give --prompt, --prompt-file, --messages-file or --requests-file"};
+    return Error{
+        .code = ErrorCode::kInvalidArgument,
+        .message =
+            "there is nothing to generate: give --prompt, --prompt-file, --messages-file or --requests-file"};
   }
   return planned;
 }
@@ -127,7 +136,8 @@ std::vector<RequestOutput> run_requests(Engine& engine, std::vector<PlannedReque
   while (!collector.done()) {
     for (const EngineEvent& event : engine.poll(std::chrono::milliseconds(100))) {
       collector.add(event);
-      if (const auto* tokens = std::get_if<TokensGenerated>(&event); stream && tokens != nullptr) printer.print(tokens->text);
+      if (const auto* tokens = std::get_if<TokensGenerated>(&event); stream && tokens != nullptr)
+        printer.print(tokens->text);
     }
     if (InterruptGuard::interrupted() && !cancelled) {
       for (const RequestId id : ids) engine.cancel(id);
@@ -147,11 +157,13 @@ std::vector<RequestOutput> run_requests(Engine& engine, std::vector<PlannedReque
   return answers;
 }
 
-void print_json(const Engine& engine, const std::vector<PlannedRequest>& planned, const std::vector<RequestOutput>& answers, double total_ms) {
+void print_json(const Engine& engine, const std::vector<PlannedRequest>& planned,
+                const std::vector<RequestOutput>& answers, double total_ms) {
   const EngineDescription& description = engine.description();
   Json json = {{"model", description.model.path}, {"device", description.device}, {"isa", description.isa}};
   json["requests"] = Json::array();
-  for (std::size_t i = 0; i < answers.size(); ++i) json["requests"].push_back(to_json(answers[i], planned[i].request.sampling));
+  for (std::size_t i = 0; i < answers.size(); ++i)
+    json["requests"].push_back(to_json(answers[i], planned[i].request.sampling));
   json["kv"] = to_json(engine.kv_totals());
   json["timing"] = {{"load_ms", description.load_ms}, {"total_ms", total_ms}};
   std::cout << dump_for_output(json) << '\n';
@@ -163,7 +175,8 @@ void print_text(const std::vector<RequestOutput>& answers, bool streamed) {
   const bool several = answers.size() > 1 || (!answers.empty() && answers[0].outputs.size() > 1);
   for (std::size_t i = 0; i < answers.size(); ++i) {
     for (const CompletionOutput& output : answers[i].outputs) {
-      if (several) printer.print("--- prompt " + std::to_string(i) + ", output " + std::to_string(output.index) + "\n");
+      if (several)
+        printer.print("--- prompt " + std::to_string(i) + ", output " + std::to_string(output.index) + "\n");
       if (!streamed) printer.print(output.text);
       printer.print("\n");
     }
@@ -183,7 +196,8 @@ int run_generate(GenerateOptions& options) {
   const SamplingParams& first = planned->front().request.sampling;
   const bool stream = !options.json && planned->size() == 1 && first.n == 1 && !first.beam_width;
   const std::vector<RequestOutput> answers = run_requests(**engine, *planned, stream);
-  const double total_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - started).count();
+  const double total_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - started).count();
   if (options.json) {
     print_json(**engine, *planned, answers, total_ms);
   } else {
@@ -203,17 +217,23 @@ int run_generate(GenerateOptions& options) {
 void add_generate_command(CLI::App& program, int& status) {
   auto options = std::make_shared<GenerateOptions>();
   CLI::App* const command = program.add_subcommand("generate", "Prompts in, text out");
-  command->add_option("--prompt", options->prompts, "A prompt, as it is (repeatable); - is standard input")->allow_extra_args(false);
-  command->add_option("--prompt-file", options->prompt_file, "A file whose text is the prompt; - is standard input");
-  command->add_option("--messages-file", options->messages_file, "A JSON list of {role, content}, run through the model's chat template");
-  command->add_option("--requests-file", options->requests_file, "JSON lines, one request each, all submitted at once");
-  command->add_flag("--parse-special", options->parse_special, "Let text such as <|im_end|> in prompts become special tokens");
+  command->add_option("--prompt", options->prompts, "A prompt, as it is (repeatable); - is standard input")
+      ->allow_extra_args(false);
+  command->add_option("--prompt-file", options->prompt_file,
+                      "A file whose text is the prompt; - is standard input");
+  command->add_option("--messages-file", options->messages_file,
+                      "A JSON list of {role, content}, run through the model's chat template");
+  command->add_option("--requests-file", options->requests_file,
+                      "JSON lines, one request each, all submitted at once");
+  command->add_flag("--parse-special", options->parse_special,
+                    "Let text such as <|im_end|> in prompts become special tokens");
   command->add_flag("--json", options->json, "One JSON object on standard output");
   add_engine_flags(*command, options->engine);
   add_sampling_flags(*command, options->sampling);
   command->callback([options, &status] {
     // Ranges hold for every model; ids are checked against the vocabulary when the model is known.
-    if (const Result<void> valid = validate(options->sampling, std::numeric_limits<std::int32_t>::max()); !valid.has_value()) {
+    if (const Result<void> valid = validate(options->sampling, std::numeric_limits<std::int32_t>::max());
+        !valid.has_value()) {
       status = report_error(valid.error());
       return;
     }

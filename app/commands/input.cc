@@ -15,7 +15,8 @@ Result<std::string> read_input(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file || std::filesystem::is_directory(path, unused)) {
     return Error{.code = ErrorCode::kNotFound,
-                 .message = "the file '" + escape_for_message(path) + "' cannot be read; check its name and permissions"};
+                 .message = "the file '" + escape_for_message(path) +
+                            "' cannot be read; check its name and permissions"};
   }
   return std::string(std::istreambuf_iterator<char>(file), {});
 }

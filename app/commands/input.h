@@ -7,7 +7,8 @@
 
 namespace octavo::app {
 
-// The bytes of a file, verbatim; "-" is standard input. A folder, or what cannot be opened, is an error that names it.
+// The bytes of a file, verbatim; "-" is standard input. A folder, or what cannot be
+// opened, is an error that names it.
 Result<std::string> read_input(const std::string& path);
 
 }  // namespace octavo::app

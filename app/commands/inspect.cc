@@ -58,7 +58,7 @@ Error too_large() {
       "this needs more bytes than 64 bits can count; choose smaller --tokens, --batch or --precision");
 }
 
-// ---- the arithmetic ----
+// ---- the arithmetic
 
 Result<KvReport> report_kv(const InspectOptions& options, const model::KvShape& shape,
                            std::uint64_t default_tokens, std::uint64_t weight_bytes) {
@@ -88,7 +88,7 @@ Result<KvReport> report_kv(const InspectOptions& options, const model::KvShape& 
   return report;
 }
 
-// ---- as text ----
+// ---- as text
 
 std::string amount(std::uint64_t bytes) {
   return model::format_bytes(bytes) + " (" + model::group_digits(bytes) + " bytes)";
@@ -168,7 +168,7 @@ void print_model(std::ostream& out, const model::GgufFile& file, const ModelDesc
       << " chat template\n";
 }
 
-// ---- as JSON ----
+// ---- as JSON
 
 Json to_json(const KvReport& report) {
   Json json = {{"num_layers", report.shape.num_layers},
@@ -234,7 +234,7 @@ Json tensors_json(const model::GgufFile& file) {
   return tensors;
 }
 
-// ---- the three ways to ask ----
+// ---- the three ways to ask
 
 Result<std::string> inspect_shape(const InspectOptions& options) {
   const model::NamedShape* shape = model::find_shape(options.shape);

@@ -1,5 +1,5 @@
-// `octavo inspect`: what a model file holds, and how much memory its keys and values take; with --shape the same
-// arithmetic for a model known by name, without a file.
+// `octavo inspect`: what a model file holds, and how much memory its keys and values take; with --shape the
+// same arithmetic for a model known by name, without a file.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -65,7 +65,7 @@ std::string runs_text(const std::vector<BlockId>& blocks) {
   return text;
 }
 
-// ---- the whole, as text ----
+// ---- the whole, as text
 
 constexpr std::int32_t kChartRows = 8;
 
@@ -160,7 +160,7 @@ std::string summary_text(const std::filesystem::path& path, const RecordingSumma
   return out.str();
 }
 
-// ---- the whole, as JSON ----
+// ---- the whole, as JSON
 
 Json to_json(const metrics::RecordingHeader& header) {
   return {{"model", header.model},
@@ -227,7 +227,7 @@ Json to_json(const RecordingSummary& summary) {
       {"timeline", timeline_json(summary.timeline)}};
 }
 
-// ---- one step ----
+// ---- one step
 
 // For each block of the pool, the sequences whose tables name it, ascending.
 std::vector<std::vector<SequenceId>> owners_of_blocks(const KvState& state) {

@@ -13,7 +13,9 @@ namespace octavo::app {
 namespace {
 
 Error wrong(std::string_view what, const std::string& sentence, std::string subject = {}) {
-  return {.code = ErrorCode::kInvalidArgument, .message = std::string(what) + ": " + sentence, .subject = std::move(subject)};
+  return {.code = ErrorCode::kInvalidArgument,
+          .message = std::string(what) + ": " + sentence,
+          .subject = std::move(subject)};
 }
 
 Json number_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
@@ -30,7 +32,8 @@ Json top_logprobs_to_json(const std::vector<std::vector<TokenLogprob>>& position
   Json json = Json::array();
   for (const auto& alternatives : positions) {
     Json entry = Json::array();
-    for (const TokenLogprob& alternative : alternatives) entry.push_back({alternative.token_id, number_or_null(static_cast<double>(alternative.logprob))});
+    for (const TokenLogprob& alternative : alternatives)
+      entry.push_back({alternative.token_id, number_or_null(static_cast<double>(alternative.logprob))});
     json.push_back(std::move(entry));
   }
   return json;
@@ -39,7 +42,8 @@ Json top_logprobs_to_json(const std::vector<std::vector<TokenLogprob>>& position
 Json output_to_json(const CompletionOutput& output, const SamplingParams& sampling) {
   Json json = {{"index", output.index}, {"text", output.text}, {"token_ids", output.token_ids}};
   Json logprobs = Json::array();
-  for (const float logprob : output.logprobs) logprobs.push_back(number_or_null(static_cast<double>(logprob)));
+  for (const float logprob : output.logprobs)
+    logprobs.push_back(number_or_null(static_cast<double>(logprob)));
   json["logprobs"] = std::move(logprobs);
   if (sampling.logprobs > 0) json["top_logprobs"] = top_logprobs_to_json(output.top_logprobs);
   json["cumulative_logprob"] = number_or_null(output.cumulative_logprob);
@@ -53,7 +57,8 @@ Json output_to_json(const CompletionOutput& output, const SamplingParams& sampli
 }  // namespace
 
 Result<Json> parse_json(std::string_view text, std::string_view what) {
-  // nlohmann's text parser is iterative, but destroying a value that is nested a million deep is not free: bound it.
+  // nlohmann's text parser is iterative, but destroying a value that is nested a
+  // million deep is not free: bound it.
   constexpr int kMaxDepth = 64;
   bool too_deep = false;
   Json json;
@@ -68,40 +73,55 @@ Result<Json> parse_json(std::string_view text, std::string_view what) {
   } catch (const nlohmann::json::exception& exception) {
     const std::string reason = exception.what();
     const std::size_t bracket = reason.find("] ");
-    return wrong(what, "is not valid JSON (" + escape_for_message(bracket == std::string::npos ? reason : reason.substr(bracket + 2)) + ")");
+    return wrong(what,
+                 "is not valid JSON (" +
+                     escape_for_message(bracket == std::string::npos ? reason : reason.substr(bracket + 2)) +
+                     ")");
   }
   if (too_deep) return wrong(what, "is nested deeper than " + std::to_string(kMaxDepth) + " levels");
   return json;
 }
 
 Result<std::vector<ChatMessage>> messages_from_json(const Json& json, std::string_view what) {
-  if (!json.is_array() || json.empty()) return wrong(what, "messages must be a list of {\"role\": ..., \"content\": ...} with at least one entry");
+  if (!json.is_array() || json.empty())
+    return wrong(what,
+                 "messages must be a list of {\"role\": ..., \"content\": ...} with at least one entry");
   std::vector<ChatMessage> messages;
   for (std::size_t i = 0; i < json.size(); ++i) {
     const std::string where = "message " + std::to_string(i);
     const Json& entry = json[i];
-    if (!entry.is_object() || !entry.contains("role") || !entry.contains("content") || !entry["role"].is_string() || !entry["content"].is_string()) {
+    if (!entry.is_object() || !entry.contains("role") || !entry.contains("content") ||
+        !entry["role"].is_string() || !entry["content"].is_string()) {
       return wrong(what, where + " must have a role and a content, both text");
     }
     const std::string name = entry["role"].get<std::string>();
     const std::optional<Role> role = parse_role(name);
-    if (!role.has_value()) return wrong(what, where + " has the role '" + escape_for_message(name) + "'; roles are system, user, assistant and tool", "role");
+    if (!role.has_value())
+      return wrong(what,
+                   where + " has the role '" + escape_for_message(name) +
+                       "'; roles are system, user, assistant and tool",
+                   "role");
     messages.push_back({.role = *role, .content = entry["content"].get<std::string>()});
   }
   return messages;
 }
 
 Result<SamplingParams> sampling_from_json(const Json& json, SamplingParams defaults, std::string_view what) {
-  if (!json.is_object()) return wrong(what, "\"sampling\" must be an object of option names and values", "sampling");
+  if (!json.is_object())
+    return wrong(what, "\"sampling\" must be an object of option names and values", "sampling");
   for (const auto& [key, value] : json.items()) {
     const OptionAssignment assigned = assign_sampling_option(key, value, defaults);
-    if (assigned == OptionAssignment::kUnknown) return wrong(what, "there is no sampling option called '" + escape_for_message(key) + "'", key);
-    if (assigned == OptionAssignment::kWrongType) return wrong(what, "the sampling option '" + key + "' cannot be " + escape_for_message(dump(value), 60), key);
+    if (assigned == OptionAssignment::kUnknown)
+      return wrong(what, "there is no sampling option called '" + escape_for_message(key) + "'", key);
+    if (assigned == OptionAssignment::kWrongType)
+      return wrong(what, "the sampling option '" + key + "' cannot be " + escape_for_message(dump(value), 60),
+                   key);
   }
   return defaults;
 }
 
-Result<GenerationRequest> request_from_json(const Json& json, const SamplingParams& defaults, bool parse_special, std::string_view what) {
+Result<GenerationRequest> request_from_json(const Json& json, const SamplingParams& defaults,
+                                            bool parse_special, std::string_view what) {
   if (!json.is_object()) return wrong(what, "a request must be a JSON object");
   GenerationRequest request;
   int num_prompts = 0;
@@ -116,7 +136,8 @@ Result<GenerationRequest> request_from_json(const Json& json, const SamplingPara
       ++num_prompts;
     } else if (key == "prompt_token_ids") {
       TokenPrompt prompt;
-      if (!read_token_ids(value, prompt.token_ids)) return wrong(what, "\"prompt_token_ids\" must be a list of token ids", key);
+      if (!read_token_ids(value, prompt.token_ids))
+        return wrong(what, "\"prompt_token_ids\" must be a list of token ids", key);
       request.prompt = std::move(prompt);
       ++num_prompts;
     } else if (key == "cache_salt") {
@@ -126,7 +147,8 @@ Result<GenerationRequest> request_from_json(const Json& json, const SamplingPara
       return wrong(what, "a request has no field called '" + escape_for_message(key) + "'", key);
     }
   }
-  if (num_prompts != 1) return wrong(what, "a request needs exactly one of \"prompt\", \"messages\" and \"prompt_token_ids\"");
+  if (num_prompts != 1)
+    return wrong(what, "a request needs exactly one of \"prompt\", \"messages\" and \"prompt_token_ids\"");
   request.sampling = defaults;
   if (json.contains("sampling")) {
     OCTAVO_TRY(request.sampling, sampling_from_json(json["sampling"], defaults, what));
@@ -134,7 +156,9 @@ Result<GenerationRequest> request_from_json(const Json& json, const SamplingPara
   return request;
 }
 
-Json to_json(const Error& error) { return {{"code", error_code_name(error.code)}, {"message", error.message}}; }
+Json to_json(const Error& error) {
+  return {{"code", error_code_name(error.code)}, {"message", error.message}};
+}
 
 // What became of the prompt's tokens: where they came from adds up to their number.
 Json to_json(const PromptAccount& account) {
@@ -159,13 +183,15 @@ Json to_json(const RequestOutput& output, const SamplingParams& sampling) {
   json["prompt_token_ids"] = output.prompt_token_ids;
   if (sampling.prompt_logprobs) {
     Json logprobs = Json::array();
-    for (const auto& logprob : output.prompt_logprobs) logprobs.push_back(logprob.has_value() ? number_or_null(static_cast<double>(*logprob)) : Json(nullptr));
+    for (const auto& logprob : output.prompt_logprobs)
+      logprobs.push_back(logprob.has_value() ? number_or_null(static_cast<double>(*logprob)) : Json(nullptr));
     json["prompt_logprobs"] = std::move(logprobs);
   }
   json["num_cached_tokens"] = output.num_cached_tokens;
   json["seed"] = output.seed;
   json["outputs"] = Json::array();
-  for (const CompletionOutput& completion : output.outputs) json["outputs"].push_back(output_to_json(completion, sampling));
+  for (const CompletionOutput& completion : output.outputs)
+    json["outputs"].push_back(output_to_json(completion, sampling));
   if (output.error.has_value()) json["error"] = to_json(*output.error);
   json["metrics"] = {{"queue_ms", milliseconds(output.metrics.queue_us)},
                      {"ttft_ms", milliseconds(output.metrics.ttft_us)},
@@ -199,7 +225,9 @@ Json to_json(const KvTotals& totals) {
           {"swap_in_ms", milliseconds(totals.swap_in_us)}};
 }
 
-std::string dump(const Json& json, int indent) { return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace); }
+std::string dump(const Json& json, int indent) {
+  return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
 
 std::string dump_for_output(const Json& json) {
   return json.dump(-1, ' ', /*ensure_ascii=*/isatty(STDOUT_FILENO) != 0, Json::error_handler_t::replace);

@@ -24,12 +24,12 @@ struct SpeedShape {
 // What one repeat of a combination measured.
 struct SpeedRun {
   double prefill_tokens_per_s = 0.0;  // computed tokens
-  double decode_tokens_per_s =
-      0.0;               // of all sequences, from the last first token on; 0 when none was decoded
-  double ttft_ms = 0.0;  // median over the sequences
+  // Of all sequences, from the last first token on; 0 when none was decoded
+  double decode_tokens_per_s = 0.0;
+  double ttft_ms = 0.0;                         // median over the sequences
   double step_p50_ms = 0.0, step_p99_ms = 0.0;  // of steps that only decode
-  double decode_bytes_per_s =
-      0.0;  // all weights once, and the keys and values that a step must read, for each step
+  // All weights once, and the keys and values that a step must read, for each step
+  double decode_bytes_per_s = 0.0;
   double read_bytes_per_s = 0.0;  // what the same threads could read around the run; 0: not measured
   double prefill_multiply_adds_per_s = 0.0;                // products with weights only, without attention
   HardwareCounters::Counts prefill_counts, decode_counts;  // for each token

@@ -15,12 +15,14 @@ std::string mebibytes(std::int64_t bytes) {
 }
 
 void describe(const EngineDescription& description, const Progress& progress) {
-  progress.say(escape_for_message(description.model.name.empty() ? description.model.path : description.model.name) + ", " +
-               description.model.quantisation + ": weights " + mebibytes(description.weight_bytes) + ", KV pool " +
-               std::to_string(description.num_blocks) + " blocks of " + std::to_string(description.block_size) + " tokens, " +
-               mebibytes(description.bytes_per_block * description.num_blocks) + ", host pool " +
-               std::to_string(description.num_host_blocks) + " blocks; " + description.device + " " + description.isa + ", " +
-               std::to_string(description.threads) + " threads");
+  progress.say(
+      escape_for_message(description.model.name.empty() ? description.model.path : description.model.name) +
+      ", " + description.model.quantisation + ": weights " + mebibytes(description.weight_bytes) +
+      ", KV pool " + std::to_string(description.num_blocks) + " blocks of " +
+      std::to_string(description.block_size) + " tokens, " +
+      mebibytes(description.bytes_per_block * description.num_blocks) + ", host pool " +
+      std::to_string(description.num_host_blocks) + " blocks; " + description.device + " " + description.isa +
+      ", " + std::to_string(description.threads) + " threads");
   if (!description.notice.empty()) progress.say(description.notice);
 }
 

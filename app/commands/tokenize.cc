@@ -30,7 +30,8 @@ Result<std::vector<TokenId>> tokenize(const TokenizeOptions& options, const toke
   if (!options.messages_file.empty()) {
     OCTAVO_TRY(const std::string text, read_input(options.messages_file));
     OCTAVO_TRY(const Json json, parse_json(text, escape_for_message(options.messages_file)));
-    OCTAVO_TRY(const std::vector<ChatMessage> messages, messages_from_json(json, escape_for_message(options.messages_file)));
+    OCTAVO_TRY(const std::vector<ChatMessage> messages,
+               messages_from_json(json, escape_for_message(options.messages_file)));
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     return tokenizer.encode_chat(messages, std::chrono::duration_cast<std::chrono::seconds>(now).count());
   }
@@ -47,7 +48,8 @@ Result<std::vector<TokenId>> tokenize(const TokenizeOptions& options, const toke
 
 // One line a token: the id and its text.
 void print_table(const tokenizer::Tokenizer& tokenizer, const std::vector<TokenId>& token_ids) {
-  for (const TokenId id : token_ids) std::cout << id << '\t' << escape_for_message(tokenizer.token_bytes(id)) << '\n';
+  for (const TokenId id : token_ids)
+    std::cout << id << '\t' << escape_for_message(tokenizer.token_bytes(id)) << '\n';
 }
 
 Result<void> run_tokenize(const TokenizeOptions& options) {
@@ -71,9 +73,11 @@ void add_tokenize_command(CLI::App& program, int& status) {
   CLI::Option_group* const input = command->add_option_group("input");
   input->add_option("text,--prompt", options->prompt, "The text; - is standard input");
   input->add_option("--prompt-file", options->prompt_file, "A file with the text; - is standard input");
-  input->add_option("--messages-file", options->messages_file, "A JSON list of {role, content}, run through the chat template");
+  input->add_option("--messages-file", options->messages_file,
+                    "A JSON list of {role, content}, run through the chat template");
   input->require_option(1);
-  command->add_flag("--parse-special", options->parse_special, "Let text such as <|im_end|> become special tokens");
+  command->add_flag("--parse-special", options->parse_special,
+                    "Let text such as <|im_end|> become special tokens");
   command->add_flag("--json", options->json, "{\"token_ids\": [...]} on standard output");
   command->callback([options, &status] {
     const Result<void> result = run_tokenize(*options);

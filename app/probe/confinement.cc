@@ -37,7 +37,7 @@ void note(Confinement& confinement, bool holds, const char* what) {
   (holds ? confinement.in_force : confinement.missing).emplace_back(what);
 }
 
-// ---- limits ----
+// ---- limits
 
 bool set_limit(__rlimit_resource resource, std::uint64_t most) {
   const struct rlimit limit = {most, most};
@@ -78,7 +78,7 @@ bool limit_memory(std::uint64_t more_bytes, std::span<const std::filesystem::pat
   return set_limit(RLIMIT_AS, most);
 }
 
-// ---- files: landlock ----
+// ---- files: landlock
 
 constexpr std::uint64_t kWriteAccess =
     LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |
@@ -106,7 +106,7 @@ bool restrict_files(std::span<const std::filesystem::path> readable) {
   return holds;
 }
 
-// ---- system calls: seccomp ----
+// ---- system calls: seccomp
 
 #if defined(__x86_64__)
 constexpr std::uint32_t kArchitecture = AUDIT_ARCH_X86_64;

@@ -16,8 +16,8 @@
 namespace octavo::app {
 
 struct ConfinementLimits {
-  std::uint64_t memory_bytes =
-      0;  // beside what the process has mapped already, and the files that it will map
+  // Beside what the process has mapped already, and the files that it will map
+  std::uint64_t memory_bytes = 0;
   std::uint64_t cpu_seconds = 0;
   std::uint64_t num_files = 0;
 };

@@ -172,8 +172,7 @@ Result<void> copy_file_durably(const fs::path& from, const fs::path& to) {
 Result<void> write_file_durably(const fs::path& path, const std::string& text) {
   const FileDescriptor file = open_private(path, O_WRONLY | O_CREAT | O_TRUNC);
   if (!file.ok()) return failed(path, "written", errno);
-  if (const int reason = write_all(file.get(), text); reason != 0)
-    return failed(path, "written", reason);
+  if (const int reason = write_all(file.get(), text); reason != 0) return failed(path, "written", reason);
   if (::fsync(file.get()) != 0) return failed(path, "written", errno);
   return {};
 }

@@ -135,7 +135,8 @@ bool Application::update_chats() {
 
 // Texts become attachments of a chat: not before the chats are there.
 bool Application::update_files() {
-  if (!controller_.store_opened() || controller_.state().model.phase == ui::ModelPhase::kLoading) return false;
+  if (!controller_.store_opened() || controller_.state().model.phase == ui::ModelPhase::kLoading)
+    return false;
   auto results = file_reader_->take_results();
   for (FilesRead& read : results) controller_.take_read_files(std::move(read));
   if (!results.empty()) perform_effects();
@@ -217,8 +218,8 @@ void Application::save_settings_now() {
 // What the frame before showed.
 void Application::save_picture(const std::filesystem::path& path) {
   const Picture picture = window_->read_pixels();
-  const auto written = write_export(
-      path, png_bytes(picture.width, picture.height, PixelKind::kColour, picture.pixels));
+  const auto written =
+      write_export(path, png_bytes(picture.width, picture.height, PixelKind::kColour, picture.pixels));
   if (written) {
     controller_.show_banner(ui::BannerKind::kNotice, "Exported to " + path.string() + ".");
   } else {

@@ -28,11 +28,11 @@
 namespace octavo::app {
 
 struct WindowOptions {
-  EngineOptions engine;       // `model` is a file; empty: there is none
+  EngineOptions engine;  // `model` is a file; empty: there is none
   // Nobody named a model: the one that this window used last comes before `engine.model`.
   bool prefers_recent_model = false;
-  std::string model_problem;  // why there is none, one sentence; shown with what to do
-  std::string recording;      // a file to look at in the Memory workspace; empty: none
+  std::string model_problem;       // why there is none, one sentence; shown with what to do
+  std::string recording;           // a file to look at in the Memory workspace; empty: none
   std::vector<std::string> files;  // to be opened: texts, chats, recordings, models
   // Where later starts find this window; empty: they do not.
   std::filesystem::path socket_path;
@@ -116,11 +116,11 @@ class Application {
   EngineCloser closer_;
   ModelLoader loader_;
   HeldEngine present_;
-  std::vector<HeldEngine> retired_;  // that still have answers to finish
-  EngineOptions loading_;            // what is loaded now, or was tried last
-  EngineOptions loaded_;             // what the present engine was made from
-  std::optional<EngineOptions> fallback_;       // what is loaded again should this load fail
-  std::optional<ModelLoadRequest> next_load_;   // once the load that was cancelled for it has ended
+  std::vector<HeldEngine> retired_;            // that still have answers to finish
+  EngineOptions loading_;                      // what is loaded now, or was tried last
+  EngineOptions loaded_;                       // what the present engine was made from
+  std::optional<EngineOptions> fallback_;      // what is loaded again should this load fail
+  std::optional<ModelLoadRequest> next_load_;  // once the load that was cancelled for it has ended
   std::unique_ptr<ModelScout> scout_;
   std::uint64_t num_frames_drawn_ = 0;
   std::int64_t next_update_us_ = 0;

@@ -102,9 +102,9 @@ void Application::take_failure(const Error& error) {
   if (!fallback_) return controller_.show_no_model(path, error.message);
   start_loading(*std::exchange(fallback_, std::nullopt));
   if (error.code != ErrorCode::kCancelled) {
-    controller_.show_banner(ui::BannerKind::kError, model_title(path, {}) +
-                                                        " could not be loaded; the model before is loaded again: " +
-                                                        error.message);
+    controller_.show_banner(
+        ui::BannerKind::kError,
+        model_title(path, {}) + " could not be loaded; the model before is loaded again: " + error.message);
   }
 }
 

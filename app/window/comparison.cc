@@ -63,7 +63,7 @@ std::int32_t within_limits(std::int32_t count) {
 
 }  // namespace
 
-// ---- asking -----------------------------------------------------------------------------------------------
+// ---- asking
 
 void Comparison::open(Source source) {
   cancel_all();
@@ -348,7 +348,7 @@ std::optional<Message> Comparison::message_of(ui::ColumnId column_id) const {
   return message;
 }
 
-// ---- events -----------------------------------------------------------------------------------------------
+// ---- events
 
 bool Comparison::fold(const EngineEvent& event) {
   Lane* lane = find_lane(request_id_of(event));
@@ -450,7 +450,7 @@ void Comparison::end_lane(Lane& lane, ui::ColumnPhase phase, const std::string& 
   }
 }
 
-// ---- text -------------------------------------------------------------------------------------------------
+// ---- text
 
 void Comparison::append_token(ui::ComparedColumn& column, Growth& growth, TokenId token, float logprob) {
   ui::ComparedToken added;
@@ -514,7 +514,7 @@ void Comparison::end_text(ui::ComparedColumn& column, Growth& growth) {
     column.repeats = growth.before == ids_of(column.tokens);
 }
 
-// ---- beams ------------------------------------------------------------------------------------------------
+// ---- beams
 
 void Comparison::add_beam_step(const BeamStep& step) {
   ui::BeamTree& tree = state_->beams;
@@ -590,7 +590,7 @@ void Comparison::find_final_nodes(const Lane& lane) {
   tree.live.clear();
 }
 
-// ---- figures of all columns -------------------------------------------------------------------------------
+// ---- figures of all columns
 
 void Comparison::finish_poll() {
   if (!state_->running) return;
@@ -621,7 +621,7 @@ void Comparison::count_progress() {
   state_->progress = state_->columns.empty() ? 0 : done / static_cast<double>(state_->columns.size());
 }
 
-// ---- memory -----------------------------------------------------------------------------------------------
+// ---- memory
 
 void Comparison::fold_trace(const Engine::Trace& trace) {
   if (lanes_.empty()) return;
@@ -715,7 +715,7 @@ void Comparison::count_memory(const std::vector<const SequenceSnapshot*>& sequen
   if (memory.num_tables > 0 && memory.num_tables >= state_->memory.num_tables) state_->memory = memory;
 }
 
-// ---- finding ----------------------------------------------------------------------------------------------
+// ---- finding
 
 Comparison::Lane* Comparison::find_lane(RequestId request_id) {
   const auto found = std::find_if(lanes_.begin(), lanes_.end(),
@@ -741,7 +741,7 @@ ui::ComparedColumn* Comparison::column_of(const Lane& lane, std::int32_t output_
   return output_index < 0 || index >= lane.columns.size() ? nullptr : find_column(lane.columns[index]);
 }
 
-// ---- pure parts -------------------------------------------------------------------------------------------
+// ---- pure parts
 
 std::string sampling_differences(const SamplingParams& params, const std::vector<SamplingParams>& all) {
   std::string text;

@@ -58,8 +58,8 @@ class Comparison {
 
   bool running() const { return state_->running; }
 
-  // What a sequence of one of its requests is called: "Compare · Sample 2"; of a beam search, whose beams change
-  // places, its seat. nullopt: it is no request of the comparison.
+  // What a sequence of one of its requests is called: "Compare · Sample 2"; of a beam search, whose beams
+  // change places, its seat. nullopt: it is no request of the comparison.
   std::optional<std::string> name_of(RequestId request_id, std::int32_t output_index) const;
 
   // The answer as a message of a conversation; nullopt while it goes on, and when it is empty.
@@ -146,7 +146,7 @@ class Comparison {
   std::int32_t num_forks_ = 0;
 };
 
-// ---- pure parts, for tests --------------------------------------------------------------------------------
+// ---- pure parts, for tests
 
 // What stands in a column's head when its settings differ from the others': "temperature 0.8 · top-p 0.9".
 std::string sampling_differences(const SamplingParams& params, const std::vector<SamplingParams>& all);

@@ -206,7 +206,6 @@ void Controller::apply(const ui::Action& action) {
 }
 
 // ---- chats
-// ---------------------------------------------------------------------------------------------------------
 
 ui::SessionId Controller::new_session() {
   state_.workspace = ui::Workspace::kChat;
@@ -242,7 +241,6 @@ void Controller::select_neighbour(std::int32_t offset) {
 }
 
 // ---- answers
-// ---------------------------------------------------------------------------------------------------------
 
 void Controller::send(ui::SessionId session_id, const std::string& text) {
   Session* session = find_session(session_id);
@@ -316,7 +314,6 @@ Settings Controller::settings() const {
 }
 
 // ---- events
-// ----------------------------------------------------------------------------------------------------------
 
 bool Controller::poll_engine() {
   const bool moved = inspector_.tick(clock_.now_us(), state_);
@@ -500,8 +497,7 @@ void Controller::drop_end_token(const Answer& answer, Message& message) const {
   const TokenId last = message.token_ids.back();
   const bool stop_token =
       std::holds_alternative<TokenId>(answer.stop_reason) && std::get<TokenId>(answer.stop_reason) == last;
-  if (stop_token || answer.engine->tokenizer().is_end_of_sequence(last))
-    message.token_ids.pop_back();
+  if (stop_token || answer.engine->tokenizer().is_end_of_sequence(last)) message.token_ids.pop_back();
 }
 
 void Controller::fold_token_count(ui::SessionId session_id, std::int32_t num_tokens) {
@@ -510,7 +506,6 @@ void Controller::fold_token_count(ui::SessionId session_id, std::int32_t num_tok
 }
 
 // ---- what is shown
-// ------------------------------------------------------------------------------------------------------
 
 Controller::Session* Controller::find_session(ui::SessionId session_id) {
   const auto found = sessions_.find(session_id);
@@ -592,8 +587,7 @@ void Controller::show_queue(ui::SessionId session_id) {
   ui::SessionState* shown = shown_session(session_id);
   if (session == nullptr || shown == nullptr) return;
   shown->queued.clear();
-  for (const std::string& text : session->queued)
-    shown->queued.emplace_back(split_attachments(text).text);
+  for (const std::string& text : session->queued) shown->queued.emplace_back(split_attachments(text).text);
 }
 
 void Controller::show_answer_figures(const Answer& answer) {
@@ -629,11 +623,10 @@ void Controller::show_activity() {
       shown.tokens_per_second = message->figures.tokens_per_second.value_or(0);
     }
     if (answer.admitted || answer.swapped_out) continue;
-    shown.num_ahead =
-        static_cast<std::int32_t>(std::count_if(
-            answers_.begin(), answers_.find(*session.answering), [&answer](const auto& entry) {
-              return !entry.second.admitted && entry.second.engine == answer.engine;
-            }));
+    shown.num_ahead = static_cast<std::int32_t>(
+        std::count_if(answers_.begin(), answers_.find(*session.answering), [&answer](const auto& entry) {
+          return !entry.second.admitted && entry.second.engine == answer.engine;
+        }));
   }
 }
 

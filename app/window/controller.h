@@ -44,7 +44,7 @@ struct ChatExport {
 struct Effects {
   std::optional<std::string> clipboard;
   std::optional<std::string> open_link;  // an address that a person confirmed
-  bool load_model = false;  // the one that was tried last
+  bool load_model = false;               // the one that was tried last
   bool cancel_loading = false;
   bool continue_on_cpu = false;  // the present model
   bool settings_changed = false;
@@ -67,8 +67,9 @@ class Controller {
   // The clock must outlive the controller.
   Controller(const Clock& clock, const Settings& settings);
 
-  // The engine, loaded; it must outlive the controller or `detach_engine`. Opens the first chat. The engine before
-  // it finishes what it was asked, and must live on as long as `uses` says; everything new goes to this one.
+  // The engine, loaded; it must outlive the controller or `detach_engine`. Opens the first chat.
+  // The engine before it finishes what it was asked, and must live on as long as `uses` says;
+  // everything new goes to this one.
   void attach_engine(Engine& engine, CountTokens count_tokens);
   bool uses(const Engine& engine) const;
 

@@ -1,5 +1,5 @@
-// The controller's part that has to do with models: which engine is asked, how one takes another's place while
-// chats go on, and the model picker.
+// The controller's part that has to do with models: which engine is asked, how one takes another's place
+// while chats go on, and the model picker.
 
 #include <algorithm>
 #include <cstdio>
@@ -78,7 +78,8 @@ bool Controller::poll_retired() {
   return heard;
 }
 
-// The comparison asks the newest engine. What it knows as token ids of another one is forgotten; its texts stay.
+// The comparison asks the newest engine. What it knows as token ids of another
+// one is forgotten; its texts stay.
 void Controller::attach_comparison() {
   if (engine_ == nullptr || comparison_engine_ == engine_) return;
   if (comparison_engine_ != nullptr) {
@@ -126,8 +127,8 @@ void Controller::detach_engine() {
 }
 
 void Controller::show_running() {
-  state_.picker.num_running = static_cast<std::int32_t>(answers_.size() + submissions_.size()) +
-                              (comparison_.running() ? 1 : 0);
+  state_.picker.num_running =
+      static_cast<std::int32_t>(answers_.size() + submissions_.size()) + (comparison_.running() ? 1 : 0);
 }
 
 // ---- loads
@@ -146,9 +147,10 @@ void Controller::note_model_loaded(const std::string& path, std::int64_t unix_ti
   if (retired_.empty()) {
     if (state_.picker.open) show_banner(ui::BannerKind::kNotice, state_.model.name + " answers from now on.");
   } else {
-    show_banner(ui::BannerKind::kNotice, state_.model.name +
-                                             " answers from now on; answers that were begun finish on the model "
-                                             "before.");
+    show_banner(ui::BannerKind::kNotice,
+                state_.model.name +
+                    " answers from now on; answers that were begun finish on the model "
+                    "before.");
   }
   state_.picker.open = false;
   take_picker_effects();
@@ -184,7 +186,8 @@ void Controller::show_no_model(const std::string& path, const std::string& probl
 PresentMemory Controller::present_memory() const {
   if (engine_ == nullptr) return {};
   const KvTotals totals = engine_->kv_totals();
-  return {resident_bytes(engine_->description(), totals), unwritten_pool_bytes(engine_->description(), totals)};
+  return {resident_bytes(engine_->description(), totals),
+          unwritten_pool_bytes(engine_->description(), totals)};
 }
 
 void Controller::pick_model(const ui::Action& action) {

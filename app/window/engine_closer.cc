@@ -6,7 +6,9 @@ namespace octavo::app {
 
 EngineCloser::EngineCloser()
     : jobs_(
-          [](const HeldEngine&) -> std::optional<std::monostate> { return std::nullopt; },  // ends with the call
+          [](const HeldEngine&) -> std::optional<std::monostate> {
+            return std::nullopt;
+          },  // ends with the call
           [] {}, JobsLeft::kDone) {}
 
 }  // namespace octavo::app

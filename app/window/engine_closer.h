@@ -1,4 +1,5 @@
-// Ends engines on a thread of its own: to wait for a step and to give back gigabytes takes longer than a frame.
+// Ends engines on a thread of its own: to wait for a step and to give back
+// gigabytes takes longer than a frame.
 //
 // Thread: calls from the window's.
 #pragma once

@@ -18,7 +18,7 @@ constexpr std::int64_t kStepUs = 120'000;
 constexpr std::int64_t kBytesPerBlock = 4 * 1024;
 constexpr std::int32_t kMaxModelLen = 64;
 
-// ---- words ----
+// ---- words
 
 constexpr std::string_view kText =
     "Alan Turing is a computer scientist and mathematician renowned for his work on codes and machines "
@@ -84,7 +84,7 @@ class WordTokenizer final : public tokenizer::Tokenizer {
   }
 };
 
-// ---- scripts ----
+// ---- scripts
 
 struct Ask {
   std::int32_t at_step = 0;
@@ -216,7 +216,7 @@ const std::vector<Script>& scripts() {
   return kScripts;
 }
 
-// ---- the runner ----
+// ---- the runner
 
 // Draws the scripted words. Candidates of a beam are ranked by a hash of what it says, so that beams overtake
 // one another.
@@ -268,7 +268,7 @@ class WordRunner final : public runner::Runner {
   const Script& script_;
 };
 
-// ---- playing ----
+// ---- playing
 
 std::string count_text(std::int64_t count, const char* singular) {
   return std::to_string(count) + " " + singular + (count == 1 ? "" : "s");

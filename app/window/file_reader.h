@@ -30,8 +30,8 @@ struct ReadFile {
   std::string problem = {};              // of what cannot be used: one sentence
 };
 
-// What is wanted: whatever the file is; a text, or the chats of this or another program, and nothing else. What is
-// wanted as one kind may be a path as people type it, with blanks around it and "~".
+// What is wanted: whatever the file is; a text, or the chats of this or another program, and nothing else.
+// What is wanted as one kind may be a path as people type it, with blanks around it and "~".
 enum class ReadAs { kAny, kText, kChats };
 
 struct FilesToRead {

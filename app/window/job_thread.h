@@ -1,7 +1,8 @@
-// A thread that does jobs one after the other, in the order in which they were given, and keeps what they bring
-// until it is asked: for what takes longer than a frame may wait.
+// A thread that does jobs one after the other, in the order in which they were given, and keeps what they
+// bring until it is asked: for what takes longer than a frame may wait.
 //
-// Ownership: jobs move in, outcomes move out. Thread: calls from one thread, usually the window's; `perform` and
+// Ownership: jobs move in, outcomes move out. Thread: calls from one thread,
+// usually the window's; `perform` and
 // `wake_up` are called on this one's own.
 #pragma once
 
@@ -27,7 +28,10 @@ class JobThread {
   using Perform = std::function<std::optional<Outcome>(Job job)>;
 
   JobThread(Perform perform, std::function<void()> wake_up, JobsLeft jobs_left)
-      : perform_(std::move(perform)), wake_up_(std::move(wake_up)), jobs_left_(jobs_left), thread_([this] { run(); }) {}
+      : perform_(std::move(perform)),
+        wake_up_(std::move(wake_up)),
+        jobs_left_(jobs_left),
+        thread_([this] { run(); }) {}
 
   // Waits for the job in progress, and for the others as jobs_left says.
   ~JobThread() {
@@ -82,10 +86,10 @@ class JobThread {
   const JobsLeft jobs_left_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Job> jobs_;              // guarded by mutex_
-  std::vector<Outcome> outcomes_;     // guarded by mutex_
+  std::deque<Job> jobs_;                // guarded by mutex_
+  std::vector<Outcome> outcomes_;       // guarded by mutex_
   std::atomic<bool> stopping_ = false;  // written under mutex_
-  std::thread thread_;                // last: it uses all of the above
+  std::thread thread_;                  // last: it uses all of the above
 };
 
 }  // namespace octavo::app

@@ -15,8 +15,8 @@ bool has_all(const tokenizer::Tokenizer& tokenizer, const std::vector<TokenId>& 
 
 bool spells(const tokenizer::Tokenizer& tokenizer, const std::vector<TokenId>& ids, std::string_view text) {
   const bool is_text = has_all(tokenizer, ids) && std::none_of(ids.begin(), ids.end(), [&](TokenId id) {
-    return tokenizer.is_control(id);
-  });
+                         return tokenizer.is_control(id);
+                       });
   return is_text && tokenizer.decode(ids, /*skip_special=*/true) == text;
 }
 

@@ -62,8 +62,8 @@ ui::MemoryBar shape_memory_bar(std::string_view shape, std::int64_t total_bytes)
                  gigabytes(bar.weight_bytes) + ", " + percent_of(bar.weight_bytes, total_bytes) +
                  "; at most " + model::group_digits(capacity->num_tokens) +
                  " tokens of keys and values beside them";
-  bar.short_sentence = "weights " + gigabytes(bar.weight_bytes) + ", " + percent_of(bar.weight_bytes, total_bytes) +
-                       " of " + gigabytes(total_bytes);
+  bar.short_sentence = "weights " + gigabytes(bar.weight_bytes) + ", " +
+                       percent_of(bar.weight_bytes, total_bytes) + " of " + gigabytes(total_bytes);
   return bar;
 }
 

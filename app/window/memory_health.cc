@@ -39,7 +39,7 @@ std::string count_text(std::int64_t count, const char* singular) {
 
 std::string seconds(std::int64_t us) { return number(static_cast<double>(us) / 1e6, 2) + " s"; }
 
-// ---- figures ----
+// ---- figures
 
 template <class Value>
 std::vector<ui::FigureSample> curve(const ui::InspectorTimeline& timeline, std::uint64_t mark, Value value) {
@@ -133,7 +133,7 @@ ui::HealthFigure scatter_figure(const KvSnapshot& snapshot) {
               "attention reads through the table. Below it the most free blocks with neighbouring ids."};
 }
 
-// ---- sentences ----
+// ---- sentences
 
 std::string name_of(const ui::InspectorState& state, std::uint64_t sequence) {
   const auto found = state.names.find(sequence);

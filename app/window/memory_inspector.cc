@@ -73,7 +73,7 @@ MemoryInspector::~MemoryInspector() {
   writer_.reset();  // it reads the live history
 }
 
-// ---- sources ----
+// ---- sources
 
 void MemoryInspector::attach(const EngineDescription& description, TokenBytes bytes, ui::UiState& state) {
   const metrics::PoolShape shape{description.block_size, description.num_blocks, description.num_host_blocks};
@@ -200,7 +200,7 @@ void MemoryInspector::refresh(ui::UiState& state) {
   if (has_source() && state.inspector.cursor.following) show(state);
 }
 
-// ---- the cursor ----
+// ---- the cursor
 
 void MemoryInspector::seek(std::uint64_t mark, ui::UiState& state) {
   if (!has_source()) return;
@@ -345,7 +345,7 @@ bool MemoryInspector::wants_tick() const {
   return opening_.valid() || paper_.is_running() || is_playing_ || counts_ages_;
 }
 
-// ---- what is shown ----
+// ---- what is shown
 
 void MemoryInspector::show(ui::UiState& state) {
   if (!has_source()) return;
@@ -487,7 +487,7 @@ void MemoryInspector::apply_one(const act::ChooseBlock& a, ui::UiState& state) {
   ++state.inspector.version;
 }
 
-// ---- linked hover ----
+// ---- linked hover
 
 void MemoryInspector::light(BlockId block, ui::UiState& state) {
   ui::LinkedHover& hover = state.inspector.hover;
@@ -541,7 +541,7 @@ void MemoryInspector::apply_one(const act::HoverText& a, ui::UiState& state) {
   state.inspector.hover.blocks = std::move(lit);
 }
 
-// ---- recordings and exports ----
+// ---- recordings and exports
 
 void MemoryInspector::apply_one(const act::StartRecording&, ui::UiState& state) {
   if (live_ == nullptr || writer_ != nullptr) return;
@@ -663,7 +663,7 @@ void MemoryInspector::apply_one(const act::ExportMemory& a, ui::UiState& state) 
   }
 }
 
-// ---- tour and paper ----
+// ---- tour and paper
 
 void MemoryInspector::apply_one(const act::ShowChapter& a, ui::UiState& state) {
   ui::TourState& tour = state.inspector.tour;

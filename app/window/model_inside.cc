@@ -76,12 +76,13 @@ ui::ModelInside model_inside(const ModelPreview& preview) {
   };
   if (description.name != inside.name) add("Name inside", description.name);
   add("Architecture", description.architecture);
-  add("Parameters",
-      parameters_text(description.num_parameters) + " (" + ui::with_thousands(description.num_parameters) + ")");
+  add("Parameters", parameters_text(description.num_parameters) + " (" +
+                        ui::with_thousands(description.num_parameters) + ")");
   add("Quantisation", description.quantisation);
-  add("Layers", std::to_string(description.num_layers) + ", width " + ui::with_thousands(description.embedding_length));
-  add("Heads", std::to_string(description.num_heads) + ", KV heads " + std::to_string(description.num_kv_heads) +
-                   " of " + std::to_string(description.head_dim));
+  add("Layers",
+      std::to_string(description.num_layers) + ", width " + ui::with_thousands(description.embedding_length));
+  add("Heads", std::to_string(description.num_heads) + ", KV heads " +
+                   std::to_string(description.num_kv_heads) + " of " + std::to_string(description.head_dim));
   add("Context", ui::with_thousands(description.context_length) + " tokens");
   add("Vocabulary", ui::with_thousands(description.vocabulary_size) + " tokens");
   add("Chat template", description.has_chat_template ? "yes" : "none: plain completion");

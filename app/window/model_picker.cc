@@ -198,7 +198,7 @@ void ModelPicker::show_loading(const std::string& path, double fraction) {
   const ui::ModelRow* row = find_row(path);
   const bool is_inside = state_.inside.path == path && !state_.inside.name.empty();
   state_.loading = ui::ModelLoading{.path = path,
-                                    .name = is_inside                            ? state_.inside.name
+                                    .name = is_inside                              ? state_.inside.name
                                             : row != nullptr && !row->name.empty() ? row->name
                                                                                    : model_title(path, {}),
                                     .fraction = fraction,

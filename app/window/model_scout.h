@@ -27,7 +27,7 @@
 
 namespace octavo::app {
 
-// ---- what it is asked ----
+// ---- what it is asked
 
 struct ListModels {
   std::vector<RecentModel> recent;
@@ -52,7 +52,7 @@ struct ListFolder {
 
 using ScoutJob = std::variant<ListModels, LookInside, ListFolder>;
 
-// ---- what it reports ----
+// ---- what it reports
 
 struct ModelsListed {
   std::vector<ui::ModelRow> rows;  // their headers follow one by one
@@ -113,7 +113,7 @@ class ModelScout {
   const std::function<void()> wake_up_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::optional<ListModels> list_;      // guarded by mutex_, as are the next five
+  std::optional<ListModels> list_;  // guarded by mutex_, as are the next five
   std::optional<LookInside> look_;
   std::optional<ListFolder> folder_;
   std::deque<ui::ModelRow> unread_;

@@ -21,8 +21,8 @@ bool is_quantisation(std::string_view word) {
   std::string_view rest = lower;
   if (rest.starts_with("i")) rest.remove_prefix(1);
   if (rest.size() < 2 || rest[0] != 'q' || !is_digit(rest[1])) return false;
-  constexpr std::array<std::string_view, 13> kAfter = {"",     "_0",   "_1",   "_k",  "_k_s", "_k_m", "_k_l",
-                                                       "_k_xl", "_s",   "_m",   "_xs", "_xxs", "_nl"};
+  constexpr std::array<std::string_view, 13> kAfter = {"",      "_0", "_1", "_k",  "_k_s", "_k_m", "_k_l",
+                                                       "_k_xl", "_s", "_m", "_xs", "_xxs", "_nl"};
   return std::find(kAfter.begin(), kAfter.end(), rest.substr(2)) != kAfter.end();
 }
 
@@ -33,7 +33,8 @@ std::string_view without_part(std::string_view stem) {
   const std::string_view part = stem.substr(stem.size() - kLength);
   const bool has_digits = std::all_of(part.begin() + 1, part.begin() + 6, is_digit) &&
                           std::all_of(part.begin() + 10, part.end(), is_digit);
-  return part[0] == '-' && part.substr(6, 4) == "-of-" && has_digits ? stem.substr(0, stem.size() - kLength) : stem;
+  return part[0] == '-' && part.substr(6, 4) == "-of-" && has_digits ? stem.substr(0, stem.size() - kLength)
+                                                                     : stem;
 }
 
 // The longest end after a separator that is a quantisation: they hold separators themselves.
@@ -45,10 +46,14 @@ std::string_view without_quantisation(std::string_view stem) {
 }
 
 bool says_nothing(const std::string& title) {
-  constexpr std::array<std::string_view, 5> kUsual = {"model", "ggml model", "pytorch model", "consolidated", "weights"};
+  constexpr std::array<std::string_view, 5> kUsual = {"model", "ggml model", "pytorch model", "consolidated",
+                                                      "weights"};
   const std::string lower = ascii_lower_case(title);
-  if (std::find(kUsual.begin(), kUsual.end(), lower) != kUsual.end() || lower.starts_with("sha256")) return true;
-  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || static_cast<unsigned char>(c) >= 0x80; };
+  if (std::find(kUsual.begin(), kUsual.end(), lower) != kUsual.end() || lower.starts_with("sha256"))
+    return true;
+  const auto is_letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || static_cast<unsigned char>(c) >= 0x80;
+  };
   if (std::none_of(lower.begin(), lower.end(), is_letter)) return true;
   const auto is_hexadecimal = [](char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); };
   return lower.size() >= 16 && std::all_of(lower.begin(), lower.end(), is_hexadecimal);
@@ -59,7 +64,8 @@ bool says_nothing(const std::string& title) {
 std::string model_title(std::string_view path, std::string_view name_in_file) {
   const std::string stem = std::filesystem::path(path).stem().string();
   std::string title(without_quantisation(without_part(stem)));
-  std::replace_if(title.begin(), title.end(), [](char c) { return c == '-' || c == '_'; }, ' ');
+  std::replace_if(
+      title.begin(), title.end(), [](char c) { return c == '-' || c == '_'; }, ' ');
   if (says_nothing(title)) title = name_in_file.empty() ? stem : std::string(name_in_file);
   return sanitise_utf8(title);
 }

@@ -18,8 +18,8 @@ struct OpenedRecording {
   metrics::KvState start{metrics::PoolShape{}};
   metrics::Trace trace = {};
   std::vector<metrics::RecordedSequence> sequences = {};  // in the order in which they were told
-  bool is_complete = false;   // else it was cut short
-  bool is_shortened = false;  // it holds more than is shown
+  bool is_complete = false;                               // else it was cut short
+  bool is_shortened = false;                              // it holds more than is shown
 };
 
 // Damage is one sentence. Of a very long recording only its beginning is read. May take seconds: on a thread

@@ -27,7 +27,7 @@ struct Settings {
   int width = 1280;  // of the window, screen coordinates
   int height = 800;
   ui::SettingsState ui;
-  SamplingParams sampling;  // the last that was chosen; new chats begin with it
+  SamplingParams sampling;                 // the last that was chosen; new chats begin with it
   std::vector<RecentModel> recent_models;  // newest first, at most kMostRecentModels
 };
 

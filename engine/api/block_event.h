@@ -1,8 +1,9 @@
-// One record per thing that happened to a block or a sequence's memory. Fixed size, cheap to keep by the million.
+// One record per thing that happened to a block or a sequence's memory. Fixed
+// size, cheap to keep by the million.
 //
-// The records alone tell the state of both pools (engine/metrics/kv_state.h). A sequence's block table is in the order of
-// its kAlloc, kHit and kShare, but that the target of kCopyOnWrite, allocated before it, takes the source's place. A block
-// keeps what it holds, and can be found if it was sealed, until kEvict or kFree.
+// The records alone tell the state of both pools (engine/metrics/kv_state.h). A sequence's block table is in
+// the order of its kAlloc, kHit and kShare, but that the target of kCopyOnWrite, allocated before it, takes
+// the source's place. A block keeps what it holds, and can be found if it was sealed, until kEvict or kFree.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +12,15 @@
 namespace octavo {
 
 enum class BlockEventKind : std::uint8_t {
-  kStepBegin,    // aux: scheduled tokens
-  kStepEnd,      // aux: blocks in use, exactly here
-  kAlloc,        // a free block was taken for sequence: one reference, nothing filled
-  kFill,         // aux: filled slots after the step; sequence names the block
-  kSeal,         // the contents of block can be found from now on
-  kHit,          // block was found by content for sequence; aux: reference count after
-  kShare,        // sequence got a reference by fork; aux: reference count after
-  kPin,          // a reference that no table has: a copy reads block in this step; aux: reference count after
-  kUnref,        // sequence (0: a pin) let go; aux: reference count after. At 0 the block is cached until kFree
+  kStepBegin,  // aux: scheduled tokens
+  kStepEnd,    // aux: blocks in use, exactly here
+  kAlloc,      // a free block was taken for sequence: one reference, nothing filled
+  kFill,       // aux: filled slots after the step; sequence names the block
+  kSeal,       // the contents of block can be found from now on
+  kHit,        // block was found by content for sequence; aux: reference count after
+  kShare,      // sequence got a reference by fork; aux: reference count after
+  kPin,        // a reference that no table has: a copy reads block in this step; aux: reference count after
+  kUnref,      // sequence (0: a pin) let go; aux: reference count after. At 0 the block is cached until kFree
   kCopyOnWrite,  // block is the source, aux the target, which has the source's filled slots
   kCopyPartial,  // the same for a prefix that ends inside block; the target's kFill follows
   kEvict,        // cached contents of block were dropped for sequence: it is free
@@ -44,8 +45,8 @@ struct BlockEvent {
   BlockEventKind kind = BlockEventKind::kStepBegin;
 };
 
-// The child's whole number: sequences are numbered upwards from 1, so that its upper half is its parent's or one more.
-// REQUIRES: event.kind == kFork
+// The child's whole number: sequences are numbered upwards from 1, so that its upper half is its parent's or
+// one more. REQUIRES: event.kind == kFork
 constexpr std::uint64_t forked_child(const BlockEvent& event) {
   constexpr std::uint64_t kLow = 0xffff'ffffu;
   const std::uint64_t child = (event.sequence & ~kLow) | static_cast<std::uint32_t>(event.aux);

@@ -1,5 +1,6 @@
-// What an engine is built from. Names, order and defaults are those of the command line; a value of "auto" or an empty
-// optional is resolved at start, and the resolved values are in EngineDescription (model_description.h).
+// What an engine is built from. Names, order and defaults are those of the command line; a value of
+// "auto" or an empty optional is resolved at start, and the resolved values are in
+// EngineDescription (model_description.h).
 #pragma once
 
 #include <cstdint>
@@ -12,12 +13,12 @@ namespace octavo {
 
 enum class Device { kAuto, kCpu, kCuda };
 enum class WeightType { kAuto, kFloat16, kBfloat16, kFloat32 };  // of unquantised weights in memory
-enum class ActivationType { kAuto, kF32, kInt16, kInt8 };  // what quantised weights are multiplied with
+enum class ActivationType { kAuto, kF32, kInt16, kInt8 };        // what quantised weights are multiplied with
 enum class KvCacheType { kAuto, kF32, kF16, kBf16, kFp8E4m3, kFp8E5m2, kInt8 };
 enum class PreemptionPolicy { kAuto, kSwap, kRecompute, kCost };
 
-// Tokens guessed ahead and computed together with the newest one. A guess counts only where it is the token that is drawn
-// there anyway: answers are the same, bit for bit.
+// Tokens guessed ahead and computed together with the newest one. A guess counts only where it is the token
+// that is drawn there anyway: answers are the same, bit for bit.
 enum class Speculation {
   kOff,
   kNgram,  // what followed the newest tokens where they stood before, in prompt or output
@@ -29,14 +30,15 @@ enum class AdmissionAfterPreemption {
   kCompleted,  // every preempted group has ended: the paper's rule
 };
 
-// How KV memory is given out. All but kPaged are the baselines of Kwon et al. 2023 (arXiv:2309.06180), section 6.1: one
-// contiguous chunk for each output, reserved at its start, of a power of two of blocks; nothing is shared.
+// How KV memory is given out. All but kPaged are the baselines of Kwon et al. 2023
+// (arXiv:2309.06180), section 6.1: one contiguous chunk for each output, reserved at its start, of a
+// power of two of blocks; nothing is shared.
 enum class MemoryManager { kPaged, kOrcaMax, kOrcaPow2, kOrcaOracle };
 
 // When waiting requests may start.
 enum class BatchingPolicy {
-  kIteration,     // in any step: continuous batching
-  kStatic,        // when everything that started together has ended
+  kIteration,  // in any step: continuous batching
+  kStatic,     // when everything that started together has ended
   kOneAtATime,
 };
 
@@ -48,18 +50,19 @@ struct EngineOptions {
   ActivationType activation_dtype = ActivationType::kAuto;
   std::int32_t block_size = 16;  // tokens, 1..256
   KvCacheType kv_cache_dtype = KvCacheType::kAuto;
-  std::optional<std::int32_t> num_kv_blocks = {};      // at most one of these three
-  std::optional<std::int64_t> kv_cache_memory = {};    // MiB
-  std::optional<double> gpu_memory_utilization = {};   // 0 < F <= 1; used on a GPU, checked everywhere
-  std::optional<double> swap_space = {};               // GiB
-  std::optional<std::int32_t> max_model_len = {};      // tokens; at most the model's context length
+  std::optional<std::int32_t> num_kv_blocks = {};     // at most one of these three
+  std::optional<std::int64_t> kv_cache_memory = {};   // MiB
+  std::optional<double> gpu_memory_utilization = {};  // 0 < F <= 1; used on a GPU, checked everywhere
+  std::optional<double> swap_space = {};              // GiB
+  std::optional<std::int32_t> max_model_len = {};     // tokens; at most the model's context length
   std::int32_t max_num_seqs = 64;
   std::optional<std::int32_t> max_num_batched_tokens = {};  // 512 on a CPU, 2,048 on a GPU
   bool enable_prefix_caching = true;
   PreemptionPolicy preemption_mode = PreemptionPolicy::kAuto;
   AdmissionAfterPreemption admit_after_preemption = AdmissionAfterPreemption::kResumed;
-  bool reserve_block_per_sequence = true;  // a start leaves a block for each running sequence, beside 1 % of the pool
-  MemoryManager memory_manager = MemoryManager::kPaged;        // others: for comparison
+  // A start leaves a block for each running sequence, beside 1 % of the pool
+  bool reserve_block_per_sequence = true;
+  MemoryManager memory_manager = MemoryManager::kPaged;         // others: for comparison
   BatchingPolicy batching_policy = BatchingPolicy::kIteration;  // others: for comparison
   Speculation speculative = Speculation::kOff;
   std::optional<bool> deterministic = {};  // on for the CPU
@@ -67,12 +70,13 @@ struct EngineOptions {
   std::int32_t tensor_parallel_size = 1;
   std::string record = {};  // file for the event recording
 
-  // No command line option: no output grows while a running prompt is incomplete, so that a measurement can tell prefill
-  // and decode apart.
+  // No command line option: no output grows while a running prompt is incomplete, so that a measurement can
+  // tell prefill and decode apart.
   bool prefill_first = false;
 };
 
-// What can be refused without looking at a model or a machine: ranges, contradictions, parts that are not built yet. One sentence.
+// What can be refused without looking at a model or a machine: ranges, contradictions, parts that
+// are not built yet. One sentence.
 Result<void> validate(const EngineOptions& options);
 
 }  // namespace octavo

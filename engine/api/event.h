@@ -1,5 +1,6 @@
 // What the engine tells about a request, in order. For each request: at most one Accepted, then any number of
-// Admitted / TokensGenerated / BeamsAdvanced / Preempted / OutputFinished, then exactly one RequestFinished or RequestFailed, and nothing after it.
+// Admitted / TokensGenerated / BeamsAdvanced / Preempted / OutputFinished, then exactly one RequestFinished
+// or RequestFailed, and nothing after it.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,8 @@ struct RequestAdmitted {
   std::int64_t queue_us = 0;
 };
 
-// `text` holds whole characters only and never a part of what may become a stop string; it may be empty while ids are not.
+// `text` holds whole characters only and never a part of what may become a stop string; it may be empty while
+// ids are not.
 struct TokensGenerated {
   RequestId request_id;
   std::int32_t output_index = 0;
@@ -53,8 +55,8 @@ struct OutputFinished {
   std::int32_t output_index = 0;
   FinishReason finish_reason = FinishReason::kStop;
   StopReason stop_reason = {};
-  std::string detail = {};               // one sentence where the reason alone would not explain it
-  std::optional<double> score = {};      // of a beam
+  std::string detail = {};           // one sentence where the reason alone would not explain it
+  std::optional<double> score = {};  // of a beam
 };
 
 struct RequestFinished {
@@ -69,8 +71,8 @@ struct RequestFailed {
   RequestMetrics metrics;
 };
 
-using EngineEvent = std::variant<RequestAccepted, RequestAdmitted, TokensGenerated, BeamsAdvanced, RequestPreempted,
-                                 OutputFinished, RequestFinished, RequestFailed>;
+using EngineEvent = std::variant<RequestAccepted, RequestAdmitted, TokensGenerated, BeamsAdvanced,
+                                 RequestPreempted, OutputFinished, RequestFinished, RequestFailed>;
 
 RequestId request_id_of(const EngineEvent& event);
 

@@ -1,5 +1,5 @@
-// The state of the whole pool at the end of one step: everything the Memory view draws. The engine publishes one when
-// asked; it is a value that nobody changes afterwards.
+// The state of the whole pool at the end of one step: everything the Memory view draws. The engine publishes
+// one when asked; it is a value that nobody changes afterwards.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,22 @@ namespace octavo {
 
 enum class BlockState : std::uint8_t { kFree, kCached, kUsed };
 
-// Which cached contents are given up first: the lowest class, and within it the least recently used. Pinned contents stay.
+// Which cached contents are given up first: the lowest class, and within it the least
+// recently used. Pinned contents stay.
 enum class RetentionClass : std::uint8_t { kScratch, kChat, kSystemPrompt, kPinned };
 std::string_view retention_class_name(RetentionClass retention);
 
 struct BlockSnapshot {
   BlockState state = BlockState::kFree;
   std::int32_t ref_count = 0;
-  std::int32_t num_pins = 0;    // of ref_count, references that no table has
-  std::int32_t filled = 0;      // slots with KV
-  std::int32_t reserved = 0;    // slots taken for tokens that have no KV yet
-  std::int32_t parent = -1;     // block id of the predecessor in the prefix cache, -1: none or root
-  bool findable = false;        // by content
+  std::int32_t num_pins = 0;  // of ref_count, references that no table has
+  std::int32_t filled = 0;    // slots with KV
+  std::int32_t reserved = 0;  // slots taken for tokens that have no KV yet
+  std::int32_t parent = -1;   // block id of the predecessor in the prefix cache, -1: none or root
+  bool findable = false;      // by content
   RetentionClass retention = RetentionClass::kScratch;  // of findable contents
-  std::int64_t last_step = 0;   // when it was last taken, found, filled or let go
-  SequenceId first_owner = {};  // lowest sequence that names it; meaningful when used
+  std::int64_t last_step = 0;                           // when it was last taken, found, filled or let go
+  SequenceId first_owner = {};                          // lowest sequence that names it; meaningful when used
 };
 
 enum class SequenceState : std::uint8_t { kWaiting, kRunning, kSwapped };
@@ -49,9 +50,9 @@ struct SequenceSnapshot {
 struct KvFigures {
   std::int32_t used_blocks = 0, cached_blocks = 0, free_blocks = 0;
   std::int32_t logical_blocks = 0;
-  double sharing_ratio = 1.0;           // logical / used; 1 when nothing is used
-  std::int64_t saved_bytes = 0;         // (logical - used) * bytes per block
-  double internal_fragmentation = 0.0;  // unfilled slots / slots of used blocks
+  double sharing_ratio = 1.0;             // logical / used; 1 when nothing is used
+  std::int64_t saved_bytes = 0;           // (logical - used) * bytes per block
+  double internal_fragmentation = 0.0;    // unfilled slots / slots of used blocks
   std::int32_t unfilled_slots = 0;        // of used blocks, neither filled nor reserved ahead
   std::int32_t reserved_ahead_slots = 0;  // of used blocks, for tokens that have no KV yet
   std::int32_t filled_slots = 0;          // of used blocks
@@ -62,12 +63,12 @@ struct KvFigures {
 struct BlockDetail {
   BlockId block;
   BlockSnapshot state = {};
-  std::int32_t first_position = 0;        // of its first token in the text of an owner or of its chain
-  std::vector<TokenId> token_ids = {};    // as far as they are known: of filled and reserved slots
-  std::vector<SequenceId> owners = {};    // ascending
-  std::vector<BlockId> chain = {};        // its predecessors in the prefix cache, the root first
-  std::int32_t num_children = 0;          // contents in the prefix cache that continue it: it stays until they go
-  std::string why = {};                   // one sentence
+  std::int32_t first_position = 0;      // of its first token in the text of an owner or of its chain
+  std::vector<TokenId> token_ids = {};  // as far as they are known: of filled and reserved slots
+  std::vector<SequenceId> owners = {};  // ascending
+  std::vector<BlockId> chain = {};      // its predecessors in the prefix cache, the root first
+  std::int32_t num_children = 0;  // contents in the prefix cache that continue it: it stays until they go
+  std::string why = {};           // one sentence
 };
 
 struct KvSnapshot {

@@ -1,4 +1,5 @@
-// What a step cost, and what the pool has done so far. The definitions of the figures: README.md of engine/metrics.
+// What a step cost, and what the pool has done so far. The definitions of the
+// figures: README.md of engine/metrics.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@ struct KvTotals {
   std::int64_t bytes_per_block = 0;
   std::int32_t peak_used_blocks = 0;     // highest number of blocks with a reference
   std::int32_t peak_logical_blocks = 0;  // highest sum of table lengths
-  std::int64_t cow_copies = 0;     // blocks copied within the device pool, for whatever reason
-  std::int64_t partial_copies = 0;  // of these, for a prefix that ends inside a block
+  std::int64_t cow_copies = 0;           // blocks copied within the device pool, for whatever reason
+  std::int64_t partial_copies = 0;       // of these, for a prefix that ends inside a block
   std::int64_t swapped_out_blocks = 0;
   std::int64_t swapped_in_blocks = 0;
   std::int64_t preempted_swap = 0;
@@ -28,7 +29,8 @@ struct KvTotals {
   std::int32_t peak_host_used_blocks = 0;
 };
 
-// What became of every prompt token of a request until its first token: the five add up to the prompt's length.
+// What became of every prompt token of a request until its first token: the five
+// add up to the prompt's length.
 struct PromptAccount {
   std::int32_t num_computed = 0;
   std::int32_t num_hit_live = 0;        // found in a block that somebody else was using
@@ -51,9 +53,9 @@ std::string_view miss_cause_name(MissCause cause);
 
 struct PrefixMiss {
   MissCause cause = MissCause::kNone;
-  std::int32_t position = 0;       // of the first prompt token that was not found
-  std::int64_t evicted_step = 0;   // kEvicted
-  std::uint64_t evicted_by = 0;    // kEvicted: the sequence that took the place, 0: a reset
+  std::int32_t position = 0;      // of the first prompt token that was not found
+  std::int64_t evicted_step = 0;  // kEvicted
+  std::uint64_t evicted_by = 0;   // kEvicted: the sequence that took the place, 0: a reset
 };
 
 // One step of the engine. Feeds window, trace and benchmark, so that no two of them disagree.
@@ -64,7 +66,7 @@ struct StepRecord {
   std::int32_t num_decode_tokens = 0;
   std::int32_t num_draft_tokens = 0;     // rows of drafts
   std::int32_t num_accepted_tokens = 0;  // of these, what became tokens of an output
-  std::int32_t num_running = 0;  // sequence groups
+  std::int32_t num_running = 0;          // sequence groups
   std::int32_t num_waiting = 0;
   std::int32_t used_blocks = 0;  // levels at the end of the step; used + cached + free = num_blocks
   std::int32_t cached_blocks = 0;
@@ -75,10 +77,10 @@ struct StepRecord {
   std::int32_t num_block_copies = 0;
   std::int32_t num_swapped_out = 0;  // blocks
   std::int32_t num_swapped_in = 0;
-  std::int32_t num_swapped_groups = 0;     // level
-  std::int32_t reserved_ahead_slots = 0;   // level, in used blocks
-  std::int32_t filled_slots = 0;           // level, in used blocks
-  std::int32_t host_used_blocks = 0;       // level
+  std::int32_t num_swapped_groups = 0;    // level
+  std::int32_t reserved_ahead_slots = 0;  // level, in used blocks
+  std::int32_t filled_slots = 0;          // level, in used blocks
+  std::int32_t host_used_blocks = 0;      // level
   std::int64_t schedule_us = 0;
   std::int64_t execute_us = 0;  // forward pass and sampling
   std::int64_t commit_us = 0;

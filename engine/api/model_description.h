@@ -36,10 +36,11 @@ struct EngineDescription {
   KvCacheType kv_cache_dtype = KvCacheType::kF16;
   std::int32_t block_size = 16;
   std::int32_t num_blocks = 0;
-  std::int32_t num_host_blocks = 0;   // of the same size; 0: nothing is swapped
-  std::int64_t bytes_per_block = 0;   // scales included
-  std::int64_t weight_bytes = 0;  // as prepared in memory
-  std::int64_t working_bytes = 0;  // set aside for the largest step: activations, logits, sampling, the kernels' scratch
+  std::int32_t num_host_blocks = 0;  // of the same size; 0: nothing is swapped
+  std::int64_t bytes_per_block = 0;  // scales included
+  std::int64_t weight_bytes = 0;     // as prepared in memory
+  // Set aside for the largest step: activations, logits, sampling, the kernels' scratch
+  std::int64_t working_bytes = 0;
   std::int32_t max_model_len = 0;
   std::int32_t max_num_seqs = 0;
   std::int32_t max_num_batched_tokens = 0;

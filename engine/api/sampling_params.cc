@@ -98,7 +98,8 @@ Result<void> check_stop_strings(const SamplingParams& params) {
 
 Result<void> check_beams(const SamplingParams& params, std::int32_t vocabulary_size) {
   if (!std::isfinite(params.length_penalty)) {
-    return option_out_of_range("length_penalty", "a finite number", option_number_text(params.length_penalty));
+    return option_out_of_range("length_penalty", "a finite number",
+                               option_number_text(params.length_penalty));
   }
   if (!params.beam_width) return {};
   // Half of the vocabulary: what ends a beam takes the place of what goes on.

@@ -1,5 +1,5 @@
-// A queue of values between threads. Any number of producers and consumers; bounded: a full queue is handled where the
-// value is pushed, nothing is dropped silently.
+// A queue of values between threads. Any number of producers and consumers; bounded: a full queue is handled
+// where the value is pushed, nothing is dropped silently.
 #pragma once
 
 #include <chrono>

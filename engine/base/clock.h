@@ -1,4 +1,5 @@
-// Time as an argument. The engine core asks a Clock, so that a simulation owns time. Monotonic; the zero is arbitrary.
+// Time as an argument. The engine core asks a Clock, so that a simulation owns time.
+// Monotonic; the zero is arbitrary.
 #pragma once
 
 #include <chrono>

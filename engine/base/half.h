@@ -1,5 +1,5 @@
-// IEEE 754 binary16 and bfloat16 as 16-bit words, converted with round-to-nearest-even. Plain C++, exact on every
-// machine: kernels have vector versions, which must agree with these bit for bit.
+// IEEE 754 binary16 and bfloat16 as 16-bit words, converted with round-to-nearest-even. Plain C++, exact on
+// every machine: kernels have vector versions, which must agree with these bit for bit.
 #pragma once
 
 #include <bit>
@@ -23,7 +23,8 @@ constexpr std::uint16_t float_to_half(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint16_t sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);
   const std::uint32_t magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return static_cast<std::uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));
+  if (magnitude > 0x7f800000u)
+    return static_cast<std::uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));
   if (magnitude >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);  // rounds to infinity
   if (magnitude < 0x38800000u) {  // subnormal result: let float addition round at the right bit
     const float rounded = std::bit_cast<float>(magnitude) + 0.5f;  // ulp of [0.5, 1) is 2^-24

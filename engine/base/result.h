@@ -1,9 +1,11 @@
-// Failures as values. `Result<T>` carries either a T or an Error; nothing in Octavo throws across a folder or a thread,
-// and adapters catch what third-party code throws.
+// Failures as values. `Result<T>` carries either a T or an Error; nothing in Octavo throws across a folder or
+// a thread, and adapters catch what third-party code throws.
 //
 // An Error's message is one sentence for a person: what is wrong, where, and what to do about it, e.g.
-//   "model.gguf: tensor blk.3.attn_q has type IQ2_XS; supported are F32, F16, ... : choose another quantisation"
-// Text that came from a file or a user must pass through `escape_for_message` (text.h) before it is put in one.
+//   "model.gguf: tensor blk.3.attn_q has type IQ2_XS; supported are F32, F16, ... : choose another
+//   quantisation"
+// Text that came from a file or a user must pass through `escape_for_message`
+// (text.h) before it is put in one.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +27,9 @@ enum class ErrorCode {
   kTooLong,          // a request that can never fit the model or the pool
   kInvalidLogits,    // the model produced numbers that are not finite
   kDevice,           // a backend failed
-  kDeviceLost,       // a graphics processor failed while it ran: nothing runs on it until the program starts again
-  kCancelled,        // the user asked for it
-  kInternal,         // a broken promise of our own
+  kDeviceLost,  // a graphics processor failed while it ran: nothing runs on it until the program starts again
+  kCancelled,   // the user asked for it
+  kInternal,    // a broken promise of our own
 };
 
 // The name that programs outside see ("invalid_argument", "too_long", ...).
@@ -35,8 +37,8 @@ std::string_view error_code_name(ErrorCode code);
 
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
-  std::string message;                     // one sentence, no trailing newline
-  std::string subject = {};                // the option, metadata key or tensor it is about; may be empty
+  std::string message;       // one sentence, no trailing newline
+  std::string subject = {};  // the option, metadata key or tensor it is about; may be empty
   std::optional<std::uint64_t> byte_offset = {};  // where in the file, when there is a where
 };
 
@@ -89,18 +91,19 @@ class [[nodiscard]] Result<void> {
 
 #define OCTAVO_CONCAT_INNER(a, b) a##b
 #define OCTAVO_CONCAT(a, b) OCTAVO_CONCAT_INNER(a, b)
-#define OCTAVO_TRY_INNER(temporary, declaration, expression) \
-  auto temporary = (expression);                             \
+#define OCTAVO_TRY_INNER(temporary, declaration, expression)       \
+  auto temporary = (expression);                                   \
   if (!temporary.has_value()) return std::move(temporary).error(); \
   declaration = *std::move(temporary)
 
-// OCTAVO_TRY(auto file, WeightFile::open(path));   returns the error from the enclosing function, else binds the value.
+// OCTAVO_TRY(auto file, WeightFile::open(path));   returns the error from the enclosing function, else binds
+// the value.
 #define OCTAVO_TRY(declaration, expression) \
   OCTAVO_TRY_INNER(OCTAVO_CONCAT(octavo_try_, __LINE__), declaration, expression)
 
 // OCTAVO_TRY_VOID(validate(options));   the same for Result<void>.
-#define OCTAVO_TRY_VOID(expression)                                   \
-  do {                                                                \
-    auto octavo_try_result = (expression);                            \
+#define OCTAVO_TRY_VOID(expression)                                                  \
+  do {                                                                               \
+    auto octavo_try_result = (expression);                                           \
     if (!octavo_try_result.has_value()) return std::move(octavo_try_result).error(); \
   } while (false)

@@ -36,7 +36,7 @@ void BlockManager::end_step() {
   events_.record(BlockEventKind::kStepEnd, SequenceId{}, kNoBlock, pool_.num_used());
 }
 
-// ---- asking ----
+// ---- asking
 
 std::span<const TokenId> BlockManager::tokens_of_block(const SequenceContent& content,
                                                        std::int32_t block_index,
@@ -111,7 +111,7 @@ std::int32_t BlockManager::num_distinct_blocks(std::span<const MovingTable> tabl
   return static_cast<std::int32_t>(end - shared_scratch_.begin());
 }
 
-// ---- blocks and entries ----
+// ---- blocks and entries
 
 bool BlockManager::evict_one(SequenceId by) {
   const auto evicted = prefix_cache_.evict({.step = step_, .by = by});
@@ -161,7 +161,7 @@ void BlockManager::pop_back(BlockTable& table) {
   --num_logical_blocks_;
 }
 
-// ---- found again ----
+// ---- found again
 
 RetentionClass BlockManager::retention_of(const SequenceContent& content, std::int32_t block_index) const {
   const bool is_system = (block_index + 1) * options_.block_size <= content.num_system_tokens;
@@ -249,9 +249,8 @@ std::optional<PrefixMiss> BlockManager::remembered_miss(const BlockTable& table,
   if (static_cast<std::int32_t>(token_ids.size()) < options_.block_size) return std::nullopt;
   const auto eviction = prefix_cache_.eviction_of(table.last_sealed_, token_ids, content.salt);
   if (!eviction) return std::nullopt;
-  return PrefixMiss{.cause = MissCause::kEvicted,
-                    .evicted_step = eviction->step,
-                    .evicted_by = eviction->by.value};
+  return PrefixMiss{
+      .cause = MissCause::kEvicted, .evicted_step = eviction->step, .evicted_by = eviction->by.value};
 }
 
 // While it is being copied a cached source cannot be evicted, which must not take the last block that the
@@ -263,7 +262,7 @@ bool BlockManager::can_copy_partial(const BlockTable& table, BlockId source, std
   return num_available() - (occupies ? 1 : 0) >= num_needed;
 }
 
-// ---- growing ----
+// ---- growing
 
 void BlockManager::grow(BlockTable& table, std::int32_t num_tokens, std::vector<BlockCopy>& copies) {
   if (writes_shared_block(table)) copy_on_write(table, copies);
@@ -364,7 +363,7 @@ void BlockManager::seal_next(BlockTable& table, const SequenceContent& content) 
   ++table.num_sealed_blocks_;
 }
 
-// ---- sharing ----
+// ---- sharing
 
 void BlockManager::fork(const BlockTable& parent, BlockTable& child) {
   OCTAVO_CHECK(parent.num_computed_tokens_ == parent.num_assigned_tokens_, "%d of %d tokens are computed",
@@ -408,7 +407,7 @@ void BlockManager::share_first(const BlockTable& table, BlockTable& other, std::
   }
 }
 
-// ---- swapping ----
+// ---- swapping
 
 bool BlockManager::swap_out(std::span<const MovingTable> tables, std::vector<BlockSwap>& swaps) {
   if (num_distinct_blocks(tables) > host_pool_.num_free()) return false;
@@ -530,7 +529,7 @@ void BlockManager::release_host(BlockTable& table) {
   totals_.host_used_blocks = host_pool_.num_used();
 }
 
-// ---- letting go ----
+// ---- letting go
 
 void BlockManager::release(BlockTable& table) {
   if (table.is_swapped_out_) {
@@ -554,9 +553,8 @@ void BlockManager::release_findable(BlockTable& table, const SequenceContent& co
   const BlockId block = table.blocks_.back();
   if (pool_.at(block).ref_count == 1) {
     const auto inserted = prefix_cache_.insert_partial(
-        table.last_sealed_,
-        tokens_of_block(content, table.num_sealed_blocks_, table.num_computed_tokens_), content.salt, block,
-        retention_of(content, table.num_sealed_blocks_));
+        table.last_sealed_, tokens_of_block(content, table.num_sealed_blocks_, table.num_computed_tokens_),
+        content.salt, block, retention_of(content, table.num_sealed_blocks_));
     if (inserted.is_holder) events_.record(BlockEventKind::kSeal, table.owner_, block);
     for (const BlockId displaced : inserted.displaced) drop_contents(displaced, table.owner_);
   }
@@ -569,7 +567,7 @@ void BlockManager::reset_prefix_cache() {
   }
 }
 
-// ---- figures ----
+// ---- figures
 
 KvFigures BlockManager::figures() const {
   KvFigures figures;
@@ -617,7 +615,7 @@ std::vector<BlockSnapshot> BlockManager::snapshot(std::span<const OwnedTable> ta
   return blocks;
 }
 
-// ---- checks ----
+// ---- checks
 
 struct BlockManager::Recount {
   Recount(const BlockPool& counted_pool)
@@ -714,8 +712,8 @@ std::optional<std::string> BlockManager::broken_table(const OwnedTable& owned) c
   if (table.num_sealed_blocks_ != num_full) return broken(" has full blocks that are not sealed");
   PrefixNodeId node = kNoNode;
   for (std::int32_t i = 0; i < num_full; ++i) {
-    const PrefixNodeId parent = std::exchange(
-        node, prefix_cache_.node_of(table.blocks_[static_cast<std::size_t>(i)]));
+    const PrefixNodeId parent =
+        std::exchange(node, prefix_cache_.node_of(table.blocks_[static_cast<std::size_t>(i)]));
     const auto token_ids = tokens_of_block(owned.content, i, table.num_computed_tokens_);
     if (node == kNoNode || !std::ranges::equal(prefix_cache_.tokens(node), token_ids) ||
         !prefix_cache_.continues(node, parent, owned.content.salt)) {

@@ -92,7 +92,7 @@ class BlockManager {
   void begin_step(std::int64_t step);
   void end_step();
 
-  // ---- asking: nothing changes ----
+  // ---- asking: nothing changes
 
   // Blocks that can be taken: free ones and cached ones that are not pinned.
   std::int32_t num_available() const {
@@ -122,7 +122,7 @@ class BlockManager {
     return BuddyAllocator(options_.num_blocks, options_.largest_run).can_take(runs);
   }
 
-  // ---- acting ----
+  // ---- acting
 
   // What append_match() found: tokens, and why it ended where it did.
   struct AppendedMatch {
@@ -187,7 +187,7 @@ class BlockManager {
 
   BlockEventLog& events() { return events_; }
 
-  // ---- figures ----
+  // ---- figures
 
   const BlockPool& pool() const { return pool_; }
   const BlockPool& host_pool() const { return host_pool_; }

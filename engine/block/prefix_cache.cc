@@ -41,7 +41,7 @@ PrefixCache::PrefixCache(std::int32_t num_blocks, std::int32_t block_size, HashF
   for (std::int32_t id = num_blocks - 1; id >= 0; --id) unused_nodes_.push_back(PrefixNodeId{id});
 }
 
-// ---- asking ----
+// ---- asking
 
 std::span<const TokenId> PrefixCache::tokens(PrefixNodeId node) const {
   return std::span(tokens_).subspan(static_cast<std::size_t>(node.value) * block_size_,
@@ -82,10 +82,11 @@ PrefixCache::Closest PrefixCache::closest(PrefixNodeId parent, std::span<const T
       closest.is_under_other_salt |= num_equal == block_size_;
       continue;
     }
-    // Of two that are equally alike the shorter one: a partial node that matches whole is always worth a copy.
+    // Of two that are equally alike the shorter one: a partial node that
+    // matches whole is always worth a copy.
     const auto length = static_cast<std::int32_t>(num_equal);
-    const bool is_shorter = length > 0 && length == closest.num_equal &&
-                            at(id).num_tokens < at(closest.node).num_tokens;
+    const bool is_shorter =
+        length > 0 && length == closest.num_equal && at(id).num_tokens < at(closest.node).num_tokens;
     if (length > closest.num_equal || is_shorter) {
       closest.node = id;
       closest.num_equal = length;
@@ -108,7 +109,7 @@ BlockId PrefixCache::parent_block(BlockId block) const {
   return at(at(node).parent).holder;
 }
 
-// ---- becoming findable ----
+// ---- becoming findable
 
 PrefixCache::Inserted PrefixCache::insert(PrefixNodeId parent, std::span<const TokenId> token_ids,
                                           std::string_view salt, BlockId block, RetentionClass retention) {
@@ -160,8 +161,7 @@ PrefixNodeId PrefixCache::make_node(std::uint64_t hash, PrefixNodeId parent,
   node.holder = block;
   node.in_use = true;
   node.num_tokens = static_cast<std::int32_t>(token_ids.size());
-  std::ranges::copy(token_ids,
-                    tokens_.begin() + id.value * static_cast<std::ptrdiff_t>(block_size_));
+  std::ranges::copy(token_ids, tokens_.begin() + id.value * static_cast<std::ptrdiff_t>(block_size_));
   if (is_full(node)) node.next_in_bucket = std::exchange(bucket(hash), id);
   node.next_sibling = std::exchange(first_child_of(parent), id);
   if (node.next_sibling != kNoNode) at(node.next_sibling).previous_sibling = id;
@@ -209,7 +209,7 @@ void PrefixCache::remove_duplicate(PrefixNodeId id, BlockId block) {
   *link = std::exchange(next_duplicate(block), kNoBlock);
 }
 
-// ---- coming into use and out of it ----
+// ---- coming into use and out of it
 
 PrefixCache::Released PrefixCache::release(BlockId block) {
   const PrefixNodeId id = node_of(block);
@@ -255,7 +255,7 @@ void PrefixCache::note_if_evictable(PrefixNodeId id) {
   }
 }
 
-// ---- being kept ----
+// ---- being kept
 
 bool PrefixCache::may_pin(PrefixNodeId id) const {
   const PrefixNodeId parent = at(id).parent;
@@ -284,7 +284,7 @@ void PrefixCache::release_pins() {
   num_pinned_ = num_pinned_unused_ = 0;
 }
 
-// ---- being forgotten ----
+// ---- being forgotten
 
 std::optional<BlockId> PrefixCache::evict(const Eviction& eviction) {
   if (evictable_.empty()) return std::nullopt;
@@ -322,7 +322,7 @@ void PrefixCache::unlink_from_siblings(const Node& node) {
   link = node.next_sibling;
 }
 
-// ---- checks ----
+// ---- checks
 
 std::optional<std::string> PrefixCache::broken_invariant() const {
   std::vector<std::int32_t> num_children(nodes_.size());
@@ -350,7 +350,8 @@ std::optional<std::string> PrefixCache::broken_invariant() const {
         !node.in_use && num_children[i] == 0 && node.retention != RetentionClass::kPinned;
     if (is_evictable) ++num_evictable;
     const bool may_be_listed = is_evictable || !node.in_use;  // what is in use is not looked for
-    if (may_be_listed && is_evictable != evictable_.contains(key_of(PrefixNodeId{static_cast<std::int32_t>(i)}))) {
+    if (may_be_listed &&
+        is_evictable != evictable_.contains(key_of(PrefixNodeId{static_cast<std::int32_t>(i)}))) {
       return "prefix node " + std::to_string(i) + " has the wrong place in the eviction order";
     }
   }
@@ -368,7 +369,8 @@ std::optional<std::string> PrefixCache::broken_node(PrefixNodeId id) const {
     if (node_of(b) != id) return "has a duplicate that belongs elsewhere";
   }
   if (is_full(node)) {
-    if (find_hashed(node.hash, node.parent, tokens(id), node.salt) != id) return "is not found by its content";
+    if (find_hashed(node.hash, node.parent, tokens(id), node.salt) != id)
+      return "is not found by its content";
   } else {
     if (node.first_child != kNoNode) return "is partial and has a child";
     if (node.first_duplicate != kNoBlock) return "is partial and has a duplicate";
@@ -376,7 +378,8 @@ std::optional<std::string> PrefixCache::broken_node(PrefixNodeId id) const {
   if (node.next_sibling != kNoNode && at(node.next_sibling).previous_sibling != id) {
     return "is not linked back by its sibling";
   }
-  if (node.previous_sibling == kNoNode && first_child_of(node.parent) != id) return "is not its parent's child";
+  if (node.previous_sibling == kNoNode && first_child_of(node.parent) != id)
+    return "is not its parent's child";
   if (node.parent == kNoNode) return std::nullopt;
   const Node& parent = at(node.parent);
   if (parent.holder == kNoBlock) return "is an orphan";

@@ -63,19 +63,19 @@ class PrefixCache {
   // REQUIRES: block_size >= 1. Another `hash` changes speed only: tests pass weak ones.
   PrefixCache(std::int32_t num_blocks, std::int32_t block_size, HashFunction hash = &hash_tokens);
 
-  // ---- asking ----
+  // ---- asking
 
   // The full node of a block that follows `parent`. `salt` separates users; it counts where parent is
   // kNoNode. REQUIRES: token_ids.size() == block_size
   std::optional<PrefixNodeId> find(PrefixNodeId parent, std::span<const TokenId> token_ids,
                                    std::string_view salt) const;
 
-  // The node after `parent` that starts most like `token_ids` (at most a block of them), the shortest of several.
-  // O(children).
+  // The node after `parent` that starts most like `token_ids` (at most a block of them), the
+  // shortest of several. O(children).
   struct Closest {
     PrefixNodeId node = kNoNode;
-    std::int32_t num_equal = 0;           // tokens from the start
-    bool is_under_other_salt = false;     // all of `token_ids`, a whole block, stand under another salt
+    std::int32_t num_equal = 0;        // tokens from the start
+    bool is_under_other_salt = false;  // all of `token_ids`, a whole block, stand under another salt
   };
   Closest closest(PrefixNodeId parent, std::span<const TokenId> token_ids, std::string_view salt) const;
 
@@ -104,7 +104,7 @@ class PrefixCache {
   std::int32_t num_pinned_unused() const { return num_pinned_unused_; }
   std::int32_t max_num_pinned() const { return static_cast<std::int32_t>(nodes_.size()) / 4; }
 
-  // ---- acting ----
+  // ---- acting
 
   // Makes a used block findable, or notes it as a duplicate when a block in use already holds its content.
   // Where only a cached block does, the used one takes its place. Blocks in `displaced` belong to no node any

@@ -25,7 +25,7 @@ EventHistory::EventHistory(const PoolShape& shape, std::size_t capacity, std::si
   segments_.push_back(make_segment(0));
 }
 
-// ---- the writer ----
+// ---- the writer
 
 void EventHistory::append(std::span<const BlockEvent> events) {
   if (events.empty()) return;
@@ -64,7 +64,7 @@ void EventHistory::follow(std::span<const BlockEvent> events) {
   }
 }
 
-// ---- readers ----
+// ---- readers
 
 std::uint64_t EventHistory::next_mark() const {
   std::lock_guard lock(mutex_);

@@ -1,4 +1,5 @@
-// In which order cached contents would be given up: what engine/block does when room is needed, told from a snapshot.
+// In which order cached contents would be given up: what engine/block does when room
+// is needed, told from a snapshot.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +9,12 @@
 
 namespace octavo::metrics {
 
-// [block]: the findable blocks that continue it in the prefix cache, ascending. A snapshot of a stranger's recording may name
-// any parents.
+// [block]: the findable blocks that continue it in the prefix cache, ascending. A snapshot of a stranger's
+// recording may name any parents.
 std::vector<std::vector<std::int32_t>> prefix_children(const KvSnapshot& snapshot);
 
-// For each block, how many cached ones would be given up before it: leaves before parents, the lowest class first, within
-// it the least recently used; blocks in use and free ones: -1. Nothing else is taken meanwhile.
+// For each block, how many cached ones would be given up before it: leaves before parents, the lowest class
+// first, within it the least recently used; blocks in use and free ones: -1. Nothing else is taken meanwhile.
 std::vector<std::int32_t> eviction_places(const KvSnapshot& snapshot);
 
 }  // namespace octavo::metrics

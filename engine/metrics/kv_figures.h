@@ -23,8 +23,8 @@ double sharing_ratio(const StepRecord& step);
 
 // What is not in KvFigures.
 struct KvUse {
-  double effective_use =
-      0.0;  // of the slots of used blocks, those that some sequence reads; 0 when nothing is used
+  // Of the slots of used blocks, those that some sequence reads; 0 when nothing is used
+  double effective_use = 0.0;
   double tokens_held = 0.0;             // of all slots of the pool, those that some sequence reads
   double external_fragmentation = 0.0;  // always: with one block size any free block serves any request
   std::int32_t longest_free_run = 0;    // blocks with neighbouring ids
@@ -43,8 +43,8 @@ std::vector<Scatter> measure_scatter(const KvSnapshot& snapshot);  // of sequenc
 
 // What other rules would hold at this moment for the same running sequences.
 struct Counterfactuals {
-  std::int64_t contiguous_blocks =
-      0;  // a chunk of max_model_len for each sequence, from its start to its end
+  // A chunk of max_model_len for each sequence, from its start to its end
+  std::int64_t contiguous_blocks = 0;
   std::int64_t contiguous_bytes = 0;
   std::int64_t unshared_blocks = 0;  // pages, but each sequence with its own copy of everything
   std::int64_t unshared_bytes = 0;

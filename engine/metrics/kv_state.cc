@@ -68,7 +68,7 @@ KvState::KvState(const PoolShape& shape) : shape_(shape) {
                shape.num_host_blocks);
 }
 
-// ---- from what the engine says ----
+// ---- from what the engine says
 
 KvState KvState::from(const KvSnapshot& snapshot) {
   const KvTotals& totals = snapshot.totals;
@@ -102,7 +102,7 @@ KvState KvState::from(const KvSnapshot& snapshot) {
   return state;
 }
 
-// ---- events ----
+// ---- events
 
 Result<void> KvState::apply(const BlockEvent& event) {
   if (event.step < step_) return impossible(event, "step " + std::to_string(step_) + " came before");
@@ -296,7 +296,7 @@ Result<void> KvState::end_step(const BlockEvent& event) const {
   return impossible(event, count_text(num_used_, "blocks are in use by the events before it"));
 }
 
-// ---- entries ----
+// ---- entries
 
 KvState::Block& KvState::block_at(std::int32_t id) {
   const auto index = static_cast<std::size_t>(id);
@@ -345,7 +345,7 @@ std::vector<SequenceId> KvState::owners_of(BlockId block) const {
   return owners;
 }
 
-// ---- as a whole ----
+// ---- as a whole
 
 namespace {
 

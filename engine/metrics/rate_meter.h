@@ -25,11 +25,11 @@ class RateMeter {
   // First come, first served: whoever is older than so many others has ended.
   static constexpr std::size_t kMaxKnown = 65'536;
 
-  // A step generates num_decode_tokens + num_accepted_tokens. Returns the stretches that ended before it began, of a long
-  // silence its first and last only.
+  // A step generates num_decode_tokens + num_accepted_tokens. Returns the stretches that ended before it
+  // began, of a long silence its first and last only.
   std::vector<Rates> add(const StepRecord& step);
-  // A request begins when a sequence that was not forked takes its first block; where it ends, events do not say.
-  // Call it in the order of events.
+  // A request begins when a sequence that was not forked takes its first block; where it ends, events do not
+  // say. Call it in the order of events.
   void add(const BlockEvent& event);
 
  private:

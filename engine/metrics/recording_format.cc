@@ -11,7 +11,7 @@
 namespace octavo::metrics {
 namespace {
 
-// ---- numbers ----
+// ---- numbers
 
 template <class Integer>
 void put(Bytes& out, Integer value) {
@@ -75,7 +75,7 @@ std::uint64_t check_of(std::span<const std::byte> bytes) {
 
 Error damaged(std::string what) { return {.code = ErrorCode::kDamagedFile, .message = std::move(what)}; }
 
-// ---- rows: one list of fields for both directions ----
+// ---- rows: one list of fields for both directions
 
 struct AnyField {
   template <class Field>
@@ -175,7 +175,7 @@ Result<void> check_header(const RecordingHeader& header) {
 
 }  // namespace
 
-// ---- writing ----
+// ---- writing
 
 void append_chunk(Bytes& out, ChunkKind kind, std::span<const std::byte> payload) {
   const std::size_t begin = out.size();
@@ -237,7 +237,7 @@ void append_chunks(Bytes& out, std::span<const RecordedSequence> sequences) {
   flush();
 }
 
-// ---- reading ----
+// ---- reading
 
 Result<ChunkHeader> read_chunk_header(std::span<const std::byte, kChunkHeaderBytes> bytes) {
   ByteReader reader(bytes);

@@ -1,12 +1,11 @@
 // A recording as bytes: an eight-byte magic, then chunks, all numbers little-endian.
 //
-//   chunk      kind u32 | payload length u32 | check of the payload u64 | check of the three before u64 | payload
-//   header     first: version, pool, model
-//   keyframe   events that lead from a free pool to the state at the start
-//   sequences  whose they are, and what they are called, as far as the writer was told; anywhere behind the keyframe
-//   steps      before the events that lead to them, so that who replays knows where to compare
-//   events     as they happened
-//   end        how many steps and events there were; without it the recording was cut short, and what is there counts
+//   chunk      kind u32 | payload length u32 | check of the payload u64 | check of the three before u64 |
+//   payload header     first: version, pool, model keyframe   events that lead from a free pool to the state
+//   at the start sequences  whose they are, and what they are called, as far as the writer was told; anywhere
+//   behind the keyframe steps      before the events that lead to them, so that who replays knows where to
+//   compare events     as they happened end        how many steps and events there were; without it the
+//   recording was cut short, and what is there counts
 //
 // A check is a chain of mix64 over eight-byte words: any change of one word changes it. Kinds of events are
 // stored as the value of their enumerator: kRecordingVersion changes with them, and with the fields of a
@@ -55,7 +54,14 @@ struct RecordingEnd {
   std::uint64_t num_events = 0;
 };
 
-enum class ChunkKind : std::uint32_t { kHeader = 1, kKeyframe = 2, kSteps = 3, kEvents = 4, kEnd = 5, kSequences = 6 };
+enum class ChunkKind : std::uint32_t {
+  kHeader = 1,
+  kKeyframe = 2,
+  kSteps = 3,
+  kEvents = 4,
+  kEnd = 5,
+  kSequences = 6
+};
 
 struct ChunkHeader {
   ChunkKind kind = ChunkKind::kEnd;
@@ -66,7 +72,7 @@ inline constexpr std::size_t kChunkHeaderBytes = 24;
 
 using Bytes = std::vector<std::byte>;
 
-// ---- writing: each appends whole chunks ----
+// ---- writing: each appends whole chunks
 
 void append_chunk(Bytes& out, const RecordingHeader& header);
 void append_chunk(Bytes& out, const RecordingEnd& end);
@@ -75,7 +81,7 @@ void append_chunks(Bytes& out, ChunkKind kind, std::span<const BlockEvent> event
 void append_chunks(Bytes& out, std::span<const RecordedSequence> sequences);
 void append_chunk(Bytes& out, ChunkKind kind, std::span<const std::byte> payload);
 
-// ---- reading: what a stranger wrote. An error says what is wrong, not where ----
+// ---- reading: what a stranger wrote. An error says what is wrong, not where
 
 Result<ChunkHeader> read_chunk_header(std::span<const std::byte, kChunkHeaderBytes> bytes);
 Result<void> check_payload(const ChunkHeader& header, std::span<const std::byte> payload);

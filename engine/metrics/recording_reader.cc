@@ -52,7 +52,7 @@ Result<void> RecordingReader::read_keyframe() {
   return {};
 }
 
-// ---- chunks ----
+// ---- chunks
 
 // nullopt when the file ends before the chunk does.
 Result<std::optional<RecordingReader::Chunk>> RecordingReader::next_chunk() {
@@ -132,7 +132,7 @@ Result<void> RecordingReader::accept_end(const Chunk& chunk) {
   return {};
 }
 
-// ---- bytes ----
+// ---- bytes
 
 bool RecordingReader::read(std::span<std::byte> bytes) {
   const std::size_t count = std::fread(bytes.data(), 1, bytes.size(), file_.get());

@@ -168,7 +168,7 @@ struct StepFinder {
 
 }  // namespace
 
-// ---- the timeline ----
+// ---- the timeline
 
 void PoolTimeline::add(std::int64_t time_us, Level level) {
   if (begin_us_ < 0) begin_us_ = time_us;
@@ -207,7 +207,7 @@ std::vector<PoolTimeline::Level> PoolTimeline::levels() const {
   return levels;
 }
 
-// ---- the whole, and one step ----
+// ---- the whole, and one step
 
 Result<RecordingSummary> summarise_recording(const std::filesystem::path& path) {
   OCTAVO_TRY(RecordingReader reader, RecordingReader::open(path));

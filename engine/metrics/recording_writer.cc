@@ -72,7 +72,7 @@ void RecordingWriter::take_keyframe() {
   header_.num_keyframe_events = keyframe_.size();
 }
 
-// ---- the writer's thread ----
+// ---- the writer's thread
 
 void RecordingWriter::run() {
   const auto record = [&]() -> Result<void> {

@@ -65,10 +65,10 @@ class RecordingWriter {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool has_news_ = false;    // guarded by mutex_
-  bool is_closing_ = false;  // guarded by mutex_
+  bool has_news_ = false;                    // guarded by mutex_
+  bool is_closing_ = false;                  // guarded by mutex_
   std::vector<RecordedSequence> described_;  // guarded by mutex_; not written yet
-  std::thread thread_;       // last: everything above exists before it runs
+  std::thread thread_;                       // last: everything above exists before it runs
 };
 
 }  // namespace octavo::metrics

@@ -1,5 +1,5 @@
-// Which values of a model's hyperparameters are possible: ranges and divisibility. Lets through nothing that overflows
-// 32-bit products of a head count and a head size.
+// Which values of a model's hyperparameters are possible: ranges and divisibility. Lets through nothing that
+// overflows 32-bit products of a head count and a head size.
 #pragma once
 
 #include <optional>

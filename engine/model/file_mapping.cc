@@ -44,9 +44,8 @@ Result<std::unique_ptr<FileMapping>> FileMapping::open(const std::filesystem::pa
       new FileMapping(path, descriptor, status));  // closes the descriptor from now on
   if (!known) return system_error(path, "cannot be examined", status_errno);
   if (!S_ISREG(status.st_mode)) {
-    return Error{ErrorCode::kIo, shown(path) + " is " +
-                                                  std::string(kind_of_file(status.st_mode)) +
-                                                  "; a model is a file: name a .gguf file"};
+    return Error{ErrorCode::kIo, shown(path) + " is " + std::string(kind_of_file(status.st_mode)) +
+                                     "; a model is a file: name a .gguf file"};
   }
   OCTAVO_TRY_VOID(file->map());
   return file;

@@ -88,7 +88,7 @@ class GgufParser {
   }
 
  private:
-  // ---- errors ----
+  // ---- errors
   Error failure(ErrorCode code, std::string_view subject, std::uint64_t offset,
                 const std::string& sentence) const {
     return {code, escape_for_message(header_.file_name_, 1000) + ": " + sentence, std::string(subject),
@@ -99,7 +99,7 @@ class GgufParser {
                    finding + " (at byte " + std::to_string(offset) + "); the file is damaged: get it again");
   }
 
-  // ---- bytes ----
+  // ---- bytes
   std::uint64_t remaining() const { return source_.size() - position_; }
 
   // Whether the next `count` bytes are there. `what` completes "the file ends within ...".
@@ -160,7 +160,7 @@ class GgufParser {
     return text;
   }
 
-  // ---- the stages ----
+  // ---- the stages
   Result<void> read_preamble() {
     OCTAVO_TRY_VOID(need(4, "", "its first four bytes"));
     const std::string_view start(reinterpret_cast<const char*>(at(0)), 4);

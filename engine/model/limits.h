@@ -6,7 +6,7 @@
 
 namespace octavo::model {
 
-// ---- the container ----
+// ---- the container
 inline constexpr std::uint64_t kMaxMetadataBytes = std::uint64_t{512}
                                                    << 20;  // everything before the tensors' data
 inline constexpr std::uint64_t kMaxMetadataKeys = 65'536;
@@ -15,9 +15,10 @@ inline constexpr std::uint64_t kMaxKeyBytes = 65'535;
 inline constexpr std::uint64_t kMaxTensorNameBytes = 64;
 inline constexpr std::uint64_t kMaxStringBytes = std::uint64_t{16} << 20;
 inline constexpr std::uint64_t kMaxChatTemplateBytes = std::uint64_t{1} << 20;
-inline constexpr std::uint64_t kMaxArrayStrings = std::uint64_t{1} << 22;  // booleans, and numbers that are asked for
-// What is kept in memory: values up to kMaxShortValueBytes, all of them and the keys in kMaxShortBytes, and larger
-// ones of the vocabulary in kMaxVocabularyBytes. Everything else is stepped over.
+inline constexpr std::uint64_t kMaxArrayStrings = std::uint64_t{1}
+                                                  << 22;  // booleans, and numbers that are asked for
+// What is kept in memory: values up to kMaxShortValueBytes, all of them and the keys in kMaxShortBytes, and
+// larger ones of the vocabulary in kMaxVocabularyBytes. Everything else is stepped over.
 inline constexpr std::uint64_t kMaxShortValueBytes = std::uint64_t{64} << 10;
 inline constexpr std::uint64_t kMaxShortBytes = std::uint64_t{16} << 20;
 inline constexpr std::uint64_t kMaxVocabularyBytes = std::uint64_t{128} << 20;
@@ -27,7 +28,7 @@ inline constexpr std::uint32_t kMinAlignment = 8;
 inline constexpr std::uint32_t kMaxAlignment = 65'536;
 inline constexpr std::uint32_t kMaxShards = 1'000;
 
-// ---- the hyperparameters ----
+// ---- the hyperparameters
 inline constexpr std::int32_t kMaxLayers = 1'024;
 inline constexpr std::int32_t kMaxHeads = 1'024;
 inline constexpr std::int32_t kMaxHeadDim = 4'096;

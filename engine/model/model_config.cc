@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t kQuantisationVersion = 2;  // of ggml's block layouts, since May 2023
 
-// ---- what is refused ----
+// ---- what is refused
 
 // Numbers that leave the result as it is only when they have their neutral value.
 struct NeutralNumber {

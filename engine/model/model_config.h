@@ -1,6 +1,6 @@
 // The hyperparameters of a model, as its metadata gives them, held against plausible ranges once. Everything
-// that is sized by a hyperparameter is sized by one that config_ranges.h lets through. What its architecture is made of:
-// architecture.h.
+// that is sized by a hyperparameter is sized by one that config_ranges.h lets through. What its
+// architecture is made of: architecture.h.
 //
 // Metadata that would change the results and that nothing here computes is refused by name, never ignored:
 // see the table in model_config.cc.
@@ -50,11 +50,11 @@ struct ModelConfig {
   std::int32_t head_dim = 0;      // of keys and values; num_heads * head_dim need not be embedding_length
   std::int32_t vocabulary_size = 0;
   float norm_epsilon = 0.0f;
-  double score_scale =
-      0.0;  // of attention; 1 / sqrt(head_dim) unless the file or architecture says otherwise
+  // Of attention; 1 / sqrt(head_dim) unless the file or architecture says otherwise
+  double score_scale = 0.0;
   float score_soft_cap = 0.0f, logit_soft_cap = 0.0f;  // 0: none
-  std::int32_t sliding_window =
-      0;  // tokens that a layer with a window sees, its own included; 0: all layers see all
+  // Tokens that a layer with a window sees, its own included; 0: all layers see all
+  std::int32_t sliding_window = 0;
   std::int32_t window_period = 0;             // every so-manieth layer has none; 0: all layers have one
   std::vector<bool> layers_with_window = {};  // [num_layers], instead of the period; empty: the period holds
   RopeConfig rope;

@@ -179,8 +179,7 @@ void Transformer::compute(const kernels::PagedBatch& batch, std::span<const std:
   }
 }
 
-void Transformer::logits(std::span<const std::int32_t> rows, MatrixView out,
-                         kernels::LogitsSummary summary) {
+void Transformer::logits(std::span<const std::int32_t> rows, MatrixView out, kernels::LogitsSummary summary) {
   backend_->logits(output_head(), residual_rows(), rows, out, summary);
 }
 

@@ -1,4 +1,5 @@
-// A model's weights as a backend reads them: matrices repacked, vectors as floats, all in the backend's memory.
+// A model's weights as a backend reads them: matrices repacked, vectors as
+// floats, all in the backend's memory.
 //
 // Ownership: owns everything; the file is not needed any more. The backend that prepared the matrices must
 // outlive this object. Immutable once prepared; any thread.
@@ -41,7 +42,7 @@ struct LayerWeights {
 };
 
 struct Weights {
-  std::unique_ptr<kernels::Matrix> token_embedding;  // null when it is tied to the output head
+  std::unique_ptr<kernels::Matrix> token_embedding;     // null when it is tied to the output head
   std::unique_ptr<kernels::Matrix> position_embedding;  // null: positions are rotated
   std::vector<LayerWeights> layers;
   PreparedNorm output_norm;
@@ -58,8 +59,8 @@ struct Weights {
 // without reading a weight.
 std::int64_t planned_weight_bytes(const ModelTensors& tensors, WeightType dtype);
 
-// Whether any matrix of the layers or the output has a quantised type: what decides how activations are kept. An
-// embedding of its own is only read.
+// Whether any matrix of the layers or the output has a quantised type: what decides how activations are kept.
+// An embedding of its own is only read.
 bool has_quantised_weights(const ModelTensors& tensors);
 // Whether any has not.
 bool has_unquantised_weights(const ModelTensors& tensors);

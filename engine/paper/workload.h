@@ -36,8 +36,8 @@ class LengthSource {
   virtual RequestLengths draw(UniformStream& uniform) const = 0;
 };
 
-// Lengths by quantiles: a bin with equal chances, then input and output independently by linear interpolation between its
-// quantiles.
+// Lengths by quantiles: a bin with equal chances, then input and output independently by linear
+// interpolation between its quantiles.
 class QuantileLengths final : public LengthSource {
  public:
   struct Bin {

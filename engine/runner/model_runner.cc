@@ -111,7 +111,8 @@ ModelRunner::ModelRunner(RunnerParts parts, model::Transformer transformer, Pool
       sampler_(config_.vocabulary_size, std::move(parts.end_token_ids), *backend_) {
   logits_.resize(static_cast<std::size_t>(kLogitsRows) * static_cast<std::size_t>(config_.vocabulary_size));
   log_sums_.resize(static_cast<std::size_t>(kLogitsRows));
-  piece_maxima_.resize(static_cast<std::size_t>(kLogitsRows * kernels::num_logits_pieces(config_.vocabulary_size)));
+  piece_maxima_.resize(
+      static_cast<std::size_t>(kLogitsRows * kernels::num_logits_pieces(config_.vocabulary_size)));
 }
 
 Result<void> ModelRunner::execute(const scheduler::SchedulerOutput& step, RunnerOutput& output) {

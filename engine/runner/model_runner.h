@@ -28,8 +28,8 @@
 
 namespace octavo::runner {
 
-// What a runner is built from; the file is closed when the weights are prepared. `tensors` and `plan` were made
-// from `file` and `config`; the backend with the plan's activation.
+// What a runner is built from; the file is closed when the weights are prepared. `tensors` and `plan` were
+// made from `file` and `config`; the backend with the plan's activation.
 struct RunnerParts {
   model::GgufFile file;
   model::ModelConfig config;
@@ -53,7 +53,8 @@ class ModelRunner final : public Runner {
   void describe(EngineDescription& description) const;
 
   std::int64_t weight_bytes() const { return transformer_.weights().memory_bytes(); }
-  // As allocated now, beside weights and pools; the sampler, which grows with what may be drawn, at its largest.
+  // As allocated now, beside weights and pools; the sampler, which grows with
+  // what may be drawn, at its largest.
   std::int64_t working_bytes() const;
 
  private:
@@ -101,13 +102,13 @@ class ModelRunner final : public Runner {
   // Of one step.
   ModelInput input_;
   std::vector<LogitsRow> logits_rows_;
-  std::vector<std::int32_t> drawn_rows_;   // of the step: those that the backend draws from
-  std::vector<kernels::TokenDraw> draws_;  // their rows are indices into drawn_rows_
+  std::vector<std::int32_t> drawn_rows_;                 // of the step: those that the backend draws from
+  std::vector<kernels::TokenDraw> draws_;                // their rows are indices into drawn_rows_
   std::vector<kernels::RowAdjustment> row_adjustments_;  // likewise
   std::vector<kernels::LogitAdjustment> token_adjustments_;
   std::vector<kernels::DrawnToken> drawn_;
   std::optional<std::size_t> mistaken_;  // the newest of step.sequences whose draft was not drawn as guessed
-  std::vector<float> logits_;                   // [kLogitsRows, vocabulary_size]
+  std::vector<float> logits_;            // [kLogitsRows, vocabulary_size]
   std::vector<float> log_sums_, piece_maxima_;  // of each row of logits: kernels::LogitsSummary
 };
 

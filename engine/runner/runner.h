@@ -15,8 +15,9 @@ namespace octavo::runner {
 // One way to go on with a beam. Candidates are ranked by search_logprob, ties by lower id.
 struct BeamCandidate {
   TokenId token_id = -1;
-  float logprob = 0.0f;         // natural, of the model's own distribution
-  double search_logprob = 0.0;  // after logit bias, min_tokens and penalties; equals logprob when none of them is asked for
+  float logprob = 0.0f;  // natural, of the model's own distribution
+  // After logit bias, min_tokens and penalties; equals logprob when none of them is asked for
+  double search_logprob = 0.0;
 };
 
 // One drawn token, or the reason why none could be.
@@ -39,8 +40,8 @@ struct PromptLogprob {
 };
 
 struct RunnerOutput {
-  // One for each SampleTarget, in the same order. Of a draft's targets there are none after the first whose token is not
-  // the guess that follows it.
+  // One for each SampleTarget, in the same order. Of a draft's targets there are none after the first whose
+  // token is not the guess that follows it.
   std::vector<SampledToken> tokens;
   std::vector<PromptLogprob> prompt_logprobs;
   std::int64_t swap_out_us = 0;  // what the step's swaps took; 0 without any

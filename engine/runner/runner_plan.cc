@@ -88,7 +88,8 @@ kernels::StepShape step_shape_of(const model::ModelConfig& config, const model::
 }
 
 // Beside the weights: what Transformer, Sampler and the kernels hold, and the logits of kLogitsRows rows.
-std::int64_t working_bytes_of(const model::ModelConfig& config, const RunnerPlan& plan, std::int64_t scratch_bytes) {
+std::int64_t working_bytes_of(const model::ModelConfig& config, const RunnerPlan& plan,
+                              std::int64_t scratch_bytes) {
   const std::int64_t floats_per_logits_row =
       config.vocabulary_size + kernels::num_logits_pieces(config.vocabulary_size) + 1;
   return model::Transformer::activation_bytes(config, plan.max_num_batched_tokens) +
@@ -261,8 +262,7 @@ Result<RunnerPlan> plan_runner_on_device(const model::ModelConfig& config, const
   const std::int64_t used_by_others = before.total_bytes - before.free_bytes - backend.scratch_bytes();
   OCTAVO_TRY_VOID(backend.reserve_step(plan.step_shape));
   plan.working_bytes = working_bytes_of(config, plan, backend.scratch_bytes());
-  OCTAVO_TRY(const std::int64_t left_bytes,
-             bytes_for_pools(plan, allowed - used_by_others));
+  OCTAVO_TRY(const std::int64_t left_bytes, bytes_for_pools(plan, allowed - used_by_others));
   const PoolShare pool_share = options.gpu_memory_utilization ? PoolShare::kAll : PoolShare::kContexts;
   OCTAVO_TRY(plan.num_blocks, size_pool(plan, options, pool_share, left_bytes));
   OCTAVO_TRY_VOID(size_host_pool(options, available_bytes, plan));

@@ -22,10 +22,11 @@ struct RunnerPlan {
   kernels::KvLayout kv_layout;
   std::int32_t num_blocks = 0;
   std::int32_t num_host_blocks = 0;  // at most num_blocks
-  std::int64_t weight_bytes = 0;   // of matrices; a backend may pad them
-  kernels::StepShape step_shape;   // the largest step
-  std::int64_t working_bytes = 0;  // activations, logits, sampling and the kernels' scratch of the largest step
-  std::string notice;              // what was not done as the options say; else empty
+  std::int64_t weight_bytes = 0;     // of matrices; a backend may pad them
+  kernels::StepShape step_shape;     // the largest step
+  // Activations, logits, sampling and the kernels' scratch of the largest step
+  std::int64_t working_bytes = 0;
+  std::string notice;  // what was not done as the options say; else empty
 
   std::int64_t kv_bytes() const { return num_blocks * kv_layout.block_bytes(); }
   std::int64_t host_bytes() const { return num_host_blocks * kv_layout.block_bytes(); }
@@ -48,8 +49,8 @@ std::int64_t available_memory_bytes();
 // all the rest. Never larger than the device pool: more could not be filled. A swap_space beyond that is
 // clamped with a notice.
 //
-// Errors, each with both numbers: kInvalidArgument for a max_model_len beyond the model's; kOutOfMemory. (Whoever wants
-// the numbers of a model that does not fit asks with more available_bytes than there are.)
+// Errors, each with both numbers: kInvalidArgument for a max_model_len beyond the model's; kOutOfMemory.
+// (Whoever wants the numbers of a model that does not fit asks with more available_bytes than there are.)
 // REQUIRES: validate(options); a validated config.
 Result<RunnerPlan> plan_runner(const model::ModelConfig& config, const model::ModelTensors& tensors,
                                const EngineOptions& options, std::int64_t available_bytes);
@@ -57,10 +58,11 @@ Result<RunnerPlan> plan_runner(const model::ModelConfig& config, const model::Mo
 // What the weights are multiplied with: all that a backend has to know before there is a plan.
 kernels::Activation activation_of(const EngineOptions& options, const model::ModelTensors& tensors);
 
-// The same on a device with memory of its own: weights, working memory and pool in gpu_memory_utilization of that memory
-// (0.9 if it is not given), less what others use of it now; the host pool in `available_bytes` of the host's. With
-// gpu_memory_utilization the pool is all that is left, else at most 8 full contexts. Reserves the backend's step, so that
-// its working memory is known and not guessed. REQUIRES: backend.device_bytes()
+// The same on a device with memory of its own: weights, working memory and pool in gpu_memory_utilization
+// of that memory (0.9 if it is not given), less what others use of it now; the host pool in
+// `available_bytes` of the host's. With gpu_memory_utilization the pool is all that is left, else at most 8
+// full contexts. Reserves the backend's step, so that its working memory is known and not guessed.
+// REQUIRES: backend.device_bytes()
 Result<RunnerPlan> plan_runner_on_device(const model::ModelConfig& config, const model::ModelTensors& tensors,
                                          const EngineOptions& options, std::int64_t available_bytes,
                                          kernels::Backend& backend);

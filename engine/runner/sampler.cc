@@ -324,8 +324,8 @@ void Sampler::keep_reaching_of_all(double top_p, double sum) {
   // All tokens below this together are less than what top_p leaves out: none of them is kept.
   const double negligible = 0.5 * (1.0 - top_p) * sum / vocabulary_size_;
   constexpr std::size_t kPowers = 1024, kWays = 4;
-  // Of weights in [2^-i, 2^(1 - i)). In several ways, because neighbours are often of one power, and one sum would
-  // wait for the other.
+  // Of weights in [2^-i, 2^(1 - i)). In several ways, because neighbours are often of one power, and
+  // one sum would wait for the other.
   std::array<std::array<double, kPowers>, kWays> masses{};
   for (std::size_t piece = 0; piece < piece_sums_.size(); ++piece) {
     if (piece_sums_[piece] < negligible) continue;

@@ -46,11 +46,12 @@ class Sampler {
   // exponentials, outlives the sampler.
   Sampler(std::int32_t vocabulary_size, std::vector<TokenId> end_token_ids, kernels::Backend& backend);
 
-  // What a sampler holds when every token of the vocabulary may still be drawn: scores, weights, counts, candidates.
+  // What a sampler holds when every token of the vocabulary may still be drawn:
+  // scores, weights, counts, candidates.
   static constexpr std::int64_t most_bytes(std::int64_t vocabulary_size) { return vocabulary_size * 88; }
 
-  // The row that the next calls are about, with its kernels::LogitsSummary. All must stay valid until the next
-  // set_row. REQUIRES: logits.size() == vocabulary_size
+  // The row that the next calls are about, with its kernels::LogitsSummary. All must stay valid until the
+  // next set_row. REQUIRES: logits.size() == vocabulary_size
   void set_row(std::span<const float> logits, std::span<const float> piece_maxima, float log_sum_exp);
 
   // No NaN, no plus infinity, and at least one finite number. Minus infinity is a token that cannot come.

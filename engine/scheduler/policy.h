@@ -22,12 +22,13 @@ struct PoolLevel {
 
 struct BlockDemand {
   std::int32_t num_required = 0;  // for all known tokens of the group
-  std::int32_t num_taken =
-      0;  // of these, what would come out of the available ones; the rest is in use already
+  // Of these, what would come out of the available ones; the rest is in use already
+  std::int32_t num_taken = 0;
 };
 
-// Blocks kept free against thrashing: 1 % of the pool, rounded up (the paper's authors' code: watermark 0.01),
-// and one for each running sequence, which will need its next one soon, unless the level says otherwise.
+// Blocks kept free against thrashing: 1 % of the pool, rounded up (the paper's authors' code:
+// watermark 0.01), and one for each running sequence, which will need its next one soon,
+// unless the level says otherwise.
 std::int32_t watermark_blocks(const PoolLevel& level);
 
 // All known tokens must fit and leave the watermark. It is waived when nothing runs, so that what fits the

@@ -24,8 +24,7 @@ block::BlockManagerOptions block_manager_options(const SchedulerOptions& options
           .num_host_blocks = is_paged ? options.num_host_blocks : 0,
           .bytes_per_block = options.bytes_per_block,
           .enable_prefix_caching = is_paged && options.enable_prefix_caching,
-          .largest_run =
-              is_paged ? 0 : block::reservation_blocks(options.max_model_len, options.block_size)};
+          .largest_run = is_paged ? 0 : block::reservation_blocks(options.max_model_len, options.block_size)};
 }
 
 }  // namespace
@@ -40,7 +39,7 @@ Scheduler::Scheduler(const SchedulerOptions& options) : state_(std::make_unique<
 
 Scheduler::~Scheduler() = default;
 
-// ---- requests come ----
+// ---- requests come
 
 Result<void> Scheduler::add(NewRequest request) {
   OCTAVO_TRY_VOID(state_->check_fits(request));
@@ -80,10 +79,12 @@ Result<void> Scheduler::State::check_fits(const NewRequest& request) const {
 }
 
 Result<void> Scheduler::State::check_fits_pool(const SequenceGroup& group) const {
-  const std::int32_t num_required = is_paged() ? group.num_blocks_required(options.block_size)
-                                               : group.num_live() * run_length(group);
-  const bool fits = is_paged() ? num_required <= options.num_blocks : blocks.could_ever_reserve(
-                                     std::vector<std::int32_t>(group.sequences.size(), run_length(group)));
+  const std::int32_t num_required =
+      is_paged() ? group.num_blocks_required(options.block_size) : group.num_live() * run_length(group);
+  const bool fits =
+      is_paged()
+          ? num_required <= options.num_blocks
+          : blocks.could_ever_reserve(std::vector<std::int32_t>(group.sequences.size(), run_length(group)));
   if (fits) return {};
   return Error{ErrorCode::kTooLong,
                "the request needs at least " + with_commas(num_required) + " KV blocks of " +
@@ -92,7 +93,7 @@ Result<void> Scheduler::State::check_fits_pool(const SequenceGroup& group) const
                    ": shorten the prompt, ask for fewer outputs or raise --num-kv-blocks"};
 }
 
-// ---- requests go ----
+// ---- requests go
 
 bool Scheduler::abort(RequestId request_id) {
   OCTAVO_CHECK(!state_->step_in_flight, "step %lld is not committed", static_cast<long long>(state_->step));
@@ -137,7 +138,7 @@ void Scheduler::State::release(SequenceGroup& group) {
   for (std::size_t i = group.sequences.size(); i-- > 0;) blocks.release(group.sequences[i].table);
 }
 
-// ---- a step was executed, or not ----
+// ---- a step was executed, or not
 
 void Scheduler::commit(const SchedulerOutput& step, std::span<const CommittedToken> tokens) {
   State& state = *state_;
@@ -243,7 +244,7 @@ void Scheduler::State::end_step() {
   step_in_flight = false;
 }
 
-// ---- beams ----
+// ---- beams
 
 std::vector<SequenceId> Scheduler::advance_beams(RequestId request_id,
                                                  std::span<const BeamContinuation> continuations) {
@@ -288,7 +289,7 @@ std::vector<SequenceId> Scheduler::advance_beams(RequestId request_id,
   return seats;
 }
 
-// ---- what is known of a request ----
+// ---- what is known of a request
 
 SequenceGroup& Scheduler::State::group_of(RequestId request_id) const {
   SequenceGroup* const group = queue.find(request_id);

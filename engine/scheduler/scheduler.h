@@ -1,19 +1,22 @@
-// Decides, step by step, which sequences run how many tokens in which blocks. Policy only: no clock, thread, tensor or
-// random device; the same calls give the same decisions. Engine thread.
+// Decides, step by step, which sequences run how many tokens in which blocks. Policy only: no clock, thread,
+// tensor or random device; the same calls give the same decisions. Engine thread.
 //
-// A sequence's computed tokens catch up with its known tokens: a prompt in chunks, then one token a step, and after a
-// preemption prompt and output again as if they were one prompt. There is no separate prefill phase.
+// A sequence's computed tokens catch up with its known tokens: a prompt in chunks, then one token a step, and
+// after a preemption prompt and output again as if they were one prompt. There is no separate prefill phase.
 //
-//   schedule() -> SchedulerOutput -> (a Runner executes it) -> commit() -> advance_beams(), finish() of what ended
+//   schedule() -> SchedulerOutput -> (a Runner executes it) -> commit() -> advance_beams(), finish() of what
+//   ended
 //
 // The rules, after Kwon et al. 2023 (arXiv:2309.06180) sections 4.3 to 4.5:
-//   first come, first served   groups start in order of arrival; the latest arrived running group is preempted first; a
+//   first come, first served   groups start in order of arrival; the latest arrived running group is
+//   preempted first; a
 //                              preempted group resumes before a newer one starts
 //   all or nothing             the sequences of a group are preempted, swapped and resumed together
-//   preemption                 by swap to the host pool or by recompute; a full host pool falls back to recompute
-//   admission                  the whole prompt must fit and leave a watermark; nothing starts in a step that preempted
-//   no double work             a request whose prompt continues what an older one is about to compute waits for it
-//   speculation                a sequence that decodes may get rows for guesses of its next tokens (prompt_lookup.h,
+//   preemption                 by swap to the host pool or by recompute; a full host pool falls back to
+//   recompute admission                  the whole prompt must fit and leave a watermark; nothing starts in a
+//   step that preempted no double work             a request whose prompt continues what an older one is
+//   about to compute waits for it speculation                a sequence that decodes may get rows for guesses
+//   of its next tokens (prompt_lookup.h,
 //                              draft_gate.h), from what a step has left when everybody else was served
 #pragma once
 
@@ -48,8 +51,8 @@ struct SchedulerOptions {
   AdmissionAfterPreemption admit_after_preemption = AdmissionAfterPreemption::kResumed;
   MemoryManager memory_manager = MemoryManager::kPaged;
   BatchingPolicy batching_policy = BatchingPolicy::kIteration;
-  // A start leaves one free block for each running sequence beside 1 % of the pool. False: 1 % only, the paper's rule, which
-  // holds more tokens and preempts more often.
+  // A start leaves one free block for each running sequence beside 1 % of the pool. False: 1 % only, the
+  // paper's rule, which holds more tokens and preempts more often.
   bool reserve_block_per_sequence = true;
   bool prefill_first = false;  // a step that computes known tokens extends no output: for measurements
   Speculation speculative = Speculation::kOff;
@@ -63,11 +66,11 @@ struct NewRequest {
   std::string cache_salt = {};
   RetentionClass retention = RetentionClass::kScratch;  // of what it leaves in the prefix cache
   std::int32_t num_system_tokens = 0;                   // at the prompt's start: kept as a system prompt
-  std::int32_t num_beam_candidates = 0;                 // continuations of each beam that the search wants to see
+  std::int32_t num_beam_candidates = 0;  // continuations of each beam that the search wants to see
 };
 
-// A token that was drawn for a sequence in the step being committed. A draft may have several, in order: all but the last
-// as guessed. There may be fewer than were drawn, when an output ended before them.
+// A token that was drawn for a sequence in the step being committed. A draft may have several, in order: all
+// but the last as guessed. There may be fewer than were drawn, when an output ended before them.
 struct CommittedToken {
   SequenceId sequence_id;
   TokenId token_id = -1;
@@ -90,40 +93,43 @@ class Scheduler {
   explicit Scheduler(const SchedulerOptions& options);
   ~Scheduler();
 
-  // Puts a request at the end of the queue. Refuses, with the numbers, one that can never fit the model's length or the
-  // pool. A prompt that leaves no room for a generated token is refused too.
+  // Puts a request at the end of the queue. Refuses, with the numbers, one that can never fit the model's
+  // length or the pool. A prompt that leaves no room for a generated token is refused too.
   Result<void> add(NewRequest request);
 
-  // Frees everything of a request in whatever state it is, findable like that of a finished one. False when it is unknown
-  // (it has ended).
+  // Frees everything of a request in whatever state it is, findable like that of a finished one. False
+  // when it is unknown (it has ended).
   // REQUIRES: the last step was committed or discarded; so for finish().
   bool abort(RequestId request_id);
 
-  bool has_work() const;  // anything waiting or running
+  bool has_work() const;             // anything waiting or running
   std::int32_t num_waiting() const;  // groups
   std::int32_t num_running() const;
   std::int32_t num_swapped_out() const;
 
-  // REQUIRES: the previous output was committed or discarded (an empty one needs neither), each of its targets has got
-  // its token (of a draft's, the first) or its request was ended, and sequences that reached max_model_len were ended.
+  // REQUIRES: the previous output was committed or discarded (an empty one needs neither), each of its
+  // targets has got its token (of a draft's, the first) or its request was ended, and sequences that
+  // reached max_model_len were ended.
   SchedulerOutput schedule();
 
-  // The rows of `step` have KV now, and these tokens were drawn. Full blocks become findable. Of a draft, what was not
-  // drawn has no KV: its slots and blocks go back.
+  // The rows of `step` have KV now, and these tokens were drawn. Full blocks become findable. Of a draft,
+  // what was not drawn has no KV: its slots and blocks go back.
   void commit(const SchedulerOutput& step, std::span<const CommittedToken> tokens);
 
-  // The device failed in `step`: nothing of it is believed. Requests that had a part in it are ended, and returned in
-  // order of arrival; who was swapped out by it will recompute.
+  // The device failed in `step`: nothing of it is believed. Requests that had a part in it are ended, and
+  // returned in order of arrival; who was swapped out by it will recompute.
   std::vector<RequestId> discard(const SchedulerOutput& step);
 
-  // After commit(), when every live beam of a group has been drawn continuations for since the last call: the beams that go
-  // on, best first, at most as many as the group has seats. (Beams may come to their targets in different steps, and after a
-  // recompute preemption a second time, with the same continuations.) A parent may go on several times, which forks it, or not at all, which prunes it. Returns
-  // the sequences that carry them now, in the same order. REQUIRES: every parent is live; at least one continuation.
-  std::vector<SequenceId> advance_beams(RequestId request_id, std::span<const BeamContinuation> continuations);
+  // After commit(), when every live beam of a group has been drawn continuations for since the last call: the
+  // beams that go on, best first, at most as many as the group has seats. (Beams may come to their targets in
+  // different steps, and after a recompute preemption a second time, with the same continuations.) A parent
+  // may go on several times, which forks it, or not at all, which prunes it. Returns the sequences that carry
+  // them now, in the same order. REQUIRES: every parent is live; at least one continuation.
+  std::vector<SequenceId> advance_beams(RequestId request_id,
+                                        std::span<const BeamContinuation> continuations);
 
-  // A sequence has ended (by whatever the caller found); its blocks go back, findable by content, its partly filled last
-  // one too. When it was the last of its request, the request is forgotten.
+  // A sequence has ended (by whatever the caller found); its blocks go back, findable by content, its partly
+  // filled last one too. When it was the last of its request, the request is forgotten.
   void finish(SequenceId sequence_id);
 
   // What became of the prompt's tokens, and why the cache did not have more of them. REQUIRES: it is known.
@@ -157,8 +163,8 @@ class Scheduler {
   // All that is known of one block. REQUIRES: 0 <= block < num_blocks.
   BlockDetail describe_block(BlockId block) const;
 
-  // Invariants 1 to 3 and 5 of ARCHITECTURE.md "Blocks", each recomputed from nothing; the first broken one as a
-  // sentence, else nullopt. O(blocks + table entries): for tests and simulation.
+  // Invariants 1 to 3 and 5 of ARCHITECTURE.md "Blocks", each recomputed from nothing; the first broken one
+  // as a sentence, else nullopt. O(blocks + table entries): for tests and simulation.
   std::optional<std::string> broken_invariant() const;
 
  private:

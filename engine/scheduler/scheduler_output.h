@@ -1,5 +1,6 @@
-// The decision of one step as data: which sequences run how many tokens, whose next tokens are drawn, and which blocks
-// are copied first. Made by Scheduler::schedule(), executed by a Runner, committed by the scheduler again.
+// The decision of one step as data: which sequences run how many tokens, whose next tokens are
+// drawn, and which blocks are copied first. Made by Scheduler::schedule(), executed by a Runner,
+// committed by the scheduler again.
 //
 // Spans look into the scheduler's sequences and tables: valid until the step is committed, never stored.
 #pragma once
@@ -15,18 +16,19 @@
 
 namespace octavo::scheduler {
 
-// One token to be drawn from the logits of a scheduled sequence's last row. A prompt that n outputs share is computed
-// once, in the sequence of output 0, and has n targets in the step that ends it. A draft has a target for each of
-// its rows: see ScheduledSequence.
+// One token to be drawn from the logits of a scheduled sequence's last row. A prompt that n outputs share is
+// computed once, in the sequence of output 0, and has n targets in the step that ends it. A draft has a
+// target for each of its rows: see ScheduledSequence.
 //
-// A beam draws nothing: its target asks for the best `num_candidates` continuations, from which the search chooses.
+// A beam draws nothing: its target asks for the best `num_candidates` continuations,
+// from which the search chooses.
 struct SampleTarget {
   SequenceId sequence_id;
   std::uint32_t output_index = 0;
   std::uint64_t seed = 0;
   // Generated before it, drafted tokens among them: the next position is output_token_ids.size().
   std::span<const TokenId> output_token_ids = {};
-  std::int32_t num_candidates = 0;                 // above 0: a beam
+  std::int32_t num_candidates = 0;  // above 0: a beam
 };
 
 struct ScheduledSequence {
@@ -35,21 +37,24 @@ struct ScheduledSequence {
   const SamplingParams* sampling = nullptr;  // owned by the group
   std::span<const TokenId> prompt_token_ids;
   std::span<const TokenId> known_token_ids;  // prompt and output; the rows, but for a draft, are a part of it
-  // Rows of this step: tokens at positions [start_position, start_position + token_ids.size()), at least one known.
+  // Rows of this step: tokens at positions [start_position, start_position +
+  // token_ids.size()), at least one known.
   std::int32_t start_position = 0;
   std::span<const TokenId> token_ids;
   std::span<const BlockId> block_table;  // covers start_position + token_ids.size() tokens
   std::vector<SampleTarget> samples;     // empty while the chunk does not reach the end of the known tokens
-  // So many rows at the end are a draft: guesses of what the rows before them will draw. Then there is one row before
-  // them, and samples[i] belongs to row i. It counts only if the draws before it were guessed right; what was guessed
-  // wrong, and all after it, is as if it had never been there.
+  // So many rows at the end are a draft: guesses of what the rows before them will draw. Then there is one
+  // row before them, and samples[i] belongs to row i. It counts only if the draws before it were guessed
+  // right; what was guessed wrong, and all after it, is as if it had never been there.
   std::int32_t num_draft_tokens = 0;
-  std::span<const TokenId> draft() const { return token_ids.last(static_cast<std::size_t>(num_draft_tokens)); }
+  std::span<const TokenId> draft() const {
+    return token_ids.last(static_cast<std::size_t>(num_draft_tokens));
+  }
 };
 
 using BlockCopyOp = block::BlockCopy;  // source, target
 
-using BlockSwap = block::BlockSwap;      // between the pools
+using BlockSwap = block::BlockSwap;  // between the pools
 
 // First blocks ever for this request.
 struct Admission {
@@ -60,7 +65,8 @@ struct Admission {
 struct Preemption {
   RequestId request_id;
   bool is_swap = false;
-  std::int32_t num_tokens_dropped = 0;  // whose KV must be computed again, each shared token once; 0 when swapped
+  // Whose KV must be computed again, each shared token once; 0 when swapped
+  std::int32_t num_tokens_dropped = 0;
 };
 
 struct SchedulerOutput {
@@ -69,9 +75,9 @@ struct SchedulerOutput {
   std::vector<Preemption> preemptions;
   // Sequences of a group that fills the whole pool alone and still needs more: they end with "length", now.
   std::vector<SequenceId> out_of_memory;
-  // Memory moves before anything is written, in this order: device to host, host to device, within the device. Within a
-  // list, targets are distinct and no source is a target; a device block that was swapped out may be written later in the
-  // same step.
+  // Memory moves before anything is written, in this order: device to host, host to device, within the
+  // device. Within a list, targets are distinct and no source is a target; a device block that was swapped
+  // out may be written later in the same step.
   std::vector<BlockSwap> swap_outs, swap_ins;
   std::vector<BlockCopyOp> block_copies;
   std::vector<ScheduledSequence> sequences;  // ascending by arrival, then output index

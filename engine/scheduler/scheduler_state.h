@@ -1,5 +1,5 @@
-// The insides of Scheduler, for its own files: scheduler.cc (requests come and go, steps end), scheduler_step.cc
-// (a step is made), scheduler_view.cc (being looked at). Engine thread.
+// The insides of Scheduler, for its own files: scheduler.cc (requests come and go, steps end),
+// scheduler_step.cc (a step is made), scheduler_view.cc (being looked at). Engine thread.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ struct Scheduler::State {
 
   bool is_paged() const { return options.memory_manager == MemoryManager::kPaged; }
 
-  // ---- scheduler.cc ----
+  // ---- scheduler.cc
   Result<void> check_fits(const NewRequest& request) const;
   Result<void> check_fits_pool(const SequenceGroup& group) const;
   void release_findable(SequenceGroup& group);
@@ -56,7 +56,7 @@ struct Scheduler::State {
   SequenceGroup& group_of(RequestId request_id) const;
   Sequence& sequence_of(SequenceId sequence_id) const;
 
-  // ---- scheduler_step.cc: the passes of schedule(), in this order ----
+  // ---- scheduler_step.cc: the passes of schedule(), in this order
   // `budget` is what is left of max_num_batched_tokens.
   void grow_running(SchedulerOutput& output);
   void give_rows_to_decodes(std::int32_t& budget);
@@ -91,7 +91,7 @@ struct Scheduler::State {
   PoolLevel level() const;
   std::int32_t most_running_sequences() const;
 
-  // ---- scheduler_view.cc ----
+  // ---- scheduler_view.cc
   std::optional<std::string> broken_group(const SequenceGroup& group, bool is_running) const;
   std::vector<block::OwnedTable> owned_tables() const;
 };

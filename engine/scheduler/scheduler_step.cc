@@ -33,7 +33,7 @@ SchedulerOutput Scheduler::schedule() {
   return output;
 }
 
-// ---- slots for what runs ----
+// ---- slots for what runs
 
 // Older groups come first, so that the blocks of younger ones are still there to be taken.
 void Scheduler::State::grow_running(SchedulerOutput& output) {
@@ -109,7 +109,7 @@ void Scheduler::State::grow_group(SequenceGroup& group, SchedulerOutput& output)
   if (output.block_copies.size() > num_copies_before) touched.push_back(group.request_id);
 }
 
-// ---- preemption ----
+// ---- preemption
 
 void Scheduler::State::preempt_last(SchedulerOutput& output) {
   SequenceGroup& group = queue.preempt_last();
@@ -147,7 +147,7 @@ bool Scheduler::State::prefers_swap(SequenceGroup& group) {
   return group.num_live() > 1;
 }
 
-// ---- rows ----
+// ---- rows
 
 // One row for each sequence of the groups that decode. They fit the budget, see most_running_sequences(),
 // unless a single group of more outputs than that runs alone: then those with the fewest tokens go first,
@@ -175,8 +175,8 @@ void Scheduler::State::give_rows_to_chunks(std::int32_t& budget) {
 }
 
 // A group decodes together: whoever catches up stops before its newest token and waits for its siblings. So
-// nobody ends while others still wait for what it computes. And a group that resumes to decode beside others has
-// a row for each sequence, or starts in the next step, where decodes come first.
+// nobody ends while others still wait for what it computes. And a group that resumes to decode beside others
+// has a row for each sequence, or starts in the next step, where decodes come first.
 void Scheduler::State::give_rows_to_group(SequenceGroup& group, std::int32_t& budget) {
   const auto num_computing = std::ranges::count_if(group.sequences, &Sequence::is_computing);
   const bool is_beside_others = budget < options.max_num_batched_tokens;
@@ -190,7 +190,7 @@ void Scheduler::State::give_rows_to_group(SequenceGroup& group, std::int32_t& bu
   }
 }
 
-// ---- admission ----
+// ---- admission
 
 void Scheduler::State::admit_waiting(std::int32_t& budget, SchedulerOutput& output) {
   const bool nothing_ran = queue.running().empty();
@@ -254,9 +254,8 @@ BlockDemand Scheduler::State::demand_of(SequenceGroup& group) {
 }
 
 std::int32_t Scheduler::State::run_length(const SequenceGroup& group) const {
-  const std::int32_t num_tokens =
-      block::reservation_tokens(options.memory_manager, group.num_prompt_tokens(), group.sampling.max_tokens,
-                                options.max_model_len);
+  const std::int32_t num_tokens = block::reservation_tokens(options.memory_manager, group.num_prompt_tokens(),
+                                                            group.sampling.max_tokens, options.max_model_len);
   return block::reservation_blocks(num_tokens, options.block_size);
 }
 
@@ -352,7 +351,7 @@ PoolLevel Scheduler::State::level() const {
   return level;
 }
 
-// ---- guesses ----
+// ---- guesses
 
 // Last of all, with what nobody else has taken in this step; what is left of the cheap rows is shared evenly.
 void Scheduler::State::draft_ahead(std::int32_t& budget, SchedulerOutput& output) {
@@ -407,7 +406,7 @@ std::int32_t Scheduler::State::num_slots_to_draft_in(const Sequence& sequence) c
   return num_own + std::max(0, num_free) * options.block_size;
 }
 
-// ---- the plan ----
+// ---- the plan
 
 void Scheduler::State::list_rows(SchedulerOutput& output) {
   for (const auto& group : queue.running()) {

@@ -40,9 +40,11 @@ std::string reason_for(const BlockDetail& detail) {
     if (state.num_pins > 0) why += ", and a copy of this step reads it";
     return why;
   }
-  if (state.retention == RetentionClass::kPinned) return "cached and pinned: it stays until the pins are released";
+  if (state.retention == RetentionClass::kPinned)
+    return "cached and pinned: it stays until the pins are released";
   const std::string kept = "cached as " + std::string(retention_class_name(state.retention));
-  if (detail.num_children == 0) return kept + ": it is evicted when its turn comes, least recently used first";
+  if (detail.num_children == 0)
+    return kept + ": it is evicted when its turn comes, least recently used first";
   return kept + ": it stays as long as the " +
          plural(static_cast<std::size_t>(detail.num_children), "cached block") + " that continue it";
 }
@@ -159,8 +161,7 @@ std::optional<std::string> Scheduler::State::broken_group(const SequenceGroup& g
     const auto broken = [&](const char* what) {
       return "sequence " + std::to_string(sequence.sequence_id.value) + what;
     };
-    const bool may_hold_blocks =
-        sequence.is_live() && sequence.is_attached && (is_running || is_swapped_out);
+    const bool may_hold_blocks = sequence.is_live() && sequence.is_attached && (is_running || is_swapped_out);
     if (!may_hold_blocks && !sequence.table.empty()) return broken(" holds blocks that it may not have");
     if (!sequence.is_live()) continue;
     if ((sequence.status == SequenceStatus::kRunning) != is_running ||

@@ -33,8 +33,8 @@ class Sequence {
   // How it gets its first blocks when its group starts. Until it is attached it has none and gets no rows: it
   // waits for a sibling of the group to compute what both start with.
   bool is_attached = false;
-  std::size_t share_source = 0;         // index of that sibling in the group
-  std::int32_t num_shared_blocks = 0;   // full blocks that it takes from there
+  std::size_t share_source = 0;        // index of that sibling in the group
+  std::int32_t num_shared_blocks = 0;  // full blocks that it takes from there
 
   // REQUIRES: no draft, here and below.
   void append(TokenId token_id) { token_ids_.push_back(token_id); }
@@ -60,8 +60,8 @@ class Sequence {
   std::span<const TokenId> with_draft() const { return token_ids_; }
   std::int32_t num_draft_tokens() const { return static_cast<std::int32_t>(num_draft_); }
 
-  // At most its newest token, which it generated itself, has no KV yet: its next row is a decode. (A beam whose
-  // continuations are known waits with none for the other beams.)
+  // At most its newest token, which it generated itself, has no KV yet: its next row is a decode. (A beam
+  // whose continuations are known waits with none for the other beams.)
   bool is_caught_up() const { return is_attached && has_output() && num_uncomputed_tokens() <= 1; }
   // Gets rows: has a token without KV, and blocks or the right to take some.
   bool is_computing() const { return is_live() && is_attached && num_uncomputed_tokens() > 0; }

@@ -24,7 +24,6 @@ struct NamedFilter {
 };
 
 // ---- texts
-// -----------------------------------------------------------------------------------------------------------
 
 // Filters on texts take anything and print it first.
 template <MarkedText (*kMap)(const MarkedText&)>
@@ -139,7 +138,6 @@ Outcome write_json(const Value& value, const Arguments& arguments, Budget& budge
 }
 
 // ---- numbers
-// ---------------------------------------------------------------------------------------------------------
 
 std::string stripped(const std::string& text) {
   return strip(MarkedText(text), std::nullopt, Side::kBoth).text();
@@ -245,7 +243,6 @@ Outcome round_number(const Value& value, const Arguments& arguments, Budget&) {
 }
 
 // ---- any value
-// -------------------------------------------------------------------------------------------------------
 
 Outcome default_value(const Value& value, const Arguments& arguments, Budget&) {
   static constexpr std::array<std::string_view, 2> kParameters = {"default_value", "boolean"};
@@ -260,7 +257,6 @@ Outcome length(const Value& value, const Arguments&, Budget& budget) {
 }
 
 // ---- lists
-// -----------------------------------------------------------------------------------------------------------
 
 // An attribute path such as "function.name" or "0", followed from `value`.
 Outcome follow(const Value& value, const Value& path, Budget& budget) {

@@ -14,8 +14,8 @@
 namespace octavo::tokenizer::jinja {
 
 inline constexpr int kMaxCallDepth = 64;  // macros in macros
-inline constexpr int kMaxEvaluationDepth =
-    1000;  // expressions and statements inside each other, over all calls
+// Expressions and statements inside each other, over all calls
+inline constexpr int kMaxEvaluationDepth = 1000;
 inline constexpr std::int64_t kMaxRange = 100'000;
 
 class Template {

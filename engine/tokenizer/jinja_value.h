@@ -48,8 +48,8 @@ struct Namespace {
 struct Loop {
   std::shared_ptr<const List> items;
   std::size_t index = 0;
-  std::shared_ptr<const List> last_changed =
-      {};  // arguments of the last call of changed(); emptied when the loop ends
+  // Arguments of the last call of changed(); emptied when the loop ends
+  std::shared_ptr<const List> last_changed = {};
 };
 
 // Something that can be called: a global function, a method of a value, or a macro.

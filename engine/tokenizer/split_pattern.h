@@ -46,8 +46,8 @@ class PieceCutter {
  private:
   struct Stage {
     std::string_view rest;  // of the piece of the stage before
-    std::size_t match_length =
-        0;  // of a match that was found behind a gap, and stands at the start of `rest` now
+    // Of a match that was found behind a gap, and stands at the start of `rest` now
+    std::size_t match_length = 0;
   };
 
   std::string_view next_of(std::size_t stage);

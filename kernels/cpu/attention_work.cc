@@ -130,9 +130,10 @@ void list_items(std::int32_t num_kv_heads, std::int64_t item_cost, Work& work) {
 
 }  // namespace
 
-// A tile is split only if its part of the work, all KV heads alike, is more than one in kPiecesPerThread * num_threads:
-// so few tiles can be that large.
-std::int64_t most_partial_floats(const AttentionPlan& plan, std::int64_t num_rows, std::int64_t max_context_len) {
+// A tile is split only if its part of the work, all KV heads alike, is more than one in kPiecesPerThread *
+// num_threads: so few tiles can be that large.
+std::int64_t most_partial_floats(const AttentionPlan& plan, std::int64_t num_rows,
+                                 std::int64_t max_context_len) {
   if (plan.num_threads == 1 || num_rows <= 0 || max_context_len <= 0) return 0;
   const std::int64_t num_tiles = (kPiecesPerThread * plan.num_threads - 1) / plan.num_kv_heads;
   const std::int64_t rows = std::min(num_rows, num_tiles * plan.rows_per_tile());

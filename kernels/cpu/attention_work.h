@@ -19,7 +19,7 @@ struct AttentionWork {
   struct Tile {
     std::int32_t first_row, num_rows;
     std::int32_t first_range, num_ranges;  // of kAttentionRange positions: all that a row reads
-    std::int64_t partials_offset;  // floats; where its partial results stand, or kWhole
+    std::int64_t partials_offset;          // floats; where its partial results stand, or kWhole
     std::int64_t cost() const { return static_cast<std::int64_t>(num_rows) * num_ranges; }
   };
   static constexpr std::int64_t kWhole = -1;
@@ -48,8 +48,8 @@ struct AttentionWork {
 
 // What the cut depends on besides the batch.
 struct AttentionPlan {
-  // Queries (rows x heads of a group) of a tile: enough to pay for converting keys and values once (5 % of the
-  // attention of a long prompt), few enough for a prompt to make work for all threads.
+  // Queries (rows x heads of a group) of a tile: enough to pay for converting keys and values once (5 % of
+  // the attention of a long prompt), few enough for a prompt to make work for all threads.
   static constexpr std::int32_t kTileQueries = 192;
 
   std::int32_t block_size;
@@ -62,8 +62,10 @@ struct AttentionPlan {
   std::int32_t rows_per_tile() const { return std::max(1, kTileQueries / group_size); }
 };
 
-// At least what plan_attention asks for in num_partial_floats, for any batch of so many rows and so long a context.
-std::int64_t most_partial_floats(const AttentionPlan& plan, std::int64_t num_rows, std::int64_t max_context_len);
+// At least what plan_attention asks for in num_partial_floats, for any batch of so
+// many rows and so long a context.
+std::int64_t most_partial_floats(const AttentionPlan& plan, std::int64_t num_rows,
+                                 std::int64_t max_context_len);
 
 // Fills `work`, whose vectors keep their memory: nothing is allocated once they have grown.
 void plan_attention(const PagedBatch& batch, const AttentionPlan& plan, AttentionWork& work);

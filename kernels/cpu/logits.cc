@@ -13,7 +13,9 @@ constexpr std::int64_t kPanelsPerItem = 16;
 constexpr std::int64_t kEntriesPerItem = kPanelsPerItem * kPanelRows;
 static_assert(kEntriesPerItem % kLogitsPiece == 0 && kLogitsPiece == kPieceEntries);
 
-constexpr std::int64_t num_items_of(std::int64_t vocabulary) { return (vocabulary + kEntriesPerItem - 1) / kEntriesPerItem; }
+constexpr std::int64_t num_items_of(std::int64_t vocabulary) {
+  return (vocabulary + kEntriesPerItem - 1) / kEntriesPerItem;
+}
 
 }  // namespace
 
@@ -28,7 +30,8 @@ void CpuBackend::logits(const OutputHead& head, ConstMatrixView x, std::span<con
   const auto num_rows = static_cast<std::int64_t>(rows.size());
   const std::int64_t num_items = num_items_of(matrix.rows());
   const std::int64_t num_pieces = num_logits_pieces(matrix.rows());
-  float* const maxima = item_sums_.reserve(logits_sum_floats(num_rows, matrix.rows()));  // [num_rows][num_items]
+  float* const maxima =
+      item_sums_.reserve(logits_sum_floats(num_rows, matrix.rows()));  // [num_rows][num_items]
   float* const sums = maxima + num_rows * num_items;
 
   set_normalised(head.norm, x, rows, matrix.activation_form());

@@ -105,12 +105,16 @@ Result<MachineLimits> measure_machine_limits(std::int32_t threads) {
   OCTAVO_TRY(const std::vector<double> reads, measure_reads(threads, kRounds));
   limits.read_bytes_per_s = *std::max_element(reads.begin(), reads.end());
   const double rounds = static_cast<double>(kArithmeticRounds) * threads;
-  limits.int8_multiply_adds_per_s = best_rate(rounds * static_cast<double>(kernels.int8_multiply_adds_per_round), [&] {
-    pool->parallel_for(threads, [&](std::int64_t, std::int32_t) { kernels.int8_rounds(kArithmeticRounds); });
-  });
-  limits.float_multiply_adds_per_s = best_rate(rounds * static_cast<double>(kernels.float_multiply_adds_per_round), [&] {
-    pool->parallel_for(threads, [&](std::int64_t, std::int32_t) { kernels.float_rounds(kArithmeticRounds); });
-  });
+  limits.int8_multiply_adds_per_s =
+      best_rate(rounds * static_cast<double>(kernels.int8_multiply_adds_per_round), [&] {
+        pool->parallel_for(threads,
+                           [&](std::int64_t, std::int32_t) { kernels.int8_rounds(kArithmeticRounds); });
+      });
+  limits.float_multiply_adds_per_s =
+      best_rate(rounds * static_cast<double>(kernels.float_multiply_adds_per_round), [&] {
+        pool->parallel_for(threads,
+                           [&](std::int64_t, std::int32_t) { kernels.float_rounds(kArithmeticRounds); });
+      });
   return limits;
 }
 

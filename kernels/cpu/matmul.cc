@@ -96,8 +96,8 @@ constexpr std::int64_t kBlockBytes = 16 << 10;
 // multiply-add that the second-level cache keeps up; smaller blocks would mean shorter pieces.
 constexpr std::int64_t kFloatBlockBytes = 64 << 10;
 constexpr std::int64_t kChunkBytes = 256 << 10;
-constexpr std::int64_t kMostPieceBytes =
-    4 << 10;  // of a row of activations, and half of it for two panels at once
+// Of a row of activations, and half of it for two panels at once
+constexpr std::int64_t kMostPieceBytes = 4 << 10;
 // What is asked for farther ahead would be gone from the caches again; long rows are read well without.
 constexpr std::int64_t kMostAheadBytes = 256 << 10;
 constexpr std::int64_t kExpandAheadBytes = 4 << 10;

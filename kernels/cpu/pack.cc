@@ -9,7 +9,7 @@
 namespace octavo::kernels::cpu {
 namespace {
 
-// ---- reading: one group of 32 columns of one row ------------------------------------------------
+// ---- reading: one group of 32 columns of one row
 
 // A reader sets what its panel format keeps: numbers as the file has them, without their offset, and words
 // and bits of their scales. Nothing is calculated.
@@ -171,7 +171,7 @@ void read_q3_k(const std::byte* row, std::int64_t index, WeightGroup& group) {
     group.half_scales[half] = to_byte(q3_k_scale(block + 96, 2 * in_block + half));
 }
 
-// ---- the types ----------------------------------------------------------------------------------
+// ---- the types
 
 struct QuantisedType {
   PanelFormat format;
@@ -203,7 +203,7 @@ PanelFormat float_format(TensorType type) {
   return type == TensorType::kF16 ? PanelFormat::kF16 : PanelFormat::kBf16;
 }
 
-// ---- writing ------------------------------------------------------------------------------------
+// ---- writing
 
 template <class Number>
 void put(std::byte* array, std::int64_t index, Number value) {

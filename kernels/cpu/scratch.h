@@ -28,7 +28,9 @@ class Scratch {
 
  private:
   static constexpr std::int64_t kLineFloats = 16;
-  static constexpr std::int64_t lines_for(std::int64_t num_floats) { return (num_floats + kLineFloats - 1) / kLineFloats; }
+  static constexpr std::int64_t lines_for(std::int64_t num_floats) {
+    return (num_floats + kLineFloats - 1) / kLineFloats;
+  }
   struct alignas(64) Line {
     float values[kLineFloats];
   };

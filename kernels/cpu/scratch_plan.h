@@ -1,5 +1,5 @@
-// The working memory of the CPU's operations for the largest step of a model. One definition, for the arithmetic before
-// loading and for CpuBackend::reserve_step.
+// The working memory of the CPU's operations for the largest step of a model. One definition, for the
+// arithmetic before loading and for CpuBackend::reserve_step.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace octavo::kernels::cpu {
 
-// Sizes in floats, except where rows and columns are meant. Lists of indices, some dozen bytes for each row, are not counted.
+// Sizes in floats, except where rows and columns are meant. Lists of indices, some dozen bytes
+// for each row, are not counted.
 struct ScratchPlan {
   std::int64_t rows = 0, columns = 0;  // of ActivationRows
   ActivationForm forms = ActivationForm::kFloat;
@@ -24,7 +25,8 @@ struct ScratchPlan {
   std::int64_t bytes() const;
 };
 
-ScratchPlan plan_scratch(const StepShape& shape, Activation activation, std::int32_t num_threads, InstructionSet isa);
+ScratchPlan plan_scratch(const StepShape& shape, Activation activation, std::int32_t num_threads,
+                         InstructionSet isa);
 
 // Of the sums that logits() keeps for `num_rows` rows.
 std::int64_t logits_sum_floats(std::int64_t num_rows, std::int64_t vocabulary_size);

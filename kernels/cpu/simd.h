@@ -53,7 +53,6 @@ namespace octavo::kernels::cpu::OCTAVO_ISA {
 constexpr int kLanes = 16;
 
 // ---- the type, and everything that depends on the instruction set
-// ---------------------------------------------------
 //
 // Loads of stored numbers take sixteen in a row, or two halves of eight from different places.
 
@@ -70,8 +69,8 @@ OCTAVO_INLINE __m128i load_bytes(const void* low, const void* high) {
   return _mm_unpacklo_epi64(_mm_loadl_epi64(static_cast<const __m128i*>(low)),
                             _mm_loadl_epi64(static_cast<const __m128i*>(high)));
 }
-// As f16, whose bias of the exponent is 15 instead of 7, so that the number is divided by 2^8. Only a NaN, all
-// ones, carries into the highest bit of the exponent when one is added to its last place.
+// As f16, whose bias of the exponent is 15 instead of 7, so that the number is divided by 2^8. Only a NaN,
+// all ones, carries into the highest bit of the exponent when one is added to its last place.
 OCTAVO_INLINE __m256i halves_of_e4m3(__m128i bytes) {
   const __m256i words = _mm256_cvtepi8_epi16(bytes);
   const __m256i magnitude = _mm256_and_si256(_mm256_slli_epi16(words, 7), _mm256_set1_epi16(0x3f80));
@@ -245,8 +244,7 @@ OCTAVO_INLINE F32x16 expand_halves(__m256i halves) {
           _mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1))};
 }
 OCTAVO_INLINE __m256 int8_to_float8(const std::int8_t* source) {
-  return _mm256_cvtepi32_ps(
-      _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(source))));
+  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(source))));
 }
 OCTAVO_INLINE F32x16 load_int8(const std::int8_t* low, const std::int8_t* high) {
   return {int8_to_float8(low), int8_to_float8(high)};
@@ -395,7 +393,6 @@ OCTAVO_INLINE F32x16 scale_by_power(F32x16 a, F32x16 shifted) {
 #endif
 
 // ---- built from the above, so equal everywhere
-// ---------------------------------------------------------------------
 
 OCTAVO_INLINE F32x16 zero() { return set1(0.0f); }
 
@@ -422,8 +419,7 @@ OCTAVO_INLINE float horizontal_sum(F32x16 a) {
 }
 OCTAVO_INLINE float horizontal_max(F32x16 a) {
   for (int width = kLanes / 2; width > 0; width /= 2) {
-    for (int i = 0; i < width; ++i)
-      a.lane[i] = a.lane[i] > a.lane[i + width] ? a.lane[i] : a.lane[i + width];
+    for (int i = 0; i < width; ++i) a.lane[i] = a.lane[i] > a.lane[i + width] ? a.lane[i] : a.lane[i + width];
   }
   return a.lane[0];
 }
@@ -513,8 +509,9 @@ OCTAVO_INLINE F32x16 exp_not_positive(F32x16 x) {
   return scale_down_by_power(power, shifted, x);
 }
 
-// cap * tanh(x / cap), NaN where x is not finite. With y = x / cap: below 5/8 the continued fraction of tanh cut behind the
-// fifth number (relative error 1e-9), above 1 - 2 / (exp(2 |y|) + 1), whose rounding would show near zero.
+// cap * tanh(x / cap), NaN where x is not finite. With y = x / cap: below 5/8 the continued fraction of
+// tanh cut behind the fifth number (relative error 1e-9), above 1 - 2 / (exp(2 |y|) + 1), whose
+// rounding would show near zero.
 OCTAVO_INLINE F32x16 soft_capped(F32x16 x, float cap) {
   const F32x16 y = div(x, set1(cap)), minus_y = sub(zero(), y), one = set1(1.0f);
   const F32x16 magnitude = max(y, minus_y), square = mul(y, y);

@@ -4,10 +4,11 @@
 // call. Waiting is a bounded spin, then sleep, on both sides: the window shares the cores. A worker that is
 // asleep or was descheduled before it joined a loop is not waited for: whoever is awake takes the items.
 //
-// Items are handed out one at a time; which worker gets which item is a matter of luck, so results must not depend on
-// it. parallel_for hands them out in ascending order. parallel_for_in_runs gives each worker a run of neighbours, and
-// what is left of the others' runs when it is through with its own: for items that stream through memory, where one
-// long stream is faster than many short ones (decode on two threads of Zen 5: 1.1 times as fast).
+// Items are handed out one at a time; which worker gets which item is a matter of luck, so results must
+// not depend on it. parallel_for hands them out in ascending order. parallel_for_in_runs gives each
+// worker a run of neighbours, and what is left of the others' runs when it is through with its own: for
+// items that stream through memory, where one long stream is faster than many short ones (decode on two
+// threads of Zen 5: 1.1 times as fast).
 //
 // A loop costs about 0.6 us on two threads that are awake (Zen 5: 4 items of 2 us take 4.6 us).
 #pragma once

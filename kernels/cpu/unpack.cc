@@ -16,7 +16,7 @@ Number get(const std::byte* array, std::int64_t index) {
 
 int byte_at(const std::byte* array, std::int64_t index) { return std::to_integer<int>(array[index]); }
 
-// ---- stored numbers ------------------------------------------------------------------------------
+// ---- stored numbers
 
 // Quad q of the 16 rows stands in line q / quads_in_line of 64 bytes, `bits` at a time from the lowest on;
 // added to what is there, `place` bits higher.
@@ -46,7 +46,7 @@ void read_numbers(const StoredNumbers& stored, const std::byte* weights, std::in
   }
 }
 
-// ---- scales --------------------------------------------------------------------------------------
+// ---- scales
 
 struct ScaleAndMin {
   float scale = 0.0f, min = 0.0f;

@@ -37,7 +37,8 @@ struct WarpRows {
   static constexpr bool kIsHalf = Layout::Stored::kIsHalf;
 
   const AttentionArguments& arguments;
-  const std::uint16_t* queries = nullptr;  // of the warp's first row; the next part follows `part_numbers` later
+  // Of the warp's first row; the next part follows `part_numbers` later
+  const std::uint16_t* queries = nullptr;
   int part_numbers = 0;
   int row_steps = 0;  // of 16 dimensions
   int position[2] = {};

@@ -25,8 +25,8 @@ struct Shape {
   static constexpr int kPitch = kHeadDim + 8;
   static constexpr int kKeyNumbers = kHeadDim * kSliceTokens;
   static constexpr int kPlaneNumbers = kKeyNumbers + kSliceTokens * kPitch;
-  static constexpr int kScaleNumbers =
-      2 * 2 * kSliceTokens;  // two floats for each token, counted in 16-bit numbers
+  // Two floats for each token, counted in 16-bit numbers
+  static constexpr int kScaleNumbers = 2 * 2 * kSliceTokens;
   static constexpr int kSliceNumbers = kPlanes * kPlaneNumbers + kScaleNumbers;
 };
 
@@ -71,8 +71,8 @@ struct Context {
   const std::int32_t* block_table;
   int kv_head;
   int begin, end;  // positions; what stands before and behind is not read, and zero
-  // From which there are values: those of tokens that share eight keys with the first that is seen are zero, since
-  // no weight of 0 makes a NaN harmless in a product.
+  // From which there are values: those of tokens that share eight keys with the first that is seen are zero,
+  // since no weight of 0 makes a NaN harmless in a product.
   int first_seen;
 
   __device__ TokenPlace place(int position) const {

@@ -11,8 +11,8 @@ namespace {
 constexpr std::int32_t kLeastMajor = 7,
                        kLeastMinor = 5;  // tensor-core steps with float16 numbers and 8 x 8 loads
 
-// From which tokens are drawn together, so that the output head is read once for a usual batch; of a vocabulary of 128,256
-// they take 131 MB.
+// From which tokens are drawn together, so that the output head is read once for a usual batch; of a
+// vocabulary of 128,256 they take 131 MB.
 constexpr std::int32_t kMostDrawnRows = 256;
 
 Error no_device(const std::string& reason) {
@@ -182,7 +182,8 @@ Result<CudaBackend::Scratch> CudaBackend::allocate_scratch(const StepShape& shap
   constexpr std::int64_t kFloat = sizeof(float);
   const std::int64_t kv_bytes = std::int64_t{shape.num_rows} * shape.num_kv_heads * shape.head_dim * kFloat;
   const std::int64_t host_rows = shape.num_logits_rows;
-  const std::int64_t rows = std::max(shape.num_logits_rows, std::min(shape.max_num_sequences, kMostDrawnRows));
+  const std::int64_t rows =
+      std::max(shape.num_logits_rows, std::min(shape.max_num_sequences, kMostDrawnRows));
   const std::int64_t row_bytes = shape.vocabulary_size * kFloat;
   const std::int64_t pieces_row_bytes = num_logits_pieces(shape.vocabulary_size) * kFloat;
   const std::int64_t list_bytes = LogitAdjuster::input_bytes(shape.num_adjusted_tokens, rows);
@@ -212,7 +213,8 @@ Result<CudaBackend::Scratch> CudaBackend::allocate_scratch(const StepShape& shap
 
 std::int64_t CudaBackend::Scratch::bytes() const {
   std::int64_t bytes = inputs.bytes() + sampler.bytes() + adjuster.bytes() + drawn.bytes();
-  for (const DeviceMemory* memory : {&decode_inputs, &keys, &values, &added, &logits, &sums, &piece_maxima, &piece_sums})
+  for (const DeviceMemory* memory :
+       {&decode_inputs, &keys, &values, &added, &logits, &sums, &piece_maxima, &piece_sums})
     bytes += memory->bytes();
   return bytes;
 }
@@ -240,7 +242,8 @@ std::int64_t CudaBackend::planned_graph_bytes() const {
 
 std::int64_t CudaBackend::scratch_bytes() const {
   const std::int64_t graph_bytes = recorded_.empty() ? planned_graph_bytes() : graph_bytes_;
-  return graph_bytes + (scratch_ ? scratch_->bytes() : 0) + products_->scratch_bytes() + attention_->scratch_bytes();
+  return graph_bytes + (scratch_ ? scratch_->bytes() : 0) + products_->scratch_bytes() +
+         attention_->scratch_bytes();
 }
 
 }  // namespace octavo::kernels::cuda

@@ -14,8 +14,8 @@ namespace {
 LogitAdjustments adjustments_between(const LogitAdjustments& all, std::size_t first_row,
                                      std::size_t end_row) {
   const auto begin_of = [&](std::size_t row) {
-    const auto found = std::ranges::lower_bound(all.rows, static_cast<std::int32_t>(row), {},
-                                                &RowAdjustment::row);
+    const auto found =
+        std::ranges::lower_bound(all.rows, static_cast<std::int32_t>(row), {}, &RowAdjustment::row);
     return static_cast<std::size_t>(found - all.rows.begin());
   };
   const auto first_token_of = [&](std::size_t index) {
@@ -42,20 +42,19 @@ void CudaBackend::draw_tokens(const OutputHead& head, ConstMatrixView x, std::sp
   for (std::size_t first_row = 0; first_row < rows.size() && begin < draws.size(); first_row += most_rows) {
     const auto group = rows.subspan(first_row, std::min(most_rows, rows.size() - first_row));
     const AdjustableRows input = start_logits(head, x, group);
-    const AdjustedRows adjusted = scratch_->adjuster.adjust(
-        *compute_, scratch_->inputs, input, static_cast<std::int32_t>(first_row),
-        adjustments_between(adjustments, first_row, first_row + group.size()));
+    const AdjustedRows adjusted =
+        scratch_->adjuster.adjust(*compute_, scratch_->inputs, input, static_cast<std::int32_t>(first_row),
+                                  adjustments_between(adjustments, first_row, first_row + group.size()));
     const auto end_row = static_cast<std::int32_t>(first_row + group.size());
     const auto is_before_end = [end_row](const TokenDraw& draw) { return draw.row < end_row; };
     const auto end = static_cast<std::size_t>(
         std::partition_point(draws.begin(), draws.end(), is_before_end) - draws.begin());
     while (begin < end) {
       const std::size_t count = std::min(end - begin, taken + most_draws - begin);
-      scratch_->sampler.draw(
-          *compute_, scratch_->inputs,
-          {input.logits, input.log_sum_exp, input.piece_maxima, input.vocabulary},
-          static_cast<std::int32_t>(first_row), draws.subspan(begin, count), results + (begin - taken),
-          adjusted);
+      scratch_->sampler.draw(*compute_, scratch_->inputs,
+                             {input.logits, input.log_sum_exp, input.piece_maxima, input.vocabulary},
+                             static_cast<std::int32_t>(first_row), draws.subspan(begin, count),
+                             results + (begin - taken), adjusted);
       begin += count;
       if (begin - taken < most_draws) continue;
       take_drawn(out.subspan(taken, begin - taken));

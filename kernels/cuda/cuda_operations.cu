@@ -1,5 +1,5 @@
-// The operations of a step (cuda_step.cu), each a few launches: matmul.h, paged_attention.h, embedding.h, add_normalised.h,
-// logits_summary.h, block_copy.h.
+// The operations of a step (cuda_step.cu), each a few launches: matmul.h, paged_attention.h, embedding.h,
+// add_normalised.h, logits_summary.h, block_copy.h.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -84,7 +84,8 @@ void CudaBackend::project_residual(const ProjectionWeights& weights, ConstMatrix
     sum.epilogue = Epilogue::kStore;
     sum.out = scratch_->added.as<float>();
     sum.out_stride = residual.columns;
-    OCTAVO_CHECK(input.rows * residual.columns * 4 <= scratch_->added.bytes(), "post-norms were not reserved");
+    OCTAVO_CHECK(input.rows * residual.columns * 4 <= scratch_->added.bytes(),
+                 "post-norms were not reserved");
   }
   products_->multiply(rows_of(input), std::span(&sum, 1));
   if (weights.post_norm.weight.empty()) return;
@@ -109,7 +110,8 @@ void CudaBackend::feed_forward_input(const FeedForwardInputWeights& weights, Con
                                                             .activation = weights.activation});
 }
 
-AdjustableRows CudaBackend::start_logits(const OutputHead& output, ConstMatrixView x, std::span<const std::int32_t> rows) {
+AdjustableRows CudaBackend::start_logits(const OutputHead& output, ConstMatrixView x,
+                                         std::span<const std::int32_t> rows) {
   const Matrix& weights = *output.matrix;
   const auto num_rows = static_cast<std::int32_t>(rows.size());
   OCTAVO_CHECK(
@@ -125,7 +127,8 @@ AdjustableRows CudaBackend::start_logits(const OutputHead& output, ConstMatrixVi
   const Product head = product(&weights, output.bias, scratch.logits.as<float>(), vocabulary);
   products_->multiply(input, std::span(&head, 1));
   summarise_logits(*compute_, scratch.logits.as<float>(), num_rows, vocabulary, output.soft_cap,
-                   scratch.sums.as<float>(), scratch.piece_maxima.as<float>(), scratch.piece_sums.as<float>());
+                   scratch.sums.as<float>(), scratch.piece_maxima.as<float>(),
+                   scratch.piece_sums.as<float>());
   return {.logits = scratch.logits.as<float>(),
           .log_sum_exp = scratch.sums.as<float>(),
           .piece_maxima = scratch.piece_maxima.as<float>(),
@@ -136,8 +139,8 @@ void CudaBackend::logits(const OutputHead& output, ConstMatrixView x, std::span<
                          MatrixView out, LogitsSummary summary) {
   if (rows.empty()) return;
   const auto num_rows = static_cast<std::int64_t>(rows.size());
-  OCTAVO_CHECK(num_rows <= shape_.num_logits_rows, "logits of %lld rows, %d are reserved", static_cast<long long>(num_rows),
-               shape_.num_logits_rows);
+  OCTAVO_CHECK(num_rows <= shape_.num_logits_rows, "logits of %lld rows, %d are reserved",
+               static_cast<long long>(num_rows), shape_.num_logits_rows);
   const std::int64_t vocabulary = start_logits(output, x, rows).vocabulary;
   Scratch& scratch = *scratch_;
   const std::int64_t sums_bytes = num_rows * static_cast<std::int64_t>(sizeof(float));
@@ -194,8 +197,8 @@ void CudaBackend::swap_in(const HostKvCache& host, KvCache& device, std::span<co
               *in_timer_);
 }
 
-// After all that was started: it may read the blocks that are overwritten, or write those that leave. What the
-// moves wait for is not their time.
+// After all that was started: it may read the blocks that are overwritten, or write those that leave. What
+// the moves wait for is not their time.
 void CudaBackend::move_blocks(const std::byte* sources, std::byte* targets, std::int64_t block_bytes,
                               std::span<const BlockCopy> copies, MoveTimer& timer) {
   if (copies.empty()) return;

@@ -97,8 +97,8 @@ std::optional<DecodeShape> CudaBackend::decode_shape(const PagedBatch& batch) co
   return DecodeShape{.num_rows = *rows, .context_len = *context};
 }
 
-// All that a launch takes as an argument follows from `shape`, the model and the pool. `context_len`: the longest of
-// the batch, or longer.
+// All that a launch takes as an argument follows from `shape`, the model and the pool. `context_len`: the
+// longest of the batch, or longer.
 void CudaBackend::begin_decode_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
                                     const DecodeShape& shape, std::int32_t context_len) {
   const StepNumbers numbers{.max_blocks = batch.max_blocks,
@@ -140,8 +140,9 @@ std::vector<DecodeShape> CudaBackend::steps_to_record() const {
   return shapes;
 }
 
-// Once as it is, before it is recorded: the first call of a kernel, and of the library for products of a shape, may
-// load code, allocate or wait, which a capture forbids. In rows that fill up only, which write nothing into the pool.
+// Once as it is, before it is recorded: the first call of a kernel, and of the library for products
+// of a shape, may load code, allocate or wait, which a capture forbids. In rows that fill up only,
+// which write nothing into the pool.
 Result<void> CudaBackend::rehearse_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
                                         const DecodeShape& shape, const StepBody& body) {
   const auto rows = static_cast<std::size_t>(batch.num_tokens);

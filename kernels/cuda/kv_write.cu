@@ -1,7 +1,8 @@
-// The paper's fused reshape and block write, with norms of single heads (Zhang & Sennrich 2019, arXiv:1910.07467)
-// and rotation by position (Su et al. 2021, arXiv:2104.09864): a warp for each head of each row. A key's numbers go to head_dim different places, block_size apart, as
-// kv_layout.h wants it: a step of one token writes a sector of 32 bytes for each; for 64 sequences of an
-// 8-head layer of 128 that is 2 MB, where attention over 8,192 tokens reads 2 GB.
+// The paper's fused reshape and block write, with norms of single heads (Zhang & Sennrich 2019,
+// arXiv:1910.07467) and rotation by position (Su et al. 2021, arXiv:2104.09864): a warp for each head of each
+// row. A key's numbers go to head_dim different places, block_size apart, as kv_layout.h wants it: a step of
+// one token writes a sector of 32 bytes for each; for 64 sequences of an 8-head layer of 128 that is 2 MB,
+// where attention over 8,192 tokens reads 2 GB.
 #include <cfloat>
 #include <cmath>
 
@@ -55,7 +56,8 @@ struct HeadRotation {
 };
 
 // A lane reads the two numbers that it writes, and no others.
-__device__ void rotate_in_place(float* numbers, int head_dim, const Head& head, const HeadRotation& rotation) {
+__device__ void rotate_in_place(float* numbers, int head_dim, const Head& head,
+                                const HeadRotation& rotation) {
   const int lane = static_cast<int>(threadIdx.x % kWarp);
   for (int pair = lane; pair < rotation.rotary_dim / 2; pair += static_cast<int>(kWarp)) {
     const int first = rotation.first_of_pair(pair), second = rotation.second_of_pair(pair);
@@ -64,7 +66,8 @@ __device__ void rotate_in_place(float* numbers, int head_dim, const Head& head, 
     numbers[second] = rotated_second;
   }
   if (head.norm == nullptr) return;
-  for (int i = rotation.rotary_dim + lane; i < head_dim; i += static_cast<int>(kWarp)) numbers[i] = head.at(i);
+  for (int i = rotation.rotary_dim + lane; i < head_dim; i += static_cast<int>(kWarp))
+    numbers[i] = head.at(i);
 }
 
 // The scale of kv_layout.h for a head's numbers, `count` of them in this lane.
@@ -179,22 +182,23 @@ WriteKernel write_kernel(KvType type) {
 void write_kv(Stream& stream, const AttentionShape& shape, const DeviceBatch& batch, const KvLayout& layout,
               std::int32_t layer, float* q, std::int64_t q_stride, const float* k, const float* v,
               std::int64_t kv_stride, std::byte* pool, const HeadNorms& norms) {
-  const WriteArguments arguments{batch,
-                                 KvPlaces::of(layout, layer, pool),
-                                 q,
-                                 k,
-                                 v,
-                                 q_stride,
-                                 kv_stride,
-                                 shape.rotations == Rotations::kLocal ? batch.local_rotations : batch.rotations,
-                                 norms.query,
-                                 norms.key,
-                                 norms.epsilon,
-                                 shape.num_heads,
-                                 shape.num_kv_heads,
-                                 shape.rotary_dim,
-                                 shape.pairing == RopePairing::kInterleaved ? 1 : 0,
-                                 0};
+  const WriteArguments arguments{
+      batch,
+      KvPlaces::of(layout, layer, pool),
+      q,
+      k,
+      v,
+      q_stride,
+      kv_stride,
+      shape.rotations == Rotations::kLocal ? batch.local_rotations : batch.rotations,
+      norms.query,
+      norms.key,
+      norms.epsilon,
+      shape.num_heads,
+      shape.num_kv_heads,
+      shape.rotary_dim,
+      shape.pairing == RopePairing::kInterleaved ? 1 : 0,
+      0};
   const bool leaves_queries = q == nullptr || (shape.rotary_dim == 0 && norms.query == nullptr);
   const std::int32_t heads = shape.num_kv_heads + (leaves_queries ? 0 : shape.num_heads);
   const dim3 grid(static_cast<unsigned>(batch.num_tokens), num_pieces(heads, kWarps));

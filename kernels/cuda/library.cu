@@ -58,7 +58,6 @@ void close_library(cublasLtHandle_t library) {
 }  // namespace octavo::kernels::cuda
 
 // ---- the library's functions, passed on. REQUIRES: open_library() gave a handle.
-// ---------------------------------------
 using octavo::kernels::cuda::found;
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) { return found<cublasLtCreate>(handle); }

@@ -65,8 +65,8 @@ __global__ void row_kernel(std::int64_t pieces, const float* piece_maxima, const
 
 }  // namespace
 
-void summarise_logits(Stream& stream, float* logits, std::int32_t num_rows, std::int64_t vocabulary, float soft_cap,
-                      float* log_sum_exp, float* piece_maxima, float* piece_sums) {
+void summarise_logits(Stream& stream, float* logits, std::int32_t num_rows, std::int64_t vocabulary,
+                      float soft_cap, float* log_sum_exp, float* piece_maxima, float* piece_sums) {
   const auto rows = static_cast<unsigned>(num_rows);
   const std::int64_t pieces = num_logits_pieces(vocabulary);
   launch(piece_kernel, {.grid = dim3(num_pieces(pieces, kWarps), rows), .block = dim3(kThreads)}, stream,

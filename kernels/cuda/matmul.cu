@@ -268,7 +268,6 @@ class Products final : public MatrixProducts {
   }
 
   // ---- the library
-  // ---------------------------------------------------------------------------------------------------
 
   static std::int64_t slab_outputs(std::int64_t outputs, std::int64_t stride) {
     return std::min({outputs, kSlabOutputs, std::max<std::int64_t>(kSlabNumbers / stride, 1)});
@@ -358,7 +357,6 @@ class Products final : public MatrixProducts {
   }
 
   // ---- scratch
-  // -------------------------------------------------------------------------------------------------------
 
   Result<void> take(DeviceMemory& memory, std::int64_t bytes) {
     Result<DeviceMemory> taken = DeviceMemory::allocate(bytes, "the working memory of matrix products");

@@ -17,7 +17,8 @@ __device__ inline int target_of_block(const ProductTargets& targets, int block) 
   return target;
 }
 
-// z / (1 + exp(-z)), of which GELU is the same with another exponent: (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)).
+// z / (1 + exp(-z)), of which GELU is the same with another exponent: (1 +
+// tanh(u)) / 2 = 1 / (1 + exp(-2 u)).
 __device__ inline float activated(Epilogue activation, float z) {
   constexpr float kTwiceRootOfTwoOverPi = 1.5957691216057308f;
   float exponent = z;

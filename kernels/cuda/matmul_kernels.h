@@ -22,8 +22,8 @@ struct PreparedRows {
   std::int64_t stride = 0;       // columns, filled up
   std::int64_t part_stride = 0;  // numbers from part to part
   float* floats = nullptr;       // [rows][stride]
-  std::uint16_t* halves =
-      nullptr;  // float16 [parts][rows][stride], row r times 1 / half_factors[r], a power of two
+  // Float16 [parts][rows][stride], row r times 1 / half_factors[r], a power of two
+  std::uint16_t* halves = nullptr;
   float* half_factors = nullptr;     // [rows]
   std::uint16_t* bfloats = nullptr;  // bfloat16 [parts][rows][stride]
   // Activation::kInt16: 256 * high + low, both signed bytes: [rows][high 0..15, high 16..31, low 0..15,
@@ -47,8 +47,8 @@ struct ProductTarget {
   float* out = nullptr;
   std::int64_t out_stride = 0;
   Epilogue epilogue = Epilogue::kStore;  // of gate and up: the activation, of the first target
-  std::uint8_t padding[3] =
-      {};  // no byte of an argument is left to chance: the emulation looks for addresses
+  // No byte of an argument is left to chance: the emulation looks for addresses
+  std::uint8_t padding[3] = {};
   std::int32_t first_block = 0;
   std::int32_t num_tiles = 0;  // tiles: of 64 outputs (32 pairs of gate and up)
   std::int32_t splits = 1;
@@ -61,8 +61,8 @@ inline constexpr int kMostTargets = 4;
 struct ProductTargets {
   ProductTarget targets[kMostTargets];
   std::int32_t count = 0;
-  std::int32_t is_gate_up =
-      0;  // targets 0 and 1 are gate and up; `out` is the gate's, blocks are counted once
+  // Targets 0 and 1 are gate and up; `out` is the gate's, blocks are counted once
+  std::int32_t is_gate_up = 0;
 };
 
 // Shared by both kernels.

@@ -123,8 +123,8 @@ __global__ void __launch_bounds__(kThreads)
 void prepare_rows(Stream& stream, const ProductInput& input, std::int64_t columns, unsigned forms,
                   const PreparedRows& rows) {
   const bool is_centred = input.norm != nullptr && input.norm_kind == NormKind::kLayer;
-  const Source source{input.data,         input.indices, input.norm,           input.norm_bias, input.stride, columns,
-                      input.norm_epsilon, forms,         is_centred ? 1u : 0u, 0u};
+  const Source source{input.data, input.indices,      input.norm, input.norm_bias,      input.stride,
+                      columns,    input.norm_epsilon, forms,      is_centred ? 1u : 0u, 0u};
   launch(prepare_rows_kernel, {dim3(static_cast<unsigned>(input.num_rows)), dim3(kThreads)}, stream, source,
          rows);
 }

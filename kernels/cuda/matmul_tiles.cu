@@ -325,7 +325,6 @@ TilesKernel tiles_kernel(TensorType type, int tile_rows) {
 }
 
 // ---- weights expanded for the library
-// ---------------------------------------------------------------------------------
 
 template <TensorType kType>
 __global__ void expand_rows(const WeightPlanes planes, std::int64_t first, std::int64_t count,

@@ -50,10 +50,10 @@ struct DeviceBatch {
   std::int32_t max_blocks = 0;
   std::int32_t min_rows = 0;  // fewest and most rows of a sequence
   std::int32_t max_rows = 0;
-  std::int32_t max_context_len =
-      0;  // of any sequence, or more: it sizes the grid (a captured graph's: the most of all)
-  const StepNumbers* numbers =
-      nullptr;  // device memory; null: max_blocks, and a partition for max_context_len
+  // Of any sequence, or more: it sizes the grid (a captured graph's: the most of all)
+  std::int32_t max_context_len = 0;
+  // Device memory; null: max_blocks, and a partition for max_context_len
+  const StepNumbers* numbers = nullptr;
   const std::int32_t* positions = nullptr;
   const std::int32_t* slot_mapping = nullptr;
   const std::int32_t* query_start = nullptr;
@@ -66,8 +66,8 @@ struct DeviceBatch {
 struct AttentionOptions {
   bool deterministic = false;
   std::int32_t num_multiprocessors = 1;
-  std::int64_t max_shared_bytes =
-      48 * 1024;  // that a block may ask for: cudaDevAttrMaxSharedMemoryPerBlockOptin
+  // That a block may ask for: cudaDevAttrMaxSharedMemoryPerBlockOptin
+  std::int64_t max_shared_bytes = 48 * 1024;
 };
 
 // Positions of a partition in deterministic mode.
@@ -80,9 +80,9 @@ struct HeadNorms {
   float epsilon = 0.0f;
 };
 
-// Normalises and rotates the queries where they stand, likewise the keys, and rounds keys and values into their slots, as
-// kv_layout.h defines it (of int8's eight scales the best one by sums in float: a tie within rounding may go
-// either way).
+// Normalises and rotates the queries where they stand, likewise the keys, and rounds keys and values into
+// their slots, as kv_layout.h defines it (of int8's eight scales the best one by sums in float: a tie
+// within rounding may go either way).
 //   q  [num_tokens, num_heads * head_dim] (null: no queries)    k, v  [num_tokens, num_kv_heads * head_dim]
 void write_kv(Stream& stream, const AttentionShape& shape, const DeviceBatch& batch, const KvLayout& layout,
               std::int32_t layer, float* q, std::int64_t q_stride, const float* k, const float* v,

@@ -222,8 +222,12 @@ __global__ void __launch_bounds__(kMostAttentionThreads, blocks_at_once(kHeadDim
   }
 
   const int first_read = has_octets != 0 ? first_seen / 8 * 8 : first_seen;
-  const Context context{arguments.places, block_table_of(arguments.batch, tile.sequence),
-                        static_cast<int>(blockIdx.y), first_read, end, first_seen};
+  const Context context{arguments.places,
+                        block_table_of(arguments.batch, tile.sequence),
+                        static_cast<int>(blockIdx.y),
+                        first_read,
+                        end,
+                        first_seen};
   const Block<kType, kHeadDim, kIsPrefill, kMayCap> block{
       arguments, rows, context,        queries + Layout::kParts * num_rows * Layout::kPitch,
       begin,     end,  has_octets != 0};

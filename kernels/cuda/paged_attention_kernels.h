@@ -34,8 +34,8 @@ struct AttentionArguments {
   DeviceBatch batch;
   KvPlaces places;
   PartialSums partials;
-  const std::int32_t* partition_of_step =
-      nullptr;  // device memory; null: `partition`, whose zero counts in any case
+  // Device memory; null: `partition`, whose zero counts in any case
+  const std::int32_t* partition_of_step = nullptr;
   const float* q = nullptr;
   float* out = nullptr;
   std::int64_t q_stride = 0, out_stride = 0;
@@ -48,7 +48,8 @@ struct AttentionArguments {
   std::int32_t one_tile_each = 0;              // tile i is sequence i
   std::int32_t least_rows = 0, most_rows = 0;  // of the sequences (rows times group) that this launch is for
   std::int32_t partition = 0;  // positions; a multiple of 64. 0: the whole context, and no partial sums
-  std::int32_t num_partitions = 1;  // that a tile may need, from that on in which its first row's window begins
+  // That a tile may need, from that on in which its first row's window begins
+  std::int32_t num_partitions = 1;
   std::int32_t num_stages = 1;  // slices of each warp in shared memory
 };
 

@@ -53,8 +53,7 @@ Result<TokenSampler> TokenSampler::create(Stream& stream, std::int64_t vocabular
 }
 
 void TokenSampler::draw(Stream& stream, UploadRing& inputs, const SampleInput& input, std::int32_t first_row,
-                        std::span<const TokenDraw> draws, DrawnToken* results,
-                        const AdjustedRows& adjusted) {
+                        std::span<const TokenDraw> draws, DrawnToken* results, const AdjustedRows& adjusted) {
   for (std::size_t begin = 0; begin < draws.size(); begin += kDrawsTogether) {
     const auto some = draws.subspan(begin, std::min<std::size_t>(kDrawsTogether, draws.size() - begin));
     draws_.clear();

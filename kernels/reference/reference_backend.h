@@ -23,7 +23,8 @@ class ReferenceMatrix final : public Matrix {
     return static_cast<std::int64_t>(weights_.size() * sizeof(float));
   }
 
-  // out[n] = sum over k of W[n, k] * a[k] + bias[n], a rounded first if these weights meet rounded activations.
+  // out[n] = sum over k of W[n, k] * a[k] + bias[n], a rounded first if these
+  // weights meet rounded activations.
   void multiply(const std::vector<float>& a, std::span<const float> bias, float* out) const;
 
   std::span<const float> row(std::int64_t index) const {

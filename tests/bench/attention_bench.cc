@@ -227,8 +227,8 @@ PagedBatch batch_of(const Step& step, std::span<const std::int32_t> block_tables
 struct Pool {
   std::unique_ptr<KvCache> kv;
   std::vector<std::vector<std::int32_t>> copies;
-  bool is_contiguous =
-      false;  // one layer and KV head; head h of layer l is l * num_kv_heads + h block tables on
+  // One layer and KV head; head h of layer l is l * num_kv_heads + h block tables on
+  bool is_contiguous = false;
 };
 
 class Bench {

@@ -105,7 +105,8 @@ void measure_sampler(std::string_view name, const std::vector<float>& row) {
   }
 }
 
-constexpr ActivationType kActivations[] = {ActivationType::kF32, ActivationType::kInt16, ActivationType::kInt8};
+constexpr ActivationType kActivations[] = {ActivationType::kF32, ActivationType::kInt16,
+                                           ActivationType::kInt8};
 
 const char* name_of(ActivationType activation) {
   if (activation == ActivationType::kF32) return "f32";

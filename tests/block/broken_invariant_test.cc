@@ -122,7 +122,7 @@ void expect_found(const std::optional<std::string>& broken, const std::string& e
   EXPECT_TRUE(broken->ends_with(end)) << *broken << "\nexpected: ... " << end;
 }
 
-// ---- pool ----
+// ---- pool
 
 struct BrokenPool {
   const char* sentence;
@@ -159,7 +159,7 @@ TEST(BrokenInvariant, OfThePoolIsFound) {
   }
 }
 
-// ---- buddies ----
+// ---- buddies
 
 struct BrokenBuddies {
   const char* sentence;
@@ -193,7 +193,7 @@ TEST(BrokenInvariant, OfTheBuddyAllocatorIsFound) {
   }
 }
 
-// ---- prefix cache ----
+// ---- prefix cache
 
 struct BrokenCache {
   const char* sentence;
@@ -261,7 +261,7 @@ TEST(BrokenInvariant, OfThePrefixCacheIsFound) {
   }
 }
 
-// ---- manager ----
+// ---- manager
 
 struct BrokenManager {
   const char* sentence;

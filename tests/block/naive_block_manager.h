@@ -286,7 +286,7 @@ class NaiveBlockManager {
     while (table.blocks.size() > computed_part(table).size()) pop_back(table);
   }
 
-  // ---- the starts of blocks ----
+  // ---- the starts of blocks
 
   void copy_partial(Table& table, const Content& all, std::int32_t max, Found& found) {
     const std::int32_t end = std::min(max, table.num_computed + block_size_);
@@ -299,7 +299,8 @@ class NaiveBlockManager {
     for (const auto& [content, block] : holders_) {
       const std::int32_t num = num_alike(wanted, content);
       const auto better_of_equals = [&] {  // the shorter, then the newer one
-        if (content.tokens.size() != closest->tokens.size()) return content.tokens.size() < closest->tokens.size();
+        if (content.tokens.size() != closest->tokens.size())
+          return content.tokens.size() < closest->tokens.size();
         return created_.at(content) > created_.at(*closest);
       };
       if (num == 0 || num < num_equal || (num == num_equal && !better_of_equals())) continue;
@@ -343,7 +344,7 @@ class NaiveBlockManager {
     for (const Content& other : covered) forget(other);
   }
 
-  // ---- being kept and being forgotten ----
+  // ---- being kept and being forgotten
 
   std::int32_t num_pinned() const {
     return static_cast<std::int32_t>(std::ranges::count_if(

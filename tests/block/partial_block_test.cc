@@ -215,7 +215,7 @@ TEST_F(PartialBlock, AStartThatATableHasAlreadyIsNotReplacedByAnotherStart) {
   EXPECT_EQ(reader.table.num_computed_tokens(), 10);
 }
 
-// ---- why a hit ended ----
+// ---- why a hit ended
 
 class PrefixMisses : public PartialBlock {
  protected:

@@ -119,7 +119,7 @@ TEST_F(Retention, RemembersTheNewestEvictions) {
   EXPECT_EQ(cache_.eviction_of(kNoNode, Tokens{0}, "anna"), std::nullopt);
 }
 
-// ---- in the manager ----
+// ---- in the manager
 
 TEST(BlockManagerRetention, BlocksOfSystemTokensAloneAreKeptAsASystemPrompt) {
   BlockManager manager({.block_size = 4, .num_blocks = 8});

@@ -42,7 +42,9 @@ Outcome inspect(std::vector<std::string> arguments) {
   return outcome;
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 void expect_one_line_on_stderr(const Outcome& outcome, int status) {
   EXPECT_EQ(outcome.status, status);
@@ -52,7 +54,8 @@ void expect_one_line_on_stderr(const Outcome& outcome, int status) {
 }
 
 TEST(Inspect, ComputesShapesWithoutAFile) {
-  const Outcome opt = inspect({"--shape", "opt-30b", "--precision", "2", "--tokens", "1024", "--batch", "128"});
+  const Outcome opt =
+      inspect({"--shape", "opt-30b", "--precision", "2", "--tokens", "1024", "--batch", "128"});
   EXPECT_EQ(opt.status, 0) << opt.err;
   EXPECT_TRUE(contains(opt.out, "168 GiB (180,388,626,432 bytes), 1,024 tokens x batch 128")) << opt.out;
   const Outcome gpt2 = inspect({"--shape", "gpt2-xl", "--precision", "4", "--tokens", "6", "--batch", "1"});
@@ -60,7 +63,8 @@ TEST(Inspect, ComputesShapesWithoutAFile) {
 }
 
 TEST(Inspect, ShapesAsJson) {
-  const Outcome outcome = inspect({"--shape", "llama-3-8b", "--tokens", "8192", "--memory", "24GiB", "--json"});
+  const Outcome outcome =
+      inspect({"--shape", "llama-3-8b", "--tokens", "8192", "--memory", "24GiB", "--json"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const auto json = nlohmann::json::parse(outcome.out);
   EXPECT_EQ(json["shape"], "llama-3-8b");
@@ -73,11 +77,14 @@ TEST(Inspect, ShapesAsJson) {
 
 TEST(Inspect, ListsWhatAFileHolds) {
   const test::TemporaryFolder folder;
-  test::make_tiny_llama(1, {.weight_type = test::TensorType::kQ4_1, .context_length = 100}).write(folder / "m.gguf");
+  test::make_tiny_llama(1, {.weight_type = test::TensorType::kQ4_1, .context_length = 100})
+      .write(folder / "m.gguf");
   const Outcome text = inspect({(folder / "m.gguf").string(), "--memory", "1MiB"});
   ASSERT_EQ(text.status, 0) << text.err;
-  for (const char* part : {"tiny llama", "llama, mostly Q4_1", "2 layers, each 2 x 2 heads x 16 dimensions x 2 bytes", "256 B (256 bytes)",
-                           "25 KiB (25,600 bytes), 100 tokens", "blk.1.ffn_down.weight", "128 x 64", "5 KiB"}) {
+  for (const char* part :
+       {"tiny llama", "llama, mostly Q4_1", "2 layers, each 2 x 2 heads x 16 dimensions x 2 bytes",
+        "256 B (256 bytes)", "25 KiB (25,600 bytes), 100 tokens", "blk.1.ffn_down.weight", "128 x 64",
+        "5 KiB"}) {
     EXPECT_TRUE(contains(text.out, part)) << part << " in\n" << text.out;
   }
   const auto json = nlohmann::json::parse(inspect({(folder / "m.gguf").string(), "--json"}).out);
@@ -109,7 +116,8 @@ TEST(Inspect, FailuresAreOneLineWithTheRightStatus) {
   expect_one_line_on_stderr(unknown, 2);
   EXPECT_TRUE(contains(unknown.err, ", gpt2, ")) << unknown.err;
   expect_one_line_on_stderr(inspect({"--shape", "opt-13b", "--memory", "much"}), 2);
-  expect_one_line_on_stderr(inspect({"--shape", "opt-175b", "--tokens", "1099511627776", "--batch", "1099511627776"}), 2);
+  expect_one_line_on_stderr(
+      inspect({"--shape", "opt-175b", "--tokens", "1099511627776", "--batch", "1099511627776"}), 2);
 }
 
 TEST(Inspect, ImpossibleOptionsAreRefused) {
@@ -121,10 +129,10 @@ TEST(Inspect, ImpossibleOptionsAreRefused) {
   EXPECT_EQ(inspect({"--shape", "opt-13b", "--colour", "red"}).status, 2);
 }
 
-// ---- recordings ----
+// ---- recordings
 
-// Sequence 1 computes two blocks, sequence 2 forks from it and copies the second; then 1 ends, and a third sequence finds
-// its first block again and is swapped out.
+// Sequence 1 computes two blocks, sequence 2 forks from it and copies the second; then 1 ends, and a third
+// sequence finds its first block again and is swapped out.
 void write_recording(const std::filesystem::path& path) {
   using Kind = BlockEventKind;
   metrics::StepRecorder recorder({.block_size = 4, .num_blocks = 10, .num_host_blocks = 2});
@@ -146,19 +154,51 @@ void write_recording(const std::filesystem::path& path) {
   const auto event = [](Kind kind, std::uint64_t sequence, std::int32_t block, std::int32_t aux = 0) {
     return BlockEvent{.sequence = sequence, .block = block, .aux = aux, .kind = kind};
   };
-  step({.step = 1, .num_prefill_tokens = 6, .num_running = 1, .used_blocks = 2, .free_blocks = 8, .logical_blocks = 4, .filled_slots = 6},
-       {event(Kind::kStepBegin, 0, -1, 6), event(Kind::kAlloc, 1, 0), event(Kind::kAlloc, 1, 1), event(Kind::kFill, 1, 0, 4),
-        event(Kind::kFill, 1, 1, 2), event(Kind::kSeal, 1, 0), event(Kind::kFork, 1, -1, 2), event(Kind::kShare, 2, 0, 2),
-        event(Kind::kShare, 2, 1, 2), event(Kind::kStepEnd, 0, -1, 2)});
-  step({.step = 2, .num_decode_tokens = 2, .num_running = 1, .used_blocks = 2, .cached_blocks = 0, .free_blocks = 8, .logical_blocks = 2, .num_block_copies = 1, .filled_slots = 7},
-       {event(Kind::kStepBegin, 0, -1, 2), event(Kind::kAlloc, 2, 2), event(Kind::kCopyOnWrite, 2, 1, 2), event(Kind::kUnref, 2, 1, 1),
-        event(Kind::kFill, 1, 1, 3), event(Kind::kFill, 2, 2, 3), event(Kind::kStepEnd, 0, -1, 3), event(Kind::kUnref, 1, 1, 0),
-        event(Kind::kFree, 1, 1), event(Kind::kUnref, 1, 0, 1)});
-  step({.step = 3, .num_prefill_tokens = 1, .num_running = 2, .used_blocks = 2, .cached_blocks = 0, .free_blocks = 8, .logical_blocks = 3, .filled_slots = 7},
-       {event(Kind::kStepBegin, 0, -1, 1), event(Kind::kHit, 3, 0, 2), event(Kind::kStepEnd, 0, -1, 2)});
-  step({.step = 4, .num_running = 1, .num_waiting = 1, .used_blocks = 2, .free_blocks = 8, .logical_blocks = 2, .num_preempted = 1, .num_swapped_out = 1, .filled_slots = 7, .host_used_blocks = 1},
-       {event(Kind::kStepBegin, 0, -1, 1), event(Kind::kPreempt, 3, -1, 1), event(Kind::kSwapOut, 3, 0, 1), event(Kind::kUnref, 3, 0, 1),
+  step({.step = 1,
+        .num_prefill_tokens = 6,
+        .num_running = 1,
+        .used_blocks = 2,
+        .free_blocks = 8,
+        .logical_blocks = 4,
+        .filled_slots = 6},
+       {event(Kind::kStepBegin, 0, -1, 6), event(Kind::kAlloc, 1, 0), event(Kind::kAlloc, 1, 1),
+        event(Kind::kFill, 1, 0, 4), event(Kind::kFill, 1, 1, 2), event(Kind::kSeal, 1, 0),
+        event(Kind::kFork, 1, -1, 2), event(Kind::kShare, 2, 0, 2), event(Kind::kShare, 2, 1, 2),
         event(Kind::kStepEnd, 0, -1, 2)});
+  step({.step = 2,
+        .num_decode_tokens = 2,
+        .num_running = 1,
+        .used_blocks = 2,
+        .cached_blocks = 0,
+        .free_blocks = 8,
+        .logical_blocks = 2,
+        .num_block_copies = 1,
+        .filled_slots = 7},
+       {event(Kind::kStepBegin, 0, -1, 2), event(Kind::kAlloc, 2, 2), event(Kind::kCopyOnWrite, 2, 1, 2),
+        event(Kind::kUnref, 2, 1, 1), event(Kind::kFill, 1, 1, 3), event(Kind::kFill, 2, 2, 3),
+        event(Kind::kStepEnd, 0, -1, 3), event(Kind::kUnref, 1, 1, 0), event(Kind::kFree, 1, 1),
+        event(Kind::kUnref, 1, 0, 1)});
+  step({.step = 3,
+        .num_prefill_tokens = 1,
+        .num_running = 2,
+        .used_blocks = 2,
+        .cached_blocks = 0,
+        .free_blocks = 8,
+        .logical_blocks = 3,
+        .filled_slots = 7},
+       {event(Kind::kStepBegin, 0, -1, 1), event(Kind::kHit, 3, 0, 2), event(Kind::kStepEnd, 0, -1, 2)});
+  step({.step = 4,
+        .num_running = 1,
+        .num_waiting = 1,
+        .used_blocks = 2,
+        .free_blocks = 8,
+        .logical_blocks = 2,
+        .num_preempted = 1,
+        .num_swapped_out = 1,
+        .filled_slots = 7,
+        .host_used_blocks = 1},
+       {event(Kind::kStepBegin, 0, -1, 1), event(Kind::kPreempt, 3, -1, 1), event(Kind::kSwapOut, 3, 0, 1),
+        event(Kind::kUnref, 3, 0, 1), event(Kind::kStepEnd, 0, -1, 2)});
 }
 
 TEST(InspectRecording, SummarisesWhatHappened) {
@@ -167,10 +207,14 @@ TEST(InspectRecording, SummarisesWhatHappened) {
   const Outcome text = inspect({(folder / "events.rec").string()});
   ASSERT_EQ(text.status, 0) << text.err;
   for (const char* part :
-       {"events.rec, complete", "10 blocks of 4 tokens, 10 KiB; host pool 2 blocks, 2 KiB", "steps           4, 1 to 4", "7 prefilled, 2 decoded",
-        "sequences       3, of them 1 by fork; at most 2 requests ran and 1 waited", "used blocks     at most 3, 30.0 % of the pool", "logical blocks  at most 4",
-        "at most 2.00 logical blocks to a used one, and 2 blocks saved, 2 KiB", "copies          1 on write, 0 of the start of a block", "prefix hits     1 blocks, 4 tokens",
-        "preemptions     1 requests; 0 sequences to recompute, 1 swapped", "swaps           1 blocks out, 1 KiB; 0 in", "copy_on_write   1\n",
+       {"events.rec, complete", "10 blocks of 4 tokens, 10 KiB; host pool 2 blocks, 2 KiB",
+        "steps           4, 1 to 4", "7 prefilled, 2 decoded",
+        "sequences       3, of them 1 by fork; at most 2 requests ran and 1 waited",
+        "used blocks     at most 3, 30.0 % of the pool", "logical blocks  at most 4",
+        "at most 2.00 logical blocks to a used one, and 2 blocks saved, 2 KiB",
+        "copies          1 on write, 0 of the start of a block", "prefix hits     1 blocks, 4 tokens",
+        "preemptions     1 requests; 0 sequences to recompute, 1 swapped",
+        "swaps           1 blocks out, 1 KiB; 0 in", "copy_on_write   1\n",
         "every recorded level is what the events make", "3.500 s"}) {
     EXPECT_TRUE(contains(text.out, part)) << part << " in\n" << text.out;
   }
@@ -193,12 +237,16 @@ TEST(InspectRecording, ShowsThePoolsAtAStep) {
   write_recording(path);
   const Outcome first = inspect({path, "--at-step", "1"});
   ASSERT_EQ(first.status, 0) << first.err;
-  for (const char* part : {"2 used, 0 cached, 8 free", "sequence 1, 2 blocks: 0-1", "sequence 2, 2 blocks: 0-1", "0-1 by sequences 1, 2", "6 filled of 8"}) {
+  for (const char* part : {"2 used, 0 cached, 8 free", "sequence 1, 2 blocks: 0-1",
+                           "sequence 2, 2 blocks: 0-1", "0-1 by sequences 1, 2", "6 filled of 8"}) {
     EXPECT_TRUE(contains(first.out, part)) << part << " in\n" << first.out;
   }
   const auto json = nlohmann::json::parse(inspect({path, "--at-step", "2", "--json"}).out);
   EXPECT_EQ(json["sequences"], nlohmann::json::parse(R"([{"sequence_id": 2, "block_table": [0, 2]}])"));
-  EXPECT_EQ(json["blocks"][0], nlohmann::json::parse(R"({"block": 0, "state": "used", "ref_count": 1, "num_pins": 0, "filled": 4, "findable": true, "owners": [2]})"));
+  EXPECT_EQ(
+      json["blocks"][0],
+      nlohmann::json::parse(
+          R"({"block": 0, "state": "used", "ref_count": 1, "num_pins": 0, "filled": 4, "findable": true, "owners": [2]})"));
   const Outcome none = inspect({path, "--at-step", "9"});
   expect_one_line_on_stderr(none, 1);
   EXPECT_TRUE(contains(none.err, "holds no step 9: its steps are 1 to 4")) << none.err;
@@ -228,7 +276,8 @@ TEST(InspectRecording, WhatIsDamagedOrContradictsItselfFails) {
   const Outcome odd = inspect({(folder / "odd").string()});
   EXPECT_EQ(odd.status, 1);
   EXPECT_TRUE(contains(odd.out, "replay          impossible: step 1 recorded 1 used blocks")) << odd.out;
-  EXPECT_TRUE(contains(odd.err, "contradicts itself: step 1 recorded 1 used blocks, and its events make 0\n")) << odd.err;
+  EXPECT_TRUE(contains(odd.err, "contradicts itself: step 1 recorded 1 used blocks, and its events make 0\n"))
+      << odd.err;
 }
 
 TEST(InspectRecording, OnlyARecordingHasSteps) {
@@ -239,14 +288,26 @@ TEST(InspectRecording, OnlyARecordingHasSteps) {
   EXPECT_TRUE(contains(outcome.err, "--at-step")) << outcome.err;
 }
 
-// ---- a whole run ----
+// ---- a whole run
 
 TEST(RecordOption, WritesARunThatCanBeReplayed) {
   if (!std::filesystem::exists(tests::default_model())) GTEST_SKIP() << "the default model is not installed";
   const test::TemporaryFolder folder;
   const std::string path = (folder / "run.rec").string();
-  const std::vector<std::string> arguments = {"generate", "--prompt", "Once upon a time there was", "--n", "4", "--seed", "1",
-                                              "--max-tokens", "40", "--num-kv-blocks", "12", "--json", "--record", path};
+  const std::vector<std::string> arguments = {"generate",
+                                              "--prompt",
+                                              "Once upon a time there was",
+                                              "--n",
+                                              "4",
+                                              "--seed",
+                                              "1",
+                                              "--max-tokens",
+                                              "40",
+                                              "--num-kv-blocks",
+                                              "12",
+                                              "--json",
+                                              "--record",
+                                              path};
   const auto run = tests::run_program(arguments);
   ASSERT_EQ(run.status, 0) << run.err;
   const auto kv = nlohmann::json::parse(run.out)["kv"];
@@ -254,7 +315,8 @@ TEST(RecordOption, WritesARunThatCanBeReplayed) {
   ASSERT_EQ(summary.status, 0) << summary.err;
   const auto json = nlohmann::json::parse(summary.out);
   EXPECT_EQ(json["complete"], true);
-  for (const char* figure : {"peak_used_blocks", "peak_logical_blocks", "cow_copies", "evicted_cached_blocks"}) {
+  for (const char* figure :
+       {"peak_used_blocks", "peak_logical_blocks", "cow_copies", "evicted_cached_blocks"}) {
     EXPECT_EQ(json[figure], kv[figure]) << figure;
   }
   EXPECT_EQ(json["swap"]["blocks_out"], kv["swapped_out_blocks"]);
@@ -265,7 +327,8 @@ TEST(RecordOption, WritesARunThatCanBeReplayed) {
 TEST(RecordOption, APathThatCannotBeWrittenIsRefusedAtTheStart) {
   if (!std::filesystem::exists(tests::default_model())) GTEST_SKIP() << "the default model is not installed";
   const test::TemporaryFolder folder;
-  for (const std::string& path : {folder.path().string(), (folder / "no/folder/x.rec").string(), tests::default_model().string()}) {
+  for (const std::string& path :
+       {folder.path().string(), (folder / "no/folder/x.rec").string(), tests::default_model().string()}) {
     const auto run = tests::run_program({"generate", "--prompt", "x", "--record", path});
     EXPECT_EQ(run.status, 1);
     EXPECT_EQ(run.out, "");
@@ -276,14 +339,17 @@ TEST(RecordOption, APathThatCannotBeWrittenIsRefusedAtTheStart) {
 
 TEST(RecordOption, AFullDiskIsToldOnceAndChangesNothing) {
   if (!std::filesystem::exists(tests::default_model())) GTEST_SKIP() << "the default model is not installed";
-  const std::vector<std::string> arguments = {"generate", "--prompt", "The capital of France is", "--max-tokens", "8", "--temperature", "0"};
+  const std::vector<std::string> arguments = {
+      "generate", "--prompt", "The capital of France is", "--max-tokens", "8", "--temperature", "0"};
   std::vector<std::string> recorded = arguments;
   recorded.insert(recorded.end(), {"--record", "/dev/full"});
   const auto plain = tests::run_program(arguments), full = tests::run_program(recorded);
   EXPECT_EQ(full.status, 0);
   EXPECT_EQ(full.out, plain.out);
   EXPECT_EQ(full.num_error_lines(), 1u) << full.err;
-  EXPECT_TRUE(contains(full.err, "octavo: recording to /dev/full ended after step 0: No space left on device")) << full.err;
+  EXPECT_TRUE(
+      contains(full.err, "octavo: recording to /dev/full ended after step 0: No space left on device"))
+      << full.err;
 }
 
 }  // namespace

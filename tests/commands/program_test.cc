@@ -17,7 +17,8 @@ namespace {
 using nlohmann::json;
 
 std::string scratch_file(const std::string& name, const std::string& text) {
-  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / ("octavo_" + std::to_string(getpid()) + "_" + name);
+  const std::filesystem::path path =
+      std::filesystem::path(testing::TempDir()) / ("octavo_" + std::to_string(getpid()) + "_" + name);
   std::ofstream(path, std::ios::binary) << text;
   return path.string();
 }
@@ -46,12 +47,14 @@ TEST(CommandLine, AWrongOptionIsNamedOnOneLineWithStatusTwo) {
   expect_one_line(run_program({"generate", "--prompt", "x", "--logit-bias", "seven"}), 2, "--logit-bias");
   expect_one_line(run_program({"generate"}), 2, "--prompt");
   expect_one_line(run_program({"no-such-command"}), 2, "no-such-command");
-  expect_one_line(run_program({"generate", "--prompt", "x", "--num-kv-blocks", "10", "--kv-cache-memory", "10"}), 2, "kv");
+  expect_one_line(
+      run_program({"generate", "--prompt", "x", "--num-kv-blocks", "10", "--kv-cache-memory", "10"}), 2,
+      "kv");
 }
 
 TEST(CommandLine, PartsThatAreNotBuiltAreRefusedNotIgnored) {
-  for (const std::vector<std::string>& option : std::vector<std::vector<std::string>>{
-           {"--tensor-parallel-size", "2"}, {"--device", "cuda"}}) {
+  for (const std::vector<std::string>& option :
+       std::vector<std::vector<std::string>>{{"--tensor-parallel-size", "2"}, {"--device", "cuda"}}) {
     std::vector<std::string> arguments = {"generate", "--prompt", "x"};
     arguments.insert(arguments.end(), option.begin(), option.end());
     const ProgramResult result = run_program(arguments);
@@ -63,11 +66,47 @@ TEST(CommandLine, PartsThatAreNotBuiltAreRefusedNotIgnored) {
 TEST(CommandLine, HelpAndVersionGoToStandardOutput) {
   const ProgramResult help = run_program({"generate", "--help"});
   EXPECT_EQ(help.status, 0);
-  for (const char* option : {"--model", "--device", "--threads", "--dtype", "--activation-dtype", "--block-size", "--kv-cache-dtype", "--num-kv-blocks", "--kv-cache-memory",
-                             "--gpu-memory-utilization", "--swap-space", "--max-model-len", "--max-num-seqs", "--max-num-batched-tokens", "--enable-prefix-caching", "--preemption-mode",
-                             "--speculative", "--deterministic", "--cuda-graphs", "--tensor-parallel-size", "--record", "--n", "--temperature", "--top-p", "--top-k", "--min-p", "--presence-penalty",
-                             "--frequency-penalty", "--repetition-penalty", "--seed", "--max-tokens", "--min-tokens", "--stop", "--stop-token-ids", "--ignore-eos", "--logprobs",
-                             "--prompt-logprobs", "--logit-bias", "--beam-width", "--length-penalty", "--early-stopping"}) {
+  for (const char* option : {"--model",
+                             "--device",
+                             "--threads",
+                             "--dtype",
+                             "--activation-dtype",
+                             "--block-size",
+                             "--kv-cache-dtype",
+                             "--num-kv-blocks",
+                             "--kv-cache-memory",
+                             "--gpu-memory-utilization",
+                             "--swap-space",
+                             "--max-model-len",
+                             "--max-num-seqs",
+                             "--max-num-batched-tokens",
+                             "--enable-prefix-caching",
+                             "--preemption-mode",
+                             "--speculative",
+                             "--deterministic",
+                             "--cuda-graphs",
+                             "--tensor-parallel-size",
+                             "--record",
+                             "--n",
+                             "--temperature",
+                             "--top-p",
+                             "--top-k",
+                             "--min-p",
+                             "--presence-penalty",
+                             "--frequency-penalty",
+                             "--repetition-penalty",
+                             "--seed",
+                             "--max-tokens",
+                             "--min-tokens",
+                             "--stop",
+                             "--stop-token-ids",
+                             "--ignore-eos",
+                             "--logprobs",
+                             "--prompt-logprobs",
+                             "--logit-bias",
+                             "--beam-width",
+                             "--length-penalty",
+                             "--early-stopping"}) {
     EXPECT_NE(help.out.find(option), std::string::npos) << option;
   }
   const ProgramResult version = run_program({"--version"});
@@ -77,25 +116,35 @@ TEST(CommandLine, HelpAndVersionGoToStandardOutput) {
 }
 
 TEST(CommandLine, WithoutADisplayItNamesTheTerminalChat) {
-  expect_one_line(run_program({}, {.environment = {{"DISPLAY", ""}, {"WAYLAND_DISPLAY", ""}}}), 1, "octavo chat");
+  expect_one_line(run_program({}, {.environment = {{"DISPLAY", ""}, {"WAYLAND_DISPLAY", ""}}}), 1,
+                  "octavo chat");
 }
 
 TEST(CommandLine, AModelThatIsMissingOrDamagedIsOneLineWithStatusOne) {
-  expect_one_line(run_program({"generate", "--prompt", "x", "--model", "/nowhere/model.gguf"}), 1, "/nowhere/model.gguf");
-  expect_one_line(run_program({"generate", "--prompt", "x", "--model", scratch_file("empty.gguf", "")}), 1, "empty.gguf");
-  expect_one_line(run_program({"generate", "--prompt", "x", "--model", scratch_file("damaged.gguf", "GGUF\x03\0\0\0 and then nonsense")}), 1, "damaged.gguf");
+  expect_one_line(run_program({"generate", "--prompt", "x", "--model", "/nowhere/model.gguf"}), 1,
+                  "/nowhere/model.gguf");
+  expect_one_line(run_program({"generate", "--prompt", "x", "--model", scratch_file("empty.gguf", "")}), 1,
+                  "empty.gguf");
+  expect_one_line(run_program({"generate", "--prompt", "x", "--model",
+                               scratch_file("damaged.gguf", "GGUF\x03\0\0\0 and then nonsense")}),
+                  1, "damaged.gguf");
   expect_one_line(run_program({"generate", "--prompt", "x", "--model", testing::TempDir()}), 1, "");
-  expect_one_line(run_program({"generate", "--prompt", "x", "--model", scratch_file("es\x1b[31mcape.gguf", "no")}), 1, "\\x1b");
-  expect_one_line(run_program({"generate", "--prompt-file", "/nowhere/prompt.txt"}), 1, "/nowhere/prompt.txt");
+  expect_one_line(
+      run_program({"generate", "--prompt", "x", "--model", scratch_file("es\x1b[31mcape.gguf", "no")}), 1,
+      "\\x1b");
+  expect_one_line(run_program({"generate", "--prompt-file", "/nowhere/prompt.txt"}), 1,
+                  "/nowhere/prompt.txt");
   expect_one_line(run_program({"inspect", "/nowhere/model.gguf"}), 1, "/nowhere/model.gguf");
   expect_one_line(run_program({"tokenize", "--model", "/nowhere/model.gguf", "x"}), 1, "/nowhere/model.gguf");
 }
 
 TEST(CommandLine, ShapesGiveThePapersSizes) {
-  const ProgramResult opt = run_program({"inspect", "--shape", "opt-30b", "--precision", "2", "--tokens", "1024", "--batch", "128"});
+  const ProgramResult opt = run_program(
+      {"inspect", "--shape", "opt-30b", "--precision", "2", "--tokens", "1024", "--batch", "128"});
   EXPECT_EQ(opt.status, 0) << opt.err;
   EXPECT_NE(opt.out.find("168 GiB"), std::string::npos) << opt.out;
-  const ProgramResult gpt = run_program({"inspect", "--shape", "gpt2-xl", "--precision", "4", "--tokens", "6", "--batch", "1"});
+  const ProgramResult gpt =
+      run_program({"inspect", "--shape", "gpt2-xl", "--precision", "4", "--tokens", "6", "--batch", "1"});
   EXPECT_EQ(gpt.status, 0) << gpt.err;
   EXPECT_NE(gpt.out.find("3.515625 MiB"), std::string::npos) << gpt.out;
 }
@@ -104,20 +153,23 @@ TEST(CommandLine, ShapesGiveThePapersSizes) {
 class WithModel : public testing::Test {
  protected:
   void SetUp() override {
-    if (!std::filesystem::exists(default_model())) GTEST_SKIP() << "the default model is not installed; packaging/setup installs it";
+    if (!std::filesystem::exists(default_model()))
+      GTEST_SKIP() << "the default model is not installed; packaging/setup installs it";
   }
 };
 
 TEST_F(WithModel, GenerateAnswersAndPrintsNothingElse) {
-  const ProgramResult result = run_program({"generate", "--prompt", "The capital of France is", "--max-tokens", "16", "--temperature", "0"});
+  const ProgramResult result = run_program(
+      {"generate", "--prompt", "The capital of France is", "--max-tokens", "16", "--temperature", "0"});
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_NE(result.out.find("Paris"), std::string::npos) << result.out;
   EXPECT_EQ(result.err, "");
 }
 
 TEST_F(WithModel, JsonHasEveryFieldOfTheContract) {
-  const ProgramResult result = run_program({"generate", "--prompt", "The capital of France is", "--prompt", "One two three", "--max-tokens", "5", "--temperature", "0", "--n", "2",
-                                            "--json", "--logprobs", "3", "--prompt-logprobs", "--seed", "7"});
+  const ProgramResult result = run_program(
+      {"generate", "--prompt", "The capital of France is", "--prompt", "One two three", "--max-tokens", "5",
+       "--temperature", "0", "--n", "2", "--json", "--logprobs", "3", "--prompt-logprobs", "--seed", "7"});
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(result.err, "");
   const json answer = json::parse(result.out);
@@ -147,10 +199,13 @@ TEST_F(WithModel, JsonHasEveryFieldOfTheContract) {
       EXPECT_EQ(output["finish_reason"], "length");
       EXPECT_TRUE(output["stop_reason"].is_null());
     }
-    for (const char* figure : {"queue_ms", "ttft_ms", "tpot_ms", "e2e_ms", "num_preemptions"}) EXPECT_TRUE(request["metrics"][figure].is_number()) << figure;
+    for (const char* figure : {"queue_ms", "ttft_ms", "tpot_ms", "e2e_ms", "num_preemptions"})
+      EXPECT_TRUE(request["metrics"][figure].is_number()) << figure;
   }
-  for (const char* figure : {"block_size", "num_blocks", "num_host_blocks", "bytes_per_block", "peak_used_blocks", "peak_logical_blocks", "cow_copies", "swapped_out_blocks", "swapped_in_blocks",
-                             "preempted_swap", "preempted_recompute", "evicted_cached_blocks", "prefix_hit_tokens"}) {
+  for (const char* figure :
+       {"block_size", "num_blocks", "num_host_blocks", "bytes_per_block", "peak_used_blocks",
+        "peak_logical_blocks", "cow_copies", "swapped_out_blocks", "swapped_in_blocks", "preempted_swap",
+        "preempted_recompute", "evicted_cached_blocks", "prefix_hit_tokens"}) {
     EXPECT_TRUE(answer["kv"][figure].is_number_integer()) << figure;
   }
   EXPECT_EQ(answer["kv"]["bytes_per_block"], 16 * 23040);
@@ -159,13 +214,14 @@ TEST_F(WithModel, JsonHasEveryFieldOfTheContract) {
 }
 
 TEST_F(WithModel, OneBadRequestLeavesTheOthersAlone) {
-  const std::string file = scratch_file("requests.jsonl",
-                                        "{\"prompt\": \"The sky is\", \"sampling\": {\"temperature\": 0, \"max_tokens\": 3}}\n"
-                                        "{\"prompt\": \"x\", \"sampling\": {\"temperatur\": 0}}\n"
-                                        "\n"
-                                        "{\"prompt_token_ids\": [99999999]}\n"
-                                        "not json\n"
-                                        "{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}], \"sampling\": {\"max_tokens\": 2}}\n");
+  const std::string file = scratch_file(
+      "requests.jsonl",
+      "{\"prompt\": \"The sky is\", \"sampling\": {\"temperature\": 0, \"max_tokens\": 3}}\n"
+      "{\"prompt\": \"x\", \"sampling\": {\"temperatur\": 0}}\n"
+      "\n"
+      "{\"prompt_token_ids\": [99999999]}\n"
+      "not json\n"
+      "{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}], \"sampling\": {\"max_tokens\": 2}}\n");
   const ProgramResult result = run_program({"generate", "--requests-file", file, "--json"});
   EXPECT_EQ(result.status, 1) << result.err;
   const json requests = json::parse(result.out)["requests"];
@@ -182,7 +238,8 @@ TEST_F(WithModel, OneBadRequestLeavesTheOthersAlone) {
 TEST_F(WithModel, ARequestThatCanNeverFitFailsWithTheNumbers) {
   std::string long_prompt;
   for (int i = 0; i < 400; ++i) long_prompt += "word ";
-  const ProgramResult result = run_program({"generate", "--prompt", long_prompt, "--json", "--max-model-len", "128"});
+  const ProgramResult result =
+      run_program({"generate", "--prompt", long_prompt, "--json", "--max-model-len", "128"});
   EXPECT_EQ(result.status, 1);
   const json error = json::parse(result.out)["requests"][0]["error"];
   EXPECT_EQ(error["code"], "too_long");
@@ -190,19 +247,25 @@ TEST_F(WithModel, ARequestThatCanNeverFitFailsWithTheNumbers) {
 }
 
 TEST_F(WithModel, StandardInputIsAPrompt) {
-  const ProgramResult result = run_program({"generate", "--prompt", "-", "--max-tokens", "4", "--temperature", "0", "--json"}, {.input = "The capital of France is"});
+  const ProgramResult result =
+      run_program({"generate", "--prompt", "-", "--max-tokens", "4", "--temperature", "0", "--json"},
+                  {.input = "The capital of France is"});
   ASSERT_EQ(result.status, 0) << result.err;
-  const ProgramResult direct = run_program({"generate", "--prompt", "The capital of France is", "--max-tokens", "4", "--temperature", "0", "--json"});
-  EXPECT_EQ(json::parse(result.out)["requests"][0]["outputs"][0]["token_ids"], json::parse(direct.out)["requests"][0]["outputs"][0]["token_ids"]);
+  const ProgramResult direct = run_program({"generate", "--prompt", "The capital of France is",
+                                            "--max-tokens", "4", "--temperature", "0", "--json"});
+  EXPECT_EQ(json::parse(result.out)["requests"][0]["outputs"][0]["token_ids"],
+            json::parse(direct.out)["requests"][0]["outputs"][0]["token_ids"]);
 }
 
 TEST_F(WithModel, TokenizeGivesTheReferencesIds) {
   for (const json& entry : golden()) {
     ProgramResult result;
     if (entry.contains("messages")) {
-      result = run_program({"tokenize", "--json", "--messages-file", scratch_file("messages.json", entry["messages"].dump())});
+      result = run_program(
+          {"tokenize", "--json", "--messages-file", scratch_file("messages.json", entry["messages"].dump())});
     } else {
-      result = run_program({"tokenize", "--json", "--prompt-file", scratch_file("prompt.txt", entry["text"].get<std::string>())});
+      result = run_program({"tokenize", "--json", "--prompt-file",
+                            scratch_file("prompt.txt", entry["text"].get<std::string>())});
     }
     ASSERT_EQ(result.status, 0) << result.err;
     EXPECT_EQ(json::parse(result.out)["token_ids"], entry["token_ids"]) << entry["name"];
@@ -210,7 +273,8 @@ TEST_F(WithModel, TokenizeGivesTheReferencesIds) {
 }
 
 TEST_F(WithModel, AStopStringEndsTheTextBeforeIt) {
-  const ProgramResult result = run_program({"generate", "--prompt", "Count: one, two, three,", "--max-tokens", "24", "--temperature", "0", "--stop", "six", "--json"});
+  const ProgramResult result = run_program({"generate", "--prompt", "Count: one, two, three,", "--max-tokens",
+                                            "24", "--temperature", "0", "--stop", "six", "--json"});
   ASSERT_EQ(result.status, 0) << result.err;
   const json output = json::parse(result.out)["requests"][0]["outputs"][0];
   EXPECT_EQ(output["finish_reason"], "stop") << output;
@@ -219,7 +283,9 @@ TEST_F(WithModel, AStopStringEndsTheTextBeforeIt) {
 }
 
 TEST_F(WithModel, AnInterruptedRunSaysSoByItsStatus) {
-  const ProgramResult result = run_program({"generate", "--prompt", "Once upon a time", "--max-tokens", "8000", "--ignore-eos", "--json"}, {.interrupt_after_ms = 3000});
+  const ProgramResult result = run_program(
+      {"generate", "--prompt", "Once upon a time", "--max-tokens", "8000", "--ignore-eos", "--json"},
+      {.interrupt_after_ms = 3000});
   EXPECT_EQ(result.status, 130) << result.err;
   EXPECT_EQ(json::parse(result.out)["requests"][0]["outputs"][0]["finish_reason"], "abort");
 }
@@ -228,7 +294,9 @@ TEST_F(WithModel, ModelTextCannotControlTheTerminal) {
   // The token of the escape character is forced; on a terminal it must not come out.
   const ProgramResult ids = run_program({"tokenize", "--json", "--prompt", "\x1b"});
   const std::string escape_id = json::parse(ids.out)["token_ids"][0].dump();
-  const std::vector<std::string> arguments = {"generate", "--prompt", "x", "--max-tokens", "4", "--temperature", "0", "--logit-bias", escape_id + "=100"};
+  const std::vector<std::string> arguments = {
+      "generate",     "--prompt",        "x", "--max-tokens", "4", "--temperature", "0",
+      "--logit-bias", escape_id + "=100"};
   const ProgramResult piped = run_program(arguments);
   EXPECT_NE(piped.out.find('\x1b'), std::string::npos) << "the test must force the escape character";
   const ProgramResult shown = run_program(arguments, {.output_is_terminal = true});
@@ -239,7 +307,9 @@ TEST_F(WithModel, ModelTextCannotControlTheTerminal) {
 TEST_F(WithModel, ATerminalChatIsResumed) {
   const std::string file = scratch_file("chat.json", "");
   std::filesystem::remove(file);
-  const std::vector<std::string> arguments = {"chat", "--conversation", file, "--temperature", "0", "--max-tokens", "12", "--activation-dtype", "f32"};
+  const std::vector<std::string> arguments = {"chat", "--conversation", file, "--temperature",
+                                              "0",    "--max-tokens",   "12", "--activation-dtype",
+                                              "f32"};
   const ProgramResult first = run_program(arguments, {.input = "What is the capital of France?\n"});
   ASSERT_EQ(first.status, 0) << first.err;
   EXPECT_NE(first.out.find("Paris"), std::string::npos) << first.out;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "engine/base/text.h"
-#include "tests/support/tiny_draft.h"
 #include "tests/support/run_program.h"
+#include "tests/support/tiny_draft.h"
 
 namespace octavo::tests {
 namespace {

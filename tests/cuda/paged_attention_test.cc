@@ -173,7 +173,6 @@ TEST(CudaPagedAttention, KeepsASequencesInfinitiesToItself) {
 }
 
 // ---- keys and values into their slots
-// --------------------------------------------------------------------------------------
 
 struct Written {
   std::vector<std::byte> pool;

@@ -23,7 +23,8 @@ TEST(Beams, AreThoseOfTheReference) {
     ++num_entries;
     SamplingParams sampling{.max_tokens = 16, .ignore_eos = true, .beam_width = entry["beam_width"]};
     const RequestOutput output = run_alone(
-        *engine, {.prompt = TokenPrompt{entry["token_ids"].get<std::vector<TokenId>>()}, .sampling = sampling});
+        *engine,
+        {.prompt = TokenPrompt{entry["token_ids"].get<std::vector<TokenId>>()}, .sampling = sampling});
     ASSERT_EQ(output.outputs.size(), entry["beams"].size());
     for (std::size_t i = 0; i < output.outputs.size(); ++i) {
       const CompletionOutput& beam = output.outputs[i];
@@ -40,7 +41,8 @@ TEST(Beams, EndWhereTheModelEnds) {
   OCTAVO_NEEDS_DEFAULT_MODEL();
   const auto engine = open_default_model({.num_kv_blocks = 200});
   SamplingParams sampling{.max_tokens = 48, .beam_width = 3, .length_penalty = 0.7};
-  const GenerationRequest chat{.prompt = ChatPrompt{{{Role::kUser, "Say yes or no.", {}}}}, .sampling = sampling};
+  const GenerationRequest chat{.prompt = ChatPrompt{{{Role::kUser, "Say yes or no.", {}}}},
+                               .sampling = sampling};
   const RequestOutput output = run_alone(*engine, chat);
   ASSERT_EQ(output.outputs.size(), 3u);
   for (std::size_t i = 0; i < 3; ++i) {

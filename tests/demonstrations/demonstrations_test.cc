@@ -99,7 +99,8 @@ TEST_F(Demonstration, Number3ASecondChatComputesOnlyTheDifferenceWhileTheFirstSt
   const std::vector<RequestOutput> outputs = collector.take();
   const PromptAccount& account = outputs[1].metrics.prompt;
   EXPECT_EQ(account.num_hit_live, 500 / 16 * 16);
-  EXPECT_EQ(account.num_hit_live + account.num_hit_cached + account.num_copied_partial + account.num_computed, 509);
+  EXPECT_EQ(account.num_hit_live + account.num_hit_cached + account.num_copied_partial + account.num_computed,
+            509);
   EXPECT_LE(account.num_computed, 509 - 496);
   EXPECT_EQ(num_prefilled_tokens(*engine), 500 + account.num_computed);
 }
@@ -126,7 +127,11 @@ TEST_F(Demonstration, Number5SixSamplesOfSevenTokensComputeSevenPromptTokens) {
 }
 
 TEST_F(Demonstration, Number6BeamsWithPenaltiesAndSampledChatsShareTheirSteps) {
-  SamplingParams beams{.frequency_penalty = 1.5, .repetition_penalty = 1.3, .max_tokens = 24, .ignore_eos = true, .beam_width = 4};
+  SamplingParams beams{.frequency_penalty = 1.5,
+                       .repetition_penalty = 1.3,
+                       .max_tokens = 24,
+                       .ignore_eos = true,
+                       .beam_width = 4};
   SamplingParams sampled{.temperature = 0.9, .top_p = 0.9, .seed = 3, .max_tokens = 24, .ignore_eos = true};
   const std::vector<GenerationRequest> requests = {text_request("The best way to learn is", beams),
                                                    text_request("Once upon a time", sampled),
@@ -138,9 +143,9 @@ TEST_F(Demonstration, Number6BeamsWithPenaltiesAndSampledChatsShareTheirSteps) {
   const auto together = run_together(*engine, requests);
   EXPECT_EQ(first_difference(together, alone), "");
   const auto steps = engine->trace_since(0, 0).steps;
-  const auto num_full_steps = std::count_if(
-      steps.begin() + static_cast<std::ptrdiff_t>(num_steps_alone), steps.end(),
-      [](const StepRecord& step) { return step.num_decode_tokens == 4 + 1 + 1; });
+  const auto num_full_steps =
+      std::count_if(steps.begin() + static_cast<std::ptrdiff_t>(num_steps_alone), steps.end(),
+                    [](const StepRecord& step) { return step.num_decode_tokens == 4 + 1 + 1; });
   EXPECT_GE(num_full_steps, 20);
   beams.frequency_penalty = 0.0;
   beams.repetition_penalty = 1.0;
@@ -198,7 +203,8 @@ TEST_F(Demonstration, EightSamplesShareTheirPrompt) {
   SamplingParams sampling{.n = 8, .seed = 4, .max_tokens = 40, .ignore_eos = true};
   for (const int length : {512, 505}) {
     const std::int64_t copies_before = engine->kv_totals().cow_copies;
-    run_alone(*engine, {.prompt = random_prompt(static_cast<std::uint64_t>(length), length), .sampling = sampling});
+    run_alone(*engine,
+              {.prompt = random_prompt(static_cast<std::uint64_t>(length), length), .sampling = sampling});
     const KvTotals totals = engine->kv_totals();
     const std::int32_t num_generated_blocks = (40 + 15) / 16;
     EXPECT_LE(totals.peak_used_blocks, 32 + 8 * (1 + num_generated_blocks));

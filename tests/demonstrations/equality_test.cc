@@ -71,7 +71,8 @@ INSTANTIATE_TEST_SUITE_P(
                  .reserve_block_per_sequence = false},
                 false,
                 true},
-        Variant{"Blocks8", {.block_size = 8, .num_kv_blocks = 4000, .max_num_batched_tokens = 17}, false, false},
+        Variant{
+            "Blocks8", {.block_size = 8, .num_kv_blocks = 4000, .max_num_batched_tokens = 17}, false, false},
         Variant{"Blocks32",
                 {.block_size = 32, .num_kv_blocks = 20, .reserve_block_per_sequence = false},
                 true,
@@ -87,7 +88,8 @@ TEST(Equality, CancelsChangeNobodyElse) {
   const std::vector<RequestId> ids = engine->submit_all(mixed_requests(1, kNumRequests, kLongestOutput));
   OutputCollector collector;
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    collector.expect(ids[i], expected()[i].outputs.empty() ? 1 : static_cast<int>(expected()[i].outputs.size()));
+    collector.expect(ids[i],
+                     expected()[i].outputs.empty() ? 1 : static_cast<int>(expected()[i].outputs.size()));
   }
   simulation::Random random(3);
   std::set<RequestId> cancelled;

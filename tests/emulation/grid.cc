@@ -236,7 +236,6 @@ void Block::meet(unsigned mask, Combine combine, void* argument) {
 }
 
 // ---- memory that is not there
-// ----------------------------------------------------------------------------------------
 sigjmp_buf back_to_the_grid;
 volatile sig_atomic_t is_running = 0;
 const void* volatile bad_address = nullptr;
@@ -311,7 +310,6 @@ std::string run_grid(const GridShape& shape, const std::function<void()>& thread
 }
 
 // ---- what kernels call
-// -----------------------------------------------------------------------------------------------
 int barrier(int predicate, const char* file, int line) {
   Thread& thread = the_block().current();
   thread.file = file;

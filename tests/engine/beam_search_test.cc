@@ -118,7 +118,7 @@ SamplingParams beams(std::int32_t width, std::int32_t max_tokens, double length_
   return sampling;
 }
 
-// ---- against plain searches ----
+// ---- against plain searches
 
 struct Scored {
   Tokens tokens;
@@ -218,7 +218,7 @@ TEST(BeamSearch, WithRoomForEveryTextFindsTheBestOfAll) {
   }
 }
 
-// ---- single rules ----
+// ---- single rules
 
 // A table in which only what is set can come.
 Table strict_table(std::initializer_list<std::tuple<Tokens, TokenId, double>> entries) {
@@ -336,7 +336,7 @@ TEST(BeamSearch, FollowsSearchLogprobsAndReportsTheModelsOwn) {
   EXPECT_TRUE(Driven(table, sampling).run()[0].top_logprobs.empty());
 }
 
-// ---- its history ----
+// ---- its history
 
 TEST(BeamSearch, ItsHistoryTellsEveryHypothesisAndWhoWasLive) {
   Table table(9, {kEos, kA, kB, kC});
@@ -372,7 +372,7 @@ TEST(BeamSearch, ItsHistoryTellsEveryHypothesisAndWhoWasLive) {
   }
 }
 
-// ---- its end from outside ----
+// ---- its end from outside
 
 TEST(BeamSearch, CutShortItGivesTheBestOfWhatEndedAndOfWhatWasUnderWay) {
   for (const auto reason : {FinishReason::kAbort, FinishReason::kLength}) {
@@ -394,7 +394,7 @@ TEST(BeamSearch, CutShortBeforeItsFirstStepItGivesNothing) {
   EXPECT_TRUE(driven.search().best(FinishReason::kAbort).empty());
 }
 
-// ---- who reports ----
+// ---- who reports
 
 TEST(BeamSearch, WaitsForEveryBeamAndAReportMayComeTwice) {
   Table table(3, {kA, kB, kC});

@@ -239,7 +239,7 @@ TEST_F(EngineCoreTest, LeavesOneRecordForEachStepAndNoneWithoutWork) {
   for (const BlockEvent& event : trace.block_events) EXPECT_GT(event.time_us, 0);
 }
 
-// ---- beams ----
+// ---- beams
 
 SamplingParams beams(std::int32_t width, std::int32_t max_tokens) {
   return {.max_tokens = max_tokens, .beam_width = width};
@@ -354,7 +354,7 @@ TEST_F(EngineCoreTest, InvalidLogitsEndABeamSearchAndNobodyElse) {
   expect_pool_is_whole();
 }
 
-// ---- want of memory ----
+// ---- want of memory
 
 class EngineCoreOnASmallPool : public EngineCoreTest {
  protected:

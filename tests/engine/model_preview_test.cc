@@ -111,7 +111,9 @@ TEST_F(ModelPreviewTest, RequestsOfTwoEnginesHaveDifferentIds) {
   options.num_kv_blocks = 8;
   const auto one = Engine::create(options), two = Engine::create(options);
   ASSERT_TRUE(one && two);
-  const auto request = [] { return GenerationRequest{.prompt = TextPrompt{"a"}, .sampling = {}, .cache_salt = {}}; };
+  const auto request = [] {
+    return GenerationRequest{.prompt = TextPrompt{"a"}, .sampling = {}, .cache_salt = {}};
+  };
   const RequestId a = (*one)->submit(request()), b = (*two)->submit(request()), c = (*one)->submit(request());
   EXPECT_LT(a, b);
   EXPECT_LT(b, c);

@@ -49,7 +49,7 @@ extern const Target kGgufTarget, kTokenizerTarget, kTemplateTarget, kRequestTarg
 // Ends the program with a sentence, so that both libFuzzer and a person see what broke.
 void require(bool holds, const char* promise);
 
-// ---- for targets whose inputs are text: whole pieces inserted, repeated, taken away, exchanged ----
+// ---- for targets whose inputs are text: whole pieces inserted, repeated, taken away, exchanged
 void mutate_text(Bytes& input, std::size_t max_size, Random& random,
                  std::span<const std::string_view> dictionary, const MutateBytes& mutate_bytes);
 

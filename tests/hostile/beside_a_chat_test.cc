@@ -118,7 +118,7 @@ TEST(HostileFilesBesideAChat, HarmNoAnswerThatIsInProgress) {
   EXPECT_GE(chat.num_answers(), 3);
 }
 
-// ---- weights that are not finite, reached by one request only ----
+// ---- weights that are not finite, reached by one request only
 
 constexpr TokenId kLetterQ = 3 + 'q';  // of the tiny vocabulary
 
@@ -185,7 +185,7 @@ TEST(WeightsThatAreNotFinite, FailTheRequestsThatUseThemAndNobodyElse) {
   }
 }
 
-// ---- files that are cut or change ----
+// ---- files that are cut or change
 
 TEST(HostileFilesBesideAChat, EveryCutOfAFileIsATypedError) {
   const TemporaryFolder folder;

@@ -78,7 +78,8 @@ void add_counts(HostileFiles& files) {
            {0, "u8"}, {4, "u32"}, {6, "f32"}, {7, "bool"}, {8, "string"}, {10, "u64"}}) {
     for (const std::uint64_t count : {std::uint64_t{1} << 32, std::uint64_t{1} << 61, kAllOnes}) {
       files.push_back(changed("container/array-of-" + name + "-" + number(count), "G1",
-                              "\"x\" claims " + number(count) + " elements", [type = type, count](ModelDraft& d) {
+                              "\"x\" claims " + number(count) + " elements",
+                              [type = type, count](ModelDraft& d) {
                                 d.set_raw_array("x", type, count, std::vector<std::byte>(64));
                               }));
     }

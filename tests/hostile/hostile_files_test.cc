@@ -129,7 +129,7 @@ TEST(HostileFiles, AreManyAndEachHasItsNameAndRule) {
   }
 }
 
-// ---- what looks odd and holds ----
+// ---- what looks odd and holds
 
 TEST(HostileFiles, WhatIsOnlyOddLoads) {
   const TemporaryFolder folder;

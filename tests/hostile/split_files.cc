@@ -72,9 +72,7 @@ void add_split_files(HostileFiles& files) {
   add("tensor-missing", "", [](auto& parts) { parts[1].tensors.pop_back(); });
   add(
       "second-is-damaged", "no GGUF file", [](auto&) {},
-      [](const fs::path& folder) {
-        write_file(folder / part_name(2, 2), std::vector<std::byte>(100));
-      });
+      [](const fs::path& folder) { write_file(folder / part_name(2, 2), std::vector<std::byte>(100)); });
   add(
       "second-is-cut", "does not lie inside", [](auto&) {},
       [](const fs::path& folder) { fs::resize_file(folder / part_name(2, 2), 8192); });

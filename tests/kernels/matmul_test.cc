@@ -23,7 +23,7 @@ namespace {
 constexpr std::int64_t kMostRows = 33, kMostOutputs = 192;
 constexpr std::uint32_t kSeed = 20240607;
 
-// ---- what the tests know of a type, without reading a block's integers themselves ---------------
+// ---- what the tests know of a type, without reading a block's integers themselves
 
 // `length` bytes at `offset` of a block that hold bits of the quants; `one` makes each quant 1, `zero` makes
 // it 0.
@@ -109,7 +109,7 @@ std::vector<float> random_activations(std::int64_t rows, std::int64_t columns, s
   return values;
 }
 
-// ---- oracles ------------------------------------------------------------------------------------
+// ---- oracles
 
 std::vector<float> dequantized_row(const Weights& weights, std::int64_t row) {
   std::vector<float> values(static_cast<std::size_t>(weights.columns));
@@ -249,7 +249,7 @@ Expected expect(const Weights& weights, std::span<const float> activations, std:
   return expected;
 }
 
-// ---- running ------------------------------------------------------------------------------------
+// ---- running
 
 std::unique_ptr<ThreadPool> make_pool(std::int32_t num_threads) {
   return std::move(*ThreadPool::create(num_threads));

@@ -47,8 +47,8 @@ void add_rotations(PagedProblem& problem, std::int32_t position) {
 }
 
 void fill_token(PagedProblem& problem, std::int32_t sequence, std::int32_t position, std::uint64_t seed) {
-  const std::uint64_t token = hash_combine(owner_of(problem.sequences, sequence, position).id,
-                                           static_cast<std::uint64_t>(position));
+  const std::uint64_t token =
+      hash_combine(owner_of(problem.sequences, sequence, position).id, static_cast<std::uint64_t>(position));
   for (std::int32_t layer = 0; layer < problem.layout.num_layers; ++layer) {
     for (std::int32_t head = 0; head < problem.layout.num_kv_heads; ++head) {
       const auto place = static_cast<std::uint64_t>(layer * 1000 + head);

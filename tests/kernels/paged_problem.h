@@ -91,7 +91,7 @@ struct ProblemOptions {
   std::int32_t block_size = 16;
   std::int32_t num_layers = 2;
   bool new_tokens_stored = true;  // for attention alone; attention_input writes them itself
-  bool share_blocks = false;      // whole blocks that a sequence shares with its parent stand in the pool once
+  bool share_blocks = false;  // whole blocks that a sequence shares with its parent stand in the pool once
   std::uint64_t seed = 1;
 };
 

@@ -21,8 +21,8 @@ TEST(ThreadPool, RunsEveryItemOnce) {
       pool->parallel_for(num_items,
                          [&](std::int64_t item, std::int32_t) { ++runs[static_cast<std::size_t>(item)]; });
       for (const int count : runs) EXPECT_EQ(count, 1) << threads << " threads, " << num_items << " items";
-      pool->parallel_for_in_runs(num_items,
-                                 [&](std::int64_t item, std::int32_t) { ++runs[static_cast<std::size_t>(item)]; });
+      pool->parallel_for_in_runs(
+          num_items, [&](std::int64_t item, std::int32_t) { ++runs[static_cast<std::size_t>(item)]; });
       for (const int count : runs) EXPECT_EQ(count, 2) << threads << " threads, " << num_items << " items";
     }
   }
@@ -52,7 +52,8 @@ TEST(ThreadPool, WhatASlowWorkerLeavesOfItsRunIsTakenByTheOthers) {
   pool->parallel_for_in_runs(100, [&](std::int64_t item, std::int32_t worker) {
     worker_of[static_cast<std::size_t>(item)] = worker;
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (worker == 1 && num_done < 99 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    while (worker == 1 && num_done < 99 && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::yield();
     num_done.fetch_add(1);
   });
   EXPECT_LE(std::count(worker_of.begin(), worker_of.end(), 1), 1);

@@ -1,5 +1,6 @@
-// A request to the default model, run OCTAVO_IDENTITY_RUNS times (a few, where the variable is not set) in the middle
-// of others that are never the same, in a pool too small for them: one output, every reported number equal.
+// A request to the default model, run OCTAVO_IDENTITY_RUNS times (a few, where the variable is
+// not set) in the middle of others that are never the same, in a pool too small for them: one
+// output, every reported number equal.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -58,8 +58,8 @@ class EngineTraffic {
   explicit EngineTraffic(unsigned seed)
       : random_(seed), options_(draw_options()), core_(options_, surroundings()) {}
 
-  // One step of the core, with whatever is asked of it at that moment. Never inlined: GCC 12 would then warn of the
-  // storage of variants, for no reason.
+  // One step of the core, with whatever is asked of it at that moment. Never inlined: GCC 12 would then warn
+  // of the storage of variants, for no reason.
   [[gnu::noinline]] void step() {
     clock_.advance_us(1 + below(2'000));
     runner_.fails = below(100) < percent_failing_;

@@ -65,7 +65,7 @@ Bytes small_recording(const TemporaryFolder& folder, unsigned seed = 3) {
   return read_file(folder / "small");
 }
 
-// ---- round trips ----
+// ---- round trips
 
 TEST(Recording, TellsWhatTheEngineDid) {
   const unsigned first_seed = test_seed();
@@ -126,13 +126,24 @@ TEST(Recording, TellsWhatTheEngineDid) {
   }
 }
 
-// What a writer was told about sequences comes back in order, whatever stands around it; too long a name is cut.
+// What a writer was told about sequences comes back in order, whatever stands
+// around it; too long a name is cut.
 TEST(Recording, KeepsWhatSequencesAreCalled) {
   const TemporaryFolder folder;
   EngineTraffic traffic(test_seed());
   const std::vector<RecordedSequence> told = {
-      {.sequence = 1, .request = 7, .output_index = 2, .num_prompt_tokens = 40, .colour_index = 3, .name = "Poems"},
-      {.sequence = 2, .request = 7, .output_index = 3, .num_prompt_tokens = 40, .colour_index = 3, .name = "Compare · Sample 4"},
+      {.sequence = 1,
+       .request = 7,
+       .output_index = 2,
+       .num_prompt_tokens = 40,
+       .colour_index = 3,
+       .name = "Poems"},
+      {.sequence = 2,
+       .request = 7,
+       .output_index = 3,
+       .num_prompt_tokens = 40,
+       .colour_index = 3,
+       .name = "Compare · Sample 4"},
       {.sequence = 1, .request = 7, .name = "Poems, renamed"},
       {.sequence = 9, .request = 8, .name = std::string(kMaxSequenceNameBytes + 50, 'n')}};
   {
@@ -227,7 +238,7 @@ TEST(Recording, KindsOfEventsHaveFixedNumbers) {
   EXPECT_EQ(kRecordingVersion, 3u);
 }
 
-// ---- damage ----
+// ---- damage
 
 // What is left of a file that ends anywhere is its beginning.
 TEST(Recording, ReadsAsFarAsATruncatedFileGoes) {
@@ -306,7 +317,8 @@ TEST(Recording, HostileFilesAreOneSentence) {
   const auto with_sequence = [](const RecordedSequence& sequence, std::size_t num_bytes_less) {
     Bytes bytes, payload;
     append_chunks(bytes, std::vector<RecordedSequence>{sequence});
-    payload.assign(bytes.begin() + kChunkHeaderBytes, bytes.end() - static_cast<std::ptrdiff_t>(num_bytes_less));
+    payload.assign(bytes.begin() + kChunkHeaderBytes,
+                   bytes.end() - static_cast<std::ptrdiff_t>(num_bytes_less));
     Bytes file = begin_of(kSmallHeader);
     append_chunk(file, ChunkKind::kSequences, payload);
     return file;
@@ -396,7 +408,7 @@ TEST(Recording, HostileFilesAreOneSentence) {
   }
 }
 
-// ---- where it is written ----
+// ---- where it is written
 
 TEST(RecordingFile, RefusesWhatCannotBeWritten) {
   const TemporaryFolder folder;
@@ -501,7 +513,7 @@ TEST(RecordingWriter, ADiskThatIsTooSlowEndsItAndHoldsNobodyUp) {
   EXPECT_FALSE(summary->is_complete);
 }
 
-// ---- the timeline ----
+// ---- the timeline
 
 TEST(PoolTimeline, KeepsTheHighestLevelOfEachStretchHoweverLongItLasts) {
   PoolTimeline timeline;

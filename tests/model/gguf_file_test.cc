@@ -33,7 +33,7 @@ std::vector<std::byte> filled(std::size_t count, unsigned value) {
   return std::vector<std::byte>(count, static_cast<std::byte>(value));
 }
 
-// ---- opening ----
+// ---- opening
 
 TEST(GgufFile, GivesTheBytesOfEachTensor) {
   const TemporaryFolder folder;
@@ -77,7 +77,8 @@ TEST(GgufFile, RefusesWhatIsNoRegularFileWithOneSentence) {
   std::filesystem::create_directory(folder / "folder.gguf");
   EXPECT_NE(message_of(folder / "folder.gguf").find("is a directory; a model is a file"), std::string::npos);
   ASSERT_EQ(mkfifo((folder / "pipe.gguf").c_str(), 0600), 0);
-  EXPECT_NE(message_of(folder / "pipe.gguf").find("is a pipe; a model is a file"), std::string::npos);  // and does not wait
+  EXPECT_NE(message_of(folder / "pipe.gguf").find("is a pipe; a model is a file"),
+            std::string::npos);  // and does not wait
   EXPECT_NE(message_of("/dev/zero").find("is a device; a model is a file"), std::string::npos);
   std::filesystem::create_symlink(folder / "loop.gguf", folder / "loop.gguf");
   EXPECT_EQ(GgufFile::open(folder / "loop.gguf").error().code, ErrorCode::kIo);
@@ -99,7 +100,8 @@ TEST(GgufFile, LeavesNoDescriptorOpen) {
   std::ofstream(folder / "bad.gguf") << "GGUF and nothing more";
   const auto num_descriptors = [] {
     std::size_t count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) count += entry.exists() ? 1 : 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+      count += entry.exists() ? 1 : 0;
     return count;
   };
   const std::size_t before = num_descriptors();
@@ -111,7 +113,7 @@ TEST(GgufFile, LeavesNoDescriptorOpen) {
   EXPECT_EQ(num_descriptors(), before);
 }
 
-// ---- files that change ----
+// ---- files that change
 
 TEST(GgufFile, SaysWhenItsFileWasChanged) {
   const TemporaryFolder folder;
@@ -150,7 +152,8 @@ TEST(GgufFileDeathTest, ABusErrorElsewhereStillEndsTheProgram) {
   std::ofstream(other) << std::string(4096, 'x');
   const int descriptor = ::open(other.c_str(), O_RDWR);
   ASSERT_GE(descriptor, 0);
-  const auto* page = static_cast<volatile const char*>(mmap(nullptr, 4096, PROT_READ, MAP_SHARED, descriptor, 0));
+  const auto* page =
+      static_cast<volatile const char*>(mmap(nullptr, 4096, PROT_READ, MAP_SHARED, descriptor, 0));
   ASSERT_EQ(page[0], 'x');
   ASSERT_EQ(ftruncate(descriptor, 0), 0);
   EXPECT_DEATH(
@@ -162,7 +165,7 @@ TEST(GgufFileDeathTest, ABusErrorElsewhereStillEndsTheProgram) {
   close(descriptor);
 }
 
-// ---- split files ----
+// ---- split files
 
 struct SplitModel {
   std::uint32_t count = 3;
@@ -212,13 +215,16 @@ TEST(SplitGgufFile, ReadsAllFilesWhicheverIsNamed) {
 TEST(SplitGgufFile, NamesFollowFromTheOpenedOneAlone) {
   const auto files = files_of_model("/some/where/a-00002-of-00003.gguf");
   ASSERT_TRUE(files.has_value());
-  EXPECT_EQ(*files, (std::vector<std::filesystem::path>{"/some/where/a-00001-of-00003.gguf", "/some/where/a-00002-of-00003.gguf",
+  EXPECT_EQ(*files, (std::vector<std::filesystem::path>{"/some/where/a-00001-of-00003.gguf",
+                                                        "/some/where/a-00002-of-00003.gguf",
                                                         "/some/where/a-00003-of-00003.gguf"}));
-  for (const char* name : {"a.gguf", "a-0001-of-0003.gguf", "a-00001-of-00003.bin", "a-0000x-of-00003.gguf", "00001-of-00003.gguf"}) {
+  for (const char* name : {"a.gguf", "a-0001-of-0003.gguf", "a-00001-of-00003.bin", "a-0000x-of-00003.gguf",
+                           "00001-of-00003.gguf"}) {
     EXPECT_EQ(files_of_model(name)->size(), 1u) << name;
   }
   EXPECT_EQ(files_of_model("a-00001-of-01000.gguf")->size(), 1000u);
-  for (const char* name : {"a-00000-of-00003.gguf", "a-00004-of-00003.gguf", "a-00001-of-00000.gguf", "a-00001-of-01001.gguf", "a-00001-of-99999.gguf"}) {
+  for (const char* name : {"a-00000-of-00003.gguf", "a-00004-of-00003.gguf", "a-00001-of-00000.gguf",
+                           "a-00001-of-01001.gguf", "a-00001-of-99999.gguf"}) {
     EXPECT_FALSE(files_of_model(name).has_value()) << name;
   }
 }
@@ -228,10 +234,14 @@ TEST(SplitGgufFile, ALieAboutTheSplitIsNamed) {
     const TemporaryFolder folder;
     const SplitModel model = make_split(folder);
     GgufWriter lying;  // the second file, one key changed
-    lying.add_number<std::uint16_t>("split.no", std::string_view(key) == "split.no" ? static_cast<std::uint16_t>(value) : 1);
-    lying.add_number<std::uint16_t>("split.count", std::string_view(key) == "split.count" ? static_cast<std::uint16_t>(value) : 3);
-    lying.add_i32("split.tensors.count", std::string_view(key) == "split.tensors.count" ? static_cast<std::int32_t>(value) : 6);
-    lying.add_tensor("x1", TensorType::kF32, {8}, filled(32, 2)).add_tensor("y1", TensorType::kF32, {8}, filled(32, 2));
+    lying.add_number<std::uint16_t>(
+        "split.no", std::string_view(key) == "split.no" ? static_cast<std::uint16_t>(value) : 1);
+    lying.add_number<std::uint16_t>(
+        "split.count", std::string_view(key) == "split.count" ? static_cast<std::uint16_t>(value) : 3);
+    lying.add_i32("split.tensors.count",
+                  std::string_view(key) == "split.tensors.count" ? static_cast<std::int32_t>(value) : 6);
+    lying.add_tensor("x1", TensorType::kF32, {8}, filled(32, 2))
+        .add_tensor("y1", TensorType::kF32, {8}, filled(32, 2));
     lying.write(model.paths[1]);
     const auto file = GgufFile::open(model.paths[0]);
     return file.has_value() ? Error{} : file.error();
@@ -242,7 +252,8 @@ TEST(SplitGgufFile, ALieAboutTheSplitIsNamed) {
   EXPECT_EQ(refused("split.count", 0).subject, "split.count");
   EXPECT_EQ(refused("split.tensors.count", 7).subject, "split.tensors.count");
   EXPECT_EQ(refused("split.tensors.count", -6).subject, "split.tensors.count");
-  EXPECT_NE(refused("split.count", 4).message.find("m-00002-of-00003.gguf: split.count is 4 where"), std::string::npos)
+  EXPECT_NE(refused("split.count", 4).message.find("m-00002-of-00003.gguf: split.count is 4 where"),
+            std::string::npos)
       << refused("split.count", 4).message;
 }
 
@@ -273,12 +284,16 @@ TEST(SplitGgufFile, FilesOfDifferentModelsAreRefused) {
   EXPECT_EQ(GgufFile::open(model.paths[0]).error().subject, "general.architecture");
   model.writers[1].add_tensor("x0", TensorType::kF32, {8}, filled(32, 9));
   GgufWriter repeated;
-  repeated.add_number<std::uint16_t>("split.no", 2).add_number<std::uint16_t>("split.count", 3).add_i32("split.tensors.count", 6);
-  repeated.add_tensor("x0", TensorType::kF32, {8}, filled(32, 9)).add_tensor("y2", TensorType::kF32, {8}, filled(32, 9));
+  repeated.add_number<std::uint16_t>("split.no", 2)
+      .add_number<std::uint16_t>("split.count", 3)
+      .add_i32("split.tensors.count", 6);
+  repeated.add_tensor("x0", TensorType::kF32, {8}, filled(32, 9))
+      .add_tensor("y2", TensorType::kF32, {8}, filled(32, 9));
   repeated.write(model.paths[2]);
   const auto file = GgufFile::open(model.paths[0]);
   ASSERT_FALSE(file.has_value());
-  EXPECT_NE(file.error().message.find("the tensor \"x0\" stands in another file of the model"), std::string::npos);
+  EXPECT_NE(file.error().message.find("the tensor \"x0\" stands in another file of the model"),
+            std::string::npos);
 }
 
 TEST(SplitGgufFile, ASplitOfOneIsAnOrdinaryFile) {
@@ -287,7 +302,7 @@ TEST(SplitGgufFile, ASplitOfOneIsAnOrdinaryFile) {
   EXPECT_TRUE(GgufFile::open(model.paths[0]).has_value());
 }
 
-// ---- the default model, as the package gguf reads it ----
+// ---- the default model, as the package gguf reads it
 
 class DefaultModel : public testing::Test {
  protected:

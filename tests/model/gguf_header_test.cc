@@ -22,7 +22,9 @@ using test::GgufWriter;
 using test::TensorType;
 using FileType = test::GgufType;
 
-Result<GgufHeader> parse(std::span<const std::byte> bytes) { return GgufHeader::parse(MemorySource(bytes), "test.gguf"); }
+Result<GgufHeader> parse(std::span<const std::byte> bytes) {
+  return GgufHeader::parse(MemorySource(bytes), "test.gguf");
+}
 Result<GgufHeader> parse(const GgufWriter& writer) {
   const std::vector<std::byte> bytes = writer.bytes();
   return parse(bytes);
@@ -31,7 +33,8 @@ Result<GgufHeader> parse(const GgufWriter& writer) {
 std::vector<std::byte> zeros(std::size_t count) { return std::vector<std::byte>(count); }
 
 // A file is refused with this sentence, and the error says what it is about and where.
-void expect_refused(const GgufWriter& writer, ErrorCode code, std::string_view sentence, std::string_view subject) {
+void expect_refused(const GgufWriter& writer, ErrorCode code, std::string_view sentence,
+                    std::string_view subject) {
   const auto header = parse(writer);
   ASSERT_FALSE(header.has_value()) << "accepted, but: " << sentence;
   EXPECT_EQ(header.error().code, code) << header.error().message;
@@ -52,7 +55,8 @@ class SparseSource final : public ByteSource {
   SparseSource(std::vector<std::byte> prefix, std::uint64_t size) : prefix_(std::move(prefix)), size_(size) {}
   std::uint64_t size() const override { return size_; }
   Result<void> read(std::uint64_t offset, std::span<std::byte> out) const override {
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = offset + i < prefix_.size() ? prefix_[offset + i] : std::byte{0};
+    for (std::size_t i = 0; i < out.size(); ++i)
+      out[i] = offset + i < prefix_.size() ? prefix_[offset + i] : std::byte{0};
     return {};
   }
 
@@ -61,7 +65,7 @@ class SparseSource final : public ByteSource {
   std::uint64_t size_;
 };
 
-// ---- what is read ----
+// ---- what is read
 
 GgufWriter with_every_type() {
   GgufWriter writer;
@@ -121,13 +125,15 @@ TEST(GgufHeader, ValuesAreNeverReinterpreted) {
   EXPECT_FALSE(header->get<float>("u32").has_value());
   EXPECT_FALSE(header->get<bool>("u8").has_value());
   EXPECT_FALSE(header->get<std::string_view>("texts").has_value());
-  EXPECT_FALSE(header->get<std::vector<float>>("u8s").has_value());  // narrower elements: the classic over-read
+  EXPECT_FALSE(
+      header->get<std::vector<float>>("u8s").has_value());  // narrower elements: the classic over-read
   EXPECT_FALSE(header->get<std::vector<float>>("f32").has_value());
   EXPECT_FALSE(header->get<std::vector<std::int32_t>>("bools").has_value());
   EXPECT_FALSE(header->get<std::vector<std::string_view>>("i32s").has_value());
   EXPECT_FALSE(header->find_array_length("u32").has_value());
   const auto error = header->get<std::uint32_t>("text").error();
-  EXPECT_EQ(error.message, "test.gguf: text has type string where a whole number is needed; convert the model again");
+  EXPECT_EQ(error.message,
+            "test.gguf: text has type string where a whole number is needed; convert the model again");
   EXPECT_EQ(error.subject, "text");
   EXPECT_TRUE(error.byte_offset.has_value());
 }
@@ -139,7 +145,8 @@ TEST(GgufHeader, WholeNumbersThatDoNotFitAreRefused) {
   EXPECT_FALSE(header->get<std::int32_t>("u32").has_value());
   EXPECT_FALSE(header->get<std::uint64_t>("i64").has_value());
   EXPECT_EQ(*header->get<std::uint64_t>("u8"), 200u);
-  const auto arrays = parse(GgufWriter().add_array<std::uint32_t>("large", {1, 3'000'000'000u}).add_number<double>("huge", 1e300));
+  const auto arrays = parse(
+      GgufWriter().add_array<std::uint32_t>("large", {1, 3'000'000'000u}).add_number<double>("huge", 1e300));
   EXPECT_FALSE(arrays->get<std::vector<std::int32_t>>("large").has_value());
   EXPECT_FALSE(arrays->get<float>("huge").has_value());
 }
@@ -190,27 +197,33 @@ TEST(GgufHeader, AnEmptyFileOfTheRightFormIsFine) {
   EXPECT_TRUE(header->tensors().empty());
 }
 
-// ---- what is refused, class by class (G1 to G11) ----
+// ---- what is refused, class by class (G1 to G11)
 
 TEST(GgufHeader, RefusesWhatIsNoGguf) {
-  EXPECT_NE(parse(std::vector<std::byte>{}).error().message.find("ends within its first four bytes"), std::string::npos);
+  EXPECT_NE(parse(std::vector<std::byte>{}).error().message.find("ends within its first four bytes"),
+            std::string::npos);
   const auto text = parse(ByteWriter().raw("PK\x03\x04 and more").bytes());
-  EXPECT_NE(text.error().message.find("it starts with \"PK\\x03\\x04\" instead of \"GGUF\""), std::string::npos) << text.error().message;
+  EXPECT_NE(text.error().message.find("it starts with \"PK\\x03\\x04\" instead of \"GGUF\""),
+            std::string::npos)
+      << text.error().message;
 }
 
 TEST(GgufHeader, RefusesOtherVersionsAndByteOrders) {
   expect_refused(GgufWriter().set_version(0), ErrorCode::kUnsupported, "GGUF version 0 is not supported", "");
   expect_refused(GgufWriter().set_version(1), ErrorCode::kUnsupported, "GGUF version 1 is not supported", "");
   expect_refused(GgufWriter().set_version(4), ErrorCode::kUnsupported, "GGUF version 4 is not supported", "");
-  expect_refused(GgufWriter().set_version(0x03000000), ErrorCode::kUnsupported, "written for big-endian machines", "");
+  expect_refused(GgufWriter().set_version(0x03000000), ErrorCode::kUnsupported,
+                 "written for big-endian machines", "");
 }
 
 TEST(GgufHeader, RefusesCountsThatTheFileCannotHold) {
-  for (const std::uint64_t count : {std::uint64_t{2}, kMaxTensors + 1, std::uint64_t{1} << 60, ~std::uint64_t{0}}) {
+  for (const std::uint64_t count :
+       {std::uint64_t{2}, kMaxTensors + 1, std::uint64_t{1} << 60, ~std::uint64_t{0}}) {
     expect_damaged(GgufWriter().set_num_tensors(count), "claims " + std::to_string(count) + " tensors");
     expect_damaged(GgufWriter().set_num_keys(count), "claims " + std::to_string(count) + " keys");
   }
-  for (const std::uint64_t count : {std::uint64_t{100}, std::uint64_t{1} << 61, std::uint64_t{1} << 62, ~std::uint64_t{0}}) {
+  for (const std::uint64_t count :
+       {std::uint64_t{100}, std::uint64_t{1} << 61, std::uint64_t{1} << 62, ~std::uint64_t{0}}) {
     GgufWriter writer;
     writer.add_raw_array("a", FileType::kU32, count, zeros(16));
     expect_damaged(writer, "\"a\" claims " + std::to_string(count) + " elements", "a");
@@ -222,26 +235,30 @@ TEST(GgufHeader, RefusesCountsThatTheFileCannotHold) {
 
 TEST(GgufHeader, HoldsTheTensorCountAgainstWhatTheKeysLeft) {
   GgufWriter writer;
-  writer.add_string("long", std::string(10'000, 'x')).set_num_tensors(200);  // 200 would fit where the key stands
+  writer.add_string("long", std::string(10'000, 'x'))
+      .set_num_tensors(200);  // 200 would fit where the key stands
   expect_damaged(writer, "claims 200 tensors");
 }
 
 TEST(GgufHeader, CountsMayReachTheirCapsAndNoFurther) {
   GgufWriter keys;
-  for (std::uint64_t i = 0; i < kMaxMetadataKeys; ++i) keys.add_number<std::uint8_t>("k" + std::to_string(i), 1);
+  for (std::uint64_t i = 0; i < kMaxMetadataKeys; ++i)
+    keys.add_number<std::uint8_t>("k" + std::to_string(i), 1);
   EXPECT_TRUE(parse(keys).has_value());
   keys.add_number<std::uint8_t>("one more", 1);
   expect_damaged(keys, "claims 65537 keys");
 
   GgufWriter tensors;
-  for (std::uint64_t i = 0; i < kMaxTensors; ++i) tensors.add_raw_tensor("t" + std::to_string(i), 24, {1}, zeros(1));
+  for (std::uint64_t i = 0; i < kMaxTensors; ++i)
+    tensors.add_raw_tensor("t" + std::to_string(i), 24, {1}, zeros(1));
   EXPECT_TRUE(parse(tensors.set_alignment(8).add_u32("general.alignment", 8)).has_value());
   tensors.add_raw_tensor("one more", 24, {1}, zeros(1));
   expect_damaged(tensors, "claims 65537 tensors");
 }
 
 TEST(GgufHeader, RefusesStringsLongerThanTheFileOrTheirCap) {
-  for (const std::uint64_t length : {std::uint64_t{100}, std::uint64_t{1} << 32, ~std::uint64_t{0}, ~std::uint64_t{7}}) {
+  for (const std::uint64_t length :
+       {std::uint64_t{100}, std::uint64_t{1} << 32, ~std::uint64_t{0}, ~std::uint64_t{7}}) {
     GgufWriter writer;
     writer.add_raw_value("s", FileType::kString, ByteWriter().number(length).raw("12345678").bytes());
     const auto header = parse(writer);
@@ -249,15 +266,23 @@ TEST(GgufHeader, RefusesStringsLongerThanTheFileOrTheirCap) {
     EXPECT_EQ(header.error().subject, "s");
   }
   EXPECT_TRUE(parse(GgufWriter().add_u32(std::string(kMaxKeyBytes, 'k'), 1)).has_value());
-  expect_damaged(GgufWriter().add_u32(std::string(kMaxKeyBytes + 1, 'k'), 1), "key 0 claims 65536 bytes; at most 65535");
+  expect_damaged(GgufWriter().add_u32(std::string(kMaxKeyBytes + 1, 'k'), 1),
+                 "key 0 claims 65536 bytes; at most 65535");
   EXPECT_TRUE(parse(GgufWriter().add_string("s", std::string(kMaxStringBytes, 'v'))).has_value());
-  expect_damaged(GgufWriter().add_string("s", std::string(kMaxStringBytes + 1, 'v')), "claims 16777217 bytes; at most 16777216", "s");
-  EXPECT_TRUE(parse(GgufWriter().add_string("tokenizer.chat_template", std::string(kMaxChatTemplateBytes, 'v'))).has_value());
-  expect_damaged(GgufWriter().add_string("tokenizer.chat_template", std::string(kMaxChatTemplateBytes + 1, 'v')),
-                 "claims 1048577 bytes; at most 1048576", "tokenizer.chat_template");
-  EXPECT_TRUE(parse(GgufWriter().add_tensor(std::string(kMaxTensorNameBytes, 'n'), TensorType::kF32, {1}, zeros(4))).has_value());
-  expect_damaged(GgufWriter().add_tensor(std::string(kMaxTensorNameBytes + 1, 'n'), TensorType::kF32, {1}, zeros(4)),
-                 "the name of tensor 0 claims 65 bytes; at most 64");
+  expect_damaged(GgufWriter().add_string("s", std::string(kMaxStringBytes + 1, 'v')),
+                 "claims 16777217 bytes; at most 16777216", "s");
+  EXPECT_TRUE(
+      parse(GgufWriter().add_string("tokenizer.chat_template", std::string(kMaxChatTemplateBytes, 'v')))
+          .has_value());
+  expect_damaged(
+      GgufWriter().add_string("tokenizer.chat_template", std::string(kMaxChatTemplateBytes + 1, 'v')),
+      "claims 1048577 bytes; at most 1048576", "tokenizer.chat_template");
+  EXPECT_TRUE(
+      parse(GgufWriter().add_tensor(std::string(kMaxTensorNameBytes, 'n'), TensorType::kF32, {1}, zeros(4)))
+          .has_value());
+  expect_damaged(
+      GgufWriter().add_tensor(std::string(kMaxTensorNameBytes + 1, 'n'), TensorType::kF32, {1}, zeros(4)),
+      "the name of tensor 0 claims 65 bytes; at most 64");
 }
 
 TEST(GgufHeader, RefusesImpossibleShapes) {
@@ -273,16 +298,20 @@ TEST(GgufHeader, RefusesImpossibleShapes) {
   expect_damaged(shaped({kMaxTensorDimension + 1}), "has a dimension of 1099511627777", "t");
   expect_damaged(shaped({kMaxTensorDimension}), "does not lie inside the file", "t");
   expect_damaged(shaped({1ull << 40, 1ull << 23}), "more elements than 64 bits can count", "t");
-  expect_damaged(shaped({1ull << 40, 1ull << 40, 1ull << 40, 1ull << 40}), "more elements than 64 bits can count", "t");
-  expect_damaged(shaped({1ull << 40, 1ull << 22}), "more bytes than 64 bits can count", "t");  // 2^62 elements of 4 bytes
+  expect_damaged(shaped({1ull << 40, 1ull << 40, 1ull << 40, 1ull << 40}),
+                 "more elements than 64 bits can count", "t");
+  expect_damaged(shaped({1ull << 40, 1ull << 22}), "more bytes than 64 bits can count",
+                 "t");  // 2^62 elements of 4 bytes
   expect_damaged(shaped({1ull << 40, (1ull << 22) - 1}), "does not lie inside the file", "t");
 }
 
 TEST(GgufHeader, RefusesRowsThatAreNoWholeBlocks) {
   for (const std::uint64_t columns : {1u, 31u, 33u, 48u}) {
-    expect_damaged(GgufWriter().add_tensor("t", TensorType::kQ4_1, {columns, 32}, zeros(4096)), "cannot divide into blocks of 32", "t");
+    expect_damaged(GgufWriter().add_tensor("t", TensorType::kQ4_1, {columns, 32}, zeros(4096)),
+                   "cannot divide into blocks of 32", "t");
   }
-  expect_damaged(GgufWriter().add_tensor("t", TensorType::kQ6_K, {128, 2}, zeros(210)), "cannot divide into blocks of 256", "t");
+  expect_damaged(GgufWriter().add_tensor("t", TensorType::kQ6_K, {128, 2}, zeros(210)),
+                 "cannot divide into blocks of 256", "t");
 }
 
 TEST(GgufHeader, RefusesTypesThatDoNotExist) {
@@ -307,7 +336,8 @@ TEST(GgufHeader, RefusesOffsetsThatAreNotTheRunningSum) {
   ASSERT_TRUE(parse(three()).has_value());
   for (const std::size_t index : {0u, 1u, 2u}) {
     const std::string name = std::vector<std::string>{"a", "b", "c"}[index];
-    for (const std::uint64_t by : {std::uint64_t{1}, std::uint64_t{32}, ~std::uint64_t{0} - 31, std::uint64_t{1} << 63}) {
+    for (const std::uint64_t by :
+         {std::uint64_t{1}, std::uint64_t{32}, ~std::uint64_t{0} - 31, std::uint64_t{1} << 63}) {
       expect_damaged(three().shift_offset(index, by), "the data of \"" + name + "\" is said to be at", name);
     }
   }
@@ -323,8 +353,10 @@ TEST(GgufHeader, RefusesSizesWhoseSumOrPaddingWraps) {
     const auto header = GgufHeader::parse(source, "test.gguf");
     return header.has_value() ? std::string("accepted") : header.error().message;
   };
-  // 2^64 - 16 bytes: representable, but no file holds them behind a header, and padding them would wrap to zero.
-  EXPECT_NE(refused(f64({2 * ((1ull << 30) - 1), (1ull << 30) + 1})).find("does not lie inside the file"), std::string::npos);
+  // 2^64 - 16 bytes: representable, but no file holds them behind a header, and
+  // padding them would wrap to zero.
+  EXPECT_NE(refused(f64({2 * ((1ull << 30) - 1), (1ull << 30) + 1})).find("does not lie inside the file"),
+            std::string::npos);
   // Two of 2^63 bytes: the first fits, the running sum of both does not.
   GgufWriter two;
   for (const char* name : {"a", "b"}) two.add_raw_tensor(name, 28, {1ull << 40, 1ull << 20}, {});
@@ -347,18 +379,25 @@ TEST(GgufHeader, RefusesTensorsOutsideTheFile) {
 
 TEST(GgufHeader, RefusesImpossibleAlignments) {
   for (const std::uint32_t alignment : {0u, 1u, 4u, 7u, 12u, 33u, 131'072u, 0x80000000u, 0xffffffffu}) {
-    expect_damaged(GgufWriter().add_u32("general.alignment", alignment),
-                   "general.alignment is " + std::to_string(alignment) + "; it must be a power of two from 8 to 65536", "general.alignment");
+    expect_damaged(
+        GgufWriter().add_u32("general.alignment", alignment),
+        "general.alignment is " + std::to_string(alignment) + "; it must be a power of two from 8 to 65536",
+        "general.alignment");
   }
-  expect_damaged(GgufWriter().add_u64("general.alignment", 32), "general.alignment has type u64 instead of u32", "general.alignment");
-  expect_damaged(GgufWriter().add_i32("general.alignment", 32), "general.alignment has type i32 instead of u32", "general.alignment");
-  expect_damaged(GgufWriter().add_string("general.alignment", "32"), "has type string instead of u32", "general.alignment");
-  expect_damaged(GgufWriter().add_array<std::uint32_t>("general.alignment", {32}), "has type array instead of u32", "general.alignment");
+  expect_damaged(GgufWriter().add_u64("general.alignment", 32),
+                 "general.alignment has type u64 instead of u32", "general.alignment");
+  expect_damaged(GgufWriter().add_i32("general.alignment", 32),
+                 "general.alignment has type i32 instead of u32", "general.alignment");
+  expect_damaged(GgufWriter().add_string("general.alignment", "32"), "has type string instead of u32",
+                 "general.alignment");
+  expect_damaged(GgufWriter().add_array<std::uint32_t>("general.alignment", {32}),
+                 "has type array instead of u32", "general.alignment");
 }
 
 TEST(GgufHeader, RefusesArraysOfArrays) {
   const auto inner = ByteWriter().number<std::uint32_t>(4).number<std::uint64_t>(0).bytes();
-  expect_damaged(GgufWriter().add_raw_array("k", FileType::kArray, 1, inner), "\"k\" is an array of arrays", "k");
+  expect_damaged(GgufWriter().add_raw_array("k", FileType::kArray, 1, inner), "\"k\" is an array of arrays",
+                 "k");
 }
 
 TEST(GgufHeader, RefusesBooleansOtherThanZeroAndOne) {
@@ -366,16 +405,20 @@ TEST(GgufHeader, RefusesBooleansOtherThanZeroAndOne) {
     const auto value = static_cast<std::uint8_t>(wrong);
     expect_damaged(GgufWriter().add_raw_value("k", FileType::kBool, ByteWriter().number(value).bytes()),
                    "\"k\" holds " + std::to_string(value) + " where only 0 and 1 are booleans", "k");
-    expect_damaged(GgufWriter().add_bool_array("k", {0, 1, value}), "\"k\" holds " + std::to_string(value), "k");
+    expect_damaged(GgufWriter().add_bool_array("k", {0, 1, value}), "\"k\" holds " + std::to_string(value),
+                   "k");
   }
 }
 
 TEST(GgufHeader, RefusesDuplicatesAndEmptyNames) {
-  expect_damaged(GgufWriter().add_u32("k", 1).add_u32("other", 1).add_u32("k", 2), "the key \"k\" stands in it twice", "k");
+  expect_damaged(GgufWriter().add_u32("k", 1).add_u32("other", 1).add_u32("k", 2),
+                 "the key \"k\" stands in it twice", "k");
   expect_damaged(GgufWriter().add_u32("k", 1).add_u32("k", 1), "the key \"k\" stands in it twice", "k");
   expect_damaged(GgufWriter().add_u32("", 1), "key 0 is empty");
   const auto tensors = [](const char* first, const char* second) {
-    return GgufWriter().add_tensor(first, TensorType::kF32, {8}, zeros(32)).add_tensor(second, TensorType::kF32, {8}, zeros(32));
+    return GgufWriter()
+        .add_tensor(first, TensorType::kF32, {8}, zeros(32))
+        .add_tensor(second, TensorType::kF32, {8}, zeros(32));
   };
   expect_damaged(tensors("t", "t"), "the tensor \"t\" stands in it twice", "t");
   expect_damaged(tensors("t", ""), "tensor 1 has no name");
@@ -385,7 +428,8 @@ TEST(GgufHeader, RefusesDuplicatesAndEmptyNames) {
 TEST(GgufHeader, NamesFromFilesCannotBreakMessages) {
   const auto header = parse(GgufWriter().add_u32("a\n\x1b[31m\xff", 1).add_u32("a\n\x1b[31m\xff", 1));
   ASSERT_FALSE(header.has_value());
-  EXPECT_NE(header.error().message.find("\"a\\x0a\\x1b[31m\\xff\""), std::string::npos) << header.error().message;
+  EXPECT_NE(header.error().message.find("\"a\\x0a\\x1b[31m\\xff\""), std::string::npos)
+      << header.error().message;
 }
 
 TEST(GgufHeader, RefusesMetadataAboveTheBudgetBeforeReadingIt) {
@@ -395,7 +439,8 @@ TEST(GgufHeader, RefusesMetadataAboveTheBudgetBeforeReadingIt) {
   const auto header = GgufHeader::parse(source, "test.gguf");
   ASSERT_FALSE(header.has_value());
   EXPECT_EQ(header.error().code, ErrorCode::kUnsupported);
-  EXPECT_NE(header.error().message.find("its metadata is larger than 512 MiB"), std::string::npos) << header.error().message;
+  EXPECT_NE(header.error().message.find("its metadata is larger than 512 MiB"), std::string::npos)
+      << header.error().message;
 }
 
 // Resident memory of this process in bytes: "VmRSS:" now, "VmHWM:" the peak since the last reset.
@@ -407,13 +452,16 @@ std::int64_t resident_memory(std::string_view field) {
   return -1;
 }
 
-bool reset_peak_memory() { return static_cast<bool>(std::ofstream("/proc/self/clear_refs") << "5" << std::flush); }
+bool reset_peak_memory() {
+  return static_cast<bool>(std::ofstream("/proc/self/clear_refs") << "5" << std::flush);
+}
 
 TEST(GgufHeader, ManyEmptyStringsTakeAtMostEightTimesTheirBytes) {
   constexpr std::uint64_t kCount = 4'000'000;
   GgufWriter writer;
   writer.add_raw_array("tokenizer.ggml.tokens", FileType::kString, kCount, {});
-  const SparseSource source(writer.header_bytes(), writer.header_bytes().size() + kCount * 8);  // read as lengths of 0
+  const SparseSource source(writer.header_bytes(),
+                            writer.header_bytes().size() + kCount * 8);  // read as lengths of 0
   if (!reset_peak_memory()) GTEST_SKIP() << "the peak of resident memory cannot be reset here";
   const std::int64_t before = resident_memory("VmRSS:");
   const auto header = GgufHeader::parse(source, "test.gguf");
@@ -498,7 +546,7 @@ TEST(GgufHeader, AnArrayOfMoreNumbersThanAnyVocabularyHasIsNotGivenOut) {
   EXPECT_EQ(numbers(kMaxArrayStrings + 1).error().code, ErrorCode::kUnsupported);
 }
 
-// ---- files that were cut or changed ----
+// ---- files that were cut or changed
 
 // Other bytes at the second look: strings that were in their place no longer are.
 class ChangingSource final : public ByteSource {
@@ -578,7 +626,8 @@ TEST(GgufHeader, RandomDamageNeverGivesATensorOutsideTheFile) {
   const std::uint64_t seed = 20240611;
   std::mt19937_64 random(seed);
   GgufWriter writer = with_every_type();
-  for (int i = 0; i < 6; ++i) writer.add_tensor("t" + std::to_string(i), TensorType::kQ8_0, {32, 4}, zeros(136));
+  for (int i = 0; i < 6; ++i)
+    writer.add_tensor("t" + std::to_string(i), TensorType::kQ8_0, {32, 4}, zeros(136));
   const std::vector<std::byte> bytes = writer.bytes();
   const std::size_t header_size = writer.header_bytes().size();
   int num_accepted = 0;
@@ -589,16 +638,20 @@ TEST(GgufHeader, RandomDamageNeverGivesATensorOutsideTheFile) {
       const std::uint64_t kind = random() % 3;
       if (kind == 0) damaged[at] = static_cast<std::byte>(random());
       if (kind == 1) damaged[at] ^= static_cast<std::byte>(1u << (random() % 8));
-      if (kind == 2) std::memset(&damaged[at], random() % 2 == 0 ? 0xff : 0, std::min<std::size_t>(8, damaged.size() - at));
+      if (kind == 2)
+        std::memset(&damaged[at], random() % 2 == 0 ? 0xff : 0,
+                    std::min<std::size_t>(8, damaged.size() - at));
     }
     const auto header = parse(damaged);
     if (!header.has_value()) continue;
     ++num_accepted;
     for (const GgufTensor& tensor : header->tensors()) {
       ASSERT_LE(tensor.num_bytes, damaged.size()) << "seed " << seed << " round " << round;
-      ASSERT_LE(tensor.byte_offset, damaged.size() - tensor.num_bytes) << "seed " << seed << " round " << round;
+      ASSERT_LE(tensor.byte_offset, damaged.size() - tensor.num_bytes)
+          << "seed " << seed << " round " << round;
     }
-    for (const char* key : {"u8", "i64", "text", "texts", "i32s", "f32s"}) {  // whatever it is now, asking is safe
+    for (const char* key :
+         {"u8", "i64", "text", "texts", "i32s", "f32s"}) {  // whatever it is now, asking is safe
       (void)header->find<std::uint32_t>(key);
       (void)header->find<std::string_view>(key);
       (void)header->find<std::vector<std::string_view>>(key);
@@ -611,7 +664,8 @@ TEST(GgufHeader, RandomDamageNeverGivesATensorOutsideTheFile) {
 // Shrinks or changes between two reads, as a file can.
 class FailingSource final : public ByteSource {
  public:
-  FailingSource(std::span<const std::byte> bytes, std::uint64_t readable) : source_(bytes), readable_(readable) {}
+  FailingSource(std::span<const std::byte> bytes, std::uint64_t readable)
+      : source_(bytes), readable_(readable) {}
   std::uint64_t size() const override { return source_.size(); }
   Result<void> read(std::uint64_t offset, std::span<std::byte> out) const override {
     if (offset + out.size() > readable_) return Error{ErrorCode::kIo, "became shorter"};

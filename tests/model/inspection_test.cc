@@ -29,7 +29,8 @@ TEST(Inspection, DescribesTheDefaultModel) {
   EXPECT_EQ(model.quantisation, "Q4_1");
   EXPECT_EQ(model.num_parameters, num_parameters);
   EXPECT_EQ(model.num_parameters, find_shape("smollm2-135m")->num_parameters);
-  EXPECT_EQ(model.num_layer_parameters, num_parameters - 49'152 * 576 - 576);  // embedding and head in one; the last norm
+  EXPECT_EQ(model.num_layer_parameters,
+            num_parameters - 49'152 * 576 - 576);  // embedding and head in one; the last norm
   EXPECT_EQ(model.file_bytes, static_cast<std::int64_t>(std::filesystem::file_size(default_model_path())));
   EXPECT_EQ(model.num_layers, 30);
   EXPECT_EQ(model.num_kv_heads, 3);

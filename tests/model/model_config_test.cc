@@ -16,15 +16,19 @@ namespace {
 
 using test::GgufWriter;
 
-// The keys of a valid model with changes: {"llama.block_count", 0u} replaces or adds, {"...", nothing} leaves out.
+// The keys of a valid model with changes: {"llama.block_count", 0u} replaces or
+// adds, {"...", nothing} leaves out.
 class KeySet {
  public:
   template <class T>
   KeySet& set(const std::string& key, T value) {
     writes_[key] = [key, value](GgufWriter& writer) {
-      if constexpr (std::is_same_v<T, bool>) writer.add_bool(key, value);
-      else if constexpr (std::is_arithmetic_v<T>) writer.add_number(key, value);
-      else writer.add_string(key, value);
+      if constexpr (std::is_same_v<T, bool>)
+        writer.add_bool(key, value);
+      else if constexpr (std::is_arithmetic_v<T>)
+        writer.add_number(key, value);
+      else
+        writer.add_string(key, value);
     };
     return *this;
   }
@@ -48,7 +52,9 @@ KeySet valid() {
   KeySet keys;
   keys.set("general.architecture", "llama").set("general.name", "a model");
   keys.set("llama.block_count", 30u).set("llama.context_length", 8192u).set("llama.embedding_length", 576u);
-  keys.set("llama.feed_forward_length", 1536u).set("llama.attention.head_count", 9u).set("llama.attention.head_count_kv", 3u);
+  keys.set("llama.feed_forward_length", 1536u)
+      .set("llama.attention.head_count", 9u)
+      .set("llama.attention.head_count_kv", 3u);
   keys.set("llama.attention.layer_norm_rms_epsilon", 1e-5f).set("llama.vocab_size", 49'152u);
   return keys;
 }
@@ -82,9 +88,13 @@ TEST(ModelConfig, FillsInWhatFilesLeaveOut) {
 }
 
 TEST(ModelConfig, TheHeadSizeMayStandApartFromTheWidth) {
-  const auto config = valid().set("llama.attention.key_length", 80u).set("llama.attention.value_length", 80u)
-                          .set("llama.attention.head_count", 7u).set("llama.attention.head_count_kv", 7u)
-                          .set("llama.rope.dimension_count", 40u).read();
+  const auto config = valid()
+                          .set("llama.attention.key_length", 80u)
+                          .set("llama.attention.value_length", 80u)
+                          .set("llama.attention.head_count", 7u)
+                          .set("llama.attention.head_count_kv", 7u)
+                          .set("llama.rope.dimension_count", 40u)
+                          .read();
   ASSERT_TRUE(config.has_value()) << config.error().message;
   EXPECT_EQ(config->head_dim, 80);
   EXPECT_EQ(config->rope.rotary_dim, 40);
@@ -96,7 +106,8 @@ TEST(ModelConfig, TheTokenListDecidesAboutTheVocabulary) {
   test::add_tiny_llama_keys(writer, {});
   const auto bytes = writer.bytes();
   const auto header = GgufHeader::parse(MemorySource(bytes), "test.gguf");
-  EXPECT_EQ(read_model_config(*header)->vocabulary_size, static_cast<std::int32_t>(test::kTinyVocabularySize));
+  EXPECT_EQ(read_model_config(*header)->vocabulary_size,
+            static_cast<std::int32_t>(test::kTinyVocabularySize));
   EXPECT_EQ(valid().remove("llama.vocab_size").read().error().subject, "llama.vocab_size");
 }
 
@@ -106,19 +117,29 @@ TEST(ModelConfig, ReadsEveryWayOfScalingPositions) {
     EXPECT_TRUE(config.has_value()) << config.error().message;
     return config->rope;
   };
-  EXPECT_EQ(scaling(valid().set("llama.rope.scaling.type", "none").set("llama.rope.scaling.factor", 4.0f)).scaling, RopeScalingType::kNone);
-  const RopeConfig linear = scaling(valid().set("llama.rope.scaling.type", "linear").set("llama.rope.scaling.factor", 4.0f));
+  EXPECT_EQ(
+      scaling(valid().set("llama.rope.scaling.type", "none").set("llama.rope.scaling.factor", 4.0f)).scaling,
+      RopeScalingType::kNone);
+  const RopeConfig linear =
+      scaling(valid().set("llama.rope.scaling.type", "linear").set("llama.rope.scaling.factor", 4.0f));
   EXPECT_EQ(linear.scaling, RopeScalingType::kLinear);
   EXPECT_EQ(linear.factor, 4.0);
   EXPECT_EQ(scaling(valid().set("llama.rope.scaling.factor", 4.0f)).scaling, RopeScalingType::kLinear);
   const RopeConfig legacy = scaling(valid().set("llama.rope.scale_linear", 8.0f));
   EXPECT_EQ(legacy.scaling, RopeScalingType::kLinear);
   EXPECT_EQ(legacy.factor, 8.0);
-  EXPECT_EQ(scaling(valid().set("llama.rope.scale_linear", 8.0f).set("llama.rope.scaling.factor", 2.0f)).factor, 2.0);
-  const RopeConfig yarn = scaling(valid().set("llama.rope.scaling.type", "yarn").set("llama.rope.scaling.factor", 16.0f)
-                                      .set("llama.rope.scaling.original_context_length", 4096u).set("llama.rope.scaling.attn_factor", 1.5f)
-                                      .set("llama.rope.scaling.yarn_ext_factor", 0.5f).set("llama.rope.scaling.yarn_attn_factor", 1.25f)
-                                      .set("llama.rope.scaling.yarn_beta_fast", 24.0f).set("llama.rope.scaling.yarn_beta_slow", 2.0f));
+  EXPECT_EQ(
+      scaling(valid().set("llama.rope.scale_linear", 8.0f).set("llama.rope.scaling.factor", 2.0f)).factor,
+      2.0);
+  const RopeConfig yarn = scaling(valid()
+                                      .set("llama.rope.scaling.type", "yarn")
+                                      .set("llama.rope.scaling.factor", 16.0f)
+                                      .set("llama.rope.scaling.original_context_length", 4096u)
+                                      .set("llama.rope.scaling.attn_factor", 1.5f)
+                                      .set("llama.rope.scaling.yarn_ext_factor", 0.5f)
+                                      .set("llama.rope.scaling.yarn_attn_factor", 1.25f)
+                                      .set("llama.rope.scaling.yarn_beta_fast", 24.0f)
+                                      .set("llama.rope.scaling.yarn_beta_slow", 2.0f));
   EXPECT_EQ(yarn.scaling, RopeScalingType::kYarn);
   EXPECT_EQ(yarn.original_context_length, 4096);
   EXPECT_EQ(yarn.attention_multiplier, 1.5);
@@ -126,17 +147,20 @@ TEST(ModelConfig, ReadsEveryWayOfScalingPositions) {
   EXPECT_EQ(yarn.yarn_attention_factor, 1.25);
   EXPECT_EQ(yarn.yarn_beta_fast, 24.0);
   EXPECT_EQ(yarn.yarn_beta_slow, 2.0);
-  const RopeConfig llama3 = scaling(valid().set("llama.rope.scaling.type", "llama3").set("llama.rope.scaling.factor", 8.0f));
+  const RopeConfig llama3 =
+      scaling(valid().set("llama.rope.scaling.type", "llama3").set("llama.rope.scaling.factor", 8.0f));
   EXPECT_EQ(llama3.scaling, RopeScalingType::kLlama3);
   EXPECT_EQ(llama3.original_context_length, 8192);  // the context length when nothing else is said
 }
 
-void expect_error(const KeySet& keys, ErrorCode code, const std::string& subject, const std::string& sentence) {
+void expect_error(const KeySet& keys, ErrorCode code, const std::string& subject,
+                  const std::string& sentence) {
   const auto config = keys.read();
   ASSERT_FALSE(config.has_value()) << subject << ": " << sentence;
   EXPECT_EQ(config.error().code, code) << config.error().message;
   EXPECT_EQ(config.error().subject, subject) << config.error().message;
-  EXPECT_NE(config.error().message.find("test.gguf: " + subject + " " + sentence), std::string::npos) << config.error().message;
+  EXPECT_NE(config.error().message.find("test.gguf: " + subject + " " + sentence), std::string::npos)
+      << config.error().message;
 }
 
 TEST(ModelConfig, NamesWhatIsNotSupported) {
@@ -155,8 +179,9 @@ TEST(ModelConfig, NamesWhatIsNotSupported) {
     unsupported(key, 0.5f, not_computed);
     EXPECT_TRUE(valid().set(key, 1.0f).read().has_value()) << key;
   }
-  for (const char* key : {"llama.attention.clamp_kqv", "llama.attention.max_alibi_bias", "llama.final_logit_softcapping",
-                          "llama.attn_logit_softcapping", "llama.rope.scaling.yarn_log_multiplier"}) {
+  for (const char* key :
+       {"llama.attention.clamp_kqv", "llama.attention.max_alibi_bias", "llama.final_logit_softcapping",
+        "llama.attn_logit_softcapping", "llama.rope.scaling.yarn_log_multiplier"}) {
     unsupported(key, 8.0f, not_computed);
     EXPECT_TRUE(valid().set(key, 0.0f).read().has_value()) << key;
   }
@@ -294,22 +319,27 @@ TEST(ModelConfig, AnAttentionScaleReplacesTheUsualOne) {
 }
 
 TEST(ModelConfig, EveryNeededKeyIsNamedWhenItIsMissing) {
-  for (const char* key : {"general.architecture", "llama.block_count", "llama.context_length", "llama.embedding_length",
-                          "llama.feed_forward_length", "llama.attention.head_count", "llama.attention.layer_norm_rms_epsilon"}) {
+  for (const char* key : {"general.architecture", "llama.block_count", "llama.context_length",
+                          "llama.embedding_length", "llama.feed_forward_length", "llama.attention.head_count",
+                          "llama.attention.layer_norm_rms_epsilon"}) {
     expect_error(valid().remove(key), ErrorCode::kDamagedFile, key, "is missing");
   }
 }
 
 // The values at both ends of a range are taken and the next ones beyond are not.
-void expect_range(const std::string& key, std::uint32_t least, std::uint32_t most, const std::function<KeySet()>& base) {
-  EXPECT_TRUE(base().set(key, least).read().has_value()) << key << " " << base().set(key, least).read().error().message;
-  EXPECT_TRUE(base().set(key, most).read().has_value()) << key << " " << base().set(key, most).read().error().message;
+void expect_range(const std::string& key, std::uint32_t least, std::uint32_t most,
+                  const std::function<KeySet()>& base) {
+  EXPECT_TRUE(base().set(key, least).read().has_value())
+      << key << " " << base().set(key, least).read().error().message;
+  EXPECT_TRUE(base().set(key, most).read().has_value())
+      << key << " " << base().set(key, most).read().error().message;
   const std::string sentence = std::to_string(least) + " to " + std::to_string(most) + " is possible";
   for (const std::uint32_t wrong : {least - 1, most + 1}) {
     const auto config = base().set(key, wrong).read();
     ASSERT_FALSE(config.has_value()) << key << " " << wrong;
     EXPECT_EQ(config.error().subject, key);
-    EXPECT_NE(config.error().message.find("is " + std::to_string(wrong) + "; " + sentence), std::string::npos) << config.error().message;
+    EXPECT_NE(config.error().message.find("is " + std::to_string(wrong) + "; " + sentence), std::string::npos)
+        << config.error().message;
   }
   EXPECT_EQ(base().set(key, 0xffffffffu).read().error().subject, key);
   EXPECT_EQ(base().set(key, -1).read().error().subject, key);
@@ -321,7 +351,10 @@ TEST(ModelConfig, HyperparametersAreHeldAgainstTheirRanges) {
   expect_range("llama.feed_forward_length", 1, kMaxFeedForwardLength, valid);
   expect_range("llama.vocab_size", 1, kMaxVocabularySize, valid);
   const auto with_head_size = [] {
-    return valid().set("llama.attention.key_length", 64u).set("llama.attention.value_length", 64u).remove("llama.attention.head_count_kv");
+    return valid()
+        .set("llama.attention.key_length", 64u)
+        .set("llama.attention.value_length", 64u)
+        .remove("llama.attention.head_count_kv");
   };
   expect_range("llama.embedding_length", 1, kMaxEmbeddingLength, with_head_size);
   expect_range("llama.attention.head_count", 1, kMaxHeads, with_head_size);
@@ -332,8 +365,10 @@ TEST(ModelConfig, HyperparametersAreHeldAgainstTheirRanges) {
 TEST(ModelConfig, RealNumbersAreHeldAgainstTheirRanges) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
-  const auto expect_real_range = [&](const std::string& key, std::vector<float> right, std::vector<float> wrong) {
-    for (const float value : right) EXPECT_TRUE(valid().set(key, value).read().has_value()) << key << " " << value;
+  const auto expect_real_range = [&](const std::string& key, std::vector<float> right,
+                                     std::vector<float> wrong) {
+    for (const float value : right)
+      EXPECT_TRUE(valid().set(key, value).read().has_value()) << key << " " << value;
     wrong.insert(wrong.end(), {nan, infinity, -infinity});
     for (const float value : wrong) {
       const auto config = valid().set(key, value).read();
@@ -341,7 +376,8 @@ TEST(ModelConfig, RealNumbersAreHeldAgainstTheirRanges) {
       EXPECT_EQ(config.error().subject, key);
     }
   };
-  expect_real_range("llama.attention.layer_norm_rms_epsilon", {1e-12f, 1e-6f, 1.0f}, {0.0f, -1e-5f, 9e-13f, 1.001f});
+  expect_real_range("llama.attention.layer_norm_rms_epsilon", {1e-12f, 1e-6f, 1.0f},
+                    {0.0f, -1e-5f, 9e-13f, 1.001f});
   expect_real_range("llama.rope.freq_base", {1.0f, 1e4f, 1e9f}, {0.0f, 0.99f, -1e4f, 1.1e9f});
   expect_real_range("llama.rope.scaling.factor", {0.5f, 1.0f, 128.0f}, {0.0f, -2.0f, 1e7f});
   expect_real_range("llama.rope.scaling.attn_factor", {0.5f, 1.0f}, {0.0f, -1.0f});
@@ -355,30 +391,37 @@ TEST(ModelConfig, RealNumbersAreHeldAgainstTheirRanges) {
 }
 
 TEST(ModelConfig, HeadsMustDivideWhatTheyShare) {
-  expect_error(valid().set("llama.attention.head_count_kv", 2u), ErrorCode::kDamagedFile, "llama.attention.head_count_kv",
-               "is 2, which does not divide the 9 heads");
-  expect_error(valid().set("llama.attention.head_count_kv", 0u), ErrorCode::kDamagedFile, "llama.attention.head_count_kv", "is 0");
-  expect_error(valid().set("llama.attention.head_count", 7u), ErrorCode::kDamagedFile, "llama.attention.head_count",
-               "is 7, which does not divide the embedding length 576");
-  expect_error(valid().set("llama.attention.head_count", 0u), ErrorCode::kDamagedFile, "llama.attention.head_count", "is 0");
-  expect_error(valid().set("llama.rope.dimension_count", 63u), ErrorCode::kDamagedFile, "llama.rope.dimension_count",
-               "is 63; dimensions are rotated in pairs, so it must be even");
-  expect_error(valid().set("llama.attention.head_count", 192u).set("llama.attention.head_count_kv", 192u), ErrorCode::kDamagedFile,
-               "llama.rope.dimension_count", "is 3; dimensions are rotated in pairs");
-  expect_error(valid().set("llama.attention.key_length", 4097u).set("llama.attention.value_length", 4097u), ErrorCode::kDamagedFile,
-               "llama.attention.key_length", "is 4097; 1 to 4096 is possible");
+  expect_error(valid().set("llama.attention.head_count_kv", 2u), ErrorCode::kDamagedFile,
+               "llama.attention.head_count_kv", "is 2, which does not divide the 9 heads");
+  expect_error(valid().set("llama.attention.head_count_kv", 0u), ErrorCode::kDamagedFile,
+               "llama.attention.head_count_kv", "is 0");
+  expect_error(valid().set("llama.attention.head_count", 7u), ErrorCode::kDamagedFile,
+               "llama.attention.head_count", "is 7, which does not divide the embedding length 576");
+  expect_error(valid().set("llama.attention.head_count", 0u), ErrorCode::kDamagedFile,
+               "llama.attention.head_count", "is 0");
+  expect_error(valid().set("llama.rope.dimension_count", 63u), ErrorCode::kDamagedFile,
+               "llama.rope.dimension_count", "is 63; dimensions are rotated in pairs, so it must be even");
+  expect_error(valid().set("llama.attention.head_count", 192u).set("llama.attention.head_count_kv", 192u),
+               ErrorCode::kDamagedFile, "llama.rope.dimension_count",
+               "is 3; dimensions are rotated in pairs");
+  expect_error(valid().set("llama.attention.key_length", 4097u).set("llama.attention.value_length", 4097u),
+               ErrorCode::kDamagedFile, "llama.attention.key_length", "is 4097; 1 to 4096 is possible");
 }
 
 TEST(ModelConfig, OneNumberForAllLayersIsNeeded) {
   GgufWriter writer;
-  writer.add_string("general.architecture", "llama").add_u32("llama.block_count", 2).add_u32("llama.context_length", 64);
+  writer.add_string("general.architecture", "llama")
+      .add_u32("llama.block_count", 2)
+      .add_u32("llama.context_length", 64);
   writer.add_u32("llama.embedding_length", 64).add_u32("llama.feed_forward_length", 64);
   writer.add_array<std::uint32_t>("llama.attention.head_count", {4, 8});
   const auto bytes = writer.bytes();
   const auto header = GgufHeader::parse(MemorySource(bytes), "test.gguf");
   const auto config = read_model_config(*header);
   ASSERT_FALSE(config.has_value());
-  EXPECT_NE(config.error().message.find("llama.attention.head_count has type array of u32 where a whole number is needed"), std::string::npos);
+  EXPECT_NE(config.error().message.find(
+                "llama.attention.head_count has type array of u32 where a whole number is needed"),
+            std::string::npos);
 }
 
 TEST(ModelConfig, RangesSayWhichKeyIsWrong) {

@@ -29,8 +29,10 @@ class ModelFiles : public testing::Test {
   }
   void TearDown() override {
     for (const auto& [name, value] : saved_) {
-      if (value) setenv(name.c_str(), value->c_str(), 1);
-      else unsetenv(name.c_str());
+      if (value)
+        setenv(name.c_str(), value->c_str(), 1);
+      else
+        unsetenv(name.c_str());
     }
   }
   static void set(const char* name, const fs::path& value) { setenv(name, value.c_str(), 1); }
@@ -40,7 +42,8 @@ class ModelFiles : public testing::Test {
     return path;
   }
   // As the Hugging Face tools store it: blobs, and links to them in snapshots.
-  static fs::path make_snapshot(const fs::path& cache, const std::string& repository, const std::string& commit, const std::string& file) {
+  static fs::path make_snapshot(const fs::path& cache, const std::string& repository,
+                                const std::string& commit, const std::string& file) {
     const fs::path folder = cache / repository;
     make(folder / "blobs" / (commit + file));
     fs::create_directories(folder / "snapshots" / commit);
@@ -121,7 +124,8 @@ TEST_F(ModelFiles, SeveralModelsAreNamedInsteadOfOneChosen) {
   const auto found = find_model("org/name");
   ASSERT_FALSE(found.has_value());
   EXPECT_EQ(found.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_NE(found.error().message.find("(m.Q4_0.gguf, m.Q8_0.gguf); name one by its path"), std::string::npos) << found.error().message;
+  EXPECT_NE(found.error().message.find("(m.Q4_0.gguf, m.Q8_0.gguf); name one by its path"), std::string::npos)
+      << found.error().message;
 }
 
 TEST_F(ModelFiles, SaysWhatWasLookedForAndWhere) {
@@ -131,7 +135,8 @@ TEST_F(ModelFiles, SaysWhatWasLookedForAndWhere) {
   EXPECT_NE(missing.error().message.find("\"org/nothing\""), std::string::npos);
   EXPECT_NE(missing.error().message.find(models_folder().string()), std::string::npos);
   EXPECT_NE(missing.error().message.find((home_ / ".cache/huggingface/hub").string()), std::string::npos);
-  for (const char* name : {"missing.gguf", "/no/such/file.gguf", "../name", "org/..", "a/b/c", "org/na me", "/", "org/"}) {
+  for (const char* name :
+       {"missing.gguf", "/no/such/file.gguf", "../name", "org/..", "a/b/c", "org/na me", "/", "org/"}) {
     if (fs::exists(name)) continue;
     const auto found = find_model(name);
     ASSERT_FALSE(found.has_value()) << name;

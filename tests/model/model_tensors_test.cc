@@ -31,9 +31,10 @@ Result<Opened> open(const TemporaryFolder& folder, const GgufWriter& writer) {
 }
 
 TEST(ModelTensors, FindsEveryWeightOfEveryType) {
-  for (const TensorType type : {TensorType::kF32, TensorType::kF16, TensorType::kBF16, TensorType::kQ4_0, TensorType::kQ4_1,
-                                TensorType::kQ5_0, TensorType::kQ5_1, TensorType::kQ8_0, TensorType::kQ2_K, TensorType::kQ3_K,
-                                TensorType::kQ4_K, TensorType::kQ5_K, TensorType::kQ6_K}) {
+  for (const TensorType type :
+       {TensorType::kF32, TensorType::kF16, TensorType::kBF16, TensorType::kQ4_0, TensorType::kQ4_1,
+        TensorType::kQ5_0, TensorType::kQ5_1, TensorType::kQ8_0, TensorType::kQ2_K, TensorType::kQ3_K,
+        TensorType::kQ4_K, TensorType::kQ5_K, TensorType::kQ6_K}) {
     SCOPED_TRACE(kernels::traits_of(type).name);
     const TemporaryFolder folder;
     const bool wide = kernels::traits_of(type).block_elements == 256;
@@ -45,13 +46,15 @@ TEST(ModelTensors, FindsEveryWeightOfEveryType) {
     ASSERT_TRUE(model.has_value()) << model.error().message;
     const std::int64_t width = options.embedding_length, hidden = options.feed_forward_length;
     ASSERT_EQ(model->layers.size(), 2u);
-    const auto expect_matrix = [&](const kernels::MatrixSource& matrix, const std::string& name, std::int64_t rows, std::int64_t columns) {
+    const auto expect_matrix = [&](const kernels::MatrixSource& matrix, const std::string& name,
+                                   std::int64_t rows, std::int64_t columns) {
       EXPECT_EQ(matrix.type, type);
       EXPECT_EQ(matrix.rows, rows);
       EXPECT_EQ(matrix.columns, columns);
       EXPECT_EQ(matrix.bytes.data(), opened->file.bytes_of(*opened->file.find_tensor(name)).data());
-      EXPECT_EQ(static_cast<std::int64_t>(matrix.bytes.size()),
-                rows * columns / kernels::traits_of(type).block_elements * kernels::traits_of(type).block_bytes);
+      EXPECT_EQ(
+          static_cast<std::int64_t>(matrix.bytes.size()),
+          rows * columns / kernels::traits_of(type).block_elements * kernels::traits_of(type).block_bytes);
     };
     for (std::size_t i = 0; i < 2; ++i) {
       const std::string prefix = "blk." + std::to_string(i) + ".";
@@ -93,7 +96,8 @@ TEST(ModelTensors, AModelWithoutOutputWeightsUsesItsEmbeddings) {
 
 TEST(ModelTensors, HeadsMayBeOfAnotherSizeThanTheWidthSays) {
   const TemporaryFolder folder;
-  const auto opened = open(folder, test::make_tiny_llama(1, {.num_heads = 3, .num_kv_heads = 1, .head_dim = 32}));
+  const auto opened =
+      open(folder, test::make_tiny_llama(1, {.num_heads = 3, .num_kv_heads = 1, .head_dim = 32}));
   ASSERT_TRUE(opened.has_value()) << opened.error().message;
   const auto model = find_model_tensors(opened->file, opened->config);
   ASSERT_TRUE(model.has_value()) << model.error().message;
@@ -143,8 +147,8 @@ TEST(ModelTensors, RopeFactorsFromTheFileAreApplied) {
 }
 
 // A tiny model of one layer in which one tensor is replaced, or left out when `type` is 0xffff.
-GgufWriter with_tensor(const std::string& changed, std::uint32_t type, const std::vector<std::uint64_t>& dimensions,
-                       std::vector<std::byte> bytes) {
+GgufWriter with_tensor(const std::string& changed, std::uint32_t type,
+                       const std::vector<std::uint64_t>& dimensions, std::vector<std::byte> bytes) {
   GgufWriter writer;
   test::add_tiny_llama_keys(writer, {.num_layers = 1});
   const auto add = [&](const std::string& name, std::vector<std::uint64_t> shape) {
@@ -179,17 +183,18 @@ Error refusal(const GgufWriter& writer) {
   return model.has_value() ? Error{} : model.error();
 }
 
-constexpr const char* kNeeded[] = {"token_embd.weight",    "output_norm.weight",    "blk.0.attn_norm.weight",
-                                   "blk.0.attn_q.weight",  "blk.0.attn_k.weight",   "blk.0.attn_v.weight",
-                                   "blk.0.attn_output.weight", "blk.0.ffn_norm.weight", "blk.0.ffn_gate.weight",
-                                   "blk.0.ffn_up.weight",  "blk.0.ffn_down.weight"};
+constexpr const char* kNeeded[] = {
+    "token_embd.weight",     "output_norm.weight",  "blk.0.attn_norm.weight",   "blk.0.attn_q.weight",
+    "blk.0.attn_k.weight",   "blk.0.attn_v.weight", "blk.0.attn_output.weight", "blk.0.ffn_norm.weight",
+    "blk.0.ffn_gate.weight", "blk.0.ffn_up.weight", "blk.0.ffn_down.weight"};
 
 TEST(ModelTensors, EveryNeededTensorIsNamedWhenItIsMissing) {
   for (const char* name : kNeeded) {
     const Error error = refusal(with_tensor(name, 0xffff, {}, {}));
     EXPECT_EQ(error.code, ErrorCode::kDamagedFile);
     EXPECT_EQ(error.subject, name);
-    EXPECT_NE(error.message.find("tensor \"" + std::string(name) + "\" is missing"), std::string::npos) << error.message;
+    EXPECT_NE(error.message.find("tensor \"" + std::string(name) + "\" is missing"), std::string::npos)
+        << error.message;
   }
 }
 
@@ -198,11 +203,15 @@ TEST(ModelTensors, EveryShapeIsHeldAgainstTheMetadata) {
     const Error error = refusal(with_tensor(name, 0, {32, 3}, std::vector<std::byte>(384)));
     EXPECT_EQ(error.code, ErrorCode::kDamagedFile);
     EXPECT_EQ(error.subject, name);
-    EXPECT_NE(error.message.find("has the shape 32 x 3 where the metadata says"), std::string::npos) << error.message;
+    EXPECT_NE(error.message.find("has the shape 32 x 3 where the metadata says"), std::string::npos)
+        << error.message;
   }
-  const Error turned = refusal(with_tensor("blk.0.ffn_down.weight", 0, {64, 128}, std::vector<std::byte>(4 * 64 * 128)));
-  EXPECT_NE(turned.message.find("has the shape 64 x 128 where the metadata says 128 x 64"), std::string::npos) << turned.message;
-  const Error third = refusal(with_tensor("blk.0.attn_k.weight", 0, {64, 32, 2}, std::vector<std::byte>(4 * 64 * 64)));
+  const Error turned =
+      refusal(with_tensor("blk.0.ffn_down.weight", 0, {64, 128}, std::vector<std::byte>(4 * 64 * 128)));
+  EXPECT_NE(turned.message.find("has the shape 64 x 128 where the metadata says 128 x 64"), std::string::npos)
+      << turned.message;
+  const Error third =
+      refusal(with_tensor("blk.0.attn_k.weight", 0, {64, 32, 2}, std::vector<std::byte>(4 * 64 * 64)));
   EXPECT_NE(third.message.find("has the shape 64 x 32 x 2"), std::string::npos) << third.message;
 }
 
@@ -210,17 +219,21 @@ TEST(ModelTensors, TypesWithoutKernelsAreNamedWithWhatIsSupported) {
   for (const char* name : kNeeded) {
     const bool is_vector = std::string_view(name).find("norm") != std::string_view::npos;
     const TemporaryFolder folder;
-    const Error error = refusal(is_vector ? with_tensor(name, 28, {64}, std::vector<std::byte>(512))
-                                          : with_tensor(name, 28, {64, 64}, std::vector<std::byte>(8 * 64 * 64)));
+    const Error error =
+        refusal(is_vector ? with_tensor(name, 28, {64}, std::vector<std::byte>(512))
+                          : with_tensor(name, 28, {64, 64}, std::vector<std::byte>(8 * 64 * 64)));
     EXPECT_EQ(error.subject, name);
   }
-  const Error error = refusal(with_tensor("blk.0.attn_q.weight", 20, {64, 64}, std::vector<std::byte>(18 * 128)));
+  const Error error =
+      refusal(with_tensor("blk.0.attn_q.weight", 20, {64, 64}, std::vector<std::byte>(18 * 128)));
   EXPECT_EQ(error.code, ErrorCode::kUnsupported);
-  EXPECT_NE(error.message.find("has type IQ4_NL; supported are F32, F16, BF16, Q4_0"), std::string::npos) << error.message;
+  EXPECT_NE(error.message.find("has type IQ4_NL; supported are F32, F16, BF16, Q4_0"), std::string::npos)
+      << error.message;
 }
 
 TEST(ModelTensors, WeightsThatAreNotFiniteAreFound) {
-  for (const float wrong : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+  for (const float wrong :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     std::vector<std::byte> bytes(256);
     std::memcpy(&bytes[100], &wrong, 4);
     const TemporaryFolder folder;

@@ -25,7 +25,8 @@ RopeConfig config_of(const nlohmann::json& entry) {
   config.original_context_length = keys.value("original", 8192);
   config.yarn_beta_fast = keys.value("beta_fast", 32.0);
   config.yarn_beta_slow = keys.value("beta_slow", 1.0);
-  if (keys.contains("attention_factor")) config.yarn_attention_factor = keys.at("attention_factor").get<double>();
+  if (keys.contains("attention_factor"))
+    config.yarn_attention_factor = keys.at("attention_factor").get<double>();
   return config;
 }
 
@@ -47,14 +48,19 @@ TEST(Rope, FrequenciesAreThoseOfTheTransformersFormulas) {
 }
 
 TEST(Rope, TheTensorOfFactorsStandsForLlama3Scaling) {
-  RopeConfig config{.rotary_dim = 64, .frequency_base = 5e5, .scaling = RopeScalingType::kLlama3, .factor = 32.0, .original_context_length = 8192};
+  RopeConfig config{.rotary_dim = 64,
+                    .frequency_base = 5e5,
+                    .scaling = RopeScalingType::kLlama3,
+                    .factor = 32.0,
+                    .original_context_length = 8192};
   const RopeFrequencies by_metadata = rope_frequencies(config, {});
   RopeConfig plain = config;
   plain.scaling = RopeScalingType::kNone;
   const RopeFrequencies unscaled = rope_frequencies(plain, {});
   std::vector<float> divisors;
   for (std::size_t i = 0; i < 32; ++i) {
-    divisors.push_back(static_cast<float>(unscaled.inverse_frequencies[i] / by_metadata.inverse_frequencies[i]));
+    divisors.push_back(
+        static_cast<float>(unscaled.inverse_frequencies[i] / by_metadata.inverse_frequencies[i]));
   }
   EXPECT_EQ(divisors.front(), 1.0f);
   EXPECT_EQ(divisors.back(), 32.0f);
@@ -66,7 +72,8 @@ TEST(Rope, TheTensorOfFactorsStandsForLlama3Scaling) {
 }
 
 TEST(Rope, FactorsAndLinearScalingAreBothApplied) {
-  const RopeConfig config{.rotary_dim = 4, .frequency_base = 100.0, .scaling = RopeScalingType::kLinear, .factor = 2.0};
+  const RopeConfig config{
+      .rotary_dim = 4, .frequency_base = 100.0, .scaling = RopeScalingType::kLinear, .factor = 2.0};
   const std::vector<float> divisors = {1.0f, 4.0f};
   const RopeFrequencies rope = rope_frequencies(config, divisors);
   EXPECT_DOUBLE_EQ(rope.inverse_frequencies[0], 0.5);
@@ -74,19 +81,26 @@ TEST(Rope, FactorsAndLinearScalingAreBothApplied) {
 }
 
 TEST(Rope, TheAttentionMultiplierCountsForEveryType) {
-  for (const RopeScalingType type : {RopeScalingType::kNone, RopeScalingType::kLinear, RopeScalingType::kLlama3, RopeScalingType::kYarn}) {
-    RopeConfig config{.rotary_dim = 64, .scaling = type, .factor = 4.0, .original_context_length = 4096, .attention_multiplier = 1.5};
+  for (const RopeScalingType type :
+       {RopeScalingType::kNone, RopeScalingType::kLinear, RopeScalingType::kLlama3, RopeScalingType::kYarn}) {
+    RopeConfig config{.rotary_dim = 64,
+                      .scaling = type,
+                      .factor = 4.0,
+                      .original_context_length = 4096,
+                      .attention_multiplier = 1.5};
     const double own = type == RopeScalingType::kYarn ? 0.1 * std::log(4.0) + 1.0 : 1.0;
     EXPECT_DOUBLE_EQ(rope_frequencies(config, {}).attention_factor, 1.5 * own);
   }
 }
 
 TEST(Rope, YarnWithoutExtrapolationDividesEveryFrequency) {
-  RopeConfig config{.rotary_dim = 64, .scaling = RopeScalingType::kYarn, .factor = 4.0, .original_context_length = 4096};
+  RopeConfig config{
+      .rotary_dim = 64, .scaling = RopeScalingType::kYarn, .factor = 4.0, .original_context_length = 4096};
   config.yarn_extrapolation_factor = 0.0;
   RopeConfig linear = config;
   linear.scaling = RopeScalingType::kLinear;
-  EXPECT_EQ(rope_frequencies(config, {}).inverse_frequencies, rope_frequencies(linear, {}).inverse_frequencies);
+  EXPECT_EQ(rope_frequencies(config, {}).inverse_frequencies,
+            rope_frequencies(linear, {}).inverse_frequencies);
 }
 
 }  // namespace

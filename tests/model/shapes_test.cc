@@ -11,9 +11,11 @@
 namespace octavo::model {
 namespace {
 
-std::string kv_text(std::string_view name, std::uint64_t precision, std::uint64_t tokens, std::uint64_t batch) {
+std::string kv_text(std::string_view name, std::uint64_t precision, std::uint64_t tokens,
+                    std::uint64_t batch) {
   const NamedShape* shape = find_shape(name);
-  return shape == nullptr ? "unknown" : format_bytes(kv_bytes(shape->kv(), precision, tokens, batch).value_or(0));
+  return shape == nullptr ? "unknown"
+                          : format_bytes(kv_bytes(shape->kv(), precision, tokens, batch).value_or(0));
 }
 
 TEST(Shapes, KeysAndValuesOfKnownModels) {
@@ -44,7 +46,8 @@ TEST(Shapes, HeadsAddUpInEveryShape) {
   }
 }
 
-// Parameters from the architecture alone. OPT and GPT-2: learnt positions, biases, two norms a layer, feed-forward of four widths.
+// Parameters from the architecture alone. OPT and GPT-2: learnt positions, biases, two norms a
+// layer, feed-forward of four widths.
 std::int64_t gpt_parameters(const NamedShape& shape, std::int64_t vocabulary, std::int64_t positions) {
   const std::int64_t d = shape.embedding_length;
   return (vocabulary + positions) * d + shape.num_layers * (12 * d * d + 13 * d) + 2 * d;
@@ -123,7 +126,9 @@ TEST(Shapes, SizesThatDoNotFit64BitsAreNone) {
 
 TEST(Shapes, CapacityCountsWholeBlocksBesideTheWeights) {
   const KvShape shape{2, 2, 8};  // 128 bytes a token, 2,048 a block of 16
-  const auto capacity = [&](std::uint64_t memory, std::uint64_t weights) { return *kv_capacity(shape, 2, 16, memory, weights); };
+  const auto capacity = [&](std::uint64_t memory, std::uint64_t weights) {
+    return *kv_capacity(shape, 2, 16, memory, weights);
+  };
   EXPECT_EQ(capacity(10'000, 1'000).bytes, 9'000u);
   EXPECT_EQ(capacity(10'000, 1'000).num_blocks, 4u);
   EXPECT_EQ(capacity(10'000, 1'000).num_tokens, 64u);
@@ -154,7 +159,8 @@ TEST(FormatBytes, NeverStraysFurtherThanItsLastDigit) {
     const std::uint64_t bytes = random() >> (random() % 60);
     const std::string text = format_bytes(bytes);
     const auto unit = text.substr(text.find(' ') + 1);
-    const std::map<std::string, long double> scale = {{"B", 1}, {"KiB", 0x1p10L}, {"MiB", 0x1p20L}, {"GiB", 0x1p30L}, {"TiB", 0x1p40L}};
+    const std::map<std::string, long double> scale = {
+        {"B", 1}, {"KiB", 0x1p10L}, {"MiB", 0x1p20L}, {"GiB", 0x1p30L}, {"TiB", 0x1p40L}};
     const long double exact = static_cast<long double>(bytes) / scale.at(unit);
     ASSERT_LE(std::fabs(std::stold(text) - exact), 0.51e-6L + exact * 1e-18L) << bytes;
   }
@@ -175,7 +181,8 @@ TEST(ParseBytes, TakesAmountsWithUnits) {
   EXPECT_EQ(parse_bytes("1.5KiB"), 1536u);
   EXPECT_EQ(parse_bytes("7 B"), 7u);
   EXPECT_EQ(parse_bytes("2TiB"), std::uint64_t{2} << 40);
-  for (const char* wrong : {"", " ", "GiB", "-1", "0", "1e9", "nan", "inf", "12 GB", "1 gib", "99999999999TiB", "1MiBx", "0.5 B"}) {
+  for (const char* wrong : {"", " ", "GiB", "-1", "0", "1e9", "nan", "inf", "12 GB", "1 gib",
+                            "99999999999TiB", "1MiBx", "0.5 B"}) {
     EXPECT_FALSE(parse_bytes(wrong).has_value()) << wrong;
   }
 }

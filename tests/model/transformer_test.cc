@@ -28,7 +28,6 @@ std::vector<std::int32_t> random_token_ids(std::size_t count, std::uint64_t seed
 }
 
 // ---- against tests/golden/make_tiny_llama.py
-// -------------------------------------------------------------------------
 
 // The file of a variant: keys as its entry says, weights as the script makes them.
 void write_golden_model(const nlohmann::json& variant, const std::filesystem::path& path) {
@@ -112,7 +111,6 @@ TEST(Transformer, GivesTheLogProbabilitiesOfAnIndependentProgram) {
 }
 
 // ---- cpu against reference
-// -------------------------------------------------------------------------------------------
 
 TEST(Transformer, IsTheSameOnEveryBackendForEveryWeightType) {
   const test::TemporaryFolder folder;
@@ -150,7 +148,6 @@ TEST(Transformer, TakesBiasesOwnOutputAndHeadsApartFromTheWidth) {
 }
 
 // ---- weights
-// ---------------------------------------------------------------------------------------------------------
 
 struct OpenModel {
   explicit OpenModel(const std::filesystem::path& path)

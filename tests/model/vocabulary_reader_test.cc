@@ -29,7 +29,8 @@ Result<Vocabulary> read(const GgufWriter& writer) {
 
 GgufWriter three_tokens() {
   GgufWriter writer;
-  writer.add_string("tokenizer.ggml.model", "gpt2").add_string_array("tokenizer.ggml.tokens", {"a", "b", "<end>"});
+  writer.add_string("tokenizer.ggml.model", "gpt2")
+      .add_string_array("tokenizer.ggml.tokens", {"a", "b", "<end>"});
   return writer;
 }
 
@@ -49,7 +50,8 @@ TEST(VocabularyReader, ReadsAllThatTheFileSays) {
   EXPECT_EQ(vocabulary->bos_token_id, 1);
   EXPECT_EQ(vocabulary->eos_token_id, 2);
   EXPECT_EQ(vocabulary->unknown_token_id, 0);
-  EXPECT_EQ(vocabulary->further_eos_token_ids, (std::vector<TokenId>{0}));  // 2 is the end of sequence already
+  EXPECT_EQ(vocabulary->further_eos_token_ids,
+            (std::vector<TokenId>{0}));  // 2 is the end of sequence already
   EXPECT_FALSE(vocabulary->add_bos_token);
   EXPECT_EQ(vocabulary->chat_template, "{{ messages }}");
 }
@@ -66,8 +68,14 @@ TEST(VocabularyReader, LeavesOutWhatTheFileLeavesOut) {
 
 TEST(VocabularyReader, TheLlama3FamilyStartsWithBosUnlessItSaysOtherwise) {
   EXPECT_TRUE(read(three_tokens().add_string("tokenizer.ggml.pre", "llama-bpe"))->add_bos_token);
-  EXPECT_FALSE(read(three_tokens().add_string("tokenizer.ggml.pre", "llama-bpe").add_bool("tokenizer.ggml.add_bos_token", false))->add_bos_token);
-  EXPECT_TRUE(read(three_tokens().add_string("tokenizer.ggml.pre", "qwen2").add_bool("tokenizer.ggml.add_bos_token", true))->add_bos_token);
+  EXPECT_FALSE(read(three_tokens()
+                        .add_string("tokenizer.ggml.pre", "llama-bpe")
+                        .add_bool("tokenizer.ggml.add_bos_token", false))
+                   ->add_bos_token);
+  EXPECT_TRUE(read(three_tokens()
+                       .add_string("tokenizer.ggml.pre", "qwen2")
+                       .add_bool("tokenizer.ggml.add_bos_token", true))
+                  ->add_bos_token);
 }
 
 GgufWriter sentencepiece_tokens() {
@@ -111,20 +119,29 @@ void expect_refused(const GgufWriter& writer, const std::string& key, const std:
   ASSERT_FALSE(vocabulary.has_value()) << key;
   EXPECT_EQ(vocabulary.error().code, ErrorCode::kDamagedFile);
   EXPECT_EQ(vocabulary.error().subject, key);
-  EXPECT_NE(vocabulary.error().message.find("test.gguf: " + key + " " + sentence), std::string::npos) << vocabulary.error().message;
+  EXPECT_NE(vocabulary.error().message.find("test.gguf: " + key + " " + sentence), std::string::npos)
+      << vocabulary.error().message;
 }
 
 TEST(VocabularyReader, RefusesWhatCannotBe) {
-  expect_refused(GgufWriter().add_string_array("tokenizer.ggml.tokens", {"a"}), "tokenizer.ggml.model", "is missing");
-  expect_refused(GgufWriter().add_string("tokenizer.ggml.model", "gpt2"), "tokenizer.ggml.tokens", "is missing");
-  expect_refused(GgufWriter().add_string("tokenizer.ggml.model", "gpt2").add_string_array("tokenizer.ggml.tokens", {}),
-                 "tokenizer.ggml.tokens", "holds 0 tokens");
-  expect_refused(GgufWriter().add_string("tokenizer.ggml.model", "gpt2").add_array<std::int32_t>("tokenizer.ggml.tokens", {1}),
+  expect_refused(GgufWriter().add_string_array("tokenizer.ggml.tokens", {"a"}), "tokenizer.ggml.model",
+                 "is missing");
+  expect_refused(GgufWriter().add_string("tokenizer.ggml.model", "gpt2"), "tokenizer.ggml.tokens",
+                 "is missing");
+  expect_refused(
+      GgufWriter().add_string("tokenizer.ggml.model", "gpt2").add_string_array("tokenizer.ggml.tokens", {}),
+      "tokenizer.ggml.tokens", "holds 0 tokens");
+  expect_refused(GgufWriter()
+                     .add_string("tokenizer.ggml.model", "gpt2")
+                     .add_array<std::int32_t>("tokenizer.ggml.tokens", {1}),
                  "tokenizer.ggml.tokens", "has type array of i32 where an array of strings is needed");
-  expect_refused(three_tokens().add_array<std::int32_t>("tokenizer.ggml.token_type", {1, 1}), "tokenizer.ggml.token_type", "holds 2 types for 3 tokens");
-  expect_refused(three_tokens().add_array<float>("tokenizer.ggml.token_type", {1, 1, 1}), "tokenizer.ggml.token_type", "has type array of f32");
+  expect_refused(three_tokens().add_array<std::int32_t>("tokenizer.ggml.token_type", {1, 1}),
+                 "tokenizer.ggml.token_type", "holds 2 types for 3 tokens");
+  expect_refused(three_tokens().add_array<float>("tokenizer.ggml.token_type", {1, 1, 1}),
+                 "tokenizer.ggml.token_type", "has type array of f32");
   for (const std::int32_t kind : {0, 7, -1, 1 << 30}) {
-    expect_refused(three_tokens().add_array<std::int32_t>("tokenizer.ggml.token_type", {1, kind, 1}), "tokenizer.ggml.token_type",
+    expect_refused(three_tokens().add_array<std::int32_t>("tokenizer.ggml.token_type", {1, kind, 1}),
+                   "tokenizer.ggml.token_type",
                    "holds " + std::to_string(kind) + ", which is no type of token");
   }
   for (const char* name : {"bos", "eos", "unknown", "eot", "eom", "padding", "fim_pre"}) {
@@ -135,8 +152,10 @@ TEST(VocabularyReader, RefusesWhatCannotBe) {
     expect_refused(three_tokens().add_i32(key, -2), key, "holds a number that is out of range");
     expect_refused(three_tokens().add_string(key, "2"), key, "has type string");
   }
-  expect_refused(three_tokens().add_u32("tokenizer.ggml.add_bos_token", 1), "tokenizer.ggml.add_bos_token", "has type u32 where a boolean is needed");
-  expect_refused(three_tokens().add_u32("tokenizer.chat_template", 1), "tokenizer.chat_template", "has type u32 where a string is needed");
+  expect_refused(three_tokens().add_u32("tokenizer.ggml.add_bos_token", 1), "tokenizer.ggml.add_bos_token",
+                 "has type u32 where a boolean is needed");
+  expect_refused(three_tokens().add_u32("tokenizer.chat_template", 1), "tokenizer.chat_template",
+                 "has type u32 where a string is needed");
 }
 
 TEST(VocabularyReader, ScoresAreNumbersOneForEachToken) {
@@ -167,7 +186,8 @@ TEST(VocabularyReader, AVocabularyMayReachItsCapAndNoFurther) {
   const auto vocabulary_of = [](std::uint64_t count) {
     GgufWriter writer;
     writer.add_string("tokenizer.ggml.model", "gpt2");
-    writer.add_raw_array("tokenizer.ggml.tokens", test::GgufType::kString, count, std::vector<std::byte>(count * 8));
+    writer.add_raw_array("tokenizer.ggml.tokens", test::GgufType::kString, count,
+                         std::vector<std::byte>(count * 8));
     return writer;
   };
   EXPECT_TRUE(read(vocabulary_of(kMaxVocabularySize)).has_value());

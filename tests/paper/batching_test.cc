@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/scheduler/scheduler.h"
 #include "engine/paper/saturated_queue.h"
+#include "engine/scheduler/scheduler.h"
 #include "tests/paper/experiment_data.h"
 #include "tests/paper/table.h"
 

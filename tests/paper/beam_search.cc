@@ -16,7 +16,7 @@ namespace {
 
 using Parents = std::vector<std::size_t>;
 
-// ---- recorded ----
+// ---- recorded
 
 class Replay final : public BeamSearch {
  public:
@@ -46,7 +46,7 @@ bool is_search(const std::vector<Parents>& steps, std::size_t width) {
   return steps.size() >= 2 && std::ranges::all_of(steps, is_step) && steps.front() == Parents(width, 0);
 }
 
-// ---- invented ----
+// ---- invented
 
 constexpr int kNumRanks = 1'000;
 constexpr int kNumExponents = 32;  // between the bounds

@@ -1,5 +1,5 @@
-// Two sources of beam searches: recorded on the real model, and over made-up next-token distributions, to see how far
-// the figure depends on the model.
+// Two sources of beam searches: recorded on the real model, and over made-up next-token distributions, to see
+// how far the figure depends on the model.
 #pragma once
 
 #include <cstdint>

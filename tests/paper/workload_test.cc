@@ -60,9 +60,15 @@ TEST(Workload, ASeedFixesTheRequests) {
 
 TEST(Workload, RefusesWhatIsNoTable) {
   using Bin = QuantileLengths::Bin;
-  const std::vector<std::vector<Bin>> wrong = {
-      {}, {Bin{}}, {{{1, 2}, {}}}, {{{2, 1}, {1, 2}}}, {{{1, 2}, {1, 4000}}}, {{{1, 2}, {0, 5}}}, {{{1}, {1, 2}}}};
-  for (const std::vector<Bin>& bins : wrong) EXPECT_FALSE(QuantileLengths::create(bins).has_value()) << bins.size();
+  const std::vector<std::vector<Bin>> wrong = {{},
+                                               {Bin{}},
+                                               {{{1, 2}, {}}},
+                                               {{{2, 1}, {1, 2}}},
+                                               {{{1, 2}, {1, 4000}}},
+                                               {{{1, 2}, {0, 5}}},
+                                               {{{1}, {1, 2}}}};
+  for (const std::vector<Bin>& bins : wrong)
+    EXPECT_FALSE(QuantileLengths::create(bins).has_value()) << bins.size();
   EXPECT_TRUE(QuantileLengths::create({{{1, 2}, {1, 2}}}).has_value());
 }
 

@@ -11,8 +11,8 @@
 #include <fstream>
 #include <thread>
 
-#include "tests/support/tiny_draft.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/tiny_draft.h"
 
 namespace octavo::app {
 namespace {

@@ -46,8 +46,8 @@ struct Comparison {
   std::vector<double> mean_of_entry;  // mean |difference| of prompt log-probabilities
   double pooled_mean = 0.0;           // over all entries' tokens
   double signed_mean = 0.0;
-  double worst_flip =
-      0.0;  // largest reference margin at which another token was best, the reference's being forced
+  // Largest reference margin at which another token was best, the reference's being forced
+  double worst_flip = 0.0;
   std::size_t num_steps = 0;
 };
 

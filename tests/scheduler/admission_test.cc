@@ -7,7 +7,7 @@
 namespace octavo::scheduler {
 namespace {
 
-// ---- the watermark ----
+// ---- the watermark
 
 TEST(Admission, WithoutABlockPerSequenceTheWatermarkIsOnePercent) {
   for (const bool reserves : {true, false}) {
@@ -45,7 +45,7 @@ TEST(Admission, PinnedBlocksAreNotThereToBeTaken) {
   harness.run_until_idle();
 }
 
-// ---- batching policies ----
+// ---- batching policies
 
 SchedulerOptions with_policy(BatchingPolicy policy) {
   SchedulerOptions options = options_with(64);
@@ -100,7 +100,7 @@ TEST(BatchingPolicies, WhoWasPreemptedResumesUnderAnyOfThem) {
   }
 }
 
-// ---- contiguous managers (Orca's) ----
+// ---- contiguous managers (Orca's)
 
 SchedulerOptions with_manager(MemoryManager manager, std::int32_t num_blocks) {
   SchedulerOptions options = options_with(num_blocks);

@@ -144,7 +144,7 @@ TEST_F(Beams, AreRefusedByTheNumberOfSeatsThePoolAndAManagerThatCannotShare) {
   EXPECT_FALSE(Scheduler(contiguous).add(request));
 }
 
-// ---- whole searches, through the harness: each ends with what the model says alone ----
+// ---- whole searches, through the harness: each ends with what the model says alone
 
 TEST(BeamSearches, RunBesideSamplesOnOnePool) {
   Harness harness(options_with(128));

@@ -112,7 +112,7 @@ SchedulerOutput Harness::run_until_preempted(RequestId request_id) {
   return none;
 }
 
-// ---- the caller ----
+// ---- the caller
 
 std::vector<CommittedToken> Harness::sample(const SchedulerOutput& step) {
   std::vector<CommittedToken> tokens;
@@ -126,7 +126,8 @@ std::vector<CommittedToken> Harness::sample(const SchedulerOutput& step) {
         ++num_accepted_tokens;
       }
       has_got_token = true;
-      const std::uint64_t prefix = row.num_draft_tokens > 0 ? device_.slot_of(row, i) : device_.last_slot(row);
+      const std::uint64_t prefix =
+          row.num_draft_tokens > 0 ? device_.slot_of(row, i) : device_.last_slot(row);
       if (const auto search = searches_.find(row.request_id); search != searches_.end()) {
         EXPECT_EQ(target.num_candidates, search->second.num_candidates());
         search->second.report(target.sequence_id, continuations(prefix, target.num_candidates));
@@ -226,7 +227,7 @@ void Harness::end_out_of_memory(const SchedulerOutput& step) {
   }
 }
 
-// ---- the rules ----
+// ---- the rules
 
 void Harness::check_rules(const SchedulerOutput& step) {
   const KvSnapshot snapshot = scheduler.snapshot();

@@ -35,7 +35,7 @@ SequenceState state_of(const Harness& harness, RequestId request_id) {
   return SequenceState::kWaiting;
 }
 
-// ---- swap ----
+// ---- swap
 
 TEST(Preemption, BySwapComputesNothingTwice) {
   Harness harness(swapping(12, 12));
@@ -168,7 +168,7 @@ TEST(Preemption, CostDoesAsAutoBeforeAnythingWasMeasured) {
   EXPECT_TRUE(group.run_until_preempted(kSecond).preemptions[0].is_swap);
 }
 
-// ---- order ----
+// ---- order
 
 TEST(Preemption, TakesTheLatestArrivedFirst) {
   Harness harness(swapping(14, 14));
@@ -256,7 +256,7 @@ TEST(Preemption, AGroupThatResumesBesideOthersHasARowForEachSequenceOrNone) {
   EXPECT_GT(num_without_rows, 0);
 }
 
-// ---- out of memory ----
+// ---- out of memory
 
 TEST(Preemption, AllUnfinishedSequencesOfAGroupAloneAreListedAsOutOfMemory) {
   Harness harness(swapping(8, 8));
@@ -296,7 +296,7 @@ TEST(Preemption, AStepMayMoveMemoryWithoutComputingAnything) {
   EXPECT_TRUE(harness.outputs.contains({kSecond, 0}));
 }
 
-// ---- cancels, in every state ----
+// ---- cancels, in every state
 
 struct CancelState {
   const char* name;
@@ -350,7 +350,7 @@ TEST(Preemption, CancelFreesEverythingInEveryState) {
   }
 }
 
-// ---- a certain step ----
+// ---- a certain step
 
 // The number of the first step that fulfils a condition.
 template <typename Condition>

@@ -15,7 +15,7 @@ SimulatedRequest continued(SimulatedRequest request, std::uint64_t content, std:
   return request;
 }
 
-// ---- the account of a prompt's tokens ----
+// ---- the account of a prompt's tokens
 
 TEST(PromptAccount, OfAFirstRequestIsAllComputed) {
   Harness harness(options_with(64));
@@ -118,7 +118,7 @@ TEST(PromptAccount, NamesWhoEvictedAndWhen) {
   harness.run_until_idle();
 }
 
-// ---- n samples of a short prompt ----
+// ---- n samples of a short prompt
 
 TEST(PromptAccount, SixSamplesOfASevenTokenPromptComputeSevenTokens) {
   Harness harness(options_with(64));
@@ -129,7 +129,7 @@ TEST(PromptAccount, SixSamplesOfASevenTokenPromptComputeSevenTokens) {
   EXPECT_EQ(harness.outputs.size(), 6u);
 }
 
-// ---- no double work ----
+// ---- no double work
 
 TEST(SamePrefix, ARequestWaitsForWhatAnOlderOneIsAboutToComputeAndThenFindsIt) {
   Harness harness(options_with(64, 32));
@@ -186,7 +186,7 @@ TEST(SamePrefix, WhatCanBeFoundAlreadyIsNotWaitedFor) {
   EXPECT_EQ(harness.account_of(RequestId{2}).num_hit_live, 32);
 }
 
-// ---- lookups ----
+// ---- lookups
 
 TEST(SamePrefix, AWaitingRequestChangesNothingInTheCache) {
   Harness harness(options_with(10));
@@ -209,7 +209,7 @@ TEST(SamePrefix, AWaitingRequestChangesNothingInTheCache) {
   harness.run_until_idle();
 }
 
-// ---- retention ----
+// ---- retention
 
 TEST(RetentionOfRequests, AChatIsStillThereAfterScratchThatCameLater) {
   Harness harness(options_with(12));

@@ -10,7 +10,7 @@
 namespace octavo::scheduler {
 namespace {
 
-// ---- refusals ----
+// ---- refusals
 
 Result<void> add(Scheduler& scheduler, std::int32_t num_prompt, std::int32_t n = 1,
                  std::int32_t max_tokens = 16) {
@@ -61,7 +61,7 @@ TEST(Scheduler, RefusesMoreOutputsThanMayRunAndAnEmptyPrompt) {
   EXPECT_FALSE(add(scheduler, 0));
 }
 
-// ---- steps and chunks ----
+// ---- steps and chunks
 
 TEST(Scheduler, ComputesAPromptInChunksThenATokenAStep) {
   Harness harness(options_with(64, 100));
@@ -169,7 +169,7 @@ TEST(Scheduler, CountsEveryOutputAgainstTheMostSequences) {
   harness.run_until_idle();
 }
 
-// ---- admission ----
+// ---- admission
 
 TEST(Scheduler, ARequestThatDoesNotFitHoldsUpThoseBehindIt) {
   Harness harness(options_with(20));
@@ -207,7 +207,7 @@ TEST(Scheduler, BlocksThatAGroupNeedsWhenItForksAreNotGivenAway) {
   EXPECT_TRUE(harness.preemptions.empty());
 }
 
-// ---- prefix cache ----
+// ---- prefix cache
 
 TEST(Scheduler, ReusesASharedStartOf500Tokens) {
   Harness harness(options_with(512));
@@ -299,7 +299,7 @@ TEST(Scheduler, ResetDropsTheCachedBlocks) {
   EXPECT_EQ(harness.num_cached_tokens[again], 0);
 }
 
-// ---- several outputs ----
+// ---- several outputs
 
 TEST(Scheduler, ComputesTheTokensOfASharedPromptOnce) {
   for (const std::int32_t num_prompt : {1, 7, 15, 16, 17, 31, 32, 33, 100}) {
@@ -352,7 +352,7 @@ TEST(Scheduler, AnOutputMayEndWhileItsSiblingsGoOn) {
   EXPECT_EQ(harness.outputs.size(), 2u);
 }
 
-// ---- preemption ----
+// ---- preemption
 
 TEST(Scheduler, PreemptsTheLatestArrivedAndResumesItBeforeNewerOnes) {
   Harness harness(options_with(12));
@@ -472,7 +472,7 @@ TEST(Scheduler, AGroupThatOutgrewThePoolIsListedInsteadOfWaitingForever) {
   EXPECT_TRUE(harness.outputs.contains({older, 0}));
 }
 
-// ---- ends ----
+// ---- ends
 
 TEST(Scheduler, AFailedStepEndsWhoHadAPartInItAndNobodyElse) {
   Harness harness(options_with(64, 24));
@@ -525,7 +525,7 @@ TEST(Scheduler, AnEmptyStepNeedsNoCommit) {
   EXPECT_TRUE(scheduler.schedule().empty());
 }
 
-// ---- what is told ----
+// ---- what is told
 
 TEST(Scheduler, StampsEventsWithTheirStep) {
   Harness harness(options_with(64));

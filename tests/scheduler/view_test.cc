@@ -148,7 +148,7 @@ TEST(Totals, KeepMeasuredSwapTimes) {
   EXPECT_EQ(harness.scheduler.totals().swap_in_us, 9);
 }
 
-// ---- broken on purpose ----
+// ---- broken on purpose
 
 struct BrokenScheduler {
   const char* sentence;

@@ -21,7 +21,7 @@ bool is_letter(TokenId token) { return token >= 0 && token < kTokenizer.vocabula
 
 }  // namespace
 
-// ---- what is sent ----
+// ---- what is sent
 
 void Answers::submitted(RequestId request_id, const ScriptedRequest& asked, std::int64_t now_us) {
   Request& request = open_[request_id];
@@ -37,7 +37,7 @@ void Answers::cancelled(RequestId request_id) {
 
 bool Answers::is_open(RequestId request_id) const { return open_.contains(request_id); }
 
-// ---- what is heard ----
+// ---- what is heard
 
 void Answers::hear(std::span<const EngineEvent> events, const StepFacts& facts) {
   facts_ = facts;
@@ -227,7 +227,7 @@ void Answers::check_all_ended() {
   for (const auto& [request_id, request] : open_) problem_.note(request_id, "never ended");
 }
 
-// ---- against the request alone ----
+// ---- against the request alone
 
 void Answers::check_output(RequestId id, const Request& request, Output& output) {
   ExpectedOutput& expected = output.expected;
@@ -260,7 +260,7 @@ bool Answers::some_output_fails(Request& request) const {
   });
 }
 
-// ---- beams against the search alone ----
+// ---- beams against the search alone
 
 void Answers::check_beam_step(RequestId id, Beams& beams, const BeamStep& step) {
   ExpectedBeams& expected = beams.expected;
@@ -321,7 +321,7 @@ bool Answers::is_answer(const BeamAnswer& answer, const ExpectedHypothesis& expe
          answer.end->stop_reason == text.stop_reason() && answer.end->score == score;
 }
 
-// ---- what cannot be ----
+// ---- what cannot be
 
 bool Answers::is_impossible(const ScriptedRequest& asked) const {
   const bool has_impossible_outputs =

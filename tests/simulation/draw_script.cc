@@ -148,7 +148,7 @@ class ScriptDrawer {
         random_.between(habits_.longest_prompt, 2 * habits_.longest_prompt) / options.block_size + 4;
   }
 
-  // ---- requests ----
+  // ---- requests
   void draw_requests() {
     const double gap = mean_steps_of_a_request() / habits_.load / (1.0 - habits_.burst_rate);
     double at = 0.0;
@@ -246,7 +246,7 @@ class ScriptDrawer {
     return tokens;
   }
 
-  // ---- faults ----
+  // ---- faults
   void draw_cancel(std::uint64_t request, double at) {
     const std::int32_t later = random_.between(0, habits_.longest_output);
     add(static_cast<std::int32_t>(at) + later, OperationKind::kCancel).request = request;

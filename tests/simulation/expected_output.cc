@@ -7,8 +7,8 @@ ExpectedOutput::ExpectedOutput(const ToyModel& model, const RequestAlone& alone,
 
 void ExpectedOutput::extend_to(std::size_t num_tokens) {
   while (!text_.has_ended() && !fails_ && token_ids().size() < num_tokens) {
-    const ToyModel::Draw draw =
-        model_.draw(text_.folded(), text_.last_token(), alone_.asked.greedy, alone_.seed, output_index_, token_ids().size());
+    const ToyModel::Draw draw = model_.draw(text_.folded(), text_.last_token(), alone_.asked.greedy,
+                                            alone_.seed, output_index_, token_ids().size());
     fails_ = draw.invalid_logits;
     if (fails_) return;
     text_.append(draw.token);

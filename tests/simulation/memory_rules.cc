@@ -98,7 +98,7 @@ void MemoryRules::check(const StepView& step) {
   }
 }
 
-// ---- what is given up ----
+// ---- what is given up
 
 // Free blocks are taken before any contents are given up.
 void MemoryRules::check_evictions(const StepView& step) {
@@ -139,7 +139,7 @@ void MemoryRules::check_eviction(const StepView& step, std::size_t evicted,
   }
 }
 
-// ---- what is left free ----
+// ---- what is left free
 
 // Whoever starts beside others leaves 1 % of the pool, one block for each sequence that ran already, and what
 // groups that compute their prompt will need when they fork.
@@ -166,7 +166,7 @@ void MemoryRules::check_watermark(const StepView& step) {
     problem_.note(newest, "its start left fewer free blocks than the watermark");
 }
 
-// ---- what is swapped ----
+// ---- what is swapped
 
 void MemoryRules::check_swap_out(const StepView& step, RequestId request_id) {
   const std::int32_t block_size = script_.options.block_size;
@@ -217,7 +217,7 @@ std::int32_t MemoryRules::num_promised(const StepView& step, RequestId newest) c
   return num_promised;
 }
 
-// ---- what is guessed ----
+// ---- what is guessed
 
 // All but the newest token have KV afterwards. And guesses get blocks only where nobody could want them.
 void MemoryRules::check_draft(const StepView& step, const SimulatedRunner::Drafted& drafted) {
@@ -270,7 +270,7 @@ void MemoryRules::check_nothing_ahead(const KvSnapshot& snapshot) {
   }
 }
 
-// ---- what is found ----
+// ---- what is found
 
 bool MemoryRules::reads_cache(const ScriptedRequest& asked) const {
   return script_.options.enable_prefix_caching && !asked.prompt_logprobs &&

@@ -18,7 +18,7 @@ const std::array<std::vector<std::string>, 3> kStopLists = {{
     {"dde", "cab"},
 }};
 
-// ---- the fields of each part, named once ----
+// ---- the fields of each part, named once
 
 template <class Visitor>
 void visit_fields(scheduler::SchedulerOptions& options, Visitor visit) {
@@ -98,7 +98,7 @@ bool has_amount(OperationKind kind) {
          kind == OperationKind::kReaderSleeps;
 }
 
-// ---- values as text ----
+// ---- values as text
 
 // The names of an enumeration's values, in order.
 std::span<const std::string_view> names(PreemptionPolicy) {
@@ -209,7 +209,7 @@ std::string print_operation(const Operation& operation) {
   return text;
 }
 
-// ---- text as values ----
+// ---- text as values
 
 Error unreadable(std::string_view line) {
   return Error{ErrorCode::kInvalidArgument, "script: cannot read '" + escape_for_message(line) +
@@ -270,7 +270,7 @@ bool is_in_order(const Script& script) {
   return true;
 }
 
-// ---- simpler scripts ----
+// ---- simpler scripts
 
 constexpr std::size_t kWaysPerField = 3;
 

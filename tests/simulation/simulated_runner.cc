@@ -79,7 +79,7 @@ Result<void> SimulatedRunner::execute(const scheduler::SchedulerOutput& step, ru
   return {};
 }
 
-// ---- a plan must make sense ----
+// ---- a plan must make sense
 
 void SimulatedRunner::check_budgets(const scheduler::SchedulerOutput& step) {
   std::int64_t num_rows = 0;
@@ -214,7 +214,7 @@ void SimulatedRunner::check_targets(const scheduler::ScheduledSequence& schedule
   }
 }
 
-// ---- failures ----
+// ---- failures
 
 std::optional<FailurePoint> SimulatedRunner::failure_of(const scheduler::SchedulerOutput& step) {
   const bool swaps = !step.swap_outs.empty() || !step.swap_ins.empty();
@@ -262,7 +262,7 @@ void SimulatedRunner::spoil(std::span<std::uint64_t> slots) {
   for (std::uint64_t& slot : slots) slot = rubbish();
 }
 
-// ---- what a device does ----
+// ---- what a device does
 
 void SimulatedRunner::move_blocks(const scheduler::SchedulerOutput& step) {
   for (const auto& swap : step.swap_outs)
@@ -387,7 +387,7 @@ void SimulatedRunner::report_prompt_logprobs(const scheduler::ScheduledSequence&
   }
 }
 
-// ---- memory ----
+// ---- memory
 
 void SimulatedRunner::poison_unfilled(const KvSnapshot& snapshot) {
   for (std::size_t index = 0; index < snapshot.blocks.size(); ++index) {

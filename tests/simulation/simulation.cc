@@ -61,7 +61,7 @@ class Simulation {
   }
 
  private:
-  // ---- what is sent ----
+  // ---- what is sent
   std::vector<EngineCommand> take_commands() {
     std::vector<EngineCommand> commands;
     for (; next_ < script_.operations.size() && script_.operations[next_].at <= now_; ++next_) {
@@ -140,7 +140,7 @@ class Simulation {
     }
   }
 
-  // ---- one step and what must hold after it ----
+  // ---- one step and what must hold after it
   void step(std::vector<EngineCommand> commands) {
     if (progress_) *progress_ = counts_.steps;
     clock_.advance_us(static_cast<std::int64_t>(mix64(static_cast<std::uint64_t>(now_)) % 1000));
@@ -205,7 +205,7 @@ class Simulation {
       problem_.note("replayed events differ from the state: " + *difference);
   }
 
-  // ---- the end ----
+  // ---- the end
   // Far more than all requests need one after another, each computed again after each of its tokens.
   std::int64_t most_steps() const {
     std::int64_t bound = 100;

@@ -85,7 +85,7 @@ TEST(Simulation, AScriptThatIsNoneIsRefused) {
   }
 }
 
-// ---- defects at the borders of the core ----
+// ---- defects at the borders of the core
 
 class SimulationOfMutant : public testing::TestWithParam<Mutation> {};
 
@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(All, SimulationOfMutant, testing::ValuesIn(all_mutation
                            return name;
                          });
 
-// ---- making scripts short ----
+// ---- making scripts short
 
 class ShrinkMutant : public testing::TestWithParam<Mutation> {};
 

@@ -18,7 +18,8 @@ inline constexpr double kBias = 1.5;
 struct ToyModel {
   std::int32_t eos_period = 32;            // one token in so many ends the sequence
   std::int32_t invalid_logits_period = 0;  // one in so many cannot be drawn; 0: none
-  // One token in so many is drawn anew. The others follow from the token before them, so that texts come again.
+  // One token in so many is drawn anew. The others follow from the token before
+  // them, so that texts come again.
   std::int32_t surprise_period = 1;
 
   // Hashes of requests with different salts begin differently: no prefix of theirs is ever the same.
@@ -39,8 +40,8 @@ struct ToyModel {
     float logprob = 0.0f;
     bool invalid_logits = false;
   };
-  Draw draw(std::uint64_t folded, TokenId previous, bool greedy, std::uint64_t seed, std::uint32_t output_index,
-            std::size_t position) const;
+  Draw draw(std::uint64_t folded, TokenId previous, bool greedy, std::uint64_t seed,
+            std::uint32_t output_index, std::size_t position) const;
 
   // Letters in a circle.
   static TokenId successor(TokenId token) { return 4 + (token + 1) % 6; }

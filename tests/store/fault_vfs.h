@@ -25,8 +25,8 @@ class FaultVfs {
 
   // ---- faults
   std::int64_t bytes_left = std::numeric_limits<std::int64_t>::max();  // then the disk is full
-  std::int64_t calls_left =
-      std::numeric_limits<std::int64_t>::max();  // then every write, sync and truncation fails
+  // Then every write, sync and truncation fails
+  std::int64_t calls_left = std::numeric_limits<std::int64_t>::max();
   bool syncs_fail = false;
   bool reads_fail = false;
   bool syncs_lie = false;  // they succeed, and what they should have kept is still lost with the power

@@ -43,21 +43,43 @@ class ByteWriter {
 };
 
 enum class GgufType : std::uint32_t {
-  kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64, kF64,
+  kU8,
+  kI8,
+  kU16,
+  kI16,
+  kU32,
+  kI32,
+  kF32,
+  kBool,
+  kString,
+  kArray,
+  kU64,
+  kI64,
+  kF64,
 };
 
 template <class T>
 constexpr GgufType gguf_type_of() {
-  if constexpr (std::is_same_v<T, std::uint8_t>) return GgufType::kU8;
-  else if constexpr (std::is_same_v<T, std::int8_t>) return GgufType::kI8;
-  else if constexpr (std::is_same_v<T, std::uint16_t>) return GgufType::kU16;
-  else if constexpr (std::is_same_v<T, std::int16_t>) return GgufType::kI16;
-  else if constexpr (std::is_same_v<T, std::uint32_t>) return GgufType::kU32;
-  else if constexpr (std::is_same_v<T, std::int32_t>) return GgufType::kI32;
-  else if constexpr (std::is_same_v<T, float>) return GgufType::kF32;
-  else if constexpr (std::is_same_v<T, std::uint64_t>) return GgufType::kU64;
-  else if constexpr (std::is_same_v<T, std::int64_t>) return GgufType::kI64;
-  else return GgufType::kF64;
+  if constexpr (std::is_same_v<T, std::uint8_t>)
+    return GgufType::kU8;
+  else if constexpr (std::is_same_v<T, std::int8_t>)
+    return GgufType::kI8;
+  else if constexpr (std::is_same_v<T, std::uint16_t>)
+    return GgufType::kU16;
+  else if constexpr (std::is_same_v<T, std::int16_t>)
+    return GgufType::kI16;
+  else if constexpr (std::is_same_v<T, std::uint32_t>)
+    return GgufType::kU32;
+  else if constexpr (std::is_same_v<T, std::int32_t>)
+    return GgufType::kI32;
+  else if constexpr (std::is_same_v<T, float>)
+    return GgufType::kF32;
+  else if constexpr (std::is_same_v<T, std::uint64_t>)
+    return GgufType::kU64;
+  else if constexpr (std::is_same_v<T, std::int64_t>)
+    return GgufType::kI64;
+  else
+    return GgufType::kF64;
 }
 
 inline void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {

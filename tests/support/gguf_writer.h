@@ -1,5 +1,5 @@
-// Makes GGUF files for tests from keys and tensors with C++ types, and a whole tiny llama model. It writes what it is
-// told, also what no reader should accept.
+// Makes GGUF files for tests from keys and tensors with C++ types, and a whole tiny llama model. It writes
+// what it is told, also what no reader should accept.
 //
 //   GgufWriter writer;
 //   writer.add_string("general.architecture", "llama").add_u32("llama.block_count", 2);
@@ -33,7 +33,7 @@ using kernels::TensorType;
 
 class GgufWriter {
  public:
-  // ---- keys: in the order of the calls; a key may be given twice, on purpose ----
+  // ---- keys: in the order of the calls; a key may be given twice, on purpose
   template <class T>
   GgufWriter& add_number(std::string_view key, T value) {
     return add_raw_value(key, gguf_type_of<T>(), ByteWriter().number(value).bytes());
@@ -74,7 +74,7 @@ class GgufWriter {
     return add_raw_value(key, GgufType::kArray, array.bytes());
   }
 
-  // ---- tensors: dimensions as GGUF has them, the fastest first ({columns, rows} for a matrix) ----
+  // ---- tensors: dimensions as GGUF has them, the fastest first ({columns, rows} for a matrix)
   GgufWriter& add_tensor(std::string_view name, TensorType type, std::vector<std::uint64_t> dimensions,
                          std::vector<std::byte> bytes) {
     return add_raw_tensor(name, static_cast<std::uint32_t>(type), std::move(dimensions), std::move(bytes));
@@ -91,11 +91,23 @@ class GgufWriter {
     return *this;
   }
 
-  // ---- lies about the whole ----
-  GgufWriter& set_version(std::uint32_t version) { draft_.version = version; return *this; }
-  GgufWriter& set_alignment(std::uint32_t alignment) { draft_.alignment = alignment; return *this; }  // adds no key
-  GgufWriter& set_num_keys(std::uint64_t count) { draft_.claimed_keys = count; return *this; }
-  GgufWriter& set_num_tensors(std::uint64_t count) { draft_.claimed_tensors = count; return *this; }
+  // ---- lies about the whole
+  GgufWriter& set_version(std::uint32_t version) {
+    draft_.version = version;
+    return *this;
+  }
+  GgufWriter& set_alignment(std::uint32_t alignment) {
+    draft_.alignment = alignment;
+    return *this;
+  }  // adds no key
+  GgufWriter& set_num_keys(std::uint64_t count) {
+    draft_.claimed_keys = count;
+    return *this;
+  }
+  GgufWriter& set_num_tensors(std::uint64_t count) {
+    draft_.claimed_tensors = count;
+    return *this;
+  }
   // Added to the offset of the tensor with this index.
   GgufWriter& shift_offset(std::size_t tensor_index, std::uint64_t by) {
     draft_.tensors[tensor_index].shift = by;
@@ -113,7 +125,8 @@ class GgufWriter {
   ModelDraft draft_;
 };
 
-// Random weights of standard deviation about `deviation`: for quantised types blocks of random bits under fitting scales.
+// Random weights of standard deviation about `deviation`: for quantised types blocks of
+// random bits under fitting scales.
 inline std::vector<std::byte> random_weights(TensorType type, std::size_t num_elements, double deviation,
                                              std::mt19937_64& random) {
   const auto uniform = [&] { return static_cast<double>(random() >> 11) * 0x1.0p-53; };
@@ -128,7 +141,8 @@ inline std::vector<std::byte> random_weights(TensorType type, std::size_t num_el
     }
     return out.bytes();
   }
-  // A block's scale (and minimum, in scales) such that uniform quants and sub-scales give the deviation; where they stand.
+  // A block's scale (and minimum, in scales) such that uniform quants and sub-scales give
+  // the deviation; where they stand.
   struct Scale {
     double divisor, minimum;
     std::size_t scale_offset, minimum_offset;
@@ -162,7 +176,8 @@ inline std::vector<std::byte> random_weights(TensorType type, std::size_t num_el
 }
 
 struct TinyLlamaOptions {
-  TensorType weight_type = TensorType::kF32;  // of every matrix; types with blocks of 256 need widths that are multiples
+  // Of every matrix; types with blocks of 256 need widths that are multiples
+  TensorType weight_type = TensorType::kF32;
   std::uint32_t num_layers = 2;
   std::uint32_t embedding_length = 64;
   std::uint32_t feed_forward_length = 128;
@@ -173,13 +188,16 @@ struct TinyLlamaOptions {
   bool tied_output = true;
   bool biases = false;  // on all seven matrices of a layer
   std::string chat_template =
-      "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + "
+      "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + "
+      "'<|im_end|>' + "
       "'\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 };
 
 // How GPT-2 spells a byte: printable Latin-1 as itself, the others from U+0100 upwards.
 inline std::string gpt2_spelling(int byte) {
-  const auto is_printable = [](int b) { return (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || b >= 0xae; };
+  const auto is_printable = [](int b) {
+    return (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
+  };
   char32_t spelled = static_cast<char32_t>(byte);
   if (!is_printable(byte)) {
     spelled = 0x100;
@@ -190,12 +208,14 @@ inline std::string gpt2_spelling(int byte) {
   return text;
 }
 
-// Ids: 0 <|endoftext|>, 1 <|im_start|> (BOS), 2 <|im_end|> (EOS), 3..258 the bytes, then one token for each merge.
+// Ids: 0 <|endoftext|>, 1 <|im_start|> (BOS), 2 <|im_end|> (EOS), 3..258 the bytes,
+// then one token for each merge.
 inline void add_tiny_vocabulary(GgufWriter& writer, std::string_view chat_template) {
   std::vector<std::string> tokens = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"};
   std::vector<std::int32_t> kinds = {3, 3, 3};
   for (int byte = 0; byte < 256; ++byte) tokens.push_back(gpt2_spelling(byte));
-  const std::vector<std::string> merges = {"Ġ t", "h e", "Ġ a", "i n", "Ġt he", "e r", "o n", "r e", "Ġ s", "o u"};
+  const std::vector<std::string> merges = {"Ġ t", "h e", "Ġ a", "i n", "Ġt he",
+                                           "e r", "o n", "r e", "Ġ s", "o u"};
   for (const std::string& merge : merges) {
     const std::size_t space = merge.find(' ');
     tokens.push_back(merge.substr(0, space) + merge.substr(space + 1));
@@ -230,20 +250,23 @@ inline void add_tiny_llama_keys(GgufWriter& writer, const TinyLlamaOptions& opti
   add_tiny_vocabulary(writer, options.chat_template);
 }
 
-inline void add_tiny_llama_tensors(GgufWriter& writer, const TinyLlamaOptions& options, std::mt19937_64& random) {
+inline void add_tiny_llama_tensors(GgufWriter& writer, const TinyLlamaOptions& options,
+                                   std::mt19937_64& random) {
   const std::uint64_t width = options.embedding_length;
   const std::uint64_t hidden = options.feed_forward_length;
   const std::uint64_t head_dim = options.head_dim != 0 ? options.head_dim : width / options.num_heads;
   const std::uint64_t query = head_dim * options.num_heads;
   const std::uint64_t key = head_dim * options.num_kv_heads;
-  const auto matrix = [&](const std::string& name, std::uint64_t columns, std::uint64_t rows, double deviation) {
+  const auto matrix = [&](const std::string& name, std::uint64_t columns, std::uint64_t rows,
+                          double deviation) {
     writer.add_tensor(name, options.weight_type, {columns, rows},
                       random_weights(options.weight_type, columns * rows, deviation, random));
   };
   const auto vector = [&](const std::string& name, std::uint64_t size, float centre, double deviation) {
     std::vector<float> values(size);
     for (float& value : values) {
-      value = centre + static_cast<float>(deviation * (2.0 * static_cast<double>(random() >> 11) * 0x1.0p-53 - 1.0));
+      value = centre +
+              static_cast<float>(deviation * (2.0 * static_cast<double>(random() >> 11) * 0x1.0p-53 - 1.0));
     }
     writer.add_tensor_f32(name, {size}, values);
   };
@@ -265,7 +288,8 @@ inline void add_tiny_llama_tensors(GgufWriter& writer, const TinyLlamaOptions& o
     projection(prefix + "ffn_down", hidden, width);
   }
   vector("output_norm.weight", width, 1.0f, 0.1);
-  if (!options.tied_output) matrix("output.weight", width, kTinyVocabularySize, 1.0 / std::sqrt(static_cast<double>(width)));
+  if (!options.tied_output)
+    matrix("output.weight", width, kTinyVocabularySize, 1.0 / std::sqrt(static_cast<double>(width)));
 }
 
 // A valid llama model with random weights: the same bytes for the same seed and options.

@@ -37,7 +37,7 @@ class ModelDraft {
   std::uint64_t alignment = 32;  // of the data; adds no key
   std::optional<std::uint64_t> claimed_keys, claimed_tensors;
 
-  // ---- keys: `set` replaces or appends, `add` appends also what is there ----
+  // ---- keys: `set` replaces or appends, `add` appends also what is there
   ModelDraft& add_raw(std::string_view name, std::uint32_t type, std::span<const std::byte> value) {
     keys.push_back({std::string(name), type, {value.begin(), value.end()}});
     return *this;
@@ -89,7 +89,7 @@ class ModelDraft {
     return set_raw(name, static_cast<std::uint32_t>(GgufType::kArray), array.bytes());
   }
 
-  // ---- tensors ----
+  // ---- tensors
   Tensor& tensor(std::string_view name) {
     const auto found =
         std::find_if(tensors.begin(), tensors.end(), [&](const Tensor& each) { return each.name == name; });
@@ -111,7 +111,7 @@ class ModelDraft {
     return *this;
   }
 
-  // ---- as a file ----
+  // ---- as a file
   std::vector<std::byte> header_bytes() const {
     ByteWriter out;
     out.raw("GGUF").number(version);

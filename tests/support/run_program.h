@@ -31,23 +31,28 @@ struct ProgramResult {
 };
 
 struct ProgramOptions {
-  std::string input = {};                                       // standard input
-  std::vector<std::pair<std::string, std::string>> environment = {};  // set in addition; an empty value unsets
-  bool output_is_terminal = false;                             // standard output on a pseudo-terminal
-  int interrupt_after_ms = -1;                                 // send SIGINT then
-  int timeout_ms = 120'000;                                    // kill then
+  std::string input = {};  // standard input
+  // Set in addition; an empty value unsets
+  std::vector<std::pair<std::string, std::string>> environment = {};
+  bool output_is_terminal = false;  // standard output on a pseudo-terminal
+  int interrupt_after_ms = -1;      // send SIGINT then
+  int timeout_ms = 120'000;         // kill then
 };
 
 inline std::filesystem::path default_model() {
   const char* const data_home = std::getenv("XDG_DATA_HOME");
-  const std::filesystem::path base = data_home != nullptr && *data_home != '\0' ? std::filesystem::path(data_home) : std::filesystem::path(std::getenv("HOME")) / ".local/share";
+  const std::filesystem::path base = data_home != nullptr && *data_home != '\0'
+                                         ? std::filesystem::path(data_home)
+                                         : std::filesystem::path(std::getenv("HOME")) / ".local/share";
   return base / "octavo/models/SmolLM2-135M-Instruct.Q4_1.gguf";
 }
 
-inline ProgramResult run_program(const std::vector<std::string>& arguments, const ProgramOptions& options = {}) {
+inline ProgramResult run_program(const std::vector<std::string>& arguments,
+                                 const ProgramOptions& options = {}) {
   int in[2], out[2], err[2];
   if (pipe(in) != 0 || pipe(err) != 0) std::abort();
-  if (options.output_is_terminal ? openpty(&out[0], &out[1], nullptr, nullptr, nullptr) != 0 : pipe(out) != 0) std::abort();
+  if (options.output_is_terminal ? openpty(&out[0], &out[1], nullptr, nullptr, nullptr) != 0 : pipe(out) != 0)
+    std::abort();
   const pid_t child = fork();
   if (child == 0) {
     dup2(in[0], STDIN_FILENO), dup2(out[1], STDOUT_FILENO), dup2(err[1], STDERR_FILENO);
@@ -85,7 +90,9 @@ inline ProgramResult run_program(const std::vector<std::string>& arguments, cons
         files[i].fd = -1;
       }
     }
-    const auto elapsed_ms = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - started).count();
+    const auto elapsed_ms =
+        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - started)
+            .count();
     if (options.interrupt_after_ms >= 0 && elapsed_ms >= options.interrupt_after_ms && !interrupted) {
       interrupted = true;
       kill(child, SIGINT);

@@ -53,8 +53,8 @@ inline nlohmann::json tiny_model(std::string_view name) {
 }
 
 struct TinyModelOptions {
-  TensorType weight_type =
-      TensorType::kF32;  // of matrices; with another the numbers are random, not the scripts'
+  // Of matrices; with another the numbers are random, not the scripts'
+  TensorType weight_type = TensorType::kF32;
   std::optional<std::uint32_t> context_length = {};
   std::optional<std::uint32_t> window = {};
 };

@@ -15,7 +15,9 @@ namespace fs = std::filesystem;
 
 // Folder (or file) -> what it may include beside itself: folders, or single files. Longest prefix counts.
 const std::map<std::string, std::set<std::string>>& allowed_includes() {
-  static const std::set<std::string> kKernelViews = {"kernels/backend.h", "kernels/dequantize.h", "kernels/kv_layout.h", "kernels/paged_batch.h", "kernels/step_memory.h", "kernels/tensor.h"};
+  static const std::set<std::string> kKernelViews = {"kernels/backend.h",     "kernels/dequantize.h",
+                                                     "kernels/kv_layout.h",   "kernels/paged_batch.h",
+                                                     "kernels/step_memory.h", "kernels/tensor.h"};
   static const auto with = [](std::set<std::string> folders, const std::set<std::string>& more) {
     folders.insert(more.begin(), more.end());
     return folders;
@@ -30,8 +32,12 @@ const std::map<std::string, std::set<std::string>>& allowed_includes() {
       {"engine/scheduler", {"engine/base", "engine/api", "engine/block"}},
       {"engine/paper", {"engine/base", "engine/api", "engine/block", "engine/scheduler"}},
       {"engine/model", with({"engine/base", "engine/api", "engine/tokenizer"}, kKernelViews)},
-      {"engine/runner", with({"engine/base", "engine/api", "engine/model", "engine/scheduler/scheduler_output.h"}, kKernelViews)},
-      {"engine", {"engine/base", "engine/api", "engine/block", "engine/tokenizer", "engine/scheduler", "engine/model", "engine/metrics", "engine/runner", "kernels/backend.h", "kernels/backends.h"}},
+      {"engine/runner",
+       with({"engine/base", "engine/api", "engine/model", "engine/scheduler/scheduler_output.h"},
+            kKernelViews)},
+      {"engine",
+       {"engine/base", "engine/api", "engine/block", "engine/tokenizer", "engine/scheduler", "engine/model",
+        "engine/metrics", "engine/runner", "kernels/backend.h", "kernels/backends.h"}},
       {"ui", {"engine/base", "engine/api"}},
       {"app", {"engine", "ui", "kernels/backends.h", "kernels/machine_limits.h"}},
   };
@@ -39,7 +45,8 @@ const std::map<std::string, std::set<std::string>>& allowed_includes() {
 }
 
 bool starts_with_folder(const std::string& path, const std::string& folder) {
-  return path == folder || (path.size() > folder.size() && path.compare(0, folder.size(), folder) == 0 && path[folder.size()] == '/');
+  return path == folder || (path.size() > folder.size() && path.compare(0, folder.size(), folder) == 0 &&
+                            path[folder.size()] == '/');
 }
 
 // The longest entry of the table that holds `path`.
@@ -65,7 +72,8 @@ std::vector<fs::path> sources_under(const std::string& folder) {
   const fs::path root = fs::path(OCTAVO_SOURCE_DIR) / folder;
   for (const auto& entry : fs::recursive_directory_iterator(root)) {
     const std::string extension = entry.path().extension().string();
-    if (extension == ".h" || extension == ".cc" || extension == ".cu" || extension == ".cuh") files.push_back(entry.path());
+    if (extension == ".h" || extension == ".cc" || extension == ".cu" || extension == ".cuh")
+      files.push_back(entry.path());
   }
   return files;
 }
@@ -81,7 +89,9 @@ std::vector<std::string> quoted_includes(const fs::path& file) {
   return includes;
 }
 
-std::string relative_name(const fs::path& file) { return fs::relative(file, OCTAVO_SOURCE_DIR).generic_string(); }
+std::string relative_name(const fs::path& file) {
+  return fs::relative(file, OCTAVO_SOURCE_DIR).generic_string();
+}
 
 TEST(Includes, GoOneWay) {
   std::size_t num_includes = 0;
@@ -91,7 +101,8 @@ TEST(Includes, GoOneWay) {
       for (const std::string& included : quoted_includes(file)) {
         ++num_includes;
         if (home_of(included).empty()) continue;  // a library that is included with quotes
-        EXPECT_TRUE(may_include(relative_name(file), included)) << relative_name(file) << " must not include " << included;
+        EXPECT_TRUE(may_include(relative_name(file), included))
+            << relative_name(file) << " must not include " << included;
       }
     }
   }
@@ -112,7 +123,8 @@ TEST(Includes, BackendsDoNotSeeEachOther) {
       for (const std::string& included : quoted_includes(file)) {
         for (const char* other : {"kernels/reference", "kernels/cpu", "kernels/cuda"}) {
           if (std::string("kernels/") + backend == other) continue;
-          EXPECT_FALSE(starts_with_folder(included, other)) << relative_name(file) << " includes " << included;
+          EXPECT_FALSE(starts_with_folder(included, other))
+              << relative_name(file) << " includes " << included;
         }
       }
     }
@@ -120,13 +132,15 @@ TEST(Includes, BackendsDoNotSeeEachOther) {
 }
 
 TEST(Includes, DrawingKnowsNeitherFilesNorLocksNorThreads) {
-  const std::set<std::string> forbidden = {"<fstream>", "<mutex>", "<thread>", "<condition_variable>", "<filesystem>"};
+  const std::set<std::string> forbidden = {"<fstream>", "<mutex>", "<thread>", "<condition_variable>",
+                                           "<filesystem>"};
   for (const fs::path& file : sources_under("ui")) {
     std::ifstream stream(file);
     for (std::string line; std::getline(stream, line);) {
       if (line.rfind("#include <", 0) != 0) continue;
       const std::string header = line.substr(9, line.find('>') - 8);
-      if (relative_name(file).rfind("ui/fonts", 0) == 0 && header == "<filesystem>") continue;  // looks for the system's fonts at start
+      if (relative_name(file).rfind("ui/fonts", 0) == 0 && header == "<filesystem>")
+        continue;  // looks for the system's fonts at start
       EXPECT_EQ(forbidden.count(header), 0u) << relative_name(file) << " includes " << header;
     }
   }
@@ -158,7 +172,8 @@ TEST(Sources, UseNothingThatIsBanned) {
       std::ifstream stream(file);
       const std::string text((std::istreambuf_iterator<char>(stream)), {});
       for (const auto& [word, instead] : banned) {
-        EXPECT_EQ(text.find(word), std::string::npos) << relative_name(file) << ": " << word << " is banned; use " << instead;
+        EXPECT_EQ(text.find(word), std::string::npos)
+            << relative_name(file) << ": " << word << " is banned; use " << instead;
       }
     }
   }

@@ -130,7 +130,7 @@ TEST(SentencePiece, TextArrivesPieceByPieceAsItIsDecodedAtOnce) {
   }
 }
 
-// ---- a vocabulary small enough to think about ----
+// ---- a vocabulary small enough to think about
 
 void add(Vocabulary& vocabulary, std::string text, TokenKind kind, float score = 0) {
   vocabulary.tokens.push_back(std::move(text));

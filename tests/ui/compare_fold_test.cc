@@ -386,7 +386,7 @@ TEST_F(ComparisonFold, ExportedJsonHasSeedsAndTokensAndMarkdownKeepsTextInItsFen
   EXPECT_NE(markdown.find("seed 9, output 0"), std::string::npos);
 }
 
-// ---- through the controller -------------------------------------------------------------------------------
+// ---- through the controller
 
 class ComparisonController : public ::testing::Test {
  protected:

@@ -80,7 +80,7 @@ TEST(WordDiff, IsAShortestScriptAndGivesBothTextsBack) {
   }
 }
 
-// ---- the tree ---------------------------------------------------------------------------------------------
+// ---- the tree
 
 class TreeMaker {
  public:
@@ -196,7 +196,7 @@ TEST(BeamTreeLayout, NothingOverlapsAndNothingJumps) {
   }
 }
 
-// ---- figures of tokens ------------------------------------------------------------------------------------
+// ---- figures of tokens
 
 ComparedToken token_of(std::vector<double> probabilities, std::size_t chosen) {
   ComparedToken token;

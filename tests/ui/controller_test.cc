@@ -138,7 +138,8 @@ TEST_F(ControllerTest, WaitingChatsCountWhoIsAhead) {
 TEST_F(ControllerTest, SwappedOutAnswerSaysSoUntilItGoesOn) {
   send("q");
   const RequestId id{1};
-  const TokensGenerated more{.request_id = id, .token_ids = {20}, .logprobs = {}, .top_logprobs = {}, .text = "abc"};
+  const TokensGenerated more{
+      .request_id = id, .token_ids = {20}, .logprobs = {}, .top_logprobs = {}, .text = "abc"};
   controller_.fold(RequestAdmitted{.request_id = id});
   controller_.fold(more);
   EXPECT_EQ(session().activity, ui::Activity::kGenerating);

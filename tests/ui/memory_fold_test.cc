@@ -69,7 +69,8 @@ TEST(MemoryFold, SharedBlocksAreCountedForEveryChatThatNamesThem) {
   EXPECT_FALSE(state.sessions[1].memory.blocks[2].shared);
 }
 
-// While a chat is swapped out its blocks stand on the host; what it left in the cache of the device is still told.
+// While a chat is swapped out its blocks stand on the host; what it left in the
+// cache of the device is still told.
 TEST(MemoryFold, SwappedChatHasItsBlocksOnTheHost) {
   MemoryFold memory;
   ui::UiState state = two_chats();
@@ -104,7 +105,8 @@ TEST(MemoryFold, SequencesOfNoChatHaveTheNameThatTheyAreGiven) {
   });
   memory.fold_snapshot(std::make_shared<KvSnapshot>(snapshot), state);
   const auto swap_out = [&](std::uint64_t sequence) {
-    memory.fold_trace(trace_of({{.step = 1, .sequence = sequence, .block = 2, .kind = BlockEventKind::kSwapOut}}), state);
+    memory.fold_trace(
+        trace_of({{.step = 1, .sequence = sequence, .block = 2, .kind = BlockEventKind::kSwapOut}}), state);
     return state.memory.events.back().session_title;
   };
   EXPECT_EQ(swap_out(1), "chat 1");

@@ -21,8 +21,8 @@ namespace octavo::testing {
 namespace {
 
 constexpr std::int32_t kNumBlocks = 150;
-constexpr double kBytesOfABlock =
-    2.0 * 2 * 30 * 3 * 64 * 16;  // keys and values, f16, layers, KV heads, head, tokens
+// Keys and values, f16, layers, KV heads, head, tokens
+constexpr double kBytesOfABlock = 2.0 * 2 * 30 * 3 * 64 * 16;
 constexpr double kNumHostBlocks = 120;
 constexpr std::size_t kNumChats = 4;
 constexpr std::int32_t kAnswerTokens = 800;

@@ -63,8 +63,9 @@ class ModelFiles : public WindowTest {
     perform();
   }
   bool all_generating() const {
-    return std::all_of(state().sessions.begin(), state().sessions.end(),
-                       [](const ui::SessionState& each) { return each.activity == ui::Activity::kGenerating; });
+    return std::all_of(state().sessions.begin(), state().sessions.end(), [](const ui::SessionState& each) {
+      return each.activity == ui::Activity::kGenerating;
+    });
   }
   bool all_idle() const {
     return std::all_of(state().sessions.begin(), state().sessions.end(),

@@ -23,9 +23,9 @@ namespace act = ui::actions;
 
 // What a scripted engine's load does.
 struct Loads {
-  std::atomic<bool> wait = false;   // until this is false again, or the load is cancelled
+  std::atomic<bool> wait = false;  // until this is false again, or the load is cancelled
   std::atomic<int> num_begun = 0;
-  std::atomic<int> num_alive = 0;   // engines
+  std::atomic<int> num_alive = 0;      // engines
   std::vector<EngineOptions> options;  // of each load; read when no load runs
   std::string fails_with;              // empty: it does not
 };
@@ -33,7 +33,8 @@ struct Loads {
 // Says when it ends.
 class CountedEngine final : public Engine {
  public:
-  CountedEngine(std::unique_ptr<FakeEngine> engine, Loads& loads) : engine_(std::move(engine)), loads_(loads) {
+  CountedEngine(std::unique_ptr<FakeEngine> engine, Loads& loads)
+      : engine_(std::move(engine)), loads_(loads) {
     ++loads_.num_alive;
   }
   ~CountedEngine() override { --loads_.num_alive; }
@@ -169,7 +170,8 @@ TEST_F(ModelPickerWindow, AnotherModelLoadsWhileChatsGoOnAndThenAnswers) {
   const ui::SessionId chat = ask("a long answer, please");
   loads_.wait = true;
   load(second);
-  ASSERT_TRUE(loop_until([this] { return state().picker.loading && state().picker.loading->fraction > 0.4; }));
+  ASSERT_TRUE(
+      loop_until([this] { return state().picker.loading && state().picker.loading->fraction > 0.4; }));
   const std::size_t before = session().messages.back().text.size();
   old->steps_allowed = 20;
   ASSERT_TRUE(loop_until([&] { return session().messages.back().text.size() >= before + 40; }))
@@ -188,7 +190,8 @@ TEST_F(ModelPickerWindow, AnotherModelLoadsWhileChatsGoOnAndThenAnswers) {
   ASSERT_TRUE(loop_until([this] { return all_idle(); }));
   EXPECT_EQ(ui::find_session(state(), chat)->messages.back().text, std::string(4000, 'x'));
   EXPECT_EQ(ui::find_session(state(), chat)->messages.back().model, "first");
-  EXPECT_TRUE(loop_until([this] { return loads_.num_alive == 1; })) << "the first has ended with its last answer";
+  EXPECT_TRUE(loop_until([this] { return loads_.num_alive == 1; }))
+      << "the first has ended with its last answer";
 }
 
 TEST_F(ModelPickerWindow, AFailedLoadIsOneSentenceAndTheChatsGoOn) {
@@ -444,7 +447,8 @@ TEST_F(ModelPickerWindow, Screenshots) {
   loads_.wait = true;
   application_->controller().apply(act::PickModel{act::LoadChosenModel{}});
   perform();
-  ASSERT_TRUE(loop_until([this] { return state().picker.loading && state().picker.loading->fraction > 0.4; }));
+  ASSERT_TRUE(
+      loop_until([this] { return state().picker.loading && state().picker.loading->fraction > 0.4; }));
   in_every_look([&](const std::string& look) { write_screenshot("models-loading-" + look); });
   application_->controller().apply(act::PickModel{act::ShowFileBrowser{true}});
   application_->controller().apply(act::PickModel{act::BrowseTo{(folder_ / "models").string() + "/", false}});

@@ -108,7 +108,8 @@ TEST_F(ModelScoutTest, ADamagedFileIsARowWithItsSentenceAndHarmsNoOther) {
     EXPECT_EQ(row(name).problem.find('\n'), std::string::npos);
     choose(row(name).path);
     ASSERT_TRUE(settle());
-    EXPECT_EQ(row(name).problem.find(folder_.path().string()), std::string::npos) << "the row shows its file anyway";
+    EXPECT_EQ(row(name).problem.find(folder_.path().string()), std::string::npos)
+        << "the row shows its file anyway";
     EXPECT_TRUE(state_.inside.problem.ends_with(row(name).problem)) << state_.inside.problem;
     picker_.apply(act::LoadChosenModel{});
     EXPECT_FALSE(picker_.take_effects().load) << "what cannot be loaded is not tried";
@@ -180,8 +181,9 @@ TEST_F(ModelScoutTest, ChoicesChangeTheMemoryAndTheLoad) {
   choose(write_model("models/tiny.gguf"));
   ASSERT_TRUE(settle());
   const ui::ModelMemory before = state_.inside.memory;
-  picker_.apply(act::ChangeLoadOptions{
-      {.max_model_len = 1024, .kv_cache_dtype = KvCacheType::kInt8, .activation_dtype = ActivationType::kInt8}});
+  picker_.apply(act::ChangeLoadOptions{{.max_model_len = 1024,
+                                        .kv_cache_dtype = KvCacheType::kInt8,
+                                        .activation_dtype = ActivationType::kInt8}});
   ASSERT_TRUE(settle());
   EXPECT_EQ(state_.inside.memory.num_blocks, before.num_blocks / 4);
   EXPECT_LT(state_.inside.memory.bytes_per_block, before.bytes_per_block);
@@ -228,7 +230,8 @@ TEST_F(ModelScoutTest, AFileThatWasReplacedIsReadAgain) {
 }
 
 TEST_F(ModelScoutTest, OnlyTheNewestChoiceIsShown) {
-  const std::string first = write_model("models/first.gguf", 1024), second = write_model("models/second.gguf", 2048);
+  const std::string first = write_model("models/first.gguf", 1024),
+                    second = write_model("models/second.gguf", 2048);
   choose(first);
   choose(second);
   ASSERT_TRUE(settle());

@@ -18,7 +18,8 @@ TEST(ModelTitle, IsTheFilesNameAsWords) {
 
 TEST(ModelTitle, IsTheNameInsideWhereTheFilesSaysNothing) {
   const auto title = [](const char* path) { return model_title(path, "A model"); };
-  for (const char* path : {"model.gguf", "ggml-model-q4_0.gguf", "/blobs/sha256-0123", "0123456789abcdef01.gguf", "7.gguf"})
+  for (const char* path :
+       {"model.gguf", "ggml-model-q4_0.gguf", "/blobs/sha256-0123", "0123456789abcdef01.gguf", "7.gguf"})
     EXPECT_EQ(title(path), "A model") << path;
   EXPECT_EQ(model_title("model.gguf", ""), "model");
 }

@@ -24,12 +24,12 @@ TEST(PaperComparison, PagedHoldsMostAndMaxRunsAsManyAsItsChunks) {
 TEST(PaperComparison, TellsHowFarItIsAndEndsWhenItIsTold) {
   double last = -1;
   int num_reports = 0;
-  const auto state = measure_manager(MemoryManager::kPaged, 2'000'000'000, 1,
-                                     [&](double done, const paper::SteadyState&) {
-                                       EXPECT_GT(done, last);
-                                       last = done;
-                                       return ++num_reports < 12;
-                                     });
+  const auto state =
+      measure_manager(MemoryManager::kPaged, 2'000'000'000, 1, [&](double done, const paper::SteadyState&) {
+        EXPECT_GT(done, last);
+        last = done;
+        return ++num_reports < 12;
+      });
   EXPECT_EQ(num_reports, 12);
   EXPECT_GT(state.memory.tokens_held(), 50.0) << "1,500 steps after the warm-up count";
 }

@@ -58,7 +58,8 @@ TEST_F(SettingsFile, DamagedFileGivesDefaultsAndANotice) {
         "{\"version\":1,\"width\":-4}", "{\"version\":1,\"theme\":\"pink\"}",
         "{\"version\":1,\"width\":1e99}", "{\"version\":1,\"sampling\":{\"top_p\":2}}",
         "{\"version\":1,\"sampling\":7}", "{\"version\":1,\"theme\":{}}",
-        "{\"version\":1,\"recent_models\":7}", "{\"version\":1,\"recent_models\":[{\"path\":7,\"used_ms\":1}]}",
+        "{\"version\":1,\"recent_models\":7}",
+        "{\"version\":1,\"recent_models\":[{\"path\":7,\"used_ms\":1}]}",
         "{\"version\":1,\"recent_models\":[{\"path\":\"a\"}]}"}) {
     write(text);
     const LoadedSettings loaded = load_settings(path_);

@@ -73,7 +73,8 @@ std::string status_text(const SessionState& session) {
     return session.num_ahead > 0 ? "Waiting, " + count_text(session.num_ahead, "request") + " ahead"
                                  : "Waiting";
   }
-  if (session.activity == Activity::kSwapped) return "Swapped out: other answers need the room, this one goes on by itself";
+  if (session.activity == Activity::kSwapped)
+    return "Swapped out: other answers need the room, this one goes on by itself";
   return "Reading the prompt";
 }
 
@@ -176,8 +177,9 @@ void draw_attachments(const Frame& frame, const MessageState& message, ImVec2 to
     const float width = std::min(text_width(frame, style, text), room - icon_room);
     const float y = top_right.y + frame.px(kAttachmentHeight) * static_cast<float>(i);
     if (!is_rest) {
-      draw_icon(list, Icon::kPaperclip, {top_right.x - width - frame.px(12), y + line_pixels(frame, style) * 0.5f},
-                frame.px(13), style.colour);
+      draw_icon(list, Icon::kPaperclip,
+                {top_right.x - width - frame.px(12), y + line_pixels(frame, style) * 0.5f}, frame.px(13),
+                style.colour);
     }
     draw_text(frame, list, {top_right.x - width, y}, style, text, width + 1);
   }
@@ -219,7 +221,8 @@ void ChatView::draw(const Frame& frame, const UiState& state, const SessionState
   const ImVec2 body{extent.x, extent.y - frame.px(size::kHeader)};
   ImGui::SetCursorScreenPos(body_low);
   draw_transcript(frame, state, session, transcripts_[session.id.value], body);
-  if (session.messages.empty() && session.queued.empty()) draw_empty_chat(frame, state, session, body_low, body);
+  if (session.messages.empty() && session.queued.empty())
+    draw_empty_chat(frame, state, session, body_low, body);
   find_.draw(frame, body_low, body.x);
   draw_link_question(frame);
 }
@@ -254,13 +257,12 @@ void ChatView::draw_header(const Frame& frame, const UiState& state, const Sessi
   };
   const Action sampling = actions::ShowSampling{!state.sampling_open};
   if (!state.settings.sidebar_shown) add_chip("chip_model", state.model.name, actions::OpenModelPicker{});
-  add_chip("chip_temperature", session.sampling.temperature == 0
-                                   ? std::string("greedy")
-                                   : "temperature " + short_number(session.sampling.temperature),
+  add_chip("chip_temperature",
+           session.sampling.temperature == 0 ? std::string("greedy")
+                                             : "temperature " + short_number(session.sampling.temperature),
            sampling);
   add_chip("chip_top_p", "top-p " + short_number(session.sampling.top_p), sampling);
-  if (!session.system_prompt.empty())
-    add_chip("chip_system", "system: " + session.system_prompt, sampling);
+  if (!session.system_prompt.empty()) add_chip("chip_system", "system: " + session.system_prompt, sampling);
 
   ImGui::SetCursorScreenPos({right, low.y + frame.px(11)});
   const ButtonOptions branches{
@@ -550,7 +552,6 @@ void ChatView::draw_answer_footer(const Frame& frame, const SessionState& sessio
 }
 
 // ---- selecting
-// ----------------------------------------------------------------------------------------------------------
 
 // One item lies under all text and takes what no button above it wants. Called before the messages are drawn.
 void ChatView::take_mouse(const Frame& frame, const SessionState& session, Transcript& transcript,

@@ -18,9 +18,10 @@ bool begin_dialog(const Frame& frame, const DialogOptions& options, bool open) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(24), frame.px(20)});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, frame.px(size::kRadiusCard));
   ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1.0f);
-  const ImGuiWindowFlags flags = ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize |
-                                 ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
-                                 (options.scrolls ? 0 : ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
+  const ImGuiWindowFlags flags =
+      ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize | ImGuiWindowFlags_NoMove |
+      ImGuiWindowFlags_NoSavedSettings |
+      (options.scrolls ? 0 : ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
   const bool shown = ImGui::BeginPopupModal(options.id, nullptr, flags);
   ImGui::PopStyleVar(3);
   if (!shown) return false;

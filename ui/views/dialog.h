@@ -8,8 +8,8 @@ namespace octavo::ui {
 struct DialogOptions {
   const char* id = "";  // of the popup
   const char* title = "";
-  float width = 560;  // design pixels; less in a narrow window
-  float height = 0;   // design pixels; 0: as high as its content
+  float width = 560;    // design pixels; less in a narrow window
+  float height = 0;     // design pixels; 0: as high as its content
   bool scrolls = true;  // as a whole, when its content does not fit
 };
 

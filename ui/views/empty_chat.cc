@@ -28,7 +28,8 @@ bool example_card(const Frame& frame, const Example& example, ImVec2 extent) {
   const bool pressed = ImGui::InvisibleButton(example.id, extent, ImGuiButtonFlags_EnableNav);
   const bool is_lit = ImGui::IsItemHovered() || ImGui::IsItemFocused();
   ImDrawList* list = ImGui::GetWindowDrawList();
-  list->AddRectFilled(low, high, is_lit ? frame.theme.raised : frame.theme.panel, frame.px(size::kRadiusCard));
+  list->AddRectFilled(low, high, is_lit ? frame.theme.raised : frame.theme.panel,
+                      frame.px(size::kRadiusCard));
   list->AddRect(low, high, frame.theme.line, frame.px(size::kRadiusCard));
   TextStyle heading = tiny_text(frame);
   TextStyle question = small_text(frame);
@@ -62,8 +63,8 @@ void draw_empty_chat(const Frame& frame, const UiState& state, const SessionStat
   const float middle = low.x + extent.x * 0.5f;
   const float top = std::floor(low.y + std::max(frame.px(16), (extent.y - height) * 0.42f));
   draw_middle(frame, heading, "What shall we talk about?", middle, top, width);
-  draw_middle(frame, small_text(frame), state.model.name + " answers on this machine; nothing leaves it.", middle,
-              top + frame.px(44), width);
+  draw_middle(frame, small_text(frame), state.model.name + " answers on this machine; nothing leaves it.",
+              middle, top + frame.px(44), width);
   if (!has_room) return;
   const ImVec2 card{std::floor((width - (columns - 1) * frame.px(kGap)) / columns), frame.px(kCardHeight)};
   const float left = std::floor(middle - width * 0.5f);

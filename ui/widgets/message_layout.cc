@@ -591,7 +591,6 @@ void MessageLayout::finish(const Frame& frame) {
 }
 
 // ---- drawing
-// ------------------------------------------------------------------------------------------------------------
 
 std::optional<std::string> MessageLayout::draw(const Frame& frame, std::string_view text, ImVec2 top_left,
                                                float clip_top, float clip_bottom, ImU32 colour,
@@ -810,7 +809,6 @@ void MessageLayout::draw_run(const Frame& frame, std::string_view text, std::siz
 }
 
 // ---- places in the text
-// -------------------------------------------------------------------------------------------------
 
 std::string_view MessageLayout::shown(std::string_view text, const Run& run) const {
   const std::string_view whole =

@@ -151,8 +151,8 @@ void tooltip(const Frame& frame, std::string_view text) {
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip)) tooltip_now(frame, text);
 }
 
-std::string_view first_that_fits(const Frame& frame, const TextStyle& style, std::span<const std::string> ways,
-                                 float max_width) {
+std::string_view first_that_fits(const Frame& frame, const TextStyle& style,
+                                 std::span<const std::string> ways, float max_width) {
   for (const std::string& way : ways) {
     if (text_width(frame, style, way) <= max_width) return way;
   }
@@ -160,7 +160,8 @@ std::string_view first_that_fits(const Frame& frame, const TextStyle& style, std
 }
 
 bool begin_hint(const Frame& frame, float horizontal_padding, float vertical_padding) {
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(horizontal_padding), frame.px(vertical_padding)});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding,
+                      {frame.px(horizontal_padding), frame.px(vertical_padding)});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, frame.px(size::kRadiusControl));
   const bool shown = ImGui::BeginTooltip();
   ImGui::PopStyleVar(2);

@@ -49,8 +49,8 @@ float paragraph_height(const Frame& frame, const TextStyle& style, std::string_v
 std::string elide(const Frame& frame, const TextStyle& style, std::string_view text, float max_width);
 
 // Of several ways to say it, longest first, the first that fits; the last if none does.
-std::string_view first_that_fits(const Frame& frame, const TextStyle& style, std::span<const std::string> ways,
-                                 float max_width);
+std::string_view first_that_fits(const Frame& frame, const TextStyle& style,
+                                 std::span<const std::string> ways, float max_width);
 
 // A window of anything beside the pointer, padded in design pixels. Where true: end_hint() follows.
 bool begin_hint(const Frame& frame, float horizontal_padding, float vertical_padding);

@@ -29,8 +29,8 @@ struct KvSlot {
 struct AttentionRow {
   static constexpr std::int32_t kSameSequence = 0x7fffffff;
 
-  std::int32_t row;                 // of q and out
-  std::int32_t first;               // reads first..position
+  std::int32_t row;    // of q and out
+  std::int32_t first;  // reads first..position
   std::int32_t position;
   const std::int32_t* block_table;  // of its sequence
   std::int32_t num_shared;          // positions that stand in the same blocks as those of the row before
@@ -82,7 +82,8 @@ inline constexpr std::int64_t kPieceEntries = 64;  // kLogitsPiece of kernels/ba
 struct KernelTable {
   // out[i] = x[i] / sqrt(mean(x^2) + epsilon) * weight[i]. `out` may be `x`.
   void (*rms_norm)(const float* x, const float* weight, float epsilon, std::int64_t size, float* out);
-  // out[i] = (x[i] - mean(x)) / sqrt(variance(x) + epsilon) * weight[i] + bias[i]; a null bias: none. `out` may be `x`.
+  // out[i] = (x[i] - mean(x)) / sqrt(variance(x) + epsilon) * weight[i] + bias[i]; a
+  // null bias: none. `out` may be `x`.
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float epsilon, std::int64_t size,
                      float* out);
 
@@ -92,7 +93,8 @@ struct KernelTable {
   // a[i] *= factor
   void (*scale_row)(float* a, float factor, std::int64_t size);
 
-  // gate[i] = activation(gate[i]) * up[i]; the others a[i] = activation(a[i]). As FeedForwardActivation of backend.h.
+  // gate[i] = activation(gate[i]) * up[i]; the others a[i] = activation(a[i]). As
+  // FeedForwardActivation of backend.h.
   void (*silu_mul)(float* gate, const float* up, std::int64_t size);
   void (*gelu_mul)(float* gate, const float* up, std::int64_t size);
   void (*silu)(float* a, std::int64_t size);
@@ -110,9 +112,10 @@ struct KernelTable {
   // Rounds one token's key and value [head_dim] to the KV type and stores them.
   void (*write_kv)(const float* key, const float* value, const KvSlot& slot);
 
-  // *max = largest of logits[0, size), *sum = sum of exp(logits[i] - *max), piece_maxima[p] = largest of the p-th
-  // kPieceEntries. In a piece of nothing but impossible tokens the sum is 0.
-  void (*summarise_logits)(const float* logits, std::int64_t size, float* piece_maxima, float* max, float* sum);
+  // *max = largest of logits[0, size), *sum = sum of exp(logits[i] - *max), piece_maxima[p] = largest of the
+  // p-th kPieceEntries. In a piece of nothing but impossible tokens the sum is 0.
+  void (*summarise_logits)(const float* logits, std::int64_t size, float* piece_maxima, float* max,
+                           float* sum);
   // Puts `count` pairs of maximum and sum together: the exponentials of all sum to *sum * exp(*max).
   void (*merge_exp_sums)(const float* maxima, const float* sums, std::int64_t count, float* max, float* sum);
   // As Backend::softmax_weights.

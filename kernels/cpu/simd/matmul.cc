@@ -16,7 +16,7 @@
 namespace octavo::kernels::cpu::OCTAVO_ISA {
 namespace {
 
-// ---- sizes of tiles -----------------------------------------------------------------------------
+// ---- sizes of tiles
 
 // Rows of a tile: as many as leave every accumulator in a register, and with 8-bit and 16-bit activations
 // (kIntegerRows) as many integer sums beside them. Taller tiles load a row's values and unpack the weights
@@ -36,7 +36,7 @@ constexpr int kIntegerRows = 4, kFloatRows = 4;
 constexpr int float_panels(int) { return 1; }
 #endif
 
-// ---- formats: where a group lies, its weights and scales ----------------------------------------
+// ---- formats: where a group lies, its weights and scales
 
 struct GroupScales {
   F32x16 scale[2], min[2];  // [half]; formats without halves use the first only
@@ -114,7 +114,7 @@ struct GroupFormat {
   }
 };
 
-// ---- planes to bytes ----------------------------------------------------------------------------
+// ---- planes to bytes
 
 template <class Planes>
 OCTAVO_INLINE void expand_scales(const std::byte* planes, std::int64_t group, std::byte* out) {
@@ -155,7 +155,7 @@ void expand_planes(const std::byte* planes, std::int64_t columns, std::int64_t a
   }
 }
 
-// ---- 8-bit and 16-bit activations ---------------------------------------------------------------
+// ---- 8-bit and 16-bit activations
 
 template <class Format, int kScale, class Line>
 OCTAVO_INLINE float scaled_sum(const Line& line) {
@@ -194,7 +194,7 @@ OCTAVO_INLINE void add_group(F32x16 (&sums)[kRows], const std::byte* weights, co
   }
 }
 
-// ---- tiles: kPanels panels times kRows rows -----------------------------------------------------
+// ---- tiles: kPanels panels times kRows rows
 
 template <int kPanels, int kRows>
 OCTAVO_INLINE void start_tile(F32x16 (&sums)[kPanels][kRows], const MatmulTile& tile,
@@ -406,7 +406,7 @@ void multiply_tile(const MatmulTile& tile) {
   }
 }
 
-// ---- rounding of activations --------------------------------------------------------------------
+// ---- rounding of activations
 
 // A group's integers, as floats until all is known about them: sums of so few are exact.
 struct RoundedGroup {
@@ -457,7 +457,7 @@ void set_row(const float* values, std::int64_t columns, Line* first, std::int64_
   for (std::int64_t g = 0; g < num_groups; ++g) set_line(values + g * kGroupColumns, first[g * row_stride]);
 }
 
-// ---- the table ----------------------------------------------------------------------------------
+// ---- the table
 
 template <class Product, int kRows, int kFirst = 1>
 constexpr void fill_rows(TileFunction* tiles) {

@@ -14,7 +14,7 @@
 
 namespace octavo::kernels::cpu::OCTAVO_ISA {
 
-// ---- stored weights ------------------------------------------------------------------------------
+// ---- stored weights
 
 // Shifts by what is known when loops are unrolled.
 typedef std::uint32_t Words __attribute__((vector_size(sizeof(Integers))));
@@ -82,7 +82,7 @@ OCTAVO_INLINE F32x16 stored_column(const std::byte* weights, int quad, int colum
   return join(parts);
 }
 
-// ---- 8-bit activations ---------------------------------------------------------------------------
+// ---- 8-bit activations
 
 OCTAVO_INLINE Integers broadcast_quad(const std::int8_t* values) {
   std::int32_t quad;
@@ -171,7 +171,7 @@ OCTAVO_INLINE void dot(const std::byte* weights, const Int8Line* lines, Integers
 
 #endif
 
-// ---- 16-bit activations --------------------------------------------------------------------------
+// ---- 16-bit activations
 
 OCTAVO_INLINE Integers broadcast_pair(const std::int16_t* values) {
   std::int32_t pair;

@@ -11,7 +11,8 @@ using I64x8 = std::int64_t __attribute__((vector_size(8 * kWide)));
 
 // x = exp(x) for x <= 0 within three units in the last place; 0 below -708.8, minus infinity included.
 //
-// x = n ln 2 + r as in simd.h's exp; exp(r) by Taylor's series to the 12th power, whose rest is below 1e-16 for
+// x = n ln 2 + r as in simd.h's exp; exp(r) by Taylor's series to the 12th
+// power, whose rest is below 1e-16 for
 // |r| <= ln(2) / 2, its terms paired as Estrin does.
 OCTAVO_INLINE void replace_by_exp(F64x8& x) {
   constexpr double kLowest = -709.0;  // its power of two is 2^-1023, which has the bits of 0

@@ -2,8 +2,8 @@
 //
 //   octavo_gpu_bench [--only NAME,...] [--quick] [--emulated-sizes] [--json FILE]
 //
-// Names: products attention sampling swap steps; the limits of the device are always measured, for all else is judged
-// by them.
+// Names: products attention sampling swap steps; the limits of the device are always measured,
+// for all else is judged by them.
 // --quick takes fewer types and rows. --emulated-sizes: tiny ones, to see that everything runs;
 // octavo_gpu_bench_emulated, the same program on tests/emulation, takes no others. The result is one JSON
 // object, on standard output without --json; tests/bench/gpu_report makes the table of it. Exit status: 0, 1

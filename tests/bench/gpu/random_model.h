@@ -60,8 +60,8 @@ class RandomModel {
     return {norm_.as<float>(), static_cast<std::size_t>(shape_.embedding_length)};
   }
 
-  void compute(kernels::Backend& backend, const kernels::PagedBatch& batch, std::span<const std::int32_t> token_ids,
-               kernels::KvCache& kv);
+  void compute(kernels::Backend& backend, const kernels::PagedBatch& batch,
+               std::span<const std::int32_t> token_ids, kernels::KvCache& kv);
 
   const ModelShape shape_;
   const kernels::AttentionShape heads_;

@@ -32,8 +32,8 @@ std::vector<NamedModel> models(const Sizes& sizes) {
 
 enum class Part { kWhole, kForward };  // kForward: without the output head and the copies of its results
 
-// As the program's options choose: --cuda-graphs off, --deterministic, --activation-dtype int8 (one 16-bit number
-// for an activation, not two).
+// As the program's options choose: --cuda-graphs off, --deterministic, --activation-dtype int8 (one 16-bit
+// number for an activation, not two).
 enum class Mode { kUsual, kWithoutGraphs, kDeterministic, kOnePart };
 constexpr Mode kModes[] = {Mode::kUsual, Mode::kWithoutGraphs, Mode::kDeterministic, Mode::kOnePart};
 constexpr const char* kModeNames[] = {"", ", without graphs", ", deterministic", ", one part"};
@@ -180,7 +180,8 @@ class Steps {
   Result<void> record(CudaBackend& backend) {
     for (const kernels::DecodeShape& shape : backend.steps_to_record()) {
       const BatchShape batch{shape.num_rows, 1, shape.context_len, kBlockSize, named_.shape.head_dim};
-      const HostBatch sample(batch, std::vector<std::int32_t>(static_cast<std::size_t>(batch.num_blocks())), 0);
+      const HostBatch sample(batch, std::vector<std::int32_t>(static_cast<std::size_t>(batch.num_blocks())),
+                             0);
       OCTAVO_TRY_VOID(model_->record(backend, sample.view(), *kv_));
     }
     return {};

@@ -16,7 +16,6 @@
 #include <utility>
 
 // ---- the language
-// ----------------------------------------------------------------------------------------------------
 #define __global__
 #define __device__
 #define __host__
@@ -245,7 +244,6 @@ inline int __dp4a(int a, int b, int c) {
 }
 
 // ---- the runtime
-// -----------------------------------------------------------------------------------------------------
 enum cudaError_t {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,

@@ -142,7 +142,7 @@ void ColumnView::draw_head(const Frame& frame, const UiState& state, const Compa
   gap(frame, 8);
 }
 
-// ---- the text ---------------------------------------------------------------------------------------------
+// ---- the text
 
 void ColumnView::choose_scroll(const ComparedColumn& column, const CompareLook& look, float view_height) {
   const bool selected = look.selected == column.id;
@@ -287,7 +287,7 @@ void ColumnView::point_at(const Frame& frame, const UiState& state, const Compar
   }
 }
 
-// ---- differences ------------------------------------------------------------------------------------------
+// ---- differences
 
 void ColumnView::update_difference(const ComparedColumn& reference, const ComparedColumn& column) {
   const bool same = compared_with_ == reference.id && compared_bytes_ == column.text.size() &&
@@ -346,7 +346,7 @@ void ColumnView::draw_difference(const Frame& frame, ImVec2 origin, float from, 
   });
 }
 
-// ---- foot -------------------------------------------------------------------------------------------------
+// ---- foot
 
 void ColumnView::draw_foot(const Frame& frame, const UiState& state, const ComparedColumn& column,
                            CompareLook& look, float width) {

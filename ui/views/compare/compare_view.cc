@@ -79,8 +79,8 @@ void CompareView::draw_toolbar(const Frame& frame, const UiState& state, float w
   constexpr std::array kLayoutIds = {"columns", "grid", "single", "diff", "tree"};
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const auto before = static_cast<std::size_t>(look_.layout);
-  look_.layout =
-      static_cast<CompareLayout>(segments(frame, "layout", kLayouts, kLayoutIds, before, frame.px(kLayoutsWidth)));
+  look_.layout = static_cast<CompareLayout>(
+      segments(frame, "layout", kLayouts, kLayoutIds, before, frame.px(kLayoutsWidth)));
   const bool one_row = width >= frame.px(kOneRow);
   draw_sharing(frame, state, {at.x, at.y + frame.px(9)}, width);
   ImGui::SetCursorScreenPos(one_row ? ImVec2{at.x + frame.px(kLayoutsWidth + 14), at.y + frame.px(6)}

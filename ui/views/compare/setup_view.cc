@@ -310,14 +310,16 @@ void SetupView::draw_empty(const Frame& frame, const UiState& state, ImVec2 exte
   title.em = 20;
   line(frame, title, "Compare answers");
   gap(frame, 8);
-  paragraph(frame, small_text(frame),
-            "One question, several answers side by side: samples, beams, or different settings. The prompt is "
-            "computed once; its blocks are shared. In a chat, “Compare” below a message of yours brings it here.",
-            width);
+  paragraph(
+      frame, small_text(frame),
+      "One question, several answers side by side: samples, beams, or different settings. The prompt is "
+      "computed once; its blocks are shared. In a chat, “Compare” below a message of yours brings it here.",
+      width);
   gap(frame, 16);
   // A field on the bare background needs an edge to be seen.
   ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 1.0f);
-  text_area(frame, "##first_question", typed_, {width, frame.px(96)}, 0, "What would you like answered several times?");
+  text_area(frame, "##first_question", typed_, {width, frame.px(96)}, 0,
+            "What would you like answered several times?");
   ImGui::PopStyleVar();
   gap(frame, 12);
   const bool has_text = typed_.find_first_not_of(" \t\r\n") != std::string::npos;

@@ -1,5 +1,6 @@
-// Takes the place of tests/emulation/emulation.h where tests/cuda is built for a real device (octavo_cuda_device_tests,
-// octavo_cuda_engine_tests): it has no violations to tell, for compute-sanitizer finds them, and nothing to heal.
+// Takes the place of tests/emulation/emulation.h where tests/cuda is built for a real device
+// (octavo_cuda_device_tests, octavo_cuda_engine_tests): it has no violations to tell, for compute-sanitizer
+// finds them, and nothing to heal.
 #pragma once
 
 #include <string>
