@@ -7,7 +7,7 @@
 
 #if defined(OCTAVO_WINDOW)
 #include "app/window/application.h"
-#include "app/window/first_window.h"
+#include "app/window/platform/first_window.h"
 #include "engine/model/model_files.h"
 #endif
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/base/clock.h"
-#include "engine/engine_thread.h"
+#include "engine/core/engine_thread.h"
 #include "engine/metrics/recording_file.h"
 #include "engine/metrics/recording_limits.h"
 #include "engine/model/inspection.h"

@@ -1,5 +1,5 @@
 # The CUDA backend: octavo_cuda is kernels/cuda by nvcc, so that a program with it starts where there is no driver. The
-# runtime is static and looks for the driver itself; cuBLASLt is opened when a device is (kernels/cuda/library.h).
+# runtime is static and looks for the driver itself; cuBLASLt is opened when a device is (kernels/cuda/matmul/library.h).
 # tests/nvcc includes this file too, in a project of its own.
 get_filename_component(octavo_root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 set(octavo_cuda_default AUTO)
@@ -46,11 +46,11 @@ if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know it yet
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
 endif()
-file(GLOB octavo_cuda_sources CONFIGURE_DEPENDS ${octavo_root}/kernels/cuda/*.cu)
+file(GLOB_RECURSE octavo_cuda_sources CONFIGURE_DEPENDS ${octavo_root}/kernels/cuda/*.cu)
 add_library(octavo_cuda STATIC ${octavo_cuda_sources})
 set_target_properties(octavo_cuda PROPERTIES CUDA_RUNTIME_LIBRARY Static POSITION_INDEPENDENT_CODE ON)
 target_include_directories(octavo_cuda PRIVATE ${octavo_root})
 # -fmad: in device code a product may be fused with the sum it goes to. Kernels state what their results mean to within
-# rounding (kernels/cuda/matmul.h, paged_attention.h), and the same kernel gives the same bits.
+# rounding (kernels/cuda/matmul/matmul.h, paged_attention.h), and the same kernel gives the same bits.
 target_compile_options(octavo_cuda PRIVATE --expt-relaxed-constexpr -fmad=true
   -Xcompiler=-Wall,-Wextra,-Wconversion,-fno-fast-math,-ffp-contract=off,-fstack-protector-strong)

@@ -4,7 +4,7 @@ include(GNUInstallDirs)
 set(desktop_folder ${CMAKE_SOURCE_DIR}/packaging/desktop)
 
 # The icon in pixels, from the shapes that the window draws its own from.
-add_executable(octavo_write_icons ${desktop_folder}/write_icons.cc app/window/window_icon.cc app/window/png.cc)
+add_executable(octavo_write_icons ${desktop_folder}/write_icons.cc app/window/platform/window_icon.cc app/window/platform/png.cc)
 target_link_libraries(octavo_write_icons PRIVATE octavo_flags)
 set(icon_folder ${CMAKE_BINARY_DIR}/icons)
 set(icon_extents 16 24 32 48 64 128 256)

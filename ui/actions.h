@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "engine/api/sampling_params.h"
-#include "ui/comparison_actions.h"
+#include "ui/compare_actions.h"
 #include "ui/desktop_actions.h"
-#include "ui/inspector_actions.h"
-#include "ui/model_picker_actions.h"
+#include "ui/memory_actions.h"
+#include "ui/model_actions.h"
 #include "ui/state.h"
 
 namespace octavo::ui::actions {
@@ -20,49 +20,49 @@ namespace octavo::ui::actions {
 struct ShowWorkspace {
   Workspace workspace;
 };
-struct NewSession {};
-struct SelectSession {
-  SessionId session_id;
+struct NewChat {};
+struct SelectChat {
+  ChatId chat_id;
 };
 struct SelectNeighbour {  // +1: the next one in the list, -1: the one before; goes round
   std::int32_t offset;
 };
-struct RenameSession {
-  SessionId session_id;
+struct RenameChat {
+  ChatId chat_id;
   std::string title;
 };
-struct DeleteSession {
-  SessionId session_id;
+struct DeleteChat {
+  ChatId chat_id;
 };
 struct UndoDelete {};
 struct DismissUndo {};
 
 struct SendMessage {  // starts an answer, or queues while one is generated
-  SessionId session_id;
+  ChatId chat_id;
   std::string text;
 };
 struct ChangeDraft {  // so that the context meter counts it
-  SessionId session_id;
+  ChatId chat_id;
   std::string text;
 };
 struct RemoveQueued {
-  SessionId session_id;
+  ChatId chat_id;
   std::size_t index;
 };
 struct StopAnswer {
-  SessionId session_id;
+  ChatId chat_id;
 };
 struct Regenerate {  // another answer beside this one
-  SessionId session_id;
+  ChatId chat_id;
   std::uint64_t message_id;
 };
 struct EditMessage {  // another message of the user beside this one, and an answer to it
-  SessionId session_id;
+  ChatId chat_id;
   std::uint64_t message_id;
   std::string text;
 };
 struct ShowSibling {
-  SessionId session_id;
+  ChatId chat_id;
   std::uint64_t message_id;
   std::int32_t offset;
 };
@@ -74,11 +74,11 @@ struct OpenLink {  // in the browser; http, https or mailto, and confirmed
 };
 
 struct ChangeSystemPrompt {
-  SessionId session_id;
+  ChatId chat_id;
   std::string text;
 };
 struct ChangeSampling {
-  SessionId session_id;
+  ChatId chat_id;
   SamplingParams sampling;
 };
 struct ShowSampling {
@@ -88,23 +88,23 @@ struct ShowSampling {
 // ---- the chats on the disk
 
 struct ContinueAnswer {  // an interrupted, stopped or cut one: generation goes on at its end
-  SessionId session_id;
+  ChatId chat_id;
   std::uint64_t message_id;
 };
-struct RestoreSession {  // out of the trash
-  SessionId session_id;
+struct RestoreChat {  // out of the trash
+  ChatId chat_id;
 };
-struct EraseSession {  // for ever
-  SessionId session_id;
+struct EraseChat {  // for ever
+  ChatId chat_id;
 };
 struct EmptyTrash {};
-struct PinSession {
-  SessionId session_id;
+struct PinChat {
+  ChatId chat_id;
   bool pinned;
 };
-struct MoveSession {  // in the list: before that one, or to the end
-  SessionId session_id;
-  SessionId before;  // 0: to the end
+struct MoveChat {  // in the list: before that one, or to the end
+  ChatId chat_id;
+  ChatId before;  // 0: to the end
 };
 struct CreateFolder {
   std::string name;
@@ -117,14 +117,14 @@ struct DeleteFolder {  // its chats stay
   FolderId folder_id;
 };
 struct MoveToFolder {
-  SessionId session_id;
+  ChatId chat_id;
   FolderId folder_id;  // 0: out of any
 };
 struct SearchChats {  // titles and texts; empty: no search
   std::string query;
 };
 struct ShowMessage {  // opens the chat, on the branch that holds the message
-  SessionId session_id;
+  ChatId chat_id;
   std::uint64_t message_id;
 };
 struct SavePreset {  // 0: a new one
@@ -134,17 +134,17 @@ struct ErasePreset {
   PresetId preset_id;
 };
 struct ApplyPreset {  // its system prompt and sampling become the chat's
-  SessionId session_id;
+  ChatId chat_id;
   PresetId preset_id;
 };
 enum class ChatFormat { kJson, kMarkdown };
-struct ExportSession {
-  SessionId session_id;
+struct ExportChat {
+  ChatId chat_id;
   ChatFormat format;
   std::string path;  // empty: named after the chat, in the person's folder
 };
-struct ExportAllSessions {  // one JSON file
-  std::string path;         // empty: octavo-chats.json in the person's folder
+struct ExportAllChats {  // one JSON file
+  std::string path;      // empty: octavo-chats.json in the person's folder
 };
 struct ImportChats {  // Octavo's, ChatGPT's or Open WebUI's JSON
   std::string path;
@@ -169,16 +169,16 @@ struct CancelLoading {};
 struct ContinueOnCpu {};  // the model that answered until its device was lost, loaded again
 
 using Action =
-    std::variant<ShowWorkspace, NewSession, SelectSession, SelectNeighbour, RenameSession, DeleteSession,
-                 UndoDelete, DismissUndo, SendMessage, ChangeDraft, RemoveQueued, StopAnswer, Regenerate,
-                 EditMessage, ShowSibling, CopyText, ChangeSystemPrompt, ChangeSampling, ShowSampling,
-                 ShowSettings, ShowPalette, ShowSearch, ChangeSettings, DismissBanner, LoadModel,
-                 CancelLoading, ContinueOnCpu, Inspect, OpenLink, OpenComparison, TypeComparison,
-                 ChangeComparison, RunComparison, RunComparisonAgain, StopComparison, ForkAtToken, KeepColumn,
-                 KeepAllColumns, ContinueColumn, ExportComparison, ContinueAnswer, RestoreSession,
-                 EraseSession, EmptyTrash, PinSession, MoveSession, CreateFolder, RenameFolder, DeleteFolder,
-                 MoveToFolder, SearchChats, ShowMessage, SavePreset, ErasePreset, ApplyPreset, ExportSession,
-                 ExportAllSessions, ImportChats, Desktop, OpenModelPicker, OpenModelFile, PickModel>;
+    std::variant<ShowWorkspace, NewChat, SelectChat, SelectNeighbour, RenameChat, DeleteChat, UndoDelete,
+                 DismissUndo, SendMessage, ChangeDraft, RemoveQueued, StopAnswer, Regenerate, EditMessage,
+                 ShowSibling, CopyText, ChangeSystemPrompt, ChangeSampling, ShowSampling, ShowSettings,
+                 ShowPalette, ShowSearch, ChangeSettings, DismissBanner, LoadModel, CancelLoading,
+                 ContinueOnCpu, Inspect, OpenLink, OpenComparison, TypeComparison, ChangeComparison,
+                 RunComparison, RunComparisonAgain, StopComparison, ForkAtToken, KeepColumn, KeepAllColumns,
+                 ContinueColumn, ExportComparison, ContinueAnswer, RestoreChat, EraseChat, EmptyTrash,
+                 PinChat, MoveChat, CreateFolder, RenameFolder, DeleteFolder, MoveToFolder, SearchChats,
+                 ShowMessage, SavePreset, ErasePreset, ApplyPreset, ExportChat, ExportAllChats, ImportChats,
+                 Desktop, OpenModelPicker, OpenModelFile, PickModel>;
 
 }  // namespace octavo::ui::actions
 

@@ -13,10 +13,10 @@ bool with_model(const UiState& state) {
          !state.desktop.presets_open && !state.picker.open;
 }
 bool without_settings(const UiState& state) { return !state.settings_open; }
-bool with_session(const UiState& state) { return with_model(state) && active_session(state) != nullptr; }
+bool with_chat(const UiState& state) { return with_model(state) && active_chat(state) != nullptr; }
 bool with_answer(const UiState& state) {
-  const SessionState* session = active_session(state);
-  return with_model(state) && session != nullptr && is_busy(*session);
+  const ChatState* chat = active_chat(state);
+  return with_model(state) && chat != nullptr && is_busy(*chat);
 }
 bool with_deleted(const UiState& state) { return with_model(state) && state.deleted_title.has_value(); }
 
@@ -46,10 +46,10 @@ void select_neighbour(const UiState&, ActionSink& actions) {
 }
 
 void compare_last_question(const UiState& state, ActionSink& actions) {
-  const auto& messages = active_session(state)->messages;
+  const auto& messages = active_chat(state)->messages;
   for (auto message = messages.rbegin(); message != messages.rend(); ++message) {
     if (message->role != Role::kUser) continue;
-    return actions.push(actions::OpenComparison{state.active_session.value, message->id});
+    return actions.push(actions::OpenComparison{state.active_chat.value, message->id});
   }
 }
 
@@ -59,13 +59,13 @@ void use_theme(const UiState& state, ActionSink& actions) {
 }
 
 template <actions::ChatFormat kFormat>
-void export_session(const UiState& state, ActionSink& actions) {
-  actions.push(actions::ExportSession{state.active_session, kFormat, {}});
+void export_chat(const UiState& state, ActionSink& actions) {
+  actions.push(actions::ExportChat{state.active_chat, kFormat, {}});
 }
 
 constexpr Command kCommands[] = {
     {"New chat", "Ctrl+N", kControl | ImGuiKey_N, 0, with_model,
-     [](const UiState&, ActionSink& actions) { actions.push(actions::NewSession{}); }},
+     [](const UiState&, ActionSink& actions) { actions.push(actions::NewChat{}); }},
     {"Commands and chats", "Ctrl+K, Ctrl+Shift+P", kControl | ImGuiKey_K, kControlShift | ImGuiKey_P, always,
      [](const UiState& state, ActionSink& actions) {
        actions.push(actions::ShowPalette{!state.palette_open});
@@ -83,45 +83,41 @@ constexpr Command kCommands[] = {
      with_model, select_neighbour<-1>},
     {"Chat", "Ctrl+1", kControl | ImGuiKey_1, 0, with_model, show_workspace<Workspace::kChat>},
     {"Compare", "Ctrl+2", kControl | ImGuiKey_2, 0, with_model, show_workspace<Workspace::kCompare>},
-    {"Compare answers to the last question", "Ctrl+Shift+D", kControlShift | ImGuiKey_D, 0, with_session,
+    {"Compare answers to the last question", "Ctrl+Shift+D", kControlShift | ImGuiKey_D, 0, with_chat,
      compare_last_question},
     {"Memory", "Ctrl+3", kControl | ImGuiKey_3, 0, with_model, show_workspace<Workspace::kMemory>},
     {"Stop the answer", "Esc", 0, 0, with_answer,
-     [](const UiState& state, ActionSink& actions) {
-       actions.push(actions::StopAnswer{state.active_session});
-     }},
-    {"Sampling and system prompt", "", 0, 0, with_session,
+     [](const UiState& state, ActionSink& actions) { actions.push(actions::StopAnswer{state.active_chat}); }},
+    {"Sampling and system prompt", "", 0, 0, with_chat,
      [](const UiState& state, ActionSink& actions) {
        actions.push(actions::ShowWorkspace{Workspace::kChat});
        actions.push(actions::ShowSampling{!state.sampling_open});
      }},
-    {"All branches of this chat", "Ctrl+Shift+B", kControlShift | ImGuiKey_B, 0, with_session,
+    {"All branches of this chat", "Ctrl+Shift+B", kControlShift | ImGuiKey_B, 0, with_chat,
      [](const UiState& state, ActionSink& actions) {
        if (!state.desktop.tree_open) actions.push(actions::ShowWorkspace{Workspace::kChat});
        actions.push(actions::Desktop{actions::ShowTree{!state.desktop.tree_open}});
      }},
-    {"Attach a text file", "Ctrl+Shift+A", kControlShift | ImGuiKey_A, 0, with_session,
+    {"Attach a text file", "Ctrl+Shift+A", kControlShift | ImGuiKey_A, 0, with_chat,
      [](const UiState&, ActionSink& actions) {
        actions.push(actions::ShowWorkspace{Workspace::kChat});
        actions.push(actions::Desktop{actions::ShowAttach{true}});
      }},
-    {"Presets", "", 0, 0, with_session,
+    {"Presets", "", 0, 0, with_chat,
      [](const UiState&, ActionSink& actions) { actions.push(actions::Desktop{actions::ShowPresets{true}}); }},
-    {"Pin or unpin this chat", "", 0, 0, with_session,
+    {"Pin or unpin this chat", "", 0, 0, with_chat,
      [](const UiState& state, ActionSink& actions) {
-       actions.push(actions::PinSession{state.active_session, !active_session(state)->pinned});
+       actions.push(actions::PinChat{state.active_chat, !active_chat(state)->pinned});
      }},
-    {"Delete this chat", "", 0, 0, with_session,
-     [](const UiState& state, ActionSink& actions) {
-       actions.push(actions::DeleteSession{state.active_session});
-     }},
+    {"Delete this chat", "", 0, 0, with_chat,
+     [](const UiState& state, ActionSink& actions) { actions.push(actions::DeleteChat{state.active_chat}); }},
     // The chord is in shortcuts.cc: a text that is being edited undoes its own changes first.
     {"Bring the deleted chat back", "Ctrl+Z", 0, 0, with_deleted,
      [](const UiState&, ActionSink& actions) { actions.push(actions::UndoDelete{}); }},
-    {"Export this chat as Markdown", "", 0, 0, with_session, export_session<actions::ChatFormat::kMarkdown>},
-    {"Export this chat as JSON", "", 0, 0, with_session, export_session<actions::ChatFormat::kJson>},
+    {"Export this chat as Markdown", "", 0, 0, with_chat, export_chat<actions::ChatFormat::kMarkdown>},
+    {"Export this chat as JSON", "", 0, 0, with_chat, export_chat<actions::ChatFormat::kJson>},
     {"Export all chats", "", 0, 0, with_model,
-     [](const UiState&, ActionSink& actions) { actions.push(actions::ExportAllSessions{}); }},
+     [](const UiState&, ActionSink& actions) { actions.push(actions::ExportAllChats{}); }},
     {"Models", "Ctrl+M, Ctrl+L", kControl | ImGuiKey_M, kControl | ImGuiKey_L, without_settings,
      [](const UiState& state, ActionSink& actions) {
        if (state.picker.open) {

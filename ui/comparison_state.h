@@ -147,9 +147,9 @@ struct SeatMemory {
 struct ComparisonState {
   std::vector<ChatMessage> messages;  // of the prompt, the last is the question; empty: nothing to compare
   std::string question;               // text of the last message
-  std::uint64_t session_id = 0;       // the chat that it was taken from; 0: typed here
+  std::uint64_t chat_id = 0;          // the chat that it was taken from; 0: typed here
   std::uint64_t message_id = 0;
-  std::string session_title;
+  std::string chat_title;
   ComparisonSetup setup;
 
   std::vector<ComparedColumn> columns;

@@ -15,11 +15,11 @@ struct ShowAttach {
   bool open;
 };
 struct AttachFile {  // as text, whatever its name says
-  SessionId session_id;
+  ChatId chat_id;
   std::string path;
 };
 struct RemoveAttachment {
-  SessionId session_id;
+  ChatId chat_id;
   std::uint64_t attachment_id;
 };
 // Files that were dropped on the window or named on the command line: what each of them is decides.

@@ -1,4 +1,4 @@
-// What stands around the chat, as plain values: files that go with the next message, the conversation as a
+// What stands around the chat, as plain values: files that go with the next message, the chat as a
 // tree, and which of these panels are open.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 #include "engine/api/request.h"
 #include "engine/base/ids.h"
-#include "ui/inspector_state.h"
+#include "ui/memory_state.h"
 
 namespace octavo::ui {
 
@@ -23,7 +23,7 @@ struct AttachmentState {
   std::optional<std::int32_t> num_tokens = {};  // of one that is not sent yet, once it is counted
 };
 
-// One message of a conversation with all its branches.
+// One message of a chat with all its branches.
 struct TreeMessage {
   std::uint64_t id = 0;
   Role role = Role::kUser;
@@ -39,17 +39,17 @@ struct TreeMessage {
 };
 
 // Parents before children, and each branch whole before the next one.
-struct ConversationTree {
-  SessionId session_id;
+struct BranchTree {
+  ChatId chat_id;
   std::vector<TreeMessage> messages;
   std::int32_t num_branches = 0;  // messages without a child
 };
 
 struct DesktopState {
-  bool attach_open = false;                      // the question which file to attach
-  bool presets_open = false;                     // the panel of presets
-  bool tree_open = false;                        // all branches of the active chat
-  std::shared_ptr<const ConversationTree> tree;  // of the active chat, while it is open; never changed
+  bool attach_open = false;                // the question which file to attach
+  bool presets_open = false;               // the panel of presets
+  bool tree_open = false;                  // all branches of the active chat
+  std::shared_ptr<const BranchTree> tree;  // of the active chat, while it is open; never changed
 };
 
 }  // namespace octavo::ui

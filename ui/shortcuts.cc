@@ -42,10 +42,9 @@ void apply_shortcuts(const Frame& frame, const UiState& state, bool escape_is_ta
   if (state.deleted_title && !field_undoes() && pressed(ImGuiMod_Ctrl | ImGuiKey_Z))
     frame.actions.push(actions::UndoDelete{});
   if (escape_is_taken) return;
-  const SessionState* session = active_session(state);
-  if (session != nullptr && is_busy(*session) && state.workspace == Workspace::kChat &&
-      taken(ImGuiKey_Escape)) {
-    frame.actions.push(actions::StopAnswer{session->id});
+  const ChatState* chat = active_chat(state);
+  if (chat != nullptr && is_busy(*chat) && state.workspace == Workspace::kChat && taken(ImGuiKey_Escape)) {
+    frame.actions.push(actions::StopAnswer{chat->id});
   }
 }
 

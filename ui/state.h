@@ -18,7 +18,7 @@
 #include "engine/base/ids.h"
 #include "ui/comparison_state.h"
 #include "ui/desktop_state.h"
-#include "ui/inspector_state.h"
+#include "ui/memory_state.h"
 #include "ui/model_picker_state.h"
 
 namespace octavo::ui {
@@ -52,13 +52,10 @@ struct MessageState {
   std::string model;  // of an answer: the model's name; empty when it is not known
 };
 
-// Folders of the list of chats. 0: none.
-using FolderId = Id<struct FolderTag, std::uint64_t>;
-
 enum class Activity { kIdle, kWaiting, kGenerating, kSwapped, kFailed };
 
 // One block of a chat, in logical order.
-struct SessionBlock {
+struct ChatBlock {
   BlockId block_id;
   std::int32_t filled = 0;  // slots
   bool shared = false;      // another chat's table names it too
@@ -68,11 +65,11 @@ struct SessionBlock {
 
 // The blocks that hold a chat: its running sequence's table, or after the answer the blocks it left in the
 // cache.
-struct SessionMemory {
-  std::vector<SessionBlock> blocks;
+struct ChatMemory {
+  std::vector<ChatBlock> blocks;
   std::vector<BlockId> host_blocks;  // while its sequence is swapped out: where it lies in the host pool
   std::int32_t num_shared = 0;
-  std::int32_t num_sharing_sessions = 0;  // other chats that share at least one of these blocks
+  std::int32_t num_sharing_chats = 0;  // other chats that share at least one of these blocks
 };
 
 // How full the context is with the draft, as the engine will count it.
@@ -81,8 +78,8 @@ struct ContextMeter {
   std::int32_t num_blocks = 0;  // ceil(num_tokens / block size)
 };
 
-struct SessionState {
-  SessionId id;
+struct ChatState {
+  ChatId id;
   std::string title;
   std::uint32_t colour_index = 0;  // into the theme's owner colours, modulo their number
   Activity activity = Activity::kIdle;
@@ -93,7 +90,7 @@ struct SessionState {
   std::string system_prompt;
   SamplingParams sampling;
   ContextMeter context;
-  SessionMemory memory;
+  ChatMemory memory;
   bool pinned = false;
   FolderId folder;
   bool loading = false;  // the messages are being read from the disk
@@ -109,14 +106,13 @@ struct FolderState {
   std::string name;
 };
 
-struct TrashedSession {
-  SessionId id;
+struct TrashedChat {
+  ChatId id;
   std::string title;
   std::int64_t trashed_ms = 0;  // since 1970, UTC
 };
 
 // A way of beginning a chat.
-using PresetId = Id<struct PresetTag, std::uint64_t>;
 struct PresetState {
   PresetId id;
   std::string name;
@@ -126,7 +122,7 @@ struct PresetState {
 
 // Where the words of a search were found: in a title (message_id 0) or in a message.
 struct SearchHitState {
-  SessionId session_id;
+  ChatId chat_id;
   std::uint64_t message_id = 0;
   std::string title;                           // of the chat
   std::string excerpt;                         // one line
@@ -144,24 +140,24 @@ struct SearchState {
 
 // A message that the chat view brings into sight once for each serial number.
 struct MessageFocus {
-  SessionId session_id;
+  ChatId chat_id;
   std::uint64_t message_id = 0;
   std::uint64_t serial = 0;
 };
 
-struct ChatsState {
+struct ChatLibraryState {
   std::string problem;     // why chats are not saved, one sentence; empty when they are
   bool read_only = false;  // nothing will be saved: of another window, or of a newer version
   std::vector<FolderState> folders;
-  std::vector<TrashedSession> trash;  // newest first
+  std::vector<TrashedChat> trash;  // newest first
   std::vector<PresetState> presets;
   SearchState search;
   MessageFocus focus;
 };
 
-inline bool is_busy(const SessionState& session) {
-  return session.activity == Activity::kWaiting || session.activity == Activity::kGenerating ||
-         session.activity == Activity::kSwapped;
+inline bool is_busy(const ChatState& chat) {
+  return chat.activity == Activity::kWaiting || chat.activity == Activity::kGenerating ||
+         chat.activity == Activity::kSwapped;
 }
 
 enum class ModelPhase { kNone, kLoading, kReady };
@@ -189,8 +185,8 @@ struct EventLine {
   std::int32_t first_block = -1;
   std::int32_t aux = 0;  // of the first
   std::int32_t count = 1;
-  SessionId session_id = {};  // 0: unknown
-  std::string session_title = {};
+  ChatId chat_id = {};  // 0: unknown
+  std::string chat_title = {};
 };
 
 struct MemoryState {
@@ -219,33 +215,31 @@ struct Banner {
 struct UiState {
   Workspace workspace = Workspace::kChat;
   ModelState model;
-  std::vector<SessionState> sessions;  // newest first; never empty once the model is ready
-  SessionId active_session;
+  std::vector<ChatState> chats;  // newest first; never empty once the model is ready
+  ChatId active_chat;
   bool settings_open = false;
   bool palette_open = false;  // the command palette
   bool search_open = false;   // the field for searching all chats
   bool sampling_open = false;
   std::optional<std::string> deleted_title;  // of the chat that "Undo" brings back
   std::optional<Banner> banner;
-  ChatsState chats;
+  ChatLibraryState library;
   ComparisonState comparison;
   MemoryState memory;
-  InspectorState inspector;  // the Memory workspace
+  MemoryWorkspaceState memory_workspace;  // the Memory workspace
   DesktopState desktop;
   ModelPickerState picker;  // of models
   SettingsState settings;
 };
 
 // nullptr when there is none.
-inline const SessionState* find_session(const UiState& state, SessionId id) {
-  for (const SessionState& session : state.sessions) {
-    if (session.id == id) return &session;
+inline const ChatState* find_chat(const UiState& state, ChatId id) {
+  for (const ChatState& chat : state.chats) {
+    if (chat.id == id) return &chat;
   }
   return nullptr;
 }
 
-inline const SessionState* active_session(const UiState& state) {
-  return find_session(state, state.active_session);
-}
+inline const ChatState* active_chat(const UiState& state) { return find_chat(state, state.active_chat); }
 
 }  // namespace octavo::ui

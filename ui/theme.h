@@ -32,7 +32,7 @@ inline constexpr float kRadiusCard = 12;
 inline constexpr float kRadiusControl = 9;
 inline constexpr float kRadiusCell = 2;
 inline constexpr float kSidebar = 264;
-inline constexpr float kSessionPanel = 288;
+inline constexpr float kChatPanel = 288;
 inline constexpr float kMeasure = 720;
 inline constexpr float kHeader = 56;
 }  // namespace size

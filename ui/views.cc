@@ -5,7 +5,7 @@
 
 #include "ui/shortcuts.h"
 #include "ui/views/banner_view.h"
-#include "ui/views/session_memory_view.h"
+#include "ui/views/chat_memory_view.h"
 #include "ui/views/settings_view.h"
 #include "ui/views/welcome_view.h"
 #include "ui/widgets/controls.h"
@@ -44,7 +44,7 @@ void Views::draw(const UiState& state, ActionSink& actions, float content_scale)
   ImGui::Begin("octavo", nullptr, kFlags);
   apply_shortcuts(frame, state, chat_.keeps_escape());
   const bool is_offline = state.workspace == Workspace::kMemory &&
-                          state.inspector.source != InspectorSource::kLive;  // a recording needs no model
+                          state.memory_workspace.source != MemorySource::kLive;  // a recording needs no model
   if (state.model.phase != ModelPhase::kReady && is_offline) {
     memory_.draw(frame, state, ImGui::GetContentRegionAvail());
   } else if (state.model.phase != ModelPhase::kReady) {
@@ -77,36 +77,36 @@ void Views::draw_workspace(const Frame& frame, const UiState& state, ImVec2 exte
 }
 
 void Views::draw_chat(const Frame& frame, const UiState& state, ImVec2 extent) {
-  const SessionState* session = active_session(state);
-  if (session == nullptr) return;
-  if (session->id != shown_session_) {
-    shown_session_ = session->id;
+  const ChatState* chat = active_chat(state);
+  if (chat == nullptr) return;
+  if (chat->id != shown_chat_) {
+    shown_chat_ = chat->id;
     composer_.focus();
   }
-  const MessageFocus& focus = state.chats.focus;
-  if (focus.session_id == session->id && focus.serial != shown_focus_ && !session->loading) {
+  const MessageFocus& focus = state.library.focus;
+  if (focus.chat_id == chat->id && focus.serial != shown_focus_ && !chat->loading) {
     shown_focus_ = focus.serial;
-    chat_.show_message(focus.session_id, focus.message_id);
+    chat_.show_message(focus.chat_id, focus.message_id);
   }
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const bool tree = state.desktop.tree_open;
   if (tree && !tree_was_open_) tree_.focus();
   tree_was_open_ = tree;
-  float column = frame.px(tree ? kTreeColumn : size::kSessionPanel);
+  float column = frame.px(tree ? kTreeColumn : size::kChatPanel);
   if (tree && extent.x - column < frame.px(kNarrowestBesideTree)) column = extent.x;
   const bool with_column =
       extent.x - column >= frame.px(kNarrowestWithColumn) - column || state.sampling_open || tree;
   const float width = with_column ? extent.x - column : extent.x;
-  if (width <= 0) return draw_right_column(frame, state, *session, low, extent);
-  const float composer = composer_.height(frame, *session, width);
-  chat_.draw(frame, state, *session, {width, extent.y - composer});
+  if (width <= 0) return draw_right_column(frame, state, *chat, low, extent);
+  const float composer = composer_.height(frame, *chat, width);
+  chat_.draw(frame, state, *chat, {width, extent.y - composer});
   ImGui::SetCursorScreenPos({low.x, low.y + extent.y - composer});
-  if (composer_.draw(frame, state, *session, width)) chat_.follow_end(session->id);
-  if (with_column) draw_right_column(frame, state, *session, {low.x + width, low.y}, {column, extent.y});
+  if (composer_.draw(frame, state, *chat, width)) chat_.follow_end(chat->id);
+  if (with_column) draw_right_column(frame, state, *chat, {low.x + width, low.y}, {column, extent.y});
 }
 
-void Views::draw_right_column(const Frame& frame, const UiState& state, const SessionState& session,
-                              ImVec2 low, ImVec2 extent) {
+void Views::draw_right_column(const Frame& frame, const UiState& state, const ChatState& chat, ImVec2 low,
+                              ImVec2 extent) {
   ImGui::SetCursorScreenPos(low);
   ImGui::PushStyleColor(ImGuiCol_ChildBg, theme_.panel);
   ImGui::PushStyleVar(ImGuiStyleVar_ChildRounding, 0.0f);
@@ -119,9 +119,9 @@ void Views::draw_right_column(const Frame& frame, const UiState& state, const Se
   if (state.desktop.tree_open) {
     tree_.draw(frame, state, ImGui::GetContentRegionAvail());
   } else if (state.sampling_open) {
-    sampling_.draw(frame, session);
+    sampling_.draw(frame, chat);
   } else {
-    draw_session_memory_view(frame, state, session);
+    draw_chat_memory_view(frame, state, chat);
   }
   ImGui::EndChild();
 }

@@ -40,12 +40,12 @@ class Views {
   void use_theme(const UiState& state, float content_scale);
   void draw_workspace(const Frame& frame, const UiState& state, ImVec2 extent);
   void draw_chat(const Frame& frame, const UiState& state, ImVec2 extent);
-  void draw_right_column(const Frame& frame, const UiState& state, const SessionState& session, ImVec2 low,
+  void draw_right_column(const Frame& frame, const UiState& state, const ChatState& chat, ImVec2 low,
                          ImVec2 extent);
 
   Fonts fonts_;
   Theme theme_;
-  SessionId shown_session_{};
+  ChatId shown_chat_{};
   std::uint64_t shown_focus_ = 0;  // serial number of the newest message that was brought into sight
   CommandPalette palette_;
   SidebarView sidebar_;

@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include "app/chat/chat.h"
+#include "app/chat/chat_file.h"
 #include "app/commands/command.h"
 #include "app/commands/engine_flags.h"
 #include "app/commands/start_engine.h"
-#include "app/conversation/conversation.h"
-#include "app/conversation/conversation_file.h"
 #include "engine/base/text.h"
 #include "engine/engine.h"
 #include "engine/output_collector.h"
@@ -30,7 +30,7 @@ struct ChatOptions {
   EngineFlags engine;
   SamplingParams sampling;
   std::optional<std::string> system_prompt;
-  std::string conversation_file;
+  std::string chat_file;
   bool resume = false;
 };
 
@@ -38,17 +38,17 @@ constexpr std::string_view kHelp =
     "/regenerate     another answer to the last message\n"
     "/undo           take the last message and its answer back\n"
     "/system TEXT    set the system prompt\n"
-    "/new            start over (the file keeps the new conversation)\n"
-    "/history        show the conversation\n"
+    "/new            start over (the file keeps the new chat)\n"
+    "/history        show the chat\n"
     "/memory         show the KV pool\n"
-    "/save FILE      write the conversation to a file\n"
+    "/save FILE      write the chat to a file\n"
     "/exit           leave (also Ctrl+D); Ctrl+C stops an answer\n";
 
-// A conversation with one engine on one terminal.
+// A chat with one engine on one terminal.
 class TerminalChat {
  public:
-  TerminalChat(Engine& engine, Conversation conversation, std::filesystem::path path)
-      : engine_(engine), conversation_(std::move(conversation)), path_(std::move(path)) {}
+  TerminalChat(Engine& engine, Chat chat, std::filesystem::path path)
+      : engine_(engine), chat_(std::move(chat)), path_(std::move(path)) {}
 
   int run() {
     show("Type a message; /help lists commands.\n");
@@ -59,7 +59,7 @@ class TerminalChat {
       if (line.empty()) continue;
       if (line[0] != '/') {
         say(sanitise_utf8(line));
-      } else if (!obey(line)) {
+      } else if (!handle(line)) {
         return status_;
       }
     }
@@ -78,13 +78,13 @@ class TerminalChat {
     if (interactive_) print(text);
   }
 
-  void say(std::string text) { answer(conversation_.append(leaf_, Role::kUser, std::move(text))); }
+  void say(std::string text) { answer(chat_.append(leaf_, Role::kUser, std::move(text))); }
 
   // Generates an answer below a message of the user; a later one stands beside the earlier ones.
   void answer(MessageId question) {
     GenerationRequest request;
-    request.prompt = ChatPrompt{.messages = conversation_.chat_messages(question)};
-    request.sampling = conversation_.sampling;
+    request.prompt = ChatPrompt{.messages = chat_.chat_messages(question)};
+    request.sampling = chat_.sampling;
     const RequestId id = engine_.submit(std::move(request));
     OutputCollector collector;
     collector.expect(id, 1);
@@ -108,9 +108,9 @@ class TerminalChat {
       if (output.outputs.empty()) return;
     }
     CompletionOutput& completion = output.outputs.front();
-    const MessageId id = conversation_.append(question, Role::kAssistant, std::move(completion.text));
+    const MessageId id = chat_.append(question, Role::kAssistant, std::move(completion.text));
     leaf_ = id;
-    Message& message = *conversation_.find(id);
+    Message& message = *chat_.find(id);
     message.finish_reason = completion.finish_reason;
     message.seed = output.seed;
     message.metrics =
@@ -135,7 +135,7 @@ class TerminalChat {
   }
 
   // A line that begins with '/'. False: leave.
-  bool obey(const std::string& line) {
+  bool handle(const std::string& line) {
     const std::size_t space = line.find(' ');
     const std::string command = line.substr(0, space);
     const std::string argument = space == std::string::npos ? "" : line.substr(space + 1);
@@ -147,7 +147,7 @@ class TerminalChat {
     } else if (command == "/undo") {
       undo();
     } else if (command == "/system") {
-      conversation_.system_prompt = sanitise_utf8(argument);
+      chat_.system_prompt = sanitise_utf8(argument);
     } else if (command == "/new") {
       start_over();
     } else if (command == "/history") {
@@ -164,7 +164,7 @@ class TerminalChat {
   }
 
   void regenerate() {
-    const Message* const last = conversation_.find(leaf_);
+    const Message* const last = chat_.find(leaf_);
     if (last == nullptr) {
       report_failure("there is no message to answer yet");
       return;
@@ -174,9 +174,8 @@ class TerminalChat {
 
   // Back to before the last message of the user; the file still holds the branch.
   void undo() {
-    const Message* message = conversation_.find(leaf_);
-    if (message != nullptr && message->role == Role::kAssistant)
-      message = conversation_.find(message->parent);
+    const Message* message = chat_.find(leaf_);
+    if (message != nullptr && message->role == Role::kAssistant) message = chat_.find(message->parent);
     if (message == nullptr) {
       report_failure("there is no message to take back");
       return;
@@ -185,17 +184,17 @@ class TerminalChat {
   }
 
   void start_over() {
-    Conversation fresh;
-    fresh.system_prompt = conversation_.system_prompt;
-    fresh.sampling = conversation_.sampling;
-    conversation_ = std::move(fresh);
+    Chat fresh;
+    fresh.system_prompt = chat_.system_prompt;
+    fresh.sampling = chat_.sampling;
+    chat_ = std::move(fresh);
     leaf_ = kRootMessage;
   }
 
   void show_history() {
     std::vector<const Message*> path;
-    for (const Message* message = conversation_.find(leaf_); message != nullptr;
-         message = conversation_.find(message->parent))
+    for (const Message* message = chat_.find(leaf_); message != nullptr;
+         message = chat_.find(message->parent))
       path.push_back(message);
     for (auto message = path.rbegin(); message != path.rend(); ++message) {
       print(std::string(role_name((*message)->role)) + ": " + (*message)->content + "\n");
@@ -217,43 +216,41 @@ class TerminalChat {
   }
 
   void save(const std::filesystem::path& path) {
-    if (const Result<void> saved = write_conversation(conversation_, path); !saved.has_value())
+    if (const Result<void> saved = write_chat(chat_, path); !saved.has_value())
       status_ = report_failure(saved.error().message);
   }
 
   Engine& engine_;
-  Conversation conversation_;
-  MessageId leaf_ = conversation_.active_leaf();  // where the talk goes on
+  Chat chat_;
+  MessageId leaf_ = chat_.active_leaf();  // where the talk goes on
   const std::filesystem::path path_;
   const bool interactive_ = isatty(STDIN_FILENO) != 0;
   const bool terminal_ = isatty(STDOUT_FILENO) != 0;
   int status_ = kExitOk;
 };
 
-// The file's conversation when it is to be resumed, else a new one. Options of
-// the command line hold for both.
-Result<Conversation> open_conversation(const ChatOptions& options, const std::filesystem::path& path) {
-  Conversation conversation;
+// The file's chat when it is to be resumed, else a new one. Options of the command line hold for both.
+Result<Chat> open_chat(const ChatOptions& options, const std::filesystem::path& path) {
+  Chat chat;
   if (options.resume) {
-    OCTAVO_TRY(conversation, read_conversation(path));
+    OCTAVO_TRY(chat, read_chat(path));
   }
-  conversation.sampling = options.sampling;
-  if (options.system_prompt.has_value()) conversation.system_prompt = sanitise_utf8(*options.system_prompt);
-  return conversation;
+  chat.sampling = options.sampling;
+  if (options.system_prompt.has_value()) chat.system_prompt = sanitise_utf8(*options.system_prompt);
+  return chat;
 }
 
 int run_chat(const ChatOptions& options) {
-  const std::filesystem::path path = options.conversation_file.empty()
-                                         ? default_conversation_path()
-                                         : std::filesystem::path(options.conversation_file);
-  Result<Conversation> conversation = open_conversation(options, path);
-  if (!conversation.has_value()) return report_error(conversation.error());
+  const std::filesystem::path path =
+      options.chat_file.empty() ? default_chat_path() : std::filesystem::path(options.chat_file);
+  Result<Chat> chat = open_chat(options, path);
+  if (!chat.has_value()) return report_error(chat.error());
   Progress progress(options.engine.verbose);
   const InterruptGuard guard;
   Result<std::unique_ptr<Engine>> engine = start_engine(options.engine, progress);
   if (InterruptGuard::interrupted()) return kExitInterrupted;
   if (!engine.has_value()) return report_error(engine.error());
-  return TerminalChat(**engine, *std::move(conversation), path).run();
+  return TerminalChat(**engine, *std::move(chat), path).run();
 }
 
 }  // namespace
@@ -263,11 +260,11 @@ void add_chat_command(CLI::App& program, int& status) {
   options->sampling.temperature = 0.7;  // a talk wants some variety, and more than 16 tokens
   options->sampling.top_p = 0.95;
   options->sampling.max_tokens = 1024;
-  CLI::App* const command = program.add_subcommand("chat", "A conversation in the terminal");
+  CLI::App* const command = program.add_subcommand("chat", "A chat in the terminal");
   command->add_option("--system", options->system_prompt, "The system prompt");
-  command->add_flag("--resume", options->resume, "Go on with the conversation of the file");
-  command->add_option("--conversation", options->conversation_file,
-                      "The conversation's file (default: the last talk in a terminal)");
+  command->add_flag("--resume", options->resume, "Go on with the chat of the file");
+  command->add_option("--conversation", options->chat_file,
+                      "The chat's file (default: the last talk in a terminal)");
   add_engine_flags(*command, options->engine);
   add_sampling_flags(*command, options->sampling);
   command->callback([options, &status] {

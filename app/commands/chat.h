@@ -1,4 +1,4 @@
-// `octavo chat`: a conversation in the terminal. It is written to a file after every turn and can be resumed.
+// `octavo chat`: a chat in the terminal. It is written to a file after every turn and can be resumed.
 #pragma once
 
 #include <CLI/CLI.hpp>

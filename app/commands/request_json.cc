@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "app/conversation/sampling_json.h"
+#include "app/chat/sampling_json.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {

@@ -9,7 +9,7 @@
 #include <span>
 #include <utility>
 
-#include "app/conversation/sampling_json.h"
+#include "app/chat/sampling_json.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
@@ -260,21 +260,20 @@ Result<void> read_pieces(Database& database, std::int64_t chat, std::map<Message
       });
 }
 
-Message lost_message(const Conversation& conversation) {
+Message lost_message(const Chat& chat) {
   Message message;
-  message.parent = MessageId{conversation.messages().size()};
-  const Message* above = conversation.find(message.parent);
+  message.parent = MessageId{chat.messages().size()};
+  const Message* above = chat.find(message.parent);
   message.role = above != nullptr && above->role == Role::kUser ? Role::kAssistant : Role::kUser;
   message.finish_reason = FinishReason::kError;
   message.error = "this message could not be read from the damaged file";
   return message;
 }
 
-void add(Conversation& conversation, Message&& message) {
+void add(Chat& chat, Message&& message) {
   // Parents stand before their children; another order is damage.
-  const MessageId parent =
-      message.parent.value <= conversation.messages().size() ? message.parent : kRootMessage;
-  Message& added = *conversation.find(conversation.append(parent, message.role, std::move(message.content)));
+  const MessageId parent = message.parent.value <= chat.messages().size() ? message.parent : kRootMessage;
+  Message& added = *chat.find(chat.append(parent, message.role, std::move(message.content)));
   added.token_ids = std::move(message.token_ids);
   added.finish_reason = message.finish_reason;
   added.seed = message.seed;
@@ -285,19 +284,19 @@ void add(Conversation& conversation, Message&& message) {
 }
 
 // The child that each message had chosen, where it is one of its children.
-void choose(Conversation& conversation, MessageId parent, MessageId child) {
-  const Message* message = conversation.find(child);
-  if (message != nullptr && message->parent == parent) conversation.choose_child(child);
+void choose(Chat& chat, MessageId parent, MessageId child) {
+  const Message* message = chat.find(child);
+  if (message != nullptr && message->parent == parent) chat.choose_child(child);
 }
 
-void build_tree(std::map<MessageId, Message>& messages, Conversation& conversation) {
+void build_tree(std::map<MessageId, Message>& messages, Chat& chat) {
   for (auto& [id, message] : messages) {
-    if (id == kRootMessage || id.value > conversation.messages().size() + kLargestGap) continue;
-    while (conversation.messages().size() + 1 < id.value) add(conversation, lost_message(conversation));
-    add(conversation, std::move(message));
+    if (id == kRootMessage || id.value > chat.messages().size() + kLargestGap) continue;
+    while (chat.messages().size() + 1 < id.value) add(chat, lost_message(chat));
+    add(chat, std::move(message));
   }
   for (const auto& [id, message] : messages) {
-    if (id.value <= conversation.messages().size()) choose(conversation, id, message.active_child);
+    if (id.value <= chat.messages().size()) choose(chat, id, message.active_child);
   }
 }
 
@@ -334,7 +333,7 @@ Result<StoreContents> read_contents(Database& database) {
   return contents;
 }
 
-Result<Conversation> read_tree(Database& database, ChatId chat_id) {
+Result<Chat> read_tree(Database& database, ChatId chat_id) {
   const std::int64_t chat = as_integer(chat_id.value);
   std::map<MessageId, Message> messages;
   OCTAVO_TRY_VOID(each_row(database,
@@ -346,22 +345,22 @@ Result<Conversation> read_tree(Database& database, ChatId chat_id) {
                              message.active_child = MessageId{as_unsigned(row.integer(2))};
                              messages.emplace_hint(messages.end(), message.id, std::move(message));
                            }));
-  Conversation tree;
+  Chat tree;
   build_tree(messages, tree);
   OCTAVO_TRY(const auto first, database.integer("SELECT active_root_child FROM chats WHERE id = ?1", {chat}));
   choose(tree, kRootMessage, MessageId{as_unsigned(first.value_or(0))});
   return tree;
 }
 
-Result<Conversation> read_chat(Database& database, ChatId chat_id) {
+Result<Chat> read_chat(Database& database, ChatId chat_id) {
   const std::int64_t chat = as_integer(chat_id.value);
   std::optional<ChatHead> head;
   OCTAVO_TRY_VOID(each_row(database, kSelectOneHead, {chat}, [&](const Rows& row) { head = head_of(row); }));
   if (!head) return Error{.code = ErrorCode::kNotFound, .message = "there is no such chat"};
-  Conversation conversation;
-  conversation.title = std::move(head->title);
-  conversation.system_prompt = std::move(head->system_prompt);
-  conversation.sampling = std::move(head->sampling);
+  Chat chat;
+  chat.title = std::move(head->title);
+  chat.system_prompt = std::move(head->system_prompt);
+  chat.sampling = std::move(head->sampling);
   std::map<MessageId, Message> messages;
   OCTAVO_TRY_VOID(
       each_row(database,
@@ -372,9 +371,9 @@ Result<Conversation> read_chat(Database& database, ChatId chat_id) {
                  messages.emplace_hint(messages.end(), message.id, std::move(message));
                }));
   OCTAVO_TRY_VOID(read_pieces(database, chat, messages));
-  build_tree(messages, conversation);
-  choose(conversation, kRootMessage, head->active_root_child);
-  return conversation;
+  build_tree(messages, chat);
+  choose(chat, kRootMessage, head->active_root_child);
+  return chat;
 }
 
 }  // namespace octavo::app

@@ -16,9 +16,9 @@ Result<StoreContents> read_contents(Database& database);
 // The whole tree. An answer that has not ended is marked interrupted: whoever wrote it is gone. In the place
 // of a message that is missing from a damaged file stands one that says so. An Error of kind kNotFound when
 // there is no such chat.
-Result<Conversation> read_chat(Database& database, ChatId chat_id);
+Result<Chat> read_chat(Database& database, ChatId chat_id);
 
 // The same without texts: who stands below whom, and which is chosen.
-Result<Conversation> read_tree(Database& database, ChatId chat_id);
+Result<Chat> read_tree(Database& database, ChatId chat_id);
 
 }  // namespace octavo::app

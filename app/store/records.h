@@ -9,15 +9,11 @@
 #include <variant>
 #include <vector>
 
-#include "app/conversation/conversation.h"
+#include "app/chat/chat.h"
 #include "engine/api/sampling_params.h"
 #include "engine/base/ids.h"
 
 namespace octavo::app {
-
-using ChatId = Id<struct ChatTag, std::uint64_t>;
-using FolderId = Id<struct FolderTag, std::uint64_t>;  // 0: in no folder
-using PresetId = Id<struct PresetTag, std::uint64_t>;
 
 // A chat without its messages. Times are milliseconds since 1970, UTC.
 struct ChatHead {

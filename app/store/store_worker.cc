@@ -146,11 +146,10 @@ Result<void> StoreWorker::settle_interrupted() {
   OCTAVO_TRY_VOID(database_.begin());
   for (const auto& [chat, messages] : found) {
     const ChatId chat_id{static_cast<std::uint64_t>(chat)};
-    const auto conversation = read_chat(database_, chat_id);
-    if (!conversation && conversation.error().code != ErrorCode::kNotFound) return conversation.error();
+    const auto chat = read_chat(database_, chat_id);
+    if (!chat && chat.error().code != ErrorCode::kNotFound) return chat.error();
     for (const std::int64_t id : messages) {
-      const Message* message =
-          conversation ? conversation->find(MessageId{static_cast<std::uint64_t>(id)}) : nullptr;
+      const Message* message = chat ? chat->find(MessageId{static_cast<std::uint64_t>(id)}) : nullptr;
       if (message != nullptr)
         OCTAVO_TRY_VOID(write_change(database_, changes::SaveMessage{chat_id, *message}));
     }
@@ -233,11 +232,10 @@ Result<void> StoreWorker::write_pending() {
 
 void StoreWorker::load_next(std::int64_t now_us) {
   const ChatId chat_id = loads_.front();
-  auto conversation = read_chat(database_, chat_id);
-  if (!conversation && conversation.error().code != ErrorCode::kNotFound)
-    return fail(conversation.error().message, now_us);
+  auto chat = read_chat(database_, chat_id);
+  if (!chat && chat.error().code != ErrorCode::kNotFound) return fail(chat.error().message, now_us);
   loads_.pop_front();
-  if (conversation) reports_.push_back(ChatLoaded{chat_id, *std::move(conversation)});
+  if (chat) reports_.push_back(ChatLoaded{chat_id, *std::move(chat)});
 }
 
 void StoreWorker::search_on(std::int64_t now_us) {
@@ -277,14 +275,14 @@ Result<SearchProgress> StoreWorker::search_some() {
 
 // Says of every hit in which branch it stands.
 Result<void> StoreWorker::find_branches(std::vector<SearchHit>& hits) {
-  std::map<ChatId, Conversation> trees;
+  std::map<ChatId, Chat> trees;
   for (SearchHit& hit : hits) {
     auto found = trees.find(hit.chat_id);
     if (found == trees.end()) {
-      OCTAVO_TRY(Conversation tree, read_tree(database_, hit.chat_id));
+      OCTAVO_TRY(Chat tree, read_tree(database_, hit.chat_id));
       found = trees.emplace(hit.chat_id, std::move(tree)).first;
     }
-    const Conversation& tree = found->second;
+    const Chat& tree = found->second;
     hit.on_active_path = true;
     for (const Message* message = tree.find(hit.message_id); message != nullptr;
          message = tree.find(message->parent)) {

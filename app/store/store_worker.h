@@ -42,7 +42,7 @@ struct StoreNotice {
 };
 struct ChatLoaded {
   ChatId chat_id;
-  Conversation conversation;
+  Chat chat;
 };
 struct SearchHit {
   ChatId chat_id;

@@ -6,10 +6,10 @@
 #include <chrono>
 #include <utility>
 
-#include "app/window/comparison_export.h"
-#include "app/window/memory_export.h"
-#include "app/window/open_link.h"
-#include "app/window/png.h"
+#include "app/window/compare/comparison_export.h"
+#include "app/window/memory/memory_export.h"
+#include "app/window/platform/open_link.h"
+#include "app/window/platform/png.h"
 
 namespace octavo::app {
 namespace {
@@ -198,9 +198,9 @@ bool Application::update_token_counts() {
   const auto counts = present_.token_counter->take_results();
   for (const TokenCount& count : counts) {
     if (count.attachment_id == 0) {
-      controller_.fold_token_count(count.session_id, count.num_tokens);
+      controller_.fold_token_count(count.chat_id, count.num_tokens);
     } else {
-      controller_.fold_attachment_count(count.session_id, count.attachment_id, count.num_tokens);
+      controller_.fold_attachment_count(count.chat_id, count.attachment_id, count.num_tokens);
     }
   }
   return !counts.empty();

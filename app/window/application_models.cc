@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "app/window/application.h"
-#include "app/window/model_title.h"
+#include "app/window/models/model_title.h"
 
 namespace octavo::app {
 namespace {
@@ -114,14 +114,12 @@ void Application::take_engine(std::unique_ptr<Engine> engine) {
   present_.engine->set_wake_up([this] { wake_up(); });
   present_.token_counter =
       std::make_unique<TokenCounter>(present_.engine->tokenizer(), [this] { wake_up(); });
-  controller_.attach_engine(*present_.engine,
-                            [this](ui::SessionId session_id, std::vector<ChatMessage> messages) {
-                              present_.token_counter->count(session_id, std::move(messages));
-                            });
-  controller_.set_attachment_counter(
-      [this](ui::SessionId session_id, std::uint64_t attachment_id, std::string text) {
-        present_.token_counter->count_attachment(session_id, attachment_id, std::move(text));
-      });
+  controller_.attach_engine(*present_.engine, [this](ChatId chat_id, std::vector<ChatMessage> messages) {
+    present_.token_counter->count(chat_id, std::move(messages));
+  });
+  controller_.set_attachment_counter([this](ChatId chat_id, std::uint64_t attachment_id, std::string text) {
+    present_.token_counter->count_attachment(chat_id, attachment_id, std::move(text));
+  });
   if (before.engine != nullptr) retired_.push_back(std::move(before));
   loaded_ = loading_;
   fallback_.reset();

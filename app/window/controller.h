@@ -1,5 +1,5 @@
 // Turns what a person asked into engine calls, and what the engine reports into what is drawn. Owns the
-// conversations of this window; an answer goes on whether its chat is shown or not.
+// chats of this window; an answer goes on whether its chat is shown or not.
 //
 // UI thread. Holds no window and draws nothing: tests drive it with a scripted engine and a manual clock.
 // What only the application can do (clipboard, loading, saving) comes out of `take_effects`.
@@ -14,16 +14,16 @@
 #include <string>
 #include <vector>
 
-#include "app/conversation/attachments.h"
-#include "app/conversation/conversation.h"
-#include "app/window/chat_keeper.h"
-#include "app/window/comparison.h"
-#include "app/window/comparison_export.h"
-#include "app/window/conversation_tree.h"
-#include "app/window/file_reader.h"
-#include "app/window/memory_fold.h"
-#include "app/window/memory_inspector.h"
-#include "app/window/model_picker.h"
+#include "app/chat/attachments.h"
+#include "app/chat/chat.h"
+#include "app/window/chat/branch_tree.h"
+#include "app/window/chat/chat_keeper.h"
+#include "app/window/chat/file_reader.h"
+#include "app/window/compare/comparison.h"
+#include "app/window/compare/comparison_export.h"
+#include "app/window/memory/memory_fold.h"
+#include "app/window/memory/memory_workspace.h"
+#include "app/window/models/model_picker.h"
 #include "app/window/settings.h"
 #include "engine/base/clock.h"
 #include "engine/engine.h"
@@ -34,7 +34,7 @@ namespace octavo::app {
 
 // Chats to be written to a file.
 struct ChatExport {
-  std::vector<Conversation> conversations;
+  std::vector<Chat> chats;
   ui::actions::ChatFormat format = ui::actions::ChatFormat::kJson;
   std::string path;  // empty: `file_name` in the person's folder
   std::string file_name;
@@ -59,10 +59,10 @@ struct Effects {
 
 class Controller {
  public:
-  // Counts tokens of a conversation, later or at once, and hands the result to `fold_token_count`.
-  using CountTokens = std::function<void(ui::SessionId, std::vector<ChatMessage>)>;
+  // Counts tokens of a chat, later or at once, and hands the result to `fold_token_count`.
+  using CountTokens = std::function<void(ChatId, std::vector<ChatMessage>)>;
   // Counts tokens of a file that waits to be sent, and hands the result to `fold_attachment_count`.
-  using CountAttachment = std::function<void(ui::SessionId, std::uint64_t attachment_id, std::string text)>;
+  using CountAttachment = std::function<void(ChatId, std::uint64_t attachment_id, std::string text)>;
 
   // The clock must outlive the controller.
   Controller(const Clock& clock, const Settings& settings);
@@ -82,7 +82,7 @@ class Controller {
   // that is drawn changed.
   bool poll_store();
   // Chats that were read from a file, as new ones; the last is shown.
-  void take_imported(std::vector<Conversation> conversations);
+  void take_imported(std::vector<Chat> chats);
 
   // After the engine was attached.
   void set_attachment_counter(CountAttachment count_attachment);
@@ -109,17 +109,17 @@ class Controller {
   bool poll_engine();
 
   void fold(const EngineEvent& event);
-  void fold_token_count(ui::SessionId session_id, std::int32_t num_tokens);
-  void fold_attachment_count(ui::SessionId session_id, std::uint64_t attachment_id, std::int32_t num_tokens);
+  void fold_token_count(ChatId chat_id, std::int32_t num_tokens);
+  void fold_attachment_count(ChatId chat_id, std::uint64_t attachment_id, std::int32_t num_tokens);
 
   // Whether the engine owes a report that comes without a wake-up.
-  bool wants_poll() const { return polls_left_ > 0 || inspector_.wants_tick(); }
+  bool wants_poll() const { return polls_left_ > 0 || memory_workspace_.wants_tick(); }
   // Whether any answer is being generated.
   bool busy() const { return !answers_.empty() || !submissions_.empty() || comparison_.running(); }
 
   const ui::UiState& state() const { return state_; }
   // nullptr when there is none. For tests and for export.
-  const Conversation* conversation(ui::SessionId session_id) const;
+  const Chat* chat(ChatId chat_id) const;
   Settings settings() const;
   Effects take_effects() { return std::exchange(effects_, {}); }
 
@@ -135,8 +135,8 @@ class Controller {
     ui::AttachmentState shown;
     AttachedFile file;
   };
-  struct Session {
-    Conversation conversation;
+  struct OpenChat {
+    Chat chat;
     std::deque<std::string> queued;
     std::string draft;
     std::vector<Attachment> attachments;
@@ -144,12 +144,12 @@ class Controller {
     std::optional<RequestId> answering;
     bool failed = false;      // the last answer did
     bool submitting = false;  // an answer waits for its question to be on the disk
-    ChatHead head;            // what of it is no part of the conversation; title and texts are not kept here
+    ChatHead head;            // what of it is no part of the chat; title and texts are not kept here
     KeptChat kept;
   };
   // One answer on its way.
   struct Answer {
-    ui::SessionId session_id;
+    ChatId chat_id;
     MessageId message_id;
     Engine* engine = nullptr;  // that gives it
     bool admitted = false;
@@ -166,7 +166,7 @@ class Controller {
   };
   // An answer that is asked for as soon as what it answers is saved.
   struct Submission {
-    ui::SessionId session_id;
+    ChatId chat_id;
     MessageId message_id;
     GenerationRequest request;
     StoreTicket ticket = 0;
@@ -174,92 +174,92 @@ class Controller {
   };
 
   // Actions; the rest is handled in `apply`.
-  ui::SessionId new_session();
+  ChatId new_chat();
   void select_neighbour(std::int32_t offset);
-  void delete_session(ui::SessionId session_id);
+  void delete_chat(ChatId chat_id);
   void undo_delete();
-  void send(ui::SessionId session_id, const std::string& text);
-  void ask(ui::SessionId session_id, MessageId parent, const std::string& text);
-  void answer(ui::SessionId session_id, MessageId question);
-  void regenerate(ui::SessionId session_id, MessageId message_id);
-  void stop(ui::SessionId session_id);
+  void send(ChatId chat_id, const std::string& text);
+  void ask(ChatId chat_id, MessageId parent, const std::string& text);
+  void answer(ChatId chat_id, MessageId question);
+  void regenerate(ChatId chat_id, MessageId message_id);
+  void stop(ChatId chat_id);
   void change_settings(const ui::SettingsState& settings);
-  void change_sampling(ui::SessionId session_id, const SamplingParams& sampling);
+  void change_sampling(ChatId chat_id, const SamplingParams& sampling);
 
   // The Compare workspace.
-  void open_comparison(ui::SessionId session_id, MessageId message_id);
+  void open_comparison(ChatId chat_id, MessageId message_id);
   void type_comparison(const std::string& text);
   void show_comparison();
   void keep_column(ui::ColumnId column_id);
   void keep_all_columns();
   void continue_column(ui::ColumnId column_id);
   void export_comparison(ui::actions::ComparisonFormat format);
-  static void add_answer(Session& session, MessageId question, const Message& answer);
+  static void add_answer(OpenChat& open_chat, MessageId question, const Message& answer);
 
   // The chats on the disk (controller_store.cc).
   void keep_chats();
-  StoreTicket keep_chat(ui::SessionId session_id, Urgency urgency);
-  void keep_trashed(ui::SessionId session_id);
-  ChatHead new_head(ui::SessionId session_id);
-  ChatHead head_of(const Session& session, const std::string& shown_title) const;
-  std::string title_of(const Session& session) const;
+  StoreTicket keep_chat(ChatId chat_id, Urgency urgency);
+  void keep_trashed(ChatId chat_id);
+  ChatHead new_head(ChatId chat_id);
+  ChatHead head_of(const OpenChat& open_chat, const std::string& shown_title) const;
+  std::string title_of(const OpenChat& open_chat) const;
   void fold_report(const StoreOpened& report);
   void fold_report(const StoreProblemChanged& report);
   void fold_report(const StoreNotice& report);
   void fold_report(ChatLoaded& report);
   void fold_report(const SearchProgress& report);
   void add_stored_chat(const ChatHead& head);
-  ui::SessionId add_chat(Conversation conversation);
-  ui::SessionState new_shown(ui::SessionId session_id) const;
-  void insert_by_position(ui::SessionState shown);
-  void show_session(ui::SessionId session_id);
-  void load_session(ui::SessionId session_id);
-  void restore_session(ui::SessionId session_id);
-  void erase_session(ui::SessionId session_id);
+  ChatId add_chat(Chat chat);
+  ui::ChatState new_shown(ChatId chat_id) const;
+  void insert_by_position(ui::ChatState shown);
+  void show_chat(ChatId chat_id);
+  void load_chat(ChatId chat_id);
+  void restore_chat(ChatId chat_id);
+  void erase_chat(ChatId chat_id);
   void empty_trash();
   void show_trash();
   void dismiss_undo();
-  void pin_session(ui::SessionId session_id, bool pinned);
-  void move_session(ui::SessionId session_id, ui::SessionId before);
+  void pin_chat(ChatId chat_id, bool pinned);
+  void move_chat(ChatId chat_id, ChatId before);
   void number_positions();
   void create_folder(const std::string& name);
-  void rename_folder(ui::FolderId folder_id, const std::string& name);
+  void rename_folder(FolderId folder_id, const std::string& name);
   void save_folder(const ui::FolderState& folder);
-  void delete_folder(ui::FolderId folder_id);
-  void move_to_folder(ui::SessionId session_id, ui::FolderId folder_id);
+  void delete_folder(FolderId folder_id);
+  void move_to_folder(ChatId chat_id, FolderId folder_id);
   void search_chats(const std::string& query);
   void show_search(bool open);
-  void show_message(ui::SessionId session_id, MessageId message_id);
+  void show_message(ChatId chat_id, MessageId message_id);
   void save_preset(const ui::PresetState& preset);
   void push_preset(const ui::PresetState& preset);
-  void erase_preset(ui::PresetId preset_id);
-  void apply_preset(ui::SessionId session_id, ui::PresetId preset_id);
-  void export_session(const ui::actions::ExportSession& action);
-  void export_all_sessions(const std::string& path);
+  void erase_preset(PresetId preset_id);
+  void apply_preset(ChatId chat_id, PresetId preset_id);
+  void export_chat(const ui::actions::ExportChat& action);
+  void export_all_chats(const std::string& path);
   void export_loaded();
 
   // Files, and the panels around the chat (controller_desktop.cc).
   void apply(const ui::actions::DesktopAction& action);
-  void use_file(ui::SessionId session_id, ReadFile file, FileOutcomes& outcomes);
-  std::string attach(ui::SessionId session_id, ReadFile file);
-  void remove_attachment(ui::SessionId session_id, std::uint64_t attachment_id);
-  void count_attachment(ui::SessionId session_id, const Attachment& attachment) const;
-  void show_attachments(ui::SessionId session_id);
+  void use_file(ChatId chat_id, ReadFile file, FileOutcomes& outcomes);
+  std::string attach(ChatId chat_id, ReadFile file);
+  void remove_attachment(ChatId chat_id, std::uint64_t attachment_id);
+  void count_attachment(ChatId chat_id, const Attachment& attachment) const;
+  void show_attachments(ChatId chat_id);
   static std::string blocks_of(const std::vector<Attachment>& attachments);
-  std::string take_draft(ui::SessionId session_id, const std::string& text);
-  std::string composed_draft(const Session& session) const;
-  void restore_draft(Session& session, const std::string& kept);
+  std::string take_draft(ChatId chat_id, const std::string& text);
+  std::string composed_draft(const OpenChat& open_chat) const;
+  void restore_draft(OpenChat& open_chat, const std::string& kept);
   void show_tree();
 
   // Asking for answers (controller_store.cc).
-  void continue_answer(ui::SessionId session_id, MessageId message_id);
-  void submit_when_saved(ui::SessionId session_id, MessageId message_id, GenerationRequest request,
+  void continue_answer(ChatId chat_id, MessageId message_id);
+  void submit_when_saved(ChatId chat_id, MessageId message_id, GenerationRequest request,
                          bool keeps_token_ids = true);
   bool submit_saved();
   void submit(Submission submission);
-  void drop_submissions(ui::SessionId session_id);
+  void drop_submissions(ChatId chat_id);
   void interrupt_answers();
-  void send_queued(ui::SessionId session_id);
+  void send_queued(ChatId chat_id);
 
   // Models, and one after the other (controller_models.cc).
   void forget_memory();
@@ -286,24 +286,24 @@ class Controller {
   void drop_end_token(const Answer& answer, Message& message) const;
 
   // Keeping what is shown in step with what is known.
-  Session* find_session(ui::SessionId session_id);
-  ui::SessionState* shown_session(ui::SessionId session_id);
-  ui::MessageState* shown_message(ui::SessionId session_id, MessageId message_id);
-  ui::MessageState message_state(const Session& session, const Message& message) const;
-  void show_messages(ui::SessionId session_id);
-  void show_title(ui::SessionId session_id);
-  void show_queue(ui::SessionId session_id);
+  OpenChat* find_chat(ChatId chat_id);
+  ui::ChatState* shown_chat(ChatId chat_id);
+  ui::MessageState* shown_message(ChatId chat_id, MessageId message_id);
+  ui::MessageState message_state(const OpenChat& open_chat, const Message& message) const;
+  void show_messages(ChatId chat_id);
+  void show_title(ChatId chat_id);
+  void show_queue(ChatId chat_id);
   void show_answer_figures(const Answer& answer);
   void show_activity();
   void take_event(const EngineEvent& event);
   void offer_cpu(const Error& lost);
-  void show_context(ui::SessionId session_id, std::int32_t num_tokens);
-  void count_context(ui::SessionId session_id);
+  void show_context(ChatId chat_id, std::int32_t num_tokens);
+  void count_context(ChatId chat_id);
   ui::AnswerFigures figures_of(const Message& message) const;
-  std::optional<ui::SessionId> session_of(RequestId request_id) const;
+  std::optional<ChatId> chat_of(RequestId request_id) const;
   bool fold_reports();
-  void note_prompt(RequestId request_id, ui::SessionId session_id, MessageId answer);
-  void take_inspector_effects();
+  void note_prompt(RequestId request_id, ChatId chat_id, MessageId answer);
+  void take_memory_effects();
 
   const Clock& clock_;
   Settings settings_;
@@ -314,25 +314,24 @@ class Controller {
   CountAttachment count_attachment_;
   ui::UiState state_;
   Effects effects_;
-  std::map<ui::SessionId, Session> sessions_;
+  std::map<ChatId, OpenChat> chats_;
   std::map<RequestId, Answer> answers_;
-  std::map<RequestId, ui::SessionId>
-      request_sessions_;  // also of ended requests: late events still find their chat
-  std::map<ui::SessionId, ui::SessionState> trash_;  // as they stood in the list
-  std::optional<ui::SessionId> undoable_;            // in the trash
-  std::deque<Submission> submissions_;               // oldest first
+  std::map<RequestId, ChatId> request_chats_;  // also of ended requests: late events still find their chat
+  std::map<ChatId, ui::ChatState> trash_;      // as they stood in the list
+  std::optional<ChatId> undoable_;             // in the trash
+  std::deque<Submission> submissions_;         // oldest first
   ChatKeeper keeper_;
   bool store_opened_ = true;  // also without one
   std::uint64_t next_folder_ = 1, next_preset_ = 1, newest_search_ = 0;
   std::int64_t next_position_ = 1;
   std::optional<std::string> exporting_all_;  // the path, while chats are still being read
-  std::vector<ui::actions::ExportSession> waiting_exports_;
+  std::vector<ui::actions::ExportChat> waiting_exports_;
   std::optional<ui::MessageFocus> focus_when_loaded_;
   MemoryFold memory_;
-  MemoryInspector inspector_;
+  MemoryWorkspace memory_workspace_;
   Comparison comparison_;
   ModelPicker picker_{state_.picker};
-  std::uint64_t next_session_ = 1, next_attachment_ = 1;
+  std::uint64_t next_chat_ = 1, next_attachment_ = 1;
   TreeVersion shown_tree_;  // what the tree on show was made of
   std::uint64_t step_mark_ = 0, event_mark_ = 0;
   std::int64_t newest_step_ = -1;

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "app/conversation/sampling_json.h"
+#include "app/chat/sampling_json.h"
 #include "app/files/whole_file.h"
 #include "engine/base/text.h"
 

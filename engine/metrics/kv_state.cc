@@ -107,7 +107,7 @@ KvState KvState::from(const KvSnapshot& snapshot) {
 Result<void> KvState::apply(const BlockEvent& event) {
   if (event.step < step_) return impossible(event, "step " + std::to_string(step_) + " came before");
   OCTAVO_TRY_VOID(check_named(event));
-  const auto obey = [&]() -> Result<void> {
+  const auto handle = [&]() -> Result<void> {
     switch (event.kind) {
       case BlockEventKind::kAlloc: return allocate(event);
       case BlockEventKind::kHit:
@@ -132,7 +132,7 @@ Result<void> KvState::apply(const BlockEvent& event) {
     }
     return impossible(event, "there is no such kind of event");
   };
-  OCTAVO_TRY_VOID(obey());
+  OCTAVO_TRY_VOID(handle());
   step_ = event.step;
   return {};
 }

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/tokenizer/chat_template.h"
+#include "engine/chat_template/chat_template.h"
 #include "engine/tokenizer/special_tokens.h"
 #include "engine/tokenizer/token_texts.h"
 #include "engine/tokenizer/tokenizer.h"

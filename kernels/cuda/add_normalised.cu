@@ -1,6 +1,6 @@
 #include "kernels/cuda/add_normalised.h"
 
-#include "kernels/cuda/norm.cuh"
+#include "kernels/cuda/matmul/norm.cuh"
 
 namespace octavo::kernels::cuda {
 namespace {

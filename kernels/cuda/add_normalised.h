@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/runtime/device.h"
 
 namespace octavo::kernels::cuda {
 

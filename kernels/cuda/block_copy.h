@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/runtime/device.h"
 #include "kernels/paged_batch.h"
 
 namespace octavo::kernels::cuda {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/library.h"
+#include "kernels/cuda/matmul/library.h"
 #include "kernels/kv_pool_size.h"
 
 namespace octavo::kernels::cuda {

@@ -19,15 +19,15 @@
 #include <vector>
 
 #include "kernels/backend.h"
-#include "kernels/cuda/adjust_logits.h"
+#include "kernels/cuda/attention/paged_attention.h"
 #include "kernels/cuda/create_cuda_backend.h"
-#include "kernels/cuda/decode_batch.h"
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/graph.h"
-#include "kernels/cuda/matmul.h"
-#include "kernels/cuda/paged_attention.h"
-#include "kernels/cuda/sample_tokens.h"
-#include "kernels/cuda/upload_ring.h"
+#include "kernels/cuda/matmul/matmul.h"
+#include "kernels/cuda/runtime/decode_batch.h"
+#include "kernels/cuda/runtime/device.h"
+#include "kernels/cuda/runtime/graph.h"
+#include "kernels/cuda/runtime/upload_ring.h"
+#include "kernels/cuda/sampling/adjust_logits.h"
+#include "kernels/cuda/sampling/sample_tokens.h"
 
 namespace octavo::kernels::cuda {
 

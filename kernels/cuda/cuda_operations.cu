@@ -12,7 +12,7 @@
 #include "kernels/cuda/block_copy.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/embedding.h"
-#include "kernels/cuda/logits_summary.h"
+#include "kernels/cuda/sampling/logits_summary.h"
 
 namespace octavo::kernels::cuda {
 namespace {

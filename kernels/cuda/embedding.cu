@@ -1,6 +1,6 @@
 #include "kernels/cuda/embedding.h"
 
-#include "kernels/cuda/quantised.cuh"
+#include "kernels/cuda/matmul/quantised.cuh"
 
 namespace octavo::kernels::cuda {
 namespace {

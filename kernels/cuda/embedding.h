@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/weight_planes.h"
+#include "kernels/cuda/matmul/weight_planes.h"
+#include "kernels/cuda/runtime/device.h"
 
 namespace octavo::kernels::cuda {
 

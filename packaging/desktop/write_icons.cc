@@ -3,8 +3,8 @@
 #include <fstream>
 #include <string>
 
-#include "app/window/png.h"
-#include "app/window/window_icon.h"
+#include "app/window/platform/png.h"
+#include "app/window/platform/window_icon.h"
 
 int main(int argc, char** argv) {
   if (argc != 2) {

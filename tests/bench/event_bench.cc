@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "engine/block/block_event_log.h"
+#include "engine/core/engine_core.h"
 #include "engine/engine.h"
-#include "engine/engine_core.h"
 #include "engine/metrics/step_recorder.h"
 #include "engine/output_collector.h"
 #include "tests/simulation/toy_tokenizer.h"

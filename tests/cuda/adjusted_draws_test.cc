@@ -10,7 +10,7 @@
 #include <numeric>
 #include <random>
 
-#include "kernels/cuda/adjust_logits.h"
+#include "kernels/cuda/sampling/adjust_logits.h"
 #include "tests/cuda/device_sampler.h"
 #include "tests/cuda/sample_rows.h"
 #include "tests/runner/sampler_comparison.h"

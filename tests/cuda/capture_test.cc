@@ -1,4 +1,5 @@
-// Graphs on the emulated device: what a capture notes down, what breaks it, and kernels/cuda/graph.h on top.
+// Graphs on the emulated device: what a capture notes down, what breaks it, and kernels/cuda/runtime/graph.h
+// on top.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -6,9 +7,9 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/cuda/graph.h"
-#include "kernels/cuda/library.h"
-#include "kernels/cuda/matmul_kernels.h"
+#include "kernels/cuda/matmul/library.h"
+#include "kernels/cuda/matmul/matmul_kernels.h"
+#include "kernels/cuda/runtime/graph.h"
 #include "tests/cuda/device_arrays.h"
 
 namespace octavo::kernels::cuda {

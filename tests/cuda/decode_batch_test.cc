@@ -1,6 +1,6 @@
 // Decode steps that are filled up to a few shapes, and recorded: the rows that fill up touch nothing, and a
 // recorded step gives the bits of one that is not.
-#include "kernels/cuda/decode_batch.h"
+#include "kernels/cuda/runtime/decode_batch.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/runtime/device.h"
 #include "tests/cuda/violations.h"
 
 namespace octavo::kernels::cuda {

@@ -11,9 +11,9 @@
 #include "engine/base/rng.h"
 #include "engine/runner/sampler.h"
 #include "kernels/backends.h"
-#include "kernels/cuda/adjust_logits.h"
-#include "kernels/cuda/logits_summary.h"
-#include "kernels/cuda/sample_tokens.h"
+#include "kernels/cuda/sampling/adjust_logits.h"
+#include "kernels/cuda/sampling/logits_summary.h"
+#include "kernels/cuda/sampling/sample_tokens.h"
 #include "tests/cuda/device_arrays.h"
 
 namespace octavo::kernels::cuda {

@@ -8,9 +8,9 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/hardware.cuh"
-#include "kernels/cuda/reduction.cuh"
+#include "kernels/cuda/runtime/device.h"
+#include "kernels/cuda/runtime/hardware.cuh"
+#include "kernels/cuda/runtime/reduction.cuh"
 #include "tests/cuda/violations.h"
 
 namespace octavo::kernels::cuda {

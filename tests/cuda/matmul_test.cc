@@ -9,16 +9,16 @@
 //   weights alone; of K types the scale is rounded too
 //   ... float16 weights   5e-6  nothing is rounded to fewer than 22 bits
 //   ... bfloat16 weights  one part 3e-3 (8 bits), two 2e-5 (16 bits)
-#include "kernels/cuda/matmul.h"
+#include "kernels/cuda/matmul/matmul.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
 
-#include "kernels/cuda/library.h"
-#include "kernels/cuda/matmul_kernels.h"
-#include "kernels/cuda/quantised.cuh"
+#include "kernels/cuda/matmul/library.h"
+#include "kernels/cuda/matmul/matmul_kernels.h"
+#include "kernels/cuda/matmul/quantised.cuh"
 #include "kernels/dequantize.h"
 #include "kernels/reference/reference_backend.h"
 #include "tests/cuda/device_arrays.h"

@@ -7,8 +7,8 @@
 #include <set>
 #include <utility>
 
-#include "kernels/cuda/logits_summary.h"
-#include "kernels/cuda/matmul.h"
+#include "kernels/cuda/matmul/matmul.h"
+#include "kernels/cuda/sampling/logits_summary.h"
 #include "tests/cuda/device_arrays.h"
 #include "tests/cuda/device_problem.h"
 

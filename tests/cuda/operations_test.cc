@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "kernels/cuda/logits_summary.h"
+#include "kernels/cuda/sampling/logits_summary.h"
 #include "kernels/dequantize.h"
 #include "tests/cuda/device_problem.h"
 

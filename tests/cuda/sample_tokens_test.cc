@@ -1,5 +1,5 @@
 // Tokens drawn on the emulated device: the host's sampler's, from the same rows, options and random numbers.
-#include "kernels/cuda/sample_tokens.h"
+#include "kernels/cuda/sampling/sample_tokens.h"
 
 #include <gtest/gtest.h>
 

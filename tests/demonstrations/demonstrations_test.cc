@@ -1,5 +1,5 @@
 // What no other engine can show, each as a test on the default model. (The comparison with the paper's memory
-// managers is tests/paper, the one with llama.cpp tests/bench.)
+// managers is tests/experiments, the one with llama.cpp tests/bench.)
 
 #include <gtest/gtest.h>
 

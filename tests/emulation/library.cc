@@ -1,6 +1,6 @@
 // cuBLASLt's product by its definition: columns first, sums in float, ascending. The first product of a shape
 // may not be captured: that is when the library chooses kernels and loads them.
-#include "kernels/cuda/library.h"
+#include "kernels/cuda/matmul/library.h"
 
 #include <cstring>
 

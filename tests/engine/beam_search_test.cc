@@ -1,4 +1,4 @@
-#include "engine/beam_search.h"
+#include "engine/core/beam_search.h"
 
 #include <gtest/gtest.h>
 

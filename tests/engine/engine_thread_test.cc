@@ -1,4 +1,4 @@
-#include "engine/engine_thread.h"
+#include "engine/core/engine_thread.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/event_outbox.h"
+#include "engine/core/event_outbox.h"
 
 #include <gtest/gtest.h>
 

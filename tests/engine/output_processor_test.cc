@@ -1,4 +1,4 @@
-#include "engine/output_processor.h"
+#include "engine/core/output_processor.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "engine/engine_core.h"
+#include "engine/core/engine_core.h"
 #include "engine/output_collector.h"
 #include "tests/engine/scripted_runner.h"
 #include "tests/simulation/toy_tokenizer.h"

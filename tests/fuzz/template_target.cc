@@ -2,7 +2,7 @@
 // what.
 #include <string>
 
-#include "engine/tokenizer/chat_template.h"
+#include "engine/chat_template/chat_template.h"
 #include "tests/fuzz/target.h"
 
 namespace octavo::fuzz {

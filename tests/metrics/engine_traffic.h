@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/base/hash.h"
-#include "engine/engine_core.h"
+#include "engine/core/engine_core.h"
 #include "tests/simulation/toy_tokenizer.h"
 
 namespace octavo::metrics {
@@ -86,7 +86,7 @@ class EngineTraffic {
   std::uint32_t below(std::uint32_t bound) { return static_cast<std::uint32_t>(random_()) % bound; }
 
  private:
-  EngineSurroundings surroundings() {
+  EngineDependencies surroundings() {
     return {.runner = &runner_,
             .clock = &clock_,
             .intake = {.tokenizer = &tokenizer_,

@@ -111,7 +111,7 @@ class CudaBuild:
     def said_by_ptxas(self):
         """All that was said while the files of kernels/cuda that there are were compiled."""
         logs = [self.folder / f"CMakeFiles/octavo_cuda.dir/{file.relative_to('/')}.o.log"
-                for file in sorted((ROOT / "kernels/cuda").glob("*.cu"))]
+                for file in sorted((ROOT / "kernels/cuda").rglob("*.cu"))]
         return "".join(log.read_text(errors="replace") for log in logs)
 
     def _run(self, command):

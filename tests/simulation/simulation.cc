@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/base/clock.h"
-#include "engine/engine_core.h"
+#include "engine/core/engine_core.h"
 #include "engine/metrics/kv_state.h"
 #include "tests/simulation/answers.h"
 #include "tests/simulation/memory_rules.h"

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "engine/event_outbox.h"
+#include "engine/core/event_outbox.h"
 #include "tests/simulation/problem.h"
 
 namespace octavo::simulation {

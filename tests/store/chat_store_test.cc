@@ -14,7 +14,7 @@
 namespace octavo::testing {
 namespace {
 
-using app::ChatId;
+using ChatId;
 using app::ChatStore;
 using app::Urgency;
 
@@ -51,7 +51,7 @@ TEST_F(ChatStoreTest, ManyChangesFromTheWindowAreAllThereAfterTheEnd) {
   {
     ChatStore store(options(), clock_, [this] { ++num_wake_ups_; });
     for (std::uint64_t id = 1; id <= kChats; ++id) {
-      for (auto& change : changes_for(some_head(id), some_conversation(id, 5)))
+      for (auto& change : changes_for(some_head(id), some_chat(id, 5)))
         store.push(std::move(change), id % 7 == 0 ? Urgency::kNow : Urgency::kSoon);
       if (id % 10 == 0) store.search(id, "answer");
       if (id % 10 == 5) store.load(ChatId{id});
@@ -64,7 +64,7 @@ TEST_F(ChatStoreTest, ManyChangesFromTheWindowAreAllThereAfterTheEnd) {
   ASSERT_TRUE(until([&] {
     for (const auto& report : store.take_reports()) {
       if (const auto* chat = std::get_if<app::ChatLoaded>(&report)) {
-        EXPECT_EQ(chat->conversation.messages().size(), 10u);
+        EXPECT_EQ(chat->chat.messages().size(), 10u);
         ++num_loaded;
       }
     }

@@ -60,7 +60,7 @@ class Damage : public WorkerTest {
     for (const app::ChatHead& head : contents_->chats) {
       const auto loaded = load(head.id.value);
       if (!loaded) continue;
-      const app::Conversation expected = some_conversation(head.id.value, kPairs);
+      const app::Chat expected = some_chat(head.id.value, kPairs);
       for (const app::Message& message : loaded->messages()) {
         const app::Message* same = expected.find(message.id);
         intact += same != nullptr && same->content == message.content ? 1 : 0;
@@ -111,7 +111,7 @@ TEST_F(Damage, ATriggerOfAStrangerNeverRuns) {
             SQLITE_OK);
   sqlite3_close(handle);
   start_over(read(folder_ / "hostile.db"), false);
-  push_all(changes_for(some_head(99), some_conversation(99, 1)));
+  push_all(changes_for(some_head(99), some_chat(99, 1)));
   wait_ms(200);
   reopen();
   EXPECT_EQ(contents_->chats.size(), kChats + 1u);
@@ -185,7 +185,7 @@ TEST_F(Damage, FlippedBytesNeverCrashAndUntouchedRowsSurvive) {
     EXPECT_FALSE(problem_) << problem_.sentence;
     total += kChats * kPairs * 2;
     lost += kChats * kPairs * 2 - num_intact();
-    push_all(changes_for(some_head(500), some_conversation(500, 1)));
+    push_all(changes_for(some_head(500), some_chat(500, 1)));
     wait_ms(200);
     EXPECT_EQ(worker_->committed(), ticket_);
   }
@@ -197,8 +197,7 @@ TEST_F(Damage, FlippedBytesNeverCrashAndUntouchedRowsSurvive) {
 TEST_F(Damage, FoundWhileTheWindowIsOpenTheWindowIsAskedForWhatItHas) {
   constexpr std::uint64_t kMany = 300;  // more than SQLite's cache holds
   start_over(original_, false);
-  for (std::uint64_t id = 1; id <= kMany; ++id)
-    push_all(changes_for(some_head(id), some_conversation(id, 10, 3000)));
+  for (std::uint64_t id = 1; id <= kMany; ++id) push_all(changes_for(some_head(id), some_chat(id, 10, 3000)));
   wait_ms(200);
   reopen();
   std::string bytes = read(database_path());
@@ -212,7 +211,7 @@ TEST_F(Damage, FoundWhileTheWindowIsOpenTheWindowIsAskedForWhatItHas) {
   ASSERT_FALSE(notices_.empty());
   EXPECT_TRUE(notices_[0].save_everything_again);
   EXPECT_TRUE(std::filesystem::exists(kept()));
-  push_all(changes_for(some_head(1), some_conversation(1, kPairs)));
+  push_all(changes_for(some_head(1), some_chat(1, kPairs)));
   wait_ms(200);
   EXPECT_EQ(worker_->committed(), ticket_);
   reopen();

@@ -13,7 +13,7 @@
 namespace octavo::testing {
 namespace {
 
-using app::ChatId;
+using ChatId;
 using app::StoreProblemKind;
 using app::changes::SaveChat;
 
@@ -28,7 +28,7 @@ class Faults : public WorkerTest {
     close();
   }
 
-  void push_chat(std::uint64_t id) { push_all(changes_for(some_head(id), some_conversation(id, 20, 400))); }
+  void push_chat(std::uint64_t id) { push_all(changes_for(some_head(id), some_chat(id, 20, 400))); }
   // As many as were promised; 0 when a cut left nothing that can be read as it was.
   std::uint64_t survivors_of_a_cut(bool syncs_lie, std::mt19937_64& random) {
     reset_reports();
@@ -56,7 +56,7 @@ class Faults : public WorkerTest {
     for (std::uint64_t id = 1; id <= count; ++id) {
       const auto loaded = load(id);
       ASSERT_TRUE(loaded.has_value()) << id;
-      auto expected = some_conversation(id, 20, 400);
+      auto expected = some_chat(id, 20, 400);
       expected.title = loaded->title, expected.system_prompt = loaded->system_prompt,
       expected.sampling = loaded->sampling;
       expect_same(*loaded, expected);

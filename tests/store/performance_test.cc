@@ -35,15 +35,14 @@ TEST_F(StorePerformance, FiftyChatsAreThereAtTheStart) {
 
 TEST_F(StorePerformance, AChatOfAMillionCharactersIsReadInTime) {
   open();
-  app::Conversation conversation;
+  app::Chat chat;
   for (int i = 0; i < 1000; ++i) {
-    conversation.append(conversation.active_leaf(), Role::kUser, std::string(100, 'q'));
-    const auto answer =
-        conversation.append(conversation.active_leaf(), Role::kAssistant, std::string(900, 'a'));
-    conversation.find(answer)->token_ids.resize(225);
-    conversation.find(answer)->finish_reason = FinishReason::kStop;
+    chat.append(chat.active_leaf(), Role::kUser, std::string(100, 'q'));
+    const auto answer = chat.append(chat.active_leaf(), Role::kAssistant, std::string(900, 'a'));
+    chat.find(answer)->token_ids.resize(225);
+    chat.find(answer)->finish_reason = FinishReason::kStop;
   }
-  push_all(changes_for(some_head(1), conversation));
+  push_all(changes_for(some_head(1), chat));
   wait_ms(200);
   close();
   reset_reports();
@@ -60,10 +59,10 @@ TEST_F(StorePerformance, AChatOfAMillionCharactersIsReadInTime) {
 TEST_F(StorePerformance, StreamingWritesLittle) {
   open();
   for (std::uint64_t id = 1; id <= 8; ++id) {
-    app::Conversation conversation;
-    const auto question = conversation.append(app::kRootMessage, Role::kUser, "q");
-    conversation.append(question, Role::kAssistant, "");
-    push_all(changes_for(some_head(id), conversation));
+    app::Chat chat;
+    const auto question = chat.append(app::kRootMessage, Role::kUser, "q");
+    chat.append(question, Role::kAssistant, "");
+    push_all(changes_for(some_head(id), chat));
   }
   wait_ms(200);
   const auto size = [this] { return std::filesystem::file_size(database_path().string() + "-wal"); };
@@ -71,7 +70,7 @@ TEST_F(StorePerformance, StreamingWritesLittle) {
   constexpr int kSeconds = 5;
   for (std::uint64_t tick = 0; tick < kSeconds * 50; ++tick) {
     for (std::uint64_t id = 1; id <= 8; ++id)
-      push(app::changes::AppendToAnswer{app::ChatId{id}, app::MessageId{2}, tick * 4, "four", tick, {1}});
+      push(app::changes::AppendToAnswer{ChatId{id}, MessageId{2}, tick * 4, "four", tick, {1}});
     now_us_ += 20'000;
     step_until_idle();
   }

@@ -16,7 +16,7 @@ namespace octavo::testing {
 
 struct PlainStore {
   std::map<std::uint64_t, app::ChatHead> chats;
-  std::map<std::uint64_t, app::Conversation> conversations;
+  std::map<std::uint64_t, app::Chat> chats;
   std::map<std::uint64_t, app::FolderRecord> folders;
   std::map<std::uint64_t, app::PresetRecord> presets;
 };
@@ -53,7 +53,7 @@ inline void expect_same(const app::Message& a, const app::Message& b) {
   EXPECT_EQ(a.metrics->request.num_preemptions, b.metrics->request.num_preemptions);
 }
 
-inline void expect_same(const app::Conversation& a, const app::Conversation& b) {
+inline void expect_same(const app::Chat& a, const app::Chat& b) {
   EXPECT_EQ(a.title, b.title);
   EXPECT_EQ(a.system_prompt, b.system_prompt);
   expect_same(a.sampling, b.sampling);
@@ -65,7 +65,7 @@ inline void expect_same(const app::Conversation& a, const app::Conversation& b) 
 // A head with everything set, derived from the number.
 inline app::ChatHead some_head(std::uint64_t id) {
   app::ChatHead head;
-  head.id = app::ChatId{id};
+  head.id = ChatId{id};
   head.title = "Title \"" + std::to_string(id) + "\" ü 你好 ##%n";
   head.shown_title = head.title;
   head.system_prompt = std::string("line\nwith a NUL \0 in it", 23);
@@ -74,7 +74,7 @@ inline app::ChatHead some_head(std::uint64_t id) {
   head.sampling.seed = ~std::uint64_t{0} - id;
   head.sampling.stop = {"END"};
   head.draft = "half a thou";
-  head.folder = app::FolderId{id % 3};
+  head.folder = FolderId{id % 3};
   head.pinned = id % 2 == 0;
   head.position = static_cast<std::int64_t>(id) * 10;
   head.created_ms = 1'700'000'000'000 + static_cast<std::int64_t>(id);
@@ -82,34 +82,31 @@ inline app::ChatHead some_head(std::uint64_t id) {
   return head;
 }
 
-inline app::changes::SaveMessage save_message(app::ChatId chat, const app::Conversation& conversation,
-                                              app::MessageId id) {
-  return {chat, *conversation.find(id)};
+inline app::changes::SaveMessage save_message(ChatId chat, const app::Chat& chat, MessageId id) {
+  return {chat, *chat.find(id)};
 }
 
 // A chat of question and answer pairs whose texts name the chat and the place.
-inline app::Conversation some_conversation(std::uint64_t chat, int num_pairs,
-                                           std::size_t answer_length = 60) {
-  app::Conversation conversation;
+inline app::Chat some_chat(std::uint64_t chat, int num_pairs, std::size_t answer_length = 60) {
+  app::Chat chat;
   for (int i = 0; i < num_pairs; ++i) {
     const std::string where = std::to_string(chat) + "." + std::to_string(i);
-    conversation.append(conversation.active_leaf(), Role::kUser, "question " + where);
+    chat.append(chat.active_leaf(), Role::kUser, "question " + where);
     std::string text = "answer " + where + " ";
     while (text.size() < answer_length) text += "lorem ipsum ";
-    const app::MessageId id =
-        conversation.append(conversation.active_leaf(), Role::kAssistant, std::move(text));
-    conversation.find(id)->finish_reason = FinishReason::kStop;
-    conversation.find(id)->token_ids = {1, 2, 3, i};
+    const MessageId id = chat.append(chat.active_leaf(), Role::kAssistant, std::move(text));
+    chat.find(id)->finish_reason = FinishReason::kStop;
+    chat.find(id)->token_ids = {1, 2, 3, i};
   }
-  return conversation;
+  return chat;
 }
 
 // Everything that brings a chat into an empty store.
-inline std::vector<app::StoreChange> changes_for(app::ChatHead head, const app::Conversation& conversation) {
+inline std::vector<app::StoreChange> changes_for(app::ChatHead head, const app::Chat& chat) {
   std::vector<app::StoreChange> changes;
-  const auto path = conversation.active_path();
+  const auto path = chat.active_path();
   head.active_root_child = path.empty() ? app::kRootMessage : path.front();
-  for (const app::Message& message : conversation.messages())
+  for (const app::Message& message : chat.messages())
     changes.push_back(app::changes::SaveMessage{head.id, message});
   changes.push_back(app::changes::SaveChat{std::move(head)});
   return changes;

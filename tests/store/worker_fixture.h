@@ -61,14 +61,14 @@ class WorkerTest : public ::testing::Test {
   void fill(int num_chats, int num_pairs) {
     for (int i = 1; i <= num_chats; ++i) {
       const auto id = static_cast<std::uint64_t>(i);
-      push_all(changes_for(some_head(id), some_conversation(id, num_pairs)));
+      push_all(changes_for(some_head(id), some_chat(id, num_pairs)));
     }
     wait_ms(1'000);
   }
   // As it stands in the file.
-  std::optional<app::Conversation> load(std::uint64_t id) {
+  std::optional<app::Chat> load(std::uint64_t id) {
     loaded_.erase(id);
-    worker_->load(app::ChatId{id});
+    worker_->load(ChatId{id});
     step_until_idle();
     const auto found = loaded_.find(id);
     if (found == loaded_.end()) return std::nullopt;
@@ -88,7 +88,7 @@ class WorkerTest : public ::testing::Test {
     if (auto* changed = std::get_if<app::StoreProblemChanged>(&report)) problem_ = changed->problem;
     if (auto* notice = std::get_if<app::StoreNotice>(&report)) notices_.push_back(*notice);
     if (auto* loaded = std::get_if<app::ChatLoaded>(&report))
-      loaded_.insert_or_assign(loaded->chat_id.value, std::move(loaded->conversation));
+      loaded_.insert_or_assign(loaded->chat_id.value, std::move(loaded->chat));
     if (auto* found = std::get_if<app::SearchProgress>(&report)) {
       hits_.insert(hits_.end(), found->hits.begin(), found->hits.end());
       search_done_ = found->done;
@@ -103,7 +103,7 @@ class WorkerTest : public ::testing::Test {
   std::optional<app::StoreContents> contents_;
   app::StoreProblem problem_;
   std::vector<app::StoreNotice> notices_;
-  std::map<std::uint64_t, app::Conversation> loaded_;
+  std::map<std::uint64_t, app::Chat> loaded_;
   std::vector<app::SearchHit> hits_;
   bool search_done_ = false;
 };

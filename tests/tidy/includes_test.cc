@@ -30,7 +30,7 @@ const std::map<std::string, std::set<std::string>>& allowed_includes() {
       {"kernels", {"engine/base"}},
       {"engine/metrics", {"engine/base", "engine/api"}},
       {"engine/scheduler", {"engine/base", "engine/api", "engine/block"}},
-      {"engine/paper", {"engine/base", "engine/api", "engine/block", "engine/scheduler"}},
+      {"engine/experiments", {"engine/base", "engine/api", "engine/block", "engine/scheduler"}},
       {"engine/model", with({"engine/base", "engine/api", "engine/tokenizer"}, kKernelViews)},
       {"engine/runner",
        with({"engine/base", "engine/api", "engine/model", "engine/scheduler/scheduler_output.h"},

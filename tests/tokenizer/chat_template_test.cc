@@ -1,4 +1,4 @@
-#include "engine/tokenizer/chat_template.h"
+#include "engine/chat_template/chat_template.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/tokenizer/civil_time.h"
+#include "engine/chat_template/civil_time.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/tokenizer/jinja_interpreter.h"
+#include "engine/chat_template/jinja_interpreter.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/tokenizer/jinja_interpreter.h"
+#include "engine/chat_template/jinja_interpreter.h"
 
 namespace octavo::tokenizer::jinja {
 

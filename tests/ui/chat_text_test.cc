@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "app/window/open_link.h"
+#include "app/window/platform/open_link.h"
 #include "ui/views/transcript.h"
 #include "ui/widgets/characters.h"
 #include "ui/widgets/code_lexer.h"

@@ -21,8 +21,8 @@ class ChatText : public WindowTest {
     open();
     for (const std::string& answer : answers) {
       engine_->answers.push_back(answer);
-      application_->controller().apply(ui::actions::SendMessage{state().active_session, "Say something"});
-      ASSERT_TRUE(loop_until([this] { return session().activity == Activity::kIdle; }));
+      application_->controller().apply(ui::actions::SendMessage{state().active_chat, "Say something"});
+      ASSERT_TRUE(loop_until([this] { return chat().activity == Activity::kIdle; }));
     }
     draw_frames(3);
   }
@@ -123,17 +123,17 @@ TEST_F(ChatText, SelectionSurvivesWhileTextStreams) {
   for (int i = 0; i < 400; ++i) answer += "word" + std::to_string(i) + " ";
   engine_->answers = {answer};
   engine_->steps_allowed = 8;
-  application_->controller().apply(ui::actions::SendMessage{state().active_session, "Say something"});
+  application_->controller().apply(ui::actions::SendMessage{state().active_chat, "Say something"});
   for (int i = 0; i < 12; ++i) application_->update();
   draw_frames(3);
   play([this](ImGuiTestContext* context) {
     click(context, place(10, kQuestion + 11), 2);
     IM_CHECK_STR_EQ(copied(context).c_str(), "Alpha");
-    const std::size_t before = session().messages.back().text.size();
+    const std::size_t before = chat().messages.back().text.size();
     engine_->steps_allowed = 40;
     for (int i = 0; i < 60; ++i) application_->update();
     context->Yield(3);
-    IM_CHECK_GT(session().messages.back().text.size(), before);
+    IM_CHECK_GT(chat().messages.back().text.size(), before);
     IM_CHECK_STR_EQ(copied(context).c_str(), "Alpha");
   });
 }
@@ -243,10 +243,10 @@ TEST_F(ChatText, PicturesOfEverythingAMessageCanHold) {
   open({}, large_settings());
   engine_->answers = {kEverything};
   application_->controller().apply(
-      ui::actions::SendMessage{state().active_session, "Show me everything: ##title %n"});
-  ASSERT_TRUE(loop_until([this] { return session().activity == Activity::kIdle; }));
+      ui::actions::SendMessage{state().active_chat, "Show me everything: ##title %n"});
+  ASSERT_TRUE(loop_until([this] { return chat().activity == Activity::kIdle; }));
   in_every_look([this](const std::string& look) { write_screenshot("chat-text-" + look); });
-  EXPECT_EQ(session().messages.size(), 2u);
+  EXPECT_EQ(chat().messages.size(), 2u);
 }
 
 }  // namespace

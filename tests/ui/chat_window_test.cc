@@ -25,12 +25,12 @@ TEST_F(ChatWindow, TypedQuestionIsAnsweredOnScreen) {
   engine_->answers.push_back("Blocks of sixteen tokens, taken one at a time.");
   play([](ImGuiTestContext* context) { type_and_enter(context, "Why blocks?"); });
   ASSERT_TRUE(
-      loop_until([this] { return session().activity == Activity::kIdle && session().messages.size() == 2; }));
-  EXPECT_EQ(session().messages[0].text, "Why blocks?");
-  EXPECT_EQ(session().messages[1].text, "Blocks of sixteen tokens, taken one at a time.");
-  EXPECT_EQ(session().title, "Why blocks?");
-  EXPECT_EQ(session().messages[1].figures.stop_reason, "finished");
-  EXPECT_EQ(session().messages[1].figures.seed, 7u);
+      loop_until([this] { return chat().activity == Activity::kIdle && chat().messages.size() == 2; }));
+  EXPECT_EQ(chat().messages[0].text, "Why blocks?");
+  EXPECT_EQ(chat().messages[1].text, "Blocks of sixteen tokens, taken one at a time.");
+  EXPECT_EQ(chat().title, "Why blocks?");
+  EXPECT_EQ(chat().messages[1].figures.stop_reason, "finished");
+  EXPECT_EQ(chat().messages[1].figures.seed, 7u);
   ASSERT_EQ(engine_->requests().size(), 1u);
   EXPECT_DOUBLE_EQ(engine_->requests()[0].sampling.temperature, 0.7);
 }
@@ -42,8 +42,8 @@ TEST_F(ChatWindow, ShiftEnterMakesALineAndEnterSends) {
     context->KeyPress(ImGuiMod_Shift | ImGuiKey_Enter);
     type_and_enter(context, "second");
   });
-  ASSERT_FALSE(session().messages.empty());
-  EXPECT_EQ(session().messages[0].text, "first\nsecond");
+  ASSERT_FALSE(chat().messages.empty());
+  EXPECT_EQ(chat().messages[0].text, "first\nsecond");
 }
 
 TEST_F(ChatWindow, ControlEnterSendsWhenChosen) {
@@ -52,13 +52,13 @@ TEST_F(ChatWindow, ControlEnterSendsWhenChosen) {
   open({}, settings);
   play([this](ImGuiTestContext* context) {
     type_and_enter(context, "one");
-    IM_CHECK(session().messages.empty());
+    IM_CHECK(chat().messages.empty());
     context->KeyChars("two");
     context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Enter);
     context->Yield(3);
   });
-  ASSERT_FALSE(session().messages.empty());
-  EXPECT_EQ(session().messages[0].text, "one\ntwo");
+  ASSERT_FALSE(chat().messages.empty());
+  EXPECT_EQ(chat().messages[0].text, "one\ntwo");
 }
 
 TEST_F(ChatWindow, TwoChatsGenerateAtTheSameTime) {
@@ -70,15 +70,15 @@ TEST_F(ChatWindow, TwoChatsGenerateAtTheSameTime) {
     context->Yield(4);
     type_and_enter(context, "the second chat");
     context->Yield(4);
-    IM_CHECK_EQ(static_cast<int>(state().sessions.size()), 2);
-    for (const auto& session : state().sessions) {
-      IM_CHECK(session.activity == Activity::kGenerating);
+    IM_CHECK_EQ(static_cast<int>(state().chats.size()), 2);
+    for (const auto& chat : state().chats) {
+      IM_CHECK(chat.activity == Activity::kGenerating);
     }
-    const std::size_t first = state().sessions[0].messages.back().text.size();
-    const std::size_t second = state().sessions[1].messages.back().text.size();
+    const std::size_t first = state().chats[0].messages.back().text.size();
+    const std::size_t second = state().chats[1].messages.back().text.size();
     context->Yield(10);
-    IM_CHECK_GT(state().sessions[0].messages.back().text.size(), first);
-    IM_CHECK_GT(state().sessions[1].messages.back().text.size(), second);
+    IM_CHECK_GT(state().chats[0].messages.back().text.size(), first);
+    IM_CHECK_GT(state().chats[1].messages.back().text.size(), second);
   });
 }
 
@@ -88,17 +88,17 @@ TEST_F(ChatWindow, EscapeStopsTheAnswerAndKeepsWhatWasTyped) {
   play([this](ImGuiTestContext* context) {
     type_and_enter(context, "go on for ever");
     context->Yield(6);
-    IM_CHECK(session().activity == Activity::kGenerating);
+    IM_CHECK(chat().activity == Activity::kGenerating);
     context->KeyChars("and then");
     context->Yield(2);
     context->KeyPress(ImGuiKey_Escape);
     context->Yield(4);
-    IM_CHECK(session().activity == Activity::kIdle);
-    IM_CHECK_STR_EQ(session().messages.back().figures.stop_reason.c_str(), "stopped");
-    IM_CHECK(!session().messages.back().text.empty());
+    IM_CHECK(chat().activity == Activity::kIdle);
+    IM_CHECK_STR_EQ(chat().messages.back().figures.stop_reason.c_str(), "stopped");
+    IM_CHECK(!chat().messages.back().text.empty());
     context->KeyPress(ImGuiKey_Enter);
     context->Yield(4);
-    IM_CHECK_STR_EQ(session().messages[2].text.c_str(), "and then");
+    IM_CHECK_STR_EQ(chat().messages[2].text.c_str(), "and then");
   });
 }
 
@@ -110,14 +110,14 @@ TEST_F(ChatWindow, RegenerateAddsABranchAndArrowsWalkThem) {
     context->Yield(12);
     context->ItemClick("**/regenerate");
     context->Yield(12);
-    IM_CHECK_STR_EQ(session().messages.back().text.c_str(), "second answer");
-    IM_CHECK_EQ(session().messages.back().num_siblings, 2);
+    IM_CHECK_STR_EQ(chat().messages.back().text.c_str(), "second answer");
+    IM_CHECK_EQ(chat().messages.back().num_siblings, 2);
     context->ItemClick("**/previous_branch");
     context->Yield(2);
-    IM_CHECK_STR_EQ(session().messages.back().text.c_str(), "first answer");
+    IM_CHECK_STR_EQ(chat().messages.back().text.c_str(), "first answer");
     context->ItemClick("**/next_branch");
     context->Yield(2);
-    IM_CHECK_STR_EQ(session().messages.back().text.c_str(), "second answer");
+    IM_CHECK_STR_EQ(chat().messages.back().text.c_str(), "second answer");
   });
 }
 
@@ -131,13 +131,13 @@ TEST_F(ChatWindow, EditingAQuestionKeepsTheOldBranch) {
     context->KeyCharsReplace("new question");
     context->ItemClick("**/send_edit");
     context->Yield(16);
-    IM_CHECK_STR_EQ(session().messages[0].text.c_str(), "new question");
-    IM_CHECK_STR_EQ(session().messages[1].text.c_str(), "You said: new question");
-    IM_CHECK_EQ(session().messages[0].num_siblings, 2);
+    IM_CHECK_STR_EQ(chat().messages[0].text.c_str(), "new question");
+    IM_CHECK_STR_EQ(chat().messages[1].text.c_str(), "You said: new question");
+    IM_CHECK_EQ(chat().messages[0].num_siblings, 2);
     context->ItemClick("**/previous_branch");
     context->Yield(2);
-    IM_CHECK_STR_EQ(session().messages[0].text.c_str(), "old question");
-    IM_CHECK_STR_EQ(session().messages[1].text.c_str(), "You said: old question");
+    IM_CHECK_STR_EQ(chat().messages[0].text.c_str(), "old question");
+    IM_CHECK_STR_EQ(chat().messages[1].text.c_str(), "You said: old question");
   });
 }
 
@@ -150,14 +150,14 @@ TEST_F(ChatWindow, QuestionsQueueWhileAnAnswerIsGenerated) {
     context->Yield(2);
     context->ItemClick("**/send");
     context->Yield(2);
-    IM_CHECK_EQ(static_cast<int>(session().queued.size()), 1);
-    IM_CHECK_STR_EQ(session().queued[0].c_str(), "second");
+    IM_CHECK_EQ(static_cast<int>(chat().queued.size()), 1);
+    IM_CHECK_STR_EQ(chat().queued[0].c_str(), "second");
   });
   ASSERT_TRUE(
-      loop_until([this] { return session().activity == Activity::kIdle && session().messages.size() == 4; }));
-  EXPECT_EQ(session().messages[2].text, "second");
-  EXPECT_EQ(session().messages[3].text, "the second answer");
-  EXPECT_TRUE(session().queued.empty());
+      loop_until([this] { return chat().activity == Activity::kIdle && chat().messages.size() == 4; }));
+  EXPECT_EQ(chat().messages[2].text, "second");
+  EXPECT_EQ(chat().messages[3].text, "the second answer");
+  EXPECT_TRUE(chat().queued.empty());
 }
 
 TEST_F(ChatWindow, ChatsAreRenamedDeletedAndBroughtBack) {
@@ -169,16 +169,16 @@ TEST_F(ChatWindow, ChatsAreRenamedDeletedAndBroughtBack) {
     context->Yield(3);
     context->KeyCharsReplaceEnter("Kept name");
     context->Yield(3);
-    IM_CHECK_STR_EQ(session().title.c_str(), "Kept name");
+    IM_CHECK_STR_EQ(chat().title.c_str(), "Kept name");
     context->ItemClick("**/more");
     context->Yield(3);
     context->ItemClick("//$FOCUSED/delete");
     context->Yield(3);
-    IM_CHECK(session().messages.empty());
+    IM_CHECK(chat().messages.empty());
     context->ItemClick("**/undo_delete");
     context->Yield(3);
-    IM_CHECK_STR_EQ(session().title.c_str(), "Kept name");
-    IM_CHECK_EQ(static_cast<int>(session().messages.size()), 2);
+    IM_CHECK_STR_EQ(chat().title.c_str(), "Kept name");
+    IM_CHECK_EQ(static_cast<int>(chat().messages.size()), 2);
   });
 }
 
@@ -189,14 +189,14 @@ TEST_F(ChatWindow, ShortcutsReachEverything) {
     context->Yield(10);
     context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_N);
     context->Yield(3);
-    IM_CHECK_EQ(static_cast<int>(state().sessions.size()), 2);
-    const ui::SessionId second = state().active_session;
+    IM_CHECK_EQ(static_cast<int>(state().chats.size()), 2);
+    const ChatId second = state().active_chat;
     context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Tab);
     context->Yield(3);
-    IM_CHECK(state().active_session != second);
+    IM_CHECK(state().active_chat != second);
     context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_PageUp);
     context->Yield(3);
-    IM_CHECK(state().active_session == second);
+    IM_CHECK(state().active_chat == second);
     context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_3);
     context->Yield(3);
     IM_CHECK(state().workspace == ui::Workspace::kMemory);
@@ -267,7 +267,7 @@ TEST_F(ChatWindow, IdleWindowDrawsNoFrames) {
     }
   };
   turns(20);
-  ASSERT_EQ(session().activity, Activity::kIdle);
+  ASSERT_EQ(chat().activity, Activity::kIdle);
   clock.advance_us(6'000'000);  // the caret has stopped blinking
   turns(3);
   const std::uint64_t before = application_->num_frames_drawn();
@@ -298,7 +298,7 @@ TEST_F(ChatWindow, HostileTextIsShownAsText) {
                                                   .top_logprobs = {},
                                                   .text = hostile});
   draw_frames(3);
-  EXPECT_EQ(session().title, "##title %n %s");
+  EXPECT_EQ(chat().title, "##title %n %s");
   play([](ImGuiTestContext* context) {
     context->KeyPress(ImGuiKey_PageUp, 3);
     context->Yield(2);
@@ -317,8 +317,8 @@ TEST_F(ChatWindow, LongTextInTheComposerStaysUsable) {
     context->KeyPress(ImGuiKey_Enter);
     context->Yield(4);
   });
-  ASSERT_FALSE(session().messages.empty());
-  EXPECT_EQ(session().messages[0].text.size(), line.size());
+  ASSERT_FALSE(chat().messages.empty());
+  EXPECT_EQ(chat().messages[0].text.size(), line.size());
 }
 
 TEST_F(ChatWindow, FailedRequestSaysWhyAndLeavesTheChatUsable) {
@@ -326,8 +326,8 @@ TEST_F(ChatWindow, FailedRequestSaysWhyAndLeavesTheChatUsable) {
   play([this](ImGuiTestContext* context) {
     type_and_enter(context, std::string(400, 'z').c_str());
     context->Yield(4);
-    IM_CHECK(session().activity == Activity::kFailed);
-    IM_CHECK(!session().messages.back().error.empty());
+    IM_CHECK(chat().activity == Activity::kFailed);
+    IM_CHECK(!chat().messages.back().error.empty());
   });
 }
 
@@ -338,7 +338,7 @@ TEST_F(ChatWindow, ReaderIsNotPulledToTheEndWhileTextStreams) {
   engine_->answers = {text, std::string(40'000, 'y')};
   play([this](ImGuiTestContext* context) {
     type_and_enter(context, "a long one");
-    while (session().activity != Activity::kIdle) application_->update();
+    while (chat().activity != Activity::kIdle) application_->update();
     type_and_enter(context, "another");
     context->Yield(4);
     IM_CHECK(!context->ItemExists("**/jump_to_end"));

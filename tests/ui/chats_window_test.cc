@@ -18,30 +18,28 @@ class ChatsWindow : public WindowTest {
 
 TEST_F(ChatsWindow, ChatsAreThereAfterTheWindowWasClosed) {
   open();
-  const auto first = session().id;
+  const auto first = chat().id;
   apply(act::SendMessage{first, "the first chat"});
-  ASSERT_TRUE(
-      loop_until([this] { return session().messages.size() == 2 && !session().messages[1].streaming; }));
-  apply(act::NewSession{});
+  ASSERT_TRUE(loop_until([this] { return chat().messages.size() == 2 && !chat().messages[1].streaming; }));
+  apply(act::NewChat{});
   engine_->steps_allowed = 3;
-  apply(act::SendMessage{session().id, "the second chat"});
+  apply(act::SendMessage{chat().id, "the second chat"});
   ASSERT_TRUE(
-      loop_until([this] { return session().messages.size() == 2 && session().messages[1].text.size() > 8; }));
+      loop_until([this] { return chat().messages.size() == 2 && chat().messages[1].text.size() > 8; }));
   application_.reset();
 
   open();
-  ASSERT_EQ(state().sessions.size(), 2u);
-  ASSERT_TRUE(loop_until([this] {
-    return state().sessions[0].messages.size() == 2 && state().sessions[1].messages.size() == 2;
-  }));
-  EXPECT_EQ(session().title, "the second chat");
-  EXPECT_TRUE(session().messages[1].interrupted);
-  EXPECT_EQ(state().sessions[1].id, first);
-  EXPECT_EQ(state().sessions[1].messages[1].text, "You said: the first chat");
+  ASSERT_EQ(state().chats.size(), 2u);
+  ASSERT_TRUE(loop_until(
+      [this] { return state().chats[0].messages.size() == 2 && state().chats[1].messages.size() == 2; }));
+  EXPECT_EQ(chat().title, "the second chat");
+  EXPECT_TRUE(chat().messages[1].interrupted);
+  EXPECT_EQ(state().chats[1].id, first);
+  EXPECT_EQ(state().chats[1].messages[1].text, "You said: the first chat");
   draw_frames(2);
-  apply(act::ContinueAnswer{session().id, session().messages[1].id});
-  ASSERT_TRUE(loop_until([this] { return !session().messages[1].streaming; }));
-  EXPECT_FALSE(session().messages[1].interrupted);
+  apply(act::ContinueAnswer{chat().id, chat().messages[1].id});
+  ASSERT_TRUE(loop_until([this] { return !chat().messages[1].streaming; }));
+  EXPECT_FALSE(chat().messages[1].interrupted);
 }
 
 TEST_F(ChatsWindow, ASecondWindowReadsOnlyAndSaysSo) {
@@ -49,22 +47,20 @@ TEST_F(ChatsWindow, ASecondWindowReadsOnlyAndSaysSo) {
   std::filesystem::create_directories(chats_path_.parent_path());
   ASSERT_EQ(other.take(app::StorePaths{chats_path_}.lock()), app::LockOutcome::kLocked);
   open();
-  EXPECT_TRUE(state().chats.read_only);
+  EXPECT_TRUE(state().library.read_only);
   ASSERT_TRUE(state().banner.has_value());
   EXPECT_EQ(
       state().banner->text,
       "Another window of Octavo has these chats open: here they can be read, and nothing new is saved.");
-  apply(act::SendMessage{session().id, "chatting goes on"});
-  ASSERT_TRUE(
-      loop_until([this] { return session().messages.size() == 2 && !session().messages[1].streaming; }));
+  apply(act::SendMessage{chat().id, "chatting goes on"});
+  ASSERT_TRUE(loop_until([this] { return chat().messages.size() == 2 && !chat().messages[1].streaming; }));
 }
 
 TEST_F(ChatsWindow, AnExportLandsInTheFolderAndCanBeImported) {
   open();
-  apply(act::SendMessage{session().id, "to be exported"});
-  ASSERT_TRUE(
-      loop_until([this] { return session().messages.size() == 2 && !session().messages[1].streaming; }));
-  apply(act::ExportSession{session().id, act::ChatFormat::kJson, ""});
+  apply(act::SendMessage{chat().id, "to be exported"});
+  ASSERT_TRUE(loop_until([this] { return chat().messages.size() == 2 && !chat().messages[1].streaming; }));
+  apply(act::ExportChat{chat().id, act::ChatFormat::kJson, ""});
   ASSERT_TRUE(loop_until([this] {
     application_->draw_frame();
     return state().banner.has_value();
@@ -73,9 +69,9 @@ TEST_F(ChatsWindow, AnExportLandsInTheFolderAndCanBeImported) {
   apply(act::ImportChats{(folder_ / "to be exported.json").string()});
   ASSERT_TRUE(loop_until([this] {
     application_->draw_frame();
-    return state().sessions.size() == 2;
+    return state().chats.size() == 2;
   }));
-  EXPECT_EQ(session().messages.size(), 2u);
+  EXPECT_EQ(chat().messages.size(), 2u);
 }
 
 }  // namespace

@@ -127,14 +127,14 @@ void CompareScene::open_compare(const app::Settings& settings) {
 }
 
 void CompareScene::ask_in_chat(const std::string& question) {
-  application_->controller().apply(ui::actions::SendMessage{session().id, question});
-  ASSERT_TRUE(loop_until(
-      [this] { return session().activity == ui::Activity::kIdle && session().messages.size() >= 2; }));
+  application_->controller().apply(ui::actions::SendMessage{chat().id, question});
+  ASSERT_TRUE(
+      loop_until([this] { return chat().activity == ui::Activity::kIdle && chat().messages.size() >= 2; }));
   draw_frames(2);
 }
 
 void CompareScene::choose_and_run(ui::ComparisonKind kind, std::int32_t count) {
-  if (session().messages.empty()) ask_in_chat("Write two lines about rain on a tin roof.");
+  if (chat().messages.empty()) ask_in_chat("Write two lines about rain on a tin roof.");
   app::Controller& controller = application_->controller();
   controller.apply(ui::actions::ShowWorkspace{ui::Workspace::kCompare});
   ui::ComparisonSetup setup = state().comparison.setup;

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/ui/compare_engine.h"
 #include "tests/ui/window_fixture.h"
+#include "tests/window/compare_engine.h"
 #include "ui/views/compare/compare_look.h"
 
 namespace octavo::testing {

@@ -182,18 +182,18 @@ TEST_F(CompareWindow, KeysRunStopRunAgainKeepAndExport) {
     IM_CHECK(std::filesystem::exists(folder_ / "comparison.md"));
     context->KeyPress(ImGuiMod_Shift | ImGuiKey_K);
     context->Yield(2);
-    IM_CHECK_EQ(session().messages.back().num_siblings, 5);
+    IM_CHECK_EQ(chat().messages.back().num_siblings, 5);
     context->KeyPress(ImGuiKey_RightBracket);
     context->KeyPress(ImGuiKey_K);
     context->Yield(2);
     IM_CHECK(state().workspace == ui::Workspace::kChat);
-    IM_CHECK_STR_EQ(session().messages.back().text.c_str(), state().comparison.columns[1].text.c_str());
+    IM_CHECK_STR_EQ(chat().messages.back().text.c_str(), state().comparison.columns[1].text.c_str());
     context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_2);
     context->Yield(2);
-    const ui::SessionId before = session().id;
+    const ChatId before = chat().id;
     context->KeyPress(ImGuiKey_N);
     context->Yield(2);
-    IM_CHECK(session().id != before);
+    IM_CHECK(chat().id != before);
     IM_CHECK(state().workspace == ui::Workspace::kChat);
   });
 }

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "app/conversation/conversation_json.h"
-#include "app/window/first_window.h"
+#include "app/chat/chat_json.h"
+#include "app/window/platform/first_window.h"
 #include "tests/ui/window_fixture.h"
 #include "ui/format.h"
 
@@ -44,12 +44,12 @@ class DesktopWindow : public WindowTest {
   }
   bool answered() {
     return loop_until([this] {
-      return session().activity == ui::Activity::kIdle && session().messages.size() >= 2 &&
-             !session().messages.back().streaming;
+      return chat().activity == ui::Activity::kIdle && chat().messages.size() >= 2 &&
+             !chat().messages.back().streaming;
     });
   }
   void ask(const std::string& text) {
-    apply(act::SendMessage{session().id, text});
+    apply(act::SendMessage{chat().id, text});
     ASSERT_TRUE(answered());
   }
 };
@@ -58,12 +58,12 @@ TEST_F(DesktopWindow, DroppedTextsBecomeChipsAndGoWithTheMessage) {
   open_kept();
   drop({write("notes.txt", "alpha\nbeta\n"), write("plan.md", "# Plan\n")});
   ASSERT_TRUE(loop_until([this] {
-    return session().attachments.size() == 2 && session().attachments[0].num_tokens &&
-           session().attachments[1].num_tokens;
+    return chat().attachments.size() == 2 && chat().attachments[0].num_tokens &&
+           chat().attachments[1].num_tokens;
   }));
-  EXPECT_EQ(session().attachments[0].name, "notes.txt");
-  EXPECT_EQ(session().attachments[0].num_bytes, 11);
-  EXPECT_EQ(session().attachments[0].num_tokens, 3);  // four bytes a token here
+  EXPECT_EQ(chat().attachments[0].name, "notes.txt");
+  EXPECT_EQ(chat().attachments[0].num_bytes, 11);
+  EXPECT_EQ(chat().attachments[0].num_tokens, 3);  // four bytes a token here
   ASSERT_TRUE(state().banner);
   EXPECT_EQ(state().banner->text, "Attached notes.txt and plan.md.");
   play([this](ImGuiTestContext* context) {
@@ -72,11 +72,11 @@ TEST_F(DesktopWindow, DroppedTextsBecomeChipsAndGoWithTheMessage) {
     context->Yield(4);
   });
   ASSERT_TRUE(answered());
-  EXPECT_TRUE(session().attachments.empty());
+  EXPECT_TRUE(chat().attachments.empty());
   const auto& sent = std::get<ChatPrompt>(engine_->requests().back().prompt).messages.back();
   EXPECT_EQ(sent.content,
             "What is in them?\n\n```file: notes.txt\nalpha\nbeta\n```\n\n```file: plan.md\n# Plan\n```");
-  const ui::MessageState& shown = session().messages.front();
+  const ui::MessageState& shown = chat().messages.front();
   EXPECT_EQ(shown.text, "What is in them?");
   ASSERT_EQ(shown.attachments.size(), 2u);
   EXPECT_EQ(shown.attachments[1].name, "plan.md");
@@ -85,49 +85,49 @@ TEST_F(DesktopWindow, DroppedTextsBecomeChipsAndGoWithTheMessage) {
 TEST_F(DesktopWindow, AChipIsRemovedByItsCross) {
   open();
   drop({write("a.txt", "a"), write("b.txt", "b")});
-  ASSERT_TRUE(loop_until([this] { return session().attachments.size() == 2; }));
-  const auto second = session().attachments[1].id;
+  ASSERT_TRUE(loop_until([this] { return chat().attachments.size() == 2; }));
+  const auto second = chat().attachments[1].id;
   play([](ImGuiTestContext* context) {
     context->ItemClick("**/remove_attachment");
     context->Yield(2);
   });
-  ASSERT_EQ(session().attachments.size(), 1u);
-  EXPECT_EQ(session().attachments[0].id, second);
+  ASSERT_EQ(chat().attachments.size(), 1u);
+  EXPECT_EQ(chat().attachments[0].id, second);
 }
 
 TEST_F(DesktopWindow, AttachmentsOfADraftAreThereAfterTheWindowWasClosed) {
   open_kept();
   ask("a chat");
-  apply(act::ChangeDraft{session().id, "half a question"});
+  apply(act::ChangeDraft{chat().id, "half a question"});
   drop({write("a.txt", "contents\n")});
-  ASSERT_TRUE(loop_until([this] { return session().attachments.size() == 1; }));
+  ASSERT_TRUE(loop_until([this] { return chat().attachments.size() == 1; }));
   application_.reset();
   open();
-  EXPECT_EQ(session().draft, "half a question");
-  ASSERT_EQ(session().attachments.size(), 1u);
-  EXPECT_EQ(session().attachments[0].name, "a.txt");
+  EXPECT_EQ(chat().draft, "half a question");
+  ASSERT_EQ(chat().attachments.size(), 1u);
+  EXPECT_EQ(chat().attachments[0].name, "a.txt");
 }
 
 TEST_F(DesktopWindow, AnEditedQuestionKeepsItsFiles) {
   open();
   drop({write("a.txt", "contents\n")});
-  ASSERT_TRUE(loop_until([this] { return session().attachments.size() == 1; }));
+  ASSERT_TRUE(loop_until([this] { return chat().attachments.size() == 1; }));
   ask("first");
-  apply(act::EditMessage{session().id, session().messages.front().id, "second"});
+  apply(act::EditMessage{chat().id, chat().messages.front().id, "second"});
   ASSERT_TRUE(answered());
-  EXPECT_EQ(session().messages.front().text, "second");
-  ASSERT_EQ(session().messages.front().attachments.size(), 1u);
+  EXPECT_EQ(chat().messages.front().text, "second");
+  ASSERT_EQ(chat().messages.front().attachments.size(), 1u);
   EXPECT_EQ(std::get<ChatPrompt>(engine_->requests().back().prompt).messages.back().content,
             "second\n\n```file: a.txt\ncontents\n```");
 }
 
 TEST_F(DesktopWindow, ADropOfManyKindsSaysWhatHappened) {
   open_kept();
-  app::Conversation other;
+  app::Chat other;
   other.append(app::kRootMessage, Role::kUser, "from elsewhere");
-  drop({write("chat.json", app::conversation_to_json(other)), write("note.txt", "n")});
-  ASSERT_TRUE(loop_until([this] { return state().sessions.size() == 2; }));
-  EXPECT_EQ(session().title, "from elsewhere");
+  drop({write("chat.json", app::chat_to_json(other)), write("note.txt", "n")});
+  ASSERT_TRUE(loop_until([this] { return state().chats.size() == 2; }));
+  EXPECT_EQ(chat().title, "from elsewhere");
   EXPECT_EQ(state().banner->text, "Attached note.txt. Imported 1 chat from chat.json.");
   drop({write("picture.png", std::string("\x89PNG\0\0", 6)), (folder_ / "none").string()});
   ASSERT_TRUE(
@@ -154,7 +154,7 @@ TEST_F(DesktopWindow, TheKeyAsksForAPath) {
     context->Yield(4);
     IM_CHECK(!state().desktop.attach_open);
   });
-  EXPECT_TRUE(loop_until([this] { return session().attachments.size() == 1; }));
+  EXPECT_TRUE(loop_until([this] { return chat().attachments.size() == 1; }));
   play([&](ImGuiTestContext* context) {
     context->ItemClick("**/show_attach");
     context->Yield(4);
@@ -168,10 +168,10 @@ TEST_F(DesktopWindow, TheKeyAsksForAPath) {
 
 TEST_F(DesktopWindow, APresetIsMadeChangedAppliedAndDeleted) {
   open_kept();
-  apply(act::ChangeSystemPrompt{session().id, "Be brief."});
-  SamplingParams sampling = session().sampling;
+  apply(act::ChangeSystemPrompt{chat().id, "Be brief."});
+  SamplingParams sampling = chat().sampling;
   sampling.temperature = 0.2;
-  apply(act::ChangeSampling{session().id, sampling});
+  apply(act::ChangeSampling{chat().id, sampling});
   play([this](ImGuiTestContext* context) {
     apply(act::Desktop{act::ShowPresets{true}});
     context->Yield(4);
@@ -181,22 +181,22 @@ TEST_F(DesktopWindow, APresetIsMadeChangedAppliedAndDeleted) {
     context->KeyChars("Short answers");
     context->Yield(4);
   });
-  ASSERT_EQ(state().chats.presets.size(), 1u);
-  EXPECT_EQ(state().chats.presets[0].name, "Short answers");
-  EXPECT_EQ(state().chats.presets[0].system_prompt, "Be brief.");
-  EXPECT_EQ(state().chats.presets[0].sampling.temperature, 0.2);
-  apply(act::ChangeSystemPrompt{session().id, ""});
+  ASSERT_EQ(state().library.presets.size(), 1u);
+  EXPECT_EQ(state().library.presets[0].name, "Short answers");
+  EXPECT_EQ(state().library.presets[0].system_prompt, "Be brief.");
+  EXPECT_EQ(state().library.presets[0].sampling.temperature, 0.2);
+  apply(act::ChangeSystemPrompt{chat().id, ""});
   play([this](ImGuiTestContext* context) {
     context->SetRef("presets_panel");
     context->ItemClick("**/apply_preset");
     context->Yield(2);
-    IM_CHECK_STR_EQ(session().system_prompt.c_str(), "Be brief.");
+    IM_CHECK_STR_EQ(chat().system_prompt.c_str(), "Be brief.");
     context->ItemClick("**/erase_preset");
     context->Yield(2);
-    IM_CHECK_EQ(state().chats.presets.size(), 1u);
+    IM_CHECK_EQ(state().library.presets.size(), 1u);
     context->ItemClick("**/erase_preset");
     context->Yield(2);
-    IM_CHECK_EQ(state().chats.presets.size(), 0u);
+    IM_CHECK_EQ(state().library.presets.size(), 0u);
     context->KeyPress(ImGuiKey_Escape);
     context->Yield(2);
     IM_CHECK(!state().desktop.presets_open);
@@ -209,14 +209,14 @@ TEST_F(DesktopWindow, TheTreeShowsEveryBranchAndGoesThere) {
   open();
   ask("one");
   ask("two");
-  const std::uint64_t first_two = session().messages[2].id;
-  apply(act::EditMessage{session().id, first_two, "two, otherwise"});
+  const std::uint64_t first_two = chat().messages[2].id;
+  apply(act::EditMessage{chat().id, first_two, "two, otherwise"});
   ASSERT_TRUE(answered());
-  apply(act::Regenerate{session().id, session().messages[1].id});
+  apply(act::Regenerate{chat().id, chat().messages[1].id});
   ASSERT_TRUE(answered());
   apply(act::Desktop{act::ShowTree{true}});
   ASSERT_NE(state().desktop.tree, nullptr);
-  const ui::ConversationTree& tree = *state().desktop.tree;
+  const ui::BranchTree& tree = *state().desktop.tree;
   ASSERT_EQ(tree.messages.size(), 7u);
   EXPECT_EQ(tree.num_branches, 3);
   EXPECT_EQ(tree.messages[0].excerpt, "one");
@@ -240,8 +240,8 @@ TEST_F(DesktopWindow, TheTreeShowsEveryBranchAndGoesThere) {
     context->KeyPress(ImGuiKey_DownArrow);
     context->KeyPress(ImGuiKey_Enter);
     context->Yield(4);
-    IM_CHECK_EQ(session().messages.size(), 4u);
-    IM_CHECK_EQ(session().messages[2].id, first_two);
+    IM_CHECK_EQ(chat().messages.size(), 4u);
+    IM_CHECK_EQ(chat().messages[2].id, first_two);
     context->KeyPress(ImGuiKey_Escape);
     context->Yield(2);
     IM_CHECK(!state().desktop.tree_open);
@@ -251,16 +251,16 @@ TEST_F(DesktopWindow, TheTreeShowsEveryBranchAndGoesThere) {
 TEST_F(DesktopWindow, AClickInTheTreeGoesToTheBranch) {
   open();
   ask("one");
-  const std::uint64_t first_answer = session().messages[1].id;
-  apply(act::Regenerate{session().id, first_answer});
+  const std::uint64_t first_answer = chat().messages[1].id;
+  apply(act::Regenerate{chat().id, first_answer});
   ASSERT_TRUE(answered());
-  ASSERT_NE(session().messages[1].id, first_answer);
+  ASSERT_NE(chat().messages[1].id, first_answer);
   apply(act::Desktop{act::ShowTree{true}});
   play([&](ImGuiTestContext* context) {
     context->Yield(2);
     context->ItemClick(("**/$$" + std::to_string(first_answer) + "/branch_message").c_str());
     context->Yield(2);
-    IM_CHECK_EQ(session().messages[1].id, first_answer);
+    IM_CHECK_EQ(chat().messages[1].id, first_answer);
   });
 }
 
@@ -270,14 +270,14 @@ TEST_F(DesktopWindow, AChatIsDraggedToAnotherPlaceAndIntoAFolder) {
   open_kept();
   ask("one");
   for (const char* title : {"two", "three"}) {
-    apply(act::NewSession{});
+    apply(act::NewChat{});
     ask(title);
   }
   apply(act::CreateFolder{"Work"});
   draw_frames(2);
-  ASSERT_EQ(state().sessions[0].title, "three");
-  const auto row = [](std::uint64_t id) { return "**/$$" + std::to_string(id) + "/session"; };
-  const std::uint64_t three = state().sessions[0].id.value, one = state().sessions[2].id.value;
+  ASSERT_EQ(state().chats[0].title, "three");
+  const auto row = [](std::uint64_t id) { return "**/$$" + std::to_string(id) + "/chat"; };
+  const std::uint64_t three = state().chats[0].id.value, one = state().chats[2].id.value;
   play([&](ImGuiTestContext* context) {
     const ImRect target = context->ItemInfo(row(one).c_str()).RectFull;
     context->MouseMove(row(three).c_str());
@@ -287,35 +287,35 @@ TEST_F(DesktopWindow, AChatIsDraggedToAnotherPlaceAndIntoAFolder) {
     context->Yield(2);
     context->MouseUp(0);
     context->Yield(2);
-    IM_CHECK_STR_EQ(state().sessions[2].title.c_str(), "three");
-    IM_CHECK_STR_EQ(state().sessions[0].title.c_str(), "two");
+    IM_CHECK_STR_EQ(state().chats[2].title.c_str(), "three");
+    IM_CHECK_STR_EQ(state().chats[0].title.c_str(), "two");
     context->ItemDragAndDrop(row(one).c_str(), "**/folder");
     context->Yield(2);
   });
-  const ui::SessionState* moved = ui::find_session(state(), ui::SessionId{one});
-  ASSERT_EQ(state().chats.folders.size(), 1u);
-  EXPECT_EQ(moved->folder, state().chats.folders[0].id);
+  const ui::ChatState* moved = ui::find_chat(state(), ChatId{one});
+  ASSERT_EQ(state().library.folders.size(), 1u);
+  EXPECT_EQ(moved->folder, state().library.folders[0].id);
   application_.reset();
   open();
-  ASSERT_EQ(state().sessions.size(), 3u);
-  EXPECT_EQ(state().sessions[2].id.value, three);
+  ASSERT_EQ(state().chats.size(), 3u);
+  EXPECT_EQ(state().chats[2].id.value, three);
 }
 
 TEST_F(DesktopWindow, ControlZBringsTheNewestDeletionBackUnlessATextIsBeingWritten) {
   open_kept();
   ask("keep me");
-  const ui::SessionId id = session().id;
-  apply(act::DeleteSession{id});
+  const ChatId id = chat().id;
+  apply(act::DeleteChat{id});
   play([&](ImGuiTestContext* context) {
     context->Yield(4);
     context->KeyChars("draft");
     context->Yield(2);
     const auto press_until_draft = [&](ImGuiKeyChord chord, const std::string& wanted) {
-      for (int i = 0; i < 8 && session().draft != wanted; ++i) {
+      for (int i = 0; i < 8 && chat().draft != wanted; ++i) {
         context->KeyPress(chord);
         context->Yield(2);
       }
-      return session().draft == wanted;
+      return chat().draft == wanted;
     };
     // The field undoes and redoes what was typed.
     IM_CHECK(press_until_draft(ImGuiMod_Ctrl | ImGuiKey_Z, ""));
@@ -325,22 +325,22 @@ TEST_F(DesktopWindow, ControlZBringsTheNewestDeletionBackUnlessATextIsBeingWritt
     context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Z);
     context->Yield(4);
     IM_CHECK(!state().deleted_title.has_value());
-    IM_CHECK(ui::find_session(state(), id) != nullptr);
+    IM_CHECK(ui::find_chat(state(), id) != nullptr);
   });
 }
 
 TEST_F(DesktopWindow, EscapeClosesTheFindBarBeforeItStopsTheAnswer) {
   open();
   engine_->steps_allowed = 2;
-  apply(act::SendMessage{session().id, "a long answer, please"});
-  ASSERT_TRUE(loop_until([this] { return session().activity == ui::Activity::kGenerating; }));
+  apply(act::SendMessage{chat().id, "a long answer, please"});
+  ASSERT_TRUE(loop_until([this] { return chat().activity == ui::Activity::kGenerating; }));
   play([this](ImGuiTestContext* context) {
     context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_F);
     context->Yield(4);
     context->KeyChars("long");
     context->KeyPress(ImGuiKey_Escape);
     context->Yield(4);
-    IM_CHECK(session().activity == ui::Activity::kGenerating);
+    IM_CHECK(chat().activity == ui::Activity::kGenerating);
     IM_CHECK(!context->ItemExists("**/find_close"));
   });
   play([](ImGuiTestContext* context) {
@@ -349,7 +349,7 @@ TEST_F(DesktopWindow, EscapeClosesTheFindBarBeforeItStopsTheAnswer) {
   });
   engine_->steps_allowed = -1;
   ASSERT_TRUE(answered());
-  EXPECT_EQ(session().messages.back().figures.stop_reason, "stopped");
+  EXPECT_EQ(chat().messages.back().figures.stop_reason, "stopped");
 }
 
 // ---- a second start
@@ -364,7 +364,7 @@ TEST_F(DesktopWindow, ASecondStartHandsItsFilesOver) {
     outcome = app::hand_over(socket_path_, {path});
     done = true;
   });
-  const bool attached = loop_until([&] { return done && session().attachments.size() == 1; });
+  const bool attached = loop_until([&] { return done && chat().attachments.size() == 1; });
   second.join();
   EXPECT_EQ(outcome, app::HandOver::kTaken);
   EXPECT_TRUE(attached);
@@ -377,24 +377,23 @@ TEST_F(DesktopWindow, Pictures) {
   engine_->answers = {"Both describe the same plan, the second one in more detail.", "In short: they agree.",
                       "The first is a list, the second a text.", "They differ in the dates."};
   drop({write("notes.txt", std::string(2'000, 'n')), write("Plan for the summer.md", std::string(900, 'p'))});
-  ASSERT_TRUE(loop_until([this] { return session().attachments.size() == 2; }));
+  ASSERT_TRUE(loop_until([this] { return chat().attachments.size() == 2; }));
   ask("What do these two files have in common?");
-  const std::uint64_t answer = session().messages.back().id, question = session().messages.front().id;
-  apply(act::Regenerate{session().id, answer});
+  const std::uint64_t answer = chat().messages.back().id, question = chat().messages.front().id;
+  apply(act::Regenerate{chat().id, answer});
   ASSERT_TRUE(answered());
   ask("And where do they differ?");
-  apply(act::EditMessage{session().id, question, "Which of these files is newer, and how do you know?"});
+  apply(act::EditMessage{chat().id, question, "Which of these files is newer, and how do you know?"});
   ASSERT_TRUE(answered());
   ask("Are you sure?");
-  apply(act::ShowMessage{session().id, answer});
-  apply(act::SavePreset{{ui::PresetId{}, "Short answers", "Answer in one sentence.", session().sampling}});
-  apply(act::SavePreset{{ui::PresetId{}, "Translator", "Translate into German.", session().sampling}});
+  apply(act::ShowMessage{chat().id, answer});
+  apply(act::SavePreset{{PresetId{}, "Short answers", "Answer in one sentence.", chat().sampling}});
+  apply(act::SavePreset{{PresetId{}, "Translator", "Translate into German.", chat().sampling}});
   drop({write("report.csv", std::string(40'000, 'r')),
         write("a much longer name of a file that says what it is about.txt", "x"),
         write("main.cc", std::string(7'000, 'c')), write("letter.txt", std::string(3'000, 'l'))});
-  ASSERT_TRUE(loop_until([this] {
-    return session().attachments.size() == 4 && session().attachments[3].num_tokens.has_value();
-  }));
+  ASSERT_TRUE(loop_until(
+      [this] { return chat().attachments.size() == 4 && chat().attachments[3].num_tokens.has_value(); }));
   apply(act::DismissBanner{});
   in_every_look([&](const std::string& look) {
     write_screenshot("attachments-" + look);

@@ -26,11 +26,9 @@ class LostDeviceWindow : public WindowTest {
         },
         "/models/SmolLM2-135M-Instruct.Q4_1.gguf", test_settings());
   }
-  void ask(const std::string& text) {
-    application_->controller().apply(act::SendMessage{session().id, text});
-  }
+  void ask(const std::string& text) { application_->controller().apply(act::SendMessage{chat().id, text}); }
   bool answered() {
-    return loop_until([this] { return !session().messages.empty() && !session().messages.back().streaming; });
+    return loop_until([this] { return !chat().messages.empty() && !chat().messages.back().streaming; });
   }
 
   std::vector<Device> devices_;  // that loads were asked for
@@ -41,13 +39,13 @@ TEST_F(LostDeviceWindow, OffersTheCpuKeepsTheChatAndGoesOnThere) {
   open_on_gpu();
   made_->steps_allowed = 2;
   ask("one two three four five six seven eight");
-  ASSERT_TRUE(loop_until([this] { return !session().messages.back().text.empty(); }));
-  const std::string begun = session().messages.back().text;
+  ASSERT_TRUE(loop_until([this] { return !chat().messages.back().text.empty(); }));
+  const std::string begun = chat().messages.back().text;
   made_->lose_device();
   ASSERT_TRUE(loop_until([this] { return state().banner.has_value(); }));
   EXPECT_EQ(state().banner->offer, ui::BannerOffer::kContinueOnCpu);
   EXPECT_EQ(state().banner->text, "the device failed: choose the CPU");
-  EXPECT_TRUE(session().messages.back().text.starts_with(begun));
+  EXPECT_TRUE(chat().messages.back().text.starts_with(begun));
   draw_frames(2);
   write_screenshot("lost-device");
   play([](ImGuiTestContext* context) { context->ItemClick("//banner/continue_on_cpu"); });
@@ -56,11 +54,11 @@ TEST_F(LostDeviceWindow, OffersTheCpuKeepsTheChatAndGoesOnThere) {
            state().model.details.find("cpu") != std::string::npos;
   }));
   EXPECT_EQ(devices_.back(), Device::kCpu);
-  ASSERT_EQ(session().messages.size(), 2u);
-  EXPECT_TRUE(session().messages[1].text.starts_with(begun));
+  ASSERT_EQ(chat().messages.size(), 2u);
+  EXPECT_TRUE(chat().messages[1].text.starts_with(begun));
   ask("again");
   ASSERT_TRUE(answered());
-  EXPECT_EQ(session().messages.back().text, "You said: again");
+  EXPECT_EQ(chat().messages.back().text, "You said: again");
 }
 
 TEST_F(LostDeviceWindow, AFailureOnTheCpuOffersNothing) {
@@ -70,7 +68,7 @@ TEST_F(LostDeviceWindow, AFailureOnTheCpuOffersNothing) {
   ASSERT_TRUE(answered());
   draw_frames(1);
   EXPECT_FALSE(state().banner && state().banner->offer != ui::BannerOffer::kNone);
-  EXPECT_FALSE(session().messages.back().error.empty());
+  EXPECT_FALSE(chat().messages.back().error.empty());
 }
 
 }  // namespace

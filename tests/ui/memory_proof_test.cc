@@ -48,7 +48,7 @@ constexpr const char* kGuide =
     "birds are "
     "counted in the evening from the roof, and whoever wants to count with us is welcome. The café is closed "
     "on "
-    "Mondays. End every answer with one short question to the visitor, so that the conversation may go on.";
+    "Mondays. End every answer with one short question to the visitor, so that the chat may go on.";
 
 constexpr std::array<const char*, kNumChats> kQuestions = {
     "Tell me about the lamp of the old lighthouse.",
@@ -59,8 +59,8 @@ constexpr std::array<const char*, kNumChats> kQuestions = {
 // block stays).
 struct Shown {
   std::shared_ptr<const KvSnapshot> snapshot;
-  std::vector<ui::InspectedBlock> blocks;
-  std::vector<ui::InspectedHostBlock> host;
+  std::vector<ui::ShownBlock> blocks;
+  std::vector<ui::ShownHostBlock> host;
   std::vector<ui::TableLine> lines;
   std::vector<ui::SharingGroup> groups;
   std::vector<ui::PrefixRun> tree;
@@ -68,7 +68,7 @@ struct Shown {
   std::vector<ui::HealthSentence> sentences;
 };
 
-Shown shown_in(const ui::InspectorState& state) {
+Shown shown_in(const ui::MemoryWorkspaceState& state) {
   return {state.snapshot, state.blocks, state.host,   state.lines,
           state.groups,   state.tree,   state.health, state.sentences};
 }
@@ -174,8 +174,8 @@ class MemoryProof : public WindowTest {
     ASSERT_EQ(state().model.phase, ui::ModelPhase::kReady) << state().model.problem;
   }
   void apply(const ui::Action& action) { application_->controller().apply(action); }
-  void inspect(const ui::actions::InspectorAction& action) { apply(ui::actions::Inspect{action}); }
-  const ui::InspectorState& inspector() const { return state().inspector; }
+  void inspect(const ui::actions::MemoryAction& action) { apply(ui::actions::Inspect{action}); }
+  const ui::MemoryWorkspaceState& memory_workspace() const { return state().memory_workspace; }
 
   // On a machine that does other things besides, the model may need minutes.
   bool wait_until(const std::function<bool()>& done) {
@@ -186,15 +186,15 @@ class MemoryProof : public WindowTest {
   }
 
   void ask(std::size_t index) {
-    apply(ui::actions::NewSession{});
-    SamplingParams sampling = session().sampling;
+    apply(ui::actions::NewChat{});
+    SamplingParams sampling = chat().sampling;
     sampling.seed = 100 + index;
-    apply(ui::actions::ChangeSystemPrompt{session().id, kGuide});
-    apply(ui::actions::ChangeSampling{session().id, sampling});
-    apply(ui::actions::SendMessage{session().id, kQuestions[index]});
-    ids_[index] = session().id;
+    apply(ui::actions::ChangeSystemPrompt{chat().id, kGuide});
+    apply(ui::actions::ChangeSampling{chat().id, sampling});
+    apply(ui::actions::SendMessage{chat().id, kQuestions[index]});
+    ids_[index] = chat().id;
   }
-  const ui::SessionState& chat(std::size_t index) const { return *ui::find_session(state(), ids_[index]); }
+  const ui::ChatState& chat(std::size_t index) const { return *ui::find_chat(state(), ids_[index]); }
   void compare(std::size_t index, ui::ComparisonKind kind, std::int32_t max_tokens) {
     apply(ui::actions::OpenComparison{ids_[index].value, chat(index).messages.front().id});
     ui::ComparisonSetup setup = state().comparison.setup;
@@ -206,22 +206,21 @@ class MemoryProof : public WindowTest {
     apply(ui::actions::ChangeComparison{setup});
     apply(ui::actions::RunComparison{});
   }
-  bool is_swapped(const ui::SessionState& chat) const { return chat.activity == ui::Activity::kSwapped; }
+  bool is_swapped(const ui::ChatState& chat) const { return chat.activity == ui::Activity::kSwapped; }
   bool all_idle() const {
-    return !state().comparison.running &&
-           std::ranges::all_of(state().sessions, [](const ui::SessionState& session) {
-             return session.activity == ui::Activity::kIdle;
-           });
+    return !state().comparison.running && std::ranges::all_of(state().chats, [](const ui::ChatState& chat) {
+      return chat.activity == ui::Activity::kIdle;
+    });
   }
   bool every_chat_generates() const {
-    return std::ranges::all_of(ids_, [this](ui::SessionId id) {
-      const ui::SessionState* chat = ui::find_session(state(), id);
+    return std::ranges::all_of(ids_, [this](ChatId id) {
+      const ui::ChatState* chat = ui::find_chat(state(), id);
       return chat->activity == ui::Activity::kGenerating && chat->messages.back().text.size() > 40;
     });
   }
   // The first line of the log of this kind; its mark is that of its first event.
   const ui::LogLine& first(BlockEventKind kind) const {
-    const auto& log = inspector().timeline.log;
+    const auto& log = memory_workspace().timeline.log;
     const auto found = std::ranges::find(log, kind, &ui::LogLine::kind);
     if (found == log.end())
       throw std::runtime_error("it never happened: " + std::string(block_event_kind_name(kind)));
@@ -229,21 +228,22 @@ class MemoryProof : public WindowTest {
   }
   std::int64_t count(BlockEventKind kind) const {
     std::int64_t total = 0;
-    for (const ui::LogLine& line : inspector().timeline.log) total += line.kind == kind ? line.count : 0;
+    for (const ui::LogLine& line : memory_workspace().timeline.log)
+      total += line.kind == kind ? line.count : 0;
     return total;
   }
   // Whether a sequence of the comparison whose name ends so ran while a chat did.
   bool ran_beside_a_chat(const std::string& end) const {
-    const auto& names = inspector().names;
+    const auto& names = memory_workspace().names;
     const auto is_chat = [&](const ui::ScheduleSpan& span) {
       const auto name = names.find(span.sequence);
-      return name != names.end() && name->second.session_id != ui::SessionId{};
+      return name != names.end() && name->second.chat_id != ChatId{};
     };
     const auto runs = [](const ui::ScheduleSpan& span) { return span.state == SequenceState::kRunning; };
-    for (const ui::ScheduleSpan& span : inspector().timeline.spans) {
+    for (const ui::ScheduleSpan& span : memory_workspace().timeline.spans) {
       const auto name = names.find(span.sequence);
       if (!runs(span) || name == names.end() || !name->second.label.ends_with(end)) continue;
-      for (const ui::ScheduleSpan& other : inspector().timeline.spans) {
+      for (const ui::ScheduleSpan& other : memory_workspace().timeline.spans) {
         if (is_chat(other) && runs(other) && other.begin_us < span.end_us && span.begin_us < other.end_us)
           return true;
       }
@@ -252,15 +252,15 @@ class MemoryProof : public WindowTest {
   }
   // When the step to which this event belongs was done.
   std::uint64_t end_of_step(std::uint64_t mark) const {
-    for (const ui::TimelineStep& step : inspector().timeline.steps) {
+    for (const ui::TimelineStep& step : memory_workspace().timeline.steps) {
       if (step.mark > mark) return step.mark;
     }
-    return inspector().timeline.newest_mark;
+    return memory_workspace().timeline.newest_mark;
   }
   Shown show_at(std::uint64_t mark) {
     inspect(ui::actions::SeekMark{mark});
-    EXPECT_EQ(inspector().cursor.problem, "");
-    return shown_in(inspector());
+    EXPECT_EQ(memory_workspace().cursor.problem, "");
+    return shown_in(memory_workspace());
   }
   void shoot(const std::string& name) {
     draw_frames(3);
@@ -284,10 +284,10 @@ class MemoryProof : public WindowTest {
     auto application = app::Application::start(options, no_engine, *clock_);
     ASSERT_TRUE(application) << application.error().message;
     application_ = *std::move(application);
-    ASSERT_TRUE(loop_until([this] { return inspector().source == ui::InspectorSource::kRecording; }));
+    ASSERT_TRUE(loop_until([this] { return memory_workspace().source == ui::MemorySource::kRecording; }));
   }
 
-  std::array<ui::SessionId, kNumChats> ids_;
+  std::array<ChatId, kNumChats> ids_;
 };
 
 TEST_F(MemoryProof, SharingCopiesAndSwapsOfTheRealModelAreSeenLiveAndInARecording) {
@@ -298,16 +298,16 @@ TEST_F(MemoryProof, SharingCopiesAndSwapsOfTheRealModelAreSeenLiveAndInARecordin
   open_small_pool(model);
   if (HasFatalFailure()) return;
   inspect(ui::actions::StartRecording{});
-  ASSERT_TRUE(inspector().recording.is_recording);
-  const std::string recording = inspector().recording.path;
+  ASSERT_TRUE(memory_workspace().recording.is_recording);
+  const std::string recording = memory_workspace().recording.path;
 
   // Four chats, the first a little ahead: its prompt is what the others find.
   ask(0);
   ASSERT_TRUE(wait_until([this] { return chat(0).activity == ui::Activity::kGenerating; }));
   for (std::size_t i = 1; i < kNumChats; ++i) ask(i);
   ASSERT_TRUE(wait_until([this] { return every_chat_generates(); }));
-  inspect(ui::actions::PauseInspector{});
-  const std::uint64_t shared_mark = inspector().cursor.mark;
+  inspect(ui::actions::PauseMemory{});
+  const std::uint64_t shared_mark = memory_workspace().cursor.mark;
 
   // Samples, then beams, of the chats' own questions, while the chats go on.
   compare(0, ui::ComparisonKind::kSamples, 96);
@@ -317,10 +317,10 @@ TEST_F(MemoryProof, SharingCopiesAndSwapsOfTheRealModelAreSeenLiveAndInARecordin
   bool saw_swapped_chat = false;
   const auto watch = [&] {
     const auto swapped =
-        std::ranges::find_if(state().sessions, [this](const auto& chat) { return is_swapped(chat); });
-    if (!saw_swapped_chat && swapped != state().sessions.end() && !swapped->memory.host_blocks.empty()) {
+        std::ranges::find_if(state().chats, [this](const auto& chat) { return is_swapped(chat); });
+    if (!saw_swapped_chat && swapped != state().chats.end() && !swapped->memory.host_blocks.empty()) {
       saw_swapped_chat = true;
-      apply(ui::actions::SelectSession{swapped->id});
+      apply(ui::actions::SelectChat{swapped->id});
       apply(ui::actions::ShowWorkspace{ui::Workspace::kChat});
       shoot("swapped-chat");
     }
@@ -372,7 +372,7 @@ TEST_F(MemoryProof, SharingCopiesAndSwapsOfTheRealModelAreSeenLiveAndInARecordin
                                                       {"first-swap", end_of_step(swap_out.last_mark)},
                                                       {"swap-in", end_of_step(swap_in.last_mark)},
                                                       {"copy", end_of_step(copy.last_mark)},
-                                                      {"end", inspector().timeline.newest_mark}};
+                                                      {"end", memory_workspace().timeline.newest_mark}};
   std::map<std::string, Shown> live;
   for (const auto& [name, mark] : marks) live[name] = show_at(mark);
 
@@ -392,8 +392,8 @@ TEST_F(MemoryProof, SharingCopiesAndSwapsOfTheRealModelAreSeenLiveAndInARecordin
 
   show_at(marks.at("copy"));
   inspect(ui::actions::ChooseBlock{copy.aux});
-  ASSERT_TRUE(inspector().card);
-  EXPECT_EQ(inspector().card->copied_from, copy.first_block);
+  ASSERT_TRUE(memory_workspace().card);
+  EXPECT_EQ(memory_workspace().card->copied_from, copy.first_block);
   shoot("copy-on-write");
   inspect(ui::actions::ChooseBlock{-1});
   show_at(marks.at("first-swap"));
@@ -407,7 +407,7 @@ TEST_F(MemoryProof, SharingCopiesAndSwapsOfTheRealModelAreSeenLiveAndInARecordin
 
   // The same without the model.
   open_recording_alone(recording);
-  EXPECT_EQ(inspector().timeline.newest_mark, marks.at("end"));
+  EXPECT_EQ(memory_workspace().timeline.newest_mark, marks.at("end"));
   for (const auto& [name, mark] : marks) {
     SCOPED_TRACE(name);
     const Shown recorded = show_at(mark);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/base/hash.h"
-#include "engine/engine_core.h"
+#include "engine/core/engine_core.h"
 #include "engine/metrics/recording_file.h"
 #include "engine/metrics/recording_writer.h"
 #include "tests/simulation/toy_tokenizer.h"
@@ -71,7 +71,7 @@ class MemoryScene {
     static TokenId letter(std::uint64_t bits) { return static_cast<TokenId>(4 + bits % 16); }
   };
 
-  EngineSurroundings surroundings() {
+  EngineDependencies surroundings() {
     return {.runner = &runner_,
             .clock = &clock_,
             .intake = {.tokenizer = &tokenizer_,

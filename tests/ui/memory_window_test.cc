@@ -33,9 +33,9 @@ TEST_F(MemoryWindow, ChatsWithTheSameStartShareBlocks) {
     IM_CHECK_GE(static_cast<int>(shared), 5);
     IM_CHECK_GT(snapshot.figures.sharing_ratio, 1.0);
     IM_CHECK_EQ(static_cast<int>(state().memory.snapshot->sequences.size()), 2);
-    for (const auto& session : state().sessions) {
-      IM_CHECK_GE(session.memory.num_shared, 5);
-      IM_CHECK_EQ(session.memory.num_sharing_sessions, 1);
+    for (const auto& chat : state().chats) {
+      IM_CHECK_GE(chat.memory.num_shared, 5);
+      IM_CHECK_EQ(chat.memory.num_sharing_chats, 1);
     }
     // A click on the first cell opens its card.
     context->ItemClick("**/map", 0, ImGuiTestOpFlags_NoCheckHoveredId);
@@ -50,20 +50,20 @@ TEST_F(MemoryWindow, PointerOverAChatsOwnBlockLightsItAndAClickOpensItsCard) {
     context->KeyChars("hello there");
     context->KeyPress(ImGuiKey_Enter);
     context->Yield(12);
-    IM_CHECK(!session().memory.blocks.empty());
+    IM_CHECK(!chat().memory.blocks.empty());
     const ImGuiTestItemInfo cells = context->ItemInfo("**/chat_blocks");
     context->MouseMoveToPos({cells.RectFull.Min.x + 6, cells.RectFull.Min.y + 6});
     context->Yield(2);
-    IM_CHECK(state().inspector.hover.block == session().memory.blocks.front().block_id);
+    IM_CHECK(state().memory_workspace.hover.block == chat().memory.blocks.front().block_id);
     context->MouseMoveToPos({cells.RectFull.Min.x + 6, cells.RectFull.Min.y - 60});
     context->Yield(3);
-    IM_CHECK(!state().inspector.hover.block.has_value());
+    IM_CHECK(!state().memory_workspace.hover.block.has_value());
     context->MouseMoveToPos({cells.RectFull.Min.x + 6, cells.RectFull.Min.y + 6});
     context->MouseClick();
     context->Yield(3);
     IM_CHECK(state().workspace == ui::Workspace::kMemory);
-    IM_CHECK(state().inspector.card.has_value());
-    IM_CHECK(state().inspector.card->block == session().memory.blocks.front().block_id);
+    IM_CHECK(state().memory_workspace.card.has_value());
+    IM_CHECK(state().memory_workspace.card->block == chat().memory.blocks.front().block_id);
   });
 }
 
@@ -89,13 +89,12 @@ TEST_F(MemoryWindow, IdleChatKeepsItsCachedBlocksUntilTheyAreReused) {
     context->KeyPress(ImGuiKey_Enter);
     context->Yield(80);
   });
-  ASSERT_TRUE(loop_until([this] {
-    return session().activity == ui::Activity::kIdle && !application_->controller().wants_poll();
-  }));
-  const auto& blocks = session().memory.blocks;
+  ASSERT_TRUE(loop_until(
+      [this] { return chat().activity == ui::Activity::kIdle && !application_->controller().wants_poll(); }));
+  const auto& blocks = chat().memory.blocks;
   ASSERT_GE(blocks.size(), 3u);
   EXPECT_TRUE(
-      std::all_of(blocks.begin(), blocks.end(), [](const ui::SessionBlock& block) { return block.cached; }));
+      std::all_of(blocks.begin(), blocks.end(), [](const ui::ChatBlock& block) { return block.cached; }));
 }
 
 }  // namespace

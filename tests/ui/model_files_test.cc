@@ -57,23 +57,22 @@ class ModelFiles : public WindowTest {
   }
   void ask_all() {
     for (const char* question : kQuestions) {
-      application_->controller().apply(act::NewSession{});
-      application_->controller().apply(act::SendMessage{session().id, question});
+      application_->controller().apply(act::NewChat{});
+      application_->controller().apply(act::SendMessage{chat().id, question});
     }
     perform();
   }
   bool all_generating() const {
-    return std::all_of(state().sessions.begin(), state().sessions.end(), [](const ui::SessionState& each) {
-      return each.activity == ui::Activity::kGenerating;
-    });
+    return std::all_of(state().chats.begin(), state().chats.end(),
+                       [](const ui::ChatState& each) { return each.activity == ui::Activity::kGenerating; });
   }
   bool all_idle() const {
-    return std::all_of(state().sessions.begin(), state().sessions.end(),
-                       [](const ui::SessionState& each) { return each.activity == ui::Activity::kIdle; });
+    return std::all_of(state().chats.begin(), state().chats.end(),
+                       [](const ui::ChatState& each) { return each.activity == ui::Activity::kIdle; });
   }
   std::map<std::string, std::string> answers() const {
     std::map<std::string, std::string> result;
-    for (const ui::SessionState& each : state().sessions) {
+    for (const ui::ChatState& each : state().chats) {
       if (each.messages.size() >= 2) result[each.messages[0].text] = each.messages[1].text;
     }
     return result;
@@ -124,21 +123,21 @@ TEST_F(ModelFiles, OfAnotherVocabularyGoOnWithChatsThatTheFirstModelBegan) {
   if (IsSkipped()) return;
   open_default(/*max_tokens=*/48);
   if (IsSkipped()) return;
-  application_->controller().apply(act::SendMessage{session().id, "What is the capital of Japan?"});
+  application_->controller().apply(act::SendMessage{chat().id, "What is the capital of Japan?"});
   perform();
-  ASSERT_TRUE(loop_until([this] { return session().messages.size() == 2 && all_idle(); }));
-  const std::string first_answer = session().messages[1].text;
-  ASSERT_FALSE(application_->controller().conversation(session().id)->messages()[1].token_ids.empty());
+  ASSERT_TRUE(loop_until([this] { return chat().messages.size() == 2 && all_idle(); }));
+  const std::string first_answer = chat().messages[1].text;
+  ASSERT_FALSE(application_->controller().chat(chat().id)->messages()[1].token_ids.empty());
   load_after([](const std::string&) {});
   ASSERT_TRUE(loop_until([this] { return state().model.name == "tiny"; }));
-  application_->controller().apply(act::SendMessage{session().id, "And of Spain?"});
+  application_->controller().apply(act::SendMessage{chat().id, "And of Spain?"});
   perform();
-  ASSERT_TRUE(loop_until([this] { return session().messages.size() == 4 && !ui::is_busy(session()); }));
-  EXPECT_EQ(session().messages[3].error, "") << "ids of the first model mean nothing to the second";
-  EXPECT_EQ(session().messages[1].text, first_answer);
-  EXPECT_EQ(session().messages[3].model, "tiny");
-  const ui::MessageState question = session().messages[2];
-  application_->controller().apply(act::OpenComparison{session().id.value, question.id});
+  ASSERT_TRUE(loop_until([this] { return chat().messages.size() == 4 && !ui::is_busy(chat()); }));
+  EXPECT_EQ(chat().messages[3].error, "") << "ids of the first model mean nothing to the second";
+  EXPECT_EQ(chat().messages[1].text, first_answer);
+  EXPECT_EQ(chat().messages[3].model, "tiny");
+  const ui::MessageState question = chat().messages[2];
+  application_->controller().apply(act::OpenComparison{chat().id.value, question.id});
   application_->controller().apply(act::RunComparison{});
   perform();
   ASSERT_TRUE(loop_until([this] { return !state().comparison.running; }));
@@ -152,7 +151,7 @@ TEST_F(ModelFiles, OfAnotherVocabularyGoOnWithChatsThatTheFirstModelBegan) {
                                              {Role::kUser, "And of Spain?"}};
   const auto prompt = preview->parts().tokenizer->encode_chat(messages, 0);
   ASSERT_TRUE(prompt);
-  EXPECT_EQ(session().messages[3].figures.num_prompt_tokens, static_cast<std::int32_t>(prompt->size()));
+  EXPECT_EQ(chat().messages[3].figures.num_prompt_tokens, static_cast<std::int32_t>(prompt->size()));
 }
 
 }  // namespace

@@ -145,14 +145,14 @@ class ModelPickerWindow : public WindowTest {
     application_->controller().apply(act::PickModel{act::LoadChosenModel{running}});
     perform();
   }
-  ui::SessionId ask(const std::string& text) {
-    application_->controller().apply(act::SendMessage{session().id, text});
+  ChatId ask(const std::string& text) {
+    application_->controller().apply(act::SendMessage{chat().id, text});
     perform();
-    return session().id;
+    return chat().id;
   }
   bool all_idle() const {
-    return std::all_of(state().sessions.begin(), state().sessions.end(),
-                       [](const ui::SessionState& each) { return each.activity == ui::Activity::kIdle; });
+    return std::all_of(state().chats.begin(), state().chats.end(),
+                       [](const ui::ChatState& each) { return each.activity == ui::Activity::kIdle; });
   }
 
   Loads loads_;
@@ -167,29 +167,29 @@ TEST_F(ModelPickerWindow, AnotherModelLoadsWhileChatsGoOnAndThenAnswers) {
   FakeEngine* const old = engine_;
   old->answers = {std::string(4000, 'x')};
   old->steps_allowed = 20;
-  const ui::SessionId chat = ask("a long answer, please");
+  const ChatId chat = ask("a long answer, please");
   loads_.wait = true;
   load(second);
   ASSERT_TRUE(
       loop_until([this] { return state().picker.loading && state().picker.loading->fraction > 0.4; }));
-  const std::size_t before = session().messages.back().text.size();
+  const std::size_t before = chat().messages.back().text.size();
   old->steps_allowed = 20;
-  ASSERT_TRUE(loop_until([&] { return session().messages.back().text.size() >= before + 40; }))
+  ASSERT_TRUE(loop_until([&] { return chat().messages.back().text.size() >= before + 40; }))
       << "the answer goes on while the other model loads";
   EXPECT_EQ(state().model.name, "first");
   loads_.wait = false;
   ASSERT_TRUE(loop_until([this] { return state().model.name == "second"; }));
   EXPECT_FALSE(state().picker.open);
   EXPECT_EQ(loads_.num_alive, 2) << "the first has an answer to finish";
-  EXPECT_EQ(ui::find_session(state(), chat)->activity, ui::Activity::kGenerating);
-  apply(act::NewSession{});
-  const ui::SessionId fresh = ask("hello");
-  ASSERT_TRUE(loop_until([&] { return ui::find_session(state(), fresh)->activity == ui::Activity::kIdle; }));
-  EXPECT_EQ(ui::find_session(state(), fresh)->messages.back().model, "second");
+  EXPECT_EQ(ui::find_chat(state(), chat)->activity, ui::Activity::kGenerating);
+  apply(act::NewChat{});
+  const ChatId fresh = ask("hello");
+  ASSERT_TRUE(loop_until([&] { return ui::find_chat(state(), fresh)->activity == ui::Activity::kIdle; }));
+  EXPECT_EQ(ui::find_chat(state(), fresh)->messages.back().model, "second");
   old->steps_allowed = -1;
   ASSERT_TRUE(loop_until([this] { return all_idle(); }));
-  EXPECT_EQ(ui::find_session(state(), chat)->messages.back().text, std::string(4000, 'x'));
-  EXPECT_EQ(ui::find_session(state(), chat)->messages.back().model, "first");
+  EXPECT_EQ(ui::find_chat(state(), chat)->messages.back().text, std::string(4000, 'x'));
+  EXPECT_EQ(ui::find_chat(state(), chat)->messages.back().model, "first");
   EXPECT_TRUE(loop_until([this] { return loads_.num_alive == 1; }))
       << "the first has ended with its last answer";
 }
@@ -211,7 +211,7 @@ TEST_F(ModelPickerWindow, AFailedLoadIsOneSentenceAndTheChatsGoOn) {
   EXPECT_EQ(state().model.name, "first");
   engine_->steps_allowed = -1;
   ASSERT_TRUE(loop_until([this] { return all_idle(); }));
-  EXPECT_EQ(session().messages.back().text, std::string(400, 'x'));
+  EXPECT_EQ(chat().messages.back().text, std::string(400, 'x'));
   loads_.fails_with.clear();
   load(second);
   EXPECT_TRUE(loop_until([this] { return state().model.name == "second"; })) << "it can be tried again";
@@ -250,15 +250,15 @@ TEST_F(ModelPickerWindow, WithoutRoomForBothTheAnswersAreInterruptedAndCanBeCont
   engine_->answers = {std::string(400, 'x')};
   engine_->steps_allowed = 10;
   ask("a long answer, please");
-  ASSERT_TRUE(loop_until([this] { return session().messages.back().text.size() >= 40; }));
+  ASSERT_TRUE(loop_until([this] { return chat().messages.back().text.size() >= 40; }));
   load(second, act::RunningAnswers::kStop);
   ASSERT_TRUE(loop_until([this] { return state().model.name == "second"; }));
-  EXPECT_TRUE(session().messages.back().interrupted);
+  EXPECT_TRUE(chat().messages.back().interrupted);
   EXPECT_EQ(loads_.num_alive, 1);
   engine_->answers = {"and the rest"};
-  apply(act::ContinueAnswer{session().id, session().messages.back().id});
+  apply(act::ContinueAnswer{chat().id, chat().messages.back().id});
   ASSERT_TRUE(loop_until([this] { return all_idle(); }));
-  EXPECT_EQ(session().messages.back().text, std::string(40, 'x') + "and the rest");
+  EXPECT_EQ(chat().messages.back().text, std::string(40, 'x') + "and the rest");
 }
 
 TEST_F(ModelPickerWindow, AFailureAfterThePresentModelWentBringsItBack) {
@@ -389,9 +389,9 @@ TEST_F(ModelPickerWindow, OneClickAsksAnExampleQuestion) {
     context->ItemClick("**/example_ideas");
     context->Yield(3);
   });
-  ASSERT_TRUE(loop_until([this] { return !session().messages.empty() && all_idle(); }));
-  EXPECT_EQ(session().messages[0].text, "Give me five names for a grey cat.");
-  EXPECT_EQ(session().messages.size(), 2u);
+  ASSERT_TRUE(loop_until([this] { return !chat().messages.empty() && all_idle(); }));
+  EXPECT_EQ(chat().messages[0].text, "Give me five names for a grey cat.");
+  EXPECT_EQ(chat().messages.size(), 2u);
 }
 
 TEST_F(ModelPickerWindow, WithoutAModelOneCanBeChosen) {

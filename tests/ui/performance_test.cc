@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "app/window/conversation_tree.h"
+#include "app/window/chat/branch_tree.h"
 #include "tests/ui/window_fixture.h"
 
 namespace octavo::testing {
@@ -63,14 +63,14 @@ ui::UiState long_chat(const ui::UiState& ready, int num_messages, std::size_t by
   const std::string paragraph =
       "With **blocks of sixteen tokens**, memory is taken one block at a time, and `block tables` say "
       "where.\n\n";
-  ui::SessionState& session = state.sessions.front();
-  session.messages.clear();
+  ui::ChatState& chat = state.chats.front();
+  chat.messages.clear();
   for (int i = 0; i < num_messages; ++i) {
     ui::MessageState message;
     message.id = static_cast<std::uint64_t>(i) + 1;
     message.role = i % 2 == 0 ? Role::kUser : Role::kAssistant;
     while (message.text.size() < bytes_each) message.text += paragraph;
-    session.messages.push_back(std::move(message));
+    chat.messages.push_back(std::move(message));
   }
   return state;
 }
@@ -112,25 +112,25 @@ TEST_F(Performance, TenThousandMessagesScrollSmoothly) {
 
 // A chat in which every fourth message was asked again: two and a half thousand branches, one below the
 // other.
-app::Conversation branching_conversation(int num_messages) {
-  app::Conversation conversation;
-  app::MessageId leaf = app::kRootMessage;
+app::Chat branching_chat(int num_messages) {
+  app::Chat chat;
+  MessageId leaf = app::kRootMessage;
   for (int i = 0; i < num_messages; ++i) {
     const Role role = i % 2 == 0 ? Role::kUser : Role::kAssistant;
-    const app::MessageId added =
-        conversation.append(leaf, role, "Message " + std::to_string(i) + " says something about blocks.");
+    const MessageId added =
+        chat.append(leaf, role, "Message " + std::to_string(i) + " says something about blocks.");
     if (i % 4 != 3) leaf = added;
   }
-  return conversation;
+  return chat;
 }
 
 TEST_F(Performance, TheTreeOfTenThousandMessagesIsDrawnQuickly) {
   open_large();
   ui::Views views;
   ui::UiState state = this->state();
-  const app::Conversation conversation = branching_conversation(10'000);
+  const app::Chat chat = branching_chat(10'000);
   const auto begin = std::chrono::steady_clock::now();
-  state.desktop.tree = app::conversation_tree(conversation, state.active_session);
+  state.desktop.tree = app::branch_tree(chat, state.active_chat);
   const double building =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   state.desktop.tree_open = true;
@@ -149,7 +149,7 @@ TEST_F(Performance, AMessageOfOneLineOfAMegabyteScrollsSmoothly) {
   open_large();
   ui::Views views;
   ui::UiState state = long_chat(this->state(), 2, 100);
-  state.sessions.front().messages.back().text = std::string(1 << 20, 'w');
+  state.chats.front().messages.back().text = std::string(1 << 20, 'w');
   const double opening = frame_ms(*application_, views, state, 1);
   const double scrolling = frame_ms(*application_, views, state, 20, [](int) {
     ImGui::GetIO().AddMousePosEvent(700, 400);
@@ -165,7 +165,7 @@ TEST_F(Performance, StreamingAnswerCostsOnlyItsOpenEnd) {
   open_large();
   ui::Views views;
   ui::UiState state = long_chat(this->state(), 200, 500);
-  ui::MessageState& last = state.sessions.front().messages.back();
+  ui::MessageState& last = state.chats.front().messages.back();
   last.streaming = true;
   while (last.text.size() < 100'000)
     last.text += "Another paragraph of the answer that is already closed.\n\n";
@@ -189,17 +189,17 @@ TEST_F(Performance, BlockMapsAreDrawnQuickly) {
                                   .filled = 1 + i % 16,
                                   .first_owner = SequenceId{1}});
     }
-    state.inspector.pool.num_blocks = num_blocks;
-    state.inspector.blocks.assign(static_cast<std::size_t>(num_blocks), {.owner = 0});
-    state.inspector.sequences = {{ui::SessionId{1}, "one", 0}};
-    state.inspector.snapshot = snapshot;
-    state.inspector.version = 1;
+    state.memory_workspace.pool.num_blocks = num_blocks;
+    state.memory_workspace.blocks.assign(static_cast<std::size_t>(num_blocks), {.owner = 0});
+    state.memory_workspace.sequences = {{ChatId{1}, "one", 0}};
+    state.memory_workspace.snapshot = snapshot;
+    state.memory_workspace.version = 1;
     state.workspace = ui::Workspace::kMemory;
     const double drawing = frame_ms(*application_, views, state, 10);
     // Every block has just changed, so that each one flashes.
     const double changing = frame_ms(*application_, views, state, 10, [&](int) {
-      ++state.inspector.version;
-      for (ui::InspectedBlock& block : state.inspector.blocks) ++block.last_us;
+      ++state.memory_workspace.version;
+      for (ui::ShownBlock& block : state.memory_workspace.blocks) ++block.last_us;
     });
     std::printf("[ measured ] %d blocks: %.2f ms a frame, %.2f ms while all of them change\n", num_blocks,
                 drawing, changing);

@@ -24,9 +24,8 @@ class RealEngineWindow : public WindowTest {
     ASSERT_EQ(state().model.phase, ui::ModelPhase::kReady) << state().model.problem;
   }
   bool all_idle() const {
-    return std::all_of(state().sessions.begin(), state().sessions.end(), [](const ui::SessionState& session) {
-      return session.activity == ui::Activity::kIdle;
-    });
+    return std::all_of(state().chats.begin(), state().chats.end(),
+                       [](const ui::ChatState& chat) { return chat.activity == ui::Activity::kIdle; });
   }
   void ask(const char* text) {
     play([text](ImGuiTestContext* context) {
@@ -42,11 +41,11 @@ TEST_F(RealEngineWindow, TypedQuestionIsAnsweredAndTheNextTurnReusesItsBlocks) {
   if (IsSkipped()) return;
   ask("What is the capital of Japan?");
   ASSERT_TRUE(loop_until([this] { return all_idle(); }));
-  ASSERT_EQ(session().messages.size(), 2u);
-  EXPECT_NE(session().messages[1].text.find("Tokyo"), std::string::npos) << session().messages[1].text;
+  ASSERT_EQ(chat().messages.size(), 2u);
+  EXPECT_NE(chat().messages[1].text.find("Tokyo"), std::string::npos) << chat().messages[1].text;
   ask("And of Spain?");
-  ASSERT_TRUE(loop_until([this] { return all_idle() && session().messages.size() == 4; }));
-  EXPECT_GE(session().messages[3].figures.num_cached_tokens.value_or(0), 16);
+  ASSERT_TRUE(loop_until([this] { return all_idle() && chat().messages.size() == 4; }));
+  EXPECT_GE(chat().messages[3].figures.num_cached_tokens.value_or(0), 16);
 }
 
 TEST_F(RealEngineWindow, TwoChatsGenerateAtOnceAndShareTheirStart) {
@@ -56,20 +55,19 @@ TEST_F(RealEngineWindow, TwoChatsGenerateAtOnceAndShareTheirStart) {
   const std::string prompt =
       "You are a careful assistant who answers in complete sentences and never in a hurry. Say what is known "
       "and what is not.";
-  controller.apply(ui::actions::ChangeSystemPrompt{session().id, prompt});
+  controller.apply(ui::actions::ChangeSystemPrompt{chat().id, prompt});
   ask("Tell me about the sea.");
   ASSERT_TRUE(loop_until([this] {
-    return session().activity == ui::Activity::kGenerating && session().messages.back().text.size() > 8;
+    return chat().activity == ui::Activity::kGenerating && chat().messages.back().text.size() > 8;
   }));
-  controller.apply(ui::actions::NewSession{});
-  controller.apply(ui::actions::ChangeSystemPrompt{session().id, prompt});
-  controller.apply(ui::actions::SendMessage{session().id, "Tell me about mountains."});
+  controller.apply(ui::actions::NewChat{});
+  controller.apply(ui::actions::ChangeSystemPrompt{chat().id, prompt});
+  controller.apply(ui::actions::SendMessage{chat().id, "Tell me about mountains."});
   bool both = false, shared = false;
   ASSERT_TRUE(loop_until([&] {
-    const auto generating =
-        std::count_if(state().sessions.begin(), state().sessions.end(), [](const auto& session) {
-          return session.activity == ui::Activity::kGenerating && !session.messages.back().text.empty();
-        });
+    const auto generating = std::count_if(state().chats.begin(), state().chats.end(), [](const auto& chat) {
+      return chat.activity == ui::Activity::kGenerating && !chat.messages.back().text.empty();
+    });
     both |= generating == 2;
     shared |= state().memory.snapshot != nullptr && state().memory.snapshot->figures.sharing_ratio > 1.0;
     return all_idle();

@@ -15,7 +15,7 @@ using Screenshots = WindowTest;
 constexpr const char* kAnswer =
     "Because nobody knows how long an answer will become. A single buffer must be as long as the longest "
     "answer that could "
-    "ever come, and most of it stays empty for the whole conversation.\n\n"
+    "ever come, and most of it stays empty for the whole chat.\n\n"
     "With **blocks of sixteen tokens**, memory is taken one block at a time:\n\n"
     "```\nlogical    0   1   2   3\n           \xe2\x86\x93   \xe2\x86\x93   \xe2\x86\x93   "
     "\xe2\x86\x93\nphysical  17   4  92  31   # anywhere in the pool\n```\n\n"
@@ -35,9 +35,9 @@ class Scene {
   Scene(app::Application& application, FakeEngine& engine, ManualClock& clock)
       : application_(application), engine_(engine), clock_(clock) {}
 
-  ui::SessionId chat(const std::string& question, const std::string& answer, const std::string& prompt = {}) {
-    apply(ui::actions::NewSession{});
-    const ui::SessionId id = application_.controller().state().active_session;
+  ChatId chat(const std::string& question, const std::string& answer, const std::string& prompt = {}) {
+    apply(ui::actions::NewChat{});
+    const ChatId id = application_.controller().state().active_chat;
     if (!prompt.empty()) apply(ui::actions::ChangeSystemPrompt{id, prompt});
     engine_.answers.push_back(answer);
     apply(ui::actions::SendMessage{id, question});
@@ -73,10 +73,10 @@ void play_scene(app::Application& application, FakeEngine& engine, ManualClock& 
   scene.steps(120);
   scene.chat("SQL for the report", poem);
   scene.steps(220);
-  const ui::SessionId shown =
+  const ChatId shown =
       scene.chat("Why does a chat program keep keys and values in blocks instead of one long buffer?",
                  std::string(kAnswer) + poem, system_prompt());
-  scene.apply(ui::actions::RenameSession{shown, "Paging, explained"});
+  scene.apply(ui::actions::RenameChat{shown, "Paging, explained"});
   scene.steps(static_cast<int>(std::string(kAnswer).size() / 4));
   engine.steps_allowed = 0;
   scene.steps(2);
@@ -101,7 +101,7 @@ TEST_F(Screenshots, ChatAndMemoryInBothThemesAndTwoSizes) {
     controller.apply(ui::actions::ShowWorkspace{ui::Workspace::kMemory});
     write_screenshot("memory-" + look);
   });
-  EXPECT_EQ(state().sessions.size(), 6u);
+  EXPECT_EQ(state().chats.size(), 6u);
   application_.reset();  // it reads the clock
 }
 

@@ -51,13 +51,13 @@ TEST(Commands, EachHasANameOfItsOwnAndNoTwoShareAKey) {
 TEST(Commands, ThePaletteFindsEveryWordInAnyOrderAndCase) {
   ui::UiState state;
   state.model.phase = ui::ModelPhase::kReady;
-  ui::SessionState session;
-  session.id = ui::SessionId{7};
-  session.title = "Über ##Blöcke %n";
-  state.sessions.push_back(session);
+  ui::ChatState chat;
+  chat.id = ChatId{7};
+  chat.title = "Über ##Blöcke %n";
+  state.chats.push_back(chat);
   const auto found = ui::palette_entries(state, "BLÖCKE über");
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].session_id, ui::SessionId{7});
+  EXPECT_EQ(found[0].chat_id, ChatId{7});
   EXPECT_EQ(ui::palette_entries(state, "theme dark").size(), 1u);
   EXPECT_TRUE(ui::palette_entries(state, "no such thing").empty());
   EXPECT_GT(ui::palette_entries(state, "").size(), 10u);
@@ -120,14 +120,14 @@ TEST_F(SidebarWindow, PaletteGoesToAChatByItsTitle) {
     context->KeyPress(ImGuiKey_Enter);
     context->Yield(4);
   });
-  EXPECT_EQ(session().title, "apples");
+  EXPECT_EQ(chat().title, "apples");
 }
 
 TEST_F(SidebarWindow, SearchFindsTextsAndOpensTheMessage) {
   open_kept();
   engine_->answers = {"The walrus sleeps.", "Nothing of note."};
   const auto answered = [this] {
-    return session().activity == ui::Activity::kIdle && session().messages.size() == 2;
+    return chat().activity == ui::Activity::kIdle && chat().messages.size() == 2;
   };
   play([this](ImGuiTestContext* context) { ask(context, "about the sea"); });
   ASSERT_TRUE(loop_until(answered));
@@ -144,14 +144,14 @@ TEST_F(SidebarWindow, SearchFindsTextsAndOpensTheMessage) {
     context->KeyChars("WALRUS");
     context->Yield(4);
   });
-  ASSERT_TRUE(loop_until([this] { return state().chats.search.hits.size() == 1; }))
-      << state().chats.search.query << ": " << state().chats.search.hits.size() << " hits, "
-      << state().chats.search.running << " " << state().chats.problem;
+  ASSERT_TRUE(loop_until([this] { return state().library.search.hits.size() == 1; }))
+      << state().library.search.query << ": " << state().library.search.hits.size() << " hits, "
+      << state().library.search.running << " " << state().library.problem;
   write_screenshot("search-dark");
   play([this](ImGuiTestContext* context) {
     context->ItemClick("**/hit");
     context->Yield(4);
-    IM_CHECK_STR_EQ(session().title.c_str(), "about the sea");
+    IM_CHECK_STR_EQ(chat().title.c_str(), "about the sea");
   });
 }
 
@@ -162,11 +162,11 @@ TEST_F(SidebarWindow, EscapeEndsTheSearch) {
     context->Yield(4);
     context->KeyChars("walrus");
     context->Yield(2);
-    IM_CHECK_STR_EQ(state().chats.search.query.c_str(), "walrus");
+    IM_CHECK_STR_EQ(state().library.search.query.c_str(), "walrus");
     context->KeyPress(ImGuiKey_Escape);
     context->Yield(4);
     IM_CHECK(!state().search_open);
-    IM_CHECK(state().chats.search.query.empty());
+    IM_CHECK(state().library.search.query.empty());
   });
 }
 
@@ -176,10 +176,10 @@ TEST_F(SidebarWindow, MenuPinsAndMovesToANewFolder) {
     ask(context, "keep this");
     context->Yield(20);
     choose_in_menu(context, "//$FOCUSED/pin");
-    IM_CHECK(session().pinned);
+    IM_CHECK(chat().pinned);
     choose_in_menu(context, "//$FOCUSED/new_folder");
   });
-  ASSERT_TRUE(loop_until([this] { return state().chats.folders.size() == 1; }));
+  ASSERT_TRUE(loop_until([this] { return state().library.folders.size() == 1; }));
 }
 
 TEST_F(SidebarWindow, TrashKeepsAChatUntilItIsEmptied) {
@@ -193,7 +193,7 @@ TEST_F(SidebarWindow, TrashKeepsAChatUntilItIsEmptied) {
     context->Yield(20);
     choose_in_menu(context, "//$FOCUSED/delete");
   });
-  ASSERT_TRUE(loop_until([this] { return state().chats.trash.size() == 1; }));
+  ASSERT_TRUE(loop_until([this] { return state().library.trash.size() == 1; }));
   play([this](ImGuiTestContext* context) {
     context->ItemClick("**/trash");
     context->Yield(4);
@@ -203,7 +203,7 @@ TEST_F(SidebarWindow, TrashKeepsAChatUntilItIsEmptied) {
     context->ItemClick("**/restore");
     context->Yield(4);
   });
-  ASSERT_TRUE(loop_until([this] { return state().chats.trash.empty() && state().sessions.size() == 2; }));
+  ASSERT_TRUE(loop_until([this] { return state().library.trash.empty() && state().chats.size() == 2; }));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "app/window/application.h"
-#include "tests/ui/fake_engine.h"
+#include "tests/window/fake_engine.h"
 
 namespace octavo::testing {
 
@@ -42,7 +42,7 @@ class WindowTest : public ::testing::Test {
   static app::Settings test_settings();
   static app::Settings large_settings();  // of the mock-ups' size
   const ui::UiState& state() const { return application_->controller().state(); }
-  const ui::SessionState& session() const { return *ui::active_session(state()); }
+  const ui::ChatState& chat() const { return *ui::active_chat(state()); }
 
   SteadyClock steady_clock_;
   const Clock* clock_ = &steady_clock_;  // what the application and a scripted engine are given

@@ -24,7 +24,7 @@ void AttachView::draw(const Frame& frame, const UiState& state) {
   const ButtonOptions attach{.kind = ButtonKind::kPrimary, .width = 96, .enabled = has_path};
   const bool pressed = button(frame, "attach", "Attach", attach);
   if ((pressed || entered) && has_path)
-    frame.actions.push(actions::Desktop{actions::AttachFile{state.active_session, path_}});
+    frame.actions.push(actions::Desktop{actions::AttachFile{state.active_chat, path_}});
   if (end_dialog(frame, open)) frame.actions.push(actions::Desktop{actions::ShowAttach{false}});
 }
 

@@ -48,7 +48,7 @@ std::vector<Placed> place(const Frame& frame, std::span<const AttachmentState> a
   return placed;
 }
 
-void draw_chip(const Frame& frame, const SessionState& session, const AttachmentState& attachment, ImVec2 low,
+void draw_chip(const Frame& frame, const ChatState& chat, const AttachmentState& attachment, ImVec2 low,
                float width) {
   ImGui::PushID(static_cast<int>(attachment.id));
   const ImVec2 high{low.x + width, low.y + frame.px(kHeight)};
@@ -74,7 +74,7 @@ void draw_chip(const Frame& frame, const SessionState& session, const Attachment
   const ButtonOptions remove{
       .kind = ButtonKind::kPlain, .icon = Icon::kClose, .height = 26, .help = "Do not send this file"};
   if (button(frame, "remove_attachment", "", remove))
-    frame.actions.push(actions::Desktop{actions::RemoveAttachment{session.id, attachment.id}});
+    frame.actions.push(actions::Desktop{actions::RemoveAttachment{chat.id, attachment.id}});
   ImGui::PopID();
 }
 
@@ -91,15 +91,15 @@ float attachment_chips_height(const Frame& frame, std::span<const AttachmentStat
   return placed.back().at.y + frame.px(kHeight + kBetween) + more;
 }
 
-void draw_attachment_chips(const Frame& frame, const SessionState& session, float width) {
+void draw_attachment_chips(const Frame& frame, const ChatState& chat, float width) {
   const ImVec2 low = ImGui::GetCursorScreenPos();
-  const std::vector<Placed> placed = place(frame, session.attachments, width);
+  const std::vector<Placed> placed = place(frame, chat.attachments, width);
   for (std::size_t i = 0; i < placed.size(); ++i) {
-    draw_chip(frame, session, session.attachments[i], {low.x + placed[i].at.x, low.y + placed[i].at.y},
+    draw_chip(frame, chat, chat.attachments[i], {low.x + placed[i].at.x, low.y + placed[i].at.y},
               placed[i].width);
   }
-  if (placed.size() == session.attachments.size()) return;
-  const auto left_over = static_cast<std::int64_t>(session.attachments.size() - placed.size());
+  if (placed.size() == chat.attachments.size()) return;
+  const auto left_over = static_cast<std::int64_t>(chat.attachments.size() - placed.size());
   draw_text(frame, ImGui::GetWindowDrawList(),
             {low.x + frame.px(2), low.y + placed.back().at.y + frame.px(kHeight + 2)}, tiny_text(frame),
             "and " + count_text(left_over, "other file"));

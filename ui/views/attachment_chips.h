@@ -16,6 +16,6 @@ std::string attachment_text(const AttachmentState& attachment);
 float attachment_chips_height(const Frame& frame, std::span<const AttachmentState> attachments, float width);
 
 // From the cursor on. Each can be removed.
-void draw_attachment_chips(const Frame& frame, const SessionState& session, float width);
+void draw_attachment_chips(const Frame& frame, const ChatState& chat, float width);
 
 }  // namespace octavo::ui

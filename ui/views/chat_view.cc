@@ -68,20 +68,19 @@ std::string_view missing_hint(const MissingGlyphs& missing) {
   return missing.other ? kMissingOthers : std::string_view();
 }
 
-std::string status_text(const SessionState& session) {
-  if (session.activity == Activity::kWaiting) {
-    return session.num_ahead > 0 ? "Waiting, " + count_text(session.num_ahead, "request") + " ahead"
-                                 : "Waiting";
+std::string status_text(const ChatState& chat) {
+  if (chat.activity == Activity::kWaiting) {
+    return chat.num_ahead > 0 ? "Waiting, " + count_text(chat.num_ahead, "request") + " ahead" : "Waiting";
   }
-  if (session.activity == Activity::kSwapped)
+  if (chat.activity == Activity::kSwapped)
     return "Swapped out: other answers need the room, this one goes on by itself";
   return "Reading the prompt";
 }
 
 // "‹ 2 / 3 ›"; moves the cursor to the right of it.
-void draw_sibling_arrows(const Frame& frame, const SessionState& session, const MessageState& message) {
+void draw_sibling_arrows(const Frame& frame, const ChatState& chat, const MessageState& message) {
   const auto show = [&](std::int32_t offset) {
-    frame.actions.push(actions::ShowSibling{session.id, message.id, offset});
+    frame.actions.push(actions::ShowSibling{chat.id, message.id, offset});
   };
   ButtonOptions arrow{
       .kind = ButtonKind::kPlain, .icon = Icon::kChevronLeft, .height = 26, .help = "The branch before"};
@@ -193,12 +192,12 @@ ImVec2 text_origin(const Frame& frame, const MessageState& message, const Transc
   return {column_left + column_width - width + frame.px(kBubbleSide), top + frame.px(kBubblePadding)};
 }
 
-std::string copied_text(const SessionState& session, const Transcript& transcript, bool markdown) {
+std::string copied_text(const ChatState& chat, const Transcript& transcript, bool markdown) {
   std::string result;
   const auto span = transcript.selected();
   if (!span) return result;
-  for (std::size_t i = span->first; i <= span->last && i < session.messages.size(); ++i) {
-    const MessageState& message = session.messages[i];
+  for (std::size_t i = span->first; i <= span->last && i < chat.messages.size(); ++i) {
+    const MessageState& message = chat.messages[i];
     const TextRange range = transcript.selected_in(*span, i, message.text.size());
     if (range.empty()) continue;
     if (!result.empty()) result += "\n\n";
@@ -210,40 +209,38 @@ std::string copied_text(const SessionState& session, const Transcript& transcrip
 
 }  // namespace
 
-void ChatView::draw(const Frame& frame, const UiState& state, const SessionState& session, ImVec2 extent) {
+void ChatView::draw(const Frame& frame, const UiState& state, const ChatState& chat, ImVec2 extent) {
   const ImVec2 low = ImGui::GetCursorScreenPos();
-  draw_header(frame, state, session, extent.x);
-  if (session.id != shown_session_) find_.close();
-  shown_session_ = session.id;
+  draw_header(frame, state, chat, extent.x);
+  if (chat.id != shown_chat_) find_.close();
+  shown_chat_ = chat.id;
   if (!state.settings_open && ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiKey_F)) find_.open();
-  find_.update(session.messages);
+  find_.update(chat.messages);
   const ImVec2 body_low{low.x, low.y + frame.px(size::kHeader)};
   const ImVec2 body{extent.x, extent.y - frame.px(size::kHeader)};
   ImGui::SetCursorScreenPos(body_low);
-  draw_transcript(frame, state, session, transcripts_[session.id.value], body);
-  if (session.messages.empty() && session.queued.empty())
-    draw_empty_chat(frame, state, session, body_low, body);
+  draw_transcript(frame, state, chat, transcripts_[chat.id.value], body);
+  if (chat.messages.empty() && chat.queued.empty()) draw_empty_chat(frame, state, chat, body_low, body);
   find_.draw(frame, body_low, body.x);
   draw_link_question(frame);
 }
 
-void ChatView::show_message(SessionId session_id, std::uint64_t message_id) {
-  transcripts_[session_id.value].following = false;
+void ChatView::show_message(ChatId chat_id, std::uint64_t message_id) {
+  transcripts_[chat_id.value].following = false;
   jump_to_message_ = message_id;
 }
 
-void ChatView::draw_header(const Frame& frame, const UiState& state, const SessionState& session,
-                           float width) {
+void ChatView::draw_header(const Frame& frame, const UiState& state, const ChatState& chat, float width) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const float height = frame.px(size::kHeader);
   list->AddLineH(low.x, low.x + width, low.y + height - 1, frame.theme.line);
   TextStyle title = heading_text(frame);
   title.em = 16;
-  const float room = std::min(text_width(frame, title, session.title) + 1, width * 0.38f);
+  const float room = std::min(text_width(frame, title, chat.title) + 1, width * 0.38f);
   ImGui::SetCursorScreenPos(
       {low.x + frame.px(24), low.y + std::floor((height - line_pixels(frame, title)) * 0.5f)});
-  line(frame, title, session.title, room);
+  line(frame, title, chat.title, room);
 
   const float sliders_x = low.x + width - frame.px(56), right = sliders_x - frame.px(42);
   float x = low.x + frame.px(24) + room + frame.px(14);
@@ -258,11 +255,11 @@ void ChatView::draw_header(const Frame& frame, const UiState& state, const Sessi
   const Action sampling = actions::ShowSampling{!state.sampling_open};
   if (!state.settings.sidebar_shown) add_chip("chip_model", state.model.name, actions::OpenModelPicker{});
   add_chip("chip_temperature",
-           session.sampling.temperature == 0 ? std::string("greedy")
-                                             : "temperature " + short_number(session.sampling.temperature),
+           chat.sampling.temperature == 0 ? std::string("greedy")
+                                          : "temperature " + short_number(chat.sampling.temperature),
            sampling);
-  add_chip("chip_top_p", "top-p " + short_number(session.sampling.top_p), sampling);
-  if (!session.system_prompt.empty()) add_chip("chip_system", "system: " + session.system_prompt, sampling);
+  add_chip("chip_top_p", "top-p " + short_number(chat.sampling.top_p), sampling);
+  if (!chat.system_prompt.empty()) add_chip("chip_system", "system: " + chat.system_prompt, sampling);
 
   ImGui::SetCursorScreenPos({right, low.y + frame.px(11)});
   const ButtonOptions branches{
@@ -276,32 +273,31 @@ void ChatView::draw_header(const Frame& frame, const UiState& state, const Sessi
     frame.actions.push(actions::ShowSampling{!state.sampling_open});
 }
 
-bool ChatView::is_edited(const SessionState& session, const MessageState& message) const {
-  return message.id == editing_message_ && session.id == editing_session_;
+bool ChatView::is_edited(const ChatState& chat, const MessageState& message) const {
+  return message.id == editing_message_ && chat.id == editing_chat_;
 }
 
-void ChatView::sync(const Frame& frame, const SessionState& session, Transcript& transcript,
-                    float measure) const {
+void ChatView::sync(const Frame& frame, const ChatState& chat, Transcript& transcript, float measure) const {
   if (transcript.width != measure || transcript.scale != frame.theme.scale) transcript.forget_heights();
   transcript.width = measure;
   transcript.scale = frame.theme.scale;
   const float line = frame.px(size::kText * size::kLineHeight);
   const float bytes_per_line = std::max(1.0f, measure / (frame.px(size::kText) * 0.5f));
-  transcript.sync(session.messages, frame.px(kTopMargin), frame.px(kMessageGap), [&](std::size_t i) {
-    const float lines = std::ceil(static_cast<float>(session.messages[i].text.size()) / bytes_per_line);
+  transcript.sync(chat.messages, frame.px(kTopMargin), frame.px(kMessageGap), [&](std::size_t i) {
+    const float lines = std::ceil(static_cast<float>(chat.messages[i].text.size()) / bytes_per_line);
     return (lines + 1) * line + frame.px(kFooterHeight);
   });
 }
 
-float ChatView::lay_out(const Frame& frame, const SessionState& session, std::size_t index,
+float ChatView::lay_out(const Frame& frame, const ChatState& chat, std::size_t index,
                         Transcript::Entry& entry, float measure) const {
-  const MessageState& message = session.messages[index];
+  const MessageState& message = chat.messages[index];
   const bool question = is_question(message);
   if (message.text.size() < entry.text_size) entry.layout->clear();
   entry.text_size = message.text.size();
   entry.layout->update(frame, message.text, format_of(message),
                        question ? bubble_room(frame, measure) : measure);
-  if (is_edited(session, message)) return frame.px(kEditorHeight);
+  if (is_edited(chat, message)) return frame.px(kEditorHeight);
   float height = entry.layout->height() + footer_height(frame, message, measure);
   if (question) height += 2 * frame.px(kBubblePadding) + attachments_height(frame, message);
   if (entry.layout->missing_glyphs().any()) height += frame.px(kHintHeight);
@@ -309,23 +305,23 @@ float ChatView::lay_out(const Frame& frame, const SessionState& session, std::si
   return height;
 }
 
-void ChatView::draw_transcript(const Frame& frame, const UiState& state, const SessionState& session,
+void ChatView::draw_transcript(const Frame& frame, const UiState& state, const ChatState& chat,
                                Transcript& transcript, ImVec2 extent) {
   const float measure = std::min(frame.px(size::kMeasure), extent.x - frame.px(48));
   const auto lay = [&](std::size_t index, Transcript::Entry& entry) {
-    return lay_out(frame, session, index, entry, measure);
+    return lay_out(frame, chat, index, entry, measure);
   };
   const float below =
-      frame.px(kQueuedHeight) * static_cast<float>(session.queued.size()) + frame.px(kBottomMargin);
-  sync(frame, session, transcript, measure);
-  jump(frame, session, transcript, measure, extent);
+      frame.px(kQueuedHeight) * static_cast<float>(chat.queued.size()) + frame.px(kBottomMargin);
+  sync(frame, chat, transcript, measure);
+  jump(frame, chat, transcript, measure, extent);
   if (transcript.following) transcript.resolve_end(extent.y, below, lay);
   const auto end_of = [&] {
     return std::max(0.0, transcript.height() + static_cast<double>(below - extent.y));
   };
   choose_scroll(transcript, end_of(), extent);
   ImGui::SetNextWindowContentSize({0, static_cast<float>(transcript.height()) + below});
-  ImGui::PushID(static_cast<int>(session.id.value));
+  ImGui::PushID(static_cast<int>(chat.id.value));
   ImGui::BeginChild("transcript", extent, ImGuiChildFlags_NavFlattened);
   double scroll = static_cast<double>(ImGui::GetScrollY());
   const bool moved_down = scroll > transcript.scroll;
@@ -336,42 +332,42 @@ void ChatView::draw_transcript(const Frame& frame, const UiState& state, const S
   const ImVec2 low = ImGui::GetWindowPos();
   const Column column{std::floor(low.x + (extent.x - measure) * 0.5f), measure};
   const auto origin = static_cast<float>(static_cast<double>(low.y) - scroll);
-  take_mouse(frame, session, transcript, column, origin, low, extent);
-  take_keys(frame, session, transcript);
-  for (std::size_t i = transcript.index_at(scroll); i < session.messages.size(); ++i) {
+  take_mouse(frame, chat, transcript, column, origin, low, extent);
+  take_keys(frame, chat, transcript);
+  for (std::size_t i = transcript.index_at(scroll); i < chat.messages.size(); ++i) {
     const Transcript::Entry& entry = transcript.entries()[i];
     if (entry.top > scroll + static_cast<double>(extent.y)) break;
     ImGui::PushID(static_cast<int>(entry.id));
-    draw_message(frame, state, session, i, transcript, column,
+    draw_message(frame, state, chat, i, transcript, column,
                  static_cast<float>(static_cast<double>(low.y) + (entry.top - scroll)));
     ImGui::PopID();
   }
   const auto queue_top = static_cast<float>(static_cast<double>(low.y) + (transcript.height() - scroll));
-  draw_queue(frame, session, column, queue_top);
+  draw_queue(frame, chat, column, queue_top);
   if (transcript.following || moved_down)
     transcript.following = end_of() - scroll < static_cast<double>(frame.px(kFollowDistance));
   transcript.scroll = scroll;
   if (!transcript.following) draw_jump_button(frame, transcript);
-  draw_menu(frame, session, transcript);
+  draw_menu(frame, chat, transcript);
   ImGui::EndChild();
   ImGui::PopID();
 }
 
 // To what was found, or asked for by another view.
-void ChatView::jump(const Frame& frame, const SessionState& session, Transcript& transcript, float measure,
+void ChatView::jump(const Frame& frame, const ChatState& chat, Transcript& transcript, float measure,
                     ImVec2 extent) {
   const TextMatch* match = find_.take_jump();
   const std::uint64_t message_id = match != nullptr ? match->message_id : std::exchange(jump_to_message_, 0);
-  const std::size_t index = message_id == 0 ? session.messages.size() : transcript.index_of(message_id);
-  if (index >= session.messages.size()) return;
+  const std::size_t index = message_id == 0 ? chat.messages.size() : transcript.index_of(message_id);
+  if (index >= chat.messages.size()) return;
   const auto lay = [&](std::size_t i, Transcript::Entry& entry) {
-    return lay_out(frame, session, i, entry, measure);
+    return lay_out(frame, chat, i, entry, measure);
   };
   transcript.resolve_message(index, lay);
   const Transcript::Entry& entry = transcript.entries()[index];
   double y = entry.top - static_cast<double>(frame.px(kTopMargin));
   if (match != nullptr) {
-    const ImVec2 at = entry.layout->position_of(frame, session.messages[index].text, match->range.begin);
+    const ImVec2 at = entry.layout->position_of(frame, chat.messages[index].text, match->range.begin);
     y = entry.top + static_cast<double>(at.y - extent.y * 0.4f);
     const double shown = entry.top + static_cast<double>(at.y) - transcript.scroll;
     const bool visible =
@@ -405,11 +401,11 @@ void ChatView::choose_scroll(Transcript& transcript, double end, ImVec2 extent) 
   }
 }
 
-void ChatView::draw_message(const Frame& frame, const UiState& state, const SessionState& session,
+void ChatView::draw_message(const Frame& frame, const UiState& state, const ChatState& chat,
                             std::size_t index, const Transcript& transcript, Column column, float top) {
-  const MessageState& message = session.messages[index];
+  const MessageState& message = chat.messages[index];
   const Transcript::Entry& entry = transcript.entries()[index];
-  if (is_edited(session, message)) return draw_editor(frame, session, message, column, top);
+  if (is_edited(chat, message)) return draw_editor(frame, chat, message, column, top);
   TextMarks marks;
   if (const auto span = transcript.selected())
     marks.selection = transcript.selected_in(*span, index, message.text.size());
@@ -417,18 +413,18 @@ void ChatView::draw_message(const Frame& frame, const UiState& state, const Sess
   if (const TextMatch* match = find_.current(); match != nullptr && match->message_id == message.id)
     marks.current_match = match->range;
   std::vector<TextRange> highlights;
-  for (const HighlightedRange& range : highlighted_ranges(state.inspector, session.id, message.id))
+  for (const HighlightedRange& range : highlighted_ranges(state.memory_workspace, chat.id, message.id))
     highlights.push_back({static_cast<std::uint32_t>(range.begin), static_cast<std::uint32_t>(range.end)});
   marks.highlights = highlights;
-  marks.highlight_colour = with_alpha(frame.theme.owner(session.colour_index), 0.35f);
+  marks.highlight_colour = with_alpha(frame.theme.owner(chat.colour_index), 0.35f);
   if (is_question(message)) {
-    draw_question(frame, session, message, entry, marks, column, top);
+    draw_question(frame, chat, message, entry, marks, column, top);
   } else {
-    draw_answer(frame, session, message, entry, marks, column, top);
+    draw_answer(frame, chat, message, entry, marks, column, top);
   }
 }
 
-void ChatView::draw_question(const Frame& frame, const SessionState& session, const MessageState& message,
+void ChatView::draw_question(const Frame& frame, const ChatState& chat, const MessageState& message,
                              const Transcript::Entry& entry, const TextMarks& marks, Column column,
                              float top) {
   ImDrawList* list = ImGui::GetWindowDrawList();
@@ -446,14 +442,14 @@ void ChatView::draw_question(const Frame& frame, const SessionState& session, co
     draw_text(frame, list, {high.x - width, y}, tiny_text(frame), hint, column.width);
     y += frame.px(kHintHeight);
   }
-  draw_question_footer(frame, session, message, {high.x, y});
+  draw_question_footer(frame, chat, message, {high.x, y});
 }
 
-void ChatView::draw_question_footer(const Frame& frame, const SessionState& session,
-                                    const MessageState& message, ImVec2 top_right) {
+void ChatView::draw_question_footer(const Frame& frame, const ChatState& chat, const MessageState& message,
+                                    ImVec2 top_right) {
   const float width = sibling_arrows_width(frame, message) + 3 * frame.px(26);
   ImGui::SetCursorScreenPos({top_right.x - width, top_right.y});
-  if (message.num_siblings > 1) draw_sibling_arrows(frame, session, message);
+  if (message.num_siblings > 1) draw_sibling_arrows(frame, chat, message);
   const ButtonOptions copy{.kind = ButtonKind::kPlain, .icon = Icon::kCopy, .height = 26, .help = "Copy"};
   if (button(frame, "copy", "", copy)) frame.actions.push(actions::CopyText{message.text});
   ImGui::SameLine();
@@ -462,7 +458,7 @@ void ChatView::draw_question_footer(const Frame& frame, const SessionState& sess
                               .height = 26,
                               .help = "Compare: several answers side by side"};
   if (button(frame, "compare", "", compare))
-    frame.actions.push(actions::OpenComparison{session.id.value, message.id});
+    frame.actions.push(actions::OpenComparison{chat.id.value, message.id});
   ImGui::SameLine();
   const ButtonOptions edit{.kind = ButtonKind::kPlain,
                            .icon = Icon::kEdit,
@@ -470,20 +466,20 @@ void ChatView::draw_question_footer(const Frame& frame, const SessionState& sess
                            .help = "Edit: asks again in a new branch"};
   if (button(frame, "edit", "", edit)) {
     editing_message_ = message.id;
-    editing_session_ = session.id;
+    editing_chat_ = chat.id;
     edit_text_ = message.text;
     focus_editor_ = true;
   }
 }
 
-void ChatView::draw_answer(const Frame& frame, const SessionState& session, const MessageState& message,
+void ChatView::draw_answer(const Frame& frame, const ChatState& chat, const MessageState& message,
                            const Transcript::Entry& entry, const TextMarks& marks, Column column, float top) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const MessageLayout& layout = *entry.layout;
   const ImVec2 low{column.left, top};
   const float clip_top = ImGui::GetWindowPos().y, clip_bottom = clip_top + ImGui::GetWindowHeight();
   if (message.streaming && message.text.empty()) {
-    draw_text(frame, list, low, {.colour = frame.theme.faint}, status_text(session));
+    draw_text(frame, list, low, {.colour = frame.theme.faint}, status_text(chat));
   }
   if (auto copied = layout.draw(frame, message.text, low, clip_top, clip_bottom, frame.theme.text, marks)) {
     frame.actions.push(actions::CopyText{*std::move(copied)});
@@ -507,15 +503,15 @@ void ChatView::draw_answer(const Frame& frame, const SessionState& session, cons
     }
     y += frame.px(kHintHeight);
   }
-  draw_answer_footer(frame, session, message, {low.x, y}, column.width);
+  draw_answer_footer(frame, chat, message, {low.x, y}, column.width);
 }
 
-void ChatView::draw_answer_footer(const Frame& frame, const SessionState& session,
-                                  const MessageState& message, ImVec2 top_left, float width) {
+void ChatView::draw_answer_footer(const Frame& frame, const ChatState& chat, const MessageState& message,
+                                  ImVec2 top_left, float width) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   if (!message.streaming) {
     ImGui::SetCursorScreenPos({top_left.x - frame.px(6), top_left.y});
-    if (message.num_siblings > 1) draw_sibling_arrows(frame, session, message);
+    if (message.num_siblings > 1) draw_sibling_arrows(frame, chat, message);
     ButtonOptions options{
         .kind = ButtonKind::kPlain, .icon = Icon::kCopy, .height = 26, .help = "Copy as Markdown"};
     if (button(frame, "copy", "", options)) frame.actions.push(actions::CopyText{message.text});
@@ -530,11 +526,11 @@ void ChatView::draw_answer_footer(const Frame& frame, const SessionState& sessio
     options.icon = Icon::kRegenerate;
     options.help = "Another answer beside this one";
     if (button(frame, "regenerate", "", options))
-      frame.actions.push(actions::Regenerate{session.id, message.id});
+      frame.actions.push(actions::Regenerate{chat.id, message.id});
     if (message.interrupted) {
       ImGui::SameLine();
       if (button(frame, "continue_answer", "Continue", continue_button()))
-        frame.actions.push(actions::ContinueAnswer{session.id, message.id});
+        frame.actions.push(actions::ContinueAnswer{chat.id, message.id});
     }
   }
   const std::vector<PlacedFigure> figures = place_figures(frame, message, width);
@@ -554,8 +550,8 @@ void ChatView::draw_answer_footer(const Frame& frame, const SessionState& sessio
 // ---- selecting
 
 // One item lies under all text and takes what no button above it wants. Called before the messages are drawn.
-void ChatView::take_mouse(const Frame& frame, const SessionState& session, Transcript& transcript,
-                          Column column, float origin, ImVec2 low, ImVec2 extent) {
+void ChatView::take_mouse(const Frame& frame, const ChatState& chat, Transcript& transcript, Column column,
+                          float origin, ImVec2 low, ImVec2 extent) {
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   ImGui::SetCursorScreenPos(low);
   ImGui::SetNextItemAllowOverlap();
@@ -564,26 +560,26 @@ void ChatView::take_mouse(const Frame& frame, const SessionState& session, Trans
                          {std::max(1.0f, extent.x - ImGui::GetStyle().ScrollbarSize), extent.y});
   ImGui::PopItemFlag();
   const bool hovered = ImGui::IsItemHovered(), active = ImGui::IsItemActive();
-  if (session.messages.empty() || (!hovered && !active && !ImGui::IsItemDeactivated())) {
-    return report_hovered_text(frame, session, {}, {});
+  if (chat.messages.empty() || (!hovered && !active && !ImGui::IsItemDeactivated())) {
+    return report_hovered_text(frame, chat, {}, {});
   }
   const double y = static_cast<double>(mouse.y) - static_cast<double>(origin);
-  std::size_t index = std::min(transcript.index_at(y), session.messages.size() - 1);
+  std::size_t index = std::min(transcript.index_at(y), chat.messages.size() - 1);
   while (index > 0 && transcript.entries()[index].layout == nullptr) --index;
   const Transcript::Entry& entry = transcript.entries()[index];
   if (entry.layout == nullptr) return;
-  const MessageState& message = session.messages[index];
+  const MessageState& message = chat.messages[index];
   const ImVec2 text_low = text_origin(frame, message, entry, column.left, column.width,
                                       static_cast<float>(static_cast<double>(origin) + entry.top));
   const ImVec2 local{mouse.x - text_low.x, mouse.y - text_low.y};
-  const bool editing = is_edited(session, message);
+  const bool editing = is_edited(chat, message);
   const TextPosition position{entry.id, entry.layout->offset_at(frame, message.text, local)};
   const std::string link(editing ? std::string_view() : entry.layout->link_at(local));
   const bool over_text = hovered && !editing && entry.layout->is_over_text(local);
 
   if (ImGui::IsItemActivated()) {
     pressed_link_ = link;
-    begin_selection(session, transcript, position);
+    begin_selection(chat, transcript, position);
   } else if (active) {
     const float above = low.y - mouse.y, under = mouse.y - low.y - extent.y;
     if (above > 0 || under > 0) {
@@ -594,7 +590,7 @@ void ChatView::take_mouse(const Frame& frame, const SessionState& session, Trans
       transcript.following = false;
     }
     if (ImGui::IsMouseDragging(ImGuiMouseButton_Left, 3.0f) || grain_ == Grain::kCharacter)
-      extend_selection(session, transcript, position);
+      extend_selection(chat, transcript, position);
   } else if (ImGui::IsItemDeactivated()) {
     if (!pressed_link_.empty() && link == pressed_link_ && !transcript.selected()) {
       asked_link_ = link;
@@ -613,28 +609,27 @@ void ChatView::take_mouse(const Frame& frame, const SessionState& session, Trans
   } else if (over_text || active) {
     ImGui::SetMouseCursor(ImGuiMouseCursor_TextInput);
   }
-  report_hovered_text(frame, session, over_text ? position : TextPosition{},
+  report_hovered_text(frame, chat, over_text ? position : TextPosition{},
                       over_text ? entry.layout->word_at(message.text, position.offset) : TextRange{});
 }
 
 // A block of memory is lit for the word that is pointed at.
-void ChatView::report_hovered_text(const Frame& frame, const SessionState& session,
-                                   const TextPosition& position, TextRange word) {
+void ChatView::report_hovered_text(const Frame& frame, const ChatState& chat, const TextPosition& position,
+                                   TextRange word) {
   if (position.message_id == hovered_message_ && word == hovered_word_) return;
   hovered_message_ = position.message_id;
   hovered_word_ = word;
   frame.actions.push(
-      actions::Inspect{actions::HoverText{session.id, position.message_id, word.begin, word.end}});
+      actions::Inspect{actions::HoverText{chat.id, position.message_id, word.begin, word.end}});
 }
 
 namespace {
 
-TextSelection grasp(const SessionState& session, const Transcript& transcript, TextPosition position,
-                    bool word) {
+TextSelection grasp(const ChatState& chat, const Transcript& transcript, TextPosition position, bool word) {
   const std::size_t index = transcript.index_of(position.message_id);
-  if (index >= session.messages.size() || transcript.entries()[index].layout == nullptr)
+  if (index >= chat.messages.size() || transcript.entries()[index].layout == nullptr)
     return {position, position};
-  const std::string& text = session.messages[index].text;
+  const std::string& text = chat.messages[index].text;
   const MessageLayout& layout = *transcript.entries()[index].layout;
   const TextRange range =
       word ? layout.word_at(text, position.offset) : layout.paragraph_at(text, position.offset);
@@ -648,7 +643,7 @@ bool is_before(const Transcript& transcript, TextPosition a, TextPosition b) {
 
 }  // namespace
 
-void ChatView::begin_selection(const SessionState& session, Transcript& transcript, TextPosition position) {
+void ChatView::begin_selection(const ChatState& chat, Transcript& transcript, TextPosition position) {
   const int clicks = ImGui::GetIO().MouseClickedCount[ImGuiMouseButton_Left];
   if (ImGui::GetIO().KeyShift && transcript.selection) {
     grain_ = Grain::kCharacter;
@@ -658,15 +653,14 @@ void ChatView::begin_selection(const SessionState& session, Transcript& transcri
   }
   grain_ = clicks >= 3 ? Grain::kParagraph : clicks == 2 ? Grain::kWord : Grain::kCharacter;
   grasped_ = grain_ == Grain::kCharacter ? TextSelection{position, position}
-                                         : grasp(session, transcript, position, grain_ == Grain::kWord);
+                                         : grasp(chat, transcript, position, grain_ == Grain::kWord);
   transcript.selection = grasped_;
 }
 
-void ChatView::extend_selection(const SessionState& session, Transcript& transcript,
-                                TextPosition position) const {
+void ChatView::extend_selection(const ChatState& chat, Transcript& transcript, TextPosition position) const {
   const TextSelection here = grain_ == Grain::kCharacter
                                  ? TextSelection{position, position}
-                                 : grasp(session, transcript, position, grain_ == Grain::kWord);
+                                 : grasp(chat, transcript, position, grain_ == Grain::kWord);
   if (is_before(transcript, here.anchor, grasped_.anchor)) {
     transcript.selection = TextSelection{grasped_.head, here.anchor};
   } else {
@@ -675,20 +669,20 @@ void ChatView::extend_selection(const SessionState& session, Transcript& transcr
   }
 }
 
-void ChatView::take_keys(const Frame& frame, const SessionState& session, Transcript& transcript) const {
-  if (!ImGui::IsWindowFocused() || ImGui::GetIO().WantTextInput || session.messages.empty()) return;
+void ChatView::take_keys(const Frame& frame, const ChatState& chat, Transcript& transcript) const {
+  if (!ImGui::IsWindowFocused() || ImGui::GetIO().WantTextInput || chat.messages.empty()) return;
   if (ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiKey_A)) {
-    const MessageState& last = session.messages.back();
-    transcript.selection = TextSelection{{session.messages.front().id, 0},
-                                         {last.id, static_cast<std::uint32_t>(last.text.size())}};
+    const MessageState& last = chat.messages.back();
+    transcript.selection =
+        TextSelection{{chat.messages.front().id, 0}, {last.id, static_cast<std::uint32_t>(last.text.size())}};
   }
   const bool as_markdown = ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_C);
   if (!as_markdown && !ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiKey_C)) return;
-  if (std::string text = copied_text(session, transcript, as_markdown); !text.empty())
+  if (std::string text = copied_text(chat, transcript, as_markdown); !text.empty())
     frame.actions.push(actions::CopyText{std::move(text)});
 }
 
-void ChatView::draw_menu(const Frame& frame, const SessionState& session, Transcript& transcript) {
+void ChatView::draw_menu(const Frame& frame, const ChatState& chat, Transcript& transcript) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(6), frame.px(6)});
   const bool open = ImGui::BeginPopup("transcript_menu");
   ImGui::PopStyleVar();
@@ -701,13 +695,13 @@ void ChatView::draw_menu(const Frame& frame, const SessionState& session, Transc
     return pressed;
   };
   if (entry("menu_copy", "Copy", any))
-    frame.actions.push(actions::CopyText{copied_text(session, transcript, false)});
+    frame.actions.push(actions::CopyText{copied_text(chat, transcript, false)});
   if (entry("menu_copy_markdown", "Copy as Markdown", any))
-    frame.actions.push(actions::CopyText{copied_text(session, transcript, true)});
+    frame.actions.push(actions::CopyText{copied_text(chat, transcript, true)});
   if (entry("menu_select_all", "Select all", true)) {
-    const MessageState& last = session.messages.back();
-    transcript.selection = TextSelection{{session.messages.front().id, 0},
-                                         {last.id, static_cast<std::uint32_t>(last.text.size())}};
+    const MessageState& last = chat.messages.back();
+    transcript.selection =
+        TextSelection{{chat.messages.front().id, 0}, {last.id, static_cast<std::uint32_t>(last.text.size())}};
   }
   if (!menu_link_.empty() && entry("menu_copy_link", "Copy address", true))
     frame.actions.push(actions::CopyText{menu_link_});
@@ -739,7 +733,7 @@ void ChatView::draw_link_question(const Frame& frame) {
   ImGui::EndPopup();
 }
 
-void ChatView::draw_editor(const Frame& frame, const SessionState& session, const MessageState& message,
+void ChatView::draw_editor(const Frame& frame, const ChatState& chat, const MessageState& message,
                            Column column, float top) {
   const float width = std::min(frame.px(kBubbleWidth), column.width);
   const float left = column.left + column.width - width;
@@ -758,15 +752,15 @@ void ChatView::draw_editor(const Frame& frame, const SessionState& session, cons
       button(frame, "send_edit", "Send", {.kind = ButtonKind::kPrimary, .width = 76, .enabled = has_text}) ||
       entered;
   if (sent && has_text) {
-    frame.actions.push(actions::EditMessage{session.id, message.id, edit_text_});
-    follow_end(session.id);
+    frame.actions.push(actions::EditMessage{chat.id, message.id, edit_text_});
+    follow_end(chat.id);
   }
   if (cancelled || (sent && has_text)) editing_message_ = 0;
 }
 
-void ChatView::draw_queue(const Frame& frame, const SessionState& session, Column column, float top) {
+void ChatView::draw_queue(const Frame& frame, const ChatState& chat, Column column, float top) {
   ImDrawList* list = ImGui::GetWindowDrawList();
-  for (std::size_t i = 0; i < session.queued.size(); ++i) {
+  for (std::size_t i = 0; i < chat.queued.size(); ++i) {
     ImGui::PushID(static_cast<int>(i));
     const float width = std::min(frame.px(kBubbleWidth), column.width);
     const ImVec2 low{column.left + column.width - width,
@@ -774,12 +768,12 @@ void ChatView::draw_queue(const Frame& frame, const SessionState& session, Colum
     const ImVec2 high{low.x + width, low.y + frame.px(kQueuedHeight - 8)};
     list->AddRect(low, high, frame.theme.line, frame.px(12));
     draw_text(frame, list, {low.x + frame.px(14), low.y + frame.px(9)}, tiny_text(frame), "queued");
-    draw_text(frame, list, {low.x + frame.px(70), low.y + frame.px(8)}, small_text(frame), session.queued[i],
+    draw_text(frame, list, {low.x + frame.px(70), low.y + frame.px(8)}, small_text(frame), chat.queued[i],
               width - frame.px(112));
     ImGui::SetCursorScreenPos({high.x - frame.px(34), low.y + frame.px(5)});
     const ButtonOptions remove{
         .kind = ButtonKind::kPlain, .icon = Icon::kClose, .height = 26, .help = "Do not send"};
-    if (button(frame, "remove_queued", "", remove)) frame.actions.push(actions::RemoveQueued{session.id, i});
+    if (button(frame, "remove_queued", "", remove)) frame.actions.push(actions::RemoveQueued{chat.id, i});
     ImGui::PopID();
   }
 }

@@ -21,14 +21,14 @@ namespace octavo::ui {
 class ChatView {
  public:
   // In the rectangle from the cursor, `extent` large.
-  void draw(const Frame& frame, const UiState& state, const SessionState& session, ImVec2 extent);
+  void draw(const Frame& frame, const UiState& state, const ChatState& chat, ImVec2 extent);
 
   // Shows the end from now on, as after sending.
-  void follow_end(SessionId session_id) { transcripts_[session_id.value].following = true; }
+  void follow_end(ChatId chat_id) { transcripts_[chat_id.value].following = true; }
   // Whether Escape closes something here before it stops an answer.
   bool keeps_escape() const { return find_.is_open(); }
   // Shows a message, as a search over all chats does.
-  void show_message(SessionId session_id, std::uint64_t message_id);
+  void show_message(ChatId chat_id, std::uint64_t message_id);
 
  private:
   struct Column {
@@ -38,49 +38,48 @@ class ChatView {
   // What a drag of the mouse takes at once.
   enum class Grain { kCharacter, kWord, kParagraph };
 
-  void draw_header(const Frame& frame, const UiState& state, const SessionState& session, float width);
-  void draw_transcript(const Frame& frame, const UiState& state, const SessionState& session,
+  void draw_header(const Frame& frame, const UiState& state, const ChatState& chat, float width);
+  void draw_transcript(const Frame& frame, const UiState& state, const ChatState& chat,
                        Transcript& transcript, ImVec2 extent);
-  void sync(const Frame& frame, const SessionState& session, Transcript& transcript, float measure) const;
-  float lay_out(const Frame& frame, const SessionState& session, std::size_t index, Transcript::Entry& entry,
+  void sync(const Frame& frame, const ChatState& chat, Transcript& transcript, float measure) const;
+  float lay_out(const Frame& frame, const ChatState& chat, std::size_t index, Transcript::Entry& entry,
                 float measure) const;
-  bool is_edited(const SessionState& session, const MessageState& message) const;
+  bool is_edited(const ChatState& chat, const MessageState& message) const;
   void choose_scroll(Transcript& transcript, double end, ImVec2 extent);
-  void jump(const Frame& frame, const SessionState& session, Transcript& transcript, float measure,
-            ImVec2 extent);
+  void jump(const Frame& frame, const ChatState& chat, Transcript& transcript, float measure, ImVec2 extent);
 
-  void draw_message(const Frame& frame, const UiState& state, const SessionState& session, std::size_t index,
+  void draw_message(const Frame& frame, const UiState& state, const ChatState& chat, std::size_t index,
                     const Transcript& transcript, Column column, float top);
-  void draw_question(const Frame& frame, const SessionState& session, const MessageState& message,
+  void draw_question(const Frame& frame, const ChatState& chat, const MessageState& message,
                      const Transcript::Entry& entry, const TextMarks& marks, Column column, float top);
-  void draw_question_footer(const Frame& frame, const SessionState& session, const MessageState& message,
+  void draw_question_footer(const Frame& frame, const ChatState& chat, const MessageState& message,
                             ImVec2 top_right);
-  void draw_answer(const Frame& frame, const SessionState& session, const MessageState& message,
+  void draw_answer(const Frame& frame, const ChatState& chat, const MessageState& message,
                    const Transcript::Entry& entry, const TextMarks& marks, Column column, float top);
-  void draw_answer_footer(const Frame& frame, const SessionState& session, const MessageState& message,
+  void draw_answer_footer(const Frame& frame, const ChatState& chat, const MessageState& message,
                           ImVec2 top_left, float width);
-  void draw_editor(const Frame& frame, const SessionState& session, const MessageState& message,
-                   Column column, float top);
-  void draw_queue(const Frame& frame, const SessionState& session, Column column, float top);
+  void draw_editor(const Frame& frame, const ChatState& chat, const MessageState& message, Column column,
+                   float top);
+  void draw_queue(const Frame& frame, const ChatState& chat, Column column, float top);
   void draw_jump_button(const Frame& frame, Transcript& transcript);
 
   // Selecting, copying and following links.
-  void take_mouse(const Frame& frame, const SessionState& session, Transcript& transcript, Column column,
+  void take_mouse(const Frame& frame, const ChatState& chat, Transcript& transcript, Column column,
                   float origin, ImVec2 low, ImVec2 extent);
-  void begin_selection(const SessionState& session, Transcript& transcript, TextPosition position);
-  void extend_selection(const SessionState& session, Transcript& transcript, TextPosition position) const;
-  void take_keys(const Frame& frame, const SessionState& session, Transcript& transcript) const;
-  void draw_menu(const Frame& frame, const SessionState& session, Transcript& transcript);
+  void begin_selection(const ChatState& chat, Transcript& transcript, TextPosition position);
+  void extend_selection(const ChatState& chat, Transcript& transcript, TextPosition position) const;
+  void take_keys(const Frame& frame, const ChatState& chat, Transcript& transcript) const;
+  void draw_menu(const Frame& frame, const ChatState& chat, Transcript& transcript);
   void draw_link_question(const Frame& frame);
-  void report_hovered_text(const Frame& frame, const SessionState& session, const TextPosition& position,
+  void report_hovered_text(const Frame& frame, const ChatState& chat, const TextPosition& position,
                            TextRange word);
 
-  std::unordered_map<std::uint64_t, Transcript> transcripts_;  // by session
+  std::unordered_map<std::uint64_t, Transcript> transcripts_;  // by chat
   FindBar find_;
-  SessionId shown_session_{};
+  ChatId shown_chat_{};
   std::uint64_t jump_to_message_ = 0;  // 0: none
   std::uint64_t editing_message_ = 0;  // 0: none
-  SessionId editing_session_{};
+  ChatId editing_chat_{};
   std::string edit_text_;
   bool focus_editor_ = false;
   Grain grain_ = Grain::kCharacter;

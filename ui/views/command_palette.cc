@@ -47,7 +47,7 @@ void run(const Frame& frame, const UiState& state, const PaletteEntry& entry) {
     entry.command->run(state, frame.actions);
   } else {
     frame.actions.push(actions::ShowWorkspace{Workspace::kChat});
-    frame.actions.push(actions::SelectSession{entry.session_id});
+    frame.actions.push(actions::SelectChat{entry.chat_id});
   }
 }
 
@@ -69,7 +69,7 @@ std::vector<PaletteEntry> palette_entries(const UiState& state, std::string_view
       add({&command, {}, command.name});
   }
   if (state.model.phase == ModelPhase::kReady) {
-    for (const SessionState& session : state.sessions) add({nullptr, session.id, session.title});
+    for (const ChatState& chat : state.chats) add({nullptr, chat.id, chat.title});
   }
   entries.insert(entries.end(), later.begin(), later.end());
   return entries;

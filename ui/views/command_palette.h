@@ -15,7 +15,7 @@ namespace octavo::ui {
 // One line of the palette: a command, or a chat to go to.
 struct PaletteEntry {
   const Command* command = nullptr;
-  SessionId session_id = {};
+  ChatId chat_id = {};
   std::string_view name;
 };
 

@@ -20,15 +20,15 @@ constexpr std::size_t kMeasuredBytes = 4096;  // a longer draft has the greatest
 
 bool is_blank(const std::string& text) { return text.find_first_not_of(" \t\r\n") == std::string::npos; }
 
-bool can_send(const SessionState& session, const std::string& draft) {
-  return !is_blank(draft) || !session.attachments.empty();
+bool can_send(const ChatState& chat, const std::string& draft) {
+  return !is_blank(draft) || !chat.attachments.empty();
 }
 
-std::string meter_text(const UiState& state, const SessionState& session) {
-  std::string text = with_thousands(session.context.num_tokens) + " of " +
+std::string meter_text(const UiState& state, const ChatState& chat) {
+  std::string text = with_thousands(chat.context.num_tokens) + " of " +
                      with_thousands(state.model.max_model_len) + " tokens · " +
-                     count_text(session.context.num_blocks, "block");
-  if (session.memory.num_shared > 0) text += " · " + with_thousands(session.memory.num_shared) + " shared";
+                     count_text(chat.context.num_blocks, "block");
+  if (chat.memory.num_shared > 0) text += " · " + with_thousands(chat.memory.num_shared) + " shared";
   return text;
 }
 
@@ -48,28 +48,28 @@ float ComposerView::text_height(const Frame& frame, const std::string& draft, fl
   return face.size * std::clamp(lines, 1.0f, static_cast<float>(kMostLines)) + 2 * frame.px(7) + 2;
 }
 
-float ComposerView::height(const Frame& frame, const SessionState& session, float width) const {
-  const auto draft = drafts_.find(session.id.value);
+float ComposerView::height(const Frame& frame, const ChatState& chat, float width) const {
+  const auto draft = drafts_.find(chat.id.value);
   const float inner = column_width(frame, width) - 2 * frame.px(kPadding);
   return frame.px(kTopMargin + kPadding + kBottomRow + kBottomMargin) +
-         attachment_chips_height(frame, session.attachments, inner) +
-         text_height(frame, draft == drafts_.end() ? session.draft : draft->second, inner);
+         attachment_chips_height(frame, chat.attachments, inner) +
+         text_height(frame, draft == drafts_.end() ? chat.draft : draft->second, inner);
 }
 
-bool ComposerView::draw(const Frame& frame, const UiState& state, const SessionState& session, float width) {
-  std::string& draft = drafts_.try_emplace(session.id.value, session.draft).first->second;
-  ImGui::PushID(static_cast<int>(session.id.value));
+bool ComposerView::draw(const Frame& frame, const UiState& state, const ChatState& chat, float width) {
+  std::string& draft = drafts_.try_emplace(chat.id.value, chat.draft).first->second;
+  ImGui::PushID(static_cast<int>(chat.id.value));
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float outer = column_width(frame, width), inner = outer - 2 * frame.px(kPadding);
   const float text_pixels = text_height(frame, draft, inner);
-  const float chips_pixels = attachment_chips_height(frame, session.attachments, inner);
+  const float chips_pixels = attachment_chips_height(frame, chat.attachments, inner);
   const ImVec2 low{std::floor(at.x + (width - outer) * 0.5f), at.y + frame.px(kTopMargin)};
   const ImVec2 high{low.x + outer, low.y + frame.px(kPadding + kBottomRow) + chips_pixels + text_pixels};
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled(low, high, frame.theme.panel, frame.px(16));
 
   ImGui::SetCursorScreenPos({low.x + frame.px(kPadding), low.y + frame.px(10)});
-  draw_attachment_chips(frame, session, inner);
+  draw_attachment_chips(frame, chat, inner);
   const ImVec2 text_low{low.x + frame.px(kPadding), low.y + frame.px(8) + chips_pixels};
   ImGui::SetCursorScreenPos(text_low);
   if (focus_) ImGui::SetKeyboardFocusHere();
@@ -91,36 +91,35 @@ bool ComposerView::draw(const Frame& frame, const UiState& state, const SessionS
   if (draft.empty()) {
     TextStyle hint = body_text(frame);
     hint.colour = frame.theme.faint;
-    draw_text(
-        frame, list, {text_low.x + frame.px(2), text_low.y + frame.px(5)}, hint,
-        is_busy(session) ? "Ask something. It will be sent when this answer is done." : "Ask something.");
+    draw_text(frame, list, {text_low.x + frame.px(2), text_low.y + frame.px(5)}, hint,
+              is_busy(chat) ? "Ask something. It will be sent when this answer is done." : "Ask something.");
   }
   const ImVec2 row{low.x, high.y - frame.px(kBottomRow)};
-  const bool pressed = draw_bottom_row(frame, state, session, row, outer, draft);
-  const bool send = (entered || pressed) && can_send(session, draft);
+  const bool pressed = draw_bottom_row(frame, state, chat, row, outer, draft);
+  const bool send = (entered || pressed) && can_send(chat, draft);
   if (send) {
-    frame.actions.push(actions::SendMessage{session.id, draft});
+    frame.actions.push(actions::SendMessage{chat.id, draft});
     draft.clear();
   }
-  if (edited || send) frame.actions.push(actions::ChangeDraft{session.id, draft});
+  if (edited || send) frame.actions.push(actions::ChangeDraft{chat.id, draft});
   if (entered || pressed) focus_ = true;
   ImGui::PopID();
   return send;
 }
 
-bool ComposerView::draw_bottom_row(const Frame& frame, const UiState& state, const SessionState& session,
+bool ComposerView::draw_bottom_row(const Frame& frame, const UiState& state, const ChatState& chat,
                                    ImVec2 low, float width, const std::string& draft) {
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const bool busy = is_busy(session);
+  const bool busy = is_busy(chat);
   TextStyle meter = tiny_text(frame);
-  if (session.context.num_tokens > state.model.max_model_len) meter.colour = frame.theme.warning;
+  if (chat.context.num_tokens > state.model.max_model_len) meter.colour = frame.theme.warning;
   const float text_y = low.y + frame.px(10), meter_x = low.x + frame.px(48);
   ImGui::SetCursorScreenPos({low.x + frame.px(10), low.y + frame.px(3)});
   const ButtonOptions attach{
       .kind = ButtonKind::kPlain, .icon = Icon::kPaperclip, .help = "Attach a text file (Ctrl+Shift+A)"};
   if (button(frame, "show_attach", "", attach))
     frame.actions.push(actions::Desktop{actions::ShowAttach{true}});
-  const std::string text = meter_text(state, session);
+  const std::string text = meter_text(state, chat);
   const float room = width - frame.px(282);
   draw_text(frame, list, {meter_x, text_y}, meter, text, room);
   const float used = std::min(text_width(frame, meter, text), room);
@@ -130,7 +129,7 @@ bool ComposerView::draw_bottom_row(const Frame& frame, const UiState& state, con
                 "The tokens of this chat with the draft, as the model will read them, and the blocks that "
                 "hold them.");
   }
-  const ButtonOptions send{.kind = ButtonKind::kPrimary, .enabled = can_send(session, draft)};
+  const ButtonOptions send{.kind = ButtonKind::kPrimary, .enabled = can_send(chat, draft)};
   const std::string_view label = busy ? "Queue" : "Send";
   float x = low.x + width - frame.px(14) - button_width(frame, label, send);
   ImGui::SetCursorScreenPos({x, low.y + frame.px(3)});
@@ -139,7 +138,7 @@ bool ComposerView::draw_bottom_row(const Frame& frame, const UiState& state, con
     const ButtonOptions stop{.icon = Icon::kStop, .help = "Stops this answer (Esc)"};
     x -= button_width(frame, "Stop", stop) + frame.px(8);
     ImGui::SetCursorScreenPos({x, low.y + frame.px(3)});
-    if (button(frame, "stop", "Stop", stop)) frame.actions.push(actions::StopAnswer{session.id});
+    if (button(frame, "stop", "Stop", stop)) frame.actions.push(actions::StopAnswer{chat.id});
   } else {
     const std::string_view hint =
         state.settings.send_key == SendKey::kEnter ? "Enter sends" : "Ctrl+Enter sends";

@@ -15,20 +15,20 @@ namespace octavo::ui {
 class ComposerView {
  public:
   // How high the composer of this chat is in a column of `width`, with the margin below it.
-  float height(const Frame& frame, const SessionState& session, float width) const;
+  float height(const Frame& frame, const ChatState& chat, float width) const;
 
   // In a column from the cursor, `width` wide. True when a message was sent or queued.
-  bool draw(const Frame& frame, const UiState& state, const SessionState& session, float width);
+  bool draw(const Frame& frame, const UiState& state, const ChatState& chat, float width);
 
   // The keyboard goes to the composer in the next frame.
   void focus() { focus_ = true; }
 
  private:
   float text_height(const Frame& frame, const std::string& draft, float width) const;
-  bool draw_bottom_row(const Frame& frame, const UiState& state, const SessionState& session, ImVec2 low,
+  bool draw_bottom_row(const Frame& frame, const UiState& state, const ChatState& chat, ImVec2 low,
                        float width, const std::string& draft);
 
-  std::unordered_map<std::uint64_t, std::string> drafts_;  // by session
+  std::unordered_map<std::uint64_t, std::string> drafts_;  // by chat
   bool focus_ = true;
 };
 

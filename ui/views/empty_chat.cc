@@ -49,7 +49,7 @@ void draw_middle(const Frame& frame, const TextStyle& style, std::string_view te
 
 }  // namespace
 
-void draw_empty_chat(const Frame& frame, const UiState& state, const SessionState& session, ImVec2 low,
+void draw_empty_chat(const Frame& frame, const UiState& state, const ChatState& chat, ImVec2 low,
                      ImVec2 extent) {
   const TextStyle heading{.face = FontFace::kSemiBold, .em = 24, .colour = frame.theme.text};
   const float width = std::min(frame.px(kWidth), extent.x - frame.px(48));
@@ -77,7 +77,7 @@ void draw_empty_chat(const Frame& frame, const UiState& state, const SessionStat
   for (const Example& example : kExamples) {
     ImGui::SetCursorScreenPos({x, y});
     if (example_card(frame, example, card))
-      frame.actions.push(actions::SendMessage{session.id, example.question});
+      frame.actions.push(actions::SendMessage{chat.id, example.question});
     x += card.x + frame.px(kGap);
     if (two && x < left + width) continue;
     x = left;

@@ -7,7 +7,7 @@
 namespace octavo::ui {
 
 // In the rectangle from `low`, `extent` large.
-void draw_empty_chat(const Frame& frame, const UiState& state, const SessionState& session, ImVec2 low,
+void draw_empty_chat(const Frame& frame, const UiState& state, const ChatState& chat, ImVec2 low,
                      ImVec2 extent);
 
 }  // namespace octavo::ui

@@ -57,7 +57,7 @@ std::string event_text(const EventLine& event) {
   } else if (event.first_block >= 0) {
     text = "block " + std::to_string(event.first_block);
   }
-  if (!event.session_title.empty()) text += (text.empty() ? "" : ", ") + event.session_title;
+  if (!event.chat_title.empty()) text += (text.empty() ? "" : ", ") + event.chat_title;
   return text;
 }
 

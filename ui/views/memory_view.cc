@@ -23,27 +23,27 @@ constexpr float kZoomStep = 1.3f;
 }  // namespace
 
 void MemoryView::draw(const Frame& frame, const UiState& state, ImVec2 extent) {
-  const InspectorState& inspector = state.inspector;
+  const MemoryWorkspaceState& memory_workspace = state.memory_workspace;
   was_drawn_ = true;
   press_keys(frame, state);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(kMargin), frame.px(kMargin)});
   ImGui::BeginChild("memory", extent, ImGuiChildFlags_AlwaysUseWindowPadding | ImGuiChildFlags_NavFlattened);
   ImGui::PopStyleVar();
   const float width = ImGui::GetContentRegionAvail().x;
-  bar_.draw(frame, inspector, width);
+  bar_.draw(frame, memory_workspace, width);
   gap(frame, 8);
-  if (inspector.page == InspectorPage::kPaper) {
-    draw_paper(frame, inspector, {width, std::max(frame.px(420), ImGui::GetContentRegionAvail().y)});
+  if (memory_workspace.page == MemoryPage::kPaper) {
+    draw_paper(frame, memory_workspace, {width, std::max(frame.px(420), ImGui::GetContentRegionAvail().y)});
   } else {
-    if (inspector.page == InspectorPage::kTour) {
-      draw_tour(frame, inspector, width);
+    if (memory_workspace.page == MemoryPage::kTour) {
+      draw_tour(frame, memory_workspace, width);
     } else {
-      draw_health_strip(frame, inspector, width, shows_all_figures_);
+      draw_health_strip(frame, memory_workspace, width, shows_all_figures_);
       gap(frame, 8);
-      draw_health_sentences(frame, inspector, width);
+      draw_health_sentences(frame, memory_workspace, width);
     }
     gap(frame, 10);
-    draw_pools(frame, inspector, {width, ImGui::GetContentRegionAvail().y});
+    draw_pools(frame, memory_workspace, {width, ImGui::GetContentRegionAvail().y});
   }
   ImGui::EndChild();
 }
@@ -65,7 +65,7 @@ void MemoryView::press_keys(const Frame& frame, const UiState& state) {
   }
 }
 
-void MemoryView::draw_pools(const Frame& frame, const InspectorState& state, ImVec2 extent) {
+void MemoryView::draw_pools(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent) {
   Pointing pointing;
   const float space = frame.px(kGap);
   const float timeline = std::clamp(std::floor(extent.y * 0.36f), frame.px(230), frame.px(320));
@@ -91,7 +91,7 @@ void MemoryView::draw_pools(const Frame& frame, const InspectorState& state, ImV
   if (pointing.block != lit) inspect(frame, actions::HoverBlock{pointing.block});
 }
 
-void MemoryView::draw_tables(const Frame& frame, const InspectorState& state, ImVec2 extent,
+void MemoryView::draw_tables(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent,
                              Pointing& pointing) {
   begin_card(frame, "tables", extent);
   constexpr std::array<const char*, 2> kLabels = {"Block tables", "Prefix tree"};
@@ -109,7 +109,7 @@ void MemoryView::draw_tables(const Frame& frame, const InspectorState& state, Im
   end_card();
 }
 
-void MemoryView::draw_side(const Frame& frame, const InspectorState& state, ImVec2 extent,
+void MemoryView::draw_side(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent,
                            Pointing& pointing) {
   begin_card(frame, "events", extent);
   if (state.card && !shows_events_) {

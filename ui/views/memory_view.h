@@ -1,12 +1,12 @@
 // The Memory workspace: the pools at a moment and how they came there, the tour, the paper's comparison.
-// Keeps only how things are looked at; what is shown is UiState::inspector.
+// Keeps only how things are looked at; what is shown is UiState::memory_workspace.
 #pragma once
 
 #include "ui/frame.h"
 #include "ui/state.h"
 #include "ui/views/memory/block_map.h"
 #include "ui/views/memory/event_log.h"
-#include "ui/views/memory/inspector_bar.h"
+#include "ui/views/memory/memory_toolbar.h"
 #include "ui/views/memory/timeline_view.h"
 
 namespace octavo::ui {
@@ -26,14 +26,14 @@ class MemoryView {
 
  private:
   void press_keys(const Frame& frame, const UiState& state);
-  void draw_pools(const Frame& frame, const InspectorState& state, ImVec2 extent);
-  void draw_tables(const Frame& frame, const InspectorState& state, ImVec2 extent, Pointing& pointing);
-  void draw_side(const Frame& frame, const InspectorState& state, ImVec2 extent, Pointing& pointing);
+  void draw_pools(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent);
+  void draw_tables(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent, Pointing& pointing);
+  void draw_side(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent, Pointing& pointing);
 
   BlockMap map_;
   TimelineView timeline_;
   EventLog log_;
-  InspectorBar bar_;
+  MemoryToolbar bar_;
   bool shows_tree_ = false;
   bool shows_events_ = false;  // also while a block is chosen
   bool shows_all_figures_ = false;

@@ -22,7 +22,7 @@ std::string summary(const PresetState& preset) {
 }
 
 const PresetState* find_preset(const UiState& state, PresetId id) {
-  for (const PresetState& preset : state.chats.presets) {
+  for (const PresetState& preset : state.library.presets) {
     if (preset.id == id && id != PresetId{}) return &preset;
   }
   return nullptr;
@@ -38,7 +38,7 @@ void PresetsView::choose(const PresetState& preset) {
 
 // A new one is chosen as soon as it is there; one that is gone no longer.
 void PresetsView::follow(const UiState& state) {
-  const auto& presets = state.chats.presets;
+  const auto& presets = state.library.presets;
   if (choose_newest_ && presets.size() > num_known_) {
     choose(presets.back());
     choose_newest_ = false;
@@ -68,20 +68,20 @@ void PresetsView::draw(const Frame& frame, const UiState& state) {
 
 void PresetsView::draw_list(const Frame& frame, const UiState& state, ImVec2 extent) {
   ImGui::BeginChild("preset_list", extent, ImGuiChildFlags_NavFlattened);
-  const SessionState* session = active_session(state);
+  const ChatState* chat = active_chat(state);
   const ButtonOptions make{.icon = Icon::kPlus,
                            .width = extent.x / frame.theme.scale,
-                           .enabled = session != nullptr,
+                           .enabled = chat != nullptr,
                            .align_left = true,
                            .help = "A preset with this chat's system prompt and sampling"};
-  if (button(frame, "new_preset", "New, from this chat", make) && session != nullptr) {
-    const std::string name = "Preset " + std::to_string(state.chats.presets.size() + 1);
-    frame.actions.push(actions::SavePreset{{PresetId{}, name, session->system_prompt, session->sampling}});
+  if (button(frame, "new_preset", "New, from this chat", make) && chat != nullptr) {
+    const std::string name = "Preset " + std::to_string(state.library.presets.size() + 1);
+    frame.actions.push(actions::SavePreset{{PresetId{}, name, chat->system_prompt, chat->sampling}});
     choose_newest_ = true;
   }
   gap(frame, 10);
   ImDrawList* list = ImGui::GetWindowDrawList();
-  for (const PresetState& preset : state.chats.presets) {
+  for (const PresetState& preset : state.library.presets) {
     ImGui::PushID(static_cast<int>(preset.id.value));
     const ImVec2 low = ImGui::GetCursorScreenPos();
     const float width = ImGui::GetContentRegionAvail().x, height = frame.px(kRowHeight);
@@ -140,10 +140,10 @@ void PresetsView::draw_editor(const Frame& frame, const UiState& state, ImVec2 e
 void PresetsView::draw_buttons(const Frame& frame, const UiState& state, float width) {
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const ButtonOptions apply{.kind = ButtonKind::kPrimary,
-                            .enabled = active_session(state) != nullptr,
+                            .enabled = active_chat(state) != nullptr,
                             .help = "This chat gets the preset's system prompt and sampling"};
   if (button(frame, "apply_preset", "Use in this chat", apply))
-    frame.actions.push(actions::ApplyPreset{state.active_session, edited_.id});
+    frame.actions.push(actions::ApplyPreset{state.active_chat, edited_.id});
   const char* const text = sure_to_delete_ ? "Delete it for ever" : "Delete";
   const ButtonOptions erase{.icon = Icon::kTrash};
   ImGui::SetCursorScreenPos({low.x + width - button_width(frame, text, erase), low.y});

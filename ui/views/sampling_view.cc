@@ -44,16 +44,15 @@ bool draw_presets(const Frame& frame, SamplingParams& sampling, float width) {
 
 }  // namespace
 
-void SamplingView::draw(const Frame& frame, const SessionState& session) {
+void SamplingView::draw(const Frame& frame, const ChatState& chat) {
   // A preset changes them from outside while this is open.
-  const bool changed_elsewhere =
-      session.system_prompt != known_prompt_ || session.sampling.seed != known_seed_;
-  known_prompt_ = session.system_prompt;
-  known_seed_ = session.sampling.seed;
-  if (edited_session_ != session.id || (changed_elsewhere && !ImGui::IsAnyItemActive())) {
-    edited_session_ = session.id;
-    system_prompt_ = session.system_prompt;
-    seed_text_ = session.sampling.seed ? std::to_string(*session.sampling.seed) : std::string();
+  const bool changed_elsewhere = chat.system_prompt != known_prompt_ || chat.sampling.seed != known_seed_;
+  known_prompt_ = chat.system_prompt;
+  known_seed_ = chat.sampling.seed;
+  if (edited_chat_ != chat.id || (changed_elsewhere && !ImGui::IsAnyItemActive())) {
+    edited_chat_ = chat.id;
+    system_prompt_ = chat.system_prompt;
+    seed_text_ = chat.sampling.seed ? std::to_string(*chat.sampling.seed) : std::string();
   }
   const float width = ImGui::GetContentRegionAvail().x;
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -64,9 +63,9 @@ void SamplingView::draw(const Frame& frame, const SessionState& session) {
   if (button(frame, "close_sampling", "", close)) frame.actions.push(actions::ShowSampling{false});
   ImGui::SetCursorScreenPos(below);
   gap(frame, 10);
-  draw_system_prompt(frame, session, width);
+  draw_system_prompt(frame, chat, width);
   gap(frame, 16);
-  SamplingParams sampling = session.sampling;
+  SamplingParams sampling = chat.sampling;
   bool changed = draw_presets(frame, sampling, width);
   gap(frame, 8);
   if (button(frame, "show_presets", "Your presets", {.width = width / frame.theme.scale, .height = 30}))
@@ -74,16 +73,16 @@ void SamplingView::draw(const Frame& frame, const SessionState& session) {
   gap(frame, 16);
   changed |= sampling_sliders(frame, sampling, width);
   changed |= seed_field(frame, sampling, seed_text_, width);
-  if (changed) frame.actions.push(actions::ChangeSampling{session.id, sampling});
+  if (changed) frame.actions.push(actions::ChangeSampling{chat.id, sampling});
 }
 
-void SamplingView::draw_system_prompt(const Frame& frame, const SessionState& session, float width) {
+void SamplingView::draw_system_prompt(const Frame& frame, const ChatState& chat, float width) {
   line(frame, small_text(frame), "System prompt");
-  tooltip(frame, "What the model is told before the conversation. It counts from the next message on.");
+  tooltip(frame, "What the model is told before the chat. It counts from the next message on.");
   gap(frame, 4);
   const Face face = frame.face(FontFace::kRegular, size::kText);
   if (text_area(frame, "##system_prompt", system_prompt_, {width, face.size * 5 + frame.px(16)})) {
-    frame.actions.push(actions::ChangeSystemPrompt{session.id, system_prompt_});
+    frame.actions.push(actions::ChangeSystemPrompt{chat.id, system_prompt_});
   }
 }
 

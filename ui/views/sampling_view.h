@@ -12,12 +12,12 @@ namespace octavo::ui {
 
 class SamplingView {
  public:
-  void draw(const Frame& frame, const SessionState& session);
+  void draw(const Frame& frame, const ChatState& chat);
 
  private:
-  void draw_system_prompt(const Frame& frame, const SessionState& session, float width);
+  void draw_system_prompt(const Frame& frame, const ChatState& chat, float width);
 
-  SessionId edited_session_{};
+  ChatId edited_chat_{};
   std::string system_prompt_;
   std::string seed_text_;
   std::string known_prompt_;  // of the frame before

@@ -45,7 +45,7 @@ void SearchView::draw_field(const Frame& frame, const UiState& state, float widt
   const bool appears = ImGui::GetFrameCount() > last_frame_ + 1;
   last_frame_ = ImGui::GetFrameCount();
   if (appears) {
-    query_ = state.chats.search.query;
+    query_ = state.library.search.query;
     take_keyboard("##search");
   }
   if (text_field(frame, "##search", query_, "Search titles and texts", width)) {
@@ -57,7 +57,7 @@ void SearchView::draw_field(const Frame& frame, const UiState& state, float widt
 }
 
 void SearchView::draw_hits(const Frame& frame, const UiState& state, ImVec2 extent) {
-  const SearchState& search = state.chats.search;
+  const SearchState& search = state.library.search;
   ImGui::BeginChild("hits", extent, ImGuiChildFlags_NavFlattened);
   const float inner = ImGui::GetContentRegionAvail().x;
   TextStyle note = tiny_text(frame);
@@ -100,9 +100,9 @@ void SearchView::draw_hit(const Frame& frame, const SearchHitState& hit, float w
   if (!chosen) return;
   frame.actions.push(actions::ShowWorkspace{Workspace::kChat});
   if (hit.message_id == 0) {
-    frame.actions.push(actions::SelectSession{hit.session_id});
+    frame.actions.push(actions::SelectChat{hit.chat_id});
   } else {
-    frame.actions.push(actions::ShowMessage{hit.session_id, hit.message_id});
+    frame.actions.push(actions::ShowMessage{hit.chat_id, hit.message_id});
   }
 }
 

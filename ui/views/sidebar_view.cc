@@ -96,8 +96,8 @@ void draw_undo(const Frame& frame, const std::string& title, float width) {
 TextStyle problem_text(const Frame& frame) { return {.em = size::kTiny, .colour = frame.theme.warning}; }
 
 float problem_height(const Frame& frame, const UiState& state, float width) {
-  if (state.chats.problem.empty()) return 0;
-  return paragraph_height(frame, problem_text(frame), state.chats.problem, width) + frame.px(8);
+  if (state.library.problem.empty()) return 0;
+  return paragraph_height(frame, problem_text(frame), state.library.problem, width) + frame.px(8);
 }
 
 }  // namespace
@@ -124,15 +124,15 @@ void SidebarView::draw(const Frame& frame, const UiState& state) {
   const float bottom = frame.px(kModelCardHeight + 16 + (undo ? kUndoHeight + 8 : 0)) + problem;
   const ImVec2 extent{width, low.y + height - bottom - list_top - frame.px(8)};
   ImGui::SetCursorScreenPos({low.x + margin, list_top});
-  if (state.search_open && !state.chats.search.query.empty()) {
+  if (state.search_open && !state.library.search.query.empty()) {
     search_.draw_hits(frame, state, extent);
   } else {
-    sessions_.draw(frame, state, extent);
+    chats_.draw(frame, state, extent);
   }
   float y = low.y + height - bottom;
   if (problem > 0) {
     ImGui::SetCursorScreenPos({low.x + margin, y});
-    paragraph(frame, problem_text(frame), state.chats.problem, width);
+    paragraph(frame, problem_text(frame), state.library.problem, width);
     y += problem;
   }
   if (undo) {
@@ -158,7 +158,7 @@ void SidebarView::draw_top(const Frame& frame, const UiState& state, float width
                                .height = square,
                                .align_left = true,
                                .help = "A new chat (Ctrl+N)"};
-  if (button(frame, "new_chat", "New chat", new_chat)) frame.actions.push(actions::NewSession{});
+  if (button(frame, "new_chat", "New chat", new_chat)) frame.actions.push(actions::NewChat{});
   beside(frame, 8);
   const ButtonOptions search{
       .icon = Icon::kSearch, .height = square, .help = "Search all chats (Ctrl+Shift+F)"};

@@ -4,8 +4,8 @@
 
 #include "ui/frame.h"
 #include "ui/state.h"
+#include "ui/views/chat_list.h"
 #include "ui/views/search_view.h"
-#include "ui/views/session_list.h"
 
 namespace octavo::ui {
 
@@ -16,7 +16,7 @@ class SidebarView {
  private:
   void draw_top(const Frame& frame, const UiState& state, float width);
 
-  SessionList sessions_;
+  ChatList chats_;
   SearchView search_;
 };
 

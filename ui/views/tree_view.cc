@@ -36,7 +36,7 @@ const char* speaker_of(Role role) {
 void TreeView::draw(const Frame& frame, const UiState& state, ImVec2 extent) {
   const float width = ImGui::GetContentRegionAvail().x;
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const ConversationTree* tree = state.desktop.tree.get();
+  const BranchTree* tree = state.desktop.tree.get();
   const bool has_messages = tree != nullptr && !tree->messages.empty();
   const std::string note =
       has_messages
@@ -52,8 +52,8 @@ void TreeView::draw(const Frame& frame, const UiState& state, ImVec2 extent) {
   ImGui::SetCursorScreenPos(below);
   gap(frame, 10);
   if (!has_messages) {
-    const SessionState* session = active_session(state);
-    const bool loading = session != nullptr && session->loading;
+    const ChatState* chat = active_chat(state);
+    const bool loading = chat != nullptr && chat->loading;
     line(frame, small_text(frame), loading ? "The chat is being read." : "There is no message yet.");
     return;
   }
@@ -63,10 +63,10 @@ void TreeView::draw(const Frame& frame, const UiState& state, ImVec2 extent) {
 }
 
 // The message that was chosen, wherever it stands by now; at first the end of the shown path.
-void TreeView::choose_selected(const ConversationTree& tree) {
+void TreeView::choose_selected(const BranchTree& tree) {
   const auto& messages = tree.messages;
-  if (shown_session_ != tree.session_id) {
-    shown_session_ = tree.session_id;
+  if (shown_chat_ != tree.chat_id) {
+    shown_chat_ = tree.chat_id;
     selected_id_ = 0;
   }
   if (selected_ < messages.size() && messages[selected_].id == selected_id_ && selected_id_ != 0) return;
@@ -84,7 +84,7 @@ void TreeView::choose_selected(const ConversationTree& tree) {
   scroll_to_selected_ = true;
 }
 
-void TreeView::take_keys(const Frame& frame, const ConversationTree& tree) {
+void TreeView::take_keys(const Frame& frame, const BranchTree& tree) {
   // Dear ImGui has taken the focus to the window around this one when Escape arrives here.
   const bool was_focused = std::exchange(focused_, ImGui::IsWindowFocused());
   if ((was_focused || focused_) && ImGui::IsKeyPressed(ImGuiKey_Escape, false))
@@ -107,7 +107,7 @@ void TreeView::take_keys(const Frame& frame, const ConversationTree& tree) {
     go_to(frame, tree, selected_);
 }
 
-void TreeView::draw_rows(const Frame& frame, const ConversationTree& tree, ImVec2 extent) {
+void TreeView::draw_rows(const Frame& frame, const BranchTree& tree, ImVec2 extent) {
   const float row = frame.px(kRowHeight);
   const auto count = static_cast<float>(tree.messages.size());
   if (std::exchange(focus_, false)) {
@@ -135,7 +135,7 @@ void TreeView::draw_rows(const Frame& frame, const ConversationTree& tree, ImVec
   ImGui::EndChild();
 }
 
-void TreeView::draw_row(const Frame& frame, const ConversationTree& tree, std::size_t index, ImVec2 low,
+void TreeView::draw_row(const Frame& frame, const BranchTree& tree, std::size_t index, ImVec2 low,
                         float width) {
   const TreeMessage& message = tree.messages[index];
   const float row = frame.px(kRowHeight);
@@ -181,8 +181,7 @@ float TreeView::lane_x(const Frame& frame, std::int32_t lane) const {
 }
 
 // From the parent, to the children, and those that pass by on their way to a later branch.
-void TreeView::draw_lines(const Frame& frame, const ConversationTree& tree, std::size_t index,
-                          ImVec2 low) const {
+void TreeView::draw_lines(const Frame& frame, const BranchTree& tree, std::size_t index, ImVec2 low) const {
   const auto& messages = tree.messages;
   const TreeMessage& message = messages[index];
   ImDrawList* list = ImGui::GetWindowDrawList();
@@ -211,8 +210,8 @@ void TreeView::draw_lines(const Frame& frame, const ConversationTree& tree, std:
   }
 }
 
-void TreeView::go_to(const Frame& frame, const ConversationTree& tree, std::size_t index) {
-  frame.actions.push(actions::ShowMessage{tree.session_id, tree.messages[index].id});
+void TreeView::go_to(const Frame& frame, const BranchTree& tree, std::size_t index) {
+  frame.actions.push(actions::ShowMessage{tree.chat_id, tree.messages[index].id});
 }
 
 }  // namespace octavo::ui

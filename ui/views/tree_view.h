@@ -20,15 +20,15 @@ class TreeView {
   void focus() { focus_ = true; }
 
  private:
-  void choose_selected(const ConversationTree& tree);
-  void take_keys(const Frame& frame, const ConversationTree& tree);
-  void draw_rows(const Frame& frame, const ConversationTree& tree, ImVec2 extent);
-  void draw_row(const Frame& frame, const ConversationTree& tree, std::size_t index, ImVec2 low, float width);
-  void draw_lines(const Frame& frame, const ConversationTree& tree, std::size_t index, ImVec2 low) const;
+  void choose_selected(const BranchTree& tree);
+  void take_keys(const Frame& frame, const BranchTree& tree);
+  void draw_rows(const Frame& frame, const BranchTree& tree, ImVec2 extent);
+  void draw_row(const Frame& frame, const BranchTree& tree, std::size_t index, ImVec2 low, float width);
+  void draw_lines(const Frame& frame, const BranchTree& tree, std::size_t index, ImVec2 low) const;
   float lane_x(const Frame& frame, std::int32_t lane) const;
-  void go_to(const Frame& frame, const ConversationTree& tree, std::size_t index);
+  void go_to(const Frame& frame, const BranchTree& tree, std::size_t index);
 
-  SessionId shown_session_{};
+  ChatId shown_chat_{};
   std::uint64_t selected_id_ = 0;  // a message; 0: none
   std::size_t selected_ = 0;       // its index
   std::int32_t first_lane_ = 0;    // what lies further left is not drawn

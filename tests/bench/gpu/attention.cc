@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cuda/paged_attention.h"
+#include "kernels/cuda/attention/paged_attention.h"
 #include "tests/bench/gpu/batch.h"
 #include "tests/bench/gpu/sections.h"
 

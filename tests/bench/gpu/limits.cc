@@ -1,5 +1,5 @@
-#include "kernels/cuda/library.h"
-#include "kernels/cuda/matmul_kernels.h"
+#include "kernels/cuda/matmul/library.h"
+#include "kernels/cuda/matmul/matmul_kernels.h"
 #include "tests/bench/gpu/sections.h"
 
 namespace octavo::bench {

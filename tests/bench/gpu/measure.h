@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/base/result.h"
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/runtime/device.h"
 #include "tests/bench/gpu/random_memory.h"
 #include "tests/bench/gpu/toolkit.h"
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "kernels/cuda/library.h"
-#include "kernels/cuda/matmul.h"
+#include "kernels/cuda/matmul/library.h"
+#include "kernels/cuda/matmul/matmul.h"
 #include "tests/bench/gpu/sections.h"
 
 namespace octavo::bench {

@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "engine/base/result.h"
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/matmul.h"
+#include "kernels/cuda/matmul/matmul.h"
+#include "kernels/cuda/runtime/device.h"
 #include "kernels/kv_layout.h"
 #include "kernels/tensor.h"
 

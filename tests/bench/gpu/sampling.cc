@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <random>
 
-#include "kernels/cuda/logits_summary.h"
-#include "kernels/cuda/sample_tokens.h"
+#include "kernels/cuda/sampling/logits_summary.h"
+#include "kernels/cuda/sampling/sample_tokens.h"
 #include "tests/bench/gpu/sections.h"
 
 namespace octavo::bench {

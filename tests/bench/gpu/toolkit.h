@@ -9,7 +9,7 @@
 #include <string>
 
 #include "engine/base/result.h"
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/runtime/device.h"
 
 namespace octavo::bench {
 

@@ -1,4 +1,4 @@
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/runtime/device.h"
 #include "tests/bench/gpu/toolkit.h"
 
 namespace octavo::bench {

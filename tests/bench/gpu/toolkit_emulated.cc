@@ -1,6 +1,6 @@
 #include <chrono>
 
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/runtime/device.h"
 #include "tests/bench/gpu/toolkit.h"
 #include "tests/emulation/emulation.h"
 

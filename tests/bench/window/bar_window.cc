@@ -88,11 +88,11 @@ void BarWindow::loop_for(double seconds) {
   for (double left = seconds; left > 0; left = end - wall_seconds()) application_->step_for(left);
 }
 
-ui::SessionId BarWindow::ask(const std::string& question, std::int32_t max_tokens) {
-  controller().apply(ui::actions::NewSession{});
-  const ui::SessionState& session = *ui::active_session(state());
-  const ui::SessionId id = session.id;
-  SamplingParams sampling = session.sampling;
+ChatId BarWindow::ask(const std::string& question, std::int32_t max_tokens) {
+  controller().apply(ui::actions::NewChat{});
+  const ui::ChatState& chat = *ui::active_chat(state());
+  const ChatId id = chat.id;
+  SamplingParams sampling = chat.sampling;
   sampling.max_tokens = max_tokens;
   controller().apply(ui::actions::ChangeSampling{id, sampling});
   controller().apply(ui::actions::SendMessage{id, question});
@@ -100,7 +100,7 @@ ui::SessionId BarWindow::ask(const std::string& question, std::int32_t max_token
 }
 
 bool BarWindow::is_idle() const {
-  return std::none_of(state().sessions.begin(), state().sessions.end(), ui::is_busy);
+  return std::none_of(state().chats.begin(), state().chats.end(), ui::is_busy);
 }
 
 }  // namespace octavo::bench

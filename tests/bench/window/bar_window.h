@@ -34,7 +34,7 @@ class BarWindow {
   void loop_for(double seconds);
 
   // A chat with one question, sent.
-  ui::SessionId ask(const std::string& question, std::int32_t max_tokens);
+  ChatId ask(const std::string& question, std::int32_t max_tokens);
   bool is_idle() const;
 
  private:

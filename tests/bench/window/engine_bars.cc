@@ -135,15 +135,15 @@ Rows measure_streams() {
 // Two chats in turns; the second question of the first finds everything that its first turn computed.
 Rows measure_chat_switch() {
   OCTAVO_TRY(auto window, BarWindow::open(Engine::create, Pixels::kLeftOut));
-  const ui::SessionId one = window->ask("Tell me about the sea.", 64);
+  const ChatId one = window->ask("Tell me about the sea.", 64);
   OCTAVO_TRY_VOID(window->loop_until([&] { return window->is_idle(); }));
   window->ask("Tell me about mountains.", 64);
   OCTAVO_TRY_VOID(window->loop_until([&] { return window->is_idle(); }));
-  const ui::AnswerFigures first = ui::find_session(window->state(), one)->messages.back().figures;
-  window->controller().apply(ui::actions::SelectSession{one});
+  const ui::AnswerFigures first = ui::find_chat(window->state(), one)->messages.back().figures;
+  window->controller().apply(ui::actions::SelectChat{one});
   window->controller().apply(ui::actions::SendMessage{one, "And about its tides?"});
   OCTAVO_TRY_VOID(window->loop_until([&] { return window->is_idle(); }));
-  const ui::AnswerFigures second = ui::find_session(window->state(), one)->messages.back().figures;
+  const ui::AnswerFigures second = ui::find_chat(window->state(), one)->messages.back().figures;
   const std::int32_t before = num_computed_before(first, 64);
   const std::int32_t again = std::max(0, before - second.num_cached_tokens.value_or(0));
   return std::vector<BarRow>{{"chat switch: tokens computed again, of " + std::to_string(before),

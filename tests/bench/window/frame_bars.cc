@@ -21,19 +21,18 @@ constexpr std::size_t kMessageBytes = 500;
 constexpr std::int32_t kLargePool = 65'536;
 constexpr int kNumFrames = 60;
 
-app::Conversation long_conversation() {
+app::Chat long_chat() {
   const std::string paragraph =
       "With **blocks of sixteen tokens**, memory is taken one block at a time, and `block tables` say "
       "where.\n\n";
-  app::Conversation conversation;
-  app::MessageId last = conversation.active_leaf();
+  app::Chat chat;
+  MessageId last = chat.active_leaf();
   for (int i = 0; i < kNumMessages; ++i) {
     std::string text;
     while (text.size() < kMessageBytes) text += paragraph;
-    last =
-        conversation.append(last, i % 2 == 0 ? Role::kUser : Role::kAssistant, text.substr(0, kMessageBytes));
+    last = chat.append(last, i % 2 == 0 ? Role::kUser : Role::kAssistant, text.substr(0, kMessageBytes));
   }
-  return conversation;
+  return chat;
 }
 
 // Milliseconds of this thread until the draw lists of a frame are finished, and everything before them.
@@ -64,11 +63,11 @@ ui::UiState large_pool(const ui::UiState& ready) {
                                 .filled = 1 + i % 16,
                                 .first_owner = SequenceId{1}});
   }
-  state.inspector.pool.num_blocks = kLargePool;
-  state.inspector.blocks.assign(static_cast<std::size_t>(kLargePool), {.owner = 0});
-  state.inspector.sequences = {{ui::SessionId{1}, "one", 0}};
-  state.inspector.snapshot = snapshot;
-  state.inspector.version = 1;
+  state.memory_workspace.pool.num_blocks = kLargePool;
+  state.memory_workspace.blocks.assign(static_cast<std::size_t>(kLargePool), {.owner = 0});
+  state.memory_workspace.sequences = {{ChatId{1}, "one", 0}};
+  state.memory_workspace.snapshot = snapshot;
+  state.memory_workspace.version = 1;
   state.workspace = ui::Workspace::kMemory;
   return state;
 }
@@ -94,16 +93,16 @@ Rows measure_idle() {
 
 Rows measure_long_chat() {
   OCTAVO_TRY(auto window, BarWindow::open(Engine::create, Pixels::kLeftOut));
-  std::vector<app::Conversation> conversations;
-  conversations.push_back(long_conversation());
-  window->controller().take_imported(std::move(conversations));
-  const ui::SessionId chat = window->state().active_session;
-  window->controller().apply(ui::actions::NewSession{});
+  std::vector<app::Chat> chats;
+  chats.push_back(long_chat());
+  window->controller().take_imported(std::move(chats));
+  const ChatId chat = window->state().active_chat;
+  window->controller().apply(ui::actions::NewChat{});
   window->loop_for(0.5);
   // With the two frames in which what was laid out first finds its place.
-  double opening = frame_ms(*window, [&] { window->controller().apply(ui::actions::SelectSession{chat}); });
+  double opening = frame_ms(*window, [&] { window->controller().apply(ui::actions::SelectChat{chat}); });
   for (const double ms : frames_ms(*window, 2, [](int) {})) opening += ms;
-  const ui::SessionState* shown = ui::active_session(window->state());
+  const ui::ChatState* shown = ui::active_chat(window->state());
   if (shown == nullptr || shown->id != chat || shown->messages.size() != std::size_t{kNumMessages})
     return Error{ErrorCode::kInternal, "another chat than the long one is shown"};
   window->loop_for(0.5);
@@ -134,8 +133,8 @@ Rows measure_block_map() {
   std::vector<double> resting, changing;
   for (int i = 0; i < kNumFrames; ++i) resting.push_back(draw());
   for (int i = 0; i < kNumFrames; ++i) {
-    ++state.inspector.version;
-    for (ui::InspectedBlock& block : state.inspector.blocks) ++block.last_us;
+    ++state.memory_workspace.version;
+    for (ui::ShownBlock& block : state.memory_workspace.blocks) ++block.last_us;
     changing.push_back(draw());
   }
   return std::vector<BarRow>{{"65,536 blocks: a frame while all of them change",

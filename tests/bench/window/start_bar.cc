@@ -20,11 +20,11 @@ Rows measure_cold_start(std::int64_t started_ns) {
   const double first_frame = wall_seconds();
   while (state.model.phase == ui::ModelPhase::kLoading) application->step_for(0.05);
   if (state.model.phase != ui::ModelPhase::kReady) return Error{ErrorCode::kIo, state.model.problem};
-  const ui::SessionId id = state.active_session;
+  const ChatId id = state.active_chat;
   application->controller().apply(ui::actions::SendMessage{id, "What is the capital of Japan?"});
   const auto has_answer = [&] {
-    const ui::SessionState* session = ui::find_session(state, id);
-    return session->messages.size() == 2 && !session->messages.back().text.empty();
+    const ui::ChatState* chat = ui::find_chat(state, id);
+    return chat->messages.size() == 2 && !chat->messages.back().text.empty();
   };
   while (!has_answer() && wall_seconds() - first_frame < 60) application->step_for(0.05);
   if (!has_answer()) return Error{ErrorCode::kIo, "there was no answer within 60 s"};

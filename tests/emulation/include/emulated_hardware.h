@@ -1,4 +1,4 @@
-// kernels/cuda/hardware.cuh where there is no such hardware: each step by its definition.
+// kernels/cuda/runtime/hardware.cuh where there is no such hardware: each step by its definition.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -55,8 +55,7 @@ bool count_option(const Frame& frame, const char* id, std::int32_t& value, int l
 
 std::string prompt_words(const UiState& state) {
   const ComparisonState& comparison = state.comparison;
-  std::string text =
-      comparison.session_title.empty() ? "Question" : "From “" + comparison.session_title + "”";
+  std::string text = comparison.chat_title.empty() ? "Question" : "From “" + comparison.chat_title + "”";
   if (comparison.num_prompt_tokens == 0) return text;
   const std::int32_t block_size = std::max(1, state.model.block_size);
   const std::int32_t blocks = (comparison.num_prompt_tokens + block_size - 1) / block_size;
@@ -172,7 +171,7 @@ void SetupView::draw_buttons(const Frame& frame, const UiState& state, ImVec2 to
   place(110);
   if (button(frame, "keep_all", "Keep all",
              {.width = 110,
-              .enabled = comparison.session_id != 0,
+              .enabled = comparison.chat_id != 0,
               .help = "All answers stand beside each other in the chat (Shift+K)"})) {
     frame.actions.push(actions::KeepAllColumns{});
   }

@@ -24,7 +24,7 @@ void draw_close(const Frame& frame, const std::string& heading) {
   ImGui::SetCursorScreenPos(below);
 }
 
-void draw_facts(const Frame& frame, const InspectorState& state, const BlockCard& card, float width) {
+void draw_facts(const Frame& frame, const MemoryWorkspaceState& state, const BlockCard& card, float width) {
   const TextStyle mono = mono_text(frame);
   const BlockSnapshot& block = card.state;
   const auto fact = [&](const std::string& text) { line(frame, mono, text, width); };
@@ -93,7 +93,7 @@ void draw_owners(const Frame& frame, const BlockCard& card, float width) {
 }
 
 // When the id was in use, in whose colour, over the history that is kept.
-void draw_strip(const Frame& frame, const InspectorState& state, const BlockCard& card, float width) {
+void draw_strip(const Frame& frame, const MemoryWorkspaceState& state, const BlockCard& card, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float height = frame.px(9);
   ImDrawList* list = ImGui::GetWindowDrawList();
@@ -122,7 +122,7 @@ void draw_strip(const Frame& frame, const InspectorState& state, const BlockCard
   ImGui::Dummy({width, height});
 }
 
-void draw_history(const Frame& frame, const InspectorState& state, const BlockCard& card, float width) {
+void draw_history(const Frame& frame, const MemoryWorkspaceState& state, const BlockCard& card, float width) {
   gap(frame, 8);
   heading_line(frame, "History of this block");
   gap(frame, 4);
@@ -148,7 +148,7 @@ void draw_history(const Frame& frame, const InspectorState& state, const BlockCa
 
 }  // namespace
 
-void draw_block_card(const Frame& frame, const InspectorState& state) {
+void draw_block_card(const Frame& frame, const MemoryWorkspaceState& state) {
   const BlockCard& card = *state.card;
   draw_close(frame, "Block " + with_thousands(card.block.value));
   gap(frame, 4);

@@ -6,6 +6,6 @@
 namespace octavo::ui {
 
 // REQUIRES: state.card
-void draw_block_card(const Frame& frame, const InspectorState& state);
+void draw_block_card(const Frame& frame, const MemoryWorkspaceState& state);
 
 }  // namespace octavo::ui

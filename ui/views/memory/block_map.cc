@@ -87,7 +87,8 @@ int cell_under(const CellGrid& grid, ImVec2 point, int count) {
   return cell < count ? cell : -1;
 }
 
-void collect_tree(const InspectorState& state, std::vector<std::int32_t>& order, std::vector<bool>& taken) {
+void collect_tree(const MemoryWorkspaceState& state, std::vector<std::int32_t>& order,
+                  std::vector<bool>& taken) {
   for (const PrefixRun& run : state.tree) {
     for (const BlockId block : run.blocks) {
       const auto index = static_cast<std::size_t>(block.value);
@@ -98,7 +99,8 @@ void collect_tree(const InspectorState& state, std::vector<std::int32_t>& order,
   }
 }
 
-void collect_tables(const InspectorState& state, std::vector<std::int32_t>& order, std::vector<bool>& taken) {
+void collect_tables(const MemoryWorkspaceState& state, std::vector<std::int32_t>& order,
+                    std::vector<bool>& taken) {
   for (const TableLine& line : state.lines) {
     if (line.state == SequenceState::kSwapped) continue;
     for (const BlockId block : line.blocks) {
@@ -110,7 +112,7 @@ void collect_tables(const InspectorState& state, std::vector<std::int32_t>& orde
   }
 }
 
-void collect_state(const InspectorState& state, BlockState wanted, std::vector<std::int32_t>& order,
+void collect_state(const MemoryWorkspaceState& state, BlockState wanted, std::vector<std::int32_t>& order,
                    std::vector<bool>& taken) {
   for (std::size_t i = 0; i < taken.size(); ++i) {
     if (taken[i] || state.snapshot->blocks[i].state != wanted) continue;
@@ -136,7 +138,8 @@ void BlockMap::next_order() {
   order_ = static_cast<BlockOrder>((static_cast<int>(order_) + 1) % kNumBlockOrders);
 }
 
-void BlockMap::draw(const Frame& frame, const InspectorState& state, ImVec2 extent, Pointing& pointing) {
+void BlockMap::draw(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent,
+                    Pointing& pointing) {
   begin_card(frame, "pool", extent);
   draw_heading(frame, state);
   gap(frame, 8);
@@ -158,7 +161,7 @@ void BlockMap::draw(const Frame& frame, const InspectorState& state, ImVec2 exte
   end_card();
 }
 
-void BlockMap::draw_heading(const Frame& frame, const InspectorState& state) {
+void BlockMap::draw_heading(const Frame& frame, const MemoryWorkspaceState& state) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
   const std::string colour = std::string("colour: ") + colour_word(colour_);
@@ -206,7 +209,7 @@ void BlockMap::move(const Frame& frame, ImVec2 low, ImVec2 extent, float fit_pit
   }
 }
 
-void BlockMap::draw_device(const Frame& frame, const InspectorState& state, ImVec2 extent,
+void BlockMap::draw_device(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent,
                            Pointing& pointing) {
   const auto count = static_cast<int>(blocks_.size());
   const float fit_pitch = fitting_pitch(frame, blocks_.size(), extent);
@@ -244,8 +247,8 @@ void BlockMap::draw_device(const Frame& frame, const InspectorState& state, ImVe
     tooltip_now(frame, block_summary(state, pointed));
 }
 
-void BlockMap::draw_cells(const Frame& frame, const InspectorState& state, const CellGrid& grid, ImVec2 low,
-                          ImVec2 high) {
+void BlockMap::draw_cells(const Frame& frame, const MemoryWorkspaceState& state, const CellGrid& grid,
+                          ImVec2 low, ImVec2 high) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const auto count = static_cast<int>(blocks_.size());
   const int first_row = std::max(0, static_cast<int>((low.y - grid.origin.y) / grid.pitch));
@@ -288,7 +291,7 @@ void BlockMap::draw_cells(const Frame& frame, const InspectorState& state, const
 }
 
 // A texel for each block; drawn again only when something changed.
-void BlockMap::draw_texture(const Frame& frame, const InspectorState& state, const CellGrid& grid) {
+void BlockMap::draw_texture(const Frame& frame, const MemoryWorkspaceState& state, const CellGrid& grid) {
   const auto count = static_cast<int>(blocks_.size());
   const int rows = (count + grid.columns - 1) / grid.columns;
   if (texture_ != nullptr && (texture_->Width != grid.columns || texture_->Height != rows)) {
@@ -333,7 +336,7 @@ void BlockMap::draw_texture(const Frame& frame, const InspectorState& state, con
   ImGui::GetWindowDrawList()->AddImage(texture_->GetTexRef(), grid.origin, high);
 }
 
-void BlockMap::draw_rings(const Frame& frame, const InspectorState& state, const CellGrid& grid,
+void BlockMap::draw_rings(const Frame& frame, const MemoryWorkspaceState& state, const CellGrid& grid,
                           int pointed) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const auto ring = [&](int block) {
@@ -346,7 +349,7 @@ void BlockMap::draw_rings(const Frame& frame, const InspectorState& state, const
   ring(pointed);
 }
 
-void BlockMap::draw_legend(const Frame& frame, const InspectorState& state) {
+void BlockMap::draw_legend(const Frame& frame, const MemoryWorkspaceState& state) {
   const Theme& theme = frame.theme;
   bool is_first = true;
   const auto key = [&](const CellLook& look, std::string_view text) {
@@ -385,7 +388,7 @@ void BlockMap::draw_legend(const Frame& frame, const InspectorState& state) {
   key({theme.free}, "free");
 }
 
-void BlockMap::draw_host(const Frame& frame, const InspectorState& state, float height) {
+void BlockMap::draw_host(const Frame& frame, const MemoryWorkspaceState& state, float height) {
   if (state.pool.num_host_blocks == 0) {
     TextStyle note = tiny_text(frame);
     note.colour = frame.theme.faint;
@@ -393,7 +396,7 @@ void BlockMap::draw_host(const Frame& frame, const InspectorState& state, float 
     return;
   }
   const auto num_used = std::count_if(state.host.begin(), state.host.end(),
-                                      [](const InspectedHostBlock& block) { return block.is_used; });
+                                      [](const ShownHostBlock& block) { return block.is_used; });
   heading_line(
       frame, "Host pool",
       count_text(state.pool.num_host_blocks, "block") + " · " + with_thousands(num_used) + " swapped out");
@@ -406,7 +409,7 @@ void BlockMap::draw_host(const Frame& frame, const InspectorState& state, float 
   ImGui::InvisibleButton("host_map", room);
   const auto count = static_cast<int>(state.host.size());
   for (int i = 0; i < count; ++i) {
-    const InspectedHostBlock& block = state.host[static_cast<std::size_t>(i)];
+    const ShownHostBlock& block = state.host[static_cast<std::size_t>(i)];
     const ImVec2 from = grid.low(i), to = grid.high(i);
     if (from.y > low.y + room.y) break;
     if (!block.is_used) {
@@ -421,13 +424,13 @@ void BlockMap::draw_host(const Frame& frame, const InspectorState& state, float 
   }
   const int pointed = ImGui::IsItemHovered() ? grid.at(ImGui::GetMousePos(), count) : -1;
   if (pointed < 0) return;
-  const InspectedHostBlock& block = state.host[static_cast<std::size_t>(pointed)];
+  const ShownHostBlock& block = state.host[static_cast<std::size_t>(pointed)];
   std::string text = "Host block " + with_thousands(pointed) + (block.is_used ? "\nswapped out" : "\nfree");
   if (block.owner < state.sequences.size()) text += "\n" + state.sequences[block.owner].label;
   tooltip_now(frame, text);
 }
 
-void BlockMap::update_order(const InspectorState& state) {
+void BlockMap::update_order(const MemoryWorkspaceState& state) {
   const std::size_t count = state.snapshot->blocks.size();
   const bool follows_state = order_ != BlockOrder::kIndex && ordered_version_ != state.version;
   if (!follows_state && ordered_ == order_ && blocks_.size() == count) return;
@@ -449,7 +452,7 @@ void BlockMap::update_order(const InspectorState& state) {
     cells_[static_cast<std::size_t>(blocks_[i])] = static_cast<std::int32_t>(i);
 }
 
-void BlockMap::update_flashes(const InspectorState& state) {
+void BlockMap::update_flashes(const MemoryWorkspaceState& state) {
   const auto now = static_cast<float>(ImGui::GetTime());
   if (flash_version_ != state.version) {
     const bool is_new = seen_us_.size() != state.blocks.size() || flash_source_ != state.source ||

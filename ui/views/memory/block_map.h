@@ -16,7 +16,7 @@ class BlockMap {
   BlockMap(const BlockMap&) = delete;
   BlockMap& operator=(const BlockMap&) = delete;
 
-  void draw(const Frame& frame, const InspectorState& state, ImVec2 extent, Pointing& pointing);
+  void draw(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent, Pointing& pointing);
 
   void zoom(float factor) { wanted_zoom_ *= factor; }
   void fit();
@@ -32,17 +32,17 @@ class BlockMap {
   bool wants_frame() const { return is_fading_; }
 
  private:
-  void draw_heading(const Frame& frame, const InspectorState& state);
-  void draw_legend(const Frame& frame, const InspectorState& state);
-  void draw_device(const Frame& frame, const InspectorState& state, ImVec2 extent, Pointing& pointing);
-  void draw_host(const Frame& frame, const InspectorState& state, float height);
-  void draw_cells(const Frame& frame, const InspectorState& state, const CellGrid& grid, ImVec2 low,
+  void draw_heading(const Frame& frame, const MemoryWorkspaceState& state);
+  void draw_legend(const Frame& frame, const MemoryWorkspaceState& state);
+  void draw_device(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent, Pointing& pointing);
+  void draw_host(const Frame& frame, const MemoryWorkspaceState& state, float height);
+  void draw_cells(const Frame& frame, const MemoryWorkspaceState& state, const CellGrid& grid, ImVec2 low,
                   ImVec2 high);
-  void draw_texture(const Frame& frame, const InspectorState& state, const CellGrid& grid);
-  void draw_rings(const Frame& frame, const InspectorState& state, const CellGrid& grid, int pointed);
+  void draw_texture(const Frame& frame, const MemoryWorkspaceState& state, const CellGrid& grid);
+  void draw_rings(const Frame& frame, const MemoryWorkspaceState& state, const CellGrid& grid, int pointed);
   void move(const Frame& frame, ImVec2 low, ImVec2 extent, float fit_pitch);
-  void update_order(const InspectorState& state);
-  void update_flashes(const InspectorState& state);
+  void update_order(const MemoryWorkspaceState& state);
+  void update_flashes(const MemoryWorkspaceState& state);
   float flash_of(int block, float now) const;
 
   BlockColour colour_ = BlockColour::kOwner;
@@ -57,7 +57,7 @@ class BlockMap {
   std::vector<float> flashed_;         // [block]: when, in Dear ImGui's time; below 0: not
   float flashed_last_ = -1.0f;         // the newest of these
   std::uint64_t flash_version_ = ~std::uint64_t{0};
-  InspectorSource flash_source_ = InspectorSource::kLive;
+  MemorySource flash_source_ = MemorySource::kLive;
   bool is_fading_ = false;
   ImTextureData* texture_ = nullptr;  // registered with Dear ImGui
   std::uint64_t texture_version_ = ~std::uint64_t{0};

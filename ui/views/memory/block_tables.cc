@@ -19,7 +19,7 @@ struct Layout {
   bool has_ids;
 };
 
-Layout layout_of(const Frame& frame, const InspectorState& state, float width) {
+Layout layout_of(const Frame& frame, const MemoryWorkspaceState& state, float width) {
   Layout layout{.label = frame.px(kLabel),
                 .pitch = 0,
                 .height = frame.px(kCellHeight),
@@ -54,8 +54,8 @@ void draw_bracket(const Frame& frame, ImDrawList* list, float from, float to, fl
   list->AddLineV(to, y - tick, y, frame.theme.muted);
 }
 
-void draw_cell_of(const Frame& frame, const InspectorState& state, const TableLine& line, std::size_t index,
-                  ImVec2 low, ImVec2 high, const Layout& layout, Pointing& pointing) {
+void draw_cell_of(const Frame& frame, const MemoryWorkspaceState& state, const TableLine& line,
+                  std::size_t index, ImVec2 low, ImVec2 high, const Layout& layout, Pointing& pointing) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const int block = line.blocks[index].value;
   const ImU32 colour = frame.theme.owner(line.colour_index);
@@ -104,8 +104,8 @@ float row_height(const Frame& frame, const TableLine& line, const Layout& layout
   return static_cast<float>(rows) * (layout.height + frame.px(5)) + frame.px(kRowSpace - 5);
 }
 
-void draw_row(const Frame& frame, const InspectorState& state, const TableLine& line, const Layout& layout,
-              Pointing& pointing) {
+void draw_row(const Frame& frame, const MemoryWorkspaceState& state, const TableLine& line,
+              const Layout& layout, Pointing& pointing) {
   const ImVec2 low = ImGui::GetCursorScreenPos();
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float indent = line.is_indented ? frame.px(kIndent) : 0;
@@ -138,7 +138,7 @@ void draw_row(const Frame& frame, const InspectorState& state, const TableLine& 
 
 }  // namespace
 
-void draw_block_tables(const Frame& frame, const InspectorState& state, Pointing& pointing) {
+void draw_block_tables(const Frame& frame, const MemoryWorkspaceState& state, Pointing& pointing) {
   if (state.snapshot == nullptr || state.lines.empty()) {
     draw_hint(frame, "Nobody is generating. While an answer is written, its row of blocks stands here.");
     return;

@@ -6,6 +6,6 @@
 
 namespace octavo::ui {
 
-void draw_block_tables(const Frame& frame, const InspectorState& state, Pointing& pointing);
+void draw_block_tables(const Frame& frame, const MemoryWorkspaceState& state, Pointing& pointing);
 
 }  // namespace octavo::ui

@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<const char*, 6> kWords = {"all kinds", "taken, freed", "reused, shared",
                                                "copied",    "swapped",      "evicted"};
 
-EventLine line_of(const InspectorState& state, const LogLine& line) {
+EventLine line_of(const MemoryWorkspaceState& state, const LogLine& line) {
   EventLine event{.step = line.step,
                   .time_us = line.time_us,
                   .sequence = line.sequence,
@@ -22,36 +22,36 @@ EventLine line_of(const InspectorState& state, const LogLine& line) {
                   .first_block = line.first_block,
                   .aux = line.aux,
                   .count = line.count};
-  if (line.sequence != 0) event.session_title = name_of(state, line.sequence);
+  if (line.sequence != 0) event.chat_title = name_of(state, line.sequence);
   return event;
 }
 
-std::uint64_t session_of(const InspectorState& state, std::uint64_t sequence) {
+std::uint64_t chat_of(const MemoryWorkspaceState& state, std::uint64_t sequence) {
   const auto found = state.names.find(sequence);
-  return found == state.names.end() ? 0 : found->second.session_id.value;
+  return found == state.names.end() ? 0 : found->second.chat_id.value;
 }
 
-std::string session_word(const InspectorState& state, std::uint64_t session) {
-  if (session == 0) return "all chats";
+std::string chat_word(const MemoryWorkspaceState& state, std::uint64_t chat) {
+  if (chat == 0) return "all chats";
   for (const auto& [sequence, name] : state.names) {
-    if (name.session_id.value == session) return name.label;
+    if (name.chat_id.value == chat) return name.label;
   }
   return "one chat";
 }
 
-// The chat after `session` among those that were seen; 0 after the last.
-std::uint64_t next_session(const InspectorState& state, std::uint64_t session) {
+// The chat after `chat` among those that were seen; 0 after the last.
+std::uint64_t next_chat(const MemoryWorkspaceState& state, std::uint64_t chat) {
   std::uint64_t next = 0;
   for (const auto& [sequence, name] : state.names) {
-    const std::uint64_t id = name.session_id.value;
-    if (id > session && (next == 0 || id < next)) next = id;
+    const std::uint64_t id = name.chat_id.value;
+    if (id > chat && (next == 0 || id < next)) next = id;
   }
   return next;
 }
 
 }  // namespace
 
-void EventLog::draw(const Frame& frame, const InspectorState& state, Pointing& pointing) {
+void EventLog::draw(const Frame& frame, const MemoryWorkspaceState& state, Pointing& pointing) {
   draw_filters(frame, state);
   gap(frame, 4);
   if (only_block_ && !state.card) only_block_ = false;
@@ -75,13 +75,12 @@ void EventLog::draw(const Frame& frame, const InspectorState& state, Pointing& p
   ImGui::EndChild();
 }
 
-void EventLog::draw_filters(const Frame& frame, const InspectorState& state) {
+void EventLog::draw_filters(const Frame& frame, const MemoryWorkspaceState& state) {
   if (chip(frame, "kinds", kWords[static_cast<std::size_t>(kinds_)]))
     kinds_ = static_cast<Kinds>((static_cast<std::size_t>(kinds_) + 1) % kWords.size());
   tooltip(frame, "Which kinds of events");
   beside(frame, 6);
-  if (chip(frame, "chats", session_word(state, session_), frame.px(96)))
-    session_ = next_session(state, session_);
+  if (chip(frame, "chats", chat_word(state, chat_), frame.px(96))) chat_ = next_chat(state, chat_);
   tooltip(frame, "Which chat's events");
   if (!state.card) return;
   beside(frame, 6);
@@ -90,9 +89,9 @@ void EventLog::draw_filters(const Frame& frame, const InspectorState& state) {
   tooltip(frame, "Only events that name the chosen block");
 }
 
-bool EventLog::passes(const InspectorState& state, const LogLine& line) const {
+bool EventLog::passes(const MemoryWorkspaceState& state, const LogLine& line) const {
   if (line.mark >= state.cursor.mark) return false;  // has not happened at the cursor
-  if (session_ != 0 && session_of(state, line.sequence) != session_) return false;
+  if (chat_ != 0 && chat_of(state, line.sequence) != chat_) return false;
   if (only_block_ && state.card) {
     const auto& history = state.card->history;
     const bool names_it = std::any_of(history.begin(), history.end(), [&](const BlockHistoryLine& event) {
@@ -118,9 +117,9 @@ bool EventLog::passes(const InspectorState& state, const LogLine& line) const {
   return true;
 }
 
-void EventLog::update(const InspectorState& state) {
+void EventLog::update(const MemoryWorkspaceState& state) {
   const int key =
-      static_cast<int>(kinds_) * 2 + (only_block_ ? 1 : 0) + static_cast<int>(session_ % 100'000) * 16;
+      static_cast<int>(kinds_) * 2 + (only_block_ ? 1 : 0) + static_cast<int>(chat_ % 100'000) * 16;
   if (version_ == state.version && key_ == key) return;
   version_ = state.version;
   key_ = key;
@@ -130,7 +129,7 @@ void EventLog::update(const InspectorState& state) {
   }
 }
 
-void EventLog::draw_line(const Frame& frame, const InspectorState& state, const LogLine& log_line,
+void EventLog::draw_line(const Frame& frame, const MemoryWorkspaceState& state, const LogLine& log_line,
                          Pointing& pointing) {
   const EventLine event = line_of(state, log_line);
   const ImVec2 at = ImGui::GetCursorScreenPos();

@@ -10,18 +10,19 @@ namespace octavo::ui {
 
 class EventLog {
  public:
-  void draw(const Frame& frame, const InspectorState& state, Pointing& pointing);
+  void draw(const Frame& frame, const MemoryWorkspaceState& state, Pointing& pointing);
 
  private:
   enum class Kinds { kAll, kTaken, kShared, kCopied, kSwapped, kEvicted };
 
-  void draw_filters(const Frame& frame, const InspectorState& state);
-  void update(const InspectorState& state);
-  bool passes(const InspectorState& state, const LogLine& line) const;
-  void draw_line(const Frame& frame, const InspectorState& state, const LogLine& line, Pointing& pointing);
+  void draw_filters(const Frame& frame, const MemoryWorkspaceState& state);
+  void update(const MemoryWorkspaceState& state);
+  bool passes(const MemoryWorkspaceState& state, const LogLine& line) const;
+  void draw_line(const Frame& frame, const MemoryWorkspaceState& state, const LogLine& line,
+                 Pointing& pointing);
 
   Kinds kinds_ = Kinds::kAll;
-  std::uint64_t session_ = 0;         // 0: every one
+  std::uint64_t chat_ = 0;            // 0: every one
   bool only_block_ = false;           // the chosen one
   std::vector<std::uint32_t> shown_;  // indices of lines
   std::uint64_t version_ = ~std::uint64_t{0};

@@ -47,7 +47,7 @@ void draw_figure(const Frame& frame, const HealthFigure& figure, ImVec2 extent) 
 
 }  // namespace
 
-void draw_health_strip(const Frame& frame, const InspectorState& state, float width, bool all) {
+void draw_health_strip(const Frame& frame, const MemoryWorkspaceState& state, float width, bool all) {
   const float space = frame.px(kGap);
   const auto fit = static_cast<int>((width + space) / (frame.px(kLeastWidth) + space));
   const auto count = static_cast<int>(state.health.size());
@@ -66,7 +66,7 @@ void draw_health_strip(const Frame& frame, const InspectorState& state, float wi
   }
 }
 
-void draw_health_sentences(const Frame& frame, const InspectorState& state, float width) {
+void draw_health_sentences(const Frame& frame, const MemoryWorkspaceState& state, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImDrawList* list = ImGui::GetWindowDrawList();
   float x = at.x + frame.px(2);

@@ -7,7 +7,7 @@
 namespace octavo::ui {
 
 // As many figures as fit in a row; with `all`, rows for every one.
-void draw_health_strip(const Frame& frame, const InspectorState& state, float width, bool all);
-void draw_health_sentences(const Frame& frame, const InspectorState& state, float width);
+void draw_health_strip(const Frame& frame, const MemoryWorkspaceState& state, float width, bool all);
+void draw_health_sentences(const Frame& frame, const MemoryWorkspaceState& state, float width);
 
 }  // namespace octavo::ui

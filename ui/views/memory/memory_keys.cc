@@ -34,29 +34,29 @@ bool taken(ImGuiKeyChord chord) {
   return ImGui::Shortcut(chord, kRoute);
 }
 
-void move_cursor(const Frame& frame, const InspectorState& state, std::int32_t offset) {
-  if (state.page == InspectorPage::kTour) {
+void move_cursor(const Frame& frame, const MemoryWorkspaceState& state, std::int32_t offset) {
+  if (state.page == MemoryPage::kTour) {
     inspect(frame, actions::MoveTour{offset});
   } else {
     inspect(frame, actions::StepSteps{offset});
   }
 }
 
-void close_something(const Frame& frame, const InspectorState& state) {
+void close_something(const Frame& frame, const MemoryWorkspaceState& state) {
   if (state.card) {
     inspect(frame, actions::ChooseBlock{-1});
-  } else if (state.source == InspectorSource::kRecording) {
+  } else if (state.source == MemorySource::kRecording) {
     inspect(frame, actions::CloseRecording{});
-  } else if (state.page != InspectorPage::kPools) {
-    inspect(frame, actions::ShowInspectorPage{InspectorPage::kPools});
+  } else if (state.page != MemoryPage::kPools) {
+    inspect(frame, actions::ShowMemoryPage{MemoryPage::kPools});
   }
 }
 
-void apply_cursor_keys(const Frame& frame, const InspectorState& state) {
-  const InspectorCursor& cursor = state.cursor;
+void apply_cursor_keys(const Frame& frame, const MemoryWorkspaceState& state) {
+  const MemoryCursor& cursor = state.cursor;
   if (taken(ImGuiKey_Space)) {
     if (cursor.playing || cursor.following) {
-      inspect(frame, actions::PauseInspector{});
+      inspect(frame, actions::PauseMemory{});
     } else {
       inspect(frame, actions::FollowNewest{});
     }
@@ -67,7 +67,7 @@ void apply_cursor_keys(const Frame& frame, const InspectorState& state) {
   if (taken(ImGuiMod_Shift | ImGuiKey_RightArrow)) inspect(frame, actions::StepEvents{+1});
   if (taken(ImGuiKey_Home)) inspect(frame, actions::SeekMark{0});
   if (taken(ImGuiKey_End)) inspect(frame, actions::FollowNewest{});
-  if (taken(ImGuiKey_P)) inspect(frame, actions::PlayInspector{!cursor.playing});
+  if (taken(ImGuiKey_P)) inspect(frame, actions::PlayMemory{!cursor.playing});
   if (taken(ImGuiKey_LeftBracket)) inspect(frame, actions::ChangePlaySpeed{cursor.speed / 2});
   if (taken(ImGuiKey_RightBracket)) inspect(frame, actions::ChangePlaySpeed{cursor.speed * 2});
 }
@@ -77,23 +77,23 @@ void apply_cursor_keys(const Frame& frame, const InspectorState& state) {
 std::span<const MemoryKey> memory_keys() { return kKeys; }
 
 MemoryKeyPress apply_memory_keys(const Frame& frame, const UiState& state) {
-  const InspectorState& inspector = state.inspector;
+  const MemoryWorkspaceState& memory_workspace = state.memory_workspace;
   const bool is_elsewhere =
       state.settings_open || state.palette_open || ImGui::GetIO().WantTextInput ||
       ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
   if (is_elsewhere) return MemoryKeyPress::kNone;
-  apply_cursor_keys(frame, inspector);
+  apply_cursor_keys(frame, memory_workspace);
   if (taken(ImGuiKey_R)) {
-    if (inspector.recording.is_recording) {
+    if (memory_workspace.recording.is_recording) {
       inspect(frame, actions::StopRecording{});
     } else {
       inspect(frame, actions::StartRecording{});
     }
   }
-  if (taken(ImGuiKey_1)) inspect(frame, actions::ShowInspectorPage{InspectorPage::kPools});
-  if (taken(ImGuiKey_2)) inspect(frame, actions::ShowInspectorPage{InspectorPage::kTour});
-  if (taken(ImGuiKey_3)) inspect(frame, actions::ShowInspectorPage{InspectorPage::kPaper});
-  if (taken(ImGuiKey_Escape)) close_something(frame, inspector);
+  if (taken(ImGuiKey_1)) inspect(frame, actions::ShowMemoryPage{MemoryPage::kPools});
+  if (taken(ImGuiKey_2)) inspect(frame, actions::ShowMemoryPage{MemoryPage::kTour});
+  if (taken(ImGuiKey_3)) inspect(frame, actions::ShowMemoryPage{MemoryPage::kPaper});
+  if (taken(ImGuiKey_Escape)) close_something(frame, memory_workspace);
   if (taken(ImGuiKey_Equal) || taken(ImGuiMod_Shift | ImGuiKey_Equal) || taken(ImGuiKey_KeypadAdd))
     return MemoryKeyPress::kZoomIn;
   if (taken(ImGuiKey_Minus) || taken(ImGuiKey_KeypadSubtract)) return MemoryKeyPress::kZoomOut;

@@ -18,11 +18,12 @@ float age_of(std::int64_t last_us, std::int64_t now_us) {
   return static_cast<float>(std::log(age / kYoungestShownUs) / std::log(kOldestShownUs / kYoungestShownUs));
 }
 
-float fill_of(const InspectorState& state, const BlockSnapshot& block) {
+float fill_of(const MemoryWorkspaceState& state, const BlockSnapshot& block) {
   return static_cast<float>(block.filled) / static_cast<float>(std::max(1, state.pool.block_size));
 }
 
-ImU32 colour_of_used(const Frame& frame, const InspectorState& state, std::size_t index, BlockColour colour) {
+ImU32 colour_of_used(const Frame& frame, const MemoryWorkspaceState& state, std::size_t index,
+                     BlockColour colour) {
   const BlockSnapshot& block = state.snapshot->blocks[index];
   const Theme& theme = frame.theme;
   switch (colour) {
@@ -62,13 +63,14 @@ const char* order_word(BlockOrder order) {
   return "";
 }
 
-ImU32 owner_colour(const Frame& frame, const InspectorState& state, std::size_t block) {
+ImU32 owner_colour(const Frame& frame, const MemoryWorkspaceState& state, std::size_t block) {
   const std::uint16_t owner = block < state.blocks.size() ? state.blocks[block].owner : kNobody;
   return owner < state.sequences.size() ? frame.theme.owner(state.sequences[owner].colour_index)
                                         : frame.theme.muted;
 }
 
-CellLook look_of(const Frame& frame, const InspectorState& state, std::size_t index, BlockColour colour) {
+CellLook look_of(const Frame& frame, const MemoryWorkspaceState& state, std::size_t index,
+                 BlockColour colour) {
   const BlockSnapshot& block = state.snapshot->blocks[index];
   if (block.state == BlockState::kFree) return {frame.theme.free};
   if (colour == BlockColour::kAge && index < state.blocks.size()) {
@@ -88,7 +90,7 @@ const char* state_word(BlockState state) {
   return "";
 }
 
-std::string block_summary(const InspectorState& state, int index) {
+std::string block_summary(const MemoryWorkspaceState& state, int index) {
   const auto at = static_cast<std::size_t>(index);
   const BlockSnapshot& block = state.snapshot->blocks[at];
   std::string text = "Block " + with_thousands(index) + "\n" + state_word(block.state);
@@ -100,16 +102,16 @@ std::string block_summary(const InspectorState& state, int index) {
   return text;
 }
 
-bool is_lit(const InspectorState& state, int block) {
+bool is_lit(const MemoryWorkspaceState& state, int block) {
   const auto& lit = state.hover.blocks;
   return std::find(lit.begin(), lit.end(), BlockId{block}) != lit.end();
 }
 
-std::string time_text(const InspectorState& state, std::int64_t time_us) {
+std::string time_text(const MemoryWorkspaceState& state, std::int64_t time_us) {
   return seconds_text(time_us - state.timeline.origin_us);
 }
 
-std::string name_of(const InspectorState& state, std::uint64_t sequence) {
+std::string name_of(const MemoryWorkspaceState& state, std::uint64_t sequence) {
   const auto found = state.names.find(sequence);
   return found == state.names.end() ? "sequence " + std::to_string(sequence) : found->second.label;
 }

@@ -22,21 +22,22 @@ struct Pointing {
   int block = -1;
 };
 
-inline void inspect(const Frame& frame, actions::InspectorAction action) {
+inline void inspect(const Frame& frame, actions::MemoryAction action) {
   frame.actions.push(actions::Inspect{std::move(action)});
 }
 
-ImU32 owner_colour(const Frame& frame, const InspectorState& state, std::size_t block);
-CellLook look_of(const Frame& frame, const InspectorState& state, std::size_t block, BlockColour colour);
+ImU32 owner_colour(const Frame& frame, const MemoryWorkspaceState& state, std::size_t block);
+CellLook look_of(const Frame& frame, const MemoryWorkspaceState& state, std::size_t block,
+                 BlockColour colour);
 // A few lines for a tooltip.
-std::string block_summary(const InspectorState& state, int block);
+std::string block_summary(const MemoryWorkspaceState& state, int block);
 const char* state_word(BlockState state);
 
-bool is_lit(const InspectorState& state, int block);
+bool is_lit(const MemoryWorkspaceState& state, int block);
 // "12.41 s" of the source's own time.
-std::string time_text(const InspectorState& state, std::int64_t time_us);
+std::string time_text(const MemoryWorkspaceState& state, std::int64_t time_us);
 // The chat's title, or the sequence.
-std::string name_of(const InspectorState& state, std::uint64_t sequence);
+std::string name_of(const MemoryWorkspaceState& state, std::uint64_t sequence);
 
 // A muted paragraph where there is nothing to show yet.
 void draw_hint(const Frame& frame, std::string_view text);

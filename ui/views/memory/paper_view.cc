@@ -6,7 +6,7 @@
 #include <string>
 
 #include "ui/format.h"
-#include "ui/views/memory/inspector_bar.h"
+#include "ui/views/memory/memory_toolbar.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
@@ -92,7 +92,7 @@ void draw_row(const Frame& frame, const PaperRow& row, float width) {
 
 }  // namespace
 
-void draw_paper(const Frame& frame, const InspectorState& state, ImVec2 extent) {
+void draw_paper(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent) {
   const PaperState& paper = state.paper;
   begin_card(frame, "paper", extent, 24);
   const float width = std::min(ImGui::GetContentRegionAvail().x, frame.px(1200));
@@ -101,7 +101,7 @@ void draw_paper(const Frame& frame, const InspectorState& state, ImVec2 extent) 
   gap(frame, 4);
   paragraph(
       frame, small_text(frame),
-      "An endless queue of ShareGPT conversations, first come first served, over 983 blocks of 16 tokens: "
+      "An endless queue of ShareGPT chats, first come first served, over 983 blocks of 16 tokens: "
       "OPT-13B "
       "on one GPU of 40 GB, as in Kwon et al. 2023 (arXiv:2309.06180), figures 2 and 13. Scheduler and block "
       "manager are the real ones; no model runs, since lengths and rules of allocation alone decide.",

@@ -5,6 +5,6 @@
 
 namespace octavo::ui {
 
-void draw_paper(const Frame& frame, const InspectorState& state, ImVec2 extent);
+void draw_paper(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent);
 
 }  // namespace octavo::ui

@@ -11,7 +11,7 @@ namespace {
 
 constexpr float kIndent = 16, kRow = 44, kMostCells = 24, kCell = 7;
 
-std::string facts_of(const InspectorState& state, const PrefixRun& run) {
+std::string facts_of(const MemoryWorkspaceState& state, const PrefixRun& run) {
   std::string text = count_text(static_cast<std::int64_t>(run.blocks.size()), "block");
   if (run.num_references > 0) {
     text += " · " + count_text(run.num_references, "reference");
@@ -41,7 +41,8 @@ bool holds(const PrefixRun& run, int block) {
   return std::find(run.blocks.begin(), run.blocks.end(), BlockId{block}) != run.blocks.end();
 }
 
-void draw_run(const Frame& frame, const InspectorState& state, const PrefixRun& run, Pointing& pointing) {
+void draw_run(const Frame& frame, const MemoryWorkspaceState& state, const PrefixRun& run,
+              Pointing& pointing) {
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
   const float indent = frame.px(kIndent) * static_cast<float>(std::min(run.depth, 12));
@@ -84,7 +85,7 @@ void draw_run(const Frame& frame, const InspectorState& state, const PrefixRun& 
 
 }  // namespace
 
-void draw_prefix_tree(const Frame& frame, const InspectorState& state, Pointing& pointing) {
+void draw_prefix_tree(const Frame& frame, const MemoryWorkspaceState& state, Pointing& pointing) {
   if (state.tree.empty()) {
     draw_hint(frame, "The prefix cache is empty. Full blocks appear here once they can be found again.");
     return;

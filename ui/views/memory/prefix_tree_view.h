@@ -5,6 +5,6 @@
 
 namespace octavo::ui {
 
-void draw_prefix_tree(const Frame& frame, const InspectorState& state, Pointing& pointing);
+void draw_prefix_tree(const Frame& frame, const MemoryWorkspaceState& state, Pointing& pointing);
 
 }  // namespace octavo::ui

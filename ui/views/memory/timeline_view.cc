@@ -21,7 +21,7 @@ constexpr float kAxisHeight = 22;
 constexpr float kLegend = 158,
                 kLeastWithLegend = 620;  // what lanes say about themselves stands right of them
 
-double seconds_of(const InspectorState& state, std::int64_t time_us) {
+double seconds_of(const MemoryWorkspaceState& state, std::int64_t time_us) {
   return static_cast<double>(time_us - state.timeline.origin_us) / 1e6;
 }
 
@@ -72,7 +72,7 @@ bool is_marked(BlockEventKind kind) {
 }
 
 // Dashed lines with a word for rare events, as many as have room beside each other.
-void draw_marks(const Frame& frame, const InspectorState& state, double from, double to) {
+void draw_marks(const Frame& frame, const MemoryWorkspaceState& state, double from, double to) {
   ImDrawList* list = ImPlot::GetPlotDrawList();
   const ImVec2 low = ImPlot::GetPlotPos();
   const float bottom = low.y + ImPlot::GetPlotSize().y, right = low.x + ImPlot::GetPlotSize().x;
@@ -101,7 +101,7 @@ void draw_marks(const Frame& frame, const InspectorState& state, double from, do
   }
 }
 
-const TimelineStep* step_at(const InspectorState& state, double at) {
+const TimelineStep* step_at(const MemoryWorkspaceState& state, double at) {
   const std::int64_t time_us = state.timeline.origin_us + static_cast<std::int64_t>(at * 1e6);
   const auto& steps = state.timeline.steps;
   const auto after = std::partition_point(
@@ -109,7 +109,7 @@ const TimelineStep* step_at(const InspectorState& state, double at) {
   return after == steps.begin() ? nullptr : &*std::prev(after);
 }
 
-std::string step_summary(const InspectorState& state, const StepRecord& record) {
+std::string step_summary(const MemoryWorkspaceState& state, const StepRecord& record) {
   std::string text = time_text(state, record.begin_us) + " · step " + with_thousands(record.step);
   text += "\nused " + with_thousands(record.used_blocks) + " · cached " +
           with_thousands(record.cached_blocks) + " · free " + with_thousands(record.free_blocks);
@@ -129,7 +129,7 @@ std::string speed_word(double speed) {
 
 void TimelineView::widen(double factor) { span_ = std::clamp(span_ * factor, kLeastSpan, kMostSpan); }
 
-void TimelineView::draw(const Frame& frame, const InspectorState& state, ImVec2 extent) {
+void TimelineView::draw(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent) {
   begin_card(frame, "timeline", extent);
   const float width = ImGui::GetContentRegionAvail().x;
   draw_controls(frame, state, width);
@@ -166,9 +166,9 @@ void TimelineView::draw(const Frame& frame, const InspectorState& state, ImVec2 
   end_card();
 }
 
-void TimelineView::draw_controls(const Frame& frame, const InspectorState& state, float width) {
+void TimelineView::draw_controls(const Frame& frame, const MemoryWorkspaceState& state, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const InspectorCursor& cursor = state.cursor;
+  const MemoryCursor& cursor = state.cursor;
   const TextStyle heading = heading_text(frame);
   draw_text(frame, ImGui::GetWindowDrawList(), at, heading, "Timeline");
   ImGui::SetCursorScreenPos(
@@ -178,7 +178,7 @@ void TimelineView::draw_controls(const Frame& frame, const InspectorState& state
                                              : "paused at " + time_text(state, cursor.time_us);
   if (chip(frame, "follow", where)) {
     if (cursor.following) {
-      inspect(frame, actions::PauseInspector{});
+      inspect(frame, actions::PauseMemory{});
     } else {
       inspect(frame, actions::FollowNewest{});
     }
@@ -186,7 +186,7 @@ void TimelineView::draw_controls(const Frame& frame, const InspectorState& state
   tooltip(frame, cursor.following ? "Pause (Space)" : "Follow the newest step (Space)");
   beside(frame, 6);
   if (chip(frame, "play", cursor.playing ? "stop" : "play"))
-    inspect(frame, actions::PlayInspector{!cursor.playing});
+    inspect(frame, actions::PlayMemory{!cursor.playing});
   tooltip(frame, "Replay from the cursor (P)");
   beside(frame, 6);
   if (chip(frame, "speed", speed_word(cursor.speed)))
@@ -224,16 +224,16 @@ void TimelineView::draw_controls(const Frame& frame, const InspectorState& state
   ImGui::Dummy({1, 1});
 }
 
-void TimelineView::update(const InspectorState& state) {
-  const InspectorTimeline& timeline = state.timeline;
+void TimelineView::update(const MemoryWorkspaceState& state) {
+  const TimelineState& timeline = state.timeline;
   const double newest = std::max(0.001, seconds_of(state, timeline.newest_us));
   const double oldest = seconds_of(state, timeline.steps.front().record.begin_us);
   if (source_ != state.source) {
     source_ = state.source;
-    span_ = source_ == InspectorSource::kLive ? 60 : std::max(newest - oldest, kLeastSpan);
+    span_ = source_ == MemorySource::kLive ? 60 : std::max(newest - oldest, kLeastSpan);
     end_ = newest;
   }
-  const bool is_moving = state.cursor.following || state.source == InspectorSource::kTour;
+  const bool is_moving = state.cursor.following || state.source == MemorySource::kTour;
   if (is_moving) end_ = newest;
   const double cursor = seconds_of(state, state.cursor.time_us);
   if (!state.cursor.following && !is_scrubbing_ && (cursor < end_ - span_ || cursor > end_))
@@ -316,7 +316,7 @@ bool TimelineView::begin_lane(const Frame& frame, const char* id, float height, 
   return true;
 }
 
-void TimelineView::end_lane(const Frame& frame, const InspectorState& state,
+void TimelineView::end_lane(const Frame& frame, const MemoryWorkspaceState& state,
                             std::initializer_list<std::string> legend) {
   ImDrawList* list = ImPlot::GetPlotDrawList();
   const ImVec2 low = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
@@ -346,7 +346,7 @@ void TimelineView::draw_legend(const Frame& frame, ImVec2 at, std::initializer_l
 }
 
 // The pointer: shows a step, drags the cursor, zooms with the wheel.
-void TimelineView::point(const Frame& frame, const InspectorState& state) {
+void TimelineView::point(const Frame& frame, const MemoryWorkspaceState& state) {
   if (!ImGui::IsMouseDown(ImGuiMouseButton_Left)) is_scrubbing_ = false;
   if (!ImPlot::IsPlotHovered()) return;
   const double at = std::clamp(ImPlot::GetPlotMousePos().x, from_, to_);
@@ -371,7 +371,8 @@ void TimelineView::point(const Frame& frame, const InspectorState& state) {
     tooltip_now(frame, step_summary(state, step->record));
 }
 
-void TimelineView::draw_memory(const Frame& frame, const InspectorState& state, float height, bool has_axis) {
+void TimelineView::draw_memory(const Frame& frame, const MemoryWorkspaceState& state, float height,
+                               bool has_axis) {
   const double top = std::max(1, state.pool.num_blocks) + state.pool.num_host_blocks;
   if (!begin_lane(frame, "timeline_plot", height, top, has_axis)) return;
   const Theme& theme = frame.theme;
@@ -390,7 +391,7 @@ void TimelineView::draw_memory(const Frame& frame, const InspectorState& state, 
 
 // A bar for each sequence while it runs; hatched while swapped out, a line while it waits to be computed
 // again.
-void TimelineView::draw_requests(const Frame& frame, const InspectorState& state, float height,
+void TimelineView::draw_requests(const Frame& frame, const MemoryWorkspaceState& state, float height,
                                  bool has_axis) {
   if (!begin_lane(frame, "requests_plot", height, 1, has_axis)) return;
   ImDrawList* list = ImPlot::GetPlotDrawList();
@@ -433,7 +434,8 @@ void TimelineView::draw_requests(const Frame& frame, const InspectorState& state
   end_lane(frame, state, {"sequences: running,", "outlined while swapped"});
 }
 
-void TimelineView::draw_tokens(const Frame& frame, const InspectorState& state, float height, bool has_axis) {
+void TimelineView::draw_tokens(const Frame& frame, const MemoryWorkspaceState& state, float height,
+                               bool has_axis) {
   if (!begin_lane(frame, "tokens_plot", height, curves_.most_tokens * 1.15, has_axis)) return;
   shade("prefill", curves_.time, curves_.zero, curves_.prefill, with_alpha(frame.theme.owner(1), 0.75f));
   trace(frame, "decode", curves_.time, curves_.decode, frame.theme.owner(0));
@@ -441,7 +443,8 @@ void TimelineView::draw_tokens(const Frame& frame, const InspectorState& state, 
            {"tokens a step, to " + short_number(curves_.most_tokens), "prefill filled, decode line"});
 }
 
-void TimelineView::draw_speed(const Frame& frame, const InspectorState& state, float height, bool has_axis) {
+void TimelineView::draw_speed(const Frame& frame, const MemoryWorkspaceState& state, float height,
+                              bool has_axis) {
   if (!begin_lane(frame, "speed_plot", height, 1.15, has_axis)) return;
   const auto scaled = [](const std::vector<double>& values, double most) {
     std::vector<double> shares;

@@ -15,7 +15,7 @@ enum class TimelineLanes { kAll, kMemory, kRequests, kTokens, kSpeed };
 
 class TimelineView {
  public:
-  void draw(const Frame& frame, const InspectorState& state, ImVec2 extent);
+  void draw(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent);
   void next_lanes() { lanes_ = static_cast<TimelineLanes>((static_cast<int>(lanes_) + 1) % 5); }
   void widen(double factor);
   TimelineLanes lanes() const { return lanes_; }
@@ -30,16 +30,17 @@ class TimelineView {
     double most_tokens = 1, most_ms = 1, most_rate = 1, most_requests = 1;
   };
 
-  void update(const InspectorState& state);
-  void draw_controls(const Frame& frame, const InspectorState& state, float width);
+  void update(const MemoryWorkspaceState& state);
+  void draw_controls(const Frame& frame, const MemoryWorkspaceState& state, float width);
   bool begin_lane(const Frame& frame, const char* id, float height, double top, bool has_axis);
-  void end_lane(const Frame& frame, const InspectorState& state, std::initializer_list<std::string> legend);
+  void end_lane(const Frame& frame, const MemoryWorkspaceState& state,
+                std::initializer_list<std::string> legend);
   void draw_legend(const Frame& frame, ImVec2 at, std::initializer_list<std::string> legend);
-  void draw_memory(const Frame& frame, const InspectorState& state, float height, bool has_axis);
-  void draw_requests(const Frame& frame, const InspectorState& state, float height, bool has_axis);
-  void draw_tokens(const Frame& frame, const InspectorState& state, float height, bool has_axis);
-  void draw_speed(const Frame& frame, const InspectorState& state, float height, bool has_axis);
-  void point(const Frame& frame, const InspectorState& state);
+  void draw_memory(const Frame& frame, const MemoryWorkspaceState& state, float height, bool has_axis);
+  void draw_requests(const Frame& frame, const MemoryWorkspaceState& state, float height, bool has_axis);
+  void draw_tokens(const Frame& frame, const MemoryWorkspaceState& state, float height, bool has_axis);
+  void draw_speed(const Frame& frame, const MemoryWorkspaceState& state, float height, bool has_axis);
+  void point(const Frame& frame, const MemoryWorkspaceState& state);
 
   float legend_width_ = 0;  // of the lanes; 0: there is no room for one
   TimelineLanes lanes_ = TimelineLanes::kAll;
@@ -48,7 +49,7 @@ class TimelineView {
   Curves curves_;
   std::uint64_t version_ = ~std::uint64_t{0};
   double made_from_ = -1, made_to_ = -1;
-  InspectorSource source_ = InspectorSource::kLive;
+  MemorySource source_ = MemorySource::kLive;
   bool is_scrubbing_ = false;
 };
 

@@ -32,7 +32,7 @@ void draw_chapters(const Frame& frame, const TourState& tour) {
 
 }  // namespace
 
-void draw_tour(const Frame& frame, const InspectorState& state, float width) {
+void draw_tour(const Frame& frame, const MemoryWorkspaceState& state, float width) {
   const TourState& tour = state.tour;
   begin_card(frame, "tour", {width, frame.px(kTourHeight)});
   const float inner = ImGui::GetContentRegionAvail().x;
@@ -52,7 +52,7 @@ void draw_tour(const Frame& frame, const InspectorState& state, float width) {
   const bool is_playing = state.cursor.playing;
   if (button(frame, "tour_play", is_playing ? "Stop" : "Play",
              {.width = 72, .height = 30, .help = "Play (P)"}))
-    inspect(frame, actions::PlayInspector{!is_playing});
+    inspect(frame, actions::PlayMemory{!is_playing});
   beside(frame, 8);
   const bool is_last = tour.step + 1 >= tour.num_steps;
   const char* next =

@@ -5,7 +5,7 @@
 
 namespace octavo::ui {
 
-void draw_tour(const Frame& frame, const InspectorState& state, float width);
+void draw_tour(const Frame& frame, const MemoryWorkspaceState& state, float width);
 // Design pixels that it takes.
 inline constexpr float kTourHeight = 118;
 

@@ -1,0 +1,117 @@
+// A chat as a tree of messages: to edit or to regenerate adds a branch, and nothing is overwritten.
+//
+// The root is not a message: its children are the first messages of each branch. Every node remembers which
+// child is active, so that the active path is found from the root down, and walking away from a branch and
+// back finds the same leaf again. Ids are given in ascending order and never reused; a parent's id is below
+// its children's.
+//
+// A value type; one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/api/request.h"
+#include "engine/api/sampling_params.h"
+#include "engine/base/ids.h"
+
+namespace octavo::app {
+
+// 0 is the root.
+inline constexpr MessageId kRootMessage{0};
+
+// What an answer cost, as the engine reported it.
+struct AnswerMetrics {
+  std::int32_t num_prompt_tokens = 0;
+  std::int32_t num_cached_tokens = 0;  // of the prompt, reused
+  RequestMetrics request;
+};
+
+struct Message {
+  MessageId id;
+  MessageId parent;
+  Role role = Role::kUser;
+  std::string content;  // valid UTF-8
+  // Of an answer: the ids that were generated for exactly this content, without the token that ended it; else
+  // empty.
+  std::vector<TokenId> token_ids;
+  // Of an answer that has ended; none while it is generated, and for messages of other roles.
+  std::optional<FinishReason> finish_reason;
+  std::optional<std::uint64_t> seed;
+  std::optional<AnswerMetrics> metrics;
+  std::string error;  // why it failed, one sentence; empty when it did not
+  std::string model;  // of an answer: the name of the model that gave it; empty when it is not known
+  // Of an answer: the program ended before it did. It holds what had come by then, and can be continued.
+  bool interrupted = false;
+  std::vector<MessageId> children;
+  MessageId active_child = kRootMessage;  // one of children; the root's id when there is none
+};
+
+// Where a message stands among its parent's children.
+struct SiblingPosition {
+  std::int32_t index = 0;
+  std::int32_t count = 1;
+};
+
+class Chat {
+ public:
+  std::string title;  // empty: take it from the first message of the user
+  std::string system_prompt;
+  SamplingParams sampling;
+
+  // Adds a message below `parent`, as the active child there.
+  // REQUIRES: parent is the root or a message of this chat.
+  MessageId append(MessageId parent, Role role, std::string content);
+
+  // Makes the path through this message the active one. Below it, the choices made before stay.
+  // REQUIRES: the message exists.
+  void activate(MessageId id);
+
+  // Makes the message the chosen one among its siblings, and touches nothing above.
+  // REQUIRES: the message exists.
+  void choose_child(MessageId id);
+
+  // The sibling `offset` places to the right (negative: left), or the message itself where there is none.
+  // REQUIRES: the message exists.
+  MessageId sibling(MessageId id, std::int32_t offset) const;
+  SiblingPosition position_among_siblings(MessageId id) const;
+
+  // Whether it is the active one among its siblings. REQUIRES: the message exists.
+  bool is_chosen(MessageId id) const;
+
+  // nullptr for the root and for ids that were never given.
+  const Message* find(MessageId id) const;
+  Message* find(MessageId id);
+
+  // From the first message to the active leaf.
+  std::vector<MessageId> active_path() const;
+  // The first message of the active path, or the root.
+  MessageId active_first() const { return active_root_child_; }
+  // The last message of the active path, or the root.
+  MessageId active_leaf() const;
+  // All messages, ascending by id.
+  const std::vector<Message>& messages() const { return messages_; }
+
+  // The system prompt (when there is one) and the path from the first message to `last`, as the engine takes
+  // it. Answers that failed before their first character are left out with nothing in their place.
+  std::vector<ChatMessage> chat_messages(MessageId last) const;
+
+  // `title`, or the first line of the first user message on the active path, cut to `max_characters`, or "New
+  // chat".
+  std::string display_title(std::size_t max_characters = 48) const;
+
+ private:
+  const std::vector<MessageId>& siblings_of(const Message& message) const;
+
+  std::vector<Message> messages_;  // message with id n stands at n - 1
+  std::vector<MessageId> root_children_;
+  MessageId active_root_child_ = kRootMessage;
+};
+
+// The first line of `text`, trimmed, at most `max_characters` code points with an ellipsis when more were
+// there.
+std::string first_line(std::string_view text, std::size_t max_characters);
+
+}  // namespace octavo::app

@@ -1,0 +1,55 @@
+#include "app/chat/chat_file.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+#include "app/chat/chat_json.h"
+#include "app/files/whole_file.h"
+#include "engine/base/text.h"
+
+namespace octavo::app {
+namespace {
+
+Error failed(const std::filesystem::path& path, std::string_view doing, int reason) {
+  return {.code = ErrorCode::kIo,
+          .message = "the chat file '" + escape_for_message(path.string()) + "' cannot be " +
+                     std::string(doing) + ": " + std::strerror(reason)};
+}
+
+}  // namespace
+
+std::filesystem::path default_chat_path() {
+  const char* const data_home = std::getenv("XDG_DATA_HOME");
+  const char* const home = std::getenv("HOME");
+  std::filesystem::path folder = ".";
+  if (data_home != nullptr && *data_home != '\0') {
+    folder = data_home;
+  } else if (home != nullptr && *home != '\0') {
+    folder = std::filesystem::path(home) / ".local/share";
+  }
+  return folder / "octavo/chats/terminal.json";
+}
+
+Result<Chat> read_chat(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return failed(path, "read", errno);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  return chat_from_json(text, path.filename().string());
+}
+
+Result<void> write_chat(const Chat& chat, const std::filesystem::path& path) {
+  return write_private_file(path, chat_to_json(chat));
+}
+
+Result<void> write_private_file(const std::filesystem::path& path, std::string_view text) {
+  const int reason = write_whole_file(path, text);
+  if (reason != 0) return failed(path, "written", reason);
+  return {};
+}
+
+}  // namespace octavo::app

@@ -1,0 +1,244 @@
+#include "app/chat/chat_json.h"
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "app/chat/sampling_json.h"
+#include "engine/base/text.h"
+
+namespace octavo::app {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kFormat = "octavo-conversation";
+constexpr int kVersion = 1;
+
+double milliseconds(std::int64_t us) { return static_cast<double>(us) / 1000.0; }
+
+json metrics_to_json(const AnswerMetrics& metrics) {
+  return {{"num_prompt_tokens", metrics.num_prompt_tokens},
+          {"num_cached_tokens", metrics.num_cached_tokens},
+          {"queue_ms", milliseconds(metrics.request.queue_us)},
+          {"ttft_ms", milliseconds(metrics.request.ttft_us)},
+          {"tpot_ms", milliseconds(metrics.request.tpot_us)},
+          {"e2e_ms", milliseconds(metrics.request.e2e_us)},
+          {"num_preemptions", metrics.request.num_preemptions}};
+}
+
+bool is_active(const Chat& chat, const Message& message, MessageId first_active) {
+  const Message* above = chat.find(message.parent);
+  return message.id == (above != nullptr ? above->active_child : first_active);
+}
+
+json message_to_json(const Chat& chat, const Message& message, MessageId first_active) {
+  json value = {{"id", message.id.value},
+                {"parent", message.parent.value},
+                {"role", role_name(message.role)},
+                {"content", message.content}};
+  if (is_active(chat, message, first_active)) value["active"] = true;
+  if (!message.token_ids.empty()) value["token_ids"] = message.token_ids;
+  if (message.finish_reason) value["finish_reason"] = finish_reason_name(*message.finish_reason);
+  if (message.seed) value["seed"] = *message.seed;
+  if (message.metrics) value["metrics"] = metrics_to_json(*message.metrics);
+  if (!message.error.empty()) value["error"] = message.error;
+  if (!message.model.empty()) value["model"] = message.model;
+  if (message.interrupted) value["interrupted"] = true;
+  return value;
+}
+
+// Reads one object; the first thing that is wrong is remembered, and what follows reads as defaults.
+class Reader {
+ public:
+  Reader(const json& object, std::string where) : object_(object), where_(std::move(where)) {
+    if (!object_.is_object()) fail("is not an object");
+  }
+
+  bool failed() const { return !problem_.empty(); }
+  std::string problem() const { return where_ + " " + problem_; }
+  void fail(std::string what) {
+    if (problem_.empty()) problem_ = std::move(what);
+  }
+
+  std::string text(const char* key) {
+    const json* value = member(key);
+    if (value == nullptr) return {};
+    if (!value->is_string())
+      return fail(std::string("has a ") + key + " that is not a string"), std::string();
+    return value->get<std::string>();
+  }
+
+  bool flag(const char* key) {
+    const json* value = member(key);
+    if (value == nullptr) return false;
+    if (!value->is_boolean()) return fail(std::string("has a ") + key + " that is not true or false"), false;
+    return value->get<bool>();
+  }
+
+  std::optional<std::uint64_t> unsigned_integer(const char* key) {
+    const json* value = member(key);
+    if (value == nullptr) return std::nullopt;
+    if (!value->is_number_unsigned()) {
+      fail(std::string("has a ") + key + " that is not a whole number of at least 0");
+      return std::nullopt;
+    }
+    return value->get<std::uint64_t>();
+  }
+
+  std::int32_t count(const char* key) {
+    const std::uint64_t value = unsigned_integer(key).value_or(0);
+    if (value > std::numeric_limits<std::int32_t>::max())
+      return fail(std::string("has too large a ") + key), 0;
+    return static_cast<std::int32_t>(value);
+  }
+
+  // Milliseconds as microseconds.
+  std::int64_t duration_us(const char* key) {
+    const json* value = member(key);
+    if (value == nullptr) return 0;
+    const double ms = value->is_number() ? value->get<double>() : -1.0;
+    if (!(ms >= 0.0 && ms <= 1e12)) return fail(std::string("has a ") + key + " that is no time"), 0;
+    return std::llround(ms * 1000.0);
+  }
+
+  const json* member(const char* key) const {
+    if (failed()) return nullptr;
+    const auto found = object_.find(key);
+    return found == object_.end() || found->is_null() ? nullptr : &*found;
+  }
+
+ private:
+  const json& object_;
+  std::string where_;
+  std::string problem_;
+};
+
+Error damaged(std::string_view name, const std::string& what) {
+  return {.code = ErrorCode::kDamagedFile,
+          .message = escape_for_message(name) + ": " + what + ": the file is not a chat of Octavo"};
+}
+
+std::optional<FinishReason> parse_finish_reason(std::string_view name) {
+  for (const FinishReason reason :
+       {FinishReason::kStop, FinishReason::kLength, FinishReason::kAbort, FinishReason::kError}) {
+    if (finish_reason_name(reason) == name) return reason;
+  }
+  return std::nullopt;
+}
+
+void read_token_ids(Reader& reader, std::vector<TokenId>& token_ids) {
+  const json* value = reader.member("token_ids");
+  if (value == nullptr) return;
+  if (!value->is_array()) return reader.fail("has token_ids that are not a list");
+  for (const json& id : *value) {
+    if (!id.is_number_unsigned() || id.get<std::uint64_t>() > std::numeric_limits<TokenId>::max()) {
+      return reader.fail("has a token id that is not a whole number of at least 0");
+    }
+    token_ids.push_back(id.get<TokenId>());
+  }
+}
+
+Result<AnswerMetrics> read_metrics(const json& object, const std::string& where) {
+  Reader reader(object, where + ", metrics,");
+  AnswerMetrics metrics;
+  metrics.num_prompt_tokens = reader.count("num_prompt_tokens");
+  metrics.num_cached_tokens = reader.count("num_cached_tokens");
+  metrics.request.queue_us = reader.duration_us("queue_ms");
+  metrics.request.ttft_us = reader.duration_us("ttft_ms");
+  metrics.request.tpot_us = reader.duration_us("tpot_ms");
+  metrics.request.e2e_us = reader.duration_us("e2e_ms");
+  metrics.request.num_preemptions = reader.count("num_preemptions");
+  if (reader.failed()) return Error{.code = ErrorCode::kDamagedFile, .message = reader.problem()};
+  return metrics;
+}
+
+// Appends one message. Gives an Error whose message still lacks the file's name.
+Result<void> read_message(const json& object, Chat& chat, std::vector<MessageId>& active) {
+  const std::uint64_t expected_id = chat.messages().size() + 1;
+  const std::string where = "message " + std::to_string(expected_id);
+  Reader reader(object, where);
+  if (reader.unsigned_integer("id").value_or(0) != expected_id) reader.fail("has another id");
+  const std::uint64_t parent = reader.unsigned_integer("parent").value_or(0);
+  if (parent >= expected_id) reader.fail("stands before its parent");
+  const auto role = parse_role(reader.text("role"));
+  if (!role) reader.fail("has no known role");
+  std::string content = sanitise_utf8(reader.text("content"));
+  Message details;
+  read_token_ids(reader, details.token_ids);
+  const std::string finish_reason = reader.text("finish_reason");
+  if (!finish_reason.empty()) {
+    details.finish_reason = parse_finish_reason(finish_reason);
+    if (!details.finish_reason) reader.fail("has no known finish_reason");
+  }
+  details.seed = reader.unsigned_integer("seed");
+  details.error = sanitise_utf8(reader.text("error"));
+  details.model = sanitise_utf8(reader.text("model"));
+  details.interrupted = reader.flag("interrupted");
+  const bool is_chosen = reader.flag("active");
+  if (const json* metrics = reader.member("metrics")) {
+    OCTAVO_TRY(details.metrics, read_metrics(*metrics, where));
+  }
+  if (reader.failed()) return Error{.code = ErrorCode::kDamagedFile, .message = reader.problem()};
+
+  const MessageId id = chat.append(MessageId{parent}, *role, std::move(content));
+  Message& message = *chat.find(id);
+  message.token_ids = std::move(details.token_ids);
+  message.finish_reason = details.finish_reason;
+  message.seed = details.seed;
+  message.metrics = details.metrics;
+  message.error = std::move(details.error);
+  message.model = std::move(details.model);
+  message.interrupted = details.interrupted;
+  if (is_chosen) active.push_back(id);
+  return {};
+}
+
+}  // namespace
+
+std::string chat_to_json(const Chat& chat) {
+  const auto path = chat.active_path();
+  const MessageId first_active = path.empty() ? kRootMessage : path.front();
+  json messages = json::array();
+  for (const Message& message : chat.messages()) {
+    messages.push_back(message_to_json(chat, message, first_active));
+  }
+  const json value = {{"format", kFormat},
+                      {"version", kVersion},
+                      {"title", chat.title},
+                      {"system_prompt", chat.system_prompt},
+                      {"sampling", sampling_to_json(chat.sampling)},
+                      {"messages", std::move(messages)}};
+  return value.dump(1, ' ', false, json::error_handler_t::replace);
+}
+
+Result<Chat> chat_from_json(std::string_view text, std::string_view name) {
+  const json value = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (value.is_discarded()) return damaged(name, "it is not JSON");
+  Reader reader(value, "it");
+  if (reader.text("format") != kFormat) reader.fail("does not say \"format\": \"octavo-conversation\"");
+  if (reader.unsigned_integer("version").value_or(0) != kVersion) reader.fail("has a version other than 1");
+  Chat chat;
+  chat.title = sanitise_utf8(reader.text("title"));
+  chat.system_prompt = sanitise_utf8(reader.text("system_prompt"));
+  const json* messages = reader.member("messages");
+  if (messages == nullptr || !messages->is_array()) reader.fail("has no list of messages");
+  if (reader.failed()) return damaged(name, reader.problem());
+  if (const json* sampling = reader.member("sampling")) {
+    auto read = sampling_from_json(*sampling);
+    if (!read) return damaged(name, read.error().message);
+    chat.sampling = *std::move(read);
+  }
+  std::vector<MessageId> active;
+  for (const json& message : *messages) {
+    auto read = read_message(message, chat, active);
+    if (!read) return damaged(name, read.error().message);
+  }
+  for (const MessageId id : active) chat.choose_child(id);
+  return chat;
+}
+
+}  // namespace octavo::app

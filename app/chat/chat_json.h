@@ -1,0 +1,29 @@
+// One chat as JSON, and back. The format, version 1:
+//
+//   {"format": "octavo-conversation", "version": 1, "title": "…", "system_prompt": "…", "sampling":
+//   {"temperature": 0.7, …},
+//    "messages": [{"id": 1, "parent": 0, "role": "user", "content": "…", "active": true,
+//                  "token_ids": [..], "finish_reason": "stop", "seed": 7, "error": "…",
+//                  "model": "…", "interrupted": true,
+//                  "metrics": {"num_prompt_tokens": .., "num_cached_tokens": .., "queue_ms": .., "ttft_ms":
+//                  .., …}}]}
+//
+// Ids ascend and a parent stands before its children; parent 0 is the root; "active" marks the chosen child
+// of its parent. What is absent has its default. Keys that this version does not know are passed over.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "app/chat/chat.h"
+#include "engine/base/result.h"
+
+namespace octavo::app {
+
+std::string chat_to_json(const Chat& chat);
+
+// Checks everything: ids, parents, roles, ranges, types. `name` is what the message calls the source, such as
+// a file's name.
+Result<Chat> chat_from_json(std::string_view json, std::string_view name);
+
+}  // namespace octavo::app

@@ -1,0 +1,13 @@
+// A chat as Markdown for people: its title, its system prompt, and the active path, each message
+// under the name of who wrote it. Branches that are not active are left out; JSON keeps them.
+#pragma once
+
+#include <string>
+
+#include "app/chat/chat.h"
+
+namespace octavo::app {
+
+std::string chat_to_markdown(const Chat& chat);
+
+}  // namespace octavo::app

@@ -1,0 +1,168 @@
+#include "app/chat/sampling_json.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "engine/base/text.h"
+
+namespace octavo::app {
+
+using nlohmann::json;
+
+namespace {
+
+// Typed reading of one value; a wrong type is nullopt.
+std::optional<double> as_number(const json& source) {
+  if (!source.is_number()) return std::nullopt;
+  const double value = source.get<double>();
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+template <class Integer>
+std::optional<Integer> as_integer(const json& source) {
+  if (source.is_number_unsigned()) {
+    const std::uint64_t value = source.get<std::uint64_t>();
+    if (value > static_cast<std::uint64_t>(std::numeric_limits<Integer>::max())) return std::nullopt;
+    return static_cast<Integer>(value);
+  }
+  if (source.is_number_integer()) {
+    const std::int64_t value = source.get<std::int64_t>();
+    if (value < 0 && std::is_unsigned_v<Integer>) return std::nullopt;
+    if (value < static_cast<std::int64_t>(std::numeric_limits<Integer>::min())) return std::nullopt;
+    return static_cast<Integer>(value);
+  }
+  return std::nullopt;
+}
+
+template <class Value>
+bool assign(std::optional<Value> value, Value& target) {
+  if (!value.has_value()) return false;
+  target = *value;
+  return true;
+}
+
+bool assign_bool(const json& source, bool& target) {
+  if (!source.is_boolean()) return false;
+  target = source.get<bool>();
+  return true;
+}
+
+bool assign_stop(const json& source, std::vector<std::string>& stop) {
+  std::vector<std::string> texts;
+  if (source.is_string()) {
+    texts.push_back(source.get<std::string>());
+  } else if (source.is_array()) {
+    for (const json& entry : source) {
+      if (!entry.is_string()) return false;
+      texts.push_back(entry.get<std::string>());
+    }
+  } else if (!source.is_null()) {
+    return false;
+  }
+  stop = std::move(texts);
+  return true;
+}
+
+bool assign_logit_bias(const json& source, std::map<TokenId, double>& logit_bias) {
+  if (!source.is_object()) return false;
+  std::map<TokenId, double> biases;
+  for (const auto& [key, value] : source.items()) {
+    TokenId token_id = 0;
+    const auto parsed = std::from_chars(key.data(), key.data() + key.size(), token_id);
+    const auto bias = as_number(value);
+    if (parsed.ec != std::errc() || parsed.ptr != key.data() + key.size() || !bias.has_value()) return false;
+    biases[token_id] = *bias;
+  }
+  logit_bias = std::move(biases);
+  return true;
+}
+
+// nullopt: there is no such option; false: the value has the wrong type.
+std::optional<bool> assign_option(const std::string& key, const json& value, SamplingParams& sampling) {
+  if (key == "n") return assign(as_integer<std::int32_t>(value), sampling.n);
+  if (key == "temperature") return assign(as_number(value), sampling.temperature);
+  if (key == "top_p") return assign(as_number(value), sampling.top_p);
+  if (key == "top_k") return assign(as_integer<std::int32_t>(value), sampling.top_k);
+  if (key == "min_p") return assign(as_number(value), sampling.min_p);
+  if (key == "presence_penalty") return assign(as_number(value), sampling.presence_penalty);
+  if (key == "frequency_penalty") return assign(as_number(value), sampling.frequency_penalty);
+  if (key == "repetition_penalty") return assign(as_number(value), sampling.repetition_penalty);
+  if (key == "max_tokens") return assign(as_integer<std::int32_t>(value), sampling.max_tokens);
+  if (key == "min_tokens") return assign(as_integer<std::int32_t>(value), sampling.min_tokens);
+  if (key == "logprobs") return assign(as_integer<std::int32_t>(value), sampling.logprobs);
+  if (key == "length_penalty") return assign(as_number(value), sampling.length_penalty);
+  if (key == "ignore_eos") return assign_bool(value, sampling.ignore_eos);
+  if (key == "prompt_logprobs") return assign_bool(value, sampling.prompt_logprobs);
+  if (key == "early_stopping") return assign_bool(value, sampling.early_stopping);
+  if (key == "stop") return assign_stop(value, sampling.stop);
+  if (key == "stop_token_ids") return read_token_ids(value, sampling.stop_token_ids);
+  if (key == "logit_bias") return assign_logit_bias(value, sampling.logit_bias);
+  if (key == "seed") {
+    if (value.is_null()) return sampling.seed.reset(), true;
+    return (sampling.seed = as_integer<std::uint64_t>(value)).has_value();
+  }
+  if (key == "beam_width") {
+    if (value.is_null()) return sampling.beam_width.reset(), true;
+    return (sampling.beam_width = as_integer<std::int32_t>(value)).has_value();
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool read_token_ids(const json& source, std::vector<TokenId>& token_ids) {
+  if (!source.is_array()) return false;
+  std::vector<TokenId> ids;
+  for (const json& entry : source) {
+    const auto id = as_integer<TokenId>(entry);
+    if (!id.has_value()) return false;
+    ids.push_back(*id);
+  }
+  token_ids = std::move(ids);
+  return true;
+}
+
+OptionAssignment assign_sampling_option(const std::string& key, const json& value, SamplingParams& params) {
+  const std::optional<bool> assigned = assign_option(key, value, params);
+  if (!assigned.has_value()) return OptionAssignment::kUnknown;
+  return *assigned ? OptionAssignment::kAssigned : OptionAssignment::kWrongType;
+}
+
+json sampling_to_json(const SamplingParams& params) {
+  json object = {{"temperature", params.temperature},
+                 {"top_p", params.top_p},
+                 {"top_k", params.top_k},
+                 {"min_p", params.min_p},
+                 {"presence_penalty", params.presence_penalty},
+                 {"frequency_penalty", params.frequency_penalty},
+                 {"repetition_penalty", params.repetition_penalty},
+                 {"max_tokens", params.max_tokens},
+                 {"min_tokens", params.min_tokens},
+                 {"ignore_eos", params.ignore_eos},
+                 {"stop", params.stop}};
+  if (params.seed) object["seed"] = *params.seed;
+  return object;
+}
+
+Result<SamplingParams> sampling_from_json(const json& object) {
+  if (!object.is_object())
+    return Error{.code = ErrorCode::kInvalidArgument, .message = "the sampling parameters are not an object"};
+  SamplingParams params;
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_null() || assign_sampling_option(key, value, params) != OptionAssignment::kWrongType)
+      continue;
+    return Error{.code = ErrorCode::kInvalidArgument,
+                 .message = "the sampling parameter " + escape_for_message(key) + " has the wrong type",
+                 .subject = key};
+  }
+  OCTAVO_TRY_VOID(validate(params, std::numeric_limits<std::int32_t>::max()));
+  return params;
+}
+
+}  // namespace octavo::app

@@ -1,0 +1,105 @@
+#include "app/window/chat/chat_keeper.h"
+
+#include <string>
+#include <utility>
+
+namespace octavo::app {
+namespace {
+
+bool same_sampling(const SamplingParams& a, const SamplingParams& b) {
+  return a.temperature == b.temperature && a.top_p == b.top_p && a.top_k == b.top_k && a.min_p == b.min_p &&
+         a.presence_penalty == b.presence_penalty && a.frequency_penalty == b.frequency_penalty &&
+         a.repetition_penalty == b.repetition_penalty && a.seed == b.seed && a.max_tokens == b.max_tokens &&
+         a.min_tokens == b.min_tokens && a.stop == b.stop && a.ignore_eos == b.ignore_eos;
+}
+
+bool same_head(const ChatHead& a, const ChatHead& b) {
+  return a.title == b.title && a.shown_title == b.shown_title && a.system_prompt == b.system_prompt &&
+         a.draft == b.draft && a.folder == b.folder && a.pinned == b.pinned && a.position == b.position &&
+         a.trashed_ms == b.trashed_ms && a.active_root_child == b.active_root_child &&
+         same_sampling(a.sampling, b.sampling);
+}
+
+bool worth_a_row(const ChatHead& head, const Chat& chat) {
+  return !chat.messages().empty() || !head.title.empty() || !head.system_prompt.empty() ||
+         !head.draft.empty() || head.pinned || head.folder.value != 0;
+}
+
+}  // namespace
+
+StoreTicket ChatKeeper::keep(const Chat& chat, const ChatHead& now, KeptChat& kept, Urgency urgency) {
+  if (store_ == nullptr) return 0;
+  if (!kept.stored && !worth_a_row(now, chat)) return newest_;
+  kept.head.id = now.id;
+  const bool grew = kept.loaded && keep_messages(chat, kept);
+  urgency_ = urgency;  // the last push carries all before it
+  keep_head(now, kept, grew || urgency == Urgency::kNow);
+  urgency_ = Urgency::kSoon;
+  return newest_;
+}
+
+bool ChatKeeper::keep_messages(const Chat& chat, KeptChat& kept) {
+  const std::vector<Message>& messages = chat.messages();
+  changes::SaveChoices changed{.chat_id = kept.head.id, .choices = {}};
+  for (std::size_t i = 0; i < kept.choices.size() && i < messages.size(); ++i) {
+    if (messages[i].active_child == kept.choices[i]) continue;
+    kept.choices[i] = messages[i].active_child;
+    changed.choices.emplace_back(messages[i].id, messages[i].active_child);
+  }
+  const bool grew = kept.choices.size() < messages.size();
+  for (std::size_t i = kept.choices.size(); i < messages.size(); ++i) {
+    kept.choices.push_back(messages[i].active_child);
+    push(changes::SaveMessage{kept.head.id, messages[i]});
+  }
+  if (!changed.choices.empty()) push(std::move(changed));
+  return grew;
+}
+
+bool ChatKeeper::keep_head(ChatHead now, KeptChat& kept, bool changed) {
+  if (kept.stored && !changed && same_head(now, kept.head)) return false;
+  if (changed || !kept.stored) now.updated_ms = unix_time_ms_();
+  kept.head = std::move(now);
+  kept.stored = true;
+  push(changes::SaveChat{kept.head});
+  return true;
+}
+
+void ChatKeeper::keep_message(const KeptChat& kept, const Message& message) {
+  if (kept.stored && message.id.value <= kept.choices.size())
+    push(changes::SaveMessage{kept.head.id, message});
+}
+
+void ChatKeeper::keep_growth(const KeptChat& kept, const Message& message, std::string_view text,
+                             const std::vector<TokenId>& token_ids) {
+  if (!kept.stored || message.id.value > kept.choices.size()) return;
+  push(changes::AppendToAnswer{.chat_id = kept.head.id,
+                               .message_id = message.id,
+                               .content_begin = message.content.size(),
+                               .content = std::string(text),
+                               .tokens_begin = message.token_ids.size(),
+                               .token_ids = token_ids});
+}
+
+void ChatKeeper::erase(const KeptChat& kept) {
+  if (kept.stored) push(changes::EraseChat{kept.head.id});
+}
+
+void ChatKeeper::push(StoreChange change) {
+  if (store_ != nullptr) newest_ = store_->push(std::move(change), urgency_);
+}
+
+void ChatKeeper::forget(KeptChat& kept) {
+  if (!kept.loaded) return;
+  kept.choices.clear();
+  kept.stored = false;
+}
+
+void ChatKeeper::learn(const Chat& chat, KeptChat& kept) {
+  kept.choices.clear();
+  for (const Message& message : chat.messages()) kept.choices.push_back(message.active_child);
+  kept.stored = true;
+  kept.loaded = true;
+  kept.loading = false;
+}
+
+}  // namespace octavo::app

@@ -1,0 +1,186 @@
+#include "app/window/memory/memory_fold.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "app/window/memory/visible_events.h"
+
+namespace octavo::app {
+namespace {
+
+constexpr std::int64_t kKeptStepsUs = 65'000'000;
+constexpr std::size_t kMostSteps = 20'000;
+constexpr std::size_t kMostEventLines = 400;
+constexpr std::size_t kMostSequences = 4'096;
+
+bool joins(const ui::EventLine& line, const BlockEvent& event) {
+  return line.step == event.step && line.kind == event.kind && line.sequence == event.sequence &&
+         event.kind != BlockEventKind::kCopyOnWrite;
+}
+
+// The block's former contents are gone with this event.
+bool ends_contents(BlockEventKind kind) {
+  return kind == BlockEventKind::kAlloc || kind == BlockEventKind::kEvict || kind == BlockEventKind::kFree;
+}
+
+}  // namespace
+
+void MemoryFold::learn_sequences(const KvSnapshot& snapshot, const ChatOfRequest& chat_of) {
+  for (const SequenceSnapshot& sequence : snapshot.sequences) {
+    const auto chat = chat_of(sequence.request_id);
+    if (chat) chats_.insert_or_assign(sequence.sequence_id, *chat);
+    const auto name = !chat && name_of_ ? name_of_(sequence.request_id, sequence.output_index) : std::nullopt;
+    if (name) others_.insert_or_assign(sequence.sequence_id, *name);
+  }
+  while (others_.size() > kMostSequences) others_.erase(others_.begin());
+  while (chats_.size() > kMostSequences) chats_.erase(chats_.begin());
+}
+
+void MemoryFold::fold_trace(const Engine::Trace& trace, ui::UiState& state) {
+  if (trace.num_lost > 0) {
+    // Which blocks idle chats still have cannot be known any more.
+    std::erase_if(held_, [](const auto& entry) { return !entry.second.running; });
+  }
+  for (const StepRecord& step : trace.steps) fold_step(step, state.memory);
+  for (const BlockEvent& event : trace.block_events) fold_block_event(event, state);
+}
+
+void MemoryFold::fold_step(const StepRecord& step, ui::MemoryState& memory) {
+  if (memory.steps.empty() && memory.time_origin_us == 0) memory.time_origin_us = step.begin_us;
+  memory.steps.push_back(step);
+  while (memory.steps.size() > kMostSteps || memory.steps.front().begin_us < step.begin_us - kKeptStepsUs) {
+    memory.steps.pop_front();
+  }
+}
+
+void MemoryFold::fold_block_event(const BlockEvent& event, ui::UiState& state) {
+  if (event.block >= 0) follow_block(event);
+  if (is_told(event.kind)) add_event_line(event, state);
+}
+
+void MemoryFold::add_event_line(const BlockEvent& event, ui::UiState& state) {
+  auto& events = state.memory.events;
+  // Events of one step come interleaved per block: look a few lines back.
+  const std::size_t looked_at = std::min<std::size_t>(events.size(), 4);
+  for (std::size_t i = 0; i < looked_at; ++i) {
+    ui::EventLine& line = events[events.size() - 1 - i];
+    if (!joins(line, event)) continue;
+    ++line.count;
+    return;
+  }
+  ui::EventLine line{.step = event.step,
+                     .time_us = event.time_us,
+                     .sequence = event.sequence,
+                     .kind = event.kind,
+                     .first_block = event.block,
+                     .aux = event.aux};
+  const auto chat = chats_.find(SequenceId{event.sequence});
+  if (chat != chats_.end()) {
+    line.chat_id = chat->second;
+    if (const ui::ChatState* shown = ui::find_chat(state, chat->second)) line.chat_title = shown->title;
+  } else if (const auto other = others_.find(SequenceId{event.sequence}); other != others_.end()) {
+    line.chat_title = other->second;
+  }
+  events.push_back(std::move(line));
+  while (events.size() > kMostEventLines) events.pop_front();
+}
+
+void MemoryFold::follow_block(const BlockEvent& event) {
+  const BlockId block{event.block};
+  const bool takes = event.kind == BlockEventKind::kAlloc || event.kind == BlockEventKind::kHit;
+  for (auto& [chat_id, held] : held_) {
+    // A running chat has let a block go before somebody else takes its place.
+    const bool own = held.sequence_id.value == event.sequence && event.sequence != 0;
+    const auto found = std::find(held.blocks.begin(), held.blocks.end(), block);
+    if (own && takes) {
+      if (found == held.blocks.end() && event.step > snapshot_step_) held.blocks.push_back(block);
+    } else if (found != held.blocks.end() && ends_contents(event.kind)) {
+      held.blocks.erase(found);
+    }
+  }
+}
+
+void MemoryFold::fold_snapshot(std::shared_ptr<const KvSnapshot> snapshot, ui::UiState& state) {
+  state.memory.totals = snapshot->totals;
+  snapshot_step_ = snapshot->step;
+  fold_held(*snapshot);
+  fold_chats(*snapshot, state);
+  state.memory.snapshot = std::move(snapshot);
+}
+
+void MemoryFold::fold_held(const KvSnapshot& snapshot) {
+  for (auto& [chat_id, held] : held_) {
+    held.running = false;
+    held.host_blocks.clear();
+  }
+  for (const SequenceSnapshot& sequence : snapshot.sequences) {
+    const auto chat = chats_.find(sequence.sequence_id);
+    if (chat == chats_.end() || sequence.block_table.empty()) continue;
+    if (sequence.state == SequenceState::kSwapped) {
+      held_[chat->second].host_blocks = sequence.block_table;
+    } else {
+      held_.insert_or_assign(chat->second, Held{sequence.sequence_id, true, sequence.block_table, {}});
+    }
+  }
+  const auto is_gone = [&](BlockId block) {
+    const auto index = static_cast<std::size_t>(block.value);
+    return block.value < 0 || index >= snapshot.blocks.size() ||
+           snapshot.blocks[index].state == BlockState::kFree;
+  };
+  for (auto& [chat_id, held] : held_) std::erase_if(held.blocks, is_gone);
+}
+
+void MemoryFold::find_shared_blocks(std::size_t num_blocks) {
+  num_holders_.assign(num_blocks, 0);
+  for (const auto& [chat_id, held] : held_) {
+    for (const BlockId block : held.blocks) ++num_holders_[static_cast<std::size_t>(block.value)];
+  }
+  shared_.clear();
+  for (const auto& [chat_id, held] : held_) {
+    for (const BlockId block : held.blocks) {
+      if (is_shared(block)) shared_.emplace_back(block, chat_id);
+    }
+  }
+  std::sort(shared_.begin(), shared_.end());
+}
+
+// Other chats with at least one of these blocks.
+std::int32_t MemoryFold::num_sharing(ChatId chat_id, const std::vector<BlockId>& blocks) {
+  sharing_.clear();
+  for (const BlockId block : blocks) {
+    auto holder = std::lower_bound(shared_.begin(), shared_.end(), std::pair(block, ChatId{}));
+    for (; holder != shared_.end() && holder->first == block; ++holder) {
+      if (holder->second != chat_id) sharing_.push_back(holder->second);
+    }
+  }
+  std::sort(sharing_.begin(), sharing_.end());
+  return static_cast<std::int32_t>(std::unique(sharing_.begin(), sharing_.end()) - sharing_.begin());
+}
+
+// Runs many times a second while the cores compute: it works in memory that it already has.
+void MemoryFold::fold_chats(const KvSnapshot& snapshot, ui::UiState& state) {
+  find_shared_blocks(snapshot.blocks.size());
+  for (ui::ChatState& chat : state.chats) {
+    ui::ChatMemory& memory = chat.memory;
+    memory.blocks.clear();
+    memory.host_blocks.clear();
+    memory.num_shared = memory.num_sharing_chats = 0;
+    const auto found = held_.find(chat.id);
+    if (found == held_.end()) continue;
+    const Held& held = found->second;
+    memory.host_blocks = held.host_blocks;
+    for (const BlockId block_id : held.blocks) {
+      const BlockSnapshot& block = snapshot.blocks[static_cast<std::size_t>(block_id.value)];
+      const bool last = held.running && block_id == held.blocks.back();
+      memory.blocks.push_back({.block_id = block_id,
+                               .filled = block.filled,
+                               .shared = is_shared(block_id),
+                               .cached = block.state == BlockState::kCached,
+                               .being_written = last && block.filled < snapshot.totals.block_size});
+      memory.num_shared += is_shared(block_id) ? 1 : 0;
+    }
+    if (memory.num_shared > 0) memory.num_sharing_chats = num_sharing(chat.id, held.blocks);
+  }
+}
+
+}  // namespace octavo::app

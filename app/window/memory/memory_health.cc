@@ -1,0 +1,292 @@
+#include "app/window/memory/memory_health.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <utility>
+
+#include "engine/metrics/kv_figures.h"
+
+namespace octavo::app {
+namespace {
+
+constexpr double kSpanSeconds = 60.0;
+constexpr std::size_t kMostSentences = 3;
+constexpr std::size_t kLinesLookedAt = 400;
+constexpr std::uint32_t kAccent = 100;
+
+std::string number(double value, int decimals) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%.*f", decimals, value);
+  return text;
+}
+
+std::string grouped(std::int64_t value) {
+  std::string digits = std::to_string(value);
+  for (std::size_t at = digits.size(); at > 3 + (value < 0 ? 1u : 0u);) digits.insert(at -= 3, ",");
+  return digits;
+}
+
+std::string percent(double fraction) {
+  const double value = fraction * 100.0;
+  if (fraction <= 0.0) return "0 %";
+  return number(value, value < 10.0 ? 1 : 0) + " %";
+}
+
+std::string count_text(std::int64_t count, const char* singular) {
+  return grouped(count) + " " + singular + (count == 1 ? "" : "s");
+}
+
+std::string seconds(std::int64_t us) { return number(static_cast<double>(us) / 1e6, 2) + " s"; }
+
+// ---- figures
+
+template <class Value>
+std::vector<ui::FigureSample> curve(const ui::TimelineState& timeline, std::uint64_t mark, Value value) {
+  std::vector<ui::FigureSample> samples;
+  double end = -1;
+  for (auto step = timeline.steps.rbegin(); step != timeline.steps.rend(); ++step) {
+    if (step->mark > mark) continue;
+    const double at = static_cast<double>(step->record.begin_us - timeline.origin_us) / 1e6;
+    if (end < 0) end = at;
+    if (at < end - kSpanSeconds) break;
+    samples.push_back({at, value(step->record)});
+  }
+  std::reverse(samples.begin(), samples.end());
+  return samples;
+}
+
+const StepRecord* step_at(const ui::TimelineState& timeline, std::uint64_t mark) {
+  for (auto step = timeline.steps.rbegin(); step != timeline.steps.rend(); ++step) {
+    if (step->mark <= mark) return &step->record;
+  }
+  return nullptr;
+}
+
+ui::HealthFigure hits_figure(const ui::TimelineState& timeline, const KvTotals& totals, std::uint64_t mark) {
+  metrics::PrefixHits hits{.num_reused = totals.prefix_hit_tokens};
+  for (const ui::TimelineStep& step : timeline.steps) {
+    if (step.mark <= mark) hits.num_computed += step.record.num_prefill_tokens;
+  }
+  return {.id = "hits",
+          .value = percent(hits.share()),
+          .label = "prefix hits",
+          .note = count_text(hits.num_reused, "token") + " reused",
+          .definition =
+              "Prefix hits: prompt tokens whose keys and values were found, of all prompt tokens, "
+              "over the steps that are kept."};
+}
+
+ui::HealthFigure swap_figure(const KvTotals& totals) {
+  const std::int64_t bytes = (totals.swapped_out_blocks + totals.swapped_in_blocks) * totals.bytes_per_block;
+  const double ms = static_cast<double>(totals.swap_out_us + totals.swap_in_us) / 1000.0;
+  std::string note = amount_text(bytes);
+  if (ms > 0) note += " in " + number(ms, ms < 10 ? 1 : 0) + " ms";
+  return {.id = "swapped",
+          .value = grouped(totals.swapped_out_blocks),
+          .label = "swapped out, " + grouped(totals.swapped_in_blocks) + " back",
+          .note = note,
+          .definition =
+              "Blocks copied from the device pool to the host pool since the start, and back; the "
+              "bytes and the time are of both ways. Blocks that several sequences share are copied once.",
+          .colour = 4};
+}
+
+ui::HealthFigure use_figure(const KvSnapshot& snapshot) {
+  const metrics::KvUse use = metrics::measure_use(snapshot);
+  return {.id = "effective",
+          .value = percent(use.effective_use),
+          .label = "effective use",
+          .note = percent(use.tokens_held) + " of all slots",
+          .definition =
+              "Effective use: filled slots that some sequence reads, of the slots of used blocks. Below "
+              "it the same slots, of all slots of the pool: tokens held."};
+}
+
+ui::HealthFigure other_rules_figure(const KvSnapshot& snapshot, const ui::ShownPool& pool) {
+  const metrics::Counterfactuals other = metrics::measure_counterfactuals(snapshot, pool.max_model_len);
+  return {.id = "contiguous",
+          .value = amount_text(other.contiguous_bytes),
+          .label = "if reserved at full length",
+          .note = amount_text(other.unshared_bytes) + " without sharing",
+          .definition =
+              "What other rules would hold at this moment for the same running sequences: a contiguous "
+              "chunk of the longest length for each, and pages without sharing."};
+}
+
+ui::HealthFigure scatter_figure(const KvSnapshot& snapshot) {
+  std::int64_t num_runs = 0, num_blocks = 0;
+  for (const metrics::Scatter& scatter : metrics::measure_scatter(snapshot)) {
+    num_runs += scatter.num_runs;
+    num_blocks += scatter.num_blocks;
+  }
+  const metrics::KvUse use = metrics::measure_use(snapshot);
+  const double share =
+      num_blocks == 0 ? 0.0 : static_cast<double>(num_runs) / static_cast<double>(num_blocks);
+  return {.id = "scatter",
+          .value = number(share, 2),
+          .label = "scatter, not waste",
+          .note = "longest free run " + grouped(use.longest_free_run),
+          .definition =
+              "Scatter: runs of neighbouring block ids in the tables, over their blocks. Not waste: "
+              "attention reads through the table. Below it the most free blocks with neighbouring ids."};
+}
+
+// ---- sentences
+
+std::string name_of(const ui::MemoryWorkspaceState& state, std::uint64_t sequence) {
+  const auto found = state.names.find(sequence);
+  return found == state.names.end() ? "Sequence " + std::to_string(sequence) : found->second.label;
+}
+
+std::string when(std::int64_t time_us, std::int64_t now_us, std::int64_t origin_us) {
+  const std::int64_t age = now_us - time_us;
+  if (now_us < 0 || age > kAgesCountUs) return "at " + seconds(time_us - origin_us);
+  return number(static_cast<double>(std::max<std::int64_t>(0, age)) / 1e6, 1) + " s ago";
+}
+
+std::string sentence_of(const ui::LogLine& line, const ui::MemoryWorkspaceState& state, std::int64_t now_us) {
+  const std::string name = name_of(state, line.sequence);
+  const std::string time = when(line.time_us, now_us, state.timeline.origin_us);
+  const std::string blocks =
+      count_text(line.count, "block") + ", " + amount_text(line.count * state.pool.bytes_per_block);
+  switch (line.kind) {
+    case BlockEventKind::kSwapOut: return name + " was swapped out " + time + ": " + blocks + ".";
+    case BlockEventKind::kSwapIn: return name + " was swapped in " + time + ": " + blocks + ".";
+    case BlockEventKind::kPreempt:
+      return line.aux == 1 ? std::string()
+                           : name + " gave its blocks up " + time + " and will be computed again.";
+    case BlockEventKind::kEvict:
+      return count_text(line.count, "cached block") + (line.count == 1 ? " was" : " were") + " evicted " +
+             time + " to make room for " + name + ".";
+    default: return {};
+  }
+}
+
+bool is_alarm(BlockEventKind kind) {
+  return kind == BlockEventKind::kSwapOut || kind == BlockEventKind::kPreempt;
+}
+
+}  // namespace
+
+std::string amount_text(std::int64_t bytes) {
+  constexpr std::pair<double, const char*> kUnits[] = {{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}};
+  const auto value = static_cast<double>(bytes);
+  for (const auto& [unit, name] : kUnits) {
+    if (value < unit) continue;
+    return number(value / unit, value / unit < 10 ? 1 : 0) + " " + name;
+  }
+  return std::to_string(bytes) + " B";
+}
+
+std::vector<ui::HealthFigure> health_figures(const KvSnapshot& snapshot, const ui::ShownPool& pool,
+                                             const ui::TimelineState& timeline, std::uint64_t mark) {
+  const KvFigures& figures = snapshot.figures;
+  const double blocks = std::max(1, pool.num_blocks);
+  const double block_size = pool.block_size;
+  const StepRecord* step = step_at(timeline, mark);
+  const std::int32_t num_swapped = step != nullptr ? step->num_swapped_groups : 0;
+  const auto fragmentation = [&](const StepRecord& record) {
+    return metrics::internal_fragmentation(record, pool.block_size);
+  };
+  std::vector<ui::HealthFigure> all = {
+      {.id = "used",
+       .value = percent(figures.used_blocks / blocks),
+       .label = "used",
+       .note = count_text(figures.used_blocks, "block"),
+       .definition = "Used: blocks with at least one reference, of all blocks. Blocks held by work in flight "
+                     "count as used.",
+       .samples = curve(timeline, mark, [](const StepRecord& record) { return double(record.used_blocks); }),
+       .least_range = 4,
+       .colour = kAccent},
+      {.id = "cached",
+       .value = percent(figures.cached_blocks / blocks),
+       .label = "cached",
+       .note = "evictable, not waste",
+       .definition =
+           "Cached: blocks nobody uses whose contents can still be found again, of all blocks. They "
+           "give way when room is needed.",
+       .samples =
+           curve(timeline, mark, [](const StepRecord& record) { return double(record.cached_blocks); }),
+       .least_range = 4,
+       .colour = 101},
+      {.id = "free",
+       .value = percent(figures.free_blocks / blocks),
+       .label = "free",
+       .note = count_text(figures.free_blocks, "block"),
+       .definition = "Free: blocks that hold nothing, of all blocks.",
+       .samples = curve(timeline, mark, [](const StepRecord& record) { return double(record.free_blocks); }),
+       .least_range = 4,
+       .colour = 101},
+      {.id = "fragmentation",
+       .value = percent(figures.internal_fragmentation),
+       .label = "internal fragmentation",
+       .note = count_text(figures.unfilled_slots, "empty slot"),
+       .definition =
+           "Internal fragmentation: slots of used blocks that are neither filled nor reserved ahead, of "
+           "all their slots; each block counts once.",
+       .samples = curve(timeline, mark, fragmentation),
+       .least_range = 0.02,
+       .colour = 1},
+      {.id = "sharing",
+       .value = number(figures.sharing_ratio, 2) + " ×",
+       .label = "sharing",
+       .note = "saved " + amount_text(figures.saved_bytes),
+       .definition =
+           "Sharing ratio: entries of the block tables of resident sequences, over used blocks. Saved: "
+           "the difference times the bytes of a block.",
+       .samples = curve(timeline, mark, metrics::sharing_ratio),
+       .least_range = 0.1,
+       .colour = 2},
+      swap_figure(snapshot.totals)};
+  all.back().samples =
+      curve(timeline, mark, [](const StepRecord& record) { return double(record.host_used_blocks); });
+  all.back().least_range = 4;
+  if (num_swapped > 0) all.back().note += ", " + count_text(num_swapped, "request") + " out";
+  all.push_back(hits_figure(timeline, snapshot.totals, mark));
+  all.push_back(use_figure(snapshot));
+  all.push_back({.id = "reserved",
+                 .value = grouped(figures.reserved_ahead_slots),
+                 .label = "slots reserved ahead",
+                 .note = percent(figures.reserved_ahead_slots / (blocks * block_size)) + " of the pool",
+                 .definition =
+                     "Reserved ahead: slots taken for tokens that do not exist yet, by chunked prefill "
+                     "and speculation. Apart from fragmentation."});
+  all.push_back({.id = "external",
+                 .value = "0 %",
+                 .label = "external fragmentation",
+                 .note = "one block size",
+                 .definition =
+                     "External fragmentation: free memory that cannot serve a request. It is 0 because all "
+                     "blocks have one size, so that every free block fits every request."});
+  all.push_back(scatter_figure(snapshot));
+  all.push_back(other_rules_figure(snapshot, pool));
+  return all;
+}
+
+std::vector<ui::HealthSentence> health_sentences(const KvSnapshot& snapshot,
+                                                 const ui::MemoryWorkspaceState& state, std::uint64_t mark,
+                                                 std::int64_t now_us) {
+  std::vector<ui::HealthSentence> sentences;
+  const auto& log = state.timeline.log;
+  std::size_t num_seen = 0;
+  std::set<std::pair<std::uint64_t, BlockEventKind>> told;
+  for (auto line = log.rbegin(); line != log.rend() && sentences.size() < kMostSentences; ++line) {
+    if (line->mark >= mark) continue;
+    if (++num_seen > kLinesLookedAt) break;
+    if (!told.insert({line->sequence, line->kind}).second) continue;
+    std::string text = sentence_of(*line, state, now_us);
+    if (!text.empty()) sentences.push_back({std::move(text), is_alarm(line->kind), line->last_mark + 1});
+  }
+  if (!sentences.empty()) return sentences;
+  const bool is_full = snapshot.figures.free_blocks + snapshot.figures.cached_blocks == 0;
+  if (is_full)
+    return {{"Every block is in use: the next request waits, or another is preempted.", true, mark}};
+  const auto room = std::int64_t{snapshot.figures.free_blocks} + snapshot.figures.cached_blocks;
+  return {{"Every running request has its blocks. " + count_text(room, "block") +
+               " can be taken before any has to "
+               "be given up.",
+           false, mark}};
+}
+
+}  // namespace octavo::app

@@ -1,0 +1,159 @@
+// The Memory workspace's own logic: which moment of which source is shown, and what a person asked about it.
+// Folds the engine's events, a recording or the tour into ui::MemoryWorkspaceState.
+//
+// UI thread; reading a recording and the paper's comparison run on threads of their own. Draws nothing, and
+// calls no engine: what only the controller or the application can do comes out of `take_effects`.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/window/memory/explain_tour.h"
+#include "app/window/memory/memory_history.h"
+#include "app/window/memory/memory_timeline.h"
+#include "app/window/memory/paper_comparison.h"
+#include "app/window/memory/recording_viewer.h"
+#include "app/window/memory/sequence_names.h"
+#include "app/window/memory/token_book.h"
+#include "engine/engine.h"
+#include "engine/metrics/recording_file.h"
+#include "engine/metrics/recording_writer.h"
+#include "ui/memory_actions.h"
+#include "ui/state.h"
+
+namespace octavo::app {
+
+// Where recordings and exports go: ~/.local/share/octavo/recordings, or as XDG_DATA_HOME says.
+std::filesystem::path default_recordings_folder();
+
+struct MemoryEffects {
+  std::optional<std::string> notice = {};  // to be shown, one sentence
+  std::optional<std::string> problem = {};
+  std::optional<std::filesystem::path> picture = {};  // where a PNG of the window is wanted
+  bool changes_watched_block = false;
+  std::optional<BlockId> watched_block = {};
+};
+
+class MemoryWorkspace {
+ public:
+  explicit MemoryWorkspace(std::filesystem::path folder = default_recordings_folder());
+  ~MemoryWorkspace();
+
+  // What sequences of no chat are called.
+  void name_others(SequenceNamer name_of) { name_of_ = std::move(name_of); }
+
+  // The engine was loaded: its history begins. `bytes` gives the bytes of a token of its vocabulary.
+  void attach(const EngineDescription& description, TokenBytes bytes, ui::UiState& state);
+  void detach();
+
+  // What the engine has reported. `state_before` gives the pools before the trace's first event, asked for
+  // only when events were lost.
+  using StateBefore = std::function<Result<metrics::KvState>(std::uint64_t mark)>;
+  using ChatOf = std::function<std::optional<ChatId>(RequestId)>;
+  void fold(const Engine::Trace& trace, std::shared_ptr<const KvSnapshot> newest, const ChatOf& chat_of,
+            const StateBefore& state_before, ui::UiState& state);
+
+  void apply(const ui::actions::MemoryAction& action, ui::UiState& state);
+  // Time goes on: plays, counts ages, takes in what ran beside. True when something that is drawn changed.
+  bool tick(std::int64_t now_us, ui::UiState& state);
+  // Whether tick() has something to do without an event.
+  bool wants_tick() const;
+  // The state at the cursor again, when the Memory workspace is opened.
+  void refresh(ui::UiState& state);
+
+  TokenBook& tokens() { return tokens_; }
+  MemoryEffects take_effects() { return std::exchange(effects_, {}); }
+
+ private:
+  struct Source {
+    ui::MemorySource kind = ui::MemorySource::kLive;
+    MemoryHistory history;
+    MemoryTimeline fold;
+    ui::ShownPool pool;
+    ui::TimelineState timeline;  // while another source is shown
+    std::map<std::uint64_t, ui::ShownSequence> names;
+    std::shared_ptr<const KvSnapshot> newest;  // the engine's own; none: replayed
+    // Of the tour.
+    std::map<std::uint64_t, std::vector<TokenId>> token_ids = {};  // of sequences
+    std::vector<TourStop> stops = {};
+    std::size_t stop = 0;
+  };
+  // Told on the writer's thread.
+  struct WriterFailure {
+    std::mutex mutex;
+    std::string message;
+  };
+
+  Source& shown() { return other_ ? *other_ : *live_; }
+  bool has_source() const { return other_ != nullptr || live_ != nullptr; }
+  void add(Source& source, const metrics::Trace& trace, ui::UiState& state);
+  void name_sequences(Source& source, const KvSnapshot& snapshot, const ChatOf& chat_of,
+                      const ui::UiState& state);
+  void record_names();
+  void show_source(ui::UiState& state, std::unique_ptr<Source> other);
+  void put_away_timeline(ui::UiState& state);
+
+  void apply_one(const ui::actions::ShowMemoryPage& a, ui::UiState& state);
+  void apply_one(const ui::actions::FollowNewest& a, ui::UiState& state);
+  void apply_one(const ui::actions::PauseMemory& a, ui::UiState& state);
+  void apply_one(const ui::actions::SeekTime& a, ui::UiState& state);
+  void apply_one(const ui::actions::SeekMark& a, ui::UiState& state);
+  void apply_one(const ui::actions::StepEvents& a, ui::UiState& state);
+  void apply_one(const ui::actions::StepSteps& a, ui::UiState& state);
+  void apply_one(const ui::actions::PlayMemory& a, ui::UiState& state);
+  void apply_one(const ui::actions::ChangePlaySpeed& a, ui::UiState& state);
+  void apply_one(const ui::actions::ChooseBlock& a, ui::UiState& state);
+  void apply_one(const ui::actions::HoverBlock& a, ui::UiState& state);
+  void apply_one(const ui::actions::HoverText& a, ui::UiState& state);
+  void apply_one(const ui::actions::StartRecording& a, ui::UiState& state);
+  void apply_one(const ui::actions::StopRecording& a, ui::UiState& state);
+  void apply_one(const ui::actions::OpenRecording& a, ui::UiState& state);
+  void apply_one(const ui::actions::CloseRecording& a, ui::UiState& state);
+  void apply_one(const ui::actions::ListRecordings& a, ui::UiState& state);
+  void apply_one(const ui::actions::ExportMemory& a, ui::UiState& state);
+  void apply_one(const ui::actions::ShowChapter& a, ui::UiState& state);
+  void apply_one(const ui::actions::MoveTour& a, ui::UiState& state);
+  void apply_one(const ui::actions::RunPaper& a, ui::UiState& state);
+  void apply_one(const ui::actions::CancelPaper& a, ui::UiState& state);
+
+  void seek(std::uint64_t mark, ui::UiState& state);
+  void show(ui::UiState& state);
+  void show_cursor(ui::UiState& state);
+  void show_blocks(const MemoryHistory::Moment& moment, ui::UiState& state);
+  void show_card(ui::UiState& state);
+  void show_tour(ui::UiState& state);
+  std::string text_of(const Source& source, std::uint64_t sequence, std::int32_t index) const;
+  std::string text_of_block(BlockId block);
+  bool play(std::int64_t now_us, ui::UiState& state);
+  bool take_recording(ui::UiState& state);
+  bool take_paper(ui::UiState& state);
+  bool count_ages(ui::UiState& state);
+  void light(BlockId block, ui::UiState& state);
+
+  const std::filesystem::path folder_;
+  std::unique_ptr<Source> live_;
+  std::unique_ptr<Source> other_;  // a recording or the tour, while it is shown
+  SequenceNamer name_of_;
+  TokenBytes bytes_;
+  TokenBook tokens_;
+  MemoryEffects effects_;
+  std::optional<BlockId> chosen_;
+  std::int64_t played_us_ = -1;  // when playing moved last
+  std::int64_t now_us_ = 0;
+  bool is_playing_ = false;
+  bool counts_ages_ = false;  // a sentence tells how long ago something was
+  std::unique_ptr<metrics::RecordingWriter> writer_;
+  std::map<std::uint64_t, metrics::RecordedSequence> recorded_names_;  // what the writer was told
+  std::shared_ptr<WriterFailure> failure_;
+  std::future<Result<OpenedRecording>> opening_;
+  PaperComparison paper_;
+};
+
+}  // namespace octavo::app

@@ -1,0 +1,119 @@
+#include "app/window/models/model_inside.h"
+
+#include <cstdio>
+#include <utility>
+
+#include "app/window/models/model_title.h"
+#include "engine/base/text.h"
+#include "ui/format.h"
+
+namespace octavo::app {
+namespace {
+
+std::string parameters_text(std::int64_t count) {
+  const double billions = static_cast<double>(count) / 1e9;
+  char text[32];
+  if (billions >= 0.9995) {
+    std::snprintf(text, sizeof text, "%.1f B", billions);
+  } else if (billions >= 0.00095) {
+    std::snprintf(text, sizeof text, "%.0f M", billions * 1e3);
+  } else {
+    std::snprintf(text, sizeof text, "%.0f K", billions * 1e6);
+  }
+  return text;
+}
+
+ui::ModelMemory shown(const MemoryPlan& plan) {
+  ui::ModelMemory memory;
+  memory.weight_bytes = plan.weight_bytes;
+  memory.kv_bytes = plan.kv_bytes();
+  memory.working_bytes = plan.working_bytes;
+  memory.host_bytes = plan.host_bytes();
+  memory.num_blocks = plan.num_blocks;
+  memory.num_host_blocks = plan.num_host_blocks;
+  memory.block_size = plan.block_size;
+  memory.bytes_per_block = plan.bytes_per_block;
+  memory.max_model_len = plan.max_model_len;
+  return memory;
+}
+
+std::string fit_sentence(const ui::ModelMemory& memory) {
+  const std::string needed = ui::bytes_text(memory.needed_bytes());
+  const std::string free = ui::bytes_text(memory.free_bytes);
+  const bool is_alone = memory.freed_bytes == 0;
+  switch (memory.fit) {
+    case ui::ModelFit::kUnknown: return {};
+    case ui::ModelFit::kFits:
+      return "Fits: it takes " + needed + " of the " + free + " that are free" +
+             (is_alone ? "." : " beside the present model.");
+    case ui::ModelFit::kFitsAlone:
+      return "Does not fit beside the present model: " + free + " are free. When that goes first, " +
+             ui::bytes_text(memory.freed_bytes) + " more are, and it fits.";
+    case ui::ModelFit::kNever:
+      return "Does not fit: it takes at least " + needed + ", and " +
+             ui::bytes_text(memory.free_bytes + memory.freed_bytes) +
+             " are there for it: choose a shorter context, a smaller pool or a smaller model.";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string model_summary(const ModelDescription& description) {
+  return sanitise_utf8(description.architecture) + " · " + parameters_text(description.num_parameters) +
+         " parameters · " + description.quantisation;
+}
+
+ui::ModelInside model_inside(const ModelPreview& preview) {
+  const ModelDescription description = preview.describe();
+  const ModelOrigin origin = preview.origin();
+  ui::ModelInside inside;
+  inside.name = model_title(description);
+  inside.context_length = description.context_length;
+  inside.has_quantised_weights = preview.has_quantised_weights();
+  const auto add = [&inside](const char* label, const std::string& value) {
+    if (!value.empty()) inside.facts.push_back({label, sanitise_utf8(value)});
+  };
+  if (description.name != inside.name) add("Name inside", description.name);
+  add("Architecture", description.architecture);
+  add("Parameters", parameters_text(description.num_parameters) + " (" +
+                        ui::with_thousands(description.num_parameters) + ")");
+  add("Quantisation", description.quantisation);
+  add("Layers",
+      std::to_string(description.num_layers) + ", width " + ui::with_thousands(description.embedding_length));
+  add("Heads", std::to_string(description.num_heads) + ", KV heads " +
+                   std::to_string(description.num_kv_heads) + " of " + std::to_string(description.head_dim));
+  add("Context", ui::with_thousands(description.context_length) + " tokens");
+  add("Vocabulary", ui::with_thousands(description.vocabulary_size) + " tokens");
+  add("Chat template", description.has_chat_template ? "yes" : "none: plain completion");
+  add("File", ui::bytes_text(description.file_bytes));
+  add("Author", origin.author.empty() ? origin.organisation : origin.author);
+  add("Made from", origin.base_model);
+  add("Licence", origin.licence);
+  return inside;
+}
+
+ui::ModelMemory model_memory(const ModelPreview& preview, const EngineOptions& options,
+                             const PresentMemory& present, std::int64_t available_bytes) {
+  const std::int64_t beside_bytes = available_bytes - present.unwritten_bytes;
+  auto plan = preview.plan(options, beside_bytes);
+  ui::ModelFit fit = ui::ModelFit::kFits;
+  if (plan && plan->refusal && present.resident_bytes > 0) {
+    auto alone = preview.plan(options, available_bytes + present.resident_bytes);
+    if (alone && !alone->refusal) fit = ui::ModelFit::kFitsAlone;
+    if (fit == ui::ModelFit::kFitsAlone) plan = std::move(alone);
+  }
+  if (!plan) {
+    ui::ModelMemory memory;
+    memory.sentence = plan.error().message;
+    return memory;
+  }
+  ui::ModelMemory memory = shown(*plan);
+  memory.fit = plan->refusal ? ui::ModelFit::kNever : fit;
+  memory.free_bytes = beside_bytes;
+  memory.freed_bytes = present.resident_bytes > 0 ? present.resident_bytes + present.unwritten_bytes : 0;
+  memory.sentence = fit_sentence(memory);
+  return memory;
+}
+
+}  // namespace octavo::app

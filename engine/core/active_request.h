@@ -1,0 +1,41 @@
+// What the engine remembers of a request from its acceptance to its end. Engine thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "engine/api/request.h"
+#include "engine/base/ids.h"
+#include "engine/core/beam_search.h"
+#include "engine/core/output_processor.h"
+
+namespace octavo {
+
+struct ActiveRequest {
+  RequestId request_id;
+  SamplingParams sampling;               // outputs point into it: an ActiveRequest stays where it was made
+  std::vector<OutputProcessor> outputs;  // of samples; empty for a beam search
+  std::int32_t num_open_outputs = 0;     // of samples: whose end was not told yet
+  std::optional<BeamSearch> beams = {};
+  std::vector<std::optional<float>> prompt_logprobs;  // as long as the prompt; empty when not asked
+
+  std::int64_t submitted_us = 0;
+  std::optional<std::int64_t> admitted_us = {};
+  std::optional<std::int64_t> first_token_us = {};
+  std::int64_t last_token_us = 0;
+  std::int32_t num_preemptions = 0;
+  std::int32_t num_draft_tokens = 0, num_accepted_tokens = 0;
+  PromptAccount prompt = {};
+  PrefixMiss prefix_miss = {};
+
+  bool ended() const { return !beams && num_open_outputs == 0; }  // a beam search ends as a whole
+
+  // Definitions: engine/metrics/README.md.
+  RequestMetrics metrics_at(std::int64_t now_us) const;
+};
+
+using ActiveRequests = std::map<RequestId, ActiveRequest>;
+
+}  // namespace octavo

@@ -1,0 +1,446 @@
+#include "engine/core/engine_core.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+
+#include "engine/base/check.h"
+
+namespace octavo {
+namespace {
+
+// All outputs of a request end at the same length.
+std::int32_t token_limit(const scheduler::NewRequest& request, std::int32_t max_model_len) {
+  const auto num_prompt_tokens = static_cast<std::int32_t>(request.prompt_token_ids.size());
+  return std::min(request.sampling.max_tokens, max_model_len - num_prompt_tokens);
+}
+
+ActiveRequest& make_active(ActiveRequests& requests, const scheduler::NewRequest& request,
+                           std::int64_t submitted_us) {
+  ActiveRequest& active = requests[request.request_id];
+  active.request_id = request.request_id;
+  active.sampling = request.sampling;
+  active.submitted_us = submitted_us;
+  if (request.sampling.prompt_logprobs) active.prompt_logprobs.resize(request.prompt_token_ids.size());
+  return active;
+}
+
+// The first of `rest`: what was drawn for a sequence, at most `most` tokens.
+std::span<const runner::SampledToken> take_tokens(SequenceId sequence_id, std::size_t most,
+                                                  std::span<const runner::SampledToken>& rest) {
+  std::size_t count = 0;
+  while (count < std::min(most, rest.size()) && rest[count].sequence_id == sequence_id) ++count;
+  OCTAVO_CHECK(count > 0, "the runner draws a token for each target, in the plan's order");
+  const auto taken = rest.first(count);
+  rest = rest.subspan(count);
+  return taken;
+}
+
+}  // namespace
+
+EngineCore::EngineCore(const scheduler::SchedulerOptions& options, EngineDependencies surroundings)
+    : options_(options),
+      surroundings_(std::move(surroundings)),
+      scheduler_(options),
+      recorder_(metrics::PoolShape{options.block_size, options.num_blocks, options.num_host_blocks}) {}
+
+std::vector<EngineEvent> EngineCore::step(std::vector<EngineCommand> commands) {
+  handle(std::move(commands));  // From here on, the set of requests is fixed for this step.
+  Step step;
+  if (has_work()) {
+    schedule(step);  // From here until commit, the blocks in the plan belong to it.
+    announce(step);
+    execute(step);
+    commit(step);
+  }
+  publish(step);
+  return std::exchange(events_, {});
+}
+
+KvSnapshot EngineCore::snapshot() const {
+  KvSnapshot snapshot = scheduler_.snapshot();
+  snapshot.time_us = surroundings_.clock->now_us();
+  return snapshot;
+}
+
+// ---- commands
+
+void EngineCore::handle(std::vector<EngineCommand> commands) {
+  for (EngineCommand& command : commands) {
+    std::visit([&](auto& chosen) { handle(chosen); }, command);
+  }
+}
+
+void EngineCore::handle(SubmitRequest& submit) {
+  const RequestId request_id = submit.request_id;
+  const std::int64_t submitted_us = submit.submitted_us;
+  const auto refuse = [&](Error error) {
+    const std::int64_t waited_us = surroundings_.clock->now_us() - submitted_us;
+    events_.push_back(
+        RequestFailed{request_id, std::move(error), {.queue_us = waited_us, .e2e_us = waited_us}});
+  };
+  auto request = prepare_request(std::move(submit), surroundings_.intake);
+  if (!request) return refuse(std::move(request).error());
+  if (auto added = scheduler_.add(*request); !added) return refuse(std::move(added).error());
+  accept(*std::move(request), submitted_us);
+}
+
+void EngineCore::accept(scheduler::NewRequest request, std::int64_t submitted_us) {
+  ActiveRequest& active = make_active(requests_, request, submitted_us);
+  const OutputProcessor output(*surroundings_.intake.tokenizer, active.sampling,
+                               token_limit(request, options_.max_model_len));
+  if (active.sampling.beam_width) {
+    const SequenceId first_seat = scheduler_.sequences_of(request.request_id).front().sequence_id;
+    active.beams.emplace(active.sampling, output, first_seat);
+  } else {
+    active.outputs.assign(static_cast<std::size_t>(active.sampling.n), output);
+    active.num_open_outputs = active.sampling.n;
+  }
+  events_.push_back(RequestAccepted{request.request_id, std::move(request.prompt_token_ids), request.seed});
+}
+
+void EngineCore::handle(const CancelRequest& cancel) {
+  const auto found = requests_.find(cancel.request_id);
+  if (found == requests_.end()) return;
+  scheduler_.abort(cancel.request_id);
+  ActiveRequest& request = found->second;
+  if (request.beams) return end_beams(request, FinishReason::kAbort);
+  for (std::size_t index = 0; index < request.outputs.size(); ++index) {
+    if (!request.outputs[index].ended()) end_output(request, index, {FinishReason::kAbort, {}});
+  }
+  finish_if_ended(cancel.request_id);
+}
+
+void EngineCore::handle(const ResetPrefixCache&) { scheduler_.reset_prefix_cache(); }
+void EngineCore::handle(const ReleasePins&) { scheduler_.release_pins(); }
+
+// ---- the step
+
+void EngineCore::schedule(Step& step) {
+  StepRecord& record = step.record.emplace();
+  record.begin_us = surroundings_.clock->now_us();
+  step.plan = scheduler_.schedule();
+  record.step = step.plan.step;
+  record.num_preempted = static_cast<std::int32_t>(step.plan.preemptions.size());
+  record.num_block_copies = static_cast<std::int32_t>(step.plan.block_copies.size());
+  record.num_swapped_out = static_cast<std::int32_t>(step.plan.swap_outs.size());
+  record.num_swapped_in = static_cast<std::int32_t>(step.plan.swap_ins.size());
+  record.schedule_us = surroundings_.clock->now_us() - record.begin_us;
+}
+
+void EngineCore::announce(const Step& step) {
+  const std::int64_t now_us = surroundings_.clock->now_us();
+  for (const scheduler::Preemption& preemption : step.plan.preemptions) {
+    ++requests_.at(preemption.request_id).num_preemptions;
+    events_.push_back(RequestPreempted{preemption.request_id, preemption.num_tokens_dropped});
+  }
+  for (const scheduler::Admission& admission : step.plan.admissions) {
+    ActiveRequest& request = requests_.at(admission.request_id);
+    request.admitted_us = now_us;
+    request.prefix_miss = scheduler_.prefix_miss(admission.request_id);
+    events_.push_back(
+        RequestAdmitted{admission.request_id, admission.num_cached_tokens, now_us - request.submitted_us});
+  }
+}
+
+void EngineCore::execute(Step& step) {
+  if (step.plan.empty() && !step.plan.moves_memory()) return;
+  const std::int64_t begin_us = surroundings_.clock->now_us();
+  if (auto executed = surroundings_.runner->execute(step.plan, step.drawn); !executed) {
+    step.failure = std::move(executed).error();
+  }
+  step.record->execute_us = surroundings_.clock->now_us() - begin_us;
+}
+
+void EngineCore::commit(Step& step) {
+  const std::int64_t begin_us = surroundings_.clock->now_us();
+  if (step.failure) {
+    discard(step);
+  } else {
+    learn_costs(step);
+    step.record->num_prefill_tokens = step.plan.num_prefill_tokens;
+    step.record->num_decode_tokens = step.plan.num_decode_tokens;
+    step.record->num_draft_tokens = step.plan.num_draft_tokens;
+    keep_prompt_logprobs(step);
+    deliver_tokens(step);
+  }
+  end_out_of_memory(step);
+  step.record->commit_us = surroundings_.clock->now_us() - begin_us;
+}
+
+void EngineCore::publish(Step& step) {
+  if (step.record) {
+    const KvFigures figures = scheduler_.figures();
+    step.record->num_running = scheduler_.num_running();
+    step.record->num_waiting = scheduler_.num_waiting();
+    step.record->used_blocks = figures.used_blocks;
+    step.record->cached_blocks = figures.cached_blocks;
+    step.record->free_blocks = figures.free_blocks;
+    step.record->logical_blocks = figures.logical_blocks;
+    step.record->unfilled_slots = figures.unfilled_slots;
+    step.record->reserved_ahead_slots = figures.reserved_ahead_slots;
+    step.record->filled_slots = figures.filled_slots;
+    step.record->num_swapped_groups = scheduler_.num_swapped_out();
+    step.record->host_used_blocks = figures.host_used_blocks;
+  }
+  std::vector<BlockEvent> block_events = scheduler_.take_events();
+  const std::int64_t now_us = surroundings_.clock->now_us();
+  for (BlockEvent& event : block_events) event.time_us = now_us;
+  recorder_.record(step.record, block_events);
+}
+
+// ---- what a step means for its requests
+
+void EngineCore::discard(const Step& step) {
+  for (const RequestId request_id : scheduler_.discard(step.plan)) {
+    const bool lost = step.failure->code == ErrorCode::kDeviceLost;
+    fail(request_id, Error{lost ? ErrorCode::kDeviceLost : ErrorCode::kDevice, step.failure->message});
+  }
+}
+
+// What `cost` preemption compares: moving averages over the steps that showed them.
+void EngineCore::learn_costs(const Step& step) {
+  constexpr double kWeight = 0.2;
+  const auto learn = [](double& average, double value) {
+    average = average == 0.0 ? value : (1.0 - kWeight) * average + kWeight * value;
+  };
+  const auto num_swapped = step.plan.swap_outs.size() + step.plan.swap_ins.size();
+  const std::int64_t swap_us = step.drawn.swap_out_us + step.drawn.swap_in_us;
+  scheduler_.note_swap_times(step.drawn.swap_out_us, step.drawn.swap_in_us);
+  if (num_swapped > 0) {
+    learn(costs_.us_per_swapped_block, static_cast<double>(swap_us) / static_cast<double>(num_swapped));
+  }
+  if (step.plan.num_prefill_tokens > 0 || uncosted_.num_rows > 0) {
+    uncosted_.num_rows +=
+        step.plan.num_prefill_tokens + step.plan.num_decode_tokens + step.plan.num_draft_tokens;
+    uncosted_.execute_us += step.record->execute_us - swap_us;
+  }
+  if (uncosted_.num_rows > 0 && step.drawn.has_ended) {
+    learn(costs_.us_per_prefilled_token,
+          static_cast<double>(uncosted_.execute_us) / static_cast<double>(uncosted_.num_rows));
+    uncosted_ = {};
+  }
+  scheduler_.set_preemption_costs(costs_);
+}
+
+// A preempted prompt is computed again, to the same bits: the first value of each position stays.
+void EngineCore::keep_prompt_logprobs(const Step& step) {
+  if (step.drawn.prompt_logprobs.empty()) return;
+  std::unordered_map<SequenceId, RequestId> request_of;
+  for (const auto& sequence : step.plan.sequences) request_of[sequence.sequence_id] = sequence.request_id;
+  for (const runner::PromptLogprob& value : step.drawn.prompt_logprobs) {
+    auto& logprobs = requests_.at(request_of.at(value.sequence_id)).prompt_logprobs;
+    const auto position = static_cast<std::size_t>(value.position);
+    if (position < logprobs.size() && !logprobs[position]) logprobs[position] = value.logprob;
+  }
+}
+
+// An output that ends among the tokens of a draft keeps none after its end: so they are read before they are
+// committed.
+void EngineCore::deliver_tokens(Step& step) {
+  std::vector<Delivery> deliveries = read_tokens(step);
+  std::vector<scheduler::CommittedToken> committed;
+  committed.reserve(step.drawn.tokens.size());
+  for (const Delivery& delivery : deliveries) {
+    for (const runner::SampledToken& token : delivery.tokens) {
+      if (token.token_id >= 0) committed.push_back({token.sequence_id, token.token_id});
+    }
+  }
+  scheduler_.commit(step.plan, committed);
+  count_drafts(step, deliveries);
+  for (Delivery& delivery : deliveries) {
+    const auto request = requests_.find(delivery.request_id);
+    if (request != requests_.end()) deliver(request->second, delivery);
+  }
+}
+
+std::vector<EngineCore::Delivery> EngineCore::read_tokens(const Step& step) {
+  std::vector<Delivery> deliveries;
+  std::span<const runner::SampledToken> rest = step.drawn.tokens;
+  for (const scheduler::ScheduledSequence& sequence : step.plan.sequences) {
+    const auto num_rows = static_cast<std::size_t>(1 + sequence.num_draft_tokens);
+    for (std::size_t i = 0; i < sequence.samples.size(); i += num_rows) {
+      const scheduler::SampleTarget& target = sequence.samples[i];
+      Delivery delivery{.request_id = sequence.request_id,
+                        .sequence_id = target.sequence_id,
+                        .output_index = target.output_index,
+                        .tokens = take_tokens(target.sequence_id, num_rows, rest)};
+      const bool has_failed = !deliveries.empty() && deliveries.back().fails() &&
+                              deliveries.back().request_id == sequence.request_id;
+      if (has_failed) continue;  // with another output
+      ActiveRequest& request = requests_.at(sequence.request_id);
+      if (!request.beams) read_output(request.outputs[target.output_index], delivery);
+      deliveries.push_back(std::move(delivery));
+    }
+  }
+  return deliveries;
+}
+
+void EngineCore::read_output(OutputProcessor& output, Delivery& delivery) const {
+  for (std::size_t i = 0; i < delivery.tokens.size(); ++i) {
+    const bool fails = delivery.tokens[i].invalid_logits;
+    if (!fails) {
+      OutputProcessor::Step read = output.append(delivery.tokens[i].token_id);
+      delivery.text += read.text;
+      delivery.end = std::move(read.end);
+    }
+    if (fails || delivery.end) delivery.tokens = delivery.tokens.first(i + 1);
+  }
+}
+
+void EngineCore::count_drafts(Step& step, std::span<const Delivery> deliveries) {
+  for (const scheduler::ScheduledSequence& sequence : step.plan.sequences) {
+    requests_.at(sequence.request_id).num_draft_tokens += sequence.num_draft_tokens;
+  }
+  for (const Delivery& delivery : deliveries) {
+    const auto num_tokens = static_cast<std::int32_t>(delivery.tokens.size()) - (delivery.fails() ? 1 : 0);
+    const std::int32_t num_accepted = std::max(0, num_tokens - 1);
+    requests_.at(delivery.request_id).num_accepted_tokens += num_accepted;
+    step.record->num_accepted_tokens += num_accepted;
+  }
+}
+
+void EngineCore::deliver(ActiveRequest& request, Delivery& delivery) {
+  const RequestId request_id = request.request_id;
+  const bool has_token = delivery.tokens.size() > 1 || !delivery.fails();
+  if (has_token) note_token_time(request);
+  if (has_token && !request.beams) tell_tokens(request, delivery);
+  if (delivery.fails()) return fail_invalid_logits(request_id);
+  if (request.beams) {
+    request.beams->report(delivery.tokens.front());
+    return advance_beams(request);
+  }
+  if (!delivery.end) return;
+  tell_end(request, delivery.output_index, *std::move(delivery.end));
+  scheduler_.finish(delivery.sequence_id);
+  finish_if_ended(request_id);
+}
+
+void EngineCore::tell_tokens(const ActiveRequest& request, Delivery& delivery) {
+  TokensGenerated generated{.request_id = request.request_id,
+                            .output_index = static_cast<std::int32_t>(delivery.output_index),
+                            .token_ids = {},
+                            .logprobs = {},
+                            .top_logprobs = {},
+                            .text = std::move(delivery.text)};
+  for (const runner::SampledToken& token : delivery.tokens) {
+    if (token.invalid_logits) break;
+    generated.token_ids.push_back(token.token_id);
+    generated.logprobs.push_back(token.logprob);
+    if (request.sampling.logprobs > 0) generated.top_logprobs.push_back(token.top_logprobs);
+  }
+  events_.push_back(std::move(generated));
+}
+
+void EngineCore::end_out_of_memory(const Step& step) {
+  if (step.plan.out_of_memory.empty()) return;
+  std::unordered_map<SequenceId, scheduler::Scheduler::SequenceView> view_of;
+  for (const auto& [request_id, request] : requests_) {
+    for (const auto& view : scheduler_.sequences_of(request_id)) view_of.emplace(view.sequence_id, view);
+  }
+  const std::string detail = "the KV pool of " + std::to_string(options_.num_blocks) + " blocks of " +
+                             std::to_string(options_.block_size) +
+                             " tokens is too small for more of it: raise --num-kv-blocks";
+  for (const SequenceId sequence_id : step.plan.out_of_memory) {
+    const auto found = view_of.find(sequence_id);
+    if (found == view_of.end()) continue;  // its request failed in this step
+    const auto& view = found->second;
+    const auto request = requests_.find(view.request_id);
+    if (request == requests_.end()) continue;  // its search has ended with an earlier seat
+    if (request->second.beams) {
+      end_beams(request->second, FinishReason::kLength, detail);
+      continue;
+    }
+    end_output(request->second, view.output_index, {FinishReason::kLength, {}}, detail);
+    scheduler_.finish(sequence_id);
+    finish_if_ended(view.request_id);
+  }
+}
+
+// Ends an output that did not end by itself. Its sequence is left to the caller.
+void EngineCore::end_output(ActiveRequest& request, std::size_t output_index, OutputEnd end,
+                            const std::string& detail) {
+  const auto index = static_cast<std::int32_t>(output_index);
+  if (std::string text = request.outputs[output_index].end_now(); !text.empty()) {
+    events_.push_back(TokensGenerated{request.request_id, index, {}, {}, {}, std::move(text)});
+  }
+  tell_end(request, output_index, std::move(end), detail);
+}
+
+void EngineCore::tell_end(ActiveRequest& request, std::size_t output_index, OutputEnd end,
+                          const std::string& detail) {
+  --request.num_open_outputs;
+  events_.push_back(OutputFinished{request.request_id, static_cast<std::int32_t>(output_index),
+                                   end.finish_reason, std::move(end.stop_reason), detail});
+}
+
+// ---- beams
+
+void EngineCore::note_token_time(ActiveRequest& request) {
+  request.last_token_us = surroundings_.clock->now_us();
+  if (request.first_token_us) return;
+  request.first_token_us = request.last_token_us;
+  request.prompt = scheduler_.prompt_account(request.request_id);
+}
+
+void EngineCore::advance_beams(ActiveRequest& request) {
+  if (!request.beams->all_reported()) return;
+  BeamSearch::Advance advance = request.beams->advance();
+  events_.push_back(BeamsAdvanced{request.request_id, {std::move(advance.step)}});
+  if (advance.is_over) return end_beams(request, FinishReason::kLength);
+  request.beams->take_seats(scheduler_.advance_beams(request.request_id, advance.continuations));
+}
+
+// The answers of a search come at its end, best first. Where there are fewer
+// than asked for, the rest is empty.
+void EngineCore::end_beams(ActiveRequest& request, FinishReason of_those_under_way,
+                           const std::string& detail) {
+  const RequestId request_id = request.request_id;
+  scheduler_.abort(request_id);
+  std::int32_t index = 0;
+  for (BeamSearch::Hypothesis& one : request.beams->best(of_those_under_way)) {
+    const std::string& why = one.end.finish_reason == of_those_under_way ? detail : std::string();
+    events_.push_back(TokensGenerated{request_id, index, std::move(one.token_ids), std::move(one.logprobs),
+                                      std::move(one.top_logprobs), std::move(one.text)});
+    events_.push_back(OutputFinished{request_id, index++, one.end.finish_reason,
+                                     std::move(one.end.stop_reason), why, one.score});
+  }
+  for (; index < request.sampling.num_outputs(); ++index) {
+    events_.push_back(OutputFinished{request_id, index, of_those_under_way, {}, detail});
+  }
+  finish(request);
+}
+
+// ---- ends
+
+void EngineCore::finish_if_ended(RequestId request_id) {
+  ActiveRequest& request = requests_.at(request_id);
+  if (request.ended()) finish(request);
+}
+
+void EngineCore::finish(ActiveRequest& request) {
+  const RequestId request_id = request.request_id;
+  const RequestMetrics metrics = request.metrics_at(surroundings_.clock->now_us());
+  events_.push_back(RequestFinished{request_id, std::move(request.prompt_logprobs), metrics});
+  requests_.erase(request_id);
+}
+
+void EngineCore::fail_invalid_logits(RequestId request_id) {
+  fail(request_id, Error{ErrorCode::kInvalidLogits,
+                         "the model gave no finite probability for the next token: the model file may be "
+                         "damaged, or try --activation-dtype f32"});
+}
+
+// No effect on a request that has ended: several of its sequences may report the same failure.
+void EngineCore::fail(RequestId request_id, Error error) {
+  const auto found = requests_.find(request_id);
+  if (found == requests_.end()) return;
+  scheduler_.abort(request_id);
+  const RequestMetrics metrics = found->second.metrics_at(surroundings_.clock->now_us());
+  events_.push_back(RequestFailed{request_id, std::move(error), metrics});
+  requests_.erase(found);
+}
+
+}  // namespace octavo

@@ -1,0 +1,191 @@
+#include "engine/core/engine_thread.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <ctime>
+#include <iterator>
+#include <random>
+#include <utility>
+
+namespace octavo {
+namespace {
+
+// Of all engines of this process: one window may have two for a while, and knows answers by their requests.
+std::atomic<std::uint64_t> next_request_id = 1;
+
+// Calls that the engine has not seen yet. It takes all of them before each step, so a caller that finds the
+// queue full waits for one step at most.
+constexpr std::size_t kCommandCapacity = 1024;
+
+// 53 bits: every reader of JSON gives such a number back unchanged.
+std::uint64_t draw_seed() {
+  std::random_device device;
+  const std::uint64_t high = device();
+  return (high << 32 | device()) >> 11;
+}
+
+IntakeSources real_sources(const tokenizer::Tokenizer& tokenizer) {
+  IntakeSources sources{.tokenizer = &tokenizer, .num_end_tokens = 0, .draw_seed = draw_seed};
+  for (TokenId id = 0; id < tokenizer.vocabulary_size(); ++id) {
+    if (tokenizer.is_end_of_sequence(id)) ++sources.num_end_tokens;
+  }
+  sources.unix_time_s = [] { return static_cast<std::int64_t>(std::time(nullptr)); };
+  return sources;
+}
+
+// There may be nobody to tell but whoever started the program.
+void say_that_recording_ended(const Error& error) {
+  std::fprintf(stderr, "octavo: %s\n", error.message.c_str());
+}
+
+std::unique_ptr<metrics::RecordingWriter> start_recording(std::unique_ptr<metrics::ByteSink> sink,
+                                                          const EngineDescription& description,
+                                                          const metrics::StepRecorder& recorder) {
+  if (!sink) return nullptr;
+  metrics::RecordingHeader header;
+  header.bytes_per_block = description.bytes_per_block;
+  header.max_model_len = description.max_model_len;
+  header.unix_time_s = static_cast<std::int64_t>(std::time(nullptr));
+  header.model = description.model.name;
+  return std::make_unique<metrics::RecordingWriter>(std::move(sink), std::move(header), recorder,
+                                                    say_that_recording_ended);
+}
+
+}  // namespace
+
+EngineThread::EngineThread(EngineParts parts, std::unique_ptr<metrics::ByteSink> recording)
+    : parts_(std::move(parts)),
+      commands_(kCommandCapacity),
+      core_(parts_.scheduler,
+            {.runner = parts_.runner.get(), .clock = &clock_, .intake = real_sources(*parts_.tokenizer)}),
+      recording_(start_recording(std::move(recording), parts_.description, core_.recorder())),
+      thread_([this] { run(); }) {}
+
+EngineThread::~EngineThread() {
+  closing_ = true;
+  commands_.close();
+  thread_.join();
+}
+
+// ---- callers' side
+
+RequestId EngineThread::submit(GenerationRequest request) {
+  std::vector<GenerationRequest> requests;
+  requests.push_back(std::move(request));
+  return submit_all(std::move(requests)).front();
+}
+
+std::vector<RequestId> EngineThread::submit_all(std::vector<GenerationRequest> requests) {
+  std::vector<RequestId> request_ids;
+  CommandBatch batch;
+  const std::int64_t now_us = clock_.now_us();
+  std::lock_guard lock(submit_mutex_);
+  for (GenerationRequest& request : requests) {
+    request_ids.push_back(RequestId{next_request_id.fetch_add(1, std::memory_order_relaxed)});
+    batch.push_back(SubmitRequest{request_ids.back(), std::move(request), now_us});
+  }
+  commands_.push(std::move(batch));
+  return request_ids;
+}
+
+void EngineThread::cancel(RequestId request_id) { commands_.push({CancelRequest{request_id}}); }
+
+void EngineThread::reset_prefix_cache() { commands_.push({ResetPrefixCache{}}); }
+
+std::vector<EngineEvent> EngineThread::poll(std::chrono::microseconds timeout) {
+  return outbox_.take(timeout);
+}
+
+void EngineThread::set_wake_up(std::function<void()> wake_up) {
+  std::lock_guard lock(published_mutex_);
+  wake_up_ = std::move(wake_up);
+}
+
+void EngineThread::watch_block(std::optional<BlockId> block) {
+  watched_block_ = block ? block->value : -1;
+  CommandBatch nothing;
+  commands_.try_push(nothing);
+}
+
+std::shared_ptr<const KvSnapshot> EngineThread::kv_snapshot() {
+  if (!snapshot_wanted_.exchange(true)) {
+    CommandBatch nothing;
+    commands_.try_push(nothing);  // wakes an idle engine; a full queue means that it is awake
+  }
+  std::lock_guard lock(published_mutex_);
+  return snapshot_;
+}
+
+KvTotals EngineThread::kv_totals() const {
+  std::lock_guard lock(published_mutex_);
+  return totals_;
+}
+
+Engine::Trace EngineThread::trace_since(std::uint64_t step_mark, std::uint64_t event_mark) const {
+  return core_.recorder().read_since(step_mark, event_mark);
+}
+
+Result<metrics::KvState> EngineThread::state_at(std::uint64_t event_mark) const {
+  return core_.recorder().state_at(event_mark);
+}
+
+// ---- engine thread
+
+// State first, then events: whoever has read of an end finds it in the totals.
+void EngineThread::run() {
+  if (publish_state(/*changed=*/true)) wake_reader();
+  while (auto commands = next_commands()) {
+    const bool changed = !commands->empty() || core_.has_work();
+    std::vector<EngineEvent> events = core_.step(*std::move(commands));
+    if (recording_) recording_->notify();
+    const bool has_events = !events.empty();
+    const bool has_snapshot = publish_state(changed);
+    outbox_.add(std::move(events));
+    if (has_events || has_snapshot) wake_reader();
+  }
+}
+
+// Everything asked since the last step; sleeps while there is nothing to do. nullopt: the engine is closing.
+std::optional<std::vector<EngineCommand>> EngineThread::next_commands() {
+  std::vector<EngineCommand> commands;
+  std::optional<CommandBatch> batch = core_.has_work() ? commands_.try_pop() : commands_.pop();
+  for (; batch; batch = commands_.try_pop()) {
+    commands.insert(commands.end(), std::make_move_iterator(batch->begin()),
+                    std::make_move_iterator(batch->end()));
+  }
+  if (closing_) return std::nullopt;
+  return commands;
+}
+
+// True when a snapshot was published. A wish for one is kept until there is a state that its asker has not
+// seen: an idle window that asks at each frame neither keeps the engine busy nor misses the next change.
+bool EngineThread::publish_state(bool changed) {
+  const std::int32_t watched = watched_block_;
+  if (changed || watched != published_watch_) snapshot_is_newest_ = false;
+  std::shared_ptr<const KvSnapshot> snapshot;
+  if (!snapshot_is_newest_ && snapshot_wanted_.exchange(false)) {
+    KvSnapshot state = core_.snapshot();
+    if (watched >= 0 && watched < state.totals.num_blocks)
+      state.watched = core_.describe_block(BlockId{watched});
+    published_watch_ = watched;
+    snapshot = std::make_shared<const KvSnapshot>(std::move(state));
+    snapshot_is_newest_ = true;
+  }
+  std::lock_guard lock(published_mutex_);
+  totals_ = core_.totals();
+  if (snapshot) snapshot_ = snapshot;
+  return snapshot != nullptr;
+}
+
+void EngineThread::wake_reader() {
+  std::function<void()> wake_up;
+  {
+    std::lock_guard lock(published_mutex_);
+    wake_up = wake_up_;
+  }
+  if (wake_up) wake_up();
+}
+
+}  // namespace octavo

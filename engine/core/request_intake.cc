@@ -1,0 +1,139 @@
+#include "engine/core/request_intake.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "engine/api/option_error.h"
+#include "engine/base/text.h"
+
+namespace octavo {
+namespace {
+
+Error refusal(std::string message, std::string subject) {
+  return Error{ErrorCode::kInvalidArgument, std::move(message), std::move(subject)};
+}
+
+Result<void> check_token_ids(std::span<const TokenId> ids, std::int32_t vocabulary_size,
+                             std::string_view subject) {
+  for (std::size_t index = 0; index < ids.size(); ++index) {
+    if (ids[index] >= 0 && ids[index] < vocabulary_size) continue;
+    return refusal(std::string(subject) + ": token id " + std::to_string(ids[index]) + " at index " +
+                       std::to_string(index) + " is not in the vocabulary: give ids from 0 to " +
+                       std::to_string(vocabulary_size - 1),
+                   std::string(subject));
+  }
+  return {};
+}
+
+// Stop strings are searched in text of whole characters.
+Result<void> check_stop_strings(std::span<const std::string> stops) {
+  for (const std::string& stop : stops) {
+    if (sanitise_utf8(stop) != stop)
+      return option_out_of_range("stop", "valid UTF-8", escape_for_message(stop));
+  }
+  return {};
+}
+
+// Tokens of the leading system message: what a chat of that message alone would start with too.
+Result<std::int32_t> count_system_tokens(const Prompt& prompt, std::span<const TokenId> prompt_token_ids,
+                                         const IntakeSources& sources) {
+  const auto* const chat = std::get_if<ChatPrompt>(&prompt);
+  if (chat == nullptr || chat->messages.size() < 2 || chat->messages.front().role != Role::kSystem) return 0;
+  const auto alone =
+      sources.tokenizer->encode_chat(std::span(chat->messages).first(1), sources.unix_time_s());
+  if (!alone) return 0;  // a template that wants a user's message, too
+  const auto differs = std::ranges::mismatch(prompt_token_ids, *alone).in1;
+  return static_cast<std::int32_t>(differs - prompt_token_ids.begin());
+}
+
+RetentionClass retention_of(const GenerationRequest& request) {
+  const bool is_chat = std::holds_alternative<ChatPrompt>(request.prompt);
+  return request.retention.value_or(is_chat ? RetentionClass::kChat : RetentionClass::kScratch);
+}
+
+// A step of the search wants `width` continuations that go on, whatever ends stand before them.
+std::int32_t num_beam_candidates(const SamplingParams& sampling, const IntakeSources& sources) {
+  if (!sampling.beam_width) return 0;
+  const auto num_ends = sources.num_end_tokens + static_cast<std::int32_t>(sampling.stop_token_ids.size());
+  const std::int64_t num_wanted = std::int64_t{*sampling.beam_width} * (1 + std::max(1, num_ends));
+  return static_cast<std::int32_t>(std::min<std::int64_t>(num_wanted, sources.tokenizer->vocabulary_size()));
+}
+
+Result<std::vector<TokenId>> encode(const TextPrompt& prompt, const IntakeSources& sources) {
+  return sources.tokenizer->encode(prompt.text, prompt.parse_special, /*add_bos=*/true);
+}
+
+// The ids that an answer was generated as, when they are exactly its text; else its text as ids.
+Result<std::vector<TokenId>> encode_answer(const ChatMessage& answer, const IntakeSources& sources) {
+  const tokenizer::Tokenizer& tokenizer = *sources.tokenizer;
+  const bool exact = !answer.token_ids.empty() && std::ranges::none_of(answer.token_ids, [&](TokenId id) {
+    return tokenizer.is_control(id);
+  }) && tokenizer.decode(answer.token_ids, /*skip_special=*/true) == answer.content;
+  if (exact) return answer.token_ids;
+  return tokenizer.encode(answer.content, /*parse_special=*/false, /*add_bos=*/false);
+}
+
+// The prompt for the answer, and then the beginning that it has already.
+Result<std::vector<TokenId>> encode_continued(const ChatPrompt& prompt, const IntakeSources& sources) {
+  const ChatMessage& answer = prompt.messages.back();
+  if (answer.role != Role::kAssistant || prompt.messages.size() < 2) {
+    return refusal(
+        "messages: only an answer that follows another message can be continued: end the list with a message "
+        "of the assistant",
+        "messages");
+  }
+  const auto before = std::span(prompt.messages).first(prompt.messages.size() - 1);
+  OCTAVO_TRY(auto token_ids, sources.tokenizer->encode_chat(before, sources.unix_time_s()));
+  OCTAVO_TRY(const auto begun, encode_answer(answer, sources));
+  token_ids.insert(token_ids.end(), begun.begin(), begun.end());
+  return token_ids;
+}
+
+Result<std::vector<TokenId>> encode(const ChatPrompt& prompt, const IntakeSources& sources) {
+  if (prompt.messages.empty())
+    return refusal("messages: the chat has no message: give at least one", "messages");
+  const std::int32_t vocabulary_size = sources.tokenizer->vocabulary_size();
+  for (const ChatMessage& message : prompt.messages) {
+    OCTAVO_TRY_VOID(check_token_ids(message.token_ids, vocabulary_size, "messages"));
+  }
+  if (prompt.continue_answer) return encode_continued(prompt, sources);
+  return sources.tokenizer->encode_chat(prompt.messages, sources.unix_time_s());
+}
+
+Result<std::vector<TokenId>> encode(const TokenPrompt& prompt, const IntakeSources& sources) {
+  OCTAVO_TRY_VOID(
+      check_token_ids(prompt.token_ids, sources.tokenizer->vocabulary_size(), "prompt_token_ids"));
+  return prompt.token_ids;
+}
+
+}  // namespace
+
+Result<scheduler::NewRequest> prepare_request(SubmitRequest submit, const IntakeSources& sources) {
+  GenerationRequest& request = submit.request;
+  OCTAVO_TRY_VOID(validate(request.sampling, sources.tokenizer->vocabulary_size()));
+  OCTAVO_TRY_VOID(check_stop_strings(request.sampling.stop));
+  OCTAVO_TRY(auto prompt_token_ids,
+             std::visit([&](const auto& prompt) { return encode(prompt, sources); }, request.prompt));
+  if (prompt_token_ids.empty()) {
+    return refusal("prompt: it has no tokens: give at least one character or token id", "prompt");
+  }
+  // A template that does not take a system message alone leaves it without a class of its own.
+  const auto num_system_tokens = count_system_tokens(request.prompt, prompt_token_ids, sources);
+  const std::uint64_t seed = request.sampling.seed ? *request.sampling.seed : sources.draw_seed();
+  const std::int32_t num_candidates = num_beam_candidates(request.sampling, sources);
+  return scheduler::NewRequest{.request_id = submit.request_id,
+                               .prompt_token_ids = std::move(prompt_token_ids),
+                               .sampling = std::move(request.sampling),
+                               .seed = seed,
+                               .cache_salt = std::move(request.cache_salt),
+                               .retention = retention_of(request),
+                               .num_system_tokens = num_system_tokens ? *num_system_tokens : 0,
+                               .num_beam_candidates = num_candidates};
+}
+
+}  // namespace octavo

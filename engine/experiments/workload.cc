@@ -1,0 +1,89 @@
+#include "engine/experiments/workload.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/base/check.h"
+#include "engine/base/rng.h"
+#include "engine/experiments/sharegpt_table.h"
+
+namespace octavo::paper {
+namespace {
+
+// The quantile of `probability`, which runs from 0 at the first entry to 1 at the last.
+double interpolate(const std::vector<double>& quantiles, double probability) {
+  const double place = probability * static_cast<double>(quantiles.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  return quantiles[below] + (place - static_cast<double>(below)) * (quantiles[below + 1] - quantiles[below]);
+}
+
+std::int32_t at_least_one(double length) {
+  return std::max(1, static_cast<std::int32_t>(std::min(length, double{kMaxModelLen})));
+}
+
+// Quantile of the Weibull distribution: exponential for shape 1, wider below.
+double weibull(double mean, double shape, double probability) {
+  return mean / std::tgamma(1.0 + 1.0 / shape) * std::pow(-std::log1p(-probability), 1.0 / shape);
+}
+
+bool fits(RequestLengths lengths) {
+  return lengths.num_prompt_tokens + lengths.num_output_tokens < kMaxModelLen;
+}
+
+bool is_table(const std::vector<double>& quantiles) {
+  return quantiles.size() >= 2 && std::ranges::is_sorted(quantiles) && quantiles.front() >= 1 &&
+         quantiles.back() < kMaxModelLen;
+}
+
+}  // namespace
+
+double UniformStream::next() { return uniform_at(seed_, 0, num_drawn_++); }
+
+Result<QuantileLengths> QuantileLengths::create(std::vector<Bin> bins) {
+  const auto is_good = [](const Bin& bin) {
+    return is_table(bin.input_quantiles) && is_table(bin.output_quantiles);
+  };
+  if (bins.empty() || !std::ranges::all_of(bins, is_good)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "there is a bin whose quantiles do not ascend from 1 to below 2,048, or none at all"};
+  }
+  return QuantileLengths(std::move(bins));
+}
+
+const QuantileLengths& sharegpt_lengths() {
+  static const QuantileLengths lengths = [] {
+    std::vector<QuantileLengths::Bin> bins;
+    for (const LengthBin& bin : kShareGptLengths) {
+      bins.push_back({{bin.input_quantiles.begin(), bin.input_quantiles.end()},
+                      {bin.output_quantiles.begin(), bin.output_quantiles.end()}});
+    }
+    auto made = QuantileLengths::create(std::move(bins));
+    OCTAVO_CHECK(made.has_value(), "%s", made.error().message.c_str());
+    return *std::move(made);
+  }();
+  return lengths;
+}
+
+RequestLengths QuantileLengths::draw(UniformStream& uniform) const {
+  while (true) {
+    const double place = uniform.next() * static_cast<double>(bins_.size());
+    const Bin& bin = bins_[static_cast<std::size_t>(place)];
+    RequestLengths lengths;
+    lengths.num_prompt_tokens = at_least_one(std::round(interpolate(bin.input_quantiles, uniform.next())));
+    lengths.num_output_tokens = at_least_one(std::round(interpolate(bin.output_quantiles, uniform.next())));
+    if (fits(lengths)) return lengths;
+  }
+}
+
+RequestLengths AlpacaLengths::draw(UniformStream& uniform) const {
+  constexpr double kInputShape = 1.4, kOutputShape = 0.9;
+  constexpr double kRounding = 0.5;  // what rounding up adds on average
+  while (true) {
+    const double input = weibull(kMeanInput - kRounding, kInputShape, uniform.next());
+    const double output = weibull(kMeanOutput - kRounding, kOutputShape, uniform.next());
+    const RequestLengths lengths{at_least_one(std::ceil(input)), at_least_one(std::ceil(output))};
+    if (fits(lengths)) return lengths;
+  }
+}
+
+}  // namespace octavo::paper

@@ -1,0 +1,8 @@
+// Attention over the KV types whose operands are sums of two bfloat16 numbers.
+#include "kernels/cuda/attention/paged_attention_kernel.cuh"
+
+namespace octavo::kernels::cuda {
+
+template ChosenAttention choose_attention<KvType::kF32>(std::int32_t, AttentionKind);
+
+}  // namespace octavo::kernels::cuda

@@ -1,0 +1,10 @@
+// Attention over the KV types whose operands are float16.
+#include "kernels/cuda/attention/paged_attention_kernel.cuh"
+
+namespace octavo::kernels::cuda {
+
+template ChosenAttention choose_attention<KvType::kF16>(std::int32_t, AttentionKind);
+template ChosenAttention choose_attention<KvType::kFp8E4m3>(std::int32_t, AttentionKind);
+template ChosenAttention choose_attention<KvType::kFp8E5m2>(std::int32_t, AttentionKind);
+
+}  // namespace octavo::kernels::cuda

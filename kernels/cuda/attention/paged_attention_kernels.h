@@ -1,0 +1,126 @@
+// Between the files of paged attention: what its kernels take as arguments, and who starts them. Not for
+// others; they use paged_attention.h. All pointers are to device memory.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cuda/attention/paged_attention.h"
+#include "kernels/cuda/attention/stored.cuh"
+#include "kernels/cuda/runtime/device.h"
+
+namespace octavo::kernels::cuda {
+
+inline constexpr int kSliceTokens = 16;    // that a warp brings in, and multiplies, at once
+inline constexpr int kSplitTileRows = 16;  // of a tile whose warps take turns over the context
+inline constexpr int kMostAttentionWarps = 4;
+// Where the warps of a tile may begin to take turns; a partition is a multiple of it.
+inline constexpr int kRoundPositions = kSliceTokens * kMostAttentionWarps;
+
+// Sums of a part of the context, for `rows` = tile row counted over tiles and KV heads: values
+// [rows][partitions][head_dim] before the division, and of each (largest score, sum of weights) in powers of
+// two.
+struct PartialSums {
+  float* values = nullptr;
+  float2* weights = nullptr;
+};
+
+// A window that holds every position, and no negative difference of two positions taken as unsigned.
+inline constexpr std::uint32_t kNoWindow = 0x80000000u;
+
+struct AttentionArguments {
+  DeviceBatch batch;
+  KvPlaces places;
+  PartialSums partials;
+  // Device memory; null: `partition`, whose zero counts in any case
+  const std::int32_t* partition_of_step = nullptr;
+  const float* q = nullptr;
+  float* out = nullptr;
+  std::int64_t q_stride = 0, out_stride = 0;
+  float score_scale = 0.0f;                                 // times log2(e)
+  float score_soft_cap = 0.0f;                              // times log2(e); 0: none
+  std::uint32_t window = kNoWindow;                         // positions that a row sees
+  std::int32_t num_heads = 0, num_kv_heads = 0, group = 0;  // query heads of a KV head
+  std::int32_t first_tile = 0;                              // of this launch
+  std::int32_t tile_rows = 0;
+  std::int32_t one_tile_each = 0;              // tile i is sequence i
+  std::int32_t least_rows = 0, most_rows = 0;  // of the sequences (rows times group) that this launch is for
+  std::int32_t partition = 0;  // positions; a multiple of 64. 0: the whole context, and no partial sums
+  // That a tile may need, from that on in which its first row's window begins
+  std::int32_t num_partitions = 1;
+  std::int32_t num_stages = 1;  // slices of each warp in shared memory
+};
+
+__device__ inline int partition_of(const AttentionArguments& arguments) {
+  return arguments.partition_of_step != nullptr ? *arguments.partition_of_step : arguments.partition;
+}
+
+__device__ inline const std::int32_t* block_table_of(const DeviceBatch& batch, int sequence) {
+  const std::int32_t max_blocks = batch.numbers != nullptr ? batch.numbers->max_blocks : batch.max_blocks;
+  return batch.block_tables + static_cast<std::int64_t>(sequence) * max_blocks;
+}
+
+// A tile: rows of one sequence. `first` counts its rows times group; -1: there is no such tile.
+struct AttentionTile {
+  std::int32_t sequence = 0, first = -1, num_rows = 0;
+  std::int32_t query_start = 0, first_position = 0;  // of the sequence's rows
+};
+
+// Tiles of a sequence begin at query_start * group / tile_rows + sequence: enough for each, and found by
+// bisection. Those left over do nothing.
+__device__ inline AttentionTile tile_at(const AttentionArguments& arguments, int tile) {
+  const DeviceBatch& batch = arguments.batch;
+  const auto begin_of = [&](int sequence) {
+    if (arguments.one_tile_each != 0) return sequence;
+    return static_cast<int>(static_cast<std::int64_t>(batch.query_start[sequence]) * arguments.group /
+                            arguments.tile_rows) +
+           sequence;
+  };
+  int low = 0, high = batch.num_sequences - 1;  // the last sequence that begins at `tile` or before
+  while (low < high) {
+    const int middle = (low + high + 1) / 2;
+    if (begin_of(middle) <= tile) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  AttentionTile found;
+  const int start = batch.query_start[low], rows = (batch.query_start[low + 1] - start) * arguments.group;
+  const int first = (tile - begin_of(low)) * arguments.tile_rows;
+  if (first >= rows || rows < arguments.least_rows || rows > arguments.most_rows) return found;
+  if (batch.slot_mapping[start] < 0) return found;  // a row that only fills up
+  found.sequence = low;
+  found.first = first;
+  found.num_rows = rows - first < arguments.tile_rows ? rows - first : arguments.tile_rows;
+  found.query_start = start;
+  found.first_position = batch.positions[start];
+  return found;
+}
+
+enum class AttentionKind : std::uint8_t { kSplit, kPrefill, kCappedPrefill };
+
+using AttentionKernel = void (*)(const AttentionArguments, int);
+
+struct ChosenAttention {
+  AttentionKernel kernel = nullptr;
+  // 16-bit numbers of shared memory: for a row of queries with all their parts, and for a slice.
+  std::int64_t query_numbers = 0, slice_numbers = 0;
+};
+template <KvType kType>
+ChosenAttention choose_attention(std::int32_t head_dim, AttentionKind kind);
+
+// Bytes of dynamic shared memory.
+std::int64_t attention_shared_bytes(KvType type, std::int32_t head_dim, bool is_prefill, int num_warps,
+                                    int num_stages);
+
+// REQUIRES: `arguments` within what the tile's kind takes; tile_rows = 16 (split) or 16 * num_warps
+// (prefill).
+void launch_attention(Stream& stream, KvType type, bool is_prefill, bool has_octets, int num_tiles,
+                      int num_warps, const AttentionArguments& arguments);
+// Divides the sums of all partitions, in ascending order, into `out`.
+void launch_merge(Stream& stream, int num_tiles, const AttentionArguments& arguments);
+
+}  // namespace octavo::kernels::cuda

@@ -1,0 +1,456 @@
+#include "kernels/cuda/matmul/matmul.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "engine/base/check.h"
+#include "kernels/cuda/matmul/matmul_kernels.h"
+#include "kernels/cuda/matmul/quantised.cuh"
+
+namespace octavo::kernels::cuda {
+namespace {
+
+// Rows from which the library is worth its detours (expanding weights, a pass over the result). Quantised:
+// expanding costs about 4.6 bytes of traffic for each weight, most of it in the second-level cache, which is
+// the time of 128 rows on the tensor cores' slower, warp-wide instructions.
+constexpr std::int32_t kLibraryRows = 64, kLibraryRowsQuantised = 128;
+constexpr std::int32_t kMostRows = 1024;  // of input that is prepared at once
+constexpr std::int32_t kSplitRows = 128;  // at once, where a fixed number of splits meets any number of rows
+constexpr std::int64_t kSlabNumbers = 16
+                                      << 20;  // weights expanded at once: 32 MiB, which stay in a cache of 50
+constexpr std::int64_t kSlabOutputs = 8192;
+constexpr std::int32_t kMostSplits = 16;
+constexpr std::int64_t kFewestSteps = 4;  // of a split
+
+std::int64_t wanted_blocks(const ProductOptions& options) {
+  return 2 * std::int64_t{options.num_multiprocessors};
+}
+
+// Enough blocks for the whole device, and no more: each costs a pass over its sums.
+std::int32_t splits_for(std::int64_t tiles, std::int64_t columns, const ProductOptions& options) {
+  const std::int64_t steps = padded_columns(columns) / kTileColumns;
+  const std::int64_t splits =
+      std::min({wanted_blocks(options) / tiles, steps / kFewestSteps, std::int64_t{kMostSplits}});
+  return static_cast<std::int32_t>(std::max<std::int64_t>(splits, 1));
+}
+
+ProductPlan tiles_plan(std::int32_t rows, std::int64_t outputs, std::int64_t columns,
+                       const ProductOptions& options) {
+  const std::int32_t tile_rows = rows <= 16 ? 16 : 64;
+  const std::int64_t row_tiles = options.deterministic ? 1 : num_pieces(rows, tile_rows);
+  const std::int64_t tiles = num_pieces(outputs, kTileOutputs) * row_tiles;
+  return {ProductPath::kTiles, tile_rows, splits_for(tiles, columns, options)};
+}
+
+unsigned form_for(TensorType type, const ProductPlan& plan) {
+  if (type == TensorType::kF32) return kFloatRows;
+  if (plan.path == ProductPath::kVector) return is_quantised(type) ? kIntegerRows : kFloatRows;
+  return type == TensorType::kBF16 ? kBfloatRows : kHalfRows;
+}
+
+// Rows first, first + 1, ... of prepared ones.
+PreparedRows rows_from(PreparedRows rows, std::int64_t first, std::int64_t count) {
+  const std::int64_t numbers = first * rows.stride, groups = first * (rows.stride / kGroupColumns);
+  rows.num_rows = static_cast<std::int32_t>(count);
+  if (rows.floats != nullptr) rows.floats += numbers;
+  if (rows.halves != nullptr) rows.halves += numbers, rows.half_factors += first;
+  if (rows.bfloats != nullptr) rows.bfloats += numbers;
+  rows.integers += 4 * groups, rows.integer_scales += groups, rows.integer_sums += groups;
+  return rows;
+}
+
+ProductTarget target_of(const Product& product, std::int64_t first_row, std::int32_t splits) {
+  ProductTarget target;
+  target.planes = product.weights->planes();
+  target.bias = product.bias;
+  target.out = product.out + first_row * product.out_stride;
+  target.out_stride = product.out_stride;
+  target.epilogue = product.epilogue;
+  target.splits = splits;
+  return target;
+}
+
+struct Scratch {
+  DeviceMemory floats, halves, half_factors, bfloats, integers, integer_scales, integer_sums;
+  DeviceMemory partials, counters, expanded, products;
+
+  std::int64_t bytes() const {
+    std::int64_t sum = 0;
+    for (const DeviceMemory* memory : {&floats, &halves, &half_factors, &bfloats, &integers, &integer_scales,
+                                       &integer_sums, &partials, &counters, &expanded, &products}) {
+      sum += memory->bytes();
+    }
+    return sum;
+  }
+};
+
+// One call's products, with the plan of each.
+struct Planned {
+  Product product;
+  ProductPlan plan;
+};
+
+class Products final : public MatrixProducts {
+ public:
+  Products(Stream& stream, const ProductOptions& options, std::unique_ptr<LibraryProducts> library)
+      : stream_(stream), options_(options), library_(std::move(library)) {}
+
+  Result<void> reserve(const StepShape& shape) override {
+    stream_.synchronize();
+    scratch_ = Scratch{};
+    most_rows_ = std::min(std::max(shape.num_rows, shape.num_logits_rows), kMostRows);
+    most_columns_ = padded_columns(
+        std::max({std::int64_t{shape.embedding_length}, std::int64_t{shape.feed_forward_length},
+                  std::int64_t{shape.num_heads} * shape.head_dim}));
+    OCTAVO_TRY_VOID(reserve_rows(shape));
+    OCTAVO_TRY_VOID(reserve_sums());
+    return reserve_library(shape);
+  }
+
+  std::int64_t scratch_bytes() const override {
+    return scratch_.bytes() + (library_ == nullptr ? 0 : library_->scratch_bytes());
+  }
+
+  void multiply(const ProductInput& input, std::span<const Product> products) override {
+    if (input.num_rows == 0) return;
+    std::vector<Planned> planned;
+    for (const Product& product : products)
+      planned.push_back({product, plan_of(*product.weights, input.num_rows)});
+    for_pieces(input, [&](const ProductInput& piece, std::int64_t first_row) {
+      const PreparedRows rows = prepare(piece, planned);
+      for (std::size_t i = 0; i < planned.size();) {
+        std::size_t end = i + 1;
+        while (end < planned.size() && end - i < kMostTargets && share_a_launch(planned[i], planned[end]))
+          ++end;
+        multiply_together({planned.data() + i, end - i}, first_row, rows);
+        i = end;
+      }
+    });
+  }
+
+  void multiply_gate_up(const ProductInput& input, const GateUpProduct& product) override {
+    if (input.num_rows == 0) return;
+    const std::int64_t outputs = product.gate->rows();
+    OCTAVO_CHECK(product.up->rows() == outputs && product.up->columns() == product.gate->columns(),
+                 "gate and up differ in shape");
+    const Epilogue activation = epilogue_of(product.activation);
+    Planned both[] = {{{product.gate, product.gate_bias, product.out, product.out_stride, activation},
+                       plan_of(*product.gate, input.num_rows)},
+                      {{product.up, product.up_bias, product.out, product.out_stride, activation},
+                       plan_of(*product.up, input.num_rows)}};
+    // The library's result stands where the other's would.
+    if (both[0].plan.path != both[1].plan.path) {
+      for (Planned& each : both) {
+        if (each.plan.path == ProductPath::kLibrary)
+          each.plan = own_plan(*each.product.weights, input.num_rows);
+      }
+    }
+    for_pieces(input, [&](const ProductInput& piece, std::int64_t first_row) {
+      const PreparedRows rows = prepare(piece, both);
+      if (product.gate->type() == product.up->type() && both[0].plan.path != ProductPath::kLibrary) {
+        launch_gate_up(both, first_row, rows);
+      } else {
+        gate_up_in_pieces(both, first_row, rows);
+      }
+    });
+  }
+
+ private:
+  ProductPlan plan_of(const DeviceMatrix& weights, std::int32_t rows) const {
+    return plan_product(weights.type(), rows, weights.rows(), weights.columns(), options_);
+  }
+
+  // Of own kernels, whatever the number of rows.
+  ProductPlan own_plan(const DeviceMatrix& weights, std::int32_t rows) const {
+    ProductOptions options = options_;
+    options.library = nullptr;
+    return plan_product(weights.type(), rows, weights.rows(), weights.columns(), options);
+  }
+
+  static bool share_a_launch(const Planned& a, const Planned& b) {
+    return a.product.weights->type() == b.product.weights->type() && a.plan.path == b.plan.path &&
+           a.plan.path != ProductPath::kLibrary;
+  }
+
+  template <class Function>
+  void for_pieces(const ProductInput& input, Function&& function) {
+    for (std::int32_t first = 0; first < input.num_rows; first += kMostRows) {
+      ProductInput piece = input;
+      piece.num_rows = std::min(kMostRows, input.num_rows - first);
+      if (input.indices != nullptr) {
+        piece.indices += first;
+      } else {
+        piece.data += first * input.stride;
+      }
+      function(piece, std::int64_t{first});
+    }
+  }
+
+  PreparedRows prepare(const ProductInput& input, std::span<const Planned> planned) {
+    unsigned forms = 0;
+    for (const Planned& each : planned) forms |= form_for(each.product.weights->type(), each.plan);
+    const std::int64_t columns = planned.front().product.weights->columns();
+    for (const Planned& each : planned)
+      OCTAVO_CHECK(each.product.weights->columns() == columns, "columns differ");
+    OCTAVO_CHECK(input.num_rows <= most_rows_ && padded_columns(columns) <= most_columns_,
+                 "%d rows of %lld columns are more than reserved", input.num_rows,
+                 static_cast<long long>(columns));
+    PreparedRows rows;
+    rows.num_rows = input.num_rows;
+    rows.num_parts = static_cast<std::int32_t>(options_.half_parts);
+    rows.stride = padded_columns(columns);
+    rows.part_stride = rows.num_rows * rows.stride;
+    rows.floats = scratch_.floats.as<float>();
+    rows.halves = scratch_.halves.as<std::uint16_t>();
+    rows.half_factors = scratch_.half_factors.as<float>();
+    rows.bfloats = scratch_.bfloats.as<std::uint16_t>();
+    rows.integers = scratch_.integers.as<uint4>();
+    rows.integer_scales = scratch_.integer_scales.as<float>();
+    rows.integer_sums = scratch_.integer_sums.as<int2>();
+    prepare_rows(stream_, input, columns, forms, rows);
+    return rows;
+  }
+
+  // REQUIRES: one type and one way.
+  void multiply_together(std::span<const Planned> planned, std::int64_t first_row, const PreparedRows& rows) {
+    if (planned.front().plan.path == ProductPath::kLibrary) {
+      for (const Planned& each : planned) multiply_by_library(each, first_row, rows);
+      return;
+    }
+    for_launches(planned, rows, [&](std::int64_t first, const PreparedRows& some) {
+      ProductTargets targets;
+      for (const Planned& each : planned) {
+        targets.targets[targets.count++] = target_of(each.product, first_row + first, each.plan.splits);
+      }
+      launch(planned.front(), targets, some);
+    });
+  }
+
+  void launch_gate_up(std::span<const Planned> both, std::int64_t first_row, const PreparedRows& rows) {
+    // A tile holds 32 outputs of each.
+    Planned counted = both[0];
+    if (counted.plan.path == ProductPath::kTiles) {
+      const std::int64_t outputs = 2 * counted.product.weights->rows();
+      counted.plan = tiles_plan(rows.num_rows, outputs, counted.product.weights->columns(), options_);
+    }
+    for_launches({&counted, 1}, rows, [&](std::int64_t first, const PreparedRows& some) {
+      ProductTargets targets;
+      targets.is_gate_up = 1;
+      for (const Planned& each : both) {
+        targets.targets[targets.count++] = target_of(each.product, first_row + first, counted.plan.splits);
+      }
+      launch(counted, targets, some);
+    });
+  }
+
+  // As many rows in a launch as its kernel, or the scratch for its sums, takes.
+  template <class Function>
+  void for_launches(std::span<const Planned> planned, const PreparedRows& rows, Function&& function) {
+    const bool is_split =
+        std::any_of(planned.begin(), planned.end(), [](const Planned& each) { return each.plan.splits > 1; });
+    std::int64_t most = rows.num_rows;
+    if (planned.front().plan.path == ProductPath::kVector) most = kVectorRows;
+    if (is_split && options_.deterministic) most = kSplitRows;
+    for (std::int64_t first = 0; first < rows.num_rows; first += most) {
+      function(first, rows_from(rows, first, std::min(most, rows.num_rows - first)));
+    }
+  }
+
+  void launch(const Planned& planned, const ProductTargets& targets, const PreparedRows& rows) {
+    const TensorType type = planned.product.weights->type();
+    if (planned.plan.path == ProductPath::kVector) {
+      launch_vector(stream_, type, targets, rows);
+    } else {
+      const SplitScratch split{scratch_.partials.as<float>(), scratch_.counters.as<std::uint32_t>()};
+      launch_tiles(stream_, type, planned.plan.tile_rows, targets, rows, split);
+    }
+  }
+
+  // ---- the library
+
+  static std::int64_t slab_outputs(std::int64_t outputs, std::int64_t stride) {
+    return std::min({outputs, kSlabOutputs, std::max<std::int64_t>(kSlabNumbers / stride, 1)});
+  }
+
+  // Outputs [first, first + count) into `product` [rows][count].
+  void library_product(const DeviceMatrix& weights, std::int64_t first, std::int64_t count,
+                       const PreparedRows& rows, float* product) {
+    const WeightPlanes& planes = weights.planes();
+    if (weights.type() == TensorType::kF32) {
+      const float* const numbers = reinterpret_cast<const float*>(planes.low) + first * planes.stride;
+      library_->multiply(stream_, TensorType::kF32, numbers, rows.floats, product, count, rows.num_rows,
+                         rows.stride, false);
+      return;
+    }
+    const auto* numbers = reinterpret_cast<const std::uint16_t*>(planes.low) + first * planes.stride;
+    if (is_quantised(weights.type())) {
+      launch_expand(stream_, planes, first, count, scratch_.expanded.as<std::uint16_t>());
+      numbers = scratch_.expanded.as<std::uint16_t>();
+    }
+    const bool is_bf16 = weights.type() == TensorType::kBF16;
+    const std::uint16_t* const activations = is_bf16 ? rows.bfloats : rows.halves;
+    for (std::int32_t part = 0; part < rows.num_parts; ++part) {
+      library_->multiply(stream_, is_bf16 ? TensorType::kBF16 : TensorType::kF16, numbers,
+                         activations + part * rows.part_stride, product, count, rows.num_rows, rows.stride,
+                         part > 0);
+    }
+  }
+
+  static const float* factors_of(const DeviceMatrix& weights, const PreparedRows& rows) {
+    return form_for(weights.type(), {ProductPath::kLibrary}) == kHalfRows ? rows.half_factors : nullptr;
+  }
+
+  static FinishArguments finish_of(const Product& product, std::int64_t first_row, std::int64_t first,
+                                   std::int64_t count, const PreparedRows& rows) {
+    FinishArguments finish;
+    finish.factors = factors_of(*product.weights, rows);
+    finish.bias = product.bias == nullptr ? nullptr : product.bias + first;
+    finish.out = product.out + first_row * product.out_stride + first;
+    finish.out_stride = product.out_stride;
+    finish.count = count;
+    finish.num_rows = rows.num_rows;
+    finish.epilogue = product.epilogue;
+    return finish;
+  }
+
+  void multiply_by_library(const Planned& planned, std::int64_t first_row, const PreparedRows& rows) {
+    const Product& product = planned.product;
+    const std::int64_t outputs = product.weights->rows(), slab = slab_outputs(outputs, rows.stride);
+    for (std::int64_t first = 0; first < outputs; first += slab) {
+      const std::int64_t count = std::min(slab, outputs - first);
+      float* const result = scratch_.products.as<float>();
+      library_product(*product.weights, first, count, rows, result);
+      FinishArguments finish = finish_of(product, first_row, first, count, rows);
+      finish.product = result;
+      launch_finish(stream_, finish);
+    }
+  }
+
+  // Gate and up of different types, or both by the library: a piece of outputs at a time, each into its own
+  // scratch.
+  void gate_up_in_pieces(std::span<const Planned> both, std::int64_t first_row, const PreparedRows& rows) {
+    const std::int64_t outputs = both[0].product.weights->rows();
+    const bool by_library =
+        both[0].plan.path == ProductPath::kLibrary && both[1].plan.path == ProductPath::kLibrary;
+    const std::int64_t slab = by_library ? slab_outputs(outputs, rows.stride) : outputs;
+    float* const results[] = {scratch_.products.as<float>(),
+                              scratch_.products.as<float>() + scratch_.products.bytes() / 8};
+    for (std::int64_t first = 0; first < outputs; first += slab) {
+      const std::int64_t count = std::min(slab, outputs - first);
+      FinishArguments finish = finish_of(both[0].product, first_row, first, count, rows);
+      for (std::size_t i = 0; i < 2 && by_library; ++i) {
+        library_product(*both[i].product.weights, first, count, rows, results[i]);
+      }
+      for (std::size_t i = 0; i < 2 && !by_library; ++i) {
+        const Planned plain{{both[i].product.weights, nullptr, results[i], count, Epilogue::kStore},
+                            both[i].plan};
+        multiply_together({&plain, 1}, 0, rows);
+      }
+      finish.up_factors = factors_of(*both[1].product.weights, rows);
+      if (!by_library) finish.factors = finish.up_factors = nullptr;  // own kernels have applied them
+      finish.product = results[0];
+      finish.up = results[1];
+      finish.up_bias = both[1].product.bias == nullptr ? nullptr : both[1].product.bias + first;
+      launch_finish(stream_, finish);
+    }
+  }
+
+  // ---- scratch
+
+  Result<void> take(DeviceMemory& memory, std::int64_t bytes) {
+    Result<DeviceMemory> taken = DeviceMemory::allocate(bytes, "the working memory of matrix products");
+    if (!taken) return taken.error();
+    memory = std::move(taken).value();
+    return {};
+  }
+
+  Result<void> reserve_rows(const StepShape& shape) {
+    const std::int64_t numbers = most_rows_ * most_columns_,
+                       groups = kVectorRows * (most_columns_ / kGroupColumns);
+    const std::int64_t half_bytes = numbers * 2 * static_cast<std::int64_t>(options_.half_parts);
+    OCTAVO_TRY_VOID(take(scratch_.halves, half_bytes));
+    OCTAVO_TRY_VOID(take(scratch_.half_factors, most_rows_ * 4));
+    if (shape.has_unquantised_weights) {
+      OCTAVO_TRY_VOID(take(scratch_.bfloats, half_bytes));
+      OCTAVO_TRY_VOID(take(scratch_.floats, numbers * 4));
+    }
+    OCTAVO_TRY_VOID(take(scratch_.integers, groups * 64));
+    OCTAVO_TRY_VOID(take(scratch_.integer_scales, groups * 4));
+    return take(scratch_.integer_sums, groups * 8);
+  }
+
+  // At most wanted_blocks() for each target of a launch; and for each row tile, where splits do not depend on
+  // their number.
+  Result<void> reserve_sums() {
+    const std::int64_t row_tiles = options_.deterministic ? kSplitRows / 64 : 1;
+    const std::int64_t tiles = kMostTargets * wanted_blocks(options_) * row_tiles;
+    OCTAVO_TRY_VOID(take(scratch_.partials, tiles * 64 * kTileOutputs * 4));
+    OCTAVO_TRY_VOID(take(scratch_.counters, tiles * 4));
+    stream_.fill(scratch_.counters.data(), 0, scratch_.counters.bytes());
+    return {};
+  }
+
+  Result<void> reserve_library(const StepShape& shape) {
+    const std::int64_t outputs = std::max(
+        {std::int64_t{shape.feed_forward_length}, std::int64_t{shape.vocabulary_size}, most_columns_});
+    const std::int64_t most = library_ != nullptr ? std::max(std::min(outputs, kSlabOutputs),
+                                                             std::int64_t{shape.feed_forward_length})
+                                                  : std::int64_t{shape.feed_forward_length};
+    OCTAVO_TRY_VOID(take(scratch_.products, 2 * most_rows_ * most * 4));
+    if (library_ == nullptr || !shape.has_quantised_weights) return {};
+    return take(scratch_.expanded, kSlabNumbers * 2);
+  }
+
+  Stream& stream_;
+  const ProductOptions options_;
+  std::unique_ptr<LibraryProducts> library_;
+  Scratch scratch_;
+  std::int32_t most_rows_ = 0;
+  std::int64_t most_columns_ = 0;
+};
+
+}  // namespace
+
+ProductPlan plan_product(TensorType type, std::int32_t rows, std::int64_t outputs, std::int64_t columns,
+                         const ProductOptions& options) {
+  const bool has_library = options.library != nullptr && !options.deterministic;
+  if (type == TensorType::kF32) {
+    return {has_library && rows > kVectorRows ? ProductPath::kLibrary : ProductPath::kVector};
+  }
+  if (options.deterministic) return tiles_plan(rows, outputs, columns, options);
+  if (rows <= kVectorRows) return {ProductPath::kVector};
+  const std::int32_t library_rows = is_quantised(type) ? kLibraryRowsQuantised : kLibraryRows;
+  if (has_library && rows >= library_rows) return {ProductPath::kLibrary};
+  return tiles_plan(rows, outputs, columns, options);
+}
+
+Result<std::unique_ptr<DeviceMatrix>> prepare_device_matrix(const MatrixSource& source) {
+  const PackedWeights packed = pack_weights(source);
+  const auto bytes = static_cast<std::int64_t>(packed.bytes.size());
+  Result<DeviceMemory> memory = upload(packed.bytes.data(), bytes, "a weight matrix");
+  if (!memory) return memory.error();
+  WeightPlanes planes;
+  planes.type = source.type;
+  planes.rows = source.rows;
+  planes.columns = source.columns;
+  planes.stride = padded_columns(source.columns);
+  planes.low = memory->data() + packed.offsets[0];
+  planes.high = memory->data() + packed.offsets[1];
+  planes.scale = memory->data() + packed.offsets[2];
+  planes.super = memory->data() + packed.offsets[3];
+  return std::make_unique<DeviceMatrix>(source, planes, std::move(memory).value());
+}
+
+Result<std::unique_ptr<MatrixProducts>> MatrixProducts::create(Stream& stream,
+                                                               const ProductOptions& options) {
+  std::unique_ptr<LibraryProducts> library;
+  if (options.library != nullptr && !options.deterministic) {
+    Result<std::unique_ptr<LibraryProducts>> created = LibraryProducts::create(options.library);
+    if (!created) return created.error();
+    library = std::move(created).value();
+  }
+  return std::unique_ptr<MatrixProducts>(std::make_unique<Products>(stream, options, std::move(library)));
+}
+
+}  // namespace octavo::kernels::cuda

@@ -1,0 +1,144 @@
+// Matrix products on the device: weights as they are kept there, and `MatrixProducts`, which multiplies rows
+// of floats with them. One call does all that happens to the input rows (gather, norm, rounding) and to the
+// result (bias, residual, activation, gate), so that a caller never sees which kernel runs.
+//
+// Three ways, chosen by `plan_product` from the number of rows, the type and the shape alone:
+//   vector   1 .. 8 rows. Weights are read once. Quantised weights meet activations of 16 bits
+//   (Activation::kInt16 in
+//            backend.h) with exact integer sums: two 8-bit dot products for each four weights cost less than
+//            one conversion to float. Other weights are expanded to float and meet floats.
+//   tiles    9 rows and more, and always with `deterministic`: tensor cores; weights as float16 (bfloat16
+//   weights as they
+//            are), activations as two 16-bit halves whose sum has 22 (bfloat16: 16) bits, or as one
+//            (`HalfParts`).
+//   library  many rows: cuBLASLt; quantised weights are expanded in pieces that stay in the second-level
+//   cache. Left out
+//            without a handle, and with `deterministic`.
+// Float32 weights know vector and library only; without a library they go eight rows at a time.
+//
+// Numbers. Every output is summed up in an order that depends on its weights' shape, the way and nothing
+// else; in tiles and vectors a row's result does not depend on the other rows. Which way is taken depends on
+// the number of rows, but for `deterministic`. A float16 operand is scaled by a power of two for each row, so
+// that no finite activation overflows.
+//
+// Ownership: matrices own their device memory; a MatrixProducts owns its scratch, sized by reserve(), and
+// allocates nothing in a product. Thread: one. Errors: of preparing and reserving as Results; in a product
+// they go to the stream's status.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "engine/base/result.h"
+#include "kernels/backend.h"
+#include "kernels/cuda/matmul/weight_planes.h"
+#include "kernels/cuda/runtime/device.h"
+#include "kernels/tensor.h"
+
+namespace octavo::kernels::cuda {
+
+// Weights in device memory: `planes()` says how they stand there.
+class DeviceMatrix final : public Matrix {
+ public:
+  DeviceMatrix(const MatrixSource& source, const WeightPlanes& planes, DeviceMemory memory)
+      : Matrix(source.rows, source.columns), planes_(planes), memory_(std::move(memory)) {}
+
+  TensorType type() const { return planes_.type; }
+  const WeightPlanes& planes() const { return planes_; }
+  std::int64_t memory_bytes() const override { return memory_.bytes(); }
+
+ private:
+  WeightPlanes planes_;
+  DeviceMemory memory_;
+};
+
+// Repacks on the host and uploads. `source.bytes` is not needed afterwards. Errors: kOutOfMemory, kDevice.
+Result<std::unique_ptr<DeviceMatrix>> prepare_device_matrix(const MatrixSource& source);
+
+// A product's input: row i is data + (indices ? indices[i] : i) * stride, with `norm` normalised as
+// backend.h's NormKind says. All pointers to device memory; floats at multiples of 4 bytes.
+struct ProductInput {
+  const float* data = nullptr;
+  std::int64_t stride = 0;
+  std::int32_t num_rows = 0;
+  const std::int32_t* indices = nullptr;
+  const float* norm = nullptr;
+  float norm_epsilon = 0.0f;
+  NormKind norm_kind = NormKind::kRms;
+  const float* norm_bias = nullptr;  // of kLayer; null: none
+};
+
+// What becomes of a sum: it is stored, added to what stands there, or stored as backend.h's
+// FeedForwardActivation of it.
+enum class Epilogue : std::uint8_t { kStore, kAdd, kSilu, kGelu };
+
+constexpr Epilogue epilogue_of(FeedForwardActivation activation) {
+  return activation == FeedForwardActivation::kSilu ? Epilogue::kSilu : Epilogue::kGelu;
+}
+
+// out[i, n] = epilogue(sum over k of weights[n, k] * input[i, k] + bias[n]). REQUIRES: out is not the input.
+struct Product {
+  const DeviceMatrix* weights = nullptr;
+  const float* bias = nullptr;  // device memory; null: none
+  float* out = nullptr;
+  std::int64_t out_stride = 0;
+  Epilogue epilogue = Epilogue::kStore;
+};
+
+// out[i, n] = activation(gate) * up, both with their bias. REQUIRES: gate and up have one shape.
+struct GateUpProduct {
+  const DeviceMatrix* gate = nullptr;
+  const DeviceMatrix* up = nullptr;
+  const float* gate_bias = nullptr;
+  const float* up_bias = nullptr;
+  float* out = nullptr;
+  std::int64_t out_stride = 0;
+  FeedForwardActivation activation = FeedForwardActivation::kSilu;
+};
+
+// How many 16-bit numbers stand for an activation in tiles and in the library's products. Of the default
+// model (Q4_1) the worst mean error of an entry's log-probabilities, of which the product allows 0.005, is
+// 0.0020 without any rounding, 0.0031 with float16 weights, queries and softmax weights, and 0.0050 with
+// activations of one float16 number too. So two is what keeps the promise, for twice the steps of the tensor
+// cores; one is for whoever chooses speed.
+enum class HalfParts : std::uint8_t { kOne = 1, kTwo = 2 };
+
+struct ProductOptions {
+  bool deterministic = false;
+  HalfParts half_parts = HalfParts::kTwo;
+  std::int32_t num_multiprocessors = 1;  // of the device; splits the inner dimension of small products
+  cublasLtHandle_t library = nullptr;    // null: own kernels only. Outlives the MatrixProducts
+};
+
+enum class ProductPath : std::uint8_t { kVector, kTiles, kLibrary };
+
+struct ProductPlan {
+  ProductPath path = ProductPath::kVector;
+  std::int32_t tile_rows = 0;  // kTiles: 16, 32 or 64
+  std::int32_t splits = 1;     // kTiles: of the inner dimension; partial sums are added in ascending order
+};
+
+// A function of its arguments only. `rows` input rows, `outputs` weight rows.
+ProductPlan plan_product(TensorType type, std::int32_t rows, std::int64_t outputs, std::int64_t columns,
+                         const ProductOptions& options);
+
+class MatrixProducts {
+ public:
+  // `stream` outlives it. Error: kOutOfMemory.
+  static Result<std::unique_ptr<MatrixProducts>> create(Stream& stream, const ProductOptions& options);
+  virtual ~MatrixProducts() = default;
+
+  // Scratch for all products of a step of this shape. Waits for the stream first. Error: kOutOfMemory.
+  virtual Result<void> reserve(const StepShape& shape) = 0;
+  virtual std::int64_t scratch_bytes() const = 0;
+
+  // The products of one input; neighbours of one type and of the same way share a launch. REQUIRES: as many
+  // columns in each.
+  virtual void multiply(const ProductInput& input, std::span<const Product> products) = 0;
+  virtual void multiply_gate_up(const ProductInput& input, const GateUpProduct& product) = 0;
+};
+
+}  // namespace octavo::kernels::cuda

@@ -1,0 +1,122 @@
+// Between the files of matmul: what the kernels of products take as arguments, and who starts them. Not for
+// others; they use matmul.h. All pointers are to device memory.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/base/result.h"
+#include "kernels/cuda/matmul/matmul.h"
+#include "kernels/cuda/matmul/weight_planes.h"
+#include "kernels/cuda/runtime/device.h"
+
+namespace octavo::kernels::cuda {
+
+// The input rows, gathered and normalised, in the forms that the products of one call need. Columns are
+// filled up with zeros.
+struct PreparedRows {
+  std::int32_t num_rows = 0;
+  std::int32_t num_parts = 1;    // 16-bit numbers that stand for one activation: their sum
+  std::int64_t stride = 0;       // columns, filled up
+  std::int64_t part_stride = 0;  // numbers from part to part
+  float* floats = nullptr;       // [rows][stride]
+  // Float16 [parts][rows][stride], row r times 1 / half_factors[r], a power of two
+  std::uint16_t* halves = nullptr;
+  float* half_factors = nullptr;     // [rows]
+  std::uint16_t* bfloats = nullptr;  // bfloat16 [parts][rows][stride]
+  // Activation::kInt16: 256 * high + low, both signed bytes: [rows][high 0..15, high 16..31, low 0..15,
+  // low 16..31][groups] of 16 bytes each, so that a warp's loads stand side by side; scales [rows][groups];
+  // sums of the first and of the last 16 integers [rows][groups].
+  uint4* integers = nullptr;
+  float* integer_scales = nullptr;
+  int2* integer_sums = nullptr;
+};
+
+// Which of them to make.
+enum RowForms : unsigned { kFloatRows = 1, kHalfRows = 2, kBfloatRows = 4, kIntegerRows = 8 };
+
+void prepare_rows(Stream& stream, const ProductInput& input, std::int64_t columns, unsigned forms,
+                  const PreparedRows& rows);
+
+// One matrix of a launch. A launch's blocks are dealt to its targets in order, from `first_block` on.
+struct ProductTarget {
+  WeightPlanes planes;
+  const float* bias = nullptr;
+  float* out = nullptr;
+  std::int64_t out_stride = 0;
+  Epilogue epilogue = Epilogue::kStore;  // of gate and up: the activation, of the first target
+  // No byte of an argument is left to chance: the emulation looks for addresses
+  std::uint8_t padding[3] = {};
+  std::int32_t first_block = 0;
+  std::int32_t num_tiles = 0;  // tiles: of 64 outputs (32 pairs of gate and up)
+  std::int32_t splits = 1;
+  std::int32_t first_partial = 0;  // place of its sums among the launch's, in tiles
+  std::int32_t more_padding = 0;
+};
+
+inline constexpr int kMostTargets = 4;
+
+struct ProductTargets {
+  ProductTarget targets[kMostTargets];
+  std::int32_t count = 0;
+  // Targets 0 and 1 are gate and up; `out` is the gate's, blocks are counted once
+  std::int32_t is_gate_up = 0;
+};
+
+// Shared by both kernels.
+inline constexpr int kVectorRows = 8;     // most rows of one launch
+inline constexpr int kVectorWarps = 4;    // of a block
+inline constexpr int kVectorOutputs = 2;  // of a warp: they share what is read of the activations
+inline constexpr int kTileOutputs = 64, kTileColumns = 64, kTileThreads = 128;
+
+// REQUIRES: all targets have the type; at most kVectorRows rows; integers (quantised types) or floats are
+// prepared.
+void launch_vector(Stream& stream, TensorType type, const ProductTargets& targets, const PreparedRows& rows);
+
+// Sums of parts of the inner dimension: the last block of a tile to arrive adds them up, in order.
+struct SplitScratch {
+  float* partials = nullptr;
+  std::uint32_t* counters = nullptr;  // zero between launches
+};
+
+// REQUIRES: halves are prepared (bfloats for bfloat16 weights). Not for float32 weights.
+void launch_tiles(Stream& stream, TensorType type, int tile_rows, const ProductTargets& targets,
+                  const PreparedRows& rows, const SplitScratch& scratch);
+
+// Expands weight rows [first, first + count) of a quantised matrix to float16 [count][stride].
+void launch_expand(Stream& stream, const WeightPlanes& planes, std::int64_t first, std::int64_t count,
+                   std::uint16_t* out);
+
+// What follows the library: out = epilogue(factors[row] * product + bias), for one piece of outputs. With
+// `up` both are factored and biased, and out = epilogue(product) * up, an activation.
+struct FinishArguments {
+  const float* product = nullptr;  // [rows][count]
+  const float* up = nullptr;       // the same, or null
+  const float* factors = nullptr;  // [rows], or null: 1
+  const float* up_factors = nullptr;
+  const float* bias = nullptr;  // [count], or null
+  const float* up_bias = nullptr;
+  float* out = nullptr;
+  std::int64_t out_stride = 0, count = 0;
+  std::int32_t num_rows = 0;
+  Epilogue epilogue = Epilogue::kStore;
+  std::uint8_t padding[3] = {};
+};
+void launch_finish(Stream& stream, const FinishArguments& arguments);
+
+// Products of cuBLASLt on one stream: c[rows][outputs] = (adds: c +) activations[rows][columns] *
+// weights[outputs][columns], sums in float. Both operands of `type` (kF16, kBF16, kF32), rows `columns`
+// elements apart. The choice of an algorithm is remembered for each shape.
+class LibraryProducts {
+ public:
+  static Result<std::unique_ptr<LibraryProducts>> create(cublasLtHandle_t library);
+  virtual ~LibraryProducts() = default;
+  virtual std::int64_t scratch_bytes() const = 0;
+  virtual void multiply(Stream& stream, TensorType type, const void* weights, const void* activations,
+                        float* c, std::int64_t outputs, std::int64_t rows, std::int64_t columns,
+                        bool adds) = 0;
+};
+
+}  // namespace octavo::kernels::cuda

@@ -1,0 +1,249 @@
+// Products of few rows: a warp reads two rows of weights once, its lanes side by side, and meets every input
+// row with them. Memory sets the pace: 4.5 bits of a Q4_0 weight cost about one instruction with 16-bit
+// activations (a share of unpacking, and a quarter of each of two __dp4a), where conversion to float and a
+// multiply-add would cost four.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+#include "kernels/cuda/matmul/matmul_epilogue.cuh"
+#include "kernels/cuda/matmul/matmul_kernels.h"
+#include "kernels/cuda/matmul/quantised.cuh"
+#include "kernels/cuda/runtime/hardware.cuh"
+#include "kernels/cuda/runtime/reduction.cuh"
+
+namespace octavo::kernels::cuda {
+namespace {
+
+// What a warp computes: two neighbouring outputs of one matrix, or the same output of gate and up.
+struct WarpOutputs {
+  int target[kVectorOutputs];
+  std::int64_t row[kVectorOutputs];  // weight row, the last one again where there is none
+  std::int64_t first;                // output
+};
+
+__device__ WarpOutputs outputs_of_warp(const ProductTargets& targets) {
+  const int block = static_cast<int>(blockIdx.x), target = target_of_block(targets, block);
+  const std::int64_t warp =
+      static_cast<std::int64_t>(block - targets.targets[target].first_block) * kVectorWarps +
+      threadIdx.x / kWarp;
+  const std::int64_t last = targets.targets[target].planes.rows - 1;
+  const bool is_gate_up = targets.is_gate_up != 0;
+  WarpOutputs outputs{};
+  outputs.first = is_gate_up ? warp : warp * kVectorOutputs;
+  for (int i = 0; i < kVectorOutputs; ++i) {
+    const std::int64_t row = outputs.first + (is_gate_up ? 0 : i);
+    outputs.target[i] = is_gate_up ? i : target;
+    outputs.row[i] = row < last ? row : last;
+  }
+  return outputs;
+}
+
+template <int kRows>
+__device__ void store_sums(const ProductTargets& targets, const WarpOutputs& outputs, int num_rows,
+                           float (&sums)[kVectorOutputs][kRows]) {
+  const int lane = static_cast<int>(threadIdx.x % kWarp);
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    const float first = warp_sum(sums[0][r]), second = warp_sum(sums[1][r]);
+    if (lane != r || r >= num_rows) continue;
+    const ProductTarget& target = targets.targets[outputs.target[0]];
+    if (outputs.first >= target.planes.rows) continue;
+    if (targets.is_gate_up != 0) {
+      store_gate_up(targets, r, outputs.first, first, second);
+      continue;
+    }
+    store_output(target, r, outputs.first, first);
+    if (outputs.first + 1 < target.planes.rows) store_output(target, r, outputs.first + 1, second);
+  }
+}
+
+__device__ inline int dot_of_four(std::uint32_t weights, std::uint32_t activations, int sum) {
+  return __dp4a(static_cast<int>(weights), static_cast<int>(activations), sum);
+}
+
+// Sum of the products of 16 columns' integers, exact.
+__device__ inline int dot_of_sixteen(const std::uint32_t* words, const uint4& high, const uint4& low) {
+  int high_sum = dot_of_four(words[0], high.x, 0), low_sum = dot_of_four(words[0], low.x, 0);
+  high_sum = dot_of_four(words[1], high.y, high_sum), low_sum = dot_of_four(words[1], low.y, low_sum);
+  high_sum = dot_of_four(words[2], high.z, high_sum), low_sum = dot_of_four(words[2], low.z, low_sum);
+  high_sum = dot_of_four(words[3], high.w, high_sum), low_sum = dot_of_four(words[3], low.w, low_sum);
+  return 256 * high_sum + low_sum;
+}
+
+// One row's share of a group.
+struct IntegerGroup {
+  uint4 high[2], low[2];
+  float scale;
+  int2 sums;
+};
+
+__device__ inline IntegerGroup load_integers(const PreparedRows& rows, std::int64_t row, std::int64_t group) {
+  const std::int64_t groups = rows.stride / kGroupColumns;
+  const uint4* const pieces = rows.integers + row * 4 * groups + group;
+  return {{__ldg(pieces), __ldg(pieces + groups)},
+          {__ldg(pieces + 2 * groups), __ldg(pieces + 3 * groups)},
+          __ldg(rows.integer_scales + row * groups + group),
+          __ldg(rows.integer_sums + row * groups + group)};
+}
+
+template <TensorType kType>
+__device__ inline float add_group(const std::uint32_t (&words)[8], const GroupScales& weights,
+                                  const IntegerGroup& row, float sum) {
+  constexpr QuantTraits kTraits = quant_traits(kType);
+  const int dot[2] = {dot_of_sixteen(words, row.high[0], row.low[0]) - kTraits.offset * row.sums.x,
+                      dot_of_sixteen(words + 4, row.high[1], row.low[1]) - kTraits.offset * row.sums.y};
+  if constexpr (kTraits.scale_columns == 32) {
+    sum = fmaf(weights.scale[0] * row.scale, static_cast<float>(dot[0] + dot[1]), sum);
+    if constexpr (kTraits.has_minimum) {
+      sum = fmaf(-weights.minimum[0], row.scale * static_cast<float>(row.sums.x + row.sums.y), sum);
+    }
+  } else {
+    sum = fmaf(weights.scale[0] * row.scale, static_cast<float>(dot[0]), sum);
+    sum = fmaf(weights.scale[1] * row.scale, static_cast<float>(dot[1]), sum);
+    if constexpr (kTraits.has_minimum) {
+      sum = fmaf(-weights.minimum[0], row.scale * static_cast<float>(row.sums.x), sum);
+      sum = fmaf(-weights.minimum[1], row.scale * static_cast<float>(row.sums.y), sum);
+    }
+  }
+  return sum;
+}
+
+template <TensorType kType, int kRows>
+__global__ void __launch_bounds__(kVectorWarps* kWarp)
+    vector_quantised(const __grid_constant__ ProductTargets targets,
+                     const __grid_constant__ PreparedRows rows) {
+  const WarpOutputs outputs = outputs_of_warp(targets);
+  const std::int64_t groups = rows.stride / kGroupColumns;
+  float sums[kVectorOutputs][kRows] = {};
+  // With one row there are registers for several groups, whose loads are then under way together.
+#pragma unroll(kRows == 1 ? 4 : 1)
+  for (std::int64_t group = threadIdx.x % kWarp; group < groups; group += kWarp) {
+    RawGroup<kType> raw[kVectorOutputs];
+#pragma unroll
+    for (int i = 0; i < kVectorOutputs; ++i) {
+      raw[i] = load_group<kType>(targets.targets[outputs.target[i]].planes, outputs.row[i], group);
+    }
+    std::uint32_t words[kVectorOutputs][8];
+    GroupScales scales[kVectorOutputs];
+#pragma unroll
+    for (int i = 0; i < kVectorOutputs; ++i) {
+      unpack_group<kType>(raw[i], words[i]);
+      scales[i] = scales_of_group<kType>(raw[i]);
+    }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      if (r >= rows.num_rows) break;
+      const IntegerGroup integers = load_integers(rows, r, group);
+#pragma unroll
+      for (int i = 0; i < kVectorOutputs; ++i) {
+        sums[i][r] = add_group<kType>(words[i], scales[i], integers, sums[i][r]);
+      }
+    }
+  }
+  store_sums<kRows>(targets, outputs, rows.num_rows, sums);
+}
+
+// Eight weights as floats.
+template <TensorType kType>
+__device__ inline void load_numbers(const WeightPlanes& planes, std::int64_t row, std::int64_t piece,
+                                    float (&out)[8]) {
+  const std::int64_t first = row * planes.stride + piece * 8;
+  if constexpr (kType == TensorType::kF32) {
+    const auto* const numbers =
+        reinterpret_cast<const float4*>(reinterpret_cast<const float*>(planes.low) + first);
+    const float4 low = __ldg(numbers), high = __ldg(numbers + 1);
+    out[0] = low.x, out[1] = low.y, out[2] = low.z, out[3] = low.w;
+    out[4] = high.x, out[5] = high.y, out[6] = high.z, out[7] = high.w;
+  } else {
+    const uint4 words =
+        __ldg(reinterpret_cast<const uint4*>(reinterpret_cast<const std::uint16_t*>(planes.low) + first));
+    const std::uint32_t pairs[4] = {words.x, words.y, words.z, words.w};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if constexpr (kType == TensorType::kF16) {
+        out[2 * i] = half_of_word(pairs[i]), out[2 * i + 1] = half_of_word(pairs[i] >> 16);
+      } else {
+        out[2 * i] = __uint_as_float(pairs[i] << 16),
+                out[2 * i + 1] = __uint_as_float(pairs[i] & 0xffff0000u);
+      }
+    }
+  }
+}
+
+template <TensorType kType, int kRows>
+__global__ void __launch_bounds__(kVectorWarps* kWarp)
+    vector_numbers(const __grid_constant__ ProductTargets targets,
+                   const __grid_constant__ PreparedRows rows) {
+  const WarpOutputs outputs = outputs_of_warp(targets);
+  float sums[kVectorOutputs][kRows] = {};
+#pragma unroll(kRows == 1 ? 4 : 1)
+  for (std::int64_t piece = threadIdx.x % kWarp; piece < rows.stride / 8; piece += kWarp) {
+    float weights[kVectorOutputs][8];
+#pragma unroll
+    for (int i = 0; i < kVectorOutputs; ++i) {
+      load_numbers<kType>(targets.targets[outputs.target[i]].planes, outputs.row[i], piece, weights[i]);
+    }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      if (r >= rows.num_rows) break;
+      const auto* const activations =
+          reinterpret_cast<const float4*>(rows.floats + r * rows.stride + piece * 8);
+      const float4 low = __ldg(activations), high = __ldg(activations + 1);
+      const float values[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+#pragma unroll
+      for (int i = 0; i < kVectorOutputs; ++i) {
+#pragma unroll
+        for (int k = 0; k < 8; ++k) sums[i][r] = fmaf(weights[i][k], values[k], sums[i][r]);
+      }
+    }
+  }
+  store_sums<kRows>(targets, outputs, rows.num_rows, sums);
+}
+
+using VectorKernel = void (*)(const ProductTargets, const PreparedRows);
+
+template <TensorType kType, int kRows>
+VectorKernel vector_kernel() {
+  if constexpr (is_quantised(kType)) {
+    return vector_quantised<kType, kRows>;
+  } else {
+    return vector_numbers<kType, kRows>;
+  }
+}
+
+template <TensorType kType>
+VectorKernel vector_kernel_for(int num_rows) {
+  if (num_rows == 1) return vector_kernel<kType, 1>();
+  return num_rows <= 4 ? vector_kernel<kType, 4>() : vector_kernel<kType, kVectorRows>();
+}
+
+VectorKernel vector_kernel_for(TensorType type, int num_rows) {
+  switch (type) {
+    case TensorType::kF32: return vector_kernel_for<TensorType::kF32>(num_rows);
+    case TensorType::kF16: return vector_kernel_for<TensorType::kF16>(num_rows);
+    case TensorType::kBF16: return vector_kernel_for<TensorType::kBF16>(num_rows);
+    default: break;
+  }
+  VectorKernel kernel = nullptr;
+  with_quantised_type(
+      type, [&](auto constant) { kernel = vector_kernel_for<decltype(constant)::value>(num_rows); });
+  return kernel;
+}
+
+}  // namespace
+
+void launch_vector(Stream& stream, TensorType type, const ProductTargets& targets, const PreparedRows& rows) {
+  const std::int64_t outputs_of_block = kVectorWarps * (targets.is_gate_up != 0 ? 1 : kVectorOutputs);
+  ProductTargets dealt = targets;
+  unsigned num_blocks = 0;
+  for (int i = 0; i < (targets.is_gate_up != 0 ? 1 : targets.count); ++i) {
+    dealt.targets[i].first_block = static_cast<std::int32_t>(num_blocks);
+    num_blocks += num_pieces(targets.targets[i].planes.rows, outputs_of_block);
+  }
+  launch(vector_kernel_for(type, rows.num_rows), {dim3(num_blocks), dim3(kVectorWarps * kWarp)}, stream,
+         dealt, rows);
+}
+
+}  // namespace octavo::kernels::cuda

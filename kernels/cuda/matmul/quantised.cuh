@@ -1,0 +1,217 @@
+// Device code that reads the planes of weight_planes.h: one group of 32 columns by one thread, in steps, so
+// that a kernel can ask for the next group's words long before it takes them apart.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/cuda/matmul/weight_planes.h"
+#include "kernels/tensor.h"
+
+namespace octavo::kernels::cuda {
+
+struct QuantTraits {
+  int low_bits, high_bits;
+  int offset;         // a weight is scale * (q - offset) - minimum
+  int scale_columns;  // that share a scale: 32 or 16
+  bool has_minimum;
+  bool is_super;  // scales are multiplied with one of 256 columns
+};
+
+// REQUIRES: a quantised type.
+__host__ __device__ constexpr QuantTraits quant_traits(TensorType type) {
+  switch (type) {
+    case TensorType::kQ4_0: return {4, 0, 8, 32, false, false};
+    case TensorType::kQ4_1: return {4, 0, 0, 32, true, false};
+    case TensorType::kQ5_0: return {4, 1, 16, 32, false, false};
+    case TensorType::kQ5_1: return {4, 1, 0, 32, true, false};
+    case TensorType::kQ8_0: return {8, 0, 0, 32, false, false};
+    case TensorType::kQ2_K: return {2, 0, 0, 16, true, true};
+    case TensorType::kQ3_K: return {2, 1, 4, 16, false, true};
+    case TensorType::kQ4_K: return {4, 0, 0, 32, true, true};
+    case TensorType::kQ5_K: return {4, 1, 0, 32, true, true};
+    case TensorType::kQ6_K: return {4, 2, 32, 16, false, true};
+    default: return {0, 0, 0, 0, false, false};
+  }
+}
+
+__host__ __device__ constexpr bool is_quantised(TensorType type) { return quant_traits(type).low_bits > 0; }
+
+// Calls `function` with std::integral_constant<TensorType, type>.
+template <class Function>
+void with_quantised_type(TensorType type, Function&& function) {
+  const auto call = [&]<TensorType kType>() { function(std::integral_constant<TensorType, kType>()); };
+  switch (type) {
+    case TensorType::kQ4_0: return call.template operator()<TensorType::kQ4_0>();
+    case TensorType::kQ4_1: return call.template operator()<TensorType::kQ4_1>();
+    case TensorType::kQ5_0: return call.template operator()<TensorType::kQ5_0>();
+    case TensorType::kQ5_1: return call.template operator()<TensorType::kQ5_1>();
+    case TensorType::kQ8_0: return call.template operator()<TensorType::kQ8_0>();
+    case TensorType::kQ2_K: return call.template operator()<TensorType::kQ2_K>();
+    case TensorType::kQ3_K: return call.template operator()<TensorType::kQ3_K>();
+    case TensorType::kQ4_K: return call.template operator()<TensorType::kQ4_K>();
+    case TensorType::kQ5_K: return call.template operator()<TensorType::kQ5_K>();
+    case TensorType::kQ6_K: return call.template operator()<TensorType::kQ6_K>();
+    case TensorType::kF32:
+    case TensorType::kF16:
+    case TensorType::kBF16: return;
+  }
+}
+
+// What a thread holds of a group between asking for it and using it.
+template <TensorType kType>
+struct RawGroup {
+  static constexpr int kLowWords = quant_traits(kType).low_bits, kHighWords = quant_traits(kType).high_bits;
+  std::uint32_t low[kLowWords];
+  std::uint32_t high[kHighWords > 0 ? kHighWords : 1];
+  std::uint32_t scale, super;
+};
+
+template <TensorType kType>
+__device__ inline RawGroup<kType> load_group(const WeightPlanes& planes, std::int64_t row,
+                                             std::int64_t group) {
+  constexpr QuantTraits kTraits = quant_traits(kType);
+  constexpr bool kTwoHalves = kTraits.has_minimum && !kTraits.is_super;
+  const std::int64_t groups = planes.stride / kGroupColumns, index = row * groups + group;
+  RawGroup<kType> raw;
+  const std::byte* const low = planes.low + index * (4 * kTraits.low_bits);
+  if constexpr (kTraits.low_bits == 2) {
+    const uint2 words = __ldg(reinterpret_cast<const uint2*>(low));
+    raw.low[0] = words.x, raw.low[1] = words.y;
+  } else {
+#pragma unroll
+    for (int i = 0; i < kTraits.low_bits / 4; ++i) {
+      const uint4 words = __ldg(reinterpret_cast<const uint4*>(low) + i);
+      raw.low[4 * i] = words.x, raw.low[4 * i + 1] = words.y, raw.low[4 * i + 2] = words.z,
+                  raw.low[4 * i + 3] = words.w;
+    }
+  }
+  raw.high[0] = 0;
+  if constexpr (kTraits.high_bits == 1)
+    raw.high[0] = __ldg(reinterpret_cast<const std::uint32_t*>(planes.high) + index);
+  if constexpr (kTraits.high_bits == 2) {
+    const uint2 words = __ldg(reinterpret_cast<const uint2*>(planes.high) + index);
+    raw.high[0] = words.x, raw.high[1] = words.y;
+  }
+  if constexpr (kTwoHalves) {
+    raw.scale = __ldg(reinterpret_cast<const std::uint32_t*>(planes.scale) + index);
+  } else {
+    raw.scale = __ldg(reinterpret_cast<const std::uint16_t*>(planes.scale) + index);
+  }
+  raw.super = 0;
+  if constexpr (kTraits.is_super) {
+    const std::int64_t super_index = row * (groups / kSuperGroups) + group / kSuperGroups;
+    raw.super = __ldg(reinterpret_cast<const std::uint32_t*>(planes.super) + super_index);
+  }
+  return raw;
+}
+
+// The integers as bytes: element 4 i + b in byte b of word i; unsigned, but for Q8_0.
+template <TensorType kType>
+__device__ inline void unpack_group(const RawGroup<kType>& raw, std::uint32_t (&words)[8]) {
+  constexpr QuantTraits kTraits = quant_traits(kType);
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    if constexpr (kTraits.low_bits == 8) {
+      words[i] = raw.low[i];
+    } else if constexpr (kTraits.low_bits == 4) {
+      words[i] = raw.low[i / 2] >> (i % 2 * 4) & 0x0f0f0f0fu;
+    } else {
+      words[i] = raw.low[i / 4] >> (i % 4 * 2) & 0x03030303u;
+    }
+    if constexpr (kTraits.high_bits == 1) words[i] |= (raw.high[0] >> i & 0x01010101u) << kTraits.low_bits;
+    if constexpr (kTraits.high_bits == 2) words[i] |= (raw.high[i / 4] >> (i % 4 * 2) & 0x03030303u) << 4;
+  }
+}
+
+// Of the first and of the last 16 columns.
+struct GroupScales {
+  float scale[2], minimum[2];
+};
+
+__device__ inline float half_of_word(std::uint32_t word) {
+  return __half2float(__ushort_as_half(static_cast<unsigned short>(word & 0xffffu)));
+}
+
+template <TensorType kType>
+__device__ inline GroupScales scales_of_group(const RawGroup<kType>& raw) {
+  constexpr QuantTraits kTraits = quant_traits(kType);
+  GroupScales scales{};
+  if constexpr (!kTraits.is_super) {
+    scales.scale[0] = scales.scale[1] = half_of_word(raw.scale);
+    if constexpr (kTraits.has_minimum) scales.minimum[0] = scales.minimum[1] = -half_of_word(raw.scale >> 16);
+  } else {
+    const float scale = half_of_word(raw.super), minimum = half_of_word(raw.super >> 16);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const std::uint32_t byte = raw.scale >> (8 * i) & 0xffu;
+      if constexpr (kType == TensorType::kQ2_K) {
+        scales.scale[i] = scale * static_cast<float>(byte & 15u);
+        scales.minimum[i] = minimum * static_cast<float>(byte >> 4);
+      } else if constexpr (kTraits.has_minimum) {
+        scales.scale[i] = scale * static_cast<float>(raw.scale & 0xffu);
+        scales.minimum[i] = minimum * static_cast<float>(raw.scale >> 8 & 0xffu);
+      } else {
+        scales.scale[i] = scale * static_cast<float>(static_cast<std::int8_t>(byte));
+      }
+    }
+  }
+  return scales;
+}
+
+// The 32 weights of a group as floats: bit-equal to dequantize.h.
+template <TensorType kType>
+__device__ inline void expand_quantised_group(const WeightPlanes& planes, std::int64_t row,
+                                              std::int64_t group, float (&out)[32]) {
+  constexpr QuantTraits kTraits = quant_traits(kType);
+  const RawGroup<kType> raw = load_group<kType>(planes, row, group);
+  const GroupScales scales = scales_of_group<kType>(raw);
+  std::uint32_t words[8];
+  unpack_group<kType>(raw, words);
+#pragma unroll
+  for (int i = 0; i < 32; ++i) {
+    const std::uint32_t byte = words[i / 4] >> (i % 4 * 8) & 0xffu;
+    const int quant = kTraits.low_bits == 8 ? static_cast<int>(static_cast<std::int8_t>(byte))
+                                            : static_cast<int>(byte) - kTraits.offset;
+    // The product is exact: 17 bits at most times 8 or fewer.
+    out[i] = scales.scale[i / 16] * static_cast<float>(quant) - scales.minimum[i / 16];
+  }
+}
+
+// The same for a type known at run time, unquantised ones too; for operations that read few rows
+// (embeddings).
+__device__ inline void expand_group(const WeightPlanes& planes, std::int64_t row, std::int64_t group,
+                                    float (&out)[32]) {
+  const std::int64_t first = row * planes.stride + group * kGroupColumns;
+  switch (planes.type) {
+    case TensorType::kF32:
+      for (int i = 0; i < 32; ++i) out[i] = reinterpret_cast<const float*>(planes.low)[first + i];
+      return;
+    case TensorType::kF16:
+      for (int i = 0; i < 32; ++i)
+        out[i] = half_of_word(reinterpret_cast<const std::uint16_t*>(planes.low)[first + i]);
+      return;
+    case TensorType::kBF16:
+      for (int i = 0; i < 32; ++i) {
+        const std::uint32_t word = reinterpret_cast<const std::uint16_t*>(planes.low)[first + i];
+        out[i] = __uint_as_float(word << 16);
+      }
+      return;
+    case TensorType::kQ4_0: return expand_quantised_group<TensorType::kQ4_0>(planes, row, group, out);
+    case TensorType::kQ4_1: return expand_quantised_group<TensorType::kQ4_1>(planes, row, group, out);
+    case TensorType::kQ5_0: return expand_quantised_group<TensorType::kQ5_0>(planes, row, group, out);
+    case TensorType::kQ5_1: return expand_quantised_group<TensorType::kQ5_1>(planes, row, group, out);
+    case TensorType::kQ8_0: return expand_quantised_group<TensorType::kQ8_0>(planes, row, group, out);
+    case TensorType::kQ2_K: return expand_quantised_group<TensorType::kQ2_K>(planes, row, group, out);
+    case TensorType::kQ3_K: return expand_quantised_group<TensorType::kQ3_K>(planes, row, group, out);
+    case TensorType::kQ4_K: return expand_quantised_group<TensorType::kQ4_K>(planes, row, group, out);
+    case TensorType::kQ5_K: return expand_quantised_group<TensorType::kQ5_K>(planes, row, group, out);
+    case TensorType::kQ6_K: return expand_quantised_group<TensorType::kQ6_K>(planes, row, group, out);
+  }
+}
+
+}  // namespace octavo::kernels::cuda

@@ -1,0 +1,134 @@
+// Chats of other programs, in the shapes that their exports have.
+
+#include "app/chat/chat_import.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+#include "app/chat/chat_json.h"
+#include "app/chat/chat_markdown.h"
+
+namespace octavo::app {
+namespace {
+
+constexpr const char* kChatGpt = R"json([{
+  "title": "Pasta night", "create_time": 1700000000.5, "current_node": "d",
+  "mapping": {
+    "root": {"id": "root", "message": null, "parent": null, "children": ["s"]},
+    "s": {"id": "s", "parent": "root", "children": ["a"], "message": {"author": {"role": "system"}, "content": {"content_type": "text", "parts": [""]}, "metadata": {"is_visually_hidden_from_conversation": true}}},
+    "a": {"id": "a", "parent": "s", "children": ["b", "d"], "message": {"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["How long", {"content_type": "image_asset_pointer"}, "to boil?"]}}},
+    "b": {"id": "b", "parent": "a", "children": [], "message": {"author": {"role": "assistant"}, "content": {"content_type": "text", "parts": ["Ten minutes."]}}},
+    "t": {"id": "t", "parent": "a", "children": ["d"], "message": {"author": {"role": "tool"}, "content": {"content_type": "text", "parts": ["search"]}}},
+    "d": {"id": "d", "parent": "t", "children": [], "message": {"author": {"role": "assistant"}, "content": {"content_type": "text", "parts": ["Eight."]}}}
+  }}])json";
+
+constexpr const char* kOpenWebUi =
+    R"json([{"id": "x", "title": "outer", "chat": {"title": "Inner title", "models": ["m"],
+  "history": {"currentId": "2", "messages": {
+    "1": {"id": "1", "parentId": null, "childrenIds": ["2", "3"], "role": "user", "content": "Hi"},
+    "2": {"id": "2", "parentId": "1", "childrenIds": [], "role": "assistant", "content": "Hello"},
+    "3": {"id": "3", "parentId": "1", "childrenIds": [], "role": "assistant", "content": "Hey"}}},
+  "messages": []}}])json";
+
+TEST(ChatImport, ChatGptTreesKeepTheirBranches) {
+  const auto read = import_chats(kChatGpt, "chats.json");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  ASSERT_EQ(read->size(), 1u);
+  const Chat& chat = read->front();
+  EXPECT_EQ(chat.title, "Pasta night");
+  ASSERT_EQ(chat.messages().size(), 3u);
+  const auto path = chat.active_path();
+  ASSERT_EQ(path.size(), 2u);
+  EXPECT_EQ(chat.find(path[0])->content, "How long\nto boil?");
+  EXPECT_EQ(chat.find(path[1])->content, "Eight.");
+  EXPECT_EQ(chat.position_among_siblings(path[1]).count, 2);
+}
+
+TEST(ChatImport, OpenWebUiTreesKeepTheirBranches) {
+  const auto read = import_chats(kOpenWebUi, "chats.json");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  const Chat& chat = read->front();
+  EXPECT_EQ(chat.title, "Inner title");
+  ASSERT_EQ(chat.messages().size(), 3u);
+  EXPECT_EQ(chat.find(chat.active_leaf())->content, "Hello");
+}
+
+TEST(ChatImport, OwnExportsComeBackAsTheyWere) {
+  std::vector<Chat> chats(3);
+  for (std::size_t i = 0; i < chats.size(); ++i) {
+    chats[i].title = "Chat " + std::to_string(i);
+    const MessageId question = chats[i].append(kRootMessage, Role::kUser, "q");
+    chats[i].append(question, Role::kAssistant, "a");
+    Message& answer = *chats[i].find(chats[i].append(question, Role::kAssistant, "half"));
+    answer.interrupted = true;
+    answer.model = "M";
+  }
+  const auto read = import_chats(chats_to_json(chats), "x");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  ASSERT_EQ(read->size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(chat_to_json((*read)[i]), chat_to_json(chats[i]));
+  const auto one = import_chats(chat_to_json(chats[0]), "x");
+  ASSERT_TRUE(one.has_value());
+  EXPECT_EQ(one->size(), 1u);
+}
+
+TEST(ChatImport, CirclesAndLongChainsEnd) {
+  const auto circle = import_chats(
+      R"({"mapping": {"a": {"parent": "b", "message": {"author": {"role": "user"}, "content": {"parts": ["x"]}}},
+                      "b": {"parent": "a", "message": {"author": {"role": "user"}, "content": {"parts": ["y"]}}}}})",
+      "x");
+  ASSERT_TRUE(circle.has_value());
+  EXPECT_EQ(circle->front().messages().size(), 2u);
+  std::string chain =
+      R"({"mapping": {"0": {"message": {"author": {"role": "user"}, "content": {"parts": ["x"]}}})";
+  for (int i = 1; i < 20'000; ++i) {
+    chain += ",\"" + std::to_string(i) + "\": {\"parent\": \"" + std::to_string(i - 1) +
+             R"(", "message": {"author": {"role": "user"}, "content": {"parts": ["x"]}}})";
+  }
+  const auto read = import_chats(chain + "}}", "x");
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->front().active_path().size(), 20'000u);
+}
+
+TEST(ChatImport, OtherFilesAreRefusedWithASentence) {
+  for (const char* text :
+       {"", "{", "[]", "{}", "[1, 2]", "\"x\"", R"({"mapping": 3})", R"([{"chat": {}}])"}) {
+    const auto read = import_chats(text, "photo.json");
+    ASSERT_FALSE(read.has_value()) << text;
+    EXPECT_NE(read.error().message.find("photo.json: "), std::string::npos);
+    EXPECT_NE(read.error().message.find("choose a JSON export of Octavo, ChatGPT or Open WebUI"),
+              std::string::npos);
+  }
+}
+
+TEST(ChatImport, BrokenExportsNeverCrash) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 4'000; ++round) {
+    std::string text = round % 2 == 0 ? kChatGpt : kOpenWebUi;
+    for (int i = 0; i < 3; ++i) text[random() % text.size()] = "{}[]\":,0a\\"[random() % 10];
+    const auto read = import_chats(text, "x");
+    if (!read) {
+      EXPECT_FALSE(read.error().message.empty());
+    }
+  }
+}
+
+TEST(ChatMarkdown, HoldsTheActivePathUnderNames) {
+  Chat chat;
+  chat.title = "T";
+  chat.system_prompt = "S";
+  const MessageId question = chat.append(kRootMessage, Role::kUser, "hidden\n# not");
+  chat.append(question, Role::kAssistant, "left out");
+  Message& answer = *chat.find(chat.append(question, Role::kAssistant, "shown\n"));
+  answer.model = "M 1B";
+  answer.interrupted = true;
+  EXPECT_EQ(
+      chat_to_markdown(chat),
+      "# T\n\n## System\n\nS\n\n## You\n\nhidden\n# not\n\n## Assistant (M 1B)\n\nshown\n\n> This answer was "
+      "interrupted.\n");
+}
+
+}  // namespace
+}  // namespace octavo::app

@@ -1,0 +1,87 @@
+#include "app/chat/chat_json.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+namespace octavo::app {
+namespace {
+
+Chat example() {
+  Chat chat;
+  chat.title = "Paging";
+  chat.system_prompt = "Be patient.";
+  chat.sampling.temperature = 0.7;
+  chat.sampling.seed = 9;
+  const MessageId question = chat.append(kRootMessage, Role::kUser, "Why blocks? \xe2\x82\xac \"quoted\"\n");
+  const MessageId first = chat.append(question, Role::kAssistant, "Because.");
+  Message& answer = *chat.find(first);
+  answer.token_ids = {10, 20, 30};
+  answer.finish_reason = FinishReason::kLength;
+  answer.seed = 18'446'744'073'709'551'615u;
+  answer.metrics =
+      AnswerMetrics{560, 512, {.queue_us = 1500, .ttft_us = 38'250, .tpot_us = 24'000, .e2e_us = 900'000}};
+  const MessageId deeper = chat.append(first, Role::kUser, "And?");
+  chat.append(question, Role::kAssistant, "second");
+  chat.find(chat.append(question, Role::kAssistant, ""))->error = "it failed";
+  chat.append(deeper, Role::kAssistant, "deep");
+  chat.activate(MessageId{4});
+  return chat;
+}
+
+TEST(ChatJson, EverythingComesBack) {
+  const Chat before = example();
+  const auto after = chat_from_json(chat_to_json(before), "test");
+  ASSERT_TRUE(after) << after.error().message;
+  EXPECT_EQ(chat_to_json(*after), chat_to_json(before));
+  EXPECT_EQ(after->active_path(), before.active_path());
+  const Message& answer = *after->find(MessageId{2});
+  EXPECT_EQ(answer.token_ids, (std::vector<TokenId>{10, 20, 30}));
+  EXPECT_EQ(answer.seed, 18'446'744'073'709'551'615u);
+  EXPECT_EQ(answer.metrics->request.ttft_us, 38'250);
+  EXPECT_EQ(answer.active_child, MessageId{3});
+}
+
+TEST(ChatJson, WrongFilesAreRefusedInOneSentence) {
+  for (
+      const std::string text :
+      {"", "[]", "7", "{}", R"({"format":"octavo-conversation","version":2,"messages":[]})",
+       R"({"format":"octavo-conversation","version":1})",
+       R"({"format":"octavo-conversation","version":1,"messages":[1]})",
+       R"({"format":"octavo-conversation","version":1,"messages":[{"id":2,"parent":0,"role":"user"}]})",
+       R"({"format":"octavo-conversation","version":1,"messages":[{"id":1,"parent":1,"role":"user"}]})",
+       R"({"format":"octavo-conversation","version":1,"messages":[{"id":1,"parent":0,"role":"robot"}]})",
+       R"({"format":"octavo-conversation","version":1,"messages":[{"id":1,"parent":0,"role":"user","token_ids":[-1]}]})",
+       R"({"format":"octavo-conversation","version":1,"messages":[{"id":1,"parent":0,"role":"user","metrics":{"ttft_ms":-1}}]})",
+       R"({"format":"octavo-conversation","version":1,"messages":[],"sampling":{"top_p":3}})"}) {
+    const auto read = chat_from_json(text, "bad\nname.json");
+    ASSERT_FALSE(read) << text;
+    EXPECT_EQ(read.error().message.find('\n'), std::string::npos) << text;
+    EXPECT_EQ(read.error().code, ErrorCode::kDamagedFile) << text;
+  }
+}
+
+TEST(ChatJson, EveryCutAndRandomDamageIsHandled) {
+  const std::string text = chat_to_json(example());
+  for (std::size_t length = 0; length < text.size(); ++length) {
+    EXPECT_FALSE(chat_from_json(std::string_view(text).substr(0, length), "cut"));
+  }
+  std::mt19937 random(3);
+  for (int i = 0; i < 2000; ++i) {
+    std::string damaged = text;
+    for (int n = 0; n < 3; ++n) damaged[random() % damaged.size()] = static_cast<char>(random() % 256);
+    (void)chat_from_json(damaged, "damaged");
+  }
+}
+
+TEST(ChatJson, UnknownKeysArePassedOver) {
+  const auto read = chat_from_json(
+      R"({"format":"octavo-conversation","version":1,"later":{"x":1},"messages":[{"id":1,"parent":0,"role":"user","content":"hi","mood":2,"active":true}]})",
+      "new");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->find(read->active_leaf())->content, "hi");
+}
+
+}  // namespace
+}  // namespace octavo::app

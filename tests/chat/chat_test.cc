@@ -1,0 +1,105 @@
+#include "app/chat/chat.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace octavo::app {
+namespace {
+
+std::vector<std::string> texts(const Chat& chat) {
+  std::vector<std::string> result;
+  for (const MessageId id : chat.active_path()) result.push_back(chat.find(id)->content);
+  return result;
+}
+
+TEST(Chat, MessagesFormAPath) {
+  Chat chat;
+  const MessageId question = chat.append(kRootMessage, Role::kUser, "q");
+  chat.append(question, Role::kAssistant, "a");
+  EXPECT_EQ(texts(chat), (std::vector<std::string>{"q", "a"}));
+  EXPECT_EQ(chat.display_title(), "q");
+}
+
+TEST(Chat, AnotherAnswerIsABranchAndNothingIsLost) {
+  Chat chat;
+  const MessageId question = chat.append(kRootMessage, Role::kUser, "q");
+  const MessageId first = chat.append(question, Role::kAssistant, "a1");
+  chat.append(first, Role::kUser, "deeper");
+  const MessageId second = chat.append(question, Role::kAssistant, "a2");
+  EXPECT_EQ(texts(chat), (std::vector<std::string>{"q", "a2"}));
+  EXPECT_EQ(chat.position_among_siblings(second).index, 1);
+  EXPECT_EQ(chat.position_among_siblings(second).count, 2);
+  EXPECT_EQ(chat.sibling(second, -1), first);
+  EXPECT_EQ(chat.sibling(second, +1), second);
+  chat.activate(first);
+  EXPECT_EQ(texts(chat), (std::vector<std::string>{"q", "a1", "deeper"}));
+}
+
+TEST(Chat, EditedFirstQuestionIsASiblingAtTheRoot) {
+  Chat chat;
+  chat.append(kRootMessage, Role::kUser, "old");
+  const MessageId edited = chat.append(kRootMessage, Role::kUser, "new");
+  EXPECT_EQ(chat.position_among_siblings(edited).count, 2);
+  EXPECT_EQ(texts(chat), std::vector<std::string>{"new"});
+}
+
+TEST(Chat, EngineGetsTheSystemPromptAndThePathUpToTheQuestion) {
+  Chat chat;
+  chat.system_prompt = "be brief";
+  const MessageId question = chat.append(kRootMessage, Role::kUser, "q");
+  const MessageId answer = chat.append(question, Role::kAssistant, "a");
+  chat.find(answer)->token_ids = {1, 2};
+  const MessageId second = chat.append(answer, Role::kUser, "q2");
+  const MessageId failed = chat.append(second, Role::kAssistant, "");
+  const MessageId third = chat.append(failed, Role::kUser, "q3");
+  const auto messages = chat.chat_messages(third);
+  ASSERT_EQ(messages.size(), 5u);
+  EXPECT_EQ(messages[0].role, Role::kSystem);
+  EXPECT_EQ(messages[2].token_ids, (std::vector<TokenId>{1, 2}));
+  EXPECT_EQ(messages[3].content, "q2");
+  EXPECT_EQ(messages[4].content, "q3");
+}
+
+TEST(Chat, TitleIsOneShortLine) {
+  Chat chat;
+  chat.append(kRootMessage, Role::kUser, "\n  " + std::string(100, 'x') + "\nsecond");
+  EXPECT_EQ(chat.display_title(10), "xxxxxxxxxx…");
+  EXPECT_EQ(first_line("äöü", 2), "äö…");
+  EXPECT_EQ(first_line("  \n ", 5), "");
+  chat.title = "Mine";
+  EXPECT_EQ(chat.display_title(), "Mine");
+}
+
+// Against a plain model: parent and chosen child per node in maps.
+TEST(Chat, RandomTreesAgreeWithAPlainModel) {
+  std::mt19937 random(42);
+  Chat chat;
+  std::map<std::uint64_t, std::uint64_t> parent, chosen;
+  const auto choose = [&](std::uint64_t id) {
+    for (; id != 0; id = parent[id]) chosen[parent[id]] = id;
+  };
+  for (int i = 0; i < 3000; ++i) {
+    const std::uint64_t count = chat.messages().size();
+    if (count > 0 && random() % 3 == 0) {
+      const std::uint64_t id = 1 + random() % count;
+      chat.activate(MessageId{id});
+      choose(id);
+    } else {
+      const std::uint64_t above = random() % (count + 1);
+      const MessageId id = chat.append(MessageId{above}, Role::kUser, "x");
+      parent[id.value] = above;
+      choose(id.value);
+    }
+    std::vector<MessageId> expected;
+    for (std::uint64_t id = chosen[0]; id != 0; id = chosen.contains(id) ? chosen[id] : 0)
+      expected.push_back(MessageId{id});
+    ASSERT_EQ(chat.active_path(), expected) << "step " << i;
+  }
+}
+
+}  // namespace
+}  // namespace octavo::app

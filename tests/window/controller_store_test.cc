@@ -1,0 +1,271 @@
+// The controller with a store beneath it: what a person does is there after the next start.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <thread>
+
+#include "app/chat/chat_json.h"
+#include "app/window/controller.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/window/fake_engine.h"
+
+namespace octavo::testing {
+namespace {
+
+namespace act = ui::actions;
+using app::Chat;
+using app::Message;
+
+class ControllerStore : public ::testing::Test {
+ protected:
+  ControllerStore() { start(); }
+  ~ControllerStore() override { end(); }
+
+  void start() {
+    app::StoreOptions options;
+    options.paths.database = folder_ / "chats" / "chats.db";
+    options.unix_time_ms = [] { return std::int64_t{1'800'000'000'000}; };
+    engine_ = std::make_unique<FakeEngine>();
+    controller_ = std::make_unique<app::Controller>(clock_, app::default_settings());
+    store_ = std::make_unique<app::ChatStore>(options, clock_, [] {});
+    controller_->attach_store(*store_, [] { return std::int64_t{1'800'000'000'000}; });
+    ASSERT_TRUE(until([this] { return controller_->store_opened(); }));
+    controller_->attach_engine(*engine_, [](ChatId, std::vector<ChatMessage>) {});
+  }
+  void end() {
+    controller_->detach_engine();
+    store_.reset();
+    controller_.reset();
+    engine_.reset();
+  }
+  void restart() {
+    end();
+    start();
+    ASSERT_TRUE(until([this] {
+      return std::all_of(state().chats.begin(), state().chats.end(),
+                         [](const auto& s) { return !s.loading; });
+    }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    controller_->poll_store();
+  }
+
+  bool until(const std::function<bool()>& done) {
+    for (int i = 0; i < 2'000; ++i) {
+      controller_->poll_store();
+      controller_->poll_engine();
+      if (done()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+  }
+  template <class Action>
+  void apply(Action action) {
+    controller_->apply(std::move(action));
+  }
+  void send(const std::string& text) { apply(act::SendMessage{chat().id, text}); }
+  void send_and_finish(const std::string& text) {
+    send(text);
+    ASSERT_TRUE(until([this] { return !controller_->busy(); }));
+  }
+  const ui::UiState& state() const { return controller_->state(); }
+  const ui::ChatState& chat() const { return *ui::active_chat(state()); }
+
+  test::TemporaryFolder folder_;
+  SteadyClock clock_;
+  std::unique_ptr<FakeEngine> engine_;
+  std::unique_ptr<app::Controller> controller_;
+  std::unique_ptr<app::ChatStore> store_;
+};
+
+TEST_F(ControllerStore, ChatsWithBranchesComeBackAsTheyWere) {
+  send_and_finish("first question");
+  apply(act::ChangeSystemPrompt{chat().id, "be brief"});
+  apply(act::Regenerate{chat().id, chat().messages.back().id});
+  ASSERT_TRUE(until([this] { return !controller_->busy(); }));
+  apply(act::ShowSibling{chat().id, chat().messages.back().id, -1});
+  apply(act::RenameChat{chat().id, "My title"});
+  const auto id = chat().id;
+  const std::string before = app::chat_to_json(*controller_->chat(id));
+  apply(act::NewChat{});
+  send_and_finish("second chat");
+  restart();
+  ASSERT_EQ(state().chats.size(), 2u);
+  EXPECT_EQ(state().chats[0].title, "second chat");
+  EXPECT_EQ(state().chats[1].title, "My title");
+  EXPECT_EQ(state().chats[1].id, id);
+  EXPECT_EQ(app::chat_to_json(*controller_->chat(id)), before);
+  apply(act::SelectChat{id});
+  ASSERT_EQ(chat().messages.size(), 2u);
+  EXPECT_EQ(chat().messages.back().num_siblings, 2);
+  EXPECT_EQ(chat().messages.back().sibling_index, 0);
+  EXPECT_EQ(chat().messages.back().model, "SmolLM2 135M Instruct");
+}
+
+TEST_F(ControllerStore, AMessageIsOnTheDiskBeforeTheEngineHearsOfIt) {
+  send("a question");
+  EXPECT_TRUE(engine_->requests().empty());
+  EXPECT_EQ(chat().activity, ui::Activity::kWaiting);
+  ASSERT_TRUE(until([this] { return !engine_->requests().empty(); }));
+  // As another process sees the file at this moment.
+  app::StoreOptions options;
+  options.paths.database = folder_ / "chats" / "chats.db";
+  const auto copy = folder_ / "copy.db";
+  ASSERT_TRUE(app::copy_live_database(options.paths.database, copy));
+  std::ifstream log(app::wal_of(copy), std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(log)), {});
+  EXPECT_NE(bytes.find("a question"), std::string::npos);
+}
+
+TEST_F(ControllerStore, AnAnswerThatWasCutOffIsMarkedAndGoesOnWhereItEnded) {
+  engine_->answers = {"one two three four"};
+  engine_->steps_allowed = 2;
+  send("count");
+  ASSERT_TRUE(until([this] { return chat().messages.size() == 2 && chat().messages[1].text.size() == 8; }));
+  restart();
+  ASSERT_EQ(chat().messages.size(), 2u);
+  EXPECT_EQ(chat().messages[1].text, "one two ");
+  EXPECT_TRUE(chat().messages[1].interrupted);
+  EXPECT_FALSE(chat().messages[1].streaming);
+  engine_->answers = {"three four"};
+  apply(act::ContinueAnswer{chat().id, chat().messages[1].id});
+  EXPECT_TRUE(chat().messages[1].streaming);
+  ASSERT_TRUE(until([this] { return !controller_->busy(); }));
+  const auto& prompt = std::get<ChatPrompt>(engine_->requests().back().prompt);
+  EXPECT_TRUE(prompt.continue_answer);
+  ASSERT_EQ(prompt.messages.size(), 2u);
+  EXPECT_EQ(prompt.messages.back().content, "one two ");
+  EXPECT_EQ(prompt.messages.back().token_ids.size(), 2u);
+  EXPECT_EQ(chat().messages[1].text, "one two three four");
+  EXPECT_FALSE(chat().messages[1].interrupted);
+  restart();
+  EXPECT_EQ(chat().messages[1].text, "one two three four");
+  EXPECT_FALSE(chat().messages[1].interrupted);
+  EXPECT_EQ(controller_->chat(chat().id)->messages()[1].token_ids.size(), 5u);
+}
+
+TEST_F(ControllerStore, StoppingBeforeTheEngineHeardOfItEndsTheAnswer) {
+  send("a question");
+  apply(act::StopAnswer{chat().id});
+  EXPECT_FALSE(controller_->busy());
+  EXPECT_EQ(chat().messages.back().figures.stop_reason, "stopped");
+  restart();
+  EXPECT_TRUE(engine_->requests().empty());
+  EXPECT_EQ(chat().messages.front().text, "a question");
+  EXPECT_FALSE(chat().messages.back().interrupted);
+}
+
+TEST_F(ControllerStore, DeletedChatsLieInTheTrashUntilTheyAreErased) {
+  send_and_finish("keep me");
+  apply(act::NewChat{});
+  send_and_finish("throw me away");
+  const auto thrown = chat().id;
+  apply(act::DeleteChat{thrown});
+  EXPECT_EQ(state().deleted_title, "throw me away");
+  restart();
+  ASSERT_EQ(state().chats.size(), 1u);
+  ASSERT_EQ(state().library.trash.size(), 1u);
+  EXPECT_EQ(state().library.trash[0].title, "throw me away");
+  apply(act::RestoreChat{thrown});
+  ASSERT_TRUE(until([this] { return chat().messages.size() == 2; }));
+  EXPECT_EQ(chat().id, thrown);
+  EXPECT_EQ(state().chats[0].id, thrown);
+  apply(act::DeleteChat{thrown});
+  apply(act::UndoDelete{});
+  EXPECT_EQ(state().chats.size(), 2u);
+  apply(act::DeleteChat{thrown});
+  apply(act::EmptyTrash{});
+  EXPECT_FALSE(state().deleted_title.has_value());
+  restart();
+  EXPECT_EQ(state().chats.size(), 1u);
+  EXPECT_TRUE(state().library.trash.empty());
+  apply(act::NewChat{});
+  EXPECT_GT(chat().id, thrown) << "an id was given twice";
+}
+
+TEST_F(ControllerStore, EmptyChatsLeaveNothingBehind) {
+  apply(act::NewChat{});
+  apply(act::NewChat{});
+  restart();
+  EXPECT_EQ(state().chats.size(), 1u);
+  EXPECT_EQ(chat().id, ChatId{1});
+}
+
+TEST_F(ControllerStore, DraftsFoldersPinsOrderAndPresetsComeBack) {
+  send_and_finish("one");
+  const auto one = chat().id;
+  apply(act::NewChat{});
+  send_and_finish("two");
+  const auto two = chat().id;
+  apply(act::ChangeDraft{two, "half a tho"});
+  apply(act::CreateFolder{"Work"});
+  const auto folder = state().library.folders.at(0).id;
+  apply(act::MoveToFolder{one, folder});
+  apply(act::PinChat{two, true});
+  apply(act::MoveChat{one, two});
+  SamplingParams cold;
+  cold.temperature = 0;
+  cold.max_tokens = 9;
+  apply(act::SavePreset{{.id = {}, .name = "Terse", .system_prompt = "One word.", .sampling = cold}});
+  restart();
+  ASSERT_EQ(state().chats.size(), 2u);
+  EXPECT_EQ(state().chats[0].id, one);
+  EXPECT_EQ(state().chats[0].folder, folder);
+  EXPECT_TRUE(state().chats[1].pinned);
+  EXPECT_EQ(state().chats[1].draft, "half a tho");
+  EXPECT_EQ(state().library.folders.at(0).name, "Work");
+  ASSERT_EQ(state().library.presets.size(), 1u);
+  apply(act::ApplyPreset{one, state().library.presets[0].id});
+  apply(act::DeleteFolder{folder});
+  apply(act::ErasePreset{state().library.presets[0].id});
+  restart();
+  EXPECT_EQ(state().chats[0].system_prompt, "One word.");
+  EXPECT_EQ(state().chats[0].sampling.max_tokens, 9);
+  EXPECT_EQ(state().chats[0].folder, FolderId{});
+  EXPECT_TRUE(state().library.folders.empty());
+  EXPECT_TRUE(state().library.presets.empty());
+}
+
+TEST_F(ControllerStore, SearchFindsTitlesAndTextsAndOpensTheBranch) {
+  engine_->answers = {"the needle is here", "another answer"};
+  send_and_finish("haystack");
+  const auto id = chat().id;
+  apply(act::Regenerate{id, chat().messages.back().id});
+  ASSERT_TRUE(until([this] { return !controller_->busy(); }));
+  apply(act::NewChat{});
+  apply(act::SearchChats{"NEEDLE"});
+  ASSERT_TRUE(until([this] { return !state().library.search.running; }));
+  ASSERT_EQ(state().library.search.hits.size(), 1u);
+  const ui::SearchHitState hit = state().library.search.hits[0];
+  EXPECT_EQ(hit.chat_id, id);
+  EXPECT_EQ(hit.num_branches, 2);
+  EXPECT_FALSE(hit.on_shown_path);
+  apply(act::ShowMessage{hit.chat_id, hit.message_id});
+  EXPECT_EQ(chat().id, id);
+  EXPECT_EQ(chat().messages.back().text, "the needle is here");
+  EXPECT_EQ(state().library.focus.message_id, hit.message_id);
+  apply(act::SearchChats{"hayst"});
+  EXPECT_EQ(state().library.search.hits.at(0).message_id, 0u) << "titles come first, and at once";
+}
+
+TEST_F(ControllerStore, ExportsAndImportsGoThroughFiles) {
+  send_and_finish("export me / please");
+  apply(act::ExportChat{chat().id, act::ChatFormat::kMarkdown, ""});
+  auto effects = controller_->take_effects();
+  ASSERT_EQ(effects.chat_exports.size(), 1u);
+  EXPECT_EQ(effects.chat_exports[0].file_name, "export me _ please.md");
+  apply(act::ExportAllChats{"/tmp/all.json"});
+  effects = controller_->take_effects();
+  ASSERT_EQ(effects.chat_exports.size(), 1u);
+  controller_->take_imported(effects.chat_exports[0].chats);
+  EXPECT_EQ(state().chats.size(), 2u);
+  EXPECT_EQ(chat().messages.size(), 2u);
+  restart();
+  EXPECT_EQ(state().chats.size(), 2u);
+}
+
+}  // namespace
+}  // namespace octavo::testing

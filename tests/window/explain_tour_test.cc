@@ -1,0 +1,91 @@
+// The chapters of the tour: each shows what it says, on the real engine core.
+
+#include "app/window/memory/explain_tour.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "app/window/memory/memory_history.h"
+
+namespace octavo::app {
+namespace {
+
+std::int64_t count(const TourChapter& chapter, BlockEventKind kind) {
+  return std::ranges::count(chapter.trace.block_events, kind, &BlockEvent::kind);
+}
+
+TourChapter play(const std::string& title) {
+  const auto titles = tour_titles();
+  const auto found = std::find(titles.begin(), titles.end(), title);
+  EXPECT_NE(found, titles.end()) << title;
+  return play_tour_chapter(static_cast<std::size_t>(found - titles.begin()));
+}
+
+std::int64_t prefilled(const TourChapter& chapter) {
+  std::int64_t count = 0;
+  for (const StepRecord& step : chapter.trace.steps) count += step.num_prefill_tokens;
+  return count;
+}
+
+TEST(ExplainTour, EveryChapterCanBeWalkedStepByStep) {
+  ASSERT_EQ(tour_titles().size(), 10u);
+  for (std::size_t i = 0; i < tour_titles().size(); ++i) {
+    const TourChapter chapter = play_tour_chapter(i);
+    SCOPED_TRACE(chapter.title);
+    ASSERT_GE(chapter.stops.size(), 4u);
+    MemoryHistory history(chapter.shape, chapter.bytes_per_block);
+    history.add(chapter.trace);
+    std::uint64_t mark = 0;
+    for (const TourStop& stop : chapter.stops) {
+      EXPECT_GE(stop.mark, mark);
+      mark = stop.mark;
+      EXPECT_FALSE(stop.sentence.empty());
+      const auto moment = history.at(stop.mark);
+      ASSERT_TRUE(moment) << moment.error().message;
+    }
+    for (const BlockEvent& event : chapter.trace.block_events) {
+      if (event.sequence != 0) {
+        EXPECT_TRUE(chapter.labels.contains(event.sequence)) << event.sequence;
+      }
+    }
+  }
+}
+
+TEST(ExplainTour, WithoutACacheEveryWordCostsTheWholeText) {
+  EXPECT_EQ(prefilled(play("Without a KV cache")), 6 + 7 + 8 + 9 + 10 + 11);
+  EXPECT_EQ(prefilled(play("With a KV cache")), 6);
+}
+
+TEST(ExplainTour, SamplesShareTheirPromptAndCopyOneBlockEachButTheLast) {
+  const TourChapter chapter = play("Samples share their prompt");
+  EXPECT_EQ(count(chapter, BlockEventKind::kCopyOnWrite), 2);
+  EXPECT_EQ(prefilled(chapter), 6);
+}
+
+TEST(ExplainTour, BeamsForkAndDie) {
+  for (const char* title : {"Beams of 2", "Beams of 4"}) {
+    const TourChapter chapter = play(title);
+    EXPECT_GT(count(chapter, BlockEventKind::kFork), 0) << title;
+    EXPECT_GT(count(chapter, BlockEventKind::kPrune), 0) << title;
+    EXPECT_GT(count(chapter, BlockEventKind::kCopyOnWrite), 0) << title;
+  }
+}
+
+TEST(ExplainTour, SecondRequestFindsTheTaskPrefix) {
+  EXPECT_GE(count(play("A shared task prefix"), BlockEventKind::kHit), 1);
+}
+
+TEST(ExplainTour, SwappedBlocksComeBackAndRecomputedOnesDoNot) {
+  const TourChapter swap = play("Preemption by swap");
+  EXPECT_GT(count(swap, BlockEventKind::kSwapOut), 0);
+  EXPECT_EQ(count(swap, BlockEventKind::kSwapOut), count(swap, BlockEventKind::kSwapIn));
+  EXPECT_EQ(prefilled(swap), 6 + 7);
+  const TourChapter recompute = play("Preemption by recompute");
+  EXPECT_GT(count(recompute, BlockEventKind::kPreempt), 0);
+  EXPECT_EQ(count(recompute, BlockEventKind::kSwapOut), 0);
+  EXPECT_GT(prefilled(recompute), 6 + 7);
+}
+
+}  // namespace
+}  // namespace octavo::app

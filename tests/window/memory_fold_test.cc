@@ -1,0 +1,193 @@
+// The engine's reports about memory, folded into what is drawn.
+
+#include "app/window/memory/memory_fold.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+namespace octavo::app {
+namespace {
+
+ui::UiState two_chats() {
+  ui::UiState state;
+  for (const std::uint64_t id : {1u, 2u}) {
+    ui::ChatState chat;
+    chat.id = ChatId{id};
+    chat.title = "chat " + std::to_string(id);
+    chat.colour_index = static_cast<std::uint32_t>(id);
+    state.chats.push_back(chat);
+  }
+  return state;
+}
+
+// Sequence n belongs to request n and chat n.
+std::optional<ChatId> same_number(RequestId id) { return ChatId{id.value}; }
+
+KvSnapshot snapshot_of(std::vector<std::vector<int>> tables) {
+  KvSnapshot snapshot;
+  snapshot.totals.block_size = 16;
+  snapshot.totals.num_blocks = 8;
+  snapshot.blocks.resize(8);
+  std::uint64_t sequence = 1;
+  for (const auto& table : tables) {
+    SequenceSnapshot row{
+        .sequence_id = SequenceId{sequence}, .request_id = RequestId{sequence}, .block_table = {}};
+    for (const int block : table) {
+      BlockSnapshot& cell = snapshot.blocks[static_cast<std::size_t>(block)];
+      if (cell.ref_count++ == 0) cell.first_owner = row.sequence_id;
+      cell.state = BlockState::kUsed;
+      cell.filled = 16;
+      row.block_table.push_back(BlockId{block});
+    }
+    if (!table.empty()) snapshot.sequences.push_back(row);
+    ++sequence;
+  }
+  return snapshot;
+}
+
+void fold(MemoryFold& memory, KvSnapshot snapshot, ui::UiState& state) {
+  memory.learn_sequences(snapshot, same_number);
+  memory.fold_snapshot(std::make_shared<KvSnapshot>(std::move(snapshot)), state);
+}
+
+Engine::Trace trace_of(std::vector<BlockEvent> events) {
+  Engine::Trace trace;
+  trace.block_events = std::move(events);
+  return trace;
+}
+
+TEST(MemoryFold, SharedBlocksAreCountedForEveryChatThatNamesThem) {
+  MemoryFold memory;
+  ui::UiState state = two_chats();
+  fold(memory, snapshot_of({{0, 1, 2}, {0, 1, 3, 4}}), state);
+  EXPECT_EQ(state.chats[0].memory.num_shared, 2);
+  EXPECT_EQ(state.chats[0].memory.num_sharing_chats, 1);
+  ASSERT_EQ(state.chats[1].memory.blocks.size(), 4u);
+  EXPECT_TRUE(state.chats[1].memory.blocks[1].shared);
+  EXPECT_FALSE(state.chats[1].memory.blocks[2].shared);
+}
+
+// While a chat is swapped out its blocks stand on the host; what it left in the
+// cache of the device is still told.
+TEST(MemoryFold, SwappedChatHasItsBlocksOnTheHost) {
+  MemoryFold memory;
+  ui::UiState state = two_chats();
+  fold(memory, snapshot_of({{0, 1, 2}, {3}}), state);
+  EXPECT_TRUE(state.chats[0].memory.host_blocks.empty());
+  KvSnapshot swapped = snapshot_of({{}, {3}});
+  swapped.sequences.insert(swapped.sequences.begin(), {.sequence_id = SequenceId{1},
+                                                       .request_id = RequestId{1},
+                                                       .state = SequenceState::kSwapped,
+                                                       .block_table = {BlockId{5}, BlockId{6}, BlockId{7}}});
+  swapped.blocks[1].state = BlockState::kCached;
+  fold(memory, swapped, state);
+  EXPECT_EQ(state.chats[0].memory.host_blocks, (std::vector<BlockId>{BlockId{5}, BlockId{6}, BlockId{7}}));
+  ASSERT_EQ(state.chats[0].memory.blocks.size(), 1u);
+  EXPECT_EQ(state.chats[0].memory.blocks[0].block_id, BlockId{1});
+  EXPECT_TRUE(state.chats[1].memory.host_blocks.empty());
+  fold(memory, snapshot_of({{4, 1, 2}, {3}}), state);
+  EXPECT_TRUE(state.chats[0].memory.host_blocks.empty()) << "it came back";
+  EXPECT_EQ(state.chats[0].memory.blocks.size(), 3u);
+}
+
+TEST(MemoryFold, SequencesOfNoChatHaveTheNameThatTheyAreGiven) {
+  MemoryFold memory;
+  ui::UiState state = two_chats();
+  memory.name_others([](RequestId id, std::int32_t output) -> std::optional<std::string> {
+    if (id != RequestId{3}) return std::nullopt;
+    return "Compare · Sample " + std::to_string(output + 1);
+  });
+  KvSnapshot snapshot = snapshot_of({{0}, {1}, {2}, {3}});
+  memory.learn_sequences(
+      snapshot, [](RequestId id) { return id.value <= 2 ? std::optional(ChatId{id.value}) : std::nullopt; });
+  memory.fold_snapshot(std::make_shared<KvSnapshot>(snapshot), state);
+  const auto swap_out = [&](std::uint64_t sequence) {
+    memory.fold_trace(
+        trace_of({{.step = 1, .sequence = sequence, .block = 2, .kind = BlockEventKind::kSwapOut}}), state);
+    return state.memory.events.back().chat_title;
+  };
+  EXPECT_EQ(swap_out(1), "chat 1");
+  EXPECT_EQ(swap_out(4), "") << "nobody knows it";
+  EXPECT_EQ(swap_out(3), "Compare · Sample 1");
+}
+
+TEST(MemoryFold, EndedChatKeepsCachedBlocksUntilTheirContentsGo) {
+  MemoryFold memory;
+  ui::UiState state = two_chats();
+  fold(memory, snapshot_of({{0, 1, 2}, {}}), state);
+  KvSnapshot ended = snapshot_of({{}, {}});
+  ended.step = 1;
+  for (const std::size_t block : {0u, 1u, 2u}) ended.blocks[block].state = BlockState::kCached;
+  fold(memory, ended, state);
+  ASSERT_EQ(state.chats[0].memory.blocks.size(), 3u);
+  EXPECT_TRUE(state.chats[0].memory.blocks[0].cached);
+
+  memory.fold_trace(trace_of({{.step = 2, .sequence = 0, .block = 1, .kind = BlockEventKind::kEvict},
+                              {.step = 2, .sequence = 2, .block = 1, .kind = BlockEventKind::kAlloc}}),
+                    state);
+  KvSnapshot reused = ended;
+  reused.step = 2;
+  reused.blocks[1].state = BlockState::kUsed;
+  fold(memory, reused, state);
+  ASSERT_EQ(state.chats[0].memory.blocks.size(), 2u);
+  EXPECT_EQ(state.chats[0].memory.blocks[1].block_id, BlockId{2});
+}
+
+TEST(MemoryFold, BlockTakenAfterTheLastSnapshotBelongsToItsChat) {
+  MemoryFold memory;
+  ui::UiState state = two_chats();
+  fold(memory, snapshot_of({{0}, {}}), state);
+  memory.fold_trace(trace_of({{.step = 1, .sequence = 1, .block = 6, .kind = BlockEventKind::kAlloc}}),
+                    state);
+  KvSnapshot ended = snapshot_of({{}, {}});
+  ended.step = 2;
+  for (const std::size_t block : {0u, 6u}) ended.blocks[block].state = BlockState::kCached;
+  fold(memory, ended, state);
+  ASSERT_EQ(state.chats[0].memory.blocks.size(), 2u);
+  EXPECT_EQ(state.chats[0].memory.blocks[1].block_id, BlockId{6});
+}
+
+TEST(MemoryFold, LostEventsMakeWhatIdleChatsHoldUnknown) {
+  MemoryFold memory;
+  ui::UiState state = two_chats();
+  fold(memory, snapshot_of({{0}, {}}), state);
+  KvSnapshot ended = snapshot_of({{}, {}});
+  ended.blocks[0].state = BlockState::kCached;
+  fold(memory, ended, state);
+  Engine::Trace lossy;
+  lossy.num_lost = 5;
+  memory.fold_trace(lossy, state);
+  fold(memory, ended, state);
+  EXPECT_TRUE(state.chats[0].memory.blocks.empty());
+}
+
+TEST(MemoryFold, EqualEventsOfAStepBecomeOneLine) {
+  MemoryFold memory;
+  ui::UiState state = two_chats();
+  fold(memory, snapshot_of({{0}, {}}), state);
+  std::vector<BlockEvent> events;
+  for (int i = 0; i < 61; ++i)
+    events.push_back({.step = 3, .sequence = 1, .block = i, .kind = BlockEventKind::kHit});
+  events.push_back({.step = 3, .sequence = 1, .block = 2, .kind = BlockEventKind::kFill});
+  events.push_back({.step = 4, .sequence = 1, .block = 6, .kind = BlockEventKind::kAlloc});
+  memory.fold_trace(trace_of(events), state);
+  ASSERT_EQ(state.memory.events.size(), 2u);
+  EXPECT_EQ(state.memory.events[0].count, 61);
+  EXPECT_EQ(state.memory.events[0].chat_title, "chat 1");
+  EXPECT_EQ(state.memory.events[1].first_block, 6);
+}
+
+TEST(MemoryFold, StepsOfAboutAMinuteAreKept) {
+  MemoryFold memory;
+  ui::UiState state;
+  Engine::Trace trace;
+  for (int i = 0; i < 100; ++i) trace.steps.push_back({.step = i, .begin_us = i * 1'000'000});
+  memory.fold_trace(trace, state);
+  EXPECT_EQ(state.memory.steps.back().step, 99);
+  EXPECT_EQ(state.memory.steps.front().step, 99 - 65);
+}
+
+}  // namespace
+}  // namespace octavo::app

@@ -1,0 +1,43 @@
+// What a person asked for in the Compare workspace.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "engine/base/ids.h"
+#include "ui/comparison_state.h"
+
+namespace octavo::ui::actions {
+
+struct OpenComparison {  // of a message of the user, with everything before it
+  std::uint64_t chat_id = 0;
+  std::uint64_t message_id = 0;
+};
+struct TypeComparison {  // a question of its own, without a chat
+  std::string text;
+};
+struct ChangeComparison {
+  ComparisonSetup setup;
+};
+struct RunComparison {};
+struct RunComparisonAgain {};  // what ran last, with the seeds that it had
+struct StopComparison {};
+struct ForkAtToken {  // a column that begins with the tokens before, and this alternative
+  ColumnId column_id;
+  std::size_t token_index = 0;
+  std::size_t alternative = 0;
+};
+struct KeepColumn {  // as the chat's answer, on the active path
+  ColumnId column_id;
+};
+struct KeepAllColumns {};  // as answers beside each other
+struct ContinueColumn {    // question and answer become a chat of their own
+  ColumnId column_id;
+};
+enum class ComparisonFormat { kJson, kMarkdown };
+struct ExportComparison {
+  ComparisonFormat format;
+};
+
+}  // namespace octavo::ui::actions

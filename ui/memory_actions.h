@@ -1,0 +1,76 @@
+// What a person asked of the Memory workspace, as values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "engine/base/ids.h"
+#include "ui/memory_state.h"
+
+namespace octavo::ui::actions {
+
+struct ShowMemoryPage {
+  MemoryPage page;
+};
+struct FollowNewest {};
+struct PauseMemory {};
+struct SeekTime {
+  std::int64_t time_us;
+};
+struct SeekMark {  // the state before this event
+  std::uint64_t mark;
+};
+struct StepEvents {
+  std::int32_t offset;
+};
+struct StepSteps {
+  std::int32_t offset;
+};
+struct PlayMemory {
+  bool playing;
+};
+struct ChangePlaySpeed {
+  double speed;
+};
+struct ChooseBlock {  // below 0: none
+  std::int32_t block;
+};
+struct HoverBlock {  // below 0: none
+  std::int32_t block;
+};
+struct HoverText {  // message 0: nothing
+  ChatId chat_id;
+  std::uint64_t message = 0;
+  std::size_t begin = 0, end = 0;  // bytes
+};
+struct StartRecording {};
+struct StopRecording {};
+struct OpenRecording {
+  std::string path;
+};
+struct CloseRecording {};  // back to the engine
+struct ListRecordings {};
+enum class ExportFormat { kJson, kCsv, kPng };
+struct ExportMemory {
+  ExportFormat format;
+};
+struct ShowChapter {
+  std::int32_t chapter;
+};
+struct MoveTour {  // by steps; past the end goes to the next chapter
+  std::int32_t offset;
+};
+struct RunPaper {};
+struct CancelPaper {};
+
+using MemoryAction = std::variant<ShowMemoryPage, FollowNewest, PauseMemory, SeekTime, SeekMark, StepEvents,
+                                  StepSteps, PlayMemory, ChangePlaySpeed, ChooseBlock, HoverBlock, HoverText,
+                                  StartRecording, StopRecording, OpenRecording, CloseRecording,
+                                  ListRecordings, ExportMemory, ShowChapter, MoveTour, RunPaper, CancelPaper>;
+
+struct Inspect {
+  MemoryAction action;
+};
+
+}  // namespace octavo::ui::actions

@@ -1,0 +1,284 @@
+// What the Memory workspace draws: the pools at one moment, how they came there, and what can be done about
+// it. Plain values, written by app/window/memory_workspace between frames.
+//
+// The moment is the cursor: the newest one while it follows, else a mark in the history. Every view shows the
+// state at the cursor, whether it comes from the engine, from a recording or from the tour.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/api/block_event.h"
+#include "engine/api/kv_snapshot.h"
+#include "engine/api/metrics.h"
+#include "engine/base/ids.h"
+
+namespace octavo::ui {
+
+// One chat of this window. Never reused within a process.
+
+enum class MemorySource { kLive, kRecording, kTour };
+enum class MemoryPage { kPools, kTour, kPaper };
+
+struct ShownPool {
+  std::string name = {};  // of the model, the recording or the chapter
+  std::int32_t block_size = 16;
+  std::int32_t num_blocks = 0;
+  std::int32_t num_host_blocks = 0;
+  std::int64_t bytes_per_block = 0;
+  std::int32_t max_model_len = 0;
+};
+
+// Parallel to KvSnapshot::sequences.
+struct ShownSequence {
+  ChatId chat_id = {};  // 0: none of this window's
+  std::string label = {};
+  std::uint32_t colour_index = 0;
+};
+
+// No owner, no group.
+inline constexpr std::uint16_t kNobody = 0xffff;
+
+// Parallel to KvSnapshot::blocks.
+struct ShownBlock {
+  std::uint16_t owner = kNobody;  // index of its first owner's sequence
+  std::uint16_t group = kNobody;  // index of the sharing group; blocks with one owner have none
+  std::int64_t last_us = 0;       // when something last happened to it
+};
+
+// Sequences that share blocks, and how many blocks exactly these share.
+struct SharingGroup {
+  std::vector<std::uint16_t> sequences;
+  std::int32_t num_blocks = 0;
+  std::string label = {};
+};
+
+struct ShownHostBlock {
+  bool is_used = false;
+  std::int32_t filled = 0;
+  std::uint16_t owner = kNobody;
+};
+
+// A row of the block tables. Several outputs of a request stand under a heading that has what they share.
+struct TableLine {
+  std::string label = {};
+  std::uint32_t colour_index = 0;
+  bool is_indented = false;
+  bool is_heading = false;
+  SequenceState state = SequenceState::kRunning;
+  ChatId chat_id = {};
+  std::uint64_t sequence = 0;          // 0: a heading
+  std::vector<BlockId> blocks = {};    // host blocks while swapped out
+  std::int32_t num_shared_prefix = 0;  // leading blocks that another row begins with, too
+};
+
+// A run of blocks of the prefix cache without a fork in it.
+struct PrefixRun {
+  std::int32_t parent = -1;  // index of a run
+  std::int32_t depth = 0;
+  std::vector<BlockId> blocks = {};
+  std::string text = {};            // beginning of its tokens; empty: not known
+  std::int32_t num_references = 0;  // highest of its blocks
+  std::int32_t num_hits = 0;        // of its first block
+  std::int64_t last_us = 0;
+  std::int32_t eviction_place = -1;  // 0: goes first; -1: in use
+  RetentionClass retention = RetentionClass::kScratch;
+};
+
+// A step, and how many events had happened when its levels were taken.
+struct TimelineStep {
+  StepRecord record;
+  std::uint64_t mark = 0;
+};
+
+// Equal events of one step and sequence, counted together.
+struct LogLine {
+  std::uint64_t mark = 0;  // of the first: the state before it is that mark's
+  std::uint64_t last_mark = 0;
+  std::int64_t step = 0;
+  std::int64_t time_us = 0;
+  std::uint64_t sequence = 0;
+  BlockEventKind kind = BlockEventKind::kAlloc;
+  std::int32_t first_block = -1;
+  std::int32_t last_block = -1;
+  std::int32_t aux = 0;  // of the first
+  std::int32_t count = 1;
+};
+
+// When a sequence ran, waited after a preemption, or was swapped out.
+struct ScheduleSpan {
+  std::uint64_t sequence = 0;
+  SequenceState state = SequenceState::kRunning;
+  std::int64_t begin_us = 0;
+  std::int64_t end_us = -1;  // below 0: goes on
+};
+
+// Generated tokens and begun requests in a short stretch of time, a second's worth.
+struct RatePoint {
+  std::int64_t time_us = 0;
+  double tokens_per_second = 0;
+  double requests_per_second = 0;
+};
+
+struct TimelineState {
+  std::int64_t origin_us = 0;  // shown as 0 s
+  std::deque<TimelineStep> steps;
+  std::deque<LogLine> log;  // what is told; fills and releases are not
+  std::deque<ScheduleSpan> spans;
+  std::deque<RatePoint> rates;
+  std::uint64_t oldest_mark = 0, newest_mark = 0;
+  std::int64_t newest_us = 0;
+};
+
+struct MemoryCursor {
+  bool following = true;
+  bool playing = false;
+  double speed = 1.0;
+  std::uint64_t mark = 0;  // events before it have happened
+  std::int64_t step = 0;
+  std::int64_t time_us = 0;
+  std::string problem = {};  // why the wanted moment cannot be shown
+};
+
+// What happened to one block id, newest last.
+struct BlockHistoryLine {
+  std::uint64_t mark = 0;
+  std::int64_t time_us = 0;
+  BlockEventKind kind = BlockEventKind::kAlloc;
+  std::uint64_t sequence = 0;
+  std::int32_t aux = 0;
+};
+
+struct BlockOwner {
+  std::string label = {};
+  std::uint32_t colour_index = 0;
+  std::int32_t index = 0;  // logical
+};
+
+struct BlockCard {
+  BlockId block = {};
+  BlockSnapshot state = {};
+  std::int32_t first_position = -1;  // of its first token; -1: not known
+  std::string text = {};             // its tokens; empty: not known
+  std::vector<BlockOwner> owners = {};
+  std::int32_t copied_from = -1;
+  std::vector<BlockId> copied_to = {};
+  std::int32_t num_hits = 0, num_fills = 0;
+  std::int32_t num_swaps = 0;  // of this id, both ways
+  std::int64_t born_us = -1, last_us = -1;
+  std::string why = {};  // why it is still here; only of the newest moment
+  std::vector<BlockHistoryLine> history = {};
+};
+
+// A figure of paging.md over the last minute of steps.
+struct FigureSample {
+  double time_s = 0, value = 0;
+};
+struct HealthFigure {
+  const char* id = "";
+  std::string value = {};
+  std::string label = {};
+  std::string note = {};
+  std::string definition = {};
+  std::vector<FigureSample> samples = {};  // empty: no curve
+  double least_range = 1;
+  std::uint32_t colour = 0;  // an owner colour's index; above 6: the accent
+};
+
+struct HealthSentence {
+  std::string text = {};
+  bool is_alarm = false;
+  std::uint64_t mark = 0;  // where it happened
+};
+
+// Weights, KV pool and working memory, of what there is. All in bytes.
+struct MemoryBar {
+  std::string name = {};
+  std::int64_t weight_bytes = 0, kv_bytes = 0, working_bytes = 0, total_bytes = 0;
+  std::string sentence = {};
+  std::string short_sentence = {};  // where there is no room for it
+};
+
+struct RecordingState {
+  bool is_recording = false;
+  std::string path = {};
+  std::vector<std::string> known = {};  // recordings in the usual folder, newest first
+  bool is_loading = false;
+};
+
+struct TourState {
+  std::vector<std::string> chapters = {};
+  std::int32_t chapter = 0;
+  std::int32_t step = 0, num_steps = 0;
+  std::string sentence = {};
+  std::string title = {};
+};
+
+// One memory manager on the same stream of requests.
+struct PaperRow {
+  std::string name = {};
+  double input = 0, output = 0, reserved = 0, internal = 0, unreserved = 0;  // percent of all slots
+  double batched_requests = 0;
+  double paper_tokens_held = 0, paper_batched_requests = 0;  // as the paper states them
+  double progress = 0;                                       // 0..1
+};
+struct PaperState {
+  MemoryBar shape = {};  // of the model and the device of its experiments
+  bool is_running = false;
+  bool is_done = false;
+  std::vector<PaperRow> rows = {};
+};
+
+// A stretch of a message whose blocks are lit.
+struct HighlightedRange {
+  std::size_t begin = 0, end = 0;  // bytes
+};
+// What is pointed at, in a chat or in the pools, and what belongs to it on the other side.
+struct LinkedHover {
+  std::optional<BlockId> block = {};  // pointed at in a view of memory
+  std::vector<BlockId> blocks = {};   // lit in every view of memory
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<HighlightedRange>> ranges = {};
+};
+
+struct MemoryWorkspaceState {
+  MemorySource source = MemorySource::kLive;
+  MemoryPage page = MemoryPage::kPools;
+  ShownPool pool;
+  MemoryCursor cursor;
+  TimelineState timeline;
+
+  // At the cursor. null before the first.
+  std::shared_ptr<const KvSnapshot> snapshot;
+  std::uint64_t version = 0;  // changes with everything below
+  std::vector<ShownSequence> sequences;
+  std::vector<ShownBlock> blocks;
+  std::vector<ShownHostBlock> host;
+  std::vector<SharingGroup> groups;
+  std::vector<TableLine> lines;
+  std::vector<PrefixRun> tree;
+  std::optional<BlockCard> card;
+  std::vector<HealthFigure> health;
+  std::vector<HealthSentence> sentences;
+
+  std::map<std::uint64_t, ShownSequence> names;  // of every sequence that was seen
+  LinkedHover hover;
+  MemoryBar bar;
+  RecordingState recording;
+  TourState tour;
+  PaperState paper;
+};
+
+// What is lit of a message; empty for nearly every one.
+inline const std::vector<HighlightedRange>& highlighted_ranges(const MemoryWorkspaceState& state, ChatId chat,
+                                                               std::uint64_t message) {
+  static const std::vector<HighlightedRange> kNone;
+  const auto found = state.hover.ranges.find({chat.value, message});
+  return found == state.hover.ranges.end() ? kNone : found->second;
+}
+
+}  // namespace octavo::ui

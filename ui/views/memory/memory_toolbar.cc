@@ -1,0 +1,151 @@
+#include "ui/views/memory/memory_toolbar.h"
+
+#include <algorithm>
+#include <array>
+
+#include "ui/format.h"
+#include "ui/widgets/controls.h"
+
+namespace octavo::ui {
+namespace {
+
+constexpr float kHeight = 40, kFiles = 290, kPages = 250;
+
+}  // namespace
+
+void draw_memory_bar(const Frame& frame, const MemoryBar& bar, float width) {
+  if (bar.total_bytes <= 0 || width < frame.px(120)) return;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const TextStyle style = tiny_text(frame);
+  const std::string ways[] = {bar.sentence, bar.short_sentence};
+  draw_text(frame, list, at, style, first_that_fits(frame, style, ways, width), width);
+  const ImVec2 low{at.x, at.y + frame.px(20)};
+  const float height = frame.px(6);
+  list->AddRectFilled(low, {low.x + width, low.y + height}, frame.theme.free, frame.px(3));
+  float x = low.x;
+  const auto part = [&](std::int64_t bytes, ImU32 colour) {
+    const float share = static_cast<float>(static_cast<double>(bytes) / static_cast<double>(bar.total_bytes));
+    const float end = std::min(low.x + width, x + std::max(share * width, bytes > 0 ? 1.0f : 0.0f));
+    list->AddRectFilled({x, low.y}, {end, low.y + height}, colour);
+    x = end;
+  };
+  part(bar.weight_bytes, frame.theme.owner(6));
+  part(bar.kv_bytes, frame.theme.accent);
+  part(bar.working_bytes, frame.theme.warning);
+  ImGui::Dummy({width, frame.px(28)});
+  std::string help =
+      "Weights (" + bytes_text(bar.weight_bytes) + "), then the KV pool (" + bytes_text(bar.kv_bytes) + ")";
+  if (bar.working_bytes > 0) {
+    help += ", then working memory (" + bytes_text(bar.working_bytes) +
+            ": activations, logits and scratch of the largest step)";
+  }
+  tooltip(frame, help + ", of " + bytes_text(bar.total_bytes) + " of memory.");
+}
+
+void MemoryToolbar::draw(const Frame& frame, const MemoryWorkspaceState& state, float width) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  constexpr std::array<const char*, 3> kLabels = {"Pools", "Explain", "Paper"};
+  constexpr std::array<const char*, 3> kIds = {"page_pools", "page_tour", "page_paper"};
+  const auto page = static_cast<std::size_t>(state.page);
+  const std::size_t wanted = segments(frame, "pages", kLabels, kIds, page, frame.px(kPages));
+  if (wanted != page) inspect(frame, actions::ShowMemoryPage{static_cast<MemoryPage>(wanted)});
+  float x = at.x + frame.px(kPages) + frame.px(20);
+  const float end = at.x + width - frame.px(kFiles);
+  ImGui::SetCursorScreenPos({x, at.y + frame.px(1)});
+  if (state.source == MemorySource::kRecording) {
+    TextStyle style = small_text(frame);
+    style.colour = frame.theme.warning;
+    const std::string text = "Recording " + state.pool.name;
+    const float rest = std::max(frame.px(20), end - x - frame.px(130));
+    draw_text(frame, ImGui::GetWindowDrawList(), {x, at.y + frame.px(6)}, style, text, rest);
+    x += std::min(text_width(frame, style, text), rest) + frame.px(12);
+    ImGui::SetCursorScreenPos({x, at.y + frame.px(3)});
+    if (chip(frame, "close_recording", "back to live")) inspect(frame, actions::CloseRecording{});
+    tooltip(frame, "Close the recording (Escape)");
+  } else {
+    draw_memory_bar(frame, state.bar, std::min(end - x - frame.px(16), frame.px(520)));
+  }
+  ImGui::SetCursorScreenPos({at.x + width - frame.px(kFiles), at.y});
+  draw_files(frame, state);
+  ImGui::SetCursorScreenPos({at.x, at.y + frame.px(kHeight)});
+  ImGui::Dummy({width, 1});
+}
+
+void MemoryToolbar::draw_files(const Frame& frame, const MemoryWorkspaceState& state) {
+  const bool is_recording = state.recording.is_recording;
+  const ButtonOptions record{
+      .width = 92,
+      .height = 30,
+      .enabled = is_recording || state.source == MemorySource::kLive,
+      .help = is_recording
+                  ? "Stop recording (R)"
+                  : "Record what happens to a file (R). It holds the titles of chats, no other text."};
+  if (button(frame, "record", is_recording ? "Stop" : "Record", record)) {
+    if (is_recording) {
+      inspect(frame, actions::StopRecording{});
+    } else {
+      inspect(frame, actions::StartRecording{});
+    }
+  }
+  beside(frame, 7);
+  if (button(frame, "open_recording", "Open", {.width = 92, .height = 30, .help = "Look at a recording"})) {
+    inspect(frame, actions::ListRecordings{});
+    ImGui::OpenPopup("recordings");
+  }
+  draw_open_popup(frame, state);
+  beside(frame, 7);
+  if (button(frame, "export", "Export", {.width = 92, .height = 30, .help = "Save what is shown"}))
+    ImGui::OpenPopup("exports");
+  draw_export_popup(frame);
+}
+
+void MemoryToolbar::draw_open_popup(const Frame& frame, const MemoryWorkspaceState& state) {
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(14), frame.px(12)});
+  if (ImGui::BeginPopup("recordings")) {
+    const float width = frame.px(420);
+    heading_line(frame, "Open a recording");
+    gap(frame, 6);
+    if (state.recording.known.empty())
+      paragraph(frame, small_text(frame),
+                "There is none yet. “Record” writes one; `octavo --record FILE` does, too.", width);
+    for (std::size_t i = 0; i < state.recording.known.size(); ++i) {
+      const std::string& path = state.recording.known[i];
+      ImGui::PushID(static_cast<int>(i));
+      if (link(frame, "known", std::string_view(path).substr(path.rfind('/') + 1), path)) {
+        inspect(frame, actions::OpenRecording{path});
+        ImGui::CloseCurrentPopup();
+      }
+      ImGui::PopID();
+    }
+    gap(frame, 8);
+    const bool is_entered = text_field(frame, "path", path_, "Or the path of a file", width,
+                                       ImGuiInputTextFlags_EnterReturnsTrue);
+    if (is_entered && !path_.empty()) {
+      inspect(frame, actions::OpenRecording{path_});
+      ImGui::CloseCurrentPopup();
+    }
+    ImGui::EndPopup();
+  }
+  ImGui::PopStyleVar();
+}
+
+void MemoryToolbar::draw_export_popup(const Frame& frame) {
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(14), frame.px(12)});
+  if (ImGui::BeginPopup("exports")) {
+    const auto offer = [&](const char* id, const char* text, actions::ExportFormat format) {
+      if (!button(frame, id, text,
+                  {.kind = ButtonKind::kPlain, .width = 230, .height = 30, .align_left = true}))
+        return;
+      inspect(frame, actions::ExportMemory{format});
+      ImGui::CloseCurrentPopup();
+    };
+    offer("json", "Blocks and tables as JSON", actions::ExportFormat::kJson);
+    offer("csv", "Steps as CSV", actions::ExportFormat::kCsv);
+    offer("png", "Picture of the window (PNG)", actions::ExportFormat::kPng);
+    ImGui::EndPopup();
+  }
+  ImGui::PopStyleVar();
+}
+
+}  // namespace octavo::ui

@@ -1,0 +1,25 @@
+// The top of the Memory workspace: which page, what memory there is, recording and export.
+#pragma once
+
+#include <string>
+
+#include "ui/views/memory/memory_parts.h"
+
+namespace octavo::ui {
+
+class MemoryToolbar {
+ public:
+  void draw(const Frame& frame, const MemoryWorkspaceState& state, float width);
+
+ private:
+  void draw_files(const Frame& frame, const MemoryWorkspaceState& state);
+  void draw_open_popup(const Frame& frame, const MemoryWorkspaceState& state);
+  void draw_export_popup(const Frame& frame);
+
+  std::string path_;
+};
+
+// Weights, KV pool, working memory and what is left, of all memory.
+void draw_memory_bar(const Frame& frame, const MemoryBar& bar, float width);
+
+}  // namespace octavo::ui
