@@ -171,15 +171,15 @@ Error unknown(std::string_view name, const std::string& what) {
 Result<std::vector<Chat>> import_chats(std::string_view text, std::string_view name) {
   const json value = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (value.is_discarded()) return unknown(name, "it is not JSON");
-  std::vector<const json*> chats;
+  std::vector<const json*> values;
   if (value.is_array()) {
-    for (const json& chat : value) chats.push_back(&chat);
+    for (const json& one : value) values.push_back(&one);
   } else {
-    chats.push_back(&value);
+    values.push_back(&value);
   }
   std::vector<Chat> chats;
-  for (const json* chat : chats) {
-    auto read = read_one(*chat, name);
+  for (const json* one : values) {
+    auto read = read_one(*one, name);
     if (!read) return unknown(name, "chat " + std::to_string(chats.size() + 1) + " is of no known kind");
     if (!*read) return read->error();
     if (!(*read)->messages().empty()) chats.push_back(**std::move(read));

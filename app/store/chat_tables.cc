@@ -353,9 +353,9 @@ Result<Chat> read_tree(Database& database, ChatId chat_id) {
 }
 
 Result<Chat> read_chat(Database& database, ChatId chat_id) {
-  const std::int64_t chat = as_integer(chat_id.value);
+  const std::int64_t number = as_integer(chat_id.value);
   std::optional<ChatHead> head;
-  OCTAVO_TRY_VOID(each_row(database, kSelectOneHead, {chat}, [&](const Rows& row) { head = head_of(row); }));
+  OCTAVO_TRY_VOID(each_row(database, kSelectOneHead, {number}, [&](const Rows& row) { head = head_of(row); }));
   if (!head) return Error{.code = ErrorCode::kNotFound, .message = "there is no such chat"};
   Chat chat;
   chat.title = std::move(head->title);
@@ -366,11 +366,11 @@ Result<Chat> read_chat(Database& database, ChatId chat_id) {
       each_row(database,
                "SELECT id, parent, active_child, role, finish_reason, seed, interrupted, model, error, "
                "metrics, content, token_ids FROM messages WHERE chat = ?1 ORDER BY id",
-               {chat}, [&](const Rows& row) {
+               {number}, [&](const Rows& row) {
                  Message message = message_of(row);
                  messages.emplace_hint(messages.end(), message.id, std::move(message));
                }));
-  OCTAVO_TRY_VOID(read_pieces(database, chat, messages));
+  OCTAVO_TRY_VOID(read_pieces(database, number, messages));
   build_tree(messages, chat);
   choose(chat, kRootMessage, head->active_root_child);
   return chat;

@@ -144,8 +144,8 @@ Result<void> StoreWorker::settle_interrupted() {
   // Not while answers of this window are going on: their pieces are alive.
   if (found.empty() || contents_known_) return {};
   OCTAVO_TRY_VOID(database_.begin());
-  for (const auto& [chat, messages] : found) {
-    const ChatId chat_id{static_cast<std::uint64_t>(chat)};
+  for (const auto& [number, messages] : found) {
+    const ChatId chat_id{static_cast<std::uint64_t>(number)};
     const auto chat = read_chat(database_, chat_id);
     if (!chat && chat.error().code != ErrorCode::kNotFound) return chat.error();
     for (const std::int64_t id : messages) {

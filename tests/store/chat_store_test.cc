@@ -14,7 +14,6 @@
 namespace octavo::testing {
 namespace {
 
-using ChatId;
 using app::ChatStore;
 using app::Urgency;
 

@@ -13,7 +13,6 @@
 namespace octavo::testing {
 namespace {
 
-using ChatId;
 using app::StoreProblemKind;
 using app::changes::SaveChat;
 

@@ -35,14 +35,14 @@ TEST_F(StorePerformance, FiftyChatsAreThereAtTheStart) {
 
 TEST_F(StorePerformance, AChatOfAMillionCharactersIsReadInTime) {
   open();
-  app::Chat chat;
+  app::Chat tree;
   for (int i = 0; i < 1000; ++i) {
-    chat.append(chat.active_leaf(), Role::kUser, std::string(100, 'q'));
-    const auto answer = chat.append(chat.active_leaf(), Role::kAssistant, std::string(900, 'a'));
-    chat.find(answer)->token_ids.resize(225);
-    chat.find(answer)->finish_reason = FinishReason::kStop;
+    tree.append(tree.active_leaf(), Role::kUser, std::string(100, 'q'));
+    const auto answer = tree.append(tree.active_leaf(), Role::kAssistant, std::string(900, 'a'));
+    tree.find(answer)->token_ids.resize(225);
+    tree.find(answer)->finish_reason = FinishReason::kStop;
   }
-  push_all(changes_for(some_head(1), chat));
+  push_all(changes_for(some_head(1), tree));
   wait_ms(200);
   close();
   reset_reports();
@@ -59,10 +59,10 @@ TEST_F(StorePerformance, AChatOfAMillionCharactersIsReadInTime) {
 TEST_F(StorePerformance, StreamingWritesLittle) {
   open();
   for (std::uint64_t id = 1; id <= 8; ++id) {
-    app::Chat chat;
-    const auto question = chat.append(app::kRootMessage, Role::kUser, "q");
-    chat.append(question, Role::kAssistant, "");
-    push_all(changes_for(some_head(id), chat));
+    app::Chat tree;
+    const auto question = tree.append(app::kRootMessage, Role::kUser, "q");
+    tree.append(question, Role::kAssistant, "");
+    push_all(changes_for(some_head(id), tree));
   }
   wait_ms(200);
   const auto size = [this] { return std::filesystem::file_size(database_path().string() + "-wal"); };

@@ -16,7 +16,7 @@ namespace octavo::testing {
 
 struct PlainStore {
   std::map<std::uint64_t, app::ChatHead> chats;
-  std::map<std::uint64_t, app::Chat> chats;
+  std::map<std::uint64_t, app::Chat> trees;
   std::map<std::uint64_t, app::FolderRecord> folders;
   std::map<std::uint64_t, app::PresetRecord> presets;
 };
@@ -82,31 +82,31 @@ inline app::ChatHead some_head(std::uint64_t id) {
   return head;
 }
 
-inline app::changes::SaveMessage save_message(ChatId chat, const app::Chat& chat, MessageId id) {
-  return {chat, *chat.find(id)};
+inline app::changes::SaveMessage save_message(ChatId chat, const app::Chat& tree, MessageId id) {
+  return {chat, *tree.find(id)};
 }
 
 // A chat of question and answer pairs whose texts name the chat and the place.
 inline app::Chat some_chat(std::uint64_t chat, int num_pairs, std::size_t answer_length = 60) {
-  app::Chat chat;
+  app::Chat tree;
   for (int i = 0; i < num_pairs; ++i) {
     const std::string where = std::to_string(chat) + "." + std::to_string(i);
-    chat.append(chat.active_leaf(), Role::kUser, "question " + where);
+    tree.append(tree.active_leaf(), Role::kUser, "question " + where);
     std::string text = "answer " + where + " ";
     while (text.size() < answer_length) text += "lorem ipsum ";
-    const MessageId id = chat.append(chat.active_leaf(), Role::kAssistant, std::move(text));
-    chat.find(id)->finish_reason = FinishReason::kStop;
-    chat.find(id)->token_ids = {1, 2, 3, i};
+    const MessageId id = tree.append(tree.active_leaf(), Role::kAssistant, std::move(text));
+    tree.find(id)->finish_reason = FinishReason::kStop;
+    tree.find(id)->token_ids = {1, 2, 3, i};
   }
-  return chat;
+  return tree;
 }
 
 // Everything that brings a chat into an empty store.
-inline std::vector<app::StoreChange> changes_for(app::ChatHead head, const app::Chat& chat) {
+inline std::vector<app::StoreChange> changes_for(app::ChatHead head, const app::Chat& tree) {
   std::vector<app::StoreChange> changes;
-  const auto path = chat.active_path();
+  const auto path = tree.active_path();
   head.active_root_child = path.empty() ? app::kRootMessage : path.front();
-  for (const app::Message& message : chat.messages())
+  for (const app::Message& message : tree.messages())
     changes.push_back(app::changes::SaveMessage{head.id, message});
   changes.push_back(app::changes::SaveChat{std::move(head)});
   return changes;

@@ -10,10 +10,6 @@
 namespace octavo::testing {
 namespace {
 
-using ChatId;
-using FolderId;
-using MessageId;
-using PresetId;
 using app::Chat;
 using app::kRootMessage;
 using app::Message;
@@ -43,9 +39,9 @@ class RoundTrip : public WorkerTest {
       EXPECT_EQ(head.created_ms, expected.created_ms);
       EXPECT_EQ(head.updated_ms, expected.updated_ms);
       EXPECT_EQ(head.trashed_ms, expected.trashed_ms);
-      const auto chat = load(head.id.value);
-      ASSERT_TRUE(chat.has_value());
-      expect_same(*chat, plain.chats.at(head.id.value));
+      const auto tree = load(head.id.value);
+      ASSERT_TRUE(tree.has_value());
+      expect_same(*tree, plain.trees.at(head.id.value));
     }
     ASSERT_EQ(contents_->folders.size(), plain.folders.size());
     for (const auto& folder : contents_->folders)
@@ -60,8 +56,8 @@ class RoundTrip : public WorkerTest {
 
 TEST_F(RoundTrip, EveryFieldOfAMessageComesBack) {
   open();
-  Chat chat = some_chat(1, 1);
-  Message& answer = *chat.find(MessageId{2});
+  Chat tree = some_chat(1, 1);
+  Message& answer = *tree.find(MessageId{2});
   answer.seed = ~std::uint64_t{0};
   answer.error = "it failed, and says so";
   answer.model = "SmolLM2 135M";
@@ -71,15 +67,15 @@ TEST_F(RoundTrip, EveryFieldOfAMessageComesBack) {
       12, 4, {.queue_us = 1, .ttft_us = 2, .tpot_us = 3, .e2e_us = 4, .num_preemptions = 5}};
   answer.token_ids = {0, 1, 2147483647};
   answer.content = std::string("a\0b\r\n\t😀", 10);
-  chat.append(kRootMessage, Role::kSystem, "");
+  tree.append(kRootMessage, Role::kSystem, "");
   app::ChatHead head = some_head(1);
-  chat.title = head.title, chat.system_prompt = head.system_prompt, chat.sampling = head.sampling;
-  push_all(changes_for(head, chat));
+  tree.title = head.title, tree.system_prompt = head.system_prompt, tree.sampling = head.sampling;
+  push_all(changes_for(head, tree));
   wait_ms(200);
   reopen();
   const auto loaded = load(1);
   ASSERT_TRUE(loaded.has_value());
-  expect_same(*loaded, chat);
+  expect_same(*loaded, tree);
 }
 
 TEST_F(RoundTrip, RandomOperationsAcrossRestartsMatchMapsInMemory) {
@@ -97,39 +93,39 @@ TEST_F(RoundTrip, RandomOperationsAcrossRestartsMatchMapsInMemory) {
     if (plain.chats.empty() || what < 5) {
       const std::uint64_t id = next_chat++;
       plain.chats[id] = some_head(id);
-      Chat& chat = plain.chats[id];
-      chat.title = plain.chats[id].title, chat.system_prompt = plain.chats[id].system_prompt;
-      chat.sampling = plain.chats[id].sampling;
+      Chat& tree = plain.trees[id];
+      tree.title = plain.chats[id].title, tree.system_prompt = plain.chats[id].system_prompt;
+      tree.sampling = plain.chats[id].sampling;
       push(SaveChat{plain.chats[id]});
       continue;
     }
     auto chat = plain.chats.begin();
     std::advance(chat, static_cast<std::ptrdiff_t>(below(plain.chats.size())));
-    Chat& chat = plain.chats[chat->first];
+    Chat& tree = plain.trees[chat->first];
     const ChatId chat_id{chat->first};
     const auto save_choices = [&](MessageId id) {
-      if (const Message* message = chat.find(id); message != nullptr && message->parent != kRootMessage) {
+      if (const Message* message = tree.find(id); message != nullptr && message->parent != kRootMessage) {
         push(SaveChoices{chat_id, {{message->parent, id}}});
       }
-      const auto path = chat.active_path();
+      const auto path = tree.active_path();
       chat->second.active_root_child = path.empty() ? kRootMessage : path.front();
       push(SaveChat{chat->second});
     };
     if (what < 60) {
-      const MessageId parent{below(chat.messages().size() + 1)};
+      const MessageId parent{below(tree.messages().size() + 1)};
       const MessageId id =
-          chat.append(parent, below(2) == 0 ? Role::kUser : Role::kAssistant, std::string(below(9000), 'x'));
-      chat.find(id)->finish_reason = FinishReason::kLength;
-      push(SaveMessage{chat_id, *chat.find(id)}, below(10) == 0);
+          tree.append(parent, below(2) == 0 ? Role::kUser : Role::kAssistant, std::string(below(9000), 'x'));
+      tree.find(id)->finish_reason = FinishReason::kLength;
+      push(SaveMessage{chat_id, *tree.find(id)}, below(10) == 0);
       std::vector<std::pair<MessageId, MessageId>> choices;
-      for (const Message* m = chat.find(id); m != nullptr; m = chat.find(m->parent))
+      for (const Message* m = tree.find(id); m != nullptr; m = tree.find(m->parent))
         choices.emplace_back(m->parent, m->id);
       push(SaveChoices{chat_id, choices});
       save_choices(id);
-    } else if (what < 75 && !chat.messages().empty()) {
-      const MessageId id{1 + below(chat.messages().size())};
-      const MessageId other = chat.sibling(id, below(2) == 0 ? 1 : -1);
-      chat.choose_child(other);
+    } else if (what < 75 && !tree.messages().empty()) {
+      const MessageId id{1 + below(tree.messages().size())};
+      const MessageId other = tree.sibling(id, below(2) == 0 ? 1 : -1);
+      tree.choose_child(other);
       save_choices(other);
     } else if (what < 80) {
       chat->second.trashed_ms = below(2) == 0 ? std::optional<std::int64_t>(5) : std::nullopt;
@@ -137,7 +133,7 @@ TEST_F(RoundTrip, RandomOperationsAcrossRestartsMatchMapsInMemory) {
       push(SaveChat{chat->second});
     } else if (what < 82) {
       push(EraseChat{chat_id});
-      plain.chats.erase(chat->first);
+      plain.trees.erase(chat->first);
       plain.chats.erase(chat);
     } else if (what < 86) {
       const FolderId id{next_folder++};
@@ -182,10 +178,10 @@ TEST_F(RoundTrip, IdsOfErasedChatsAreNotGivenAgain) {
 
 TEST_F(RoundTrip, PiecesOfARunningAnswerBecomeAnInterruptedMessage) {
   open();
-  Chat chat;
-  const MessageId question = chat.append(kRootMessage, Role::kUser, "q");
-  const MessageId answer = chat.append(question, Role::kAssistant, "");
-  push_all(changes_for(some_head(1), chat));
+  Chat tree;
+  const MessageId question = tree.append(kRootMessage, Role::kUser, "q");
+  const MessageId answer = tree.append(question, Role::kAssistant, "");
+  push_all(changes_for(some_head(1), tree));
   const AppendToAnswer first{ChatId{1}, answer, 0, "one ", 0, {1, 2}};
   push(first);
   wait_ms(150);
@@ -210,13 +206,13 @@ TEST_F(RoundTrip, PiecesOfARunningAnswerBecomeAnInterruptedMessage) {
 
 TEST_F(RoundTrip, AWholeMessageTakesThePlaceOfItsPieces) {
   open();
-  Chat chat = some_chat(1, 1);
+  Chat tree = some_chat(1, 1);
   push(AppendToAnswer{ChatId{1}, MessageId{2}, 0, "draft of it", 0, {9}});
   wait_ms(150);
-  push_all(changes_for(some_head(1), chat));
+  push_all(changes_for(some_head(1), tree));
   wait_ms(150);
   reopen();
-  EXPECT_EQ(load(1)->messages().back().content, chat.messages().back().content);
+  EXPECT_EQ(load(1)->messages().back().content, tree.messages().back().content);
 }
 
 TEST_F(RoundTrip, ChangesWaitForTheBatchUnlessTheyAreUrgent) {
@@ -255,9 +251,9 @@ TEST_F(RoundTrip, FilesCanBeReadByTheirOwnerOnly) {
 
 TEST_F(RoundTrip, ErasedTextIsNotInTheFile) {
   open();
-  Chat chat;
-  chat.append(kRootMessage, Role::kUser, "the secret of the ancient mariner");
-  push_all(changes_for(some_head(1), chat));
+  Chat tree;
+  tree.append(kRootMessage, Role::kUser, "the secret of the ancient mariner");
+  push_all(changes_for(some_head(1), tree));
   wait_ms(200);
   push(EraseChat{ChatId{1}}, true);
   step_until_idle();
@@ -270,11 +266,11 @@ TEST_F(RoundTrip, ErasedTextIsNotInTheFile) {
 
 TEST_F(RoundTrip, SearchFindsTextInEveryCaseAndNamesTheBranch) {
   open();
-  Chat chat;
-  const MessageId question = chat.append(kRootMessage, Role::kUser, "ÜBER die Straße");
-  chat.append(question, Role::kAssistant, "erste Antwort");
-  chat.append(question, Role::kAssistant, "zweite ANTWORT");
-  push_all(changes_for(some_head(1), chat));
+  Chat tree;
+  const MessageId question = tree.append(kRootMessage, Role::kUser, "ÜBER die Straße");
+  tree.append(question, Role::kAssistant, "erste Antwort");
+  tree.append(question, Role::kAssistant, "zweite ANTWORT");
+  push_all(changes_for(some_head(1), tree));
   push_all(changes_for(some_head(2), some_chat(2, 1)));
   wait_ms(200);
   worker_->search(1, "antwort");

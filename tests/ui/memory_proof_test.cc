@@ -194,9 +194,9 @@ class MemoryProof : public WindowTest {
     apply(ui::actions::SendMessage{chat().id, kQuestions[index]});
     ids_[index] = chat().id;
   }
-  const ui::ChatState& chat(std::size_t index) const { return *ui::find_chat(state(), ids_[index]); }
+  const ui::ChatState& asked(std::size_t index) const { return *ui::find_chat(state(), ids_[index]); }
   void compare(std::size_t index, ui::ComparisonKind kind, std::int32_t max_tokens) {
-    apply(ui::actions::OpenComparison{ids_[index].value, chat(index).messages.front().id});
+    apply(ui::actions::OpenComparison{ids_[index].value, asked(index).messages.front().id});
     ui::ComparisonSetup setup = state().comparison.setup;
     setup.kind = kind;
     setup.num_samples = setup.beam_width = 4;
@@ -303,7 +303,7 @@ TEST_F(MemoryProof, SharingCopiesAndSwapsOfTheRealModelAreSeenLiveAndInARecordin
 
   // Four chats, the first a little ahead: its prompt is what the others find.
   ask(0);
-  ASSERT_TRUE(wait_until([this] { return chat(0).activity == ui::Activity::kGenerating; }));
+  ASSERT_TRUE(wait_until([this] { return asked(0).activity == ui::Activity::kGenerating; }));
   for (std::size_t i = 1; i < kNumChats; ++i) ask(i);
   ASSERT_TRUE(wait_until([this] { return every_chat_generates(); }));
   inspect(ui::actions::PauseMemory{});
@@ -343,7 +343,7 @@ TEST_F(MemoryProof, SharingCopiesAndSwapsOfTheRealModelAreSeenLiveAndInARecordin
     return all_idle();
   }));
   for (std::size_t i = 0; i < kNumChats; ++i)
-    EXPECT_EQ(chat(i).messages.size(), 2u) << "a pool that is too small slows chats down and never ends them";
+    EXPECT_EQ(asked(i).messages.size(), 2u) << "a pool that is too small slows chats down and never ends them";
   EXPECT_TRUE(saw_beams);
 
   // What really happened, by the engine's events.

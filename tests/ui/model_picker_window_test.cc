@@ -167,7 +167,7 @@ TEST_F(ModelPickerWindow, AnotherModelLoadsWhileChatsGoOnAndThenAnswers) {
   FakeEngine* const old = engine_;
   old->answers = {std::string(4000, 'x')};
   old->steps_allowed = 20;
-  const ChatId chat = ask("a long answer, please");
+  const ChatId asked = ask("a long answer, please");
   loads_.wait = true;
   load(second);
   ASSERT_TRUE(
@@ -181,15 +181,15 @@ TEST_F(ModelPickerWindow, AnotherModelLoadsWhileChatsGoOnAndThenAnswers) {
   ASSERT_TRUE(loop_until([this] { return state().model.name == "second"; }));
   EXPECT_FALSE(state().picker.open);
   EXPECT_EQ(loads_.num_alive, 2) << "the first has an answer to finish";
-  EXPECT_EQ(ui::find_chat(state(), chat)->activity, ui::Activity::kGenerating);
+  EXPECT_EQ(ui::find_chat(state(), asked)->activity, ui::Activity::kGenerating);
   apply(act::NewChat{});
   const ChatId fresh = ask("hello");
   ASSERT_TRUE(loop_until([&] { return ui::find_chat(state(), fresh)->activity == ui::Activity::kIdle; }));
   EXPECT_EQ(ui::find_chat(state(), fresh)->messages.back().model, "second");
   old->steps_allowed = -1;
   ASSERT_TRUE(loop_until([this] { return all_idle(); }));
-  EXPECT_EQ(ui::find_chat(state(), chat)->messages.back().text, std::string(4000, 'x'));
-  EXPECT_EQ(ui::find_chat(state(), chat)->messages.back().model, "first");
+  EXPECT_EQ(ui::find_chat(state(), asked)->messages.back().text, std::string(4000, 'x'));
+  EXPECT_EQ(ui::find_chat(state(), asked)->messages.back().model, "first");
   EXPECT_TRUE(loop_until([this] { return loads_.num_alive == 1; }))
       << "the first has ended with its last answer";
 }

@@ -86,8 +86,8 @@ TEST_F(ControllerTest, TokensThatAreNotExactlyTheTextAreForgotten) {
   controller_.fold(OutputFinished{
       .request_id = id, .finish_reason = FinishReason::kStop, .stop_reason = std::string("END")});
   controller_.fold(RequestFinished{.request_id = id, .prompt_logprobs = {}, .metrics = {}});
-  const Chat& chat = *controller_.chat(chat().id);
-  EXPECT_TRUE(chat.messages().back().token_ids.empty());
+  const Chat& kept = *controller_.chat(chat().id);
+  EXPECT_TRUE(kept.messages().back().token_ids.empty());
   EXPECT_EQ(chat().messages.back().figures.stop_reason, "stopped at END");
 }
 
