@@ -10,6 +10,8 @@
 #include <span>
 #include <system_error>
 
+#include "engine/base/home_folder.h"
+
 namespace octavo::ui {
 namespace {
 
@@ -152,15 +154,8 @@ ImFontConfig text_config() {
 
 std::vector<std::string> Fonts::system_folders() {
   std::vector<std::string> folders;
-  const char* home = std::getenv("HOME");
-  const char* data = std::getenv("XDG_DATA_HOME");
-  if (data != nullptr && *data != '\0') folders.push_back(std::string(data) + "/fonts");
-  if (home != nullptr && *home != '\0') {
-    folders.push_back(std::string(home) + "/.local/share/fonts");
-    folders.push_back(std::string(home) + "/.fonts");
-  }
-  folders.insert(folders.end(), {"/usr/local/share/fonts", "/usr/share/fonts"});
-  return folders;
+  return {(data_folder() / "fonts").string(), (home_folder() / ".fonts").string(), "/usr/local/share/fonts",
+          "/usr/share/fonts"};
 }
 
 Fonts Fonts::load(const std::vector<std::string>& folders) {

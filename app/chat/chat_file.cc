@@ -10,6 +10,7 @@
 
 #include "app/chat/chat_json.h"
 #include "app/files/whole_file.h"
+#include "engine/base/home_folder.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
@@ -23,17 +24,7 @@ Error failed(const std::filesystem::path& path, std::string_view doing, int reas
 
 }  // namespace
 
-std::filesystem::path default_chat_path() {
-  const char* const data_home = std::getenv("XDG_DATA_HOME");
-  const char* const home = std::getenv("HOME");
-  std::filesystem::path folder = ".";
-  if (data_home != nullptr && *data_home != '\0') {
-    folder = data_home;
-  } else if (home != nullptr && *home != '\0') {
-    folder = std::filesystem::path(home) / ".local/share";
-  }
-  return folder / "octavo/chats/terminal.json";
-}
+std::filesystem::path default_chat_path() { return data_folder() / "octavo/chats/terminal.json"; }
 
 Result<Chat> read_chat(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);

@@ -228,7 +228,7 @@ Result<Chat> chat_from_json(std::string_view text, std::string_view name) {
   if (messages == nullptr || !messages->is_array()) reader.fail("has no list of messages");
   if (reader.failed()) return damaged(name, reader.problem());
   if (const json* sampling = reader.member("sampling")) {
-    auto read = sampling_from_json(*sampling);
+    auto read = stored_sampling(*sampling);
     if (!read) return damaged(name, read.error().message);
     chat.sampling = *std::move(read);
   }

@@ -17,6 +17,12 @@ using nlohmann::json;
 
 namespace {
 
+Error wrong(std::string_view what, const std::string& sentence, const std::string& subject) {
+  return {.code = ErrorCode::kInvalidArgument,
+          .message = std::string(what) + ": " + sentence,
+          .subject = subject};
+}
+
 // Typed reading of one value; a wrong type is nullopt.
 std::optional<double> as_number(const json& source) {
   if (!source.is_number()) return std::nullopt;
@@ -128,12 +134,6 @@ bool read_token_ids(const json& source, std::vector<TokenId>& token_ids) {
   return true;
 }
 
-OptionAssignment assign_sampling_option(const std::string& key, const json& value, SamplingParams& params) {
-  const std::optional<bool> assigned = assign_option(key, value, params);
-  if (!assigned.has_value()) return OptionAssignment::kUnknown;
-  return *assigned ? OptionAssignment::kAssigned : OptionAssignment::kWrongType;
-}
-
 json sampling_to_json(const SamplingParams& params) {
   json object = {{"temperature", params.temperature},
                  {"top_p", params.top_p},
@@ -150,17 +150,25 @@ json sampling_to_json(const SamplingParams& params) {
   return object;
 }
 
-Result<SamplingParams> sampling_from_json(const json& object) {
+Result<SamplingParams> sampling_from_json(const json& object, SamplingParams defaults, UnknownOptions unknown,
+                                          std::string_view what) {
   if (!object.is_object())
-    return Error{.code = ErrorCode::kInvalidArgument, .message = "the sampling parameters are not an object"};
-  SamplingParams params;
+    return wrong(what, "\"sampling\" must be an object of option names and values", "sampling");
   for (const auto& [key, value] : object.items()) {
-    if (value.is_null() || assign_sampling_option(key, value, params) != OptionAssignment::kWrongType)
-      continue;
-    return Error{.code = ErrorCode::kInvalidArgument,
-                 .message = "the sampling parameter " + escape_for_message(key) + " has the wrong type",
-                 .subject = key};
+    if (unknown == UnknownOptions::kIgnore && value.is_null()) continue;
+    const std::optional<bool> assigned = assign_option(key, value, defaults);
+    if (!assigned && unknown == UnknownOptions::kRefuse)
+      return wrong(what, "there is no sampling option called '" + escape_for_message(key) + "'", key);
+    if (assigned && !*assigned) {
+      const std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+      return wrong(what, "the sampling option '" + key + "' cannot be " + escape_for_message(text, 60), key);
+    }
   }
+  return defaults;
+}
+
+Result<SamplingParams> stored_sampling(const json& object) {
+  OCTAVO_TRY(SamplingParams params, sampling_from_json(object, {}, UnknownOptions::kIgnore, "sampling"));
   OCTAVO_TRY_VOID(validate(params, std::numeric_limits<std::int32_t>::max()));
   return params;
 }

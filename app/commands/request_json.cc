@@ -106,20 +106,6 @@ Result<std::vector<ChatMessage>> messages_from_json(const Json& json, std::strin
   return messages;
 }
 
-Result<SamplingParams> sampling_from_json(const Json& json, SamplingParams defaults, std::string_view what) {
-  if (!json.is_object())
-    return wrong(what, "\"sampling\" must be an object of option names and values", "sampling");
-  for (const auto& [key, value] : json.items()) {
-    const OptionAssignment assigned = assign_sampling_option(key, value, defaults);
-    if (assigned == OptionAssignment::kUnknown)
-      return wrong(what, "there is no sampling option called '" + escape_for_message(key) + "'", key);
-    if (assigned == OptionAssignment::kWrongType)
-      return wrong(what, "the sampling option '" + key + "' cannot be " + escape_for_message(dump(value), 60),
-                   key);
-  }
-  return defaults;
-}
-
 Result<GenerationRequest> request_from_json(const Json& json, const SamplingParams& defaults,
                                             bool parse_special, std::string_view what) {
   if (!json.is_object()) return wrong(what, "a request must be a JSON object");
@@ -151,7 +137,8 @@ Result<GenerationRequest> request_from_json(const Json& json, const SamplingPara
     return wrong(what, "a request needs exactly one of \"prompt\", \"messages\" and \"prompt_token_ids\"");
   request.sampling = defaults;
   if (json.contains("sampling")) {
-    OCTAVO_TRY(request.sampling, sampling_from_json(json["sampling"], defaults, what));
+    OCTAVO_TRY(request.sampling,
+               sampling_from_json(json["sampling"], defaults, UnknownOptions::kRefuse, what));
   }
   return request;
 }

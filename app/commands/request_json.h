@@ -24,9 +24,6 @@ Result<Json> parse_json(std::string_view text, std::string_view what);
 // [{"role": "...", "content": "..."}, ...]
 Result<std::vector<ChatMessage>> messages_from_json(const Json& json, std::string_view what);
 
-// Option names with underscores over `defaults`. An unknown key or a wrong type is an error that names it.
-Result<SamplingParams> sampling_from_json(const Json& json, SamplingParams defaults, std::string_view what);
-
 // {"prompt": ...} or {"messages": ...} or {"prompt_token_ids": [...]}, with optional "sampling".
 Result<GenerationRequest> request_from_json(const Json& json, const SamplingParams& defaults,
                                             bool parse_special, std::string_view what);

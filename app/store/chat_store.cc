@@ -4,17 +4,9 @@
 #include <chrono>
 #include <iterator>
 
+#include "engine/base/overloaded.h"
+
 namespace octavo::app {
-namespace {
-
-template <class... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
-template <class... Handlers>
-Overloaded(Handlers...) -> Overloaded<Handlers...>;
-
-}  // namespace
 
 ChatStore::ChatStore(StoreOptions options, const Clock& clock, std::function<void()> wake_up)
     : clock_(clock), wake_up_(std::move(wake_up)), worker_(std::move(options)), thread_([this] { run(); }) {}

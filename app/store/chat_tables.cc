@@ -46,7 +46,7 @@ std::string sampling_text(const SamplingParams& sampling) {
 }
 
 SamplingParams sampling_of(std::string_view text) {
-  const auto sampling = sampling_from_json(json::parse(text, nullptr, /*allow_exceptions=*/false));
+  const auto sampling = stored_sampling(json::parse(text, nullptr, /*allow_exceptions=*/false));
   return sampling ? *sampling : SamplingParams{};
 }
 
@@ -355,7 +355,8 @@ Result<Chat> read_tree(Database& database, ChatId chat_id) {
 Result<Chat> read_chat(Database& database, ChatId chat_id) {
   const std::int64_t number = as_integer(chat_id.value);
   std::optional<ChatHead> head;
-  OCTAVO_TRY_VOID(each_row(database, kSelectOneHead, {number}, [&](const Rows& row) { head = head_of(row); }));
+  OCTAVO_TRY_VOID(
+      each_row(database, kSelectOneHead, {number}, [&](const Rows& row) { head = head_of(row); }));
   if (!head) return Error{.code = ErrorCode::kNotFound, .message = "there is no such chat"};
   Chat chat;
   chat.title = std::move(head->title);

@@ -17,6 +17,7 @@
 
 #include "app/files/file_descriptor.h"
 #include "app/files/whole_file.h"
+#include "engine/base/home_folder.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
@@ -112,17 +113,7 @@ std::vector<std::pair<std::int64_t, fs::path>> StorePaths::existing_backups() co
 
 fs::path wal_of(const fs::path& database) { return database.string() + "-wal"; }
 
-fs::path default_chats_path() {
-  const char* const data_home = std::getenv("XDG_DATA_HOME");
-  const char* const home = std::getenv("HOME");
-  fs::path folder = ".";
-  if (data_home != nullptr && *data_home != '\0') {
-    folder = data_home;
-  } else if (home != nullptr && *home != '\0') {
-    folder = fs::path(home) / ".local/share";
-  }
-  return folder / "octavo/chats.db";
-}
+fs::path default_chats_path() { return data_folder() / "octavo/chats.db"; }
 
 LockOutcome FileLock::take(const fs::path& path) {
   release();

@@ -3,7 +3,6 @@
 #include <imgui.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "app/window/compare/comparison_export.h"
@@ -19,12 +18,6 @@ constexpr std::int64_t kOwedReportUs = 50'000;
 // cost tokens. A little longer than FramePacing's frame, so that both happen in one waking. What comes after
 // a silence is taken in at once.
 constexpr std::int64_t kUpdateUs = 35'000;
-
-std::int64_t unix_time_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 }  // namespace
 

@@ -1,6 +1,5 @@
 // The application's part that has to do with models: loads, the engines that they give, and their end.
 
-#include <chrono>
 #include <system_error>
 #include <utility>
 
@@ -9,12 +8,6 @@
 
 namespace octavo::app {
 namespace {
-
-std::int64_t unix_time_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 bool is_there(const std::string& path) {
   std::error_code ignored;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "engine/base/overloaded.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
@@ -13,13 +14,6 @@ namespace {
 // After the last event the engine may still owe a snapshot; it is asked for this often before it is let be.
 constexpr int kPollsAfterWork = 20;
 const std::vector<TokenId> kNoTokenIds;
-
-template <class... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
-template <class... Handlers>
-Overloaded(Handlers...) -> Overloaded<Handlers...>;
 
 std::string stop_text(FinishReason reason, const StopReason& stop_reason) {
   switch (reason) {

@@ -12,6 +12,7 @@
 
 #include "app/chat/sampling_json.h"
 #include "app/files/whole_file.h"
+#include "engine/base/home_folder.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
@@ -109,7 +110,7 @@ bool from_json(const json& object, Settings& settings) {
   if (!read_ui(object, settings.ui) || !read_recent_models(object, settings.recent_models)) return false;
   const auto sampling = object.find("sampling");
   if (sampling == object.end()) return true;
-  auto read = sampling_from_json(*sampling);
+  auto read = stored_sampling(*sampling);
   if (!read) return false;
   settings.sampling = *std::move(read);
   return true;
@@ -131,14 +132,7 @@ Settings default_settings() {
   return settings;
 }
 
-std::filesystem::path default_settings_path() {
-  const char* config = std::getenv("XDG_CONFIG_HOME");
-  const char* home = std::getenv("HOME");
-  const std::filesystem::path base = config != nullptr && *config != '\0'
-                                         ? std::filesystem::path(config)
-                                         : std::filesystem::path(home != nullptr ? home : ".") / ".config";
-  return base / "octavo" / "settings.json";
-}
+std::filesystem::path default_settings_path() { return config_folder() / "octavo/settings.json"; }
 
 LoadedSettings load_settings(const std::filesystem::path& path) {
   LoadedSettings loaded{default_settings(), {}};

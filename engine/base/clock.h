@@ -22,6 +22,14 @@ class SteadyClock final : public Clock {
   }
 };
 
+// The wall clock, in milliseconds since 1970, UTC: for dates that people read. It may jump; nothing is timed
+// by it.
+inline std::int64_t unix_time_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
 // Moves only when told to. For tests and simulation.
 class ManualClock final : public Clock {
  public:

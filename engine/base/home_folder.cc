@@ -12,6 +12,23 @@ std::optional<std::filesystem::path> environment_path(const char* name) {
 
 std::filesystem::path home_folder() { return environment_path("HOME").value_or("/"); }
 
+std::filesystem::path data_folder() {
+  return environment_path("XDG_DATA_HOME").value_or(home_folder() / ".local/share");
+}
+
+std::filesystem::path config_folder() {
+  return environment_path("XDG_CONFIG_HOME").value_or(home_folder() / ".config");
+}
+
+std::filesystem::path cache_folder() {
+  return environment_path("XDG_CACHE_HOME").value_or(home_folder() / ".cache");
+}
+
+std::optional<std::filesystem::path> runtime_folder() {
+  const auto folder = environment_path("XDG_RUNTIME_DIR");
+  return folder && folder->is_absolute() ? folder : std::nullopt;
+}
+
 std::filesystem::path expand_home(const std::string& text, const std::filesystem::path& home) {
   if (text == "~") return home / "";
   if (text.starts_with("~/")) return home / text.substr(2);

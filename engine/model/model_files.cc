@@ -19,8 +19,7 @@ constexpr std::string_view kDefaultModelFile = "SmolLM2-135M-Instruct.Q4_1.gguf"
 fs::path hugging_face_cache() {
   if (const auto cache = environment_path("HF_HUB_CACHE")) return *cache;
   if (const auto home = environment_path("HF_HOME")) return *home / "hub";
-  const auto cache = environment_path("XDG_CACHE_HOME").value_or(home_folder() / ".cache");
-  return cache / "huggingface" / "hub";
+  return cache_folder() / "huggingface" / "hub";
 }
 
 struct RepositoryName {
@@ -127,10 +126,7 @@ std::vector<fs::path> models_in(const fs::path& folder) {
   return models;
 }
 
-fs::path models_folder() {
-  const fs::path data = environment_path("XDG_DATA_HOME").value_or(home_folder() / ".local" / "share");
-  return data / "octavo" / "models";
-}
+fs::path models_folder() { return data_folder() / "octavo" / "models"; }
 
 fs::path default_model_path() { return models_folder() / kDefaultModelFile; }
 

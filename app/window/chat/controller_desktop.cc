@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "app/window/controller.h"
+#include "engine/base/overloaded.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
@@ -13,13 +14,6 @@ namespace {
 
 // Several files together.
 constexpr std::int64_t kMostAttachedBytes = std::int64_t{2} << 20;
-
-template <class... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
-template <class... Handlers>
-Overloaded(Handlers...) -> Overloaded<Handlers...>;
 
 std::string imported_sentence(std::size_t num_chats, const std::string& name) {
   return "Imported " + std::to_string(num_chats) + (num_chats == 1 ? " chat" : " chats") + " from " +

@@ -12,6 +12,7 @@
 #include "app/window/memory/memory_rows.h"
 #include "app/window/memory/memory_tree.h"
 #include "app/window/models/model_title.h"
+#include "engine/base/home_folder.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
@@ -60,12 +61,7 @@ std::vector<ui::ShownHostBlock> host_blocks(const MemoryHistory::Moment& moment)
 
 }  // namespace
 
-std::filesystem::path default_recordings_folder() {
-  const char* data = std::getenv("XDG_DATA_HOME");
-  if (data != nullptr && *data != '\0') return std::filesystem::path(data) / "octavo" / "recordings";
-  const char* home = std::getenv("HOME");
-  return std::filesystem::path(home != nullptr ? home : ".") / ".local/share/octavo/recordings";
-}
+std::filesystem::path default_recordings_folder() { return data_folder() / "octavo/recordings"; }
 
 MemoryWorkspace::MemoryWorkspace(std::filesystem::path folder) : folder_(std::move(folder)) {}
 

@@ -1,4 +1,5 @@
 #include "app/window/platform/first_window.h"
+#include "engine/base/home_folder.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -125,12 +126,12 @@ int new_socket() { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); }
 fs::path default_socket_path(const fs::path& chats_path) {
   std::error_code ignored;
   const fs::path absolute = fs::weakly_canonical(fs::absolute(chats_path, ignored), ignored);
-  const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
-  if (runtime == nullptr || *runtime != '/') return absolute.parent_path() / "window.socket";
+  const auto runtime = runtime_folder();
+  if (!runtime) return absolute.parent_path() / "window.socket";
   char name[48];
   std::snprintf(name, sizeof name, "octavo-%016llx.socket",
                 static_cast<unsigned long long>(hash_of(absolute.string())));
-  return fs::path(runtime) / name;
+  return *runtime / name;
 }
 
 std::unique_ptr<FirstWindow> FirstWindow::listen(const fs::path& socket_path, std::function<void()> wake_up) {
