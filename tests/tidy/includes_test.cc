@@ -2,59 +2,86 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
 #include <string>
-#include <vector>
 
+#include "tests/tidy/tree.h"
+
+namespace octavo::tidy {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Folder (or file) -> what it may include beside itself: folders, or single files. Longest prefix counts.
+// Folder (or file) -> what it may include beside itself: folders, or single files. The longest prefix counts,
+// and an entry opens a folder with everything below it.
 const std::map<std::string, std::set<std::string>>& allowed_includes() {
-  static const std::set<std::string> kKernelViews = {"kernels/backend.h",     "kernels/dequantize.h",
-                                                     "kernels/kv_layout.h",   "kernels/paged_batch.h",
-                                                     "kernels/step_memory.h", "kernels/tensor.h"};
-  static const auto with = [](std::set<std::string> folders, const std::set<std::string>& more) {
+  using Names = std::set<std::string>;
+  static const Names kKernelViews = {"kernels/backend.h",     "kernels/dequantize.h",  "kernels/kv_layout.h",
+                                     "kernels/paged_batch.h", "kernels/step_memory.h", "kernels/tensor.h"};
+  static const Names kPolicy = {"engine/base", "engine/api", "engine/block", "engine/scheduler"};
+  // What app calls of the engine: values, the door and the parts that stand without it.
+  static const Names kEngine = {"engine/api",
+                                "engine/base",
+                                "engine/chat_template",
+                                "engine/engine.h",
+                                "engine/llm.h",
+                                "engine/metrics",
+                                "engine/model",
+                                "engine/model_preview.h",
+                                "engine/output_collector.h",
+                                "engine/tokenizer"};
+  static const auto with = [](Names folders, const Names& more) {
     folders.insert(more.begin(), more.end());
     return folders;
   };
-  static const std::map<std::string, std::set<std::string>> kTable = {
+  static const std::map<std::string, Names> kTable = {
       {"engine/base", {}},
       {"engine/api", {"engine/base"}},
       {"engine/block", {"engine/base", "engine/api"}},
-      {"engine/tokenizer", {"engine/base", "engine/api"}},
+      {"engine/chat_template", {"engine/base", "engine/api"}},
+      {"engine/tokenizer", {"engine/base", "engine/api", "engine/chat_template"}},
       {"kernels", {"engine/base"}},
+      {"kernels/reference", {"engine/base", "kernels"}},
+      {"kernels/cpu", {"engine/base", "kernels"}},
+      {"kernels/cuda", {"engine/base", "kernels"}},
       {"engine/metrics", {"engine/base", "engine/api"}},
       {"engine/scheduler", {"engine/base", "engine/api", "engine/block"}},
-      {"engine/experiments", {"engine/base", "engine/api", "engine/block", "engine/scheduler"}},
-      {"engine/model", with({"engine/base", "engine/api", "engine/tokenizer"}, kKernelViews)},
+      {"engine/experiments", kPolicy},
+      {"engine/model",
+       with({"engine/base", "engine/api", "engine/chat_template", "engine/tokenizer"}, kKernelViews)},
       {"engine/runner",
        with({"engine/base", "engine/api", "engine/model", "engine/scheduler/scheduler_output.h"},
             kKernelViews)},
+      {"engine/core", with(kPolicy, {"engine/metrics", "engine/runner/runner.h", "engine/tokenizer"})},
       {"engine",
        {"engine/base", "engine/api", "engine/block", "engine/tokenizer", "engine/scheduler", "engine/model",
-        "engine/metrics", "engine/runner", "kernels/backend.h", "kernels/backends.h"}},
+        "engine/metrics", "engine/runner", "engine/core", "kernels/backend.h", "kernels/backends.h"}},
       {"ui", {"engine/base", "engine/api"}},
-      {"app", {"engine", "ui", "kernels/backends.h", "kernels/machine_limits.h"}},
+      {"app/files", {}},
+      {"app/chat", {"app/files", "engine/api", "engine/base"}},
+      {"app/store", {"app/chat", "engine/api", "engine/base"}},
+      {"app/probe", with(kEngine, {"app/files"})},
+      {"app/commands",
+       with(kEngine, {"app/chat", "app/files", "kernels/backends.h", "kernels/machine_limits.h"})},
+      {"app/window/platform", {"engine/base", "ui"}},
+      {"app/window/chat",
+       with(kEngine, {"app/chat", "app/files", "app/store", "app/window/job_thread.h", "ui"})},
+      {"app/window/compare", with(kEngine, {"app/chat", "ui"})},
+      {"app/window/memory", with(kEngine, {"engine/core", "engine/experiments", "engine/scheduler", "ui"})},
+      {"app/window/models", with(kEngine, {"app/files", "app/probe", "app/window/job_thread.h", "ui"})},
+      {"app/window", with(kEngine, {"app/chat", "app/files", "app/probe", "app/store", "app/window", "ui"})},
+      {"app/main.cc", {"app", "engine"}},
   };
   return kTable;
-}
-
-bool starts_with_folder(const std::string& path, const std::string& folder) {
-  return path == folder || (path.size() > folder.size() && path.compare(0, folder.size(), folder) == 0 &&
-                            path[folder.size()] == '/');
 }
 
 // The longest entry of the table that holds `path`.
 std::string home_of(const std::string& path) {
   std::string best;
-  for (const auto& [folder, unused] : allowed_includes()) {
-    if (starts_with_folder(path, folder) && folder.size() > best.size()) best = folder;
-  }
+  for (const auto& [folder, unused] : allowed_includes())
+    if (is_under(path, folder) && folder.size() > best.size()) best = folder;
   return best;
 }
 
@@ -62,35 +89,9 @@ bool may_include(const std::string& file, const std::string& included) {
   const std::string home = home_of(file);
   if (home_of(included) == home) return true;
   for (const std::string& allowed : allowed_includes().at(home)) {
-    if (starts_with_folder(included, allowed)) return true;
+    if (is_under(included, allowed)) return true;
   }
   return false;
-}
-
-std::vector<fs::path> sources_under(const std::string& folder) {
-  std::vector<fs::path> files;
-  const fs::path root = fs::path(OCTAVO_SOURCE_DIR) / folder;
-  for (const auto& entry : fs::recursive_directory_iterator(root)) {
-    const std::string extension = entry.path().extension().string();
-    if (extension == ".h" || extension == ".cc" || extension == ".cu" || extension == ".cuh")
-      files.push_back(entry.path());
-  }
-  return files;
-}
-
-std::vector<std::string> quoted_includes(const fs::path& file) {
-  std::vector<std::string> includes;
-  std::ifstream stream(file);
-  for (std::string line; std::getline(stream, line);) {
-    if (line.rfind("#include \"", 0) != 0) continue;
-    const std::size_t end = line.find('"', 10);
-    includes.push_back(line.substr(10, end - 10));
-  }
-  return includes;
-}
-
-std::string relative_name(const fs::path& file) {
-  return fs::relative(file, OCTAVO_SOURCE_DIR).generic_string();
 }
 
 TEST(Includes, GoOneWay) {
@@ -118,13 +119,12 @@ TEST(Includes, TheCheckFindsAnUpwardInclude) {
 
 TEST(Includes, BackendsDoNotSeeEachOther) {
   for (const char* backend : {"reference", "cpu", "cuda"}) {
-    if (!fs::exists(fs::path(OCTAVO_SOURCE_DIR) / "kernels" / backend)) continue;
+    if (!fs::exists(root() / "kernels" / backend)) continue;
     for (const fs::path& file : sources_under(std::string("kernels/") + backend)) {
       for (const std::string& included : quoted_includes(file)) {
         for (const char* other : {"kernels/reference", "kernels/cpu", "kernels/cuda"}) {
           if (std::string("kernels/") + backend == other) continue;
-          EXPECT_FALSE(starts_with_folder(included, other))
-              << relative_name(file) << " includes " << included;
+          EXPECT_FALSE(is_under(included, other)) << relative_name(file) << " includes " << included;
         }
       }
     }
@@ -150,8 +150,7 @@ TEST(Headers, BeginWithACommentAndGuardThemselves) {
   for (const char* folder : {"app", "engine", "kernels", "ui"}) {
     for (const fs::path& file : sources_under(folder)) {
       if (file.extension() != ".h") continue;
-      std::ifstream stream(file);
-      std::string text((std::istreambuf_iterator<char>(stream)), {});
+      const std::string text = text_of(file);
       EXPECT_EQ(text.rfind("//", 0), 0u) << relative_name(file) << " does not say what it is for";
       EXPECT_NE(text.find("#pragma once"), std::string::npos) << relative_name(file);
     }
@@ -169,8 +168,7 @@ TEST(Sources, UseNothingThatIsBanned) {
   };
   for (const char* folder : {"app", "engine", "kernels", "ui"}) {
     for (const fs::path& file : sources_under(folder)) {
-      std::ifstream stream(file);
-      const std::string text((std::istreambuf_iterator<char>(stream)), {});
+      const std::string text = text_of(file);
       for (const auto& [word, instead] : banned) {
         EXPECT_EQ(text.find(word), std::string::npos)
             << relative_name(file) << ": " << word << " is banned; use " << instead;
@@ -180,3 +178,4 @@ TEST(Sources, UseNothingThatIsBanned) {
 }
 
 }  // namespace
+}  // namespace octavo::tidy

@@ -343,7 +343,8 @@ TEST_F(MemoryProof, SharingCopiesAndSwapsOfTheRealModelAreSeenLiveAndInARecordin
     return all_idle();
   }));
   for (std::size_t i = 0; i < kNumChats; ++i)
-    EXPECT_EQ(asked(i).messages.size(), 2u) << "a pool that is too small slows chats down and never ends them";
+    EXPECT_EQ(asked(i).messages.size(), 2u)
+        << "a pool that is too small slows chats down and never ends them";
   EXPECT_TRUE(saw_beams);
 
   // What really happened, by the engine's events.
