@@ -266,7 +266,7 @@ Message lost_message(const Chat& chat) {
   const Message* above = chat.find(message.parent);
   message.role = above != nullptr && above->role == Role::kUser ? Role::kAssistant : Role::kUser;
   message.finish_reason = FinishReason::kError;
-  message.error = "this message could not be read from the damaged file";
+  message.error = "this message could not be recovered from the damaged file";
   return message;
 }
 
@@ -355,7 +355,8 @@ Result<Chat> read_tree(Database& database, ChatId chat_id) {
 Result<Chat> read_chat(Database& database, ChatId chat_id) {
   const std::int64_t number = as_integer(chat_id.value);
   std::optional<ChatHead> head;
-  OCTAVO_TRY_VOID(each_row(database, kSelectOneHead, {number}, [&](const Rows& row) { head = head_of(row); }));
+  OCTAVO_TRY_VOID(
+      each_row(database, kSelectOneHead, {number}, [&](const Rows& row) { head = head_of(row); }));
   if (!head) return Error{.code = ErrorCode::kNotFound, .message = "there is no such chat"};
   Chat chat;
   chat.title = std::move(head->title);
