@@ -39,7 +39,7 @@ int open_window(const EngineFlags& flags) {
   options.prefers_recent_model = flags.recording.empty() && flags.options.model.empty();
   if (!flags.recording.empty()) {
     options.engine.model.clear();
-    options.model_problem = "This window was opened for a recording.";
+    options.model_problem = "This window shows a recording.";
   } else if (const auto path = model::find_model(flags.options.model); path.has_value()) {
     options.engine.model = path->string();
   } else {

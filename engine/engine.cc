@@ -98,7 +98,7 @@ Result<void> check_can_be_recorded(const EngineDescription& description) {
   if (description.num_blocks <= metrics::kMaxRecordedBlocks) return {};
   return Error{.code = ErrorCode::kUnsupported,
                .message = "record: a pool of " + std::to_string(description.num_blocks) +
-                          " blocks cannot be recorded, at most " +
+                          " blocks is too large to record; the limit is " +
                           std::to_string(metrics::kMaxRecordedBlocks) +
                           "; choose a smaller --num-kv-blocks or a larger --block-size",
                .subject = "record"};

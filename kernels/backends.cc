@@ -18,7 +18,7 @@ namespace {
 
 Error unknown_name(const std::string& option, std::string_view value, const std::string& choices) {
   return Error{ErrorCode::kInvalidArgument,
-               option + ": '" + escape_for_message(value) + "' is not a device of Octavo; choose " + choices,
+               option + ": '" + escape_for_message(value) + "' is not a known device; choose " + choices,
                option};
 }
 
@@ -58,7 +58,7 @@ Result<std::unique_ptr<Backend>> create_cuda(const BackendOptions& options) {
 constexpr bool kHasCuda = false;
 
 Result<void> find_device() {
-  return Error{ErrorCode::kUnsupported, "this build of Octavo has no CUDA backend; choose cpu", "device"};
+  return Error{ErrorCode::kUnsupported, "this build of Octavo has no CUDA backend; use cpu", "device"};
 }
 
 Result<std::unique_ptr<Backend>> create_cuda(const BackendOptions&) { return find_device().error(); }
@@ -81,7 +81,7 @@ Result<std::unique_ptr<Backend>> choose(const BackendOptions& options, std::stri
   auto backend = create_cuda(options);
   if (backend) return backend;
   if (notice != nullptr) {
-    *notice = "the graphics processor is not used, the CPU is: " + std::move(backend).error().message;
+    *notice = "using the CPU instead of the GPU: " + std::move(backend).error().message;
   }
   return create_cpu(options);
 }

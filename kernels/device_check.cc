@@ -244,7 +244,7 @@ class OneLayer {
     OCTAVO_TRY_VOID(backend_->status());
     for (std::size_t i = 0; i < draws.size(); ++i) {
       if (drawn[i].token_id == expected[i]) continue;
-      return Error{ErrorCode::kDevice, "the device does not draw what it should: token " +
+      return Error{ErrorCode::kDevice, "the device samples wrongly: token " +
                                            std::to_string(drawn[i].token_id) + " instead of " +
                                            std::to_string(expected[i])};
     }
@@ -321,7 +321,7 @@ Result<void> compare(std::span<const float> got, std::span<const float> expected
     difference = std::isnan(difference) || each <= difference ? difference : each;  // a NaN stays
   }
   if (difference <= kTolerance * largest) return {};
-  return Error{ErrorCode::kDevice, "the device does not compute what it should: a logit differs by " +
+  return Error{ErrorCode::kDevice, "the device computes wrongly: a logit differs by " +
                                        std::to_string(difference) + " where the largest is " +
                                        std::to_string(largest)};
 }

@@ -11,8 +11,8 @@ Error impossible_pool(const KvLayout& layout, std::int32_t num_blocks) {
                    std::to_string(layout.block_size) + " tokens, " + std::to_string(layout.num_layers) +
                    " layers, " + std::to_string(layout.num_kv_heads) + " KV heads of " +
                    std::to_string(layout.head_dim) +
-                   " dimensions is not possible; every number must be positive, the block size at most " +
-                   std::to_string(KvLayout::kMaxBlockSize) + " and the whole below 2^63 bytes",
+                   " dimensions is impossible; every number must be positive, the block size at most " +
+                   std::to_string(KvLayout::kMaxBlockSize) + " and the total below 2^63 bytes",
                "kv_cache"};
 }
 

@@ -66,7 +66,8 @@ void export_chat(const UiState& state, ActionSink& actions) {
 constexpr Command kCommands[] = {
     {"New chat", "Ctrl+N", kControl | ImGuiKey_N, 0, with_model,
      [](const UiState&, ActionSink& actions) { actions.push(actions::NewChat{}); }},
-    {"Commands and chats", "Ctrl+K, Ctrl+Shift+P", kControl | ImGuiKey_K, kControlShift | ImGuiKey_P, always,
+    {"Find a command or chat", "Ctrl+K, Ctrl+Shift+P", kControl | ImGuiKey_K, kControlShift | ImGuiKey_P,
+     always,
      [](const UiState& state, ActionSink& actions) {
        actions.push(actions::ShowPalette{!state.palette_open});
      }},
@@ -112,7 +113,7 @@ constexpr Command kCommands[] = {
     {"Delete this chat", "", 0, 0, with_chat,
      [](const UiState& state, ActionSink& actions) { actions.push(actions::DeleteChat{state.active_chat}); }},
     // The chord is in shortcuts.cc: a text that is being edited undoes its own changes first.
-    {"Bring the deleted chat back", "Ctrl+Z", 0, 0, with_deleted,
+    {"Restore the deleted chat", "Ctrl+Z", 0, 0, with_deleted,
      [](const UiState&, ActionSink& actions) { actions.push(actions::UndoDelete{}); }},
     {"Export this chat as Markdown", "", 0, 0, with_chat, export_chat<actions::ChatFormat::kMarkdown>},
     {"Export this chat as JSON", "", 0, 0, with_chat, export_chat<actions::ChatFormat::kJson>},
@@ -138,11 +139,11 @@ constexpr Command kCommands[] = {
     {"Dark theme", "", 0, 0, always, use_theme<ThemeName::kDark>},
     {"Light theme", "", 0, 0, always, use_theme<ThemeName::kLight>},
     {"High contrast", "", 0, 0, always, use_theme<ThemeName::kHighContrast>},
-    {"Everything larger", "Ctrl+Plus", kControl | ImGuiKey_Equal, kControl | ImGuiKey_KeypadAdd, always,
+    {"Zoom in", "Ctrl+Plus", kControl | ImGuiKey_Equal, kControl | ImGuiKey_KeypadAdd, always,
      change_scale<110>},
-    {"Everything smaller", "Ctrl+Minus", kControl | ImGuiKey_Minus, kControl | ImGuiKey_KeypadSubtract,
-     always, change_scale<91>},
-    {"Everything at 100 %", "Ctrl+0", kControl | ImGuiKey_0, 0, always, change_scale<0>},
+    {"Zoom out", "Ctrl+Minus", kControl | ImGuiKey_Minus, kControl | ImGuiKey_KeypadSubtract, always,
+     change_scale<91>},
+    {"Reset zoom to 100 %", "Ctrl+0", kControl | ImGuiKey_0, 0, always, change_scale<0>},
 };
 
 }  // namespace

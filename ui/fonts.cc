@@ -171,7 +171,7 @@ Fonts Fonts::load(const std::vector<std::string>& folders) {
         candidate == faces[i].end() ? nullptr : adder.add(files.find(candidate->file), text_config());
     if (font == nullptr) {
       fonts.entries_[i] = {atlas->AddFontDefault(), 1.0f};
-      fonts.missing_.push_back(std::string("no font file ") + faces[i].front().file +
+      fonts.missing_.push_back(std::string("font file not found: ") + faces[i].front().file +
                                ": install fonts-inter and fonts-jetbrains-mono");
     } else {
       fonts.entries_[i] = {font, candidate->height_per_em};

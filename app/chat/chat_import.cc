@@ -163,7 +163,7 @@ std::optional<Result<Chat>> read_one(const json& value, std::string_view name) {
 Error unknown(std::string_view name, const std::string& what) {
   return {.code = ErrorCode::kDamagedFile,
           .message = escape_for_message(name) + ": " + what +
-                     ": choose a JSON export of Octavo, ChatGPT or Open WebUI"};
+                     "; choose a JSON export from Octavo, ChatGPT or Open WebUI"};
 }
 
 }  // namespace
@@ -180,11 +180,11 @@ Result<std::vector<Chat>> import_chats(std::string_view text, std::string_view n
   std::vector<Chat> chats;
   for (const json* one : values) {
     auto read = read_one(*one, name);
-    if (!read) return unknown(name, "chat " + std::to_string(chats.size() + 1) + " is of no known kind");
+    if (!read) return unknown(name, "chat " + std::to_string(chats.size() + 1) + " has an unknown format");
     if (!*read) return read->error();
     if (!(*read)->messages().empty()) chats.push_back(**std::move(read));
   }
-  if (chats.empty()) return unknown(name, "it holds no messages");
+  if (chats.empty()) return unknown(name, "it has no messages");
   return chats;
 }
 

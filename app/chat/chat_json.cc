@@ -92,7 +92,7 @@ class Reader {
   std::int32_t count(const char* key) {
     const std::uint64_t value = unsigned_integer(key).value_or(0);
     if (value > std::numeric_limits<std::int32_t>::max())
-      return fail(std::string("has too large a ") + key), 0;
+      return fail(std::string("has a value that is too large for ") + key), 0;
     return static_cast<std::int32_t>(value);
   }
 
@@ -101,7 +101,7 @@ class Reader {
     const json* value = member(key);
     if (value == nullptr) return 0;
     const double ms = value->is_number() ? value->get<double>() : -1.0;
-    if (!(ms >= 0.0 && ms <= 1e12)) return fail(std::string("has a ") + key + " that is no time"), 0;
+    if (!(ms >= 0.0 && ms <= 1e12)) return fail(std::string("has a ") + key + " that is not a time"), 0;
     return std::llround(ms * 1000.0);
   }
 
@@ -119,7 +119,7 @@ class Reader {
 
 Error damaged(std::string_view name, const std::string& what) {
   return {.code = ErrorCode::kDamagedFile,
-          .message = escape_for_message(name) + ": " + what + ": the file is not a chat of Octavo"};
+          .message = escape_for_message(name) + ": " + what + "; this is not an Octavo chat"};
 }
 
 std::optional<FinishReason> parse_finish_reason(std::string_view name) {
@@ -161,18 +161,18 @@ Result<void> read_message(const json& object, Chat& chat, std::vector<MessageId>
   const std::uint64_t expected_id = chat.messages().size() + 1;
   const std::string where = "message " + std::to_string(expected_id);
   Reader reader(object, where);
-  if (reader.unsigned_integer("id").value_or(0) != expected_id) reader.fail("has another id");
+  if (reader.unsigned_integer("id").value_or(0) != expected_id) reader.fail("has the wrong id");
   const std::uint64_t parent = reader.unsigned_integer("parent").value_or(0);
-  if (parent >= expected_id) reader.fail("stands before its parent");
+  if (parent >= expected_id) reader.fail("comes before its parent");
   const auto role = parse_role(reader.text("role"));
-  if (!role) reader.fail("has no known role");
+  if (!role) reader.fail("has an unknown role");
   std::string content = sanitise_utf8(reader.text("content"));
   Message details;
   read_token_ids(reader, details.token_ids);
   const std::string finish_reason = reader.text("finish_reason");
   if (!finish_reason.empty()) {
     details.finish_reason = parse_finish_reason(finish_reason);
-    if (!details.finish_reason) reader.fail("has no known finish_reason");
+    if (!details.finish_reason) reader.fail("has an unknown finish_reason");
   }
   details.seed = reader.unsigned_integer("seed");
   details.error = sanitise_utf8(reader.text("error"));

@@ -158,7 +158,7 @@ Result<SamplingParams> sampling_from_json(const json& object, SamplingParams def
     if (unknown == UnknownOptions::kIgnore && value.is_null()) continue;
     const std::optional<bool> assigned = assign_option(key, value, defaults);
     if (!assigned && unknown == UnknownOptions::kRefuse)
-      return wrong(what, "there is no sampling option called '" + escape_for_message(key) + "'", key);
+      return wrong(what, "unknown sampling option '" + escape_for_message(key) + "'", key);
     if (assigned && !*assigned) {
       const std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
       return wrong(what, "the sampling option '" + key + "' cannot be " + escape_for_message(text, 60), key);

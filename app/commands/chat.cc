@@ -35,14 +35,14 @@ struct ChatOptions {
 };
 
 constexpr std::string_view kHelp =
-    "/regenerate     another answer to the last message\n"
-    "/undo           take the last message and its answer back\n"
+    "/regenerate     answer the last message again\n"
+    "/undo           remove the last message and its answer\n"
     "/system TEXT    set the system prompt\n"
-    "/new            start over (the file keeps the new chat)\n"
+    "/new            start a new chat (it replaces the one in the file)\n"
     "/history        show the chat\n"
-    "/memory         show the KV pool\n"
+    "/memory         show the use of the KV pool\n"
     "/save FILE      write the chat to a file\n"
-    "/exit           leave (also Ctrl+D); Ctrl+C stops an answer\n";
+    "/exit           quit (or press Ctrl+D); Ctrl+C stops an answer\n";
 
 // A chat with one engine on one terminal.
 class TerminalChat {
@@ -166,7 +166,7 @@ class TerminalChat {
   void regenerate() {
     const Message* const last = chat_.find(leaf_);
     if (last == nullptr) {
-      report_failure("there is no message to answer yet");
+      report_failure("there is no message to answer yet; type one first");
       return;
     }
     answer(last->role == Role::kAssistant ? last->parent : last->id);
@@ -177,7 +177,7 @@ class TerminalChat {
     const Message* message = chat_.find(leaf_);
     if (message != nullptr && message->role == Role::kAssistant) message = chat_.find(message->parent);
     if (message == nullptr) {
-      report_failure("there is no message to take back");
+      report_failure("there is no message to remove");
       return;
     }
     leaf_ = message->parent;
@@ -260,11 +260,11 @@ void add_chat_command(CLI::App& program, int& status) {
   options->sampling.temperature = 0.7;  // a talk wants some variety, and more than 16 tokens
   options->sampling.top_p = 0.95;
   options->sampling.max_tokens = 1024;
-  CLI::App* const command = program.add_subcommand("chat", "A chat in the terminal");
-  command->add_option("--system", options->system_prompt, "The system prompt");
-  command->add_flag("--resume", options->resume, "Go on with the chat of the file");
+  CLI::App* const command = program.add_subcommand("chat", "Chat in the terminal");
+  command->add_option("--system", options->system_prompt, "System prompt");
+  command->add_flag("--resume", options->resume, "Continue the saved chat");
   command->add_option("--conversation", options->chat_file,
-                      "The chat's file (default: the last talk in a terminal)");
+                      "File that stores the chat (default: the last chat in a terminal)");
   add_engine_flags(*command, options->engine);
   add_sampling_flags(*command, options->sampling);
   command->callback([options, &status] {

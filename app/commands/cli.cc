@@ -29,27 +29,27 @@ std::string one_line(std::string sentence) {
     if (c == '\n') c = ' ';
   }
   while (!sentence.empty() && sentence.back() == ' ') sentence.pop_back();
-  return sentence + "; `octavo --help` lists what there is";
+  return sentence + "; see `octavo --help`";
 }
 
 }  // namespace
 
 int run_command_line(int argc, const char* const* argv, const OpenWindow& open_window) {
   CLI::App program(
-      "Octavo: a local chat that shows its memory at work. Without a command it opens the window.", "octavo");
+      "Octavo: local chat that shows its KV memory at work. Without a command, opens the window.", "octavo");
   program.set_version_flag("--version", version_text());
-  program.set_help_all_flag("--help-all", "Help of every command");
+  program.set_help_all_flag("--help-all", "Print help for every command");
   program.require_subcommand(0, 1);
   int status = kExitOk;
   EngineFlags window_flags;
   add_engine_flags(program, window_flags);
   program.add_option("--recording", window_flags.recording,
-                     "Open the window on this event recording, without a model");
+                     "Open this event recording in the window, without a model");
   program.add_flag("--new-window", window_flags.new_window,
-                   "Open a window also when one has these chats open; it reads them only");
+                   "Open another window; its chats are read-only while the first is open");
   program
       .add_option("files", window_flags.files,
-                  "Open the window on these: texts to attach, exported chats, recordings, models")
+                  "Files to open in the window: text to attach, exported chats, recordings, models")
       ->check(CLI::ExistingFile);
   add_generate_command(program, status);
   add_chat_command(program, status);
@@ -63,9 +63,9 @@ int run_command_line(int argc, const char* const* argv, const OpenWindow& open_w
     if (error.get_exit_code() == 0) return program.exit(error, std::cout, std::cerr);  // --help, --version
     return report_failure(one_line(error.what()), kExitUsage);
   } catch (const std::exception& error) {
-    return report_failure(std::string("something unexpected happened: ") + error.what());
+    return report_failure(std::string("unexpected error: ") + error.what());
   }
-  if (!open_window) return report_failure("this build has no window; `octavo chat` talks in the terminal");
+  if (!open_window) return report_failure("this build has no window; use `octavo chat` in the terminal");
   return open_window(window_flags);
 }
 

@@ -59,7 +59,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
                      "SmolLM2-135M-Instruct)");
   add_choice<Device>(command, "--device", options.device,
                      {{"cpu", Device::kCpu}, {"cuda", Device::kCuda}, {"auto", Device::kAuto}},
-                     "Where to compute; auto: a GPU if it works, else the CPU");
+                     "Device to run on; auto: a GPU if one works, otherwise the CPU");
   command.add_option("--threads", options.threads, "CPU workers (default: physical cores)");
   add_choice<WeightType>(command, "--dtype", options.dtype,
                          {{"auto", WeightType::kAuto},
@@ -67,14 +67,14 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
                           {"half", WeightType::kFloat16},
                           {"bfloat16", WeightType::kBfloat16},
                           {"float32", WeightType::kFloat32}},
-                         "Type of unquantised weights in memory; auto: as in the file");
-  add_choice<ActivationType>(
-      command, "--activation-dtype", options.activation_dtype,
-      {{"auto", ActivationType::kAuto},
-       {"f32", ActivationType::kF32},
-       {"int16", ActivationType::kInt16},
-       {"int8", ActivationType::kInt8}},
-      "What quantised weights are multiplied with; auto: int16, as exact as f32 and nearly as fast as int8");
+                         "Data type of unquantised weights in memory; auto: as in the file");
+  add_choice<ActivationType>(command, "--activation-dtype", options.activation_dtype,
+                             {{"auto", ActivationType::kAuto},
+                              {"f32", ActivationType::kF32},
+                              {"int16", ActivationType::kInt16},
+                              {"int8", ActivationType::kInt8}},
+                             "Data type of activations for quantised weights; auto: int16, as accurate as "
+                             "f32 and nearly as fast as int8");
   command.add_option("--block-size", options.block_size, "Tokens per KV block")->capture_default_str();
   add_choice<KvCacheType>(command, "--kv-cache-dtype", options.kv_cache_dtype,
                           {{"auto", KvCacheType::kAuto},
@@ -85,96 +85,105 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
                            {"fp8_e4m3", KvCacheType::kFp8E4m3},
                            {"fp8_e5m2", KvCacheType::kFp8E5m2},
                            {"int8", KvCacheType::kInt8}},
-                          "Type of keys and values in the cache; auto: f16");
+                          "Data type of the KV cache; auto: f16");
   command.add_option("--num-kv-blocks", options.num_kv_blocks, "Blocks in the device pool");
   command.add_option("--kv-cache-memory", options.kv_cache_memory, "Size of the device pool in MiB");
   command.add_option("--gpu-memory-utilization", options.gpu_memory_utilization,
-                     "Share of a GPU's memory to use");
-  command.add_option("--swap-space", options.swap_space, "Size of the host pool in GiB");
+                     "Fraction of the GPU's memory to use");
+  command.add_option("--swap-space", options.swap_space, "Size of the host pool (swap space) in GiB");
   command.add_option("--max-model-len", options.max_model_len,
-                     "Most tokens of a request, prompt and output (default: the model's)");
-  command.add_option("--max-num-seqs", options.max_num_seqs, "Most sequences in a step")
+                     "Maximum tokens per request, prompt and output together (default: the model's)");
+  command.add_option("--max-num-seqs", options.max_num_seqs, "Maximum sequences per step")
       ->capture_default_str();
   command.add_option("--max-num-batched-tokens", options.max_num_batched_tokens,
-                     "Most tokens in a step (default: 512 on a CPU, 2048 on a GPU)");
+                     "Maximum tokens per step (default: 512 on a CPU, 2048 on a GPU)");
   command.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", options.enable_prefix_caching,
-                   "Reuse blocks of equal beginnings (default: on)");
+                   "Reuse the KV blocks of shared prefixes (default: on)");
   add_choice<PreemptionPolicy>(
       command, "--preemption-mode", options.preemption_mode,
       {{"auto", PreemptionPolicy::kAuto},
        {"swap", PreemptionPolicy::kSwap},
        {"recompute", PreemptionPolicy::kRecompute},
        {"cost", PreemptionPolicy::kCost}},
-      "What happens to a preempted request's blocks; auto: recompute for one sequence, swap for several");
+      "What to do with the blocks of a preempted request; auto: recompute one sequence, swap several");
   add_choice<AdmissionAfterPreemption>(
       command, "--admit-after-preemption", options.admit_after_preemption,
       {{"resumed", AdmissionAfterPreemption::kResumed}, {"completed", AdmissionAfterPreemption::kCompleted}},
-      "When new requests start again after a preemption: when the preempted ones run again, or when they "
-      "have ended");
-  command.add_flag(
-      "--reserve-block-per-sequence,!--no-reserve-block-per-sequence", options.reserve_block_per_sequence,
-      "A start leaves one free block for each running sequence, beside 1 % of the pool (default: on)");
-  add_choice<MemoryManager>(command, "--memory-manager", options.memory_manager,
-                            {{"paged", MemoryManager::kPaged},
-                             {"orca-max", MemoryManager::kOrcaMax},
-                             {"orca-pow2", MemoryManager::kOrcaPow2},
-                             {"orca-oracle", MemoryManager::kOrcaOracle}},
-                            "For comparison: one contiguous reservation for each output instead of pages");
+      "When to admit new requests after a preemption: once the preempted ones run again, or once they have "
+      "finished");
+  command.add_flag("--reserve-block-per-sequence,!--no-reserve-block-per-sequence",
+                   options.reserve_block_per_sequence,
+                   "Admit a request only if one block per running sequence stays free, on top of 1 % of the "
+                   "pool (default: on)");
+  add_choice<MemoryManager>(
+      command, "--memory-manager", options.memory_manager,
+      {{"paged", MemoryManager::kPaged},
+       {"orca-max", MemoryManager::kOrcaMax},
+       {"orca-pow2", MemoryManager::kOrcaPow2},
+       {"orca-oracle", MemoryManager::kOrcaOracle}},
+      "For comparison: reserve one contiguous run of blocks per output instead of paging");
   add_choice<BatchingPolicy>(command, "--batching-policy", options.batching_policy,
                              {{"iteration", BatchingPolicy::kIteration},
                               {"static", BatchingPolicy::kStatic},
                               {"one-at-a-time", BatchingPolicy::kOneAtATime}},
-                             "For comparison: when waiting requests may start");
+                             "For comparison: when waiting requests may join the batch");
   add_choice<Speculation>(command, "--speculative", options.speculative,
-                          {{"off", Speculation::kOff}, {"ngram", Speculation::kNgram}}, "Draft tokens ahead");
+                          {{"off", Speculation::kOff}, {"ngram", Speculation::kNgram}},
+                          "Speculative decoding: how tokens are drafted");
   command.add_flag("--deterministic,!--no-deterministic", options.deterministic,
-                   "Results that do not depend on the batch (the CPU's always do not)");
+                   "Make results independent of the batch (always the case on the CPU)");
   add_choice<bool>(
       command, "--cuda-graphs", options.cuda_graphs, {{"on", true}, {"off", false}},
-      "On a GPU: record decode steps while the model loads and start each as one; the same results");
-  command.add_option("--tensor-parallel-size", options.tensor_parallel_size, "GPUs that share the model")
+      "On a GPU: capture decode steps as CUDA graphs while the model loads; results are the same");
+  command
+      .add_option("--tensor-parallel-size", options.tensor_parallel_size,
+                  "Number of GPUs that share the model")
       ->capture_default_str();
-  command.add_option("--record", options.record, "Write the event recording to this file");
+  command.add_option("--record", options.record, "Record block events to this file");
   command.add_flag("--verbose", flags.verbose,
-                   "Say on standard error what is loaded and how memory is laid out");
+                   "Print what is loaded and how memory is laid out to standard error");
 }
 
 void add_sampling_flags(CLI::App& command, SamplingParams& sampling) {
   command.add_option("--n", sampling.n, "Outputs per prompt")->capture_default_str();
-  command.add_option("--temperature", sampling.temperature, "0: always the likeliest token")
+  command
+      .add_option("--temperature", sampling.temperature,
+                  "Randomness of sampling; 0: always the likeliest token")
       ->capture_default_str();
   command
-      .add_option("--top-p", sampling.top_p, "Keep the likeliest tokens that together have this probability")
+      .add_option("--top-p", sampling.top_p,
+                  "Sample from the likeliest tokens whose probabilities add up to this")
       ->capture_default_str();
-  command.add_option("--top-k", sampling.top_k, "Keep this many of the likeliest tokens; 0: all")
+  command.add_option("--top-k", sampling.top_k, "Sample from this many of the likeliest tokens; 0: all")
       ->capture_default_str();
   command
       .add_option("--min-p", sampling.min_p,
-                  "Drop tokens below this share of the likeliest one's probability")
+                  "Ignore tokens less likely than this fraction of the likeliest token")
       ->capture_default_str();
   command
       .add_option("--presence-penalty", sampling.presence_penalty,
-                  "Taken from the logit of every token generated before")
+                  "Subtracted from the logit of every token already generated")
       ->capture_default_str();
   command
       .add_option("--frequency-penalty", sampling.frequency_penalty,
-                  "The same for each time it was generated")
+                  "Subtracted once for each time the token was generated")
       ->capture_default_str();
   command
       .add_option("--repetition-penalty", sampling.repetition_penalty,
-                  "Divides the logit of tokens seen in prompt or output; 1: off")
+                  "Penalty for tokens already in the prompt or output; 1: off")
       ->capture_default_str();
-  command.add_option("--seed", sampling.seed,
-                     "Seed of the random draws (default: one is drawn and reported)");
-  command.add_option("--max-tokens", sampling.max_tokens, "Most tokens to generate")->capture_default_str();
-  command.add_option("--min-tokens", sampling.min_tokens, "Tokens before which an output cannot end")
+  command.add_option("--seed", sampling.seed, "Random seed (default: one is chosen and reported)");
+  command.add_option("--max-tokens", sampling.max_tokens, "Maximum tokens to generate")
+      ->capture_default_str();
+  command
+      .add_option("--min-tokens", sampling.min_tokens, "Minimum tokens to generate before an output may end")
       ->capture_default_str();
   command.add_option("--stop", sampling.stop, "End the output before this text (repeatable)")
       ->allow_extra_args(false);
   command.add_option("--stop-token-ids", sampling.stop_token_ids, "End the output after one of these tokens")
       ->delimiter(',')
       ->allow_extra_args(false);
-  command.add_flag("--ignore-eos", sampling.ignore_eos, "Go on past the end-of-sequence token");
+  command.add_flag("--ignore-eos", sampling.ignore_eos, "Continue past the end-of-sequence token");
   command.add_option("--logprobs", sampling.logprobs, "Report this many alternatives for each token");
   command.add_flag("--prompt-logprobs", sampling.prompt_logprobs,
                    "Report the log-probability of each prompt token");
@@ -194,7 +203,7 @@ void add_sampling_flags(CLI::App& command, SamplingParams& sampling) {
   command.add_option("--length-penalty", sampling.length_penalty, "Exponent of the length in a beam's score")
       ->capture_default_str();
   command.add_flag("--early-stopping", sampling.early_stopping,
-                   "End a beam search when enough beams have ended");
+                   "Stop the beam search as soon as enough beams have finished");
 }
 
 Result<EngineOptions> resolve(const EngineFlags& flags) {

@@ -100,8 +100,7 @@ Result<std::vector<PlannedRequest>> plan_requests(const GenerateOptions& options
   if (planned.empty()) {
     return Error{
         .code = ErrorCode::kInvalidArgument,
-        .message =
-            "there is nothing to generate: give --prompt, --prompt-file, --messages-file or --requests-file"};
+        .message = "nothing to generate: give --prompt, --prompt-file, --messages-file or --requests-file"};
   }
   return planned;
 }
@@ -216,17 +215,18 @@ int run_generate(GenerateOptions& options) {
 
 void add_generate_command(CLI::App& program, int& status) {
   auto options = std::make_shared<GenerateOptions>();
-  CLI::App* const command = program.add_subcommand("generate", "Prompts in, text out");
-  command->add_option("--prompt", options->prompts, "A prompt, as it is (repeatable); - is standard input")
+  CLI::App* const command = program.add_subcommand("generate", "Generate text from prompts");
+  command
+      ->add_option("--prompt", options->prompts, "Prompt, used verbatim (repeatable); - reads standard input")
       ->allow_extra_args(false);
   command->add_option("--prompt-file", options->prompt_file,
-                      "A file whose text is the prompt; - is standard input");
+                      "File that holds the prompt; - reads standard input");
   command->add_option("--messages-file", options->messages_file,
-                      "A JSON list of {role, content}, run through the model's chat template");
+                      "File with a JSON list of {role, content}, formatted with the model's chat template");
   command->add_option("--requests-file", options->requests_file,
-                      "JSON lines, one request each, all submitted at once");
+                      "File of JSON lines, one request each, all submitted at once");
   command->add_flag("--parse-special", options->parse_special,
-                    "Let text such as <|im_end|> in prompts become special tokens");
+                    "Parse special tokens such as <|im_end|> in prompts");
   command->add_flag("--json", options->json, "One JSON object on standard output");
   add_engine_flags(*command, options->engine);
   add_sampling_flags(*command, options->sampling);

@@ -55,7 +55,7 @@ Error wrong_option(std::string option, std::string message) {
 Error too_large() {
   return wrong_option(
       "--tokens",
-      "this needs more bytes than 64 bits can count; choose smaller --tokens, --batch or --precision");
+      "this needs more bytes than 64 bits can count; use a smaller --tokens, --batch or --precision");
 }
 
 // ---- the arithmetic
@@ -79,7 +79,7 @@ Result<KvReport> report_kv(const InspectOptions& options, const model::KvShape& 
   report.memory_bytes = model::parse_bytes(options.memory);
   if (!report.memory_bytes) {
     return wrong_option("--memory", "--memory is \"" + escape_for_message(options.memory) +
-                                        "\"; say an amount such as 512MiB or 24GiB");
+                                        "\"; give an amount such as 512MiB or 24GiB");
   }
   const auto capacity =
       model::kv_capacity(shape, options.precision, kBlockSize, *report.memory_bytes, weight_bytes);
@@ -96,11 +96,11 @@ std::string amount(std::uint64_t bytes) {
 
 std::string capacity_text(const KvReport& report) {
   if (report.capacity.num_blocks == 0) {
-    return "no block of " + std::to_string(kBlockSize) + " tokens fits beside weights of " +
+    return "no block of " + std::to_string(kBlockSize) + " tokens fits next to the weights of " +
            model::format_bytes(report.weight_bytes);
   }
   return model::group_digits(report.capacity.num_blocks) +
-         " blocks = " + model::group_digits(report.capacity.num_tokens) + " tokens, beside weights of " +
+         " blocks = " + model::group_digits(report.capacity.num_tokens) + " tokens, next to weights of " +
          model::format_bytes(report.weight_bytes);
 }
 
@@ -242,8 +242,8 @@ Result<std::string> inspect_shape(const InspectOptions& options) {
     std::string names;
     for (const model::NamedShape& known : model::named_shapes())
       names += (names.empty() ? "" : ", ") + std::string(known.name);
-    return wrong_option("--shape",
-                        "--shape is \"" + escape_for_message(options.shape) + "\"; known are " + names);
+    return wrong_option(
+        "--shape", "--shape is \"" + escape_for_message(options.shape) + "\"; known shapes are " + names);
   }
   const std::uint64_t weight_bytes = static_cast<std::uint64_t>(shape->num_parameters) * options.precision;
   OCTAVO_TRY(const KvReport report, report_kv(options, shape->kv(), 1, weight_bytes));
@@ -313,7 +313,7 @@ Result<void> run_inspect_recording(const InspectOptions& options) {
 
 Result<void> run_inspect(const InspectOptions& options) {
   if (metrics::is_recording(options.model)) return run_inspect_recording(options);
-  if (options.at_step) return wrong_option("--at-step", "--at-step asks for a step of a recording; name one");
+  if (options.at_step) return wrong_option("--at-step", "--at-step needs a recording; give its file name");
   if (options.shape.empty()) return inspect_file(options);
   OCTAVO_TRY(const std::string text, inspect_shape(options));
   std::cout << text << std::flush;
@@ -326,27 +326,28 @@ void add_inspect_command(CLI::App& program, int& status) {
   constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 40;
   auto options = std::make_shared<InspectOptions>();
   CLI::App* const command = program.add_subcommand(
-      "inspect", "What a model file or an event recording holds, and the memory of keys and values");
+      "inspect", "Show what a model file or an event recording holds, and the size of its KV cache");
   CLI::Option* const model = command->add_option(
       "MODEL,--model", options->model,
       "Model file, org/name, or a recording made with --record (default: SmolLM2-135M-Instruct)");
   command
       ->add_option("--shape", options->shape,
-                   "A model by name instead of a file: opt-30b, llama-3-8b, gpt2-xl, ...")
+                   "Known model shape instead of a file: opt-30b, llama-3-8b, gpt2-xl, ...")
       ->excludes(model);
-  command->add_option("--precision", options->precision, "Bytes of a key's or value's element")
+  command->add_option("--precision", options->precision, "Bytes per element of keys and values")
       ->check(CLI::Range(1, 8))
       ->capture_default_str();
   command
       ->add_option("--tokens", options->num_tokens,
-                   "Tokens of a sequence (default: the context length; 1 with --shape)")
+                   "Tokens per sequence (default: the context length; 1 with --shape)")
       ->check(CLI::Range(std::uint64_t{1}, kMaxCount));
-  command->add_option("--batch", options->batch_size, "Sequences (default: 1)")
+  command->add_option("--batch", options->batch_size, "Number of sequences (default: 1)")
       ->check(CLI::Range(std::uint64_t{1}, kMaxCount));
   command->add_option(
       "--memory", options->memory,
-      "Say what fits in this much memory beside the weights: 24GiB, 512MiB (default unit: MiB)");
-  command->add_option("--at-step", options->at_step, "Of a recording: the pools at the end of this step")
+      "Show what fits in this much memory next to the weights: 24GiB, 512MiB (default unit: MiB)");
+  command
+      ->add_option("--at-step", options->at_step, "For a recording: show the pools at the end of this step")
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--json", options->json, "One JSON object on standard output");
   command->callback([options, &status] {

@@ -79,7 +79,7 @@ char chart_mark(const metrics::PoolTimeline::Level& level, std::int32_t num_bloc
 void print_chart(std::ostream& out, const RecordingSummary& summary) {
   const auto levels = summary.timeline.levels();
   if (levels.empty()) return;
-  out << "pool over time  # used, + cached; a column is " << seconds(summary.timeline.stretch_us()) << "\n";
+  out << "pool over time  # used, + cached; one column is " << seconds(summary.timeline.stretch_us()) << "\n";
   for (std::int32_t row = kChartRows; row-- > 0;) {
     std::string line;
     for (const auto& level : levels) line += chart_mark(level, summary.header.pool.num_blocks, row);
@@ -102,8 +102,7 @@ void print_events(std::ostream& out, const RecordingSummary& summary) {
 void print_origin(std::ostream& out, const std::filesystem::path& path, const RecordingSummary& summary) {
   const metrics::RecordingHeader& header = summary.header;
   out << "recording       " << shown(path.string())
-      << (summary.is_complete ? ", complete" : ", cut short: it ends without its end; what is there is told")
-      << "\n"
+      << (summary.is_complete ? ", complete" : ", truncated; showing what was recorded") << "\n"
       << "model           " << shown(header.model) << "\n"
       << "started         " << date_text(header.unix_time_s) << ", " << seconds(summary.duration_us) << "\n"
       << "pool            " << digits(header.pool.num_blocks) << " blocks of " << header.pool.block_size
@@ -116,11 +115,11 @@ void print_origin(std::ostream& out, const std::filesystem::path& path, const Re
       << digits(summary.num_decode_tokens) << " decoded";
   if (summary.num_draft_tokens > 0) {
     out << "; " << digits(summary.num_accepted_tokens) << " of " << digits(summary.num_draft_tokens)
-        << " drafted ones accepted";
+        << " draft tokens accepted";
   }
   out << "\n"
-      << "sequences       " << digits(summary.num_sequences) << ", of them "
-      << digits(summary.num_forked_sequences) << " by fork; at most " << summary.peak_running
+      << "sequences       " << digits(summary.num_sequences) << ", including "
+      << digits(summary.num_forked_sequences) << " forked; at most " << summary.peak_running
       << " requests ran and " << summary.peak_waiting << " waited\n";
 }
 
@@ -130,19 +129,19 @@ void print_memory(std::ostream& out, const RecordingSummary& summary) {
       << percent(summary.peak_used_blocks, header.pool.num_blocks) << " of the pool\n"
       << "logical blocks  at most " << digits(summary.peak_logical_blocks) << "\n"
       << "sharing         at most " << fixed(summary.peak_sharing_ratio, 2)
-      << " logical blocks to a used one, and " << digits(summary.peak_saved_blocks) << " blocks saved, "
+      << " logical blocks per used block, and " << digits(summary.peak_saved_blocks) << " blocks saved, "
       << size_of_blocks(header, summary.peak_saved_blocks) << "\n"
       << "copies          " << digits(summary.count(BlockEventKind::kCopyOnWrite)) << " on write, "
-      << digits(summary.count(BlockEventKind::kCopyPartial)) << " of the start of a block\n"
+      << digits(summary.count(BlockEventKind::kCopyPartial)) << " of part of a block\n"
       << "prefix hits     " << digits(summary.count(BlockEventKind::kHit)) << " blocks, "
       << digits(summary.num_hit_tokens) << " tokens\n"
       << "evictions       " << digits(summary.count(BlockEventKind::kEvict)) << " blocks\n"
       << "preemptions     " << digits(summary.num_preempted_groups) << " requests; "
-      << digits(summary.num_preempted_recompute) << " sequences to recompute, "
+      << digits(summary.num_preempted_recompute) << " sequences recomputed, "
       << digits(summary.num_preempted_swap) << " swapped\n"
       << "swaps           " << digits(summary.num_swapped_out) << " blocks out, "
       << size_of_blocks(header, summary.num_swapped_out) << "; " << digits(summary.num_swapped_in) << " in, "
-      << size_of_blocks(header, summary.num_swapped_in) << ", of them " << digits(summary.num_thrashed)
+      << size_of_blocks(header, summary.num_swapped_in) << ", including " << digits(summary.num_thrashed)
       << " within 10 s; " << digits(summary.num_swap_dropped) << " not needed again; host pool at most "
       << digits(summary.peak_host_used_blocks) << " used\n";
 }
@@ -153,8 +152,8 @@ std::string summary_text(const std::filesystem::path& path, const RecordingSumma
   print_memory(out, summary);
   print_events(out, summary);
   out << "replay          "
-      << (summary.inconsistency ? "impossible: " + *summary.inconsistency
-                                : std::string("every recorded level is what the events make"))
+      << (summary.inconsistency ? "inconsistent: " + *summary.inconsistency
+                                : std::string("consistent: the events reproduce every recorded level"))
       << "\n";
   print_chart(out, summary);
   return out.str();
@@ -252,7 +251,7 @@ void print_levels(std::ostream& out, const StepRecord& step, const KvState& stat
   out << "step            " << step.step << ", " << step.num_prefill_tokens << " tokens prefilled, "
       << step.num_decode_tokens << " decoded";
   if (step.num_draft_tokens > 0) {
-    out << ", " << step.num_accepted_tokens << " of " << step.num_draft_tokens << " drafted accepted";
+    out << ", " << step.num_accepted_tokens << " of " << step.num_draft_tokens << " draft tokens accepted";
   }
   out << "\n"
       << "blocks          " << digits(state.num_used()) << " used, " << digits(state.num_cached())
@@ -338,7 +337,7 @@ Json state_json(const StepRecord& step, const KvState& state) {
 }
 
 std::string contradiction(const std::filesystem::path& path, const std::string& what) {
-  return shown(path.string()) + " contradicts itself: " + what;
+  return shown(path.string()) + " is inconsistent: " + what;
 }
 
 }  // namespace

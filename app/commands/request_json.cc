@@ -92,7 +92,7 @@ Result<std::vector<ChatMessage>> messages_from_json(const Json& json, std::strin
     const Json& entry = json[i];
     if (!entry.is_object() || !entry.contains("role") || !entry.contains("content") ||
         !entry["role"].is_string() || !entry["content"].is_string()) {
-      return wrong(what, where + " must have a role and a content, both text");
+      return wrong(what, where + " must have a role and a content, both strings");
     }
     const std::string name = entry["role"].get<std::string>();
     const std::optional<Role> role = parse_role(name);
@@ -113,7 +113,7 @@ Result<GenerationRequest> request_from_json(const Json& json, const SamplingPara
   int num_prompts = 0;
   for (const auto& [key, value] : json.items()) {
     if (key == "prompt") {
-      if (!value.is_string()) return wrong(what, "\"prompt\" must be text", key);
+      if (!value.is_string()) return wrong(what, "\"prompt\" must be a string", key);
       request.prompt = TextPrompt{.text = value.get<std::string>(), .parse_special = parse_special};
       ++num_prompts;
     } else if (key == "messages") {
@@ -127,10 +127,10 @@ Result<GenerationRequest> request_from_json(const Json& json, const SamplingPara
       request.prompt = std::move(prompt);
       ++num_prompts;
     } else if (key == "cache_salt") {
-      if (!value.is_string()) return wrong(what, "\"cache_salt\" must be text", key);
+      if (!value.is_string()) return wrong(what, "\"cache_salt\" must be a string", key);
       request.cache_salt = value.get<std::string>();
     } else if (key != "sampling") {
-      return wrong(what, "a request has no field called '" + escape_for_message(key) + "'", key);
+      return wrong(what, "unknown request field '" + escape_for_message(key) + "'", key);
     }
   }
   if (num_prompts != 1)

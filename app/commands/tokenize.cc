@@ -68,17 +68,17 @@ Result<void> run_tokenize(const TokenizeOptions& options) {
 
 void add_tokenize_command(CLI::App& program, int& status) {
   auto options = std::make_shared<TokenizeOptions>();
-  CLI::App* const command = program.add_subcommand("tokenize", "Text or messages to token ids");
+  CLI::App* const command = program.add_subcommand("tokenize", "Convert text or messages to token ids");
   command->add_option("--model", options->model, "Model file, or org/name (default: SmolLM2-135M-Instruct)");
   CLI::Option_group* const input = command->add_option_group("input");
-  input->add_option("text,--prompt", options->prompt, "The text; - is standard input");
-  input->add_option("--prompt-file", options->prompt_file, "A file with the text; - is standard input");
+  input->add_option("text,--prompt", options->prompt, "Text; - reads standard input");
+  input->add_option("--prompt-file", options->prompt_file,
+                    "File that holds the text; - reads standard input");
   input->add_option("--messages-file", options->messages_file,
-                    "A JSON list of {role, content}, run through the chat template");
+                    "File with a JSON list of {role, content}, formatted with the chat template");
   input->require_option(1);
-  command->add_flag("--parse-special", options->parse_special,
-                    "Let text such as <|im_end|> become special tokens");
-  command->add_flag("--json", options->json, "{\"token_ids\": [...]} on standard output");
+  command->add_flag("--parse-special", options->parse_special, "Parse special tokens such as <|im_end|>");
+  command->add_flag("--json", options->json, "Print {\"token_ids\": [...]} to standard output");
   command->callback([options, &status] {
     const Result<void> result = run_tokenize(*options);
     status = result.has_value() ? kExitOk : report_error(result.error());

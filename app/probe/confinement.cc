@@ -212,13 +212,13 @@ Confinement confine_this_process(const ConfinementLimits& limits,
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_DUMPABLE, 0);
   const bool no_privileges = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;  // landlock and seccomp ask for it
-  note(confinement, limit_memory(limits.memory_bytes, readable), "limited memory");
-  note(confinement, limit_cpu(limits.cpu_seconds), "limited time");
+  note(confinement, limit_memory(limits.memory_bytes, readable), "a memory limit");
+  note(confinement, limit_cpu(limits.cpu_seconds), "a time limit");
   note(confinement,
        set_limit(RLIMIT_NOFILE, limits.num_files) && set_limit(RLIMIT_CORE, 0) && set_limit(RLIMIT_FSIZE, 0),
-       "limited files");
-  note(confinement, no_privileges && restrict_files(readable), "no other files");
-  note(confinement, no_privileges && filter_calls(), "no network and no other programs");
+       "a limit on files");
+  note(confinement, no_privileges && restrict_files(readable), "a ban on other files");
+  note(confinement, no_privileges && filter_calls(), "a ban on the network and other programs");
   return confinement;
 }
 

@@ -32,9 +32,9 @@ Error not_started(const std::string& path, int number) {
 }
 
 Error not_opened(const std::string& path, const std::string& what) {
-  return {
-      .code = ErrorCode::kDamagedFile,
-      .message = shown(path) + ": it " + what + "; it was not opened: get the file again or choose another"};
+  return {.code = ErrorCode::kDamagedFile,
+          .message = shown(path) + ": the file " + what +
+                     ", so it was not opened; download it again or choose another file"};
 }
 
 // Owns what posix_spawn is told.
@@ -164,27 +164,28 @@ Result<ProbeReport> probe_model(const std::string& path, const ProbeOptions& opt
   switch (child.read_output(options, text)) {
     case Child::Reading::kEnded: break;
     case Child::Reading::kCancelled:
-      return Error{.code = ErrorCode::kCancelled, .message = "loading the model was cancelled"};
-    case Child::Reading::kTooMuch: return not_opened(path, "made the check say more than it may");
+      return Error{.code = ErrorCode::kCancelled, .message = "loading was cancelled"};
+    case Child::Reading::kTooMuch: return not_opened(path, "made the check print too much");
     case Child::Reading::kTooLong:
       return not_opened(
           path, "made the check take longer than " + std::to_string(options.timeout.count() / 1000) + " s");
   }
   const int status = child.wait_or_kill(deadline);
   if (WIFSIGNALED(status)) {
-    if (WTERMSIG(status) == SIGXCPU) return not_opened(path, "made the check compute for too long");
+    if (WTERMSIG(status) == SIGXCPU) return not_opened(path, "made the check use too much processor time");
     return not_opened(path, "made the check crash (" + std::string(strsignal(WTERMSIG(status))) + ")");
   }
   const auto report = read_probe_report(text);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !report)
-    return not_opened(path, "made the check say nothing that can be understood");
+    return not_opened(path, "made the check give no readable result");
   if (report->refusal) return *report->refusal;
   return *report;
 }
 
 std::string confinement_text(const Confinement& confinement) {
   if (confinement.missing.empty()) return "in a confined process";
-  return "in a process of its own, but this machine could not give it: " + joined(confinement.missing);
+  return "in a separate process, but without what this machine does not support: " +
+         joined(confinement.missing);
 }
 
 }  // namespace octavo::app

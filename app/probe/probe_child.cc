@@ -23,14 +23,13 @@ Result<void> check_without_exceptions(const std::string& path, ProbeDepth depth)
     return check_model_file(path, depth);
   } catch (const std::bad_alloc&) {
     return Error{.code = ErrorCode::kOutOfMemory,
-                 .message = "checking this model takes more than " +
+                 .message = "checking this model needs more than " +
                             std::to_string(kLimits.memory_bytes >> 20) +
-                            " MiB of memory; it was not opened: choose another model"};
+                            " MiB of memory, so it was not opened; choose another model"};
   } catch (const std::exception&) {
     return Error{
         .code = ErrorCode::kInternal,
-        .message =
-            "checking this model failed in an unforeseen way; it was not opened: choose another model"};
+        .message = "checking this model failed unexpectedly, so it was not opened; choose another model"};
   }
 }
 

@@ -68,7 +68,7 @@ Result<void> back_up(Database& database, const StorePaths& paths, std::int64_t u
   OCTAVO_TRY(const auto backup, Backup::start(database, paths, unix_ms));
   OCTAVO_TRY(const bool complete, backup->step(-1));
   if (complete) return {};
-  return Error{.code = ErrorCode::kIo, .message = "the backup did not end"};
+  return Error{.code = ErrorCode::kIo, .message = "the backup did not finish"};
 }
 
 }  // namespace octavo::app

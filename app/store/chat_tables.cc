@@ -266,7 +266,7 @@ Message lost_message(const Chat& chat) {
   const Message* above = chat.find(message.parent);
   message.role = above != nullptr && above->role == Role::kUser ? Role::kAssistant : Role::kUser;
   message.finish_reason = FinishReason::kError;
-  message.error = "this message could not be read from the damaged file";
+  message.error = "this message could not be recovered from the damaged file";
   return message;
 }
 

@@ -354,17 +354,17 @@ std::string date_of(std::int64_t unix_ms) {
 }  // namespace
 
 std::string RescueReport::sentence() const {
-  std::string text = "The file of the chats was damaged: " + count_of(num_chats, "chat", "chats") + " with " +
-                     count_of(num_messages, "message", "messages") + " could be kept";
+  std::string text = "The chat database was damaged: " + count_of(num_chats, "chat", "chats") + " with " +
+                     count_of(num_messages, "message", "messages") + " were recovered";
   if (complete) {
-    text += ", which is all of them";
+    text += ", which is everything";
   } else if (backup_ms) {
-    text += ", gaps were filled from the backup of " + date_of(*backup_ms) +
-            ", and what is newer and unreadable is lost";
+    text += ", with gaps filled from the backup of " + date_of(*backup_ms) +
+            "; newer text that could not be read is lost";
   } else {
-    text += ", what was unreadable is lost";
+    text += "; text that could not be read is lost";
   }
-  return text + "; the damaged file is kept as " + escape_for_message(kept_as.filename().string()) + ".";
+  return text + ". The damaged file is kept as " + escape_for_message(kept_as.filename().string()) + ".";
 }
 
 Result<RescueReport> rescue(const StorePaths& paths, const Schema& schema) {

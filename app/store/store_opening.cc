@@ -67,7 +67,7 @@ class Opener {
       case LockOutcome::kFailed: break;
     }
     opened_.problem =
-        store_problem(StoreProblemKind::kIoError, paths_.database, "the lock file cannot be made");
+        store_problem(StoreProblemKind::kIoError, paths_.database, "the lock file cannot be created");
     return false;
   }
 

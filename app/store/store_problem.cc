@@ -11,21 +11,20 @@ std::string sentence_of(StoreProblemKind kind, const std::filesystem::path& data
   switch (kind) {
     case StoreProblemKind::kNone: return {};
     case StoreProblemKind::kDiskFull:
-      return "The disk of " + folder +
-             " is full: new text is kept in memory and saved as soon as there is room.";
+      return "The disk that holds " + folder +
+             " is full. New text is kept in memory and saved once there is space.";
     case StoreProblemKind::kIoError:
       return "The chats in " + folder + " cannot be saved (" + detail +
-             "): new text is kept in memory and saved as soon as that is possible.";
+             "). New text is kept in memory and saved once that works again.";
     case StoreProblemKind::kReadOnlyFolder:
       return "The folder " + folder +
-             " cannot be written: new text is kept in memory and saved as soon as you allow writing there.";
+             " is read-only. New text is kept in memory and saved once you make the folder writable.";
     case StoreProblemKind::kOtherProcess:
-      return "Another window of Octavo has these chats open: here they can be read, and nothing new is "
+      return "These chats are open in another Octavo window. You can read them here, but nothing new is "
              "saved.";
     case StoreProblemKind::kNewerVersion:
-      return "These chats were written by a newer Octavo: here they can be read, and nothing new is saved; "
-             "update "
-             "Octavo to go on with them.";
+      return "These chats were written by a newer version of Octavo. You can read them here, but nothing new "
+             "is saved; update Octavo to continue them.";
   }
   return {};
 }

@@ -223,7 +223,7 @@ Result<void> StoreWorker::write_pending() {
     if (database_.fault() != DatabaseFault::kOther) return written.error();
     // Nothing that waiting would mend; the rest must not wait for it.
     reports_.push_back(
-        StoreNotice{"A change of a chat could not be saved (" + written.error().message + ").", false});
+        StoreNotice{"A change to a chat could not be saved (" + written.error().message + ").", false});
   }
   return database_.commit();
 }

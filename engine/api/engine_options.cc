@@ -57,7 +57,7 @@ Result<void> check_pool_is_sized_once(const EngineOptions& options) {
 
 Result<void> check_is_built(const EngineOptions& options) {
   if (options.tensor_parallel_size > 1) {
-    return option_not_built("tensor_parallel_size", "this version runs on one device; use 1");
+    return option_not_built("tensor_parallel_size", "this version supports a single device; use 1");
   }
   return {};
 }

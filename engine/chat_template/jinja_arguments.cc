@@ -19,7 +19,7 @@ std::string quoted(std::string_view name) {
 Result<std::optional<std::string>> Bound::text(std::size_t i, std::string_view parameter) const {
   if (!has(i) || values_[i]->is_none()) return std::optional<std::string>();
   if (values_[i]->is_text()) return std::optional(values_[i]->string());
-  return failure(quoted(parameter) + " must be a text, not " + values_[i]->type_name());
+  return failure(quoted(parameter) + " must be a string, not " + values_[i]->type_name());
 }
 
 Result<std::int64_t> Bound::integer(std::size_t i, std::string_view parameter, std::int64_t fallback) const {

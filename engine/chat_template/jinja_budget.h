@@ -30,7 +30,7 @@ class Budget {
   Result<void> spend(std::size_t operations) {
     if (operations > static_cast<std::size_t>(left_)) {
       left_ = 0;
-      return over_limit("the template does more than 5,000,000 operations");
+      return over_limit("the template runs more than 5,000,000 operations");
     }
     left_ -= static_cast<std::int64_t>(operations);
     return {};
@@ -44,7 +44,7 @@ class Budget {
 
   // Before a text of that size is made.
   Result<void> spend_text(std::size_t bytes) {
-    if (bytes > kMaxTextBytes) return over_limit("the template makes a text of more than 16 MiB");
+    if (bytes > kMaxTextBytes) return over_limit("the template builds a string of more than 16 MiB");
     return spend(1 + bytes / kBytesPerOperation);
   }
 

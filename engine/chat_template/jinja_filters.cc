@@ -59,7 +59,7 @@ Outcome indent_text(const Value& value, const Arguments& arguments, Budget& budg
   static constexpr std::array<std::string_view, 3> kParameters = {"width", "first", "blank"};
   OCTAVO_TRY(const Bound bound, bind("indent", arguments, kParameters));
   if (value.is_undefined()) return failure(value.undefined_reason());
-  if (!value.is_text()) return failure("indent takes a text, not " + value.type_name());
+  if (!value.is_text()) return failure("indent takes a string, not " + value.type_name());
   const Value width = bound.value_or(0, Value(std::int64_t{4}));
   MarkedText indentation;
   if (width.is_text()) {
@@ -129,7 +129,7 @@ Outcome write_json(const Value& value, const Arguments& arguments, Budget& budge
   if (bound.has(2) && !bound[2].is_none()) {
     const bool is_pair = bound[2].is_list() && bound[2].items().size() == 2 &&
                          bound[2].items()[0].is_text() && bound[2].items()[1].is_text();
-    if (!is_pair) return failure("'separators' must be two texts");
+    if (!is_pair) return failure("'separators' must be two strings");
     style.item_separator = bound[2].items()[0].string();
     style.key_separator = bound[2].items()[1].string();
   }

@@ -186,7 +186,7 @@ Result<Flow> Interpreter::execute_in_scope(const Block& block, Scope& scope) {
 Result<Flow> Interpreter::execute(const Statement& statement, Scope& scope) {
   const Counter depth(depth_);
   line_ = statement.line;
-  if (depth_ > kMaxEvaluationDepth) return over_limit("the template nests too deep");
+  if (depth_ > kMaxEvaluationDepth) return over_limit("the template is nested too deeply");
   OCTAVO_TRY_VOID(budget_.spend(1));
   switch (statement.kind) {
     case StatementKind::kText: OCTAVO_TRY_VOID(emit(*statement.text)); return Flow::kOn;
@@ -335,7 +335,7 @@ Result<void> Interpreter::assign_attribute(const Target& target, const Value& va
   OCTAVO_TRY(const Value* space, look_up(target.name, scope));
   if (space == nullptr || !space->is_namespace()) {
     return failure("'" + escape_for_message(target.name, 60) +
-                   "' is no namespace, its attributes cannot be set");
+                   "' is not a namespace, so its attributes cannot be set");
   }
   auto& attributes = space->name_space()->attributes;
   OCTAVO_TRY_VOID(budget_.spend(1 + attributes.size() / 8));
@@ -352,7 +352,7 @@ Result<void> Interpreter::assign_attribute(const Target& target, const Value& va
 Outcome Interpreter::evaluate(const Expression& node, Scope& scope) {
   const Counter depth(depth_);
   line_ = node.line;
-  if (depth_ > kMaxEvaluationDepth) return over_limit("the template nests too deep");
+  if (depth_ > kMaxEvaluationDepth) return over_limit("the template is nested too deeply");
   OCTAVO_TRY_VOID(budget_.spend(1));
   switch (node.kind) {
     case ExpressionKind::kConstant: return node.constant;
@@ -519,7 +519,7 @@ Outcome Interpreter::evaluate_conditional(const Expression& node, Scope& scope) 
 
 Outcome Interpreter::call_macro(const Callable& callable, const Arguments& arguments) {
   const Counter calls(call_depth_);
-  if (call_depth_ > kMaxCallDepth) return over_limit("macros call each other more than 64 deep");
+  if (call_depth_ > kMaxCallDepth) return over_limit("macros call each other more than 64 levels deep");
   const Statement& macro = *callable.macro;
   const std::vector<std::string_view> parameters(macro.parameters.begin(), macro.parameters.end());
   OCTAVO_TRY(const Bound bound, bind(macro.name, arguments, parameters));
@@ -567,7 +567,7 @@ Outcome Interpreter::call_range(const Arguments& arguments) {
 }
 
 Outcome Interpreter::call_dict(const Arguments& arguments) {
-  if (arguments.positional.size() > 1) return failure("dict takes at most one argument without name");
+  if (arguments.positional.size() > 1) return failure("dict takes at most one positional argument");
   Dict dict;
   if (!arguments.positional.empty()) {
     if (!arguments.positional[0].is_dict())
@@ -593,7 +593,7 @@ Outcome Interpreter::call_namespace(const Arguments& arguments) {
   OCTAVO_TRY_VOID(budget_.spend(kScopeCost));
   auto space = std::make_shared<Namespace>();
   for (const auto& [key, value] : initial.dict().entries) {
-    if (!key.is_text()) return failure("the attributes of a namespace have names");
+    if (!key.is_text()) return failure("the attributes of a namespace need names");
     space->attributes.emplace_back(key.string(), value);
   }
   namespaces_.push_back(space);
@@ -605,7 +605,7 @@ Outcome Interpreter::call_raise_exception(const Arguments& arguments) {
   OCTAVO_TRY(const Bound bound, bind("raise_exception", arguments, kParameters, 1));
   OCTAVO_TRY(const Text message, to_text(bound[0], budget_));
   was_raised_ = true;
-  return failure("the chat template refuses these messages: " + escape_for_message(message->text(), 500));
+  return failure("the chat template rejects these messages: " + escape_for_message(message->text(), 500));
 }
 
 Outcome Interpreter::call_strftime_now(const Arguments& arguments) {

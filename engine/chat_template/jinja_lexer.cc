@@ -169,7 +169,7 @@ Result<void> Lexer::lex_root() {
 
 Result<void> Lexer::skip_comment() {
   const std::size_t end = source_.find("#}", position_);
-  if (end == kNone) return syntax_error(line_, "a comment has no end");
+  if (end == kNone) return syntax_error(line_, "a comment is not closed");
   const char sign = end > position_ ? source_[end - 1] : '\0';
   std::size_t next = end + 2;
   if (sign == '-') {
@@ -289,7 +289,7 @@ Result<void> Lexer::lex_string() {
   const char quote = peek();
   std::size_t end = position_ + 1;
   while (end < source_.size() && source_[end] != quote) end += source_[end] == '\\' ? 2 : 1;
-  if (end >= source_.size()) return syntax_error(line_, "a string has no end");
+  if (end >= source_.size()) return syntax_error(line_, "a string is not closed");
   std::string text;
   for (std::size_t i = position_ + 1; i < end;) {
     if (source_[i] != '\\') {
@@ -340,7 +340,7 @@ Result<void> Lexer::append_code(std::string& text, std::size_t& i, std::size_t e
     ++i, ++count;
   }
   const bool is_character = value <= 0x10ffff && !(value >= 0xd800 && value <= 0xdfff);
-  if ((exact && count < most) || !is_character) return syntax_error(line_, "a string has a damaged escape");
+  if ((exact && count < most) || !is_character) return syntax_error(line_, "a string has an invalid escape");
   append_utf8(text, value);
   return {};
 }

@@ -92,7 +92,7 @@ Outcome partition(const Value& self, const Arguments& arguments, Budget&) {
 Outcome replace_text(const Value& self, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 3> kParameters = {"old", "new", "count"};
   OCTAVO_TRY(const Bound bound, bind("replace", arguments, kParameters, 2));
-  if (!bound[0].is_text() || !bound[1].is_text()) return failure("replace takes texts");
+  if (!bound[0].is_text() || !bound[1].is_text()) return failure("replace takes strings");
   OCTAVO_TRY(const std::int64_t count, bound.integer(2, "count", -1));
   OCTAVO_TRY(MarkedText out, replace(*self.text(), bound[0].string(), *bound[1].text(), count, budget));
   return Value(std::move(out));
@@ -109,7 +109,7 @@ Outcome has_affix(const Value& self, const Arguments& arguments, Budget& budget)
   const std::vector<Value>& affixes = bound[0].is_list() ? bound[0].items() : single;
   for (const Value& affix : affixes) {
     if (affix.is_undefined()) return failure(affix.undefined_reason());
-    if (!affix.is_text()) return failure("startswith and endswith take texts, not " + affix.type_name());
+    if (!affix.is_text()) return failure("startswith and endswith take strings, not " + affix.type_name());
     if (kAtEnd ? part.string().ends_with(affix.string()) : part.string().starts_with(affix.string()))
       return Value(true);
   }
@@ -124,7 +124,7 @@ Outcome find_text(const Value& self, const Arguments& arguments, Budget&) {
   const std::string& text = self.string();
   const std::size_t at = kFromRight ? text.rfind(part.value_or("")) : text.find(part.value_or(""));
   if (at != std::string::npos) return Value(code_point_count(std::string_view(text).substr(0, at)));
-  return kMustFind ? Outcome(failure("the text was not found")) : Value(std::int64_t{-1});
+  return kMustFind ? Outcome(failure("the substring was not found")) : Value(std::int64_t{-1});
 }
 
 Outcome count_text(const Value& self, const Arguments& arguments, Budget& budget) {
@@ -141,7 +141,7 @@ Outcome join_texts(const Value& self, const Arguments& arguments, Budget& budget
   OCTAVO_TRY(const auto list, iterate(bound[0], budget));
   std::vector<Text> parts;
   for (const Value& item : list->items) {
-    if (!item.is_text()) return failure("join takes texts, not " + item.type_name());
+    if (!item.is_text()) return failure("join takes strings, not " + item.type_name());
     parts.push_back(item.text());
   }
   OCTAVO_TRY(MarkedText joined, join(*self.text(), parts, budget));
@@ -167,7 +167,7 @@ Outcome pad_text(const Value& self, const Arguments& arguments, Budget& budget) 
   OCTAVO_TRY(const std::int64_t width, bound.integer(0, "width", 0));
   const Value fill = bound.value_or(1, Value(" "));
   if (!fill.is_text() || code_point_count(fill.string()) != 1)
-    return failure("a fill character is one character");
+    return failure("the fill character must be a single character");
   OCTAVO_TRY(MarkedText padded, pad(*self.text(), width, *fill.text(), kSide, budget));
   return Value(std::move(padded));
 }
@@ -193,7 +193,7 @@ Outcome format_field(std::string_view field, const Arguments& arguments, std::si
     if (is_number) std::from_chars(field.data(), field.data() + field.size(), index);
     num_used += is_number ? 0 : 1;
     if (index < arguments.positional.size()) return arguments.positional[index];
-    return failure("format wants more values");
+    return failure("format needs more values");
   }
   for (const auto& [name, value] : arguments.named) {
     if (name == field) return value;
@@ -438,7 +438,7 @@ Outcome format_percent(const MarkedText& format, const Value& values, Budget& bu
     if (conversion.kind == '%') {
       out.append(MarkedText("%"));
     } else {
-      if (used == arguments.size()) return failure("a % format wants more values");
+      if (used == arguments.size()) return failure("a % format needs more values");
       OCTAVO_TRY(const MarkedText converted, convert(conversion, arguments[used++], budget));
       OCTAVO_TRY_VOID(budget.spend_text(out.size() + converted.size()));
       out.append(converted);

@@ -298,7 +298,7 @@ Outcome positive(const Value& value) {
 Result<bool> contains(const Value& container, const Value& item, Budget& budget) {
   if (container.is_text()) {
     if (item.is_undefined()) return failure(item.undefined_reason());
-    if (!item.is_text()) return failure("'in' a text needs a text on the left, not " + item.type_name());
+    if (!item.is_text()) return failure("'in' a string needs a string on the left, not " + item.type_name());
     OCTAVO_TRY_VOID(budget.spend(1 + container.text()->size() / Budget::kBytesPerOperation));
     return container.string().find(item.string()) != std::string::npos;
   }

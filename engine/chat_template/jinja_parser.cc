@@ -310,7 +310,7 @@ Result<std::unique_ptr<Statement>> Parser::parse_macro() {
       OCTAVO_TRY(ExpressionPtr value, parse_expression());
       statement->defaults.push_back(std::move(value));
     } else if (!statement->defaults.empty()) {
-      return syntax_error(current().line, "a parameter without default follows one with a default");
+      return syntax_error(current().line, "a parameter without a default follows one with a default");
     }
   }
   advance();
@@ -350,7 +350,7 @@ Result<std::unique_ptr<Statement>> Parser::parse_generation() {
 }
 
 Result<std::unique_ptr<Statement>> Parser::parse_jump(StatementKind kind) {
-  if (loops_ == 0) return syntax_error(current().line, "break and continue stand only in loops");
+  if (loops_ == 0) return syntax_error(current().line, "break and continue belong in loops only");
   return make_statement(kind);
 }
 
@@ -404,7 +404,7 @@ Result<ExpressionPtr> Parser::finish(ExpressionPtr node) const {
   for (const auto& [name, value] : node->keywords) node->depth = std::max(node->depth, value->depth + 1);
   if (node->depth <= kMaxExpressionDepth) return node;
   return syntax_error(node->line,
-                      "an expression is more than " + std::to_string(kMaxExpressionDepth) + " deep");
+                      "an expression is nested more than " + std::to_string(kMaxExpressionDepth) + " deep");
 }
 
 Result<ExpressionPtr> Parser::binary(ExpressionKind kind, ExpressionPtr left, ExpressionPtr right,
@@ -747,7 +747,7 @@ Result<void> Parser::parse_arguments(Expression& node) {
       node.keywords.emplace_back(std::move(name), std::move(value));
     } else {
       if (!node.keywords.empty())
-        return syntax_error(current().line, "an argument without name follows one with a name");
+        return syntax_error(current().line, "a positional argument follows a named one");
       OCTAVO_TRY(ExpressionPtr value, parse_expression());
       node.operands.push_back(std::move(value));
     }

@@ -201,7 +201,7 @@ Result<void> Writer::put_json_dict(const Dict& dict, const JsonStyle& style, int
     OCTAVO_TRY_VOID(budget_.spend(entries.size()));
     const bool sortable =
         std::all_of(entries.begin(), entries.end(), [](auto* e) { return e->first.is_text(); });
-    if (!sortable) return failure("only text keys can be sorted");
+    if (!sortable) return failure("only string keys can be sorted");
     std::sort(entries.begin(), entries.end(),
               [](auto* a, auto* b) { return a->first.string() < b->first.string(); });
   }
@@ -309,7 +309,8 @@ std::string Value::type_name() const {
 Outcome make_list(std::vector<Value> items, bool is_tuple) {
   auto list = std::make_shared<List>();
   for (const Value& item : items) list->depth = std::max(list->depth, item.depth() + 1);
-  if (list->depth > Budget::kMaxValueDepth) return over_limit("the template nests lists more than 100 deep");
+  if (list->depth > Budget::kMaxValueDepth)
+    return over_limit("the template nests lists more than 100 levels deep");
   list->items = std::move(items);
   list->is_tuple = is_tuple;
   return Value(std::shared_ptr<const List>(std::move(list)));
@@ -319,7 +320,8 @@ Outcome make_dict(std::vector<std::pair<Value, Value>> entries) {
   auto dict = std::make_shared<Dict>();
   for (const auto& [key, value] : entries)
     dict->depth = std::max({dict->depth, key.depth() + 1, value.depth() + 1});
-  if (dict->depth > Budget::kMaxValueDepth) return over_limit("the template nests dicts more than 100 deep");
+  if (dict->depth > Budget::kMaxValueDepth)
+    return over_limit("the template nests dicts more than 100 levels deep");
   dict->entries = std::move(entries);
   return Value(std::shared_ptr<const Dict>(std::move(dict)));
 }
@@ -362,7 +364,7 @@ Result<int> compare(const Value& a, const Value& b, Budget& budget) {
   }
   if (a.is_undefined()) return failure(a.undefined_reason());
   if (b.is_undefined()) return failure(b.undefined_reason());
-  return failure("values of types " + a.type_name() + " and " + b.type_name() + " have no order");
+  return failure("values of types " + a.type_name() + " and " + b.type_name() + " cannot be compared");
 }
 
 Result<const Value*> find_entry(const Dict& dict, const Value& key, Budget& budget) {

@@ -99,14 +99,15 @@ EventHistory::Copied EventHistory::copy_since(std::uint64_t mark, std::vector<Bl
 Result<KvState> EventHistory::state_at(std::uint64_t mark) const {
   const std::vector<View> kept = views();
   if (mark > kept.back().end_mark()) {
-    return Error{ErrorCode::kNotFound, "event " + std::to_string(mark) + " has not happened yet: there are " +
+    return Error{ErrorCode::kNotFound, "event " + std::to_string(mark) +
+                                           " does not exist yet; the history ends before event " +
                                            std::to_string(kept.back().end_mark())};
   }
   const std::uint64_t oldest = kept.front().segment->first_mark;
   if (mark < oldest) {
     return Error{ErrorCode::kNotFound, "event " + std::to_string(mark) +
-                                           " is too old: the history is kept from event " +
-                                           std::to_string(oldest) + " on; --record keeps all of it"};
+                                           " is too old: the history starts at event " +
+                                           std::to_string(oldest) + "; use --record to keep all of it"};
   }
   {
     std::lock_guard lock(mutex_);

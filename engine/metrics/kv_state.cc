@@ -19,7 +19,7 @@ Error impossible(const BlockEvent& event, const std::string& why) {
   if (event.sequence != 0) what += " for sequence " + std::to_string(event.sequence);
   return {.code = ErrorCode::kDamagedFile,
           .message = what + " with " + std::to_string(event.aux) + " in step " + std::to_string(event.step) +
-                     " cannot be: " + why};
+                     " is impossible: " + why};
 }
 
 bool names_block(BlockEventKind kind) {
@@ -130,7 +130,7 @@ Result<void> KvState::apply(const BlockEvent& event) {
       case BlockEventKind::kFork:
       case BlockEventKind::kPrune: return {};
     }
-    return impossible(event, "there is no such kind of event");
+    return impossible(event, "the kind of event is unknown");
   };
   OCTAVO_TRY_VOID(handle());
   step_ = event.step;
@@ -219,7 +219,7 @@ Result<void> KvState::discard(const BlockEvent& event) {
 
 Result<void> KvState::fill(const BlockEvent& event) {
   Block& block = block_at(event.block);
-  if (block.state != BlockState::kUsed) return impossible(event, "nobody uses the block");
+  if (block.state != BlockState::kUsed) return impossible(event, "the block is not in use");
   if (event.aux < 0 || event.aux > shape_.block_size) {
     return impossible(event, "a block has " + count_text(shape_.block_size, "slots"));
   }
@@ -240,12 +240,12 @@ Result<void> KvState::seal(const BlockEvent& event) {
 
 Result<void> KvState::copy(const BlockEvent& event) {
   if (event.aux < 0 || event.aux >= shape_.num_blocks || event.aux == event.block) {
-    return impossible(event, "the target is no other block of the pool");
+    return impossible(event, "the target is not another block of the pool");
   }
   Block& target = block_at(event.aux);
   const Block source = block(BlockId{event.block});
   if (source.state == BlockState::kFree) return impossible(event, "the source is free");
-  if (target.state != BlockState::kUsed) return impossible(event, "nobody uses the target");
+  if (target.state != BlockState::kUsed) return impossible(event, "the target is not in use");
   if (event.kind == BlockEventKind::kCopyPartial) return {};
   const auto table = tables_.find(event.sequence);
   if (table == tables_.end()) return impossible(event, "the sequence has no blocks");
@@ -277,7 +277,7 @@ Result<void> KvState::swap_in(const BlockEvent& event) {
   Block& block = block_at(event.block);
   const HostBlock host = host_block(BlockId{event.aux});
   if (!host.is_used) return impossible(event, "the host block is free");
-  if (block.state != BlockState::kUsed) return impossible(event, "nobody uses the block");
+  if (block.state != BlockState::kUsed) return impossible(event, "the block is not in use");
   set_filled(block, host.num_filled);
   return {};
 }
@@ -435,7 +435,7 @@ std::optional<std::string> KvState::difference(const KvState& other) const {
       return "host block " + std::to_string(id) + " differs";
   }
   const std::vector<SequenceId> mine = sequences();
-  if (mine != other.sequences()) return "not the same sequences hold blocks";
+  if (mine != other.sequences()) return "different sequences hold blocks";
   for (const SequenceId sequence : mine) {
     if (!std::ranges::equal(table_of(sequence), other.table_of(sequence)))
       return "the tables of sequence " + std::to_string(sequence.value) + " differ";

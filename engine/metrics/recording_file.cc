@@ -33,14 +33,14 @@ Result<std::unique_ptr<RecordingFile>> RecordingFile::open(const std::filesystem
   int descriptor = ::open(path.c_str(), kOpenFlags | O_EXCL, 0666);
   const bool is_new = descriptor >= 0;
   if (!is_new && errno == EEXIST) descriptor = ::open(path.c_str(), kOpenFlags, 0666);
-  if (descriptor < 0) return cannot_record(path, reason_of(errno) + "; choose a file that can be written");
+  if (descriptor < 0) return cannot_record(path, reason_of(errno) + "; choose a file that is writable");
   std::unique_ptr<RecordingFile> file(new RecordingFile(path, descriptor, is_new));
   struct stat status = {};
   if (fstat(descriptor, &status) != 0) return cannot_record(path, reason_of(errno));
   if (S_ISCHR(status.st_mode)) return file;  // such as /dev/null
-  if (!S_ISREG(status.st_mode)) return cannot_record(path, "it is no file");
+  if (!S_ISREG(status.st_mode)) return cannot_record(path, "it is not a regular file");
   if (status.st_size > 0 && !is_recording(path)) {
-    return cannot_record(path, "it exists and is no recording; choose another name or remove it");
+    return cannot_record(path, "the file exists and is not a recording; choose another name or delete it");
   }
   return file;
 }

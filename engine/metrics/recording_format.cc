@@ -162,15 +162,15 @@ Result<void> check_step(const StepRecord& step, const PoolShape& pool) {
 Result<void> check_range(const char* what, std::int64_t value, std::int64_t low, std::int64_t high) {
   if (value >= low && value <= high) return {};
   return damaged(std::string("its header says ") + std::to_string(value) + " " + what + ", where " +
-                 std::to_string(low) + " to " + std::to_string(high) + " can be");
+                 std::to_string(low) + " to " + std::to_string(high) + "");
 }
 
 Result<void> check_header(const RecordingHeader& header) {
-  OCTAVO_TRY_VOID(check_range("tokens a block", header.pool.block_size, 1, kMaxRecordedBlockSize));
+  OCTAVO_TRY_VOID(check_range("tokens per block", header.pool.block_size, 1, kMaxRecordedBlockSize));
   OCTAVO_TRY_VOID(check_range("blocks", header.pool.num_blocks, 1, kMaxRecordedBlocks));
   OCTAVO_TRY_VOID(check_range("host blocks", header.pool.num_host_blocks, 0, kMaxRecordedBlocks));
-  OCTAVO_TRY_VOID(check_range("bytes a block", header.bytes_per_block, 0, kMaxRecordedBlockBytes));
-  return check_range("tokens of a request at most", header.max_model_len, 0, INT32_MAX);
+  OCTAVO_TRY_VOID(check_range("bytes per block", header.bytes_per_block, 0, kMaxRecordedBlockBytes));
+  return check_range("tokens per request", header.max_model_len, 0, INT32_MAX);
 }
 
 }  // namespace
@@ -246,21 +246,21 @@ Result<ChunkHeader> read_chunk_header(std::span<const std::byte, kChunkHeaderByt
   header.num_payload_bytes = reader.get<std::uint32_t>();
   header.payload_check = reader.get<std::uint64_t>();
   if (reader.get<std::uint64_t>() != check_of(bytes.first<kChunkHeaderBytes - 8>())) {
-    return damaged("the start of a chunk does not match its check");
+    return damaged("the start of a chunk does not match its checksum");
   }
   if (kind < static_cast<std::uint32_t>(ChunkKind::kHeader) ||
       kind > static_cast<std::uint32_t>(ChunkKind::kSequences)) {
-    return damaged("there is no chunk of kind " + std::to_string(kind));
+    return damaged("unknown kind of chunk: " + std::to_string(kind));
   }
   header.kind = static_cast<ChunkKind>(kind);
   if (header.num_payload_bytes <= kMaxChunkBytes) return header;
-  return damaged("a chunk of " + std::to_string(header.num_payload_bytes) + " bytes; at most " +
-                 std::to_string(kMaxChunkBytes) + " can be");
+  return damaged("a chunk of " + std::to_string(header.num_payload_bytes) + " bytes; the limit is " +
+                 std::to_string(kMaxChunkBytes) + "");
 }
 
 Result<void> check_payload(const ChunkHeader& header, std::span<const std::byte> payload) {
   if (check_of(payload) == header.payload_check) return {};
-  return damaged("a chunk does not match its check");
+  return damaged("a chunk does not match its checksum");
 }
 
 Result<RecordingHeader> read_recording_header(std::span<const std::byte> payload) {
@@ -323,7 +323,7 @@ Result<std::vector<BlockEvent>> read_events(std::span<const std::byte> payload) 
     const auto kind = reader.get<std::uint8_t>();
     event.kind = static_cast<BlockEventKind>(kind);
     if (block_event_kind_name(event.kind) == "unknown") {
-      return damaged("there is no event of kind " + std::to_string(kind));
+      return damaged("unknown kind of event: " + std::to_string(kind));
     }
     if (event.step < 0 || event.time_us < 0) return damaged("an event has a negative step or time");
   }

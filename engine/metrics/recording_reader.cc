@@ -17,7 +17,7 @@ Result<RecordingReader> RecordingReader::open(const std::filesystem::path& path)
     return Error{errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
                  name + " cannot be read: " + std::generic_category().message(errno)};
   }
-  if (!is_recording(path)) return Error{ErrorCode::kDamagedFile, name + " is no recording of octavo"};
+  if (!is_recording(path)) return Error{ErrorCode::kDamagedFile, name + " is not an Octavo recording"};
   RecordingReader reader(name, std::move(file));
   OCTAVO_TRY_VOID(reader.read_begin());
   return reader;
@@ -25,7 +25,7 @@ Result<RecordingReader> RecordingReader::open(const std::filesystem::path& path)
 
 Result<void> RecordingReader::read_begin() {
   std::array<std::byte, kRecordingMagic.size()> magic;
-  if (!read(magic)) return damaged("it has no beginning");
+  if (!read(magic)) return damaged("it is too short");
   OCTAVO_TRY(const std::optional<Chunk> chunk, next_chunk());
   if (!chunk) return damaged("it ends before its header; nothing was recorded");
   if (chunk->kind != ChunkKind::kHeader) return damaged("it does not begin with a header");
@@ -101,7 +101,7 @@ Result<std::optional<RecordingPart>> RecordingReader::accept(const Chunk& chunk)
     case ChunkKind::kKeyframe:
     case ChunkKind::kEnd: break;
   }
-  return damaged("a chunk of its beginning stands in its middle");
+  return damaged("a chunk that belongs at the start is in the middle");
 }
 
 Result<void> RecordingReader::accept_steps(const Chunk& chunk, RecordingPart& part) {
@@ -110,7 +110,7 @@ Result<void> RecordingReader::accept_steps(const Chunk& chunk, RecordingPart& pa
   for (const RecordedStep& step : *steps) {
     if (step.record.step <= last_step_) return damaged("its steps are not in order");
     if (step.event_mark < std::max(last_mark_, read_.num_events))
-      return damaged("a step comes after its events");
+      return damaged("a step follows its own events");
     last_step_ = step.record.step;
     last_mark_ = step.event_mark;
   }
@@ -124,10 +124,10 @@ Result<void> RecordingReader::accept_end(const Chunk& chunk) {
   if (!end) return at_chunk(std::move(end).error());
   if (end->num_steps != read_.num_steps || end->num_events != read_.num_events ||
       last_mark_ > read_.num_events) {
-    return damaged("parts of it are missing");
+    return damaged("parts of the file are missing");
   }
   std::array<std::byte, 1> more;
-  if (read(more)) return damaged("something follows its end");
+  if (read(more)) return damaged("the file continues after its end marker");
   is_complete_ = true;
   return {};
 }

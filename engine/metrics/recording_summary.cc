@@ -31,7 +31,7 @@ std::optional<std::string> wrong_level(const StepRecord& step, const KvState& st
   for (const Level& level : levels) {
     if (level.recorded == level.replayed) continue;
     return "step " + std::to_string(step.step) + " recorded " + std::to_string(level.recorded) + " " +
-           level.name + ", and its events make " + std::to_string(level.replayed);
+           level.name + ", but its events give " + std::to_string(level.replayed);
   }
   return std::nullopt;
 }
@@ -239,7 +239,7 @@ Result<StateAtStep> replay_to_step(const std::filesystem::path& path, std::int64
     return Error{ErrorCode::kDamagedFile, escape_for_message(path.string()) + ": " + *replay.inconsistency()};
   }
   if (finder.found) return *std::move(finder.found);
-  return Error{ErrorCode::kNotFound, escape_for_message(path.string()) + " holds no step " +
+  return Error{ErrorCode::kNotFound, escape_for_message(path.string()) + " has no step " +
                                          std::to_string(step) + ": its steps are " +
                                          std::to_string(finder.first_step) + " to " +
                                          std::to_string(finder.last_step)};

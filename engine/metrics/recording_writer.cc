@@ -104,7 +104,7 @@ Result<void> RecordingWriter::begin() {
 Result<void> RecordingWriter::drain(bool is_last) {
   Trace trace = recorder_.read_since(step_mark_, event_mark_);
   if (trace.num_lost > 0) {
-    return Error{ErrorCode::kIo, "it cannot be written as fast as the engine runs: " +
+    return Error{ErrorCode::kIo, "it cannot be written as fast as the engine runs; " +
                                      std::to_string(trace.num_lost) + " records were lost"};
   }
   std::vector<RecordedStep> steps;
@@ -143,7 +143,7 @@ Result<void> RecordingWriter::write(Bytes bytes) {
 void RecordingWriter::give_up(const Error& error) {
   on_failure_({error.code, "recording to " + sink_->name() + " ended after step " +
                                std::to_string(last_step_) + ": " + error.message +
-                               "; what was written until then can be read"});
+                               "; the steps recorded so far can be read"});
 }
 
 }  // namespace octavo::metrics

@@ -17,7 +17,7 @@ class RangeCheck {
   void whole(std::string_view suffix, std::int64_t value, std::int64_t least, std::int64_t most) {
     if (value >= least && value <= most) return;
     report(suffix, "is " + std::to_string(value) + "; " + std::to_string(least) + " to " +
-                       std::to_string(most) + " is possible");
+                       std::to_string(most) + " is allowed");
   }
   void real(std::string_view suffix, double value, double least, double most) {
     if (value >= least && value <= most) return;  // false for NaN
@@ -76,7 +76,7 @@ void check_rope(const ModelConfig& config, RangeCheck& check) {
   check.whole("rope.dimension_count", rope.rotary_dim, 2, config.head_dim);
   check.that(
       rope.rotary_dim % 2 == 0, "rope.dimension_count",
-      "is " + std::to_string(rope.rotary_dim) + "; dimensions are rotated in pairs, so it must be even");
+      "is " + std::to_string(rope.rotary_dim) + "; dimensions are rotated in pairs, so this must be even");
   check.real("rope.freq_base", rope.frequency_base, kMinRopeFrequencyBase, kMaxRopeFrequencyBase);
   if (config.local_rope) {
     check.real("rope.freq_base_swa", config.local_rope->frequency_base, kMinRopeFrequencyBase,

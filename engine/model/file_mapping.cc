@@ -27,7 +27,7 @@ std::string_view kind_of_file(mode_t mode) {
   if (S_ISDIR(mode)) return "a directory";
   if (S_ISFIFO(mode)) return "a pipe";
   if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
-  return "no regular file";
+  return "not a regular file";
 }
 
 }  // namespace
@@ -42,10 +42,10 @@ Result<std::unique_ptr<FileMapping>> FileMapping::open(const std::filesystem::pa
   const int status_errno = errno;
   std::unique_ptr<FileMapping> file(
       new FileMapping(path, descriptor, status));  // closes the descriptor from now on
-  if (!known) return system_error(path, "cannot be examined", status_errno);
+  if (!known) return system_error(path, "cannot be inspected", status_errno);
   if (!S_ISREG(status.st_mode)) {
     return Error{ErrorCode::kIo, shown(path) + " is " + std::string(kind_of_file(status.st_mode)) +
-                                     "; a model is a file: name a .gguf file"};
+                                     "; give the path of a .gguf file"};
   }
   OCTAVO_TRY_VOID(file->map());
   return file;
@@ -72,7 +72,7 @@ Result<void> FileMapping::read(std::uint64_t offset, std::span<std::byte> out) c
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return system_error(path_, "cannot be read", errno);
     if (count == 0)
-      return Error{ErrorCode::kIo, shown(path_) + " became shorter while it was read; load it again"};
+      return Error{ErrorCode::kIo, shown(path_) + " shrank while it was being read; load it again"};
     offset += static_cast<std::uint64_t>(count);
     out = out.subspan(static_cast<std::size_t>(count));
   }
@@ -83,11 +83,11 @@ bool FileMapping::is_damaged() const { return guarded_mapping_is_damaged(guard_)
 
 Result<void> FileMapping::verify_unchanged() const {
   struct stat now {};
-  if (fstat(descriptor_, &now) != 0) return system_error(path_, "cannot be examined", errno);
+  if (fstat(descriptor_, &now) != 0) return system_error(path_, "cannot be inspected", errno);
   const bool same = now.st_size == status_.st_size && now.st_mtim.tv_sec == status_.st_mtim.tv_sec &&
                     now.st_mtim.tv_nsec == status_.st_mtim.tv_nsec;
   if (same && !is_damaged()) return {};
-  return Error{ErrorCode::kIo, shown(path_) + " was changed while it was in use; load it again"};
+  return Error{ErrorCode::kIo, shown(path_) + " changed while it was in use; load it again"};
 }
 
 }  // namespace octavo::model

@@ -54,8 +54,8 @@ Result<std::vector<std::filesystem::path>> files_of_model(const std::filesystem:
   if (!name) return std::vector<std::filesystem::path>{path};
   if (name->count < 1 || name->count > kMaxShards || name->number < 1 || name->number > name->count) {
     return Error{ErrorCode::kDamagedFile,
-                 shown(path) + ": its name says that it is file " + std::to_string(name->number) + " of " +
-                     std::to_string(name->count) + "; from 1 of 1 to 1000 of 1000 is possible"};
+                 shown(path) + ": its name says it is file " + std::to_string(name->number) + " of " +
+                     std::to_string(name->count) + "; 1 of 1 to 1000 of 1000 are allowed"};
   }
   std::vector<std::filesystem::path> files;
   for (std::uint32_t i = 1; i <= name->count; ++i) {
@@ -94,7 +94,7 @@ Result<void> GgufFile::check_split(std::uint32_t num_files) const {
                            std::uint64_t expected) {
     return header.error_about(key, ErrorCode::kDamagedFile,
                               "is " + std::to_string(found) + " where the files' names and contents say " +
-                                  std::to_string(expected) + "; keep the names that the files came with");
+                                  std::to_string(expected) + "; give the files their original names");
   };
   if (num_files == 1 && !header().contains(kSplitCountKey)) return {};
   for (std::uint32_t i = 0; i < num_files; ++i) {
@@ -107,9 +107,8 @@ Result<void> GgufFile::check_split(std::uint32_t num_files) const {
     if (num_tensors != tensors_.size())
       return mismatch(shard, kSplitTensorsKey, num_tensors, tensors_.size());
     if (const auto key = header().first_disagreement(shard, kSplitNumberKey)) {
-      return shard.error_about(
-          *key, ErrorCode::kDamagedFile,
-          "differs from what the first file of the model says; the files do not belong together");
+      return shard.error_about(*key, ErrorCode::kDamagedFile,
+                               "differs from the first file of the model; the files do not belong together");
     }
   }
   return {};
@@ -128,7 +127,7 @@ Result<void> GgufFile::index_tensors() {
   return Error{ErrorCode::kDamagedFile,
                escape_for_message(shards_[second.shard].header.file_name(), 1000) + ": the tensor \"" +
                    escape_for_message(second.name) +
-                   "\" stands in another file of the model, too; the files do not belong together",
+                   "\" is also in another file of the model; the files do not belong together",
                second.name};
 }
 

@@ -164,7 +164,7 @@ Error GgufHeader::too_large(const Entry& entry) const {
                      "holds " + std::to_string(entry.count) +
                          (entry.type == GgufType::kArray ? " elements in " : " value in ") +
                          std::to_string(entry.value_bytes) +
-                         " bytes, more than any model needs there; choose another model");
+                         " bytes, more than any model needs; choose another model");
 }
 
 template <class T>

@@ -95,8 +95,9 @@ class GgufParser {
             offset};
   }
   Error damaged(std::string_view subject, std::uint64_t offset, const std::string& finding) const {
-    return failure(ErrorCode::kDamagedFile, subject, offset,
-                   finding + " (at byte " + std::to_string(offset) + "); the file is damaged: get it again");
+    return failure(
+        ErrorCode::kDamagedFile, subject, offset,
+        finding + " (at byte " + std::to_string(offset) + "); the file is damaged: download it again");
   }
 
   // ---- bytes
@@ -108,7 +109,7 @@ class GgufParser {
     if (position_ + count <= kMaxMetadataBytes) return {};  // <= size of the file: cannot wrap
     return failure(ErrorCode::kUnsupported, subject, position_,
                    "its metadata is larger than " + std::to_string(kMaxMetadataBytes >> 20) +
-                       " MiB; no model that Octavo runs needs that");
+                       " MiB; no model that Octavo supports needs that much");
   }
 
   bool is_in_window(std::uint64_t offset, std::uint64_t count) const {
@@ -166,8 +167,8 @@ class GgufParser {
     const std::string_view start(reinterpret_cast<const char*>(at(0)), 4);
     if (start != kMagic) {
       return failure(ErrorCode::kDamagedFile, "", 0,
-                     "this is no GGUF file: it starts with " + quoted(start) +
-                         " instead of \"GGUF\"; choose a file that ends in .gguf");
+                     "this is not a GGUF file: it starts with " + quoted(start) +
+                         " instead of \"GGUF\"; choose a .gguf file");
     }
     position_ = 4;
     OCTAVO_TRY(header_.version_, read_number<std::uint32_t>("", "the version number"));
@@ -184,7 +185,7 @@ class GgufParser {
     const bool swapped = version != 0 && (version & 0xffffu) == 0;
     if (swapped) {
       return failure(ErrorCode::kUnsupported, "", 4,
-                     "this GGUF file was written for big-endian machines; get the little-endian file");
+                     "this GGUF file is big-endian; download the little-endian one");
     }
     return failure(ErrorCode::kUnsupported, "", 4,
                    "GGUF version " + std::to_string(version) +
@@ -239,7 +240,7 @@ class GgufParser {
     if (header_.bytes_.size() <= kMaxShortBytes) return {};
     return failure(ErrorCode::kUnsupported, key, entry.value_offset,
                    "its keys and short values take more than " + std::to_string(kMaxShortBytes >> 20) +
-                       " MiB; no model that Octavo runs needs that");
+                       " MiB; no model that Octavo supports needs that much");
   }
 
   Result<void> keep(std::string_view key, GgufHeader::Entry& entry) {
@@ -254,7 +255,7 @@ class GgufParser {
     }
     if (entry.element_type != GgufType::kString || are_strings(kept, entry.count)) return {};
     return failure(ErrorCode::kIo, key, entry.value_offset,
-                   quoted(key) + " was changed while it was read; load it again");
+                   quoted(key) + " changed while it was being read; load it again");
   }
 
   // Only once everything else holds: of a file that is refused, nothing large is read.
@@ -268,7 +269,7 @@ class GgufParser {
       if (num_bytes > kMaxVocabularyBytes) {
         return failure(ErrorCode::kUnsupported, header_.key_of(entry), entry.value_offset,
                        "its vocabulary takes more than " + std::to_string(kMaxVocabularyBytes >> 20) +
-                           " MiB; no model that Octavo runs needs that");
+                           " MiB; no model that Octavo supports needs that much");
       }
     }
     header_.bytes_.reserve(header_.bytes_.size() + static_cast<std::size_t>(num_bytes));
@@ -317,7 +318,7 @@ class GgufParser {
         const auto value = std::to_integer<unsigned>(*at(position_));
         if (value <= 1) continue;
         return damaged(key, position_,
-                       quoted(key) + " holds " + std::to_string(value) + " where only 0 and 1 are booleans");
+                       quoted(key) + " holds " + std::to_string(value) + ", but booleans must be 0 or 1");
       }
       left -= count;
     }
@@ -364,8 +365,7 @@ class GgufParser {
     const auto same =
         std::adjacent_find(order.begin(), order.end(), [&](auto a, auto b) { return key(a) == key(b); });
     if (same == order.end()) return {};
-    return damaged(key(*same), key_offsets_[*(same + 1)],
-                   "the key " + quoted(key(*same)) + " stands in it twice");
+    return damaged(key(*same), key_offsets_[*(same + 1)], "the key " + quoted(key(*same)) + " appears twice");
   }
 
   Result<void> read_alignment() {
@@ -417,7 +417,7 @@ class GgufParser {
     if (tensor.num_dimensions < 1 || tensor.num_dimensions > kMaxTensorDimensions) {
       return damaged(tensor.name, start,
                      quoted(tensor.name) + " has " + std::to_string(tensor.num_dimensions) +
-                         " dimensions; 1 to " + std::to_string(kMaxTensorDimensions) + " are possible");
+                         " dimensions; 1 to " + std::to_string(kMaxTensorDimensions) + " are allowed");
     }
     tensor.num_elements = 1;
     for (std::uint32_t i = 0; i < tensor.num_dimensions; ++i) {
@@ -471,7 +471,7 @@ class GgufParser {
         std::adjacent_find(order.begin(), order.end(), [&](auto a, auto b) { return name(a) == name(b); });
     if (same == order.end()) return {};
     return damaged(name(*same), claims_[*(same + 1)].tensor_position,
-                   "the tensor " + quoted(name(*same)) + " stands in it twice");
+                   "the tensor " + quoted(name(*same)) + " appears twice");
   }
 
   // Offsets must be the running sum of padded sizes: no holes, no overlaps, nothing outside the file.
@@ -483,8 +483,8 @@ class GgufParser {
       GgufTensor& tensor = header_.tensors_[i];
       if (claims_[i].offset != expected) {
         return damaged(tensor.name, claims_[i].position,
-                       "the data of " + quoted(tensor.name) + " is said to be at " +
-                           std::to_string(claims_[i].offset) + " and must be at " + std::to_string(expected));
+                       "the data of " + quoted(tensor.name) + " is listed at " +
+                           std::to_string(claims_[i].offset) + " but must be at " + std::to_string(expected));
       }
       std::uint64_t end = 0;
       const bool fits = !__builtin_add_overflow(header_.data_offset_, expected, &tensor.byte_offset) &&
@@ -492,7 +492,7 @@ class GgufParser {
                         end <= source_.size();
       if (!fits) {
         return damaged(tensor.name, claims_[i].position,
-                       "the data of " + quoted(tensor.name) + " does not lie inside the file of " +
+                       "the data of " + quoted(tensor.name) + " lies outside the file of " +
                            std::to_string(source_.size()) + " bytes");
       }
       std::uint64_t padded = 0;

@@ -75,7 +75,7 @@ class ConfigReader {
 
   Error not_computed(const std::string& name) const {
     return header_.error_about(name, ErrorCode::kUnsupported,
-                               "asks for something that Octavo does not compute; choose another model");
+                               "needs something that Octavo does not support; choose another model");
   }
 
   Result<void> read_architecture() {
@@ -164,9 +164,9 @@ class ConfigReader {
     const bool is_possible = config_.head_dim >= 1 && config_.head_dim <= kMaxHeadDim;  // else: ranges
     if (value_dim == config_.head_dim || !is_possible) return {};
     return header_.error_about(key("attention.value_length"), ErrorCode::kUnsupported,
-                               "makes values of " + std::to_string(value_dim) +
-                                   " dimensions beside keys of " + std::to_string(config_.head_dim) +
-                                   "; only equal ones are supported: choose another model");
+                               "makes values of " + std::to_string(value_dim) + " dimensions and keys of " +
+                                   std::to_string(config_.head_dim) +
+                                   "; only equal sizes are supported: choose another model");
   }
 
   // The token list decides: `vocab_size` is a copy of its length, stale in some files.

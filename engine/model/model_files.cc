@@ -90,7 +90,7 @@ Error several(std::string_view name, const std::vector<fs::path>& models) {
     list += (list.empty() ? "" : ", ") + escape_for_message(model.filename().string());
   return {ErrorCode::kInvalidArgument,
           "model \"" + escape_for_message(name) + "\" has several files in " +
-              shown(models.front().parent_path()) + " (" + list + "); name one by its path",
+              shown(models.front().parent_path()) + " (" + list + "); give the path of one",
           "model"};
 }
 
@@ -106,9 +106,9 @@ Result<fs::path> find_repository(const RepositoryName& repository, std::string_v
     }
   }
   return Error{ErrorCode::kNotFound,
-               "no file and no model \"" + escape_for_message(name) + "\" was found in " +
+               "no file or model named \"" + escape_for_message(name) + "\" was found in " +
                    shown(models_folder()) + " or " + shown(hugging_face_cache()) +
-                   "; download it there, or give the path of a .gguf file",
+                   "; download it there or give the path of a .gguf file",
                "model"};
 }
 
@@ -135,7 +135,7 @@ Result<fs::path> find_model(std::string_view name) {
     if (is_file(default_model_path())) return default_model_path();
     return Error{ErrorCode::kNotFound,
                  "the default model is missing: " + shown(default_model_path()) +
-                     "; run packaging/run once to fetch it, or name a model with --model",
+                     "; run packaging/run once to download it, or choose a model with --model",
                  "model"};
   }
   const fs::path path(name);
@@ -143,7 +143,7 @@ Result<fs::path> find_model(std::string_view name) {
   if (fs::exists(path, ignored)) return path;  // what it is, opening it will tell
   if (const auto repository = parse_repository(name)) return find_repository(*repository, name);
   return Error{ErrorCode::kNotFound,
-               shown(path) + ": there is no such file; give the path of a .gguf file, or org/name", "model"};
+               shown(path) + ": no such file; give the path of a .gguf file or org/name", "model"};
 }
 
 }  // namespace octavo::model

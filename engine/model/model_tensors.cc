@@ -157,7 +157,7 @@ class TensorFinder {
     OCTAVO_TRY(std::vector<float> divisors, optional_vector(name, config_.rope.rotary_dim / 2));
     for (const float divisor : divisors) {
       if (!(divisor >= kMinFactor && divisor <= kMaxFactor)) {  // also NaN
-        return damaged(name, "holds " + std::to_string(divisor) + ", by which no frequency can be divided");
+        return damaged(name, "holds " + std::to_string(divisor) + ", which cannot divide a frequency");
       }
     }
     return divisors;
@@ -221,7 +221,7 @@ class TensorFinder {
     if (!same) {
       const auto found = std::span(tensor.dimensions).first(tensor.num_dimensions);
       return damaged(tensor.name,
-                     "has the shape " + shape_text(found) + " where the metadata says " + shape_text(shape));
+                     "has the shape " + shape_text(found) + ", but the metadata says " + shape_text(shape));
     }
     const auto type = tensor.type();
     if (type) return *type;
@@ -240,7 +240,7 @@ class TensorFinder {
             std::string(name)};
   }
   Error damaged(std::string_view name, const std::string& sentence) const {
-    Error error = error_about(name, ErrorCode::kDamagedFile, sentence + "; get the file again");
+    Error error = error_about(name, ErrorCode::kDamagedFile, sentence + "; download the file again");
     if (const GgufTensor* tensor = file_.find_tensor(name)) error.byte_offset = tensor->byte_offset;
     return error;
   }

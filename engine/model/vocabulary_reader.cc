@@ -39,7 +39,8 @@ Result<void> read_tokens(const GgufHeader& header, Vocabulary& vocabulary) {
   if (tokens.empty() || tokens.size() > static_cast<std::size_t>(kMaxVocabularySize)) {
     return header.error_about(kTokensKey, ErrorCode::kDamagedFile,
                               "holds " + std::to_string(tokens.size()) + " tokens; 1 to " +
-                                  std::to_string(kMaxVocabularySize) + " are possible: get the file again");
+                                  std::to_string(kMaxVocabularySize) +
+                                  " are allowed: download the file again");
   }
   vocabulary.tokens = copies(tokens);
   return {};
@@ -52,7 +53,7 @@ Result<void> check_length(const GgufHeader& header, std::string_view key, std::s
   if (!length || *length == num_tokens) return {};
   return header.error_about(key, ErrorCode::kDamagedFile,
                             "holds " + std::to_string(*length) + " " + std::string(what) + " for " +
-                                std::to_string(num_tokens) + " tokens; get the file again");
+                                std::to_string(num_tokens) + " tokens; download the file again");
 }
 
 Result<void> read_kinds(const GgufHeader& header, Vocabulary& vocabulary) {
@@ -65,7 +66,7 @@ Result<void> read_kinds(const GgufHeader& header, Vocabulary& vocabulary) {
         kind > static_cast<std::int32_t>(TokenKind::kByte)) {
       return header.error_about(
           kKindsKey, ErrorCode::kDamagedFile,
-          "holds " + std::to_string(kind) + ", which is no type of token; get the file again");
+          "holds " + std::to_string(kind) + ", which is not a token type; download the file again");
     }
     vocabulary.kinds.push_back(static_cast<TokenKind>(kind));
   }
@@ -79,7 +80,8 @@ Result<void> read_merges(const GgufHeader& header, Vocabulary& vocabulary) {
   if (length && *length > kMostPerToken * vocabulary.tokens.size()) {
     return header.error_about(kMergesKey, ErrorCode::kDamagedFile,
                               "holds " + std::to_string(*length) + " merges for " +
-                                  std::to_string(vocabulary.tokens.size()) + " tokens; get the file again");
+                                  std::to_string(vocabulary.tokens.size()) +
+                                  " tokens; download the file again");
   }
   OCTAVO_TRY(const auto merges, header.find<std::vector<std::string_view>>(kMergesKey));
   if (merges) vocabulary.merges = copies(*merges);
@@ -96,7 +98,7 @@ Result<void> read_scores(const GgufHeader& header, Vocabulary& vocabulary) {
     return {};
   }
   return header.error_about(kScoresKey, ErrorCode::kDamagedFile,
-                            "holds numbers that are not finite; get the file again");
+                            "holds numbers that are not finite; download the file again");
 }
 
 Result<std::optional<TokenId>> find_id(const GgufHeader& header, std::string_view key,
@@ -106,7 +108,7 @@ Result<std::optional<TokenId>> find_id(const GgufHeader& header, std::string_vie
   if (*id < vocabulary_size) return std::optional<TokenId>(static_cast<TokenId>(*id));
   return header.error_about(key, ErrorCode::kDamagedFile,
                             "is " + std::to_string(*id) + ", outside the vocabulary of " +
-                                std::to_string(vocabulary_size) + " tokens; get the file again");
+                                std::to_string(vocabulary_size) + " tokens; download the file again");
 }
 
 bool names_token_id(std::string_view key) {
@@ -203,7 +205,7 @@ Result<void> read_bytes(const GgufHeader& header, std::string_view key, std::str
   for (const std::int32_t number : *numbers) {
     if (number < -128 || number > 255) {
       return header.error_about(key, ErrorCode::kDamagedFile,
-                                "holds numbers that are no bytes; get the file again");
+                                "holds numbers that are not bytes; download the file again");
     }
     field.push_back(static_cast<char>(static_cast<unsigned char>(number & 0xff)));
   }

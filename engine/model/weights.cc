@@ -65,7 +65,7 @@ Result<std::vector<std::byte>> converted(const MatrixSource& source, TensorType 
     if (append_converted(row, type, bytes.data() + i * stride)) continue;
     return Error{
         .code = ErrorCode::kUnsupported,
-        .message = "dtype: a weight of this model is beyond the range of float16; use bfloat16 or float32",
+        .message = "dtype: a weight of this model is outside the range of float16; use bfloat16 or float32",
         .subject = "dtype"};
   }
   return bytes;
@@ -195,7 +195,7 @@ bool has_unquantised_weights(const ModelTensors& tensors) {
 
 Result<void> report_progress(const LoadProgress& progress, double fraction) {
   if (!progress || progress(fraction)) return {};
-  return Error{.code = ErrorCode::kCancelled, .message = "loading the model was cancelled"};
+  return Error{.code = ErrorCode::kCancelled, .message = "loading was cancelled"};
 }
 
 Result<Weights> prepare_weights(ModelTensors tensors, WeightType dtype, kernels::Backend& backend,

@@ -58,11 +58,10 @@ void choose_rotations(RunnerParts& parts) {
   const std::string original = std::to_string(parts.config.rope.original_context_length);
   std::string& notice = parts.plan.notice;
   notice += notice.empty() ? "" : "; ";
-  notice += is_short
-                ? "positions are rotated for contexts of at most " + original +
-                      " tokens (LongRoPE), because max_model_len is no larger"
-                : "positions are rotated for contexts of more than " + original +
-                      " tokens (LongRoPE); a max_model_len of at most that rotates them as for short ones";
+  notice += is_short ? "using LongRoPE's factors for contexts of up to " + original +
+                           " tokens, because max_model_len is no larger"
+                     : "using LongRoPE's factors for contexts longer than " + original +
+                           " tokens; set max_model_len to that or less to use the factors for short contexts";
 }
 
 // Progress of a part of what there is to do.

@@ -53,7 +53,7 @@ Result<std::int32_t> resolve_max_model_len(const model::ModelConfig& config, con
   if (wanted <= config.context_length) return wanted;
   return Error{.code = ErrorCode::kInvalidArgument,
                .message = "max_model_len is " + std::to_string(wanted) + ", but the model's context is " +
-                          std::to_string(config.context_length) + " tokens; give at most that",
+                          std::to_string(config.context_length) + " tokens; use that or less",
                .subject = "max_model_len"};
 }
 
@@ -134,20 +134,20 @@ Result<std::int32_t> size_pool(const RunnerPlan& plan, const EngineOptions& opti
   if (wanted < 1) {
     const std::int64_t budget =
         options.kv_cache_memory ? *options.kv_cache_memory * kMebibyte : left_bytes / kDefaultShare;
-    return out_of_memory(block_text + " of KV cache, but " + mebibytes_text(budget) +
-                             " are set aside for all; give more, or a smaller block_size",
+    return out_of_memory(block_text + " of KV cache, but only " + mebibytes_text(budget) +
+                             " are set aside for the pool; allow more, or use a smaller block_size",
                          pool_option(options));
   }
   if (wanted > left_bytes / block_bytes) {
     return out_of_memory(std::to_string(wanted) + " KV blocks do not fit: " + block_text + ", and " +
-                             mebibytes_text(left_bytes) + " are free beside the weights; give less",
+                             mebibytes_text(left_bytes) + " are free next to the weights; use fewer",
                          pool_option(options));
   }
   const std::int64_t most =
       std::numeric_limits<std::int32_t>::max() / options.block_size;  // slots have 32 bits
   if (wanted > most && (options.num_kv_blocks || options.kv_cache_memory)) {
     return out_of_memory(std::to_string(wanted) + " KV blocks are more than the " + std::to_string(most) +
-                             " that can be addressed; give less",
+                             " that can be addressed; use fewer",
                          pool_option(options));
   }
   return static_cast<std::int32_t>(std::min(wanted, most));
@@ -173,16 +173,15 @@ Result<void> size_host_pool(const EngineOptions& options, std::int64_t left_byte
   if (plan.host_bytes() > left_bytes) {
     return out_of_memory("swap_space asks for " + mebibytes_text(plan.host_bytes()) + ", but " +
                              mebibytes_text(left_bytes) +
-                             " are free beside weights and device pool; give less",
+                             " are free next to the weights and the device pool; use less",
                          "swap_space");
   }
   if (wanted > plan.num_blocks) {
-    plan.notice = "swap_space is more than the device pool can ever fill; the host pool has " +
-                  std::to_string(plan.num_host_blocks) + " blocks like it, " +
-                  mebibytes_text(plan.host_bytes());
+    plan.notice = "swap_space is larger than the device pool; the host pool is limited to the same " +
+                  std::to_string(plan.num_host_blocks) + " blocks, " + mebibytes_text(plan.host_bytes());
   } else if (wanted == 0 && *options.swap_space > 0.0) {
-    plan.notice = "swap_space does not hold one block, which takes " + mebibytes_text(block_bytes) +
-                  "; nothing will be swapped";
+    plan.notice = "swap_space is too small for one block, which takes " + mebibytes_text(block_bytes) +
+                  "; swapping is off";
   }
   return {};
 }
@@ -231,10 +230,10 @@ Result<RunnerPlan> plan_shapes(const model::ModelConfig& config, const model::Mo
 Result<std::int64_t> bytes_for_pools(const RunnerPlan& plan, std::int64_t available_bytes) {
   const std::int64_t left_bytes = available_bytes - plan.weight_bytes - plan.working_bytes;
   if (left_bytes > 0) return left_bytes;
-  return out_of_memory("the model takes " + mebibytes_text(plan.weight_bytes) + " of weights and " +
-                           mebibytes_text(plan.working_bytes) + " to work, but " +
+  return out_of_memory("the model needs " + mebibytes_text(plan.weight_bytes) + " for weights and " +
+                           mebibytes_text(plan.working_bytes) + " for working memory, but only " +
                            mebibytes_text(available_bytes) +
-                           " of memory are free; close other programs or choose a smaller model",
+                           " are free; close other programs or choose a smaller model",
                        "model");
 }
 

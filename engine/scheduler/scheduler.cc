@@ -55,25 +55,24 @@ Result<void> Scheduler::State::check_fits(const NewRequest& request) const {
   const std::size_t num_prompt = request.prompt_token_ids.size();
   const std::int32_t num_outputs = request.sampling.num_outputs();
   const char* const option = request.sampling.beam_width ? "beam_width" : "n";
-  if (num_prompt == 0)
-    return Error{ErrorCode::kInvalidArgument, "the prompt has no tokens: give it some text"};
+  if (num_prompt == 0) return Error{ErrorCode::kInvalidArgument, "the prompt is empty; give it some text"};
   if (num_outputs < 1 || num_outputs > options.max_num_seqs) {
     return Error{ErrorCode::kInvalidArgument,
                  std::string(option) + " is " + with_commas(num_outputs) +
-                     "; outputs run together, from 1 to " + with_commas(options.max_num_seqs) +
-                     " of them (--max-num-seqs)",
+                     "; outputs of a request run together, so it must be 1 to " +
+                     with_commas(options.max_num_seqs) + " (--max-num-seqs)",
                  option};
   }
   if (request.sampling.beam_width && !is_paged()) {
     return Error{ErrorCode::kInvalidArgument,
-                 "beam search shares blocks, which a contiguous memory manager cannot: use paged memory",
-                 option};
+                 "beam search shares blocks, which needs paged memory: use --memory-manager paged", option};
   }
   if (num_prompt >= static_cast<std::size_t>(options.max_model_len)) {
-    return Error{ErrorCode::kTooLong, "prompt has " + with_commas(static_cast<std::int64_t>(num_prompt)) +
-                                          " tokens; the limit is " + with_commas(options.max_model_len) +
-                                          " with at least one generated token: shorten the prompt or raise "
-                                          "--max-model-len"};
+    return Error{ErrorCode::kTooLong,
+                 "the prompt has " + with_commas(static_cast<std::int64_t>(num_prompt)) +
+                     " tokens; the limit is " + with_commas(options.max_model_len) +
+                     " including at least one generated token: shorten the prompt or raise "
+                     "--max-model-len"};
   }
   return {};
 }

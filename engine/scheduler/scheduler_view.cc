@@ -34,19 +34,19 @@ std::string plural(std::size_t count, const char* what) {
 // Why the block is where it is, in the order of what decides.
 std::string reason_for(const BlockDetail& detail) {
   const BlockSnapshot& state = detail.state;
-  if (state.state == BlockState::kFree) return "free: nobody uses it and nothing in it can be found";
+  if (state.state == BlockState::kFree) return "free: not in use, and it holds nothing that can be reused";
   if (state.state == BlockState::kUsed) {
     std::string why = "in use by " + plural(detail.owners.size(), "sequence");
-    if (state.num_pins > 0) why += ", and a copy of this step reads it";
+    if (state.num_pins > 0) why += ", and being copied in this step";
     return why;
   }
-  if (state.retention == RetentionClass::kPinned)
-    return "cached and pinned: it stays until the pins are released";
+  if (state.retention == RetentionClass::kPinned) return "cached and pinned: it stays until it is unpinned";
   const std::string kept = "cached as " + std::string(retention_class_name(state.retention));
   if (detail.num_children == 0)
-    return kept + ": it is evicted when its turn comes, least recently used first";
-  return kept + ": it stays as long as the " +
-         plural(static_cast<std::size_t>(detail.num_children), "cached block") + " that continue it";
+    return kept + ": it will be evicted when memory is needed, least recently used first";
+  return kept + ": it stays until the " +
+         plural(static_cast<std::size_t>(detail.num_children), "cached block") +
+         " that continue it are evicted";
 }
 
 }  // namespace

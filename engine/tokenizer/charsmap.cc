@@ -36,10 +36,10 @@ Result<Charsmap> Charsmap::parse(std::string_view bytes) {
   const std::size_t trie_bytes = read_u32(bytes, 0);
   const std::string_view rest = bytes.substr(4);
   if (trie_bytes == 0 || trie_bytes % 1024 != 0 || trie_bytes >= rest.size())
-    return damaged_vocabulary(kKey, "does not hold the trie that it names");
+    return damaged_vocabulary(kKey, "does not hold the whole trie");
   Charsmap charsmap;
   charsmap.replacements_ = std::string(rest.substr(trie_bytes));
-  if (charsmap.replacements_.back() != '\0') return damaged_vocabulary(kKey, "does not end its last rule");
+  if (charsmap.replacements_.back() != '\0') return damaged_vocabulary(kKey, "ends inside its last rule");
   if (sanitise_utf8(charsmap.replacements_) != charsmap.replacements_)
     return damaged_vocabulary(kKey, "has rules that are not valid UTF-8");
   charsmap.units_.resize(trie_bytes / 4);

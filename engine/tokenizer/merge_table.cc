@@ -29,14 +29,14 @@ Result<Parts> read_merge(std::size_t index, std::string_view merge, const TokenI
                          std::string& joined) {
   const std::size_t space = merge.find(' ');
   if (!is_well_formed(merge, space))
-    return bad_merge(index, merge, "is not two parts with one space between them");
+    return bad_merge(index, merge, "is not two parts separated by one space");
   joined.assign(merge.substr(0, space)).append(merge.substr(space + 1));
   const auto left = tokens.find(merge.substr(0, space));
   const auto right = tokens.find(merge.substr(space + 1));
   const auto result = tokens.find(joined);
   if (left == tokens.end() || right == tokens.end())
-    return bad_merge(index, merge, "has a part that is no token");
-  if (result == tokens.end()) return bad_merge(index, merge, "makes something that is no token");
+    return bad_merge(index, merge, "has a part that is not a token");
+  if (result == tokens.end()) return bad_merge(index, merge, "yields something that is not a token");
   return Parts{left->second, right->second, result->second};
 }
 

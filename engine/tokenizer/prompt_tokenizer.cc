@@ -15,7 +15,7 @@ std::string text_of(const Vocabulary& vocabulary, std::optional<TokenId> id) {
 Result<void> check_length(std::size_t bytes) {
   if (bytes <= PromptTokenizer::kMaxTextBytes) return {};
   return Error{ErrorCode::kTooLong, "the prompt has " + std::to_string(bytes) +
-                                        " bytes, the tokenizer takes at most " +
+                                        " bytes; the tokenizer accepts at most " +
                                         std::to_string(PromptTokenizer::kMaxTextBytes) + ": shorten it"};
 }
 

@@ -26,7 +26,7 @@ LibraryPiece::Type type_of(PieceRole role) {
 
 Error not_accepted(std::string_view reason) {
   return {ErrorCode::kUnsupported,
-          "tokenizer.ggml.tokens: sentencepiece does not take these pieces (" + escape_for_message(reason) +
+          "tokenizer.ggml.tokens: sentencepiece rejects these pieces (" + escape_for_message(reason) +
               "): choose another model",
           "tokenizer.ggml.tokens"};
 }

@@ -63,7 +63,7 @@ Result<Piece> make_byte(std::size_t id, const std::string& text) {
   if (byte)
     return Piece{std::string(1, static_cast<char>(static_cast<unsigned char>(*byte))), PieceRole::kByte};
   return damaged_vocabulary(kTokensKey,
-                            quoted(id, text) + " has the type of a byte and names none as <0x0A> does");
+                            quoted(id, text) + " is typed as a byte but is not written like <0x0A>");
 }
 
 Result<Piece> make_piece(const Vocabulary& vocabulary, std::size_t id) {
@@ -118,7 +118,7 @@ Result<void> check_user_defined(const std::vector<Piece>& pieces) {
     prefixes.push_back(text);
     if (prefixes.size() > kMaxNestedPieces) {
       return unsupported_vocabulary(kTokensKey, "holds more than " + std::to_string(kMaxNestedPieces) +
-                                                    " user-defined tokens of which each begins the next");
+                                                    " user-defined tokens, each a prefix of the next");
     }
   }
   return {};
@@ -133,8 +133,7 @@ Result<std::vector<TokenId>> find_byte_tokens(const std::vector<Piece>& pieces) 
   const auto missing = std::ranges::count(byte_tokens, -1);
   if (missing == 0) return byte_tokens;
   if (missing == 256) return std::vector<TokenId>();
-  return damaged_vocabulary(
-      kTokensKey, "lacks " + std::to_string(missing) + " of the 256 byte tokens and has the others");
+  return damaged_vocabulary(kTokensKey, "lacks " + std::to_string(missing) + " of the 256 byte tokens");
 }
 
 }  // namespace
@@ -162,8 +161,8 @@ Result<CheckedPieces> check_pieces(const Vocabulary& vocabulary) {
   OCTAVO_TRY_VOID(check_user_defined(checked.pieces));
   OCTAVO_TRY(checked.byte_tokens, find_byte_tokens(checked.pieces));
   if (checked.byte_tokens.empty() && !vocabulary.unknown_token_id) {
-    return unsupported_vocabulary(
-        kTokensKey, "has neither byte tokens nor an unknown token for characters that it lacks");
+    return unsupported_vocabulary(kTokensKey,
+                                  "has neither byte tokens nor an unknown token for missing characters");
   }
   return checked;
 }

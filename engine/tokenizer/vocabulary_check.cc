@@ -19,8 +19,9 @@ Result<void> check_kinds(const Vocabulary& vocabulary) {
     const auto kind = static_cast<std::int32_t>(vocabulary.kinds[i]);
     if (kind < static_cast<std::int32_t>(TokenKind::kNormal) ||
         kind > static_cast<std::int32_t>(TokenKind::kByte)) {
-      return damaged_vocabulary("tokenizer.ggml.token_type", "says " + std::to_string(kind) + " for token " +
-                                                                 std::to_string(i) + ", known are 1 to 6");
+      return damaged_vocabulary(
+          "tokenizer.ggml.token_type",
+          "says " + std::to_string(kind) + " for token " + std::to_string(i) + "; known types are 1 to 6");
     }
   }
   return {};
@@ -28,8 +29,8 @@ Result<void> check_kinds(const Vocabulary& vocabulary) {
 
 Result<void> check_id(std::string_view key, std::optional<TokenId> id, std::size_t num_tokens) {
   if (!id || (*id >= 0 && static_cast<std::size_t>(*id) < num_tokens)) return {};
-  return damaged_vocabulary(
-      key, "is " + std::to_string(*id) + ", the vocabulary has " + std::to_string(num_tokens) + " tokens");
+  return damaged_vocabulary(key, "is " + std::to_string(*id) + ", but the vocabulary has " +
+                                     std::to_string(num_tokens) + " tokens");
 }
 
 }  // namespace
@@ -39,7 +40,7 @@ Result<void> validate(const Vocabulary& vocabulary) {
   if (num_tokens == 0) return damaged_vocabulary("tokenizer.ggml.tokens", "is empty");
   if (num_tokens > static_cast<std::size_t>(std::numeric_limits<TokenId>::max())) {
     return damaged_vocabulary("tokenizer.ggml.tokens",
-                              "has " + std::to_string(num_tokens) + " entries, more than ids can name");
+                              "has " + std::to_string(num_tokens) + " entries, more than ids can address");
   }
   OCTAVO_TRY_VOID(check_kinds(vocabulary));
   OCTAVO_TRY_VOID(check_id("tokenizer.ggml.bos_token_id", vocabulary.bos_token_id, num_tokens));

@@ -62,7 +62,7 @@ Result<std::unique_ptr<Buffer>> CpuBackend::allocate_buffer(std::int64_t num_flo
   std::int64_t num_bytes;
   if (num_floats < 0 || __builtin_mul_overflow(num_floats, std::int64_t{sizeof(float)}, &num_bytes)) {
     return Error{ErrorCode::kInvalidArgument,
-                 "a buffer of " + std::to_string(num_floats) + " floats is not possible"};
+                 "a buffer of " + std::to_string(num_floats) + " floats is impossible"};
   }
   OCTAVO_TRY(MappedMemory memory, MappedMemory::create(num_bytes, "working memory"));
   return std::unique_ptr<Buffer>(std::make_unique<CpuBuffer>(std::move(memory), num_floats));

@@ -142,7 +142,7 @@ Result<InstructionSet> choose_instruction_set() {
     if (instruction_set_name(isa) == forced) return isa;
   }
   const std::string problem =
-      instruction_set_from(forced) ? " cannot run on this machine" : " is not an instruction set of Octavo";
+      instruction_set_from(forced) ? " is not supported by this machine" : " is not a known instruction set";
   return Error{
       ErrorCode::kInvalidArgument,
       "OCTAVO_CPU_ISA: " + escape_for_message(forced) + problem + "; choose one of " + names_of(usable),

@@ -16,7 +16,7 @@ constexpr std::int32_t kLeastMajor = 7,
 constexpr std::int32_t kMostDrawnRows = 256;
 
 Error no_device(const std::string& reason) {
-  return Error{ErrorCode::kUnsupported, reason + "; choose cpu", "device"};
+  return Error{ErrorCode::kUnsupported, reason + "; use cpu", "device"};
 }
 
 class CudaBuffer final : public Buffer {
@@ -36,8 +36,8 @@ Result<cudaDeviceProp> device_properties() {
     return no_device("this machine has no NVIDIA driver");
   }
   if (code != cudaSuccess)
-    return no_device(std::string("no device can be used: ") + cudaGetErrorString(code));
-  if (count == 0) return no_device("this machine has no device");
+    return no_device(std::string("no NVIDIA device is usable: ") + cudaGetErrorString(code));
+  if (count == 0) return no_device("this machine has no NVIDIA device");
   cudaDeviceProp properties{};
   OCTAVO_TRY_VOID(checked(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties"));
   const bool is_new_enough =
@@ -45,7 +45,7 @@ Result<cudaDeviceProp> device_properties() {
   if (!is_new_enough) {
     return no_device(std::string(properties.name) + " has compute capability " +
                      std::to_string(properties.major) + "." + std::to_string(properties.minor) +
-                     ", at least 7.5 is needed");
+                     "; 7.5 or later is required");
   }
   return properties;
 }
@@ -171,7 +171,7 @@ Result<std::unique_ptr<Buffer>> CudaBackend::allocate_buffer(std::int64_t num_fl
   std::int64_t num_bytes;
   if (num_floats < 0 || __builtin_mul_overflow(num_floats, std::int64_t{sizeof(float)}, &num_bytes)) {
     return Error{ErrorCode::kInvalidArgument,
-                 "a buffer of " + std::to_string(num_floats) + " floats is not possible"};
+                 "a buffer of " + std::to_string(num_floats) + " floats is impossible"};
   }
   OCTAVO_TRY(DeviceMemory memory, DeviceMemory::allocate(num_bytes, "working memory"));
   return std::unique_ptr<Buffer>(std::make_unique<CudaBuffer>(std::move(memory), num_floats));

@@ -68,7 +68,7 @@ Result<std::unique_ptr<Buffer>> ReferenceBackend::allocate_buffer(std::int64_t n
   std::int64_t num_bytes;
   if (num_floats < 0 || __builtin_mul_overflow(num_floats, std::int64_t{sizeof(float)}, &num_bytes)) {
     return Error{ErrorCode::kInvalidArgument,
-                 "a buffer of " + std::to_string(num_floats) + " floats is not possible"};
+                 "a buffer of " + std::to_string(num_floats) + " floats is impossible"};
   }
   void* memory =
       ::operator new[](static_cast<std::size_t>(num_bytes), std::align_val_t(kAlignment), std::nothrow);

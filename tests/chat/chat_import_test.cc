@@ -98,7 +98,7 @@ TEST(ChatImport, OtherFilesAreRefusedWithASentence) {
     const auto read = import_chats(text, "photo.json");
     ASSERT_FALSE(read.has_value()) << text;
     EXPECT_NE(read.error().message.find("photo.json: "), std::string::npos);
-    EXPECT_NE(read.error().message.find("choose a JSON export of Octavo, ChatGPT or Open WebUI"),
+    EXPECT_NE(read.error().message.find("choose a JSON export from Octavo, ChatGPT or Open WebUI"),
               std::string::npos);
   }
 }

@@ -209,13 +209,13 @@ TEST(InspectRecording, SummarisesWhatHappened) {
   for (const char* part :
        {"events.rec, complete", "10 blocks of 4 tokens, 10 KiB; host pool 2 blocks, 2 KiB",
         "steps           4, 1 to 4", "7 prefilled, 2 decoded",
-        "sequences       3, of them 1 by fork; at most 2 requests ran and 1 waited",
+        "sequences       3, including 1 forked; at most 2 requests ran and 1 waited",
         "used blocks     at most 3, 30.0 % of the pool", "logical blocks  at most 4",
-        "at most 2.00 logical blocks to a used one, and 2 blocks saved, 2 KiB",
-        "copies          1 on write, 0 of the start of a block", "prefix hits     1 blocks, 4 tokens",
-        "preemptions     1 requests; 0 sequences to recompute, 1 swapped",
+        "at most 2.00 logical blocks per used block, and 2 blocks saved, 2 KiB",
+        "copies          1 on write, 0 of part of a block", "prefix hits     1 blocks, 4 tokens",
+        "preemptions     1 requests; 0 sequences recomputed, 1 swapped",
         "swaps           1 blocks out, 1 KiB; 0 in", "copy_on_write   1\n",
-        "every recorded level is what the events make", "3.500 s"}) {
+        "consistent: the events reproduce every recorded level", "3.500 s"}) {
     EXPECT_TRUE(contains(text.out, part)) << part << " in\n" << text.out;
   }
   EXPECT_FALSE(contains(text.out, "\x1b")) << "what a file says does not control the terminal";
@@ -260,7 +260,7 @@ TEST(InspectRecording, WhatIsDamagedOrContradictsItselfFails) {
   std::filesystem::resize_file(folder / "cut", size - 1);
   const Outcome cut = inspect({(folder / "cut").string()});
   EXPECT_EQ(cut.status, 0) << cut.err;
-  EXPECT_TRUE(contains(cut.out, "cut short")) << cut.out;
+  EXPECT_TRUE(contains(cut.out, "truncated; showing what was recorded")) << cut.out;
   std::fstream file(folder / "events.rec", std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(static_cast<std::streamoff>(size / 2));
   file.put('?').flush();
@@ -275,8 +275,8 @@ TEST(InspectRecording, WhatIsDamagedOrContradictsItselfFails) {
   }
   const Outcome odd = inspect({(folder / "odd").string()});
   EXPECT_EQ(odd.status, 1);
-  EXPECT_TRUE(contains(odd.out, "replay          impossible: step 1 recorded 1 used blocks")) << odd.out;
-  EXPECT_TRUE(contains(odd.err, "contradicts itself: step 1 recorded 1 used blocks, and its events make 0\n"))
+  EXPECT_TRUE(contains(odd.out, "replay          inconsistent: step 1 recorded 1 used blocks")) << odd.out;
+  EXPECT_TRUE(contains(odd.err, "contradicts itself: step 1 recorded 1 used blocks, but its events give 0\n"))
       << odd.err;
 }
 

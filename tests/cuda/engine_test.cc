@@ -124,7 +124,7 @@ TEST_F(CudaEngine, WithoutADeviceCudaIsAnErrorAndAutoTheCpu) {
   const auto engine = Engine::create(options);
   ASSERT_FALSE(engine);
   EXPECT_EQ(engine.error().code, ErrorCode::kUnsupported);
-  EXPECT_EQ(engine.error().message, "device: no device can be used: cudaErrorNoDevice; choose cpu");
+  EXPECT_EQ(engine.error().message, "device: no NVIDIA device is usable: cudaErrorNoDevice; use cpu");
   const auto automatic = open_engine(options, Device::kAuto);
   ASSERT_NE(automatic, nullptr);
   EXPECT_EQ(automatic->description().device, "cpu");
@@ -141,8 +141,7 @@ TEST_F(CudaEngine, AutoTakesADeviceThatPassesItsCheckAndSaysWhyNot) {
   const auto other = open_engine(options, Device::kAuto);
   ASSERT_NE(other, nullptr);
   EXPECT_EQ(other->description().device, "cpu");
-  EXPECT_NE(other->description().notice.find("the graphics processor is not used, the CPU is: "),
-            std::string::npos);
+  EXPECT_NE(other->description().notice.find("using the CPU instead of the GPU: "), std::string::npos);
 }
 
 TEST_F(CudaEngine, ThePoolIsSizedByTheDevicesMemory) {

@@ -26,12 +26,12 @@ from gguf import GGUFReader, GGUFValueType  # noqa: E402
 
 # What Octavo's sentence holds -> why gguf may take the file all the same.
 DIFFERENCES = {
-    "stands in it twice": "gguf keeps the second key under another name, and never compares tensors' names",
+    "appears twice": "gguf keeps the second key under another name, and never compares tensors' names",
     "is empty": "gguf takes empty keys",
     "has no name": "gguf takes tensors without a name",
     "must be at": "gguf follows any offset: holes, overlaps, the same bytes twice",
-    "does not lie inside the file": "gguf maps what is there; a tensor of which nothing is read may be short",
-    "only 0 and 1 are booleans": "numpy takes every byte for a boolean",
+    "lies outside the file": "gguf maps what is there; a tensor of which nothing is read may be short",
+    "booleans must be 0 or 1": "numpy takes every byte for a boolean",
     "array of arrays": "gguf reads nested arrays; no model has any",
     "dimensions; 1 to 4": "gguf takes any number of dimensions",
     "has a dimension of": "gguf takes dimensions of zero, and beyond 2^40",

@@ -231,7 +231,7 @@ TEST(HostileFilesBesideAChat, AFileThatShrinksOrChangesWhileItLoadsIsAnError) {
   const auto expect_noticed = [](const Result<std::unique_ptr<Engine>>& engine) {
     ASSERT_FALSE(engine.has_value());
     EXPECT_EQ(engine.error().code, ErrorCode::kIo);
-    EXPECT_NE(engine.error().message.find("was changed while it was in use"), std::string::npos)
+    EXPECT_NE(engine.error().message.find("changed while it was in use"), std::string::npos)
         << engine.error().message;
   };
   expect_noticed(load_while([](const auto& path) { std::filesystem::resize_file(path, 0); }));

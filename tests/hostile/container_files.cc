@@ -29,7 +29,7 @@ void add_beginnings(HostileFiles& files) {
   files.push_back(
       raw("container/no-keys-at-all", "G11", "general.architecture is missing",
           ByteWriter().raw("GGUF").number(3u).number(std::uint64_t{0}).number(std::uint64_t{0}).bytes()));
-  files.push_back(raw("container/zeros", "G11", "no GGUF file", std::vector<std::byte>(4096)));
+  files.push_back(raw("container/zeros", "G11", "not a GGUF file", std::vector<std::byte>(4096)));
   for (const auto& [name, start] :
        std::vector<std::pair<std::string, std::string>>{{"text", "This is no model.\n"},
                                                         {"json", "{\"weight_map\": {}}"},
@@ -44,7 +44,7 @@ void add_beginnings(HostileFiles& files) {
                                                         {"terminal", "\x1b[2J\x1b]0;x\x07"},
                                                         {"line-breaks", "\n\n\n\n"},
                                                         {"python", "#!/usr/bin/env python3\n"}}) {
-    files.push_back(raw("container/other-format-" + name, "G11", "this is no GGUF file",
+    files.push_back(raw("container/other-format-" + name, "G11", "this is not a GGUF file",
                         bytes_of(start + std::string(100, 'x'))));
   }
   for (const std::uint32_t version : {0u, 1u, 4u, 0xffffffffu}) {
@@ -142,7 +142,7 @@ void add_shapes(HostileFiles& files) {
   shape("five-dimensions", "has 5 dimensions", {64, 1, 1, 1, 1});
   files.push_back(changed("container/shape-count-4294967295", "G3", "has 4294967295 dimensions",
                           [](ModelDraft& d) { d.tensors.back().num_dimensions = 0xffffffffu; }));
-  files.push_back(changed("container/bytes-wrap", "G3", "does not lie inside the file", [](ModelDraft& d) {
+  files.push_back(changed("container/bytes-wrap", "G3", "lies outside the file", [](ModelDraft& d) {
     d.tensors.back().dimensions = {std::uint64_t{1} << 40, std::uint64_t{1} << 21};
   }));
   files.push_back(changed("container/bytes-wrap-64-bits", "G3", "more bytes than 64 bits", [](ModelDraft& d) {
@@ -158,7 +158,7 @@ void add_shapes(HostileFiles& files) {
 void add_places(HostileFiles& files) {
   const auto offset = [&](const std::string& name, std::size_t from_the_end, std::uint64_t at,
                           std::string rule = "G5") {
-    files.push_back(changed("container/offset-" + name, rule, "is said to be at", [=](ModelDraft& d) {
+    files.push_back(changed("container/offset-" + name, rule, "is listed at", [=](ModelDraft& d) {
       d.tensors[d.tensors.size() - 1 - from_the_end].offset = at;
     }));
   };
@@ -169,22 +169,20 @@ void add_places(HostileFiles& files) {
   offset("wraps", 0, kAllOnes - 31);
   offset("wraps-of-the-first", 11 - 1, kAllOnes - 31);
   offset("hole", 0, 1u << 20);
-  files.push_back(changed("container/offsets-swapped", "G5", "is said to be at",
+  files.push_back(changed("container/offsets-swapped", "G5", "is listed at",
                           [](ModelDraft& d) { d.tensors[0].offset = 4096, d.tensors[1].offset = 0; }));
-  files.push_back(
-      changed("container/sum-of-sizes-wraps", "G4", "does not lie inside the file", [](ModelDraft& d) {
-        for (std::size_t i : {0u, 1u})
-          d.tensors[i].dimensions = {std::uint64_t{1} << 40, std::uint64_t{1} << 20};
-      }));
+  files.push_back(changed("container/sum-of-sizes-wraps", "G4", "lies outside the file", [](ModelDraft& d) {
+    for (std::size_t i : {0u, 1u}) d.tensors[i].dimensions = {std::uint64_t{1} << 40, std::uint64_t{1} << 20};
+  }));
   files.push_back(changed("container/padding-wraps", "G4", "", [](ModelDraft& d) {
     d.tensors[0].type = 24, d.tensors[0].dimensions = {std::uint64_t{1} << 40, 1u << 20, 8 - 1, 1};
   }));
-  files.push_back(changed(
-      "container/last-tensor-one-byte-short", "G5", "does not lie inside the file", [](ModelDraft& d) {
+  files.push_back(
+      changed("container/last-tensor-one-byte-short", "G5", "lies outside the file", [](ModelDraft& d) {
         d.alignment = 1, d.tensors.resize(1), d.tensors[0].bytes.pop_back(),
         d.tensors[0].dimensions = {d.tensors[0].bytes.size() / 4 + 1}, d.tensors[0].name = "x";
       }));
-  files.push_back(changed("container/no-data", "G5", "does not lie inside the file", [](ModelDraft& d) {
+  files.push_back(changed("container/no-data", "G5", "lies outside the file", [](ModelDraft& d) {
     for (ModelDraft::Tensor& each : d.tensors)
       each.bytes.clear(), each.offset = &each == &d.tensors[0] ? 0 : kAllOnes;
   }));
@@ -225,51 +223,47 @@ void add_types(HostileFiles& files) {
     d.set_raw_array("x", kArrayType, 1, nested.bytes());
   }));
   for (const int value : {2, 3, 128, 255}) {
-    files.push_back(changed("container/boolean-" + std::to_string(value), "G8",
-                            "where only 0 and 1 are booleans",
+    files.push_back(changed("container/boolean-" + std::to_string(value), "G8", "but booleans must be 0 or 1",
                             [=](ModelDraft& d) { d.set_bool("x", static_cast<std::uint8_t>(value)); }));
   }
   files.push_back(
-      changed("container/boolean-in-an-array", "G8", "where only 0 and 1 are booleans", [](ModelDraft& d) {
+      changed("container/boolean-in-an-array", "G8", "but booleans must be 0 or 1", [](ModelDraft& d) {
         d.set_raw_array("x", 7, 200'000, std::vector<std::byte>(200'000, std::byte{2}));
       }));
 }
 
 void add_names(HostileFiles& files) {
-  files.push_back(changed("container/duplicate-key-equal", "G9", "stands in it twice",
+  files.push_back(changed("container/duplicate-key-equal", "G9", "appears twice",
                           [](ModelDraft& d) { d.keys.push_back(d.keys[2]); }));
-  files.push_back(
-      changed("container/duplicate-key-other-value", "G9", "stands in it twice", [](ModelDraft& d) {
-        d.keys.push_back(d.keys[2]);
-        d.keys.back().value[0] = std::byte{9};
-      }));
-  files.push_back(changed(
-      "container/duplicate-key-other-type", "G9", "stands in it twice",
-      [](ModelDraft& d) { d.add_raw("llama.block_count", kStringType, ByteWriter().string("1").bytes()); }));
-  files.push_back(changed("container/duplicate-key-unknown", "G9", "stands in it twice", [](ModelDraft& d) {
+  files.push_back(changed("container/duplicate-key-other-value", "G9", "appears twice", [](ModelDraft& d) {
+    d.keys.push_back(d.keys[2]);
+    d.keys.back().value[0] = std::byte{9};
+  }));
+  files.push_back(changed("container/duplicate-key-other-type", "G9", "appears twice", [](ModelDraft& d) {
+    d.add_raw("llama.block_count", kStringType, ByteWriter().string("1").bytes());
+  }));
+  files.push_back(changed("container/duplicate-key-unknown", "G9", "appears twice", [](ModelDraft& d) {
     d.set_u32("nobody.reads.this", 1).add_raw("nobody.reads.this", 4, ByteWriter().number(1u).bytes());
   }));
-  files.push_back(changed("container/duplicate-alignment", "G9", "stands in it twice", [](ModelDraft& d) {
+  files.push_back(changed("container/duplicate-alignment", "G9", "appears twice", [](ModelDraft& d) {
     d.set_u32("general.alignment", 32).add_raw("general.alignment", 4, ByteWriter().number(64u).bytes());
   }));
-  files.push_back(changed("container/duplicate-tensor-equal", "G9", "stands in it twice",
+  files.push_back(changed("container/duplicate-tensor-equal", "G9", "appears twice",
                           [](ModelDraft& d) { d.tensors.push_back(d.tensors[1]); }));
-  files.push_back(
-      changed("container/duplicate-tensor-other-shape", "G9", "stands in it twice", [](ModelDraft& d) {
-        d.tensors.push_back(d.tensors[1]);
-        d.tensors.back().dimensions = {32, 2};
-      }));
-  files.push_back(
-      changed("container/duplicate-tensor-unknown", "G9", "stands in it twice", [](ModelDraft& d) {
-        for (int i = 0; i < 2; ++i) d.add_tensor("nobody.reads.this", 0, {1}, std::vector<std::byte>(4));
-      }));
+  files.push_back(changed("container/duplicate-tensor-other-shape", "G9", "appears twice", [](ModelDraft& d) {
+    d.tensors.push_back(d.tensors[1]);
+    d.tensors.back().dimensions = {32, 2};
+  }));
+  files.push_back(changed("container/duplicate-tensor-unknown", "G9", "appears twice", [](ModelDraft& d) {
+    for (int i = 0; i < 2; ++i) d.add_tensor("nobody.reads.this", 0, {1}, std::vector<std::byte>(4));
+  }));
   files.push_back(changed("container/empty-key", "G9", "is empty", [](ModelDraft& d) { d.set_u32("", 1); }));
   files.push_back(changed("container/empty-tensor-name", "G9", "has no name",
                           [](ModelDraft& d) { d.add_tensor("", 0, {1}, std::vector<std::byte>(4)); }));
   const auto name = [&](const std::string& what, const std::string& text) {
-    files.push_back(changed(
-        "container/key-named-with-" + what, "G9", "stands in it twice",
-        [=](ModelDraft& d) { d.set_u32(text, 1).add_raw(text, 4, ByteWriter().number(1u).bytes()); }));
+    files.push_back(changed("container/key-named-with-" + what, "G9", "appears twice", [=](ModelDraft& d) {
+      d.set_u32(text, 1).add_raw(text, 4, ByteWriter().number(1u).bytes());
+    }));
     files.push_back(changed("container/tensor-named-with-" + what, "G9", "has a dimension of 0",
                             [=](ModelDraft& d) { d.add_tensor(text, 0, {0}, {}); }));
   };

@@ -67,7 +67,7 @@ void add_odd_files(HostileFiles& files) {
     return folder / "zero.gguf";
   });
   add("file-without-a-size", "G11", "ends within", [](const fs::path&) { return fs::path("/proc/version"); });
-  add("sparse-giant-of-zeros", "G10", "no GGUF file", [](const fs::path& folder) {
+  add("sparse-giant-of-zeros", "G10", "not a GGUF file", [](const fs::path& folder) {
     std::ofstream(folder / "giant.gguf").flush();
     (void)::truncate((folder / "giant.gguf").c_str(), off_t{1} << 40);
     return folder / "giant.gguf";
@@ -136,7 +136,7 @@ void add_odd_files(HostileFiles& files) {
                                                          "fugg.gguf"},
                                                         {"invalid-utf-8", "\xff\xfe.gguf"},
                                                         {"200-bytes", std::string(200, 'n') + ".gguf"}}) {
-    add("named-with-" + what, "G9", "no GGUF file", [n = name](const fs::path& folder) {
+    add("named-with-" + what, "G9", "not a GGUF file", [n = name](const fs::path& folder) {
       std::ofstream(folder / n) << "what is in it does not matter";
       return folder / n;
     });

@@ -67,14 +67,14 @@ void add_split_files(HostileFiles& files) {
       [](auto& parts) { parts[1].set_string("general.architecture", "gpt2"); });
   add("other-width", "llama.embedding_length",
       [](auto& parts) { parts[1].set_u32("llama.embedding_length", 128); });
-  add("tensor-in-both", "stands in another file",
+  add("tensor-in-both", "also in another file",
       [](auto& parts) { parts[1].tensors[0] = parts[0].tensors[0]; });
   add("tensor-missing", "", [](auto& parts) { parts[1].tensors.pop_back(); });
   add(
-      "second-is-damaged", "no GGUF file", [](auto&) {},
+      "second-is-damaged", "not a GGUF file", [](auto&) {},
       [](const fs::path& folder) { write_file(folder / part_name(2, 2), std::vector<std::byte>(100)); });
   add(
-      "second-is-cut", "does not lie inside", [](auto&) {},
+      "second-is-cut", "lies outside", [](auto&) {},
       [](const fs::path& folder) { fs::resize_file(folder / part_name(2, 2), 8192); });
   add(
       "second-is-missing", "cannot be opened", [](auto&) {},

@@ -66,7 +66,7 @@ TEST(EventHistory, SaysWhenAMarkIsTooOldOrNotThereYet) {
   const auto old = history.state_at(15);
   ASSERT_FALSE(old.has_value());
   EXPECT_EQ(old.error().message,
-            "event 15 is too old: the history is kept from event 16 on; --record keeps all of it");
+            "event 15 is too old: the history starts at event 16; use --record to keep all of it");
   ASSERT_FALSE(history.state_at(21).has_value());
   EXPECT_TRUE(history.state_at(20).has_value());
   std::vector<BlockEvent> read;

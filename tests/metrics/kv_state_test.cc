@@ -133,7 +133,7 @@ TEST(KvState, WhatCannotBeIsOneSentenceAndChangesNothing) {
       event(Kind::kSwapOut, 1, 1, 0),    // taken
       event(Kind::kSwapOut, 1, 3, 1),    // free
       event(Kind::kSwapIn, 1, 1, 1),     // the host block is free
-      event(Kind::kSwapIn, 1, 2, 0),     // nobody uses the block
+      event(Kind::kSwapIn, 1, 2, 0),     // the block is not in use
       event(Kind::kSwapDrop, 0, -1, 1),  // free
       event(Kind::kStepEnd, 0, -1, 3),   // two are in use
       event(static_cast<Kind>(200), 1, 0),
@@ -146,7 +146,7 @@ TEST(KvState, WhatCannotBeIsOneSentenceAndChangesNothing) {
     EXPECT_EQ(tried.difference(state), std::nullopt);
     if (applied.has_value()) continue;
     EXPECT_EQ(applied.error().message.find('\n'), std::string::npos);
-    EXPECT_NE(applied.error().message.find("cannot be: "), std::string::npos) << applied.error().message;
+    EXPECT_NE(applied.error().message.find("is impossible: "), std::string::npos) << applied.error().message;
   }
   KvState late = state;
   ASSERT_TRUE(late.apply({.step = 5, .kind = Kind::kStepBegin}));

@@ -221,7 +221,7 @@ TEST(Recording, AContradictionIsFoundAndNamed) {
   }
   const auto summary = summarise_recording(folder / "odd");
   ASSERT_TRUE(summary.has_value());
-  EXPECT_EQ(summary->inconsistency, "step 2 recorded 2 used blocks, and its events make 1");
+  EXPECT_EQ(summary->inconsistency, "step 2 recorded 2 used blocks, but its events give 1");
   EXPECT_EQ(summary->num_events, 2);
 }
 
@@ -346,15 +346,15 @@ TEST(Recording, HostileFilesAreOneSentence) {
                 std::vector<RecordedStep>{{.record = {.step = 1, .free_blocks = 4}, .event_mark = 0}});
 
   const std::vector<std::pair<std::string, Bytes>> hostile = {
-      {"its header says 0 tokens a block", header_with([](auto& h) { h.pool.block_size = 0; })},
-      {"257 tokens a block", header_with([](auto& h) { h.pool.block_size = kMaxRecordedBlockSize + 1; })},
+      {"its header says 0 tokens per block", header_with([](auto& h) { h.pool.block_size = 0; })},
+      {"257 tokens per block", header_with([](auto& h) { h.pool.block_size = kMaxRecordedBlockSize + 1; })},
       {"0 blocks", header_with([](auto& h) { h.pool.num_blocks = 0; })},
       {"2147483647 blocks", header_with([](auto& h) { h.pool.num_blocks = kHuge; })},
       {"4194305 blocks", header_with([](auto& h) { h.pool.num_blocks = kMaxRecordedBlocks + 1; })},
       {"-1 host blocks", header_with([](auto& h) { h.pool.num_host_blocks = -1; })},
       {"4194305 host blocks", header_with([](auto& h) { h.pool.num_host_blocks = kMaxRecordedBlocks + 1; })},
-      {"-1 bytes a block", header_with([](auto& h) { h.bytes_per_block = -1; })},
-      {"1099511627777 bytes a block",
+      {"-1 bytes per block", header_with([](auto& h) { h.bytes_per_block = -1; })},
+      {"1099511627777 bytes per block",
        header_with([](auto& h) { h.bytes_per_block = kMaxRecordedBlockBytes + 1; })},
       {"ends before its first step", header_with([](auto& h) { h.num_keyframe_events = ~std::uint64_t{0}; })},
       {"version 4294967295", long_name},
@@ -369,8 +369,8 @@ TEST(Recording, HostileFilesAreOneSentence) {
       {"the name of a sequence is too long", endless_name},
       {"sequence 3 has a negative figure", with_sequence({.sequence = 3, .output_index = -1}, 0)},
       {"its final chunk has the wrong length", with_chunk(ChunkKind::kEnd, 17)},
-      {"stands in its middle", with_chunk(ChunkKind::kHeader, 8)},
-      {"stands in its middle", with_chunk(ChunkKind::kKeyframe, 33)},
+      {"is in the middle", with_chunk(ChunkKind::kHeader, 8)},
+      {"is in the middle", with_chunk(ChunkKind::kKeyframe, 33)},
       {"no event of kind 99", with_events({{.kind = static_cast<Kind>(99)}})},
       {"negative step or time", with_events({{.step = -1}})},
       {"negative step or time", with_events({{.time_us = -1}})},
@@ -378,9 +378,9 @@ TEST(Recording, HostileFilesAreOneSentence) {
       {"negative figure", with_steps({{.record = {.num_running = -1, .free_blocks = 4}}})},
       {"not in order",
        with_steps({{.record = {.step = 2, .free_blocks = 4}}, {.record = {.step = 1, .free_blocks = 4}}})},
-      {"comes after its events", late_step},
-      {"something follows its end", two_ends},
-      {"parts of it are missing", wrong_end},
+      {"follows its own events", late_step},
+      {"the file continues after its end marker", two_ends},
+      {"parts of the file are missing", wrong_end},
   };
   for (const auto& [sentence, bytes] : hostile) {
     write_file(folder / "hostile", bytes);
@@ -479,7 +479,7 @@ TEST(RecordingWriter, AFullDiskEndsItWithOneSentence) {
   }
   ASSERT_EQ(said.size(), 1u);
   EXPECT_EQ(said[0].rfind("recording to slow.rec ended after step ", 0), 0u) << said[0];
-  EXPECT_NE(said[0].find("No space left on device; what was written until then can be read"),
+  EXPECT_NE(said[0].find("No space left on device; the steps recorded so far can be read"),
             std::string::npos);
   write_file(folder / "full", disk.bytes);
   const auto summary = summarise_recording(folder / "full");

@@ -157,7 +157,7 @@ TEST(Architectures, NameTheTensorThatIsMissingOrHasAnotherShape) {
       const auto wrong = found_tensors(test::make_tiny_model(wider), folder / "model.gguf");
       ASSERT_FALSE(wrong);
       EXPECT_EQ(wrong.error().subject, name);
-      EXPECT_NE(wrong.error().message.find("where the metadata says"), std::string::npos)
+      EXPECT_NE(wrong.error().message.find("but the metadata says"), std::string::npos)
           << wrong.error().message;
     }
   }

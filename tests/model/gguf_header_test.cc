@@ -213,7 +213,7 @@ TEST(GgufHeader, RefusesOtherVersionsAndByteOrders) {
   expect_refused(GgufWriter().set_version(1), ErrorCode::kUnsupported, "GGUF version 1 is not supported", "");
   expect_refused(GgufWriter().set_version(4), ErrorCode::kUnsupported, "GGUF version 4 is not supported", "");
   expect_refused(GgufWriter().set_version(0x03000000), ErrorCode::kUnsupported,
-                 "written for big-endian machines", "");
+                 "this GGUF file is big-endian", "");
 }
 
 TEST(GgufHeader, RefusesCountsThatTheFileCannotHold) {
@@ -296,13 +296,13 @@ TEST(GgufHeader, RefusesImpossibleShapes) {
   expect_damaged(shaped({~std::uint64_t{0}}), "has a dimension of 18446744073709551615", "t");
   expect_damaged(shaped({std::uint64_t{1} << 63}), "has a dimension of 9223372036854775808", "t");
   expect_damaged(shaped({kMaxTensorDimension + 1}), "has a dimension of 1099511627777", "t");
-  expect_damaged(shaped({kMaxTensorDimension}), "does not lie inside the file", "t");
+  expect_damaged(shaped({kMaxTensorDimension}), "lies outside the file", "t");
   expect_damaged(shaped({1ull << 40, 1ull << 23}), "more elements than 64 bits can count", "t");
   expect_damaged(shaped({1ull << 40, 1ull << 40, 1ull << 40, 1ull << 40}),
                  "more elements than 64 bits can count", "t");
   expect_damaged(shaped({1ull << 40, 1ull << 22}), "more bytes than 64 bits can count",
                  "t");  // 2^62 elements of 4 bytes
-  expect_damaged(shaped({1ull << 40, (1ull << 22) - 1}), "does not lie inside the file", "t");
+  expect_damaged(shaped({1ull << 40, (1ull << 22) - 1}), "lies outside the file", "t");
 }
 
 TEST(GgufHeader, RefusesRowsThatAreNoWholeBlocks) {
@@ -338,7 +338,7 @@ TEST(GgufHeader, RefusesOffsetsThatAreNotTheRunningSum) {
     const std::string name = std::vector<std::string>{"a", "b", "c"}[index];
     for (const std::uint64_t by :
          {std::uint64_t{1}, std::uint64_t{32}, ~std::uint64_t{0} - 31, std::uint64_t{1} << 63}) {
-      expect_damaged(three().shift_offset(index, by), "the data of \"" + name + "\" is said to be at", name);
+      expect_damaged(three().shift_offset(index, by), "the data of \"" + name + "\" is listed at", name);
     }
   }
 }
@@ -355,13 +355,13 @@ TEST(GgufHeader, RefusesSizesWhoseSumOrPaddingWraps) {
   };
   // 2^64 - 16 bytes: representable, but no file holds them behind a header, and
   // padding them would wrap to zero.
-  EXPECT_NE(refused(f64({2 * ((1ull << 30) - 1), (1ull << 30) + 1})).find("does not lie inside the file"),
+  EXPECT_NE(refused(f64({2 * ((1ull << 30) - 1), (1ull << 30) + 1})).find("lies outside the file"),
             std::string::npos);
   // Two of 2^63 bytes: the first fits, the running sum of both does not.
   GgufWriter two;
   for (const char* name : {"a", "b"}) two.add_raw_tensor(name, 28, {1ull << 40, 1ull << 20}, {});
   two.shift_offset(1, 1ull << 63);
-  EXPECT_NE(refused(two).find("does not lie inside the file"), std::string::npos) << refused(two);
+  EXPECT_NE(refused(two).find("lies outside the file"), std::string::npos) << refused(two);
 }
 
 TEST(GgufHeader, RefusesTensorsOutsideTheFile) {
@@ -369,7 +369,7 @@ TEST(GgufHeader, RefusesTensorsOutsideTheFile) {
   EXPECT_TRUE(parse(whole).has_value());
   const auto cut = parse(std::span(whole).first(whole.size() - 1));
   ASSERT_FALSE(cut.has_value());
-  EXPECT_NE(cut.error().message.find("the data of \"t\" does not lie inside the file of"), std::string::npos);
+  EXPECT_NE(cut.error().message.find("the data of \"t\" lies outside the file of"), std::string::npos);
   GgufWriter unpadded;  // the padding after the last tensor may be missing
   unpadded.add_tensor("t", TensorType::kF32, {7}, zeros(28));
   const std::vector<std::byte> bytes = unpadded.bytes();
@@ -404,7 +404,7 @@ TEST(GgufHeader, RefusesBooleansOtherThanZeroAndOne) {
   for (const int wrong : {2, 127, 128, 255}) {
     const auto value = static_cast<std::uint8_t>(wrong);
     expect_damaged(GgufWriter().add_raw_value("k", FileType::kBool, ByteWriter().number(value).bytes()),
-                   "\"k\" holds " + std::to_string(value) + " where only 0 and 1 are booleans", "k");
+                   "\"k\" holds " + std::to_string(value) + ", but booleans must be 0 or 1", "k");
     expect_damaged(GgufWriter().add_bool_array("k", {0, 1, value}), "\"k\" holds " + std::to_string(value),
                    "k");
   }
@@ -412,15 +412,15 @@ TEST(GgufHeader, RefusesBooleansOtherThanZeroAndOne) {
 
 TEST(GgufHeader, RefusesDuplicatesAndEmptyNames) {
   expect_damaged(GgufWriter().add_u32("k", 1).add_u32("other", 1).add_u32("k", 2),
-                 "the key \"k\" stands in it twice", "k");
-  expect_damaged(GgufWriter().add_u32("k", 1).add_u32("k", 1), "the key \"k\" stands in it twice", "k");
+                 "the key \"k\" appears twice", "k");
+  expect_damaged(GgufWriter().add_u32("k", 1).add_u32("k", 1), "the key \"k\" appears twice", "k");
   expect_damaged(GgufWriter().add_u32("", 1), "key 0 is empty");
   const auto tensors = [](const char* first, const char* second) {
     return GgufWriter()
         .add_tensor(first, TensorType::kF32, {8}, zeros(32))
         .add_tensor(second, TensorType::kF32, {8}, zeros(32));
   };
-  expect_damaged(tensors("t", "t"), "the tensor \"t\" stands in it twice", "t");
+  expect_damaged(tensors("t", "t"), "the tensor \"t\" appears twice", "t");
   expect_damaged(tensors("t", ""), "tensor 1 has no name");
   EXPECT_TRUE(parse(tensors("t", "T")).has_value());
 }
@@ -575,7 +575,7 @@ TEST(GgufHeader, AVocabularyThatChangesWhileItIsReadIsAnError) {
   const auto header = GgufHeader::parse(ChangingSource(bytes, changed), "test.gguf");
   ASSERT_FALSE(header.has_value());
   EXPECT_EQ(header.error().code, ErrorCode::kIo);
-  EXPECT_NE(header.error().message.find("was changed while it was read"), std::string::npos)
+  EXPECT_NE(header.error().message.find("changed while it was being read"), std::string::npos)
       << header.error().message;
 }
 
@@ -668,7 +668,7 @@ class FailingSource final : public ByteSource {
       : source_(bytes), readable_(readable) {}
   std::uint64_t size() const override { return source_.size(); }
   Result<void> read(std::uint64_t offset, std::span<std::byte> out) const override {
-    if (offset + out.size() > readable_) return Error{ErrorCode::kIo, "became shorter"};
+    if (offset + out.size() > readable_) return Error{ErrorCode::kIo, "shrank"};
     return source_.read(offset, out);
   }
 

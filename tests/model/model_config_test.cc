@@ -173,8 +173,8 @@ TEST(ModelConfig, NamesWhatIsNotSupported) {
   unsupported("general.quantization_version", 1u, "is 1; supported is 2");
   unsupported("llama.rope.scaling.type", "dynamic",
               "is \"dynamic\"; supported are none, linear, llama3, yarn and longrope");
-  unsupported("llama.attention.value_length", 32u, "makes values of 32 dimensions beside keys of 64");
-  const char* not_computed = "asks for something that Octavo does not compute";
+  unsupported("llama.attention.value_length", 32u, "makes values of 32 dimensions and keys of 64");
+  const char* not_computed = "needs something that Octavo does not support";
   for (const char* key : {"llama.logit_scale", "llama.residual_scale", "llama.embedding_scale"}) {
     unsupported(key, 0.5f, not_computed);
     EXPECT_TRUE(valid().set(key, 1.0f).read().has_value()) << key;
@@ -232,7 +232,7 @@ TEST(ModelConfig, EveryArchitectureNamesItsKeysAfterItself) {
     EXPECT_EQ(config.rope.rotary_dim, name == "gpt2" ? 0 : 64);
     EXPECT_EQ(config.score_scale, 0.125);
     expect_error(valid_of(name).set(name + ".block_count", 0u), ErrorCode::kDamagedFile,
-                 name + ".block_count", "is 0; 1 to 1024 is possible");
+                 name + ".block_count", "is 0; 1 to 1024 is allowed");
   }
 }
 
@@ -287,7 +287,7 @@ TEST(ModelConfig, Gemma3HasGlobalLayersOfTheirOwnRotation) {
   EXPECT_EQ(windowed_layers(without), "--------");
   EXPECT_FALSE(without.local_rope.has_value());
   expect_error(valid_of("gemma3").set("gemma3.attn_logit_softcapping", 50.0f), ErrorCode::kUnsupported,
-               "gemma3.attn_logit_softcapping", "asks for something that Octavo does not compute");
+               "gemma3.attn_logit_softcapping", "needs something that Octavo does not support");
 }
 
 TEST(ModelConfig, WindowsOfEveryLayerAreComputedWhereTheArchitectureHasThem) {
@@ -300,7 +300,7 @@ TEST(ModelConfig, WindowsOfEveryLayerAreComputedWhereTheArchitectureHasThem) {
   for (const std::string name : {"qwen2", "qwen3", "gpt2", "gemma"}) {
     const std::string key = name + ".attention.sliding_window";
     expect_error(valid_of(name).set(key, 4096u), ErrorCode::kUnsupported, key,
-                 "asks for something that Octavo does not compute");
+                 "needs something that Octavo does not support");
     EXPECT_TRUE(valid_of(name).set(key, 8192u).read().has_value());
   }
 }
@@ -333,7 +333,7 @@ void expect_range(const std::string& key, std::uint32_t least, std::uint32_t mos
       << key << " " << base().set(key, least).read().error().message;
   EXPECT_TRUE(base().set(key, most).read().has_value())
       << key << " " << base().set(key, most).read().error().message;
-  const std::string sentence = std::to_string(least) + " to " + std::to_string(most) + " is possible";
+  const std::string sentence = std::to_string(least) + " to " + std::to_string(most) + " is allowed";
   for (const std::uint32_t wrong : {least - 1, most + 1}) {
     const auto config = base().set(key, wrong).read();
     ASSERT_FALSE(config.has_value()) << key << " " << wrong;
@@ -400,12 +400,12 @@ TEST(ModelConfig, HeadsMustDivideWhatTheyShare) {
   expect_error(valid().set("llama.attention.head_count", 0u), ErrorCode::kDamagedFile,
                "llama.attention.head_count", "is 0");
   expect_error(valid().set("llama.rope.dimension_count", 63u), ErrorCode::kDamagedFile,
-               "llama.rope.dimension_count", "is 63; dimensions are rotated in pairs, so it must be even");
+               "llama.rope.dimension_count", "is 63; dimensions are rotated in pairs, so this must be even");
   expect_error(valid().set("llama.attention.head_count", 192u).set("llama.attention.head_count_kv", 192u),
                ErrorCode::kDamagedFile, "llama.rope.dimension_count",
                "is 3; dimensions are rotated in pairs");
   expect_error(valid().set("llama.attention.key_length", 4097u).set("llama.attention.value_length", 4097u),
-               ErrorCode::kDamagedFile, "llama.attention.key_length", "is 4097; 1 to 4096 is possible");
+               ErrorCode::kDamagedFile, "llama.attention.key_length", "is 4097; 1 to 4096 is allowed");
 }
 
 TEST(ModelConfig, OneNumberForAllLayersIsNeeded) {
@@ -431,7 +431,7 @@ TEST(ModelConfig, RangesSayWhichKeyIsWrong) {
   const auto problem = find_range_problem(config);
   ASSERT_TRUE(problem.has_value());
   EXPECT_EQ(problem->key, "llama.block_count");
-  EXPECT_EQ(problem->sentence, "is 0; 1 to 1024 is possible");
+  EXPECT_EQ(problem->sentence, "is 0; 1 to 1024 is allowed");
   EXPECT_TRUE(find_range_problem(ModelConfig{}).has_value());
 }
 

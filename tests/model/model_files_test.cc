@@ -124,7 +124,7 @@ TEST_F(ModelFiles, SeveralModelsAreNamedInsteadOfOneChosen) {
   const auto found = find_model("org/name");
   ASSERT_FALSE(found.has_value());
   EXPECT_EQ(found.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_NE(found.error().message.find("(m.Q4_0.gguf, m.Q8_0.gguf); name one by its path"), std::string::npos)
+  EXPECT_NE(found.error().message.find("(m.Q4_0.gguf, m.Q8_0.gguf); give the path of one"), std::string::npos)
       << found.error().message;
 }
 

@@ -208,7 +208,7 @@ TEST(ModelTensors, EveryShapeIsHeldAgainstTheMetadata) {
   }
   const Error turned =
       refusal(with_tensor("blk.0.ffn_down.weight", 0, {64, 128}, std::vector<std::byte>(4 * 64 * 128)));
-  EXPECT_NE(turned.message.find("has the shape 64 x 128 where the metadata says 128 x 64"), std::string::npos)
+  EXPECT_NE(turned.message.find("has the shape 64 x 128, but the metadata says 128 x 64"), std::string::npos)
       << turned.message;
   const Error third =
       refusal(with_tensor("blk.0.attn_k.weight", 0, {64, 32, 2}, std::vector<std::byte>(4 * 64 * 64)));

@@ -171,7 +171,7 @@ TEST(VocabularyReader, ScoresAreNumbersOneForEachToken) {
 
 TEST(VocabularyReader, RefusesRulesThatAreNoBytes) {
   expect_refused(sentencepiece_tokens().add_array<std::int32_t>("tokenizer.ggml.precompiled_charsmap", {256}),
-                 "tokenizer.ggml.precompiled_charsmap", "holds numbers that are no bytes");
+                 "tokenizer.ggml.precompiled_charsmap", "holds numbers that are not bytes");
 }
 
 TEST(VocabularyReader, MergesMayBeSixteenForEachTokenAndNoMore) {

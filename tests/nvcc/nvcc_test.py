@@ -122,7 +122,7 @@ class NvccTest(unittest.TestCase):
             self.skipTest(f"the default model is not installed ({MODEL})")
         done = octavo(self.program, "generate", "--device", "cuda", *PROMPT)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
-        self.assertRegex(done.stderr, r"\Aoctavo: --device: [^\n]*(no NVIDIA driver|no device)[^\n]*; choose cpu\n\Z")
+        self.assertRegex(done.stderr, r"\Aoctavo: --device: [^\n]*(no NVIDIA driver|no device)[^\n]*; use cpu\n\Z")
 
 
 class FindNvccTest(unittest.TestCase):

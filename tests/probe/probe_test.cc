@@ -58,7 +58,7 @@ TEST_F(Probe, FindsNothingInAModelThatHolds) {
     EXPECT_EQ(report->confinement.in_force.size() + report->confinement.missing.size(), 5u);
     for (const std::string& missing : report->confinement.missing)
       EXPECT_NE(confinement_text(report->confinement).find(missing), std::string::npos);
-    EXPECT_EQ(confinement_text({{"limited time"}, {}}), "in a confined process");
+    EXPECT_EQ(confinement_text({{"a time limit"}, {}}), "in a confined process");
   }
 }
 
@@ -118,12 +118,12 @@ TEST_F(Probe, AHangEndsInTime) {
 }
 
 TEST_F(Probe, WhatItSaysIsReadStrictly) {
-  expect_not_opened("garbage", "nothing that can be understood", faulty());
-  expect_not_opened("silence", "nothing that can be understood", faulty());
-  expect_not_opened("two-lines", "nothing that can be understood", faulty());
-  expect_not_opened("half-a-line", "nothing that can be understood", faulty());
-  expect_not_opened("status", "nothing that can be understood", faulty());
-  expect_not_opened("flood", "say more than it may", faulty());
+  expect_not_opened("garbage", "give no readable result", faulty());
+  expect_not_opened("silence", "give no readable result", faulty());
+  expect_not_opened("two-lines", "give no readable result", faulty());
+  expect_not_opened("half-a-line", "give no readable result", faulty());
+  expect_not_opened("status", "give no readable result", faulty());
+  expect_not_opened("flood", "print too much", faulty());
 }
 
 TEST_F(Probe, MemoryIsLimited) {
@@ -131,7 +131,7 @@ TEST_F(Probe, MemoryIsLimited) {
   const auto report = probe_model((folder_ / "m.gguf").string(), real());
   ASSERT_TRUE(report.has_value());
   const auto& missing = report->confinement.missing;
-  if (std::find(missing.begin(), missing.end(), "limited memory") != missing.end())
+  if (std::find(missing.begin(), missing.end(), "a memory limit") != missing.end())
     GTEST_SKIP() << "memory cannot be limited in this build";
   expect_not_opened("memory", "made the check crash", faulty());
 }
@@ -144,10 +144,11 @@ TEST_F(Probe, NothingOutsideCanBeReached) {
     const auto& in_force = report->confinement.in_force;
     return std::find(in_force.begin(), in_force.end(), what) != in_force.end();
   };
-  if (!holds("no network and no other programs")) GTEST_SKIP() << "this machine cannot filter system calls";
+  if (!holds("a ban on the network and other programs"))
+    GTEST_SKIP() << "this machine cannot filter system calls";
   const auto escape = probe_model(file("escape"), faulty());
   ASSERT_FALSE(escape.has_value());
-  EXPECT_EQ(escape.error().message, holds("no other files") ? "possible:" : "possible:o");
+  EXPECT_EQ(escape.error().message, holds("a ban on other files") ? "possible:" : "possible:o");
 }
 
 TEST_F(Probe, CanBeCancelledAndThenLeavesNoChild) {
@@ -188,7 +189,7 @@ TEST_F(Probe, LeavesNoDescriptorOpen) {
 
 TEST(ProbeReport, ComesBackAsItWas) {
   ProbeReport report;
-  report.confinement = {{"limited time"}, {"no network"}};
+  report.confinement = {{"a time limit"}, {"no network"}};
   report.refusal = Error{.code = ErrorCode::kUnsupported, .message = "\xff a\nb \"c\"", .subject = "key"};
   const auto back = read_probe_report(write_probe_report(report));
   ASSERT_TRUE(back.has_value());

@@ -31,7 +31,7 @@ TEST(DescribeBlock, ExplainsAFreeOne) {
   EXPECT_EQ(detail.state.state, BlockState::kFree);
   EXPECT_TRUE(detail.token_ids.empty());
   EXPECT_TRUE(detail.owners.empty());
-  EXPECT_EQ(detail.why, "free: nobody uses it and nothing in it can be found");
+  EXPECT_EQ(detail.why, "free: not in use, and it holds nothing that can be reused");
   EXPECT_DEATH(harness.scheduler.describe_block(BlockId{8}), "block 8 of 8");
   EXPECT_DEATH(harness.scheduler.describe_block(BlockId{-1}), "block -1 of 8");
 }
@@ -73,7 +73,7 @@ TEST(DescribeBlock, SaysThatACopyReadsIt) {
   const auto second = run_one(2, longer);
   ASSERT_EQ(second.block_copies.size(), 1u);
   EXPECT_EQ(scheduler.describe_block(second.block_copies[0].source).why,
-            "in use by 0 sequences, and a copy of this step reads it");
+            "in use by 0 sequences, and being copied in this step");
 }
 
 TEST(DescribeBlock, ExplainsWhyACachedOneIsStillHere) {
@@ -94,9 +94,9 @@ TEST(DescribeBlock, ExplainsWhyACachedOneIsStillHere) {
     }
   }
   EXPECT_EQ(of_the_root, "cached as " + std::string(retention_class_name(RetentionClass::kChat)) +
-                             ": it stays as long as the 1 cached block that continue it");
+                             ": it stays until the 1 cached block that continue it are evicted");
   EXPECT_EQ(of_the_leaf, "cached as " + std::string(retention_class_name(RetentionClass::kChat)) +
-                             ": it is evicted when its turn comes, least recently used first");
+                             ": it will be evicted when memory is needed, least recently used first");
 }
 
 TEST(DescribeBlock, SaysThatAPinnedOneStays) {
@@ -106,7 +106,7 @@ TEST(DescribeBlock, SaysThatAPinnedOneStays) {
   harness.submit(pinned);
   harness.step();
   EXPECT_EQ(harness.scheduler.describe_block(BlockId{0}).why,
-            "cached and pinned: it stays until the pins are released");
+            "cached and pinned: it stays until it is unpinned");
 }
 
 TEST(DescribeBlock, DoesNotTakeHostBlocksForDeviceBlocks) {

@@ -78,11 +78,11 @@ TEST_F(Damage, AnotherFileIsKeptAsItIsAndTheBackupTakesItsPlace) {
   start_over(bytes, true);
   EXPECT_EQ(read(kept()), bytes);
   ASSERT_EQ(notices_.size(), 1u);
-  EXPECT_EQ(notices_[0].sentence,
-            "The file of the chats was damaged: 40 chats with 800 messages could be kept, gaps were filled "
-            "from the backup "
-            "of 2027-01-15, and what is newer and unreadable is lost; the damaged file is kept as "
-            "chats.damaged-1.db.");
+  EXPECT_EQ(
+      notices_[0].sentence,
+      "The chat database was damaged: 40 chats with 800 messages were recovered, with gaps filled from the "
+      "backup of 2027-01-15; newer text that could not be read is lost. The damaged file is kept as "
+      "chats.damaged-1.db.");
   EXPECT_EQ(num_intact(), kChats * kPairs * 2);
   EXPECT_FALSE(problem_);
 }

@@ -74,9 +74,8 @@ TEST_F(Faults, FullDiskKeepsTextInMemoryUntilThereIsRoom) {
   push_chat(3);
   wait_ms(200);
   EXPECT_EQ(problem_.kind, StoreProblemKind::kDiskFull);
-  EXPECT_EQ(problem_.sentence,
-            "The disk of " + database_path().parent_path().string() +
-                " is full: new text is kept in memory and saved as soon as there is room.");
+  EXPECT_EQ(problem_.sentence, "The disk that holds " + database_path().parent_path().string() +
+                                   " is full. New text is kept in memory and saved once there is space.");
   EXPECT_LT(worker_->committed(), ticket_);
   wait_ms(5'000);  // tries again, in vain
   EXPECT_EQ(problem_.kind, StoreProblemKind::kDiskFull);
@@ -225,8 +224,7 @@ TEST_F(Faults, ReadOnlyFolderIsReadAndSavedToAsSoonAsItMayBe) {
   EXPECT_EQ(problem_.kind, StoreProblemKind::kReadOnlyFolder);
   EXPECT_EQ(problem_.sentence,
             "The folder " + database_path().parent_path().string() +
-                " cannot be written: new text is kept in memory and saved as soon as you allow "
-                "writing there.");
+                " is read-only. New text is kept in memory and saved once you make the folder writable.");
   EXPECT_EQ(contents_->chats.size(), 2u);
   push_chat(3);
   wait_ms(3'000);
@@ -276,7 +274,7 @@ TEST_F(Faults, SecondProcessReadsAndSaysSo) {
     const bool right = num_chats == 4 && problem.kind == StoreProblemKind::kOtherProcess &&
                        second.committed() == 1 &&
                        problem.sentence ==
-                           "Another window of Octavo has these chats open: here they can be read, and "
+                           "These chats are open in another Octavo window. You can read them here, but "
                            "nothing new is saved.";
     ::_exit(right ? 0 : 1);
   }

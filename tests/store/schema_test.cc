@@ -149,9 +149,8 @@ TEST_F(SchemaChange, ANewerFileIsReadAndNeverWritten) {
   open();
   EXPECT_EQ(problem_.kind, StoreProblemKind::kNewerVersion);
   EXPECT_EQ(problem_.sentence,
-            "These chats were written by a newer Octavo: here they can be read, and nothing new is saved; "
-            "update Octavo to "
-            "go on with them.");
+            "These chats were written by a newer version of Octavo. You can read them here, but nothing new "
+            "is saved; update Octavo to continue them.");
   EXPECT_EQ(contents_->chats.size(), 2u);
   EXPECT_TRUE(load(1).has_value());
   push(app::changes::SaveChat{some_head(5)}, true);

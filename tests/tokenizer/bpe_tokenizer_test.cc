@@ -331,8 +331,9 @@ TEST(BpeTokenizer, DamagedVocabulariesAreRefusedWithTheirKey) {
   for (const char* merge : {"ab", "a", "", " ", "a ", " b", "a b c", "a  b"}) {
     expect_refused(changed([&](auto& v) { v.merges = {merge}; }), damaged, "merges[0]");
   }
-  expect_refused(changed([](auto& v) { v.merges = {"a zz"}; }), damaged, "has a part that is no token");
-  expect_refused(changed([](auto& v) { v.merges = {"a b"}; }), damaged, "makes something that is no token");
+  expect_refused(changed([](auto& v) { v.merges = {"a zz"}; }), damaged, "has a part that is not a token");
+  expect_refused(changed([](auto& v) { v.merges = {"a b"}; }), damaged,
+                 "yields something that is not a token");
   expect_refused(changed([](auto& v) { v.tokens[258] = std::string(600, '<'); }), ErrorCode::kUnsupported,
                  "600 bytes");
 }

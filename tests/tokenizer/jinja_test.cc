@@ -145,7 +145,7 @@ TEST(Jinja, AnErrorSaysTheLine) {
   EXPECT_EQ(result.error().subject, "tokenizer.chat_template");
   const Result<MarkedText> raised = render("\n{{ raise_exception('roles must\nalternate') }}");
   ASSERT_FALSE(raised);
-  EXPECT_EQ(raised.error().message, "the chat template refuses these messages: roles must\\x0aalternate");
+  EXPECT_EQ(raised.error().message, "the chat template rejects these messages: roles must\\x0aalternate");
 }
 
 TEST(Jinja, NamespacesThatHoldEachOtherAreFreed) {  // the address sanitizer would see the leak

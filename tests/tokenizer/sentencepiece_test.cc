@@ -284,17 +284,17 @@ TEST(SentencePiece, DamagedVocabulariesAreRefusedWithTheirKey) {
   expect_refused([](auto& v) { v.precompiled_charsmap = "abc"; }, damaged,
                  "precompiled_charsmap is too short");
   expect_refused([](auto& v) { v.precompiled_charsmap = std::string(2000, '\0'); }, damaged,
-                 "does not hold the trie");
+                 "does not hold the whole trie");
   expect_refused(
       [](auto& v) { v.precompiled_charsmap = std::string("\0\4\0\0", 4) + std::string(1025, 'x'); }, damaged,
-      "does not end");
+      "ends inside its last rule");
   expect_refused([](auto& v) { v.precompiled_charsmap.resize(Charsmap::kMaxBytes + 1); }, unsupported,
                  "at most");
   expect_refused(
       [](auto& v) {
         for (std::size_t i = 1; i <= 65; ++i) add(v, std::string(i, 'q'), TokenKind::kUserDefined);
       },
-      unsupported, "each begins the next");
+      unsupported, "each a prefix of the next");
   expect_refused(
       [](auto& v) {
         for (std::size_t i = 0; i <= 65'536; ++i) add(v, "q" + std::to_string(i), TokenKind::kUserDefined);

@@ -51,7 +51,7 @@ TEST_F(ChatsWindow, ASecondWindowReadsOnlyAndSaysSo) {
   ASSERT_TRUE(state().banner.has_value());
   EXPECT_EQ(
       state().banner->text,
-      "Another window of Octavo has these chats open: here they can be read, and nothing new is saved.");
+      "These chats are open in another Octavo window. You can read them here, but nothing new is saved.");
   apply(act::SendMessage{chat().id, "chatting goes on"});
   ASSERT_TRUE(loop_until([this] { return chat().messages.size() == 2 && !chat().messages[1].streaming; }));
 }

@@ -13,11 +13,10 @@ void AttachView::draw(const Frame& frame, const UiState& state) {
   if (!begin_dialog(frame, {.id = "attach_panel", .title = "Attach a text file", .width = 520}, open)) return;
   const float width = ImGui::GetContentRegionAvail().x;
   paragraph(frame, small_text(frame),
-            "It goes with the next message. Files can also be dropped on the window, several at once.",
-            width);
+            "The file is sent with your next message. You can also drop files on the window.", width);
   gap(frame, 12);
   if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
-  const bool entered = text_field(frame, "##attach_path", path_, "Path, for example ~/notes.txt", width,
+  const bool entered = text_field(frame, "##attach_path", path_, "Path, e.g. ~/notes.txt", width,
                                   ImGuiInputTextFlags_EnterReturnsTrue);
   gap(frame, 14);
   const bool has_path = path_.find_first_not_of(" \t") != std::string::npos;

@@ -72,7 +72,7 @@ void draw_chip(const Frame& frame, const ChatState& chat, const AttachmentState&
   if (hovered && ImGui::IsWindowHovered()) tooltip_now(frame, attachment_text(attachment));
   ImGui::SetCursorScreenPos({high.x - frame.px(kCloseRoom - 1), low.y + frame.px(2)});
   const ButtonOptions remove{
-      .kind = ButtonKind::kPlain, .icon = Icon::kClose, .height = 26, .help = "Do not send this file"};
+      .kind = ButtonKind::kPlain, .icon = Icon::kClose, .height = 26, .help = "Remove this file"};
   if (button(frame, "remove_attachment", "", remove))
     frame.actions.push(actions::Desktop{actions::RemoveAttachment{chat.id, attachment.id}});
   ImGui::PopID();

@@ -18,10 +18,10 @@ std::string activity_text(const ChatState& chat) {
       return chat.num_ahead > 0 ? "waiting · " + std::to_string(chat.num_ahead) + " ahead" : "waiting";
     case Activity::kGenerating:
       return chat.tokens_per_second > 0 ? "generating · " + short_number(chat.tokens_per_second) + " tok/s"
-                                        : "reading the prompt";
+                                        : "reading prompt";
     case Activity::kSwapped: {
       const auto on_host = static_cast<std::int64_t>(chat.memory.host_blocks.size());
-      return on_host > 0 ? "swapped out · " + count_text(on_host, "block") : "swapped out";
+      return on_host > 0 ? "paused · " + count_text(on_host, "block") : "paused";
     }
     case Activity::kFailed: return "failed";
     case Activity::kIdle: break;
@@ -268,10 +268,10 @@ void ChatList::draw_folder(const Frame& frame, const UiState& state, const Folde
 
 void ChatList::draw_folder_menu(const Frame& frame, const FolderState& folder) {
   if (!begin_menu(frame, "folder_menu")) return;
-  if (menu_item(frame, "rename", "Rename the folder", {.icon = Icon::kEdit})) {
+  if (menu_item(frame, "rename", "Rename folder", {.icon = Icon::kEdit})) {
     begin_rename(folder.id.value, true, folder.name);
   }
-  if (menu_item(frame, "delete", "Delete the folder, keep its chats", {.icon = Icon::kTrash})) {
+  if (menu_item(frame, "delete", "Delete folder, keep its chats", {.icon = Icon::kTrash})) {
     frame.actions.push(actions::DeleteFolder{folder.id});
   }
   end_menu();
@@ -341,7 +341,7 @@ void ChatList::draw_chat_menu(const Frame& frame, const UiState& state, const Ch
     frame.actions.push(actions::ExportChat{chat.id, actions::ChatFormat::kJson, {}});
   }
   menu_heading(frame, "");
-  if (menu_item(frame, "delete", "Move to the trash", {.icon = Icon::kTrash, .danger = true})) {
+  if (menu_item(frame, "delete", "Move to trash", {.icon = Icon::kTrash, .danger = true})) {
     frame.actions.push(actions::DeleteChat{chat.id});
   }
   end_menu();
@@ -392,15 +392,14 @@ void ChatList::draw_trashed(const Frame& frame, const TrashedChat& trashed, floa
   draw_text(frame, ImGui::GetWindowDrawList(), {low.x + frame.px(28), low.y + frame.px(7)}, style,
             trashed.title, width - frame.px(100));
   ImGui::SetCursorScreenPos({low.x + width - frame.px(66), low.y + frame.px(2)});
-  if (button(
-          frame, "restore", "",
-          {.kind = ButtonKind::kPlain, .icon = Icon::kRegenerate, .height = 28, .help = "Bring it back"})) {
+  if (button(frame, "restore", "",
+             {.kind = ButtonKind::kPlain, .icon = Icon::kRegenerate, .height = 28, .help = "Restore"})) {
     frame.actions.push(actions::RestoreChat{trashed.id});
   }
   ImGui::SetCursorScreenPos({low.x + width - frame.px(34), low.y + frame.px(2)});
   if (button(
           frame, "erase", "",
-          {.kind = ButtonKind::kPlain, .icon = Icon::kClose, .height = 28, .help = "Delete it for ever"})) {
+          {.kind = ButtonKind::kPlain, .icon = Icon::kClose, .height = 28, .help = "Delete permanently"})) {
     frame.actions.push(actions::EraseChat{trashed.id});
   }
   ImGui::PopID();
@@ -410,7 +409,7 @@ void ChatList::draw_trashed(const Frame& frame, const TrashedChat& trashed, floa
 void ChatList::draw_empty_trash(const Frame& frame, float width) {
   const ImVec2 low = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos({low.x + frame.px(24), low.y + frame.px(2)});
-  const char* const text = sure_to_empty_ ? "Delete all of these for ever" : "Empty the trash";
+  const char* const text = sure_to_empty_ ? "Permanently delete all chats in the trash" : "Empty trash";
   if (button(frame, "empty_trash", text, {.width = width / frame.theme.scale - 34, .height = 28})) {
     if (sure_to_empty_) frame.actions.push(actions::EmptyTrash{});
     sure_to_empty_ = !sure_to_empty_;

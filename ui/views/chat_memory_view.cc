@@ -17,9 +17,9 @@ constexpr std::size_t kNumEvents = 12;
 std::string counts_text(const ChatMemory& memory) {
   if (!memory.host_blocks.empty()) {
     return count_text(static_cast<std::int64_t>(memory.host_blocks.size()), "block") +
-           " swapped out to the host";
+           " swapped out to host memory";
   }
-  if (memory.blocks.empty()) return "No block yet: the first message takes some.";
+  if (memory.blocks.empty()) return "No blocks yet. The first message allocates some.";
   std::string text = count_text(static_cast<std::int64_t>(memory.blocks.size()), "block");
   if (memory.num_shared > 0) {
     text += ", " + with_thousands(memory.num_shared) + " shared with " +
@@ -41,8 +41,8 @@ std::string block_text(const UiState& state, const ChatBlock& block) {
   return "Block " + with_thousands(block.block_id.value) + "\nfilled " + std::to_string(block.filled) +
          " of " + std::to_string(state.model.block_size) +
          (block.shared ? "\nshared with another chat" : "") +
-         (block.cached ? "\ncached: found again unless its place is needed" : "") +
-         (block.being_written ? "\nbeing written" : "") + "\nclick: its card in Memory";
+         (block.cached ? "\ncached: reusable until the memory is needed" : "") +
+         (block.being_written ? "\nbeing written" : "") + "\nClick to inspect it in Memory";
 }
 
 // Gives the block under the pointer, or -1.
@@ -111,7 +111,7 @@ void draw_chat_memory_view(const Frame& frame, const UiState& state, const ChatS
   } else {
     gap(frame, 12);
   }
-  heading_line(frame, "Last events");
+  heading_line(frame, "Recent events");
   gap(frame, 4);
   draw_event_lines(frame, state.memory, kNumEvents, width);
   // Its words light up in every chat that shares it.

@@ -46,21 +46,24 @@ std::vector<std::string> figure_texts(const MessageState& message) {
   if (figures.seed) texts.push_back("seed " + std::to_string(*figures.seed));
   if (!figures.stop_reason.empty()) texts.push_back(figures.stop_reason);
   if (!message.model.empty()) texts.push_back(visible_text(message.model));
-  if (message.streaming) texts.push_back("Esc stops");
+  if (message.streaming) texts.push_back("Esc to stop");
   return texts;
 }
 
 constexpr std::string_view kFiguresHelp =
-    "tok/s: tokens after the first, per second. First token: from sending to the first token. Reused: prompt "
-    "tokens whose "
-    "keys and values were already in memory. The same seed with the same settings gives the same answer.";
+    "tok/s: tokens per second after the first. First token: time from sending to the first token. Reused: "
+    "prompt tokens whose keys and values were already in memory. The same seed and settings give the same "
+    "answer.";
 
 constexpr std::string_view kMissingIdeographs =
-    "Some characters have no font here, and are shown as boxes: install fonts-noto-cjk, for example.";
+    "Some characters are shown as boxes because no installed font has them. Install fonts-noto-cjk, for "
+    "example.";
 constexpr std::string_view kMissingEmoji =
-    "Some emoji have no font here, and are shown as boxes: install fonts-noto-color-emoji, for example.";
+    "Some emoji are shown as boxes because no installed font has them. Install fonts-noto-color-emoji, for "
+    "example.";
 constexpr std::string_view kMissingOthers =
-    "Some characters have no font here, and are shown as boxes: install fonts-noto-core, for example.";
+    "Some characters are shown as boxes because no installed font has them. Install fonts-noto-core, for "
+    "example.";
 
 std::string_view missing_hint(const MissingGlyphs& missing) {
   if (missing.ideographic) return kMissingIdeographs;
@@ -72,9 +75,8 @@ std::string status_text(const ChatState& chat) {
   if (chat.activity == Activity::kWaiting) {
     return chat.num_ahead > 0 ? "Waiting, " + count_text(chat.num_ahead, "request") + " ahead" : "Waiting";
   }
-  if (chat.activity == Activity::kSwapped)
-    return "Swapped out: other answers need the room, this one goes on by itself";
-  return "Reading the prompt";
+  if (chat.activity == Activity::kSwapped) return "Paused to free memory; resumes automatically";
+  return "Reading prompt";
 }
 
 // "‹ 2 / 3 ›"; moves the cursor to the right of it.
@@ -83,7 +85,7 @@ void draw_sibling_arrows(const Frame& frame, const ChatState& chat, const Messag
     frame.actions.push(actions::ShowSibling{chat.id, message.id, offset});
   };
   ButtonOptions arrow{
-      .kind = ButtonKind::kPlain, .icon = Icon::kChevronLeft, .height = 26, .help = "The branch before"};
+      .kind = ButtonKind::kPlain, .icon = Icon::kChevronLeft, .height = 26, .help = "Previous branch"};
   arrow.enabled = message.sibling_index > 0;
   if (button(frame, "previous_branch", "", arrow)) show(-1);
   ImGui::SameLine();
@@ -96,7 +98,7 @@ void draw_sibling_arrows(const Frame& frame, const ChatState& chat, const Messag
   ImGui::SameLine();
   arrow.icon = Icon::kChevronRight;
   arrow.enabled = message.sibling_index + 1 < message.num_siblings;
-  arrow.help = "The next branch";
+  arrow.help = "Next branch";
   if (button(frame, "next_branch", "", arrow)) show(+1);
   ImGui::SameLine();
 }
@@ -116,7 +118,7 @@ struct PlacedFigure {
 };
 
 ButtonOptions continue_button() {
-  return {.kind = ButtonKind::kPlain, .height = 26, .help = "It was interrupted: goes on where it ended"};
+  return {.kind = ButtonKind::kPlain, .height = 26, .help = "Continue this interrupted answer"};
 }
 
 float footer_buttons_width(const Frame& frame, const MessageState& message) {
@@ -456,14 +458,14 @@ void ChatView::draw_question_footer(const Frame& frame, const ChatState& chat, c
   const ButtonOptions compare{.kind = ButtonKind::kPlain,
                               .icon = Icon::kColumns,
                               .height = 26,
-                              .help = "Compare: several answers side by side"};
+                              .help = "Compare several answers side by side"};
   if (button(frame, "compare", "", compare))
     frame.actions.push(actions::OpenComparison{chat.id.value, message.id});
   ImGui::SameLine();
   const ButtonOptions edit{.kind = ButtonKind::kPlain,
                            .icon = Icon::kEdit,
                            .height = 26,
-                           .help = "Edit: asks again in a new branch"};
+                           .help = "Edit and ask again in a new branch"};
   if (button(frame, "edit", "", edit)) {
     editing_message_ = message.id;
     editing_chat_ = chat.id;
@@ -524,7 +526,7 @@ void ChatView::draw_answer_footer(const Frame& frame, const ChatState& chat, con
     }
     ImGui::SameLine();
     options.icon = Icon::kRegenerate;
-    options.help = "Another answer beside this one";
+    options.help = "Regenerate in a new branch";
     if (button(frame, "regenerate", "", options))
       frame.actions.push(actions::Regenerate{chat.id, message.id});
     if (message.interrupted) {
@@ -703,7 +705,7 @@ void ChatView::draw_menu(const Frame& frame, const ChatState& chat, Transcript& 
     transcript.selection =
         TextSelection{{chat.messages.front().id, 0}, {last.id, static_cast<std::uint32_t>(last.text.size())}};
   }
-  if (!menu_link_.empty() && entry("menu_copy_link", "Copy address", true))
+  if (!menu_link_.empty() && entry("menu_copy_link", "Copy link", true))
     frame.actions.push(actions::CopyText{menu_link_});
   ImGui::EndPopup();
 }
@@ -716,7 +718,7 @@ void ChatView::draw_link_question(const Frame& frame) {
   const bool open = ImGui::BeginPopup("open_link");
   ImGui::PopStyleVar();
   if (!open) return;
-  line(frame, heading_text(frame), "Open this address in the browser?");
+  line(frame, heading_text(frame), "Open this link in your browser?");
   gap(frame, 6);
   TextStyle style = mono_text(frame);
   style.colour = frame.theme.text;
@@ -724,7 +726,7 @@ void ChatView::draw_link_question(const Frame& frame) {
   gap(frame, 12);
   const bool opened = button(frame, "open_link_now", "Open", {.kind = ButtonKind::kPrimary, .width = 84});
   beside(frame, 8);
-  const bool copied = button(frame, "copy_link", "Copy address");
+  const bool copied = button(frame, "copy_link", "Copy link");
   beside(frame, 8);
   const bool cancelled = button(frame, "cancel_link", "Cancel") || ImGui::IsKeyPressed(ImGuiKey_Escape);
   if (opened) frame.actions.push(actions::OpenLink{asked_link_});
@@ -786,7 +788,7 @@ void ChatView::draw_jump_button(const Frame& frame, Transcript& transcript) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled(at, {at.x + side, at.y + side}, frame.theme.panel, frame.px(size::kRadiusControl));
   ImGui::SetCursorScreenPos(at);
-  const ButtonOptions jump{.icon = Icon::kArrowDown, .height = 36, .help = "To the end"};
+  const ButtonOptions jump{.icon = Icon::kArrowDown, .height = 36, .help = "Scroll to end"};
   if (button(frame, "jump_to_end", "", jump)) transcript.following = true;
 }
 

@@ -112,7 +112,7 @@ void CommandPalette::draw(const Frame& frame, const UiState& state) {
 
 void CommandPalette::draw_field(const Frame& frame, float width) {
   if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
-  if (text_field(frame, "##query", query_, "A command, or a chat", width)) {
+  if (text_field(frame, "##query", query_, "Find a command or chat", width)) {
     selected_ = 0;
     scroll_to_selected_ = true;
   }
@@ -132,8 +132,8 @@ void CommandPalette::draw_entries(const Frame& frame, const UiState& state,
                                   const std::vector<PaletteEntry>& entries, float width) {
   if (entries.empty()) {
     gap(frame, 8);
-    line(frame, small_text(frame), "Nothing has that name. Ctrl+Shift+F searches the texts of all chats.",
-         width);
+    line(frame, small_text(frame),
+         "No matching command or chat. Press Ctrl+Shift+F to search the text of all chats.", width);
     gap(frame, 8);
     return;
   }

@@ -92,7 +92,7 @@ bool ComposerView::draw(const Frame& frame, const UiState& state, const ChatStat
     TextStyle hint = body_text(frame);
     hint.colour = frame.theme.faint;
     draw_text(frame, list, {text_low.x + frame.px(2), text_low.y + frame.px(5)}, hint,
-              is_busy(chat) ? "Ask something. It will be sent when this answer is done." : "Ask something.");
+              is_busy(chat) ? "Ask something. It is sent when this answer is done." : "Ask something.");
   }
   const ImVec2 row{low.x, high.y - frame.px(kBottomRow)};
   const bool pressed = draw_bottom_row(frame, state, chat, row, outer, draft);
@@ -126,7 +126,7 @@ bool ComposerView::draw_bottom_row(const Frame& frame, const UiState& state, con
   if (ImGui::IsWindowHovered() &&
       ImGui::IsMouseHoveringRect({meter_x, text_y}, {meter_x + used, text_y + frame.px(18)})) {
     tooltip_now(frame,
-                "The tokens of this chat with the draft, as the model will read them, and the blocks that "
+                "Tokens in this chat including the draft, as the model will read them, and the blocks that "
                 "hold them.");
   }
   const ButtonOptions send{.kind = ButtonKind::kPrimary, .enabled = can_send(chat, draft)};
@@ -135,13 +135,13 @@ bool ComposerView::draw_bottom_row(const Frame& frame, const UiState& state, con
   ImGui::SetCursorScreenPos({x, low.y + frame.px(3)});
   const bool pressed = button(frame, "send", label, send);
   if (busy) {
-    const ButtonOptions stop{.icon = Icon::kStop, .help = "Stops this answer (Esc)"};
+    const ButtonOptions stop{.icon = Icon::kStop, .help = "Stop this answer (Esc)"};
     x -= button_width(frame, "Stop", stop) + frame.px(8);
     ImGui::SetCursorScreenPos({x, low.y + frame.px(3)});
     if (button(frame, "stop", "Stop", stop)) frame.actions.push(actions::StopAnswer{chat.id});
   } else {
     const std::string_view hint =
-        state.settings.send_key == SendKey::kEnter ? "Enter sends" : "Ctrl+Enter sends";
+        state.settings.send_key == SendKey::kEnter ? "Enter to send" : "Ctrl+Enter to send";
     x -= text_width(frame, tiny_text(frame), hint) + frame.px(12);
     draw_text(frame, list, {x, text_y}, tiny_text(frame), hint);
   }

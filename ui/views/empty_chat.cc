@@ -62,8 +62,8 @@ void draw_empty_chat(const Frame& frame, const UiState& state, const ChatState& 
   const float height = words + (has_room ? cards : 0);
   const float middle = low.x + extent.x * 0.5f;
   const float top = std::floor(low.y + std::max(frame.px(16), (extent.y - height) * 0.42f));
-  draw_middle(frame, heading, "What shall we talk about?", middle, top, width);
-  draw_middle(frame, small_text(frame), state.model.name + " answers on this machine; nothing leaves it.",
+  draw_middle(frame, heading, "What would you like to talk about?", middle, top, width);
+  draw_middle(frame, small_text(frame), state.model.name + " runs on this computer. Nothing leaves it.",
               middle, top + frame.px(44), width);
   if (!has_room) return;
   const ImVec2 card{std::floor((width - (columns - 1) * frame.px(kGap)) / columns), frame.px(kCardHeight)};

@@ -28,7 +28,7 @@ std::string_view event_word(BlockEventKind kind) {
     case BlockEventKind::kSeal: return "seal";
     case BlockEventKind::kHit: return "reuse";
     case BlockEventKind::kShare: return "share";
-    case BlockEventKind::kUnref: return "let go";
+    case BlockEventKind::kUnref: return "release";
     case BlockEventKind::kCopyOnWrite:
     case BlockEventKind::kCopyPartial: return "copy";
     case BlockEventKind::kEvict: return "evict";
@@ -66,7 +66,7 @@ void draw_event_lines(const Frame& frame, const MemoryState& memory, std::size_t
   TextStyle mono = mono_text(frame);
   mono.em = 12;
   if (shown == 0) {
-    line(frame, tiny_text(frame), "Nothing has happened yet.", width);
+    line(frame, tiny_text(frame), "No events yet.", width);
     return;
   }
   ImDrawList* list = ImGui::GetWindowDrawList();

@@ -71,7 +71,7 @@ void FindBar::draw(const Frame& frame, ImVec2 low, float width) {
   }
   const std::string count = query_.empty() ? std::string()
                             : matches_.empty()
-                                ? std::string("nothing found")
+                                ? std::string("no results")
                                 : with_thousands(static_cast<std::int64_t>(current_ + 1)) + " of " +
                                       with_thousands(static_cast<std::int64_t>(matches_.size()));
   draw_text(frame, ImGui::GetWindowDrawList(), {ImGui::GetItemRectMax().x + frame.px(10), top + frame.px(7)},

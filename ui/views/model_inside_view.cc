@@ -52,14 +52,14 @@ std::string blocks_note(std::int32_t count, const ModelMemory& memory) {
 }
 
 std::array<Part, 4> parts_of(const Theme& theme, const ModelMemory& memory) {
-  return {{{"Weights", memory.weight_bytes, {}, theme.owner(0)},
-           {"KV pool", memory.kv_bytes, blocks_note(memory.num_blocks, memory), theme.accent},
-           {"Working memory", memory.working_bytes, "activations, logits, scratch", theme.owner(1)},
-           {"Host pool", memory.host_bytes,
-            memory.num_host_blocks > 0
-                ? "for blocks that are swapped out: " + count_text(memory.num_host_blocks, "block")
-                : std::string("none: nothing is swapped"),
-            theme.owner(3)}}};
+  return {
+      {{"Weights", memory.weight_bytes, {}, theme.owner(0)},
+       {"KV pool", memory.kv_bytes, blocks_note(memory.num_blocks, memory), theme.accent},
+       {"Working memory", memory.working_bytes, "activations, logits, scratch", theme.owner(1)},
+       {"Host pool", memory.host_bytes,
+        memory.num_host_blocks > 0 ? "for swapped-out blocks: " + count_text(memory.num_host_blocks, "block")
+                                   : std::string("none: swapping is off"),
+        theme.owner(3)}}};
 }
 
 // What it takes, on what is free; longer than that when it does not fit, with a mark where free memory ends.
@@ -111,8 +111,8 @@ void draw_part(const Frame& frame, const Part& part, float width) {
 
 void draw_memory(const Frame& frame, const ModelMemory& memory, float width) {
   const auto parts = parts_of(frame.theme, memory);
-  heading_line(frame, "Memory before loading",
-               bytes_text(memory.needed_bytes()) + " together, for requests of up to " +
+  heading_line(frame, "Memory needed",
+               bytes_text(memory.needed_bytes()) + " in total, for requests of up to " +
                    with_thousands(memory.max_model_len) + " tokens");
   gap(frame, 8);
   draw_memory_bar(frame, memory, parts, width);
@@ -169,7 +169,7 @@ bool draw_context(const Frame& frame, const ModelInside& inside, ModelLoadOption
   const std::string shown =
       with_thousands(options.max_model_len > 0 ? options.max_model_len : inside.context_length) + " tokens";
   const int step = stepper(frame, "context", "Context",
-                           "The longest that question and answer together may be (max_model_len).", shown,
+                           "Maximum length of a question and its answer together (max_model_len).", shown,
                            at > 0, at + 1 < steps.size(), width);
   if (step == 0) return false;
   options.max_model_len = steps[at + static_cast<std::size_t>(step)];
@@ -182,11 +182,10 @@ bool draw_pool(const Frame& frame, const ModelInside& inside, ModelLoadOptions& 
   const std::string shown = options.kv_cache_mebibytes > 0
                                 ? bytes_text(options.kv_cache_mebibytes * kMebibyte)
                                 : std::string("automatic");
-  const int step =
-      stepper(frame, "pool", "KV pool",
-              "Memory for keys and values of all chats together. Automatic: 8 full contexts, at most a "
-              "quarter of what is free.",
-              shown, at > 0, at + 1 < steps.size(), width);
+  const int step = stepper(frame, "pool", "KV pool",
+                           "Memory for the keys and values of all chats. Automatic: 8 full contexts, at most "
+                           "a quarter of free memory.",
+                           shown, at > 0, at + 1 < steps.size(), width);
   if (step == 0) return false;
   options.kv_cache_mebibytes = steps[at + static_cast<std::size_t>(step)];
   return true;
@@ -223,16 +222,15 @@ void draw_options(const Frame& frame, const ModelPickerState& picker, float widt
   gap(frame, 4);
   changed |= draw_pool(frame, picker.inside, options, width);
   gap(frame, 4);
-  changed |=
-      draw_type(frame, "kv_type", "Keys and values", "How keys and values are stored (kv_cache_dtype).",
-                kKvNames, kKvTypes, KvCacheType::kAuto, options.kv_cache_dtype, width);
+  changed |= draw_type(frame, "kv_type", "Keys and values", "Data type of keys and values (kv_cache_dtype).",
+                       kKvNames, kKvTypes, KvCacheType::kAuto, options.kv_cache_dtype, width);
   if (picker.inside.has_quantised_weights) {
     gap(frame, 6);
-    changed |= draw_type(
-        frame, "activation_type", "Activations",
-        "What quantised weights are multiplied with (activation_dtype): int16 is as exact as f32; int8 "
-        "is quicker with long prompts.",
-        kActivationNames, kActivationTypes, ActivationType::kAuto, options.activation_dtype, width);
+    changed |=
+        draw_type(frame, "activation_type", "Activations",
+                  "Data type of activations for quantised weights (activation_dtype): int16 is as accurate "
+                  "as f32; int8 is faster with long prompts.",
+                  kActivationNames, kActivationTypes, ActivationType::kAuto, options.activation_dtype, width);
   }
   if (changed) frame.actions.push(actions::PickModel{actions::ChangeLoadOptions{options}});
 }
@@ -244,9 +242,9 @@ std::string running_sentence(const UiState& state) {
   const bool is_one = count == 1;
   if (state.picker.inside.memory.fit == ModelFit::kFitsAlone)
     return count_text(count, "answer") +
-           " under way will be interrupted, and can be continued with the new model.";
+           " in progress will be interrupted. You can continue with the new model.";
   return count_text(count, "answer") + " under way " + (is_one ? "finishes" : "finish") + " on " +
-         state.model.name + "; what you ask then goes to the new model.";
+         state.model.name + "; new questions go to the new model.";
 }
 
 void draw_loading(const Frame& frame, const ModelLoading& loading, float width) {
@@ -273,7 +271,7 @@ void draw_load_buttons(const Frame& frame, const UiState& state, float width) {
       inside.problem.empty() && !inside.reading && (inside.memory.fit == ModelFit::kFits || is_alone);
   const bool interrupts = is_alone && picker.num_running > 0;
   const bool is_present = is_ready && inside.path == state.model.path;
-  const char* const text = interrupts ? "Stop answers and change" : is_present ? "Load again" : "Load";
+  const char* const text = interrupts ? "Stop answers and switch" : is_present ? "Reload" : "Load";
   const ButtonOptions load{.kind = ButtonKind::kPrimary, .enabled = can_load};
   const float button_pixels = button_width(frame, text, load);
   const ImVec2 low = ImGui::GetCursorScreenPos();
@@ -294,7 +292,7 @@ void draw_problem(const Frame& frame, const ModelPickerState& picker, float widt
   paragraph(frame, {.em = size::kSmall, .colour = frame.theme.error}, picker.inside.problem, width);
   if (!is_missing(picker)) return;
   gap(frame, 10);
-  if (button(frame, "forget_model", "Forget this file"))
+  if (button(frame, "forget_model", "Remove from list"))
     frame.actions.push(actions::PickModel{actions::ForgetModel{picker.inside.path}});
 }
 
@@ -303,7 +301,7 @@ void draw_body(const Frame& frame, const UiState& state, float width) {
   const ModelInside& inside = picker.inside;
   if (inside.path.empty()) {
     paragraph(frame, small_text(frame),
-              "Choose a model on the left, to see what is inside and whether it fits.", width);
+              "Choose a model on the left to see its details and whether it fits in memory.", width);
     return;
   }
   const auto row = std::find_if(picker.rows.begin(), picker.rows.end(),
@@ -314,7 +312,7 @@ void draw_body(const Frame& frame, const UiState& state, float width) {
   line(frame, tiny_text(frame), is_known ? row->folder + "/" + row->file_name : inside.path, width);
   gap(frame, 10);
   if (!inside.problem.empty()) return draw_problem(frame, picker, width);
-  if (inside.facts.empty()) return line(frame, small_text(frame), "Reading the file…");
+  if (inside.facts.empty()) return line(frame, small_text(frame), "Reading file…");
   draw_facts(frame, inside.facts, width);
   gap(frame, 14);
   if (inside.memory.fit == ModelFit::kUnknown) {

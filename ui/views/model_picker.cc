@@ -131,14 +131,14 @@ void ModelPickerView::draw_list(const Frame& frame, const UiState& state, ImVec2
   }
   if (matching.empty() && !picker.scanning) {
     paragraph(frame, small_text(frame),
-              picker.rows.empty() ? "No model files are known yet. “Open file…” finds one on your disk."
-                                  : "No model has that name.",
+              picker.rows.empty() ? "No models found yet. Choose “Open file…” to select one."
+                                  : "No matching models.",
               inner);
   }
   scroll_to_chosen_ = false;
   ImGui::EndChild();
   gap(frame, 10);
-  const ButtonOptions open{.icon = Icon::kFolder, .help = "A .gguf file anywhere on your disk"};
+  const ButtonOptions open{.icon = Icon::kFolder, .help = "Choose a .gguf file on your disk"};
   if (button(frame, "open_file", "Open file…", open))
     frame.actions.push(actions::PickModel{actions::ShowFileBrowser{true}});
   if (picker.scanning) {
@@ -219,7 +219,7 @@ void ModelPickerView::draw_browser(const Frame& frame, const UiState& state, ImV
   if (!browser.problem.empty()) {
     paragraph(frame, {.em = size::kSmall, .colour = frame.theme.error}, browser.problem, inner);
   } else if (browser.entries.empty() && !browser.reading) {
-    paragraph(frame, small_text(frame), "No folder and no .gguf file here begins like that.", inner);
+    paragraph(frame, small_text(frame), "No matching folder or .gguf file here.", inner);
   }
   ImGuiListClipper clipper;
   clipper.Begin(static_cast<int>(browser.entries.size()), height);

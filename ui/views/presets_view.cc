@@ -73,8 +73,8 @@ void PresetsView::draw_list(const Frame& frame, const UiState& state, ImVec2 ext
                            .width = extent.x / frame.theme.scale,
                            .enabled = chat != nullptr,
                            .align_left = true,
-                           .help = "A preset with this chat's system prompt and sampling"};
-  if (button(frame, "new_preset", "New, from this chat", make) && chat != nullptr) {
+                           .help = "Create a preset from this chat's system prompt and sampling"};
+  if (button(frame, "new_preset", "New from this chat", make) && chat != nullptr) {
     const std::string name = "Preset " + std::to_string(state.library.presets.size() + 1);
     frame.actions.push(actions::SavePreset{{PresetId{}, name, chat->system_prompt, chat->sampling}});
     choose_newest_ = true;
@@ -95,7 +95,7 @@ void PresetsView::draw_list(const Frame& frame, const UiState& state, ImVec2 ext
                           frame.px(size::kRadiusControl));
     }
     draw_text(frame, list, {low.x + frame.px(10), low.y + frame.px(5)},
-              {.em = 14, .colour = frame.theme.text}, preset.name.empty() ? "Without a name" : preset.name,
+              {.em = 14, .colour = frame.theme.text}, preset.name.empty() ? "Untitled" : preset.name,
               width - frame.px(20));
     draw_text(frame, list, {low.x + frame.px(10), low.y + frame.px(26)}, tiny_text(frame), summary(preset),
               width - frame.px(20));
@@ -109,8 +109,7 @@ void PresetsView::draw_editor(const Frame& frame, const UiState& state, ImVec2 e
   const float width = ImGui::GetContentRegionAvail().x;
   if (edited_.id == PresetId{}) {
     paragraph(frame, small_text(frame),
-              "A preset keeps a system prompt and how answers are drawn, to begin other chats with. There is "
-              "none yet.",
+              "No presets yet. A preset saves a system prompt and sampling settings to use in other chats.",
               width);
     ImGui::EndChild();
     return;
@@ -141,10 +140,10 @@ void PresetsView::draw_buttons(const Frame& frame, const UiState& state, float w
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const ButtonOptions apply{.kind = ButtonKind::kPrimary,
                             .enabled = active_chat(state) != nullptr,
-                            .help = "This chat gets the preset's system prompt and sampling"};
+                            .help = "Use this preset's system prompt and sampling in this chat"};
   if (button(frame, "apply_preset", "Use in this chat", apply))
     frame.actions.push(actions::ApplyPreset{state.active_chat, edited_.id});
-  const char* const text = sure_to_delete_ ? "Delete it for ever" : "Delete";
+  const char* const text = sure_to_delete_ ? "Delete permanently" : "Delete";
   const ButtonOptions erase{.icon = Icon::kTrash};
   ImGui::SetCursorScreenPos({low.x + width - button_width(frame, text, erase), low.y});
   if (!button(frame, "erase_preset", text, erase)) return;

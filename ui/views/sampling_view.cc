@@ -56,7 +56,7 @@ void SamplingView::draw(const Frame& frame, const ChatState& chat) {
   }
   const float width = ImGui::GetContentRegionAvail().x;
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  heading_line(frame, "This chat's settings");
+  heading_line(frame, "Chat settings");
   const ImVec2 below = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos({at.x + width - frame.px(26), at.y - frame.px(3)});
   const ButtonOptions close{.kind = ButtonKind::kPlain, .icon = Icon::kClose, .height = 26, .help = "Close"};
@@ -78,7 +78,7 @@ void SamplingView::draw(const Frame& frame, const ChatState& chat) {
 
 void SamplingView::draw_system_prompt(const Frame& frame, const ChatState& chat, float width) {
   line(frame, small_text(frame), "System prompt");
-  tooltip(frame, "What the model is told before the chat. It counts from the next message on.");
+  tooltip(frame, "Instructions for the model. Changes apply from your next message.");
   gap(frame, 4);
   const Face face = frame.face(FontFace::kRegular, size::kText);
   if (text_area(frame, "##system_prompt", system_prompt_, {width, face.size * 5 + frame.px(16)})) {

@@ -48,7 +48,7 @@ void SearchView::draw_field(const Frame& frame, const UiState& state, float widt
     query_ = state.library.search.query;
     take_keyboard("##search");
   }
-  if (text_field(frame, "##search", query_, "Search titles and texts", width)) {
+  if (text_field(frame, "##search", query_, "Search titles and messages", width)) {
     frame.actions.push(actions::SearchChats{query_});
   }
   const bool left = ImGui::IsItemDeactivated() && ImGui::IsKeyPressed(ImGuiKey_Escape);
@@ -63,7 +63,7 @@ void SearchView::draw_hits(const Frame& frame, const UiState& state, ImVec2 exte
   TextStyle note = tiny_text(frame);
   const std::string found =
       search.running        ? "Searching…"
-      : search.hits.empty() ? "Nothing found."
+      : search.hits.empty() ? "No results."
                             : count_text(static_cast<std::int64_t>(search.hits.size()), "place") + " found";
   line(frame, note, found, inner);
   gap(frame, 6);

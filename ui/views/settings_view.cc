@@ -23,7 +23,7 @@ struct ShortcutHelp {
 };
 constexpr ShortcutHelp kShortcuts[] = {
     {"Shift+Enter", "New line in a message"},
-    {"PageUp, PageDown, Ctrl+End", "Scroll, to the end"},
+    {"PageUp, PageDown, Ctrl+End", "Scroll; scroll to the end"},
     {"F2", "Rename the chat"},
 };
 
@@ -47,7 +47,7 @@ void draw_choice(const Frame& frame, const char* id, const char* label, std::spa
 }
 
 void draw_scale(const Frame& frame, const SettingsState& settings, float width) {
-  row_label(frame, "Size of everything");
+  row_label(frame, "Zoom");
   const auto set = [&](double scale) {
     SettingsState changed = settings;
     changed.ui_scale = scale;
@@ -60,7 +60,7 @@ void draw_scale(const Frame& frame, const SettingsState& settings, float width) 
   beside(frame, 8);
   const std::string shown = std::to_string(static_cast<int>(settings.ui_scale * 100.0 + 0.5)) + " %";
   if (button(frame, "scale_reset", shown,
-             {.width = width / frame.theme.scale - 104, .help = "Back to 100 %"}))
+             {.width = width / frame.theme.scale - 104, .help = "Reset to 100 %"}))
     set(1.0);
   beside(frame, 8);
   if (button(frame, "scale_up", "+", {.width = 44, .enabled = larger != kScales.end()})) set(*larger);
@@ -101,7 +101,7 @@ void draw_settings_view(const Frame& frame, const UiState& state) {
                        kThemeIds = {"dark", "light", "high_contrast"};
   constexpr std::array kSends = {"Enter", "Ctrl+Enter"}, kSendIds = {"enter", "control_enter"};
   draw_choice(frame, "theme", "Theme", kThemes, kThemeIds, state.settings, &SettingsState::theme, width);
-  draw_choice(frame, "send_key", "A message is sent with", kSends, kSendIds, state.settings,
+  draw_choice(frame, "send_key", "Send messages with", kSends, kSendIds, state.settings,
               &SettingsState::send_key, width);
   draw_scale(frame, state.settings, width);
   draw_shortcuts(frame, width);

@@ -72,7 +72,7 @@ void draw_model_card(const Frame& frame, const UiState& state, float width) {
   line(frame, tiny,
        percent_text(fraction(levels.used_blocks)) + " used · " +
            percent_text(fraction(levels.cached_blocks)) + " cached");
-  tooltip(frame, "Blocks of KV memory with a reference, and blocks whose contents can still be found again.");
+  tooltip(frame, "KV memory: blocks in use, and cached blocks that can still be reused.");
   const std::string total = with_thousands(model.num_blocks);
   draw_text(frame, list, {bottom.x + inner - text_width(frame, tiny, total), bottom.y}, tiny, total);
   end_card();
@@ -157,7 +157,7 @@ void SidebarView::draw_top(const Frame& frame, const UiState& state, float width
                                .width = (width - frame.px(2 * (square + 8))) / frame.theme.scale,
                                .height = square,
                                .align_left = true,
-                               .help = "A new chat (Ctrl+N)"};
+                               .help = "New chat (Ctrl+N)"};
   if (button(frame, "new_chat", "New chat", new_chat)) frame.actions.push(actions::NewChat{});
   beside(frame, 8);
   const ButtonOptions search{

@@ -54,7 +54,7 @@ void TreeView::draw(const Frame& frame, const UiState& state, ImVec2 extent) {
   if (!has_messages) {
     const ChatState* chat = active_chat(state);
     const bool loading = chat != nullptr && chat->loading;
-    line(frame, small_text(frame), loading ? "The chat is being read." : "There is no message yet.");
+    line(frame, small_text(frame), loading ? "Loading chat…" : "No messages yet.");
     return;
   }
   const float left = ImGui::GetCursorScreenPos().y - at.y;

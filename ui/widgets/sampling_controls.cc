@@ -80,26 +80,26 @@ bool count_slider(const Frame& frame, const char* id, const char* label, std::st
 bool sampling_sliders(const Frame& frame, SamplingParams& sampling, float width) {
   bool changed = false;
   changed |= real_slider(frame, "##temperature", "Temperature",
-                         "How much the choice of each token is left to chance. 0 always takes the likeliest.",
+                         "How random the choice of each token is. 0 always picks the likeliest.",
                          sampling.temperature, {0, 2, 0.05f},
                          sampling.temperature == 0 ? "0, greedy" : short_number(sampling.temperature), width);
   changed |= real_slider(
       frame, "##top_p", "Top-p",
-      "Draws from the likeliest tokens that together reach this probability. 1 leaves all in.",
+      "Samples from the likeliest tokens whose probabilities add up to this. 1 keeps all tokens.",
       sampling.top_p, {0.05f, 1, 0.01f}, sampling.top_p >= 1 ? "off" : short_number(sampling.top_p), width);
-  changed |= count_slider(frame, "##top_k", "Top-k",
-                          "Draws from this many of the likeliest tokens. 0 leaves all in.", sampling.top_k,
-                          {0, 200, 1}, sampling.top_k <= 0 ? "off" : std::to_string(sampling.top_k), width);
+  changed |= count_slider(
+      frame, "##top_k", "Top-k", "Samples from this many of the likeliest tokens. 0 keeps all tokens.",
+      sampling.top_k, {0, 200, 1}, sampling.top_k <= 0 ? "off" : std::to_string(sampling.top_k), width);
   changed |= real_slider(
       frame, "##min_p", "Min-p",
-      "Leaves out tokens less likely than this fraction of the likeliest one. 0 leaves all in.",
+      "Ignores tokens less likely than this fraction of the likeliest one. 0 keeps all tokens.",
       sampling.min_p, {0, 0.5f, 0.01f}, sampling.min_p <= 0 ? "off" : short_number(sampling.min_p), width);
   changed |= real_slider(frame, "##repetition_penalty", "Repetition penalty",
-                         "Makes tokens that were there already less likely. 1 changes nothing.",
+                         "Makes tokens that already appeared less likely. 1 has no effect.",
                          sampling.repetition_penalty, {1, 2, 0.01f},
                          sampling.repetition_penalty == 1 ? "off" : short_number(sampling.repetition_penalty),
                          width);
-  changed |= count_slider(frame, "##max_tokens", "Longest answer", "An answer ends after this many tokens.",
+  changed |= count_slider(frame, "##max_tokens", "Maximum length", "Maximum number of tokens in an answer.",
                           sampling.max_tokens, {16, 4096, 16},
                           with_thousands(sampling.max_tokens) + " tokens", width);
   return changed;
@@ -107,12 +107,9 @@ bool sampling_sliders(const Frame& frame, SamplingParams& sampling, float width)
 
 bool seed_field(const Frame& frame, SamplingParams& sampling, std::string& text, float width) {
   line(frame, small_text(frame), "Seed");
-  tooltip(
-      frame,
-      "The same seed with the same settings gives the same answer. Empty: a new one is drawn every time.");
+  tooltip(frame, "The same seed and settings give the same answer. Leave empty for a new seed each time.");
   gap(frame, 4);
-  if (!text_field(frame, "##seed", text, "a new one every time", width, ImGuiInputTextFlags_CharsDecimal))
-    return false;
+  if (!text_field(frame, "##seed", text, "random", width, ImGuiInputTextFlags_CharsDecimal)) return false;
   std::uint64_t seed = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
   const bool valid = error == std::errc() && end == text.data() + text.size() && !text.empty();

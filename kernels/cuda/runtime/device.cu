@@ -38,8 +38,8 @@ void DeviceStatus::check_launch(cudaError_t code, const void* kernel) {
 
 Result<void> DeviceStatus::result() const {
   if (ok()) return {};
-  return Error{ErrorCode::kDeviceLost, "the graphics processor failed (" + describe(error_, call_.c_str()) +
-                                           "); chats are kept: choose the CPU, or start Octavo again"};
+  return Error{ErrorCode::kDeviceLost, "the GPU failed (" + describe(error_, call_.c_str()) +
+                                           "); your chats are safe: continue on the CPU, or restart Octavo"};
 }
 
 template <MemoryKind kKind>

@@ -9,7 +9,7 @@ Result<void> checked_recording(cudaError_t code, const char* purpose, const char
   const Result<void> result = checked(code, call);
   if (result) return {};
   return Error{result.error().code, std::string(purpose) + " could not be recorded as a CUDA graph (" +
-                                        result.error().message + "); --cuda-graphs off does without"};
+                                        result.error().message + "); use --cuda-graphs off"};
 }
 
 struct Recording {

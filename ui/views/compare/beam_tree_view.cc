@@ -66,14 +66,14 @@ void BeamTreeView::draw(const Frame& frame, const UiState& state, CompareLook& l
   const ImVec2 below = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos({at.x + width - frame.px(118), at.y - frame.px(2)});
   if (chip(frame, "show_tree", "tree")) look.show_scores = false;
-  tooltip(frame, "Beams as a tree (P)");
+  tooltip(frame, "Show beams as a tree (P)");
   beside(frame, 8);
   if (chip(frame, "show_scores", "scores")) look.show_scores = true;
-  tooltip(frame, "Scores against steps (P)");
+  tooltip(frame, "Plot scores against steps (P)");
   ImGui::SetCursorScreenPos({below.x, below.y + frame.px(8)});
   const ImVec2 room{width, extent.y - frame.px(28 + 36)};
   if (tree.nodes.empty()) {
-    paragraph(frame, small_text(frame), "The tree grows here as soon as a beam search runs.", width);
+    paragraph(frame, small_text(frame), "Run a beam search to see its tree here.", width);
   } else if (look.show_scores) {
     draw_score_curves(frame, tree, room);
   } else {
@@ -166,10 +166,10 @@ void BeamTreeView::draw_run(const Frame& frame, const BeamTree& tree, const Beam
             std::max(1.0f, high.x - low.x - frame.px(kPadding + 6) - figure_width));
   if (has_figure) draw_text(frame, list, {high.x - figure_width, top + frame.px(1)}, tiny, figure);
   if (!ImGui::IsWindowHovered() || !ImGui::IsMouseHoveringRect(low, high)) return;
-  const char* fate = run.state == BeamRunState::kDead     ? "died here: better continuations took its place"
-                     : run.state == BeamRunState::kEnded  ? "ended here as a hypothesis"
-                     : run.state == BeamRunState::kAnswer ? "leads to an answer"
-                                                          : "goes on";
+  const char* fate = run.state == BeamRunState::kDead     ? "pruned here: better continuations replaced it"
+                     : run.state == BeamRunState::kEnded  ? "finished here as a hypothesis"
+                     : run.state == BeamRunState::kAnswer ? "part of an answer"
+                                                          : "still running";
   tooltip_now(frame, run.text + "\nsteps " + std::to_string(run.first_step + 1) + " to " +
                          std::to_string(run.last_step + 1) + " · " + fate + "\nlog p " + figure +
                          " · after length penalty " + two_decimals(length_penalised(tree, run.last_node)));

@@ -22,7 +22,7 @@ std::string phase_words(const ComparedColumn& column) {
   switch (column.phase) {
     case ColumnPhase::kWaiting: return "waiting";
     case ColumnPhase::kRunning: return "running";
-    case ColumnPhase::kPreempted: return "preempted: waits for blocks";
+    case ColumnPhase::kPreempted: return "preempted: waiting for blocks";
     default: return column.finish.empty() ? "ended" : column.finish;
   }
 }
@@ -34,7 +34,7 @@ std::string figure_words(const ComparedColumn& column) {
   if (const auto mean = column.mean_logprob()) add("mean log p " + two_decimals(*mean));
   if (!column.tokens.empty()) add(count_text(static_cast<std::int64_t>(column.tokens.size()), "token"));
   add(phase_words(column));
-  if (column.repeats) add(*column.repeats ? "same text again" : "another text than before");
+  if (column.repeats) add(*column.repeats ? "same text as before" : "different text than before");
   return text;
 }
 
@@ -106,9 +106,10 @@ void ColumnView::draw_head(const Frame& frame, const UiState& state, const Compa
     if (chip_room > frame.px(48)) {
       if (chip(frame, "seed", seed, chip_room))
         frame.actions.push(actions::CopyText{std::to_string(*column.seed)});
-      tooltip(frame, seed +
-                         "\nAll samples of a request share its seed; each draws from a stream of its "
-                         "own.\nClick to copy.");
+      tooltip(
+          frame,
+          seed +
+              "\nAll samples of a request share its seed; each has its own random stream.\nClick to copy.");
     }
   }
   draw_text(frame, list, {at.x + room - speed_width, at.y + frame.px(3)}, tiny, speed);
@@ -117,7 +118,7 @@ void ColumnView::draw_head(const Frame& frame, const UiState& state, const Compa
   const ButtonOptions maximise{.kind = ButtonKind::kPlain,
                                .icon = single ? Icon::kClose : Icon::kMaximise,
                                .height = 26,
-                               .help = single ? "Back to all columns (M)" : "This column alone (M)"};
+                               .help = single ? "Back to all columns (M)" : "Show only this column (M)"};
   if (button(frame, "maximise", "", maximise)) {
     look.selected = column.id;
     look.layout = single ? CompareLayout::kColumns : CompareLayout::kSingle;
@@ -125,9 +126,8 @@ void ColumnView::draw_head(const Frame& frame, const UiState& state, const Compa
   ImGui::SetCursorScreenPos({at.x, at.y + frame.px(28)});
   paragraph(frame, tiny, figure_words(column), width);
   tooltip(frame,
-          "mean log p: the mean of the natural log-probabilities that the model itself gave to these "
-          "tokens.\nscore: their "
-          "sum / tokens ^ length penalty, by which beams are ranked.");
+          "mean log p: mean natural log-probability of these tokens under the model.\nscore: sum of "
+          "log-probabilities / tokens ^ length penalty; ranks the beams.");
   if (!column.differences.empty()) {
     TextStyle style = tiny;
     style.colour = frame.theme.faint;
@@ -359,8 +359,7 @@ void ColumnView::draw_foot(const Frame& frame, const UiState& state, const Compa
     const std::string prefix = "seat " + std::to_string(index + 1) + ": ";
     draw_kv_strip(frame, state.model, seat != nullptr ? seat->memory : ColumnMemory{}, owner, prefix.c_str(),
                   width, look);
-    tooltip(frame,
-            "The tables of a beam search belong to seats; beams change seats as they overtake each other.");
+    tooltip(frame, "Block tables belong to seats; beams change seats when their ranks change.");
   } else {
     draw_kv_strip(frame, state.model, column.memory, owner, "", width, look);
   }
@@ -368,11 +367,11 @@ void ColumnView::draw_foot(const Frame& frame, const UiState& state, const Compa
   const bool ended = has_ended(column.phase) && !column.text.empty();
   if (look.layout == CompareLayout::kDiff) {
     const bool is_reference = look.reference == column.id;
-    std::string words = is_reference ? "the reference"
+    std::string words = is_reference ? "reference"
                                      : "+" + with_thousands(words_.num_inserted) + " −" +
                                            with_thousands(words_.num_removed) + " words";
     if (!is_reference) {
-      if (button(frame, "reference", "Make reference", {.height = 28})) look.reference = column.id;
+      if (button(frame, "reference", "Set as reference", {.height = 28})) look.reference = column.id;
       beside(frame, 8);
     }
     gap(frame, 0);
@@ -380,16 +379,16 @@ void ColumnView::draw_foot(const Frame& frame, const UiState& state, const Compa
     line(frame, tiny_text(frame), words, width - frame.px(is_reference ? 0 : 140));
     return;
   }
-  const ButtonOptions keep{.height = 28, .enabled = ended, .help = "The chat goes on with this answer (K)"};
+  const ButtonOptions keep{.height = 28, .enabled = ended, .help = "Continue the chat with this answer (K)"};
   if (button(frame, "keep", "Keep this", keep)) frame.actions.push(actions::KeepColumn{column.id});
   beside(frame, 6);
-  if (button(frame, "diff", "Diff", {.height = 28, .help = "Differences from this answer (D)"})) {
+  if (button(frame, "diff", "Diff", {.height = 28, .help = "Show differences from this answer (D)"})) {
     look.reference = column.id;
     look.layout = CompareLayout::kDiff;
   }
   beside(frame, 6);
   const ButtonOptions chat{
-      .height = 28, .enabled = ended, .help = "Question and answer become a chat of their own (N)"};
+      .height = 28, .enabled = ended, .help = "Start a new chat with this question and answer (N)"};
   if (width > frame.px(250) && button(frame, "new_chat", "New chat", chat))
     frame.actions.push(actions::ContinueColumn{column.id});
 }

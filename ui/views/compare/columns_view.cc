@@ -118,11 +118,11 @@ void ColumnsView::draw_single(const Frame& frame, const UiState& state, CompareL
   const std::size_t index = column_index(state.comparison, look.selected);
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const ButtonOptions previous{
-      .icon = Icon::kChevronLeft, .enabled = index > 0, .help = "The one before ([)"};
+      .icon = Icon::kChevronLeft, .enabled = index > 0, .help = "Previous column ([)"};
   if (button(frame, "previous_column", "", previous)) look.selected = columns[index - 1].id;
   beside(frame, 8);
   const ButtonOptions next{
-      .icon = Icon::kChevronRight, .enabled = index + 1 < columns.size(), .help = "The next one (])"};
+      .icon = Icon::kChevronRight, .enabled = index + 1 < columns.size(), .help = "Next column (])"};
   if (button(frame, "next_column", "", next)) look.selected = columns[index + 1].id;
   const std::string position = std::to_string(index + 1) + " of " + std::to_string(columns.size());
   draw_text(frame, ImGui::GetWindowDrawList(), {low.x + frame.px(84), low.y + frame.px(7)}, small_text(frame),

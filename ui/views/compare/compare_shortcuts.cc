@@ -8,18 +8,18 @@ namespace {
 
 constexpr std::array<CompareKey, 14> kKeys = {{
     {"Ctrl+Enter, A", "Run; run again with the same seeds"},
-    {"Esc", "Stop every answer"},
+    {"Esc", "Stop all answers"},
     {"1 to 6", "Colours: none, shared start, probability, relative, entropy, blocks"},
     {"C, G, S, D, T", "Columns, grid, single, differences, beam tree"},
-    {"[, ]", "The column before, the next one"},
-    {"M", "This column alone, and back"},
-    {"R", "This column is the reference of the differences"},
-    {"L", "Scroll together, or each alone"},
+    {"[, ]", "Previous or next column"},
+    {"M", "Show only this column, or all"},
+    {"R", "Set this column as the reference for differences"},
+    {"L", "Scroll columns together or separately"},
     {"Page up, Page down", "Scroll"},
-    {", and .", "The token before, the next one"},
-    {"Enter", "Card of the token: choose an alternative to fork there"},
+    {", and .", "Previous or next token"},
+    {"Enter", "Open the token's card; choose an alternative to fork there"},
     {"K, Shift+K", "Keep this answer; keep all"},
-    {"N", "Question and answer as a new chat"},
+    {"N", "Start a new chat with question and answer"},
     {"E, Shift+E, P", "Export JSON; Markdown; tree or scores"},
 }};
 

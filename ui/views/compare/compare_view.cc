@@ -26,7 +26,7 @@ std::string sharing_words(const ComparisonState& comparison) {
   const ComparisonMemory& memory = comparison.memory;
   if (memory.step < 0) return {};
   const char* what = comparison.shown_kind == ComparisonKind::kBeams ? "seat" : "column";
-  if (memory.num_shared_blocks == 0) return count_text(memory.num_tables, what) + ", no block shared";
+  if (memory.num_shared_blocks == 0) return count_text(memory.num_tables, what) + ", no blocks shared";
   return count_text(memory.num_tables, what) + " share " + count_text(memory.num_shared_blocks, "block") +
          ": " + bytes_text(memory.saved_bytes) + " saved";
 }
@@ -99,18 +99,18 @@ void CompareView::draw_toolbar(const Frame& frame, const UiState& state, float w
     tooltip(frame, std::string(text_colour_help(colour)) + " Key " + std::to_string(i + 1) + ".");
     beside(frame, 6);
   }
-  if (chip(frame, "scroll_lock", look_.scroll_locked ? "scroll: together" : "scroll: alone"))
+  if (chip(frame, "scroll_lock", look_.scroll_locked ? "scroll: together" : "scroll: separate"))
     look_.scroll_locked = !look_.scroll_locked;
-  tooltip(frame, "Columns scroll together, or each alone (L)");
+  tooltip(frame, "Scroll columns together or separately (L)");
   beside(frame, 6);
   const bool any = !state.comparison.columns.empty();
   if (any && chip(frame, "export_json", "JSON"))
     frame.actions.push(actions::ExportComparison{actions::ComparisonFormat::kJson});
-  if (any) tooltip(frame, "Writes question, answers, seeds and log-probabilities to a file (E)");
+  if (any) tooltip(frame, "Export question, answers, seeds and log-probabilities (E)");
   beside(frame, 6);
   if (any && chip(frame, "export_markdown", "Markdown"))
     frame.actions.push(actions::ExportComparison{actions::ComparisonFormat::kMarkdown});
-  if (any) tooltip(frame, "Writes question and answers with their seeds to a file (Shift+E)");
+  if (any) tooltip(frame, "Export question and answers with their seeds (Shift+E)");
 }
 
 // At the right end of the toolbar's first row.
@@ -124,9 +124,8 @@ void CompareView::draw_sharing(const Frame& frame, const UiState& state, ImVec2 
   ImGui::SetCursorScreenPos({at.x + width - needed, at.y});
   line(frame, tiny, words, needed + 1);
   tooltip(frame,
-          "From the picture of the pool that showed most of them at once: blocks named by more than one "
-          "table, and (sum of "
-          "table lengths − distinct blocks) × bytes of a block.");
+          "Measured when most of them were in memory at once. Shared: blocks in more than one block table. "
+          "Saved: (sum of table lengths − distinct blocks) × bytes per block.");
 }
 
 void CompareView::draw_content(const Frame& frame, const UiState& state, ImVec2 extent) {

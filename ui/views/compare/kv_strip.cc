@@ -38,14 +38,14 @@ std::string block_words(const ModelState& model, const ColumnMemory& memory, con
   if (block.copied_from)
     text += "\ncopied from block " + with_thousands(block.copied_from->value) + " when it was written";
   if (memory.swapped_out) text += "\nswapped out to host memory";
-  if (!memory.running) text += "\nas it was while this answer ran";
+  if (!memory.running) text += "\nas it was during this answer";
   return text;
 }
 
 }  // namespace
 
 std::string memory_words(const ColumnMemory& memory) {
-  if (memory.step < 0) return "no block seen yet";
+  if (memory.step < 0) return "no blocks yet";
   std::string text =
       with_thousands(memory.num_shared) + " shared · " + with_thousands(memory.num_own) + " own";
   if (memory.num_copied > 0) text += " · " + with_thousands(memory.num_copied) + " copied on write";
@@ -98,7 +98,7 @@ void draw_kv_strip(const Frame& frame, const ModelState& model, const ColumnMemo
   TextStyle style = tiny_text(frame);
   style.colour = frame.theme.faint;
   std::string words = prefix + memory_words(memory);
-  if (first > 0) words += " · the last " + std::to_string(most) + " shown";
+  if (first > 0) words += " · last " + std::to_string(most) + " shown";
   line(frame, style, words, width);
 }
 

@@ -62,7 +62,7 @@ std::string prompt_words(const UiState& state) {
   text += " · prompt of " + count_text(comparison.num_prompt_tokens, "token") + " · " +
           count_text(blocks, "block") + ", computed once";
   if (comparison.num_cached_tokens > 0)
-    text += " · " + with_thousands(comparison.num_cached_tokens) + " tokens were there already";
+    text += " · " + with_thousands(comparison.num_cached_tokens) + " tokens cached";
   return text;
 }
 
@@ -101,12 +101,11 @@ void SetupView::draw_question(const Frame& frame, const UiState& state, float wi
   TextStyle faint = tiny_text(frame);
   faint.colour = frame.theme.faint;
   const std::string words = prompt_words(state);
-  const std::string_view other = editing_ ? "cancel" : "ask another question";
+  const std::string_view other = editing_ ? "cancel" : "Ask another question";
   const float words_room = std::max(frame.px(60), room - text_width(frame, faint, other) - frame.px(24));
   line(frame, faint, words, words_room);
-  tooltip(
-      frame,
-      "The blocks of the prompt are computed once and shared by every answer until one writes into them.");
+  tooltip(frame,
+          "The prompt's blocks are computed once. All answers share them until one writes to a block.");
   const float used = std::min(text_width(frame, faint, words), words_room);
   ImGui::SetCursorScreenPos({at.x + used + frame.px(12), at.y});
   if (link(frame, "other_question", other)) {
@@ -136,7 +135,7 @@ void SetupView::draw_editor(const Frame& frame, float width) {
   beside(frame, 8);
   const bool has_text = typed_.find_first_not_of(" \t\r\n") != std::string::npos;
   const bool pressed =
-      button(frame, "ask", "Use it", {.kind = ButtonKind::kPrimary, .width = 88, .enabled = has_text});
+      button(frame, "ask", "Use", {.kind = ButtonKind::kPrimary, .width = 88, .enabled = has_text});
   if ((entered || pressed) && has_text) {
     frame.actions.push(actions::TypeComparison{typed_});
     editing_ = false;
@@ -154,25 +153,24 @@ void SetupView::draw_buttons(const Frame& frame, const UiState& state, ImVec2 to
   };
   if (comparison.running) {
     place(96);
-    if (button(frame, "stop", "Stop", {.icon = Icon::kStop, .width = 96, .help = "Ends every answer (Esc)"}))
+    if (button(frame, "stop", "Stop", {.icon = Icon::kStop, .width = 96, .help = "Stop all answers (Esc)"}))
       frame.actions.push(actions::StopComparison{});
     return;
   }
   const bool ran = !comparison.columns.empty();
   place(80);
   const ButtonOptions run{
-      .kind = ButtonKind::kPrimary, .width = 80, .help = "Asks with these settings (Ctrl+Enter)"};
+      .kind = ButtonKind::kPrimary, .width = 80, .help = "Run with these settings (Ctrl+Enter)"};
   if (button(frame, "run", "Run", run)) frame.actions.push(actions::RunComparison{});
   if (!ran) return;
   place(100);
-  const ButtonOptions again{.width = 100,
-                            .help = "What ran last, with the same seeds: gives the same text (A)"};
+  const ButtonOptions again{.width = 100, .help = "Run again with the same seeds, for the same text (A)"};
   if (button(frame, "run_again", "Run again", again)) frame.actions.push(actions::RunComparisonAgain{});
   place(110);
   if (button(frame, "keep_all", "Keep all",
              {.width = 110,
               .enabled = comparison.chat_id != 0,
-              .help = "All answers stand beside each other in the chat (Shift+K)"})) {
+              .help = "Keep all answers as branches of the chat (Shift+K)"})) {
     frame.actions.push(actions::KeepAllColumns{});
   }
 }
@@ -196,14 +194,13 @@ void SetupView::draw_options(const Frame& frame, const UiState& state, float wid
   ImGui::PushStyleVar(ImGuiStyleVar_GrabMinSize, frame.px(6));
   switch (setup.kind) {
     case ComparisonKind::kSamples:
-      changed |=
-          count_option(frame, "##samples", setup.num_samples, kFewestCompared, kMostCompared, "%d samples",
-                       "Answers to the same prompt, each with random numbers of its own.");
+      changed |= count_option(frame, "##samples", setup.num_samples, kFewestCompared, kMostCompared,
+                              "%d samples", "Several answers to one prompt, each sampled independently.");
       break;
     case ComparisonKind::kBeams:
       changed |= count_option(
           frame, "##width", setup.beam_width, kFewestCompared, kMostCompared, "width %d",
-          "The likeliest continuations are kept at every step. Their text is often duller than a sample.");
+          "Keeps the likeliest continuations at every step. Their text is often duller than a sample.");
       break;
     case ComparisonKind::kSettings:
       changed |= draw_variants(frame, setup);
@@ -230,7 +227,7 @@ bool SetupView::draw_variants(const Frame& frame, ComparisonSetup& setup) {
     beside(frame, 4);
   }
   const bool more = setup.variants.size() < static_cast<std::size_t>(kMostCompared);
-  if (button(frame, "add_variant", "", {.icon = Icon::kPlus, .enabled = more, .help = "Another setting"})) {
+  if (button(frame, "add_variant", "", {.icon = Icon::kPlus, .enabled = more, .help = "Add a setting"})) {
     setup.variants.push_back(setup.variants[variant_]);
     variant_ = setup.variants.size() - 1;
     changed = true;
@@ -238,7 +235,7 @@ bool SetupView::draw_variants(const Frame& frame, ComparisonSetup& setup) {
   beside(frame, 4);
   const bool fewer = setup.variants.size() > static_cast<std::size_t>(kFewestCompared);
   if (button(frame, "remove_variant", "",
-             {.icon = Icon::kTrash, .enabled = fewer, .help = "Without this setting"})) {
+             {.icon = Icon::kTrash, .enabled = fewer, .help = "Remove this setting"})) {
     setup.variants.erase(setup.variants.begin() + static_cast<std::ptrdiff_t>(variant_));
     changed = true;
   }
@@ -263,18 +260,18 @@ bool SetupView::draw_sliders(const Frame& frame, ComparisonSetup& setup, Samplin
   } else {
     next();
     changed |= real_option(frame, "##temperature", sampling.temperature, 0, 2, "temperature %.2f",
-                           "0 always takes the likeliest token.");
+                           "0 always picks the likeliest token.");
     next();
-    changed |=
-        real_option(frame, "##top_p", sampling.top_p, 0.05f, 1, "top-p %.2f",
-                    "Draws from the likeliest tokens that together reach this probability. 1 leaves all in.");
+    changed |= real_option(
+        frame, "##top_p", sampling.top_p, 0.05f, 1, "top-p %.2f",
+        "Samples from the likeliest tokens whose probabilities add up to this. 1 keeps all tokens.");
     next();
     changed |= count_option(frame, "##top_k", sampling.top_k, 0, 200, "top-k %d",
-                            "Draws from this many of the likeliest tokens. 0 leaves all in.");
+                            "Samples from this many of the likeliest tokens. 0 keeps all tokens.");
   }
   next();
-  changed |= count_option(frame, "##max_tokens", sampling.max_tokens, 8, 2048, "%d tokens at most",
-                          "An answer ends after this many tokens.", ImGuiSliderFlags_Logarithmic);
+  changed |= count_option(frame, "##max_tokens", sampling.max_tokens, 8, 2048, "up to %d tokens",
+                          "Maximum length of an answer.", ImGuiSliderFlags_Logarithmic);
   if (setup.kind != ComparisonKind::kBeams) {
     next();
     // Somebody else's seed is shown unless this field holds the same number already.
@@ -287,14 +284,12 @@ bool SetupView::draw_sliders(const Frame& frame, ComparisonSetup& setup, Samplin
     const bool valid = parse();
     if (sampling.seed && (!valid || typed != *sampling.seed)) seed_text_ = std::to_string(*sampling.seed);
     if (!sampling.seed && valid) seed_text_.clear();
-    if (text_field(frame, "##seed", seed_text_, "seed: a new one", frame.px(kSliderWidth),
+    if (text_field(frame, "##seed", seed_text_, "seed: random", frame.px(kSliderWidth),
                    ImGuiInputTextFlags_CharsDecimal)) {
       sampling.seed = parse() ? std::optional(typed) : std::nullopt;
       changed = true;
     }
-    tooltip(
-        frame,
-        "The same seed with the same settings gives the same answers. Empty: a new one is drawn every time.");
+    tooltip(frame, "The same seed and settings give the same answers. Leave empty for a new seed each time.");
   }
   return changed;
 }
@@ -309,16 +304,15 @@ void SetupView::draw_empty(const Frame& frame, const UiState& state, ImVec2 exte
   title.em = 20;
   line(frame, title, "Compare answers");
   gap(frame, 8);
-  paragraph(
-      frame, small_text(frame),
-      "One question, several answers side by side: samples, beams, or different settings. The prompt is "
-      "computed once; its blocks are shared. In a chat, “Compare” below a message of yours brings it here.",
-      width);
+  paragraph(frame, small_text(frame),
+            "One question, several answers side by side: samples, beams or different settings. The prompt is "
+            "computed once and its blocks are shared. To bring a message from a chat here, choose “Compare” "
+            "below it.",
+            width);
   gap(frame, 16);
   // A field on the bare background needs an edge to be seen.
   ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 1.0f);
-  text_area(frame, "##first_question", typed_, {width, frame.px(96)}, 0,
-            "What would you like answered several times?");
+  text_area(frame, "##first_question", typed_, {width, frame.px(96)}, 0, "Ask a question to compare answers");
   ImGui::PopStyleVar();
   gap(frame, 12);
   const bool has_text = typed_.find_first_not_of(" \t\r\n") != std::string::npos;

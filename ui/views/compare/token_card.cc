@@ -21,9 +21,9 @@ std::string probability_text(double logprob) {
 std::string place_text(const UiState& state, const ComparedColumn& column, std::size_t token) {
   const ComparisonState& comparison = state.comparison;
   if (comparison.shown_kind == ComparisonKind::kBeams && column.num_forced == 0)
-    return "Beams have seats in memory: the strips show them.";
+    return "Beams occupy seats in memory; see the strips.";
   const auto block = block_of(comparison, column, state.model.block_size, token);
-  if (!block) return "No block known: it ended between two pictures of the pool.";
+  if (!block) return "Block unknown: the answer ended before the pool was sampled.";
   const TokenSlot slot = slot_of(comparison, state.model.block_size, token);
   const auto position = static_cast<std::int32_t>(slot.block_index) * state.model.block_size + slot.slot;
   std::string text = "block " + with_thousands(block->value) + " · slot " + std::to_string(slot.slot);
@@ -40,14 +40,14 @@ void draw_figures(const Frame& frame, const UiState& state, const ComparedColumn
   const ComparedToken& token = column.tokens[index];
   const std::string_view text = column.text;
   std::string title = visible_token(text.substr(token.begin, token.end - token.begin));
-  if (token.begin == token.end) title = "no text of its own";
+  if (token.begin == token.end) title = "no visible text";
   heading_line(frame, title, "token " + std::to_string(token.token_id) + (token.forced ? " · given" : ""));
   std::string figures = probability_text(static_cast<double>(token.logprob)) + " · log p " +
                         two_decimals(static_cast<double>(token.logprob));
   if (const std::int32_t rank = rank_of(token); rank > 0) {
     figures += " · rank " + std::to_string(rank);
   } else if (!token.alternatives.empty()) {
-    figures += " · below the first " + std::to_string(token.alternatives.size());
+    figures += " · not in the top " + std::to_string(token.alternatives.size());
   }
   line(frame, tiny_text(frame), figures, width);
   std::string sums = "sum of log p so far " + two_decimals(static_cast<double>(token.cumulative_logprob));
@@ -127,7 +127,7 @@ void draw_token_hint(const Frame& frame, const UiState& state, const ComparedCol
     }
     TextStyle faint = tiny_text(frame);
     faint.colour = frame.theme.faint;
-    if (!shown.alternatives.empty()) line(frame, faint, "Click to fork at another token", width);
+    if (!shown.alternatives.empty()) line(frame, faint, "Click to fork with another token", width);
     end_hint();
   }
 }
@@ -173,9 +173,9 @@ void draw_token_card(const Frame& frame, const UiState& state, CompareLook& look
   }
   TextStyle faint = tiny_text(frame);
   faint.colour = frame.theme.faint;
-  const char* note = token.alternatives.empty() ? "No alternatives are known while beams are under way."
-                     : room                     ? "Choose one: a column that goes on with it."
-                                                : "No room for another column: run anew.";
+  const char* note = token.alternatives.empty() ? "Alternatives appear when the beam search has finished."
+                     : room                     ? "Choose a token to fork here in a new column."
+                                                : "No room for another column. Run again to make room.";
   line(frame, faint, note, width);
   ImGui::EndPopup();
 }

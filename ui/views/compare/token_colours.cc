@@ -21,18 +21,16 @@ const char* text_colour_help(TextColour colour) {
   switch (colour) {
     case TextColour::kNone: return "Plain text.";
     case TextColour::kSharedPrefix:
-      return "What at least one other answer begins with as well is pale; the bar marks where they part.";
+      return "Text that another answer starts with too is pale; the bar marks where they diverge.";
     case TextColour::kProbability:
-      return "Probability of each token, before temperature and all that cuts: green 1, orange 3 %, red 0.1 "
-             "% and less.";
+      return "Probability of each token before temperature and filters: green 100 %, orange 3 %, red 0.1 % "
+             "or less.";
     case TextColour::kRelative:
-      return "Probability divided by that of the likeliest token there: green 1, orange 0.1, red 0.01 and "
-             "less.";
+      return "Probability relative to the likeliest token there: green 1, orange 0.1, red 0.01 or less.";
     case TextColour::kEntropy:
-      return "How open the place was: entropy of the alternatives that the engine returned, scaled to a sum "
-             "of 1.";
+      return "Uncertainty at each token: entropy of the returned alternatives, scaled to a sum of 1.";
     case TextColour::kBlocks:
-      return "Blocks of KV memory as stripes; hatched cells below are shared with another answer.";
+      return "KV blocks as stripes; hatched cells below are shared with another answer.";
   }
   return "";
 }

@@ -19,7 +19,7 @@ void draw_close(const Frame& frame, const std::string& heading) {
   const ImVec2 below = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos({at.x + width - frame.px(24), at.y - frame.px(3)});
   const ButtonOptions close{
-      .kind = ButtonKind::kPlain, .icon = Icon::kClose, .height = 26, .help = "Close (Escape)"};
+      .kind = ButtonKind::kPlain, .icon = Icon::kClose, .height = 26, .help = "Close (Esc)"};
   if (button(frame, "close_block", "", close)) inspect(frame, actions::ChooseBlock{-1});
   ImGui::SetCursorScreenPos(below);
 }
@@ -30,7 +30,7 @@ void draw_facts(const Frame& frame, const MemoryWorkspaceState& state, const Blo
   const auto fact = [&](const std::string& text) { line(frame, mono, text, width); };
   fact(state_word(block.state));
   if (block.state == BlockState::kFree) {
-    if (card.num_swaps > 0) fact("moved by swaps " + std::to_string(card.num_swaps) + " times");
+    if (card.num_swaps > 0) fact("swapped " + std::to_string(card.num_swaps) + " times");
     return;
   }
   fact("references " + std::to_string(block.ref_count));
@@ -42,9 +42,9 @@ void draw_facts(const Frame& frame, const MemoryWorkspaceState& state, const Blo
   fact(block.parent >= 0 ? "parent " + std::to_string(block.parent) : std::string("no parent"));
   if (card.copied_from >= 0) fact("copied from " + std::to_string(card.copied_from));
   for (const BlockId target : card.copied_to) fact("copied to " + std::to_string(target.value));
-  if (card.num_hits > 0) fact("found again " + count_text(card.num_hits, "time"));
-  if (card.num_swaps > 0) fact("moved by swaps " + count_text(card.num_swaps, "time"));
-  if (card.born_us >= 0) fact("taken at " + time_text(state, card.born_us));
+  if (card.num_hits > 0) fact("reused " + count_text(card.num_hits, "time"));
+  if (card.num_swaps > 0) fact("swapped " + count_text(card.num_swaps, "time"));
+  if (card.born_us >= 0) fact("allocated at " + time_text(state, card.born_us));
   if (card.last_us >= 0)
     fact("last used " + time_text(state, card.last_us) + ", step " + with_thousands(block.last_step));
 }
@@ -55,7 +55,7 @@ void draw_tokens(const Frame& frame, const BlockCard& card, float width) {
   if (card.text.empty()) {
     TextStyle note = tiny_text(frame);
     note.colour = frame.theme.faint;
-    paragraph(frame, note, "Its text is not known here: a recording holds no tokens.", width);
+    paragraph(frame, note, "Text unavailable: recordings hold no tokens.", width);
     return;
   }
   std::string shown = "“" + card.text + "”";
@@ -79,7 +79,7 @@ void draw_tokens(const Frame& frame, const BlockCard& card, float width) {
 
 void draw_owners(const Frame& frame, const BlockCard& card, float width) {
   gap(frame, 8);
-  heading_line(frame, "Owners");
+  heading_line(frame, "Used by");
   if (card.owners.empty()) line(frame, small_text(frame), "none");
   for (const BlockOwner& owner : card.owners) {
     const ImVec2 dot = ImGui::GetCursorScreenPos();

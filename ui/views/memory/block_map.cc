@@ -144,7 +144,7 @@ void BlockMap::draw(const Frame& frame, const MemoryWorkspaceState& state, ImVec
   draw_heading(frame, state);
   gap(frame, 8);
   if (state.snapshot == nullptr) {
-    draw_hint(frame, "Nothing has happened yet. Ask something in a chat, and its blocks appear here.");
+    draw_hint(frame, "No blocks yet. Ask something in a chat to see its blocks here.");
     end_card();
     return;
   }
@@ -179,10 +179,10 @@ void BlockMap::draw_heading(const Frame& frame, const MemoryWorkspaceState& stat
             first_that_fits(frame, small_text(frame), notes, room), room);
   ImGui::SetCursorScreenPos({at.x + width - chips + frame.px(8), at.y - frame.px(3)});
   if (chip(frame, "colour", colour)) next_colour();
-  tooltip(frame, "What the colours mean (C)");
+  tooltip(frame, "Colour by (C)");
   beside(frame, 8);
   if (chip(frame, "order", order)) next_order();
-  tooltip(frame, "In which order blocks stand (O)");
+  tooltip(frame, "Sort by (O)");
   ImGui::SetCursorScreenPos({at.x, at.y + frame.px(24)});
   ImGui::Dummy({1, 1});
 }
@@ -364,7 +364,7 @@ void BlockMap::draw_legend(const Frame& frame, const MemoryWorkspaceState& state
     case BlockColour::kReferences:
       key({theme.accent}, "one reference");
       key({mix(theme.accent, theme.owner(1), 0.3f), 1.0f, true}, "two");
-      key({theme.owner(1), 1.0f, true}, "four and more");
+      key({theme.owner(1), 1.0f, true}, "four or more");
       break;
     case BlockColour::kState:
       key({theme.accent}, "full");
@@ -373,7 +373,7 @@ void BlockMap::draw_legend(const Frame& frame, const MemoryWorkspaceState& state
     case BlockColour::kAge:
       key({theme.accent}, "just now");
       key({mix(theme.accent, theme.cached, 0.5f)}, "2 s ago");
-      key({theme.cached}, "a minute and more");
+      key({theme.cached}, "a minute or more");
       key({theme.free}, "free");
       return;
     case BlockColour::kSharing:
@@ -392,7 +392,7 @@ void BlockMap::draw_host(const Frame& frame, const MemoryWorkspaceState& state, 
   if (state.pool.num_host_blocks == 0) {
     TextStyle note = tiny_text(frame);
     note.colour = frame.theme.faint;
-    line(frame, note, "No host pool: who is preempted is computed again.", ImGui::GetContentRegionAvail().x);
+    line(frame, note, "No host pool: preempted requests are recomputed.", ImGui::GetContentRegionAvail().x);
     return;
   }
   const auto num_used = std::count_if(state.host.begin(), state.host.end(),

@@ -140,7 +140,7 @@ void draw_row(const Frame& frame, const MemoryWorkspaceState& state, const Table
 
 void draw_block_tables(const Frame& frame, const MemoryWorkspaceState& state, Pointing& pointing) {
   if (state.snapshot == nullptr || state.lines.empty()) {
-    draw_hint(frame, "Nobody is generating. While an answer is written, its row of blocks stands here.");
+    draw_hint(frame, "No answer is running. Each running answer has a row of blocks here.");
     return;
   }
   ImGui::BeginChild("table_rows", {0, 0}, ImGuiChildFlags_NavFlattened);
@@ -158,7 +158,7 @@ void draw_block_tables(const Frame& frame, const MemoryWorkspaceState& state, Po
   TextStyle note = tiny_text(frame);
   note.colour = frame.theme.faint;
   paragraph(frame, note,
-            "hatched: shared · bracket: a start that another row has, too · outlined: in host memory",
+            "hatched: shared · bracket: prefix shared with another row · outlined: in host memory",
             layout.width);
   ImGui::EndChild();
 }

@@ -11,8 +11,8 @@
 namespace octavo::ui {
 namespace {
 
-constexpr std::array<const char*, 6> kWords = {"all kinds", "taken, freed", "reused, shared",
-                                               "copied",    "swapped",      "evicted"};
+constexpr std::array<const char*, 6> kWords = {"all kinds", "allocated, freed", "reused, shared",
+                                               "copied",    "swapped",          "evicted"};
 
 EventLine line_of(const MemoryWorkspaceState& state, const LogLine& line) {
   EventLine event{.step = line.step,
@@ -58,9 +58,7 @@ void EventLog::draw(const Frame& frame, const MemoryWorkspaceState& state, Point
   update(state);
   ImGui::BeginChild("event_list", {0, 0}, ImGuiChildFlags_NavFlattened);
   if (shown_.empty()) {
-    draw_hint(frame, state.timeline.log.empty()
-                         ? "Nothing has happened yet."
-                         : "Nothing like that has happened. Another filter may show more.");
+    draw_hint(frame, state.timeline.log.empty() ? "No events yet." : "No events match. Try another filter.");
   }
   const bool at_end = ImGui::GetScrollY() >= ImGui::GetScrollMaxY() - 1;
   ImGuiListClipper clipper;
@@ -78,15 +76,15 @@ void EventLog::draw(const Frame& frame, const MemoryWorkspaceState& state, Point
 void EventLog::draw_filters(const Frame& frame, const MemoryWorkspaceState& state) {
   if (chip(frame, "kinds", kWords[static_cast<std::size_t>(kinds_)]))
     kinds_ = static_cast<Kinds>((static_cast<std::size_t>(kinds_) + 1) % kWords.size());
-  tooltip(frame, "Which kinds of events");
+  tooltip(frame, "Filter by kind");
   beside(frame, 6);
   if (chip(frame, "chats", chat_word(state, chat_), frame.px(96))) chat_ = next_chat(state, chat_);
-  tooltip(frame, "Which chat's events");
+  tooltip(frame, "Filter by chat");
   if (!state.card) return;
   beside(frame, 6);
   const std::string block = only_block_ ? "block " + std::to_string(state.card->block.value) : "all blocks";
   if (chip(frame, "block_filter", block)) only_block_ = !only_block_;
-  tooltip(frame, "Only events that name the chosen block");
+  tooltip(frame, "Only events of the selected block");
 }
 
 bool EventLog::passes(const MemoryWorkspaceState& state, const LogLine& line) const {
@@ -155,7 +153,7 @@ void EventLog::draw_line(const Frame& frame, const MemoryWorkspaceState& state, 
   put(std::string(event_word(log_line.kind)) + " ", event_colour(frame.theme, log_line.kind));
   put(event_text(event), frame.theme.muted);
   tooltip(frame, "Step " + with_thousands(log_line.step) + ", " + std::string(event_word(log_line.kind)) +
-                     " " + event_text(event) + "\nClick to see the pools right after it");
+                     " " + event_text(event) + "\nClick to show the pools right after it");
   if (!was_pressed) return;
   inspect(frame, actions::SeekMark{log_line.last_mark + 1});
   if (log_line.first_block >= 0) inspect(frame, actions::ChooseBlock{log_line.first_block});

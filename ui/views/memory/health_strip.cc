@@ -83,7 +83,7 @@ void draw_health_sentences(const Frame& frame, const MemoryWorkspaceState& state
     if (ImGui::InvisibleButton("sentence", {length + 1, frame.px(20)}))
       inspect(frame, actions::SeekMark{sentence.mark});
     if (ImGui::IsItemHovered()) style.colour = frame.theme.text;
-    tooltip(frame, sentence.text + "\nClick to see the pools right then");
+    tooltip(frame, sentence.text + "\nClick to show the pools at that moment");
     ImGui::PopID();
     draw_text(frame, list, {x + frame.px(13), at.y}, style, sentence.text, rest);
     x += frame.px(13) + length + frame.px(22);

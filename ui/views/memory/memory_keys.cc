@@ -8,23 +8,23 @@ namespace octavo::ui {
 namespace {
 
 constexpr std::array<MemoryKey, 17> kKeys = {{
-    {"Space", "Pause, or follow the newest step"},
-    {"Left / Right", "One step of the engine back or on; in the tour, back or next"},
-    {"Shift+Left / Right", "One event back or on"},
-    {"Home / End", "To the oldest or the newest moment"},
+    {"Space", "Pause, or follow the latest step"},
+    {"Left / Right", "One engine step back or forward; in the tour, back or next"},
+    {"Shift+Left / Right", "One event back or forward"},
+    {"Home / End", "Go to the start or the end"},
     {"P", "Replay from the cursor"},
-    {"[ / ]", "Slower or faster replay"},
+    {"[ / ]", "Replay slower or faster"},
     {"+ / - / 0", "Zoom the block map in or out, or fit it"},
-    {"Page Up / Page Down", "Show less or more time"},
-    {"C", "Next colour of the block map"},
+    {"Page Up / Page Down", "Zoom the timeline in or out"},
+    {"C", "Next colouring of the block map"},
     {"O", "Next order of the block map"},
     {"L", "Next lanes of the timeline"},
     {"T", "Block tables or prefix tree"},
     {"E", "Events or block card"},
-    {"M", "More or fewer figures"},
+    {"M", "Show more or fewer figures"},
     {"R", "Start or stop recording"},
     {"1 / 2 / 3", "Pools, Explain, Paper"},
-    {"Escape", "Close the block card or the recording"},
+    {"Esc", "Close the block card or the recording"},
 }};
 
 // Taken before anything that has the keyboard's focus, as arrows and space would move or press it.

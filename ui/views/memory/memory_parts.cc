@@ -84,7 +84,7 @@ CellLook look_of(const Frame& frame, const MemoryWorkspaceState& state, std::siz
 const char* state_word(BlockState state) {
   switch (state) {
     case BlockState::kFree: return "free";
-    case BlockState::kCached: return "cached, nobody uses it";
+    case BlockState::kCached: return "cached, not in use";
     case BlockState::kUsed: return "used";
   }
   return "";

@@ -61,8 +61,8 @@ void MemoryToolbar::draw(const Frame& frame, const MemoryWorkspaceState& state, 
     draw_text(frame, ImGui::GetWindowDrawList(), {x, at.y + frame.px(6)}, style, text, rest);
     x += std::min(text_width(frame, style, text), rest) + frame.px(12);
     ImGui::SetCursorScreenPos({x, at.y + frame.px(3)});
-    if (chip(frame, "close_recording", "back to live")) inspect(frame, actions::CloseRecording{});
-    tooltip(frame, "Close the recording (Escape)");
+    if (chip(frame, "close_recording", "Back to live")) inspect(frame, actions::CloseRecording{});
+    tooltip(frame, "Close the recording (Esc)");
   } else {
     draw_memory_bar(frame, state.bar, std::min(end - x - frame.px(16), frame.px(520)));
   }
@@ -80,7 +80,7 @@ void MemoryToolbar::draw_files(const Frame& frame, const MemoryWorkspaceState& s
       .enabled = is_recording || state.source == MemorySource::kLive,
       .help = is_recording
                   ? "Stop recording (R)"
-                  : "Record what happens to a file (R). It holds the titles of chats, no other text."};
+                  : "Record memory events to a file (R). It includes chat titles but no other text."};
   if (button(frame, "record", is_recording ? "Stop" : "Record", record)) {
     if (is_recording) {
       inspect(frame, actions::StopRecording{});
@@ -89,13 +89,13 @@ void MemoryToolbar::draw_files(const Frame& frame, const MemoryWorkspaceState& s
     }
   }
   beside(frame, 7);
-  if (button(frame, "open_recording", "Open", {.width = 92, .height = 30, .help = "Look at a recording"})) {
+  if (button(frame, "open_recording", "Open", {.width = 92, .height = 30, .help = "Open a recording"})) {
     inspect(frame, actions::ListRecordings{});
     ImGui::OpenPopup("recordings");
   }
   draw_open_popup(frame, state);
   beside(frame, 7);
-  if (button(frame, "export", "Export", {.width = 92, .height = 30, .help = "Save what is shown"}))
+  if (button(frame, "export", "Export", {.width = 92, .height = 30, .help = "Export what is shown"}))
     ImGui::OpenPopup("exports");
   draw_export_popup(frame);
 }
@@ -108,7 +108,7 @@ void MemoryToolbar::draw_open_popup(const Frame& frame, const MemoryWorkspaceSta
     gap(frame, 6);
     if (state.recording.known.empty())
       paragraph(frame, small_text(frame),
-                "There is none yet. “Record” writes one; `octavo --record FILE` does, too.", width);
+                "No recordings yet. Make one with “Record” or `octavo --record FILE`.", width);
     for (std::size_t i = 0; i < state.recording.known.size(); ++i) {
       const std::string& path = state.recording.known[i];
       ImGui::PushID(static_cast<int>(i));
@@ -119,8 +119,8 @@ void MemoryToolbar::draw_open_popup(const Frame& frame, const MemoryWorkspaceSta
       ImGui::PopID();
     }
     gap(frame, 8);
-    const bool is_entered = text_field(frame, "path", path_, "Or the path of a file", width,
-                                       ImGuiInputTextFlags_EnterReturnsTrue);
+    const bool is_entered =
+        text_field(frame, "path", path_, "Or enter a file path", width, ImGuiInputTextFlags_EnterReturnsTrue);
     if (is_entered && !path_.empty()) {
       inspect(frame, actions::OpenRecording{path_});
       ImGui::CloseCurrentPopup();
@@ -142,7 +142,7 @@ void MemoryToolbar::draw_export_popup(const Frame& frame) {
     };
     offer("json", "Blocks and tables as JSON", actions::ExportFormat::kJson);
     offer("csv", "Steps as CSV", actions::ExportFormat::kCsv);
-    offer("png", "Picture of the window (PNG)", actions::ExportFormat::kPng);
+    offer("png", "Screenshot of the window (PNG)", actions::ExportFormat::kPng);
     ImGui::EndPopup();
   }
   ImGui::PopStyleVar();

@@ -20,7 +20,7 @@ struct Class {
 };
 constexpr std::array<Class, 5> kClasses = {{{"input", &PaperRow::input},
                                             {"output", &PaperRow::output},
-                                            {"reserved, still to be used", &PaperRow::reserved},
+                                            {"reserved, not used yet", &PaperRow::reserved},
                                             {"reserved, never used", &PaperRow::internal},
                                             {"unreserved", &PaperRow::unreserved}}};
 
@@ -103,8 +103,8 @@ void draw_paper(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 ex
       frame, small_text(frame),
       "An endless queue of ShareGPT chats, first come first served, over 983 blocks of 16 tokens: "
       "OPT-13B "
-      "on one GPU of 40 GB, as in Kwon et al. 2023 (arXiv:2309.06180), figures 2 and 13. Scheduler and block "
-      "manager are the real ones; no model runs, since lengths and rules of allocation alone decide.",
+      "on one GPU of 40 GB, as in Kwon et al. 2023 (arXiv:2309.06180), figures 2 and 13. The scheduler and "
+      "block manager are the real ones. No model runs, because only lengths and allocation rules matter.",
       std::min(width - frame.px(180), frame.px(820)));
   const ImVec2 below = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos({at.x + width - frame.px(140), at.y});
@@ -126,18 +126,16 @@ void draw_paper(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 ex
   draw_text(frame, ImGui::GetWindowDrawList(), {figures + frame.px(120), heads.y}, head, "batched requests");
   ImGui::Dummy({width, frame.px(24)});
   for (const PaperRow& row : paper.rows) draw_row(frame, row, width);
-  if (paper.rows.empty()) draw_hint(frame, "Nothing has been measured yet.");
+  if (paper.rows.empty()) draw_hint(frame, "No results yet. Press Run to measure.");
   draw_memory_bar(frame, paper.shape, std::min(width, frame.px(820)));
   gap(frame, 12);
   TextStyle note = tiny_text(frame);
   note.colour = frame.theme.faint;
-  paragraph(
-      frame, note,
-      "Tokens held: slots with keys and values of tokens, of all slots of the pool, when a step's rows were "
-      "computed. Means over 60,000 steps after 4,000 of warm-up, from one seed; outputs are long-tailed, so "
-      "that "
-      "a run of this length still moves by a point.",
-      std::min(width, frame.px(820)));
+  paragraph(frame, note,
+            "Tokens held: share of the pool's slots that hold keys and values of tokens, measured after each "
+            "step's rows are computed. Means over 60,000 steps after 4,000 warm-up steps, from one seed. "
+            "Output lengths are long-tailed, so a run of this length can still vary by a point.",
+            std::min(width, frame.px(820)));
   end_card();
 }
 

@@ -16,7 +16,8 @@ std::string facts_of(const MemoryWorkspaceState& state, const PrefixRun& run) {
   if (run.num_references > 0) {
     text += " · " + count_text(run.num_references, "reference");
   } else if (run.eviction_place >= 0) {
-    text += run.eviction_place == 0 ? " · goes first" : " · goes after " + with_thousands(run.eviction_place);
+    text += run.eviction_place == 0 ? " · evicted first"
+                                    : " · evicted after " + with_thousands(run.eviction_place);
   }
   if (run.num_hits > 0) text += " · found " + count_text(run.num_hits, "time");
   if (run.last_us > 0) text += " · used " + time_text(state, run.last_us);
@@ -87,7 +88,7 @@ void draw_run(const Frame& frame, const MemoryWorkspaceState& state, const Prefi
 
 void draw_prefix_tree(const Frame& frame, const MemoryWorkspaceState& state, Pointing& pointing) {
   if (state.tree.empty()) {
-    draw_hint(frame, "The prefix cache is empty. Full blocks appear here once they can be found again.");
+    draw_hint(frame, "The prefix cache is empty. Full blocks appear here once they can be reused.");
     return;
   }
   ImGui::BeginChild("tree_rows", {0, 0}, ImGuiChildFlags_NavFlattened);

@@ -135,7 +135,7 @@ void TimelineView::draw(const Frame& frame, const MemoryWorkspaceState& state, I
   draw_controls(frame, state, width);
   gap(frame, 4);
   if (state.timeline.steps.empty()) {
-    draw_hint(frame, "No step has run yet. Each step of the engine adds to these curves.");
+    draw_hint(frame, "No steps yet. Each engine step adds to these curves.");
     end_card();
     return;
   }
@@ -183,7 +183,7 @@ void TimelineView::draw_controls(const Frame& frame, const MemoryWorkspaceState&
       inspect(frame, actions::FollowNewest{});
     }
   }
-  tooltip(frame, cursor.following ? "Pause (Space)" : "Follow the newest step (Space)");
+  tooltip(frame, cursor.following ? "Pause (Space)" : "Follow the latest step (Space)");
   beside(frame, 6);
   if (chip(frame, "play", cursor.playing ? "stop" : "play"))
     inspect(frame, actions::PlayMemory{!cursor.playing});
@@ -191,7 +191,7 @@ void TimelineView::draw_controls(const Frame& frame, const MemoryWorkspaceState&
   beside(frame, 6);
   if (chip(frame, "speed", speed_word(cursor.speed)))
     inspect(frame, actions::ChangePlaySpeed{cursor.speed >= 16 ? 0.25 : cursor.speed * 2});
-  tooltip(frame, "Speed of the replay ([ and ])");
+  tooltip(frame, "Replay speed ([ and ])");
   beside(frame, 12);
   if (chip(frame, "event_back", "‹")) inspect(frame, actions::StepEvents{-1});
   tooltip(frame, "One event back (Shift+Left)");
@@ -199,15 +199,15 @@ void TimelineView::draw_controls(const Frame& frame, const MemoryWorkspaceState&
   line(frame, small_text(frame), "event");
   beside(frame, 4);
   if (chip(frame, "event_on", "›")) inspect(frame, actions::StepEvents{+1});
-  tooltip(frame, "One event on (Shift+Right)");
+  tooltip(frame, "One event forward (Shift+Right)");
   beside(frame, 12);
   if (chip(frame, "step_back", "‹")) inspect(frame, actions::StepSteps{-1});
-  tooltip(frame, "One step of the engine back (Left)");
+  tooltip(frame, "One engine step back (Left)");
   beside(frame, 4);
   line(frame, small_text(frame), "step " + with_thousands(cursor.step));
   beside(frame, 4);
   if (chip(frame, "step_on", "›")) inspect(frame, actions::StepSteps{+1});
-  tooltip(frame, "One step of the engine on (Right)");
+  tooltip(frame, "One engine step forward (Right)");
   constexpr std::array<const char*, 5> kWords = {"all", "memory", "requests", "tokens", "speed"};
   const std::string lanes = std::string("lanes: ") + kWords[static_cast<std::size_t>(lanes_)];
   const float right = text_width(frame, tiny_text(frame), lanes) + frame.px(26);
@@ -219,7 +219,7 @@ void TimelineView::draw_controls(const Frame& frame, const MemoryWorkspaceState&
   }
   ImGui::SetCursorScreenPos({at.x + width - right, at.y - frame.px(3)});
   if (chip(frame, "lanes", lanes)) next_lanes();
-  tooltip(frame, "What the timeline shows (L)");
+  tooltip(frame, "Choose what the timeline shows (L)");
   ImGui::SetCursorScreenPos({at.x, at.y + frame.px(24)});
   ImGui::Dummy({1, 1});
 }
@@ -383,9 +383,9 @@ void TimelineView::draw_memory(const Frame& frame, const MemoryWorkspaceState& s
   shade("used", curves_.time, curves_.zero, curves_.used, mix(theme.accent, theme.panel, 0.25f));
   draw_marks(frame, state, from_, to_);
   if (state.pool.num_host_blocks > 0) {
-    end_lane(frame, state, {"blocks, from below:", "used · cached · free", "in the host pool"});
+    end_lane(frame, state, {"blocks, bottom to top:", "used · cached · free", "in the host pool"});
   } else {
-    end_lane(frame, state, {"blocks, from below:", "used · cached · free"});
+    end_lane(frame, state, {"blocks, bottom to top:", "used · cached · free"});
   }
 }
 
@@ -440,7 +440,7 @@ void TimelineView::draw_tokens(const Frame& frame, const MemoryWorkspaceState& s
   shade("prefill", curves_.time, curves_.zero, curves_.prefill, with_alpha(frame.theme.owner(1), 0.75f));
   trace(frame, "decode", curves_.time, curves_.decode, frame.theme.owner(0));
   end_lane(frame, state,
-           {"tokens a step, to " + short_number(curves_.most_tokens), "prefill filled, decode line"});
+           {"tokens per step, up to " + short_number(curves_.most_tokens), "prefill filled, decode line"});
 }
 
 void TimelineView::draw_speed(const Frame& frame, const MemoryWorkspaceState& state, float height,
@@ -459,7 +459,7 @@ void TimelineView::draw_speed(const Frame& frame, const MemoryWorkspaceState& st
   end_lane(
       frame, state,
       {"tok/s to " + short_number(curves_.most_rate), "requests/s to " + short_number(curves_.most_requests),
-       "filled: step, to " + duration_text(curves_.most_ms)});
+       "filled: step, up to " + duration_text(curves_.most_ms)});
 }
 
 }  // namespace octavo::ui
