@@ -1,4 +1,4 @@
-// The one description of where a token's keys and values lie; every backend and every
+// The one description of where a token's keys and values are; every backend and every
 // test computes addresses with it.
 //
 // A block holds all layers and heads of `block_size` consecutive tokens in one piece, so that copy-on-write,

@@ -22,7 +22,7 @@ class SteadyClock final : public Clock {
   }
 };
 
-// Moves only when told to. For tests and simulation.
+// Moves only when set. For tests and simulation.
 class ManualClock final : public Clock {
  public:
   std::int64_t now_us() const override { return now_us_; }
