@@ -31,11 +31,9 @@ namespace octavo::kernels {
 
 // What quantised weights are multiplied with. Unquantised weights always meet f32 activations.
 //   kF32   weights are expanded to float, products and sums in float
-//   kInt8   each row of activations is rounded to 8 bits per group of 32 (scale = max |a| / 127); sums within
-//   a group are
-//           exact integers
-//   kInt16  the same with 16 bits (scale = max |a| / 32639, which is 127 * 256 + 127): in quality as good as
-//   kF32
+//   kInt8   each row of activations is rounded to 8 bits per group of 32 (scale = max |a| / 127); sums
+//           within a group are exact integers
+//   kInt16  the same with 16 bits (scale = max |a| / 32639, which is 127 * 256 + 127): as good as kF32
 enum class Activation : std::uint8_t { kF32, kInt8, kInt16 };
 
 // Prepared weights, in whatever order the backend likes to read them.
