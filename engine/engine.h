@@ -63,8 +63,8 @@ class Engine {
   virtual void watch_block(std::optional<BlockId> block) = 0;
   virtual KvTotals kv_totals() const = 0;
 
-  // Step records and block events from the given marks on, and the marks to go on with. What was overwritten
-  // since is skipped and counted in `num_lost`.
+  // Step records and block events from the given marks on, and the marks to continue with. What was
+  // overwritten since is skipped and counted in `num_lost`.
   using Trace = metrics::Trace;
   virtual Trace trace_since(std::uint64_t step_mark, std::uint64_t event_mark) const = 0;
   // Both pools as they were before the event of this mark: a replay from the keyframe before it.

@@ -21,7 +21,7 @@
 
 namespace octavo {
 
-// Where a model comes from, in the words of its file: a stranger's text. Empty where it says nothing.
+// Where a model comes from, in the words of its file: untrusted text. Empty where it says nothing.
 struct ModelOrigin {
   std::string author;
   std::string organisation;
@@ -80,7 +80,7 @@ class ModelPreview {
 // The header alone, without vocabulary: for a list of many files.
 Result<ModelDescription> read_model_description(const std::filesystem::path& path);
 
-// What ending an engine gives back at least: a pool's memory is taken when a block is first written.
+// What ending an engine frees at least: a pool's memory is allocated when a block is first written.
 std::int64_t resident_bytes(const EngineDescription& description, const KvTotals& totals);
 // What its device pool may still take.
 std::int64_t unwritten_pool_bytes(const EngineDescription& description, const KvTotals& totals);

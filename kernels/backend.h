@@ -31,11 +31,9 @@ namespace octavo::kernels {
 
 // What quantised weights are multiplied with. Unquantised weights always meet f32 activations.
 //   kF32   weights are expanded to float, products and sums in float
-//   kInt8   each row of activations is rounded to 8 bits per group of 32 (scale = max |a| / 127); sums within
-//   a group are
-//           exact integers
-//   kInt16  the same with 16 bits (scale = max |a| / 32639, which is 127 * 256 + 127): in quality as good as
-//   kF32
+//   kInt8   each row of activations is rounded to 8 bits per group of 32 (scale = max |a| / 127); sums
+//           within a group are exact integers
+//   kInt16  the same with 16 bits (scale = max |a| / 32639, which is 127 * 256 + 127): as good as kF32
 enum class Activation : std::uint8_t { kF32, kInt8, kInt16 };
 
 // Prepared weights, in whatever order the backend likes to read them.
@@ -284,7 +282,7 @@ class Backend {
   virtual void run_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
                         const StepBody& body);
 
-  // The decode steps that record_step() should be told once, in any order, after reserve_step() and when
+  // The decode steps to pass to record_step() once, in any order, after reserve_step() and when
   // weights and pool are where they stay: empty where nothing is recorded.
   virtual std::vector<DecodeShape> steps_to_record() const { return {}; }
   // Records `body` for steps like this one; only the shape of `batch` matters, and what is computed meanwhile
@@ -333,7 +331,7 @@ class Backend {
   // Whether it draws tokens from rows of logits itself, so that these need not come to the host.
   virtual bool draws_tokens() const { return false; }
   // How many tokens' logits one call of draw_tokens() can adjust first, all its rows together: as
-  // reserve_step() was told, where tokens are drawn.
+  // reserve_step() was given, where tokens are drawn.
   virtual std::int64_t most_adjusted_tokens() const { return 0; }
   // As logits(), but of each row, of which there may be any number of the step's, only what is drawn from it,
   // after what `adjustments` say about the row: out[i] is that of draws[i], in host memory. A row may be

@@ -33,7 +33,7 @@ std::int32_t num_physical_cores();
 // force one, for tests; a name that is unknown, or that this machine cannot run, is an error, never ignored.
 //
 // "auto" takes a graphics processor if this build knows how, there is one, and check_device()
-// finds it right; else the CPU. A processor that is there and is not taken is told in `notice`,
+// finds it right; else the CPU. A processor that is present but not used is named in `notice`,
 // one sentence (null: not wanted).
 Result<std::unique_ptr<Backend>> create_backend(const BackendOptions& options, std::string* notice = nullptr);
 

@@ -1,4 +1,4 @@
-// The one description of where a token's keys and values lie; every backend and every
+// The one description of where a token's keys and values are; every backend and every
 // test computes addresses with it.
 //
 // A block holds all layers and heads of `block_size` consecutive tokens in one piece, so that copy-on-write,
@@ -22,11 +22,10 @@ namespace octavo::kernels {
 
 // How one key or value of head_dim numbers is stored. Rounding is to nearest, ties to even.
 //   kInt8      integers a / scale; of the scales (1 + c / 128) * max |a| / 127, c = 0 .. 7, the one of the
-//   least sum of
-//              squared errors, the smallest among equals. Scale and integers are zero when max |a| / 127 is
-//              below the smallest normal float; a key or value that holds an infinity or a NaN has the scale
-//              NaN. (Always taking c = 0 makes the mean error of prompt log-probabilities 0.057 instead of
-//              0.047: SmolLM2-135M-Instruct.)
+//              least sum of squared errors, the smallest among equals. Scale and integers are zero when max
+//              |a| / 127 is below the smallest normal float; a key or value that holds an infinity or a NaN
+//              has the scale NaN. (Always taking c = 0 makes the mean error of prompt log-probabilities
+//              0.057 instead of 0.047: SmolLM2-135M-Instruct.)
 //   kFp8E4m3, kFp8E5m2   kernels/float8.h: no scale, saturating
 enum class KvType : std::uint8_t { kF32, kF16, kBf16, kInt8, kFp8E4m3, kFp8E5m2 };
 

@@ -1,4 +1,4 @@
-// One step's rows and where their keys and values lie: plain arrays in host memory, built by
+// One step's rows and where their keys and values are: plain arrays in host memory, built by
 // engine/runner, read by every backend. Rows of one sequence are consecutive and ascending in position;
 // prefill chunks and decodes stand side by side.
 #pragma once

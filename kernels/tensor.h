@@ -47,7 +47,7 @@ struct MatrixSource {
   std::span<const std::byte> bytes;
 };
 
-// Row-major float matrix in a backend's memory; rows lie `stride` elements apart.
+// Row-major float matrix in a backend's memory; rows are `stride` elements apart.
 struct MatrixView {
   float* data = nullptr;
   std::int64_t rows = 0;

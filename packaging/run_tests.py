@@ -63,7 +63,7 @@ def run(program, folder, environment, scratch):
             status = subprocess.run([*program, f"--gtest_output=xml:{report}"], stdout=output, stderr=subprocess.STDOUT,
                                     stdin=subprocess.DEVNULL, env=environment, timeout=SECONDS_PER_PROGRAM).returncode
         except subprocess.TimeoutExpired:
-            status = f"no end after {SECONDS_PER_PROGRAM} s"
+            status = f"timed out after {SECONDS_PER_PROGRAM} s"
     try:
         passed, failed, skipped, failures, reasons = count(report)
     except (OSError, ElementTree.ParseError):
@@ -99,7 +99,7 @@ def main():
     programs |= {name: [sys.executable, root / script] for name, script in SCRIPTS.items()}
     unknown = wanted - programs.keys()
     if unknown:
-        sys.exit(f"packaging/test: there are no tests called {', '.join(sorted(unknown))}; there are {', '.join(programs)}")
+        sys.exit(f"packaging/test: no tests called {', '.join(sorted(unknown))}; choose from {', '.join(programs)}")
     folders = [name for name in programs if (name in wanted if wanted else name not in NOT_HERE)]
     folders.sort(key=lambda name: (LONGEST_FIRST + [name]).index(name))
     totals = [0, 0, 0]

@@ -87,14 +87,14 @@ struct ShowSampling {
 
 // ---- the chats on the disk
 
-struct ContinueAnswer {  // an interrupted, stopped or cut one: generation goes on at its end
+struct ContinueAnswer {  // an interrupted, stopped or cut one: generation continues at its end
   ChatId chat_id;
   std::uint64_t message_id;
 };
 struct RestoreChat {  // out of the trash
   ChatId chat_id;
 };
-struct EraseChat {  // for ever
+struct EraseChat {  // permanently
   ChatId chat_id;
 };
 struct EmptyTrash {};

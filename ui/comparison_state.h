@@ -94,7 +94,7 @@ struct ComparedColumn {
   std::optional<double> tokens_per_second;
   std::optional<double> first_token_ms;
   std::optional<double> score;  // of a beam, after the length penalty
-  std::string finish;           // a few words; empty while it goes on
+  std::string finish;           // a few words; empty while it runs
   std::string error;            // one sentence
   std::optional<bool> repeats;  // after "Run again": whether the tokens are the same as before
   ColumnMemory memory;

@@ -115,7 +115,7 @@ struct ScheduleSpan {
   std::uint64_t sequence = 0;
   SequenceState state = SequenceState::kRunning;
   std::int64_t begin_us = 0;
-  std::int64_t end_us = -1;  // below 0: goes on
+  std::int64_t end_us = -1;  // below 0: still running
 };
 
 // Generated tokens and begun requests in a short stretch of time, a second's worth.
@@ -128,7 +128,7 @@ struct RatePoint {
 struct TimelineState {
   std::int64_t origin_us = 0;  // shown as 0 s
   std::deque<TimelineStep> steps;
-  std::deque<LogLine> log;  // what is told; fills and releases are not
+  std::deque<LogLine> log;  // what is listed; fills and releases are not
   std::deque<ScheduleSpan> spans;
   std::deque<RatePoint> rates;
   std::uint64_t oldest_mark = 0, newest_mark = 0;

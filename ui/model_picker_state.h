@@ -59,7 +59,7 @@ struct ModelMemory {
   std::int64_t working_bytes = 0;  // activations, logits, scratch
   std::int64_t host_bytes = 0;     // where swapped blocks stand
   std::int64_t free_bytes = 0;     // of this machine, beside the present model
-  std::int64_t freed_bytes = 0;    // what the present model would give back
+  std::int64_t freed_bytes = 0;    // what unloading the current model would free
   std::int32_t num_blocks = 0;
   std::int32_t num_host_blocks = 0;
   std::int32_t block_size = 16;

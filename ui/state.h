@@ -34,7 +34,7 @@ struct AnswerFigures {
   std::optional<std::int32_t> num_prompt_tokens;
   std::optional<std::int32_t> num_cached_tokens;  // of the prompt, reused
   std::optional<std::uint64_t> seed;
-  std::string stop_reason;  // a few words; empty while it goes on
+  std::string stop_reason;  // a few words; empty while it runs
 };
 
 struct MessageState {
@@ -47,7 +47,7 @@ struct MessageState {
   std::int32_t num_siblings = 1;
   AnswerFigures figures;
   std::string error;  // one sentence; empty when nothing failed
-  // Of an answer: the program ended, or the model went, before it was done; ContinueAnswer goes on with it.
+  // Of an answer: the program ended, or the model went, before it was done; ContinueAnswer continues it.
   bool interrupted = false;
   std::string model;  // of an answer: the model's name; empty when it is not known
 };
@@ -67,7 +67,7 @@ struct ChatBlock {
 // cache.
 struct ChatMemory {
   std::vector<ChatBlock> blocks;
-  std::vector<BlockId> host_blocks;  // while its sequence is swapped out: where it lies in the host pool
+  std::vector<BlockId> host_blocks;  // while its sequence is swapped out: where it is in the host pool
   std::int32_t num_shared = 0;
   std::int32_t num_sharing_chats = 0;  // other chats that share at least one of these blocks
 };

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kMark = "file: ";
 constexpr std::size_t kShortestFence = 3;
-// Text that only looks like a file is tried again further on, but not for ever.
+// Text that only looks like a file is tried again further on, but not indefinitely.
 constexpr int kMostAttempts = 16;
 
 std::size_t longest_run_of_backticks(std::string_view text) {

@@ -335,7 +335,7 @@ void add_bench_command(CLI::App& program, int& status) {
       ->capture_default_str();
   speed->add_flag("--scatter-blocks", options->scatter_blocks,
                   "Use the pool beforehand, so that a sequence's blocks are scattered");
-  speed->add_flag("--json", options->json, "One JSON object on standard output");
+  speed->add_flag("--json", options->json, "Print one JSON object to standard output");
   add_engine_flags(*speed, options->engine);
   speed->callback([options, &status] {
     const InterruptGuard guard;

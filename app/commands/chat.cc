@@ -157,8 +157,7 @@ class TerminalChat {
     } else if (command == "/save" && !argument.empty()) {
       save(argument);
     } else {
-      report_failure("there is no command " + escape_for_message(command) +
-                     " of that form; /help lists them");
+      report_failure("unknown command " + escape_for_message(command) + "; /help lists all commands");
     }
     return true;
   }

@@ -227,7 +227,7 @@ void add_generate_command(CLI::App& program, int& status) {
                       "File of JSON lines, one request each, all submitted at once");
   command->add_flag("--parse-special", options->parse_special,
                     "Parse special tokens such as <|im_end|> in prompts");
-  command->add_flag("--json", options->json, "One JSON object on standard output");
+  command->add_flag("--json", options->json, "Print one JSON object to standard output");
   add_engine_flags(*command, options->engine);
   add_sampling_flags(*command, options->sampling);
   command->callback([options, &status] {

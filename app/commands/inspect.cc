@@ -349,7 +349,7 @@ void add_inspect_command(CLI::App& program, int& status) {
   command
       ->add_option("--at-step", options->at_step, "For a recording: show the pools at the end of this step")
       ->check(CLI::NonNegativeNumber);
-  command->add_flag("--json", options->json, "One JSON object on standard output");
+  command->add_flag("--json", options->json, "Print one JSON object to standard output");
   command->callback([options, &status] {
     const Result<void> result = run_inspect(*options);
     status = result.has_value() ? kExitOk : report_error(result.error());

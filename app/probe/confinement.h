@@ -1,4 +1,4 @@
-// What a process gives up for good before it looks at a stranger's file: the network, writing, other files,
+// What a process gives up for good before it reads an untrusted file: the network, writing, other files,
 // other programs, and more memory and time than the work needs. For the child that checks model files;
 // whoever confines itself stays confined.
 //

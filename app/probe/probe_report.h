@@ -1,5 +1,5 @@
 // What the child that checks a model file says about it, as one line of JSON over a pipe. The reader trusts
-// nothing: the child has read a stranger's file, and may be the stranger's by now.
+// nothing: the child has read an untrusted file, which may control it by now.
 #pragma once
 
 #include <cstddef>

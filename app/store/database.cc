@@ -56,7 +56,7 @@ int bind_value(sqlite3_stmt* statement, int index, const SqlValue& value) {
   return std::visit(Binder{statement, index}, value);
 }
 
-// Nothing of a file that strangers may have made is trusted: no functions from its schema, and cells are
+// Nothing in the file is trusted, since anybody may have made it: no functions from its schema, and cells are
 // checked before they are read.
 constexpr const char* kSafety =
     "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA foreign_keys = "

@@ -28,7 +28,7 @@ struct ChatHead {
   std::int64_t position = 0;  // the list shows higher ones first
   std::int64_t created_ms = 0;
   std::int64_t updated_ms = 0;
-  std::optional<std::int64_t> trashed_ms;  // since when it lies in the trash
+  std::optional<std::int64_t> trashed_ms;  // since when it is in the trash
   MessageId active_root_child = kRootMessage;
 };
 
@@ -80,7 +80,7 @@ struct SaveChoices {
   ChatId chat_id;
   std::vector<std::pair<MessageId, MessageId>> choices;  // parent, active child
 };
-struct EraseChat {  // with its messages, for ever
+struct EraseChat {  // with its messages, permanently
   ChatId chat_id;
 };
 struct SaveFolder {

@@ -20,7 +20,8 @@ enum class BlockEventKind : std::uint8_t {
   kHit,        // block was found by content for sequence; aux: reference count after
   kShare,      // sequence got a reference by fork; aux: reference count after
   kPin,        // a reference that no table has: a copy reads block in this step; aux: reference count after
-  kUnref,      // sequence (0: a pin) let go; aux: reference count after. At 0 the block is cached until kFree
+  kUnref,      // sequence (0: a pin) released it; aux: reference count after. At 0 the block is cached until
+               // kFree
   kCopyOnWrite,  // block is the source, aux the target, which has the source's filled slots
   kCopyPartial,  // the same for a prefix that ends inside block; the target's kFill follows
   kEvict,        // cached contents of block were dropped for sequence: it is free

@@ -29,8 +29,8 @@ struct BlockSnapshot {
   std::int32_t parent = -1;   // block id of the predecessor in the prefix cache, -1: none or root
   bool findable = false;      // by content
   RetentionClass retention = RetentionClass::kScratch;  // of findable contents
-  std::int64_t last_step = 0;                           // when it was last taken, found, filled or let go
-  SequenceId first_owner = {};                          // lowest sequence that names it; meaningful when used
+  std::int64_t last_step = 0;   // when it was last allocated, found, filled or released
+  SequenceId first_owner = {};  // lowest sequence that names it; meaningful when used
 };
 
 enum class SequenceState : std::uint8_t { kWaiting, kRunning, kSwapped };

@@ -45,7 +45,7 @@ struct EngineDescription {
   std::int32_t max_num_seqs = 0;
   std::int32_t max_num_batched_tokens = 0;
   double load_ms = 0.0;
-  std::string notice;  // a sentence where an option was given but not obeyed to the letter; else empty
+  std::string notice;  // a sentence where an option was not followed exactly; else empty
 
   // ceil(max_model_len / block_size)
   std::int32_t max_blocks_per_sequence() const { return (max_model_len + block_size - 1) / block_size; }

@@ -35,7 +35,7 @@ struct TextPrompt {
 };
 struct ChatPrompt {
   std::vector<ChatMessage> messages;  // run through the model's chat template, generation prompt added
-  // The last message is the beginning of an answer: what is generated goes on at its end.
+  // The last message is the beginning of an answer, which generation continues.
   bool continue_answer = false;
 };
 struct TokenPrompt {
@@ -87,7 +87,7 @@ struct BeamNode {
 struct BeamStep {
   std::int32_t first_node = 0;      // number of the first of `nodes`
   std::vector<BeamNode> nodes;      // born in this step
-  std::vector<std::int32_t> live;   // the beams that go on, best first
+  std::vector<std::int32_t> live;   // the beams still running, best first
   std::vector<std::int32_t> ended;  // born as the end of a hypothesis
 };
 

@@ -30,7 +30,7 @@ struct SamplingParams {
   std::int32_t min_tokens = 0;
   std::vector<std::string> stop = {};
   std::vector<TokenId> stop_token_ids = {};
-  bool ignore_eos = false;    // goes on past EOS; does not suppress it
+  bool ignore_eos = false;    // continues past EOS; does not suppress it
   std::int32_t logprobs = 0;  // alternatives reported per generated token
   bool prompt_logprobs = false;
   std::map<TokenId, double> logit_bias = {};

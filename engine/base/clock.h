@@ -30,7 +30,7 @@ inline std::int64_t unix_time_ms() {
       .count();
 }
 
-// Moves only when told to. For tests and simulation.
+// Moves only when set. For tests and simulation.
 class ManualClock final : public Clock {
  public:
   std::int64_t now_us() const override { return now_us_; }

@@ -1,4 +1,4 @@
-// Text that strangers wrote, made safe to show: in messages, and on a terminal.
+// Untrusted text made safe to show: in messages, and on a terminal.
 #pragma once
 
 #include <cstddef>

@@ -342,7 +342,7 @@ void EngineCore::end_out_of_memory(const Step& step) {
   }
   const std::string detail = "the KV pool of " + std::to_string(options_.num_blocks) + " blocks of " +
                              std::to_string(options_.block_size) +
-                             " tokens is too small for more of it: raise --num-kv-blocks";
+                             " tokens is too small for a longer answer; raise --num-kv-blocks";
   for (const SequenceId sequence_id : step.plan.out_of_memory) {
     const auto found = view_of.find(sequence_id);
     if (found == view_of.end()) continue;  // its request failed in this step
@@ -429,7 +429,7 @@ void EngineCore::finish(ActiveRequest& request) {
 
 void EngineCore::fail_invalid_logits(RequestId request_id) {
   fail(request_id, Error{ErrorCode::kInvalidLogits,
-                         "the model gave no finite probability for the next token: the model file may be "
+                         "the model computed no finite probability for the next token; the model file may be "
                          "damaged, or try --activation-dtype f32"});
 }
 

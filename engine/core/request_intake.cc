@@ -23,7 +23,7 @@ Result<void> check_token_ids(std::span<const TokenId> ids, std::int32_t vocabula
   for (std::size_t index = 0; index < ids.size(); ++index) {
     if (ids[index] >= 0 && ids[index] < vocabulary_size) continue;
     return refusal(std::string(subject) + ": token id " + std::to_string(ids[index]) + " at index " +
-                       std::to_string(index) + " is not in the vocabulary: give ids from 0 to " +
+                       std::to_string(index) + " is not in the vocabulary; use ids from 0 to " +
                        std::to_string(vocabulary_size - 1),
                    std::string(subject));
   }
@@ -83,8 +83,8 @@ Result<std::vector<TokenId>> encode_continued(const ChatPrompt& prompt, const In
   const ChatMessage& answer = prompt.messages.back();
   if (answer.role != Role::kAssistant || prompt.messages.size() < 2) {
     return refusal(
-        "messages: only an answer that follows another message can be continued: end the list with a message "
-        "of the assistant",
+        "messages: only an answer that follows another message can be continued; end the list with an "
+        "assistant message",
         "messages");
   }
   const auto before = std::span(prompt.messages).first(prompt.messages.size() - 1);
@@ -96,7 +96,7 @@ Result<std::vector<TokenId>> encode_continued(const ChatPrompt& prompt, const In
 
 Result<std::vector<TokenId>> encode(const ChatPrompt& prompt, const IntakeSources& sources) {
   if (prompt.messages.empty())
-    return refusal("messages: the chat has no message: give at least one", "messages");
+    return refusal("messages: the list is empty; give at least one message", "messages");
   const std::int32_t vocabulary_size = sources.tokenizer->vocabulary_size();
   for (const ChatMessage& message : prompt.messages) {
     OCTAVO_TRY_VOID(check_token_ids(message.token_ids, vocabulary_size, "messages"));
@@ -120,7 +120,7 @@ Result<scheduler::NewRequest> prepare_request(SubmitRequest submit, const Intake
   OCTAVO_TRY(auto prompt_token_ids,
              std::visit([&](const auto& prompt) { return encode(prompt, sources); }, request.prompt));
   if (prompt_token_ids.empty()) {
-    return refusal("prompt: it has no tokens: give at least one character or token id", "prompt");
+    return refusal("prompt: it is empty; give at least one character or token id", "prompt");
   }
   // A template that does not take a system message alone leaves it without a class of its own.
   const auto num_system_tokens = count_system_tokens(request.prompt, prompt_token_ids, sources);

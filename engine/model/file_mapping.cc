@@ -33,7 +33,7 @@ std::string_view kind_of_file(mode_t mode) {
 }  // namespace
 
 Result<std::unique_ptr<FileMapping>> FileMapping::open(const std::filesystem::path& path) {
-  // Opening a pipe that nobody writes to would wait for ever without O_NONBLOCK; on regular files it changes
+  // Opening a pipe that nobody writes to would wait forever without O_NONBLOCK; on regular files it changes
   // nothing.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (descriptor < 0) return system_error(path, "cannot be opened", errno);

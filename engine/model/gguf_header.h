@@ -1,7 +1,7 @@
 // What a GGUF file says before its tensors' data: keys with typed values, and a checked list of tensors.
 // Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md, versions 2 and 3, little-endian.
 //
-// The file is a stranger's. A header exists only when everything in it holds: counts and lengths lie inside
+// The file is untrusted. A header exists only when everything in it holds: counts and lengths stay inside
 // the file and under the caps of limits.h, sums do not wrap, tensors stand one after the other without gaps
 // and inside the file. Nothing is allocated by a number from the file before that number was held against the
 // bytes that are left. Every failure is one Error with the key or tensor in `subject` and a byte offset where
@@ -31,7 +31,7 @@ namespace octavo::model {
 struct GgufTensor {
   std::string name;
   std::uint32_t type_number = 0;  // ggml's; may be one that no kernel reads
-  std::string_view type_name;     // "Q4_1"; lives for ever
+  std::string_view type_name;     // "Q4_1"; a static string
   std::uint32_t num_dimensions = 0;
   std::array<std::int64_t, 4> dimensions = {1, 1, 1, 1};  // fastest first: {columns, rows} of a matrix
   std::int64_t num_elements = 0;

@@ -492,7 +492,7 @@ class GgufParser {
                         end <= source_.size();
       if (!fits) {
         return damaged(tensor.name, claims_[i].position,
-                       "the data of " + quoted(tensor.name) + " lies outside the file of " +
+                       "the data of " + quoted(tensor.name) + " is outside the file of " +
                            std::to_string(source_.size()) + " bytes");
       }
       std::uint64_t padded = 0;

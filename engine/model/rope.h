@@ -1,20 +1,18 @@
 // Rotation frequencies of rotary position embeddings, with every way of scaling them that files ask for.
 //
 // The pair i of a head turns by position * inverse_frequencies[i]; cosine and sine are multiplied by
-// attention_factor. Unscaled: base^(-2 i / rotary_dim) (Su et al. 2021, arXiv:2104.09864). Then, with f =
-// factor:
+// attention_factor. Unscaled: base^(-2 i / rotary_dim) (Su et al. 2021, arXiv:2104.09864). Then, with
+// f = factor:
 //   linear   every frequency / f (Chen et al. 2023, arXiv:2306.15595)
 //   llama3   wavelengths above original_context_length / low_frequency_factor: frequency / f; below
 //            original_context_length / high_frequency_factor: as they are; between: blended linearly in 1 /
 //            wavelength
-//   yarn     frequencies below `beta_slow` rotations in the original context: / f; above `beta_fast`: as they
-//   are;
-//            between: blended linearly in i; attention_factor 0.1 ln f + 1 (Peng et al. 2023,
+//   yarn     frequencies below `beta_slow` rotations in the original context: / f; above `beta_fast`: as
+//            they are; between: blended linearly in i; attention_factor 0.1 ln f + 1 (Peng et al. 2023,
 //            arXiv:2309.00071)
 //   longrope each frequency / its own divisor, of which files hold two lists: for contexts that stay within
-//   the
-//            original length, and for longer ones (Ding et al. 2024, arXiv:2402.13753); the factor on cosine
-//            and sine is attention_multiplier, with either
+//            the original length, and for longer ones (Ding et al. 2024, arXiv:2402.13753); the factor on
+//            cosine and sine is attention_multiplier, with either
 #pragma once
 
 #include <span>

@@ -12,7 +12,7 @@
 
 namespace octavo::runner {
 
-// One way to go on with a beam. Candidates are ranked by search_logprob, ties by lower id.
+// One possible continuation of a beam. Candidates are ranked by search_logprob, ties by lower id.
 struct BeamCandidate {
   TokenId token_id = -1;
   float logprob = 0.0f;  // natural, of the model's own distribution
@@ -57,7 +57,7 @@ class Runner {
 
   // Moves blocks (out, in, then copies; also for a step without rows), runs the rows, writes their KV, draws
   // the targets' tokens. An error means that the device failed: the requests of this step end with it; the
-  // runner can be called again. REQUIRES: every block named lies in its pool; nothing else touches the KV
+  // runner can be called again. REQUIRES: every block named is in its pool; nothing else touches the KV
   // cache meanwhile.
   virtual Result<void> execute(const scheduler::SchedulerOutput& step, RunnerOutput& output) = 0;
 };

@@ -5,19 +5,16 @@
 // The definition, in vLLM's order (vllm/v1/sample/sampler.py); everything after the logits is in double:
 //   1. logit_bias is added; before min_tokens, end-of-sequence and stop tokens get minus infinity.
 //   2. repetition_penalty divides positive and multiplies negative scores of tokens in prompt or output
-//   (Keskar et al.
-//      2019, arXiv:1909.05858); frequency_penalty times its count and presence_penalty are taken off the
-//      score of each token in the output. A score that any of this concerns is rounded to float, as logits
-//      are, so that a backend can adjust the logits themselves (kernels/logit_adjustment.h).
+//      (Keskar et al. 2019, arXiv:1909.05858); frequency_penalty times its count and presence_penalty are
+//      subtracted from the score of each token in the output. A score that any of this concerns is rounded to
+//      float, as logits are, so that a backend can adjust the logits themselves (kernels/logit_adjustment.h).
 //   3. temperature below 1e-5 is greedy: the best score wins. Otherwise the weight of a token is
 //      w = exp((score - best score) / temperature).
 //   4. Tokens are ranked by score, ties by lower id. min_p keeps w >= min_p. top_k keeps the first k. top_p
-//   keeps the
-//      shortest start of the ranking whose weights reach top_p of the sum of what was left, at least one
-//      token (Holtzman et al. 2019, arXiv:1904.09751).
+//      keeps the shortest start of the ranking whose weights reach top_p of the sum of what was left, at
+//      least one token (Holtzman et al. 2019, arXiv:1904.09751).
 //   5. With u = uniform_at(seed, output index, position): the first kept token, in ascending id, at which the
-//   running
-//      sum of weights exceeds u times their sum.
+//      running sum of weights exceeds u times their sum.
 // Log-probabilities are the model's own, logit - log_sum_exp, before all of this; asking for them changes
 // nothing.
 //

@@ -1,6 +1,6 @@
 // Sentencepiece's normalisation rules: which bytes of a text become which others. They come as a trie in a
 // double array (Aoe 1989; the layout is that of the Darts-clone library, which sentencepiece uses) and the
-// texts that it points to. The array is a stranger's: the library follows its numbers wherever they lead,
+// texts that it points to. The array is untrusted: the library follows its numbers wherever they lead,
 // so the walk here is our own, looks before each step, and gives what the library gives for every array
 // that the library made.
 //

@@ -54,7 +54,7 @@ class SpecialTokens {
 
   // Index of the longest text that `text` starts with, or -1.
   std::ptrdiff_t longest_match(std::string_view text) const;
-  // Of `range`, whose texts agree in their first `depth` bytes, those that go on with `byte`.
+  // Of `range`, whose texts agree in their first `depth` bytes, those that continue with `byte`.
   Range narrow(Range range, std::size_t depth, unsigned char byte) const;
 
   std::vector<std::string> texts_;  // ascending, distinct

@@ -2,7 +2,7 @@
 // order of asking. A model of 96 MB is read once per decoded token; with 4 KiB pages that is 23,500 address
 // translations each time, and most matrices of a small model are smaller than a large page.
 //
-// Pieces are not given back one by one: all memory goes when this object goes, so it outlives what was packed
+// Pieces are not freed one by one: all memory is freed with this object, so it outlives what was packed
 // into it. Thread: one at a time.
 #pragma once
 

@@ -2,13 +2,12 @@
 //
 // Sources there are compiled once for each instruction set, into a namespace of its name. Two rules keep that
 // sound:
-//   1. Everything that those sources define or include inline stands in that namespace. An inline function of
-//   std:: or of
-//      another header could be emitted by the AVX-512 object and picked by the linker for everybody; so those
-//      sources use plain loops, plain structs, this header, and nothing of <algorithm>, <vector> or <bit>.
+//   1. Everything that those sources define or include inline stands in that namespace. An inline function
+//      of std:: or of another header could be emitted by the AVX-512 object and picked by the linker for
+//      everybody; so those sources use plain loops, plain structs, this header, and nothing of <algorithm>,
+//      <vector> or <bit>.
 //   2. An operation gives the same bits everywhere: fused where it says fma and nowhere else, sums across
-//   lanes in one
-//      order, own exponential. Bits of a NaN are not part of that promise.
+//      lanes in one order, own exponential. Bits of a NaN are not part of that promise.
 //
 // Macros from the build: OCTAVO_ISA (name of the namespace) and OCTAVO_ISA_<NAME>. This header derives
 // OCTAVO_SIMD_{AVX512,AVX2,PORTABLE}, the width of registers, and OCTAVO_SIMD_VNNI where dot products of

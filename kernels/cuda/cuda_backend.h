@@ -167,7 +167,7 @@ class CudaBackend final : public Backend {
   std::optional<Scratch> scratch_;
   std::vector<std::int32_t> decode_rows_;                            // of decode steps as they are filled up
   std::map<std::pair<std::int32_t, std::int32_t>, Graph> recorded_;  // by rows and longest context
-  std::int64_t graph_bytes_ = 0;  // as far as the device's free memory told
+  std::int64_t graph_bytes_ = 0;  // as reported by the device's free memory
   // Of one step.
   DecodeBatch decode_batch_;
   DeviceBatch batch_;

@@ -42,10 +42,10 @@ Product product(const Matrix* weights, std::span<const float> bias, float* out, 
 
 void CudaBackend::embed(const EmbeddingWeights& weights, std::span<const std::int32_t> token_ids,
                         std::span<const std::int32_t> positions, MatrixView out) {
-  OCTAVO_CHECK(token_ids.data() == host_token_ids_, "token ids that begin_step was not told");
+  OCTAVO_CHECK(token_ids.data() == host_token_ids_, "token ids that begin_step did not get");
   ChosenRows of_positions;
   if (weights.positions != nullptr) {
-    OCTAVO_CHECK(positions.data() == host_positions_, "positions that begin_step was not told");
+    OCTAVO_CHECK(positions.data() == host_positions_, "positions that begin_step did not get");
     of_positions = {device_matrix(*weights.positions).planes(), batch_.positions};
   }
   gather_rows(*compute_, {device_matrix(*weights.tokens).planes(), token_ids_}, weights.scale, of_positions,

@@ -82,7 +82,7 @@ void CudaBackend::begin_step(const PagedBatch& batch, std::span<const std::int32
 
 const DeviceBatch& CudaBackend::device_batch(const PagedBatch& batch) const {
   OCTAVO_CHECK(batch.positions.data() == host_positions_ && batch.num_tokens == batch_.num_tokens,
-               "a batch that begin_step was not told");
+               "a batch that begin_step did not get");
   return batch_;
 }
 

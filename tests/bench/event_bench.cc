@@ -1,8 +1,7 @@
 // What keeping events costs, as a share of a decode step:
 //   octavo_event_bench
 // 1. nanoseconds for each event: written by the block manager, stamped, and kept by the recorder with its
-// keyframes,
-//    measured on the events of a real scheduler's decode steps, for a small and for a large pool.
+//    keyframes, measured on the events of a real scheduler's decode steps, for a small and for a large pool.
 // 2. events in a decode step of 1, 8 and 64 sequences.
 // 3. their product over the time of a decode step of the default model, where it is installed.
 

@@ -123,13 +123,13 @@ const char* name_of(ActivationType type) {
   return "";
 }
 
-struct Surroundings {
+struct Conditions {
   const char* name;
   EngineOptions options;
   bool preempts;
 };
 
-std::vector<Surroundings> all_surroundings() {
+std::vector<Conditions> all_conditions() {
   return {
       {"small blocks, chunks of 7",
        {.threads = 1, .block_size = 8, .num_kv_blocks = 4000, .max_num_batched_tokens = 7},
@@ -164,26 +164,26 @@ void expect_identity(const std::string& model, Arithmetic arithmetic) {
   const auto expected = run_together(*plain, requests());
   ASSERT_EQ(first_difference(expected, expected), "") << "no request may fail";
   for (const std::string& instruction_set : kernels::usable_instruction_sets()) {
-    for (const Surroundings& surroundings : all_surroundings()) {
-      SCOPED_TRACE(instruction_set + ", " + surroundings.name);
-      const auto engine = open_tiny(with(arithmetic, surroundings.options), instruction_set, model);
+    for (const Conditions& conditions : all_conditions()) {
+      SCOPED_TRACE(instruction_set + ", " + conditions.name);
+      const auto engine = open_tiny(with(arithmetic, conditions.options), instruction_set, model);
       ASSERT_EQ(engine->description().isa, instruction_set);
       EXPECT_EQ(first_difference(run_together(*engine, requests()), expected), "");
       const KvTotals totals = engine->kv_totals();
-      EXPECT_EQ(totals.preempted_swap + totals.preempted_recompute > 0, surroundings.preempts);
+      EXPECT_EQ(totals.preempted_swap + totals.preempted_recompute > 0, conditions.preempts);
     }
   }
 }
 
 class Identity : public testing::TestWithParam<std::tuple<KvCacheType, ActivationType>> {};
 
-TEST_P(Identity, HoldsOnEveryInstructionSetInAllSurroundings) {
+TEST_P(Identity, HoldsOnEveryInstructionSetInAllConditions) {
   expect_identity(tiny_model(), {std::get<0>(GetParam()), std::get<1>(GetParam())});
 }
 
 class IdentityOfArchitecture : public testing::TestWithParam<const char*> {};
 
-TEST_P(IdentityOfArchitecture, HoldsOnEveryInstructionSetInAllSurroundings) {
+TEST_P(IdentityOfArchitecture, HoldsOnEveryInstructionSetInAllConditions) {
   expect_identity(tiny_model_of(GetParam()), {KvCacheType::kF16, ActivationType::kAuto});
 }
 

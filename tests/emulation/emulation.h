@@ -2,23 +2,20 @@
 // it, and what they can make it do. It is stricter than a device:
 //
 //   memory    Allocations end at a page that may not be touched, and the host may not touch them at all:
-//   outside of
-//             kernels and copies their pages are closed. A kernel can use those whose addresses stand in its
-//             arguments, and write those that it has other than as a pointer to const. New memory is filled
-//             with NaNs. What looks like an address inside an argument must be the device's or pinned.
+//             outside of kernels and copies their pages are closed. A kernel can use those whose addresses
+//             stand in its arguments, and write those that it has other than as a pointer to const. New
+//             memory is filled with NaNs. What looks like an address inside an argument must be the device's
+//             or pinned.
 //   copies    Ranges are checked; asynchronous ones need pinned memory on the host's side.
 //   races     Every launch runs twice from the same memory, threads and blocks ascending, then descending
-//   (grid.h):
-//             bytes that differ are a race.
+//             (grid.h): bytes that differ are a race.
 //   streams   Work waits until somebody waits for it, and then only what that needs runs (kWhenNeeded): an
-//   order that the
-//             program did not ask for does not happen by luck. kAtOnce is the opposite; a program that is
-//             right gives the same with both.
+//             order that the program did not ask for does not happen by luck. kAtOnce is the opposite; a
+//             program that is right gives the same with both.
 //   graphs    Arguments of kernels are taken when they are captured, memory that is copied is read when the
-//   graph runs.
-//             What waits for the device, or may, breaks a capture, as does waiting for an event from outside
-//             of it, and a product of the library that is the first of its shape. Memory that was freed
-//             between capture and launch is found.
+//             graph runs. What waits for the device, or may, breaks a capture, as does waiting for an event
+//             from outside of it, and a product of the library that is the first of its shape. Memory that
+//             was freed between capture and launch is found.
 //   time      Passes while asynchronous copies run, as the settings say, and nowhere else.
 //   failures  The n-th call fails, and from then on all do.
 //

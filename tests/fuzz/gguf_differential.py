@@ -30,7 +30,7 @@ DIFFERENCES = {
     "is empty": "gguf takes empty keys",
     "has no name": "gguf takes tensors without a name",
     "must be at": "gguf follows any offset: holes, overlaps, the same bytes twice",
-    "lies outside the file": "gguf maps what is there; a tensor of which nothing is read may be short",
+    "is outside the file": "gguf maps what is there; a tensor of which nothing is read may be short",
     "booleans must be 0 or 1": "numpy takes every byte for a boolean",
     "array of arrays": "gguf reads nested arrays; no model has any",
     "dimensions; 1 to 4": "gguf takes any number of dimensions",
@@ -94,7 +94,7 @@ def read_with_gguf(path):
 
 
 class TooSlow(Exception):
-    """gguf walks some lies element by element."""
+    """gguf walks some malformed arrays element by element."""
 
 
 def give_up(_signal, _frame):

@@ -1,4 +1,4 @@
-// A fuzzing target: what is done with the input of a stranger, and how such an input is changed into another
+// A fuzzing target: what is done with untrusted input, and how such an input is changed into another
 // that gets past the first check. The same targets run under libFuzzer (libfuzzer_main.cc) and as a test
 // (replay_test.cc).
 #pragma once

@@ -1,4 +1,4 @@
-// A vocabulary as a stranger writes it, and a text: building, encoding, decoding. The input is lines, then an
+// An untrusted vocabulary, and a text: building, encoding, decoding. The input is lines, then an
 // empty line, then the text:
 //   model NAME | pattern NAME | bytes (all 256 of them) | fallback (the same for sentencepiece) | token KIND
 //   TEXT | score NUMBER (of the last token) merge LEFT RIGHT | bos ID | eos ID | eot ID | flags NUMBER

@@ -1,4 +1,4 @@
-// M1, M2, G7: lies that only some architectures can tell: caps, windows, norms, biases, packed matrices,
+// M1, M2, G7: claims that only some architectures can make: caps, windows, norms, biases, packed matrices,
 // position tables, LongRoPE's factors.
 #include <cstring>
 #include <limits>
@@ -14,7 +14,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr auto kF32 = static_cast<std::uint32_t>(TensorType::kF32);
 
-// Lies about one of the models of tiny_models.json.
+// False claims about one of the models of tiny_models.json.
 class Liar {
  public:
   Liar(std::string model, HostileFiles& files)

@@ -110,10 +110,11 @@ void add_lengths(HostileFiles& files) {
                           [](ModelDraft& d) { d.set_u32(std::string(65'536, 'k'), 1); }));
   files.push_back(changed("container/tensor-name-over-its-cap", "G2", "at most 64",
                           [](ModelDraft& d) { d.tensors.back().name = std::string(65, 'n'); }));
-  files.push_back(changed("container/token-length-lies", "G2", "tokenizer.ggml.tokens", [](ModelDraft& d) {
-    d.set_raw_array("tokenizer.ggml.tokens", kStringType, 2,
-                    ByteWriter().string("a").number(kAllOnes).bytes());
-  }));
+  files.push_back(
+      changed("container/token-length-too-long", "G2", "tokenizer.ggml.tokens", [](ModelDraft& d) {
+        d.set_raw_array("tokenizer.ggml.tokens", kStringType, 2,
+                        ByteWriter().string("a").number(kAllOnes).bytes());
+      }));
   files.push_back(changed("container/keys-in-all-too-long", "G10", "more than 16 MiB", [](ModelDraft& d) {
     for (int i = 0; i < 280; ++i) d.set_u32(std::string(60'000, 'k') + std::to_string(i), 1);
   }));
@@ -142,7 +143,7 @@ void add_shapes(HostileFiles& files) {
   shape("five-dimensions", "has 5 dimensions", {64, 1, 1, 1, 1});
   files.push_back(changed("container/shape-count-4294967295", "G3", "has 4294967295 dimensions",
                           [](ModelDraft& d) { d.tensors.back().num_dimensions = 0xffffffffu; }));
-  files.push_back(changed("container/bytes-wrap", "G3", "lies outside the file", [](ModelDraft& d) {
+  files.push_back(changed("container/bytes-wrap", "G3", "is outside the file", [](ModelDraft& d) {
     d.tensors.back().dimensions = {std::uint64_t{1} << 40, std::uint64_t{1} << 21};
   }));
   files.push_back(changed("container/bytes-wrap-64-bits", "G3", "more bytes than 64 bits", [](ModelDraft& d) {
@@ -171,18 +172,18 @@ void add_places(HostileFiles& files) {
   offset("hole", 0, 1u << 20);
   files.push_back(changed("container/offsets-swapped", "G5", "is listed at",
                           [](ModelDraft& d) { d.tensors[0].offset = 4096, d.tensors[1].offset = 0; }));
-  files.push_back(changed("container/sum-of-sizes-wraps", "G4", "lies outside the file", [](ModelDraft& d) {
+  files.push_back(changed("container/sum-of-sizes-wraps", "G4", "is outside the file", [](ModelDraft& d) {
     for (std::size_t i : {0u, 1u}) d.tensors[i].dimensions = {std::uint64_t{1} << 40, std::uint64_t{1} << 20};
   }));
   files.push_back(changed("container/padding-wraps", "G4", "", [](ModelDraft& d) {
     d.tensors[0].type = 24, d.tensors[0].dimensions = {std::uint64_t{1} << 40, 1u << 20, 8 - 1, 1};
   }));
   files.push_back(
-      changed("container/last-tensor-one-byte-short", "G5", "lies outside the file", [](ModelDraft& d) {
+      changed("container/last-tensor-one-byte-short", "G5", "is outside the file", [](ModelDraft& d) {
         d.alignment = 1, d.tensors.resize(1), d.tensors[0].bytes.pop_back(),
         d.tensors[0].dimensions = {d.tensors[0].bytes.size() / 4 + 1}, d.tensors[0].name = "x";
       }));
-  files.push_back(changed("container/no-data", "G5", "lies outside the file", [](ModelDraft& d) {
+  files.push_back(changed("container/no-data", "G5", "is outside the file", [](ModelDraft& d) {
     for (ModelDraft::Tensor& each : d.tensors)
       each.bytes.clear(), each.offset = &each == &d.tensors[0] ? 0 : kAllOnes;
   }));

@@ -1,4 +1,4 @@
-// Requests from strangers: JSON that is none, fields that do not exist, numbers out of every range. One line,
+// Malformed requests: JSON that is none, fields that do not exist, numbers out of every range. One line,
 // status 1.
 
 #include <gtest/gtest.h>

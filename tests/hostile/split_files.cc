@@ -74,7 +74,7 @@ void add_split_files(HostileFiles& files) {
       "second-is-damaged", "not a GGUF file", [](auto&) {},
       [](const fs::path& folder) { write_file(folder / part_name(2, 2), std::vector<std::byte>(100)); });
   add(
-      "second-is-cut", "lies outside", [](auto&) {},
+      "second-is-cut", "is outside", [](auto&) {},
       [](const fs::path& folder) { fs::resize_file(folder / part_name(2, 2), 8192); });
   add(
       "second-is-missing", "cannot be opened", [](auto&) {},

@@ -296,13 +296,13 @@ TEST(GgufHeader, RefusesImpossibleShapes) {
   expect_damaged(shaped({~std::uint64_t{0}}), "has a dimension of 18446744073709551615", "t");
   expect_damaged(shaped({std::uint64_t{1} << 63}), "has a dimension of 9223372036854775808", "t");
   expect_damaged(shaped({kMaxTensorDimension + 1}), "has a dimension of 1099511627777", "t");
-  expect_damaged(shaped({kMaxTensorDimension}), "lies outside the file", "t");
+  expect_damaged(shaped({kMaxTensorDimension}), "is outside the file", "t");
   expect_damaged(shaped({1ull << 40, 1ull << 23}), "more elements than 64 bits can count", "t");
   expect_damaged(shaped({1ull << 40, 1ull << 40, 1ull << 40, 1ull << 40}),
                  "more elements than 64 bits can count", "t");
   expect_damaged(shaped({1ull << 40, 1ull << 22}), "more bytes than 64 bits can count",
                  "t");  // 2^62 elements of 4 bytes
-  expect_damaged(shaped({1ull << 40, (1ull << 22) - 1}), "lies outside the file", "t");
+  expect_damaged(shaped({1ull << 40, (1ull << 22) - 1}), "is outside the file", "t");
 }
 
 TEST(GgufHeader, RefusesRowsThatAreNoWholeBlocks) {
@@ -355,13 +355,13 @@ TEST(GgufHeader, RefusesSizesWhoseSumOrPaddingWraps) {
   };
   // 2^64 - 16 bytes: representable, but no file holds them behind a header, and
   // padding them would wrap to zero.
-  EXPECT_NE(refused(f64({2 * ((1ull << 30) - 1), (1ull << 30) + 1})).find("lies outside the file"),
+  EXPECT_NE(refused(f64({2 * ((1ull << 30) - 1), (1ull << 30) + 1})).find("is outside the file"),
             std::string::npos);
   // Two of 2^63 bytes: the first fits, the running sum of both does not.
   GgufWriter two;
   for (const char* name : {"a", "b"}) two.add_raw_tensor(name, 28, {1ull << 40, 1ull << 20}, {});
   two.shift_offset(1, 1ull << 63);
-  EXPECT_NE(refused(two).find("lies outside the file"), std::string::npos) << refused(two);
+  EXPECT_NE(refused(two).find("is outside the file"), std::string::npos) << refused(two);
 }
 
 TEST(GgufHeader, RefusesTensorsOutsideTheFile) {
@@ -369,7 +369,7 @@ TEST(GgufHeader, RefusesTensorsOutsideTheFile) {
   EXPECT_TRUE(parse(whole).has_value());
   const auto cut = parse(std::span(whole).first(whole.size() - 1));
   ASSERT_FALSE(cut.has_value());
-  EXPECT_NE(cut.error().message.find("the data of \"t\" lies outside the file of"), std::string::npos);
+  EXPECT_NE(cut.error().message.find("the data of \"t\" is outside the file of"), std::string::npos);
   GgufWriter unpadded;  // the padding after the last tensor may be missing
   unpadded.add_tensor("t", TensorType::kF32, {7}, zeros(28));
   const std::vector<std::byte> bytes = unpadded.bytes();

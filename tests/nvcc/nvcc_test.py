@@ -142,7 +142,7 @@ class FindNvccTest(unittest.TestCase):
         self.assertEqual((nvcc.version, why_not), ("13.10.2", ""))
 
     def test_none_one_that_is_too_old_and_one_that_is_broken_are_a_sentence_each(self):
-        for said, reason in ((None, "there is no nvcc"), ("release 12.9, V12.9.86", "is version 12.9.86, and Octavo needs 13.0 or newer"),
+        for said, reason in ((None, "nvcc was not found"), ("release 12.9, V12.9.86", "is version 12.9.86, and Octavo needs 13.0 or newer"),
                              ("no such toolkit", "does not tell its version")):
             nvcc, why_not = self.found(said)
             self.assertIsNone(nvcc)

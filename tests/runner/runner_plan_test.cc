@@ -59,7 +59,7 @@ TEST_F(RunnerPlanTest, TakesAtMostAQuarterOfWhatIsLeft) {
   }
 }
 
-TEST_F(RunnerPlanTest, ObeysBlocksAndMebibytes) {
+TEST_F(RunnerPlanTest, HonoursBlocksAndMebibytes) {
   EXPECT_EQ(plan({.num_kv_blocks = 3})->num_blocks, 3) << "fewer than one context";
   EXPECT_EQ(plan({.num_kv_blocks = 5000})->num_blocks, 5000) << "more than a quarter, when it is asked for";
   const std::int64_t block_bytes = plan({})->kv_layout.block_bytes();
@@ -83,7 +83,7 @@ TEST_F(RunnerPlanTest, HasAHostPoolAsLargeAsTheDevicePoolUpToFourGibibytesAndWha
   EXPECT_LE(tight.total_bytes(), 1000 * kMebibyte);
 }
 
-TEST_F(RunnerPlanTest, ObeysSwapSpaceAndSaysWhenItCannot) {
+TEST_F(RunnerPlanTest, HonoursSwapSpaceAndSaysWhenItCannot) {
   const double block_gibibytes = static_cast<double>(plan({})->kv_layout.block_bytes()) / (1 << 30);
   const auto host_blocks = [&](double blocks) {
     return plan({.num_kv_blocks = 100, .swap_space = blocks * block_gibibytes});

@@ -499,8 +499,8 @@ TEST(Scheduler, StopsAtWhatNoCallerMayDo) {
   EXPECT_DEATH(scheduler.abort(RequestId{1}), "is not committed");
   const SequenceId sequence_id = step.sequences[0].sequence_id;
   EXPECT_DEATH(scheduler.finish(sequence_id), "is not committed");
-  const CommittedToken stranger{SequenceId{99}, 1};
-  EXPECT_DEATH(scheduler.commit(step, {&stranger, 1}), "sequence 99 does not run");
+  const CommittedToken unknown{SequenceId{99}, 1};
+  EXPECT_DEATH(scheduler.commit(step, {&unknown, 1}), "sequence 99 does not run");
   const CommittedToken token{sequence_id, 1};
   scheduler.commit(step, {&token, 1});
   EXPECT_DEATH(scheduler.commit(step, {&token, 1}), "is not in flight");

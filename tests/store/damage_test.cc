@@ -102,7 +102,7 @@ TEST_F(Damage, SomebodyElsesDatabaseIsKeptAsItIs) {
   EXPECT_TRUE(contents_->chats.empty());
 }
 
-TEST_F(Damage, ATriggerOfAStrangerNeverRuns) {
+TEST_F(Damage, AnUntrustedTriggerNeverRuns) {
   write(folder_ / "hostile.db", original_);
   sqlite3* handle = nullptr;
   ASSERT_EQ(sqlite3_open((folder_ / "hostile.db").c_str(), &handle), SQLITE_OK);

@@ -91,7 +91,7 @@ class GgufWriter {
     return *this;
   }
 
-  // ---- lies about the whole
+  // ---- false claims about the whole
   GgufWriter& set_version(std::uint32_t version) {
     draft_.version = version;
     return *this;

@@ -5,13 +5,14 @@
 
 Sentences come from the string literals of the sources and from what the set-up scripts print. Literals that are joined
 are shown as one, with a name for what is filled in: "a " + name + " b" is shown as: a {name} b. Left out are names that only
-programs read: includes, ids of widgets, keys, SQL, and texts that are compared with something.
+programs read: includes, ids of widgets, keys, SQL, texts that are compared with something, and the words of LANGUAGES.
 """
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+LANGUAGES = "ui/widgets/code_lexer.cc"  # keywords of programming languages
 GROUPS = ("window", "command line", "errors", "set-up", "broken promises (OCTAVO_CHECK)")
 TOKEN = re.compile(r"""
     (?P<space>\s+|//[^\n]*|/\*.*?\*/|^\s*\#\s*(?:include|pragma|define|error)(?:\\\n|[^\n])*)
@@ -175,7 +176,7 @@ class Sentences:
                 continue
             call = part[position - 1].text if position and part[position - 1].kind == "word" else ""
             inside = context
-            if call.startswith("OCTAVO_CHECK"):
+            if call.startswith("OCTAVO_CHECK") or call == "static_assert":
                 inside = "broken promises (OCTAVO_CHECK)"
             elif call in ("Error", "error", "fail", "refuse", "invalid") or call.endswith("_error"):
                 inside = "errors"
@@ -231,7 +232,7 @@ def sentences_of_script(path):
     for number, line in enumerate((ROOT / path).read_text().splitlines(), 1):
         if line.lstrip().startswith("#"):
             continue
-        if not re.search(r"\b(echo|printf|print|fail|say|exit|error|help)\b", line):
+        if not re.search(r"\b(echo|printf|print|fail|say|exit|error|help|message)\b", line):
             continue
         for match in re.finditer(r"\"((?:\\.|[^\"\\])*)\"|'([^']*)'", line):
             text = match.group(1) if match.group(1) is not None else match.group(2)
@@ -244,13 +245,13 @@ def main():
     found = {group: [] for group in GROUPS}
     for folder in ("app", "engine", "kernels", "ui"):
         for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in (".h", ".cc", ".cu", ".cuh"):
-                name = str(path.relative_to(ROOT))
+            name = str(path.relative_to(ROOT))
+            if path.suffix in (".h", ".cc", ".cu", ".cuh") and name != LANGUAGES:
                 for group, line, text in sentences_of_source(name):
                     found[group].append((name, line, text))
-    for path in sorted((ROOT / "packaging").iterdir()):
+    for path in [ROOT / "CMakeLists.txt", *sorted((ROOT / "packaging").iterdir())]:
         name = str(path.relative_to(ROOT))
-        if path.is_file() and path.read_bytes().startswith(b"#!"):
+        if path.is_file() and (path.suffix in (".cmake", ".txt", ".py") or path.read_bytes().startswith(b"#!")):
             for group, line, text in sentences_of_script(name):
                 found[group].append((name, line, text))
     for group in GROUPS:

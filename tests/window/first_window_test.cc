@@ -43,7 +43,7 @@ class FirstWindowTest : public ::testing::Test {
     other.join();
     return outcome;
   }
-  // Writes bytes to the socket as a stranger would; the answer.
+  // Writes bytes to the socket as an untrusted process would; the answer.
   std::string say(const std::string& bytes) {
     const int connection = ::socket(AF_UNIX, SOCK_STREAM, 0);
     sockaddr_un address{};

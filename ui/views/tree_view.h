@@ -31,7 +31,7 @@ class TreeView {
   ChatId shown_chat_{};
   std::uint64_t selected_id_ = 0;  // a message; 0: none
   std::size_t selected_ = 0;       // its index
-  std::int32_t first_lane_ = 0;    // what lies further left is not drawn
+  std::int32_t first_lane_ = 0;    // what is further left is not drawn
   bool focus_ = true;
   bool focused_ = false;  // in the frame before
   bool scroll_to_selected_ = false;

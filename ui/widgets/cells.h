@@ -1,4 +1,4 @@
-// A block of KV memory as a small cell. Owners are told apart by more than colour: shared cells are hatched,
+// A block of KV memory as a small cell. Owners differ in more than colour: shared cells are hatched,
 // cells being filled are filled as far as they are.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What single characters mean for showing text that strangers wrote: which have no picture of their own or
+// What single characters mean for showing untrusted text: which have no picture of their own or
 // reorder what stands around them, between which a line may break, and which count as equal when somebody
 // searches.
 #pragma once

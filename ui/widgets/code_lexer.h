@@ -2,7 +2,7 @@
 // keywords, types and calls. One lexer for every language; a table says what differs. It never fails: text
 // that is no valid program gets plainer colours.
 //
-// Linear in the line. What goes on over line breaks (a block comment, a long string) is handed from line to
+// Linear in the line. What continues over line breaks (a block comment, a long string) is handed from line to
 // line.
 #pragma once
 

@@ -10,7 +10,7 @@
 // bytes at once.
 //
 // What differs from CommonMark for that: reference definitions ("[name]: address") are shown as they stand,
-// and what is longer than kLongestChunk without a place to divide it goes on as if it began anew.
+// and what is longer than kLongestChunk without a place to divide it continues as if it started there.
 #pragma once
 
 #include <array>
@@ -105,9 +105,9 @@ class MarkdownDocument {
 
  private:
   friend class MarkdownReader;
-  // What must be known to go on reading at the start of a chunk.
+  // What must be known to continue reading at the start of a chunk.
   struct ChunkState {
-    char fence = '\0';  // of code that goes on: '`' or '~'
+    char fence = '\0';  // of code that continues: '`' or '~'
     std::uint32_t fence_length = 0;
     std::uint32_t fence_indent = 0;
     TextRange language = {};

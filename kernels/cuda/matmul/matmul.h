@@ -4,16 +4,14 @@
 //
 // Three ways, chosen by `plan_product` from the number of rows, the type and the shape alone:
 //   vector   1 .. 8 rows. Weights are read once. Quantised weights meet activations of 16 bits
-//   (Activation::kInt16 in
-//            backend.h) with exact integer sums: two 8-bit dot products for each four weights cost less than
-//            one conversion to float. Other weights are expanded to float and meet floats.
+//            (Activation::kInt16 in backend.h) with exact integer sums: two 8-bit dot products for each four
+//            weights cost less than one conversion to float. Other weights are expanded to float and meet
+//            floats.
 //   tiles    9 rows and more, and always with `deterministic`: tensor cores; weights as float16 (bfloat16
-//   weights as they
-//            are), activations as two 16-bit halves whose sum has 22 (bfloat16: 16) bits, or as one
-//            (`HalfParts`).
+//            weights as they are), activations as two 16-bit halves whose sum has 22 (bfloat16: 16) bits, or
+//            as one (`HalfParts`).
 //   library  many rows: cuBLASLt; quantised weights are expanded in pieces that stay in the second-level
-//   cache. Left out
-//            without a handle, and with `deterministic`.
+//            cache. Left out without a handle, and with `deterministic`.
 // Float32 weights know vector and library only; without a library they go eight rows at a time.
 //
 // Numbers. Every output is summed up in an order that depends on its weights' shape, the way and nothing

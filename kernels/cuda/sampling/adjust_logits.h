@@ -1,6 +1,6 @@
 // Adjusts logits where they stand (kernels/logit_adjustment.h: bias, forbidden tokens, penalties), so that
 // the kernels that draw see a row as the host's sampler sees it: a few launches for all rows of a call, which
-// touch the tokens of the lists and the pieces that these lie in, and nothing else.
+// touch the tokens of the lists and the pieces that hold them, and nothing else.
 //
 // Log-probabilities are the model's own, of logits before they are adjusted: these are kept, and what was
 // drawn is corrected by them.
@@ -51,7 +51,7 @@ class LogitAdjuster {
   // Changes the logits, and of the summary the maxima of their pieces; log_sum_exp stays the model's, but for
   // rows in which no token can come any more: minus infinity. A row that is not valid stays one.
   // `adjustments`: of rows first_row and following, the first of `input`. `inputs`: in the same stream.
-  // REQUIRES: no more tokens and rows than create() was told
+  // REQUIRES: no more tokens and rows than create() reserved
   AdjustedRows adjust(Stream& stream, UploadRing& inputs, const AdjustableRows& input, std::int32_t first_row,
                       const LogitAdjustments& adjustments);
 

@@ -3,7 +3,7 @@
 // A draw with filters keeps what ranks up to a cut: (key of a logit, id). It is found without sorting. Logits
 // between the best one and a floor, below which nothing is kept, fall into kSampleBins equal intervals;
 // number and weight of each are added up; in the interval in which a limit (top_k's number, top_p's weight)
-// is reached the search goes on by the bits of the logits, down to one value, and among equal ones by id.
+// is reached the search continues by the bits of the logits, down to one value, and among equal ones by id.
 // Weights are added up as integers of 80 bits (Mass), so that their order is of no matter; the sums from
 // which is drawn are doubles in a fixed order.
 #pragma once

@@ -3,7 +3,7 @@
 //
 // A run keeps one row from its first token to its last: the free one nearest to the rank with which it was
 // born. No two runs stand in one row at one step. Hypotheses that ended beside beams that went on stand in
-// rows of their own below. What was placed does not change its row among its kind when the search goes on.
+// rows of their own below. What was placed does not change its row among its kind as the search continues.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Scores of beams against steps: the sum of log-probabilities of each beam that goes on, or of each answer.
+// Scores of beams against steps: the sum of log-probabilities of each running beam, or of each answer.
 #pragma once
 
 #include "ui/comparison_state.h"

@@ -175,7 +175,7 @@ void draw_token_card(const Frame& frame, const UiState& state, CompareLook& look
   faint.colour = frame.theme.faint;
   const char* note = token.alternatives.empty() ? "Alternatives appear when the beam search has finished."
                      : room                     ? "Choose a token to fork here in a new column."
-                                                : "No room for another column. Run again to make room.";
+                                                : "No space for another column. Run again to free some.";
   line(frame, faint, note, width);
   ImGui::EndPopup();
 }

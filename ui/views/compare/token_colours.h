@@ -1,6 +1,6 @@
 // What the colours under the words of an answer say. Pure functions of a token's figures.
 //
-// A mark is never told by colour alone: it is thicker where a token was less expected.
+// A mark never relies on colour alone: it is thicker where a token was less expected.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ std::optional<double> entropy_bits(const ComparedToken& token);
 // says nothing.
 std::optional<float> surprise(const ComparedToken& token, TextColour colour);
 
-// Green, orange, red-brown: told apart by the colour-blind too.
+// Green, orange, red-brown: distinguishable for the colour-blind too.
 ImU32 surprise_colour(const Theme& theme, float surprise);
 
 }  // namespace octavo::ui

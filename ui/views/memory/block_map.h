@@ -1,5 +1,5 @@
 // Every block of the device pool as a cell, and the host pool below it. Cells are drawn as rectangles while
-// they are large enough to be told apart, else as the pixels of a texture.
+// they are large enough to distinguish, else as the pixels of a texture.
 #pragma once
 
 #include <cstdint>

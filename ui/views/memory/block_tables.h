@@ -1,5 +1,5 @@
 // A row for each sequence, its blocks in logical order: the n-th block of every row stands in the same
-// column, so that shared prefixes lie under one another.
+// column, so that shared prefixes line up.
 #pragma once
 
 #include "ui/views/memory/memory_parts.h"
