@@ -2,6 +2,12 @@
 
 #include <algorithm>
 
+#include "ui/chat_actions.h"
+#include "ui/compare_actions.h"
+#include "ui/desktop_actions.h"
+#include "ui/model_actions.h"
+#include "ui/state.h"
+
 namespace octavo::ui {
 namespace {
 
@@ -49,7 +55,7 @@ void compare_last_question(const UiState& state, ActionSink& actions) {
   const auto& messages = active_chat(state)->messages;
   for (auto message = messages.rbegin(); message != messages.rend(); ++message) {
     if (message->role != Role::kUser) continue;
-    return actions.push(actions::OpenComparison{state.active_chat.value, message->id});
+    return actions.push(actions::OpenComparison{state.active_chat, message->id});
   }
 }
 
@@ -97,15 +103,15 @@ constexpr Command kCommands[] = {
     {"All branches of this chat", "Ctrl+Shift+B", kControlShift | ImGuiKey_B, 0, with_chat,
      [](const UiState& state, ActionSink& actions) {
        if (!state.desktop.tree_open) actions.push(actions::ShowWorkspace{Workspace::kChat});
-       actions.push(actions::Desktop{actions::ShowTree{!state.desktop.tree_open}});
+       actions.push(actions::ShowTree{!state.desktop.tree_open});
      }},
     {"Attach a text file", "Ctrl+Shift+A", kControlShift | ImGuiKey_A, 0, with_chat,
      [](const UiState&, ActionSink& actions) {
        actions.push(actions::ShowWorkspace{Workspace::kChat});
-       actions.push(actions::Desktop{actions::ShowAttach{true}});
+       actions.push(actions::ShowAttach{true});
      }},
     {"Presets", "", 0, 0, with_chat,
-     [](const UiState&, ActionSink& actions) { actions.push(actions::Desktop{actions::ShowPresets{true}}); }},
+     [](const UiState&, ActionSink& actions) { actions.push(actions::ShowPresets{true}); }},
     {"Pin or unpin this chat", "", 0, 0, with_chat,
      [](const UiState& state, ActionSink& actions) {
        actions.push(actions::PinChat{state.active_chat, !active_chat(state)->pinned});
@@ -122,7 +128,7 @@ constexpr Command kCommands[] = {
     {"Models", "Ctrl+M, Ctrl+L", kControl | ImGuiKey_M, kControl | ImGuiKey_L, without_settings,
      [](const UiState& state, ActionSink& actions) {
        if (state.picker.open) {
-         actions.push(actions::PickModel{actions::CloseModelPicker{}});
+         actions.push(actions::CloseModelPicker{});
        } else {
          actions.push(actions::OpenModelPicker{});
        }

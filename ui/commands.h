@@ -6,10 +6,11 @@
 
 #include <span>
 
-#include "ui/actions.h"
-#include "ui/state.h"
+#include "ui/action_sink.h"
 
 namespace octavo::ui {
+
+struct UiState;  // state.h
 
 struct Command {
   const char* name;             // "New chat"

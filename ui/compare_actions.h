@@ -2,17 +2,18 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
+#include <variant>
 
 #include "engine/base/ids.h"
-#include "ui/comparison_state.h"
+#include "ui/action_sink.h"
+#include "ui/compare_state.h"
 
 namespace octavo::ui::actions {
 
 struct OpenComparison {  // of a message of the user, with everything before it
-  std::uint64_t chat_id = 0;
-  std::uint64_t message_id = 0;
+  ChatId chat_id;
+  MessageId message_id;
 };
 struct TypeComparison {  // a question of its own, without a chat
   std::string text;
@@ -38,6 +39,12 @@ struct ContinueColumn {    // question and answer become a chat of their own
 enum class ComparisonFormat { kJson, kMarkdown };
 struct ExportComparison {
   ComparisonFormat format;
+};
+
+struct CompareAction : std::variant<OpenComparison, TypeComparison, ChangeComparison, RunComparison,
+                                    RunComparisonAgain, StopComparison, ForkAtToken, KeepColumn,
+                                    KeepAllColumns, ContinueColumn, ExportComparison> {
+  using variant::variant;
 };
 
 }  // namespace octavo::ui::actions

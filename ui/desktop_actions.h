@@ -1,5 +1,4 @@
-// What a person asked for around the chat, as values: files for the next message, and the panels of
-// desktop_state.h.
+// What a person asked of the window itself: its workspaces, panels and settings, the clipboard, and files.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +6,34 @@
 #include <variant>
 #include <vector>
 
+#include "engine/base/ids.h"
+#include "ui/action_sink.h"
 #include "ui/desktop_state.h"
 
 namespace octavo::ui::actions {
+
+struct ShowWorkspace {
+  Workspace workspace;
+};
+struct ShowSettings {
+  bool open;
+};
+struct ShowPalette {
+  bool open;
+};
+struct ShowSampling {
+  bool open;
+};
+struct ChangeSettings {
+  SettingsState settings;
+};
+struct DismissBanner {};
+struct CopyText {
+  std::string text;
+};
+struct OpenLink {  // in the browser; http, https or mailto, and confirmed
+  std::string address;
+};
 
 struct ShowAttach {
   bool open;
@@ -33,11 +57,10 @@ struct ShowTree {
   bool open;
 };
 
-using DesktopAction =
-    std::variant<ShowAttach, AttachFile, RemoveAttachment, OpenFiles, ShowPresets, ShowTree>;
-
-struct Desktop {
-  DesktopAction action;
+struct DesktopAction : std::variant<ShowWorkspace, ShowSettings, ShowPalette, ShowSampling, ChangeSettings,
+                                    DismissBanner, CopyText, OpenLink, ShowAttach, AttachFile,
+                                    RemoveAttachment, OpenFiles, ShowPresets, ShowTree> {
+  using variant::variant;
 };
 
 }  // namespace octavo::ui::actions

@@ -1,11 +1,13 @@
 // What every view and widget gets while one frame is drawn.
 #pragma once
 
-#include "ui/actions.h"
 #include "ui/fonts.h"
 #include "ui/theme.h"
 
 namespace octavo::ui {
+
+class ActionSink;  // action_sink.h; with the headers of the actions, such as chat_actions.h
+struct UiState;    // state.h
 
 struct Frame {
   const Theme& theme;

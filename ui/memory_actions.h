@@ -1,11 +1,13 @@
 // What a person asked of the Memory workspace, as values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <variant>
 
 #include "engine/base/ids.h"
+#include "ui/action_sink.h"
 #include "ui/memory_state.h"
 
 namespace octavo::ui::actions {
@@ -41,7 +43,7 @@ struct HoverBlock {  // below 0: none
 };
 struct HoverText {  // message 0: nothing
   ChatId chat_id;
-  std::uint64_t message = 0;
+  MessageId message_id;
   std::size_t begin = 0, end = 0;  // bytes
 };
 struct StartRecording {};
@@ -64,13 +66,12 @@ struct MoveTour {  // by steps; past the end goes to the next chapter
 struct RunPaper {};
 struct CancelPaper {};
 
-using MemoryAction = std::variant<ShowMemoryPage, FollowNewest, PauseMemory, SeekTime, SeekMark, StepEvents,
-                                  StepSteps, PlayMemory, ChangePlaySpeed, ChooseBlock, HoverBlock, HoverText,
-                                  StartRecording, StopRecording, OpenRecording, CloseRecording,
-                                  ListRecordings, ExportMemory, ShowChapter, MoveTour, RunPaper, CancelPaper>;
-
-struct Inspect {
-  MemoryAction action;
+struct MemoryAction
+    : std::variant<ShowMemoryPage, FollowNewest, PauseMemory, SeekTime, SeekMark, StepEvents, StepSteps,
+                   PlayMemory, ChangePlaySpeed, ChooseBlock, HoverBlock, HoverText, StartRecording,
+                   StopRecording, OpenRecording, CloseRecording, ListRecordings, ExportMemory, ShowChapter,
+                   MoveTour, RunPaper, CancelPaper> {
+  using variant::variant;
 };
 
 }  // namespace octavo::ui::actions

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/api/block_event.h"
@@ -20,7 +21,30 @@
 
 namespace octavo::ui {
 
-// One chat of this window. Never reused within a process.
+// ---- what the engine reports
+
+// Equal events of one step and sequence, counted together.
+struct EventLine {
+  std::int64_t step = 0;
+  std::int64_t time_us = 0;
+  std::uint64_t sequence = 0;
+  BlockEventKind kind = BlockEventKind::kAlloc;
+  std::int32_t first_block = -1;
+  std::int32_t aux = 0;  // of the first
+  std::int32_t count = 1;
+  ChatId chat_id = {};  // 0: unknown
+  std::string chat_title = {};
+};
+
+struct MemoryState {
+  std::shared_ptr<const KvSnapshot> snapshot;  // null before the first
+  KvTotals totals;
+  std::deque<StepRecord> steps;     // ascending in time, about the last minute of steps
+  std::deque<EventLine> events;     // oldest first
+  std::int64_t time_origin_us = 0;  // engine time that the window calls 0 s
+};
+
+// ---- the Memory workspace
 
 enum class MemorySource { kLive, kRecording, kTour };
 enum class MemoryPage { kPools, kTour, kPaper };
@@ -242,7 +266,7 @@ struct HighlightedRange {
 struct LinkedHover {
   std::optional<BlockId> block = {};  // pointed at in a view of memory
   std::vector<BlockId> blocks = {};   // lit in every view of memory
-  std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<HighlightedRange>> ranges = {};
+  std::map<std::pair<ChatId, MessageId>, std::vector<HighlightedRange>> ranges = {};
 };
 
 struct MemoryWorkspaceState {
@@ -275,9 +299,9 @@ struct MemoryWorkspaceState {
 
 // What is lit of a message; empty for nearly every one.
 inline const std::vector<HighlightedRange>& highlighted_ranges(const MemoryWorkspaceState& state, ChatId chat,
-                                                               std::uint64_t message) {
+                                                               MessageId message) {
   static const std::vector<HighlightedRange> kNone;
-  const auto found = state.hover.ranges.find({chat.value, message});
+  const auto found = state.hover.ranges.find({chat, message});
   return found == state.hover.ranges.end() ? kNone : found->second;
 }
 

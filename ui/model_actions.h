@@ -1,12 +1,17 @@
-// What a person asked for while choosing a model, as values.
+// What a person asked for about the model: to load it, and to choose another.
 #pragma once
 
 #include <string>
 #include <variant>
 
-#include "ui/model_picker_state.h"
+#include "ui/action_sink.h"
+#include "ui/model_state.h"
 
 namespace octavo::ui::actions {
+
+struct LoadModel {};  // again, after a failure or a cancelled load
+struct CancelLoading {};
+struct ContinueOnCpu {};  // the model that answered until its device was lost, loaded again
 
 struct OpenModelPicker {};
 struct OpenModelFile {  // the picker, on this file
@@ -36,11 +41,15 @@ struct BrowseTo {  // a path that was typed or chosen, whole or in part
   bool is_typed = true;  // false: the field takes this text
 };
 
-using ModelPickerAction = std::variant<CloseModelPicker, ChooseModel, ForgetModel, ChangeLoadOptions,
-                                       LoadChosenModel, ShowFileBrowser, BrowseTo>;
+// What the picker itself takes.
+struct ModelPickerAction : std::variant<CloseModelPicker, ChooseModel, ForgetModel, ChangeLoadOptions,
+                                        LoadChosenModel, ShowFileBrowser, BrowseTo> {
+  using variant::variant;
+};
 
-struct PickModel {
-  ModelPickerAction action;
+struct ModelAction : std::variant<LoadModel, CancelLoading, ContinueOnCpu, OpenModelPicker, OpenModelFile,
+                                  ModelPickerAction> {
+  using variant::variant;
 };
 
 }  // namespace octavo::ui::actions

@@ -2,7 +2,9 @@
 
 #include <imgui_internal.h>
 
+#include "ui/chat_actions.h"
 #include "ui/commands.h"
+#include "ui/state.h"
 
 namespace octavo::ui {
 namespace {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ui/desktop_state.h"
+
 namespace octavo::ui {
 namespace {
 

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "ui/state.h"
+#include "ui/desktop_state.h"
 
 namespace octavo::ui {
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ui/shortcuts.h"
+#include "ui/state.h"
 #include "ui/views/banner_view.h"
 #include "ui/views/chat_memory_view.h"
 #include "ui/views/settings_view.h"

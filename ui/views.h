@@ -4,9 +4,9 @@
 // UiState.
 #pragma once
 
-#include "ui/actions.h"
+#include "ui/action_sink.h"
+#include "ui/chat_state.h"
 #include "ui/fonts.h"
-#include "ui/state.h"
 #include "ui/theme.h"
 #include "ui/views/attach_view.h"
 #include "ui/views/chat_view.h"

@@ -44,10 +44,8 @@ Application::Application(const WindowOptions& options, EngineFactory factory, co
   scout_ = std::make_unique<ModelScout>(options_.model_places, [this] { wake_up(); });
   controller_.set_model_base(options_.engine);
   load_first_model(settings.settings.recent_models);
-  if (!options_.recording.empty())
-    controller_.apply(ui::actions::Inspect{ui::actions::OpenRecording{options_.recording}});
-  if (!options_.files.empty())
-    controller_.apply(ui::actions::Desktop{ui::actions::OpenFiles{options_.files}});
+  if (!options_.recording.empty()) controller_.apply(ui::actions::OpenRecording{options_.recording});
+  if (!options_.files.empty()) controller_.apply(ui::actions::OpenFiles{options_.files});
   perform_effects();
 }
 
@@ -73,7 +71,7 @@ bool Application::step_for(double seconds) {
   const std::int64_t now_us = clock_.now_us();
   if (window_->take_input()) pacing_.on_input(now_us);
   if (auto dropped = window_->take_dropped(); !dropped.empty()) {
-    controller_.apply(ui::actions::Desktop{ui::actions::OpenFiles{std::move(dropped)}});
+    controller_.apply(ui::actions::OpenFiles{std::move(dropped)});
     perform_effects();
   }
   if (update_due(now_us)) {
@@ -141,7 +139,7 @@ bool Application::answer_other_starts() {
   const auto starts = first_window_->take_starts();
   for (const OtherStart& start : starts) {
     window_->come_to_front();
-    if (!start.files.empty()) controller_.apply(ui::actions::Desktop{ui::actions::OpenFiles{start.files}});
+    if (!start.files.empty()) controller_.apply(ui::actions::OpenFiles{start.files});
   }
   if (!starts.empty()) perform_effects();
   return !starts.empty();

@@ -9,6 +9,9 @@
 #include "engine/base/text.h"
 
 namespace octavo::app {
+
+namespace act = ui::actions;
+
 namespace {
 
 // After the last event the engine may still owe a snapshot; it is asked for this often before it is let be.
@@ -60,99 +63,97 @@ void Controller::show_banner(ui::BannerKind kind, std::string text) {
   state_.banner = ui::Banner{kind, std::move(text)};
 }
 
-void Controller::apply(const ui::Action& action) {
-  namespace act = ui::actions;
+void Controller::apply(const act::ChatAction& action) {
+  std::visit(Overloaded{
+                 [&](const act::NewChat&) { new_chat(); },
+                 [&](const act::SelectChat& a) {
+                   if (shown_chat(a.chat_id) == nullptr) return;
+                   show_chat(a.chat_id);
+                 },
+                 [&](const act::SelectNeighbour& a) { select_neighbour(a.offset); },
+                 [&](const act::RenameChat& a) {
+                   if (OpenChat* open_chat = find_chat(a.chat_id)) {
+                     open_chat->chat.title = first_line(sanitise_utf8(a.title), 200);
+                     show_title(a.chat_id);
+                   }
+                 },
+                 [&](const act::DeleteChat& a) { delete_chat(a.chat_id); },
+                 [&](const act::UndoDelete&) { undo_delete(); },
+                 [&](const act::DismissUndo&) { dismiss_undo(); },
+                 [&](const act::SendMessage& a) { send(a.chat_id, a.text); },
+                 [&](const act::ChangeDraft& a) {
+                   if (OpenChat* open_chat = find_chat(a.chat_id)) {
+                     open_chat->draft = a.text;
+                     if (ui::ChatState* shown = shown_chat(a.chat_id)) shown->draft = a.text;
+                     count_context(a.chat_id);
+                   }
+                 },
+                 [&](const act::RemoveQueued& a) {
+                   OpenChat* open_chat = find_chat(a.chat_id);
+                   if (open_chat == nullptr || a.index >= open_chat->queued.size()) return;
+                   open_chat->queued.erase(open_chat->queued.begin() + static_cast<std::ptrdiff_t>(a.index));
+                   show_queue(a.chat_id);
+                 },
+                 [&](const act::StopAnswer& a) {
+                   stop(a.chat_id);
+                   send_queued(a.chat_id);
+                 },
+                 [&](const act::Regenerate& a) { regenerate(a.chat_id, a.message_id); },
+                 [&](const act::EditMessage& a) {
+                   const OpenChat* open_chat = find_chat(a.chat_id);
+                   const Message* message = open_chat ? open_chat->chat.find(a.message_id) : nullptr;
+                   if (message == nullptr) return;
+                   const MessageId parent = message->parent;
+                   // The files that went with it go with it again.
+                   const std::string text =
+                       with_attachments(a.text, attached_files(split_attachments(message->content)));
+                   stop(a.chat_id);
+                   ask(a.chat_id, parent, text);
+                 },
+                 [&](const act::ShowSibling& a) {
+                   OpenChat* open_chat = find_chat(a.chat_id);
+                   if (open_chat == nullptr || open_chat->chat.find(a.message_id) == nullptr) return;
+                   open_chat->chat.activate(open_chat->chat.sibling(a.message_id, a.offset));
+                   show_messages(a.chat_id);
+                   count_context(a.chat_id);
+                 },
+                 [&](const act::ChangeSystemPrompt& a) {
+                   OpenChat* open_chat = find_chat(a.chat_id);
+                   ui::ChatState* shown = shown_chat(a.chat_id);
+                   if (open_chat == nullptr || shown == nullptr) return;
+                   open_chat->chat.system_prompt = sanitise_utf8(a.text);
+                   shown->system_prompt = open_chat->chat.system_prompt;
+                   count_context(a.chat_id);
+                 },
+                 [&](const act::ChangeSampling& a) { change_sampling(a.chat_id, a.sampling); },
+                 [&](const act::ShowSearch& a) { show_search(a.open); },
+                 [&](const act::ContinueAnswer& a) { continue_answer(a.chat_id, a.message_id); },
+                 [&](const act::RestoreChat& a) { restore_chat(a.chat_id); },
+                 [&](const act::EraseChat& a) { erase_chat(a.chat_id); },
+                 [&](const act::EmptyTrash&) { empty_trash(); },
+                 [&](const act::PinChat& a) { pin_chat(a.chat_id, a.pinned); },
+                 [&](const act::MoveChat& a) { move_chat(a.chat_id, a.before); },
+                 [&](const act::CreateFolder& a) { create_folder(a.name); },
+                 [&](const act::RenameFolder& a) { rename_folder(a.folder_id, a.name); },
+                 [&](const act::DeleteFolder& a) { delete_folder(a.folder_id); },
+                 [&](const act::MoveToFolder& a) { move_to_folder(a.chat_id, a.folder_id); },
+                 [&](const act::SearchChats& a) { search_chats(a.query); },
+                 [&](const act::ShowMessage& a) { show_message(a.chat_id, a.message_id); },
+                 [&](const act::SavePreset& a) { save_preset(a.preset); },
+                 [&](const act::ErasePreset& a) { erase_preset(a.preset_id); },
+                 [&](const act::ApplyPreset& a) { apply_preset(a.chat_id, a.preset_id); },
+                 [&](const act::ExportChat& a) { export_chat(a); },
+                 [&](const act::ExportAllChats& a) { export_all_chats(a.path); },
+                 [&](const act::ImportChats& a) { effects_.import_path = a.path; },
+             },
+             action);
+  settle();
+}
+
+void Controller::apply(const act::CompareAction& action) {
   std::visit(
       Overloaded{
-          [&](const act::ShowWorkspace& a) {
-            state_.workspace = a.workspace;
-            state_.memory_workspace.hover = {};  // what was pointed at is not there any more
-            if (a.workspace == ui::Workspace::kCompare) show_comparison();
-            if (a.workspace == ui::Workspace::kMemory) memory_workspace_.refresh(state_);
-          },
-          [&](const act::NewChat&) { new_chat(); },
-          [&](const act::SelectChat& a) {
-            if (shown_chat(a.chat_id) == nullptr) return;
-            show_chat(a.chat_id);
-          },
-          [&](const act::SelectNeighbour& a) { select_neighbour(a.offset); },
-          [&](const act::RenameChat& a) {
-            if (OpenChat* open_chat = find_chat(a.chat_id)) {
-              open_chat->chat.title = first_line(sanitise_utf8(a.title), 200);
-              show_title(a.chat_id);
-            }
-          },
-          [&](const act::DeleteChat& a) { delete_chat(a.chat_id); },
-          [&](const act::UndoDelete&) { undo_delete(); },
-          [&](const act::DismissUndo&) { dismiss_undo(); },
-          [&](const act::SendMessage& a) { send(a.chat_id, a.text); },
-          [&](const act::ChangeDraft& a) {
-            if (OpenChat* open_chat = find_chat(a.chat_id)) {
-              open_chat->draft = a.text;
-              if (ui::ChatState* shown = shown_chat(a.chat_id)) shown->draft = a.text;
-              count_context(a.chat_id);
-            }
-          },
-          [&](const act::RemoveQueued& a) {
-            OpenChat* open_chat = find_chat(a.chat_id);
-            if (open_chat == nullptr || a.index >= open_chat->queued.size()) return;
-            open_chat->queued.erase(open_chat->queued.begin() + static_cast<std::ptrdiff_t>(a.index));
-            show_queue(a.chat_id);
-          },
-          [&](const act::StopAnswer& a) {
-            stop(a.chat_id);
-            send_queued(a.chat_id);
-          },
-          [&](const act::Regenerate& a) { regenerate(a.chat_id, MessageId{a.message_id}); },
-          [&](const act::EditMessage& a) {
-            const OpenChat* open_chat = find_chat(a.chat_id);
-            const Message* message = open_chat ? open_chat->chat.find(MessageId{a.message_id}) : nullptr;
-            if (message == nullptr) return;
-            const MessageId parent = message->parent;
-            // The files that went with it go with it again.
-            const std::string text =
-                with_attachments(a.text, attached_files(split_attachments(message->content)));
-            stop(a.chat_id);
-            ask(a.chat_id, parent, text);
-          },
-          [&](const act::ShowSibling& a) {
-            OpenChat* open_chat = find_chat(a.chat_id);
-            if (open_chat == nullptr || open_chat->chat.find(MessageId{a.message_id}) == nullptr) return;
-            open_chat->chat.activate(open_chat->chat.sibling(MessageId{a.message_id}, a.offset));
-            show_messages(a.chat_id);
-            count_context(a.chat_id);
-          },
-          [&](const act::CopyText& a) { effects_.clipboard = a.text; },
-          [&](const act::OpenLink& a) { effects_.open_link = a.address; },
-          [&](const act::ChangeSystemPrompt& a) {
-            OpenChat* open_chat = find_chat(a.chat_id);
-            ui::ChatState* shown = shown_chat(a.chat_id);
-            if (open_chat == nullptr || shown == nullptr) return;
-            open_chat->chat.system_prompt = sanitise_utf8(a.text);
-            shown->system_prompt = open_chat->chat.system_prompt;
-            count_context(a.chat_id);
-          },
-          [&](const act::ChangeSampling& a) { change_sampling(a.chat_id, a.sampling); },
-          [&](const act::ShowSampling& a) { state_.sampling_open = a.open; },
-          [&](const act::ShowSettings& a) { state_.settings_open = a.open; },
-          [&](const act::ShowPalette& a) { state_.palette_open = a.open; },
-          [&](const act::ShowSearch& a) { show_search(a.open); },
-          [&](const act::ChangeSettings& a) { change_settings(a.settings); },
-          [&](const act::Inspect& a) {
-            memory_workspace_.apply(a.action, state_);
-            take_memory_effects();
-          },
-          [&](const act::DismissBanner&) { state_.banner.reset(); },
-          [&](const act::ContinueOnCpu&) {
-            state_.banner.reset();
-            effects_.continue_on_cpu = true;
-          },
-          [&](const act::LoadModel&) { effects_.load_model = true; },
-          [&](const act::CancelLoading&) {
-            effects_.cancel_loading = true;
-            picker_.show_cancelling();
-          },
-          [&](const act::OpenComparison& a) { open_comparison(ChatId{a.chat_id}, MessageId{a.message_id}); },
+          [&](const act::OpenComparison& a) { open_comparison(a.chat_id, a.message_id); },
           [&](const act::TypeComparison& a) { type_comparison(a.text); },
           [&](const act::ChangeComparison& a) { comparison_.change_setup(a.setup); },
           [&](const act::RunComparison&) {
@@ -169,30 +170,38 @@ void Controller::apply(const ui::Action& action) {
           [&](const act::KeepAllColumns&) { keep_all_columns(); },
           [&](const act::ContinueColumn& a) { continue_column(a.column_id); },
           [&](const act::ExportComparison& a) { export_comparison(a.format); },
-          [&](const act::ContinueAnswer& a) { continue_answer(a.chat_id, MessageId{a.message_id}); },
-          [&](const act::RestoreChat& a) { restore_chat(a.chat_id); },
-          [&](const act::EraseChat& a) { erase_chat(a.chat_id); },
-          [&](const act::EmptyTrash&) { empty_trash(); },
-          [&](const act::PinChat& a) { pin_chat(a.chat_id, a.pinned); },
-          [&](const act::MoveChat& a) { move_chat(a.chat_id, a.before); },
-          [&](const act::CreateFolder& a) { create_folder(a.name); },
-          [&](const act::RenameFolder& a) { rename_folder(a.folder_id, a.name); },
-          [&](const act::DeleteFolder& a) { delete_folder(a.folder_id); },
-          [&](const act::MoveToFolder& a) { move_to_folder(a.chat_id, a.folder_id); },
-          [&](const act::SearchChats& a) { search_chats(a.query); },
-          [&](const act::ShowMessage& a) { show_message(a.chat_id, MessageId{a.message_id}); },
-          [&](const act::SavePreset& a) { save_preset(a.preset); },
-          [&](const act::ErasePreset& a) { erase_preset(a.preset_id); },
-          [&](const act::ApplyPreset& a) { apply_preset(a.chat_id, a.preset_id); },
-          [&](const act::ExportChat& a) { export_chat(a); },
-          [&](const act::ExportAllChats& a) { export_all_chats(a.path); },
-          [&](const act::ImportChats& a) { effects_.import_path = a.path; },
-          [&](const act::Desktop& a) { apply(a.action); },
-          [&](const act::OpenModelPicker&) { pick_model(action); },
-          [&](const act::OpenModelFile&) { pick_model(action); },
-          [&](const act::PickModel&) { pick_model(action); },
       },
       action);
+  settle();
+}
+
+void Controller::apply(const act::MemoryAction& action) {
+  memory_workspace_.apply(action, state_);
+  take_memory_effects();
+  settle();
+}
+
+void Controller::apply(const act::ModelAction& action) {
+  std::visit(Overloaded{
+                 [&](const act::ContinueOnCpu&) {
+                   state_.banner.reset();
+                   effects_.continue_on_cpu = true;
+                 },
+                 [&](const act::LoadModel&) { effects_.load_model = true; },
+                 [&](const act::CancelLoading&) {
+                   effects_.cancel_loading = true;
+                   picker_.show_cancelling();
+                 },
+                 [&](const act::OpenModelPicker&) { pick_model(action); },
+                 [&](const act::OpenModelFile&) { pick_model(action); },
+                 [&](const act::ModelPickerAction&) { pick_model(action); },
+             },
+             action);
+  settle();
+}
+
+// What every action may have changed.
+void Controller::settle() {
   keep_chats();
   show_tree();
 }
@@ -358,9 +367,9 @@ void Controller::note_prompt(RequestId request_id, ChatId chat_id, MessageId ans
   const Message* message = chat.find(answer);
   while (message != nullptr) {
     message = chat.find(message->parent);
-    if (message != nullptr) path.insert(path.begin(), {message->id.value, message->content});
+    if (message != nullptr) path.insert(path.begin(), {message->id, message->content});
   }
-  memory_workspace_.tokens().begin(request_id, chat_id, std::move(path), answer.value);
+  memory_workspace_.tokens().begin(request_id, chat_id, std::move(path), answer);
 }
 
 void Controller::take_memory_effects() {
@@ -512,9 +521,8 @@ ui::ChatState* Controller::shown_chat(ChatId chat_id) {
 ui::MessageState* Controller::shown_message(ChatId chat_id, MessageId message_id) {
   ui::ChatState* shown = shown_chat(chat_id);
   if (shown == nullptr) return nullptr;
-  const auto found =
-      std::find_if(shown->messages.rbegin(), shown->messages.rend(),
-                   [&](const ui::MessageState& message) { return message.id == message_id.value; });
+  const auto found = std::find_if(shown->messages.rbegin(), shown->messages.rend(),
+                                  [&](const ui::MessageState& message) { return message.id == message_id; });
   return found == shown->messages.rend() ? nullptr : &*found;
 }
 
@@ -542,7 +550,7 @@ ui::AnswerFigures Controller::figures_of(const Message& message) const {
 ui::MessageState Controller::message_state(const OpenChat& open_chat, const Message& message) const {
   const SiblingPosition position = open_chat.chat.position_among_siblings(message.id);
   ui::MessageState shown;
-  shown.id = message.id.value;
+  shown.id = message.id;
   shown.role = message.role;
   show_content(message, shown);
   shown.sibling_index = position.index;

@@ -5,6 +5,7 @@
 // What only the application can do (clipboard, loading, saving) comes out of `take_effects`.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -104,7 +105,16 @@ class Controller {
   void take_scouted(ScoutReport report);
   void show_banner(ui::BannerKind kind, std::string text);
 
-  void apply(const ui::Action& action);
+  void apply(const ui::actions::ChatAction& action);
+  void apply(const ui::actions::CompareAction& action);
+  void apply(const ui::actions::MemoryAction& action);
+  void apply(const ui::actions::ModelAction& action);
+  void apply(const ui::actions::DesktopAction& action);
+  // Of any area. A template, so that a single action is not taken for one of these: it is of its own area.
+  template <std::same_as<ui::Action> AnyAction>
+  void apply(const AnyAction& action) {
+    std::visit([this](const auto& of_area) { apply(of_area); }, action);
+  }
   // Everything that the engine has reported. True when something that is drawn changed.
   bool poll_engine();
 
@@ -174,6 +184,7 @@ class Controller {
   };
 
   // Actions; the rest is handled in `apply`.
+  void settle();
   ChatId new_chat();
   void select_neighbour(std::int32_t offset);
   void delete_chat(ChatId chat_id);
@@ -239,7 +250,6 @@ class Controller {
   void export_loaded();
 
   // Files, and the panels around the chat (controller_desktop.cc).
-  void apply(const ui::actions::DesktopAction& action);
   void use_file(ChatId chat_id, ReadFile file, FileOutcomes& outcomes);
   std::string attach(ChatId chat_id, ReadFile file);
   void remove_attachment(ChatId chat_id, std::uint64_t attachment_id);
@@ -268,7 +278,7 @@ class Controller {
   void describe_model();
   void count_everything();
   bool is_used(const Engine& engine) const;
-  void pick_model(const ui::Action& action);
+  void pick_model(const ui::actions::ModelAction& action);
   void take_picker_effects();
   PresentMemory present_memory() const;
   void show_running();

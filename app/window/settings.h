@@ -11,7 +11,7 @@
 
 #include "engine/api/sampling_params.h"
 #include "engine/base/result.h"
-#include "ui/state.h"
+#include "ui/desktop_state.h"
 
 namespace octavo::app {
 

@@ -21,7 +21,7 @@ namespace {
 
 std::vector<MessageState> messages_of(std::size_t count) {
   std::vector<MessageState> messages(count);
-  for (std::size_t i = 0; i < count; ++i) messages[i].id = i + 1;
+  for (std::size_t i = 0; i < count; ++i) messages[i].id = {i + 1};
   return messages;
 }
 
@@ -82,7 +82,7 @@ TEST(Transcript, SelectionGoesOverMessagesInEitherDirection) {
 
 MessageState message(std::uint64_t id, Role role, std::string text) {
   MessageState state;
-  state.id = id;
+  state.id = {id};
   state.role = role;
   state.text = std::move(text);
   return state;
@@ -120,7 +120,7 @@ TEST(TextSearch, FollowsTextThatGrows) {
   EXPECT_EQ(search.find(messages, "two").size(), 2u);
   messages.push_back(message(2, Role::kUser, "two"));
   EXPECT_EQ(search.find(messages, "two").size(), 3u);
-  EXPECT_EQ(search.matches_in(2).size(), 1u);
+  EXPECT_EQ(search.matches_in({2}).size(), 1u);
   messages.resize(1);
   EXPECT_EQ(search.find(messages, "two").size(), 2u);
 }

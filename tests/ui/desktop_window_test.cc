@@ -173,7 +173,7 @@ TEST_F(DesktopWindow, APresetIsMadeChangedAppliedAndDeleted) {
   sampling.temperature = 0.2;
   apply(act::ChangeSampling{chat().id, sampling});
   play([this](ImGuiTestContext* context) {
-    apply(act::Desktop{act::ShowPresets{true}});
+    apply(act::ShowPresets{true});
     context->Yield(4);
     context->SetRef("presets_panel");
     context->ItemClick("**/new_preset");
@@ -209,12 +209,12 @@ TEST_F(DesktopWindow, TheTreeShowsEveryBranchAndGoesThere) {
   open();
   ask("one");
   ask("two");
-  const std::uint64_t first_two = chat().messages[2].id;
+  const MessageId first_two = chat().messages[2].id;
   apply(act::EditMessage{chat().id, first_two, "two, otherwise"});
   ASSERT_TRUE(answered());
   apply(act::Regenerate{chat().id, chat().messages[1].id});
   ASSERT_TRUE(answered());
-  apply(act::Desktop{act::ShowTree{true}});
+  apply(act::ShowTree{true});
   ASSERT_NE(state().desktop.tree, nullptr);
   const ui::BranchTree& tree = *state().desktop.tree;
   ASSERT_EQ(tree.messages.size(), 7u);
@@ -228,7 +228,7 @@ TEST_F(DesktopWindow, TheTreeShowsEveryBranchAndGoesThere) {
   EXPECT_EQ(tree.messages[2].lane, 2);
   EXPECT_EQ(tree.messages[2].id, first_two);
   EXPECT_NE(tree.messages[1].note.find("SmolLM2"), std::string::npos) << tree.messages[1].note;
-  apply(act::Desktop{act::ShowTree{false}});
+  apply(act::ShowTree{false});
   draw_frames(2);
   // From the end of the shown path to its parent, down to the first child, and on.
   play([&](ImGuiTestContext* context) {
@@ -241,7 +241,7 @@ TEST_F(DesktopWindow, TheTreeShowsEveryBranchAndGoesThere) {
     context->KeyPress(ImGuiKey_Enter);
     context->Yield(4);
     IM_CHECK_EQ(chat().messages.size(), 4u);
-    IM_CHECK_EQ(chat().messages[2].id, first_two);
+    IM_CHECK(chat().messages[2].id == first_two);
     context->KeyPress(ImGuiKey_Escape);
     context->Yield(2);
     IM_CHECK(!state().desktop.tree_open);
@@ -251,16 +251,16 @@ TEST_F(DesktopWindow, TheTreeShowsEveryBranchAndGoesThere) {
 TEST_F(DesktopWindow, AClickInTheTreeGoesToTheBranch) {
   open();
   ask("one");
-  const std::uint64_t first_answer = chat().messages[1].id;
+  const MessageId first_answer = chat().messages[1].id;
   apply(act::Regenerate{chat().id, first_answer});
   ASSERT_TRUE(answered());
   ASSERT_NE(chat().messages[1].id, first_answer);
-  apply(act::Desktop{act::ShowTree{true}});
+  apply(act::ShowTree{true});
   play([&](ImGuiTestContext* context) {
     context->Yield(2);
     context->ItemClick(("**/$$" + std::to_string(first_answer) + "/branch_message").c_str());
     context->Yield(2);
-    IM_CHECK_EQ(chat().messages[1].id, first_answer);
+    IM_CHECK(chat().messages[1].id == first_answer);
   });
 }
 
@@ -379,7 +379,7 @@ TEST_F(DesktopWindow, Pictures) {
   drop({write("notes.txt", std::string(2'000, 'n')), write("Plan for the summer.md", std::string(900, 'p'))});
   ASSERT_TRUE(loop_until([this] { return chat().attachments.size() == 2; }));
   ask("What do these two files have in common?");
-  const std::uint64_t answer = chat().messages.back().id, question = chat().messages.front().id;
+  const MessageId answer = chat().messages.back().id, question = chat().messages.front().id;
   apply(act::Regenerate{chat().id, answer});
   ASSERT_TRUE(answered());
   ask("And where do they differ?");
@@ -397,18 +397,18 @@ TEST_F(DesktopWindow, Pictures) {
   apply(act::DismissBanner{});
   in_every_look([&](const std::string& look) {
     write_screenshot("attachments-" + look);
-    apply(act::Desktop{act::ShowTree{true}});
+    apply(act::ShowTree{true});
     write_screenshot("tree-" + look);
-    apply(act::Desktop{act::ShowTree{false}});
-    apply(act::Desktop{act::ShowPresets{true}});
+    apply(act::ShowTree{false});
+    apply(act::ShowPresets{true});
     draw_frames(2);
     write_screenshot("presets-" + look);
-    apply(act::Desktop{act::ShowPresets{false}});
+    apply(act::ShowPresets{false});
     draw_frames(2);
-    apply(act::Desktop{act::ShowAttach{true}});
+    apply(act::ShowAttach{true});
     draw_frames(2);
     write_screenshot("attach-" + look);
-    apply(act::Desktop{act::ShowAttach{false}});
+    apply(act::ShowAttach{false});
     draw_frames(2);
   });
 }

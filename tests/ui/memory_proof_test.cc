@@ -174,7 +174,7 @@ class MemoryProof : public WindowTest {
     ASSERT_EQ(state().model.phase, ui::ModelPhase::kReady) << state().model.problem;
   }
   void apply(const ui::Action& action) { application_->controller().apply(action); }
-  void inspect(const ui::actions::MemoryAction& action) { apply(ui::actions::Inspect{action}); }
+  void inspect(const ui::actions::MemoryAction& action) { apply(action); }
   const ui::MemoryWorkspaceState& memory_workspace() const { return state().memory_workspace; }
 
   // On a machine that does other things besides, the model may need minutes.
@@ -196,7 +196,7 @@ class MemoryProof : public WindowTest {
   }
   const ui::ChatState& asked(std::size_t index) const { return *ui::find_chat(state(), ids_[index]); }
   void compare(std::size_t index, ui::ComparisonKind kind, std::int32_t max_tokens) {
-    apply(ui::actions::OpenComparison{ids_[index].value, asked(index).messages.front().id});
+    apply(ui::actions::OpenComparison{ids_[index], asked(index).messages.front().id});
     ui::ComparisonSetup setup = state().comparison.setup;
     setup.kind = kind;
     setup.num_samples = setup.beam_width = 4;

@@ -39,7 +39,7 @@ class MemoryWorkspace : public WindowTest {
   }
 
   void open_recording(const std::string& path) {
-    application_->controller().apply(ui::actions::Inspect{ui::actions::OpenRecording{path}});
+    application_->controller().apply(ui::actions::OpenRecording{path});
     ASSERT_TRUE(loop_until([this] { return memory_workspace().source == ui::MemorySource::kRecording; }));
   }
 };
@@ -116,10 +116,10 @@ TEST_F(MemoryWorkspace, PointerOverABlockLightsItsWordsInEveryChatThatSharesIt) 
   const auto shared =
       std::find_if(blocks.begin(), blocks.end(), [](const ui::ChatBlock& block) { return block.shared; });
   ASSERT_NE(shared, blocks.end());
-  application_->controller().apply(ui::actions::Inspect{ui::actions::HoverBlock{shared->block_id.value}});
+  application_->controller().apply(ui::actions::HoverBlock{shared->block_id.value});
   // The scripted engine's tokenizer has no bytes for its tokens, so words stay dark; blocks are lit.
   EXPECT_EQ(memory_workspace().hover.blocks, std::vector<BlockId>{shared->block_id});
-  application_->controller().apply(ui::actions::Inspect{ui::actions::HoverBlock{-1}});
+  application_->controller().apply(ui::actions::HoverBlock{-1});
   EXPECT_TRUE(memory_workspace().hover.blocks.empty());
 }
 
@@ -193,9 +193,7 @@ TEST_F(MemoryWorkspace, PicturesOfRecordingTourAndPaper) {
   scene.record(path, 900);
   open_recording(path.string());
   auto& controller = application_->controller();
-  const auto apply = [&](const ui::actions::MemoryAction& action) {
-    controller.apply(ui::actions::Inspect{action});
-  };
+  const auto apply = [&](const ui::actions::MemoryAction& action) { controller.apply(action); };
   const auto& log = memory_workspace().timeline.log;
   const auto swap = std::find_if(
       log.begin(), log.end(), [](const ui::LogLine& line) { return line.kind == BlockEventKind::kSwapOut; });

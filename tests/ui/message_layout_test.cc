@@ -9,6 +9,8 @@
 #include <random>
 #include <string>
 
+#include "ui/action_sink.h"
+
 namespace octavo::ui {
 namespace {
 

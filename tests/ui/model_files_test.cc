@@ -51,7 +51,7 @@ class ModelFiles : public WindowTest {
     ASSERT_TRUE(loop_until([this] { return !state().picker.inside.reading && !state().picker.scanning; }));
     ASSERT_EQ(state().picker.inside.memory.fit, ui::ModelFit::kFits) << state().picker.inside.problem;
     spoil(path);
-    application_->controller().apply(act::PickModel{act::LoadChosenModel{}});
+    application_->controller().apply(act::LoadChosenModel{});
     perform();
     ASSERT_TRUE(loop_until([this] { return !state().picker.loading; }));
   }
@@ -137,7 +137,7 @@ TEST_F(ModelFiles, OfAnotherVocabularyGoOnWithChatsThatTheFirstModelBegan) {
   EXPECT_EQ(chat().messages[1].text, first_answer);
   EXPECT_EQ(chat().messages[3].model, "tiny");
   const ui::MessageState question = chat().messages[2];
-  application_->controller().apply(act::OpenComparison{chat().id.value, question.id});
+  application_->controller().apply(act::OpenComparison{chat().id, question.id});
   application_->controller().apply(act::RunComparison{});
   perform();
   ASSERT_TRUE(loop_until([this] { return !state().comparison.running; }));

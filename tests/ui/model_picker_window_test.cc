@@ -130,7 +130,7 @@ class ModelPickerWindow : public WindowTest {
     application_->controller().apply(act::OpenModelFile{path});
     // As an action of a view would be.
     draw_frames(1);
-    application_->controller().apply(act::PickModel{act::ChooseModel{path}});
+    application_->controller().apply(act::ChooseModel{path});
     perform();
     ASSERT_TRUE(settle());
   }
@@ -142,7 +142,7 @@ class ModelPickerWindow : public WindowTest {
   void load(const std::string& path, act::RunningAnswers running = act::RunningAnswers::kFinish) {
     choose(path);
     ASSERT_EQ(state().picker.inside.problem, "");
-    application_->controller().apply(act::PickModel{act::LoadChosenModel{running}});
+    application_->controller().apply(act::LoadChosenModel{running});
     perform();
   }
   ChatId ask(const std::string& text) {
@@ -267,7 +267,7 @@ TEST_F(ModelPickerWindow, AFailureAfterThePresentModelWentBringsItBack) {
   open_on(first);
   choose(second);
   loads_.wait = true;
-  application_->controller().apply(act::PickModel{act::LoadChosenModel{act::RunningAnswers::kStop}});
+  application_->controller().apply(act::LoadChosenModel{act::RunningAnswers::kStop});
   perform();
   ASSERT_TRUE(loop_until([this] { return loads_.num_begun == 2; }));
   EXPECT_EQ(loads_.num_alive, 0) << "it gave its memory back before the other began to load";
@@ -436,26 +436,26 @@ TEST_F(ModelPickerWindow, Screenshots) {
     write_screenshot("models-damaged-" + look);
   });
   choose(second);
-  apply(act::PickModel{act::ChangeLoadOptions{{.kv_cache_mebibytes = 1 << 20}}});
+  apply(act::ChangeLoadOptions{{.kv_cache_mebibytes = 1 << 20}});
   perform();
   ASSERT_TRUE(settle());
   EXPECT_EQ(state().picker.inside.memory.fit, ui::ModelFit::kNever);
   in_every_look([&](const std::string& look) { write_screenshot("models-too-large-" + look); });
-  apply(act::PickModel{act::ChangeLoadOptions{{}}});
+  apply(act::ChangeLoadOptions{{}});
   perform();
   ASSERT_TRUE(settle());
   loads_.wait = true;
-  application_->controller().apply(act::PickModel{act::LoadChosenModel{}});
+  application_->controller().apply(act::LoadChosenModel{});
   perform();
   ASSERT_TRUE(
       loop_until([this] { return state().picker.loading && state().picker.loading->fraction > 0.4; }));
   in_every_look([&](const std::string& look) { write_screenshot("models-loading-" + look); });
-  application_->controller().apply(act::PickModel{act::ShowFileBrowser{true}});
-  application_->controller().apply(act::PickModel{act::BrowseTo{(folder_ / "models").string() + "/", false}});
+  application_->controller().apply(act::ShowFileBrowser{true});
+  application_->controller().apply(act::BrowseTo{(folder_ / "models").string() + "/", false});
   perform();
   ASSERT_TRUE(settle());
   in_every_look([&](const std::string& look) { write_screenshot("models-browser-" + look); });
-  application_->controller().apply(act::PickModel{act::CloseModelPicker{}});
+  application_->controller().apply(act::CloseModelPicker{});
   perform();
   write_screenshot("models-loading-sidebar");
   EXPECT_EQ(state().picker.rows.size(), 5u);

@@ -67,7 +67,7 @@ ui::UiState long_chat(const ui::UiState& ready, int num_messages, std::size_t by
   chat.messages.clear();
   for (int i = 0; i < num_messages; ++i) {
     ui::MessageState message;
-    message.id = static_cast<std::uint64_t>(i) + 1;
+    message.id = {static_cast<std::uint64_t>(i) + 1};
     message.role = i % 2 == 0 ? Role::kUser : Role::kAssistant;
     while (message.text.size() < bytes_each) message.text += paragraph;
     chat.messages.push_back(std::move(message));

@@ -28,12 +28,12 @@ TEST(BranchTree, HoldsEveryMessageOnceBelowItsParent) {
     const std::vector<MessageId> path = chat.active_path();
     std::int32_t num_leaves = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      const Message& message = *chat.find(MessageId{rows[i].id});
+      const Message& message = *chat.find(rows[i].id);
       const bool is_first = message.parent == kRootMessage;
       EXPECT_EQ(rows[i].parent == i, is_first);
       if (!is_first) {
         EXPECT_LT(rows[i].parent, i);
-        EXPECT_EQ(MessageId{rows[rows[i].parent].id}, message.parent);
+        EXPECT_EQ(rows[rows[i].parent].id, message.parent);
         const bool alone = chat.find(message.parent)->children.size() == 1;
         EXPECT_EQ(rows[i].lane, rows[rows[i].parent].lane + (alone ? 0 : 1));
         const std::size_t above = rows[rows[i].parent].branching_ancestor;
@@ -44,11 +44,11 @@ TEST(BranchTree, HoldsEveryMessageOnceBelowItsParent) {
         }
       }
       const MessageId last = message.children.empty() ? message.id : message.children.back();
-      EXPECT_EQ(MessageId{rows[rows[i].last_child].id}, last);
+      EXPECT_EQ(rows[rows[i].last_child].id, last);
       const bool shown = std::find(path.begin(), path.end(), message.id) != path.end();
       EXPECT_EQ(rows[i].on_shown_path, shown);
       const bool goes_on = shown && message.active_child != kRootMessage;
-      EXPECT_EQ(MessageId{rows[rows[i].shown_child].id}, goes_on ? message.active_child : message.id);
+      EXPECT_EQ(rows[rows[i].shown_child].id, goes_on ? message.active_child : message.id);
       num_leaves += message.children.empty() ? 1 : 0;
     }
     EXPECT_EQ(tree->num_branches, num_leaves);

@@ -28,7 +28,7 @@ class ComparisonFold : public ::testing::Test {
     SamplingParams sampling;
     sampling.max_tokens = 20;
     comparison_.open(
-        {.messages = {{Role::kUser, "Why?"}}, .chat_id = 1, .message_id = 1, .sampling = sampling});
+        {.messages = {{Role::kUser, "Why?"}}, .chat_id = {1}, .message_id = {1}, .sampling = sampling});
   }
   void choose(ComparisonKind kind, std::int32_t count = 3) {
     ui::ComparisonSetup setup = state_.setup;
@@ -408,7 +408,7 @@ class ComparisonController : public ::testing::Test {
     controller_.poll_engine();
   }
   void compare() {
-    controller_.apply(ui::actions::OpenComparison{chat_.value, question_});
+    controller_.apply(ui::actions::OpenComparison{chat_, question_});
     ui::ComparisonSetup setup = controller_.state().comparison.setup;
     setup.num_samples = 2;
     controller_.apply(ui::actions::ChangeComparison{setup});
@@ -423,7 +423,7 @@ class ComparisonController : public ::testing::Test {
   app::Settings settings_ = app::default_settings();
   app::Controller controller_{clock_, settings_};
   ChatId chat_{};
-  std::uint64_t question_ = 0;
+  MessageId question_;
 };
 
 TEST_F(ComparisonController, OpensFromAMessageOfTheUserWithEverythingBeforeIt) {

@@ -248,7 +248,7 @@ TEST_F(ControllerStore, SearchFindsTitlesAndTextsAndOpensTheBranch) {
   EXPECT_EQ(chat().messages.back().text, "the needle is here");
   EXPECT_EQ(state().library.focus.message_id, hit.message_id);
   apply(act::SearchChats{"hayst"});
-  EXPECT_EQ(state().library.search.hits.at(0).message_id, 0u) << "titles come first, and at once";
+  EXPECT_EQ(state().library.search.hits.at(0).message_id, MessageId{}) << "titles come first, and at once";
 }
 
 TEST_F(ControllerStore, ExportsAndImportsGoThroughFiles) {

@@ -156,7 +156,7 @@ TEST_F(ControllerTest, NothingStaysLitWhenAnotherWorkspaceIsShown) {
   send("q");
   poll(3);
   controller_.apply(act::ShowWorkspace{ui::Workspace::kMemory});
-  controller_.apply(act::Inspect{act::HoverBlock{0}});
+  controller_.apply(act::HoverBlock{0});
   EXPECT_FALSE(controller_.state().memory_workspace.hover.blocks.empty());
   controller_.apply(act::ShowWorkspace{ui::Workspace::kChat});
   EXPECT_TRUE(controller_.state().memory_workspace.hover.blocks.empty());

@@ -95,9 +95,9 @@ class Chatter {
     // Sent, for the person: an answer to it is under way.
     const ui::MessageState& asked = shown.messages[shown.messages.size() - 2];
     const bool is_sent = shown.activity == ui::Activity::kGenerating || shown.activity == ui::Activity::kIdle;
-    if (is_sent) tell({shown.id.value, asked.id, asked.text.size(), now_us(), false});
+    if (is_sent) tell({shown.id.value, asked.id.value, asked.text.size(), now_us(), false});
     const ui::MessageState& answer = shown.messages.back();
-    if (!answer.text.empty()) tell({shown.id.value, answer.id, answer.text.size(), now_us(), true});
+    if (!answer.text.empty()) tell({shown.id.value, answer.id.value, answer.text.size(), now_us(), true});
     if (shown.activity == ui::Activity::kIdle) {
       const ChatId id = shown.id;
       controller_.apply(act::SendMessage{id, question(stream, static_cast<int>(shown.messages.size()) / 2)});

@@ -219,7 +219,7 @@ TEST(TokenBook, WordLeadsToItsPositionAndBack) {
   for (const char letter : letters) pieces.emplace_back(1, letter);
   const TokenBytes bytes = [&](TokenId id) { return std::string_view(pieces[static_cast<std::size_t>(id)]); };
   TokenBook book;
-  book.begin(RequestId{1}, ChatId{7}, {{11, "abc"}, {12, "de"}}, 13);
+  book.begin(RequestId{1}, ChatId{7}, {{{11}, "abc"}, {{12}, "de"}}, {13});
   book.accept(RequestId{1}, std::vector<TokenId>{0, 1, 2, 3, 4, 5, 6, 7, 8});
   book.generate(RequestId{1}, 0, std::vector<TokenId>{9, 10}, "fg");
   book.generate(RequestId{1}, 0, std::vector<TokenId>{11}, "h");
@@ -233,10 +233,10 @@ TEST(TokenBook, WordLeadsToItsPositionAndBack) {
   EXPECT_EQ(book.text_of(RequestId{1}, 0, 8, 4, bytes), "]fgh");
   const auto stretches = book.stretches_of(RequestId{1}, 2, 8, bytes);
   ASSERT_EQ(stretches.size(), 2u);
-  EXPECT_EQ(stretches[0].message, 11u);
+  EXPECT_EQ(stretches[0].message, MessageId{11});
   EXPECT_EQ(stretches[0].range.begin, 1u);
   EXPECT_EQ(stretches[0].range.end, 3u);
-  EXPECT_EQ(stretches[1].message, 12u);
+  EXPECT_EQ(stretches[1].message, MessageId{12});
   EXPECT_FALSE(book.find(ChatId{8}, 12, 0, 1, bytes));
 }
 

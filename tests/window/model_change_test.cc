@@ -214,7 +214,7 @@ TEST_F(ModelChange, AFailedLoadLeavesTheModelAndEveryChat) {
 TEST_F(ModelChange, AComparisonFinishesOnTheOldModelAndRunsAgainOnTheNewOne) {
   ask("question");
   finish_everything();
-  controller_.apply(act::OpenComparison{chat().id.value, chat().messages[0].id});
+  controller_.apply(act::OpenComparison{chat().id, chat().messages[0].id});
   ui::ComparisonSetup setup = state().comparison.setup;
   setup.kind = ui::ComparisonKind::kSettings;
   controller_.apply(act::ChangeComparison{setup});

@@ -1,5 +1,7 @@
 #include "ui/views/attach_view.h"
 
+#include "ui/desktop_actions.h"
+#include "ui/state.h"
 #include "ui/views/dialog.h"
 #include "ui/widgets/controls.h"
 
@@ -22,9 +24,8 @@ void AttachView::draw(const Frame& frame, const UiState& state) {
   const bool has_path = path_.find_first_not_of(" \t") != std::string::npos;
   const ButtonOptions attach{.kind = ButtonKind::kPrimary, .width = 96, .enabled = has_path};
   const bool pressed = button(frame, "attach", "Attach", attach);
-  if ((pressed || entered) && has_path)
-    frame.actions.push(actions::Desktop{actions::AttachFile{state.active_chat, path_}});
-  if (end_dialog(frame, open)) frame.actions.push(actions::Desktop{actions::ShowAttach{false}});
+  if ((pressed || entered) && has_path) frame.actions.push(actions::AttachFile{state.active_chat, path_});
+  if (end_dialog(frame, open)) frame.actions.push(actions::ShowAttach{false});
 }
 
 }  // namespace octavo::ui

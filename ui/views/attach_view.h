@@ -4,7 +4,6 @@
 #include <string>
 
 #include "ui/frame.h"
-#include "ui/state.h"
 
 namespace octavo::ui {
 

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "engine/base/text.h"
+#include "ui/chat_state.h"
+#include "ui/desktop_actions.h"
 #include "ui/format.h"
 #include "ui/widgets/controls.h"
 
@@ -74,7 +76,7 @@ void draw_chip(const Frame& frame, const ChatState& chat, const AttachmentState&
   const ButtonOptions remove{
       .kind = ButtonKind::kPlain, .icon = Icon::kClose, .height = 26, .help = "Remove this file"};
   if (button(frame, "remove_attachment", "", remove))
-    frame.actions.push(actions::Desktop{actions::RemoveAttachment{chat.id, attachment.id}});
+    frame.actions.push(actions::RemoveAttachment{chat.id, attachment.id});
   ImGui::PopID();
 }
 

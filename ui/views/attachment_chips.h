@@ -4,8 +4,8 @@
 #include <span>
 #include <string>
 
+#include "ui/chat_state.h"
 #include "ui/frame.h"
-#include "ui/state.h"
 
 namespace octavo::ui {
 

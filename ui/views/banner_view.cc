@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ui/desktop_actions.h"
+#include "ui/model_actions.h"
+#include "ui/state.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ui/chat_actions.h"
 #include "ui/format.h"
+#include "ui/state.h"
 #include "ui/widgets/controls.h"
 #include "ui/widgets/menu.h"
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "ui/chat_state.h"
 #include "ui/frame.h"
-#include "ui/state.h"
 
 namespace octavo::ui {
 

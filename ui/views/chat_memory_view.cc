@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "ui/desktop_actions.h"
 #include "ui/format.h"
+#include "ui/memory_actions.h"
+#include "ui/state.h"
 #include "ui/views/event_lines.h"
 #include "ui/views/memory/memory_parts.h"
 #include "ui/widgets/cells.h"
@@ -70,7 +73,7 @@ int draw_blocks(const Frame& frame, const UiState& state, const ChatState& chat,
   tooltip_now(frame, block_text(state, block));
   if (was_clicked) {
     frame.actions.push(actions::ShowWorkspace{Workspace::kMemory});
-    inspect(frame, actions::ChooseBlock{block.block_id.value});
+    frame.actions.push(actions::ChooseBlock{block.block_id.value});
   }
   return block.block_id.value;
 }
@@ -116,7 +119,7 @@ void draw_chat_memory_view(const Frame& frame, const UiState& state, const ChatS
   draw_event_lines(frame, state.memory, kNumEvents, width);
   // Its words light up in every chat that shares it.
   const int told = state.memory_workspace.hover.block ? state.memory_workspace.hover.block->value : -1;
-  if (pointed != told) inspect(frame, actions::HoverBlock{pointed});
+  if (pointed != told) frame.actions.push(actions::HoverBlock{pointed});
 }
 
 }  // namespace octavo::ui

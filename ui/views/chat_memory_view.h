@@ -1,8 +1,8 @@
 // The right column of the Chat workspace: the blocks that hold this chat, and what happened to memory lately.
 #pragma once
 
+#include "ui/chat_state.h"
 #include "ui/frame.h"
-#include "ui/state.h"
 
 namespace octavo::ui {
 

@@ -7,7 +7,13 @@
 #include <utility>
 
 #include "engine/base/text.h"
+#include "ui/chat_actions.h"
+#include "ui/compare_actions.h"
+#include "ui/desktop_actions.h"
 #include "ui/format.h"
+#include "ui/memory_actions.h"
+#include "ui/model_actions.h"
+#include "ui/state.h"
 #include "ui/views/attachment_chips.h"
 #include "ui/views/empty_chat.h"
 #include "ui/widgets/characters.h"
@@ -227,7 +233,7 @@ void ChatView::draw(const Frame& frame, const UiState& state, const ChatState& c
   draw_link_question(frame);
 }
 
-void ChatView::show_message(ChatId chat_id, std::uint64_t message_id) {
+void ChatView::show_message(ChatId chat_id, MessageId message_id) {
   transcripts_[chat_id.value].following = false;
   jump_to_message_ = message_id;
 }
@@ -246,7 +252,7 @@ void ChatView::draw_header(const Frame& frame, const UiState& state, const ChatS
 
   const float sliders_x = low.x + width - frame.px(56), right = sliders_x - frame.px(42);
   float x = low.x + frame.px(24) + room + frame.px(14);
-  const auto add_chip = [&](const char* id, const std::string& text, const Action& action) {
+  const auto add_chip = [&](const char* id, const std::string& text, const auto& action) {
     const float chip_room = right - x - frame.px(8);
     if (chip_room < frame.px(60)) return;
     ImGui::SetCursorScreenPos({x, low.y + frame.px(16)});
@@ -254,7 +260,7 @@ void ChatView::draw_header(const Frame& frame, const UiState& state, const ChatS
     if (chip(frame, id, text, limit)) frame.actions.push(action);
     x += ImGui::GetItemRectSize().x + frame.px(8);
   };
-  const Action sampling = actions::ShowSampling{!state.sampling_open};
+  const auto sampling = actions::ShowSampling{!state.sampling_open};
   if (!state.settings.sidebar_shown) add_chip("chip_model", state.model.name, actions::OpenModelPicker{});
   add_chip("chip_temperature",
            chat.sampling.temperature == 0 ? std::string("greedy")
@@ -267,7 +273,7 @@ void ChatView::draw_header(const Frame& frame, const UiState& state, const ChatS
   const ButtonOptions branches{
       .icon = Icon::kBranches, .height = 34, .help = "All branches of this chat (Ctrl+Shift+B)"};
   if (button(frame, "show_tree", "", branches))
-    frame.actions.push(actions::Desktop{actions::ShowTree{!state.desktop.tree_open}});
+    frame.actions.push(actions::ShowTree{!state.desktop.tree_open});
   ImGui::SetCursorScreenPos({sliders_x, low.y + frame.px(11)});
   const ButtonOptions sliders{
       .icon = Icon::kSliders, .height = 34, .help = "System prompt and sampling of this chat"};
@@ -339,7 +345,7 @@ void ChatView::draw_transcript(const Frame& frame, const UiState& state, const C
   for (std::size_t i = transcript.index_at(scroll); i < chat.messages.size(); ++i) {
     const Transcript::Entry& entry = transcript.entries()[i];
     if (entry.top > scroll + static_cast<double>(extent.y)) break;
-    ImGui::PushID(static_cast<int>(entry.id));
+    ImGui::PushID(static_cast<int>(entry.id.value));
     draw_message(frame, state, chat, i, transcript, column,
                  static_cast<float>(static_cast<double>(low.y) + (entry.top - scroll)));
     ImGui::PopID();
@@ -359,8 +365,9 @@ void ChatView::draw_transcript(const Frame& frame, const UiState& state, const C
 void ChatView::jump(const Frame& frame, const ChatState& chat, Transcript& transcript, float measure,
                     ImVec2 extent) {
   const TextMatch* match = find_.take_jump();
-  const std::uint64_t message_id = match != nullptr ? match->message_id : std::exchange(jump_to_message_, 0);
-  const std::size_t index = message_id == 0 ? chat.messages.size() : transcript.index_of(message_id);
+  const MessageId message_id = match != nullptr ? match->message_id : std::exchange(jump_to_message_, {});
+  const std::size_t index =
+      message_id == MessageId{} ? chat.messages.size() : transcript.index_of(message_id);
   if (index >= chat.messages.size()) return;
   const auto lay = [&](std::size_t i, Transcript::Entry& entry) {
     return lay_out(frame, chat, i, entry, measure);
@@ -459,8 +466,7 @@ void ChatView::draw_question_footer(const Frame& frame, const ChatState& chat, c
                               .icon = Icon::kColumns,
                               .height = 26,
                               .help = "Compare several answers side by side"};
-  if (button(frame, "compare", "", compare))
-    frame.actions.push(actions::OpenComparison{chat.id.value, message.id});
+  if (button(frame, "compare", "", compare)) frame.actions.push(actions::OpenComparison{chat.id, message.id});
   ImGui::SameLine();
   const ButtonOptions edit{.kind = ButtonKind::kPlain,
                            .icon = Icon::kEdit,
@@ -621,8 +627,7 @@ void ChatView::report_hovered_text(const Frame& frame, const ChatState& chat, co
   if (position.message_id == hovered_message_ && word == hovered_word_) return;
   hovered_message_ = position.message_id;
   hovered_word_ = word;
-  frame.actions.push(
-      actions::Inspect{actions::HoverText{chat.id, position.message_id, word.begin, word.end}});
+  frame.actions.push(actions::HoverText{chat.id, position.message_id, word.begin, word.end});
 }
 
 namespace {
@@ -757,7 +762,7 @@ void ChatView::draw_editor(const Frame& frame, const ChatState& chat, const Mess
     frame.actions.push(actions::EditMessage{chat.id, message.id, edit_text_});
     follow_end(chat.id);
   }
-  if (cancelled || (sent && has_text)) editing_message_ = 0;
+  if (cancelled || (sent && has_text)) editing_message_ = {};
 }
 
 void ChatView::draw_queue(const Frame& frame, const ChatState& chat, Column column, float top) {

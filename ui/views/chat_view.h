@@ -11,8 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ui/chat_state.h"
 #include "ui/frame.h"
-#include "ui/state.h"
 #include "ui/views/find_bar.h"
 #include "ui/views/transcript.h"
 
@@ -28,7 +28,7 @@ class ChatView {
   // Whether Escape closes something here before it stops an answer.
   bool keeps_escape() const { return find_.is_open(); }
   // Shows a message, as a search over all chats does.
-  void show_message(ChatId chat_id, std::uint64_t message_id);
+  void show_message(ChatId chat_id, MessageId message_id);
 
  private:
   struct Column {
@@ -77,8 +77,8 @@ class ChatView {
   std::unordered_map<std::uint64_t, Transcript> transcripts_;  // by chat
   FindBar find_;
   ChatId shown_chat_{};
-  std::uint64_t jump_to_message_ = 0;  // 0: none
-  std::uint64_t editing_message_ = 0;  // 0: none
+  MessageId jump_to_message_;  // 0: none
+  MessageId editing_message_;  // 0: none
   ChatId editing_chat_{};
   std::string edit_text_;
   bool focus_editor_ = false;
@@ -90,7 +90,7 @@ class ChatView {
   bool ask_ = false;          // from the next frame on
   ImVec2 asked_at_{};
   TextRange hovered_word_;
-  std::uint64_t hovered_message_ = 0;
+  MessageId hovered_message_;
 };
 
 }  // namespace octavo::ui

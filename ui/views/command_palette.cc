@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
+#include "ui/chat_actions.h"
+#include "ui/desktop_actions.h"
+#include "ui/state.h"
 #include "ui/widgets/characters.h"
 #include "ui/widgets/controls.h"
 

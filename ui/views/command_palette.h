@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/ids.h"
 #include "ui/commands.h"
 #include "ui/frame.h"
-#include "ui/state.h"
 
 namespace octavo::ui {
 

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ui/chat_actions.h"
+#include "ui/desktop_actions.h"
 #include "ui/format.h"
+#include "ui/state.h"
 #include "ui/views/attachment_chips.h"
 #include "ui/widgets/controls.h"
 
@@ -117,8 +120,7 @@ bool ComposerView::draw_bottom_row(const Frame& frame, const UiState& state, con
   ImGui::SetCursorScreenPos({low.x + frame.px(10), low.y + frame.px(3)});
   const ButtonOptions attach{
       .kind = ButtonKind::kPlain, .icon = Icon::kPaperclip, .help = "Attach a text file (Ctrl+Shift+A)"};
-  if (button(frame, "show_attach", "", attach))
-    frame.actions.push(actions::Desktop{actions::ShowAttach{true}});
+  if (button(frame, "show_attach", "", attach)) frame.actions.push(actions::ShowAttach{true});
   const std::string text = meter_text(state, chat);
   const float room = width - frame.px(282);
   draw_text(frame, list, {meter_x, text_y}, meter, text, room);

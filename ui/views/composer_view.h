@@ -7,8 +7,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "ui/chat_state.h"
 #include "ui/frame.h"
-#include "ui/state.h"
 
 namespace octavo::ui {
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <string>
 
+#include "ui/chat_actions.h"
+#include "ui/state.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {

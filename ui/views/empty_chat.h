@@ -1,8 +1,8 @@
 // What an empty chat shows: who answers, and questions that one click asks.
 #pragma once
 
+#include "ui/chat_state.h"
 #include "ui/frame.h"
-#include "ui/state.h"
 
 namespace octavo::ui {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "ui/frame.h"
-#include "ui/state.h"
+#include "ui/memory_state.h"
 
 namespace octavo::ui {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ui/chat_state.h"
 #include "ui/format.h"
 #include "ui/widgets/controls.h"
 
@@ -104,7 +105,7 @@ void FindBar::step(int offset) {
   jump_ = true;
 }
 
-std::span<const TextRange> FindBar::matches_in(std::uint64_t message_id) const {
+std::span<const TextRange> FindBar::matches_in(MessageId message_id) const {
   return open_ ? search_.matches_in(message_id) : std::span<const TextRange>();
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ui/chat_state.h"
 #include "ui/frame.h"
 #include "ui/widgets/text_search.h"
 
@@ -21,7 +22,7 @@ class FindBar {
   // In the top right corner of the rectangle at `low`, `width` wide.
   void draw(const Frame& frame, ImVec2 low, float width);
 
-  std::span<const TextRange> matches_in(std::uint64_t message_id) const;
+  std::span<const TextRange> matches_in(MessageId message_id) const;
   // nullptr when nothing is found.
   const TextMatch* current() const;
   // The match to scroll to, once after each step.

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "ui/memory_actions.h"
+#include "ui/state.h"
 #include "ui/views/memory/block_card_view.h"
 #include "ui/views/memory/block_tables.h"
 #include "ui/views/memory/health_strip.h"
@@ -88,7 +90,7 @@ void MemoryView::draw_pools(const Frame& frame, const MemoryWorkspaceState& stat
   gap(frame, kGap);
   timeline_.draw(frame, state, {extent.x, timeline});
   const int lit = state.hover.block ? state.hover.block->value : -1;
-  if (pointing.block != lit) inspect(frame, actions::HoverBlock{pointing.block});
+  if (pointing.block != lit) frame.actions.push(actions::HoverBlock{pointing.block});
 }
 
 void MemoryView::draw_tables(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent,

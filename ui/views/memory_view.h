@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ui/frame.h"
-#include "ui/state.h"
+#include "ui/memory_state.h"
 #include "ui/views/memory/block_map.h"
 #include "ui/views/memory/event_log.h"
 #include "ui/views/memory/memory_toolbar.h"

@@ -6,6 +6,8 @@
 #include <string>
 
 #include "ui/format.h"
+#include "ui/model_actions.h"
+#include "ui/state.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
@@ -232,7 +234,7 @@ void draw_options(const Frame& frame, const ModelPickerState& picker, float widt
                   "as f32; int8 is faster with long prompts.",
                   kActivationNames, kActivationTypes, ActivationType::kAuto, options.activation_dtype, width);
   }
-  if (changed) frame.actions.push(actions::PickModel{actions::ChangeLoadOptions{options}});
+  if (changed) frame.actions.push(actions::ChangeLoadOptions{options});
 }
 
 // ---- the load
@@ -279,8 +281,8 @@ void draw_load_buttons(const Frame& frame, const UiState& state, float width) {
     paragraph(frame, tiny_text(frame), running_sentence(state), width - button_pixels - frame.px(16));
   ImGui::SetCursorScreenPos({low.x + width - button_pixels, low.y});
   if (button(frame, "load_model", text, load))
-    frame.actions.push(actions::PickModel{actions::LoadChosenModel{
-        is_alone ? actions::RunningAnswers::kStop : actions::RunningAnswers::kFinish}});
+    frame.actions.push(actions::LoadChosenModel{is_alone ? actions::RunningAnswers::kStop
+                                                         : actions::RunningAnswers::kFinish});
 }
 
 bool is_missing(const ModelPickerState& picker) {
@@ -293,7 +295,7 @@ void draw_problem(const Frame& frame, const ModelPickerState& picker, float widt
   if (!is_missing(picker)) return;
   gap(frame, 10);
   if (button(frame, "forget_model", "Remove from list"))
-    frame.actions.push(actions::PickModel{actions::ForgetModel{picker.inside.path}});
+    frame.actions.push(actions::ForgetModel{picker.inside.path});
 }
 
 void draw_body(const Frame& frame, const UiState& state, float width) {

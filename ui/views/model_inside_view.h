@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "ui/frame.h"
-#include "ui/state.h"
 
 namespace octavo::ui {
 

@@ -5,6 +5,8 @@
 
 #include "engine/base/ascii.h"
 #include "ui/format.h"
+#include "ui/model_actions.h"
+#include "ui/state.h"
 #include "ui/views/dialog.h"
 #include "ui/views/model_inside_view.h"
 #include "ui/widgets/controls.h"
@@ -109,7 +111,7 @@ void ModelPickerView::draw(const Frame& frame, const UiState& state) {
   draw_model_inside(frame, state);
   ImGui::EndChild();
   browsed_ = picker.browser.open;
-  if (end_dialog(frame, picker.open)) frame.actions.push(actions::PickModel{actions::CloseModelPicker{}});
+  if (end_dialog(frame, picker.open)) frame.actions.push(actions::CloseModelPicker{});
 }
 
 // ---- the list
@@ -139,8 +141,7 @@ void ModelPickerView::draw_list(const Frame& frame, const UiState& state, ImVec2
   ImGui::EndChild();
   gap(frame, 10);
   const ButtonOptions open{.icon = Icon::kFolder, .help = "Choose a .gguf file on your disk"};
-  if (button(frame, "open_file", "Open file…", open))
-    frame.actions.push(actions::PickModel{actions::ShowFileBrowser{true}});
+  if (button(frame, "open_file", "Open file…", open)) frame.actions.push(actions::ShowFileBrowser{true});
   if (picker.scanning) {
     beside(frame, 12);
     const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -153,7 +154,7 @@ void ModelPickerView::draw_row(const Frame& frame, const UiState& state, const M
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const bool is_chosen = row.path == state.picker.inside.path;
   if (list_line(frame, "model_row", {width, frame.px(kRowHeight)}, is_chosen))
-    frame.actions.push(actions::PickModel{actions::ChooseModel{row.path}});
+    frame.actions.push(actions::ChooseModel{row.path});
   tooltip(frame, row.folder + "/" + row.file_name + (row.problem.empty() ? "" : "\n" + row.problem));
   if (is_chosen && scroll_to_chosen_) ImGui::SetScrollHereY(0.5f);
   ImDrawList* list = ImGui::GetWindowDrawList();
@@ -195,7 +196,7 @@ void ModelPickerView::move_choice(const Frame& frame, const UiState& state,
     next = (at + (down ? 1 : matching.size() - 1)) % matching.size();
   }
   scroll_to_chosen_ = true;
-  frame.actions.push(actions::PickModel{actions::ChooseModel{rows[matching[next]].path}});
+  frame.actions.push(actions::ChooseModel{rows[matching[next]].path});
 }
 
 // ---- a file anywhere
@@ -209,7 +210,7 @@ void ModelPickerView::draw_browser(const Frame& frame, const UiState& state, ImV
   if (!browsed_) take_keyboard("##model_path");
   const bool entered = text_field(frame, "##model_path", typed_path_, "~/path/to/model.gguf", extent.x,
                                   ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_ElideLeft);
-  if (ImGui::IsItemEdited()) frame.actions.push(actions::PickModel{actions::BrowseTo{typed_path_}});
+  if (ImGui::IsItemEdited()) frame.actions.push(actions::BrowseTo{typed_path_});
   if (entered) enter_path(frame, browser);
   gap(frame, 8);
   line(frame, tiny_text(frame), browser.folder, extent.x);
@@ -247,14 +248,14 @@ void ModelPickerView::draw_browser(const Frame& frame, const UiState& state, ImV
   ImGui::EndChild();
   gap(frame, 10);
   if (button(frame, "back_to_models", "Back to the list", {.icon = Icon::kChevronLeft}))
-    frame.actions.push(actions::PickModel{actions::ShowFileBrowser{false}});
+    frame.actions.push(actions::ShowFileBrowser{false});
 }
 
 void ModelPickerView::choose_entry(const Frame& frame, const FolderEntry& entry) {
   if (entry.is_folder) {
-    frame.actions.push(actions::PickModel{actions::BrowseTo{entry.path + "/", /*is_typed=*/false}});
+    frame.actions.push(actions::BrowseTo{entry.path + "/", /*is_typed=*/false});
   } else {
-    frame.actions.push(actions::PickModel{actions::ChooseModel{entry.path}});
+    frame.actions.push(actions::ChooseModel{entry.path});
   }
 }
 
@@ -262,7 +263,7 @@ void ModelPickerView::choose_entry(const Frame& frame, const FolderEntry& entry)
 void ModelPickerView::enter_path(const Frame& frame, const FileBrowser& browser) const {
   if (browser.entries.size() == 1 && !browser.reading) return choose_entry(frame, browser.entries.front());
   if (!typed_path_.empty() && typed_path_.back() != '/')
-    frame.actions.push(actions::PickModel{actions::ChooseModel{typed_path_}});
+    frame.actions.push(actions::ChooseModel{typed_path_});
 }
 
 }  // namespace octavo::ui

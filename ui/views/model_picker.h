@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "ui/frame.h"
-#include "ui/state.h"
+#include "ui/model_state.h"
 
 namespace octavo::ui {
 

@@ -4,7 +4,10 @@
 
 #include <utility>
 
+#include "ui/chat_actions.h"
+#include "ui/desktop_actions.h"
 #include "ui/format.h"
+#include "ui/state.h"
 #include "ui/views/dialog.h"
 #include "ui/widgets/controls.h"
 #include "ui/widgets/sampling_controls.h"
@@ -63,7 +66,7 @@ void PresetsView::draw(const Frame& frame, const UiState& state) {
   draw_list(frame, state, {list, extent.y});
   ImGui::SetCursorScreenPos({low.x + list + between, low.y});
   draw_editor(frame, state, {extent.x - list - between, extent.y});
-  if (end_dialog(frame, open)) frame.actions.push(actions::Desktop{actions::ShowPresets{false}});
+  if (end_dialog(frame, open)) frame.actions.push(actions::ShowPresets{false});
 }
 
 void PresetsView::draw_list(const Frame& frame, const UiState& state, ImVec2 extent) {

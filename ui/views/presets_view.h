@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <string>
 
+#include "ui/chat_state.h"
 #include "ui/frame.h"
-#include "ui/state.h"
 
 namespace octavo::ui {
 

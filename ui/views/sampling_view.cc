@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "ui/chat_actions.h"
+#include "ui/desktop_actions.h"
 #include "ui/widgets/controls.h"
 #include "ui/widgets/sampling_controls.h"
 
@@ -69,7 +71,7 @@ void SamplingView::draw(const Frame& frame, const ChatState& chat) {
   bool changed = draw_presets(frame, sampling, width);
   gap(frame, 8);
   if (button(frame, "show_presets", "Your presets", {.width = width / frame.theme.scale, .height = 30}))
-    frame.actions.push(actions::Desktop{actions::ShowPresets{true}});
+    frame.actions.push(actions::ShowPresets{true});
   gap(frame, 16);
   changed |= sampling_sliders(frame, sampling, width);
   changed |= seed_field(frame, sampling, seed_text_, width);

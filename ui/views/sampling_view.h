@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "ui/chat_state.h"
 #include "ui/frame.h"
-#include "ui/state.h"
 
 namespace octavo::ui {
 

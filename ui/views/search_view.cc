@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "ui/chat_actions.h"
+#include "ui/desktop_actions.h"
 #include "ui/format.h"
+#include "ui/state.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
@@ -12,7 +15,7 @@ constexpr float kHitHeight = 62;
 
 // Where the hit stands: who said it, and on which branch.
 std::string place_of(const SearchHitState& hit) {
-  if (hit.message_id == 0) return "title";
+  if (hit.message_id == MessageId{}) return "title";
   std::string place = hit.role == Role::kUser        ? "you"
                       : hit.role == Role::kAssistant ? "answer"
                                                      : "system prompt";
@@ -99,7 +102,7 @@ void SearchView::draw_hit(const Frame& frame, const SearchHitState& hit, float w
   draw_excerpt(frame, {left, low.y + frame.px(30)}, hit, room);
   if (!chosen) return;
   frame.actions.push(actions::ShowWorkspace{Workspace::kChat});
-  if (hit.message_id == 0) {
+  if (hit.message_id == MessageId{}) {
     frame.actions.push(actions::SelectChat{hit.chat_id});
   } else {
     frame.actions.push(actions::ShowMessage{hit.chat_id, hit.message_id});

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "ui/commands.h"
+#include "ui/desktop_actions.h"
+#include "ui/state.h"
 #include "ui/views/compare/compare_shortcuts.h"
 #include "ui/views/dialog.h"
 #include "ui/views/memory/memory_keys.h"

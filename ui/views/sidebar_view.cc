@@ -4,7 +4,11 @@
 #include <array>
 #include <cmath>
 
+#include "ui/chat_actions.h"
+#include "ui/desktop_actions.h"
 #include "ui/format.h"
+#include "ui/model_actions.h"
+#include "ui/state.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "ui/frame.h"
-#include "ui/state.h"
 #include "ui/views/chat_list.h"
 #include "ui/views/search_view.h"
 

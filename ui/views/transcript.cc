@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "ui/chat_state.h"
+
 namespace octavo::ui {
 
 void Transcript::sync(const std::vector<MessageState>& messages, float top_margin, float gap,
@@ -16,7 +18,7 @@ void Transcript::sync(const std::vector<MessageState>& messages, float top_margi
   gap_ = gap;
   std::size_t first_changed = margins_same ? entries_.size() : 0;
   if (same < entries_.size() || same < messages.size()) {
-    std::unordered_map<std::uint64_t, Entry> old;
+    std::unordered_map<MessageId, Entry> old;
     for (std::size_t i = same; i < entries_.size(); ++i) old.emplace(entries_[i].id, std::move(entries_[i]));
     entries_.resize(same);
     entries_.reserve(messages.size());
@@ -108,7 +110,7 @@ std::size_t Transcript::index_at(double y) const {
   return static_cast<std::size_t>(entry - entries_.begin());
 }
 
-std::size_t Transcript::index_of(std::uint64_t message_id) const {
+std::size_t Transcript::index_of(MessageId message_id) const {
   const auto entry =
       std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.id == message_id; });
   return static_cast<std::size_t>(entry - entries_.begin());

@@ -14,14 +14,14 @@
 #include <optional>
 #include <vector>
 
-#include "ui/state.h"
+#include "ui/chat_state.h"
 #include "ui/widgets/message_layout.h"
 
 namespace octavo::ui {
 
 // Between two characters of a message.
 struct TextPosition {
-  std::uint64_t message_id = 0;
+  MessageId message_id;
   std::uint32_t offset = 0;
   bool operator==(const TextPosition&) const = default;
 };
@@ -34,7 +34,7 @@ struct TextSelection {
 class Transcript {
  public:
   struct Entry {
-    std::uint64_t id = 0;
+    MessageId id;
     std::unique_ptr<MessageLayout> layout;  // null before it is first looked at
     double top = 0;
     float height = 0;    // with everything that belongs to the message
@@ -65,7 +65,7 @@ class Transcript {
   // The first message that reaches below `y`; the number of messages when there is none.
   std::size_t index_at(double y) const;
   // The number of messages when there is none.
-  std::size_t index_of(std::uint64_t message_id) const;
+  std::size_t index_of(MessageId message_id) const;
 
   bool following = true;  // the end is shown, also when the text grows
   double scroll = 0;

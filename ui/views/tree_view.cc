@@ -7,7 +7,10 @@
 #include <cmath>
 #include <utility>
 
+#include "ui/chat_actions.h"
+#include "ui/desktop_actions.h"
 #include "ui/format.h"
+#include "ui/state.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
@@ -48,7 +51,7 @@ void TreeView::draw(const Frame& frame, const UiState& state, ImVec2 extent) {
   ImGui::SetCursorScreenPos({at.x + width - frame.px(26), at.y - frame.px(3)});
   const ButtonOptions close{
       .kind = ButtonKind::kPlain, .icon = Icon::kClose, .height = 26, .help = "Close (Esc)"};
-  if (button(frame, "close_tree", "", close)) frame.actions.push(actions::Desktop{actions::ShowTree{false}});
+  if (button(frame, "close_tree", "", close)) frame.actions.push(actions::ShowTree{false});
   ImGui::SetCursorScreenPos(below);
   gap(frame, 10);
   if (!has_messages) {
@@ -67,9 +70,10 @@ void TreeView::choose_selected(const BranchTree& tree) {
   const auto& messages = tree.messages;
   if (shown_chat_ != tree.chat_id) {
     shown_chat_ = tree.chat_id;
-    selected_id_ = 0;
+    selected_id_ = {};
   }
-  if (selected_ < messages.size() && messages[selected_].id == selected_id_ && selected_id_ != 0) return;
+  if (selected_ < messages.size() && messages[selected_].id == selected_id_ && selected_id_ != MessageId{})
+    return;
   const auto same = std::find_if(messages.begin(), messages.end(),
                                  [this](const TreeMessage& message) { return message.id == selected_id_; });
   if (same != messages.end()) {
@@ -88,7 +92,7 @@ void TreeView::take_keys(const Frame& frame, const BranchTree& tree) {
   // Dear ImGui has taken the focus to the window around this one when Escape arrives here.
   const bool was_focused = std::exchange(focused_, ImGui::IsWindowFocused());
   if ((was_focused || focused_) && ImGui::IsKeyPressed(ImGuiKey_Escape, false))
-    return frame.actions.push(actions::Desktop{actions::ShowTree{false}});
+    return frame.actions.push(actions::ShowTree{false});
   if (!focused_) return;
   const auto& messages = tree.messages;
   std::size_t next = selected_;
@@ -140,7 +144,7 @@ void TreeView::draw_row(const Frame& frame, const BranchTree& tree, std::size_t 
   const TreeMessage& message = tree.messages[index];
   const float row = frame.px(kRowHeight);
   ImDrawList* list = ImGui::GetWindowDrawList();
-  ImGui::PushID(static_cast<int>(message.id));
+  ImGui::PushID(static_cast<int>(message.id.value));
   ImGui::SetCursorScreenPos(low);
   const bool clicked = ImGui::InvisibleButton("branch_message", {width, row});
   const bool hovered = ImGui::IsItemHovered();

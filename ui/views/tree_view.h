@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ui/chat_state.h"
 #include "ui/frame.h"
-#include "ui/state.h"
 
 namespace octavo::ui {
 
@@ -29,9 +29,9 @@ class TreeView {
   void go_to(const Frame& frame, const BranchTree& tree, std::size_t index);
 
   ChatId shown_chat_{};
-  std::uint64_t selected_id_ = 0;  // a message; 0: none
-  std::size_t selected_ = 0;       // its index
-  std::int32_t first_lane_ = 0;    // what is further left is not drawn
+  MessageId selected_id_;        // a message; 0: none
+  std::size_t selected_ = 0;     // its index
+  std::int32_t first_lane_ = 0;  // what is further left is not drawn
   bool focus_ = true;
   bool focused_ = false;  // in the frame before
   bool scroll_to_selected_ = false;

@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "ui/format.h"
+#include "ui/model_actions.h"
+#include "ui/state.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "ui/frame.h"
-#include "ui/state.h"
 
 namespace octavo::ui {
 

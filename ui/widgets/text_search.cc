@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "engine/base/text.h"
+#include "ui/chat_state.h"
 #include "ui/widgets/characters.h"
 
 namespace octavo::ui {
@@ -90,13 +91,13 @@ const std::vector<TextMatch>& TextSearch::find(const std::vector<MessageState>& 
   }
   if (!changed) return matches_;
   matches_.clear();
-  for (const std::uint64_t id : order_) {
+  for (const MessageId id : order_) {
     for (const TextRange range : indices_[id].matches) matches_.push_back({id, range});
   }
   return matches_;
 }
 
-std::span<const TextRange> TextSearch::matches_in(std::uint64_t message_id) const {
+std::span<const TextRange> TextSearch::matches_in(MessageId message_id) const {
   const auto index = indices_.find(message_id);
   if (query_.empty() || index == indices_.end()) return {};
   return index->second.matches;

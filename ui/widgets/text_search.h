@@ -11,13 +11,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ui/state.h"
+#include "ui/chat_state.h"
 #include "ui/widgets/markdown.h"
 
 namespace octavo::ui {
 
 struct TextMatch {
-  std::uint64_t message_id = 0;
+  MessageId message_id;
   TextRange range;
   bool operator==(const TextMatch&) const = default;
 };
@@ -28,7 +28,7 @@ class TextSearch {
   // change.
   const std::vector<TextMatch>& find(const std::vector<MessageState>& messages, std::string_view query);
   // Of one message, as ranges.
-  std::span<const TextRange> matches_in(std::uint64_t message_id) const;
+  std::span<const TextRange> matches_in(MessageId message_id) const;
   // Gives the memory back.
   void clear();
 
@@ -46,8 +46,8 @@ class TextSearch {
   void search(Index& index) const;
 
   std::u32string query_;
-  std::unordered_map<std::uint64_t, Index> indices_;
-  std::vector<std::uint64_t> order_;  // the messages of the matches
+  std::unordered_map<MessageId, Index> indices_;
+  std::vector<MessageId> order_;  // the messages of the matches
   std::vector<TextMatch> matches_;
 };
 

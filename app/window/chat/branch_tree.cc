@@ -74,8 +74,8 @@ std::shared_ptr<const ui::BranchTree> branch_tree(const Chat& chat, ChatId chat_
   auto tree = std::make_shared<ui::BranchTree>();
   tree->chat_id = chat_id;
   tree->messages.reserve(chat.messages().size());
-  std::unordered_set<std::uint64_t> shown;
-  for (const MessageId id : chat.active_path()) shown.insert(id.value);
+  std::unordered_set<MessageId> shown;
+  for (const MessageId id : chat.active_path()) shown.insert(id);
   std::vector<Waiting> waiting;  // the next one last
   const auto wait_for = [&waiting](const std::vector<MessageId>& children, std::size_t parent,
                                    std::size_t branching_ancestor, std::int32_t lane) {
@@ -95,7 +95,7 @@ std::shared_ptr<const ui::BranchTree> branch_tree(const Chat& chat, ChatId chat_
     const std::size_t index = tree->messages.size();
     const std::size_t parent = next.parent == kNone ? index : next.parent;
     tree->messages.push_back(
-        {.id = message.id.value,
+        {.id = message.id,
          .role = message.role,
          .excerpt = excerpt_of(message),
          .note = note_of(message),
@@ -104,7 +104,7 @@ std::shared_ptr<const ui::BranchTree> branch_tree(const Chat& chat, ChatId chat_
          .shown_child = index,
          .branching_ancestor = next.branching_ancestor == kNone ? index : next.branching_ancestor,
          .lane = next.lane,
-         .on_shown_path = shown.contains(message.id.value)});
+         .on_shown_path = shown.contains(message.id)});
     if (parent != index) {
       tree->messages[parent].last_child = index;
       if (tree->messages[index].on_shown_path) tree->messages[parent].shown_child = index;

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "app/chat/chat.h"
-#include "ui/desktop_state.h"
+#include "ui/chat_state.h"
 
 namespace octavo::app {
 

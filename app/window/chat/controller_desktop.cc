@@ -41,6 +41,19 @@ std::string sentence_of(const std::vector<std::string>& problems) {
 void Controller::apply(const ui::actions::DesktopAction& action) {
   namespace act = ui::actions;
   std::visit(Overloaded{
+                 [&](const act::ShowWorkspace& a) {
+                   state_.workspace = a.workspace;
+                   state_.memory_workspace.hover = {};  // what was pointed at is not there any more
+                   if (a.workspace == ui::Workspace::kCompare) show_comparison();
+                   if (a.workspace == ui::Workspace::kMemory) memory_workspace_.refresh(state_);
+                 },
+                 [&](const act::CopyText& a) { effects_.clipboard = a.text; },
+                 [&](const act::OpenLink& a) { effects_.open_link = a.address; },
+                 [&](const act::ShowSampling& a) { state_.sampling_open = a.open; },
+                 [&](const act::ShowSettings& a) { state_.settings_open = a.open; },
+                 [&](const act::ShowPalette& a) { state_.palette_open = a.open; },
+                 [&](const act::ChangeSettings& a) { change_settings(a.settings); },
+                 [&](const act::DismissBanner&) { state_.banner.reset(); },
                  [&](const act::ShowAttach& a) { state_.desktop.attach_open = a.open; },
                  [&](const act::AttachFile& a) {
                    state_.desktop.attach_open = false;
@@ -54,6 +67,7 @@ void Controller::apply(const ui::actions::DesktopAction& action) {
                  [&](const act::ShowTree& a) { state_.desktop.tree_open = a.open; },
              },
              action);
+  settle();
 }
 
 // ---- files
@@ -76,10 +90,10 @@ void Controller::take_read_files(FilesRead read) {
 
 void Controller::use_file(ChatId chat_id, ReadFile file, FileOutcomes& outcomes) {
   switch (file.kind) {
-    case FileKind::kModel: apply(ui::actions::Action(ui::actions::OpenModelFile{file.path})); return;
+    case FileKind::kModel: apply(ui::actions::OpenModelFile{file.path}); return;
     case FileKind::kRecording:
-      apply(ui::actions::Action(ui::actions::Inspect{ui::actions::OpenRecording{file.path}}));
-      apply(ui::actions::Action(ui::actions::ShowWorkspace{ui::Workspace::kMemory}));
+      apply(ui::actions::OpenRecording{file.path});
+      apply(ui::actions::ShowWorkspace{ui::Workspace::kMemory});
       return;
     case FileKind::kChats:
       outcomes.imported.push_back(imported_sentence(file.chats.size(), file.name));

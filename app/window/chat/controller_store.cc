@@ -187,7 +187,7 @@ void Controller::fold_report(ChatLoaded& report) {
   ChatKeeper::learn(open_chat->chat, open_chat->kept);
   if (focus_when_loaded_ && focus_when_loaded_->chat_id == id) {
     const ui::MessageFocus focus = *std::exchange(focus_when_loaded_, std::nullopt);
-    show_message(id, MessageId{focus.message_id});
+    show_message(id, focus.message_id);
   }
   if (ui::ChatState* shown = shown_chat(id)) {
     shown->loading = false;
@@ -206,7 +206,7 @@ void Controller::fold_report(const SearchProgress& report) {
     const ui::ChatState* shown = shown_chat(ChatId{hit.chat_id.value});
     if (shown == nullptr) continue;  // in the trash
     search.hits.push_back({.chat_id = shown->id,
-                           .message_id = hit.message_id.value,
+                           .message_id = hit.message_id,
                            .title = shown->title,
                            .excerpt = hit.match.excerpt,
                            .match_begin = hit.match.begin,
@@ -241,14 +241,14 @@ void Controller::show_message(ChatId chat_id, MessageId message_id) {
   if (open_chat == nullptr || shown_chat(chat_id) == nullptr) return;
   show_chat(chat_id);
   if (!open_chat->kept.loaded) {
-    focus_when_loaded_ = ui::MessageFocus{chat_id, message_id.value, 0};
+    focus_when_loaded_ = ui::MessageFocus{chat_id, message_id, 0};
     return;
   }
   if (open_chat->chat.find(message_id) == nullptr) return;
   open_chat->chat.activate(message_id);
   show_messages(chat_id);
   count_context(chat_id);
-  state_.library.focus = {chat_id, message_id.value, state_.library.focus.serial + 1};
+  state_.library.focus = {chat_id, message_id, state_.library.focus.serial + 1};
 }
 
 void Controller::show_search(bool open) {

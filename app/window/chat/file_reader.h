@@ -12,7 +12,6 @@
 
 #include "app/chat/chat.h"
 #include "app/window/job_thread.h"
-#include "ui/state.h"
 
 namespace octavo::app {
 

@@ -17,7 +17,6 @@
 
 #include "engine/api/request.h"
 #include "engine/tokenizer/tokenizer.h"
-#include "ui/state.h"
 
 namespace octavo::app {
 

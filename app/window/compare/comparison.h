@@ -20,7 +20,7 @@
 #include "engine/base/clock.h"
 #include "engine/engine.h"
 #include "engine/tokenizer/detokenizer.h"
-#include "ui/comparison_state.h"
+#include "ui/compare_state.h"
 
 namespace octavo::app {
 
@@ -34,8 +34,8 @@ class Comparison {
 
   struct Source {
     std::vector<ChatMessage> messages = {};  // the last is the question
-    std::uint64_t chat_id = 0;               // 0: none
-    std::uint64_t message_id = 0;
+    ChatId chat_id = {};                     // 0: none
+    MessageId message_id = {};
     std::string chat_title = {};
     SamplingParams sampling = {};
   };

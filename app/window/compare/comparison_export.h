@@ -11,7 +11,7 @@
 #include <string>
 
 #include "engine/base/result.h"
-#include "ui/comparison_state.h"
+#include "ui/compare_state.h"
 
 namespace octavo::app {
 

@@ -25,8 +25,8 @@ void Controller::open_comparison(ChatId chat_id, MessageId message_id) {
   if (message == nullptr || message->role != Role::kUser) return;
   attach_comparison();
   comparison_.open({.messages = open_chat->chat.chat_messages(message_id),
-                    .chat_id = chat_id.value,
-                    .message_id = message_id.value,
+                    .chat_id = chat_id,
+                    .message_id = message_id,
                     .chat_title = open_chat->chat.display_title(),
                     .sampling = sampling_to_compare(open_chat->chat.sampling)});
   state_.workspace = ui::Workspace::kCompare;
@@ -53,8 +53,8 @@ void Controller::show_comparison() {
 
 void Controller::keep_column(ui::ColumnId column_id) {
   const std::optional<Message> answer = comparison_.message_of(column_id);
-  const ChatId chat_id{state_.comparison.chat_id};
-  const MessageId question{state_.comparison.message_id};
+  const ChatId chat_id = state_.comparison.chat_id;
+  const MessageId question = state_.comparison.message_id;
   OpenChat* open_chat = find_chat(chat_id);
   if (!answer) return;
   if (open_chat == nullptr || open_chat->chat.find(question) == nullptr) return continue_column(column_id);
@@ -66,8 +66,8 @@ void Controller::keep_column(ui::ColumnId column_id) {
 }
 
 void Controller::keep_all_columns() {
-  const ChatId chat_id{state_.comparison.chat_id};
-  const MessageId question{state_.comparison.message_id};
+  const ChatId chat_id = state_.comparison.chat_id;
+  const MessageId question = state_.comparison.message_id;
   OpenChat* open_chat = find_chat(chat_id);
   const bool from_chat = open_chat != nullptr && open_chat->chat.find(question) != nullptr;
   if (!from_chat) return;

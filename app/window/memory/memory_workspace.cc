@@ -501,7 +501,7 @@ void MemoryWorkspace::light(BlockId block, ui::UiState& state) {
     if (index < 0 || !lit.insert(request).second) return;
     for (const TokenBook::Stretch& stretch :
          tokens_.stretches_of(request, index * block_size, (index + 1) * block_size, bytes_)) {
-      hover.ranges[{stretch.chat_id.value, stretch.message}].push_back(stretch.range);
+      hover.ranges[{stretch.chat_id, stretch.message}].push_back(stretch.range);
     }
   };
   // Chats whose answer runs name it in a table; of the others the window knows what they left in the cache.
@@ -528,8 +528,8 @@ void MemoryWorkspace::apply_one(const act::HoverBlock& a, ui::UiState& state) {
 
 void MemoryWorkspace::apply_one(const act::HoverText& a, ui::UiState& state) {
   state.memory_workspace.hover = {};
-  if (a.message == 0 || live_ == nullptr) return;
-  const auto place = tokens_.find(a.chat_id, a.message, a.begin, a.end, bytes_);
+  if (a.message_id == MessageId{} || live_ == nullptr) return;
+  const auto place = tokens_.find(a.chat_id, a.message_id, a.begin, a.end, bytes_);
   const ui::ChatState* chat = ui::find_chat(state, a.chat_id);
   if (!place || chat == nullptr) return;
   const std::int32_t block_size = live_->pool.block_size;

@@ -13,7 +13,7 @@ constexpr std::size_t kMostRequests = 512;
 }  // namespace
 
 void TokenBook::begin(RequestId request_id, ChatId chat_id, std::vector<PromptMessage> path,
-                      std::uint64_t answer) {
+                      MessageId answer) {
   Entry entry;
   entry.chat_id = chat_id;
   entry.path = std::move(path);
@@ -95,7 +95,7 @@ void TokenBook::lay_out_prompt(Entry& entry, const TokenBytes& bytes) {
   entry.path.clear();
 }
 
-std::optional<TokenBook::Place> TokenBook::find(ChatId chat_id, std::uint64_t message, std::size_t begin,
+std::optional<TokenBook::Place> TokenBook::find(ChatId chat_id, MessageId message, std::size_t begin,
                                                 std::size_t end, const TokenBytes& bytes) {
   for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {
     if (entry->second.chat_id != chat_id) continue;

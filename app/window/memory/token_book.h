@@ -20,7 +20,7 @@ namespace octavo::app {
 
 // A message as the prompt has it.
 struct PromptMessage {
-  std::uint64_t id = 0;
+  MessageId id = {};
   std::string content = {};
 };
 
@@ -30,7 +30,7 @@ using TokenBytes = std::function<std::string_view(TokenId)>;
 class TokenBook {
  public:
   // An answer is asked for: `path` is what its prompt is made of, in order.
-  void begin(RequestId request_id, ChatId chat_id, std::vector<PromptMessage> path, std::uint64_t answer);
+  void begin(RequestId request_id, ChatId chat_id, std::vector<PromptMessage> path, MessageId answer);
   void accept(RequestId request_id, std::span<const TokenId> prompt);
   // `text` is what these tokens added to the answer.
   void generate(RequestId request_id, std::int32_t output_index, std::span<const TokenId> ids,
@@ -46,12 +46,12 @@ class TokenBook {
     std::int32_t begin = 0, end = 0;  // positions
   };
   // Of the newest request that has the message.
-  std::optional<Place> find(ChatId chat_id, std::uint64_t message, std::size_t begin, std::size_t end,
+  std::optional<Place> find(ChatId chat_id, MessageId message, std::size_t begin, std::size_t end,
                             const TokenBytes& bytes);
 
   struct Stretch {
     ChatId chat_id = {};
-    std::uint64_t message = 0;
+    MessageId message = {};
     ui::HighlightedRange range = {};
   };
   // What the tokens at these positions are in messages.
@@ -64,14 +64,14 @@ class TokenBook {
  private:
   // Bytes of a message, and the positions that they are.
   struct Piece {
-    std::uint64_t message = 0;
+    MessageId message = {};
     std::size_t begin_byte = 0, end_byte = 0;
     std::int32_t begin = 0, end = 0;
   };
   struct Entry {
     ChatId chat_id = {};
     std::vector<PromptMessage> path;  // until it is laid out
-    std::uint64_t answer = 0;
+    MessageId answer = {};
     std::size_t answer_bytes = 0;
     std::vector<TokenId> prompt;
     std::map<std::int32_t, std::vector<TokenId>> outputs;

@@ -190,7 +190,7 @@ PresentMemory Controller::present_memory() const {
           unwritten_pool_bytes(engine_->description(), totals)};
 }
 
-void Controller::pick_model(const ui::Action& action) {
+void Controller::pick_model(const ui::actions::ModelAction& action) {
   namespace act = ui::actions;
   picker_.set_present(present_memory());
   show_running();
@@ -199,7 +199,7 @@ void Controller::pick_model(const ui::Action& action) {
   } else if (const auto* file = std::get_if<act::OpenModelFile>(&action)) {
     picker_.open_file(file->path);
   } else {
-    picker_.apply(std::get<act::PickModel>(action).action);
+    picker_.apply(std::get<act::ModelPickerAction>(action));
   }
   take_picker_effects();
 }

@@ -8,7 +8,7 @@
 #include "app/window/models/model_scout.h"
 #include "engine/api/model_description.h"
 #include "engine/model_preview.h"
-#include "ui/model_picker_state.h"
+#include "ui/model_state.h"
 
 namespace octavo::app {
 

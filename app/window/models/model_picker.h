@@ -14,7 +14,7 @@
 #include "app/window/settings.h"
 #include "engine/api/engine_options.h"
 #include "ui/model_actions.h"
-#include "ui/model_picker_state.h"
+#include "ui/model_state.h"
 
 namespace octavo::app {
 

@@ -23,7 +23,7 @@
 #include "app/window/settings.h"
 #include "engine/api/engine_options.h"
 #include "engine/model_preview.h"
-#include "ui/model_picker_state.h"
+#include "ui/model_state.h"
 
 namespace octavo::app {
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ui/compare_state.h"
+
 namespace octavo::ui {
 namespace {
 

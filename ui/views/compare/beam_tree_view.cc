@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ui/format.h"
+#include "ui/state.h"
 #include "ui/views/compare/score_curves_view.h"
 #include "ui/views/compare/token_card.h"
 #include "ui/widgets/controls.h"

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
+#include "ui/compare_state.h"
 #include "ui/frame.h"
-#include "ui/state.h"
 #include "ui/views/compare/beam_tree_layout.h"
 #include "ui/views/compare/compare_look.h"
 

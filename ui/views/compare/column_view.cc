@@ -4,7 +4,10 @@
 #include <cmath>
 #include <cstdio>
 
+#include "ui/compare_actions.h"
+#include "ui/desktop_actions.h"
 #include "ui/format.h"
+#include "ui/state.h"
 #include "ui/views/compare/kv_strip.h"
 #include "ui/views/compare/token_card.h"
 #include "ui/widgets/controls.h"

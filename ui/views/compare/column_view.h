@@ -3,8 +3,8 @@
 // Keeps layouts and scroll positions of its column.
 #pragma once
 
+#include "ui/compare_state.h"
 #include "ui/frame.h"
-#include "ui/state.h"
 #include "ui/views/compare/compare_look.h"
 #include "ui/views/compare/token_text.h"
 #include "ui/views/compare/word_diff.h"

@@ -5,8 +5,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ui/compare_state.h"
 #include "ui/frame.h"
-#include "ui/state.h"
 #include "ui/views/compare/column_view.h"
 #include "ui/views/compare/compare_look.h"
 

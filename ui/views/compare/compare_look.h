@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "ui/comparison_state.h"
+#include "ui/compare_state.h"
 #include "ui/views/compare/token_colours.h"
 
 namespace octavo::ui {

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "ui/compare_actions.h"
+#include "ui/state.h"
+
 namespace octavo::ui {
 namespace {
 

@@ -5,7 +5,6 @@
 #include <span>
 
 #include "ui/frame.h"
-#include "ui/state.h"
 #include "ui/views/compare/compare_look.h"
 
 namespace octavo::ui {

@@ -6,7 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "ui/compare_actions.h"
 #include "ui/format.h"
+#include "ui/state.h"
 #include "ui/views/compare/compare_shortcuts.h"
 #include "ui/views/compare/kv_strip.h"
 #include "ui/views/compare/token_card.h"

@@ -4,8 +4,8 @@
 // Keeps what only matters for drawing: the layout, colours, selection and scroll positions.
 #pragma once
 
+#include "ui/compare_state.h"
 #include "ui/frame.h"
-#include "ui/state.h"
 #include "ui/views/compare/beam_tree_view.h"
 #include "ui/views/compare/columns_view.h"
 #include "ui/views/compare/compare_look.h"

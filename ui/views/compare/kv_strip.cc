@@ -4,7 +4,9 @@
 #include <cmath>
 #include <string>
 
+#include "ui/compare_state.h"
 #include "ui/format.h"
+#include "ui/model_state.h"
 #include "ui/widgets/cells.h"
 #include "ui/widgets/controls.h"
 

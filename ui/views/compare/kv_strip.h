@@ -4,8 +4,9 @@
 
 #include <string>
 
+#include "ui/compare_state.h"
 #include "ui/frame.h"
-#include "ui/state.h"
+#include "ui/model_state.h"
 #include "ui/views/compare/compare_look.h"
 
 namespace octavo::ui {

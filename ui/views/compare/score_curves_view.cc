@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ui/compare_state.h"
 #include "ui/views/compare/beam_tree_layout.h"
 
 namespace octavo::ui {

@@ -1,7 +1,7 @@
 // Scores of beams against steps: the sum of log-probabilities of each running beam, or of each answer.
 #pragma once
 
-#include "ui/comparison_state.h"
+#include "ui/compare_state.h"
 #include "ui/frame.h"
 
 namespace octavo::ui {

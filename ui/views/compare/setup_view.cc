@@ -5,7 +5,9 @@
 #include <charconv>
 #include <cmath>
 
+#include "ui/compare_actions.h"
 #include "ui/format.h"
+#include "ui/state.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
@@ -169,7 +171,7 @@ void SetupView::draw_buttons(const Frame& frame, const UiState& state, ImVec2 to
   place(110);
   if (button(frame, "keep_all", "Keep all",
              {.width = 110,
-              .enabled = comparison.chat_id != 0,
+              .enabled = comparison.chat_id != ChatId{},
               .help = "Keep all answers as branches of the chat (Shift+K)"})) {
     frame.actions.push(actions::KeepAllColumns{});
   }

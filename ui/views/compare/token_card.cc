@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "engine/base/text.h"
+#include "ui/compare_actions.h"
 #include "ui/format.h"
+#include "ui/state.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {

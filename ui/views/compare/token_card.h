@@ -7,9 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "ui/comparison_state.h"
+#include "ui/compare_state.h"
 #include "ui/frame.h"
-#include "ui/state.h"
 #include "ui/views/compare/compare_look.h"
 
 namespace octavo::ui {

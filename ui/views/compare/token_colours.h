@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "ui/comparison_state.h"
+#include "ui/compare_state.h"
 #include "ui/theme.h"
 
 namespace octavo::ui {

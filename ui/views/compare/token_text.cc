@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
+#include "ui/compare_state.h"
 #include "ui/widgets/text.h"
 
 namespace octavo::ui {

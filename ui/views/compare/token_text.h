@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ui/comparison_state.h"
+#include "ui/compare_state.h"
 #include "ui/frame.h"
 
 namespace octavo::ui {

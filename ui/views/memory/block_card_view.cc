@@ -4,6 +4,7 @@
 #include <string>
 
 #include "ui/format.h"
+#include "ui/memory_actions.h"
 #include "ui/views/event_lines.h"
 #include "ui/widgets/controls.h"
 
@@ -20,7 +21,7 @@ void draw_close(const Frame& frame, const std::string& heading) {
   ImGui::SetCursorScreenPos({at.x + width - frame.px(24), at.y - frame.px(3)});
   const ButtonOptions close{
       .kind = ButtonKind::kPlain, .icon = Icon::kClose, .height = 26, .help = "Close (Esc)"};
-  if (button(frame, "close_block", "", close)) inspect(frame, actions::ChooseBlock{-1});
+  if (button(frame, "close_block", "", close)) frame.actions.push(actions::ChooseBlock{-1});
   ImGui::SetCursorScreenPos(below);
 }
 
@@ -139,7 +140,7 @@ void draw_history(const Frame& frame, const MemoryWorkspaceState& state, const B
     ImGui::PushID(static_cast<int>(event.mark));
     const ImVec2 at = ImGui::GetCursorScreenPos();
     if (ImGui::InvisibleButton("history", {width, frame.px(19)}))
-      inspect(frame, actions::SeekMark{event.mark + 1});
+      frame.actions.push(actions::SeekMark{event.mark + 1});
     mono.colour = ImGui::IsItemHovered() ? frame.theme.text : frame.theme.muted;
     draw_text(frame, ImGui::GetWindowDrawList(), at, mono, text, width);
     ImGui::PopID();

@@ -1,6 +1,7 @@
 // One block looked at closely: what it holds, whose it is, what happened to its place.
 #pragma once
 
+#include "ui/memory_state.h"
 #include "ui/views/memory/memory_parts.h"
 
 namespace octavo::ui {

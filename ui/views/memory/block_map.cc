@@ -8,6 +8,7 @@
 #include <string>
 
 #include "ui/format.h"
+#include "ui/memory_actions.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
@@ -233,7 +234,7 @@ void BlockMap::draw_device(const Frame& frame, const MemoryWorkspaceState& state
   if (pointed >= 0) pointing.block = pointed;
   const bool was_clicked = ImGui::IsItemDeactivated() && ImGui::IsMouseReleased(ImGuiMouseButton_Left) &&
                            ImGui::GetIO().MouseDragMaxDistanceSqr[0] < frame.px(4) * frame.px(4);
-  if (was_clicked && pointed >= 0) inspect(frame, actions::ChooseBlock{pointed});
+  if (was_clicked && pointed >= 0) frame.actions.push(actions::ChooseBlock{pointed});
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->PushClipRect(low, high, true);
   if (grid.pitch < kSmallestCell) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ui/format.h"
+#include "ui/memory_actions.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
@@ -83,7 +84,7 @@ void draw_cell_of(const Frame& frame, const MemoryWorkspaceState& state, const T
   if (is_pointed) {
     pointing.block = block;
     tooltip_now(frame, "Logical block " + std::to_string(index) + "\n" + block_summary(state, block));
-    if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) inspect(frame, actions::ChooseBlock{block});
+    if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) frame.actions.push(actions::ChooseBlock{block});
   }
   if (is_chosen || is_pointed || is_lit(state, block)) draw_cell_ring(frame.theme, list, low, high);
 }

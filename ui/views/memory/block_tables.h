@@ -2,6 +2,7 @@
 // column, so that shared prefixes line up.
 #pragma once
 
+#include "ui/memory_state.h"
 #include "ui/views/memory/memory_parts.h"
 
 namespace octavo::ui {

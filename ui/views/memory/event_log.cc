@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ui/format.h"
+#include "ui/memory_actions.h"
 #include "ui/views/event_lines.h"
 #include "ui/widgets/controls.h"
 
@@ -155,8 +156,8 @@ void EventLog::draw_line(const Frame& frame, const MemoryWorkspaceState& state, 
   tooltip(frame, "Step " + with_thousands(log_line.step) + ", " + std::string(event_word(log_line.kind)) +
                      " " + event_text(event) + "\nClick to show the pools right after it");
   if (!was_pressed) return;
-  inspect(frame, actions::SeekMark{log_line.last_mark + 1});
-  if (log_line.first_block >= 0) inspect(frame, actions::ChooseBlock{log_line.first_block});
+  frame.actions.push(actions::SeekMark{log_line.last_mark + 1});
+  if (log_line.first_block >= 0) frame.actions.push(actions::ChooseBlock{log_line.first_block});
 }
 
 }  // namespace octavo::ui

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "ui/memory_state.h"
 #include "ui/views/memory/memory_parts.h"
 
 namespace octavo::ui {

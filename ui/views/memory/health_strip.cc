@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ui/memory_actions.h"
 #include "ui/widgets/controls.h"
 #include "ui/widgets/sparkline.h"
 
@@ -81,7 +82,7 @@ void draw_health_sentences(const Frame& frame, const MemoryWorkspaceState& state
     ImGui::PushID(id++);
     ImGui::SetCursorScreenPos({x + frame.px(13), at.y});
     if (ImGui::InvisibleButton("sentence", {length + 1, frame.px(20)}))
-      inspect(frame, actions::SeekMark{sentence.mark});
+      frame.actions.push(actions::SeekMark{sentence.mark});
     if (ImGui::IsItemHovered()) style.colour = frame.theme.text;
     tooltip(frame, sentence.text + "\nClick to show the pools at that moment");
     ImGui::PopID();

@@ -2,6 +2,7 @@
 // tells its definition under the pointer.
 #pragma once
 
+#include "ui/memory_state.h"
 #include "ui/views/memory/memory_parts.h"
 
 namespace octavo::ui {

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "ui/memory_actions.h"
+#include "ui/state.h"
 #include "ui/views/memory/memory_parts.h"
 
 namespace octavo::ui {
@@ -36,19 +38,19 @@ bool taken(ImGuiKeyChord chord) {
 
 void move_cursor(const Frame& frame, const MemoryWorkspaceState& state, std::int32_t offset) {
   if (state.page == MemoryPage::kTour) {
-    inspect(frame, actions::MoveTour{offset});
+    frame.actions.push(actions::MoveTour{offset});
   } else {
-    inspect(frame, actions::StepSteps{offset});
+    frame.actions.push(actions::StepSteps{offset});
   }
 }
 
 void close_something(const Frame& frame, const MemoryWorkspaceState& state) {
   if (state.card) {
-    inspect(frame, actions::ChooseBlock{-1});
+    frame.actions.push(actions::ChooseBlock{-1});
   } else if (state.source == MemorySource::kRecording) {
-    inspect(frame, actions::CloseRecording{});
+    frame.actions.push(actions::CloseRecording{});
   } else if (state.page != MemoryPage::kPools) {
-    inspect(frame, actions::ShowMemoryPage{MemoryPage::kPools});
+    frame.actions.push(actions::ShowMemoryPage{MemoryPage::kPools});
   }
 }
 
@@ -56,20 +58,20 @@ void apply_cursor_keys(const Frame& frame, const MemoryWorkspaceState& state) {
   const MemoryCursor& cursor = state.cursor;
   if (taken(ImGuiKey_Space)) {
     if (cursor.playing || cursor.following) {
-      inspect(frame, actions::PauseMemory{});
+      frame.actions.push(actions::PauseMemory{});
     } else {
-      inspect(frame, actions::FollowNewest{});
+      frame.actions.push(actions::FollowNewest{});
     }
   }
   if (taken(ImGuiKey_LeftArrow)) move_cursor(frame, state, -1);
   if (taken(ImGuiKey_RightArrow)) move_cursor(frame, state, +1);
-  if (taken(ImGuiMod_Shift | ImGuiKey_LeftArrow)) inspect(frame, actions::StepEvents{-1});
-  if (taken(ImGuiMod_Shift | ImGuiKey_RightArrow)) inspect(frame, actions::StepEvents{+1});
-  if (taken(ImGuiKey_Home)) inspect(frame, actions::SeekMark{0});
-  if (taken(ImGuiKey_End)) inspect(frame, actions::FollowNewest{});
-  if (taken(ImGuiKey_P)) inspect(frame, actions::PlayMemory{!cursor.playing});
-  if (taken(ImGuiKey_LeftBracket)) inspect(frame, actions::ChangePlaySpeed{cursor.speed / 2});
-  if (taken(ImGuiKey_RightBracket)) inspect(frame, actions::ChangePlaySpeed{cursor.speed * 2});
+  if (taken(ImGuiMod_Shift | ImGuiKey_LeftArrow)) frame.actions.push(actions::StepEvents{-1});
+  if (taken(ImGuiMod_Shift | ImGuiKey_RightArrow)) frame.actions.push(actions::StepEvents{+1});
+  if (taken(ImGuiKey_Home)) frame.actions.push(actions::SeekMark{0});
+  if (taken(ImGuiKey_End)) frame.actions.push(actions::FollowNewest{});
+  if (taken(ImGuiKey_P)) frame.actions.push(actions::PlayMemory{!cursor.playing});
+  if (taken(ImGuiKey_LeftBracket)) frame.actions.push(actions::ChangePlaySpeed{cursor.speed / 2});
+  if (taken(ImGuiKey_RightBracket)) frame.actions.push(actions::ChangePlaySpeed{cursor.speed * 2});
 }
 
 }  // namespace
@@ -85,14 +87,14 @@ MemoryKeyPress apply_memory_keys(const Frame& frame, const UiState& state) {
   apply_cursor_keys(frame, memory_workspace);
   if (taken(ImGuiKey_R)) {
     if (memory_workspace.recording.is_recording) {
-      inspect(frame, actions::StopRecording{});
+      frame.actions.push(actions::StopRecording{});
     } else {
-      inspect(frame, actions::StartRecording{});
+      frame.actions.push(actions::StartRecording{});
     }
   }
-  if (taken(ImGuiKey_1)) inspect(frame, actions::ShowMemoryPage{MemoryPage::kPools});
-  if (taken(ImGuiKey_2)) inspect(frame, actions::ShowMemoryPage{MemoryPage::kTour});
-  if (taken(ImGuiKey_3)) inspect(frame, actions::ShowMemoryPage{MemoryPage::kPaper});
+  if (taken(ImGuiKey_1)) frame.actions.push(actions::ShowMemoryPage{MemoryPage::kPools});
+  if (taken(ImGuiKey_2)) frame.actions.push(actions::ShowMemoryPage{MemoryPage::kTour});
+  if (taken(ImGuiKey_3)) frame.actions.push(actions::ShowMemoryPage{MemoryPage::kPaper});
   if (taken(ImGuiKey_Escape)) close_something(frame, memory_workspace);
   if (taken(ImGuiKey_Equal) || taken(ImGuiMod_Shift | ImGuiKey_Equal) || taken(ImGuiKey_KeypadAdd))
     return MemoryKeyPress::kZoomIn;

@@ -4,7 +4,6 @@
 #include <span>
 
 #include "ui/frame.h"
-#include "ui/state.h"
 
 namespace octavo::ui {
 

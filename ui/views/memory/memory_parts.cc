@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ui/format.h"
+#include "ui/memory_state.h"
 #include "ui/widgets/text.h"
 
 namespace octavo::ui {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "ui/frame.h"
-#include "ui/state.h"
+#include "ui/memory_state.h"
 #include "ui/widgets/cells.h"
 
 namespace octavo::ui {
@@ -21,10 +21,6 @@ const char* order_word(BlockOrder order);
 struct Pointing {
   int block = -1;
 };
-
-inline void inspect(const Frame& frame, actions::MemoryAction action) {
-  frame.actions.push(actions::Inspect{std::move(action)});
-}
 
 ImU32 owner_colour(const Frame& frame, const MemoryWorkspaceState& state, std::size_t block);
 CellLook look_of(const Frame& frame, const MemoryWorkspaceState& state, std::size_t block,

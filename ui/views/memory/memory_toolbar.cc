@@ -4,6 +4,7 @@
 #include <array>
 
 #include "ui/format.h"
+#include "ui/memory_actions.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
@@ -49,7 +50,7 @@ void MemoryToolbar::draw(const Frame& frame, const MemoryWorkspaceState& state, 
   constexpr std::array<const char*, 3> kIds = {"page_pools", "page_tour", "page_paper"};
   const auto page = static_cast<std::size_t>(state.page);
   const std::size_t wanted = segments(frame, "pages", kLabels, kIds, page, frame.px(kPages));
-  if (wanted != page) inspect(frame, actions::ShowMemoryPage{static_cast<MemoryPage>(wanted)});
+  if (wanted != page) frame.actions.push(actions::ShowMemoryPage{static_cast<MemoryPage>(wanted)});
   float x = at.x + frame.px(kPages) + frame.px(20);
   const float end = at.x + width - frame.px(kFiles);
   ImGui::SetCursorScreenPos({x, at.y + frame.px(1)});
@@ -61,7 +62,7 @@ void MemoryToolbar::draw(const Frame& frame, const MemoryWorkspaceState& state, 
     draw_text(frame, ImGui::GetWindowDrawList(), {x, at.y + frame.px(6)}, style, text, rest);
     x += std::min(text_width(frame, style, text), rest) + frame.px(12);
     ImGui::SetCursorScreenPos({x, at.y + frame.px(3)});
-    if (chip(frame, "close_recording", "Back to live")) inspect(frame, actions::CloseRecording{});
+    if (chip(frame, "close_recording", "Back to live")) frame.actions.push(actions::CloseRecording{});
     tooltip(frame, "Close the recording (Esc)");
   } else {
     draw_memory_bar(frame, state.bar, std::min(end - x - frame.px(16), frame.px(520)));
@@ -83,14 +84,14 @@ void MemoryToolbar::draw_files(const Frame& frame, const MemoryWorkspaceState& s
                   : "Record memory events to a file (R). It includes chat titles but no other text."};
   if (button(frame, "record", is_recording ? "Stop" : "Record", record)) {
     if (is_recording) {
-      inspect(frame, actions::StopRecording{});
+      frame.actions.push(actions::StopRecording{});
     } else {
-      inspect(frame, actions::StartRecording{});
+      frame.actions.push(actions::StartRecording{});
     }
   }
   beside(frame, 7);
   if (button(frame, "open_recording", "Open", {.width = 92, .height = 30, .help = "Open a recording"})) {
-    inspect(frame, actions::ListRecordings{});
+    frame.actions.push(actions::ListRecordings{});
     ImGui::OpenPopup("recordings");
   }
   draw_open_popup(frame, state);
@@ -113,7 +114,7 @@ void MemoryToolbar::draw_open_popup(const Frame& frame, const MemoryWorkspaceSta
       const std::string& path = state.recording.known[i];
       ImGui::PushID(static_cast<int>(i));
       if (link(frame, "known", std::string_view(path).substr(path.rfind('/') + 1), path)) {
-        inspect(frame, actions::OpenRecording{path});
+        frame.actions.push(actions::OpenRecording{path});
         ImGui::CloseCurrentPopup();
       }
       ImGui::PopID();
@@ -122,7 +123,7 @@ void MemoryToolbar::draw_open_popup(const Frame& frame, const MemoryWorkspaceSta
     const bool is_entered =
         text_field(frame, "path", path_, "Or enter a file path", width, ImGuiInputTextFlags_EnterReturnsTrue);
     if (is_entered && !path_.empty()) {
-      inspect(frame, actions::OpenRecording{path_});
+      frame.actions.push(actions::OpenRecording{path_});
       ImGui::CloseCurrentPopup();
     }
     ImGui::EndPopup();
@@ -137,7 +138,7 @@ void MemoryToolbar::draw_export_popup(const Frame& frame) {
       if (!button(frame, id, text,
                   {.kind = ButtonKind::kPlain, .width = 230, .height = 30, .align_left = true}))
         return;
-      inspect(frame, actions::ExportMemory{format});
+      frame.actions.push(actions::ExportMemory{format});
       ImGui::CloseCurrentPopup();
     };
     offer("json", "Blocks and tables as JSON", actions::ExportFormat::kJson);

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "ui/memory_state.h"
 #include "ui/views/memory/memory_parts.h"
 
 namespace octavo::ui {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ui/format.h"
+#include "ui/memory_actions.h"
 #include "ui/views/memory/memory_toolbar.h"
 #include "ui/widgets/controls.h"
 
@@ -109,11 +110,11 @@ void draw_paper(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 ex
   const ImVec2 below = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos({at.x + width - frame.px(140), at.y});
   if (paper.is_running) {
-    if (button(frame, "cancel_paper", "Cancel", {.width = 140})) inspect(frame, actions::CancelPaper{});
+    if (button(frame, "cancel_paper", "Cancel", {.width = 140})) frame.actions.push(actions::CancelPaper{});
   } else {
     const char* word = paper.is_done ? "Run again" : "Run";
     if (button(frame, "run_paper", word, {.kind = ButtonKind::kPrimary, .width = 140}))
-      inspect(frame, actions::RunPaper{});
+      frame.actions.push(actions::RunPaper{});
   }
   ImGui::SetCursorScreenPos(below);
   gap(frame, 14);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "ui/format.h"
+#include "ui/memory_actions.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
@@ -57,7 +58,7 @@ void draw_run(const Frame& frame, const MemoryWorkspaceState& state, const Prefi
     pointing.block = run.blocks.front().value;
     tooltip_now(frame, (run.text.empty() ? std::string() : "“" + run.text + "”\n") + facts_of(state, run));
   }
-  if (is_pressed) inspect(frame, actions::ChooseBlock{run.blocks.front().value});
+  if (is_pressed) frame.actions.push(actions::ChooseBlock{run.blocks.front().value});
   if (run.depth > 0) {
     const float x = low.x + indent - frame.px(9), y = low.y + frame.px(9);
     list->AddLineV(x, low.y - frame.px(6), y, frame.theme.line);

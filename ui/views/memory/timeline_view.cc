@@ -9,6 +9,7 @@
 #include <string>
 
 #include "ui/format.h"
+#include "ui/memory_actions.h"
 #include "ui/views/event_lines.h"
 #include "ui/widgets/controls.h"
 
@@ -178,35 +179,35 @@ void TimelineView::draw_controls(const Frame& frame, const MemoryWorkspaceState&
                                              : "paused at " + time_text(state, cursor.time_us);
   if (chip(frame, "follow", where)) {
     if (cursor.following) {
-      inspect(frame, actions::PauseMemory{});
+      frame.actions.push(actions::PauseMemory{});
     } else {
-      inspect(frame, actions::FollowNewest{});
+      frame.actions.push(actions::FollowNewest{});
     }
   }
   tooltip(frame, cursor.following ? "Pause (Space)" : "Follow the latest step (Space)");
   beside(frame, 6);
   if (chip(frame, "play", cursor.playing ? "stop" : "play"))
-    inspect(frame, actions::PlayMemory{!cursor.playing});
+    frame.actions.push(actions::PlayMemory{!cursor.playing});
   tooltip(frame, "Replay from the cursor (P)");
   beside(frame, 6);
   if (chip(frame, "speed", speed_word(cursor.speed)))
-    inspect(frame, actions::ChangePlaySpeed{cursor.speed >= 16 ? 0.25 : cursor.speed * 2});
+    frame.actions.push(actions::ChangePlaySpeed{cursor.speed >= 16 ? 0.25 : cursor.speed * 2});
   tooltip(frame, "Replay speed ([ and ])");
   beside(frame, 12);
-  if (chip(frame, "event_back", "‹")) inspect(frame, actions::StepEvents{-1});
+  if (chip(frame, "event_back", "‹")) frame.actions.push(actions::StepEvents{-1});
   tooltip(frame, "One event back (Shift+Left)");
   beside(frame, 4);
   line(frame, small_text(frame), "event");
   beside(frame, 4);
-  if (chip(frame, "event_on", "›")) inspect(frame, actions::StepEvents{+1});
+  if (chip(frame, "event_on", "›")) frame.actions.push(actions::StepEvents{+1});
   tooltip(frame, "One event forward (Shift+Right)");
   beside(frame, 12);
-  if (chip(frame, "step_back", "‹")) inspect(frame, actions::StepSteps{-1});
+  if (chip(frame, "step_back", "‹")) frame.actions.push(actions::StepSteps{-1});
   tooltip(frame, "One engine step back (Left)");
   beside(frame, 4);
   line(frame, small_text(frame), "step " + with_thousands(cursor.step));
   beside(frame, 4);
-  if (chip(frame, "step_on", "›")) inspect(frame, actions::StepSteps{+1});
+  if (chip(frame, "step_on", "›")) frame.actions.push(actions::StepSteps{+1});
   tooltip(frame, "One engine step forward (Right)");
   constexpr std::array<const char*, 5> kWords = {"all", "memory", "requests", "tokens", "speed"};
   const std::string lanes = std::string("lanes: ") + kWords[static_cast<std::size_t>(lanes_)];
@@ -357,7 +358,7 @@ void TimelineView::point(const Frame& frame, const MemoryWorkspaceState& state) 
   const bool has_moved = ImGui::IsMouseClicked(ImGuiMouseButton_Left) || ImGui::GetIO().MouseDelta.x != 0;
   if (is_scrubbing_ && has_moved) {
     const std::int64_t time_us = state.timeline.origin_us + static_cast<std::int64_t>(at * 1e6);
-    inspect(frame, actions::SeekTime{time_us});
+    frame.actions.push(actions::SeekTime{time_us});
   }
   if (const float wheel = ImGui::GetIO().MouseWheel; wheel != 0) {
     const double before = span_;

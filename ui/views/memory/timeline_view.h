@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ui/memory_state.h"
 #include "ui/views/memory/memory_parts.h"
 
 namespace octavo::ui {

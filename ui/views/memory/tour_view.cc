@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "ui/memory_actions.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
@@ -20,7 +21,7 @@ void draw_chapters(const Frame& frame, const TourState& tour) {
       const std::string label = std::to_string(i + 1) + "  " + tour.chapters[i];
       if (button(frame, "chapter", label,
                  {.kind = ButtonKind::kPlain, .width = 260, .height = 30, .align_left = true})) {
-        inspect(frame, actions::ShowChapter{static_cast<std::int32_t>(i)});
+        frame.actions.push(actions::ShowChapter{static_cast<std::int32_t>(i)});
         ImGui::CloseCurrentPopup();
       }
       ImGui::PopID();
@@ -47,19 +48,19 @@ void draw_tour(const Frame& frame, const MemoryWorkspaceState& state, float widt
   beside(frame, 8);
   if (button(frame, "tour_back", "Back",
              {.width = 72, .height = 30, .enabled = tour.step > 0, .help = "Back (Left)"}))
-    inspect(frame, actions::MoveTour{-1});
+    frame.actions.push(actions::MoveTour{-1});
   beside(frame, 8);
   const bool is_playing = state.cursor.playing;
   if (button(frame, "tour_play", is_playing ? "Stop" : "Play",
              {.width = 72, .height = 30, .help = "Play (P)"}))
-    inspect(frame, actions::PlayMemory{!is_playing});
+    frame.actions.push(actions::PlayMemory{!is_playing});
   beside(frame, 8);
   const bool is_last = tour.step + 1 >= tour.num_steps;
   const char* next =
       is_last && tour.chapter + 1 < static_cast<std::int32_t>(tour.chapters.size()) ? "Next chapter" : "Next";
   if (button(frame, "tour_next", next,
              {.kind = ButtonKind::kPrimary, .width = 118, .height = 30, .help = "Next (Right)"}))
-    inspect(frame, actions::MoveTour{+1});
+    frame.actions.push(actions::MoveTour{+1});
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float y = ImGui::GetWindowPos().y + frame.px(kTourHeight) - frame.px(12);
   const float share =

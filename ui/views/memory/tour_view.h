@@ -1,6 +1,7 @@
 // The tour's words: chapters, the sentence of this step, and the way on.
 #pragma once
 
+#include "ui/memory_state.h"
 #include "ui/views/memory/memory_parts.h"
 
 namespace octavo::ui {

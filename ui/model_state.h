@@ -1,6 +1,6 @@
-// Choosing a model, as plain values: the models that are known, what is inside the chosen one, the memory
-// that it needs before it is loaded, and a load under way. app/window/model_picker writes them between
-// frames; every figure of memory is the engine's (engine/model_preview.h).
+// The model that answers, and choosing another, as plain values: the models that are known, what is inside
+// the chosen one, the memory that it needs before it is loaded, and a load under way. app/window/model_picker
+// writes them between frames; every figure of memory is the engine's (engine/model_preview.h).
 //
 // A `path` is the file system's own bytes and goes back with actions as it is; what is
 // shown beside it is valid UTF-8.
@@ -14,6 +14,24 @@
 #include "engine/api/engine_options.h"
 
 namespace octavo::ui {
+
+enum class ModelPhase { kNone, kLoading, kReady };
+
+struct ModelState {
+  ModelPhase phase = ModelPhase::kNone;
+  double load_fraction = 0.0;
+  std::string problem = {};  // why there is none, one sentence; empty when nothing went wrong
+  std::string name = {};
+  std::string path = {};
+  std::string quantisation = {};
+  std::string details = {};  // "135 M parameters · avx512_vnni · 2 threads"
+  std::int32_t block_size = 16;
+  std::int32_t num_blocks = 0;
+  std::int64_t bytes_per_block = 0;
+  std::int32_t max_model_len = 0;
+};
+
+// ---- choosing one
 
 struct ModelRow {
   std::string path;

@@ -147,8 +147,8 @@ struct SeatMemory {
 struct ComparisonState {
   std::vector<ChatMessage> messages;  // of the prompt, the last is the question; empty: nothing to compare
   std::string question;               // text of the last message
-  std::uint64_t chat_id = 0;          // the chat that it was taken from; 0: typed here
-  std::uint64_t message_id = 0;
+  ChatId chat_id;                     // the chat that it was taken from; 0: typed here
+  MessageId message_id;
   std::string chat_title;
   ComparisonSetup setup;
 

@@ -1,0 +1,150 @@
+// What a person asked for about chats and their messages, folders and presets, and in searching them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "engine/api/sampling_params.h"
+#include "engine/base/ids.h"
+#include "ui/action_sink.h"
+#include "ui/chat_state.h"
+
+namespace octavo::ui::actions {
+
+struct NewChat {};
+struct SelectChat {
+  ChatId chat_id;
+};
+struct SelectNeighbour {  // +1: the next one in the list, -1: the one before; goes round
+  std::int32_t offset;
+};
+struct RenameChat {
+  ChatId chat_id;
+  std::string title;
+};
+struct DeleteChat {
+  ChatId chat_id;
+};
+struct UndoDelete {};
+struct DismissUndo {};
+
+struct SendMessage {  // starts an answer, or queues while one is generated
+  ChatId chat_id;
+  std::string text;
+};
+struct ChangeDraft {  // so that the context meter counts it
+  ChatId chat_id;
+  std::string text;
+};
+struct RemoveQueued {
+  ChatId chat_id;
+  std::size_t index;
+};
+struct StopAnswer {
+  ChatId chat_id;
+};
+struct Regenerate {  // another answer beside this one
+  ChatId chat_id;
+  MessageId message_id;
+};
+struct EditMessage {  // another message of the user beside this one, and an answer to it
+  ChatId chat_id;
+  MessageId message_id;
+  std::string text;
+};
+struct ShowSibling {
+  ChatId chat_id;
+  MessageId message_id;
+  std::int32_t offset;
+};
+
+struct ChangeSystemPrompt {
+  ChatId chat_id;
+  std::string text;
+};
+struct ChangeSampling {
+  ChatId chat_id;
+  SamplingParams sampling;
+};
+
+// ---- the chats on the disk
+
+struct ContinueAnswer {  // an interrupted, stopped or cut one: generation continues at its end
+  ChatId chat_id;
+  MessageId message_id;
+};
+struct RestoreChat {  // out of the trash
+  ChatId chat_id;
+};
+struct EraseChat {  // permanently
+  ChatId chat_id;
+};
+struct EmptyTrash {};
+struct PinChat {
+  ChatId chat_id;
+  bool pinned;
+};
+struct MoveChat {  // in the list: before that one, or to the end
+  ChatId chat_id;
+  ChatId before;  // 0: to the end
+};
+struct CreateFolder {
+  std::string name;
+};
+struct RenameFolder {
+  FolderId folder_id;
+  std::string name;
+};
+struct DeleteFolder {  // its chats stay
+  FolderId folder_id;
+};
+struct MoveToFolder {
+  ChatId chat_id;
+  FolderId folder_id;  // 0: out of any
+};
+struct ShowSearch {  // closing it ends the search
+  bool open;
+};
+struct SearchChats {  // titles and texts; empty: no search
+  std::string query;
+};
+struct ShowMessage {  // opens the chat, on the branch that holds the message
+  ChatId chat_id;
+  MessageId message_id;
+};
+struct SavePreset {  // id 0: a new one
+  PresetState preset;
+};
+struct ErasePreset {
+  PresetId preset_id;
+};
+struct ApplyPreset {  // its system prompt and sampling become the chat's
+  ChatId chat_id;
+  PresetId preset_id;
+};
+enum class ChatFormat { kJson, kMarkdown };
+struct ExportChat {
+  ChatId chat_id;
+  ChatFormat format;
+  std::string path;  // empty: named after the chat, in the person's folder
+};
+struct ExportAllChats {  // one JSON file
+  std::string path;      // empty: octavo-chats.json in the person's folder
+};
+struct ImportChats {  // Octavo's, ChatGPT's or Open WebUI's JSON
+  std::string path;
+};
+
+struct ChatAction
+    : std::variant<NewChat, SelectChat, SelectNeighbour, RenameChat, DeleteChat, UndoDelete, DismissUndo,
+                   SendMessage, ChangeDraft, RemoveQueued, StopAnswer, Regenerate, EditMessage, ShowSibling,
+                   ChangeSystemPrompt, ChangeSampling, ContinueAnswer, RestoreChat, EraseChat, EmptyTrash,
+                   PinChat, MoveChat, CreateFolder, RenameFolder, DeleteFolder, MoveToFolder, ShowSearch,
+                   SearchChats, ShowMessage, SavePreset, ErasePreset, ApplyPreset, ExportChat, ExportAllChats,
+                   ImportChats> {
+  using variant::variant;
+};
+
+}  // namespace octavo::ui::actions

@@ -1,0 +1,182 @@
+// What the Chat workspace draws, as plain values: chats and their messages, the folders, presets and trash
+// around them, the search over all of them, and one chat as a tree.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/api/request.h"
+#include "engine/api/sampling_params.h"
+#include "engine/base/ids.h"
+
+namespace octavo::ui {
+
+// A text file that goes with a message.
+struct AttachmentState {
+  std::uint64_t id = 0;  // of one that is not sent yet; unique in its chat
+  std::string name;      // of the file, one line
+  std::int64_t num_bytes = 0;
+  std::optional<std::int32_t> num_tokens = {};  // of one that is not sent yet, once it is counted
+};
+
+// What is known about an answer, live while it streams and final afterwards.
+struct AnswerFigures {
+  std::optional<double> tokens_per_second;  // of the tokens after the first
+  std::optional<double> first_token_ms;     // submit to first token
+  std::optional<std::int32_t> num_prompt_tokens;
+  std::optional<std::int32_t> num_cached_tokens;  // of the prompt, reused
+  std::optional<std::uint64_t> seed;
+  std::string stop_reason;  // a few words; empty while it runs
+};
+
+struct MessageState {
+  MessageId id;
+  Role role = Role::kUser;
+  std::string text;  // valid UTF-8, shown as data; of one id it only ever grows at its end
+  std::vector<AttachmentState> attachments;  // of a question: the files that went with it, not in `text`
+  bool streaming = false;
+  std::int32_t sibling_index = 0;
+  std::int32_t num_siblings = 1;
+  AnswerFigures figures;
+  std::string error;  // one sentence; empty when nothing failed
+  // Of an answer: the program ended, or the model went, before it was done; ContinueAnswer continues it.
+  bool interrupted = false;
+  std::string model;  // of an answer: the model's name; empty when it is not known
+};
+
+enum class Activity { kIdle, kWaiting, kGenerating, kSwapped, kFailed };
+
+// One block of a chat, in logical order.
+struct ChatBlock {
+  BlockId block_id;
+  std::int32_t filled = 0;  // slots
+  bool shared = false;      // another chat's table names it too
+  bool cached = false;      // nobody uses it now; it will be found again unless its place is needed
+  bool being_written = false;
+};
+
+// The blocks that hold a chat: its running sequence's table, or after the answer the blocks it left in the
+// cache.
+struct ChatMemory {
+  std::vector<ChatBlock> blocks;
+  std::vector<BlockId> host_blocks;  // while its sequence is swapped out: where it is in the host pool
+  std::int32_t num_shared = 0;
+  std::int32_t num_sharing_chats = 0;  // other chats that share at least one of these blocks
+};
+
+// How full the context is with the draft, as the engine will count it.
+struct ContextMeter {
+  std::int32_t num_tokens = 0;
+  std::int32_t num_blocks = 0;  // ceil(num_tokens / block size)
+};
+
+struct ChatState {
+  ChatId id;
+  std::string title;
+  std::uint32_t colour_index = 0;  // into the theme's owner colours, modulo their number
+  Activity activity = Activity::kIdle;
+  std::int32_t num_ahead = 0;          // while waiting: requests before this one
+  double tokens_per_second = 0.0;      // while generating
+  std::vector<MessageState> messages;  // the active path
+  std::vector<std::string> queued;     // sent when the running answer is done, first to last
+  std::string system_prompt;
+  SamplingParams sampling;
+  ContextMeter context;
+  ChatMemory memory;
+  bool pinned = false;
+  FolderId folder;
+  bool loading = false;  // the messages are being read from the disk
+  // What was typed and not sent, as the store had it: the composer begins with it.
+  std::string draft;
+  std::vector<AttachmentState> attachments;  // that go with the next message
+};
+
+// ---- the chats on the disk
+
+struct FolderState {
+  FolderId id;
+  std::string name;
+};
+
+struct TrashedChat {
+  ChatId id;
+  std::string title;
+  std::int64_t trashed_ms = 0;  // since 1970, UTC
+};
+
+// A way of beginning a chat.
+struct PresetState {
+  PresetId id;
+  std::string name;
+  std::string system_prompt;
+  SamplingParams sampling;
+};
+
+// Where the words of a search were found: in a title (no message_id) or in a message.
+struct SearchHitState {
+  ChatId chat_id;
+  MessageId message_id;
+  std::string title;                           // of the chat
+  std::string excerpt;                         // one line
+  std::size_t match_begin = 0, match_end = 0;  // bytes of the excerpt
+  Role role = Role::kUser;
+  std::int32_t branch_index = 0, num_branches = 1;  // of the nearest place where the chat branches
+  bool on_shown_path = true;                        // else ShowMessage changes the branch
+};
+
+struct SearchState {
+  std::string query;                 // empty: no search
+  std::vector<SearchHitState> hits;  // titles first
+  bool running = false;
+};
+
+// A message that the chat view brings into sight once for each serial number.
+struct MessageFocus {
+  ChatId chat_id;
+  MessageId message_id;
+  std::uint64_t serial = 0;
+};
+
+struct ChatLibraryState {
+  std::string problem;     // why chats are not saved, one sentence; empty when they are
+  bool read_only = false;  // nothing will be saved: of another window, or of a newer version
+  std::vector<FolderState> folders;
+  std::vector<TrashedChat> trash;  // newest first
+  std::vector<PresetState> presets;
+  SearchState search;
+  MessageFocus focus;
+};
+
+inline bool is_busy(const ChatState& chat) {
+  return chat.activity == Activity::kWaiting || chat.activity == Activity::kGenerating ||
+         chat.activity == Activity::kSwapped;
+}
+
+// ---- one chat as a tree
+
+// One message of a chat with all its branches.
+struct TreeMessage {
+  MessageId id;
+  Role role = Role::kUser;
+  std::string excerpt;  // the beginning of its text on one line
+  std::string note;     // of an answer: model and time, as far as they are known
+  // Indices; where there is no such message: its own.
+  std::size_t parent = 0;
+  std::size_t last_child = 0;
+  std::size_t shown_child = 0;         // on the shown path
+  std::size_t branching_ancestor = 0;  // the nearest one with several children
+  std::int32_t lane = 0;               // how far to the right: one more below every place that branches
+  bool on_shown_path = false;
+};
+
+// Parents before children, and each branch whole before the next one.
+struct BranchTree {
+  ChatId chat_id;
+  std::vector<TreeMessage> messages;
+  std::int32_t num_branches = 0;  // messages without a child
+};
+
+}  // namespace octavo::ui
