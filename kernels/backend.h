@@ -8,7 +8,8 @@
 // Numbers. On the CPU each output row is computed in an order that depends on that row's own tokens only: not
 // on the other rows, on how many there are, on threads, on block size. The rules: ARCHITECTURE.md, "Numbers".
 //
-// Files: reference/, cpu/ and cuda/ hold files of the same names, one for each operation below.
+// Files: reference/, cpu/ and cuda/ hold files of the same names, one for each operation below (copies and
+// swaps in one); tests/tidy/backends_test.cc has the list.
 #pragma once
 
 #include <cstdint>

@@ -51,6 +51,6 @@ add_library(octavo_cuda STATIC ${octavo_cuda_sources})
 set_target_properties(octavo_cuda PROPERTIES CUDA_RUNTIME_LIBRARY Static POSITION_INDEPENDENT_CODE ON)
 target_include_directories(octavo_cuda PRIVATE ${octavo_root})
 # -fmad: in device code a product may be fused with the sum it goes to. Kernels state what their results mean to within
-# rounding (kernels/cuda/matmul/matmul.h, paged_attention.h), and the same kernel gives the same bits.
+# rounding (kernels/cuda/matmul/matmul.h, attention/attention.h), and the same kernel gives the same bits.
 target_compile_options(octavo_cuda PRIVATE --expt-relaxed-constexpr -fmad=true
   -Xcompiler=-Wall,-Wextra,-Wconversion,-fno-fast-math,-ffp-contract=off,-fstack-protector-strong)

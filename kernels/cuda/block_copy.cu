@@ -1,62 +1,76 @@
-#include "kernels/cuda/block_copy.h"
+// Copies within the pool go with the operations, moves between the pools in a stream of their own.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "engine/base/check.h"
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/runtime/block_moves.h"
 
 namespace octavo::kernels::cuda {
-namespace {
 
-constexpr unsigned kThreads = 256;
-constexpr std::int64_t kWordsPerThread = 4;  // loads under way before the first is stored
-
-template <class Word>
-__global__ void copy_kernel(Word* pool, std::int64_t block_words, const BlockCopy* copies) {
-  const BlockCopy copy = copies[blockIdx.y];
-  const Word* const source = pool + copy.source * block_words;
-  Word* const target = pool + copy.target * block_words;
-  const std::int64_t first = std::int64_t{blockIdx.x} * blockDim.x * kWordsPerThread + threadIdx.x;
-  Word words[kWordsPerThread];
-#pragma unroll
-  for (int i = 0; i < kWordsPerThread; ++i) {
-    const std::int64_t index = first + i * std::int64_t{blockDim.x};
-    if (index < block_words) words[i] = source[index];
-  }
-#pragma unroll
-  for (int i = 0; i < kWordsPerThread; ++i) {
-    const std::int64_t index = first + i * std::int64_t{blockDim.x};
-    if (index < block_words) target[index] = words[i];
+void CudaBackend::copy_blocks(KvCache& kv, std::span<const BlockCopy> copies) {
+  constexpr std::size_t kMostTogether = 4096;  // 32 KiB of indices
+  if (copies.empty()) return;
+  await_moves();
+  OCTAVO_CHECK(scratch_.has_value(), "copies of blocks before reserve_step");
+  for (std::size_t begin = 0; begin < copies.size(); begin += kMostTogether) {
+    const auto some = copies.subspan(begin, std::min(kMostTogether, copies.size() - begin));
+    scratch_->inputs.begin(*compute_, UploadRing::padded(static_cast<std::int64_t>(some.size_bytes())));
+    const BlockCopy* const list = scratch_->inputs.put(some);
+    scratch_->inputs.send(*compute_);
+    copy_pool_blocks(*compute_, static_cast<const CudaKvCache&>(kv).data(), kv.layout().block_bytes(), list,
+                     static_cast<std::int32_t>(some.size()));
   }
 }
 
-template <class Word>
-void copy_words(Stream& stream, std::byte* pool, std::int64_t block_bytes, const BlockCopy* copies,
-                std::int32_t num_copies) {
-  const std::int64_t block_words = block_bytes / static_cast<std::int64_t>(sizeof(Word));
-  launch(
-      copy_kernel<Word>,
-      {.grid = dim3(num_pieces(block_words, kThreads * kWordsPerThread), static_cast<unsigned>(num_copies)),
-       .block = dim3(kThreads)},
-      stream, reinterpret_cast<Word*>(pool), block_words, copies);
+void CudaBackend::swap_out(const KvCache& device, HostKvCache& host, std::span<const BlockCopy> copies) {
+  move_blocks(static_cast<const CudaKvCache&>(device).data(),
+              static_cast<const CudaHostKvCache&>(host).data(), host.layout().block_bytes(), copies,
+              *out_timer_);
 }
 
-}  // namespace
-
-// Blocks of odd sizes exist: 8-bit types with an odd number of dimensions.
-void copy_pool_blocks(Stream& stream, std::byte* pool, std::int64_t block_bytes, const BlockCopy* copies,
-                      std::int32_t num_copies) {
-  if (block_bytes % 16 == 0) return copy_words<uint4>(stream, pool, block_bytes, copies, num_copies);
-  if (block_bytes % 4 == 0) return copy_words<std::uint32_t>(stream, pool, block_bytes, copies, num_copies);
-  copy_words<std::uint8_t>(stream, pool, block_bytes, copies, num_copies);
+void CudaBackend::swap_in(const HostKvCache& host, KvCache& device, std::span<const BlockCopy> copies) {
+  move_blocks(static_cast<const CudaHostKvCache&>(host).data(),
+              static_cast<const CudaKvCache&>(device).data(), host.layout().block_bytes(), copies,
+              *in_timer_);
 }
 
-void move_pool_blocks(Stream& stream, const std::byte* sources, std::byte* targets, std::int64_t block_bytes,
-                      std::span<const BlockCopy> copies) {
-  for (std::size_t begin = 0, end; begin < copies.size(); begin = end) {
-    end = begin + 1;
-    while (end < copies.size() && copies[end].source == copies[end - 1].source + 1 &&
-           copies[end].target == copies[end - 1].target + 1) {
-      ++end;
-    }
-    stream.copy(targets + copies[begin].target * block_bytes, sources + copies[begin].source * block_bytes,
-                static_cast<std::int64_t>(end - begin) * block_bytes);
+// After all that was started: it may read the blocks that are overwritten, or write those that leave. What
+// the moves wait for is not their time.
+void CudaBackend::move_blocks(const std::byte* sources, std::byte* targets, std::int64_t block_bytes,
+                              std::span<const BlockCopy> copies, MoveTimer& timer) {
+  if (copies.empty()) return;
+  compute_->record(*computed_);
+  moves_->wait_for(*computed_);
+  moves_->record(timer.begin);
+  move_pool_blocks(*moves_, sources, targets, block_bytes, copies);
+  moves_->record(timer.end);
+  moves_->record(*moved_);
+  timer.is_running = true;
+  moves_are_pending_ = true;
+}
+
+std::optional<SwapTimes> CudaBackend::take_swap_times() {
+  return SwapTimes{.out_us = take_time(*out_timer_), .in_us = take_time(*in_timer_)};
+}
+
+std::int64_t CudaBackend::take_time(MoveTimer& timer) {
+  if (!std::exchange(timer.is_running, false) || !status_.ok()) return 0;
+  float milliseconds = 0.0f;
+  status_.check(cudaEventSynchronize(timer.end.handle()), "cudaEventSynchronize");
+  if (status_.ok()) {
+    status_.check(cudaEventElapsedTime(&milliseconds, timer.begin.handle(), timer.end.handle()),
+                  "cudaEventElapsedTime");
   }
+  return std::llround(milliseconds * 1000.0);
+}
+
+// Before the first operation that touches keys and values: what comes before it runs beside the moves.
+void CudaBackend::await_moves() {
+  if (!moves_are_pending_) return;
+  compute_->wait_for(*moved_);
+  moves_are_pending_ = false;
 }
 
 }  // namespace octavo::kernels::cuda

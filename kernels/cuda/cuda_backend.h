@@ -1,12 +1,16 @@
 // The backend on a graphics processor. Operations are started and not waited for; logits() and draw_tokens()
 // wait, because their results are the host's.
 //
+// Files: each operation of backend.h is a file of its name here, a few launches of what the rooms have;
+// step.cu begins steps and records them, draw_tokens.cu draws.
+//
 // Streams. All operations run in one stream, moves between the pools in another: a move waits for what was
 // started before it, and of what is started later only the operations that touch keys and values wait for the
-// move (await_moves), or the whole step if it was recorded. Steps: cuda_step.cu. Memory. Everything is
-// allocated while a model loads: reserve_step() knows the largest step. Errors. A failure in a step stays
-// (DeviceStatus): nothing more is started, logits() gives NaNs, status() tells. Numbers: matmul.h,
-// paged_attention.h. With `deterministic` no result depends on the batch.
+// move (await_moves), or the whole step if it was recorded.
+// Memory. Everything is allocated while a model loads: reserve_step() knows the largest step.
+// Errors. A failure in a step stays (DeviceStatus): nothing more is started, logits() gives NaNs, status()
+// tells. Numbers: matmul/matmul.h, attention/attention.h. With `deterministic` no result depends on the
+// batch.
 //
 // Thread: as Backend. Ownership: what it makes must end before it does.
 #pragma once
@@ -19,7 +23,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
-#include "kernels/cuda/attention/paged_attention.h"
+#include "kernels/cuda/attention/attention.h"
 #include "kernels/cuda/create_cuda_backend.h"
 #include "kernels/cuda/matmul/matmul.h"
 #include "kernels/cuda/runtime/decode_batch.h"

@@ -1,9 +1,16 @@
-#include "kernels/cuda/embedding.h"
-
+#include "engine/base/check.h"
+#include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/matmul/quantised.cuh"
+#include "kernels/cuda/product_arguments.h"
 
 namespace octavo::kernels::cuda {
 namespace {
+
+// A table and which of its rows to take.
+struct ChosenRows {
+  WeightPlanes table = {};  // no bytes: none
+  const std::int32_t* indices = nullptr;
+};
 
 constexpr unsigned kThreads = 64;
 
@@ -27,8 +34,7 @@ __global__ void gather_kernel(ChosenRows tokens, float scale, ChosenRows positio
   }
 }
 
-}  // namespace
-
+// All in device memory. REQUIRES: as many columns in both tables.
 void gather_rows(Stream& stream, const ChosenRows& tokens, float scale, const ChosenRows& positions,
                  std::int32_t num_tokens, float* out, std::int64_t out_stride) {
   const unsigned groups = num_pieces(tokens.table.columns, kGroupColumns);
@@ -36,6 +42,20 @@ void gather_rows(Stream& stream, const ChosenRows& tokens, float scale, const Ch
          {.grid = dim3(num_pieces(groups, kThreads), static_cast<unsigned>(num_tokens)),
           .block = dim3(kThreads)},
          stream, tokens, scale, positions, out, out_stride);
+}
+
+}  // namespace
+
+void CudaBackend::embed(const EmbeddingWeights& weights, std::span<const std::int32_t> token_ids,
+                        std::span<const std::int32_t> positions, MatrixView out) {
+  OCTAVO_CHECK(token_ids.data() == host_token_ids_, "token ids that begin_step did not get");
+  ChosenRows of_positions;
+  if (weights.positions != nullptr) {
+    OCTAVO_CHECK(positions.data() == host_positions_, "positions that begin_step did not get");
+    of_positions = {device_matrix(*weights.positions).planes(), batch_.positions};
+  }
+  gather_rows(*compute_, {device_matrix(*weights.tokens).planes(), token_ids_}, weights.scale, of_positions,
+              static_cast<std::int32_t>(token_ids.size()), out.data, out.stride);
 }
 
 }  // namespace octavo::kernels::cuda

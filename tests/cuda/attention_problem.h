@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/attention/paged_attention.h"
+#include "kernels/cuda/attention/attention.h"
 #include "tests/cuda/device_arrays.h"
 #include "tests/kernels/paged_problem.h"
 

@@ -6,7 +6,7 @@
 //   bfloat16 operands (bf16, int8, f32)              1e-4  queries and weights have 16 bits, f32's keys and
 //   values too prefill tiles, float16 operands                  2e-3  queries and weights have 11 bits
 // A wrong token, dimension or weight is of the order of 1.
-#include "kernels/cuda/attention/paged_attention.h"
+#include "kernels/cuda/attention/kv_write.h"
 
 #include <gtest/gtest.h>
 

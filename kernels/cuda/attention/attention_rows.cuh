@@ -10,9 +10,9 @@
 
 #include "kernels/cuda/attention/attention_slice.cuh"
 #include "kernels/cuda/runtime/hardware.cuh"
+#include "kernels/cuda/runtime/power_of_two.cuh"
 #include "kernels/cuda/runtime/reduction.cuh"
-#include "kernels/cuda/sampling/power_of_two.cuh"
-#include "kernels/cuda/sampling/soft_cap.cuh"
+#include "kernels/cuda/runtime/soft_cap.cuh"
 
 namespace octavo::kernels::cuda {
 

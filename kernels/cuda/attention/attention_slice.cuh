@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cuda/attention/paged_attention_kernels.h"
+#include "kernels/cuda/attention/attention_kernels.h"
 #include "kernels/cuda/attention/stored.cuh"
 #include "kernels/cuda/runtime/hardware.cuh"
 #include "kernels/cuda/runtime/reduction.cuh"

@@ -6,7 +6,7 @@
 #include <cfloat>
 #include <cmath>
 
-#include "kernels/cuda/attention/paged_attention.h"
+#include "kernels/cuda/attention/kv_write.h"
 #include "kernels/cuda/attention/stored.cuh"
 #include "kernels/cuda/runtime/reduction.cuh"
 

@@ -8,8 +8,8 @@
 
 #include "kernels/cuda/matmul/matmul_kernels.h"
 #include "kernels/cuda/matmul/norm.cuh"
+#include "kernels/cuda/runtime/power_of_two.cuh"
 #include "kernels/cuda/runtime/reduction.cuh"
-#include "kernels/cuda/sampling/power_of_two.cuh"
 
 namespace octavo::kernels::cuda {
 namespace {

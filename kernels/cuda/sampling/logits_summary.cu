@@ -4,7 +4,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/cuda/runtime/reduction.cuh"
-#include "kernels/cuda/sampling/soft_cap.cuh"
+#include "kernels/cuda/runtime/soft_cap.cuh"
 
 namespace octavo::kernels::cuda {
 namespace {

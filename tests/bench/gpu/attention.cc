@@ -1,7 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cuda/attention/paged_attention.h"
+#include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/attention/kv_write.h"
 #include "tests/bench/gpu/batch.h"
 #include "tests/bench/gpu/sections.h"
 

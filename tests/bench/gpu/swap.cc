@@ -1,4 +1,4 @@
-#include "kernels/cuda/block_copy.h"
+#include "kernels/cuda/runtime/block_moves.h"
 #include "kernels/kv_layout.h"
 #include "tests/bench/gpu/batch.h"
 #include "tests/bench/gpu/sections.h"

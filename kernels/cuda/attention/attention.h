@@ -1,6 +1,5 @@
-// Keys and values in blocks, on the device: writing a step's into their slots, and attention that reads them
-// through block tables (Kwon et al. 2023, arXiv:2309.06180), by the online softmax of Dao 2023
-// (arXiv:2307.08691) on tensor cores.
+// Attention that reads keys and values through block tables (Kwon et al. 2023, arXiv:2309.06180), by the
+// online softmax of Dao 2023 (arXiv:2307.08691) on tensor cores.
 //
 // A tile is 16 rows (decode) or up to 64 (prefill), of one sequence and one KV head: its query heads, and its
 // tokens, one after the other, so that grouped heads and the tokens of a chunk share every read. Long
@@ -31,37 +30,10 @@
 #include "engine/base/result.h"
 #include "kernels/backend.h"
 #include "kernels/cuda/runtime/device.h"
+#include "kernels/cuda/runtime/device_batch.h"
 #include "kernels/kv_layout.h"
 
 namespace octavo::kernels::cuda {
-
-// Of a decode step whose launches have one shape for many steps: what a launch would else have as an
-// argument.
-struct StepNumbers {
-  std::int32_t max_blocks = 0;
-  std::int32_t partition = 0;  // decode_partition()
-};
-
-// kernels/paged_batch.h's arrays in device memory, and what the host knows of them. A slot of -1 is that of a
-// row that only fills a step up: nothing is written or attended to for it.
-struct DeviceBatch {
-  std::int32_t num_tokens = 0;
-  std::int32_t num_sequences = 0;
-  std::int32_t max_blocks = 0;
-  std::int32_t min_rows = 0;  // fewest and most rows of a sequence
-  std::int32_t max_rows = 0;
-  // Of any sequence, or more: it sizes the grid (a captured graph's: the most of all)
-  std::int32_t max_context_len = 0;
-  // Device memory; null: max_blocks, and a partition for max_context_len
-  const StepNumbers* numbers = nullptr;
-  const std::int32_t* positions = nullptr;
-  const std::int32_t* slot_mapping = nullptr;
-  const std::int32_t* query_start = nullptr;
-  const std::int32_t* context_lens = nullptr;
-  const std::int32_t* block_tables = nullptr;
-  const float* rotations = nullptr;
-  const float* local_rotations = nullptr;  // null: the model has none
-};
 
 struct AttentionOptions {
   bool deterministic = false;
@@ -72,21 +44,6 @@ struct AttentionOptions {
 
 // Positions of a partition in deterministic mode.
 inline constexpr std::int32_t kFixedPartition = 512;
-
-// RMS norms of single heads, [head_dim] each in device memory. Null: none.
-struct HeadNorms {
-  const float* query = nullptr;
-  const float* key = nullptr;
-  float epsilon = 0.0f;
-};
-
-// Normalises and rotates the queries where they stand, likewise the keys, and rounds keys and values into
-// their slots, as kv_layout.h defines it (of int8's eight scales the best one by sums in float: a tie
-// within rounding may go either way).
-//   q  [num_tokens, num_heads * head_dim] (null: no queries)    k, v  [num_tokens, num_kv_heads * head_dim]
-void write_kv(Stream& stream, const AttentionShape& shape, const DeviceBatch& batch, const KvLayout& layout,
-              std::int32_t layer, float* q, std::int64_t q_stride, const float* k, const float* v,
-              std::int64_t kv_stride, std::byte* pool, const HeadNorms& norms = {});
 
 class PagedAttention {
  public:

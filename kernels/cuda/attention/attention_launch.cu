@@ -2,8 +2,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/cuda/attention/attention_kernels.h"
 #include "kernels/cuda/attention/attention_rows.cuh"
-#include "kernels/cuda/attention/paged_attention_kernels.h"
 
 namespace octavo::kernels::cuda {
 namespace {

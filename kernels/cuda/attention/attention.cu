@@ -1,11 +1,11 @@
-#include "kernels/cuda/attention/paged_attention.h"
+#include "kernels/cuda/attention/attention.h"
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "engine/base/check.h"
-#include "kernels/cuda/attention/paged_attention_kernels.h"
+#include "kernels/cuda/attention/attention_kernels.h"
 
 namespace octavo::kernels::cuda {
 namespace {

@@ -1,5 +1,5 @@
 // Attention over the KV types whose operands are bfloat16.
-#include "kernels/cuda/attention/paged_attention_kernel.cuh"
+#include "kernels/cuda/attention/attention_kernel.cuh"
 
 namespace octavo::kernels::cuda {
 

@@ -3,7 +3,7 @@
 // with its own softmax, without a barrier; they are added up at the end, in order. In a prefill tile each
 // warp has 16 rows of its own, and all meet all slices.
 //
-// Three files instantiate it (paged_attention_half.cu, _bfloat.cu, _float.cu), so that they compile beside
+// Three files instantiate it (attention_half.cu, _bfloat.cu, _float.cu), so that they compile beside
 // each other.
 #pragma once
 
@@ -12,9 +12,9 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/cuda/attention/attention_kernels.h"
 #include "kernels/cuda/attention/attention_rows.cuh"
 #include "kernels/cuda/attention/attention_slice.cuh"
-#include "kernels/cuda/attention/paged_attention_kernels.h"
 #include "kernels/cuda/runtime/hardware.cuh"
 #include "kernels/cuda/runtime/reduction.cuh"
 

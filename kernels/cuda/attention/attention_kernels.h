@@ -1,5 +1,5 @@
 // Between the files of paged attention: what its kernels take as arguments, and who starts them. Not for
-// others; they use paged_attention.h. All pointers are to device memory.
+// others; they use attention.h. All pointers are to device memory.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cuda/attention/paged_attention.h"
+#include "kernels/cuda/attention/attention.h"
 #include "kernels/cuda/attention/stored.cuh"
 #include "kernels/cuda/runtime/device.h"
 

@@ -1,0 +1,68 @@
+// Logits of rows and their summary where they stand: for the host here, for draw_tokens.cu on the device.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "engine/base/check.h"
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/product_arguments.h"
+#include "kernels/cuda/sampling/logits_summary.h"
+
+namespace octavo::kernels::cuda {
+
+AdjustableRows CudaBackend::start_logits(const OutputHead& output, ConstMatrixView x,
+                                         std::span<const std::int32_t> rows) {
+  const Matrix& weights = *output.matrix;
+  const auto num_rows = static_cast<std::int32_t>(rows.size());
+  OCTAVO_CHECK(
+      scratch_.has_value() && num_rows <= scratch_->logits_rows && weights.rows() <= shape_.vocabulary_size,
+      "logits of %d rows, %d are reserved", num_rows, shape_.num_logits_rows);
+  Scratch& scratch = *scratch_;
+  const std::int64_t vocabulary = weights.rows();
+  scratch.inputs.begin(*compute_, UploadRing::padded(static_cast<std::int64_t>(rows.size_bytes())));
+  ProductInput input = normalised(x, output.norm);
+  input.num_rows = num_rows;
+  input.indices = scratch.inputs.put(rows);
+  scratch.inputs.send(*compute_);
+  const Product head = product(&weights, output.bias, scratch.logits.as<float>(), vocabulary);
+  products_->multiply(input, std::span(&head, 1));
+  summarise_logits(*compute_, scratch.logits.as<float>(), num_rows, vocabulary, output.soft_cap,
+                   scratch.sums.as<float>(), scratch.piece_maxima.as<float>(),
+                   scratch.piece_sums.as<float>());
+  return {.logits = scratch.logits.as<float>(),
+          .log_sum_exp = scratch.sums.as<float>(),
+          .piece_maxima = scratch.piece_maxima.as<float>(),
+          .vocabulary = vocabulary};
+}
+
+void CudaBackend::logits(const OutputHead& output, ConstMatrixView x, std::span<const std::int32_t> rows,
+                         MatrixView out, LogitsSummary summary) {
+  if (rows.empty()) return;
+  const auto num_rows = static_cast<std::int64_t>(rows.size());
+  OCTAVO_CHECK(num_rows <= shape_.num_logits_rows, "logits of %lld rows, %d are reserved",
+               static_cast<long long>(num_rows), shape_.num_logits_rows);
+  const std::int64_t vocabulary = start_logits(output, x, rows).vocabulary;
+  Scratch& scratch = *scratch_;
+  const std::int64_t sums_bytes = num_rows * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t logits_bytes = vocabulary * sums_bytes,
+                     pieces_bytes = num_logits_pieces(vocabulary) * sums_bytes;
+  compute_->copy(scratch.host_logits.data(), scratch.logits.data(), logits_bytes);
+  compute_->copy(scratch.host_sums.data(), scratch.sums.data(), sums_bytes);
+  compute_->copy(scratch.host_piece_maxima.data(), scratch.piece_maxima.data(), pieces_bytes);
+  compute_->synchronize();
+
+  if (!status_.ok()) {  // nobody may take what the memory held before for an answer
+    constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+    for (std::int64_t row = 0; row < num_rows; ++row) std::fill_n(out.row(row), vocabulary, kNan);
+    std::fill_n(summary.log_sum_exp.begin(), rows.size(), kNan);
+    return;
+  }
+  for (std::int64_t row = 0; row < num_rows; ++row) {
+    std::copy_n(scratch.host_logits.as<float>() + row * vocabulary, vocabulary, out.row(row));
+  }
+  std::memcpy(summary.log_sum_exp.data(), scratch.host_sums.data(), static_cast<std::size_t>(sums_bytes));
+  std::memcpy(summary.piece_maxima.data(), scratch.host_piece_maxima.data(),
+              static_cast<std::size_t>(pieces_bytes));
+}
+
+}  // namespace octavo::kernels::cuda
