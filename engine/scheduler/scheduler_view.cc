@@ -2,6 +2,7 @@
 #include <string>
 
 #include "engine/base/check.h"
+#include "engine/base/format.h"
 #include "engine/scheduler/scheduler_state.h"
 
 namespace octavo::scheduler {
@@ -27,16 +28,12 @@ SequenceSnapshot snapshot_of(const SequenceGroup& group, const Sequence& sequenc
           .block_table = {table.begin(), table.end()}};
 }
 
-std::string plural(std::size_t count, const char* what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
 // Why the block is where it is, in the order of what decides.
 std::string reason_for(const BlockDetail& detail) {
   const BlockSnapshot& state = detail.state;
   if (state.state == BlockState::kFree) return "free: nobody uses it and nothing in it can be found";
   if (state.state == BlockState::kUsed) {
-    std::string why = "in use by " + plural(detail.owners.size(), "sequence");
+    std::string why = "in use by " + count_text(detail.owners.size(), "sequence");
     if (state.num_pins > 0) why += ", and a copy of this step reads it";
     return why;
   }
@@ -45,8 +42,8 @@ std::string reason_for(const BlockDetail& detail) {
   const std::string kept = "cached as " + std::string(retention_class_name(state.retention));
   if (detail.num_children == 0)
     return kept + ": it is evicted when its turn comes, least recently used first";
-  return kept + ": it stays as long as the " +
-         plural(static_cast<std::size_t>(detail.num_children), "cached block") + " that continue it";
+  return kept + ": it stays as long as the " + count_text(detail.num_children, "cached block") +
+         " that continue it";
 }
 
 }  // namespace

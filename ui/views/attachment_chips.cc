@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/base/format.h"
 #include "engine/base/text.h"
-#include "ui/format.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ui/format.h"
+#include "engine/base/format.h"
 #include "ui/widgets/controls.h"
 #include "ui/widgets/menu.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ui/format.h"
+#include "engine/base/format.h"
 #include "ui/views/event_lines.h"
 #include "ui/views/memory/memory_parts.h"
 #include "ui/widgets/cells.h"

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/base/format.h"
 #include "engine/base/text.h"
-#include "ui/format.h"
 #include "ui/views/attachment_chips.h"
 #include "ui/views/empty_chat.h"
 #include "ui/widgets/characters.h"

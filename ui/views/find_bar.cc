@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ui/format.h"
+#include "engine/base/format.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {

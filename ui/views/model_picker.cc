@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "engine/base/ascii.h"
-#include "ui/format.h"
+#include "engine/base/format.h"
 #include "ui/views/dialog.h"
 #include "ui/views/model_inside_view.h"
 #include "ui/widgets/controls.h"

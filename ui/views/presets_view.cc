@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "ui/format.h"
+#include "engine/base/format.h"
 #include "ui/views/dialog.h"
 #include "ui/widgets/controls.h"
 #include "ui/widgets/sampling_controls.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ui/format.h"
+#include "engine/base/format.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "ui/format.h"
+#include "engine/base/format.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {

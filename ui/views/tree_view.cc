@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "ui/format.h"
+#include "engine/base/format.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "ui/format.h"
+#include "engine/base/format.h"
 #include "ui/views/compare/kv_strip.h"
 #include "ui/views/compare/token_card.h"
 #include "ui/widgets/controls.h"

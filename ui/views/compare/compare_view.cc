@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "ui/format.h"
+#include "engine/base/format.h"
 #include "ui/views/compare/compare_shortcuts.h"
 #include "ui/views/compare/kv_strip.h"
 #include "ui/views/compare/token_card.h"

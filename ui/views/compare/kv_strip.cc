@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "ui/format.h"
+#include "engine/base/format.h"
 #include "ui/widgets/cells.h"
 #include "ui/widgets/controls.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/base/format.h"
 #include "engine/base/text.h"
-#include "ui/format.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
