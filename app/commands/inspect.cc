@@ -12,6 +12,7 @@
 #include "app/commands/command.h"
 #include "app/commands/inspect_recording.h"
 #include "app/commands/request_json.h"
+#include "engine/base/format.h"
 #include "engine/base/text.h"
 #include "engine/metrics/recording_file.h"
 #include "engine/model/gguf_file.h"
@@ -76,7 +77,7 @@ Result<KvReport> report_kv(const InspectOptions& options, const model::KvShape& 
   report.bytes_per_block = *per_block;
   report.total_bytes = *total;
   if (options.memory.empty()) return report;
-  report.memory_bytes = model::parse_bytes(options.memory);
+  report.memory_bytes = parse_bytes(options.memory);
   if (!report.memory_bytes) {
     return wrong_option("--memory", "--memory is \"" + escape_for_message(options.memory) +
                                         "\"; give an amount such as 512MiB or 24GiB");
@@ -91,17 +92,17 @@ Result<KvReport> report_kv(const InspectOptions& options, const model::KvShape& 
 // ---- as text
 
 std::string amount(std::uint64_t bytes) {
-  return model::format_bytes(bytes) + " (" + model::group_digits(bytes) + " bytes)";
+  return exact_bytes_text(bytes) + " (" + with_thousands(bytes) + " bytes)";
 }
 
 std::string capacity_text(const KvReport& report) {
   if (report.capacity.num_blocks == 0) {
     return "no block of " + std::to_string(kBlockSize) + " tokens fits next to the weights of " +
-           model::format_bytes(report.weight_bytes);
+           exact_bytes_text(report.weight_bytes);
   }
-  return model::group_digits(report.capacity.num_blocks) +
-         " blocks = " + model::group_digits(report.capacity.num_tokens) + " tokens, next to weights of " +
-         model::format_bytes(report.weight_bytes);
+  return with_thousands(report.capacity.num_blocks) +
+         " blocks = " + with_thousands(report.capacity.num_tokens) + " tokens, next to weights of " +
+         exact_bytes_text(report.weight_bytes);
 }
 
 void print_kv(std::ostream& out, const KvReport& report) {
@@ -111,10 +112,10 @@ void print_kv(std::ostream& out, const KvReport& report) {
       << (report.precision == 1 ? " byte" : " bytes") << "\n"
       << "KV per token    " << amount(report.bytes_per_token) << "\n"
       << "KV per block    " << amount(report.bytes_per_block) << ", " << kBlockSize << " tokens\n"
-      << "KV in all       " << amount(report.total_bytes) << ", " << model::group_digits(report.num_tokens)
-      << " tokens x batch " << model::group_digits(report.batch_size) << "\n";
+      << "KV in all       " << amount(report.total_bytes) << ", " << with_thousands(report.num_tokens)
+      << " tokens x batch " << with_thousands(report.batch_size) << "\n";
   if (report.memory_bytes)
-    out << "fits in " << model::format_bytes(*report.memory_bytes) << "  " << capacity_text(report) << "\n";
+    out << "fits in " << exact_bytes_text(*report.memory_bytes) << "  " << capacity_text(report) << "\n";
 }
 
 std::string shown(std::string_view text) { return strip_terminal_controls(escape_for_message(text)); }
@@ -139,15 +140,14 @@ void print_tensors(std::ostream& out, const model::GgufFile& file) {
     pad_to(line, 42);
     line += dimensions_text(tensor);
     pad_to(line, 60);
-    out << line << model::format_bytes(tensor.num_bytes) << "\n";
+    out << line << exact_bytes_text(tensor.num_bytes) << "\n";
   }
 }
 
 void print_types(std::ostream& out, const model::GgufFile& file) {
   for (const model::TypeCount& count : model::count_types(file)) {
     out << "  " << count.type << ": " << count.num_tensors << " tensors, "
-        << model::group_digits(count.num_elements) << " elements, " << model::format_bytes(count.num_bytes)
-        << "\n";
+        << with_thousands(count.num_elements) << " elements, " << exact_bytes_text(count.num_bytes) << "\n";
   }
 }
 
@@ -158,8 +158,7 @@ void print_model(std::ostream& out, const model::GgufFile& file, const ModelDesc
   out << "\nname            " << shown(description.name) << "\n"
       << "architecture    " << shown(description.architecture) << ", mostly " << description.quantisation
       << "\n"
-      << "parameters      " << model::group_digits(static_cast<std::uint64_t>(description.num_parameters))
-      << "\n"
+      << "parameters      " << with_thousands(description.num_parameters) << "\n"
       << "layers          " << description.num_layers << ", width " << description.embedding_length << ", "
       << description.num_heads << " heads and " << description.num_kv_heads << " KV heads of "
       << description.head_dim << "\n"
@@ -183,7 +182,7 @@ Json to_json(const KvReport& report) {
                {"tokens", report.num_tokens},
                {"batch", report.batch_size},
                {"total_bytes", report.total_bytes},
-               {"total", model::format_bytes(report.total_bytes)}};
+               {"total", exact_bytes_text(report.total_bytes)}};
   if (report.memory_bytes) {
     json["memory"] = {{"bytes", *report.memory_bytes},
                       {"weight_bytes", report.weight_bytes},
@@ -258,7 +257,7 @@ Result<std::string> inspect_shape(const InspectOptions& options) {
   std::ostringstream out;
   out << "shape           " << shape->name << ": " << shape->num_layers << " layers, width "
       << shape->embedding_length << ", " << shape->num_heads << " heads, "
-      << model::group_digits(static_cast<std::uint64_t>(shape->num_parameters)) << " parameters\n";
+      << with_thousands(shape->num_parameters) << " parameters\n";
   print_kv(out, report);
   return out.str();
 }

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "app/commands/request_json.h"
+#include "engine/base/format.h"
 #include "engine/base/text.h"
 #include "engine/metrics/recording_summary.h"
-#include "engine/model/shapes.h"
 
 namespace octavo::app {
 namespace {
@@ -18,28 +18,21 @@ namespace {
 using metrics::KvState;
 using metrics::RecordingSummary;
 
-std::string digits(std::int64_t number) { return model::group_digits(static_cast<std::uint64_t>(number)); }
-
 // Unsigned: what a file says may not fit.
 std::uint64_t bytes_of_blocks(const metrics::RecordingHeader& header, std::int64_t num_blocks) {
   return static_cast<std::uint64_t>(num_blocks) * static_cast<std::uint64_t>(header.bytes_per_block);
 }
 
 std::string size_of_blocks(const metrics::RecordingHeader& header, std::int64_t num_blocks) {
-  return model::format_bytes(bytes_of_blocks(header, num_blocks));
-}
-
-std::string fixed(double value, int num_decimals) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", num_decimals, value);
-  return text;
+  return exact_bytes_text(bytes_of_blocks(header, num_blocks));
 }
 
 std::string percent(std::int64_t part, std::int64_t whole) {
-  return fixed(whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole), 1) + " %";
+  return fixed_text(whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole), 1) +
+         " %";
 }
 
-std::string seconds(std::int64_t us) { return fixed(static_cast<double>(us) * 1e-6, 3) + " s"; }
+std::string seconds(std::int64_t us) { return seconds_text(us, 3); }
 
 std::string shown(const std::string& text) { return strip_terminal_controls(escape_for_message(text)); }
 
@@ -90,12 +83,12 @@ void print_chart(std::ostream& out, const RecordingSummary& summary) {
 }
 
 void print_events(std::ostream& out, const RecordingSummary& summary) {
-  out << "events          " << digits(summary.num_events) << "\n";
+  out << "events          " << with_thousands(summary.num_events) << "\n";
   for (std::size_t i = 0; i < summary.num_events_of.size(); ++i) {
     if (summary.num_events_of[i] == 0) continue;
     std::string name(block_event_kind_name(static_cast<BlockEventKind>(i)));
     name.resize(16, ' ');
-    out << "  " << name << digits(summary.num_events_of[i]) << "\n";
+    out << "  " << name << with_thousands(summary.num_events_of[i]) << "\n";
   }
 }
 
@@ -105,45 +98,46 @@ void print_origin(std::ostream& out, const std::filesystem::path& path, const Re
       << (summary.is_complete ? ", complete" : ", truncated; showing what was recorded") << "\n"
       << "model           " << shown(header.model) << "\n"
       << "started         " << date_text(header.unix_time_s) << ", " << seconds(summary.duration_us) << "\n"
-      << "pool            " << digits(header.pool.num_blocks) << " blocks of " << header.pool.block_size
-      << " tokens, " << size_of_blocks(header, header.pool.num_blocks) << "; host pool "
-      << digits(header.pool.num_host_blocks) << " blocks, "
+      << "pool            " << with_thousands(header.pool.num_blocks) << " blocks of "
+      << header.pool.block_size << " tokens, " << size_of_blocks(header, header.pool.num_blocks)
+      << "; host pool " << with_thousands(header.pool.num_host_blocks) << " blocks, "
       << size_of_blocks(header, header.pool.num_host_blocks) << "\n"
-      << "steps           " << digits(summary.num_steps);
+      << "steps           " << with_thousands(summary.num_steps);
   if (summary.num_steps > 0) out << ", " << summary.first_step << " to " << summary.last_step;
-  out << "\ntokens          " << digits(summary.num_prefill_tokens) << " prefilled, "
-      << digits(summary.num_decode_tokens) << " decoded";
+  out << "\ntokens          " << with_thousands(summary.num_prefill_tokens) << " prefilled, "
+      << with_thousands(summary.num_decode_tokens) << " decoded";
   if (summary.num_draft_tokens > 0) {
-    out << "; " << digits(summary.num_accepted_tokens) << " of " << digits(summary.num_draft_tokens)
-        << " draft tokens accepted";
+    out << "; " << with_thousands(summary.num_accepted_tokens) << " of "
+        << with_thousands(summary.num_draft_tokens) << " draft tokens accepted";
   }
   out << "\n"
-      << "sequences       " << digits(summary.num_sequences) << ", including "
-      << digits(summary.num_forked_sequences) << " forked; at most " << summary.peak_running
+      << "sequences       " << with_thousands(summary.num_sequences) << ", including "
+      << with_thousands(summary.num_forked_sequences) << " forked; at most " << summary.peak_running
       << " requests ran and " << summary.peak_waiting << " waited\n";
 }
 
 void print_memory(std::ostream& out, const RecordingSummary& summary) {
   const metrics::RecordingHeader& header = summary.header;
-  out << "used blocks     at most " << digits(summary.peak_used_blocks) << ", "
+  out << "used blocks     at most " << with_thousands(summary.peak_used_blocks) << ", "
       << percent(summary.peak_used_blocks, header.pool.num_blocks) << " of the pool\n"
-      << "logical blocks  at most " << digits(summary.peak_logical_blocks) << "\n"
-      << "sharing         at most " << fixed(summary.peak_sharing_ratio, 2)
-      << " logical blocks per used block, and " << digits(summary.peak_saved_blocks) << " blocks saved, "
-      << size_of_blocks(header, summary.peak_saved_blocks) << "\n"
-      << "copies          " << digits(summary.count(BlockEventKind::kCopyOnWrite)) << " on write, "
-      << digits(summary.count(BlockEventKind::kCopyPartial)) << " of part of a block\n"
-      << "prefix hits     " << digits(summary.count(BlockEventKind::kHit)) << " blocks, "
-      << digits(summary.num_hit_tokens) << " tokens\n"
-      << "evictions       " << digits(summary.count(BlockEventKind::kEvict)) << " blocks\n"
-      << "preemptions     " << digits(summary.num_preempted_groups) << " requests; "
-      << digits(summary.num_preempted_recompute) << " sequences recomputed, "
-      << digits(summary.num_preempted_swap) << " swapped\n"
-      << "swaps           " << digits(summary.num_swapped_out) << " blocks out, "
-      << size_of_blocks(header, summary.num_swapped_out) << "; " << digits(summary.num_swapped_in) << " in, "
-      << size_of_blocks(header, summary.num_swapped_in) << ", including " << digits(summary.num_thrashed)
-      << " within 10 s; " << digits(summary.num_swap_dropped) << " not needed again; host pool at most "
-      << digits(summary.peak_host_used_blocks) << " used\n";
+      << "logical blocks  at most " << with_thousands(summary.peak_logical_blocks) << "\n"
+      << "sharing         at most " << fixed_text(summary.peak_sharing_ratio, 2)
+      << " logical blocks per used block, and " << with_thousands(summary.peak_saved_blocks)
+      << " blocks saved, " << size_of_blocks(header, summary.peak_saved_blocks) << "\n"
+      << "copies          " << with_thousands(summary.count(BlockEventKind::kCopyOnWrite)) << " on write, "
+      << with_thousands(summary.count(BlockEventKind::kCopyPartial)) << " of part of a block\n"
+      << "prefix hits     " << with_thousands(summary.count(BlockEventKind::kHit)) << " blocks, "
+      << with_thousands(summary.num_hit_tokens) << " tokens\n"
+      << "evictions       " << with_thousands(summary.count(BlockEventKind::kEvict)) << " blocks\n"
+      << "preemptions     " << with_thousands(summary.num_preempted_groups) << " requests; "
+      << with_thousands(summary.num_preempted_recompute) << " sequences recomputed, "
+      << with_thousands(summary.num_preempted_swap) << " swapped\n"
+      << "swaps           " << with_thousands(summary.num_swapped_out) << " blocks out, "
+      << size_of_blocks(header, summary.num_swapped_out) << "; " << with_thousands(summary.num_swapped_in)
+      << " in, " << size_of_blocks(header, summary.num_swapped_in) << ", including "
+      << with_thousands(summary.num_thrashed) << " within 10 s; " << with_thousands(summary.num_swap_dropped)
+      << " not needed again; host pool at most " << with_thousands(summary.peak_host_used_blocks)
+      << " used\n";
 }
 
 std::string summary_text(const std::filesystem::path& path, const RecordingSummary& summary) {
@@ -254,13 +248,13 @@ void print_levels(std::ostream& out, const StepRecord& step, const KvState& stat
     out << ", " << step.num_accepted_tokens << " of " << step.num_draft_tokens << " draft tokens accepted";
   }
   out << "\n"
-      << "blocks          " << digits(state.num_used()) << " used, " << digits(state.num_cached())
-      << " cached, " << digits(state.num_free()) << " free\n"
-      << "logical blocks  " << digits(state.num_logical()) << "\n"
-      << "slots           " << digits(state.num_filled_slots()) << " filled of " << digits(num_slots)
-      << " in used blocks\n"
-      << "host blocks     " << digits(state.num_host_used()) << " used of "
-      << digits(state.shape().num_host_blocks) << "\n";
+      << "blocks          " << with_thousands(state.num_used()) << " used, "
+      << with_thousands(state.num_cached()) << " cached, " << with_thousands(state.num_free()) << " free\n"
+      << "logical blocks  " << with_thousands(state.num_logical()) << "\n"
+      << "slots           " << with_thousands(state.num_filled_slots()) << " filled of "
+      << with_thousands(num_slots) << " in used blocks\n"
+      << "host blocks     " << with_thousands(state.num_host_used()) << " used of "
+      << with_thousands(state.shape().num_host_blocks) << "\n";
 }
 
 // Neighbours with the same owners on one line.

@@ -1,26 +1,20 @@
 #include "app/commands/start_engine.h"
 
-#include <cstdio>
 #include <string>
 
+#include "engine/base/format.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
 namespace {
 
-std::string mebibytes(std::int64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / 1048576.0);
-  return text;
-}
-
 void describe(const EngineDescription& description, const Progress& progress) {
   progress.say(
       escape_for_message(description.model.name.empty() ? description.model.path : description.model.name) +
-      ", " + description.model.quantisation + ": weights " + mebibytes(description.weight_bytes) +
+      ", " + description.model.quantisation + ": weights " + mebibytes_text(description.weight_bytes) +
       ", KV pool " + std::to_string(description.num_blocks) + " blocks of " +
       std::to_string(description.block_size) + " tokens, " +
-      mebibytes(description.bytes_per_block * description.num_blocks) + ", host pool " +
+      mebibytes_text(description.bytes_per_block * description.num_blocks) + ", host pool " +
       std::to_string(description.num_host_blocks) + " blocks; " + description.device + " " + description.isa +
       ", " + std::to_string(description.threads) + " threads");
   if (!description.notice.empty()) progress.say(description.notice);

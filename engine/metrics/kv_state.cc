@@ -46,7 +46,7 @@ bool names_sequence(BlockEventKind kind) {
   }
 }
 
-std::string count_text(std::int64_t count, const char* noun) { return std::to_string(count) + " " + noun; }
+std::string with_noun(std::int64_t count, const char* noun) { return std::to_string(count) + " " + noun; }
 
 // The newest entry of `block`: tables are released from their end.
 std::vector<BlockId>::iterator find_last(std::vector<BlockId>& table, BlockId block) {
@@ -139,7 +139,7 @@ Result<void> KvState::apply(const BlockEvent& event) {
 
 Result<void> KvState::check_named(const BlockEvent& event) const {
   if (names_block(event.kind) && (event.block < 0 || event.block >= shape_.num_blocks)) {
-    return impossible(event, "the pool has " + count_text(shape_.num_blocks, "blocks"));
+    return impossible(event, "the pool has " + with_noun(shape_.num_blocks, "blocks"));
   }
   if (names_sequence(event.kind) && event.sequence == 0) return impossible(event, "it names no sequence");
   return {};
@@ -147,7 +147,7 @@ Result<void> KvState::check_named(const BlockEvent& event) const {
 
 Result<void> KvState::check_host(const BlockEvent& event) const {
   if (event.aux >= 0 && event.aux < shape_.num_host_blocks) return {};
-  return impossible(event, "the host pool has " + count_text(shape_.num_host_blocks, "blocks"));
+  return impossible(event, "the host pool has " + with_noun(shape_.num_host_blocks, "blocks"));
 }
 
 Result<void> KvState::allocate(const BlockEvent& event) {
@@ -164,7 +164,7 @@ Result<void> KvState::reference(const BlockEvent& event) {
   Block& block = block_at(event.block);
   if (block.state == BlockState::kFree) return impossible(event, "the block is free");
   if (event.aux != block.ref_count + 1) {
-    return impossible(event, "before it there were " + count_text(block.ref_count, "references"));
+    return impossible(event, "before it there were " + with_noun(block.ref_count, "references"));
   }
   if (block.state == BlockState::kCached) {
     block.state = BlockState::kUsed;
@@ -185,7 +185,7 @@ Result<void> KvState::reference(const BlockEvent& event) {
 Result<void> KvState::release(const BlockEvent& event) {
   Block& block = block_at(event.block);
   if (block.ref_count == 0 || event.aux != block.ref_count - 1) {
-    return impossible(event, "before it there were " + count_text(block.ref_count, "references"));
+    return impossible(event, "before it there were " + with_noun(block.ref_count, "references"));
   }
   if (event.sequence == 0) {
     if (block.num_pins == 0) return impossible(event, "no pin names the block");
@@ -221,7 +221,7 @@ Result<void> KvState::fill(const BlockEvent& event) {
   Block& block = block_at(event.block);
   if (block.state != BlockState::kUsed) return impossible(event, "the block is not in use");
   if (event.aux < 0 || event.aux > shape_.block_size) {
-    return impossible(event, "a block has " + count_text(shape_.block_size, "slots"));
+    return impossible(event, "a block has " + with_noun(shape_.block_size, "slots"));
   }
   const auto table = tables_.find(event.sequence);
   if (table == tables_.end() || find_last(table->second, BlockId{event.block}) == table->second.end()) {
@@ -293,7 +293,7 @@ Result<void> KvState::drop_host(const BlockEvent& event) {
 
 Result<void> KvState::end_step(const BlockEvent& event) const {
   if (event.aux == num_used_) return {};
-  return impossible(event, count_text(num_used_, "blocks are in use by the events before it"));
+  return impossible(event, with_noun(num_used_, "blocks are in use by the events before it"));
 }
 
 // ---- entries
@@ -413,8 +413,8 @@ std::string described(const KvState::Block& block) {
   const char* const state = block.state == BlockState::kFree     ? "free"
                             : block.state == BlockState::kCached ? "cached"
                                                                  : "used";
-  return std::string(state) + ", " + count_text(block.ref_count, "references, ") +
-         count_text(block.num_pins, "pins, ") + count_text(block.num_filled, "slots filled") +
+  return std::string(state) + ", " + with_noun(block.ref_count, "references, ") +
+         with_noun(block.num_pins, "pins, ") + with_noun(block.num_filled, "slots filled") +
          (block.is_findable ? ", findable" : "");
 }
 

@@ -1,9 +1,6 @@
 #include "engine/model/shapes.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <cstddef>
 
 namespace octavo::model {
 namespace {
@@ -56,20 +53,12 @@ constexpr NamedShape kShapes[] = {
     {"smollm2-1.7b", 24, 2048, 32, 32, 64, 1'711'376'384},
 };
 
-constexpr std::array<std::string_view, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
-
 std::optional<std::uint64_t> product(std::initializer_list<std::uint64_t> factors) {
   std::uint64_t result = 1;
   for (const std::uint64_t factor : factors) {
     if (__builtin_mul_overflow(result, factor, &result)) return std::nullopt;
   }
   return result;
-}
-
-std::optional<std::uint64_t> unit_bytes(std::string_view name) {
-  const auto found = std::find(kUnits.begin(), kUnits.end(), name);
-  if (found == kUnits.end()) return std::nullopt;
-  return std::uint64_t{1} << (10 * (found - kUnits.begin()));
 }
 
 }  // namespace
@@ -106,45 +95,6 @@ std::optional<KvCapacity> kv_capacity(const KvShape& shape, std::uint64_t bytes_
   capacity.num_blocks = capacity.bytes / *block_bytes;
   capacity.num_tokens = capacity.num_blocks * block_size;  // <= bytes: each token takes at least one
   return capacity;
-}
-
-std::string format_bytes(std::uint64_t bytes) {
-  constexpr std::uint64_t kMillion = 1'000'000;
-  std::size_t unit = 0;
-  while (unit + 1 < kUnits.size() && bytes >> (10 * (unit + 1)) != 0) ++unit;
-  // In millionths of the unit, rounded half up. 64 + 20 bits need more than a word.
-  const unsigned shift = static_cast<unsigned>(10 * unit);
-  __extension__ using Wide = unsigned __int128;
-  const Wide half = unit == 0 ? 0 : Wide{1} << (shift - 1);
-  const auto millionths = static_cast<std::uint64_t>((Wide{bytes} * kMillion + half) >> shift);
-  std::string text = std::to_string(millionths / kMillion);
-  std::string fraction = std::to_string(kMillion + millionths % kMillion).substr(1);  // with leading zeros
-  fraction.erase(fraction.find_last_not_of('0') + 1);
-  if (!fraction.empty()) text += "." + fraction;
-  return text + " " + std::string(kUnits[unit]);
-}
-
-std::string group_digits(std::uint64_t number) {
-  std::string text = std::to_string(number);
-  for (std::size_t position = text.size(); position > 3;) {
-    position -= 3;
-    text.insert(text.begin() + static_cast<std::ptrdiff_t>(position), ',');
-  }
-  return text;
-}
-
-std::optional<std::uint64_t> parse_bytes(std::string_view text) {
-  double amount = 0.0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), amount, std::chars_format::fixed);
-  if (error != std::errc()) return std::nullopt;
-  std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
-  while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
-  const auto scale = unit_bytes(unit.empty() ? "MiB" : unit);
-  if (!scale) return std::nullopt;
-  const double bytes = amount * static_cast<double>(*scale);
-  if (!(bytes >= 1.0 && bytes < 0x1.0p63)) return std::nullopt;
-  return static_cast<std::uint64_t>(bytes);
 }
 
 }  // namespace octavo::model

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 
 namespace octavo::model {
@@ -50,16 +49,5 @@ struct KvCapacity {
 std::optional<KvCapacity> kv_capacity(const KvShape& shape, std::uint64_t bytes_per_element,
                                       std::uint64_t block_size, std::uint64_t memory_bytes,
                                       std::uint64_t weight_bytes);
-
-// "168 GiB", "3.515625 MiB", "17 B": the largest unit that leaves at least 1, in decimal digits computed from
-// whole numbers: exact when six digits after the point suffice, else rounded to six.
-std::string format_bytes(std::uint64_t bytes);
-
-// "12345678" as "12,345,678".
-std::string group_digits(std::uint64_t number);
-
-// "512 MiB", "1.5GiB", "100" (MiB): a positive amount of memory. Units B, KiB, MiB, GiB, TiB. nullopt: no
-// such amount.
-std::optional<std::uint64_t> parse_bytes(std::string_view text);
 
 }  // namespace octavo::model

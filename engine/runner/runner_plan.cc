@@ -3,12 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <fstream>
 #include <limits>
 #include <string>
 
+#include "engine/base/format.h"
 #include "engine/model/transformer.h"
 #include "engine/model/weights.h"
 #include "engine/runner/sampler.h"
@@ -23,13 +22,6 @@ constexpr std::int32_t kDefaultBatchedTokens = 512, kDefaultBatchedTokensOnDevic
 constexpr double kDefaultUtilization = 0.9;  // of a device's memory
 constexpr std::int32_t kDefaultContexts = 8;
 constexpr std::int64_t kDefaultShare = 4;  // at most one part in so many of free memory
-
-std::string mebibytes_text(std::int64_t bytes) {
-  std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), "%.1f MiB",
-                static_cast<double>(bytes) / static_cast<double>(kMebibyte));
-  return text.data();
-}
 
 Error out_of_memory(std::string message, std::string option) {
   return Error{.code = ErrorCode::kOutOfMemory, .message = std::move(message), .subject = std::move(option)};

@@ -4,18 +4,12 @@
 #include <utility>
 
 #include "engine/base/check.h"
+#include "engine/base/format.h"
 #include "engine/block/reservation.h"
 #include "engine/scheduler/scheduler_state.h"
 
 namespace octavo::scheduler {
 namespace {
-
-// 9000 -> "9,000"
-std::string with_commas(std::int64_t number) {
-  std::string digits = std::to_string(number);
-  for (std::size_t i = digits.size(); i > 3;) digits.insert(i -= 3, ",");
-  return digits;
-}
 
 block::BlockManagerOptions block_manager_options(const SchedulerOptions& options) {
   const bool is_paged = options.memory_manager == MemoryManager::kPaged;
@@ -58,9 +52,9 @@ Result<void> Scheduler::State::check_fits(const NewRequest& request) const {
   if (num_prompt == 0) return Error{ErrorCode::kInvalidArgument, "the prompt is empty; give it some text"};
   if (num_outputs < 1 || num_outputs > options.max_num_seqs) {
     return Error{ErrorCode::kInvalidArgument,
-                 std::string(option) + " is " + with_commas(num_outputs) +
+                 std::string(option) + " is " + with_thousands(num_outputs) +
                      "; outputs of a request run together, so it must be 1 to " +
-                     with_commas(options.max_num_seqs) + " (--max-num-seqs)",
+                     with_thousands(options.max_num_seqs) + " (--max-num-seqs)",
                  option};
   }
   if (request.sampling.beam_width && !is_paged()) {
@@ -69,8 +63,8 @@ Result<void> Scheduler::State::check_fits(const NewRequest& request) const {
   }
   if (num_prompt >= static_cast<std::size_t>(options.max_model_len)) {
     return Error{ErrorCode::kTooLong,
-                 "the prompt has " + with_commas(static_cast<std::int64_t>(num_prompt)) +
-                     " tokens; the limit is " + with_commas(options.max_model_len) +
+                 "the prompt has " + with_thousands(static_cast<std::int64_t>(num_prompt)) +
+                     " tokens; the limit is " + with_thousands(options.max_model_len) +
                      " including at least one generated token: shorten the prompt or raise "
                      "--max-model-len"};
   }
@@ -86,9 +80,9 @@ Result<void> Scheduler::State::check_fits_pool(const SequenceGroup& group) const
           : blocks.could_ever_reserve(std::vector<std::int32_t>(group.sequences.size(), run_length(group)));
   if (fits) return {};
   return Error{ErrorCode::kTooLong,
-               "the request needs at least " + with_commas(num_required) + " KV blocks of " +
-                   with_commas(options.block_size) + " tokens; the pool has " +
-                   with_commas(options.num_blocks) +
+               "the request needs at least " + with_thousands(num_required) + " KV blocks of " +
+                   with_thousands(options.block_size) + " tokens; the pool has " +
+                   with_thousands(options.num_blocks) +
                    ": shorten the prompt, ask for fewer outputs or raise --num-kv-blocks"};
 }
 

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "engine/base/check.h"
+#include "engine/base/format.h"
 #include "engine/scheduler/scheduler_state.h"
 
 namespace octavo::scheduler {
@@ -27,16 +28,12 @@ SequenceSnapshot snapshot_of(const SequenceGroup& group, const Sequence& sequenc
           .block_table = {table.begin(), table.end()}};
 }
 
-std::string plural(std::size_t count, const char* what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
 // Why the block is where it is, in the order of what decides.
 std::string reason_for(const BlockDetail& detail) {
   const BlockSnapshot& state = detail.state;
   if (state.state == BlockState::kFree) return "free: not in use, and it holds nothing that can be reused";
   if (state.state == BlockState::kUsed) {
-    std::string why = "in use by " + plural(detail.owners.size(), "sequence");
+    std::string why = "in use by " + count_text(detail.owners.size(), "sequence");
     if (state.num_pins > 0) why += ", and being copied in this step";
     return why;
   }
@@ -45,7 +42,7 @@ std::string reason_for(const BlockDetail& detail) {
   if (detail.num_children == 0)
     return kept + ": it will be evicted when memory is needed, least recently used first";
   return kept + ": it stays until the " +
-         plural(static_cast<std::size_t>(detail.num_children), "cached block") +
+         count_text(static_cast<std::size_t>(detail.num_children), "cached block") +
          " that continue it are evicted";
 }
 

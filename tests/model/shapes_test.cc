@@ -4,9 +4,10 @@
 
 #include <cmath>
 #include <map>
-#include <random>
 #include <set>
 #include <string>
+
+#include "engine/base/format.h"
 
 namespace octavo::model {
 namespace {
@@ -15,7 +16,7 @@ std::string kv_text(std::string_view name, std::uint64_t precision, std::uint64_
                     std::uint64_t batch) {
   const NamedShape* shape = find_shape(name);
   return shape == nullptr ? "unknown"
-                          : format_bytes(kv_bytes(shape->kv(), precision, tokens, batch).value_or(0));
+                          : exact_bytes_text(kv_bytes(shape->kv(), precision, tokens, batch).value_or(0));
 }
 
 TEST(Shapes, KeysAndValuesOfKnownModels) {
@@ -136,55 +137,6 @@ TEST(Shapes, CapacityCountsWholeBlocksBesideTheWeights) {
   EXPECT_EQ(capacity(2'047, 0).num_blocks, 0u);
   EXPECT_EQ(capacity(1'000, 1'000).bytes, 0u);
   EXPECT_EQ(capacity(1'000, 2'000).num_blocks, 0u);
-}
-
-TEST(FormatBytes, IsExactWhereSixDigitsSuffice) {
-  EXPECT_EQ(format_bytes(0), "0 B");
-  EXPECT_EQ(format_bytes(1), "1 B");
-  EXPECT_EQ(format_bytes(1023), "1023 B");
-  EXPECT_EQ(format_bytes(1024), "1 KiB");
-  EXPECT_EQ(format_bytes(1536), "1.5 KiB");
-  EXPECT_EQ(format_bytes(3'686'400), "3.515625 MiB");
-  EXPECT_EQ(format_bytes(std::uint64_t{168} << 30), "168 GiB");
-  EXPECT_EQ(format_bytes(std::uint64_t{5} << 40), "5 TiB");
-  EXPECT_EQ(format_bytes(~std::uint64_t{0}), "16777216 TiB");
-  EXPECT_EQ(format_bytes((1 << 20) + 1), "1.000001 MiB");
-  EXPECT_EQ(format_bytes((std::uint64_t{1} << 30) + 1), "1 GiB");
-  EXPECT_EQ(format_bytes(1'000'000'000), "953.674316 MiB");
-}
-
-TEST(FormatBytes, NeverStraysFurtherThanItsLastDigit) {
-  std::mt19937_64 random(7);
-  for (int i = 0; i < 20'000; ++i) {
-    const std::uint64_t bytes = random() >> (random() % 60);
-    const std::string text = format_bytes(bytes);
-    const auto unit = text.substr(text.find(' ') + 1);
-    const std::map<std::string, long double> scale = {
-        {"B", 1}, {"KiB", 0x1p10L}, {"MiB", 0x1p20L}, {"GiB", 0x1p30L}, {"TiB", 0x1p40L}};
-    const long double exact = static_cast<long double>(bytes) / scale.at(unit);
-    ASSERT_LE(std::fabs(std::stold(text) - exact), 0.51e-6L + exact * 1e-18L) << bytes;
-  }
-}
-
-TEST(GroupDigits, SetsCommas) {
-  EXPECT_EQ(group_digits(0), "0");
-  EXPECT_EQ(group_digits(999), "999");
-  EXPECT_EQ(group_digits(1000), "1,000");
-  EXPECT_EQ(group_digits(134'515'008), "134,515,008");
-  EXPECT_EQ(group_digits(~std::uint64_t{0}), "18,446,744,073,709,551,615");
-}
-
-TEST(ParseBytes, TakesAmountsWithUnits) {
-  EXPECT_EQ(parse_bytes("512"), std::uint64_t{512} << 20);
-  EXPECT_EQ(parse_bytes("512MiB"), std::uint64_t{512} << 20);
-  EXPECT_EQ(parse_bytes("24 GiB"), std::uint64_t{24} << 30);
-  EXPECT_EQ(parse_bytes("1.5KiB"), 1536u);
-  EXPECT_EQ(parse_bytes("7 B"), 7u);
-  EXPECT_EQ(parse_bytes("2TiB"), std::uint64_t{2} << 40);
-  for (const char* wrong : {"", " ", "GiB", "-1", "0", "1e9", "nan", "inf", "12 GB", "1 gib",
-                            "99999999999TiB", "1MiBx", "0.5 B"}) {
-    EXPECT_FALSE(parse_bytes(wrong).has_value()) << wrong;
-  }
 }
 
 }  // namespace

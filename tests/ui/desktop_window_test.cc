@@ -13,8 +13,8 @@
 
 #include "app/chat/chat_json.h"
 #include "app/window/platform/first_window.h"
+#include "engine/base/format.h"
 #include "tests/ui/window_fixture.h"
-#include "ui/format.h"
 
 namespace octavo::testing {
 namespace {

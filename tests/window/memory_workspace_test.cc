@@ -252,9 +252,9 @@ TEST(HealthSentences, SwapIsToldWithItsAgeForFiveSecondsAndThenWithItsTime) {
                                 .count = 41});
   KvSnapshot snapshot;
   const auto soon = health_sentences(snapshot, state, 50, 14'100'000);
-  EXPECT_EQ(soon.front().text, "Chat 3 was swapped out 2.1 s ago: 41 blocks, 5.1 MiB.");
+  EXPECT_EQ(soon.front().text, "Chat 3 was swapped out 2.1 s ago: 41 blocks, 5.08 MiB.");
   const auto later = health_sentences(snapshot, state, 50, 18'000'000);
-  EXPECT_EQ(later.front().text, "Chat 3 was swapped out at 12.00 s: 41 blocks, 5.1 MiB.");
+  EXPECT_EQ(later.front().text, "Chat 3 was swapped out at 12.00 s: 41 blocks, 5.08 MiB.");
   const auto before = health_sentences(snapshot, state, 5, 14'100'000);
   EXPECT_EQ(before.front().text.find("swapped"), std::string::npos);
 }

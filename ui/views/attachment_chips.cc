@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/base/format.h"
 #include "engine/base/text.h"
 #include "ui/chat_state.h"
 #include "ui/desktop_actions.h"
-#include "ui/format.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {

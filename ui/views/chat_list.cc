@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/base/format.h"
 #include "ui/chat_actions.h"
-#include "ui/format.h"
 #include "ui/state.h"
 #include "ui/widgets/controls.h"
 #include "ui/widgets/menu.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/base/format.h"
 #include "ui/desktop_actions.h"
-#include "ui/format.h"
 #include "ui/memory_actions.h"
 #include "ui/state.h"
 #include "ui/views/event_lines.h"

@@ -6,11 +6,11 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/base/format.h"
 #include "engine/base/text.h"
 #include "ui/chat_actions.h"
 #include "ui/compare_actions.h"
 #include "ui/desktop_actions.h"
-#include "ui/format.h"
 #include "ui/memory_actions.h"
 #include "ui/model_actions.h"
 #include "ui/state.h"

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/base/format.h"
 #include "ui/chat_actions.h"
 #include "ui/desktop_actions.h"
-#include "ui/format.h"
 #include "ui/state.h"
 #include "ui/views/attachment_chips.h"
 #include "ui/widgets/controls.h"

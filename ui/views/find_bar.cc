@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/base/format.h"
 #include "ui/chat_state.h"
-#include "ui/format.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {

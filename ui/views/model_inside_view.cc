@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string>
 
-#include "ui/format.h"
+#include "engine/base/format.h"
 #include "ui/model_actions.h"
 #include "ui/state.h"
 #include "ui/widgets/controls.h"

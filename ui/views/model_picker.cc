@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "engine/base/ascii.h"
-#include "ui/format.h"
+#include "engine/base/format.h"
 #include "ui/model_actions.h"
 #include "ui/state.h"
 #include "ui/views/dialog.h"

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "engine/base/format.h"
 #include "ui/chat_actions.h"
 #include "ui/desktop_actions.h"
-#include "ui/format.h"
 #include "ui/state.h"
 #include "ui/widgets/controls.h"
 

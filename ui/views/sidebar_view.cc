@@ -4,9 +4,9 @@
 #include <array>
 #include <cmath>
 
+#include "engine/base/format.h"
 #include "ui/chat_actions.h"
 #include "ui/desktop_actions.h"
-#include "ui/format.h"
 #include "ui/model_actions.h"
 #include "ui/state.h"
 #include "ui/widgets/controls.h"

@@ -7,9 +7,9 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/base/format.h"
 #include "ui/chat_actions.h"
 #include "ui/desktop_actions.h"
-#include "ui/format.h"
 #include "ui/state.h"
 #include "ui/widgets/controls.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ui/format.h"
+#include "engine/base/format.h"
 #include "ui/model_actions.h"
 #include "ui/state.h"
 #include "ui/widgets/controls.h"

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "ui/format.h"
+#include "engine/base/format.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {

@@ -1,13 +1,13 @@
 #include "app/window/chat/branch_tree.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "app/chat/attachments.h"
+#include "engine/base/format.h"
 
 namespace octavo::app {
 namespace {
@@ -26,18 +26,14 @@ std::string excerpt_of(const Message& message) {
   return first_line(flat, kExcerptCharacters);
 }
 
-std::string seconds_text(std::int64_t us) {
-  char text[32];
-  std::snprintf(text, sizeof text, us < 10'000'000 ? "%.1f s" : "%.0f s", static_cast<double>(us) / 1e6);
-  return text;
-}
-
 std::string note_of(const Message& message) {
   if (message.role != Role::kAssistant) return {};
   std::string note = message.model;
   const auto add = [&note](const std::string& part) { note += (note.empty() ? "" : " · ") + part; };
-  if (message.metrics && message.metrics->request.e2e_us > 0)
-    add(seconds_text(message.metrics->request.e2e_us));
+  if (message.metrics && message.metrics->request.e2e_us > 0) {
+    const std::int64_t us = message.metrics->request.e2e_us;
+    add(seconds_text(us, us < 10'000'000 ? 1 : 0));
+  }
   if (!message.error.empty())
     add("failed");
   else if (message.interrupted)

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/base/check.h"
+#include "engine/base/format.h"
 #include "engine/base/hash.h"
 #include "engine/base/text.h"
 #include "engine/core/engine_core.h"
@@ -269,10 +270,6 @@ class WordRunner final : public runner::Runner {
 };
 
 // ---- playing
-
-std::string count_text(std::int64_t count, const char* singular) {
-  return std::to_string(count) + " " + singular + (count == 1 ? "" : "s");
-}
 
 class ChapterPlayer {
  public:

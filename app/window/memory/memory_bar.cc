@@ -5,8 +5,8 @@
 #include <cmath>
 #include <string>
 
-#include "app/window/memory/memory_health.h"
 #include "app/window/models/model_title.h"
+#include "engine/base/format.h"
 #include "engine/base/text.h"
 #include "engine/model/shapes.h"
 
@@ -34,16 +34,16 @@ ui::MemoryBar memory_bar(const EngineDescription& description, std::int64_t tota
                     .working_bytes = description.working_bytes,
                     .total_bytes = total_bytes};
   if (total_bytes <= 0) return bar;
-  bar.sentence = "weights " + amount_text(bar.weight_bytes) + ", " +
-                 percent_of(bar.weight_bytes, total_bytes) + " · KV pool " + amount_text(bar.kv_bytes) +
-                 ", " + percent_of(bar.kv_bytes, total_bytes);
+  bar.sentence = "weights " + bytes_text(bar.weight_bytes) + ", " +
+                 percent_of(bar.weight_bytes, total_bytes) + " · KV pool " + bytes_text(bar.kv_bytes) + ", " +
+                 percent_of(bar.kv_bytes, total_bytes);
   if (bar.working_bytes > 0) {
-    bar.sentence += " · working memory " + amount_text(bar.working_bytes) + ", " +
+    bar.sentence += " · working memory " + bytes_text(bar.working_bytes) + ", " +
                     percent_of(bar.working_bytes, total_bytes);
   }
-  bar.sentence += " of " + amount_text(total_bytes);
+  bar.sentence += " of " + bytes_text(total_bytes);
   bar.short_sentence = "weights " + percent_of(bar.weight_bytes, total_bytes) + " · KV " +
-                       percent_of(bar.kv_bytes, total_bytes) + " of " + amount_text(total_bytes);
+                       percent_of(bar.kv_bytes, total_bytes) + " of " + bytes_text(total_bytes);
   return bar;
 }
 
@@ -60,7 +60,7 @@ ui::MemoryBar shape_memory_bar(std::string_view shape, std::int64_t total_bytes)
                     .total_bytes = total_bytes};
   bar.sentence = std::string(shape) + " in f16 on " + gigabytes(total_bytes) + ": weights " +
                  gigabytes(bar.weight_bytes) + ", " + percent_of(bar.weight_bytes, total_bytes) +
-                 "; at most " + model::group_digits(capacity->num_tokens) +
+                 "; at most " + with_thousands(capacity->num_tokens) +
                  " tokens of keys and values beside them";
   bar.short_sentence = "weights " + gigabytes(bar.weight_bytes) + ", " +
                        percent_of(bar.weight_bytes, total_bytes) + " of " + gigabytes(total_bytes);

@@ -1,10 +1,10 @@
 #include "app/window/memory/memory_health.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <set>
 #include <utility>
 
+#include "engine/base/format.h"
 #include "engine/metrics/kv_figures.h"
 
 namespace octavo::app {
@@ -14,30 +14,6 @@ constexpr double kSpanSeconds = 60.0;
 constexpr std::size_t kMostSentences = 3;
 constexpr std::size_t kLinesLookedAt = 400;
 constexpr std::uint32_t kAccent = 100;
-
-std::string number(double value, int decimals) {
-  char text[48];
-  std::snprintf(text, sizeof text, "%.*f", decimals, value);
-  return text;
-}
-
-std::string grouped(std::int64_t value) {
-  std::string digits = std::to_string(value);
-  for (std::size_t at = digits.size(); at > 3 + (value < 0 ? 1u : 0u);) digits.insert(at -= 3, ",");
-  return digits;
-}
-
-std::string percent(double fraction) {
-  const double value = fraction * 100.0;
-  if (fraction <= 0.0) return "0 %";
-  return number(value, value < 10.0 ? 1 : 0) + " %";
-}
-
-std::string count_text(std::int64_t count, const char* singular) {
-  return grouped(count) + " " + singular + (count == 1 ? "" : "s");
-}
-
-std::string seconds(std::int64_t us) { return number(static_cast<double>(us) / 1e6, 2) + " s"; }
 
 // ---- figures
 
@@ -69,7 +45,7 @@ ui::HealthFigure hits_figure(const ui::TimelineState& timeline, const KvTotals& 
     if (step.mark <= mark) hits.num_computed += step.record.num_prefill_tokens;
   }
   return {.id = "hits",
-          .value = percent(hits.share()),
+          .value = percent_text(hits.share()),
           .label = "prefix hits",
           .note = count_text(hits.num_reused, "token") + " reused",
           .definition =
@@ -80,11 +56,11 @@ ui::HealthFigure hits_figure(const ui::TimelineState& timeline, const KvTotals& 
 ui::HealthFigure swap_figure(const KvTotals& totals) {
   const std::int64_t bytes = (totals.swapped_out_blocks + totals.swapped_in_blocks) * totals.bytes_per_block;
   const double ms = static_cast<double>(totals.swap_out_us + totals.swap_in_us) / 1000.0;
-  std::string note = amount_text(bytes);
-  if (ms > 0) note += " in " + number(ms, ms < 10 ? 1 : 0) + " ms";
+  std::string note = bytes_text(bytes);
+  if (ms > 0) note += " in " + duration_text(ms);
   return {.id = "swapped",
-          .value = grouped(totals.swapped_out_blocks),
-          .label = "swapped out, " + grouped(totals.swapped_in_blocks) + " back",
+          .value = with_thousands(totals.swapped_out_blocks),
+          .label = "swapped out, " + with_thousands(totals.swapped_in_blocks) + " back",
           .note = note,
           .definition =
               "Blocks copied from the device pool to the host pool since the start, and back; the "
@@ -95,9 +71,9 @@ ui::HealthFigure swap_figure(const KvTotals& totals) {
 ui::HealthFigure use_figure(const KvSnapshot& snapshot) {
   const metrics::KvUse use = metrics::measure_use(snapshot);
   return {.id = "effective",
-          .value = percent(use.effective_use),
+          .value = percent_text(use.effective_use),
           .label = "effective use",
-          .note = percent(use.tokens_held) + " of all slots",
+          .note = percent_text(use.tokens_held) + " of all slots",
           .definition =
               "Effective use: filled slots that some sequence reads, of the slots of used blocks. Below "
               "it the same slots, of all slots of the pool: tokens held."};
@@ -106,9 +82,9 @@ ui::HealthFigure use_figure(const KvSnapshot& snapshot) {
 ui::HealthFigure other_rules_figure(const KvSnapshot& snapshot, const ui::ShownPool& pool) {
   const metrics::Counterfactuals other = metrics::measure_counterfactuals(snapshot, pool.max_model_len);
   return {.id = "contiguous",
-          .value = amount_text(other.contiguous_bytes),
+          .value = bytes_text(other.contiguous_bytes),
           .label = "if reserved at full length",
-          .note = amount_text(other.unshared_bytes) + " without sharing",
+          .note = bytes_text(other.unshared_bytes) + " without sharing",
           .definition =
               "What other rules would hold at this moment for the same running sequences: a contiguous "
               "chunk of the longest length for each, and pages without sharing."};
@@ -124,9 +100,9 @@ ui::HealthFigure scatter_figure(const KvSnapshot& snapshot) {
   const double share =
       num_blocks == 0 ? 0.0 : static_cast<double>(num_runs) / static_cast<double>(num_blocks);
   return {.id = "scatter",
-          .value = number(share, 2),
+          .value = fixed_text(share, 2),
           .label = "scatter, not waste",
-          .note = "longest free run " + grouped(use.longest_free_run),
+          .note = "longest free run " + with_thousands(use.longest_free_run),
           .definition =
               "Scatter: runs of neighbouring block ids in the tables, over their blocks. Not waste: "
               "attention reads through the table. Below it the most free blocks with neighbouring ids."};
@@ -141,15 +117,15 @@ std::string name_of(const ui::MemoryWorkspaceState& state, std::uint64_t sequenc
 
 std::string when(std::int64_t time_us, std::int64_t now_us, std::int64_t origin_us) {
   const std::int64_t age = now_us - time_us;
-  if (now_us < 0 || age > kAgesCountUs) return "at " + seconds(time_us - origin_us);
-  return number(static_cast<double>(std::max<std::int64_t>(0, age)) / 1e6, 1) + " s ago";
+  if (now_us < 0 || age > kAgesCountUs) return "at " + seconds_text(time_us - origin_us);
+  return fixed_text(static_cast<double>(std::max<std::int64_t>(0, age)) / 1e6, 1) + " s ago";
 }
 
 std::string sentence_of(const ui::LogLine& line, const ui::MemoryWorkspaceState& state, std::int64_t now_us) {
   const std::string name = name_of(state, line.sequence);
   const std::string time = when(line.time_us, now_us, state.timeline.origin_us);
   const std::string blocks =
-      count_text(line.count, "block") + ", " + amount_text(line.count * state.pool.bytes_per_block);
+      count_text(line.count, "block") + ", " + bytes_text(line.count * state.pool.bytes_per_block);
   switch (line.kind) {
     case BlockEventKind::kSwapOut: return name + " was swapped out " + time + ": " + blocks + ".";
     case BlockEventKind::kSwapIn: return name + " was swapped in " + time + ": " + blocks + ".";
@@ -169,16 +145,6 @@ bool is_alarm(BlockEventKind kind) {
 
 }  // namespace
 
-std::string amount_text(std::int64_t bytes) {
-  constexpr std::pair<double, const char*> kUnits[] = {{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}};
-  const auto value = static_cast<double>(bytes);
-  for (const auto& [unit, name] : kUnits) {
-    if (value < unit) continue;
-    return number(value / unit, value / unit < 10 ? 1 : 0) + " " + name;
-  }
-  return std::to_string(bytes) + " B";
-}
-
 std::vector<ui::HealthFigure> health_figures(const KvSnapshot& snapshot, const ui::ShownPool& pool,
                                              const ui::TimelineState& timeline, std::uint64_t mark) {
   const KvFigures& figures = snapshot.figures;
@@ -191,7 +157,7 @@ std::vector<ui::HealthFigure> health_figures(const KvSnapshot& snapshot, const u
   };
   std::vector<ui::HealthFigure> all = {
       {.id = "used",
-       .value = percent(figures.used_blocks / blocks),
+       .value = percent_text(figures.used_blocks / blocks),
        .label = "used",
        .note = count_text(figures.used_blocks, "block"),
        .definition = "Used: blocks with at least one reference, of all blocks. Blocks held by work in flight "
@@ -200,7 +166,7 @@ std::vector<ui::HealthFigure> health_figures(const KvSnapshot& snapshot, const u
        .least_range = 4,
        .colour = kAccent},
       {.id = "cached",
-       .value = percent(figures.cached_blocks / blocks),
+       .value = percent_text(figures.cached_blocks / blocks),
        .label = "cached",
        .note = "evictable, not waste",
        .definition =
@@ -211,7 +177,7 @@ std::vector<ui::HealthFigure> health_figures(const KvSnapshot& snapshot, const u
        .least_range = 4,
        .colour = 101},
       {.id = "free",
-       .value = percent(figures.free_blocks / blocks),
+       .value = percent_text(figures.free_blocks / blocks),
        .label = "free",
        .note = count_text(figures.free_blocks, "block"),
        .definition = "Free: blocks that hold nothing, of all blocks.",
@@ -219,7 +185,7 @@ std::vector<ui::HealthFigure> health_figures(const KvSnapshot& snapshot, const u
        .least_range = 4,
        .colour = 101},
       {.id = "fragmentation",
-       .value = percent(figures.internal_fragmentation),
+       .value = percent_text(figures.internal_fragmentation),
        .label = "internal fragmentation",
        .note = count_text(figures.unfilled_slots, "empty slot"),
        .definition =
@@ -229,9 +195,9 @@ std::vector<ui::HealthFigure> health_figures(const KvSnapshot& snapshot, const u
        .least_range = 0.02,
        .colour = 1},
       {.id = "sharing",
-       .value = number(figures.sharing_ratio, 2) + " ×",
+       .value = fixed_text(figures.sharing_ratio, 2) + " ×",
        .label = "sharing",
-       .note = "saved " + amount_text(figures.saved_bytes),
+       .note = "saved " + bytes_text(figures.saved_bytes),
        .definition =
            "Sharing ratio: entries of the block tables of resident sequences, over used blocks. Saved: "
            "the difference times the bytes of a block.",
@@ -246,9 +212,9 @@ std::vector<ui::HealthFigure> health_figures(const KvSnapshot& snapshot, const u
   all.push_back(hits_figure(timeline, snapshot.totals, mark));
   all.push_back(use_figure(snapshot));
   all.push_back({.id = "reserved",
-                 .value = grouped(figures.reserved_ahead_slots),
+                 .value = with_thousands(figures.reserved_ahead_slots),
                  .label = "slots reserved ahead",
-                 .note = percent(figures.reserved_ahead_slots / (blocks * block_size)) + " of the pool",
+                 .note = percent_text(figures.reserved_ahead_slots / (blocks * block_size)) + " of the pool",
                  .definition =
                      "Reserved ahead: slots taken for tokens that do not exist yet, by chunked prefill "
                      "and speculation. Apart from fragmentation."});

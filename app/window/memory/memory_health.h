@@ -23,7 +23,4 @@ std::vector<ui::HealthSentence> health_sentences(const KvSnapshot& snapshot,
 // Ages count for this long after an event; then its time is told instead.
 inline constexpr std::int64_t kAgesCountUs = 5'000'000;
 
-// "5.2 MiB", "360 KiB": as the window writes amounts.
-std::string amount_text(std::int64_t bytes);
-
 }  // namespace octavo::app

@@ -2,11 +2,11 @@
 // while chats go on, and the model picker.
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "app/window/controller.h"
 #include "app/window/models/model_title.h"
+#include "engine/base/format.h"
 #include "engine/base/text.h"
 #include "engine/model_preview.h"
 
@@ -17,11 +17,8 @@ namespace {
 constexpr int kPollsAfterChange = 20;
 
 std::string model_details(const EngineDescription& description) {
-  char parameters[32];
-  std::snprintf(parameters, sizeof parameters, "%.0f M parameters",
-                static_cast<double>(description.model.num_parameters) / 1e6);
-  return std::string(parameters) + " · " + description.device + " " + description.isa + " · " +
-         std::to_string(description.threads) + (description.threads == 1 ? " thread" : " threads");
+  return parameters_text(description.model.num_parameters) + " parameters · " + description.device + " " +
+         description.isa + " · " + count_text(description.threads, "thread");
 }
 
 }  // namespace

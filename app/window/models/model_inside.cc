@@ -1,27 +1,13 @@
 #include "app/window/models/model_inside.h"
 
-#include <cstdio>
 #include <utility>
 
 #include "app/window/models/model_title.h"
+#include "engine/base/format.h"
 #include "engine/base/text.h"
-#include "ui/format.h"
 
 namespace octavo::app {
 namespace {
-
-std::string parameters_text(std::int64_t count) {
-  const double billions = static_cast<double>(count) / 1e9;
-  char text[32];
-  if (billions >= 0.9995) {
-    std::snprintf(text, sizeof text, "%.1f B", billions);
-  } else if (billions >= 0.00095) {
-    std::snprintf(text, sizeof text, "%.0f M", billions * 1e3);
-  } else {
-    std::snprintf(text, sizeof text, "%.0f K", billions * 1e6);
-  }
-  return text;
-}
 
 ui::ModelMemory shown(const MemoryPlan& plan) {
   ui::ModelMemory memory;
@@ -38,8 +24,8 @@ ui::ModelMemory shown(const MemoryPlan& plan) {
 }
 
 std::string fit_sentence(const ui::ModelMemory& memory) {
-  const std::string needed = ui::bytes_text(memory.needed_bytes());
-  const std::string free = ui::bytes_text(memory.free_bytes);
+  const std::string needed = bytes_text(memory.needed_bytes());
+  const std::string free = bytes_text(memory.free_bytes);
   const bool is_alone = memory.freed_bytes == 0;
   switch (memory.fit) {
     case ui::ModelFit::kUnknown: return {};
@@ -48,10 +34,10 @@ std::string fit_sentence(const ui::ModelMemory& memory) {
              (is_alone ? "." : " beside the present model.");
     case ui::ModelFit::kFitsAlone:
       return "Does not fit beside the present model: " + free + " are free. When that goes first, " +
-             ui::bytes_text(memory.freed_bytes) + " more are, and it fits.";
+             bytes_text(memory.freed_bytes) + " more are, and it fits.";
     case ui::ModelFit::kNever:
       return "Does not fit: it takes at least " + needed + ", and " +
-             ui::bytes_text(memory.free_bytes + memory.freed_bytes) +
+             bytes_text(memory.free_bytes + memory.freed_bytes) +
              " are there for it: choose a shorter context, a smaller pool or a smaller model.";
   }
   return {};
@@ -76,17 +62,17 @@ ui::ModelInside model_inside(const ModelPreview& preview) {
   };
   if (description.name != inside.name) add("Name inside", description.name);
   add("Architecture", description.architecture);
-  add("Parameters", parameters_text(description.num_parameters) + " (" +
-                        ui::with_thousands(description.num_parameters) + ")");
+  add("Parameters",
+      parameters_text(description.num_parameters) + " (" + with_thousands(description.num_parameters) + ")");
   add("Quantisation", description.quantisation);
   add("Layers",
-      std::to_string(description.num_layers) + ", width " + ui::with_thousands(description.embedding_length));
+      std::to_string(description.num_layers) + ", width " + with_thousands(description.embedding_length));
   add("Heads", std::to_string(description.num_heads) + ", KV heads " +
                    std::to_string(description.num_kv_heads) + " of " + std::to_string(description.head_dim));
-  add("Context", ui::with_thousands(description.context_length) + " tokens");
-  add("Vocabulary", ui::with_thousands(description.vocabulary_size) + " tokens");
+  add("Context", with_thousands(description.context_length) + " tokens");
+  add("Vocabulary", with_thousands(description.vocabulary_size) + " tokens");
   add("Chat template", description.has_chat_template ? "yes" : "none: plain completion");
-  add("File", ui::bytes_text(description.file_bytes));
+  add("File", bytes_text(description.file_bytes));
   add("Author", origin.author.empty() ? origin.organisation : origin.author);
   add("Made from", origin.base_model);
   add("Licence", origin.licence);

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string>
 
-#include "ui/format.h"
+#include "engine/base/format.h"
 #include "ui/state.h"
 #include "ui/views/compare/score_curves_view.h"
 #include "ui/views/compare/token_card.h"

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstdio>
 
+#include "engine/base/format.h"
 #include "ui/compare_actions.h"
 #include "ui/desktop_actions.h"
-#include "ui/format.h"
 #include "ui/state.h"
 #include "ui/views/compare/kv_strip.h"
 #include "ui/views/compare/token_card.h"

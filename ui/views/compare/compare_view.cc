@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "engine/base/format.h"
 #include "ui/compare_actions.h"
-#include "ui/format.h"
 #include "ui/state.h"
 #include "ui/views/compare/compare_shortcuts.h"
 #include "ui/views/compare/kv_strip.h"

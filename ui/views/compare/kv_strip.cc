@@ -4,8 +4,8 @@
 #include <cmath>
 #include <string>
 
+#include "engine/base/format.h"
 #include "ui/compare_state.h"
-#include "ui/format.h"
 #include "ui/model_state.h"
 #include "ui/widgets/cells.h"
 #include "ui/widgets/controls.h"

@@ -5,8 +5,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "engine/base/format.h"
 #include "ui/compare_actions.h"
-#include "ui/format.h"
 #include "ui/state.h"
 #include "ui/widgets/controls.h"
 

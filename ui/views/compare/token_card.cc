@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/base/format.h"
 #include "engine/base/text.h"
 #include "ui/compare_actions.h"
-#include "ui/format.h"
 #include "ui/state.h"
 #include "ui/widgets/controls.h"
 

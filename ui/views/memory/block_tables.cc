@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "ui/format.h"
+#include "engine/base/format.h"
 #include "ui/memory_actions.h"
 #include "ui/widgets/controls.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ui/format.h"
+#include "engine/base/format.h"
 #include "ui/memory_state.h"
 #include "ui/widgets/text.h"
 

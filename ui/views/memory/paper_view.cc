@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <string>
 
-#include "ui/format.h"
+#include "engine/base/format.h"
 #include "ui/memory_actions.h"
 #include "ui/views/memory/memory_toolbar.h"
 #include "ui/widgets/controls.h"
@@ -35,12 +34,6 @@ ImU32 class_colour(const Theme& theme, std::size_t index) {
   }
 }
 
-std::string one_decimal(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", value);
-  return text;
-}
-
 void draw_key(const Frame& frame) {
   for (std::size_t i = 0; i < kClasses.size(); ++i) {
     if (i > 0) beside(frame, 16);
@@ -67,7 +60,7 @@ void draw_row(const Frame& frame, const PaperRow& row, float width) {
     const float end = std::min(right, x + (right - left) * static_cast<float>(share) / 100.0f);
     list->AddRectFilled({x, low.y}, {end, high.y}, class_colour(frame.theme, i));
     if (ImGui::IsMouseHoveringRect({x, low.y}, {end, high.y}) && ImGui::IsWindowHovered())
-      tooltip_now(frame, std::string(kClasses[i].name) + ": " + one_decimal(share) + " % of all slots");
+      tooltip_now(frame, std::string(kClasses[i].name) + ": " + fixed_text(share, 1) + " % of all slots");
     x = end;
   }
   if (row.progress > 0 && row.progress < 1) {
@@ -81,13 +74,13 @@ void draw_row(const Frame& frame, const PaperRow& row, float width) {
   note.colour = frame.theme.faint;
   const bool is_known = row.progress > 0.1;
   draw_text(frame, list, {figures, at.y + frame.px(1)}, value,
-            is_known ? one_decimal(row.input + row.output) + " %" : "–");
+            is_known ? fixed_text(row.input + row.output, 1) + " %" : "–");
   draw_text(frame, list, {figures, at.y + frame.px(23)}, note,
-            "paper: " + one_decimal(row.paper_tokens_held) + " %");
+            "paper: " + fixed_text(row.paper_tokens_held, 1) + " %");
   draw_text(frame, list, {figures + frame.px(120), at.y + frame.px(1)}, value,
-            is_known ? one_decimal(row.batched_requests) : "–");
+            is_known ? fixed_text(row.batched_requests, 1) : "–");
   draw_text(frame, list, {figures + frame.px(120), at.y + frame.px(23)}, note,
-            "paper: " + one_decimal(row.paper_batched_requests));
+            "paper: " + fixed_text(row.paper_batched_requests, 1));
   ImGui::Dummy({width, frame.px(kRow)});
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "ui/format.h"
+#include "engine/base/format.h"
 #include "ui/memory_actions.h"
 #include "ui/widgets/controls.h"
 
