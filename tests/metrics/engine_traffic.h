@@ -56,7 +56,7 @@ class CarelessRunner final : public runner::Runner {
 class EngineTraffic {
  public:
   explicit EngineTraffic(unsigned seed)
-      : random_(seed), options_(draw_options()), core_(options_, surroundings()) {}
+      : random_(seed), options_(draw_options()), core_(options_, dependencies()) {}
 
   // One step of the core, with whatever is asked of it at that moment. Never inlined: GCC 12 would then warn
   // of the storage of variants, for no reason.
@@ -86,7 +86,7 @@ class EngineTraffic {
   std::uint32_t below(std::uint32_t bound) { return static_cast<std::uint32_t>(random_()) % bound; }
 
  private:
-  EngineDependencies surroundings() {
+  EngineDependencies dependencies() {
     return {.runner = &runner_,
             .clock = &clock_,
             .intake = {.tokenizer = &tokenizer_,

@@ -26,7 +26,7 @@ class MemoryScene {
                  .max_model_len = 2'048,
                  .num_host_blocks = num_host_blocks,
                  .preemption_mode = PreemptionPolicy::kSwap},
-        core_(options_, surroundings()) {
+        core_(options_, dependencies()) {
     clock_.advance_us(1'000'000);
   }
 
@@ -71,7 +71,7 @@ class MemoryScene {
     static TokenId letter(std::uint64_t bits) { return static_cast<TokenId>(4 + bits % 16); }
   };
 
-  EngineDependencies surroundings() {
+  EngineDependencies dependencies() {
     return {.runner = &runner_,
             .clock = &clock_,
             .intake = {.tokenizer = &tokenizer_,
