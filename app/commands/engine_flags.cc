@@ -105,7 +105,8 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
        {"swap", PreemptionPolicy::kSwap},
        {"recompute", PreemptionPolicy::kRecompute},
        {"cost", PreemptionPolicy::kCost}},
-      "What to do with the blocks of a preempted request; auto: recompute one sequence, swap several");
+      "What happens to a preempted request's blocks; auto: what was measured to be cheaper, until then "
+      "recompute for one sequence and swap for several; cost: the same, but it tries a swap to measure it");
   add_choice<AdmissionAfterPreemption>(
       command, "--admit-after-preemption", options.admit_after_preemption,
       {{"resumed", AdmissionAfterPreemption::kResumed}, {"completed", AdmissionAfterPreemption::kCompleted}},

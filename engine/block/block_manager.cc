@@ -388,15 +388,6 @@ void BlockManager::share_start(const BlockTable& source, BlockTable& child, std:
       prefix_cache_.node_of(child.blocks_[static_cast<std::size_t>(child.num_sealed_blocks_ - 1)]);
 }
 
-void BlockManager::hand_over(BlockTable& table, BlockTable& heir) {
-  share_first(table, heir, table.num_blocks());
-  heir.num_computed_tokens_ = table.num_computed_tokens_;
-  heir.num_assigned_tokens_ = table.num_assigned_tokens_;
-  heir.num_sealed_blocks_ = table.num_sealed_blocks_;
-  heir.last_sealed_ = table.last_sealed_;
-  release(table);
-}
-
 void BlockManager::share_first(const BlockTable& table, BlockTable& other, std::int32_t num_blocks) {
   OCTAVO_CHECK(other.empty() && !table.is_swapped_out_, "sequence %llu has %d blocks",
                static_cast<unsigned long long>(other.owner_.value), other.num_blocks());

@@ -160,10 +160,6 @@ class BlockManager {
   // REQUIRES: they are full and computed.
   void share_start(const BlockTable& source, BlockTable& child, std::int32_t num_blocks);
 
-  // `heir` (empty) takes all blocks of `table`, which is left empty: for an output that ends while it
-  // computes the prompt of its siblings.
-  void hand_over(BlockTable& table, BlockTable& heir);
-
   // Moves the tables of a group to the host pool, shared blocks once: the copies to be made are appended.
   // False, and nothing changes, when the host pool has not enough blocks. Contents stay findable on the
   // device as long as nobody needs their place.

@@ -40,9 +40,9 @@ std::span<const runner::SampledToken> take_tokens(SequenceId sequence_id, std::s
 
 }  // namespace
 
-EngineCore::EngineCore(const scheduler::SchedulerOptions& options, EngineDependencies surroundings)
+EngineCore::EngineCore(const scheduler::SchedulerOptions& options, EngineDependencies dependencies)
     : options_(options),
-      surroundings_(std::move(surroundings)),
+      dependencies_(std::move(dependencies)),
       scheduler_(options),
       recorder_(metrics::PoolShape{options.block_size, options.num_blocks, options.num_host_blocks}) {}
 
@@ -61,7 +61,7 @@ std::vector<EngineEvent> EngineCore::step(std::vector<EngineCommand> commands) {
 
 KvSnapshot EngineCore::snapshot() const {
   KvSnapshot snapshot = scheduler_.snapshot();
-  snapshot.time_us = surroundings_.clock->now_us();
+  snapshot.time_us = dependencies_.clock->now_us();
   return snapshot;
 }
 
@@ -77,11 +77,11 @@ void EngineCore::handle(SubmitRequest& submit) {
   const RequestId request_id = submit.request_id;
   const std::int64_t submitted_us = submit.submitted_us;
   const auto refuse = [&](Error error) {
-    const std::int64_t waited_us = surroundings_.clock->now_us() - submitted_us;
+    const std::int64_t waited_us = dependencies_.clock->now_us() - submitted_us;
     events_.push_back(
         RequestFailed{request_id, std::move(error), {.queue_us = waited_us, .e2e_us = waited_us}});
   };
-  auto request = prepare_request(std::move(submit), surroundings_.intake);
+  auto request = prepare_request(std::move(submit), dependencies_.intake);
   if (!request) return refuse(std::move(request).error());
   if (auto added = scheduler_.add(*request); !added) return refuse(std::move(added).error());
   accept(*std::move(request), submitted_us);
@@ -89,7 +89,7 @@ void EngineCore::handle(SubmitRequest& submit) {
 
 void EngineCore::accept(scheduler::NewRequest request, std::int64_t submitted_us) {
   ActiveRequest& active = make_active(requests_, request, submitted_us);
-  const OutputProcessor output(*surroundings_.intake.tokenizer, active.sampling,
+  const OutputProcessor output(*dependencies_.intake.tokenizer, active.sampling,
                                token_limit(request, options_.max_model_len));
   if (active.sampling.beam_width) {
     const SequenceId first_seat = scheduler_.sequences_of(request.request_id).front().sequence_id;
@@ -120,18 +120,18 @@ void EngineCore::handle(const ReleasePins&) { scheduler_.release_pins(); }
 
 void EngineCore::schedule(Step& step) {
   StepRecord& record = step.record.emplace();
-  record.begin_us = surroundings_.clock->now_us();
+  record.begin_us = dependencies_.clock->now_us();
   step.plan = scheduler_.schedule();
   record.step = step.plan.step;
   record.num_preempted = static_cast<std::int32_t>(step.plan.preemptions.size());
   record.num_block_copies = static_cast<std::int32_t>(step.plan.block_copies.size());
   record.num_swapped_out = static_cast<std::int32_t>(step.plan.swap_outs.size());
   record.num_swapped_in = static_cast<std::int32_t>(step.plan.swap_ins.size());
-  record.schedule_us = surroundings_.clock->now_us() - record.begin_us;
+  record.schedule_us = dependencies_.clock->now_us() - record.begin_us;
 }
 
 void EngineCore::announce(const Step& step) {
-  const std::int64_t now_us = surroundings_.clock->now_us();
+  const std::int64_t now_us = dependencies_.clock->now_us();
   for (const scheduler::Preemption& preemption : step.plan.preemptions) {
     ++requests_.at(preemption.request_id).num_preemptions;
     events_.push_back(RequestPreempted{preemption.request_id, preemption.num_tokens_dropped});
@@ -147,15 +147,15 @@ void EngineCore::announce(const Step& step) {
 
 void EngineCore::execute(Step& step) {
   if (step.plan.empty() && !step.plan.moves_memory()) return;
-  const std::int64_t begin_us = surroundings_.clock->now_us();
-  if (auto executed = surroundings_.runner->execute(step.plan, step.drawn); !executed) {
+  const std::int64_t begin_us = dependencies_.clock->now_us();
+  if (auto executed = dependencies_.runner->execute(step.plan, step.drawn); !executed) {
     step.failure = std::move(executed).error();
   }
-  step.record->execute_us = surroundings_.clock->now_us() - begin_us;
+  step.record->execute_us = dependencies_.clock->now_us() - begin_us;
 }
 
 void EngineCore::commit(Step& step) {
-  const std::int64_t begin_us = surroundings_.clock->now_us();
+  const std::int64_t begin_us = dependencies_.clock->now_us();
   if (step.failure) {
     discard(step);
   } else {
@@ -167,7 +167,7 @@ void EngineCore::commit(Step& step) {
     deliver_tokens(step);
   }
   end_out_of_memory(step);
-  step.record->commit_us = surroundings_.clock->now_us() - begin_us;
+  step.record->commit_us = dependencies_.clock->now_us() - begin_us;
 }
 
 void EngineCore::publish(Step& step) {
@@ -186,7 +186,7 @@ void EngineCore::publish(Step& step) {
     step.record->host_used_blocks = figures.host_used_blocks;
   }
   std::vector<BlockEvent> block_events = scheduler_.take_events();
-  const std::int64_t now_us = surroundings_.clock->now_us();
+  const std::int64_t now_us = dependencies_.clock->now_us();
   for (BlockEvent& event : block_events) event.time_us = now_us;
   recorder_.record(step.record, block_events);
 }
@@ -200,11 +200,11 @@ void EngineCore::discard(const Step& step) {
   }
 }
 
-// What `cost` preemption compares: moving averages over the steps that showed them.
+// What decides how a group is preempted: moving averages over the steps that showed them.
 void EngineCore::learn_costs(const Step& step) {
   constexpr double kWeight = 0.2;
-  const auto learn = [](double& average, double value) {
-    average = average == 0.0 ? value : (1.0 - kWeight) * average + kWeight * value;
+  const auto learn = [](std::optional<double>& average, double value) {
+    average = average ? (1.0 - kWeight) * *average + kWeight * value : value;
   };
   const auto num_swapped = step.plan.swap_outs.size() + step.plan.swap_ins.size();
   const std::int64_t swap_us = step.drawn.swap_out_us + step.drawn.swap_in_us;
@@ -379,7 +379,7 @@ void EngineCore::tell_end(ActiveRequest& request, std::size_t output_index, Outp
 // ---- beams
 
 void EngineCore::note_token_time(ActiveRequest& request) {
-  request.last_token_us = surroundings_.clock->now_us();
+  request.last_token_us = dependencies_.clock->now_us();
   if (request.first_token_us) return;
   request.first_token_us = request.last_token_us;
   request.prompt = scheduler_.prompt_account(request.request_id);
@@ -422,7 +422,7 @@ void EngineCore::finish_if_ended(RequestId request_id) {
 
 void EngineCore::finish(ActiveRequest& request) {
   const RequestId request_id = request.request_id;
-  const RequestMetrics metrics = request.metrics_at(surroundings_.clock->now_us());
+  const RequestMetrics metrics = request.metrics_at(dependencies_.clock->now_us());
   events_.push_back(RequestFinished{request_id, std::move(request.prompt_logprobs), metrics});
   requests_.erase(request_id);
 }
@@ -438,7 +438,7 @@ void EngineCore::fail(RequestId request_id, Error error) {
   const auto found = requests_.find(request_id);
   if (found == requests_.end()) return;
   scheduler_.abort(request_id);
-  const RequestMetrics metrics = found->second.metrics_at(surroundings_.clock->now_us());
+  const RequestMetrics metrics = found->second.metrics_at(dependencies_.clock->now_us());
   events_.push_back(RequestFailed{request_id, std::move(error), metrics});
   requests_.erase(found);
 }

@@ -39,7 +39,7 @@ struct EngineDependencies {
 
 class EngineCore {
  public:
-  EngineCore(const scheduler::SchedulerOptions& options, EngineDependencies surroundings);
+  EngineCore(const scheduler::SchedulerOptions& options, EngineDependencies dependencies);
 
   // Obeys the commands in order, then computes one step of what is to be done, if anything is. Returns what
   // there is to tell, oldest first.
@@ -49,7 +49,7 @@ class EngineCore {
   bool has_work() const { return scheduler_.has_work(); }
 
   const KvTotals& totals() const { return scheduler_.totals(); }
-  // As measured so far: what `cost` preemption compares.
+  // As measured so far: what decides how a group is preempted.
   const scheduler::PreemptionCosts& preemption_costs() const { return costs_; }
   KvSnapshot snapshot() const;
 
@@ -119,7 +119,7 @@ class EngineCore {
   void fail(RequestId request_id, Error error);
 
   const scheduler::SchedulerOptions options_;
-  const EngineDependencies surroundings_;
+  const EngineDependencies dependencies_;
   scheduler::Scheduler scheduler_;
   metrics::StepRecorder recorder_;
   scheduler::PreemptionCosts costs_;

@@ -5,26 +5,13 @@
 
 #include "engine/base/check.h"
 #include "engine/base/format.h"
-#include "engine/block/reservation.h"
 #include "engine/scheduler/scheduler_state.h"
 
 namespace octavo::scheduler {
-namespace {
-
-block::BlockManagerOptions block_manager_options(const SchedulerOptions& options) {
-  const bool is_paged = options.memory_manager == MemoryManager::kPaged;
-  return {.block_size = options.block_size,
-          .num_blocks = options.num_blocks,
-          .num_host_blocks = is_paged ? options.num_host_blocks : 0,
-          .bytes_per_block = options.bytes_per_block,
-          .enable_prefix_caching = is_paged && options.enable_prefix_caching,
-          .largest_run = is_paged ? 0 : block::reservation_blocks(options.max_model_len, options.block_size)};
-}
-
-}  // namespace
-
 Scheduler::State::State(const SchedulerOptions& scheduler_options)
-    : options(scheduler_options), blocks(block_manager_options(scheduler_options)) {}
+    : options(scheduler_options),
+      blocks(block_manager_options(options)),
+      allocation(make_allocation_strategy(options, blocks)) {}
 
 Scheduler::Scheduler(const SchedulerOptions& options) : state_(std::make_unique<State>(options)) {
   OCTAVO_CHECK(options.max_num_batched_tokens >= 1 && options.max_num_seqs >= 1, "%d tokens, %d sequences",
@@ -38,7 +25,7 @@ Scheduler::~Scheduler() = default;
 Result<void> Scheduler::add(NewRequest request) {
   OCTAVO_TRY_VOID(state_->check_fits(request));
   auto group = std::make_unique<SequenceGroup>(std::move(request), SequenceId{state_->next_sequence_id},
-                                               state_->is_paged());
+                                               state_->allocation->shares_blocks());
   OCTAVO_TRY_VOID(state_->check_fits_pool(*group));
   state_->next_sequence_id += group->sequences.size();
   state_->queue.push_back(std::move(group));
@@ -57,7 +44,7 @@ Result<void> Scheduler::State::check_fits(const NewRequest& request) const {
                      with_thousands(options.max_num_seqs) + " (--max-num-seqs)",
                  option};
   }
-  if (request.sampling.beam_width && !is_paged()) {
+  if (request.sampling.beam_width && !allocation->shares_blocks()) {
     return Error{ErrorCode::kInvalidArgument,
                  "beam search shares blocks, which needs paged memory: use --memory-manager paged", option};
   }
@@ -72,16 +59,10 @@ Result<void> Scheduler::State::check_fits(const NewRequest& request) const {
 }
 
 Result<void> Scheduler::State::check_fits_pool(const SequenceGroup& group) const {
-  const std::int32_t num_required =
-      is_paged() ? group.num_blocks_required(options.block_size) : group.num_live() * run_length(group);
-  const bool fits =
-      is_paged()
-          ? num_required <= options.num_blocks
-          : blocks.could_ever_reserve(std::vector<std::int32_t>(group.sequences.size(), run_length(group)));
-  if (fits) return {};
+  if (allocation->could_ever_fit(group)) return {};
   return Error{ErrorCode::kTooLong,
-               "the request needs at least " + with_thousands(num_required) + " KV blocks of " +
-                   with_thousands(options.block_size) + " tokens; the pool has " +
+               "the request needs at least " + with_thousands(allocation->num_blocks_required(group)) +
+                   " KV blocks of " + with_thousands(options.block_size) + " tokens; the pool has " +
                    with_thousands(options.num_blocks) +
                    ": shorten the prompt, ask for fewer outputs or raise --num-kv-blocks"};
 }
@@ -104,15 +85,9 @@ void Scheduler::finish(SequenceId sequence_id) {
                static_cast<unsigned long long>(sequence_id.value));
   SequenceGroup& group = found->group;
   Sequence& sequence = found->sequence;
-  const bool was_computing_prompt = group.awaits_fork() && &group.lead() == &sequence;
-  if (was_computing_prompt) {
-    const auto heir = std::ranges::find_if(
-        group.sequences, [&](const Sequence& other) { return other.is_live() && &other != &sequence; });
-    heir->is_attached = true;
-    state_->blocks.hand_over(sequence.table, heir->table);
-  } else {
-    state_->blocks.release_findable(sequence.table, group.content(sequence));
-  }
+  OCTAVO_CHECK(!group.awaits_fork(), "sequence %llu ends before the prompt is computed",
+               static_cast<unsigned long long>(sequence_id.value));
+  state_->blocks.release_findable(sequence.table, group.content(sequence));
   sequence.status = SequenceStatus::kFinished;
   for (Sequence& sibling : group.live()) {  // who waited for its blocks goes on alone
     if (!sibling.is_attached && sibling.share_source == sequence.output_index) sibling.num_shared_blocks = 0;

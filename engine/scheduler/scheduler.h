@@ -8,16 +8,18 @@
 //   ended
 //
 // The rules, after Kwon et al. 2023 (arXiv:2309.06180) sections 4.3 to 4.5:
-//   first come, first served   groups start in order of arrival; the latest arrived running group is
-//   preempted first; a
-//                              preempted group resumes before a newer one starts
+//   first come, first served   groups start in order of arrival; the running group that arrived last is
+//                              preempted first; a preempted group resumes before a newer one starts
 //   all or nothing             the sequences of a group are preempted, swapped and resumed together
-//   preemption                 by swap to the host pool or by recompute; a full host pool falls back to
-//   recompute admission                  the whole prompt must fit and leave a watermark; nothing starts in a
-//   step that preempted no double work             a request whose prompt continues what an older one is
-//   about to compute waits for it speculation                a sequence that decodes may get rows for guesses
-//   of its next tokens (prompt_lookup.h,
-//                              draft_gate.h), from what a step has left when everybody else was served
+//   preemption                 by swap to the host pool or by recompute, whichever was measured to be cheaper
+//                              (preemption_choice.h); a full host pool falls back to recompute
+//   admission                  the whole prompt must fit and leave a watermark; nothing starts in a step that
+//                              preempted
+//   no double work             a request whose prompt continues what an older one is about to compute waits
+//   speculation                a sequence that decodes may get rows for guesses of its next tokens
+//                              (prompt_lookup.h, draft_gate.h), from what a step has left when everybody else
+//                              was served
+// How blocks are given out is not decided here: allocation_strategy.h.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +36,7 @@
 #include "engine/api/sampling_params.h"
 #include "engine/base/ids.h"
 #include "engine/base/result.h"
+#include "engine/scheduler/preemption_choice.h"
 #include "engine/scheduler/scheduler_output.h"
 
 namespace octavo::scheduler {
@@ -82,12 +85,6 @@ struct BeamContinuation {
   TokenId token_id = -1;
 };
 
-// What the preemption mode `cost` compares; measured by the caller.
-struct PreemptionCosts {
-  double us_per_swapped_block = 0.0;    // one way
-  double us_per_prefilled_token = 0.0;  // 0: not known yet
-};
-
 class Scheduler {
  public:
   explicit Scheduler(const SchedulerOptions& options);
@@ -129,7 +126,9 @@ class Scheduler {
                                         std::span<const BeamContinuation> continuations);
 
   // A sequence has ended (by whatever the caller found); its blocks go back, findable by content, its partly
-  // filled last one too. When it was the last of its request, the request is forgotten.
+  // filled last one too. When it was the last of its request, the request is forgotten. REQUIRES: its group
+  // is not computing one prompt for several outputs: they end by what they generate, and a group that starts
+  // has the blocks of its whole prompt.
   void finish(SequenceId sequence_id);
 
   // What became of the prompt's tokens, and why the cache did not have more of them. REQUIRES: it is known.

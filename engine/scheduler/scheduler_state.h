@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "engine/block/block_manager.h"
+#include "engine/scheduler/allocation_strategy.h"
 #include "engine/scheduler/group_queue.h"
 #include "engine/scheduler/policy.h"
 #include "engine/scheduler/scheduler.h"
@@ -26,6 +28,7 @@ struct Scheduler::State {
 
   const SchedulerOptions options;
   block::BlockManager blocks;
+  const std::unique_ptr<AllocationStrategy> allocation;
   GroupQueue queue;
   PreemptionCosts costs;
   std::uint64_t next_sequence_id = 1;
@@ -36,11 +39,8 @@ struct Scheduler::State {
   std::vector<RequestId> swapped_out;  // in this step
   std::vector<RequestId> restored;     // swapped in, in this step
   // Scratch, kept between steps for their memory.
-  std::vector<block::Growth> growths;
   std::vector<Sequence*> decoding;
   std::vector<DraftingSequence> drafting;
-
-  bool is_paged() const { return options.memory_manager == MemoryManager::kPaged; }
 
   // ---- scheduler.cc
   Result<void> check_fits(const NewRequest& request) const;
@@ -66,18 +66,14 @@ struct Scheduler::State {
   void list_rows(SchedulerOutput& output);
 
   void attach_ready(SequenceGroup& group);
-  void collect_growths(const SequenceGroup& group);
   bool make_room(SequenceGroup& group, SchedulerOutput& output);
   bool release_pins_for_progress();
   void grow_group(SequenceGroup& group, SchedulerOutput& output);
   void preempt_last(SchedulerOutput& output);
-  bool prefers_swap(SequenceGroup& group);
+  bool may_swap(SequenceGroup& group, std::int32_t num_tokens);
   void give_rows_to_group(SequenceGroup& group, std::int32_t& budget);
   bool rules_allow(const SequenceGroup& group, bool nothing_ran) const;
   AllocStatus may_start(SequenceGroup& group);
-  BlockDemand demand_of(SequenceGroup& group);
-  bool can_reserve(const SequenceGroup& group) const;
-  std::int32_t run_length(const SequenceGroup& group) const;
   bool waits_for_same_prefix(const SequenceGroup& group) const;
   void start(SequenceGroup& group, SchedulerOutput& output);
   void start_first(SequenceGroup& group, SchedulerOutput& output);

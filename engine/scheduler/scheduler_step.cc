@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "engine/base/check.h"
-#include "engine/block/reservation.h"
 #include "engine/scheduler/prompt_lookup.h"
 #include "engine/scheduler/scheduler_state.h"
 
@@ -62,22 +61,9 @@ void Scheduler::State::attach_ready(SequenceGroup& group) {
   }
 }
 
-void Scheduler::State::collect_growths(const SequenceGroup& group) {
-  growths.clear();
-  for (const Sequence& sequence : group.live()) {
-    if (!sequence.is_computing()) continue;
-    const std::int32_t num_tokens = sequence.num_tokens();
-    OCTAVO_CHECK(num_tokens < options.max_model_len, "sequence %llu has %d tokens, the limit is %d",
-                 static_cast<unsigned long long>(sequence.sequence_id.value), num_tokens,
-                 options.max_model_len);
-    growths.push_back({&sequence.table, num_tokens});
-  }
-}
-
 // False when `group` itself had to give way, or has the whole pool and needs more.
 bool Scheduler::State::make_room(SequenceGroup& group, SchedulerOutput& output) {
-  collect_growths(group);
-  while (blocks.num_blocks_to_grow(growths) > blocks.num_available()) {
+  while (allocation->num_blocks_to_grow(group) > blocks.num_available()) {
     if (queue.running().size() == 1) {
       if (release_pins_for_progress()) continue;
       end_out_of_memory(group, output);
@@ -104,7 +90,12 @@ void Scheduler::State::end_out_of_memory(const SequenceGroup& group, SchedulerOu
 void Scheduler::State::grow_group(SequenceGroup& group, SchedulerOutput& output) {
   const std::size_t num_copies_before = output.block_copies.size();
   for (Sequence& sequence : group.live()) {
-    if (sequence.is_computing()) blocks.grow(sequence.table, sequence.num_tokens(), output.block_copies);
+    if (!sequence.is_computing()) continue;
+    OCTAVO_CHECK(sequence.num_tokens() < options.max_model_len,
+                 "sequence %llu has %d tokens, the limit is %d",
+                 static_cast<unsigned long long>(sequence.sequence_id.value), sequence.num_tokens(),
+                 options.max_model_len);
+    blocks.grow(sequence.table, sequence.num_tokens(), output.block_copies);
   }
   if (output.block_copies.size() > num_copies_before) touched.push_back(group.request_id);
 }
@@ -115,7 +106,7 @@ void Scheduler::State::preempt_last(SchedulerOutput& output) {
   SequenceGroup& group = queue.preempt_last();
   group.was_preempted = true;
   const std::int32_t num_tokens = group.num_distinct_computed_tokens(options.block_size);
-  const bool is_swap = prefers_swap(group) && blocks.swap_out(group.tables(), output.swap_outs);
+  const bool is_swap = may_swap(group, num_tokens) && blocks.swap_out(group.tables(), output.swap_outs);
   for (const Sequence& sequence : group.live()) {
     blocks.events().record(BlockEventKind::kPreempt, sequence.sequence_id, block::kNoBlock, is_swap ? 1 : 0);
   }
@@ -131,20 +122,13 @@ void Scheduler::State::preempt_last(SchedulerOutput& output) {
   group.set_status(SequenceStatus::kWaiting);
 }
 
-// Tokens do not depend on it: both ways lead to the same bits.
-bool Scheduler::State::prefers_swap(SequenceGroup& group) {
+bool Scheduler::State::may_swap(SequenceGroup& group, std::int32_t num_tokens) {
   const bool holds_nothing = group.lead().num_computed_tokens() == 0;
-  if (!is_paged() || holds_nothing || options.num_host_blocks == 0) return false;
-  const PreemptionPolicy mode = options.preemption_mode;
-  if (mode == PreemptionPolicy::kRecompute) return false;
-  if (mode == PreemptionPolicy::kSwap) return true;
-  if (mode == PreemptionPolicy::kCost && costs.us_per_prefilled_token > 0.0) {
-    const double swap_us = 2.0 * blocks.num_distinct_blocks(group.tables()) * costs.us_per_swapped_block;
-    const double recompute_us =
-        group.num_distinct_computed_tokens(options.block_size) * costs.us_per_prefilled_token;
-    return swap_us < recompute_us;
-  }
-  return group.num_live() > 1;
+  if (holds_nothing || blocks.host_pool().num_blocks() == 0) return false;
+  const PreemptedGroup preempted{.num_sequences = group.num_live(),
+                                 .num_blocks = blocks.num_distinct_blocks(group.tables()),
+                                 .num_tokens = num_tokens};
+  return prefers_swap(preempted, options.preemption_mode, costs);
 }
 
 // ---- rows
@@ -228,40 +212,8 @@ AllocStatus Scheduler::State::may_start(SequenceGroup& group) {
   const bool has_seats = pool.num_running_sequences == 0 ||
                          pool.num_running_sequences + group.num_seats() <= most_running_sequences();
   if (!has_seats) return AllocStatus::kLater;
-  if (!is_paged()) return can_reserve(group) ? AllocStatus::kOk : AllocStatus::kLater;
   if (waits_for_same_prefix(group)) return AllocStatus::kLater;
-  return admission_status(demand_of(group), pool);
-}
-
-BlockDemand Scheduler::State::demand_of(SequenceGroup& group) {
-  const Sequence& lead = group.lead();
-  BlockDemand demand;
-  std::int32_t num_tokens = lead.num_tokens() - 1;
-  if (group.is_swapped_out()) {
-    growths.clear();  // where one prompt starts many outputs, its rest is among what is promised
-    if (!group.starts_many_outputs()) collect_growths(group);
-    demand.num_required = blocks.num_distinct_blocks(group.tables()) + blocks.num_blocks_to_grow(growths) +
-                          group.num_blocks_promised(options.block_size);
-    num_tokens = lead.num_computed_tokens();
-  } else {
-    demand.num_required = group.num_blocks_required(options.block_size);
-  }
-  demand.num_taken = demand.num_required;
-  if (group.reads_prefix_cache() || group.is_swapped_out()) {
-    demand.num_taken -= blocks.match(lead.table, group.content(lead), num_tokens).num_used_blocks;
-  }
-  return demand;
-}
-
-std::int32_t Scheduler::State::run_length(const SequenceGroup& group) const {
-  const std::int32_t num_tokens = block::reservation_tokens(options.memory_manager, group.num_prompt_tokens(),
-                                                            group.sampling.max_tokens, options.max_model_len);
-  return block::reservation_blocks(num_tokens, options.block_size);
-}
-
-bool Scheduler::State::can_reserve(const SequenceGroup& group) const {
-  return blocks.can_reserve(
-      std::vector<std::int32_t>(static_cast<std::size_t>(group.num_live()), run_length(group)));
+  return allocation->admission(group, pool);
 }
 
 // Somebody who runs is about to compute blocks with which this one starts too, and which nobody can find yet.
@@ -302,12 +254,7 @@ void Scheduler::State::start(SequenceGroup& group, SchedulerOutput& output) {
 // The first blocks, or the first after they were dropped.
 void Scheduler::State::start_first(SequenceGroup& group, SchedulerOutput& output) {
   Sequence& lead = group.lead();
-  if (!is_paged()) {
-    for (Sequence& sequence : group.live()) {
-      sequence.is_attached = true;
-      blocks.reserve(sequence.table, run_length(group));
-    }
-  }
+  allocation->reserve(group);
   block::BlockManager::AppendedMatch found;
   found.miss.cause = MissCause::kNotRead;
   if (group.reads_prefix_cache()) {
@@ -396,14 +343,11 @@ std::int32_t Scheduler::State::most_drafts(const DraftingSequence& one, std::int
                    options.max_model_len - sequence.num_tokens() - 1, num_slots_to_draft_in(sequence)});
 }
 
-// Slots of its last block and, while nobody waits, free blocks beyond those that a start leaves: the
-// watermark, and what is promised to groups that will fork. Nothing cached is given up for a guess.
+// Slots of its last block and, while nobody waits, of blocks that nobody else will want.
 std::int32_t Scheduler::State::num_slots_to_draft_in(const Sequence& sequence) const {
   const std::int32_t num_own = sequence.table.num_blocks() * options.block_size - sequence.num_tokens();
-  if (!is_paged() || !queue.waiting().empty()) return num_own;
-  const PoolLevel pool = level();
-  const std::int32_t num_free = blocks.pool().num_free() - pool.num_promised - watermark_blocks(pool);
-  return num_own + std::max(0, num_free) * options.block_size;
+  if (!queue.waiting().empty()) return num_own;
+  return num_own + allocation->num_blocks_for_drafts(level()) * options.block_size;
 }
 
 // ---- the plan

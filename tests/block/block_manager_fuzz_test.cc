@@ -175,10 +175,6 @@ class Duel {
     if (owner.table.num_computed_tokens() != owner.table.num_assigned_tokens()) return;
     child.tokens.assign(owner.tokens.begin(), owner.tokens.begin() + owner.table.num_computed_tokens());
     child.salt = owner.salt;
-    if (below(6) == 0) {
-      manager_.hand_over(owner.table, child.table), naive_.hand_over(id, child_id);
-      return;
-    }
     manager_.fork(owner.table, child.table), naive_.fork(id, child_id);
     if (below(2) == 0) return;
     for (std::int32_t i = below(3 * block_size_); i > 0; --i)

@@ -254,19 +254,6 @@ TEST(BlockManager, ResetDropsWhatNobodyUses) {
   expect_whole(manager, {&first, &second});
 }
 
-TEST(BlockManager, HandingOverKeepsEveryBlock) {
-  BlockManager manager({.block_size = 4, .num_blocks = 8});
-  Owner first(1, counting(6)), second(2, counting(6));
-  first.compute(manager);
-  const std::vector<BlockId> blocks(first.table.blocks().begin(), first.table.blocks().end());
-  manager.hand_over(first.table, second.table);
-  EXPECT_TRUE(first.table.empty());
-  EXPECT_TRUE(std::ranges::equal(second.table.blocks(), blocks));
-  EXPECT_EQ(second.table.owner(), SequenceId{2});
-  EXPECT_EQ(second.table.num_computed_tokens(), 6);
-  expect_whole(manager, {&second});
-}
-
 TEST(BlockManager, FiguresFollowTheirDefinitions) {
   BlockManager manager({.block_size = 4, .num_blocks = 10, .bytes_per_block = 1000});
   EXPECT_EQ(manager.figures().sharing_ratio, 1.0);

@@ -148,7 +148,6 @@ class NaiveBlockManager {
     tables[child].blocks.resize(static_cast<std::size_t>(num_blocks));
     tables[child].num_computed = num_blocks * block_size_;
   }
-  void hand_over(int id, int heir) { tables[heir] = std::exchange(tables[id], {}); }
 
   bool swap_out(const std::vector<int>& ids) {
     std::map<int, int> moved_to;

@@ -422,7 +422,7 @@ TEST_F(EngineCoreTest, LearnsWhatATokenOfAPromptCostsOfADeviceThatRunsBehind) {
   submit(TokenPrompt{std::vector<TokenId>(70, kA)}, {.max_tokens = 3});  // five steps of at most 16 rows
   for (int i = 0; i < 4; ++i) {
     step();
-    EXPECT_EQ(core_.preemption_costs().us_per_prefilled_token, 0.0) << i;
+    EXPECT_EQ(core_.preemption_costs().us_per_prefilled_token, std::nullopt) << i;
   }
   step();
   EXPECT_EQ(core_.preemption_costs().us_per_prefilled_token, 30.0);
@@ -430,7 +430,7 @@ TEST_F(EngineCoreTest, LearnsWhatATokenOfAPromptCostsOfADeviceThatRunsBehind) {
   EXPECT_EQ(core_.preemption_costs().us_per_prefilled_token, 30.0);
   submit(TokenPrompt{std::vector<TokenId>(33, kB)}, {.max_tokens = 1});
   run();
-  EXPECT_NEAR(core_.preemption_costs().us_per_prefilled_token, 30.0, 1e-9);
+  EXPECT_NEAR(core_.preemption_costs().us_per_prefilled_token.value(), 30.0, 1e-9);
 }
 
 TEST_F(EngineCoreTest, PinnedContentsStayUntilTheyAreReleased) {

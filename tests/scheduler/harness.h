@@ -1,5 +1,5 @@
-// A scheduler with everything around it simulated: a device (simulated_device.h), a beam search
-// (simulated_search.h), and a caller that ends outputs. Each step is checked against the rules.
+// A scheduler and a caller that draws tokens from a toy model, searches beams and ends outputs. Its
+// invariants are checked after each step; what must hold in every life is checked in tests/simulation.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,15 +7,14 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/scheduler/scheduler.h"
-#include "tests/scheduler/event_replay.h"
-#include "tests/scheduler/simulated_device.h"
-#include "tests/scheduler/simulated_search.h"
+#include "tests/scheduler/toy_model.h"
+#include "tests/scheduler/toy_search.h"
 
 namespace octavo::scheduler {
 
@@ -33,7 +32,7 @@ struct SimulatedRequest {
 
 class Harness {
  public:
-  explicit Harness(const SchedulerOptions& options);
+  explicit Harness(const SchedulerOptions& options) : scheduler(options), options_(options) {}
 
   // Adds a request that must be accepted.
   RequestId submit(const SimulatedRequest& request);
@@ -41,14 +40,13 @@ class Harness {
   // Ends one output early, as a caller may whose sequence has just got a token.
   void finish_early(SequenceId sequence_id);
 
-  // One step, executed or failing, checked throughout. Outputs end at their max_tokens, at the model's length
-  // or for want of memory.
+  // One step, executed or failing. Outputs end at their max_tokens, at the model's length or for want of
+  // memory.
   SchedulerOutput step(bool device_fails = false);
   void run_until_idle(int most_steps = 10'000);
   // Steps until the request is preempted; that step. Fails the test when it never is.
   SchedulerOutput run_until_preempted(RequestId request_id);
 
-  // What the account of a request adds up to was checked when its first token came.
   PromptAccount account_of(RequestId request_id) const { return accounts_.at(request_id); }
   std::int32_t num_used_blocks() const { return scheduler.figures().used_blocks; }
 
@@ -63,40 +61,29 @@ class Harness {
   std::vector<RequestId> failed;  // by a failing device
   std::int32_t num_out_of_memory = 0;
 
-  // What the model says alone, without any paging.
+  // What the model says alone.
   static Tokens expected_output(const SimulatedRequest& request, std::uint64_t seed,
                                 std::uint32_t output_index, std::int32_t num_tokens);
   const SimulatedRequest& request(RequestId request_id) const { return requests_.at(request_id); }
-  static std::uint64_t seed_of(RequestId request_id) { return mix64(request_id.value); }
+  static std::uint64_t seed_of(RequestId request_id);
 
  private:
+  void note_plan(const SchedulerOutput& step);
+  void commit(const SchedulerOutput& step);
+  void fail(const SchedulerOutput& step);
   std::vector<CommittedToken> sample(const SchedulerOutput& step);
   void note_accounts(const SchedulerOutput& step);
   void advance_searches();
   void end_search(RequestId request_id);
   void end_outputs(std::span<const CommittedToken> tokens);
   void end_out_of_memory(const SchedulerOutput& step);
-
-  void check_rules(const SchedulerOutput& step);
-  void check_order(const SchedulerOutput& step, const KvSnapshot& snapshot);
-  void check_rows(const SchedulerOutput& step, const KvSnapshot& snapshot);
-  void check_admissions(const SchedulerOutput& step, const KvSnapshot& snapshot);
-  void check_preemptions(const SchedulerOutput& step);
-  void check_group(const SchedulerOutput& step, const KvSnapshot& snapshot, RequestId request_id);
-  void check_progress(bool has_got_token);
-  void check_state();
+  void check_state() const { EXPECT_EQ(scheduler.broken_invariant(), std::nullopt); }
 
   const SchedulerOptions options_;
-  SimulatedDevice device_;
-  EventReplay replay_;
   std::map<RequestId, SimulatedRequest> requests_;  // unfinished and finished
-  std::map<RequestId, SimulatedSearch> searches_;   // unfinished
-  std::map<RequestId, PromptAccount> accounts_;
-  std::map<RequestId, std::int32_t> num_running_;  // sequences of running requests, in this step
-  std::set<RequestId> ran_before_;                 // in the step before
-  std::set<RequestId> preempted_;                  // once, and not ended
+  std::map<RequestId, ToySearch> searches_;         // unfinished
+  std::map<RequestId, PromptAccount> accounts_;     // when the first token came
   std::uint64_t last_request_ = 0;
-  std::int32_t num_steps_without_token_ = 0;
 };
 
 }  // namespace octavo::scheduler

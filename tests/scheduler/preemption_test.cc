@@ -145,27 +145,19 @@ TEST(Preemption, AFullHostPoolFallsBackToRecompute) {
   EXPECT_EQ(harness.outputs.size(), 2u);
 }
 
-TEST(Preemption, CostTakesWhatWasMeasuredToBeCheaper) {
-  for (const bool swap_is_cheaper : {true, false}) {
-    Harness harness(swapping(12, 12, PreemptionPolicy::kCost));
-    // Six blocks there and back against some 90 tokens.
-    harness.scheduler.set_preemption_costs(
-        {.us_per_swapped_block = swap_is_cheaper ? 7.0 : 8.0, .us_per_prefilled_token = 1.0});
-    submit_two(harness);
-    EXPECT_EQ(harness.run_until_preempted(kSecond).preemptions[0].is_swap, swap_is_cheaper);
-    harness.run_until_idle();
-    EXPECT_EQ(harness.outputs.size(), 2u);
+TEST(Preemption, AutoAndCostTakeWhatWasMeasuredToBeCheaper) {
+  for (const auto mode : {PreemptionPolicy::kAuto, PreemptionPolicy::kCost}) {
+    for (const bool swap_is_cheaper : {true, false}) {
+      Harness harness(swapping(12, 12, mode));
+      // Six blocks there and back against some 90 tokens.
+      harness.scheduler.set_preemption_costs(
+          {.us_per_swapped_block = swap_is_cheaper ? 7.0 : 8.0, .us_per_prefilled_token = 1.0});
+      submit_two(harness);
+      EXPECT_EQ(harness.run_until_preempted(kSecond).preemptions[0].is_swap, swap_is_cheaper);
+      harness.run_until_idle();
+      EXPECT_EQ(harness.outputs.size(), 2u);
+    }
   }
-}
-
-TEST(Preemption, CostDoesAsAutoBeforeAnythingWasMeasured) {
-  Harness single(swapping(12, 12, PreemptionPolicy::kCost));
-  submit_two(single);
-  EXPECT_FALSE(single.run_until_preempted(kSecond).preemptions[0].is_swap);
-  Harness group(swapping(22, 22, PreemptionPolicy::kCost));
-  group.submit(request_of(1, 100, 100));
-  group.submit(request_of(2, 100, 30, /*n=*/3));
-  EXPECT_TRUE(group.run_until_preempted(kSecond).preemptions[0].is_swap);
 }
 
 // ---- order
@@ -226,8 +218,7 @@ TEST(Preemption, UnderCompletedThePreemptedOnesThemselvesResume) {
 }
 
 // An older request computes its tokens again when the group comes back: whatever its last chunk leaves of the
-// budget, the group decodes as a whole, or begins in the next step. (The harness checks that no group decodes
-// in part.)
+// budget, the group decodes as a whole, or begins in the next step.
 TEST(Preemption, AGroupThatResumesBesideOthersHasARowForEachSequenceOrNone) {
   int num_with_rows = 0, num_without_rows = 0;
   for (std::int32_t budget = 7; budget < 30; ++budget) {
@@ -248,7 +239,9 @@ TEST(Preemption, AGroupThatResumesBesideOthersHasARowForEachSequenceOrNone) {
     const Requests requests = requests_in(step);
     if (std::ranges::count(requests, kSecond.value) == 0)
       continue;  // it did not fit before the second had ended
-    ++(std::ranges::count(requests, kThird.value) == 0 ? num_without_rows : num_with_rows);
+    const auto num_rows = std::ranges::count(requests, kThird.value);
+    EXPECT_TRUE(num_rows == 0 || num_rows == 5) << num_rows << " of five sequences have rows";
+    ++(num_rows == 0 ? num_without_rows : num_with_rows);
     EXPECT_EQ(requests_in(harness.step()), (Requests{2, 3, 3, 3, 3, 3}));
     if (HasFailure()) return;
   }

@@ -429,22 +429,6 @@ TEST(Scheduler, RecomputingAGroupRebuildsItsSharing) {
   }
 }
 
-TEST(Scheduler, AnOutputThatEndsWhileItComputesThePromptHandsItOver) {
-  auto options = options_with(22, 16);
-  options.enable_prefix_caching = false;
-  Harness harness(options);
-  const RequestId group = harness.submit(request_of(2, 100, 60, /*n=*/3));
-  harness.step();
-  harness.step();
-  EXPECT_EQ(harness.scheduler.figures().logical_blocks, 7) << "the prompt, in the lead";
-  harness.finish_early(harness.scheduler.sequences_of(group)[0].sequence_id);
-  EXPECT_EQ(harness.scheduler.sequences_of(group)[1].num_computed_tokens, 32);
-  harness.finish_early(harness.scheduler.sequences_of(group)[2].sequence_id);  // one that has nothing yet
-  harness.run_until_idle();
-  EXPECT_EQ(harness.outputs.size(), 1u);
-  EXPECT_EQ(harness.num_prefill_tokens, 100);
-}
-
 TEST(Scheduler, AGroupThatOutgrowsThePoolAloneIsListed) {
   Harness harness(options_with(4));
   const RequestId request_id = harness.submit(request_of(1, 30, 100));
@@ -514,6 +498,14 @@ TEST(Scheduler, StopsAtWhatNoCallerMayDo) {
   options.max_num_batched_tokens = 1;
   options.max_num_seqs = 0;
   EXPECT_DEATH(Scheduler{options}, "1 tokens, 0 sequences");
+}
+
+TEST(SchedulerDeathTest, AnOutputCannotEndBeforeThePromptThatItSharesIsComputed) {
+  Harness harness(options_with(22, 16));
+  const RequestId group = harness.submit(request_of(2, 100, 60, /*n=*/3));
+  harness.step();
+  const SequenceId lead = harness.scheduler.sequences_of(group)[0].sequence_id;
+  EXPECT_DEATH(harness.scheduler.finish(lead), "ends before the prompt is computed");
 }
 
 TEST(Scheduler, AnEmptyStepNeedsNoCommit) {

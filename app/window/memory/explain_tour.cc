@@ -274,7 +274,7 @@ class WordRunner final : public runner::Runner {
 class ChapterPlayer {
  public:
   explicit ChapterPlayer(const Script& script)
-      : script_(script), runner_(script), core_(options_of(script), surroundings()) {
+      : script_(script), runner_(script), core_(options_of(script), dependencies()) {
     clock_.advance_us(1'000'000);
   }
 
@@ -315,7 +315,7 @@ class ChapterPlayer {
             .reserve_block_per_sequence = false};
   }
 
-  EngineDependencies surroundings() {
+  EngineDependencies dependencies() {
     return {.runner = &runner_,
             .clock = &clock_,
             .intake = {.tokenizer = &tokenizer_,

@@ -1,4 +1,4 @@
-// A caller's beam search over the simulated model, reduced to what matters to a scheduler: which beams go on.
+// A caller's beam search over the toy model, reduced to what matters to a scheduler: which beams go on.
 // Now and then it lets some die, so that seats empty and fill again.
 #pragma once
 
@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "engine/scheduler/scheduler.h"
-#include "tests/scheduler/simulated_device.h"
+#include "tests/scheduler/toy_model.h"
 
 namespace octavo::scheduler {
 
-class SimulatedSearch {
+class ToySearch {
  public:
-  SimulatedSearch(std::int32_t width, std::uint64_t seed, SequenceId first_seat);
+  ToySearch(std::int32_t width, std::uint64_t seed, SequenceId first_seat);
 
   std::int32_t num_candidates() const { return 2 * width_; }
   void report(SequenceId seat, std::vector<Continuation> candidates);
@@ -24,10 +24,6 @@ class SimulatedSearch {
 
   std::int32_t num_steps() const { return num_steps_; }
   std::vector<Tokens> outputs() const;  // of the beams under way, best first
-
-  // What the model says alone, without any paging.
-  static std::vector<Tokens> expected(const Tokens& prompt, std::int32_t width, std::uint64_t seed,
-                                      std::int32_t num_steps);
 
  private:
   struct Beam {
