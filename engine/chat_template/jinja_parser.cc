@@ -162,7 +162,7 @@ Result<void> Parser::expect_tag_end() {
 
 Result<void> Parser::check_nesting() const {
   if (nesting_ <= kMaxNesting) return {};
-  return syntax_error(current().line, "nested more than " + std::to_string(kMaxNesting) + " deep");
+  return syntax_error(current().line, "nested more than " + std::to_string(kMaxNesting) + " levels deep");
 }
 
 std::unique_ptr<Statement> Parser::make_statement(StatementKind kind) const {
@@ -403,8 +403,8 @@ Result<ExpressionPtr> Parser::finish(ExpressionPtr node) const {
   }
   for (const auto& [name, value] : node->keywords) node->depth = std::max(node->depth, value->depth + 1);
   if (node->depth <= kMaxExpressionDepth) return node;
-  return syntax_error(node->line,
-                      "an expression is nested more than " + std::to_string(kMaxExpressionDepth) + " deep");
+  return syntax_error(node->line, "an expression is nested more than " + std::to_string(kMaxExpressionDepth) +
+                                      " levels deep");
 }
 
 Result<ExpressionPtr> Parser::binary(ExpressionKind kind, ExpressionPtr left, ExpressionPtr right,

@@ -249,7 +249,7 @@ TEST(InspectRecording, ShowsThePoolsAtAStep) {
           R"({"block": 0, "state": "used", "ref_count": 1, "num_pins": 0, "filled": 4, "findable": true, "owners": [2]})"));
   const Outcome none = inspect({path, "--at-step", "9"});
   expect_one_line_on_stderr(none, 1);
-  EXPECT_TRUE(contains(none.err, "holds no step 9: its steps are 1 to 4")) << none.err;
+  EXPECT_TRUE(contains(none.err, "has no step 9: its steps are 1 to 4")) << none.err;
 }
 
 TEST(InspectRecording, WhatIsDamagedOrContradictsItselfFails) {
@@ -276,7 +276,7 @@ TEST(InspectRecording, WhatIsDamagedOrContradictsItselfFails) {
   const Outcome odd = inspect({(folder / "odd").string()});
   EXPECT_EQ(odd.status, 1);
   EXPECT_TRUE(contains(odd.out, "replay          inconsistent: step 1 recorded 1 used blocks")) << odd.out;
-  EXPECT_TRUE(contains(odd.err, "contradicts itself: step 1 recorded 1 used blocks, but its events give 0\n"))
+  EXPECT_TRUE(contains(odd.err, "is inconsistent: step 1 recorded 1 used blocks, but its events give 0\n"))
       << odd.err;
 }
 

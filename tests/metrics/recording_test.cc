@@ -206,7 +206,7 @@ TEST(Recording, AnEngineThatDidNothingLeavesAnEmptyOne) {
   EXPECT_TRUE(summary->timeline.levels().empty());
   const auto none = replay_to_step(folder / "empty", 3);
   ASSERT_FALSE(none.has_value());
-  EXPECT_NE(none.error().message.find("holds no step 3"), std::string::npos) << none.error().message;
+  EXPECT_NE(none.error().message.find("has no step 3"), std::string::npos) << none.error().message;
 }
 
 TEST(Recording, AContradictionIsFoundAndNamed) {
@@ -360,7 +360,7 @@ TEST(Recording, HostileFilesAreOneSentence) {
       {"version 4294967295", long_name},
       {"does not begin with a header", no_header},
       {"a chunk of 1048577 bytes", with_chunk(ChunkKind::kEvents, kMaxChunkBytes + 1)},
-      {"no chunk of kind 77", with_chunk(static_cast<ChunkKind>(77), 8)},
+      {"unknown kind of chunk: 77", with_chunk(static_cast<ChunkKind>(77), 8)},
       {"a chunk of events has the wrong length", with_chunk(ChunkKind::kEvents, 34)},
       {"a chunk of events has the wrong length", with_chunk(ChunkKind::kEvents, 0)},
       {"a chunk of steps has the wrong length", with_chunk(ChunkKind::kSteps, 100)},
@@ -371,7 +371,7 @@ TEST(Recording, HostileFilesAreOneSentence) {
       {"its final chunk has the wrong length", with_chunk(ChunkKind::kEnd, 17)},
       {"is in the middle", with_chunk(ChunkKind::kHeader, 8)},
       {"is in the middle", with_chunk(ChunkKind::kKeyframe, 33)},
-      {"no event of kind 99", with_events({{.kind = static_cast<Kind>(99)}})},
+      {"unknown kind of event: 99", with_events({{.kind = static_cast<Kind>(99)}})},
       {"negative step or time", with_events({{.step = -1}})},
       {"negative step or time", with_events({{.time_us = -1}})},
       {"has 5 blocks in a pool of 4", with_steps({{.record = {.used_blocks = 5}}})},

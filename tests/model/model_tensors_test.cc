@@ -203,7 +203,7 @@ TEST(ModelTensors, EveryShapeIsHeldAgainstTheMetadata) {
     const Error error = refusal(with_tensor(name, 0, {32, 3}, std::vector<std::byte>(384)));
     EXPECT_EQ(error.code, ErrorCode::kDamagedFile);
     EXPECT_EQ(error.subject, name);
-    EXPECT_NE(error.message.find("has the shape 32 x 3 where the metadata says"), std::string::npos)
+    EXPECT_NE(error.message.find("has the shape 32 x 3, but the metadata says"), std::string::npos)
         << error.message;
   }
   const Error turned =

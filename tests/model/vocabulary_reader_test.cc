@@ -142,7 +142,7 @@ TEST(VocabularyReader, RefusesWhatCannotBe) {
   for (const std::int32_t kind : {0, 7, -1, 1 << 30}) {
     expect_refused(three_tokens().add_array<std::int32_t>("tokenizer.ggml.token_type", {1, kind, 1}),
                    "tokenizer.ggml.token_type",
-                   "holds " + std::to_string(kind) + ", which is no type of token");
+                   "holds " + std::to_string(kind) + ", which is not a token type");
   }
   for (const char* name : {"bos", "eos", "unknown", "eot", "eom", "padding", "fim_pre"}) {
     const std::string key = "tokenizer.ggml." + std::string(name) + "_token_id";

@@ -88,7 +88,7 @@ TEST(Jinja, EndlessWorkIsRefused) {
       "operations");
   expect_refused(
       "{% set ns = namespace(l=[]) %}{% for i in range(1000) %}{% set ns.l = [ns.l] %}{% endfor %}",
-      "100 deep");
+      "100 levels deep");
   expect_refused(
       "{% set ns = namespace(l=[1]) %}{% for i in range(90) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ "
       "ns.l }}",
@@ -101,10 +101,10 @@ TEST(Jinja, EndlessWorkIsRefused) {
   expect_refused(
       "{% set ns = namespace(l=[]) %}{% for i in range(100000) %}{% for x in [ns.l] %}{% set ns.l = [loop] "
       "%}{% endfor %}{% endfor %}",
-      "100 deep");
+      "100 levels deep");
   expect_refused(
       "{% set ns = namespace(l=[1]) %}{% for i in range(100000) %}{% set ns.l = [ns.l.count] %}{% endfor %}",
-      "100 deep");
+      "100 levels deep");
 }
 
 TEST(Jinja, DeepNestingIsRefusedNotFollowed) {

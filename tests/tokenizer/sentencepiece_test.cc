@@ -275,9 +275,9 @@ TEST(SentencePiece, DamagedVocabulariesAreRefusedWithTheirKey) {
   expect_refused([](auto& v) { v.scores[3] = std::nanf(""); }, damaged, "not finite");
   expect_refused([](auto& v) { v.scores[3] = std::numeric_limits<float>::infinity(); }, damaged,
                  "not finite");
-  expect_refused([](auto& v) { v.tokens[10] = "<0x-1>"; }, damaged, "names none");
-  expect_refused([](auto& v) { v.tokens[10] = "<0x0g>"; }, damaged, "names none");
-  expect_refused([](auto& v) { v.tokens[10] = "<0x100>"; }, damaged, "names none");
+  expect_refused([](auto& v) { v.tokens[10] = "<0x-1>"; }, damaged, "is not written like");
+  expect_refused([](auto& v) { v.tokens[10] = "<0x0g>"; }, damaged, "is not written like");
+  expect_refused([](auto& v) { v.tokens[10] = "<0x100>"; }, damaged, "is not written like");
   expect_refused([](auto& v) { v.tokens[10] = "<0x41>"; }, damaged, "lacks 1 of the 256");
   expect_refused([](auto& v) { v.kinds[10] = TokenKind::kNormal; }, damaged, "lacks 1 of the 256");
   expect_refused([](auto& v) { v.tokens[kAb] = std::string(513, 'x'); }, unsupported, "513 bytes");

@@ -245,7 +245,7 @@ std::string running_sentence(const UiState& state) {
   if (state.picker.inside.memory.fit == ModelFit::kFitsAlone)
     return count_text(count, "answer") +
            " in progress will be interrupted. You can continue with the new model.";
-  return count_text(count, "answer") + " under way " + (is_one ? "finishes" : "finish") + " on " +
+  return count_text(count, "answer") + " in progress " + (is_one ? "finishes" : "finish") + " on " +
          state.model.name + "; new questions go to the new model.";
 }
 
