@@ -86,6 +86,7 @@ void Answers::hear(const RequestAdmitted& event, Request& request) {
     problem_.note(id, "impossible number of cached tokens");
   if (event.num_cached_tokens > 0 && !script_.options.enable_prefix_caching)
     problem_.note(id, "cached tokens without a prefix cache");
+  request.queue_us = event.queue_us;
   if (event.queue_us != facts_.begin_us - request.submitted_us) problem_.note(id, "wrong time in queue");
 }
 
@@ -95,7 +96,7 @@ void Answers::hear(const TokensGenerated& event, Request& request) {
   if (event.token_ids.size() != event.logprobs.size()) return problem_.note(id, "tokens without logprobs");
   const auto index = static_cast<std::size_t>(event.output_index);
   counts_.tokens += static_cast<std::int64_t>(event.token_ids.size());
-  request.has_token |= !event.token_ids.empty();
+  if (!event.token_ids.empty()) note_token(request);
   if (request.beams) {
     BeamAnswer& answer = request.beams->answers[index];
     if (answer.end || !answer.token_ids.empty()) problem_.note(id, "an answer of a beam search told twice");
@@ -111,6 +112,10 @@ void Answers::hear(const TokensGenerated& event, Request& request) {
     hear_token(id, output, event.token_ids[i], event.logprobs[i]);
 }
 
+void Answers::note_token(Request& request) {
+  if (!std::exchange(request.has_token, true)) request.first_token_us = facts_.end_us;
+}
+
 void Answers::hear_token(RequestId id, Output& output, TokenId token, float logprob) {
   ExpectedOutput& expected = output.expected;
   const std::size_t position = output.num_tokens++;
@@ -124,7 +129,7 @@ void Answers::hear_token(RequestId id, Output& output, TokenId token, float logp
 
 void Answers::hear(const BeamsAdvanced& event, Request& request) {
   if (!request.beams) return problem_.note(event.request_id, "beams of a request without a beam search");
-  request.has_token = true;
+  note_token(request);
   for (const BeamStep& step : event.steps) check_beam_step(event.request_id, *request.beams, step);
 }
 
@@ -169,6 +174,9 @@ void Answers::check_metrics(RequestId id, const Request& request, const RequestM
   const std::int64_t earliest = facts_.begin_us - request.submitted_us;
   const std::int64_t latest = facts_.end_us - request.submitted_us;
   if (metrics.e2e_us != earliest && metrics.e2e_us != latest) problem_.note(id, "wrong e2e time");
+  if (request.admitted && metrics.queue_us != request.queue_us) problem_.note(id, "wrong time in queue");
+  if (metrics.ttft_us != (request.has_token ? request.first_token_us - request.submitted_us : 0))
+    problem_.note(id, "wrong time to the first token");
   if (metrics.num_accepted_tokens != request.num_told_together ||
       metrics.num_draft_tokens < metrics.num_accepted_tokens)
     problem_.note(id, "wrong counts of drafted tokens");

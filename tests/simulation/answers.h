@@ -73,7 +73,9 @@ class Answers {
     std::int32_t num_preemptions = 0;
     std::int32_t num_told_together = 0;  // tokens that came behind another one of the same step
     bool has_token = false;
-    std::vector<Output> outputs;  // none of a beam search
+    std::int64_t queue_us = -1;        // as told at its admission
+    std::int64_t first_token_us = -1;  // when it was told
+    std::vector<Output> outputs;       // none of a beam search
     std::optional<Beams> beams;
   };
 
@@ -86,6 +88,7 @@ class Answers {
   void hear(const RequestFinished& event, Request& request);
   void hear(const RequestFailed& event, Request& request);
 
+  void note_token(Request& request);
   void hear_token(RequestId request_id, Output& output, TokenId token, float logprob);
   void check_output(RequestId request_id, const Request& request, Output& output);
   void check_beam_step(RequestId request_id, Beams& beams, const BeamStep& step);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <variant>
@@ -31,9 +33,12 @@ bool ScheduledStep::had_rows(RequestId request_id) const {
 void Rules::check(const ScheduledStep& step) {
   check_order(step.after);
   check_groups(step);
+  check_passed_over(step);
+  check_out_of_memory(step);
+  check_runs(step.after);
   check_preemptions(step);
   check_admissions(step);
-  check_progress(step.events);
+  check_progress(step);
   forget_ended(step.after);
 }
 
@@ -57,13 +62,14 @@ void Rules::check_groups(const ScheduledStep& step) {
 // First come, first served; latest preempted first; resumed before newer: what runs has arrived before all
 // that waits or is swapped out. And all sequences of a request are in one state.
 void Rules::check_order(const KvSnapshot& snapshot) {
-  std::uint64_t last_running = 0, first_other = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t first_running = 0, last_running = 0, first_other = std::numeric_limits<std::uint64_t>::max();
   std::int32_t num_running = 0;
   const SequenceSnapshot* previous = nullptr;
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
     const std::uint64_t id = sequence.request_id.value;
     const bool is_running = sequence.state == SequenceState::kRunning;
     if (is_running) last_running = std::max(last_running, id);
+    if (is_running && first_running == 0) first_running = id;
     if (!is_running) first_other = std::min(first_other, id);
     num_running += is_running ? 1 : 0;
     if (previous && previous->request_id == sequence.request_id && previous->state != sequence.state)
@@ -73,6 +79,48 @@ void Rules::check_order(const KvSnapshot& snapshot) {
   if (last_running > first_other)
     problem_.note(RequestId{last_running}, "runs before request " + std::to_string(first_other));
   if (num_running > script_.options.max_num_seqs) problem_.note("more than max_num_seqs sequences run");
+  if (first_running != last_running && num_running > script_.options.max_num_batched_tokens)
+    problem_.note("more sequences run than a step has rows: some could starve");
+}
+
+// Whoever decodes extends itself in every step, unless prompts come first.
+void Rules::check_passed_over(const ScheduledStep& step) {
+  if (script_.options.prefill_first || step.device_failed) return;
+  std::map<RequestId, bool> decodes;  // of those who ran: all its sequences do, and one is to be extended
+  std::set<RequestId> is_due;
+  for (const SequenceSnapshot& sequence : step.before.sequences) {
+    if (sequence.state != SequenceState::kRunning) continue;
+    const std::int32_t num_uncomputed = sequence.num_tokens - sequence.num_computed_tokens;
+    bool& all_decode = decodes.try_emplace(sequence.request_id, true).first->second;
+    all_decode &= sequence.num_tokens > sequence.num_prompt_tokens && num_uncomputed <= 1;
+    if (num_uncomputed == 1) is_due.insert(sequence.request_id);
+  }
+  for (const auto& [request_id, all_decode] : decodes) {
+    if (all_decode && is_due.contains(request_id) && !step.had_rows(request_id) &&
+        num_running(step.after, request_id) > 0)
+      problem_.note(request_id, "decodes, and was passed over");
+  }
+}
+
+// Who is ended for want of memory had the pool for itself.
+void Rules::check_out_of_memory(const ScheduledStep& step) {
+  const bool ended = std::ranges::any_of(step.events, [](const EngineEvent& event) {
+    const auto* finished = std::get_if<OutputFinished>(&event);
+    return finished && !finished->detail.empty();
+  });
+  const bool others_run = std::ranges::find(step.after.sequences, SequenceState::kRunning,
+                                            &SequenceSnapshot::state) != step.after.sequences.end();
+  if (ended && others_run) problem_.note("a request was ended for want of memory while another runs");
+}
+
+// A reservation is one run of blocks.
+void Rules::check_runs(const KvSnapshot& snapshot) {
+  if (script_.options.memory_manager == MemoryManager::kPaged) return;
+  for (const SequenceSnapshot& sequence : snapshot.sequences) {
+    const auto is_gap = [](BlockId a, BlockId b) { return b.value != a.value + 1; };
+    if (std::ranges::adjacent_find(sequence.block_table, is_gap) != sequence.block_table.end())
+      problem_.note(sequence.request_id, "its reservation is not contiguous");
+  }
 }
 
 // Latest first; nobody is admitted in such a step.
@@ -86,25 +134,19 @@ void Rules::check_preemptions(const ScheduledStep& step) {
     const bool was_admitted = std::ranges::any_of(
         step.events, [](const EngineEvent& other) { return std::holds_alternative<RequestAdmitted>(other); });
     if (was_admitted) problem_.note(id, "preempted in a step that admitted another");
+    const bool starts_another =
+        std::ranges::any_of(step.after.sequences, [&](const SequenceSnapshot& sequence) {
+          return sequence.state == SequenceState::kRunning &&
+                 num_running(step.before, sequence.request_id) == 0;
+        });
+    if (starts_another) problem_.note(id, "preempted in a step that resumed another");
+    if (num_running(step.before, id) == 0) problem_.note(id, "preempted though it did not run");
+    if (num_running(step.after, id) > 0) problem_.note(id, "preempted, and runs");
     if (script_.options.memory_manager != MemoryManager::kPaged)
       problem_.note(id, "preempted though its memory was reserved");
     const auto place = std::ranges::lower_bound(ever_preempted_, id);
     if (place == ever_preempted_.end() || *place != id) ever_preempted_.insert(place, id);
-    check_swap(id, step.after);
   }
-}
-
-// Whether this victim may have been swapped out.
-void Rules::check_swap(RequestId request_id, const KvSnapshot& snapshot) {
-  std::int32_t num_swapped = 0;
-  for (const SequenceSnapshot& sequence : snapshot.sequences) {
-    if (sequence.request_id == request_id && sequence.state == SequenceState::kSwapped) ++num_swapped;
-  }
-  const PreemptionPolicy mode = script_.options.preemption_mode;
-  if (num_swapped > 0 && (mode == PreemptionPolicy::kRecompute || script_.options.num_host_blocks == 0))
-    problem_.note(request_id, "swapped out, which the options forbid");
-  if (num_swapped == 1 && mode == PreemptionPolicy::kAuto)
-    problem_.note(request_id, "a single sequence was swapped out");
 }
 
 // Before a newer request starts, whoever was preempted has its blocks again, or has even ended.
@@ -139,19 +181,48 @@ void Rules::check_admissions(const ScheduledStep& step) {
     problem_.note(newest, "started together with another");
 }
 
-// If anything can run, some token is drawn within ceil(tokens of a request / chunk) + 2 steps: after a
-// preemption a request computes the tokens of all its outputs again.
-void Rules::check_progress(std::span<const EngineEvent> events) {
-  const bool progressed = std::ranges::any_of(events, [](const EngineEvent& event) {
-    return !std::holds_alternative<RequestAccepted>(event) &&
-           !std::holds_alternative<RequestAdmitted>(event) &&
-           !std::holds_alternative<RequestPreempted>(event);
+void Rules::note_ends(std::span<const EngineEvent> events) {
+  const bool has_ended = std::ranges::any_of(events, [](const EngineEvent& event) {
+    return std::holds_alternative<OutputFinished>(event) || std::holds_alternative<RequestFailed>(event);
   });
-  num_steps_without_progress_ = progressed ? 0 : num_steps_without_progress_ + 1;
+  if (has_ended) num_steps_without_progress_ = 0;  // others begin where it was about to draw
+}
+
+// If anything can run, some token is drawn within ceil(longest request / chunk) + 2 steps, and one more for
+// each sibling of a group.
+void Rules::check_progress(const ScheduledStep& step) {
+  const bool has_drawn = std::ranges::any_of(
+      step.scheduled, [](const SimulatedRunner::Scheduled& one) { return one.num_targets > 0; });
+  if (has_drawn || step.device_failed) {
+    num_steps_without_progress_ = 0;
+    return;
+  }
+  const std::int32_t bound = most_steps_without_progress(step.after);
+  if (++num_steps_without_progress_ > bound) problem_.note("no token in " + std::to_string(bound) + " steps");
+}
+
+// The tokens of a group count together: after a preemption each output's own ones are computed again, from
+// the start of the block on in which it parts from the others, and each may wait for the one before it.
+// (Without sharing, the prompt counts for each.)
+std::int32_t Rules::most_steps_without_progress(const KvSnapshot& snapshot) const {
+  const bool shares = script_.options.memory_manager == MemoryManager::kPaged;
+  struct Work {
+    std::int32_t num_tokens = 0, num_sequences = 0;
+  };
+  std::map<RequestId, Work> works;
+  for (const SequenceSnapshot& sequence : snapshot.sequences) {
+    Work& work = works[sequence.request_id];
+    const std::int32_t num_own = sequence.num_tokens - sequence.num_prompt_tokens;
+    if (work.num_sequences++ == 0 || !shares) work.num_tokens += sequence.num_prompt_tokens;
+    work.num_tokens += num_own + (num_own > 0 ? script_.options.block_size - 1 : 0);
+  }
   const std::int32_t chunk = script_.options.max_num_batched_tokens;
-  constexpr std::int32_t kMostOutputs = 6;
-  const std::int32_t bound = (kMostOutputs * script_.options.max_model_len + chunk - 1) / chunk + 2;
-  if (num_steps_without_progress_ > bound) problem_.note("no token in " + std::to_string(bound) + " steps");
+  std::int32_t most = 0;  // where prompts come first, all of them do
+  for (const auto& [request_id, work] : works) {
+    const std::int32_t num_steps = (work.num_tokens + chunk - 1) / chunk + work.num_sequences - 1;
+    most = script_.options.prefill_first ? most + num_steps : std::max(most, num_steps);
+  }
+  return most + 2;
 }
 
 void Rules::check(const StepRecord& record, const KvSnapshot& snapshot) {
@@ -195,7 +266,23 @@ void Rules::check_figures(const KvSnapshot& snapshot) {
   if (numbers(figures) != numbers(recount)) problem_.note("figures differ from a recount of the state");
   if (recount.used_blocks + recount.cached_blocks + recount.free_blocks != script_.options.num_blocks)
     problem_.note("used, cached and free blocks are not the pool");
+  check_named(snapshot);
   check_ratios(figures);
+}
+
+// In use is what a table names, or what a copy reads.
+void Rules::check_named(const KvSnapshot& snapshot) {
+  named_.assign(snapshot.blocks.size(), false);
+  for (const SequenceSnapshot& sequence : snapshot.sequences) {
+    if (sequence.state != SequenceState::kRunning) continue;
+    for (const BlockId block : sequence.block_table) named_.at(static_cast<std::size_t>(block.value)) = true;
+  }
+  for (std::size_t index = 0; index < named_.size(); ++index) {
+    const BlockSnapshot& block = snapshot.blocks[index];
+    if ((named_[index] || block.num_pins > 0) != (block.state == BlockState::kUsed))
+      return problem_.note("block " + std::to_string(index) +
+                           " is in use and nobody names it, or not and named");
+  }
 }
 
 void Rules::check_ratios(const KvFigures& figures) {

@@ -22,6 +22,7 @@ struct ScheduledStep {
   const KvSnapshot& after;
   std::span<const EngineEvent> events;
   std::span<const SimulatedRunner::Scheduled> scheduled;
+  bool device_failed = false;
 
   bool had_rows(RequestId request_id) const;
 };
@@ -31,6 +32,8 @@ class Rules {
   // Both outlive this object.
   Rules(const Script& script, Problem& problem) : script_(script), problem_(problem) {}
 
+  // Of every step, also one that only obeyed commands; before check().
+  void note_ends(std::span<const EngineEvent> events);
   void check(const ScheduledStep& step);
   void check(const StepRecord& record, const KvSnapshot& snapshot);
 
@@ -42,8 +45,12 @@ class Rules {
   void check_groups(const ScheduledStep& step);
   void check_admissions(const ScheduledStep& step);
   void check_preemptions(const ScheduledStep& step);
-  void check_swap(RequestId request_id, const KvSnapshot& snapshot);
-  void check_progress(std::span<const EngineEvent> events);
+  void check_passed_over(const ScheduledStep& step);
+  void check_out_of_memory(const ScheduledStep& step);
+  void check_runs(const KvSnapshot& snapshot);
+  void check_progress(const ScheduledStep& step);
+  std::int32_t most_steps_without_progress(const KvSnapshot& snapshot) const;
+  void check_named(const KvSnapshot& snapshot);
   void check_ratios(const KvFigures& figures);
   void forget_ended(const KvSnapshot& snapshot);
 
@@ -51,7 +58,7 @@ class Rules {
   Problem& problem_;
   std::int32_t num_steps_without_progress_ = 0;
   std::vector<RequestId> ever_preempted_;  // and not ended, ascending
-  std::vector<bool> host_named_;           // scratch
+  std::vector<bool> named_, host_named_;   // scratch
 };
 
 }  // namespace octavo::simulation

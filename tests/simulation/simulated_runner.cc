@@ -45,6 +45,14 @@ bool may_happen_at_once(std::vector<Move> moves, bool within_one_pool) {
 
 }  // namespace
 
+Pace pace_of(const scheduler::SchedulerOptions& options) {
+  switch (options.num_blocks % 3) {
+    case 0: return {.us_per_block = 1, .us_per_row = 100};
+    case 1: return {.us_per_block = 100, .us_per_row = 1};
+    default: return {.us_per_block = 2 * options.block_size - 1, .us_per_row = 4};
+  }
+}
+
 SimulatedRunner::SimulatedRunner(const Script& script, ManualClock& clock)
     : options_(script.options),
       model_(script.model),
@@ -71,6 +79,7 @@ Result<void> SimulatedRunner::execute(const scheduler::SchedulerOutput& step, ru
   if (const auto point = failure_of(step)) return fail(*point, step);
 
   move_blocks(step);
+  written_.clear();
   for (const auto& scheduled : step.sequences) write_rows(scheduled);
   for (const auto& scheduled : step.sequences) {
     report_prompt_logprobs(scheduled, output);
@@ -123,6 +132,9 @@ void SimulatedRunner::check_moves(const scheduler::SchedulerOutput& step) {
     }
     if (!may_happen_at_once(moves, within_one_pool)) note(std::string(name) + " in conflict with each other");
   };
+  std::ranges::sort(ins, {}, &Move::source);
+  if (std::ranges::adjacent_find(ins, {}, &Move::source) != ins.end())
+    note("a shared block is swapped in more than once");
   check(outs, options_.num_blocks, options_.num_host_blocks, false, "swaps out");
   check(ins, options_.num_host_blocks, options_.num_blocks, false, "swaps in");
   check(copies, options_.num_blocks, options_.num_blocks, true, "copies");
@@ -225,11 +237,8 @@ std::optional<FailurePoint> SimulatedRunner::failure_of(const scheduler::Schedul
   return std::exchange(next_failure_, std::nullopt);
 }
 
-// Memory is moved a hundred times as slowly as a token is computed, or the other way round, which is for the
-// preemption mode `cost` to find out.
 void SimulatedRunner::take_time(const scheduler::SchedulerOutput& step, runner::RunnerOutput& output) {
-  const std::int64_t us_per_block = options_.num_blocks % 2 == 0 ? 1 : 100;
-  const std::int64_t us_per_row = options_.num_blocks % 2 == 0 ? 100 : 1;
+  const auto [us_per_block, us_per_row] = pace_of(options_);
   output.swap_out_us = us_per_block * static_cast<std::int64_t>(step.swap_outs.size());
   output.swap_in_us = us_per_block * static_cast<std::int64_t>(step.swap_ins.size());
   clock_.advance_us(output.swap_out_us + output.swap_in_us +
@@ -279,7 +288,9 @@ void SimulatedRunner::write_rows(const scheduler::ScheduledSequence& scheduled) 
   std::int32_t position = scheduled.start_position;
   for (const TokenId token : scheduled.token_ids) {
     prefix_hash = ToyModel::extend(prefix_hash, token);
-    *slot(scheduled, position++) = prefix_hash;
+    std::uint64_t* const written = slot(scheduled, position++);
+    *written = prefix_hash;
+    if (!written_.insert(written).second) note(name_of(scheduled) + ": a slot has two writers in one step");
   }
   for (position = known_end(scheduled); position < end_position(scheduled); ++position) {
     const BlockId block = scheduled.block_table[static_cast<std::size_t>(position) / block_size_];

@@ -26,6 +26,14 @@ namespace octavo::simulation {
 // Where a failing step stops. What it was to write holds rubbish from there on.
 enum class FailurePoint : std::uint8_t { kAtOnce, kAmongMoves, kAmongRows };
 
+// What the simulated device takes: memory is moved a hundred times as slowly as a token is computed, the
+// other way round, or so that it is nearly the same, which is for the engine to find out.
+struct Pace {
+  std::int64_t us_per_block = 0;  // one way
+  std::int64_t us_per_row = 0;
+};
+Pace pace_of(const scheduler::SchedulerOptions& options);
+
 class SimulatedRunner final : public runner::Runner {
  public:
   // Both outlive the runner; of the script's operations nothing is read. A step takes time: the clock moves.
@@ -130,6 +138,7 @@ class SimulatedRunner final : public runner::Runner {
   std::vector<std::int32_t> num_filled_;   // of each device block, at the last poisoning
   std::vector<bool> has_draft_;            // of each device block: written by a draft since then
   std::vector<bool> host_in_use_, host_named_;
+  std::unordered_set<const std::uint64_t*> written_;  // slots, in this step
   std::vector<Scheduled> scheduled_;
   std::vector<Drafted> drafted_;
   std::int64_t num_failed_steps_ = 0, num_failed_swaps_ = 0;

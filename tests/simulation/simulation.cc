@@ -8,8 +8,10 @@
 #include "engine/base/clock.h"
 #include "engine/core/engine_core.h"
 #include "engine/metrics/kv_state.h"
+#include "tests/simulation/admission_rules.h"
 #include "tests/simulation/answers.h"
 #include "tests/simulation/memory_rules.h"
+#include "tests/simulation/preemption_rules.h"
 #include "tests/simulation/problem.h"
 #include "tests/simulation/rules.h"
 #include "tests/simulation/simulated_runner.h"
@@ -36,10 +38,13 @@ class Simulation {
         answers_(script, problem_, counts_),
         rules_(script, problem_),
         memory_rules_(script, runner_, problem_),
+        admission_rules_(script, runner_, problem_),
+        preemption_rules_(script, problem_),
         replayed_({.block_size = script.options.block_size,
                    .num_blocks = script.options.num_blocks,
                    .num_host_blocks = core_.totals().num_host_blocks}) {
     counts_.lives = 1;
+    snapshot_ = core_.snapshot();
   }
 
   Report run() {
@@ -162,6 +167,7 @@ class Simulation {
   void check_state(const std::vector<EngineEvent>& events, bool device_failed) {
     if (const auto broken = core_.scheduler().broken_invariant()) problem_.note("invariant: " + *broken);
     const KvSnapshot before = std::exchange(snapshot_, core_.snapshot());
+    rules_.note_ends(events);
     rules_.check_figures(snapshot_);
     const auto scheduled = runner_.take_scheduled();
     const auto drafted = runner_.take_drafted();
@@ -179,19 +185,41 @@ class Simulation {
       counts_.drafted_tokens += record.num_draft_tokens;
       counts_.accepted_tokens += record.num_accepted_tokens;
       rules_.check(record, snapshot_);
-      rules_.check({before, snapshot_, events, scheduled});
+      rules_.check({before, snapshot_, events, scheduled, device_failed});
     }
     replay(trace.block_events);
-    if (before.blocks.size() == snapshot_.blocks.size()) {
-      memory_rules_.check({.before = before,
-                           .after = snapshot_,
-                           .events = events,
-                           .block_events = trace.block_events,
-                           .drafted = drafted,
-                           .releases_pins = std::exchange(releases_pins_, false),
-                           .device_failed = device_failed});
-    }
+    check_peaks();
+    const StepView step{.before = before,
+                        .after = snapshot_,
+                        .events = events,
+                        .block_events = trace.block_events,
+                        .drafted = drafted,
+                        .releases_pins = std::exchange(releases_pins_, false),
+                        .device_failed = device_failed};
+    memory_rules_.check(step);
+    admission_rules_.check(step, misses_of(events));
+    preemption_rules_.check(step);
+    for (const StepRecord& record : trace.steps) preemption_rules_.learn(record, device_failed);
     runner_.poison_unfilled(snapshot_);
+  }
+
+  // Of those who have not ended in the same step.
+  std::vector<AdmittedMiss> misses_of(const std::vector<EngineEvent>& events) const {
+    std::vector<AdmittedMiss> misses;
+    for (const EngineEvent& event : events) {
+      const auto* admission = std::get_if<RequestAdmitted>(&event);
+      if (!admission || core_.scheduler().sequences_of(admission->request_id).empty()) continue;
+      misses.push_back({admission->request_id, core_.scheduler().prefix_miss(admission->request_id)});
+    }
+    return misses;
+  }
+
+  // (Beams fork after the step whose peaks were noted.)
+  void check_peaks() {
+    const KvTotals& totals = core_.totals();
+    if (totals.peak_used_blocks < snapshot_.figures.used_blocks ||
+        totals.peak_host_used_blocks < snapshot_.figures.host_used_blocks)
+      problem_.note("a level is above its peak");
   }
 
   // The state by events is the engine's own.
@@ -255,6 +283,8 @@ class Simulation {
   Answers answers_;
   Rules rules_;
   MemoryRules memory_rules_;
+  AdmissionRules admission_rules_;
+  PreemptionRules preemption_rules_;
   SlowReader reader_;
 
   std::size_t next_ = 0;              // operation
