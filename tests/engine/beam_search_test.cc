@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "tests/block/seed.h"
 #include "tests/simulation/toy_tokenizer.h"
 
 namespace octavo {
@@ -118,76 +117,15 @@ SamplingParams beams(std::int32_t width, std::int32_t max_tokens, double length_
   return sampling;
 }
 
-// ---- against plain searches
+// ---- against all texts there are (tests/engine/beams_test.cc: against another program)
 
 struct Scored {
   Tokens tokens;
   double score = 0.0;
-  friend bool operator==(const Scored&, const Scored&) = default;
 };
 
 double score(double logprob, std::size_t num_tokens, double length_penalty) {
   return logprob / std::pow(static_cast<double>(num_tokens), length_penalty);
-}
-
-std::vector<Scored> scored(const std::vector<BeamSearch::Hypothesis>& hypotheses) {
-  std::vector<Scored> all;
-  for (const auto& hypothesis : hypotheses) all.push_back({hypothesis.token_ids, hypothesis.score});
-  return all;
-}
-
-// Beam search with whole texts in plain lists: the rules of the header, nothing kept between steps but them.
-std::vector<Scored> plain_search(Table& table, const SamplingParams& sampling) {
-  struct Beam {
-    Tokens tokens;
-    double logprob = 0.0;
-  };
-  const auto width = static_cast<std::size_t>(*sampling.beam_width);
-  std::vector<Beam> beams{{}};
-  std::vector<Scored> ended;
-  while (!beams.empty()) {
-    std::vector<Beam> all;  // in order of rank, then token id: what a stable sort keeps for equal ones
-    for (const Beam& beam : beams) {
-      for (const TokenId token_id : table.vocabulary()) {
-        all.push_back({beam.tokens, beam.logprob + table.logprob(beam.tokens, token_id)});
-        all.back().tokens.push_back(token_id);
-      }
-    }
-    std::ranges::stable_sort(all, std::ranges::greater(), &Beam::logprob);
-    beams.clear();
-    std::size_t length = 0;
-    for (std::size_t place = 0; place < all.size() && beams.size() < width; ++place) {
-      const Beam& beam = all[place];
-      length = beam.tokens.size();
-      const bool ends = beam.tokens.back() == kEos || std::ssize(beam.tokens) == sampling.max_tokens;
-      if (!ends) beams.push_back(beam);
-      if (ends && place < width)
-        ended.push_back({beam.tokens, score(beam.logprob, length, sampling.length_penalty)});
-    }
-    std::ranges::stable_sort(ended, std::ranges::greater(), &Scored::score);
-    ended.resize(std::min(ended.size(), width));
-    if (ended.size() < width || beams.empty()) continue;
-    const double attainable = score(beams[0].logprob, length, sampling.length_penalty);
-    if (sampling.early_stopping || attainable <= ended.back().score) break;
-  }
-  return ended;
-}
-
-TEST(BeamSearch, AgreesWithAPlainSearchOnRandomTables) {
-  const unsigned first_seed = test_seed();
-  for (unsigned seed = first_seed; seed < first_seed + 400; ++seed) {
-    SCOPED_TRACE("--gtest_random_seed=" + std::to_string(seed));
-    std::mt19937 random(seed);
-    const auto below = [&](unsigned bound) { return static_cast<std::int32_t>(random() % bound); };
-    const double penalties[] = {0.0, 1.0, 2.0, -1.0, 0.5};
-    const SamplingParams sampling =
-        beams(1 + below(5), 1 + below(8), penalties[below(5)], /*early_stopping=*/below(2) == 0);
-    Tokens vocabulary{kEos, kA, kB, kC, 7, 8};
-    vocabulary.resize(2 + static_cast<std::size_t>(below(5)));
-    Table table(seed, vocabulary);
-    const auto expected = plain_search(table, sampling);
-    ASSERT_EQ(scored(Driven(table, sampling).run()), expected);
-  }
 }
 
 // With room for every text, nothing is pruned: the best of all texts is found.

@@ -29,55 +29,6 @@ std::vector<std::int32_t> random_token_ids(std::size_t count, std::uint64_t seed
 
 // ---- against tests/golden/make_tiny_llama.py
 
-// The file of a variant: keys as its entry says, weights as the script makes them.
-void write_golden_model(const nlohmann::json& variant, const std::filesystem::path& path) {
-  constexpr std::uint32_t kWidth = 64, kHidden = 96, kHeads = 4, kKvHeads = 2;
-  const std::uint32_t head_dim = variant["head_dim"], rotary_dim = variant["rotary_dim"];
-  GgufWriter writer;
-  add_tiny_llama_keys(writer, {.embedding_length = kWidth,
-                               .feed_forward_length = kHidden,
-                               .num_heads = kHeads,
-                               .num_kv_heads = kKvHeads,
-                               .head_dim = head_dim});
-  writer.add_u32("llama.rope.dimension_count", rotary_dim);
-  if (variant.contains("linear")) {
-    writer.add_string("llama.rope.scaling.type", "linear")
-        .add_f32("llama.rope.scaling.factor", variant["linear"]);
-  }
-  if (variant.contains("yarn")) {
-    writer.add_string("llama.rope.scaling.type", "yarn")
-        .add_f32("llama.rope.scaling.factor", variant["yarn"]);
-    writer.add_u32("llama.rope.scaling.original_context_length", variant["original_context"]);
-  }
-  const auto vector = [&](const std::string& name, std::uint64_t size, float centre, float scale) {
-    writer.add_tensor_f32(name, {size}, golden_values(name, size, centre, scale));
-  };
-  const auto matrix = [&](const std::string& name, std::uint64_t columns, std::uint64_t rows, float scale) {
-    writer.add_tensor_f32(name, {columns, rows}, golden_values(name, columns * rows, 0.0f, scale));
-  };
-  const auto projection = [&](const std::string& name, std::uint64_t columns, std::uint64_t rows) {
-    matrix(name + ".weight", columns, rows, 0.25f);
-    if (variant.value("biases", false)) vector(name + ".bias", rows, 0.0f, 0.25f);
-  };
-  matrix("token_embd.weight", kWidth, test::kTinyVocabularySize, 1.0f);
-  for (const std::string prefix : {"blk.0.", "blk.1."}) {
-    vector(prefix + "attn_norm.weight", kWidth, 1.0f, 0.125f);
-    projection(prefix + "attn_q", kWidth, kHeads * head_dim);
-    projection(prefix + "attn_k", kWidth, kKvHeads * head_dim);
-    projection(prefix + "attn_v", kWidth, kKvHeads * head_dim);
-    projection(prefix + "attn_output", kHeads * head_dim, kWidth);
-    vector(prefix + "ffn_norm.weight", kWidth, 1.0f, 0.125f);
-    projection(prefix + "ffn_gate", kWidth, kHidden);
-    projection(prefix + "ffn_up", kWidth, kHidden);
-    projection(prefix + "ffn_down", kHidden, kWidth);
-  }
-  vector("output_norm.weight", kWidth, 1.0f, 0.125f);
-  if (variant.value("untied", false)) matrix("output.weight", kWidth, test::kTinyVocabularySize, 0.25f);
-  const std::vector<float> factors = variant["rope_factors"];
-  if (!factors.empty()) writer.add_tensor_f32("rope_freqs.weight", {factors.size()}, factors);
-  writer.write(path);
-}
-
 TEST(Transformer, GivesTheLogProbabilitiesOfAnIndependentProgram) {
   std::ifstream file(std::string(OCTAVO_SOURCE_DIR) + "/tests/golden/tiny_llama.json");
   const nlohmann::json variants = nlohmann::json::parse(file);
@@ -86,7 +37,7 @@ TEST(Transformer, GivesTheLogProbabilitiesOfAnIndependentProgram) {
   for (const nlohmann::json& variant : variants) {
     const std::string name = variant["name"];
     const std::vector<std::int32_t> token_ids = variant["token_ids"];
-    write_golden_model(variant, folder / name);
+    test::make_golden_llama(variant).write(folder / name);
     for (const bool is_reference : {true, false}) {
       OneSequence model(folder / name,
                         is_reference ? reference_backend(Activation::kF32) : cpu_backend(Activation::kF32),

@@ -1,6 +1,7 @@
-// Tiny models of every architecture, from tests/golden/tiny_models.json: their metadata and tensors as a
-// converter writes them, and the log-probabilities that an independent program found for them
-// (tests/golden/make_tiny_models.py).
+// Tiny models whose weights the scripts of tests/golden compute again, so that other programs can say what
+// comes of them: llamas (make_tiny_llama.py), and every architecture, from tests/golden/tiny_models.json:
+// their metadata and tensors as a converter writes them, and the log-probabilities that an independent
+// program found for them (make_tiny_models.py).
 #pragma once
 
 #include <cmath>
@@ -38,6 +39,66 @@ inline std::vector<float> golden_values(const std::string& name, std::size_t cou
     values[i] = centre + scale * (static_cast<float>(mix64(start + i) >> 48) / 32768.0f - 1.0f);
   }
   return values;
+}
+
+// A variant of make_tiny_llama.py: keys as its entry says, weights as the script makes them. The rows of the
+// output that belong to `end_token_ids` are `ends_by` times as long, so that the model ends its texts.
+inline GgufWriter make_golden_llama(const nlohmann::json& variant,
+                                    const std::vector<std::size_t>& end_token_ids = {},
+                                    float ends_by = 1.0f) {
+  constexpr std::uint32_t kWidth = 64, kHidden = 96, kHeads = 4, kKvHeads = 2;
+  const std::uint32_t head_dim = variant["head_dim"], rotary_dim = variant["rotary_dim"];
+  GgufWriter writer;
+  add_tiny_llama_keys(writer, {.embedding_length = kWidth,
+                               .feed_forward_length = kHidden,
+                               .num_heads = kHeads,
+                               .num_kv_heads = kKvHeads,
+                               .head_dim = head_dim});
+  writer.add_u32("llama.rope.dimension_count", rotary_dim);
+  if (variant.contains("linear")) {
+    writer.add_string("llama.rope.scaling.type", "linear")
+        .add_f32("llama.rope.scaling.factor", variant["linear"]);
+  }
+  if (variant.contains("yarn")) {
+    writer.add_string("llama.rope.scaling.type", "yarn")
+        .add_f32("llama.rope.scaling.factor", variant["yarn"]);
+    writer.add_u32("llama.rope.scaling.original_context_length", variant["original_context"]);
+  }
+  const auto vector = [&](const std::string& name, std::uint64_t size, float centre, float scale) {
+    writer.add_tensor_f32(name, {size}, golden_values(name, size, centre, scale));
+  };
+  const auto matrix = [&](const std::string& name, std::uint64_t columns, std::uint64_t rows, float scale) {
+    writer.add_tensor_f32(name, {columns, rows}, golden_values(name, columns * rows, 0.0f, scale));
+  };
+  const auto projection = [&](const std::string& name, std::uint64_t columns, std::uint64_t rows) {
+    matrix(name + ".weight", columns, rows, 0.25f);
+    if (variant.value("biases", false)) vector(name + ".bias", rows, 0.0f, 0.25f);
+  };
+  const auto output = [&](const std::string& name, float scale) {
+    std::vector<float> values = golden_values(name, kWidth * kTinyVocabularySize, 0.0f, scale);
+    for (const std::size_t id : end_token_ids) {
+      for (std::size_t column = 0; column < kWidth; ++column) values[id * kWidth + column] *= ends_by;
+    }
+    writer.add_tensor_f32(name, {kWidth, kTinyVocabularySize}, values);
+  };
+  const bool untied = variant.value("untied", false);
+  untied ? matrix("token_embd.weight", kWidth, kTinyVocabularySize, 1.0f) : output("token_embd.weight", 1.0f);
+  for (const std::string prefix : {"blk.0.", "blk.1."}) {
+    vector(prefix + "attn_norm.weight", kWidth, 1.0f, 0.125f);
+    projection(prefix + "attn_q", kWidth, kHeads * head_dim);
+    projection(prefix + "attn_k", kWidth, kKvHeads * head_dim);
+    projection(prefix + "attn_v", kWidth, kKvHeads * head_dim);
+    projection(prefix + "attn_output", kHeads * head_dim, kWidth);
+    vector(prefix + "ffn_norm.weight", kWidth, 1.0f, 0.125f);
+    projection(prefix + "ffn_gate", kWidth, kHidden);
+    projection(prefix + "ffn_up", kWidth, kHidden);
+    projection(prefix + "ffn_down", kHidden, kWidth);
+  }
+  vector("output_norm.weight", kWidth, 1.0f, 0.125f);
+  if (untied) output("output.weight", 0.25f);
+  const std::vector<float> factors = variant["rope_factors"];
+  if (!factors.empty()) writer.add_tensor_f32("rope_freqs.weight", {factors.size()}, factors);
+  return writer;
 }
 
 inline nlohmann::json tiny_models() {
