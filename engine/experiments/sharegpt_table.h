@@ -1,4 +1,4 @@
-// 64 equally likely bins of conversations by input length; in each, quantiles of the lengths of input and
+// 64 equally likely bins of chats by input length; in each, quantiles of the lengths of input and
 // output, drawn independently by linear interpolation.
 #pragma once
 

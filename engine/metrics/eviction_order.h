@@ -9,7 +9,7 @@
 
 namespace octavo::metrics {
 
-// [block]: the findable blocks that continue it in the prefix cache, ascending. A snapshot of a stranger's
+// [block]: the findable blocks that continue it in the prefix cache, ascending. A snapshot of an untrusted
 // recording may name any parents.
 std::vector<std::vector<std::int32_t>> prefix_children(const KvSnapshot& snapshot);
 

@@ -81,7 +81,7 @@ void append_chunks(Bytes& out, ChunkKind kind, std::span<const BlockEvent> event
 void append_chunks(Bytes& out, std::span<const RecordedSequence> sequences);
 void append_chunk(Bytes& out, ChunkKind kind, std::span<const std::byte> payload);
 
-// ---- reading: what a stranger wrote. An error says what is wrong, not where
+// ---- reading untrusted files. An error says what is wrong, not where
 
 Result<ChunkHeader> read_chunk_header(std::span<const std::byte, kChunkHeaderBytes> bytes);
 Result<void> check_payload(const ChunkHeader& header, std::span<const std::byte> payload);

@@ -1,7 +1,7 @@
 """Golden data for tests/tokenizer, rendered by jinja2 with Hugging Face's settings for chat templates.
 
 usage: make_templates.py FOLDER    (reads FOLDER/templates/*.jinja)
-  chat_templates.json     per template and conversation the text, or null where jinja2 raises
+  chat_templates.json     per template and chat the text, or null where jinja2 raises
   jinja_expressions.json  small templates over fixed variables: the text, or null where jinja2 raises
 """
 import glob, json, os, sys
@@ -51,7 +51,7 @@ def turn(role, content):
     return {"role": role, "content": content}
 
 
-CONVERSATIONS = [
+CHATS = [
     [turn("user", "Hi")],
     [turn("user", "  spaces around \n")],
     [turn("system", "Be brief."), turn("user", "What is 2+2?")],
@@ -143,11 +143,11 @@ if __name__ == "__main__":
     for path in sorted(glob.glob(os.path.join(folder, "templates", "*.jinja"))):
         source = open(path, encoding="utf-8").read()
         constants = {"bos_token": "<s>", "eos_token": "</s>", "add_generation_prompt": True, "tools": None, "documents": None}
-        texts = [render(env, source, {"messages": c, **constants}) for c in CONVERSATIONS]
+        texts = [render(env, source, {"messages": c, **constants}) for c in CHATS]
         templates.append({"name": os.path.basename(path), "texts": texts})
     cases = [[source, render(env, source, VARIABLES)] for source in list(expressions()) + STATEMENTS]
     cases = [c for c in cases if " at 0x" not in (c[1] or "")]  # addresses of functions
-    for name, value in [("chat_templates.json", {"now": NOW, "conversations": CONVERSATIONS, "templates": templates}),
+    for name, value in [("chat_templates.json", {"now": NOW, "chats": CHATS, "templates": templates}),
                         ("jinja_expressions.json", {"now": NOW, "variables": VARIABLES, "cases": cases})]:
         with open(os.path.join(folder, name), "w") as f:
             json.dump(value, f, separators=(",", ":"))

@@ -27,7 +27,7 @@ std::int32_t number_below(std::mt19937_64& random, std::int32_t end) {
   return static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(end));
 }
 
-// Conversations that branch from each other anywhere, among them prompts that are still being computed, in no
+// Chats that branch from each other anywhere, among them prompts that are still being computed, in no
 // particular order of lengths.
 std::vector<SequenceSpec> random_family(std::uint64_t seed, std::int32_t num_sequences,
                                         std::int32_t longest) {
@@ -187,7 +187,7 @@ TEST(AttentionVisits, ReadWhatSequencesShareOnce) {
 }
 
 TEST(AttentionVisits, ReadNestedBeginningsOnceEach) {
-  // A beginning of all, two conversations on it, two samples of each; 272 is not a multiple of a range.
+  // A beginning of all, two chats on it, two samples of each; 272 is not a multiple of a range.
   const std::vector<SequenceSpec> sequences = {
       {1, 799, 1}, {2, 799, 1, 0, 272}, {3, 799, 1, 0, 784}, {4, 799, 1, 1, 784}};
   cpu::AttentionWork work;

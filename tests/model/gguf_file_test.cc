@@ -75,7 +75,8 @@ TEST(GgufFile, RefusesWhatIsNoRegularFileWithOneSentence) {
   EXPECT_EQ(GgufFile::open(folder / "none.gguf").error().code, ErrorCode::kNotFound);
   EXPECT_NE(message_of(folder / "none.gguf").find("cannot be opened: No such file"), std::string::npos);
   std::filesystem::create_directory(folder / "folder.gguf");
-  EXPECT_NE(message_of(folder / "folder.gguf").find("is a directory; give the path of a .gguf file"), std::string::npos);
+  EXPECT_NE(message_of(folder / "folder.gguf").find("is a directory; give the path of a .gguf file"),
+            std::string::npos);
   ASSERT_EQ(mkfifo((folder / "pipe.gguf").c_str(), 0600), 0);
   EXPECT_NE(message_of(folder / "pipe.gguf").find("is a pipe; give the path of a .gguf file"),
             std::string::npos);  // and does not wait

@@ -224,7 +224,7 @@ class ScriptDrawer {
     return tokens;
   }
 
-  // The next turn of a conversation begins with the prompt and the answer of this one.
+  // The next turn of a chat begins with the prompt and the answer of this one.
   void remember_answer(const ScriptedRequest& asked) {
     if (asked.is_beam_search() || (!asked.greedy && !asked.seed)) return;
     const RequestAlone alone = RequestAlone::of(asked, script_.options.max_model_len);

@@ -39,8 +39,8 @@ TEST(ChatTemplate, RealTemplatesPrintWhatJinja2Prints) {
   for (const auto& entry : golden["templates"]) {
     const auto name = entry["name"].get<std::string>();
     const std::string source = read_golden_text("templates/" + name);
-    for (std::size_t i = 0; i < golden["conversations"].size(); ++i) {
-      const auto messages = to_messages(golden["conversations"][i]);
+    for (std::size_t i = 0; i < golden["chats"].size(); ++i) {
+      const auto messages = to_messages(golden["chats"][i]);
       const auto spans = render(source, messages, golden["now"].get<std::int64_t>());
       const auto& expected = entry["texts"][i];
       if (expected.is_null()) {

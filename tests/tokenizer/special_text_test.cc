@@ -89,7 +89,7 @@ std::vector<std::string> templates() {
   return sources;
 }
 
-std::vector<ChatMessage> conversation_with(Role role, const std::string& content) {
+std::vector<ChatMessage> chat_with(Role role, const std::string& content) {
   if (role == Role::kUser) return {{Role::kUser, content}};
   if (role == Role::kSystem) return {{Role::kSystem, content}, {Role::kUser, "x"}};
   if (role == Role::kAssistant) return {{Role::kUser, "x"}, {Role::kAssistant, content}, {Role::kUser, "x"}};
@@ -98,10 +98,10 @@ std::vector<ChatMessage> conversation_with(Role role, const std::string& content
 
 class SpecialText : public testing::Test {
  protected:
-  // Special ids of the prompt, or nothing when the template refuses the conversation.
+  // Special ids of the prompt, or nothing when the template rejects the chat.
   std::optional<std::vector<TokenId>> special_ids(const Tokenizer& tokenizer, const Vocabulary& vocabulary,
                                                   Role role, const std::string& content) {
-    const auto ids = tokenizer.encode_chat(conversation_with(role, content), 0);
+    const auto ids = tokenizer.encode_chat(chat_with(role, content), 0);
     if (!ids) return std::nullopt;
     std::vector<TokenId> special;
     for (const TokenId id : *ids) {
