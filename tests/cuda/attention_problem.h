@@ -15,6 +15,7 @@
 #include "kernels/cuda/attention/attention.h"
 #include "tests/cuda/device_arrays.h"
 #include "tests/kernels/paged_problem.h"
+#include "tests/support/sweep.h"
 
 namespace octavo::kernels::cuda {
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/cuda/tiny_engines.h"
+#include "tests/support/sweep.h"
 
 namespace octavo {
 namespace {
@@ -58,9 +59,10 @@ TEST_F(CudaGraphs, ChangeNoBitAndGiveTheReferencesTokens) {
     std::int32_t block_size;
     bool deterministic;
   };
-  for (const Case& c : {Case{TensorType::kQ4_1, KvCacheType::kF16, 8, false},
-                        {TensorType::kF16, KvCacheType::kInt8, 1, true},
-                        {TensorType::kQ4_1, KvCacheType::kFp8E4m3, 16, false}}) {
+  const std::vector<Case> cases = {{TensorType::kQ4_1, KvCacheType::kF16, 8, false},
+                                   {TensorType::kF16, KvCacheType::kInt8, 1, true},
+                                   {TensorType::kQ4_1, KvCacheType::kFp8E4m3, 16, false}};
+  for (const Case& c : test::some_of(cases, 2)) {
     EngineOptions options = small_options(c.type);
     options.kv_cache_dtype = c.kv_type;
     options.block_size = c.block_size;

@@ -13,7 +13,7 @@
 
 #include "kernels/cuda/cuda_backend.h"
 #include "tests/cuda/violations.h"
-#include "tests/kernels/paged_problem.h"
+#include "tests/kernels/operation_claims.h"
 
 namespace octavo::kernels::cuda {
 
@@ -35,37 +35,44 @@ inline StepShape step_shape(const testing::Shape& shape, std::int32_t vocabulary
           .has_local_rotations = true};
 }
 
-inline std::unique_ptr<Backend> emulated_backend(const testing::Shape& shape,
-                                                 const CudaOptions& options = {}) {
+inline std::unique_ptr<Backend> emulated_backend(const testing::Shape& shape, const CudaOptions& options = {},
+                                                 std::int32_t num_rows = 96) {
   auto backend = create_cuda_backend(options, testing::reference_backend());
   EXPECT_TRUE(backend) << (backend ? "" : backend.error().message);
-  const auto reserved = (*backend)->reserve_step(step_shape(shape));
+  StepShape step = step_shape(shape);
+  step.num_rows = num_rows;
+  const auto reserved = (*backend)->reserve_step(step);
   EXPECT_TRUE(reserved) << (reserved ? "" : reserved.error().message);
   return *std::move(backend);
 }
 
-// Rows of floats in a backend's memory.
-class Rows {
+class EmulatedBackend final : public testing::TestBackend {
  public:
-  Rows(Backend& backend, const std::vector<float>& values, std::int64_t columns)
-      : buffer_(backend.prepare_vector(values).value()), columns_(columns) {}
+  explicit EmulatedBackend(const testing::BackendNeeds& needs)
+      : TestBackend(emulated_backend(needs.shape,
+                                     {.activation = needs.activation, .deterministic = needs.deterministic},
+                                     needs.num_rows)) {}
 
-  MatrixView view() const { return {buffer_->data(), buffer_->size() / columns_, columns_, columns_}; }
-  std::span<const float> span() const {
-    if (buffer_->size() == 0) return {};
-    return {buffer_->data(), static_cast<std::size_t>(buffer_->size())};
-  }
-  std::vector<float> read() const {
-    std::vector<float> values(static_cast<std::size_t>(buffer_->size()));
+  void read(void* target, const void* source, std::size_t num_bytes) const override {
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-    EXPECT_EQ(cudaMemcpy(values.data(), buffer_->data(), values.size() * sizeof(float), cudaMemcpyDefault),
-              cudaSuccess);
+    EXPECT_EQ(cudaMemcpy(target, source, num_bytes, cudaMemcpyDefault), cudaSuccess);
+  }
+  void write(void* target, const void* source, std::size_t num_bytes) const override {
+    EXPECT_TRUE(upload_to(target, source, static_cast<std::int64_t>(num_bytes)));
+  }
+  std::byte* pool(KvCache& kv) const override { return static_cast<CudaKvCache&>(kv).data(); }
+};
+
+// Rows of the device, read without the backend.
+class Rows : public testing::Rows {
+ public:
+  using testing::Rows::Rows;
+  std::vector<float> read() const {
+    std::vector<float> values(span().size());
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    EXPECT_EQ(cudaMemcpy(values.data(), span().data(), span().size_bytes(), cudaMemcpyDefault), cudaSuccess);
     return values;
   }
-
- private:
-  std::unique_ptr<Buffer> buffer_;
-  std::int64_t columns_;
 };
 
 inline std::unique_ptr<KvCache> device_pool(Backend& backend, const testing::PagedProblem& problem) {

@@ -1,0 +1,86 @@
+// Activations and soft caps on every instruction set, over the whole range of floats.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/cpu/simd/kernel_table.h"
+#include "tests/kernels/paged_problem.h"
+
+namespace octavo::kernels::testing {
+namespace {
+
+class ActivationFunctions : public ::testing::TestWithParam<cpu::InstructionSet> {};
+
+INSTANTIATE_TEST_SUITE_P(EveryInstructionSet, ActivationFunctions,
+                         ::testing::ValuesIn(cpu::usable_instruction_sets()),
+                         [](const auto& info) { return std::string(cpu::instruction_set_name(info.param)); });
+
+TEST_P(ActivationFunctions, SiluIsAccurateOverTheWholeRange) {
+  const cpu::KernelTable& kernels = cpu::kernel_table(GetParam());
+  std::vector<float> z;
+  for (float value = -80.0f; value < 80.0f; value += 0.00731f) z.push_back(value);
+  for (const float value : {0.0f, -0.0f, 1e-30f, -1e-30f, 1e-6f, 90.0f, 1000.0f, -100.0f, -1000.0f})
+    z.push_back(value);
+  std::vector<float> got = z;
+  const std::vector<float> ones(z.size(), 1.0f);
+  kernels.silu_mul(got.data(), ones.data(), static_cast<std::int64_t>(got.size()));
+  for (std::size_t i = 0; i < z.size(); ++i) {
+    const double expected = double{z[i]} / (1.0 + std::exp(-double{z[i]}));
+    EXPECT_NEAR(got[i], expected, 4e-7 * std::fabs(expected) + 1e-35) << z[i];
+  }
+}
+
+TEST_P(ActivationFunctions, SiluAloneIsThatOfAGateOfOnes) {
+  const cpu::KernelTable& kernels = cpu::kernel_table(GetParam());
+  for (const std::int64_t size : {1, 15, 16, 17, 100}) {
+    std::vector<float> alone = noise_row(1, 0, size, 20.0f), gated = alone;
+    const std::vector<float> ones(static_cast<std::size_t>(size), 1.0f);
+    kernels.silu(alone.data(), size);
+    kernels.silu_mul(gated.data(), ones.data(), size);
+    EXPECT_TRUE(same_bits(alone.data(), gated.data(), size));
+  }
+}
+
+TEST_P(ActivationFunctions, GeluIsAccurateOverTheWholeRange) {
+  const cpu::KernelTable& kernels = cpu::kernel_table(GetParam());
+  std::vector<float> z;
+  for (float value = -12.0f; value < 12.0f; value += 0.00131f) z.push_back(value);
+  for (const float value : {0.0f, 1e-30f, -1e-30f, 90.0f, 1e20f, -100.0f, -1e20f}) z.push_back(value);
+  std::vector<float> alone = z, gated = z;
+  const std::vector<float> ones(z.size(), 1.0f);
+  kernels.gelu(alone.data(), static_cast<std::int64_t>(alone.size()));
+  kernels.gelu_mul(gated.data(), ones.data(), static_cast<std::int64_t>(gated.size()));
+  EXPECT_TRUE(same_bits(alone.data(), gated.data(), static_cast<std::int64_t>(z.size())));
+  for (std::size_t i = 0; i < z.size(); ++i) {
+    const double value = z[i],
+                 inner = std::sqrt(2.0 / 3.14159265358979323846) * (value + 0.044715 * value * value * value);
+    const double expected = 0.5 * value * (1.0 + std::tanh(inner));
+    EXPECT_NEAR(alone[i], expected, 3e-6 * std::fabs(expected) + 1e-9) << value;
+  }
+}
+
+TEST_P(ActivationFunctions, SoftCapsAreAccurateOverTheWholeRange) {
+  const cpu::KernelTable& kernels = cpu::kernel_table(GetParam());
+  for (const float cap : {0.5f, 30.0f, 50.0f}) {
+    std::vector<float> x;
+    for (float value = -12.0f; value < 12.0f; value += 0.0013f) x.push_back(value * cap);
+    for (const float value : {0.0f, 1e-30f, -1e-30f, 1e-6f, 0.624999f, 0.625f, 1e10f, -1e30f})
+      x.push_back(value * cap);
+    std::vector<float> got = x;
+    kernels.soft_cap(got.data(), cap, static_cast<std::int64_t>(got.size()));
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double expected = double{cap} * std::tanh(double{x[i]} / double{cap});
+      EXPECT_NEAR(got[i], expected, 4e-7 * std::fabs(expected) + 1e-37) << x[i];
+    }
+  }
+  std::vector<float> broken = {std::numeric_limits<float>::infinity(),
+                               -std::numeric_limits<float>::infinity(),
+                               std::numeric_limits<float>::quiet_NaN()};
+  kernels.soft_cap(broken.data(), 30.0f, 3);
+  for (const float value : broken)
+    EXPECT_TRUE(std::isnan(value)) << "what is not finite must not look like an answer";
+}
+
+}  // namespace
+}  // namespace octavo::kernels::testing

@@ -1,0 +1,27 @@
+// Sweeps that are too long for every run: OCTAVO_FULL_SWEEP=1 takes all cases, which tests/long/run emulation
+// does.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+namespace octavo::test {
+
+inline bool is_full_sweep() {
+  const char* const value = std::getenv("OCTAVO_FULL_SWEEP");
+  return value != nullptr && std::string_view(value) == "1";
+}
+
+// Else every n-th case: with an n that no number of values divides, every value of every parameter is among
+// them.
+template <class Case>
+std::vector<Case> some_of(const std::vector<Case>& cases, std::size_t n) {
+  if (is_full_sweep()) return cases;
+  std::vector<Case> some;
+  for (std::size_t i = 0; i < cases.size(); i += n) some.push_back(cases[i]);
+  return some;
+}
+
+}  // namespace octavo::test
