@@ -63,13 +63,15 @@ class Engine {
   virtual void watch_block(std::optional<BlockId> block) = 0;
   virtual KvTotals kv_totals() const = 0;
 
-  // Step records and block events from the given marks on, and the marks to continue with. What was
-  // overwritten since is skipped and counted in `num_lost`.
+  // Everything that happened to blocks, and the steps: the one record of it, read where it lies, on any
+  // thread. It can be read after the engine is gone.
+  virtual std::shared_ptr<const metrics::StepRecorder> history() const = 0;
+  // What it holds from the given marks on, and the marks to continue with. What was overwritten since is
+  // skipped and counted in `num_lost`.
   using Trace = metrics::Trace;
-  virtual Trace trace_since(std::uint64_t step_mark, std::uint64_t event_mark) const = 0;
-  // Both pools as they were before the event of this mark: a replay from the keyframe before it.
-  // Marks that are too old are refused.
-  virtual Result<metrics::KvState> state_at(std::uint64_t event_mark) const = 0;
+  virtual Trace trace_since(std::uint64_t step_mark, std::uint64_t event_mark) const {
+    return history()->read_since(step_mark, event_mark);
+  }
 };
 
 }  // namespace octavo

@@ -21,31 +21,6 @@
 
 namespace octavo::ui {
 
-// ---- what the engine reports
-
-// Equal events of one step and sequence, counted together.
-struct EventLine {
-  std::int64_t step = 0;
-  std::int64_t time_us = 0;
-  std::uint64_t sequence = 0;
-  BlockEventKind kind = BlockEventKind::kAlloc;
-  std::int32_t first_block = -1;
-  std::int32_t aux = 0;  // of the first
-  std::int32_t count = 1;
-  ChatId chat_id = {};  // 0: unknown
-  std::string chat_title = {};
-};
-
-struct MemoryState {
-  std::shared_ptr<const KvSnapshot> snapshot;  // null before the first
-  KvTotals totals;
-  std::deque<StepRecord> steps;     // ascending in time, about the last minute of steps
-  std::deque<EventLine> events;     // oldest first
-  std::int64_t time_origin_us = 0;  // engine time that the window calls 0 s
-};
-
-// ---- the Memory workspace
-
 enum class MemorySource { kLive, kRecording, kTour };
 enum class MemoryPage { kPools, kTour, kPaper };
 
@@ -58,7 +33,7 @@ struct ShownPool {
   std::int32_t max_model_len = 0;
 };
 
-// Parallel to KvSnapshot::sequences.
+// What a sequence is called. In MemoryWorkspaceState::sequences parallel to KvSnapshot::sequences.
 struct ShownSequence {
   ChatId chat_id = {};  // 0: none of this window's
   std::string label = {};
@@ -149,6 +124,7 @@ struct RatePoint {
   double requests_per_second = 0;
 };
 
+// What happened in a source, and who its sequences are.
 struct TimelineState {
   std::int64_t origin_us = 0;  // shown as 0 s
   std::deque<TimelineStep> steps;
@@ -157,6 +133,13 @@ struct TimelineState {
   std::deque<RatePoint> rates;
   std::uint64_t oldest_mark = 0, newest_mark = 0;
   std::int64_t newest_us = 0;
+  std::map<std::uint64_t, ShownSequence> names;  // of every sequence that was seen
+};
+
+// Of the engine that runs, whatever the Memory workspace shows.
+struct MemoryState {
+  std::shared_ptr<const KvSnapshot> snapshot;                                         // null before the first
+  std::shared_ptr<const TimelineState> timeline = std::make_shared<TimelineState>();  // never null
 };
 
 struct MemoryCursor {
@@ -274,7 +257,8 @@ struct MemoryWorkspaceState {
   MemoryPage page = MemoryPage::kPools;
   ShownPool pool;
   MemoryCursor cursor;
-  TimelineState timeline;
+  std::shared_ptr<const TimelineState> timeline =
+      std::make_shared<TimelineState>();  // of the source; never null
 
   // At the cursor. null before the first.
   std::shared_ptr<const KvSnapshot> snapshot;
@@ -289,13 +273,18 @@ struct MemoryWorkspaceState {
   std::vector<HealthFigure> health;
   std::vector<HealthSentence> sentences;
 
-  std::map<std::uint64_t, ShownSequence> names;  // of every sequence that was seen
   LinkedHover hover;
   MemoryBar bar;
   RecordingState recording;
   TourState tour;
   PaperState paper;
 };
+
+// What a sequence is called; "sequence 7" when nobody has said.
+inline std::string sequence_name(const TimelineState& timeline, std::uint64_t sequence) {
+  const auto found = timeline.names.find(sequence);
+  return found == timeline.names.end() ? "sequence " + std::to_string(sequence) : found->second.label;
+}
 
 // What is lit of a message; empty for nearly every one.
 inline const std::vector<HighlightedRange>& highlighted_ranges(const MemoryWorkspaceState& state, ChatId chat,

@@ -50,11 +50,9 @@ void show_content(const Message& message, ui::MessageState& shown) {
 
 Controller::Controller(const Clock& clock, const Settings& settings)
     : clock_(clock), settings_(settings), comparison_(clock, state_.comparison) {
-  const SequenceNamer name_of = [this](RequestId request, std::int32_t output_index) {
+  memory_workspace_.name_others([this](RequestId request, std::int32_t output_index) {
     return comparison_.name_of(request, output_index);
-  };
-  memory_.name_others(name_of);
-  memory_workspace_.name_others(name_of);
+  });
   state_.settings = settings.ui;
   picker_.set_recent(settings.recent_models);
 }
@@ -342,13 +340,12 @@ bool Controller::fold_reports() {
   if (!trace.steps.empty()) newest_step_ = trace.steps.back().step;
   const bool fresh = snapshot != nullptr && snapshot != state_.memory.snapshot;
   if (fresh) memory_.learn_sequences(*snapshot, [this](RequestId id) { return chat_of(id); });
-  memory_.fold_trace(trace, state_);
+  memory_.fold_trace(trace);
   if (comparison_engine_ == engine_) comparison_.fold_trace(trace);
   if (fresh && comparison_engine_ == engine_) comparison_.fold_snapshot(*snapshot);
   if (fresh) memory_.fold_snapshot(snapshot, state_);
   memory_workspace_.fold(
-      trace, fresh ? snapshot : nullptr, [this](RequestId id) { return chat_of(id); },
-      [this](std::uint64_t mark) { return engine_->state_at(mark); }, state_);
+      trace, fresh ? snapshot : nullptr, [this](RequestId id) { return chat_of(id); }, state_);
   const bool up_to_date = state_.memory.snapshot != nullptr && state_.memory.snapshot->step >= newest_step_;
   if (up_to_date && !busy()) polls_left_ = 0;
   return fresh || !trace.steps.empty() || !trace.block_events.empty();

@@ -44,7 +44,8 @@ EngineCore::EngineCore(const scheduler::SchedulerOptions& options, EngineDepende
     : options_(options),
       dependencies_(std::move(dependencies)),
       scheduler_(options),
-      recorder_(metrics::PoolShape{options.block_size, options.num_blocks, options.num_host_blocks}) {}
+      recorder_(std::make_shared<metrics::StepRecorder>(
+          metrics::PoolShape{options.block_size, options.num_blocks, options.num_host_blocks})) {}
 
 std::vector<EngineEvent> EngineCore::step(std::vector<EngineCommand> commands) {
   handle(std::move(commands));  // From here on, the set of requests is fixed for this step.
@@ -188,7 +189,7 @@ void EngineCore::publish(Step& step) {
   std::vector<BlockEvent> block_events = scheduler_.take_events();
   const std::int64_t now_us = dependencies_.clock->now_us();
   for (BlockEvent& event : block_events) event.time_us = now_us;
-  recorder_.record(step.record, block_events);
+  recorder_->record(step.record, block_events);
 }
 
 // ---- what a step means for its requests

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -54,7 +55,7 @@ class EngineCore {
   KvSnapshot snapshot() const;
 
   // May be read from any thread.
-  const metrics::StepRecorder& recorder() const { return recorder_; }
+  std::shared_ptr<const metrics::StepRecorder> recorder() const { return recorder_; }
 
   BlockDetail describe_block(BlockId block) const { return scheduler_.describe_block(block); }
 
@@ -121,7 +122,7 @@ class EngineCore {
   const scheduler::SchedulerOptions options_;
   const EngineDependencies dependencies_;
   scheduler::Scheduler scheduler_;
-  metrics::StepRecorder recorder_;
+  const std::shared_ptr<metrics::StepRecorder> recorder_;  // readers on any thread keep it
   scheduler::PreemptionCosts costs_;
   struct {
     std::int64_t num_rows = 0, execute_us = 0;

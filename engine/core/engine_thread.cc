@@ -40,16 +40,16 @@ void say_that_recording_ended(const Error& error) {
   std::fprintf(stderr, "octavo: %s\n", error.message.c_str());
 }
 
-std::unique_ptr<metrics::RecordingWriter> start_recording(std::unique_ptr<metrics::ByteSink> sink,
-                                                          const EngineDescription& description,
-                                                          const metrics::StepRecorder& recorder) {
+std::unique_ptr<metrics::RecordingWriter> start_recording(
+    std::unique_ptr<metrics::ByteSink> sink, const EngineDescription& description,
+    std::shared_ptr<const metrics::StepRecorder> recorder) {
   if (!sink) return nullptr;
   metrics::RecordingHeader header;
   header.bytes_per_block = description.bytes_per_block;
   header.max_model_len = description.max_model_len;
   header.unix_time_s = static_cast<std::int64_t>(std::time(nullptr));
   header.model = description.model.name;
-  return std::make_unique<metrics::RecordingWriter>(std::move(sink), std::move(header), recorder,
+  return std::make_unique<metrics::RecordingWriter>(std::move(sink), std::move(header), std::move(recorder),
                                                     say_that_recording_ended);
 }
 
@@ -123,13 +123,7 @@ KvTotals EngineThread::kv_totals() const {
   return totals_;
 }
 
-Engine::Trace EngineThread::trace_since(std::uint64_t step_mark, std::uint64_t event_mark) const {
-  return core_.recorder().read_since(step_mark, event_mark);
-}
-
-Result<metrics::KvState> EngineThread::state_at(std::uint64_t event_mark) const {
-  return core_.recorder().state_at(event_mark);
-}
+std::shared_ptr<const metrics::StepRecorder> EngineThread::history() const { return core_.recorder(); }
 
 // ---- engine thread
 

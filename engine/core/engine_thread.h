@@ -51,8 +51,7 @@ class EngineThread final : public Engine {
   std::shared_ptr<const KvSnapshot> kv_snapshot() override;
   void watch_block(std::optional<BlockId> block) override;
   KvTotals kv_totals() const override;
-  Trace trace_since(std::uint64_t step_mark, std::uint64_t event_mark) const override;
-  Result<metrics::KvState> state_at(std::uint64_t event_mark) const override;
+  std::shared_ptr<const metrics::StepRecorder> history() const override;
 
  private:
   // What one call asked; a step handles all of it or nothing yet.

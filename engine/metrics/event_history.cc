@@ -14,13 +14,14 @@ constexpr std::size_t kLeastSegmentEvents = std::size_t{1} << 13;
 
 }  // namespace
 
-EventHistory::EventHistory(const PoolShape& shape, std::size_t capacity, std::size_t segment_events)
-    : capacity_(capacity),
+EventHistory::EventHistory(const KvState& start, std::size_t capacity, std::size_t segment_events)
+    : shape_(start.shape()),
+      capacity_(capacity),
       segment_events_(segment_events > 0
                           ? segment_events
                           : std::min(capacity, std::max(kLeastSegmentEvents,
-                                                        static_cast<std::size_t>(shape.num_blocks)))),
-      newest_(shape) {
+                                                        static_cast<std::size_t>(shape_.num_blocks)))),
+      newest_(start) {
   OCTAVO_CHECK(capacity > 0, "a history holds at least one event");
   segments_.push_back(make_segment(0));
 }
@@ -47,7 +48,7 @@ void EventHistory::append(std::span<const BlockEvent> events) {
 }
 
 std::shared_ptr<EventHistory::Segment> EventHistory::make_segment(std::size_t num_events) const {
-  auto segment = std::make_shared<Segment>(Segment{num_events_, newest_, {}});
+  auto segment = std::make_shared<Segment>(Segment{num_events_, newest_, {}, nullptr});
   segment->events.reserve(num_events == 0 ? 0 : std::max(num_events, segment_events_));
   return segment;
 }
@@ -96,8 +97,22 @@ EventHistory::Copied EventHistory::copy_since(std::uint64_t mark, std::vector<Bl
   return {.num_lost = oldest > mark ? oldest - mark : 0, .next_mark = kept.back().end_mark()};
 }
 
-Result<KvState> EventHistory::state_at(std::uint64_t mark) const {
-  const std::vector<View> kept = views();
+std::vector<EventHistory::Stretch> EventHistory::stretches(std::uint64_t first_mark,
+                                                           std::uint64_t end_mark) const {
+  std::vector<Stretch> found;
+  for (const View& view : views()) {
+    const std::uint64_t begin = std::max(first_mark, view.segment->first_mark);
+    const std::uint64_t end = std::min(end_mark, view.end_mark());
+    if (begin >= end) continue;
+    found.push_back({begin,
+                     view.events.subspan(static_cast<std::size_t>(begin - view.segment->first_mark),
+                                         static_cast<std::size_t>(end - begin)),
+                     view.segment});
+  }
+  return found;
+}
+
+Result<void> EventHistory::check_kept(const std::vector<View>& kept, std::uint64_t mark) const {
   if (mark > kept.back().end_mark()) {
     return Error{ErrorCode::kNotFound, "event " + std::to_string(mark) +
                                            " does not exist yet; the history ends before event " +
@@ -109,19 +124,66 @@ Result<KvState> EventHistory::state_at(std::uint64_t mark) const {
                                            " is too old: the history starts at event " +
                                            std::to_string(oldest) + "; use --record to keep all of it"};
   }
-  {
-    std::lock_guard lock(mutex_);
-    if (contradiction_ && mark > contradiction_mark_) return *contradiction_;
-  }
-  const auto view = std::find_if(kept.rbegin(), kept.rend(), [&](const View& candidate) {
-    return candidate.segment->first_mark <= mark;
-  });
-  KvState state = view->segment->keyframe;
+  std::lock_guard lock(mutex_);
+  if (contradiction_ && mark > contradiction_mark_) return *contradiction_;
+  return {};
+}
+
+std::size_t EventHistory::segment_of(const std::vector<View>& kept, std::uint64_t mark) {
+  std::size_t at = kept.size() - 1;
+  while (kept[at].segment->first_mark > mark) --at;
+  return at;
+}
+
+Result<KvState> EventHistory::state_at(std::uint64_t mark) const {
+  const std::vector<View> kept = views();
+  OCTAVO_TRY_VOID(check_kept(kept, mark));
+  const View& view = kept[segment_of(kept, mark)];
+  KvState state = view.segment->keyframe;
   for (const BlockEvent& event :
-       view->events.first(static_cast<std::size_t>(mark - view->segment->first_mark))) {
+       view.events.first(static_cast<std::size_t>(mark - view.segment->first_mark))) {
     OCTAVO_TRY_VOID(state.apply(event));
   }
   return state;
+}
+
+// The last segment at or before the mark whose story is told. The oldest one's is told here if need be.
+std::size_t EventHistory::nearest_story(const std::vector<View>& kept, std::uint64_t mark) const {
+  std::size_t at = segment_of(kept, mark);
+  std::lock_guard lock(story_mutex_);
+  while (at > 0 && kept[at].segment->story == nullptr) --at;
+  auto& story = kept[at].segment->story;
+  if (story == nullptr) story = std::make_shared<PoolStory>(story_of(kept[at].segment->keyframe));
+  return at;
+}
+
+void EventHistory::keep_story(const Segment& segment, const PoolStory& story) const {
+  std::lock_guard lock(story_mutex_);
+  if (segment.story == nullptr) segment.story = std::make_shared<PoolStory>(story);
+}
+
+Result<void> EventHistory::move_to(std::optional<PoolMoment>& moment, std::uint64_t mark) const {
+  const std::vector<View> kept = views();
+  OCTAVO_TRY_VOID(check_kept(kept, mark));
+  std::size_t at = nearest_story(kept, mark);
+  const Segment& nearest = *kept[at].segment;
+  if (moment && moment->mark <= mark && moment->mark >= nearest.first_mark) {
+    at = segment_of(kept, moment->mark);
+  } else {
+    std::lock_guard lock(story_mutex_);
+    moment = PoolMoment{nearest.first_mark, nearest.keyframe, *nearest.story};
+  }
+  for (; at < kept.size() && kept[at].segment->first_mark <= mark; ++at) {
+    const Segment& segment = *kept[at].segment;
+    if (moment->mark == segment.first_mark) keep_story(segment, moment->story);
+    const std::uint64_t end = std::min(mark, kept[at].end_mark());
+    for (; moment->mark < end; ++moment->mark) {
+      const BlockEvent& event = kept[at].events[static_cast<std::size_t>(moment->mark - segment.first_mark)];
+      tell(moment->story, moment->state, event);
+      OCTAVO_TRY_VOID(moment->state.apply(event));
+    }
+  }
+  return {};
 }
 
 }  // namespace octavo::metrics

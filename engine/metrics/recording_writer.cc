@@ -23,9 +23,9 @@ Bytes magic_bytes() {
 }  // namespace
 
 RecordingWriter::RecordingWriter(std::unique_ptr<ByteSink> sink, RecordingHeader header,
-                                 const StepRecorder& recorder, OnFailure on_failure)
+                                 std::shared_ptr<const StepRecorder> recorder, OnFailure on_failure)
     : sink_(std::move(sink)),
-      recorder_(recorder),
+      recorder_(std::move(recorder)),
       on_failure_(std::move(on_failure)),
       header_(std::move(header)) {
   take_keyframe();
@@ -62,10 +62,10 @@ std::vector<RecordedSequence> RecordingWriter::take_described() {
 
 void RecordingWriter::take_keyframe() {
   constexpr std::uint64_t kNewest = std::numeric_limits<std::uint64_t>::max();
-  const Trace now = recorder_.read_since(kNewest, kNewest);
+  const Trace now = recorder_->read_since(kNewest, kNewest);
   step_mark_ = now.next_step_mark;
   event_mark_ = first_event_mark_ = now.next_event_mark;
-  const Result<KvState> start = recorder_.state_at(first_event_mark_);
+  const Result<KvState> start = recorder_->state_at(first_event_mark_);
   OCTAVO_CHECK(start.has_value(), "the newest state cannot be told: %s", start.error().message.c_str());
   keyframe_ = start->as_events();
   header_.pool = start->shape();
@@ -102,7 +102,7 @@ Result<void> RecordingWriter::begin() {
 
 // Up to the last whole step: what came after it is read again, so that steps stand before their events.
 Result<void> RecordingWriter::drain(bool is_last) {
-  Trace trace = recorder_.read_since(step_mark_, event_mark_);
+  Trace trace = recorder_->read_since(step_mark_, event_mark_);
   if (trace.num_lost > 0) {
     return Error{ErrorCode::kIo, "it cannot be written as fast as the engine runs; " +
                                      std::to_string(trace.num_lost) + " records were lost"};

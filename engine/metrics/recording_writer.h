@@ -27,10 +27,9 @@ class RecordingWriter {
   // Called on the writer's thread, once at most, when the recording had to end early.
   using OnFailure = std::function<void(const Error& error)>;
 
-  // Begins with the state at this moment; `recorder` outlives the writer. Pool and keyframe of the header are
-  // filled in here.
-  RecordingWriter(std::unique_ptr<ByteSink> sink, RecordingHeader header, const StepRecorder& recorder,
-                  OnFailure on_failure);
+  // Begins with the state at this moment. Pool and keyframe of the header are filled in here.
+  RecordingWriter(std::unique_ptr<ByteSink> sink, RecordingHeader header,
+                  std::shared_ptr<const StepRecorder> recorder, OnFailure on_failure);
   // Writes what has been recorded until now, and the end.
   ~RecordingWriter();
 
@@ -52,7 +51,7 @@ class RecordingWriter {
   void give_up(const Error& error);
 
   const std::unique_ptr<ByteSink> sink_;
-  const StepRecorder& recorder_;
+  const std::shared_ptr<const StepRecorder> recorder_;
   const OnFailure on_failure_;
 
   // Writer's thread only.

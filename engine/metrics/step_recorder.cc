@@ -2,8 +2,8 @@
 
 namespace octavo::metrics {
 
-StepRecorder::StepRecorder(const PoolShape& shape, const HistorySizes& sizes)
-    : events_(shape, sizes.num_events, sizes.num_segment_events), steps_(sizes.num_steps) {}
+StepRecorder::StepRecorder(const KvState& start, const HistorySizes& sizes)
+    : events_(start, sizes.num_events, sizes.num_segment_events), steps_(sizes.num_steps) {}
 
 // Events first: whoever reads of a step finds the events that made it.
 void StepRecorder::record(const std::optional<StepRecord>& step, std::span<const BlockEvent> events) {

@@ -50,7 +50,10 @@ struct RecordedStep {
 
 class StepRecorder {
  public:
-  explicit StepRecorder(const PoolShape& shape, const HistorySizes& sizes = {});
+  explicit StepRecorder(const PoolShape& shape, const HistorySizes& sizes = {})
+      : StepRecorder(KvState(shape), sizes) {}
+  // Event 0 happens to `start`.
+  explicit StepRecorder(const KvState& start, const HistorySizes& sizes = {});
 
   // The events of a step and, unless nothing ran, its record.
   void record(const std::optional<StepRecord>& step, std::span<const BlockEvent> events);
@@ -60,6 +63,16 @@ class StepRecorder {
   // The pools before the event of this mark, 0 <= mark <= next_event_mark. Marks that are too old are
   // refused.
   Result<KvState> state_at(std::uint64_t event_mark) const { return events_.state_at(event_mark); }
+  // The same with the story of the pools, from where the reader is or from a keyframe
+  // (EventHistory::move_to).
+  Result<void> move_to(std::optional<PoolMoment>& moment, std::uint64_t event_mark) const {
+    return events_.move_to(moment, event_mark);
+  }
+  // Events that are kept of first_mark <= mark < end_mark, without a copy.
+  std::vector<EventHistory::Stretch> events_between(std::uint64_t first_mark, std::uint64_t end_mark) const {
+    return events_.stretches(first_mark, end_mark);
+  }
+  const PoolShape& shape() const { return events_.shape(); }
   std::uint64_t oldest_event_mark() const { return events_.oldest_mark(); }
 
  private:

@@ -93,7 +93,7 @@ Steps decode_steps(std::int32_t num_sequences, std::int32_t num_blocks) {
   core.step(std::move(commands));
   while (core.has_work()) {
     core.step({});
-    metrics::Trace trace = core.recorder().read_since(step_mark, event_mark);
+    metrics::Trace trace = core.recorder()->read_since(step_mark, event_mark);
     step_mark = trace.next_step_mark;
     event_mark = trace.next_event_mark;
     const bool is_decode = !trace.steps.empty() && trace.steps.back().num_prefill_tokens == 0;

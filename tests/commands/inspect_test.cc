@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -135,7 +136,8 @@ TEST(Inspect, ImpossibleOptionsAreRefused) {
 // sequence finds its first block again and is swapped out.
 void write_recording(const std::filesystem::path& path) {
   using Kind = BlockEventKind;
-  metrics::StepRecorder recorder({.block_size = 4, .num_blocks = 10, .num_host_blocks = 2});
+  const auto recorder = std::make_shared<metrics::StepRecorder>(
+      metrics::PoolShape{.block_size = 4, .num_blocks = 10, .num_host_blocks = 2});
   auto file = metrics::RecordingFile::open(path);
   ASSERT_TRUE(file.has_value());
   metrics::RecordingHeader header;
@@ -149,7 +151,7 @@ void write_recording(const std::filesystem::path& path) {
       event.step = record.step;
       event.time_us = record.begin_us + 500'000;
     }
-    recorder.record(record, events);
+    recorder->record(record, events);
   };
   const auto event = [](Kind kind, std::uint64_t sequence, std::int32_t block, std::int32_t aux = 0) {
     return BlockEvent{.sequence = sequence, .block = block, .aux = aux, .kind = kind};
@@ -267,11 +269,11 @@ TEST(InspectRecording, WhatIsDamagedOrContradictsItselfFails) {
   expect_one_line_on_stderr(inspect({(folder / "events.rec").string()}), 1);
 
   {
-    metrics::StepRecorder recorder({.num_blocks = 2});
+    const auto recorder = std::make_shared<metrics::StepRecorder>(metrics::PoolShape{.num_blocks = 2});
     auto odd = metrics::RecordingFile::open(folder / "odd");
     ASSERT_TRUE(odd.has_value());
     const metrics::RecordingWriter writer(std::move(*odd), {}, recorder, [](const Error&) {});
-    recorder.record(StepRecord{.step = 1, .used_blocks = 1, .free_blocks = 1}, {});
+    recorder->record(StepRecord{.step = 1, .used_blocks = 1, .free_blocks = 1}, {});
   }
   const Outcome odd = inspect({(folder / "odd").string()});
   EXPECT_EQ(odd.status, 1);

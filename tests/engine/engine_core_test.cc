@@ -227,7 +227,7 @@ TEST_F(EngineCoreTest, LeavesOneRecordForEachStepAndNoneWithoutWork) {
   step();
   submit(TokenPrompt{std::vector<TokenId>(20, kB)}, {.max_tokens = 2});
   run();
-  const metrics::Trace trace = core_.recorder().read_since(0, 0);
+  const metrics::Trace trace = core_.recorder()->read_since(0, 0);
   ASSERT_EQ(trace.steps.size(), 3u);
   EXPECT_EQ(trace.steps[0].num_prefill_tokens, 16);
   EXPECT_EQ(trace.steps[1].num_prefill_tokens + trace.steps[1].num_decode_tokens, 4);

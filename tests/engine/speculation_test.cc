@@ -100,7 +100,7 @@ TEST(SpeculatingCore, CountsWhatWasDraftedAndAccepted) {
   EXPECT_EQ(metrics.num_accepted_tokens, 60 - std::ssize(core.tokens_generated()));
   EXPECT_GT(metrics.num_draft_tokens, metrics.num_accepted_tokens) << "one guess at least was wrong";
   std::int32_t num_drafted = 0, num_accepted = 0;
-  for (const StepRecord& step : core.core_.recorder().read_since(0, 0).steps) {
+  for (const StepRecord& step : core.core_.recorder()->read_since(0, 0).steps) {
     num_drafted += step.num_draft_tokens;
     num_accepted += step.num_accepted_tokens;
     EXPECT_EQ(step.reserved_ahead_slots, 0) << "what was reserved for guesses is given back with the step";

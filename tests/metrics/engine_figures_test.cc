@@ -90,7 +90,7 @@ class Auditor {
   explicit Auditor(const EngineTraffic& traffic) : core_(traffic.core()), count_(traffic.pool()) {}
 
   void look() {
-    const Trace trace = core_.recorder().read_since(step_mark_, event_mark_);
+    const Trace trace = core_.recorder()->read_since(step_mark_, event_mark_);
     step_mark_ = trace.next_step_mark;
     event_mark_ = trace.next_event_mark;
     for (const BlockEvent& event : trace.block_events) count_.add(event);
@@ -116,7 +116,7 @@ class Auditor {
     EXPECT_EQ(by_events.num_logical(), recounted.logical_blocks);
     EXPECT_EQ(by_events.num_filled_slots(), recounted.filled_slots);
     EXPECT_EQ(by_events.num_host_used(), recounted.host_used_blocks);
-    const auto kept = core_.recorder().state_at(event_mark_);
+    const auto kept = core_.recorder()->state_at(event_mark_);
     ASSERT_TRUE(kept.has_value()) << kept.error().message;
     EXPECT_EQ(kept->difference(by_events), std::nullopt);
   }

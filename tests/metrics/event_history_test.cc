@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine/metrics/step_recorder.h"
@@ -31,7 +33,7 @@ TEST(EventHistory, ReplaysToEveryEventThatIsKept) {
     std::size_t longest = segment_events;
     for (int i = 0; i < 80; ++i) {
       traffic.step();
-      const Trace trace = traffic.core().recorder().read_since(0, event_mark);
+      const Trace trace = traffic.core().recorder()->read_since(0, event_mark);
       event_mark = trace.next_event_mark;
       history.append(trace.block_events);
       longest = std::max(longest, trace.block_events.size());
@@ -56,6 +58,100 @@ TEST(EventHistory, ReplaysToEveryEventThatIsKept) {
   }
   EXPECT_GT(num_marks, 1'000);
   EXPECT_GT(num_too_old, 1'000);
+}
+
+// Two stories are the same story, and the states too.
+void expect_equal(const PoolMoment& told, const PoolMoment& expected) {
+  ASSERT_EQ(told.mark, expected.mark);
+  ASSERT_EQ(told.state.difference(expected.state), std::nullopt) << "mark " << told.mark;
+  ASSERT_TRUE(told.story == expected.story) << "mark " << told.mark;
+}
+
+// Whoever reads, forwards or back, is told what one who saw every event knows, for one reader has followed.
+TEST(EventHistory, AStoryThatSomebodyFollowedIsWholeForEveryReader) {
+  const unsigned first_seed = test_seed();
+  for (unsigned seed = first_seed; seed < first_seed + 12; ++seed) {
+    SCOPED_TRACE("--gtest_random_seed=" + std::to_string(seed));
+    EngineTraffic traffic(seed);
+    EventHistory history(traffic.pool(), 200 + traffic.below(300), 1 + traffic.below(60));
+    const KvState nothing(traffic.pool());
+    std::vector<PoolMoment> all = {{0, nothing, story_of(nothing)}};  // index = mark
+    std::optional<PoolMoment> follower, other;
+    std::uint64_t event_mark = 0;
+    for (int i = 0; i < 60; ++i) {
+      traffic.step();
+      const Trace trace = traffic.core().recorder()->read_since(0, event_mark);
+      event_mark = trace.next_event_mark;
+      history.append(trace.block_events);
+      for (const BlockEvent& event : trace.block_events) {
+        PoolMoment next = all.back();
+        tell(next.story, next.state, event);
+        ASSERT_TRUE(next.state.apply(event));
+        ++next.mark;
+        all.push_back(std::move(next));
+      }
+      ASSERT_TRUE(history.move_to(follower, event_mark));
+      expect_equal(*follower, all.back());
+      for (int tries = 0; tries < 5; ++tries) {
+        const std::uint64_t oldest = history.oldest_mark();
+        const std::uint64_t mark =
+            oldest + traffic.below(static_cast<std::uint32_t>(event_mark - oldest) + 1);
+        ASSERT_TRUE(history.move_to(other, mark));
+        expect_equal(*other, all[mark]);
+        if (HasFatalFailure()) return;
+      }
+    }
+    EXPECT_GT(history.oldest_mark(), 0u) << "it overflowed";
+  }
+}
+
+// Nobody followed: the story begins with the oldest state that is kept, and goes on from there for everybody.
+TEST(EventHistory, AStoryThatNobodyFollowedBeginsWithTheOldestKeyframe) {
+  EngineTraffic traffic(7);
+  EventHistory history(traffic.pool(), 150, 20);
+  std::uint64_t event_mark = 0;
+  std::vector<BlockEvent> events;
+  for (int i = 0; i < 60; ++i) {
+    traffic.step();
+    const Trace trace = traffic.core().recorder()->read_since(0, event_mark);
+    event_mark = trace.next_event_mark;
+    history.append(trace.block_events);
+    events.insert(events.end(), trace.block_events.begin(), trace.block_events.end());
+  }
+  const std::uint64_t oldest = history.oldest_mark();
+  ASSERT_GT(oldest, 0u);
+  KvState state = *history.state_at(oldest);
+  PoolMoment expected{oldest, state, story_of(state)};
+  for (; expected.mark < event_mark; ++expected.mark) {
+    const BlockEvent& event = events[expected.mark];
+    tell(expected.story, expected.state, event);
+    ASSERT_TRUE(expected.state.apply(event));
+  }
+  std::optional<PoolMoment> late;
+  ASSERT_TRUE(history.move_to(late, event_mark));
+  expect_equal(*late, expected);
+  EXPECT_FALSE(history.move_to(late, oldest - 1)) << "it is gone";
+}
+
+TEST(EventHistory, StretchesAreTheEventsThatAreKeptInOrder) {
+  EventHistory history({.num_blocks = 4}, 8, 3);
+  std::int64_t time_us = 0;
+  for (int i = 0; i < 10; ++i) {
+    const std::vector<BlockEvent> events = {{.time_us = time_us++}, {.time_us = time_us++}};
+    history.append(events);
+  }
+  for (std::uint64_t first = 0; first <= 21; ++first) {
+    for (std::uint64_t end = first; end <= 22; ++end) {
+      std::uint64_t next = std::max(first, history.oldest_mark());
+      for (const auto& stretch : history.stretches(first, end)) {
+        ASSERT_EQ(stretch.first_mark, next);
+        for (const BlockEvent& event : stretch.events)
+          ASSERT_EQ(event.time_us, static_cast<std::int64_t>(next++));
+      }
+      ASSERT_EQ(next, std::max(std::min<std::uint64_t>(end, 20), std::max(first, history.oldest_mark())))
+          << first << " to " << end;
+    }
+  }
 }
 
 TEST(EventHistory, SaysWhenAMarkIsTooOldOrNotThereYet) {
@@ -102,6 +198,7 @@ TEST(EventHistory, IsReadWhileItIsWritten) {
   for (int reader = 0; reader < 2; ++reader) {
     readers.emplace_back([&] {
       std::uint64_t step_mark = 0, event_mark = 0;
+      std::optional<PoolMoment> moment;
       while (!done) {
         const Trace trace = recorder.read_since(step_mark, event_mark);
         ASSERT_LE(trace.block_events.size(), trace.next_event_mark - event_mark);
@@ -117,6 +214,8 @@ TEST(EventHistory, IsReadWhileItIsWritten) {
         event_mark = trace.next_event_mark;
         const auto state = recorder.state_at(event_mark);
         ASSERT_TRUE(state.has_value() || event_mark < recorder.oldest_event_mark());
+        const auto told = recorder.move_to(moment, event_mark);
+        ASSERT_TRUE(told.has_value() || event_mark < recorder.oldest_event_mark());
       }
     });
   }

@@ -86,11 +86,11 @@ TEST(EvictionOrder, IsTheOneThatTheEngineKeepsTo) {
           request_of(random() % 5, 8 + static_cast<std::int32_t>(random() % 30)));
     const KvSnapshot before = core.snapshot();
     const std::vector<std::int32_t> places = eviction_places(before);
-    const Trace mark = core.recorder().read_since(0, 0);
+    const Trace mark = core.recorder()->read_since(0, 0);
     run(100, request_of(1'000 + static_cast<std::uint64_t>(round), 150));
     std::int32_t last = -1;
     for (const BlockEvent& event :
-         core.recorder().read_since(mark.next_step_mark, mark.next_event_mark).block_events) {
+         core.recorder()->read_since(mark.next_step_mark, mark.next_event_mark).block_events) {
       if (event.kind != BlockEventKind::kEvict) continue;
       const auto block = static_cast<std::size_t>(event.block);
       if (before.blocks[block].state != BlockState::kCached) continue;

@@ -20,7 +20,7 @@ TEST(RateMeter, CountsEveryTokenAndEveryRequestThatHadBlocksOnce) {
     EngineTraffic traffic(seed);
     for (int i = 0; i < 200; ++i) traffic.step();
     traffic.drain();
-    const Trace trace = traffic.core().recorder().read_since(0, 0);
+    const Trace trace = traffic.core().recorder()->read_since(0, 0);
     ASSERT_EQ(trace.num_lost, 0u);
     if (trace.steps.empty()) continue;  // a pool so small that every request was refused
     ++num_busy;

@@ -84,7 +84,7 @@ TEST(Recording, TellsWhatTheEngineDid) {
         traffic.step();
         writer.notify();
       }
-      const Trace trace = traffic.core().recorder().read_since(0, 0);
+      const Trace trace = traffic.core().recorder()->read_since(0, 0);
       for (const StepRecord& step : trace.steps) {
         num_prefill_tokens += step.num_prefill_tokens;
         num_decode_tokens += step.num_decode_tokens;
@@ -114,11 +114,11 @@ TEST(Recording, TellsWhatTheEngineDid) {
     EXPECT_EQ(summary->num_swapped_out, totals.swapped_out_blocks);
     EXPECT_EQ(summary->num_swapped_in, totals.swapped_in_blocks);
     EXPECT_EQ(summary->num_preempted_groups, totals.preempted_swap + totals.preempted_recompute);
-    const Trace trace = traffic.core().recorder().read_since(0, 0);
+    const Trace trace = traffic.core().recorder()->read_since(0, 0);
     for (std::size_t i = 0; i < trace.steps.size(); i += 19) {
       const auto found = replay_to_step(path, trace.steps[i].step);
       ASSERT_TRUE(found.has_value()) << found.error().message;
-      const auto kept = traffic.core().recorder().state_at(trace.step_event_marks[i]);
+      const auto kept = traffic.core().recorder()->state_at(trace.step_event_marks[i]);
       ASSERT_TRUE(kept.has_value());
       EXPECT_EQ(found->state.difference(*kept), std::nullopt);
       EXPECT_EQ(found->step.used_blocks, kept->num_used());
@@ -197,7 +197,7 @@ TEST(Recording, MayBeginInTheMiddle) {
 
 TEST(Recording, AnEngineThatDidNothingLeavesAnEmptyOne) {
   const TemporaryFolder folder;
-  const StepRecorder recorder({.num_blocks = 4});
+  const auto recorder = std::make_shared<StepRecorder>(PoolShape{.num_blocks = 4});
   { const RecordingWriter writer(open_or_die(folder / "empty"), {}, recorder, never_fails); }
   const auto summary = summarise_recording(folder / "empty");
   ASSERT_TRUE(summary.has_value());
@@ -211,13 +211,13 @@ TEST(Recording, AnEngineThatDidNothingLeavesAnEmptyOne) {
 
 TEST(Recording, AContradictionIsFoundAndNamed) {
   const TemporaryFolder folder;
-  StepRecorder recorder({.num_blocks = 4});
+  const auto recorder = std::make_shared<StepRecorder>(PoolShape{.num_blocks = 4});
   {
     const RecordingWriter writer(open_or_die(folder / "odd"), {}, recorder, never_fails);
     const std::vector<BlockEvent> events = {{.step = 1, .sequence = 1, .block = 0, .kind = Kind::kAlloc}};
-    recorder.record(StepRecord{.step = 1, .used_blocks = 1, .free_blocks = 3, .logical_blocks = 1}, events);
-    recorder.record(StepRecord{.step = 2, .used_blocks = 2, .free_blocks = 2, .logical_blocks = 1}, {});
-    recorder.record(std::nullopt, events);
+    recorder->record(StepRecord{.step = 1, .used_blocks = 1, .free_blocks = 3, .logical_blocks = 1}, events);
+    recorder->record(StepRecord{.step = 2, .used_blocks = 2, .free_blocks = 2, .logical_blocks = 1}, {});
+    recorder->record(std::nullopt, events);
   }
   const auto summary = summarise_recording(folder / "odd");
   ASSERT_TRUE(summary.has_value());
@@ -489,7 +489,8 @@ TEST(RecordingWriter, AFullDiskEndsItWithOneSentence) {
 
 TEST(RecordingWriter, ADiskThatIsTooSlowEndsItAndHoldsNobodyUp) {
   const TemporaryFolder folder;
-  StepRecorder recorder({.num_blocks = 4}, {.num_steps = 16, .num_events = 16, .num_segment_events = 4});
+  const auto recorder = std::make_shared<StepRecorder>(
+      PoolShape{.num_blocks = 4}, HistorySizes{.num_steps = 16, .num_events = 16, .num_segment_events = 4});
   SlowDisk disk;
   disk.is_open = false;
   std::vector<std::string> said;
@@ -498,7 +499,7 @@ TEST(RecordingWriter, ADiskThatIsTooSlowEndsItAndHoldsNobodyUp) {
                            [&](const Error& error) { said.push_back(error.message); });
     for (std::int64_t step = 1; step <= 1'000; ++step) {
       const std::vector<BlockEvent> events = {{.step = step, .kind = Kind::kStepBegin}};
-      recorder.record(StepRecord{.step = step, .free_blocks = 4}, events);
+      recorder->record(StepRecord{.step = step, .free_blocks = 4}, events);
       writer.notify();
     }
     std::lock_guard lock(disk.mutex);

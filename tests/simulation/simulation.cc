@@ -175,7 +175,7 @@ class Simulation {
       if (device_failed && answers_.is_open(one.request_id))
         problem_.note(one.request_id, "goes on though its step failed");
     }
-    const metrics::Trace trace = core_.recorder().read_since(step_mark_, event_mark_);
+    const metrics::Trace trace = core_.recorder()->read_since(step_mark_, event_mark_);
     step_mark_ = trace.next_step_mark;
     event_mark_ = trace.next_event_mark;
     if (trace.num_lost != 0 || trace.steps.size() > 1) problem_.note("a step left more than one record");

@@ -193,7 +193,7 @@ void CompareScene::answer_samples(RequestId id, const GenerationRequest& request
       if (count == 1) std::get<TokensGenerated>(*event).output_index = 0;
     SampleScene scene = sample_scene(id, count, kNumPromptTokens, 34);
     compare_engine_->snapshot = scene.snapshot;
-    for (const BlockEvent& copy : scene.copies) compare_engine_->block_events.push_back(copy);
+    for (const BlockEvent& copy : scene.copies) compare_engine_->recorder->record(std::nullopt, {&copy, 1});
   });
   compare_engine_->script.push_back([this, id, count] {
     if (!hold_answers_) finish(id, count, FinishReason::kStop);

@@ -220,7 +220,7 @@ class MemoryProof : public WindowTest {
   }
   // The first line of the log of this kind; its mark is that of its first event.
   const ui::LogLine& first(BlockEventKind kind) const {
-    const auto& log = memory_workspace().timeline.log;
+    const auto& log = memory_workspace().timeline->log;
     const auto found = std::ranges::find(log, kind, &ui::LogLine::kind);
     if (found == log.end())
       throw std::runtime_error("it never happened: " + std::string(block_event_kind_name(kind)));
@@ -228,22 +228,22 @@ class MemoryProof : public WindowTest {
   }
   std::int64_t count(BlockEventKind kind) const {
     std::int64_t total = 0;
-    for (const ui::LogLine& line : memory_workspace().timeline.log)
+    for (const ui::LogLine& line : memory_workspace().timeline->log)
       total += line.kind == kind ? line.count : 0;
     return total;
   }
   // Whether a sequence of the comparison whose name ends so ran while a chat did.
   bool ran_beside_a_chat(const std::string& end) const {
-    const auto& names = memory_workspace().names;
+    const auto& names = memory_workspace().timeline->names;
     const auto is_chat = [&](const ui::ScheduleSpan& span) {
       const auto name = names.find(span.sequence);
       return name != names.end() && name->second.chat_id != ChatId{};
     };
     const auto runs = [](const ui::ScheduleSpan& span) { return span.state == SequenceState::kRunning; };
-    for (const ui::ScheduleSpan& span : memory_workspace().timeline.spans) {
+    for (const ui::ScheduleSpan& span : memory_workspace().timeline->spans) {
       const auto name = names.find(span.sequence);
       if (!runs(span) || name == names.end() || !name->second.label.ends_with(end)) continue;
-      for (const ui::ScheduleSpan& other : memory_workspace().timeline.spans) {
+      for (const ui::ScheduleSpan& other : memory_workspace().timeline->spans) {
         if (is_chat(other) && runs(other) && other.begin_us < span.end_us && span.begin_us < other.end_us)
           return true;
       }
@@ -252,10 +252,10 @@ class MemoryProof : public WindowTest {
   }
   // When the step to which this event belongs was done.
   std::uint64_t end_of_step(std::uint64_t mark) const {
-    for (const ui::TimelineStep& step : memory_workspace().timeline.steps) {
+    for (const ui::TimelineStep& step : memory_workspace().timeline->steps) {
       if (step.mark > mark) return step.mark;
     }
-    return memory_workspace().timeline.newest_mark;
+    return memory_workspace().timeline->newest_mark;
   }
   Shown show_at(std::uint64_t mark) {
     inspect(ui::actions::SeekMark{mark});
@@ -357,8 +357,8 @@ TEST_F(MemoryProof, SharingCopiesAndSwapsOfTheRealModelAreSeenLiveAndInARecordin
   EXPECT_GE(count(BlockEventKind::kShare), 6) << "three samples and three beams took the prompt over by fork";
   EXPECT_GE(count(BlockEventKind::kCopyOnWrite), 4) << "who writes into a shared block first gets a copy";
   EXPECT_GE(count(BlockEventKind::kSwapOut), 1);
-  EXPECT_EQ(count(BlockEventKind::kSwapOut), state().memory.totals.swapped_out_blocks);
-  EXPECT_EQ(count(BlockEventKind::kSwapIn), state().memory.totals.swapped_in_blocks);
+  EXPECT_EQ(count(BlockEventKind::kSwapOut), state().memory.snapshot->totals.swapped_out_blocks);
+  EXPECT_EQ(count(BlockEventKind::kSwapIn), state().memory.snapshot->totals.swapped_in_blocks);
   EXPECT_GE(count(BlockEventKind::kSwapIn), 1);
   EXPECT_TRUE(saw_swapped_chat) << "some chat had to wait in the host pool";
 
@@ -373,7 +373,7 @@ TEST_F(MemoryProof, SharingCopiesAndSwapsOfTheRealModelAreSeenLiveAndInARecordin
                                                       {"first-swap", end_of_step(swap_out.last_mark)},
                                                       {"swap-in", end_of_step(swap_in.last_mark)},
                                                       {"copy", end_of_step(copy.last_mark)},
-                                                      {"end", memory_workspace().timeline.newest_mark}};
+                                                      {"end", memory_workspace().timeline->newest_mark}};
   std::map<std::string, Shown> live;
   for (const auto& [name, mark] : marks) live[name] = show_at(mark);
 
@@ -408,7 +408,7 @@ TEST_F(MemoryProof, SharingCopiesAndSwapsOfTheRealModelAreSeenLiveAndInARecordin
 
   // The same without the model.
   open_recording_alone(recording);
-  EXPECT_EQ(memory_workspace().timeline.newest_mark, marks.at("end"));
+  EXPECT_EQ(memory_workspace().timeline->newest_mark, marks.at("end"));
   for (const auto& [name, mark] : marks) {
     SCOPED_TRACE(name);
     const Shown recorded = show_at(mark);

@@ -68,7 +68,7 @@ TEST_F(MemoryWorkspace, KeysMoveTheCursorAndTheViews) {
     IM_CHECK_EQ(memory_workspace().cursor.mark, here);
     context->KeyPress(ImGuiKey_Home);
     context->Yield(2);
-    IM_CHECK_EQ(memory_workspace().cursor.mark, memory_workspace().timeline.oldest_mark);
+    IM_CHECK_EQ(memory_workspace().cursor.mark, memory_workspace().timeline->oldest_mark);
     IM_CHECK_EQ(memory_workspace().snapshot->figures.used_blocks, 0);
     context->KeyPress(ImGuiKey_RightBracket);
     context->Yield(2);
@@ -194,7 +194,7 @@ TEST_F(MemoryWorkspace, PicturesOfRecordingTourAndPaper) {
   open_recording(path.string());
   auto& controller = application_->controller();
   const auto apply = [&](const ui::actions::MemoryAction& action) { controller.apply(action); };
-  const auto& log = memory_workspace().timeline.log;
+  const auto& log = memory_workspace().timeline->log;
   const auto swap = std::find_if(
       log.begin(), log.end(), [](const ui::LogLine& line) { return line.kind == BlockEventKind::kSwapOut; });
   ASSERT_NE(swap, log.end()) << "the scene has to swap";

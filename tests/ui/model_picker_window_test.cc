@@ -51,10 +51,7 @@ class CountedEngine final : public Engine {
   std::shared_ptr<const KvSnapshot> kv_snapshot() override { return engine_->kv_snapshot(); }
   void watch_block(std::optional<BlockId> block) override { engine_->watch_block(block); }
   KvTotals kv_totals() const override { return engine_->kv_totals(); }
-  Trace trace_since(std::uint64_t step_mark, std::uint64_t event_mark) const override {
-    return engine_->trace_since(step_mark, event_mark);
-  }
-  Result<metrics::KvState> state_at(std::uint64_t mark) const override { return engine_->state_at(mark); }
+  std::shared_ptr<const metrics::StepRecorder> history() const override { return engine_->history(); }
 
  private:
   std::unique_ptr<FakeEngine> engine_;

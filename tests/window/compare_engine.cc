@@ -109,14 +109,6 @@ std::vector<EngineEvent> CompareEngine::poll(std::chrono::microseconds) {
   return std::exchange(events, {});
 }
 
-Engine::Trace CompareEngine::trace_since(std::uint64_t, std::uint64_t event_mark) const {
-  Trace trace;
-  trace.block_events.assign(block_events.begin() + static_cast<std::ptrdiff_t>(event_mark),
-                            block_events.end());
-  trace.next_event_mark = block_events.size();
-  return trace;
-}
-
 SampleScene sample_scene(RequestId request, std::int32_t num_samples, std::int32_t num_prompt_tokens,
                          std::int32_t num_generated) {
   auto snapshot = std::make_shared<KvSnapshot>();

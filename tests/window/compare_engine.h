@@ -49,7 +49,8 @@ class CompareEngine final : public Engine {
   std::vector<EngineEvent> events;             // come with the next poll
   std::deque<std::function<void()>> script;    // the first of them runs with each poll
   std::shared_ptr<const KvSnapshot> snapshot;  // null: none
-  std::vector<BlockEvent> block_events;
+  std::shared_ptr<metrics::StepRecorder> recorder =
+      std::make_shared<metrics::StepRecorder>(metrics::PoolShape{});
   std::function<void(RequestId, const GenerationRequest&)> on_submit;
   std::function<void(RequestId)> on_cancel;
 
@@ -72,10 +73,7 @@ class CompareEngine final : public Engine {
   std::shared_ptr<const KvSnapshot> kv_snapshot() override { return snapshot; }
   void watch_block(std::optional<BlockId>) override {}
   KvTotals kv_totals() const override { return {}; }
-  Trace trace_since(std::uint64_t step_mark, std::uint64_t event_mark) const override;
-  Result<metrics::KvState> state_at(std::uint64_t) const override {
-    return Error{ErrorCode::kUnsupported, "a scripted engine has no history"};
-  }
+  std::shared_ptr<const metrics::StepRecorder> history() const override { return recorder; }
 
  private:
   SpellingTokenizer tokenizer_;

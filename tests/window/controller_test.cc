@@ -288,7 +288,8 @@ TEST_F(ControllerTest, ReportsAreAskedForUntilTheyAreUpToDateAndNoLonger) {
   poll(3);
   EXPECT_FALSE(controller_.wants_poll());
   ASSERT_NE(controller_.state().memory.snapshot, nullptr);
-  EXPECT_EQ(controller_.state().memory.snapshot->step, controller_.state().memory.steps.back().step);
+  EXPECT_EQ(controller_.state().memory.snapshot->step,
+            controller_.state().memory.timeline->steps.back().record.step);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace octavo::app {
 namespace {
 
 std::int64_t count(const TourChapter& chapter, BlockEventKind kind) {
-  return std::ranges::count(chapter.trace.block_events, kind, &BlockEvent::kind);
+  return std::ranges::count(chapter.recorder->read_since(0, 0).block_events, kind, &BlockEvent::kind);
 }
 
 TourChapter play(const std::string& title) {
@@ -24,7 +24,8 @@ TourChapter play(const std::string& title) {
 
 std::int64_t prefilled(const TourChapter& chapter) {
   std::int64_t count = 0;
-  for (const StepRecord& step : chapter.trace.steps) count += step.num_prefill_tokens;
+  const metrics::Trace trace = chapter.recorder->read_since(0, 0);
+  for (const StepRecord& step : trace.steps) count += step.num_prefill_tokens;
   return count;
 }
 
@@ -34,8 +35,9 @@ TEST(ExplainTour, EveryChapterCanBeWalkedStepByStep) {
     const TourChapter chapter = play_tour_chapter(i);
     SCOPED_TRACE(chapter.title);
     ASSERT_GE(chapter.stops.size(), 4u);
-    MemoryHistory history(chapter.shape, chapter.bytes_per_block);
-    history.add(chapter.trace);
+    const metrics::Trace trace = chapter.recorder->read_since(0, 0);
+    MemoryHistory history(chapter.recorder, chapter.bytes_per_block);
+    history.follow_to(trace.next_event_mark);
     std::uint64_t mark = 0;
     for (const TourStop& stop : chapter.stops) {
       EXPECT_GE(stop.mark, mark);
@@ -44,7 +46,7 @@ TEST(ExplainTour, EveryChapterCanBeWalkedStepByStep) {
       const auto moment = history.at(stop.mark);
       ASSERT_TRUE(moment) << moment.error().message;
     }
-    for (const BlockEvent& event : chapter.trace.block_events) {
+    for (const BlockEvent& event : trace.block_events) {
       if (event.sequence != 0) {
         EXPECT_TRUE(chapter.labels.contains(event.sequence)) << event.sequence;
       }

@@ -101,7 +101,9 @@ FakeEngine::FakeEngine(Options options)
     : tokenizer_(options.vocabulary),
       options_(options),
       next_request_(options.first_request),
-      next_sequence_(options.first_request) {
+      next_sequence_(options.first_request),
+      recorder_(std::make_shared<metrics::StepRecorder>(
+          metrics::PoolShape{.block_size = kBlockSize, .num_blocks = options.num_blocks})) {
   ModelDescription& model = description_.model;
   model.path = options.path;
   model.name = options.name;
@@ -285,7 +287,8 @@ void FakeEngine::finish(Active& active, FinishReason reason) {
 }
 
 void FakeEngine::record(BlockEventKind kind, std::uint64_t sequence, std::int32_t block, std::int32_t aux) {
-  block_events_.push_back({num_steps_, clock->now_us(), sequence, block, aux, kind});
+  const BlockEvent event{num_steps_, clock->now_us(), sequence, block, aux, kind};
+  recorder_->record(std::nullopt, {&event, 1});
 }
 
 KvFigures FakeEngine::figures() const {
@@ -322,7 +325,7 @@ void FakeEngine::record_step(std::int32_t num_prefill, std::int32_t num_decode) 
   record.free_blocks = now.free_blocks;
   record.logical_blocks = now.logical_blocks;
   record.unfilled_slots = now.unfilled_slots;
-  steps_.push_back(record);
+  recorder_->record(record, {});
 }
 
 std::shared_ptr<const KvSnapshot> FakeEngine::kv_snapshot() {
@@ -365,16 +368,6 @@ KvTotals FakeEngine::kv_totals() const {
   totals.num_blocks = options_.num_blocks;
   totals.bytes_per_block = description_.bytes_per_block;
   return totals;
-}
-
-Engine::Trace FakeEngine::trace_since(std::uint64_t step_mark, std::uint64_t event_mark) const {
-  Trace trace;
-  trace.steps.assign(steps_.begin() + static_cast<std::ptrdiff_t>(step_mark), steps_.end());
-  trace.block_events.assign(block_events_.begin() + static_cast<std::ptrdiff_t>(event_mark),
-                            block_events_.end());
-  trace.next_step_mark = steps_.size();
-  trace.next_event_mark = block_events_.size();
-  return trace;
 }
 
 }  // namespace octavo::testing

@@ -82,10 +82,7 @@ class FakeEngine final : public Engine {
   std::shared_ptr<const KvSnapshot> kv_snapshot() override;
   void watch_block(std::optional<BlockId>) override {}
   KvTotals kv_totals() const override;
-  Trace trace_since(std::uint64_t step_mark, std::uint64_t event_mark) const override;
-  Result<metrics::KvState> state_at(std::uint64_t) const override {
-    return Error{ErrorCode::kUnsupported, "a scripted engine has no history"};
-  }
+  std::shared_ptr<const metrics::StepRecorder> history() const override { return recorder_; }
 
  private:
   struct Active {
@@ -130,8 +127,7 @@ class FakeEngine final : public Engine {
   std::vector<EngineEvent> events_;
   std::vector<Block> blocks_;
   std::map<std::uint64_t, std::int32_t> findable_;
-  std::vector<StepRecord> steps_;
-  std::vector<BlockEvent> block_events_;
+  std::shared_ptr<metrics::StepRecorder> recorder_;
   std::int64_t num_steps_ = 0;
   std::int32_t next_victim_ = 0;
   bool device_lost_ = false;

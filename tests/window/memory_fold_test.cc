@@ -92,27 +92,6 @@ TEST(MemoryFold, SwappedChatHasItsBlocksOnTheHost) {
   EXPECT_EQ(state.chats[0].memory.blocks.size(), 3u);
 }
 
-TEST(MemoryFold, SequencesOfNoChatHaveTheNameThatTheyAreGiven) {
-  MemoryFold memory;
-  ui::UiState state = two_chats();
-  memory.name_others([](RequestId id, std::int32_t output) -> std::optional<std::string> {
-    if (id != RequestId{3}) return std::nullopt;
-    return "Compare · Sample " + std::to_string(output + 1);
-  });
-  KvSnapshot snapshot = snapshot_of({{0}, {1}, {2}, {3}});
-  memory.learn_sequences(
-      snapshot, [](RequestId id) { return id.value <= 2 ? std::optional(ChatId{id.value}) : std::nullopt; });
-  memory.fold_snapshot(std::make_shared<KvSnapshot>(snapshot), state);
-  const auto swap_out = [&](std::uint64_t sequence) {
-    memory.fold_trace(
-        trace_of({{.step = 1, .sequence = sequence, .block = 2, .kind = BlockEventKind::kSwapOut}}), state);
-    return state.memory.events.back().chat_title;
-  };
-  EXPECT_EQ(swap_out(1), "chat 1");
-  EXPECT_EQ(swap_out(4), "") << "nobody knows it";
-  EXPECT_EQ(swap_out(3), "Compare · Sample 1");
-}
-
 TEST(MemoryFold, EndedChatKeepsCachedBlocksUntilTheirContentsGo) {
   MemoryFold memory;
   ui::UiState state = two_chats();
@@ -125,8 +104,7 @@ TEST(MemoryFold, EndedChatKeepsCachedBlocksUntilTheirContentsGo) {
   EXPECT_TRUE(state.chats[0].memory.blocks[0].cached);
 
   memory.fold_trace(trace_of({{.step = 2, .sequence = 0, .block = 1, .kind = BlockEventKind::kEvict},
-                              {.step = 2, .sequence = 2, .block = 1, .kind = BlockEventKind::kAlloc}}),
-                    state);
+                              {.step = 2, .sequence = 2, .block = 1, .kind = BlockEventKind::kAlloc}}));
   KvSnapshot reused = ended;
   reused.step = 2;
   reused.blocks[1].state = BlockState::kUsed;
@@ -139,8 +117,7 @@ TEST(MemoryFold, BlockTakenAfterTheLastSnapshotBelongsToItsChat) {
   MemoryFold memory;
   ui::UiState state = two_chats();
   fold(memory, snapshot_of({{0}, {}}), state);
-  memory.fold_trace(trace_of({{.step = 1, .sequence = 1, .block = 6, .kind = BlockEventKind::kAlloc}}),
-                    state);
+  memory.fold_trace(trace_of({{.step = 1, .sequence = 1, .block = 6, .kind = BlockEventKind::kAlloc}}));
   KvSnapshot ended = snapshot_of({{}, {}});
   ended.step = 2;
   for (const std::size_t block : {0u, 6u}) ended.blocks[block].state = BlockState::kCached;
@@ -158,35 +135,9 @@ TEST(MemoryFold, LostEventsMakeWhatIdleChatsHoldUnknown) {
   fold(memory, ended, state);
   Engine::Trace lossy;
   lossy.num_lost = 5;
-  memory.fold_trace(lossy, state);
+  memory.fold_trace(lossy);
   fold(memory, ended, state);
   EXPECT_TRUE(state.chats[0].memory.blocks.empty());
-}
-
-TEST(MemoryFold, EqualEventsOfAStepBecomeOneLine) {
-  MemoryFold memory;
-  ui::UiState state = two_chats();
-  fold(memory, snapshot_of({{0}, {}}), state);
-  std::vector<BlockEvent> events;
-  for (int i = 0; i < 61; ++i)
-    events.push_back({.step = 3, .sequence = 1, .block = i, .kind = BlockEventKind::kHit});
-  events.push_back({.step = 3, .sequence = 1, .block = 2, .kind = BlockEventKind::kFill});
-  events.push_back({.step = 4, .sequence = 1, .block = 6, .kind = BlockEventKind::kAlloc});
-  memory.fold_trace(trace_of(events), state);
-  ASSERT_EQ(state.memory.events.size(), 2u);
-  EXPECT_EQ(state.memory.events[0].count, 61);
-  EXPECT_EQ(state.memory.events[0].chat_title, "chat 1");
-  EXPECT_EQ(state.memory.events[1].first_block, 6);
-}
-
-TEST(MemoryFold, StepsOfAboutAMinuteAreKept) {
-  MemoryFold memory;
-  ui::UiState state;
-  Engine::Trace trace;
-  for (int i = 0; i < 100; ++i) trace.steps.push_back({.step = i, .begin_us = i * 1'000'000});
-  memory.fold_trace(trace, state);
-  EXPECT_EQ(state.memory.steps.back().step, 99);
-  EXPECT_EQ(state.memory.steps.front().step, 99 - 65);
 }
 
 }  // namespace

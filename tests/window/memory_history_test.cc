@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -46,21 +46,21 @@ void expect_equal(const KvSnapshot& replayed, const KvSnapshot& engine) {
   EXPECT_EQ(replayed.figures.host_used_blocks, engine.figures.host_used_blocks);
 }
 
+std::uint64_t newest_mark(metrics::EngineTraffic& traffic) {
+  return traffic.core().recorder()->read_since(~0ull, ~0ull).next_event_mark;
+}
+
 TEST(MemoryHistory, AnyMomentIsWhatTheEngineSaidThen) {
   for (unsigned seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     metrics::EngineTraffic traffic(seed);
-    MemoryHistory history(traffic.pool(), 64);
+    MemoryHistory history(traffic.core().recorder(), 64);
     std::vector<Remembered> remembered;
-    std::uint64_t step_mark = 0, event_mark = 0;
     for (int step = 0; step < 250; ++step) {
       traffic.step();
-      const metrics::Trace trace = traffic.core().recorder().read_since(step_mark, event_mark);
-      step_mark = trace.next_step_mark;
-      event_mark = trace.next_event_mark;
       const KvSnapshot snapshot = traffic.core().snapshot();
       history.learn(snapshot);
-      history.add(trace);
+      history.follow_to(newest_mark(traffic));
       remembered.push_back({history.newest_mark(), snapshot});
     }
     for (int i = 0; i < 60; ++i) {
@@ -84,32 +84,48 @@ TEST(MemoryHistory, AnyMomentIsWhatTheEngineSaidThen) {
 }
 
 TEST(MemoryHistory, MomentThatIsGoneIsOneSentence) {
-  metrics::EngineTraffic traffic(3);
-  MemoryHistory history(traffic.pool(), 64, {.num_steps = 64, .num_events = 64, .num_segment_events = 16});
-  for (int step = 0; step < 400; ++step) traffic.step();
-  std::uint64_t step_mark = 0, event_mark = 0;
-  const metrics::Trace trace = traffic.core().recorder().read_since(step_mark, event_mark);
-  history.add(trace);
+  const auto recorder = std::make_shared<metrics::StepRecorder>(
+      metrics::PoolShape{.num_blocks = 4}, metrics::HistorySizes{.num_events = 64, .num_segment_events = 16});
+  MemoryHistory history(recorder, 64);
+  const std::vector<BlockEvent> events(1);
+  for (std::uint64_t mark = 1; mark <= 400; ++mark) {
+    recorder->record(std::nullopt, events);
+    history.follow_to(mark);
+  }
+  ASSERT_GT(history.oldest_mark(), 0u);
   EXPECT_TRUE(history.at(history.oldest_mark()));
-  if (history.oldest_mark() == 0) return;
   const auto gone = history.at(history.oldest_mark() - 1);
   ASSERT_FALSE(gone);
   EXPECT_NE(gone.error().message.find("not kept any more"), std::string::npos);
 }
 
+// The recorder is the engine's own: it may be ahead of what the window has read, and it may have dropped all
+// of it.
 TEST(MemoryHistory, GoesOnAfterALoss) {
   metrics::EngineTraffic traffic(5);
-  MemoryHistory history(traffic.pool(), 64);
-  for (int step = 0; step < 100; ++step) traffic.step();
-  const metrics::Trace lost = traffic.core().recorder().read_since(0, 0);
-  const auto before = traffic.core().recorder().state_at(lost.next_event_mark);
-  ASSERT_TRUE(before);
-  for (int step = 0; step < 50; ++step) traffic.step();
-  metrics::Trace trace = traffic.core().recorder().read_since(lost.next_step_mark, lost.next_event_mark);
-  trace.num_lost = 7;
-  history.add(trace, *before);
+  const auto recorder = std::make_shared<metrics::StepRecorder>(
+      traffic.pool(), metrics::HistorySizes{.num_events = 64, .num_segment_events = 16});
+  MemoryHistory history(recorder, 64);
+  std::uint64_t event_mark = 0;
+  const auto run = [&](int num_steps) {
+    for (int i = 0; i < num_steps; ++i) {
+      traffic.step();
+      const metrics::Trace trace = traffic.core().recorder()->read_since(0, event_mark);
+      event_mark = trace.next_event_mark;
+      recorder->record(std::nullopt, trace.block_events);
+    }
+  };
+  run(20);
+  history.follow_to(event_mark);
+  const std::uint64_t read = event_mark;
+  run(100);
+  ASSERT_GT(recorder->oldest_event_mark(), read) << "what was read is not kept any more";
+  EXPECT_FALSE(history.at(read)) << "before the loss is noticed, nothing is shown wrong";
+  history.follow_to(event_mark);
   const KvSnapshot snapshot = traffic.core().snapshot();
   history.learn(snapshot);
+  for (const std::uint64_t mark : {history.newest_mark(), history.oldest_mark(), history.newest_mark()})
+    ASSERT_TRUE(history.at(mark)) << mark;
   const auto moment = history.at(history.newest_mark());
   ASSERT_TRUE(moment);
   for (std::size_t i = 0; i < snapshot.blocks.size(); ++i) {
@@ -131,7 +147,7 @@ BlockSnapshot cached(std::int32_t parent, std::int64_t last_step,
 TEST(PrefixTree, RunsEndWhereTheTreeForks) {
   KvSnapshot snapshot;
   snapshot.blocks = {cached(-1, 1), cached(0, 2), cached(1, 3), cached(1, 9)};
-  PoolStory story;
+  metrics::PoolStory story;
   story.blocks.resize(4);
   const auto runs =
       make_prefix_tree(snapshot, story, [](BlockId block) { return std::to_string(block.value); });
@@ -145,7 +161,7 @@ TEST(PrefixTree, RunsEndWhereTheTreeForks) {
 TEST(PrefixTree, ParentsInACircleEnd) {
   KvSnapshot snapshot;
   snapshot.blocks = {cached(1, 1), cached(0, 2)};
-  PoolStory story;
+  metrics::PoolStory story;
   EXPECT_TRUE(make_prefix_tree(snapshot, story, [](BlockId) { return std::string(); }).empty());
 }
 

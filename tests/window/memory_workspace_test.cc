@@ -35,7 +35,7 @@ class MemoryWorkspaceTest : public ::testing::Test {
     description.bytes_per_block = 64;
     description.max_model_len = traffic_.options().max_model_len;
     state_.workspace = ui::Workspace::kMemory;
-    memory_workspace_->attach(description, {}, state_);
+    memory_workspace_->attach(description, traffic_.core().recorder(), {}, state_);
   }
   void TearDown() override {
     memory_workspace_.reset();
@@ -45,13 +45,12 @@ class MemoryWorkspaceTest : public ::testing::Test {
   void run(int num_steps) {
     for (int i = 0; i < num_steps; ++i) {
       traffic_.step();
-      const metrics::Trace trace = traffic_.core().recorder().read_since(step_mark_, event_mark_);
+      const metrics::Trace trace = traffic_.core().recorder()->read_since(step_mark_, event_mark_);
       step_mark_ = trace.next_step_mark;
       event_mark_ = trace.next_event_mark;
       memory_workspace_->fold(
           trace, std::make_shared<KvSnapshot>(traffic_.core().snapshot()),
-          [](RequestId) { return std::nullopt; },
-          [&](std::uint64_t mark) { return traffic_.core().recorder().state_at(mark); }, state_);
+          [](RequestId) { return std::nullopt; }, state_);
     }
   }
   void apply(const act::MemoryAction& action) { memory_workspace_->apply(action, state_); }
@@ -95,8 +94,8 @@ TEST_F(MemoryWorkspaceTest, StepsBackAndOnAreInverse) {
 
 TEST_F(MemoryWorkspaceTest, PoolAtAStepHasThatStepsLevels) {
   run(150);
-  for (std::size_t i = 0; i < shown().timeline.steps.size(); i += 17) {
-    const ui::TimelineStep step = shown().timeline.steps[i];
+  for (std::size_t i = 0; i < shown().timeline->steps.size(); i += 17) {
+    const ui::TimelineStep step = shown().timeline->steps[i];
     apply(act::SeekMark{step.mark});
     EXPECT_EQ(shown().snapshot->figures.used_blocks, step.record.used_blocks);
     EXPECT_EQ(shown().snapshot->figures.cached_blocks, step.record.cached_blocks);
@@ -114,7 +113,7 @@ TEST_F(MemoryWorkspaceTest, PlayingReachesTheEndAndStops) {
   for (int i = 0; i < 10'000 && shown().cursor.playing; ++i)
     memory_workspace_->tick(now_us += 20'000, state_);
   EXPECT_FALSE(shown().cursor.playing);
-  EXPECT_EQ(shown().cursor.mark, shown().timeline.newest_mark);
+  EXPECT_EQ(shown().cursor.mark, shown().timeline->newest_mark);
 }
 
 TEST_F(MemoryWorkspaceTest, OpenedRecordingShowsWhatWasRecorded) {
@@ -134,14 +133,14 @@ TEST_F(MemoryWorkspaceTest, OpenedRecordingShowsWhatWasRecorded) {
   }
   ASSERT_EQ(shown().source, ui::MemorySource::kRecording)
       << memory_workspace_->take_effects().problem.value_or("");
-  EXPECT_EQ(shown().timeline.steps.back().record.step, live->step);
+  EXPECT_EQ(shown().timeline->steps.back().record.step, live->step);
   for (std::size_t i = 0; i < live->blocks.size(); ++i) {
     EXPECT_EQ(shown().snapshot->blocks[i].ref_count, live->blocks[i].ref_count) << i;
     EXPECT_EQ(shown().snapshot->blocks[i].filled, live->blocks[i].filled) << i;
   }
   apply(act::CloseRecording{});
   EXPECT_EQ(shown().source, ui::MemorySource::kLive);
-  EXPECT_EQ(shown().timeline.steps.back().record.step, live->step);
+  EXPECT_EQ(shown().timeline->steps.back().record.step, live->step);
 }
 
 TEST_F(MemoryWorkspaceTest, DamagedRecordingIsOneSentence) {
@@ -168,14 +167,14 @@ TEST_F(MemoryWorkspaceTest, ExportsAreWritten) {
     EXPECT_GT(entry.file_size(), 200u) << entry.path();
   }
   EXPECT_EQ(num_files, 2);
-  std::istringstream lines(steps_csv(shown().timeline));
+  std::istringstream lines(steps_csv(*shown().timeline));
   std::string line;
   std::size_t num_lines = 0;
   while (std::getline(lines, line)) {
     ++num_lines;
     EXPECT_EQ(std::count(line.begin(), line.end(), ','), 19);
   }
-  EXPECT_EQ(num_lines, shown().timeline.steps.size() + 1);
+  EXPECT_EQ(num_lines, shown().timeline->steps.size() + 1);
 }
 
 TEST_F(MemoryWorkspaceTest, BlockCardTellsOwnersAndHistory) {
@@ -243,13 +242,15 @@ TEST(TokenBook, WordLeadsToItsPositionAndBack) {
 TEST(HealthSentences, SwapIsToldWithItsAgeForFiveSecondsAndThenWithItsTime) {
   ui::MemoryWorkspaceState state;
   state.pool.bytes_per_block = 130'000;
-  state.names[3] = {.label = "Chat 3"};
-  state.timeline.log.push_back({.mark = 5,
-                                .last_mark = 45,
-                                .time_us = 12'000'000,
-                                .sequence = 3,
-                                .kind = BlockEventKind::kSwapOut,
-                                .count = 41});
+  ui::TimelineState timeline;
+  timeline.names[3] = {.label = "Chat 3"};
+  timeline.log.push_back({.mark = 5,
+                          .last_mark = 45,
+                          .time_us = 12'000'000,
+                          .sequence = 3,
+                          .kind = BlockEventKind::kSwapOut,
+                          .count = 41});
+  state.timeline = std::make_shared<ui::TimelineState>(timeline);
   KvSnapshot snapshot;
   const auto soon = health_sentences(snapshot, state, 50, 14'100'000);
   EXPECT_EQ(soon.front().text, "Chat 3 was swapped out 2.1 s ago: 41 blocks, 5.08 MiB.");

@@ -116,7 +116,7 @@ void draw_chat_memory_view(const Frame& frame, const UiState& state, const ChatS
   }
   heading_line(frame, "Recent events");
   gap(frame, 4);
-  draw_event_lines(frame, state.memory, kNumEvents, width);
+  draw_event_lines(frame, *state.memory.timeline, kNumEvents, width);
   // Its words light up in every chat that shares it.
   const int told = state.memory_workspace.hover.block ? state.memory_workspace.hover.block->value : -1;
   if (pointed != told) frame.actions.push(actions::HoverBlock{pointed});

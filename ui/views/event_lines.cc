@@ -49,21 +49,21 @@ std::string_view event_word(BlockEventKind kind) {
   return "event";
 }
 
-std::string event_text(const EventLine& event) {
+std::string event_text(const LogLine& line, const TimelineState& timeline) {
   std::string text;
-  if (event.kind == BlockEventKind::kCopyOnWrite || event.kind == BlockEventKind::kCopyPartial) {
-    text = std::to_string(event.first_block) + " → " + std::to_string(event.aux);
-  } else if (event.count > 1) {
-    text = count_text(event.count, "block");
-  } else if (event.first_block >= 0) {
-    text = "block " + std::to_string(event.first_block);
+  if (line.kind == BlockEventKind::kCopyOnWrite || line.kind == BlockEventKind::kCopyPartial) {
+    text = std::to_string(line.first_block) + " → " + std::to_string(line.aux);
+  } else if (line.count > 1) {
+    text = count_text(line.count, "block");
+  } else if (line.first_block >= 0) {
+    text = "block " + std::to_string(line.first_block);
   }
-  if (!event.chat_title.empty()) text += (text.empty() ? "" : ", ") + event.chat_title;
+  if (line.sequence != 0) text += (text.empty() ? "" : ", ") + sequence_name(timeline, line.sequence);
   return text;
 }
 
-void draw_event_lines(const Frame& frame, const MemoryState& memory, std::size_t limit, float width) {
-  const std::size_t shown = std::min(limit, memory.events.size());
+void draw_event_lines(const Frame& frame, const TimelineState& timeline, std::size_t limit, float width) {
+  const std::size_t shown = std::min(limit, timeline.log.size());
   TextStyle mono = mono_text(frame);
   mono.em = 12;
   if (shown == 0) {
@@ -71,20 +71,20 @@ void draw_event_lines(const Frame& frame, const MemoryState& memory, std::size_t
     return;
   }
   ImDrawList* list = ImGui::GetWindowDrawList();
-  for (std::size_t i = memory.events.size() - shown; i < memory.events.size(); ++i) {
-    const EventLine& event = memory.events[i];
+  for (std::size_t i = timeline.log.size() - shown; i < timeline.log.size(); ++i) {
+    const LogLine& log_line = timeline.log[i];
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const std::string time =
-        seconds_text(std::max<std::int64_t>(event.time_us - memory.time_origin_us, 0)) + " ";
+        seconds_text(std::max<std::int64_t>(log_line.time_us - timeline.origin_us, 0)) + " ";
     float x = at.x;
     draw_text(frame, list, {x, at.y}, mono, time);
     x += text_width(frame, mono, time);
     TextStyle word = mono;
-    word.colour = event_colour(frame.theme, event.kind);
-    const std::string kind = std::string(event_word(event.kind)) + " ";
+    word.colour = event_colour(frame.theme, log_line.kind);
+    const std::string kind = std::string(event_word(log_line.kind)) + " ";
     draw_text(frame, list, {x, at.y}, word, kind);
     x += text_width(frame, mono, kind);
-    draw_text(frame, list, {x, at.y}, mono, event_text(event), std::max(1.0f, at.x + width - x));
+    draw_text(frame, list, {x, at.y}, mono, event_text(log_line, timeline), std::max(1.0f, at.x + width - x));
     ImGui::Dummy({width, frame.px(21)});
   }
 }

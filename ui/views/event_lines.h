@@ -9,11 +9,11 @@
 namespace octavo::ui {
 
 // At most `limit` lines, oldest first, at the cursor.
-void draw_event_lines(const Frame& frame, const MemoryState& memory, std::size_t limit, float width);
+void draw_event_lines(const Frame& frame, const TimelineState& timeline, std::size_t limit, float width);
 
 ImU32 event_colour(const Theme& theme, BlockEventKind kind);
-// "hit 61 blocks", "copy 38 → 417"
-std::string event_text(const EventLine& event);
+// "61 blocks, Poems", "38 → 417, Poems": what happened, behind its word.
+std::string event_text(const LogLine& line, const TimelineState& timeline);
 std::string_view event_word(BlockEventKind kind);
 
 }  // namespace octavo::ui

@@ -65,7 +65,8 @@ void draw_model_card(const Frame& frame, const UiState& state, float width) {
     return end_card();
   }
   const StepRecord none{};
-  const StepRecord& levels = state.memory.steps.empty() ? none : state.memory.steps.back();
+  const StepRecord& levels =
+      state.memory.timeline->steps.empty() ? none : state.memory.timeline->steps.back().record;
   const auto fraction = [&](std::int32_t blocks) {
     return model.num_blocks > 0 ? static_cast<double>(blocks) / model.num_blocks : 0.0;
   };

@@ -280,7 +280,6 @@ class ChapterPlayer {
 
   TourChapter play() {
     chapter_.title = script_.title;
-    chapter_.shape = {options_of(script_).block_size, script_.num_blocks, script_.num_host_blocks};
     chapter_.bytes_per_block = kBytesPerBlock;
     chapter_.max_model_len = kMaxModelLen;
     chapter_.stops.push_back({0, script_.beginning});
@@ -294,8 +293,8 @@ class ChapterPlayer {
       core_.step(std::move(commands));
       look(step);
     }
-    chapter_.trace = core_.recorder().read_since(0, 0);
-    chapter_.stops.push_back({chapter_.trace.next_event_mark, script_.end});
+    chapter_.recorder = core_.recorder();
+    chapter_.stops.push_back({event_mark_, script_.end});
     return std::move(chapter_);
   }
 
@@ -357,7 +356,7 @@ class ChapterPlayer {
         chapter_.token_ids[view.sequence_id.value].assign(view.token_ids.begin(), view.token_ids.end());
       }
     }
-    const metrics::Trace news = core_.recorder().read_since(step_mark_, event_mark_);
+    const metrics::Trace news = core_.recorder()->read_since(step_mark_, event_mark_);
     step_mark_ = news.next_step_mark;
     event_mark_ = news.next_event_mark;
     if (script_.computes_again) name_ended(news);

@@ -6,13 +6,13 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/api/kv_snapshot.h"
 #include "engine/base/ids.h"
-#include "engine/metrics/kv_state.h"
 #include "engine/metrics/step_recorder.h"
 
 namespace octavo::app {
@@ -25,10 +25,9 @@ struct TourStop {
 
 struct TourChapter {
   std::string title = {};
-  metrics::PoolShape shape = {};
   std::int64_t bytes_per_block = 0;
   std::int32_t max_model_len = 0;
-  metrics::Trace trace = {};
+  std::shared_ptr<const metrics::StepRecorder> recorder = {};    // what happened
   std::vector<TourStop> stops = {};                              // at least two
   std::vector<KvSnapshot> snapshots = {};                        // of each step's end: who the sequences are
   std::map<std::uint64_t, std::string> labels = {};              // of sequences

@@ -3,20 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "app/window/memory/visible_events.h"
-
 namespace octavo::app {
 namespace {
 
-constexpr std::int64_t kKeptStepsUs = 65'000'000;
-constexpr std::size_t kMostSteps = 20'000;
-constexpr std::size_t kMostEventLines = 400;
 constexpr std::size_t kMostSequences = 4'096;
-
-bool joins(const ui::EventLine& line, const BlockEvent& event) {
-  return line.step == event.step && line.kind == event.kind && line.sequence == event.sequence &&
-         event.kind != BlockEventKind::kCopyOnWrite;
-}
 
 // The block's former contents are gone with this event.
 bool ends_contents(BlockEventKind kind) {
@@ -29,60 +19,18 @@ void MemoryFold::learn_sequences(const KvSnapshot& snapshot, const ChatOfRequest
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
     const auto chat = chat_of(sequence.request_id);
     if (chat) chats_.insert_or_assign(sequence.sequence_id, *chat);
-    const auto name = !chat && name_of_ ? name_of_(sequence.request_id, sequence.output_index) : std::nullopt;
-    if (name) others_.insert_or_assign(sequence.sequence_id, *name);
   }
-  while (others_.size() > kMostSequences) others_.erase(others_.begin());
   while (chats_.size() > kMostSequences) chats_.erase(chats_.begin());
 }
 
-void MemoryFold::fold_trace(const Engine::Trace& trace, ui::UiState& state) {
+void MemoryFold::fold_trace(const Engine::Trace& trace) {
   if (trace.num_lost > 0) {
     // Which blocks idle chats still have cannot be known any more.
     std::erase_if(held_, [](const auto& entry) { return !entry.second.running; });
   }
-  for (const StepRecord& step : trace.steps) fold_step(step, state.memory);
-  for (const BlockEvent& event : trace.block_events) fold_block_event(event, state);
-}
-
-void MemoryFold::fold_step(const StepRecord& step, ui::MemoryState& memory) {
-  if (memory.steps.empty() && memory.time_origin_us == 0) memory.time_origin_us = step.begin_us;
-  memory.steps.push_back(step);
-  while (memory.steps.size() > kMostSteps || memory.steps.front().begin_us < step.begin_us - kKeptStepsUs) {
-    memory.steps.pop_front();
+  for (const BlockEvent& event : trace.block_events) {
+    if (event.block >= 0) follow_block(event);
   }
-}
-
-void MemoryFold::fold_block_event(const BlockEvent& event, ui::UiState& state) {
-  if (event.block >= 0) follow_block(event);
-  if (is_told(event.kind)) add_event_line(event, state);
-}
-
-void MemoryFold::add_event_line(const BlockEvent& event, ui::UiState& state) {
-  auto& events = state.memory.events;
-  // Events of one step come interleaved per block: look a few lines back.
-  const std::size_t looked_at = std::min<std::size_t>(events.size(), 4);
-  for (std::size_t i = 0; i < looked_at; ++i) {
-    ui::EventLine& line = events[events.size() - 1 - i];
-    if (!joins(line, event)) continue;
-    ++line.count;
-    return;
-  }
-  ui::EventLine line{.step = event.step,
-                     .time_us = event.time_us,
-                     .sequence = event.sequence,
-                     .kind = event.kind,
-                     .first_block = event.block,
-                     .aux = event.aux};
-  const auto chat = chats_.find(SequenceId{event.sequence});
-  if (chat != chats_.end()) {
-    line.chat_id = chat->second;
-    if (const ui::ChatState* shown = ui::find_chat(state, chat->second)) line.chat_title = shown->title;
-  } else if (const auto other = others_.find(SequenceId{event.sequence}); other != others_.end()) {
-    line.chat_title = other->second;
-  }
-  events.push_back(std::move(line));
-  while (events.size() > kMostEventLines) events.pop_front();
 }
 
 void MemoryFold::follow_block(const BlockEvent& event) {
@@ -101,7 +49,6 @@ void MemoryFold::follow_block(const BlockEvent& event) {
 }
 
 void MemoryFold::fold_snapshot(std::shared_ptr<const KvSnapshot> snapshot, ui::UiState& state) {
-  state.memory.totals = snapshot->totals;
   snapshot_step_ = snapshot->step;
   fold_held(*snapshot);
   fold_chats(*snapshot, state);

@@ -1,5 +1,5 @@
-// Folds the engine's reports about memory into what the window draws: snapshots of the pool, records of
-// steps, events of blocks. Knows which sequence belongs to which chat, and which blocks a chat left behind.
+// Folds the engine's reports about memory into what a chat shows of it: the blocks that hold it. Knows which
+// sequence belongs to which chat, and which blocks a chat left behind.
 //
 // A value type without clock, thread or engine. UI thread.
 #pragma once
@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "app/window/memory/sequence_names.h"
 #include "engine/engine.h"
 #include "ui/state.h"
 
@@ -24,14 +23,12 @@ using ChatOfRequest = std::function<std::optional<ChatId>(RequestId)>;
 
 class MemoryFold {
  public:
-  void name_others(SequenceNamer name_of) { name_of_ = std::move(name_of); }
-
   // Learns which sequence belongs to which chat. Call it before `fold_trace` of the same poll, so that its
   // events find their chats.
   void learn_sequences(const KvSnapshot& snapshot, const ChatOfRequest& chat_of);
 
-  // Step records and block events, in the order in which they happened.
-  void fold_trace(const Engine::Trace& trace, ui::UiState& state);
+  // What happened to blocks, in the order in which it happened.
+  void fold_trace(const Engine::Trace& trace);
 
   // The state of the pool: the blocks of every chat.
   void fold_snapshot(std::shared_ptr<const KvSnapshot> snapshot, ui::UiState& state);
@@ -40,7 +37,6 @@ class MemoryFold {
   // Everything of the engine before this one.
   void forget_engine() {
     chats_.clear();
-    others_.clear();
     held_.clear();
     snapshot_step_ = -1;
   }
@@ -54,9 +50,6 @@ class MemoryFold {
     std::vector<BlockId> host_blocks;  // while swapped out
   };
 
-  void fold_step(const StepRecord& step, ui::MemoryState& memory);
-  void fold_block_event(const BlockEvent& event, ui::UiState& state);
-  void add_event_line(const BlockEvent& event, ui::UiState& state);
   void follow_block(const BlockEvent& event);
   void fold_held(const KvSnapshot& snapshot);
   void fold_chats(const KvSnapshot& snapshot, ui::UiState& state);
@@ -64,9 +57,7 @@ class MemoryFold {
   bool is_shared(BlockId block) const { return num_holders_[static_cast<std::size_t>(block.value)] > 1; }
   std::int32_t num_sharing(ChatId chat_id, const std::vector<BlockId>& blocks);
 
-  SequenceNamer name_of_;
-  std::map<SequenceId, ChatId> chats_;        // of sequences seen in snapshots
-  std::map<SequenceId, std::string> others_;  // names of those of no chat
+  std::map<SequenceId, ChatId> chats_;  // of sequences seen in snapshots
   std::map<ChatId, Held> held_;
   std::int64_t snapshot_step_ = -1;
   // Of fold_chats, kept for their memory.

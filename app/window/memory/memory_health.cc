@@ -110,11 +110,6 @@ ui::HealthFigure scatter_figure(const KvSnapshot& snapshot) {
 
 // ---- sentences
 
-std::string name_of(const ui::MemoryWorkspaceState& state, std::uint64_t sequence) {
-  const auto found = state.names.find(sequence);
-  return found == state.names.end() ? "Sequence " + std::to_string(sequence) : found->second.label;
-}
-
 std::string when(std::int64_t time_us, std::int64_t now_us, std::int64_t origin_us) {
   const std::int64_t age = now_us - time_us;
   if (now_us < 0 || age > kAgesCountUs) return "at " + seconds_text(time_us - origin_us);
@@ -122,8 +117,8 @@ std::string when(std::int64_t time_us, std::int64_t now_us, std::int64_t origin_
 }
 
 std::string sentence_of(const ui::LogLine& line, const ui::MemoryWorkspaceState& state, std::int64_t now_us) {
-  const std::string name = name_of(state, line.sequence);
-  const std::string time = when(line.time_us, now_us, state.timeline.origin_us);
+  const std::string name = ui::sequence_name(*state.timeline, line.sequence);
+  const std::string time = when(line.time_us, now_us, state.timeline->origin_us);
   const std::string blocks =
       count_text(line.count, "block") + ", " + bytes_text(line.count * state.pool.bytes_per_block);
   switch (line.kind) {
@@ -234,7 +229,7 @@ std::vector<ui::HealthSentence> health_sentences(const KvSnapshot& snapshot,
                                                  const ui::MemoryWorkspaceState& state, std::uint64_t mark,
                                                  std::int64_t now_us) {
   std::vector<ui::HealthSentence> sentences;
-  const auto& log = state.timeline.log;
+  const auto& log = state.timeline->log;
   std::size_t num_seen = 0;
   std::set<std::pair<std::uint64_t, BlockEventKind>> told;
   for (auto line = log.rbegin(); line != log.rend() && sentences.size() < kMostSentences; ++line) {

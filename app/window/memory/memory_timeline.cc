@@ -1,8 +1,7 @@
 #include "app/window/memory/memory_timeline.h"
 
 #include <algorithm>
-
-#include "app/window/memory/visible_events.h"
+#include <utility>
 
 namespace octavo::app {
 namespace {
@@ -11,6 +10,19 @@ constexpr std::size_t kMostSteps = std::size_t{1} << 14;
 constexpr std::size_t kMostLines = 20'000;
 constexpr std::size_t kMostSpans = 4'096;
 constexpr std::size_t kMostRates = 4'096;
+constexpr std::size_t kMostNames = 4'096;
+
+// What happens at every step or token is no news.
+constexpr bool is_told(BlockEventKind kind) {
+  switch (kind) {
+    case BlockEventKind::kStepBegin:
+    case BlockEventKind::kStepEnd:
+    case BlockEventKind::kFill:
+    case BlockEventKind::kSeal:
+    case BlockEventKind::kUnref: return false;
+    default: return true;
+  }
+}
 
 bool is_copy(BlockEventKind kind) {
   return kind == BlockEventKind::kCopyOnWrite || kind == BlockEventKind::kCopyPartial;
@@ -28,39 +40,43 @@ void keep_newest(std::deque<Record>& records, std::size_t most) {
 
 }  // namespace
 
-void MemoryTimeline::add(const metrics::Trace& trace, std::uint64_t first_mark, ui::TimelineState& timeline) {
+void MemoryTimeline::add(const metrics::Trace& trace) {
+  ui::TimelineState& timeline = *timeline_;
   if (timeline.origin_us == 0 && !trace.steps.empty()) timeline.origin_us = trace.steps.front().begin_us;
-  const std::uint64_t trace_mark = trace.next_event_mark - trace.block_events.size();
-  for (std::size_t i = 0; i < trace.block_events.size(); ++i) {
-    add_event(trace.block_events[i], first_mark + i, timeline);
-  }
-  for (std::size_t i = 0; i < trace.steps.size(); ++i) {
-    const std::uint64_t mark =
-        i < trace.step_event_marks.size() ? trace.step_event_marks[i] : trace.next_event_mark;
-    add_step({trace.steps[i], first_mark + (mark > trace_mark ? mark - trace_mark : 0)}, timeline);
-  }
-  timeline.newest_mark = first_mark + trace.block_events.size();
+  std::uint64_t mark = trace.next_event_mark - trace.block_events.size();
+  for (const BlockEvent& event : trace.block_events) add_event(event, mark++);
+  for (std::size_t i = 0; i < trace.steps.size(); ++i) add_step({trace.steps[i], trace.step_event_marks[i]});
+  timeline.newest_mark = trace.next_event_mark;
   keep_newest(timeline.steps, kMostSteps);
   keep_newest(timeline.log, kMostLines);
   keep_newest(timeline.spans, kMostSpans);
   keep_newest(timeline.rates, kMostRates);
 }
 
-void MemoryTimeline::add_step(const ui::TimelineStep& step, ui::TimelineState& timeline) {
-  timeline.steps.push_back(step);
-  const StepRecord& record = step.record;
-  const std::int64_t end_us = record.begin_us + record.schedule_us + record.execute_us + record.commit_us;
-  timeline.newest_us = std::max(timeline.newest_us, end_us);
-  for (const metrics::Rates& rates : rates_.add(record))
-    timeline.rates.push_back({rates.time_us, rates.tokens_per_second, rates.requests_per_second});
+void MemoryTimeline::name(std::uint64_t sequence, ui::ShownSequence name) {
+  auto& names = timeline_->names;
+  names.insert_or_assign(sequence, std::move(name));
+  while (names.size() > kMostNames) names.erase(names.begin());
 }
 
-void MemoryTimeline::add_event(const BlockEvent& event, std::uint64_t mark, ui::TimelineState& timeline) {
-  timeline.newest_us = std::max(timeline.newest_us, event.time_us);
-  follow_sequence(event, timeline);
+void MemoryTimeline::add_step(const ui::TimelineStep& step) {
+  timeline_->steps.push_back(step);
+  const StepRecord& record = step.record;
+  const std::int64_t end_us = record.begin_us + record.schedule_us + record.execute_us + record.commit_us;
+  timeline_->newest_us = std::max(timeline_->newest_us, end_us);
+  for (const metrics::Rates& rates : rates_.add(record))
+    timeline_->rates.push_back({rates.time_us, rates.tokens_per_second, rates.requests_per_second});
+}
+
+void MemoryTimeline::add_event(const BlockEvent& event, std::uint64_t mark) {
+  timeline_->newest_us = std::max(timeline_->newest_us, event.time_us);
+  follow_sequence(event);
   rates_.add(event);
-  if (!is_told(event.kind)) return;
-  auto& log = timeline.log;
+  if (is_told(event.kind)) add_line(event, mark);
+}
+
+void MemoryTimeline::add_line(const BlockEvent& event, std::uint64_t mark) {
+  auto& log = timeline_->log;
   // Events of one step come interleaved per block: look a few lines back.
   const std::size_t looked_at = std::min<std::size_t>(log.size(), 4);
   for (std::size_t i = 0; i < looked_at; ++i) {
@@ -82,45 +98,41 @@ void MemoryTimeline::add_event(const BlockEvent& event, std::uint64_t mark, ui::
                  .aux = event.aux});
 }
 
-void MemoryTimeline::follow_sequence(const BlockEvent& event, ui::TimelineState& timeline) {
+void MemoryTimeline::follow_sequence(const BlockEvent& event) {
   if (event.sequence == 0) return;
   switch (event.kind) {
     case BlockEventKind::kAlloc:
     case BlockEventKind::kHit:
     case BlockEventKind::kShare: {
       Sequence& sequence = sequences_[event.sequence];
-      if (sequence.num_blocks++ == 0)
-        open_span(event.sequence, SequenceState::kRunning, event.time_us, timeline);
+      if (sequence.num_blocks++ == 0) open_span(event.sequence, SequenceState::kRunning, event.time_us);
       sequence.is_preempted = false;
       break;
     }
     case BlockEventKind::kUnref: {
       Sequence& sequence = sequences_[event.sequence];
       if (--sequence.num_blocks > 0 || sequence.is_preempted) break;
-      close_span(event.sequence, event.time_us, timeline);
+      close_span(event.sequence, event.time_us);
       break;
     }
     case BlockEventKind::kPreempt: {
       sequences_[event.sequence].is_preempted = true;
       open_span(event.sequence, event.aux == 1 ? SequenceState::kSwapped : SequenceState::kWaiting,
-                event.time_us, timeline);
+                event.time_us);
       break;
     }
-    case BlockEventKind::kResume:
-      open_span(event.sequence, SequenceState::kRunning, event.time_us, timeline);
-      break;
+    case BlockEventKind::kResume: open_span(event.sequence, SequenceState::kRunning, event.time_us); break;
     default: break;
   }
 }
 
-void MemoryTimeline::open_span(std::uint64_t sequence, SequenceState state, std::int64_t time_us,
-                               ui::TimelineState& timeline) {
-  close_span(sequence, time_us, timeline);
-  timeline.spans.push_back({sequence, state, time_us, -1});
+void MemoryTimeline::open_span(std::uint64_t sequence, SequenceState state, std::int64_t time_us) {
+  close_span(sequence, time_us);
+  timeline_->spans.push_back({sequence, state, time_us, -1});
 }
 
-void MemoryTimeline::close_span(std::uint64_t sequence, std::int64_t time_us, ui::TimelineState& timeline) {
-  for (auto span = timeline.spans.rbegin(); span != timeline.spans.rend(); ++span) {
+void MemoryTimeline::close_span(std::uint64_t sequence, std::int64_t time_us) {
+  for (auto span = timeline_->spans.rbegin(); span != timeline_->spans.rend(); ++span) {
     if (span->sequence != sequence || span->end_us >= 0) continue;
     span->end_us = time_us;
     return;

@@ -1,9 +1,10 @@
-// Steps and events folded into what the timeline and the log draw. A value type; UI thread.
+// Steps and events folded into what the timeline and the log draw. The one fold of them: the panel of a chat
+// and the Memory workspace show the same lines. A value type; UI thread.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <set>
+#include <memory>
 
 #include "engine/metrics/rate_meter.h"
 #include "engine/metrics/step_recorder.h"
@@ -13,21 +14,28 @@ namespace octavo::app {
 
 class MemoryTimeline {
  public:
-  // `first_mark` is that of the trace's first event, in the history's marks.
-  void add(const metrics::Trace& trace, std::uint64_t first_mark, ui::TimelineState& timeline);
+  // Traces follow one another; marks are those of the history.
+  void add(const metrics::Trace& trace);
+  void name(std::uint64_t sequence, ui::ShownSequence name);
+  void keep_from(std::uint64_t oldest_mark) { timeline_->oldest_mark = oldest_mark; }
+
+  const ui::TimelineState& state() const { return *timeline_; }
+  // For the views, which draw between folds.
+  std::shared_ptr<const ui::TimelineState> shared() const { return timeline_; }
 
  private:
-  void add_step(const ui::TimelineStep& step, ui::TimelineState& timeline);
-  void add_event(const BlockEvent& event, std::uint64_t mark, ui::TimelineState& timeline);
-  void follow_sequence(const BlockEvent& event, ui::TimelineState& timeline);
-  void open_span(std::uint64_t sequence, SequenceState state, std::int64_t time_us,
-                 ui::TimelineState& timeline);
-  void close_span(std::uint64_t sequence, std::int64_t time_us, ui::TimelineState& timeline);
+  void add_step(const ui::TimelineStep& step);
+  void add_event(const BlockEvent& event, std::uint64_t mark);
+  void add_line(const BlockEvent& event, std::uint64_t mark);
+  void follow_sequence(const BlockEvent& event);
+  void open_span(std::uint64_t sequence, SequenceState state, std::int64_t time_us);
+  void close_span(std::uint64_t sequence, std::int64_t time_us);
 
   struct Sequence {
     std::int32_t num_blocks = 0;
     bool is_preempted = false;
   };
+  std::shared_ptr<ui::TimelineState> timeline_ = std::make_shared<ui::TimelineState>();
   std::map<std::uint64_t, Sequence> sequences_;
   metrics::RateMeter rates_;
 };

@@ -21,7 +21,7 @@ bool is_root(const KvSnapshot& snapshot, std::size_t index) {
 
 class TreeMaker {
  public:
-  TreeMaker(const KvSnapshot& snapshot, const PoolStory& story, const TextOfBlock& text_of)
+  TreeMaker(const KvSnapshot& snapshot, const metrics::PoolStory& story, const TextOfBlock& text_of)
       : snapshot_(snapshot),
         story_(story),
         text_of_(text_of),
@@ -81,7 +81,7 @@ class TreeMaker {
   }
 
   const KvSnapshot& snapshot_;
-  const PoolStory& story_;
+  const metrics::PoolStory& story_;
   const TextOfBlock& text_of_;
   const std::vector<std::vector<std::int32_t>> children_;
   const std::vector<std::int32_t> places_;
@@ -89,7 +89,7 @@ class TreeMaker {
 
 }  // namespace
 
-std::vector<ui::PrefixRun> make_prefix_tree(const KvSnapshot& snapshot, const PoolStory& story,
+std::vector<ui::PrefixRun> make_prefix_tree(const KvSnapshot& snapshot, const metrics::PoolStory& story,
                                             const TextOfBlock& text_of) {
   return TreeMaker(snapshot, story, text_of).make();
 }

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "app/window/memory/memory_history.h"
 #include "engine/api/kv_snapshot.h"
+#include "engine/metrics/pool_story.h"
 #include "ui/memory_state.h"
 
 namespace octavo::app {
@@ -16,7 +16,7 @@ namespace octavo::app {
 using TextOfBlock = std::function<std::string(BlockId)>;
 
 // The text of a block, of contents that were computed by some sequence; `story` is of the snapshot's moment.
-std::vector<ui::PrefixRun> make_prefix_tree(const KvSnapshot& snapshot, const PoolStory& story,
+std::vector<ui::PrefixRun> make_prefix_tree(const KvSnapshot& snapshot, const metrics::PoolStory& story,
                                             const TextOfBlock& text_of);
 
 }  // namespace octavo::app

@@ -1,5 +1,5 @@
 // The Memory workspace's own logic: which moment of which source is shown, and what a person asked about it.
-// Folds the engine's events, a recording or the tour into ui::MemoryWorkspaceState.
+// Reads the engine's history, a recording or the tour into ui::MemoryWorkspaceState.
 //
 // UI thread; reading a recording and the paper's comparison run on threads of their own. Draws nothing, and
 // calls no engine: what only the controller or the application can do comes out of `take_effects`.
@@ -10,21 +10,17 @@
 #include <functional>
 #include <future>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <vector>
+#include <utility>
 
-#include "app/window/memory/explain_tour.h"
-#include "app/window/memory/memory_history.h"
-#include "app/window/memory/memory_timeline.h"
+#include "app/window/memory/history_source.h"
+#include "app/window/memory/live_recording.h"
 #include "app/window/memory/paper_comparison.h"
 #include "app/window/memory/recording_viewer.h"
 #include "app/window/memory/sequence_names.h"
 #include "app/window/memory/token_book.h"
 #include "engine/engine.h"
-#include "engine/metrics/recording_file.h"
-#include "engine/metrics/recording_writer.h"
 #include "ui/memory_actions.h"
 #include "ui/state.h"
 
@@ -44,21 +40,20 @@ struct MemoryEffects {
 class MemoryWorkspace {
  public:
   explicit MemoryWorkspace(std::filesystem::path folder = default_recordings_folder());
-  ~MemoryWorkspace();
 
   // What sequences of no chat are called.
   void name_others(SequenceNamer name_of) { name_of_ = std::move(name_of); }
 
-  // The engine was loaded: its history begins. `bytes` gives the bytes of a token of its vocabulary.
-  void attach(const EngineDescription& description, TokenBytes bytes, ui::UiState& state);
+  // The engine was loaded: `recorder` is its history, read where it lies. `bytes` gives the bytes of a token
+  // of its vocabulary.
+  void attach(const EngineDescription& description, std::shared_ptr<const metrics::StepRecorder> recorder,
+              TokenBytes bytes, ui::UiState& state);
   void detach();
 
-  // What the engine has reported. `state_before` gives the pools before the trace's first event, asked for
-  // only when events were lost.
-  using StateBefore = std::function<Result<metrics::KvState>(std::uint64_t mark)>;
+  // What the engine has reported: the recorder holds `trace` since the last time.
   using ChatOf = std::function<std::optional<ChatId>(RequestId)>;
   void fold(const Engine::Trace& trace, std::shared_ptr<const KvSnapshot> newest, const ChatOf& chat_of,
-            const StateBefore& state_before, ui::UiState& state);
+            ui::UiState& state);
 
   void apply(const ui::actions::MemoryAction& action, ui::UiState& state);
   // Time goes on: plays, counts ages, takes in what ran beside. True when something that is drawn changed.
@@ -72,33 +67,11 @@ class MemoryWorkspace {
   MemoryEffects take_effects() { return std::exchange(effects_, {}); }
 
  private:
-  struct Source {
-    ui::MemorySource kind = ui::MemorySource::kLive;
-    MemoryHistory history;
-    MemoryTimeline fold;
-    ui::ShownPool pool;
-    ui::TimelineState timeline;  // while another source is shown
-    std::map<std::uint64_t, ui::ShownSequence> names;
-    std::shared_ptr<const KvSnapshot> newest;  // the engine's own; none: replayed
-    // Of the tour.
-    std::map<std::uint64_t, std::vector<TokenId>> token_ids = {};  // of sequences
-    std::vector<TourStop> stops = {};
-    std::size_t stop = 0;
-  };
-  // Told on the writer's thread.
-  struct WriterFailure {
-    std::mutex mutex;
-    std::string message;
-  };
-
-  Source& shown() { return other_ ? *other_ : *live_; }
+  HistorySource& shown() { return other_ ? *other_ : *live_; }
   bool has_source() const { return other_ != nullptr || live_ != nullptr; }
-  void add(Source& source, const metrics::Trace& trace, ui::UiState& state);
-  void name_sequences(Source& source, const KvSnapshot& snapshot, const ChatOf& chat_of,
-                      const ui::UiState& state);
-  void record_names();
-  void show_source(ui::UiState& state, std::unique_ptr<Source> other);
-  void put_away_timeline(ui::UiState& state);
+  void name_sequences(const KvSnapshot& snapshot, const ChatOf& chat_of, const ui::UiState& state);
+  void end_failed_recording(ui::UiState& state);
+  void show_source(ui::UiState& state, std::unique_ptr<HistorySource> other);
 
   void apply_one(const ui::actions::ShowMemoryPage& a, ui::UiState& state);
   void apply_one(const ui::actions::FollowNewest& a, ui::UiState& state);
@@ -123,23 +96,23 @@ class MemoryWorkspace {
   void apply_one(const ui::actions::RunPaper& a, ui::UiState& state);
   void apply_one(const ui::actions::CancelPaper& a, ui::UiState& state);
 
+  std::uint64_t cursor_mark(const ui::UiState& state) const;
   void seek(std::uint64_t mark, ui::UiState& state);
   void show(ui::UiState& state);
   void show_cursor(ui::UiState& state);
   void show_blocks(const MemoryHistory::Moment& moment, ui::UiState& state);
   void show_card(ui::UiState& state);
   void show_tour(ui::UiState& state);
-  std::string text_of(const Source& source, std::uint64_t sequence, std::int32_t index) const;
+  std::string text_of(const HistorySource& source, std::uint64_t sequence, std::int32_t index) const;
   std::string text_of_block(BlockId block);
   bool play(std::int64_t now_us, ui::UiState& state);
   bool take_recording(ui::UiState& state);
   bool take_paper(ui::UiState& state);
   bool count_ages(ui::UiState& state);
-  void light(BlockId block, ui::UiState& state);
 
   const std::filesystem::path folder_;
-  std::unique_ptr<Source> live_;
-  std::unique_ptr<Source> other_;  // a recording or the tour, while it is shown
+  std::unique_ptr<HistorySource> live_;
+  std::unique_ptr<HistorySource> other_;  // a recording or the tour, while it is shown
   SequenceNamer name_of_;
   TokenBytes bytes_;
   TokenBook tokens_;
@@ -149,9 +122,7 @@ class MemoryWorkspace {
   std::int64_t now_us_ = 0;
   bool is_playing_ = false;
   bool counts_ages_ = false;  // a sentence tells how long ago something was
-  std::unique_ptr<metrics::RecordingWriter> writer_;
-  std::map<std::uint64_t, metrics::RecordedSequence> recorded_names_;  // what the writer was told
-  std::shared_ptr<WriterFailure> failure_;
+  LiveRecording recording_;
   std::future<Result<OpenedRecording>> opening_;
   PaperComparison paper_;
 };

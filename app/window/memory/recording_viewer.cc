@@ -1,9 +1,12 @@
 #include "app/window/memory/recording_viewer.h"
 
 #include <algorithm>
+#include <optional>
+#include <span>
 #include <system_error>
 #include <utility>
 
+#include "engine/base/text.h"
 #include "engine/metrics/recording_file.h"
 #include "engine/metrics/recording_reader.h"
 
@@ -14,33 +17,77 @@ constexpr std::size_t kMostEvents = std::size_t{1} << 22;  // 160 MiB
 constexpr std::size_t kMostListed = 24;
 constexpr std::size_t kMostSequences = std::size_t{1} << 16;
 
-}  // namespace
+// Everything that a recording holds, of which memory is known to have room.
+struct RecordedHistory {
+  metrics::Trace trace = {};
+  std::vector<metrics::RecordedSequence> sequences = {};  // in the order in which they were told
+  bool is_complete = false;
+};
 
-Result<OpenedRecording> open_recording(const std::filesystem::path& path) {
-  OCTAVO_TRY(auto reader, metrics::RecordingReader::open(path));
-  OpenedRecording recording{
-      .name = path.filename().string(), .header = reader.header(), .start = reader.start()};
-  metrics::Trace& trace = recording.trace;
+Result<RecordedHistory> read_whole(metrics::RecordingReader& reader) {
+  RecordedHistory read;
+  metrics::Trace& trace = read.trace;
   while (trace.block_events.size() < kMostEvents) {
     OCTAVO_TRY(auto part, reader.next());
     if (!part) {
-      recording.is_complete = reader.is_complete();
+      read.is_complete = reader.is_complete();
       break;
     }
     for (const metrics::RecordedStep& step : part->steps) {
       trace.steps.push_back(step.record);
       trace.step_event_marks.push_back(step.event_mark);
     }
-    const std::size_t room = kMostSequences - std::min(kMostSequences, recording.sequences.size());
-    recording.sequences.insert(
-        recording.sequences.end(), part->sequences.begin(),
+    const std::size_t room = kMostSequences - std::min(kMostSequences, read.sequences.size());
+    read.sequences.insert(
+        read.sequences.end(), part->sequences.begin(),
         part->sequences.begin() + static_cast<std::ptrdiff_t>(std::min(room, part->sequences.size())));
     trace.block_events.insert(trace.block_events.end(), part->events.begin(), part->events.end());
   }
-  recording.is_shortened = trace.block_events.size() >= kMostEvents;
   trace.next_step_mark = trace.steps.size();
   trace.next_event_mark = trace.block_events.size();
-  return recording;
+  return read;
+}
+
+// Steps and events in the order in which they came, so that the marks of steps are right.
+std::shared_ptr<const metrics::StepRecorder> record_again(const metrics::KvState& start,
+                                                          const metrics::Trace& trace) {
+  const metrics::HistorySizes sizes = {.num_steps = trace.steps.size() + 1,
+                                       .num_events = trace.block_events.size() + 1};
+  auto recorder = std::make_shared<metrics::StepRecorder>(start, sizes);
+  const std::span<const BlockEvent> events = trace.block_events;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < trace.steps.size(); ++i) {
+    const std::size_t end = std::clamp<std::size_t>(trace.step_event_marks[i], next, events.size());
+    recorder->record(trace.steps[i], events.subspan(next, end - next));
+    next = end;
+  }
+  recorder->record(std::nullopt, events.subspan(next));
+  return recorder;
+}
+
+}  // namespace
+
+Result<OpenedRecording> open_recording(const std::filesystem::path& path) {
+  OCTAVO_TRY(auto reader, metrics::RecordingReader::open(path));
+  OCTAVO_TRY(RecordedHistory read, read_whole(reader));
+  const metrics::RecordingHeader& header = reader.header();
+  auto source = std::make_unique<HistorySource>(HistorySource{
+      .kind = ui::MemorySource::kRecording,
+      .pool = {.name = sanitise_utf8(path.filename().string()),
+               .block_size = header.pool.block_size,
+               .num_blocks = header.pool.num_blocks,
+               .num_host_blocks = header.pool.num_host_blocks,
+               .bytes_per_block = header.bytes_per_block,
+               .max_model_len = header.max_model_len},
+      .history = MemoryHistory(record_again(reader.start(), read.trace), header.bytes_per_block)});
+  for (metrics::RecordedSequence& sequence : read.sequences) {
+    source->history.learn(sequence.sequence,
+                          {RequestId{sequence.request}, sequence.output_index, sequence.num_prompt_tokens});
+    source->timeline.name(sequence.sequence,
+                          {.label = std::move(sequence.name), .colour_index = sequence.colour_index});
+  }
+  source->add(read.trace);
+  return OpenedRecording{std::move(source), read.is_complete, read.trace.block_events.size() >= kMostEvents};
 }
 
 std::vector<std::string> list_recordings(const std::filesystem::path& folder) {

@@ -35,7 +35,8 @@ void Controller::attach_engine(Engine& engine, CountTokens count_tokens) {
   polls_left_ = kPollsAfterChange;
   const tokenizer::Tokenizer& vocabulary = engine.tokenizer();
   memory_workspace_.attach(
-      engine.description(), [&vocabulary](TokenId id) { return vocabulary.token_bytes(id); }, state_);
+      engine.description(), engine.history(),
+      [&vocabulary](TokenId id) { return vocabulary.token_bytes(id); }, state_);
   if (state_.chats.empty()) new_chat();
   count_everything();
   show_running();

@@ -57,8 +57,8 @@ class TimedEngine final : public Engine {
   Trace trace_since(std::uint64_t step_mark, std::uint64_t event_mark) const override {
     return timed([&] { return engine_->trace_since(step_mark, event_mark); });
   }
-  Result<metrics::KvState> state_at(std::uint64_t event_mark) const override {
-    return timed([&] { return engine_->state_at(event_mark); });
+  std::shared_ptr<const metrics::StepRecorder> history() const override {
+    return timed([&] { return engine_->history(); });
   }
 
  private:

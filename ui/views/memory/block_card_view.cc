@@ -99,8 +99,8 @@ void draw_strip(const Frame& frame, const MemoryWorkspaceState& state, const Blo
   const float height = frame.px(9);
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled(at, {at.x + width, at.y + height}, frame.theme.free, frame.px(2));
-  const std::int64_t begin = state.timeline.origin_us;
-  const auto span = static_cast<double>(std::max<std::int64_t>(1, state.timeline.newest_us - begin));
+  const std::int64_t begin = state.timeline->origin_us;
+  const auto span = static_cast<double>(std::max<std::int64_t>(1, state.timeline->newest_us - begin));
   const auto x_of = [&](std::int64_t time_us) {
     return at.x +
            width * static_cast<float>(std::clamp(static_cast<double>(time_us - begin) / span, 0.0, 1.0));
@@ -114,8 +114,9 @@ void draw_strip(const Frame& frame, const MemoryWorkspaceState& state, const Blo
     if (event.kind == BlockEventKind::kUnref && event.aux == 0) {
       colour = frame.theme.cached;
     } else {
-      const auto name = state.names.find(event.sequence);
-      colour = name == state.names.end() ? frame.theme.muted : frame.theme.owner(name->second.colour_index);
+      const auto name = state.timeline->names.find(event.sequence);
+      colour = name == state.timeline->names.end() ? frame.theme.muted
+                                                   : frame.theme.owner(name->second.colour_index);
     }
     list->AddRectFilled({x_of(event.time_us), at.y},
                         {std::max(x_of(until), x_of(event.time_us) + 1), at.y + height}, colour);
@@ -136,7 +137,7 @@ void draw_history(const Frame& frame, const MemoryWorkspaceState& state, const B
   for (std::size_t i = card.history.size(); i-- > first;) {
     const BlockHistoryLine& event = card.history[i];
     std::string text = time_text(state, event.time_us) + " " + std::string(event_word(event.kind));
-    if (event.sequence != 0) text += " " + name_of(state, event.sequence);
+    if (event.sequence != 0) text += " " + sequence_name(*state.timeline, event.sequence);
     ImGui::PushID(static_cast<int>(event.mark));
     const ImVec2 at = ImGui::GetCursorScreenPos();
     if (ImGui::InvisibleButton("history", {width, frame.px(19)}))

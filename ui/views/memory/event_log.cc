@@ -15,26 +15,14 @@ namespace {
 constexpr std::array<const char*, 6> kWords = {"all kinds", "allocated, freed", "reused, shared",
                                                "copied",    "swapped",          "evicted"};
 
-EventLine line_of(const MemoryWorkspaceState& state, const LogLine& line) {
-  EventLine event{.step = line.step,
-                  .time_us = line.time_us,
-                  .sequence = line.sequence,
-                  .kind = line.kind,
-                  .first_block = line.first_block,
-                  .aux = line.aux,
-                  .count = line.count};
-  if (line.sequence != 0) event.chat_title = name_of(state, line.sequence);
-  return event;
-}
-
 std::uint64_t chat_of(const MemoryWorkspaceState& state, std::uint64_t sequence) {
-  const auto found = state.names.find(sequence);
-  return found == state.names.end() ? 0 : found->second.chat_id.value;
+  const auto found = state.timeline->names.find(sequence);
+  return found == state.timeline->names.end() ? 0 : found->second.chat_id.value;
 }
 
 std::string chat_word(const MemoryWorkspaceState& state, std::uint64_t chat) {
   if (chat == 0) return "all chats";
-  for (const auto& [sequence, name] : state.names) {
+  for (const auto& [sequence, name] : state.timeline->names) {
     if (name.chat_id.value == chat) return name.label;
   }
   return "one chat";
@@ -43,7 +31,7 @@ std::string chat_word(const MemoryWorkspaceState& state, std::uint64_t chat) {
 // The chat after `chat` among those that were seen; 0 after the last.
 std::uint64_t next_chat(const MemoryWorkspaceState& state, std::uint64_t chat) {
   std::uint64_t next = 0;
-  for (const auto& [sequence, name] : state.names) {
+  for (const auto& [sequence, name] : state.timeline->names) {
     const std::uint64_t id = name.chat_id.value;
     if (id > chat && (next == 0 || id < next)) next = id;
   }
@@ -59,7 +47,7 @@ void EventLog::draw(const Frame& frame, const MemoryWorkspaceState& state, Point
   update(state);
   ImGui::BeginChild("event_list", {0, 0}, ImGuiChildFlags_NavFlattened);
   if (shown_.empty()) {
-    draw_hint(frame, state.timeline.log.empty() ? "No events yet." : "No events match. Try another filter.");
+    draw_hint(frame, state.timeline->log.empty() ? "No events yet." : "No events match. Try another filter.");
   }
   const bool at_end = ImGui::GetScrollY() >= ImGui::GetScrollMaxY() - 1;
   ImGuiListClipper clipper;
@@ -67,7 +55,7 @@ void EventLog::draw(const Frame& frame, const MemoryWorkspaceState& state, Point
   while (clipper.Step()) {
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
       const std::uint32_t index = shown_[static_cast<std::size_t>(i)];
-      draw_line(frame, state, state.timeline.log[index], pointing);
+      draw_line(frame, state, state.timeline->log[index], pointing);
     }
   }
   if (at_end) ImGui::SetScrollHereY(1.0f);
@@ -123,14 +111,14 @@ void EventLog::update(const MemoryWorkspaceState& state) {
   version_ = state.version;
   key_ = key;
   shown_.clear();
-  for (std::size_t i = 0; i < state.timeline.log.size(); ++i) {
-    if (passes(state, state.timeline.log[i])) shown_.push_back(static_cast<std::uint32_t>(i));
+  for (std::size_t i = 0; i < state.timeline->log.size(); ++i) {
+    if (passes(state, state.timeline->log[i])) shown_.push_back(static_cast<std::uint32_t>(i));
   }
 }
 
 void EventLog::draw_line(const Frame& frame, const MemoryWorkspaceState& state, const LogLine& log_line,
                          Pointing& pointing) {
-  const EventLine event = line_of(state, log_line);
+  const std::string text = event_text(log_line, *state.timeline);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
   ImGui::PushID(static_cast<int>(log_line.mark));
@@ -152,9 +140,9 @@ void EventLog::draw_line(const Frame& frame, const MemoryWorkspaceState& state, 
   };
   put(time_text(state, log_line.time_us) + " ", frame.theme.faint);
   put(std::string(event_word(log_line.kind)) + " ", event_colour(frame.theme, log_line.kind));
-  put(event_text(event), frame.theme.muted);
+  put(text, frame.theme.muted);
   tooltip(frame, "Step " + with_thousands(log_line.step) + ", " + std::string(event_word(log_line.kind)) +
-                     " " + event_text(event) + "\nClick to show the pools right after it");
+                     " " + text + "\nClick to show the pools right after it");
   if (!was_pressed) return;
   frame.actions.push(actions::SeekMark{log_line.last_mark + 1});
   if (log_line.first_block >= 0) frame.actions.push(actions::ChooseBlock{log_line.first_block});

@@ -109,12 +109,7 @@ bool is_lit(const MemoryWorkspaceState& state, int block) {
 }
 
 std::string time_text(const MemoryWorkspaceState& state, std::int64_t time_us) {
-  return seconds_text(time_us - state.timeline.origin_us);
-}
-
-std::string name_of(const MemoryWorkspaceState& state, std::uint64_t sequence) {
-  const auto found = state.names.find(sequence);
-  return found == state.names.end() ? "sequence " + std::to_string(sequence) : found->second.label;
+  return seconds_text(time_us - state.timeline->origin_us);
 }
 
 void draw_hint(const Frame& frame, std::string_view text) {

@@ -32,8 +32,6 @@ const char* state_word(BlockState state);
 bool is_lit(const MemoryWorkspaceState& state, int block);
 // "12.41 s" of the source's own time.
 std::string time_text(const MemoryWorkspaceState& state, std::int64_t time_us);
-// The chat's title, or the sequence.
-std::string name_of(const MemoryWorkspaceState& state, std::uint64_t sequence);
 
 // A muted paragraph where there is nothing to show yet.
 void draw_hint(const Frame& frame, std::string_view text);

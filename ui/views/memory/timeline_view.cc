@@ -23,7 +23,7 @@ constexpr float kLegend = 158,
                 kLeastWithLegend = 620;  // what lanes say about themselves stands right of them
 
 double seconds_of(const MemoryWorkspaceState& state, std::int64_t time_us) {
-  return static_cast<double>(time_us - state.timeline.origin_us) / 1e6;
+  return static_cast<double>(time_us - state.timeline->origin_us) / 1e6;
 }
 
 double duration_ms(const StepRecord& record) {
@@ -80,8 +80,8 @@ void draw_marks(const Frame& frame, const MemoryWorkspaceState& state, double fr
   float free_from = -FLT_MAX;
   TextStyle style = tiny_text(frame);
   style.em = 11.5f;
-  const auto& log = state.timeline.log;
-  const std::int64_t from_us = state.timeline.origin_us + static_cast<std::int64_t>(from * 1e6);
+  const auto& log = state.timeline->log;
+  const std::int64_t from_us = state.timeline->origin_us + static_cast<std::int64_t>(from * 1e6);
   const auto first = std::partition_point(log.begin(), log.end(),
                                           [&](const LogLine& line) { return line.time_us < from_us; });
   for (auto event = first; event != log.end(); ++event) {
@@ -103,8 +103,8 @@ void draw_marks(const Frame& frame, const MemoryWorkspaceState& state, double fr
 }
 
 const TimelineStep* step_at(const MemoryWorkspaceState& state, double at) {
-  const std::int64_t time_us = state.timeline.origin_us + static_cast<std::int64_t>(at * 1e6);
-  const auto& steps = state.timeline.steps;
+  const std::int64_t time_us = state.timeline->origin_us + static_cast<std::int64_t>(at * 1e6);
+  const auto& steps = state.timeline->steps;
   const auto after = std::partition_point(
       steps.begin(), steps.end(), [&](const TimelineStep& step) { return step.record.begin_us <= time_us; });
   return after == steps.begin() ? nullptr : &*std::prev(after);
@@ -135,7 +135,7 @@ void TimelineView::draw(const Frame& frame, const MemoryWorkspaceState& state, I
   const float width = ImGui::GetContentRegionAvail().x;
   draw_controls(frame, state, width);
   gap(frame, 4);
-  if (state.timeline.steps.empty()) {
+  if (state.timeline->steps.empty()) {
     draw_hint(frame, "No steps yet. Each engine step adds to these curves.");
     end_card();
     return;
@@ -226,7 +226,7 @@ void TimelineView::draw_controls(const Frame& frame, const MemoryWorkspaceState&
 }
 
 void TimelineView::update(const MemoryWorkspaceState& state) {
-  const TimelineState& timeline = state.timeline;
+  const TimelineState& timeline = *state.timeline;
   const double newest = std::max(0.001, seconds_of(state, timeline.newest_us));
   const double oldest = seconds_of(state, timeline.steps.front().record.begin_us);
   if (source_ != state.source) {
@@ -357,7 +357,7 @@ void TimelineView::point(const Frame& frame, const MemoryWorkspaceState& state) 
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) is_scrubbing_ = true;
   const bool has_moved = ImGui::IsMouseClicked(ImGuiMouseButton_Left) || ImGui::GetIO().MouseDelta.x != 0;
   if (is_scrubbing_ && has_moved) {
-    const std::int64_t time_us = state.timeline.origin_us + static_cast<std::int64_t>(at * 1e6);
+    const std::int64_t time_us = state.timeline->origin_us + static_cast<std::int64_t>(at * 1e6);
     frame.actions.push(actions::SeekTime{time_us});
   }
   if (const float wheel = ImGui::GetIO().MouseWheel; wheel != 0) {
@@ -397,9 +397,9 @@ void TimelineView::draw_requests(const Frame& frame, const MemoryWorkspaceState&
   if (!begin_lane(frame, "requests_plot", height, 1, has_axis)) return;
   ImDrawList* list = ImPlot::GetPlotDrawList();
   const ImVec2 low = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
-  const auto newest = state.timeline.newest_us;
+  const auto newest = state.timeline->newest_us;
   std::map<std::uint64_t, int> rows;
-  for (const ScheduleSpan& span : state.timeline.spans) {
+  for (const ScheduleSpan& span : state.timeline->spans) {
     const double begin = seconds_of(state, span.begin_us);
     const double end = seconds_of(state, span.end_us < 0 ? newest : span.end_us);
     if (end >= from_ && begin <= to_) rows.emplace(span.sequence, 0);
@@ -409,13 +409,13 @@ void TimelineView::draw_requests(const Frame& frame, const MemoryWorkspaceState&
   const float pitch = std::min(size.y / static_cast<float>(std::max(1, next)), frame.px(12));
   const float thickness = std::max(1.0f, pitch - (pitch > 4 ? frame.px(2) : 0.5f));
   ImPlot::PushPlotClipRect();
-  for (const ScheduleSpan& span : state.timeline.spans) {
+  for (const ScheduleSpan& span : state.timeline->spans) {
     const auto row = rows.find(span.sequence);
     if (row == rows.end()) continue;
-    const auto name = state.names.find(span.sequence);
-    const ImU32 colour =
-        frame.theme.owner(name != state.names.end() ? name->second.colour_index
-                                                    : static_cast<std::uint32_t>(span.sequence % 7));
+    const auto name = state.timeline->names.find(span.sequence);
+    const ImU32 colour = frame.theme.owner(name != state.timeline->names.end()
+                                               ? name->second.colour_index
+                                               : static_cast<std::uint32_t>(span.sequence % 7));
     const float x0 = ImPlot::PlotToPixels(seconds_of(state, span.begin_us), 0).x;
     const float x1 = std::max(
         x0 + 1, ImPlot::PlotToPixels(seconds_of(state, span.end_us < 0 ? newest : span.end_us), 0).x);

@@ -1,0 +1,53 @@
+#include "app/window/memory/history_source.h"
+
+#include <utility>
+
+#include "app/window/models/model_title.h"
+
+namespace octavo::app {
+
+void HistorySource::add(const metrics::Trace& trace) {
+  history.follow_to(trace.next_event_mark);
+  timeline.add(trace);
+  timeline.keep_from(history.oldest_mark());
+}
+
+std::unique_ptr<HistorySource> live_source(const EngineDescription& description,
+                                           std::shared_ptr<const metrics::StepRecorder> recorder) {
+  return std::make_unique<HistorySource>(
+      HistorySource{.kind = ui::MemorySource::kLive,
+                    .pool = {.name = model_title(description.model),
+                             .block_size = description.block_size,
+                             .num_blocks = description.num_blocks,
+                             .num_host_blocks = description.num_host_blocks,
+                             .bytes_per_block = description.bytes_per_block,
+                             .max_model_len = description.max_model_len},
+                    .history = MemoryHistory(std::move(recorder), description.bytes_per_block)});
+}
+
+std::unique_ptr<HistorySource> tour_source(TourChapter chapter) {
+  const metrics::PoolShape shape = chapter.recorder->shape();
+  auto source = std::make_unique<HistorySource>(
+      HistorySource{.kind = ui::MemorySource::kTour,
+                    .pool = {.name = std::move(chapter.title),
+                             .block_size = shape.block_size,
+                             .num_blocks = shape.num_blocks,
+                             .num_host_blocks = shape.num_host_blocks,
+                             .bytes_per_block = chapter.bytes_per_block,
+                             .max_model_len = chapter.max_model_len},
+                    .history = MemoryHistory(chapter.recorder, chapter.bytes_per_block),
+                    .token_ids = std::move(chapter.token_ids),
+                    .stops = std::move(chapter.stops)});
+  for (const KvSnapshot& snapshot : chapter.snapshots) source->history.learn(snapshot);
+  for (const auto& [sequence, label] : chapter.labels) {
+    const auto facts = source->history.facts().find(sequence);
+    const std::uint64_t request =
+        facts != source->history.facts().end() ? facts->second.request_id.value : sequence;
+    source->timeline.name(sequence,
+                          {.label = label, .colour_index = static_cast<std::uint32_t>(request - 1)});
+  }
+  source->add(chapter.recorder->read_since(0, 0));
+  return source;
+}
+
+}  // namespace octavo::app

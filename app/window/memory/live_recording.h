@@ -1,0 +1,40 @@
+// What the window records of the live engine into a file, with what sequences are called in the window. The
+// file is written from the engine's own history on the writer's thread. UI thread.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "app/window/memory/history_source.h"
+#include "engine/base/result.h"
+#include "engine/metrics/recording_writer.h"
+
+namespace octavo::app {
+
+class LiveRecording {
+ public:
+  // REQUIRES: !is_running()
+  Result<void> start(const std::filesystem::path& path, const HistorySource& live);
+  bool is_running() const { return writer_ != nullptr; }
+  // Something was recorded.
+  void notify();
+  // Who the sequences are: what the file was not told yet, or otherwise.
+  void describe(const HistorySource& live);
+  // Writes the end. Why the recording had ended before, if it had.
+  std::optional<std::string> stop();
+  // Why it has ended, while nobody stopped it.
+  std::optional<std::string> failure() const;
+
+ private:
+  struct Failure;
+
+  std::shared_ptr<Failure> failure_;  // told on the writer's thread
+  std::map<std::uint64_t, metrics::RecordedSequence> told_;
+  std::unique_ptr<metrics::RecordingWriter> writer_;
+};
+
+}  // namespace octavo::app

@@ -1,0 +1,137 @@
+#include "engine/metrics/pool_story.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+namespace octavo::metrics {
+namespace {
+
+std::int32_t place_of(std::span<const BlockId> table, std::int32_t block) {
+  for (std::size_t i = table.size(); i-- > 0;) {
+    if (table[i].value == block) return static_cast<std::int32_t>(i);
+  }
+  return -1;
+}
+
+// The block gets contents of its own: those of `sequence` at the end of its table.
+void begin_contents(BlockStory& story, const BlockEvent& event, std::span<const BlockId> table) {
+  story = {.sequence = event.sequence,
+           .index = static_cast<std::int32_t>(table.size()),
+           .parent = table.empty() ? -1 : table.back().value,
+           .born_us = event.time_us};
+}
+
+void leave(PoolStory& story, const KvState& state, const BlockEvent& event) {
+  const auto host = story.leaving.find(event.block);
+  if (host == story.leaving.end() || event.sequence == 0) return;
+  const std::int32_t index = place_of(state.table_of(SequenceId{event.sequence}), event.block);
+  if (index >= 0) story.sequences[event.sequence].host_blocks[index] = host->second;
+}
+
+// Copies in the host pool that are given up: by who came back, or by who ended while swapped out.
+void drop_host(PoolStory& story, std::int32_t host_block) {
+  std::erase_if(story.sequences, [&](const auto& entry) {
+    const SequenceStory& sequence = entry.second;
+    if (sequence.state != SequenceState::kSwapped) return false;
+    return std::any_of(sequence.host_blocks.begin(), sequence.host_blocks.end(),
+                       [&](const auto& host) { return host.second.value == host_block; });
+  });
+}
+
+void preempt(PoolStory& story, const BlockEvent& event) {
+  SequenceStory& sequence = story.sequences[event.sequence];
+  sequence.state = event.aux == 1 ? SequenceState::kSwapped : SequenceState::kWaiting;
+  if (event.aux != 1) sequence.host_blocks.clear();
+}
+
+void fork(PoolStory& story, const BlockEvent& event) {
+  story.sequences[forked_child(event)].parent = event.sequence;
+}
+
+// A sequence whose last block goes has ended, unless it was preempted: by recompute it was told before, by
+// swap its blocks are leaving.
+bool ends(const PoolStory& story, const KvState& state, const BlockEvent& event) {
+  if (event.sequence == 0 || state.table_of(SequenceId{event.sequence}).size() != 1) return false;
+  const auto sequence = story.sequences.find(event.sequence);
+  return sequence != story.sequences.end() && sequence->second.state == SequenceState::kRunning &&
+         !story.leaving.contains(event.block);
+}
+
+void copy(PoolStory& story, const BlockEvent& event) {
+  if (event.aux < 0 || static_cast<std::size_t>(event.aux) >= story.blocks.size()) return;
+  const BlockStory& source = story.blocks[static_cast<std::size_t>(event.block)];
+  BlockStory& target = story.blocks[static_cast<std::size_t>(event.aux)];
+  target.copied_from = event.block;
+  if (event.kind == BlockEventKind::kCopyOnWrite) {
+    target.sequence = event.sequence;
+    target.index = source.index;
+    target.parent = source.parent;
+  }
+}
+
+}  // namespace
+
+PoolStory story_of(const KvState& state) {
+  PoolStory story;
+  story.blocks.resize(static_cast<std::size_t>(state.shape().num_blocks));
+  KvState rebuilt(state.shape());
+  for (const BlockEvent& event : state.as_events()) {
+    tell(story, rebuilt, event);
+    (void)rebuilt.apply(event);
+  }
+  for (BlockStory& block : story.blocks) block.born_us = block.last_us = -1;
+  story.num_events_of = {};
+  story.num_hit_tokens = 0;
+  return story;
+}
+
+void tell(PoolStory& story, const KvState& state, const BlockEvent& event) {
+  const auto kind = static_cast<std::size_t>(event.kind);
+  if (kind < story.num_events_of.size()) ++story.num_events_of[kind];
+  const bool names_block = event.block >= 0 && static_cast<std::size_t>(event.block) < story.blocks.size();
+  const auto table = state.table_of(SequenceId{event.sequence});
+  if (names_block) {
+    BlockStory& block = story.blocks[static_cast<std::size_t>(event.block)];
+    if (event.kind == BlockEventKind::kAlloc) {
+      begin_contents(block, event, table);
+      story.leaving.erase(event.block);
+    }
+    if (event.kind == BlockEventKind::kHit) {
+      ++block.num_hits;
+      story.num_hit_tokens += state.block(BlockId{event.block}).num_filled;
+    }
+    if (event.kind == BlockEventKind::kEvict || event.kind == BlockEventKind::kFree) block = {};
+    block.last_us = event.time_us;
+    block.last_step = event.step;
+  }
+  switch (event.kind) {
+    case BlockEventKind::kAlloc:
+    case BlockEventKind::kHit:
+    case BlockEventKind::kShare:
+      if (event.sequence != 0) story.sequences[event.sequence].state = SequenceState::kRunning;
+      break;
+    case BlockEventKind::kUnref:
+      leave(story, state, event);
+      if (ends(story, state, event)) story.sequences.erase(event.sequence);
+      break;
+    case BlockEventKind::kCopyOnWrite:
+    case BlockEventKind::kCopyPartial:
+      if (names_block) copy(story, event);
+      break;
+    case BlockEventKind::kSwapOut: story.leaving[event.block] = BlockId{event.aux}; break;
+    case BlockEventKind::kSwapDrop: drop_host(story, event.aux); break;
+    case BlockEventKind::kPreempt: preempt(story, event); break;
+    case BlockEventKind::kResume: {
+      SequenceStory& sequence = story.sequences[event.sequence];
+      sequence.state = SequenceState::kRunning;
+      sequence.host_blocks.clear();
+      break;
+    }
+    case BlockEventKind::kFork: fork(story, event); break;
+    case BlockEventKind::kStepEnd: story.leaving.clear(); break;
+    default: break;
+  }
+}
+
+}  // namespace octavo::metrics

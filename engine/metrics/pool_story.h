@@ -1,0 +1,61 @@
+// What the events tell beside the state of the pools (KvState): whose tokens a block has, where they came
+// from, which sequence was forked from which, and who was swapped out where. Like the state it is a value
+// that events move, but only readers move it: it costs the engine nothing (EventHistory).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/api/block_event.h"
+#include "engine/api/kv_snapshot.h"
+#include "engine/base/ids.h"
+#include "engine/metrics/kv_state.h"
+
+namespace octavo::metrics {
+
+// What is known of a block beside its KvState::Block.
+struct BlockStory {
+  std::uint64_t sequence = 0;  // whose tokens it holds; 0: not known
+  std::int32_t index = -1;     // logical, in that sequence
+  std::int32_t parent = -1;    // the block before it there
+  std::int32_t copied_from = -1;
+  std::int32_t num_hits = 0;
+  std::int64_t born_us = -1;
+  std::int64_t last_us = -1;
+  std::int64_t last_step = 0;
+  friend bool operator==(const BlockStory&, const BlockStory&) = default;
+};
+
+struct SequenceStory {
+  SequenceState state = SequenceState::kRunning;
+  std::uint64_t parent = 0;                          // forked from; 0: none
+  std::map<std::int32_t, BlockId> host_blocks = {};  // by logical index, while swapped out
+  friend bool operator==(const SequenceStory&, const SequenceStory&) = default;
+};
+
+struct PoolStory {
+  std::vector<BlockStory> blocks;
+  std::map<std::uint64_t, SequenceStory> sequences;   // that have blocks, or wait to have them again
+  std::unordered_map<std::int32_t, BlockId> leaving;  // device block -> host block, during a swap out
+  std::array<std::int64_t, 32> num_events_of = {};    // index = BlockEventKind
+  std::int64_t num_hit_tokens = 0;
+  friend bool operator==(const PoolStory&, const PoolStory&) = default;
+};
+
+// Of a pool about which nothing is known but this state: no times, and nothing has been counted.
+PoolStory story_of(const KvState& state);
+
+// Moves the story by one event; `state` is the pools before it. What an impossible event says is left out.
+void tell(PoolStory& story, const KvState& state, const BlockEvent& event);
+
+// Everything that is known of the pools before the event of this mark.
+struct PoolMoment {
+  std::uint64_t mark = 0;
+  KvState state;
+  PoolStory story;
+};
+
+}  // namespace octavo::metrics
