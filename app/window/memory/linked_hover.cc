@@ -7,7 +7,7 @@
 
 namespace octavo::app {
 
-ui::LinkedHover words_of_block(BlockId block, std::int32_t block_size, const TokenBook& tokens,
+ui::LinkedHover words_of_block(BlockId block, std::int32_t block_size, TokenBook& tokens,
                                const TokenBytes& bytes, const ui::UiState& state) {
   ui::LinkedHover hover{.blocks = {block}};
   std::set<RequestId> lit;
@@ -31,7 +31,7 @@ ui::LinkedHover words_of_block(BlockId block, std::int32_t block_size, const Tok
 }
 
 ui::LinkedHover blocks_of_words(const ui::actions::HoverText& pointed, std::int32_t block_size,
-                                const TokenBook& tokens, const TokenBytes& bytes, const ui::UiState& state) {
+                                TokenBook& tokens, const TokenBytes& bytes, const ui::UiState& state) {
   if (pointed.message_id == MessageId{}) return {};
   const auto place = tokens.find(pointed.chat_id, pointed.message_id, pointed.begin, pointed.end, bytes);
   const ui::ChatState* chat = ui::find_chat(state, pointed.chat_id);

@@ -12,10 +12,10 @@
 namespace octavo::app {
 
 // The words of every chat that has this block.
-ui::LinkedHover words_of_block(BlockId block, std::int32_t block_size, const TokenBook& tokens,
+ui::LinkedHover words_of_block(BlockId block, std::int32_t block_size, TokenBook& tokens,
                                const TokenBytes& bytes, const ui::UiState& state);
 // The blocks of the words that are pointed at, and what else lies in the first of them.
 ui::LinkedHover blocks_of_words(const ui::actions::HoverText& pointed, std::int32_t block_size,
-                                const TokenBook& tokens, const TokenBytes& bytes, const ui::UiState& state);
+                                TokenBook& tokens, const TokenBytes& bytes, const ui::UiState& state);
 
 }  // namespace octavo::app
