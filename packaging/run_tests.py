@@ -17,9 +17,9 @@ import xml.etree.ElementTree as ElementTree
 
 SECONDS_PER_PROGRAM = 1200
 PROGRAMS_AT_ONCE = 2
-LONGEST_FIRST = ["mutation", "ui", "demonstrations", "cuda", "nvcc", "kernels"]  # then the others; the first and the third use both cores
-SCRIPTS = {"mutation": "tests/mutation/run.py", "bench": "tests/bench/self_test.py",
-           "nvcc": "tests/nvcc/nvcc_test.py"}  # take --gtest_output like the others
+LONGEST_FIRST = ["ui", "demonstrations", "cuda", "nvcc", "kernels"]  # then the others; the second uses both cores
+SCRIPTS = {"mutation": ["tests/mutation/run.py", "--check"], "bench": ["tests/bench/self_test.py"],
+           "nvcc": ["tests/nvcc/nvcc_test.py"]}  # take --gtest_output like the others
 NOT_HERE = {"long"}  # tests/long/run
 
 
@@ -96,7 +96,7 @@ def main():
     wanted = set(sys.argv[2:])
     programs = {path.name[len("octavo_"):-len("_tests")]: [path]
                 for path in sorted((root / "build/release/tests").glob("octavo_*_tests")) if os.access(path, os.X_OK)}
-    programs |= {name: [sys.executable, root / script] for name, script in SCRIPTS.items()}
+    programs |= {name: [sys.executable, root / script, *arguments] for name, (script, *arguments) in SCRIPTS.items()}
     unknown = wanted - programs.keys()
     if unknown:
         sys.exit(f"packaging/test: no tests called {', '.join(sorted(unknown))}; choose from {', '.join(programs)}")

@@ -263,6 +263,21 @@ TEST_F(EngineCoreTest, ABeamSearchGivesItsBestHypothesesBestFirst) {
   expect_pool_is_whole();
 }
 
+// After one beam three ends come before the next token that goes on.
+TEST_F(EngineCoreTest, ABeamSearchHasBeamsHoweverManyEndsStandBeforeThem) {
+  SamplingParams sampling = beams(2, 10);
+  sampling.stop_token_ids = {kA + 1, kA + 2, kA + 3};
+  submit(TextPrompt{"abc"}, sampling);
+  for (const EngineEvent& event : step()) {
+    const auto* told = std::get_if<BeamsAdvanced>(&event);
+    if (told == nullptr) continue;
+    ASSERT_EQ(told->steps[0].live.size(), 2u);
+    EXPECT_EQ(told->steps[0].nodes[static_cast<std::size_t>(told->steps[0].live[1])].token_id, kA + 4);
+    return;
+  }
+  ADD_FAILURE() << "the search did not advance";
+}
+
 TEST_F(EngineCoreTest, ABeamSearchTellsEachStepOfItsTree) {
   submit(TextPrompt{"abc"}, beams(2, 10));
   for (std::int32_t i = 0; i < 3; ++i) {

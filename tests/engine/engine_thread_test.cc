@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "engine/output_collector.h"
@@ -149,6 +150,45 @@ TEST(EngineThread, PublishesASnapshotWhenAskedAlsoWhenIdle) {
   EXPECT_GT(later->step, snapshot->step);
 }
 
+// Asks until there is a snapshot that has what is wanted; null after a second.
+template <class Wanted>
+std::shared_ptr<const KvSnapshot> snapshot_with(Engine& engine, const Wanted& wanted) {
+  for (int tries = 0; tries < 1000; ++tries) {
+    const auto snapshot = engine.kv_snapshot();
+    if (snapshot && wanted(*snapshot)) return snapshot;
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  return nullptr;
+}
+
+TEST(EngineThread, AnIdleEngineWakesForTheFirstWishForASnapshot) {
+  const ScriptedEngine made = make_engine();
+  collect(*made.engine, {made.engine->submit(text_request(5))});
+  std::this_thread::sleep_for(milliseconds(20));  // it sleeps now
+  EXPECT_TRUE(snapshot_with(*made.engine, [](const KvSnapshot&) { return true; }));
+}
+
+TEST(EngineThread, KeepsAWishForASnapshotUntilThereIsANewOne) {
+  const ScriptedEngine made = make_engine();
+  const auto first = snapshot_with(*made.engine, [](const KvSnapshot&) { return true; });
+  ASSERT_TRUE(first);
+  made.engine->kv_snapshot();
+  std::this_thread::sleep_for(milliseconds(20));  // it has seen the wish, and has nothing new
+  collect(*made.engine, {made.engine->submit(text_request(5))});
+  EXPECT_GT(made.engine->kv_snapshot()->step, first->step) << "published without another wish";
+}
+
+TEST(EngineThread, DescribesTheBlockThatIsWatchedAlsoWhenIdle) {
+  const ScriptedEngine made = make_engine();
+  ASSERT_TRUE(snapshot_with(*made.engine, [](const KvSnapshot&) { return true; }));
+  for (const std::int32_t block : {3, 200}) {
+    made.engine->watch_block(BlockId{block});
+    EXPECT_TRUE(snapshot_with(*made.engine, [&](const KvSnapshot& snapshot) {
+      return snapshot.watched && snapshot.watched->block == BlockId{block};
+    })) << block;
+  }
+}
+
 // An idle window that asks at each frame, and draws a frame at each wake-up, must come to rest.
 TEST(EngineThread, DoesNotPublishTheSameStateAgainAndAgain) {
   const ScriptedEngine made = make_engine();
@@ -161,12 +201,22 @@ TEST(EngineThread, DoesNotPublishTheSameStateAgainAndAgain) {
   EXPECT_LE(num_wake_ups, 2);
 }
 
-TEST(EngineThread, WakesTheReaderAfterEventsAreReady) {
+TEST(EngineThread, AReaderThatLooksOnlyWhenWokenHearsEverything) {
   const ScriptedEngine made = make_engine();
-  std::atomic<int> num_wake_ups = 0;
-  made.engine->set_wake_up([&] { ++num_wake_ups; });
-  collect(*made.engine, {made.engine->submit(text_request(5))});
-  EXPECT_GE(num_wake_ups, 1);
+  std::atomic<int> num_tokens = 0;
+  std::atomic<bool> has_finished = false;
+  made.engine->set_wake_up([&] {
+    for (const EngineEvent& event : made.engine->poll(milliseconds(0))) {
+      const auto* tokens = std::get_if<TokensGenerated>(&event);
+      if (tokens != nullptr) num_tokens += static_cast<int>(tokens->token_ids.size());
+      if (std::holds_alternative<RequestFinished>(event)) has_finished = true;
+    }
+  });
+  made.engine->submit(text_request(5));
+  for (int tries = 0; tries < 2000 && !has_finished; ++tries) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_TRUE(has_finished);
+  EXPECT_EQ(num_tokens, 5);
+  made.engine->set_wake_up({});
 }
 
 TEST(EngineThread, TraceCountsEveryStep) {

@@ -15,7 +15,7 @@ using std::chrono::microseconds;
 using std::chrono::seconds;
 
 EngineEvent token(std::uint64_t request, std::int32_t output, TokenId id, std::string text) {
-  return TokensGenerated{RequestId{request}, output, {id}, {-0.5f}, {}, std::move(text)};
+  return TokensGenerated{RequestId{request}, output, {id}, {-0.5f}, {{{id, -0.5f}}}, std::move(text)};
 }
 
 std::vector<EngineEvent> list(EngineEvent first, EngineEvent second) {
@@ -36,6 +36,8 @@ TEST(EventOutbox, JoinsTokensOfAnOutputWhileNobodyReads) {
   ASSERT_EQ(first.token_ids.size(), 1000u);
   EXPECT_EQ(first.token_ids.back(), 999);
   EXPECT_EQ(first.logprobs.size(), 1000u);
+  ASSERT_EQ(first.top_logprobs.size(), 1000u);
+  EXPECT_EQ(first.top_logprobs.back()[0].token_id, 999);
 }
 
 TEST(EventOutbox, AddsUpPreemptionsWhileNobodyReads) {
@@ -46,6 +48,10 @@ TEST(EventOutbox, AddsUpPreemptionsWhileNobodyReads) {
   const auto events = outbox.take(microseconds(0));
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(std::get<RequestPreempted>(events[1]).num_tokens_dropped, 40);
+  outbox.add(list(RequestPreempted{RequestId{2}, 5}, RequestPreempted{RequestId{1}, 6}));
+  const auto later = outbox.take(microseconds(0));
+  ASSERT_EQ(later.size(), 2u) << "new ones after a poll";
+  EXPECT_EQ(std::get<RequestPreempted>(later[0]).num_tokens_dropped, 5);
 }
 
 BeamsAdvanced beam_step(std::uint64_t request, std::int32_t first_node) {

@@ -96,11 +96,29 @@ TEST(OutputProcessor, TakesTheEarliestOfSeveralStopStrings) {
   EXPECT_EQ(heard.end->stop_reason, StopReason("bc"));
 }
 
+TEST(OutputProcessor, OfStopStringsAtOnePlaceTakesTheOneNamedFirst) {
+  EXPECT_EQ(hear({.stop = {"ab", "abc"}}, {"abc"}).end->stop_reason, StopReason("ab"));
+  EXPECT_EQ(hear({.stop = {"abc", "ab"}}, {"abc"}).end->stop_reason, StopReason("abc"));
+}
+
+TEST(OutputProcessor, HoldsBackForTheLongestOfSeveralStopStrings) {
+  for (const auto& stop : {std::vector<std::string>{"abca", "cd"}, {"cd", "abca"}}) {
+    EXPECT_EQ(hear({.stop = stop}, {"abc"}).text(), "") << stop[0];
+  }
+}
+
 TEST(OutputProcessor, GivesHeldTextWhenTheOutputIsEndedFromOutside) {
   const SamplingParams sampling{.stop = {"abca"}};
   OutputProcessor output(kTokenizer, sampling, 100);
   EXPECT_EQ(output.append(id_of("abc")).text, "");
   EXPECT_EQ(output.end_now(), "abc");
+}
+
+TEST(OutputProcessor, GivesAnUnfinishedCharacterWhenTheOutputIsEndedFromOutside) {
+  const SamplingParams sampling;
+  OutputProcessor output(kTokenizer, sampling, 100);
+  EXPECT_EQ(output.append(id_of("\xc3")).text, "");
+  EXPECT_EQ(output.end_now(), "\ufffd");
 }
 
 TEST(OutputProcessor, GivesHeldTextAtTheLastToken) {
@@ -141,6 +159,8 @@ TEST(OutputProcessor, DoesNotEndBeforeMinTokens) {
   const Heard heard = hear(sampling, {"a", "b", "d", "ba"});
   EXPECT_EQ(heard.text(), "abdb");
   EXPECT_EQ(heard.end->stop_reason, StopReason("a"));
+  const Heard at_the_last = hear({.min_tokens = 2, .stop = {"b"}}, {"a", "b", "b"});
+  EXPECT_EQ(at_the_last.pieces.size(), 3u) << "the second token is still one of min_tokens";
 }
 
 TEST(OutputProcessor, EndOfSequenceWinsOverLength) {

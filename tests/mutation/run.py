@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Puts each defect of mutants.txt into the engine, one at a time, and requires the simulation to notice it.
+"""Puts each defect of mutants.txt and program_mutants.txt into the sources, one at a time, and requires a program to notice it.
 
 For each mutant one source file is changed in a copy outside the tree, compiled with the flags of the build (and -O1),
-linked into octavo_simulate in place of the original, and run over seeds. A change that is marked harmless must pass
-unnoticed: what catches everything shows nothing. Objects and results are kept by the hash of everything that they were
-made from, so that only what changed is built and run again.
+linked in place of the original into octavo_simulate, which runs over seeds, or into the test program that the mutant
+names. A change that is marked harmless must pass unnoticed: what catches everything shows nothing. Objects and results
+are kept by the hash of everything that they were made from, so that only what changed is built and run again.
 
-usage: run.py [--build FOLDER] [--jobs N] [--only TEXT] [--gtest_output=xml:FILE]
+usage: run.py [--check | --programs] [--build FOLDER] [--jobs N] [--only TEXT] [--gtest_output=xml:FILE]
+
+--check builds nothing: every text to replace is there exactly once. --programs prints what must be built before.
 """
 import argparse
 import concurrent.futures
@@ -27,6 +29,9 @@ ROOT = HERE.parent.parent
 SEEDS, STEPS = 3000, 1_000_000  # an unnoticed mutant runs until it has done either
 LONGEST_LIFE_S = 5
 SECONDS_PER_MUTANT = 120
+FILES = ["mutants.txt", "program_mutants.txt"]
+SIMULATION = ["octavo_simulate", "--seeds", str(SEEDS), "--steps", str(STEPS), "--longest-life", str(LONGEST_LIFE_S),
+              "--no-shrink"]
 
 
 @dataclasses.dataclass
@@ -35,6 +40,7 @@ class Mutant:
     file: str
     edits: list[tuple[str, str]]  # text that must be there exactly once, and what stands there instead
     is_harmless: bool
+    noticed_by: list[str]  # program and arguments
 
 
 @dataclasses.dataclass
@@ -44,18 +50,19 @@ class Verdict:
     text: str
 
 
-def read_mutants(path):
-    """The mutants of a file; its first lines say how it is written."""
+def read_mutants(paths):
+    """The mutants of all files; the first lines of mutants.txt say how they are written."""
     mutants = []
-    for section in re.split(r"^== ", path.read_text(), flags=re.MULTILINE)[1:]:
+    for section in (one for path in paths for one in re.split(r"^== ", path.read_text(), flags=re.MULTILINE)[1:]):
         head, *edits = section.split("\n---\n")
-        name, _, file = head.partition("\n")
+        name, file, *noticed_by = head.strip().split("\n")
+        program = shlex.split(noticed_by[0].removeprefix("noticed by: ")) if noticed_by else SIMULATION
         pairs = [edit.partition("\n+++\n") for edit in edits]
-        mutants.append(Mutant(name.removesuffix(" (harmless)"), file.strip(),
-                              [(old.strip("\n"), new.strip("\n")) for old, _, new in pairs], name.endswith(" (harmless)")))
+        mutants.append(Mutant(name.removesuffix(" (harmless)"), file, [(old.strip("\n"), new.strip("\n")) for old, _, new in pairs],
+                              name.endswith(" (harmless)"), program))
     names = [mutant.name for mutant in mutants]
     if len(set(names)) != len(names):
-        sys.exit(f"{path}: two mutants have one name")
+        sys.exit("tests/mutation: two mutants have one name: " + ", ".join({name for name in names if names.count(name) > 1}))
     return mutants
 
 
@@ -65,7 +72,7 @@ def mutated_source(root, mutant):
     for old, new in mutant.edits:
         count = source.count(old)
         if count != 1:
-            raise ValueError(f"{mutant.file}: the text to replace is there {count} times: bring mutants.txt up to date")
+            raise ValueError(f"{mutant.file}: the text to replace is there {count} times: bring the mutant up to date")
         source = source.replace(old, new)
     return source
 
@@ -78,8 +85,15 @@ def digest(*parts):
     return sha.hexdigest()[:32]
 
 
+@dataclasses.dataclass
+class Program:
+    linker: list[str]
+    inputs: list[str]
+    digest: str  # of all that it is made from
+
+
 class Build:
-    """What the build folder knows: how a file is compiled, and what octavo_simulate is linked from."""
+    """What the build folder knows: how a file is compiled, and what a program is linked from."""
 
     def __init__(self, root, folder):
         self.root, self.folder = root, folder
@@ -88,13 +102,18 @@ class Build:
         self.commands = {}
         for entry in json.loads((folder / "compile_commands.json").read_text()):
             self.commands[str(pathlib.Path(entry["file"]).resolve())] = entry
-        commands = subprocess.run(["ninja", "-C", str(folder), "-t", "commands", "octavo_simulate"], check=True,
-                                  capture_output=True, text=True).stdout.splitlines()
-        link = shlex.split(commands[-1].removeprefix(": && ").removesuffix(" && :"))
-        output = link.index("-o")
-        self.linker, self.inputs = link[:output], link[output + 2:]
-        files = [folder / word for word in link if word.endswith((".o", ".a"))]
-        self.link_digest = digest(*link, *(path.read_bytes() for path in files))
+        self.programs = {}
+
+    def program(self, name):
+        """How a program is linked: what stands before its own name, and its objects and libraries."""
+        if name not in self.programs:
+            commands = subprocess.run(["ninja", "-C", str(self.folder), "-t", "commands", name], check=True,
+                                      capture_output=True, text=True).stdout.splitlines()
+            link = shlex.split(commands[-1].removeprefix(": && ").removesuffix(" && :"))
+            output = link.index("-o")
+            files = [self.folder / word for word in link if word.endswith((".o", ".a"))]
+            self.programs[name] = Program(link[:output], link[output + 2:], digest(*link, *(path.read_bytes() for path in files)))
+        return self.programs[name]
 
     def compile_command(self, file):
         """(compiler and flags without input and output, object of the original)."""
@@ -129,16 +148,17 @@ class Build:
     def result_of(self, mutant):
         """(caught, text)."""
         mutated = self.object_of(mutant)
-        path = self.cache / (digest(self.link_digest, mutated.read_bytes(), SEEDS, STEPS) + ".json")
+        program = self.program(mutant.noticed_by[0])
+        path = self.cache / (digest(program.digest, mutated.read_bytes(), *mutant.noticed_by) + ".json")
         if path.exists():
             path.touch()
             return tuple(json.loads(path.read_text()))
         with tempfile.TemporaryDirectory(prefix="octavo-mutant-") as scratch:
-            program = pathlib.Path(scratch) / "octavo_simulate"
+            file = pathlib.Path(scratch) / mutant.noticed_by[0]
             # First, so that nothing is taken from the library that holds the original.
-            subprocess.run(self.linker + [str(mutated), "-o", str(program)] + self.inputs, cwd=self.folder, check=True,
+            subprocess.run(program.linker + [str(mutated), "-o", str(file)] + program.inputs, cwd=self.folder, check=True,
                            capture_output=True)
-            result = simulate(program)
+            result = run(file, mutant.noticed_by[1:])
         path.write_text(json.dumps(result))
         return result
 
@@ -148,17 +168,23 @@ class Build:
                 path.unlink()
 
 
-def simulate(program):
+def run(program, arguments):
     """(whether the defect was noticed, where or how)."""
-    arguments = ["--seeds", SEEDS, "--steps", STEPS, "--longest-life", LONGEST_LIFE_S, "--no-shrink"]
     try:
-        done = subprocess.run([str(program), *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                              text=True, timeout=SECONDS_PER_MUTANT)
+        done = subprocess.run([str(program), *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              stdin=subprocess.DEVNULL, text=True, errors="replace", timeout=SECONDS_PER_MUTANT)
     except subprocess.TimeoutExpired:
         return False, f"no end after {SECONDS_PER_MUTANT} s"
-    caught = re.match(r"seed \d+, step \d+: .*", done.stdout)
-    if done.returncode == 1 and caught:
-        return True, "caught at " + caught.group(0)
+    if program.name == SIMULATION[0]:
+        place = re.match(r"seed \d+, step \d+: .*", done.stdout)
+        is_caught = done.returncode == 1 and place
+    else:
+        place = re.search(r"(?<=^\[  FAILED  \] )[\w./]+", done.stdout, flags=re.MULTILINE)
+        # A check of the product that ends the program names its test too: the last that began.
+        is_caught = done.returncode != 0 and "[ RUN      ]" in done.stdout
+        place = place or re.search(r"(?<=\[ RUN      \] )[\w./]+(?!.*\[ RUN)", done.stdout, flags=re.DOTALL)
+    if is_caught:
+        return True, "caught at " + place.group(0)
     return False, f"not caught (exit status {done.returncode})"
 
 
@@ -167,6 +193,14 @@ def judge(build, mutant):
         caught, text = build.result_of(mutant)
         return Verdict(mutant, caught != mutant.is_harmless, text)
     except (ValueError, subprocess.CalledProcessError) as error:
+        return Verdict(mutant, False, str(error))
+
+
+def applies(root, mutant):
+    try:
+        mutated_source(root, mutant)
+        return Verdict(mutant, True, "applies")
+    except (ValueError, OSError) as error:
         return Verdict(mutant, False, str(error))
 
 
@@ -181,8 +215,21 @@ def write_report(path, verdicts):
     ElementTree.ElementTree(suites).write(path)
 
 
+def judge_all(build, mutants, jobs, keeps_all):
+    begin, verdicts = time.time(), []
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for verdict in pool.map(lambda mutant: judge(build, mutant), mutants):
+            print(f"{verdict.mutant.name} ({verdict.mutant.file}): {verdict.text}", flush=True)
+            verdicts.append(verdict)
+    if not keeps_all:
+        build.forget_unused(begin - 1)
+    return verdicts
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="only whether every text to replace is there once")
+    parser.add_argument("--programs", action="store_true", help="only print the programs that notice")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", help="a build folder made by cmake")
     parser.add_argument("--root", type=pathlib.Path, default=ROOT, help="the sources that it was made from")
     parser.add_argument("--jobs", type=int, default=2)
@@ -190,25 +237,26 @@ def main():
     parser.add_argument("--gtest_output", default="", metavar="xml:FILE")
     arguments = parser.parse_args()
     begin = time.time()
-    mutants = [mutant for mutant in read_mutants(HERE / "mutants.txt") if arguments.only in mutant.name + mutant.file]
+    mutants = [mutant for mutant in read_mutants([HERE / name for name in FILES])
+               if arguments.only in mutant.name + mutant.file]
     if not mutants:
         sys.exit("tests/mutation/run.py: there is no such mutant")
-    build = Build(arguments.root.resolve(), arguments.build.resolve())
-    verdicts = []
-    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        for verdict in pool.map(lambda mutant: judge(build, mutant), mutants):
-            print(f"{verdict.mutant.name} ({verdict.mutant.file}): {verdict.text}", flush=True)
-            verdicts.append(verdict)
-    if not arguments.only:
-        build.forget_unused(begin - 1)
+    if arguments.programs:
+        return print(*sorted({mutant.noticed_by[0] for mutant in mutants}))
+    root = arguments.root.resolve()
+    if arguments.check:
+        verdicts = [applies(root, mutant) for mutant in mutants]
+        for verdict in verdicts:
+            if not verdict.is_right:
+                print(f"{verdict.mutant.name}: {verdict.text}")
+    else:
+        verdicts = judge_all(Build(root, arguments.build.resolve()), mutants, arguments.jobs, keeps_all=bool(arguments.only))
     if arguments.gtest_output:
         write_report(arguments.gtest_output.removeprefix("xml:"), verdicts)
     wrong = [verdict.mutant.name for verdict in verdicts if not verdict.is_right]
     for name in wrong:
         print("failed: " + name)
-    num_harmless = sum(verdict.mutant.is_harmless for verdict in verdicts)
-    print(f"{len(verdicts) - num_harmless} defects and {num_harmless} harmless changes, {len(wrong)} judged wrongly, in "
-          f"{time.time() - begin:.0f} s")
+    print(f"{len(verdicts) - len(wrong)} passed, {len(wrong)} failed, 0 skipped in {time.time() - begin:.0f} s")
     sys.exit(1 if wrong else 0)
 
 

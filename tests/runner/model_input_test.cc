@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace octavo::runner {
 namespace {
 
@@ -48,6 +50,9 @@ TEST(ModelInput, FlattensAChunkAndADecode) {
     EXPECT_EQ(input.swap_ins()[1].source, 2) << "of the host pool";
     EXPECT_EQ(input.swap_ins()[1].target, 4) << "of the device pool";
   }
+  std::swap(step.sequences[0], step.sequences[1]);
+  input.assemble(step, 4);
+  EXPECT_EQ(numbers(input.batch().block_tables), (Numbers{9, 0, 4, 7, 2, 0})) << "4 stood in the last place";
   input.assemble({}, 4);
   EXPECT_EQ(input.num_tokens(), 0);
   EXPECT_TRUE(input.swap_outs().empty() && input.swap_ins().empty() && input.block_copies().empty());

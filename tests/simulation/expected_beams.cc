@@ -2,13 +2,36 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
 #include "tests/simulation/toy_tokenizer.h"
 
 namespace octavo::simulation {
+namespace {
+
+// How many of `all` come before `one`.
+template <class Value, class Precedes>
+std::size_t num_before(const std::vector<Value>& all, const Value& one, const Precedes& precedes) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(all, [&](const Value& other) { return precedes(other, one); }));
+}
+
+// Those that fewer than `width` others come before, in their order.
+template <class Value, class Precedes>
+std::vector<Value> best_of(const std::vector<Value>& all, std::size_t width, const Precedes& precedes) {
+  std::vector<const Value*> places(std::min(width, all.size()));
+  for (const Value& one : all) {
+    const std::size_t place = num_before(all, one, precedes);
+    if (place < places.size()) places[place] = &one;
+  }
+  std::vector<Value> best;
+  for (const Value* one : places) best.push_back(*one);
+  return best;
+}
+
+}  // namespace
 
 ExpectedBeams::ExpectedBeams(const ToyModel& model, const RequestAlone& alone)
     : model_(model), alone_(alone) {
@@ -24,76 +47,77 @@ bool ExpectedBeams::fails() const {
       live_, [&](const ExpectedHypothesis& beam) { return model_.has_invalid_logits(beam.text.folded()); });
 }
 
-// With `width` hypotheses: at once, or when the best beam as it stands does not beat the worst of them.
+// No beam is left, or `width` hypotheses have come and, unless any will do, so many are as good as the best
+// beam.
 bool ExpectedBeams::is_over() const {
   if (live_.empty()) return true;
-  if (ended_.size() < static_cast<std::size_t>(alone_.asked.beam_width)) return false;
-  return alone_.asked.early_stopping || search_score(live_.front()) <= search_score(ended_.back());
+  const auto num_as_good = std::ranges::count_if(ended_, [&](const ExpectedHypothesis& one) {
+    return alone_.asked.early_stopping || search_score(one) >= search_score(live_.front());
+  });
+  return num_as_good >= alone_.asked.beam_width;
 }
 
-std::vector<ExpectedBeams::Continuation> ExpectedBeams::ranked_continuations() const {
+std::vector<ExpectedBeams::Continuation> ExpectedBeams::all_continuations() const {
   std::vector<Continuation> all;
   for (std::size_t rank = 0; rank < live_.size(); ++rank) {
     for (TokenId token = 0; token < ToyTokenizer::kVocabularySize; ++token) {
       const float logprob = ToyModel::beam_logprob(live_[rank].text.folded(), token);
       const double bias = alone_.asked.biased && token == kBiasedToken ? kBias : 0.0;
-      all.push_back(
-          {rank, token, logprob, live_[rank].search_logprob + (static_cast<double>(logprob) + bias)});
+      all.push_back({rank, token, live_[rank]});
+      ExpectedHypothesis& longer = all.back().longer;
+      longer.text.append(token);
+      longer.logprobs.push_back(logprob);
+      longer.cumulative_logprob += static_cast<double>(logprob);
+      longer.search_logprob += static_cast<double>(logprob) + bias;
     }
   }
-  std::ranges::sort(
-      all, {}, [](const Continuation& one) { return std::tuple(-one.search_logprob, one.rank, one.token); });
   return all;
 }
 
-ExpectedHypothesis ExpectedBeams::continued(const Continuation& continuation) const {
-  ExpectedHypothesis longer = live_[continuation.rank];
-  longer.text.append(continuation.token);
-  longer.logprobs.push_back(continuation.logprob);
-  longer.cumulative_logprob += static_cast<double>(continuation.logprob);
-  longer.search_logprob = continuation.search_logprob;
-  return longer;
+bool ExpectedBeams::precedes(const Continuation& a, const Continuation& b) {
+  return std::tuple(-a.longer.search_logprob, a.rank, a.token) <
+         std::tuple(-b.longer.search_logprob, b.rank, b.token);
 }
 
+// Of all continuations the best `width` may end a text; of those that end none, the best `width` go on.
 void ExpectedBeams::advance() {
   const auto width = static_cast<std::size_t>(alone_.asked.beam_width);
-  std::vector<ExpectedHypothesis> next;
+  const std::vector<Continuation> all = all_continuations();
+  std::vector<Continuation> going_on;
+  std::ranges::copy_if(all, std::back_inserter(going_on),
+                       [](const Continuation& one) { return !one.longer.text.has_ended(); });
+  live_.clear();
+  for (const Continuation& one : best_of(going_on, width, precedes)) live_.push_back(one.longer);
   just_ended_.clear();
-  std::size_t place = 0;
-  for (const Continuation& continuation : ranked_continuations()) {
-    const bool is_among_best = place++ < width;
-    ExpectedHypothesis longer = continued(continuation);
-    if (!longer.text.has_ended())
-      next.push_back(std::move(longer));
-    else if (is_among_best)
-      just_ended_.push_back(std::move(longer));
-    if (next.size() == width) break;
+  for (const Continuation& one : best_of(all, width, precedes)) {
+    if (one.longer.text.has_ended()) just_ended_.push_back(one.longer);
   }
-  live_ = std::move(next);
   ended_.insert(ended_.end(), just_ended_.begin(), just_ended_.end());
-  keep_best(ended_);
-}
-
-void ExpectedBeams::keep_best(std::vector<ExpectedHypothesis>& hypotheses) const {
-  std::ranges::stable_sort(hypotheses, std::greater(),
-                           [&](const ExpectedHypothesis& one) { return search_score(one); });
-  const auto width = static_cast<std::size_t>(alone_.asked.beam_width);
-  if (hypotheses.size() > width)
-    hypotheses.erase(hypotheses.begin() + static_cast<std::ptrdiff_t>(width), hypotheses.end());
 }
 
 std::vector<ExpectedHypothesis> ExpectedBeams::answers(FinishReason of_those_under_way) const {
-  std::vector<ExpectedHypothesis> answers = ended_;
+  std::vector<Answer> all;
+  for (const ExpectedHypothesis& one : ended_) all.push_back({all.size(), one});
   if (!is_over()) {
-    for (ExpectedHypothesis beam : live_) {
+    for (const ExpectedHypothesis& beam : live_) {
       if (beam.text.token_ids().empty()) continue;
-      beam.text.end(of_those_under_way);
-      answers.push_back(std::move(beam));
+      all.push_back({all.size(), beam});
+      all.back().hypothesis.text.end(of_those_under_way);
     }
-    keep_best(answers);
   }
-  std::ranges::stable_sort(answers, std::greater(),
-                           [&](const ExpectedHypothesis& one) { return score(one); });
+  // The search chooses by what it goes by; they are given in the order of the model's own scores.
+  const auto chosen_before = [&](const Answer& a, const Answer& b) {
+    return std::tuple(-search_score(a.hypothesis), a.birth) <
+           std::tuple(-search_score(b.hypothesis), b.birth);
+  };
+  const auto given_before = [&](const Answer& a, const Answer& b) {
+    const double score_a = score(a.hypothesis), score_b = score(b.hypothesis);
+    return score_a != score_b ? score_a > score_b : chosen_before(a, b);
+  };
+  const auto width = static_cast<std::size_t>(alone_.asked.beam_width);
+  std::vector<ExpectedHypothesis> answers;
+  for (const Answer& one : best_of(best_of(all, width, chosen_before), width, given_before))
+    answers.push_back(one.hypothesis);
   return answers;
 }
 

@@ -1,5 +1,6 @@
-// Beam search over the toy model, from the request alone and the definition of it: every step ranks all
-// continuations of all beams over the whole vocabulary. Shares nothing with the engine's search.
+// Beam search over the toy model, from the request alone and the definition of it: every step makes all
+// continuations of all beams over the whole vocabulary, and a place is the number of those that come before.
+// Nothing is sorted or thrown away. Shares nothing with the engine's search.
 #pragma once
 
 #include <cstdint>
@@ -48,22 +49,24 @@ class ExpectedBeams {
   struct Continuation {
     std::size_t rank = 0;  // of the beam that it continues
     TokenId token = -1;
-    float logprob = 0.0f;
-    double search_logprob = 0.0;  // of all of it
+    ExpectedHypothesis longer;
+  };
+  struct Answer {
+    std::size_t birth = 0;  // in order of their ends
+    ExpectedHypothesis hypothesis;
   };
 
   double score(double logprob, std::size_t num_tokens) const;
   double search_score(const ExpectedHypothesis& hypothesis) const {
     return score(hypothesis.search_logprob, hypothesis.text.token_ids().size());
   }
-  std::vector<Continuation> ranked_continuations() const;
-  ExpectedHypothesis continued(const Continuation& continuation) const;
-  void keep_best(std::vector<ExpectedHypothesis>& hypotheses) const;
+  std::vector<Continuation> all_continuations() const;
+  static bool precedes(const Continuation& a, const Continuation& b);
 
   const ToyModel& model_;
   const RequestAlone& alone_;
-  std::vector<ExpectedHypothesis> live_;
-  std::vector<ExpectedHypothesis> ended_;  // best first
+  std::vector<ExpectedHypothesis> live_;   // best first
+  std::vector<ExpectedHypothesis> ended_;  // all that ever were among the best, in order of their ends
   std::vector<ExpectedHypothesis> just_ended_;
 };
 

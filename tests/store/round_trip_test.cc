@@ -215,6 +215,33 @@ TEST_F(RoundTrip, AWholeMessageTakesThePlaceOfItsPieces) {
   EXPECT_EQ(load(1)->messages().back().content, tree.messages().back().content);
 }
 
+TEST_F(RoundTrip, APieceBehindALostOneIsLostToo) {
+  open();
+  Chat tree;
+  const MessageId question = tree.append(kRootMessage, Role::kUser, "q");
+  const MessageId answer = tree.append(question, Role::kAssistant, "");
+  push_all(changes_for(some_head(1), tree));
+  wait_ms(150);
+  push(AppendToAnswer{ChatId{1}, answer, 0, "one ", 0, {1, 2}});
+  push(AppendToAnswer{ChatId{1}, answer, 9, "three", 4, {5}});
+  wait_ms(150);
+  EXPECT_EQ(load(1)->messages().back().content, "one ");
+  EXPECT_EQ(load(1)->messages().back().token_ids, (std::vector<TokenId>{1, 2}));
+}
+
+TEST_F(RoundTrip, AnInterruptedAnswerThatIsFinishedLaterIsInterruptedNoMore) {
+  open();
+  Chat tree = some_chat(1, 1);
+  Message& answer = *tree.find(MessageId{2});
+  for (const bool interrupted : {true, false}) {
+    answer.interrupted = interrupted;
+    push_all(changes_for(some_head(1), tree));
+    wait_ms(150);
+    reopen();
+    EXPECT_EQ(load(1)->messages().back().interrupted, interrupted);
+  }
+}
+
 TEST_F(RoundTrip, ChangesWaitForTheBatchUnlessTheyAreUrgent) {
   open();
   const auto soon = push(SaveChat{some_head(1)});
@@ -252,8 +279,11 @@ TEST_F(RoundTrip, FilesCanBeReadByTheirOwnerOnly) {
 TEST_F(RoundTrip, ErasedTextIsNotInTheFile) {
   open();
   Chat tree;
-  tree.append(kRootMessage, Role::kUser, "the secret of the ancient mariner");
+  const MessageId question = tree.append(kRootMessage, Role::kUser, "the secret of the ancient mariner");
+  const MessageId running = tree.append(question, Role::kAssistant, "");
   push_all(changes_for(some_head(1), tree));
+  wait_ms(200);
+  push(AppendToAnswer{ChatId{1}, running, 0, "with my cross-bow I shot the albatross", 0, {1}});
   wait_ms(200);
   push(EraseChat{ChatId{1}}, true);
   step_until_idle();
@@ -262,6 +292,7 @@ TEST_F(RoundTrip, ErasedTextIsNotInTheFile) {
   const std::string bytes((std::istreambuf_iterator<char>(file)), {});
   EXPECT_GT(bytes.size(), 4096u);
   EXPECT_EQ(bytes.find("ancient mariner"), std::string::npos);
+  EXPECT_EQ(bytes.find("albatross"), std::string::npos) << "of an answer that was under way";
 }
 
 TEST_F(RoundTrip, SearchFindsTextInEveryCaseAndNamesTheBranch) {

@@ -38,9 +38,14 @@ class WorkerTest : public ::testing::Test {
     open();
   }
 
-  // Steps while there is anything to do at this moment.
+  // Steps while there is anything to do at this moment. A store that never comes to rest would keep its
+  // thread busy.
   void step_until_idle() {
-    for (auto due = worker_->due_us(); due && *due <= now_us_; due = worker_->due_us()) step();
+    int num_steps = 0;
+    for (auto due = worker_->due_us(); due && *due <= now_us_; due = worker_->due_us()) {
+      ASSERT_LT(++num_steps, 20'000) << "the store does not come to rest";
+      step();
+    }
   }
   void step() {
     worker_->step(now_us_);
