@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tests/cuda/device_problem.h"
+#include "tests/kernels/swapped_pools.h"
 
 namespace octavo::kernels::cuda {
 namespace {
@@ -82,6 +83,11 @@ TEST_P(BlockMoves, WhatIsSwappedOutComesBackInOrder) {
     for (int i = 0; i < 8; ++i)
       EXPECT_EQ(pools.block(after, i), pools.block(pools.expected, source_of[i])) << i;
   }
+}
+
+TEST_P(BlockMoves, AThousandBlocksComeBackAsTheyLeft) {
+  EmulatedBackend backend({.shape = testing::one_tiny_head()});
+  testing::expect_blocks_come_back(backend, 1000);
 }
 
 TEST_P(BlockMoves, AttentionWaitsForTheSwapBeforeIt) {

@@ -61,6 +61,7 @@ class EmulatedBackend final : public testing::TestBackend {
     EXPECT_TRUE(upload_to(target, source, static_cast<std::int64_t>(num_bytes)));
   }
   std::byte* pool(KvCache& kv) const override { return static_cast<CudaKvCache&>(kv).data(); }
+  std::byte* pool(HostKvCache& kv) const override { return static_cast<CudaHostKvCache&>(kv).data(); }
 };
 
 // Rows of the device, read without the backend.

@@ -13,6 +13,7 @@ void TestBackend::write(void* target, const void* source, std::size_t num_bytes)
 }
 
 std::byte* TestBackend::pool(KvCache& kv) const { return testing::pool_bytes(*backend_, kv); }
+std::byte* TestBackend::pool(HostKvCache& kv) const { return testing::pool_bytes(*backend_, kv); }
 
 std::unique_ptr<KvCache> TestBackend::cache_with(const PagedProblem& problem) const {
   std::unique_ptr<KvCache> kv = backend_->allocate_kv_cache(problem.layout, problem.num_blocks).value();

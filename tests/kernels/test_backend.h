@@ -25,6 +25,7 @@ class TestBackend {
   virtual void read(void* target, const void* source, std::size_t num_bytes) const;
   virtual void write(void* target, const void* source, std::size_t num_bytes) const;
   virtual std::byte* pool(KvCache& kv) const;
+  virtual std::byte* pool(HostKvCache& kv) const;
 
   // The problem's pool, and a pool's bytes.
   std::unique_ptr<KvCache> cache_with(const PagedProblem& problem) const;
