@@ -1,5 +1,5 @@
 // What happened to blocks, in order, until somebody takes it. Appending to a vector is all that recording
-// costs. Times are left to whoever takes the records: policy has no clock.
+// costs. Times are left to the reader of the records: policy has no clock.
 #pragma once
 
 #include <cstddef>

@@ -11,7 +11,7 @@
 //                                       never written again, findable
 //   trim()                              where less was computed than there are slots for: the rest goes back
 //
-// Only sealing makes a block findable, so nobody can be given a block whose contents are not there yet.
+// Only sealing makes a block findable, so no sequence can get a block whose contents are not there yet.
 // Cached blocks (no reference, still findable) count as available: they are evicted, leaves first, when no
 // free block is left. Blocks that a copy of the step reads are pinned until end_step().
 //
@@ -107,7 +107,7 @@ class BlockManager {
   PrefixMatch match(const BlockTable& table, const SequenceContent& content, std::int32_t max_tokens) const;
 
   // Blocks that grow() takes for all of these together, copies of shared blocks included: the last owner of a
-  // shared block writes in place. Exact, so that nobody is preempted for a block that would not have been
+  // shared block writes in place. Exact, so that no group is preempted for a block that would not have been
   // taken. For swapped tables: what it would take after swap_in() of them all, which for itself takes
   // num_swapped_blocks().
   std::int32_t num_blocks_to_grow(std::span<const Growth> growths);
@@ -132,7 +132,7 @@ class BlockManager {
     PrefixMiss miss = {};
     std::int32_t num_tokens() const { return num_hit_live + num_hit_cached + num_copied_partial; }
   };
-  // Puts what match() finds into the table; a partly filled last block that it covers is let go. Then, with
+  // Puts what match() finds into the table; a partly filled last block that it covers is released. Then, with
   // `copies`, the start of one more block where at least kLeastPartialMatch tokens or all of a partial node
   // match: its source stays pinned until end_step().
   AppendedMatch append_match(BlockTable& table, const SequenceContent& content, std::int32_t max_tokens,
@@ -162,7 +162,7 @@ class BlockManager {
 
   // Moves the tables of a group to the host pool, shared blocks once: the copies to be made are appended.
   // False, and nothing changes, when the host pool has not enough blocks. Contents stay findable on the
-  // device as long as nobody needs their place.
+  // device as long as their place is not needed.
   bool swap_out(std::span<const MovingTable> tables, std::vector<BlockSwap>& swaps);
 
   // Brings them back with the sharing that they had. What is still found on the device is not copied;
@@ -172,8 +172,8 @@ class BlockManager {
 
   // Lets all blocks go, the last one first, so that the tail of a chain is evicted before its head.
   void release(BlockTable& table);
-  // The same, and a partly filled last block stays findable too, so that who goes on from here resumes
-  // exactly.
+  // The same, and a partly filled last block stays findable too, so that a request that continues from here
+  // resumes exactly.
   void release_findable(BlockTable& table, const SequenceContent& content);
 
   // Pinned contents are worth a system prompt from now on.

@@ -1,4 +1,4 @@
-// The physical blocks: who is free, how often each is used, how full it is. It never touches KV memory.
+// The physical blocks: which are free, how often each is used, how full it is. It never touches KV memory.
 //
 //   kFree --take--> kUsed --unref to 0--> kCached --discard--> kFree
 //                     ^----------- ref ------'

@@ -1,5 +1,5 @@
 // In which order cached contents would be given up: what engine/block does when room
-// is needed, told from a snapshot.
+// is needed, derived from a snapshot.
 #pragma once
 
 #include <cstdint>

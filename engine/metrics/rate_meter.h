@@ -22,7 +22,7 @@ class RateMeter {
  public:
   // Long enough for a rate, short enough for a curve.
   static constexpr std::int64_t kStretchUs = 500'000;
-  // First come, first served: whoever is older than so many others has ended.
+  // First come, first served: a request older than so many others has ended.
   static constexpr std::size_t kMaxKnown = 65'536;
 
   // A step generates num_decode_tokens + num_accepted_tokens. Returns the stretches that ended before it

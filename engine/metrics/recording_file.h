@@ -44,7 +44,7 @@ class RecordingFile final : public ByteSink {
   bool has_begun_ = false;
 };
 
-// Whether a file begins as a recording does. False for everything that cannot be read.
+// Whether a file begins as a recording does. False for any file that cannot be read.
 bool is_recording(const std::filesystem::path& path);
 
 }  // namespace octavo::metrics

@@ -2,7 +2,7 @@
 //
 //   chunk      kind u32 | payload length u32 | check of the payload u64 | check of the three before u64 |
 //   payload header     first: version, pool, model keyframe   events that lead from a free pool to the state
-//   at the start sequences  whose they are, and what they are called, as far as the writer was told; anywhere
+//   at the start sequences  whose they are, and what they are called, as far as the writer knew; anywhere
 //   behind the keyframe steps      before the events that lead to them, so that who replays knows where to
 //   compare events     as they happened end        how many steps and events there were; without it the
 //   recording was cut short, and what is there counts

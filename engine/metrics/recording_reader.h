@@ -1,4 +1,4 @@
-// Reads a recording from a file, in order. Everything is checked before it is believed: a damaged or hostile
+// Reads a recording from a file, in order. Everything is checked before it is used: a damaged or hostile
 // file is one sentence that names the place, never a crash and never more memory than recording_limits.h
 // allows. A recording that was cut short, by a crash or a full disk, is read as far as it goes.
 #pragma once

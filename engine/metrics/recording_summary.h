@@ -1,5 +1,5 @@
-// A recording told in figures, by replaying all of it: every event must be possible after those before it,
-// and every step's levels must be those of the state that its events made.
+// A recording summed up in figures, by replaying all of it: every event must be possible after those before
+// it, and every step's levels must be those of the state that its events made.
 #pragma once
 
 #include <array>

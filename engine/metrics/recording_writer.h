@@ -1,7 +1,7 @@
 // Writes what a StepRecorder keeps to a sink, on a thread of its own. The recorder's history is the buffer
 // between the two: the engine thread hands nothing over, allocates nothing and waits for nothing. A disk that
-// is full, or slower than the history is long, ends the recording with one sentence; the engine goes on, and
-// what was written can be read.
+// is full, or slower than the history is long, ends the recording with one sentence; the engine continues,
+// and what was written can be read.
 //
 // Each write holds whole chunks, made about twenty times a second: a process that is killed leaves a readable
 // beginning.

@@ -22,7 +22,7 @@
 
 namespace octavo::metrics {
 
-// What was recorded between two marks. A reader starts with marks of 0 and goes on with the marks it was
+// What was recorded between two marks. A reader starts with marks of 0 and continues with the marks it was
 // given.
 struct Trace {
   std::vector<StepRecord> steps;

@@ -17,7 +17,8 @@ inline constexpr double kRowCost = 0.25;
 inline constexpr std::int32_t kMostRowsWithDrafts = 8;
 
 // Drafts of repeated texts are accepted to 0.7, of free chat to 0.6. So a new sequence drafts two tokens at
-// once; who is refused nine times in a row stops, and then tries one row in 17 steps: below 2 % of its time.
+// once; a sequence that fails nine times in a row stops, and then tries one row in 17 steps: below 2 % of its
+// time.
 inline constexpr double kFirstAcceptance = 0.6;
 inline constexpr double kWeightOfNewest = 0.1;
 inline constexpr std::int32_t kTokensUntilRetry = 16;

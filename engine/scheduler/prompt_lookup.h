@@ -16,7 +16,7 @@ inline constexpr std::int32_t kShortestMatch = 3;
 inline constexpr std::int32_t kLongestMatch = 5;
 
 // At most `most` tokens that followed the longest match, of equally long ones the latest; none without a
-// match. A continuation that reaches the end of the list goes on with itself, as a repetition would.
+// match. A continuation that reaches the end of the list continues with itself, as a repetition would.
 //
 // One scan backwards, of 4 bytes a token: a thousandth of what attention reads of the same token.
 std::vector<TokenId> guess_next(std::span<const TokenId> token_ids, std::int32_t most);

@@ -113,15 +113,15 @@ class Scheduler {
   // what was not drawn has no KV: its slots and blocks go back.
   void commit(const SchedulerOutput& step, std::span<const CommittedToken> tokens);
 
-  // The device failed in `step`: nothing of it is believed. Requests that had a part in it are ended, and
+  // The device failed in `step`: its results are discarded. Requests that had a part in it are ended, and
   // returned in order of arrival; who was swapped out by it will recompute.
   std::vector<RequestId> discard(const SchedulerOutput& step);
 
   // After commit(), when every live beam of a group has been drawn continuations for since the last call: the
-  // beams that go on, best first, at most as many as the group has seats. (Beams may come to their targets in
-  // different steps, and after a recompute preemption a second time, with the same continuations.) A parent
-  // may go on several times, which forks it, or not at all, which prunes it. Returns the sequences that carry
-  // them now, in the same order. REQUIRES: every parent is live; at least one continuation.
+  // beams that continue, best first, at most as many as the group has seats. (Beams may come to their targets
+  // in different steps, and after a recompute preemption a second time, with the same continuations.) A
+  // parent may continue several times, which forks it, or not at all, which prunes it. Returns the sequences
+  // that carry them now, in the same order. REQUIRES: every parent is live; at least one continuation.
   std::vector<SequenceId> advance_beams(RequestId request_id,
                                         std::span<const BeamContinuation> continuations);
 

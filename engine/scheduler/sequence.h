@@ -16,7 +16,7 @@ enum class SequenceStatus {
   kRunning,   // its known tokens have, or get in this step, KV
   kSwapped,   // its KV is in the host pool
   kIdle,      // the seat of a beam group that carries no beam at the moment
-  kFinished,  // ended; its siblings may go on
+  kFinished,  // ended; its siblings may continue
 };
 
 class Sequence {

@@ -79,7 +79,7 @@ class SequenceGroup {
 
   // Tokens with KV, those of shared full blocks once.
   std::int32_t num_distinct_computed_tokens(std::int32_t block_size) const;
-  // Blocks that the group needs to go on: for all known tokens, and where several outputs go on past the
+  // Blocks that the group needs to continue: for all known tokens, and where several outputs go on past the
   // prompt, a last block for each. Before anything was generated: the least the request can do with.
   // REQUIRES: plan_sharing() since the blocks were lost.
   std::int32_t num_blocks_required(std::int32_t block_size) const;
