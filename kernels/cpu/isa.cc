@@ -109,8 +109,8 @@ std::string names_of(const std::vector<InstructionSet>& sets) {
 // REQUIRES: it is not one of usable_instruction_sets()
 const char* why_not_usable(std::string_view name) {
   const std::optional<InstructionSet> isa = instruction_set_from(name);
-  if (!isa.has_value()) return " is not an instruction set of Octavo";
-  if (!is_supported(*isa)) return " cannot run on this machine";
+  if (!isa.has_value()) return " is not a known instruction set";
+  if (!is_supported(*isa)) return " is not supported by this machine";
   return " is not in this build (OCTAVO_INSTRUCTION_SETS=all packaging/build adds every one)";
 }
 
