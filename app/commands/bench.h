@@ -1,7 +1,9 @@
 // `octavo bench`: measurements on this machine.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace octavo::app {
 

@@ -1,7 +1,9 @@
 // `octavo chat`: a chat in the terminal. It is written to a file after every turn and can be resumed.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace octavo::app {
 

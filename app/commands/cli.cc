@@ -1,5 +1,6 @@
 #include "app/commands/cli.h"
 
+#include <CLI/CLI.hpp>
 #include <exception>
 #include <iostream>
 #include <string>

@@ -1,5 +1,6 @@
 #include "app/commands/engine_flags.h"
 
+#include <CLI/CLI.hpp>
 #include <charconv>
 #include <map>
 #include <string>

@@ -2,13 +2,16 @@
 // every command.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "engine/api/engine_options.h"
 #include "engine/api/sampling_params.h"
 #include "engine/base/result.h"
+
+namespace CLI {
+class App;
+}
 
 namespace octavo::app {
 

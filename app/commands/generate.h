@@ -1,7 +1,9 @@
 // `octavo generate`: prompts in, text out.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace octavo::app {
 

@@ -1,8 +1,10 @@
 #include "app/commands/inspect.h"
 
+#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 #include <string>

@@ -2,7 +2,9 @@
 // same arithmetic for a model known by name, without a file.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace octavo::app {
 

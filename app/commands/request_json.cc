@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 

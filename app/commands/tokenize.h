@@ -1,7 +1,9 @@
 // `octavo tokenize`: text or messages to token ids.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace octavo::app {
 

@@ -106,6 +106,14 @@ std::string names_of(const std::vector<InstructionSet>& sets) {
   return names;
 }
 
+// REQUIRES: it is not one of usable_instruction_sets()
+const char* why_not_usable(std::string_view name) {
+  const std::optional<InstructionSet> isa = instruction_set_from(name);
+  if (!isa.has_value()) return " is not a known instruction set";
+  if (!is_supported(*isa)) return " is not supported by this machine";
+  return " is not in this build (OCTAVO_INSTRUCTION_SETS=all packaging/build adds every one)";
+}
+
 }  // namespace
 
 std::string_view instruction_set_name(InstructionSet isa) {
@@ -141,12 +149,10 @@ Result<InstructionSet> choose_instruction_set() {
   for (const InstructionSet isa : usable) {
     if (instruction_set_name(isa) == forced) return isa;
   }
-  const std::string problem =
-      instruction_set_from(forced) ? " is not supported by this machine" : " is not a known instruction set";
-  return Error{
-      ErrorCode::kInvalidArgument,
-      "OCTAVO_CPU_ISA: " + escape_for_message(forced) + problem + "; choose one of " + names_of(usable),
-      "OCTAVO_CPU_ISA"};
+  return Error{ErrorCode::kInvalidArgument,
+               "OCTAVO_CPU_ISA: " + escape_for_message(forced) + why_not_usable(forced) + "; choose one of " +
+                   names_of(usable),
+               "OCTAVO_CPU_ISA"};
 }
 
 }  // namespace octavo::kernels::cpu

@@ -27,8 +27,8 @@ std::optional<InstructionSet> instruction_set_from(std::string_view name);
 // Compiled into this build, and supported by processor and operating system. Best first; never empty.
 std::vector<InstructionSet> usable_instruction_sets();
 
-// The best one, or the one that the environment variable OCTAVO_CPU_ISA names. A name that is unknown, or
-// that this machine cannot run, is an error.
+// The best one, or the one that the environment variable OCTAVO_CPU_ISA names. A name that is unknown, that
+// this machine cannot run, or that this build lacks, is an error.
 Result<InstructionSet> choose_instruction_set();
 
 }  // namespace octavo::kernels::cpu

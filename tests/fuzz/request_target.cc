@@ -1,5 +1,6 @@
 // A line of a requests file: JSON to a request that is checked, or to one line that says why not.
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "app/commands/request_json.h"
