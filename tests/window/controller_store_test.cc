@@ -255,12 +255,12 @@ TEST_F(ControllerStore, ExportsAndImportsGoThroughFiles) {
   send_and_finish("export me / please");
   apply(act::ExportChat{chat().id, act::ChatFormat::kMarkdown, ""});
   auto effects = controller_->take_effects();
-  ASSERT_EQ(effects.chat_exports.size(), 1u);
-  EXPECT_EQ(effects.chat_exports[0].file_name, "export me _ please.md");
+  ASSERT_EQ(effects.chats.exports.size(), 1u);
+  EXPECT_EQ(effects.chats.exports[0].file_name, "export me _ please.md");
   apply(act::ExportAllChats{"/tmp/all.json"});
   effects = controller_->take_effects();
-  ASSERT_EQ(effects.chat_exports.size(), 1u);
-  controller_->take_imported(effects.chat_exports[0].chats);
+  ASSERT_EQ(effects.chats.exports.size(), 1u);
+  controller_->take_imported(effects.chats.exports[0].chats);
   EXPECT_EQ(state().chats.size(), 2u);
   EXPECT_EQ(chat().messages.size(), 2u);
   restart();
