@@ -42,7 +42,7 @@ Application::Application(const WindowOptions& options, EngineFactory factory, co
     first_window_ = FirstWindow::listen(options_.socket_path, [this] { wake_up(); });
   if (!settings.notice.empty()) controller_.show_banner(ui::BannerKind::kNotice, settings.notice);
   scout_ = std::make_unique<ModelScout>(options_.model_places, [this] { wake_up(); });
-  controller_.set_model_base(options_.engine);
+  controller_.models().set_base(options_.engine);
   load_first_model(settings.settings.recent_models);
   if (!options_.recording.empty()) controller_.apply(ui::actions::OpenRecording{options_.recording});
   if (!options_.files.empty()) controller_.apply(ui::actions::OpenFiles{options_.files});
@@ -166,22 +166,25 @@ void Application::apply_actions() {
 
 void Application::perform_effects() {
   Effects effects = controller_.take_effects();
-  if (effects.clipboard) ImGui::SetClipboardText(effects.clipboard->c_str());
-  if (effects.open_link) {
-    const auto opened = open_link(*effects.open_link);
-    if (!opened) controller_.show_banner(ui::BannerKind::kError, opened.error().message);
-  }
-  if (effects.load_model) load_model({loading_});
-  if (effects.load) load_model(*std::move(effects.load));
-  if (effects.continue_on_cpu) load_on_cpu();
-  if (effects.cancel_loading) loader_.cancel();
   if (effects.settings_changed) save_settings_now();
   if (effects.exported_comparison) save_comparison(*effects.exported_comparison);
-  for (ChatExport& chats : effects.chat_exports) transfer_->export_chats(std::move(chats));
-  if (effects.import_path) transfer_->import_chats(*std::move(effects.import_path));
   if (effects.picture) save_picture(*effects.picture);
+  perform(effects.desktop);
+  perform(std::move(effects.chats));
+  perform(std::move(effects.models));
+}
+
+void Application::perform(const DesktopEffects& effects) {
+  if (effects.clipboard) ImGui::SetClipboardText(effects.clipboard->c_str());
+  if (!effects.open_link) return;
+  const auto opened = open_link(*effects.open_link);
+  if (!opened) controller_.show_banner(ui::BannerKind::kError, opened.error().message);
+}
+
+void Application::perform(ChatEffects effects) {
+  for (ChatExport& chats : effects.exports) transfer_->export_chats(std::move(chats));
+  if (effects.import_path) transfer_->import_chats(*std::move(effects.import_path));
   for (FilesToRead& files : effects.files_to_read) file_reader_->read(std::move(files));
-  for (ScoutJob& job : effects.scout_jobs) scout_->give(std::move(job));
 }
 
 bool Application::update_token_counts() {

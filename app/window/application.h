@@ -88,6 +88,9 @@ class Application {
   bool update_token_counts();
   void apply_actions();
   void perform_effects();
+  void perform(const DesktopEffects& effects);
+  void perform(ChatEffects effects);
+  void perform(ModelEffects effects);
   void open_chats();
   bool update_chats();
   bool update_files();

@@ -24,10 +24,18 @@ void Application::load_first_model(const std::vector<RecentModel>& recent) {
     first.model = recent.front().path;
   }
   if (first.model.empty()) {
-    controller_.show_no_model({}, options_.model_problem);
+    controller_.models().show_no_model({}, options_.model_problem);
   } else {
     start_loading(first);
   }
+}
+
+void Application::perform(ModelEffects effects) {
+  if (effects.load_again) load_model({loading_});
+  if (effects.load) load_model(*std::move(effects.load));
+  if (effects.continue_on_cpu) load_on_cpu();
+  if (effects.cancel_loading) loader_.cancel();
+  for (ScoutJob& job : effects.scout_jobs) scout_->give(std::move(job));
 }
 
 void Application::load_model(ModelLoadRequest request) {
@@ -51,7 +59,7 @@ void Application::load_on_cpu() {
 
 void Application::start_loading(const EngineOptions& options, std::vector<HeldEngine> first) {
   loading_ = options;
-  controller_.show_loading(options.model, 0.0);
+  controller_.models().show_loading(options.model, 0.0);
   loader_.start(options, std::move(first));
 }
 
@@ -70,7 +78,7 @@ bool Application::update_loading() {
   if (result) {
     end_loading(*std::move(result));
   } else {
-    controller_.show_loading(loading_.model, loader_.fraction());
+    controller_.models().show_loading(loading_.model, loader_.fraction());
   }
   return true;
 }
@@ -89,10 +97,10 @@ void Application::end_loading(Result<std::unique_ptr<Engine>> result) {
 void Application::take_failure(const Error& error) {
   if (present_.engine != nullptr) {
     fallback_.reset();
-    return controller_.show_load_failed(loading_.model, error);
+    return controller_.models().show_load_failed(loading_.model, error);
   }
   const std::string path = loading_.model;
-  if (!fallback_) return controller_.show_no_model(path, error.message);
+  if (!fallback_) return controller_.models().show_no_model(path, error.message);
   start_loading(*std::exchange(fallback_, std::nullopt));
   if (error.code != ErrorCode::kCancelled) {
     controller_.show_banner(
@@ -116,7 +124,7 @@ void Application::take_engine(std::unique_ptr<Engine> engine) {
   if (before.engine != nullptr) retired_.push_back(std::move(before));
   loaded_ = loading_;
   fallback_.reset();
-  controller_.note_model_loaded(loading_.model, unix_time_ms());
+  controller_.models().note_loaded(loading_.model, unix_time_ms());
   perform_effects();
   close_retired();
 }
@@ -131,7 +139,7 @@ void Application::close_retired() {
 
 bool Application::update_scouted() {
   auto reports = scout_->take_reports();
-  for (ScoutReport& report : reports) controller_.take_scouted(std::move(report));
+  for (ScoutReport& report : reports) controller_.models().take_scouted(std::move(report));
   if (!reports.empty()) perform_effects();
   return !reports.empty();
 }

@@ -198,10 +198,11 @@ TEST_F(ModelChange, AFailedLoadLeavesTheModelAndEveryChat) {
   old_.answers = {"one two three four five six"};
   ask("count");
   poll(1);
-  controller_.show_loading("/models/bad.gguf", 0.4);
+  controller_.models().show_loading("/models/bad.gguf", 0.4);
   ASSERT_TRUE(state().picker.loading);
   EXPECT_EQ(state().model.phase, ui::ModelPhase::kReady);
-  controller_.show_load_failed("/models/bad.gguf", Error{ErrorCode::kDamagedFile, "bad.gguf: it ends early"});
+  controller_.models().show_load_failed("/models/bad.gguf",
+                                        Error{ErrorCode::kDamagedFile, "bad.gguf: it ends early"});
   EXPECT_FALSE(state().picker.loading);
   ASSERT_TRUE(state().banner);
   EXPECT_NE(state().banner->text.find("bad.gguf: it ends early"), std::string::npos);

@@ -12,10 +12,18 @@
 #include <vector>
 
 #include "app/chat/chat.h"
-#include "app/window/controller.h"
 #include "app/window/job_thread.h"
+#include "ui/chat_actions.h"
 
 namespace octavo::app {
+
+// Chats to be written to a file.
+struct ChatExport {
+  std::vector<Chat> chats;
+  ui::actions::ChatFormat format = ui::actions::ChatFormat::kJson;
+  std::string path;  // empty: `file_name` in the person's folder
+  std::string file_name;
+};
 
 struct TransferResult {
   std::vector<Chat> imported;

@@ -20,10 +20,10 @@ namespace act = ui::actions;
 using app::Chat;
 using app::Message;
 
-class ControllerStore : public ::testing::Test {
+class StoredChats : public ::testing::Test {
  protected:
-  ControllerStore() { start(); }
-  ~ControllerStore() override { end(); }
+  StoredChats() { start(); }
+  ~StoredChats() override { end(); }
 
   void start() {
     app::StoreOptions options;
@@ -81,7 +81,7 @@ class ControllerStore : public ::testing::Test {
   std::unique_ptr<app::ChatStore> store_;
 };
 
-TEST_F(ControllerStore, ChatsWithBranchesComeBackAsTheyWere) {
+TEST_F(StoredChats, ChatsWithBranchesComeBackAsTheyWere) {
   send_and_finish("first question");
   apply(act::ChangeSystemPrompt{chat().id, "be brief"});
   apply(act::Regenerate{chat().id, chat().messages.back().id});
@@ -105,7 +105,7 @@ TEST_F(ControllerStore, ChatsWithBranchesComeBackAsTheyWere) {
   EXPECT_EQ(chat().messages.back().model, "SmolLM2 135M Instruct");
 }
 
-TEST_F(ControllerStore, AMessageIsOnTheDiskBeforeTheEngineHearsOfIt) {
+TEST_F(StoredChats, AMessageIsOnTheDiskBeforeTheEngineHearsOfIt) {
   send("a question");
   EXPECT_TRUE(engine_->requests().empty());
   EXPECT_EQ(chat().activity, ui::Activity::kWaiting);
@@ -120,7 +120,7 @@ TEST_F(ControllerStore, AMessageIsOnTheDiskBeforeTheEngineHearsOfIt) {
   EXPECT_NE(bytes.find("a question"), std::string::npos);
 }
 
-TEST_F(ControllerStore, AnAnswerThatWasCutOffIsMarkedAndGoesOnWhereItEnded) {
+TEST_F(StoredChats, AnAnswerThatWasCutOffIsMarkedAndGoesOnWhereItEnded) {
   engine_->answers = {"one two three four"};
   engine_->steps_allowed = 2;
   send("count");
@@ -147,7 +147,7 @@ TEST_F(ControllerStore, AnAnswerThatWasCutOffIsMarkedAndGoesOnWhereItEnded) {
   EXPECT_EQ(controller_->chat(chat().id)->messages()[1].token_ids.size(), 5u);
 }
 
-TEST_F(ControllerStore, StoppingBeforeTheEngineHeardOfItEndsTheAnswer) {
+TEST_F(StoredChats, StoppingBeforeTheEngineHeardOfItEndsTheAnswer) {
   send("a question");
   apply(act::StopAnswer{chat().id});
   EXPECT_FALSE(controller_->busy());
@@ -158,7 +158,7 @@ TEST_F(ControllerStore, StoppingBeforeTheEngineHeardOfItEndsTheAnswer) {
   EXPECT_FALSE(chat().messages.back().interrupted);
 }
 
-TEST_F(ControllerStore, DeletedChatsLieInTheTrashUntilTheyAreErased) {
+TEST_F(StoredChats, DeletedChatsLieInTheTrashUntilTheyAreErased) {
   send_and_finish("keep me");
   apply(act::NewChat{});
   send_and_finish("throw me away");
@@ -186,7 +186,7 @@ TEST_F(ControllerStore, DeletedChatsLieInTheTrashUntilTheyAreErased) {
   EXPECT_GT(chat().id, thrown) << "an id was given twice";
 }
 
-TEST_F(ControllerStore, EmptyChatsLeaveNothingBehind) {
+TEST_F(StoredChats, EmptyChatsLeaveNothingBehind) {
   apply(act::NewChat{});
   apply(act::NewChat{});
   restart();
@@ -194,7 +194,7 @@ TEST_F(ControllerStore, EmptyChatsLeaveNothingBehind) {
   EXPECT_EQ(chat().id, ChatId{1});
 }
 
-TEST_F(ControllerStore, DraftsFoldersPinsOrderAndPresetsComeBack) {
+TEST_F(StoredChats, DraftsFoldersPinsOrderAndPresetsComeBack) {
   send_and_finish("one");
   const auto one = chat().id;
   apply(act::NewChat{});
@@ -229,7 +229,7 @@ TEST_F(ControllerStore, DraftsFoldersPinsOrderAndPresetsComeBack) {
   EXPECT_TRUE(state().library.presets.empty());
 }
 
-TEST_F(ControllerStore, SearchFindsTitlesAndTextsAndOpensTheBranch) {
+TEST_F(StoredChats, SearchFindsTitlesAndTextsAndOpensTheBranch) {
   engine_->answers = {"the needle is here", "another answer"};
   send_and_finish("haystack");
   const auto id = chat().id;
@@ -251,16 +251,16 @@ TEST_F(ControllerStore, SearchFindsTitlesAndTextsAndOpensTheBranch) {
   EXPECT_EQ(state().library.search.hits.at(0).message_id, MessageId{}) << "titles come first, and at once";
 }
 
-TEST_F(ControllerStore, ExportsAndImportsGoThroughFiles) {
+TEST_F(StoredChats, ExportsAndImportsGoThroughFiles) {
   send_and_finish("export me / please");
   apply(act::ExportChat{chat().id, act::ChatFormat::kMarkdown, ""});
   auto effects = controller_->take_effects();
-  ASSERT_EQ(effects.chat_exports.size(), 1u);
-  EXPECT_EQ(effects.chat_exports[0].file_name, "export me _ please.md");
+  ASSERT_EQ(effects.chats.exports.size(), 1u);
+  EXPECT_EQ(effects.chats.exports[0].file_name, "export me _ please.md");
   apply(act::ExportAllChats{"/tmp/all.json"});
   effects = controller_->take_effects();
-  ASSERT_EQ(effects.chat_exports.size(), 1u);
-  controller_->take_imported(effects.chat_exports[0].chats);
+  ASSERT_EQ(effects.chats.exports.size(), 1u);
+  controller_->take_imported(effects.chats.exports[0].chats);
   EXPECT_EQ(state().chats.size(), 2u);
   EXPECT_EQ(chat().messages.size(), 2u);
   restart();

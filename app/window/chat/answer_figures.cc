@@ -1,0 +1,55 @@
+#include "app/window/chat/answer_figures.h"
+
+#include <cstdint>
+#include <string>
+
+#include "engine/base/text.h"
+
+namespace octavo::app {
+namespace {
+
+std::string stop_text(FinishReason reason, const StopReason& stop_reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      if (const auto* text = std::get_if<std::string>(&stop_reason))
+        return "stopped at " + escape_for_message(*text, 24);
+      return "finished";
+    case FinishReason::kLength: return "cut at its longest length";
+    case FinishReason::kAbort: return "stopped";
+    case FinishReason::kError: return "failed";
+  }
+  return {};
+}
+
+double milliseconds(std::int64_t us) { return static_cast<double>(us) / 1000.0; }
+
+}  // namespace
+
+ui::AnswerFigures figures_of(const Message& message, const StopReason& stop_reason) {
+  ui::AnswerFigures figures;
+  figures.seed = message.seed;
+  if (message.finish_reason) figures.stop_reason = stop_text(*message.finish_reason, stop_reason);
+  if (!message.metrics) return figures;
+  const AnswerMetrics& metrics = *message.metrics;
+  if (metrics.request.tpot_us > 0)
+    figures.tokens_per_second = 1e6 / static_cast<double>(metrics.request.tpot_us);
+  if (metrics.request.ttft_us > 0) figures.first_token_ms = milliseconds(metrics.request.ttft_us);
+  if (metrics.num_prompt_tokens > 0) {
+    figures.num_prompt_tokens = metrics.num_prompt_tokens;
+    figures.num_cached_tokens = metrics.num_cached_tokens;
+  }
+  return figures;
+}
+
+void add_live_figures(const Answer& answer, ui::AnswerFigures& figures) {
+  if (answer.num_prompt_tokens > 0) figures.num_prompt_tokens = answer.num_prompt_tokens;
+  if (answer.num_cached_tokens) figures.num_cached_tokens = answer.num_cached_tokens;
+  if (answer.num_tokens > 0)
+    figures.first_token_ms = milliseconds(answer.first_token_us - answer.submitted_us);
+  const std::int64_t elapsed = answer.newest_token_us - answer.first_token_us;
+  if (answer.num_tokens > 1 && elapsed > 0)
+    figures.tokens_per_second =
+        static_cast<double>(answer.num_tokens - 1) * 1e6 / static_cast<double>(elapsed);
+}
+
+}  // namespace octavo::app

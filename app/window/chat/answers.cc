@@ -1,0 +1,247 @@
+#include "app/window/chat/answers.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "app/window/chat/kept_token_ids.h"
+#include "engine/base/text.h"
+
+namespace octavo::app {
+namespace {
+
+constexpr std::size_t kMostRequestsRemembered = 4'096;
+const std::vector<TokenId> kNoTokenIds;
+
+// The next turn uses the ids again only if they are exactly the text.
+void drop_end_token(const Answer& answer, Message& message) {
+  if (message.token_ids.empty() || message.finish_reason != FinishReason::kStop) return;
+  if (std::holds_alternative<std::string>(answer.stop_reason)) {
+    message.token_ids.clear();
+    return;
+  }
+  const TokenId last = message.token_ids.back();
+  const bool stop_token =
+      std::holds_alternative<TokenId>(answer.stop_reason) && std::get<TokenId>(answer.stop_reason) == last;
+  if (stop_token || answer.engine->tokenizer().is_end_of_sequence(last)) message.token_ids.pop_back();
+}
+
+}  // namespace
+
+// ---- one engine after the other
+
+void Answers::attach_engine(Engine& engine) {
+  engine_ = &engine;
+  request_chats_.clear();
+}
+
+void Answers::detach_engine() {
+  engine_ = nullptr;
+  const auto under_way = std::exchange(under_way_, {});
+  const auto submissions = std::exchange(submissions_, {});
+  for (const auto& [request_id, answer] : under_way) interrupt(answer.chat_id, answer.message_id);
+  for (const Submission& submission : submissions) interrupt(submission.chat_id, submission.message_id);
+}
+
+void Answers::interrupt(ChatId chat_id, MessageId message_id) {
+  ChatRecord* record = chats_.change(chat_id, Changed::kMessages);
+  if (record == nullptr) return;
+  Message& message = *record->chat.find(message_id);
+  message.interrupted = true;
+  chats_.keep_message(chat_id, message);
+  record->submitting = false;
+  record->answering.reset();
+}
+
+bool Answers::uses(const Engine& engine) const {
+  return std::any_of(under_way_.begin(), under_way_.end(),
+                     [&](const auto& entry) { return entry.second.engine == &engine; });
+}
+
+// ---- asking
+
+void Answers::begin(ChatId chat_id, MessageId message_id, GenerationRequest request,
+                    AnswerTokenIds token_ids) {
+  ChatRecord& record = *chats_.change(chat_id, Changed::kMessages);
+  record.submitting = true;
+  record.failed = false;
+  const StoreTicket ticket = chats_.keep_now(chat_id);
+  submissions_.push_back({chat_id, message_id, std::move(request), ticket, token_ids});
+  submit_saved();
+}
+
+// In the order in which they were asked for. While the disk fails, which the window says, nobody waits for
+// it.
+bool Answers::submit_saved() {
+  bool submitted = false;
+  while (!submissions_.empty()) {
+    if (!chats_.is_kept(submissions_.front().ticket) && state_.library.problem.empty()) break;
+    Submission next = std::move(submissions_.front());
+    submissions_.pop_front();
+    submit(std::move(next));
+    submitted = true;
+  }
+  return submitted;
+}
+
+void Answers::submit(Submission submission) {
+  ChatRecord* record = chats_.change(submission.chat_id, Changed::kFigures);
+  if (record == nullptr || engine_ == nullptr) return;
+  forget_foreign_ids(engine_->tokenizer(), submission.request);
+  const RequestId request_id = engine_->submit(std::move(submission.request));
+  under_way_[request_id] = {.chat_id = submission.chat_id,
+                            .message_id = submission.message_id,
+                            .engine = engine_,
+                            .token_ids = submission.token_ids,
+                            .submitted_us = clock_.now_us()};
+  request_chats_[request_id] = submission.chat_id;
+  if (request_chats_.size() > kMostRequestsRemembered) request_chats_.erase(request_chats_.begin());
+  note_prompt(request_id, *record, submission.message_id);
+  record->submitting = false;
+  record->answering = request_id;
+}
+
+// Which bytes of which message the tokens of a prompt are.
+void Answers::note_prompt(RequestId request_id, const ChatRecord& record, MessageId answer) {
+  std::vector<PromptMessage> path;
+  const Message* message = record.chat.find(answer);
+  while (message != nullptr) {
+    message = record.chat.find(message->parent);
+    if (message != nullptr) path.push_back({message->id, message->content});
+  }
+  std::reverse(path.begin(), path.end());
+  tokens_.begin(request_id, record.id, std::move(path), answer);
+}
+
+void Answers::stop(ChatId chat_id) {
+  const ChatRecord* record = chats_.find(chat_id);
+  if (record == nullptr) return;
+  if (record->answering) under_way_.at(*record->answering).engine->cancel(*record->answering);
+  drop_submissions(chat_id);
+}
+
+void Answers::drop_submissions(ChatId chat_id) {
+  std::erase_if(submissions_, [&](const Submission& submission) {
+    if (submission.chat_id != chat_id) return false;
+    ChatRecord& record = *chats_.change(chat_id, Changed::kMessages);
+    Message& message = *record.chat.find(submission.message_id);
+    message.finish_reason = FinishReason::kAbort;
+    chats_.keep_message(chat_id, message);
+    record.submitting = false;
+    return true;
+  });
+}
+
+// ---- what the engine reports
+
+void Answers::fold(const EngineEvent& event) {
+  const auto found = under_way_.find(request_id_of(event));
+  if (found == under_way_.end()) return;
+  std::visit([&](const auto& e) { fold_event(found->second, e); }, event);
+  redraw_waiting();
+}
+
+// Who is ahead of them may have changed.
+void Answers::redraw_waiting() {
+  for (const auto& [request_id, answer] : under_way_) {
+    if (!answer.admitted) chats_.change(answer.chat_id, Changed::kFigures);
+  }
+}
+
+void Answers::fold_event(Answer& answer, const RequestAccepted& event) {
+  tokens_.accept(event.request_id, event.prompt_token_ids);
+  answer.num_prompt_tokens = static_cast<std::int32_t>(event.prompt_token_ids.size());
+  Message* message = chats_.change_message(answer.chat_id, answer.message_id);
+  if (message == nullptr) return;
+  message->seed = event.seed;
+  chats_.keep_message(answer.chat_id, *message);
+}
+
+void Answers::fold_event(Answer& answer, const RequestAdmitted& event) {
+  answer.admitted = true;
+  answer.num_cached_tokens = event.num_cached_tokens;
+  chats_.change_message(answer.chat_id, answer.message_id);
+}
+
+void Answers::fold_event(Answer& answer, const TokensGenerated& event) {
+  answer.admitted = true;
+  answer.swapped_out = false;
+  if (!answer.num_cached_tokens) answer.num_cached_tokens = 0;
+  answer.newest_token_us = clock_.now_us();
+  if (answer.num_tokens == 0) answer.first_token_us = answer.newest_token_us;
+  answer.num_tokens += static_cast<std::int32_t>(event.token_ids.size());
+  tokens_.generate(event.request_id, event.output_index, event.token_ids, event.text);
+  Message* message = chats_.change_message(answer.chat_id, answer.message_id);
+  if (message == nullptr) return;
+  const bool keeps_ids = answer.token_ids == AnswerTokenIds::kKept;
+  const std::vector<TokenId>& token_ids = keeps_ids ? event.token_ids : kNoTokenIds;
+  chats_.keep_growth(answer.chat_id, *message, event.text, token_ids);
+  message->content += event.text;
+  message->token_ids.insert(message->token_ids.end(), token_ids.begin(), token_ids.end());
+  context_.show(answer.chat_id, answer.num_prompt_tokens + answer.num_tokens);
+}
+
+void Answers::fold_event(Answer& answer, const RequestPreempted& event) {
+  answer.admitted = false;
+  answer.swapped_out = event.num_tokens_dropped == 0;
+}
+
+void Answers::fold_event(Answer& answer, const OutputFinished& event) {
+  answer.stop_reason = event.stop_reason;
+  if (Message* message = chats_.change_message(answer.chat_id, answer.message_id))
+    message->finish_reason = event.finish_reason;
+}
+
+void Answers::fold_event(Answer& answer, const RequestFinished& event) {
+  end(answer, event.request_id, event.metrics, {});
+}
+
+void Answers::fold_event(Answer& answer, const RequestFailed& event) {
+  end(answer, event.request_id, event.metrics, sanitise_utf8(event.error.message));
+}
+
+void Answers::end(const Answer& ending, RequestId request_id, const RequestMetrics& metrics,
+                  const std::string& error) {
+  const Answer answer = ending;
+  under_way_.erase(request_id);
+  ChatRecord* record = chats_.change(answer.chat_id, Changed::kFigures);
+  if (record == nullptr) return;
+  Message& message = *chats_.change_message(answer.chat_id, answer.message_id);
+  if (!error.empty()) message.finish_reason = FinishReason::kError;
+  if (!message.finish_reason) message.finish_reason = FinishReason::kAbort;
+  message.error = error;
+  message.metrics = AnswerMetrics{answer.num_prompt_tokens, answer.num_cached_tokens.value_or(0), metrics};
+  drop_end_token(answer, message);
+  chats_.keep_message(answer.chat_id, message);
+  record->last_stop = LastStop{answer.message_id, answer.stop_reason};
+  const bool current = record->answering == request_id;
+  if (current) {
+    record->answering.reset();
+    record->failed = !error.empty();
+  }
+  context_.count(answer.chat_id);
+  if (current) when_ended_(answer.chat_id);
+}
+
+// ---- looking
+
+const Answer* Answers::find(RequestId request_id) const {
+  const auto found = under_way_.find(request_id);
+  return found == under_way_.end() ? nullptr : &found->second;
+}
+
+std::int32_t Answers::num_ahead(RequestId request_id) const {
+  const auto found = under_way_.find(request_id);
+  if (found == under_way_.end()) return 0;
+  return static_cast<std::int32_t>(std::count_if(under_way_.begin(), found, [&](const auto& entry) {
+    return !entry.second.admitted && entry.second.engine == found->second.engine;
+  }));
+}
+
+std::optional<ChatId> Answers::chat_of(RequestId request_id) const {
+  const auto found = request_chats_.find(request_id);
+  if (found == request_chats_.end()) return std::nullopt;
+  return found->second;
+}
+
+}  // namespace octavo::app

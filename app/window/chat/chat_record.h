@@ -1,0 +1,70 @@
+// One chat of the window, kept once: what is drawn of it is made from this (shown_chats.h), and so is what
+// the disk has of it (chat_keeper.h).
+//
+// A value type. UI thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/chat/attachments.h"
+#include "app/chat/chat.h"
+#include "app/window/chat/chat_keeper.h"
+#include "engine/api/request.h"
+#include "ui/chat_state.h"
+
+namespace octavo::app {
+
+// A file that goes with the next message.
+struct Attachment {
+  ui::AttachmentState shown;
+  AttachedFile file;
+};
+
+// What is typed and not sent.
+struct Draft {
+  std::string text;
+  std::vector<Attachment> attachments;
+  // Of these, as they stand behind a message. Made when they change and not when it is asked for: they may be
+  // long.
+  std::string attachment_blocks;
+};
+
+// Which token or text ended an answer: no part of the message, and so forgotten with the next answer.
+struct LastStop {
+  MessageId message_id;
+  StopReason reason;
+};
+
+struct ChatRecord {
+  ChatId id;
+  Chat chat;  // until kept.loaded without its messages
+  KeptChat kept;
+  FolderId folder;
+  bool pinned = false;
+  std::int64_t position = 0;               // the list begins with the highest
+  std::optional<std::int64_t> trashed_ms;  // since when it lies in the trash
+  Draft draft;
+  std::deque<std::string> queued;  // asked when the answer under way is done, first to last
+  std::optional<RequestId> answering;
+  bool submitting = false;  // an answer waits for its question to be on the disk
+  bool failed = false;      // the last answer did
+  std::optional<LastStop> last_stop;
+  ui::ContextMeter context;
+};
+
+// Whether a question can be asked at once, and need not be queued.
+inline bool is_free(const ChatRecord& record) {
+  return !record.answering && !record.submitting && record.kept.loaded;
+}
+
+std::string title_of(const ChatRecord& record);
+// The draft as it would be sent, and as the store keeps it.
+std::string composed_draft(const ChatRecord& record);
+// As the store is to know it.
+ChatHead head_of(const ChatRecord& record);
+
+}  // namespace octavo::app

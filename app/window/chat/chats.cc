@@ -1,0 +1,241 @@
+#include "app/window/chat/chats.h"
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+
+namespace octavo::app {
+namespace {
+
+constexpr std::size_t kLongestTitle = 200;
+
+}  // namespace
+
+const ChatRecord* Chats::find(ChatId id) const {
+  const auto found = records_.find(id);
+  return found == records_.end() ? nullptr : &found->second;
+}
+
+bool Chats::is_listed(ChatId id) const {
+  const ChatRecord* record = find(id);
+  return record != nullptr && !record->trashed_ms;
+}
+
+ChatRecord* Chats::change(ChatId id, Changed what) {
+  const auto found = records_.find(id);
+  if (found == records_.end()) return nullptr;
+  Undrawn& undrawn = undrawn_[id];
+  if (what != Changed::kFigures) {
+    undrawn.head = true;
+    unsaved_.insert(id);
+  }
+  if (what == Changed::kMessages) undrawn.messages = true;
+  return &found->second;
+}
+
+Message* Chats::change_message(ChatId id, MessageId message_id) {
+  ChatRecord* record = change(id, Changed::kFigures);
+  if (record == nullptr) return nullptr;
+  std::vector<MessageId>& grown = undrawn_[id].grown;
+  if (std::find(grown.begin(), grown.end(), message_id) == grown.end()) grown.push_back(message_id);
+  return record->chat.find(message_id);
+}
+
+// ---- new ones
+
+bool Chats::is_new(const ChatRecord& record) const {
+  return record.chat.messages().empty() && !record.kept.stored;
+}
+
+ChatId Chats::begin() {
+  const bool has_new = !list_.empty() && is_new(records_.at(list_.front()));
+  if (!has_new) {
+    Chat chat;
+    chat.sampling = sampling_;
+    add(std::move(chat));
+  }
+  state_.workspace = ui::Workspace::kChat;
+  state_.active_chat = list_.front();
+  return state_.active_chat;
+}
+
+ChatId Chats::add(Chat chat) {
+  ChatRecord& record = add_record(ChatId{next_id_++});
+  record.chat = std::move(chat);
+  record.position = next_position_++;
+  record.kept.head.created_ms = keeper_.unix_time_ms();
+  list_by_position(record);
+  return record.id;
+}
+
+ChatRecord& Chats::add_record(ChatId id) {
+  ChatRecord& record = records_[id];
+  record.id = id;
+  change(id, Changed::kMessages);
+  return record;
+}
+
+ChatRecord* Chats::add_stored(const ChatHead& head) {
+  if (records_.contains(head.id)) return nullptr;
+  ChatRecord& record = add_record(head.id);
+  record.chat.title = head.title;
+  record.chat.system_prompt = head.system_prompt;
+  record.chat.sampling = head.sampling;
+  record.kept.head = head;
+  record.kept.stored = true;
+  record.kept.loaded = false;
+  record.folder = head.folder;
+  record.pinned = head.pinned;
+  record.position = head.position;
+  record.trashed_ms = head.trashed_ms;
+  unsaved_.erase(record.id);
+  next_position_ = std::max(next_position_, head.position + 1);
+  if (record.trashed_ms) {
+    list_changed_ = true;
+  } else {
+    list_by_position(record);
+  }
+  return &record;
+}
+
+void Chats::list_by_position(const ChatRecord& record) {
+  const auto place = std::find_if(list_.begin(), list_.end(), [&](ChatId other) {
+    return records_.at(other).position < record.position;
+  });
+  list_.insert(place, record.id);
+  list_changed_ = true;
+}
+
+// ---- the one that is shown
+
+void Chats::apply(const ui::actions::SelectChat& a) {
+  if (is_listed(a.chat_id)) show(a.chat_id);
+}
+
+void Chats::apply(const ui::actions::SelectNeighbour& a) {
+  const auto found = std::find(list_.begin(), list_.end(), state_.active_chat);
+  if (found == list_.end()) return;
+  const auto count = static_cast<std::int32_t>(list_.size());
+  const auto index = static_cast<std::int32_t>(found - list_.begin());
+  const std::int32_t next = ((index + a.offset) % count + count) % count;
+  show(list_[static_cast<std::size_t>(next)]);
+}
+
+void Chats::show(ChatId id) {
+  state_.active_chat = id;
+  state_.workspace = ui::Workspace::kChat;
+  load(id);
+}
+
+void Chats::load(ChatId id) {
+  const ChatRecord* record = find(id);
+  if (record == nullptr || record->kept.loaded || record->kept.loading || keeper_.store() == nullptr) return;
+  change(id, Changed::kHead)->kept.loading = true;
+  keeper_.store()->load(id);
+}
+
+bool Chats::take_loaded(ChatId id, Chat chat) {
+  const ChatRecord* known = find(id);
+  if (known == nullptr || known->kept.loaded) return false;
+  ChatRecord& record = *change(id, Changed::kMessages);
+  // What was changed here since the head was read is newer than the file.
+  chat.title = std::move(record.chat.title);
+  chat.system_prompt = std::move(record.chat.system_prompt);
+  chat.sampling = std::move(record.chat.sampling);
+  record.chat = std::move(chat);
+  ChatKeeper::learn(record.chat, record.kept);
+  return true;
+}
+
+// ---- title and order
+
+void Chats::apply(const ui::actions::RenameChat& a) {
+  if (ChatRecord* record = change(a.chat_id, Changed::kHead))
+    record->chat.title = first_line(sanitise_utf8(a.title), kLongestTitle);
+}
+
+void Chats::apply(const ui::actions::PinChat& a) {
+  if (is_listed(a.chat_id)) change(a.chat_id, Changed::kHead)->pinned = a.pinned;
+}
+
+void Chats::apply(const ui::actions::MoveChat& a) {
+  if (!is_listed(a.chat_id) || a.chat_id == a.before) return;
+  std::erase(list_, a.chat_id);
+  list_.insert(std::find(list_.begin(), list_.end(), a.before), a.chat_id);
+  number_positions();
+}
+
+void Chats::number_positions() {
+  auto position = static_cast<std::int64_t>(list_.size());
+  next_position_ = position + 1;
+  for (const ChatId id : list_) change(id, Changed::kHead)->position = position--;
+  list_changed_ = true;
+}
+
+// ---- the trash
+
+void Chats::put_in_trash(ChatId id) {
+  change(id, Changed::kHead)->trashed_ms = keeper_.unix_time_ms();
+  std::erase(list_, id);
+  list_changed_ = true;
+}
+
+void Chats::take_out_of_trash(ChatId id) {
+  ChatRecord& record = *change(id, Changed::kMessages);
+  record.trashed_ms.reset();
+  next_position_ = std::max(next_position_, record.position + 1);
+  list_by_position(record);
+}
+
+void Chats::erase(ChatId id) {
+  const auto found = records_.find(id);
+  if (found == records_.end()) return;
+  keeper_.erase(found->second.kept);
+  records_.erase(found);
+  std::erase(list_, id);
+  undrawn_.erase(id);
+  unsaved_.erase(id);
+  list_changed_ = true;
+}
+
+// ---- to the store
+
+void Chats::keep() {
+  if (!store_opened_) return;
+  for (const ChatId id : std::exchange(unsaved_, {})) {
+    ChatRecord& record = records_.at(id);
+    keeper_.keep(record.chat, head_of(record), record.kept);
+  }
+}
+
+StoreTicket Chats::keep_now(ChatId id) {
+  ChatRecord& record = records_.at(id);
+  return keeper_.keep(record.chat, head_of(record), record.kept, Urgency::kNow);
+}
+
+void Chats::keep_message(ChatId id, const Message& message) {
+  keeper_.keep_message(records_.at(id).kept, message);
+}
+
+void Chats::keep_growth(ChatId id, const Message& message, std::string_view text,
+                        const std::vector<TokenId>& token_ids) {
+  keeper_.keep_growth(records_.at(id).kept, message, text, token_ids);
+}
+
+void Chats::forget_folder(FolderId folder) {
+  for (auto& [id, record] : records_) {
+    if (record.folder != folder) continue;
+    record.folder = record.kept.head.folder = {};
+    change(id, Changed::kHead);
+  }
+}
+
+void Chats::keep_everything_again() {
+  for (auto& [id, record] : records_) {
+    ChatKeeper::forget(record.kept);
+    unsaved_.insert(id);
+  }
+  keep();
+}
+
+}  // namespace octavo::app

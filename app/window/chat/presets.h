@@ -1,0 +1,49 @@
+// How a chat is answered: its system prompt and its sampling, and presets of both.
+//
+// Owns library.presets of the state. UI thread. What the constructor takes must outlive the presets.
+#pragma once
+
+#include <vector>
+
+#include "app/window/chat/chat_effects.h"
+#include "app/window/chat/chats.h"
+#include "app/window/chat/context_counter.h"
+#include "ui/chat_actions.h"
+
+namespace octavo::app {
+
+class Presets {
+ public:
+  // `sampling` becomes the one that was chosen last; new chats begin with it.
+  Presets(Chats& chats, ContextCounter& context, ChatKeeper& keeper, SamplingParams& sampling,
+          ChatEffects& effects, std::vector<ui::PresetState>& presets)
+      : chats_(chats),
+        context_(context),
+        keeper_(keeper),
+        sampling_(sampling),
+        effects_(effects),
+        presets_(presets) {}
+
+  void apply(const ui::actions::ChangeSystemPrompt& a);
+  void apply(const ui::actions::ChangeSampling& a);
+  void apply(const ui::actions::SavePreset& a);
+  void apply(const ui::actions::ErasePreset& a);
+  void apply(const ui::actions::ApplyPreset& a);
+
+  void add_stored(const StoreContents& contents);
+  void keep_everything_again();
+
+ private:
+  std::vector<ui::PresetState>::iterator find(PresetId preset_id);
+  void keep(const ui::PresetState& preset);
+
+  Chats& chats_;
+  ContextCounter& context_;
+  ChatKeeper& keeper_;
+  SamplingParams& sampling_;
+  ChatEffects& effects_;
+  std::vector<ui::PresetState>& presets_;
+  std::uint64_t next_id_ = 1;
+};
+
+}  // namespace octavo::app

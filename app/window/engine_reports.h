@@ -1,0 +1,42 @@
+// Asks an engine for its snapshot and its trace, and gives them to what shows memory: the chats' meters, the
+// Memory workspace and the comparison.
+//
+// UI thread. What the constructor takes must outlive it.
+#pragma once
+
+#include <cstdint>
+
+#include "app/window/compare/compare_workspace.h"
+#include "app/window/memory/memory_fold.h"
+#include "app/window/memory/memory_workspace.h"
+#include "engine/engine.h"
+#include "ui/state.h"
+
+namespace octavo::app {
+
+class EngineReports {
+ public:
+  // `chat_of` tells which chat a request belongs to.
+  EngineReports(MemoryWorkspace& memory, CompareWorkspace& compare, ChatOfRequest chat_of,
+                ui::UiState& state);
+
+  // Another engine's blocks, sequences and marks count from now on.
+  void forget_engine();
+  // The engine did something, or will: it owes reports.
+  void expect();
+  bool expects() const { return polls_left_ > 0; }
+  // True when something that is drawn changed. The chats must be drawn: their memory is written into them.
+  bool take(Engine& engine, bool busy);
+
+ private:
+  MemoryWorkspace& memory_workspace_;
+  CompareWorkspace& compare_;
+  const ChatOfRequest chat_of_;
+  ui::UiState& state_;
+  MemoryFold memory_;
+  std::uint64_t step_mark_ = 0, event_mark_ = 0;
+  std::int64_t newest_step_ = -1;
+  int polls_left_ = 0;
+};
+
+}  // namespace octavo::app

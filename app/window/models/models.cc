@@ -1,0 +1,133 @@
+#include "app/window/models/models.h"
+
+#include "app/window/models/model_title.h"
+#include "engine/base/format.h"
+#include "engine/base/text.h"
+#include "engine/model_preview.h"
+
+namespace octavo::app {
+namespace {
+
+std::string model_details(const EngineDescription& description) {
+  return parameters_text(description.model.num_parameters) + " parameters · " + description.device + " " +
+         description.isa + " · " + count_text(description.threads, "thread");
+}
+
+}  // namespace
+
+Models::Models(const Engines& engines, std::vector<RecentModel> recent, ui::UiState& state)
+    : engines_(engines), state_(state), picker_(state.picker) {
+  picker_.set_recent(std::move(recent));
+}
+
+void Models::show_banner(ui::BannerKind kind, std::string sentence) {
+  state_.banner = ui::Banner{kind, std::move(sentence)};
+}
+
+void Models::describe(const EngineDescription& description) {
+  ui::ModelState& model = state_.model;
+  model = {.phase = ui::ModelPhase::kReady, .name = model_title(description.model)};
+  model.path = sanitise_utf8(description.model.path);
+  model.quantisation = description.model.quantisation;
+  model.details = model_details(description);
+  model.block_size = description.block_size;
+  model.num_blocks = description.num_blocks;
+  model.bytes_per_block = description.bytes_per_block;
+  model.max_model_len = description.max_model_len;
+}
+
+// ---- loads
+
+void Models::apply(const ui::actions::CancelLoading&) {
+  effects_.cancel_loading = true;
+  picker_.show_cancelling();
+}
+
+void Models::apply(const ui::actions::ContinueOnCpu&) {
+  state_.banner.reset();
+  effects_.continue_on_cpu = true;
+}
+
+void Models::show_loading(const std::string& path, double fraction) {
+  picker_.show_loading(path, fraction);
+  if (engines_.newest() != nullptr) return;
+  state_.model.phase = ui::ModelPhase::kLoading;
+  state_.model.path = sanitise_utf8(path);
+  state_.model.load_fraction = fraction;
+  state_.model.problem.clear();
+}
+
+void Models::note_loaded(const std::string& path, std::int64_t unix_time_ms) {
+  picker_.note_loaded(path, unix_time_ms);
+  if (!engines_.retired().empty()) {
+    show_banner(
+        ui::BannerKind::kNotice,
+        state_.model.name + " answers from now on; answers that were begun finish on the model before.");
+  } else if (state_.picker.open) {
+    show_banner(ui::BannerKind::kNotice, state_.model.name + " answers from now on.");
+  }
+  state_.picker.open = false;
+}
+
+void Models::show_load_failed(const std::string& path, const Error& error) {
+  const std::string name = state_.picker.loading ? state_.picker.loading->name : model_title(path, {});
+  if (error.code == ErrorCode::kCancelled) {
+    picker_.note_ended();
+    show_banner(ui::BannerKind::kNotice,
+                "Loading " + name + " was cancelled; " + state_.model.name + " goes on answering.");
+    return;
+  }
+  picker_.note_failed(path, error.message);
+  show_banner(ui::BannerKind::kError, name + " could not be loaded, and " + state_.model.name +
+                                          " goes on answering: " + sanitise_utf8(error.message));
+}
+
+void Models::offer_cpu(const Error& lost) {
+  const Engine* engine = engines_.newest();
+  if (engine == nullptr || engine->description().device == "cpu") return;
+  show_banner(ui::BannerKind::kError, sanitise_utf8(lost.message));
+  state_.banner->offer = ui::BannerOffer::kContinueOnCpu;
+}
+
+void Models::show_no_model(const std::string& path, const std::string& problem) {
+  picker_.note_ended();
+  state_.model = {.problem = problem, .path = sanitise_utf8(path)};
+}
+
+// ---- the picker
+
+PresentMemory Models::present_memory() const {
+  Engine* engine = engines_.newest();
+  if (engine == nullptr) return {};
+  const KvTotals totals = engine->kv_totals();
+  return {resident_bytes(engine->description(), totals), unwritten_pool_bytes(engine->description(), totals)};
+}
+
+void Models::apply(const ui::actions::OpenModelPicker&) {
+  picker_.set_present(present_memory());
+  const Engine* engine = engines_.newest();
+  picker_.open(engine != nullptr ? engine->description().model.path : std::string());
+}
+
+void Models::apply(const ui::actions::OpenModelFile& a) {
+  picker_.set_present(present_memory());
+  picker_.open_file(a.path);
+}
+
+void Models::apply(const ui::actions::ModelPickerAction& a) {
+  picker_.set_present(present_memory());
+  picker_.apply(a);
+}
+
+void Models::take_scouted(ScoutReport report) { picker_.take(std::move(report)); }
+
+ModelEffects Models::take_effects() {
+  ModelEffects effects = std::exchange(effects_, {});
+  ModelPickerEffects picked = picker_.take_effects();
+  effects.scout_jobs = std::move(picked.jobs);
+  effects.load = std::move(picked.load);
+  effects.settings_changed = picked.recent_models_changed;
+  return effects;
+}
+
+}  // namespace octavo::app

@@ -1,0 +1,71 @@
+// What the window says of models: the one that answers, loads, and the picker.
+//
+// Owns the picker. Writes model, picker and banner of the state. UI thread; loads nothing itself: what it
+// wants done comes out of `take_effects`. The engines and the state must outlive it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/window/models/engines.h"
+#include "app/window/models/model_picker.h"
+#include "engine/base/result.h"
+#include "ui/model_actions.h"
+#include "ui/state.h"
+
+namespace octavo::app {
+
+struct ModelEffects {
+  bool load_again = false;  // the model that was tried last
+  bool cancel_loading = false;
+  bool continue_on_cpu = false;  // the present model
+  bool settings_changed = false;
+  std::vector<ScoutJob> scout_jobs = {};
+  std::optional<ModelLoadRequest> load = {};  // another model
+};
+
+class Models {
+ public:
+  Models(const Engines& engines, std::vector<RecentModel> recent, ui::UiState& state);
+
+  // What the options of this start have in common for every model.
+  void set_base(const EngineOptions& options) { picker_.set_base(options); }
+  const std::vector<RecentModel>& recent() const { return picker_.recent(); }
+
+  void apply(const ui::actions::LoadModel&) { effects_.load_again = true; }
+  void apply(const ui::actions::CancelLoading&);
+  void apply(const ui::actions::ContinueOnCpu&);
+  void apply(const ui::actions::OpenModelPicker&);
+  void apply(const ui::actions::OpenModelFile& a);
+  void apply(const ui::actions::ModelPickerAction& a);
+  void take_scouted(ScoutReport report);
+
+  // The engine that answers from now on.
+  void describe(const EngineDescription& description);
+  // A model loads, beside the present one if there is one.
+  void show_loading(const std::string& path, double fraction);
+  void note_loaded(const std::string& path, std::int64_t unix_time_ms);
+  // The present model goes on, as do all chats. REQUIRES: there is one
+  void show_load_failed(const std::string& path, const Error& error);
+  // No model: `path` may be empty, `problem` is one sentence or empty.
+  void show_no_model(const std::string& path, const std::string& problem);
+  // The device of an engine was lost. What it owes fails at once, and so does everything that it is asked
+  // from now on.
+  void offer_cpu(const Error& lost);
+
+  ModelEffects take_effects();
+
+ private:
+  void show_banner(ui::BannerKind kind, std::string sentence);
+  PresentMemory present_memory() const;
+
+  const Engines& engines_;
+  ui::UiState& state_;
+  ModelPicker picker_;
+  ModelEffects effects_;
+};
+
+}  // namespace octavo::app
