@@ -17,7 +17,7 @@
 //
 // Invariants, recounted by broken_invariant():
 //   1. free + cached + used = num_blocks, and a reference count is the number of table entries and pins that
-//   name the block. Of the host pool the same, with nothing cached.
+//      name the block. Of the host pool the same, with nothing cached.
 //   2. No block is free and referenced.
 //   3. A partly filled block that is written has one owner.
 #pragma once

@@ -5,8 +5,8 @@
 // long they wait.
 //
 // Joined are the tokens and text of one output, the steps of one beam search, and the preemptions of one
-// request (their tokens dropped add up). The order of events of one output, and of a
-// request's beginning and end, is kept.
+// request (their tokens dropped add up). The order of events of one output, and of a request's beginning and
+// end, is kept.
 //
 // Thread: any.
 #pragma once
