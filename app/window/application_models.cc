@@ -105,7 +105,7 @@ void Application::take_failure(const Error& error) {
   if (error.code != ErrorCode::kCancelled) {
     controller_.show_banner(
         ui::BannerKind::kError,
-        model_title(path, {}) + " could not be loaded; the model before is loaded again: " + error.message);
+        model_title(path, {}) + " could not be loaded; reloading the previous model: " + error.message);
   }
 }
 

@@ -119,7 +119,7 @@ bool from_json(const json& object, Settings& settings) {
 Error cannot_write(const std::filesystem::path& path, int reason) {
   return {.code = ErrorCode::kIo,
           .message = escape_for_message(path.string()) + ": cannot save the settings (" +
-                     std::strerror(reason) + "): check that the folder can be written"};
+                     std::strerror(reason) + "); check that the folder is writable"};
 }
 
 }  // namespace
@@ -140,7 +140,7 @@ LoadedSettings load_settings(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path, error)) return loaded;
   const auto damaged = [&path] {
     return LoadedSettings{default_settings(), escape_for_message(path.string()) +
-                                                  " could not be read as settings: the defaults are used"};
+                                                  " is not a valid settings file; using the defaults"};
   };
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (error || size > kLargestFile) return damaged();

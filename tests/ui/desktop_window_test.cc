@@ -133,7 +133,7 @@ TEST_F(DesktopWindow, ADropOfManyKindsSaysWhatHappened) {
   ASSERT_TRUE(
       loop_until([this] { return state().banner && state().banner->kind == ui::BannerKind::kError; }));
   EXPECT_NE(state().banner->text.find("picture.png is not UTF-8 text"), std::string::npos);
-  EXPECT_NE(state().banner->text.find("; 1 other file could not be used either."), std::string::npos);
+  EXPECT_NE(state().banner->text.find("; 1 other file could not be used."), std::string::npos);
 }
 
 TEST_F(DesktopWindow, ADroppedModelOpensTheListOfModels) {

@@ -66,7 +66,7 @@ TEST(NoDisplay, IsOneSentenceThatNamesTheOtherWay) {
   }();
   ASSERT_FALSE(window);
   EXPECT_EQ(window.error().message.find("no display"), 0u);
-  EXPECT_NE(window.error().message.find("`octavo chat` talks in the terminal"), std::string::npos);
+  EXPECT_NE(window.error().message.find("use `octavo chat` in the terminal"), std::string::npos);
   EXPECT_EQ(window.error().message.find('\n'), std::string::npos);
 }
 

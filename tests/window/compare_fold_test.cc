@@ -188,11 +188,11 @@ TEST_F(ComparisonFold, UnloadingTheModelEndsWhatRunsAndKeepsItsText) {
   comparison_.run();
   accept(kFirst);
   say(kFirst, 0, {"half"});
-  comparison_.detach_engine("The model was unloaded before this was done.");
+  comparison_.detach_engine("Stopped because the model was unloaded.");
   EXPECT_FALSE(state_.running);
   EXPECT_EQ(column(0).phase, ColumnPhase::kFailed);
   EXPECT_EQ(column(0).text, "half");
-  EXPECT_EQ(column(0).error, "The model was unloaded before this was done.");
+  EXPECT_EQ(column(0).error, "Stopped because the model was unloaded.");
   EXPECT_EQ(comparison_.message_of(column(0).id)->content, "half");
   comparison_.run_again();
   EXPECT_FALSE(state_.problem.empty());

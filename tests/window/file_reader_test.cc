@@ -73,9 +73,9 @@ TEST_F(FileReaderTest, WhatCannotBeUsedIsOneSentence) {
   expect_problem(read("empty.txt", " \n"), "is empty");
   expect_problem(read("large.txt", std::string(kLargestAttachment + 1, 'x')), "is larger than 1 MiB");
   expect_problem(read("large.json", std::string(kLargestAttachment + 1, 'x')), "large.json");
-  expect_problem(read_file((folder_ / "missing").string(), ReadAs::kAny), "is not there");
+  expect_problem(read_file((folder_ / "missing").string(), ReadAs::kAny), "does not exist");
   expect_problem(read_file((folder_ / "").string(), ReadAs::kAny), "is a folder");
-  expect_problem(read_file("/dev/null", ReadAs::kText), "is not a file");
+  expect_problem(read_file("/dev/null", ReadAs::kText), "is not a regular file");
 }
 
 TEST_F(FileReaderTest, OneMebibyteIsStillAttached) {

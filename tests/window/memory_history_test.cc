@@ -96,7 +96,7 @@ TEST(MemoryHistory, MomentThatIsGoneIsOneSentence) {
   EXPECT_TRUE(history.at(history.oldest_mark()));
   const auto gone = history.at(history.oldest_mark() - 1);
   ASSERT_FALSE(gone);
-  EXPECT_NE(gone.error().message.find("not kept any more"), std::string::npos);
+  EXPECT_NE(gone.error().message.find("no longer in the history"), std::string::npos);
 }
 
 // The recorder is the engine's own: it may be ahead of what the window has read, and it may have dropped all
@@ -119,7 +119,7 @@ TEST(MemoryHistory, GoesOnAfterALoss) {
   history.follow_to(event_mark);
   const std::uint64_t read = event_mark;
   run(100);
-  ASSERT_GT(recorder->oldest_event_mark(), read) << "what was read is not kept any more";
+  ASSERT_GT(recorder->oldest_event_mark(), read) << "what was read is no longer in the history";
   EXPECT_FALSE(history.at(read)) << "before the loss is noticed, nothing is shown wrong";
   history.follow_to(event_mark);
   const KvSnapshot snapshot = traffic.core().snapshot();

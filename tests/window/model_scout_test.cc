@@ -87,7 +87,7 @@ TEST_F(ModelScoutTest, ListsRecentOnesFirstThenThoseOfTheFoldersByName) {
   EXPECT_TRUE(row("default.gguf").is_default);
   EXPECT_EQ(row("recent.gguf").name, "recent");
   EXPECT_NE(row("recent.gguf").summary.find("llama"), std::string::npos);
-  EXPECT_EQ(row("gone.gguf").problem, "The file is no longer there.");
+  EXPECT_EQ(row("gone.gguf").problem, "The file no longer exists.");
   picker_.apply(act::ForgetModel{(folder_ / "gone.gguf").string()});
   EXPECT_EQ(state_.rows.size(), 4u);
   EXPECT_EQ(picker_.recent().size(), 1u);

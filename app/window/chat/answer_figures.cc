@@ -14,7 +14,7 @@ std::string stop_text(FinishReason reason, const StopReason& stop_reason) {
       if (const auto* text = std::get_if<std::string>(&stop_reason))
         return "stopped at " + escape_for_message(*text, 24);
       return "finished";
-    case FinishReason::kLength: return "cut at its longest length";
+    case FinishReason::kLength: return "reached the length limit";
     case FinishReason::kAbort: return "stopped";
     case FinishReason::kError: return "failed";
   }

@@ -39,7 +39,7 @@ std::string note_of(const Message& message) {
   else if (message.interrupted)
     add("interrupted");
   else if (!message.finish_reason)
-    add("is being written");
+    add("in progress");
   return note;
 }
 

@@ -36,12 +36,12 @@ void Drafts::apply(const ui::actions::RemoveAttachment& a) {
 
 std::string Drafts::attach(ChatId chat_id, ReadFile file) {
   const std::string name = escape_for_message(file.name);
-  if (!chats_.is_listed(chat_id)) return name + " was not attached: there is no chat to attach it to";
+  if (!chats_.is_listed(chat_id)) return name + " was not attached because no chat is open";
   Draft& draft = chats_.change(chat_id, Changed::kHead)->draft;
   std::int64_t total = static_cast<std::int64_t>(file.text.size());
   for (const Attachment& attachment : draft.attachments) total += attachment.shown.num_bytes;
   if (total > kMostAttachedBytes)
-    return name + " was not attached: the files of one message may have 2 MiB together";
+    return name + " was not attached: the files of one message may add up to 2 MiB";
   draft.attachments.push_back(new_attachment({std::move(file.name), std::move(file.text)}));
   count(chat_id, draft.attachments.back());
   take_changed(chat_id, draft);

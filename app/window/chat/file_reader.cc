@@ -98,8 +98,9 @@ ReadFile read_text_or_chats(const fs::path& path, std::uintmax_t size, ReadAs as
   const bool may_be_chats = as == ReadAs::kChats || (as == ReadAs::kAny && has_extension(path, ".json"));
   const bool may_be_text = as != ReadAs::kChats && size <= kLargestAttachment;
   if (!may_be_chats && !may_be_text)
-    return unusable(path.string(), "is larger than 1 MiB and was not attached: attach the part that matters");
-  if (size > kLargestImport) return unusable(path.string(), "is larger than 1 GiB: import it in parts");
+    return unusable(path.string(),
+                    "is larger than 1 MiB and was not attached; attach only the part you need");
+  if (size > kLargestImport) return unusable(path.string(), "is larger than 1 GiB; import it in parts");
   std::string bytes = read_whole(path);
   if (may_be_chats) {
     ReadFile file = read_chats(path, bytes);
@@ -115,11 +116,10 @@ ReadFile read_file(const std::string& wanted, ReadAs as) {
   const std::string name = path.string();
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) return unusable(name, "is not there");
-  if (fs::is_directory(status)) return unusable(name, "is a folder: choose the files in it");
-  if (!fs::is_regular_file(status)) return unusable(name, "is not a file");
-  if (!std::ifstream(path, std::ios::binary))
-    return unusable(name, "cannot be read: its permissions forbid it");
+  if (!fs::exists(status)) return unusable(name, "does not exist");
+  if (fs::is_directory(status)) return unusable(name, "is a folder; choose files inside it");
+  if (!fs::is_regular_file(status)) return unusable(name, "is not a regular file");
+  if (!std::ifstream(path, std::ios::binary)) return unusable(name, "cannot be read; check its permissions");
   if (as == ReadAs::kAny && is_model(path)) return {.kind = FileKind::kModel, .path = name};
   if (as == ReadAs::kAny && metrics::is_recording(path)) return {.kind = FileKind::kRecording, .path = name};
   const std::uintmax_t size = fs::file_size(path, error);

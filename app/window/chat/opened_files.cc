@@ -24,8 +24,7 @@ std::string enumeration(const std::vector<std::string>& parts) {
 std::string sentence_of(const std::vector<std::string>& problems) {
   if (problems.size() == 1) return problems.front() + ".";
   return problems.front() + "; " + std::to_string(problems.size() - 1) +
-         (problems.size() == 2 ? " other file could not be used either."
-                               : " other files could not be used either.");
+         (problems.size() == 2 ? " other file could not be used." : " other files could not be used.");
 }
 
 }  // namespace

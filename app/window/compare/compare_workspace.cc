@@ -70,7 +70,7 @@ void CompareWorkspace::ask_newest_engine() {
   if (newest_ == nullptr || asked_ == newest_) return;
   if (asked_ != nullptr) {
     comparison_.stop();
-    comparison_.detach_engine("Another model was asked before this was done.");
+    comparison_.detach_engine("Stopped because the model was switched.");
   }
   asked_ = newest_;
   comparison_.attach_engine(*asked_);
@@ -78,7 +78,7 @@ void CompareWorkspace::ask_newest_engine() {
 
 void CompareWorkspace::detach_engine() {
   newest_ = asked_ = nullptr;
-  comparison_.detach_engine("The model was unloaded before this was done.");
+  comparison_.detach_engine("Stopped because the model was unloaded.");
 }
 
 // ---- the question
@@ -157,9 +157,9 @@ void CompareWorkspace::apply(const ui::actions::KeepAllColumns&) {
     for (const Message& answer : answers) add_answer(chat, question, answer);
   });
   state_.banner =
-      ui::Banner{ui::BannerKind::kNotice,
-                 std::to_string(answers.size()) + " answers stand beside each other in “" +
-                     chats_.chat(chat_id)->display_title() + "”: the arrows below the answer walk them."};
+      ui::Banner{ui::BannerKind::kNotice, std::to_string(answers.size()) + " answers are now branches of “" +
+                                              chats_.chat(chat_id)->display_title() +
+                                              "”. Use the arrows below the answer to switch."};
 }
 
 void CompareWorkspace::continue_column(ui::ColumnId column_id) {

@@ -92,7 +92,7 @@ void Comparison::run() {
   cancel_all();
   clear();
   if (engine_ == nullptr) {
-    state_->problem = "No model is loaded: load one, then run the comparison.";
+    state_->problem = "No model is loaded. Load one, then run the comparison.";
     return;
   }
   make_lanes();

@@ -131,26 +131,26 @@ const std::vector<Script>& scripts() {
        .answers = {"fathers brought forth a new nation again and again"}}};
   static const std::vector<Script> kScripts = {
       {.title = "Without a KV cache",
-       .beginning = "A model writes one word at a time. Here nothing is kept between two words.",
-       .end = "Every word cost the whole text once more. A cache of keys and values would have avoided that.",
+       .beginning = "A model writes one word at a time. Here, nothing is kept between words.",
+       .end = "Every word recomputed the whole text. A cache of keys and values avoids that.",
        .has_cache = false,
        .computes_again = true,
        .asks = word_by_word(kAlan, kAnswer)},
       {.title = "With a KV cache",
-       .beginning = "The same text. This time keys and values of every word stay in blocks of four.",
-       .end = "Each word was computed once. What is kept is what the blocks show.",
+       .beginning = "The same text, but now the keys and values of every word stay in blocks of four.",
+       .end = "Each word was computed once. The blocks show what is kept.",
        .asks = {{.label = "Alan", .prompt = kAlan, .answers = {kAnswer}}}},
       {.title = "One sequence fills blocks",
        .beginning =
-           "A pool of eight blocks, four words each. A block is taken only when the last one is full.",
-       .end = "At no moment were more than three slots empty: the waste of a sequence is below one block.",
+           "A pool of eight blocks of four words. A new block is allocated only when the last one is full.",
+       .end = "Never were more than three slots empty: a sequence wastes less than one block.",
        .asks = {{.label = "Alan",
                  .prompt = "Alan Turing is a computer",
                  .answers = {"scientist and mathematician renowned for his work on codes"}}}},
       {.title = "Two requests",
        .beginning =
-           "Two requests run in one batch. Their blocks lie mixed in the pool; their tables keep order.",
-       .end = "Neither had to know how long the other would become, and no gap was left between them.",
+           "Two requests run in one batch. Their blocks are mixed in the pool; block tables keep the order.",
+       .end = "Neither needed to know how long the other would get, and there are no gaps between them.",
        .num_blocks = 10,
        .asks = {{.label = "Alan",
                  .prompt = "Alan Turing is a computer scientist",
@@ -162,15 +162,16 @@ const std::vector<Script>& scripts() {
       {.title = "Samples share their prompt",
        .beginning =
            "Three answers to one prompt. The prompt is computed once, and all three point to its blocks.",
-       .end = "Only the block that they wrote into was copied. The full ones were shared to the end.",
+       .end = "Only the block they wrote to was copied. The full blocks stayed shared.",
        .num_blocks = 12,
        .asks = {{.label = "Cat",
                  .prompt = "The cat sat on the warm",
                  .answers = {"stone and slept all day long", "roof under the old tree again",
                              "wall by the river near home"}}}},
       {.title = "Beams of 2",
-       .beginning = "Beam search of width 2 keeps the two best continuations. Beams fork, and beams die.",
-       .end = "What the beams had in common was kept once; what only a dead beam named is free again.",
+       .beginning =
+           "Beam search of width 2 keeps the two best continuations. Beams fork, and beams are pruned.",
+       .end = "What the beams shared was kept once; blocks used only by a pruned beam are free again.",
        .num_blocks = 12,
        .asks = {{.label = "Beam",
                  .prompt = "it was the best of",
@@ -178,7 +179,7 @@ const std::vector<Script>& scripts() {
                  .beams = 2,
                  .num_tokens = 8}}},
       {.title = "Beams of 4",
-       .beginning = "The same with four beams: more forks, more sharing, and more copies when they part.",
+       .beginning = "The same with four beams: more forks, more sharing, and more copies as they diverge.",
        .end = "Four beams never needed four times the blocks.",
        .num_blocks = 24,
        .asks = {{.label = "Beam",
@@ -188,7 +189,7 @@ const std::vector<Script>& scripts() {
                  .num_tokens = 8}}},
       {.title = "A shared task prefix",
        .beginning = "Two requests begin with the same instruction. The second finds it in the cache.",
-       .end = "The instruction was computed once. This works across chats, also after the first has ended.",
+       .end = "The instruction was computed once. This works across chats, even after the first one ends.",
        .num_blocks = 10,
        .asks = {{.label = "Otter",
                  .prompt = "Translate English to German : cheese Käse plush giraffe sea otter",
@@ -199,16 +200,16 @@ const std::vector<Script>& scripts() {
                  .answers = {"Plüschgiraffe and the cat slept"}}}},
       {.title = "Preemption by swap",
        .beginning =
-           "The pool is too small for both. The latest to arrive moves to the host pool, and returns.",
-       .end = "Nothing was computed twice, and nothing was lost: its blocks came back as they had gone.",
+           "The pool is too small for both. The request that arrived last moves to the host pool and back.",
+       .end = "Nothing was recomputed and nothing was lost: its blocks came back unchanged.",
        .num_blocks = 7,
        .num_host_blocks = 6,
        .preemption = PreemptionPolicy::kSwap,
        .has_cache = false,
        .asks = kTooMuchForThePool},
       {.title = "Preemption by recompute",
-       .beginning = "The same pool without a host pool. The latest to arrive gives its blocks up altogether.",
-       .end = "Prompt and answer so far were computed again as one prompt, which is cheaper than it sounds.",
+       .beginning = "The same pool without a host pool. The request that arrived last loses its blocks.",
+       .end = "Prompt and answer so far were recomputed as one prompt, which is cheaper than it sounds.",
        .num_blocks = 7,
        .preemption = PreemptionPolicy::kRecompute,
        .has_cache = false,
@@ -398,50 +399,50 @@ class ChapterPlayer {
     const auto first = [&](BlockEventKind kind) { return of[kind].front(); };
     if (count(BlockEventKind::kPreempt) > 0) {
       const bool is_swap = first(BlockEventKind::kPreempt)->aux == 1;
-      say("No block is free: " + label(first(BlockEventKind::kPreempt)->sequence) +
+      say("No block is free. " + label(first(BlockEventKind::kPreempt)->sequence) +
           ", the latest to arrive, " +
           (is_swap ? "moves " + count_text(count(BlockEventKind::kSwapOut), "block") + " to the host pool."
-                   : "gives its blocks back and will be computed again."));
+                   : "loses its blocks and will be recomputed."));
     }
     if (count(BlockEventKind::kResume) > 0) {
-      say(label(first(BlockEventKind::kResume)->sequence) + " goes on: " +
+      say(label(first(BlockEventKind::kResume)->sequence) + " resumes: " +
           (count(BlockEventKind::kSwapIn) > 0
                ? count_text(count(BlockEventKind::kSwapIn), "block") + " came back from the host pool."
-               : "its tokens are computed again as one prompt."));
+               : "its tokens are recomputed as one prompt."));
     }
     if (count(BlockEventKind::kHit) > 0) {
-      say(label(first(BlockEventKind::kHit)->sequence) + " begins with what is already there: " +
-          count_text(count(BlockEventKind::kHit), "block") + " found, nothing of it is computed.");
+      say(label(first(BlockEventKind::kHit)->sequence) + " starts with a cached prefix: " +
+          count_text(count(BlockEventKind::kHit), "block") + " found, none recomputed.");
     }
     if (count(BlockEventKind::kCopyPartial) > 0) {
       const BlockEvent& event = *first(BlockEventKind::kCopyPartial);
-      say("Its start ends inside block " + std::to_string(event.block) +
-          ": what matches is copied to block " + std::to_string(event.aux) + ".");
+      say("Its cached prefix ends inside block " + std::to_string(event.block) +
+          "; the matching part is copied to block " + std::to_string(event.aux) + ".");
     }
     if (count(BlockEventKind::kCopyOnWrite) > 0) {
       const BlockEvent& event = *first(BlockEventKind::kCopyOnWrite);
-      say(label(event.sequence) + " writes into a shared block: block " + std::to_string(event.block) +
-          " is copied to block " + std::to_string(event.aux) + ", and only that one.");
+      say(label(event.sequence) + " writes to a shared block, so block " + std::to_string(event.block) +
+          " is copied to block " + std::to_string(event.aux) + ".");
     }
     if (count(BlockEventKind::kShare) > 0 && count(BlockEventKind::kResume) == 0) {
       say(count_text(count(BlockEventKind::kShare), "more reference") +
-          " to blocks that are there: no keys or values are copied.");
+          " to existing blocks; no keys or values are copied.");
     }
     if (count(BlockEventKind::kPrune) > 0) {
-      say(count_text(count(BlockEventKind::kPrune), "beam") + " died; blocks that only it named are free.");
+      say(count_text(count(BlockEventKind::kPrune), "beam") +
+          " pruned; blocks used by nothing else are free.");
     }
     if (script_.computes_again && !news.steps.empty()) {
       num_computed_again_ += news.steps.back().num_prefill_tokens;
       say("All " + std::to_string(news.steps.back().num_prefill_tokens) +
-          " words of the text are computed for one new word; " + std::to_string(num_computed_again_) +
-          " so far.");
+          " words are recomputed for one new word; " + std::to_string(num_computed_again_) + " so far.");
     } else if (count(BlockEventKind::kAlloc) > 0 && count(BlockEventKind::kCopyOnWrite) == 0 &&
                count(BlockEventKind::kSwapIn) == 0) {
       std::string blocks;
       for (const BlockEvent* event : of[BlockEventKind::kAlloc]) {
         blocks += (blocks.empty() ? "" : ", ") + std::to_string(event->block);
       }
-      say(label(first(BlockEventKind::kAlloc)->sequence) + " takes " +
+      say(label(first(BlockEventKind::kAlloc)->sequence) + " allocates " +
           (count(BlockEventKind::kAlloc) == 1 ? "block " : "blocks ") + blocks + ".");
     }
     if (text.empty()) text = told_words();

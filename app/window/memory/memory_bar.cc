@@ -61,7 +61,7 @@ ui::MemoryBar shape_memory_bar(std::string_view shape, std::int64_t total_bytes)
   bar.sentence = std::string(shape) + " in f16 on " + gigabytes(total_bytes) + ": weights " +
                  gigabytes(bar.weight_bytes) + ", " + percent_of(bar.weight_bytes, total_bytes) +
                  "; at most " + with_thousands(capacity->num_tokens) +
-                 " tokens of keys and values beside them";
+                 " tokens of keys and values next to them";
   bar.short_sentence = "weights " + gigabytes(bar.weight_bytes) + ", " +
                        percent_of(bar.weight_bytes, total_bytes) + " of " + gigabytes(total_bytes);
   return bar;

@@ -116,7 +116,7 @@ Result<void> write_export(const std::filesystem::path& path, const std::string& 
   std::filesystem::remove(path, ignored);
   return Error{ErrorCode::kInvalidArgument,
                "the file " + escape_for_message(path.string()) +
-                   " could not be written: make room there, or make it writable"};
+                   " could not be written; free some space or choose a writable folder"};
 }
 
 }  // namespace octavo::app

@@ -49,8 +49,8 @@ ui::HealthFigure hits_figure(const ui::TimelineState& timeline, const KvTotals& 
           .label = "prefix hits",
           .note = count_text(hits.num_reused, "token") + " reused",
           .definition =
-              "Prefix hits: prompt tokens whose keys and values were found, of all prompt tokens, "
-              "over the steps that are kept."};
+              "Prefix hits: share of prompt tokens whose keys and values were reused, over the steps in the "
+              "history."};
 }
 
 ui::HealthFigure swap_figure(const KvTotals& totals) {
@@ -63,8 +63,8 @@ ui::HealthFigure swap_figure(const KvTotals& totals) {
           .label = "swapped out, " + with_thousands(totals.swapped_in_blocks) + " back",
           .note = note,
           .definition =
-              "Blocks copied from the device pool to the host pool since the start, and back; the "
-              "bytes and the time are of both ways. Blocks that several sequences share are copied once.",
+              "Blocks copied from the device pool to the host pool and back since the start; bytes and time "
+              "count both directions. Shared blocks are copied once.",
           .colour = 4};
 }
 
@@ -75,8 +75,8 @@ ui::HealthFigure use_figure(const KvSnapshot& snapshot) {
           .label = "effective use",
           .note = percent_text(use.tokens_held) + " of all slots",
           .definition =
-              "Effective use: filled slots that some sequence reads, of the slots of used blocks. Below "
-              "it the same slots, of all slots of the pool: tokens held."};
+              "Effective use: share of the slots in used blocks that some sequence reads. Below: the same "
+              "slots as a share of the whole pool (tokens held)."};
 }
 
 ui::HealthFigure other_rules_figure(const KvSnapshot& snapshot, const ui::ShownPool& pool) {
@@ -86,8 +86,8 @@ ui::HealthFigure other_rules_figure(const KvSnapshot& snapshot, const ui::ShownP
           .label = "if reserved at full length",
           .note = bytes_text(other.unshared_bytes) + " without sharing",
           .definition =
-              "What other rules would hold at this moment for the same running sequences: a contiguous "
-              "chunk of the longest length for each, and pages without sharing."};
+              "What other schemes would hold now for the same running sequences: one contiguous reservation "
+              "of the maximum length for each, and paging without sharing."};
 }
 
 ui::HealthFigure scatter_figure(const KvSnapshot& snapshot) {
@@ -104,8 +104,8 @@ ui::HealthFigure scatter_figure(const KvSnapshot& snapshot) {
           .label = "scatter, not waste",
           .note = "longest free run " + with_thousands(use.longest_free_run),
           .definition =
-              "Scatter: runs of neighbouring block ids in the tables, over their blocks. Not waste: "
-              "attention reads through the table. Below it the most free blocks with neighbouring ids."};
+              "Scatter: runs of consecutive block ids in the tables, divided by their blocks. Not waste, "
+              "because attention reads through the table. Below: the longest run of free blocks."};
 }
 
 // ---- sentences
@@ -125,8 +125,7 @@ std::string sentence_of(const ui::LogLine& line, const ui::MemoryWorkspaceState&
     case BlockEventKind::kSwapOut: return name + " was swapped out " + time + ": " + blocks + ".";
     case BlockEventKind::kSwapIn: return name + " was swapped in " + time + ": " + blocks + ".";
     case BlockEventKind::kPreempt:
-      return line.aux == 1 ? std::string()
-                           : name + " gave its blocks up " + time + " and will be computed again.";
+      return line.aux == 1 ? std::string() : name + " lost its blocks " + time + " and will be recomputed.";
     case BlockEventKind::kEvict:
       return count_text(line.count, "cached block") + (line.count == 1 ? " was" : " were") + " evicted " +
              time + " to make room for " + name + ".";
@@ -155,8 +154,8 @@ std::vector<ui::HealthFigure> health_figures(const KvSnapshot& snapshot, const u
        .value = percent_text(figures.used_blocks / blocks),
        .label = "used",
        .note = count_text(figures.used_blocks, "block"),
-       .definition = "Used: blocks with at least one reference, of all blocks. Blocks held by work in flight "
-                     "count as used.",
+       .definition =
+           "Used: share of blocks with at least one reference, including blocks held by a step in progress.",
        .samples = curve(timeline, mark, [](const StepRecord& record) { return double(record.used_blocks); }),
        .least_range = 4,
        .colour = kAccent},
@@ -164,9 +163,8 @@ std::vector<ui::HealthFigure> health_figures(const KvSnapshot& snapshot, const u
        .value = percent_text(figures.cached_blocks / blocks),
        .label = "cached",
        .note = "evictable, not waste",
-       .definition =
-           "Cached: blocks nobody uses whose contents can still be found again, of all blocks. They "
-           "give way when room is needed.",
+       .definition = "Cached: share of blocks that are not in use but whose contents can still be reused. "
+                     "They are evicted when memory is needed.",
        .samples =
            curve(timeline, mark, [](const StepRecord& record) { return double(record.cached_blocks); }),
        .least_range = 4,
@@ -175,7 +173,7 @@ std::vector<ui::HealthFigure> health_figures(const KvSnapshot& snapshot, const u
        .value = percent_text(figures.free_blocks / blocks),
        .label = "free",
        .note = count_text(figures.free_blocks, "block"),
-       .definition = "Free: blocks that hold nothing, of all blocks.",
+       .definition = "Free: share of blocks that hold nothing.",
        .samples = curve(timeline, mark, [](const StepRecord& record) { return double(record.free_blocks); }),
        .least_range = 4,
        .colour = 101},
@@ -183,9 +181,8 @@ std::vector<ui::HealthFigure> health_figures(const KvSnapshot& snapshot, const u
        .value = percent_text(figures.internal_fragmentation),
        .label = "internal fragmentation",
        .note = count_text(figures.unfilled_slots, "empty slot"),
-       .definition =
-           "Internal fragmentation: slots of used blocks that are neither filled nor reserved ahead, of "
-           "all their slots; each block counts once.",
+       .definition = "Internal fragmentation: share of the slots in used blocks that are neither filled nor "
+                     "reserved. Each block counts once.",
        .samples = curve(timeline, mark, fragmentation),
        .least_range = 0.02,
        .colour = 1},
@@ -193,9 +190,8 @@ std::vector<ui::HealthFigure> health_figures(const KvSnapshot& snapshot, const u
        .value = fixed_text(figures.sharing_ratio, 2) + " ×",
        .label = "sharing",
        .note = "saved " + bytes_text(figures.saved_bytes),
-       .definition =
-           "Sharing ratio: entries of the block tables of resident sequences, over used blocks. Saved: "
-           "the difference times the bytes of a block.",
+       .definition = "Sharing ratio: block-table entries of resident sequences, divided by used blocks. "
+                     "Saved: the difference times the bytes per block.",
        .samples = curve(timeline, mark, metrics::sharing_ratio),
        .least_range = 0.1,
        .colour = 2},
@@ -210,16 +206,14 @@ std::vector<ui::HealthFigure> health_figures(const KvSnapshot& snapshot, const u
                  .value = with_thousands(figures.reserved_ahead_slots),
                  .label = "slots reserved ahead",
                  .note = percent_text(figures.reserved_ahead_slots / (blocks * block_size)) + " of the pool",
-                 .definition =
-                     "Reserved ahead: slots taken for tokens that do not exist yet, by chunked prefill "
-                     "and speculation. Apart from fragmentation."});
+                 .definition = "Reserved ahead: slots held by chunked prefill and speculation for tokens "
+                               "that do not exist yet. Not counted as fragmentation."});
   all.push_back({.id = "external",
                  .value = "0 %",
                  .label = "external fragmentation",
                  .note = "one block size",
-                 .definition =
-                     "External fragmentation: free memory that cannot serve a request. It is 0 because all "
-                     "blocks have one size, so that every free block fits every request."});
+                 .definition = "External fragmentation: free memory that cannot serve a request. It is 0 "
+                               "because all blocks have the same size, so any free block fits any request."});
   all.push_back(scatter_figure(snapshot));
   all.push_back(other_rules_figure(snapshot, pool));
   return all;
@@ -242,11 +236,10 @@ std::vector<ui::HealthSentence> health_sentences(const KvSnapshot& snapshot,
   if (!sentences.empty()) return sentences;
   const bool is_full = snapshot.figures.free_blocks + snapshot.figures.cached_blocks == 0;
   if (is_full)
-    return {{"Every block is in use: the next request waits, or another is preempted.", true, mark}};
+    return {{"All blocks are in use. The next request waits, or another is preempted.", true, mark}};
   const auto room = std::int64_t{snapshot.figures.free_blocks} + snapshot.figures.cached_blocks;
-  return {{"Every running request has its blocks. " + count_text(room, "block") +
-               " can be taken before any has to "
-               "be given up.",
+  return {{"All running requests have their blocks. " + count_text(room, "block") +
+               " can be allocated before anything must be evicted or preempted.",
            false, mark}};
 }
 

@@ -42,7 +42,7 @@ std::optional<BlockEvent> MemoryHistory::event(std::uint64_t mark) const {
 
 Result<MemoryHistory::Moment> MemoryHistory::at(std::uint64_t mark) {
   if (mark < oldest_mark() || mark > newest_mark_) {
-    return Error{ErrorCode::kInvalidArgument, "that moment is not kept any more; choose a later one"};
+    return Error{ErrorCode::kInvalidArgument, "that moment is no longer in the history; choose a later one"};
   }
   if (mark == newest_mark_) past_.reset();
   auto& moment = mark == newest_mark_ ? newest_ : past_;

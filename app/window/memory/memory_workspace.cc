@@ -444,9 +444,9 @@ bool MemoryWorkspace::take_recording(ui::UiState& state) {
     return true;
   }
   if (opened->is_shortened)
-    effects_.notice = "The recording is very long: its beginning is shown.";
+    effects_.notice = "This recording is very long; showing the beginning.";
   else if (!opened->is_complete)
-    effects_.notice = "The recording was cut short; what is there is shown.";
+    effects_.notice = "The recording is truncated; showing what was recorded.";
   state.memory_workspace.page = ui::MemoryPage::kPools;
   state.workspace = ui::Workspace::kMemory;
   show_source(state, std::move(opened->source));

@@ -30,15 +30,16 @@ std::string fit_sentence(const ui::ModelMemory& memory) {
   switch (memory.fit) {
     case ui::ModelFit::kUnknown: return {};
     case ui::ModelFit::kFits:
-      return "Fits: it takes " + needed + " of the " + free + " that are free" +
-             (is_alone ? "." : " beside the present model.");
+      return "Fits: needs " + needed + " of " + free + " free" +
+             (is_alone ? "." : " next to the current model.");
     case ui::ModelFit::kFitsAlone:
-      return "Does not fit beside the present model: " + free + " are free. When that goes first, " +
-             bytes_text(memory.freed_bytes) + " more are, and it fits.";
+      return "Does not fit next to the current model: only " + free +
+             " are free. It fits once the current model is unloaded, which frees another " +
+             bytes_text(memory.freed_bytes) + ".";
     case ui::ModelFit::kNever:
-      return "Does not fit: it takes at least " + needed + ", and " +
+      return "Does not fit: needs at least " + needed + ", but only " +
              bytes_text(memory.free_bytes + memory.freed_bytes) +
-             " are there for it: choose a shorter context, a smaller pool or a smaller model.";
+             " are available. Choose a shorter context, a smaller pool or a smaller model.";
   }
   return {};
 }
@@ -60,7 +61,7 @@ ui::ModelInside model_inside(const ModelPreview& preview) {
   const auto add = [&inside](const char* label, const std::string& value) {
     if (!value.empty()) inside.facts.push_back({label, sanitise_utf8(value)});
   };
-  if (description.name != inside.name) add("Name inside", description.name);
+  if (description.name != inside.name) add("Name in file", description.name);
   add("Architecture", description.architecture);
   add("Parameters",
       parameters_text(description.num_parameters) + " (" + with_thousands(description.num_parameters) + ")");
@@ -74,7 +75,7 @@ ui::ModelInside model_inside(const ModelPreview& preview) {
   add("Chat template", description.has_chat_template ? "yes" : "none: plain completion");
   add("File", bytes_text(description.file_bytes));
   add("Author", origin.author.empty() ? origin.organisation : origin.author);
-  add("Made from", origin.base_model);
+  add("Base model", origin.base_model);
   add("Licence", origin.licence);
   return inside;
 }

@@ -183,7 +183,7 @@ Result<ModelDescription> ModelScout::describe(const std::string& path) const {
 void ModelScout::read(ui::ModelRow& row) const {
   row.is_read = true;
   if (!row.is_present) {
-    row.problem = "The file is no longer there.";
+    row.problem = "The file no longer exists.";
     return;
   }
   const auto description = describe(row.path);

@@ -60,11 +60,10 @@ void Models::show_loading(const std::string& path, double fraction) {
 void Models::note_loaded(const std::string& path, std::int64_t unix_time_ms) {
   picker_.note_loaded(path, unix_time_ms);
   if (!engines_.retired().empty()) {
-    show_banner(
-        ui::BannerKind::kNotice,
-        state_.model.name + " answers from now on; answers that were begun finish on the model before.");
+    show_banner(ui::BannerKind::kNotice,
+                state_.model.name + " is ready. Answers in progress finish on the previous model.");
   } else if (state_.picker.open) {
-    show_banner(ui::BannerKind::kNotice, state_.model.name + " answers from now on.");
+    show_banner(ui::BannerKind::kNotice, state_.model.name + " is ready.");
   }
   state_.picker.open = false;
 }
@@ -74,12 +73,12 @@ void Models::show_load_failed(const std::string& path, const Error& error) {
   if (error.code == ErrorCode::kCancelled) {
     picker_.note_ended();
     show_banner(ui::BannerKind::kNotice,
-                "Loading " + name + " was cancelled; " + state_.model.name + " goes on answering.");
+                "Loading " + name + " was cancelled; still using " + state_.model.name + ".");
     return;
   }
   picker_.note_failed(path, error.message);
-  show_banner(ui::BannerKind::kError, name + " could not be loaded, and " + state_.model.name +
-                                          " goes on answering: " + sanitise_utf8(error.message));
+  show_banner(ui::BannerKind::kError, name + " could not be loaded; still using " + state_.model.name + ": " +
+                                          sanitise_utf8(error.message));
 }
 
 void Models::offer_cpu(const Error& lost) {

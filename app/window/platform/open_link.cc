@@ -27,8 +27,9 @@ void collect_ended(std::vector<pid_t>& started) {
 
 Result<void> open_link(const std::string& address, const char* program) {
   if (!ui::is_openable(address)) {
-    return Error{ErrorCode::kInvalidArgument,
-                 escape_for_message(address) + " is not opened: only http, https and mailto addresses are"};
+    return Error{
+        ErrorCode::kInvalidArgument,
+        escape_for_message(address) + " was not opened: only http, https and mailto links are allowed"};
   }
   static std::vector<pid_t> started;
   collect_ended(started);
@@ -37,9 +38,9 @@ Result<void> open_link(const std::string& address, const char* program) {
   pid_t process = 0;
   const int failed = ::posix_spawnp(&process, program, nullptr, nullptr, arguments.data(), environ);
   if (failed != 0) {
-    return Error{ErrorCode::kUnsupported, "the address could not be opened: " + command + ": " +
+    return Error{ErrorCode::kUnsupported, "the link could not be opened: " + command + ": " +
                                               std::strerror(failed) +
-                                              "; copy it instead, or install xdg-utils"};
+                                              "; install xdg-utils, or copy the link instead"};
   }
   started.push_back(process);
   return {};

@@ -39,14 +39,13 @@ void remember_error(int, const char* description) { last_glfw_error() = escape_f
 
 Error no_display() {
   return {.code = ErrorCode::kDevice,
-          .message = "no display to open a window on (" + last_glfw_error() +
-                     "): `octavo chat` talks in the terminal"};
+          .message = "no display available (" + last_glfw_error() + "); use `octavo chat` in the terminal"};
 }
 
 Error no_opengl() {
   return {.code = ErrorCode::kDevice,
           .message =
-              "the window needs OpenGL 3.3 (" + last_glfw_error() + "): `octavo chat` talks in the terminal"};
+              "the window needs OpenGL 3.3 (" + last_glfw_error() + "); use `octavo chat` in the terminal"};
 }
 
 // Input goes to Dear ImGui, whose backend calls these, set before it, first. They only note that there was
