@@ -108,7 +108,7 @@ TEST_F(ComparisonFold, SamplesAreOneRequestWhoseOutputsAreColumns) {
   EXPECT_EQ(state_.num_cached_tokens, 16);
   end(kFirst, 3);
   EXPECT_FALSE(state_.running);
-  EXPECT_EQ(column(2).finish, "stop");
+  EXPECT_EQ(column(2).finish, "finished");
   EXPECT_DOUBLE_EQ(state_.progress, 1.0);
 }
 
@@ -145,7 +145,7 @@ TEST_F(ComparisonFold, AStopStringIsNoPartOfTheText) {
   fold(finished);
   EXPECT_EQ(column(0).text, "One.");
   EXPECT_EQ(column(0).tokens.size(), 3u);
-  EXPECT_EQ(column(0).finish, "stop at \\x0a\\x0a");
+  EXPECT_EQ(column(0).finish, "stopped at \\x0a\\x0a");
   EXPECT_TRUE(comparison_.message_of(column(0).id)->token_ids.empty())
       << "ids that are not the text are not used again";
 }

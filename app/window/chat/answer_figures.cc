@@ -3,23 +3,10 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/base/text.h"
+#include "app/chat/finish_text.h"
 
 namespace octavo::app {
 namespace {
-
-std::string stop_text(FinishReason reason, const StopReason& stop_reason) {
-  switch (reason) {
-    case FinishReason::kStop:
-      if (const auto* text = std::get_if<std::string>(&stop_reason))
-        return "stopped at " + escape_for_message(*text, 24);
-      return "finished";
-    case FinishReason::kLength: return "reached the length limit";
-    case FinishReason::kAbort: return "stopped";
-    case FinishReason::kError: return "failed";
-  }
-  return {};
-}
 
 double milliseconds(std::int64_t us) { return static_cast<double>(us) / 1000.0; }
 
@@ -28,7 +15,7 @@ double milliseconds(std::int64_t us) { return static_cast<double>(us) / 1000.0; 
 ui::AnswerFigures figures_of(const Message& message, const StopReason& stop_reason) {
   ui::AnswerFigures figures;
   figures.seed = message.seed;
-  if (message.finish_reason) figures.stop_reason = stop_text(*message.finish_reason, stop_reason);
+  if (message.finish_reason) figures.stop_reason = finish_text(*message.finish_reason, stop_reason);
   if (!message.metrics) return figures;
   const AnswerMetrics& metrics = *message.metrics;
   if (metrics.request.tpot_us > 0)

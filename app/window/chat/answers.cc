@@ -4,7 +4,7 @@
 #include <utility>
 #include <variant>
 
-#include "app/window/chat/kept_token_ids.h"
+#include "app/window/kept_token_ids.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
@@ -12,19 +12,6 @@ namespace {
 
 constexpr std::size_t kMostRequestsRemembered = 4'096;
 const std::vector<TokenId> kNoTokenIds;
-
-// The next turn uses the ids again only if they are exactly the text.
-void drop_end_token(const Answer& answer, Message& message) {
-  if (message.token_ids.empty() || message.finish_reason != FinishReason::kStop) return;
-  if (std::holds_alternative<std::string>(answer.stop_reason)) {
-    message.token_ids.clear();
-    return;
-  }
-  const TokenId last = message.token_ids.back();
-  const bool stop_token =
-      std::holds_alternative<TokenId>(answer.stop_reason) && std::get<TokenId>(answer.stop_reason) == last;
-  if (stop_token || answer.engine->tokenizer().is_end_of_sequence(last)) message.token_ids.pop_back();
-}
 
 }  // namespace
 
@@ -211,7 +198,7 @@ void Answers::end(const Answer& ending, RequestId request_id, const RequestMetri
   if (!message.finish_reason) message.finish_reason = FinishReason::kAbort;
   message.error = error;
   message.metrics = AnswerMetrics{answer.num_prompt_tokens, answer.num_cached_tokens.value_or(0), metrics};
-  drop_end_token(answer, message);
+  keep_ids_of_text(answer.engine->tokenizer(), answer.stop_reason, message);
   chats_.keep_message(answer.chat_id, message);
   record->last_stop = LastStop{answer.message_id, answer.stop_reason};
   const bool current = record->answering == request_id;

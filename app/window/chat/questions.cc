@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "app/window/chat/kept_token_ids.h"
+#include "app/window/kept_token_ids.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {

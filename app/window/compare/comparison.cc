@@ -5,7 +5,8 @@
 #include <set>
 #include <variant>
 
-#include "app/window/chat/kept_token_ids.h"
+#include "app/chat/finish_text.h"
+#include "app/window/kept_token_ids.h"
 #include "app/window/memory/sequence_names.h"
 #include "engine/base/text.h"
 
@@ -21,19 +22,6 @@ std::string number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%g", value);
   return text;
-}
-
-std::string finish_words(FinishReason reason, const StopReason& stop_reason) {
-  switch (reason) {
-    case FinishReason::kStop:
-      if (const auto* text = std::get_if<std::string>(&stop_reason))
-        return "stop at " + escape_for_message(*text, 24);
-      return "stop";
-    case FinishReason::kLength: return "length";
-    case FinishReason::kAbort: return "stopped";
-    case FinishReason::kError: return "failed";
-  }
-  return {};
 }
 
 ui::ColumnPhase phase_of(FinishReason reason) {
@@ -337,14 +325,8 @@ std::optional<Message> Comparison::message_of(ui::ColumnId column_id) const {
   message.finish_reason = growth->second.finish_reason.value_or(FinishReason::kAbort);
   message.metrics = AnswerMetrics{static_cast<std::int32_t>(lane->prompt_token_ids.size()),
                                   lane->num_cached_tokens, lane->metrics};
-  // The ids are used again only if they are exactly the text.
-  if (std::holds_alternative<std::string>(growth->second.stop_reason)) return message;
   message.token_ids = ids_of(column->tokens);
-  const TokenId last = message.token_ids.back();
-  const auto* stop_token = std::get_if<TokenId>(&growth->second.stop_reason);
-  const bool ends =
-      engine_->tokenizer().is_end_of_sequence(last) || (stop_token != nullptr && *stop_token == last);
-  if (message.finish_reason == FinishReason::kStop && ends) message.token_ids.pop_back();
+  keep_ids_of_text(engine_->tokenizer(), growth->second.stop_reason, message);
   return message;
 }
 
@@ -416,7 +398,7 @@ void Comparison::fold_event(Lane& lane, const OutputFinished& event) {
   growth.finish_reason = event.finish_reason;
   growth.stop_reason = event.stop_reason;
   column->phase = phase_of(event.finish_reason);
-  column->finish = finish_words(event.finish_reason, event.stop_reason);
+  column->finish = finish_text(event.finish_reason, event.stop_reason);
   column->error = sanitise_utf8(event.detail);
   column->score = event.score;
   end_text(*column, growth);

@@ -1,4 +1,4 @@
-#include "app/window/chat/kept_token_ids.h"
+#include "app/window/kept_token_ids.h"
 
 #include <algorithm>
 #include <variant>
@@ -18,6 +18,19 @@ bool spells(const tokenizer::Tokenizer& tokenizer, const std::vector<TokenId>& i
                          return tokenizer.is_control(id);
                        });
   return is_text && tokenizer.decode(ids, /*skip_special=*/true) == text;
+}
+
+void keep_ids_of_text(const tokenizer::Tokenizer& tokenizer, const StopReason& stop_reason,
+                      Message& message) {
+  if (message.token_ids.empty() || message.finish_reason != FinishReason::kStop) return;
+  if (std::holds_alternative<std::string>(stop_reason)) {
+    message.token_ids.clear();
+    return;
+  }
+  const TokenId last = message.token_ids.back();
+  const auto* const stop_token = std::get_if<TokenId>(&stop_reason);
+  if (tokenizer.is_end_of_sequence(last) || (stop_token != nullptr && *stop_token == last))
+    message.token_ids.pop_back();
 }
 
 void forget_foreign_ids(const tokenizer::Tokenizer& tokenizer, GenerationRequest& request) {
