@@ -42,7 +42,7 @@ class EngineCore {
  public:
   EngineCore(const scheduler::SchedulerOptions& options, EngineDependencies dependencies);
 
-  // Obeys the commands in order, then computes one step of what is to be done, if anything is. Returns what
+  // Handles the commands in order, then computes one step of what is to be done, if anything is. Returns what
   // there is to tell, oldest first.
   std::vector<EngineEvent> step(std::vector<EngineCommand> commands);
 

@@ -32,7 +32,7 @@ class Rules {
   // Both outlive this object.
   Rules(const Script& script, Problem& problem) : script_(script), problem_(problem) {}
 
-  // Of every step, also one that only obeyed commands; before check().
+  // Of every step, also one that only handled commands; before check().
   void note_ends(std::span<const EngineEvent> events);
   void check(const ScheduledStep& step);
   void check(const StepRecord& record, const KvSnapshot& snapshot);
