@@ -180,8 +180,8 @@ TEST_F(Demonstration, Number8AnyBlockTellsItsTokensOwnersParentAgeAndWhyItIsHere
   int num_cached = 0;
   for (std::int32_t id = 0; id < 64; ++id) {
     const BlockDetail detail = look_at(*engine, BlockId{id});
-    EXPECT_FALSE(detail.why.empty());
     if (detail.state.state == BlockState::kFree) {
+      EXPECT_EQ(detail.why, "free: not in use, and it holds nothing that can be reused");
       EXPECT_TRUE(detail.token_ids.empty());
       continue;
     }
@@ -192,6 +192,9 @@ TEST_F(Demonstration, Number8AnyBlockTellsItsTokensOwnersParentAgeAndWhyItIsHere
     EXPECT_EQ(detail.token_ids, std::vector<TokenId>(begin, begin + static_cast<std::ptrdiff_t>(num_tokens)));
     EXPECT_EQ(detail.chain.size(), static_cast<std::size_t>(detail.first_position / 16));
     EXPECT_EQ(detail.num_children, detail.first_position == 32 ? 0 : 1);
+    EXPECT_NE(detail.why.find(detail.first_position == 32 ? "will be evicted" : "until the 1 cached block"),
+              std::string::npos)
+        << detail.why;
     EXPECT_GT(detail.state.last_step, 0);
   }
   EXPECT_EQ(num_cached, 3) << "two full blocks, and the start of a third";
