@@ -180,8 +180,8 @@ TEST_F(Demonstration, Number8AnyBlockTellsItsTokensOwnersParentAgeAndWhyItIsHere
   int num_cached = 0;
   for (std::int32_t id = 0; id < 64; ++id) {
     const BlockDetail detail = look_at(*engine, BlockId{id});
-    EXPECT_FALSE(detail.why.empty());
     if (detail.state.state == BlockState::kFree) {
+      EXPECT_TRUE(detail.why.starts_with("free: ")) << detail.why;
       EXPECT_TRUE(detail.token_ids.empty());
       continue;
     }
@@ -192,6 +192,9 @@ TEST_F(Demonstration, Number8AnyBlockTellsItsTokensOwnersParentAgeAndWhyItIsHere
     EXPECT_EQ(detail.token_ids, std::vector<TokenId>(begin, begin + static_cast<std::ptrdiff_t>(num_tokens)));
     EXPECT_EQ(detail.chain.size(), static_cast<std::size_t>(detail.first_position / 16));
     EXPECT_EQ(detail.num_children, detail.first_position == 32 ? 0 : 1);
+    EXPECT_TRUE(detail.why.starts_with("cached as ")) << detail.why;
+    const bool is_kept_by_another = detail.why.find("the 1 cached block that continue") != std::string::npos;
+    EXPECT_EQ(is_kept_by_another, detail.first_position != 32) << detail.why;
     EXPECT_GT(detail.state.last_step, 0);
   }
   EXPECT_EQ(num_cached, 3) << "two full blocks, and the start of a third";

@@ -150,9 +150,14 @@ TEST_F(RunnerPlanTest, NeverOverflowsWithTheLargestModelAndOptions) {
                                .num_kv_blocks = INT32_MAX / 256,
                                .max_num_batched_tokens = 1 << 20},
                               available);
-    if (!planned) continue;
-    EXPECT_GT(planned->kv_bytes(), 0);
-    EXPECT_GT(planned->total_bytes(), planned->kv_bytes());
+    if (!planned) {
+      EXPECT_EQ(planned.error().code, ErrorCode::kOutOfMemory) << planned.error().message;
+      continue;
+    }
+    const long double kv_bytes = 2.0L * sizeof(float) * model::kMaxLayers * model::kMaxHeads *
+                                 model::kMaxHeadDim * 256 * (INT32_MAX / 256);
+    EXPECT_EQ(static_cast<long double>(planned->kv_bytes()), kv_bytes);
+    EXPECT_GT(static_cast<long double>(planned->total_bytes()), kv_bytes);
   }
 }
 
