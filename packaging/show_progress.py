@@ -56,7 +56,7 @@ class Progress:
         self.left = {}  # part: how many of its files
         for source in plan:
             self.left[part_of(source)] = self.left.get(part_of(source), 0) + 1
-        self.total = sum(seconds_of(source, known) for source in plan)
+        self.total = sum(seconds_of(source, known) for source in plan) or 1.0
         self.expected = self.total / jobs
         self.done = 0.0
         self.told = 0

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "kernels/cpu/isa.h"
 #include "tests/kernels/paged_problem.h"
@@ -31,6 +34,22 @@ TEST(Backends, AnUnknownInstructionSetIsAnErrorThatNamesTheUsableOnes) {
   EXPECT_EQ(backend.error().code, ErrorCode::kInvalidArgument);
   EXPECT_NE(backend.error().message.find("portable"), std::string::npos);
   EXPECT_EQ(backend.error().message.find('\n'), std::string::npos);
+}
+
+TEST(Backends, AnInstructionSetThatIsNotUsableIsRefusedWithTheReason) {
+  const std::vector<std::string> usable = usable_instruction_sets();
+  for (const char* name : {"avx2", "avx_vnni", "avx512", "avx512_vnni"}) {
+    if (std::find(usable.begin(), usable.end(), name) != usable.end()) continue;
+    const test::EnvironmentVariable forced("OCTAVO_CPU_ISA", name);
+    const auto backend = create_backend({});
+    ASSERT_FALSE(backend.has_value()) << name;
+    const std::string& message = backend.error().message;
+    const bool is_foreign =
+        message.find("is not supported by this machine; choose one of") != std::string::npos;
+    const bool is_left_out =
+        message.find("is not in this build (OCTAVO_INSTRUCTION_SETS=all") != std::string::npos;
+    EXPECT_TRUE(is_foreign || is_left_out) << message;
+  }
 }
 
 TEST(Backends, EveryNameOfAnInstructionSetIsUnderstood) {
