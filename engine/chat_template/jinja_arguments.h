@@ -36,7 +36,7 @@ class Bound {
 };
 
 // `callee` is for messages. The first `num_required` parameters must be given.
-Result<Bound> bind(std::string_view callee, const Arguments& arguments,
-                   std::span<const std::string_view> parameters, std::size_t num_required = 0);
+Result<Bound> bind_arguments(std::string_view callee, const Arguments& arguments,
+                             std::span<const std::string_view> parameters, std::size_t num_required = 0);
 
 }  // namespace octavo::tokenizer::jinja

@@ -35,7 +35,7 @@ Outcome map_text(const Value& value, const Arguments&, Budget& budget) {
 
 Outcome trim(const Value& value, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 1> kParameters = {"chars"};
-  OCTAVO_TRY(const Bound bound, bind("trim", arguments, kParameters));
+  OCTAVO_TRY(const Bound bound, bind_arguments("trim", arguments, kParameters));
   OCTAVO_TRY(const auto characters, bound.text(0, "chars"));
   OCTAVO_TRY(const Text text, to_text(value, budget));
   const std::size_t width = characters ? characters->size() : 1;
@@ -45,7 +45,7 @@ Outcome trim(const Value& value, const Arguments& arguments, Budget& budget) {
 
 Outcome replace_text(const Value& value, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 3> kParameters = {"old", "new", "count"};
-  OCTAVO_TRY(const Bound bound, bind("replace", arguments, kParameters, 2));
+  OCTAVO_TRY(const Bound bound, bind_arguments("replace", arguments, kParameters, 2));
   OCTAVO_TRY(const Text text, to_text(value, budget));
   OCTAVO_TRY(const Text old, to_text(bound[0], budget));
   OCTAVO_TRY(const Text by, to_text(bound[1], budget));
@@ -57,7 +57,7 @@ Outcome replace_text(const Value& value, const Arguments& arguments, Budget& bud
 
 Outcome indent_text(const Value& value, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 3> kParameters = {"width", "first", "blank"};
-  OCTAVO_TRY(const Bound bound, bind("indent", arguments, kParameters));
+  OCTAVO_TRY(const Bound bound, bind_arguments("indent", arguments, kParameters));
   if (value.is_undefined()) return failure(value.undefined_reason());
   if (!value.is_text()) return failure("indent takes a string, not " + value.type_name());
   const Value width = bound.value_or(0, Value(std::int64_t{4}));
@@ -74,7 +74,7 @@ Outcome indent_text(const Value& value, const Arguments& arguments, Budget& budg
 
 Outcome center_text(const Value& value, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 1> kParameters = {"width"};
-  OCTAVO_TRY(const Bound bound, bind("center", arguments, kParameters));
+  OCTAVO_TRY(const Bound bound, bind_arguments("center", arguments, kParameters));
   OCTAVO_TRY(const Text text, to_text(value, budget));
   OCTAVO_TRY(const std::int64_t width, bound.integer(0, "width", 80));
   OCTAVO_TRY(MarkedText out, pad(*text, width, MarkedText(" "), Side::kBoth, budget));
@@ -111,7 +111,7 @@ Outcome print_text(const Value& value, const Arguments&, Budget& budget) {
 Outcome write_json(const Value& value, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 4> kParameters = {"ensure_ascii", "indent", "separators",
                                                                   "sort_keys"};
-  OCTAVO_TRY(const Bound bound, bind("tojson", arguments, kParameters));
+  OCTAVO_TRY(const Bound bound, bind_arguments("tojson", arguments, kParameters));
   JsonStyle style;
   style.ensure_ascii = bound.is_true(0);
   style.sort_keys = bound.is_true(3);
@@ -192,7 +192,7 @@ std::optional<std::int64_t> integer_of(const Value& value, int base) {
 
 Outcome to_integer(const Value& value, const Arguments& arguments, Budget&) {
   static constexpr std::array<std::string_view, 2> kParameters = {"default", "base"};
-  OCTAVO_TRY(const Bound bound, bind("int", arguments, kParameters));
+  OCTAVO_TRY(const Bound bound, bind_arguments("int", arguments, kParameters));
   OCTAVO_TRY(const std::int64_t base, bound.integer(1, "base", 10));
   if (value.is_undefined()) return failure(value.undefined_reason());
   if (base != 0 && (base < 2 || base > 36)) return failure("the base of int must be 2 to 36");
@@ -202,7 +202,7 @@ Outcome to_integer(const Value& value, const Arguments& arguments, Budget&) {
 
 Outcome to_float(const Value& value, const Arguments& arguments, Budget&) {
   static constexpr std::array<std::string_view, 1> kParameters = {"default"};
-  OCTAVO_TRY(const Bound bound, bind("float", arguments, kParameters));
+  OCTAVO_TRY(const Bound bound, bind_arguments("float", arguments, kParameters));
   if (value.is_undefined()) return failure(value.undefined_reason());
   if (value.is_number()) return Value(value.number());
   const std::optional<double> number = value.is_text() ? parse_float(value.string()) : std::nullopt;
@@ -227,7 +227,7 @@ double round_to(double value, std::int64_t precision) {
 
 Outcome round_number(const Value& value, const Arguments& arguments, Budget&) {
   static constexpr std::array<std::string_view, 2> kParameters = {"precision", "method"};
-  OCTAVO_TRY(const Bound bound, bind("round", arguments, kParameters));
+  OCTAVO_TRY(const Bound bound, bind_arguments("round", arguments, kParameters));
   OCTAVO_TRY(const std::int64_t precision, bound.integer(0, "precision", 0));
   OCTAVO_TRY(const auto method, bound.text(1, "method"));
   if (!value.is_number()) return failure("round takes a number, not " + value.type_name());
@@ -246,7 +246,7 @@ Outcome round_number(const Value& value, const Arguments& arguments, Budget&) {
 
 Outcome default_value(const Value& value, const Arguments& arguments, Budget&) {
   static constexpr std::array<std::string_view, 2> kParameters = {"default_value", "boolean"};
-  OCTAVO_TRY(const Bound bound, bind("default", arguments, kParameters));
+  OCTAVO_TRY(const Bound bound, bind_arguments("default", arguments, kParameters));
   const bool replaced = value.is_undefined() || (bound.is_true(1) && !is_true(value));
   return replaced ? bound.value_or(0, Value("")) : value;
 }
@@ -338,7 +338,7 @@ Outcome items_of(std::vector<Keyed> keyed) {
 
 Outcome sort_list(const Value& value, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 3> kParameters = {"reverse", "case_sensitive", "attribute"};
-  OCTAVO_TRY(const Bound bound, bind("sort", arguments, kParameters));
+  OCTAVO_TRY(const Bound bound, bind_arguments("sort", arguments, kParameters));
   OCTAVO_TRY(std::vector<Keyed> keyed, with_keys(value, make_key(bound, 1, 2), budget));
   OCTAVO_TRY_VOID(sort_keyed(keyed, bound.is_true(0), budget));
   return items_of(std::move(keyed));
@@ -346,7 +346,7 @@ Outcome sort_list(const Value& value, const Arguments& arguments, Budget& budget
 
 Outcome sort_dict(const Value& value, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 3> kParameters = {"case_sensitive", "by", "reverse"};
-  OCTAVO_TRY(const Bound bound, bind("dictsort", arguments, kParameters));
+  OCTAVO_TRY(const Bound bound, bind_arguments("dictsort", arguments, kParameters));
   OCTAVO_TRY(const auto by, bound.text(1, "by"));
   if (!value.is_dict()) return failure("dictsort takes a dict, not " + value.type_name());
   if (by && *by != "key" && *by != "value") return failure("dictsort sorts by \"key\" or \"value\"");
@@ -363,7 +363,7 @@ Outcome sort_dict(const Value& value, const Arguments& arguments, Budget& budget
 
 Outcome unique_items(const Value& value, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 2> kParameters = {"case_sensitive", "attribute"};
-  OCTAVO_TRY(const Bound bound, bind("unique", arguments, kParameters));
+  OCTAVO_TRY(const Bound bound, bind_arguments("unique", arguments, kParameters));
   OCTAVO_TRY(std::vector<Keyed> keyed, with_keys(value, make_key(bound, 0, 1), budget));
   std::vector<Keyed> kept;
   for (Keyed& entry : keyed) {
@@ -379,7 +379,7 @@ Outcome unique_items(const Value& value, const Arguments& arguments, Budget& bud
 template <bool kLargest>
 Outcome extreme(const Value& value, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 2> kParameters = {"case_sensitive", "attribute"};
-  OCTAVO_TRY(const Bound bound, bind(kLargest ? "max" : "min", arguments, kParameters));
+  OCTAVO_TRY(const Bound bound, bind_arguments(kLargest ? "max" : "min", arguments, kParameters));
   OCTAVO_TRY(const std::vector<Keyed> keyed, with_keys(value, make_key(bound, 0, 1), budget));
   if (keyed.empty()) return Value::undefined("an empty list has no smallest or largest item");
   const Keyed* best = &keyed[0];
@@ -392,7 +392,7 @@ Outcome extreme(const Value& value, const Arguments& arguments, Budget& budget) 
 
 Outcome sum_items(const Value& value, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 2> kParameters = {"attribute", "start"};
-  OCTAVO_TRY(const Bound bound, bind("sum", arguments, kParameters));
+  OCTAVO_TRY(const Bound bound, bind_arguments("sum", arguments, kParameters));
   Value sum = bound.value_or(1, Value(std::int64_t{0}));
   OCTAVO_TRY(const auto list, iterate(value, budget));
   for (const Value& item : list->items) {
@@ -408,7 +408,7 @@ Outcome sum_items(const Value& value, const Arguments& arguments, Budget& budget
 
 Outcome join_items(const Value& value, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 2> kParameters = {"d", "attribute"};
-  OCTAVO_TRY(const Bound bound, bind("join", arguments, kParameters));
+  OCTAVO_TRY(const Bound bound, bind_arguments("join", arguments, kParameters));
   OCTAVO_TRY(const Text separator, to_text(bound.value_or(0, Value("")), budget));
   OCTAVO_TRY(const auto list, iterate(value, budget));
   std::vector<Text> parts;
@@ -471,7 +471,7 @@ Arguments without_first(const Arguments& arguments, std::size_t count) {
 
 Outcome map_attribute(const Value& value, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 2> kParameters = {"attribute", "default"};
-  OCTAVO_TRY(const Bound bound, bind("map", arguments, kParameters, 1));
+  OCTAVO_TRY(const Bound bound, bind_arguments("map", arguments, kParameters, 1));
   OCTAVO_TRY(const auto list, iterate(value, budget));
   std::vector<Value> mapped;
   for (const Value& item : list->items) {
@@ -525,7 +525,7 @@ Outcome choose_items(const Value& value, const Arguments& arguments, Budget& bud
 
 Outcome batch_items(const Value& value, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 2> kParameters = {"linecount", "fill_with"};
-  OCTAVO_TRY(const Bound bound, bind("batch", arguments, kParameters, 1));
+  OCTAVO_TRY(const Bound bound, bind_arguments("batch", arguments, kParameters, 1));
   OCTAVO_TRY(const std::int64_t size, bound.integer(0, "linecount", 1));
   if (size < 1 || size > 100'000) return failure("batch takes 1 to 100,000 items");
   OCTAVO_TRY(const auto list, iterate(value, budget));

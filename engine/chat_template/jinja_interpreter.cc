@@ -522,7 +522,7 @@ Outcome Interpreter::call_macro(const Callable& callable, const Arguments& argum
   if (call_depth_ > kMaxCallDepth) return over_limit("macros call each other more than 64 levels deep");
   const Statement& macro = *callable.macro;
   const std::vector<std::string_view> parameters(macro.parameters.begin(), macro.parameters.end());
-  OCTAVO_TRY(const Bound bound, bind(macro.name, arguments, parameters));
+  OCTAVO_TRY(const Bound bound, bind_arguments(macro.name, arguments, parameters));
   OCTAVO_TRY(Scope* const scope, open_scope(callable.closure));
   const std::size_t first_default = macro.parameters.size() - macro.defaults.size();
   for (std::size_t i = 0; i < macro.parameters.size(); ++i) {
@@ -549,7 +549,7 @@ Outcome Interpreter::call_function(std::string_view name, const Arguments& argum
 
 Outcome Interpreter::call_range(const Arguments& arguments) {
   static constexpr std::array<std::string_view, 3> kParameters = {"start", "stop", "step"};
-  OCTAVO_TRY(const Bound bound, bind("range", arguments, kParameters, 1));
+  OCTAVO_TRY(const Bound bound, bind_arguments("range", arguments, kParameters, 1));
   OCTAVO_TRY(const std::int64_t first, bound.integer(0, "start", 0));
   OCTAVO_TRY(const std::int64_t second, bound.integer(1, "stop", 0));
   OCTAVO_TRY(const std::int64_t step, bound.integer(2, "step", 1));
@@ -602,7 +602,7 @@ Outcome Interpreter::call_namespace(const Arguments& arguments) {
 
 Outcome Interpreter::call_raise_exception(const Arguments& arguments) {
   static constexpr std::array<std::string_view, 1> kParameters = {"message"};
-  OCTAVO_TRY(const Bound bound, bind("raise_exception", arguments, kParameters, 1));
+  OCTAVO_TRY(const Bound bound, bind_arguments("raise_exception", arguments, kParameters, 1));
   OCTAVO_TRY(const Text message, to_text(bound[0], budget_));
   was_raised_ = true;
   return failure("the chat template rejects these messages: " + escape_for_message(message->text(), 500));
@@ -610,7 +610,7 @@ Outcome Interpreter::call_raise_exception(const Arguments& arguments) {
 
 Outcome Interpreter::call_strftime_now(const Arguments& arguments) {
   static constexpr std::array<std::string_view, 1> kParameters = {"format"};
-  OCTAVO_TRY(const Bound bound, bind("strftime_now", arguments, kParameters, 1));
+  OCTAVO_TRY(const Bound bound, bind_arguments("strftime_now", arguments, kParameters, 1));
   OCTAVO_TRY(const auto format, bound.text(0, "format"));
   OCTAVO_TRY_VOID(budget_.spend_text(format.value_or("").size()));
   OCTAVO_TRY(std::string text, format_time(format.value_or(""), now_));

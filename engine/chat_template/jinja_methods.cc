@@ -47,7 +47,7 @@ Outcome test_text(const Value& self, const Arguments& arguments, Budget&) {
 template <Side kSide>
 Outcome strip_text(const Value& self, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 1> kParameters = {"chars"};
-  OCTAVO_TRY(const Bound bound, bind("strip", arguments, kParameters));
+  OCTAVO_TRY(const Bound bound, bind_arguments("strip", arguments, kParameters));
   OCTAVO_TRY(const auto characters, bound.text(0, "chars"));
   if (characters)
     OCTAVO_TRY_VOID(budget.spend(self.text()->size() * characters->size() / Budget::kBytesPerOperation));
@@ -57,7 +57,7 @@ Outcome strip_text(const Value& self, const Arguments& arguments, Budget& budget
 template <bool kFromRight>
 Outcome split_text(const Value& self, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 2> kParameters = {"sep", "maxsplit"};
-  OCTAVO_TRY(const Bound bound, bind("split", arguments, kParameters));
+  OCTAVO_TRY(const Bound bound, bind_arguments("split", arguments, kParameters));
   OCTAVO_TRY(const auto separator, bound.text(0, "sep"));
   OCTAVO_TRY(const std::int64_t most, bound.integer(1, "maxsplit", -1));
   if (separator && separator->empty()) return failure("the separator of split is empty");
@@ -67,7 +67,7 @@ Outcome split_text(const Value& self, const Arguments& arguments, Budget& budget
 
 Outcome split_text_lines(const Value& self, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 1> kParameters = {"keepends"};
-  OCTAVO_TRY(const Bound bound, bind("splitlines", arguments, kParameters));
+  OCTAVO_TRY(const Bound bound, bind_arguments("splitlines", arguments, kParameters));
   OCTAVO_TRY(std::vector<MarkedText> lines, split_lines(*self.text(), bound.is_true(0), budget));
   return as_list(std::move(lines));
 }
@@ -76,7 +76,7 @@ Outcome split_text_lines(const Value& self, const Arguments& arguments, Budget& 
 template <bool kFromRight>
 Outcome partition(const Value& self, const Arguments& arguments, Budget&) {
   static constexpr std::array<std::string_view, 1> kParameters = {"sep"};
-  OCTAVO_TRY(const Bound bound, bind("partition", arguments, kParameters, 1));
+  OCTAVO_TRY(const Bound bound, bind_arguments("partition", arguments, kParameters, 1));
   OCTAVO_TRY(const auto separator, bound.text(0, "sep"));
   if (!separator || separator->empty()) return failure("the separator of partition is empty");
   const MarkedText& text = *self.text();
@@ -91,7 +91,7 @@ Outcome partition(const Value& self, const Arguments& arguments, Budget&) {
 
 Outcome replace_text(const Value& self, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 3> kParameters = {"old", "new", "count"};
-  OCTAVO_TRY(const Bound bound, bind("replace", arguments, kParameters, 2));
+  OCTAVO_TRY(const Bound bound, bind_arguments("replace", arguments, kParameters, 2));
   if (!bound[0].is_text() || !bound[1].is_text()) return failure("replace takes strings");
   OCTAVO_TRY(const std::int64_t count, bound.integer(2, "count", -1));
   OCTAVO_TRY(MarkedText out, replace(*self.text(), bound[0].string(), *bound[1].text(), count, budget));
@@ -102,7 +102,8 @@ Outcome replace_text(const Value& self, const Arguments& arguments, Budget& budg
 template <bool kAtEnd>
 Outcome has_affix(const Value& self, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 3> kParameters = {"prefix", "start", "end"};
-  OCTAVO_TRY(const Bound bound, bind(kAtEnd ? "endswith" : "startswith", arguments, kParameters, 1));
+  OCTAVO_TRY(const Bound bound,
+             bind_arguments(kAtEnd ? "endswith" : "startswith", arguments, kParameters, 1));
   OCTAVO_TRY(const Value part,
              get_slice(self, bound.value_or(1, Value()), bound.value_or(2, Value()), Value(), budget));
   const std::vector<Value> single = {bound[0]};
@@ -119,7 +120,7 @@ Outcome has_affix(const Value& self, const Arguments& arguments, Budget& budget)
 template <bool kFromRight, bool kMustFind>
 Outcome find_text(const Value& self, const Arguments& arguments, Budget&) {
   static constexpr std::array<std::string_view, 1> kParameters = {"sub"};
-  OCTAVO_TRY(const Bound bound, bind("find", arguments, kParameters, 1));
+  OCTAVO_TRY(const Bound bound, bind_arguments("find", arguments, kParameters, 1));
   OCTAVO_TRY(const auto part, bound.text(0, "sub"));
   const std::string& text = self.string();
   const std::size_t at = kFromRight ? text.rfind(part.value_or("")) : text.find(part.value_or(""));
@@ -129,7 +130,7 @@ Outcome find_text(const Value& self, const Arguments& arguments, Budget&) {
 
 Outcome count_text(const Value& self, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 1> kParameters = {"sub"};
-  OCTAVO_TRY(const Bound bound, bind("count", arguments, kParameters, 1));
+  OCTAVO_TRY(const Bound bound, bind_arguments("count", arguments, kParameters, 1));
   OCTAVO_TRY(const auto part, bound.text(0, "sub"));
   OCTAVO_TRY_VOID(budget.spend(1 + self.text()->size() / Budget::kBytesPerOperation));
   return Value(count_occurrences(self.string(), part.value_or("")));
@@ -137,7 +138,7 @@ Outcome count_text(const Value& self, const Arguments& arguments, Budget& budget
 
 Outcome join_texts(const Value& self, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 1> kParameters = {"iterable"};
-  OCTAVO_TRY(const Bound bound, bind("join", arguments, kParameters, 1));
+  OCTAVO_TRY(const Bound bound, bind_arguments("join", arguments, kParameters, 1));
   OCTAVO_TRY(const auto list, iterate(bound[0], budget));
   std::vector<Text> parts;
   for (const Value& item : list->items) {
@@ -151,7 +152,7 @@ Outcome join_texts(const Value& self, const Arguments& arguments, Budget& budget
 template <bool kSuffix>
 Outcome remove_affix(const Value& self, const Arguments& arguments, Budget&) {
   static constexpr std::array<std::string_view, 1> kParameters = {"affix"};
-  OCTAVO_TRY(const Bound bound, bind("removeprefix", arguments, kParameters, 1));
+  OCTAVO_TRY(const Bound bound, bind_arguments("removeprefix", arguments, kParameters, 1));
   OCTAVO_TRY(const auto affix, bound.text(0, "affix"));
   const std::size_t size = affix.value_or("").size();
   const MarkedText& text = *self.text();
@@ -163,7 +164,7 @@ Outcome remove_affix(const Value& self, const Arguments& arguments, Budget&) {
 template <Side kSide>
 Outcome pad_text(const Value& self, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 2> kParameters = {"width", "fillchar"};
-  OCTAVO_TRY(const Bound bound, bind("center", arguments, kParameters, 1));
+  OCTAVO_TRY(const Bound bound, bind_arguments("center", arguments, kParameters, 1));
   OCTAVO_TRY(const std::int64_t width, bound.integer(0, "width", 0));
   const Value fill = bound.value_or(1, Value(" "));
   if (!fill.is_text() || code_point_count(fill.string()) != 1)
@@ -174,7 +175,7 @@ Outcome pad_text(const Value& self, const Arguments& arguments, Budget& budget) 
 
 Outcome zero_fill(const Value& self, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 1> kParameters = {"width"};
-  OCTAVO_TRY(const Bound bound, bind("zfill", arguments, kParameters, 1));
+  OCTAVO_TRY(const Bound bound, bind_arguments("zfill", arguments, kParameters, 1));
   OCTAVO_TRY(const std::int64_t width, bound.integer(0, "width", 0));
   const MarkedText& text = *self.text();
   const std::size_t sign = !text.empty() && (text.text()[0] == '-' || text.text()[0] == '+') ? 1 : 0;
@@ -280,7 +281,7 @@ constexpr NamedMethod kTextMethods[] = {
 
 Outcome list_count(const Value& self, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 1> kParameters = {"value"};
-  OCTAVO_TRY(const Bound bound, bind("count", arguments, kParameters, 1));
+  OCTAVO_TRY(const Bound bound, bind_arguments("count", arguments, kParameters, 1));
   std::int64_t count = 0;
   for (const Value& item : self.items()) {
     OCTAVO_TRY(const bool equal, equals(item, bound[0], budget));
@@ -291,7 +292,7 @@ Outcome list_count(const Value& self, const Arguments& arguments, Budget& budget
 
 Outcome list_index(const Value& self, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 1> kParameters = {"value"};
-  OCTAVO_TRY(const Bound bound, bind("index", arguments, kParameters, 1));
+  OCTAVO_TRY(const Bound bound, bind_arguments("index", arguments, kParameters, 1));
   for (std::size_t i = 0; i < self.items().size(); ++i) {
     OCTAVO_TRY(const bool equal, equals(self.items()[i], bound[0], budget));
     if (equal) return Value(static_cast<std::int64_t>(i));
@@ -326,7 +327,7 @@ Outcome dict_part(const Value& self, const Arguments& arguments, Budget& budget)
 
 Outcome dict_get(const Value& self, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 2> kParameters = {"key", "default"};
-  OCTAVO_TRY(const Bound bound, bind("get", arguments, kParameters, 1));
+  OCTAVO_TRY(const Bound bound, bind_arguments("get", arguments, kParameters, 1));
   OCTAVO_TRY(const Value* entry, find_entry(self.dict(), bound[0], budget));
   return entry != nullptr ? *entry : bound.value_or(1, Value());
 }

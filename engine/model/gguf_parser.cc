@@ -39,7 +39,7 @@ bool pad_up(std::uint64_t value, std::uint64_t alignment, std::uint64_t& padded)
   return true;
 }
 
-std::string quoted(std::string_view text) { return "\"" + escape_for_message(text) + "\""; }
+std::string in_quotes(std::string_view text) { return "\"" + escape_for_message(text) + "\""; }
 
 bool is_of_vocabulary(std::string_view key) {
   return std::any_of(kVocabularyPrefixes.begin(), kVocabularyPrefixes.end(),
@@ -167,7 +167,7 @@ class GgufParser {
     const std::string_view start(reinterpret_cast<const char*>(at(0)), 4);
     if (start != kMagic) {
       return failure(ErrorCode::kDamagedFile, "", 0,
-                     "this is not a GGUF file: it starts with " + quoted(start) +
+                     "this is not a GGUF file: it starts with " + in_quotes(start) +
                          " instead of \"GGUF\"; choose a .gguf file");
     }
     position_ = 4;
@@ -220,10 +220,10 @@ class GgufParser {
 
   Result<GgufType> read_type(const std::string& key) {
     const std::uint64_t start = position_;
-    OCTAVO_TRY(const std::uint32_t number, read_number<std::uint32_t>(key, "the type of " + quoted(key)));
+    OCTAVO_TRY(const std::uint32_t number, read_number<std::uint32_t>(key, "the type of " + in_quotes(key)));
     if (const auto type = gguf_type_from(number)) return *type;
     return damaged(key, start,
-                   quoted(key) + " has value type " + std::to_string(number) + ", which does not exist");
+                   in_quotes(key) + " has value type " + std::to_string(number) + ", which does not exist");
   }
 
   Result<void> read_value(const std::string& key, GgufHeader::Entry& entry) {
@@ -255,7 +255,7 @@ class GgufParser {
     }
     if (entry.element_type != GgufType::kString || are_strings(kept, entry.count)) return {};
     return failure(ErrorCode::kIo, key, entry.value_offset,
-                   quoted(key) + " changed while it was being read; load it again");
+                   in_quotes(key) + " changed while it was being read; load it again");
   }
 
   // Only once everything else holds: of a file that is refused, nothing large is read.
@@ -283,19 +283,19 @@ class GgufParser {
     const std::uint64_t start = position_;
     OCTAVO_TRY(entry.element_type, read_type(key));
     if (entry.element_type == GgufType::kArray) {
-      return damaged(key, start, quoted(key) + " is an array of arrays, which GGUF files do not use");
+      return damaged(key, start, in_quotes(key) + " is an array of arrays, which GGUF files do not use");
     }
-    OCTAVO_TRY(entry.count, read_number<std::uint64_t>(key, "the length of " + quoted(key)));
+    OCTAVO_TRY(entry.count, read_number<std::uint64_t>(key, "the length of " + in_quotes(key)));
     if (entry.count > remaining() / stored_bytes(entry.element_type)) {
       return damaged(key, start,
-                     quoted(key) + " claims " + std::to_string(entry.count) +
+                     in_quotes(key) + " claims " + std::to_string(entry.count) +
                          " elements, which is more than the file can hold");
     }
     // Each string and each boolean has to be looked at; numbers are stepped over.
     const bool is_walked = entry.element_type == GgufType::kString || entry.element_type == GgufType::kBool;
     if (!is_walked || entry.count <= kMaxArrayStrings) return {};
     return damaged(key, start,
-                   quoted(key) + " claims " + std::to_string(entry.count) +
+                   in_quotes(key) + " claims " + std::to_string(entry.count) +
                        (entry.element_type == GgufType::kString ? " strings" : " booleans") + "; at most " +
                        std::to_string(kMaxArrayStrings) + " are allowed");
   }
@@ -303,7 +303,7 @@ class GgufParser {
   Result<void> skip_numbers(const std::string& key, const GgufHeader::Entry& entry) {
     // The product cannot wrap: the count of an array was held against the bytes that are left.
     const std::uint64_t num_bytes = entry.count * stored_bytes(entry.element_type);
-    const std::string what = "the value of " + quoted(key);
+    const std::string what = "the value of " + in_quotes(key);
     OCTAVO_TRY_VOID(check_next(num_bytes, key, what));
     if (entry.element_type == GgufType::kBool) return check_booleans(key, num_bytes, what);
     position_ += num_bytes;
@@ -318,7 +318,7 @@ class GgufParser {
         const auto value = std::to_integer<unsigned>(*at(position_));
         if (value <= 1) continue;
         return damaged(key, position_,
-                       quoted(key) + " holds " + std::to_string(value) + ", but booleans must be 0 or 1");
+                       in_quotes(key) + " holds " + std::to_string(value) + ", but booleans must be 0 or 1");
       }
       left -= count;
     }
@@ -327,7 +327,7 @@ class GgufParser {
 
   Result<void> skip_strings(const std::string& key, const GgufHeader::Entry& entry) {
     const std::uint64_t cap = key == kChatTemplateKey ? kMaxChatTemplateBytes : kMaxStringBytes;
-    const std::string what = "a string of " + quoted(key);
+    const std::string what = "a string of " + in_quotes(key);
     std::uint64_t left = entry.count;
     while (left > 0) {
       left -= skip_strings_in_window(cap, left);
@@ -365,7 +365,8 @@ class GgufParser {
     const auto same =
         std::adjacent_find(order.begin(), order.end(), [&](auto a, auto b) { return key(a) == key(b); });
     if (same == order.end()) return {};
-    return damaged(key(*same), key_offsets_[*(same + 1)], "the key " + quoted(key(*same)) + " appears twice");
+    return damaged(key(*same), key_offsets_[*(same + 1)],
+                   "the key " + in_quotes(key(*same)) + " appears twice");
   }
 
   Result<void> read_alignment() {
@@ -404,7 +405,7 @@ class GgufParser {
     OCTAVO_TRY_VOID(read_tensor_type(tensor));
     const std::uint64_t claim_position = position_;
     OCTAVO_TRY(const std::uint64_t offset,
-               read_number<std::uint64_t>(tensor.name, "the offset of " + quoted(tensor.name)));
+               read_number<std::uint64_t>(tensor.name, "the offset of " + in_quotes(tensor.name)));
     claims_.push_back({offset, claim_position, start});
     header_.tensors_.push_back(std::move(tensor));
     return {};
@@ -412,11 +413,11 @@ class GgufParser {
 
   Result<void> read_dimensions(GgufTensor& tensor) {
     const std::uint64_t start = position_;
-    const std::string what = "the shape of " + quoted(tensor.name);
+    const std::string what = "the shape of " + in_quotes(tensor.name);
     OCTAVO_TRY(tensor.num_dimensions, read_number<std::uint32_t>(tensor.name, what));
     if (tensor.num_dimensions < 1 || tensor.num_dimensions > kMaxTensorDimensions) {
       return damaged(tensor.name, start,
-                     quoted(tensor.name) + " has " + std::to_string(tensor.num_dimensions) +
+                     in_quotes(tensor.name) + " has " + std::to_string(tensor.num_dimensions) +
                          " dimensions; 1 to " + std::to_string(kMaxTensorDimensions) + " are allowed");
     }
     tensor.num_elements = 1;
@@ -425,12 +426,12 @@ class GgufParser {
       OCTAVO_TRY(const std::uint64_t dimension, read_number<std::uint64_t>(tensor.name, what));
       if (dimension < 1 || dimension > kMaxTensorDimension) {
         return damaged(tensor.name, position,
-                       quoted(tensor.name) + " has a dimension of " + std::to_string(dimension));
+                       in_quotes(tensor.name) + " has a dimension of " + std::to_string(dimension));
       }
       tensor.dimensions[i] = static_cast<std::int64_t>(dimension);
       if (__builtin_mul_overflow(tensor.num_elements, tensor.dimensions[i], &tensor.num_elements)) {
         return damaged(tensor.name, position,
-                       quoted(tensor.name) + " has more elements than 64 bits can count");
+                       in_quotes(tensor.name) + " has more elements than 64 bits can count");
       }
     }
     return {};
@@ -439,24 +440,24 @@ class GgufParser {
   Result<void> read_tensor_type(GgufTensor& tensor) {
     const std::uint64_t start = position_;
     OCTAVO_TRY(tensor.type_number,
-               read_number<std::uint32_t>(tensor.name, "the type of " + quoted(tensor.name)));
+               read_number<std::uint32_t>(tensor.name, "the type of " + in_quotes(tensor.name)));
     const std::optional<StoredTensorType> stored = stored_tensor_type(tensor.type_number);
     if (!stored) {
       return failure(ErrorCode::kUnsupported, tensor.name, start,
-                     "tensor " + quoted(tensor.name) + " has type number " +
+                     "tensor " + in_quotes(tensor.name) + " has type number " +
                          std::to_string(tensor.type_number) +
                          ", which is unknown: choose another quantisation");
     }
     tensor.type_name = stored->name;
     if (tensor.dimensions[0] % stored->block_elements != 0) {
       return damaged(tensor.name, start,
-                     quoted(tensor.name) + " has rows of " + std::to_string(tensor.dimensions[0]) +
+                     in_quotes(tensor.name) + " has rows of " + std::to_string(tensor.dimensions[0]) +
                          " elements, which type " + std::string(stored->name) +
                          " cannot divide into blocks of " + std::to_string(stored->block_elements));
     }
     const std::uint64_t num_blocks = static_cast<std::uint64_t>(tensor.num_elements) / stored->block_elements;
     if (__builtin_mul_overflow(num_blocks, std::uint64_t{stored->block_bytes}, &tensor.num_bytes)) {
-      return damaged(tensor.name, start, quoted(tensor.name) + " has more bytes than 64 bits can count");
+      return damaged(tensor.name, start, in_quotes(tensor.name) + " has more bytes than 64 bits can count");
     }
     return {};
   }
@@ -471,7 +472,7 @@ class GgufParser {
         std::adjacent_find(order.begin(), order.end(), [&](auto a, auto b) { return name(a) == name(b); });
     if (same == order.end()) return {};
     return damaged(name(*same), claims_[*(same + 1)].tensor_position,
-                   "the tensor " + quoted(name(*same)) + " appears twice");
+                   "the tensor " + in_quotes(name(*same)) + " appears twice");
   }
 
   // Offsets must be the running sum of padded sizes: no holes, no overlaps, nothing outside the file.
@@ -483,7 +484,7 @@ class GgufParser {
       GgufTensor& tensor = header_.tensors_[i];
       if (claims_[i].offset != expected) {
         return damaged(tensor.name, claims_[i].position,
-                       "the data of " + quoted(tensor.name) + " is listed at " +
+                       "the data of " + in_quotes(tensor.name) + " is listed at " +
                            std::to_string(claims_[i].offset) + " but must be at " + std::to_string(expected));
       }
       std::uint64_t end = 0;
@@ -492,7 +493,7 @@ class GgufParser {
                         end <= source_.size();
       if (!fits) {
         return damaged(tensor.name, claims_[i].position,
-                       "the data of " + quoted(tensor.name) + " is outside the file of " +
+                       "the data of " + in_quotes(tensor.name) + " is outside the file of " +
                            std::to_string(source_.size()) + " bytes");
       }
       std::uint64_t padded = 0;
