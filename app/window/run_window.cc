@@ -6,7 +6,7 @@
 namespace octavo::app {
 namespace {
 
-// What a stranger's file might do to this process, with the chats in it, it does to a child first.
+// What an untrusted file might do to this process, with the chats in it, it does to a child first.
 Result<std::unique_ptr<Engine>> check_and_load(const EngineOptions& options, const LoadProgress& progress) {
   ProbeOptions probe;
   probe.cancelled = [&] { return progress && !progress(0.0); };

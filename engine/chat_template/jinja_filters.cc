@@ -8,10 +8,10 @@
 #include <limits>
 
 #include "engine/base/text.h"
+#include "engine/base/unicode_classes.h"
 #include "engine/chat_template/jinja_operators.h"
 #include "engine/chat_template/jinja_predicates.h"
 #include "engine/chat_template/jinja_text.h"
-#include "engine/tokenizer/unicode_classes.h"
 
 namespace octavo::tokenizer::jinja {
 namespace {

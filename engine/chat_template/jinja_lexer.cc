@@ -4,7 +4,7 @@
 #include <array>
 
 #include "engine/base/text.h"
-#include "engine/tokenizer/unicode_classes.h"
+#include "engine/base/unicode_classes.h"
 
 namespace octavo::tokenizer::jinja {
 namespace {

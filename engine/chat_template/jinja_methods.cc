@@ -8,9 +8,9 @@
 #include <iterator>
 
 #include "engine/base/text.h"
+#include "engine/base/unicode_classes.h"
 #include "engine/chat_template/jinja_operators.h"
 #include "engine/chat_template/jinja_text.h"
-#include "engine/tokenizer/unicode_classes.h"
 
 namespace octavo::tokenizer::jinja {
 namespace {

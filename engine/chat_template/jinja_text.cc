@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
-#include "engine/tokenizer/unicode_classes.h"
+#include "engine/base/unicode_classes.h"
 
 namespace octavo::tokenizer::jinja {
 namespace {

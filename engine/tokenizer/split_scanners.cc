@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <iterator>
 
-#include "engine/tokenizer/unicode_classes.h"
+#include "engine/base/unicode_classes.h"
 
 namespace octavo::tokenizer {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/base/text.h"
-#include "engine/tokenizer/unicode_classes.h"
+#include "engine/base/unicode_classes.h"
 #include "tests/tokenizer/cpu_time.h"
 #include "tests/tokenizer/golden.h"
 

@@ -222,11 +222,11 @@ TEST(TokenBook, WordLeadsToItsPositionAndBack) {
   book.accept(RequestId{1}, std::vector<TokenId>{0, 1, 2, 3, 4, 5, 6, 7, 8});
   book.generate(RequestId{1}, 0, std::vector<TokenId>{9, 10}, "fg");
   book.generate(RequestId{1}, 0, std::vector<TokenId>{11}, "h");
-  const auto place = book.find(ChatId{7}, 12, 1, 2, bytes);
+  const auto place = book.find(ChatId{7}, MessageId{12}, 1, 2, bytes);
   ASSERT_TRUE(place);
   EXPECT_EQ(place->begin, 7);
   EXPECT_EQ(place->end, 8);
-  const auto answer = book.find(ChatId{7}, 13, 2, 3, bytes);
+  const auto answer = book.find(ChatId{7}, MessageId{13}, 2, 3, bytes);
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->begin, 11);
   EXPECT_EQ(book.text_of(RequestId{1}, 0, 8, 4, bytes), "]fgh");
@@ -236,7 +236,7 @@ TEST(TokenBook, WordLeadsToItsPositionAndBack) {
   EXPECT_EQ(stretches[0].range.begin, 1u);
   EXPECT_EQ(stretches[0].range.end, 3u);
   EXPECT_EQ(stretches[1].message, MessageId{12});
-  EXPECT_FALSE(book.find(ChatId{8}, 12, 0, 1, bytes));
+  EXPECT_FALSE(book.find(ChatId{8}, MessageId{12}, 0, 1, bytes));
 }
 
 TEST(HealthSentences, SwapIsToldWithItsAgeForFiveSecondsAndThenWithItsTime) {

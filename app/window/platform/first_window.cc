@@ -221,12 +221,12 @@ void FirstWindow::serve(int connection) {
 }
 
 HandOver hand_over(const fs::path& socket_path, const std::vector<std::string>& files,
-                   std::chrono::milliseconds patience) {
-  const SteadyTime end = std::chrono::steady_clock::now() + patience;
+                   std::chrono::milliseconds timeout) {
+  const SteadyTime end = std::chrono::steady_clock::now() + timeout;
   const Address address(socket_path);
   const FileDescriptor connection(new_socket());
   if (!address.folder.ok() || !connection.ok()) return HandOver::kNobody;
-  limit_sending(connection.get(), patience);
+  limit_sending(connection.get(), timeout);
   if (::connect(connection.get(), address.get(), sizeof address.name) != 0)
     return errno == EAGAIN ? HandOver::kNoAnswer : HandOver::kNobody;
   std::string message(kGreeting);

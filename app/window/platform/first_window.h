@@ -74,6 +74,6 @@ enum class HandOver {
 };
 
 HandOver hand_over(const std::filesystem::path& socket_path, const std::vector<std::string>& files,
-                   std::chrono::milliseconds patience = kReplyTimeout);
+                   std::chrono::milliseconds timeout = kReplyTimeout);
 
 }  // namespace octavo::app

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace octavo::tokenizer {
+namespace octavo {
 
 // Disjoint: \p{L}, \p{N}, \s and everything else. What is not valid UTF-8 counts as one U+FFFD, which is
 // kOther.
@@ -40,4 +40,4 @@ char32_t to_title(char32_t c);
 bool is_upper(char32_t c);  // a capital letter
 bool is_lower(char32_t c);
 
-}  // namespace octavo::tokenizer
+}  // namespace octavo

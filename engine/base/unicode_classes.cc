@@ -1,4 +1,4 @@
-#include "engine/tokenizer/unicode_classes.h"
+#include "engine/base/unicode_classes.h"
 
 #include <utf8proc.h>
 
@@ -8,7 +8,7 @@
 
 #include "engine/base/text.h"
 
-namespace octavo::tokenizer {
+namespace octavo {
 namespace {
 
 // White_Space of Unicode: what \s means to the regular expressions of Hugging Face's tokenizers.
@@ -150,4 +150,4 @@ char32_t to_title(char32_t c) {
 bool is_upper(char32_t c) { return category(c) == UTF8PROC_CATEGORY_LU; }
 bool is_lower(char32_t c) { return category(c) == UTF8PROC_CATEGORY_LL; }
 
-}  // namespace octavo::tokenizer
+}  // namespace octavo
