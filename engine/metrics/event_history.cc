@@ -147,14 +147,18 @@ Result<KvState> EventHistory::state_at(std::uint64_t mark) const {
   return state;
 }
 
-// The last segment at or before the mark whose story is told. The oldest one's is told here if need be.
-std::size_t EventHistory::nearest_story(const std::vector<View>& kept, std::uint64_t mark) const {
+// Moves `moment` to the last keyframe at or before the mark whose story is known, unless it stands between
+// that keyframe and the mark. The oldest keyframe's story is made up only when nobody knows one: a reader
+// that followed knows more than the state tells.
+void EventHistory::begin_near(std::optional<PoolMoment>& moment, const std::vector<View>& kept,
+                              std::uint64_t mark) const {
   std::size_t at = segment_of(kept, mark);
   std::lock_guard lock(story_mutex_);
   while (at > 0 && kept[at].segment->story == nullptr) --at;
-  auto& story = kept[at].segment->story;
-  if (story == nullptr) story = std::make_shared<PoolStory>(story_of(kept[at].segment->keyframe));
-  return at;
+  const Segment& nearest = *kept[at].segment;
+  if (moment && moment->mark <= mark && moment->mark >= nearest.first_mark) return;
+  if (nearest.story == nullptr) nearest.story = std::make_shared<PoolStory>(story_of(nearest.keyframe));
+  moment = PoolMoment{nearest.first_mark, nearest.keyframe, *nearest.story};
 }
 
 void EventHistory::keep_story(const Segment& segment, const PoolStory& story) const {
@@ -165,15 +169,9 @@ void EventHistory::keep_story(const Segment& segment, const PoolStory& story) co
 Result<void> EventHistory::move_to(std::optional<PoolMoment>& moment, std::uint64_t mark) const {
   const std::vector<View> kept = views();
   OCTAVO_TRY_VOID(check_kept(kept, mark));
-  std::size_t at = nearest_story(kept, mark);
-  const Segment& nearest = *kept[at].segment;
-  if (moment && moment->mark <= mark && moment->mark >= nearest.first_mark) {
-    at = segment_of(kept, moment->mark);
-  } else {
-    std::lock_guard lock(story_mutex_);
-    moment = PoolMoment{nearest.first_mark, nearest.keyframe, *nearest.story};
-  }
-  for (; at < kept.size() && kept[at].segment->first_mark <= mark; ++at) {
+  begin_near(moment, kept, mark);
+  for (std::size_t at = segment_of(kept, moment->mark);
+       at < kept.size() && kept[at].segment->first_mark <= mark; ++at) {
     const Segment& segment = *kept[at].segment;
     if (moment->mark == segment.first_mark) keep_story(segment, moment->story);
     const std::uint64_t end = std::min(mark, kept[at].end_mark());

@@ -86,7 +86,7 @@ class EventHistory {
   Result<void> check_kept(const std::vector<View>& kept, std::uint64_t mark) const;
   // The last segment that begins at or before the mark, which is kept.
   static std::size_t segment_of(const std::vector<View>& kept, std::uint64_t mark);
-  std::size_t nearest_story(const std::vector<View>& kept, std::uint64_t mark) const;
+  void begin_near(std::optional<PoolMoment>& moment, const std::vector<View>& kept, std::uint64_t mark) const;
   void keep_story(const Segment& segment, const PoolStory& story) const;
   std::shared_ptr<Segment> make_segment(std::size_t num_events) const;
   void follow(std::span<const BlockEvent> events);

@@ -36,7 +36,7 @@ TEST(RequestIntake, TakesEveryIdOfTheVocabularyAndNoOther) {
   const auto refused = prepare(TokenPrompt{{kA, ToyTokenizer::kVocabularySize}});
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().message,
-            "prompt_token_ids: token id 24 at index 1 is not in the vocabulary: give ids from 0 to 23");
+            "prompt_token_ids: token id 24 at index 1 is not in the vocabulary; use ids from 0 to 23");
 }
 
 TEST(RequestIntake, KeepsAnySeedThatIsGivenAndDrawsOneOtherwise) {

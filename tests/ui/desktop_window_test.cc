@@ -258,7 +258,7 @@ TEST_F(DesktopWindow, AClickInTheTreeGoesToTheBranch) {
   apply(act::ShowTree{true});
   play([&](ImGuiTestContext* context) {
     context->Yield(2);
-    context->ItemClick(("**/$$" + std::to_string(first_answer) + "/branch_message").c_str());
+    context->ItemClick(("**/$$" + std::to_string(first_answer.value) + "/branch_message").c_str());
     context->Yield(2);
     IM_CHECK(chat().messages[1].id == first_answer);
   });
