@@ -49,7 +49,7 @@ def find_nvcc():
     """(Nvcc, "") or (None, the sentence that says why not)."""
     path = shutil.which("nvcc", path=environment()["PATH"])
     if path is None:
-        return None, f"there is no nvcc on the PATH or in {USUAL_FOLDER}: the CUDA backend was not compiled for a device"
+        return None, f"nvcc was not found on the PATH or in {USUAL_FOLDER}: the CUDA backend was not compiled for a device"
     try:
         done = subprocess.run([path, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         said = done.stdout
