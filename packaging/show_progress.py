@@ -36,7 +36,7 @@ def read_seconds():
 
 
 def seconds_of(source, known):
-    return next((seconds for prefix, seconds in known if source.startswith(prefix)), 3.0)
+    return next((seconds for prefix, seconds in known if source.startswith(prefix)), 1.7)
 
 
 def in_words(names):

@@ -11,7 +11,7 @@
 
 #include "engine/api/request.h"
 #include "engine/base/result.h"
-#include "engine/tokenizer/tokenizer.h"
+#include "engine/chat_template/prompt_span.h"
 
 namespace octavo::tokenizer {
 

@@ -1,7 +1,6 @@
 #include "engine/model/vocabulary_reader.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <iterator>
 #include <optional>
@@ -88,17 +87,11 @@ Result<void> read_merges(const GgufHeader& header, Vocabulary& vocabulary) {
   return {};
 }
 
-// What sorts by scores relies on numbers that can be compared.
 Result<void> read_scores(const GgufHeader& header, Vocabulary& vocabulary) {
   OCTAVO_TRY_VOID(check_length(header, kScoresKey, "scores", vocabulary.tokens.size()));
   OCTAVO_TRY(auto scores, header.find<std::vector<float>>(kScoresKey));
-  if (!scores) return {};
-  if (std::all_of(scores->begin(), scores->end(), [](float score) { return std::isfinite(score); })) {
-    vocabulary.scores = std::move(*scores);
-    return {};
-  }
-  return header.error_about(kScoresKey, ErrorCode::kDamagedFile,
-                            "holds numbers that are not finite; download the file again");
+  if (scores) vocabulary.scores = std::move(*scores);
+  return {};
 }
 
 Result<std::optional<TokenId>> find_id(const GgufHeader& header, std::string_view key,

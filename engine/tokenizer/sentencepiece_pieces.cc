@@ -1,7 +1,6 @@
 #include "engine/tokenizer/sentencepiece_pieces.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -16,22 +15,9 @@ namespace octavo::tokenizer {
 namespace {
 
 constexpr std::string_view kTokensKey = "tokenizer.ggml.tokens";
-constexpr std::string_view kScoresKey = "tokenizer.ggml.scores";
 
 std::string quoted(std::size_t id, const std::string& text) {
   return "[" + std::to_string(id) + "] \"" + escape_for_message(text, 40) + "\"";
-}
-
-Result<void> check_scores(const Vocabulary& vocabulary) {
-  if (vocabulary.scores.size() != vocabulary.tokens.size()) {
-    return damaged_vocabulary(kScoresKey, "has " + std::to_string(vocabulary.scores.size()) +
-                                              " entries for " + std::to_string(vocabulary.tokens.size()) +
-                                              " tokens");
-  }
-  const bool finite =
-      std::ranges::all_of(vocabulary.scores, [](float score) { return std::isfinite(score); });
-  if (finite) return {};
-  return damaged_vocabulary(kScoresKey, "has entries that are not finite");
 }
 
 bool is_text(std::string_view text) {
@@ -150,7 +136,6 @@ void settle_unknown(Vocabulary& vocabulary) {
 }
 
 Result<CheckedPieces> check_pieces(const Vocabulary& vocabulary) {
-  OCTAVO_TRY_VOID(check_scores(vocabulary));
   CheckedPieces checked;
   checked.pieces.reserve(vocabulary.tokens.size());
   for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id) {

@@ -1,22 +1,46 @@
 #include "engine/tokenizer/tokenizer.h"
 
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "engine/base/text.h"
 #include "engine/tokenizer/bpe_tokenizer.h"
 #include "engine/tokenizer/sentencepiece_tokenizer.h"
+#include "engine/tokenizer/vocabulary_error.h"
 
 namespace octavo::tokenizer {
+namespace {
+
+// Byte-level BPE has no need of scores. Where they stand, they must be numbers that can be sorted.
+Result<void> check_scores(const Vocabulary& vocabulary) {
+  constexpr std::string_view kKey = "tokenizer.ggml.scores";
+  if (vocabulary.scores.empty() && vocabulary.model == "gpt2") return {};
+  if (vocabulary.scores.size() != vocabulary.tokens.size()) {
+    return damaged_vocabulary(kKey, "has " + std::to_string(vocabulary.scores.size()) + " entries for " +
+                                        std::to_string(vocabulary.tokens.size()) + " tokens");
+  }
+  const bool finite =
+      std::ranges::all_of(vocabulary.scores, [](float score) { return std::isfinite(score); });
+  if (finite) return {};
+  return damaged_vocabulary(kKey, "has entries that are not finite");
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Tokenizer>> Tokenizer::create(Vocabulary vocabulary) {
+  if (vocabulary.model != "gpt2" && vocabulary.model != "llama") {
+    return Error{ErrorCode::kUnsupported,
+                 "tokenizer.ggml.model is \"" + escape_for_message(vocabulary.model) +
+                     "\"; supported are \"gpt2\" (byte-level BPE) and \"llama\" (sentencepiece): choose a "
+                     "model with one of these tokenizers",
+                 "tokenizer.ggml.model"};
+  }
+  OCTAVO_TRY_VOID(check_scores(vocabulary));
   if (vocabulary.model == "gpt2") return BpeTokenizer::create(std::move(vocabulary));
-  if (vocabulary.model == "llama") return SentencePieceTokenizer::create(std::move(vocabulary));
-  return Error{ErrorCode::kUnsupported,
-               "tokenizer.ggml.model is \"" + escape_for_message(vocabulary.model) +
-                   "\"; supported are \"gpt2\" (byte-level BPE) and \"llama\" (sentencepiece): choose a "
-                   "model with one of "
-                   "these tokenizers",
-               "tokenizer.ggml.model"};
+  return SentencePieceTokenizer::create(std::move(vocabulary));
 }
 
 }  // namespace octavo::tokenizer

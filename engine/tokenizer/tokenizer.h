@@ -12,6 +12,7 @@
 #include "engine/api/request.h"
 #include "engine/base/ids.h"
 #include "engine/base/result.h"
+#include "engine/chat_template/prompt_span.h"
 
 namespace octavo::tokenizer {
 
@@ -40,13 +41,6 @@ struct Vocabulary {
   std::string precompiled_charsmap;        // sentencepiece's normalisation rules; empty: none
   bool control_tokens_eat_spaces = false;  // as Phi-3's: sentencepiece_tokenizer.h
   std::string chat_template;               // Jinja source; empty: none
-};
-
-// A stretch of prompt text, and whether it came from a message (input) or from the template.
-struct PromptSpan {
-  std::string text;
-  bool is_input = false;
-  std::int32_t message_index = -1;  // of an input span that is exactly one message's content, else -1
 };
 
 class Tokenizer {

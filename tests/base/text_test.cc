@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/support/paths.h"
+
 namespace octavo {
 namespace {
 
@@ -17,7 +19,7 @@ std::string from_hex(const std::string& hex) {
 }
 
 TEST(Text, InvalidBytesAreReplacedAsPythonReplacesThem) {
-  std::ifstream file(std::string(OCTAVO_SOURCE_DIR) + "/tests/golden/text_utf8.json");
+  std::ifstream file(test::source_folder() / "tests/golden/text_utf8.json");
   const nlohmann::json golden = nlohmann::json::parse(file);
   ASSERT_GT(golden.size(), 500u);
   for (const auto& entry : golden) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/paths.h"
 #include "tests/support/run_program.h"
 
 namespace octavo::tests {
@@ -24,7 +25,7 @@ std::string scratch_file(const std::string& name, const std::string& text) {
 }
 
 json golden() {
-  std::ifstream file(std::string(OCTAVO_SOURCE_DIR) + "/tests/golden/smollm2-135m-instruct-q4_1.json");
+  std::ifstream file(test::source_folder() / "tests/golden/smollm2-135m-instruct-q4_1.json");
   return json::parse(file);
 }
 

@@ -8,13 +8,14 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/engine/default_model.h"
+#include "tests/support/paths.h"
 
 namespace octavo {
 namespace {
 
 TEST(Beams, AreThoseOfTheReference) {
   OCTAVO_NEEDS_DEFAULT_MODEL();
-  std::ifstream file(std::string(OCTAVO_SOURCE_DIR) + "/tests/golden/smollm2-135m-instruct-q4_1.json");
+  std::ifstream file(test::source_folder() / "tests/golden/smollm2-135m-instruct-q4_1.json");
   const auto entries = nlohmann::json::parse(file);
   const auto engine = open_default_model({.activation_dtype = ActivationType::kF32, .num_kv_blocks = 200});
   int num_entries = 0;

@@ -1,7 +1,7 @@
 // The same request gives the same bits on every instruction set and with every KV type, activation type,
 // block size, chunk, pool, kind of preemption and number of threads, whatever else runs. On models of a few
-// random layers, so that all combinations fit into seconds; equality_test.cc does a part of it on the default
-// model.
+// random layers, so that the combinations fit into a minute; equality_test.cc does a part of it on the
+// default model.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -16,6 +16,7 @@
 #include "tests/support/environment.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/model_files.h"
+#include "tests/support/sweep.h"
 #include "tests/support/tiny_models.h"
 
 namespace octavo {
@@ -159,36 +160,53 @@ std::vector<Conditions> all_conditions() {
   };
 }
 
-void expect_identity(const std::string& model, Arithmetic arithmetic) {
+// Every instruction set, each in one of the conditions: with the next `turn` in the next one, so that four
+// turns see every pair. A full sweep takes all pairs every time.
+std::vector<std::pair<std::string, Conditions>> cases(std::size_t turn) {
+  std::vector<std::pair<std::string, Conditions>> cases;
+  const std::vector<Conditions> all = all_conditions();
+  for (const std::string& instruction_set : kernels::usable_instruction_sets()) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (test::is_full_sweep() || i == turn % all.size()) cases.emplace_back(instruction_set, all[i]);
+    }
+    ++turn;
+  }
+  return cases;
+}
+
+void expect_identity(const std::string& model, Arithmetic arithmetic, std::size_t turn) {
   const auto plain = open_tiny(with(arithmetic, {.threads = 1, .num_kv_blocks = 4000}), "portable", model);
   const auto expected = run_together(*plain, requests());
   ASSERT_EQ(first_difference(expected, expected), "") << "no request may fail";
-  for (const std::string& instruction_set : kernels::usable_instruction_sets()) {
-    for (const Conditions& conditions : all_conditions()) {
-      SCOPED_TRACE(instruction_set + ", " + conditions.name);
-      const auto engine = open_tiny(with(arithmetic, conditions.options), instruction_set, model);
-      ASSERT_EQ(engine->description().isa, instruction_set);
-      EXPECT_EQ(first_difference(run_together(*engine, requests()), expected), "");
-      const KvTotals totals = engine->kv_totals();
-      EXPECT_EQ(totals.preempted_swap + totals.preempted_recompute > 0, conditions.preempts);
-    }
+  for (const auto& [instruction_set, conditions] : cases(turn)) {
+    SCOPED_TRACE(instruction_set + ", " + conditions.name);
+    const auto engine = open_tiny(with(arithmetic, conditions.options), instruction_set, model);
+    ASSERT_EQ(engine->description().isa, instruction_set);
+    EXPECT_EQ(first_difference(run_together(*engine, requests()), expected), "");
+    const KvTotals totals = engine->kv_totals();
+    EXPECT_EQ(totals.preempted_swap + totals.preempted_recompute > 0, conditions.preempts);
   }
 }
 
 class Identity : public testing::TestWithParam<std::tuple<KvCacheType, ActivationType>> {};
 
 TEST_P(Identity, HoldsOnEveryInstructionSetInAllConditions) {
-  expect_identity(tiny_model(), {std::get<0>(GetParam()), std::get<1>(GetParam())});
+  const auto [kv_cache_dtype, activation_dtype] = GetParam();
+  expect_identity(tiny_model(), {kv_cache_dtype, activation_dtype},
+                  static_cast<std::size_t>(kv_cache_dtype) + static_cast<std::size_t>(activation_dtype));
 }
 
-class IdentityOfArchitecture : public testing::TestWithParam<const char*> {};
+class IdentityOfArchitecture : public testing::TestWithParam<std::tuple<const char*, std::size_t>> {};
 
 TEST_P(IdentityOfArchitecture, HoldsOnEveryInstructionSetInAllConditions) {
-  expect_identity(tiny_model_of(GetParam()), {KvCacheType::kF16, ActivationType::kAuto});
+  const auto [name, turn] = GetParam();
+  expect_identity(tiny_model_of(name), {KvCacheType::kF16, ActivationType::kAuto}, turn);
 }
 
-INSTANTIATE_TEST_SUITE_P(Architectures, IdentityOfArchitecture, testing::Values("gemma2", "gemma3", "gpt2"),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Architectures, IdentityOfArchitecture,
+                         testing::Values(std::tuple{"gemma2", 0}, std::tuple{"gemma3", 1},
+                                         std::tuple{"gpt2", 2}),
+                         [](const auto& info) { return std::string(std::get<0>(info.param)); });
 
 std::string name_of_parameters(const testing::TestParamInfo<Identity::ParamType>& info) {
   return std::string("Kv_") + name_of(std::get<0>(info.param)) + "_activations_" +

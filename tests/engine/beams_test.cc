@@ -16,6 +16,7 @@
 
 #include "tests/engine/default_model.h"
 #include "tests/support/model_files.h"
+#include "tests/support/paths.h"
 #include "tests/support/tiny_models.h"
 
 namespace octavo {
@@ -25,7 +26,7 @@ using nlohmann::json;
 
 const json& golden() {
   static const json beams = [] {
-    std::ifstream file(std::string(OCTAVO_SOURCE_DIR) + "/tests/golden/beams.json");
+    std::ifstream file(test::source_folder() / "tests/golden/beams.json");
     return json::parse(file);
   }();
   return beams;

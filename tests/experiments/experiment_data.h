@@ -8,6 +8,7 @@
 
 #include "engine/experiments/workload.h"
 #include "tests/experiments/beam_search.h"
+#include "tests/support/paths.h"
 
 namespace octavo::paper {
 
@@ -19,7 +20,7 @@ T value_or_abort(Result<T> result) {
 }
 
 inline std::filesystem::path golden_file(const char* name) {
-  return std::filesystem::path(OCTAVO_SOURCE_DIR) / "tests" / "golden" / name;
+  return test::source_folder() / "tests" / "golden" / name;
 }
 
 inline RecordedBeams recorded_beams(std::int32_t width) {

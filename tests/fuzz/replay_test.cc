@@ -9,14 +9,14 @@
 #include <iterator>
 
 #include "tests/fuzz/target.h"
+#include "tests/support/paths.h"
 
 namespace octavo::fuzz {
 namespace {
 
 std::vector<Bytes> corpus_of(const Target& target) {
   std::vector<Bytes> inputs = target.seeds();
-  const std::filesystem::path folder =
-      std::filesystem::path(OCTAVO_SOURCE_DIR) / "tests/fuzz/corpus" / target.name;
+  const std::filesystem::path folder = test::source_folder() / "tests/fuzz/corpus" / target.name;
   std::vector<std::filesystem::path> paths;
   if (std::filesystem::exists(folder)) {
     for (const auto& entry : std::filesystem::directory_iterator(folder)) paths.push_back(entry.path());

@@ -11,6 +11,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "tests/support/paths.h"
+
 namespace octavo::test {
 namespace {
 
@@ -84,7 +86,7 @@ class Starter {
       dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
       dup2(open(words[0].c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600), STDOUT_FILENO);
       dup2(open(words[1].c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600), STDERR_FILENO);
-      std::string program = OCTAVO_PROGRAM;
+      std::string program = test::program();
       std::vector<char*> pointers = {program.data()};
       for (std::size_t i = 2; i < words.size(); ++i) pointers.push_back(words[i].data());
       pointers.push_back(nullptr);

@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "kernels/tensor.h"
+#include "tests/support/paths.h"
 
 namespace octavo::kernels {
 namespace {
 
 const nlohmann::json& golden_cases() {
   static const nlohmann::json cases = [] {
-    std::ifstream file(OCTAVO_SOURCE_DIR "/tests/golden/dequantize.json");
+    std::ifstream file(test::source_folder() / "tests/golden/dequantize.json");
     return nlohmann::json::parse(file).at("cases");
   }();
   return cases;

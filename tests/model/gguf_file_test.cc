@@ -20,6 +20,7 @@
 #include "engine/model/model_files.h"
 #include "kernels/dequantize.h"
 #include "tests/support/gguf_writer.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace octavo::model {
@@ -309,7 +310,7 @@ class DefaultModel : public testing::Test {
  protected:
   void SetUp() override {
     if (!std::filesystem::exists(default_model_path())) GTEST_SKIP() << "the default model is not here";
-    std::ifstream golden(OCTAVO_SOURCE_DIR "/tests/golden/gguf.json");
+    std::ifstream golden(test::source_folder() / "tests/golden/gguf.json");
     golden_ = nlohmann::json::parse(golden);
     auto opened = GgufFile::open(default_model_path());
     ASSERT_TRUE(opened.has_value()) << opened.error().message;
@@ -362,7 +363,7 @@ TEST_F(DefaultModel, TensorsAndTheirNumbersAreThoseOfThePackageGguf) {
 }
 
 TEST(StoredTensorType, KnowsTheSizesOfEveryTypeOfThePackageGguf) {
-  std::ifstream golden(OCTAVO_SOURCE_DIR "/tests/golden/gguf.json");
+  std::ifstream golden(test::source_folder() / "tests/golden/gguf.json");
   const nlohmann::json types = nlohmann::json::parse(golden)["type_sizes"];
   ASSERT_GT(types.size(), 30u);
   for (const auto& entry : types) {

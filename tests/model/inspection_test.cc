@@ -8,6 +8,7 @@
 
 #include "engine/model/model_files.h"
 #include "tests/support/gguf_writer.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace octavo::model {
@@ -17,7 +18,7 @@ using test::TensorType;
 
 TEST(Inspection, DescribesTheDefaultModel) {
   if (!std::filesystem::exists(default_model_path())) GTEST_SKIP() << "the default model is not here";
-  std::ifstream golden(OCTAVO_SOURCE_DIR "/tests/golden/gguf.json");
+  std::ifstream golden(test::source_folder() / "tests/golden/gguf.json");
   const auto num_parameters = nlohmann::json::parse(golden)["num_parameters"].get<std::int64_t>();
   const auto file = GgufFile::open(default_model_path());
   ASSERT_TRUE(file.has_value()) << file.error().message;

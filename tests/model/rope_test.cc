@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/paths.h"
+
 namespace octavo::model {
 namespace {
 
@@ -31,7 +33,7 @@ RopeConfig config_of(const nlohmann::json& entry) {
 }
 
 TEST(Rope, FrequenciesAreThoseOfTheTransformersFormulas) {
-  std::ifstream file(OCTAVO_SOURCE_DIR "/tests/golden/rope.json");
+  std::ifstream file(test::source_folder() / "tests/golden/rope.json");
   const nlohmann::json cases = nlohmann::json::parse(file).at("cases");
   ASSERT_EQ(cases.size(), 10u);
   for (const auto& entry : cases) {

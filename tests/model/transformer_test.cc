@@ -9,6 +9,7 @@
 #include "tests/model/one_sequence.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/model_files.h"
+#include "tests/support/paths.h"
 #include "tests/support/tiny_models.h"
 
 namespace octavo::model {
@@ -30,7 +31,7 @@ std::vector<std::int32_t> random_token_ids(std::size_t count, std::uint64_t seed
 // ---- against tests/golden/make_tiny_llama.py
 
 TEST(Transformer, GivesTheLogProbabilitiesOfAnIndependentProgram) {
-  std::ifstream file(std::string(OCTAVO_SOURCE_DIR) + "/tests/golden/tiny_llama.json");
+  std::ifstream file(test::source_folder() / "tests/golden/tiny_llama.json");
   const nlohmann::json variants = nlohmann::json::parse(file);
   ASSERT_EQ(variants.size(), 6u);
   const test::TemporaryFolder folder;

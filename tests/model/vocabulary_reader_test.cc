@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "engine/model/limits.h"
 #include "engine/model/model_files.h"
 #include "tests/support/gguf_writer.h"
+#include "tests/support/paths.h"
 
 namespace octavo::model {
 namespace {
@@ -162,9 +162,6 @@ TEST(VocabularyReader, ScoresAreNumbersOneForEachToken) {
   EXPECT_TRUE(read(three_tokens().add_array<float>("tokenizer.ggml.scores", {1, 2, 3})).has_value());
   expect_refused(three_tokens().add_array<float>("tokenizer.ggml.scores", {1, 2}), "tokenizer.ggml.scores",
                  "holds 2 scores for 3 tokens");
-  expect_refused(three_tokens().add_array<float>("tokenizer.ggml.scores",
-                                                 {1, 2, std::numeric_limits<float>::quiet_NaN()}),
-                 "tokenizer.ggml.scores", "holds numbers that are not finite");
   expect_refused(three_tokens().add_array<std::uint8_t>("tokenizer.ggml.scores", {1, 2, 3}),
                  "tokenizer.ggml.scores", "has type array of u8");
 }
@@ -211,7 +208,7 @@ std::uint64_t fnv1a(const std::vector<std::string>& strings) {
 
 TEST(VocabularyReader, TheDefaultModelsVocabularyIsThatOfThePackageGguf) {
   if (!std::filesystem::exists(default_model_path())) GTEST_SKIP() << "the default model is not here";
-  std::ifstream golden_file(OCTAVO_SOURCE_DIR "/tests/golden/gguf.json");
+  std::ifstream golden_file(test::source_folder() / "tests/golden/gguf.json");
   const nlohmann::json golden = nlohmann::json::parse(golden_file);
   const auto file = GgufFile::open(default_model_path());
   ASSERT_TRUE(file.has_value()) << file.error().message;

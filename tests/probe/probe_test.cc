@@ -11,6 +11,7 @@
 #include <fstream>
 #include <thread>
 
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_draft.h"
 
@@ -22,7 +23,7 @@ namespace fs = std::filesystem;
 
 // The real program, which has `--probe`.
 ProbeOptions real(ProbeDepth depth = ProbeDepth::kWhole) {
-  return {.depth = depth, .program = OCTAVO_PROGRAM};
+  return {.depth = depth, .program = test::program()};
 }
 
 // A child that does what the file is called.

@@ -10,6 +10,7 @@
 #include "tests/runner/direct_steps.h"
 #include "tests/runner/sampler_comparison.h"
 #include "tests/support/model_files.h"
+#include "tests/support/paths.h"
 
 namespace octavo::runner {
 namespace {
@@ -27,7 +28,7 @@ struct Entry {
 };
 
 std::vector<Entry> reference_entries() {
-  std::ifstream file(std::string(OCTAVO_SOURCE_DIR) + "/tests/golden/smollm2-135m-instruct-q4_1.json");
+  std::ifstream file(test::source_folder() / "tests/golden/smollm2-135m-instruct-q4_1.json");
   std::vector<Entry> entries;
   for (const nlohmann::json& json : nlohmann::json::parse(file)) {
     Entry entry{json["name"], json["token_ids"], {}, {}};

@@ -10,6 +10,7 @@
 #include "app/store/schema.h"
 #include "tests/store/fault_vfs.h"
 #include "tests/store/worker_fixture.h"
+#include "tests/support/paths.h"
 
 namespace octavo::testing {
 namespace {
@@ -51,8 +52,7 @@ class SchemaChange : public WorkerTest {
 
 TEST_F(SchemaChange, EveryPastSchemaBecomesTheNewest) {
   for (int version = 1; version <= app::store_schema().version(); ++version) {
-    const std::string path =
-        std::string(OCTAVO_SOURCE_DIR) + "/tests/store/schemas/" + std::to_string(version) + ".sql";
+    const auto path = test::source_folder() / "tests/store/schemas" / (std::to_string(version) + ".sql");
     std::ifstream file(path);
     const std::string sql((std::istreambuf_iterator<char>(file)), {});
     ASSERT_FALSE(sql.empty()) << path << " is missing: keep a dump of every schema that was ever shipped";

@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/paths.h"
+
 namespace octavo::tests {
 
 struct ProgramResult {
@@ -61,7 +63,7 @@ inline ProgramResult run_program(const std::vector<std::string>& arguments,
       value.empty() ? unsetenv(name.c_str()) : setenv(name.c_str(), value.c_str(), 1);
     }
     std::vector<char*> pointers;
-    std::string program = OCTAVO_PROGRAM;
+    std::string program = test::program();
     pointers.push_back(program.data());
     std::vector<std::string> copies = arguments;
     for (std::string& argument : copies) pointers.push_back(argument.data());

@@ -1,5 +1,5 @@
 // Sweeps that are too long for every run: OCTAVO_FULL_SWEEP=1 takes all cases, which tests/long/run emulation
-// does.
+// and identity do.
 #pragma once
 
 #include <cstddef>

@@ -18,6 +18,7 @@
 
 #include "engine/base/hash.h"
 #include "tests/support/gguf_writer.h"
+#include "tests/support/paths.h"
 
 namespace octavo::test {
 
@@ -102,7 +103,7 @@ inline GgufWriter make_golden_llama(const nlohmann::json& variant,
 }
 
 inline nlohmann::json tiny_models() {
-  std::ifstream file(std::string(OCTAVO_SOURCE_DIR) + "/tests/golden/tiny_models.json");
+  std::ifstream file(test::source_folder() / "tests/golden/tiny_models.json");
   return nlohmann::json::parse(file);
 }
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/paths.h"
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -75,7 +77,7 @@ const std::map<std::string, std::set<std::string>>& inherited() {
 }
 
 std::string text_of(const fs::path& file) {
-  std::ifstream stream(fs::path(OCTAVO_SOURCE_DIR) / file);
+  std::ifstream stream(octavo::test::source_folder() / file);
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 

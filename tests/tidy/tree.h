@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/paths.h"
+
 namespace octavo::tidy {
 
-inline std::filesystem::path root() { return OCTAVO_SOURCE_DIR; }
+inline std::filesystem::path root() { return test::source_folder(); }
 
 inline std::string relative_name(const std::filesystem::path& file) {
   return std::filesystem::relative(file, root()).generic_string();

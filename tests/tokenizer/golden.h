@@ -9,16 +9,17 @@
 #include "engine/model/model_files.h"
 #include "engine/model/tokenizer_loader.h"
 #include "engine/tokenizer/tokenizer.h"
+#include "tests/support/paths.h"
 
 namespace octavo::tokenizer {
 
 inline nlohmann::json load_golden(const std::string& name) {
-  std::ifstream file(std::string(OCTAVO_SOURCE_DIR) + "/tests/golden/" + name);
+  std::ifstream file(test::source_folder() / "tests/golden" / name);
   return nlohmann::json::parse(file);
 }
 
 inline std::string read_golden_text(const std::string& name) {
-  std::ifstream file(std::string(OCTAVO_SOURCE_DIR) + "/tests/golden/" + name, std::ios::binary);
+  std::ifstream file(test::source_folder() / "tests/golden" / name, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "engine/base/text.h"
+#include "tests/support/paths.h"
 #include "tests/support/repeated.h"
 #include "tests/tokenizer/cpu_time.h"
 #include "tests/tokenizer/jinja_values.h"
@@ -17,7 +18,7 @@ namespace {
 using test::repeated;
 
 nlohmann::ordered_json load(const std::string& name) {
-  std::ifstream file(std::string(OCTAVO_SOURCE_DIR) + "/tests/golden/" + name);
+  std::ifstream file(test::source_folder() / "tests/golden" / name);
   return nlohmann::ordered_json::parse(file);
 }
 

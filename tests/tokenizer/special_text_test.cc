@@ -9,6 +9,7 @@
 
 #include "engine/tokenizer/special_tokens.h"
 #include "engine/tokenizer/tokenizer.h"
+#include "tests/support/paths.h"
 #include "tests/tokenizer/golden.h"
 #include "tests/tokenizer/sentencepiece_vocabularies.h"
 #include "tests/tokenizer/small_vocabulary.h"
@@ -82,7 +83,8 @@ bool steers(const Vocabulary& vocabulary, TokenId id) {
 
 std::vector<std::string> templates() {
   std::vector<std::string> sources = {"", "vicuna"};
-  for (const auto& entry : std::filesystem::directory_iterator(OCTAVO_SOURCE_DIR "/tests/golden/templates")) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(test::source_folder() / "tests/golden/templates")) {
     const std::string name = entry.path().filename().string();
     if (name != "macros.jinja") sources.push_back(read_golden_text("templates/" + name));  // prints lengths
   }

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "tests/support/paths.h"
+
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #define STB_IMAGE_WRITE_STATIC
 #include <thirdparty/stb/imstb_image_write.h>
@@ -148,7 +150,7 @@ void WindowTest::in_every_look(const std::function<void(const std::string& look)
 void WindowTest::write_screenshot(const std::string& name) {
   draw_frames(2);
   const app::Picture picture = application_->window().read_pixels();
-  const std::filesystem::path folder = std::filesystem::path(OCTAVO_SOURCE_DIR) / "tests" / "output";
+  const std::filesystem::path folder = test::source_folder() / "tests" / "output";
   std::filesystem::create_directories(folder);
   const std::string path = (folder / (name + ".png")).string();
   EXPECT_NE(stbi_write_png(path.c_str(), picture.width, picture.height, 3, picture.pixels.data(),

@@ -1,6 +1,7 @@
 // The icon: what is drawn for the window and what is drawn for the desktop are one drawing.
 
 #include "app/window/platform/window_icon.h"
+#include "tests/support/paths.h"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +22,7 @@ std::string attribute(const std::string& line, const std::string& name) {
 }
 
 TEST(WindowIcon, IsTheDrawingInAssets) {
-  std::ifstream file(std::string(OCTAVO_SOURCE_DIR) + "/assets/octavo.svg");
+  std::ifstream file(test::source_folder() / "assets/octavo.svg");
   std::vector<std::string> rectangles;
   for (std::string line; std::getline(file, line);) {
     if (line.find("<rect ") != std::string::npos) rectangles.push_back(line);

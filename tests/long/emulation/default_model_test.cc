@@ -11,12 +11,13 @@
 
 #include "tests/cuda/violations.h"
 #include "tests/engine/default_model.h"
+#include "tests/support/paths.h"
 
 namespace octavo {
 namespace {
 
 nlohmann::json reference_entry(const std::string& name) {
-  std::ifstream file(std::string(OCTAVO_SOURCE_DIR) + "/tests/golden/smollm2-135m-instruct-q4_1.json");
+  std::ifstream file(test::source_folder() / "tests/golden/smollm2-135m-instruct-q4_1.json");
   for (const nlohmann::json& entry : nlohmann::json::parse(file)) {
     if (entry["name"] == name) return entry;
   }
