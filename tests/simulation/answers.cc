@@ -17,6 +17,12 @@ std::int32_t next_power_of_two(std::int32_t number) {
   return power;
 }
 
+bool are_equal(const std::vector<TokenLogprob>& a, const std::vector<TokenLogprob>& b) {
+  return std::ranges::equal(a, b, [](const TokenLogprob& x, const TokenLogprob& y) {
+    return x.token_id == y.token_id && x.logprob == y.logprob;
+  });
+}
+
 bool is_letter(TokenId token) { return token >= 0 && token < kTokenizer.vocabulary_size(); }
 
 }  // namespace
@@ -94,13 +100,15 @@ void Answers::hear(const TokensGenerated& event, Request& request) {
   const RequestId id = event.request_id;
   if (!request.admitted && !event.token_ids.empty()) return problem_.note(id, "a token before admission");
   if (event.token_ids.size() != event.logprobs.size()) return problem_.note(id, "tokens without logprobs");
+  if (event.top_logprobs.size() != (request.alone.asked.logprobs > 0 ? event.token_ids.size() : 0))
+    return problem_.note(id, "tokens without alternatives, or with some that nobody asked for");
   const auto index = static_cast<std::size_t>(event.output_index);
   counts_.tokens += static_cast<std::int64_t>(event.token_ids.size());
   if (!event.token_ids.empty()) note_token(request);
   if (request.beams) {
     BeamAnswer& answer = request.beams->answers[index];
     if (answer.end || !answer.token_ids.empty()) problem_.note(id, "an answer of a beam search told twice");
-    answer = {event.token_ids, event.logprobs, event.text, {}};
+    answer = {event.token_ids, event.logprobs, event.top_logprobs, event.text, {}};
     return;
   }
   Output& output = request.outputs[index];
@@ -108,23 +116,26 @@ void Answers::hear(const TokensGenerated& event, Request& request) {
   output.text += event.text;
   if (!event.token_ids.empty())
     request.num_told_together += static_cast<std::int32_t>(event.token_ids.size()) - 1;
-  for (std::size_t i = 0; i < event.token_ids.size(); ++i)
-    hear_token(id, output, event.token_ids[i], event.logprobs[i]);
+  for (std::size_t i = 0; i < event.token_ids.size(); ++i) hear_token(event, i, output);
 }
 
 void Answers::note_token(Request& request) {
   if (!std::exchange(request.has_token, true)) request.first_token_us = facts_.end_us;
+  request.last_token_us = facts_.end_us;
 }
 
-void Answers::hear_token(RequestId id, Output& output, TokenId token, float logprob) {
+void Answers::hear_token(const TokensGenerated& event, std::size_t index, Output& output) {
+  const RequestId id = event.request_id;
   ExpectedOutput& expected = output.expected;
   const std::size_t position = output.num_tokens++;
   expected.extend_to(output.num_tokens);
   if (position >= expected.token_ids().size()) return problem_.note(id, "more tokens than alone");
-  if (token != expected.token_ids()[position])
+  if (event.token_ids[index] != expected.token_ids()[position])
     problem_.note(id, "tokens differ from those of the request alone");
-  if (logprob != expected.logprobs()[position])
+  if (event.logprobs[index] != expected.logprobs()[position])
     problem_.note(id, "log-probabilities differ from those of the request alone");
+  if (!event.top_logprobs.empty() && !are_equal(event.top_logprobs[index], expected.top_logprobs()[position]))
+    problem_.note(id, "alternatives differ from those of the request alone");
 }
 
 void Answers::hear(const BeamsAdvanced& event, Request& request) {
@@ -151,6 +162,8 @@ void Answers::hear(const OutputFinished& event, Request& request) {
   output.ended_us = facts_.end_us;
   output.finish_reason = event.finish_reason;
   output.stop_reason = event.stop_reason;
+  output.detail = event.detail;
+  if (event.score) problem_.note(id, "a score of an output that is no beam");
   check_output(id, request, output);
 }
 
@@ -177,10 +190,19 @@ void Answers::check_metrics(RequestId id, const Request& request, const RequestM
   if (request.admitted && metrics.queue_us != request.queue_us) problem_.note(id, "wrong time in queue");
   if (metrics.ttft_us != (request.has_token ? request.first_token_us - request.submitted_us : 0))
     problem_.note(id, "wrong time to the first token");
+  if (!request.beams && metrics.tpot_us != time_per_token(request)) problem_.note(id, "wrong time per token");
   if (metrics.num_accepted_tokens != request.num_told_together ||
       metrics.num_draft_tokens < metrics.num_accepted_tokens)
     problem_.note(id, "wrong counts of drafted tokens");
   check_account(id, request, metrics);
+}
+
+// Of the longest output, without its first token.
+std::int64_t Answers::time_per_token(const Request& request) {
+  std::size_t num_tokens = 0;
+  for (const Output& output : request.outputs) num_tokens = std::max(num_tokens, output.num_tokens);
+  if (num_tokens < 2) return 0;
+  return (request.last_token_us - request.first_token_us) / static_cast<std::int64_t>(num_tokens - 1);
 }
 
 // Every prompt token is accounted for, once, and the last one is always computed.
@@ -219,7 +241,11 @@ void Answers::hear(const RequestFailed& event, Request& request) {
       break;
     case ErrorCode::kDevice:
       ++counts_.failed_by_device;
-      if (!facts_.device_failed) problem_.note(id, "failed without a failing device");
+      if (!facts_.device_failed || facts_.device_lost) problem_.note(id, "failed without a failing device");
+      break;
+    case ErrorCode::kDeviceLost:
+      ++counts_.failed_by_device;
+      if (!facts_.device_lost) problem_.note(id, "failed by the loss of a device that is there");
       break;
     case ErrorCode::kInvalidLogits:
       ++counts_.failed_by_logits;
@@ -227,6 +253,7 @@ void Answers::hear(const RequestFailed& event, Request& request) {
       break;
     default: problem_.note(id, "failed: " + event.error.message);
   }
+  if (event.error.message.empty()) problem_.note(id, "failed without a word");
   check_metrics(id, request, event.metrics);
   open_.erase(id);
 }
@@ -248,12 +275,16 @@ void Answers::check_output(RequestId id, const Request& request, Output& output)
       if (output.text != expected.text().text()) problem_.note(id, "wrong text");
       if (output.finish_reason != expected.text().finish_reason()) problem_.note(id, "wrong finish reason");
       if (output.stop_reason != expected.text().stop_reason()) problem_.note(id, "wrong stop reason");
+      if (!output.detail.empty()) problem_.note(id, "an explanation of an end that needs none");
       return;
     }
     if (output.finish_reason != FinishReason::kLength || !may_outgrow_pool(request))
       return problem_.note(id, "ended too early");
     ++counts_.out_of_memory_outputs;
   }
+  const bool needs_explanation = output.finish_reason == FinishReason::kLength;
+  if (output.detail.empty() == needs_explanation)
+    problem_.note(id, "an end for want of memory that does not say so, or another one that does");
   const auto tokens = std::span(expected.token_ids()).first(output.num_tokens);
   if (output.text != kTokenizer.decode(tokens, /*skip_special=*/true))
     problem_.note(id, "wrong text of an output that was ended");
@@ -315,16 +346,23 @@ void Answers::check_beams(RequestId id, const Request& request) {
   for (std::size_t index = 0; index < beams.answers.size(); ++index) {
     const BeamAnswer& answer = beams.answers[index];
     if (!answer.end) return problem_.note(id, "finished before its outputs");
-    const bool is_right = index < expected.size()
-                              ? is_answer(answer, expected[index], beams.expected.score(expected[index]))
-                              : answer.token_ids.empty() && answer.end->finish_reason == cut;
+    const bool is_short_of_memory = !is_over && cut == FinishReason::kLength;
+    if (answer.end->detail.empty() == (is_short_of_memory && answer.end->finish_reason == cut))
+      problem_.note(id, "its search ended for want of memory and does not say so, or the other way round");
+    const bool is_right =
+        index < expected.size()
+            ? is_answer(answer, expected[index], beams.expected.score(expected[index]))
+            : answer.token_ids.empty() && !answer.end->score && answer.end->finish_reason == cut;
     if (!is_right) problem_.note(id, "an answer of its beam search is not that of the search alone");
   }
 }
 
 bool Answers::is_answer(const BeamAnswer& answer, const ExpectedHypothesis& expected, double score) const {
   const ExpectedText& text = expected.text;
+  // Empty where none are asked for.
+  const auto& alternatives = answer.top_logprobs;
   return answer.token_ids == text.token_ids() && answer.logprobs == expected.logprobs &&
+         (alternatives.empty() || std::ranges::equal(alternatives, expected.top_logprobs, are_equal)) &&
          answer.text == text.text() && answer.end->finish_reason == text.finish_reason() &&
          answer.end->stop_reason == text.stop_reason() && answer.end->score == score;
 }

@@ -24,6 +24,7 @@ struct StepFacts {
   std::int64_t begin_us = 0;  // commands and plan
   std::int64_t end_us = 0;    // after the device
   bool device_failed = false;
+  bool device_lost = false;
 };
 
 class Answers {
@@ -53,11 +54,13 @@ class Answers {
     std::int64_t ended_us = 0;
     FinishReason finish_reason = FinishReason::kAbort;
     StopReason stop_reason = {};
+    std::string detail;
   };
   // One answer of a beam search, told at its end, and the search itself.
   struct BeamAnswer {
     std::vector<TokenId> token_ids;
     std::vector<float> logprobs;
+    std::vector<std::vector<TokenLogprob>> top_logprobs;
     std::string text;
     std::optional<OutputFinished> end;
   };
@@ -75,7 +78,8 @@ class Answers {
     bool has_token = false;
     std::int64_t queue_us = -1;        // as told at its admission
     std::int64_t first_token_us = -1;  // when it was told
-    std::vector<Output> outputs;       // none of a beam search
+    std::int64_t last_token_us = -1;
+    std::vector<Output> outputs;  // none of a beam search
     std::optional<Beams> beams;
   };
 
@@ -89,13 +93,14 @@ class Answers {
   void hear(const RequestFailed& event, Request& request);
 
   void note_token(Request& request);
-  void hear_token(RequestId request_id, Output& output, TokenId token, float logprob);
+  void hear_token(const TokensGenerated& event, std::size_t index, Output& output);
   void check_output(RequestId request_id, const Request& request, Output& output);
   void check_beam_step(RequestId request_id, Beams& beams, const BeamStep& step);
   bool is_beam(const Beams& beams, std::int32_t node, const ExpectedHypothesis& expected) const;
   void check_beams(RequestId request_id, const Request& request);
   bool is_answer(const BeamAnswer& answer, const ExpectedHypothesis& expected, double score) const;
   void check_metrics(RequestId request_id, const Request& request, const RequestMetrics& metrics);
+  static std::int64_t time_per_token(const Request& request);
   void check_account(RequestId request_id, const Request& request, const RequestMetrics& metrics);
   bool some_output_fails(Request& request) const;
   bool is_impossible(const ScriptedRequest& asked) const;

@@ -185,6 +185,7 @@ class ScriptDrawer {
     if (random_.chance(0.05)) asked.stop_token = random_.between(0, 8);
     asked.ignore_eos = random_.chance(0.2);
     asked.prompt_logprobs = random_.chance(0.05);
+    if (random_.chance(0.1)) asked.logprobs = random_.between(1, 5);
     asked.salt = random_.between(0, habits_.num_salts - 1);
     if (random_.chance(0.3)) asked.retention = static_cast<RetentionClass>(random_.between(0, 2));
     if (random_.chance(habits_.pin_rate)) asked.retention = RetentionClass::kPinned;
@@ -255,6 +256,8 @@ class ScriptDrawer {
   void draw_faults() {
     scatter(habits_.failure_rate, OperationKind::kFailStep, 3);
     scatter(5.0 * habits_.failure_rate, OperationKind::kFailSwap, 3);
+    if (random_.chance(3.0 * habits_.failure_rate))
+      add(random_.between(habits_.num_steps / 2, habits_.num_steps), OperationKind::kLoseDevice);
     scatter(0.1 * habits_.pin_rate, OperationKind::kReleasePins, 1);
     scatter(0.05 * habits_.cancel_rate, OperationKind::kCancelSwapped, 1);
     scatter(habits_.reset_rate, OperationKind::kResetPrefixCache, 1);

@@ -65,6 +65,7 @@ std::vector<ExpectedBeams::Continuation> ExpectedBeams::all_continuations() cons
       const double bias = alone_.asked.biased && token == kBiasedToken ? kBias : 0.0;
       all.push_back({rank, token, live_[rank]});
       ExpectedHypothesis& longer = all.back().longer;
+      longer.top_logprobs.push_back(ToyModel::alternatives(longer.text.folded(), alone_.asked.logprobs));
       longer.text.append(token);
       longer.logprobs.push_back(logprob);
       longer.cumulative_logprob += static_cast<double>(logprob);

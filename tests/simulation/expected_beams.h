@@ -17,7 +17,8 @@ namespace octavo::simulation {
 // A beam, or what one ended as.
 struct ExpectedHypothesis {
   ExpectedText text;
-  std::vector<float> logprobs;      // the model's own
+  std::vector<float> logprobs;  // the model's own
+  std::vector<std::vector<TokenLogprob>> top_logprobs = {};
   double cumulative_logprob = 0.0;  // of these
   double search_logprob = 0.0;      // what the search goes by
 };

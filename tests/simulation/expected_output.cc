@@ -11,6 +11,7 @@ void ExpectedOutput::extend_to(std::size_t num_tokens) {
                                             alone_.seed, output_index_, token_ids().size());
     fails_ = draw.invalid_logits;
     if (fails_) return;
+    top_logprobs_.push_back(ToyModel::alternatives(text_.folded(), alone_.asked.logprobs));
     text_.append(draw.token);
     logprobs_.push_back(draw.logprob);
   }

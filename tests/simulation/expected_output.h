@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/api/request.h"
 #include "engine/base/ids.h"
 #include "tests/simulation/expected_text.h"
 #include "tests/simulation/toy_model.h"
@@ -25,6 +26,8 @@ class ExpectedOutput {
   const ExpectedText& text() const { return text_; }
   const std::vector<TokenId>& token_ids() const { return text_.token_ids(); }
   const std::vector<float>& logprobs() const { return logprobs_; }
+  // Of each token; empty lists where none are asked for.
+  const std::vector<std::vector<TokenLogprob>>& top_logprobs() const { return top_logprobs_; }
   bool has_ended() const { return text_.has_ended(); }
   bool fails() const { return fails_; }  // the next token cannot be drawn
 
@@ -34,6 +37,7 @@ class ExpectedOutput {
   const std::uint32_t output_index_;
   ExpectedText text_;
   std::vector<float> logprobs_;
+  std::vector<std::vector<TokenLogprob>> top_logprobs_;
   bool fails_ = false;
 };
 

@@ -62,6 +62,7 @@ void visit_fields(ScriptedRequest& asked, Visitor visit) {
   visit("stop_token", asked.stop_token);
   visit("ignore_eos", asked.ignore_eos);
   visit("prompt_logprobs", asked.prompt_logprobs);
+  visit("logprobs", asked.logprobs);
   visit("salt", asked.salt);
   visit("retention", asked.retention);
   visit("beam_width", asked.beam_width);
@@ -88,6 +89,7 @@ constexpr NamedKind kKinds[] = {{OperationKind::kSubmit, "submit"},
                                 {OperationKind::kReleasePins, "release_pins"},
                                 {OperationKind::kFailSwap, "fail_swap"},
                                 {OperationKind::kFailStep, "fail_step"},
+                                {OperationKind::kLoseDevice, "lose_device"},
                                 {OperationKind::kReaderSleeps, "reader_sleeps"}};
 
 bool names_request(OperationKind kind) {
@@ -366,6 +368,7 @@ GenerationRequest to_request(const ScriptedRequest& asked) {
   if (asked.stop_token >= 0) sampling.stop_token_ids = {asked.stop_token};
   sampling.ignore_eos = asked.ignore_eos;
   sampling.prompt_logprobs = asked.prompt_logprobs;
+  sampling.logprobs = asked.logprobs;
   request.retention = asked.retention;
   if (!asked.is_beam_search()) return request;
   sampling.beam_width = asked.beam_width;

@@ -37,7 +37,8 @@ struct ScriptedRequest {
   std::int32_t stop_token = -1;  // one that ends an output; -1: none
   bool ignore_eos = false;
   bool prompt_logprobs = false;
-  std::int32_t salt = 0;  // 0: none
+  std::int32_t logprobs = 0;  // alternatives of each token
+  std::int32_t salt = 0;      // 0: none
   RetentionClass retention = RetentionClass::kScratch;
   // Beam search. Then n, greedy and seed count for nothing.
   std::int32_t beam_width = 0;  // 0: none
@@ -57,6 +58,7 @@ enum class OperationKind : std::uint8_t {
   kReleasePins,
   kFailSwap,      // the next step that swaps fails
   kFailStep,      // the next step fails; `amount` says where: FailurePoint
+  kLoseDevice,    // all steps fail from now on
   kReaderSleeps,  // nobody takes events for `amount` steps
 };
 

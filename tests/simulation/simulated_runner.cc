@@ -229,6 +229,7 @@ void SimulatedRunner::check_targets(const scheduler::ScheduledSequence& schedule
 // ---- failures
 
 std::optional<FailurePoint> SimulatedRunner::failure_of(const scheduler::SchedulerOutput& step) {
+  if (is_lost_) return FailurePoint::kAmongRows;
   const bool swaps = !step.swap_outs.empty() || !step.swap_ins.empty();
   if (swaps && next_swap_failure_) {
     ++num_failed_swaps_;
@@ -252,7 +253,7 @@ Error SimulatedRunner::fail(FailurePoint point, const scheduler::SchedulerOutput
     move_blocks(step);
     for (const auto& scheduled : step.sequences) spoil_rows(scheduled);
   }
-  return Error{ErrorCode::kDevice, "the simulated device failed"};
+  return Error{is_lost_ ? ErrorCode::kDeviceLost : ErrorCode::kDevice, "the simulated device failed"};
 }
 
 void SimulatedRunner::spoil_moves(const scheduler::SchedulerOutput& step) {
@@ -357,7 +358,7 @@ runner::SampledToken SimulatedRunner::draw_token(const scheduler::ScheduledSeque
   return {.sequence_id = target.sequence_id,
           .token_id = drawn.token,
           .logprob = drawn.logprob,
-          .top_logprobs = {},
+          .top_logprobs = ToyModel::alternatives(folded, scheduled.sampling->logprobs),
           .candidates = {},
           .invalid_logits = drawn.invalid_logits};
 }
@@ -368,6 +369,7 @@ runner::SampledToken SimulatedRunner::rank_candidates(const scheduler::Scheduled
   runner::SampledToken sampled{.sequence_id = target.sequence_id, .top_logprobs = {}, .candidates = {}};
   sampled.invalid_logits = model_.has_invalid_logits(folded);
   if (sampled.invalid_logits) return sampled;
+  sampled.top_logprobs = ToyModel::alternatives(folded, scheduled.sampling->logprobs);
   const auto& bias = scheduled.sampling->logit_bias;
   for (TokenId token = 0; token < ToyTokenizer::kVocabularySize; ++token) {
     const float logprob = ToyModel::beam_logprob(folded, token);

@@ -45,6 +45,9 @@ class SimulatedRunner final : public runner::Runner {
   void fail_next(FailurePoint point) { next_failure_ = point; }
   // The next step that swaps fails.
   void fail_next_swap(FailurePoint point) { next_swap_failure_ = point; }
+  // All steps fail from now on.
+  void lose_device() { is_lost_ = true; }
+  bool is_lost() const { return is_lost_; }
 
   // What a request is, from its submission on.
   void expect(RequestId request_id, const ScriptedRequest& asked) { requests_[request_id].asked = &asked; }
@@ -143,6 +146,7 @@ class SimulatedRunner final : public runner::Runner {
   std::vector<Drafted> drafted_;
   std::int64_t num_failed_steps_ = 0, num_failed_swaps_ = 0;
   bool last_step_moved_memory_ = false;
+  bool is_lost_ = false;
   std::optional<std::string> problem_;
 };
 

@@ -109,6 +109,7 @@ class Simulation {
       case OperationKind::kFailStep:
         runner_.fail_next(static_cast<FailurePoint>(operation.amount % 3));
         return;
+      case OperationKind::kLoseDevice: runner_.lose_device(); return;
       case OperationKind::kReaderSleeps:
         ++counts_.reader_sleeps;
         reader_.sleep(operation.amount);
@@ -155,7 +156,10 @@ class Simulation {
         mutate_events(mutation_, core_.step(mutate_commands(mutation_, std::move(commands))));
     const bool device_failed = runner_.num_failed_steps() > num_failed_before;
     if (runner_.problem()) problem_.note(*runner_.problem());
-    answers_.hear(events, {.begin_us = begin_us, .end_us = clock_.now_us(), .device_failed = device_failed});
+    answers_.hear(events, {.begin_us = begin_us,
+                           .end_us = clock_.now_us(),
+                           .device_failed = device_failed,
+                           .device_lost = runner_.is_lost()});
     for (const RequestId request_id : std::exchange(cancelled_, {})) {
       if (answers_.is_open(request_id)) problem_.note(request_id, "not ended by its cancel");
     }

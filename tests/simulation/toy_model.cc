@@ -1,5 +1,8 @@
 #include "tests/simulation/toy_model.h"
 
+#include <algorithm>
+#include <functional>
+
 #include "engine/base/rng.h"
 #include "tests/simulation/toy_tokenizer.h"
 
@@ -22,6 +25,17 @@ ToyModel::Draw ToyModel::draw(std::uint64_t folded, TokenId previous, bool greed
   if (ends) draw.token = ToyTokenizer::kEos;
   draw.logprob = -static_cast<float>(choice >> 50) / 1024.0f;
   return draw;
+}
+
+std::vector<TokenLogprob> ToyModel::alternatives(std::uint64_t folded, std::int32_t count) {
+  std::vector<TokenLogprob> all;
+  if (count == 0) return all;
+  for (TokenId token = 0; token < ToyTokenizer::kVocabularySize; ++token) {
+    all.push_back({token, beam_logprob(folded, token)});
+  }
+  std::ranges::stable_sort(all, std::greater(), &TokenLogprob::logprob);
+  all.resize(static_cast<std::size_t>(count));
+  return all;
 }
 
 }  // namespace octavo::simulation

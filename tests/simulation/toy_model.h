@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
+#include "engine/api/request.h"
 #include "engine/base/hash.h"
 #include "engine/base/ids.h"
 
@@ -50,6 +52,9 @@ struct ToyModel {
   static float beam_logprob(std::uint64_t folded, TokenId token) {
     return -static_cast<float>(1 + (hash_combine(folded, static_cast<std::uint64_t>(token)) >> 59)) / 8.0f;
   }
+  // The likeliest tokens, best first, equal ones by id.
+  static std::vector<TokenLogprob> alternatives(std::uint64_t folded, std::int32_t count);
+
   bool has_invalid_logits(std::uint64_t folded) const {
     return invalid_logits_period > 0 &&
            mix64(folded) % static_cast<std::uint64_t>(invalid_logits_period) == 0;
