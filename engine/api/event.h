@@ -47,6 +47,7 @@ struct BeamsAdvanced {
 
 struct RequestPreempted {
   RequestId request_id;
+  std::int32_t first_output_index = 0;  // this output and those behind it wait; the others go on
   std::int32_t num_tokens_dropped = 0;  // whose KV must be computed again; 0 when it was swapped out
 };
 

@@ -135,7 +135,9 @@ void EngineCore::announce(const Step& step) {
   const std::int64_t now_us = dependencies_.clock->now_us();
   for (const scheduler::Preemption& preemption : step.plan.preemptions) {
     ++requests_.at(preemption.request_id).num_preemptions;
-    events_.push_back(RequestPreempted{preemption.request_id, preemption.num_tokens_dropped});
+    events_.push_back(RequestPreempted{preemption.request_id,
+                                       static_cast<std::int32_t>(preemption.first_output_index),
+                                       preemption.num_tokens_dropped});
   }
   for (const scheduler::Admission& admission : step.plan.admissions) {
     ActiveRequest& request = requests_.at(admission.request_id);
@@ -336,27 +338,20 @@ void EngineCore::tell_tokens(const ActiveRequest& request, Delivery& delivery) {
 }
 
 void EngineCore::end_out_of_memory(const Step& step) {
-  if (step.plan.out_of_memory.empty()) return;
-  std::unordered_map<SequenceId, scheduler::Scheduler::SequenceView> view_of;
-  for (const auto& [request_id, request] : requests_) {
-    for (const auto& view : scheduler_.sequences_of(request_id)) view_of.emplace(view.sequence_id, view);
-  }
   const std::string detail = "the KV pool of " + std::to_string(options_.num_blocks) + " blocks of " +
                              std::to_string(options_.block_size) +
                              " tokens is too small for a longer answer; raise --num-kv-blocks";
-  for (const SequenceId sequence_id : step.plan.out_of_memory) {
-    const auto found = view_of.find(sequence_id);
-    if (found == view_of.end()) continue;  // its request failed in this step
-    const auto& view = found->second;
-    const auto request = requests_.find(view.request_id);
-    if (request == requests_.end()) continue;  // its search has ended with an earlier seat
+  for (const scheduler::OutOfMemory& one : step.plan.out_of_memory) {
+    const auto request = requests_.find(one.request_id);
+    // Its request failed in this step, or its search has ended with an earlier seat.
+    if (request == requests_.end()) continue;
     if (request->second.beams) {
       end_beams(request->second, FinishReason::kLength, detail);
       continue;
     }
-    end_output(request->second, view.output_index, {FinishReason::kLength, {}}, detail);
-    scheduler_.finish(sequence_id);
-    finish_if_ended(view.request_id);
+    end_output(request->second, one.output_index, {FinishReason::kLength, {}}, detail);
+    scheduler_.finish(one.sequence_id);
+    finish_if_ended(one.request_id);
   }
 }
 

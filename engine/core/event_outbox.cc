@@ -1,5 +1,6 @@
 #include "engine/core/event_outbox.h"
 
+#include <algorithm>
 #include <iterator>
 #include <variant>
 
@@ -21,6 +22,7 @@ void join(TokensGenerated& earlier, TokensGenerated& later) {
 void join(BeamsAdvanced& earlier, BeamsAdvanced& later) { move_to_end(earlier.steps, later.steps); }
 
 void join(RequestPreempted& earlier, const RequestPreempted& later) {
+  earlier.first_output_index = std::min(earlier.first_output_index, later.first_output_index);
   earlier.num_tokens_dropped += later.num_tokens_dropped;
 }
 

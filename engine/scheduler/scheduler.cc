@@ -71,10 +71,10 @@ Result<void> Scheduler::State::check_fits_pool(const SequenceGroup& group) const
 
 bool Scheduler::abort(RequestId request_id) {
   OCTAVO_CHECK(!state_->step_in_flight, "step %lld is not committed", static_cast<long long>(state_->step));
-  SequenceGroup* group = state_->queue.find(request_id);
-  if (group == nullptr) return false;
-  state_->release_findable(*group);
-  state_->queue.remove(*group);
+  const GroupQueue::Groups groups = state_->queue.groups_of(request_id);
+  if (groups.empty()) return false;
+  for (std::size_t i = groups.size(); i-- > 0;) state_->release_findable(*groups[i]);
+  state_->queue.remove(request_id);
   return true;
 }
 
@@ -90,7 +90,8 @@ void Scheduler::finish(SequenceId sequence_id) {
   state_->blocks.release_findable(sequence.table, group.content(sequence));
   sequence.status = SequenceStatus::kFinished;
   for (Sequence& sibling : group.live()) {  // who waited for its blocks goes on alone
-    if (!sibling.is_attached && sibling.share_source == sequence.output_index) sibling.num_shared_blocks = 0;
+    const bool waits = !sibling.is_attached && &group.sequences[sibling.share_source] == &sequence;
+    if (waits) sibling.num_shared_blocks = 0;
   }
   if (group.num_live() == 0) state_->queue.remove(group);
 }
@@ -113,8 +114,8 @@ void Scheduler::commit(const SchedulerOutput& step, std::span<const CommittedTok
   if (step.empty() && !step.moves_memory()) return;
   OCTAVO_CHECK(state.step_in_flight && step.step == state.step, "step %lld is not in flight",
                static_cast<long long>(step.step));
-  for (const RequestId request_id : state.restored) {
-    SequenceGroup& group = state.group_of(request_id);
+  for (const SequenceId first : state.restored) {
+    SequenceGroup& group = state.queue.find(first)->group;
     for (Sequence& sequence : group.live()) state.blocks.seal_full(sequence.table, group.content(sequence));
   }
   state.commit_rows(step);
@@ -186,8 +187,8 @@ std::vector<RequestId> Scheduler::discard(const SchedulerOutput& step) {
   if (step.empty() && !step.moves_memory()) return ended;
   OCTAVO_CHECK(state.step_in_flight && step.step == state.step, "step %lld is not in flight",
                static_cast<long long>(step.step));
-  for (const RequestId request_id : state.swapped_out) {
-    SequenceGroup& group = state.group_of(request_id);
+  for (const SequenceId first : state.swapped_out) {
+    SequenceGroup& group = state.queue.find(first)->group;
     state.release(group);
     group.plan_sharing(state.options.block_size);
     group.set_status(SequenceStatus::kWaiting);
@@ -197,9 +198,9 @@ std::vector<RequestId> Scheduler::discard(const SchedulerOutput& step) {
   ended.assign(state.touched.begin(), std::unique(state.touched.begin(), state.touched.end()));
   state.end_step();
   for (const RequestId request_id : ended) {
-    SequenceGroup& group = state.group_of(request_id);
-    state.release(group);
-    state.queue.remove(group);
+    const GroupQueue::Groups groups = state.queue.groups_of(request_id);
+    for (std::size_t i = groups.size(); i-- > 0;) state.release(*groups[i]);
+    state.queue.remove(request_id);
   }
   return ended;
 }
@@ -218,7 +219,7 @@ std::vector<SequenceId> Scheduler::advance_beams(RequestId request_id,
                                                  std::span<const BeamContinuation> continuations) {
   State& state = *state_;
   OCTAVO_CHECK(!state.step_in_flight, "step %lld is not committed", static_cast<long long>(state.step));
-  SequenceGroup& group = state.group_of(request_id);
+  SequenceGroup& group = state.first_group_of(request_id);
   OCTAVO_CHECK(!continuations.empty() && continuations.size() <= group.sequences.size(),
                "%zu beams for %zu seats", continuations.size(), group.sequences.size());
   const auto index_of = [&](SequenceId sequence_id) {
@@ -259,11 +260,11 @@ std::vector<SequenceId> Scheduler::advance_beams(RequestId request_id,
 
 // ---- what is known of a request
 
-SequenceGroup& Scheduler::State::group_of(RequestId request_id) const {
-  SequenceGroup* const group = queue.find(request_id);
-  OCTAVO_CHECK(group != nullptr, "request %llu is not known",
+SequenceGroup& Scheduler::State::first_group_of(RequestId request_id) const {
+  const GroupQueue::Groups groups = queue.groups_of(request_id);
+  OCTAVO_CHECK(!groups.empty(), "request %llu is not known",
                static_cast<unsigned long long>(request_id.value));
-  return *group;
+  return *groups.front();
 }
 
 Sequence& Scheduler::State::sequence_of(SequenceId sequence_id) const {
@@ -274,14 +275,16 @@ Sequence& Scheduler::State::sequence_of(SequenceId sequence_id) const {
 }
 
 PromptAccount Scheduler::prompt_account(RequestId request_id) const {
-  const SequenceGroup& group = state_->group_of(request_id);
+  const SequenceGroup& group = state_->first_group_of(request_id);
   PromptAccount account = group.account;
   account.num_computed = group.num_prompt_tokens() - account.num_hit_live - account.num_hit_cached -
                          account.num_copied_partial - account.num_restored;
   return account;
 }
 
-PrefixMiss Scheduler::prefix_miss(RequestId request_id) const { return state_->group_of(request_id).miss; }
+PrefixMiss Scheduler::prefix_miss(RequestId request_id) const {
+  return state_->first_group_of(request_id).miss;
+}
 
 void Scheduler::set_preemption_costs(const PreemptionCosts& costs) { state_->costs = costs; }
 void Scheduler::note_swap_times(std::int64_t out_us, std::int64_t in_us) {

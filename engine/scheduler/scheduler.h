@@ -11,6 +11,10 @@
 //   first come, first served   groups start in order of arrival; the running group that arrived last is
 //                              preempted first; a preempted group resumes before a newer one starts
 //   all or nothing             the sequences of a group are preempted, swapped and resumed together
+//   nobody ends early          a group of samples that outgrows the pool alone pauses its last one, which is
+//   a
+//                              group of its own from then on (group_queue.h); what ends for want of memory
+//                              could not run alone in the empty pool
 //   preemption                 by swap to the host pool or by recompute, whichever was measured to be cheaper
 //                              (preemption_choice.h); a full host pool falls back to recompute
 //   admission                  the whole prompt must fit and leave a watermark; nothing starts in a step that
@@ -138,7 +142,8 @@ class Scheduler {
   void set_preemption_costs(const PreemptionCosts& costs);
   void note_swap_times(std::int64_t out_us, std::int64_t in_us);  // of a step: added to totals()
 
-  // The output of a request by index, while it is known: to name the sequences of a request.
+  // The outputs of a request in order, while it is known: to name its sequences. (Of a request that has
+  // paused outputs, those that have ended may be missing.)
   struct SequenceView {
     SequenceId sequence_id;
     RequestId request_id;

@@ -64,17 +64,26 @@ struct Admission {
 
 struct Preemption {
   RequestId request_id;
+  std::uint32_t first_output_index = 0;  // this output of the request and all behind it wait now
   bool is_swap = false;
   // Whose KV must be computed again, each shared token once; 0 when swapped
   std::int32_t num_tokens_dropped = 0;
+};
+
+// A sequence that cannot have the memory for its next token.
+struct OutOfMemory {
+  RequestId request_id;
+  SequenceId sequence_id;
+  std::uint32_t output_index = 0;
 };
 
 struct SchedulerOutput {
   std::int64_t step = 0;
   std::vector<Admission> admissions;
   std::vector<Preemption> preemptions;
-  // Sequences of a group that fills the whole pool alone and still needs more: they end with "length", now.
-  std::vector<SequenceId> out_of_memory;
+  // An output that fills the whole pool alone and still needs more, or all beams of a search that does: they
+  // end with "length", now.
+  std::vector<OutOfMemory> out_of_memory;
   // Memory moves before anything is written, in this order: device to host, host to device, within the
   // device. Within a list, targets are distinct and no source is a target; a device block that was swapped
   // out may be written later in the same step.

@@ -35,9 +35,9 @@ struct Scheduler::State {
   // Of the step that is being made or executed.
   std::int64_t step = 0;
   bool step_in_flight = false;
-  std::vector<RequestId> touched;      // its failure would leave their memory unknown; ascending, may repeat
-  std::vector<RequestId> swapped_out;  // in this step
-  std::vector<RequestId> restored;     // swapped in, in this step
+  std::vector<RequestId> touched;       // its failure would leave their memory unknown; ascending, may repeat
+  std::vector<SequenceId> swapped_out;  // groups, by their first sequence, in this step
+  std::vector<SequenceId> restored;     // swapped in, in this step
   // Scratch, kept between steps for their memory.
   std::vector<Sequence*> decoding;
   std::vector<DraftingSequence> drafting;
@@ -53,7 +53,7 @@ struct Scheduler::State {
   void commit_drafts(const SchedulerOutput& step);
   void trim_drafts(const SchedulerOutput& step);
   void end_step();
-  SequenceGroup& group_of(RequestId request_id) const;
+  SequenceGroup& first_group_of(RequestId request_id) const;
   Sequence& sequence_of(SequenceId sequence_id) const;
 
   // ---- scheduler_step.cc: the passes of schedule(), in this order
@@ -69,7 +69,7 @@ struct Scheduler::State {
   bool make_room(SequenceGroup& group, SchedulerOutput& output);
   bool release_pins_for_progress();
   void grow_group(SequenceGroup& group, SchedulerOutput& output);
-  void preempt_last(SchedulerOutput& output);
+  void take_blocks_from(SequenceGroup& group, SchedulerOutput& output);
   bool may_swap(SequenceGroup& group, std::int32_t num_tokens);
   void give_rows_to_group(SequenceGroup& group, std::int32_t& budget);
   bool rules_allow(const SequenceGroup& group, bool nothing_ran) const;

@@ -61,17 +61,20 @@ void Scheduler::State::attach_ready(SequenceGroup& group) {
   }
 }
 
-// False when `group` itself had to give way, or has the whole pool and needs more.
+// False when `group` itself had to give way, or cannot have more even alone. The last of the running groups
+// gives way first; when there is but one, its last output does.
 bool Scheduler::State::make_room(SequenceGroup& group, SchedulerOutput& output) {
   while (allocation->num_blocks_to_grow(group) > blocks.num_available()) {
-    if (queue.running().size() == 1) {
-      if (release_pins_for_progress()) continue;
+    if (queue.running().size() > 1) {
+      SequenceGroup& last = queue.preempt_last();
+      take_blocks_from(last, output);
+      if (&last == &group) return false;
+    } else if (group.can_pause_output()) {
+      take_blocks_from(queue.pause_last_output(group), output);
+    } else if (!release_pins_for_progress()) {
       end_out_of_memory(group, output);
       return false;
     }
-    const bool gives_way = queue.running().back().get() == &group;
-    preempt_last(output);
-    if (gives_way) return false;
   }
   return true;
 }
@@ -84,7 +87,9 @@ bool Scheduler::State::release_pins_for_progress() {
 }
 
 void Scheduler::State::end_out_of_memory(const SequenceGroup& group, SchedulerOutput& output) const {
-  for (const Sequence& sequence : group.live()) output.out_of_memory.push_back(sequence.sequence_id);
+  for (const Sequence& sequence : group.live()) {
+    output.out_of_memory.push_back({group.request_id, sequence.sequence_id, sequence.output_index});
+  }
 }
 
 void Scheduler::State::grow_group(SequenceGroup& group, SchedulerOutput& output) {
@@ -102,18 +107,19 @@ void Scheduler::State::grow_group(SequenceGroup& group, SchedulerOutput& output)
 
 // ---- preemption
 
-void Scheduler::State::preempt_last(SchedulerOutput& output) {
-  SequenceGroup& group = queue.preempt_last();
+// Of a group that ran until now.
+void Scheduler::State::take_blocks_from(SequenceGroup& group, SchedulerOutput& output) {
   group.was_preempted = true;
   const std::int32_t num_tokens = group.num_distinct_computed_tokens(options.block_size);
   const bool is_swap = may_swap(group, num_tokens) && blocks.swap_out(group.tables(), output.swap_outs);
   for (const Sequence& sequence : group.live()) {
     blocks.events().record(BlockEventKind::kPreempt, sequence.sequence_id, block::kNoBlock, is_swap ? 1 : 0);
   }
-  output.preemptions.push_back({group.request_id, is_swap, is_swap ? 0 : num_tokens});
+  output.preemptions.push_back(
+      {group.request_id, group.lead().output_index, is_swap, is_swap ? 0 : num_tokens});
   if (is_swap) {
     ++blocks.totals().preempted_swap;
-    swapped_out.push_back(group.request_id);
+    swapped_out.push_back(group.first_sequence_id());
     return group.set_status(SequenceStatus::kSwapped);
   }
   ++blocks.totals().preempted_recompute;
@@ -183,6 +189,10 @@ void Scheduler::State::admit_waiting(std::int32_t& budget, SchedulerOutput& outp
     if (!rules_allow(group, nothing_ran)) return;
     const AllocStatus status = may_start(group);
     if (status != AllocStatus::kOk && queue.running().empty()) {
+      if (group.can_pause_output()) {
+        queue.pause_last_output(group);
+        continue;
+      }
       if (release_pins_for_progress()) continue;
       end_out_of_memory(group, output);
     }
@@ -275,7 +285,7 @@ void Scheduler::State::swap_in(SequenceGroup& group, SchedulerOutput& output) {
   std::vector<block::MovingTable> tables = group.tables();
   std::erase_if(tables, [](const block::MovingTable& moving) { return !moving.table->is_swapped_out(); });
   const auto found = blocks.swap_in(tables, output.swap_ins);
-  restored.push_back(group.request_id);
+  restored.push_back(group.first_sequence_id());
   if (group.lead().has_output()) return;
   group.account = {.num_hit_live = found.num_hit_live, .num_hit_cached = found.num_hit_cached};
   group.account.num_restored = group.lead().num_computed_tokens() - found.num_tokens();

@@ -62,11 +62,11 @@ std::int32_t Scheduler::num_swapped_out() const {
 
 std::vector<Scheduler::SequenceView> Scheduler::sequences_of(RequestId request_id) const {
   std::vector<SequenceView> views;
-  const SequenceGroup* group = state_->queue.find(request_id);
-  if (group == nullptr) return views;
-  for (const Sequence& sequence : group->sequences) {
-    views.push_back({sequence.sequence_id, request_id, sequence.output_index, sequence.token_ids(),
-                     sequence.num_prompt_tokens(), sequence.num_computed_tokens()});
+  for (const auto& group : state_->queue.groups_of(request_id)) {
+    for (const Sequence& sequence : group->sequences) {
+      views.push_back({sequence.sequence_id, request_id, sequence.output_index, sequence.token_ids(),
+                       sequence.num_prompt_tokens(), sequence.num_computed_tokens()});
+    }
   }
   return views;
 }
@@ -138,6 +138,7 @@ BlockDetail Scheduler::describe_block(BlockId block) const {
 
 std::optional<std::string> Scheduler::broken_invariant() const {
   const State& state = *state_;
+  if (auto broken = state.queue.broken_invariant()) return broken;
   if (auto broken = state.blocks.broken_invariant(state.owned_tables())) return broken;
   for (const auto& group : state.queue.running()) {
     if (auto broken = state.broken_group(*group, /*is_running=*/true)) return broken;

@@ -1,6 +1,9 @@
 #include "engine/scheduler/sequence_group.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
+#include <map>
 #include <utility>
 
 #include "engine/base/check.h"
@@ -9,10 +12,19 @@
 namespace octavo::scheduler {
 namespace {
 
-std::int32_t num_equal_from_start(const Sequence& a, const Sequence& b) {
-  return static_cast<std::int32_t>(std::ranges::mismatch(a.token_ids(), b.token_ids()).in1 -
-                                   a.token_ids().begin());
-}
+// A full block of tokens behind those that lead to `parent`: a node of the tree of what siblings start with.
+struct StartKey {
+  std::size_t parent = 0;
+  std::span<const TokenId> token_ids;
+  bool operator<(const StartKey& other) const {
+    if (parent != other.parent) return parent < other.parent;
+    return std::ranges::lexicographical_compare(token_ids, other.token_ids);
+  }
+};
+struct Start {
+  std::size_t node = 0;
+  std::size_t first_owner = 0;  // index in the group
+};
 
 }  // namespace
 
@@ -32,6 +44,37 @@ SequenceGroup::SequenceGroup(NewRequest request, SequenceId first_sequence_id, b
     if (is_beam_search() && i > 0) sequences.back().status = SequenceStatus::kIdle;
   }
   lead().is_attached = true;
+}
+
+SequenceGroup::SequenceGroup(const SequenceGroup& whole, std::vector<Sequence> part)
+    : request_id(whole.request_id),
+      sampling(whole.sampling),
+      seed(whole.seed),
+      cache_salt(whole.cache_salt),
+      retention(whole.retention),
+      num_system_tokens(whole.num_system_tokens),
+      num_beam_candidates(whole.num_beam_candidates),
+      shares_blocks(whole.shares_blocks),
+      sequences(std::move(part)),
+      was_admitted(whole.was_admitted),
+      was_preempted(whole.was_preempted),
+      account(whole.account),
+      miss(whole.miss) {}
+
+std::unique_ptr<SequenceGroup> SequenceGroup::split_last_output() {
+  OCTAVO_CHECK(can_pause_output(), "request %llu has no output that could be paused",
+               static_cast<unsigned long long>(request_id.value));
+  const auto behind_last =
+      std::find_if(sequences.rbegin(), sequences.rend(), std::mem_fn(&Sequence::is_live));
+  const auto last = std::prev(behind_last.base());
+  std::vector<Sequence> part(std::make_move_iterator(last), std::make_move_iterator(sequences.end()));
+  sequences.erase(last, sequences.end());
+  // Whose blocks it waited for, if it did, is no longer its concern.
+  Sequence& lead = part.front();
+  lead.is_attached = true;
+  lead.num_shared_blocks = 0;
+  if (lead.table.empty()) lead.status = SequenceStatus::kWaiting;
+  return std::unique_ptr<SequenceGroup>(new SequenceGroup(*this, std::move(part)));
 }
 
 std::int32_t SequenceGroup::num_live() const {
@@ -68,18 +111,27 @@ void SequenceGroup::set_status(SequenceStatus status) {
 }
 
 void SequenceGroup::plan_sharing(std::int32_t block_size) {
+  std::map<StartKey, Start> starts;
+  const std::int32_t num_of_prompt = (num_prompt_tokens() - 1) / block_size;  // all start with these
+  const auto lead_index = static_cast<std::size_t>(&lead() - sequences.data());
   for (Sequence& sequence : live()) {
     sequence.is_attached = false;
     sequence.num_shared_blocks = 0;
-    // The last token's row must be computed, for its logits.
+    if (!shares_blocks) continue;
+    const auto index = static_cast<std::size_t>(&sequence - sequences.data());
+    // The last token's row must be computed, for its logits: nobody can share it, and nobody waits for it.
     const std::int32_t most = (sequence.num_tokens() - 1) / block_size;
-    for (std::size_t i = 0; i < sequence.output_index && shares_blocks; ++i) {
-      if (!sequences[i].is_live()) continue;
-      const std::int32_t num_shared =
-          std::min(num_equal_from_start(sequence, sequences[i]) / block_size, most);
-      if (num_shared <= sequence.num_shared_blocks) continue;
-      sequence.num_shared_blocks = num_shared;
-      sequence.share_source = i;
+    Start start{.node = 0, .first_owner = lead_index};
+    for (std::int32_t block = num_of_prompt; block <= most; ++block) {
+      if (start.first_owner != index) {
+        sequence.num_shared_blocks = block;
+        sequence.share_source = start.first_owner;
+      }
+      if (block == most) break;
+      const auto begin = static_cast<std::size_t>(block * block_size);
+      const StartKey key{start.node,
+                         sequence.token_ids().subspan(begin, static_cast<std::size_t>(block_size))};
+      start = starts.try_emplace(key, Start{starts.size() + 1, index}).first->second;
     }
   }
   lead().is_attached = true;

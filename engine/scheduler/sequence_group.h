@@ -1,6 +1,10 @@
 // The sequences of one request: n outputs of one prompt, or the seats of a beam search. They start, are
 // preempted, swapped, resumed and decode together.
 //
+// Samples that outgrow the pool together part: the last one is split off, as a group of its own that is
+// resumed for itself, when there is room. It finds what it still has in common with the others as everybody
+// does, by content. Beams advance together and are never split.
+//
 // The prompt is computed once, in the lead: the first live sequence. Samples fork from it when its end is
 // reached; beams fork when the search chooses them. After a recompute preemption the sharing is rebuilt: each
 // sequence waits, unattached, until an earlier one has computed the blocks with which both start.
@@ -9,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -37,11 +42,12 @@ class SequenceGroup {
   const std::int32_t num_system_tokens;
   const std::int32_t num_beam_candidates;
   const bool shares_blocks;
-  std::vector<Sequence> sequences;  // index = output index; never resized: ids are found by position
-  bool was_admitted = false;        // once, at any time
-  bool was_preempted = false;       // once, at any time
-  PromptAccount account;            // of the newest start; num_computed stays 0 until it is asked for
-  PrefixMiss miss;                  // of the first start
+  // Ascending by output and by id, without gaps: they are found by position. Only a split shortens it.
+  std::vector<Sequence> sequences;
+  bool was_admitted = false;   // once, at any time
+  bool was_preempted = false;  // once, at any time
+  PromptAccount account;       // of the newest start; num_computed stays 0 until it is asked for
+  PrefixMiss miss;             // of the first start
 
   LiveSequences<Sequence> live() { return LiveSequences<Sequence>(sequences); }
   LiveSequences<const Sequence> live() const { return LiveSequences<const Sequence>(sequences); }
@@ -55,6 +61,11 @@ class SequenceGroup {
   Sequence& lead();  // REQUIRES: one is live
   const Sequence& lead() const;
   bool is_swapped_out() const { return lead().status == SequenceStatus::kSwapped; }
+
+  // Whether an output of it can go on without the others: not before the prompt that they share is computed.
+  bool can_pause_output() const { return !is_beam_search() && num_live() > 1 && lead().has_output(); }
+  // The last live output, with its blocks, and what ended behind it. REQUIRES: can_pause_output().
+  std::unique_ptr<SequenceGroup> split_last_output();
 
   // The lead computes the prompt for several samples.
   bool awaits_fork() const {
@@ -87,6 +98,10 @@ class SequenceGroup {
   // prompt starts many outputs, the blocks of the rest of the prompt too.
   std::int32_t num_blocks_promised(std::int32_t block_size) const;
   bool starts_many_outputs() const;  // from one prompt, nothing generated yet
+
+ private:
+  // All that `whole` knows of the request, and these of its sequences.
+  SequenceGroup(const SequenceGroup& whole, std::vector<Sequence> part);
 };
 
 }  // namespace octavo::scheduler

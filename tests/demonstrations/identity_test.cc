@@ -224,6 +224,36 @@ INSTANTIATE_TEST_SUITE_P(Activations, Identity,
                                           testing::Values(ActivationType::kF32, ActivationType::kInt8)),
                          name_of_parameters);
 
+// Four outputs in a pool for three: nobody ends early, and nobody sees it.
+TEST(Identity, AGroupThatOutgrowsThePoolGivesWhatItGivesInALargeOne) {
+  GenerationRequest request = mixed_requests(9, 2, 10, kWords)[1];
+  std::get<TokenPrompt>(request.prompt).token_ids.resize(40, kWords.first);
+  request.sampling.max_tokens = 41;
+  request.sampling.ignore_eos = true;
+  request.sampling.logprobs = test::kTinyVocabularySize;
+  ASSERT_EQ(request.sampling.n, 4);
+  const std::string isa = kernels::usable_instruction_sets().front();
+  const auto expected = run_together(*open_tiny({.num_kv_blocks = 400}, isa), {request, request});
+  for (const auto mode : {PreemptionPolicy::kSwap, PreemptionPolicy::kRecompute, PreemptionPolicy::kAuto}) {
+    for (const bool caches : {true, false}) {
+      SCOPED_TRACE(testing::Message() << static_cast<int>(mode) << caches);
+      // Two full blocks of the prompt, and three for each of three outputs.
+      const auto engine =
+          open_tiny({.num_kv_blocks = 11, .enable_prefix_caching = caches, .preemption_mode = mode}, isa);
+      const auto outputs = run_together(*engine, {request, request});
+      EXPECT_EQ(first_difference(outputs, expected), "");
+      for (const RequestOutput& answer : outputs) {
+        for (const CompletionOutput& output : answer.outputs) {
+          EXPECT_EQ(output.token_ids.size(), 41u);
+          EXPECT_EQ(output.finish_detail, "");
+        }
+      }
+      const KvTotals totals = engine->kv_totals();
+      EXPECT_GE(mode == PreemptionPolicy::kSwap ? totals.preempted_swap : totals.preempted_recompute, 2);
+    }
+  }
+}
+
 // The request that is run a thousand times, in the middle of others that are never the same.
 TEST(Identity, AThousandRunsOfARequestGiveOneOutput) {
   const auto engine =

@@ -387,11 +387,16 @@ class EngineCoreOnASmallPool : public EngineCoreTest {
 
 TEST_F(EngineCoreOnASmallPool, WhatOutgrowsThePoolEndsWithLengthAndSaysWhy) {
   submit(TextPrompt{"abc"}, {.n = 2, .max_tokens = 90});
+  submit(TextPrompt{"abc"}, {.n = 4, .max_tokens = 29});  // each alone fits exactly
   const auto answers = run();
   for (const CompletionOutput& output : answers[0].outputs) {
     EXPECT_EQ(output.finish_reason, FinishReason::kLength);
     EXPECT_NE(output.finish_detail.find("the KV pool of 8 blocks of 4 tokens"), std::string::npos);
-    EXPECT_FALSE(output.text.empty()) << "what was generated stays";
+    EXPECT_EQ(output.token_ids.size(), 30u) << "what fits the pool with the prompt, and the token after it";
+  }
+  for (const CompletionOutput& output : answers[1].outputs) {
+    EXPECT_EQ(output.token_ids.size(), 29u);
+    EXPECT_EQ(output.finish_detail, "");
   }
   expect_pool_is_whole();
 }

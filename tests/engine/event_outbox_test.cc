@@ -42,13 +42,14 @@ TEST(EventOutbox, JoinsTokensOfAnOutputWhileNobodyReads) {
 
 TEST(EventOutbox, AddsUpPreemptionsWhileNobodyReads) {
   EventOutbox outbox;
-  for (int count = 0; count < 10; ++count) {
-    outbox.add(list(RequestPreempted{RequestId{1}, 3}, RequestPreempted{RequestId{2}, 4}));
+  for (std::int32_t count = 0; count < 10; ++count) {
+    outbox.add(list(RequestPreempted{RequestId{1}, 0, 3}, RequestPreempted{RequestId{2}, 12 - count, 4}));
   }
   const auto events = outbox.take(microseconds(0));
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(std::get<RequestPreempted>(events[1]).num_tokens_dropped, 40);
-  outbox.add(list(RequestPreempted{RequestId{2}, 5}, RequestPreempted{RequestId{1}, 6}));
+  EXPECT_EQ(std::get<RequestPreempted>(events[1]).first_output_index, 3);
+  outbox.add(list(RequestPreempted{RequestId{2}, 0, 5}, RequestPreempted{RequestId{1}, 0, 6}));
   const auto later = outbox.take(microseconds(0));
   ASSERT_EQ(later.size(), 2u) << "new ones after a poll";
   EXPECT_EQ(std::get<RequestPreempted>(later[0]).num_tokens_dropped, 5);

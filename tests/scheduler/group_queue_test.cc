@@ -31,12 +31,66 @@ TEST(GroupQueue, RemovingKeepsTheBorder) {
   for (std::uint64_t i = 1; i <= 4; ++i) queue.push_back(group(i, i));
   queue.start_front();
   queue.start_front();
-  queue.remove(*queue.find(RequestId{1}));
+  queue.remove(RequestId{1});
   EXPECT_EQ(queue.running().size(), 1u);
-  queue.remove(*queue.find(RequestId{3}));
+  queue.remove(*queue.groups_of(RequestId{3}).front());
   EXPECT_EQ(queue.running().size(), 1u);
   EXPECT_EQ(queue.waiting().front()->request_id, RequestId{4});
-  EXPECT_EQ(queue.find(RequestId{3}), nullptr);
+  EXPECT_TRUE(queue.groups_of(RequestId{3}).empty());
+}
+
+// As after a first step: each has a token.
+SequenceGroup& start_with_output(GroupQueue& queue) {
+  SequenceGroup& started = queue.start_front();
+  for (Sequence& sequence : started.live()) {
+    sequence.status = SequenceStatus::kRunning;
+    sequence.append(7);
+  }
+  return started;
+}
+
+TEST(GroupQueue, APausedOutputWaitsBetweenItsSiblingsAndWhoeverIsNewer) {
+  GroupQueue queue;
+  queue.push_back(group(1, 10, 4));
+  queue.push_back(group(2, 14));
+  SequenceGroup& first = start_with_output(queue);
+  first.sequences[2].status = SequenceStatus::kFinished;
+  EXPECT_EQ(queue.pause_last_output(first).first_sequence_id(), SequenceId{13});
+  EXPECT_EQ(queue.pause_last_output(first).first_sequence_id(), SequenceId{11}) << "the third has ended";
+  EXPECT_FALSE(first.can_pause_output()) << "it is the last one";
+  EXPECT_EQ(queue.broken_invariant(), std::nullopt);
+  EXPECT_EQ(queue.running().size(), 1u);
+  EXPECT_EQ(queue.groups_of(RequestId{1}).size(), 3u);
+  for (const std::uint64_t id : {10, 11, 12, 13}) {
+    EXPECT_EQ(queue.find(SequenceId{id})->sequence.output_index, id - 10);
+    EXPECT_EQ(queue.find(SequenceId{id})->group.request_id, RequestId{1});
+  }
+  EXPECT_EQ(queue.start_front().first_sequence_id(), SequenceId{11});
+  EXPECT_EQ(queue.start_front().first_sequence_id(), SequenceId{13});
+  EXPECT_EQ(queue.start_front().first_sequence_id(), SequenceId{14});
+}
+
+TEST(GroupQueue, ARequestIsKnownAsLongAsAnOutputOfItIs) {
+  GroupQueue queue;
+  queue.push_back(group(1, 10, 3));
+  queue.push_back(group(2, 13));
+  SequenceGroup& first = start_with_output(queue);
+  queue.pause_last_output(first);
+  queue.remove(first);
+  EXPECT_EQ(queue.groups_of(RequestId{1}).size(), 1u);
+  EXPECT_EQ(queue.broken_invariant(), std::nullopt);
+  queue.remove(RequestId{1});
+  EXPECT_TRUE(queue.groups_of(RequestId{1}).empty());
+  EXPECT_EQ(queue.waiting().size(), 1u);
+  EXPECT_EQ(queue.broken_invariant(), std::nullopt);
+}
+
+TEST(GroupQueue, BrokenInvariantsAreFound) {
+  GroupQueue queue;
+  queue.push_back(group(1, 10, 2));
+  SequenceGroup& first = start_with_output(queue);
+  for (Sequence& sequence : first.sequences) sequence.status = SequenceStatus::kFinished;
+  EXPECT_EQ(queue.broken_invariant(), "a group of request 1 has ended and is still there");
 }
 
 TEST(GroupQueue, FindsSequencesOfGroupsOfAnySize) {
@@ -60,6 +114,12 @@ TEST(GroupQueue, StopsAtWhatNoCallerMayDo) {
   EXPECT_DEATH(queue.push_back(group(1, 11)), "request 1 is known");
   EXPECT_DEATH(queue.push_back(group(2, 10)), "must ascend");
   EXPECT_DEATH(queue.remove(*group(3, 12)), "is not in the queue");
+  queue.push_back(group(4, 20, 2));
+  EXPECT_DEATH(queue.pause_last_output(*queue.groups_of(RequestId{4}).front()),
+               "no output that could be paused");
+  queue.start_front();
+  queue.start_front();
+  EXPECT_DEATH(queue.pause_last_output(*queue.groups_of(RequestId{1}).front()), "a newer group runs");
 }
 
 }  // namespace

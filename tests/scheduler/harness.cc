@@ -176,7 +176,8 @@ void Harness::end_outputs(std::span<const CommittedToken> tokens) {
     if (num_output < requests_.at(request_id).max_tokens && sequence.num_tokens < options_.max_model_len)
       continue;
     const auto index = static_cast<std::uint32_t>(sequence.output_index);
-    const auto token_ids = scheduler.sequences_of(request_id)[index].token_ids;
+    const auto views = scheduler.sequences_of(request_id);
+    const auto token_ids = std::ranges::find(views, index, &Scheduler::SequenceView::output_index)->token_ids;
     const Tokens output(token_ids.begin() + sequence.num_prompt_tokens, token_ids.end());
     EXPECT_TRUE(outputs.emplace(std::pair{request_id, index}, output).second) << "an output ended twice";
     scheduler.finish(sequence.sequence_id);
@@ -185,14 +186,11 @@ void Harness::end_outputs(std::span<const CommittedToken> tokens) {
 
 void Harness::end_out_of_memory(const SchedulerOutput& step) {
   num_out_of_memory += static_cast<std::int32_t>(step.out_of_memory.size());
-  for (const SequenceId sequence_id : step.out_of_memory) {
-    const auto sequences = scheduler.snapshot().sequences;
-    const auto sequence = std::ranges::find(sequences, sequence_id, &SequenceSnapshot::sequence_id);
-    if (sequence == sequences.end()) continue;  // its search has ended with an earlier seat
-    if (searches_.contains(sequence->request_id)) {
-      abort(sequence->request_id);
-    } else {
-      scheduler.finish(sequence_id);
+  for (const OutOfMemory& one : step.out_of_memory) {
+    if (!requests_.at(one.request_id).beam_width) {
+      scheduler.finish(one.sequence_id);
+    } else if (searches_.contains(one.request_id)) {  // or it has ended with an earlier seat
+      abort(one.request_id);
     }
   }
 }

@@ -251,41 +251,98 @@ TEST(Preemption, AGroupThatResumesBesideOthersHasARowForEachSequenceOrNone) {
 
 // ---- out of memory
 
-TEST(Preemption, AllUnfinishedSequencesOfAGroupAloneAreListedAsOutOfMemory) {
+// Four outputs of 40 shared and 59 own tokens: two blocks, and five for each. The pool has them for three.
+constexpr std::int32_t kPoolForThree = 17;
+
+TEST(Preemption, AGroupThatOutgrowsThePoolPausesItsLastOutputAndEndsNobody) {
+  for (const auto mode : {PreemptionPolicy::kSwap, PreemptionPolicy::kRecompute, PreemptionPolicy::kAuto}) {
+    for (const bool caches : {true, false}) {
+      SCOPED_TRACE(testing::Message() << static_cast<int>(mode) << caches);
+      SchedulerOptions options = swapping(kPoolForThree, kPoolForThree, mode);
+      options.enable_prefix_caching = caches;
+      Harness harness(options);
+      const auto asked = request_of(1, 40, 60, /*n=*/4);
+      const RequestId group = harness.submit(asked);
+      const auto step = harness.run_until_preempted(group);
+      ASSERT_EQ(step.preemptions.size(), 1u);
+      EXPECT_EQ(step.preemptions[0].first_output_index, 3u);
+      EXPECT_EQ(step.preemptions[0].is_swap, mode == PreemptionPolicy::kSwap);
+      EXPECT_EQ(requests_in(step), (Requests{1, 1, 1})) << "the others go on in the same step";
+      const auto sequences = harness.scheduler.snapshot().sequences;
+      ASSERT_EQ(sequences.size(), 4u);
+      EXPECT_EQ(sequences[2].state, SequenceState::kRunning);
+      EXPECT_EQ(sequences[3].state,
+                mode == PreemptionPolicy::kSwap ? SequenceState::kSwapped : SequenceState::kWaiting);
+      harness.run_until_idle();
+      EXPECT_EQ(harness.num_out_of_memory, 0);
+      for (std::uint32_t i = 0; i < 4; ++i) {
+        EXPECT_EQ((harness.outputs[{group, i}]),
+                  Harness::expected_output(asked, Harness::seed_of(group), i, 60));
+      }
+      auto num_dropped =
+          static_cast<std::int32_t>(harness.preemptions.size());  // and each one's newest token
+      for (const Preemption& preemption : harness.preemptions) num_dropped += preemption.num_tokens_dropped;
+      EXPECT_LE(harness.num_prefill_tokens - 40,
+                num_dropped - (caches && mode != PreemptionPolicy::kSwap ? 32 : 0))
+          << "what it shares with the others is found";
+    }
+  }
+}
+
+TEST(Preemption, APausedOutputComesBackAsSoonAsASiblingHasEndedAndBeforeAnybodyNewer) {
+  Harness harness(swapping(kPoolForThree, kPoolForThree, PreemptionPolicy::kRecompute));
+  const RequestId group = harness.submit(request_of(1, 40, 60, /*n=*/4));
+  harness.run_until_preempted(group);
+  const RequestId newer = harness.submit(request_of(2, 2, 2));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(requests_in(harness.step()), (Requests{1, 1, 1}));
+  harness.finish_early(harness.scheduler.sequences_of(group)[1].sequence_id);
+  EXPECT_EQ(requests_in(harness.step()), (Requests{1, 1, 1})) << "the first, the third and the paused one";
+  EXPECT_EQ(harness.scheduler.snapshot().sequences[2].output_index, 3);
+  EXPECT_EQ(harness.scheduler.snapshot().sequences[2].state, SequenceState::kRunning);
+  EXPECT_FALSE(harness.num_cached_tokens.contains(newer));
+  harness.run_until_idle();
+  EXPECT_TRUE(harness.outputs.contains({group, 3}));
+  EXPECT_TRUE(harness.outputs.contains({newer, 0}));
+}
+
+// 40 tokens and 100 more fit no pool of eight blocks.
+TEST(Preemption, WhatCouldNotRunAloneEndsAloneAndTheOthersGoOn) {
   Harness harness(swapping(8, 8));
   const RequestId group = harness.submit(request_of(1, 40, 100, /*n=*/3));
-  harness.step();
-  harness.finish_early(harness.scheduler.sequences_of(group)[1].sequence_id);
-  SchedulerOutput step;
-  while (step.out_of_memory.empty() && harness.scheduler.has_work()) step = harness.step();
-  EXPECT_EQ(step.out_of_memory.size(), 2u);
-  EXPECT_TRUE(step.empty());
-  EXPECT_TRUE(harness.preemptions.empty()) << "nobody is there who could let blocks go";
-  EXPECT_FALSE(harness.scheduler.has_work());
+  std::vector<std::uint32_t> ended;
+  while (harness.scheduler.has_work()) {
+    const auto step = harness.step();
+    ASSERT_LE(step.out_of_memory.size(), 1u);
+    if (step.out_of_memory.empty()) continue;
+    EXPECT_TRUE(step.empty());
+    EXPECT_EQ(step.out_of_memory[0].request_id, group);
+    ended.push_back(step.out_of_memory[0].output_index);
+  }
+  EXPECT_EQ(ended, (std::vector<std::uint32_t>{0, 1, 2})) << "each when it was alone";
+  EXPECT_EQ(harness.num_used_blocks(), 0);
 }
 
-// Six samples need a block each, and the one block of the younger request does not make up for them.
-void submit_group_and_single(Harness& harness) {
-  harness.submit(request_of(1, 16, 100, /*n=*/6));
-  harness.submit(request_of(2, 20, 100));
+// Five beams need a block each, and the one block of the younger request does not make up for them.
+void submit_beams_and_single(Harness& harness) {
+  harness.submit(beams_of(1, 16, 100, 5));
+  harness.submit(request_of(2, 4, 60));
 }
 
-SchedulerOptions for_group_and_single() {
-  SchedulerOptions options = swapping(12, 12);
+SchedulerOptions for_beams_and_single() {
+  SchedulerOptions options = swapping(8, 8);
   options.reserve_block_per_sequence = false;
   return options;
 }
 
 TEST(Preemption, AStepMayMoveMemoryWithoutComputingAnything) {
-  Harness harness(for_group_and_single());
-  submit_group_and_single(harness);
+  Harness harness(for_beams_and_single());
+  submit_beams_and_single(harness);
   const auto step = harness.run_until_preempted(kSecond);
   EXPECT_TRUE(step.empty());
   EXPECT_TRUE(step.moves_memory());
-  EXPECT_EQ(step.out_of_memory.size(), 6u);
+  EXPECT_FALSE(step.out_of_memory.empty()) << "beams advance together and cannot pause";
   EXPECT_EQ(harness.scheduler.num_swapped_out(), 1);
   harness.run_until_idle();
-  EXPECT_EQ(harness.num_out_of_memory, 6);
   EXPECT_TRUE(harness.outputs.contains({kSecond, 0}));
 }
 
@@ -303,6 +360,11 @@ TEST(Preemption, CancelFreesEverythingInEveryState) {
     harness.run_until_preempted(group);
     return group;
   };
+  const auto paused = [](Harness& harness) {  // the last output of a group that has outgrown the pool
+    const RequestId group = harness.submit(request_of(2, 100, 200, /*n=*/4));
+    EXPECT_EQ(harness.run_until_preempted(group).preemptions[0].first_output_index, 3u);
+    return group;
+  };
   const CancelState cases[] = {
       {"waiting", [](Harness& harness) { return harness.submit(request_of(2, 300, 10)); }},
       {"computing a chunk",
@@ -318,6 +380,16 @@ TEST(Preemption, CancelFreesEverythingInEveryState) {
          return request_id;
        }},
       {"preempted", crowd},
+      {"an output paused", paused},
+      {"an output paused, its siblings ended",
+       [&](Harness& harness) {
+         const RequestId group = paused(harness);
+         for (const SequenceSnapshot& one : harness.scheduler.snapshot().sequences) {
+           if (one.state == SequenceState::kRunning) harness.finish_early(one.sequence_id);
+         }
+         EXPECT_EQ(harness.scheduler.sequences_of(group).size(), 1u);
+         return group;
+       }},
       {"rebuilding",
        [&](Harness& harness) {
          const RequestId group = crowd(harness);
@@ -389,16 +461,36 @@ TEST(Preemption, WhoWasSwappedOutByAFailedStepRecomputes) {
 }
 
 TEST(Preemption, AFailedStepThatOnlyMovedMemoryEndsNobody) {
-  const int num_before = steps_until(for_group_and_single(), submit_group_and_single,
+  const int num_before = steps_until(for_beams_and_single(), submit_beams_and_single,
                                      [](const SchedulerOutput& step) { return !step.swap_outs.empty(); });
-  Harness harness(for_group_and_single());
-  submit_group_and_single(harness);
+  Harness harness(for_beams_and_single());
+  submit_beams_and_single(harness);
   for (int i = 0; i < num_before; ++i) harness.step();
   harness.step(/*device_fails=*/true);
   EXPECT_TRUE(harness.failed.empty());
   EXPECT_EQ(state_of(harness, kSecond), SequenceState::kWaiting);
   harness.run_until_idle();
   EXPECT_TRUE(harness.outputs.contains({kSecond, 0}));
+}
+
+TEST(Preemption, AFailedStepEndsTheOutputsThatArePausedToo) {
+  for (const auto mode : {PreemptionPolicy::kSwap, PreemptionPolicy::kRecompute}) {
+    for (const bool in_the_step_that_pauses : {true, false}) {
+      Harness harness(swapping(kPoolForThree, kPoolForThree, mode));
+      const auto submit = [](Harness& to) { to.submit(request_of(1, 40, 60, /*n=*/4)); };
+      const int num_before =
+          steps_until(swapping(kPoolForThree, kPoolForThree, mode), submit,
+                      [](const SchedulerOutput& step) { return !step.preemptions.empty(); });
+      submit(harness);
+      for (int i = 0; i < num_before; ++i) harness.step();
+      harness.step(/*device_fails=*/in_the_step_that_pauses);
+      if (!in_the_step_that_pauses) harness.step(/*device_fails=*/true);
+      EXPECT_EQ(harness.failed, std::vector{kFirst});
+      EXPECT_FALSE(harness.scheduler.has_work());
+      EXPECT_EQ(harness.num_used_blocks(), 0);
+      EXPECT_EQ(harness.scheduler.figures().host_used_blocks, 0);
+    }
+  }
 }
 
 TEST(Preemption, WhoWasComingBackInAFailedStepEnds) {

@@ -443,17 +443,29 @@ TEST(Scheduler, AGroupThatOutgrowsThePoolAloneIsListed) {
   EXPECT_EQ(harness.scheduler.figures().used_blocks, 0);
 }
 
-TEST(Scheduler, AGroupThatOutgrewThePoolIsListedInsteadOfWaitingForever) {
-  Harness harness(options_with(8));
-  const RequestId older = harness.submit(request_of(1, 2, 14));
-  // One shared block and four own ones; at 33 tokens each, one and eight. It gives way to the older one
-  // first.
-  const RequestId group = harness.submit(request_of(2, 26, 100, /*n=*/4));
-  harness.run_until_idle();
-  ASSERT_EQ(harness.preemptions.size(), 1u);
-  EXPECT_EQ(harness.preemptions[0].request_id, group);
-  EXPECT_EQ(harness.num_out_of_memory, 4);
-  EXPECT_TRUE(harness.outputs.contains({older, 0}));
+TEST(Scheduler, AGroupThatOutgrewThePoolWhileItWaitedComesBackAsFarAsItFits) {
+  for (const std::int32_t num_host_blocks : {0, 8}) {
+    auto options = options_with(8);
+    options.num_host_blocks = num_host_blocks;
+    options.preemption_mode = PreemptionPolicy::kSwap;
+    Harness harness(options);
+    const RequestId older = harness.submit(request_of(1, 2, 14));
+    // One shared block and four own ones; at 33 tokens each, one and eight. It gives way to the older one
+    // first, and does not fit any more as a whole. Each output alone fits the pool exactly.
+    const auto asked = request_of(2, 26, 103, /*n=*/4);
+    const RequestId group = harness.submit(asked);
+    harness.run_until_idle();
+    ASSERT_GE(harness.preemptions.size(), 1u);
+    EXPECT_EQ(harness.preemptions[0].request_id, group);
+    EXPECT_EQ(harness.preemptions[0].first_output_index, 0u);
+    EXPECT_EQ(harness.preemptions[0].is_swap, num_host_blocks > 0);
+    EXPECT_EQ(harness.num_out_of_memory, 0);
+    EXPECT_TRUE(harness.outputs.contains({older, 0}));
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      EXPECT_EQ((harness.outputs[{group, i}]),
+                Harness::expected_output(asked, Harness::seed_of(group), i, 103));
+    }
+  }
 }
 
 // ---- ends

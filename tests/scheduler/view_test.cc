@@ -157,6 +157,14 @@ struct BrokenScheduler {
 
 TEST(BrokenInvariant, OfTheSchedulerIsFound) {
   const BrokenScheduler cases[] = {
+      {"a group of request 2 stands behind a newer one",
+       [](GroupQueue&, SequenceGroup&, SequenceGroup& swapped) {
+         swapped.sequences[0].sequence_id = SequenceId{2};
+       }},
+      {"a group of request 1 is not found by its request",
+       [](GroupQueue&, SequenceGroup& running, SequenceGroup&) {
+         running.sequences[0].sequence_id = SequenceId{0};
+       }},
       {"sequence 1 holds blocks that it may not have",
        [](GroupQueue&, SequenceGroup& running, SequenceGroup&) { running.sequences[0].is_attached = false; }},
       {"sequence 3 holds blocks that it may not have",
@@ -197,7 +205,7 @@ TEST(BrokenInvariant, OfTheSchedulerIsFound) {
     ASSERT_EQ(harness.scheduler.num_swapped_out(), 1);
     ASSERT_EQ(harness.scheduler.broken_invariant(), std::nullopt);
     GroupQueue& queue = opened(opening::SchedulerState{}, harness.scheduler)->queue;
-    broken.break_it(queue, *queue.find(kFirst), *queue.find(kSecond));
+    broken.break_it(queue, *queue.groups_of(kFirst).front(), *queue.groups_of(kSecond).front());
     EXPECT_EQ(harness.scheduler.broken_invariant().value_or("not found"), broken.sentence);
   }
 }

@@ -278,7 +278,7 @@ void Answers::check_output(RequestId id, const Request& request, Output& output)
       if (!output.detail.empty()) problem_.note(id, "an explanation of an end that needs none");
       return;
     }
-    if (output.finish_reason != FinishReason::kLength || !may_outgrow_pool(request))
+    if (output.finish_reason != FinishReason::kLength || !may_outgrow_pool(request, output))
       return problem_.note(id, "ended too early");
     ++counts_.out_of_memory_outputs;
   }
@@ -339,7 +339,8 @@ bool Answers::is_beam(const Beams& beams, std::int32_t node, const ExpectedHypot
 void Answers::check_beams(RequestId id, const Request& request) {
   const Beams& beams = *request.beams;
   const bool is_over = beams.expected.is_over();
-  if (!is_over && !request.cancelled && !may_outgrow_pool(request)) problem_.note(id, "ended too early");
+  if (!is_over && !request.cancelled && !beams_may_outgrow_pool(request))
+    problem_.note(id, "ended too early");
   if (!is_over && !request.cancelled) ++counts_.out_of_memory_outputs;
   const FinishReason cut = is_over || !request.cancelled ? FinishReason::kLength : FinishReason::kAbort;
   const std::vector<ExpectedHypothesis> expected = beams.expected.answers(cut);
@@ -404,26 +405,19 @@ bool Answers::reserves_too_much(const ScriptedRequest& asked) const {
   return asked.n > script_.options.num_blocks / chunk;
 }
 
-bool Answers::may_outgrow_pool(const Request& request) const {
-  if (script_.options.memory_manager != MemoryManager::kPaged) return false;
-  const std::size_t num_prompt = request.alone.asked.prompt.size();
-  if (request.beams) {
-    const auto& live = request.beams->expected.live();
-    const std::size_t num_tokens = num_prompt + (live.empty() ? 0 : live.front().text.token_ids().size()) + 1;
-    return request.alone.asked.beam_width * blocks_for(static_cast<std::int64_t>(num_tokens)) >
-           script_.options.num_blocks;
-  }
-  // Shared are full blocks of the prompt only, once an output has gone on; whoever ended before this step
-  // holds none.
-  const auto num_full = static_cast<std::int32_t>(num_prompt) / script_.options.block_size;
-  std::int32_t num_blocks = num_full;
-  for (const Output& output : request.outputs) {
-    if (output.has_ended && output.ended_us < facts_.end_us) continue;
-    num_blocks +=
-        blocks_for(static_cast<std::int64_t>(num_prompt + std::max<std::size_t>(1, output.num_tokens))) -
-        num_full;
-  }
-  return num_blocks > script_.options.num_blocks;
+// In the empty pool, alone.
+bool Answers::may_outgrow_pool(const Request& request, const Output& output) const {
+  const std::size_t num_tokens = request.alone.asked.prompt.size() + output.num_tokens;
+  return script_.options.memory_manager == MemoryManager::kPaged &&
+         blocks_for(static_cast<std::int64_t>(num_tokens)) > script_.options.num_blocks;
+}
+
+bool Answers::beams_may_outgrow_pool(const Request& request) const {
+  const auto& live = request.beams->expected.live();
+  const std::size_t num_tokens =
+      request.alone.asked.prompt.size() + (live.empty() ? 0 : live.front().text.token_ids().size()) + 1;
+  return request.alone.asked.beam_width * blocks_for(static_cast<std::int64_t>(num_tokens)) >
+         script_.options.num_blocks;
 }
 
 std::int32_t Answers::blocks_for(std::int64_t num_tokens) const {

@@ -106,7 +106,8 @@ class Answers {
   bool is_impossible(const ScriptedRequest& asked) const;
   bool is_too_long(const ScriptedRequest& asked) const;
   bool reserves_too_much(const ScriptedRequest& asked) const;
-  bool may_outgrow_pool(const Request& request) const;
+  bool may_outgrow_pool(const Request& request, const Output& output) const;
+  bool beams_may_outgrow_pool(const Request& request) const;
   std::int32_t blocks_for(std::int64_t num_tokens) const;
 
   const Script& script_;

@@ -24,6 +24,7 @@ struct Counts {
   std::int64_t out_of_memory_outputs = 0;
   // What memory went through.
   std::int64_t preempted_recompute = 0, preempted_swap = 0;
+  std::int64_t paused_outputs = 0;  // of the preempted groups
   std::int64_t swapped_out_blocks = 0, swapped_in_blocks = 0;
   std::int64_t block_copies = 0, partial_copies = 0;
   std::int64_t hit_tokens = 0, evictions = 0;
@@ -55,6 +56,7 @@ void visit_counts(SomeCounts& counts, Visitor visit) {
   visit("out_of_memory_outputs", counts.out_of_memory_outputs);
   visit("preempted_recompute", counts.preempted_recompute);
   visit("preempted_swap", counts.preempted_swap);
+  visit("paused_outputs", counts.paused_outputs);
   visit("swapped_out_blocks", counts.swapped_out_blocks);
   visit("swapped_in_blocks", counts.swapped_in_blocks);
   visit("block_copies", counts.block_copies);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <unordered_set>
@@ -12,12 +14,21 @@ namespace octavo::simulation {
 namespace {
 
 constexpr RequestId kEveryRequest{~std::uint64_t{0}};
+constexpr std::int32_t kEveryOutput = std::numeric_limits<std::int32_t>::max();
+
+// None: it is not there.
+std::optional<SequenceState> state_in(const KvSnapshot& snapshot, const SequenceSnapshot& sequence) {
+  const auto found =
+      std::ranges::find(snapshot.sequences, sequence.sequence_id, &SequenceSnapshot::sequence_id);
+  if (found == snapshot.sequences.end()) return std::nullopt;
+  return found->state;
+}
 
 bool has_kind(const StepView& step, BlockEventKind kind) {
   return std::ranges::find(step.block_events, kind, &BlockEvent::kind) != step.block_events.end();
 }
 
-// The sequences of a request, in one state, and their physical blocks, each once, as far as they hold KV.
+// Some sequences of a request, and their physical blocks, each once, as far as they hold KV.
 struct Memory {
   std::int32_t num_sequences = 0;
   std::int32_t num_blocks = 0;
@@ -25,12 +36,12 @@ struct Memory {
   bool has_waiting = false;          // some sequence has no block yet: it waits for a sibling
 };
 
-Memory memory_of(const KvSnapshot& snapshot, RequestId request_id, SequenceState state,
-                 std::int32_t block_size) {
+template <class Predicate>
+Memory memory_of(const KvSnapshot& snapshot, std::int32_t block_size, Predicate is_meant) {
   Memory memory;
   std::unordered_set<std::int32_t> blocks;
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
-    if (sequence.request_id != request_id || sequence.state != state) continue;
+    if (!is_meant(sequence)) continue;
     ++memory.num_sequences;
     memory.has_waiting |= sequence.block_table.empty();
     memory.has_many_uncomputed |= sequence.num_tokens - sequence.num_computed_tokens > 1;
@@ -78,9 +89,15 @@ bool released_pins_for_progress(const StepView& step) {
 void MemoryRules::check(const StepView& step) {
   if (has_kind(step, BlockEventKind::kEvict)) check_evictions(step);
   check_watermark(step);
+  const RequestPreempted* previous_preemption = nullptr;
   for (const EngineEvent& event : step.events) {
-    if (const auto* preemption = std::get_if<RequestPreempted>(&event))
-      check_swap_out(step, preemption->request_id);
+    if (const auto* preemption = std::get_if<RequestPreempted>(&event)) {
+      const bool has_paused_more =
+          previous_preemption && previous_preemption->request_id == preemption->request_id;
+      check_swap_out(step, preemption->request_id, preemption->first_output_index,
+                     has_paused_more ? previous_preemption->first_output_index : kEveryOutput);
+      previous_preemption = preemption;
+    }
     const auto* admission = std::get_if<RequestAdmitted>(&event);
     if (!admission || !reads_cache(runner_.asked(admission->request_id))) continue;
     check_hit(step, *admission);
@@ -90,11 +107,10 @@ void MemoryRules::check(const StepView& step) {
   check_left_behind(step);
   for (const SimulatedRunner::Drafted& drafted : step.drafted) check_draft(step, drafted);
   check_nothing_ahead(step.after);
-  const SequenceSnapshot* previous = nullptr;
+  RequestId previous{};
   for (const SequenceSnapshot& sequence : step.before.sequences) {
-    const bool is_first = !previous || previous->request_id != sequence.request_id;
-    if (is_first && sequence.state == SequenceState::kSwapped) check_swap_in(step, sequence.request_id);
-    previous = &sequence;
+    if (sequence.state != SequenceState::kSwapped || sequence.request_id == previous) continue;
+    check_swap_in(step, previous = sequence.request_id);
   }
 }
 
@@ -168,10 +184,18 @@ void MemoryRules::check_watermark(const StepView& step) {
 
 // ---- what is swapped
 
-void MemoryRules::check_swap_out(const StepView& step, RequestId request_id) {
+// Of the outputs that gave way together.
+void MemoryRules::check_swap_out(const StepView& step, RequestId request_id, std::int32_t first_output,
+                                 std::int32_t end_output) {
   const std::int32_t block_size = script_.options.block_size;
-  const Memory ran = memory_of(step.before, request_id, SequenceState::kRunning, block_size);
-  const Memory swapped = memory_of(step.after, request_id, SequenceState::kSwapped, block_size);
+  const auto gave_way = [&](const SequenceSnapshot& sequence) {
+    return sequence.request_id == request_id && sequence.output_index >= first_output &&
+           sequence.output_index < end_output && state_in(step.before, sequence) == SequenceState::kRunning;
+  };
+  const Memory ran = memory_of(step.before, block_size, gave_way);
+  const Memory swapped = memory_of(step.after, block_size, [&](const SequenceSnapshot& sequence) {
+    return gave_way(sequence) && sequence.state == SequenceState::kSwapped;
+  });
   const bool is_whole = swapped.num_sequences == ran.num_sequences && !ran.has_waiting;
   if (is_whole && swapped.num_blocks > ran.num_blocks)
     problem_.note(request_id, std::to_string(ran.num_blocks) + " blocks became " +
@@ -182,12 +206,16 @@ void MemoryRules::check_swap_out(const StepView& step, RequestId request_id) {
 // guesses fill.
 void MemoryRules::check_swap_in(const StepView& step, RequestId request_id) {
   const std::int32_t block_size = script_.options.block_size;
-  const Memory swapped = memory_of(step.before, request_id, SequenceState::kSwapped, block_size);
-  const Memory running = memory_of(step.after, request_id, SequenceState::kRunning, block_size);
+  const auto came_back = [&](const SequenceSnapshot& sequence) {
+    return sequence.request_id == request_id && state_in(step.before, sequence) == SequenceState::kSwapped &&
+           state_in(step.after, sequence) == SequenceState::kRunning;
+  };
+  const Memory swapped = memory_of(step.before, block_size, came_back);
+  const Memory running = memory_of(step.after, block_size, came_back);
   if (swapped.has_many_uncomputed || swapped.has_waiting || running.num_sequences == 0) return;
   std::int32_t num_ahead = 0;
   for (const SequenceSnapshot& sequence : step.before.sequences) {
-    if (sequence.request_id == request_id) num_ahead += num_blocks_ahead(step, sequence, block_size);
+    if (came_back(sequence)) num_ahead += num_blocks_ahead(step, sequence, block_size);
   }
   if (running.num_blocks >
       swapped.num_blocks + std::max(running.num_sequences, swapped.num_sequences) + num_ahead)

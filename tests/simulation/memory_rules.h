@@ -40,7 +40,8 @@ class MemoryRules {
   void check_evictions(const StepView& step);
   void check_eviction(const StepView& step, std::size_t evicted, const std::vector<bool>& has_child);
   void check_watermark(const StepView& step);
-  void check_swap_out(const StepView& step, RequestId request_id);
+  void check_swap_out(const StepView& step, RequestId request_id, std::int32_t first_output,
+                      std::int32_t end_output);
   void check_swap_in(const StepView& step, RequestId request_id);
   void check_hit(const StepView& step, const RequestAdmitted& admission);
   std::int32_t num_findable(const StepView& step, const ScriptedRequest& asked, std::int32_t num_left) const;

@@ -3,28 +3,39 @@
 #include <algorithm>
 #include <set>
 #include <variant>
+#include <vector>
 
 #include "tests/simulation/simulated_runner.h"
 
 namespace octavo::simulation {
 
-// A victim's swaps stand before the note of its preemption, one for each of its sequences.
+// A victim's swaps stand before the note of its preemption, one for each of its sequences. Victims come from
+// the newest to the oldest, each with an event of its own.
 void PreemptionRules::check(const StepView& step) {
   std::int32_t num_host_used = step.before.figures.host_used_blocks, num_swapped = 0;
-  RequestId last{};
-  for (const BlockEvent& event : step.block_events) {
-    if (event.kind == BlockEventKind::kSwapOut) ++num_swapped;
-    if (event.kind == BlockEventKind::kSwapDrop) --num_host_used;
-    if (event.kind != BlockEventKind::kPreempt) continue;
-    const auto sequence =
-        std::ranges::find(step.before.sequences, SequenceId{event.sequence}, &SequenceSnapshot::sequence_id);
-    if (sequence == step.before.sequences.end()) return problem_.note("preempted what did not run");
-    if (sequence->request_id == last) continue;
-    last = sequence->request_id;
-    check_choice(step, last, event.aux == 1, script_.options.num_host_blocks - num_host_used);
+  std::vector<const RequestPreempted*> told;
+  for (const EngineEvent& event : step.events) {
+    if (const auto* preemption = std::get_if<RequestPreempted>(&event)) told.push_back(preemption);
+  }
+  std::vector<std::uint64_t> victim;
+  std::size_t num_victims = 0;
+  const auto notes = step.block_events;
+  for (std::size_t i = 0; i < notes.size(); ++i) {
+    if (notes[i].kind == BlockEventKind::kSwapOut) ++num_swapped;
+    if (notes[i].kind == BlockEventKind::kSwapDrop) --num_host_used;
+    if (notes[i].kind != BlockEventKind::kPreempt) continue;
+    victim.push_back(notes[i].sequence);
+    const bool goes_on = i + 1 < notes.size() && notes[i + 1].kind == BlockEventKind::kPreempt &&
+                         notes[i + 1].sequence > notes[i].sequence;
+    if (goes_on) continue;
+    if (num_victims == told.size()) return problem_.note("a preemption that nobody was told of");
+    check_choice(step.before, victim, *told[num_victims++], notes[i].aux == 1,
+                 script_.options.num_host_blocks - num_host_used);
+    victim.clear();
     num_host_used += num_swapped;
     num_swapped = 0;
   }
+  if (num_victims < told.size()) problem_.note("told of a preemption that did not happen");
 }
 
 void PreemptionRules::learn(const StepRecord& record, bool device_failed) {
@@ -32,13 +43,14 @@ void PreemptionRules::learn(const StepRecord& record, bool device_failed) {
   has_prefilled_ |= !device_failed && record.num_prefill_tokens > 0;
 }
 
-PreemptionRules::Victim PreemptionRules::victim_of(const KvSnapshot& before, RequestId request_id) const {
+PreemptionRules::Victim PreemptionRules::victim_of(const KvSnapshot& before,
+                                                   std::span<const std::uint64_t> sequences) const {
   const std::int32_t block_size = script_.options.block_size;
   Victim victim;
   std::set<BlockId> full, all;
   bool is_in_prompt = true, some_wait = false;
   for (const SequenceSnapshot& sequence : before.sequences) {
-    if (sequence.request_id != request_id) continue;
+    if (!std::ranges::binary_search(sequences, sequence.sequence_id.value)) continue;
     if (victim.num_sequences++ == 0) victim.holds_nothing = sequence.num_computed_tokens == 0;
     is_in_prompt &= sequence.num_tokens == sequence.num_prompt_tokens;
     some_wait |= sequence.block_table.empty();
@@ -55,9 +67,16 @@ PreemptionRules::Victim PreemptionRules::victim_of(const KvSnapshot& before, Req
   return victim;
 }
 
-void PreemptionRules::check_choice(const StepView& step, RequestId request_id, bool was_swapped,
+void PreemptionRules::check_choice(const KvSnapshot& before, std::span<const std::uint64_t> sequences,
+                                   const RequestPreempted& told, bool was_swapped,
                                    std::int32_t num_host_free) {
-  const Victim victim = victim_of(step.before, request_id);
+  const RequestId request_id = told.request_id;
+  const auto first =
+      std::ranges::find(before.sequences, SequenceId{sequences.front()}, &SequenceSnapshot::sequence_id);
+  if (first == before.sequences.end() || first->request_id != request_id ||
+      first->output_index != told.first_output_index)
+    return problem_.note(request_id, "was told of another preemption");
+  const Victim victim = victim_of(before, sequences);
   if (victim.may_change) return;
   const bool can_swap =
       !victim.holds_nothing && victim.num_blocks <= num_host_free && script_.options.num_host_blocks > 0;
@@ -65,12 +84,8 @@ void PreemptionRules::check_choice(const StepView& step, RequestId request_id, b
   if (can_swap && !is_right(victim, was_swapped))
     problem_.note(request_id,
                   was_swapped ? "was swapped out" : "lost its blocks, which should be swapped out");
-  for (const EngineEvent& event : step.events) {
-    const auto* told = std::get_if<RequestPreempted>(&event);
-    if (told && told->request_id == request_id &&
-        told->num_tokens_dropped != (was_swapped ? 0 : victim.num_tokens))
-      problem_.note(request_id, "was told another number of dropped tokens");
-  }
+  if (told.num_tokens_dropped != (was_swapped ? 0 : victim.num_tokens))
+    problem_.note(request_id, "was told another number of dropped tokens");
 }
 
 bool PreemptionRules::is_right(const Victim& victim, bool was_swapped) const {

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
+#include "engine/api/event.h"
 #include "engine/api/metrics.h"
 #include "tests/simulation/memory_rules.h"
 #include "tests/simulation/problem.h"
@@ -30,8 +32,9 @@ class PreemptionRules {
     bool may_change = false;  // siblings may take shared blocks just before it is preempted
   };
 
-  Victim victim_of(const KvSnapshot& before, RequestId request_id) const;
-  void check_choice(const StepView& step, RequestId request_id, bool was_swapped, std::int32_t num_host_free);
+  Victim victim_of(const KvSnapshot& before, std::span<const std::uint64_t> sequences) const;
+  void check_choice(const KvSnapshot& before, std::span<const std::uint64_t> sequences,
+                    const RequestPreempted& told, bool was_swapped, std::int32_t num_host_free);
   bool is_right(const Victim& victim, bool was_swapped) const;
 
   const Script& script_;

@@ -1,8 +1,6 @@
 #include "tests/simulation/rules.h"
 
 #include <algorithm>
-#include <limits>
-#include <map>
 #include <set>
 #include <string>
 #include <tuple>
@@ -12,15 +10,17 @@ namespace octavo::simulation {
 
 namespace {
 
-bool is_known(const KvSnapshot& snapshot, RequestId request_id) {
-  return std::ranges::find(snapshot.sequences, request_id, &SequenceSnapshot::request_id) !=
-         snapshot.sequences.end();
+bool is_known(const KvSnapshot& snapshot, RequestId request_id, std::int32_t first_output = 0) {
+  return std::ranges::any_of(snapshot.sequences, [&](const SequenceSnapshot& one) {
+    return one.request_id == request_id && one.output_index >= first_output;
+  });
 }
 
-std::int32_t num_running(const KvSnapshot& snapshot, RequestId request_id) {
+std::int32_t num_running(const KvSnapshot& snapshot, RequestId request_id, std::int32_t first_output = 0) {
   return static_cast<std::int32_t>(
       std::ranges::count_if(snapshot.sequences, [&](const SequenceSnapshot& one) {
-        return one.request_id == request_id && one.state == SequenceState::kRunning;
+        return one.request_id == request_id && one.output_index >= first_output &&
+               one.state == SequenceState::kRunning;
       }));
 }
 
@@ -32,6 +32,7 @@ bool ScheduledStep::had_rows(RequestId request_id) const {
 
 void Rules::check(const ScheduledStep& step) {
   check_order(step.after);
+  check_pauses(step);
   check_groups(step);
   check_passed_over(step);
   check_out_of_memory(step);
@@ -43,15 +44,18 @@ void Rules::check(const ScheduledStep& step) {
 }
 
 void Rules::forget_ended(const KvSnapshot& snapshot) {
-  std::erase_if(ever_preempted_, [&](RequestId id) { return !is_known(snapshot, id); });
+  const auto has_ended = [&](RequestId id) { return !is_known(snapshot, id); };
+  std::erase_if(ever_preempted_, [&](const auto& entry) { return has_ended(entry.first); });
+  std::erase_if(ever_paused_, has_ended);
 }
 
 // The sequences of a group are extended together. Only where one group alone is larger than the step's budget
 // do they take turns. (Without sharing each computes the prompt for itself, and they begin one after
-// another.)
+// another; and what was paused goes on by itself.)
 void Rules::check_groups(const ScheduledStep& step) {
   if (script_.options.memory_manager != MemoryManager::kPaged) return;
   for (const SimulatedRunner::Scheduled& scheduled : step.scheduled) {
+    if (ever_paused_.contains(scheduled.request_id)) continue;
     const std::int32_t num_live = num_running(step.before, scheduled.request_id);
     const bool take_turns = step.scheduled.size() == 1 && num_live > script_.options.max_num_batched_tokens;
     if (scheduled.num_targets > 0 && scheduled.num_targets < num_live && !take_turns)
@@ -60,27 +64,59 @@ void Rules::check_groups(const ScheduledStep& step) {
 }
 
 // First come, first served; latest preempted first; resumed before newer: what runs has arrived before all
-// that waits or is swapped out. And all sequences of a request are in one state.
+// that waits or is swapped out. Sequences have their ids by arrival, so this holds for the outputs of one
+// request, too.
 void Rules::check_order(const KvSnapshot& snapshot) {
-  std::uint64_t first_running = 0, last_running = 0, first_other = std::numeric_limits<std::uint64_t>::max();
+  RequestId first_running{}, last_running{};
   std::int32_t num_running = 0;
+  const SequenceSnapshot* waiting = nullptr;
   const SequenceSnapshot* previous = nullptr;
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
-    const std::uint64_t id = sequence.request_id.value;
-    const bool is_running = sequence.state == SequenceState::kRunning;
-    if (is_running) last_running = std::max(last_running, id);
-    if (is_running && first_running == 0) first_running = id;
-    if (!is_running) first_other = std::min(first_other, id);
-    num_running += is_running ? 1 : 0;
-    if (previous && previous->request_id == sequence.request_id && previous->state != sequence.state)
-      problem_.note(sequence.request_id, "its sequences are not in one state");
+    if (previous && previous->sequence_id >= sequence.sequence_id)
+      problem_.note(sequence.request_id, "stands behind newer sequences");
     previous = &sequence;
+    if (sequence.state != SequenceState::kRunning) {
+      if (!waiting) waiting = &sequence;
+      continue;
+    }
+    if (waiting)
+      problem_.note(sequence.request_id, "runs before request " + std::to_string(waiting->request_id.value));
+    if (num_running++ == 0) first_running = sequence.request_id;
+    last_running = sequence.request_id;
   }
-  if (last_running > first_other)
-    problem_.note(RequestId{last_running}, "runs before request " + std::to_string(first_other));
   if (num_running > script_.options.max_num_seqs) problem_.note("more than max_num_seqs sequences run");
   if (first_running != last_running && num_running > script_.options.max_num_batched_tokens)
     problem_.note("more sequences run than a step has rows: some could starve");
+}
+
+// The sequences of a request are in one state, until an output of a group is paused.
+void Rules::check_pauses(const ScheduledStep& step) {
+  const auto& sequences = step.after.sequences;
+  for (std::size_t i = 1; i < sequences.size(); ++i) {
+    const bool have_parted = sequences[i - 1].request_id == sequences[i].request_id &&
+                             sequences[i - 1].state != sequences[i].state;
+    if (have_parted) check_pause(step, sequences[i].request_id);
+  }
+  for (const EngineEvent& event : step.events) {  // the others may have ended in the same step
+    const auto* preemption = std::get_if<RequestPreempted>(&event);
+    if (!preemption) continue;
+    const RequestId id = preemption->request_id;
+    if (num_running(step.before, id) > num_running(step.before, id, preemption->first_output_index))
+      check_pause(step, id);
+  }
+}
+
+// For the first time: the request has the pool for itself, and its prompt is computed. Beams never part.
+void Rules::check_pause(const ScheduledStep& step, RequestId id) {
+  if (!ever_paused_.insert(id).second) return;
+  const bool others_run = std::ranges::any_of(step.after.sequences, [&](const SequenceSnapshot& other) {
+    return other.state == SequenceState::kRunning && other.request_id != id;
+  });
+  const auto first = std::ranges::find(step.before.sequences, id, &SequenceSnapshot::request_id);
+  const bool may_pause = script_.options.memory_manager == MemoryManager::kPaged &&
+                         !runner_.asked(id).is_beam_search() && first != step.before.sequences.end() &&
+                         first->num_tokens > first->num_prompt_tokens;
+  if (others_run || !may_pause) problem_.note(id, "its sequences are not in one state");
 }
 
 // Whoever decodes extends itself in every step, unless prompts come first.
@@ -102,15 +138,18 @@ void Rules::check_passed_over(const ScheduledStep& step) {
   }
 }
 
-// Who is ended for want of memory had the pool for itself.
+// Who is ended for want of memory had the pool for itself: one output, or the beams of one search.
 void Rules::check_out_of_memory(const ScheduledStep& step) {
-  const bool ended = std::ranges::any_of(step.events, [](const EngineEvent& event) {
+  std::int32_t num_ended = 0;
+  for (const EngineEvent& event : step.events) {
     const auto* finished = std::get_if<OutputFinished>(&event);
-    return finished && !finished->detail.empty();
-  });
+    if (!finished || finished->detail.empty()) continue;
+    if (++num_ended > 1 && !runner_.asked(finished->request_id).is_beam_search())
+      problem_.note(finished->request_id, "ended for want of memory together with another output");
+  }
   const bool others_run = std::ranges::find(step.after.sequences, SequenceState::kRunning,
                                             &SequenceSnapshot::state) != step.after.sequences.end();
-  if (ended && others_run) problem_.note("a request was ended for want of memory while another runs");
+  if (num_ended > 0 && others_run) problem_.note("a request was ended for want of memory while another runs");
 }
 
 // A reservation is one run of blocks.
@@ -136,16 +175,19 @@ void Rules::check_preemptions(const ScheduledStep& step) {
     if (was_admitted) problem_.note(id, "preempted in a step that admitted another");
     const bool starts_another =
         std::ranges::any_of(step.after.sequences, [&](const SequenceSnapshot& sequence) {
-          return sequence.state == SequenceState::kRunning &&
-                 num_running(step.before, sequence.request_id) == 0;
+          const auto before =
+              std::ranges::find(step.before.sequences, sequence.sequence_id, &SequenceSnapshot::sequence_id);
+          return sequence.state == SequenceState::kRunning && before != step.before.sequences.end() &&
+                 before->state != SequenceState::kRunning;
         });
     if (starts_another) problem_.note(id, "preempted in a step that resumed another");
-    if (num_running(step.before, id) == 0) problem_.note(id, "preempted though it did not run");
-    if (num_running(step.after, id) > 0) problem_.note(id, "preempted, and runs");
+    const std::int32_t first = preemption->first_output_index;
+    if (num_running(step.before, id, first) == 0) problem_.note(id, "preempted though it did not run");
+    if (num_running(step.after, id, first) > 0) problem_.note(id, "preempted, and runs");
     if (script_.options.memory_manager != MemoryManager::kPaged)
       problem_.note(id, "preempted though its memory was reserved");
-    const auto place = std::ranges::lower_bound(ever_preempted_, id);
-    if (place == ever_preempted_.end() || *place != id) ever_preempted_.insert(place, id);
+    std::int32_t& lowest = ever_preempted_.try_emplace(id, first).first->second;
+    lowest = std::min(lowest, first);
   }
 }
 
@@ -161,13 +203,16 @@ void Rules::check_admissions(const ScheduledStep& step) {
   }
   if (num_admitted == 0) return;
   const auto waits = [&](const SequenceSnapshot& sequence) {
-    return sequence.state != SequenceState::kRunning &&
-           std::ranges::binary_search(ever_preempted_, sequence.request_id);
+    return sequence.state != SequenceState::kRunning && ever_preempted_.contains(sequence.request_id);
   };
   if (std::ranges::any_of(step.after.sequences, waits))
     problem_.note(newest, "admitted while a preempted one waits");
   // At that time: a cancel comes before the plan.
-  const auto was_there = [&](RequestId id) { return step.had_rows(id) || is_known(step.after, id); };
+  const auto was_there = [&](const auto& preempted) {
+    const auto [id, first_output] = preempted;
+    return (step.had_rows(id) && is_known(step.before, id, first_output)) ||
+           is_known(step.after, id, first_output);
+  };
   if (script_.options.admit_after_preemption == AdmissionAfterPreemption::kCompleted &&
       std::ranges::any_of(ever_preempted_, was_there))
     problem_.note(newest, "admitted before a preempted one was completed");
@@ -203,7 +248,7 @@ void Rules::check_progress(const ScheduledStep& step) {
 
 // The tokens of a group count together: after a preemption each output's own ones are computed again, from
 // the start of the block on in which it parts from the others, and each may wait for the one before it.
-// (Without sharing, the prompt counts for each.)
+// (Without sharing, the prompt counts for each; and for whoever was paused.)
 std::int32_t Rules::most_steps_without_progress(const KvSnapshot& snapshot) const {
   const bool shares = script_.options.memory_manager == MemoryManager::kPaged;
   struct Work {
@@ -213,7 +258,8 @@ std::int32_t Rules::most_steps_without_progress(const KvSnapshot& snapshot) cons
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
     Work& work = works[sequence.request_id];
     const std::int32_t num_own = sequence.num_tokens - sequence.num_prompt_tokens;
-    if (work.num_sequences++ == 0 || !shares) work.num_tokens += sequence.num_prompt_tokens;
+    if (work.num_sequences++ == 0 || !shares || ever_paused_.contains(sequence.request_id))
+      work.num_tokens += sequence.num_prompt_tokens;
     work.num_tokens += num_own + (num_own > 0 ? script_.options.block_size - 1 : 0);
   }
   const std::int32_t chunk = script_.options.max_num_batched_tokens;

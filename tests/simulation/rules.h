@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -29,8 +31,9 @@ struct ScheduledStep {
 
 class Rules {
  public:
-  // Both outlive this object.
-  Rules(const Script& script, Problem& problem) : script_(script), problem_(problem) {}
+  // All three outlive this object.
+  Rules(const Script& script, const SimulatedRunner& runner, Problem& problem)
+      : script_(script), runner_(runner), problem_(problem) {}
 
   // Of every step, also one that only handled commands; before check().
   void note_ends(std::span<const EngineEvent> events);
@@ -42,6 +45,8 @@ class Rules {
 
  private:
   void check_order(const KvSnapshot& snapshot);
+  void check_pauses(const ScheduledStep& step);
+  void check_pause(const ScheduledStep& step, RequestId id);
   void check_groups(const ScheduledStep& step);
   void check_admissions(const ScheduledStep& step);
   void check_preemptions(const ScheduledStep& step);
@@ -55,10 +60,12 @@ class Rules {
   void forget_ended(const KvSnapshot& snapshot);
 
   const Script& script_;
+  const SimulatedRunner& runner_;
   Problem& problem_;
   std::int32_t num_steps_without_progress_ = 0;
-  std::vector<RequestId> ever_preempted_;  // and not ended, ascending
-  std::vector<bool> named_, host_named_;   // scratch
+  std::map<RequestId, std::int32_t> ever_preempted_;  // and not ended: from which output on
+  std::set<RequestId> ever_paused_;                   // of those, some outputs without the others
+  std::vector<bool> named_, host_named_;              // scratch
 };
 
 }  // namespace octavo::simulation

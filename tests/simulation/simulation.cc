@@ -36,7 +36,7 @@ class Simulation {
                                           .draw_seed = [this] { return mix64(++num_drawn_seeds_); },
                                           .unix_time_s = [] { return std::int64_t{0}; }}}),
         answers_(script, problem_, counts_),
-        rules_(script, problem_),
+        rules_(script, runner_, problem_),
         memory_rules_(script, runner_, problem_),
         admission_rules_(script, runner_, problem_),
         preemption_rules_(script, problem_),
@@ -172,6 +172,7 @@ class Simulation {
     if (const auto broken = core_.scheduler().broken_invariant()) problem_.note("invariant: " + *broken);
     const KvSnapshot before = std::exchange(snapshot_, core_.snapshot());
     rules_.note_ends(events);
+    count_pauses(events);
     rules_.check_figures(snapshot_);
     const auto scheduled = runner_.take_scheduled();
     const auto drafted = runner_.take_drafted();
@@ -205,6 +206,17 @@ class Simulation {
     preemption_rules_.check(step);
     for (const StepRecord& record : trace.steps) preemption_rules_.learn(record, device_failed);
     runner_.poison_unfilled(snapshot_);
+  }
+
+  void count_pauses(const std::vector<EngineEvent>& events) {
+    for (const EngineEvent& event : events) {
+      const auto* preempted = std::get_if<RequestPreempted>(&event);
+      if (!preempted) continue;
+      const auto others =
+          std::ranges::find(snapshot_.sequences, preempted->request_id, &SequenceSnapshot::request_id);
+      const bool others_run = others != snapshot_.sequences.end() && others->state == SequenceState::kRunning;
+      counts_.paused_outputs += others_run ? 1 : 0;
+    }
   }
 
   // Of those who have not ended in the same step.

@@ -154,11 +154,14 @@ TEST_F(ComparisonFold, PreemptedColumnsSayThatTheyWaitAndGoOn) {
   comparison_.run();
   accept(kFirst);
   say(kFirst, 0, {"x"});
-  fold(RequestPreempted{kFirst, 41});
+  fold(RequestPreempted{kFirst, 0, 41});
   EXPECT_EQ(column(0).phase, ColumnPhase::kPreempted);
   say(kFirst, 0, {"y"});
   EXPECT_EQ(column(0).phase, ColumnPhase::kRunning);
   EXPECT_EQ(column(0).text, "xy");
+  fold(RequestPreempted{kFirst, 1, 41});
+  EXPECT_EQ(column(0).phase, ColumnPhase::kRunning) << "only the second output is paused";
+  EXPECT_EQ(column(1).phase, ColumnPhase::kPreempted);
 }
 
 TEST_F(ComparisonFold, AFailedRequestEndsItsColumnsWithTheSentence) {

@@ -384,9 +384,10 @@ void Comparison::fold_event(Lane& lane, const BeamsAdvanced& event) {
   show_live_beams(lane);
 }
 
-void Comparison::fold_event(Lane& lane, const RequestPreempted&) {
-  for (const ui::ColumnId id : lane.columns) {
-    ui::ComparedColumn& column = *find_column(id);
+void Comparison::fold_event(Lane& lane, const RequestPreempted& event) {
+  for (auto index = static_cast<std::size_t>(event.first_output_index); index < lane.columns.size();
+       ++index) {
+    ui::ComparedColumn& column = *find_column(lane.columns[index]);
     if (!ui::has_ended(column.phase)) column.phase = ui::ColumnPhase::kPreempted;
   }
 }
