@@ -55,15 +55,28 @@ std::optional<PrefixNodeId> BlockManager::next_match(PrefixNodeId parent, std::i
   return prefix_cache_.find(parent, token_ids, content.salt);
 }
 
-BlockManager::PrefixMatch BlockManager::match(const BlockTable& table, const SequenceContent& content,
+BlockManager::PrefixMatch BlockManager::match(BlockTable& table, const SequenceContent& content,
                                               std::int32_t max_tokens) const {
   PrefixMatch match;
   if (!options_.enable_prefix_caching) return match;
-  std::int32_t index = table.num_sealed_blocks_;
-  auto node = next_match(table.last_sealed_, index, content, max_tokens);
-  for (; node; node = next_match(*node, ++index, content, max_tokens)) {
-    ++match.num_blocks;
-    if (pool_.at(prefix_cache_.holder(*node)).ref_count > 0) ++match.num_used_blocks;
+  std::vector<BlockTable::KnownNode>& known = table.known_;
+  if (table.num_sealed_blocks_ > 0) known.clear();
+  // A chain is forgotten from its end: what is left of it is still how the content starts.
+  const auto gone = std::ranges::find_if(
+      known, [&](const auto& one) { return prefix_cache_.serial(one.node) != one.serial; });
+  known.erase(gone, known.end());
+  const auto next_known = [&] {
+    const PrefixNodeId last = known.empty() ? table.last_sealed_ : known.back().node;
+    return next_match(last, table.num_sealed_blocks_ + static_cast<std::int32_t>(known.size()), content,
+                      max_tokens);
+  };
+  for (auto node = next_known(); node; node = next_known())
+    known.push_back({*node, prefix_cache_.serial(*node)});
+  const std::int32_t most = std::max(0, max_tokens / options_.block_size - table.num_sealed_blocks_);
+  match.num_blocks = std::min(static_cast<std::int32_t>(known.size()), most);
+  for (std::int32_t i = 0; i < match.num_blocks; ++i) {
+    const BlockId holder = prefix_cache_.holder(known[static_cast<std::size_t>(i)].node);
+    if (pool_.at(holder).ref_count > 0) ++match.num_used_blocks;
   }
   return match;
 }
@@ -176,6 +189,7 @@ BlockManager::AppendedMatch BlockManager::append_match(BlockTable& table, const 
     appended.miss.cause = MissCause::kNotRead;
     return appended;
   }
+  table.known_.clear();
   auto node = next_match(table.last_sealed_, table.num_sealed_blocks_, content, max_tokens);
   for (; node; node = next_match(table.last_sealed_, table.num_sealed_blocks_, content, max_tokens)) {
     const bool is_live = pool_.at(prefix_cache_.holder(*node)).ref_count > 0;
@@ -391,6 +405,7 @@ void BlockManager::share_start(const BlockTable& source, BlockTable& child, std:
 void BlockManager::share_first(const BlockTable& table, BlockTable& other, std::int32_t num_blocks) {
   OCTAVO_CHECK(other.empty() && !table.is_swapped_out_, "sequence %llu has %d blocks",
                static_cast<unsigned long long>(other.owner_.value), other.num_blocks());
+  other.known_.clear();
   other.blocks_.assign(table.blocks_.begin(), table.blocks_.begin() + num_blocks);
   num_logical_blocks_ += num_blocks;
   for (const BlockId block : other.blocks_) {
@@ -419,6 +434,7 @@ bool BlockManager::swap_out(std::span<const MovingTable> tables, std::vector<Blo
     table.is_swapped_out_ = !table.empty();
     table.num_sealed_blocks_ = 0;
     table.last_sealed_ = kNoNode;
+    table.known_.clear();
   }
   for (std::size_t i = num_swaps_before; i < swaps.size(); ++i) {
     moved_to_[static_cast<std::size_t>(swaps[i].device_block.value)] = kNoBlock;

@@ -100,11 +100,13 @@ class BlockManager {
   }
 
   // The computed blocks that continue a table's sealed part, as far as the first `max_tokens` tokens reach.
+  // The table keeps them, so that asking again hashes nothing that was found before. REQUIRES: from a first
+  // question on, the content of a table without a sealed part only grows, until it gets blocks.
   struct PrefixMatch {
     std::int32_t num_blocks = 0;
     std::int32_t num_used_blocks = 0;  // of these, blocks that running sequences hold: they cost nothing
   };
-  PrefixMatch match(const BlockTable& table, const SequenceContent& content, std::int32_t max_tokens) const;
+  PrefixMatch match(BlockTable& table, const SequenceContent& content, std::int32_t max_tokens) const;
 
   // Blocks that grow() takes for all of these together, copies of shared blocks included: the last owner of a
   // shared block writes in place. Exact, so that no group is preempted for a block that would not have been

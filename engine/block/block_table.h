@@ -39,6 +39,14 @@ class BlockTable {
   std::int32_t num_sealed_blocks_ = 0;
   PrefixNodeId last_sealed_ = kNoNode;  // node of block num_sealed_blocks - 1
   bool is_swapped_out_ = false;
+
+  // What match() found behind the sealed part when it was asked last, by serial: whoever waits for blocks
+  // asks in every step, and looks up only what is new. Of a table without a sealed part.
+  struct KnownNode {
+    PrefixNodeId node;
+    std::uint64_t serial = 0;
+  };
+  std::vector<KnownNode> known_;
 };
 
 }  // namespace octavo::block

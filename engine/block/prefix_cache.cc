@@ -157,6 +157,7 @@ PrefixNodeId PrefixCache::make_node(std::uint64_t hash, PrefixNodeId parent,
   unused_nodes_.pop_back();
   Node& node = at(id);
   node.hash = hash;
+  node.serial = ++num_made_;
   node.parent = parent;
   node.holder = block;
   node.in_use = true;

@@ -86,6 +86,9 @@ class PrefixCache {
 
   BlockId holder(PrefixNodeId node) const { return at(node).holder; }
   std::span<const TokenId> tokens(PrefixNodeId node) const;
+  // Given to no other node of the cache, ever; 0: no node any more. What a node holds and follows never
+  // changes.
+  std::uint64_t serial(PrefixNodeId node) const { return at(node).serial; }
   RetentionClass retention(PrefixNodeId node) const { return at(node).retention; }
   std::int32_t num_children(PrefixNodeId node) const { return at(node).num_children; }
   // Whether the node stands directly after `parent`, and where that is kNoNode, under this salt.
@@ -150,6 +153,7 @@ class PrefixCache {
  private:
   struct Node {
     std::uint64_t hash = 0;
+    std::uint64_t serial = 0;
     std::uint64_t last_used = 0;  // the release counter when it was last released
     PrefixNodeId parent = kNoNode;
     PrefixNodeId next_in_bucket = kNoNode;  // of full nodes
@@ -217,6 +221,7 @@ class PrefixCache {
   std::set<EvictionKey> evictable_;
   std::vector<RememberedEviction> evictions_;  // power of two; by hash, the newer one stays
   std::uint64_t release_counter_ = 0;
+  std::uint64_t num_made_ = 0;  // nodes, ever
   std::int32_t num_pinned_ = 0;
   std::int32_t num_pinned_unused_ = 0;
 };

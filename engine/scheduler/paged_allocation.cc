@@ -20,7 +20,7 @@ AllocStatus PagedAllocation::admission(SequenceGroup& group, const PoolLevel& le
 }
 
 BlockDemand PagedAllocation::demand_of(SequenceGroup& group) {
-  const Sequence& lead = group.lead();
+  Sequence& lead = group.lead();
   const bool is_swapped_out = group.is_swapped_out();
   BlockDemand demand;
   demand.num_required = is_swapped_out ? num_blocks_to_swap_in(group) : num_blocks_required(group);

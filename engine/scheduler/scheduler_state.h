@@ -74,7 +74,7 @@ struct Scheduler::State {
   void give_rows_to_group(SequenceGroup& group, std::int32_t& budget);
   bool rules_allow(const SequenceGroup& group, bool nothing_ran) const;
   AllocStatus may_start(SequenceGroup& group);
-  bool waits_for_same_prefix(const SequenceGroup& group) const;
+  bool waits_for_same_prefix(SequenceGroup& group) const;
   void start(SequenceGroup& group, SchedulerOutput& output);
   void start_first(SequenceGroup& group, SchedulerOutput& output);
   void swap_in(SequenceGroup& group, SchedulerOutput& output);

@@ -6,6 +6,20 @@
 #include "engine/scheduler/scheduler_state.h"
 
 namespace octavo::scheduler {
+namespace {
+
+// Whether both begin with the same blocks, up to the one of this index. That one is looked at first: it is
+// where prompts differ that have a system prompt in common.
+bool starts_alike(std::span<const TokenId> a, std::span<const TokenId> b, std::int32_t last_block,
+                  std::int32_t block_size) {
+  const auto begin = static_cast<std::size_t>(last_block * block_size);
+  const auto size = static_cast<std::size_t>(block_size);
+  if (std::min(a.size(), b.size()) < begin + size) return false;
+  return std::ranges::equal(a.subspan(begin, size), b.subspan(begin, size)) &&
+         std::ranges::equal(a.first(begin), b.first(begin));
+}
+
+}  // namespace
 
 SchedulerOutput Scheduler::schedule() {
   State& state = *state_;
@@ -227,21 +241,20 @@ AllocStatus Scheduler::State::may_start(SequenceGroup& group) {
 }
 
 // Somebody who runs is about to compute blocks with which this one starts too, and which nobody can find yet.
-bool Scheduler::State::waits_for_same_prefix(const SequenceGroup& group) const {
+bool Scheduler::State::waits_for_same_prefix(SequenceGroup& group) const {
   if (!options.enable_prefix_caching || !group.reads_prefix_cache() || group.is_swapped_out()) return false;
-  const Sequence& lead = group.lead();
+  Sequence& lead = group.lead();
   const std::int32_t most = (lead.num_tokens() - 1) / options.block_size;
   const std::int32_t num_found =
       blocks.match(lead.table, group.content(lead), most * options.block_size).num_blocks;
-  for (const auto& other : queue.running()) {
+  return std::ranges::any_of(queue.running(), [&](const auto& other) {
     const Sequence& peer = other->lead();
-    if (peer.is_caught_up() || other->cache_salt != group.cache_salt) continue;
-    const auto differs = std::ranges::mismatch(peer.token_ids(), lead.token_ids()).in1;
-    const auto num_equal = static_cast<std::int32_t>(differs - peer.token_ids().begin());
-    const std::int32_t num_shared = std::min(num_equal / options.block_size, most);
-    if (num_shared > num_found && num_shared * options.block_size > peer.num_computed_tokens()) return true;
-  }
-  return false;
+    if (peer.is_caught_up() || other->cache_salt != group.cache_salt) return false;
+    // The first block that it would have to share: the first that nobody can find, and that the peer has yet
+    // to finish.
+    const std::int32_t decisive = std::max(num_found, peer.num_computed_tokens() / options.block_size);
+    return decisive < most && starts_alike(peer.token_ids(), lead.token_ids(), decisive, options.block_size);
+  });
 }
 
 void Scheduler::State::start(SequenceGroup& group, SchedulerOutput& output) {

@@ -117,21 +117,26 @@ class Duel {
       manager_.release_findable(owner.table, owner.content());
       naive_.release_findable(id, naive_content(owner), owner.retention);
     }
-    owners_.erase(id), naive_.tables.erase(id);
+    owners_.erase(id), naive_.tables.erase(id), waiting_.erase(id);
   }
 
   // Few different tokens, so that prefixes are shared by chance.
   void begin(int id, Owner& owner) {
     if (!owner.table.empty()) return;
-    owner.tokens.clear();
-    for (std::int32_t i = 1 + below(5 * block_size_); i > 0; --i)
-      owner.tokens.push_back(below(8) == 0 ? 1 : 0);
+    if (!waiting_.contains(id)) {
+      owner.tokens.clear();
+      for (std::int32_t i = 1 + below(5 * block_size_); i > 0; --i)
+        owner.tokens.push_back(below(8) == 0 ? 1 : 0);
+    }
     const std::int32_t max_tokens = owner.size() - 1;
     const auto expected = naive_.match(id, naive_content(owner), max_tokens);
     const auto match = manager_.match(owner.table, owner.content(), max_tokens);
     ASSERT_EQ(match.num_blocks, static_cast<std::int32_t>(expected.size()));
     ASSERT_EQ(match.num_used_blocks,
               std::ranges::count_if(expected, [&](int block) { return naive_.is_used(block); }));
+    waiting_.insert(id);
+    if (below(2) == 0) return;  // it asks again, for the same
+    waiting_.erase(id);
     append_match(id, owner, /*copies_partial=*/below(4) > 0);
   }
 
@@ -173,6 +178,7 @@ class Duel {
     Owner& child = owner_at(child_id);
     if (child_id == id || !child.table.empty() || owner.table.empty()) return;
     if (owner.table.num_computed_tokens() != owner.table.num_assigned_tokens()) return;
+    waiting_.erase(child_id);
     child.tokens.assign(owner.tokens.begin(), owner.tokens.begin() + owner.table.num_computed_tokens());
     child.salt = owner.salt;
     manager_.fork(owner.table, child.table), naive_.fork(id, child_id);
@@ -188,6 +194,7 @@ class Duel {
     const std::int32_t num_full = owner.table.num_computed_tokens() / block_size_;
     if (child_id == id || !child.table.empty() || num_full == 0) return;
     const std::int32_t num_blocks = 1 + below(num_full);
+    waiting_.erase(child_id);
     child.tokens.assign(owner.tokens.begin(), owner.tokens.begin() + num_blocks * block_size_);
     child.tokens.push_back(below(2));
     child.salt = owner.salt;
@@ -283,6 +290,7 @@ class Duel {
   BlockManager manager_;
   NaiveBlockManager naive_;
   std::map<int, Owner> owners_;
+  std::set<int> waiting_;                 // that asked what is there for them, and have not taken it
   std::vector<std::vector<int>> groups_;  // that were swapped out together
   std::int64_t step_ = 1;
 };

@@ -235,10 +235,40 @@ TEST(BlockManager, WithoutPrefixCacheNothingIsKept) {
   BlockManager manager({.block_size = 2, .num_blocks = 8, .enable_prefix_caching = false});
   Owner first(1, counting(4));
   first.compute(manager);
-  EXPECT_EQ(manager.match(BlockTable(SequenceId{2}), first.content(), 4).num_blocks, 0);
+  BlockTable other(SequenceId{2});
+  EXPECT_EQ(manager.match(other, first.content(), 4).num_blocks, 0);
   manager.release(first.table);
   EXPECT_EQ(manager.figures().free_blocks, 8);
   EXPECT_EQ(manager.append_match(first.table, first.content(), 4).num_tokens(), 0);
+}
+
+// Hashes are counted: what was found is looked up once, and what was evicted since is not believed.
+std::int32_t num_hashed = 0;
+
+TEST(BlockManager, AskingAgainHashesOnlyWhatIsNew) {
+  BlockManager manager({.block_size = 2, .num_blocks = 8, .hash = [](std::uint64_t parent, auto token_ids) {
+                          ++num_hashed;
+                          return hash_tokens(parent, token_ids);
+                        }});
+  Owner first(1, counting(8)), waiting(2, counting(12)), newer(3, counting(12));
+  first.compute(manager);
+  EXPECT_EQ(manager.match(waiting.table, waiting.content(), 11).num_blocks, 4);
+  num_hashed = 0;
+  EXPECT_EQ(manager.match(waiting.table, waiting.content(), 11).num_blocks, 4);
+  EXPECT_EQ(num_hashed, 1) << "of the block that nobody has";
+  EXPECT_EQ(manager.match(waiting.table, waiting.content(), 5).num_blocks, 2) << "fewer are asked for";
+  newer.compute(manager);
+  EXPECT_EQ(manager.match(waiting.table, waiting.content(), 11).num_blocks, 5) << "one more is there";
+  manager.release(newer.table);
+  EXPECT_EQ(manager.match(waiting.table, waiting.content(), 11).num_used_blocks, 4);
+  manager.reset_prefix_cache();
+  EXPECT_EQ(manager.match(waiting.table, waiting.content(), 11).num_blocks, 4);
+  Owner other(4, counting(8, 70));  // in the places of what is forgotten
+  manager.release(first.table);
+  manager.reset_prefix_cache();
+  other.compute(manager);
+  EXPECT_EQ(manager.match(waiting.table, waiting.content(), 11).num_blocks, 0);
+  expect_whole(manager, {&other});
 }
 
 TEST(BlockManager, ResetDropsWhatNobodyUses) {
@@ -250,7 +280,8 @@ TEST(BlockManager, ResetDropsWhatNobodyUses) {
   manager.reset_prefix_cache();
   EXPECT_EQ(manager.figures().cached_blocks, 0);
   EXPECT_EQ(manager.match(first.table, first.content(), 4).num_blocks, 0);
-  EXPECT_EQ(manager.match(BlockTable(SequenceId{3}), second.content(), 4).num_blocks, 2);
+  BlockTable other(SequenceId{3});
+  EXPECT_EQ(manager.match(other, second.content(), 4).num_blocks, 2);
   expect_whole(manager, {&first, &second});
 }
 
