@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/base/check.h"
+
 namespace octavo::kernels::cpu {
 namespace {
 
@@ -149,7 +151,27 @@ void plan_attention(const PagedBatch& batch, const AttentionPlan& plan, Attentio
   work.num_partial_floats = 0;
   if (plan.num_threads > 1) place_partials(plan, item_cost, work);
   list_items(plan.num_kv_heads, item_cost, work);
-  work.announced.assign(static_cast<std::size_t>(plan.num_threads), -1);
+}
+
+void StepAttention::begin_step(const PagedBatch& batch) {
+  num_current_ = 0;
+  positions_ = batch.positions.data();
+  block_tables_ = batch.block_tables.data();
+  num_tokens_ = batch.num_tokens;
+}
+
+AttentionWork& StepAttention::work_for(const PagedBatch& batch, const AttentionPlan& plan) {
+  OCTAVO_CHECK(batch.positions.data() == positions_ && batch.block_tables.data() == block_tables_ &&
+                   batch.num_tokens == num_tokens_,
+               "attention of %d rows that are not those of begin_step()", batch.num_tokens);
+  for (std::size_t i = 0; i < num_current_; ++i) {
+    if (planned_[i].plan == plan) return planned_[i].work;
+  }
+  if (num_current_ == planned_.size()) planned_.emplace_back();
+  Planned& planned = planned_[num_current_++];
+  planned.plan = plan;
+  plan_attention(batch, plan, planned.work);
+  return planned.work;
 }
 
 }  // namespace octavo::kernels::cpu

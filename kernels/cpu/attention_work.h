@@ -43,7 +43,7 @@ struct AttentionWork {
   std::vector<Item> items;
   std::vector<Split> splits;
   std::int64_t num_partial_floats = 0;
-  std::vector<std::int64_t> announced;  // for each worker: the item whose keys it has asked for
+  std::vector<std::int64_t> announced;  // in a layer, for each worker: the item whose keys it has asked for
 };
 
 // What the cut depends on besides the batch.
@@ -60,6 +60,7 @@ struct AttentionPlan {
   std::int32_t window = 0;      // of AttentionShape
 
   std::int32_t rows_per_tile() const { return std::max(1, kTileQueries / group_size); }
+  bool operator==(const AttentionPlan&) const = default;
 };
 
 // At least what plan_attention asks for in num_partial_floats, for any batch of so
@@ -69,5 +70,24 @@ std::int64_t most_partial_floats(const AttentionPlan& plan, std::int64_t num_row
 
 // Fills `work`, whose vectors keep their memory: nothing is allocated once they have grown.
 void plan_attention(const PagedBatch& batch, const AttentionPlan& plan, AttentionWork& work);
+
+// The work of one step: layers of a kind, by window, have it in common, and the first of them plans it.
+class StepAttention {
+ public:
+  // What was planned is of the step before.
+  void begin_step(const PagedBatch& batch);
+  // REQUIRES: the batch of begin_step(), unchanged. Valid until the next call.
+  AttentionWork& work_for(const PagedBatch& batch, const AttentionPlan& plan);
+
+ private:
+  struct Planned {
+    AttentionPlan plan;
+    AttentionWork work;
+  };
+  std::vector<Planned> planned_;  // of this step, the first num_current_; the rest keep their memory
+  std::size_t num_current_ = 0;
+  const std::int32_t *positions_ = nullptr, *block_tables_ = nullptr;
+  std::int32_t num_tokens_ = 0;
+};
 
 }  // namespace octavo::kernels::cpu

@@ -36,7 +36,7 @@ CpuBackend::CpuBackend(std::unique_ptr<ThreadPool> pool, Activation activation, 
       kernels_(kernel_table(isa)),
       activations_(isa),
       worker_scratch_(static_cast<std::size_t>(pool_->num_threads())),
-      attention_work_(std::make_unique<AttentionWork>()) {}
+      step_attention_(std::make_unique<StepAttention>()) {}
 
 Result<std::unique_ptr<Matrix>> CpuBackend::prepare_matrix(const MatrixSource& source) {
   OCTAVO_TRY(std::unique_ptr<Matrix> matrix, pack_matrix(source, activation_, isa_, *pool_, packed_memory_));

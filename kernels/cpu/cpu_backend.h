@@ -20,7 +20,7 @@
 
 namespace octavo::kernels::cpu {
 
-struct AttentionWork;
+class StepAttention;
 
 // Error when the threads cannot be had. REQUIRES: `isa` is one of usable_instruction_sets().
 Result<std::unique_ptr<Backend>> create_cpu_backend(std::int32_t num_threads, Activation activation,
@@ -69,6 +69,7 @@ class CpuBackend final : public Backend {
   Result<void> reserve_step(const StepShape& shape) override;
   std::int64_t scratch_bytes() const override;
 
+  void begin_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids) override;
   void embed(const EmbeddingWeights& weights, std::span<const std::int32_t> token_ids,
              std::span<const std::int32_t> positions, MatrixView out) override;
   void attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
@@ -141,7 +142,7 @@ class CpuBackend final : public Backend {
   ActivationRows activations_;
   std::vector<Scratch> worker_scratch_;  // one for each thread
   Scratch key_rows_, value_rows_, product_rows_, partials_, item_sums_;
-  const std::unique_ptr<AttentionWork> attention_work_;
+  const std::unique_ptr<StepAttention> step_attention_;
 };
 
 }  // namespace octavo::kernels::cpu

@@ -19,8 +19,8 @@ void CpuBackend::paged_attention(const AttentionShape& shape, const PagedBatch& 
                            .num_threads = pool_->num_threads(),
                            .floats_per_row = group_size * kernels_.attention_partial_floats(shape.head_dim),
                            .window = shape.window};
-  AttentionWork& work = *attention_work_;
-  plan_attention(batch, plan, work);
+  AttentionWork& work = step_attention_->work_for(batch, plan);
+  work.announced.assign(static_cast<std::size_t>(plan.num_threads), -1);
 
   const auto kernel_tile = [&](const AttentionWork::Tile& tile, std::int32_t kv_head) {
     const std::int64_t head_offset = static_cast<std::int64_t>(kv_head) * group_size * shape.head_dim;

@@ -335,6 +335,7 @@ class Bench {
   void run_layers(const Pool& pool, const Step& step, const std::vector<std::int32_t>& table) {
     const PagedBatch batch = batch_of(step, table, tables_.max_blocks);
     const std::int64_t width = std::int64_t{shape_.attention.num_heads} * shape_.attention.head_dim;
+    backend_->begin_step(batch, {});
     for (std::int32_t layer = 0; layer < shape_.num_layers; ++layer) {
       backend_->paged_attention(shape_.attention, batch, layer, *pool.kv,
                                 {q_.data(), batch.num_tokens, width, width},
@@ -354,6 +355,7 @@ class Bench {
       const PagedBatch batch =
           batch_of(step, tables.subspan(run * table_size, table_size), tables_.max_blocks);
       const std::int64_t head = static_cast<std::int64_t>(run) % shape_.attention.num_kv_heads;
+      backend_->begin_step(batch, {});
       backend_->paged_attention(shape, batch, 0, *pool.kv,
                                 {q_.data() + head * columns, batch.num_tokens, columns, width},
                                 {out_.data() + head * columns, batch.num_tokens, columns, width});

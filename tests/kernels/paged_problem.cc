@@ -287,6 +287,7 @@ std::vector<float> run_attention(Backend& backend, const PagedProblem& problem, 
   const std::vector<float> q = rows_of(problem, 7, width, 3.0f);
   std::vector<float> out(q.size(), std::numeric_limits<float>::quiet_NaN());
   const std::unique_ptr<KvCache> kv = cache_with(backend, problem);
+  backend.begin_step(problem.batch(), {});
   backend.paged_attention(problem.shape.attention, problem.batch(), layer, *kv, view(q, width),
                           view(out, width));
   return out;

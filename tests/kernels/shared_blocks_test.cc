@@ -126,6 +126,28 @@ TEST(AttentionWork, SequencesWithACommonBeginningStandInOneTile) {
   }
 }
 
+TEST(AttentionWork, LayersOfAKindHaveOneAndAnotherStepHasItsOwn) {
+  const PagedProblem problem = make_problem(smollm2_shape(), {{1, 600, 1}, {2, 900, 1}}, {});
+  const PagedProblem other = make_problem(smollm2_shape(), {{1, 600, 3}}, {});
+  const cpu::AttentionPlan all{.block_size = problem.layout.block_size,
+                               .num_kv_heads = 3,
+                               .group_size = 3,
+                               .num_threads = 1,
+                               .floats_per_row = 1};
+  cpu::AttentionPlan windowed = all;
+  windowed.window = 100;
+  cpu::StepAttention step;
+  step.begin_step(problem.batch());
+  ASSERT_EQ(step.work_for(problem.batch(), all).rows.size(), 2u);
+  step.work_for(problem.batch(), all)
+      .rows.pop_back();  // what nobody would do, to see whether it was planned again
+  EXPECT_GT(step.work_for(problem.batch(), windowed).rows.front().first, 0);
+  EXPECT_EQ(step.work_for(problem.batch(), all).rows.size(), 1u);
+  EXPECT_DEATH(step.work_for(other.batch(), all), "not those of begin_step");
+  step.begin_step(other.batch());
+  EXPECT_EQ(step.work_for(other.batch(), all).rows.size(), 3u);
+}
+
 TEST(AttentionWork, SequencesThatShareTooLittleStandApart) {
   cpu::AttentionWork work;
   rows_in_tiles(

@@ -67,12 +67,17 @@ const std::set<std::string>& properties() {
 // Operations that a backend leaves to Backend's own, and why.
 const std::map<std::string, std::set<std::string>>& inherited() {
   static const std::set<std::string> kOfADevice = {
-      "draw_tokens",      // the host's sampler draws from rows in its memory
-      "take_swap_times",  // copies end with their calls
-      "begin_step",      "run_step", "steps_to_record", "record_step"  // nothing to send, fill up or record
+      "draw_tokens",                                // the host's sampler draws from rows in its memory
+      "take_swap_times",                            // copies end with their calls
+      "run_step", "steps_to_record", "record_step"  // nothing to fill up or record
   };
+  static const auto kOfReference = [] {
+    std::set<std::string> names = kOfADevice;
+    names.insert("begin_step");  // each operation reads the rows that it is given
+    return names;
+  }();
   static const std::map<std::string, std::set<std::string>> kNames = {
-      {"reference", kOfADevice}, {"cpu", kOfADevice}, {"cuda", {}}};
+      {"reference", kOfReference}, {"cpu", kOfADevice}, {"cuda", {}}};
   return kNames;
 }
 
