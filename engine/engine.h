@@ -56,10 +56,12 @@ class Engine {
   // return soon and must not call the engine. Set before submitting.
   virtual void set_wake_up(std::function<void()> wake_up) = 0;
 
-  // The newest published state of the pool. Asking once makes the engine publish one at the end of the next
-  // step (or at once when idle); the pointer is to a value nobody changes.
-  virtual std::shared_ptr<const KvSnapshot> kv_snapshot() = 0;
-  // Snapshots from the next one on describe this block closely; nullopt or a block that does not exist: none.
+  // The newest published state; the pointer is to a value nobody changes. Asking once makes the engine
+  // publish one of this scope at the end of the next step (or at once when idle). What is returned meanwhile
+  // may be of another scope: KvSnapshot::scope().
+  virtual std::shared_ptr<const KvSnapshot> kv_snapshot(SnapshotScope scope) = 0;
+  // Snapshots of the pool from the next one on describe this block closely; nullopt or a block that does not
+  // exist: none.
   virtual void watch_block(std::optional<BlockId> block) = 0;
   virtual KvTotals kv_totals() const = 0;
 

@@ -202,7 +202,7 @@ class TerminalChat {
   }
 
   void show_memory() {
-    const std::shared_ptr<const KvSnapshot> snapshot = engine_.kv_snapshot();
+    const std::shared_ptr<const KvSnapshot> snapshot = engine_.kv_snapshot(SnapshotScope::kSequences);
     if (snapshot == nullptr) return;
     const KvFigures& figures = snapshot->figures;
     char line[200];

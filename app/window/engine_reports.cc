@@ -31,10 +31,19 @@ void EngineReports::forget_engine() {
   newest_step_ = -1;
 }
 
+// The whole pool only for whoever shows it: the Memory workspace, and the columns of a comparison.
+SnapshotScope EngineReports::wanted_scope(const Engine& engine) const {
+  const bool compares = state_.workspace == ui::Workspace::kCompare || compare_.running();
+  const bool shows_pool = state_.workspace == ui::Workspace::kMemory || (compares && compare_.asks(engine));
+  return shows_pool ? SnapshotScope::kPool : SnapshotScope::kSequences;
+}
+
 bool EngineReports::take(Engine& engine, bool busy) {
+  const SnapshotScope scope = wanted_scope(engine);
+  if (std::exchange(scope_, scope) < scope) expect();
   if (polls_left_ == 0) return false;
   --polls_left_;
-  const auto snapshot = engine.kv_snapshot();
+  const auto snapshot = engine.kv_snapshot(scope);
   const auto trace = engine.trace_since(step_mark_, event_mark_);
   step_mark_ = trace.next_step_mark;
   event_mark_ = trace.next_event_mark;
@@ -46,7 +55,8 @@ bool EngineReports::take(Engine& engine, bool busy) {
   if (fresh && compare_.asks(engine)) compare_.comparison().fold_snapshot(*snapshot);
   if (fresh) memory_.fold_snapshot(snapshot, state_);
   memory_workspace_.fold(trace, fresh ? snapshot : nullptr, chat_of_, state_);
-  const bool up_to_date = state_.memory.snapshot != nullptr && state_.memory.snapshot->step >= newest_step_;
+  const bool up_to_date = state_.memory.snapshot != nullptr && state_.memory.snapshot->step >= newest_step_ &&
+                          state_.memory.snapshot->scope() >= scope;
   if (up_to_date && !busy) polls_left_ = 0;
   return fresh || !trace.steps.empty() || !trace.block_events.empty();
 }

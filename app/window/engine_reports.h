@@ -29,6 +29,8 @@ class EngineReports {
   bool take(Engine& engine, bool busy);
 
  private:
+  SnapshotScope wanted_scope(const Engine& engine) const;
+
   MemoryWorkspace& memory_workspace_;
   CompareWorkspace& compare_;
   const ChatOfRequest chat_of_;
@@ -36,6 +38,7 @@ class EngineReports {
   MemoryFold memory_;
   std::uint64_t step_mark_ = 0, event_mark_ = 0;
   std::int64_t newest_step_ = -1;
+  SnapshotScope scope_ = SnapshotScope::kSequences;  // that was asked for last
   int polls_left_ = 0;
 };
 

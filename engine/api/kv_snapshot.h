@@ -71,14 +71,20 @@ struct BlockDetail {
   std::string why = {};           // one sentence
 };
 
+// How much of the pool is wanted. Blocks cost a copy of the whole pool between two steps, the rest next to
+// nothing.
+enum class SnapshotScope : std::uint8_t { kSequences, kPool };
+
 struct KvSnapshot {
   std::int64_t step = 0;
   std::int64_t time_us = 0;
   KvTotals totals;
   KvFigures figures;
-  std::vector<BlockSnapshot> blocks;        // index = block id
+  std::vector<BlockSnapshot> blocks;        // index = block id; of scope kSequences: empty
   std::vector<SequenceSnapshot> sequences;  // ascending by sequence id
-  std::optional<BlockDetail> watched;       // the block that somebody looks at
+  std::optional<BlockDetail> watched;       // the block that somebody looks at; of scope kPool
+
+  SnapshotScope scope() const { return blocks.empty() ? SnapshotScope::kSequences : SnapshotScope::kPool; }
 };
 
 }  // namespace octavo

@@ -60,8 +60,8 @@ std::vector<EngineEvent> EngineCore::step(std::vector<EngineCommand> commands) {
   return std::exchange(events_, {});
 }
 
-KvSnapshot EngineCore::snapshot() const {
-  KvSnapshot snapshot = scheduler_.snapshot();
+KvSnapshot EngineCore::snapshot(SnapshotScope scope) const {
+  KvSnapshot snapshot = scheduler_.snapshot(scope);
   snapshot.time_us = dependencies_.clock->now_us();
   return snapshot;
 }

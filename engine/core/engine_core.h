@@ -52,7 +52,7 @@ class EngineCore {
   const KvTotals& totals() const { return scheduler_.totals(); }
   // As measured so far: what decides how a group is preempted.
   const scheduler::PreemptionCosts& preemption_costs() const { return costs_; }
-  KvSnapshot snapshot() const;
+  KvSnapshot snapshot(SnapshotScope scope = SnapshotScope::kPool) const;
 
   // May be read from any thread.
   std::shared_ptr<const metrics::StepRecorder> recorder() const { return recorder_; }

@@ -109,8 +109,9 @@ void EngineThread::watch_block(std::optional<BlockId> block) {
   commands_.try_push(nothing);
 }
 
-std::shared_ptr<const KvSnapshot> EngineThread::kv_snapshot() {
-  if (!snapshot_wanted_.exchange(true)) {
+std::shared_ptr<const KvSnapshot> EngineThread::kv_snapshot(SnapshotScope scope) {
+  const bool asks_for_more = scope == SnapshotScope::kPool && !pool_wanted_.exchange(true);
+  if (!snapshot_wanted_.exchange(true) || asks_for_more) {
     CommandBatch nothing;
     commands_.try_push(nothing);  // wakes an idle engine; a full queue means that it is awake
   }
@@ -158,10 +159,13 @@ std::optional<std::vector<EngineCommand>> EngineThread::next_commands() {
 bool EngineThread::publish_state(bool changed) {
   const std::int32_t watched = watched_block_;
   if (changed || watched != published_watch_) snapshot_is_newest_ = false;
+  if (pool_wanted_ && published_scope_ != SnapshotScope::kPool) snapshot_is_newest_ = false;
   std::shared_ptr<const KvSnapshot> snapshot;
   if (!snapshot_is_newest_ && snapshot_wanted_.exchange(false)) {
-    KvSnapshot state = core_.snapshot();
-    if (watched >= 0 && watched < state.totals.num_blocks)
+    published_scope_ = pool_wanted_.exchange(false) ? SnapshotScope::kPool : SnapshotScope::kSequences;
+    KvSnapshot state = core_.snapshot(published_scope_);
+    const bool describes = published_scope_ == SnapshotScope::kPool && watched >= 0;
+    if (describes && watched < state.totals.num_blocks)
       state.watched = core_.describe_block(BlockId{watched});
     published_watch_ = watched;
     snapshot = std::make_shared<const KvSnapshot>(std::move(state));

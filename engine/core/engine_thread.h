@@ -48,7 +48,7 @@ class EngineThread final : public Engine {
   void reset_prefix_cache() override;
   std::vector<EngineEvent> poll(std::chrono::microseconds timeout) override;
   void set_wake_up(std::function<void()> wake_up) override;
-  std::shared_ptr<const KvSnapshot> kv_snapshot() override;
+  std::shared_ptr<const KvSnapshot> kv_snapshot(SnapshotScope scope) override;
   void watch_block(std::optional<BlockId> block) override;
   KvTotals kv_totals() const override;
   std::shared_ptr<const metrics::StepRecorder> history() const override;
@@ -70,6 +70,7 @@ class EngineThread final : public Engine {
   EventOutbox outbox_;
   std::atomic<bool> closing_ = false;
   std::atomic<bool> snapshot_wanted_ = false;
+  std::atomic<bool> pool_wanted_ = false;         // and with its blocks
   std::atomic<std::int32_t> watched_block_ = -1;  // -1: none
 
   mutable std::mutex published_mutex_;
@@ -78,9 +79,10 @@ class EngineThread final : public Engine {
       snapshot_;                   // guarded by published_mutex_; shared with readers, never changed
   std::function<void()> wake_up_;  // guarded by published_mutex_
 
-  bool snapshot_is_newest_ = false;    // engine thread only
-  std::int32_t published_watch_ = -1;  // engine thread only: what the newest snapshot describes
-  EngineCore core_;                    // engine thread only, except recorder()
+  bool snapshot_is_newest_ = false;  // engine thread only, as the next two
+  SnapshotScope published_scope_ = SnapshotScope::kSequences;
+  std::int32_t published_watch_ = -1;                    // what the newest snapshot describes
+  EngineCore core_;                                      // engine thread only, except recorder()
   std::unique_ptr<metrics::RecordingWriter> recording_;  // none: nothing is recorded to a file
   std::thread thread_;                                   // last: everything above exists before it runs
 };

@@ -162,8 +162,8 @@ class Scheduler {
 
   const KvTotals& totals() const;
   KvFigures figures() const;
-  // Everything, for the Memory view. time_us is left to the caller.
-  KvSnapshot snapshot() const;
+  // For the views; time_us is left to the caller.
+  KvSnapshot snapshot(SnapshotScope scope = SnapshotScope::kPool) const;
   // All that is known of one block. REQUIRES: 0 <= block < num_blocks.
   BlockDetail describe_block(BlockId block) const;
 

@@ -84,12 +84,12 @@ std::vector<block::OwnedTable> Scheduler::State::owned_tables() const {
   return tables;
 }
 
-KvSnapshot Scheduler::snapshot() const {
+KvSnapshot Scheduler::snapshot(SnapshotScope scope) const {
   KvSnapshot snapshot;
   snapshot.step = state_->step;
   snapshot.totals = totals();
   snapshot.figures = figures();
-  snapshot.blocks = state_->blocks.snapshot(state_->owned_tables());
+  if (scope == SnapshotScope::kPool) snapshot.blocks = state_->blocks.snapshot(state_->owned_tables());
   for (const auto& group : state_->queue.all()) {
     for (const Sequence& sequence : group->live()) {
       snapshot.sequences.push_back(snapshot_of(*group, sequence));

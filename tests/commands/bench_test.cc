@@ -166,7 +166,7 @@ double share_of_adjacent_blocks(Engine& engine) {
   std::vector<BlockId> table;
   while (table.size() < 25) {
     engine.poll(std::chrono::milliseconds(20));
-    const std::shared_ptr<const KvSnapshot> snapshot = engine.kv_snapshot();
+    const std::shared_ptr<const KvSnapshot> snapshot = engine.kv_snapshot(SnapshotScope::kPool);
     if (snapshot != nullptr && !snapshot->sequences.empty()) table = snapshot->sequences.front().block_table;
   }
   engine.cancel(id);

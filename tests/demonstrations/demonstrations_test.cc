@@ -46,7 +46,7 @@ void poll_until(Engine& engine, OutputCollector& collector, const Predicate& don
 BlockDetail look_at(Engine& engine, BlockId block) {
   engine.watch_block(block);
   for (;; engine.poll(std::chrono::milliseconds(1))) {
-    const auto snapshot = engine.kv_snapshot();
+    const auto snapshot = engine.kv_snapshot(SnapshotScope::kPool);
     if (snapshot && snapshot->watched && snapshot->watched->block == block) return *snapshot->watched;
   }
 }
@@ -243,7 +243,7 @@ TEST_F(Demonstration, SmallBlocksWasteAtMostThreeSlotsASequence) {
   int num_snapshots = 0;
   while (!collector.done()) {
     for (const EngineEvent& event : engine->poll(std::chrono::milliseconds(2))) collector.add(event);
-    const auto snapshot = engine->kv_snapshot();
+    const auto snapshot = engine->kv_snapshot(SnapshotScope::kPool);
     if (!snapshot || snapshot->sequences.empty()) continue;
     ++num_snapshots;
     EXPECT_LE(snapshot->figures.unfilled_slots, 3 * static_cast<int>(snapshot->sequences.size()));

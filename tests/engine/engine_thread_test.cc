@@ -134,7 +134,7 @@ TEST(EngineThread, PublishesASnapshotWhenAskedAlsoWhenIdle) {
   made.engine->set_wake_up([&] { ++num_wake_ups; });
   std::shared_ptr<const KvSnapshot> snapshot;
   for (int tries = 0; tries < 1000 && (!snapshot || num_wake_ups == 0); ++tries) {
-    snapshot = made.engine->kv_snapshot();
+    snapshot = made.engine->kv_snapshot(SnapshotScope::kPool);
     std::this_thread::sleep_for(milliseconds(1));
   }
   ASSERT_TRUE(snapshot);
@@ -144,7 +144,7 @@ TEST(EngineThread, PublishesASnapshotWhenAskedAlsoWhenIdle) {
   collect(*made.engine, {made.engine->submit(text_request(5))});
   std::shared_ptr<const KvSnapshot> later;
   for (int tries = 0; tries < 1000 && (!later || later->step == snapshot->step); ++tries) {
-    later = made.engine->kv_snapshot();
+    later = made.engine->kv_snapshot(SnapshotScope::kPool);
     std::this_thread::sleep_for(milliseconds(1));
   }
   EXPECT_GT(later->step, snapshot->step);
@@ -154,7 +154,7 @@ TEST(EngineThread, PublishesASnapshotWhenAskedAlsoWhenIdle) {
 template <class Wanted>
 std::shared_ptr<const KvSnapshot> snapshot_with(Engine& engine, const Wanted& wanted) {
   for (int tries = 0; tries < 1000; ++tries) {
-    const auto snapshot = engine.kv_snapshot();
+    const auto snapshot = engine.kv_snapshot(SnapshotScope::kPool);
     if (snapshot && wanted(*snapshot)) return snapshot;
     std::this_thread::sleep_for(milliseconds(1));
   }
@@ -172,10 +172,11 @@ TEST(EngineThread, KeepsAWishForASnapshotUntilThereIsANewOne) {
   const ScriptedEngine made = make_engine();
   const auto first = snapshot_with(*made.engine, [](const KvSnapshot&) { return true; });
   ASSERT_TRUE(first);
-  made.engine->kv_snapshot();
+  made.engine->kv_snapshot(SnapshotScope::kPool);
   std::this_thread::sleep_for(milliseconds(20));  // it has seen the wish, and has nothing new
   collect(*made.engine, {made.engine->submit(text_request(5))});
-  EXPECT_GT(made.engine->kv_snapshot()->step, first->step) << "published without another wish";
+  EXPECT_GT(made.engine->kv_snapshot(SnapshotScope::kPool)->step, first->step)
+      << "published without another wish";
 }
 
 TEST(EngineThread, DescribesTheBlockThatIsWatchedAlsoWhenIdle) {
@@ -195,7 +196,7 @@ TEST(EngineThread, DoesNotPublishTheSameStateAgainAndAgain) {
   std::atomic<int> num_wake_ups = 0;
   made.engine->set_wake_up([&] { ++num_wake_ups; });
   for (int frame = 0; frame < 50; ++frame) {
-    made.engine->kv_snapshot();
+    made.engine->kv_snapshot(SnapshotScope::kPool);
     std::this_thread::sleep_for(milliseconds(1));
   }
   EXPECT_LE(num_wake_ups, 2);

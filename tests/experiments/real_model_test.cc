@@ -83,7 +83,7 @@ ModelRun run_model(MemoryManager manager) {
   for (const RequestId request_id : engine->submit_all(short_requests())) collector.expect(request_id, 1);
   ModelRun run;
   while (!collector.done()) {
-    const auto snapshot = engine->kv_snapshot();
+    const auto snapshot = engine->kv_snapshot(SnapshotScope::kPool);
     const bool is_new = snapshot && (run.snapshots.empty() || run.snapshots.back().step != snapshot->step);
     if (is_new) run.snapshots.push_back(*snapshot);
     for (const EngineEvent& event : engine->poll(std::chrono::milliseconds(20))) collector.add(event);

@@ -59,7 +59,7 @@ class Soak {
       read();
       if (random_.chance(0.05)) cancel_one();
       if (random_.chance(0.002)) engine_->reset_prefix_cache();
-      engine_->kv_snapshot();
+      engine_->kv_snapshot(SnapshotScope::kPool);
     }
     for (Chat& chat : chats_) {
       if (chat.running) engine_->cancel(chat.request_id);
@@ -72,7 +72,7 @@ class Soak {
     const std::int64_t last_step = engine_->trace_since(0, 0).steps.back().step;
     std::shared_ptr<const KvSnapshot> snapshot;
     for (int tries = 0; tries < 1000; ++tries) {
-      snapshot = engine_->kv_snapshot();
+      snapshot = engine_->kv_snapshot(SnapshotScope::kPool);
       if (snapshot && snapshot->step >= last_step && snapshot->sequences.empty()) break;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }

@@ -48,7 +48,9 @@ class CountedEngine final : public Engine {
   void reset_prefix_cache() override { engine_->reset_prefix_cache(); }
   std::vector<EngineEvent> poll(std::chrono::microseconds timeout) override { return engine_->poll(timeout); }
   void set_wake_up(std::function<void()> wake_up) override { engine_->set_wake_up(std::move(wake_up)); }
-  std::shared_ptr<const KvSnapshot> kv_snapshot() override { return engine_->kv_snapshot(); }
+  std::shared_ptr<const KvSnapshot> kv_snapshot(SnapshotScope scope) override {
+    return engine_->kv_snapshot(scope);
+  }
   void watch_block(std::optional<BlockId> block) override { engine_->watch_block(block); }
   KvTotals kv_totals() const override { return engine_->kv_totals(); }
   std::shared_ptr<const metrics::StepRecorder> history() const override { return engine_->history(); }

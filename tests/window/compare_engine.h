@@ -70,7 +70,7 @@ class CompareEngine final : public Engine {
   void reset_prefix_cache() override {}
   std::vector<EngineEvent> poll(std::chrono::microseconds timeout) override;
   void set_wake_up(std::function<void()> wake_up) override { wake_up_ = std::move(wake_up); }
-  std::shared_ptr<const KvSnapshot> kv_snapshot() override { return snapshot; }
+  std::shared_ptr<const KvSnapshot> kv_snapshot(SnapshotScope) override { return snapshot; }
   void watch_block(std::optional<BlockId>) override {}
   KvTotals kv_totals() const override { return {}; }
   std::shared_ptr<const metrics::StepRecorder> history() const override { return recorder; }

@@ -328,7 +328,7 @@ void FakeEngine::record_step(std::int32_t num_prefill, std::int32_t num_decode) 
   recorder_->record(record, {});
 }
 
-std::shared_ptr<const KvSnapshot> FakeEngine::kv_snapshot() {
+std::shared_ptr<const KvSnapshot> FakeEngine::kv_snapshot(SnapshotScope) {
   auto snapshot = std::make_shared<KvSnapshot>();
   snapshot->step = num_steps_;
   snapshot->time_us = clock->now_us();

@@ -30,7 +30,8 @@ class MemoryFold {
   // What happened to blocks, in the order in which it happened.
   void fold_trace(const Engine::Trace& trace);
 
-  // The state of the pool: the blocks of every chat.
+  // The blocks of every chat, from the tables of those that run and from what happened since to the blocks of
+  // the others: the snapshot may be without blocks.
   void fold_snapshot(std::shared_ptr<const KvSnapshot> snapshot, ui::UiState& state);
 
   void forget_chat(ChatId chat_id) { held_.erase(chat_id); }
@@ -38,29 +39,38 @@ class MemoryFold {
   void forget_engine() {
     chats_.clear();
     held_.clear();
+    late_events_.clear();
     snapshot_step_ = -1;
   }
 
  private:
+  struct HeldBlock {
+    BlockId block_id;
+    std::int32_t filled = 0;  // slots
+  };
   // What a chat holds or has left in the cache.
   struct Held {
     SequenceId sequence_id{};
     bool running = false;
-    std::vector<BlockId> blocks;       // logical order
+    std::vector<HeldBlock> blocks;     // logical order
     std::vector<BlockId> host_blocks;  // while swapped out
   };
 
   void follow_block(const BlockEvent& event);
   void fold_held(const KvSnapshot& snapshot);
   void fold_chats(const KvSnapshot& snapshot, ui::UiState& state);
+  void find_used_blocks(const KvSnapshot& snapshot);
   void find_shared_blocks(std::size_t num_blocks);
   bool is_shared(BlockId block) const { return num_holders_[static_cast<std::size_t>(block.value)] > 1; }
-  std::int32_t num_sharing(ChatId chat_id, const std::vector<BlockId>& blocks);
+  std::int32_t num_sharing(ChatId chat_id, const std::vector<HeldBlock>& blocks);
 
   std::map<SequenceId, ChatId> chats_;  // of sequences seen in snapshots
   std::map<ChatId, Held> held_;
   std::int64_t snapshot_step_ = -1;
+  std::int32_t block_size_ = 0;          // of the newest snapshot
+  std::vector<BlockEvent> late_events_;  // of steps after the newest snapshot
   // Of fold_chats, kept for their memory.
+  std::vector<bool> is_used_;                       // by some sequence, by block
   std::vector<std::int32_t> num_holders_;           // chats that hold a block, by block
   std::vector<std::pair<BlockId, ChatId>> shared_;  // blocks of several chats, in order
   std::vector<ChatId> sharing_;

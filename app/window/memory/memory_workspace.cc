@@ -81,6 +81,7 @@ void MemoryWorkspace::fold(const Engine::Trace& trace, std::shared_ptr<const KvS
   if (newest != nullptr) {
     live_->history.learn(*newest);
     name_sequences(*newest, chat_of, state);
+    if (newest->scope() != SnapshotScope::kPool) newest = nullptr;  // the blocks are replayed
     live_->newest = std::move(newest);
   }
   if (!trace.block_events.empty() || !trace.steps.empty()) {

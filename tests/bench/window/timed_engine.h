@@ -45,8 +45,8 @@ class TimedEngine final : public Engine {
     return timed([&] { return engine_->poll(timeout); });
   }
   void set_wake_up(std::function<void()> wake_up) override { engine_->set_wake_up(std::move(wake_up)); }
-  std::shared_ptr<const KvSnapshot> kv_snapshot() override {
-    return timed([&] { return engine_->kv_snapshot(); });
+  std::shared_ptr<const KvSnapshot> kv_snapshot(SnapshotScope scope) override {
+    return timed([&] { return engine_->kv_snapshot(scope); });
   }
   void watch_block(std::optional<BlockId> block) override {
     timed([&] { return engine_->watch_block(block), 0; });
