@@ -257,6 +257,7 @@ TEST(BlockManager, AskingAgainHashesOnlyWhatIsNew) {
   EXPECT_EQ(manager.match(waiting.table, waiting.content(), 11).num_blocks, 4);
   EXPECT_EQ(num_hashed, 1) << "of the block that nobody has";
   EXPECT_EQ(manager.match(waiting.table, waiting.content(), 5).num_blocks, 2) << "fewer are asked for";
+  manager.append_match(newer.table, newer.content(), 11);
   newer.compute(manager);
   EXPECT_EQ(manager.match(waiting.table, waiting.content(), 11).num_blocks, 5) << "one more is there";
   manager.release(newer.table);

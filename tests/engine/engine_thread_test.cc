@@ -152,9 +152,10 @@ TEST(EngineThread, PublishesASnapshotWhenAskedAlsoWhenIdle) {
 
 // Asks until there is a snapshot that has what is wanted; null after a second.
 template <class Wanted>
-std::shared_ptr<const KvSnapshot> snapshot_with(Engine& engine, const Wanted& wanted) {
+std::shared_ptr<const KvSnapshot> snapshot_with(Engine& engine, const Wanted& wanted,
+                                                SnapshotScope scope = SnapshotScope::kPool) {
   for (int tries = 0; tries < 1000; ++tries) {
-    const auto snapshot = engine.kv_snapshot(SnapshotScope::kPool);
+    const auto snapshot = engine.kv_snapshot(scope);
     if (snapshot && wanted(*snapshot)) return snapshot;
     std::this_thread::sleep_for(milliseconds(1));
   }
@@ -177,6 +178,24 @@ TEST(EngineThread, KeepsAWishForASnapshotUntilThereIsANewOne) {
   collect(*made.engine, {made.engine->submit(text_request(5))});
   EXPECT_GT(made.engine->kv_snapshot(SnapshotScope::kPool)->step, first->step)
       << "published without another wish";
+}
+
+TEST(EngineThread, CopiesThePoolOnlyForWhoeverAsksForItsBlocks) {
+  const ScriptedEngine made = make_engine();
+  collect(*made.engine, {made.engine->submit(text_request(5))});
+  const auto any = [](const KvSnapshot&) { return true; };
+  const auto without = snapshot_with(*made.engine, any, SnapshotScope::kSequences);
+  ASSERT_TRUE(without);
+  EXPECT_EQ(without->scope(), SnapshotScope::kSequences);
+  EXPECT_EQ(without->totals.num_blocks, 256);
+  EXPECT_EQ(without->figures.free_blocks + without->figures.cached_blocks, 256);
+  const auto has_blocks = [](const KvSnapshot& snapshot) { return snapshot.blocks.size() == 256; };
+  EXPECT_TRUE(snapshot_with(*made.engine, has_blocks)) << "of the same state, though it is idle";
+  collect(*made.engine, {made.engine->submit(text_request(5))});
+  EXPECT_TRUE(snapshot_with(
+      *made.engine, [&](const KvSnapshot& snapshot) { return snapshot.blocks.empty(); },
+      SnapshotScope::kSequences))
+      << "who asked for blocks once does not have them for ever";
 }
 
 TEST(EngineThread, DescribesTheBlockThatIsWatchedAlsoWhenIdle) {

@@ -248,7 +248,9 @@ void FakeEngine::extend_table(Active& active) {
   }
   for (std::size_t i = 0; i < active.table.size(); ++i) {
     Block& block = blocks_[static_cast<std::size_t>(active.table[i].value)];
-    block.filled = std::min(kBlockSize, num_tokens - static_cast<std::int32_t>(i) * kBlockSize);
+    const std::int32_t filled = std::min(kBlockSize, num_tokens - static_cast<std::int32_t>(i) * kBlockSize);
+    if (std::exchange(block.filled, filled) != filled)
+      record(BlockEventKind::kFill, active.sequence_id.value, active.table[i].value, filled);
     if (block.filled < kBlockSize || block.content != 0) continue;
     block.content = content_of(std::span<const TokenId>(active.tokens).first((i + 1) * kBlockSize));
     findable_.emplace(block.content, active.table[i].value);
@@ -328,7 +330,7 @@ void FakeEngine::record_step(std::int32_t num_prefill, std::int32_t num_decode) 
   recorder_->record(record, {});
 }
 
-std::shared_ptr<const KvSnapshot> FakeEngine::kv_snapshot(SnapshotScope) {
+std::shared_ptr<const KvSnapshot> FakeEngine::kv_snapshot(SnapshotScope scope) {
   auto snapshot = std::make_shared<KvSnapshot>();
   snapshot->step = num_steps_;
   snapshot->time_us = clock->now_us();
@@ -359,6 +361,7 @@ std::shared_ptr<const KvSnapshot> FakeEngine::kv_snapshot(SnapshotScope) {
                                                              .num_computed_tokens = num_tokens,
                                                              .block_table = active->table});
   }
+  if (scope == SnapshotScope::kSequences) snapshot->blocks.clear();
   return snapshot;
 }
 

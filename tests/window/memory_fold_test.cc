@@ -25,22 +25,17 @@ ui::UiState two_chats() {
 // Sequence n belongs to request n and chat n.
 std::optional<ChatId> same_number(RequestId id) { return ChatId{id.value}; }
 
+// Without the blocks of the pool, as while nobody shows them.
 KvSnapshot snapshot_of(std::vector<std::vector<int>> tables) {
   KvSnapshot snapshot;
   snapshot.totals.block_size = 16;
   snapshot.totals.num_blocks = 8;
-  snapshot.blocks.resize(8);
   std::uint64_t sequence = 1;
   for (const auto& table : tables) {
     SequenceSnapshot row{
         .sequence_id = SequenceId{sequence}, .request_id = RequestId{sequence}, .block_table = {}};
-    for (const int block : table) {
-      BlockSnapshot& cell = snapshot.blocks[static_cast<std::size_t>(block)];
-      if (cell.ref_count++ == 0) cell.first_owner = row.sequence_id;
-      cell.state = BlockState::kUsed;
-      cell.filled = 16;
-      row.block_table.push_back(BlockId{block});
-    }
+    for (const int block : table) row.block_table.push_back(BlockId{block});
+    row.num_computed_tokens = 16 * static_cast<std::int32_t>(table.size());
     if (!table.empty()) snapshot.sequences.push_back(row);
     ++sequence;
   }
@@ -81,7 +76,9 @@ TEST(MemoryFold, SwappedChatHasItsBlocksOnTheHost) {
                                                        .request_id = RequestId{1},
                                                        .state = SequenceState::kSwapped,
                                                        .block_table = {BlockId{5}, BlockId{6}, BlockId{7}}});
-  swapped.blocks[1].state = BlockState::kCached;
+  swapped.step = 1;
+  memory.fold_trace(trace_of({{.step = 1, .sequence = 1, .block = 2, .kind = BlockEventKind::kFree},
+                              {.step = 1, .sequence = 2, .block = 0, .kind = BlockEventKind::kEvict}}));
   fold(memory, swapped, state);
   EXPECT_EQ(state.chats[0].memory.host_blocks, (std::vector<BlockId>{BlockId{5}, BlockId{6}, BlockId{7}}));
   ASSERT_EQ(state.chats[0].memory.blocks.size(), 1u);
@@ -98,7 +95,6 @@ TEST(MemoryFold, EndedChatKeepsCachedBlocksUntilTheirContentsGo) {
   fold(memory, snapshot_of({{0, 1, 2}, {}}), state);
   KvSnapshot ended = snapshot_of({{}, {}});
   ended.step = 1;
-  for (const std::size_t block : {0u, 1u, 2u}) ended.blocks[block].state = BlockState::kCached;
   fold(memory, ended, state);
   ASSERT_EQ(state.chats[0].memory.blocks.size(), 3u);
   EXPECT_TRUE(state.chats[0].memory.blocks[0].cached);
@@ -107,7 +103,6 @@ TEST(MemoryFold, EndedChatKeepsCachedBlocksUntilTheirContentsGo) {
                               {.step = 2, .sequence = 2, .block = 1, .kind = BlockEventKind::kAlloc}}));
   KvSnapshot reused = ended;
   reused.step = 2;
-  reused.blocks[1].state = BlockState::kUsed;
   fold(memory, reused, state);
   ASSERT_EQ(state.chats[0].memory.blocks.size(), 2u);
   EXPECT_EQ(state.chats[0].memory.blocks[1].block_id, BlockId{2});
@@ -120,10 +115,44 @@ TEST(MemoryFold, BlockTakenAfterTheLastSnapshotBelongsToItsChat) {
   memory.fold_trace(trace_of({{.step = 1, .sequence = 1, .block = 6, .kind = BlockEventKind::kAlloc}}));
   KvSnapshot ended = snapshot_of({{}, {}});
   ended.step = 2;
-  for (const std::size_t block : {0u, 6u}) ended.blocks[block].state = BlockState::kCached;
   fold(memory, ended, state);
   ASSERT_EQ(state.chats[0].memory.blocks.size(), 2u);
   EXPECT_EQ(state.chats[0].memory.blocks[1].block_id, BlockId{6});
+}
+
+TEST(MemoryFold, BlocksSayHowFarTheyAreFilledAndWhetherSomebodyUsesThem) {
+  MemoryFold memory;
+  ui::UiState state = two_chats();
+  KvSnapshot running = snapshot_of({{0, 1}, {}});
+  running.sequences[0].num_computed_tokens = 20;
+  fold(memory, running, state);
+  const auto& blocks = state.chats[0].memory.blocks;
+  EXPECT_EQ(blocks[0].filled, 16);
+  EXPECT_EQ(blocks[1].filled, 4);
+  EXPECT_TRUE(blocks[1].being_written);
+  EXPECT_FALSE(blocks[1].cached);
+  memory.fold_trace(
+      trace_of({{.step = 1, .sequence = 1, .block = 1, .aux = 9, .kind = BlockEventKind::kFill}}));
+  KvSnapshot ended = snapshot_of({{}, {0}});
+  ended.step = 1;
+  fold(memory, ended, state);
+  EXPECT_EQ(blocks[1].filled, 9) << "its last tokens came after the snapshot that had its table";
+  EXPECT_TRUE(blocks[1].cached);
+  EXPECT_FALSE(blocks[1].being_written);
+  EXPECT_FALSE(blocks[0].cached) << "another chat uses it";
+}
+
+// Events are read after the snapshot, and may know more.
+TEST(MemoryFold, WhatWasGivenUpAfterTheSnapshotIsNotShown) {
+  MemoryFold memory;
+  ui::UiState state = two_chats();
+  memory.fold_trace(trace_of({{.step = 1, .sequence = 1, .block = 0, .kind = BlockEventKind::kFree},
+                              {.step = 2, .sequence = 1, .block = 1, .kind = BlockEventKind::kFree}}));
+  KvSnapshot running = snapshot_of({{0, 1}, {}});
+  running.step = 1;
+  fold(memory, running, state);
+  ASSERT_EQ(state.chats[0].memory.blocks.size(), 1u);
+  EXPECT_EQ(state.chats[0].memory.blocks[0].block_id, BlockId{0}) << "the snapshot has it again";
 }
 
 TEST(MemoryFold, LostEventsMakeWhatIdleChatsHoldUnknown) {
@@ -131,7 +160,6 @@ TEST(MemoryFold, LostEventsMakeWhatIdleChatsHoldUnknown) {
   ui::UiState state = two_chats();
   fold(memory, snapshot_of({{0}, {}}), state);
   KvSnapshot ended = snapshot_of({{}, {}});
-  ended.blocks[0].state = BlockState::kCached;
   fold(memory, ended, state);
   Engine::Trace lossy;
   lossy.num_lost = 5;
