@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "engine/base/half.h"
@@ -153,6 +154,21 @@ double PagedProblem::stored_value(std::int32_t sequence, std::int32_t position, 
   return read_element(layout.type, value(sequence, position, layer, head, dimension), scale);
 }
 
+void PagedProblem::spoil(std::int32_t sequence, std::int32_t position, std::int32_t layer,
+                         std::optional<float> key_number, float value_number) {
+  for (std::int32_t head = 0; head < layout.num_kv_heads; ++head) {
+    if (layout.has_scales()) {
+      if (key_number) std::memcpy(key_scale(sequence, position, layer, head), &*key_number, sizeof(float));
+      std::memcpy(value_scale(sequence, position, layer, head), &value_number, sizeof(float));
+      continue;
+    }
+    for (std::int32_t d = 0; d < layout.head_dim; ++d) {
+      if (key_number) write_element(layout.type, key(sequence, position, layer, head, d), *key_number);
+      write_element(layout.type, value(sequence, position, layer, head, d), value_number);
+    }
+  }
+}
+
 const char* name_of(KvType type) {
   static constexpr const char* kNames[] = {"f32", "f16", "bf16", "int8", "e4m3", "e5m2"};
   return kNames[static_cast<std::size_t>(type)];
@@ -282,9 +298,13 @@ std::unique_ptr<Backend> reference_backend(Activation activation) {
   return reference::create_reference_backend(activation);
 }
 
+std::vector<float> queries_of(const PagedProblem& problem) {
+  return rows_of(problem, 7, problem.shape.query_width(), 3.0f);
+}
+
 std::vector<float> run_attention(Backend& backend, const PagedProblem& problem, std::int32_t layer) {
   const std::int64_t width = problem.shape.query_width();
-  const std::vector<float> q = rows_of(problem, 7, width, 3.0f);
+  const std::vector<float> q = queries_of(problem);
   std::vector<float> out(q.size(), std::numeric_limits<float>::quiet_NaN());
   const std::unique_ptr<KvCache> kv = cache_with(backend, problem);
   backend.begin_step(problem.batch(), {});

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,9 @@ struct PagedProblem {
                     std::int32_t dimension);
   double stored_value(std::int32_t sequence, std::int32_t position, std::int32_t layer, std::int32_t head,
                       std::int32_t dimension);
+  // Numbers that are not finite all over a token's value, and its key if there is one; of int8 in its scales.
+  void spoil(std::int32_t sequence, std::int32_t position, std::int32_t layer,
+             std::optional<float> key_number, float value_number);
 
  private:
   std::byte* head_start(std::int32_t sequence, std::int32_t position, std::int32_t layer, std::int32_t head);
@@ -116,7 +120,9 @@ std::unique_ptr<Backend> cpu_backend(cpu::InstructionSet isa, std::int32_t threa
                                      Activation activation = Activation::kF32);
 std::unique_ptr<Backend> reference_backend(Activation activation = Activation::kF32);
 
-// Attention of the problem's rows in `layer`, queries from rows_of(seed).
+// Scores of these spread over about ten powers of two, the weights of softmax over as many.
+std::vector<float> queries_of(const PagedProblem& problem);
+// Attention of the problem's rows in `layer`.
 std::vector<float> run_attention(Backend& backend, const PagedProblem& problem, std::int32_t layer = 1);
 
 MatrixView view(std::vector<float>& values, std::int64_t columns);

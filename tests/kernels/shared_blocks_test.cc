@@ -2,11 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <random>
 #include <string>
 
 #include "kernels/cpu/attention_work.h"
-#include "tests/kernels/paged_problem.h"
+#include "tests/kernels/attention_claims.h"
 
 // The plan of a tile's visits, as it is in every instruction set.
 #define OCTAVO_ISA shared_blocks_test
@@ -61,15 +62,16 @@ std::string show(const std::vector<SequenceSpec>& sequences) {
 }
 
 void expect_same_bits(cpu::InstructionSet isa, const Shape& shape, const std::vector<SequenceSpec>& sequences,
-                      ProblemOptions options, std::int32_t threads) {
+                      ProblemOptions options, std::initializer_list<std::int32_t> numbers_of_threads) {
   const PagedProblem copies = make_problem(shape, sequences, options);
   options.share_blocks = true;
   const PagedProblem shared = make_problem(shape, sequences, options);
-  const std::vector<float> expected = run_attention(*cpu_backend(isa, 1), copies),
-                           got = run_attention(*cpu_backend(isa, threads), shared);
-  EXPECT_TRUE(same_bits(got.data(), expected.data(), copies.num_rows() * shape.query_width()))
-      << shape.name << " " << name_of(options.type) << " block size " << options.block_size << ", " << threads
-      << " threads: " << show(sequences);
+  const std::vector<float> expected = run_attention(*cpu_backend(isa, 1), copies);
+  for (const std::int32_t threads : numbers_of_threads) {
+    const std::vector<float> got = run_attention(*cpu_backend(isa, threads), shared);
+    EXPECT_TRUE(same_bits(got.data(), expected.data(), copies.num_rows() * shape.query_width()))
+        << describe(copies) << ", " << threads << " threads: " << show(sequences);
+  }
 }
 
 TEST_P(SharedBlocks, GiveTheSameBitsAsCopies) {
@@ -80,7 +82,7 @@ TEST_P(SharedBlocks, GiveTheSameBitsAsCopies) {
         ++seed;
         const std::vector<SequenceSpec> family = random_family(seed, 12, 150);
         expect_same_bits(GetParam(), shape, family, {.type = type, .block_size = block_size},
-                         1 + static_cast<std::int32_t>(seed % 3));
+                         {1 + static_cast<std::int32_t>(seed % 3)});
       }
     }
   }
@@ -91,25 +93,30 @@ TEST_P(SharedBlocks, GiveTheSameBitsAsCopiesToManySequencesOfTheDefaultModelsSha
   std::vector<SequenceSpec> samples = {{1, 530, 1}};
   for (std::uint64_t i = 2; i <= 40; ++i)
     samples.push_back({i, 512 + static_cast<std::int32_t>(i), 1, 0, i % 3 == 0 ? 512 : 300});
-  for (const KvType type : {KvType::kF16, KvType::kInt8}) {
-    for (const std::int32_t threads : {1, 2})
-      expect_same_bits(GetParam(), smollm2_shape(), samples, {.type = type, .num_layers = 2}, threads);
-  }
+  for (const KvType type : {KvType::kF16, KvType::kInt8})
+    expect_same_bits(GetParam(), smollm2_shape(), samples, {.type = type, .num_layers = 2}, {1, 2});
   for (const std::uint64_t seed : {50u, 51u})
-    expect_same_bits(GetParam(), smollm2_shape(), random_family(seed, 20, 300), {.num_layers = 2}, 2);
+    expect_same_bits(GetParam(), smollm2_shape(), random_family(seed, 20, 300), {.num_layers = 2}, {2});
+}
+
+TEST_P(SharedBlocks, GiveTheSameBitsAsCopiesThroughWindows) {
+  const std::vector<SequenceSpec> sequences = {
+      {1, 700, 1}, {2, 600, 30, 0, 590}, {3, 320, 1, 1, 320}, {4, 690, 12, 0, 688}};
+  for (const std::int32_t window : {30, 200, 400})
+    expect_same_bits(GetParam(), with_window(smollm2_shape(), window), sequences, {}, {1, 2, 3});
 }
 
 // ---- what is read together
 
-std::vector<cpu::AttentionRow> rows_in_tiles(const PagedProblem& problem, cpu::AttentionWork& work) {
+void rows_in_tiles(const PagedProblem& problem, cpu::AttentionWork& work, std::int32_t window = 0) {
   cpu::plan_attention(problem.batch(),
                       {.block_size = problem.layout.block_size,
                        .num_kv_heads = 3,
                        .group_size = 3,
                        .num_threads = 1,
-                       .floats_per_row = 1},
+                       .floats_per_row = 1,
+                       .window = window},
                       work);
-  return work.rows;
 }
 
 TEST(AttentionWork, SequencesWithACommonBeginningStandInOneTile) {
@@ -219,14 +226,17 @@ TEST(AttentionVisits, ReadNestedBeginningsOnceEach) {
   EXPECT_EQ(positions_read(problem, work, work.tiles[0]), 272 + 2 * (784 - 272) + 4 * 16);
 }
 
-// Every row meets every position that it reads exactly once, in ascending order, through its own blocks.
+// Every row meets every position of its window exactly once, in ascending order, through its own blocks, and
+// no whole visit holds others.
 TEST(AttentionVisits, LeadEveryRowThroughItsPositionsInOrder) {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
     const PagedProblem problem =
         make_problem(one_tiny_head(), random_family(seed, 12, 700),
                      {.num_layers = 1, .new_tokens_stored = false, .share_blocks = true});
+    std::mt19937_64 random(seed);
     cpu::AttentionWork work;
-    const std::vector<cpu::AttentionRow> rows = rows_in_tiles(problem, work);
+    rows_in_tiles(problem, work, seed % 2 == 0 ? 0 : 1 + number_below(random, 500));
     for (const cpu::AttentionWork::Tile& tile : work.tiles) {
       cpu::AttentionTile kernel_tile = {};
       kernel_tile.block_size = 16;
@@ -234,25 +244,31 @@ TEST(AttentionVisits, LeadEveryRowThroughItsPositionsInOrder) {
       kernel_tile.num_rows = tile.num_rows;
       kernel_tile.rows = work.rows.data() + tile.first_row;
       std::vector<visits::Visit> target(static_cast<std::size_t>(tile.num_rows * visits::kMostVisitsPerRow));
-      std::vector<std::int32_t> reached(static_cast<std::size_t>(tile.num_rows));
-      for (std::int32_t range = 0; range < tile.num_ranges; ++range) {
+      std::vector<std::int32_t> next;
+      for (std::int32_t r = 0; r < tile.num_rows; ++r) next.push_back(kernel_tile.rows[r].first);
+      for (std::int32_t range = tile.first_range; range < tile.first_range + tile.num_ranges; ++range) {
         const visits::Visits list = visits::plan_visits(kernel_tile, range, target.data());
+        ASSERT_LE(list.size, static_cast<int>(target.size()));
         for (int i = 0; i < list.size; ++i) {
           const visits::Visit& visit = list.start[i];
+          const std::int32_t end = visit.first_position + visit.count;
+          ASSERT_EQ(visit.first_position % visits::kLanes, 0);
           for (std::int32_t r = visit.first_query; r < visit.end_query; ++r) {
             const cpu::AttentionRow& row = kernel_tile.rows[r];
-            std::int32_t& next = reached[static_cast<std::size_t>(r)];
-            if (row.position < visit.first_position) continue;  // it has ended; masked
-            ASSERT_EQ(next, visit.first_position) << "seed " << seed;
-            next += visit.count;
-            const std::int32_t end = std::min(next, row.position + 1);
-            for (std::int32_t p = visit.first_position; p < end; ++p)
-              ASSERT_EQ(visit.block_table[p / 16], row.block_table[p / 16]) << "seed " << seed;
+            if (visit.is_whole) {
+              ASSERT_GE(visit.first_position, row.first);
+              ASSERT_LE(end, row.position + 1);
+            }
+            if (end <= row.first || visit.first_position > row.position) continue;  // masked
+            std::int32_t& reached = next[static_cast<std::size_t>(r)];
+            ASSERT_EQ(reached, std::max(visit.first_position, row.first));
+            for (; reached < std::min(end, row.position + 1); ++reached)
+              ASSERT_EQ(visit.block_table[reached / 16], row.block_table[reached / 16]);
           }
         }
       }
       for (std::int32_t r = 0; r < tile.num_rows; ++r)
-        ASSERT_GT(reached[static_cast<std::size_t>(r)], kernel_tile.rows[r].position) << "seed " << seed;
+        ASSERT_EQ(next[static_cast<std::size_t>(r)], kernel_tile.rows[r].position + 1);
     }
   }
 }

@@ -14,13 +14,13 @@ inline bool is_full_sweep() {
   return value != nullptr && std::string_view(value) == "1";
 }
 
-// Else every n-th case: with an n that no number of values divides, every value of every parameter is among
-// them.
+// Else every n-th case from `first` on: with an n that no number of values divides, every value of every
+// parameter is among them.
 template <class Case>
-std::vector<Case> some_of(const std::vector<Case>& cases, std::size_t n) {
+std::vector<Case> some_of(const std::vector<Case>& cases, std::size_t n, std::size_t first = 0) {
   if (is_full_sweep()) return cases;
   std::vector<Case> some;
-  for (std::size_t i = 0; i < cases.size(); i += n) some.push_back(cases[i]);
+  for (std::size_t i = first; i < cases.size(); i += n) some.push_back(cases[i]);
   return some;
 }
 

@@ -15,11 +15,12 @@ target_link_libraries(octavo_gpu_bench PRIVATE octavo_kernels nlohmann_json::nlo
 add_library(octavo_cuda_matmul_test OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/on_device/matmul_test.cu)
 target_include_directories(octavo_cuda_matmul_test PRIVATE ${CMAKE_CURRENT_LIST_DIR}/on_device ${octavo_root})
 target_compile_options(octavo_cuda_matmul_test PRIVATE --expt-relaxed-constexpr -Xcompiler=-ffp-contract=off)
-set(octavo_device_tests adjusted_draws_test attention_window_test operations_test paged_attention_test sample_tokens_test)
+set(octavo_device_tests adjusted_draws_test kv_write_test operations_test paged_attention_test sample_tokens_test)
 list(TRANSFORM octavo_device_tests PREPEND ${octavo_tests_folder}/cuda/)
 list(TRANSFORM octavo_device_tests APPEND .cc)
 add_executable(octavo_cuda_device_tests EXCLUDE_FROM_ALL $<TARGET_OBJECTS:octavo_cuda_matmul_test>
-  ${octavo_device_tests} ${octavo_tests_folder}/kernels/operation_claims.cc
+  ${octavo_device_tests} ${octavo_tests_folder}/kernels/attention_claims.cc
+  ${octavo_tests_folder}/kernels/operation_claims.cc
   ${octavo_tests_folder}/kernels/operation_runs.cc ${octavo_tests_folder}/kernels/paged_problem.cc
   ${octavo_tests_folder}/kernels/test_backend.cc)
 target_include_directories(octavo_cuda_device_tests BEFORE PRIVATE ${CMAKE_CURRENT_LIST_DIR}/on_device)
