@@ -22,7 +22,8 @@
 #include "kernels/dequantize.h"
 #include "kernels/reference/reference_backend.h"
 #include "tests/cuda/device_arrays.h"
-#include "tests/kernels/paged_problem.h"
+#include "tests/kernels/operation_runs.h"
+#include "tests/support/sweep.h"
 
 namespace octavo::kernels::cuda {
 namespace {
@@ -30,11 +31,6 @@ namespace {
 using testing::noise_row;
 using testing::OwnedMatrix;
 using testing::random_matrix;
-
-constexpr TensorType kEveryType[] = {
-    TensorType::kF32,  TensorType::kF16,  TensorType::kBF16, TensorType::kQ4_0, TensorType::kQ4_1,
-    TensorType::kQ5_0, TensorType::kQ5_1, TensorType::kQ8_0, TensorType::kQ2_K, TensorType::kQ3_K,
-    TensorType::kQ4_K, TensorType::kQ5_K, TensorType::kQ6_K};
 
 std::string name_of(TensorType type) { return std::string(traits_of(type).name); }
 
@@ -153,7 +149,7 @@ void expect_product(Bench& bench, const OwnedMatrix& weights, std::int32_t rows,
 
 #ifndef __CUDACC__  // the host runs what only a device can
 TEST(WeightPlanes, HoldEveryNumberThatTheFileMeans) {
-  for (const TensorType type : kEveryType) {
+  for (const TensorType type : testing::kEveryTensorType) {
     for (const std::int64_t wanted : {32, 96, 512}) {
       const OwnedMatrix weights = random_matrix(type, 3, columns_for(type, wanted), 5);
       const std::int64_t columns = weights.source.columns;
@@ -188,7 +184,7 @@ TEST(WeightPlanes, HoldEveryNumberThatTheFileMeans) {
 #endif
 
 TEST(WeightPlanes, AreHardlyLargerThanTheFile) {
-  for (const TensorType type : kEveryType) {
+  for (const TensorType type : testing::kEveryTensorType) {
     const OwnedMatrix weights = random_matrix(type, 64, 512, 5);
     const auto file = static_cast<double>(weights.bytes.size());
     EXPECT_LE(static_cast<double>(pack_weights(weights.source).bytes.size()), 1.06 * file + 4 * 256)
@@ -198,7 +194,7 @@ TEST(WeightPlanes, AreHardlyLargerThanTheFile) {
 
 TEST(ProductPlan, DependsOnTheShapeAloneWhenDeterministic) {
   const ProductOptions options{.deterministic = true, .num_multiprocessors = 132};
-  for (const TensorType type : kEveryType) {
+  for (const TensorType type : testing::kEveryTensorType) {
     if (type == TensorType::kF32) continue;
     for (const std::int64_t outputs : {64, 4096, 14336}) {
       const ProductPlan one = plan_product(type, 1, outputs, 4096, options);
@@ -212,28 +208,40 @@ TEST(ProductPlan, DependsOnTheShapeAloneWhenDeterministic) {
 }
 
 TEST(Products, OfEveryTypeAndNumberOfRowsAreThoseOfTheReference) {
-  for (const HalfParts parts : {HalfParts::kOne, HalfParts::kTwo}) {
-    Bench bench({.half_parts = parts});
-    for (const TensorType type : kEveryType) {
-      const OwnedMatrix weights = random_matrix(type, 70, columns_for(type, 288), 3);
-      const std::vector<std::int32_t> all = {1, 2, 7, 8, 9, 33, 64, 65}, tiles = {9, 65};
-      for (const std::int32_t rows : parts == HalfParts::kOne ? all : tiles)
-        expect_product(bench, weights, rows, parts);
-    }
+  std::vector<std::pair<TensorType, std::int32_t>> one_part, two_parts;
+  for (const TensorType type : testing::kEveryTensorType) {
+    for (const std::int32_t rows : {1, 2, 7, 8, 9, 33, 64, 65}) one_part.emplace_back(type, rows);
   }
+  for (const std::int32_t rows : {9, 65}) {
+    for (const TensorType type : testing::kEveryTensorType) two_parts.emplace_back(type, rows);
+  }
+  const auto expect_products = [](const auto& cases, HalfParts parts) {
+    Bench bench({.half_parts = parts});
+    for (const auto& [type, rows] : cases)
+      expect_product(bench, random_matrix(type, 70, columns_for(type, 288), 3), rows, parts);
+  };
+  expect_products(test::some_of(one_part, 3), HalfParts::kOne);
+  expect_products(test::some_of(two_parts, 2), HalfParts::kTwo);
 }
 
 // The widths of SmolLM2-135M (its vocabulary cut down), and one group of 32.
 TEST(Products, OfModelShapesAreThoseOfTheReference) {
-  Bench bench({.half_parts = HalfParts::kOne, .num_multiprocessors = 4});
-  const std::pair<std::int64_t, std::int64_t> shapes[] = {
-      {576, 576}, {192, 576}, {256, 1536}, {300, 576}, {1, 32}};
+  struct Case {
+    TensorType type;
+    std::int32_t rows;
+    std::int64_t outputs, columns;
+  };
+  std::vector<Case> cases;
   for (const TensorType type : {TensorType::kQ4_1, TensorType::kQ8_0, TensorType::kBF16}) {
-    for (const auto& [outputs, columns] : shapes) {
-      const OwnedMatrix weights = random_matrix(type, outputs, columns, 4);
-      for (const std::int32_t rows : {1, 20}) expect_product(bench, weights, rows, HalfParts::kOne);
+    for (const std::int32_t rows : {1, 20}) {
+      for (const auto& [outputs, columns] :
+           {std::pair{576, 576}, {192, 576}, {256, 1536}, {300, 576}, {1, 32}})
+        cases.push_back({type, rows, outputs, columns});
     }
   }
+  Bench bench({.half_parts = HalfParts::kOne, .num_multiprocessors = 4});
+  for (const Case& c : test::some_of(cases, 7))
+    expect_product(bench, random_matrix(c.type, c.outputs, c.columns, 4), c.rows, HalfParts::kOne);
 }
 
 TEST(Products, InPiecesOfTheInnerDimensionAreThoseOfTheReference) {
@@ -346,42 +354,47 @@ TEST(Products, OfOneInputWithNormIndicesBiasAndResidual) {
   }
 }
 
+void expect_gate_and_up(cublasLtHandle_t library, TensorType gate_type, TensorType up_type,
+                        std::int32_t rows) {
+  constexpr std::int64_t kOutputs = 77, kColumns = 512;
+  Bench bench({.half_parts = HalfParts::kOne, .num_multiprocessors = 8, .library = library});
+  const OwnedMatrix gate = random_matrix(gate_type, kOutputs, kColumns, 41),
+                    up = random_matrix(up_type, kOutputs, kColumns, 42);
+  const std::vector<float> gate_bias = noise_row(43, 0, kOutputs), up_bias = noise_row(44, 0, kOutputs),
+                           input = noise_row(45, 0, rows * kColumns, 2.0f);
+  const auto gate_matrix = prepare_device_matrix(gate.source).value(),
+             up_matrix = prepare_device_matrix(up.source).value();
+  const DeviceArray<float> gate_bias_device(gate_bias), up_bias_device(up_bias), input_device(input),
+      out(std::vector<float>(static_cast<std::size_t>(rows * kOutputs), 0.0f));
+  bench.products().multiply_gate_up({input_device.data(), kColumns, rows},
+                                    {gate_matrix.get(), up_matrix.get(), gate_bias_device.data(),
+                                     up_bias_device.data(), out.data(), kOutputs});
+  bench.stream().finish();
+  const Activation rounding = rows <= kVectorRows ? Activation::kInt16 : Activation::kF32;
+  const std::vector<float> gates = expected_product(gate, input, rounding, gate_bias);
+  std::vector<float> expected = expected_product(up, input, rounding, up_bias);
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    expected[i] = static_cast<float>(gates[i] / (1.0 + std::exp(-double{gates[i]})) * double{expected[i]});
+  const bool has_bfloats = gate_type == TensorType::kBF16;
+  const float bound = rows <= kVectorRows ? 2e-5f : has_bfloats ? 6e-3f : 2e-3f;
+  expect_near(out.read(), expected, bound,
+              name_of(gate_type) + " and " + name_of(up_type) + ", " + std::to_string(rows) + " rows");
+}
+
 TEST(Products, OfGateAndUpMeetInOneOutput) {
-  const cublasLtHandle_t library = open_library();
-  for (const auto& [gate_type, up_type] : {std::pair{TensorType::kQ4_1, TensorType::kQ4_1},
-                                           {TensorType::kQ4_K, TensorType::kQ6_K},
-                                           {TensorType::kF16, TensorType::kQ8_0},
-                                           {TensorType::kBF16, TensorType::kF16}}) {
-    Bench bench({.half_parts = HalfParts::kOne, .num_multiprocessors = 8, .library = library});
-    constexpr std::int64_t kOutputs = 77;
-    const std::int64_t columns = 512;
-    const OwnedMatrix gate = random_matrix(gate_type, kOutputs, columns, 41),
-                      up = random_matrix(up_type, kOutputs, columns, 42);
-    const std::vector<float> gate_bias = noise_row(43, 0, kOutputs), up_bias = noise_row(44, 0, kOutputs);
-    const auto gate_matrix = prepare_device_matrix(gate.source).value(),
-               up_matrix = prepare_device_matrix(up.source).value();
-    const DeviceArray<float> gate_bias_device(gate_bias), up_bias_device(up_bias);
-    for (const std::int32_t rows : {1, 5, 40, 100, 140}) {
-      const std::vector<float> input = noise_row(45, 0, rows * columns, 2.0f);
-      const DeviceArray<float> input_device(input);
-      const DeviceArray<float> out(std::vector<float>(static_cast<std::size_t>(rows * kOutputs), 0.0f));
-      bench.products().multiply_gate_up({input_device.data(), columns, rows},
-                                        {gate_matrix.get(), up_matrix.get(), gate_bias_device.data(),
-                                         up_bias_device.data(), out.data(), kOutputs});
-      bench.stream().finish();
-      const Activation rounding = rows <= kVectorRows ? Activation::kInt16 : Activation::kF32;
-      const std::vector<float> gates = expected_product(gate, input, rounding, gate_bias);
-      std::vector<float> expected = expected_product(up, input, rounding, up_bias);
-      for (std::size_t i = 0; i < expected.size(); ++i) {
-        expected[i] =
-            static_cast<float>(gates[i] / (1.0 + std::exp(-double{gates[i]})) * double{expected[i]});
-      }
-      const bool has_bfloats = gate_type == TensorType::kBF16;
-      const float bound = rows <= kVectorRows ? 2e-5f : has_bfloats ? 6e-3f : 2e-3f;
-      expect_near(out.read(), expected, bound,
-                  name_of(gate_type) + " and " + name_of(up_type) + ", " + std::to_string(rows) + " rows");
-    }
+  struct Case {
+    TensorType gate, up;
+    std::int32_t rows;
+  };
+  std::vector<Case> cases;
+  for (const auto& [gate, up] : {std::pair{TensorType::kQ4_1, TensorType::kQ4_1},
+                                 {TensorType::kQ4_K, TensorType::kQ6_K},
+                                 {TensorType::kF16, TensorType::kQ8_0},
+                                 {TensorType::kBF16, TensorType::kF16}}) {
+    for (const std::int32_t rows : {1, 5, 40, 100, 140}) cases.push_back({gate, up, rows});
   }
+  const cublasLtHandle_t library = open_library();
+  for (const Case& c : test::some_of(cases, 3)) expect_gate_and_up(library, c.gate, c.up, c.rows);
   close_library(library);
 }
 
