@@ -98,6 +98,10 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
       ->capture_default_str();
   command.add_option("--max-num-batched-tokens", options.max_num_batched_tokens,
                      "Maximum tokens per step (default: 512 on a CPU, 2048 on a GPU)");
+  command
+      .add_option("--target-step-ms", options.target_step_ms,
+                  "Split long prompts so that a step takes about this long while others generate; 0: never")
+      ->capture_default_str();
   command.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", options.enable_prefix_caching,
                    "Reuse the KV blocks of shared prefixes (default: on)");
   add_choice<PreemptionPolicy>(

@@ -12,6 +12,7 @@ constexpr std::int32_t kMaxThreads = 1024;
 constexpr std::int32_t kMaxBlockSize = 256;
 constexpr std::int32_t kMaxSequences = 65536;
 constexpr std::int32_t kMaxBatchedTokens = 1 << 20;
+constexpr std::int32_t kMaxTargetStepMs = 60'000;
 constexpr std::int64_t kMaxCacheMebibytes = std::int64_t{1}
                                             << 30;  // a pebibyte: keeps sizes in bytes in 64 bits
 
@@ -27,6 +28,7 @@ Result<void> check_ranges(const EngineOptions& options) {
   OCTAVO_TRY_VOID(check_range("max_num_seqs", options.max_num_seqs, 1, kMaxSequences));
   OCTAVO_TRY_VOID(check_range("max_num_batched_tokens", options.max_num_batched_tokens.value_or(1), 1,
                               kMaxBatchedTokens));
+  OCTAVO_TRY_VOID(check_range("target_step_ms", options.target_step_ms, 0, kMaxTargetStepMs));
   OCTAVO_TRY_VOID(check_range("max_model_len", options.max_model_len.value_or(1), 1, INT32_MAX));
   OCTAVO_TRY_VOID(check_range("num_kv_blocks", options.num_kv_blocks.value_or(1), 1, INT32_MAX));
   OCTAVO_TRY_VOID(check_range("kv_cache_memory", options.kv_cache_memory.value_or(1), 1, kMaxCacheMebibytes));

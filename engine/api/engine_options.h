@@ -57,6 +57,9 @@ struct EngineOptions {
   std::optional<std::int32_t> max_model_len = {};     // tokens; at most the model's context length
   std::int32_t max_num_seqs = 64;
   std::optional<std::int32_t> max_num_batched_tokens = {};  // 512 on a CPU, 2,048 on a GPU
+  // About how long a step may take in which outputs grow beside a prompt: the prompt gets fewer rows. 0: any
+  // time
+  std::int32_t target_step_ms = 100;
   bool enable_prefix_caching = true;
   PreemptionPolicy preemption_mode = PreemptionPolicy::kAuto;
   AdmissionAfterPreemption admit_after_preemption = AdmissionAfterPreemption::kResumed;

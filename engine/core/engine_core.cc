@@ -27,6 +27,15 @@ ActiveRequest& make_active(ActiveRequests& requests, const scheduler::NewRequest
   return active;
 }
 
+scheduler::StepWork work_of(const scheduler::SchedulerOutput& plan) {
+  scheduler::StepWork work;
+  for (const scheduler::ScheduledSequence& sequence : plan.sequences) {
+    work += scheduler::StepWork::of_rows(sequence.start_position,
+                                         static_cast<std::int32_t>(sequence.token_ids.size()));
+  }
+  return work;
+}
+
 // The first of `rest`: what was drawn for a sequence, at most `most` tokens.
 std::span<const runner::SampledToken> take_tokens(SequenceId sequence_id, std::size_t most,
                                                   std::span<const runner::SampledToken>& rest) {
@@ -203,29 +212,27 @@ void EngineCore::discard(const Step& step) {
   }
 }
 
-// What decides how a group is preempted: moving averages over the steps that showed them.
+// What decides how a group is preempted, and how many rows prompts get. (A step that only decodes says what
+// reading the weights takes, and nothing of a row more.)
 void EngineCore::learn_costs(const Step& step) {
-  constexpr double kWeight = 0.2;
-  const auto learn = [](std::optional<double>& average, double value) {
-    average = average ? (1.0 - kWeight) * *average + kWeight * value : value;
-  };
+  constexpr double kWeightOfNewest = 0.2;
   const auto num_swapped = step.plan.swap_outs.size() + step.plan.swap_ins.size();
   const std::int64_t swap_us = step.drawn.swap_out_us + step.drawn.swap_in_us;
   scheduler_.note_swap_times(step.drawn.swap_out_us, step.drawn.swap_in_us);
   if (num_swapped > 0) {
-    learn(costs_.us_per_swapped_block, static_cast<double>(swap_us) / static_cast<double>(num_swapped));
+    const double us = static_cast<double>(swap_us) / static_cast<double>(num_swapped);
+    std::optional<double>& average = costs_.us_per_swapped_block;
+    average = average ? *average + kWeightOfNewest * (us - *average) : us;
   }
-  if (step.plan.num_prefill_tokens > 0 || uncosted_.num_rows > 0) {
-    uncosted_.num_rows +=
-        step.plan.num_prefill_tokens + step.plan.num_decode_tokens + step.plan.num_draft_tokens;
+  if (step.plan.num_prefill_tokens > 0 || uncosted_.work.num_rows > 0) {
+    uncosted_.work += work_of(step.plan);
     uncosted_.execute_us += step.record->execute_us - swap_us;
   }
-  if (uncosted_.num_rows > 0 && step.drawn.has_ended) {
-    learn(costs_.us_per_prefilled_token,
-          static_cast<double>(uncosted_.execute_us) / static_cast<double>(uncosted_.num_rows));
+  if (uncosted_.work.num_rows > 0 && step.drawn.has_ended) {
+    costs_.steps.learn(uncosted_.work, static_cast<double>(uncosted_.execute_us));
     uncosted_ = {};
   }
-  scheduler_.set_preemption_costs(costs_);
+  scheduler_.set_costs(costs_);
 }
 
 // A preempted prompt is computed again, to the same bits: the first value of each position stays.

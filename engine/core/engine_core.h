@@ -50,8 +50,8 @@ class EngineCore {
   bool has_work() const { return scheduler_.has_work(); }
 
   const KvTotals& totals() const { return scheduler_.totals(); }
-  // As measured so far: what decides how a group is preempted.
-  const scheduler::PreemptionCosts& preemption_costs() const { return costs_; }
+  // As measured so far: what decides how a group is preempted, and how much a step does.
+  const scheduler::MeasuredCosts& costs() const { return costs_; }
   KvSnapshot snapshot(SnapshotScope scope = SnapshotScope::kPool) const;
 
   // May be read from any thread.
@@ -123,9 +123,10 @@ class EngineCore {
   const EngineDependencies dependencies_;
   scheduler::Scheduler scheduler_;
   const std::shared_ptr<metrics::StepRecorder> recorder_;  // readers on any thread keep it
-  scheduler::PreemptionCosts costs_;
+  scheduler::MeasuredCosts costs_;
   struct {
-    std::int64_t num_rows = 0, execute_us = 0;
+    scheduler::StepWork work;
+    std::int64_t execute_us = 0;
   } uncosted_;  // of steps with prefill rows whose time is not all told yet: RunnerOutput::has_ended
   ActiveRequests requests_;          // accepted and not ended
   std::vector<EngineEvent> events_;  // of the step under way

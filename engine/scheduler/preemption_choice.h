@@ -6,17 +6,11 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "engine/api/engine_options.h"
+#include "engine/scheduler/measured_costs.h"
 
 namespace octavo::scheduler {
-
-// Measured by the caller; none: not yet.
-struct PreemptionCosts {
-  std::optional<double> us_per_swapped_block = {};  // one way
-  std::optional<double> us_per_prefilled_token = {};
-};
 
 // What a group that gives way has on the device.
 struct PreemptedGroup {
@@ -27,6 +21,6 @@ struct PreemptedGroup {
 
 // kSwap and kRecompute are orders. kAuto is the rule. kCost is the rule of one who does not believe the
 // prior: a swap that was never measured counts as free, so that the first one is made, and measured.
-bool prefers_swap(const PreemptedGroup& group, PreemptionPolicy policy, const PreemptionCosts& costs);
+bool prefers_swap(const PreemptedGroup& group, PreemptionPolicy policy, const MeasuredCosts& costs);
 
 }  // namespace octavo::scheduler

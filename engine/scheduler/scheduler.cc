@@ -16,6 +16,7 @@ Scheduler::State::State(const SchedulerOptions& scheduler_options)
 Scheduler::Scheduler(const SchedulerOptions& options) : state_(std::make_unique<State>(options)) {
   OCTAVO_CHECK(options.max_num_batched_tokens >= 1 && options.max_num_seqs >= 1, "%d tokens, %d sequences",
                options.max_num_batched_tokens, options.max_num_seqs);
+  OCTAVO_CHECK(options.target_step_us >= 0, "a target of %d us", options.target_step_us);
 }
 
 Scheduler::~Scheduler() = default;
@@ -286,7 +287,7 @@ PrefixMiss Scheduler::prefix_miss(RequestId request_id) const {
   return state_->first_group_of(request_id).miss;
 }
 
-void Scheduler::set_preemption_costs(const PreemptionCosts& costs) { state_->costs = costs; }
+void Scheduler::set_costs(const MeasuredCosts& costs) { state_->costs = costs; }
 void Scheduler::note_swap_times(std::int64_t out_us, std::int64_t in_us) {
   state_->blocks.totals().swap_out_us += out_us;
   state_->blocks.totals().swap_in_us += in_us;

@@ -19,6 +19,9 @@
 //                              (preemption_choice.h); a full host pool falls back to recompute
 //   admission                  the whole prompt must fit and leave a watermark; nothing starts in a step that
 //                              preempted
+//   shared steps               beside outputs that are extended, prompts get as many rows as keep the step
+//   near
+//                              its target (step_budget.h); alone they get all
 //   no double work             a request whose prompt continues what an older one is about to compute waits
 //   speculation                a sequence that decodes may get rows for guesses of its next tokens
 //                              (prompt_lookup.h, draft_gate.h), from what a step has left when everybody else
@@ -40,7 +43,7 @@
 #include "engine/api/sampling_params.h"
 #include "engine/base/ids.h"
 #include "engine/base/result.h"
-#include "engine/scheduler/preemption_choice.h"
+#include "engine/scheduler/measured_costs.h"
 #include "engine/scheduler/scheduler_output.h"
 
 namespace octavo::scheduler {
@@ -51,6 +54,7 @@ struct SchedulerOptions {
   std::int64_t bytes_per_block = 0;  // for figures only
   std::int32_t max_num_seqs = 64;    // running sequences in a step
   std::int32_t max_num_batched_tokens = 512;
+  std::int32_t target_step_us = 0;  // of a step in which outputs are extended beside prompts; 0: any
   std::int32_t max_model_len = 0;
   bool enable_prefix_caching = true;
   std::int32_t num_host_blocks = 0;  // at most num_blocks; 0: no swapping
@@ -139,7 +143,7 @@ class Scheduler {
   PromptAccount prompt_account(RequestId request_id) const;
   PrefixMiss prefix_miss(RequestId request_id) const;
 
-  void set_preemption_costs(const PreemptionCosts& costs);
+  void set_costs(const MeasuredCosts& costs);
   void note_swap_times(std::int64_t out_us, std::int64_t in_us);  // of a step: added to totals()
 
   // The outputs of a request in order, while it is known: to name its sequences. (Of a request that has

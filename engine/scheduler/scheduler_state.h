@@ -14,6 +14,7 @@
 #include "engine/scheduler/group_queue.h"
 #include "engine/scheduler/policy.h"
 #include "engine/scheduler/scheduler.h"
+#include "engine/scheduler/step_budget.h"
 
 namespace octavo::scheduler {
 
@@ -30,7 +31,7 @@ struct Scheduler::State {
   block::BlockManager blocks;
   const std::unique_ptr<AllocationStrategy> allocation;
   GroupQueue queue;
-  PreemptionCosts costs;
+  MeasuredCosts costs;
   std::uint64_t next_sequence_id = 1;
   // Of the step that is being made or executed.
   std::int64_t step = 0;
@@ -57,12 +58,11 @@ struct Scheduler::State {
   Sequence& sequence_of(SequenceId sequence_id) const;
 
   // ---- scheduler_step.cc: the passes of schedule(), in this order
-  // `budget` is what is left of max_num_batched_tokens.
   void grow_running(SchedulerOutput& output);
-  void give_rows_to_decodes(std::int32_t& budget);
-  void give_rows_to_chunks(std::int32_t& budget);
-  void admit_waiting(std::int32_t& budget, SchedulerOutput& output);
-  void draft_ahead(std::int32_t& budget, SchedulerOutput& output);
+  void give_rows_to_decodes(StepBudget& budget);
+  void give_rows_to_chunks(StepBudget& budget);
+  void admit_waiting(StepBudget& budget, SchedulerOutput& output);
+  void draft_ahead(StepBudget& budget, SchedulerOutput& output);
   void list_rows(SchedulerOutput& output);
 
   void attach_ready(SequenceGroup& group);
@@ -71,7 +71,7 @@ struct Scheduler::State {
   void grow_group(SequenceGroup& group, SchedulerOutput& output);
   void take_blocks_from(SequenceGroup& group, SchedulerOutput& output);
   bool may_swap(SequenceGroup& group, std::int32_t num_tokens);
-  void give_rows_to_group(SequenceGroup& group, std::int32_t& budget);
+  void give_rows_to_group(SequenceGroup& group, StepBudget& budget);
   bool rules_allow(const SequenceGroup& group, bool nothing_ran) const;
   AllocStatus may_start(SequenceGroup& group);
   bool waits_for_same_prefix(SequenceGroup& group) const;

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "engine/base/check.h"
+#include "engine/scheduler/preemption_choice.h"
 #include "engine/scheduler/prompt_lookup.h"
 #include "engine/scheduler/scheduler_state.h"
 
@@ -28,19 +29,19 @@ SchedulerOutput Scheduler::schedule() {
   output.step = ++state.step;
   state.blocks.begin_step(state.step);
 
-  std::int32_t budget = state.options.max_num_batched_tokens;
+  StepBudget budget(state.options.max_num_batched_tokens, state.options.target_step_us, state.costs.steps);
   state.grow_running(output);
   if (output.out_of_memory.empty()) {
     const bool decodes_wait = state.options.prefill_first;
     if (!decodes_wait) state.give_rows_to_decodes(budget);
     state.give_rows_to_chunks(budget);
     if (output.preemptions.empty()) state.admit_waiting(budget, output);
-    if (decodes_wait && budget == state.options.max_num_batched_tokens) state.give_rows_to_decodes(budget);
+    if (decodes_wait && budget.num_taken() == 0) state.give_rows_to_decodes(budget);
     state.draft_ahead(budget, output);
   }
   state.list_rows(output);
 
-  state.blocks.events().note_scheduled_tokens(state.options.max_num_batched_tokens - budget);
+  state.blocks.events().note_scheduled_tokens(budget.num_taken());
   state.step_in_flight = !output.empty() || output.moves_memory();
   if (!state.step_in_flight) state.end_step();
   return output;
@@ -156,7 +157,7 @@ bool Scheduler::State::may_swap(SequenceGroup& group, std::int32_t num_tokens) {
 // One row for each sequence of the groups that decode. They fit the budget, see most_running_sequences(),
 // unless a single group of more outputs than that runs alone: then those with the fewest tokens go first,
 // which takes turns.
-void Scheduler::State::give_rows_to_decodes(std::int32_t& budget) {
+void Scheduler::State::give_rows_to_decodes(StepBudget& budget) {
   decoding.clear();
   for (const auto& group : queue.running()) {
     if (!group->is_decoding()) continue;
@@ -164,15 +165,18 @@ void Scheduler::State::give_rows_to_decodes(std::int32_t& budget) {
       if (sequence.is_computing()) decoding.push_back(&sequence);
     }
   }
-  if (decoding.size() > static_cast<std::size_t>(budget)) {
+  const auto num_left = static_cast<std::size_t>(budget.num_left());
+  if (decoding.size() > num_left) {
     std::ranges::stable_sort(decoding, {}, &Sequence::num_tokens);
-    decoding.resize(static_cast<std::size_t>(budget));
+    decoding.resize(num_left);
   }
-  for (Sequence* sequence : decoding) sequence->num_scheduled_tokens = 1;
-  budget -= static_cast<std::int32_t>(decoding.size());
+  for (Sequence* sequence : decoding) {
+    sequence->num_scheduled_tokens = 1;
+    budget.take_decode(sequence->num_computed_tokens());
+  }
 }
 
-void Scheduler::State::give_rows_to_chunks(std::int32_t& budget) {
+void Scheduler::State::give_rows_to_chunks(StepBudget& budget) {
   for (const auto& group : queue.running()) {
     if (!group->is_decoding()) give_rows_to_group(*group, budget);
   }
@@ -181,24 +185,31 @@ void Scheduler::State::give_rows_to_chunks(std::int32_t& budget) {
 // A group decodes together: whoever catches up stops before its newest token and waits for its siblings. So
 // nobody ends while others still wait for what it computes. And a group that resumes to decode beside others
 // has a row for each sequence, or starts in the next step, where decodes come first.
-void Scheduler::State::give_rows_to_group(SequenceGroup& group, std::int32_t& budget) {
+void Scheduler::State::give_rows_to_group(SequenceGroup& group, StepBudget& budget) {
   const auto num_computing = std::ranges::count_if(group.sequences, &Sequence::is_computing);
-  const bool is_beside_others = budget < options.max_num_batched_tokens;
-  if (group.is_decoding() && is_beside_others && num_computing > budget) return;
-  const bool waits_for_siblings = group.num_live() > 1 && !group.is_decoding();
+  const bool is_decoding = group.is_decoding();
+  const bool is_beside_others = budget.num_taken() > 0;
+  if (is_decoding && is_beside_others && num_computing > budget.num_left()) return;
+  const bool waits_for_siblings = group.num_live() > 1 && !is_decoding;
   for (Sequence& sequence : group.live()) {
-    if (!sequence.is_computing()) continue;
+    if (!sequence.is_computing() || budget.num_left() == 0) continue;
     const std::int32_t num_held_back = waits_for_siblings && sequence.has_output() ? 1 : 0;
-    sequence.num_scheduled_tokens = std::min(budget, sequence.num_uncomputed_tokens() - num_held_back);
-    budget -= sequence.num_scheduled_tokens;
+    const std::int32_t start = sequence.num_computed_tokens();
+    if (is_decoding) {
+      sequence.num_scheduled_tokens = 1;
+      budget.take_decode(start);
+    } else {
+      sequence.num_scheduled_tokens =
+          budget.take_chunk(start, sequence.num_uncomputed_tokens() - num_held_back);
+    }
   }
 }
 
 // ---- admission
 
-void Scheduler::State::admit_waiting(std::int32_t& budget, SchedulerOutput& output) {
+void Scheduler::State::admit_waiting(StepBudget& budget, SchedulerOutput& output) {
   const bool nothing_ran = queue.running().empty();
-  while (budget > 0 && !queue.waiting().empty()) {
+  while (budget.has_rows_for_prompts() && !queue.waiting().empty()) {
     SequenceGroup& group = *queue.waiting().front();
     if (!rules_allow(group, nothing_ran)) return;
     const AllocStatus status = may_start(group);
@@ -324,10 +335,10 @@ PoolLevel Scheduler::State::level() const {
 // ---- guesses
 
 // Last of all, with what nobody else has taken in this step; what is left of the cheap rows is shared evenly.
-void Scheduler::State::draft_ahead(std::int32_t& budget, SchedulerOutput& output) {
+void Scheduler::State::draft_ahead(StepBudget& budget, SchedulerOutput& output) {
   if (options.speculative == Speculation::kOff) return;
-  const std::int32_t num_rows = options.max_num_batched_tokens - budget;
-  std::int32_t num_left = std::min(budget, kMostRowsWithDrafts - num_rows);
+  const std::int32_t num_rows = budget.num_taken();
+  std::int32_t num_left = std::min(budget.num_left(), kMostRowsWithDrafts - num_rows);
   if (num_left <= 0) return;
   collect_drafting();
   auto num_to_serve = static_cast<std::int32_t>(drafting.size());
@@ -340,9 +351,9 @@ void Scheduler::State::draft_ahead(std::int32_t& budget, SchedulerOutput& output
     if (guesses.empty()) continue;
     const auto num_drafted = static_cast<std::int32_t>(guesses.size());
     blocks.grow(sequence.table, sequence.num_tokens() + num_drafted, output.block_copies);
+    budget.take_draft(sequence.num_tokens(), num_drafted);
     sequence.draft(guesses);
     num_left -= num_drafted;
-    budget -= num_drafted;
   }
 }
 

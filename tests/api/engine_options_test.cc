@@ -23,6 +23,7 @@ TEST(EngineOptions, AcceptsWhatThisVersionCanDo) {
       {.gpu_memory_utilization = 0.9, .max_model_len = 752},
       {.swap_space = 0.0},
       {.max_num_seqs = 64, .max_num_batched_tokens = 32},
+      {.target_step_ms = 0},
       {.enable_prefix_caching = false, .preemption_mode = PreemptionPolicy::kRecompute},
       {.deterministic = false},
   };
@@ -52,6 +53,8 @@ TEST(EngineOptions, RefusesWhatIsOutOfRange) {
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   expect_refused({{"threads", {.threads = -1}},
                   {"threads", {.threads = 100'000}},
+                  {"target_step_ms", {.target_step_ms = -1}},
+                  {"target_step_ms", {.target_step_ms = 60'001}},
                   {"block_size", {.block_size = 0}},
                   {"block_size", {.block_size = 257}},
                   {"num_kv_blocks", {.num_kv_blocks = 0}},

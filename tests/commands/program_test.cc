@@ -81,6 +81,7 @@ TEST(CommandLine, HelpAndVersionGoToStandardOutput) {
                              "--max-model-len",
                              "--max-num-seqs",
                              "--max-num-batched-tokens",
+                             "--target-step-ms",
                              "--enable-prefix-caching",
                              "--preemption-mode",
                              "--speculative",

@@ -442,15 +442,16 @@ TEST_F(EngineCoreTest, LearnsWhatATokenOfAPromptCostsOfADeviceThatRunsBehind) {
   submit(TokenPrompt{std::vector<TokenId>(70, kA)}, {.max_tokens = 3});  // five steps of at most 16 rows
   for (int i = 0; i < 4; ++i) {
     step();
-    EXPECT_EQ(core_.preemption_costs().us_per_prefilled_token, std::nullopt) << i;
+    EXPECT_FALSE(core_.costs().steps.is_known()) << i;
   }
+  const auto us_of_100_rows = [&] { return core_.costs().steps.us_of({.num_rows = 100}); };
   step();
-  EXPECT_EQ(core_.preemption_costs().us_per_prefilled_token, 30.0);
+  EXPECT_NEAR(us_of_100_rows(), 3000.0, 1e-9);
   run();
-  EXPECT_EQ(core_.preemption_costs().us_per_prefilled_token, 30.0);
+  EXPECT_NEAR(us_of_100_rows(), 3000.0, 1e-9);
   submit(TokenPrompt{std::vector<TokenId>(33, kB)}, {.max_tokens = 1});
   run();
-  EXPECT_NEAR(core_.preemption_costs().us_per_prefilled_token.value(), 30.0, 1e-9);
+  EXPECT_NEAR(us_of_100_rows(), 3000.0, 1e-9);
 }
 
 TEST_F(EngineCoreTest, PinnedContentsStayUntilTheyAreReleased) {

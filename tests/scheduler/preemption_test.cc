@@ -150,8 +150,9 @@ TEST(Preemption, AutoAndCostTakeWhatWasMeasuredToBeCheaper) {
     for (const bool swap_is_cheaper : {true, false}) {
       Harness harness(swapping(12, 12, mode));
       // Six blocks there and back against some 90 tokens.
-      harness.scheduler.set_preemption_costs(
-          {.us_per_swapped_block = swap_is_cheaper ? 7.0 : 8.0, .us_per_prefilled_token = 1.0});
+      MeasuredCosts costs{.us_per_swapped_block = swap_is_cheaper ? 7.0 : 8.0, .steps = {}};
+      costs.steps.learn(StepWork::of_rows(0, 1), 1.0);
+      harness.scheduler.set_costs(costs);
       submit_two(harness);
       EXPECT_EQ(harness.run_until_preempted(kSecond).preemptions[0].is_swap, swap_is_cheaper);
       harness.run_until_idle();

@@ -1,0 +1,46 @@
+#include "engine/scheduler/step_budget.h"
+
+#include <algorithm>
+
+namespace octavo::scheduler {
+
+void StepBudget::take_decode(std::int32_t position) {
+  take(StepWork::of_rows(position, 1));
+  ++num_decodes_;
+}
+
+std::int32_t StepBudget::take_chunk(std::int32_t start_position, std::int32_t num_wanted) {
+  const std::int32_t num_rows = std::min(num_wanted, most_prompt_rows(start_position));
+  take(StepWork::of_rows(start_position, num_rows));
+  num_prompt_rows_ += num_rows;
+  return num_rows;
+}
+
+void StepBudget::take_draft(std::int32_t start_position, std::int32_t num_rows) {
+  take(StepWork::of_rows(start_position, num_rows));
+}
+
+void StepBudget::take(const StepWork& rows) {
+  work_ += rows;
+  num_left_ -= static_cast<std::int32_t>(rows.num_rows);
+}
+
+std::int32_t StepBudget::most_prompt_rows(std::int32_t start_position) const {
+  if (!is_limited()) return num_left_;
+  const std::int32_t num_fewest = std::max(0, kFewestPromptRows - num_prompt_rows_);
+  return std::min(num_left_, std::max(num_fewest, most_rows_in_time(start_position)));
+}
+
+// Those that end by the target. Whoever starts before it gets a row.
+std::int32_t StepBudget::most_rows_in_time(std::int32_t start_position) const {
+  if (!costs_.is_known() || costs_.us_of(work_) >= target_us_) return 0;
+  std::int32_t fits = 1, too_many = num_left_ + 1;
+  while (too_many - fits > 1) {
+    const std::int32_t middle = fits + (too_many - fits) / 2;
+    const bool in_time = costs_.us_of(work_ + StepWork::of_rows(start_position, middle)) <= target_us_;
+    (in_time ? fits : too_many) = middle;
+  }
+  return fits;
+}
+
+}  // namespace octavo::scheduler

@@ -1,0 +1,53 @@
+// How many rows a step may still have, while it is made. Beside outputs that are being extended, prompts get
+// as many rows as keep the step near its target: so a long prompt holds nobody up, and alone it takes all
+// rows. Without any limit of time it is a plain count. A value of one step; no clock, and no effect on
+// tokens. Engine thread.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/scheduler/measured_costs.h"
+
+namespace octavo::scheduler {
+
+// However long a step takes already, and before anything was measured: a prompt goes on. (On a CPU a step of
+// 8 rows takes two to three times as long as one of a single row, so that fewer would mostly read the weights
+// once more; 16, far back in a long prompt, take as long as the target.)
+inline constexpr std::int32_t kFewestPromptRows = 8;
+
+class StepBudget {
+ public:
+  // At most `most_rows`; beside decodes, about `target_us` (0: however long it takes). `costs` outlives this
+  // object.
+  StepBudget(std::int32_t most_rows, std::int64_t target_us, const StepCosts& costs)
+      : costs_(costs), target_us_(static_cast<double>(target_us)), num_left_(most_rows) {}
+
+  std::int32_t num_left() const { return num_left_; }
+  std::int32_t num_taken() const { return static_cast<std::int32_t>(work_.num_rows); }
+
+  // Whether take_chunk() would give anything.
+  bool has_rows_for_prompts() const { return num_left_ > 0 && most_prompt_rows(0) > 0; }
+
+  // A row that extends an output. From the first one on, prompts are limited. REQUIRES: num_left() >= 1.
+  void take_decode(std::int32_t position);
+
+  // Rows of known tokens from `start_position` on: as many as may be, at most `num_wanted`.
+  std::int32_t take_chunk(std::int32_t start_position, std::int32_t num_wanted);
+
+  // Rows of a draft behind a decode. REQUIRES: as many are left.
+  void take_draft(std::int32_t start_position, std::int32_t num_rows);
+
+ private:
+  bool is_limited() const { return target_us_ > 0.0 && num_decodes_ > 0; }
+  std::int32_t most_prompt_rows(std::int32_t start_position) const;
+  std::int32_t most_rows_in_time(std::int32_t start_position) const;
+  void take(const StepWork& rows);
+
+  const StepCosts& costs_;
+  const double target_us_;
+  std::int32_t num_left_;
+  StepWork work_;  // that was given out
+  std::int32_t num_decodes_ = 0, num_prompt_rows_ = 0;
+};
+
+}  // namespace octavo::scheduler
