@@ -1,5 +1,6 @@
 #include "engine/chat_template/chat_template.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/chat_template/jinja_interpreter.h"
@@ -22,14 +23,31 @@ std::vector<Turn> to_turns(std::span<const ChatMessage> messages) {
   return turns;
 }
 
-// REQUIRES: the first turn is the system's
-std::vector<Turn> fold_system(std::vector<Turn> turns) {
-  Turn& system = turns.front();
-  system.role = Role::kUser;
-  if (turns.size() == 1 || turns[1].role != Role::kUser) return turns;
-  if (!system.content.empty()) system.content.append(MarkedText("\n\n"));
-  system.content.append(turns[1].content);
-  turns.erase(turns.begin() + 1);
+void append(MarkedText& content, const MarkedText& more) {
+  if (!content.empty() && !more.empty()) content.append(MarkedText("\n\n"));
+  content.append(more);
+}
+
+// No two turns of one role in a row, and the user's before the first answer.
+std::vector<Turn> alternating(const std::vector<Turn>& turns) {
+  std::vector<Turn> result;
+  for (const Turn& turn : turns) {
+    const bool is_unasked =
+        turn.role == Role::kAssistant && (result.empty() || result.back().role == Role::kSystem);
+    if (is_unasked) result.push_back({Role::kUser, {}});
+    if (!result.empty() && result.back().role == turn.role) {
+      append(result.back().content, turn.content);
+    } else {
+      result.push_back(turn);
+    }
+  }
+  return result;
+}
+
+std::vector<Turn> without_system_role(std::vector<Turn> turns) {
+  for (Turn& turn : turns) {
+    if (turn.role == Role::kSystem) turn.role = Role::kUser;
+  }
   return turns;
 }
 
@@ -67,6 +85,10 @@ std::vector<PromptSpan> to_spans(const MarkedText& text, std::span<const ChatMes
   return spans;
 }
 
+bool has_input(std::span<const PromptSpan> spans) {
+  return std::ranges::any_of(spans, &PromptSpan::is_input);
+}
+
 Result<std::vector<PromptSpan>> render_turns(const jinja::Template& parsed, std::vector<Turn> turns,
                                              std::span<const ChatMessage> messages,
                                              const ChatTemplateConstants& constants, std::int64_t today) {
@@ -89,16 +111,20 @@ Result<std::vector<PromptSpan>> ChatTemplate::render(std::span<const ChatMessage
   return render_turns(*parsed_, to_turns(messages), messages, constants, today);
 }
 
-Result<std::vector<PromptSpan>> ChatTemplate::render_folding_system(std::span<const ChatMessage> messages,
-                                                                    const ChatTemplateConstants& constants,
-                                                                    std::int64_t today) const {
-  auto spans = render(messages, constants, today);
+Result<std::vector<PromptSpan>> ChatTemplate::render_any(std::span<const ChatMessage> messages,
+                                                         const ChatTemplateConstants& constants,
+                                                         std::int64_t today) const {
+  auto as_they_are = render(messages, constants, today);
+  const bool is_accepted = as_they_are && (has_input(*as_they_are) || messages.empty());
   // A template that ran out of its budget would do so again.
-  const bool may_fold = !spans && spans.error().code == ErrorCode::kInvalidArgument && !messages.empty() &&
-                        messages.front().role == Role::kSystem;
-  if (!may_fold) return spans;
-  auto folded = render_turns(*parsed_, fold_system(to_turns(messages)), messages, constants, today);
-  return folded ? std::move(folded) : std::move(spans);
+  const bool may_accept_others = as_they_are || as_they_are.error().code == ErrorCode::kInvalidArgument;
+  if (is_accepted || !may_accept_others) return as_they_are;
+  const std::vector<Turn> turns = to_turns(messages);
+  for (const auto& others : {alternating(turns), alternating(without_system_role(turns))}) {
+    auto spans = render_turns(*parsed_, others, messages, constants, today);
+    if (spans && (has_input(*spans) || !as_they_are)) return spans;
+  }
+  return as_they_are;
 }
 
 std::vector<PromptSpan> plain_completion(std::span<const ChatMessage> messages) {
@@ -120,6 +146,9 @@ std::string_view vicuna_template() {
 {%- set conversation = messages -%}
 {%- endif -%}
 {%- for message in conversation -%}
+{%- if (message['role'] == 'user') != (loop.index0 % 2 == 0) -%}
+{{- raise_exception('roles must alternate user/assistant/user/assistant/...') -}}
+{%- endif -%}
 {%- if message['role'] == 'assistant' -%}
 {{- 'ASSISTANT: ' + message['content'] + (eos_token or '</s>') -}}
 {%- else -%}

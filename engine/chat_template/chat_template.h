@@ -35,14 +35,17 @@ class ChatTemplate {
   Result<std::vector<PromptSpan>> render(std::span<const ChatMessage> messages,
                                          const ChatTemplateConstants& constants, std::int64_t today) const;
 
-  // As `render`, for models without a system role (Gemma, the first Mistral models), whose templates refuse
-  // such a message: then the system text stands in front of the first user message, with an empty line
-  // between, as their makers recommend; without a user message after it, it is one itself. A template that
-  // leaves system messages out without a word has its way. When that is refused, too, the error is that of
-  // the messages as they are.
-  Result<std::vector<PromptSpan>> render_folding_system(std::span<const ChatMessage> messages,
-                                                        const ChatTemplateConstants& constants,
-                                                        std::int64_t today) const;
+  // As `render`, for whatever a chat may hold: a template that refuses the messages is asked again with the
+  // same words in an order that it may accept. First adjacent messages of one role become one, with an empty
+  // line between (an answer that was stopped before its first token leaves two questions), and a chat that an
+  // answer begins gets an empty question before it. Then system text becomes the user's, too, and so stands
+  // in front of the first question: for models without a system role (Gemma, the first Mistral models), as
+  // their makers recommend. A text without a word of the messages counts as a refusal, as some templates
+  // print for a system message alone; one that leaves out some of them has its way. When everything is
+  // refused, the answer is that to the messages as they are.
+  Result<std::vector<PromptSpan>> render_any(std::span<const ChatMessage> messages,
+                                             const ChatTemplateConstants& constants,
+                                             std::int64_t today) const;
 
   // Whether begin of sequence is the template's business. Vicuna's text is that of its makers, who leave it
   // to the tokenizer.

@@ -77,7 +77,7 @@ Result<std::vector<PromptSpan>> PromptTokenizer::apply_chat_template(std::span<c
                                                                      std::int64_t today) const {
   if (!chat_template_) return plain_completion(messages);
   if (!chat_template_->has_value()) return chat_template_->error();
-  return chat_template_->value().render_folding_system(messages, template_constants_, today);
+  return chat_template_->value().render_any(messages, template_constants_, today);
 }
 
 Result<std::vector<TokenId>> PromptTokenizer::encode_chat(std::span<const ChatMessage> messages,
