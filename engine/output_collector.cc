@@ -26,10 +26,14 @@ void OutputCollector::add(const EngineEvent& event) {
   std::visit([&](const auto& kind) { apply(answers_[found->second], kind); }, event);
 }
 
-// An output that nothing more is heard of has ended with the error of its request.
 void OutputCollector::apply(RequestOutput& answer, const RequestAccepted& event) {
   answer.prompt_token_ids = event.prompt_token_ids;
   answer.seed = event.seed;
+  open_outputs(answer);
+}
+
+// An output that nothing more is heard of has ended with the error of its request.
+void OutputCollector::open_outputs(RequestOutput& answer) {
   const std::int32_t num_outputs = num_outputs_[answer_of_.at(answer.request_id)];
   for (std::int32_t index = 0; index < num_outputs; ++index) {
     CompletionOutput& output = answer.outputs.emplace_back();
@@ -58,6 +62,7 @@ void OutputCollector::apply(RequestOutput& answer, const BeamsAdvanced& event) {
 void OutputCollector::apply(RequestOutput&, const RequestPreempted&) {}  // counted in the metrics at the end
 
 void OutputCollector::apply(RequestOutput& answer, const OutputFinished& event) {
+  if (answer.outputs.empty()) open_outputs(answer);  // cancelled before it was accepted
   CompletionOutput& output = answer.outputs[static_cast<std::size_t>(event.output_index)];
   output.finish_reason = event.finish_reason;
   output.stop_reason = event.stop_reason;

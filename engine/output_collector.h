@@ -37,6 +37,8 @@ class OutputCollector {
   void apply(RequestOutput& answer, const RequestFinished& event);
   void apply(RequestOutput& answer, const RequestFailed& event);
 
+  void open_outputs(RequestOutput& answer);
+
   std::vector<RequestOutput> answers_;
   std::vector<std::int32_t> num_outputs_;                 // of each answer
   std::unordered_map<RequestId, std::size_t> answer_of_;  // index into answers_

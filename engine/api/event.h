@@ -1,6 +1,7 @@
 // What the engine tells about a request, in order. For each request: at most one Accepted, then any number of
 // Admitted / TokensGenerated / BeamsAdvanced / Preempted / OutputFinished, then exactly one RequestFinished
-// or RequestFailed, and nothing after it.
+// or RequestFailed, and nothing after it. Without Accepted: a request that is refused, or cancelled while its
+// prompt is still text (then its outputs finish with kAbort).
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,7 @@
 // characters came from messages, so that no user can write a special token. Immutable; any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -11,6 +12,7 @@
 
 #include "engine/api/request.h"
 #include "engine/base/result.h"
+#include "engine/chat_template/jinja_budget.h"
 #include "engine/chat_template/prompt_span.h"
 
 namespace octavo::tokenizer {
@@ -26,6 +28,9 @@ struct ChatTemplateConstants {
 
 class ChatTemplate {
  public:
+  // More than this no template prints.
+  static constexpr std::size_t kMaxTextBytes = jinja::Budget::kMaxTextBytes;
+
   // `source` "vicuna" stands for vicuna_template().
   static Result<ChatTemplate> parse(std::string_view source);
 

@@ -83,23 +83,31 @@ void EngineCore::handle(std::vector<EngineCommand> commands) {
   }
 }
 
-void EngineCore::handle(SubmitRequest& submit) {
-  const RequestId request_id = submit.request_id;
-  const std::int64_t submitted_us = submit.submitted_us;
+void EngineCore::handle(PreparedRequest& prepared) {
   const auto refuse = [&](Error error) {
-    const std::int64_t waited_us = dependencies_.clock->now_us() - submitted_us;
     events_.push_back(
-        RequestFailed{request_id, std::move(error), {.queue_us = waited_us, .e2e_us = waited_us}});
+        RequestFailed{prepared.request_id, std::move(error), metrics_unscheduled(prepared.submitted_us)});
   };
-  auto request = prepare_request(std::move(submit), dependencies_.intake);
-  if (!request) return refuse(std::move(request).error());
-  if (auto added = scheduler_.add(*request); !added) return refuse(std::move(added).error());
-  accept(*std::move(request), submitted_us);
+  if (!prepared.request) return refuse(std::move(prepared.request).error());
+  if (auto added = scheduler_.add(*prepared.request); !added) return refuse(std::move(added).error());
+  accept(*std::move(prepared.request), prepared.submitted_us);
+}
+
+void EngineCore::handle(const AbandonedRequest& abandoned) {
+  for (std::int32_t index = 0; index < abandoned.num_outputs; ++index) {
+    events_.push_back(OutputFinished{abandoned.request_id, index, FinishReason::kAbort});
+  }
+  events_.push_back(RequestFinished{abandoned.request_id, {}, metrics_unscheduled(abandoned.submitted_us)});
+}
+
+RequestMetrics EngineCore::metrics_unscheduled(std::int64_t submitted_us) const {
+  const std::int64_t waited_us = dependencies_.clock->now_us() - submitted_us;
+  return {.queue_us = waited_us, .e2e_us = waited_us};
 }
 
 void EngineCore::accept(scheduler::NewRequest request, std::int64_t submitted_us) {
   ActiveRequest& active = make_active(requests_, request, submitted_us);
-  const OutputProcessor output(*dependencies_.intake.tokenizer, active.sampling,
+  const OutputProcessor output(*dependencies_.tokenizer, active.sampling,
                                token_limit(request, options_.max_model_len));
   if (active.sampling.beam_width) {
     const SequenceId first_seat = scheduler_.sequences_of(request.request_id).front().sequence_id;

@@ -1,6 +1,7 @@
 // The engine on one thread: commands in, events out, one step at a time. Scheduler and block manager live
 // inside; what computes, tells the time and draws seeds comes from outside, so that the same core runs on a
-// real model and, from one seed, in a simulation.
+// real model and, from one seed, in a simulation. Requests come prepared (request_intake.h): nothing here
+// takes time that depends on the length of a text.
 //
 // Promises, for each request that was submitted:
 //   1. Exactly one RequestFinished or RequestFailed, and nothing after it.
@@ -18,16 +19,16 @@
 #include <string>
 #include <vector>
 
-#include "engine/api/command.h"
 #include "engine/api/event.h"
 #include "engine/api/kv_snapshot.h"
 #include "engine/api/metrics.h"
 #include "engine/base/clock.h"
 #include "engine/core/active_request.h"
-#include "engine/core/request_intake.h"
+#include "engine/core/command.h"
 #include "engine/metrics/step_recorder.h"
 #include "engine/runner/runner.h"
 #include "engine/scheduler/scheduler.h"
+#include "engine/tokenizer/tokenizer.h"
 
 namespace octavo {
 
@@ -35,7 +36,7 @@ namespace octavo {
 struct EngineDependencies {
   runner::Runner* runner = nullptr;
   const Clock* clock = nullptr;
-  IntakeSources intake = {};
+  const tokenizer::Tokenizer* tokenizer = nullptr;
 };
 
 class EngineCore {
@@ -85,7 +86,8 @@ class EngineCore {
   };
 
   void handle(std::vector<EngineCommand> commands);
-  void handle(SubmitRequest& submit);
+  void handle(PreparedRequest& prepared);
+  void handle(const AbandonedRequest& abandoned);
   void handle(const CancelRequest& cancel);
   void handle(const ResetPrefixCache& reset);
   void handle(const ReleasePins& release);
@@ -97,6 +99,8 @@ class EngineCore {
   void publish(Step& step);
 
   void accept(scheduler::NewRequest request, std::int64_t submitted_us);
+  // Of a request that ends before it is the scheduler's.
+  RequestMetrics metrics_unscheduled(std::int64_t submitted_us) const;
   void learn_costs(const Step& step);
   void discard(const Step& step);
   void keep_prompt_logprobs(const Step& step);

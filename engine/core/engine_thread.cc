@@ -1,5 +1,6 @@
 #include "engine/core/engine_thread.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -26,8 +27,11 @@ std::uint64_t draw_seed() {
   return (high << 32 | device()) >> 11;
 }
 
-IntakeSources real_sources(const tokenizer::Tokenizer& tokenizer) {
-  IntakeSources sources{.tokenizer = &tokenizer, .num_end_tokens = 0, .draw_seed = draw_seed};
+IntakeSources real_sources(const tokenizer::Tokenizer& tokenizer, std::int32_t max_model_len) {
+  IntakeSources sources{.tokenizer = &tokenizer,
+                        .num_end_tokens = 0,
+                        .max_prompt_tokens = static_cast<std::size_t>(std::max(1, max_model_len - 1)),
+                        .draw_seed = draw_seed};
   for (TokenId id = 0; id < tokenizer.vocabulary_size(); ++id) {
     if (tokenizer.is_end_of_sequence(id)) ++sources.num_end_tokens;
   }
@@ -59,11 +63,15 @@ EngineThread::EngineThread(EngineParts parts, std::unique_ptr<metrics::ByteSink>
     : parts_(std::move(parts)),
       commands_(kCommandCapacity),
       core_(parts_.scheduler,
-            {.runner = parts_.runner.get(), .clock = &clock_, .intake = real_sources(*parts_.tokenizer)}),
+            {.runner = parts_.runner.get(), .clock = &clock_, .tokenizer = parts_.tokenizer.get()}),
       recording_(start_recording(std::move(recording), parts_.description, core_.recorder())),
-      thread_([this] { run(); }) {}
+      thread_([this] { run(); }) {
+  preparer_.emplace(real_sources(*parts_.tokenizer, parts_.scheduler.max_model_len),
+                    [this](std::vector<EngineCommand> commands) { commands_.push(std::move(commands)); });
+}
 
 EngineThread::~EngineThread() {
+  preparer_.reset();
   closing_ = true;
   commands_.close();
   thread_.join();
@@ -79,18 +87,18 @@ RequestId EngineThread::submit(GenerationRequest request) {
 
 std::vector<RequestId> EngineThread::submit_all(std::vector<GenerationRequest> requests) {
   std::vector<RequestId> request_ids;
-  CommandBatch batch;
+  std::vector<SubmitRequest> batch;
   const std::int64_t now_us = clock_.now_us();
   std::lock_guard lock(submit_mutex_);
   for (GenerationRequest& request : requests) {
     request_ids.push_back(RequestId{next_request_id.fetch_add(1, std::memory_order_relaxed)});
-    batch.push_back(SubmitRequest{request_ids.back(), std::move(request), now_us});
+    batch.push_back({request_ids.back(), std::move(request), now_us});
   }
-  commands_.push(std::move(batch));
+  preparer_->submit(std::move(batch));
   return request_ids;
 }
 
-void EngineThread::cancel(RequestId request_id) { commands_.push({CancelRequest{request_id}}); }
+void EngineThread::cancel(RequestId request_id) { preparer_->cancel(request_id); }
 
 void EngineThread::reset_prefix_cache() { commands_.push({ResetPrefixCache{}}); }
 

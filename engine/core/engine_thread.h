@@ -1,5 +1,6 @@
-// An EngineCore on a thread of its own: commands go in through a bounded queue, events come out through an
-// outbox. It sleeps while there is neither work nor a command.
+// An EngineCore on a thread of its own: requests go in through a RequestPreparer, which has a thread too,
+// other commands through a bounded queue, events come out through an outbox. It sleeps while there is neither
+// work nor a command.
 #pragma once
 
 #include <atomic>
@@ -10,11 +11,12 @@
 #include <thread>
 #include <vector>
 
-#include "engine/api/command.h"
 #include "engine/base/bounded_queue.h"
 #include "engine/base/clock.h"
+#include "engine/core/command.h"
 #include "engine/core/engine_core.h"
 #include "engine/core/event_outbox.h"
+#include "engine/core/request_preparer.h"
 #include "engine/engine.h"
 #include "engine/metrics/recording_file.h"
 #include "engine/metrics/recording_writer.h"
@@ -54,7 +56,7 @@ class EngineThread final : public Engine {
   std::shared_ptr<const metrics::StepRecorder> history() const override;
 
  private:
-  // What one call asked; a step handles all of it or nothing yet.
+  // What one call asked, once it is prepared; a step handles all of it or nothing yet.
   using CommandBatch = std::vector<EngineCommand>;
 
   void run();
@@ -65,7 +67,7 @@ class EngineThread final : public Engine {
   const EngineParts parts_;
   SteadyClock clock_;
 
-  std::mutex submit_mutex_;  // keeps the order of ids and the order in the queue the same
+  std::mutex submit_mutex_;  // keeps the order of ids and the order of preparation the same
   BoundedQueue<CommandBatch> commands_;
   EventOutbox outbox_;
   std::atomic<bool> closing_ = false;
@@ -84,7 +86,8 @@ class EngineThread final : public Engine {
   std::int32_t published_watch_ = -1;                    // what the newest snapshot describes
   EngineCore core_;                                      // engine thread only, except recorder()
   std::unique_ptr<metrics::RecordingWriter> recording_;  // none: nothing is recorded to a file
-  std::thread thread_;                                   // last: everything above exists before it runs
+  std::thread thread_;                                   // everything above exists before it runs
+  std::optional<RequestPreparer> preparer_;              // ends before the queue that it delivers to
 };
 
 }  // namespace octavo

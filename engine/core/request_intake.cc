@@ -1,6 +1,7 @@
 #include "engine/core/request_intake.h"
 
 #include <algorithm>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,8 @@
 
 namespace octavo {
 namespace {
+
+using tokenizer::EncodeLimits;
 
 Error refusal(std::string message, std::string subject) {
   return Error{ErrorCode::kInvalidArgument, std::move(message), std::move(subject)};
@@ -39,18 +42,6 @@ Result<void> check_stop_strings(std::span<const std::string> stops) {
   return {};
 }
 
-// Tokens of the leading system message: what a chat of that message alone would start with too.
-Result<std::int32_t> count_system_tokens(const Prompt& prompt, std::span<const TokenId> prompt_token_ids,
-                                         const IntakeSources& sources) {
-  const auto* const chat = std::get_if<ChatPrompt>(&prompt);
-  if (chat == nullptr || chat->messages.size() < 2 || chat->messages.front().role != Role::kSystem) return 0;
-  const auto alone =
-      sources.tokenizer->encode_chat(std::span(chat->messages).first(1), sources.unix_time_s());
-  if (!alone) return 0;  // a template that wants a user's message, too
-  const auto differs = std::ranges::mismatch(prompt_token_ids, *alone).in1;
-  return static_cast<std::int32_t>(differs - prompt_token_ids.begin());
-}
-
 RetentionClass retention_of(const GenerationRequest& request) {
   const bool is_chat = std::holds_alternative<ChatPrompt>(request.prompt);
   return request.retention.value_or(is_chat ? RetentionClass::kChat : RetentionClass::kScratch);
@@ -64,22 +55,25 @@ std::int32_t num_beam_candidates(const SamplingParams& sampling, const IntakeSou
   return static_cast<std::int32_t>(std::min<std::int64_t>(num_wanted, sources.tokenizer->vocabulary_size()));
 }
 
-Result<std::vector<TokenId>> encode(const TextPrompt& prompt, const IntakeSources& sources) {
-  return sources.tokenizer->encode(prompt.text, prompt.parse_special, /*add_bos=*/true);
+Result<std::vector<TokenId>> encode(const TextPrompt& prompt, const IntakeSources& sources,
+                                    const EncodeLimits& limits) {
+  return sources.tokenizer->encode(prompt.text, prompt.parse_special, /*add_bos=*/true, limits);
 }
 
 // The ids that an answer was generated as, when they are exactly its text; else its text as ids.
-Result<std::vector<TokenId>> encode_answer(const ChatMessage& answer, const IntakeSources& sources) {
+Result<std::vector<TokenId>> encode_answer(const ChatMessage& answer, const IntakeSources& sources,
+                                           const EncodeLimits& limits) {
   const tokenizer::Tokenizer& tokenizer = *sources.tokenizer;
   const bool exact = !answer.token_ids.empty() && std::ranges::none_of(answer.token_ids, [&](TokenId id) {
     return tokenizer.is_control(id);
   }) && tokenizer.decode(answer.token_ids, /*skip_special=*/true) == answer.content;
   if (exact) return answer.token_ids;
-  return tokenizer.encode(answer.content, /*parse_special=*/false, /*add_bos=*/false);
+  return tokenizer.encode(answer.content, /*parse_special=*/false, /*add_bos=*/false, limits);
 }
 
 // The prompt for the answer, and then the beginning that it has already.
-Result<std::vector<TokenId>> encode_continued(const ChatPrompt& prompt, const IntakeSources& sources) {
+Result<std::vector<TokenId>> encode_continued(const ChatPrompt& prompt, const IntakeSources& sources,
+                                              const EncodeLimits& limits) {
   const ChatMessage& answer = prompt.messages.back();
   if (answer.role != Role::kAssistant || prompt.messages.size() < 2) {
     return refusal(
@@ -88,24 +82,26 @@ Result<std::vector<TokenId>> encode_continued(const ChatPrompt& prompt, const In
         "messages");
   }
   const auto before = std::span(prompt.messages).first(prompt.messages.size() - 1);
-  OCTAVO_TRY(auto token_ids, sources.tokenizer->encode_chat(before, sources.unix_time_s()));
-  OCTAVO_TRY(const auto begun, encode_answer(answer, sources));
+  OCTAVO_TRY(auto token_ids, sources.tokenizer->encode_chat(before, sources.unix_time_s(), limits));
+  OCTAVO_TRY(const auto begun, encode_answer(answer, sources, limits));
   token_ids.insert(token_ids.end(), begun.begin(), begun.end());
   return token_ids;
 }
 
-Result<std::vector<TokenId>> encode(const ChatPrompt& prompt, const IntakeSources& sources) {
+Result<std::vector<TokenId>> encode(const ChatPrompt& prompt, const IntakeSources& sources,
+                                    const EncodeLimits& limits) {
   if (prompt.messages.empty())
     return refusal("messages: the list is empty; give at least one message", "messages");
   const std::int32_t vocabulary_size = sources.tokenizer->vocabulary_size();
   for (const ChatMessage& message : prompt.messages) {
     OCTAVO_TRY_VOID(check_token_ids(message.token_ids, vocabulary_size, "messages"));
   }
-  if (prompt.continue_answer) return encode_continued(prompt, sources);
-  return sources.tokenizer->encode_chat(prompt.messages, sources.unix_time_s());
+  if (prompt.continue_answer) return encode_continued(prompt, sources, limits);
+  return sources.tokenizer->encode_chat(prompt.messages, sources.unix_time_s(), limits);
 }
 
-Result<std::vector<TokenId>> encode(const TokenPrompt& prompt, const IntakeSources& sources) {
+Result<std::vector<TokenId>> encode(const TokenPrompt& prompt, const IntakeSources& sources,
+                                    const EncodeLimits&) {
   OCTAVO_TRY_VOID(
       check_token_ids(prompt.token_ids, sources.tokenizer->vocabulary_size(), "prompt_token_ids"));
   return prompt.token_ids;
@@ -113,27 +109,73 @@ Result<std::vector<TokenId>> encode(const TokenPrompt& prompt, const IntakeSourc
 
 }  // namespace
 
-Result<scheduler::NewRequest> prepare_request(SubmitRequest submit, const IntakeSources& sources) {
-  GenerationRequest& request = submit.request;
-  OCTAVO_TRY_VOID(validate(request.sampling, sources.tokenizer->vocabulary_size()));
+PreparedRequest RequestIntake::prepare(SubmitRequest submit, std::stop_token stop) {
+  const EncodeLimits limits{.max_tokens = sources_.max_prompt_tokens, .stop = std::move(stop)};
+  return {submit.request_id, prepare_request(submit.request_id, std::move(submit.request), limits),
+          submit.submitted_us};
+}
+
+Result<scheduler::NewRequest> RequestIntake::prepare_request(RequestId request_id, GenerationRequest request,
+                                                             const EncodeLimits& limits) {
+  OCTAVO_TRY_VOID(validate(request.sampling, sources_.tokenizer->vocabulary_size()));
   OCTAVO_TRY_VOID(check_stop_strings(request.sampling.stop));
-  OCTAVO_TRY(auto prompt_token_ids,
-             std::visit([&](const auto& prompt) { return encode(prompt, sources); }, request.prompt));
+  OCTAVO_TRY(
+      auto prompt_token_ids,
+      std::visit([&](const auto& prompt) { return encode(prompt, sources_, limits); }, request.prompt));
   if (prompt_token_ids.empty()) {
     return refusal("prompt: it is empty; give at least one character or token id", "prompt");
   }
-  // A template that does not take a system message alone leaves it without a class of its own.
-  const auto num_system_tokens = count_system_tokens(request.prompt, prompt_token_ids, sources);
-  const std::uint64_t seed = request.sampling.seed ? *request.sampling.seed : sources.draw_seed();
-  const std::int32_t num_candidates = num_beam_candidates(request.sampling, sources);
-  return scheduler::NewRequest{.request_id = submit.request_id,
+  const std::int32_t num_system_tokens = count_system_tokens(request.prompt, prompt_token_ids, limits);
+  const std::uint64_t seed = request.sampling.seed ? *request.sampling.seed : sources_.draw_seed();
+  const std::int32_t num_candidates = num_beam_candidates(request.sampling, sources_);
+  return scheduler::NewRequest{.request_id = request_id,
                                .prompt_token_ids = std::move(prompt_token_ids),
                                .sampling = std::move(request.sampling),
                                .seed = seed,
                                .cache_salt = std::move(request.cache_salt),
                                .retention = retention_of(request),
-                               .num_system_tokens = num_system_tokens ? *num_system_tokens : 0,
+                               .num_system_tokens = num_system_tokens,
                                .num_beam_candidates = num_candidates};
+}
+
+// Tokens of the leading system message: what a chat of that message alone would start with too. A template
+// that does not take one alone leaves it without a class of its own.
+std::int32_t RequestIntake::count_system_tokens(const Prompt& prompt,
+                                                std::span<const TokenId> prompt_token_ids,
+                                                const EncodeLimits& limits) {
+  const auto* const chat = std::get_if<ChatPrompt>(&prompt);
+  if (chat == nullptr || chat->messages.size() < 2 || chat->messages.front().role != Role::kSystem) return 0;
+  const std::vector<TokenId>* const alone = encode_system(chat->messages.front(), limits);
+  if (alone == nullptr) return 0;
+  const auto differs = std::ranges::mismatch(prompt_token_ids, *alone).in1;
+  return static_cast<std::int32_t>(differs - prompt_token_ids.begin());
+}
+
+// By the rendered text, which may hold a date. Rendering is cheap beside encoding.
+const std::vector<TokenId>* RequestIntake::encode_system(const ChatMessage& system,
+                                                         const EncodeLimits& limits) {
+  const std::span<const ChatMessage> alone(&system, 1);
+  const std::int64_t today = sources_.unix_time_s();
+  const auto spans = sources_.tokenizer->apply_chat_template(alone, today);
+  if (!spans) return nullptr;
+  std::string rendered;
+  for (const tokenizer::PromptSpan& span : *spans) rendered += span.text;
+  const auto known = std::ranges::find(system_messages_, rendered, &SystemMessage::rendered);
+  if (known != system_messages_.end()) {
+    std::rotate(system_messages_.begin(), known, std::next(known));
+    return &system_messages_.front().token_ids;
+  }
+  ++num_encoded_system_messages_;
+  auto token_ids = sources_.tokenizer->encode_chat(alone, today, limits);
+  if (!token_ids) return nullptr;
+  if (system_messages_.size() == kMaxSystemMessages) system_messages_.pop_back();
+  system_messages_.push_front({std::move(rendered), *std::move(token_ids)});
+  return &system_messages_.front().token_ids;
+}
+
+Result<std::int32_t> count_outputs(const GenerationRequest& request, const tokenizer::Tokenizer& tokenizer) {
+  OCTAVO_TRY_VOID(validate(request.sampling, tokenizer.vocabulary_size()));
+  return request.sampling.num_outputs();
 }
 
 }  // namespace octavo

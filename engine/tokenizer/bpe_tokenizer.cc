@@ -1,5 +1,6 @@
 #include "engine/tokenizer/bpe_tokenizer.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -80,8 +81,8 @@ void BpeTokenizer::index_tokens(const Vocabulary& vocabulary) {
 }
 
 Result<void> BpeTokenizer::encode_around(std::string_view text, std::span<const SettledTokens> settled,
-                                         std::vector<TokenId>& out) const {
-  PieceMerger merger(merges_);
+                                         const std::stop_token& stop, std::vector<TokenId>& out) const {
+  PieceMerger merger(merges_, stop);
   std::size_t begin = 0;
   for (const SettledTokens& stretch : settled) {
     encode_stretch(text.substr(begin, stretch.begin - begin), merger, out);
@@ -90,6 +91,20 @@ Result<void> BpeTokenizer::encode_around(std::string_view text, std::span<const 
   }
   encode_stretch(text.substr(begin), merger, out);
   return {};
+}
+
+Result<std::size_t> BpeTokenizer::count_bytes_around(std::string_view text,
+                                                     std::span<const SettledTokens> settled) const {
+  const auto count = [&](std::string_view stretch) {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        stretch, [&](char byte) { return byte_token_ids_[static_cast<unsigned char>(byte)] >= 0; }));
+  };
+  std::size_t bytes = 0, begin = 0;
+  for (const SettledTokens& stretch : settled) {
+    bytes += count(text.substr(begin, stretch.begin - begin));
+    begin = stretch.end;
+  }
+  return bytes + count(text.substr(begin));
 }
 
 void BpeTokenizer::encode_stretch(std::string_view text, PieceMerger& merger,
@@ -114,7 +129,8 @@ void BpeTokenizer::encode_stretch(std::string_view text, PieceMerger& merger,
 void BpeTokenizer::encode_between_words(std::string_view text, PieceMerger& merger,
                                         std::vector<TokenId>& out) const {
   PieceCutter cutter(split_.pattern, text);
-  for (std::string_view piece = cutter.next(); !piece.empty(); piece = cutter.next()) {
+  for (std::string_view piece = cutter.next(); !piece.empty() && !merger.is_stopped();
+       piece = cutter.next()) {
     encode_piece(piece, merger, out);
   }
 }

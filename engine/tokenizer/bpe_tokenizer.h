@@ -52,7 +52,9 @@ class BpeTokenizer final : public PromptTokenizer {
   void index_tokens(const Vocabulary& vocabulary);
 
   Result<void> encode_around(std::string_view text, std::span<const SettledTokens> settled,
-                             std::vector<TokenId>& out) const override;
+                             const std::stop_token& stop, std::vector<TokenId>& out) const override;
+  Result<std::size_t> count_bytes_around(std::string_view text,
+                                         std::span<const SettledTokens> settled) const override;
   void encode_stretch(std::string_view text, PieceMerger& merger, std::vector<TokenId>& out) const;
   void encode_between_words(std::string_view text, PieceMerger& merger, std::vector<TokenId>& out) const;
   void encode_piece(std::string_view piece, PieceMerger& merger, std::vector<TokenId>& out) const;

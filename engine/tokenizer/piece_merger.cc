@@ -17,7 +17,9 @@ std::uint64_t queue_entry(std::uint32_t rank, std::uint32_t position) {
 void PieceMerger::finish(std::vector<TokenId>& token_ids) {
   if (symbols_.empty()) return;
   link();
-  while (!queue_.empty()) {
+  for (std::uint32_t num_merges = 0; !queue_.empty(); ++num_merges) {
+    if (num_merges % kMergesPerLook == kMergesPerLook - 1 && is_stopped()) queue_.clear();
+    if (queue_.empty()) break;
     std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
     const std::uint64_t entry = queue_.back();
     queue_.pop_back();

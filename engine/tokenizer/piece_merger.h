@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <stop_token>
 #include <vector>
 
 #include "engine/base/ids.h"
@@ -15,7 +16,11 @@ namespace octavo::tokenizer {
 // Keeps its buffers from piece to piece. One thread.
 class PieceMerger {
  public:
-  explicit PieceMerger(const MergeTable& merges) : merges_(merges) {}
+  // Both outlive the merger.
+  PieceMerger(const MergeTable& merges, const std::stop_token& stop) : merges_(merges), stop_(stop) {}
+
+  // From then on pieces may stay unmerged, and nobody should use them.
+  bool is_stopped() const { return stop_.stop_requested(); }
 
   // Adds a token to the piece.
   // REQUIRES: the piece holds fewer than 2^32 - 1 tokens
@@ -37,7 +42,11 @@ class PieceMerger {
   void enqueue(std::uint32_t position);
   void merge_with_next(std::uint32_t position);
 
+  // Merges between two looks at stop_: far less than a millisecond.
+  static constexpr std::uint32_t kMergesPerLook = 1024;
+
   const MergeTable& merges_;
+  const std::stop_token& stop_;
   std::vector<Symbol> symbols_;
   std::vector<std::uint64_t> queue_;  // rank << 32 | position; stale when the symbol's rank has changed
 };

@@ -1,8 +1,10 @@
 #include "engine/tokenizer/prompt_tokenizer.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
+#include "engine/base/format.h"
 #include "engine/base/text.h"
 
 namespace octavo::tokenizer {
@@ -12,11 +14,19 @@ std::string text_of(const Vocabulary& vocabulary, std::optional<TokenId> id) {
   return id ? vocabulary.tokens[static_cast<std::size_t>(*id)] : std::string();
 }
 
+Error too_long(std::size_t bytes, std::size_t most, const std::string& whose_limit) {
+  return {ErrorCode::kTooLong, "the prompt has " + with_thousands(bytes) + " bytes; " + whose_limit +
+                                   " at most " + with_thousands(most) + ": cut at least " +
+                                   with_thousands(bytes - most)};
+}
+
 Result<void> check_length(std::size_t bytes) {
   if (bytes <= PromptTokenizer::kMaxTextBytes) return {};
-  return Error{ErrorCode::kTooLong, "the prompt has " + std::to_string(bytes) +
-                                        " bytes; the tokenizer accepts at most " +
-                                        std::to_string(PromptTokenizer::kMaxTextBytes) + ": shorten it"};
+  return too_long(bytes, PromptTokenizer::kMaxTextBytes, "the tokenizer accepts");
+}
+
+std::string room_of(std::size_t num_tokens) {
+  return "the " + count_text(num_tokens, "token") + " that there is room for can hold";
 }
 
 std::size_t total_bytes(std::span<const PromptSpan> spans) {
@@ -47,6 +57,11 @@ PromptTokenizer::PromptTokenizer(const Vocabulary& vocabulary, TokenTexts texts,
       template_constants_{text_of(vocabulary, vocabulary.bos_token_id),
                           text_of(vocabulary, vocabulary.eos_token_id)} {
   if (vocabulary.eos_token_id) end_token_ids_.push_back(*vocabulary.eos_token_id);
+  for (TokenId id = 0; id < vocabulary_size(); ++id) {
+    const std::string_view bytes = token_bytes(id);
+    const bool is_text = !is_special(id) || (kind(id) == TokenKind::kUserDefined && !is_marker(bytes));
+    if (is_text) longest_bytes_ = std::max(longest_bytes_, bytes.size());
+  }
   if (!vocabulary.chat_template.empty()) chat_template_ = ChatTemplate::parse(vocabulary.chat_template);
 }
 
@@ -58,19 +73,19 @@ bool PromptTokenizer::is_special(TokenId id) const {
   return kind(id) == TokenKind::kControl || kind(id) == TokenKind::kUserDefined;
 }
 
-Result<std::vector<TokenId>> PromptTokenizer::encode(std::string_view text, bool parse_special,
-                                                     bool add_bos) const {
+Result<std::vector<TokenId>> PromptTokenizer::encode(std::string_view text, bool parse_special, bool add_bos,
+                                                     const EncodeLimits& limits) const {
   OCTAVO_TRY_VOID(check_length(text.size()));
   std::vector<TokenId> token_ids;
   if (add_bos && add_bos_token_ && bos_token_id_) token_ids.push_back(*bos_token_id_);
   std::vector<SettledTokens> specials;
   if (parse_special) specials_.find_all(text, 0, text.size(), specials);
-  OCTAVO_TRY_VOID(encode_around(text, specials, token_ids));
+  OCTAVO_TRY_VOID(encode_text(text, specials, limits, token_ids));
   return token_ids;
 }
 
 Result<std::vector<TokenId>> PromptTokenizer::encode_spans(std::span<const PromptSpan> spans) const {
-  return encode_prompt(spans, {});
+  return encode_prompt(spans, {}, {});
 }
 
 Result<std::vector<PromptSpan>> PromptTokenizer::apply_chat_template(std::span<const ChatMessage> messages,
@@ -81,9 +96,11 @@ Result<std::vector<PromptSpan>> PromptTokenizer::apply_chat_template(std::span<c
 }
 
 Result<std::vector<TokenId>> PromptTokenizer::encode_chat(std::span<const ChatMessage> messages,
-                                                          std::int64_t today) const {
+                                                          std::int64_t today,
+                                                          const EncodeLimits& limits) const {
+  if (chat_template_) OCTAVO_TRY_VOID(check_can_be_rendered(messages, limits.max_tokens));
   OCTAVO_TRY(const std::vector<PromptSpan> spans, apply_chat_template(messages, today));
-  OCTAVO_TRY(std::vector<TokenId> token_ids, encode_prompt(spans, messages));
+  OCTAVO_TRY(std::vector<TokenId> token_ids, encode_prompt(spans, messages, limits));
   const bool template_writes_it = chat_template_ && chat_template_->value().writes_bos();
   const bool needs_bos = !template_writes_it && add_bos_token_ && bos_token_id_;
   if (needs_bos) token_ids.insert(token_ids.begin(), *bos_token_id_);
@@ -91,7 +108,8 @@ Result<std::vector<TokenId>> PromptTokenizer::encode_chat(std::span<const ChatMe
 }
 
 Result<std::vector<TokenId>> PromptTokenizer::encode_prompt(std::span<const PromptSpan> spans,
-                                                            std::span<const ChatMessage> messages) const {
+                                                            std::span<const ChatMessage> messages,
+                                                            const EncodeLimits& limits) const {
   OCTAVO_TRY_VOID(check_length(total_bytes(spans)));
   std::string text;
   std::vector<SettledTokens> settled;
@@ -110,8 +128,45 @@ Result<std::vector<TokenId>> PromptTokenizer::encode_prompt(std::span<const Prom
   }
   specials_.find_all(text, template_begin, text.size(), settled);
   std::vector<TokenId> token_ids;
-  OCTAVO_TRY_VOID(encode_around(text, settled, token_ids));
+  OCTAVO_TRY_VOID(encode_text(text, settled, limits, token_ids));
   return token_ids;
+}
+
+Result<void> PromptTokenizer::encode_text(std::string_view text, std::span<const SettledTokens> settled,
+                                          const EncodeLimits& limits, std::vector<TokenId>& out) const {
+  OCTAVO_TRY_VOID(check_can_fit(text, settled, limits.max_tokens));
+  OCTAVO_TRY_VOID(encode_around(text, settled, limits.stop, out));
+  if (limits.stop.stop_requested()) return Error{ErrorCode::kCancelled, "the prompt is no longer wanted"};
+  return {};
+}
+
+// A prompt that is long only because of what leaves no trace in its tokens (spaces that a model removes, say)
+// passes. The bytes to cut are the text's own: rules may have made it longer.
+Result<void> PromptTokenizer::check_can_fit(std::string_view text, std::span<const SettledTokens> settled,
+                                            std::size_t max_tokens) const {
+  const std::size_t most = most_bytes_of(max_tokens);
+  if (text.size() <= most) return {};
+  OCTAVO_TRY(std::size_t bytes, count_bytes_around(text, settled));
+  for (const SettledTokens& stretch : settled) bytes += most_bytes_of(stretch.token_ids.size());
+  if (bytes <= most) return {};
+  const auto share = static_cast<double>(most) / static_cast<double>(bytes);
+  const auto kept = static_cast<std::size_t>(share * static_cast<double>(text.size()));
+  return too_long(text.size(), kept, room_of(max_tokens));
+}
+
+// What no template could print is refused before one tries, with the tighter limit of the two.
+Result<void> PromptTokenizer::check_can_be_rendered(std::span<const ChatMessage> messages,
+                                                    std::size_t max_tokens) const {
+  std::size_t bytes = 0;
+  for (const ChatMessage& message : messages) bytes += message.content.size();
+  if (bytes <= ChatTemplate::kMaxTextBytes) return {};
+  const std::size_t most = most_bytes_of(max_tokens);
+  if (most < ChatTemplate::kMaxTextBytes) return too_long(bytes, most, room_of(max_tokens));
+  return too_long(bytes, ChatTemplate::kMaxTextBytes, "a chat template prints");
+}
+
+std::size_t PromptTokenizer::most_bytes_of(std::size_t num_tokens) const {
+  return std::min(num_tokens, std::numeric_limits<std::size_t>::max() / longest_bytes_) * longest_bytes_;
 }
 
 // Control tokens are no part of an answer's text: ids that contain one were not generated for this content

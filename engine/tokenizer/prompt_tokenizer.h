@@ -35,12 +35,13 @@ class PromptTokenizer : public Tokenizer {
   std::optional<TokenId> bos_token_id() const final { return bos_token_id_; }
   bool is_end_of_sequence(TokenId id) const final;
   bool has_chat_template() const final { return chat_template_.has_value(); }
-  Result<std::vector<TokenId>> encode(std::string_view text, bool parse_special, bool add_bos) const final;
+  Result<std::vector<TokenId>> encode(std::string_view text, bool parse_special, bool add_bos,
+                                      const EncodeLimits& limits = {}) const final;
   Result<std::vector<TokenId>> encode_spans(std::span<const PromptSpan> spans) const final;
   Result<std::vector<PromptSpan>> apply_chat_template(std::span<const ChatMessage> messages,
                                                       std::int64_t today) const final;
-  Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage> messages,
-                                           std::int64_t today) const final;
+  Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage> messages, std::int64_t today,
+                                           const EncodeLimits& limits = {}) const final;
   std::string_view token_bytes(TokenId id) const final { return texts_.at(id); }
   bool is_special(TokenId id) const final;
   bool is_control(TokenId id) const final { return kind(id) == TokenKind::kControl; }
@@ -54,16 +55,29 @@ class PromptTokenizer : public Tokenizer {
 
  private:
   // Appends the ids of `text`: those of the settled stretches, ascending, and of what lies around them.
+  // Looks at `stop` often enough to end within milliseconds.
   virtual Result<void> encode_around(std::string_view text, std::span<const SettledTokens> settled,
-                                     std::vector<TokenId>& out) const = 0;
+                                     const std::stop_token& stop, std::vector<TokenId>& out) const = 0;
+  // Bytes that the tokens of what lies around the settled stretches stand for together, by token_bytes(): no
+  // more than encode_around() would make of it, and fewer only where bytes leave no trace in the tokens.
+  virtual Result<std::size_t> count_bytes_around(std::string_view text,
+                                                 std::span<const SettledTokens> settled) const = 0;
 
   Result<std::vector<TokenId>> encode_prompt(std::span<const PromptSpan> spans,
-                                             std::span<const ChatMessage> messages) const;
+                                             std::span<const ChatMessage> messages,
+                                             const EncodeLimits& limits) const;
+  Result<void> encode_text(std::string_view text, std::span<const SettledTokens> settled,
+                           const EncodeLimits& limits, std::vector<TokenId>& out) const;
+  Result<void> check_can_fit(std::string_view text, std::span<const SettledTokens> settled,
+                             std::size_t max_tokens) const;
+  Result<void> check_can_be_rendered(std::span<const ChatMessage> messages, std::size_t max_tokens) const;
+  std::size_t most_bytes_of(std::size_t num_tokens) const;
   bool stands_for(const ChatMessage& message, std::string_view content) const;
 
   // Set once.
   std::vector<TokenKind> kinds_;  // index = id
   TokenTexts texts_;
+  std::size_t longest_bytes_ = 1;  // of a token that text can become
   SpecialTokens specials_;
   std::optional<TokenId> bos_token_id_;
   std::vector<TokenId> end_token_ids_;

@@ -36,13 +36,14 @@ Error not_accepted(std::string_view reason) {
 // right, as those of a run are, wait here in order, without a heap; and nothing recurses.
 class LongMerge {
  public:
-  LongMerge(const sentencepiece::bpe::Model& model, std::string_view text) : model_(model), text_(text) {}
+  LongMerge(const sentencepiece::bpe::Model& model, std::string_view text, const std::stop_token& stop)
+      : model_(model), text_(text), stop_(stop) {}
 
   // Parts of the text with the library's indices of pieces.
   std::vector<std::pair<std::string_view, int>> run() {
     cut_into_symbols();
-    for (std::uint32_t i = 1; i < symbols_.size(); ++i) add_pair(i - 1, i);
-    while (!waiting_.empty()) merge_best();
+    for (std::uint32_t i = 1; i < symbols_.size() && !is_stopped(i); ++i) add_pair(i - 1, i);
+    for (std::uint32_t i = 0; !waiting_.empty() && !is_stopped(i); ++i) merge_best();
     std::vector<std::pair<std::string_view, int>> found;
     if (symbols_.empty()) return found;
     for (std::uint32_t i = 0; i != kNone; i = symbols_[i].next) append(text_of(i), found);
@@ -51,6 +52,10 @@ class LongMerge {
 
  private:
   static constexpr std::uint32_t kNone = 0xffffffffu;
+  // Turns of a loop between two looks at stop_: far less than a millisecond.
+  static constexpr std::uint32_t kTurnsPerLook = 1024;
+
+  bool is_stopped(std::uint32_t turn) const { return turn % kTurnsPerLook == 0 && stop_.stop_requested(); }
 
   struct Symbol {
     std::uint32_t begin, length;  // length 0: merged into the one before
@@ -148,6 +153,7 @@ class LongMerge {
 
   const sentencepiece::bpe::Model& model_;
   std::string_view text_;
+  const std::stop_token& stop_;
   std::vector<Symbol> symbols_;
   std::map<float, Pairs, std::greater<>> waiting_;
   std::unordered_map<std::string_view, std::uint32_t>
@@ -191,13 +197,14 @@ Result<std::unique_ptr<SentencePieceModel>> SentencePieceModel::create(std::span
   }
 }
 
-std::vector<SentencePieceModel::Found> SentencePieceModel::encode(std::string_view normalized) const {
+std::vector<SentencePieceModel::Found> SentencePieceModel::encode(std::string_view normalized,
+                                                                  const std::stop_token& stop) const {
   std::vector<Found> found;
   const auto add = [&](std::string_view text, int index) {
     found.push_back({text, library_->token_ids[static_cast<std::size_t>(index)]});
   };
   if (normalized.size() > kMaxLibraryBytes) {
-    for (const auto& [text, index] : LongMerge(*library_->model, normalized).run()) add(text, index);
+    for (const auto& [text, index] : LongMerge(*library_->model, normalized, stop).run()) add(text, index);
     return found;
   }
   for (const auto& [text, index] : library_->model->Encode({normalized.data(), normalized.size()})) {

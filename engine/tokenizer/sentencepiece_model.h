@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string_view>
 #include <vector>
 
@@ -31,8 +32,9 @@ class SentencePieceModel {
                                                             std::span<const float> scores);
   ~SentencePieceModel();
 
-  // The pieces that `normalized` consists of.  REQUIRES: valid UTF-8, fewer than 2^31 bytes
-  std::vector<Found> encode(std::string_view normalized) const;
+  // The pieces that `normalized` consists of; once a stop was requested, perhaps smaller ones, which nobody
+  // should use.  REQUIRES: valid UTF-8, fewer than 2^31 bytes
+  std::vector<Found> encode(std::string_view normalized, const std::stop_token& stop) const;
 
  private:
   struct Library;

@@ -108,21 +108,45 @@ SentencePieceTokenizer::SentencePieceTokenizer(const Vocabulary& vocabulary, Par
 
 Result<void> SentencePieceTokenizer::encode_around(std::string_view text,
                                                    std::span<const SettledTokens> settled,
+                                                   const std::stop_token& stop,
                                                    std::vector<TokenId>& out) const {
+  return visit(
+      text, settled,
+      [&](std::string_view stretch, bool add_prefix) {
+        return encode_stretch(stretch, add_prefix, stop, out);
+      },
+      [&](std::span<const TokenId> token_ids) { out.insert(out.end(), token_ids.begin(), token_ids.end()); });
+}
+
+Result<std::size_t> SentencePieceTokenizer::count_bytes_around(std::string_view text,
+                                                               std::span<const SettledTokens> settled) const {
+  std::size_t bytes = 0;
+  if (byte_tokens_.empty()) return bytes;
+  const auto add = [&](std::string_view stretch, bool add_prefix) -> Result<void> {
+    OCTAVO_TRY(const std::string normalized, normalizer_.normalize(stretch, add_prefix));
+    bytes += with_spaces(normalized).size();
+    return {};
+  };
+  OCTAVO_TRY_VOID(visit(text, settled, add, [](std::span<const TokenId>) {}));
+  return bytes;
+}
+
+template <class OnText, class OnSettled>
+Result<void> SentencePieceTokenizer::visit(std::string_view text, std::span<const SettledTokens> settled,
+                                           OnText on_text, OnSettled on_settled) const {
   std::size_t begin = 0;
   bool starts = true;  // the text, or after a control token or marker
   for (const SettledTokens& stretch : settled) {
     if (begin < stretch.begin) {
-      OCTAVO_TRY_VOID(
-          encode_stretch(text.substr(begin, stretch.begin - begin), starts && add_space_prefix_, out));
+      OCTAVO_TRY_VOID(on_text(text.substr(begin, stretch.begin - begin), starts && add_space_prefix_));
     }
-    out.insert(out.end(), stretch.token_ids.begin(), stretch.token_ids.end());
+    on_settled(stretch.token_ids);
     starts = is_control_or_marker(stretch.token_ids);
     begin = stretch.end;
     while (eats_spaces(stretch.token_ids.back()) && begin < text.size() && is_ascii_space(text[begin]))
       ++begin;
   }
-  return encode_stretch(text.substr(begin), starts && add_space_prefix_, out);
+  return on_text(text.substr(begin), starts && add_space_prefix_);
 }
 
 // Answers whose ids are kept hold no control tokens.
@@ -138,13 +162,14 @@ bool SentencePieceTokenizer::eats_spaces(TokenId id) const {
 
 // Word by word where that changes nothing: the library's time and memory grow faster than its text.
 Result<void> SentencePieceTokenizer::encode_stretch(std::string_view text, bool add_prefix,
+                                                    const std::stop_token& stop,
                                                     std::vector<TokenId>& out) const {
   if (text.empty()) return {};
   OCTAVO_TRY(const std::string normalized, normalizer_.normalize(text, add_prefix));
   bool after_unknown = false;
-  for (std::string_view rest = normalized; !rest.empty();) {
+  for (std::string_view rest = normalized; !rest.empty() && !stop.stop_requested();) {
     const std::size_t length = word_length(rest);
-    for (const SentencePieceModel::Found& found : model_->encode(rest.substr(0, length))) {
+    for (const SentencePieceModel::Found& found : model_->encode(rest.substr(0, length), stop)) {
       const bool is_unknown = found.token_id < 0;
       if (!is_unknown) {
         out.push_back(found.token_id);

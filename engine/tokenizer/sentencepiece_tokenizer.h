@@ -54,8 +54,16 @@ class SentencePieceTokenizer final : public PromptTokenizer {
   SentencePieceTokenizer(const Vocabulary& vocabulary, Parts parts);
 
   Result<void> encode_around(std::string_view text, std::span<const SettledTokens> settled,
-                             std::vector<TokenId>& out) const override;
-  Result<void> encode_stretch(std::string_view text, bool add_prefix, std::vector<TokenId>& out) const;
+                             const std::stop_token& stop, std::vector<TokenId>& out) const override;
+  // 0 in vocabularies without byte tokens, where a run of characters may become one unknown token.
+  Result<std::size_t> count_bytes_around(std::string_view text,
+                                         std::span<const SettledTokens> settled) const override;
+  // Calls on_text(stretch, add_prefix) and on_settled(token_ids) in the order of the text.
+  template <class OnText, class OnSettled>
+  Result<void> visit(std::string_view text, std::span<const SettledTokens> settled, OnText on_text,
+                     OnSettled on_settled) const;
+  Result<void> encode_stretch(std::string_view text, bool add_prefix, const std::stop_token& stop,
+                              std::vector<TokenId>& out) const;
   bool is_control_or_marker(std::span<const TokenId> settled) const;
   bool eats_spaces(TokenId id) const;
   // Bytes of the beginning of `normalized` that are encoded on their own.

@@ -1,10 +1,13 @@
 // Text to token ids and back, and messages to a prompt. Immutable after construction; any thread may call it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +46,15 @@ struct Vocabulary {
   std::string chat_template;               // Jinja source; empty: none
 };
 
+// How far a prompt is worth encoding.
+struct EncodeLimits {
+  // A text that cannot be so few tokens, whatever they are, is refused before it is encoded, with how much to
+  // cut (kTooLong): in time linear in its length. Any other is encoded to its end, and may be more.
+  std::size_t max_tokens = std::numeric_limits<std::size_t>::max();
+  // Encoding ends soon after a stop was requested (kCancelled).
+  std::stop_token stop = {};
+};
+
 class Tokenizer {
  public:
   static Result<std::unique_ptr<Tokenizer>> create(Vocabulary vocabulary);
@@ -56,8 +68,8 @@ class Tokenizer {
   // Raw text. With `parse_special`, text of control and user-defined tokens becomes those tokens, the longest
   // first; without, no text does but that of user-defined words and runs of spaces (special_tokens.h,
   // is_marker). BOS is added when the model asks for it and `add_bos` allows.
-  virtual Result<std::vector<TokenId>> encode(std::string_view text, bool parse_special,
-                                              bool add_bos) const = 0;
+  virtual Result<std::vector<TokenId>> encode(std::string_view text, bool parse_special, bool add_bos,
+                                              const EncodeLimits& limits = {}) const = 0;
 
   // Template text with input in it. A special token counts only if it lies wholly in template text;
   // everything between special tokens is tokenised as one piece, across the borders of input.
@@ -73,8 +85,8 @@ class Tokenizer {
   // before and after is then tokenised on its own: without a special token at the border, a piece that
   // reached across it is cut there, as it was when the answer was generated. Without a template, BOS is added
   // as in `encode`.
-  virtual Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage> messages,
-                                                   std::int64_t today) const = 0;
+  virtual Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage> messages, std::int64_t today,
+                                                   const EncodeLimits& limits = {}) const = 0;
 
   // The bytes of one token: not always whole characters. Special tokens give their text.
   // REQUIRES: 0 <= id < vocabulary_size()

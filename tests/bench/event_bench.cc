@@ -17,6 +17,7 @@
 
 #include "engine/block/block_event_log.h"
 #include "engine/core/engine_core.h"
+#include "engine/core/request_intake.h"
 #include "engine/engine.h"
 #include "engine/metrics/step_recorder.h"
 #include "engine/output_collector.h"
@@ -73,20 +74,19 @@ Steps decode_steps(std::int32_t num_sequences, std::int32_t num_blocks) {
   const simulation::ToyTokenizer tokenizer;
   const SteadyClock clock;
   IdleRunner runner;
-  EngineCore core(
-      {.block_size = 16,
-       .num_blocks = num_blocks,
-       .max_num_seqs = 64,
-       .max_num_batched_tokens = 512,
-       .max_model_len = 2'048,
-       .prefill_first = true},
-      {.runner = &runner,
-       .clock = &clock,
-       .intake = {.tokenizer = &tokenizer, .draw_seed = [] { return 1u; }, .unix_time_s = [] { return 0; }}});
+  EngineCore core({.block_size = 16,
+                   .num_blocks = num_blocks,
+                   .max_num_seqs = 64,
+                   .max_num_batched_tokens = 512,
+                   .max_model_len = 2'048,
+                   .prefill_first = true},
+                  {.runner = &runner, .clock = &clock, .tokenizer = &tokenizer});
+  RequestIntake intake(
+      {.tokenizer = &tokenizer, .draw_seed = [] { return 1u; }, .unix_time_s = [] { return 0; }});
   std::vector<EngineCommand> commands;
   for (std::int32_t i = 0; i < num_sequences; ++i) {
-    commands.push_back(SubmitRequest{RequestId{static_cast<std::uint64_t>(i) + 1},
-                                     request_of(i, tokenizer.vocabulary_size()), 0});
+    commands.push_back(intake.prepare(
+        {RequestId{static_cast<std::uint64_t>(i) + 1}, request_of(i, tokenizer.vocabulary_size()), 0}));
   }
   Steps steps;
   std::uint64_t step_mark = 0, event_mark = 0;

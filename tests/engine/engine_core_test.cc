@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "engine/core/request_intake.h"
 #include "engine/output_collector.h"
 #include "tests/engine/scripted_runner.h"
 #include "tests/simulation/toy_tokenizer.h"
@@ -28,17 +29,13 @@ class EngineCoreTest : public testing::Test {
                                                                  .max_num_seqs = 8,
                                                                  .max_num_batched_tokens = 16,
                                                                  .max_model_len = 100})
-      : core_(options, {.runner = &runner_,
-                        .clock = &clock_,
-                        .intake = {.tokenizer = &tokenizer_,
-                                   .draw_seed = [this] { return ++num_seeds_drawn_ + 1000; },
-                                   .unix_time_s = [] { return std::int64_t{0}; }}}) {}
+      : core_(options, {.runner = &runner_, .clock = &clock_, .tokenizer = &tokenizer_}) {}
 
   RequestId submit(Prompt prompt, SamplingParams sampling = {}) {
     const RequestId request_id{++num_submitted_};
     collector_.expect(request_id, sampling.num_outputs());
     commands_.push_back(
-        SubmitRequest{request_id, {std::move(prompt), std::move(sampling), {}}, clock_.now_us()});
+        intake_.prepare({request_id, {std::move(prompt), std::move(sampling), {}}, clock_.now_us()}));
     return request_id;
   }
 
@@ -68,6 +65,9 @@ class EngineCoreTest : public testing::Test {
   ScriptedRunner::Script script_ = [](RequestId, std::size_t) { return kA; };
   ScriptedRunner runner_{[this](RequestId id, std::size_t position) { return script_(id, position); }};
   EngineCore core_;
+  RequestIntake intake_{{.tokenizer = &tokenizer_,
+                         .draw_seed = [this] { return ++num_seeds_drawn_ + 1000; },
+                         .unix_time_s = [] { return std::int64_t{0}; }}};
   std::vector<EngineCommand> commands_;
   OutputCollector collector_;
 };
@@ -463,11 +463,11 @@ TEST_F(EngineCoreTest, PinnedContentsStayUntilTheyAreReleased) {
   EXPECT_EQ(num_pinned(), 0);
   const RequestId request_id{++num_submitted_};
   collector_.expect(request_id, 1);
-  commands_.push_back(SubmitRequest{request_id,
-                                    {.prompt = TokenPrompt{std::vector<TokenId>(16, kA)},
-                                     .sampling = {.max_tokens = 1},
-                                     .retention = RetentionClass::kPinned},
-                                    clock_.now_us()});
+  commands_.push_back(intake_.prepare({request_id,
+                                       {.prompt = TokenPrompt{std::vector<TokenId>(16, kA)},
+                                        .sampling = {.max_tokens = 1},
+                                        .retention = RetentionClass::kPinned},
+                                       clock_.now_us()}));
   run();
   EXPECT_EQ(num_pinned(), 4);
   commands_.push_back(ReleasePins{});

@@ -25,8 +25,24 @@ using std::chrono::seconds;
 
 constexpr TokenId kA = 4;
 
+// Encodes as the toy does, but "dd" only once somebody opens the gate, or nobody wants it any more.
+class GatedTokenizer final : public simulation::ToyTokenizer {
+ public:
+  Result<std::vector<TokenId>> encode(std::string_view text, bool parse_special, bool add_bos,
+                                      const tokenizer::EncodeLimits& limits) const override {
+    while (text == "dd" && !is_open_ && !limits.stop.stop_requested()) std::this_thread::yield();
+    if (limits.stop.stop_requested()) return Error{ErrorCode::kCancelled, "stopped"};
+    return ToyTokenizer::encode(text, parse_special, add_bos);
+  }
+  void open() const { is_open_ = true; }
+
+ private:
+  mutable std::atomic<bool> is_open_ = false;
+};
+
 struct ScriptedEngine {
   ScriptedRunner* runner = nullptr;
+  const GatedTokenizer* tokenizer = nullptr;
   std::unique_ptr<EngineThread> engine;
 };
 
@@ -41,7 +57,9 @@ ScriptedEngine make_engine(ScriptedRunner::Script script = [](RequestId, std::si
                      .max_num_seqs = 8,
                      .max_num_batched_tokens = 64,
                      .max_model_len = 1'000'000};
-  parts.tokenizer = std::make_unique<simulation::ToyTokenizer>();
+  auto tokenizer = std::make_unique<GatedTokenizer>();
+  made.tokenizer = tokenizer.get();
+  parts.tokenizer = std::move(tokenizer);
   parts.runner = std::move(runner);
   made.engine = std::make_unique<EngineThread>(std::move(parts));
   return made;
@@ -118,6 +136,64 @@ TEST(EngineThread, CancelTakesEffectBeforeTheNextStep) {
   EXPECT_EQ(output.token_ids.size(), 11u);
   EXPECT_EQ(output.text, std::string(11, 'a'));
   EXPECT_EQ(output.finish_reason, FinishReason::kAbort);
+}
+
+// The ids of those who are told of, in order: "+1" was accepted, "-1" ended, "x1" has an output that was
+// aborted.
+std::string order_of(Engine& engine, std::size_t num_ends, RequestId first) {
+  std::string order;
+  const auto name = [&](RequestId id) { return std::to_string(id.value - first.value + 1) + " "; };
+  while (num_ends > 0) {
+    for (const EngineEvent& event : engine.poll(seconds(10))) {
+      const std::string id = name(request_id_of(event));
+      if (std::holds_alternative<RequestAccepted>(event)) order += "+" + id;
+      const auto* const finished = std::get_if<OutputFinished>(&event);
+      if (finished != nullptr && finished->finish_reason == FinishReason::kAbort) order += "x" + id;
+      if (!std::holds_alternative<RequestFinished>(event)) continue;
+      order += "-" + id;
+      --num_ends;
+    }
+  }
+  return order;
+}
+
+GenerationRequest gated_request(std::int32_t n = 1) {
+  return {.prompt = TextPrompt{"dd"}, .sampling = {.n = n, .max_tokens = 1}, .cache_salt = {}};
+}
+
+TEST(EngineThread, GoesOnWhileAPromptIsPrepared) {
+  const auto [runner, tokenizer, engine] = make_engine();
+  const RequestId running = engine->submit(text_request(20'000));
+  engine->submit(gated_request());
+  EXPECT_EQ(order_of(*engine, 1, running), "+1 -1 ");
+  tokenizer->open();
+  EXPECT_EQ(order_of(*engine, 1, running), "+2 -2 ");
+}
+
+TEST(EngineThread, TakesRequestsInTheOrderOfSubmission) {
+  const auto [runner, tokenizer, engine] = make_engine();
+  const RequestId slow = engine->submit(gated_request());
+  engine->submit(text_request(1));
+  EXPECT_TRUE(engine->poll(milliseconds(20)).empty()) << "the second waits its turn";
+  tokenizer->open();
+  const std::string order = order_of(*engine, 2, slow);
+  EXPECT_LT(order.find("+1"), order.find("+2")) << order;
+}
+
+TEST(EngineThread, ACancelEndsARequestThatIsPrepared) {
+  const auto [runner, tokenizer, engine] = make_engine();
+  const auto ids = engine->submit_all({gated_request(2), text_request(1)});
+  engine->submit(text_request(1));
+  engine->cancel(ids[0]);
+  const std::string order = order_of(*engine, 3, ids[0]);  // the gate stays shut
+  EXPECT_TRUE(order.starts_with("x1 x1 -1 +2 ")) << order;
+  EXPECT_EQ(order.find("+1"), std::string::npos) << order;
+}
+
+TEST(EngineThread, StopsWhileAPromptIsPrepared) {
+  const auto [runner, tokenizer, engine] = make_engine();
+  engine->submit_all({gated_request(), text_request(1)});
+  engine->poll(milliseconds(1));
 }
 
 TEST(EngineThread, StopsWhileRequestsRunAndNobodyReads) {

@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/simulation/toy_tokenizer.h"
+#include "tests/tokenizer/small_vocabulary.h"
 
 namespace octavo {
 namespace {
@@ -18,11 +20,19 @@ constexpr TokenId kA = 4, kB = 5, kC = 6, kAB = 9;
 
 const ToyTokenizer kTokenizer;
 
+IntakeSources sources() {
+  return {.tokenizer = &kTokenizer,
+          .draw_seed = [] { return std::uint64_t{1234}; },
+          .unix_time_s = [] { return std::int64_t{0}; }};
+}
+
+SubmitRequest asked(Prompt prompt, SamplingParams sampling = {}, std::uint64_t id = 1) {
+  return {RequestId{id}, {.prompt = std::move(prompt), .sampling = std::move(sampling)}, 0};
+}
+
 Result<scheduler::NewRequest> prepare(Prompt prompt, SamplingParams sampling = {}) {
-  return prepare_request({RequestId{1}, {.prompt = std::move(prompt), .sampling = std::move(sampling)}, 0},
-                         {.tokenizer = &kTokenizer,
-                          .draw_seed = [] { return std::uint64_t{1234}; },
-                          .unix_time_s = [] { return std::int64_t{0}; }});
+  RequestIntake intake(sources());
+  return intake.prepare(asked(std::move(prompt), std::move(sampling))).request;
 }
 
 ChatPrompt continued(std::string content, Tokens token_ids) {
@@ -55,6 +65,72 @@ TEST(RequestIntake, KnowsWhichTokensAreTheSystemMessage) {
   const ChatPrompt prompt{{{Role::kSystem, "ab", {}}, {Role::kUser, "ca", {}}}};
   EXPECT_EQ(prepare(prompt)->num_system_tokens, 3) << "with the beginning of the sequence";
   EXPECT_EQ(prepare(ChatPrompt{{{Role::kUser, "ca", {}}}})->num_system_tokens, 0);
+}
+
+TEST(RequestIntake, EncodesASystemMessageOnceForAllItsTurns) {
+  RequestIntake intake(sources());
+  for (const char* question : {"ca", "b", "ddd"}) {
+    for (const char* system : {"ab", "ba"}) {
+      const auto prepared =
+          intake.prepare(asked(ChatPrompt{{{Role::kSystem, system, {}}, {Role::kUser, question, {}}}}));
+      EXPECT_EQ(prepared.request->num_system_tokens, 3);
+    }
+  }
+  EXPECT_EQ(intake.num_encoded_system_messages(), 2);
+}
+
+TEST(RequestIntake, RemembersTheSystemMessagesThatWereUsedLast) {
+  RequestIntake intake(sources());
+  const auto ask = [&](std::size_t length) {
+    const std::string system(length, 'a');
+    const auto prepared =
+        intake.prepare(asked(ChatPrompt{{{Role::kSystem, system, {}}, {Role::kUser, "b", {}}}}));
+    EXPECT_EQ(prepared.request->num_system_tokens, static_cast<std::int32_t>(1 + length));
+  };
+  for (std::size_t length = 1; length <= 100; ++length) {
+    ask(length);
+    ask(1);
+  }
+  EXPECT_EQ(intake.num_encoded_system_messages(), 100);
+}
+
+// A vocabulary of bytes, "ab" and "abcd": five tokens hold twenty bytes at most.
+TEST(RequestIntake, RefusesUnencodedWhatCannotFitAndSaysHowMuchToCut) {
+  tokenizer::Vocabulary vocabulary = tokenizer::byte_vocabulary();
+  vocabulary.tokens.insert(vocabulary.tokens.end(), {"ab", "cd", "abcd"});
+  vocabulary.kinds.insert(vocabulary.kinds.end(), 3, tokenizer::TokenKind::kNormal);
+  vocabulary.merges = {"a b", "c d", "ab cd"};
+  const auto tokenizer = tokenizer::Tokenizer::create(vocabulary);
+  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+  IntakeSources bounded = sources();
+  bounded.tokenizer = tokenizer->get();
+  bounded.max_prompt_tokens = 5;
+  RequestIntake intake(bounded);
+  EXPECT_EQ(intake.prepare(asked(TextPrompt{"abcdabcdabcdabcdabcd"})).request->prompt_token_ids.size(), 5u);
+  EXPECT_EQ(intake.prepare(asked(TextPrompt{std::string(20, 'x')})).request->prompt_token_ids.size(), 20u)
+      << "whether it fits to the token is not asked here";
+  const std::string sentence =
+      "the prompt has 27 bytes; the 5 tokens that there is room for can hold at most 20: cut at least 7";
+  for (const Prompt& prompt : {Prompt{TextPrompt{std::string(27, 'x')}},
+                               Prompt{ChatPrompt{{{Role::kUser, std::string(27, 'x'), {}}}}}}) {
+    const auto refused = intake.prepare(asked(prompt));
+    ASSERT_FALSE(refused.request);
+    EXPECT_EQ(refused.request.error().code, ErrorCode::kTooLong);
+    EXPECT_EQ(refused.request.error().message, sentence);
+  }
+}
+
+TEST(RequestIntake, EndsWhenNobodyWantsTheRequest) {
+  const auto tokenizer = tokenizer::Tokenizer::create(tokenizer::byte_vocabulary());
+  ASSERT_TRUE(tokenizer);
+  IntakeSources real = sources();
+  real.tokenizer = tokenizer->get();
+  RequestIntake intake(real);
+  std::stop_source stop;
+  stop.request_stop();
+  const auto stopped = intake.prepare(asked(TextPrompt{std::string(1 << 20, 'x')}), stop.get_token());
+  ASSERT_FALSE(stopped.request);
+  EXPECT_EQ(stopped.request.error().code, ErrorCode::kCancelled);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/core/engine_core.h"
+#include "engine/core/request_intake.h"
 #include "engine/output_collector.h"
 #include "tests/engine/scripted_runner.h"
 #include "tests/simulation/toy_tokenizer.h"
@@ -29,11 +30,7 @@ class SpeculatingCore {
                .max_num_batched_tokens = 16,
                .max_model_len = 100,
                .speculative = speculative},
-              {.runner = &runner_,
-               .clock = &clock_,
-               .intake = {.tokenizer = &tokenizer_,
-                          .draw_seed = [] { return std::uint64_t{1}; },
-                          .unix_time_s = [] { return std::int64_t{0}; }}}) {}
+              {.runner = &runner_, .clock = &clock_, .tokenizer = &tokenizer_}) {}
 
   RequestOutput answer(Prompt prompt, SamplingParams sampling) {
     const RequestId request_id{++num_submitted_};
@@ -41,7 +38,7 @@ class SpeculatingCore {
     collector.expect(request_id, sampling.num_outputs());
     std::vector<EngineCommand> commands;
     commands.push_back(
-        SubmitRequest{request_id, {std::move(prompt), std::move(sampling), {}}, clock_.now_us()});
+        intake_.prepare({request_id, {std::move(prompt), std::move(sampling), {}}, clock_.now_us()}));
     do {
       clock_.advance_us(1000);
       for (EngineEvent& event : core_.step(std::exchange(commands, {}))) {
@@ -73,6 +70,9 @@ class SpeculatingCore {
     return exception != exceptions_.end() ? exception->second : kA + static_cast<TokenId>(position % 3);
   }};
   EngineCore core_;
+  RequestIntake intake_{{.tokenizer = &tokenizer_,
+                         .draw_seed = [] { return std::uint64_t{1}; },
+                         .unix_time_s = [] { return std::int64_t{0}; }}};
   std::uint64_t num_submitted_ = 0;
   std::vector<EngineEvent> events_;
 };

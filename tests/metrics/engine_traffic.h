@@ -10,6 +10,7 @@
 
 #include "engine/base/hash.h"
 #include "engine/core/engine_core.h"
+#include "engine/core/request_intake.h"
 #include "tests/simulation/toy_tokenizer.h"
 
 namespace octavo::metrics {
@@ -87,11 +88,7 @@ class EngineTraffic {
 
  private:
   EngineDependencies dependencies() {
-    return {.runner = &runner_,
-            .clock = &clock_,
-            .intake = {.tokenizer = &tokenizer_,
-                       .draw_seed = [this] { return ++num_seeds_drawn_; },
-                       .unix_time_s = [] { return std::int64_t{0}; }}};
+    return {.runner = &runner_, .clock = &clock_, .tokenizer = &tokenizer_};
   }
 
   std::int32_t between(std::int32_t low, std::int32_t high) {
@@ -135,7 +132,7 @@ class EngineTraffic {
     if (below(3) == 0) request.sampling.n = between(1, 5);
     if (below(4) == 0) request.sampling.beam_width = between(2, 4);
     if (below(6) == 0) request.cache_salt = "salt";
-    return SubmitRequest{RequestId{++num_submitted_}, std::move(request), clock_.now_us()};
+    return intake_.prepare({RequestId{++num_submitted_}, std::move(request), clock_.now_us()});
   }
 
   std::mt19937_64 random_;
@@ -146,6 +143,9 @@ class EngineTraffic {
   std::uint64_t num_submitted_ = 0, num_seeds_drawn_ = 0;
   const scheduler::SchedulerOptions options_;
   EngineCore core_;
+  RequestIntake intake_{{.tokenizer = &tokenizer_,
+                         .draw_seed = [this] { return ++num_seeds_drawn_; },
+                         .unix_time_s = [] { return std::int64_t{0}; }}};
 };
 
 }  // namespace octavo::metrics

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/core/request_intake.h"
 #include "tests/block/seed.h"
 #include "tests/metrics/engine_traffic.h"
 
@@ -70,14 +71,13 @@ TEST(EvictionOrder, IsTheOneThatTheEngineKeepsTo) {
                                               .max_num_batched_tokens = 256,
                                               .max_model_len = 180,
                                               .num_host_blocks = 0};
-    EngineCore core(options, {.runner = &runner,
-                              .clock = &clock,
-                              .intake = {.tokenizer = &tokenizer,
-                                         .draw_seed = [] { return std::uint64_t{1}; },
-                                         .unix_time_s = [] { return std::int64_t{0}; }}});
+    EngineCore core(options, {.runner = &runner, .clock = &clock, .tokenizer = &tokenizer});
+    RequestIntake intake({.tokenizer = &tokenizer,
+                          .draw_seed = [] { return std::uint64_t{1}; },
+                          .unix_time_s = [] { return std::int64_t{0}; }});
     const auto run = [&](std::uint64_t id, GenerationRequest request) {
       clock.advance_us(1'000);
-      core.step({SubmitRequest{RequestId{id}, std::move(request), clock.now_us()}});
+      core.step({intake.prepare({RequestId{id}, std::move(request), clock.now_us()})});
       while (core.has_work()) core.step({});
     };
     const int num_small = 6 + static_cast<int>(random() % 6);

@@ -152,6 +152,12 @@ void Answers::hear(const RequestPreempted& event, Request& request) {
 void Answers::hear(const OutputFinished& event, Request& request) {
   const RequestId id = event.request_id;
   const auto index = static_cast<std::size_t>(event.output_index);
+  if (!request.accepted) {
+    const bool is_next = event.output_index == request.num_abandoned++;
+    if (!request.cancelled || !is_next || event.finish_reason != FinishReason::kAbort)
+      problem_.note(id, "an output ended before its request was accepted");
+    return;
+  }
   if (request.beams) {
     if (request.beams->answers[index].end) problem_.note(id, "an output ended twice");
     request.beams->answers[index].end = event;
@@ -169,7 +175,13 @@ void Answers::hear(const OutputFinished& event, Request& request) {
 
 void Answers::hear(const RequestFinished& event, Request& request) {
   const RequestId id = event.request_id;
-  if (!request.accepted) return problem_.note(id, "finished without being accepted");
+  if (!request.accepted && request.num_abandoned != request.alone.asked.num_outputs())
+    return problem_.note(id, "finished without being accepted");
+  if (!request.accepted && event.prompt_logprobs.empty()) {
+    check_metrics(id, request, event.metrics);
+    open_.erase(id);
+    return;
+  }
   bool was_aborted = request.cancelled && request.beams;
   for (const Output& output : request.outputs) {
     if (!output.has_ended) problem_.note(id, "finished before its outputs");

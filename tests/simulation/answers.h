@@ -73,6 +73,7 @@ class Answers {
     RequestAlone alone;
     std::int64_t submitted_us = 0;
     bool accepted = false, admitted = false, cancelled = false;
+    std::int32_t num_abandoned = 0;  // outputs that ended before it was accepted
     std::int32_t num_preemptions = 0;
     std::int32_t num_told_together = 0;  // tokens that came behind another one of the same step
     bool has_token = false;

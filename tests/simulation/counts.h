@@ -14,9 +14,10 @@ struct Counts {
   std::int64_t tokens = 0;  // delivered
   // Faults put in.
   std::int64_t failed_steps = 0;
-  std::int64_t cancels_waiting = 0, cancels_running = 0, cancels_swapped = 0, cancels_ended = 0;
+  std::int64_t cancels_preparing = 0, cancels_waiting = 0, cancels_running = 0, cancels_swapped = 0,
+               cancels_ended = 0;
   std::int64_t resets = 0;
-  std::int64_t reader_sleeps = 0;
+  std::int64_t reader_sleeps = 0, intake_sleeps = 0;
   // How requests ended otherwise than by themselves.
   std::int64_t refused = 0;
   std::int64_t failed_by_device = 0;
@@ -44,12 +45,14 @@ void visit_counts(SomeCounts& counts, Visitor visit) {
   visit("requests", counts.requests);
   visit("tokens", counts.tokens);
   visit("failed_steps", counts.failed_steps);
+  visit("cancels_preparing", counts.cancels_preparing);
   visit("cancels_waiting", counts.cancels_waiting);
   visit("cancels_running", counts.cancels_running);
   visit("cancels_swapped", counts.cancels_swapped);
   visit("cancels_ended", counts.cancels_ended);
   visit("resets", counts.resets);
   visit("reader_sleeps", counts.reader_sleeps);
+  visit("intake_sleeps", counts.intake_sleeps);
   visit("refused", counts.refused);
   visit("failed_by_device", counts.failed_by_device);
   visit("failed_by_logits", counts.failed_by_logits);

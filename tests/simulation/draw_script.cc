@@ -262,6 +262,7 @@ class ScriptDrawer {
     scatter(0.05 * habits_.cancel_rate, OperationKind::kCancelSwapped, 1);
     scatter(habits_.reset_rate, OperationKind::kResetPrefixCache, 1);
     scatter(habits_.sleep_rate, OperationKind::kReaderSleeps, 50);
+    if (random_.chance(0.3)) scatter(0.05, OperationKind::kIntakeSleeps, 12);
   }
 
   void scatter(double rate, OperationKind kind, std::int32_t below_amount) {

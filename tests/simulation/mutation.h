@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/api/command.h"
 #include "engine/api/event.h"
+#include "engine/core/command.h"
 #include "engine/runner/runner.h"
 
 namespace octavo::simulation {

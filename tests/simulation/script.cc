@@ -90,14 +90,15 @@ constexpr NamedKind kKinds[] = {{OperationKind::kSubmit, "submit"},
                                 {OperationKind::kFailSwap, "fail_swap"},
                                 {OperationKind::kFailStep, "fail_step"},
                                 {OperationKind::kLoseDevice, "lose_device"},
-                                {OperationKind::kReaderSleeps, "reader_sleeps"}};
+                                {OperationKind::kReaderSleeps, "reader_sleeps"},
+                                {OperationKind::kIntakeSleeps, "intake_sleeps"}};
 
 bool names_request(OperationKind kind) {
   return kind == OperationKind::kSubmit || kind == OperationKind::kCancel;
 }
 bool has_amount(OperationKind kind) {
   return kind == OperationKind::kFailStep || kind == OperationKind::kFailSwap ||
-         kind == OperationKind::kReaderSleeps;
+         kind == OperationKind::kReaderSleeps || kind == OperationKind::kIntakeSleeps;
 }
 
 // ---- values as text

@@ -17,9 +17,9 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/api/command.h"
 #include "engine/base/ids.h"
 #include "engine/base/result.h"
+#include "engine/core/command.h"
 #include "engine/scheduler/scheduler.h"
 #include "tests/simulation/toy_model.h"
 
@@ -60,6 +60,7 @@ enum class OperationKind : std::uint8_t {
   kFailStep,      // the next step fails; `amount` says where: FailurePoint
   kLoseDevice,    // all steps fail from now on
   kReaderSleeps,  // nobody takes events for `amount` steps
+  kIntakeSleeps,  // nothing that was submitted is prepared for `amount` steps
 };
 
 struct Operation {

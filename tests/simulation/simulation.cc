@@ -7,6 +7,8 @@
 
 #include "engine/base/clock.h"
 #include "engine/core/engine_core.h"
+#include "engine/core/preparation_queue.h"
+#include "engine/core/request_intake.h"
 #include "engine/metrics/kv_state.h"
 #include "tests/simulation/admission_rules.h"
 #include "tests/simulation/answers.h"
@@ -29,12 +31,11 @@ class Simulation {
         progress_(progress),
         runner_(script, clock_),
         mutated_runner_(runner_, mutation),
-        core_(script.options, {.runner = &mutated_runner_,
-                               .clock = &clock_,
-                               .intake = {.tokenizer = &tokenizer_,
-                                          .num_end_tokens = 2,
-                                          .draw_seed = [this] { return mix64(++num_drawn_seeds_); },
-                                          .unix_time_s = [] { return std::int64_t{0}; }}}),
+        core_(script.options, {.runner = &mutated_runner_, .clock = &clock_, .tokenizer = &tokenizer_}),
+        intake_({.tokenizer = &tokenizer_,
+                 .num_end_tokens = 2,
+                 .draw_seed = [this] { return mix64(++num_drawn_seeds_); },
+                 .unix_time_s = [] { return std::int64_t{0}; }}),
         answers_(script, problem_, counts_),
         rules_(script, runner_, problem_),
         memory_rules_(script, runner_, problem_),
@@ -51,7 +52,7 @@ class Simulation {
     std::int64_t idle_bound = most_steps();
     while (!problem_.exists()) {
       std::vector<EngineCommand> commands = take_commands();
-      if (commands.empty() && !core_.has_work()) {
+      if (commands.empty() && is_idle()) {
         if (next_ == script_.operations.size()) break;
         now_ = script_.operations[next_].at;  // nothing happens until then
         continue;
@@ -69,6 +70,8 @@ class Simulation {
   // ---- what is sent
   std::vector<EngineCommand> take_commands() {
     std::vector<EngineCommand> commands;
+    if (intake_sleeps_ > 0) --intake_sleeps_;
+    prepare(commands);
     for (; next_ < script_.operations.size() && script_.operations[next_].at <= now_; ++next_) {
       if (is_held_back()) break;
       apply(script_.operations[next_], commands);
@@ -89,8 +92,8 @@ class Simulation {
       case OperationKind::kSubmit:
         answers_.submitted(request_id, operation.asked, clock_.now_us());
         runner_.expect(request_id, operation.asked);
-        commands.emplace_back(SubmitRequest{request_id, to_request(operation.asked), clock_.now_us()});
-        return;
+        preparation_.add({{request_id, to_request(operation.asked), clock_.now_us()}});
+        return prepare(commands);
       case OperationKind::kCancel: return cancel(request_id, commands);
       case OperationKind::kCancelSwapped: ++num_swapped_to_cancel_; return;
       case OperationKind::kResetPrefixCache:
@@ -114,15 +117,35 @@ class Simulation {
         ++counts_.reader_sleeps;
         reader_.sleep(operation.amount);
         return;
+      case OperationKind::kIntakeSleeps:
+        ++counts_.intake_sleeps;
+        intake_sleeps_ = std::max(intake_sleeps_, operation.amount);
+        return;
     }
   }
 
+  // In order, however long it took.
+  void prepare(std::vector<EngineCommand>& commands) {
+    while (intake_sleeps_ == 0) {
+      auto job = preparation_.take();
+      if (!job) break;
+      preparation_.finish(intake_.prepare(std::move(job->submit), job->stop));
+    }
+    for (EngineCommand& command : preparation_.take_ready()) commands.push_back(std::move(command));
+  }
+
   void cancel(RequestId request_id, std::vector<EngineCommand>& commands) {
-    count_cancel(request_id);
     answers_.cancelled(request_id);
     cancelled_.push_back(request_id);
+    if (preparation_.cancel(request_id)) {
+      ++counts_.cancels_preparing;
+      return prepare(commands);
+    }
+    count_cancel(request_id);
     commands.emplace_back(CancelRequest{request_id});
   }
+
+  bool is_idle() const { return !core_.has_work() && preparation_.empty(); }
 
   void cancel_swapped(std::vector<EngineCommand>& commands) {
     if (num_swapped_to_cancel_ == 0) return;
@@ -163,7 +186,7 @@ class Simulation {
     for (const RequestId request_id : std::exchange(cancelled_, {})) {
       if (answers_.is_open(request_id)) problem_.note(request_id, "not ended by its cancel");
     }
-    if (!core_.has_work() && answers_.num_open() > 0) answers_.check_all_ended();
+    if (is_idle() && answers_.num_open() > 0) answers_.check_all_ended();
     reader_.step(events, problem_);
     check_state(events, device_failed);
   }
@@ -254,6 +277,7 @@ class Simulation {
   std::int64_t most_steps() const {
     std::int64_t bound = 100;
     for (const Operation& operation : script_.operations) {
+      bound += operation.amount;
       const ScriptedRequest& asked = operation.asked;
       const auto length = static_cast<std::int64_t>(asked.prompt.size()) + asked.max_tokens;
       bound +=
@@ -294,6 +318,8 @@ class Simulation {
   MutatedRunner mutated_runner_;
   std::uint64_t num_drawn_seeds_ = 0;
   EngineCore core_;
+  RequestIntake intake_;
+  PreparationQueue preparation_{tokenizer_};
   Problem problem_;
   Counts counts_;
   Answers answers_;
@@ -308,7 +334,8 @@ class Simulation {
   std::vector<RequestId> cancelled_;  // by the commands of this step
   bool releases_pins_ = false;        // one of them does
   std::int32_t num_swapped_to_cancel_ = 0;
-  KvSnapshot snapshot_;  // after the last step
+  std::int32_t intake_sleeps_ = 0;  // steps
+  KvSnapshot snapshot_;             // after the last step
   metrics::KvState replayed_;
   std::uint64_t step_mark_ = 0, event_mark_ = 0;
 };

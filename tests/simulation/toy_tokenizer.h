@@ -16,7 +16,7 @@
 
 namespace octavo::simulation {
 
-class ToyTokenizer final : public tokenizer::Tokenizer {
+class ToyTokenizer : public tokenizer::Tokenizer {
  public:
   static constexpr TokenId kEos = 0;
   static constexpr TokenId kFurtherEos = 1;
@@ -35,8 +35,8 @@ class ToyTokenizer final : public tokenizer::Tokenizer {
   bool is_control(TokenId id) const override { return id < kNumSpecial; }
 
   // Letters only, one token each; "<s>" is special when asked.
-  Result<std::vector<TokenId>> encode(std::string_view text, bool parse_special,
-                                      bool add_bos) const override {
+  Result<std::vector<TokenId>> encode(std::string_view text, bool parse_special, bool add_bos,
+                                      const tokenizer::EncodeLimits& = {}) const override {
     std::vector<TokenId> ids;
     if (add_bos && !text.empty()) ids.push_back(kBos);
     while (!text.empty()) {
@@ -61,8 +61,8 @@ class ToyTokenizer final : public tokenizer::Tokenizer {
     return spans;
   }
 
-  Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage> messages,
-                                           std::int64_t today) const override {
+  Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage> messages, std::int64_t today,
+                                           const tokenizer::EncodeLimits& = {}) const override {
     auto spans = apply_chat_template(messages, today);
     return encode_spans(*spans);
   }

@@ -9,6 +9,7 @@
 
 #include "engine/base/hash.h"
 #include "engine/core/engine_core.h"
+#include "engine/core/request_intake.h"
 #include "engine/metrics/recording_file.h"
 #include "engine/metrics/recording_writer.h"
 #include "tests/simulation/toy_tokenizer.h"
@@ -72,11 +73,7 @@ class MemoryScene {
   };
 
   EngineDependencies dependencies() {
-    return {.runner = &runner_,
-            .clock = &clock_,
-            .intake = {.tokenizer = &tokenizer_,
-                       .draw_seed = [] { return std::uint64_t{1}; },
-                       .unix_time_s = [] { return std::int64_t{0}; }}};
+    return {.runner = &runner_, .clock = &clock_, .tokenizer = &tokenizer_};
   }
 
   void step(int step) {
@@ -86,7 +83,7 @@ class MemoryScene {
     core_.step(std::move(commands));
   }
 
-  SubmitRequest submit() {
+  PreparedRequest submit() {
     GenerationRequest request;
     TokenPrompt prompt;
     const std::uint64_t own = num_submitted_ + 1;
@@ -100,7 +97,7 @@ class MemoryScene {
     request.sampling.ignore_eos = true;
     if (own % 5 == 2) request.sampling.n = 4;
     if (own % 5 == 4) request.sampling.beam_width = 4;
-    return {RequestId{++num_submitted_}, std::move(request), clock_.now_us()};
+    return intake_.prepare({RequestId{++num_submitted_}, std::move(request), clock_.now_us()});
   }
 
   Letters runner_;
@@ -108,6 +105,9 @@ class MemoryScene {
   ManualClock clock_;
   scheduler::SchedulerOptions options_;
   EngineCore core_;
+  RequestIntake intake_{{.tokenizer = &tokenizer_,
+                         .draw_seed = [] { return std::uint64_t{1}; },
+                         .unix_time_s = [] { return std::int64_t{0}; }}};
   std::uint64_t num_submitted_ = 0;
 };
 

@@ -15,7 +15,8 @@ TokenId SpellingTokenizer::token(const std::string& bytes) {
   return found->second;
 }
 
-Result<std::vector<TokenId>> SpellingTokenizer::encode(std::string_view text, bool, bool) const {
+Result<std::vector<TokenId>> SpellingTokenizer::encode(std::string_view text, bool, bool,
+                                                       const tokenizer::EncodeLimits&) const {
   return std::vector<TokenId>(text.size() / 4 + 1, 0);
 }
 Result<std::vector<TokenId>> SpellingTokenizer::encode_spans(std::span<const tokenizer::PromptSpan>) const {
@@ -28,7 +29,8 @@ Result<std::vector<tokenizer::PromptSpan>> SpellingTokenizer::apply_chat_templat
   return spans;
 }
 Result<std::vector<TokenId>> SpellingTokenizer::encode_chat(std::span<const ChatMessage> messages,
-                                                            std::int64_t) const {
+                                                            std::int64_t,
+                                                            const tokenizer::EncodeLimits&) const {
   return std::vector<TokenId>(messages.size(), 0);
 }
 std::string_view SpellingTokenizer::token_bytes(TokenId id) const {

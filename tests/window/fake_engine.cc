@@ -53,7 +53,8 @@ KnownPieces& known_pieces() {
 
 }  // namespace
 
-Result<std::vector<TokenId>> FakeTokenizer::encode(std::string_view text, bool, bool) const {
+Result<std::vector<TokenId>> FakeTokenizer::encode(std::string_view text, bool, bool,
+                                                   const tokenizer::EncodeLimits&) const {
   std::vector<TokenId> ids;
   for (std::size_t at = 0; at < text.size(); at += 4) {
     std::uint64_t hash = vocabulary_;
@@ -77,8 +78,8 @@ Result<std::vector<tokenizer::PromptSpan>> FakeTokenizer::apply_chat_template(
   return spans;
 }
 
-Result<std::vector<TokenId>> FakeTokenizer::encode_chat(std::span<const ChatMessage> messages,
-                                                        std::int64_t) const {
+Result<std::vector<TokenId>> FakeTokenizer::encode_chat(std::span<const ChatMessage> messages, std::int64_t,
+                                                        const tokenizer::EncodeLimits&) const {
   std::vector<TokenId> ids;
   for (const ChatMessage& message : messages) {
     const auto content = encode(message.content, false, false);

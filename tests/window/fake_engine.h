@@ -27,12 +27,13 @@ class FakeTokenizer final : public tokenizer::Tokenizer {
   std::optional<TokenId> bos_token_id() const override { return 1; }
   bool is_end_of_sequence(TokenId id) const override { return id == kEnd; }
   bool has_chat_template() const override { return true; }
-  Result<std::vector<TokenId>> encode(std::string_view text, bool parse_special, bool add_bos) const override;
+  Result<std::vector<TokenId>> encode(std::string_view text, bool parse_special, bool add_bos,
+                                      const tokenizer::EncodeLimits& limits = {}) const override;
   Result<std::vector<TokenId>> encode_spans(std::span<const tokenizer::PromptSpan> spans) const override;
   Result<std::vector<tokenizer::PromptSpan>> apply_chat_template(std::span<const ChatMessage> messages,
                                                                  std::int64_t today) const override;
-  Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage> messages,
-                                           std::int64_t today) const override;
+  Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage> messages, std::int64_t today,
+                                           const tokenizer::EncodeLimits& limits = {}) const override;
   std::string_view token_bytes(TokenId id) const override;
   bool is_special(TokenId id) const override { return id == kEnd; }
   std::string decode(std::span<const TokenId> ids, bool skip_special) const override;

@@ -11,6 +11,7 @@
 #include "engine/base/hash.h"
 #include "engine/base/text.h"
 #include "engine/core/engine_core.h"
+#include "engine/core/request_intake.h"
 
 namespace octavo::app {
 namespace {
@@ -61,7 +62,8 @@ class WordTokenizer final : public tokenizer::Tokenizer {
   std::optional<TokenId> bos_token_id() const override { return std::nullopt; }
   bool is_end_of_sequence(TokenId id) const override { return id == 0; }
   bool has_chat_template() const override { return false; }
-  Result<std::vector<TokenId>> encode(std::string_view text, bool, bool) const override {
+  Result<std::vector<TokenId>> encode(std::string_view text, bool, bool,
+                                      const tokenizer::EncodeLimits&) const override {
     return ids_of(text);
   }
   Result<std::vector<TokenId>> encode_spans(std::span<const tokenizer::PromptSpan> spans) const override {
@@ -73,7 +75,8 @@ class WordTokenizer final : public tokenizer::Tokenizer {
                                                                  std::int64_t) const override {
     return std::vector<tokenizer::PromptSpan>{};
   }
-  Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage>, std::int64_t) const override {
+  Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage>, std::int64_t,
+                                           const tokenizer::EncodeLimits&) const override {
     return std::vector<TokenId>{};
   }
   std::string_view token_bytes(TokenId id) const override { return tour_word(id); }
@@ -316,11 +319,7 @@ class ChapterPlayer {
   }
 
   EngineDependencies dependencies() {
-    return {.runner = &runner_,
-            .clock = &clock_,
-            .intake = {.tokenizer = &tokenizer_,
-                       .draw_seed = [] { return std::uint64_t{1}; },
-                       .unix_time_s = [] { return std::int64_t{0}; }}};
+    return {.runner = &runner_, .clock = &clock_, .tokenizer = &tokenizer_};
   }
 
   std::vector<EngineCommand> due(std::int32_t step) {
@@ -333,7 +332,7 @@ class ChapterPlayer {
     return commands;
   }
 
-  SubmitRequest submit(const Ask& ask) {
+  PreparedRequest submit(const Ask& ask) {
     GenerationRequest request;
     request.prompt = TokenPrompt{ids_of(ask.prompt)};
     request.sampling.ignore_eos = true;
@@ -341,7 +340,7 @@ class ChapterPlayer {
     request.sampling.beam_width = ask.beams;
     const auto num_words = static_cast<std::int32_t>(ids_of(ask.answers.front()).size());
     request.sampling.max_tokens = ask.num_tokens > 0 ? ask.num_tokens : num_words;
-    return {RequestId{next_ask_}, std::move(request), clock_.now_us()};
+    return intake_.prepare({RequestId{next_ask_}, std::move(request), clock_.now_us()});
   }
 
   // What the step did: who the sequences are, what they say, and a sentence about it.
@@ -472,6 +471,9 @@ class ChapterPlayer {
   WordRunner runner_;
   ManualClock clock_;
   EngineCore core_;
+  RequestIntake intake_{{.tokenizer = &tokenizer_,
+                         .draw_seed = [] { return std::uint64_t{1}; },
+                         .unix_time_s = [] { return std::int64_t{0}; }}};
   TourChapter chapter_;
   std::size_t next_ask_ = 0;
   std::uint64_t step_mark_ = 0, event_mark_ = 0;

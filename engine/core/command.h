@@ -1,0 +1,49 @@
+// What an engine core can be asked to do, as values for its queue, and what a request is before that.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+
+#include "engine/api/request.h"
+#include "engine/base/ids.h"
+#include "engine/base/result.h"
+#include "engine/scheduler/scheduler.h"
+
+namespace octavo {
+
+// As somebody asked. RequestIntake makes a PreparedRequest of it.
+struct SubmitRequest {
+  RequestId request_id;  // given out by Engine::submit, ascending
+  GenerationRequest request;
+  std::int64_t submitted_us = 0;  // engine clock
+};
+
+// Ready for the scheduler, or the reason why it cannot be.
+struct PreparedRequest {
+  RequestId request_id;
+  Result<scheduler::NewRequest> request;
+  std::int64_t submitted_us = 0;
+};
+
+// A request that was cancelled before it was prepared. Its outputs finish with kAbort, without a token.
+struct AbandonedRequest {
+  RequestId request_id;
+  std::int32_t num_outputs = 1;
+  std::int64_t submitted_us = 0;
+};
+
+// Ends the request in whatever state it is, within one step. Its outputs finish with kAbort.
+struct CancelRequest {
+  RequestId request_id;
+};
+
+// Drops every cached block that nobody uses.
+struct ResetPrefixCache {};
+
+// What was pinned in the prefix cache is kept like a system prompt from now on.
+struct ReleasePins {};
+
+using EngineCommand =
+    std::variant<PreparedRequest, AbandonedRequest, CancelRequest, ResetPrefixCache, ReleasePins>;
+
+}  // namespace octavo

@@ -1,0 +1,50 @@
+// Prepares requests on a thread of its own, so that the engine never waits for a text: a prompt of megabytes
+// delays those that were submitted after it, and nobody who runs.
+//
+// Thread: any. `deliver` is called with the queue locked, so that what it is given keeps its order; it may
+// wait for the engine to take its commands, and must not call the preparer.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "engine/base/ids.h"
+#include "engine/core/command.h"
+#include "engine/core/preparation_queue.h"
+#include "engine/core/request_intake.h"
+
+namespace octavo {
+
+class RequestPreparer {
+ public:
+  using Deliver = std::function<void(std::vector<EngineCommand> commands)>;
+
+  RequestPreparer(IntakeSources sources, Deliver deliver);
+  // Abandons what is not prepared, and delivers that.
+  ~RequestPreparer();
+
+  // One call's requests; they are delivered together.
+  void submit(std::vector<SubmitRequest> batch);
+
+  // A request that is still here is abandoned at once; for any other a CancelRequest is delivered, behind the
+  // request itself.
+  void cancel(RequestId request_id);
+
+ private:
+  void run();
+  void deliver_ready();
+
+  const Deliver deliver_;
+  RequestIntake intake_;  // preparing thread only
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  PreparationQueue queue_;  // guarded by mutex_
+  bool closing_ = false;    // guarded by mutex_
+  std::thread thread_;      // last: everything above exists before it runs
+};
+
+}  // namespace octavo
