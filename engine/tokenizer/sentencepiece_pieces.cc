@@ -17,7 +17,8 @@ namespace {
 constexpr std::string_view kTokensKey = "tokenizer.ggml.tokens";
 
 std::string quoted(std::size_t id, const std::string& text) {
-  return "[" + std::to_string(id) + "] \"" + escape_for_message(text, 40) + "\"";
+  std::string message = "[";
+  return message.append(std::to_string(id)).append("] \"").append(escape_for_message(text, 40)) + "\"";
 }
 
 bool is_text(std::string_view text) {
