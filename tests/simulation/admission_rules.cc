@@ -120,7 +120,8 @@ void AdmissionRules::check_waiting(const StepView& step) {
   if (num_left >= watermark) problem_.note(waiting->request_id, "waits though it fits");
 }
 
-// Whether what kept the first in the queue from starting can only have been the pool, seats or a peer.
+// Whether what kept the first in the queue from starting can only have been the pool, seats or a peer. (Where
+// steps have a target, rows may be left and no time for them.)
 bool AdmissionRules::may_judge(const StepView& step, const SequenceSnapshot& waiting) const {
   const scheduler::SchedulerOptions& options = script_.options;
   if (options.memory_manager != MemoryManager::kPaged ||
@@ -135,7 +136,11 @@ bool AdmissionRules::may_judge(const StepView& step, const SequenceSnapshot& wai
                         !keeps_pins(step.after) && std::ranges::none_of(step.events, ends_for_want_of_memory);
   const bool is_new = waiting.state == SequenceState::kWaiting && waiting.num_computed_tokens == 0 &&
                       waiting.num_tokens == waiting.num_prompt_tokens;
-  return has_rows_left && is_plain && is_new && runner_.asked(waiting.request_id).num_outputs() == 1;
+  const bool may_be_late = options.target_step_us > 0 &&
+                           std::ranges::find(step.before.sequences, SequenceState::kRunning,
+                                             &SequenceSnapshot::state) != step.before.sequences.end();
+  return has_rows_left && !may_be_late && is_plain && is_new &&
+         runner_.asked(waiting.request_id).num_outputs() == 1;
 }
 
 AdmissionRules::Runners AdmissionRules::runners_of(const StepView& step,

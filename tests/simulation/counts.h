@@ -35,6 +35,8 @@ struct Counts {
   std::int64_t failed_swaps = 0;  // of the failed steps
   // Speculation.
   std::int64_t drafted_tokens = 0, accepted_tokens = 0;
+  // Steps that prompts and outputs shared.
+  std::int64_t judged_gaps = 0;
 };
 
 // Calls visit(name, value) for each counter, in order.
@@ -73,6 +75,7 @@ void visit_counts(SomeCounts& counts, Visitor visit) {
   visit("failed_swaps", counts.failed_swaps);
   visit("drafted_tokens", counts.drafted_tokens);
   visit("accepted_tokens", counts.accepted_tokens);
+  visit("judged_gaps", counts.judged_gaps);
 }
 
 inline void add(Counts& sum, const Counts& more) {

@@ -40,6 +40,8 @@ class ScriptDrawer {
       make_tight();
     } else if (random_.chance(0.25)) {
       make_slow_prompts();
+    } else if (random_.chance(0.3)) {
+      make_long_prompts_beside_outputs();
     }
     draw_host_pool();
     for (int index = 0; index < 3; ++index) shared_starts_.push_back(draw_tokens(2 * habits_.longest_prompt));
@@ -59,6 +61,7 @@ class ScriptDrawer {
     options.bytes_per_block = 1024;
     options.max_num_seqs = random_.chance(0.1) ? 1 : random_.between_powers(1, 5);
     options.max_num_batched_tokens = random_.between_powers(0, 8);
+    if (random_.chance(0.3)) options.target_step_us = random_.between(500, 8000);
     options.max_model_len = random_.between_powers(5, 8);
     if (random_.chance(0.1)) options.max_model_len = random_.between_powers(2, 5);
     options.enable_prefix_caching = random_.chance(0.85);
@@ -146,6 +149,23 @@ class ScriptDrawer {
     if (random_.chance(0.5)) options.preemption_mode = PreemptionPolicy::kSwap;
     options.num_blocks =
         random_.between(habits_.longest_prompt, 2 * habits_.longest_prompt) / options.block_size + 4;
+  }
+
+  // Prompts of hundreds of tokens, which could have large steps, while others generate.
+  void make_long_prompts_beside_outputs() {
+    auto& options = script_.options;
+    options.block_size = random_.between(4, 16);
+    options.max_num_seqs = random_.between(4, 16);
+    options.max_num_batched_tokens = random_.between(64, 256);
+    options.max_model_len = 600;
+    options.target_step_us = random_.between(1500, 8000);
+    options.prefill_first = false;
+    options.memory_manager = MemoryManager::kPaged;
+    habits_.longest_prompt = random_.between(60, 150);
+    habits_.longest_output = random_.between(16, 48);
+    habits_.load = 1.0;
+    script_.model.eos_period = 128;
+    options.num_blocks = random_.between(2, 8) * 3 * habits_.longest_prompt / options.block_size;
   }
 
   // ---- requests

@@ -8,6 +8,11 @@
 #include "tests/simulation/simulated_runner.h"
 
 namespace octavo::simulation {
+namespace {
+
+constexpr double kDoubt = 2.0;
+
+}  // namespace
 
 // A victim's swaps stand before the note of its preemption, one for each of its sequences. Victims come from
 // the newest to the oldest, each with an event of its own.
@@ -95,9 +100,14 @@ bool PreemptionRules::is_right(const Victim& victim, bool was_swapped) const {
   const bool believes_prior = mode == PreemptionPolicy::kAuto && !has_swapped_;
   if (!has_prefilled_ || believes_prior) return was_swapped == (victim.num_sequences > 1);
   const Pace pace = pace_of(script_.options);
-  const std::int64_t swap_us = has_swapped_ ? 2 * pace.us_per_block * victim.num_blocks : 0;
-  const std::int64_t recompute_us = pace.us_per_row * victim.num_tokens;
-  return swap_us == recompute_us || was_swapped == (swap_us < recompute_us);
+  const double swap_us = has_swapped_ ? static_cast<double>(2 * pace.us_per_block * victim.num_blocks) : 0.0;
+  double recompute_us = 0.0;
+  for (std::int32_t position = 0; position < victim.num_tokens; ++position)
+    recompute_us += pace.us_of_row(position);
+  // What changes by chance, and with the context, is known as far as it was seen.
+  const double doubt = pace.noise_percent > 0 ? kDoubt : 1.0;
+  if (swap_us <= doubt * recompute_us && recompute_us <= doubt * swap_us) return true;
+  return was_swapped == (swap_us < recompute_us);
 }
 
 }  // namespace octavo::simulation

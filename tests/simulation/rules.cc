@@ -35,6 +35,7 @@ void Rules::check(const ScheduledStep& step) {
   check_pauses(step);
   check_groups(step);
   check_passed_over(step);
+  check_prompts_go_on(step);
   check_out_of_memory(step);
   check_runs(step.after);
   check_preemptions(step);
@@ -136,6 +137,19 @@ void Rules::check_passed_over(const ScheduledStep& step) {
         num_running(step.after, request_id) > 0)
       problem_.note(request_id, "decodes, and was passed over");
   }
+}
+
+// The first that computes its prompt, or computes again what it lost, goes on in every step, however many
+// decode.
+void Rules::check_prompts_go_on(const ScheduledStep& step) {
+  if (script_.options.prefill_first || step.device_failed) return;
+  const auto first = std::ranges::find_if(step.before.sequences, [](const SequenceSnapshot& sequence) {
+    const std::int32_t num_uncomputed = sequence.num_tokens - sequence.num_computed_tokens;
+    const bool decodes = sequence.num_tokens > sequence.num_prompt_tokens && num_uncomputed <= 1;
+    return sequence.state == SequenceState::kRunning && !decodes;
+  });
+  if (first == step.before.sequences.end() || num_running(step.after, first->request_id) == 0) return;
+  if (!step.had_rows(first->request_id)) problem_.note(first->request_id, "runs, and was passed over");
 }
 
 // Who is ended for want of memory had the pool for itself: one output, or the beams of one search.

@@ -51,6 +51,7 @@ class Rules {
   void check_admissions(const ScheduledStep& step);
   void check_preemptions(const ScheduledStep& step);
   void check_passed_over(const ScheduledStep& step);
+  void check_prompts_go_on(const ScheduledStep& step);
   void check_out_of_memory(const ScheduledStep& step);
   void check_runs(const KvSnapshot& snapshot);
   void check_progress(const ScheduledStep& step);

@@ -26,6 +26,7 @@ void visit_fields(scheduler::SchedulerOptions& options, Visitor visit) {
   visit("num_blocks", options.num_blocks);
   visit("max_num_seqs", options.max_num_seqs);
   visit("max_num_batched_tokens", options.max_num_batched_tokens);
+  visit("target_step_us", options.target_step_us);
   visit("max_model_len", options.max_model_len);
   visit("enable_prefix_caching", options.enable_prefix_caching);
   visit("prefill_first", options.prefill_first);

@@ -1,6 +1,7 @@
 #include "tests/simulation/simulated_runner.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 
 #include "engine/base/hash.h"
@@ -12,6 +13,8 @@ namespace octavo::simulation {
 using scheduler::kMostRowsWithDrafts;
 
 namespace {
+
+constexpr std::int64_t kUsPerRowWithTarget = 100;
 
 std::string name_of(const scheduler::ScheduledSequence& scheduled) {
   return "request " + std::to_string(scheduled.request_id.value) + ", sequence " +
@@ -46,11 +49,16 @@ bool may_happen_at_once(std::vector<Move> moves, bool within_one_pool) {
 }  // namespace
 
 Pace pace_of(const scheduler::SchedulerOptions& options) {
-  switch (options.num_blocks % 3) {
-    case 0: return {.us_per_block = 1, .us_per_row = 100};
-    case 1: return {.us_per_block = 100, .us_per_row = 1};
-    default: return {.us_per_block = 2 * options.block_size - 1, .us_per_row = 4};
-  }
+  const std::array<Pace, 3> plain = {{{.us_per_block = 1, .us_per_row = 100},
+                                      {.us_per_block = 100, .us_per_row = 1},
+                                      {.us_per_block = 2 * options.block_size - 1, .us_per_row = 4}}};
+  Pace pace = plain[static_cast<std::size_t>(options.num_blocks % 3)];
+  if (options.target_step_us == 0) return pace;
+  pace.us_per_block *= kUsPerRowWithTarget / pace.us_per_row;
+  pace.us_per_row = kUsPerRowWithTarget;
+  pace.ns_per_context_token = 500;
+  pace.noise_percent = 10;
+  return pace;
 }
 
 SimulatedRunner::SimulatedRunner(const Script& script, ManualClock& clock)
@@ -59,6 +67,7 @@ SimulatedRunner::SimulatedRunner(const Script& script, ManualClock& clock)
       block_size_(static_cast<std::size_t>(script.options.block_size)),
       clock_(clock),
       random_(0x706f69736f6eu),
+      noise_(0x6e6f697365u),
       slots_(static_cast<std::size_t>(options_.num_blocks) * block_size_),
       host_slots_(static_cast<std::size_t>(options_.num_host_blocks) * block_size_),
       num_filled_(static_cast<std::size_t>(options_.num_blocks)),
@@ -239,11 +248,27 @@ std::optional<FailurePoint> SimulatedRunner::failure_of(const scheduler::Schedul
 }
 
 void SimulatedRunner::take_time(const scheduler::SchedulerOutput& step, runner::RunnerOutput& output) {
-  const auto [us_per_block, us_per_row] = pace_of(options_);
-  output.swap_out_us = us_per_block * static_cast<std::int64_t>(step.swap_outs.size());
-  output.swap_in_us = us_per_block * static_cast<std::int64_t>(step.swap_ins.size());
-  clock_.advance_us(output.swap_out_us + output.swap_in_us +
-                    us_per_row * (step.num_prefill_tokens + step.num_decode_tokens + step.num_draft_tokens));
+  const Pace pace = pace_of(options_);
+  output.swap_out_us = pace.us_per_block * static_cast<std::int64_t>(step.swap_outs.size());
+  output.swap_in_us = pace.us_per_block * static_cast<std::int64_t>(step.swap_ins.size());
+  Timing timing;
+  for (const auto& scheduled : step.sequences) {
+    const bool is_decode =
+        scheduled.start_position >= static_cast<std::int32_t>(scheduled.prompt_token_ids.size()) &&
+        known_end(scheduled) == scheduled.start_position + 1 && !scheduled.samples.empty();
+    for (std::int32_t position = scheduled.start_position; position < end_position(scheduled); ++position) {
+      const double us = pace.us_of_row(position);
+      timing.us += us;
+      ++timing.num_rows;
+      if (is_decode) timing.us_of_decodes += us;
+      if (!is_decode) timing.us_of_costliest_row = std::max(timing.us_of_costliest_row, us);
+    }
+  }
+  const std::int32_t percent = 100 + noise_.between(-pace.noise_percent, pace.noise_percent);
+  const auto us = static_cast<std::int64_t>(timing.us) * percent / 100;
+  timing.us = static_cast<double>(us);
+  timing_ = timing;
+  clock_.advance_us(output.swap_out_us + output.swap_in_us + us);
 }
 
 Error SimulatedRunner::fail(FailurePoint point, const scheduler::SchedulerOutput& step) {

@@ -31,6 +31,16 @@ enum class FailurePoint : std::uint8_t { kAtOnce, kAmongMoves, kAmongRows };
 struct Pace {
   std::int64_t us_per_block = 0;  // one way
   std::int64_t us_per_row = 0;
+  // Where steps have a target, it is as hard to keep as on a real device: a row takes longer for each token
+  // that it attends to, and a step takes longer or shorter by chance.
+  std::int64_t ns_per_context_token = 0;
+  std::int32_t noise_percent = 0;  // at most, either way
+
+  // Without chance.
+  double us_of_row(std::int32_t position) const {
+    return static_cast<double>(us_per_row) +
+           1e-3 * static_cast<double>(ns_per_context_token * (position + 1));
+  }
 };
 Pace pace_of(const scheduler::SchedulerOptions& options);
 
@@ -68,6 +78,15 @@ class SimulatedRunner final : public runner::Runner {
   std::int64_t num_failed_steps() const { return num_failed_steps_; }
   std::int64_t num_failed_swaps() const { return num_failed_swaps_; }
   bool last_step_moved_memory() const { return last_step_moved_memory_; }
+
+  // What the last step that ran took, without its swaps; none since the last call: nothing ran.
+  struct Timing {
+    double us = 0.0;
+    std::int32_t num_rows = 0;
+    // Of these, without chance: rows that extend an output, and the costliest row of a prompt (0: none).
+    double us_of_decodes = 0.0, us_of_costliest_row = 0.0;
+  };
+  std::optional<Timing> take_timing() { return std::exchange(timing_, std::nullopt); }
 
   // Requests that had rows in steps since the last call, by arrival, and how many of their sequences were
   // extended.
@@ -133,6 +152,7 @@ class SimulatedRunner final : public runner::Runner {
   const std::size_t block_size_;
   ManualClock& clock_;
   Random random_;  // what rubbish looks like
+  Random noise_;   // of the time that steps take
   std::optional<FailurePoint> next_failure_, next_swap_failure_;
   std::unordered_map<RequestId, Request> requests_;
   std::unordered_map<SequenceId, Truth> truths_;
@@ -144,6 +164,7 @@ class SimulatedRunner final : public runner::Runner {
   std::unordered_set<const std::uint64_t*> written_;  // slots, in this step
   std::vector<Scheduled> scheduled_;
   std::vector<Drafted> drafted_;
+  std::optional<Timing> timing_;
   std::int64_t num_failed_steps_ = 0, num_failed_swaps_ = 0;
   bool last_step_moved_memory_ = false;
   bool is_lost_ = false;

@@ -10,8 +10,10 @@
 #include "engine/core/preparation_queue.h"
 #include "engine/core/request_intake.h"
 #include "engine/metrics/kv_state.h"
+#include "engine/scheduler/step_budget.h"
 #include "tests/simulation/admission_rules.h"
 #include "tests/simulation/answers.h"
+#include "tests/simulation/gap_rules.h"
 #include "tests/simulation/memory_rules.h"
 #include "tests/simulation/preemption_rules.h"
 #include "tests/simulation/problem.h"
@@ -41,6 +43,7 @@ class Simulation {
         memory_rules_(script, runner_, problem_),
         admission_rules_(script, runner_, problem_),
         preemption_rules_(script, problem_),
+        gap_rules_(script, problem_),
         replayed_({.block_size = script.options.block_size,
                    .num_blocks = script.options.num_blocks,
                    .num_host_blocks = core_.totals().num_host_blocks}) {
@@ -228,6 +231,8 @@ class Simulation {
     admission_rules_.check(step, misses_of(events));
     preemption_rules_.check(step);
     for (const StepRecord& record : trace.steps) preemption_rules_.learn(record, device_failed);
+    gap_rules_.check(step, runner_.take_timing());
+    counts_.judged_gaps = gap_rules_.num_judged();
     runner_.poison_unfilled(snapshot_);
   }
 
@@ -280,10 +285,15 @@ class Simulation {
       bound += operation.amount;
       const ScriptedRequest& asked = operation.asked;
       const auto length = static_cast<std::int64_t>(asked.prompt.size()) + asked.max_tokens;
-      bound +=
-          8 * (length / script_.options.max_num_batched_tokens + asked.max_tokens + 3) * asked.num_outputs();
+      bound += 8 * (length / fewest_prompt_rows() + asked.max_tokens + 3) * asked.num_outputs();
     }
     return bound;
+  }
+
+  // Of a step that has any to give.
+  std::int32_t fewest_prompt_rows() const {
+    const std::int32_t most = script_.options.max_num_batched_tokens;
+    return script_.options.target_step_us > 0 ? std::min(most, scheduler::kFewestPromptRows) : most;
   }
 
   void check_the_end() {
@@ -327,6 +337,7 @@ class Simulation {
   MemoryRules memory_rules_;
   AdmissionRules admission_rules_;
   PreemptionRules preemption_rules_;
+  GapRules gap_rules_;
   SlowReader reader_;
 
   std::size_t next_ = 0;              // operation
