@@ -26,6 +26,12 @@ void OutputCollector::add(const EngineEvent& event) {
   std::visit([&](const auto& kind) { apply(answers_[found->second], kind); }, event);
 }
 
+CompletionOutput* OutputCollector::find_output(RequestOutput& answer, std::int32_t output_index) {
+  const bool is_expected =
+      std::cmp_greater_equal(output_index, 0) && std::cmp_less(output_index, answer.outputs.size());
+  return is_expected ? &answer.outputs[static_cast<std::size_t>(output_index)] : nullptr;
+}
+
 void OutputCollector::apply(RequestOutput& answer, const RequestAccepted& event) {
   answer.prompt_token_ids = event.prompt_token_ids;
   answer.seed = event.seed;
@@ -47,12 +53,13 @@ void OutputCollector::apply(RequestOutput& answer, const RequestAdmitted& event)
 }
 
 void OutputCollector::apply(RequestOutput& answer, const TokensGenerated& event) {
-  CompletionOutput& output = answer.outputs[static_cast<std::size_t>(event.output_index)];
-  output.text += event.text;
-  append(output.token_ids, event.token_ids);
-  append(output.logprobs, event.logprobs);
-  append(output.top_logprobs, event.top_logprobs);
-  for (const float logprob : event.logprobs) output.cumulative_logprob += static_cast<double>(logprob);
+  CompletionOutput* const output = find_output(answer, event.output_index);
+  if (output == nullptr) return;
+  output->text += event.text;
+  append(output->token_ids, event.token_ids);
+  append(output->logprobs, event.logprobs);
+  append(output->top_logprobs, event.top_logprobs);
+  for (const float logprob : event.logprobs) output->cumulative_logprob += static_cast<double>(logprob);
 }
 
 void OutputCollector::apply(RequestOutput& answer, const BeamsAdvanced& event) {
@@ -63,11 +70,12 @@ void OutputCollector::apply(RequestOutput&, const RequestPreempted&) {}  // coun
 
 void OutputCollector::apply(RequestOutput& answer, const OutputFinished& event) {
   if (answer.outputs.empty()) open_outputs(answer);  // cancelled before it was accepted
-  CompletionOutput& output = answer.outputs[static_cast<std::size_t>(event.output_index)];
-  output.finish_reason = event.finish_reason;
-  output.stop_reason = event.stop_reason;
-  output.finish_detail = event.detail;
-  output.score = event.score;
+  CompletionOutput* const output = find_output(answer, event.output_index);
+  if (output == nullptr) return;
+  output->finish_reason = event.finish_reason;
+  output->stop_reason = event.stop_reason;
+  output->finish_detail = event.detail;
+  output->score = event.score;
 }
 
 void OutputCollector::apply(RequestOutput& answer, const RequestFinished& event) {

@@ -19,7 +19,7 @@ class OutputCollector {
   // A request to collect, and how many outputs it asked for.
   void expect(RequestId request_id, std::int32_t num_outputs);
 
-  // Events of other requests are passed over.
+  // Events of other requests, and of outputs that were not expected, are passed over.
   void add(const EngineEvent& event);
 
   bool done() const { return num_open_ == 0; }
@@ -38,6 +38,7 @@ class OutputCollector {
   void apply(RequestOutput& answer, const RequestFailed& event);
 
   void open_outputs(RequestOutput& answer);
+  static CompletionOutput* find_output(RequestOutput& answer, std::int32_t output_index);
 
   std::vector<RequestOutput> answers_;
   std::vector<std::int32_t> num_outputs_;                 // of each answer
