@@ -1,8 +1,10 @@
 // The engine as programs use it: a model, a pool of KV blocks, and a thread that steps. Any number of
 // requests at once.
 //
-// Thread: submit, cancel, poll and the getters may be called from any thread; events come out in order, to
-// whoever polls. Stopping: the destructor cancels what runs and joins the thread.
+// Thread: submit, cancel, poll, stop and the getters may be called from any thread; events come out in order,
+// to whoever polls. Stopping: stop() ends every request, with its events; the destructor stops, too, and what
+// nobody polled goes with it. REQUIRES: no call is under way when the destructor begins: a thread that polls
+// until its requests have ended returns after stop().
 #pragma once
 
 #include <chrono>
@@ -49,11 +51,18 @@ class Engine {
   virtual void cancel(RequestId request_id) = 0;
   virtual void reset_prefix_cache() = 0;
 
+  // Ends the threads, after the step under way, and every request as a cancel does: when this returns, each
+  // that was submitted has its RequestFinished or RequestFailed, to be polled as ever. From then on polls do
+  // not wait, and what is submitted fails (kCancelled). The getters keep their last values. A second call has
+  // no effect.
+  virtual void stop() = 0;
+
   // Events since the last call, oldest first; waits up to `timeout` for the first one.
   virtual std::vector<EngineEvent> poll(std::chrono::microseconds timeout) = 0;
 
-  // Called on the engine thread whenever new events or a snapshot are ready (to wake a window). It must
-  // return soon and must not call the engine. Set before submitting.
+  // Called whenever new events or a snapshot are ready (to wake a window): on the engine thread, or by
+  // submit() once the engine was stopped. It must return soon and must not call the engine. Set before
+  // submitting.
   virtual void set_wake_up(std::function<void()> wake_up) = 0;
 
   // The newest published state; the pointer is to a value nobody changes. Asking once makes the engine

@@ -69,6 +69,14 @@ std::vector<EngineEvent> EngineCore::step(std::vector<EngineCommand> commands) {
   return std::exchange(events_, {});
 }
 
+std::vector<EngineEvent> EngineCore::stop(std::vector<EngineCommand> commands) {
+  handle(std::move(commands));
+  while (!requests_.empty()) handle(CancelRequest{requests_.begin()->first});
+  Step nothing;
+  publish(nothing);
+  return std::exchange(events_, {});
+}
+
 KvSnapshot EngineCore::snapshot(SnapshotScope scope) const {
   KvSnapshot snapshot = scheduler_.snapshot(scope);
   snapshot.time_us = dependencies_.clock->now_us();

@@ -47,6 +47,9 @@ class EngineCore {
   // there is to tell, oldest first.
   std::vector<EngineEvent> step(std::vector<EngineCommand> commands);
 
+  // Handles the commands and ends all requests, as by cancels. Nothing is computed.
+  std::vector<EngineEvent> stop(std::vector<EngineCommand> commands);
+
   // Whether a step without commands would compute anything.
   bool has_work() const { return scheduler_.has_work(); }
 

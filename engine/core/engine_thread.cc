@@ -39,6 +39,11 @@ IntakeSources real_sources(const tokenizer::Tokenizer& tokenizer, std::int32_t m
   return sources;
 }
 
+RequestFailed failed_by_stop(RequestId request_id) {
+  Error error{ErrorCode::kCancelled, "the engine was stopped before this request; send it to one that runs"};
+  return {request_id, std::move(error), {}};
+}
+
 // There may be nobody to tell but whoever started the program.
 void say_that_recording_ended(const Error& error) {
   std::fprintf(stderr, "octavo: %s\n", error.message.c_str());
@@ -70,11 +75,15 @@ EngineThread::EngineThread(EngineParts parts, std::unique_ptr<metrics::ByteSink>
                     [this](std::vector<EngineCommand> commands) { commands_.push(std::move(commands)); });
 }
 
-EngineThread::~EngineThread() {
-  preparer_.reset();
-  closing_ = true;
+// What is not prepared yet is abandoned first: it still enters, to be ended with the others.
+void EngineThread::stop() {
+  std::lock_guard lock(stop_mutex_);
+  if (!thread_.joinable()) return;
+  preparer_->close();
   commands_.close();
+  closing_ = true;
   thread_.join();
+  outbox_.close();
 }
 
 // ---- callers' side
@@ -94,7 +103,12 @@ std::vector<RequestId> EngineThread::submit_all(std::vector<GenerationRequest> r
     request_ids.push_back(RequestId{next_request_id.fetch_add(1, std::memory_order_relaxed)});
     batch.push_back({request_ids.back(), std::move(request), now_us});
   }
-  preparer_->submit(std::move(batch));
+  if (!preparer_->submit(std::move(batch))) {
+    std::vector<EngineEvent> refused;
+    for (const RequestId request_id : request_ids) refused.push_back(failed_by_stop(request_id));
+    outbox_.add(std::move(refused));
+    wake_reader();
+  }
   return request_ids;
 }
 
@@ -136,29 +150,36 @@ std::shared_ptr<const metrics::StepRecorder> EngineThread::history() const { ret
 
 // ---- engine thread
 
-// State first, then events: whoever has read of an end finds it in the totals.
 void EngineThread::run() {
-  if (publish_state(/*changed=*/true)) wake_reader();
-  while (auto commands = next_commands()) {
-    const bool changed = !commands->empty() || core_.has_work();
-    std::vector<EngineEvent> events = core_.step(*std::move(commands));
-    if (recording_) recording_->notify();
-    const bool has_events = !events.empty();
-    const bool has_snapshot = publish_state(changed);
-    outbox_.add(std::move(events));
-    if (has_events || has_snapshot) wake_reader();
+  tell({}, /*changed=*/true);
+  std::vector<EngineCommand> commands = next_commands();
+  while (!closing_) {
+    const bool changed = !commands.empty() || core_.has_work();
+    tell(core_.step(std::move(commands)), changed);
+    commands = next_commands();
   }
+  std::vector<EngineCommand> last = next_commands();  // the queue is closed: after these there are none
+  commands.insert(commands.end(), std::make_move_iterator(last.begin()), std::make_move_iterator(last.end()));
+  tell(core_.stop(std::move(commands)), /*changed=*/true);
 }
 
-// Everything asked since the last step; sleeps while there is nothing to do. nullopt: the engine is closing.
-std::optional<std::vector<EngineCommand>> EngineThread::next_commands() {
+// State first, then events: whoever has read of an end finds it in the totals.
+void EngineThread::tell(std::vector<EngineEvent> events, bool changed) {
+  if (recording_) recording_->notify();
+  const bool has_events = !events.empty();
+  const bool has_snapshot = publish_state(changed);
+  outbox_.add(std::move(events));
+  if (has_events || has_snapshot) wake_reader();
+}
+
+// Everything asked since the last step; sleeps while there is nothing to do and the queue is open.
+std::vector<EngineCommand> EngineThread::next_commands() {
   std::vector<EngineCommand> commands;
   std::optional<CommandBatch> batch = core_.has_work() ? commands_.try_pop() : commands_.pop();
   for (; batch; batch = commands_.try_pop()) {
     commands.insert(commands.end(), std::make_move_iterator(batch->begin()),
                     std::make_move_iterator(batch->end()));
   }
-  if (closing_) return std::nullopt;
   return commands;
 }
 

@@ -39,8 +39,7 @@ class EngineThread final : public Engine {
   // With `recording`, everything that happens to blocks is written there until the engine ends.
   explicit EngineThread(EngineParts parts, std::unique_ptr<metrics::ByteSink> recording = nullptr);
 
-  // Ends after the step under way. What still runs is dropped with the events that nobody polled.
-  ~EngineThread() override;
+  ~EngineThread() override { stop(); }
 
   const EngineDescription& description() const override { return parts_.description; }
   const tokenizer::Tokenizer& tokenizer() const override { return *parts_.tokenizer; }
@@ -48,6 +47,7 @@ class EngineThread final : public Engine {
   std::vector<RequestId> submit_all(std::vector<GenerationRequest> requests) override;
   void cancel(RequestId request_id) override;
   void reset_prefix_cache() override;
+  void stop() override;
   std::vector<EngineEvent> poll(std::chrono::microseconds timeout) override;
   void set_wake_up(std::function<void()> wake_up) override;
   std::shared_ptr<const KvSnapshot> kv_snapshot(SnapshotScope scope) override;
@@ -60,7 +60,8 @@ class EngineThread final : public Engine {
   using CommandBatch = std::vector<EngineCommand>;
 
   void run();
-  std::optional<std::vector<EngineCommand>> next_commands();
+  std::vector<EngineCommand> next_commands();
+  void tell(std::vector<EngineEvent> events, bool changed);
   bool publish_state(bool changed);
   void wake_reader();
 
@@ -70,7 +71,8 @@ class EngineThread final : public Engine {
   std::mutex submit_mutex_;  // keeps the order of ids and the order of preparation the same
   BoundedQueue<CommandBatch> commands_;
   EventOutbox outbox_;
-  std::atomic<bool> closing_ = false;
+  std::mutex stop_mutex_;              // whoever stops second waits for the first
+  std::atomic<bool> closing_ = false;  // set when the queue is closed
   std::atomic<bool> snapshot_wanted_ = false;
   std::atomic<bool> pool_wanted_ = false;         // and with its blocks
   std::atomic<std::int32_t> watched_block_ = -1;  // -1: none

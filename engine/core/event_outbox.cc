@@ -37,9 +37,17 @@ void EventOutbox::add(std::vector<EngineEvent> events) {
   not_empty_.notify_all();
 }
 
+void EventOutbox::close() {
+  {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  not_empty_.notify_all();
+}
+
 std::vector<EngineEvent> EventOutbox::take(std::chrono::microseconds timeout) {
   std::unique_lock lock(mutex_);
-  not_empty_.wait_for(lock, timeout, [&] { return !waiting_.empty(); });
+  not_empty_.wait_for(lock, timeout, [&] { return closed_ || !waiting_.empty(); });
   tokens_at_.clear();
   beams_at_.clear();
   preempted_at_.clear();

@@ -29,6 +29,9 @@ class EventOutbox {
  public:
   void add(std::vector<EngineEvent> events);
 
+  // From now on nobody waits in take(). Events may still be added.
+  void close();
+
   // Everything that waits, oldest first. Waits up to `timeout` for the first event; empty when none came.
   std::vector<EngineEvent> take(std::chrono::microseconds timeout);
 
@@ -38,6 +41,7 @@ class EventOutbox {
   std::mutex mutex_;
   std::condition_variable not_empty_;
   std::vector<EngineEvent> waiting_;  // guarded by mutex_
+  bool closed_ = false;               // guarded by mutex_
   // Where in waiting_ the joinable event stands: TokensGenerated of an output, the others of a request.
   std::map<std::pair<RequestId, std::int32_t>, std::size_t> tokens_at_;  // guarded by mutex_
   std::map<RequestId, std::size_t> beams_at_, preempted_at_;             // guarded by mutex_

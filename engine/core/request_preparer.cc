@@ -11,10 +11,10 @@ RequestPreparer::RequestPreparer(IntakeSources sources, Deliver deliver)
       queue_(*sources.tokenizer),
       thread_([this] { run(); }) {}
 
-RequestPreparer::~RequestPreparer() {
+void RequestPreparer::close() {
   {
     std::lock_guard lock(mutex_);
-    closing_ = true;
+    if (std::exchange(closing_, true)) return;
     queue_.cancel_all();
     deliver_ready();
   }
@@ -22,12 +22,14 @@ RequestPreparer::~RequestPreparer() {
   thread_.join();
 }
 
-void RequestPreparer::submit(std::vector<SubmitRequest> batch) {
+bool RequestPreparer::submit(std::vector<SubmitRequest> batch) {
   {
     std::lock_guard lock(mutex_);
+    if (closing_) return false;
     queue_.add(std::move(batch));
   }
   changed_.notify_one();
+  return true;
 }
 
 void RequestPreparer::cancel(RequestId request_id) {

@@ -23,11 +23,13 @@ class RequestPreparer {
   using Deliver = std::function<void(std::vector<EngineCommand> commands)>;
 
   RequestPreparer(IntakeSources sources, Deliver deliver);
-  // Abandons what is not prepared, and delivers that.
-  ~RequestPreparer();
+  ~RequestPreparer() { close(); }
 
-  // One call's requests; they are delivered together.
-  void submit(std::vector<SubmitRequest> batch);
+  // Abandons what is not prepared, delivers that, and ends the thread. A second call has no effect.
+  void close();
+
+  // One call's requests; they are delivered together. False: closed, and nothing was taken.
+  bool submit(std::vector<SubmitRequest> batch);
 
   // A request that is still here is abandoned at once; for any other a CancelRequest is delivered, behind the
   // request itself.

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <ctime>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -202,6 +203,70 @@ TEST(EngineThread, StopsWhileRequestsRunAndNobodyReads) {
     for (int request = 0; request < 20; ++request) made.engine->submit(text_request(900));
     if (count % 2 == 0) std::this_thread::sleep_for(milliseconds(1));
   }
+}
+
+bool is_end(const EngineEvent& event) {
+  return std::holds_alternative<RequestFinished>(event) || std::holds_alternative<RequestFailed>(event);
+}
+
+// Some run, some wait for a seat, some were not looked at yet: each has one end, after all else that is told
+// of it.
+TEST(EngineThread, AStopEndsEveryRequestWithItsEvents) {
+  for (int count = 0; count < 20; ++count) {
+    const ScriptedEngine made = make_engine();
+    std::map<RequestId, int> num_ends;
+    for (int request = 0; request < 20; ++request) num_ends[made.engine->submit(text_request(900))] = 0;
+    if (count % 2 == 0) {
+      while (made.runner->num_steps() < 3) std::this_thread::yield();
+    }
+    made.engine->stop();
+    made.engine->stop();
+    for (const EngineEvent& event : made.engine->poll(std::chrono::hours(1))) {
+      EXPECT_EQ(num_ends.at(request_id_of(event)), 0) << "something after its end";
+      num_ends.at(request_id_of(event)) += is_end(event) ? 1 : 0;
+      if (const auto* finished = std::get_if<OutputFinished>(&event)) {
+        EXPECT_EQ(finished->finish_reason, FinishReason::kAbort);
+      }
+      if (const auto* failed = std::get_if<RequestFailed>(&event)) {
+        EXPECT_EQ(failed->error.code, ErrorCode::kCancelled);
+      }
+    }
+    for (const auto& [request_id, num] : num_ends) EXPECT_EQ(num, 1) << request_id.value;
+  }
+}
+
+TEST(EngineThread, WhoeverPollsUntilTheEndReturnsAfterAStop) {
+  const ScriptedEngine made = make_engine();
+  const RequestId request_id = made.engine->submit(text_request(900'000));
+  std::vector<RequestOutput> answers;
+  std::thread reader([&] { answers = collect(*made.engine, {request_id}); });
+  while (made.runner->num_steps() < 5) std::this_thread::yield();
+  made.engine->stop();
+  reader.join();
+  ASSERT_FALSE(answers.at(0).error);
+  EXPECT_EQ(answers.at(0).outputs.at(0).finish_reason, FinishReason::kAbort);
+  EXPECT_GE(answers.at(0).outputs.at(0).token_ids.size(), 4u);
+}
+
+TEST(EngineThread, WhatReachesAStoppedEngineFails) {
+  const ScriptedEngine made = make_engine();
+  made.engine->stop();
+  std::atomic<int> num_wake_ups = 0;
+  made.engine->set_wake_up([&] { ++num_wake_ups; });
+  const RequestId request_id = made.engine->submit(text_request(5));
+  EXPECT_EQ(num_wake_ups, 1);
+  const std::vector<EngineEvent> events = made.engine->poll(std::chrono::hours(1));
+  ASSERT_EQ(events.size(), 1u);
+  ASSERT_TRUE(std::holds_alternative<RequestFailed>(events[0]));
+  const RequestFailed& failed = std::get<RequestFailed>(events[0]);
+  EXPECT_EQ(failed.request_id, request_id);
+  EXPECT_EQ(failed.error.code, ErrorCode::kCancelled);
+  EXPECT_NE(failed.error.message.find("stopped"), std::string::npos);
+  EXPECT_TRUE(made.engine->poll(std::chrono::hours(1)).empty());
+  made.engine->cancel(request_id);
+  made.engine->reset_prefix_cache();
+  made.engine->watch_block(BlockId{3});
+  EXPECT_EQ(made.engine->kv_totals().num_blocks, 256);
 }
 
 TEST(EngineThread, PublishesASnapshotWhenAskedAlsoWhenIdle) {

@@ -46,6 +46,7 @@ class CountedEngine final : public Engine {
   }
   void cancel(RequestId id) override { engine_->cancel(id); }
   void reset_prefix_cache() override { engine_->reset_prefix_cache(); }
+  void stop() override { engine_->stop(); }
   std::vector<EngineEvent> poll(std::chrono::microseconds timeout) override { return engine_->poll(timeout); }
   void set_wake_up(std::function<void()> wake_up) override { engine_->set_wake_up(std::move(wake_up)); }
   std::shared_ptr<const KvSnapshot> kv_snapshot(SnapshotScope scope) override {

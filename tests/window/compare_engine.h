@@ -69,6 +69,7 @@ class CompareEngine final : public Engine {
   std::vector<RequestId> submit_all(std::vector<GenerationRequest> all) override;
   void cancel(RequestId request_id) override;
   void reset_prefix_cache() override {}
+  void stop() override {}
   std::vector<EngineEvent> poll(std::chrono::microseconds timeout) override;
   void set_wake_up(std::function<void()> wake_up) override { wake_up_ = std::move(wake_up); }
   std::shared_ptr<const KvSnapshot> kv_snapshot(SnapshotScope) override { return snapshot; }

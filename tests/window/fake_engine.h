@@ -78,6 +78,7 @@ class FakeEngine final : public Engine {
   std::vector<RequestId> submit_all(std::vector<GenerationRequest> requests) override;
   void cancel(RequestId request_id) override;
   void reset_prefix_cache() override {}
+  void stop() override {}
   std::vector<EngineEvent> poll(std::chrono::microseconds timeout) override;
   void set_wake_up(std::function<void()> wake_up) override { wake_up_ = std::move(wake_up); }
   std::shared_ptr<const KvSnapshot> kv_snapshot(SnapshotScope) override;

@@ -41,6 +41,7 @@ class TimedEngine final : public Engine {
   void reset_prefix_cache() override {
     timed([&] { return engine_->reset_prefix_cache(), 0; });
   }
+  void stop() override { engine_->stop(); }
   std::vector<EngineEvent> poll(std::chrono::microseconds timeout) override {
     return timed([&] { return engine_->poll(timeout); });
   }
