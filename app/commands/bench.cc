@@ -28,6 +28,11 @@
 namespace octavo::app {
 namespace {
 
+constexpr RefusedOption kRefused[] = {
+    {"--target-step-ms",
+     "all prompts are computed before any output here, so that no step has both; leave it out"},
+};
+
 struct SpeedOptions {
   EngineFlags engine;
   std::vector<std::int32_t> prompt_tokens = {512};
@@ -207,7 +212,8 @@ std::int64_t longest_sequence(const SpeedOptions& options) {
 void size_for(const SpeedOptions& options, EngineOptions& engine) {
   const std::int32_t most = *std::max_element(options.sequences.begin(), options.sequences.end());
   engine.max_num_seqs = std::max(engine.max_num_seqs, most);
-  if (!engine.num_kv_blocks.has_value() && !engine.kv_cache_memory.has_value()) {
+  if (!engine.num_kv_blocks.has_value() && !engine.kv_cache_memory.has_value() &&
+      !engine.gpu_memory_utilization.has_value()) {
     const std::int64_t blocks_each =
         (longest_sequence(options) + engine.block_size - 1) / engine.block_size + 1;
     engine.num_kv_blocks =
@@ -339,6 +345,7 @@ void add_bench_command(CLI::App& program, int& status) {
                   "Use the pool beforehand, so that a sequence's blocks are scattered");
   speed->add_flag("--json", options->json, "Print one JSON object to standard output");
   add_engine_flags(*speed, options->engine);
+  refuse_options(*speed, kRefused);
   speed->callback([options, &status] {
     const InterruptGuard guard;
     const Result<void> result = run_speed(*options);

@@ -35,6 +35,17 @@ struct ChatOptions {
   bool resume = false;
 };
 
+constexpr RefusedOption kRefused[] = {
+    {"--n", "chat shows one answer to each message; `octavo generate` gives several"},
+    {"--beam-width",
+     "chat shows an answer as it is written, and a beam search knows it at the end; `octavo generate` has "
+     "it"},
+    {"--length-penalty", "it is for a beam search, which `octavo generate` has"},
+    {"--early-stopping", "it is for a beam search, which `octavo generate` has"},
+    {"--logprobs", "chat shows text only; `octavo generate --json` reports probabilities"},
+    {"--prompt-logprobs", "chat shows text only; `octavo generate --json` reports probabilities"},
+};
+
 constexpr std::string_view kHelp =
     "/regenerate     answer the last message again\n"
     "/undo           remove the last message and its answer\n"
@@ -267,6 +278,7 @@ void add_chat_command(CLI::App& program, int& status) {
                       "File that stores the chat (default: the last chat in a terminal)");
   add_engine_flags(*command, options->engine);
   add_sampling_flags(*command, options->sampling);
+  refuse_options(*command, kRefused);
   command->callback([options, &status] {
     const Result<void> valid = validate(options->sampling, std::numeric_limits<std::int32_t>::max());
     status = valid.has_value() ? run_chat(*options) : report_error(valid.error());

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <string>
 
@@ -33,6 +34,17 @@ std::string one_line(std::string sentence) {
   return sentence + "; see `octavo --help`";
 }
 
+// What stands before a command is the window's, which does not open then: nobody would heed it.
+void refuse_options_before_command(const CLI::App& program) {
+  if (program.get_subcommands().empty()) return;
+  for (const CLI::Option* const option : program.get_options()) {
+    if (option->count() == 0) continue;
+    throw CLI::ValidationError(option->get_name(),
+                               "it stands before the command and would count for nothing; put it after `" +
+                                   program.get_subcommands().front()->get_name() + "`");
+  }
+}
+
 }  // namespace
 
 int run_command_line(int argc, const char* const* argv, const OpenWindow& open_window) {
@@ -48,15 +60,14 @@ int run_command_line(int argc, const char* const* argv, const OpenWindow& open_w
                      "Open this event recording in the window, without a model");
   program.add_flag("--new-window", window_flags.new_window,
                    "Open another window; its chats are read-only while the first is open");
-  program
-      .add_option("files", window_flags.files,
-                  "Files to open in the window: text to attach, exported chats, recordings, models")
-      ->check(CLI::ExistingFile);
+  program.add_option("files", window_flags.files,
+                     "Files to open in the window: text to attach, exported chats, recordings, models");
   add_generate_command(program, status);
   add_chat_command(program, status);
   add_tokenize_command(program, status);
   add_inspect_command(program, status);
   add_bench_command(program, status);
+  program.parse_complete_callback([&program] { refuse_options_before_command(program); });
   try {
     program.parse(argc, argv);
     if (!program.get_subcommands().empty()) return status;
@@ -65,6 +76,13 @@ int run_command_line(int argc, const char* const* argv, const OpenWindow& open_w
     return report_failure(one_line(error.what()), kExitUsage);
   } catch (const std::exception& error) {
     return report_failure(std::string("unexpected error: ") + error.what());
+  }
+  // Not by the option: what follows one that is unknown would be a file, and the first that is wrong.
+  for (const std::string& file : window_flags.files) {
+    std::error_code unused;
+    const bool is_file =
+        std::filesystem::exists(file, unused) && !std::filesystem::is_directory(file, unused);
+    if (!is_file) return report_failure("there is no file '" + file + "'; check its name", kExitUsage);
   }
   if (!open_window) return report_failure("this build has no window; use `octavo chat` in the terminal");
   return open_window(window_flags);

@@ -212,6 +212,15 @@ void add_sampling_flags(CLI::App& command, SamplingParams& sampling) {
                    "Stop the beam search as soon as enough beams have finished");
 }
 
+void refuse_options(CLI::App& command, std::span<const RefusedOption> refused) {
+  for (const RefusedOption& one : refused) {
+    const std::string name(one.name), why(one.why);
+    if (CLI::Option* const offered = command.get_option_no_throw(name)) command.remove_option(offered);
+    const auto refuse = [name, why](const CLI::results_t&) -> bool { throw CLI::ValidationError(name, why); };
+    command.add_option(name, refuse)->expected(0, 1)->group("");  // with and without a value; not in the help
+  }
+}
+
 Result<EngineOptions> resolve(const EngineFlags& flags) {
   EngineOptions options = flags.options;
   OCTAVO_TRY_VOID(validate(options));

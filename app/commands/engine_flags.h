@@ -2,7 +2,9 @@
 // every command.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/api/engine_options.h"
@@ -26,6 +28,15 @@ struct EngineFlags {
 
 void add_engine_flags(CLI::App& command, EngineFlags& flags);
 void add_sampling_flags(CLI::App& command, SamplingParams& sampling);
+
+// An option that other commands have, and a command cannot use.
+struct RefusedOption {
+  std::string_view name;
+  std::string_view why;  // goes on after the name and a colon, and says what to use instead
+};
+
+// Takes these off what `command` offers. Whoever gives one all the same is told why, as for any wrong option.
+void refuse_options(CLI::App& command, std::span<const RefusedOption> refused);
 
 // Finds the model's file and checks the options: everything that can be refused before loading. What is
 // refused is one sentence that names the option, of kind kInvalidArgument.

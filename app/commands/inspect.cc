@@ -312,6 +312,17 @@ Result<void> run_inspect_recording(const InspectOptions& options) {
   return {};
 }
 
+// Keys and values of a model are no question to a recording.
+Result<void> check_asks_of_recording(const CLI::App& command, const InspectOptions& options) {
+  if (!metrics::is_recording(options.model)) return {};
+  for (const char* const name : {"--precision", "--tokens", "--batch", "--memory"}) {
+    if (command.count(name) == 0) continue;
+    return wrong_option(name, std::string(name) + " is for a model, and " +
+                                  escape_for_message(options.model) + " is a recording: leave it out");
+  }
+  return {};
+}
+
 Result<void> run_inspect(const InspectOptions& options) {
   if (metrics::is_recording(options.model)) return run_inspect_recording(options);
   if (options.at_step) return wrong_option("--at-step", "--at-step needs a recording; give its file name");
@@ -351,8 +362,9 @@ void add_inspect_command(CLI::App& program, int& status) {
       ->add_option("--at-step", options->at_step, "For a recording: show the pools at the end of this step")
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--json", options->json, "Print one JSON object to standard output");
-  command->callback([options, &status] {
-    const Result<void> result = run_inspect(*options);
+  command->callback([options, command, &status] {
+    Result<void> result = check_asks_of_recording(*command, *options);
+    if (result) result = run_inspect(*options);
     status = result.has_value() ? kExitOk : report_error(result.error());
   });
 }
