@@ -9,21 +9,29 @@
 namespace octavo::app {
 
 MessageId Chat::append(MessageId parent, Role role, std::string content) {
-  OCTAVO_CHECK(parent.value <= messages_.size(), "no message %llu",
-               static_cast<unsigned long long>(parent.value));
-  const MessageId id{messages_.size() + 1};
   Message message;
-  message.id = id;
   message.parent = parent;
   message.role = role;
   message.content = std::move(content);
+  const MessageId id = add(std::move(message));
+  activate(id);
+  return id;
+}
+
+MessageId Chat::add(Message message) {
+  OCTAVO_CHECK(message.parent.value <= messages_.size(), "no message %llu",
+               static_cast<unsigned long long>(message.parent.value));
+  const MessageId id{messages_.size() + 1};
+  message.id = id;
+  message.children.clear();
+  message.active_child = kRootMessage;
   messages_.push_back(std::move(message));
-  if (Message* above = find(parent)) {
+  if (Message* above = find(messages_.back().parent)) {
     above->children.push_back(id);
   } else {
     root_children_.push_back(id);
   }
-  activate(id);
+  choose_child(id);
   return id;
 }
 

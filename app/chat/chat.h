@@ -61,9 +61,15 @@ class Chat {
   std::string system_prompt;
   SamplingParams sampling;
 
-  // Adds a message below `parent`, as the active child there.
+  // Adds a message below `parent` and makes the path through it the active one.
   // REQUIRES: parent is the root or a message of this chat.
   MessageId append(MessageId parent, Role role, std::string content);
+
+  // Adds a message below its parent, as the chosen one among its siblings, and touches nothing above: a chat
+  // that is built from a file costs the same for every message, and ends with `activate`. Its id and its
+  // children are given here.
+  // REQUIRES: its parent is the root or a message of this chat.
+  MessageId add(Message message);
 
   // Makes the path through this message the active one. Below it, the choices made before stay.
   // REQUIRES: the message exists.

@@ -1,10 +1,7 @@
 #include "app/chat/chat_file.h"
 
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -27,9 +24,8 @@ Error failed(const std::filesystem::path& path, std::string_view doing, int reas
 std::filesystem::path default_chat_path() { return data_folder() / "octavo/chats/terminal.json"; }
 
 Result<Chat> read_chat(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return failed(path, "read", errno);
-  const std::string text(std::istreambuf_iterator<char>(file), {});
+  std::string text;
+  if (const int reason = read_whole_file(path, text); reason != 0) return failed(path, "read", reason);
   return chat_from_json(text, path.filename().string());
 }
 

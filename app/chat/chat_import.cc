@@ -3,10 +3,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "app/chat/chat_json.h"
+#include "app/chat/json_parts.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
@@ -19,6 +19,8 @@ struct Node {
   std::string parent;
   Role role = Role::kUser;
   std::string text;
+  bool reached = false;
+  MessageId message_id = kRootMessage;  // what it became, or where what follows it goes
 };
 
 using Tree = std::map<std::string, Node>;
@@ -86,79 +88,58 @@ Node open_webui_node(const json& value) {
 
 // ---- trees
 
-template <class Read>
-Tree read_tree(const json& nodes, const Read& read) {
-  Tree tree;
-  if (!nodes.is_object()) return tree;
-  for (const auto& [id, value] : nodes.items()) tree.emplace(id, read(value));
-  return tree;
-}
-
-// Adds every node after those above it. Without recursion: a hostile chain may be a million nodes long.
+// Adds every node after those above it. Without recursion: a hostile chain may be a million nodes long. The
+// texts move out of the tree.
 class TreeBuilder {
  public:
-  TreeBuilder(const Tree& tree, Chat& chat) : tree_(tree), chat_(chat) {}
+  TreeBuilder(Tree& tree, Chat& chat) : tree_(tree), chat_(chat) {}
 
   MessageId add(const std::string& id) {
-    std::vector<std::string> above;
-    std::set<std::string> seen;
-    for (std::string at = id; tree_.contains(at) && !added_.contains(at) && seen.insert(at).second;
-         at = tree_.at(at).parent) {
-      above.push_back(at);
+    std::vector<Node*> above;
+    for (auto at = tree_.find(id); at != tree_.end() && !at->second.reached;
+         at = tree_.find(at->second.parent)) {
+      at->second.reached = true;  // also where the tree runs in a circle
+      above.push_back(&at->second);
     }
-    for (auto at = above.rbegin(); at != above.rend(); ++at) add_one(*at);
-    const auto found = added_.find(id);
-    return found == added_.end() ? kRootMessage : found->second;
+    for (auto node = above.rbegin(); node != above.rend(); ++node) add_one(**node);
+    const auto found = tree_.find(id);
+    return found == tree_.end() ? kRootMessage : found->second.message_id;
   }
 
  private:
-  void add_one(const std::string& id) {
-    const Node& node = tree_.at(id);
-    const auto parent = added_.find(node.parent);
-    const MessageId above = parent == added_.end() ? kRootMessage : parent->second;
+  void add_one(Node& node) {
+    const auto parent = tree_.find(node.parent);
+    const MessageId above = parent == tree_.end() ? kRootMessage : parent->second.message_id;
     const bool leading_system = node.role == Role::kSystem && above == kRootMessage;
     if (leading_system && chat_.system_prompt.empty()) chat_.system_prompt = node.text;
     if (node.text.empty() || leading_system) {
-      added_[id] = above;
+      node.message_id = above;
       return;
     }
-    const MessageId added = chat_.append(above, node.role, node.text);
-    if (node.role == Role::kAssistant) chat_.find(added)->finish_reason = FinishReason::kStop;
-    added_[id] = added;
+    Message message;
+    message.parent = above;
+    message.role = node.role;
+    message.content = std::move(node.text);
+    if (node.role == Role::kAssistant) message.finish_reason = FinishReason::kStop;
+    node.message_id = chat_.add(std::move(message));
   }
 
-  const Tree& tree_;
+  Tree& tree_;
   Chat& chat_;
-  std::map<std::string, MessageId> added_;
 };
 
-Chat build(const Tree& tree, std::string title, const std::string& current) {
+Chat build(Tree tree, const std::string& title, const std::string& current) {
   Chat chat;
   chat.title = first_line(title, 200);
   TreeBuilder builder(tree, chat);
   for (const auto& [id, node] : tree) builder.add(id);
-  const MessageId shown = builder.add(current);
+  MessageId shown = builder.add(current);
+  if (shown == kRootMessage && !chat.messages().empty()) shown = chat.messages().back().id;
   if (shown != kRootMessage) chat.activate(shown);
   return chat;
 }
 
-// nullopt when the object is no chat of a kind that is known here.
-std::optional<Result<Chat>> read_one(const json& value, std::string_view name) {
-  if (const json* mapping = member(value, "mapping"))
-    return build(read_tree(*mapping, chatgpt_node), text_member(value, "title"),
-                 text_member(value, "current_node"));
-  const json* wrapped = member(value, "chat");
-  const json& chat = wrapped != nullptr ? *wrapped : value;
-  if (const json* history = member(chat, "history")) {
-    const json* messages = member(*history, "messages");
-    if (messages == nullptr) return std::nullopt;
-    std::string title = text_member(chat, "title");
-    if (title.empty()) title = text_member(value, "title");
-    return build(read_tree(*messages, open_webui_node), std::move(title), text_member(*history, "currentId"));
-  }
-  if (text_member(value, "format").empty()) return std::nullopt;
-  return chat_from_json(value.dump(-1, ' ', false, json::error_handler_t::replace), name);
-}
+// ---- files
 
 Error unknown(std::string_view name, const std::string& what) {
   return {.code = ErrorCode::kDamagedFile,
@@ -166,26 +147,86 @@ Error unknown(std::string_view name, const std::string& what) {
                      "; choose a JSON export from Octavo, ChatGPT or Open WebUI"};
 }
 
+// Takes the chats out of a file as it is parsed: their messages first, then what is left of each.
+class ChatFile {
+ public:
+  explicit ChatFile(std::string_view name) : name_(name) {}
+
+  bool take(const JsonPath& path, json& object) {
+    const std::size_t begin = !path.empty() && !path.front() ? 1 : 0;  // after the place in the list of chats
+    if (path.size() == begin) return take_chat(object);
+    if (ChatFromJson::is_message(path, begin)) return own_.add_message(object), true;
+    if (path.size() == begin + 2 && path[begin] == "mapping") return take_node(path, chatgpt_node(object));
+    const std::size_t inner = path[begin] == "chat" ? begin + 1 : begin;
+    if (path.size() < inner + 2) return false;
+    if (path.size() == inner + 3 && path[inner] == "history" && path[inner + 1] == "messages")
+      return take_node(path, open_webui_node(object));
+    // Open WebUI has the shown branch once more.
+    return inner > begin && path.size() == inner + 2 && path[inner] == "messages";
+  }
+
+  Result<std::vector<Chat>> finish(const json& rest) &&;
+
+ private:
+  bool take_node(const JsonPath& path, Node node) {
+    if (path.back()) tree_.emplace(*path.back(), std::move(node));
+    return path.back().has_value();
+  }
+
+  bool take_chat(const json& rest) {
+    auto read = read_one(rest);
+    tree_.clear();
+    own_ = {};
+    ++num_read_;
+    if (read && !*read && !failed_) failed_ = read->error();
+    if (!read && !failed_)
+      failed_ = unknown(name_, "chat " + std::to_string(num_read_) + " has an unknown format");
+    if (!failed_ && !(*read)->messages().empty()) chats_.push_back(**std::move(read));
+    return true;
+  }
+
+  // nullopt when the object is no chat of a kind that is known here.
+  std::optional<Result<Chat>> read_one(const json& rest) {
+    if (member(rest, "mapping") != nullptr)
+      return build(std::move(tree_), text_member(rest, "title"), text_member(rest, "current_node"));
+    const json* wrapped = member(rest, "chat");
+    const json& chat = wrapped != nullptr ? *wrapped : rest;
+    if (const json* history = member(chat, "history")) {
+      if (member(*history, "messages") == nullptr) return std::nullopt;
+      std::string title = text_member(chat, "title");
+      if (title.empty()) title = text_member(rest, "title");
+      return build(std::move(tree_), title, text_member(*history, "currentId"));
+    }
+    if (text_member(rest, "format").empty()) return std::nullopt;
+    return std::move(own_).finish(rest, name_);
+  }
+
+  const std::string_view name_;
+  // Of the chat that is being read.
+  Tree tree_;
+  ChatFromJson own_;
+
+  std::size_t num_read_ = 0;
+  std::vector<Chat> chats_;
+  std::optional<Error> failed_;
+};
+
+Result<std::vector<Chat>> ChatFile::finish(const json& rest) && {
+  if (rest.is_discarded()) return unknown(name_, "it is not JSON");
+  if (failed_) return *failed_;
+  const bool has_others = rest.is_array() ? !rest.empty() : num_read_ == 0;
+  if (has_others) return unknown(name_, "chat " + std::to_string(num_read_ + 1) + " has an unknown format");
+  if (chats_.empty()) return unknown(name_, "it has no messages");
+  return std::move(chats_);
+}
+
 }  // namespace
 
 Result<std::vector<Chat>> import_chats(std::string_view text, std::string_view name) {
-  const json value = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (value.is_discarded()) return unknown(name, "it is not JSON");
-  std::vector<const json*> values;
-  if (value.is_array()) {
-    for (const json& one : value) values.push_back(&one);
-  } else {
-    values.push_back(&value);
-  }
-  std::vector<Chat> chats;
-  for (const json* one : values) {
-    auto read = read_one(*one, name);
-    if (!read) return unknown(name, "chat " + std::to_string(chats.size() + 1) + " has an unknown format");
-    if (!*read) return read->error();
-    if (!(*read)->messages().empty()) chats.push_back(**std::move(read));
-  }
-  if (chats.empty()) return unknown(name, "it has no messages");
-  return chats;
+  ChatFile file(name);
+  const json rest =
+      parse_in_parts(text, [&file](const JsonPath& path, json& object) { return file.take(path, object); });
+  return std::move(file).finish(rest);
 }
 
 std::string chats_to_json(const std::vector<Chat>& chats) {

@@ -166,33 +166,26 @@ Result<void> read_message(const json& object, Chat& chat, std::vector<MessageId>
   if (parent >= expected_id) reader.fail("comes before its parent");
   const auto role = parse_role(reader.text("role"));
   if (!role) reader.fail("has an unknown role");
-  std::string content = sanitise_utf8(reader.text("content"));
-  Message details;
-  read_token_ids(reader, details.token_ids);
+  Message read;
+  read.parent = MessageId{parent};
+  read.role = role.value_or(Role::kUser);
+  read.content = sanitise_utf8(reader.text("content"));
+  read_token_ids(reader, read.token_ids);
   const std::string finish_reason = reader.text("finish_reason");
   if (!finish_reason.empty()) {
-    details.finish_reason = parse_finish_reason(finish_reason);
-    if (!details.finish_reason) reader.fail("has an unknown finish_reason");
+    read.finish_reason = parse_finish_reason(finish_reason);
+    if (!read.finish_reason) reader.fail("has an unknown finish_reason");
   }
-  details.seed = reader.unsigned_integer("seed");
-  details.error = sanitise_utf8(reader.text("error"));
-  details.model = sanitise_utf8(reader.text("model"));
-  details.interrupted = reader.flag("interrupted");
+  read.seed = reader.unsigned_integer("seed");
+  read.error = sanitise_utf8(reader.text("error"));
+  read.model = sanitise_utf8(reader.text("model"));
+  read.interrupted = reader.flag("interrupted");
   const bool is_chosen = reader.flag("active");
   if (const json* metrics = reader.member("metrics")) {
-    OCTAVO_TRY(details.metrics, read_metrics(*metrics, where));
+    OCTAVO_TRY(read.metrics, read_metrics(*metrics, where));
   }
   if (reader.failed()) return Error{.code = ErrorCode::kDamagedFile, .message = reader.problem()};
-
-  const MessageId id = chat.append(MessageId{parent}, *role, std::move(content));
-  Message& message = *chat.find(id);
-  message.token_ids = std::move(details.token_ids);
-  message.finish_reason = details.finish_reason;
-  message.seed = details.seed;
-  message.metrics = details.metrics;
-  message.error = std::move(details.error);
-  message.model = std::move(details.model);
-  message.interrupted = details.interrupted;
+  const MessageId id = chat.add(std::move(read));
   if (is_chosen) active.push_back(id);
   return {};
 }
@@ -200,45 +193,62 @@ Result<void> read_message(const json& object, Chat& chat, std::vector<MessageId>
 }  // namespace
 
 std::string chat_to_json(const Chat& chat) {
-  const auto path = chat.active_path();
-  const MessageId first_active = path.empty() ? kRootMessage : path.front();
-  json messages = json::array();
+  const json head = {{"format", kFormat},
+                     {"version", kVersion},
+                     {"title", chat.title},
+                     {"system_prompt", chat.system_prompt},
+                     {"sampling", sampling_to_json(chat.sampling)}};
+  std::string text = head.dump(1, ' ', false, json::error_handler_t::replace);
+  text.erase(text.rfind('\n'));  // the end of the object
+  text += ",\n \"messages\": [";
+  const MessageId first_active = chat.active_first();
   for (const Message& message : chat.messages()) {
-    messages.push_back(message_to_json(chat, message, first_active));
+    text += message.id.value == 1 ? "\n  " : ",\n  ";
+    text += message_to_json(chat, message, first_active).dump(-1, ' ', false, json::error_handler_t::replace);
   }
-  const json value = {{"format", kFormat},
-                      {"version", kVersion},
-                      {"title", chat.title},
-                      {"system_prompt", chat.system_prompt},
-                      {"sampling", sampling_to_json(chat.sampling)},
-                      {"messages", std::move(messages)}};
-  return value.dump(1, ' ', false, json::error_handler_t::replace);
+  return text + "\n ]\n}";
 }
 
 Result<Chat> chat_from_json(std::string_view text, std::string_view name) {
-  const json value = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (value.is_discarded()) return damaged(name, "it is not JSON");
-  Reader reader(value, "it");
+  ChatFromJson reading;
+  const json rest = parse_in_parts(text, [&](const JsonPath& path, const json& object) {
+    const bool taken = ChatFromJson::is_message(path, 0);
+    if (taken) reading.add_message(object);
+    return taken;
+  });
+  if (rest.is_discarded()) return damaged(name, "it is not JSON");
+  return std::move(reading).finish(rest, name);
+}
+
+bool ChatFromJson::is_message(const JsonPath& path, std::size_t begin) {
+  return path.size() == begin + 2 && path[begin] == "messages" && !path[begin + 1];
+}
+
+void ChatFromJson::add_message(const json& message) {
+  if (!problem_.empty()) return;
+  const auto read = read_message(message, chat_, active_);
+  if (!read) problem_ = read.error().message;
+}
+
+Result<Chat> ChatFromJson::finish(const json& rest, std::string_view name) && {
+  Reader reader(rest, "it");
   if (reader.text("format") != kFormat) reader.fail("does not say \"format\": \"octavo-conversation\"");
   if (reader.unsigned_integer("version").value_or(0) != kVersion) reader.fail("has a version other than 1");
-  Chat chat;
-  chat.title = sanitise_utf8(reader.text("title"));
-  chat.system_prompt = sanitise_utf8(reader.text("system_prompt"));
+  chat_.title = sanitise_utf8(reader.text("title"));
+  chat_.system_prompt = sanitise_utf8(reader.text("system_prompt"));
   const json* messages = reader.member("messages");
   if (messages == nullptr || !messages->is_array()) reader.fail("has no list of messages");
   if (reader.failed()) return damaged(name, reader.problem());
+  if (!messages->empty()) return damaged(name, "it has a message that is not an object");
   if (const json* sampling = reader.member("sampling")) {
     auto read = stored_sampling(*sampling);
     if (!read) return damaged(name, read.error().message);
-    chat.sampling = *std::move(read);
+    chat_.sampling = *std::move(read);
   }
-  std::vector<MessageId> active;
-  for (const json& message : *messages) {
-    auto read = read_message(message, chat, active);
-    if (!read) return damaged(name, read.error().message);
-  }
-  for (const MessageId id : active) chat.choose_child(id);
-  return chat;
+  if (!problem_.empty()) return damaged(name, problem_);
+  if (!chat_.messages().empty()) chat_.activate(chat_.messages().back().id);
+  for (const MessageId id : active_) chat_.choose_child(id);
+  return std::move(chat_);
 }
 
 }  // namespace octavo::app

@@ -12,18 +12,40 @@
 // of its parent. What is absent has its default. Keys that this version does not know are passed over.
 #pragma once
 
+#include <cstddef>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "app/chat/chat.h"
+#include "app/chat/json_parts.h"
 #include "engine/base/result.h"
 
 namespace octavo::app {
 
+// A line for each message.
 std::string chat_to_json(const Chat& chat);
 
 // Checks everything: ids, parents, roles, ranges, types. `name` is what the message calls the source, such as
 // a file's name.
 Result<Chat> chat_from_json(std::string_view json, std::string_view name);
+
+// The same from the parts of a file that may hold more than one chat.
+class ChatFromJson {
+ public:
+  // Whether the path, from the chat on, is that of a message.
+  static bool is_message(const JsonPath& path, std::size_t begin);
+
+  // In the order of the file. What is wrong with one is said by `finish`.
+  void add_message(const nlohmann::json& message);
+  // `rest` is the chat without its messages.
+  Result<Chat> finish(const nlohmann::json& rest, std::string_view name) &&;
+
+ private:
+  Chat chat_;
+  std::vector<MessageId> active_;
+  std::string problem_;  // of the first message that is wrong
+};
 
 }  // namespace octavo::app

@@ -169,7 +169,15 @@ Result<SamplingParams> sampling_from_json(const json& object, SamplingParams def
 }
 
 Result<SamplingParams> stored_sampling(const json& object) {
-  OCTAVO_TRY(SamplingParams params, sampling_from_json(object, {}, UnknownOptions::kIgnore, "sampling"));
+  json kept = object;
+  if (object.is_object()) {
+    const json known = sampling_to_json({.seed = 0});
+    kept = json::object();
+    for (const auto& [key, value] : object.items()) {
+      if (known.contains(key)) kept[key] = value;
+    }
+  }
+  OCTAVO_TRY(SamplingParams params, sampling_from_json(kept, {}, UnknownOptions::kIgnore, "sampling"));
   OCTAVO_TRY_VOID(validate(params, std::numeric_limits<std::int32_t>::max()));
   return params;
 }

@@ -1,9 +1,11 @@
 #include "app/files/whole_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <string>
 #include <system_error>
@@ -21,6 +23,29 @@ int write_and_sync(const std::filesystem::path& path, std::string_view bytes) {
 }
 
 }  // namespace
+
+int read_all(int descriptor, std::string& bytes) {
+  struct stat status = {};
+  if (::fstat(descriptor, &status) != 0) return errno;
+  constexpr std::size_t kPiece = std::size_t{1} << 16;
+  std::size_t size = 0;
+  bytes.resize(static_cast<std::size_t>(status.st_size) + kPiece);
+  while (true) {
+    const ssize_t count = ::read(descriptor, bytes.data() + size, bytes.size() - size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return errno;
+    size += static_cast<std::size_t>(count);
+    if (count == 0) break;
+    if (size == bytes.size()) bytes.resize(2 * size);  // a file that grew, or no file
+  }
+  bytes.resize(size);
+  return 0;
+}
+
+int read_whole_file(const std::filesystem::path& path, std::string& bytes) {
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return file.ok() ? read_all(file.get(), bytes) : errno;
+}
 
 int write_all(int descriptor, std::string_view bytes) {
   while (!bytes.empty()) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "app/chat/sampling_json.h"
 #include "engine/base/text.h"
@@ -272,15 +273,9 @@ Message lost_message(const Chat& chat) {
 
 void add(Chat& chat, Message&& message) {
   // Parents stand before their children; another order is damage.
-  const MessageId parent = message.parent.value <= chat.messages().size() ? message.parent : kRootMessage;
-  Message& added = *chat.find(chat.append(parent, message.role, std::move(message.content)));
-  added.token_ids = std::move(message.token_ids);
-  added.finish_reason = message.finish_reason;
-  added.seed = message.seed;
-  added.metrics = message.metrics;
-  added.error = std::move(message.error);
-  added.model = std::move(message.model);
-  added.interrupted = message.interrupted || (added.role == Role::kAssistant && !added.finish_reason);
+  if (message.parent.value > chat.messages().size()) message.parent = kRootMessage;
+  if (message.role == Role::kAssistant && !message.finish_reason) message.interrupted = true;
+  chat.add(std::move(message));
 }
 
 // The child that each message had chosen, where it is one of its children.
@@ -290,14 +285,15 @@ void choose(Chat& chat, MessageId parent, MessageId child) {
 }
 
 void build_tree(std::map<MessageId, Message>& messages, Chat& chat) {
+  std::vector<std::pair<MessageId, MessageId>> choices;
   for (auto& [id, message] : messages) {
     if (id == kRootMessage || id.value > chat.messages().size() + kLargestGap) continue;
     while (chat.messages().size() + 1 < id.value) add(chat, lost_message(chat));
+    choices.emplace_back(id, message.active_child);
     add(chat, std::move(message));
   }
-  for (const auto& [id, message] : messages) {
-    if (id.value <= chat.messages().size()) choose(chat, id, message.active_child);
-  }
+  if (!chat.messages().empty()) chat.activate(chat.messages().back().id);
+  for (const auto& [id, child] : choices) choose(chat, id, child);
 }
 
 Result<std::uint64_t> last_id(Database& database, std::string_view table) {

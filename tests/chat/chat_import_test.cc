@@ -92,6 +92,32 @@ TEST(ChatImport, CirclesAndLongChainsEnd) {
   EXPECT_EQ(read->front().active_path().size(), 20'000u);
 }
 
+// A chain and a fan: where every message cost a look at those around it, these would take minutes.
+TEST(ChatImport, AHundredThousandMessagesCostTheSameEach) {
+  for (const bool chain : {true, false}) {
+    std::string file = R"({"format":"octavo-conversation","version":1,"messages":[)";
+    for (int i = 1; i <= 100'000; ++i) {
+      const int parent = chain ? i - 1 : i <= 50'000 ? i - 1 : 50'000;
+      file += (i > 1 ? "," : "") + std::string(R"({"id":)") + std::to_string(i) + R"(,"parent":)" +
+              std::to_string(parent) + R"(,"role":"user","content":"x"})";
+    }
+    const auto read = import_chats(file + "]}", "x");
+    ASSERT_TRUE(read.has_value()) << read.error().message;
+    EXPECT_EQ(read->front().active_path().size(), chain ? 100'000u : 50'001u);
+    EXPECT_EQ(read->front().active_leaf(), MessageId{100'000});
+  }
+}
+
+TEST(ChatImport, AListMayHoldChatsOfSeveralPrograms) {
+  const std::string open_web_ui(kOpenWebUi), chat_gpt(kChatGpt);
+  const auto read =
+      import_chats(open_web_ui.substr(0, open_web_ui.size() - 1) + "," + chat_gpt.substr(1), "x");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  ASSERT_EQ(read->size(), 2u);
+  EXPECT_EQ((*read)[0].messages().size(), 3u);
+  EXPECT_EQ((*read)[1].messages().size(), 3u);
+}
+
 TEST(ChatImport, OtherFilesAreRefusedWithASentence) {
   for (const char* text :
        {"", "{", "[]", "{}", "[1, 2]", "\"x\"", R"({"mapping": 3})", R"([{"chat": {}}])"}) {

@@ -75,6 +75,28 @@ TEST(ChatJson, EveryCutAndRandomDamageIsHandled) {
   }
 }
 
+// A chat shows one answer: what asks for more, or for what no chat keeps, is left out however it is written.
+TEST(ChatJson, OptionsThatAChatCannotShowAreDropped) {
+  const auto read = chat_from_json(
+      R"({"format":"octavo-conversation","version":1,"messages":[],
+          "sampling":{"n":4,"beam_width":3,"logprobs":5,"logit_bias":{"1":2},"temperature":0.5}})",
+      "new");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->sampling.n, 1);
+  EXPECT_FALSE(read->sampling.beam_width.has_value());
+  EXPECT_EQ(read->sampling.logprobs, SamplingParams{}.logprobs);
+  EXPECT_TRUE(read->sampling.logit_bias.empty());
+  EXPECT_EQ(read->sampling.temperature, 0.5);
+}
+
+TEST(ChatJson, EachMessageIsALine) {
+  const std::string text = chat_to_json(example());
+  std::size_t num_lines = 0;
+  for (auto at = text.find("\n  {\""); at != std::string::npos; at = text.find("\n  {\"", at + 1))
+    ++num_lines;
+  EXPECT_EQ(num_lines, example().messages().size());
+}
+
 TEST(ChatJson, UnknownKeysArePassedOver) {
   const auto read = chat_from_json(
       R"({"format":"octavo-conversation","version":1,"later":{"x":1},"messages":[{"id":1,"parent":0,"role":"user","content":"hi","mood":2,"active":true}]})",

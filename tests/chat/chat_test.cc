@@ -101,5 +101,18 @@ TEST(Chat, RandomTreesAgreeWithAPlainModel) {
   }
 }
 
+TEST(Chat, AddedMessagesAreChosenAmongSiblingsAndNothingAbove) {
+  Chat chat;
+  const MessageId a = chat.append(kRootMessage, Role::kUser, "a");
+  const MessageId b = chat.append(kRootMessage, Role::kUser, "b");
+  Message below;
+  below.parent = a;
+  const MessageId added = chat.add(below);
+  EXPECT_EQ(chat.find(a)->active_child, added);
+  EXPECT_EQ(chat.active_first(), b);
+  chat.activate(added);
+  EXPECT_EQ(chat.active_path(), (std::vector<MessageId>{a, added}));
+}
+
 }  // namespace
 }  // namespace octavo::app

@@ -1,15 +1,16 @@
 #include "app/window/chat/file_reader.h"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "app/chat/chat_import.h"
+#include "app/files/whole_file.h"
 #include "engine/base/ascii.h"
 #include "engine/base/home_folder.h"
 #include "engine/base/text.h"
@@ -26,11 +27,6 @@ constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 ReadFile unusable(const std::string& path, const std::string& problem) {
   return {.kind = FileKind::kUnusable, .path = path, .problem = escape_for_message(path) + " " + problem};
-}
-
-std::string read_whole(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 bool is_model(const fs::path& path) {
@@ -101,7 +97,9 @@ ReadFile read_text_or_chats(const fs::path& path, std::uintmax_t size, ReadAs as
     return unusable(path.string(),
                     "is larger than 1 MiB and was not attached; attach only the part you need");
   if (size > kLargestImport) return unusable(path.string(), "is larger than 1 GiB; import it in parts");
-  std::string bytes = read_whole(path);
+  std::string bytes;
+  if (const int reason = read_whole_file(path, bytes); reason != 0)
+    return unusable(path.string(), std::string("cannot be read: ") + std::strerror(reason));
   if (may_be_chats) {
     ReadFile file = read_chats(path, bytes);
     if (file.kind == FileKind::kChats || !may_be_text) return file;

@@ -44,10 +44,13 @@ MessageId add_messages(Chat& chat, const std::vector<ChatMessage>& messages) {
       chat.system_prompt = message.content;
       continue;
     }
-    last = chat.append(last, message.role, message.content);
-    Message& added = *chat.find(last);
+    Message added;
+    added.parent = last;
+    added.role = message.role;
+    added.content = message.content;
     added.token_ids = message.token_ids;
     if (message.role == Role::kAssistant) added.finish_reason = FinishReason::kStop;
+    last = chat.add(std::move(added));
   }
   return last;
 }
