@@ -6,6 +6,7 @@
 #include <string>
 #include <variant>
 
+#include "engine/api/context_policy.h"
 #include "engine/api/sampling_params.h"
 #include "engine/base/ids.h"
 #include "ui/action_sink.h"
@@ -61,6 +62,14 @@ struct ShowSibling {
 };
 
 struct ChangeSystemPrompt {
+  ChatId chat_id;
+  std::string text;
+};
+struct ChangeContextPolicy {
+  ChatId chat_id;
+  ContextPolicy policy;
+};
+struct ChangeSummary {  // of what has left the context
   ChatId chat_id;
   std::string text;
 };
@@ -140,10 +149,10 @@ struct ImportChats {  // Octavo's, ChatGPT's or Open WebUI's JSON
 struct ChatAction
     : std::variant<NewChat, SelectChat, SelectNeighbour, RenameChat, DeleteChat, UndoDelete, DismissUndo,
                    SendMessage, ChangeDraft, RemoveQueued, StopAnswer, Regenerate, EditMessage, ShowSibling,
-                   ChangeSystemPrompt, ChangeSampling, ContinueAnswer, RestoreChat, EraseChat, EmptyTrash,
-                   PinChat, MoveChat, CreateFolder, RenameFolder, DeleteFolder, MoveToFolder, ShowSearch,
-                   SearchChats, ShowMessage, SavePreset, ErasePreset, ApplyPreset, ExportChat, ExportAllChats,
-                   ImportChats> {
+                   ChangeSystemPrompt, ChangeContextPolicy, ChangeSummary, ChangeSampling, ContinueAnswer,
+                   RestoreChat, EraseChat, EmptyTrash, PinChat, MoveChat, CreateFolder, RenameFolder,
+                   DeleteFolder, MoveToFolder, ShowSearch, SearchChats, ShowMessage, SavePreset, ErasePreset,
+                   ApplyPreset, ExportChat, ExportAllChats, ImportChats> {
   using variant::variant;
 };
 

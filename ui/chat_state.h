@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/api/context_policy.h"
 #include "engine/api/request.h"
 #include "engine/api/sampling_params.h"
 #include "engine/base/ids.h"
@@ -44,7 +45,8 @@ struct MessageState {
   std::string error;  // one sentence; empty when nothing failed
   // Of an answer: the program ended, or the model went, before it was done; ContinueAnswer continues it.
   bool interrupted = false;
-  std::string model;  // of an answer: the model's name; empty when it is not known
+  bool cut_off = false;  // of an answer that nothing follows: a limit ended it; ContinueAnswer continues it
+  std::string model;     // of an answer: the model's name; empty when it is not known
 };
 
 enum class Activity { kIdle, kWaiting, kGenerating, kSwapped, kFailed };
@@ -71,6 +73,9 @@ struct ChatMemory {
 struct ContextMeter {
   std::int32_t num_tokens = 0;
   std::int32_t num_blocks = 0;  // ceil(num_tokens / block size)
+  std::int32_t num_left = 0;    // messages at the beginning that are not sent any more
+  MessageId begin = {};         // the first that is; 0: all are
+  std::string refusal = {};     // why the draft cannot be sent, one sentence; empty when it can
 };
 
 struct ChatState {
@@ -84,13 +89,17 @@ struct ChatState {
   std::vector<std::string> queued;     // sent when the running answer is done, first to last
   std::string system_prompt;
   SamplingParams sampling;
+  ContextPolicy context_policy = ContextPolicy::kRoll;
   ContextMeter context;
+  std::string summary;       // that is sent in place of what has left; empty: none is
+  bool summarising = false;  // it is being written
   ChatMemory memory;
   bool pinned = false;
   FolderId folder;
   bool loading = false;  // the messages are being read from the disk
   // What was typed and not sent, as the store had it: the composer begins with it.
   std::string draft;
+  std::uint64_t num_drafts_returned = 0;     // counts how often a question came back into it, unsent
   std::vector<AttachmentState> attachments;  // that go with the next message
 };
 

@@ -112,6 +112,21 @@ std::vector<ChatMessage> Chat::chat_messages(MessageId last) const {
   return result;
 }
 
+const std::string& Chat::summary_after(MessageId id) const {
+  static const std::string kNone;
+  const auto found = summaries_.find(id);
+  return found == summaries_.end() ? kNone : found->second;
+}
+
+void Chat::set_summary(MessageId id, std::string summary) {
+  OCTAVO_CHECK(find(id) != nullptr, "no message %llu", static_cast<unsigned long long>(id.value));
+  if (summary.empty()) {
+    summaries_.erase(id);
+  } else {
+    summaries_[id] = std::move(summary);
+  }
+}
+
 std::string Chat::display_title(std::size_t max_characters) const {
   if (!title.empty()) return title;
   for (const MessageId id : active_path()) {

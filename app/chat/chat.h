@@ -9,10 +9,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/api/context_policy.h"
 #include "engine/api/request.h"
 #include "engine/api/sampling_params.h"
 #include "engine/base/ids.h"
@@ -60,6 +62,10 @@ class Chat {
   std::string title;  // empty: take it from the first message of the user
   std::string system_prompt;
   SamplingParams sampling;
+  ContextPolicy context_policy = ContextPolicy::kRoll;
+  // The first message that the newest request sent; the root: nothing has left the context. It is not stored:
+  // the next request finds the same (context_window.h).
+  MessageId context_begin = kRootMessage;
 
   // Adds a message below `parent` and makes the path through it the active one.
   // REQUIRES: parent is the root or a message of this chat.
@@ -104,6 +110,12 @@ class Chat {
   // it. Answers that failed before their first character are left out with nothing in their place.
   std::vector<ChatMessage> chat_messages(MessageId last) const;
 
+  // What stands for everything up to this message once that has left the context; empty: nothing does.
+  const std::string& summary_after(MessageId id) const;
+  // Empty: forgets it. REQUIRES: the message exists.
+  void set_summary(MessageId id, std::string summary);
+  const std::map<MessageId, std::string>& summaries() const { return summaries_; }
+
   // `title`, or the first line of the first user message on the active path, cut to `max_characters`, or "New
   // chat".
   std::string display_title(std::size_t max_characters = 48) const;
@@ -114,6 +126,7 @@ class Chat {
   std::vector<Message> messages_;  // message with id n stands at n - 1
   std::vector<MessageId> root_children_;
   MessageId active_root_child_ = kRootMessage;
+  std::map<MessageId, std::string> summaries_;  // by the message after which they stand; none is empty
 };
 
 // The first line of `text`, trimmed, at most `max_characters` code points with an ellipsis when more were

@@ -48,6 +48,8 @@ json message_to_json(const Chat& chat, const Message& message, MessageId first_a
   if (!message.error.empty()) value["error"] = message.error;
   if (!message.model.empty()) value["model"] = message.model;
   if (message.interrupted) value["interrupted"] = true;
+  if (const std::string& summary = chat.summary_after(message.id); !summary.empty())
+    value["summary"] = summary;
   return value;
 }
 
@@ -181,23 +183,27 @@ Result<void> read_message(const json& object, Chat& chat, std::vector<MessageId>
   read.model = sanitise_utf8(reader.text("model"));
   read.interrupted = reader.flag("interrupted");
   const bool is_chosen = reader.flag("active");
+  std::string summary = sanitise_utf8(reader.text("summary"));
   if (const json* metrics = reader.member("metrics")) {
     OCTAVO_TRY(read.metrics, read_metrics(*metrics, where));
   }
   if (reader.failed()) return Error{.code = ErrorCode::kDamagedFile, .message = reader.problem()};
   const MessageId id = chat.add(std::move(read));
   if (is_chosen) active.push_back(id);
+  chat.set_summary(id, std::move(summary));
   return {};
 }
 
 }  // namespace
 
 std::string chat_to_json(const Chat& chat) {
-  const json head = {{"format", kFormat},
-                     {"version", kVersion},
-                     {"title", chat.title},
-                     {"system_prompt", chat.system_prompt},
-                     {"sampling", sampling_to_json(chat.sampling)}};
+  json head = {{"format", kFormat},
+               {"version", kVersion},
+               {"title", chat.title},
+               {"system_prompt", chat.system_prompt},
+               {"context_policy", context_policy_name(chat.context_policy)},
+               {"sampling", sampling_to_json(chat.sampling)}};
+  if (chat.context_begin != kRootMessage) head["context_begin"] = chat.context_begin.value;
   std::string text = head.dump(1, ' ', false, json::error_handler_t::replace);
   text.erase(text.rfind('\n'));  // the end of the object
   text += ",\n \"messages\": [";
@@ -236,6 +242,10 @@ Result<Chat> ChatFromJson::finish(const json& rest, std::string_view name) && {
   if (reader.unsigned_integer("version").value_or(0) != kVersion) reader.fail("has a version other than 1");
   chat_.title = sanitise_utf8(reader.text("title"));
   chat_.system_prompt = sanitise_utf8(reader.text("system_prompt"));
+  const std::string policy = reader.text("context_policy");
+  const auto known_policy = policy.empty() ? ContextPolicy::kRoll : parse_context_policy(policy);
+  if (!known_policy) reader.fail("has an unknown context_policy");
+  chat_.context_policy = known_policy.value_or(ContextPolicy::kRoll);
   const json* messages = reader.member("messages");
   if (messages == nullptr || !messages->is_array()) reader.fail("has no list of messages");
   if (reader.failed()) return damaged(name, reader.problem());

@@ -1,15 +1,17 @@
 // One chat as JSON, and back. The format, version 1:
 //
 //   {"format": "octavo-conversation", "version": 1, "title": "…", "system_prompt": "…", "sampling":
-//   {"temperature": 0.7, …},
+//   {"temperature": 0.7, …}, "context_policy": "roll", "context_begin": 13,
 //    "messages": [{"id": 1, "parent": 0, "role": "user", "content": "…", "active": true,
 //                  "token_ids": [..], "finish_reason": "stop", "seed": 7, "error": "…",
-//                  "model": "…", "interrupted": true,
+//                  "model": "…", "interrupted": true, "summary": "…",
 //                  "metrics": {"num_prompt_tokens": .., "num_cached_tokens": .., "queue_ms": .., "ttft_ms":
 //                  .., …}}]}
 //
 // Ids ascend and a parent stands before its children; parent 0 is the root; "active" marks the chosen child
-// of its parent. What is absent has its default. Keys that this version does not know are passed over.
+// of its parent. "context_begin" is the first message that the newest request sent, where others had left the
+// context; "summary" stands for everything up to its message once that has left. What is absent has its
+// default. Keys that this version does not know are passed over.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // A chat as Markdown for people: its title, its system prompt, and the active path, each message
-// under the name of who wrote it. Branches that are not active are left out; JSON keeps them.
+// under the name of who wrote it. Branches that are not active are left out; JSON keeps
+// them. A line says where the context of the newest request began.
 #pragma once
 
 #include <string>

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <iostream>
 #include <limits>
@@ -17,6 +18,7 @@
 
 #include "app/chat/chat.h"
 #include "app/chat/chat_file.h"
+#include "app/chat/context_plan.h"
 #include "app/commands/command.h"
 #include "app/commands/engine_flags.h"
 #include "app/commands/start_engine.h"
@@ -32,6 +34,7 @@ struct ChatOptions {
   SamplingParams sampling;
   std::optional<std::string> system_prompt;
   std::string chat_file;
+  std::optional<std::string> context_policy;
   bool resume = false;
 };
 
@@ -48,8 +51,11 @@ constexpr RefusedOption kRefused[] = {
 
 constexpr std::string_view kHelp =
     "/regenerate     answer the last message again\n"
+    "/continue       continue the last answer where it was cut off\n"
     "/undo           remove the last message and its answer\n"
     "/system TEXT    set the system prompt\n"
+    "/context [P]    show how full the context is, or choose what happens then: roll, summarise or stop\n"
+    "/summary [TEXT] show or replace the summary of what has left the context\n"
     "/new            start a new chat (it replaces the one in the file)\n"
     "/history        show the chat\n"
     "/memory         show the use of the KV pool\n"
@@ -90,39 +96,114 @@ class TerminalChat {
     if (interactive_) print(text);
   }
 
-  void say(std::string text) { answer(chat_.append(leaf_, Role::kUser, std::move(text))); }
+  void say(std::string text) {
+    ContextQuestion question = asked(leaf_);
+    question.path.push_back({{}, {Role::kUser, text}, {}});
+    const std::optional<ContextPlan> plan = plan_for(question);
+    if (plan) generate_below(chat_.append(leaf_, Role::kUser, std::move(text)), plan->prompt);
+  }
 
   // Generates an answer below a message of the user; a later one stands beside the earlier ones.
   void answer(MessageId question) {
+    if (const std::optional<ContextPlan> plan = plan_for(asked(question)))
+      generate_below(question, plan->prompt);
+  }
+
+  ContextQuestion asked(MessageId last) const {
+    return context_question(chat_, last, engine_.description().max_model_len);
+  }
+
+  // What is sent; nothing when it cannot be, which was said then. What leaves the context is said, and
+  // summarised where the chat wants that.
+  std::optional<ContextPlan> plan_for(ContextQuestion question) {
+    ContextPlan plan = plan_now(question);
+    if (plan.summary) {
+      if (!summarise(*plan.summary)) question.policy = ContextPolicy::kRoll;
+      for (PathMessage& entry : question.path) entry.summary = chat_.summary_after(entry.id);
+      plan = plan_now(question);
+    }
+    if (!plan.refusal.empty()) {
+      status_ = report_failure(plan.refusal);
+      return std::nullopt;
+    }
+    if (plan.begin != chat_.context_begin && plan.num_left > 0)
+      show("[" + left_context_text(plan.num_left) + "]\n");
+    chat_.context_begin = plan.begin;
+    return plan;
+  }
+
+  ContextPlan plan_now(const ContextQuestion& question) {
+    return plan_context(question, counts_, static_cast<std::int64_t>(std::time(nullptr)));
+  }
+
+  // Nothing is asked: an answer at the end is no message that might be too long.
+  ContextPlan plan_so_far() {
+    ContextQuestion question = asked(leaf_);
+    question.continue_answer =
+        !question.path.empty() && question.path.back().message.role == Role::kAssistant;
+    return plan_now(question);
+  }
+
+  // False when it could not be written, which was said then.
+  bool summarise(const WantedSummary& wanted) {
+    show("[summarising what leaves the context]\n");
+    SamplingParams sampling;
+    sampling.temperature = 0;
+    sampling.max_tokens = wanted.max_tokens;
+    RequestOutput output = generate(wanted.prompt, sampling, interactive_);
+    const bool failed = output.error.has_value() || output.outputs.empty() ||
+                        output.outputs.front().text.empty() ||
+                        output.outputs.front().finish_reason == FinishReason::kAbort;
+    if (failed) {
+      show("[no summary was written; the oldest messages leave the context without one]\n");
+      return false;
+    }
+    chat_.set_summary(wanted.after, std::move(output.outputs.front().text));
+    return true;
+  }
+
+  RequestOutput generate(const ChatPrompt& prompt, const SamplingParams& sampling, bool shown) {
     GenerationRequest request;
-    request.prompt = ChatPrompt{.messages = chat_.chat_messages(question)};
-    request.sampling = chat_.sampling;
+    request.prompt = prompt;
+    request.sampling = sampling;
     const RequestId id = engine_.submit(std::move(request));
     OutputCollector collector;
     collector.expect(id, 1);
     while (!collector.done()) {
       for (const EngineEvent& event : engine_.poll(std::chrono::milliseconds(100))) {
         collector.add(event);
-        if (const auto* tokens = std::get_if<TokensGenerated>(&event)) print(tokens->text);
+        if (const auto* tokens = std::get_if<TokensGenerated>(&event); tokens != nullptr && shown)
+          print(tokens->text);
       }
       if (InterruptGuard::interrupted()) engine_.cancel(id);
     }
     InterruptGuard::reset();
-    print("\n");
-    keep(question, std::move(collector.take().front()));
+    if (shown) print("\n");
+    return std::move(collector.take().front());
+  }
+
+  void generate_below(MessageId question, const ChatPrompt& prompt) {
+    RequestOutput output = generate(prompt, chat_.sampling, /*shown=*/true);
+    failed_question_ = kRootMessage;
+    if (output.error.has_value()) status_ = report_failure(output.error->message);
+    if (output.outputs.empty()) {
+      // It does not stay in the path, where every later question would carry it along.
+      failed_question_ = question;
+      leaf_ = chat_.find(question)->parent;
+      show("[the question was taken back; /regenerate asks it again]\n");
+    } else {
+      leaf_ = chat_.append(question, Role::kAssistant, {});
+      keep(std::move(output));
+    }
     save(path_);
   }
 
-  void keep(MessageId question, RequestOutput output) {
-    if (output.error.has_value()) {
-      status_ = report_failure(output.error->message);
-      leaf_ = question;
-      if (output.outputs.empty()) return;
-    }
+  // Adds what was generated to the answer at the end.
+  void keep(RequestOutput output) {
     CompletionOutput& completion = output.outputs.front();
-    const MessageId id = chat_.append(question, Role::kAssistant, std::move(completion.text));
-    leaf_ = id;
-    Message& message = *chat_.find(id);
+    Message& message = *chat_.find(leaf_);
+    const bool had_ids = message.content.empty() || !message.token_ids.empty();
+    message.content += completion.text;
     message.finish_reason = completion.finish_reason;
     message.seed = output.seed;
     message.metrics =
@@ -131,9 +212,32 @@ class TerminalChat {
                       .request = output.metrics};
     const bool ended_by_token = completion.finish_reason == FinishReason::kStop &&
                                 !std::holds_alternative<std::string>(completion.stop_reason);
-    message.token_ids = std::move(completion.token_ids);
-    if (ended_by_token && !message.token_ids.empty()) message.token_ids.pop_back();
+    if (ended_by_token && !completion.token_ids.empty()) completion.token_ids.pop_back();
+    const std::size_t num_tokens = output.prompt_token_ids.size() + completion.token_ids.size();
+    if (had_ids)
+      message.token_ids.insert(message.token_ids.end(), completion.token_ids.begin(),
+                               completion.token_ids.end());
     show_metrics(message);
+    if (completion.finish_reason != FinishReason::kLength) return;
+    const bool full = num_tokens >= static_cast<std::size_t>(engine_.description().max_model_len);
+    show(full ? "[the context is full: /continue continues the answer]\n"
+              : "[the answer reached its length limit: /continue continues it]\n");
+  }
+
+  void continue_answer() {
+    const Message* last = chat_.find(leaf_);
+    if (last == nullptr || last->role != Role::kAssistant || last->finish_reason == FinishReason::kStop) {
+      report_failure("there is no answer that was cut off");
+      return;
+    }
+    ContextQuestion question = asked(leaf_);
+    question.continue_answer = !question.path.empty() && question.path.back().id == leaf_;  // it has begun
+    const std::optional<ContextPlan> plan = plan_for(std::move(question));
+    if (!plan) return;
+    RequestOutput output = generate(plan->prompt, chat_.sampling, /*shown=*/true);
+    if (output.error.has_value()) status_ = report_failure(output.error->message);
+    if (!output.outputs.empty()) keep(std::move(output));
+    save(path_);
   }
 
   void show_metrics(const Message& message) {
@@ -156,6 +260,12 @@ class TerminalChat {
       print(kHelp);
     } else if (command == "/regenerate") {
       regenerate();
+    } else if (command == "/continue") {
+      continue_answer();
+    } else if (command == "/context") {
+      handle_context(argument);
+    } else if (command == "/summary") {
+      handle_summary(sanitise_utf8(argument));
     } else if (command == "/undo") {
       undo();
     } else if (command == "/system") {
@@ -174,7 +284,37 @@ class TerminalChat {
     return true;
   }
 
+  void handle_context(const std::string& argument) {
+    if (!argument.empty()) {
+      const std::optional<ContextPolicy> policy = parse_context_policy(argument);
+      if (!policy) {
+        report_failure("unknown policy " + escape_for_message(argument) + "; choose roll, summarise or stop");
+        return;
+      }
+      chat_.context_policy = *policy;
+    }
+    const ContextPlan plan = plan_so_far();
+    print(std::to_string(plan.num_tokens) + " of " + std::to_string(engine_.description().max_model_len) +
+          " tokens; policy: " + std::string(context_policy_name(chat_.context_policy)) + "\n");
+    if (plan.num_left > 0) print(left_context_text(plan.num_left) + "\n");
+  }
+
+  void handle_summary(std::string text) {
+    const Message* first = chat_.find(plan_so_far().begin);
+    if (first == nullptr) {
+      report_failure("nothing has left the context, so there is no summary");
+      return;
+    }
+    if (text.empty()) {
+      print(chat_.summary_after(first->parent) + "\n");
+      return;
+    }
+    chat_.set_summary(first->parent, std::move(text));
+    save(path_);
+  }
+
   void regenerate() {
+    if (failed_question_ != kRootMessage) return answer(failed_question_);
     const Message* const last = chat_.find(leaf_);
     if (last == nullptr) {
       report_failure("there is no message to answer yet; type one first");
@@ -185,6 +325,7 @@ class TerminalChat {
 
   // Back to before the last message of the user; the file still holds the branch.
   void undo() {
+    failed_question_ = kRootMessage;
     const Message* message = chat_.find(leaf_);
     if (message != nullptr && message->role == Role::kAssistant) message = chat_.find(message->parent);
     if (message == nullptr) {
@@ -198,8 +339,9 @@ class TerminalChat {
     Chat fresh;
     fresh.system_prompt = chat_.system_prompt;
     fresh.sampling = chat_.sampling;
+    fresh.context_policy = chat_.context_policy;
     chat_ = std::move(fresh);
-    leaf_ = kRootMessage;
+    leaf_ = failed_question_ = kRootMessage;
   }
 
   void show_history() {
@@ -208,6 +350,8 @@ class TerminalChat {
          message = chat_.find(message->parent))
       path.push_back(message);
     for (auto message = path.rbegin(); message != path.rend(); ++message) {
+      if ((*message)->id == chat_.context_begin)
+        print("[" + left_context_text(message - path.rbegin()) + "]\n");
       print(std::string(role_name((*message)->role)) + ": " + (*message)->content + "\n");
     }
   }
@@ -233,7 +377,9 @@ class TerminalChat {
 
   Engine& engine_;
   Chat chat_;
+  TokenCounts counts_{engine_.tokenizer()};
   MessageId leaf_ = chat_.active_leaf();  // where the talk goes on
+  MessageId failed_question_ = kRootMessage;
   const std::filesystem::path path_;
   const bool interactive_ = isatty(STDIN_FILENO) != 0;
   const bool terminal_ = isatty(STDOUT_FILENO) != 0;
@@ -247,6 +393,7 @@ Result<Chat> open_chat(const ChatOptions& options, const std::filesystem::path& 
     OCTAVO_TRY(chat, read_chat(path));
   }
   chat.sampling = options.sampling;
+  if (options.context_policy) chat.context_policy = *parse_context_policy(*options.context_policy);
   if (options.system_prompt.has_value()) chat.system_prompt = sanitise_utf8(*options.system_prompt);
   return chat;
 }
@@ -276,6 +423,12 @@ void add_chat_command(CLI::App& program, int& status) {
   command->add_flag("--resume", options->resume, "Continue the saved chat");
   command->add_option("--conversation", options->chat_file,
                       "File that stores the chat (default: the last chat in a terminal)");
+  command
+      ->add_option(
+          "--context-policy", options->context_policy,
+          "What happens when the context is full; roll: the oldest messages leave it, summarise: a summary "
+          "takes their place, stop: further questions are refused (default: roll)")
+      ->check(CLI::IsMember({"roll", "summarise", "stop"}));
   add_engine_flags(*command, options->engine);
   add_sampling_flags(*command, options->sampling);
   refuse_options(*command, kRefused);

@@ -105,12 +105,13 @@ Result<void> write(Database& database, const changes::SaveChat& change) {
   return database.run(
       "INSERT OR REPLACE INTO chats (id, title, shown_title, system_prompt, sampling, draft, folder, pinned, "
       "position, "
-      "created_ms, updated_ms, trashed_ms, active_root_child) "
-      "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+      "created_ms, updated_ms, trashed_ms, active_root_child, context_policy) "
+      "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
       {as_integer(head.id.value), std::string_view(head.title), std::string_view(head.shown_title),
        std::string_view(head.system_prompt), std::string_view(sampling), std::string_view(head.draft),
        as_integer(head.folder.value), std::int64_t{head.pinned}, head.position, head.created_ms,
-       head.updated_ms, optional_integer(head.trashed_ms), as_integer(head.active_root_child.value)});
+       head.updated_ms, optional_integer(head.trashed_ms), as_integer(head.active_root_child.value),
+       context_policy_name(head.context_policy)});
 }
 
 Result<void> write(Database& database, const changes::SaveMessage& change) {
@@ -153,8 +154,17 @@ Result<void> write(Database& database, const changes::SaveChoices& change) {
   return {};
 }
 
+Result<void> write(Database& database, const changes::SaveSummary& change) {
+  const std::int64_t chat = as_integer(change.chat_id.value), after = as_integer(change.after.value);
+  if (change.content.empty())
+    return database.run("DELETE FROM summaries WHERE chat = ?1 AND message = ?2", {chat, after});
+  return database.run("INSERT OR REPLACE INTO summaries (chat, message, content) VALUES (?1, ?2, ?3)",
+                      {chat, after, std::string_view(change.content)});
+}
+
 Result<void> write(Database& database, const changes::EraseChat& change) {
   const std::int64_t chat = as_integer(change.chat_id.value);
+  OCTAVO_TRY_VOID(database.run("DELETE FROM summaries WHERE chat = ?1", {chat}));
   OCTAVO_TRY_VOID(database.run("DELETE FROM answer_pieces WHERE chat = ?1", {chat}));
   OCTAVO_TRY_VOID(database.run("DELETE FROM messages WHERE chat = ?1", {chat}));
   return database.run("DELETE FROM chats WHERE id = ?1", {chat});
@@ -202,11 +212,11 @@ Result<void> each_row(Database& database, std::string_view sql, std::initializer
 constexpr std::string_view kSelectHead =
     "SELECT id, title, shown_title, system_prompt, sampling, draft, folder, pinned, position, created_ms, "
     "updated_ms, "
-    "trashed_ms, active_root_child FROM chats ORDER BY position DESC, id DESC";
+    "trashed_ms, active_root_child, context_policy FROM chats ORDER BY position DESC, id DESC";
 constexpr std::string_view kSelectOneHead =
     "SELECT id, title, shown_title, system_prompt, sampling, draft, folder, pinned, position, created_ms, "
     "updated_ms, "
-    "trashed_ms, active_root_child FROM chats WHERE id = ?1";
+    "trashed_ms, active_root_child, context_policy FROM chats WHERE id = ?1";
 
 ChatHead head_of(const Rows& row) {
   ChatHead head;
@@ -223,6 +233,7 @@ ChatHead head_of(const Rows& row) {
   head.updated_ms = row.integer(10);
   if (!row.is_null(11)) head.trashed_ms = row.integer(11);
   head.active_root_child = MessageId{as_unsigned(row.integer(12))};
+  head.context_policy = parse_context_policy(row.text(13)).value_or(ContextPolicy::kRoll);
   return head;
 }
 
@@ -358,6 +369,7 @@ Result<Chat> read_chat(Database& database, ChatId chat_id) {
   chat.title = std::move(head->title);
   chat.system_prompt = std::move(head->system_prompt);
   chat.sampling = std::move(head->sampling);
+  chat.context_policy = head->context_policy;
   std::map<MessageId, Message> messages;
   OCTAVO_TRY_VOID(
       each_row(database,
@@ -370,6 +382,12 @@ Result<Chat> read_chat(Database& database, ChatId chat_id) {
   OCTAVO_TRY_VOID(read_pieces(database, number, messages));
   build_tree(messages, chat);
   choose(chat, kRootMessage, head->active_root_child);
+  OCTAVO_TRY_VOID(each_row(database, "SELECT message, content FROM summaries WHERE chat = ?1", {number},
+                           [&](const Rows& row) {
+                             const MessageId after{as_unsigned(row.integer(0))};
+                             if (chat.find(after) != nullptr)
+                               chat.set_summary(after, sanitise_utf8(row.text(1)));
+                           }));
   return chat;
 }
 

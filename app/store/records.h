@@ -22,6 +22,7 @@ struct ChatHead {
   std::string shown_title;  // what the list shows before the messages are read
   std::string system_prompt;
   SamplingParams sampling;
+  ContextPolicy context_policy = ContextPolicy::kRoll;
   std::string draft;  // typed and not sent
   FolderId folder;
   bool pinned = false;
@@ -80,6 +81,11 @@ struct SaveChoices {
   ChatId chat_id;
   std::vector<std::pair<MessageId, MessageId>> choices;  // parent, active child
 };
+struct SaveSummary {  // of everything up to the message; empty: there is none
+  ChatId chat_id;
+  MessageId after;
+  std::string content;
+};
 struct EraseChat {  // with its messages, permanently
   ChatId chat_id;
 };
@@ -98,8 +104,9 @@ struct ErasePreset {
 
 }  // namespace changes
 
-using StoreChange = std::variant<changes::SaveChat, changes::SaveMessage, changes::AppendToAnswer,
-                                 changes::SaveChoices, changes::EraseChat, changes::SaveFolder,
-                                 changes::EraseFolder, changes::SavePreset, changes::ErasePreset>;
+using StoreChange =
+    std::variant<changes::SaveChat, changes::SaveMessage, changes::AppendToAnswer, changes::SaveChoices,
+                 changes::SaveSummary, changes::EraseChat, changes::SaveFolder, changes::EraseFolder,
+                 changes::SavePreset, changes::ErasePreset>;
 
 }  // namespace octavo::app

@@ -66,6 +66,18 @@ CREATE TABLE presets (
 ) STRICT;
 )sql";
 
+// What has left a chat's context, in other words.
+constexpr const char* kVersion2 = R"sql(
+ALTER TABLE chats ADD COLUMN context_policy TEXT NOT NULL DEFAULT 'roll';
+CREATE TABLE summaries (
+  number INTEGER PRIMARY KEY,
+  chat INTEGER NOT NULL,
+  message INTEGER NOT NULL,
+  content TEXT NOT NULL,
+  UNIQUE (chat, message)
+) STRICT;
+)sql";
+
 Result<std::vector<std::string>> describe(Database& database) {
   OCTAVO_TRY(
       Rows rows,
@@ -99,7 +111,7 @@ Result<std::vector<std::string>> describe_version(const Schema& schema, int vers
 }  // namespace
 
 const Schema& store_schema() {
-  static const Schema kSchema{{kVersion1}};
+  static const Schema kSchema{{kVersion1, kVersion2}};
   return kSchema;
 }
 

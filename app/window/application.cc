@@ -189,15 +189,12 @@ void Application::perform(ChatEffects effects) {
 
 bool Application::update_token_counts() {
   if (!present_.token_counter) return false;
-  const auto counts = present_.token_counter->take_results();
-  for (const TokenCount& count : counts) {
-    if (count.attachment_id == 0) {
-      controller_.fold_token_count(count.chat_id, count.num_tokens);
-    } else {
-      controller_.fold_attachment_count(count.chat_id, count.attachment_id, count.num_tokens);
-    }
-  }
-  return !counts.empty();
+  auto plans = present_.token_counter->take_plans();
+  for (PlanMade& made : plans) controller_.fold_plan(std::move(made));
+  const auto counts = present_.token_counter->take_attachment_counts();
+  for (const AttachmentCount& count : counts)
+    controller_.fold_attachment_count(count.chat_id, count.attachment_id, count.num_tokens);
+  return !plans.empty() || !counts.empty();
 }
 
 void Application::save_settings_now() {

@@ -115,9 +115,8 @@ void Application::take_engine(std::unique_ptr<Engine> engine) {
   present_.engine->set_wake_up([this] { wake_up(); });
   present_.token_counter =
       std::make_unique<TokenCounter>(present_.engine->tokenizer(), [this] { wake_up(); });
-  controller_.attach_engine(*present_.engine, [this](ChatId chat_id, std::vector<ChatMessage> messages) {
-    present_.token_counter->count(chat_id, std::move(messages));
-  });
+  controller_.attach_engine(*present_.engine,
+                            [this](PlanWanted wanted) { present_.token_counter->plan(std::move(wanted)); });
   controller_.set_attachment_counter([this](ChatId chat_id, std::uint64_t attachment_id, std::string text) {
     present_.token_counter->count_attachment(chat_id, attachment_id, std::move(text));
   });

@@ -103,7 +103,7 @@ void Controller::take_imported(std::vector<Chat> chats) {
 
 // ---- one engine after the other
 
-void Controller::attach_engine(Engine& engine, CountTokens count_tokens) {
+void Controller::attach_engine(Engine& engine, PlanContext plan_context) {
   engines_.attach(engine);
   engines_.drop_retired([this](const Engine& before) { return is_used(before); });
   reports_.forget_engine();
@@ -114,7 +114,7 @@ void Controller::attach_engine(Engine& engine, CountTokens count_tokens) {
   memory_workspace_.attach(
       engine.description(), engine.history(),
       [&vocabulary](TokenId id) { return vocabulary.token_bytes(id); }, state_);
-  chat_.attach_engine(engine, std::move(count_tokens));
+  chat_.attach_engine(engine, std::move(plan_context));
   update();
 }
 
@@ -127,11 +127,11 @@ void Controller::detach_engine() {
 }
 
 bool Controller::is_used(const Engine& engine) const {
-  return chat_.answers().uses(engine) || (compare_.running() && compare_.asks(engine));
+  return chat_.uses(engine) || (compare_.running() && compare_.asks(engine));
 }
 
-void Controller::fold_token_count(ChatId chat_id, std::int32_t num_tokens) {
-  chat_.take_token_count(chat_id, num_tokens);
+void Controller::fold_plan(PlanMade made) {
+  chat_.take_plan(std::move(made));
   update();
 }
 

@@ -45,13 +45,14 @@ class Controller {
   // The engine, loaded; it must outlive the controller or `detach_engine`. Opens the first chat.
   // The engine before it finishes what it was asked, and must live on as long as `uses` says;
   // everything new goes to this one.
-  void attach_engine(Engine& engine, CountTokens count_tokens);
+  void attach_engine(Engine& engine, PlanContext plan_context);
   bool uses(const Engine& engine) const { return engines_.uses(engine); }
   // What is under way is interrupted, and can be continued with the next engine.
   void detach_engine();
   // After the engine was attached.
   void set_attachment_counter(CountAttachment count) { chat_.set_count_attachment(std::move(count)); }
-  void fold_token_count(ChatId chat_id, std::int32_t num_tokens);
+  // What `plan_context` was asked for.
+  void fold_plan(PlanMade made);
   void fold_attachment_count(ChatId chat_id, std::uint64_t attachment_id, std::int32_t num_tokens);
 
   // Where the chats are kept; it must outlive the controller's use. Without one they live as long as the
@@ -80,7 +81,7 @@ class Controller {
   // Whether the engine owes a report that comes without a wake-up.
   bool wants_poll() const { return reports_.expects() || memory_workspace_.wants_tick(); }
   // Whether any answer is being generated.
-  bool busy() const { return chat_.answers().busy() || compare_.running(); }
+  bool busy() const { return chat_.busy() || compare_.running(); }
 
   const ui::UiState& state() const { return state_; }
   // nullptr when there is none. For tests.

@@ -41,7 +41,7 @@ Chat long_chat(std::uint64_t num_messages) {
     if (i % 2 == 1) {
       message.role = Role::kAssistant;
       message.content =
-          "Answer " + number + ": as long as its readers have patience, and a little longer than that.";
+          "Answer " + number + ": as long as its readers read on, and a little longer than that.";
       message.finish_reason = FinishReason::kStop;
       message.seed = i;
       message.model = "SmolLM2 135M Instruct";

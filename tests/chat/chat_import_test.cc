@@ -156,5 +156,17 @@ TEST(ChatMarkdown, HoldsTheActivePathUnderNames) {
       "interrupted.\n");
 }
 
+TEST(ChatMarkdown, SaysWhereTheContextBegins) {
+  Chat chat;
+  for (const char* text : {"one", "two", "three"}) chat.append(chat.active_leaf(), Role::kUser, text);
+  chat.context_begin = MessageId{3};
+  chat.set_summary(MessageId{2}, "one, two");
+  EXPECT_EQ(
+      chat_to_markdown(chat),
+      "# one\n\n## You\n\none\n\n## You\n\ntwo\n\n---\n\n> 2 earlier messages are no longer in the context; "
+      "they stay in the chat.\n\n## Summary of them\n\none, two\n\n## You\n\nthree\n");
+  EXPECT_NE(chat_to_json(chat).find("\"context_begin\": 3"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace octavo::app

@@ -27,6 +27,8 @@ Chat example() {
   chat.find(chat.append(question, Role::kAssistant, ""))->error = "it failed";
   chat.append(deeper, Role::kAssistant, "deep");
   chat.activate(MessageId{4});
+  chat.context_policy = ContextPolicy::kSummarise;
+  chat.set_summary(first, "They asked why.");
   return chat;
 }
 
@@ -41,6 +43,8 @@ TEST(ChatJson, EverythingComesBack) {
   EXPECT_EQ(answer.seed, 18'446'744'073'709'551'615u);
   EXPECT_EQ(answer.metrics->request.ttft_us, 38'250);
   EXPECT_EQ(answer.active_child, MessageId{3});
+  EXPECT_EQ(after->context_policy, ContextPolicy::kSummarise);
+  EXPECT_EQ(after->summary_after(MessageId{2}), "They asked why.");
 }
 
 TEST(ChatJson, WrongFilesAreRefusedInOneSentence) {
@@ -54,6 +58,7 @@ TEST(ChatJson, WrongFilesAreRefusedInOneSentence) {
        R"({"format":"octavo-conversation","version":1,"messages":[{"id":1,"parent":0,"role":"robot"}]})",
        R"({"format":"octavo-conversation","version":1,"messages":[{"id":1,"parent":0,"role":"user","token_ids":[-1]}]})",
        R"({"format":"octavo-conversation","version":1,"messages":[{"id":1,"parent":0,"role":"user","metrics":{"ttft_ms":-1}}]})",
+       R"({"format":"octavo-conversation","version":1,"messages":[],"context_policy":"forget"})",
        R"({"format":"octavo-conversation","version":1,"messages":[],"sampling":{"top_p":3}})"}) {
     const auto read = chat_from_json(text, "bad\nname.json");
     ASSERT_FALSE(read) << text;

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "app/chat/context_plan.h"
+
 namespace octavo::app {
 namespace {
 
@@ -112,6 +114,26 @@ TEST(Chat, AddedMessagesAreChosenAmongSiblingsAndNothingAbove) {
   EXPECT_EQ(chat.active_first(), b);
   chat.activate(added);
   EXPECT_EQ(chat.active_path(), (std::vector<MessageId>{a, added}));
+}
+
+TEST(Chat, AFailedQuestionIsNotSentAgainWithTheNextOne) {
+  Chat chat;
+  chat.append(kRootMessage, Role::kUser, "first");
+  chat.append(chat.active_leaf(), Role::kAssistant, "answer");
+  const MessageId failed = chat.append(chat.active_leaf(), Role::kUser, "too much");
+  Message& answer = *chat.find(chat.append(failed, Role::kAssistant, ""));
+  answer.finish_reason = FinishReason::kError;
+  const MessageId next = chat.append(chat.active_leaf(), Role::kUser, "next");
+  const auto contents = [&](MessageId last) {
+    std::vector<std::string> texts;
+    for (const PathMessage& entry : context_question(chat, last, 512).path)
+      texts.push_back(entry.message.content);
+    return texts;
+  };
+  EXPECT_EQ(contents(next), (std::vector<std::string>{"first", "answer", "next"}));
+  EXPECT_EQ(contents(failed), (std::vector<std::string>{"first", "answer", "too much"}))
+      << "it can be asked again";
+  EXPECT_EQ(contents(answer.id), (std::vector<std::string>{"first", "answer", "too much"}));
 }
 
 }  // namespace

@@ -58,6 +58,7 @@ class Faults : public WorkerTest {
       auto expected = some_chat(id, 20, 400);
       expected.title = loaded->title, expected.system_prompt = loaded->system_prompt,
       expected.sampling = loaded->sampling;
+      expected.context_policy = loaded->context_policy;
       expect_same(*loaded, expected);
     }
   }

@@ -57,6 +57,8 @@ inline void expect_same(const app::Chat& a, const app::Chat& b) {
   EXPECT_EQ(a.title, b.title);
   EXPECT_EQ(a.system_prompt, b.system_prompt);
   expect_same(a.sampling, b.sampling);
+  EXPECT_EQ(a.context_policy, b.context_policy);
+  EXPECT_EQ(a.summaries(), b.summaries());
   EXPECT_EQ(a.active_path(), b.active_path());
   ASSERT_EQ(a.messages().size(), b.messages().size());
   for (std::size_t i = 0; i < a.messages().size(); ++i) expect_same(a.messages()[i], b.messages()[i]);
@@ -73,6 +75,7 @@ inline app::ChatHead some_head(std::uint64_t id) {
   head.sampling.max_tokens = 77;
   head.sampling.seed = ~std::uint64_t{0} - id;
   head.sampling.stop = {"END"};
+  head.context_policy = static_cast<ContextPolicy>(id % 3);
   head.draft = "half a thou";
   head.folder = FolderId{id % 3};
   head.pinned = id % 2 == 0;
@@ -108,6 +111,8 @@ inline std::vector<app::StoreChange> changes_for(app::ChatHead head, const app::
   head.active_root_child = path.empty() ? app::kRootMessage : path.front();
   for (const app::Message& message : tree.messages())
     changes.push_back(app::changes::SaveMessage{head.id, message});
+  for (const auto& [after, summary] : tree.summaries())
+    changes.push_back(app::changes::SaveSummary{head.id, after, summary});
   changes.push_back(app::changes::SaveChat{std::move(head)});
   return changes;
 }

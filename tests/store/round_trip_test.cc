@@ -21,6 +21,7 @@ using app::changes::SaveChoices;
 using app::changes::SaveFolder;
 using app::changes::SaveMessage;
 using app::changes::SavePreset;
+using app::changes::SaveSummary;
 
 class RoundTrip : public WorkerTest {
  protected:
@@ -70,6 +71,8 @@ TEST_F(RoundTrip, EveryFieldOfAMessageComesBack) {
   tree.append(kRootMessage, Role::kSystem, "");
   app::ChatHead head = some_head(1);
   tree.title = head.title, tree.system_prompt = head.system_prompt, tree.sampling = head.sampling;
+  tree.context_policy = head.context_policy;
+  tree.set_summary(MessageId{2}, "they said ü");
   push_all(changes_for(head, tree));
   wait_ms(200);
   reopen();
@@ -96,6 +99,7 @@ TEST_F(RoundTrip, RandomOperationsAcrossRestartsMatchMapsInMemory) {
       Chat& tree = plain.trees[id];
       tree.title = plain.chats[id].title, tree.system_prompt = plain.chats[id].system_prompt;
       tree.sampling = plain.chats[id].sampling;
+      tree.context_policy = plain.chats[id].context_policy;
       push(SaveChat{plain.chats[id]});
       continue;
     }
@@ -153,6 +157,10 @@ TEST_F(RoundTrip, RandomOperationsAcrossRestartsMatchMapsInMemory) {
     } else if (what < 95) {
       now_us_ += static_cast<std::int64_t>(below(300'000));
       step_until_idle();
+    } else if (what < 96 && !tree.messages().empty()) {
+      const MessageId after{1 + below(tree.messages().size())};
+      tree.set_summary(after, below(3) == 0 ? "" : "summary " + std::to_string(step));
+      push(SaveSummary{chat_id, after, tree.summary_after(after)});
     } else if (what < 97) {
       reopen();
       expect_holds(plain);

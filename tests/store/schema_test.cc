@@ -78,6 +78,8 @@ TEST_F(SchemaChange, EveryPastSchemaBecomesTheNewest) {
     EXPECT_EQ(chat->messages()[1].token_ids, (std::vector<TokenId>{1, 256}));
     EXPECT_EQ(chat->messages()[2].content, "Half an answ");
     EXPECT_TRUE(chat->messages()[2].interrupted);
+    EXPECT_EQ(contents_->chats[0].context_policy, version < 2 ? ContextPolicy::kRoll : ContextPolicy::kStop);
+    EXPECT_EQ(chat->summary_after(MessageId{1}), version < 2 ? "" : "They said hi.");
     EXPECT_EQ(contents_->folders.size(), 1u);
     EXPECT_EQ(contents_->presets.size(), 1u);
   }
@@ -91,14 +93,14 @@ TEST_F(SchemaChange, AnOlderFileIsBackedUpAndThenChanged) {
   open_with(next_schema());
   EXPECT_FALSE(problem_) << problem_.sentence;
   close();
-  EXPECT_EQ(number("PRAGMA user_version"), 2);
+  EXPECT_EQ(number("PRAGMA user_version"), next_schema().version());
   EXPECT_EQ(number("SELECT sum(colour) FROM chats"), 6);
   EXPECT_EQ(number("SELECT count(*) FROM labels"), 3);
   const auto backups = options().paths.existing_backups();
   ASSERT_EQ(backups.size(), 1u);
   app::Database backup;
   ASSERT_TRUE(backup.open(backups[0].second, app::OpenMode::kCopy));
-  EXPECT_EQ(backup.integer("PRAGMA user_version")->value_or(-1), 1);
+  EXPECT_EQ(backup.integer("PRAGMA user_version")->value_or(-1), app::store_schema().version());
   EXPECT_EQ(backup.integer("SELECT count(*) FROM messages")->value_or(-1), 12);
 }
 
@@ -126,10 +128,11 @@ TEST_F(SchemaChange, InterruptedAtEveryWriteItIsTheOldSchemaOrTheNew) {
     }
     faults.reset();
     const auto version = number("PRAGMA user_version");
-    (version == 1 ? num_old : num_new) += 1;
-    EXPECT_EQ(number("SELECT count(*) FROM sqlite_schema WHERE name = 'labels'"), version == 1 ? 0 : 1);
+    const bool is_old = version == app::store_schema().version();
+    (is_old ? num_old : num_new) += 1;
+    EXPECT_EQ(number("SELECT count(*) FROM sqlite_schema WHERE name = 'labels'"), is_old ? 0 : 1);
     EXPECT_EQ(number("SELECT count(*) FROM pragma_table_info('chats') WHERE name = 'colour'"),
-              version == 1 ? 0 : 1);
+              is_old ? 0 : 1);
     EXPECT_EQ(number("SELECT count(*) FROM messages"), 12);
   }
   EXPECT_GT(num_old, 3);

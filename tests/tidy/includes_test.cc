@@ -64,7 +64,7 @@ const std::map<std::string, std::set<std::string>>& allowed_includes() {
         "engine/metrics", "engine/runner", "engine/core", "kernels/backend.h", "kernels/backends.h"}},
       {"ui", {"engine/base", "engine/api"}},
       {"app/files", {}},
-      {"app/chat", {"app/files", "engine/api", "engine/base"}},
+      {"app/chat", {"app/files", "engine/api", "engine/base", "engine/tokenizer"}},
       {"app/store", {"app/chat", "app/files", "engine/api", "engine/base"}},
       {"app/probe", with(kEngine, {"app/files"})},
       {"app/commands",

@@ -10,6 +10,7 @@
 #include "app/window/compare/comparison_export.h"
 #include "app/window/controller.h"
 #include "tests/window/compare_engine.h"
+#include "tests/window/plan_at_once.h"
 
 namespace octavo::testing {
 namespace {
@@ -394,7 +395,7 @@ TEST_F(ComparisonFold, ExportedJsonHasSeedsAndTokensAndMarkdownKeepsTextInItsFen
 class ComparisonController : public ::testing::Test {
  protected:
   void SetUp() override {
-    controller_.attach_engine(engine_, [](ChatId, std::vector<ChatMessage>) {});
+    controller_.attach_engine(engine_, plan_at_once(controller_, engine_));
     controller_.apply(ui::actions::SendMessage{controller_.state().active_chat, "Why?"});
     chat_ = controller_.state().active_chat;
     question_ = controller_.state().chats[0].messages[0].id;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/window/fake_engine.h"
+#include "tests/window/plan_at_once.h"
 
 namespace octavo::app {
 namespace {
@@ -21,11 +22,11 @@ class ControllerTest : public ::testing::Test {
  protected:
   ControllerTest() : controller_(clock_, default_settings()) {
     engine_.clock = &clock_;
-    controller_.attach_engine(engine_, [this](ChatId id, std::vector<ChatMessage> messages) {
-      ++num_counts_;
-      controller_.fold_token_count(
-          id, static_cast<std::int32_t>(engine_.tokenizer().encode_chat(messages, 0)->size()));
-    });
+    controller_.attach_engine(engine_,
+                              [this, plan = testing::plan_at_once(controller_, engine_)](PlanWanted wanted) {
+                                if (wanted.question_id == 0) ++num_counts_;
+                                plan(std::move(wanted));
+                              });
   }
 
   const ui::ChatState& chat() const { return *ui::active_chat(controller_.state()); }
@@ -119,7 +120,7 @@ TEST_F(ControllerTest, GenerationGoesOnWhileAnotherChatIsShown) {
 TEST_F(ControllerTest, WaitingChatsCountWhoIsAhead) {
   FakeEngine engine({.max_running = 1});
   Controller controller(clock_, default_settings());
-  controller.attach_engine(engine, [](ChatId, std::vector<ChatMessage>) {});
+  controller.attach_engine(engine, testing::plan_at_once(controller, engine));
   std::vector<ChatId> ids;
   for (const char* text : {"a", "b", "c"}) {
     engine.answers.push_back(std::string(400, 'x'));

@@ -27,6 +27,7 @@
 #include "app/window/controller.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/window/fake_engine.h"
+#include "tests/window/plan_at_once.h"
 
 namespace octavo::testing {
 namespace {
@@ -70,7 +71,7 @@ class Chatter {
         store_(store_options(folder), clock_, [] {}) {
     controller_.attach_store(store_, [] { return std::int64_t{1'800'000'000'000}; });
     while (!controller_.store_opened()) controller_.poll_store();
-    controller_.attach_engine(engine_, [](ChatId, std::vector<ChatMessage>) {});
+    controller_.attach_engine(engine_, plan_at_once(controller_, engine_));
   }
 
   [[noreturn]] void run() {

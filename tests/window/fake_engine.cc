@@ -199,7 +199,8 @@ void FakeEngine::step() {
     ++num_decode;
   }
   for (Active& active : active_) {
-    const bool long_enough = active.num_generated >= active.max_tokens;
+    const bool long_enough = active.num_generated >= active.max_tokens ||
+                             static_cast<std::int32_t>(active.tokens.size()) >= options_.max_model_len;
     if (active.cancelled) {
       finish(active, FinishReason::kAbort);
     } else if (active.running && (active.rest.empty() || long_enough) && active.num_generated > 0) {

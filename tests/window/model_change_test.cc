@@ -8,6 +8,7 @@
 
 #include "app/window/controller.h"
 #include "tests/window/fake_engine.h"
+#include "tests/window/plan_at_once.h"
 
 namespace octavo::app {
 namespace {
@@ -27,10 +28,7 @@ class ModelChange : public ::testing::Test {
   }
 
   void attach(FakeEngine& engine) {
-    controller_.attach_engine(engine, [this, &engine](ChatId id, std::vector<ChatMessage> messages) {
-      controller_.fold_token_count(
-          id, static_cast<std::int32_t>(engine.tokenizer().encode_chat(messages, 0)->size()));
-    });
+    controller_.attach_engine(engine, testing::plan_at_once(controller_, engine));
   }
   const ui::UiState& state() const { return controller_.state(); }
   const ui::ChatState& chat() const { return *ui::active_chat(state()); }

@@ -10,6 +10,7 @@
 
 #include "app/window/controller.h"
 #include "tests/window/fake_engine.h"
+#include "tests/window/plan_at_once.h"
 
 namespace octavo::testing {
 namespace {
@@ -20,7 +21,7 @@ class ShownChats : public ::testing::Test {
  protected:
   ShownChats() : controller_(clock_, app::default_settings()) {
     engine_.clock = &clock_;
-    controller_.attach_engine(engine_, [](ChatId, std::vector<ChatMessage>) {});
+    controller_.attach_engine(engine_, plan_at_once(controller_, engine_));
   }
 
   const ui::UiState& state() const { return controller_.state(); }

@@ -12,6 +12,7 @@
 #include "app/window/controller.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/window/fake_engine.h"
+#include "tests/window/plan_at_once.h"
 
 namespace octavo::testing {
 namespace {
@@ -34,7 +35,7 @@ class StoredChats : public ::testing::Test {
     store_ = std::make_unique<app::ChatStore>(options, clock_, [] {});
     controller_->attach_store(*store_, [] { return std::int64_t{1'800'000'000'000}; });
     ASSERT_TRUE(until([this] { return controller_->store_opened(); }));
-    controller_->attach_engine(*engine_, [](ChatId, std::vector<ChatMessage>) {});
+    controller_->attach_engine(*engine_, plan_at_once(*controller_, *engine_));
   }
   void end() {
     controller_->detach_engine();

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/api/context_policy.h"
 #include "engine/base/format.h"
 #include "engine/base/text.h"
 #include "ui/chat_actions.h"
@@ -37,6 +38,10 @@ constexpr float kQueuedHeight = 44;
 constexpr float kFollowDistance = 64;
 constexpr float kAttachmentHeight = 24;
 constexpr std::size_t kMostAttachments = 6;
+constexpr float kCutHeight = 44;
+constexpr float kSummaryHeight = 26;
+
+bool has_summary(const ChatState& chat) { return chat.summarising || !chat.summary.empty(); }
 
 bool is_question(const MessageState& message) { return message.role != Role::kAssistant; }
 
@@ -123,13 +128,18 @@ struct PlacedFigure {
   float width = 0;
 };
 
-ButtonOptions continue_button() {
-  return {.kind = ButtonKind::kPlain, .height = 26, .help = "Continue this interrupted answer"};
+bool can_continue(const MessageState& message) { return message.interrupted || message.cut_off; }
+
+ButtonOptions continue_button(const MessageState& message) {
+  return {.kind = ButtonKind::kPlain,
+          .height = 26,
+          .help = message.cut_off ? "Continue this answer where it was cut off"
+                                  : "Continue this interrupted answer"};
 }
 
 float footer_buttons_width(const Frame& frame, const MessageState& message) {
   if (message.streaming) return 0;
-  const float more = message.interrupted ? button_width(frame, "Continue", continue_button()) : 0;
+  const float more = can_continue(message) ? button_width(frame, "Continue", continue_button(message)) : 0;
   return sibling_arrows_width(frame, message) + 3 * frame.px(26) + more + frame.px(4);
 }
 
@@ -190,6 +200,16 @@ void draw_attachments(const Frame& frame, const MessageState& message, ImVec2 to
     }
     draw_text(frame, list, {top_right.x - width, y}, style, text, width + 1);
   }
+}
+
+// Whether the context begins below this message: those above it are not sent any more.
+bool ends_above_cut(const ChatState& chat, std::size_t index) {
+  return index + 1 < chat.messages.size() && chat.messages[index + 1].id == chat.context.begin;
+}
+
+float cut_height(const Frame& frame, const ChatState& chat, std::size_t index) {
+  if (!ends_above_cut(chat, index)) return 0;
+  return frame.px(kCutHeight) + (has_summary(chat) ? frame.px(kSummaryHeight) : 0);
 }
 
 // Where the text of a message begins.
@@ -286,7 +306,11 @@ bool ChatView::is_edited(const ChatState& chat, const MessageState& message) con
 }
 
 void ChatView::sync(const Frame& frame, const ChatState& chat, Transcript& transcript, float measure) const {
-  if (transcript.width != measure || transcript.scale != frame.theme.scale) transcript.forget_heights();
+  if (transcript.width != measure || transcript.scale != frame.theme.scale ||
+      transcript.context_begin != chat.context.begin || transcript.has_summary != has_summary(chat))
+    transcript.forget_heights();
+  transcript.context_begin = chat.context.begin;
+  transcript.has_summary = has_summary(chat);
   transcript.width = measure;
   transcript.scale = frame.theme.scale;
   const float line = frame.px(size::kText * size::kLineHeight);
@@ -305,8 +329,9 @@ float ChatView::lay_out(const Frame& frame, const ChatState& chat, std::size_t i
   entry.text_size = message.text.size();
   entry.layout->update(frame, message.text, format_of(message),
                        question ? bubble_room(frame, measure) : measure);
-  if (is_edited(chat, message)) return frame.px(kEditorHeight);
-  float height = entry.layout->height() + footer_height(frame, message, measure);
+  const float cut = cut_height(frame, chat, index);
+  if (is_edited(chat, message)) return frame.px(kEditorHeight) + cut;
+  float height = entry.layout->height() + footer_height(frame, message, measure) + cut;
   if (question) height += 2 * frame.px(kBubblePadding) + attachments_height(frame, message);
   if (entry.layout->missing_glyphs().any()) height += frame.px(kHintHeight);
   if (!message.error.empty()) height += frame.px(kHintHeight);
@@ -346,8 +371,10 @@ void ChatView::draw_transcript(const Frame& frame, const UiState& state, const C
     const Transcript::Entry& entry = transcript.entries()[i];
     if (entry.top > scroll + static_cast<double>(extent.y)) break;
     ImGui::PushID(static_cast<int>(entry.id.value));
-    draw_message(frame, state, chat, i, transcript, column,
-                 static_cast<float>(static_cast<double>(low.y) + (entry.top - scroll)));
+    const auto top = static_cast<float>(static_cast<double>(low.y) + (entry.top - scroll));
+    draw_message(frame, state, chat, i, transcript, column, top);
+    if (const float cut = cut_height(frame, chat, i); cut > 0)
+      draw_cut(frame, chat, column, top + entry.height - cut);
     ImGui::PopID();
   }
   const auto queue_top = static_cast<float>(static_cast<double>(low.y) + (transcript.height() - scroll));
@@ -431,6 +458,43 @@ void ChatView::draw_message(const Frame& frame, const UiState& state, const Chat
   } else {
     draw_answer(frame, chat, message, entry, marks, column, top);
   }
+}
+
+// Between what has left the context and what is still in it.
+void ChatView::draw_cut(const Frame& frame, const ChatState& chat, Column column, float top) const {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  TextStyle style = tiny_text(frame);
+  style.colour = frame.theme.muted;
+  const std::string text = left_context_text(chat.context.num_left);
+  const float side = frame.px(24), room = column.width - 2 * side;
+  const float width = std::min(text_width(frame, style, text), room - 2 * frame.px(12));
+  const float y = std::floor(top + frame.px(kCutHeight) * 0.5f);
+  const float left = std::floor(column.left + (column.width - width) * 0.5f);
+  list->AddLineH(column.left, left - frame.px(12), y, frame.theme.line);
+  list->AddLineH(left + width + frame.px(12), column.left + column.width, y, frame.theme.line);
+  const ImVec2 at{left, std::floor(y - line_pixels(frame, style) * 0.5f)};
+  draw_text(frame, list, at, style, text, width + 1);
+  if (ImGui::IsWindowHovered() &&
+      ImGui::IsMouseHoveringRect(at, {at.x + width, at.y + line_pixels(frame, style)})) {
+    tooltip_now(frame,
+                "The model does not read the messages above. What happens when the context is full can be "
+                "chosen in the chat settings.");
+  }
+  if (!has_summary(chat)) return;
+  const ImVec2 row{column.left, top + frame.px(kCutHeight)};
+  std::string summary = chat.summary;
+  std::replace(summary.begin(), summary.end(), '\n', ' ');
+  const std::string shown =
+      (chat.summarising ? "Writing a summary of them: " : "Summary of them: ") + summary;
+  const float edit_width = chat.summarising ? 0 : frame.px(48);
+  draw_text(frame, list, row, style, shown, column.width - edit_width);
+  if (ImGui::IsWindowHovered() &&
+      ImGui::IsMouseHoveringRect(row, {row.x + column.width - edit_width, row.y + line_pixels(frame, style)}))
+    tooltip_now(frame, chat.summary);
+  if (chat.summarising) return;
+  ImGui::SetCursorScreenPos({column.left + column.width - frame.px(36), row.y});
+  if (link(frame, "edit_summary", "Edit", "Edit the summary in the chat settings"))
+    frame.actions.push(actions::ShowSampling{true});
 }
 
 void ChatView::draw_question(const Frame& frame, const ChatState& chat, const MessageState& message,
@@ -535,9 +599,9 @@ void ChatView::draw_answer_footer(const Frame& frame, const ChatState& chat, con
     options.help = "Regenerate in a new branch";
     if (button(frame, "regenerate", "", options))
       frame.actions.push(actions::Regenerate{chat.id, message.id});
-    if (message.interrupted) {
+    if (can_continue(message)) {
       ImGui::SameLine();
-      if (button(frame, "continue_answer", "Continue", continue_button()))
+      if (button(frame, "continue_answer", "Continue", continue_button(message)))
         frame.actions.push(actions::ContinueAnswer{chat.id, message.id});
     }
   }

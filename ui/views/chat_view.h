@@ -50,6 +50,7 @@ class ChatView {
 
   void draw_message(const Frame& frame, const UiState& state, const ChatState& chat, std::size_t index,
                     const Transcript& transcript, Column column, float top);
+  void draw_cut(const Frame& frame, const ChatState& chat, Column column, float top) const;
   void draw_question(const Frame& frame, const ChatState& chat, const MessageState& message,
                      const Transcript::Entry& entry, const TextMarks& marks, Column column, float top);
   void draw_question_footer(const Frame& frame, const ChatState& chat, const MessageState& message,

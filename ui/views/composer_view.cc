@@ -1,7 +1,10 @@
 #include "ui/views/composer_view.h"
 
+#include <imgui_internal.h>
+
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "engine/base/format.h"
 #include "ui/chat_actions.h"
@@ -24,14 +27,18 @@ constexpr std::size_t kMeasuredBytes = 4096;  // a longer draft has the greatest
 bool is_blank(const std::string& text) { return text.find_first_not_of(" \t\r\n") == std::string::npos; }
 
 bool can_send(const ChatState& chat, const std::string& draft) {
-  return !is_blank(draft) || !chat.attachments.empty();
+  return (!is_blank(draft) || !chat.attachments.empty()) && chat.context.refusal.empty();
 }
 
+// Why the draft cannot be sent, or how full the context is.
 std::string meter_text(const UiState& state, const ChatState& chat) {
+  if (!chat.context.refusal.empty()) return chat.context.refusal;
   std::string text = with_thousands(chat.context.num_tokens) + " of " +
                      with_thousands(state.model.max_model_len) + " tokens · " +
                      count_text(chat.context.num_blocks, "block");
   if (chat.memory.num_shared > 0) text += " · " + with_thousands(chat.memory.num_shared) + " shared";
+  if (chat.context.num_left > 0)
+    text += " · " + count_text(chat.context.num_left, "earlier message") + " left out";
   return text;
 }
 
@@ -60,6 +67,14 @@ float ComposerView::height(const Frame& frame, const ChatState& chat, float widt
 }
 
 bool ComposerView::draw(const Frame& frame, const UiState& state, const ChatState& chat, float width) {
+  const auto [known, is_new] = num_returned_.try_emplace(chat.id.value, chat.num_drafts_returned);
+  if (std::exchange(known->second, chat.num_drafts_returned) != chat.num_drafts_returned) {
+    // A question that could not be sent came back. The field would keep its own text while it has the
+    // keyboard.
+    drafts_.erase(chat.id.value);
+    ImGui::ClearActiveID();
+    focus_ = true;
+  }
   std::string& draft = drafts_.try_emplace(chat.id.value, chat.draft).first->second;
   ImGui::PushID(static_cast<int>(chat.id.value));
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -100,11 +115,9 @@ bool ComposerView::draw(const Frame& frame, const UiState& state, const ChatStat
   const ImVec2 row{low.x, high.y - frame.px(kBottomRow)};
   const bool pressed = draw_bottom_row(frame, state, chat, row, outer, draft);
   const bool send = (entered || pressed) && can_send(chat, draft);
-  if (send) {
-    frame.actions.push(actions::SendMessage{chat.id, draft});
-    draft.clear();
-  }
+  const std::string sent = send ? std::exchange(draft, {}) : std::string();
   if (edited || send) frame.actions.push(actions::ChangeDraft{chat.id, draft});
+  if (send) frame.actions.push(actions::SendMessage{chat.id, sent});
   if (entered || pressed) focus_ = true;
   ImGui::PopID();
   return send;
@@ -115,7 +128,7 @@ bool ComposerView::draw_bottom_row(const Frame& frame, const UiState& state, con
   ImDrawList* list = ImGui::GetWindowDrawList();
   const bool busy = is_busy(chat);
   TextStyle meter = tiny_text(frame);
-  if (chat.context.num_tokens > state.model.max_model_len) meter.colour = frame.theme.warning;
+  if (!chat.context.refusal.empty()) meter.colour = frame.theme.warning;
   const float text_y = low.y + frame.px(10), meter_x = low.x + frame.px(48);
   ImGui::SetCursorScreenPos({low.x + frame.px(10), low.y + frame.px(3)});
   const ButtonOptions attach{
@@ -128,8 +141,10 @@ bool ComposerView::draw_bottom_row(const Frame& frame, const UiState& state, con
   if (ImGui::IsWindowHovered() &&
       ImGui::IsMouseHoveringRect({meter_x, text_y}, {meter_x + used, text_y + frame.px(18)})) {
     tooltip_now(frame,
-                "Tokens in this chat including the draft, as the model will read them, and the blocks that "
-                "hold them.");
+                !chat.context.refusal.empty()
+                    ? std::string_view(chat.context.refusal)
+                    : "Tokens that the model will read with the draft, and the blocks that hold them. The "
+                      "oldest messages are left out once the context is full; they stay in the chat.");
   }
   const ButtonOptions send{.kind = ButtonKind::kPrimary, .enabled = can_send(chat, draft)};
   const std::string_view label = busy ? "Queue" : "Send";

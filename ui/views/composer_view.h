@@ -28,7 +28,8 @@ class ComposerView {
   bool draw_bottom_row(const Frame& frame, const UiState& state, const ChatState& chat, ImVec2 low,
                        float width, const std::string& draft);
 
-  std::unordered_map<std::uint64_t, std::string> drafts_;  // by chat
+  std::unordered_map<std::uint64_t, std::string> drafts_;          // by chat
+  std::unordered_map<std::uint64_t, std::uint64_t> num_returned_;  // by chat, of the frame before
   bool focus_ = true;
 };
 

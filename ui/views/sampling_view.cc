@@ -1,6 +1,8 @@
 #include "ui/views/sampling_view.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "ui/chat_actions.h"
 #include "ui/desktop_actions.h"
@@ -67,6 +69,8 @@ void SamplingView::draw(const Frame& frame, const ChatState& chat) {
   gap(frame, 10);
   draw_system_prompt(frame, chat, width);
   gap(frame, 16);
+  draw_context_policy(frame, chat, width);
+  gap(frame, 16);
   SamplingParams sampling = chat.sampling;
   bool changed = draw_presets(frame, sampling, width);
   gap(frame, 8);
@@ -85,6 +89,35 @@ void SamplingView::draw_system_prompt(const Frame& frame, const ChatState& chat,
   const Face face = frame.face(FontFace::kRegular, size::kText);
   if (text_area(frame, "##system_prompt", system_prompt_, {width, face.size * 5 + frame.px(16)})) {
     frame.actions.push(actions::ChangeSystemPrompt{chat.id, system_prompt_});
+  }
+}
+
+void SamplingView::draw_context_policy(const Frame& frame, const ChatState& chat, float width) {
+  line(frame, small_text(frame), "When the context is full");
+  tooltip(
+      frame,
+      "Roll: the oldest messages are no longer sent. Summarise: the model sums them up, and the summary is "
+      "sent "
+      "in their place. Stop: nothing is left out, and further questions are refused. Nothing is deleted.");
+  gap(frame, 4);
+  constexpr ContextPolicy kPolicies[] = {ContextPolicy::kRoll, ContextPolicy::kSummarise,
+                                         ContextPolicy::kStop};
+  constexpr const char* kLabels[] = {"Roll", "Summarise", "Stop"};
+  constexpr const char* kIds[] = {"policy_roll", "policy_summarise", "policy_stop"};
+  const auto now = static_cast<std::size_t>(
+      std::find(std::begin(kPolicies), std::end(kPolicies), chat.context_policy) - std::begin(kPolicies));
+  const std::size_t chosen = segments(frame, "context_policy", kLabels, kIds, now, width);
+  if (chosen != now) frame.actions.push(actions::ChangeContextPolicy{chat.id, kPolicies[chosen]});
+  if (chat.summary.empty() || chat.summarising) return;
+  gap(frame, 10);
+  line(frame, small_text(frame), "Summary of what was left out");
+  gap(frame, 4);
+  if (edited_chat_ != chat.id || chat.summary != known_summary_) summary_ = chat.summary;
+  known_summary_ = chat.summary;
+  const Face face = frame.face(FontFace::kRegular, size::kText);
+  if (text_area(frame, "##summary", summary_, {width, face.size * 5 + frame.px(16)})) {
+    known_summary_ = summary_;
+    frame.actions.push(actions::ChangeSummary{chat.id, summary_});
   }
 }
 

@@ -1,4 +1,5 @@
-// System prompt and sampling of one chat, with presets and a help text for every parameter.
+// System prompt, sampling and what leaves the context of one chat, with presets and a help text for every
+// parameter.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +16,14 @@ class SamplingView {
   void draw(const Frame& frame, const ChatState& chat);
 
  private:
+  void draw_context_policy(const Frame& frame, const ChatState& chat, float width);
   void draw_system_prompt(const Frame& frame, const ChatState& chat, float width);
 
   ChatId edited_chat_{};
   std::string system_prompt_;
   std::string seed_text_;
-  std::string known_prompt_;  // of the frame before
+  std::string summary_;
+  std::string known_prompt_, known_summary_;  // of the frame before
   std::optional<std::uint64_t> known_seed_;
 };
 

@@ -70,6 +70,8 @@ class Transcript {
   bool following = true;  // the end is shown, also when the text grows
   double scroll = 0;
   float width = 0, scale = 0;  // that the layouts are made for
+  MessageId context_begin;     // likewise, and what stands above it
+  bool has_summary = false;
   std::optional<TextSelection> selection;
 
   // The selection's ends in the order of the text; nothing when it is empty or its messages are not shown any

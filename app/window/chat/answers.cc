@@ -92,7 +92,7 @@ void Answers::submit(Submission submission) {
 void Answers::note_prompt(RequestId request_id, const ChatRecord& record, MessageId answer) {
   std::vector<PromptMessage> path;
   const Message* message = record.chat.find(answer);
-  while (message != nullptr) {
+  while (message != nullptr && message->id != record.chat.context_begin) {
     message = record.chat.find(message->parent);
     if (message != nullptr) path.push_back({message->id, message->content});
   }
@@ -200,7 +200,10 @@ void Answers::end(const Answer& ending, RequestId request_id, const RequestMetri
   message.metrics = AnswerMetrics{answer.num_prompt_tokens, answer.num_cached_tokens.value_or(0), metrics};
   keep_ids_of_text(answer.engine->tokenizer(), answer.stop_reason, message);
   chats_.keep_message(answer.chat_id, message);
-  record->last_stop = LastStop{answer.message_id, answer.stop_reason};
+  record->last_stop =
+      LastStop{answer.message_id, answer.stop_reason,
+               message.finish_reason == FinishReason::kLength &&
+                   answer.num_prompt_tokens + answer.num_tokens >= state_.model.max_model_len};
   const bool current = record->answering == request_id;
   if (current) {
     record->answering.reset();

@@ -1,6 +1,5 @@
 #include "app/window/chat/chat_keeper.h"
 
-#include <string>
 #include <utility>
 
 namespace octavo::app {
@@ -16,8 +15,8 @@ bool same_sampling(const SamplingParams& a, const SamplingParams& b) {
 bool same_head(const ChatHead& a, const ChatHead& b) {
   return a.title == b.title && a.shown_title == b.shown_title && a.system_prompt == b.system_prompt &&
          a.draft == b.draft && a.folder == b.folder && a.pinned == b.pinned && a.position == b.position &&
-         a.trashed_ms == b.trashed_ms && a.active_root_child == b.active_root_child &&
-         same_sampling(a.sampling, b.sampling);
+         a.trashed_ms == b.trashed_ms && a.context_policy == b.context_policy &&
+         a.active_root_child == b.active_root_child && same_sampling(a.sampling, b.sampling);
 }
 
 bool worth_a_row(const ChatHead& head, const Chat& chat) {
@@ -32,6 +31,7 @@ StoreTicket ChatKeeper::keep(const Chat& chat, const ChatHead& now, KeptChat& ke
   if (!kept.stored && !worth_a_row(now, chat)) return newest_;
   kept.head.id = now.id;
   const bool grew = kept.loaded && keep_messages(chat, kept);
+  if (kept.loaded) keep_summaries(chat, kept);
   urgency_ = urgency;  // the last push carries all before it
   keep_head(now, kept, grew || urgency == Urgency::kNow);
   urgency_ = Urgency::kSoon;
@@ -53,6 +53,19 @@ bool ChatKeeper::keep_messages(const Chat& chat, KeptChat& kept) {
   }
   if (!changed.choices.empty()) push(std::move(changed));
   return grew;
+}
+
+void ChatKeeper::keep_summaries(const Chat& chat, KeptChat& kept) {
+  if (chat.summaries() == kept.summaries) return;
+  for (const auto& [after, content] : kept.summaries) {
+    if (!chat.summaries().contains(after)) push(changes::SaveSummary{kept.head.id, after, {}});
+  }
+  for (const auto& [after, content] : chat.summaries()) {
+    const auto known = kept.summaries.find(after);
+    if (known == kept.summaries.end() || known->second != content)
+      push(changes::SaveSummary{kept.head.id, after, content});
+  }
+  kept.summaries = chat.summaries();
 }
 
 bool ChatKeeper::keep_head(ChatHead now, KeptChat& kept, bool changed) {
@@ -91,12 +104,14 @@ void ChatKeeper::push(StoreChange change) {
 void ChatKeeper::forget(KeptChat& kept) {
   if (!kept.loaded) return;
   kept.choices.clear();
+  kept.summaries.clear();
   kept.stored = false;
 }
 
 void ChatKeeper::learn(const Chat& chat, KeptChat& kept) {
   kept.choices.clear();
   for (const Message& message : chat.messages()) kept.choices.push_back(message.active_child);
+  kept.summaries = chat.summaries();
   kept.stored = true;
   kept.loaded = true;
   kept.loading = false;

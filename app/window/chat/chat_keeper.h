@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,11 +19,12 @@ namespace octavo::app {
 
 // What the store knows of one chat.
 struct KeptChat {
-  ChatHead head;                   // as last pushed
-  bool stored = false;             // an empty chat is not worth a row
-  bool loaded = true;              // false: the messages are still in the file only
-  bool loading = false;            // asked for
-  std::vector<MessageId> choices;  // the active child of each message that was pushed
+  ChatHead head;                               // as last pushed
+  bool stored = false;                         // an empty chat is not worth a row
+  bool loaded = true;                          // false: the messages are still in the file only
+  bool loading = false;                        // asked for
+  std::vector<MessageId> choices;              // the active child of each message that was pushed
+  std::map<MessageId, std::string> summaries;  // as pushed
 };
 
 class ChatKeeper {
@@ -53,6 +56,7 @@ class ChatKeeper {
 
  private:
   bool keep_messages(const Chat& chat, KeptChat& kept);
+  void keep_summaries(const Chat& chat, KeptChat& kept);
   bool keep_head(ChatHead now, KeptChat& kept, bool changed);
 
   ChatStore* store_ = nullptr;

@@ -21,6 +21,7 @@ ChatHead head_of(const ChatRecord& record) {
   head.shown_title = title_of(record);
   head.system_prompt = record.chat.system_prompt;
   head.sampling = record.chat.sampling;
+  head.context_policy = record.chat.context_policy;
   head.draft = composed_draft(record);
   head.folder = record.folder;
   head.pinned = record.pinned;

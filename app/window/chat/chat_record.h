@@ -26,17 +26,31 @@ struct Attachment {
 
 // What is typed and not sent.
 struct Draft {
-  std::string text;
-  std::vector<Attachment> attachments;
+  std::string text = {};
+  std::vector<Attachment> attachments = {};
   // Of these, as they stand behind a message. Made when they change and not when it is asked for: they may be
   // long.
-  std::string attachment_blocks;
+  std::string attachment_blocks = {};
+  // Counts how often a question came back into it: then it is newer than what is typed.
+  std::uint64_t num_returned = 0;
 };
 
 // Which token or text ended an answer: no part of the message, and so forgotten with the next answer.
 struct LastStop {
   MessageId message_id;
   StopReason reason;
+  bool context_full = false;  // the context ended it, not a limit of its own
+};
+
+// A question that waits until it is known what it sends.
+struct PlannedQuestion {
+  enum class Kind { kNew, kAgain, kContinued };
+  std::uint64_t id = 0;
+  Kind kind = Kind::kNew;
+  MessageId message_id = {};  // new: what it follows; again: the question; continued: the answer
+  std::string text = {};      // of a new one
+  // Whether the summary that is to be sent could not be written: the oldest turns leave without one.
+  bool without_summary = false;
 };
 
 struct ChatRecord {
@@ -50,6 +64,9 @@ struct ChatRecord {
   Draft draft;
   std::deque<std::string> queued;  // asked when the answer under way is done, first to last
   std::optional<RequestId> answering;
+  std::optional<PlannedQuestion> planned;
+  // Of what has left the context, as far as it is written by now.
+  std::optional<std::string> summary_under_way;
   bool submitting = false;  // an answer waits for its question to be on the disk
   bool failed = false;      // the last answer did
   std::optional<LastStop> last_stop;
@@ -58,7 +75,7 @@ struct ChatRecord {
 
 // Whether a question can be asked at once, and need not be queued.
 inline bool is_free(const ChatRecord& record) {
-  return !record.answering && !record.submitting && record.kept.loaded;
+  return !record.answering && !record.submitting && !record.planned && record.kept.loaded;
 }
 
 std::string title_of(const ChatRecord& record);

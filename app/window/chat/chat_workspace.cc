@@ -13,7 +13,8 @@ ChatWorkspace::ChatWorkspace(const Clock& clock, SamplingParams& sampling, Token
       context_(chats_, state),
       drafts_(chats_, context_),
       answers_(clock, chats_, context_, tokens, state),
-      questions_(chats_, answers_, drafts_, state),
+      summaries_(chats_),
+      questions_(chats_, answers_, context_, drafts_, summaries_, state),
       trash_(chats_, answers_, state),
       branches_(chats_, context_, state),
       presets_(chats_, context_, keeper_, sampling, effects_, state.library.presets),
@@ -22,13 +23,15 @@ ChatWorkspace::ChatWorkspace(const Clock& clock, SamplingParams& sampling, Token
       exports_(chats_, effects_),
       files_(chats_, drafts_, effects_, state) {
   answers_.set_when_ended([this](ChatId chat_id) { questions_.send_queued(chat_id); });
+  summaries_.set_when_ended(
+      [this](ChatId chat_id, const std::string& problem) { questions_.take_summary(chat_id, problem); });
 }
 
 void ChatWorkspace::apply(const ui::actions::ChatAction& action) {
   std::visit(
       [this](const auto& one) {
-        give_action(one, chats_, drafts_, questions_, trash_, branches_, presets_, folders_, search_,
-                    exports_);
+        give_action(one, chats_, drafts_, questions_, summaries_, trash_, branches_, presets_, folders_,
+                    search_, exports_);
       },
       action);
 }
@@ -45,9 +48,11 @@ void ChatWorkspace::show_banner(ui::BannerKind kind, const std::string& sentence
 
 // ---- one engine after the other
 
-void ChatWorkspace::attach_engine(Engine& engine, CountTokens count_tokens) {
+void ChatWorkspace::attach_engine(Engine& engine, const PlanContext& plan_context) {
+  summaries_.stop_all();
   answers_.attach_engine(engine);
-  context_.set_count_tokens(std::move(count_tokens));
+  context_.set_plan_context(plan_context);
+  questions_.set_plan_context(plan_context);
   if (chats_.list().empty()) chats_.begin();
   // Another vocabulary counts otherwise, and questions that waited for an engine have one.
   const std::vector<ChatId> ids = chats_.list();
@@ -58,8 +63,10 @@ void ChatWorkspace::attach_engine(Engine& engine, CountTokens count_tokens) {
 }
 
 void ChatWorkspace::detach_engine() {
+  summaries_.forget_all();
   answers_.detach_engine();
-  context_.set_count_tokens({});
+  context_.set_plan_context({});
+  questions_.set_plan_context({});
   drafts_.set_count_attachment({});
 }
 
@@ -120,6 +127,15 @@ void ChatWorkspace::take_report(ChatLoaded& report) {
   if (state_.active_chat == id) context_.count(id);
   exports_.export_loaded();
   questions_.send_queued(id);
+}
+
+void ChatWorkspace::take_plan(PlanMade made) {
+  if (made.question_id == 0) return context_.take(made.chat_id, made.plan);
+  questions_.take_plan(std::move(made));
+}
+
+void ChatWorkspace::fold(const EngineEvent& event) {
+  if (!summaries_.fold(event)) answers_.fold(event);
 }
 
 void ChatWorkspace::take_imported(std::vector<Chat> chats) {

@@ -26,6 +26,7 @@
 #include "app/window/chat/presets.h"
 #include "app/window/chat/questions.h"
 #include "app/window/chat/shown_chats.h"
+#include "app/window/chat/summaries.h"
 #include "app/window/chat/trash.h"
 #include "app/window/compare/compared_chats.h"
 
@@ -45,7 +46,7 @@ class ChatWorkspace final : public ComparedChats {
   bool poll_store();
 
   // Which engine is asked from now on; the state describes it already. Opens the first chat.
-  void attach_engine(Engine& engine, CountTokens count_tokens);
+  void attach_engine(Engine& engine, const PlanContext& plan_context);
   // What is under way is interrupted, and can be continued with the next engine.
   void detach_engine();
   void set_count_attachment(CountAttachment count) { drafts_.set_count_attachment(std::move(count)); }
@@ -63,12 +64,15 @@ class ChatWorkspace final : public ComparedChats {
   void take_read_files(FilesRead read, const OpenElsewhere& open) { files_.take(std::move(read), open); }
   // Chats that were read from a file, as new ones; the last is shown.
   void take_imported(std::vector<Chat> chats);
-  void take_token_count(ChatId id, std::int32_t num_tokens) { context_.take_count(id, num_tokens); }
+  void take_plan(PlanMade made);
   void take_attachment_count(ChatId id, std::uint64_t attachment_id, std::int32_t num_tokens) {
     drafts_.take_count(id, attachment_id, num_tokens);
   }
 
-  void fold(const EngineEvent& event) { answers_.fold(event); }
+  void fold(const EngineEvent& event);
+  // Whether anything is being generated, or waits to be.
+  bool busy() const { return answers_.busy() || summaries_.busy(); }
+  bool uses(const Engine& engine) const { return answers_.uses(engine) || summaries_.uses(engine); }
   const Answers& answers() const { return answers_; }
   ChatEffects take_effects() { return std::exchange(effects_, {}); }
 
@@ -93,6 +97,7 @@ class ChatWorkspace final : public ComparedChats {
   ContextCounter context_;
   Drafts drafts_;
   Answers answers_;
+  Summaries summaries_;
   Questions questions_;
   Trash trash_;
   Branches branches_;

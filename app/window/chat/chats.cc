@@ -81,6 +81,7 @@ ChatRecord* Chats::add_stored(const ChatHead& head) {
   record.chat.title = head.title;
   record.chat.system_prompt = head.system_prompt;
   record.chat.sampling = head.sampling;
+  record.chat.context_policy = head.context_policy;
   record.kept.head = head;
   record.kept.stored = true;
   record.kept.loaded = false;
@@ -142,6 +143,7 @@ bool Chats::take_loaded(ChatId id, Chat chat) {
   chat.title = std::move(record.chat.title);
   chat.system_prompt = std::move(record.chat.system_prompt);
   chat.sampling = std::move(record.chat.sampling);
+  chat.context_policy = record.chat.context_policy;
   record.chat = std::move(chat);
   ChatKeeper::learn(record.chat, record.kept);
   return true;

@@ -8,23 +8,36 @@ namespace octavo::app {
 
 void ContextCounter::count(ChatId chat_id) {
   const ChatRecord* record = chats_.find(chat_id);
-  if (record == nullptr || record->answering || record->submitting || !count_tokens_) return;
-  std::vector<ChatMessage> messages = record->chat.chat_messages(record->chat.active_leaf());
-  if (std::string draft = composed_draft(*record); !draft.empty())
-    messages.push_back({Role::kUser, std::move(draft)});
-  if (messages.empty()) return show(chat_id, 0);
-  count_tokens_(chat_id, std::move(messages));
+  if (record == nullptr || record->answering || record->submitting || !plan_context_) return;
+  const Chat& chat = record->chat;
+  PlanWanted wanted{chat_id, 0, context_question(chat, chat.active_leaf(), state_.model.max_model_len)};
+  std::vector<PathMessage>& path = wanted.question.path;
+  if (std::string draft = composed_draft(*record); !draft.empty()) {
+    path.push_back({{}, {Role::kUser, std::move(draft)}, {}});
+  } else {
+    // Nothing is asked: an answer at the end is no message that might be too long.
+    wanted.question.continue_answer = !path.empty() && path.back().message.role == Role::kAssistant;
+  }
+  if (path.empty()) return take(chat_id, {});
+  plan_context_(std::move(wanted));
 }
 
-void ContextCounter::take_count(ChatId chat_id, std::int32_t num_tokens) {
-  const ChatRecord* record = chats_.find(chat_id);
-  if (record != nullptr && !record->answering) show(chat_id, num_tokens);
+void ContextCounter::take(ChatId chat_id, const ContextPlan& plan) {
+  const ChatRecord* known = chats_.find(chat_id);
+  if (known == nullptr || known->answering) return;
+  show(chat_id, plan.num_tokens);
+  ChatRecord& record = *chats_.change(chat_id, Changed::kFigures);
+  record.context.num_left = plan.num_left;
+  record.context.refusal = plan.refusal;
+  record.chat.context_begin = plan.begin;
 }
 
 void ContextCounter::show(ChatId chat_id, std::int32_t num_tokens) {
   const std::int32_t block_size = std::max(1, state_.model.block_size);
-  if (ChatRecord* record = chats_.change(chat_id, Changed::kFigures))
-    record->context = {num_tokens, (num_tokens + block_size - 1) / block_size};
+  if (ChatRecord* record = chats_.change(chat_id, Changed::kFigures)) {
+    record->context.num_tokens = num_tokens;
+    record->context.num_blocks = (num_tokens + block_size - 1) / block_size;
+  }
 }
 
 }  // namespace octavo::app

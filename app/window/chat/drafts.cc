@@ -1,5 +1,7 @@
 #include "app/window/chat/drafts.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -62,10 +64,24 @@ void Drafts::take_changed(ChatId chat_id, Draft& draft) {
 }
 
 std::string Drafts::take(ChatId chat_id, const std::string& text) {
-  const Draft draft = std::exchange(chats_.change(chat_id, Changed::kHead)->draft, {});
+  Draft& kept = chats_.change(chat_id, Changed::kHead)->draft;
+  const Draft draft = std::exchange(kept, {.num_returned = kept.num_returned});
   std::vector<AttachedFile> files;
   for (const Attachment& attachment : draft.attachments) files.push_back(attachment.file);
   return with_attachments(sanitise_utf8(text), files);
+}
+
+void Drafts::give_back(ChatId chat_id, const std::string& message) {
+  ChatRecord* record = chats_.change(chat_id, Changed::kHead);
+  if (record == nullptr) return;
+  Draft typed = std::exchange(record->draft, {});
+  restore(record->draft, message);
+  record->draft.num_returned = typed.num_returned + 1;
+  if (!typed.text.empty()) record->draft.text += "\n\n" + typed.text;
+  std::move(typed.attachments.begin(), typed.attachments.end(),
+            std::back_inserter(record->draft.attachments));
+  for (const Attachment& attachment : record->draft.attachments) count(chat_id, attachment);
+  record->draft.attachment_blocks = blocks_of(record->draft.attachments);
 }
 
 void Drafts::restore(Draft& draft, const std::string& kept) {

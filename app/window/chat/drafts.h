@@ -30,6 +30,8 @@ class Drafts {
   // The message that was typed, with the files that wait for it; nothing waits afterwards.
   // REQUIRES: the chat exists
   std::string take(ChatId chat_id, const std::string& text);
+  // A message that was taken and not sent stands before what has been typed since.
+  void give_back(ChatId chat_id, const std::string& message);
   // What the store had of it.
   void restore(Draft& draft, const std::string& kept);
 

@@ -23,6 +23,13 @@ void Presets::apply(const ui::actions::ChangeSampling& a) {
   sampling_ = a.sampling;
   sampling_.seed.reset();  // a seed belongs to one chat
   effects_.settings_changed = true;
+  context_.count(a.chat_id);  // how long an answer may be decides what fits beside it
+}
+
+void Presets::apply(const ui::actions::ChangeContextPolicy& a) {
+  if (!chats_.is_listed(a.chat_id)) return;
+  chats_.change(a.chat_id, Changed::kHead)->chat.context_policy = a.policy;
+  context_.count(a.chat_id);
 }
 
 void Presets::apply(const ui::actions::SavePreset& a) {

@@ -1,22 +1,34 @@
 // What a person asks in a chat: new questions, the same again, edited ones, and those that wait until the
 // answer under way is done.
 //
-// UI thread. Chats, answers, drafts and state must outlive the questions.
+// Each is planned before it is asked (context_plan.h): what cannot be sent never becomes a message, and comes
+// back into the draft with the reason. Where a summary is wanted first, it is written first.
+//
+// UI thread. Chats, answers, counter, drafts, summaries and state must outlive the questions.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "app/window/chat/answers.h"
 #include "app/window/chat/chats.h"
+#include "app/window/chat/context_counter.h"
 #include "app/window/chat/drafts.h"
+#include "app/window/chat/summaries.h"
 #include "ui/chat_actions.h"
 
 namespace octavo::app {
 
 class Questions {
  public:
-  Questions(Chats& chats, Answers& answers, Drafts& drafts, const ui::UiState& state)
-      : chats_(chats), answers_(answers), drafts_(drafts), state_(state) {}
+  Questions(Chats& chats, Answers& answers, ContextCounter& context, Drafts& drafts, Summaries& summaries,
+            ui::UiState& state)
+      : chats_(chats),
+        answers_(answers),
+        context_(context),
+        drafts_(drafts),
+        summaries_(summaries),
+        state_(state) {}
 
   void apply(const ui::actions::SendMessage& a);
   void apply(const ui::actions::RemoveQueued& a);
@@ -25,17 +37,31 @@ class Questions {
   void apply(const ui::actions::EditMessage& a);
   void apply(const ui::actions::ContinueAnswer& a);
 
+  // Empty: there is no vocabulary to plan with, and questions wait. Those that wait already are planned anew.
+  void set_plan_context(PlanContext plan_context);
+  void take_plan(PlanMade made);
+  // The summary that the question waits for has ended; empty: without one.
+  void take_summary(ChatId chat_id, const std::string& problem);
+
   // The next question of the queue, when nothing keeps it from being asked.
   void send_queued(ChatId chat_id);
 
  private:
-  void ask(ChatId chat_id, MessageId parent, const std::string& text);
-  void answer(ChatId chat_id, MessageId question);
+  void ask(ChatId chat_id, PlannedQuestion question);
+  void plan(const ChatRecord& record);
+  void submit(ChatRecord& record, ChatPrompt prompt);
+  void answer(ChatRecord& record, MessageId question, ChatPrompt prompt);
+  void continue_answer(ChatRecord& record, Message& message, ChatPrompt prompt);
+  void give_back(ChatRecord& record, const std::string& reason);
 
   Chats& chats_;
   Answers& answers_;
+  ContextCounter& context_;
   Drafts& drafts_;
-  const ui::UiState& state_;
+  Summaries& summaries_;
+  ui::UiState& state_;
+  PlanContext plan_context_;
+  std::uint64_t next_question_ = 1;
 };
 
 }  // namespace octavo::app

@@ -37,6 +37,7 @@ ui::MessageState new_message(const Message& message) {
 ui::AnswerFigures shown_figures(const ChatRecord& record, const Answer* under_way, const Message& message) {
   const bool has_stop = record.last_stop && record.last_stop->message_id == message.id;
   ui::AnswerFigures figures = figures_of(message, has_stop ? record.last_stop->reason : StopReason{});
+  if (has_stop && record.last_stop->context_full) figures.stop_reason = "the context is full";
   if (under_way != nullptr && under_way->message_id == message.id) add_live_figures(*under_way, figures);
   return figures;
 }
@@ -53,6 +54,7 @@ void show_message(const ChatRecord& record, const Answer* under_way, const Messa
   shown.figures = shown_figures(record, under_way, message);
   shown.streaming = !message.finish_reason && !message.interrupted;
   shown.interrupted = message.interrupted;
+  shown.cut_off = message.children.empty() && message.finish_reason == FinishReason::kLength;
   shown.model = message.model;
 }
 
@@ -91,18 +93,30 @@ void show_head(const ChatRecord& record, ui::ChatState& shown) {
   shown.pinned = record.pinned;
   shown.folder = record.folder;
   shown.loading = record.kept.loading;
+  shown.context_policy = record.chat.context_policy;
   shown.draft = record.draft.text;
+  shown.num_drafts_returned = record.draft.num_returned;
   shown.attachments.clear();
   for (const Attachment& attachment : record.draft.attachments) shown.attachments.push_back(attachment.shown);
   shown.queued.clear();
+  if (record.planned && record.planned->kind == PlannedQuestion::Kind::kNew)
+    shown.queued.emplace_back(split_attachments(record.planned->text).text);
   for (const std::string& text : record.queued) shown.queued.emplace_back(split_attachments(text).text);
 }
 
 void show_activity(const ChatRecord& record, const Answers& answers, ui::ChatState& shown) {
   shown.context = record.context;
-  shown.activity = record.submitting ? ui::Activity::kWaiting
-                   : record.failed   ? ui::Activity::kFailed
-                                     : ui::Activity::kIdle;
+  shown.context.begin = record.chat.context_begin;
+  shown.summarising = record.summary_under_way.has_value();
+  const Message* first = record.chat.find(record.chat.context_begin);
+  shown.summary = shown.summarising ? *record.summary_under_way
+                  : first != nullptr && record.chat.context_policy == ContextPolicy::kSummarise
+                      ? record.chat.summary_after(first->parent)
+                      : std::string();
+  shown.activity = shown.summarising   ? ui::Activity::kGenerating
+                   : record.submitting ? ui::Activity::kWaiting
+                   : record.failed     ? ui::Activity::kFailed
+                                       : ui::Activity::kIdle;
   shown.tokens_per_second = 0;
   shown.num_ahead = 0;
   const Answer* answer = answer_of(record, answers);

@@ -17,10 +17,14 @@ TokenCounter::~TokenCounter() {
   thread_.join();
 }
 
-void TokenCounter::count(ChatId chat_id, std::vector<ChatMessage> messages) {
+void TokenCounter::plan(PlanWanted wanted) {
   {
     const std::lock_guard lock(mutex_);
-    wanted_[chat_id] = std::move(messages);
+    if (wanted.question_id != 0) {
+      questions_.push_back(std::move(wanted));
+    } else {
+      shown_[wanted.chat_id] = std::move(wanted);
+    }
   }
   changed_.notify_one();
 }
@@ -33,37 +37,47 @@ void TokenCounter::count_attachment(ChatId chat_id, std::uint64_t attachment_id,
   changed_.notify_one();
 }
 
-std::vector<TokenCount> TokenCounter::take_results() {
+std::vector<PlanMade> TokenCounter::take_plans() {
   const std::lock_guard lock(mutex_);
-  return std::exchange(results_, {});
+  return std::exchange(plans_, {});
 }
 
-// What the chat comes to is asked for on every key; the files wait for it.
+std::vector<AttachmentCount> TokenCounter::take_attachment_counts() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(attachment_counts_, {});
+}
+
+// Questions wait for their plans; what is only shown is asked for on every key; the files wait for both.
 void TokenCounter::run() {
+  TokenCounts counts(tokenizer_);
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return stopping_ || !wanted_.empty() || !attachments_.empty(); });
+    changed_.wait(lock, [this] {
+      return stopping_ || !questions_.empty() || !shown_.empty() || !attachments_.empty();
+    });
     if (stopping_) return;
-    TokenCount count;
-    bool counted = true;
-    if (!wanted_.empty()) {
-      const auto job = wanted_.extract(wanted_.begin());
+    if (!questions_.empty() || !shown_.empty()) {
+      PlanWanted wanted;
+      if (questions_.empty()) {
+        wanted = std::move(shown_.extract(shown_.begin()).mapped());
+      } else {
+        wanted = std::move(questions_.front());
+        questions_.pop_front();
+      }
       lock.unlock();
-      const auto token_ids =
-          tokenizer_.encode_chat(job.mapped(), static_cast<std::int64_t>(std::time(nullptr)));
-      counted = token_ids.has_value();
-      if (counted) count = {job.key(), 0, static_cast<std::int32_t>(token_ids->size())};
+      ContextPlan plan = plan_context(wanted.question, counts, static_cast<std::int64_t>(std::time(nullptr)));
+      lock.lock();
+      plans_.push_back({wanted.chat_id, wanted.question_id, std::move(plan)});
     } else {
       const Attachment file = std::move(attachments_.front());
       attachments_.pop_front();
       lock.unlock();
       const auto token_ids = tokenizer_.encode(file.text, /*parse_special=*/false, /*add_bos=*/false);
-      counted = token_ids.has_value();
-      if (counted) count = {file.chat_id, file.attachment_id, static_cast<std::int32_t>(token_ids->size())};
+      lock.lock();
+      if (!token_ids) continue;
+      attachment_counts_.push_back(
+          {file.chat_id, file.attachment_id, static_cast<std::int32_t>(token_ids->size())});
     }
-    lock.lock();
-    if (!counted) continue;
-    results_.push_back(count);
     lock.unlock();
     wake_up_();
     lock.lock();

@@ -1,5 +1,5 @@
-// Counts the tokens of chats on a thread of its own: a long one takes milliseconds, which typing must
-// not wait for. Of several requests for the same chat only the newest is counted.
+// Plans what chats send, and counts the tokens of files, on a thread of its own: a long text takes
+// milliseconds, which typing must not wait for.
 //
 // Thread: calls from the window's; `wake_up` is called from the counting one. The tokenizer must outlive the
 // counter.
@@ -15,14 +15,29 @@
 #include <thread>
 #include <vector>
 
-#include "engine/api/request.h"
+#include "app/chat/context_plan.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace octavo::app {
 
-struct TokenCount {
+// What a chat would send.
+struct PlanWanted {
   ChatId chat_id;
-  std::uint64_t attachment_id = 0;  // 0: of the chat
+  // Of a question that waits for its plan; 0: only to be shown, and of several the newest alone is planned.
+  std::uint64_t question_id = 0;
+  ContextQuestion question;
+};
+
+struct PlanMade {
+  ChatId chat_id;
+  std::uint64_t question_id = 0;
+  ContextPlan plan;
+};
+
+// Of a file that is not sent yet.
+struct AttachmentCount {
+  ChatId chat_id;
+  std::uint64_t attachment_id = 0;
   std::int32_t num_tokens = 0;
 };
 
@@ -34,11 +49,13 @@ class TokenCounter {
   TokenCounter(const TokenCounter&) = delete;
   TokenCounter& operator=(const TokenCounter&) = delete;
 
-  void count(ChatId chat_id, std::vector<ChatMessage> messages);
+  void plan(PlanWanted wanted);
   // A file by itself, before it is part of a message.
   void count_attachment(ChatId chat_id, std::uint64_t attachment_id, std::string text);
-  // Results since the last call. What cannot be tokenised gives none.
-  std::vector<TokenCount> take_results();
+
+  // Since the last call. What cannot be tokenised gives no count.
+  std::vector<PlanMade> take_plans();
+  std::vector<AttachmentCount> take_attachment_counts();
 
  private:
   struct Attachment {
@@ -53,10 +70,12 @@ class TokenCounter {
   const std::function<void()> wake_up_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<ChatId, std::vector<ChatMessage>> wanted_;  // guarded by mutex_
-  std::deque<Attachment> attachments_;                 // guarded by mutex_
-  std::vector<TokenCount> results_;                    // guarded by mutex_
-  bool stopping_ = false;                              // guarded by mutex_
+  std::deque<PlanWanted> questions_;                // guarded by mutex_
+  std::map<ChatId, PlanWanted> shown_;              // guarded by mutex_
+  std::deque<Attachment> attachments_;              // guarded by mutex_
+  std::vector<PlanMade> plans_;                     // guarded by mutex_
+  std::vector<AttachmentCount> attachment_counts_;  // guarded by mutex_
+  bool stopping_ = false;                           // guarded by mutex_
   std::thread thread_;
 };
 
