@@ -13,6 +13,7 @@ namespace {
 
 // Estimated in place of counted: this much of the beginning is.
 constexpr std::size_t kSampleBytes = std::size_t{1} << 16;
+constexpr std::int32_t kManyTokens = 1'000'000;  // no limit for a letter
 constexpr std::size_t kMostCounted = 1'000'000;
 // A text by itself may have fewer tokens than between its neighbours.
 constexpr std::int32_t kSlack = 1;
@@ -178,31 +179,31 @@ class Planner {
 
 }  // namespace
 
-TokenCounts::TokenCounts(const tokenizer::Tokenizer& tokenizer) : tokenizer_(tokenizer) {
-  for (TokenId id = 0; id < tokenizer.vocabulary_size(); ++id)
-    longest_token_bytes_ = std::max(longest_token_bytes_, tokenizer.token_bytes(id).size());
-}
-
 std::int32_t TokenCounts::of_text(std::string_view text, std::int32_t context_len) {
   const std::size_t key = std::hash<std::string_view>()(text);
   if (const auto known = counted_.find(key); known != counted_.end()) return known->second;
-  // More bytes than this many tokens of any kind could spell.
-  const bool too_long = text.size() > kSampleBytes && text.size() / longest_token_bytes_ >
-                                                          static_cast<std::size_t>(std::max(1, context_len));
-  std::string_view counted = text;
-  if (too_long) {
-    counted = text.substr(0, kSampleBytes);
-    while (!counted.empty() && (static_cast<unsigned char>(text[counted.size()]) & 0xc0) == 0x80)
-      counted.remove_suffix(1);
-  }
-  const auto token_ids = tokenizer_.encode(counted, /*parse_special=*/false, /*add_bos=*/false);
-  double count = token_ids ? static_cast<double>(token_ids->size()) : 0.0;
-  if (too_long) {
-    count *= static_cast<double>(text.size()) / static_cast<double>(counted.size());
-    count = std::max(count, static_cast<double>(context_len) + 1.0);
+  const tokenizer::EncodeLimits limits{.max_tokens = static_cast<std::size_t>(std::max(1, context_len))};
+  const auto token_ids = tokenizer_.encode(text, /*parse_special=*/false, /*add_bos=*/false, limits);
+  std::int64_t count = 0;
+  if (token_ids) {
+    count = static_cast<std::int64_t>(token_ids->size());
+  } else if (token_ids.error().code == ErrorCode::kTooLong) {
+    count = std::max(estimate(text), std::int64_t{context_len} + 1);
   }
   if (counted_.size() >= kMostCounted) counted_.clear();
-  return counted_[key] = static_cast<std::int32_t>(std::min(count, 1e9));
+  return counted_[key] = static_cast<std::int32_t>(std::min<std::int64_t>(count, 1'000'000'000));
+}
+
+// As if all of it were like its beginning.
+std::int64_t TokenCounts::estimate(std::string_view text) const {
+  std::string_view sample = text.substr(0, kSampleBytes);
+  while (sample.size() < text.size() && !sample.empty() &&
+         (static_cast<unsigned char>(text[sample.size()]) & 0xc0) == 0x80)
+    sample.remove_suffix(1);
+  const auto token_ids = tokenizer_.encode(sample, /*parse_special=*/false, /*add_bos=*/false);
+  if (!token_ids || sample.empty()) return 0;
+  return static_cast<std::int64_t>(static_cast<double>(token_ids->size()) * static_cast<double>(text.size()) /
+                                   static_cast<double>(sample.size()));
 }
 
 // Half of what a question and an answer add beside their texts.
@@ -211,7 +212,7 @@ std::int32_t TokenCounts::around_message(std::int64_t today) {
   const std::vector<ChatMessage> messages = {{Role::kUser, "x"}, {Role::kAssistant, "x"}, {Role::kUser, "x"}};
   const std::int64_t one = num_tokens(tokenizer_, std::span(messages).first(1), today);
   const std::int64_t three = num_tokens(tokenizer_, messages, today);
-  const std::int64_t both = one < 0 || three < one ? 16 : three - one - 2 * of_text("x", 1);
+  const std::int64_t both = one < 0 || three < one ? 16 : three - one - 2 * of_text("x", kManyTokens);
   around_message_ = static_cast<std::int32_t>(std::max<std::int64_t>(0, (both + 1) / 2)) + kSlack;
   return *around_message_;
 }
@@ -231,7 +232,7 @@ std::int32_t TokenCounts::of_system_prompt(const std::string& system_prompt, std
   const std::int64_t count = num_tokens(tokenizer_, messages, today);
   if (count < 0) return alone + around_message(today);
   return static_cast<std::int32_t>(
-      std::max<std::int64_t>(0, count - of_text("x", 1) - around_message(today) + kSlack));
+      std::max<std::int64_t>(0, count - of_text("x", kManyTokens) - around_message(today) + kSlack));
 }
 
 ContextQuestion context_question(const Chat& chat, MessageId last, std::int32_t context_len) {

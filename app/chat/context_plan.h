@@ -54,7 +54,7 @@ struct ContextPlan {
 // Tokens of texts in one vocabulary, counted once each. The tokenizer must outlive it. One thread at a time.
 class TokenCounts {
  public:
-  explicit TokenCounts(const tokenizer::Tokenizer& tokenizer);
+  explicit TokenCounts(const tokenizer::Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
 
   const tokenizer::Tokenizer& tokenizer() const { return tokenizer_; }
   // What the message adds to a prompt. A text that is far too long for `context_len` is estimated from its
@@ -67,9 +67,9 @@ class TokenCounts {
 
  private:
   std::int32_t around_message(std::int64_t today);
+  std::int64_t estimate(std::string_view text) const;
 
   const tokenizer::Tokenizer& tokenizer_;
-  std::size_t longest_token_bytes_ = 1;
   std::optional<std::int32_t> around_message_;
   std::unordered_map<std::size_t, std::int32_t> counted_;  // by a hash of the text
 };

@@ -18,6 +18,7 @@
 #include "engine/output_collector.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/model_draft.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace octavo::app {
@@ -32,8 +33,7 @@ constexpr const char* kSystem = "Be kind.";
 
 std::vector<fs::path> templates() {
   std::set<fs::path> paths;
-  for (const auto& entry :
-       fs::directory_iterator(std::string(OCTAVO_SOURCE_DIR) + "/tests/golden/templates")) {
+  for (const auto& entry : fs::directory_iterator(test::source_folder() / "tests/golden/templates")) {
     if (entry.path().stem() != "macros") paths.insert(entry.path());  // a test of the language, for no model
   }
   return {paths.begin(), paths.end()};
