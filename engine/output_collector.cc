@@ -80,6 +80,7 @@ void OutputCollector::apply(RequestOutput& answer, const OutputFinished& event) 
 
 void OutputCollector::apply(RequestOutput& answer, const RequestFinished& event) {
   answer.prompt_logprobs = event.prompt_logprobs;
+  answer.prompt_top_logprobs = event.prompt_top_logprobs;
   answer.metrics = event.metrics;
   --num_open_;
 }

@@ -60,7 +60,8 @@ bool assign_bool(const json& source, bool& target) {
   return true;
 }
 
-bool assign_stop(const json& source, std::vector<std::string>& stop) {
+// One, several or, with null, none.
+bool assign_texts(const json& source, std::vector<std::string>& target) {
   std::vector<std::string> texts;
   if (source.is_string()) {
     texts.push_back(source.get<std::string>());
@@ -72,7 +73,16 @@ bool assign_stop(const json& source, std::vector<std::string>& stop) {
   } else if (!source.is_null()) {
     return false;
   }
-  stop = std::move(texts);
+  target = std::move(texts);
+  return true;
+}
+
+// A number of alternatives, or as a flag: true asks for one, as in vLLM.
+bool assign_prompt_logprobs(const json& source, std::optional<std::int32_t>& target) {
+  target.reset();
+  if (source.is_null()) return true;
+  if (!source.is_boolean()) return (target = as_integer<std::int32_t>(source)).has_value();
+  if (source.get<bool>()) target = 1;
   return true;
 }
 
@@ -105,14 +115,25 @@ std::optional<bool> assign_option(const std::string& key, const json& value, Sam
   if (key == "logprobs") return assign(as_integer<std::int32_t>(value), sampling.logprobs);
   if (key == "length_penalty") return assign(as_number(value), sampling.length_penalty);
   if (key == "ignore_eos") return assign_bool(value, sampling.ignore_eos);
-  if (key == "prompt_logprobs") return assign_bool(value, sampling.prompt_logprobs);
+  if (key == "include_stop_str_in_output") return assign_bool(value, sampling.include_stop_str_in_output);
+  if (key == "prompt_logprobs") return assign_prompt_logprobs(value, sampling.prompt_logprobs);
+  if (key == "logprob_token_ids") return read_token_ids(value, sampling.logprob_token_ids);
+  if (key == "allowed_token_ids") {
+    if (value.is_null()) return sampling.allowed_token_ids.reset(), true;
+    return read_token_ids(value, sampling.allowed_token_ids.emplace());
+  }
+  if (key == "bad_words") return assign_texts(value, sampling.bad_words);
   if (key == "early_stopping") return assign_bool(value, sampling.early_stopping);
-  if (key == "stop") return assign_stop(value, sampling.stop);
+  if (key == "stop") return assign_texts(value, sampling.stop);
   if (key == "stop_token_ids") return read_token_ids(value, sampling.stop_token_ids);
   if (key == "logit_bias") return assign_logit_bias(value, sampling.logit_bias);
   if (key == "seed") {
     if (value.is_null()) return sampling.seed.reset(), true;
     return (sampling.seed = as_integer<std::uint64_t>(value)).has_value();
+  }
+  if (key == "best_of") {
+    if (value.is_null()) return sampling.best_of.reset(), true;
+    return (sampling.best_of = as_integer<std::int32_t>(value)).has_value();
   }
   if (key == "beam_width") {
     if (value.is_null()) return sampling.beam_width.reset(), true;
@@ -148,6 +169,8 @@ json sampling_to_json(const SamplingParams& params) {
                  {"ignore_eos", params.ignore_eos},
                  {"stop", params.stop}};
   if (params.seed) object["seed"] = *params.seed;
+  if (params.include_stop_str_in_output) object["include_stop_str_in_output"] = true;
+  if (!params.bad_words.empty()) object["bad_words"] = params.bad_words;
   return object;
 }
 

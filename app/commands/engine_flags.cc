@@ -152,6 +152,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
 
 void add_sampling_flags(CLI::App& command, SamplingParams& sampling) {
   command.add_option("--n", sampling.n, "Outputs per prompt")->capture_default_str();
+  command.add_option("--best-of", sampling.best_of, "Generate this many outputs and return the n likeliest");
   command
       .add_option("--temperature", sampling.temperature,
                   "Randomness of sampling; 0: always the likeliest token")
@@ -189,10 +190,31 @@ void add_sampling_flags(CLI::App& command, SamplingParams& sampling) {
   command.add_option("--stop-token-ids", sampling.stop_token_ids, "End the output after one of these tokens")
       ->delimiter(',')
       ->allow_extra_args(false);
+  command.add_flag("--include-stop-str-in-output", sampling.include_stop_str_in_output,
+                   "Keep the stop text or token that ended the output");
   command.add_flag("--ignore-eos", sampling.ignore_eos, "Continue past the end-of-sequence token");
   command.add_option("--logprobs", sampling.logprobs, "Report this many alternatives for each token");
-  command.add_flag("--prompt-logprobs", sampling.prompt_logprobs,
-                   "Report the log-probability of each prompt token");
+  command
+      .add_option("--logprob-token-ids", sampling.logprob_token_ids,
+                  "Report these tokens' log-probabilities for each token instead")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command
+      .add_option_function<std::int32_t>(
+          "--prompt-logprobs", [&sampling](std::int32_t count) { sampling.prompt_logprobs = count; },
+          "Report the log-probability of each prompt token, and this many alternatives (without a number: "
+          "none)")
+      ->expected(0, 1)
+      ->default_str("0");
+  command
+      .add_option_function<std::vector<TokenId>>(
+          "--allowed-token-ids",
+          [&sampling](const std::vector<TokenId>& token_ids) { sampling.allowed_token_ids = token_ids; },
+          "Generate no other tokens")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command.add_option("--bad-words", sampling.bad_words, "Never generate this text (repeatable)")
+      ->allow_extra_args(false);
   command
       .add_option_function<std::vector<std::string>>(
           "--logit-bias",

@@ -46,7 +46,7 @@ Json output_to_json(const CompletionOutput& output, const SamplingParams& sampli
   for (const float logprob : output.logprobs)
     logprobs.push_back(number_or_null(static_cast<double>(logprob)));
   json["logprobs"] = std::move(logprobs);
-  if (sampling.logprobs > 0) json["top_logprobs"] = top_logprobs_to_json(output.top_logprobs);
+  if (sampling.num_top_logprobs() > 0) json["top_logprobs"] = top_logprobs_to_json(output.top_logprobs);
   json["cumulative_logprob"] = number_or_null(output.cumulative_logprob);
   if (output.score.has_value()) json["score"] = number_or_null(*output.score);
   json["finish_reason"] = finish_reason_name(output.finish_reason);
@@ -174,6 +174,8 @@ Json to_json(const RequestOutput& output, const SamplingParams& sampling) {
     for (const auto& logprob : output.prompt_logprobs)
       logprobs.push_back(logprob.has_value() ? number_or_null(static_cast<double>(*logprob)) : Json(nullptr));
     json["prompt_logprobs"] = std::move(logprobs);
+    if (*sampling.prompt_logprobs > 0)
+      json["prompt_top_logprobs"] = top_logprobs_to_json(output.prompt_top_logprobs);
   }
   json["num_cached_tokens"] = output.num_cached_tokens;
   json["seed"] = output.seed;

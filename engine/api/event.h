@@ -65,6 +65,7 @@ struct RequestFinished {
   RequestId request_id;
   std::vector<std::optional<float>> prompt_logprobs;
   RequestMetrics metrics;
+  std::vector<std::vector<TokenLogprob>> prompt_top_logprobs = {};
 };
 
 struct RequestFailed {

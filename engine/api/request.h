@@ -93,10 +93,11 @@ struct BeamStep {
 
 struct CompletionOutput {
   std::int32_t index = 0;
-  std::string text;                                     // valid UTF-8, cut before the stop string
-  std::vector<TokenId> token_ids;                       // with the EOS or stop token that ended it
-  std::vector<float> logprobs;                          // of each token
-  std::vector<std::vector<TokenLogprob>> top_logprobs;  // of each token, best first; empty when not asked
+  std::string text;                // valid UTF-8, cut before the stop string or token
+  std::vector<TokenId> token_ids;  // with the EOS or stop token that ended it
+  std::vector<float> logprobs;     // of each token
+  // Of each token: the best, best first, or logprob_token_ids in their order; empty when not asked.
+  std::vector<std::vector<TokenLogprob>> top_logprobs;
   double cumulative_logprob = 0.0;
   std::optional<double> score = {};  // beams
   FinishReason finish_reason = FinishReason::kAbort;
@@ -108,7 +109,9 @@ struct RequestOutput {
   RequestId request_id;
   std::vector<TokenId> prompt_token_ids;
   std::vector<std::optional<float>> prompt_logprobs;  // first is nullopt; empty when not asked
-  std::int32_t num_cached_tokens = 0;                 // of the first admission
+  // Of each prompt token, best first; of the first none. Empty when no alternatives were asked for.
+  std::vector<std::vector<TokenLogprob>> prompt_top_logprobs = {};
+  std::int32_t num_cached_tokens = 0;  // of the first admission
   std::uint64_t seed = 0;
   std::vector<CompletionOutput> outputs;
   std::vector<BeamStep> beam_steps = {};  // the whole tree of a beam search

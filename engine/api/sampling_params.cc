@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <span>
 #include <string_view>
 
 #include "engine/api/option_error.h"
@@ -12,13 +13,21 @@ namespace {
 
 constexpr std::int32_t kMaxOutputs = 1024;
 constexpr std::int32_t kMaxLogprobs = 1024;
+constexpr std::size_t kMaxLogprobTokenIds = 128;
 // Every stop string is searched in every output after every token.
 constexpr std::size_t kMaxStopStrings = 64;
-constexpr std::size_t kMaxStopStringBytes = 1024;
+// Every bad word is compared with the end of every output before every token.
+constexpr std::size_t kMaxBadWords = 1024;
+constexpr std::size_t kMaxTextBytes = 1024;  // of a stop string or bad word
 
 Result<void> check_integers(const SamplingParams& params) {
   if (params.n < 1 || params.n > kMaxOutputs) {
     return option_out_of_range("n", "1 to " + std::to_string(kMaxOutputs), std::to_string(params.n));
+  }
+  if (params.best_of && (*params.best_of < params.n || *params.best_of > kMaxOutputs)) {
+    return option_out_of_range("best_of",
+                               "n (" + std::to_string(params.n) + ") to " + std::to_string(kMaxOutputs),
+                               std::to_string(*params.best_of));
   }
   if (params.top_k < -1)
     return option_out_of_range("top_k", "at least 1, or 0 or -1 for off", std::to_string(params.top_k));
@@ -33,6 +42,11 @@ Result<void> check_integers(const SamplingParams& params) {
   if (params.logprobs < 0 || params.logprobs > kMaxLogprobs) {
     return option_out_of_range("logprobs", "0 to " + std::to_string(kMaxLogprobs),
                                std::to_string(params.logprobs));
+  }
+  const std::int32_t prompt_logprobs = params.prompt_logprobs.value_or(0);
+  if (prompt_logprobs < 0 || prompt_logprobs > kMaxLogprobs) {
+    return option_out_of_range("prompt_logprobs", "0 to " + std::to_string(kMaxLogprobs),
+                               std::to_string(prompt_logprobs));
   }
   return {};
 }
@@ -71,6 +85,14 @@ Result<void> check_token_ids(const SamplingParams& params, std::int32_t vocabula
   for (const TokenId id : params.stop_token_ids) {
     if (!is_token(id)) return option_out_of_range("stop_token_ids", rule, std::to_string(id));
   }
+  if (params.allowed_token_ids && params.allowed_token_ids->empty())
+    return option_out_of_range("allowed_token_ids", "at least one token id", "empty");
+  for (const TokenId id : params.allowed_token_ids.value_or(std::vector<TokenId>())) {
+    if (!is_token(id)) return option_out_of_range("allowed_token_ids", rule, std::to_string(id));
+  }
+  for (const TokenId id : params.logprob_token_ids) {
+    if (!is_token(id)) return option_out_of_range("logprob_token_ids", rule, std::to_string(id));
+  }
   for (const auto& [id, bias] : params.logit_bias) {
     if (!is_token(id))
       return option_out_of_range("logit_bias", "given for ids of " + rule, std::to_string(id));
@@ -80,18 +102,32 @@ Result<void> check_token_ids(const SamplingParams& params, std::int32_t vocabula
   return {};
 }
 
-Result<void> check_stop_strings(const SamplingParams& params) {
-  if (params.stop.size() > kMaxStopStrings) {
-    return option_out_of_range("stop", "at most " + std::to_string(kMaxStopStrings) + " strings",
-                               std::to_string(params.stop.size()));
+Result<void> check_texts(std::string_view option, std::span<const std::string> texts, std::size_t most) {
+  if (texts.size() > most) {
+    return option_out_of_range(option, "at most " + std::to_string(most) + " strings",
+                               std::to_string(texts.size()));
   }
-  for (const std::string& stop : params.stop) {
-    if (stop.empty()) return option_out_of_range("stop", "strings of at least one character", "empty");
-    if (stop.size() > kMaxStopStringBytes) {
-      return option_out_of_range("stop",
-                                 "strings of at most " + std::to_string(kMaxStopStringBytes) + " bytes",
-                                 std::to_string(stop.size()) + " bytes long");
+  for (const std::string& text : texts) {
+    if (text.empty()) return option_out_of_range(option, "strings of at least one character", "empty");
+    if (text.size() > kMaxTextBytes) {
+      return option_out_of_range(option, "strings of at most " + std::to_string(kMaxTextBytes) + " bytes",
+                                 std::to_string(text.size()) + " bytes long");
     }
+  }
+  return {};
+}
+
+Result<void> check_logprob_token_ids(const SamplingParams& params) {
+  const std::size_t count = params.logprob_token_ids.size();
+  if (count > kMaxLogprobTokenIds) {
+    return option_out_of_range("logprob_token_ids",
+                               "at most " + std::to_string(kMaxLogprobTokenIds) + " token ids",
+                               std::to_string(count));
+  }
+  if (count > 0 && params.logprobs > 0 && params.logprobs != params.num_top_logprobs()) {
+    return option_out_of_range("logprobs",
+                               "left out, or the number of logprob_token_ids (" + std::to_string(count) + ")",
+                               std::to_string(params.logprobs));
   }
   return {};
 }
@@ -102,6 +138,10 @@ Result<void> check_beams(const SamplingParams& params, std::int32_t vocabulary_s
                                option_number_text(params.length_penalty));
   }
   if (!params.beam_width) return {};
+  if (params.best_of) {
+    return option_out_of_range("best_of", "left out with beam_width, which returns its best outputs anyway",
+                               std::to_string(*params.best_of));
+  }
   // Half of the vocabulary: what ends a beam takes the place of what goes on.
   const std::int32_t most = std::min(kMaxOutputs, std::max(1, vocabulary_size / 2));
   if (*params.beam_width >= 1 && *params.beam_width <= most) return {};
@@ -115,7 +155,9 @@ Result<void> validate(const SamplingParams& params, std::int32_t vocabulary_size
   OCTAVO_TRY_VOID(check_integers(params));
   OCTAVO_TRY_VOID(check_numbers(params));
   OCTAVO_TRY_VOID(check_token_ids(params, vocabulary_size));
-  OCTAVO_TRY_VOID(check_stop_strings(params));
+  OCTAVO_TRY_VOID(check_logprob_token_ids(params));
+  OCTAVO_TRY_VOID(check_texts("stop", params.stop, kMaxStopStrings));
+  OCTAVO_TRY_VOID(check_texts("bad_words", params.bad_words, kMaxBadWords));
   OCTAVO_TRY_VOID(check_beams(params, vocabulary_size));
   return {};
 }

@@ -1,6 +1,8 @@
 #include "engine/core/active_request.h"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 namespace octavo {
 namespace {
@@ -12,6 +14,25 @@ std::int32_t longest_output(const std::vector<OutputProcessor>& outputs) {
 }
 
 }  // namespace
+
+std::vector<ActiveRequest::Untold> ActiveRequest::take_best() {
+  const auto cumulative_logprob = [](const Untold& one) {
+    double sum = 0.0;
+    for (const TokensGenerated& tokens : one.tokens) {
+      for (const float logprob : tokens.logprobs) sum += static_cast<double>(logprob);
+    }
+    return sum;
+  };
+  std::vector<Untold> best = std::exchange(untold, {});
+  std::ranges::stable_sort(best, std::greater(), cumulative_logprob);
+  if (best.size() > static_cast<std::size_t>(sampling.n)) best.resize(static_cast<std::size_t>(sampling.n));
+  for (std::size_t index = 0; index < best.size(); ++index) {
+    const auto number = static_cast<std::int32_t>(index);
+    for (TokensGenerated& tokens : best[index].tokens) tokens.output_index = number;
+    best[index].end.output_index = number;
+  }
+  return best;
+}
 
 RequestMetrics ActiveRequest::metrics_at(std::int64_t now_us) const {
   RequestMetrics metrics;

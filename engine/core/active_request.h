@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/api/event.h"
 #include "engine/api/request.h"
 #include "engine/base/ids.h"
 #include "engine/core/beam_search.h"
@@ -20,6 +21,15 @@ struct ActiveRequest {
   std::int32_t num_open_outputs = 0;     // of samples: whose end was not told yet
   std::optional<BeamSearch> beams = {};
   std::vector<std::optional<float>> prompt_logprobs;  // as long as the prompt; empty when not asked
+  std::vector<std::vector<TokenLogprob>>
+      prompt_top_logprobs;  // likewise; empty when no alternatives are asked
+
+  // Of best_of, which is told at its end: what would have been told of each output. Empty without.
+  struct Untold {
+    std::vector<TokensGenerated> tokens;
+    OutputFinished end;
+  };
+  std::vector<Untold> untold;
 
   std::int64_t submitted_us = 0;
   std::optional<std::int64_t> admitted_us = {};
@@ -29,6 +39,10 @@ struct ActiveRequest {
   std::int32_t num_draft_tokens = 0, num_accepted_tokens = 0;
   PromptAccount prompt = {};
   PrefixMiss prefix_miss = {};
+
+  // Those of the highest cumulative log-probability, best first and numbered so; of equal ones the earlier
+  // output. `untold` is empty then.
+  std::vector<Untold> take_best();
 
   bool ended() const { return !beams && num_open_outputs == 0; }  // a beam search ends as a whole
 

@@ -83,7 +83,7 @@ std::int32_t BeamSearch::add_node(const Candidate& candidate, BeamStep& step) {
                 .token_id = candidate.token->token_id,
                 .logprob = logprob,
                 .cumulative_logprob = before + static_cast<double>(logprob)};
-  if (sampling_->logprobs > 0) node.top_logprobs = parent.reported->top_logprobs;
+  if (sampling_->num_top_logprobs() > 0) node.top_logprobs = parent.reported->top_logprobs;
   step.nodes.push_back(node.shown);
   return static_cast<std::int32_t>(nodes_.size()) - 1;
 }
@@ -130,7 +130,7 @@ BeamSearch::Hypothesis BeamSearch::hypothesis_of(const Ended& ended) const {
     const Node& node = nodes_[static_cast<std::size_t>(id)];
     hypothesis.token_ids.push_back(node.shown.token_id);
     hypothesis.logprobs.push_back(node.shown.logprob);
-    if (sampling_->logprobs > 0) hypothesis.top_logprobs.push_back(node.top_logprobs);
+    if (sampling_->num_top_logprobs() > 0) hypothesis.top_logprobs.push_back(node.top_logprobs);
   }
   std::ranges::reverse(hypothesis.token_ids);
   std::ranges::reverse(hypothesis.logprobs);

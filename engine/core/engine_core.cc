@@ -23,7 +23,10 @@ ActiveRequest& make_active(ActiveRequests& requests, const scheduler::NewRequest
   active.request_id = request.request_id;
   active.sampling = request.sampling;
   active.submitted_us = submitted_us;
-  if (request.sampling.prompt_logprobs) active.prompt_logprobs.resize(request.prompt_token_ids.size());
+  const std::size_t num_prompt_tokens = request.prompt_token_ids.size();
+  if (request.sampling.prompt_logprobs) active.prompt_logprobs.resize(num_prompt_tokens);
+  if (request.sampling.prompt_logprobs.value_or(0) > 0) active.prompt_top_logprobs.resize(num_prompt_tokens);
+  if (request.sampling.best_of) active.untold.resize(static_cast<std::size_t>(*request.sampling.best_of));
   return active;
 }
 
@@ -121,8 +124,8 @@ void EngineCore::accept(scheduler::NewRequest request, std::int64_t submitted_us
     const SequenceId first_seat = scheduler_.sequences_of(request.request_id).front().sequence_id;
     active.beams.emplace(active.sampling, output, first_seat);
   } else {
-    active.outputs.assign(static_cast<std::size_t>(active.sampling.n), output);
-    active.num_open_outputs = active.sampling.n;
+    active.num_open_outputs = active.sampling.num_sequences();
+    active.outputs.assign(static_cast<std::size_t>(active.num_open_outputs), output);
   }
   events_.push_back(RequestAccepted{request.request_id, std::move(request.prompt_token_ids), request.seed});
 }
@@ -257,9 +260,11 @@ void EngineCore::keep_prompt_logprobs(const Step& step) {
   std::unordered_map<SequenceId, RequestId> request_of;
   for (const auto& sequence : step.plan.sequences) request_of[sequence.sequence_id] = sequence.request_id;
   for (const runner::PromptLogprob& value : step.drawn.prompt_logprobs) {
-    auto& logprobs = requests_.at(request_of.at(value.sequence_id)).prompt_logprobs;
+    ActiveRequest& request = requests_.at(request_of.at(value.sequence_id));
     const auto position = static_cast<std::size_t>(value.position);
-    if (position < logprobs.size() && !logprobs[position]) logprobs[position] = value.logprob;
+    if (position >= request.prompt_logprobs.size() || request.prompt_logprobs[position]) continue;
+    request.prompt_logprobs[position] = value.logprob;
+    if (!request.prompt_top_logprobs.empty()) request.prompt_top_logprobs[position] = value.top_logprobs;
   }
 }
 
@@ -344,7 +349,7 @@ void EngineCore::deliver(ActiveRequest& request, Delivery& delivery) {
   finish_if_ended(request_id);
 }
 
-void EngineCore::tell_tokens(const ActiveRequest& request, Delivery& delivery) {
+void EngineCore::tell_tokens(ActiveRequest& request, Delivery& delivery) {
   TokensGenerated generated{.request_id = request.request_id,
                             .output_index = static_cast<std::int32_t>(delivery.output_index),
                             .token_ids = {},
@@ -355,9 +360,15 @@ void EngineCore::tell_tokens(const ActiveRequest& request, Delivery& delivery) {
     if (token.invalid_logits) break;
     generated.token_ids.push_back(token.token_id);
     generated.logprobs.push_back(token.logprob);
-    if (request.sampling.logprobs > 0) generated.top_logprobs.push_back(token.top_logprobs);
+    if (request.sampling.num_top_logprobs() > 0) generated.top_logprobs.push_back(token.top_logprobs);
   }
-  events_.push_back(std::move(generated));
+  tell(request, std::move(generated));
+}
+
+// What best_of generates waits for its end.
+void EngineCore::tell(ActiveRequest& request, TokensGenerated generated) {
+  if (request.untold.empty()) return events_.push_back(std::move(generated));
+  request.untold[static_cast<std::size_t>(generated.output_index)].tokens.push_back(std::move(generated));
 }
 
 void EngineCore::end_out_of_memory(const Step& step) {
@@ -383,7 +394,7 @@ void EngineCore::end_output(ActiveRequest& request, std::size_t output_index, Ou
                             const std::string& detail) {
   const auto index = static_cast<std::int32_t>(output_index);
   if (std::string text = request.outputs[output_index].end_now(); !text.empty()) {
-    events_.push_back(TokensGenerated{request.request_id, index, {}, {}, {}, std::move(text)});
+    tell(request, TokensGenerated{request.request_id, index, {}, {}, {}, std::move(text)});
   }
   tell_end(request, output_index, std::move(end), detail);
 }
@@ -391,8 +402,10 @@ void EngineCore::end_output(ActiveRequest& request, std::size_t output_index, Ou
 void EngineCore::tell_end(ActiveRequest& request, std::size_t output_index, OutputEnd end,
                           const std::string& detail) {
   --request.num_open_outputs;
-  events_.push_back(OutputFinished{request.request_id, static_cast<std::int32_t>(output_index),
-                                   end.finish_reason, std::move(end.stop_reason), detail});
+  OutputFinished finished{request.request_id, static_cast<std::int32_t>(output_index), end.finish_reason,
+                          std::move(end.stop_reason), detail};
+  if (request.untold.empty()) return events_.push_back(std::move(finished));
+  request.untold[output_index].end = std::move(finished);
 }
 
 // ---- beams
@@ -441,15 +454,28 @@ void EngineCore::finish_if_ended(RequestId request_id) {
 
 void EngineCore::finish(ActiveRequest& request) {
   const RequestId request_id = request.request_id;
+  for (ActiveRequest::Untold& one : request.take_best()) {
+    for (TokensGenerated& tokens : one.tokens) events_.push_back(std::move(tokens));
+    events_.push_back(std::move(one.end));
+  }
   const RequestMetrics metrics = request.metrics_at(dependencies_.clock->now_us());
-  events_.push_back(RequestFinished{request_id, std::move(request.prompt_logprobs), metrics});
+  events_.push_back(RequestFinished{request_id, std::move(request.prompt_logprobs), metrics,
+                                    std::move(request.prompt_top_logprobs)});
   requests_.erase(request_id);
 }
 
 void EngineCore::fail_invalid_logits(RequestId request_id) {
-  fail(request_id, Error{ErrorCode::kInvalidLogits,
-                         "the model computed no finite probability for the next token; the model file may be "
-                         "damaged, or try --activation-dtype f32"});
+  const auto request = requests_.find(request_id);
+  const bool may_forbid_all = request != requests_.end() && (request->second.sampling.allowed_token_ids ||
+                                                             !request->second.sampling.bad_words.empty());
+  fail(request_id,
+       Error{ErrorCode::kInvalidLogits,
+             may_forbid_all
+                 ? "no token could come next: allowed_token_ids, bad_words and min_tokens together forbid "
+                   "all that "
+                   "the model finds possible; allow more"
+                 : "the model computed no finite probability for the next token; the model file may be "
+                   "damaged, or try --activation-dtype f32"});
 }
 
 // No effect on a request that has ended: several of its sequences may report the same failure.

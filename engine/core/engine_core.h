@@ -112,7 +112,8 @@ class EngineCore {
   void read_output(OutputProcessor& output, Delivery& delivery) const;
   void count_drafts(Step& step, std::span<const Delivery> deliveries);
   void deliver(ActiveRequest& request, Delivery& delivery);
-  void tell_tokens(const ActiveRequest& request, Delivery& delivery);
+  void tell_tokens(ActiveRequest& request, Delivery& delivery);
+  void tell(ActiveRequest& request, TokensGenerated generated);
   void note_token_time(ActiveRequest& request);
   void advance_beams(ActiveRequest& request);
   void end_beams(ActiveRequest& request, FinishReason of_those_under_way, const std::string& detail = {});

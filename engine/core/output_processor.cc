@@ -18,8 +18,11 @@ std::size_t overlap(std::string_view text, std::string_view stop) {
   return 0;
 }
 
-bool is_end_of_sequence(const OutputEnd& end) {
-  return end.finish_reason == FinishReason::kStop && std::holds_alternative<std::monostate>(end.stop_reason);
+// Whether a token that brought this end is text of the output.
+bool is_text(const std::optional<OutputEnd>& end, bool includes_stop) {
+  if (!end || end->finish_reason != FinishReason::kStop) return true;
+  const bool is_end_of_sequence = std::holds_alternative<std::monostate>(end->stop_reason);
+  return includes_stop && !is_end_of_sequence;
 }
 
 }  // namespace
@@ -34,11 +37,12 @@ OutputProcessor::Step OutputProcessor::append(TokenId token) {
   Step step;
   step.end = end_by_token(token);
   const std::size_t num_old_bytes = held_text_.size();
-  if (!step.end || !is_end_of_sequence(*step.end)) held_text_ += detokenizer_.push(token);
+  const bool includes_stop = sampling_->include_stop_str_in_output;
+  if (is_text(step.end, includes_stop)) held_text_ += detokenizer_.push(token);
   if (step.end) held_text_ += detokenizer_.flush();
 
   if (const auto match = find_stop(num_old_bytes)) {
-    step.text = release(match->position);
+    step.text = release(match->position + (includes_stop ? match->stop->size() : 0));
     step.end = OutputEnd{FinishReason::kStop, *match->stop};
   } else {
     step.text = release(held_text_.size() - (step.end ? 0 : num_bytes_to_hold()));

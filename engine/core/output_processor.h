@@ -2,12 +2,13 @@
 // output of a request; engine thread.
 //
 // Which end wins when one token brings several: a stop string, then end of sequence, then a stop token, then
-// length.
+// length. The text of a stop token is none of the output's, so no stop string ends in it, unless
+// include_stop_str_in_output.
 //
 // Invariant: the pieces of text given out, concatenated, are the decoding of all tokens so far (special
-// tokens and the end-of-sequence token left out) up to what is held back. Held back are the bytes of an
-// unfinished character and any text that may yet become a stop string; when the output ends, they are given
-// out, or cut away with the stop string.
+// tokens, the end-of-sequence token and the stop token left out) up to what is held back. Held back are the
+// bytes of an unfinished character and any text that may yet become a stop string; when the output ends, they
+// are given out, or cut away with the stop string, which itself is given out with include_stop_str_in_output.
 #pragma once
 
 #include <cstddef>

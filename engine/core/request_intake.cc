@@ -33,13 +33,17 @@ Result<void> check_token_ids(std::span<const TokenId> ids, std::int32_t vocabula
   return {};
 }
 
-// Stop strings are searched in text of whole characters.
-Result<void> check_stop_strings(std::span<const std::string> stops) {
-  for (const std::string& stop : stops) {
-    if (sanitise_utf8(stop) != stop)
-      return option_out_of_range("stop", "valid UTF-8", escape_for_message(stop));
+// Stop strings are searched in text of whole characters, and bad words are kept from becoming such.
+Result<void> check_utf8(std::string_view option, std::span<const std::string> texts) {
+  for (const std::string& text : texts) {
+    if (sanitise_utf8(text) != text)
+      return option_out_of_range(option, "valid UTF-8", escape_for_message(text));
   }
   return {};
+}
+
+std::string_view without_leading_spaces(std::string_view text) {
+  return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
 }
 
 RetentionClass retention_of(const GenerationRequest& request) {
@@ -118,7 +122,9 @@ PreparedRequest RequestIntake::prepare(SubmitRequest submit, std::stop_token sto
 Result<scheduler::NewRequest> RequestIntake::prepare_request(RequestId request_id, GenerationRequest request,
                                                              const EncodeLimits& limits) {
   OCTAVO_TRY_VOID(validate(request.sampling, sources_.tokenizer->vocabulary_size()));
-  OCTAVO_TRY_VOID(check_stop_strings(request.sampling.stop));
+  OCTAVO_TRY_VOID(check_utf8("stop", request.sampling.stop));
+  OCTAVO_TRY_VOID(check_utf8("bad_words", request.sampling.bad_words));
+  OCTAVO_TRY_VOID(find_bad_words(request.sampling, limits));
   OCTAVO_TRY(
       auto prompt_token_ids,
       std::visit([&](const auto& prompt) { return encode(prompt, sources_, limits); }, request.prompt));
@@ -136,6 +142,28 @@ Result<scheduler::NewRequest> RequestIntake::prepare_request(RequestId request_i
                                .retention = retention_of(request),
                                .num_system_tokens = num_system_tokens,
                                .num_beam_candidates = num_candidates};
+}
+
+// As vLLM does: a word as it begins a text, and after a space where that is another first token and not one
+// token more.
+Result<void> RequestIntake::find_bad_words(SamplingParams& sampling, const EncodeLimits& limits) const {
+  const auto encode = [&](const std::string& text) {
+    return sources_.tokenizer->encode(text, /*parse_special=*/false, /*add_bos=*/false, limits);
+  };
+  sampling.bad_word_token_ids.clear();
+  for (const std::string& word : sampling.bad_words) {
+    const std::string text(without_leading_spaces(word));
+    OCTAVO_TRY(auto token_ids, encode(text));
+    if (token_ids.empty()) {
+      return option_out_of_range("bad_words", "texts that the model has tokens for",
+                                 "'" + escape_for_message(word) + "'");
+    }
+    OCTAVO_TRY(auto after_space, encode(" " + text));
+    const bool is_other = after_space.size() == token_ids.size() && after_space.front() != token_ids.front();
+    sampling.bad_word_token_ids.push_back(std::move(token_ids));
+    if (is_other) sampling.bad_word_token_ids.push_back(std::move(after_space));
+  }
+  return {};
 }
 
 // Tokens of the leading system message: what a chat of that message alone would start with too. A template

@@ -53,6 +53,7 @@ class RequestIntake {
 
   Result<scheduler::NewRequest> prepare_request(RequestId request_id, GenerationRequest request,
                                                 const tokenizer::EncodeLimits& limits);
+  Result<void> find_bad_words(SamplingParams& sampling, const tokenizer::EncodeLimits& limits) const;
   std::int32_t count_system_tokens(const Prompt& prompt, std::span<const TokenId> prompt_token_ids,
                                    const tokenizer::EncodeLimits& limits);
   // What a chat of the system message alone would be. nullptr: the template wants a user's message, too.

@@ -262,17 +262,18 @@ void ModelRunner::use_logits(const scheduler::ScheduledSequence& sequence, const
   const auto vocabulary_size = static_cast<std::size_t>(config_.vocabulary_size);
   const auto num_pieces = static_cast<std::size_t>(kernels::num_logits_pieces(config_.vocabulary_size));
   const std::span<const float> logits = std::span(logits_).subspan(index * vocabulary_size, vocabulary_size);
+  sampler_.set_row(logits, std::span(piece_maxima_).subspan(index * num_pieces, num_pieces),
+                   log_sums_[index]);
   if (row.gives_prompt_logprob) {
     const std::int32_t next = row.position + 1;
     const TokenId token_id = sequence.prompt_token_ids[static_cast<std::size_t>(next)];
     output.prompt_logprobs.push_back(
         {.sequence_id = sequence.sequence_id,
          .position = next,
-         .logprob = logits[static_cast<std::size_t>(token_id)] - log_sums_[index]});
+         .logprob = sampler_.logprob(token_id),
+         .top_logprobs = sampler_.best_logprobs(*sequence.sampling->prompt_logprobs)});
   }
   if (row.samples.empty() || row.sequence_index == mistaken_) return;
-  sampler_.set_row(logits, std::span(piece_maxima_).subspan(index * num_pieces, num_pieces),
-                   log_sums_[index]);
   for (const scheduler::SampleTarget& target : row.samples) {
     output.tokens.push_back(sampler_.sample(*sequence.sampling, sequence.prompt_token_ids, target));
   }

@@ -24,11 +24,12 @@ struct BeamCandidate {
 struct SampledToken {
   SequenceId sequence_id;
   TokenId token_id = -1;
-  float logprob = 0.0f;                         // natural, of the model's own distribution
-  std::vector<TokenLogprob> top_logprobs = {};  // best first, ties to the lower id; as many as were asked for
-  std::vector<BeamCandidate> candidates = {};   // of a beam, which has no token_id: best first
-  // The row held a NaN, plus infinity or nothing finite, or min_tokens forbids all that could come: the
-  // request must fail.
+  float logprob = 0.0f;  // natural, of the model's own distribution
+  // The best, as many as were asked for, best first, ties to the lower id; or logprob_token_ids.
+  std::vector<TokenLogprob> top_logprobs = {};
+  std::vector<BeamCandidate> candidates = {};  // of a beam, which has no token_id: best first
+  // The row held a NaN, plus infinity or nothing finite, or the request forbids all that could come: it must
+  // fail.
   bool invalid_logits = false;
 };
 
@@ -37,6 +38,7 @@ struct PromptLogprob {
   SequenceId sequence_id;
   std::int32_t position = 0;  // >= 1
   float logprob = 0.0f;
+  std::vector<TokenLogprob> top_logprobs = {};  // best first; as many as were asked for
 };
 
 struct RunnerOutput {

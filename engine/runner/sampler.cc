@@ -86,8 +86,16 @@ bool penalises(const SamplingParams& params) {
          params.presence_penalty != 0.0;
 }
 
+// Whether the word's last token would follow its others.
+bool would_complete(std::span<const TokenId> word, std::span<const TokenId> output_token_ids) {
+  const auto begun = word.first(word.size() - 1);
+  return begun.size() <= output_token_ids.size() &&
+         std::ranges::equal(begun, output_token_ids.last(begun.size()));
+}
+
 bool changes_scores(const SamplingParams& params, const scheduler::SampleTarget& target) {
-  return !params.logit_bias.empty() || forbids_ends(params, target) || penalises(params);
+  return !params.logit_bias.empty() || forbids_ends(params, target) || penalises(params) ||
+         params.allowed_token_ids || !params.bad_word_token_ids.empty();
 }
 
 double uniform_of(const scheduler::SampleTarget& target) {
@@ -117,7 +125,8 @@ void Sampler::set_row(std::span<const float> logits, std::span<const float> piec
 
 std::optional<kernels::TokenDraw> Sampler::backend_draw(const SamplingParams& params,
                                                         const scheduler::SampleTarget& target) {
-  if (target.num_candidates > 0 || params.logprobs > 0) return std::nullopt;
+  const bool wants_logits = params.num_top_logprobs() > 0 || params.allowed_token_ids;
+  if (target.num_candidates > 0 || wants_logits) return std::nullopt;
   return kernels::TokenDraw{.top_k = params.top_k,
                             .temperature = params.temperature,
                             .top_p = params.top_p,
@@ -137,7 +146,7 @@ SampledToken Sampler::sample(const SamplingParams& params, std::span<const Token
   token.invalid_logits = token.token_id < 0 && token.candidates.empty();
   if (token.invalid_logits) return token;
   if (token.token_id >= 0) token.logprob = logprob(token.token_id);
-  if (params.logprobs > 0) token.top_logprobs = best_logprobs(params.logprobs);
+  token.top_logprobs = asked_logprobs(params);
   return token;
 }
 
@@ -148,7 +157,7 @@ TokenId Sampler::choose(const SamplingParams& params, std::span<const TokenId> p
   if (is_greedy && !changes_scores(params, target)) {
     return index_of_best(row_, row_maxima_);
   }
-  std::copy(row_.begin(), row_.end(), scores_.begin());
+  load_scores(params, [](float logit) { return static_cast<double>(logit); });
   std::copy(row_maxima_.begin(), row_maxima_.end(), score_maxima_.begin());
   if (changes_scores(params, target)) change_scores(params, prompt_token_ids, target);
   best_score_ = *std::max_element(score_maxima_.begin(), score_maxima_.end());
@@ -164,8 +173,7 @@ std::vector<BeamCandidate> Sampler::continue_beam(const SamplingParams& params,
                                                   const scheduler::SampleTarget& target) {
   const auto count = static_cast<std::size_t>(std::min(target.num_candidates, vocabulary_size_));
   if (changes_scores(params, target)) {
-    std::transform(row_.begin(), row_.end(), scores_.begin(),
-                   [&](float logit) { return static_cast<double>(logit - log_sum_exp_); });
+    load_scores(params, [&](float logit) { return static_cast<double>(logit - log_sum_exp_); });
     change_scores(params, prompt_token_ids, target);
     gather_best(std::span<const double>(scores_), std::span<const double>(score_maxima_), count);
   } else {
@@ -181,6 +189,19 @@ std::vector<BeamCandidate> Sampler::continue_beam(const SamplingParams& params,
                     .search_logprob = candidate.score});
   }
   return best;
+}
+
+template <class ScoreOf>
+void Sampler::load_scores(const SamplingParams& params, ScoreOf score_of) {
+  if (!params.allowed_token_ids) {
+    std::transform(row_.begin(), row_.end(), scores_.begin(), score_of);
+    return;
+  }
+  std::ranges::fill(scores_, static_cast<double>(kMinusInfinity));
+  for (const TokenId token_id : *params.allowed_token_ids) {
+    const auto index = static_cast<std::size_t>(token_id);
+    scores_[index] = score_of(row_[index]);
+  }
 }
 
 // By log-probability, in which logits that differ in their last bits may be equal: these lie within a
@@ -212,6 +233,9 @@ void Sampler::append_adjustments(const SamplingParams& params, std::span<const T
   if (forbids_ends(params, target)) {
     std::for_each(end_token_ids_.begin(), end_token_ids_.end(), forbid);
     std::for_each(params.stop_token_ids.begin(), params.stop_token_ids.end(), forbid);
+  }
+  for (const std::vector<TokenId>& word : params.bad_word_token_ids) {
+    if (would_complete(word, target.output_token_ids)) forbid(word.back());
   }
   if (penalises(params)) {
     for (const TokenId token_id : prompt_token_ids) adjustment_of(token_id).output_count = 0;
@@ -373,6 +397,14 @@ void Sampler::keep_reaching(double mass, double certain) {
     }
   }
   keep_up_to(ranking_[begin]);
+}
+
+std::vector<TokenLogprob> Sampler::asked_logprobs(const SamplingParams& params) {
+  if (params.logprob_token_ids.empty())
+    return params.logprobs > 0 ? best_logprobs(params.logprobs) : std::vector<TokenLogprob>();
+  std::vector<TokenLogprob> asked;
+  for (const TokenId token_id : params.logprob_token_ids) asked.push_back({token_id, logprob(token_id)});
+  return asked;
 }
 
 std::vector<TokenLogprob> Sampler::best_logprobs(std::int32_t count) {

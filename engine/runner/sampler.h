@@ -3,7 +3,8 @@
 // index, position), and on nothing else.
 //
 // The definition, in vLLM's order (vllm/v1/sample/sampler.py); everything after the logits is in double:
-//   1. logit_bias is added; before min_tokens, end-of-sequence and stop tokens get minus infinity.
+//   1. Tokens beside allowed_token_ids get minus infinity, and those that would complete one of bad_words.
+//      logit_bias is added; before min_tokens, end-of-sequence and stop tokens get minus infinity.
 //   2. repetition_penalty divides positive and multiplies negative scores of tokens in prompt or output
 //      (Keskar et al. 2019, arXiv:1909.05858); frequency_penalty times its count and presence_penalty are
 //      subtracted from the score of each token in the output. A score that any of this concerns is rounded to
@@ -58,19 +59,21 @@ class Sampler {
 
   // The same draw as a backend can make it that draws tokens (kernels/token_draw.h), but for the row's index:
   // a token, without alternatives, from the row as append_adjustments() says it is to be adjusted. None where
-  // it takes more: a beam, logprobs. These are drawn here, from the row's logits.
+  // it takes more: a beam, logprobs, allowed_token_ids. These are drawn here, from the row's logits.
   static std::optional<kernels::TokenDraw> backend_draw(const SamplingParams& params,
                                                         const scheduler::SampleTarget& target);
-  // Steps 1 and 2 for the target as data: the tokens that they concern, none twice, and the penalties of
-  // those that were seen. Depends on no row.
+  // Steps 1 and 2 for the target as data, but for allowed_token_ids: the tokens that they concern, none
+  // twice, and the penalties of those that were seen. Depends on no row.
   void append_adjustments(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
                           const scheduler::SampleTarget& target,
                           std::vector<kernels::LogitAdjustment>& tokens);
   static kernels::LogitPenalties penalties_of(const SamplingParams& params);
 
+  // The best of the row, best first, ties to the lower id.
+  std::vector<TokenLogprob> best_logprobs(std::int32_t count);
+
   // Draws for the target, or fills in its candidates when it is a beam. Any number of targets may share the
-  // row. A row that is not valid, or in which min_tokens forbids every token that could come, gives
-  // invalid_logits.
+  // row. A row that is not valid, or in which everything that could come is forbidden, gives invalid_logits.
   SampledToken sample(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
                       const scheduler::SampleTarget& target);
 
@@ -91,6 +94,9 @@ class Sampler {
                                            std::span<const TokenId> prompt_token_ids,
                                            const scheduler::SampleTarget& target);
   void gather_best_of_row(std::size_t count);
+  // scores_ as `score_of` makes them of logits, minus infinity where the token is not allowed.
+  template <class ScoreOf>
+  void load_scores(const SamplingParams& params, ScoreOf score_of);
   // Steps 1 and 2 of the definition, on what scores_ holds.
   void change_scores(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
                      const scheduler::SampleTarget& target);
@@ -103,7 +109,7 @@ class Sampler {
   double sum_of_candidates() const;
   void keep_reaching_of_all(double top_p, double sum);
   void keep_reaching(double mass, double certain);
-  std::vector<TokenLogprob> best_logprobs(std::int32_t count);
+  std::vector<TokenLogprob> asked_logprobs(const SamplingParams& params);
 
   template <class Number>
   void gather(std::span<const Number> values, std::span<const Number> maxima, Number threshold);

@@ -35,8 +35,10 @@ Result<void> Scheduler::add(NewRequest request) {
 
 Result<void> Scheduler::State::check_fits(const NewRequest& request) const {
   const std::size_t num_prompt = request.prompt_token_ids.size();
-  const std::int32_t num_outputs = request.sampling.num_outputs();
-  const char* const option = request.sampling.beam_width ? "beam_width" : "n";
+  const std::int32_t num_outputs = request.sampling.num_sequences();
+  const char* const option = request.sampling.beam_width ? "beam_width"
+                             : request.sampling.best_of  ? "best_of"
+                                                         : "n";
   if (num_prompt == 0) return Error{ErrorCode::kInvalidArgument, "the prompt is empty; give it some text"};
   if (num_outputs < 1 || num_outputs > options.max_num_seqs) {
     return Error{ErrorCode::kInvalidArgument,

@@ -72,7 +72,7 @@ struct SchedulerOptions {
 struct NewRequest {
   RequestId request_id;
   std::vector<TokenId> prompt_token_ids;  // at least one
-  SamplingParams sampling;                // num_outputs() sequences
+  SamplingParams sampling;                // num_sequences() sequences
   std::uint64_t seed = 0;
   std::string cache_salt = {};
   RetentionClass retention = RetentionClass::kScratch;  // of what it leaves in the prefix cache

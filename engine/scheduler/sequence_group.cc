@@ -37,7 +37,7 @@ SequenceGroup::SequenceGroup(NewRequest request, SequenceId first_sequence_id, b
       num_system_tokens(request.num_system_tokens),
       num_beam_candidates(request.num_beam_candidates),
       shares_blocks(shares) {
-  const auto num_sequences = static_cast<std::uint32_t>(sampling.num_outputs());
+  const auto num_sequences = static_cast<std::uint32_t>(sampling.num_sequences());
   sequences.reserve(num_sequences);
   for (std::uint32_t i = 0; i < num_sequences; ++i) {
     sequences.emplace_back(SequenceId{first_sequence_id.value + i}, i, request.prompt_token_ids);

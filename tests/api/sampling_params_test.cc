@@ -15,6 +15,14 @@ TEST(SamplingParams, DefaultsAreValid) { EXPECT_TRUE(validate(SamplingParams{}, 
 TEST(SamplingParams, AcceptsTheEndsOfEveryRange) {
   const std::vector<SamplingParams> accepted = {
       {.n = 1024},
+      {.n = 4, .best_of = 4},
+      {.best_of = 1024},
+      {.allowed_token_ids = {{0, kVocabularySize - 1}}},
+      {.bad_words = std::vector<std::string>(1024, std::string(1024, 'a'))},
+      {.logprobs = 2, .logprob_token_ids = {0, kVocabularySize - 1}},
+      {.logprob_token_ids = std::vector<TokenId>(128, 1)},
+      {.prompt_logprobs = 0},
+      {.prompt_logprobs = 1024},
       {.temperature = 0.0},
       {.temperature = 1e6},
       {.top_p = 1e-9},
@@ -44,6 +52,19 @@ TEST(SamplingParams, RefusesWhatIsOutOfRangeAndNamesTheOption) {
   const std::vector<Case> cases = {
       {"n", {.n = 0}},
       {"n", {.n = 1025}},
+      {"best_of", {.n = 3, .best_of = 2}},
+      {"best_of", {.best_of = 1025}},
+      {"best_of", {.best_of = 2, .beam_width = 2}},
+      {"allowed_token_ids", {.allowed_token_ids = std::vector<TokenId>()}},
+      {"allowed_token_ids", {.allowed_token_ids = {{kVocabularySize}}}},
+      {"bad_words", {.bad_words = {""}}},
+      {"bad_words", {.bad_words = {std::string(1025, 'a')}}},
+      {"bad_words", {.bad_words = std::vector<std::string>(1025, "a")}},
+      {"logprob_token_ids", {.logprob_token_ids = {-1}}},
+      {"logprob_token_ids", {.logprob_token_ids = std::vector<TokenId>(129, 1)}},
+      {"logprobs", {.logprobs = 1, .logprob_token_ids = {1, 2}}},
+      {"prompt_logprobs", {.prompt_logprobs = -1}},
+      {"prompt_logprobs", {.prompt_logprobs = 1025}},
       {"temperature", {.temperature = -0.1}},
       {"temperature", {.temperature = kNaN}},
       {"temperature", {.temperature = kInfinity}},
@@ -94,6 +115,8 @@ TEST(SamplingParams, BoundsBeamsByTheVocabulary) {
   }
   EXPECT_EQ(SamplingParams({.n = 3}).num_outputs(), 3);
   EXPECT_EQ(SamplingParams({.n = 3, .beam_width = 4}).num_outputs(), 4);
+  EXPECT_EQ(SamplingParams({.n = 3, .best_of = 5}).num_outputs(), 3);
+  EXPECT_EQ(SamplingParams({.n = 3, .best_of = 5}).num_sequences(), 5);
 }
 
 }  // namespace

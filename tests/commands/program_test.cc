@@ -215,6 +215,58 @@ TEST_F(WithModel, JsonHasEveryFieldOfTheContract) {
   EXPECT_TRUE(answer["timing"]["total_ms"].is_number());
 }
 
+json first_request(const std::vector<std::string>& options) {
+  std::vector<std::string> words = {
+      "generate",     "--prompt", "The capital of France is", "--json", "--temperature", "0",
+      "--max-tokens", "6"};
+  words.insert(words.end(), options.begin(), options.end());
+  const ProgramResult result = run_program(words);
+  EXPECT_EQ(result.status, 0) << result.err;
+  return result.status == 0 ? json::parse(result.out)["requests"][0] : json();
+}
+
+TEST_F(WithModel, PromptLogprobsHaveAlternativesWhenANumberIsGiven) {
+  const json request = first_request({"--prompt-logprobs", "2"});
+  ASSERT_EQ(request["prompt_top_logprobs"].size(), request["prompt_token_ids"].size());
+  EXPECT_TRUE(request["prompt_top_logprobs"][0].empty());
+  for (std::size_t i = 1; i < request["prompt_token_ids"].size(); ++i) {
+    const json& top = request["prompt_top_logprobs"][i];
+    ASSERT_EQ(top.size(), 2u);
+    EXPECT_GE(top[0][1].get<double>(), top[1][1].get<double>());
+    EXPECT_GE(top[0][1].get<double>(), request["prompt_logprobs"][i].get<double>());
+    if (top[0][0] == request["prompt_token_ids"][i]) EXPECT_EQ(top[0][1], request["prompt_logprobs"][i]);
+  }
+  const json plain = first_request({"--prompt-logprobs"});
+  EXPECT_EQ(plain["prompt_logprobs"], request["prompt_logprobs"]);
+  EXPECT_FALSE(plain.contains("prompt_top_logprobs"));
+}
+
+TEST_F(WithModel, WhatMayBeGeneratedIsLimitedByWordsAndByTokens) {
+  const json plain = first_request({});
+  const std::string text = plain["outputs"][0]["text"];
+  ASSERT_NE(text.find("Paris"), std::string::npos) << text;
+  const std::string without = first_request({"--bad-words", "Paris"})["outputs"][0]["text"];
+  EXPECT_EQ(without.find("Paris"), std::string::npos) << without;
+  const json limited = first_request({"--allowed-token-ids", "260,300", "--logprob-token-ids", "300,5"});
+  for (const json& id : limited["outputs"][0]["token_ids"]) EXPECT_TRUE(id == 260 || id == 300) << id;
+  for (const json& top : limited["outputs"][0]["top_logprobs"]) {
+    ASSERT_EQ(top.size(), 2u);
+    EXPECT_EQ(top[0][0], 300);
+    EXPECT_EQ(top[1][0], 5);
+  }
+  const json best = first_request({"--temperature", "1", "--seed", "3", "--best-of", "4", "--n", "2"});
+  ASSERT_EQ(best["outputs"].size(), 2u);
+  EXPECT_GE(best["outputs"][0]["cumulative_logprob"], best["outputs"][1]["cumulative_logprob"]);
+}
+
+TEST_F(WithModel, TheTextOfAStopIsKeptWhenAsked) {
+  const std::string stop = "Paris";
+  const std::string without = first_request({"--stop", stop})["outputs"][0]["text"];
+  const std::string with =
+      first_request({"--stop", stop, "--include-stop-str-in-output"})["outputs"][0]["text"];
+  EXPECT_EQ(with, without + stop);
+}
+
 TEST_F(WithModel, OneBadRequestLeavesTheOthersAlone) {
   const std::string file = scratch_file(
       "requests.jsonl",

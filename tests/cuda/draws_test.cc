@@ -324,8 +324,7 @@ void expect_order_of_targets(std::int32_t num_adjusted_tokens) {
   runner::BlockDealer dealer(64, kBlockSize, 1);
   runner::DirectSequence draft = some_sequence(
       10, 9, {.temperature = 1.2, .top_p = 0.95, .presence_penalty = 1.0, .frequency_penalty = 0.5}, dealer);
-  const runner::DirectSequence watched =
-      some_sequence(20, 12, {.logprobs = 2, .prompt_logprobs = true}, dealer);
+  const runner::DirectSequence watched = some_sequence(20, 12, {.logprobs = 2, .prompt_logprobs = 0}, dealer);
   const runner::DirectSequence parallel =
       some_sequence(30, 7, {.n = 3, .temperature = 1.5, .repetition_penalty = 1.2, .min_tokens = 3}, dealer);
   const auto run = [&](std::vector<scheduler::ScheduledSequence> sequences) {

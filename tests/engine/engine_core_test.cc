@@ -195,13 +195,81 @@ TEST_F(EngineCoreTest, OutputsOfOneRequestEndEachForItself) {
 }
 
 TEST_F(EngineCoreTest, ReportsPromptLogprobsOfEveryPositionAcrossChunks) {
-  submit(TokenPrompt{std::vector<TokenId>(40, kB)}, {.max_tokens = 1, .prompt_logprobs = true});
+  submit(TokenPrompt{std::vector<TokenId>(40, kB)}, {.max_tokens = 1, .prompt_logprobs = 0});
   const auto answers = run();
   ASSERT_EQ(answers[0].prompt_logprobs.size(), 40u);
   EXPECT_FALSE(answers[0].prompt_logprobs[0]);
   for (std::size_t position = 1; position < 40; ++position) {
     EXPECT_EQ(answers[0].prompt_logprobs[position], -static_cast<float>(position));
   }
+}
+
+TEST_F(EngineCoreTest, ReportsAlternativesOfPromptTokensWhenAsked) {
+  submit(TokenPrompt{std::vector<TokenId>(40, kB)}, {.max_tokens = 1, .prompt_logprobs = 2});
+  submit(TokenPrompt{std::vector<TokenId>(40, kA)}, {.max_tokens = 1, .prompt_logprobs = 0});
+  const auto answers = run();
+  ASSERT_EQ(answers[0].prompt_top_logprobs.size(), 40u);
+  EXPECT_TRUE(answers[0].prompt_top_logprobs[0].empty());
+  for (std::size_t position = 1; position < 40; ++position) {
+    ASSERT_EQ(answers[0].prompt_top_logprobs[position].size(), 2u);
+    EXPECT_EQ(answers[0].prompt_top_logprobs[position][1].token_id, static_cast<TokenId>(position));
+  }
+  EXPECT_TRUE(answers[1].prompt_top_logprobs.empty());
+}
+
+TEST_F(EngineCoreTest, OfBestOfTheLikeliestAreTheAnswer) {
+  // Of -0.5 for each token: the shorter an output, the likelier it is.
+  script_ = [count = 0](RequestId, std::size_t position) mutable {
+    static constexpr int kLengths[] = {4, 2, 3, 2};
+    const int output = count++ % 4;
+    return static_cast<int>(position) + 1 >= kLengths[output] ? ToyTokenizer::kEos : kA + output;
+  };
+  const RequestId id = submit(TextPrompt{"abc"}, {.n = 2, .best_of = 4, .max_tokens = 9});
+  std::vector<EngineEvent> events;
+  bool has_ended = false;
+  for (auto step_events = step(); core_.has_work() || !has_ended; step_events = step()) {
+    for (EngineEvent& event : step_events) {
+      has_ended |= std::holds_alternative<RequestFinished>(event);
+      events.push_back(std::move(event));
+    }
+    if (has_ended) break;
+  }
+  std::vector<std::int32_t> indices;
+  for (const EngineEvent& event : events) {
+    if (const auto* finished = std::get_if<OutputFinished>(&event)) indices.push_back(finished->output_index);
+    if (const auto* tokens = std::get_if<TokensGenerated>(&event)) EXPECT_EQ(tokens->request_id, id);
+  }
+  EXPECT_EQ(indices, (std::vector<std::int32_t>{0, 1})) << "two of the four are told";
+  const auto answers = collector_.take();
+  ASSERT_EQ(answers[0].outputs.size(), 2u);
+  EXPECT_EQ(answers[0].outputs[0].cumulative_logprob, -1.0);
+  EXPECT_EQ(answers[0].outputs[1].cumulative_logprob, -1.0);
+  EXPECT_NE(answers[0].outputs[0].text, answers[0].outputs[1].text);
+  expect_pool_is_whole();
+}
+
+TEST_F(EngineCoreTest, ACancelTellsTheBestOfWhatThereIs) {
+  const RequestId id = submit(TextPrompt{"abc"}, {.best_of = 3, .max_tokens = 50});
+  step();
+  step();
+  step();
+  commands_.push_back(CancelRequest{id});
+  step();
+  ASSERT_TRUE(collector_.done());
+  const auto answers = collector_.take();
+  ASSERT_EQ(answers[0].outputs.size(), 1u);
+  EXPECT_EQ(answers[0].outputs[0].finish_reason, FinishReason::kAbort);
+  EXPECT_FALSE(answers[0].outputs[0].token_ids.empty());
+  expect_pool_is_whole();
+}
+
+TEST_F(EngineCoreTest, SaysThatARequestForbidsAllThatCouldCome) {
+  script_ = [](RequestId, std::size_t) { return -1; };
+  submit(TextPrompt{"a"}, {.max_tokens = 4, .allowed_token_ids = {{kA}}});
+  EXPECT_EQ(
+      run()[0].error->message,
+      "no token could come next: allowed_token_ids, bad_words and min_tokens together forbid all that the "
+      "model finds possible; allow more");
 }
 
 TEST_F(EngineCoreTest, GivesTopLogprobsOnlyWhenAsked) {

@@ -147,11 +147,25 @@ TEST(OutputProcessor, StopTokenNamesItselfEvenWhenEndOfSequenceIsIgnored) {
   EXPECT_EQ(heard.end->stop_reason, StopReason(ToyTokenizer::kEos));
 }
 
-// `text` is the decoding of all tokens, the one that ended the output included.
-TEST(OutputProcessor, StopTokenThatIsTextStaysInTheText) {
+TEST(OutputProcessor, StopTokenThatIsTextIsNoneOfTheOutputs) {
   const Heard heard = hear({.stop_token_ids = {id_of("b")}}, {"a", "b"});
-  EXPECT_EQ(heard.text(), "ab");
+  EXPECT_EQ(heard.text(), "a");
   EXPECT_EQ(heard.end->stop_reason, StopReason(id_of("b")));
+  const Heard held = hear({.stop = {"abc"}, .stop_token_ids = {id_of("c")}}, {"ab", "c"});
+  EXPECT_EQ(held.text(), "ab") << "no stop string ends in it, and what was held back is given out";
+  EXPECT_EQ(held.end->stop_reason, StopReason(id_of("c")));
+}
+
+TEST(OutputProcessor, KeepsWhatEndedTheOutputWhenAsked) {
+  SamplingParams sampling{.stop = {"abca"}, .include_stop_str_in_output = true};
+  EXPECT_EQ(hear(sampling, {"d", "ab", "ca", "e"}).text(), "dabca");
+  sampling.stop = {"b"};
+  EXPECT_EQ(hear(sampling, {"d", "abc"}).text(), "dab") << "nothing after it";
+  sampling.stop_token_ids = {id_of("e")};
+  EXPECT_EQ(hear(sampling, {"d", "e"}).text(), "de");
+  sampling.stop = {"de"};
+  EXPECT_EQ(hear(sampling, {"d", "e"}).end->stop_reason, StopReason("de"));
+  EXPECT_EQ(hear(sampling, {"d", "</s>"}).text(), "d") << "an end of sequence is never text";
 }
 
 TEST(OutputProcessor, DoesNotEndBeforeMinTokens) {

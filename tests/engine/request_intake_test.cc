@@ -61,6 +61,35 @@ TEST(RequestIntake, ContinuesAnAnswerWithItsOwnIdsOnlyWhenTheyAreItsText) {
   EXPECT_EQ(prepare(continued("ab", {}))->prompt_token_ids, (Tokens{ToyTokenizer::kBos, kC, kA, kB}));
 }
 
+// As vLLM finds them: as written and, where that is as many tokens with another first one, after a space.
+TEST(RequestIntake, FindsTheTokensOfBadWords) {
+  tokenizer::Vocabulary vocabulary = tokenizer::byte_vocabulary();
+  vocabulary.split_pattern = "gpt-2";
+  tokenizer::add_merge(vocabulary, "a", "b");                        // 259
+  tokenizer::add_merge(vocabulary, tokenizer::spelling(' '), "ab");  // 260
+  const auto tokenizer = tokenizer::Tokenizer::create(vocabulary);
+  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+  IntakeSources real = sources();
+  real.tokenizer = tokenizer->get();
+  RequestIntake intake(real);
+  const auto ids = [&](std::vector<std::string> words) {
+    auto prepared = intake.prepare(asked(TextPrompt{"x"}, {.bad_words = std::move(words)}));
+    return prepared.request->sampling.bad_word_token_ids;
+  };
+  using Words = std::vector<Tokens>;
+  EXPECT_EQ(ids({"ab"}), (Words{{259}, {260}}));
+  EXPECT_EQ(ids({"  ab"}), (Words{{259}, {260}})) << "spaces before it count for nothing";
+  EXPECT_EQ(ids({"cd"}), (Words{{'c', 'd'}})) << "after a space it is a token more";
+  EXPECT_EQ(ids({"x", "abx"}), (Words{{'x'}, {259, 'x'}, {260, 'x'}}));
+}
+
+TEST(RequestIntake, RefusesABadWordWithoutTokens) {
+  const auto refused = prepare(TextPrompt{"a"}, {.bad_words = {"  "}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "bad_words must be texts that the model has tokens for, but it is '  '");
+  EXPECT_EQ(prepare(TextPrompt{"a"}, {.bad_words = {"\xff"}}).error().subject, "bad_words");
+}
+
 TEST(RequestIntake, KnowsWhichTokensAreTheSystemMessage) {
   const ChatPrompt prompt{{{Role::kSystem, "ab", {}}, {Role::kUser, "ca", {}}}};
   EXPECT_EQ(prepare(prompt)->num_system_tokens, 3) << "with the beginning of the sequence";

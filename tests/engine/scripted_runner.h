@@ -73,7 +73,7 @@ class ScriptedRunner final : public runner::Runner {
     return candidates;
   }
 
-  // The log-probability of position p is -p.
+  // The log-probability of position p is -p, and all its alternatives are token p.
   static void report_prompt(const scheduler::ScheduledSequence& sequence, runner::RunnerOutput& output) {
     if (!sequence.sampling->prompt_logprobs) return;
     const auto num_prompt = static_cast<std::int32_t>(sequence.prompt_token_ids.size());
@@ -81,7 +81,10 @@ class ScriptedRunner final : public runner::Runner {
     for (std::int32_t row = 0; row < num_rows; ++row) {
       const std::int32_t position = sequence.start_position + row + 1;
       if (position >= num_prompt) break;
-      output.prompt_logprobs.push_back({sequence.sequence_id, position, -static_cast<float>(position)});
+      std::vector<TokenLogprob> top(static_cast<std::size_t>(*sequence.sampling->prompt_logprobs),
+                                    {position, -1.0f});
+      output.prompt_logprobs.push_back(
+          {sequence.sequence_id, position, -static_cast<float>(position), std::move(top)});
     }
   }
 

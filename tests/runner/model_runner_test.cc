@@ -54,7 +54,7 @@ SamplingParams watched_sampling() {
           .top_p = 0.95,
           .repetition_penalty = 1.1,
           .logprobs = kTinyVocabularySize,
-          .prompt_logprobs = true};
+          .prompt_logprobs = 0};
 }
 
 // Runs all of `works` together, in random chunks of at most `max_chunk` rows and random company, and draws
@@ -222,7 +222,7 @@ TEST_F(ModelRunnerTest, ADraftDrawsWhatStepsOfOneTokenDrawUpToItsFirstWrongGuess
                           .num_prompt_tokens = 20,
                           .sampling = watched_sampling(),
                           .seed = 5};
-  sequence.sampling.prompt_logprobs = false;
+  sequence.sampling.prompt_logprobs.reset();
   sequence.block_table = BlockDealer(256, 16, 1).take_for(32);
   std::vector<SampledToken> alone;
   while (alone.size() < kNumGenerated) {
@@ -258,7 +258,8 @@ TEST_F(ModelRunnerTest, GivesPromptLogprobsOnlyWhenAskedAndOnlyWithinThePrompt) 
     DirectSequence sequence{.sequence_id = {1},
                             .token_ids = random_token_ids(90, random),
                             .num_prompt_tokens = 81,
-                            .sampling = {.prompt_logprobs = asked}};
+                            .sampling = {}};
+    if (asked) sequence.sampling.prompt_logprobs = 0;
     sequence.block_table = dealer.take_for(90);
     std::vector<std::int32_t> positions;
     for (const std::size_t chunk : {33u, 31u, 26u}) {

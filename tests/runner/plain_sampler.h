@@ -31,7 +31,20 @@ inline std::vector<double> plain_scores(std::vector<double> scores, const Sampli
                                         std::span<const TokenId> prompt,
                                         const scheduler::SampleTarget& target,
                                         std::span<const TokenId> end_token_ids) {
+  if (params.allowed_token_ids) {
+    const std::set<TokenId> allowed(params.allowed_token_ids->begin(), params.allowed_token_ids->end());
+    for (std::size_t id = 0; id < scores.size(); ++id) {
+      if (!allowed.contains(static_cast<TokenId>(id))) scores[id] = -INFINITY;
+    }
+  }
   for (const auto& [id, bias] : params.logit_bias) scores[static_cast<std::size_t>(id)] += bias;
+  for (const std::vector<TokenId>& word : params.bad_word_token_ids) {
+    std::vector<TokenId> with_it(target.output_token_ids.begin(), target.output_token_ids.end());
+    with_it.push_back(word.back());
+    const bool completes =
+        with_it.size() >= word.size() && std::equal(word.rbegin(), word.rend(), with_it.rbegin());
+    if (completes) scores[static_cast<std::size_t>(word.back())] = -INFINITY;
+  }
   if (target.output_token_ids.size() < static_cast<std::size_t>(params.min_tokens)) {
     for (const TokenId id : end_token_ids) scores[static_cast<std::size_t>(id)] = -INFINITY;
     for (const TokenId id : params.stop_token_ids) scores[static_cast<std::size_t>(id)] = -INFINITY;

@@ -84,7 +84,7 @@ Comparison compare(ModelRunner& runner, const std::vector<Entry>& entries, std::
         {.sequence_id = {i},
          .token_ids = entries[i].token_ids,
          .num_prompt_tokens = entries[i].token_ids.size(),
-         .sampling = {.temperature = 0.0, .prompt_logprobs = true},
+         .sampling = {.temperature = 0.0, .prompt_logprobs = 0},
          .block_table = dealer.take_for(entries[i].token_ids.size() + entries[i].greedy.size())});
   }
   for (std::size_t position = 0;; ++position) {

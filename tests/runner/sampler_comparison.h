@@ -67,6 +67,22 @@ inline History random_history(std::span<const float> logits, std::mt19937_64& ra
   return history;
 }
 
+// Most of one to three tokens continue the output, with a likely last token among others.
+inline std::vector<std::vector<TokenId>> random_bad_words(std::span<const float> logits,
+                                                          const History& history, std::mt19937_64& random) {
+  const auto any = [&] { return static_cast<TokenId>(random() % logits.size()); };
+  std::vector<std::vector<TokenId>> words;
+  for (auto count = random() % 6; count > 0; --count) {
+    const std::size_t begun = std::min<std::size_t>(random() % 3, history.output.size());
+    std::vector<TokenId>& word =
+        words.emplace_back(history.output.end() - static_cast<std::ptrdiff_t>(begun), history.output.end());
+    if (begun > 0 && random() % 3 == 0) word.front() = any();
+    const auto best = std::max_element(logits.begin(), logits.end()) - logits.begin();
+    word.push_back(random() % 2 == 0 ? static_cast<TokenId>(best) : any());
+  }
+  return words;
+}
+
 // Draws the same in both ways `count` times, with random options.
 inline void compare_with_definition(const std::vector<std::vector<float>>& rows, int count,
                                     std::uint64_t seed) {
@@ -75,9 +91,14 @@ inline void compare_with_definition(const std::vector<std::vector<float>>& rows,
   int num_skipped = 0;
   for (int i = 0; i < count; ++i) {
     const std::vector<float>& row = rows[static_cast<std::size_t>(i) % rows.size()];
-    const SamplingParams params = random_params(row.size(), random);
+    SamplingParams params = random_params(row.size(), random);
     const History history = random_history(row, random);
     const scheduler::SampleTarget target = history.target(random);
+    if (random() % 4 == 0) params.bad_word_token_ids = random_bad_words(row, history, random);
+    if (random() % 6 == 0) {
+      auto& allowed = params.allowed_token_ids.emplace(1 + random() % 20);
+      for (TokenId& id : allowed) id = static_cast<TokenId>(random() % row.size());
+    }
     sampler.set_row(row);
     const SampledToken token = sampler.sample(params, history.prompt, target);
     const PlainDraw plain = plain_sample(row, params, history.prompt, target, kEndTokens);

@@ -82,6 +82,8 @@ TEST(Sampler, ABeamGetsTheBestContinuationsAsASortOfEverythingRanksThem) {
       params.presence_penalty = std::round(4.0 * params.presence_penalty) / 4.0;
       const History history = random_history(row, random);
       scheduler::SampleTarget target = history.target(random);
+      if (i % 7 == 0) params.bad_word_token_ids = random_bad_words(row, history, random);
+      if (i % 11 == 0) params.allowed_token_ids = {static_cast<TokenId>(size - 1), 0, 0};
       target.num_candidates = static_cast<std::int32_t>(1 + random() % (i % 4 == 0 ? 2 * size : 20));
       const float sum = log_sum_exp(row);
       sampler.set_row(row, sum);
@@ -307,6 +309,72 @@ TEST(Sampler, LogprobsAreTheModelsOwnAndAskingForThemChangesNothing) {
       ASSERT_EQ(with.top_logprobs[rank].logprob, row[static_cast<std::size_t>(ranked[rank])] - sum);
     }
   }
+}
+
+TEST(Sampler, ForbidsTheLastTokenOfABadWordOnlyAfterItsOthers) {
+  std::vector<float> row(100, 0.0f);
+  row[40] = 9.0f;
+  row[41] = 8.0f;
+  RowSampler sampler(100, kEndTokens);
+  sampler.set_row(row);
+  const SamplingParams params{.temperature = 0.0, .bad_word_token_ids = {{7, 8, 40}, {9, 41}}};
+  const auto after = [&](const std::vector<TokenId>& output) {
+    return sampler
+        .sample(params, std::vector<TokenId>{7, 8}, {.sequence_id = {1}, .output_token_ids = output})
+        .token_id;
+  };
+  EXPECT_EQ(after({7, 8}), 41);
+  EXPECT_EQ(after({3, 7, 8}), 41);
+  EXPECT_EQ(after({7, 9}), 40) << "another word's";
+  EXPECT_EQ(after({8}), 40) << "the prompt's tokens are none of the word's";
+  EXPECT_EQ(after({}), 40);
+  EXPECT_EQ(after({7, 8, 3}), 40);
+}
+
+TEST(Sampler, DrawsNothingButWhatIsAllowed) {
+  std::mt19937_64 random(9);
+  const std::vector<float> row = random_logits(49152, random, 0.0f);
+  RowSampler sampler(49152, kEndTokens);
+  sampler.set_row(row);
+  const SamplingParams params{.temperature = 5.0, .allowed_token_ids = {{9, 30'000, 49'151}}};
+  std::map<TokenId, int> drawn;
+  for (std::uint64_t seed = 0; seed < 300; ++seed)
+    ++drawn[sampler.sample(params, {}, {.sequence_id = {1}, .seed = seed}).token_id];
+  EXPECT_EQ(drawn.size(), 3u);
+  for (const auto& [id, count] : drawn) EXPECT_TRUE(id == 9 || id == 30'000 || id == 49'151) << id;
+  const SampledToken none = sampler.sample({.max_tokens = 1, .min_tokens = 1, .allowed_token_ids = {{2, 0}}},
+                                           {}, {.sequence_id = {1}});
+  EXPECT_TRUE(none.invalid_logits) << "both end a sequence";
+}
+
+TEST(Sampler, ReportsTheLogprobsOfTokensThatAreNamedInTheirOrder) {
+  std::mt19937_64 random(10);
+  const std::vector<float> row = random_logits(2000, random, 0.0f);
+  const float sum = log_sum_exp(row);
+  RowSampler sampler(2000, kEndTokens);
+  sampler.set_row(row, sum);
+  const SamplingParams params{.temperature = 0.0, .logprob_token_ids = {1999, 3, 3, 0}};
+  for (const std::int32_t num_candidates : {0, 4}) {
+    const SampledToken token =
+        sampler.sample(params, {}, {.sequence_id = {1}, .num_candidates = num_candidates});
+    ASSERT_EQ(token.top_logprobs.size(), 4u);
+    for (std::size_t i = 0; i < 4; ++i) {
+      const TokenId id = params.logprob_token_ids[i];
+      EXPECT_EQ(token.top_logprobs[i].token_id, id);
+      EXPECT_EQ(token.top_logprobs[i].logprob, row[static_cast<std::size_t>(id)] - sum);
+    }
+  }
+}
+
+// A backend draws bad words itself, as adjustments, and nothing that needs the row on the host.
+TEST(Sampler, LeavesToABackendWhatItCanDraw) {
+  const auto can_draw = [](const SamplingParams& params) {
+    return Sampler::backend_draw(params, {.sequence_id = {1}}).has_value();
+  };
+  EXPECT_TRUE(can_draw({.bad_word_token_ids = {{1, 2}}}));
+  EXPECT_FALSE(can_draw({.logprobs = 1}));
+  EXPECT_FALSE(can_draw({.logprob_token_ids = {5}}));
+  EXPECT_FALSE(can_draw({.allowed_token_ids = {{5}}}));
 }
 
 TEST(Sampler, ReportsAtMostTheWholeVocabulary) {

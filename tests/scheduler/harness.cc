@@ -30,7 +30,7 @@ RequestId Harness::submit(const SimulatedRequest& request) {
                    .num_system_tokens = request.num_system_tokens};
   added.sampling.n = request.n;
   added.sampling.max_tokens = request.max_tokens;
-  added.sampling.prompt_logprobs = request.prompt_logprobs;
+  if (request.prompt_logprobs) added.sampling.prompt_logprobs = 0;
   added.sampling.beam_width = request.beam_width;
   if (request.beam_width) added.num_beam_candidates = 2 * *request.beam_width;
   const auto accepted = scheduler.add(std::move(added));

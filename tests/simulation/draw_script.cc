@@ -204,6 +204,7 @@ class ScriptDrawer {
     if (random_.chance(0.1)) asked.stop_list = random_.between(1, 2);
     if (random_.chance(0.05)) asked.stop_token = random_.between(0, 8);
     asked.ignore_eos = random_.chance(0.2);
+    asked.include_stop = (asked.stop_list > 0 || asked.stop_token >= 0) && random_.chance(0.3);
     asked.prompt_logprobs = random_.chance(0.05);
     if (random_.chance(0.1)) asked.logprobs = random_.between(1, 5);
     asked.salt = random_.between(0, habits_.num_salts - 1);

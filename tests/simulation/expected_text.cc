@@ -89,8 +89,10 @@ void ExpectedText::append(TokenId token) {
   take(token);
   token_ids_.push_back(token);
   const std::size_t num_old_bytes = alone_->stop.empty() ? 0 : certain_text(bytes_).size();
-  if (!kTokenizer.is_control(token)) bytes_ += kTokenizer.token_bytes(token);
   has_ended_ = ends_by_token(token);
+  const bool is_stop = has_ended_ && finish_reason_ == FinishReason::kStop;
+  const bool is_left_out = is_stop && !alone_->asked.include_stop;
+  if (!kTokenizer.is_control(token) && !is_left_out) bytes_ += kTokenizer.token_bytes(token);
   has_ended_ = ends_by_stop_string(num_old_bytes) || has_ended_;
 }
 
@@ -122,7 +124,7 @@ bool ExpectedText::ends_by_stop_string(std::size_t num_old_bytes) {
   const std::string text = has_ended_ ? sanitise_utf8(bytes_) : certain_text(bytes_);
   const auto match = first_stop(text, num_old_bytes, alone_->stop);
   if (!match) return false;
-  stop_position_ = match->position;
+  stop_position_ = match->position + (alone_->asked.include_stop ? match->stop.size() : 0);
   finish_reason_ = FinishReason::kStop;
   stop_reason_ = match->stop;
   return true;

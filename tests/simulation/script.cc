@@ -62,6 +62,7 @@ void visit_fields(ScriptedRequest& asked, Visitor visit) {
   visit("stop_list", asked.stop_list);
   visit("stop_token", asked.stop_token);
   visit("ignore_eos", asked.ignore_eos);
+  visit("include_stop", asked.include_stop);
   visit("prompt_logprobs", asked.prompt_logprobs);
   visit("logprobs", asked.logprobs);
   visit("salt", asked.salt);
@@ -368,8 +369,9 @@ GenerationRequest to_request(const ScriptedRequest& asked) {
   sampling.min_tokens = asked.min_tokens;
   sampling.stop = kStopLists[static_cast<std::size_t>(asked.stop_list) % kStopLists.size()];
   if (asked.stop_token >= 0) sampling.stop_token_ids = {asked.stop_token};
+  sampling.include_stop_str_in_output = asked.include_stop;
   sampling.ignore_eos = asked.ignore_eos;
-  sampling.prompt_logprobs = asked.prompt_logprobs;
+  if (asked.prompt_logprobs) sampling.prompt_logprobs = 0;
   sampling.logprobs = asked.logprobs;
   request.retention = asked.retention;
   if (!asked.is_beam_search()) return request;

@@ -35,6 +35,7 @@ struct ScriptedRequest {
   std::optional<std::uint64_t> seed = {};
   std::int32_t stop_list = 0;    // stop strings: none, or an entry of a fixed table
   std::int32_t stop_token = -1;  // one that ends an output; -1: none
+  bool include_stop = false;     // the text keeps the stop string or token
   bool ignore_eos = false;
   bool prompt_logprobs = false;
   std::int32_t logprobs = 0;  // alternatives of each token
