@@ -41,7 +41,8 @@ std::vector<NamedTokenizer> all_tokenizers() {
   vocabulary.add_space_prefix = true;
   vocabulary.add_bos_token = true;
   add("bytes but one", vocabulary);
-  for (const auto& [name, entry] : load_golden("sentencepiece.json")["vocabularies"].items()) {
+  const nlohmann::json golden = load_golden("sentencepiece.json");
+  for (const auto& [name, entry] : golden["vocabularies"].items()) {
     Vocabulary pieces = sentencepiece_vocabulary(entry);
     add(name, pieces);
     pieces.control_tokens_eat_spaces = true;
