@@ -37,7 +37,7 @@ std::vector<NamedTokenizer> all_tokenizers() {
   vocabulary.tokens.push_back("     ");
   vocabulary.kinds.push_back(TokenKind::kUserDefined);
   add("bytes", vocabulary);
-  vocabulary.tokens[0] = "there is no byte 0";
+  vocabulary.tokens[0] = "\u4f60";  // spells no byte
   vocabulary.add_space_prefix = true;
   vocabulary.add_bos_token = true;
   add("bytes but one", vocabulary);
@@ -81,6 +81,17 @@ TEST(EncodeLimits, NeverRefuseWhatFits) {
       EXPECT_TRUE(tokenizer->encode_chat(chat, 0, {.max_tokens = chat_ids->size()})) << name << ": " << text;
     }
   }
+}
+
+TEST(EncodeLimits, CountNoBytesThatLeaveNoToken) {
+  Vocabulary vocabulary = byte_vocabulary();
+  vocabulary.tokens[0] = "\u4f60";  // spells no byte
+  const auto tokenizer = Tokenizer::create(vocabulary);
+  ASSERT_TRUE(tokenizer);
+  const std::string text = std::string(1'000, '\0') + "a";
+  const auto token_ids = (*tokenizer)->encode(text, false, false, {.max_tokens = 1});
+  ASSERT_TRUE(token_ids) << token_ids.error().message;
+  EXPECT_EQ(*token_ids, std::vector<TokenId>{'a'});
 }
 
 // Ids that are kept count as they are.
