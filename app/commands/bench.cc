@@ -235,7 +235,7 @@ Result<SpeedResult> run_shape(SpeedBenchmark& benchmark, const SpeedShape& shape
                               std::int32_t threads, PeakMemory& peak) {
   constexpr std::int32_t kReads = 5;
   SpeedResult result = {.shape = shape, .runs = {}};
-  OCTAVO_TRY(const SpeedRun warm_up, benchmark.run(shape));
+  if (auto warm_up = benchmark.run(shape); !warm_up) return std::move(warm_up).error();
   peak.note();
   std::vector<double> before;
   const auto read = [&]() -> Result<std::vector<double>> {
