@@ -61,6 +61,10 @@ SequenceGroup::SequenceGroup(const SequenceGroup& whole, std::vector<Sequence> p
       account(whole.account),
       miss(whole.miss) {}
 
+bool SequenceGroup::can_pause_output() const {
+  return !is_beam_search() && num_live() > 1 && lead().has_output();
+}
+
 std::unique_ptr<SequenceGroup> SequenceGroup::split_last_output() {
   OCTAVO_CHECK(can_pause_output(), "request %llu has no output that could be paused",
                static_cast<unsigned long long>(request_id.value));

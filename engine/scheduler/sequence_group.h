@@ -63,7 +63,7 @@ class SequenceGroup {
   bool is_swapped_out() const { return lead().status == SequenceStatus::kSwapped; }
 
   // Whether an output of it can go on without the others: not before the prompt that they share is computed.
-  bool can_pause_output() const { return !is_beam_search() && num_live() > 1 && lead().has_output(); }
+  bool can_pause_output() const;
   // The last live output, with its blocks, and what ended behind it. REQUIRES: can_pause_output().
   std::unique_ptr<SequenceGroup> split_last_output();
 
