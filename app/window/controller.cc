@@ -69,7 +69,9 @@ void Controller::route(const ui::actions::DesktopAction& action) {
 }
 
 void Controller::apply(const ui::Action& action) {
+  const ui::Workspace shown = state_.workspace;
   std::visit([this](const auto& of_area) { route(of_area); }, action);
+  if (state_.workspace != shown && engines_.newest() != nullptr) reports_.expect();
   update();
 }
 

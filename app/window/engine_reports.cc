@@ -40,7 +40,6 @@ SnapshotScope EngineReports::wanted_scope(const Engine& engine) const {
 
 bool EngineReports::take(Engine& engine, bool busy) {
   const SnapshotScope scope = wanted_scope(engine);
-  if (std::exchange(scope_, scope) < scope) expect();
   if (polls_left_ == 0) return false;
   --polls_left_;
   const auto snapshot = engine.kv_snapshot(scope);

@@ -22,7 +22,7 @@ class EngineReports {
 
   // Another engine's blocks, sequences and marks count from now on.
   void forget_engine();
-  // The engine did something, or will: it owes reports.
+  // The engine did something, or will, or another view is shown: it owes reports.
   void expect();
   bool expects() const { return polls_left_ > 0; }
   // True when something that is drawn changed. The chats must be drawn: their memory is written into them.
@@ -38,7 +38,6 @@ class EngineReports {
   MemoryFold memory_;
   std::uint64_t step_mark_ = 0, event_mark_ = 0;
   std::int64_t newest_step_ = -1;
-  SnapshotScope scope_ = SnapshotScope::kSequences;  // that was asked for last
   int polls_left_ = 0;
 };
 

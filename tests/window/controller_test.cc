@@ -293,5 +293,20 @@ TEST_F(ControllerTest, ReportsAreAskedForUntilTheyAreUpToDateAndNoLonger) {
             controller_.state().memory.timeline->steps.back().record.step);
 }
 
+TEST_F(ControllerTest, ThePoolIsCopiedOnlyForAViewThatShowsIt) {
+  send("q");
+  finish_everything();
+  poll(3);
+  ASSERT_NE(controller_.state().memory.snapshot, nullptr);
+  EXPECT_EQ(controller_.state().memory.snapshot->scope(), SnapshotScope::kSequences);
+  EXPECT_FALSE(chat().memory.blocks.empty()) << "the chat's own strip needs none";
+  controller_.apply(act::ShowWorkspace{ui::Workspace::kMemory});
+  EXPECT_TRUE(controller_.wants_poll());
+  EXPECT_FALSE(controller_.state().memory_workspace.snapshot->blocks.empty()) << "replayed at first";
+  poll(1);
+  EXPECT_EQ(controller_.state().memory.snapshot->scope(), SnapshotScope::kPool);
+  EXPECT_EQ(controller_.state().memory_workspace.snapshot, controller_.state().memory.snapshot);
+}
+
 }  // namespace
 }  // namespace octavo::app
