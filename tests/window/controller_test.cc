@@ -294,7 +294,7 @@ TEST_F(ControllerTest, ReportsAreAskedForUntilTheyAreUpToDateAndNoLonger) {
 }
 
 TEST_F(ControllerTest, ThePoolIsCopiedOnlyForAViewThatShowsIt) {
-  send("q");
+  send(std::string(400, 'q'));  // some full blocks, which stay
   finish_everything();
   poll(3);
   ASSERT_NE(controller_.state().memory.snapshot, nullptr);
