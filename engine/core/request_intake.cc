@@ -51,11 +51,15 @@ RetentionClass retention_of(const GenerationRequest& request) {
   return request.retention.value_or(is_chat ? RetentionClass::kChat : RetentionClass::kScratch);
 }
 
-// A step of the search wants `width` continuations that go on, whatever ends stand before them.
+// A step of the search wants `width` continuations that go on, whatever ends stand before them. Of tokens
+// that end a text it is known how many there are; how many complete a stop string depends on the text, and on
+// " " nearly all may.
 std::int32_t num_beam_candidates(const SamplingParams& sampling, const IntakeSources& sources) {
+  constexpr std::int32_t kForStopStrings = 256;
   if (!sampling.beam_width) return 0;
   const auto num_ends = sources.num_end_tokens + static_cast<std::int32_t>(sampling.stop_token_ids.size());
-  const std::int64_t num_wanted = std::int64_t{*sampling.beam_width} * (1 + std::max(1, num_ends));
+  const std::int64_t num_wanted = std::int64_t{*sampling.beam_width} * (1 + std::max(1, num_ends)) +
+                                  (sampling.stop.empty() ? 0 : kForStopStrings);
   return static_cast<std::int32_t>(std::min<std::int64_t>(num_wanted, sources.tokenizer->vocabulary_size()));
 }
 

@@ -234,7 +234,9 @@ TEST_F(WithModel, PromptLogprobsHaveAlternativesWhenANumberIsGiven) {
     ASSERT_EQ(top.size(), 2u);
     EXPECT_GE(top[0][1].get<double>(), top[1][1].get<double>());
     EXPECT_GE(top[0][1].get<double>(), request["prompt_logprobs"][i].get<double>());
-    if (top[0][0] == request["prompt_token_ids"][i]) EXPECT_EQ(top[0][1], request["prompt_logprobs"][i]);
+    if (top[0][0] == request["prompt_token_ids"][i]) {
+      EXPECT_EQ(top[0][1], request["prompt_logprobs"][i]);
+    }
   }
   const json plain = first_request({"--prompt-logprobs"});
   EXPECT_EQ(plain["prompt_logprobs"], request["prompt_logprobs"]);

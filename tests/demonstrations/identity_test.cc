@@ -250,8 +250,12 @@ TEST(Identity, AGroupThatOutgrowsThePoolGivesWhatItGivesInALargeOne) {
       }
       const KvTotals totals = engine->kv_totals();
       EXPECT_GE(totals.preempted_swap + totals.preempted_recompute, 2);
-      if (mode == PreemptionPolicy::kSwap) EXPECT_EQ(totals.preempted_recompute, 0);
-      if (mode == PreemptionPolicy::kRecompute) EXPECT_EQ(totals.preempted_swap, 0);
+      if (mode == PreemptionPolicy::kSwap) {
+        EXPECT_EQ(totals.preempted_recompute, 0);
+      }
+      if (mode == PreemptionPolicy::kRecompute) {
+        EXPECT_EQ(totals.preempted_swap, 0);
+      }
     }
   }
 }

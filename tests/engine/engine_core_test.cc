@@ -237,7 +237,9 @@ TEST_F(EngineCoreTest, OfBestOfTheLikeliestAreTheAnswer) {
   std::vector<std::int32_t> indices;
   for (const EngineEvent& event : events) {
     if (const auto* finished = std::get_if<OutputFinished>(&event)) indices.push_back(finished->output_index);
-    if (const auto* tokens = std::get_if<TokensGenerated>(&event)) EXPECT_EQ(tokens->request_id, id);
+    if (const auto* tokens = std::get_if<TokensGenerated>(&event)) {
+      EXPECT_EQ(tokens->request_id, id);
+    }
   }
   EXPECT_EQ(indices, (std::vector<std::int32_t>{0, 1})) << "two of the four are told";
   const auto answers = collector_.take();

@@ -41,6 +41,7 @@ std::vector<AttentionSubject> every_instruction_set() {
       const auto kv = cache_with(*cpu, problem);
       const std::int64_t width = problem.shape.query_width(), rows = problem.num_rows(),
                          stride = static_cast<std::int64_t>(out.size()) / rows;
+      cpu->begin_step(problem.batch(), {});
       cpu->paged_attention(problem.shape.attention, problem.batch(), layer, *kv, view(q, width),
                            {out.data(), rows, width, stride});
       const std::byte* const pool = pool_bytes(*cpu, *kv);

@@ -225,7 +225,6 @@ class ScriptDrawer {
     asked.min_tokens = std::min(asked.min_tokens, asked.max_tokens);
     asked.n = 1;
     asked.seed.reset();
-    asked.stop_list = 0;  // could end more continuations than a search asks for
   }
 
   std::vector<TokenId> draw_prompt(std::int32_t& salt) {

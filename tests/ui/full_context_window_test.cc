@@ -14,6 +14,7 @@ class FullContextWindow : public WindowTest {
   void ask(const std::string& text) {
     const std::size_t before = chat().messages.size();
     play([&](ImGuiTestContext* context) {
+      context->ItemClick("**/##draft");
       context->KeyChars(text.c_str());
       context->KeyPress(ImGuiKey_Enter);
       context->Yield(2);
@@ -22,6 +23,12 @@ class FullContextWindow : public WindowTest {
       return chat().messages.size() == before + 2 && chat().activity == ui::Activity::kIdle &&
              !chat().messages.back().streaming;
     }));
+  }
+  // The messages around the place where the context begins.
+  void show_cut() {
+    const auto begin = static_cast<std::size_t>(chat().context.num_left);
+    application_->controller().apply(ui::actions::ShowMessage{chat().id, chat().messages.at(begin - 2).id});
+    draw_frames(5);
   }
   void ask_until_full() {
     for (int turn = 1; chat().context.num_left == 0; ++turn) {
@@ -44,7 +51,7 @@ TEST_F(FullContextWindow, TheCutIsDrawnAndThePolicyChosen) {
   open({.max_model_len = 512}, large_settings());
   ask_until_full();
   EXPECT_GT(chat().context.num_left, 0);
-  draw_frames(3);
+  show_cut();
   write_screenshot("context-cut");
   play([this](ImGuiTestContext* context) {
     context->ItemClick("**/chat_settings");
@@ -59,7 +66,7 @@ TEST_F(FullContextWindow, TheCutIsDrawnAndThePolicyChosen) {
     ask("Tell me more about block " + std::to_string(turn) + " and about who shares it with whom.");
   }
   ASSERT_TRUE(loop_until([this] { return chat().activity == ui::Activity::kIdle; }));
-  draw_frames(3);
+  show_cut();
   write_screenshot("context-summary");
   play([this](ImGuiTestContext* context) {
     context->ItemClick("**/##summary");
@@ -74,6 +81,7 @@ TEST_F(FullContextWindow, WhatCannotBeSentIsSaidAndStaysInTheDraft) {
   open({.max_model_len = 512}, large_settings());
   const std::string text(3'000, 'x');
   play([&](ImGuiTestContext* context) {
+    context->ItemClick("**/##draft");
     ImGui::SetClipboardText(text.c_str());
     context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_V);
     context->KeyPress(ImGuiKey_Enter);

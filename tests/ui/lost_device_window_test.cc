@@ -27,8 +27,11 @@ class LostDeviceWindow : public WindowTest {
         "/models/SmolLM2-135M-Instruct.Q4_1.gguf", test_settings());
   }
   void ask(const std::string& text) { application_->controller().apply(act::SendMessage{chat().id, text}); }
-  bool answered() {
-    return loop_until([this] { return !chat().messages.empty() && !chat().messages.back().streaming; });
+  bool answered(std::size_t num_messages) {
+    return loop_until([&] {
+      return chat().activity == ui::Activity::kIdle && chat().messages.size() == num_messages &&
+             !chat().messages.back().streaming;
+    });
   }
 
   std::vector<Device> devices_;  // that loads were asked for
@@ -39,7 +42,7 @@ TEST_F(LostDeviceWindow, OffersTheCpuKeepsTheChatAndGoesOnThere) {
   open_on_gpu();
   made_->steps_allowed = 2;
   ask("one two three four five six seven eight");
-  ASSERT_TRUE(loop_until([this] { return !chat().messages.back().text.empty(); }));
+  ASSERT_TRUE(loop_until([this] { return chat().messages.size() == 2 && !chat().messages[1].text.empty(); }));
   const std::string begun = chat().messages.back().text;
   made_->lose_device();
   ASSERT_TRUE(loop_until([this] { return state().banner.has_value(); }));
@@ -57,7 +60,7 @@ TEST_F(LostDeviceWindow, OffersTheCpuKeepsTheChatAndGoesOnThere) {
   ASSERT_EQ(chat().messages.size(), 2u);
   EXPECT_TRUE(chat().messages[1].text.starts_with(begun));
   ask("again");
-  ASSERT_TRUE(answered());
+  ASSERT_TRUE(answered(4));
   EXPECT_EQ(chat().messages.back().text, "You said: again");
 }
 
@@ -65,7 +68,7 @@ TEST_F(LostDeviceWindow, AFailureOnTheCpuOffersNothing) {
   open();
   engine_->lose_device();
   ask("hello");
-  ASSERT_TRUE(answered());
+  ASSERT_TRUE(answered(2));
   draw_frames(1);
   EXPECT_FALSE(state().banner && state().banner->offer != ui::BannerOffer::kNone);
   EXPECT_FALSE(chat().messages.back().error.empty());

@@ -215,7 +215,8 @@ class MemoryProof : public WindowTest {
   bool every_chat_generates() const {
     return std::ranges::all_of(ids_, [this](ChatId id) {
       const ui::ChatState* chat = ui::find_chat(state(), id);
-      return chat->activity == ui::Activity::kGenerating && chat->messages.back().text.size() > 40;
+      return chat->activity == ui::Activity::kGenerating && !chat->messages.empty() &&
+             chat->messages.back().text.size() > 40;
     });
   }
   // The first line of the log of this kind; its mark is that of its first event.

@@ -75,7 +75,8 @@ void MemoryFold::fold_held(const KvSnapshot& snapshot) {
     if (sequence.state == SequenceState::kSwapped) {
       held_[chat->second].host_blocks = sequence.block_table;
     } else {
-      Held& held = held_[chat->second] = {.sequence_id = sequence.sequence_id, .running = true};
+      Held& held = held_[chat->second] = {
+          .sequence_id = sequence.sequence_id, .running = true, .blocks = {}, .host_blocks = {}};
       std::int32_t num_left = sequence.num_computed_tokens;
       for (const BlockId block : sequence.block_table) {
         held.blocks.push_back({block, std::clamp(num_left, 0, block_size_)});
