@@ -34,6 +34,8 @@ void GapRules::check(const StepView& step, const std::optional<SimulatedRunner::
   for (const EngineEvent& event : step.events) {  // whoever was cancelled had no part in the step
     const auto* finished = std::get_if<OutputFinished>(&event);
     if (finished && finished->finish_reason == FinishReason::kAbort) gaps_.erase(finished->request_id);
+    const auto* preempted = std::get_if<RequestPreempted>(&event);
+    if (preempted && preempted->first_output_index > 0) paused_.insert(preempted->request_id);
   }
   for (const EngineEvent& event : step.events) {
     const RequestId request_id = request_id_of(event);
@@ -89,6 +91,7 @@ void GapRules::check_is_filled(const StepView& step, const SimulatedRunner::Timi
 }
 
 void GapRules::end_gap(RequestId request_id) {
+  if (paused_.contains(request_id)) return;
   const auto [found, is_first] = gaps_.try_emplace(request_id);
   const Gap gap = std::exchange(found->second, {});
   if (is_first || !gap.is_judged || gap.is_unknown) return;

@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "engine/base/ids.h"
 #include "tests/simulation/memory_rules.h"
@@ -43,6 +44,7 @@ class GapRules {
   const bool has_target_;
   const Pace pace_;
   std::map<RequestId, Gap> gaps_;  // since the last token of each that generates and was not preempted since
+  std::set<RequestId> paused_;     // some outputs once were: the others end, and they compute what they lost
   std::deque<double> costliest_rows_us_;  // of the last steps with prompts, each
   std::int64_t num_judged_ = 0;
 };
