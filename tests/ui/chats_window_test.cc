@@ -38,8 +38,8 @@ TEST_F(ChatsWindow, ChatsAreThereAfterTheWindowWasClosed) {
   EXPECT_EQ(state().chats[1].messages[1].text, "You said: the first chat");
   draw_frames(2);
   apply(act::ContinueAnswer{chat().id, chat().messages[1].id});
-  ASSERT_TRUE(loop_until([this] { return !chat().messages[1].streaming; }));
-  EXPECT_FALSE(chat().messages[1].interrupted);
+  EXPECT_TRUE(
+      loop_until([this] { return !chat().messages[1].streaming && !chat().messages[1].interrupted; }));
 }
 
 TEST_F(ChatsWindow, ASecondWindowReadsOnlyAndSaysSo) {

@@ -29,8 +29,8 @@ class LostDeviceWindow : public WindowTest {
   void ask(const std::string& text) { application_->controller().apply(act::SendMessage{chat().id, text}); }
   bool answered(std::size_t num_messages) {
     return loop_until([&] {
-      return chat().activity == ui::Activity::kIdle && chat().messages.size() == num_messages &&
-             !chat().messages.back().streaming;
+      const bool is_idle = chat().activity == ui::Activity::kIdle || chat().activity == ui::Activity::kFailed;
+      return is_idle && chat().messages.size() == num_messages && !chat().messages.back().streaming;
     });
   }
 

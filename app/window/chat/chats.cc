@@ -44,7 +44,8 @@ Message* Chats::change_message(ChatId id, MessageId message_id) {
 // ---- new ones
 
 bool Chats::is_new(const ChatRecord& record) const {
-  return record.chat.messages().empty() && !record.kept.stored;
+  const bool is_asked = record.planned || !record.queued.empty();  // only not yet a message
+  return record.chat.messages().empty() && !is_asked && !record.kept.stored;
 }
 
 ChatId Chats::begin() {

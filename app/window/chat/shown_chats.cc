@@ -113,10 +113,10 @@ void show_activity(const ChatRecord& record, const Answers& answers, ui::ChatSta
                   : first != nullptr && record.chat.context_policy == ContextPolicy::kSummarise
                       ? record.chat.summary_after(first->parent)
                       : std::string();
-  shown.activity = shown.summarising   ? ui::Activity::kGenerating
-                   : record.submitting ? ui::Activity::kWaiting
-                   : record.failed     ? ui::Activity::kFailed
-                                       : ui::Activity::kIdle;
+  shown.activity = shown.summarising                     ? ui::Activity::kGenerating
+                   : record.planned || record.submitting ? ui::Activity::kWaiting
+                   : record.failed                       ? ui::Activity::kFailed
+                                                         : ui::Activity::kIdle;
   shown.tokens_per_second = 0;
   shown.num_ahead = 0;
   const Answer* answer = answer_of(record, answers);
