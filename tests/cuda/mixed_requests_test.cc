@@ -63,6 +63,8 @@ std::unique_ptr<Engine> open_engine(EngineOptions options, std::int64_t num_bloc
   options.max_num_batched_tokens = 96;
   options.max_num_seqs = 32;
   options.reserve_block_per_sequence = false;
+  options.target_step_ms =
+      0;  // the emulation is slow: prompts would wait for each other, and nobody give way
   auto engine = Engine::create(options);
   EXPECT_TRUE(engine) << (engine ? "" : engine.error().message);
   return engine ? *std::move(engine) : nullptr;
