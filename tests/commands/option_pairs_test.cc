@@ -106,6 +106,8 @@ class OptionPairs : public testing::Test {
                                                        {"--conversation", path("chat.json")},
                                                        {"--system", "b"},
                                                        {"--stop", "zz"},
+                                                       {"--bad-words", "zz"},
+                                                       {"--context-policy", "roll"},
                                                        {"--logit-bias", "3=1"},
                                                        {"--record", path("record.octrec")},
                                                        {"--recording", path("nothing.octrec")},

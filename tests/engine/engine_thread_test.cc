@@ -213,7 +213,10 @@ bool is_end(const EngineEvent& event) {
 // of it.
 TEST(EngineThread, AStopEndsEveryRequestWithItsEvents) {
   for (int count = 0; count < 20; ++count) {
-    const ScriptedEngine made = make_engine();
+    const ScriptedEngine made = make_engine([](RequestId, std::size_t) {  // none ends before the stop
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      return kA;
+    });
     std::map<RequestId, int> num_ends;
     for (int request = 0; request < 20; ++request) num_ends[made.engine->submit(text_request(900))] = 0;
     if (count % 2 == 0) {
