@@ -43,10 +43,12 @@ constexpr RefusedOption kRefused[] = {
     {"--beam-width",
      "chat shows an answer as it is written, and a beam search knows it at the end; `octavo generate` has "
      "it"},
+    {"--best-of", "chat shows an answer as it is written; `octavo generate` chooses among several"},
     {"--length-penalty", "it is for a beam search, which `octavo generate` has"},
     {"--early-stopping", "it is for a beam search, which `octavo generate` has"},
     {"--logprobs", "chat shows text only; `octavo generate --json` reports probabilities"},
     {"--prompt-logprobs", "chat shows text only; `octavo generate --json` reports probabilities"},
+    {"--logprob-token-ids", "chat shows text only; `octavo generate --json` reports probabilities"},
 };
 
 constexpr std::string_view kHelp =
