@@ -214,11 +214,11 @@ void Scheduler::State::admit_waiting(StepBudget& budget, SchedulerOutput& output
     if (!rules_allow(group, nothing_ran)) return;
     const AllocStatus status = may_start(group);
     if (status != AllocStatus::kOk && queue.running().empty()) {
-      if (group.can_pause_output()) {
+      if (release_pins_for_progress()) continue;
+      if (group.can_pause_output()) {  // not even the empty pool holds all of it
         queue.pause_last_output(group);
         continue;
       }
-      if (release_pins_for_progress()) continue;
       end_out_of_memory(group, output);
     }
     if (status != AllocStatus::kOk) return;

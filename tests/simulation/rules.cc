@@ -59,16 +59,8 @@ void Rules::check_groups(const ScheduledStep& step) {
     if (ever_paused_.contains(scheduled.request_id)) continue;
     const std::int32_t num_live = num_running(step.before, scheduled.request_id);
     const bool take_turns = step.scheduled.size() == 1 && num_live > script_.options.max_num_batched_tokens;
-    if (scheduled.num_targets == 0 || scheduled.num_targets >= num_live || take_turns) continue;
-    // What was preempted whole may part when it is to resume: pins keep too much of the pool, and are let go
-    // when nobody can part any more, so that all may resume in one step.
-    const bool may_have_parted = ever_preempted_.contains(scheduled.request_id) &&
-                                 !runner_.asked(scheduled.request_id).is_beam_search();
-    if (may_have_parted) {
-      ever_paused_.insert(scheduled.request_id);
-    } else {
+    if (scheduled.num_targets > 0 && scheduled.num_targets < num_live && !take_turns)
       problem_.note(scheduled.request_id, "some of its sequences were extended without the others");
-    }
   }
 }
 
