@@ -133,6 +133,7 @@ Result<void> write(Database& database, const changes::SaveMessage& change) {
        std::string_view(message.model), std::string_view(message.error),
        message.metrics ? SqlValue(std::string_view(metrics)) : SqlValue(nullptr),
        std::string_view(message.content), token_bytes(message.token_ids)}));
+  if (message.role != Role::kAssistant) return {};  // what does not grow has no pieces
   return database.run("DELETE FROM answer_pieces WHERE chat = ?1 AND message = ?2", {chat, id});
 }
 
