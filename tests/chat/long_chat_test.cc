@@ -260,6 +260,22 @@ TEST_F(OneLongChat, SummariesAreWrittenOnceAndSent) {
   EXPECT_GE(num_summaries, 2);
 }
 
+// Counts of single messages are estimates, and a person may write a summary of any length: what is sent is
+// counted once more as it is, and more leaves.
+TEST_F(OneLongChat, WhatIsSentIsCountedAsItIs) {
+  Chat chat;
+  chat.context_policy = ContextPolicy::kSummarise;
+  chat.sampling.max_tokens = 64;
+  fill(chat, 40);
+  const ContextPlan before = plan_question(chat, "x");
+  ASSERT_TRUE(before.summary.has_value());
+  chat.set_summary(before.summary->after, std::string(340, 's'));
+  const ContextPlan plan = plan_question(chat, "x");
+  EXPECT_EQ(plan.refusal, "");
+  EXPECT_LE(plan.num_tokens + chat.sampling.max_tokens / 2, kContext);
+  EXPECT_GT(plan.num_left, before.num_left);
+}
+
 TEST_F(OneLongChat, AnAnswerThatFilledTheContextContinues) {
   Chat chat;
   chat.sampling.max_tokens = 1'000;
