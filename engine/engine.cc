@@ -1,6 +1,5 @@
 #include "engine/engine.h"
 
-#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -8,31 +7,11 @@
 #include "engine/core/engine_thread.h"
 #include "engine/metrics/recording_file.h"
 #include "engine/metrics/recording_limits.h"
-#include "engine/model/inspection.h"
-#include "engine/model_preview.h"
+#include "engine/opened_model.h"
 #include "engine/runner/model_runner.h"
-#include "engine/runner/runner_plan.h"
-#include "kernels/backends.h"
 
 namespace octavo {
 namespace {
-
-std::string_view device_name(Device device) {
-  switch (device) {
-    case Device::kAuto: return "auto";
-    case Device::kCpu: return "cpu";
-    case Device::kCuda: return "cuda";
-  }
-  return "auto";
-}
-
-std::vector<TokenId> end_token_ids(const tokenizer::Tokenizer& tokenizer) {
-  std::vector<TokenId> ids;
-  for (TokenId id = 0; id < tokenizer.vocabulary_size(); ++id) {
-    if (tokenizer.is_end_of_sequence(id)) ids.push_back(id);
-  }
-  return ids;
-}
 
 scheduler::SchedulerOptions scheduler_options(const EngineOptions& options,
                                               const EngineDescription& description) {
@@ -54,36 +33,15 @@ scheduler::SchedulerOptions scheduler_options(const EngineOptions& options,
           .speculative = options.speculative};
 }
 
-// Whatever is wrong with file or options shows before the first weight is read: sizing is arithmetic.
 Result<EngineParts> load_parts(const EngineOptions& options, const LoadProgress& progress) {
-  OCTAVO_TRY_VOID(validate(options));
-  OCTAVO_TRY(ModelPreview preview, ModelPreview::open(options.model));
-  auto [file, config, tensors, tokenizer] = std::move(preview).take_parts();
-  std::string notice;
-  OCTAVO_TRY(auto backend, kernels::create_backend({.device = std::string(device_name(options.device)),
-                                                    .threads = options.threads,
-                                                    .activation = runner::activation_of(options, tensors),
-                                                    .deterministic = options.deterministic.value_or(false),
-                                                    .graphs = options.cuda_graphs},
-                                                   &notice));
-  const std::int64_t host_bytes = runner::available_memory_bytes();
-  OCTAVO_TRY(auto plan, backend->device_bytes()
-                            ? runner::plan_runner_on_device(config, tensors, options, host_bytes, *backend)
-                            : runner::plan_runner(config, tensors, options, host_bytes));
-  if (!notice.empty()) plan.notice = plan.notice.empty() ? notice : notice + "; " + plan.notice;
+  OCTAVO_TRY(OpenedModel opened, open_model(options));
   EngineParts parts;
-  parts.description.model = model::describe_model(file, config);
+  parts.description.model = std::move(opened.description);
   parts.description.max_num_seqs = options.max_num_seqs;
-  OCTAVO_TRY(auto model_runner, runner::ModelRunner::load({.file = std::move(file),
-                                                           .config = std::move(config),
-                                                           .tensors = std::move(tensors),
-                                                           .plan = plan,
-                                                           .backend = std::move(backend),
-                                                           .end_token_ids = end_token_ids(*tokenizer)},
-                                                          progress));
+  OCTAVO_TRY(auto model_runner, runner::ModelRunner::load(std::move(opened.parts), progress));
   model_runner->describe(parts.description);
   parts.scheduler = scheduler_options(options, parts.description);
-  parts.tokenizer = std::move(tokenizer);
+  parts.tokenizer = std::move(opened.tokenizer);
   parts.runner = std::move(model_runner);
   return parts;
 }

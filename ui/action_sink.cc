@@ -14,6 +14,7 @@ void ActionSink::push(const actions::CompareAction& action) { actions_.emplace_b
 void ActionSink::push(const actions::MemoryAction& action) { actions_.emplace_back(action); }
 void ActionSink::push(const actions::ModelAction& action) { actions_.emplace_back(action); }
 void ActionSink::push(const actions::DesktopAction& action) { actions_.emplace_back(action); }
+void ActionSink::push(const actions::TwoModelsAction& action) { actions_.emplace_back(action); }
 
 std::vector<Action> ActionSink::take() { return std::exchange(actions_, {}); }
 

@@ -15,6 +15,7 @@ struct CompareAction;
 struct MemoryAction;
 struct ModelAction;
 struct DesktopAction;
+struct TwoModelsAction;
 }  // namespace actions
 
 struct Action;  // actions.h
@@ -32,6 +33,7 @@ class ActionSink {
   void push(const actions::MemoryAction& action);
   void push(const actions::ModelAction& action);
   void push(const actions::DesktopAction& action);
+  void push(const actions::TwoModelsAction& action);
 
   // All of them, in the order in which they were pushed.
   std::vector<Action> take();

@@ -8,11 +8,12 @@
 #include "ui/desktop_actions.h"
 #include "ui/memory_actions.h"
 #include "ui/model_actions.h"
+#include "ui/two_models_actions.h"
 
 namespace octavo::ui {
 
 struct Action : std::variant<actions::ChatAction, actions::CompareAction, actions::MemoryAction,
-                             actions::ModelAction, actions::DesktopAction> {
+                             actions::ModelAction, actions::DesktopAction, actions::TwoModelsAction> {
   using variant::variant;
 };
 

@@ -50,10 +50,25 @@ struct Regenerate {  // another answer beside this one
   ChatId chat_id;
   MessageId message_id;
 };
-struct EditMessage {  // another message of the user beside this one, and an answer to it
+struct EditMessage {  // another question beside this one, and an answer to it
   ChatId chat_id;
   MessageId message_id;
   std::string text;
+};
+// Another answer in a person's own words, as it is or for the model to continue at its end.
+enum class AnswerEnd { kFinished, kContinued };
+struct WriteAnswer {
+  ChatId chat_id;
+  MessageId message_id;  // the answer that it stands beside, or the question that it answers
+  std::string text;
+  AnswerEnd end;
+};
+// Whether what follows in all branches goes too, or moves up.
+enum class DeleteExtent { kMessage, kBranch };
+struct DeleteMessage {
+  ChatId chat_id;
+  MessageId message_id;
+  DeleteExtent extent;
 };
 struct ShowSibling {
   ChatId chat_id;
@@ -80,7 +95,7 @@ struct ChangeSampling {
 
 // ---- the chats on the disk
 
-struct ContinueAnswer {  // an interrupted, stopped or cut one: generation continues at its end
+struct ContinueAnswer {  // an interrupted, stopped or cut one; a question that has none is answered
   ChatId chat_id;
   MessageId message_id;
 };
@@ -99,8 +114,12 @@ struct MoveChat {  // in the list: before that one, or to the end
   ChatId chat_id;
   ChatId before;  // 0: to the end
 };
+struct DuplicateChat {  // with all its branches
+  ChatId chat_id;
+};
 struct CreateFolder {
   std::string name;
+  ChatId chat_id = {};  // that is put into it; 0: none
 };
 struct RenameFolder {
   FolderId folder_id;
@@ -122,6 +141,7 @@ struct SearchChats {  // titles and texts; empty: no search
 struct ShowMessage {  // opens the chat, on the branch that holds the message
   ChatId chat_id;
   MessageId message_id;
+  MessageEditor editor = MessageEditor::kNone;
 };
 struct SavePreset {  // id 0: a new one
   PresetState preset;
@@ -137,10 +157,10 @@ enum class ChatFormat { kJson, kMarkdown };
 struct ExportChat {
   ChatId chat_id;
   ChatFormat format;
-  std::string path;  // empty: named after the chat, in the person's folder
+  std::string path;  // empty: it is asked for
 };
 struct ExportAllChats {  // one JSON file
-  std::string path;      // empty: octavo-chats.json in the person's folder
+  std::string path;      // empty: it is asked for
 };
 struct ImportChats {  // Octavo's, ChatGPT's or Open WebUI's JSON
   std::string path;
@@ -148,11 +168,12 @@ struct ImportChats {  // Octavo's, ChatGPT's or Open WebUI's JSON
 
 struct ChatAction
     : std::variant<NewChat, SelectChat, SelectNeighbour, RenameChat, DeleteChat, UndoDelete, DismissUndo,
-                   SendMessage, ChangeDraft, RemoveQueued, StopAnswer, Regenerate, EditMessage, ShowSibling,
-                   ChangeSystemPrompt, ChangeContextPolicy, ChangeSummary, ChangeSampling, ContinueAnswer,
-                   RestoreChat, EraseChat, EmptyTrash, PinChat, MoveChat, CreateFolder, RenameFolder,
-                   DeleteFolder, MoveToFolder, ShowSearch, SearchChats, ShowMessage, SavePreset, ErasePreset,
-                   ApplyPreset, ExportChat, ExportAllChats, ImportChats> {
+                   SendMessage, ChangeDraft, RemoveQueued, StopAnswer, Regenerate, EditMessage, WriteAnswer,
+                   DeleteMessage, ShowSibling, ChangeSystemPrompt, ChangeContextPolicy, ChangeSummary,
+                   ChangeSampling, ContinueAnswer, RestoreChat, EraseChat, EmptyTrash, PinChat, MoveChat,
+                   DuplicateChat, CreateFolder, RenameFolder, DeleteFolder, MoveToFolder, ShowSearch,
+                   SearchChats, ShowMessage, SavePreset, ErasePreset, ApplyPreset, ExportChat, ExportAllChats,
+                   ImportChats> {
   using variant::variant;
 };
 

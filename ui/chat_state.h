@@ -11,6 +11,7 @@
 #include "engine/api/context_policy.h"
 #include "engine/api/request.h"
 #include "engine/api/sampling_params.h"
+#include "engine/base/calendar.h"
 #include "engine/base/ids.h"
 
 namespace octavo::ui {
@@ -31,22 +32,38 @@ struct AnswerFigures {
   std::optional<std::int32_t> num_cached_tokens;  // of the prompt, reused
   std::optional<std::uint64_t> seed;
   std::string stop_reason;  // a few words; empty while it runs
+  std::string delay;        // what held it up, in a few words; empty: nothing worth telling
+  std::string story;        // where its time went, in sentences; empty while it runs
+};
+
+// What can be asked for below a message that nothing follows: that an answer goes on, or that there is one.
+enum class AnswerOffer { kNone, kContinue, kGenerate };
+// A part of an answer that is shown by itself.
+struct MessagePart {
+  std::uint32_t begin = 0, end = 0;        // bytes of the text, without marks
+  bool thinking = false;                   // what the model thought: folded until a person opens it
+  bool open = false;                       // it thinks yet, or was cut
+  std::optional<double> duration_ms = {};  // of thinking
+  bool operator==(const MessagePart&) const = default;
 };
 
 struct MessageState {
   MessageId id;
   Role role = Role::kUser;
-  std::string text;  // valid UTF-8, shown as data; of one id it only ever grows at its end
+  std::string text;                // valid UTF-8, shown as data; of one id it only ever grows at its end
+  std::vector<MessagePart> parts;  // ascending; empty: the whole text is one part
   std::vector<AttachmentState> attachments;  // of a question: the files that went with it, not in `text`
   bool streaming = false;
   std::int32_t sibling_index = 0;
   std::int32_t num_siblings = 1;
   AnswerFigures figures;
-  std::string error;  // one sentence; empty when nothing failed
-  // Of an answer: the program ended, or the model went, before it was done; ContinueAnswer continues it.
-  bool interrupted = false;
-  bool cut_off = false;  // of an answer that nothing follows: a limit ended it; ContinueAnswer continues it
-  std::string model;     // of an answer: the model's name; empty when it is not known
+  std::string error;         // one sentence; empty when nothing failed
+  bool interrupted = false;  // of an answer: the program ended, or the model went, before it was done
+  AnswerOffer offer = AnswerOffer::kNone;  // that ContinueAnswer takes
+  bool edited = false;                     // of an answer: a person wrote it, or how it begins
+  bool repeats = false;                    // of an answer under way: it says the same again and again
+  std::string model;                       // of an answer: the model's name; empty when it is not known
+  std::int64_t created_ms = 0;             // since 1970, UTC; 0: not known
 };
 
 enum class Activity { kIdle, kWaiting, kGenerating, kSwapped, kFailed };
@@ -96,6 +113,9 @@ struct ChatState {
   ChatMemory memory;
   bool pinned = false;
   FolderId folder;
+  std::int64_t updated_ms = 0;  // when something was asked or answered last; since 1970, UTC
+  std::string model_path;       // of the model that answered last; empty: none, or not known
+  std::string model_name;
   bool loading = false;  // the messages are being read from the disk
   // What was typed and not sent, as the store had it: the composer begins with it.
   std::string draft;
@@ -142,10 +162,14 @@ struct SearchState {
   bool running = false;
 };
 
+// What is opened on a message: nothing, its text to be edited, or the beginning of another answer to it.
+enum class MessageEditor { kNone, kText, kAnswer };
+
 // A message that the chat view brings into sight once for each serial number.
 struct MessageFocus {
   ChatId chat_id;
   MessageId message_id;
+  MessageEditor editor = MessageEditor::kNone;
   std::uint64_t serial = 0;
 };
 
@@ -153,6 +177,9 @@ struct ChatLibraryState {
   std::string problem;     // why chats are not saved, one sentence; empty when they are
   bool read_only = false;  // nothing will be saved: of another window, or of a newer version
   std::vector<FolderState> folders;
+  FolderId new_folder;             // that was made last in this window, to be named at once; 0: none
+  std::vector<DaySpan> days;       // that chats are grouped by, newest first; the first is today
+  std::int64_t tomorrow_ms = 0;    // when these days are over
   std::vector<TrashedChat> trash;  // newest first
   std::vector<PresetState> presets;
   SearchState search;

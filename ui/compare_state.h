@@ -24,14 +24,26 @@ inline constexpr std::int32_t kFewestCompared = 2;
 inline constexpr std::int32_t kMostCompared = 8;  // of one run; forks come on top
 inline constexpr std::size_t kMostColumns = 16;
 
+// What is asked with in one column, where settings stand side by side. The seed is not among them: it is the
+// same for all, so that what differs comes from the settings.
+struct ComparedSettings {
+  SamplingParams sampling = {};
+  std::string system_prompt = {};  // empty: none
+};
+
 // What the next run asks for.
 struct ComparisonSetup {
   ComparisonKind kind = ComparisonKind::kSamples;
   std::int32_t num_samples = 4;
   std::int32_t beam_width = 4;
-  SamplingParams sampling;               // of samples; length and penalties of beams
-  std::vector<SamplingParams> variants;  // kSettings: A, B, ...
+  SamplingParams sampling;                 // of samples; length and penalties of beams; the seed of all kinds
+  std::vector<ComparedSettings> variants;  // kSettings: A, B, ...; the seed of `sampling` counts
 };
+
+// "Settings A"
+inline std::string settings_name(std::size_t index) {
+  return std::string("Settings ") + static_cast<char>('A' + index);
+}
 
 struct TokenAlternative {
   TokenId token_id = -1;
@@ -61,7 +73,7 @@ inline bool has_ended(ColumnPhase phase) {
 struct ColumnBlock {
   BlockId block_id;
   std::int32_t filled = 0;               // slots
-  bool shared = false;                   // several sequences' tables name it
+  bool shared = false;                   // several sequences' tables named it while this answer had it
   std::optional<BlockId> copied_from{};  // copy-on-write gave it to this answer
 };
 
@@ -84,8 +96,11 @@ struct ComparedColumn {
   std::optional<std::uint64_t> seed;  // none for beams
   std::int32_t output_index = 0;      // the stream of `seed` that it draws from
   SamplingParams sampling;
-  std::string differences;  // settings that differ from another column's, a few words
-  std::string text;         // valid UTF-8, shown as data
+  std::string system_prompt;           // that was sent; empty: none
+  std::int32_t num_prompt_tokens = 0;  // before the first of `tokens`; 0: not known yet
+  std::int32_t num_left_out = 0;       // of the chat's messages, the oldest, for want of room
+  std::string differences;             // settings that differ from another column's, a few words
+  std::string text;                    // valid UTF-8, shown as data
   std::vector<ComparedToken> tokens;
   // Goes up whenever `tokens` did anything else than grow at the end.
   std::uint32_t rewritten = 0;

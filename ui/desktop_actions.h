@@ -35,8 +35,29 @@ struct OpenLink {  // in the browser; http, https or mailto, and confirmed
   std::string address;
 };
 
-struct ShowAttach {
+struct ShowKeys {
   bool open;
+};
+struct ShowInFolder {  // by the desktop's file manager
+  std::string path;
+};
+
+// ---- files
+
+enum class FileWish { kAttach, kImportChats, kOpenRecording, kOpenModel };
+struct AskForFile {  // opens the file browser
+  FileWish wish;
+};
+struct CloseFileBrowser {};
+struct BrowseTo {  // a path that was typed or chosen, whole or in part
+  std::string text;
+  bool is_typed = true;  // false: the field takes this text
+};
+struct ChooseFile {  // a row, or what was typed; a folder is opened
+  std::string path;
+};
+struct AnswerOverwrite {
+  bool replaces;
 };
 struct AttachFile {  // as text, whatever its name says
   ChatId chat_id;
@@ -58,7 +79,8 @@ struct ShowTree {
 };
 
 struct DesktopAction : std::variant<ShowWorkspace, ShowSettings, ShowPalette, ShowSampling, ChangeSettings,
-                                    DismissBanner, CopyText, OpenLink, ShowAttach, AttachFile,
+                                    DismissBanner, CopyText, OpenLink, ShowKeys, ShowInFolder, AskForFile,
+                                    CloseFileBrowser, BrowseTo, ChooseFile, AnswerOverwrite, AttachFile,
                                     RemoveAttachment, OpenFiles, ShowPresets, ShowTree> {
   using variant::variant;
 };

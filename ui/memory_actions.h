@@ -52,10 +52,10 @@ struct OpenRecording {
   std::string path;
 };
 struct CloseRecording {};  // back to the engine
-struct ListRecordings {};
 enum class ExportFormat { kJson, kCsv, kPng };
 struct ExportMemory {
   ExportFormat format;
+  std::string path = {};  // empty: it is asked for; of a picture: a new one where recordings are
 };
 struct ShowChapter {
   std::int32_t chapter;
@@ -66,11 +66,10 @@ struct MoveTour {  // by steps; past the end goes to the next chapter
 struct RunPaper {};
 struct CancelPaper {};
 
-struct MemoryAction
-    : std::variant<ShowMemoryPage, FollowNewest, PauseMemory, SeekTime, SeekMark, StepEvents, StepSteps,
-                   PlayMemory, ChangePlaySpeed, ChooseBlock, HoverBlock, HoverText, StartRecording,
-                   StopRecording, OpenRecording, CloseRecording, ListRecordings, ExportMemory, ShowChapter,
-                   MoveTour, RunPaper, CancelPaper> {
+struct MemoryAction : std::variant<ShowMemoryPage, FollowNewest, PauseMemory, SeekTime, SeekMark, StepEvents,
+                                   StepSteps, PlayMemory, ChangePlaySpeed, ChooseBlock, HoverBlock, HoverText,
+                                   StartRecording, StopRecording, OpenRecording, CloseRecording, ExportMemory,
+                                   ShowChapter, MoveTour, RunPaper, CancelPaper> {
   using variant::variant;
 };
 

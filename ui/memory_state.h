@@ -74,6 +74,7 @@ struct TableLine {
   std::uint64_t sequence = 0;          // 0: a heading
   std::vector<BlockId> blocks = {};    // host blocks while swapped out
   std::int32_t num_shared_prefix = 0;  // leading blocks that another row begins with, too
+  bool is_ghost = false;               // of a chat that is idle: what it left in the cache
 };
 
 // A run of blocks of the prefix cache without a fork in it.
@@ -93,6 +94,14 @@ struct PrefixRun {
 struct TimelineStep {
   StepRecord record;
   std::uint64_t mark = 0;
+  std::int64_t num_prefilled = 0;  // prompt tokens that were computed, up to here
+};
+
+// The levels of the pools where they changed without a step, as by a cancel while nothing else runs.
+struct LevelPoint {
+  std::int64_t time_us = 0;
+  std::uint64_t mark = 0;
+  std::int32_t used = 0, cached = 0, free = 0, host = 0;  // blocks
 };
 
 // Equal events of one step and sequence, counted together.
@@ -107,6 +116,30 @@ struct LogLine {
   std::int32_t last_block = -1;
   std::int32_t aux = 0;  // of the first
   std::int32_t count = 1;
+};
+
+// What happened to a sequence's memory, told once however many blocks it took. Views make a sentence of it.
+enum class StoryKind {
+  kReused,
+  kComputes,
+  kSampled,
+  kCopied,
+  kSwappedOut,
+  kSwappedIn,
+  kDropped,
+  kMadeRoom,
+  kEnded
+};
+struct Story {
+  StoryKind kind = StoryKind::kComputes;
+  std::uint64_t mark = 0, last_mark = 0;  // of its first event and of its last
+  std::int64_t step = 0;
+  std::int64_t time_us = 0;
+  std::uint64_t sequence = 0;
+  std::uint64_t other =
+      0;  // kReused: who computed them; kSampled: what was forked; kMadeRoom: whose they were
+  std::int32_t count = 0;  // blocks; kSampled: sequences
+  std::int32_t kept = 0;   // kEnded: of them, blocks that can be found again
 };
 
 // When a sequence ran, waited after a preemption, or was swapped out.
@@ -126,14 +159,20 @@ struct RatePoint {
 
 // What happened in a source, and who its sequences are.
 struct TimelineState {
+  std::string name;            // of the model or the recording
   std::int64_t origin_us = 0;  // shown as 0 s
   std::deque<TimelineStep> steps;
-  std::deque<LogLine> log;  // what is listed; fills and releases are not
+  std::deque<LevelPoint> levels;  // between steps, oldest first
+  std::deque<LogLine> log;        // what is listed; fills and releases are not
+  std::deque<Story> stories;      // the same, told
   std::deque<ScheduleSpan> spans;
   std::deque<RatePoint> rates;
   std::uint64_t oldest_mark = 0, newest_mark = 0;
   std::int64_t newest_us = 0;
   std::map<std::uint64_t, ShownSequence> names;  // of every sequence that was seen
+  // Of the engine before this one, on the same clock: it is drawn left of a border, and cannot be gone back
+  // to.
+  std::shared_ptr<const TimelineState> before;
 };
 
 // Of the engine that runs, whatever the Memory workspace shows.
@@ -214,7 +253,6 @@ struct MemoryBar {
 struct RecordingState {
   bool is_recording = false;
   std::string path = {};
-  std::vector<std::string> known = {};  // recordings in the usual folder, newest first
   bool is_loading = false;
 };
 
@@ -284,6 +322,22 @@ struct MemoryWorkspaceState {
 inline std::string sequence_name(const TimelineState& timeline, std::uint64_t sequence) {
   const auto found = timeline.names.find(sequence);
   return found == timeline.names.end() ? "sequence " + std::to_string(sequence) : found->second.label;
+}
+
+// What the pools hold after all that happened; nothing before the first.
+inline LevelPoint newest_levels(const TimelineState& timeline) {
+  LevelPoint newest;
+  if (!timeline.steps.empty()) {
+    const StepRecord& record = timeline.steps.back().record;
+    newest = {.time_us = record.begin_us,
+              .mark = timeline.steps.back().mark,
+              .used = record.used_blocks,
+              .cached = record.cached_blocks,
+              .free = record.free_blocks,
+              .host = record.host_used_blocks};
+  }
+  const bool is_later = !timeline.levels.empty() && timeline.levels.back().mark > newest.mark;
+  return is_later ? timeline.levels.back() : newest;
 }
 
 // What is lit of a message; empty for nearly every one.

@@ -18,6 +18,10 @@ struct OpenModelFile {  // the picker, on this file
   std::string path;
 };
 
+struct LoadModelFile {  // at once, beside the present model
+  std::string path;
+};
+
 struct CloseModelPicker {};
 struct ChooseModel {  // a row, or a file of the browser
   std::string path;
@@ -33,22 +37,15 @@ enum class RunningAnswers { kFinish, kStop };
 struct LoadChosenModel {
   RunningAnswers running = RunningAnswers::kFinish;
 };
-struct ShowFileBrowser {
-  bool open = false;
-};
-struct BrowseTo {  // a path that was typed or chosen, whole or in part
-  std::string text;
-  bool is_typed = true;  // false: the field takes this text
-};
 
 // What the picker itself takes.
-struct ModelPickerAction : std::variant<CloseModelPicker, ChooseModel, ForgetModel, ChangeLoadOptions,
-                                        LoadChosenModel, ShowFileBrowser, BrowseTo> {
+struct ModelPickerAction
+    : std::variant<CloseModelPicker, ChooseModel, ForgetModel, ChangeLoadOptions, LoadChosenModel> {
   using variant::variant;
 };
 
 struct ModelAction : std::variant<LoadModel, CancelLoading, ContinueOnCpu, OpenModelPicker, OpenModelFile,
-                                  ModelPickerAction> {
+                                  LoadModelFile, ModelPickerAction> {
   using variant::variant;
 };
 

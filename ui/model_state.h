@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/api/engine_options.h"
+#include "engine/api/sampling_advice.h"
 
 namespace octavo::ui {
 
@@ -29,6 +30,8 @@ struct ModelState {
   std::int32_t num_blocks = 0;
   std::int64_t bytes_per_block = 0;
   std::int32_t max_model_len = 0;
+  bool is_demonstration = false;        // the small one that set-up fetches: quick, and often wrong
+  SamplingAdvice sampling_advice = {};  // with which new chats begin
 };
 
 // ---- choosing one
@@ -100,24 +103,6 @@ struct ModelInside {
   ModelMemory memory;
 };
 
-struct FolderEntry {
-  std::string path;
-  std::string name;
-  bool is_folder = false;
-  std::int64_t file_bytes = 0;
-};
-
-// "Open file…": the folder of what was typed, and what in it begins like that.
-struct FileBrowser {
-  bool open = false;
-  std::string text;  // a path, as typed or as chosen; the field begins with it at each `serial`
-  std::uint64_t serial = 0;
-  std::string folder;                // that is listed
-  std::vector<FolderEntry> entries;  // folders first, each part by name
-  bool reading = false;
-  std::string problem;  // one sentence
-};
-
 struct ModelLoading {
   std::string path;
   std::string name;
@@ -125,13 +110,19 @@ struct ModelLoading {
   bool is_cancelling = false;
 };
 
+// What the chosen model is for.
+enum class ModelPurpose {
+  kAnswers,     // it takes the place of the present one
+  kComparison,  // it is held against it
+};
+
 struct ModelPickerState {
   bool open = false;
+  ModelPurpose purpose = ModelPurpose::kAnswers;
   bool scanning = false;
   std::vector<ModelRow> rows;  // recent ones first, newest first; then by name
   ModelInside inside;
   ModelLoadOptions options;
-  FileBrowser browser;
   std::optional<ModelLoading> loading;  // while a model loads, also the first one
   std::int32_t num_running = 0;         // answers and comparisons of the present model
 };

@@ -26,10 +26,7 @@ bool field_undoes() {
          context.InputTextState.TextLen > 0;
 }
 
-bool is_covered(const UiState& state) {
-  return state.settings_open || state.palette_open || state.desktop.attach_open ||
-         state.desktop.presets_open || state.picker.open;
-}
+bool is_covered(const UiState& state) { return has_dialog(state) || state.palette_open; }
 
 }  // namespace
 
@@ -40,8 +37,8 @@ void apply_shortcuts(const Frame& frame, const UiState& state, bool escape_is_ta
     }
   }
   // Escape is taken only while there is an answer to stop: elsewhere it leaves a field or a popup.
-  if (state.model.phase != ModelPhase::kReady || is_covered(state)) return;
-  if (state.deleted_title && !field_undoes() && pressed(ImGuiMod_Ctrl | ImGuiKey_Z))
+  if (is_covered(state)) return;
+  if (state.deleted && !field_undoes() && pressed(ImGuiMod_Ctrl | ImGuiKey_Z))
     frame.actions.push(actions::UndoDelete{});
   if (escape_is_taken) return;
   const ChatState* chat = active_chat(state);

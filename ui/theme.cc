@@ -18,7 +18,7 @@ Theme dark() {
           .line = rgb(0x28303b),
           .text = rgb(0xe7ebf0),
           .muted = rgb(0x93a0b0),
-          .faint = rgb(0x5d6a7a),
+          .faint = rgb(0x8491a1),
           .accent = rgb(0x4cc2b0),
           .on_accent = rgb(0x0b1f1c),
           .warning = rgb(0xe8a23d),
@@ -36,10 +36,10 @@ Theme light() {
           .line = rgb(0xdfe4ea),
           .text = rgb(0x171c23),
           .muted = rgb(0x566373),
-          .faint = rgb(0x8b97a6),
+          .faint = rgb(0x5f6b79),
           .accent = rgb(0x0d7f72),
           .on_accent = rgb(0xffffff),
-          .warning = rgb(0xa86500),
+          .warning = rgb(0x985b00),
           .error = rgb(0xc23a2b),
           .free = rgb(0xe9edf2),
           .cached = rgb(0xc3ccd7),
@@ -66,6 +66,18 @@ Theme high_contrast() {
                      rgb(0xf2e75e)}};
 }
 
+float channel_light(std::uint32_t value) {
+  const float part = static_cast<float>(value) / 255.0f;
+  return part <= 0.04045f ? part / 12.92f : std::pow((part + 0.055f) / 1.055f, 2.4f);
+}
+
+// Relative, of WCAG 2.1.
+float luminance(ImU32 colour) {
+  return 0.2126f * channel_light((colour >> IM_COL32_R_SHIFT) & 255u) +
+         0.7152f * channel_light((colour >> IM_COL32_G_SHIFT) & 255u) +
+         0.0722f * channel_light((colour >> IM_COL32_B_SHIFT) & 255u);
+}
+
 ImVec4 vector(ImU32 colour) { return ImGui::ColorConvertU32ToFloat4(colour); }
 
 void apply_colours(const Theme& theme, ImGuiStyle& style) {
@@ -76,7 +88,7 @@ void apply_colours(const Theme& theme, ImGuiStyle& style) {
   set(ImGuiCol_Border, theme.line);
   set(ImGuiCol_BorderShadow, IM_COL32_BLACK_TRANS);
   set(ImGuiCol_Text, theme.text);
-  set(ImGuiCol_TextDisabled, theme.faint);
+  set(ImGuiCol_TextDisabled, theme.muted);
   set(ImGuiCol_TextSelectedBg, with_alpha(theme.accent, 0.30f));
   set(ImGuiCol_FrameBg, theme.raised);
   set(ImGuiCol_FrameBgHovered, mix(theme.raised, theme.text, 0.05f));
@@ -143,6 +155,21 @@ ImU32 mix(ImU32 from, ImU32 to, float amount) {
   const ImU32 even = between(from & kEvenChannels, to & kEvenChannels);
   const ImU32 odd = between((from >> 8) & kEvenChannels, (to >> 8) & kEvenChannels);
   return even | (odd << 8);
+}
+
+float contrast(ImU32 a, ImU32 b) {
+  const float light = std::max(luminance(a), luminance(b)), dark = std::min(luminance(a), luminance(b));
+  return (light + 0.05f) / (dark + 0.05f);
+}
+
+ImU32 readable(ImU32 colour, ImU32 background) {
+  constexpr ImU32 kWhite = IM_COL32_WHITE, kBlack = IM_COL32_BLACK;
+  const ImU32 farthest = contrast(kWhite, background) > contrast(kBlack, background) ? kWhite : kBlack;
+  for (float amount = 0; amount < 1; amount += 0.1f) {
+    const ImU32 candidate = mix(colour, farthest, amount);
+    if (contrast(candidate, background) >= kReadableContrast) return candidate;
+  }
+  return farthest;
 }
 
 }  // namespace octavo::ui

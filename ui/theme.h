@@ -37,7 +37,11 @@ inline constexpr float kMeasure = 720;
 inline constexpr float kHeader = 56;
 }  // namespace size
 
+// REQUIRES: name != kSystem, which `resolved` turns into one of the others
 Theme make_theme(ThemeName name, float scale);
+inline ThemeName resolved(ThemeName wanted, ThemeName system) {
+  return wanted == ThemeName::kSystem ? system : wanted;
+}
 
 // Sets Dear ImGui's own style from the theme, for the widgets that we take from it as they are.
 void apply_theme(const Theme& theme);
@@ -46,5 +50,11 @@ void apply_theme(const Theme& theme);
 ImU32 with_alpha(ImU32 colour, float alpha);
 // Between two colours: 0 gives `from`, 1 gives `to`.
 ImU32 mix(ImU32 from, ImU32 to, float amount);
+
+// How far apart two opaque colours are for a reader: 1 to 21 (WCAG 2.1, "contrast ratio").
+float contrast(ImU32 a, ImU32 b);
+inline constexpr float kReadableContrast = 4.5f;
+// `colour` for text on an opaque background: moved towards black or white as far as it must to be readable.
+ImU32 readable(ImU32 colour, ImU32 background);
 
 }  // namespace octavo::ui

@@ -8,17 +8,19 @@
 #include "ui/chat_state.h"
 #include "ui/fonts.h"
 #include "ui/theme.h"
-#include "ui/views/attach_view.h"
 #include "ui/views/chat_view.h"
 #include "ui/views/command_palette.h"
 #include "ui/views/compare/compare_view.h"
 #include "ui/views/composer_view.h"
+#include "ui/views/file_browser.h"
 #include "ui/views/memory_view.h"
 #include "ui/views/model_picker.h"
 #include "ui/views/presets_view.h"
 #include "ui/views/sampling_view.h"
+#include "ui/views/settings_view.h"
 #include "ui/views/sidebar_view.h"
 #include "ui/views/tree_view.h"
+#include "ui/views/two_models/two_models_view.h"
 
 namespace octavo::ui {
 
@@ -32,12 +34,27 @@ class Views {
 
   const Fonts& fonts() const { return fonts_; }
   const CompareView& compare() const { return compare_; }
+  const TwoModelsView& two_models() const { return two_models_; }
 
   // Whether something that was drawn moves by itself, so that another frame is due.
   bool wants_frame() const { return memory_.wants_frame(); }
 
  private:
+  // What has the keyboard instead of the composer.
+  struct InFront {
+    bool dialog = false;  // or a menu, or a question
+    bool search = false;
+    bool find = false;
+    bool editor = false;
+    bool tree = false;
+  };
+
   void use_theme(const UiState& state, float content_scale);
+  void draw_main(const Frame& frame, const UiState& state);
+  bool draw_left(const Frame& frame, const UiState& state);
+  void draw_rail(const Frame& frame, const UiState& state);
+  void draw_dialogs(const Frame& frame, const UiState& state, float shown_zoom);
+  void return_keyboard(const UiState& state);
   void draw_workspace(const Frame& frame, const UiState& state, ImVec2 extent);
   void draw_chat(const Frame& frame, const UiState& state, ImVec2 extent);
   void draw_right_column(const Frame& frame, const UiState& state, const ChatState& chat, ImVec2 low,
@@ -46,18 +63,25 @@ class Views {
   Fonts fonts_;
   Theme theme_;
   ChatId shown_chat_{};
+  InFront in_front_;  // in the frame before
+  // In a narrow window the sidebar covers the workspace while a person looks at it.
+  bool sidebar_covers_ = false;
+  bool sidebar_wanted_ = true;     // the setting, in the frame before
+  ChatId chosen_chat_{};           // the active chat, in the frame before
   std::uint64_t shown_focus_ = 0;  // serial number of the newest message that was brought into sight
   CommandPalette palette_;
   SidebarView sidebar_;
   ChatView chat_;
   ComposerView composer_;
   SamplingView sampling_;
-  AttachView attach_;
   PresetsView presets_;
+  SettingsView settings_;
   ModelPickerView model_picker_;
+  FileBrowserView files_;
   TreeView tree_;
   bool tree_was_open_ = false;
   CompareView compare_;
+  TwoModelsView two_models_;
   MemoryView memory_;
 };
 

@@ -26,11 +26,8 @@ MessageId Chat::add(Message message) {
   message.children.clear();
   message.active_child = kRootMessage;
   messages_.push_back(std::move(message));
-  if (Message* above = find(messages_.back().parent)) {
-    above->children.push_back(id);
-  } else {
-    root_children_.push_back(id);
-  }
+  if (messages_.back().erased) return id;
+  children_of(messages_.back().parent).push_back(id);
   choose_child(id);
   return id;
 }
@@ -44,11 +41,7 @@ void Chat::activate(MessageId id) {
 void Chat::choose_child(MessageId id) {
   const Message* message = find(id);
   OCTAVO_CHECK(message != nullptr, "no message %llu", static_cast<unsigned long long>(id.value));
-  if (Message* above = find(message->parent)) {
-    above->active_child = id;
-  } else {
-    active_root_child_ = id;
-  }
+  chosen_below(message->parent) = id;
 }
 
 bool Chat::is_chosen(MessageId id) const {
@@ -71,6 +64,99 @@ SiblingPosition Chat::position_among_siblings(MessageId id) const {
   return {static_cast<std::int32_t>(found - siblings.begin()), static_cast<std::int32_t>(siblings.size())};
 }
 
+std::vector<MessageId>& Chat::children_of(MessageId parent) {
+  Message* above = find(parent);
+  return above != nullptr ? above->children : root_children_;
+}
+
+MessageId& Chat::chosen_below(MessageId parent) {
+  Message* above = find(parent);
+  return above != nullptr ? above->active_child : active_root_child_;
+}
+
+// ---- erasing
+
+// The message and everything below it, ascending.
+std::vector<MessageId> Chat::branch_of(MessageId id) const {
+  std::vector<MessageId> branch = {id};
+  for (std::size_t i = 0; i < branch.size(); ++i) {
+    const std::vector<MessageId>& children = find(branch[i])->children;
+    branch.insert(branch.end(), children.begin(), children.end());
+  }
+  std::sort(branch.begin(), branch.end());
+  return branch;
+}
+
+// Leaves its place.
+Message Chat::take(MessageId id, ErasedMessages& erased) {
+  if (auto summary = summaries_.extract(id); !summary.empty()) erased.summaries.insert(std::move(summary));
+  Message& message = messages_[id.value - 1];
+  Message place;
+  place.id = id;
+  place.parent = message.parent;
+  place.role = message.role;
+  place.erased = true;
+  return std::exchange(message, std::move(place));
+}
+
+// Siblings stand in the order of their ids, as they do in a chat that is read from a file.
+void Chat::hang_below(MessageId parent, MessageId id) {
+  std::vector<MessageId>& children = children_of(parent);
+  children.insert(std::lower_bound(children.begin(), children.end(), id), id);
+}
+
+void Chat::take_from(MessageId parent, MessageId id) {
+  std::vector<MessageId>& children = children_of(parent);
+  const auto place = children.erase(std::find(children.begin(), children.end(), id));
+  MessageId& chosen = chosen_below(parent);
+  if (chosen != id) return;
+  chosen = place != children.end() ? *place : children.empty() ? kRootMessage : children.back();
+}
+
+ErasedMessages Chat::erase(MessageId id, EraseExtent extent) {
+  OCTAVO_CHECK(find(id) != nullptr, "no message %llu", static_cast<unsigned long long>(id.value));
+  const std::vector<MessageId> branch = branch_of(id);
+  const MessageId parent = find(id)->parent;
+  ErasedMessages erased;
+  erased.was_chosen = is_chosen(id);
+  take_from(parent, id);
+  const bool alone = extent == EraseExtent::kMessage;
+  for (const MessageId below : branch) {
+    if (below == id || !alone) {
+      erased.messages.push_back(take(below, erased));
+    } else if (auto summary = summaries_.extract(below); !summary.empty()) {
+      erased.summaries.insert(std::move(summary));  // it may tell of what is gone
+    }
+  }
+  if (alone) {
+    const Message& gone = erased.messages.front();
+    for (const MessageId child : gone.children) {
+      find(child)->parent = parent;
+      hang_below(parent, child);
+    }
+    if (erased.was_chosen && gone.active_child != kRootMessage) chosen_below(parent) = gone.active_child;
+  }
+  if (find(context_begin) == nullptr) context_begin = kRootMessage;
+  return erased;
+}
+
+void Chat::restore(ErasedMessages erased) {
+  const MessageId id = erased.messages.front().id, parent = erased.messages.front().parent;
+  for (Message& message : erased.messages) {
+    const auto index = message.id.value - 1;
+    messages_[index] = std::move(message);
+  }
+  for (const MessageId child : find(id)->children) {
+    Message& below = *find(child);
+    if (below.parent == id) continue;  // it was erased with it
+    take_from(below.parent, child);
+    below.parent = id;
+  }
+  hang_below(parent, id);
+  summaries_.merge(erased.summaries);
+  if (erased.was_chosen) choose_child(id);
+}
+
 MessageId Chat::sibling(MessageId id, std::int32_t offset) const {
   const SiblingPosition position = position_among_siblings(id);
   const std::int32_t index = position.index + offset;
@@ -80,7 +166,8 @@ MessageId Chat::sibling(MessageId id, std::int32_t offset) const {
 
 const Message* Chat::find(MessageId id) const {
   if (id == kRootMessage || id.value > messages_.size()) return nullptr;
-  return &messages_[id.value - 1];
+  const Message& message = messages_[id.value - 1];
+  return message.erased ? nullptr : &message;
 }
 
 Message* Chat::find(MessageId id) {
@@ -99,17 +186,6 @@ std::vector<MessageId> Chat::active_path() const {
 MessageId Chat::active_leaf() const {
   const auto path = active_path();
   return path.empty() ? kRootMessage : path.back();
-}
-
-std::vector<ChatMessage> Chat::chat_messages(MessageId last) const {
-  std::vector<ChatMessage> result;
-  for (const Message* message = find(last); message != nullptr; message = find(message->parent)) {
-    if (message->role == Role::kAssistant && message->content.empty()) continue;
-    result.push_back({message->role, message->content, message->token_ids});
-  }
-  if (!system_prompt.empty()) result.push_back({Role::kSystem, system_prompt});
-  std::reverse(result.begin(), result.end());
-  return result;
 }
 
 const std::string& Chat::summary_after(MessageId id) const {
@@ -136,6 +212,29 @@ std::string Chat::display_title(std::size_t max_characters) const {
     if (!line.empty()) return line;
   }
   return "New chat";
+}
+
+Chat without_erased(const Chat& chat) {
+  Chat result;
+  result.title = chat.title;
+  result.system_prompt = chat.system_prompt;
+  result.sampling = chat.sampling;
+  result.context_policy = chat.context_policy;
+  std::map<MessageId, MessageId> new_ids = {{kRootMessage, kRootMessage}};
+  for (const Message& message : chat.messages()) {
+    if (message.erased) continue;
+    Message copy = message;
+    copy.parent = new_ids.at(message.parent);
+    new_ids[message.id] = result.add(std::move(copy));
+    result.set_summary(new_ids[message.id], chat.summary_after(message.id));
+  }
+  const auto choose = [&](MessageId chosen) {
+    if (chosen != kRootMessage) result.choose_child(new_ids.at(chosen));
+  };
+  choose(chat.active_first());
+  for (const Message& message : chat.messages()) choose(message.active_child);
+  result.context_begin = new_ids.at(chat.context_begin);
+  return result;
 }
 
 std::string first_line(std::string_view text, std::size_t max_characters) {

@@ -5,6 +5,8 @@
 // back finds the same leaf again. Ids are given in ascending order and never reused; a parent's id is below
 // its children's.
 //
+// What a person deletes leaves its place behind, so that every other message keeps its id.
+//
 // A value type; one thread at a time.
 #pragma once
 
@@ -31,6 +33,13 @@ struct AnswerMetrics {
   RequestMetrics request;
 };
 
+// What is known of an answer's thinking beside its text (answer_parts.h).
+struct AnswerThinking {
+  bool begun_by_prompt = false;            // the answer begins inside it
+  std::vector<std::int64_t> durations_us;  // of each piece of thinking, in the order of the text
+  bool operator==(const AnswerThinking&) const = default;
+};
+
 struct Message {
   MessageId id;
   MessageId parent;
@@ -43,10 +52,18 @@ struct Message {
   std::optional<FinishReason> finish_reason;
   std::optional<std::uint64_t> seed;
   std::optional<AnswerMetrics> metrics;
-  std::string error;  // why it failed, one sentence; empty when it did not
+  AnswerThinking thinking;
+  std::string error;      // why it failed, one sentence; empty when it did not
+  std::string stop_text;  // of an answer: the stop string that ended it; empty: none did
+  // Of an answer that a limit ended: it was the context, and not a limit of its own.
+  bool context_full = false;
   std::string model;  // of an answer: the name of the model that gave it; empty when it is not known
   // Of an answer: the program ended before it did. It holds what had come by then, and can be continued.
   bool interrupted = false;
+  bool edited = false;             // of an answer: a person wrote it, or how it begins
+  bool stopped_repeating = false;  // of an answer: it said the same again and again
+  std::int64_t created_ms = 0;     // since 1970, UTC; 0: not known
+  bool erased = false;             // nothing but its place is left
   std::vector<MessageId> children;
   MessageId active_child = kRootMessage;  // one of children; the root's id when there is none
 };
@@ -57,11 +74,24 @@ struct SiblingPosition {
   std::int32_t count = 1;
 };
 
+// Whether what follows a message goes with it, or moves up to where it stood.
+enum class EraseExtent { kMessage, kBranch };
+
+// What was erased, as it was.
+struct ErasedMessages {
+  std::vector<Message> messages;  // ascending by id; those below the first went with it
+  std::map<MessageId, std::string> summaries;
+  bool was_chosen = false;  // the first, among its siblings
+};
+
 class Chat {
  public:
   std::string title;  // empty: take it from the first message of the user
   std::string system_prompt;
   SamplingParams sampling;
+  bool has_sampling = true;  // false: it comes from a file that says nothing of it
+  // Of a chat that goes into a file or comes from one: milliseconds since 1970, UTC; 0: not known.
+  std::int64_t created_ms = 0, updated_ms = 0;
   ContextPolicy context_policy = ContextPolicy::kRoll;
   // The first message that the newest request sent; the root: nothing has left the context. It is not stored:
   // the next request finds the same (context_window.h).
@@ -73,9 +103,17 @@ class Chat {
 
   // Adds a message below its parent, as the chosen one among its siblings, and touches nothing above: a chat
   // that is built from a file costs the same for every message, and ends with `activate`. Its id and its
-  // children are given here.
+  // children are given here. An erased one only takes its place.
   // REQUIRES: its parent is the root or a message of this chat.
   MessageId add(Message message);
+
+  // Takes a message out of the tree. A neighbour becomes the chosen one where it was that. Summaries of what
+  // held it are gone.
+  // REQUIRES: the message exists.
+  ErasedMessages erase(MessageId id, EraseExtent extent);
+  // Puts them back where they were; the first is the chosen one among its siblings again if it was.
+  // REQUIRES: they were erased in this chat, and what is above them exists.
+  void restore(ErasedMessages erased);
 
   // Makes the path through this message the active one. Below it, the choices made before stay.
   // REQUIRES: the message exists.
@@ -93,7 +131,7 @@ class Chat {
   // Whether it is the active one among its siblings. REQUIRES: the message exists.
   bool is_chosen(MessageId id) const;
 
-  // nullptr for the root and for ids that were never given.
+  // nullptr for the root, for ids that were never given and for erased messages.
   const Message* find(MessageId id) const;
   Message* find(MessageId id);
 
@@ -103,12 +141,8 @@ class Chat {
   MessageId active_first() const { return active_root_child_; }
   // The last message of the active path, or the root.
   MessageId active_leaf() const;
-  // All messages, ascending by id.
+  // All messages, ascending by id, with the places of erased ones.
   const std::vector<Message>& messages() const { return messages_; }
-
-  // The system prompt (when there is one) and the path from the first message to `last`, as the engine takes
-  // it. Answers that failed before their first character are left out with nothing in their place.
-  std::vector<ChatMessage> chat_messages(MessageId last) const;
 
   // What stands for everything up to this message once that has left the context; empty: nothing does.
   const std::string& summary_after(MessageId id) const;
@@ -122,12 +156,21 @@ class Chat {
 
  private:
   const std::vector<MessageId>& siblings_of(const Message& message) const;
+  std::vector<MessageId>& children_of(MessageId parent);
+  MessageId& chosen_below(MessageId parent);
+  std::vector<MessageId> branch_of(MessageId id) const;
+  Message take(MessageId id, ErasedMessages& erased);
+  void hang_below(MessageId parent, MessageId id);
+  void take_from(MessageId parent, MessageId id);
 
   std::vector<Message> messages_;  // message with id n stands at n - 1
   std::vector<MessageId> root_children_;
   MessageId active_root_child_ = kRootMessage;
   std::map<MessageId, std::string> summaries_;  // by the message after which they stand; none is empty
 };
+
+// The same without the places of erased messages: ids are given anew.
+Chat without_erased(const Chat& chat);
 
 // The first line of `text`, trimmed, at most `max_characters` code points with an ellipsis when more were
 // there.

@@ -1,5 +1,6 @@
 #include "app/chat/chat_json.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -17,6 +18,7 @@ using nlohmann::json;
 
 constexpr std::string_view kFormat = "octavo-conversation";
 constexpr int kVersion = 1;
+constexpr std::uint64_t kLatestMs = 253'402'300'799'999;  // the end of the year 9999
 
 double milliseconds(std::int64_t us) { return static_cast<double>(us) / 1000.0; }
 
@@ -28,6 +30,12 @@ json metrics_to_json(const AnswerMetrics& metrics) {
           {"tpot_ms", milliseconds(metrics.request.tpot_us)},
           {"e2e_ms", milliseconds(metrics.request.e2e_us)},
           {"num_preemptions", metrics.request.num_preemptions}};
+}
+
+json thinking_to_json(const AnswerThinking& thinking) {
+  json durations = json::array();
+  for (const std::int64_t us : thinking.durations_us) durations.push_back(milliseconds(us));
+  return {{"begun_by_prompt", thinking.begun_by_prompt}, {"durations_ms", std::move(durations)}};
 }
 
 bool is_active(const Chat& chat, const Message& message, MessageId first_active) {
@@ -45,9 +53,15 @@ json message_to_json(const Chat& chat, const Message& message, MessageId first_a
   if (message.finish_reason) value["finish_reason"] = finish_reason_name(*message.finish_reason);
   if (message.seed) value["seed"] = *message.seed;
   if (message.metrics) value["metrics"] = metrics_to_json(*message.metrics);
+  if (message.thinking != AnswerThinking{}) value["thinking"] = thinking_to_json(message.thinking);
   if (!message.error.empty()) value["error"] = message.error;
   if (!message.model.empty()) value["model"] = message.model;
   if (message.interrupted) value["interrupted"] = true;
+  if (message.created_ms > 0) value["created_ms"] = message.created_ms;
+  if (message.context_full) value["context_full"] = true;
+  if (!message.stop_text.empty()) value["stop_text"] = message.stop_text;
+  if (message.edited) value["edited"] = true;
+  if (message.stopped_repeating) value["stopped_repeating"] = true;
   if (const std::string& summary = chat.summary_after(message.id); !summary.empty())
     value["summary"] = summary;
   return value;
@@ -98,11 +112,19 @@ class Reader {
     return static_cast<std::int32_t>(value);
   }
 
+  std::int64_t time_ms(const char* key) {
+    const std::uint64_t value = unsigned_integer(key).value_or(0);
+    if (value > kLatestMs) return fail(std::string("has a ") + key + " that is not a time"), 0;
+    return static_cast<std::int64_t>(value);
+  }
+
   // Milliseconds as microseconds.
   std::int64_t duration_us(const char* key) {
     const json* value = member(key);
-    if (value == nullptr) return 0;
-    const double ms = value->is_number() ? value->get<double>() : -1.0;
+    return value == nullptr ? 0 : as_duration_us(key, *value);
+  }
+  std::int64_t as_duration_us(const char* key, const json& value) {
+    const double ms = value.is_number() ? value.get<double>() : -1.0;
     if (!(ms >= 0.0 && ms <= 1e12)) return fail(std::string("has a ") + key + " that is not a time"), 0;
     return std::llround(ms * 1000.0);
   }
@@ -158,6 +180,26 @@ Result<AnswerMetrics> read_metrics(const json& object, const std::string& where)
   return metrics;
 }
 
+Result<AnswerThinking> read_thinking(const json& object, const std::string& where) {
+  Reader reader(object, where + ", thinking,");
+  AnswerThinking thinking;
+  thinking.begun_by_prompt = reader.flag("begun_by_prompt");
+  if (const json* durations = reader.member("durations_ms")) {
+    if (!durations->is_array()) reader.fail("has durations_ms that are not a list");
+    for (const json& duration : *durations)
+      thinking.durations_us.push_back(reader.as_duration_us("durations_ms", duration));
+  }
+  if (reader.failed()) return Error{.code = ErrorCode::kDamagedFile, .message = reader.problem()};
+  return thinking;
+}
+
+std::int64_t read_date(Reader& reader, const char* key) {
+  constexpr std::uint64_t kLatest = 253'402'300'799'000;  // the end of the year 9999
+  const std::uint64_t ms = reader.unsigned_integer(key).value_or(0);
+  if (ms > kLatest) reader.fail(std::string("has a ") + key + " that is not a date");
+  return ms > kLatest ? 0 : static_cast<std::int64_t>(ms);
+}
+
 // Appends one message. Gives an Error whose message still lacks the file's name.
 Result<void> read_message(const json& object, Chat& chat, std::vector<MessageId>& active) {
   const std::uint64_t expected_id = chat.messages().size() + 1;
@@ -182,10 +224,18 @@ Result<void> read_message(const json& object, Chat& chat, std::vector<MessageId>
   read.error = sanitise_utf8(reader.text("error"));
   read.model = sanitise_utf8(reader.text("model"));
   read.interrupted = reader.flag("interrupted");
+  read.created_ms = reader.time_ms("created_ms");
+  read.context_full = reader.flag("context_full");
+  read.stop_text = sanitise_utf8(reader.text("stop_text"));
+  read.edited = reader.flag("edited");
+  read.stopped_repeating = reader.flag("stopped_repeating");
   const bool is_chosen = reader.flag("active");
   std::string summary = sanitise_utf8(reader.text("summary"));
   if (const json* metrics = reader.member("metrics")) {
     OCTAVO_TRY(read.metrics, read_metrics(*metrics, where));
+  }
+  if (const json* thinking = reader.member("thinking")) {
+    OCTAVO_TRY(read.thinking, read_thinking(*thinking, where));
   }
   if (reader.failed()) return Error{.code = ErrorCode::kDamagedFile, .message = reader.problem()};
   const MessageId id = chat.add(std::move(read));
@@ -197,18 +247,23 @@ Result<void> read_message(const json& object, Chat& chat, std::vector<MessageId>
 }  // namespace
 
 std::string chat_to_json(const Chat& chat) {
+  const std::vector<Message>& messages = chat.messages();
+  if (std::any_of(messages.begin(), messages.end(), [](const Message& message) { return message.erased; }))
+    return chat_to_json(without_erased(chat));
   json head = {{"format", kFormat},
                {"version", kVersion},
                {"title", chat.title},
                {"system_prompt", chat.system_prompt},
                {"context_policy", context_policy_name(chat.context_policy)},
                {"sampling", sampling_to_json(chat.sampling)}};
+  if (chat.created_ms > 0) head["created_ms"] = chat.created_ms;
+  if (chat.updated_ms > 0) head["updated_ms"] = chat.updated_ms;
   if (chat.context_begin != kRootMessage) head["context_begin"] = chat.context_begin.value;
   std::string text = head.dump(1, ' ', false, json::error_handler_t::replace);
   text.erase(text.rfind('\n'));  // the end of the object
   text += ",\n \"messages\": [";
   const MessageId first_active = chat.active_first();
-  for (const Message& message : chat.messages()) {
+  for (const Message& message : messages) {
     text += message.id.value == 1 ? "\n  " : ",\n  ";
     text += message_to_json(chat, message, first_active).dump(-1, ' ', false, json::error_handler_t::replace);
   }
@@ -246,6 +301,8 @@ Result<Chat> ChatFromJson::finish(const json& rest, std::string_view name) && {
   const auto known_policy = policy.empty() ? ContextPolicy::kRoll : parse_context_policy(policy);
   if (!known_policy) reader.fail("has an unknown context_policy");
   chat_.context_policy = known_policy.value_or(ContextPolicy::kRoll);
+  chat_.created_ms = read_date(reader, "created_ms");
+  chat_.updated_ms = read_date(reader, "updated_ms");
   const json* messages = reader.member("messages");
   if (messages == nullptr || !messages->is_array()) reader.fail("has no list of messages");
   if (reader.failed()) return damaged(name, reader.problem());
@@ -254,6 +311,8 @@ Result<Chat> ChatFromJson::finish(const json& rest, std::string_view name) && {
     auto read = stored_sampling(*sampling);
     if (!read) return damaged(name, read.error().message);
     chat_.sampling = *std::move(read);
+  } else {
+    chat_.has_sampling = false;
   }
   if (!problem_.empty()) return damaged(name, problem_);
   if (!chat_.messages().empty()) chat_.activate(chat_.messages().back().id);

@@ -2,16 +2,19 @@
 //
 //   {"format": "octavo-conversation", "version": 1, "title": "…", "system_prompt": "…", "sampling":
 //   {"temperature": 0.7, …}, "context_policy": "roll", "context_begin": 13,
+//    "created_ms": 1700000000000, "updated_ms": 1700000000000,
 //    "messages": [{"id": 1, "parent": 0, "role": "user", "content": "…", "active": true,
 //                  "token_ids": [..], "finish_reason": "stop", "seed": 7, "error": "…",
-//                  "model": "…", "interrupted": true, "summary": "…",
+//                  "model": "…", "interrupted": true, "stopped_repeating": true, "summary": "…",
+//                  "thinking": {"begun_by_prompt": false, "durations_ms": [..]},
+//                  "created_ms": 1795491165000, "context_full": true, "stop_text": "…", "edited": true,
 //                  "metrics": {"num_prompt_tokens": .., "num_cached_tokens": .., "queue_ms": .., "ttft_ms":
 //                  .., …}}]}
 //
 // Ids ascend and a parent stands before its children; parent 0 is the root; "active" marks the chosen child
-// of its parent. "context_begin" is the first message that the newest request sent, where others had left the
-// context; "summary" stands for everything up to its message once that has left. What is absent has its
-// default. Keys that this version does not know are passed over.
+// of its parent. "created_ms" counts from 1970, UTC. "context_begin" is the first message that the newest
+// request sent, where others had left the context; "summary" stands for everything up to its message once
+// that has left. What is absent has its default. Keys that this version does not know are passed over.
 #pragma once
 
 #include <cstddef>

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "engine/base/calendar.h"
+
 namespace octavo::app {
 namespace {
 
@@ -38,6 +40,7 @@ std::string chat_to_markdown(const Chat& chat) {
     const Message& message = *chat.find(path[i]);
     if (i > 0 && message.id == chat.context_begin) append_cut(text, chat, i);
     append_section(text, heading_of(message), message.content);
+    if (message.created_ms > 0) text += "\n*" + date_time_text(message.created_ms) + "*\n";
     if (!message.error.empty()) text += "\n> Failed: " + message.error + "\n";
     if (message.interrupted) text += "\n> This answer was interrupted.\n";
   }

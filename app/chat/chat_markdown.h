@@ -1,5 +1,5 @@
 // A chat as Markdown for people: its title, its system prompt, and the active path, each message
-// under the name of who wrote it. Branches that are not active are left out; JSON keeps
+// under the name of who wrote it, with its time. Branches that are not active are left out; JSON keeps
 // them. A line says where the context of the newest request began.
 #pragma once
 

@@ -53,7 +53,7 @@ std::string_view end_of(std::string_view text, std::size_t num_bytes) {
   if (const std::size_t space = text.find_first_of(" \n", begin);
       space != std::string_view::npos && space - begin < 64)
     begin = space;
-  while (begin < text.size() && (static_cast<unsigned char>(text[begin]) & 0xc0) == 0x80) ++begin;
+  while (begin < text.size() && continues_utf8(text[begin])) ++begin;
   return text.substr(begin);
 }
 
@@ -82,11 +82,11 @@ class Planner {
       if (window.begin > 0) plan.begin = question_.path[window.begin].id;
       if (window.begin > 0 && question_.policy == ContextPolicy::kStop) return refuse_full(std::move(plan));
       if (!window.fits && !question_.continue_answer) return refuse_long(std::move(plan), window.num_tokens);
-      if (window.begin > 0 && question_.policy == ContextPolicy::kSummarise)
+      std::string summary;
+      if (window.begin > 0 && question_.policy == ContextPolicy::kSummarise) {
         plan.summary = wanted_summary(window.begin);
-      const std::string summary = window.begin > 0 && question_.policy == ContextPolicy::kSummarise
-                                      ? question_.path[window.begin - 1].summary
-                                      : std::string();
+        summary = question_.path[window.begin - 1].summary;
+      }
       plan.prompt = {messages_from(question_, window.begin, summary), question_.continue_answer};
       if (!window.fits) shorten_answer(plan.prompt.messages.back());
       const std::int64_t exact = exact_tokens(plan.prompt);
@@ -197,8 +197,7 @@ std::int32_t TokenCounts::of_text(std::string_view text, std::int32_t context_le
 // As if all of it were like its beginning.
 std::int64_t TokenCounts::estimate(std::string_view text) const {
   std::string_view sample = text.substr(0, kSampleBytes);
-  while (sample.size() < text.size() && !sample.empty() &&
-         (static_cast<unsigned char>(text[sample.size()]) & 0xc0) == 0x80)
+  while (sample.size() < text.size() && !sample.empty() && continues_utf8(text[sample.size()]))
     sample.remove_suffix(1);
   const auto token_ids = tokenizer_.encode(sample, /*parse_special=*/false, /*add_bos=*/false);
   if (!token_ids || sample.empty()) return 0;
@@ -255,6 +254,10 @@ ContextQuestion context_question(const Chat& chat, MessageId last, std::int32_t 
   }
   std::reverse(question.path.begin(), question.path.end());
   return question;
+}
+
+std::vector<ChatMessage> whole_prompt(const ContextQuestion& question) {
+  return messages_from(question, 0, {});
 }
 
 ContextPlan plan_context(const ContextQuestion& question, TokenCounts& counts, std::int64_t today) {

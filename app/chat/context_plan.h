@@ -27,7 +27,7 @@ struct PathMessage {
 };
 
 struct ContextQuestion {
-  std::string system_prompt;
+  std::string system_prompt = {};
   std::vector<PathMessage> path = {};  // ends with the question, or with the answer that is continued
   bool continue_answer = false;
   ContextPolicy policy = ContextPolicy::kRoll;
@@ -77,6 +77,9 @@ class TokenCounts {
 // What to ask to have this message of the chat answered, or continued. Answers without a character are left
 // out, and so are questions whose answer failed before its first one: what made it fail would stay for ever.
 ContextQuestion context_question(const Chat& chat, MessageId last, std::int32_t context_len);
+
+// Everything that it would send if the context were large enough.
+std::vector<ChatMessage> whole_prompt(const ContextQuestion& question);
 
 // `today`: seconds since 1970, which a template may print.
 ContextPlan plan_context(const ContextQuestion& question, TokenCounts& counts, std::int64_t today);

@@ -22,6 +22,7 @@
 #include "app/commands/command.h"
 #include "app/commands/engine_flags.h"
 #include "app/commands/start_engine.h"
+#include "engine/base/clock.h"
 #include "engine/base/text.h"
 #include "engine/engine.h"
 #include "engine/output_collector.h"
@@ -102,7 +103,13 @@ class TerminalChat {
     ContextQuestion question = asked(leaf_);
     question.path.push_back({{}, {Role::kUser, text}, {}});
     const std::optional<ContextPlan> plan = plan_for(question);
-    if (plan) generate_below(chat_.append(leaf_, Role::kUser, std::move(text)), plan->prompt);
+    if (plan) generate_below(append(leaf_, Role::kUser, std::move(text)), plan->prompt);
+  }
+
+  MessageId append(MessageId parent, Role role, std::string text) {
+    const MessageId id = chat_.append(parent, role, std::move(text));
+    chat_.find(id)->created_ms = unix_time_ms();
+    return id;
   }
 
   // Generates an answer below a message of the user; a later one stands beside the earlier ones.
@@ -194,7 +201,7 @@ class TerminalChat {
       leaf_ = chat_.find(question)->parent;
       show("[the question was taken back; /regenerate asks it again]\n");
     } else {
-      leaf_ = chat_.append(question, Role::kAssistant, {});
+      leaf_ = append(question, Role::kAssistant, {});
       keep(std::move(output));
     }
     save(path_);
@@ -220,10 +227,13 @@ class TerminalChat {
       message.token_ids.insert(message.token_ids.end(), completion.token_ids.begin(),
                                completion.token_ids.end());
     show_metrics(message);
+    const auto* const stop_text = std::get_if<std::string>(&completion.stop_reason);
+    message.stop_text = stop_text != nullptr ? *stop_text : std::string();
+    message.context_full = completion.finish_reason == FinishReason::kLength &&
+                           num_tokens >= static_cast<std::size_t>(engine_.description().max_model_len);
     if (completion.finish_reason != FinishReason::kLength) return;
-    const bool full = num_tokens >= static_cast<std::size_t>(engine_.description().max_model_len);
-    show(full ? "[the context is full: /continue continues the answer]\n"
-              : "[the answer reached its length limit: /continue continues it]\n");
+    show(message.context_full ? "[the context is full: /continue continues the answer]\n"
+                              : "[the answer reached its length limit: /continue continues it]\n");
   }
 
   void continue_answer() {

@@ -53,11 +53,7 @@ std::pair<TokenId, double> parse_logit_bias(const std::string& text) {
 
 }  // namespace
 
-void add_engine_flags(CLI::App& command, EngineFlags& flags) {
-  EngineOptions& options = flags.options;
-  command.add_option("--model", options.model,
-                     "Model file, or org/name in the models folder or the Hugging Face cache (default: "
-                     "SmolLM2-135M-Instruct)");
+void add_computing_flags(CLI::App& command, EngineOptions& options) {
   add_choice<Device>(command, "--device", options.device,
                      {{"cpu", Device::kCpu}, {"cuda", Device::kCuda}, {"auto", Device::kAuto}},
                      "Device to run on; auto: a GPU if one works, otherwise the CPU");
@@ -76,7 +72,6 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
                               {"int8", ActivationType::kInt8}},
                              "Data type of activations for quantised weights; auto: int16, as accurate as "
                              "f32 and nearly as fast as int8");
-  command.add_option("--block-size", options.block_size, "Tokens per KV block")->capture_default_str();
   add_choice<KvCacheType>(command, "--kv-cache-dtype", options.kv_cache_dtype,
                           {{"auto", KvCacheType::kAuto},
                            {"f32", KvCacheType::kF32},
@@ -87,6 +82,15 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
                            {"fp8_e5m2", KvCacheType::kFp8E5m2},
                            {"int8", KvCacheType::kInt8}},
                           "Data type of the KV cache; auto: f16");
+}
+
+void add_engine_flags(CLI::App& command, EngineFlags& flags) {
+  EngineOptions& options = flags.options;
+  command.add_option("--model", options.model,
+                     "Model file, or org/name in the models folder or the Hugging Face cache (default: "
+                     "SmolLM2-135M-Instruct)");
+  add_computing_flags(command, options);
+  command.add_option("--block-size", options.block_size, "Tokens per KV block")->capture_default_str();
   command.add_option("--num-kv-blocks", options.num_kv_blocks, "Blocks in the device pool");
   command.add_option("--kv-cache-memory", options.kv_cache_memory, "Size of the device pool in MiB");
   command.add_option("--gpu-memory-utilization", options.gpu_memory_utilization,

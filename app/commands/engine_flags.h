@@ -27,6 +27,8 @@ struct EngineFlags {
 };
 
 void add_engine_flags(CLI::App& command, EngineFlags& flags);
+// Of these, where and in which numbers a model computes.
+void add_computing_flags(CLI::App& command, EngineOptions& options);
 void add_sampling_flags(CLI::App& command, SamplingParams& sampling);
 
 // An option that other commands have, and a command cannot use.

@@ -51,18 +51,29 @@ SamplingParams sampling_of(std::string_view text) {
   return sampling ? *sampling : SamplingParams{};
 }
 
-std::string metrics_text(const AnswerMetrics& metrics) {
+json metrics_object(const AnswerMetrics& metrics) {
   const RequestMetrics& request = metrics.request;
-  return json{{"num_prompt_tokens", metrics.num_prompt_tokens},
-              {"num_cached_tokens", metrics.num_cached_tokens},
-              {"queue_us", request.queue_us},
-              {"ttft_us", request.ttft_us},
-              {"tpot_us", request.tpot_us},
-              {"e2e_us", request.e2e_us},
-              {"num_preemptions", request.num_preemptions},
-              {"num_draft_tokens", request.num_draft_tokens},
-              {"num_accepted_tokens", request.num_accepted_tokens}}
-      .dump();
+  return {{"num_prompt_tokens", metrics.num_prompt_tokens},
+          {"num_cached_tokens", metrics.num_cached_tokens},
+          {"queue_us", request.queue_us},
+          {"ttft_us", request.ttft_us},
+          {"tpot_us", request.tpot_us},
+          {"e2e_us", request.e2e_us},
+          {"num_preemptions", request.num_preemptions},
+          {"num_draft_tokens", request.num_draft_tokens},
+          {"num_accepted_tokens", request.num_accepted_tokens},
+          {"miss_cause", miss_cause_name(request.prefix_miss.cause)},
+          {"miss_position", request.prefix_miss.position}};
+}
+
+// What is known of an answer beside its text, in one column: what it cost, once it has ended, its thinking,
+// and whether it was stopped for its repetitions. Empty: nothing is.
+std::string figures_text(const Message& message) {
+  json object = message.metrics ? metrics_object(*message.metrics) : json::object();
+  if (message.thinking.begun_by_prompt) object["thinking_begun_by_prompt"] = true;
+  if (message.stopped_repeating) object["stopped_repeating"] = true;
+  if (!message.thinking.durations_us.empty()) object["thinking_us"] = message.thinking.durations_us;
+  return object.empty() ? std::string() : object.dump();
 }
 
 template <class Integer>
@@ -73,9 +84,17 @@ Integer metric(const json& object, const char* key) {
   return value < 0 || value > std::numeric_limits<Integer>::max() ? Integer{0} : static_cast<Integer>(value);
 }
 
-std::optional<AnswerMetrics> metrics_of(std::string_view text) {
-  const json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object()) return std::nullopt;
+// kNone for a name that is none.
+MissCause miss_cause_of(std::string_view name) {
+  for (const MissCause cause : {MissCause::kFirstUse, MissCause::kEvicted, MissCause::kOtherSalt,
+                                MissCause::kDifferingToken, MissCause::kNotRead}) {
+    if (miss_cause_name(cause) == name) return cause;
+  }
+  return MissCause::kNone;
+}
+
+std::optional<AnswerMetrics> metrics_of(const json& object) {
+  if (!object.is_object() || !object.contains("num_prompt_tokens")) return std::nullopt;
   AnswerMetrics metrics;
   metrics.num_prompt_tokens = metric<std::int32_t>(object, "num_prompt_tokens");
   metrics.num_cached_tokens = metric<std::int32_t>(object, "num_cached_tokens");
@@ -86,7 +105,22 @@ std::optional<AnswerMetrics> metrics_of(std::string_view text) {
   metrics.request.num_preemptions = metric<std::int32_t>(object, "num_preemptions");
   metrics.request.num_draft_tokens = metric<std::int32_t>(object, "num_draft_tokens");
   metrics.request.num_accepted_tokens = metric<std::int32_t>(object, "num_accepted_tokens");
+  if (const auto cause = object.find("miss_cause"); cause != object.end() && cause->is_string())
+    metrics.request.prefix_miss.cause = miss_cause_of(cause->get<std::string>());
+  metrics.request.prefix_miss.position = metric<std::int32_t>(object, "miss_position");
   return metrics;
+}
+
+AnswerThinking thinking_of(const json& object) {
+  AnswerThinking thinking;
+  if (!object.is_object()) return thinking;
+  thinking.begun_by_prompt = object.value("thinking_begun_by_prompt", json()) == true;
+  const json durations = object.value("thinking_us", json::array());
+  for (const json& duration : durations) {
+    if (!duration.is_number_integer() || duration < 0) return thinking;
+    thinking.durations_us.push_back(duration.get<std::int64_t>());
+  }
+  return thinking;
 }
 
 std::optional<FinishReason> finish_reason_of(std::string_view name) {
@@ -105,18 +139,18 @@ Result<void> write(Database& database, const changes::SaveChat& change) {
   return database.run(
       "INSERT OR REPLACE INTO chats (id, title, shown_title, system_prompt, sampling, draft, folder, pinned, "
       "position, "
-      "created_ms, updated_ms, trashed_ms, active_root_child, context_policy) "
-      "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+      "created_ms, updated_ms, trashed_ms, active_root_child, context_policy, model_path) "
+      "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
       {as_integer(head.id.value), std::string_view(head.title), std::string_view(head.shown_title),
        std::string_view(head.system_prompt), std::string_view(sampling), std::string_view(head.draft),
        as_integer(head.folder.value), std::int64_t{head.pinned}, head.position, head.created_ms,
        head.updated_ms, optional_integer(head.trashed_ms), as_integer(head.active_root_child.value),
-       context_policy_name(head.context_policy)});
+       context_policy_name(head.context_policy), std::string_view(head.model_path)});
 }
 
 Result<void> write(Database& database, const changes::SaveMessage& change) {
   const Message& message = change.message;
-  const std::string metrics = message.metrics ? metrics_text(*message.metrics) : std::string();
+  const std::string figures = figures_text(message);
   const SqlValue finish_reason =
       message.finish_reason ? SqlValue(finish_reason_name(*message.finish_reason)) : SqlValue(nullptr);
   const SqlValue seed = message.seed ? SqlValue(as_integer(*message.seed)) : SqlValue(nullptr);
@@ -124,15 +158,19 @@ Result<void> write(Database& database, const changes::SaveMessage& change) {
   OCTAVO_TRY_VOID(database.run(
       "INSERT INTO messages (chat, id, parent, active_child, role, finish_reason, seed, interrupted, model, "
       "error, "
-      "metrics, content, token_ids) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) "
+      "metrics, content, token_ids, created_ms, context_full, stop_text, edited, erased) "
+      "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18) "
       "ON CONFLICT (chat, id) DO UPDATE SET parent = ?3, active_child = ?4, role = ?5, finish_reason = ?6, "
       "seed = ?7, "
-      "interrupted = ?8, model = ?9, error = ?10, metrics = ?11, content = ?12, token_ids = ?13",
+      "interrupted = ?8, model = ?9, error = ?10, metrics = ?11, content = ?12, token_ids = ?13, "
+      "created_ms = ?14, context_full = ?15, stop_text = ?16, edited = ?17, erased = ?18",
       {chat, id, as_integer(message.parent.value), as_integer(message.active_child.value),
        role_name(message.role), finish_reason, seed, std::int64_t{message.interrupted},
        std::string_view(message.model), std::string_view(message.error),
-       message.metrics ? SqlValue(std::string_view(metrics)) : SqlValue(nullptr),
-       std::string_view(message.content), token_bytes(message.token_ids)}));
+       figures.empty() ? SqlValue(nullptr) : SqlValue(std::string_view(figures)),
+       std::string_view(message.content), token_bytes(message.token_ids), message.created_ms,
+       std::int64_t{message.context_full}, std::string_view(message.stop_text), std::int64_t{message.edited},
+       std::int64_t{message.erased}}));
   if (message.role != Role::kAssistant) return {};  // what does not grow has no pieces
   return database.run("DELETE FROM answer_pieces WHERE chat = ?1 AND message = ?2", {chat, id});
 }
@@ -213,11 +251,11 @@ Result<void> each_row(Database& database, std::string_view sql, std::initializer
 constexpr std::string_view kSelectHead =
     "SELECT id, title, shown_title, system_prompt, sampling, draft, folder, pinned, position, created_ms, "
     "updated_ms, "
-    "trashed_ms, active_root_child, context_policy FROM chats ORDER BY position DESC, id DESC";
+    "trashed_ms, active_root_child, context_policy, model_path FROM chats ORDER BY position DESC, id DESC";
 constexpr std::string_view kSelectOneHead =
     "SELECT id, title, shown_title, system_prompt, sampling, draft, folder, pinned, position, created_ms, "
     "updated_ms, "
-    "trashed_ms, active_root_child, context_policy FROM chats WHERE id = ?1";
+    "trashed_ms, active_root_child, context_policy, model_path FROM chats WHERE id = ?1";
 
 ChatHead head_of(const Rows& row) {
   ChatHead head;
@@ -235,6 +273,7 @@ ChatHead head_of(const Rows& row) {
   if (!row.is_null(11)) head.trashed_ms = row.integer(11);
   head.active_root_child = MessageId{as_unsigned(row.integer(12))};
   head.context_policy = parse_context_policy(row.text(13)).value_or(ContextPolicy::kRoll);
+  head.model_path = sanitise_utf8(row.text(14));
   return head;
 }
 
@@ -249,9 +288,19 @@ Message message_of(const Rows& row) {
   message.interrupted = row.integer(6) != 0;
   message.model = sanitise_utf8(row.text(7));
   message.error = sanitise_utf8(row.text(8));
-  if (!row.is_null(9)) message.metrics = metrics_of(row.text(9));
+  if (!row.is_null(9)) {
+    const json measured = json::parse(row.text(9), nullptr, /*allow_exceptions=*/false);
+    message.metrics = metrics_of(measured);
+    message.thinking = thinking_of(measured);
+    message.stopped_repeating = measured.is_object() && measured.value("stopped_repeating", json()) == true;
+  }
   message.content = sanitise_utf8(row.text(10));
   append_token_ids(row.bytes(11), message.token_ids);
+  message.created_ms = std::max<std::int64_t>(0, row.integer(12));
+  message.context_full = row.integer(13) != 0;
+  message.stop_text = sanitise_utf8(row.text(14));
+  message.edited = row.integer(15) != 0;
+  message.erased = row.integer(16) != 0;
   return message;
 }
 
@@ -284,9 +333,12 @@ Message lost_message(const Chat& chat) {
 }
 
 void add(Chat& chat, Message&& message) {
-  // Parents stand before their children; another order is damage.
-  if (message.parent.value > chat.messages().size()) message.parent = kRootMessage;
-  if (message.role == Role::kAssistant && !message.finish_reason) message.interrupted = true;
+  // Parents stand before their children, and go after them; another order is damage.
+  const bool is_lost =
+      message.erased ? message.parent.value > chat.messages().size() : chat.find(message.parent) == nullptr;
+  if (is_lost) message.parent = kRootMessage;
+  const bool is_open = message.role == Role::kAssistant && !message.finish_reason && !message.erased;
+  if (is_open) message.interrupted = true;
   chat.add(std::move(message));
 }
 
@@ -304,7 +356,9 @@ void build_tree(std::map<MessageId, Message>& messages, Chat& chat) {
     choices.emplace_back(id, message.active_child);
     add(chat, std::move(message));
   }
-  if (!chat.messages().empty()) chat.activate(chat.messages().back().id);
+  const auto newest = std::find_if(chat.messages().rbegin(), chat.messages().rend(),
+                                   [](const Message& message) { return !message.erased; });
+  if (newest != chat.messages().rend()) chat.activate(newest->id);
   for (const auto& [id, child] : choices) choose(chat, id, child);
 }
 
@@ -344,15 +398,16 @@ Result<StoreContents> read_contents(Database& database) {
 Result<Chat> read_tree(Database& database, ChatId chat_id) {
   const std::int64_t chat = as_integer(chat_id.value);
   std::map<MessageId, Message> messages;
-  OCTAVO_TRY_VOID(each_row(database,
-                           "SELECT id, parent, active_child FROM messages WHERE chat = ?1 ORDER BY id",
-                           {chat}, [&](const Rows& row) {
-                             Message message;
-                             message.id = MessageId{as_unsigned(row.integer(0))};
-                             message.parent = MessageId{as_unsigned(row.integer(1))};
-                             message.active_child = MessageId{as_unsigned(row.integer(2))};
-                             messages.emplace_hint(messages.end(), message.id, std::move(message));
-                           }));
+  OCTAVO_TRY_VOID(
+      each_row(database, "SELECT id, parent, active_child, erased FROM messages WHERE chat = ?1 ORDER BY id",
+               {chat}, [&](const Rows& row) {
+                 Message message;
+                 message.id = MessageId{as_unsigned(row.integer(0))};
+                 message.parent = MessageId{as_unsigned(row.integer(1))};
+                 message.active_child = MessageId{as_unsigned(row.integer(2))};
+                 message.erased = row.integer(3) != 0;
+                 messages.emplace_hint(messages.end(), message.id, std::move(message));
+               }));
   Chat tree;
   build_tree(messages, tree);
   OCTAVO_TRY(const auto first, database.integer("SELECT active_root_child FROM chats WHERE id = ?1", {chat}));
@@ -372,14 +427,15 @@ Result<Chat> read_chat(Database& database, ChatId chat_id) {
   chat.sampling = std::move(head->sampling);
   chat.context_policy = head->context_policy;
   std::map<MessageId, Message> messages;
-  OCTAVO_TRY_VOID(
-      each_row(database,
-               "SELECT id, parent, active_child, role, finish_reason, seed, interrupted, model, error, "
-               "metrics, content, token_ids FROM messages WHERE chat = ?1 ORDER BY id",
-               {number}, [&](const Rows& row) {
-                 Message message = message_of(row);
-                 messages.emplace_hint(messages.end(), message.id, std::move(message));
-               }));
+  OCTAVO_TRY_VOID(each_row(
+      database,
+      "SELECT id, parent, active_child, role, finish_reason, seed, interrupted, model, error, "
+      "metrics, content, token_ids, created_ms, context_full, stop_text, edited, erased FROM messages "
+      "WHERE chat = ?1 ORDER BY id",
+      {number}, [&](const Rows& row) {
+        Message message = message_of(row);
+        messages.emplace_hint(messages.end(), message.id, std::move(message));
+      }));
   OCTAVO_TRY_VOID(read_pieces(database, number, messages));
   build_tree(messages, chat);
   choose(chat, kRootMessage, head->active_root_child);

@@ -31,6 +31,7 @@ struct ChatHead {
   std::int64_t updated_ms = 0;
   std::optional<std::int64_t> trashed_ms;  // since when it is in the trash
   MessageId active_root_child = kRootMessage;
+  std::string model_path;  // of the model that answered last, valid UTF-8; empty: none, or not known
 };
 
 struct FolderRecord {

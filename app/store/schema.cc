@@ -78,6 +78,16 @@ CREATE TABLE summaries (
 ) STRICT;
 )sql";
 
+// When messages came, why answers ended, and who wrote them; which were deleted; which model a chat has.
+constexpr const char* kVersion3 = R"sql(
+ALTER TABLE chats ADD COLUMN model_path TEXT NOT NULL DEFAULT '';
+ALTER TABLE messages ADD COLUMN created_ms INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE messages ADD COLUMN context_full INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE messages ADD COLUMN stop_text TEXT NOT NULL DEFAULT '';
+ALTER TABLE messages ADD COLUMN edited INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE messages ADD COLUMN erased INTEGER NOT NULL DEFAULT 0;
+)sql";
+
 Result<std::vector<std::string>> describe(Database& database) {
   OCTAVO_TRY(
       Rows rows,
@@ -111,7 +121,7 @@ Result<std::vector<std::string>> describe_version(const Schema& schema, int vers
 }  // namespace
 
 const Schema& store_schema() {
-  static const Schema kSchema{{kVersion1, kVersion2}};
+  static const Schema kSchema{{kVersion1, kVersion2, kVersion3}};
   return kSchema;
 }
 

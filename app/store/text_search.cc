@@ -48,13 +48,11 @@ std::size_t unfolded_offset(std::string_view text, std::size_t folded_offset) {
   return offset;
 }
 
-bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
-
 TextMatch excerpt_around(std::string_view text, std::size_t begin, std::size_t end) {
   std::size_t first = begin > kBytesBefore ? begin - kBytesBefore : 0;
-  while (first < begin && continues_character(text[first])) ++first;
+  while (first < begin && continues_utf8(text[first])) ++first;
   std::size_t last = std::min(text.size(), end + kBytesAfter);
-  while (last > end && last < text.size() && continues_character(text[last])) --last;
+  while (last > end && last < text.size() && continues_utf8(text[last])) --last;
   TextMatch match;
   if (first > 0) match.excerpt = "…";
   match.begin = match.excerpt.size() + begin - first;

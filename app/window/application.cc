@@ -3,17 +3,20 @@
 #include <imgui.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
-#include "app/window/compare/comparison_export.h"
 #include "app/window/memory/memory_export.h"
 #include "app/window/platform/open_link.h"
 #include "app/window/platform/png.h"
+#include "engine/base/text.h"
 
 namespace octavo::app {
 namespace {
 
 constexpr std::int64_t kOwedReportUs = 50'000;
+// The wall clock may jump, and stands beside the one that waits: it is looked at this often, at the least.
+constexpr double kLongestWait = 3600;
 // A fast engine reports hundreds of times a second; taking that in more often than it is drawn would only
 // cost tokens. A little longer than FramePacing's frame, so that both happen in one waking. What comes after
 // a silence is taken in at once.
@@ -34,15 +37,21 @@ Application::Application(const WindowOptions& options, EngineFactory factory, co
     : options_(options),
       clock_(clock),
       window_(std::move(window)),
-      controller_(clock_, settings.settings),
+      controller_(clock_, settings.settings, options_.unix_time_ms),
+      bus_(options_.bus_address, [this] { wake_up(); }),
       loader_(std::move(factory), [this] { wake_up(); }) {
+  controller_.set_system_theme(theme_without_bus(std::getenv("GTK_THEME")));
   open_chats();
   file_reader_ = std::make_unique<FileReader>([this] { wake_up(); });
+  folder_reader_ = std::make_unique<FolderReader>(options_.model_places.home, [this] { wake_up(); });
+  controller_.set_export_folder(options_.export_folder);
   if (!options_.socket_path.empty())
     first_window_ = FirstWindow::listen(options_.socket_path, [this] { wake_up(); });
   if (!settings.notice.empty()) controller_.show_banner(ui::BannerKind::kNotice, settings.notice);
   scout_ = std::make_unique<ModelScout>(options_.model_places, [this] { wake_up(); });
+  two_models_worker_ = std::make_unique<TwoModelsWorker>([this] { wake_up(); });
   controller_.models().set_base(options_.engine);
+  controller_.two_models().set_base(options_.engine);
   load_first_model(settings.settings.recent_models);
   if (!options_.recording.empty()) controller_.apply(ui::actions::OpenRecording{options_.recording});
   if (!options_.files.empty()) controller_.apply(ui::actions::OpenFiles{options_.files});
@@ -55,21 +64,21 @@ Application::~Application() {
 }
 
 void Application::open_chats() {
-  transfer_ = std::make_unique<ChatTransfer>(options_.export_folder, [this] { wake_up(); });
+  transfer_ = std::make_unique<ChatTransfer>([this] { wake_up(); });
   if (options_.chats_path.empty()) return;
   StoreOptions store;
   store.paths.database = options_.chats_path;
-  store.unix_time_ms = unix_time_ms;
+  store.unix_time_ms = options_.unix_time_ms;
   store_ = std::make_unique<ChatStore>(std::move(store), clock_, [this] { wake_up(); });
-  controller_.attach_store(*store_, unix_time_ms);
+  controller_.attach_store(*store_);
 }
 
 bool Application::step_for(double seconds) {
   wakes_by_itself_ = expects_report_;  // before woken_ is read: see wake_up
   const double wait = seconds_to_wait(clock_.now_us());
-  window_->wait_events(wait < 0 ? seconds : seconds < 0 ? wait : std::min(wait, seconds));
+  window_->wait_events(seconds < 0 ? wait : std::min(wait, seconds));
   const std::int64_t now_us = clock_.now_us();
-  if (window_->take_input()) pacing_.on_input(now_us);
+  if (window_->take_input() || window_->has_queued_input()) pacing_.on_input(now_us);
   if (auto dropped = window_->take_dropped(); !dropped.empty()) {
     controller_.apply(ui::actions::OpenFiles{std::move(dropped)});
     perform_effects();
@@ -80,17 +89,31 @@ bool Application::step_for(double seconds) {
   } else if (now_us >= next_update_us_) {
     expects_report_ = false;
   }
+  if (controller_.turn_day()) pacing_.on_change(now_us);
   if (pacing_.frame_due(now_us) && !window_->hidden()) draw_frame();
   return !window_->should_close();
 }
 
 bool Application::update_due(std::int64_t now_us) const {
+  if (controller_.notice_due_us() && now_us >= *controller_.notice_due_us()) return true;
   if (woken_) return now_us >= next_update_us_;
   return controller_.wants_poll() && now_us >= next_update_us_ + kOwedReportUs;
 }
 
 double Application::seconds_to_wait(std::int64_t now_us) const {
-  const double frame = window_->hidden() ? -1 : pacing_.seconds_to_wait(now_us);
+  const double change = seconds_to_change(now_us);
+  const std::int64_t day_ms = controller_.state().library.tomorrow_ms - options_.unix_time_ms();
+  const double day = std::clamp(static_cast<double>(day_ms) / 1e3, 0.0, kLongestWait);
+  return change < 0 ? day : std::min(change, day);
+}
+
+// Until something is due for other reasons than the time of day; below 0: nothing is.
+double Application::seconds_to_change(std::int64_t now_us) const {
+  double frame = window_->hidden() ? -1 : pacing_.seconds_to_wait(now_us);
+  if (const auto leaves = controller_.notice_due_us()) {
+    const double left = static_cast<double>(std::max<std::int64_t>(0, *leaves - now_us)) / 1e6;
+    frame = frame < 0 ? left : std::min(frame, left);
+  }
   const bool looks = woken_ || expects_report_;
   if (!looks && !controller_.wants_poll()) return frame;
   const std::int64_t due_us = looks ? next_update_us_ : next_update_us_ + kOwedReportUs;
@@ -105,9 +128,13 @@ bool Application::update() {
   changed |= controller_.poll_engine();
   close_retired();
   changed |= update_scouted();
+  changed |= update_two_models();
   changed |= update_token_counts();
   changed |= update_chats();
   changed |= update_files();
+  changed |= update_folders();
+  changed |= update_desktop();
+  changed |= controller_.tick();
   changed |= answer_other_starts();
   return changed;
 }
@@ -118,8 +145,12 @@ bool Application::update_chats() {
   auto transfers = transfer_->take_results();
   for (TransferResult& result : transfers) {
     controller_.take_imported(std::move(result.imported));
-    controller_.show_banner(result.failed ? ui::BannerKind::kError : ui::BannerKind::kNotice,
-                            result.sentence);
+    if (result.written.empty()) {
+      controller_.show_banner(result.failed ? ui::BannerKind::kError : ui::BannerKind::kNotice,
+                              result.sentence);
+    } else {
+      controller_.show_written(result.sentence, result.written);
+    }
   }
   return reported || !transfers.empty();
 }
@@ -132,6 +163,31 @@ bool Application::update_files() {
   for (FilesRead& read : results) controller_.take_read_files(std::move(read));
   if (!results.empty()) perform_effects();
   return !results.empty();
+}
+
+bool Application::update_folders() {
+  auto listed = folder_reader_->take_listed();
+  for (FolderListed& one : listed) controller_.take_listed(std::move(one));
+  if (!listed.empty()) perform_effects();
+  return !listed.empty();
+}
+
+bool Application::update_desktop() {
+  const auto theme = bus_.take_theme();
+  if (theme) controller_.set_system_theme(*theme);
+  const bool pressed = bus_.take_pressed();
+  if (pressed) {
+    window_->come_to_front();
+    controller_.apply(ui::actions::SelectChat{told_chat_});
+  }
+  return theme.has_value() || pressed;
+}
+
+// Who looks at the window sees it.
+void Application::tell_of(const LongAnswer& answer) {
+  if (!controller_.state().settings.notifies || window_->is_in_front()) return;
+  told_chat_ = answer.chat_id;
+  bus_.notify({answer.failed ? "An answer has failed" : "An answer is ready", "“" + answer.title + "”"});
 }
 
 bool Application::answer_other_starts() {
@@ -168,17 +224,25 @@ void Application::perform_effects() {
   Effects effects = controller_.take_effects();
   if (effects.settings_changed) save_settings_now();
   if (effects.exported_comparison) save_comparison(*effects.exported_comparison);
+  if (effects.prompts_file)
+    file_reader_->read(
+        {.reader = FilesFor::kBatch, .as = ReadAs::kText, .paths = {*std::move(effects.prompts_file)}});
   if (effects.picture) save_picture(*effects.picture);
+  for (const LongAnswer& answer : effects.long_answers) tell_of(answer);
+  if (effects.listing) folder_reader_->give(*std::move(effects.listing));
   perform(effects.desktop);
   perform(std::move(effects.chats));
   perform(std::move(effects.models));
+  perform(std::move(effects.two_models));
 }
 
 void Application::perform(const DesktopEffects& effects) {
   if (effects.clipboard) ImGui::SetClipboardText(effects.clipboard->c_str());
-  if (!effects.open_link) return;
-  const auto opened = open_link(*effects.open_link);
-  if (!opened) controller_.show_banner(ui::BannerKind::kError, opened.error().message);
+  const auto tell = [this](const Result<void>& opened) {
+    if (!opened) controller_.show_banner(ui::BannerKind::kError, opened.error().message);
+  };
+  if (effects.open_link) tell(open_link(*effects.open_link));
+  if (effects.show_in_folder) tell(show_in_folder(*effects.show_in_folder));
 }
 
 void Application::perform(ChatEffects effects) {
@@ -203,7 +267,9 @@ void Application::save_settings_now() {
   settings.width = size.width;
   settings.height = size.height;
   const auto saved = save_settings(options_.settings_path, settings);
-  if (!saved) controller_.show_banner(ui::BannerKind::kError, saved.error().message);
+  if (saved) return controller_.settle(ui::BannerTopic::kSettings);
+  controller_.show_banner(
+      {.kind = ui::BannerKind::kError, .text = saved.error().message, .topic = ui::BannerTopic::kSettings});
 }
 
 // What the frame before showed.
@@ -211,20 +277,14 @@ void Application::save_picture(const std::filesystem::path& path) {
   const Picture picture = window_->read_pixels();
   const auto written =
       write_export(path, png_bytes(picture.width, picture.height, PixelKind::kColour, picture.pixels));
-  if (written) {
-    controller_.show_banner(ui::BannerKind::kNotice, "Exported to " + path.string() + ".");
-  } else {
-    controller_.show_banner(ui::BannerKind::kError, written.error().message);
-  }
+  if (!written) return controller_.show_banner(ui::BannerKind::kError, written.error().message);
+  controller_.show_written("Exported to " + escape_for_message(path.string()) + ".", path.string());
 }
 
 void Application::save_comparison(const ExportedComparison& comparison) {
-  const auto written = write_comparison(options_.export_folder, comparison);
-  if (written) {
-    controller_.show_banner(ui::BannerKind::kNotice, "Exported to " + written->string() + ".");
-  } else {
-    controller_.show_banner(ui::BannerKind::kError, written.error().message);
-  }
+  const auto written = write_export(comparison.path, comparison.content);
+  if (!written) return controller_.show_banner(ui::BannerKind::kError, written.error().message);
+  controller_.show_written("Exported to " + escape_for_message(comparison.path) + ".", comparison.path);
 }
 
 // Waking goes through the display, whose process takes its time from the engine. While reports come one after

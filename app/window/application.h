@@ -15,13 +15,16 @@
 #include "app/window/chat/file_reader.h"
 #include "app/window/chat/token_counter.h"
 #include "app/window/controller.h"
+#include "app/window/folder_reader.h"
 #include "app/window/models/engine_closer.h"
 #include "app/window/models/model_loader.h"
 #include "app/window/models/model_scout.h"
+#include "app/window/platform/desktop_bus.h"
 #include "app/window/platform/first_window.h"
 #include "app/window/platform/frame_pacing.h"
 #include "app/window/platform/window.h"
 #include "app/window/settings.h"
+#include "app/window/two_models/two_models_worker.h"
 #include "engine/base/clock.h"
 #include "ui/views.h"
 
@@ -36,10 +39,12 @@ struct WindowOptions {
   std::vector<std::string> files;  // to be opened: texts, chats, recordings, models
   // Where later starts find this window; empty: they do not.
   std::filesystem::path socket_path;
+  std::string bus_address;  // of the desktop's message bus; empty: there is none
   std::filesystem::path settings_path = default_settings_path();
   std::filesystem::path chats_path = default_chats_path();  // empty: chats live as long as the window
   std::filesystem::path export_folder = default_export_folder();
   ScoutPlaces model_places = default_scout_places();
+  std::function<std::int64_t()> unix_time_ms = octavo::unix_time_ms;  // the wall clock
 };
 
 // Runs the window until it is closed. An Error when it could not be opened, above all without a display.
@@ -85,12 +90,17 @@ class Application {
   void close_retired();
   std::vector<HeldEngine> let_go_of_engines();
   bool update_scouted();
+  bool update_two_models();
   bool update_token_counts();
   void apply_actions();
   void perform_effects();
   void perform(const DesktopEffects& effects);
   void perform(ChatEffects effects);
   void perform(ModelEffects effects);
+  bool update_folders();
+  bool update_desktop();
+  void tell_of(const LongAnswer& answer);
+  void perform(TwoModelsEffects effects);
   void open_chats();
   bool update_chats();
   bool update_files();
@@ -99,6 +109,7 @@ class Application {
   void save_comparison(const ExportedComparison& comparison);
   void save_picture(const std::filesystem::path& path);
   double seconds_to_wait(std::int64_t now_us) const;
+  double seconds_to_change(std::int64_t now_us) const;
   bool update_due(std::int64_t now_us) const;
   void wake_up();
 
@@ -115,6 +126,9 @@ class Application {
   std::unique_ptr<ChatStore> store_;
   std::unique_ptr<ChatTransfer> transfer_;
   std::unique_ptr<FileReader> file_reader_;
+  std::unique_ptr<FolderReader> folder_reader_;
+  DesktopBus bus_;
+  ChatId told_chat_{};                         // that the newest notification is about
   std::unique_ptr<FirstWindow> first_window_;  // none in a window that is not the first
   EngineCloser closer_;
   ModelLoader loader_;
@@ -125,6 +139,7 @@ class Application {
   std::optional<EngineOptions> fallback_;      // what is loaded again should this load fail
   std::optional<ModelLoadRequest> next_load_;  // once the load that was cancelled for it has ended
   std::unique_ptr<ModelScout> scout_;
+  std::unique_ptr<TwoModelsWorker> two_models_worker_;
   std::uint64_t num_frames_drawn_ = 0;
   std::int64_t next_update_us_ = 0;
   bool expects_report_ = false;  // the last update found something: so will the next

@@ -38,6 +38,11 @@ void Application::perform(ModelEffects effects) {
   for (ScoutJob& job : effects.scout_jobs) scout_->give(std::move(job));
 }
 
+void Application::perform(TwoModelsEffects effects) {
+  if (effects.cancel) two_models_worker_->cancel();
+  for (TwoModelsJob& job : effects.jobs) two_models_worker_->give(std::move(job));
+}
+
 void Application::load_model(ModelLoadRequest request) {
   if (request.options.model.empty()) return;
   if (loader_.loading()) {
@@ -123,7 +128,7 @@ void Application::take_engine(std::unique_ptr<Engine> engine) {
   if (before.engine != nullptr) retired_.push_back(std::move(before));
   loaded_ = loading_;
   fallback_.reset();
-  controller_.models().note_loaded(loading_.model, unix_time_ms());
+  controller_.models().note_loaded(loading_.model, options_.unix_time_ms());
   perform_effects();
   close_retired();
 }
@@ -141,6 +146,14 @@ bool Application::update_scouted() {
   for (ScoutReport& report : reports) controller_.models().take_scouted(std::move(report));
   if (!reports.empty()) perform_effects();
   return !reports.empty();
+}
+
+bool Application::update_two_models() {
+  auto reports = two_models_worker_->take_reports();
+  for (TwoModelsReport& report : reports) controller_.two_models().take(std::move(report));
+  const bool moved = controller_.two_models().show_progress(two_models_worker_->progress());
+  if (!reports.empty()) perform_effects();
+  return moved || !reports.empty();
 }
 
 }  // namespace octavo::app

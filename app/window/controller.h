@@ -13,13 +13,19 @@
 #include <utility>
 #include <vector>
 
+#include "app/window/answer_watch.h"
 #include "app/window/chat/chat_workspace.h"
+#include "app/window/compare/batch_workspace.h"
 #include "app/window/compare/compare_workspace.h"
 #include "app/window/desktop.h"
 #include "app/window/engine_reports.h"
+#include "app/window/file_browsing.h"
+#include "app/window/file_questions.h"
 #include "app/window/memory/memory_workspace.h"
 #include "app/window/models/models.h"
+#include "app/window/notice_timer.h"
 #include "app/window/settings.h"
+#include "app/window/two_models/two_models.h"
 #include "engine/base/clock.h"
 #include "engine/engine.h"
 #include "ui/actions.h"
@@ -32,15 +38,21 @@ struct Effects {
   DesktopEffects desktop = {};
   ChatEffects chats = {};
   ModelEffects models = {};
+  std::optional<ListFolder> listing = {};  // for the file browser
+  TwoModelsEffects two_models = {};
   std::optional<ExportedComparison> exported_comparison = {};
+  std::optional<std::string> prompts_file = {};       // whose text `take_read_files` is given
+  std::vector<LongAnswer> long_answers = {};          // that have ended
   std::optional<std::filesystem::path> picture = {};  // where a PNG of the window is wanted
   bool settings_changed = false;                      // by any of the parts
 };
 
 class Controller {
  public:
-  // The clock must outlive the controller.
-  Controller(const Clock& clock, const Settings& settings);
+  // The clock must outlive the controller; `wall_clock_ms` dates messages and chats.
+  Controller(const Clock& clock, const Settings& settings,
+             std::function<std::int64_t()> wall_clock_ms = unix_time_ms,
+             const SeedSource& draw_seed = octavo::draw_seed);
 
   // The engine, loaded; it must outlive the controller or `detach_engine`. Opens the first chat.
   // The engine before it finishes what it was asked, and must live on as long as `uses` says;
@@ -58,7 +70,7 @@ class Controller {
   // Where the chats are kept; it must outlive the controller's use. Without one they live as long as the
   // window. Attach it before the engine, and the engine when `store_opened`: ids of new chats follow those of
   // old ones.
-  void attach_store(ChatStore& store, std::function<std::int64_t()> unix_time_ms);
+  void attach_store(ChatStore& store);
   bool store_opened() const { return chat_.store_opened(); }
   // Everything that the store has reported, and the messages that it has saved since. True when something
   // that is drawn changed.
@@ -69,9 +81,25 @@ class Controller {
   void take_read_files(FilesRead read);
 
   Models& models() { return models_; }
-  void show_banner(ui::BannerKind kind, std::string text) {
-    state_.banner = ui::Banner{kind, std::move(text)};
+  TwoModels& two_models() { return two_models_; }
+  void show_banner(ui::BannerKind kind, std::string text) { show_banner(ui::Banner{kind, std::move(text)}); }
+  void show_banner(ui::Banner banner);
+  // A notice that something was written, with the way to it.
+  void show_written(std::string sentence, std::string path);
+  // What was said of this holds no longer.
+  void settle(ui::BannerTopic topic);
+  // When a notice leaves, should nothing else happen; nullopt: there is none.
+  std::optional<std::int64_t> notice_due_us() const { return notices_.due_us(); }
+  // Time went on. True when a notice has left.
+  bool tick() { return notices_.update(state_.banner, clock_.now_us()); }
+
+  // What kSystem means from now on.
+  void set_system_theme(ui::ThemeName theme) { state_.desktop.system_theme = theme; }
+  // Where exports begin.
+  void set_export_folder(std::filesystem::path folder) {
+    file_questions_.set_export_folder(std::move(folder));
   }
+  void take_listed(FolderListed listed);
 
   void apply(const ui::Action& action);
   // Everything that the engines have reported. True when something that is drawn changed.
@@ -80,8 +108,10 @@ class Controller {
 
   // Whether the engine owes a report that comes without a wake-up.
   bool wants_poll() const { return reports_.expects() || memory_workspace_.wants_tick(); }
+  // Draws the chats under the headings of another day, once it has begun. True when it has.
+  bool turn_day();
   // Whether any answer is being generated.
-  bool busy() const { return chat_.busy() || compare_.running(); }
+  bool busy() const { return chat_.busy() || compare_.running() || batch_.running(); }
 
   const ui::UiState& state() const { return state_; }
   // nullptr when there is none. For tests.
@@ -95,6 +125,7 @@ class Controller {
   void route(const ui::actions::MemoryAction& action) { memory_workspace_.apply(action, state_); }
   void route(const ui::actions::ModelAction& action);
   void route(const ui::actions::DesktopAction& action);
+  void route(const ui::actions::TwoModelsAction& action);
   void open_elsewhere(const ReadFile& file);
   bool is_used(const Engine& engine) const;
   bool poll_retired();
@@ -110,8 +141,14 @@ class Controller {
   MemoryWorkspace memory_workspace_;
   ChatWorkspace chat_;
   CompareWorkspace compare_;
+  BatchWorkspace batch_;
+  TwoModels two_models_;
   Models models_;
   Desktop desktop_;
+  FileBrowsing files_;
+  FileQuestions file_questions_;
+  NoticeTimer notices_;
+  AnswerWatch answer_watch_;
   EngineReports reports_;
 };
 

@@ -19,7 +19,8 @@ namespace octavo::app {
 
 struct DesktopEffects {
   std::optional<std::string> clipboard = {};
-  std::optional<std::string> open_link = {};  // an address that a person confirmed
+  std::optional<std::string> open_link = {};       // an address that a person confirmed
+  std::optional<std::string> show_in_folder = {};  // a file
   bool settings_changed = false;
 };
 
@@ -32,7 +33,8 @@ class Desktop {
   void apply(const ui::actions::ShowSettings& a) { state_.settings_open = a.open; }
   void apply(const ui::actions::ShowPalette& a) { state_.palette_open = a.open; }
   void apply(const ui::actions::ShowSampling& a) { state_.sampling_open = a.open; }
-  void apply(const ui::actions::ShowAttach& a) { state_.desktop.attach_open = a.open; }
+  void apply(const ui::actions::ShowKeys& a) { state_.desktop.keys_open = a.open; }
+  void apply(const ui::actions::ShowInFolder& a) { effects_.show_in_folder = a.path; }
   void apply(const ui::actions::ShowPresets& a) { state_.desktop.presets_open = a.open; }
   void apply(const ui::actions::ShowTree& a) { state_.desktop.tree_open = a.open; }
   void apply(const ui::actions::DismissBanner&) { state_.banner.reset(); }

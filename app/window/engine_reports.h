@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "app/window/compare/compare_workspace.h"
-#include "app/window/memory/memory_fold.h"
 #include "app/window/memory/memory_workspace.h"
 #include "engine/engine.h"
 #include "ui/state.h"
@@ -24,8 +23,12 @@ class EngineReports {
   void forget_engine();
   // The engine did something, or will, or another view is shown: it owes reports.
   void expect();
+  // An event of the engine that is asked.
+  void learn(const EngineEvent& event);
   bool expects() const { return polls_left_ > 0; }
-  // True when something that is drawn changed. The chats must be drawn: their memory is written into them.
+  // Asks at every call: the engine then tells of each change as soon as it is there, so that the last state
+  // is never missed. True when something that is drawn changed. The chats must be drawn: their memory is
+  // written into them.
   bool take(Engine& engine, bool busy);
 
  private:
@@ -35,9 +38,7 @@ class EngineReports {
   CompareWorkspace& compare_;
   const ChatOfRequest chat_of_;
   ui::UiState& state_;
-  MemoryFold memory_;
   std::uint64_t step_mark_ = 0, event_mark_ = 0;
-  std::int64_t newest_step_ = -1;
   int polls_left_ = 0;
 };
 

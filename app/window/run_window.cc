@@ -18,6 +18,7 @@ Result<std::unique_ptr<Engine>> check_and_load(const EngineOptions& options, con
 
 Result<void> run_window(const WindowOptions& given) {
   WindowOptions options = given;
+  options.bus_address = person_bus_address();
   options.model_places.probe = [](const std::string& path, ProbeDepth depth) {
     return probe_model(path, {.depth = depth});
   };

@@ -24,8 +24,9 @@ constexpr std::uintmax_t kLargestFile = 1 << 20;
 constexpr int kSmallestSide = 320, kLargestSide = 16384;
 
 // In the order of the enumerations.
-constexpr std::array kThemeWords = {"dark", "light", "high contrast"};
+constexpr std::array kThemeWords = {"dark", "light", "high contrast", "system"};
 constexpr std::array kSendKeyWords = {"enter", "ctrl+enter"};
+constexpr std::array kOnRepeatsWords = {"tell", "stop"};
 
 // A path is any bytes: what is no UTF-8 cannot stand in JSON, and is not remembered.
 json to_json(const std::vector<RecentModel>& models) {
@@ -33,6 +34,14 @@ json to_json(const std::vector<RecentModel>& models) {
   for (const RecentModel& model : models) {
     if (sanitise_utf8(model.path) == model.path)
       list.push_back({{"path", model.path}, {"used_ms", model.used_ms}});
+  }
+  return list;
+}
+
+json to_json(const std::vector<std::string>& folders) {
+  json list = json::array();
+  for (const std::string& folder : folders) {
+    if (sanitise_utf8(folder) == folder) list.push_back(folder);
   }
   return list;
 }
@@ -45,8 +54,13 @@ json to_json(const Settings& settings) {
           {"ui_scale", settings.ui.ui_scale},
           {"send_key", kSendKeyWords[static_cast<std::size_t>(settings.ui.send_key)]},
           {"sidebar_shown", settings.ui.sidebar_shown},
+          {"notifies", settings.ui.notifies},
+          {"system_prompt", sanitise_utf8(settings.ui.system_prompt)},
+          {"preset", settings.ui.preset.value},
+          {"on_repeats", kOnRepeatsWords[static_cast<std::size_t>(settings.ui.on_repeats)]},
           {"sampling", sampling_to_json(settings.sampling)},
-          {"recent_models", to_json(settings.recent_models)}};
+          {"recent_models", to_json(settings.recent_models)},
+          {"recent_folders", to_json(settings.recent_folders)}};
 }
 
 bool read_side(const json& object, const char* key, int& side) {
@@ -73,20 +87,36 @@ bool read_choice(const json& object, const char* key, const std::array<const cha
   return false;
 }
 
+bool read_switch(const json& object, const char* key, bool& value) {
+  const auto found = object.find(key);
+  if (found == object.end()) return true;
+  if (!found->is_boolean()) return false;
+  value = found->get<bool>();
+  return true;
+}
+
 bool read_ui(const json& object, ui::SettingsState& state) {
   const auto scale = object.find("ui_scale");
   if (scale != object.end()) {
     if (!scale->is_number()) return false;
     state.ui_scale = scale->get<double>();
-    if (!(state.ui_scale >= 0.75 && state.ui_scale <= 3.0)) return false;
+    if (!(state.ui_scale >= ui::kLeastUiScale && state.ui_scale <= ui::kMostUiScale)) return false;
   }
-  const auto sidebar = object.find("sidebar_shown");
-  if (sidebar != object.end()) {
-    if (!sidebar->is_boolean()) return false;
-    state.sidebar_shown = sidebar->get<bool>();
+  const auto prompt = object.find("system_prompt");
+  if (prompt != object.end()) {
+    if (!prompt->is_string()) return false;
+    state.system_prompt = prompt->get<std::string>();
   }
-  return read_choice(object, "theme", kThemeWords, state.theme) &&
-         read_choice(object, "send_key", kSendKeyWords, state.send_key);
+  const auto preset = object.find("preset");
+  if (preset != object.end()) {
+    if (!preset->is_number_unsigned()) return false;
+    state.preset = PresetId{preset->get<std::uint64_t>()};
+  }
+  return read_switch(object, "sidebar_shown", state.sidebar_shown) &&
+         read_switch(object, "notifies", state.notifies) &&
+         read_choice(object, "theme", kThemeWords, state.theme) &&
+         read_choice(object, "send_key", kSendKeyWords, state.send_key) &&
+         read_choice(object, "on_repeats", kOnRepeatsWords, state.on_repeats);
 }
 
 bool read_recent_models(const json& object, std::vector<RecentModel>& models) {
@@ -103,11 +133,24 @@ bool read_recent_models(const json& object, std::vector<RecentModel>& models) {
   return true;
 }
 
+bool read_recent_folders(const json& object, std::vector<std::string>& folders) {
+  const auto list = object.find("recent_folders");
+  if (list == object.end()) return true;
+  if (!list->is_array() || list->size() > kMostRecentFolders) return false;
+  for (const json& entry : *list) {
+    if (!entry.is_string()) return false;
+    folders.push_back(entry.get<std::string>());
+  }
+  return true;
+}
+
 bool from_json(const json& object, Settings& settings) {
   if (!object.is_object() || object.value("version", json()) != 1) return false;
   if (!read_side(object, "width", settings.width) || !read_side(object, "height", settings.height))
     return false;
-  if (!read_ui(object, settings.ui) || !read_recent_models(object, settings.recent_models)) return false;
+  if (!read_ui(object, settings.ui) || !read_recent_models(object, settings.recent_models) ||
+      !read_recent_folders(object, settings.recent_folders))
+    return false;
   const auto sampling = object.find("sampling");
   if (sampling == object.end()) return true;
   auto read = stored_sampling(*sampling);

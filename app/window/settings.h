@@ -22,6 +22,7 @@ struct RecentModel {
   friend bool operator==(const RecentModel&, const RecentModel&) = default;
 };
 inline constexpr std::size_t kMostRecentModels = 24;
+inline constexpr std::size_t kMostRecentFolders = 6;
 
 struct Settings {
   int width = 1280;  // of the window, screen coordinates
@@ -29,6 +30,8 @@ struct Settings {
   ui::SettingsState ui;
   SamplingParams sampling;                 // the last that was chosen; new chats begin with it
   std::vector<RecentModel> recent_models;  // newest first, at most kMostRecentModels
+  std::vector<std::string>
+      recent_folders;  // that files were chosen in, newest first, at most kMostRecentFolders
 };
 
 // What a window begins with: livelier than greedy, and long enough for a whole answer.

@@ -27,6 +27,7 @@ struct RequestAdmitted {
   RequestId request_id;
   std::int32_t num_cached_tokens = 0;
   std::int64_t queue_us = 0;
+  SequenceId sequence_id = {};  // of its first output; the others are forked from it
 };
 
 // `text` holds whole characters only and never a part of what may become a stop string; it may be empty while
@@ -38,6 +39,7 @@ struct TokensGenerated {
   std::vector<float> logprobs;
   std::vector<std::vector<TokenLogprob>> top_logprobs;
   std::string text;
+  std::int64_t ttft_us = 0;  // RequestMetrics::ttft_us, which is known from the first token on
 };
 
 // A beam search took a step: what its tree gained, and who is left. Its outputs follow when it ends.

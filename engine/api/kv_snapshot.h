@@ -78,6 +78,7 @@ enum class SnapshotScope : std::uint8_t { kSequences, kPool };
 struct KvSnapshot {
   std::int64_t step = 0;
   std::int64_t time_us = 0;
+  std::uint64_t event_mark = 0;  // block events that had happened: metrics::StepRecorder gives the same state
   KvTotals totals;
   KvFigures figures;
   std::vector<BlockSnapshot> blocks;        // index = block id; of scope kSequences: empty

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/api/engine_options.h"
+#include "engine/api/sampling_advice.h"
 
 namespace octavo {
 
@@ -24,6 +25,7 @@ struct ModelDescription {
   std::int32_t context_length = 0;
   std::int32_t vocabulary_size = 0;
   bool has_chat_template = false;
+  SamplingAdvice sampling_advice = {};
 };
 
 // The model and every option as resolved at start.

@@ -17,6 +17,9 @@ struct CodePoint {
   bool valid;
 };
 
+// Whether the byte goes on with a character that an earlier one began.
+constexpr bool continues_utf8(char byte) { return (static_cast<unsigned char>(byte) & 0xc0u) == 0x80u; }
+
 // REQUIRES: offset < text.size()
 CodePoint decode_utf8(std::string_view text, std::size_t offset);
 

@@ -133,7 +133,7 @@ void Lexer::push_data(std::size_t begin, std::size_t end, char sign, bool may_st
   if (sign == '-') {
     while (!text.empty()) {
       std::size_t last = text.size() - 1;
-      while (last > 0 && (static_cast<unsigned char>(text[last]) & 0xc0u) == 0x80u) --last;
+      while (last > 0 && continues_utf8(text[last])) --last;
       if (!is_python_space(decode_utf8(text, last).value)) break;
       text = text.substr(0, last);
     }

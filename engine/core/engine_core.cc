@@ -83,6 +83,7 @@ std::vector<EngineEvent> EngineCore::stop(std::vector<EngineCommand> commands) {
 KvSnapshot EngineCore::snapshot(SnapshotScope scope) const {
   KvSnapshot snapshot = scheduler_.snapshot(scope);
   snapshot.time_us = dependencies_.clock->now_us();
+  snapshot.event_mark = recorder_->next_event_mark();
   return snapshot;
 }
 
@@ -171,8 +172,9 @@ void EngineCore::announce(const Step& step) {
     ActiveRequest& request = requests_.at(admission.request_id);
     request.admitted_us = now_us;
     request.prefix_miss = scheduler_.prefix_miss(admission.request_id);
-    events_.push_back(
-        RequestAdmitted{admission.request_id, admission.num_cached_tokens, now_us - request.submitted_us});
+    events_.push_back(RequestAdmitted{admission.request_id, admission.num_cached_tokens,
+                                      now_us - request.submitted_us,
+                                      scheduler_.sequences_of(admission.request_id).front().sequence_id});
   }
 }
 
@@ -355,7 +357,8 @@ void EngineCore::tell_tokens(ActiveRequest& request, Delivery& delivery) {
                             .token_ids = {},
                             .logprobs = {},
                             .top_logprobs = {},
-                            .text = std::move(delivery.text)};
+                            .text = std::move(delivery.text),
+                            .ttft_us = *request.first_token_us - request.submitted_us};
   for (const runner::SampledToken& token : delivery.tokens) {
     if (token.invalid_logits) break;
     generated.token_ids.push_back(token.token_id);

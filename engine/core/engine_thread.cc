@@ -7,8 +7,9 @@
 #include <cstdio>
 #include <ctime>
 #include <iterator>
-#include <random>
 #include <utility>
+
+#include "engine/base/draw_seed.h"
 
 namespace octavo {
 namespace {
@@ -19,13 +20,6 @@ std::atomic<std::uint64_t> next_request_id = 1;
 // Calls that the engine has not seen yet. It takes all of them before each step, so a caller that finds the
 // queue full waits for one step at most.
 constexpr std::size_t kCommandCapacity = 1024;
-
-// 53 bits: every reader of JSON gives such a number back unchanged.
-std::uint64_t draw_seed() {
-  std::random_device device;
-  const std::uint64_t high = device();
-  return (high << 32 | device()) >> 11;
-}
 
 IntakeSources real_sources(const tokenizer::Tokenizer& tokenizer, std::int32_t max_model_len) {
   IntakeSources sources{.tokenizer = &tokenizer,

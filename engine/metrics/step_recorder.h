@@ -74,6 +74,8 @@ class StepRecorder {
   }
   const PoolShape& shape() const { return events_.shape(); }
   std::uint64_t oldest_event_mark() const { return events_.oldest_mark(); }
+  // The number of events until now.
+  std::uint64_t next_event_mark() const { return events_.next_mark(); }
 
  private:
   EventHistory events_;

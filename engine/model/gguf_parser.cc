@@ -161,13 +161,23 @@ class GgufParser {
     return text;
   }
 
+  // What a person would recognise a text file by: its first line, or a few words of it; else four bytes.
+  std::string_view first_words() const {
+    constexpr std::size_t kMost = 24;
+    const std::string_view start(reinterpret_cast<const char*>(window_.data()),
+                                 std::min(window_.size(), kMost));
+    const auto end = std::ranges::find_if(start, [](char c) { return c < 0x20 || c > 0x7e; });
+    const auto length = static_cast<std::size_t>(end - start.begin());
+    return start.substr(0, std::max<std::size_t>(length, 4));
+  }
+
   // ---- the stages
   Result<void> read_preamble() {
     OCTAVO_TRY_VOID(need(4, "", "its first four bytes"));
     const std::string_view start(reinterpret_cast<const char*>(at(0)), 4);
     if (start != kMagic) {
       return failure(ErrorCode::kDamagedFile, "", 0,
-                     "this is not a GGUF file: it starts with " + in_quotes(start) +
+                     "this is not a GGUF file: it starts with " + in_quotes(first_words()) +
                          " instead of \"GGUF\"; choose a .gguf file");
     }
     position_ = 4;

@@ -1,4 +1,5 @@
 #include "engine/model/inspection.h"
+#include "engine/model/sampling_advice.h"
 
 #include <algorithm>
 #include <map>
@@ -75,6 +76,7 @@ ModelDescription describe_model(const GgufFile& file, const ModelConfig& config)
   description.context_length = config.context_length;
   description.vocabulary_size = config.vocabulary_size;
   description.has_chat_template = file.header().contains("tokenizer.chat_template");
+  description.sampling_advice = read_sampling_advice(file.header());
   return description;
 }
 

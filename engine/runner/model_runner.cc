@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -130,6 +131,20 @@ Result<void> ModelRunner::execute(const scheduler::SchedulerOutput& step, Runner
   return backend_->status();
 }
 
+Result<std::span<const float>> ModelRunner::compute_logits(const scheduler::SchedulerOutput& step,
+                                                           std::int32_t num_rows) {
+  input_.assemble(step, plan_.kv_layout.block_size);
+  OCTAVO_CHECK(num_rows >= 1 && num_rows <= std::min(kLogitsRows, input_.num_tokens()),
+               "%d of %d rows have no place for their logits", num_rows, input_.num_tokens());
+  transformer_.forward(input_.batch(), input_.token_ids(), *pools_.device);
+  std::array<std::int32_t, kLogitsRows> rows;
+  const auto last = std::span(rows).first(static_cast<std::size_t>(num_rows));
+  std::iota(last.begin(), last.end(), input_.num_tokens() - num_rows);
+  OCTAVO_TRY_VOID(fetch_logits(last));
+  return std::span<const float>(logits_).first(last.size() *
+                                               static_cast<std::size_t>(config_.vocabulary_size));
+}
+
 // Last, so that the host waits for moves of a device only when it has started all that there is to do.
 void ModelRunner::note_times(RunnerOutput& output) {
   output.has_ended = !is_waited_for_ || !logits_rows_.empty();
@@ -239,21 +254,24 @@ Result<void> ModelRunner::draw_on_backend() {
   return backend_->status();
 }
 
+Result<void> ModelRunner::fetch_logits(std::span<const std::int32_t> rows) {
+  const kernels::MatrixView logits{.data = logits_.data(),
+                                   .rows = static_cast<std::int64_t>(rows.size()),
+                                   .columns = config_.vocabulary_size,
+                                   .stride = config_.vocabulary_size};
+  transformer_.logits(rows, logits, {.log_sum_exp = log_sums_, .piece_maxima = piece_maxima_});
+  return backend_->status();
+}
+
 // Of the first rows that want them, as many as fit.
-Result<void> ModelRunner::fetch_logits(std::span<const LogitsRow> rows) {
+Result<void> ModelRunner::fetch_first_logits(std::span<const LogitsRow> rows) {
   std::array<std::int32_t, kLogitsRows> indices;
   std::size_t count = 0;
   for (const LogitsRow& row : rows) {
     if (count == indices.size()) break;
     if (!row.first_draw) indices[count++] = row.row;
   }
-  const kernels::MatrixView logits{.data = logits_.data(),
-                                   .rows = static_cast<std::int64_t>(count),
-                                   .columns = config_.vocabulary_size,
-                                   .stride = config_.vocabulary_size};
-  transformer_.logits(std::span(indices).first(count), logits,
-                      {.log_sum_exp = log_sums_, .piece_maxima = piece_maxima_});
-  return backend_->status();
+  return fetch_logits(std::span(indices).first(count));
 }
 
 // `index`: among the rows that were fetched.
@@ -288,7 +306,7 @@ Result<void> ModelRunner::deliver(const scheduler::SchedulerOutput& step, Runner
     const scheduler::ScheduledSequence& sequence = step.sequences[row.sequence_index];
     if (!row.first_draw) {
       const std::size_t index = num_used++ % kLogitsRows;
-      if (index == 0) OCTAVO_TRY_VOID(fetch_logits(std::span(logits_rows_).subspan(i)));
+      if (index == 0) OCTAVO_TRY_VOID(fetch_first_logits(std::span(logits_rows_).subspan(i)));
       use_logits(sequence, row, index, output);
     } else if (row.sequence_index != mistaken_) {
       for (std::size_t draw = 0; draw < row.samples.size(); ++draw)

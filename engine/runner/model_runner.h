@@ -49,6 +49,12 @@ class ModelRunner final : public Runner {
 
   Result<void> execute(const scheduler::SchedulerOutput& step, RunnerOutput& output) override;
 
+  // A step for the logits of the last `num_rows` of its rows, which draws nothing: [num_rows,
+  // vocabulary_size], valid until the next call. For whoever drives the runner without a scheduler.
+  // REQUIRES: 1 <= num_rows <= kLogitsRows; otherwise as execute().
+  Result<std::span<const float>> compute_logits(const scheduler::SchedulerOutput& step,
+                                                std::int32_t num_rows);
+
   // Fills in what is known here: all but model, max_num_seqs and load_ms.
   void describe(EngineDescription& description) const;
 
@@ -85,7 +91,8 @@ class ModelRunner final : public Runner {
   bool add_drawn_row(const scheduler::ScheduledSequence& sequence, const LogitsRow& row,
                      const scheduler::SampleTarget& target);
   Result<void> draw_on_backend();
-  Result<void> fetch_logits(std::span<const LogitsRow> rows);
+  Result<void> fetch_logits(std::span<const std::int32_t> rows);
+  Result<void> fetch_first_logits(std::span<const LogitsRow> rows);
   void use_logits(const scheduler::ScheduledSequence& sequence, const LogitsRow& row, std::size_t index,
                   RunnerOutput& output);
   Result<void> deliver(const scheduler::SchedulerOutput& step, RunnerOutput& output);

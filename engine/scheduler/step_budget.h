@@ -11,9 +11,9 @@
 namespace octavo::scheduler {
 
 // However long a step takes already, and before anything was measured: a prompt goes on. (On a CPU a step of
-// 8 rows takes two to three times as long as one of a single row, so that fewer would mostly read the weights
-// once more; 16, far back in a long prompt, take as long as the target.)
-inline constexpr std::int32_t kFewestPromptRows = 8;
+// 4 rows takes twice as long as one of a single row, so that fewer would mostly read the weights once more;
+// 8, far back in a long prompt on a slow machine, take longer than the target.)
+inline constexpr std::int32_t kFewestPromptRows = 4;
 
 class StepBudget {
  public:

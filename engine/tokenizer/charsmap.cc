@@ -67,7 +67,7 @@ std::optional<std::string_view> Charsmap::replacement_at(std::size_t unit) const
   if (unit >= units_.size()) return std::nullopt;
   const std::size_t begin = value_of(units_[unit]);
   if (begin >= replacements_.size()) return std::nullopt;
-  const bool inside_character = (static_cast<unsigned char>(replacements_[begin]) & 0xc0u) == 0x80u;
+  const bool inside_character = continues_utf8(replacements_[begin]);
   const std::string_view candidate = std::string_view(replacements_).substr(begin, kMaxReplacementBytes + 1);
   const std::size_t length = candidate.find('\0');
   if (inside_character || length == std::string_view::npos) return std::nullopt;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <iterator>
 
+#include "engine/base/text.h"
 #include "engine/base/unicode_classes.h"
 
 namespace octavo::tokenizer {
@@ -311,7 +312,7 @@ std::optional<Match> find_trailing_spaces(std::string_view text) {
   std::size_t begin = text.size();
   while (begin > 0) {
     std::size_t start = begin - 1;
-    while (start > 0 && (static_cast<unsigned char>(text[start]) & 0xc0u) == 0x80u) --start;
+    while (start > 0 && continues_utf8(text[start])) --start;
     const Character c = read_character(text, start);
     if (!is_space(c) || start + c.length != begin) break;
     begin = start;

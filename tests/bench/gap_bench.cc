@@ -1,5 +1,6 @@
 // How long others wait while a long prompt is computed beside them, and what that costs the prompt:
-//   octavo_gap_bench [rounds [target_ms]]        (3 rounds of the default target; half an hour on two cores)
+//   octavo_gap_bench [rounds [target_ms [threads [prompt tokens [chats]]]]]
+// (3 rounds of the default target, and all of the others: half an hour to two hours on two cores)
 // Default model, 1 and 2 threads, prompts of 2,000 and 7,000 random tokens, 1 and 16 chats that generate. For
 // each the gaps between a chat's tokens from the prompt's submission to its first token, beside the time of
 // the prompt: with the target and without one (large chunks), in turns. Told of each: gaps at the 50th and
@@ -153,11 +154,17 @@ void print_row(const char* name, const Measured& measured) {
               percentile(measured.gaps_ms, 1.0), median(measured.prompt_s), median(measured.tokens_per_s));
 }
 
-bool measure(std::int32_t threads, std::int32_t rounds, std::int32_t target_ms) {
+struct Plan {
+  std::int32_t rounds = 3, target_ms = EngineOptions{}.target_step_ms;
+  std::vector<std::int32_t> threads = {1, 2}, prompt_tokens = {2000, 7000}, chats = {1, 16};
+};
+
+bool measure(std::int32_t threads, const Plan& plan) {
+  const auto [rounds, target_ms] = std::pair(plan.rounds, plan.target_ms);
   Bench with_target(threads, target_ms), without(threads, 0);
   bool holds = true;
-  for (const std::int32_t num_prompt_tokens : {2000, 7000}) {
-    for (const std::int32_t num_chats : {1, 16}) {
+  for (const std::int32_t num_prompt_tokens : plan.prompt_tokens) {
+    for (const std::int32_t num_chats : plan.chats) {
       const Shape shape{num_prompt_tokens, num_chats};
       Measured limited, free;
       std::vector<double> slowdowns;
@@ -192,14 +199,24 @@ bool read_number(std::string_view text, std::int32_t& value) {
 }  // namespace octavo
 
 int main(int argc, char** argv) {
-  std::int32_t rounds = 3, target_ms = octavo::EngineOptions{}.target_step_ms;
-  const bool is_right = argc <= 3 && (argc < 2 || octavo::read_number(argv[1], rounds)) &&
-                        (argc < 3 || octavo::read_number(argv[2], target_ms));
+  octavo::Plan plan;
+  bool is_right = argc <= 6;
+  for (int i = 1; i < argc && is_right; ++i) {
+    std::int32_t value = 0;
+    is_right = octavo::read_number(argv[i], value);
+    if (i == 1) plan.rounds = value;
+    if (i == 2) plan.target_ms = value;
+    if (i == 3) plan.threads = {value};
+    if (i == 4) plan.prompt_tokens = {value};
+    if (i == 5) plan.chats = {value};
+  }
   if (!is_right) {
-    std::fprintf(stderr, "usage: octavo_gap_bench [rounds [target_ms]], both at least 1\n");
+    std::fprintf(
+        stderr,
+        "usage: octavo_gap_bench [rounds [target_ms [threads [prompt tokens [chats]]]]], all at least 1\n");
     return 2;
   }
   bool holds = true;
-  for (const std::int32_t threads : {1, 2}) holds &= octavo::measure(threads, rounds, target_ms);
+  for (const std::int32_t threads : plan.threads) holds &= octavo::measure(threads, plan);
   return holds ? 0 : 1;
 }

@@ -78,9 +78,9 @@ bool open_in_window(const fs::path& file) {
   Controller controller(clock, default_settings());
   {
     ChatStore store(options, clock, [] {});
-    controller.attach_store(store, options.unix_time_ms);
+    controller.attach_store(store);
     while (!controller.store_opened()) controller.poll_store();
-    FilesRead files{{}, {}};
+    FilesRead files;
     files.files.push_back(read_file(file.string(), ReadAs::kChats));
     const double begin = thread_seconds();
     controller.take_read_files(std::move(files));

@@ -20,8 +20,14 @@ Chat example() {
   answer.token_ids = {10, 20, 30};
   answer.finish_reason = FinishReason::kLength;
   answer.seed = 18'446'744'073'709'551'615u;
+  answer.context_full = true;
+  answer.stop_text = "END";
+  answer.edited = true;
+  answer.created_ms = 1'795'491'165'123;
   answer.metrics =
       AnswerMetrics{560, 512, {.queue_us = 1500, .ttft_us = 38'250, .tpot_us = 24'000, .e2e_us = 900'000}};
+  answer.thinking = {.begun_by_prompt = true, .durations_us = {3'200'000, 0}};
+  answer.stopped_repeating = true;
   const MessageId deeper = chat.append(first, Role::kUser, "And?");
   chat.append(question, Role::kAssistant, "second");
   chat.find(chat.append(question, Role::kAssistant, ""))->error = "it failed";
@@ -42,9 +48,27 @@ TEST(ChatJson, EverythingComesBack) {
   EXPECT_EQ(answer.token_ids, (std::vector<TokenId>{10, 20, 30}));
   EXPECT_EQ(answer.seed, 18'446'744'073'709'551'615u);
   EXPECT_EQ(answer.metrics->request.ttft_us, 38'250);
+  EXPECT_TRUE(answer.context_full);
+  EXPECT_TRUE(answer.edited);
+  EXPECT_EQ(answer.stop_text, "END");
+  EXPECT_EQ(answer.created_ms, 1'795'491'165'123);
   EXPECT_EQ(answer.active_child, MessageId{3});
+  EXPECT_EQ(answer.thinking, before.find(MessageId{2})->thinking);
+  EXPECT_TRUE(answer.stopped_repeating);
   EXPECT_EQ(after->context_policy, ContextPolicy::kSummarise);
   EXPECT_EQ(after->summary_after(MessageId{2}), "They asked why.");
+}
+
+TEST(ChatJson, WhatWasErasedIsInNoFile) {
+  Chat chat = example();
+  const MessageId gone = chat.append(MessageId{2}, Role::kUser, "nobody reads this");
+  chat.append(MessageId{2}, Role::kUser, "but this");
+  chat.erase(gone, EraseExtent::kBranch);
+  const std::string text = chat_to_json(chat);
+  EXPECT_EQ(text.find("nobody"), std::string::npos);
+  const auto after = chat_from_json(text, "test");
+  ASSERT_TRUE(after) << after.error().message;
+  EXPECT_EQ(after->find(after->active_leaf())->content, "but this");
 }
 
 TEST(ChatJson, WrongFilesAreRefusedInOneSentence) {

@@ -58,7 +58,7 @@ TEST(Chat, EngineGetsTheSystemPromptAndThePathUpToTheQuestion) {
   const MessageId second = chat.append(answer, Role::kUser, "q2");
   const MessageId failed = chat.append(second, Role::kAssistant, "");
   const MessageId third = chat.append(failed, Role::kUser, "q3");
-  const auto messages = chat.chat_messages(third);
+  const auto messages = whole_prompt(context_question(chat, third, 512));
   ASSERT_EQ(messages.size(), 5u);
   EXPECT_EQ(messages[0].role, Role::kSystem);
   EXPECT_EQ(messages[2].token_ids, (std::vector<TokenId>{1, 2}));
@@ -134,6 +134,95 @@ TEST(Chat, AFailedQuestionIsNotSentAgainWithTheNextOne) {
   EXPECT_EQ(contents(failed), (std::vector<std::string>{"first", "answer", "too much"}))
       << "it can be asked again";
   EXPECT_EQ(contents(answer.id), (std::vector<std::string>{"first", "answer", "too much"}));
+}
+
+// The tree as it can be seen, with nothing that only keeps a place.
+std::string seen(const Chat& chat) {
+  std::string text;
+  const auto describe = [&](const auto& self, MessageId id, const std::string& indent) -> void {
+    const Message& message = *chat.find(id);
+    text += indent + (chat.is_chosen(id) ? "*" : " ") + std::to_string(id.value) + message.content +
+            chat.summary_after(id) + "\n";
+    for (const MessageId child : message.children) self(self, child, indent + "  ");
+  };
+  for (const Message& message : chat.messages()) {
+    if (!message.erased && message.parent == kRootMessage) describe(describe, message.id, "");
+  }
+  return text;
+}
+
+TEST(Chat, AnErasedMessageLeavesItsPlaceAndWhatFollowsMovesUp) {
+  Chat chat;
+  const MessageId question = chat.append(kRootMessage, Role::kUser, "q");
+  const MessageId first = chat.append(question, Role::kAssistant, "a");
+  const MessageId second = chat.append(question, Role::kAssistant, "b");
+  const MessageId next = chat.append(first, Role::kUser, "n");
+  chat.set_summary(next, "told");
+  const ErasedMessages erased = chat.erase(first, EraseExtent::kMessage);
+  EXPECT_EQ(erased.messages.size(), 1u);
+  EXPECT_EQ(chat.find(first), nullptr);
+  EXPECT_EQ(chat.messages().size(), 4u) << "every other message keeps its id";
+  EXPECT_EQ(chat.find(question)->children, (std::vector<MessageId>{second, next}));
+  EXPECT_EQ(chat.active_path(), (std::vector<MessageId>{question, next}));
+  EXPECT_EQ(chat.summary_after(next), "") << "it told of what is gone";
+  EXPECT_EQ(chat.append(chat.active_leaf(), Role::kAssistant, "c"), MessageId{5});
+}
+
+TEST(Chat, AnErasedBranchMakesWayForItsNeighbour) {
+  Chat chat;
+  const MessageId question = chat.append(kRootMessage, Role::kUser, "q");
+  const MessageId first = chat.append(question, Role::kAssistant, "a");
+  const MessageId second = chat.append(question, Role::kAssistant, "b");
+  chat.append(second, Role::kUser, "n");
+  chat.context_begin = MessageId{4};
+  EXPECT_EQ(chat.erase(second, EraseExtent::kBranch).messages.size(), 2u);
+  EXPECT_EQ(chat.active_path(), (std::vector<MessageId>{question, first}));
+  EXPECT_EQ(chat.context_begin, kRootMessage);
+  chat.erase(question, EraseExtent::kBranch);
+  EXPECT_TRUE(chat.active_path().empty());
+  EXPECT_EQ(chat.display_title(), "New chat");
+}
+
+TEST(Chat, WhateverIsErasedComesBackAsItWas) {
+  std::mt19937 random(7);
+  Chat chat;
+  for (int i = 0; i < 60; ++i) {
+    const MessageId above{random() % (chat.messages().size() + 1)};
+    const MessageId id = chat.append(above, Role::kUser, " x" + std::to_string(i));
+    if (random() % 3 == 0) chat.set_summary(id, " summary");
+  }
+  for (int i = 0; i < 500; ++i) {
+    const MessageId id{1 + random() % chat.messages().size()};
+    if (random() % 2 == 0 && chat.find(id) != nullptr) chat.activate(id);
+    if (chat.find(id) == nullptr) continue;
+    const std::string before = seen(chat);
+    const auto extent = random() % 2 == 0 ? EraseExtent::kMessage : EraseExtent::kBranch;
+    ErasedMessages erased = chat.erase(id, extent);
+    ASSERT_NE(seen(chat), before);
+    ASSERT_EQ(seen(without_erased(chat)).size() > 0, seen(chat).size() > 0);
+    for (const MessageId shown : chat.active_path()) ASSERT_NE(chat.find(shown), nullptr);
+    if (random() % 8 == 0) continue;  // it stays erased
+    chat.restore(std::move(erased));
+    ASSERT_EQ(seen(chat), before) << "step " << i;
+  }
+}
+
+TEST(Chat, ACopyWithoutErasedMessagesHasIdsOfItsOwn) {
+  Chat chat;
+  chat.title = "T";
+  const MessageId gone = chat.append(kRootMessage, Role::kUser, "gone");
+  const MessageId question = chat.append(kRootMessage, Role::kUser, "q");
+  const MessageId first = chat.append(question, Role::kAssistant, "a");
+  chat.append(question, Role::kAssistant, "b");
+  chat.activate(first);
+  chat.set_summary(first, "s");
+  chat.erase(gone, EraseExtent::kBranch);
+  const Chat copy = without_erased(chat);
+  EXPECT_EQ(copy.title, "T");
+  ASSERT_EQ(copy.messages().size(), 3u);
+  EXPECT_EQ(copy.active_path(), (std::vector<MessageId>{MessageId{1}, MessageId{2}}));
+  EXPECT_EQ(copy.summary_after(MessageId{2}), "s");
+  EXPECT_EQ(copy.find(MessageId{3})->content, "b");
 }
 
 }  // namespace

@@ -73,6 +73,7 @@ class OptionPairs : public testing::Test {
   OptionPairs() {
     test::tiny_draft({.own_output = true}).write(path("model.gguf"));
     write("prompt.txt", "a");
+    write("text.txt", "a text");
     write("messages.json", R"([{"role": "user", "content": "a"}])");
     write("requests.jsonl", "{\"prompt\": \"a\"}\n");
     write("chat.json", "");
@@ -92,6 +93,7 @@ class OptionPairs : public testing::Test {
         {{"chat"}, {{"--model", model}, {"--max-tokens", "4"}, {"--conversation", path("chat.json")}}, "a\n"},
         {{"tokenize"}, {{"--model", model}, {"--prompt", "a"}}},
         {{"inspect"}, {{"--model", model}}},
+        {{"compare-models"}, {{"--model-a", model}, {"--model-b", model}, {"--text", path("text.txt")}}},
         {{"bench", "speed"},
          {{"--model", model}, {"--prompt-tokens", "8"}, {"--output-tokens", "2"}, {"--repeat", "1"}}}};
   }
@@ -99,6 +101,9 @@ class OptionPairs : public testing::Test {
   // A value that does for a small model. What is a number or a choice is read from the help.
   std::string value_of(const Option& option) const {
     const std::map<std::string, std::string> values = {{"--model", path("model.gguf")},
+                                                       {"--model-a", path("model.gguf")},
+                                                       {"--model-b", path("model.gguf")},
+                                                       {"--text", path("text.txt")},
                                                        {"--prompt", "a"},
                                                        {"--prompt-file", path("prompt.txt")},
                                                        {"--messages-file", path("messages.json")},

@@ -206,6 +206,10 @@ TEST(GgufHeader, RefusesWhatIsNoGguf) {
   EXPECT_NE(text.error().message.find("it starts with \"PK\\x03\\x04\" instead of \"GGUF\""),
             std::string::npos)
       << text.error().message;
+  const auto words = parse(ByteWriter().raw("hello there,\nthis is a letter").bytes());
+  EXPECT_NE(words.error().message.find("it starts with \"hello there,\" instead of \"GGUF\""),
+            std::string::npos)
+      << words.error().message;
 }
 
 TEST(GgufHeader, RefusesOtherVersionsAndByteOrders) {

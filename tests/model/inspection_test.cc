@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "engine/model/model_files.h"
@@ -40,6 +41,35 @@ TEST(Inspection, DescribesTheDefaultModel) {
   EXPECT_EQ(model.vocabulary_size, 49'152);
   EXPECT_TRUE(model.has_chat_template);
   EXPECT_EQ(kv_bytes_per_token(kv_shape(*config), 2), 23'040u);
+}
+
+TEST(Inspection, TakesTheAdviceForSamplingThatCanBeFollowed) {
+  const test::TemporaryFolder folder;
+  const auto advice_of = [&](const auto& add) {
+    test::GgufWriter writer = test::make_tiny_llama(1, {.chat_template = ""});
+    add(writer);
+    writer.write(folder / "m.gguf");
+    const auto file = GgufFile::open(folder / "m.gguf");
+    return describe_model(*file, *read_model_config(file->header())).sampling_advice;
+  };
+  EXPECT_TRUE(advice_of([](test::GgufWriter&) {}).empty());
+  const SamplingAdvice whole = advice_of([](test::GgufWriter& writer) {
+    writer.add_f32("general.sampling.temp", 0.6f);
+    writer.add_f32("general.sampling.top_p", 0.95f);
+    writer.add_i32("general.sampling.top_k", 20);
+    writer.add_f32("general.sampling.min_p", 0.0f);
+    writer.add_f32("general.sampling.penalty_repeat", 1.05f);
+  });
+  EXPECT_EQ(whole,
+            (SamplingAdvice{
+                .temperature = 0.6, .top_p = 0.95, .top_k = 20, .min_p = 0.0, .repetition_penalty = 1.05}));
+  const SamplingAdvice wrong = advice_of([](test::GgufWriter& writer) {
+    writer.add_f32("general.sampling.temp", -1.0f);
+    writer.add_f32("general.sampling.top_p", std::numeric_limits<float>::quiet_NaN());
+    writer.add_string("general.sampling.top_k", "many");
+    writer.add_f32("general.sampling.min_p", 0.1f);
+  });
+  EXPECT_EQ(wrong, SamplingAdvice{.min_p = 0.1});
 }
 
 TEST(Inspection, CountsTypesOverAllTensors) {

@@ -40,6 +40,13 @@ inline void expect_same(const app::Message& a, const app::Message& b) {
   EXPECT_EQ(a.error, b.error);
   EXPECT_EQ(a.model, b.model);
   EXPECT_EQ(a.interrupted, b.interrupted);
+  EXPECT_EQ(a.created_ms, b.created_ms);
+  EXPECT_EQ(a.context_full, b.context_full);
+  EXPECT_EQ(a.stop_text, b.stop_text);
+  EXPECT_EQ(a.edited, b.edited);
+  EXPECT_EQ(a.erased, b.erased);
+  EXPECT_EQ(a.thinking, b.thinking);
+  EXPECT_EQ(a.stopped_repeating, b.stopped_repeating);
   EXPECT_EQ(a.children, b.children);
   EXPECT_EQ(a.active_child, b.active_child);
   ASSERT_EQ(a.metrics.has_value(), b.metrics.has_value());
@@ -51,6 +58,8 @@ inline void expect_same(const app::Message& a, const app::Message& b) {
   EXPECT_EQ(a.metrics->request.tpot_us, b.metrics->request.tpot_us);
   EXPECT_EQ(a.metrics->request.e2e_us, b.metrics->request.e2e_us);
   EXPECT_EQ(a.metrics->request.num_preemptions, b.metrics->request.num_preemptions);
+  EXPECT_EQ(a.metrics->request.prefix_miss.cause, b.metrics->request.prefix_miss.cause);
+  EXPECT_EQ(a.metrics->request.prefix_miss.position, b.metrics->request.prefix_miss.position);
 }
 
 inline void expect_same(const app::Chat& a, const app::Chat& b) {
@@ -82,6 +91,7 @@ inline app::ChatHead some_head(std::uint64_t id) {
   head.position = static_cast<std::int64_t>(id) * 10;
   head.created_ms = 1'700'000'000'000 + static_cast<std::int64_t>(id);
   head.updated_ms = head.created_ms + 5;
+  head.model_path = "/models/ü.gguf";
   return head;
 }
 

@@ -63,9 +63,21 @@ TEST_F(RoundTrip, EveryFieldOfAMessageComesBack) {
   answer.error = "it failed, and says so";
   answer.model = "SmolLM2 135M";
   answer.interrupted = true;
+  answer.created_ms = 1'795'491'165'123;
+  answer.context_full = true;
+  answer.stop_text = "END";
+  answer.edited = true;
   answer.finish_reason = FinishReason::kAbort;
-  answer.metrics = app::AnswerMetrics{
-      12, 4, {.queue_us = 1, .ttft_us = 2, .tpot_us = 3, .e2e_us = 4, .num_preemptions = 5}};
+  answer.metrics = app::AnswerMetrics{12,
+                                      4,
+                                      {.queue_us = 1,
+                                       .ttft_us = 2,
+                                       .tpot_us = 3,
+                                       .e2e_us = 4,
+                                       .num_preemptions = 5,
+                                       .prefix_miss = {.cause = MissCause::kEvicted, .position = 6}}};
+  answer.thinking = {.begun_by_prompt = true, .durations_us = {3'200'000, 0}};
+  answer.stopped_repeating = true;
   answer.token_ids = {0, 1, 2147483647};
   answer.content = std::string("a\0b\r\n\t😀", 10);
   tree.append(kRootMessage, Role::kSystem, "");
@@ -79,6 +91,45 @@ TEST_F(RoundTrip, EveryFieldOfAMessageComesBack) {
   const auto loaded = load(1);
   ASSERT_TRUE(loaded.has_value());
   expect_same(*loaded, tree);
+}
+
+TEST_F(RoundTrip, ErasedMessagesKeepTheirPlacesAndNothingElse) {
+  open();
+  Chat tree = some_chat(1, 3);
+  push_all(changes_for(some_head(1), tree));
+  const app::ErasedMessages erased = tree.erase(MessageId{3}, app::EraseExtent::kMessage);
+  push(SaveMessage{ChatId{1}, *tree.find(MessageId{4})});
+  push(SaveMessage{ChatId{1}, tree.messages()[2]});
+  push(SaveChoices{ChatId{1}, {{MessageId{2}, MessageId{4}}}});
+  tree.erase(MessageId{5}, app::EraseExtent::kBranch);
+  push(SaveMessage{ChatId{1}, tree.messages()[5]});
+  push(SaveMessage{ChatId{1}, tree.messages()[4]});
+  push(SaveChoices{ChatId{1}, {{MessageId{4}, MessageId{0}}}});
+  wait_ms(200);
+  reopen();
+  const auto loaded = load(1);
+  ASSERT_TRUE(loaded.has_value());
+  ASSERT_EQ(loaded->messages().size(), 6u);
+  EXPECT_EQ(loaded->active_path(), (std::vector<MessageId>{MessageId{1}, MessageId{2}, MessageId{4}}));
+  EXPECT_EQ(loaded->find(MessageId{3}), nullptr);
+  EXPECT_EQ(loaded->find(MessageId{6}), nullptr);
+  for (std::size_t i = 0; i < 6; ++i) expect_same(loaded->messages()[i], tree.messages()[i]);
+}
+
+// Its time is known before what it cost is.
+TEST_F(RoundTrip, ThinkingOfAnAnswerThatHasNotEndedComesBack) {
+  open();
+  Chat tree = some_chat(1, 1);
+  Message& answer = *tree.find(MessageId{2});
+  answer.thinking.durations_us = {1'500'000};
+  const app::ChatHead head = some_head(1);
+  push_all(changes_for(head, tree));
+  wait_ms(200);
+  reopen();
+  const auto loaded = load(1);
+  ASSERT_TRUE(loaded.has_value());
+  EXPECT_EQ(loaded->find(MessageId{2})->thinking, answer.thinking);
+  EXPECT_FALSE(loaded->find(MessageId{2})->metrics.has_value());
 }
 
 TEST_F(RoundTrip, RandomOperationsAcrossRestartsMatchMapsInMemory) {

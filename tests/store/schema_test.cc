@@ -73,7 +73,12 @@ TEST_F(SchemaChange, EveryPastSchemaBecomesTheNewest) {
     EXPECT_TRUE(contents_->chats[0].trashed_ms.has_value());
     const auto chat = load(1);
     ASSERT_TRUE(chat.has_value());
-    ASSERT_EQ(chat->messages().size(), 3u);
+    ASSERT_EQ(chat->messages().size(), version < 3 ? 3u : 4u);
+    EXPECT_EQ(chat->messages()[0].created_ms, version < 3 ? 0 : 1'790'000'000'100);
+    EXPECT_EQ(chat->messages()[1].stop_text, version < 3 ? "" : "END");
+    EXPECT_EQ(chat->messages()[1].edited, version >= 3);
+    EXPECT_EQ(chat->find(MessageId{4}), nullptr) << "it is erased";
+    EXPECT_EQ(contents_->chats[1].model_path, version < 3 ? "" : "/models/m.gguf");
     EXPECT_EQ(chat->messages()[1].content, "Hello! How can I help?");
     EXPECT_EQ(chat->messages()[1].token_ids, (std::vector<TokenId>{1, 256}));
     EXPECT_EQ(chat->messages()[2].content, "Half an answ");

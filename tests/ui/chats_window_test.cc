@@ -61,10 +61,16 @@ TEST_F(ChatsWindow, AnExportLandsInTheFolderAndCanBeImported) {
   apply(act::SendMessage{chat().id, "to be exported"});
   ASSERT_TRUE(loop_until([this] { return chat().messages.size() == 2 && !chat().messages[1].streaming; }));
   apply(act::ExportChat{chat().id, act::ChatFormat::kJson, ""});
+  play([this](ImGuiTestContext* context) {
+    context->Yield(4);
+    IM_CHECK(state().files.open);
+    context->KeyPress(ImGuiKey_Enter);
+  });
   ASSERT_TRUE(loop_until([this] {
     application_->draw_frame();
     return state().banner.has_value();
   }));
+  EXPECT_EQ(state().banner->offer, ui::BannerOffer::kShowInFolder);
   EXPECT_TRUE(std::filesystem::exists(folder_ / "to be exported.json"));
   apply(act::ImportChats{(folder_ / "to be exported.json").string()});
   ASSERT_TRUE(loop_until([this] {

@@ -11,9 +11,12 @@
 #include <vector>
 
 #include "ui/views/compare/beam_tree_layout.h"
+#include "ui/views/compare/column_view.h"
+#include "ui/views/compare/divergence_tree.h"
 #include "ui/views/compare/token_card.h"
 #include "ui/views/compare/token_colours.h"
 #include "ui/views/compare/word_diff.h"
+#include "ui/widgets/sampling_fields.h"
 
 namespace octavo::ui {
 namespace {
@@ -196,6 +199,107 @@ TEST(BeamTreeLayout, NothingOverlapsAndNothingJumps) {
   }
 }
 
+// ---- where answers part
+
+// Each letter is a token.
+ComparedColumn answer_of(std::uint64_t id, std::string_view letters) {
+  ComparedColumn column;
+  column.id = ColumnId{id};
+  column.phase = ColumnPhase::kFinished;
+  for (const char letter : letters) {
+    ComparedToken token{.token_id = letter, .begin = static_cast<std::uint32_t>(column.text.size())};
+    column.text += letter;
+    token.end = static_cast<std::uint32_t>(column.text.size());
+    token.logprob = -0.5f;
+    token.alternatives = {{.token_id = letter, .text = std::string(1, letter), .logprob = -0.5f},
+                          {.token_id = 'y', .text = "y", .logprob = -1.5f},
+                          {.token_id = 0, .text = "</s>", .logprob = -1.7f, .ends_text = true},
+                          {.token_id = 'z', .text = "z", .logprob = -2.5f}};
+    column.tokens.push_back(std::move(token));
+  }
+  return column;
+}
+
+std::vector<ComparedColumn> answers_of(const std::vector<std::string_view>& texts) {
+  std::vector<ComparedColumn> columns;
+  for (const std::string_view text : texts) columns.push_back(answer_of(columns.size() + 1, text));
+  return columns;
+}
+
+TEST(DivergenceTree, CountsWhoSharesWhatUntilWhere) {
+  const DivergenceTree tree = divergence_tree(answers_of({"abcd", "abcx", "abe", "abcx"}), 0);
+  ASSERT_EQ(tree.runs.size(), 5u);
+  EXPECT_EQ(tree.runs[0].text, "ab");
+  EXPECT_EQ(tree.runs[0].columns.size(), 4u);
+  EXPECT_EQ(tree.runs[0].end, 2u);
+  EXPECT_EQ(tree.runs[1].text, "c") << "most answers come first";
+  EXPECT_EQ(tree.runs[1].columns, (std::vector<std::size_t>{0, 1, 3}));
+  EXPECT_EQ(tree.runs[2].text, "x");
+  EXPECT_EQ(tree.runs[2].parent, 1);
+  EXPECT_EQ(tree.runs[2].num_ended, 2);
+  EXPECT_EQ(tree.runs[3].text, "d");
+  EXPECT_EQ(tree.runs[4].text, "e");
+  EXPECT_EQ(tree.runs[4].parent, 0);
+  EXPECT_EQ(tree.runs[4].first, 2u);
+}
+
+TEST(DivergenceTree, AnAnswerThatIsTheStartOfAnotherEndsInsideIt) {
+  const DivergenceTree tree = divergence_tree(answers_of({"ab", "abc"}), 0);
+  ASSERT_EQ(tree.runs.size(), 2u);
+  EXPECT_EQ(tree.runs[0].num_ended, 1);
+  EXPECT_EQ(tree.runs[1].columns, std::vector<std::size_t>{1});
+}
+
+TEST(DivergenceTree, AnswersThatShareNothingPartBehindThePrompt) {
+  const DivergenceTree tree = divergence_tree(answers_of({"ab", "cd"}), 0);
+  ASSERT_EQ(tree.runs.size(), 3u);
+  EXPECT_EQ(tree.runs[0].token_id, -1);
+  EXPECT_EQ(tree.runs[0].end, 0u);
+  EXPECT_TRUE(divergence_tree({}, 2).runs.empty());
+}
+
+TEST(DivergenceTree, WhatNobodyTookStandsBesideTheBranchesBestFirst) {
+  const DivergenceTree tree = divergence_tree(answers_of({"aby", "abc"}), 2);
+  std::string untaken;
+  for (const DivergenceRun& run : tree.runs) {
+    if (!run.columns.empty()) continue;
+    untaken += run.text;
+    EXPECT_EQ(run.parent, 0);
+    EXPECT_EQ(run.first, 2u);
+  }
+  EXPECT_EQ(untaken, "z") << "“y” was taken, and an end leads nowhere";
+  EXPECT_NEAR(tree.runs[1].logprob, -0.5, 1e-6);
+}
+
+// Every answer can be read along its runs, and no two leaves share a row.
+TEST(DivergenceTree, RunsSpellTheAnswersAndNothingOverlaps) {
+  std::mt19937 random(20261124);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::string> texts;
+    for (std::size_t i = 0; i < 1 + random() % 8; ++i) {
+      std::string text;
+      for (std::size_t k = 0; k < random() % 9; ++k) text += static_cast<char>('a' + random() % 2);
+      texts.push_back(text);
+    }
+    const auto columns = answers_of({texts.begin(), texts.end()});
+    const DivergenceTree tree = divergence_tree(columns, 2);
+    const DivergenceLayout layout = lay_out_divergence(tree);
+    std::vector<std::string> spelled(columns.size());
+    std::set<float> rows;
+    std::set<std::int32_t> parents;
+    for (const DivergenceRun& run : tree.runs) {
+      for (const std::size_t column : run.columns) spelled[column] += run.text;
+      parents.insert(run.parent);
+    }
+    for (std::size_t i = 0; i < columns.size(); ++i) ASSERT_EQ(spelled[i], texts[i]) << "round " << round;
+    for (std::size_t i = 0; i < tree.runs.size(); ++i) {
+      if (parents.count(static_cast<std::int32_t>(i)) > 0) continue;
+      ASSERT_TRUE(rows.insert(layout.places[i].row).second) << "round " << round;
+    }
+    ASSERT_EQ(rows.size(), static_cast<std::size_t>(layout.num_rows));
+  }
+}
+
 // ---- figures of tokens
 
 ComparedToken token_of(std::vector<double> probabilities, std::size_t chosen) {
@@ -228,6 +332,38 @@ TEST(TokenColours, SayNothingWithoutAlternatives) {
   EXPECT_FALSE(surprise(token, TextColour::kNone).has_value());
 }
 
+// The key's shades are those that words of these figures have.
+TEST(TokenColours, TheKeySaysWhatTheShadesMean) {
+  const auto legend = colour_legend(TextColour::kProbability, 8);
+  ASSERT_EQ(legend.size(), 4u);
+  const double probabilities[] = {1, 0.3, 0.03, 0.001};
+  for (std::size_t i = 0; i < legend.size(); ++i) {
+    EXPECT_NEAR(legend[i].surprise, *surprise(token_of({1.0, probabilities[i]}, 1), TextColour::kProbability),
+                1e-6f);
+    EXPECT_TRUE(legend[i].label.starts_with(i == 0 ? "100" : i == 1 ? "30" : i == 2 ? "3" : "0.1"));
+  }
+  const auto relative = colour_legend(TextColour::kRelative, 8);
+  ASSERT_EQ(relative.size(), 3u);
+  EXPECT_NEAR(relative[1].surprise, 0.5f, 1e-6f);
+  EXPECT_EQ(colour_legend(TextColour::kEntropy, 8).back().label, "3.00 bit");
+  EXPECT_EQ(colour_legend(TextColour::kSharedPrefix, 8).size(), 2u);
+  EXPECT_EQ(colour_legend(TextColour::kBlocks, 8).size(), 2u);
+  EXPECT_TRUE(colour_legend(TextColour::kNone, 8).empty());
+}
+
+TEST(SeedSuffix, TellsSeedsApartByTheirLastDigits) {
+  EXPECT_EQ(seed_suffix(11), "11");
+  EXPECT_EQ(seed_suffix(12345), "12345");
+  EXPECT_EQ(seed_suffix(9007199254740991), "…0991");
+}
+
+TEST(StopSequences, AreWrittenOneOnEachLineAndReadBack) {
+  const std::vector<std::string> stops = {"END", "\n\n", "a\\b\tc"};
+  EXPECT_EQ(lines_of_texts(stops), "END\n\\n\\n\na\\\\b\\tc");
+  EXPECT_EQ(texts_of_lines(lines_of_texts(stops)), stops);
+  EXPECT_TRUE(texts_of_lines("\n\n").empty());
+}
+
 TEST(TokenCard, ShowsWhatCannotBeSeen) {
   EXPECT_EQ(visible_token(" rain"), "·rain");
   EXPECT_EQ(visible_token("\n"), "\\n");
@@ -237,12 +373,12 @@ TEST(TokenCard, ShowsWhatCannotBeSeen) {
 }
 
 TEST(TokenCard, KnowsTheSlotOfAToken) {
-  ComparisonState comparison;
-  comparison.num_prompt_tokens = 40;
-  EXPECT_EQ(slot_of(comparison, 16, 0).block_index, 2u);
-  EXPECT_EQ(slot_of(comparison, 16, 0).slot, 8);
-  EXPECT_EQ(slot_of(comparison, 16, 8).block_index, 3u);
-  EXPECT_EQ(slot_of(comparison, 16, 8).slot, 0);
+  ComparedColumn column;
+  column.num_prompt_tokens = 40;
+  EXPECT_EQ(slot_of(column, 16, 0).block_index, 2u);
+  EXPECT_EQ(slot_of(column, 16, 0).slot, 8);
+  EXPECT_EQ(slot_of(column, 16, 8).block_index, 3u);
+  EXPECT_EQ(slot_of(column, 16, 8).slot, 0);
 }
 
 }  // namespace

@@ -167,6 +167,7 @@ double CompareScene::ui_milliseconds() {
 }
 
 void CompareScene::answer(RequestId id, const GenerationRequest& request) {
+  if (batch_answers_) return answer_batch(id, request);
   auto& script = compare_engine_->script;
   std::vector<TokenId> prompt(kNumPromptTokens, 0);
   if (const auto* tokens = std::get_if<TokenPrompt>(&request.prompt)) prompt = tokens->token_ids;
@@ -198,6 +199,23 @@ void CompareScene::answer_samples(RequestId id, const GenerationRequest& request
   compare_engine_->script.push_back([this, id, count] {
     if (!hold_answers_) finish(id, count, FinishReason::kStop);
   });
+}
+
+// The first of a prompt's four requests computes its blocks, and the others find them.
+void CompareScene::answer_batch(RequestId id, const GenerationRequest& request) {
+  const std::vector<TokenId> prompt(kNumPromptTokens, 0);
+  compare_engine_->events.push_back(RequestAccepted{id, prompt, *request.sampling.seed});
+  compare_engine_->events.push_back(RequestAdmitted{id, 0, 900});
+  const Words& words = poems()[id.value % poems().size()];
+  const std::size_t length = 12 + id.value % 7;
+  compare_engine_->events.push_back(
+      compare_engine_->say(id, 0, Words(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(length))));
+  OutputFinished finished;
+  finished.request_id = id;
+  compare_engine_->events.push_back(finished);
+  RequestFinished last{id, {}, {}};
+  last.metrics.prompt.num_computed = id.value % 4 == 1 ? kNumPromptTokens : 8;
+  compare_engine_->events.push_back(last);
 }
 
 void CompareScene::answer_beams(RequestId id, const GenerationRequest& request) {

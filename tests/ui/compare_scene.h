@@ -27,11 +27,13 @@ class CompareScene : public WindowTest {
 
   CompareEngine* compare_engine_ = nullptr;  // owned by the application
   bool hold_answers_ = false;                // nothing ends by itself
+  bool batch_answers_ = false;               // requests of a batch end with the next poll
 
  private:
   void choose_and_run(ui::ComparisonKind kind, std::int32_t count);
   void answer(RequestId id, const GenerationRequest& request);
   void answer_samples(RequestId id, const GenerationRequest& request);
+  void answer_batch(RequestId id, const GenerationRequest& request);
   void answer_beams(RequestId id, const GenerationRequest& request);
   void finish(RequestId id, std::int32_t num_outputs, FinishReason reason, bool with_scores = false);
 };

@@ -46,6 +46,22 @@ TEST_F(CompareScreenshots, SamplesInEveryLayout) {
   EXPECT_EQ(state().comparison.columns.size(), 4u);
 }
 
+TEST_F(CompareScreenshots, WhereAnswersPartAndAsMarkdown) {
+  open_large();
+  run_samples(4);
+  press(ImGuiKey_T);
+  in_every_look([this](const std::string& name) { write_screenshot("compare-parts-" + name); });
+  press(ImGuiKey_C);
+  press(ImGuiKey_F);
+  write_screenshot("compare-formatted");
+  press(ImGuiKey_F);
+  for (const ImGuiKey key : {ImGuiKey_2, ImGuiKey_4, ImGuiKey_5}) {
+    press(key);
+    write_screenshot("compare-key-" + std::to_string(key - ImGuiKey_0));
+  }
+  EXPECT_EQ(state().comparison.columns.size(), 4u);
+}
+
 TEST_F(CompareScreenshots, Beams) {
   open_large();
   run_beams();

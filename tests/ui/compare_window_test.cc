@@ -7,6 +7,7 @@
 #include <cmath>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/ui/compare_scene.h"
 #include "ui/views/compare/compare_view.h"
@@ -173,13 +174,19 @@ TEST_F(CompareWindow, KeysRunStopRunAgainKeepAndExport) {
     context->KeyPress(ImGuiKey_A);
     context->Yield(12);
     IM_CHECK(state().comparison.columns[0].phase == ColumnPhase::kFinished);
+    const auto save = [&](const char* name) {
+      for (int i = 0; i < 200 && (!state().files.open || state().files.reading); ++i) context->Yield();
+      context->Yield(2);
+      context->KeyPress(ImGuiKey_Enter);
+      for (int i = 0; i < 200 && state().files.open; ++i) context->Yield();
+      context->Yield(3);
+      IM_CHECK(std::filesystem::exists(folder_ / name));
+    };
     context->KeyPress(ImGuiKey_E);
-    context->Yield(2);
+    save("comparison.json");
     IM_CHECK(state().banner.has_value());
-    IM_CHECK(std::filesystem::exists(folder_ / "comparison.json"));
     context->KeyPress(ImGuiMod_Shift | ImGuiKey_E);
-    context->Yield(2);
-    IM_CHECK(std::filesystem::exists(folder_ / "comparison.md"));
+    save("comparison.md");
     context->KeyPress(ImGuiMod_Shift | ImGuiKey_K);
     context->Yield(2);
     IM_CHECK_EQ(chat().messages.back().num_siblings, 5);
@@ -224,7 +231,7 @@ TEST_F(CompareWindow, TheSetupChoosesKindNumberAndSettings) {
     IM_CHECK_EQ(static_cast<int>(state().comparison.setup.variants.size()), 3);
     context->ItemInputValue("**/##temperature", 1.25f);
     context->Yield(2);
-    IM_CHECK_EQ(state().comparison.setup.variants[2].temperature, 1.25);
+    IM_CHECK_EQ(state().comparison.setup.variants[2].sampling.temperature, 1.25);
     context->ItemClick("**/remove_variant");
     context->Yield(2);
     context->ItemClick("**/kind/beams");
@@ -269,6 +276,89 @@ TEST_F(CompareWindow, DraggingABorderMakesOneColumnWiderAndTheOtherNarrower) {
     context->Yield(2);
     border = context->ItemInfo("**/border");
     IM_CHECK_GT(border.RectFull.Min.x, before + 40);
+  });
+}
+
+TEST_F(CompareWindow, AnySettingOfALaneCanDifferAndTheColumnsSayWhichWithOneSeed) {
+  open_compare(large_settings());
+  ask_in_chat("Write two lines about rain.");
+  play([this](ImGuiTestContext* context) {
+    const auto& setup = state().comparison.setup;
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_2);
+    context->Yield(2);
+    context->ItemClick("**/kind/settings");
+    context->Yield(2);
+    context->ItemClick("**/variant_B");
+    context->Yield(2);
+    context->ItemInputValue("**/##min_p", 0.1f);
+    context->ItemInputValue("**/##presence_penalty", 0.5f);
+    context->ItemInputValue("**/##frequency_penalty", -0.5f);
+    context->ItemClick("**/##stop");
+    context->KeyChars("END");
+    context->ItemClick("**/##lane_system_prompt");
+    context->KeyChars("Be brief.");
+    context->Yield(2);
+    IM_CHECK_EQ(setup.variants[1].sampling.min_p, 0.1);
+    IM_CHECK_EQ(setup.variants[1].sampling.presence_penalty, 0.5);
+    IM_CHECK_EQ(setup.variants[1].sampling.frequency_penalty, -0.5);
+    IM_CHECK(setup.variants[1].sampling.stop == std::vector<std::string>{"END"});
+    IM_CHECK_STR_EQ(setup.variants[1].system_prompt.c_str(), "Be brief.");
+    IM_CHECK_STR_EQ(setup.variants[0].system_prompt.c_str(), "");
+  });
+  write_screenshot("compare-lanes-setup");
+  play([this](ImGuiTestContext* context) {
+    context->ItemClick("**/run");
+    context->Yield(2);
+  });
+  ASSERT_TRUE(
+      loop_until([this] { return state().comparison.columns.size() == 2 && !state().comparison.running; }));
+  const auto& columns = state().comparison.columns;
+  EXPECT_TRUE(columns[1].differences.ends_with("stop “END” · system prompt “Be brief.”"))
+      << columns[1].differences;
+  EXPECT_EQ(columns[0].seed, columns[1].seed);
+  const auto& requests = compare_engine_->requests;
+  const auto& sent = std::get<ChatPrompt>(requests.back().prompt).messages;
+  EXPECT_EQ(sent.front().content, "Be brief.");
+  write_screenshot("compare-lanes");
+}
+
+TEST_F(CompareWindow, TheTreeOfSamplesOpensTheCardOfABranchAndForksAChatThere) {
+  open_compare(large_settings());
+  run_samples(4);
+  play([this](ImGuiTestContext* context) {
+    context->KeyPress(ImGuiKey_T);
+    context->Yield(3);
+    IM_CHECK(look().layout == ui::CompareLayout::kTree);
+    IM_CHECK(context->ItemExists("**/run_0"));
+    context->ItemClick("**/run_1");
+    context->Yield(3);
+    IM_CHECK(look().card.has_value());
+    context->ItemClick("**/fork_chat");
+    context->Yield(2);
+    IM_CHECK(look().card.has_value());
+    context->ItemClick("**/alternative");
+    context->Yield(3);
+    IM_CHECK(state().workspace == ui::Workspace::kChat);
+  });
+  EXPECT_TRUE(chat().messages.back().text.starts_with("The rain")) << chat().messages.back().text;
+  const auto* prompt = std::get_if<ChatPrompt>(&compare_engine_->requests.back().prompt);
+  ASSERT_NE(prompt, nullptr);
+  EXPECT_TRUE(prompt->continue_answer);
+}
+
+TEST_F(CompareWindow, MarkdownReplacesTheColoursUnderTheWordsAndComesBack) {
+  open_compare();
+  run_samples(2);
+  play([this](ImGuiTestContext* context) {
+    IM_CHECK(context->ItemExists("**/colour_3"));
+    context->ItemClick("**/formatted");
+    context->Yield(3);
+    IM_CHECK(look().formatted);
+    IM_CHECK(!context->ItemExists("**/colour_3"));
+    context->KeyPress(ImGuiKey_F);
+    context->Yield(3);
+    IM_CHECK(!look().formatted);
+    IM_CHECK(context->ItemExists("**/colour_3"));
   });
 }
 

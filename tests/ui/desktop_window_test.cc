@@ -48,6 +48,12 @@ class DesktopWindow : public WindowTest {
              !chat().messages.back().streaming;
     });
   }
+  // From within a script.
+  void wait_for_listing(ImGuiTestContext* context) const {
+    context->Yield(2);
+    for (int i = 0; i < 500 && state().files.reading; ++i) context->Yield();
+    context->Yield(2);
+  }
   void ask(const std::string& text) {
     apply(act::SendMessage{chat().id, text});
     ASSERT_TRUE(answered());
@@ -148,11 +154,12 @@ TEST_F(DesktopWindow, TheKeyAsksForAPath) {
   play([&](ImGuiTestContext* context) {
     context->KeyPress(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_A);
     context->Yield(4);
-    IM_CHECK(state().desktop.attach_open);
+    IM_CHECK(state().files.open);
     context->KeyChars(path.c_str());
+    wait_for_listing(context);
     context->KeyPress(ImGuiKey_Enter);
-    context->Yield(4);
-    IM_CHECK(!state().desktop.attach_open);
+    for (int i = 0; i < 200 && state().files.open; ++i) context->Yield();
+    IM_CHECK(!state().files.open);
   });
   EXPECT_TRUE(loop_until([this] { return chat().attachments.size() == 1; }));
   play([&](ImGuiTestContext* context) {
@@ -160,7 +167,7 @@ TEST_F(DesktopWindow, TheKeyAsksForAPath) {
     context->Yield(4);
     context->KeyPress(ImGuiKey_Escape);
     context->Yield(4);
-    IM_CHECK(!state().desktop.attach_open);
+    IM_CHECK(!state().files.open);
   });
 }
 
@@ -274,7 +281,11 @@ TEST_F(DesktopWindow, AChatIsDraggedToAnotherPlaceAndIntoAFolder) {
     ask(title);
   }
   apply(act::CreateFolder{"Work"});
-  draw_frames(2);
+  play([](ImGuiTestContext* context) {
+    context->Yield(10);
+    context->KeyPress(ImGuiKey_Enter);  // the name is as it should be
+    context->Yield(6);
+  });
   ASSERT_EQ(state().chats[0].title, "three");
   const auto row = [](std::uint64_t id) { return "**/$$" + std::to_string(id) + "/chat"; };
   const std::uint64_t three = state().chats[0].id.value, one = state().chats[2].id.value;
@@ -321,10 +332,10 @@ TEST_F(DesktopWindow, ControlZBringsTheNewestDeletionBackUnlessATextIsBeingWritt
     IM_CHECK(press_until_draft(ImGuiMod_Ctrl | ImGuiKey_Z, ""));
     IM_CHECK(press_until_draft(ImGuiMod_Ctrl | ImGuiKey_Y, "draft"));
     IM_CHECK(press_until_draft(ImGuiMod_Ctrl | ImGuiKey_Z, ""));
-    IM_CHECK(state().deleted_title.has_value());
+    IM_CHECK(state().deleted.has_value());
     context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Z);
     context->Yield(4);
-    IM_CHECK(!state().deleted_title.has_value());
+    IM_CHECK(!state().deleted.has_value());
     IM_CHECK(ui::find_chat(state(), id) != nullptr);
   });
 }
@@ -405,10 +416,11 @@ TEST_F(DesktopWindow, Pictures) {
     write_screenshot("presets-" + look);
     apply(act::ShowPresets{false});
     draw_frames(2);
-    apply(act::ShowAttach{true});
+    apply(act::AskForFile{act::FileWish::kAttach});
+    ASSERT_TRUE(loop_until([this] { return !state().files.reading; }));
     draw_frames(2);
     write_screenshot("attach-" + look);
-    apply(act::ShowAttach{false});
+    apply(act::CloseFileBrowser{});
     draw_frames(2);
   });
 }

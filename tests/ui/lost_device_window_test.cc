@@ -51,7 +51,7 @@ TEST_F(LostDeviceWindow, OffersTheCpuKeepsTheChatAndGoesOnThere) {
   EXPECT_TRUE(chat().messages.back().text.starts_with(begun));
   draw_frames(2);
   write_screenshot("lost-device");
-  play([](ImGuiTestContext* context) { context->ItemClick("//banner/continue_on_cpu"); });
+  play([](ImGuiTestContext* context) { context->ItemClick("**/continue_on_cpu"); });
   ASSERT_TRUE(loop_until([this] {
     return devices_.size() == 2 && state().model.phase == ui::ModelPhase::kReady &&
            state().model.details.find("cpu") != std::string::npos;

@@ -171,11 +171,14 @@ TEST(Markdown, MarkersWithoutAPartnerAreText) {
 }
 
 std::string random_text(std::mt19937& random, int count) {
-  const std::string alphabet[] = {"word ",   "\n",      "\n",          "\n\n",        "- item",
-                                  "1. item", "2) x",    "```\n",       "```",         "~~~\n",
-                                  "**",      "`",       "# ",          "> ",          "x",
-                                  "  ",      "    ",    "| a | b |\n", "|---|---|\n", "[l](http://x)",
-                                  "\t",      "- [ ] t", "---\n",       "\r\n",        "<b>"};
+  const std::string alphabet[] = {"word ",  "\n",          "\n",          "\n\n",
+                                  "- item", "1. item",     "2) x",        "```\n",
+                                  "```",    "~~~\n",       "**",          "`",
+                                  "# ",     "> ",          "x",           "  ",
+                                  "    ",   "| a | b |\n", "|---|---|\n", "[l](http://x)",
+                                  "\t",     "- [ ] t",     "---\n",       "\r\n",
+                                  "<b>",    "\\[",         "\\]\n",       "\\(a_1 * b\\)",
+                                  "$$",     "$$\n"};
   std::string text;
   for (int i = 0; i < count; ++i) text += alphabet[random() % std::size(alphabet)];
   return text;
@@ -255,10 +258,11 @@ TEST(Markdown, LongCodeIsReadInPiecesAndCopiedWhole) {
 
 TEST(Markdown, MegabytesOfMarkersTakeLinearTime) {
   for (const std::string unit :
-       {"**a ",     "*a",  "_a ",     "`",          "> ",      "- \n",  "#",   "```\n",   "__a b",
-        "[",        "![",  "[a](",    "](",         "<",       "&",     "~~a", "|",       "|-|\n",
-        "a|b\n",    "\\",  "*a_",     "<a href=\"", "http://", "- ",    "1. ", "1. - + ", "> 1. ",
-        "[a]: b\n", ">\n", "    x\n", "`` ` ",      "a**b",    "![a](<"}) {
+       {"**a ",     "*a",  "_a ",      "`",           "> ",      "- \n",   "#",   "```\n",   "__a b",
+        "[",        "![",  "[a](",     "](",          "<",       "&",      "~~a", "|",       "|-|\n",
+        "a|b\n",    "\\",  "*a_",      "<a href=\"",  "http://", "- ",     "1. ", "1. - + ", "> 1. ",
+        "[a]: b\n", ">\n", "    x\n",  "`` ` ",       "a**b",    "![a](<", "\\(", "\\[\n",   "$$ ",
+        "$$\n",     "$a ", "\\(a\\) ", "$$\na\n$$\n", "\\"}) {
     std::string text;
     while (text.size() < (1u << 20)) text += unit;
     const auto begin = std::chrono::steady_clock::now();

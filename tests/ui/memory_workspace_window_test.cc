@@ -8,9 +8,12 @@
 #include <cstdio>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "tests/ui/drawn_text.h"
 #include "tests/ui/memory_scene.h"
 #include "tests/ui/window_fixture.h"
+#include "tests/window/plan_at_once.h"
 
 namespace octavo::testing {
 namespace {
@@ -164,13 +167,64 @@ TEST_F(MemoryWorkspace, PaperComparisonRunsBesideTheWindowAndCanBeCancelled) {
   play([this](ImGuiTestContext* context) {
     context->KeyPress(ImGuiKey_3);
     context->Yield(2);
-    IM_CHECK_EQ(memory_workspace().paper.shape.sentence.find("26 GB, 65 %") != std::string::npos, true);
+    IM_CHECK_EQ(memory_workspace().paper.shape.sentence.find("26 GB, 64 %") != std::string::npos, true);
     context->ItemClick("**/run_paper");
     context->Yield(3);
     IM_CHECK(memory_workspace().paper.is_running);
     context->ItemClick("**/cancel_paper");
   });
   EXPECT_TRUE(loop_until([this] { return !memory_workspace().paper.is_running; }));
+}
+
+// Idle time is no line, what was released without a step is drawn, idle chats keep a row, and one engine's
+// curves end where another's begin. Picture: memory-two-engines.png.
+TEST_F(MemoryWorkspace, TimelineHasGapsAndABorderBetweenTwoEngines) {
+  ManualClock clock;
+  clock.advance_us(1'000'000);
+  clock_ = &clock;
+  FakeEngine second({.num_blocks = 512, .name = "Qwen2.5 0.5B Instruct", .first_request = 1'000});
+  second.clock = &clock;
+  open({.num_blocks = 128}, large_settings());
+  auto& controller = application_->controller();
+  const auto work = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      clock.advance_us(40'000);
+      draw_frames(1);
+    }
+  };
+  const auto ask = [&](FakeEngine& engine, const std::string& question) {
+    engine.answers = {std::string(600, 'a')};
+    controller.apply(ui::actions::SendMessage{state().active_chat, question});
+  };
+  ask(*engine_, std::string(800, 'p') + " first");
+  work(80);
+  controller.apply(ui::actions::StopAnswer{state().active_chat});
+  work(2);
+  EXPECT_FALSE(controller.busy());
+  clock.advance_us(6'000'000);
+  controller.apply(ui::actions::NewChat{});
+  ask(*engine_, std::string(800, 'p') + " second");
+  work(60);
+  controller.apply(ui::actions::StopAnswer{state().active_chat});
+  work(2);
+  controller.apply(ui::actions::ShowWorkspace{ui::Workspace::kMemory});
+  work(3);
+  EXPECT_EQ(memory_workspace().snapshot->figures.used_blocks, 0) << "the last state is drawn";
+  EXPECT_EQ(std::ranges::count_if(memory_workspace().lines, &ui::TableLine::is_ghost), 2);
+  EXPECT_EQ(ui::newest_levels(*memory_workspace().timeline).used, 0);
+  write_screenshot("memory-idle-chats");
+
+  controller.attach_engine(second, plan_at_once(controller, second));
+  clock.advance_us(3'000'000);
+  ask(second, std::string(400, 'q'));
+  work(40);
+  ASSERT_NE(memory_workspace().timeline->before, nullptr);
+  write_screenshot("memory-two-engines");
+  const std::vector<DrawnText> texts = drawn_texts(application_->window());
+  EXPECT_TRUE(std::ranges::any_of(texts, [](const DrawnText& drawn) {
+    return drawn.text.find("SmolLM2 135M Instruct ended") != std::string::npos;
+  }));
+  application_.reset();  // before the engine that it asks
 }
 
 TEST_F(MemoryWorkspace, IdlePoolDrawsNoFrames) {

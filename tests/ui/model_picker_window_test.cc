@@ -114,7 +114,7 @@ class ModelPickerWindow : public WindowTest {
   bool settle() {
     return loop_until([this] {
       const ui::ModelPickerState& picker = state().picker;
-      return !picker.scanning && !picker.inside.reading && !picker.browser.reading;
+      return !picker.scanning && !picker.inside.reading && !state().files.reading;
     });
   }
   // From within a script.
@@ -122,7 +122,7 @@ class ModelPickerWindow : public WindowTest {
     const ui::ModelPickerState& picker = state().picker;
     for (int quiet = 0, frames = 0; quiet < 4 && frames < 3000; ++frames) {
       context->Yield();
-      const bool is_settled = !picker.scanning && !picker.inside.reading && !picker.browser.reading;
+      const bool is_settled = !picker.scanning && !picker.inside.reading && !state().files.reading;
       quiet = is_settled ? quiet + 1 : 0;
     }
   }
@@ -354,7 +354,7 @@ TEST_F(ModelPickerWindow, AFileAnywhereIsFoundByItsPath) {
   const std::string far = write_model("../far/away/model.gguf", "Far");
   std::vector<std::string> names;
   const auto note_only_entry = [&] {
-    const auto& entries = state().picker.browser.entries;
+    const auto& entries = state().files.entries;
     names.push_back(entries.size() == 1 ? entries[0].name : std::to_string(entries.size()) + " entries");
   };
   play([&](ImGuiTestContext* context) {
@@ -363,6 +363,8 @@ TEST_F(ModelPickerWindow, AFileAnywhereIsFoundByItsPath) {
     context->SetRef("model_picker");
     context->ItemClick("**/open_file");
     wait_until_settled(context);
+    context->SetRef("file_browser");
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_A);
     context->KeyChars("~/fa");
     wait_until_settled(context);
     note_only_entry();
@@ -376,7 +378,7 @@ TEST_F(ModelPickerWindow, AFileAnywhereIsFoundByItsPath) {
     wait_until_settled(context);
   });
   EXPECT_EQ(names, (std::vector<std::string>{"far", "away", "model.gguf"}));
-  EXPECT_FALSE(state().picker.browser.open);
+  EXPECT_FALSE(state().files.open);
   EXPECT_TRUE(std::filesystem::equivalent(state().picker.inside.path, far)) << state().picker.inside.path;
   EXPECT_EQ(state().picker.inside.problem, "");
 }
@@ -450,7 +452,7 @@ TEST_F(ModelPickerWindow, Screenshots) {
   ASSERT_TRUE(
       loop_until([this] { return state().picker.loading && state().picker.loading->fraction > 0.4; }));
   in_every_look([&](const std::string& look) { write_screenshot("models-loading-" + look); });
-  application_->controller().apply(act::ShowFileBrowser{true});
+  application_->controller().apply(act::AskForFile{act::FileWish::kOpenModel});
   application_->controller().apply(act::BrowseTo{(folder_ / "models").string() + "/", false});
   perform();
   ASSERT_TRUE(settle());

@@ -38,6 +38,63 @@ TEST_F(NoModelWindow, FailedLoadShowsTheSentenceAndCanBeTriedAgain) {
   EXPECT_TRUE(loop_until([this] { return state().model.phase == ui::ModelPhase::kReady; }));
 }
 
+TEST_F(NoModelWindow, ChatsAreReadSearchedAndExportedWithoutAModel) {
+  chats_path_ = folder_ / "chats.db";
+  open();
+  const auto apply = [this](const ui::Action& action) { application_->controller().apply(action); };
+  apply(ui::actions::SendMessage{chat().id, "what is a needle"});
+  ASSERT_TRUE(loop_until([this] { return chat().messages.size() == 2 && !chat().messages[1].streaming; }));
+  application_.reset();
+  open_with([](const EngineOptions&, LoadProgress) -> Result<std::unique_ptr<Engine>> { return Error{}; }, "",
+            test_settings());
+  ASSERT_TRUE(loop_until([this] { return ui::active_chat(state()) != nullptr && !chat().messages.empty(); }));
+  EXPECT_EQ(chat().messages[0].text, "what is a needle");
+  in_every_look([&](const std::string& look) { write_screenshot("chats-without-model-" + look); });
+  play([this](ImGuiTestContext* context) {
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_F);
+    context->Yield(4);
+    context->KeyChars("needle");
+    for (int i = 0; i < 1'000 && state().library.search.hits.empty(); ++i) context->Yield();
+    context->KeyPress(ImGuiKey_Escape);
+    context->Yield(4);
+  });
+  EXPECT_FALSE(state().library.search.running);
+  apply(
+      ui::actions::ExportChat{chat().id, ui::actions::ChatFormat::kMarkdown, (folder_ / "read.md").string()});
+  EXPECT_TRUE(loop_until([this] {
+    application_->draw_frame();
+    return std::filesystem::exists(folder_ / "read.md");
+  }));
+  // What is typed stays a draft; the way to a model is one click.
+  play([this](ImGuiTestContext* context) {
+    context->ItemClick("**/##draft");
+    context->KeyChars("later");
+    context->KeyPress(ImGuiKey_Enter);
+    context->Yield(3);
+    IM_CHECK_STR_EQ(chat().draft.c_str(), "later");
+    IM_CHECK_EQ(chat().messages.size(), 2u);
+    context->ItemClick("**/choose_model");
+    context->Yield(3);
+    IM_CHECK(state().picker.open);
+  });
+}
+
+TEST_F(NoModelWindow, TheDemonstrationSaysSoAndABetterModelIsOneClickAway) {
+  open();
+  EXPECT_TRUE(state().model.is_demonstration);
+  in_every_look([&](const std::string& look) { write_screenshot("demonstration-" + look); });
+  play([this](ImGuiTestContext* context) {
+    context->ItemClick("**/better_model");
+    context->Yield(3);
+    IM_CHECK(state().picker.open);
+    context->KeyPress(ImGuiKey_Escape);
+    context->Yield(3);
+  });
+  application_.reset();
+  open({.path = "/models/another.gguf"});
+  EXPECT_FALSE(state().model.is_demonstration);
+}
+
 TEST_F(NoModelWindow, LoadingShowsProgressAndCanBeCancelled) {
   app::WindowOptions options;
   options.engine.model = "slow.gguf";

@@ -2,7 +2,10 @@
 
 #include <imgui.h>
 
+#include <chrono>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/ui/window_fixture.h"
@@ -40,7 +43,17 @@ class Scene {
     const ChatId id = application_.controller().state().active_chat;
     if (!prompt.empty()) apply(ui::actions::ChangeSystemPrompt{id, prompt});
     engine_.answers.push_back(answer);
+    const std::size_t num_asked = engine_.requests().size();
     apply(ui::actions::SendMessage{id, question});
+    // It is planned on another thread before it is asked; the picture is the same however long that takes.
+    const std::int64_t steps_allowed = std::exchange(engine_.steps_allowed, 0);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (engine_.requests().size() == num_asked && std::chrono::steady_clock::now() < end) {
+      application_.update();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_EQ(engine_.requests().size(), num_asked + 1) << question;
+    engine_.steps_allowed = steps_allowed;
     return id;
   }
   void steps(int count) {

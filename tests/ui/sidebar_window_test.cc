@@ -206,5 +206,89 @@ TEST_F(SidebarWindow, TrashKeepsAChatUntilItIsEmptied) {
   ASSERT_TRUE(loop_until([this] { return state().library.trash.empty() && state().chats.size() == 2; }));
 }
 
+TEST_F(SidebarWindow, AHiddenSidebarIsBroughtBackByAButtonAndAKey) {
+  open();
+  play([this](ImGuiTestContext* context) {
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_B);
+    context->Yield(3);
+    IM_CHECK(!state().settings.sidebar_shown);
+    IM_CHECK(!context->ItemExists("**/open_models"));
+  });
+  in_every_look([&](const std::string& look) { write_screenshot("sidebar-hidden-" + look); });
+  for (const ui::Workspace workspace :
+       {ui::Workspace::kChat, ui::Workspace::kCompare, ui::Workspace::kMemory}) {
+    application_->controller().apply(ui::actions::ShowWorkspace{workspace});
+    play([this](ImGuiTestContext* context) {
+      context->ItemClick("**/show_sidebar");
+      context->Yield(3);
+      IM_CHECK(state().settings.sidebar_shown);
+      IM_CHECK(context->ItemExists("**/open_models"));
+      context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_B);
+      context->Yield(3);
+      context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_B);
+      context->Yield(3);
+      IM_CHECK(state().settings.sidebar_shown);
+      context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_B);
+      context->Yield(3);
+    });
+  }
+}
+
+TEST_F(SidebarWindow, InANarrowWindowTheSidebarCoversTheChatUntilOneIsChosen) {
+  app::Settings settings = test_settings();
+  settings.width = 520;
+  open({}, settings);
+  play([this](ImGuiTestContext* context) {
+    IM_CHECK(!context->ItemExists("**/open_models"));
+    context->ItemClick("**/show_sidebar");
+    context->Yield(3);
+    IM_CHECK(context->ItemExists("**/open_models"));
+    IM_CHECK(!context->ItemExists("**/##draft"));
+    context->ItemClick("**/leave_sidebar");
+    context->Yield(3);
+    IM_CHECK(context->ItemExists("**/##draft"));
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_B);
+    context->Yield(3);
+    IM_CHECK(context->ItemExists("**/open_models"));
+  });
+  write_screenshot("sidebar-narrow");
+}
+
+TEST_F(SidebarWindow, AWindowThatWasSavedOnALargerScreenFitsThisOne) {
+  app::Settings settings = test_settings();
+  settings.width = 9'000;
+  settings.height = 7'000;
+  open({}, settings);
+  const app::WindowSize size = application_->window().size();
+  EXPECT_LE(size.width, 4'000);
+  EXPECT_LE(size.height, 3'000);
+  EXPECT_GT(size.width, 600);
+}
+
+TEST_F(SidebarWindow, ANewFolderIsNamedAtOnceAndHoldsTheChatItWasMadeFor) {
+  open();
+  application_->controller().apply(ui::actions::RenameChat{chat().id, "“Quotes” 🙂 and letters"});
+  play([](ImGuiTestContext* context) {
+    context->ItemClick("**/more");
+    context->Yield(3);
+    context->ItemClick("//$FOCUSED/new_folder");
+    context->Yield(5);
+    context->KeyChars("Work");
+    context->KeyPress(ImGuiKey_Enter);
+    context->Yield(3);
+  });
+  ASSERT_EQ(state().library.folders.size(), 1u);
+  EXPECT_EQ(state().library.folders[0].name, "Work");
+  EXPECT_EQ(chat().folder, state().library.folders[0].id);
+  in_every_look([&](const std::string& look) { write_screenshot("folder-" + look); });
+  play([](ImGuiTestContext* context) {
+    context->ItemClick("**/more");
+    context->Yield(3);
+    context->ItemClick("//$FOCUSED/no_folder");
+    context->Yield(3);
+  });
+  EXPECT_EQ(chat().folder, FolderId{});
+}
+
 }  // namespace
 }  // namespace octavo::testing

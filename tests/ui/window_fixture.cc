@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "tests/support/paths.h"
+#include "tests/ui/drawn_text.h"
 
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #define STB_IMAGE_WRITE_STATIC
@@ -77,6 +78,7 @@ void WindowTest::open_with(app::EngineFactory factory, const std::string& model,
   options.export_folder = folder_;
   options.socket_path = socket_path_;
   options.model_places = model_places();
+  options.unix_time_ms = [this] { return unix_time_ms_ != 0 ? unix_time_ms_ : unix_time_ms(); };
   ASSERT_TRUE(app::save_settings(options.settings_path, settings));
   auto application = app::Application::start(options, std::move(factory), *clock_);
   if (!application) throw std::runtime_error(application.error().message);  // ends the test that wanted it
@@ -149,6 +151,10 @@ void WindowTest::in_every_look(const std::function<void(const std::string& look)
 
 void WindowTest::write_screenshot(const std::string& name) {
   draw_frames(2);
+  const std::vector<DrawnText> texts = drawn_texts(application_->window());
+  EXPECT_FALSE(texts.empty()) << name;
+  EXPECT_EQ(hard_to_read(texts), "") << name;
+  EXPECT_EQ(cut_off(texts), "") << name;
   const app::Picture picture = application_->window().read_pixels();
   const std::filesystem::path folder = test::source_folder() / "tests" / "output";
   std::filesystem::create_directories(folder);

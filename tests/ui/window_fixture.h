@@ -52,6 +52,7 @@ class WindowTest : public ::testing::Test {
   // Where models are looked for: in folders below `folder_`, with 8 GiB of free memory.
   app::ScoutPlaces model_places() const;
   std::filesystem::path socket_path_;  // where a second start finds the window; empty: nowhere
+  std::int64_t unix_time_ms_ = 0;      // what the wall clock says; 0: the time
   std::filesystem::path chats_path_;   // empty: the window forgets its chats; below `folder_` to keep them
 
  private:

@@ -34,7 +34,8 @@ Result<std::vector<TokenId>> SpellingTokenizer::encode_chat(std::span<const Chat
   return std::vector<TokenId>(messages.size(), 0);
 }
 std::string_view SpellingTokenizer::token_bytes(TokenId id) const {
-  return spellings_.at(static_cast<std::size_t>(id));
+  const auto index = static_cast<std::size_t>(id);
+  return index < spellings_.size() ? std::string_view(spellings_[index]) : std::string_view();
 }
 std::string SpellingTokenizer::decode(std::span<const TokenId> ids, bool) const {
   std::string text;

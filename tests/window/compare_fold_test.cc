@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "app/window/compare/compared_settings.h"
 #include "app/window/compare/comparison.h"
 #include "app/window/compare/comparison_export.h"
 #include "app/window/controller.h"
@@ -38,6 +39,18 @@ class ComparisonFold : public ::testing::Test {
     setup.beam_width = count;
     comparison_.change_setup(setup);
   }
+  // As the workspace does when nothing has to leave the context.
+  void ask() {
+    const bool settings = state_.setup.kind == ComparisonKind::kSettings;
+    const std::size_t num_lanes = settings ? state_.setup.variants.size() : 1;
+    std::vector<Comparison::LanePrompt> prompts(num_lanes, {state_.messages, 0});
+    for (std::size_t i = 0; settings && i < num_lanes; ++i) {
+      const std::string& system = state_.setup.variants[i].system_prompt;
+      auto& messages = prompts[i].messages;
+      if (!system.empty()) messages.insert(messages.begin(), {Role::kSystem, system});
+    }
+    comparison_.run(prompts);
+  }
   void fold(const EngineEvent& event) {
     EXPECT_TRUE(comparison_.fold(event));
     comparison_.finish_poll();
@@ -65,7 +78,8 @@ class ComparisonFold : public ::testing::Test {
   ManualClock clock_;
   CompareEngine engine_;
   ui::ComparisonState state_;
-  Comparison comparison_{clock_, state_};
+  std::uint64_t next_seed_ = 100;
+  Comparison comparison_{clock_, [this] { return next_seed_++; }, state_};
 };
 
 constexpr RequestId kFirst{1};
@@ -73,20 +87,20 @@ constexpr RequestId kFirst{1};
 TEST_F(ComparisonFold, SequencesAreNamedByTheirColumnsAndBeamsByTheirSeats) {
   choose(ComparisonKind::kSamples, 3);
   EXPECT_FALSE(comparison_.name_of(kFirst, 0)) << "nothing was asked yet";
-  comparison_.run();
+  ask();
   EXPECT_EQ(comparison_.name_of(kFirst, 0), "Compare · Sample 1");
   EXPECT_EQ(comparison_.name_of(kFirst, 2), "Compare · Sample 3");
   EXPECT_FALSE(comparison_.name_of(kFirst, 3));
   EXPECT_FALSE(comparison_.name_of(RequestId{99}, 0)) << "a chat's";
   choose(ComparisonKind::kBeams, 4);
-  comparison_.run();
+  ask();
   EXPECT_EQ(comparison_.name_of(RequestId{2}, 3), "Compare · Seat 4");
   EXPECT_FALSE(comparison_.name_of(kFirst, 0)) << "of a comparison that is gone";
 }
 
 TEST_F(ComparisonFold, SamplesAreOneRequestWhoseOutputsAreColumns) {
   choose(ComparisonKind::kSamples, 3);
-  comparison_.run();
+  ask();
   ASSERT_EQ(engine_.requests.size(), 1u);
   EXPECT_EQ(engine_.requests[0].sampling.n, 3);
   EXPECT_GT(engine_.requests[0].sampling.logprobs, 0);
@@ -114,7 +128,7 @@ TEST_F(ComparisonFold, SamplesAreOneRequestWhoseOutputsAreColumns) {
 }
 
 TEST_F(ComparisonFold, ACharacterOfSeveralTokensBelongsToTheLastOfThem) {
-  comparison_.run();
+  ask();
   accept(kFirst);
   fold(engine_.say(kFirst, 0, {"a", "\xe2\x86"}));
   EXPECT_EQ(column(0).text, "a");
@@ -135,7 +149,7 @@ TEST_F(ComparisonFold, ACharacterOfSeveralTokensBelongsToTheLastOfThem) {
 }
 
 TEST_F(ComparisonFold, AStopStringIsNoPartOfTheText) {
-  comparison_.run();
+  ask();
   accept(kFirst);
   TokensGenerated event = engine_.say(kFirst, 0, {"One", ".", "\n\n"});
   event.text = "One.";
@@ -152,7 +166,7 @@ TEST_F(ComparisonFold, AStopStringIsNoPartOfTheText) {
 }
 
 TEST_F(ComparisonFold, PreemptedColumnsSayThatTheyWaitAndGoOn) {
-  comparison_.run();
+  ask();
   accept(kFirst);
   say(kFirst, 0, {"x"});
   fold(RequestPreempted{kFirst, 0, 41});
@@ -166,7 +180,7 @@ TEST_F(ComparisonFold, PreemptedColumnsSayThatTheyWaitAndGoOn) {
 }
 
 TEST_F(ComparisonFold, AFailedRequestEndsItsColumnsWithTheSentence) {
-  comparison_.run();
+  ask();
   accept(kFirst);
   say(kFirst, 1, {"half"});
   fold(RequestFailed{kFirst, {ErrorCode::kDevice, "the device gave up"}, {}});
@@ -177,7 +191,7 @@ TEST_F(ComparisonFold, AFailedRequestEndsItsColumnsWithTheSentence) {
 }
 
 TEST_F(ComparisonFold, StoppingCancelsAndKeepsWhatThereIs) {
-  comparison_.run();
+  ask();
   accept(kFirst);
   say(kFirst, 0, {"half", " a", " line"});
   comparison_.stop();
@@ -189,7 +203,7 @@ TEST_F(ComparisonFold, StoppingCancelsAndKeepsWhatThereIs) {
 }
 
 TEST_F(ComparisonFold, UnloadingTheModelEndsWhatRunsAndKeepsItsText) {
-  comparison_.run();
+  ask();
   accept(kFirst);
   say(kFirst, 0, {"half"});
   comparison_.detach_engine("Stopped because the model was unloaded.");
@@ -198,15 +212,16 @@ TEST_F(ComparisonFold, UnloadingTheModelEndsWhatRunsAndKeepsItsText) {
   EXPECT_EQ(column(0).text, "half");
   EXPECT_EQ(column(0).error, "Stopped because the model was unloaded.");
   EXPECT_EQ(comparison_.message_of(column(0).id)->content, "half");
-  comparison_.run_again();
+  EXPECT_FALSE(comparison_.can_run_again());
+  ask();
   EXPECT_FALSE(state_.problem.empty());
   EXPECT_FALSE(comparison_.fold(RequestFinished{kFirst, {}, {}})) << "late events belong to nobody";
 }
 
 TEST_F(ComparisonFold, EventsOfARunThatWasReplacedArePassedOver) {
-  comparison_.run();
+  ask();
   accept(kFirst);
-  comparison_.run();
+  ask();
   EXPECT_EQ(engine_.cancelled.size(), 1u);
   EXPECT_FALSE(comparison_.fold(engine_.say(kFirst, 0, {"late"})));
   EXPECT_TRUE(comparison_.fold(engine_.say(RequestId{2}, 0, {"new"})));
@@ -215,7 +230,7 @@ TEST_F(ComparisonFold, EventsOfARunThatWasReplacedArePassedOver) {
 
 TEST_F(ComparisonFold, RunAgainAsksWithTheSameSeedAndTokensAndSaysWhetherTheTextIsTheSame) {
   choose(ComparisonKind::kSamples, 2);
-  comparison_.run();
+  ask();
   accept(kFirst, 77);
   say(kFirst, 0, {"same", " text"});
   say(kFirst, 1, {"other"});
@@ -235,7 +250,7 @@ TEST_F(ComparisonFold, RunAgainAsksWithTheSameSeedAndTokensAndSaysWhetherTheText
 
 TEST_F(ComparisonFold, AForkBeginsWithTheTokensBeforeAndTheAlternative) {
   choose(ComparisonKind::kSamples, 2);
-  comparison_.run();
+  ask();
   accept(kFirst, 5);
   say(kFirst, 0, {"The"});
   fold(engine_.say_one_of(kFirst, 0, " cat", {" dog", ""}));
@@ -268,28 +283,94 @@ TEST_F(ComparisonFold, AForkBeginsWithTheTokensBeforeAndTheAlternative) {
   EXPECT_EQ(std::get<TokenPrompt>(engine_.requests[3].prompt).token_ids, wanted);
 }
 
-TEST_F(ComparisonFold, SettingsAreARequestEachAndSayWhatDiffers) {
+TEST_F(ComparisonFold, SettingsAreARequestEachWithOneSeedAndSayWhatDiffers) {
   choose(ComparisonKind::kSettings);
   ui::ComparisonSetup setup = state_.setup;
   setup.variants.assign(2, {});
-  setup.variants[0].temperature = 0.2;
-  setup.variants[1].temperature = 0.9;
-  setup.variants[1].top_p = 0.8;
+  setup.variants[0].sampling.temperature = 0.2;
+  setup.variants[1].sampling.temperature = 0.9;
+  setup.variants[1].sampling.top_p = 0.8;
   comparison_.change_setup(setup);
-  comparison_.run();
+  ask();
   ASSERT_EQ(engine_.requests.size(), 2u);
   EXPECT_EQ(engine_.requests[1].sampling.n, 1);
+  EXPECT_EQ(engine_.requests[0].sampling.seed, 100u);
+  EXPECT_EQ(engine_.requests[1].sampling.seed, 100u) << "the seed makes no difference between them";
   EXPECT_EQ(column(0).name, "Settings A");
   EXPECT_EQ(column(1).differences, "temperature 0.9 · top-p 0.8");
-  accept(RequestId{1}, 3);
-  accept(RequestId{2}, 4);
+  accept(RequestId{1}, 100);
+  accept(RequestId{2}, 100);
   say(RequestId{2}, 0, {"hot"});
   EXPECT_EQ(column(1).text, "hot");
-  EXPECT_EQ(column(1).seed, 4u);
+  EXPECT_EQ(column(1).seed, 100u);
   end(RequestId{1}, 1);
   EXPECT_TRUE(state_.running);
   end(RequestId{2}, 1);
   EXPECT_FALSE(state_.running);
+  setup.sampling.seed = 7;
+  comparison_.change_setup(setup);
+  ask();
+  EXPECT_EQ(engine_.requests[2].sampling.seed, 7u);
+  EXPECT_EQ(engine_.requests[3].sampling.seed, 7u);
+}
+
+TEST(SettingsDifferences, NameEverySettingThatDiffersAndNoOther) {
+  std::vector<ui::ComparedSettings> all(2);
+  EXPECT_EQ(app::settings_differences(all[0], all), "");
+  SamplingParams& other = all[1].sampling;
+  other.temperature = 0.5;
+  other.top_p = 0.9;
+  other.top_k = 40;
+  other.min_p = 0.05;
+  other.repetition_penalty = 1.1;
+  other.presence_penalty = 0.5;
+  other.frequency_penalty = -0.5;
+  other.max_tokens = 99;
+  other.min_tokens = 3;
+  other.stop = {"END", "\n\n"};
+  all[1].system_prompt = "Be brief.\nAnd kind.";
+  EXPECT_EQ(app::settings_differences(all[1], all),
+            "temperature 0.5 · top-p 0.9 · top-k 40 · min-p 0.05 · repetition 1.1 · presence 0.5 · frequency "
+            "-0.5 · length 99 · at least 3 · stop “END”, “\\x0a\\x0a” · system prompt “Be brief. And kind.”");
+  EXPECT_EQ(
+      app::settings_differences(all[0], all),
+      "temperature 1 · top-p 1 · top-k off · min-p 0 · repetition 1 · presence 0 · frequency 0 · length "
+      "16 · at least 0 · stop none · system prompt none");
+  all[0].sampling.seed = 1;
+  all[1] = {};
+  EXPECT_EQ(app::settings_differences(all[0], all), "") << "a seed is shown by itself";
+}
+
+TEST_F(ComparisonFold, ALaneKnowsHowLongItsOwnPromptIs) {
+  choose(ComparisonKind::kSettings);
+  ui::ComparisonSetup setup = state_.setup;
+  setup.variants[1].system_prompt = "Be brief.";
+  comparison_.change_setup(setup);
+  ask();
+  ASSERT_EQ(engine_.requests.size(), 2u);
+  fold(RequestAccepted{RequestId{1}, std::vector<TokenId>(40, 5), 100});
+  fold(RequestAccepted{RequestId{2}, std::vector<TokenId>(47, 5), 100});
+  EXPECT_EQ(column(0).num_prompt_tokens, 40);
+  EXPECT_EQ(column(1).num_prompt_tokens, 47);
+  EXPECT_EQ(state_.num_prompt_tokens, 40);
+  EXPECT_EQ(column(1).differences, "temperature 0 · system prompt “Be brief.”");
+}
+
+TEST_F(ComparisonFold, WhereAnAnswerIsForkedItsBeginningIsAMessageThatCanBeContinued) {
+  choose(ComparisonKind::kSamples, 2);
+  ask();
+  accept(kFirst, 5);
+  say(kFirst, 0, {"The"});
+  fold(engine_.say_one_of(kFirst, 0, " cat", {" dog", ""}));
+  say(kFirst, 0, {" sleeps"});
+  const auto beginning = comparison_.beginning_of(column(0).id, 1, 1);
+  ASSERT_TRUE(beginning.has_value());
+  EXPECT_EQ(beginning->content, "The dog");
+  EXPECT_EQ(beginning->role, Role::kAssistant);
+  EXPECT_NE(beginning->finish_reason, FinishReason::kStop) << "a finished answer does not go on";
+  EXPECT_FALSE(comparison_.beginning_of(column(0).id, 1, 2)) << "it would end there";
+  EXPECT_FALSE(comparison_.beginning_of(column(0).id, 1, 9));
+  EXPECT_FALSE(comparison_.beginning_of(column(0).id, 99, 0));
 }
 
 BeamStep beam_step(std::int32_t first, std::vector<BeamNode> nodes, std::vector<std::int32_t> live,
@@ -299,7 +380,7 @@ BeamStep beam_step(std::int32_t first, std::vector<BeamNode> nodes, std::vector<
 
 TEST_F(ComparisonFold, BeamsShowTheirPathsWhileTheyRunAndTheAnswersAtTheEnd) {
   choose(ComparisonKind::kBeams, 2);
-  comparison_.run();
+  ask();
   EXPECT_EQ(engine_.requests[0].sampling.beam_width, 2);
   accept(kFirst);
   const auto id = [&](const char* text) { return engine_.spelling().token(text); };
@@ -333,7 +414,7 @@ TEST_F(ComparisonFold, BeamsShowTheirPathsWhileTheyRunAndTheAnswersAtTheEnd) {
 
 TEST_F(ComparisonFold, BlocksOfThePromptAreCountedOnce) {
   choose(ComparisonKind::kSamples, 4);
-  comparison_.run();
+  ask();
   accept(kFirst);
   const SampleScene scene = sample_scene(kFirst, 4, /*num_prompt_tokens=*/40, /*num_generated=*/20);
   Engine::Trace trace;
@@ -362,7 +443,7 @@ TEST_F(ComparisonFold, BlocksOfThePromptAreCountedOnce) {
 }
 
 TEST_F(ComparisonFold, SwappedOutColumnsSaySo) {
-  comparison_.run();
+  ask();
   accept(kFirst);
   SampleScene scene = sample_scene(kFirst, 2, 40, 10);
   KvSnapshot snapshot = *scene.snapshot;
@@ -375,7 +456,7 @@ TEST_F(ComparisonFold, SwappedOutColumnsSaySo) {
 
 TEST_F(ComparisonFold, ExportedJsonHasSeedsAndTokensAndMarkdownKeepsTextInItsFence) {
   choose(ComparisonKind::kSamples, 2);
-  comparison_.run();
+  ask();
   accept(kFirst, 9);
   say(kFirst, 0, {"```", "\n# no heading"});
   end(kFirst, 2);
@@ -489,11 +570,71 @@ TEST_F(ComparisonController, ATypedQuestionThatIsKeptBecomesAChat) {
   EXPECT_EQ(controller_.state().workspace, ui::Workspace::kChat);
 }
 
+TEST_F(ComparisonController, AnotherSystemPromptIsPlannedAndSentInItsLaneAlone) {
+  controller_.apply(ui::actions::ChangeSystemPrompt{chat_, "Be brief."});
+  controller_.apply(ui::actions::OpenComparison{chat_, question_});
+  ui::ComparisonSetup setup = controller_.state().comparison.setup;
+  setup.kind = ComparisonKind::kSettings;
+  ASSERT_EQ(setup.variants.size(), 2u);
+  EXPECT_EQ(setup.variants[1].system_prompt, "Be brief.") << "lanes begin with the chat's";
+  setup.variants[1].system_prompt = "Answer in verse.";
+  setup.variants.push_back(setup.variants[0]);
+  setup.variants[2].system_prompt.clear();
+  controller_.apply(ui::actions::ChangeComparison{setup});
+  const std::size_t before = engine_.requests.size();
+  controller_.apply(ui::actions::RunComparison{});
+  ASSERT_EQ(engine_.requests.size(), before + 3);
+  const auto messages = [&](std::size_t lane) {
+    return std::get<ChatPrompt>(engine_.requests[before + lane].prompt).messages;
+  };
+  EXPECT_EQ(messages(0).front().content, "Be brief.");
+  EXPECT_EQ(messages(1).front().content, "Answer in verse.");
+  EXPECT_EQ(messages(2).front().content, "Why?");
+  for (std::size_t lane = 0; lane < 3; ++lane) EXPECT_EQ(messages(lane).back().content, "Why?");
+  for (std::size_t lane = 1; lane < 3; ++lane)
+    EXPECT_EQ(engine_.requests[before + lane].sampling.seed, engine_.requests[before].sampling.seed);
+}
+
+TEST_F(ComparisonController, ALaneThatCannotBeSentSaysWhichAndNothingRuns) {
+  controller_.apply(ui::actions::OpenComparison{chat_, question_});
+  ui::ComparisonSetup setup = controller_.state().comparison.setup;
+  setup.kind = ComparisonKind::kSettings;
+  setup.variants[1].system_prompt = std::string(200'000, 'x');
+  controller_.apply(ui::actions::ChangeComparison{setup});
+  const std::size_t before = engine_.requests.size();
+  controller_.apply(ui::actions::RunComparison{});
+  EXPECT_EQ(engine_.requests.size(), before);
+  EXPECT_TRUE(controller_.state().comparison.problem.starts_with("Settings B: Shorten the system prompt"))
+      << controller_.state().comparison.problem;
+  EXPECT_FALSE(controller_.state().comparison.running);
+}
+
+TEST_F(ComparisonController, AForkBecomesAChatThatGoesOnBehindTheAlternative) {
+  controller_.apply(ui::actions::OpenComparison{chat_, question_});
+  controller_.apply(ui::actions::RunComparison{});
+  const RequestId asked{engine_.requests.size()};
+  engine_.events.push_back(RequestAccepted{asked, {5, 6, 7}, 21});
+  engine_.events.push_back(engine_.say(asked, 0, {"It"}));
+  engine_.events.push_back(engine_.say_one_of(asked, 0, " rains", {" snows"}));
+  controller_.poll_engine();
+  const ui::ColumnId column = controller_.state().comparison.columns[0].id;
+  controller_.apply(ui::actions::ForkChatAtToken{column, 1, 1});
+  EXPECT_EQ(controller_.state().workspace, ui::Workspace::kChat);
+  const ui::ChatState& fresh = *ui::active_chat(controller_.state());
+  EXPECT_NE(fresh.id, chat_);
+  ASSERT_EQ(fresh.messages.size(), 2u);
+  EXPECT_EQ(fresh.messages[1].text, "It snows");
+  const auto& prompt = std::get<ChatPrompt>(engine_.requests.back().prompt);
+  EXPECT_TRUE(prompt.continue_answer);
+  EXPECT_EQ(prompt.messages.back().content, "It snows");
+}
+
 TEST_F(ComparisonController, ExportingHandsOutAFile) {
   compare();
-  controller_.apply(ui::actions::ExportComparison{ui::actions::ComparisonFormat::kMarkdown});
+  controller_.apply(ui::actions::ExportComparison{ui::actions::ComparisonFormat::kMarkdown, "/tmp/c.md"});
   const app::Effects effects = controller_.take_effects();
   ASSERT_TRUE(effects.exported_comparison.has_value());
+  EXPECT_EQ(effects.exported_comparison->path, "/tmp/c.md");
   EXPECT_NE(effects.exported_comparison->content.find("First."), std::string::npos);
 }
 

@@ -24,7 +24,7 @@ class ControllerTest : public ::testing::Test {
     engine_.clock = &clock_;
     controller_.attach_engine(engine_,
                               [this, plan = testing::plan_at_once(controller_, engine_)](PlanWanted wanted) {
-                                if (wanted.question_id == 0) ++num_counts_;
+                                if (wanted.purpose.kind == app::PlanPurpose::Kind::kShown) ++num_counts_;
                                 plan(std::move(wanted));
                               });
   }
@@ -66,6 +66,24 @@ TEST_F(ControllerTest, AnswerGrowsPieceByPieceWithLiveFigures) {
   EXPECT_EQ(chat().activity, ui::Activity::kIdle);
   EXPECT_FALSE(chat().messages.back().streaming);
   EXPECT_EQ(chat().messages.back().text, "one two three four");
+}
+
+// Whatever the window's clock says: the engine's figure, from the moment it is known.
+TEST_F(ControllerTest, TimeToTheFirstTokenIsOneFigureFromItsFirstTokenOn) {
+  send("q");
+  const RequestId id{1};
+  clock_.advance_us(500'000);
+  controller_.fold(TokensGenerated{.request_id = id,
+                                   .token_ids = {20},
+                                   .logprobs = {},
+                                   .top_logprobs = {},
+                                   .text = "abc",
+                                   .ttft_us = 12'345});
+  EXPECT_DOUBLE_EQ(chat().messages.back().figures.first_token_ms.value(), 12.345);
+  clock_.advance_us(500'000);
+  controller_.fold(RequestFinished{.request_id = id, .prompt_logprobs = {}, .metrics = {.ttft_us = 12'345}});
+  EXPECT_FALSE(chat().messages.back().streaming);
+  EXPECT_DOUBLE_EQ(chat().messages.back().figures.first_token_ms.value(), 12.345);
 }
 
 TEST_F(ControllerTest, NextTurnReusesTheTokensOfAnAnswerWithoutItsEnd) {
@@ -218,7 +236,7 @@ TEST_F(ControllerTest, DeletedChatComesBackWithTheEndOfItsAnswer) {
   const ChatId id = chat().id;
   controller_.apply(act::DeleteChat{id});
   EXPECT_EQ(ui::find_chat(controller_.state(), id), nullptr);
-  EXPECT_EQ(controller_.state().deleted_title, "q");
+  EXPECT_EQ(controller_.state().deleted, "“q”");
   finish_everything();
   controller_.apply(act::UndoDelete{});
   ASSERT_NE(ui::find_chat(controller_.state(), id), nullptr);

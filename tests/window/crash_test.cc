@@ -67,9 +67,9 @@ class Chatter {
  public:
   Chatter(const std::filesystem::path& folder, int pipe)
       : pipe_(pipe),
-        controller_(clock_, app::default_settings()),
+        controller_(clock_, app::default_settings(), [] { return std::int64_t{1'800'000'000'000}; }),
         store_(store_options(folder), clock_, [] {}) {
-    controller_.attach_store(store_, [] { return std::int64_t{1'800'000'000'000}; });
+    controller_.attach_store(store_);
     while (!controller_.store_opened()) controller_.poll_store();
     controller_.attach_engine(engine_, plan_at_once(controller_, engine_));
   }

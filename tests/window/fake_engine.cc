@@ -87,14 +87,16 @@ Result<std::vector<TokenId>> FakeTokenizer::encode_chat(std::span<const ChatMess
     ids.push_back(8 + static_cast<TokenId>(message.role));
     ids.insert(ids.end(), own.begin(), own.end());
   }
-  ids.push_back(3);
+  ids.push_back(kGenerationPrompt);
   return ids;
 }
 
 std::string_view FakeTokenizer::token_bytes(TokenId) const { return "?"; }
 std::string FakeTokenizer::decode(std::span<const TokenId> ids, bool) const {
   std::string text;
-  for (const TokenId id : ids) text += known_pieces().find(vocabulary_, id);
+  for (const TokenId id : ids) {
+    if (id != kGenerationPrompt) text += known_pieces().find(vocabulary_, id);
+  }
   return text;
 }
 
@@ -113,6 +115,7 @@ FakeEngine::FakeEngine(Options options)
   model.num_parameters = 134'515'008;
   model.context_length = 8192;
   model.has_chat_template = true;
+  model.sampling_advice = options.advice;
   description_.device = options_.device;
   description_.isa = "avx512_vnni";
   description_.threads = 2;
@@ -175,6 +178,7 @@ std::vector<EngineEvent> FakeEngine::poll(std::chrono::microseconds) {
 
 void FakeEngine::fail_everything() {
   for (const Active& active : active_) {
+    release(active);
     events_.push_back(
         RequestFailed{active.id, {ErrorCode::kDeviceLost, "the device failed: choose the CPU"}, {}});
   }
@@ -226,7 +230,8 @@ void FakeEngine::admit(Active& active) {
     num_cached += kBlockSize;
   }
   extend_table(active);
-  events_.push_back(RequestAdmitted{active.id, num_cached, clock->now_us() - active.submitted_us});
+  events_.push_back(
+      RequestAdmitted{active.id, num_cached, clock->now_us() - active.submitted_us, active.sequence_id});
 }
 
 void FakeEngine::generate(Active& active) {
@@ -235,8 +240,12 @@ void FakeEngine::generate(Active& active) {
   if (active.num_generated++ == 0) active.first_token_us = clock->now_us();
   active.tokens.push_back(id);
   extend_table(active);
-  events_.push_back(TokensGenerated{
-      .request_id = active.id, .token_ids = {id}, .logprobs = {}, .top_logprobs = {}, .text = piece});
+  events_.push_back(TokensGenerated{.request_id = active.id,
+                                    .token_ids = {id},
+                                    .logprobs = {},
+                                    .top_logprobs = {},
+                                    .text = piece,
+                                    .ttft_us = active.first_token_us - active.submitted_us});
 }
 
 void FakeEngine::extend_table(Active& active) {
@@ -256,6 +265,7 @@ void FakeEngine::extend_table(Active& active) {
     if (block.filled < kBlockSize || block.content != 0) continue;
     block.content = content_of(std::span<const TokenId>(active.tokens).first((i + 1) * kBlockSize));
     findable_.emplace(block.content, active.table[i].value);
+    record(BlockEventKind::kSeal, active.sequence_id.value, active.table[i].value, 0);
   }
 }
 
@@ -274,13 +284,18 @@ BlockId FakeEngine::take_block() {
   return BlockId{static_cast<std::int32_t>(found - blocks_.begin())};
 }
 
-void FakeEngine::finish(Active& active, FinishReason reason) {
+void FakeEngine::release(const Active& active) {
   for (const BlockId id : active.table) {
     Block& block = blocks_[static_cast<std::size_t>(id.value)];
-    if (--block.ref_count > 0 || block.content != 0) continue;
+    record(BlockEventKind::kUnref, active.sequence_id.value, id.value, --block.ref_count);
+    if (block.ref_count > 0 || block.content != 0) continue;
     block = {};
     record(BlockEventKind::kFree, active.sequence_id.value, id.value, 0);
   }
+}
+
+void FakeEngine::finish(Active& active, FinishReason reason) {
+  release(active);
   const std::int64_t now = clock->now_us();
   RequestMetrics metrics{.ttft_us = active.first_token_us - active.submitted_us,
                          .e2e_us = now - active.submitted_us};
@@ -333,9 +348,14 @@ void FakeEngine::record_step(std::int32_t num_prefill, std::int32_t num_decode) 
 }
 
 std::shared_ptr<const KvSnapshot> FakeEngine::kv_snapshot(SnapshotScope scope) {
+  const std::uint64_t mark = recorder_->next_event_mark();
+  const bool is_newest = published_ != nullptr && published_->event_mark == mark &&
+                         published_->step == num_steps_ && published_->scope() == scope;
+  if (is_newest) return published_;
   auto snapshot = std::make_shared<KvSnapshot>();
   snapshot->step = num_steps_;
   snapshot->time_us = clock->now_us();
+  snapshot->event_mark = mark;
   snapshot->totals = kv_totals();
   snapshot->figures = figures();
   snapshot->blocks.resize(blocks_.size());
@@ -364,6 +384,7 @@ std::shared_ptr<const KvSnapshot> FakeEngine::kv_snapshot(SnapshotScope scope) {
                                                              .block_table = active->table});
   }
   if (scope == SnapshotScope::kSequences) snapshot->blocks.clear();
+  published_ = snapshot;
   return snapshot;
 }
 

@@ -21,6 +21,7 @@ namespace octavo::testing {
 class FakeTokenizer final : public tokenizer::Tokenizer {
  public:
   static constexpr TokenId kEnd = 2;
+  static constexpr TokenId kGenerationPrompt = 3;  // ends a prompt, and is no text
 
   explicit FakeTokenizer(std::uint64_t vocabulary = 7) : vocabulary_(vocabulary) {}
   std::int32_t vocabulary_size() const override { return 1 << 20; }
@@ -54,6 +55,7 @@ class FakeEngine final : public Engine {
     std::uint64_t vocabulary = 7;
     std::int64_t weight_bytes = 0;
     std::string device = "cpu";
+    SamplingAdvice advice = {};
   };
 
   FakeEngine() : FakeEngine(Options{}) {}
@@ -111,6 +113,7 @@ class FakeEngine final : public Engine {
   void fail_everything();
   void admit(Active& active);
   void generate(Active& active);
+  void release(const Active& active);
   void finish(Active& active, FinishReason reason);
   void extend_table(Active& active);
   BlockId take_block();
@@ -130,6 +133,7 @@ class FakeEngine final : public Engine {
   std::vector<Block> blocks_;
   std::map<std::uint64_t, std::int32_t> findable_;
   std::shared_ptr<metrics::StepRecorder> recorder_;
+  std::shared_ptr<const KvSnapshot> published_;
   std::int64_t num_steps_ = 0;
   std::int32_t next_victim_ = 0;
   bool device_lost_ = false;

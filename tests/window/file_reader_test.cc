@@ -91,8 +91,9 @@ TEST_F(FileReaderTest, TypedPathsMayHaveBlanksAroundThemAndBeginAtHome) {
 TEST_F(FileReaderTest, ReadsOnAThreadOfItsOwnInTheOrderOfThePaths) {
   std::atomic<int> num_wake_ups = 0;
   FileReader reader([&] { ++num_wake_ups; });
-  reader.read(
-      {ChatId{7}, ReadAs::kAny, {write("b.txt", "b"), (folder_ / "none").string(), write("a.txt", "a")}});
+  reader.read({.chat_id = ChatId{7},
+               .as = ReadAs::kAny,
+               .paths = {write("b.txt", "b"), (folder_ / "none").string(), write("a.txt", "a")}});
   std::vector<FilesRead> results;
   for (int i = 0; i < 5'000 && results.empty(); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

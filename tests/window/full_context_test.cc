@@ -109,6 +109,51 @@ TEST_F(FullContext, StopRefusesAndAnotherPolicyGoesOn) {
   EXPECT_EQ(chat().messages.size(), before + 2);
 }
 
+TEST_F(FullContext, AComparisonAsksWhatTheChatWouldAsk) {
+  fill();
+  ask("and one more");
+  const std::vector<ui::MessageState> shown = chat().messages;
+  const ui::MessageState& question = shown[shown.size() - 2];
+  const std::vector<ChatMessage> asked_in_chat = prompt(engine_.requests().size() - 1).messages;
+  ASSERT_LT(asked_in_chat.size(), shown.size() - 1);
+  controller_.apply(act::OpenComparison{chat().id, question.id});
+  controller_.apply(act::RunComparison{});
+  EXPECT_EQ(state().comparison.problem, "");
+  const std::vector<ChatMessage>& asked = prompt(engine_.requests().size() - 1).messages;
+  ASSERT_EQ(asked.size(), asked_in_chat.size());
+  for (std::size_t i = 0; i < asked.size(); ++i) EXPECT_EQ(asked[i].content, asked_in_chat[i].content);
+  EXPECT_EQ(state().comparison.messages.size(), shown.size() - 1) << "all of the question is still shown";
+}
+
+TEST_F(FullContext, AComparisonOfWhatCannotBeSentSaysWhy) {
+  const std::size_t num_requests = engine_.requests().size();
+  controller_.apply(act::TypeComparison{std::string(4'000, 'x')});
+  controller_.apply(act::RunComparison{});
+  EXPECT_TRUE(state().comparison.problem.starts_with("Cut about ")) << state().comparison.problem;
+  EXPECT_EQ(engine_.requests().size(), num_requests);
+}
+
+TEST_F(FullContext, AStoppedComparisonDoesNotBeginWhenItsPlanComes) {
+  std::vector<app::PlanWanted> wanted;
+  FakeEngine engine{{.max_model_len = 512}};
+  controller_.attach_engine(engine, [&](app::PlanWanted one) {
+    if (one.purpose.kind == app::PlanPurpose::Kind::kComparison) wanted.push_back(std::move(one));
+  });
+  controller_.apply(act::TypeComparison{"Why?"});
+  controller_.apply(act::RunComparison{});
+  EXPECT_TRUE(state().comparison.running);
+  controller_.apply(act::StopComparison{});
+  EXPECT_FALSE(state().comparison.running);
+  controller_.apply(act::RunComparison{});
+  ASSERT_EQ(wanted.size(), 2u);
+  app::TokenCounts counts(engine.tokenizer());
+  controller_.fold_plan({wanted[0].purpose, app::plan_context(wanted[0].question, counts, 0)});
+  EXPECT_TRUE(engine.requests().empty()) << "the first was stopped";
+  controller_.fold_plan({wanted[1].purpose, app::plan_context(wanted[1].question, counts, 0)});
+  EXPECT_EQ(engine.requests().size(), 1u);
+  controller_.detach_engine();
+}
+
 TEST_F(FullContext, AnAnswerThatReachesTheLimitSaysSoAndContinues) {
   SamplingParams sampling = chat().sampling;
   sampling.max_tokens = 4'000;
@@ -116,14 +161,14 @@ TEST_F(FullContext, AnAnswerThatReachesTheLimitSaysSoAndContinues) {
   engine_.answers = {std::string(4'000, 'a'), std::string(200, 'b')};
   ask("tell me all");
   EXPECT_EQ(chat().messages.back().figures.stop_reason, "the context is full");
-  EXPECT_TRUE(chat().messages.back().cut_off);
+  EXPECT_EQ(chat().messages.back().offer, ui::AnswerOffer::kContinue);
   const std::string before = chat().messages.back().text;
   controller_.apply(act::ContinueAnswer{chat().id, chat().messages.back().id});
   finish();
   ASSERT_EQ(chat().messages.size(), 2u);
   EXPECT_EQ(chat().messages.back().text, before + std::string(200, 'b'));
   EXPECT_EQ(chat().messages.back().figures.stop_reason, "finished");
-  EXPECT_FALSE(chat().messages.back().cut_off);
+  EXPECT_EQ(chat().messages.back().offer, ui::AnswerOffer::kNone);
   EXPECT_TRUE(prompt(1).continue_answer);
   EXPECT_EQ(prompt(1).messages.front().content, "tell me all");
 }
@@ -139,14 +184,14 @@ TEST_F(FullContext, SummariesAreWrittenShownSentAndEdited) {
   }
   // It is being written, and the question waits for it.
   EXPECT_EQ(chat().activity, ui::Activity::kGenerating);
-  ASSERT_EQ(chat().queued.size(), 1u);
+  EXPECT_EQ(chat().messages.back().role, Role::kUser);
   EXPECT_GT(chat().context.num_left, 0);
   EXPECT_TRUE(
       prompt(engine_.requests().size() - 1).messages.back().content.starts_with("Summarise our chat"));
   for (int i = 0; i < 3; ++i) controller_.poll_engine();
   EXPECT_FALSE(chat().summary.empty()) << "it is shown as it grows";
   finish();
-  EXPECT_TRUE(chat().queued.empty());
+  EXPECT_EQ(chat().messages.back().role, Role::kAssistant);
   EXPECT_FALSE(chat().summarising);
   const std::string summary = chat().summary;
   ASSERT_FALSE(summary.empty());
@@ -172,7 +217,6 @@ TEST_F(FullContext, ASummaryThatFailsIsSaidAndTheChatRolls) {
   ASSERT_TRUE(state().banner.has_value());
   EXPECT_TRUE(state().banner->text.starts_with("No summary could be written")) << state().banner->text;
   EXPECT_EQ(chat().messages.back().figures.stop_reason, "finished");
-  EXPECT_TRUE(chat().queued.empty());
   EXPECT_EQ(chat().summary, "");
 }
 
@@ -187,7 +231,7 @@ TEST_F(FullContext, StoppingASummaryGivesTheQuestionBack) {
   finish();
   EXPECT_FALSE(chat().summarising);
   EXPECT_TRUE(chat().draft.starts_with("question "));
-  EXPECT_TRUE(chat().queued.empty());
+  EXPECT_EQ(chat().messages.back().role, Role::kAssistant) << "it is no message any more";
 }
 
 // A plan takes its time: until it is there the question waits, and can be taken back.
@@ -195,18 +239,23 @@ TEST_F(FullContext, AQuestionWaitsForItsPlan) {
   std::vector<app::PlanWanted> wanted;
   FakeEngine engine({.max_model_len = 512, .first_request = 1000});
   controller_.attach_engine(engine, [&](app::PlanWanted one) {
-    if (one.question_id != 0) wanted.push_back(std::move(one));
+    if (one.purpose.kind == app::PlanPurpose::Kind::kQuestion) wanted.push_back(std::move(one));
   });
   send("first");
   send("second");
-  EXPECT_EQ(chat().queued, (std::vector<std::string>{"first", "second"}));
-  EXPECT_TRUE(engine.requests().empty());
-  controller_.apply(act::RemoveQueued{chat().id, 0});
+  ASSERT_EQ(chat().messages.size(), 1u);
+  EXPECT_EQ(chat().messages[0].text, "first");
+  EXPECT_EQ(chat().activity, ui::Activity::kWaiting);
   EXPECT_EQ(chat().queued, (std::vector<std::string>{"second"}));
+  EXPECT_TRUE(engine.requests().empty());
+  controller_.apply(act::StopAnswer{chat().id});
+  EXPECT_EQ(chat().draft, "first");
+  ASSERT_EQ(chat().messages.size(), 1u);
+  EXPECT_EQ(chat().messages[0].text, "second");
   ASSERT_EQ(wanted.size(), 2u);
   app::TokenCounts counts(engine.tokenizer());
   for (const app::PlanWanted& one : wanted)
-    controller_.fold_plan({one.chat_id, one.question_id, app::plan_context(one.question, counts, 0)});
+    controller_.fold_plan({one.purpose, app::plan_context(one.question, counts, 0)});
   ASSERT_EQ(engine.requests().size(), 1u) << "the first was taken back";
   EXPECT_EQ(std::get<ChatPrompt>(engine.requests()[0].prompt).messages.back().content, "second");
   // Another engine plans anew what waits.

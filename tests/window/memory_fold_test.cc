@@ -1,171 +1,172 @@
-// The engine's reports about memory, folded into what is drawn.
+// What happens to blocks, folded into what a chat shows of it. (memory_truth_test.cc compares it with the
+// engine.)
 
 #include "app/window/memory/memory_fold.h"
 
 #include <gtest/gtest.h>
 
-#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace octavo::app {
 namespace {
 
-ui::UiState two_chats() {
-  ui::UiState state;
-  for (const std::uint64_t id : {1u, 2u}) {
-    ui::ChatState chat;
-    chat.id = ChatId{id};
-    chat.title = "chat " + std::to_string(id);
-    chat.colour_index = static_cast<std::uint32_t>(id);
-    state.chats.push_back(chat);
+constexpr metrics::PoolShape kShape = {.block_size = 16, .num_blocks = 8, .num_host_blocks = 4};
+
+BlockEvent event_of(BlockEventKind kind, std::uint64_t sequence, std::int32_t block, std::int32_t aux = 0) {
+  return {.sequence = sequence, .block = block, .aux = aux, .kind = kind};
+}
+
+// Chat n asks as sequence n.
+class MemoryFoldTest : public ::testing::Test {
+ protected:
+  MemoryFoldTest() {
+    for (const std::uint64_t id : {1u, 2u}) {
+      ui::ChatState chat;
+      chat.id = ChatId{id};
+      state_.chats.push_back(chat);
+      memory_.learn(SequenceId{id}, chat.id);
+    }
+    recorder_.record(std::nullopt, {});
   }
-  return state;
-}
 
-// Sequence n belongs to request n and chat n.
-std::optional<ChatId> same_number(RequestId id) { return ChatId{id.value}; }
-
-// Without the blocks of the pool, as while nobody shows them.
-KvSnapshot snapshot_of(std::vector<std::vector<int>> tables) {
-  KvSnapshot snapshot;
-  snapshot.totals.block_size = 16;
-  snapshot.totals.num_blocks = 8;
-  std::uint64_t sequence = 1;
-  for (const auto& table : tables) {
-    SequenceSnapshot row{
-        .sequence_id = SequenceId{sequence}, .request_id = RequestId{sequence}, .block_table = {}};
-    for (const int block : table) row.block_table.push_back(BlockId{block});
-    row.num_computed_tokens = 16 * static_cast<std::int32_t>(table.size());
-    if (!table.empty()) snapshot.sequences.push_back(row);
-    ++sequence;
+  // The blocks of a sequence, full and findable but for the last, which has `filled` slots.
+  void begin(std::uint64_t sequence, const std::vector<std::int32_t>& blocks, std::int32_t filled = 16) {
+    std::vector<BlockEvent> events;
+    for (const std::int32_t block : blocks) {
+      const bool is_last = block == blocks.back();
+      events.push_back(event_of(BlockEventKind::kAlloc, sequence, block));
+      events.push_back(event_of(BlockEventKind::kFill, sequence, block, is_last ? filled : 16));
+      events.push_back(event_of(BlockEventKind::kSeal, sequence, block));
+    }
+    happen(std::move(events));
   }
-  return snapshot;
+  void end(std::uint64_t sequence, const std::vector<std::int32_t>& blocks) {
+    std::vector<BlockEvent> events;
+    for (const std::int32_t block : blocks) {
+      const auto& now = *moment_;
+      events.push_back(
+          event_of(BlockEventKind::kUnref, sequence, block, now.state.block(BlockId{block}).ref_count - 1));
+    }
+    happen(std::move(events));
+  }
+  void happen(std::vector<BlockEvent> events) {
+    recorder_.record(std::nullopt, events);
+    metrics::Trace trace;
+    trace.block_events = std::move(events);
+    memory_.fold(trace);
+    show();
+  }
+  void show() {
+    const Result<void> moved = recorder_.move_to(moment_, recorder_.next_event_mark());
+    ASSERT_TRUE(moved) << moved.error().message;
+    memory_.show(*moment_, state_);
+  }
+  std::vector<std::int32_t> blocks_of(std::size_t chat) const {
+    std::vector<std::int32_t> ids;
+    for (const ui::ChatBlock& block : state_.chats[chat].memory.blocks) ids.push_back(block.block_id.value);
+    return ids;
+  }
+  const ui::ChatMemory& memory_of(std::size_t chat) const { return state_.chats[chat].memory; }
+
+  metrics::StepRecorder recorder_{kShape};
+  std::optional<metrics::PoolMoment> moment_;
+  MemoryFold memory_;
+  ui::UiState state_;
+};
+
+using Ids = std::vector<std::int32_t>;
+
+TEST_F(MemoryFoldTest, SharedBlocksAreCountedForEveryChatThatNamesThem) {
+  begin(1, {0, 1, 2});
+  happen({event_of(BlockEventKind::kHit, 2, 0, 2), event_of(BlockEventKind::kHit, 2, 1, 2)});
+  begin(2, {3});
+  EXPECT_EQ(memory_of(0).num_shared, 2);
+  EXPECT_EQ(memory_of(0).num_sharing_chats, 1);
+  EXPECT_EQ(blocks_of(1), (Ids{0, 1, 3}));
+  EXPECT_TRUE(memory_of(1).blocks[1].shared);
+  EXPECT_FALSE(memory_of(1).blocks[2].shared);
 }
 
-void fold(MemoryFold& memory, KvSnapshot snapshot, ui::UiState& state) {
-  memory.learn_sequences(snapshot, same_number);
-  memory.fold_snapshot(std::make_shared<KvSnapshot>(std::move(snapshot)), state);
+// While a chat is swapped out its blocks stand on the host; what it left in the cache of the device is still
+// told, until somebody else has it: then nothing is shared.
+TEST_F(MemoryFoldTest, ASwappedChatSharesNothingWithWhoTakesItsBlocks) {
+  begin(1, {0, 1});
+  happen({event_of(BlockEventKind::kPreempt, 1, -1, 1), event_of(BlockEventKind::kSwapOut, 1, 0, 0),
+          event_of(BlockEventKind::kSwapOut, 1, 1, 1), event_of(BlockEventKind::kUnref, 1, 1),
+          event_of(BlockEventKind::kUnref, 1, 0)});
+  EXPECT_EQ(memory_of(0).host_blocks, (std::vector<BlockId>{BlockId{0}, BlockId{1}}));
+  EXPECT_EQ(blocks_of(0), (Ids{0, 1})) << "still there";
+  happen({event_of(BlockEventKind::kEvict, 2, 1)});
+  begin(2, {1});
+  EXPECT_EQ(blocks_of(0), Ids{0});
+  EXPECT_EQ(memory_of(1).num_shared, 0);
+  happen({event_of(BlockEventKind::kEvict, 1, 0), event_of(BlockEventKind::kAlloc, 1, 0),
+          event_of(BlockEventKind::kAlloc, 1, 4), event_of(BlockEventKind::kSwapIn, 1, 0, 0),
+          event_of(BlockEventKind::kSwapDrop, 1, -1, 0), event_of(BlockEventKind::kSwapIn, 1, 4, 1),
+          event_of(BlockEventKind::kSwapDrop, 1, -1, 1), event_of(BlockEventKind::kResume, 1, -1)});
+  EXPECT_TRUE(memory_of(0).host_blocks.empty()) << "it came back";
+  EXPECT_EQ(blocks_of(0), (Ids{0, 4}));
+  EXPECT_EQ(memory_of(0).num_shared, 0);
+  EXPECT_EQ(memory_of(1).num_shared, 0);
 }
 
-Engine::Trace trace_of(std::vector<BlockEvent> events) {
-  Engine::Trace trace;
-  trace.block_events = std::move(events);
-  return trace;
+TEST_F(MemoryFoldTest, EndedChatKeepsCachedBlocksUntilTheirContentsGo) {
+  begin(1, {0, 1, 2}, 9);
+  EXPECT_TRUE(memory_of(0).blocks[2].being_written);
+  EXPECT_FALSE(memory_of(0).blocks[2].cached);
+  end(1, {0, 1, 2});
+  EXPECT_EQ(blocks_of(0), (Ids{0, 1, 2}));
+  EXPECT_TRUE(memory_of(0).blocks[0].cached);
+  EXPECT_EQ(memory_of(0).blocks[2].filled, 9);
+  EXPECT_FALSE(memory_of(0).blocks[2].being_written);
+  happen({event_of(BlockEventKind::kEvict, 2, 1)});
+  begin(2, {1});
+  EXPECT_EQ(blocks_of(0), (Ids{0, 2}));
+  EXPECT_EQ(blocks_of(1), Ids{1});
 }
 
-TEST(MemoryFold, SharedBlocksAreCountedForEveryChatThatNamesThem) {
-  MemoryFold memory;
-  ui::UiState state = two_chats();
-  fold(memory, snapshot_of({{0, 1, 2}, {0, 1, 3, 4}}), state);
-  EXPECT_EQ(state.chats[0].memory.num_shared, 2);
-  EXPECT_EQ(state.chats[0].memory.num_sharing_chats, 1);
-  ASSERT_EQ(state.chats[1].memory.blocks.size(), 4u);
-  EXPECT_TRUE(state.chats[1].memory.blocks[1].shared);
-  EXPECT_FALSE(state.chats[1].memory.blocks[2].shared);
+TEST_F(MemoryFoldTest, ACopyTakesThePlaceOfWhatItCopies) {
+  begin(1, {0, 1});
+  happen({event_of(BlockEventKind::kShare, 2, 0, 2), event_of(BlockEventKind::kShare, 2, 1, 2),
+          event_of(BlockEventKind::kAlloc, 2, 5), event_of(BlockEventKind::kCopyOnWrite, 2, 1, 5),
+          event_of(BlockEventKind::kUnref, 2, 1, 1)});
+  EXPECT_EQ(blocks_of(1), (Ids{0, 5}));
+  EXPECT_EQ(memory_of(1).num_shared, 1);
+  end(2, {0, 5});
+  EXPECT_EQ(blocks_of(1), (Ids{0, 5})) << "the source is not what it left";
 }
 
-// While a chat is swapped out its blocks stand on the host; what it left in the
-// cache of the device is still told.
-TEST(MemoryFold, SwappedChatHasItsBlocksOnTheHost) {
-  MemoryFold memory;
-  ui::UiState state = two_chats();
-  fold(memory, snapshot_of({{0, 1, 2}, {3}}), state);
-  EXPECT_TRUE(state.chats[0].memory.host_blocks.empty());
-  KvSnapshot swapped = snapshot_of({{}, {3}});
-  swapped.sequences.insert(swapped.sequences.begin(), {.sequence_id = SequenceId{1},
-                                                       .request_id = RequestId{1},
-                                                       .state = SequenceState::kSwapped,
-                                                       .block_table = {BlockId{5}, BlockId{6}, BlockId{7}}});
-  swapped.step = 1;
-  memory.fold_trace(trace_of({{.step = 1, .sequence = 1, .block = 2, .kind = BlockEventKind::kFree},
-                              {.step = 1, .sequence = 2, .block = 0, .kind = BlockEventKind::kEvict}}));
-  fold(memory, swapped, state);
-  EXPECT_EQ(state.chats[0].memory.host_blocks, (std::vector<BlockId>{BlockId{5}, BlockId{6}, BlockId{7}}));
-  ASSERT_EQ(state.chats[0].memory.blocks.size(), 1u);
-  EXPECT_EQ(state.chats[0].memory.blocks[0].block_id, BlockId{1});
-  EXPECT_TRUE(state.chats[1].memory.host_blocks.empty());
-  fold(memory, snapshot_of({{4, 1, 2}, {3}}), state);
-  EXPECT_TRUE(state.chats[0].memory.host_blocks.empty()) << "it came back";
-  EXPECT_EQ(state.chats[0].memory.blocks.size(), 3u);
+// An answer may be over before the window hears whose it was.
+TEST_F(MemoryFoldTest, AChatThatIsToldLateHasItsBlocks) {
+  begin(7, {3});
+  end(7, {3});
+  EXPECT_TRUE(blocks_of(0).empty());
+  memory_.learn(SequenceId{7}, ChatId{1});
+  show();
+  EXPECT_EQ(blocks_of(0), Ids{3});
 }
 
-TEST(MemoryFold, EndedChatKeepsCachedBlocksUntilTheirContentsGo) {
-  MemoryFold memory;
-  ui::UiState state = two_chats();
-  fold(memory, snapshot_of({{0, 1, 2}, {}}), state);
-  KvSnapshot ended = snapshot_of({{}, {}});
-  ended.step = 1;
-  fold(memory, ended, state);
-  ASSERT_EQ(state.chats[0].memory.blocks.size(), 3u);
-  EXPECT_TRUE(state.chats[0].memory.blocks[0].cached);
-
-  memory.fold_trace(trace_of({{.step = 2, .sequence = 0, .block = 1, .kind = BlockEventKind::kEvict},
-                              {.step = 2, .sequence = 2, .block = 1, .kind = BlockEventKind::kAlloc}}));
-  KvSnapshot reused = ended;
-  reused.step = 2;
-  fold(memory, reused, state);
-  ASSERT_EQ(state.chats[0].memory.blocks.size(), 2u);
-  EXPECT_EQ(state.chats[0].memory.blocks[1].block_id, BlockId{2});
+TEST_F(MemoryFoldTest, TheNextTurnTakesThePlaceOfWhatTheLastOneLeft) {
+  begin(1, {0, 1});
+  end(1, {0, 1});
+  memory_.learn(SequenceId{3}, ChatId{1});
+  happen({event_of(BlockEventKind::kHit, 3, 0, 1)});
+  begin(3, {4});
+  EXPECT_EQ(blocks_of(0), (Ids{0, 4}));
 }
 
-TEST(MemoryFold, BlockTakenAfterTheLastSnapshotBelongsToItsChat) {
-  MemoryFold memory;
-  ui::UiState state = two_chats();
-  fold(memory, snapshot_of({{0}, {}}), state);
-  memory.fold_trace(trace_of({{.step = 1, .sequence = 1, .block = 6, .kind = BlockEventKind::kAlloc}}));
-  KvSnapshot ended = snapshot_of({{}, {}});
-  ended.step = 2;
-  fold(memory, ended, state);
-  ASSERT_EQ(state.chats[0].memory.blocks.size(), 2u);
-  EXPECT_EQ(state.chats[0].memory.blocks[1].block_id, BlockId{6});
-}
-
-TEST(MemoryFold, BlocksSayHowFarTheyAreFilledAndWhetherSomebodyUsesThem) {
-  MemoryFold memory;
-  ui::UiState state = two_chats();
-  KvSnapshot running = snapshot_of({{0, 1}, {}});
-  running.sequences[0].num_computed_tokens = 20;
-  fold(memory, running, state);
-  const auto& blocks = state.chats[0].memory.blocks;
-  EXPECT_EQ(blocks[0].filled, 16);
-  EXPECT_EQ(blocks[1].filled, 4);
-  EXPECT_TRUE(blocks[1].being_written);
-  EXPECT_FALSE(blocks[1].cached);
-  memory.fold_trace(
-      trace_of({{.step = 1, .sequence = 1, .block = 1, .aux = 9, .kind = BlockEventKind::kFill}}));
-  KvSnapshot ended = snapshot_of({{}, {0}});
-  ended.step = 1;
-  fold(memory, ended, state);
-  EXPECT_EQ(blocks[1].filled, 9) << "its last tokens came after the snapshot that had its table";
-  EXPECT_TRUE(blocks[1].cached);
-  EXPECT_FALSE(blocks[1].being_written);
-  EXPECT_FALSE(blocks[0].cached) << "another chat uses it";
-}
-
-// Events are read after the snapshot, and may know more.
-TEST(MemoryFold, WhatWasGivenUpAfterTheSnapshotIsNotShown) {
-  MemoryFold memory;
-  ui::UiState state = two_chats();
-  memory.fold_trace(trace_of({{.step = 1, .sequence = 1, .block = 0, .kind = BlockEventKind::kFree},
-                              {.step = 2, .sequence = 1, .block = 1, .kind = BlockEventKind::kFree}}));
-  KvSnapshot running = snapshot_of({{0, 1}, {}});
-  running.step = 1;
-  fold(memory, running, state);
-  ASSERT_EQ(state.chats[0].memory.blocks.size(), 1u);
-  EXPECT_EQ(state.chats[0].memory.blocks[0].block_id, BlockId{0}) << "the snapshot has it again";
-}
-
-TEST(MemoryFold, LostEventsMakeWhatIdleChatsHoldUnknown) {
-  MemoryFold memory;
-  ui::UiState state = two_chats();
-  fold(memory, snapshot_of({{0}, {}}), state);
-  KvSnapshot ended = snapshot_of({{}, {}});
-  fold(memory, ended, state);
-  Engine::Trace lossy;
+TEST_F(MemoryFoldTest, LostEventsMakeWhatIdleChatsHoldUnknown) {
+  begin(1, {0});
+  end(1, {0});
+  EXPECT_EQ(blocks_of(0), Ids{0});
+  metrics::Trace lossy;
   lossy.num_lost = 5;
-  memory.fold_trace(lossy);
-  fold(memory, ended, state);
-  EXPECT_TRUE(state.chats[0].memory.blocks.empty());
+  memory_.fold(lossy);
+  show();
+  EXPECT_TRUE(blocks_of(0).empty());
 }
 
 }  // namespace

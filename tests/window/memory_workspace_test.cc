@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -123,10 +124,10 @@ TEST_F(MemoryWorkspaceTest, OpenedRecordingShowsWhatWasRecorded) {
   run(120);
   const auto live = shown().snapshot;
   apply(act::StopRecording{});
-  EXPECT_TRUE(memory_workspace_->take_effects().notice);
-  apply(act::ListRecordings{});
-  ASSERT_EQ(shown().recording.known.size(), 1u);
-  apply(act::OpenRecording{shown().recording.known.front()});
+  const MemoryEffects told = memory_workspace_->take_effects();
+  EXPECT_TRUE(told.notice);
+  EXPECT_EQ(told.written, shown().recording.path);
+  apply(act::OpenRecording{told.written});
   for (int i = 0; i < 2'000 && shown().source != ui::MemorySource::kRecording; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
     memory_workspace_->tick(i, state_);
@@ -159,8 +160,8 @@ TEST_F(MemoryWorkspaceTest, DamagedRecordingIsOneSentence) {
 
 TEST_F(MemoryWorkspaceTest, ExportsAreWritten) {
   run(50);
-  apply(act::ExportMemory{act::ExportFormat::kJson});
-  apply(act::ExportMemory{act::ExportFormat::kCsv});
+  apply(act::ExportMemory{act::ExportFormat::kJson, (folder_ / "memory.json").string()});
+  apply(act::ExportMemory{act::ExportFormat::kCsv, (folder_ / "memory.csv").string()});
   int num_files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
     ++num_files;
@@ -267,6 +268,37 @@ TEST(PngBytes, AreAPictureWithRightChecksums) {
   EXPECT_NE(bytes.find("IHDR"), std::string::npos);
   // The end chunk is always the same, with its checksum.
   EXPECT_EQ(bytes.substr(bytes.size() - 12), std::string("\0\0\0\0IEND\xae\x42\x60\x82", 12));
+}
+
+// Who draws asks for a tick as long as there is something to see: the end is.
+TEST_F(MemoryWorkspaceTest, TheEndOfThePapersRunIsShown) {
+  apply(act::RunPaper{});
+  EXPECT_TRUE(shown().paper.is_running);
+  apply(act::CancelPaper{});
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (memory_workspace_->wants_tick() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    memory_workspace_->tick(0, state_);
+  }
+  EXPECT_FALSE(memory_workspace_->wants_tick());
+  EXPECT_FALSE(shown().paper.is_running) << "nothing else asks for a frame";
+}
+
+// The newest snapshot may be older than the events that were read after it.
+TEST_F(MemoryWorkspaceTest, EverythingIsShownAtTheMomentOfTheSnapshot) {
+  run(20);
+  traffic_.step();
+  const auto snapshot = std::make_shared<KvSnapshot>(traffic_.core().snapshot());
+  for (int i = 0; i < 3; ++i) traffic_.step();
+  const metrics::Trace trace = traffic_.core().recorder()->read_since(step_mark_, event_mark_);
+  ASSERT_LT(snapshot->event_mark, trace.next_event_mark);
+  memory_workspace_->fold(
+      trace, snapshot, [](RequestId) { return std::nullopt; }, state_);
+  EXPECT_EQ(shown().cursor.mark, snapshot->event_mark);
+  EXPECT_EQ(shown().snapshot, snapshot);
+  std::int32_t num_used = 0;
+  for (const ui::ShownHostBlock& block : shown().host) num_used += block.is_used ? 1 : 0;
+  EXPECT_EQ(num_used, snapshot->totals.host_used_blocks);
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ class ModelScoutTest : public ::testing::Test {
     }
     return false;
   }
-  bool is_settled() const { return !state_.scanning && !state_.inside.reading && !state_.browser.reading; }
+  bool is_settled() const { return !state_.scanning && !state_.inside.reading; }
   bool settle() {
     return run_until([this] { return is_settled(); });
   }
@@ -237,32 +237,6 @@ TEST_F(ModelScoutTest, OnlyTheNewestChoiceIsShown) {
   ASSERT_TRUE(settle());
   EXPECT_EQ(state_.inside.path, second);
   EXPECT_EQ(state_.inside.context_length, 2048);
-}
-
-TEST_F(ModelScoutTest, BrowsesFoldersAndModelFilesByTheBeginningOfTheirNames) {
-  write_model("elsewhere/one.gguf");
-  write_model("elsewhere/other.gguf");
-  std::ofstream(folder_ / "elsewhere" / "one.txt") << "text";
-  fs::create_directories(folder_ / "elsewhere" / "onwards");
-  fs::create_directories(folder_ / "elsewhere" / ".hidden");
-  const auto names = [this] {
-    std::vector<std::string> result;
-    for (const ui::FolderEntry& entry : state_.browser.entries) result.push_back(entry.name);
-    return result;
-  };
-  picker_.apply(act::BrowseTo{(folder_ / "elsewhere").string() + "/"});
-  ASSERT_TRUE(settle());
-  EXPECT_EQ(names(), (std::vector<std::string>{"onwards", "one.gguf", "other.gguf"}));
-  picker_.apply(act::BrowseTo{(folder_ / "elsewhere").string() + "/on"});
-  ASSERT_TRUE(settle());
-  EXPECT_EQ(names(), (std::vector<std::string>{"onwards", "one.gguf"}));
-  picker_.apply(act::BrowseTo{"~/elsewhere/.h"});
-  ASSERT_TRUE(settle());
-  EXPECT_EQ(names(), (std::vector<std::string>{".hidden"}));
-  picker_.apply(act::BrowseTo{"/no/such/folder/"});
-  ASSERT_TRUE(settle());
-  EXPECT_TRUE(names().empty());
-  EXPECT_NE(state_.browser.problem.find("/no/such/folder cannot be read"), std::string::npos);
 }
 
 TEST_F(ModelScoutTest, APathFromTheHomeFolderIsLoadedAsTheFileItMeans) {

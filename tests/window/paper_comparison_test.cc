@@ -37,14 +37,16 @@ TEST(PaperComparison, TellsHowFarItIsAndEndsWhenItIsTold) {
 TEST(PaperComparison, CancelEndsItSoon) {
   PaperComparison comparison;
   comparison.start();
-  EXPECT_TRUE(comparison.is_running());
-  comparison.cancel();
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (comparison.is_running() && std::chrono::steady_clock::now() < end)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  EXPECT_FALSE(comparison.is_running());
   ui::PaperState state;
   comparison.show(state);
+  EXPECT_TRUE(state.is_running);
+  comparison.cancel();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (comparison.has_news() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    comparison.show(state);
+  }
+  EXPECT_FALSE(state.is_running);
   EXPECT_EQ(state.rows.size(), 4u);
   EXPECT_FALSE(state.is_done);
 }

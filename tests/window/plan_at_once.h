@@ -12,8 +12,7 @@ namespace octavo::testing {
 inline app::PlanContext plan_at_once(app::Controller& controller, const Engine& engine) {
   auto counts = std::make_shared<app::TokenCounts>(engine.tokenizer());
   return [&controller, counts](const app::PlanWanted& wanted) {
-    controller.fold_plan(
-        {wanted.chat_id, wanted.question_id, app::plan_context(wanted.question, *counts, /*today=*/0)});
+    controller.fold_plan({wanted.purpose, app::plan_context(wanted.question, *counts, /*today=*/0)});
   };
 }
 

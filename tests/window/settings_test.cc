@@ -27,7 +27,13 @@ TEST_F(SettingsFile, ComesBackAsItWasSavedAndOnlyItsOwnerReadsIt) {
   std::filesystem::create_directories(folder_ / "deeper");
   Settings settings = default_settings();
   settings.width = 900;
-  settings.ui = {ui::ThemeName::kLight, 1.5, ui::SendKey::kControlEnter, false};
+  settings.ui = {.theme = ui::ThemeName::kLight,
+                 .ui_scale = 1.5,
+                 .send_key = ui::SendKey::kControlEnter,
+                 .sidebar_shown = false,
+                 .notifies = false,
+                 .on_repeats = ui::OnRepeats::kStop};
+  settings.recent_folders = {"/home/somebody/ä", "/tmp"};
   settings.sampling.temperature = 0.3;
   settings.recent_models = {{"/models/b.gguf", 1'700'000'000'000}, {"/models/ä.gguf", 3}};
   ASSERT_TRUE(save_settings(path_, settings));
@@ -37,6 +43,9 @@ TEST_F(SettingsFile, ComesBackAsItWasSavedAndOnlyItsOwnerReadsIt) {
   EXPECT_EQ(loaded.settings.ui.theme, ui::ThemeName::kLight);
   EXPECT_EQ(loaded.settings.ui.send_key, ui::SendKey::kControlEnter);
   EXPECT_FALSE(loaded.settings.ui.sidebar_shown);
+  EXPECT_FALSE(loaded.settings.ui.notifies);
+  EXPECT_EQ(loaded.settings.recent_folders, settings.recent_folders);
+  EXPECT_EQ(loaded.settings.ui.on_repeats, ui::OnRepeats::kStop);
   EXPECT_DOUBLE_EQ(loaded.settings.ui.ui_scale, 1.5);
   EXPECT_DOUBLE_EQ(loaded.settings.sampling.temperature, 0.3);
   EXPECT_EQ(loaded.settings.recent_models, settings.recent_models);
@@ -58,8 +67,8 @@ TEST_F(SettingsFile, DamagedFileGivesDefaultsAndANotice) {
         "{\"version\":1,\"width\":-4}", "{\"version\":1,\"theme\":\"pink\"}",
         "{\"version\":1,\"width\":1e99}", "{\"version\":1,\"sampling\":{\"top_p\":2}}",
         "{\"version\":1,\"sampling\":7}", "{\"version\":1,\"theme\":{}}",
-        "{\"version\":1,\"recent_models\":7}",
-        "{\"version\":1,\"recent_models\":[{\"path\":7,\"used_ms\":1}]}",
+        "{\"version\":1,\"recent_models\":7}", "{\"version\":1,\"recent_folders\":[7]}",
+        "{\"version\":1,\"notifies\":1}", "{\"version\":1,\"recent_models\":[{\"path\":7,\"used_ms\":1}]}",
         "{\"version\":1,\"recent_models\":[{\"path\":\"a\"}]}"}) {
     write(text);
     const LoadedSettings loaded = load_settings(path_);

@@ -31,9 +31,9 @@ class StoredChats : public ::testing::Test {
     options.paths.database = folder_ / "chats" / "chats.db";
     options.unix_time_ms = [] { return std::int64_t{1'800'000'000'000}; };
     engine_ = std::make_unique<FakeEngine>();
-    controller_ = std::make_unique<app::Controller>(clock_, app::default_settings());
+    controller_ = std::make_unique<app::Controller>(clock_, settings_, [this] { return now_ms_; });
     store_ = std::make_unique<app::ChatStore>(options, clock_, [] {});
-    controller_->attach_store(*store_, [] { return std::int64_t{1'800'000'000'000}; });
+    controller_->attach_store(*store_);
     ASSERT_TRUE(until([this] { return controller_->store_opened(); }));
     controller_->attach_engine(*engine_, plan_at_once(*controller_, *engine_));
   }
@@ -77,6 +77,8 @@ class StoredChats : public ::testing::Test {
 
   test::TemporaryFolder folder_;
   SteadyClock clock_;
+  app::Settings settings_ = app::default_settings();
+  std::int64_t now_ms_ = 1'800'000'000'000;
   std::unique_ptr<FakeEngine> engine_;
   std::unique_ptr<app::Controller> controller_;
   std::unique_ptr<app::ChatStore> store_;
@@ -130,6 +132,7 @@ TEST_F(StoredChats, AnAnswerThatWasCutOffIsMarkedAndGoesOnWhereItEnded) {
   ASSERT_EQ(chat().messages.size(), 2u);
   EXPECT_EQ(chat().messages[1].text, "one two ");
   EXPECT_TRUE(chat().messages[1].interrupted);
+  EXPECT_EQ(chat().messages[1].figures.stop_reason, "interrupted");
   EXPECT_FALSE(chat().messages[1].streaming);
   engine_->answers = {"three four"};
   apply(act::ContinueAnswer{chat().id, chat().messages[1].id});
@@ -146,6 +149,108 @@ TEST_F(StoredChats, AnAnswerThatWasCutOffIsMarkedAndGoesOnWhereItEnded) {
   EXPECT_EQ(chat().messages[1].text, "one two three four");
   EXPECT_FALSE(chat().messages[1].interrupted);
   EXPECT_EQ(controller_->chat(chat().id)->messages()[1].token_ids.size(), 5u);
+}
+
+// Whatever a question waits for when the window is closed, it is there again and can be answered.
+TEST_F(StoredChats, AQuestionThatWaitsForItsPlanIsThereAfterTheNextStart) {
+  send_and_finish("first");
+  FakeEngine busy({.first_request = 1000});
+  controller_->attach_engine(busy, [](const app::PlanWanted&) {});
+  send("long enough to be planned");
+  send("and one behind it");
+  EXPECT_TRUE(busy.requests().empty());
+  restart();
+  ASSERT_EQ(chat().messages.size(), 3u);
+  EXPECT_EQ(chat().messages[2].text, "long enough to be planned");
+  EXPECT_EQ(chat().messages[2].offer, ui::AnswerOffer::kGenerate);
+  EXPECT_EQ(chat().activity, ui::Activity::kIdle);
+  EXPECT_EQ(chat().draft, "and one behind it");
+  apply(act::ContinueAnswer{chat().id, chat().messages[2].id});
+  ASSERT_TRUE(until([this] { return !controller_->busy(); }));
+  ASSERT_EQ(chat().messages.size(), 4u);
+  EXPECT_EQ(chat().messages[3].text, "You said: long enough to be planned");
+}
+
+TEST_F(StoredChats, AQuestionThatWaitsForASummaryIsThereAfterTheNextStart) {
+  FakeEngine small({.max_model_len = 512, .first_request = 1000});
+  controller_->attach_engine(small, plan_at_once(*controller_, small));
+  apply(act::ChangeContextPolicy{chat().id, ContextPolicy::kSummarise});
+  for (int turn = 0; !chat().summarising; ++turn) {
+    ASSERT_LT(turn, 100);
+    ASSERT_TRUE(until([this] { return !controller_->busy(); }));
+    send("question " + std::to_string(turn) + std::string(200, '.'));
+  }
+  const std::size_t num_messages = chat().messages.size();
+  restart();
+  ASSERT_EQ(chat().messages.size(), num_messages);
+  EXPECT_EQ(chat().messages.back().role, Role::kUser);
+  EXPECT_EQ(chat().messages.back().offer, ui::AnswerOffer::kGenerate);
+}
+
+TEST_F(StoredChats, AnAnswerThatFilledTheContextStillSaysSo) {
+  FakeEngine small({.max_model_len = 512, .first_request = 1000});
+  small.answers = {std::string(4'000, 'a')};
+  controller_->attach_engine(small, plan_at_once(*controller_, small));
+  SamplingParams sampling = chat().sampling;
+  sampling.max_tokens = 4'000;
+  apply(act::ChangeSampling{chat().id, sampling});
+  send_and_finish("tell me all");
+  EXPECT_EQ(chat().messages.back().figures.stop_reason, "the context is full");
+  restart();
+  EXPECT_EQ(chat().messages.back().figures.stop_reason, "the context is full");
+  EXPECT_EQ(chat().messages.back().offer, ui::AnswerOffer::kContinue);
+}
+
+TEST_F(StoredChats, DeletedMessagesAreGoneAndUndoneOnesThere) {
+  for (const char* text : {"one", "two", "three"}) send_and_finish(text);
+  apply(act::DeleteMessage{chat().id, chat().messages[4].id, act::DeleteExtent::kBranch});
+  apply(act::DeleteMessage{chat().id, chat().messages[1].id, act::DeleteExtent::kMessage});
+  apply(act::UndoDelete{});
+  apply(act::DeleteMessage{chat().id, chat().messages[2].id, act::DeleteExtent::kMessage});
+  const auto texts = [this] {
+    std::vector<std::string> texts;
+    for (const ui::MessageState& message : chat().messages) texts.push_back(message.text);
+    return texts;
+  };
+  const std::vector<std::string> expected = {"one", "You said: one", "You said: two"};
+  EXPECT_EQ(texts(), expected);
+  restart();
+  EXPECT_EQ(texts(), expected);
+  send_and_finish("four");
+  restart();
+  EXPECT_EQ(chat().messages.size(), 5u);
+  std::ifstream file(folder_ / "chats" / "chats.db", std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_EQ(bytes.find("three"), std::string::npos) << "the text itself is gone";
+}
+
+TEST_F(StoredChats, TimesModelsAndEditsComeBack) {
+  send_and_finish("question");
+  now_ms_ += 60'000;
+  apply(act::WriteAnswer{chat().id, chat().messages[1].id, "my words", act::AnswerEnd::kFinished});
+  const std::int64_t updated_ms = chat().updated_ms;
+  restart();
+  EXPECT_EQ(chat().messages[0].created_ms, now_ms_ - 60'000);
+  EXPECT_EQ(chat().messages[1].created_ms, now_ms_);
+  EXPECT_TRUE(chat().messages[1].edited);
+  EXPECT_EQ(chat().updated_ms, updated_ms);
+  EXPECT_EQ(chat().model_path, "/models/SmolLM2-135M-Instruct.Q4_1.gguf");
+  EXPECT_EQ(chat().messages[1].model, "SmolLM2 135M Instruct");
+}
+
+TEST_F(StoredChats, AChatThatOnlyBeganAsSettledLeavesNothingBehind) {
+  settings_.ui.system_prompt = "Be brief.";
+  restart();
+  EXPECT_EQ(chat().system_prompt, "Be brief.");
+  apply(act::NewChat{});
+  restart();
+  EXPECT_EQ(chat().id, ChatId{1}) << "no row was written";
+  send_and_finish("hello");
+  restart();
+  EXPECT_EQ(chat().system_prompt, "Be brief.");
+  apply(act::ChangeSystemPrompt{chat().id, ""});
+  restart();
+  EXPECT_EQ(chat().system_prompt, "");
 }
 
 TEST_F(StoredChats, StoppingBeforeTheEngineHeardOfItEndsTheAnswer) {
@@ -165,7 +270,7 @@ TEST_F(StoredChats, DeletedChatsLieInTheTrashUntilTheyAreErased) {
   send_and_finish("throw me away");
   const auto thrown = chat().id;
   apply(act::DeleteChat{thrown});
-  EXPECT_EQ(state().deleted_title, "throw me away");
+  EXPECT_EQ(state().deleted, "“throw me away”");
   restart();
   ASSERT_EQ(state().chats.size(), 1u);
   ASSERT_EQ(state().library.trash.size(), 1u);
@@ -179,7 +284,7 @@ TEST_F(StoredChats, DeletedChatsLieInTheTrashUntilTheyAreErased) {
   EXPECT_EQ(state().chats.size(), 2u);
   apply(act::DeleteChat{thrown});
   apply(act::EmptyTrash{});
-  EXPECT_FALSE(state().deleted_title.has_value());
+  EXPECT_FALSE(state().deleted.has_value());
   restart();
   EXPECT_EQ(state().chats.size(), 1u);
   EXPECT_TRUE(state().library.trash.empty());
@@ -256,8 +361,10 @@ TEST_F(StoredChats, ExportsAndImportsGoThroughFiles) {
   send_and_finish("export me / please");
   apply(act::ExportChat{chat().id, act::ChatFormat::kMarkdown, ""});
   auto effects = controller_->take_effects();
-  ASSERT_EQ(effects.chats.exports.size(), 1u);
-  EXPECT_EQ(effects.chats.exports[0].file_name, "export me _ please.md");
+  EXPECT_TRUE(effects.chats.exports.empty()) << "it is asked first";
+  ASSERT_TRUE(effects.listing);
+  EXPECT_TRUE(effects.listing->text.ends_with("export me _ please.md")) << effects.listing->text;
+  apply(act::CloseFileBrowser{});
   apply(act::ExportAllChats{"/tmp/all.json"});
   effects = controller_->take_effects();
   ASSERT_EQ(effects.chats.exports.size(), 1u);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "engine/base/format.h"
 #include "ui/chat_actions.h"
@@ -93,6 +94,13 @@ void put_into_group(const Frame& frame, const ChatState& chat, bool pinned, Fold
   if (!pinned && chat.folder != folder) frame.actions.push(actions::MoveToFolder{chat.id, folder});
 }
 
+bool is_in_days(const ChatState& chat) { return !chat.pinned && chat.folder == FolderId{}; }
+
+// Of library.days.
+std::size_t day_of(const UiState& state, const ChatState& chat) {
+  return index_of_span(state.library.days, chat.updated_ms);
+}
+
 void draw_drop_frame(const Frame& frame, ImVec2 low, ImVec2 high) {
   ImGui::GetWindowDrawList()->AddRect(low, high, frame.theme.accent, frame.px(10), frame.px(2));
 }
@@ -102,6 +110,12 @@ void take_drop_beside(const Frame& frame, const UiState& state, const ChatState&
                       ImVec2 high) {
   const Dragged dragged = take_dragged(state);
   if (dragged.chat == nullptr || dragged.chat->id == target.id) return;
+  if (is_in_days(target) && day_of(state, *dragged.chat) != day_of(state, target)) {
+    if (is_in_days(*dragged.chat)) return;  // its day is when it was used
+    draw_drop_frame(frame, low, high);
+    if (dragged.dropped) put_into_group(frame, *dragged.chat, false, {});
+    return;
+  }
   const bool behind = ImGui::GetIO().MousePos.y > (low.y + high.y) * 0.5f;
   const float y = behind ? high.y : low.y;
   ImGui::GetWindowDrawList()->AddRectFilled({low.x, y - frame.px(1)}, {high.x, y + frame.px(1)},
@@ -151,8 +165,7 @@ std::vector<ChatList::Row> ChatList::rows_of(const UiState& state) const {
     rows[at].count = count;
     if (folded_.contains(id.value)) rows.resize(at + 1);
   }
-  rows.push_back({.text = "Chats"});
-  add_chats([](const ChatState& chat) { return !chat.pinned && chat.folder == FolderId{}; });
+  add_days(state, rows);
   if (state.library.trash.empty()) return rows;
   rows.push_back({.kind = RowKind::kTrash, .count = state.library.trash.size()});
   if (!trash_open_) return rows;
@@ -162,7 +175,22 @@ std::vector<ChatList::Row> ChatList::rows_of(const UiState& state) const {
   return rows;
 }
 
+void ChatList::add_days(const UiState& state, std::vector<Row>& rows) {
+  std::vector<std::pair<std::size_t, std::size_t>> chats;  // day, index
+  for (std::size_t i = 0; i < state.chats.size(); ++i) {
+    if (is_in_days(state.chats[i])) chats.emplace_back(day_of(state, state.chats[i]), i);
+  }
+  std::sort(chats.begin(), chats.end());
+  if (chats.empty()) rows.push_back({.text = "Chats"});
+  for (std::size_t i = 0; i < chats.size(); ++i) {
+    const auto [day, index] = chats[i];
+    if (i == 0 || chats[i - 1].first != day) rows.push_back({.text = state.library.days[day].label});
+    rows.push_back({.kind = RowKind::kChat, .index = index});
+  }
+}
+
 void ChatList::draw(const Frame& frame, const UiState& state, ImVec2 extent) {
+  name_new_folder(state.library);
   ImGui::BeginChild("chats", {extent.x, std::max(extent.y, frame.px(kChatHeight))},
                     ImGuiChildFlags_NavFlattened);
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
@@ -182,6 +210,10 @@ void ChatList::draw(const Frame& frame, const UiState& state, ImVec2 extent) {
     const bool active = row.kind == RowKind::kChat && state.chats[row.index].id == state.active_chat;
     if (active && shown_ != state.active_chat) {  // brought into sight once, when it becomes the active one
       shown_ = state.active_chat;
+      if (y < clip_low || y + height > clip_high) ImGui::SetScrollFromPosY(y - clip_low, 0.5f);
+    }
+    if (row.kind == RowKind::kFolder && state.library.folders[row.index].id == show_folder_) {
+      show_folder_ = {};
       if (y < clip_low || y + height > clip_high) ImGui::SetScrollFromPosY(y - clip_low, 0.5f);
     }
     if (y + height > clip_low && y < clip_high) {
@@ -318,7 +350,7 @@ void ChatList::draw_chat(const Frame& frame, const UiState& state, const ChatSta
                {.kind = ButtonKind::kPlain,
                 .icon = Icon::kMore,
                 .height = 28,
-                .help = "Rename, pin, move, export, delete"})) {
+                .help = "Rename, pin, duplicate, move, export, delete"})) {
       ImGui::OpenPopup("chat_menu");
     }
   }
@@ -333,6 +365,9 @@ void ChatList::draw_chat_menu(const Frame& frame, const UiState& state, const Ch
   }
   if (menu_item(frame, "pin", chat.pinned ? "Unpin" : "Pin", {.icon = Icon::kPin})) {
     frame.actions.push(actions::PinChat{chat.id, !chat.pinned});
+  }
+  if (menu_item(frame, "duplicate", "Duplicate", {.icon = Icon::kCopy})) {
+    frame.actions.push(actions::DuplicateChat{chat.id});
   }
   draw_move_menu(frame, state, chat);
   menu_heading(frame, "Export");
@@ -350,17 +385,21 @@ void ChatList::draw_chat_menu(const Frame& frame, const UiState& state, const Ch
 }
 
 void ChatList::draw_move_menu(const Frame& frame, const UiState& state, const ChatState& chat) {
-  menu_heading(frame, "Folder");
+  menu_heading(frame, "Move to");
   for (const FolderState& folder : state.library.folders) {
     ImGui::PushID(static_cast<int>(folder.id.value));
     const bool inside = chat.folder == folder.id;
-    if (menu_item(frame, "folder", folder.name, {.icon = inside ? Icon::kCheck : Icon::kFolder})) {
-      frame.actions.push(actions::MoveToFolder{chat.id, inside ? FolderId{} : folder.id});
+    if (menu_item(frame, "folder", folder.name, {.icon = inside ? Icon::kCheck : Icon::kFolder}) && !inside) {
+      frame.actions.push(actions::MoveToFolder{chat.id, folder.id});
     }
     ImGui::PopID();
   }
-  if (menu_item(frame, "new_folder", "New folder", {.icon = Icon::kPlus})) {
-    frame.actions.push(actions::CreateFolder{"New folder"});
+  if (chat.folder != FolderId{} &&
+      menu_item(frame, "no_folder", "Out of its folder", {.icon = Icon::kClose})) {
+    frame.actions.push(actions::MoveToFolder{chat.id, FolderId{}});
+  }
+  if (menu_item(frame, "new_folder", "New folder…", {.icon = Icon::kPlus})) {
+    frame.actions.push(actions::CreateFolder{"New folder", chat.id});
   }
 }
 
@@ -420,6 +459,17 @@ void ChatList::draw_empty_trash(const Frame& frame, float width) {
 
 // ---- names
 
+// A folder that was made is named at once, and is in sight for that.
+void ChatList::name_new_folder(const ChatLibraryState& library) {
+  if (library.new_folder == named_folder_) return;
+  named_folder_ = library.new_folder;
+  for (const FolderState& folder : library.folders) {
+    if (folder.id != named_folder_) continue;
+    begin_rename(folder.id.value, true, folder.name);
+    show_folder_ = folder.id;
+  }
+}
+
 void ChatList::begin_rename(std::uint64_t id, bool folder, const std::string& name) {
   renaming_ = id;
   renaming_folder_ = folder;
@@ -436,6 +486,7 @@ bool ChatList::draw_rename(const Frame& frame, ImVec2 low, float width) {
   const bool left = !focus_rename_ && ImGui::IsItemDeactivated() && !cancelled;
   focus_rename_ = false;
   if (entered || left || cancelled) renaming_ = 0;
+  ended_ = ended_ || entered || cancelled;
   return entered || left;
 }
 

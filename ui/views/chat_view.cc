@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/api/context_policy.h"
+#include "engine/base/calendar.h"
 #include "engine/base/format.h"
 #include "engine/base/text.h"
 #include "ui/chat_actions.h"
@@ -19,6 +20,7 @@
 #include "ui/views/empty_chat.h"
 #include "ui/widgets/characters.h"
 #include "ui/widgets/controls.h"
+#include "ui/widgets/menu.h"
 
 namespace octavo::ui {
 namespace {
@@ -33,7 +35,12 @@ constexpr float kFooterHeight = 34;
 constexpr float kFooterRow = 20;
 constexpr float kFigureGap = 18;
 constexpr float kHintHeight = 28;
+constexpr float kRepeatsHeight = 36;
 constexpr float kEditorHeight = 150;
+constexpr float kTallestEditor = 420;
+constexpr float kEditorButtons = 46;
+constexpr float kOfferHeight = 44;
+constexpr float kStatusHeight = 40;
 constexpr float kQueuedHeight = 44;
 constexpr float kFollowDistance = 64;
 constexpr float kAttachmentHeight = 24;
@@ -45,10 +52,22 @@ bool has_summary(const ChatState& chat) { return chat.summarising || !chat.summa
 
 bool is_question(const MessageState& message) { return message.role != Role::kAssistant; }
 
+// Nothing answers it yet, and something will.
+bool awaits_answer(const ChatState& chat) {
+  return is_busy(chat) && !chat.messages.empty() && is_question(chat.messages.back());
+}
+
+std::string short_time(const UiState& state, const MessageState& message) {
+  const std::vector<DaySpan>& days = state.library.days;
+  return message.created_ms == 0 || days.empty() ? std::string()
+                                                 : short_time_text(message.created_ms, days.front().begin_ms);
+}
+
 std::vector<std::string> figure_texts(const MessageState& message) {
   const AnswerFigures& figures = message.figures;
   std::vector<std::string> texts;
   if (figures.tokens_per_second) texts.push_back(short_number(*figures.tokens_per_second) + " tok/s");
+  if (!figures.delay.empty()) texts.push_back(figures.delay);
   if (figures.first_token_ms) texts.push_back("first token " + duration_text(*figures.first_token_ms));
   if (figures.num_cached_tokens && figures.num_prompt_tokens) {
     texts.push_back("reused " + with_thousands(*figures.num_cached_tokens) + " of " +
@@ -56,8 +75,8 @@ std::vector<std::string> figure_texts(const MessageState& message) {
   }
   if (figures.seed) texts.push_back("seed " + std::to_string(*figures.seed));
   if (!figures.stop_reason.empty()) texts.push_back(figures.stop_reason);
+  if (message.edited) texts.push_back("edited");
   if (!message.model.empty()) texts.push_back(visible_text(message.model));
-  if (message.streaming) texts.push_back("Esc to stop");
   return texts;
 }
 
@@ -86,8 +105,21 @@ std::string status_text(const ChatState& chat) {
   if (chat.activity == Activity::kWaiting) {
     return chat.num_ahead > 0 ? "Waiting, " + count_text(chat.num_ahead, "request") + " ahead" : "Waiting";
   }
+  if (chat.summarising) return "Summarising what no longer fits into the context";
   if (chat.activity == Activity::kSwapped) return "Paused to free memory; resumes automatically";
   return "Reading prompt";
+}
+
+void draw_repeats(const Frame& frame, const ChatState& chat, ImVec2 low, float width) {
+  ImGui::SetCursorScreenPos(low);
+  const ButtonOptions stop{
+      .icon = Icon::kStop, .height = 28, .help = "Stop this answer; the settings can do it for you"};
+  if (button(frame, "stop_repeats", "Stop", stop)) frame.actions.push(actions::StopAnswer{chat.id});
+  const float x = low.x + button_width(frame, "Stop", stop) + frame.px(10);
+  const TextStyle style{.em = size::kSmall, .colour = frame.theme.warning};
+  const float y = low.y + std::floor((frame.px(28) - line_pixels(frame, style)) * 0.5f);
+  draw_text(frame, ImGui::GetWindowDrawList(), {x, y}, style, "The answer repeats itself.",
+            low.x + width - x);
 }
 
 // "‹ 2 / 3 ›"; moves the cursor to the right of it.
@@ -124,45 +156,67 @@ float sibling_arrows_width(const Frame& frame, const MessageState& message) {
 // Where the figures of an answer stand: beside its buttons, and on further rows when they do not fit.
 struct PlacedFigure {
   std::string text;
+  std::string help;
   ImVec2 at;  // from the left end of the footer
   float width = 0;
 };
 
-bool can_continue(const MessageState& message) { return message.interrupted || message.cut_off; }
+const char* offer_text(AnswerOffer offer) {
+  return offer == AnswerOffer::kContinue ? "Continue" : "Generate";
+}
 
-ButtonOptions continue_button(const MessageState& message) {
+ButtonOptions offer_button(const ChatState& chat, AnswerOffer offer) {
   return {.kind = ButtonKind::kPlain,
           .height = 26,
-          .help = message.cut_off ? "Continue this answer where it was cut off"
-                                  : "Continue this interrupted answer"};
+          .enabled = !is_busy(chat),
+          .help = offer == AnswerOffer::kContinue ? "Continue this answer where it ended (Ctrl+Shift+G)"
+                                                  : "Generate an answer to this (Ctrl+Shift+G)"};
 }
 
-float footer_buttons_width(const Frame& frame, const MessageState& message) {
+float offer_width(const Frame& frame, const ChatState& chat, const MessageState& message) {
+  if (message.offer == AnswerOffer::kNone) return 0;
+  return button_width(frame, offer_text(message.offer), offer_button(chat, message.offer));
+}
+
+void draw_offer(const Frame& frame, const ChatState& chat, const MessageState& message) {
+  if (button(frame, "continue_answer", offer_text(message.offer), offer_button(chat, message.offer)))
+    frame.actions.push(actions::ContinueAnswer{chat.id, message.id});
+}
+
+float footer_buttons_width(const Frame& frame, const ChatState& chat, const MessageState& message) {
   if (message.streaming) return 0;
-  const float more = can_continue(message) ? button_width(frame, "Continue", continue_button(message)) : 0;
-  return sibling_arrows_width(frame, message) + 3 * frame.px(26) + more + frame.px(4);
+  return sibling_arrows_width(frame, message) + 5 * frame.px(26) + offer_width(frame, chat, message) +
+         frame.px(4);
 }
 
-std::vector<PlacedFigure> place_figures(const Frame& frame, const MessageState& message, float width) {
+std::vector<PlacedFigure> place_figures(const Frame& frame, const UiState& state, const ChatState& chat,
+                                        const MessageState& message, float width) {
   std::vector<PlacedFigure> placed;
   const TextStyle style = mono_text(frame);
-  float x = footer_buttons_width(frame, message), y = frame.px(4);
-  for (std::string& text : figure_texts(message)) {
+  float x = footer_buttons_width(frame, chat, message), y = frame.px(4);
+  const auto place = [&](std::string text, std::string help) {
     const float text_pixels = text_width(frame, style, text);
     if (x > 0 && x + text_pixels > width) {
       x = 0;
       y += frame.px(placed.empty() ? 26 : kFooterRow);
     }
-    placed.push_back({std::move(text), {x, y}, std::min(text_pixels, width)});
+    placed.push_back({std::move(text), std::move(help), {x, y}, std::min(text_pixels, width)});
     x += text_pixels + frame.px(kFigureGap);
-  }
+  };
+  std::string help = message.figures.story;
+  help.append(help.empty() ? "" : "\n\n").append(kFiguresHelp);
+  for (std::string& text : figure_texts(message)) place(std::move(text), help);
+  if (std::string time = short_time(state, message); !time.empty())
+    place(std::move(time), full_time_text(message.created_ms));
+  if (message.streaming) place("Esc to stop", {});
   return placed;
 }
 
-float footer_height(const Frame& frame, const MessageState& message, float width) {
+float footer_height(const Frame& frame, const UiState& state, const ChatState& chat,
+                    const MessageState& message, float width) {
   float height = frame.px(kFooterHeight);
   if (is_question(message)) return height;
-  const std::vector<PlacedFigure> placed = place_figures(frame, message, width);
+  const std::vector<PlacedFigure> placed = place_figures(frame, state, chat, message, width);
   if (!placed.empty()) height = std::max(height, placed.back().at.y + frame.px(kFooterRow + 10));
   return height;
 }
@@ -220,6 +274,22 @@ ImVec2 text_origin(const Frame& frame, const MessageState& message, const Transc
   return {column_left + column_width - width + frame.px(kBubbleSide), top + frame.px(kBubblePadding)};
 }
 
+// What of a message can be selected: not what is folded.
+std::vector<TextRange> shown_ranges(const MessageState& message, const Transcript::Entry& entry) {
+  if (entry.layout != nullptr) return entry.layout->shown_ranges();
+  std::vector<TextRange> ranges;
+  for (const MessagePart& part : parts_of(message)) {
+    if (!part.thinking) ranges.push_back({part.begin, part.end});
+  }
+  return ranges;
+}
+
+void toggle_newest_thinking(Transcript& transcript) {
+  for (auto entry = transcript.entries().rbegin(); entry != transcript.entries().rend(); ++entry) {
+    if (entry->layout != nullptr && entry->layout->toggle_thinking()) return;
+  }
+}
+
 std::string copied_text(const ChatState& chat, const Transcript& transcript, bool markdown) {
   std::string result;
   const auto span = transcript.selected();
@@ -227,10 +297,15 @@ std::string copied_text(const ChatState& chat, const Transcript& transcript, boo
   for (std::size_t i = span->first; i <= span->last && i < chat.messages.size(); ++i) {
     const MessageState& message = chat.messages[i];
     const TextRange range = transcript.selected_in(*span, i, message.text.size());
-    if (range.empty()) continue;
-    if (!result.empty()) result += "\n\n";
-    result += markdown ? markdown_text(message.text, format_of(message), range)
-                       : plain_text(message.text, format_of(message), range);
+    for (const TextRange part : shown_ranges(message, transcript.entries()[i])) {
+      const TextRange copied{std::max(range.begin, part.begin), std::min(range.end, part.end)};
+      if (copied.empty()) continue;
+      if (!result.empty()) result += "\n\n";
+      const std::string_view text = std::string_view(message.text).substr(part.begin, part.end - part.begin);
+      const TextRange local{copied.begin - part.begin, copied.end - part.begin};
+      result += markdown ? markdown_text(text, format_of(message), local)
+                         : plain_text(text, format_of(message), local);
+    }
   }
   return result;
 }
@@ -242,20 +317,61 @@ void ChatView::draw(const Frame& frame, const UiState& state, const ChatState& c
   draw_header(frame, state, chat, extent.x);
   if (chat.id != shown_chat_) find_.close();
   shown_chat_ = chat.id;
-  if (!state.settings_open && ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiKey_F)) find_.open();
+  if (!has_dialog(state) && ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_T))
+    toggle_newest_thinking(transcripts_[chat.id.value]);
+  if (!has_dialog(state) && ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiKey_F)) find_.open();
   find_.update(chat.messages);
   const ImVec2 body_low{low.x, low.y + frame.px(size::kHeader)};
-  const ImVec2 body{extent.x, extent.y - frame.px(size::kHeader)};
+  const bool offers_model = has_other_model(state, chat) && !chat.messages.empty();
+  const float offer = offers_model ? frame.px(kOfferHeight) : 0;
+  const ImVec2 body{extent.x, extent.y - frame.px(size::kHeader) - offer};
   ImGui::SetCursorScreenPos(body_low);
   draw_transcript(frame, state, chat, transcripts_[chat.id.value], body);
   if (chat.messages.empty() && chat.queued.empty()) draw_empty_chat(frame, state, chat, body_low, body);
+  if (offers_model) draw_model_offer(frame, state, chat, {low.x, body_low.y + body.y}, extent.x);
   find_.draw(frame, body_low, body.x);
   draw_link_question(frame);
 }
 
-void ChatView::show_message(ChatId chat_id, MessageId message_id) {
-  transcripts_[chat_id.value].following = false;
-  jump_to_message_ = message_id;
+void ChatView::show_message(const ChatState& chat, const MessageFocus& focus) {
+  transcripts_[chat.id.value].following = false;
+  jump_to_message_ = focus.message_id;
+  const auto message =
+      std::find_if(chat.messages.begin(), chat.messages.end(),
+                   [&](const MessageState& candidate) { return candidate.id == focus.message_id; });
+  if (message != chat.messages.end() && focus.editor != MessageEditor::kNone)
+    open_editor(chat, *message, focus.editor);
+}
+
+void ChatView::open_editor(const ChatState& chat, const MessageState& message, MessageEditor editor) {
+  editor_ = editor;
+  editing_message_ = message.id;
+  editing_chat_ = chat.id;
+  edit_text_ = editor == MessageEditor::kText ? message.text : std::string();
+  focus_editor_ = true;
+}
+
+// The model that answered here last is not the one that answers now. Nothing is loaded unasked.
+void ChatView::draw_model_offer(const Frame& frame, const UiState& state, const ChatState& chat, ImVec2 low,
+                                float width) const {
+  const float measure = std::min(frame.px(size::kMeasure), width - frame.px(48));
+  const ImVec2 at{std::floor(low.x + (width - measure) * 0.5f), low.y + frame.px(6)};
+  const TextStyle style = tiny_text(frame);
+  const auto& loading = state.picker.loading;
+  const std::string name = visible_text(chat.model_name);
+  const std::string load = "Load " + name;
+  const ButtonOptions options{.height = 30, .enabled = !loading, .help = chat.model_path};
+  const float room = measure - std::min(button_width(frame, load, options), measure * 0.5f) - frame.px(12);
+  const std::string ways[] = {name + " answered here last; " + state.model.name + " answers now",
+                              name + " answered here last", "Another model answered here last"};
+  draw_text(frame, ImGui::GetWindowDrawList(), {at.x, at.y + frame.px(6)}, style,
+            first_that_fits(frame, style, ways, room), room);
+  const float button_room = measure - room - frame.px(12);
+  ImGui::SetCursorScreenPos({at.x + measure - button_room, at.y});
+  ButtonOptions placed = options;
+  placed.width = button_room / frame.theme.scale;
+  if (button(frame, "load_chat_model", load, placed))
+    frame.actions.push(actions::LoadModelFile{chat.model_path});
 }
 
 void ChatView::draw_header(const Frame& frame, const UiState& state, const ChatState& chat, float width) {
@@ -277,7 +393,7 @@ void ChatView::draw_header(const Frame& frame, const UiState& state, const ChatS
     if (chip_room < frame.px(60)) return;
     ImGui::SetCursorScreenPos({x, low.y + frame.px(16)});
     const float limit = std::min(chip_room, frame.px(240));
-    if (chip(frame, id, text, limit)) frame.actions.push(action);
+    if (chip(frame, id, text, {.max_width = limit})) frame.actions.push(action);
     x += ImGui::GetItemRectSize().x + frame.px(8);
   };
   const auto sampling = actions::ShowSampling{!state.sampling_open};
@@ -301,8 +417,17 @@ void ChatView::draw_header(const Frame& frame, const UiState& state, const ChatS
     frame.actions.push(actions::ShowSampling{!state.sampling_open});
 }
 
-bool ChatView::is_edited(const ChatState& chat, const MessageState& message) const {
-  return message.id == editing_message_ && chat.id == editing_chat_;
+MessageEditor ChatView::editor_of(const ChatState& chat, const MessageState& message) const {
+  const bool is_edited = message.id == editing_message_ && chat.id == editing_chat_;
+  return is_edited ? editor_ : MessageEditor::kNone;
+}
+
+// As high as what it replaces, within reason.
+float ChatView::editor_height(const Frame& frame, const MessageState& message,
+                              const Transcript::Entry& entry) const {
+  if (is_question(message)) return frame.px(kEditorHeight);
+  return std::clamp(entry.layout->height() + frame.px(kEditorButtons + 16), frame.px(kEditorHeight),
+                    frame.px(kTallestEditor));
 }
 
 void ChatView::sync(const Frame& frame, const ChatState& chat, Transcript& transcript, float measure) const {
@@ -321,20 +446,21 @@ void ChatView::sync(const Frame& frame, const ChatState& chat, Transcript& trans
   });
 }
 
-float ChatView::lay_out(const Frame& frame, const ChatState& chat, std::size_t index,
+float ChatView::lay_out(const Frame& frame, const UiState& state, const ChatState& chat, std::size_t index,
                         Transcript::Entry& entry, float measure) const {
   const MessageState& message = chat.messages[index];
   const bool question = is_question(message);
-  if (message.text.size() < entry.text_size) entry.layout->clear();
   entry.text_size = message.text.size();
-  entry.layout->update(frame, message.text, format_of(message),
-                       question ? bubble_room(frame, measure) : measure);
+  entry.layout->update(frame, message, question ? bubble_room(frame, measure) : measure);
   const float cut = cut_height(frame, chat, index);
-  if (is_edited(chat, message)) return frame.px(kEditorHeight) + cut;
-  float height = entry.layout->height() + footer_height(frame, message, measure) + cut;
+  const MessageEditor editor = editor_of(chat, message);
+  if (editor == MessageEditor::kText) return editor_height(frame, message, entry) + cut;
+  float height = entry.layout->height() + footer_height(frame, state, chat, message, measure) + cut;
+  if (editor == MessageEditor::kAnswer) height += editor_height(frame, message, entry);
   if (question) height += 2 * frame.px(kBubblePadding) + attachments_height(frame, message);
   if (entry.layout->missing_glyphs().any()) height += frame.px(kHintHeight);
   if (!message.error.empty()) height += frame.px(kHintHeight);
+  if (message.repeats) height += frame.px(kRepeatsHeight);
   return height;
 }
 
@@ -342,12 +468,13 @@ void ChatView::draw_transcript(const Frame& frame, const UiState& state, const C
                                Transcript& transcript, ImVec2 extent) {
   const float measure = std::min(frame.px(size::kMeasure), extent.x - frame.px(48));
   const auto lay = [&](std::size_t index, Transcript::Entry& entry) {
-    return lay_out(frame, chat, index, entry, measure);
+    return lay_out(frame, state, chat, index, entry, measure);
   };
+  const float status = awaits_answer(chat) ? frame.px(kStatusHeight) : 0;
   const float below =
-      frame.px(kQueuedHeight) * static_cast<float>(chat.queued.size()) + frame.px(kBottomMargin);
+      status + frame.px(kQueuedHeight) * static_cast<float>(chat.queued.size()) + frame.px(kBottomMargin);
   sync(frame, chat, transcript, measure);
-  jump(frame, chat, transcript, measure, extent);
+  jump(frame, state, chat, transcript, measure, extent);
   if (transcript.following) transcript.resolve_end(extent.y, below, lay);
   const auto end_of = [&] {
     return std::max(0.0, transcript.height() + static_cast<double>(below - extent.y));
@@ -378,7 +505,11 @@ void ChatView::draw_transcript(const Frame& frame, const UiState& state, const C
     ImGui::PopID();
   }
   const auto queue_top = static_cast<float>(static_cast<double>(low.y) + (transcript.height() - scroll));
-  draw_queue(frame, chat, column, queue_top);
+  if (status > 0) {
+    draw_text(frame, ImGui::GetWindowDrawList(), {column.left, queue_top}, {.colour = frame.theme.faint},
+              status_text(chat), column.width);
+  }
+  draw_queue(frame, chat, column, queue_top + status);
   if (transcript.following || moved_down)
     transcript.following = end_of() - scroll < static_cast<double>(frame.px(kFollowDistance));
   transcript.scroll = scroll;
@@ -389,20 +520,22 @@ void ChatView::draw_transcript(const Frame& frame, const UiState& state, const C
 }
 
 // To what was found, or asked for by another view.
-void ChatView::jump(const Frame& frame, const ChatState& chat, Transcript& transcript, float measure,
-                    ImVec2 extent) {
+void ChatView::jump(const Frame& frame, const UiState& state, const ChatState& chat, Transcript& transcript,
+                    float measure, ImVec2 extent) {
   const TextMatch* match = find_.take_jump();
   const MessageId message_id = match != nullptr ? match->message_id : std::exchange(jump_to_message_, {});
   const std::size_t index =
       message_id == MessageId{} ? chat.messages.size() : transcript.index_of(message_id);
   if (index >= chat.messages.size()) return;
   const auto lay = [&](std::size_t i, Transcript::Entry& entry) {
-    return lay_out(frame, chat, i, entry, measure);
+    return lay_out(frame, state, chat, i, entry, measure);
   };
   transcript.resolve_message(index, lay);
   const Transcript::Entry& entry = transcript.entries()[index];
   double y = entry.top - static_cast<double>(frame.px(kTopMargin));
   if (match != nullptr) {
+    entry.layout->unfold_at(match->range.begin);
+    transcript.resolve_message(index, lay);
     const ImVec2 at = entry.layout->position_of(frame, chat.messages[index].text, match->range.begin);
     y = entry.top + static_cast<double>(at.y - extent.y * 0.4f);
     const double shown = entry.top + static_cast<double>(at.y) - transcript.scroll;
@@ -441,7 +574,12 @@ void ChatView::draw_message(const Frame& frame, const UiState& state, const Chat
                             std::size_t index, const Transcript& transcript, Column column, float top) {
   const MessageState& message = chat.messages[index];
   const Transcript::Entry& entry = transcript.entries()[index];
-  if (is_edited(chat, message)) return draw_editor(frame, chat, message, column, top);
+  const MessageEditor editor = editor_of(chat, message);
+  const float editing = editor == MessageEditor::kNone ? 0 : editor_height(frame, message, entry);
+  if (editor == MessageEditor::kText) {
+    return is_question(message) ? draw_question_editor(frame, chat, message, column, top)
+                                : draw_answer_editor(frame, chat, message, column, top, editing);
+  }
   TextMarks marks;
   if (const auto span = transcript.selected())
     marks.selection = transcript.selected_in(*span, index, message.text.size());
@@ -454,10 +592,13 @@ void ChatView::draw_message(const Frame& frame, const UiState& state, const Chat
   marks.highlights = highlights;
   marks.highlight_colour = with_alpha(frame.theme.owner(chat.colour_index), 0.35f);
   if (is_question(message)) {
-    draw_question(frame, chat, message, entry, marks, column, top);
+    draw_question(frame, state, chat, message, entry, marks, column, top);
   } else {
-    draw_answer(frame, chat, message, entry, marks, column, top);
+    draw_answer(frame, state, chat, message, entry, marks, column, top);
   }
+  if (editor != MessageEditor::kAnswer) return;
+  const float end = top + entry.height - cut_height(frame, chat, index);
+  draw_answer_editor(frame, chat, message, column, end - editing, editing);
 }
 
 // Between what has left the context and what is still in it.
@@ -497,11 +638,11 @@ void ChatView::draw_cut(const Frame& frame, const ChatState& chat, Column column
     frame.actions.push(actions::ShowSampling{true});
 }
 
-void ChatView::draw_question(const Frame& frame, const ChatState& chat, const MessageState& message,
-                             const Transcript::Entry& entry, const TextMarks& marks, Column column,
-                             float top) {
+void ChatView::draw_question(const Frame& frame, const UiState& state, const ChatState& chat,
+                             const MessageState& message, const Transcript::Entry& entry,
+                             const TextMarks& marks, Column column, float top) {
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const MessageLayout& layout = *entry.layout;
+  PartsLayout& layout = *entry.layout;
   const ImVec2 text_low = text_origin(frame, message, entry, column.left, column.width, top);
   const ImVec2 high{column.left + column.width, top + layout.height() + 2 * frame.px(kBubblePadding)};
   list->AddRectFilled({text_low.x - frame.px(kBubbleSide), top}, high, frame.theme.raised, frame.px(14));
@@ -515,13 +656,26 @@ void ChatView::draw_question(const Frame& frame, const ChatState& chat, const Me
     draw_text(frame, list, {high.x - width, y}, tiny_text(frame), hint, column.width);
     y += frame.px(kHintHeight);
   }
-  draw_question_footer(frame, chat, message, {high.x, y});
+  draw_question_footer(frame, state, chat, message, {high.x, y});
 }
 
-void ChatView::draw_question_footer(const Frame& frame, const ChatState& chat, const MessageState& message,
-                                    ImVec2 top_right) {
-  const float width = sibling_arrows_width(frame, message) + 3 * frame.px(26);
+void ChatView::draw_question_footer(const Frame& frame, const UiState& state, const ChatState& chat,
+                                    const MessageState& message, ImVec2 top_right) {
+  const float width =
+      sibling_arrows_width(frame, message) + offer_width(frame, chat, message) + 4 * frame.px(26);
+  const TextStyle tiny = tiny_text(frame);
+  const std::string time = short_time(state, message);
+  const ImVec2 time_size{text_width(frame, tiny, time), line_pixels(frame, tiny)};
+  const ImVec2 at{top_right.x - width - frame.px(8) - time_size.x, top_right.y + frame.px(4)};
+  draw_text(frame, ImGui::GetWindowDrawList(), at, tiny, time);
+  if (!time.empty() && ImGui::IsWindowHovered() &&
+      ImGui::IsMouseHoveringRect(at, {at.x + time_size.x, at.y + time_size.y}))
+    tooltip_now(frame, full_time_text(message.created_ms));
   ImGui::SetCursorScreenPos({top_right.x - width, top_right.y});
+  if (message.offer != AnswerOffer::kNone) {
+    draw_offer(frame, chat, message);
+    ImGui::SameLine();
+  }
   if (message.num_siblings > 1) draw_sibling_arrows(frame, chat, message);
   const ButtonOptions copy{.kind = ButtonKind::kPlain, .icon = Icon::kCopy, .height = 26, .help = "Copy"};
   if (button(frame, "copy", "", copy)) frame.actions.push(actions::CopyText{message.text});
@@ -536,18 +690,38 @@ void ChatView::draw_question_footer(const Frame& frame, const ChatState& chat, c
                            .icon = Icon::kEdit,
                            .height = 26,
                            .help = "Edit and ask again in a new branch"};
-  if (button(frame, "edit", "", edit)) {
-    editing_message_ = message.id;
-    editing_chat_ = chat.id;
-    edit_text_ = message.text;
-    focus_editor_ = true;
-  }
+  if (button(frame, "edit", "", edit)) open_editor(chat, message, MessageEditor::kText);
+  ImGui::SameLine();
+  draw_message_menu(frame, chat, message);
 }
 
-void ChatView::draw_answer(const Frame& frame, const ChatState& chat, const MessageState& message,
-                           const Transcript::Entry& entry, const TextMarks& marks, Column column, float top) {
+// What is rarely wanted.
+void ChatView::draw_message_menu(const Frame& frame, const ChatState& chat, const MessageState& message) {
+  const bool question = is_question(message);
+  const ButtonOptions more{.kind = ButtonKind::kPlain,
+                           .icon = Icon::kMore,
+                           .height = 26,
+                           .help = question ? "Begin the answer, delete" : "Delete"};
+  if (button(frame, "message_more", "", more)) ImGui::OpenPopup("message_menu");
+  if (!begin_menu(frame, "message_menu")) return;
+  if (question && menu_item(frame, "begin_answer", "Begin the answer", {.icon = Icon::kEdit}))
+    open_editor(chat, message, MessageEditor::kAnswer);
+  const auto erase = [&](const char* id, std::string_view text, actions::DeleteExtent extent) {
+    if (menu_item(frame, id, text, {.icon = Icon::kTrash, .danger = true}))
+      frame.actions.push(actions::DeleteMessage{chat.id, message.id, extent});
+  };
+  const bool is_last = chat.messages.back().id == message.id;
+  erase("delete_message", question ? "Delete this question" : "Delete this answer",
+        actions::DeleteExtent::kMessage);
+  if (!is_last) erase("delete_branch", "Delete from here on", actions::DeleteExtent::kBranch);
+  end_menu();
+}
+
+void ChatView::draw_answer(const Frame& frame, const UiState& state, const ChatState& chat,
+                           const MessageState& message, const Transcript::Entry& entry,
+                           const TextMarks& marks, Column column, float top) {
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const MessageLayout& layout = *entry.layout;
+  PartsLayout& layout = *entry.layout;
   const ImVec2 low{column.left, top};
   const float clip_top = ImGui::GetWindowPos().y, clip_bottom = clip_top + ImGui::GetWindowHeight();
   if (message.streaming && message.text.empty()) {
@@ -556,8 +730,9 @@ void ChatView::draw_answer(const Frame& frame, const ChatState& chat, const Mess
   if (auto copied = layout.draw(frame, message.text, low, clip_top, clip_bottom, frame.theme.text, marks)) {
     frame.actions.push(actions::CopyText{*std::move(copied)});
   }
-  if (message.streaming && !message.text.empty()) {
-    const ImVec2 end = layout.end_position();
+  const std::optional<ImVec2> text_end = layout.end_position();
+  if (message.streaming && !message.text.empty() && text_end) {
+    const ImVec2 end = *text_end;
     const ImVec2 caret{std::floor(low.x + end.x + frame.px(3)), std::floor(low.y + end.y + frame.px(3))};
     list->AddRectFilled(caret, {caret.x + frame.px(8), caret.y + frame.px(17)}, frame.theme.accent,
                         frame.px(1));
@@ -570,42 +745,46 @@ void ChatView::draw_answer(const Frame& frame, const ChatState& chat, const Mess
   if (!message.error.empty()) {
     const TextStyle style{.em = size::kSmall, .colour = frame.theme.error};
     draw_text(frame, list, {low.x, y}, style, message.error, column.width);
-    if (ImGui::IsMouseHoveringRect({low.x, y}, {low.x + column.width, y + line_pixels(frame, style)})) {
-      tooltip_now(frame, message.error);
-    }
     y += frame.px(kHintHeight);
   }
-  draw_answer_footer(frame, chat, message, {low.x, y}, column.width);
+  if (message.repeats) {
+    draw_repeats(frame, chat, {low.x, y}, column.width);
+    y += frame.px(kRepeatsHeight);
+  }
+  draw_answer_footer(frame, state, chat, message, {low.x, y}, column.width);
 }
 
-void ChatView::draw_answer_footer(const Frame& frame, const ChatState& chat, const MessageState& message,
-                                  ImVec2 top_left, float width) {
+void ChatView::draw_answer_footer(const Frame& frame, const UiState& state, const ChatState& chat,
+                                  const MessageState& message, ImVec2 top_left, float width) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   if (!message.streaming) {
     ImGui::SetCursorScreenPos({top_left.x - frame.px(6), top_left.y});
     if (message.num_siblings > 1) draw_sibling_arrows(frame, chat, message);
     ButtonOptions options{
         .kind = ButtonKind::kPlain, .icon = Icon::kCopy, .height = 26, .help = "Copy as Markdown"};
-    if (button(frame, "copy", "", options)) frame.actions.push(actions::CopyText{message.text});
+    if (button(frame, "copy", "", options)) frame.actions.push(actions::CopyText{said_text(message)});
     ImGui::SameLine();
     options.icon = Icon::kCopyText;
     options.help = "Copy as plain text";
-    if (button(frame, "copy_plain", "", options)) {
-      const TextRange all{0, static_cast<std::uint32_t>(message.text.size())};
-      frame.actions.push(actions::CopyText{plain_text(message.text, format_of(message), all)});
-    }
+    if (button(frame, "copy_plain", "", options))
+      frame.actions.push(actions::CopyText{said_plain_text(message)});
     ImGui::SameLine();
     options.icon = Icon::kRegenerate;
     options.help = "Regenerate in a new branch";
     if (button(frame, "regenerate", "", options))
       frame.actions.push(actions::Regenerate{chat.id, message.id});
-    if (can_continue(message)) {
+    ImGui::SameLine();
+    options.icon = Icon::kEdit;
+    options.help = "Edit in a new branch, or let the model continue from there";
+    if (button(frame, "edit_answer", "", options)) open_editor(chat, message, MessageEditor::kText);
+    ImGui::SameLine();
+    draw_message_menu(frame, chat, message);
+    if (message.offer != AnswerOffer::kNone) {
       ImGui::SameLine();
-      if (button(frame, "continue_answer", "Continue", continue_button(message)))
-        frame.actions.push(actions::ContinueAnswer{chat.id, message.id});
+      draw_offer(frame, chat, message);
     }
   }
-  const std::vector<PlacedFigure> figures = place_figures(frame, message, width);
+  const std::vector<PlacedFigure> figures = place_figures(frame, state, chat, message, width);
   TextStyle style = mono_text(frame);
   for (const PlacedFigure& figure : figures) {
     const bool hint = message.streaming && &figure == &figures.back();
@@ -614,7 +793,7 @@ void ChatView::draw_answer_footer(const Frame& frame, const ChatState& chat, con
     draw_text(frame, list, at, style, figure.text, width - figure.at.x);
     if (!hint && ImGui::IsWindowHovered() &&
         ImGui::IsMouseHoveringRect(at, {at.x + figure.width, at.y + line_pixels(frame, style)})) {
-      tooltip_now(frame, kFiguresHelp);
+      tooltip_now(frame, figure.help);
     }
   }
 }
@@ -624,6 +803,7 @@ void ChatView::draw_answer_footer(const Frame& frame, const ChatState& chat, con
 // One item lies under all text and takes what no button above it wants. Called before the messages are drawn.
 void ChatView::take_mouse(const Frame& frame, const ChatState& chat, Transcript& transcript, Column column,
                           float origin, ImVec2 low, ImVec2 extent) {
+  if (chat.messages.empty()) return report_hovered_text(frame, chat, {}, {});
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   ImGui::SetCursorScreenPos(low);
   ImGui::SetNextItemAllowOverlap();
@@ -632,9 +812,7 @@ void ChatView::take_mouse(const Frame& frame, const ChatState& chat, Transcript&
                          {std::max(1.0f, extent.x - ImGui::GetStyle().ScrollbarSize), extent.y});
   ImGui::PopItemFlag();
   const bool hovered = ImGui::IsItemHovered(), active = ImGui::IsItemActive();
-  if (chat.messages.empty() || (!hovered && !active && !ImGui::IsItemDeactivated())) {
-    return report_hovered_text(frame, chat, {}, {});
-  }
+  if (!hovered && !active && !ImGui::IsItemDeactivated()) return report_hovered_text(frame, chat, {}, {});
   const double y = static_cast<double>(mouse.y) - static_cast<double>(origin);
   std::size_t index = std::min(transcript.index_at(y), chat.messages.size() - 1);
   while (index > 0 && transcript.entries()[index].layout == nullptr) --index;
@@ -644,7 +822,7 @@ void ChatView::take_mouse(const Frame& frame, const ChatState& chat, Transcript&
   const ImVec2 text_low = text_origin(frame, message, entry, column.left, column.width,
                                       static_cast<float>(static_cast<double>(origin) + entry.top));
   const ImVec2 local{mouse.x - text_low.x, mouse.y - text_low.y};
-  const bool editing = is_edited(chat, message);
+  const bool editing = editor_of(chat, message) != MessageEditor::kNone;
   const TextPosition position{entry.id, entry.layout->offset_at(frame, message.text, local)};
   const std::string link(editing ? std::string_view() : entry.layout->link_at(local));
   const bool over_text = hovered && !editing && entry.layout->is_over_text(local);
@@ -701,7 +879,7 @@ TextSelection grasp(const ChatState& chat, const Transcript& transcript, TextPos
   if (index >= chat.messages.size() || transcript.entries()[index].layout == nullptr)
     return {position, position};
   const std::string& text = chat.messages[index].text;
-  const MessageLayout& layout = *transcript.entries()[index].layout;
+  const PartsLayout& layout = *transcript.entries()[index].layout;
   const TextRange range =
       word ? layout.word_at(text, position.offset) : layout.paragraph_at(text, position.offset);
   return {{position.message_id, range.begin}, {position.message_id, range.end}};
@@ -804,16 +982,15 @@ void ChatView::draw_link_question(const Frame& frame) {
   ImGui::EndPopup();
 }
 
-void ChatView::draw_editor(const Frame& frame, const ChatState& chat, const MessageState& message,
-                           Column column, float top) {
+void ChatView::draw_question_editor(const Frame& frame, const ChatState& chat, const MessageState& message,
+                                    Column column, float top) {
   const float width = std::min(frame.px(kBubbleWidth), column.width);
   const float left = column.left + column.width - width;
   ImGui::SetCursorScreenPos({left, top});
-  if (focus_editor_) ImGui::SetKeyboardFocusHere();
-  focus_editor_ = false;
+  if (std::exchange(focus_editor_, false)) take_keyboard("##edit_text");
   const bool cancel_key = ImGui::IsKeyPressed(ImGuiKey_Escape);
   const bool entered =
-      text_area(frame, "##edit_text", edit_text_, {width, frame.px(kEditorHeight - 46)},
+      text_area(frame, "##edit_text", edit_text_, {width, frame.px(kEditorHeight - kEditorButtons)},
                 ImGuiInputTextFlags_CtrlEnterForNewLine | ImGuiInputTextFlags_EnterReturnsTrue);
   ImGui::SetCursorScreenPos({left + width - frame.px(160), top + frame.px(kEditorHeight - 38)});
   const bool cancelled = button(frame, "cancel_edit", "Cancel", {.width = 76}) || cancel_key;
@@ -826,7 +1003,37 @@ void ChatView::draw_editor(const Frame& frame, const ChatState& chat, const Mess
     frame.actions.push(actions::EditMessage{chat.id, message.id, edit_text_});
     follow_end(chat.id);
   }
-  if (cancelled || (sent && has_text)) editing_message_ = {};
+  if (cancelled || (sent && has_text)) editor_ = MessageEditor::kNone;
+}
+
+// Another answer beside this one, or the first words of one to this question.
+void ChatView::draw_answer_editor(const Frame& frame, const ChatState& chat, const MessageState& message,
+                                  Column column, float top, float height) {
+  ImGui::SetCursorScreenPos({column.left, top});
+  if (std::exchange(focus_editor_, false)) take_keyboard("##edit_text");
+  const bool cancel_key = ImGui::IsKeyPressed(ImGuiKey_Escape);
+  const bool entered = ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiKey_Enter);
+  text_area(frame, "##edit_text", edit_text_, {column.width, height - frame.px(kEditorButtons)}, 0,
+            "How the answer begins");
+  const bool has_text = edit_text_.find_first_not_of(" \t\r\n") != std::string::npos;
+  const ButtonOptions save{.width = 76, .enabled = has_text, .help = "Keep this text as another answer"};
+  const ButtonOptions go_on{.kind = ButtonKind::kPrimary,
+                            .width = 100,
+                            .enabled = has_text,
+                            .help = "The model continues at the end of this text (Ctrl+Enter)"};
+  ImGui::SetCursorScreenPos(
+      {column.left + column.width - frame.px(76 + 76 + 100 + 16), top + height - frame.px(38)});
+  const bool cancelled = button(frame, "cancel_edit", "Cancel", {.width = 76}) || cancel_key;
+  beside(frame, 8);
+  const bool saved = button(frame, "save_answer", "Save", save);
+  beside(frame, 8);
+  const bool continued = (button(frame, "continue_edit", "Continue", go_on) || entered) && has_text;
+  if (saved || continued) {
+    const auto end = continued ? actions::AnswerEnd::kContinued : actions::AnswerEnd::kFinished;
+    frame.actions.push(actions::WriteAnswer{chat.id, message.id, edit_text_, end});
+    follow_end(chat.id);
+  }
+  if (cancelled || saved || continued) editor_ = MessageEditor::kNone;
 }
 
 void ChatView::draw_queue(const Frame& frame, const ChatState& chat, Column column, float top) {

@@ -1,6 +1,6 @@
-// The middle of the Chat workspace: header, messages of the active path, and the questions that wait in the
-// queue. Text is selected by mouse across messages, copied as text or as Markdown, and found (Ctrl+F); an
-// address is opened only after it was shown in full.
+// The middle of the Chat workspace: header, messages of the active path with all that can be done with them,
+// and the questions that wait in the queue. Text is selected by mouse across messages, copied as text or as
+// Markdown, and found (Ctrl+F); an address is opened only after it was shown in full.
 //
 // Keeps what only matters for drawing: layouts of messages, the place each chat is scrolled to, what is
 // selected, and the text of a message while it is edited.
@@ -27,8 +27,10 @@ class ChatView {
   void follow_end(ChatId chat_id) { transcripts_[chat_id.value].following = true; }
   // Whether Escape closes something here before it stops an answer.
   bool keeps_escape() const { return find_.is_open(); }
-  // Shows a message, as a search over all chats does.
-  void show_message(ChatId chat_id, MessageId message_id);
+  // Whether a message is being changed.
+  bool is_editing() const { return editor_ != MessageEditor::kNone && editing_chat_ == shown_chat_; }
+  // Shows a message of this chat, as a search over all chats does, and opens what is to be written there.
+  void show_message(const ChatState& chat, const MessageFocus& focus);
 
  private:
   struct Column {
@@ -42,25 +44,35 @@ class ChatView {
   void draw_transcript(const Frame& frame, const UiState& state, const ChatState& chat,
                        Transcript& transcript, ImVec2 extent);
   void sync(const Frame& frame, const ChatState& chat, Transcript& transcript, float measure) const;
-  float lay_out(const Frame& frame, const ChatState& chat, std::size_t index, Transcript::Entry& entry,
-                float measure) const;
-  bool is_edited(const ChatState& chat, const MessageState& message) const;
+  float lay_out(const Frame& frame, const UiState& state, const ChatState& chat, std::size_t index,
+                Transcript::Entry& entry, float measure) const;
+  MessageEditor editor_of(const ChatState& chat, const MessageState& message) const;
+  float editor_height(const Frame& frame, const MessageState& message, const Transcript::Entry& entry) const;
+  void open_editor(const ChatState& chat, const MessageState& message, MessageEditor editor);
+  void draw_model_offer(const Frame& frame, const UiState& state, const ChatState& chat, ImVec2 low,
+                        float width) const;
   void choose_scroll(Transcript& transcript, double end, ImVec2 extent);
-  void jump(const Frame& frame, const ChatState& chat, Transcript& transcript, float measure, ImVec2 extent);
+  void jump(const Frame& frame, const UiState& state, const ChatState& chat, Transcript& transcript,
+            float measure, ImVec2 extent);
 
   void draw_message(const Frame& frame, const UiState& state, const ChatState& chat, std::size_t index,
                     const Transcript& transcript, Column column, float top);
   void draw_cut(const Frame& frame, const ChatState& chat, Column column, float top) const;
-  void draw_question(const Frame& frame, const ChatState& chat, const MessageState& message,
-                     const Transcript::Entry& entry, const TextMarks& marks, Column column, float top);
-  void draw_question_footer(const Frame& frame, const ChatState& chat, const MessageState& message,
-                            ImVec2 top_right);
-  void draw_answer(const Frame& frame, const ChatState& chat, const MessageState& message,
-                   const Transcript::Entry& entry, const TextMarks& marks, Column column, float top);
-  void draw_answer_footer(const Frame& frame, const ChatState& chat, const MessageState& message,
-                          ImVec2 top_left, float width);
-  void draw_editor(const Frame& frame, const ChatState& chat, const MessageState& message, Column column,
-                   float top);
+  void draw_question(const Frame& frame, const UiState& state, const ChatState& chat,
+                     const MessageState& message, const Transcript::Entry& entry, const TextMarks& marks,
+                     Column column, float top);
+  void draw_question_footer(const Frame& frame, const UiState& state, const ChatState& chat,
+                            const MessageState& message, ImVec2 top_right);
+  void draw_message_menu(const Frame& frame, const ChatState& chat, const MessageState& message);
+  void draw_answer(const Frame& frame, const UiState& state, const ChatState& chat,
+                   const MessageState& message, const Transcript::Entry& entry, const TextMarks& marks,
+                   Column column, float top);
+  void draw_answer_footer(const Frame& frame, const UiState& state, const ChatState& chat,
+                          const MessageState& message, ImVec2 top_left, float width);
+  void draw_question_editor(const Frame& frame, const ChatState& chat, const MessageState& message,
+                            Column column, float top);
+  void draw_answer_editor(const Frame& frame, const ChatState& chat, const MessageState& message,
+                          Column column, float top, float height);
   void draw_queue(const Frame& frame, const ChatState& chat, Column column, float top);
   void draw_jump_button(const Frame& frame, Transcript& transcript);
 
@@ -79,7 +91,8 @@ class ChatView {
   FindBar find_;
   ChatId shown_chat_{};
   MessageId jump_to_message_;  // 0: none
-  MessageId editing_message_;  // 0: none
+  MessageEditor editor_ = MessageEditor::kNone;
+  MessageId editing_message_;
   ChatId editing_chat_{};
   std::string edit_text_;
   bool focus_editor_ = false;

@@ -71,9 +71,7 @@ std::vector<PaletteEntry> palette_entries(const UiState& state, std::string_view
     if (command.available(state) && command.chord != (ImGuiMod_Ctrl | ImGuiKey_K))
       add({&command, {}, command.name});
   }
-  if (state.model.phase == ModelPhase::kReady) {
-    for (const ChatState& chat : state.chats) add({nullptr, chat.id, chat.title});
-  }
+  for (const ChatState& chat : state.chats) add({nullptr, chat.id, chat.title});
   entries.insert(entries.end(), later.begin(), later.end());
   return entries;
 }

@@ -26,12 +26,14 @@ constexpr std::size_t kMeasuredBytes = 4096;  // a longer draft has the greatest
 
 bool is_blank(const std::string& text) { return text.find_first_not_of(" \t\r\n") == std::string::npos; }
 
-bool can_send(const ChatState& chat, const std::string& draft) {
-  return (!is_blank(draft) || !chat.attachments.empty()) && chat.context.refusal.empty();
+bool can_send(const UiState& state, const ChatState& chat, const std::string& draft) {
+  return state.model.phase == ModelPhase::kReady && (!is_blank(draft) || !chat.attachments.empty()) &&
+         chat.context.refusal.empty();
 }
 
 // Why the draft cannot be sent, or how full the context is.
 std::string meter_text(const UiState& state, const ChatState& chat) {
+  if (state.model.phase != ModelPhase::kReady) return "A draft is kept until there is a model.";
   if (!chat.context.refusal.empty()) return chat.context.refusal;
   std::string text = with_thousands(chat.context.num_tokens) + " of " +
                      with_thousands(state.model.max_model_len) + " tokens · " +
@@ -114,7 +116,7 @@ bool ComposerView::draw(const Frame& frame, const UiState& state, const ChatStat
   }
   const ImVec2 row{low.x, high.y - frame.px(kBottomRow)};
   const bool pressed = draw_bottom_row(frame, state, chat, row, outer, draft);
-  const bool send = (entered || pressed) && can_send(chat, draft);
+  const bool send = (entered || pressed) && can_send(state, chat, draft);
   const std::string sent = send ? std::exchange(draft, {}) : std::string();
   if (edited || send) frame.actions.push(actions::ChangeDraft{chat.id, draft});
   if (send) frame.actions.push(actions::SendMessage{chat.id, sent});
@@ -133,7 +135,8 @@ bool ComposerView::draw_bottom_row(const Frame& frame, const UiState& state, con
   ImGui::SetCursorScreenPos({low.x + frame.px(10), low.y + frame.px(3)});
   const ButtonOptions attach{
       .kind = ButtonKind::kPlain, .icon = Icon::kPaperclip, .help = "Attach a text file (Ctrl+Shift+A)"};
-  if (button(frame, "show_attach", "", attach)) frame.actions.push(actions::ShowAttach{true});
+  if (button(frame, "show_attach", "", attach))
+    frame.actions.push(actions::AskForFile{actions::FileWish::kAttach});
   const std::string text = meter_text(state, chat);
   const float room = width - frame.px(282);
   draw_text(frame, list, {meter_x, text_y}, meter, text, room);
@@ -146,7 +149,7 @@ bool ComposerView::draw_bottom_row(const Frame& frame, const UiState& state, con
                     : "Tokens that the model will read with the draft, and the blocks that hold them. The "
                       "oldest messages are left out once the context is full; they stay in the chat.");
   }
-  const ButtonOptions send{.kind = ButtonKind::kPrimary, .enabled = can_send(chat, draft)};
+  const ButtonOptions send{.kind = ButtonKind::kPrimary, .enabled = can_send(state, chat, draft)};
   const std::string_view label = busy ? "Queue" : "Send";
   float x = low.x + width - frame.px(14) - button_width(frame, label, send);
   ImGui::SetCursorScreenPos({x, low.y + frame.px(3)});

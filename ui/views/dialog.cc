@@ -1,12 +1,19 @@
 #include "ui/views/dialog.h"
 
 #include <imgui.h>
+#include <imgui_internal.h>
 
 #include <algorithm>
 
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
+namespace {
+
+// Whether this dialog was in front when its frame began: of several, Escape closes only that one.
+ImGuiID front_key() { return ImGui::GetID("is_in_front"); }
+
+}  // namespace
 
 bool begin_dialog(const Frame& frame, const DialogOptions& options, bool open) {
   if (open && !ImGui::IsPopupOpen(options.id)) ImGui::OpenPopup(options.id);
@@ -25,6 +32,7 @@ bool begin_dialog(const Frame& frame, const DialogOptions& options, bool open) {
   const bool shown = ImGui::BeginPopupModal(options.id, nullptr, flags);
   ImGui::PopStyleVar(3);
   if (!shown) return false;
+  ImGui::GetStateStorage()->SetBool(front_key(), ImGui::GetTopMostPopupModal() == ImGui::GetCurrentWindow());
   TextStyle heading = heading_text(frame);
   heading.em = 18;
   line(frame, heading, options.title);
@@ -37,7 +45,9 @@ bool end_dialog(const Frame& frame, bool open) {
   ImGui::SetCursorScreenPos({low.x + ImGui::GetWindowWidth() - frame.px(56), low.y + frame.px(17)});
   const ButtonOptions close{.kind = ButtonKind::kPlain, .icon = Icon::kClose, .help = "Close (Esc)"};
   // Asked for directly: a field that is edited takes a routed Escape for itself.
-  const bool closed = button(frame, "close_dialog", "", close) || ImGui::IsKeyPressed(ImGuiKey_Escape, false);
+  const bool is_in_front = ImGui::GetStateStorage()->GetBool(front_key());
+  const bool closed = button(frame, "close_dialog", "", close) ||
+                      (is_in_front && ImGui::IsKeyPressed(ImGuiKey_Escape, false));
   ImGui::SetCursorScreenPos(end);
   ImGui::Dummy({0, 0});
   if (closed || !open) ImGui::CloseCurrentPopup();

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ui/chat_actions.h"
+#include "ui/model_actions.h"
 #include "ui/state.h"
 #include "ui/widgets/controls.h"
 
@@ -39,7 +40,6 @@ bool example_card(const Frame& frame, const Example& example, ImVec2 extent) {
   const float padding = frame.px(16), room = extent.x - 2 * padding;
   draw_text(frame, list, {low.x + padding, low.y + frame.px(14)}, heading, example.heading, room);
   draw_text(frame, list, {low.x + padding, low.y + frame.px(36)}, question, example.question, room);
-  tooltip(frame, example.question);
   return pressed;
 }
 
@@ -47,6 +47,27 @@ void draw_middle(const Frame& frame, const TextStyle& style, std::string_view te
                  float room) {
   const float width = std::min(text_width(frame, style, text), room);
   draw_text(frame, ImGui::GetWindowDrawList(), {std::floor(middle - width * 0.5f), top}, style, text, room);
+}
+
+// That the model is small, and the way to a better one. A window of its own: the transcript's lies below, and
+// would take the mouse.
+void draw_demonstration(const Frame& frame, float middle, float top, float room) {
+  constexpr std::string_view kText = "It is a small demonstration: quick, and often wrong.";
+  const ButtonOptions better{.height = 28, .help = "Choose another model (Ctrl+M)"};
+  const TextStyle style = small_text(frame);
+  const float button_room = button_width(frame, "A better model…", better);
+  const float words = std::min(text_width(frame, style, kText), room - button_room - frame.px(12));
+  const float width = words + frame.px(12) + button_room;
+  ImGui::SetCursorScreenPos({std::floor(middle - width * 0.5f), top});
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, IM_COL32_BLACK_TRANS);
+  ImGui::BeginChild("demonstration", {width + 1, frame.px(30)}, ImGuiChildFlags_NavFlattened);
+  ImGui::PopStyleColor();
+  const ImVec2 low = ImGui::GetCursorScreenPos();
+  draw_text(frame, ImGui::GetWindowDrawList(), {low.x, low.y + frame.px(4)}, style, kText, words + 1);
+  ImGui::SetCursorScreenPos({low.x + words + frame.px(12), low.y});
+  if (button(frame, "better_model", "A better model…", better))
+    frame.actions.push(actions::OpenModelPicker{});
+  ImGui::EndChild();
 }
 
 }  // namespace
@@ -59,14 +80,17 @@ void draw_empty_chat(const Frame& frame, const UiState& state, const ChatState& 
   const float columns = two ? 2.0f : 1.0f;
   const float rows = static_cast<float>(std::size(kExamples)) / columns;
   const float cards = rows * frame.px(kCardHeight) + (rows - 1) * frame.px(kGap);
-  const float words = frame.px(104);
-  const bool has_room = extent.y >= words + cards + frame.px(32);
+  const bool has_model = state.model.phase == ModelPhase::kReady;
+  const float words = frame.px(state.model.is_demonstration ? 140 : 104);
+  const bool has_room = has_model && extent.y >= words + cards + frame.px(32);
   const float height = words + (has_room ? cards : 0);
   const float middle = low.x + extent.x * 0.5f;
   const float top = std::floor(low.y + std::max(frame.px(16), (extent.y - height) * 0.42f));
   draw_middle(frame, heading, "What would you like to talk about?", middle, top, width);
-  draw_middle(frame, small_text(frame), state.model.name + " runs on this computer. Nothing leaves it.",
-              middle, top + frame.px(44), width);
+  const std::string where = has_model ? state.model.name + " runs on this computer. Nothing leaves it."
+                                      : "There is no model yet to answer.";
+  draw_middle(frame, small_text(frame), where, middle, top + frame.px(44), width);
+  if (has_model && state.model.is_demonstration) draw_demonstration(frame, middle, top + frame.px(72), width);
   if (!has_room) return;
   const ImVec2 card{std::floor((width - (columns - 1) * frame.px(kGap)) / columns), frame.px(kCardHeight)};
   const float left = std::floor(middle - width * 0.5f);

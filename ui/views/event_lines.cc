@@ -8,8 +8,9 @@
 #include "ui/widgets/text.h"
 
 namespace octavo::ui {
+namespace {
 
-ImU32 event_colour(const Theme& theme, BlockEventKind kind) {
+ImU32 plain_event_colour(const Theme& theme, BlockEventKind kind) {
   switch (kind) {
     case BlockEventKind::kHit:
     case BlockEventKind::kShare:
@@ -21,6 +22,12 @@ ImU32 event_colour(const Theme& theme, BlockEventKind kind) {
     case BlockEventKind::kSwapIn: return theme.owner(4);
     default: return theme.muted;
   }
+}
+
+}  // namespace
+
+ImU32 event_colour(const Theme& theme, BlockEventKind kind) {
+  return readable(plain_event_colour(theme, kind), theme.panel);
 }
 
 std::string_view event_word(BlockEventKind kind) {
@@ -62,30 +69,79 @@ std::string event_text(const LogLine& line, const TimelineState& timeline) {
   return text;
 }
 
+namespace {
+
+std::string whose(const Story& story, const TimelineState& timeline) {
+  if (story.other == 0) return {};
+  const std::string owner = sequence_name(timeline, story.other);
+  return owner == sequence_name(timeline, story.sequence) ? " of its own" : " of " + owner;
+}
+
+}  // namespace
+
+BlockEventKind kind_of(StoryKind kind) {
+  switch (kind) {
+    case StoryKind::kReused: return BlockEventKind::kHit;
+    case StoryKind::kComputes: return BlockEventKind::kAlloc;
+    case StoryKind::kSampled: return BlockEventKind::kFork;
+    case StoryKind::kCopied: return BlockEventKind::kCopyOnWrite;
+    case StoryKind::kSwappedOut: return BlockEventKind::kSwapOut;
+    case StoryKind::kSwappedIn: return BlockEventKind::kSwapIn;
+    case StoryKind::kDropped: return BlockEventKind::kPreempt;
+    case StoryKind::kMadeRoom: return BlockEventKind::kEvict;
+    case StoryKind::kEnded: return BlockEventKind::kUnref;
+  }
+  return BlockEventKind::kAlloc;
+}
+
+std::string story_text(const Story& story, const TimelineState& timeline) {
+  const std::string blocks = count_text(story.count, "block");
+  switch (story.kind) {
+    case StoryKind::kReused: return "reused " + blocks + whose(story, timeline);
+    case StoryKind::kComputes: return "took " + count_text(story.count, "new block");
+    case StoryKind::kSampled:
+      return "split into " + with_thousands(story.count + 1) + ", which share its blocks";
+    case StoryKind::kCopied:
+      return "copied " + count_text(story.count, "shared block") + ", to write into " +
+             (story.count == 1 ? "it" : "them");
+    case StoryKind::kSwappedOut: return "was swapped out: " + blocks;
+    case StoryKind::kSwappedIn: return "came back: " + blocks;
+    case StoryKind::kDropped: return "lost its blocks and computes them again";
+    case StoryKind::kMadeRoom:
+      return "evicted " + count_text(story.count, "cached block") + whose(story, timeline);
+    case StoryKind::kEnded:
+      if (story.kept == story.count) return "ended; its " + blocks + " can be reused";
+      return "ended; " + with_thousands(story.kept) + " of " + blocks + " can be reused";
+  }
+  return {};
+}
+
 void draw_event_lines(const Frame& frame, const TimelineState& timeline, std::size_t limit, float width) {
-  const std::size_t shown = std::min(limit, timeline.log.size());
-  TextStyle mono = mono_text(frame);
-  mono.em = 12;
+  const std::size_t shown = std::min(limit, timeline.stories.size());
+  const TextStyle style = tiny_text(frame);
   if (shown == 0) {
-    line(frame, tiny_text(frame), "No events yet.", width);
+    line(frame, style, "No events yet.", width);
     return;
   }
   ImDrawList* list = ImGui::GetWindowDrawList();
-  for (std::size_t i = timeline.log.size() - shown; i < timeline.log.size(); ++i) {
-    const LogLine& log_line = timeline.log[i];
+  for (std::size_t i = timeline.stories.size() - shown; i < timeline.stories.size(); ++i) {
+    const Story& story = timeline.stories[i];
     const ImVec2 at = ImGui::GetCursorScreenPos();
+    TextStyle name = style;
+    name.colour = event_colour(frame.theme, kind_of(story.kind));
     const std::string time =
-        seconds_text(std::max<std::int64_t>(log_line.time_us - timeline.origin_us, 0)) + " ";
-    float x = at.x;
-    draw_text(frame, list, {x, at.y}, mono, time);
-    x += text_width(frame, mono, time);
-    TextStyle word = mono;
-    word.colour = event_colour(frame.theme, log_line.kind);
-    const std::string kind = std::string(event_word(log_line.kind)) + " ";
-    draw_text(frame, list, {x, at.y}, word, kind);
-    x += text_width(frame, mono, kind);
-    draw_text(frame, list, {x, at.y}, mono, event_text(log_line, timeline), std::max(1.0f, at.x + width - x));
+        seconds_text(std::max<std::int64_t>(story.time_us - timeline.origin_us, 0)) + " ";
+    draw_text(frame, list, at, style, time);
+    float x = at.x + text_width(frame, style, time);
+    const std::string who = elide(frame, name, sequence_name(timeline, story.sequence), width * 0.4f) + " ";
+    draw_text(frame, list, {x, at.y}, name, who);
+    x += text_width(frame, name, who);
+    const std::string text = story_text(story, timeline);
+    const float room = std::max(1.0f, at.x + width - x);
+    draw_text(frame, list, {x, at.y}, style, text, room);
     ImGui::Dummy({width, frame.px(21)});
+    if (text_width(frame, style, text) > room)
+      tooltip(frame, sequence_name(timeline, story.sequence) + " " + text);
   }
 }
 

@@ -40,7 +40,7 @@ void MemoryView::draw(const Frame& frame, const UiState& state, ImVec2 extent) {
     if (memory_workspace.page == MemoryPage::kTour) {
       draw_tour(frame, memory_workspace, width);
     } else {
-      draw_health_strip(frame, memory_workspace, width, shows_all_figures_);
+      shows_all_figures_ = draw_health_strip(frame, memory_workspace, width, shows_all_figures_);
       gap(frame, 8);
       draw_health_sentences(frame, memory_workspace, width);
     }
@@ -56,6 +56,7 @@ void MemoryView::press_keys(const Frame& frame, const UiState& state) {
     case MemoryKeyPress::kZoomIn: map_.zoom(kZoomStep); break;
     case MemoryKeyPress::kZoomOut: map_.zoom(1 / kZoomStep); break;
     case MemoryKeyPress::kFit: map_.fit(); break;
+    case MemoryKeyPress::kOccupied: map_.show_occupied(!map_.shows_occupied()); break;
     case MemoryKeyPress::kColour: map_.next_colour(); break;
     case MemoryKeyPress::kOrder: map_.next_order(); break;
     case MemoryKeyPress::kLanes: timeline_.next_lanes(); break;

@@ -8,6 +8,7 @@
 #include "engine/base/format.h"
 #include "ui/model_actions.h"
 #include "ui/state.h"
+#include "ui/two_models_actions.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
@@ -32,9 +33,6 @@ void draw_facts(const Frame& frame, const std::vector<ModelFact>& facts, float w
     draw_text(frame, ImGui::GetWindowDrawList(), {x, y}, small_text(frame), facts[i].label, label);
     draw_text(frame, ImGui::GetWindowDrawList(), {x + label, y}, value, facts[i].value,
               column - label - frame.px(12));
-    ImGui::SetCursorScreenPos({x + label, y});
-    ImGui::Dummy({column - label - frame.px(12), row});
-    tooltip(frame, facts[i].value);
   }
   ImGui::SetCursorScreenPos({low.x, low.y + row * static_cast<float>(rows)});
 }
@@ -146,10 +144,10 @@ int stepper(const Frame& frame, const char* id, const char* label, std::string_v
   const float room = width - frame.px(kLabelWidth + 72);
   TextStyle style = small_text(frame);
   style.colour = frame.theme.text;
-  const std::string shown = elide(frame, style, value, room - frame.px(8));
-  draw_text(frame, ImGui::GetWindowDrawList(),
-            {std::floor(at.x + (room - text_width(frame, style, shown)) * 0.5f), at.y + frame.px(7)}, style,
-            shown);
+  const float most = room - frame.px(8);
+  const float shown = std::min(text_width(frame, style, value), most);
+  draw_text(frame, ImGui::GetWindowDrawList(), {std::floor(at.x + (room - shown) * 0.5f), at.y + frame.px(7)},
+            style, value, most);
   ImGui::SetCursorScreenPos({low.x + width - frame.px(36), low.y});
   if (button(frame, "raise", "+", {.width = 36, .enabled = can_raise})) step = +1;
   ImGui::PopID();
@@ -285,6 +283,18 @@ void draw_load_buttons(const Frame& frame, const UiState& state, float width) {
                                                          : actions::RunningAnswers::kFinish});
 }
 
+// Nothing is loaded yet: what both models need is said where they are compared.
+void draw_compare_button(const Frame& frame, const ModelInside& inside, float width) {
+  constexpr std::string_view kText = "Compare with it";
+  const ButtonOptions options{.kind = ButtonKind::kPrimary,
+                              .enabled = !inside.path.empty() && inside.problem.empty() && !inside.reading};
+  const ImVec2 low = ImGui::GetCursorScreenPos();
+  ImGui::SetCursorScreenPos({low.x + width - button_width(frame, kText, options), low.y});
+  if (!button(frame, "compare_model", kText, options)) return;
+  frame.actions.push(actions::TakeSecondModel{inside.path});
+  frame.actions.push(actions::CloseModelPicker{});
+}
+
 bool is_missing(const ModelPickerState& picker) {
   return std::any_of(picker.rows.begin(), picker.rows.end(),
                      [&](const ModelRow& row) { return row.path == picker.inside.path && !row.is_present; });
@@ -351,7 +361,9 @@ void draw_model_inside(const Frame& frame, const UiState& state) {
   draw_body(frame, state, ImGui::GetContentRegionAvail().x - frame.px(4));
   ImGui::EndChild();
   gap(frame, 12);
-  if (picker.loading) {
+  if (picker.purpose == ModelPurpose::kComparison) {
+    draw_compare_button(frame, picker.inside, width);
+  } else if (picker.loading) {
     draw_loading(frame, *picker.loading, width);
   } else {
     draw_load_buttons(frame, state, width);

@@ -5,6 +5,7 @@
 
 #include "engine/base/ascii.h"
 #include "engine/base/format.h"
+#include "ui/desktop_actions.h"
 #include "ui/model_actions.h"
 #include "ui/state.h"
 #include "ui/views/dialog.h"
@@ -15,7 +16,7 @@ namespace octavo::ui {
 namespace {
 
 constexpr float kWidth = 1040, kHeight = 724, kListWidth = 392;
-constexpr float kRowHeight = 62, kEntryHeight = 34, kPadding = 24;
+constexpr float kRowHeight = 62, kPadding = 24;
 
 bool holds_all_words(const std::string& text, const std::string& query) {
   for (std::size_t at = 0; at < query.size();) {
@@ -36,7 +37,7 @@ const std::string& row_title(const ModelRow& row) { return row.name.empty() ? ro
 
 std::string row_note(const UiState& state, const ModelRow& row) {
   if (is_present_model(state, row)) return "in use";
-  if (row.is_default) return "default";
+  if (row.is_default) return "demonstration";
   return row.last_used_ms > 0 ? "recent" : std::string();
 }
 
@@ -85,7 +86,6 @@ void ModelPickerView::draw(const Frame& frame, const UiState& state) {
   const ModelPickerState& picker = state.picker;
   if (picker.open && !was_open_) {
     query_.clear();
-    browsed_ = false;
     scroll_to_chosen_ = true;
   }
   was_open_ = picker.open;
@@ -97,11 +97,7 @@ void ModelPickerView::draw(const Frame& frame, const UiState& state) {
   const float height = ImGui::GetContentRegionAvail().y;
   const float list_width = std::min(frame.px(kListWidth), std::floor(width * 0.42f));
   begin_part(frame, "models", {list_width, height});
-  if (picker.browser.open) {
-    draw_browser(frame, state, {list_width, height});
-  } else {
-    draw_list(frame, state, {list_width, height});
-  }
+  draw_list(frame, state, {list_width, height});
   ImGui::EndChild();
   const float left = low.x + list_width + frame.px(kPadding);
   ImGui::GetWindowDrawList()->AddLineV(left - std::floor(frame.px(kPadding) * 0.5f), low.y, low.y + height,
@@ -110,7 +106,7 @@ void ModelPickerView::draw(const Frame& frame, const UiState& state) {
   begin_part(frame, "inside", {low.x + width - left, height});
   draw_model_inside(frame, state);
   ImGui::EndChild();
-  browsed_ = picker.browser.open;
+  files_.draw(frame, state.files);  // in front of this one
   if (end_dialog(frame, picker.open)) frame.actions.push(actions::CloseModelPicker{});
 }
 
@@ -118,7 +114,7 @@ void ModelPickerView::draw(const Frame& frame, const UiState& state) {
 
 void ModelPickerView::draw_list(const Frame& frame, const UiState& state, ImVec2 extent) {
   const ModelPickerState& picker = state.picker;
-  if (ImGui::IsWindowAppearing() || browsed_) take_keyboard("##model_query");
+  if (ImGui::IsWindowAppearing()) take_keyboard("##model_query");
   text_field(frame, "##model_query", query_, "Search your models", extent.x);
   gap(frame, 8);
   const std::vector<std::size_t> matching = model_rows_matching(picker.rows, query_);
@@ -141,7 +137,8 @@ void ModelPickerView::draw_list(const Frame& frame, const UiState& state, ImVec2
   ImGui::EndChild();
   gap(frame, 10);
   const ButtonOptions open{.icon = Icon::kFolder, .help = "Choose a .gguf file on your disk"};
-  if (button(frame, "open_file", "Open file…", open)) frame.actions.push(actions::ShowFileBrowser{true});
+  if (button(frame, "open_file", "Open file…", open))
+    frame.actions.push(actions::AskForFile{actions::FileWish::kOpenModel});
   if (picker.scanning) {
     beside(frame, 12);
     const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -197,73 +194,6 @@ void ModelPickerView::move_choice(const Frame& frame, const UiState& state,
   }
   scroll_to_chosen_ = true;
   frame.actions.push(actions::ChooseModel{rows[matching[next]].path});
-}
-
-// ---- a file anywhere
-
-void ModelPickerView::draw_browser(const Frame& frame, const UiState& state, ImVec2 extent) {
-  const FileBrowser& browser = state.picker.browser;
-  if (shown_serial_ != browser.serial) {
-    shown_serial_ = browser.serial;
-    typed_path_ = browser.text;
-  }
-  if (!browsed_) take_keyboard("##model_path");
-  const bool entered = text_field(frame, "##model_path", typed_path_, "~/path/to/model.gguf", extent.x,
-                                  ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_ElideLeft);
-  if (ImGui::IsItemEdited()) frame.actions.push(actions::BrowseTo{typed_path_});
-  if (entered) enter_path(frame, browser);
-  gap(frame, 8);
-  line(frame, tiny_text(frame), browser.folder, extent.x);
-  gap(frame, 4);
-  begin_part(frame, "files", {extent.x, ImGui::GetContentRegionAvail().y - frame.px(44)});
-  const float inner = ImGui::GetContentRegionAvail().x, height = frame.px(kEntryHeight);
-  if (!browser.problem.empty()) {
-    paragraph(frame, {.em = size::kSmall, .colour = frame.theme.error}, browser.problem, inner);
-  } else if (browser.entries.empty() && !browser.reading) {
-    paragraph(frame, small_text(frame), "No matching folder or .gguf file here.", inner);
-  }
-  ImGuiListClipper clipper;
-  clipper.Begin(static_cast<int>(browser.entries.size()), height);
-  while (clipper.Step()) {
-    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
-      const FolderEntry& entry = browser.entries[static_cast<std::size_t>(i)];
-      ImGui::PushID(i);
-      const ImVec2 low = ImGui::GetCursorScreenPos();
-      if (list_line(frame, "file_row", {inner, height}, false)) choose_entry(frame, entry);
-      ImDrawList* list = ImGui::GetWindowDrawList();
-      TextStyle name = small_text(frame);
-      name.colour = entry.is_folder ? frame.theme.muted : frame.theme.text;
-      const std::string bytes = entry.is_folder ? std::string() : bytes_text(entry.file_bytes);
-      const float bytes_width = text_width(frame, tiny_text(frame), bytes);
-      if (entry.is_folder)
-        draw_icon(list, Icon::kFolder, {low.x + frame.px(18), low.y + height * 0.5f}, frame.px(14),
-                  frame.theme.muted);
-      draw_text(frame, list, {low.x + frame.px(34), low.y + frame.px(7)}, name, entry.name,
-                inner - frame.px(52) - bytes_width);
-      draw_text(frame, list, {low.x + inner - bytes_width - frame.px(10), low.y + frame.px(8)},
-                tiny_text(frame), bytes);
-      ImGui::PopID();
-    }
-  }
-  ImGui::EndChild();
-  gap(frame, 10);
-  if (button(frame, "back_to_models", "Back to the list", {.icon = Icon::kChevronLeft}))
-    frame.actions.push(actions::ShowFileBrowser{false});
-}
-
-void ModelPickerView::choose_entry(const Frame& frame, const FolderEntry& entry) {
-  if (entry.is_folder) {
-    frame.actions.push(actions::BrowseTo{entry.path + "/", /*is_typed=*/false});
-  } else {
-    frame.actions.push(actions::ChooseModel{entry.path});
-  }
-}
-
-// What was typed completes to the only entry that begins like it; else it is taken at its word.
-void ModelPickerView::enter_path(const Frame& frame, const FileBrowser& browser) const {
-  if (browser.entries.size() == 1 && !browser.reading) return choose_entry(frame, browser.entries.front());
-  if (!typed_path_.empty() && typed_path_.back() != '/')
-    frame.actions.push(actions::ChooseModel{typed_path_});
 }
 
 }  // namespace octavo::ui

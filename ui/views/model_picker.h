@@ -1,17 +1,17 @@
-// The dialog in which a model is chosen: a list with a search, or the files of a folder, beside what is
-// inside the chosen one (model_inside_view.h).
+// The dialog in which a model is chosen: a list with a search, beside what is inside the chosen one
+// (model_inside_view.h).
 //
-// Keeps what only matters for drawing: the search, the typed path, and which line the keyboard is on.
+// Keeps what only matters for drawing: the search, and which line the keyboard is on.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ui/frame.h"
 #include "ui/model_state.h"
+#include "ui/views/file_browser.h"
 
 namespace octavo::ui {
 
@@ -25,16 +25,11 @@ class ModelPickerView {
  private:
   void draw_list(const Frame& frame, const UiState& state, ImVec2 extent);
   void draw_row(const Frame& frame, const UiState& state, const ModelRow& row, float width);
-  void draw_browser(const Frame& frame, const UiState& state, ImVec2 extent);
-  void enter_path(const Frame& frame, const FileBrowser& browser) const;
-  static void choose_entry(const Frame& frame, const FolderEntry& entry);
   void move_choice(const Frame& frame, const UiState& state, const std::vector<std::size_t>& matching);
 
   bool was_open_ = false;
-  bool browsed_ = false;  // in the frame before
   std::string query_;
-  std::string typed_path_;
-  std::uint64_t shown_serial_ = 0;  // of the text that was taken into the field
+  FileBrowserView files_;
   bool scroll_to_chosen_ = false;
 };
 

@@ -10,7 +10,6 @@
 #include "ui/state.h"
 #include "ui/views/dialog.h"
 #include "ui/widgets/controls.h"
-#include "ui/widgets/sampling_controls.h"
 
 namespace octavo::ui {
 namespace {
@@ -35,7 +34,7 @@ const PresetState* find_preset(const UiState& state, PresetId id) {
 
 void PresetsView::choose(const PresetState& preset) {
   edited_ = preset;
-  seed_text_ = preset.sampling.seed ? std::to_string(*preset.sampling.seed) : std::string();
+  fields_.forget();
   sure_to_delete_ = false;
 }
 
@@ -132,8 +131,7 @@ void PresetsView::draw_editor(const Frame& frame, const UiState& state, ImVec2 e
   changed |=
       text_area(frame, "##preset_prompt", edited_.system_prompt, {width, face.size * 5 + frame.px(16)});
   gap(frame, 14);
-  changed |= sampling_sliders(frame, edited_.sampling, width);
-  changed |= seed_field(frame, edited_.sampling, seed_text_, width);
+  changed |= fields_.draw(frame, edited_.sampling, width);
   ImGui::PopID();
   if (changed) frame.actions.push(actions::SavePreset{edited_});
   ImGui::EndChild();

@@ -8,6 +8,7 @@
 
 #include "ui/chat_state.h"
 #include "ui/frame.h"
+#include "ui/widgets/sampling_fields.h"
 
 namespace octavo::ui {
 
@@ -23,7 +24,7 @@ class PresetsView {
   void draw_buttons(const Frame& frame, const UiState& state, float width);
 
   PresetState edited_;  // the chosen one with what was typed; id 0: none is chosen
-  std::string seed_text_;
+  SamplingFields fields_;
   std::size_t num_known_ = 0;
   bool choose_newest_ = false;  // one was asked for
   bool focus_name_ = false;

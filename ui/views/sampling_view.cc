@@ -4,10 +4,10 @@
 #include <cmath>
 #include <iterator>
 
+#include "engine/base/format.h"
 #include "ui/chat_actions.h"
 #include "ui/desktop_actions.h"
 #include "ui/widgets/controls.h"
-#include "ui/widgets/sampling_controls.h"
 
 namespace octavo::ui {
 namespace {
@@ -29,6 +29,45 @@ bool is_preset(const SamplingParams& sampling, const Preset& preset) {
          sampling.min_p == preset.min_p && sampling.top_k == preset.top_k;
 }
 
+// "temperature 0.6, top-p 0.95"
+std::string advice_text(const SamplingAdvice& advice) {
+  std::string text;
+  const auto add = [&](const char* what, const std::string& value) {
+    text += (text.empty() ? "" : ", ") + std::string(what) + " " + value;
+  };
+  if (advice.temperature) add("temperature", short_number(*advice.temperature));
+  if (advice.top_p) add("top-p", short_number(*advice.top_p));
+  if (advice.top_k) add("top-k", *advice.top_k <= 0 ? "off" : std::to_string(*advice.top_k));
+  if (advice.min_p) add("min-p", short_number(*advice.min_p));
+  if (advice.repetition_penalty) add("repetition penalty", short_number(*advice.repetition_penalty));
+  return text;
+}
+
+bool follows(const SamplingParams& sampling, const SamplingAdvice& advice) {
+  const SamplingParams advised = with_advice(sampling, advice);
+  return advised.temperature == sampling.temperature && advised.top_p == sampling.top_p &&
+         advised.top_k == sampling.top_k && advised.min_p == sampling.min_p &&
+         advised.repetition_penalty == sampling.repetition_penalty;
+}
+
+// What the model's file says; nothing where it says nothing. True when it was taken.
+bool draw_advice(const Frame& frame, const SamplingAdvice& advice, SamplingParams& sampling, float width) {
+  if (advice.empty()) return false;
+  const bool followed = follows(sampling, advice);
+  line(frame, small_text(frame), followed ? "The model's advice, in use" : "The model's advice");
+  tooltip(frame, "What the makers of this model recommend, from its file. New chats begin with it.");
+  gap(frame, 4);
+  TextStyle style = small_text(frame);
+  style.colour = frame.theme.text;
+  paragraph(frame, style, advice_text(advice), width);
+  if (!followed) gap(frame, 6);
+  const bool taken = !followed && button(frame, "use_advice", "Use the model's advice",
+                                         {.width = width / frame.theme.scale, .height = 30});
+  if (taken) sampling = with_advice(sampling, advice);
+  gap(frame, 16);
+  return taken;
+}
+
 bool draw_presets(const Frame& frame, SamplingParams& sampling, float width) {
   bool changed = false;
   const float each = (width - frame.px(12)) / 3.0f / frame.theme.scale;
@@ -48,15 +87,14 @@ bool draw_presets(const Frame& frame, SamplingParams& sampling, float width) {
 
 }  // namespace
 
-void SamplingView::draw(const Frame& frame, const ChatState& chat) {
-  // A preset changes them from outside while this is open.
-  const bool changed_elsewhere = chat.system_prompt != known_prompt_ || chat.sampling.seed != known_seed_;
+void SamplingView::draw(const Frame& frame, const ChatState& chat, const SamplingAdvice& advice) {
+  if (edited_chat_ != chat.id) fields_.forget();
+  // A preset changes it from outside while this is open.
+  const bool changed_elsewhere = chat.system_prompt != known_prompt_;
   known_prompt_ = chat.system_prompt;
-  known_seed_ = chat.sampling.seed;
   if (edited_chat_ != chat.id || (changed_elsewhere && !ImGui::IsAnyItemActive())) {
     edited_chat_ = chat.id;
     system_prompt_ = chat.system_prompt;
-    seed_text_ = chat.sampling.seed ? std::to_string(*chat.sampling.seed) : std::string();
   }
   const float width = ImGui::GetContentRegionAvail().x;
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -77,8 +115,10 @@ void SamplingView::draw(const Frame& frame, const ChatState& chat) {
   if (button(frame, "show_presets", "Your presets", {.width = width / frame.theme.scale, .height = 30}))
     frame.actions.push(actions::ShowPresets{true});
   gap(frame, 16);
-  changed |= sampling_sliders(frame, sampling, width);
-  changed |= seed_field(frame, sampling, seed_text_, width);
+  changed |= draw_advice(frame, advice, sampling, width);
+  ImGui::PushID(static_cast<int>(chat.id.value));  // what is typed belongs to this one
+  changed |= fields_.draw(frame, sampling, width);
+  ImGui::PopID();
   if (changed) frame.actions.push(actions::ChangeSampling{chat.id, sampling});
 }
 

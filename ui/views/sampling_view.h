@@ -2,18 +2,18 @@
 // parameter.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
 
+#include "engine/api/sampling_advice.h"
 #include "ui/chat_state.h"
 #include "ui/frame.h"
+#include "ui/widgets/sampling_fields.h"
 
 namespace octavo::ui {
 
 class SamplingView {
  public:
-  void draw(const Frame& frame, const ChatState& chat);
+  void draw(const Frame& frame, const ChatState& chat, const SamplingAdvice& advice);
 
  private:
   void draw_context_policy(const Frame& frame, const ChatState& chat, float width);
@@ -21,10 +21,9 @@ class SamplingView {
 
   ChatId edited_chat_{};
   std::string system_prompt_;
-  std::string seed_text_;
+  SamplingFields fields_;
   std::string summary_;
   std::string known_prompt_, known_summary_;  // of the frame before
-  std::optional<std::uint64_t> known_seed_;
 };
 
 }  // namespace octavo::ui

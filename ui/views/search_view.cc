@@ -27,7 +27,9 @@ std::string place_of(const SearchHitState& hit) {
 
 // The excerpt with a mark under the words that were found.
 void draw_excerpt(const Frame& frame, ImVec2 low, const SearchHitState& hit, float width) {
-  const TextStyle style = small_text(frame);
+  TextStyle style = small_text(frame);
+  const ImU32 mark = mix(frame.theme.panel, frame.theme.accent, 0.28f);
+  style.colour = readable(style.colour, mark);
   const std::string_view excerpt = hit.excerpt;
   const std::size_t begin = std::min(hit.match_begin, excerpt.size());
   const std::size_t end = std::clamp(hit.match_end, begin, excerpt.size());
@@ -36,8 +38,7 @@ void draw_excerpt(const Frame& frame, ImVec2 low, const SearchHitState& hit, flo
   ImDrawList* list = ImGui::GetWindowDrawList();
   if (from < width) {
     list->AddRectFilled({low.x + from, low.y + frame.px(1)},
-                        {low.x + to, low.y + line_pixels(frame, style) - frame.px(1)},
-                        with_alpha(frame.theme.accent, 0.28f), frame.px(3));
+                        {low.x + to, low.y + line_pixels(frame, style) - frame.px(1)}, mark, frame.px(3));
   }
   draw_text(frame, list, low, style, excerpt, width);
 }
@@ -56,6 +57,7 @@ void SearchView::draw_field(const Frame& frame, const UiState& state, float widt
   }
   const bool left = ImGui::IsItemDeactivated() && ImGui::IsKeyPressed(ImGuiKey_Escape);
   if (left) frame.actions.push(actions::ShowSearch{false});
+  ended_ = ended_ || left;
   gap(frame, 10);
 }
 

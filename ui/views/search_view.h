@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "ui/chat_state.h"
 #include "ui/frame.h"
@@ -11,6 +12,8 @@ namespace octavo::ui {
 class SearchView {
  public:
   void draw_field(const Frame& frame, const UiState& state, float width);
+  // Whether the field was left by a key since the last call.
+  bool take_ended() { return std::exchange(ended_, false); }
   void draw_hits(const Frame& frame, const UiState& state, ImVec2 extent);
 
  private:
@@ -18,6 +21,7 @@ class SearchView {
 
   int last_frame_ = -2;  // in which the field was drawn
   std::string query_;
+  bool ended_ = false;
 };
 
 }  // namespace octavo::ui

@@ -31,7 +31,12 @@ void draw_model_button(const Frame& frame, const ModelState& model) {
                                               {low.x + extent.x + margin, low.y + extent.y + margin},
                                               frame.theme.raised, frame.px(size::kRadiusControl));
   }
-  tooltip(frame, "Choose another model (Ctrl+M)\n" + model.details + "\n" + model.path);
+  if (model.phase == ModelPhase::kReady) {
+    tooltip(frame, "Choose another model (Ctrl+M)\n" + model.details + "\n" + model.path +
+                       (model.is_demonstration ? "\nThis small model is a demonstration." : ""));
+  } else {
+    tooltip(frame, "Choose a model (Ctrl+M)");
+  }
   ImGui::SetCursorScreenPos(low);
 }
 
@@ -56,7 +61,9 @@ void draw_model_card(const Frame& frame, const UiState& state, float width) {
   name.em = 13.5f;
   const TextStyle tiny = tiny_text(frame);
   const float quantisation = text_width(frame, tiny, model.quantisation);
-  line(frame, name, model.name, inner - quantisation - frame.px(8));
+  const bool has_model = model.phase == ModelPhase::kReady;
+  line(frame, name, has_model ? std::string_view(model.name) : "No model",
+       inner - quantisation - frame.px(8));
   ImDrawList* list = ImGui::GetWindowDrawList();
   draw_text(frame, list, {top.x + inner - quantisation, top.y + frame.px(1)}, tiny, model.quantisation);
   gap(frame, 7);
@@ -64,30 +71,32 @@ void draw_model_card(const Frame& frame, const UiState& state, float width) {
     draw_loading(frame, *state.picker.loading, inner);
     return end_card();
   }
-  const StepRecord none{};
-  const StepRecord& levels =
-      state.memory.timeline->steps.empty() ? none : state.memory.timeline->steps.back().record;
+  if (!has_model) {
+    gap(frame, 8);
+    line(frame, tiny, "Choose one to get answers", inner);
+    return end_card();
+  }
+  const LevelPoint levels = newest_levels(*state.memory.timeline);
   const auto fraction = [&](std::int32_t blocks) {
     return model.num_blocks > 0 ? static_cast<double>(blocks) / model.num_blocks : 0.0;
   };
-  two_part_bar(frame, static_cast<float>(fraction(levels.used_blocks)),
-               static_cast<float>(fraction(levels.cached_blocks)), inner, frame.px(8));
+  two_part_bar(frame, static_cast<float>(fraction(levels.used)), static_cast<float>(fraction(levels.cached)),
+               inner, frame.px(8));
   gap(frame, 5);
   const ImVec2 bottom = ImGui::GetCursorScreenPos();
   line(frame, tiny,
-       percent_text(fraction(levels.used_blocks)) + " used · " +
-           percent_text(fraction(levels.cached_blocks)) + " cached");
+       percent_text(fraction(levels.used)) + " used · " + percent_text(fraction(levels.cached)) + " cached");
   tooltip(frame, "KV memory: blocks in use, and cached blocks that can still be reused.");
   const std::string total = with_thousands(model.num_blocks);
   draw_text(frame, list, {bottom.x + inner - text_width(frame, tiny, total), bottom.y}, tiny, total);
   end_card();
 }
 
-void draw_undo(const Frame& frame, const std::string& title, float width) {
+void draw_undo(const Frame& frame, const std::string& deleted, float width) {
   begin_card(frame, "undo", {width, frame.px(kUndoHeight)}, 0);
   const ImVec2 low = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos({low.x + frame.px(12), low.y + frame.px(12)});
-  line(frame, tiny_text(frame), "Deleted “" + title + "”", width - frame.px(110));
+  line(frame, tiny_text(frame), "Deleted " + deleted, width - frame.px(110));
   ImGui::SetCursorScreenPos({low.x + width - frame.px(92), low.y + frame.px(8)});
   if (button(frame, "undo_delete", "Undo", {.height = 28})) frame.actions.push(actions::UndoDelete{});
   beside(frame, 2);
@@ -124,7 +133,7 @@ void SidebarView::draw(const Frame& frame, const UiState& state) {
   if (state.search_open) search_.draw_field(frame, state, width);
   ImGui::EndGroup();
   const float list_top = ImGui::GetCursorScreenPos().y;
-  const bool undo = state.deleted_title.has_value();
+  const bool undo = state.deleted.has_value();
   const float problem = problem_height(frame, state, width);
   const float bottom = frame.px(kModelCardHeight + 16 + (undo ? kUndoHeight + 8 : 0)) + problem;
   const ImVec2 extent{width, low.y + height - bottom - list_top - frame.px(8)};
@@ -142,12 +151,17 @@ void SidebarView::draw(const Frame& frame, const UiState& state) {
   }
   if (undo) {
     ImGui::SetCursorScreenPos({low.x + margin, y});
-    draw_undo(frame, *state.deleted_title, width);
+    draw_undo(frame, *state.deleted, width);
     y += frame.px(kUndoHeight + 8);
   }
   ImGui::SetCursorScreenPos({low.x + margin, y});
   draw_model_card(frame, state, width);
   ImGui::EndChild();
+}
+
+bool SidebarView::take_ended() {
+  const bool renamed = chats_.take_ended(), searched = search_.take_ended();
+  return renamed || searched;
 }
 
 void SidebarView::draw_top(const Frame& frame, const UiState& state, float width) {

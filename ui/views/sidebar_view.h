@@ -11,6 +11,8 @@ namespace octavo::ui {
 class SidebarView {
  public:
   void draw(const Frame& frame, const UiState& state);
+  // As ChatList::take_ended, also of the search.
+  bool take_ended();
 
  private:
   void draw_top(const Frame& frame, const UiState& state, float width);

@@ -57,7 +57,7 @@ void Transcript::place_from(std::size_t index) {
 // True when the height changed.
 bool Transcript::lay_out_entry(std::size_t index, const LayOut& lay_out) {
   Entry& entry = entries_[index];
-  if (entry.layout == nullptr) entry.layout = std::make_unique<MessageLayout>();
+  if (entry.layout == nullptr) entry.layout = std::make_unique<PartsLayout>();
   const float before = std::exchange(entry.height, lay_out(index, entry));
   entry.exact = true;
   return entry.height != before;

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "ui/chat_state.h"
-#include "ui/widgets/message_layout.h"
+#include "ui/widgets/parts_layout.h"
 
 namespace octavo::ui {
 
@@ -35,7 +35,7 @@ class Transcript {
  public:
   struct Entry {
     MessageId id;
-    std::unique_ptr<MessageLayout> layout;  // null before it is first looked at
+    std::unique_ptr<PartsLayout> layout;  // null before it is first looked at
     double top = 0;
     float height = 0;    // with everything that belongs to the message
     bool exact = false;  // the height is no guess

@@ -64,4 +64,40 @@ void draw_welcome_view(const Frame& frame, const UiState& state) {
   end_card();
 }
 
+float draw_no_model_strip(const Frame& frame, const UiState& state, float width) {
+  const ModelState& model = state.model;
+  const bool loading = model.phase == ModelPhase::kLoading;
+  const ImVec2 low = ImGui::GetCursorScreenPos();
+  const float height = frame.px(48);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled(low, {low.x + width, low.y + height}, frame.theme.panel);
+  list->AddLineH(low.x, low.x + width, low.y + height - 1, frame.theme.line);
+  const ButtonOptions plain{.height = 30}, primary{.kind = ButtonKind::kPrimary, .height = 30};
+  const bool can_retry = !loading && !model.path.empty();
+  const char* const choose = "Choose a model…";
+  const float choose_width = button_width(frame, loading ? "Cancel" : choose, loading ? plain : primary);
+  const float retry_width = can_retry ? button_width(frame, "Try again", plain) + frame.px(8) : 0;
+  const float left = low.x + frame.px(24), right = low.x + width - frame.px(16);
+  const std::string text =
+      loading ? "Loading the model · " + percent_text(std::floor(model.load_fraction * 100.0) / 100.0)
+      : model.problem.empty() ? "No model is loaded. Chats can be read, searched and exported."
+                              : model.problem;
+  TextStyle style = small_text(frame);
+  if (!model.problem.empty()) style.colour = frame.theme.error;
+  draw_text(frame, list, {left, low.y + frame.px(14)}, style, text,
+            right - choose_width - retry_width - left - frame.px(16));
+  ImGui::SetCursorScreenPos({right - choose_width - retry_width, low.y + frame.px(9)});
+  if (can_retry) {
+    if (button(frame, "load_again", "Try again", plain)) frame.actions.push(actions::LoadModel{});
+    beside(frame, 8);
+  }
+  if (loading) {
+    if (button(frame, "cancel_loading", "Cancel", plain)) frame.actions.push(actions::CancelLoading{});
+  } else if (button(frame, "choose_model", choose, primary)) {
+    frame.actions.push(actions::OpenModelPicker{});
+  }
+  ImGui::SetCursorScreenPos({low.x, low.y + height});
+  return height;
+}
+
 }  // namespace octavo::ui

@@ -20,7 +20,7 @@ ButtonColours button_colours(const Frame& frame, const ButtonOptions& options, b
   const Theme& theme = frame.theme;
   if (!options.enabled && options.kind == ButtonKind::kPrimary) {
     const ImU32 pale = mix(theme.panel, theme.accent, 0.28f);
-    return {pale, pale, theme.muted};
+    return {pale, pale, readable(theme.muted, pale)};
   }
   if (!options.enabled) {
     return {IM_COL32_BLACK_TRANS, options.kind == ButtonKind::kPlain ? IM_COL32_BLACK_TRANS : theme.line,
@@ -123,18 +123,19 @@ bool link(const Frame& frame, const char* id, std::string_view text, std::string
   return press.pressed;
 }
 
-bool chip(const Frame& frame, const char* id, std::string_view text, float max_width) {
+bool chip(const Frame& frame, const char* id, std::string_view text, const ChipOptions& options) {
   TextStyle style = tiny_text(frame);
   const float padding = frame.px(9);
-  const float width = std::min(std::ceil(text_width(frame, style, text)) + 2 * padding, max_width);
+  const float width = std::min(std::ceil(text_width(frame, style, text)) + 2 * padding, options.max_width);
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const ImVec2 high{low.x + width, low.y + frame.px(24)};
   const Press press = press_area(id, {width, frame.px(24)}, /*enabled=*/true);
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float rounding = frame.px(7);
-  if (press.hovered) list->AddRectFilled(low, high, frame.theme.raised, rounding);
+  const ImU32 fill = options.is_on ? mix(frame.theme.panel, frame.theme.accent, 0.28f) : frame.theme.raised;
+  if (press.hovered || options.is_on) list->AddRectFilled(low, high, fill, rounding);
   list->AddRect(low, high, frame.theme.line, rounding);
-  if (press.hovered) style.colour = frame.theme.text;
+  if (press.hovered || options.is_on) style.colour = readable(frame.theme.text, fill);
   draw_text(frame, list, {low.x + padding, low.y + frame.px(3)}, style, text, width - 2 * padding + 1);
   return press.pressed;
 }
@@ -221,6 +222,9 @@ bool text_area(const Frame& frame, const char* id, std::string& text, ImVec2 ext
       id, text.data(), text.capacity() + 1, extent,
       flags | ImGuiInputTextFlags_CallbackResize | ImGuiInputTextFlags_WordWrap, resize_string, &text);
   ImGui::PopFont();
+  ImGuiInputTextState* state = ImGui::GetInputTextState(ImGui::GetItemID());
+  if (ImGui::IsItemActivated() && state != nullptr && !ImGui::IsMouseClicked(ImGuiMouseButton_Left))
+    state->SetSelection(state->TextLen, state->TextLen);
   if (text.empty() && !hint.empty()) {
     TextStyle style = body_text(frame);
     style.colour = frame.theme.faint;

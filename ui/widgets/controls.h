@@ -34,8 +34,13 @@ float button_width(const Frame& frame, std::string_view text, const ButtonOption
 // A quiet text link.
 bool link(const Frame& frame, const char* id, std::string_view text, std::string_view help = {});
 
+struct ChipOptions {
+  float max_width = FLT_MAX;
+  bool is_on = false;  // of several chips: the one that is chosen
+};
+
 // A small outlined label; pressable.
-bool chip(const Frame& frame, const char* id, std::string_view text, float max_width = FLT_MAX);
+bool chip(const Frame& frame, const char* id, std::string_view text, const ChipOptions& options = {});
 
 // Alternatives of which one is on. The index that is on afterwards.
 std::size_t segments(const Frame& frame, const char* id, std::span<const char* const> labels,
@@ -58,7 +63,7 @@ void take_keyboard(const char* id);
 bool text_field(const Frame& frame, const char* id, std::string& text, std::string_view hint, float width,
                 ImGuiInputTextFlags flags = 0);
 // A field for several lines, word-wrapped. True when it was changed, or with EnterReturnsTrue when it was
-// entered.
+// entered. When it gets the keyboard other than by the mouse, the cursor stands at the end.
 bool text_area(const Frame& frame, const char* id, std::string& text, ImVec2 extent,
                ImGuiInputTextFlags flags = 0, std::string_view hint = {});
 

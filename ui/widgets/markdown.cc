@@ -7,6 +7,7 @@
 
 #include "engine/base/text.h"
 #include "ui/widgets/characters.h"
+#include "ui/widgets/mathematics.h"
 
 namespace octavo::ui {
 namespace {
@@ -16,7 +17,6 @@ using std::uint32_t;
 uint32_t narrow(std::size_t offset) { return static_cast<uint32_t>(offset); }
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xc0u) == 0x80u; }
 
 // A line of the text; `first` is its first byte that is not blank.
 struct Line {
@@ -100,7 +100,7 @@ std::size_t cut_inside_line(std::string_view text, std::size_t begin, std::size_
   std::size_t end = begin + limit;
   const std::size_t space = text.rfind(' ', end - 1);
   if (space != std::string_view::npos && space > begin && end - space < 512) return space + 1;
-  for (int i = 0; i < 3 && end > begin + 1 && continues_character(text[end]); ++i) --end;
+  for (int i = 0; i < 3 && end > begin + 1 && continues_utf8(text[end]); ++i) --end;
   return end;
 }
 
@@ -186,6 +186,7 @@ class MarkdownReader {
         continues_(continues) {}
 
   void read() {
+    formulas_ = find_formulas(text_.substr(begin_, end_ - begin_));
     copy_ = readable_copy();
     MD_PARSER parser{};
     parser.flags = MD_FLAG_TABLES | MD_FLAG_STRIKETHROUGH | MD_FLAG_TASKLISTS |
@@ -220,13 +221,16 @@ class MarkdownReader {
 
  private:
   // Neither a carriage return nor a zero byte means anything to readers, and a definition would disappear
-  // from the page.
+  // from the page, and so would what Markdown makes of a formula.
   std::string readable_copy() const {
     std::string copy(text_.substr(begin_, end_ - begin_));
     for (std::size_t i = 0; i < copy.size(); ++i) {
       if (copy[i] == '\r' || copy[i] == '\0') copy[i] = copy[i] == '\r' ? ' ' : '?';
       if (copy[i] == ':' && i > 0 && copy[i - 1] == ']') copy[i] = '.';
     }
+    // A formula is one long word to Markdown.
+    for (const Formula& formula : formulas_)
+      std::fill(copy.begin() + formula.begin, copy.begin() + formula.end, 'x');
     return copy;
   }
 
@@ -463,6 +467,27 @@ class MarkdownReader {
     begin = indentation_before(begin);
     indented_ = 0;
     if (type == MD_TEXT_ENTITY) return add_entity({begin, end});
+    add_pieces(begin, end);
+  }
+
+  // Text, and formulas in it, which look like code and may have several lines.
+  void add_pieces(uint32_t begin, uint32_t end) {
+    const auto offset = narrow(begin_);
+    auto formula = std::partition_point(formulas_.begin(), formulas_.end(),
+                                        [&](const Formula& f) { return f.end + offset <= begin; });
+    for (; formula != formulas_.end() && formula->begin + offset < end; ++formula) {
+      const uint32_t first = std::max(begin, formula->begin + offset);
+      const uint32_t last = std::min(end, formula->end + offset);
+      add_span({{begin, first}, SpanKind::kText, style(), link_});
+      const auto code = static_cast<std::uint8_t>(style() | span_style::kCode);
+      for (uint32_t at = first; at < last;) {
+        const auto line_break = narrow(std::min<std::size_t>(text_.substr(0, last).find('\n', at), last));
+        add_span({{at, line_break}, SpanKind::kText, code, link_});
+        if (line_break < last) add_span({{line_break, line_break + 1}, SpanKind::kBreak});
+        at = line_break + 1;
+      }
+      begin = last;
+    }
     add_span({{begin, end}, SpanKind::kText, style(), link_});
   }
 
@@ -520,6 +545,7 @@ class MarkdownReader {
   uint32_t last_;  // the end of what has been shown
   bool continues_;
   std::string copy_;
+  std::vector<Formula> formulas_;  // from begin_ on
   std::vector<ContainerKind> containers_;
   std::vector<List> lists_;
   MarkdownBlock* block_ = nullptr;  // the open one, at the end of the document
@@ -582,9 +608,31 @@ MarkdownDocument::Cut MarkdownDocument::read_chunk(std::string_view text, const 
                             .language = fence->language};
     return read_code(text, chunk, inside, narrow(line.next));
   }
+  HopelessMarks hopeless;
+  if (const Display display = display_at(text, chunk.begin, hopeless);
+      display.state == Display::State::kClosed)
+    return read_display(text, chunk, display.end);
   const Cut cut = find_markdown_end(text, chunk);
   MarkdownReader(*this, text, chunk.begin, cut.end, chunk.state.continues).read();
   return cut;
+}
+
+// Lines that a formula has to itself.
+MarkdownDocument::Cut MarkdownDocument::read_display(std::string_view text, const Chunk& chunk,
+                                                     std::size_t end) {
+  MarkdownBlock block{.kind = BlockKind::kCode,
+                      .source = {chunk.begin, narrow(end)},
+                      .first_span = narrow(spans_.size()),
+                      .formula = true};
+  for (std::size_t at = chunk.begin; at < end;) {
+    const Line line = line_at(text, at);
+    if (line.end > at) spans_.push_back({{narrow(at), narrow(line.end)}});
+    if (line.next < end) spans_.push_back({{narrow(line.end), narrow(line.next)}, SpanKind::kBreak});
+    at = line.next;
+  }
+  block.num_spans = narrow(spans_.size()) - block.first_span;
+  blocks_.push_back(block);
+  return {narrow(end), {}};
 }
 
 MarkdownDocument::Cut MarkdownDocument::read_plain(std::string_view text, const Chunk& chunk) {
@@ -649,6 +697,7 @@ MarkdownDocument::Cut MarkdownDocument::read_code(std::string_view text, const C
 // The first place at which nothing that follows can change what stands before.
 MarkdownDocument::Cut MarkdownDocument::find_markdown_end(std::string_view text, const Chunk& chunk) {
   bool in_list = false, after_empty = true;
+  HopelessMarks hopeless;
   std::size_t at = chunk.begin;
   while (at < text.size()) {
     const Line line = line_at(text, at);
@@ -666,6 +715,9 @@ MarkdownDocument::Cut MarkdownDocument::find_markdown_end(std::string_view text,
     if (!first && after_empty && at_margin) return {narrow(at), {}};
     if (!first && line.closed && (at_margin || !in_list) && opening_fence(text, line))
       return {narrow(at), {}};
+    const Display display = at_margin || first ? display_at(text, at, hopeless) : Display{};
+    if (display.state == Display::State::kOpen) return {narrow(text.size()), {}};
+    if (!first && display.state == Display::State::kClosed) return {narrow(at), {}};
     const auto marker = list_marker(text, line);
     if (!first && line.closed && at_margin && in_list && marker) return {narrow(at), {}};
     if (marker && (after_empty || marker->bullet || marker->first_number)) in_list = true;

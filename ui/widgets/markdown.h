@@ -1,7 +1,7 @@
 // Messages as blocks and spans that say what to show and which bytes of the message it stands for. Markdown
 // is read by md4c; its parts here are paragraphs, headings, lists, quotes, code, tables, rules, emphasis,
-// links and images (as text). HTML is text, and a line break stays a line break. Nothing is fetched and
-// nothing is run: text is data.
+// links and images (as text). TeX (mathematics.h) is shown as it was written, as code is. HTML is text, and a
+// line break stays a line break. Nothing is fetched and nothing is run: text is data.
 //
 // Text that grows at its end, as an answer does, is read in chunks: a chunk ends where CommonMark lets
 // nothing after it change it any more (a line at the left margin behind an empty one, the next item of a
@@ -74,6 +74,7 @@ struct MarkdownBlock {
   MarkerKind marker = MarkerKind::kNone;
   char delimiter = '.';      // behind a number
   std::uint32_t number = 0;  // of a list item
+  bool formula = false;      // of code: it is TeX
   bool header = false;       // of a table: its first row
   bool continues = false;    // the block before was cut for its length, and this is its rest
   TextRange language = {};   // of code: the word after the fence
@@ -124,6 +125,7 @@ class MarkdownDocument {
   };
 
   Cut read_chunk(std::string_view text, const Chunk& chunk, TextFormat format);
+  Cut read_display(std::string_view text, const Chunk& chunk, std::size_t end);
   Cut read_plain(std::string_view text, const Chunk& chunk);
   Cut read_code(std::string_view text, const Chunk& chunk, const ChunkState& fence, std::uint32_t content);
   static Cut find_markdown_end(std::string_view text, const Chunk& chunk);

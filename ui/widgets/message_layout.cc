@@ -24,7 +24,6 @@ constexpr float kInlineCodePadding = 3;
 constexpr float kCellPadding = 10;
 constexpr float kRowPadding = 6;
 constexpr float kMarkPadding = 3;
-constexpr float kReadableContrast = 4.5f;
 
 float em_of(const MarkdownBlock& block) {
   if (block.kind == BlockKind::kCode) return size::kMono;
@@ -57,32 +56,6 @@ float gap_between(const MarkdownBlock& above, const MarkdownBlock& block) {
   return block.kind == BlockKind::kHeading ? kHeadingGap : kParagraphGap;
 }
 
-float channel_light(std::uint32_t value) {
-  const float part = static_cast<float>(value) / 255.0f;
-  return part <= 0.04045f ? part / 12.92f : std::pow((part + 0.055f) / 1.055f, 2.4f);
-}
-
-// WCAG 2.1: relative luminance and the ratio of two of them.
-float luminance(ImU32 colour) {
-  return 0.2126f * channel_light((colour >> IM_COL32_R_SHIFT) & 255u) +
-         0.7152f * channel_light((colour >> IM_COL32_G_SHIFT) & 255u) +
-         0.0722f * channel_light((colour >> IM_COL32_B_SHIFT) & 255u);
-}
-
-float contrast(ImU32 a, ImU32 b) {
-  const float light = std::max(luminance(a), luminance(b)), dark = std::min(luminance(a), luminance(b));
-  return (light + 0.05f) / (dark + 0.05f);
-}
-
-// `colour`, moved towards the colour of text as far as it must to be readable.
-ImU32 readable(const Theme& theme, ImU32 colour, ImU32 background) {
-  for (float amount = 0; amount < 1; amount += 0.1f) {
-    const ImU32 candidate = mix(colour, theme.text, amount);
-    if (contrast(candidate, background) >= kReadableContrast) return candidate;
-  }
-  return theme.text;
-}
-
 ImU32 wanted_code_colour(const Theme& theme, CodeKind kind) {
   switch (kind) {
     case CodeKind::kPlain: return theme.text;
@@ -101,8 +74,7 @@ ImU32 wanted_code_colour(const Theme& theme, CodeKind kind) {
 }  // namespace
 
 ImU32 code_colour(const Theme& theme, CodeKind kind) {
-  return kind == CodeKind::kPlain ? theme.text
-                                  : readable(theme, wanted_code_colour(theme, kind), theme.raised);
+  return kind == CodeKind::kPlain ? theme.text : readable(wanted_code_colour(theme, kind), theme.raised);
 }
 
 // Fills lines from left to right, and breaks them behind spaces and hyphens, around ideographs, and inside a
@@ -466,7 +438,7 @@ void MessageLayout::lay_out_code(const Frame& frame, std::string_view text, std:
   const MarkdownBlock& markdown = document_.blocks()[index];
   Block& block = blocks_[index];
   const bool goes_on = markdown.continues && index > 0;
-  const float header = markdown.language.empty() ? kCodeBottom : kCodeHeader;
+  const float header = markdown.language.empty() && !markdown.formula ? kCodeBottom : kCodeHeader;
   const float padding = frame.px(kCodePadding);
   LineFiller filler(frame, *this, text, markdown, block, padding,
                     std::max(block.width - 2 * padding, frame.px(40)), goes_on ? 0 : frame.px(header));
@@ -633,6 +605,9 @@ bool MessageLayout::draw_code_card(const Frame& frame, std::string_view text, st
     list->AddLineV(high.x - 1, low.y, high.y, frame.theme.line);
   }
   if (!begins) return false;
+  if (markdown.formula)
+    draw_text(frame, list, {low.x + frame.px(kCodePadding), low.y + frame.px(8)}, tiny_text(frame),
+              "Formula");
   if (!markdown.language.empty()) {
     const std::string_view word =
         text.substr(markdown.language.begin, markdown.language.end - markdown.language.begin);
@@ -644,9 +619,11 @@ bool MessageLayout::draw_code_card(const Frame& frame, std::string_view text, st
   const float side = frame.px(26);
   ImGui::SetCursorScreenPos({high.x - side - frame.px(6), low.y + frame.px(4)});
   ImGui::PushID(static_cast<int>(markdown.source.begin));
-  const bool copy =
-      button(frame, "copy_code", "",
-             {.kind = ButtonKind::kPlain, .icon = Icon::kCopy, .height = 26, .help = "Copy code"});
+  const bool copy = button(frame, "copy_code", "",
+                           {.kind = ButtonKind::kPlain,
+                            .icon = Icon::kCopy,
+                            .height = 26,
+                            .help = markdown.formula ? "Copy formula" : "Copy code"});
   ImGui::PopID();
   ImGui::SetCursorScreenPos(cursor);
   return copy;
@@ -745,7 +722,7 @@ void MessageLayout::draw_marks(const Frame& frame, std::string_view text, const 
                                   [](TextRange range, std::uint32_t offset) { return range.end <= offset; });
     for (; match != marks.matches.end() && match->begin < line.range.end; ++match) {
       draw_range(frame, text, block, line, origin, *match,
-                 with_alpha(frame.theme.warning, *match == marks.current_match ? 0.60f : 0.25f));
+                 with_alpha(frame.theme.warning, *match == marks.current_match ? 0.40f : 0.20f));
     }
   }
   if (!marks.selection.empty())
@@ -948,7 +925,7 @@ TextRange MessageLayout::word_at(std::string_view text, std::uint32_t offset) co
   };
   const auto before = [&](std::uint32_t at) {
     do --at;
-    while (at > block.begin && (static_cast<unsigned char>(text[at]) & 0xc0u) == 0x80u);
+    while (at > block.begin && continues_utf8(text[at]));
     return at;
   };
   while (end < block.end && word_here(end)) end += static_cast<std::uint32_t>(decode_utf8(text, end).length);

@@ -6,9 +6,13 @@
 
 #include "engine/base/format.h"
 #include "ui/widgets/controls.h"
+#include "ui/widgets/sampling_fields.h"
 
 namespace octavo::ui {
 namespace {
+
+constexpr float kBarHeight = 18;
+constexpr float kSliderGap = 8;
 
 struct Range {
   float low, high, step;
@@ -38,7 +42,7 @@ bool slider(const Frame& frame, const char* id, const char* label, std::string_v
                       frame.px(2));
   const Face face = frame.face(FontFace::kRegular, 8);
   ImGui::PushFont(face.font, face.size);
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {0, std::floor((frame.px(18) - face.size) * 0.5f)});
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {0, std::floor((frame.px(kBarHeight) - face.size) * 0.5f)});
   for (const ImGuiCol colour : {ImGuiCol_FrameBg, ImGuiCol_FrameBgHovered, ImGuiCol_FrameBgActive,
                                 ImGuiCol_SliderGrab, ImGuiCol_SliderGrabActive}) {
     ImGui::PushStyleColor(colour, IM_COL32_BLACK_TRANS);
@@ -53,7 +57,7 @@ bool slider(const Frame& frame, const char* id, const char* label, std::string_v
   ImGui::PopFont();
   list->AddCircleFilled({knob, middle}, frame.px(active ? 8 : 7), frame.theme.panel);
   list->AddCircleFilled({knob, middle}, frame.px(active ? 7 : 6), frame.theme.accent);
-  gap(frame, 8);
+  gap(frame, kSliderGap);
   if (changed) value = rounded(moved, range.step);
   return changed;
 }
@@ -75,9 +79,17 @@ bool count_slider(const Frame& frame, const char* id, const char* label, std::st
   return true;
 }
 
+bool repetition_slider(const Frame& frame, SamplingParams& sampling, float width) {
+  return real_slider(frame, "##repetition_penalty", "Repetition penalty",
+                     "Makes tokens that already appeared less likely. 1 has no effect.",
+                     sampling.repetition_penalty, {1, 2, 0.01f},
+                     sampling.repetition_penalty == 1 ? "off" : short_number(sampling.repetition_penalty),
+                     width);
+}
+
 }  // namespace
 
-bool sampling_sliders(const Frame& frame, SamplingParams& sampling, float width) {
+bool drawing_sliders(const Frame& frame, SamplingParams& sampling, float width) {
   bool changed = false;
   changed |= real_slider(frame, "##temperature", "Temperature",
                          "How random the choice of each token is. 0 always picks the likeliest.",
@@ -94,26 +106,65 @@ bool sampling_sliders(const Frame& frame, SamplingParams& sampling, float width)
       frame, "##min_p", "Min-p",
       "Ignores tokens less likely than this fraction of the likeliest one. 0 keeps all tokens.",
       sampling.min_p, {0, 0.5f, 0.01f}, sampling.min_p <= 0 ? "off" : short_number(sampling.min_p), width);
-  changed |= real_slider(frame, "##repetition_penalty", "Repetition penalty",
-                         "Makes tokens that already appeared less likely. 1 has no effect.",
-                         sampling.repetition_penalty, {1, 2, 0.01f},
-                         sampling.repetition_penalty == 1 ? "off" : short_number(sampling.repetition_penalty),
-                         width);
-  changed |= count_slider(frame, "##max_tokens", "Maximum length", "Maximum number of tokens in an answer.",
-                          sampling.max_tokens, {16, 4096, 16},
-                          with_thousands(sampling.max_tokens) + " tokens", width);
   return changed;
 }
 
-bool seed_field(const Frame& frame, SamplingParams& sampling, std::string& text, float width) {
-  line(frame, small_text(frame), "Seed");
-  tooltip(frame, "The same seed and settings give the same answer. Leave empty for a new seed each time.");
-  gap(frame, 4);
-  if (!text_field(frame, "##seed", text, "random", width, ImGuiInputTextFlags_CharsDecimal)) return false;
+bool penalty_sliders(const Frame& frame, SamplingParams& sampling, float width) {
+  bool changed = repetition_slider(frame, sampling, width);
+  changed |=
+      real_slider(frame, "##presence_penalty", "Presence penalty",
+                  "Taken from the logit of every token that already appeared in the answer. 0 has no "
+                  "effect.",
+                  sampling.presence_penalty, {-2, 2, 0.05f},
+                  sampling.presence_penalty == 0 ? "off" : short_number(sampling.presence_penalty), width);
+  changed |=
+      real_slider(frame, "##frequency_penalty", "Frequency penalty",
+                  "Taken from a token's logit once for each time it appeared in the answer. 0 has no "
+                  "effect.",
+                  sampling.frequency_penalty, {-2, 2, 0.05f},
+                  sampling.frequency_penalty == 0 ? "off" : short_number(sampling.frequency_penalty), width);
+  return changed;
+}
+
+bool length_slider(const Frame& frame, SamplingParams& sampling, float width) {
+  return count_slider(frame, "##max_tokens", "Maximum length", "Maximum number of tokens in an answer.",
+                      sampling.max_tokens, {16, 4096, 16}, with_thousands(sampling.max_tokens) + " tokens",
+                      width);
+}
+
+bool length_penalty_slider(const Frame& frame, SamplingParams& sampling, float width) {
+  return real_slider(frame, "##length_penalty", "Length penalty",
+                     "score = sum of log-probabilities / tokens ^ length penalty", sampling.length_penalty,
+                     {0, 2, 0.05f}, short_number(sampling.length_penalty), width);
+}
+
+bool number_slider(const Frame& frame, const char* id, const char* label, std::string_view help,
+                   std::int32_t& value, std::int32_t low, std::int32_t high, float width) {
+  return count_slider(frame, id, label, help, value, {static_cast<float>(low), static_cast<float>(high), 1},
+                      std::to_string(value), width);
+}
+
+float slider_height(const Frame& frame) {
+  return line_pixels(frame, small_text(frame)) + frame.px(kBarHeight) + frame.px(kSliderGap) +
+         2 * ImGui::GetStyle().ItemSpacing.y;
+}
+
+std::optional<std::uint64_t> seed_of(std::string_view text) {
   std::uint64_t seed = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
   const bool valid = error == std::errc() && end == text.data() + text.size() && !text.empty();
-  sampling.seed = valid ? std::optional(seed) : std::nullopt;
+  return valid ? std::optional(seed) : std::nullopt;
+}
+
+bool stop_field(const Frame& frame, std::vector<std::string>& stops, ImVec2 extent) {
+  line(frame, small_text(frame), "Stop sequences");
+  tooltip(frame,
+          "An answer ends before any of these texts. One on each line; write \\n for a line end, \\t for a "
+          "tab.");
+  gap(frame, 4);
+  std::string text = lines_of_texts(stops);
+  if (!text_area(frame, "##stop", text, extent, 0, "None")) return false;
+  stops = texts_of_lines(text);
   return true;
 }
 

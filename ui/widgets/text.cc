@@ -15,7 +15,7 @@ constexpr std::size_t kLongestLine = 1024;
 std::string_view first_bytes(std::string_view text) {
   if (text.size() <= kLongestLine) return text;
   std::size_t end = kLongestLine;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0u) == 0x80u) --end;
+  while (end > 0 && continues_utf8(text[end])) --end;
   return text.substr(0, end);
 }
 
@@ -70,6 +70,9 @@ void draw_text(const Frame& frame, ImDrawList* list, ImVec2 top_left, const Text
     draw_text(frame, list, top_left, style, visible_text(text), max_width);
   } else if (max_width < FLT_MAX && text_width(frame, style, text) > max_width) {
     draw_plain(frame, list, top_left, style, elide(frame, style, text, max_width));
+    const ImVec2 end{top_left.x + max_width, top_left.y + line_pixels(frame, style)};
+    if (ImGui::IsMouseHoveringRect(top_left, end) && ImGui::IsWindowHovered(ImGuiHoveredFlags_ForTooltip))
+      tooltip_now(frame, text);
   } else {
     draw_plain(frame, list, top_left, style, text);
   }
@@ -124,6 +127,19 @@ void paragraph(const Frame& frame, const TextStyle& style, std::string_view text
                           position.y += step;
                         });
   ImGui::Dummy({width, position.y - top});
+}
+
+void draw_lines(const Frame& frame, ImDrawList* list, ImVec2 top_left, const TextStyle& style,
+                std::string_view text, float width, std::size_t most) {
+  text = first_bytes(text);
+  std::size_t drawn = 0;
+  for_each_wrapped_line(frame.face(style.face, style.em), text, width, [&](std::string_view line) {
+    if (drawn == most) return;
+    const auto end = static_cast<std::size_t>(line.data() + line.size() - text.data());
+    const bool more = ++drawn == most && text.find_first_not_of(" \n", end) != std::string_view::npos;
+    draw_text(frame, list, top_left, style, more ? std::string(line) + " …" : std::string(line), width);
+    top_left.y += line_pixels(frame, style);
+  });
 }
 
 float paragraph_height(const Frame& frame, const TextStyle& style, std::string_view text, float width) {

@@ -4,6 +4,7 @@
 
 #include <imgui.h>
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,7 +30,8 @@ TextStyle mono_text(const Frame& frame);   // muted
 float line_pixels(const Frame& frame, const TextStyle& style);
 float text_width(const Frame& frame, const TextStyle& style, std::string_view text);
 
-// Draws one line whose line box begins at `top_left`; stops at `max_width` with an ellipsis.
+// Draws one line whose line box begins at `top_left`; stops at `max_width` with an ellipsis, and shows the
+// whole of it while the pointer rests on it.
 void draw_text(const Frame& frame, ImDrawList* list, ImVec2 top_left, const TextStyle& style,
                std::string_view text, float max_width = FLT_MAX);
 
@@ -42,7 +44,11 @@ void heading_line(const Frame& frame, std::string_view heading, std::string_view
 // A wrapped paragraph at the cursor, which moves below it.
 void paragraph(const Frame& frame, const TextStyle& style, std::string_view text, float width);
 
-// How high that would be.
+// The first lines of it at `top_left`; an ellipsis ends the last one where there is more.
+void draw_lines(const Frame& frame, ImDrawList* list, ImVec2 top_left, const TextStyle& style,
+                std::string_view text, float width, std::size_t most);
+
+// How high the whole paragraph would be.
 float paragraph_height(const Frame& frame, const TextStyle& style, std::string_view text, float width);
 
 // The longest beginning of `text` that fits, with an ellipsis when something was cut.

@@ -6,6 +6,7 @@
 #include "engine/base/text.h"
 #include "ui/chat_state.h"
 #include "ui/widgets/characters.h"
+#include "ui/widgets/parts_layout.h"
 
 namespace octavo::ui {
 namespace {
@@ -28,26 +29,38 @@ std::u32string folded(std::string_view text) {
 }  // namespace
 
 void TextSearch::read(Index& index, const MessageState& message) {
-  MarkdownDocument document;
-  document.update(message.text, format_of(message));
-  index = {
-      .text_size = message.text.size(), .characters = {}, .ranges = {}, .matches = {}, .searched = false};
+  index = {.text_size = message.text.size(),
+           .parts = message.parts,
+           .characters = {},
+           .ranges = {},
+           .matches = {},
+           .searched = false};
   index.characters.reserve(message.text.size());
   index.ranges.reserve(message.text.size());
+  for (const MessagePart& part : parts_of(message)) {
+    const std::string_view text = std::string_view(message.text).substr(part.begin, part.end - part.begin);
+    read_part(index, text, format_of(message), part.begin);
+  }
+}
+
+void TextSearch::read_part(Index& index, std::string_view text, TextFormat format, std::uint32_t offset) {
+  MarkdownDocument document;
+  document.update(text, format);
   for (const MarkdownBlock& block : document.blocks()) {
     if (!block.continues) {
       index.characters += U'\n';  // nothing is found over the end of a block
-      index.ranges.push_back({block.source.begin, block.source.begin});
+      index.ranges.push_back({offset + block.source.begin, offset + block.source.begin});
     }
     for (std::uint32_t i = 0; i < block.num_spans; ++i) {
       const TextSpan& span = document.spans()[block.first_span + i];
-      const std::string_view shown = document.shown(message.text, span);
+      const TextRange range{offset + span.range.begin, offset + span.range.end};
+      const std::string_view shown = document.shown(text, span);
       for (std::uint32_t at = 0; at < shown.size();) {
         const CodePoint point = decode_utf8(shown, at);
         const auto length = static_cast<std::uint32_t>(point.length);
-        const std::uint32_t begin = span.range.begin + at;
+        const std::uint32_t begin = range.begin + at;
         index.characters += searched_form(point.value);
-        index.ranges.push_back(span.kind == SpanKind::kText ? TextRange{begin, begin + length} : span.range);
+        index.ranges.push_back(span.kind == SpanKind::kText ? TextRange{begin, begin + length} : range);
         at += length;
       }
     }
@@ -84,7 +97,7 @@ const std::vector<TextMatch>& TextSearch::find(const std::vector<MessageState>& 
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const MessageState& message = messages[i];
     Index& index = indices_[message.id];
-    if (index.text_size != message.text.size()) read(index, message);
+    if (index.text_size != message.text.size() || index.parts != message.parts) read(index, message);
     if (!index.searched || order_[i] != message.id) changed = true;
     if (!index.searched) search(index);
     order_[i] = message.id;

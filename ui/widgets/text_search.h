@@ -36,6 +36,7 @@ class TextSearch {
   // The shown characters of a message, folded, and where each stands in its text.
   struct Index {
     std::size_t text_size = 0;
+    std::vector<MessagePart> parts;
     std::u32string characters;
     std::vector<TextRange> ranges;
     std::vector<TextRange> matches;
@@ -43,6 +44,7 @@ class TextSearch {
   };
 
   static void read(Index& index, const MessageState& message);
+  static void read_part(Index& index, std::string_view text, TextFormat format, std::uint32_t offset);
   void search(Index& index) const;
 
   std::u32string query_;

@@ -7,9 +7,8 @@
 
 namespace octavo::app {
 
-// Of an answer that has ended, or of one under way as its message alone tells. `stop_reason` says which token
-// or text ended it; none when that is not known any more.
-ui::AnswerFigures figures_of(const Message& message, const StopReason& stop_reason);
+// Of an answer that has ended, or of one under way as its message alone tells.
+ui::AnswerFigures figures_of(const Message& message);
 
 // What is known by now of an answer under way, over `figures`.
 void add_live_figures(const Answer& answer, ui::AnswerFigures& figures);

@@ -1,6 +1,7 @@
 #include "app/window/chat/answers.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -11,6 +12,8 @@ namespace octavo::app {
 namespace {
 
 constexpr std::size_t kMostRequestsRemembered = 4'096;
+// Of a mark at the end of a prompt, with line breaks behind it.
+constexpr std::size_t kMostTokensOfMark = 16;
 const std::vector<TokenId> kNoTokenIds;
 
 }  // namespace
@@ -33,9 +36,10 @@ void Answers::detach_engine() {
 void Answers::interrupt(ChatId chat_id, MessageId message_id) {
   ChatRecord* record = chats_.change(chat_id, Changed::kMessages);
   if (record == nullptr) return;
-  Message& message = *record->chat.find(message_id);
-  message.interrupted = true;
-  chats_.keep_message(chat_id, message);
+  if (Message* message = record->chat.find(message_id)) {
+    message->interrupted = true;
+    chats_.keep_message(chat_id, *message);
+  }
   record->submitting = false;
   record->answering.reset();
 }
@@ -72,15 +76,16 @@ bool Answers::submit_saved() {
 }
 
 void Answers::submit(Submission submission) {
-  ChatRecord* record = chats_.change(submission.chat_id, Changed::kFigures);
+  ChatRecord* record = chats_.change(submission.chat_id, Changed::kHead);
   if (record == nullptr || engine_ == nullptr) return;
+  record->model_path = state_.model.path;
   forget_foreign_ids(engine_->tokenizer(), submission.request);
   const RequestId request_id = engine_->submit(std::move(submission.request));
   under_way_[request_id] = {.chat_id = submission.chat_id,
                             .message_id = submission.message_id,
                             .engine = engine_,
-                            .token_ids = submission.token_ids,
-                            .submitted_us = clock_.now_us()};
+                            .token_ids = submission.token_ids};
+  record->chat.find(submission.message_id)->stopped_repeating = false;
   request_chats_[request_id] = submission.chat_id;
   if (request_chats_.size() > kMostRequestsRemembered) request_chats_.erase(request_chats_.begin());
   note_prompt(request_id, *record, submission.message_id);
@@ -103,17 +108,36 @@ void Answers::note_prompt(RequestId request_id, const ChatRecord& record, Messag
 void Answers::stop(ChatId chat_id) {
   const ChatRecord* record = chats_.find(chat_id);
   if (record == nullptr) return;
-  if (record->answering) under_way_.at(*record->answering).engine->cancel(*record->answering);
+  if (record->answering) {
+    const Answer& answer = under_way_.at(*record->answering);
+    note_repeating(answer);
+    answer.engine->cancel(*record->answering);
+  }
   drop_submissions(chat_id);
+}
+
+// Why it is about to be stopped, where that is the reason.
+void Answers::note_repeating(const Answer& answer) {
+  Message* message = chats_.change_message(answer.chat_id, answer.message_id);
+  if (message != nullptr && answer.repetition.repeats()) message->stopped_repeating = true;
+}
+
+void Answers::watch_for_repeats(Answer& answer, RequestId request_id, std::span<const TokenId> token_ids) {
+  answer.repetition.take(token_ids);
+  if (!answer.repetition.repeats() || state_.settings.on_repeats != ui::OnRepeats::kStop) return;
+  if (std::exchange(answer.stopping, true)) return;
+  note_repeating(answer);
+  answer.engine->cancel(request_id);
 }
 
 void Answers::drop_submissions(ChatId chat_id) {
   std::erase_if(submissions_, [&](const Submission& submission) {
     if (submission.chat_id != chat_id) return false;
     ChatRecord& record = *chats_.change(chat_id, Changed::kMessages);
-    Message& message = *record.chat.find(submission.message_id);
-    message.finish_reason = FinishReason::kAbort;
-    chats_.keep_message(chat_id, message);
+    if (Message* message = record.chat.find(submission.message_id)) {
+      message->finish_reason = FinishReason::kAbort;
+      chats_.keep_message(chat_id, *message);
+    }
     record.submitting = false;
     return true;
   });
@@ -141,6 +165,12 @@ void Answers::fold_event(Answer& answer, const RequestAccepted& event) {
   Message* message = chats_.change_message(answer.chat_id, answer.message_id);
   if (message == nullptr) return;
   message->seed = event.seed;
+  if (message->content.empty()) {
+    const std::span<const TokenId> ids = event.prompt_token_ids;
+    const auto end = ids.last(std::min(ids.size(), kMostTokensOfMark));
+    message->thinking.begun_by_prompt =
+        begins_thinking(answer.engine->tokenizer().decode(end, /*skip_special=*/false));
+  }
   chats_.keep_message(answer.chat_id, *message);
 }
 
@@ -155,16 +185,23 @@ void Answers::fold_event(Answer& answer, const TokensGenerated& event) {
   answer.swapped_out = false;
   if (!answer.num_cached_tokens) answer.num_cached_tokens = 0;
   answer.newest_token_us = clock_.now_us();
-  if (answer.num_tokens == 0) answer.first_token_us = answer.newest_token_us;
+  if (answer.num_tokens == 0) {
+    answer.first_token_us = answer.newest_token_us;
+    answer.ttft_us = event.ttft_us;
+  }
   answer.num_tokens += static_cast<std::int32_t>(event.token_ids.size());
   tokens_.generate(event.request_id, event.output_index, event.token_ids, event.text);
   Message* message = chats_.change_message(answer.chat_id, answer.message_id);
-  if (message == nullptr) return;
+  if (message == nullptr || message->finish_reason) return;  // it was erased
   const bool keeps_ids = answer.token_ids == AnswerTokenIds::kKept;
   const std::vector<TokenId>& token_ids = keeps_ids ? event.token_ids : kNoTokenIds;
   chats_.keep_growth(answer.chat_id, *message, event.text, token_ids);
   message->content += event.text;
   message->token_ids.insert(message->token_ids.end(), token_ids.begin(), token_ids.end());
+  if (!answer.thinking) answer.thinking.emplace(beginning_of(*message));
+  if (answer.thinking->take(message->content, answer.newest_token_us, message->thinking))
+    chats_.keep_message(answer.chat_id, *message);
+  watch_for_repeats(answer, event.request_id, event.token_ids);
   context_.show(answer.chat_id, answer.num_prompt_tokens + answer.num_tokens);
 }
 
@@ -193,17 +230,9 @@ void Answers::end(const Answer& ending, RequestId request_id, const RequestMetri
   under_way_.erase(request_id);
   ChatRecord* record = chats_.change(answer.chat_id, Changed::kFigures);
   if (record == nullptr) return;
-  Message& message = *chats_.change_message(answer.chat_id, answer.message_id);
-  if (!error.empty()) message.finish_reason = FinishReason::kError;
-  if (!message.finish_reason) message.finish_reason = FinishReason::kAbort;
-  message.error = error;
-  message.metrics = AnswerMetrics{answer.num_prompt_tokens, answer.num_cached_tokens.value_or(0), metrics};
-  keep_ids_of_text(answer.engine->tokenizer(), answer.stop_reason, message);
-  chats_.keep_message(answer.chat_id, message);
-  record->last_stop =
-      LastStop{answer.message_id, answer.stop_reason,
-               message.finish_reason == FinishReason::kLength &&
-                   answer.num_prompt_tokens + answer.num_tokens >= state_.model.max_model_len};
+  // It may have been erased meanwhile.
+  if (Message* message = chats_.change_message(answer.chat_id, answer.message_id))
+    end_message(answer, metrics, error, *message);
   const bool current = record->answering == request_id;
   if (current) {
     record->answering.reset();
@@ -211,6 +240,22 @@ void Answers::end(const Answer& ending, RequestId request_id, const RequestMetri
   }
   context_.count(answer.chat_id);
   if (current) when_ended_(answer.chat_id);
+}
+
+void Answers::end_message(const Answer& answer, const RequestMetrics& metrics, const std::string& error,
+                          Message& message) {
+  if (!error.empty()) message.finish_reason = FinishReason::kError;
+  if (!message.finish_reason) message.finish_reason = FinishReason::kAbort;
+  message.error = error;
+  if (message.finish_reason != FinishReason::kAbort) message.stopped_repeating = false;
+  message.metrics = AnswerMetrics{answer.num_prompt_tokens, answer.num_cached_tokens.value_or(0), metrics};
+  message.context_full =
+      message.finish_reason == FinishReason::kLength &&
+      answer.num_prompt_tokens + answer.num_tokens >= answer.engine->description().max_model_len;
+  const auto* const stop_text = std::get_if<std::string>(&answer.stop_reason);
+  message.stop_text = stop_text != nullptr ? *stop_text : std::string();
+  keep_ids_of_text(answer.engine->tokenizer(), answer.stop_reason, message);
+  chats_.keep_message(answer.chat_id, message);
 }
 
 // ---- looking

@@ -10,10 +10,13 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 
+#include "app/chat/repetition.h"
 #include "app/window/chat/chats.h"
 #include "app/window/chat/context_counter.h"
+#include "app/window/chat/thinking_time.h"
 #include "app/window/memory/token_book.h"
 #include "engine/base/clock.h"
 #include "engine/engine.h"
@@ -35,10 +38,13 @@ struct Answer {
   std::int32_t num_prompt_tokens = 0;
   std::optional<std::int32_t> num_cached_tokens = {};  // since it was admitted first
   std::int32_t num_tokens = 0;
-  std::int64_t submitted_us = 0;
-  std::int64_t first_token_us = 0;
+  std::int64_t ttft_us = 0;         // as the engine measures it, once there is a token
+  std::int64_t first_token_us = 0;  // the window's clock, as the next
   std::int64_t newest_token_us = 0;
   StopReason stop_reason = {};
+  std::optional<ThinkingTime> thinking = {};  // since its first token
+  RepetitionDetector repetition = {};
+  bool stopping = false;  // for its repetitions
 };
 
 class Answers {
@@ -93,6 +99,8 @@ class Answers {
   void drop_submissions(ChatId chat_id);
   void interrupt(ChatId chat_id, MessageId message_id);
   void redraw_waiting();
+  void note_repeating(const Answer& answer);
+  void watch_for_repeats(Answer& answer, RequestId request_id, std::span<const TokenId> token_ids);
 
   void fold_event(Answer& answer, const RequestAccepted& event);
   void fold_event(Answer&, const BeamsAdvanced&) {}  // chats ask for no beams
@@ -104,6 +112,8 @@ class Answers {
   void fold_event(Answer& answer, const RequestFailed& event);
   void end(const Answer& answer, RequestId request_id, const RequestMetrics& metrics,
            const std::string& error);
+  void end_message(const Answer& answer, const RequestMetrics& metrics, const std::string& error,
+                   Message& message);
 
   const Clock& clock_;
   Chats& chats_;

@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "app/chat/answer_parts.h"
 #include "app/chat/attachments.h"
+#include "app/window/chat/thinking_time.h"
 #include "engine/base/format.h"
 
 namespace octavo::app {
@@ -15,10 +17,25 @@ namespace {
 constexpr std::size_t kExcerptCharacters = 120;
 constexpr std::size_t kExcerptBytes = 4 * kExcerptCharacters;
 
+// What an answer says from its beginning, and where it has said nothing yet, what its model thought.
+std::string_view beginning_said(const Message& message) {
+  const std::string_view text = message.content;
+  std::string_view thought;
+  for (const AnswerPart& part : answer_parts(text, /*is_final=*/true, beginning_of(message))) {
+    const std::string_view here = text.substr(part.begin, part.end - part.begin);
+    if (part.kind == PartKind::kAnswer) return here;
+    if (thought.empty()) thought = here;
+  }
+  return thought;
+}
+
 // The text on one line: what would break it becomes a space.
 std::string excerpt_of(const Message& message) {
   std::string_view text = message.content;
-  if (message.role != Role::kAssistant) text = split_attachments(text).text;
+  if (message.role != Role::kAssistant)
+    text = split_attachments(text).text;
+  else
+    text = beginning_said(message);
   std::string flat(text.substr(0, kExcerptBytes));
   for (char& c : flat) {
     if (c == '\n' || c == '\r' || c == '\t') c = ' ';
@@ -56,7 +73,9 @@ constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
 TreeVersion tree_version(const Chat& chat, ChatId chat_id) {
   const std::vector<Message>& messages = chat.messages();
-  TreeVersion version{.chat_id = chat_id, .num_messages = messages.size()};
+  TreeVersion version{.chat_id = chat_id};
+  version.num_messages = static_cast<std::size_t>(std::count_if(
+      messages.begin(), messages.end(), [](const Message& message) { return !message.erased; }));
   version.active_leaf = chat.active_leaf();
   version.num_ended =
       static_cast<std::size_t>(std::count_if(messages.begin(), messages.end(), [](const Message& message) {
@@ -81,7 +100,7 @@ std::shared_ptr<const ui::BranchTree> branch_tree(const Chat& chat, ChatId chat_
   };
   std::vector<MessageId> first;
   for (const Message& message : chat.messages()) {
-    if (message.parent == kRootMessage) first.push_back(message.id);
+    if (message.parent == kRootMessage && !message.erased) first.push_back(message.id);
   }
   wait_for(first, kNone, kNone, 0);
   while (!waiting.empty()) {

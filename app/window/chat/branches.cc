@@ -15,7 +15,7 @@ void Branches::apply(const ui::actions::ShowSibling& a) {
 void Branches::apply(const ui::actions::ShowMessage& a) {
   if (!chats_.is_listed(a.chat_id)) return;
   chats_.show(a.chat_id);
-  const ui::MessageFocus wanted{a.chat_id, a.message_id, 0};
+  const ui::MessageFocus wanted{a.chat_id, a.message_id, a.editor};
   if (chats_.find(a.chat_id)->kept.loaded) {
     show_message(wanted);
   } else {
@@ -35,7 +35,7 @@ void Branches::show_message(const ui::MessageFocus& wanted) {
   if (chats_.find(wanted.chat_id)->chat.find(wanted.message_id) == nullptr) return;
   chats_.change(wanted.chat_id, Changed::kMessages)->chat.activate(wanted.message_id);
   const std::uint64_t serial = state_.library.focus.serial + 1;
-  state_.library.focus = {wanted.chat_id, wanted.message_id, serial};
+  state_.library.focus = {wanted.chat_id, wanted.message_id, wanted.editor, serial};
   context_.count(wanted.chat_id);
 }
 

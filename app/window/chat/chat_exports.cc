@@ -1,26 +1,16 @@
 #include "app/window/chat/chat_exports.h"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 namespace octavo::app {
 namespace {
 
-constexpr std::size_t kLongestFileName = 60;
-
-// A title as a name that every file system takes.
-std::string file_name_of(const std::string& title, const char* extension) {
-  std::string name = first_line(title, kLongestFileName);
-  std::replace_if(
-      name.begin(), name.end(),
-      [](char c) {
-        return static_cast<unsigned char>(c) < 0x20 || c == 0x7f ||
-               std::string_view("/\\:*?\"<>|").find(c) != std::string_view::npos;
-      },
-      '_');
-  if (name.empty() || name.front() == '.') name = "_" + name;
-  return name + extension;
+Chat with_dates(const ChatRecord& record) {
+  Chat chat = record.chat;
+  chat.created_ms = record.kept.head.created_ms;
+  chat.updated_ms = record.kept.head.updated_ms;
+  return chat;
 }
 
 }  // namespace
@@ -48,9 +38,7 @@ bool ChatExports::export_one(const ui::actions::ExportChat& wanted) {
   const ChatRecord* record = chats_.find(wanted.chat_id);
   if (record == nullptr) return true;
   if (!record->kept.loaded) return false;
-  const bool json = wanted.format == ui::actions::ChatFormat::kJson;
-  effects_.exports.push_back(
-      {{record->chat}, wanted.format, wanted.path, file_name_of(title_of(*record), json ? ".json" : ".md")});
+  effects_.exports.push_back({{with_dates(*record)}, wanted.format, wanted.path});
   return true;
 }
 
@@ -60,10 +48,10 @@ bool ChatExports::are_all_loaded() const {
 }
 
 void ChatExports::export_all(std::string path) {
-  ChatExport all{{}, ui::actions::ChatFormat::kJson, std::move(path), "octavo-chats.json"};
+  ChatExport all{{}, ui::actions::ChatFormat::kJson, std::move(path)};
   for (const ChatId id : chats_.list()) {
-    const Chat& chat = chats_.find(id)->chat;
-    if (!chat.messages().empty()) all.chats.push_back(chat);
+    const ChatRecord& record = *chats_.find(id);
+    if (!record.chat.messages().empty()) all.chats.push_back(with_dates(record));
   }
   effects_.exports.push_back(std::move(all));
 }

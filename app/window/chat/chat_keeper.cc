@@ -1,5 +1,7 @@
 #include "app/window/chat/chat_keeper.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace octavo::app {
@@ -9,31 +11,39 @@ bool same_sampling(const SamplingParams& a, const SamplingParams& b) {
   return a.temperature == b.temperature && a.top_p == b.top_p && a.top_k == b.top_k && a.min_p == b.min_p &&
          a.presence_penalty == b.presence_penalty && a.frequency_penalty == b.frequency_penalty &&
          a.repetition_penalty == b.repetition_penalty && a.seed == b.seed && a.max_tokens == b.max_tokens &&
-         a.min_tokens == b.min_tokens && a.stop == b.stop && a.ignore_eos == b.ignore_eos;
+         a.min_tokens == b.min_tokens && a.stop == b.stop && a.ignore_eos == b.ignore_eos &&
+         a.include_stop_str_in_output == b.include_stop_str_in_output && a.bad_words == b.bad_words;
 }
 
 bool same_head(const ChatHead& a, const ChatHead& b) {
   return a.title == b.title && a.shown_title == b.shown_title && a.system_prompt == b.system_prompt &&
          a.draft == b.draft && a.folder == b.folder && a.pinned == b.pinned && a.position == b.position &&
          a.trashed_ms == b.trashed_ms && a.context_policy == b.context_policy &&
-         a.active_root_child == b.active_root_child && same_sampling(a.sampling, b.sampling);
+         a.active_root_child == b.active_root_child && a.model_path == b.model_path &&
+         same_sampling(a.sampling, b.sampling);
 }
 
-bool worth_a_row(const ChatHead& head, const Chat& chat) {
-  return !chat.messages().empty() || !head.title.empty() || !head.system_prompt.empty() ||
+bool worth_a_row(const ChatHead& head, const Chat& chat, const KeptChat& kept) {
+  return !chat.messages().empty() || !head.title.empty() || head.system_prompt != kept.first_system_prompt ||
          !head.draft.empty() || head.pinned || head.folder.value != 0;
+}
+
+std::optional<std::int64_t> newest_message_ms(const Chat& chat) {
+  std::int64_t newest = 0;
+  for (const Message& message : chat.messages()) newest = std::max(newest, message.created_ms);
+  return newest > 0 ? std::optional(newest) : std::nullopt;
 }
 
 }  // namespace
 
 StoreTicket ChatKeeper::keep(const Chat& chat, const ChatHead& now, KeptChat& kept, Urgency urgency) {
   if (store_ == nullptr) return 0;
-  if (!kept.stored && !worth_a_row(now, chat)) return newest_;
+  if (!kept.stored && !worth_a_row(now, chat, kept)) return newest_;
   kept.head.id = now.id;
   const bool grew = kept.loaded && keep_messages(chat, kept);
   if (kept.loaded) keep_summaries(chat, kept);
   urgency_ = urgency;  // the last push carries all before it
-  keep_head(now, kept, grew || urgency == Urgency::kNow);
+  keep_head(chat, now, kept, grew || urgency == Urgency::kNow);
   urgency_ = Urgency::kSoon;
   return newest_;
 }
@@ -68,9 +78,13 @@ void ChatKeeper::keep_summaries(const Chat& chat, KeptChat& kept) {
   kept.summaries = chat.summaries();
 }
 
-bool ChatKeeper::keep_head(ChatHead now, KeptChat& kept, bool changed) {
+bool ChatKeeper::keep_head(const Chat& chat, ChatHead now, KeptChat& kept, bool changed) {
   if (kept.stored && !changed && same_head(now, kept.head)) return false;
-  if (changed || !kept.stored) now.updated_ms = unix_time_ms_();
+  // A chat that comes from elsewhere is as old as its file says, or as its messages.
+  if (!kept.stored)
+    now.updated_ms =
+        chat.updated_ms > 0 ? chat.updated_ms : newest_message_ms(chat).value_or(unix_time_ms_());
+  if (kept.stored && changed) now.updated_ms = unix_time_ms_();
   kept.head = std::move(now);
   kept.stored = true;
   push(changes::SaveChat{kept.head});

@@ -23,19 +23,19 @@ struct KeptChat {
   bool stored = false;                         // an empty chat is not worth a row
   bool loaded = true;                          // false: the messages are still in the file only
   bool loading = false;                        // asked for
+  std::string first_system_prompt;             // that it began with: alone it is not worth a row
   std::vector<MessageId> choices;              // the active child of each message that was pushed
   std::map<MessageId, std::string> summaries;  // as pushed
 };
 
 class ChatKeeper {
  public:
-  ChatKeeper() = default;
-  // The store must outlive the keeper.
-  ChatKeeper(ChatStore& store, std::function<std::int64_t()> unix_time_ms)
-      : store_(&store), unix_time_ms_(std::move(unix_time_ms)) {}
+  explicit ChatKeeper(std::function<std::int64_t()> unix_time_ms) : unix_time_ms_(std::move(unix_time_ms)) {}
 
+  // The store must outlive the keeper.
+  void attach_store(ChatStore& store) { store_ = &store; }
   ChatStore* store() const { return store_; }
-  std::int64_t unix_time_ms() const { return store_ != nullptr ? unix_time_ms_() : 0; }
+  std::int64_t unix_time_ms() const { return unix_time_ms_(); }
 
   // Pushes what is new. The ticket is of everything that was ever pushed; 0 without a store.
   StoreTicket keep(const Chat& chat, const ChatHead& now, KeptChat& kept, Urgency urgency = Urgency::kSoon);
@@ -57,7 +57,7 @@ class ChatKeeper {
  private:
   bool keep_messages(const Chat& chat, KeptChat& kept);
   void keep_summaries(const Chat& chat, KeptChat& kept);
-  bool keep_head(ChatHead now, KeptChat& kept, bool changed);
+  bool keep_head(const Chat& chat, ChatHead now, KeptChat& kept, bool changed);
 
   ChatStore* store_ = nullptr;
   std::function<std::int64_t()> unix_time_ms_;

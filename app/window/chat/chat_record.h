@@ -35,20 +35,16 @@ struct Draft {
   std::uint64_t num_returned = 0;
 };
 
-// Which token or text ended an answer: no part of the message, and so forgotten with the next answer.
-struct LastStop {
-  MessageId message_id;
-  StopReason reason;
-  bool context_full = false;  // the context ended it, not a limit of its own
-};
-
-// A question that waits until it is known what it sends.
+// A question that waits until it is known what it sends. It is a message already, so that it is on the disk
+// whatever becomes of the window.
 struct PlannedQuestion {
-  enum class Kind { kNew, kAgain, kContinued };
+  enum class Kind { kAnswered, kContinued };
   std::uint64_t id = 0;
-  Kind kind = Kind::kNew;
-  MessageId message_id = {};  // new: what it follows; again: the question; continued: the answer
-  std::string text = {};      // of a new one
+  Kind kind = Kind::kAnswered;
+  MessageId message_id = {};  // the question that is answered, or the answer that is continued
+  // Of a question that was written for this: the end of the path before. When it cannot be sent, it is a
+  // draft again.
+  std::optional<MessageId> shown_before = {};
   // Whether the summary that is to be sent could not be written: the oldest turns leave without one.
   bool without_summary = false;
 };
@@ -69,7 +65,7 @@ struct ChatRecord {
   std::optional<std::string> summary_under_way;
   bool submitting = false;  // an answer waits for its question to be on the disk
   bool failed = false;      // the last answer did
-  std::optional<LastStop> last_stop;
+  std::string model_path;   // of the model that answered last, valid UTF-8; empty: none, or not known
   ui::ContextMeter context;
 };
 
@@ -79,8 +75,10 @@ inline bool is_free(const ChatRecord& record) {
 }
 
 std::string title_of(const ChatRecord& record);
-// The draft as it would be sent, and as the store keeps it.
+// The draft as it would be sent.
 std::string composed_draft(const ChatRecord& record);
+// What is written and not asked yet, as the store keeps it: questions that wait in the queue, and the draft.
+std::string kept_draft(const ChatRecord& record);
 // As the store is to know it.
 ChatHead head_of(const ChatRecord& record);
 

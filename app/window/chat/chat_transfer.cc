@@ -31,38 +31,29 @@ std::string content_of(const ChatExport& chats) {
   return chats_to_json(chats.chats);
 }
 
-fs::path unused_name(const fs::path& folder, const std::string& file_name) {
-  const fs::path wanted = folder / file_name;
-  fs::path path = wanted;
-  std::error_code ignored;
-  for (int number = 2; fs::exists(path, ignored); ++number)
-    path = folder / (wanted.stem().string() + " " + std::to_string(number) + wanted.extension().string());
-  return path;
-}
-
-TransferResult export_to(const fs::path& folder, const ChatExport& chats) {
-  const fs::path path = chats.path.empty() ? unused_name(folder, chats.file_name) : fs::path(chats.path);
-  const auto written = write_private_file(path, content_of(chats));
-  if (!written) return {{}, true, written.error().message};
-  return {{},
-          false,
-          count_of_chats(chats.chats.size()) + " written to " + escape_for_message(path.string()) + "."};
+TransferResult write_chats(const ChatExport& chats) {
+  const auto written = write_private_file(chats.path, content_of(chats));
+  if (!written) return {.failed = true, .sentence = written.error().message};
+  return {
+      .sentence = count_of_chats(chats.chats.size()) + " written to " + escape_for_message(chats.path) + ".",
+      .written = chats.path};
 }
 
 TransferResult import_from(const std::string& path) {
   ReadFile file = read_file(path, ReadAs::kChats);
-  if (file.kind != FileKind::kChats) return {{}, true, std::move(file.problem)};
-  const std::string sentence =
-      count_of_chats(file.chats.size()) + " imported from " + escape_for_message(file.path) + ".";
-  return {std::move(file.chats), false, sentence};
+  if (file.kind != FileKind::kChats) return {.failed = true, .sentence = std::move(file.problem)};
+  const std::string sentence = count_of_chats(file.chats.size()) + " imported from " +
+                               escape_for_message(file.path) + "." + (file.left_out.empty() ? "" : " ") +
+                               file.left_out;
+  return {.imported = std::move(file.chats), .sentence = sentence};
 }
 
 }  // namespace
 
-ChatTransfer::ChatTransfer(fs::path folder, std::function<void()> wake_up)
+ChatTransfer::ChatTransfer(std::function<void()> wake_up)
     : jobs_(
-          [folder = std::move(folder)](const Job& job) -> std::optional<TransferResult> {
-            if (const auto* chats = std::get_if<ChatExport>(&job)) return export_to(folder, *chats);
+          [](const Job& job) -> std::optional<TransferResult> {
+            if (const auto* chats = std::get_if<ChatExport>(&job)) return write_chats(*chats);
             return import_from(std::get<std::string>(job));
           },
           std::move(wake_up), JobsLeft::kDone) {}

@@ -21,20 +21,19 @@ namespace octavo::app {
 struct ChatExport {
   std::vector<Chat> chats;
   ui::actions::ChatFormat format = ui::actions::ChatFormat::kJson;
-  std::string path;  // empty: `file_name` in the person's folder
-  std::string file_name;
+  std::string path;  // a file that is there already is replaced
 };
 
 struct TransferResult {
-  std::vector<Chat> imported;
+  std::vector<Chat> imported = {};
   bool failed = false;
-  std::string sentence;  // what was done, or why it was not
+  std::string sentence = {};  // what was done, or why it was not
+  std::string written = {};   // the file of an export
 };
 
 class ChatTransfer {
  public:
-  // Exports without a path go into `folder`, under a name that is not taken there.
-  ChatTransfer(std::filesystem::path folder, std::function<void()> wake_up);
+  explicit ChatTransfer(std::function<void()> wake_up);
   // Finishes what was begun and what waits.
   ~ChatTransfer() = default;
 

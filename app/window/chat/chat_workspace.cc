@@ -1,24 +1,27 @@
 #include "app/window/chat/chat_workspace.h"
 
+#include <algorithm>
 #include <variant>
 
 #include "app/window/give_action.h"
 
 namespace octavo::app {
 
-ChatWorkspace::ChatWorkspace(const Clock& clock, SamplingParams& sampling, TokenBook& tokens,
-                             ui::UiState& state)
+ChatWorkspace::ChatWorkspace(const Clock& clock, std::function<std::int64_t()> unix_time_ms,
+                             SamplingParams& sampling, TokenBook& tokens, ui::UiState& state)
     : state_(state),
+      keeper_(std::move(unix_time_ms)),
       chats_(keeper_, sampling, state),
       context_(chats_, state),
       drafts_(chats_, context_),
       answers_(clock, chats_, context_, tokens, state),
       summaries_(chats_),
       questions_(chats_, answers_, context_, drafts_, summaries_, state),
-      trash_(chats_, answers_, state),
+      trash_(chats_, answers_, context_, state),
       branches_(chats_, context_, state),
-      presets_(chats_, context_, keeper_, sampling, effects_, state.library.presets),
-      folders_(chats_, keeper_, state.library.folders),
+      presets_(chats_, context_, keeper_, sampling, state.model.sampling_advice, effects_,
+               state.library.presets),
+      folders_(chats_, keeper_, state.library),
       search_(chats_, keeper_, state),
       exports_(chats_, effects_),
       files_(chats_, drafts_, effects_, state) {
@@ -28,18 +31,35 @@ ChatWorkspace::ChatWorkspace(const Clock& clock, SamplingParams& sampling, Token
 }
 
 void ChatWorkspace::apply(const ui::actions::ChatAction& action) {
+  const ChatId shown = state_.active_chat;
   std::visit(
       [this](const auto& one) {
         give_action(one, chats_, drafts_, questions_, summaries_, trash_, branches_, presets_, folders_,
                     search_, exports_);
       },
       action);
+  if (state_.active_chat != shown) context_.count(state_.active_chat);  // a copy was never counted
 }
 
 void ChatWorkspace::update() {
   chats_.keep();
-  shown_.show(chats_, answers_, state_);
+  const bool listed_others = shown_.show(chats_, answers_, state_);
+  if (listed_others || is_another_day()) show_days();
   branches_.show_tree();
+}
+
+bool ChatWorkspace::is_another_day() const {
+  const std::int64_t now_ms = keeper_.unix_time_ms();
+  const ui::ChatLibraryState& library = state_.library;
+  return library.days.empty() || now_ms >= library.tomorrow_ms || now_ms < library.days.front().begin_ms;
+}
+
+void ChatWorkspace::show_days() {
+  const std::int64_t now_ms = keeper_.unix_time_ms();
+  std::int64_t oldest_ms = now_ms;
+  for (const ui::ChatState& chat : state_.chats) oldest_ms = std::min(oldest_ms, chat.updated_ms);
+  state_.library.days = day_spans(now_ms, oldest_ms);
+  state_.library.tomorrow_ms = day_begin_ms(now_ms, 1);
 }
 
 void ChatWorkspace::show_banner(ui::BannerKind kind, const std::string& sentence) {
@@ -53,6 +73,7 @@ void ChatWorkspace::attach_engine(Engine& engine, const PlanContext& plan_contex
   answers_.attach_engine(engine);
   context_.set_plan_context(plan_context);
   questions_.set_plan_context(plan_context);
+  chats_.begin_anew();
   if (chats_.list().empty()) chats_.begin();
   // Another vocabulary counts otherwise, and questions that waited for an engine have one.
   const std::vector<ChatId> ids = chats_.list();
@@ -72,8 +93,8 @@ void ChatWorkspace::detach_engine() {
 
 // ---- the store
 
-void ChatWorkspace::attach_store(ChatStore& store, std::function<std::int64_t()> unix_time_ms) {
-  keeper_ = ChatKeeper(store, std::move(unix_time_ms));
+void ChatWorkspace::attach_store(ChatStore& store) {
+  keeper_.attach_store(store);
   chats_.wait_for_store();
 }
 
@@ -130,7 +151,7 @@ void ChatWorkspace::take_report(ChatLoaded& report) {
 }
 
 void ChatWorkspace::take_plan(PlanMade made) {
-  if (made.question_id == 0) return context_.take(made.chat_id, made.plan);
+  if (made.purpose.kind == PlanPurpose::Kind::kShown) return context_.take(made.purpose.chat_id, made.plan);
   questions_.take_plan(std::move(made));
 }
 
@@ -139,7 +160,8 @@ void ChatWorkspace::fold(const EngineEvent& event) {
 }
 
 void ChatWorkspace::take_imported(std::vector<Chat> chats) {
-  for (Chat& chat : chats) chats_.show(chats_.add(std::move(chat)));
+  chats_.add_imported(std::move(chats));
+  context_.count(state_.active_chat);
 }
 
 // ---- for the Compare workspace
@@ -149,7 +171,11 @@ const Chat* ChatWorkspace::chat(ChatId chat_id) const {
 }
 
 void ChatWorkspace::edit(ChatId chat_id, const std::function<void(Chat&)>& change) {
-  change(chats_.change(chat_id, Changed::kMessages)->chat);
+  Chat& chat = chats_.change(chat_id, Changed::kMessages)->chat;
+  const std::size_t num_before = chat.messages().size();
+  change(chat);
+  for (std::uint64_t id = num_before + 1; id <= chat.messages().size(); ++id)
+    chat.find(MessageId{id})->created_ms = keeper_.unix_time_ms();
   context_.count(chat_id);
 }
 

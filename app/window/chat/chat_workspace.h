@@ -1,7 +1,7 @@
 // The Chat workspace's own logic: gives what a person asked for to the part that it concerns, and keeps the
 // disk and what is drawn in step with the chats.
 //
-// Owns the parts. Writes chats, active_chat, workspace, deleted_title, search_open, banner, library and
+// Owns the parts. Writes chats, active_chat, workspace, deleted, search_open, banner, library and
 // desktop.tree of the state. UI thread; calls no disk and draws nothing. What only the application can do
 // comes out of `take_effects`.
 #pragma once
@@ -34,12 +34,14 @@ namespace octavo::app {
 
 class ChatWorkspace final : public ComparedChats {
  public:
-  // All of these must outlive the workspace. `sampling` is the one that was chosen last.
-  ChatWorkspace(const Clock& clock, SamplingParams& sampling, TokenBook& tokens, ui::UiState& state);
+  // All of these must outlive the workspace. `sampling` is the one that was chosen last; `unix_time_ms` is
+  // the wall clock.
+  ChatWorkspace(const Clock& clock, std::function<std::int64_t()> unix_time_ms, SamplingParams& sampling,
+                TokenBook& tokens, ui::UiState& state);
 
   // Where the chats are kept; it must outlive the workspace's use. Without one they live as long as the
   // window.
-  void attach_store(ChatStore& store, std::function<std::int64_t()> unix_time_ms);
+  void attach_store(ChatStore& store);
   bool store_opened() const { return chats_.store_opened(); }
   // Everything that the store has reported, and the messages that it has saved since. True when something
   // that is drawn changed.
@@ -53,6 +55,8 @@ class ChatWorkspace final : public ComparedChats {
 
   // Saves and draws what has changed. After everything that can change a chat.
   void update();
+  // Whether it is another day than the one that is drawn: then an update is due.
+  bool is_another_day() const;
 
   void apply(const ui::actions::ChatAction& action);
   // Those of the window's own actions that concern a chat and its files.
@@ -64,6 +68,7 @@ class ChatWorkspace final : public ComparedChats {
   void take_read_files(FilesRead read, const OpenElsewhere& open) { files_.take(std::move(read), open); }
   // Chats that were read from a file, as new ones; the last is shown.
   void take_imported(std::vector<Chat> chats);
+  // Of what is shown, or of a question.
   void take_plan(PlanMade made);
   void take_attachment_count(ChatId id, std::uint64_t attachment_id, std::int32_t num_tokens) {
     drafts_.take_count(id, attachment_id, num_tokens);
@@ -81,6 +86,9 @@ class ChatWorkspace final : public ComparedChats {
   void edit(ChatId chat_id, const std::function<void(Chat&)>& change) override;
   ChatId begin() override { return chats_.begin(); }
   void show(ChatId chat_id) override { chats_.show(chat_id); }
+  void continue_answer(ChatId chat_id, MessageId message_id) override {
+    questions_.apply(ui::actions::ContinueAnswer{chat_id, message_id});
+  }
 
  private:
   void take_report(const StoreOpened& report);
@@ -89,6 +97,7 @@ class ChatWorkspace final : public ComparedChats {
   void take_report(ChatLoaded& report);
   void take_report(const SearchProgress& report) { search_.take(report); }
   void show_banner(ui::BannerKind kind, const std::string& sentence);
+  void show_days();
 
   ui::UiState& state_;
   ChatEffects effects_;

@@ -1,7 +1,10 @@
 #include "app/window/chat/chats.h"
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
+#include "engine/base/calendar.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
@@ -44,17 +47,25 @@ Message* Chats::change_message(ChatId id, MessageId message_id) {
 // ---- new ones
 
 bool Chats::is_new(const ChatRecord& record) const {
-  const bool is_asked = record.planned || !record.queued.empty();  // only not yet a message
+  const bool is_asked = !record.queued.empty();  // only not yet a message
   return record.chat.messages().empty() && !is_asked && !record.kept.stored;
+}
+
+void Chats::begin_as_settled(ChatRecord& record) const {
+  record.chat.sampling = sampling_of_new();
+  record.chat.system_prompt = sanitise_utf8(state_.settings.system_prompt);
+  for (const ui::PresetState& preset : state_.library.presets) {
+    if (preset.id != state_.settings.preset) continue;
+    record.chat.sampling = preset.sampling;
+    record.chat.system_prompt = preset.system_prompt;
+  }
+  record.kept.first_system_prompt = record.chat.system_prompt;
 }
 
 ChatId Chats::begin() {
   const bool has_new = !list_.empty() && is_new(records_.at(list_.front()));
-  if (!has_new) {
-    Chat chat;
-    chat.sampling = sampling_;
-    add(std::move(chat));
-  }
+  if (!has_new) add({});
+  begin_as_settled(*change(list_.front(), Changed::kHead));
   state_.workspace = ui::Workspace::kChat;
   state_.active_chat = list_.front();
   return state_.active_chat;
@@ -64,10 +75,28 @@ ChatId Chats::add(Chat chat) {
   ChatRecord& record = add_record(ChatId{next_id_++});
   record.chat = std::move(chat);
   record.position = next_position_++;
-  record.kept.head.created_ms = keeper_.unix_time_ms();
+  const std::int64_t now_ms = unix_time_ms();
+  record.kept.head.created_ms = record.chat.created_ms > 0 ? record.chat.created_ms : now_ms;
+  record.kept.head.updated_ms = record.chat.updated_ms > 0 ? record.chat.updated_ms : now_ms;
   list_by_position(record);
   return record.id;
 }
+
+void Chats::add_imported(std::vector<Chat> chats) {
+  std::stable_sort(chats.begin(), chats.end(),
+                   [](const Chat& a, const Chat& b) { return a.updated_ms < b.updated_ms; });
+  for (Chat& chat : chats) {
+    if (!std::exchange(chat.has_sampling, true)) chat.sampling = sampling_of_new();
+    show(add(std::move(chat)));
+  }
+}
+
+void Chats::begin_anew() {
+  if (!list_.empty() && is_new(records_.at(list_.front())))
+    begin_as_settled(*change(list_.front(), Changed::kHead));
+}
+
+SamplingParams Chats::sampling_of_new() const { return with_advice(sampling_, state_.model.sampling_advice); }
 
 ChatRecord& Chats::add_record(ChatId id) {
   ChatRecord& record = records_[id];
@@ -88,6 +117,7 @@ ChatRecord* Chats::add_stored(const ChatHead& head) {
   record.kept.loaded = false;
   record.folder = head.folder;
   record.pinned = head.pinned;
+  record.model_path = head.model_path;
   record.position = head.position;
   record.trashed_ms = head.trashed_ms;
   unsaved_.erase(record.id);
@@ -114,13 +144,25 @@ void Chats::apply(const ui::actions::SelectChat& a) {
   if (is_listed(a.chat_id)) show(a.chat_id);
 }
 
+// As they stand in the sidebar: pinned ones, folders, days.
 void Chats::apply(const ui::actions::SelectNeighbour& a) {
-  const auto found = std::find(list_.begin(), list_.end(), state_.active_chat);
-  if (found == list_.end()) return;
-  const auto count = static_cast<std::int32_t>(list_.size());
-  const auto index = static_cast<std::int32_t>(found - list_.begin());
+  const ui::ChatLibraryState& library = state_.library;
+  const auto place = [&](ChatId id) {
+    const ChatRecord& record = records_.at(id);
+    const auto folder = std::find_if(library.folders.begin(), library.folders.end(),
+                                     [&](const ui::FolderState& one) { return one.id == record.folder; });
+    const bool is_in_day = !record.pinned && record.folder == FolderId{};
+    return std::tuple(!record.pinned, record.pinned ? library.folders.begin() : folder,
+                      is_in_day ? index_of_span(library.days, record.kept.head.updated_ms) : 0);
+  };
+  std::vector<ChatId> shown = list_;
+  std::stable_sort(shown.begin(), shown.end(), [&](ChatId x, ChatId y) { return place(x) < place(y); });
+  const auto found = std::find(shown.begin(), shown.end(), state_.active_chat);
+  if (found == shown.end()) return;
+  const auto count = static_cast<std::int32_t>(shown.size());
+  const auto index = static_cast<std::int32_t>(found - shown.begin());
   const std::int32_t next = ((index + a.offset) % count + count) % count;
-  show(list_[static_cast<std::size_t>(next)]);
+  show(shown[static_cast<std::size_t>(next)]);
 }
 
 void Chats::show(ChatId id) {
@@ -147,7 +189,67 @@ bool Chats::take_loaded(ChatId id, Chat chat) {
   chat.context_policy = record.chat.context_policy;
   record.chat = std::move(chat);
   ChatKeeper::learn(record.chat, record.kept);
+  if (duplicated_when_loaded_.erase(id) > 0) duplicate(record);
   return true;
+}
+
+// ---- a copy
+
+void Chats::apply(const ui::actions::DuplicateChat& a) {
+  if (!is_listed(a.chat_id)) return;
+  const ChatRecord& record = *find(a.chat_id);
+  if (record.kept.loaded) return duplicate(record);
+  duplicated_when_loaded_.insert(a.chat_id);
+  load(a.chat_id);
+}
+
+// An answer that is under way has in the copy what it has by now.
+void Chats::duplicate(const ChatRecord& record) {
+  Chat copy = without_erased(record.chat);
+  copy.title = first_line(title_of(record), kLongestTitle) + " (copy)";
+  for (std::uint64_t id = 1; id <= copy.messages().size(); ++id) {
+    Message& message = *copy.find(MessageId{id});
+    if (message.role == Role::kAssistant && !message.finish_reason) message.interrupted = true;
+  }
+  const FolderId folder = record.folder;
+  const std::string model_path = record.model_path;
+  const ChatId id = add(std::move(copy));
+  ChatRecord& added = *change(id, Changed::kMessages);
+  added.folder = folder;
+  added.model_path = model_path;
+  show(id);
+}
+
+// ---- messages
+
+Message& Chats::append_message(ChatId id, MessageId parent, Role role, std::string content) {
+  Chat& chat = change(id, Changed::kMessages)->chat;
+  Message& message = *chat.find(chat.append(parent, role, std::move(content)));
+  message.created_ms = unix_time_ms();
+  return message;
+}
+
+// From the leaves up: whenever the disk stops taking part, what it has is a whole tree.
+ErasedMessages Chats::erase_messages(ChatId id, MessageId message_id, EraseExtent extent) {
+  Chat& chat = change(id, Changed::kMessages)->chat;
+  ErasedMessages erased = chat.erase(message_id, extent);
+  for (const MessageId child : erased.messages.front().children) {
+    if (const Message* moved = chat.find(child)) keep_message(id, *moved);
+  }
+  for (auto gone = erased.messages.rbegin(); gone != erased.messages.rend(); ++gone)
+    keep_message(id, chat.messages()[gone->id.value - 1]);
+  return erased;
+}
+
+void Chats::restore_messages(ChatId id, ErasedMessages erased) {
+  Chat& chat = change(id, Changed::kMessages)->chat;
+  std::vector<MessageId> changed;
+  for (const Message& message : erased.messages) changed.push_back(message.id);
+  const std::vector<MessageId> below = erased.messages.front().children;
+  changed.insert(changed.end(), below.begin(), below.end());
+  chat.restore(std::move(erased));
+  chat.activate(changed.front());  // what comes back is seen
+  for (const MessageId message_id : changed) keep_message(id, *chat.find(message_id));
 }
 
 // ---- title and order

@@ -37,7 +37,8 @@ struct Undrawn {
 
 class Chats {
  public:
-  // New chats begin with `sampling`, as it is then.
+  // New chats begin with the settings' preset, or with `sampling`, as it is then, under what the model's file
+  // advises; and with the system prompt of the settings.
   Chats(ChatKeeper& keeper, const SamplingParams& sampling, ui::UiState& state)
       : keeper_(keeper), sampling_(sampling), state_(state) {}
 
@@ -60,10 +61,16 @@ class Chats {
   void apply(const ui::actions::RenameChat& a);
   void apply(const ui::actions::PinChat& a);
   void apply(const ui::actions::MoveChat& a);
+  void apply(const ui::actions::DuplicateChat& a);
 
   // Shows a new chat, or the empty one at the top.
   ChatId begin();
   ChatId add(Chat chat);
+  // In the order of their dates, so that the newest is the first of the list, and shown. Chats that say
+  // nothing of sampling get that of new ones.
+  void add_imported(std::vector<Chat> chats);
+  // Another model answers: a chat that is still new begins as its file advises.
+  void begin_anew();
   // As the store has it, without its messages. nullptr when it is known already.
   ChatRecord* add_stored(const ChatHead& head);
   // New ids follow this one.
@@ -88,6 +95,12 @@ class Chats {
   // Whether all up to this ticket is on the disk.
   bool is_kept(StoreTicket ticket) const { return keeper_.saved(ticket); }
   void keep_message(ChatId id, const Message& message);
+  // What was erased is gone from the disk, and back on it when it is restored. REQUIRES: the message exists
+  ErasedMessages erase_messages(ChatId id, MessageId message_id, EraseExtent extent);
+  void restore_messages(ChatId id, ErasedMessages erased);
+  // A message that is written or asked for now, at the end of the active path. REQUIRES: the chat exists
+  Message& append_message(ChatId id, MessageId parent, Role role, std::string content);
+  std::int64_t unix_time_ms() const { return keeper_.unix_time_ms(); }
   // Text that is about to be added at the message's end.
   void keep_growth(ChatId id, const Message& message, std::string_view text,
                    const std::vector<TokenId>& token_ids);
@@ -105,9 +118,12 @@ class Chats {
 
  private:
   ChatRecord& add_record(ChatId id);
+  SamplingParams sampling_of_new() const;
   void list_by_position(const ChatRecord& record);
   void number_positions();
   bool is_new(const ChatRecord& record) const;
+  void begin_as_settled(ChatRecord& record) const;
+  void duplicate(const ChatRecord& record);
 
   ChatKeeper& keeper_;
   const SamplingParams& sampling_;
@@ -116,6 +132,7 @@ class Chats {
   std::vector<ChatId> list_;
   std::map<ChatId, Undrawn> undrawn_;
   std::set<ChatId> unsaved_;
+  std::set<ChatId> duplicated_when_loaded_;
   bool list_changed_ = false;
   bool store_opened_ = true;  // also without one
   std::uint64_t next_id_ = 1;

@@ -8,9 +8,11 @@ namespace octavo::app {
 
 void ContextCounter::count(ChatId chat_id) {
   const ChatRecord* record = chats_.find(chat_id);
-  if (record == nullptr || record->answering || record->submitting || !plan_context_) return;
+  if (record == nullptr || record->answering || record->submitting || record->planned || !plan_context_)
+    return;
   const Chat& chat = record->chat;
-  PlanWanted wanted{chat_id, 0, context_question(chat, chat.active_leaf(), state_.model.max_model_len)};
+  PlanWanted wanted{{PlanPurpose::Kind::kShown, chat_id},
+                    context_question(chat, chat.active_leaf(), state_.model.max_model_len)};
   std::vector<PathMessage>& path = wanted.question.path;
   if (std::string draft = composed_draft(*record); !draft.empty()) {
     path.push_back({{}, {Role::kUser, std::move(draft)}, {}});

@@ -5,16 +5,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 
 #include "app/window/chat/chats.h"
-#include "app/window/chat/token_counter.h"
+#include "app/window/plan_context.h"
 #include "ui/state.h"
 
 namespace octavo::app {
-
-// Plans what a chat would send, later or at once, and hands the result to `ChatWorkspace::take_plan`.
-using PlanContext = std::function<void(PlanWanted)>;
 
 class ContextCounter {
  public:

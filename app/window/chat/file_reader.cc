@@ -80,12 +80,14 @@ ReadFile read_text(const fs::path& path, std::string bytes) {
 }
 
 ReadFile read_chats(const fs::path& path, const std::string& bytes) {
-  auto chats = import_chats(bytes, path.filename().string());
-  if (!chats) return {.kind = FileKind::kUnusable, .path = path.string(), .problem = chats.error().message};
+  auto imported = import_chats(bytes, path.filename().string());
+  if (!imported)
+    return {.kind = FileKind::kUnusable, .path = path.string(), .problem = imported.error().message};
   return {.kind = FileKind::kChats,
           .path = path.string(),
           .name = first_line(sanitise_utf8(path.filename().string()), 200),
-          .chats = *std::move(chats)};
+          .chats = std::move(imported->chats),
+          .left_out = left_out_sentence(imported->left_out)};
 }
 
 // What is neither a model nor a recording. Texts are attached; only chats may be as large as years of them
@@ -130,7 +132,7 @@ FileReader::FileReader(std::function<void()> wake_up)
             std::move(wake_up), JobsLeft::kDropped) {}
 
 FilesRead FileReader::read_all(const FilesToRead& files) const {
-  FilesRead result{files.chat_id, {}};
+  FilesRead result{files.reader, files.chat_id, {}};
   for (const std::string& path : files.paths) {
     if (!jobs_.stopping()) result.files.push_back(read_file(path, files.as));
   }

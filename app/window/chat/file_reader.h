@@ -26,6 +26,7 @@ struct ReadFile {
   std::string name = {};         // without folders, one line of valid UTF-8
   std::string text = {};         // of a text
   std::vector<Chat> chats = {};  // of chats, this or another program's
+  std::string left_out = {};     // what of them was left out, one sentence; empty when nothing was
   std::string problem = {};      // of what cannot be used: one sentence
 };
 
@@ -33,14 +34,19 @@ struct ReadFile {
 // What is wanted as one kind may be a path as people type it, with blanks around it and "~".
 enum class ReadAs { kAny, kText, kChats };
 
+// Whom the texts are for: the chat `chat_id`, as attachments, or the batch, as prompts.
+enum class FilesFor { kChat, kBatch };
+
 struct FilesToRead {
-  ChatId chat_id;  // whose attachments texts become
+  FilesFor reader = FilesFor::kChat;
+  ChatId chat_id = {};
   ReadAs as = ReadAs::kAny;
   std::vector<std::string> paths;
 };
 
 struct FilesRead {
-  ChatId chat_id;
+  FilesFor reader = FilesFor::kChat;
+  ChatId chat_id = {};
   std::vector<ReadFile> files;  // as many as paths, in their order
 };
 

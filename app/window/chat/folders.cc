@@ -14,8 +14,10 @@ std::string clean_name(const std::string& name) { return first_line(sanitise_utf
 }  // namespace
 
 void Folders::apply(const ui::actions::CreateFolder& a) {
-  folders_.push_back({FolderId{next_id_++}, clean_name(a.name)});
+  new_folder_ = FolderId{next_id_++};
+  folders_.push_back({new_folder_, clean_name(a.name)});
   keep(folders_.back());
+  apply(ui::actions::MoveToFolder{a.chat_id, new_folder_});
 }
 
 void Folders::apply(const ui::actions::RenameFolder& a) {

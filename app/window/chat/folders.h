@@ -1,6 +1,6 @@
 // The folders that chats are sorted into.
 //
-// Owns library.folders of the state. UI thread. What the constructor takes must outlive the folders.
+// Owns folders and new_folder of the library. UI thread. What the constructor takes must outlive the folders.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ namespace octavo::app {
 
 class Folders {
  public:
-  Folders(Chats& chats, ChatKeeper& keeper, std::vector<ui::FolderState>& folders)
-      : chats_(chats), keeper_(keeper), folders_(folders) {}
+  Folders(Chats& chats, ChatKeeper& keeper, ui::ChatLibraryState& library)
+      : chats_(chats), keeper_(keeper), folders_(library.folders), new_folder_(library.new_folder) {}
 
   void apply(const ui::actions::CreateFolder& a);
   void apply(const ui::actions::RenameFolder& a);
@@ -31,6 +31,7 @@ class Folders {
   Chats& chats_;
   ChatKeeper& keeper_;
   std::vector<ui::FolderState>& folders_;
+  FolderId& new_folder_;
   std::uint64_t next_id_ = 1;
 };
 

@@ -7,9 +7,10 @@
 namespace octavo::app {
 namespace {
 
-std::string imported_sentence(std::size_t num_chats, const std::string& name) {
-  return "Imported " + std::to_string(num_chats) + (num_chats == 1 ? " chat" : " chats") + " from " +
-         escape_for_message(name) + ".";
+std::string imported_sentence(const ReadFile& file) {
+  const std::size_t count = file.chats.size();
+  return "Imported " + std::to_string(count) + (count == 1 ? " chat" : " chats") + " from " +
+         escape_for_message(file.name) + "." + (file.left_out.empty() ? "" : " ") + file.left_out;
 }
 
 // "a, b and c"
@@ -30,12 +31,11 @@ std::string sentence_of(const std::vector<std::string>& problems) {
 }  // namespace
 
 void OpenedFiles::apply(const ui::actions::AttachFile& a) {
-  state_.desktop.attach_open = false;
-  effects_.files_to_read.push_back({a.chat_id, ReadAs::kText, {a.path}});
+  effects_.files_to_read.push_back({.chat_id = a.chat_id, .as = ReadAs::kText, .paths = {a.path}});
 }
 
 void OpenedFiles::apply(const ui::actions::OpenFiles& a) {
-  effects_.files_to_read.push_back({state_.active_chat, ReadAs::kAny, a.paths});
+  effects_.files_to_read.push_back({.chat_id = state_.active_chat, .as = ReadAs::kAny, .paths = a.paths});
 }
 
 void OpenedFiles::take(FilesRead read, const OpenElsewhere& open_elsewhere) {
@@ -52,8 +52,8 @@ void OpenedFiles::use(ChatId chat_id, ReadFile file, const OpenElsewhere& open_e
     case FileKind::kModel:
     case FileKind::kRecording: return open_elsewhere(file);
     case FileKind::kChats:
-      outcomes.imported.push_back(imported_sentence(file.chats.size(), file.name));
-      for (Chat& chat : file.chats) chats_.show(chats_.add(std::move(chat)));
+      outcomes.imported.push_back(imported_sentence(file));
+      chats_.add_imported(std::move(file.chats));
       return;
     case FileKind::kText: return attach(chat_id, std::move(file), outcomes);
     case FileKind::kUnusable: outcomes.problems.push_back(std::move(file.problem)); return;

@@ -1,7 +1,7 @@
 // Files that a person dropped, named or attached: texts go with the next message, chats become chats of this
 // window, and what belongs to another part of the window is handed on.
 //
-// Writes banner and desktop.attach_open of the state. UI thread. What the constructor takes must outlive it.
+// Writes the banner of the state. UI thread. What the constructor takes must outlive it.
 #pragma once
 
 #include <functional>

@@ -9,6 +9,19 @@ namespace {
 
 constexpr std::size_t kLongestName = 200;
 
+// What a person chose: where it is only what this model's file advises, what was chosen before stays, for
+// other models.
+SamplingParams without_advice(SamplingParams chosen, const SamplingAdvice& advice,
+                              const SamplingParams& before) {
+  if (advice.temperature == chosen.temperature) chosen.temperature = before.temperature;
+  if (advice.top_p == chosen.top_p) chosen.top_p = before.top_p;
+  if (advice.top_k == chosen.top_k) chosen.top_k = before.top_k;
+  if (advice.min_p == chosen.min_p) chosen.min_p = before.min_p;
+  if (advice.repetition_penalty == chosen.repetition_penalty)
+    chosen.repetition_penalty = before.repetition_penalty;
+  return chosen;
+}
+
 }  // namespace
 
 void Presets::apply(const ui::actions::ChangeSystemPrompt& a) {
@@ -20,7 +33,7 @@ void Presets::apply(const ui::actions::ChangeSystemPrompt& a) {
 void Presets::apply(const ui::actions::ChangeSampling& a) {
   if (!chats_.is_listed(a.chat_id)) return;
   chats_.change(a.chat_id, Changed::kHead)->chat.sampling = a.sampling;
-  sampling_ = a.sampling;
+  sampling_ = without_advice(a.sampling, advice_, sampling_);
   sampling_.seed.reset();  // a seed belongs to one chat
   effects_.settings_changed = true;
   context_.count(a.chat_id);  // how long an answer may be decides what fits beside it

@@ -14,13 +14,15 @@ namespace octavo::app {
 
 class Presets {
  public:
-  // `sampling` becomes the one that was chosen last; new chats begin with it.
+  // `sampling` becomes the one that was chosen last, but for what only the model's `advice` chose; new chats
+  // begin with it.
   Presets(Chats& chats, ContextCounter& context, ChatKeeper& keeper, SamplingParams& sampling,
-          ChatEffects& effects, std::vector<ui::PresetState>& presets)
+          const SamplingAdvice& advice, ChatEffects& effects, std::vector<ui::PresetState>& presets)
       : chats_(chats),
         context_(context),
         keeper_(keeper),
         sampling_(sampling),
+        advice_(advice),
         effects_(effects),
         presets_(presets) {}
 
@@ -42,6 +44,7 @@ class Presets {
   ContextCounter& context_;
   ChatKeeper& keeper_;
   SamplingParams& sampling_;
+  const SamplingAdvice& advice_;
   ChatEffects& effects_;
   std::vector<ui::PresetState>& presets_;
   std::uint64_t next_id_ = 1;

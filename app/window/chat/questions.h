@@ -1,8 +1,8 @@
-// What a person asks in a chat: new questions, the same again, edited ones, and those that wait until the
-// answer under way is done.
+// What a person asks in a chat: new questions, the same again, edited ones, answers that go on, and those
+// that wait until the answer under way is done.
 //
-// Each is planned before it is asked (context_plan.h): what cannot be sent never becomes a message, and comes
-// back into the draft with the reason. Where a summary is wanted first, it is written first.
+// Each is planned before it is asked (context_plan.h), and is a message while it waits for that: what cannot
+// be sent goes back into the draft with the reason. Where a summary is wanted first, it is written first.
 //
 // UI thread. Chats, answers, counter, drafts, summaries and state must outlive the questions.
 #pragma once
@@ -36,6 +36,7 @@ class Questions {
   void apply(const ui::actions::Regenerate& a);
   void apply(const ui::actions::EditMessage& a);
   void apply(const ui::actions::ContinueAnswer& a);
+  void apply(const ui::actions::WriteAnswer& a);
 
   // Empty: there is no vocabulary to plan with, and questions wait. Those that wait already are planned anew.
   void set_plan_context(PlanContext plan_context);
@@ -47,12 +48,15 @@ class Questions {
   void send_queued(ChatId chat_id);
 
  private:
+  void ask_new(ChatId chat_id, MessageId parent, const std::string& text);
   void ask(ChatId chat_id, PlannedQuestion question);
-  void plan(const ChatRecord& record);
+  void make_way(ChatRecord& record, MessageId kept = kRootMessage);
+  void plan(ChatRecord& record);
   void submit(ChatRecord& record, ChatPrompt prompt);
   void answer(ChatRecord& record, MessageId question, ChatPrompt prompt);
   void continue_answer(ChatRecord& record, Message& message, ChatPrompt prompt);
   void give_back(ChatRecord& record, const std::string& reason);
+  std::string take_back(ChatRecord& record);
 
   Chats& chats_;
   Answers& answers_;

@@ -4,8 +4,10 @@
 #include <string>
 #include <utility>
 
+#include "app/chat/answer_parts.h"
 #include "app/chat/attachments.h"
 #include "app/window/chat/answer_figures.h"
+#include "app/window/models/model_title.h"
 
 namespace octavo::app {
 namespace {
@@ -34,12 +36,46 @@ ui::MessageState new_message(const Message& message) {
   return shown;
 }
 
-ui::AnswerFigures shown_figures(const ChatRecord& record, const Answer* under_way, const Message& message) {
-  const bool has_stop = record.last_stop && record.last_stop->message_id == message.id;
-  ui::AnswerFigures figures = figures_of(message, has_stop ? record.last_stop->reason : StopReason{});
-  if (has_stop && record.last_stop->context_full) figures.stop_reason = "the context is full";
+// What can be asked for below a message that nothing follows.
+ui::AnswerOffer offer_of(const Message& message) {
+  if (!message.children.empty()) return ui::AnswerOffer::kNone;
+  if (message.role == Role::kUser) return ui::AnswerOffer::kGenerate;
+  const bool has_ended = message.finish_reason || message.interrupted;
+  if (message.role != Role::kAssistant || !has_ended || message.finish_reason == FinishReason::kStop)
+    return ui::AnswerOffer::kNone;
+  return message.content.empty() ? ui::AnswerOffer::kGenerate : ui::AnswerOffer::kContinue;
+}
+
+ui::AnswerFigures shown_figures(const Answer* under_way, const Message& message) {
+  ui::AnswerFigures figures = figures_of(message);
   if (under_way != nullptr && under_way->message_id == message.id) add_live_figures(*under_way, figures);
   return figures;
+}
+
+// None for an answer that is nothing but text. While it is under way, its parts are known with its time.
+std::vector<ui::MessagePart> shown_parts(const Answer* under_way, const Message& message, bool is_final) {
+  const bool is_read = under_way != nullptr && under_way->message_id == message.id && under_way->thinking;
+  const std::vector<AnswerPart> parts =
+      is_read ? under_way->thinking->parts() : answer_parts(message.content, is_final, beginning_of(message));
+  const AnswerPart whole{PartKind::kAnswer, 0, message.content.size()};
+  if (parts.empty() && message.content.empty()) return {};
+  if (parts.empty()) return {ui::MessagePart{}};  // only the beginning of a mark
+  if (parts.size() == 1 && parts.front() == whole) return {};
+  std::vector<ui::MessagePart> shown;
+  std::size_t num_thoughts = 0;
+  for (const AnswerPart& part : parts) {
+    ui::MessagePart& here = shown.emplace_back();
+    here.begin = static_cast<std::uint32_t>(part.begin);
+    here.end = static_cast<std::uint32_t>(part.end);
+    here.thinking = part.kind == PartKind::kThinking;
+    here.open = part.open;
+    if (!here.thinking) continue;
+    const std::vector<std::int64_t>& durations = message.thinking.durations_us;
+    if (num_thoughts < durations.size() && durations[num_thoughts] > 0)
+      here.duration_ms = static_cast<double>(durations[num_thoughts]) / 1000.0;
+    ++num_thoughts;
+  }
+  return shown;
 }
 
 // All of a message that can change.
@@ -48,13 +84,20 @@ void show_message(const ChatRecord& record, const Answer* under_way, const Messa
   const SiblingPosition position = record.chat.position_among_siblings(message.id);
   shown.sibling_index = position.index;
   shown.num_siblings = position.count;
+  shown.offer = offer_of(message);
+  shown.created_ms = message.created_ms;
   if (message.role != Role::kAssistant) return;
+  const bool streaming = !message.finish_reason && !message.interrupted;
+  if (shown.text.size() != message.content.size() || shown.streaming != streaming)
+    shown.parts = shown_parts(under_way, message, /*is_final=*/!streaming);
   if (shown.text.size() < message.content.size()) shown.text.append(message.content, shown.text.size());
   shown.error = message.error;
-  shown.figures = shown_figures(record, under_way, message);
-  shown.streaming = !message.finish_reason && !message.interrupted;
+  shown.figures = shown_figures(under_way, message);
+  shown.streaming = streaming;
   shown.interrupted = message.interrupted;
-  shown.cut_off = message.children.empty() && message.finish_reason == FinishReason::kLength;
+  shown.repeats = streaming && under_way != nullptr && under_way->message_id == message.id &&
+                  under_way->repetition.repeats();
+  shown.edited = message.edited;
   shown.model = message.model;
 }
 
@@ -98,9 +141,10 @@ void show_head(const ChatRecord& record, ui::ChatState& shown) {
   shown.num_drafts_returned = record.draft.num_returned;
   shown.attachments.clear();
   for (const Attachment& attachment : record.draft.attachments) shown.attachments.push_back(attachment.shown);
+  shown.updated_ms = record.kept.head.updated_ms;
+  shown.model_path = record.model_path;
+  shown.model_name = record.model_path.empty() ? std::string() : model_title(record.model_path, {});
   shown.queued.clear();
-  if (record.planned && record.planned->kind == PlannedQuestion::Kind::kNew)
-    shown.queued.emplace_back(split_attachments(record.planned->text).text);
   for (const std::string& text : record.queued) shown.queued.emplace_back(split_attachments(text).text);
 }
 
@@ -158,8 +202,9 @@ ui::ChatState* find_shown(std::vector<ui::ChatState>& shown, ChatId id) {
 
 }  // namespace
 
-void ShownChats::show(Chats& chats, const Answers& answers, ui::UiState& state) {
-  if (chats.take_list_changed()) {
+bool ShownChats::show(Chats& chats, const Answers& answers, ui::UiState& state) {
+  const bool list_changed = chats.take_list_changed();
+  if (list_changed) {
     arrange(chats, state.chats);
     show_trash(chats, state.library.trash);
   }
@@ -167,6 +212,7 @@ void ShownChats::show(Chats& chats, const Answers& answers, ui::UiState& state) 
     ui::ChatState* shown = find_shown(state.chats, id);
     if (shown != nullptr) show_chat(*chats.find(id), answers, undrawn, *shown);
   }
+  return list_changed;
 }
 
 // The drawn chats in the order of the list. What comes into the list has changed, and is drawn next.

@@ -15,8 +15,8 @@ namespace octavo::app {
 
 class ShownChats {
  public:
-  // Takes what is not drawn yet of the chats.
-  void show(Chats& chats, const Answers& answers, ui::UiState& state);
+  // Takes what is not drawn yet of the chats. True when the list has changed.
+  bool show(Chats& chats, const Answers& answers, ui::UiState& state);
 
  private:
   void arrange(const Chats& chats, std::vector<ui::ChatState>& shown);

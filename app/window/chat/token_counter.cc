@@ -20,10 +20,10 @@ TokenCounter::~TokenCounter() {
 void TokenCounter::plan(PlanWanted wanted) {
   {
     const std::lock_guard lock(mutex_);
-    if (wanted.question_id != 0) {
-      questions_.push_back(std::move(wanted));
+    if (wanted.purpose.kind == PlanPurpose::Kind::kShown) {
+      shown_[wanted.purpose.chat_id] = std::move(wanted);
     } else {
-      shown_[wanted.chat_id] = std::move(wanted);
+      questions_.push_back(std::move(wanted));
     }
   }
   changed_.notify_one();
@@ -67,7 +67,7 @@ void TokenCounter::run() {
       lock.unlock();
       ContextPlan plan = plan_context(wanted.question, counts, static_cast<std::int64_t>(std::time(nullptr)));
       lock.lock();
-      plans_.push_back({wanted.chat_id, wanted.question_id, std::move(plan)});
+      plans_.push_back({wanted.purpose, std::move(plan)});
     } else {
       const Attachment file = std::move(attachments_.front());
       attachments_.pop_front();

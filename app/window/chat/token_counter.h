@@ -15,24 +15,10 @@
 #include <thread>
 #include <vector>
 
-#include "app/chat/context_plan.h"
+#include "app/window/plan_context.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace octavo::app {
-
-// What a chat would send.
-struct PlanWanted {
-  ChatId chat_id;
-  // Of a question that waits for its plan; 0: only to be shown, and of several the newest alone is planned.
-  std::uint64_t question_id = 0;
-  ContextQuestion question;
-};
-
-struct PlanMade {
-  ChatId chat_id;
-  std::uint64_t question_id = 0;
-  ContextPlan plan;
-};
 
 // Of a file that is not sent yet.
 struct AttachmentCount {

@@ -21,6 +21,8 @@ class ComparedChats {
   virtual ChatId begin() = 0;
   // Shows this one there.
   virtual void show(ChatId chat_id) = 0;
+  // Generation goes on at the end of this answer, which was stopped.
+  virtual void continue_answer(ChatId chat_id, MessageId message_id) = 0;
 
  protected:
   ~ComparedChats() = default;

@@ -1,13 +1,15 @@
 #include "app/window/compare/comparison.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <set>
 #include <variant>
 
 #include "app/chat/finish_text.h"
+#include "app/window/compare/compared_settings.h"
 #include "app/window/kept_token_ids.h"
 #include "app/window/memory/sequence_names.h"
+#include "engine/base/check.h"
+#include "engine/base/format.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
@@ -17,12 +19,6 @@ namespace {
 constexpr std::int32_t kNumAlternatives = 8;
 constexpr std::size_t kMostCopies = 16'384;
 constexpr const char* kOf = " of ";
-
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
-  return text;
-}
 
 ui::ColumnPhase phase_of(FinishReason reason) {
   switch (reason) {
@@ -64,8 +60,7 @@ void Comparison::open(Source source) {
   ui::ComparisonSetup& setup = state_->setup;
   setup.sampling = source.sampling;
   setup.sampling.seed.reset();
-  setup.variants.assign(2, setup.sampling);
-  setup.variants[1].temperature = setup.sampling.temperature > 0 ? 0 : 1;
+  setup.variants = two_settings({setup.sampling, system_prompt_of(state_->messages)});
 }
 
 void Comparison::change_setup(const ui::ComparisonSetup& setup) {
@@ -75,20 +70,21 @@ void Comparison::change_setup(const ui::ComparisonSetup& setup) {
   if (state_->setup.variants.size() > ui::kMostCompared) state_->setup.variants.resize(ui::kMostCompared);
 }
 
-void Comparison::run() {
-  if (state_->messages.empty()) return;
+void Comparison::run(const std::vector<LanePrompt>& prompts) {
+  if (engine_ == nullptr) return refuse("No model is loaded. Load one, then run the comparison.");
   cancel_all();
   clear();
-  if (engine_ == nullptr) {
-    state_->problem = "No model is loaded. Load one, then run the comparison.";
-    return;
-  }
-  make_lanes();
+  make_lanes(prompts);
   submit_lanes();
 }
 
+void Comparison::refuse(std::string problem) {
+  cancel_all();
+  clear();
+  state_->problem = std::move(problem);
+}
+
 void Comparison::run_again() {
-  if (engine_ == nullptr || lanes_.empty()) return run();
   cancel_all();
   for (Lane& lane : lanes_) prepare_again(lane);
   state_->beams.nodes.clear();
@@ -128,7 +124,7 @@ void Comparison::clear() {
   state_->problem.clear();
 }
 
-void Comparison::make_lanes() {
+void Comparison::make_lanes(const std::vector<LanePrompt>& prompts) {
   const ui::ComparisonSetup& setup = state_->setup;
   state_->shown_kind = setup.kind;
   state_->num_alternatives = kNumAlternatives;
@@ -137,34 +133,43 @@ void Comparison::make_lanes() {
   switch (setup.kind) {
     case ui::ComparisonKind::kSamples:
       sampling.n = setup.num_samples;
-      add_lane(sampling, names("Sample", setup.num_samples));
+      add_lane(prompts.front(), sampling, names("Sample", setup.num_samples));
       break;
     case ui::ComparisonKind::kBeams:
       sampling.n = 1;
       sampling.beam_width = setup.beam_width;
-      add_lane(sampling, names("Beam", setup.beam_width));
+      add_lane(prompts.front(), sampling, names("Beam", setup.beam_width));
       state_->beams.width = setup.beam_width;
       state_->beams.length_penalty = sampling.length_penalty;
       break;
-    case ui::ComparisonKind::kSettings:
+    case ui::ComparisonKind::kSettings: {
+      OCTAVO_CHECK(prompts.size() == setup.variants.size(), "a prompt for each of the settings");
+      const std::uint64_t seed = setup.sampling.seed ? *setup.sampling.seed : draw_seed_();
       for (std::size_t i = 0; i < setup.variants.size(); ++i) {
-        sampling = setup.variants[i];
+        sampling = setup.variants[i].sampling;
         sampling.n = 1;
         sampling.beam_width.reset();
-        add_lane(sampling, {std::string("Settings ") + static_cast<char>('A' + i)});
+        sampling.seed = seed;
+        add_lane(prompts[i], sampling, {ui::settings_name(i)});
       }
       break;
+    }
   }
   show_differences();
 }
 
-void Comparison::add_lane(const SamplingParams& sampling, const std::vector<std::string>& names) {
+void Comparison::add_lane(const LanePrompt& prompt, const SamplingParams& sampling,
+                          const std::vector<std::string>& names) {
   Lane& lane = lanes_.emplace_back();
-  lane.request.prompt = ChatPrompt{state_->messages};
+  lane.request.prompt = ChatPrompt{prompt.messages};
   lane.request.sampling = sampling;
   lane.request.sampling.logprobs = kNumAlternatives;
   lane.request.retention = RetentionClass::kChat;
-  for (const std::string& name : names) state_->columns.push_back(new_column(lane, name));
+  for (const std::string& name : names) {
+    ui::ComparedColumn& column = state_->columns.emplace_back(new_column(lane, name));
+    column.system_prompt = system_prompt_of(prompt.messages);
+    column.num_left_out = prompt.num_left_out;
+  }
 }
 
 ui::ComparedColumn Comparison::new_column(Lane& lane, std::string name) {
@@ -266,6 +271,8 @@ void Comparison::fork(ui::ColumnId column_id, std::size_t token_index, std::size
                                  : parent.name;
   ui::ComparedColumn column = new_column(lane, "Fork " + std::to_string(++num_forks_) + kOf + origin);
   column.sampling.max_tokens = parent.sampling.max_tokens;  // of the whole column
+  column.system_prompt = parent.system_prompt;
+  column.num_left_out = parent.num_left_out;
   force_tokens(column, parent, token_index, chosen);
   const auto place = std::find_if(state_->columns.begin(), state_->columns.end(),
                                   [&](const ui::ComparedColumn& each) { return each.id == column_id; });
@@ -292,10 +299,19 @@ void Comparison::force_tokens(ui::ComparedColumn& column, const ui::ComparedColu
 }
 
 void Comparison::show_differences() {
-  std::vector<SamplingParams> all;
-  for (const ui::ComparedColumn& column : state_->columns) all.push_back(column.sampling);
-  for (ui::ComparedColumn& column : state_->columns) {
-    column.differences = sampling_differences(column.sampling, all);
+  std::vector<ui::ComparedSettings> all;
+  for (const ui::ComparedColumn& column : state_->columns)
+    all.push_back({column.sampling, column.system_prompt});
+  const bool same_messages =
+      std::all_of(state_->columns.begin(), state_->columns.end(), [&](const ui::ComparedColumn& column) {
+        return column.num_left_out == state_->columns.front().num_left_out;
+      });
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    ui::ComparedColumn& column = state_->columns[i];
+    column.differences = settings_differences(all[i], all);
+    if (same_messages) continue;
+    column.differences +=
+        (column.differences.empty() ? "" : " · ") + count_text(column.num_left_out, "message") + " left out";
   }
 }
 
@@ -330,6 +346,25 @@ std::optional<Message> Comparison::message_of(ui::ColumnId column_id) const {
   return message;
 }
 
+std::optional<Message> Comparison::beginning_of(ui::ColumnId column_id, std::size_t token_index,
+                                                std::size_t alternative) const {
+  const ui::ComparedColumn* column = ui::find_column(*state_, column_id);
+  if (column == nullptr || engine_ == nullptr || lane_of(column_id) == nullptr ||
+      token_index >= column->tokens.size() || alternative >= column->tokens[token_index].alternatives.size())
+    return std::nullopt;
+  const ui::TokenAlternative& chosen = column->tokens[token_index].alternatives[alternative];
+  if (chosen.ends_text) return std::nullopt;
+  Message message;
+  message.role = Role::kAssistant;
+  message.finish_reason = FinishReason::kAbort;  // so that it can be continued
+  message.token_ids = ids_of(column->tokens);
+  message.token_ids.resize(token_index);
+  message.token_ids.push_back(chosen.token_id);
+  message.content = sanitise_utf8(engine_->tokenizer().decode(message.token_ids, /*skip_special=*/true));
+  keep_ids_of_text(engine_->tokenizer(), StopReason{}, message);
+  return message;
+}
+
 // ---- events
 
 bool Comparison::fold(const EngineEvent& event) {
@@ -342,11 +377,13 @@ bool Comparison::fold(const EngineEvent& event) {
 void Comparison::fold_event(Lane& lane, const RequestAccepted& event) {
   const bool is_beams = lane.request.sampling.beam_width.has_value();
   if (lane.prompt_token_ids.empty()) lane.prompt_token_ids = event.prompt_token_ids;
-  if (lane.forced.empty())
+  if (&lane == &lanes_.front())
     state_->num_prompt_tokens = static_cast<std::int32_t>(event.prompt_token_ids.size());
   lane.request.sampling.seed = event.seed;
   for (const ui::ColumnId id : lane.columns) {
-    if (!is_beams) find_column(id)->seed = event.seed;
+    ui::ComparedColumn& column = *find_column(id);
+    column.num_prompt_tokens = static_cast<std::int32_t>(lane.prompt_token_ids.size());
+    if (!is_beams) column.seed = event.seed;
   }
 }
 
@@ -632,7 +669,9 @@ void Comparison::fold_snapshot(const KvSnapshot& snapshot) {
       ui::SeatMemory& seat = found != seats.end() ? *found : seats.emplace_back();
       seat = {sequence.output_index, memory_of(sequence, snapshot)};
     } else if (ui::ComparedColumn* column = column_of(*lane, sequence.output_index)) {
-      column->memory = memory_of(sequence, snapshot);
+      ui::ColumnMemory memory = memory_of(sequence, snapshot);
+      keep_sharing(column->memory, memory);
+      column->memory = std::move(memory);
     }
   }
   count_memory(ours, snapshot);
@@ -681,6 +720,19 @@ ui::ColumnMemory Comparison::memory_of(const SequenceSnapshot& sequence, const K
   return memory;
 }
 
+// Who ends last shares nothing any more: what it shared while the others ran is kept.
+void Comparison::keep_sharing(const ui::ColumnMemory& before, ui::ColumnMemory& memory) {
+  const std::size_t count = std::min(before.blocks.size(), memory.blocks.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool is_same =
+        before.blocks[i].block_id == memory.blocks[i].block_id && before.swapped_out == memory.swapped_out;
+    if (!is_same || !before.blocks[i].shared || memory.blocks[i].shared) continue;
+    memory.blocks[i].shared = true;
+    ++memory.num_shared;
+    --memory.num_own;
+  }
+}
+
 void Comparison::count_memory(const std::vector<const SequenceSnapshot*>& sequences,
                               const KvSnapshot& snapshot) {
   ui::ComparisonMemory memory;
@@ -725,24 +777,6 @@ ui::ComparedColumn* Comparison::column_of(const Lane& lane, std::int32_t output_
 }
 
 // ---- pure parts
-
-std::string sampling_differences(const SamplingParams& params, const std::vector<SamplingParams>& all) {
-  std::string text;
-  const auto add_if_different = [&](const char* name, auto member, const std::string& value) {
-    const bool differs = std::any_of(
-        all.begin(), all.end(), [&](const SamplingParams& other) { return other.*member != params.*member; });
-    if (differs) text += (text.empty() ? "" : " · ") + std::string(name) + " " + value;
-  };
-  add_if_different("temperature", &SamplingParams::temperature, number(params.temperature));
-  add_if_different("top-p", &SamplingParams::top_p, number(params.top_p));
-  add_if_different("top-k", &SamplingParams::top_k, params.top_k <= 0 ? "off" : std::to_string(params.top_k));
-  add_if_different("min-p", &SamplingParams::min_p, number(params.min_p));
-  add_if_different("repetition", &SamplingParams::repetition_penalty, number(params.repetition_penalty));
-  add_if_different("presence", &SamplingParams::presence_penalty, number(params.presence_penalty));
-  add_if_different("frequency", &SamplingParams::frequency_penalty, number(params.frequency_penalty));
-  add_if_different("length", &SamplingParams::max_tokens, std::to_string(params.max_tokens));
-  return text;
-}
 
 std::int32_t common_prefix(const std::vector<ui::ComparedToken>& a, const std::vector<ui::ComparedToken>& b) {
   const std::size_t most = std::min(a.size(), b.size());

@@ -2,9 +2,10 @@
 // and folds what it reports into ui::ComparisonState.
 //
 // A request of a comparison is a *lane*: n samples are one lane with n columns, settings are one lane each, a
-// fork is a lane whose prompt ends with the tokens before the fork and the alternative. What a lane asked for
-// and the seed that it had are kept, so that the same can be asked again; the prompt is then given as the
-// token ids of the first time, because a chat template may write the date.
+// fork is a lane whose prompt ends with the tokens before the fork and the alternative. Settings have one
+// seed in common, drawn here unless a person chose it: what differs between their answers is not chance. What
+// a lane asked for and the seed that it had are kept, so that the same can be asked again; the prompt is then
+// given as the token ids of the first time, because a chat template may write the date.
 //
 // UI thread. The clock and the state must outlive the comparison, the engine until `detach_engine`.
 #pragma once
@@ -18,6 +19,7 @@
 
 #include "app/chat/chat.h"
 #include "engine/base/clock.h"
+#include "engine/base/draw_seed.h"
 #include "engine/engine.h"
 #include "engine/tokenizer/detokenizer.h"
 #include "ui/compare_state.h"
@@ -26,7 +28,8 @@ namespace octavo::app {
 
 class Comparison {
  public:
-  Comparison(const Clock& clock, ui::ComparisonState& state) : clock_(&clock), state_(&state) {}
+  Comparison(const Clock& clock, SeedSource draw_seed, ui::ComparisonState& state)
+      : clock_(&clock), draw_seed_(std::move(draw_seed)), state_(&state) {}
 
   void attach_engine(Engine& engine) { engine_ = &engine; }
   // What still runs ends with the sentence `why`.
@@ -43,7 +46,17 @@ class Comparison {
   void open(Source source);
   void change_setup(const ui::ComparisonSetup& setup);
 
-  void run();
+  // What a lane sends: all of the question's messages, or those of them that the context holds.
+  struct LanePrompt {
+    std::vector<ChatMessage> messages = {};
+    std::int32_t num_left_out = 0;
+  };
+  // Asks for answers. REQUIRES: of settings a prompt for each of the variants, else one
+  void run(const std::vector<LanePrompt>& prompts);
+  // Why nothing can be run.
+  void refuse(std::string problem);
+  bool can_run_again() const { return engine_ != nullptr && !lanes_.empty(); }
+  // REQUIRES: can_run_again().
   void run_again();
   void stop();
   void fork(ui::ColumnId column_id, std::size_t token_index, std::size_t alternative);
@@ -64,6 +77,10 @@ class Comparison {
 
   // The answer as a message of a chat; nullopt while it goes on, and when it is empty.
   std::optional<Message> message_of(ui::ColumnId column_id) const;
+  // The beginning of an answer that another token goes on: what stands before `token_index`, and the
+  // alternative. nullopt where there is no such alternative, and where it ends the text.
+  std::optional<Message> beginning_of(ui::ColumnId column_id, std::size_t token_index,
+                                      std::size_t alternative) const;
 
  private:
   struct Lane {
@@ -94,9 +111,10 @@ class Comparison {
   // Asking.
   void cancel_all();
   void clear();
-  void make_lanes();
+  void make_lanes(const std::vector<LanePrompt>& prompts);
   ui::ComparedColumn new_column(Lane& lane, std::string name);
-  void add_lane(const SamplingParams& sampling, const std::vector<std::string>& names);
+  void add_lane(const LanePrompt& prompt, const SamplingParams& sampling,
+                const std::vector<std::string>& names);
   void submit_lanes();
   void prepare_again(Lane& lane);
   void force_tokens(ui::ComparedColumn& column, const ui::ComparedColumn& parent, std::size_t token_index,
@@ -125,6 +143,7 @@ class Comparison {
   void share_prefixes();
   void count_progress();
   ui::ColumnMemory memory_of(const SequenceSnapshot& sequence, const KvSnapshot& snapshot) const;
+  static void keep_sharing(const ui::ColumnMemory& before, ui::ColumnMemory& memory);
   void count_memory(const std::vector<const SequenceSnapshot*>& sequences, const KvSnapshot& snapshot);
 
   Lane* find_lane(RequestId request_id);
@@ -134,6 +153,7 @@ class Comparison {
   Growth& growth_of(ui::ColumnId id) { return growth_.at(id); }
 
   const Clock* clock_;
+  SeedSource draw_seed_;
   ui::ComparisonState* state_;
   Engine* engine_ = nullptr;
   std::vector<Lane> lanes_;
@@ -147,9 +167,6 @@ class Comparison {
 };
 
 // ---- pure parts, for tests
-
-// What stands in a column's head when its settings differ from the others': "temperature 0.8 · top-p 0.9".
-std::string sampling_differences(const SamplingParams& params, const std::vector<SamplingParams>& all);
 
 // Tokens at the start that two lists have in common.
 std::int32_t common_prefix(const std::vector<ui::ComparedToken>& a, const std::vector<ui::ComparedToken>& b);

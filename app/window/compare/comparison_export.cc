@@ -34,6 +34,7 @@ nlohmann::json column_to_json(const ui::ComparedColumn& column) {
     json["token_ids"].push_back(token.token_id);
     json["logprobs"].push_back(token.logprob);
   }
+  if (!column.system_prompt.empty()) json["system_prompt"] = column.system_prompt;
   if (column.seed) json["seed"] = *column.seed;
   if (const auto mean = column.mean_logprob()) json["mean_logprob"] = *mean;
   if (column.score) json["score"] = *column.score;
@@ -100,31 +101,6 @@ std::string comparison_to_markdown(const ui::ComparisonState& comparison) {
     text += fenced(column.text);
   }
   return text;
-}
-
-Result<std::filesystem::path> write_comparison(const std::filesystem::path& folder,
-                                               const ExportedComparison& comparison) {
-  std::error_code failure;
-  std::filesystem::create_directories(folder, failure);  // what is wrong shows when the file is opened
-  const std::filesystem::path wanted = folder / comparison.file_name;
-  std::filesystem::path path = wanted;
-  std::FILE* file = nullptr;
-  for (int number = 2; number < 10'000; ++number) {
-    file = std::fopen(path.c_str(), "wx");
-    if (file != nullptr || errno != EEXIST) break;
-    path = folder / (wanted.stem().string() + " " + std::to_string(number) + wanted.extension().string());
-  }
-  const auto refuse = [&](int error) {
-    return Error{ErrorCode::kIo, "cannot write " + path.string() + ": " + std::strerror(error) +
-                                     ": free some space or choose another folder, then export again"};
-  };
-  if (file == nullptr) return refuse(errno);
-  const bool complete =
-      std::fwrite(comparison.content.data(), 1, comparison.content.size(), file) == comparison.content.size();
-  const int write_error = errno;
-  if (std::fclose(file) == 0 && complete) return path;
-  std::filesystem::remove(path, failure);
-  return refuse(complete ? errno : write_error);
 }
 
 }  // namespace octavo::app

@@ -2,15 +2,14 @@
 // again.
 //
 // JSON, version 1: {"format": "octavo-comparison", "version": 1, "kind": "samples", "messages": [{"role",
-// "content"}], "num_prompt_tokens", "columns": [{"name", "seed", "output_index", "sampling", "text",
-// "token_ids", "logprobs", "num_forced", "cumulative_logprob", "mean_logprob", "score", "finish", "error",
-// "tokens_per_second"}]}. What is not known is absent. Log-probabilities are the model's own, natural.
+// "content"}], "num_prompt_tokens", "columns": [{"name", "seed", "output_index", "sampling", "system_prompt",
+// "text", "token_ids", "logprobs", "num_forced", "cumulative_logprob", "mean_logprob", "score", "finish",
+// "error", "tokens_per_second"}]}. What is not known is absent. Log-probabilities are the model's own,
+// natural.
 #pragma once
 
-#include <filesystem>
 #include <string>
 
-#include "engine/base/result.h"
 #include "ui/compare_state.h"
 
 namespace octavo::app {
@@ -19,12 +18,8 @@ std::string comparison_to_json(const ui::ComparisonState& comparison);
 std::string comparison_to_markdown(const ui::ComparisonState& comparison);
 
 struct ExportedComparison {
-  std::string file_name;  // a number is added where it is taken
+  std::string path;
   std::string content;
 };
-
-// Never overwrites: the file it gives back did not exist. Creates the folder when it is missing.
-Result<std::filesystem::path> write_comparison(const std::filesystem::path& folder,
-                                               const ExportedComparison& comparison);
 
 }  // namespace octavo::app

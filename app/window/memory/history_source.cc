@@ -7,8 +7,11 @@
 namespace octavo::app {
 
 void HistorySource::add(const metrics::Trace& trace) {
+  timeline.add(trace, [this](std::uint64_t mark) {
+    history.follow_to(mark);
+    return history.newest();
+  });
   history.follow_to(trace.next_event_mark);
-  timeline.add(trace);
   timeline.keep_from(history.oldest_mark());
 }
 
@@ -22,7 +25,8 @@ std::unique_ptr<HistorySource> live_source(const EngineDescription& description,
                              .num_host_blocks = description.num_host_blocks,
                              .bytes_per_block = description.bytes_per_block,
                              .max_model_len = description.max_model_len},
-                    .history = MemoryHistory(std::move(recorder), description.bytes_per_block)});
+                    .history = MemoryHistory(std::move(recorder), description.bytes_per_block),
+                    .timeline = MemoryTimeline(model_title(description.model))});
 }
 
 std::unique_ptr<HistorySource> tour_source(TourChapter chapter) {

@@ -1,5 +1,8 @@
-// Folds the engine's reports about memory into what a chat shows of it: the blocks that hold it. Knows which
-// sequence belongs to which chat, and which blocks a chat left behind.
+// Folds what happens to blocks into what a chat shows of it: the blocks that hold it. Knows which sequence
+// belongs to which chat, and which blocks a chat has left behind in the cache.
+//
+// A sequence that has a table on the device is shown as that table. Of one that has none the blocks are shown
+// that it had last, as far as they still hold what they held then.
 //
 // A value type without clock, thread or engine. UI thread.
 #pragma once
@@ -8,12 +11,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
-#include <string>
+#include <optional>
 #include <utility>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/metrics/pool_story.h"
+#include "engine/metrics/step_recorder.h"
 #include "ui/state.h"
 
 namespace octavo::app {
@@ -23,55 +26,39 @@ using ChatOfRequest = std::function<std::optional<ChatId>(RequestId)>;
 
 class MemoryFold {
  public:
-  // Learns which sequence belongs to which chat. Call it before `fold_trace` of the same poll, so that its
-  // events find their chats.
-  void learn_sequences(const KvSnapshot& snapshot, const ChatOfRequest& chat_of);
+  // Before or after its events.
+  void learn(SequenceId sequence, ChatId chat_id);
 
-  // What happened to blocks, in the order in which it happened.
-  void fold_trace(const Engine::Trace& trace);
+  // What happened to blocks, in order. Traces follow one another.
+  void fold(const metrics::Trace& trace);
 
-  // The blocks of every chat, from the tables of those that run and from what happened since to the blocks of
-  // the others: the snapshot may be without blocks.
-  void fold_snapshot(std::shared_ptr<const KvSnapshot> snapshot, ui::UiState& state);
-
-  void forget_chat(ChatId chat_id) { held_.erase(chat_id); }
-  // Everything of the engine before this one.
-  void forget_engine() {
-    chats_.clear();
-    held_.clear();
-    late_events_.clear();
-    snapshot_step_ = -1;
-  }
+  // The blocks of every chat; `newest` is the state after all that was folded.
+  void show(const metrics::PoolMoment& newest, ui::UiState& state);
 
  private:
-  struct HeldBlock {
-    BlockId block_id;
-    std::int32_t filled = 0;  // slots
-  };
-  // What a chat holds or has left in the cache.
+  // The table of a sequence, or what is left of its last one.
   struct Held {
-    SequenceId sequence_id{};
-    bool running = false;
-    std::vector<HeldBlock> blocks;     // logical order
-    std::vector<BlockId> host_blocks;  // while swapped out
+    std::vector<BlockId> blocks;   // logical order
+    std::int32_t num_entries = 0;  // of its table
   };
 
-  void follow_block(const BlockEvent& event);
-  void fold_held(const KvSnapshot& snapshot);
-  void fold_chats(const KvSnapshot& snapshot, ui::UiState& state);
-  void find_used_blocks(const KvSnapshot& snapshot);
-  void find_shared_blocks(std::size_t num_blocks);
-  bool is_shared(BlockId block) const { return num_holders_[static_cast<std::size_t>(block.value)] > 1; }
-  std::int32_t num_sharing(ChatId chat_id, const std::vector<HeldBlock>& blocks);
+  void follow(const BlockEvent& event);
+  void append(std::uint64_t sequence, BlockId block);
+  void take_place(std::uint64_t sequence, BlockId source, BlockId target);
+  void forget_contents(BlockId block);
+  void forget_superseded();
+  void find_shown(const ui::UiState& state);
+  void show_chat(const metrics::PoolMoment& newest, std::uint64_t sequence, ui::ChatState& chat);
+  bool is_shared(BlockId block) const;
+  std::int32_t num_sharing(ChatId chat_id, const std::vector<BlockId>& blocks);
 
-  std::map<SequenceId, ChatId> chats_;  // of sequences seen in snapshots
-  std::map<ChatId, Held> held_;
-  std::int64_t snapshot_step_ = -1;
-  std::int32_t block_size_ = 0;          // of the newest snapshot
-  std::vector<BlockEvent> late_events_;  // of steps after the newest snapshot
-  // Of fold_chats, kept for their memory.
-  std::vector<bool> is_used_;                       // by some sequence, by block
-  std::vector<std::int32_t> num_holders_;           // chats that hold a block, by block
+  std::map<std::uint64_t, ChatId> chats_;  // of sequences
+  std::map<std::uint64_t, Held> held_;     // by sequence; those of other requests as long as they run
+  std::vector<std::vector<std::uint64_t>> holders_;  // sequences that hold a block, by block
+  // Of show(), kept for their memory.
+  std::vector<ChatId> listed_;                      // in order
+  std::map<ChatId, std::uint64_t> shown_;           // the sequence that a chat shows: its newest with blocks
+  std::vector<std::int32_t> num_chats_;             // that hold a block, by block
   std::vector<std::pair<BlockId, ChatId>> shared_;  // blocks of several chats, in order
   std::vector<ChatId> sharing_;
 };

@@ -32,25 +32,31 @@ std::vector<ui::FigureSample> curve(const ui::TimelineState& timeline, std::uint
   return samples;
 }
 
-const StepRecord* step_at(const ui::TimelineState& timeline, std::uint64_t mark) {
+const ui::TimelineStep* step_at(const ui::TimelineState& timeline, std::uint64_t mark) {
   for (auto step = timeline.steps.rbegin(); step != timeline.steps.rend(); ++step) {
-    if (step->mark <= mark) return &step->record;
+    if (step->mark <= mark) return &*step;
   }
   return nullptr;
 }
 
-ui::HealthFigure hits_figure(const ui::TimelineState& timeline, const KvTotals& totals, std::uint64_t mark) {
-  metrics::PrefixHits hits{.num_reused = totals.prefix_hit_tokens};
-  for (const ui::TimelineStep& step : timeline.steps) {
-    if (step.mark <= mark) hits.num_computed += step.record.num_prefill_tokens;
+std::int32_t num_swapped_requests(const KvSnapshot& snapshot) {
+  std::set<RequestId> requests;
+  for (const SequenceSnapshot& sequence : snapshot.sequences) {
+    if (sequence.state == SequenceState::kSwapped) requests.insert(sequence.request_id);
   }
+  return static_cast<std::int32_t>(requests.size());
+}
+
+ui::HealthFigure hits_figure(const ui::TimelineState& timeline, const KvTotals& totals, std::uint64_t mark) {
+  const ui::TimelineStep* step = step_at(timeline, mark);
+  const metrics::PrefixHits hits{.num_reused = totals.prefix_hit_tokens,
+                                 .num_computed = step != nullptr ? step->num_prefilled : 0};
   return {.id = "hits",
           .value = percent_text(hits.share()),
           .label = "prefix hits",
           .note = count_text(hits.num_reused, "token") + " reused",
           .definition =
-              "Prefix hits: share of prompt tokens whose keys and values were reused, over the steps in the "
-              "history."};
+              "Prefix hits: share of prompt tokens whose keys and values were reused, since the start."};
 }
 
 ui::HealthFigure swap_figure(const KvTotals& totals) {
@@ -144,8 +150,7 @@ std::vector<ui::HealthFigure> health_figures(const KvSnapshot& snapshot, const u
   const KvFigures& figures = snapshot.figures;
   const double blocks = std::max(1, pool.num_blocks);
   const double block_size = pool.block_size;
-  const StepRecord* step = step_at(timeline, mark);
-  const std::int32_t num_swapped = step != nullptr ? step->num_swapped_groups : 0;
+  const std::int32_t num_swapped = num_swapped_requests(snapshot);
   const auto fragmentation = [&](const StepRecord& record) {
     return metrics::internal_fragmentation(record, pool.block_size);
   };

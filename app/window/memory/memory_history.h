@@ -57,6 +57,8 @@ class MemoryHistory {
   };
   // The state before the event of this mark.
   Result<Moment> at(std::uint64_t mark);
+  // Of the newest mark; nullptr when it cannot be told.
+  const metrics::PoolMoment* newest() const { return newest_ ? &*newest_ : nullptr; }
   // Of the mark that was asked for last.
   const metrics::PoolStory& story() const;
 

@@ -169,4 +169,18 @@ std::vector<ui::TableLine> table_lines(const KvSnapshot& snapshot,
   return lines;
 }
 
+void add_ghost_lines(const std::vector<ui::ChatState>& chats, std::vector<ui::TableLine>& lines) {
+  const std::size_t num_running = lines.size();
+  for (const ui::ChatState& chat : chats) {
+    const auto end = lines.begin() + static_cast<std::ptrdiff_t>(num_running);
+    const bool has_line =
+        std::any_of(lines.begin(), end, [&](const ui::TableLine& line) { return line.chat_id == chat.id; });
+    if (has_line || chat.memory.blocks.empty()) continue;
+    ui::TableLine line{.label = chat.title, .colour_index = chat.colour_index, .chat_id = chat.id};
+    line.is_ghost = true;
+    for (const ui::ChatBlock& block : chat.memory.blocks) line.blocks.push_back(block.block_id);
+    lines.push_back(std::move(line));
+  }
+}
+
 }  // namespace octavo::app

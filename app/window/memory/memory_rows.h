@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/api/kv_snapshot.h"
+#include "ui/chat_state.h"
 #include "ui/memory_state.h"
 
 namespace octavo::app {
@@ -24,5 +25,8 @@ BlockOwners owners_of(const KvSnapshot& snapshot, const std::vector<ui::ShownSeq
 // Requests in order of arrival; several outputs stand under a heading.
 std::vector<ui::TableLine> table_lines(const KvSnapshot& snapshot,
                                        const std::vector<ui::ShownSequence>& sequences);
+
+// Of chats that hold blocks without an answer under way: what they left in the cache.
+void add_ghost_lines(const std::vector<ui::ChatState>& chats, std::vector<ui::TableLine>& lines);
 
 }  // namespace octavo::app

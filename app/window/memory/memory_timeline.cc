@@ -40,14 +40,27 @@ void keep_newest(std::deque<Record>& records, std::size_t most) {
 
 }  // namespace
 
-void MemoryTimeline::add(const metrics::Trace& trace) {
+void MemoryTimeline::follow(std::shared_ptr<const ui::TimelineState> before) {
+  if (before->steps.empty()) before = before->before;
+  if (before == nullptr) return;
+  timeline_->origin_us = before->origin_us;
+  auto alone = std::make_shared<ui::TimelineState>(*before);  // what was before that is forgotten
+  alone->before = nullptr;
+  alone->log.clear();
+  alone->stories.clear();
+  timeline_->before = std::move(alone);
+}
+
+void MemoryTimeline::add(const metrics::Trace& trace, const MomentAt& moment_at) {
   ui::TimelineState& timeline = *timeline_;
   if (timeline.origin_us == 0 && !trace.steps.empty()) timeline.origin_us = trace.steps.front().begin_us;
   std::uint64_t mark = trace.next_event_mark - trace.block_events.size();
   for (const BlockEvent& event : trace.block_events) add_event(event, mark++);
-  for (std::size_t i = 0; i < trace.steps.size(); ++i) add_step({trace.steps[i], trace.step_event_marks[i]});
+  for (std::size_t i = 0; i < trace.steps.size(); ++i) add_step(trace.steps[i], trace.step_event_marks[i]);
+  add_levels(trace, moment_at);
   timeline.newest_mark = trace.next_event_mark;
   keep_newest(timeline.steps, kMostSteps);
+  keep_newest(timeline.levels, kMostSteps);
   keep_newest(timeline.log, kMostLines);
   keep_newest(timeline.spans, kMostSpans);
   keep_newest(timeline.rates, kMostRates);
@@ -59,9 +72,33 @@ void MemoryTimeline::name(std::uint64_t sequence, ui::ShownSequence name) {
   while (names.size() > kMostNames) names.erase(names.begin());
 }
 
-void MemoryTimeline::add_step(const ui::TimelineStep& step) {
-  timeline_->steps.push_back(step);
-  const StepRecord& record = step.record;
+// A step's record tells the levels after its events. What commands did without a step has its own time, and
+// no record.
+void MemoryTimeline::add_levels(const metrics::Trace& trace, const MomentAt& moment_at) {
+  const std::uint64_t first_mark = trace.next_event_mark - trace.block_events.size();
+  auto step_mark = trace.step_event_marks.begin();
+  for (std::size_t i = 0; i < trace.block_events.size(); ++i) {
+    const BlockEvent& event = trace.block_events[i];
+    const std::uint64_t mark = first_mark + i + 1;
+    while (step_mark != trace.step_event_marks.end() && *step_mark < mark) ++step_mark;
+    const bool ends_step = step_mark != trace.step_event_marks.end() && *step_mark == mark;
+    const bool goes_on =
+        i + 1 < trace.block_events.size() && trace.block_events[i + 1].time_us == event.time_us;
+    if (ends_step || goes_on) continue;
+    const metrics::PoolMoment* moment = moment_at(mark);
+    if (moment == nullptr || moment->mark != mark) continue;
+    timeline_->levels.push_back({.time_us = event.time_us,
+                                 .mark = mark,
+                                 .used = moment->state.num_used(),
+                                 .cached = moment->state.num_cached(),
+                                 .free = moment->state.num_free(),
+                                 .host = moment->state.num_host_used()});
+  }
+}
+
+void MemoryTimeline::add_step(const StepRecord& record, std::uint64_t mark) {
+  num_prefilled_ += record.num_prefill_tokens;
+  timeline_->steps.push_back({record, mark, num_prefilled_});
   const std::int64_t end_us = record.begin_us + record.schedule_us + record.execute_us + record.commit_us;
   timeline_->newest_us = std::max(timeline_->newest_us, end_us);
   for (const metrics::Rates& rates : rates_.add(record))
@@ -72,6 +109,7 @@ void MemoryTimeline::add_event(const BlockEvent& event, std::uint64_t mark) {
   timeline_->newest_us = std::max(timeline_->newest_us, event.time_us);
   follow_sequence(event);
   rates_.add(event);
+  stories_.add(event, mark, timeline_->stories);
   if (is_told(event.kind)) add_line(event, mark);
 }
 

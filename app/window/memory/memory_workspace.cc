@@ -15,6 +15,7 @@
 #include "app/window/memory/memory_rows.h"
 #include "app/window/memory/memory_tree.h"
 #include "engine/base/home_folder.h"
+#include "engine/base/text.h"
 
 namespace octavo::app {
 namespace {
@@ -63,7 +64,10 @@ void MemoryWorkspace::attach(const EngineDescription& description,
                              ui::UiState& state) {
   recording_.stop();
   state.memory_workspace.recording.is_recording = false;
+  const auto before = live_ != nullptr ? live_->timeline.shared() : nullptr;
   live_ = live_source(description, std::move(recorder));
+  if (before != nullptr) live_->timeline.follow(before);
+  chats_ = {};
   bytes_ = std::move(bytes);
   state.memory.timeline = live_->timeline.shared();
   state.memory_workspace.bar = memory_bar(description, physical_memory_bytes());
@@ -75,8 +79,17 @@ void MemoryWorkspace::detach() {
   bytes_ = {};
 }
 
+void MemoryWorkspace::learn(const RequestAdmitted& event, const ChatOfRequest& chat_of,
+                            const ui::UiState& state) {
+  if (live_ == nullptr || event.sequence_id == SequenceId{}) return;
+  const SequenceFacts facts{.request_id = event.request_id};
+  if (!live_->history.facts().contains(event.sequence_id.value))
+    live_->history.learn(event.sequence_id.value, facts);
+  name_sequence(event.sequence_id, facts, /*has_siblings=*/false, chat_of, state);
+}
+
 void MemoryWorkspace::fold(const Engine::Trace& trace, std::shared_ptr<const KvSnapshot> newest,
-                           const ChatOf& chat_of, ui::UiState& state) {
+                           const ChatOfRequest& chat_of, ui::UiState& state) {
   if (live_ == nullptr) return;
   if (newest != nullptr) {
     live_->history.learn(*newest);
@@ -86,8 +99,10 @@ void MemoryWorkspace::fold(const Engine::Trace& trace, std::shared_ptr<const KvS
   }
   if (!trace.block_events.empty() || !trace.steps.empty()) {
     live_->add(trace);
+    chats_.fold(trace);
     recording_.notify();
   }
+  show_chats(state);
   end_failed_recording(state);
   if (other_ == nullptr && state.workspace == ui::Workspace::kMemory) {
     if (state.memory_workspace.cursor.following) {
@@ -98,26 +113,38 @@ void MemoryWorkspace::fold(const Engine::Trace& trace, std::shared_ptr<const KvS
   }
 }
 
-void MemoryWorkspace::name_sequences(const KvSnapshot& snapshot, const ChatOf& chat_of,
+void MemoryWorkspace::show_chats(ui::UiState& state) {
+  const metrics::PoolMoment* newest = live_ != nullptr ? live_->history.newest() : nullptr;
+  if (newest != nullptr) chats_.show(*newest, state);
+}
+
+void MemoryWorkspace::name_sequences(const KvSnapshot& snapshot, const ChatOfRequest& chat_of,
                                      const ui::UiState& state) {
   std::map<RequestId, int> num_outputs;
   for (const SequenceSnapshot& sequence : snapshot.sequences) ++num_outputs[sequence.request_id];
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
-    const auto chat = chat_of ? chat_of(sequence.request_id) : std::nullopt;
-    const ui::ChatState* shown = chat ? ui::find_chat(state, *chat) : nullptr;
-    ui::ShownSequence name{.label = "sequence " + std::to_string(sequence.sequence_id.value),
-                           .colour_index = static_cast<std::uint32_t>(sequence.request_id.value)};
-    if (shown != nullptr) name = {shown->id, shown->title, shown->colour_index};
-    const auto other =
-        shown == nullptr && name_of_ ? name_of_(sequence.request_id, sequence.output_index) : std::nullopt;
-    if (other) {
-      name.label = *other;
-    } else if (num_outputs[sequence.request_id] > 1 || sequence.output_index > 0) {
-      name.label += " · sample " + std::to_string(sequence.output_index + 1);
-    }
-    live_->timeline.name(sequence.sequence_id.value, std::move(name));
+    const SequenceFacts facts{sequence.request_id, sequence.output_index, sequence.num_prompt_tokens};
+    name_sequence(sequence.sequence_id, facts, num_outputs[sequence.request_id] > 1, chat_of, state);
   }
   recording_.describe(*live_);
+}
+
+void MemoryWorkspace::name_sequence(SequenceId sequence, const SequenceFacts& facts, bool has_siblings,
+                                    const ChatOfRequest& chat_of, const ui::UiState& state) {
+  const auto chat = chat_of ? chat_of(facts.request_id) : std::nullopt;
+  if (chat) chats_.learn(sequence, *chat);
+  const ui::ChatState* shown = chat ? ui::find_chat(state, *chat) : nullptr;
+  ui::ShownSequence name{.label = "sequence " + std::to_string(sequence.value),
+                         .colour_index = static_cast<std::uint32_t>(facts.request_id.value)};
+  if (shown != nullptr) name = {shown->id, shown->title, shown->colour_index};
+  const auto other =
+      shown == nullptr && name_of_ ? name_of_(facts.request_id, facts.output_index) : std::nullopt;
+  if (other) {
+    name.label = *other;
+  } else if (has_siblings || facts.output_index > 0) {
+    name.label += " · sample " + std::to_string(facts.output_index + 1);
+  }
+  live_->timeline.name(sequence.value, std::move(name));
 }
 
 // A disk that is full, or slower than the engine.
@@ -171,7 +198,7 @@ void MemoryWorkspace::apply_one(const act::ShowMemoryPage& a, ui::UiState& state
     show_source(state, nullptr);
   }
   if (a.page == ui::MemoryPage::kPaper) {
-    memory_workspace.paper.shape = shape_memory_bar("llama-13b", kPaperDeviceBytes);
+    memory_workspace.paper.shape = shape_memory_bar("opt-13b", kPaperDeviceBytes);
     paper_.show(memory_workspace.paper);
   }
 }
@@ -269,7 +296,7 @@ bool MemoryWorkspace::count_ages(ui::UiState& state) {
 }
 
 bool MemoryWorkspace::wants_tick() const {
-  return opening_.valid() || paper_.is_running() || is_playing_ || counts_ages_;
+  return opening_.valid() || paper_.has_news() || is_playing_ || counts_ages_;
 }
 
 // ---- what is shown
@@ -283,17 +310,20 @@ void MemoryWorkspace::show(ui::UiState& state) {
   if (!cursor.playing) played_us_ = -1;
   cursor.problem.clear();
   source.timeline.keep_from(source.history.oldest_mark());
-  const bool is_newest = cursor.following || cursor.mark >= source.history.newest_mark();
+  // The engine's own snapshot says more than events can: classes, reservations, what waits. It may be a step
+  // behind the events that were read after it; then all of the workspace shows its moment.
+  const bool has_own = cursor.following && source.newest != nullptr;
+  if (cursor.following) {
+    cursor.mark = has_own ? source.newest->event_mark : source.history.newest_mark();
+  }
+  const bool is_newest = cursor.mark >= source.history.newest_mark();
   auto moment = source.history.at(is_newest ? source.history.newest_mark() : cursor.mark);
-  // The engine's own snapshot says more than events can: classes, reservations, what waits.
-  const bool has_own = is_newest && cursor.following && source.newest != nullptr;
   if (!moment && has_own) moment = MemoryHistory::Moment{};
   if (!moment) {
     cursor.problem = moment.error().message;
     return;
   }
   if (has_own) moment->snapshot = source.newest;
-  if (cursor.following) cursor.mark = source.history.newest_mark();
   memory_workspace.snapshot = moment->snapshot;
   ++memory_workspace.version;
   show_cursor(state);
@@ -334,6 +364,10 @@ void MemoryWorkspace::show_blocks(const MemoryHistory::Moment& moment, ui::UiSta
   }
   memory_workspace.host = host_blocks(moment);
   memory_workspace.lines = table_lines(snapshot, memory_workspace.sequences);
+  const bool is_newest = other_ == nullptr && memory_workspace.cursor.following &&
+                         live_->history.newest() != nullptr &&
+                         memory_workspace.cursor.mark == live_->history.newest()->mark;
+  if (is_newest) add_ghost_lines(state.chats, memory_workspace.lines);  // of the past nobody knows them
   memory_workspace.tree =
       make_prefix_tree(snapshot, story, [this](BlockId block) { return text_of_block(block); });
 }
@@ -424,7 +458,8 @@ void MemoryWorkspace::apply_one(const act::StopRecording&, ui::UiState& state) {
   if (const auto failure = recording_.stop()) {
     effects_.problem = *failure;
   } else {
-    effects_.notice = "Recorded to " + state.memory_workspace.recording.path + ".";
+    effects_.written = state.memory_workspace.recording.path;
+    effects_.notice = "Recorded to " + effects_.written + ".";
   }
 }
 
@@ -458,25 +493,21 @@ void MemoryWorkspace::apply_one(const act::CloseRecording&, ui::UiState& state) 
   show_source(state, nullptr);
 }
 
-void MemoryWorkspace::apply_one(const act::ListRecordings&, ui::UiState& state) {
-  state.memory_workspace.recording.known = list_recordings(folder_);
-}
-
 void MemoryWorkspace::apply_one(const act::ExportMemory& a, ui::UiState& state) {
-  std::error_code error;
-  std::filesystem::create_directories(folder_, error);
-  const std::filesystem::path stem = folder_ / ("octavo-memory-" + time_stamp());
   if (a.format == act::ExportFormat::kPng) {
-    effects_.picture = stem.string() + ".png";
+    std::error_code error;
+    std::filesystem::create_directories(folder_, error);
+    effects_.picture = folder_ / ("octavo-memory-" + time_stamp() + ".png");
     return;
   }
+  if (a.path.empty()) return;
   const bool is_json = a.format == act::ExportFormat::kJson;
-  const std::filesystem::path path = stem.string() + (is_json ? ".json" : ".csv");
   const std::string text =
       is_json ? memory_json(state.memory_workspace) : steps_csv(*state.memory_workspace.timeline);
-  const Result<void> written = write_export(path, text);
+  const Result<void> written = write_export(a.path, text);
   if (written) {
-    effects_.notice = "Exported to " + path.string() + ".";
+    effects_.written = a.path;
+    effects_.notice = "Exported to " + escape_for_message(a.path) + ".";
   } else {
     effects_.problem = written.error().message;
   }
@@ -533,7 +564,7 @@ void MemoryWorkspace::apply_one(const act::RunPaper&, ui::UiState& state) {
 void MemoryWorkspace::apply_one(const act::CancelPaper&, ui::UiState&) { paper_.cancel(); }
 
 bool MemoryWorkspace::take_paper(ui::UiState& state) {
-  if (!state.memory_workspace.paper.is_running && !paper_.is_running()) return false;
+  if (!paper_.has_news()) return false;
   paper_.show(state.memory_workspace.paper);
   return true;
 }

@@ -16,6 +16,7 @@
 
 #include "app/window/memory/history_source.h"
 #include "app/window/memory/live_recording.h"
+#include "app/window/memory/memory_fold.h"
 #include "app/window/memory/paper_comparison.h"
 #include "app/window/memory/recording_viewer.h"
 #include "app/window/memory/sequence_names.h"
@@ -26,11 +27,12 @@
 
 namespace octavo::app {
 
-// Where recordings and exports go: ~/.local/share/octavo/recordings, or as XDG_DATA_HOME says.
+// Where recordings and pictures go: ~/.local/share/octavo/recordings, or as XDG_DATA_HOME says.
 std::filesystem::path default_recordings_folder();
 
 struct MemoryEffects {
   std::optional<std::string> notice = {};  // to be shown, one sentence
+  std::string written = {};                // the file that the notice tells of
   std::optional<std::string> problem = {};
   std::optional<std::filesystem::path> picture = {};  // where a PNG of the window is wanted
   bool changes_watched_block = false;
@@ -50,10 +52,16 @@ class MemoryWorkspace {
               TokenBytes bytes, ui::UiState& state);
   void detach();
 
-  // What the engine has reported: the recorder holds `trace` since the last time.
-  using ChatOf = std::function<std::optional<ChatId>(RequestId)>;
-  void fold(const Engine::Trace& trace, std::shared_ptr<const KvSnapshot> newest, const ChatOf& chat_of,
-            ui::UiState& state);
+  // Of the engine that is attached: who a sequence is, however short it lives.
+  void learn(const RequestAdmitted& event, const ChatOfRequest& chat_of, const ui::UiState& state);
+  // What the engine has reported: the recorder holds `trace` since the last time. `newest` is null unless
+  // there is a newer snapshot; then the trace reaches at least as far. The chats must be drawn: the blocks
+  // that hold them are written into them.
+  void fold(const Engine::Trace& trace, std::shared_ptr<const KvSnapshot> newest,
+            const ChatOfRequest& chat_of, ui::UiState& state);
+
+  // The blocks that hold each chat, when the chats have changed.
+  void show_chats(ui::UiState& state);
 
   void apply(const ui::actions::MemoryAction& action, ui::UiState& state);
   // Time goes on: plays, counts ages, takes in what ran beside. True when something that is drawn changed.
@@ -69,7 +77,9 @@ class MemoryWorkspace {
  private:
   HistorySource& shown() { return other_ ? *other_ : *live_; }
   bool has_source() const { return other_ != nullptr || live_ != nullptr; }
-  void name_sequences(const KvSnapshot& snapshot, const ChatOf& chat_of, const ui::UiState& state);
+  void name_sequences(const KvSnapshot& snapshot, const ChatOfRequest& chat_of, const ui::UiState& state);
+  void name_sequence(SequenceId sequence, const SequenceFacts& facts, bool has_siblings,
+                     const ChatOfRequest& chat_of, const ui::UiState& state);
   void end_failed_recording(ui::UiState& state);
   void show_source(ui::UiState& state, std::unique_ptr<HistorySource> other);
 
@@ -89,7 +99,6 @@ class MemoryWorkspace {
   void apply_one(const ui::actions::StopRecording& a, ui::UiState& state);
   void apply_one(const ui::actions::OpenRecording& a, ui::UiState& state);
   void apply_one(const ui::actions::CloseRecording& a, ui::UiState& state);
-  void apply_one(const ui::actions::ListRecordings& a, ui::UiState& state);
   void apply_one(const ui::actions::ExportMemory& a, ui::UiState& state);
   void apply_one(const ui::actions::ShowChapter& a, ui::UiState& state);
   void apply_one(const ui::actions::MoveTour& a, ui::UiState& state);
@@ -112,6 +121,7 @@ class MemoryWorkspace {
 
   const std::filesystem::path folder_;
   std::unique_ptr<HistorySource> live_;
+  MemoryFold chats_;                      // of live_
   std::unique_ptr<HistorySource> other_;  // a recording or the tour, while it is shown
   SequenceNamer name_of_;
   TokenBytes bytes_;

@@ -41,6 +41,7 @@ void PaperComparison::start() {
   if (thread_.joinable()) thread_.join();
   is_cancelled_ = false;
   is_running_ = true;
+  is_end_shown_ = false;
   {
     std::lock_guard lock(mutex_);
     progress_ = {};
@@ -63,8 +64,9 @@ void PaperComparison::run() {
 }
 
 void PaperComparison::show(ui::PaperState& state) {
-  std::lock_guard lock(mutex_);
   state.is_running = is_running_;
+  is_end_shown_ = !state.is_running;  // what it measured last was written before it said so
+  std::lock_guard lock(mutex_);
   state.rows.clear();
   state.is_done = true;
   for (std::size_t i = 0; i < kContenders.size(); ++i) {

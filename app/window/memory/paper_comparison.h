@@ -28,7 +28,8 @@ class PaperComparison {
 
   void start();
   void cancel();
-  bool is_running() const { return is_running_; }
+  // Whether show() has news: it runs, or has ended since.
+  bool has_news() const { return !is_end_shown_; }
   // What is known so far.
   void show(ui::PaperState& state);
 
@@ -42,6 +43,7 @@ class PaperComparison {
 
   std::thread thread_;
   std::atomic<bool> is_running_ = false, is_cancelled_ = false;
+  bool is_end_shown_ = true;
   std::mutex mutex_;
   std::array<Progress, 4> progress_ = {};  // guarded by mutex_
 };

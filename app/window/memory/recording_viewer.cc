@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 #include <span>
-#include <system_error>
 #include <utility>
 
 #include "engine/base/text.h"
@@ -14,7 +13,6 @@ namespace octavo::app {
 namespace {
 
 constexpr std::size_t kMostEvents = std::size_t{1} << 22;  // 160 MiB
-constexpr std::size_t kMostListed = 24;
 constexpr std::size_t kMostSequences = std::size_t{1} << 16;
 
 // Everything that a recording holds, of which memory is known to have room.
@@ -88,23 +86,6 @@ Result<OpenedRecording> open_recording(const std::filesystem::path& path) {
   }
   source->add(read.trace);
   return OpenedRecording{std::move(source), read.is_complete, read.trace.block_events.size() >= kMostEvents};
-}
-
-std::vector<std::string> list_recordings(const std::filesystem::path& folder) {
-  std::vector<std::pair<std::filesystem::file_time_type, std::string>> found;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    std::error_code ignored;
-    if (!entry->is_regular_file(ignored) || !metrics::is_recording(entry->path())) continue;
-    found.emplace_back(entry->last_write_time(ignored), entry->path().string());
-  }
-  std::sort(found.rbegin(), found.rend());
-  std::vector<std::string> paths;
-  for (auto& [time, path] : found) {
-    if (paths.size() < kMostListed) paths.push_back(std::move(path));
-  }
-  return paths;
 }
 
 }  // namespace octavo::app

@@ -3,8 +3,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "app/window/memory/history_source.h"
 #include "engine/base/result.h"
@@ -20,8 +18,5 @@ struct OpenedRecording {
 // Damage is one sentence. Of a very long recording only its beginning is read. May take seconds: on a thread
 // of its own.
 Result<OpenedRecording> open_recording(const std::filesystem::path& path);
-
-// Recordings in a folder, newest first.
-std::vector<std::string> list_recordings(const std::filesystem::path& folder);
 
 }  // namespace octavo::app

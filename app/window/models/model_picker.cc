@@ -41,8 +41,9 @@ EngineOptions ModelPicker::options_of(const std::string& path) const {
   return options;
 }
 
-void ModelPicker::open(const std::string& present_path) {
+void ModelPicker::open(const std::string& present_path, ui::ModelPurpose purpose) {
   state_.open = true;
+  state_.purpose = purpose;
   list_models();
   if (state_.inside.path.empty()) {
     if (!present_path.empty()) choose(present_path);
@@ -53,7 +54,7 @@ void ModelPicker::open(const std::string& present_path) {
 
 void ModelPicker::open_file(const std::string& path) {
   state_.open = true;
-  state_.browser.open = false;
+  state_.purpose = ui::ModelPurpose::kAnswers;
   list_models();
   choose(path);
 }
@@ -80,11 +81,6 @@ void ModelPicker::look_inside() {
   effects_.jobs.push_back(LookInside{options_of(state_.inside.path), present_, ++newest_look_});
 }
 
-void ModelPicker::browse(const std::string& text) {
-  state_.browser.reading = true;
-  effects_.jobs.push_back(ListFolder{text, ++newest_listing_});
-}
-
 ui::ModelRow* ModelPicker::find_row(const std::string& path) {
   const auto found =
       std::find_if(state_.rows.begin(), state_.rows.end(), [&](const auto& row) { return row.path == path; });
@@ -93,13 +89,9 @@ ui::ModelRow* ModelPicker::find_row(const std::string& path) {
 
 // ---- what a person asked
 
-void ModelPicker::apply_one(const act::CloseModelPicker&) {
-  state_.open = false;
-  state_.browser.open = false;
-}
+void ModelPicker::apply_one(const act::CloseModelPicker&) { state_.open = false; }
 
 void ModelPicker::apply_one(const act::ChooseModel& a) {
-  state_.browser.open = false;
   if (!a.path.empty()) choose(a.path);
 }
 
@@ -133,17 +125,8 @@ void ModelPicker::apply_one(const act::LoadChosenModel& a) {
   effects_.load = std::move(request);
 }
 
-void ModelPicker::apply_one(const act::ShowFileBrowser& a) {
-  state_.browser.open = a.open;
-  if (a.open) apply_one(act::BrowseTo{state_.browser.text, /*is_typed=*/false});
-}
-
-void ModelPicker::apply_one(const act::BrowseTo& a) {
-  if (!a.is_typed) {
-    state_.browser.text = a.text;
-    ++state_.browser.serial;
-  }
-  browse(a.text);
+void ModelPicker::load(const std::string& path) {
+  effects_.load = ModelLoadRequest{options_of(path), act::RunningAnswers::kFinish};
 }
 
 // ---- what the scout found
@@ -181,14 +164,6 @@ void ModelPicker::take_one(InsideRead& report) {
     state_.options.max_model_len = 0;
     look_inside();
   }
-}
-
-void ModelPicker::take_one(FolderListed& report) {
-  if (report.serial != newest_listing_) return;
-  state_.browser.reading = false;
-  state_.browser.folder = sanitise_utf8(report.folder);
-  state_.browser.entries = std::move(report.entries);
-  state_.browser.problem = std::move(report.problem);
 }
 
 // ---- loads

@@ -42,8 +42,10 @@ class ModelPicker {
   void set_present(const PresentMemory& present) { present_ = present; }
 
   // `present_path` is chosen when nothing else is; empty: there is no model.
-  void open(const std::string& present_path);
+  void open(const std::string& present_path, ui::ModelPurpose purpose = ui::ModelPurpose::kAnswers);
   void open_file(const std::string& path);
+  // Without a look at it: what speaks against it ends the load.
+  void load(const std::string& path);
   void apply(const ui::actions::ModelPickerAction& action);
   void take(ScoutReport report);
 
@@ -62,19 +64,15 @@ class ModelPicker {
   void apply_one(const ui::actions::ForgetModel& a);
   void apply_one(const ui::actions::ChangeLoadOptions& a);
   void apply_one(const ui::actions::LoadChosenModel& a);
-  void apply_one(const ui::actions::ShowFileBrowser& a);
-  void apply_one(const ui::actions::BrowseTo& a);
 
   void take_one(ModelsListed& report);
   void take_one(ModelRowRead& report);
   void take_one(AllRowsRead& report);
   void take_one(InsideRead& report);
-  void take_one(FolderListed& report);
 
   void list_models();
   void choose(const std::string& path);
   void look_inside();
-  void browse(const std::string& text);
   EngineOptions options_of(const std::string& path) const;
   ui::ModelRow* find_row(const std::string& path);
 
@@ -83,7 +81,7 @@ class ModelPicker {
   std::vector<RecentModel> recent_;  // newest first
   PresentMemory present_;
   ModelPickerEffects effects_;
-  std::uint64_t newest_look_ = 0, newest_listing_ = 0;
+  std::uint64_t newest_look_ = 0;
 };
 
 }  // namespace octavo::app

@@ -19,7 +19,6 @@ namespace fs = std::filesystem;
 
 constexpr int kDeepestFolder = 3;  // below the models folder: organisation/name/file
 constexpr std::size_t kMostRows = 500;
-constexpr std::size_t kMostEntries = 2'000;
 
 std::string shown_text(const fs::path& path) { return sanitise_utf8(path.string()); }
 
@@ -56,13 +55,6 @@ std::string without_path(const std::string& message, const std::string& path) {
   return message;
 }
 
-bool is_listed(const fs::directory_entry& entry, const std::string& prefix) {
-  const std::string name = entry.path().filename().string();
-  if (!name.starts_with(prefix) || (name.front() == '.' && !prefix.starts_with("."))) return false;
-  std::error_code ignored;
-  return entry.is_directory(ignored) || entry.path().extension() == ".gguf";
-}
-
 }  // namespace
 
 ScoutPlaces default_scout_places() {
@@ -89,10 +81,8 @@ void ModelScout::give(ScoutJob job) {
     const std::lock_guard lock(mutex_);
     if (auto* list = std::get_if<ListModels>(&job)) {
       list_ = std::move(*list);
-    } else if (auto* look = std::get_if<LookInside>(&job)) {
-      look_ = std::move(*look);
     } else {
-      folder_ = std::get<ListFolder>(std::move(job));
+      look_ = std::get<LookInside>(std::move(job));
     }
   }
   changed_.notify_one();
@@ -116,11 +106,7 @@ void ModelScout::run() {
   while (true) {
     changed_.wait(lock, [this] { return stopping_ || has_work(); });
     if (stopping_) return;
-    if (folder_) {
-      const ListFolder job = *std::exchange(folder_, std::nullopt);
-      lock.unlock();
-      report(list_folder(job));
-    } else if (look_) {
+    if (look_) {
       LookInside job = *std::exchange(look_, std::nullopt);
       lock.unlock();
       const std::uint64_t serial = job.serial;
@@ -230,36 +216,6 @@ ui::ModelInside ModelScout::look(LookInside job) {
   }
   inside.path = job.options.model;
   return inside;
-}
-
-FolderListed ModelScout::list_folder(const ListFolder& job) const {
-  const fs::path typed = expand_home(job.text.empty() ? "~" : job.text, places_.home);
-  const std::string prefix = typed.filename().string();
-  fs::path folder = typed.parent_path();
-  std::error_code error;
-  if (folder.empty()) folder = fs::current_path(error);
-  FolderListed listed;
-  listed.serial = job.serial;
-  listed.folder = folder.string();
-  fs::directory_iterator entry(folder, error);
-  if (error) {
-    listed.problem = shown_text(folder) + " cannot be read: " + error.message() + ".";
-    return listed;
-  }
-  for (const fs::directory_iterator end; !error && entry != end; entry.increment(error)) {
-    if (!is_listed(*entry, prefix) || listed.entries.size() >= kMostEntries) continue;
-    std::error_code ignored;
-    const bool is_folder = entry->is_directory(ignored);
-    const std::uintmax_t size = is_folder ? 0 : entry->file_size(ignored);
-    listed.entries.push_back({.path = entry->path().string(),
-                              .name = shown_text(entry->path().filename()),
-                              .is_folder = is_folder,
-                              .file_bytes = ignored ? 0 : static_cast<std::int64_t>(size)});
-  }
-  std::sort(listed.entries.begin(), listed.entries.end(), [](const auto& a, const auto& b) {
-    return std::pair(!a.is_folder, a.name) < std::pair(!b.is_folder, b.name);
-  });
-  return listed;
 }
 
 }  // namespace octavo::app

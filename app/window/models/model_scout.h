@@ -45,12 +45,7 @@ struct LookInside {
   std::uint64_t serial = 0;
 };
 
-struct ListFolder {
-  std::string text;  // a path, whole or in part; "~" is the person's folder; empty: that folder
-  std::uint64_t serial = 0;
-};
-
-using ScoutJob = std::variant<ListModels, LookInside, ListFolder>;
+using ScoutJob = std::variant<ListModels, LookInside>;
 
 // ---- what it reports
 
@@ -65,14 +60,7 @@ struct InsideRead {
   std::uint64_t serial = 0;
   ui::ModelInside inside;
 };
-struct FolderListed {
-  std::uint64_t serial = 0;
-  std::string folder;
-  std::vector<ui::FolderEntry> entries;
-  std::string problem;
-};
-
-using ScoutReport = std::variant<ModelsListed, ModelRowRead, AllRowsRead, InsideRead, FolderListed>;
+using ScoutReport = std::variant<ModelsListed, ModelRowRead, AllRowsRead, InsideRead>;
 
 // Where a scout looks, and what it takes for the machine's free memory.
 struct ScoutPlaces {
@@ -99,7 +87,7 @@ class ModelScout {
 
  private:
   void run();
-  bool has_work() const { return list_ || look_ || folder_ || !unread_.empty(); }
+  bool has_work() const { return list_ || look_ || !unread_.empty(); }
   void report(ScoutReport report);
 
   std::vector<ui::ModelRow> list(const ListModels& job) const;
@@ -107,15 +95,13 @@ class ModelScout {
   void read(ui::ModelRow& row) const;
   ui::ModelInside look(LookInside job);
   Result<void> open_preview(const std::string& path);
-  FolderListed list_folder(const ListFolder& job) const;
 
   const ScoutPlaces places_;
   const std::function<void()> wake_up_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::optional<ListModels> list_;  // guarded by mutex_, as are the next five
+  std::optional<ListModels> list_;  // guarded by mutex_, as are the next four
   std::optional<LookInside> look_;
-  std::optional<ListFolder> folder_;
   std::deque<ui::ModelRow> unread_;
   std::vector<ScoutReport> reports_;
   bool stopping_ = false;

@@ -1,8 +1,11 @@
 #include "app/window/models/models.h"
 
+#include <filesystem>
+
 #include "app/window/models/model_title.h"
 #include "engine/base/format.h"
 #include "engine/base/text.h"
+#include "engine/model/model_files.h"
 #include "engine/model_preview.h"
 
 namespace octavo::app {
@@ -34,6 +37,9 @@ void Models::describe(const EngineDescription& description) {
   model.num_blocks = description.num_blocks;
   model.bytes_per_block = description.bytes_per_block;
   model.max_model_len = description.max_model_len;
+  model.is_demonstration =
+      std::filesystem::path(description.model.path).filename() == model::default_model_path().filename();
+  model.sampling_advice = description.model.sampling_advice;
 }
 
 // ---- loads
@@ -58,6 +64,7 @@ void Models::show_loading(const std::string& path, double fraction) {
 }
 
 void Models::note_loaded(const std::string& path, std::int64_t unix_time_ms) {
+  ui::settle(state_.banner, ui::BannerTopic::kModel);
   picker_.note_loaded(path, unix_time_ms);
   if (!engines_.retired().empty()) {
     show_banner(ui::BannerKind::kNotice,
@@ -79,6 +86,7 @@ void Models::show_load_failed(const std::string& path, const Error& error) {
   picker_.note_failed(path, error.message);
   show_banner(ui::BannerKind::kError, name + " could not be loaded; still using " + state_.model.name + ": " +
                                           sanitise_utf8(error.message));
+  state_.banner->topic = ui::BannerTopic::kModel;
 }
 
 void Models::offer_cpu(const Error& lost) {
@@ -86,6 +94,7 @@ void Models::offer_cpu(const Error& lost) {
   if (engine == nullptr || engine->description().device == "cpu") return;
   show_banner(ui::BannerKind::kError, sanitise_utf8(lost.message));
   state_.banner->offer = ui::BannerOffer::kContinueOnCpu;
+  state_.banner->topic = ui::BannerTopic::kModel;
 }
 
 void Models::show_no_model(const std::string& path, const std::string& problem) {
@@ -102,11 +111,15 @@ PresentMemory Models::present_memory() const {
   return {resident_bytes(engine->description(), totals), unwritten_pool_bytes(engine->description(), totals)};
 }
 
-void Models::apply(const ui::actions::OpenModelPicker&) {
+void Models::open_picker(ui::ModelPurpose purpose) {
   picker_.set_present(present_memory());
   const Engine* engine = engines_.newest();
-  picker_.open(engine != nullptr ? engine->description().model.path : std::string());
+  picker_.open(engine != nullptr ? engine->description().model.path : std::string(), purpose);
 }
+
+void Models::apply(const ui::actions::OpenModelPicker&) { open_picker(ui::ModelPurpose::kAnswers); }
+
+void Models::choose_second() { open_picker(ui::ModelPurpose::kComparison); }
 
 void Models::apply(const ui::actions::OpenModelFile& a) {
   picker_.set_present(present_memory());

@@ -40,6 +40,9 @@ class Models {
   void apply(const ui::actions::ContinueOnCpu&);
   void apply(const ui::actions::OpenModelPicker&);
   void apply(const ui::actions::OpenModelFile& a);
+  void apply(const ui::actions::LoadModelFile& a) { picker_.load(a.path); }
+  // The picker, for the model that is held against the present one.
+  void choose_second();
   void apply(const ui::actions::ModelPickerAction& a);
   void take_scouted(ScoutReport report);
 
@@ -61,6 +64,7 @@ class Models {
  private:
   void show_banner(ui::BannerKind kind, std::string sentence);
   PresentMemory present_memory() const;
+  void open_picker(ui::ModelPurpose purpose);
 
   const Engines& engines_;
   ui::UiState& state_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
 #include <vector>
 
 #include "engine/base/text.h"
@@ -23,6 +24,21 @@ void collect_ended(std::vector<pid_t>& started) {
   started.erase(std::remove_if(started.begin(), started.end(), ended), started.end());
 }
 
+Result<void> start(const char* program, const std::string& given, const char* what, const char* instead) {
+  static std::vector<pid_t> started;
+  collect_ended(started);
+  std::string command = program, argument = given;
+  const std::array<char*, 3> arguments = {command.data(), argument.data(), nullptr};
+  pid_t process = 0;
+  const int failed = ::posix_spawnp(&process, program, nullptr, nullptr, arguments.data(), environ);
+  if (failed != 0) {
+    return Error{ErrorCode::kUnsupported, std::string(what) + " could not be opened: " + command + ": " +
+                                              std::strerror(failed) + "; install xdg-utils, or " + instead};
+  }
+  started.push_back(process);
+  return {};
+}
+
 }  // namespace
 
 Result<void> open_link(const std::string& address, const char* program) {
@@ -31,19 +47,12 @@ Result<void> open_link(const std::string& address, const char* program) {
         ErrorCode::kInvalidArgument,
         escape_for_message(address) + " was not opened: only http, https and mailto links are allowed"};
   }
-  static std::vector<pid_t> started;
-  collect_ended(started);
-  std::string command = program, argument = address;
-  const std::array<char*, 3> arguments = {command.data(), argument.data(), nullptr};
-  pid_t process = 0;
-  const int failed = ::posix_spawnp(&process, program, nullptr, nullptr, arguments.data(), environ);
-  if (failed != 0) {
-    return Error{ErrorCode::kUnsupported, "the link could not be opened: " + command + ": " +
-                                              std::strerror(failed) +
-                                              "; install xdg-utils, or copy the link instead"};
-  }
-  started.push_back(process);
-  return {};
+  return start(program, address, "the link", "copy the link instead");
+}
+
+Result<void> show_in_folder(const std::string& file, const char* program) {
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  return start(program, folder.string(), "the folder", "open it in a file manager");
 }
 
 }  // namespace octavo::app

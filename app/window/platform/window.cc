@@ -112,6 +112,7 @@ Result<std::unique_ptr<Window>> Window::open(const std::string& title, WindowSiz
   glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
   glfwWindowHintString(GLFW_X11_CLASS_NAME, "octavo");  // the desktop file's StartupWMClass
   glfwWindowHintString(GLFW_X11_INSTANCE_NAME, "octavo");
+  size = fitting(size);
   GLFWwindow* handle = glfwCreateWindow(size.width, size.height, title.c_str(), nullptr, nullptr);
   if (handle == nullptr) {
     glfwTerminate();
@@ -120,6 +121,16 @@ Result<std::unique_ptr<Window>> Window::open(const std::string& title, WindowSiz
   std::unique_ptr<Window> window(new Window(handle));
   OCTAVO_TRY_VOID(window->start_imgui());
   return window;
+}
+
+// A size that was saved on a larger screen, or at another scale.
+WindowSize Window::fitting(WindowSize wanted) {
+  GLFWmonitor* monitor = glfwGetPrimaryMonitor();
+  if (monitor == nullptr) return wanted;
+  int x = 0, y = 0, width = 0, height = 0;
+  glfwGetMonitorWorkarea(monitor, &x, &y, &width, &height);
+  if (width <= 0 || height <= 0) return wanted;
+  return {std::min(wanted.width, width), std::min(wanted.height, height)};
 }
 
 Window::Window(GLFWwindow* handle) : handle_(handle), inbox_(std::make_unique<WindowInbox>()) {
@@ -171,12 +182,18 @@ void Window::wait_events(double seconds) {
 
 bool Window::take_input() { return std::exchange(inbox_->input, false); }
 
+bool Window::has_queued_input() const { return !ImGui::GetCurrentContext()->InputEventsQueue.empty(); }
+
 std::vector<std::string> Window::take_dropped() { return std::exchange(inbox_->dropped, {}); }
 
 void Window::come_to_front() {
   if (glfwGetWindowAttrib(handle_, GLFW_ICONIFIED) == GLFW_TRUE) glfwRestoreWindow(handle_);
   glfwFocusWindow(handle_);
   glfwRequestWindowAttention(handle_);
+}
+
+bool Window::is_in_front() const {
+  return !inbox_->iconified && glfwGetWindowAttrib(handle_, GLFW_FOCUSED) == GLFW_TRUE;
 }
 
 bool Window::should_close() const { return glfwWindowShouldClose(handle_) == GLFW_TRUE; }

@@ -30,7 +30,8 @@ struct Picture {
 
 class Window {
  public:
-  // Opens the window and creates the Dear ImGui context. Without a display: one sentence that says so.
+  // Opens the window and creates the Dear ImGui context. A size that is larger than the screen is cut to it.
+  // Without a display: one sentence that says so.
   static Result<std::unique_ptr<Window>> open(const std::string& title, WindowSize size);
   ~Window();
   Window(const Window&) = delete;
@@ -42,8 +43,12 @@ class Window {
 
   // Whether there was input since the last call.
   bool take_input();
+  // Dear ImGui has taken in only a part of what was typed: each frame takes a key once.
+  bool has_queued_input() const;
   // Paths of files that were dropped on the window since the last call.
   std::vector<std::string> take_dropped();
+  // Whether it has the keyboard of the desktop.
+  bool is_in_front() const;
   // In front of the other windows, where the system allows it; else it asks for attention.
   void come_to_front();
   bool should_close() const;
@@ -67,6 +72,7 @@ class Window {
 
  private:
   explicit Window(GLFWwindow* handle);
+  static WindowSize fitting(WindowSize wanted);
   Result<void> start_imgui();
   void begin_platform_frame();
 

@@ -18,6 +18,7 @@ namespace {
 constexpr float kFollowDistance = 32;
 // While an answer grows, its differences are looked for this often.
 constexpr double kDifferenceSeconds = 0.3;
+constexpr float kDifferenceFill = 0.16f;  // of the colour of what was inserted or removed
 
 bool is_last_resort_colour(ColumnPhase phase) { return phase == ColumnPhase::kFailed; }
 
@@ -42,7 +43,7 @@ std::string figure_words(const ComparedColumn& column) {
 }
 
 std::string seed_words(const ComparedColumn& column) {
-  std::string text = "seed " + std::to_string(*column.seed);
+  std::string text = "seed " + seed_suffix(*column.seed);
   if (column.output_index > 0) text += " · " + std::to_string(column.output_index + 1);
   return text;
 }
@@ -59,6 +60,12 @@ bool is_beam(const ComparisonState& comparison, const ComparedColumn& column) {
 }
 
 }  // namespace
+
+std::string seed_suffix(std::uint64_t seed) {
+  constexpr std::size_t kDigits = 4;
+  const std::string all = std::to_string(seed);
+  return all.size() <= kDigits + 1 ? all : "…" + all.substr(all.size() - kDigits);
+}
 
 void ColumnView::draw(const Frame& frame, const UiState& state, const ComparedColumn& column,
                       CompareLook& look, ImVec2 extent) {
@@ -107,12 +114,11 @@ void ColumnView::draw_head(const Frame& frame, const UiState& state, const Compa
     ImGui::SetCursorScreenPos({at.x + name_width + frame.px(10), at.y});
     const float chip_room = room - name_width - speed_width - frame.px(22);
     if (chip_room > frame.px(48)) {
-      if (chip(frame, "seed", seed, chip_room))
+      if (chip(frame, "seed", seed, {.max_width = chip_room}))
         frame.actions.push(actions::CopyText{std::to_string(*column.seed)});
-      tooltip(
-          frame,
-          seed +
-              "\nAll samples of a request share its seed; each has its own random stream.\nClick to copy.");
+      tooltip(frame, "Seed " + std::to_string(*column.seed) +
+                         "\nAll columns of a run share it; each sample has its own random stream.\nClick "
+                         "to copy.");
     }
   }
   draw_text(frame, list, {at.x + room - speed_width, at.y + frame.px(3)}, tiny, speed);
@@ -133,8 +139,9 @@ void ColumnView::draw_head(const Frame& frame, const UiState& state, const Compa
           "log-probabilities / tokens ^ length penalty; ranks the beams.");
   if (!column.differences.empty()) {
     TextStyle style = tiny;
-    style.colour = frame.theme.faint;
+    style.colour = frame.theme.text;
     line(frame, style, column.differences, width);
+    tooltip(frame, column.differences);
   }
   if (!column.error.empty()) {
     TextStyle style = tiny;
@@ -189,8 +196,12 @@ void ColumnView::draw_body(const Frame& frame, const UiState& state, const Compa
     update_difference(*reference, column);
     difference_text_.update(frame, difference_, extent.x - bar - frame.px(2));
   }
-  const TokenText& shown = differences ? difference_text_ : text_;
-  end_ = std::max(0.0f, shown.height() + frame.px(8) - extent.y);
+  const bool formatted = look.formatted && !differences;
+  if (formatted) update_formatted(frame, column, extent.x - bar - frame.px(2));
+  const float height = formatted     ? formatted_.height()
+                       : differences ? difference_text_.height()
+                                     : text_.height();
+  end_ = std::max(0.0f, height + frame.px(8) - extent.y);
   choose_scroll(column, look, extent.y);
   ImGui::PushStyleVar(ImGuiStyleVar_ChildRounding, 0.0f);
   ImGui::BeginChild("text", extent, ImGuiChildFlags_NavFlattened);
@@ -199,6 +210,8 @@ void ColumnView::draw_body(const Frame& frame, const UiState& state, const Compa
   const float from = ImGui::GetWindowPos().y - origin.y, to = from + extent.y;
   if (differences) {
     draw_difference(frame, origin, from, to);
+  } else if (formatted) {
+    draw_formatted(frame, column, origin, from, to);
   } else {
     draw_tokens(frame, state, column, look, origin, from, to);
     point_at(frame, state, column, look, origin);
@@ -208,7 +221,7 @@ void ColumnView::draw_body(const Frame& frame, const UiState& state, const Compa
     faint.colour = frame.theme.faint;
     draw_text(frame, ImGui::GetWindowDrawList(), origin, faint, phase_words(column) + " …");
   }
-  ImGui::Dummy({1, shown.height() + frame.px(8)});
+  ImGui::Dummy({1, height + frame.px(8)});
   follow_scroll(frame, column, look);
   ImGui::EndChild();
 }
@@ -229,15 +242,16 @@ void ColumnView::draw_tokens(const Frame& frame, const UiState& state, const Com
     const ComparedToken& token = column.tokens[piece.token];
     const ImVec2 at{origin.x + piece.x, origin.y + y};
     const bool in_prefix = static_cast<std::int32_t>(piece.token) < column.shared_prefix;
-    const TokenSlot slot = slot_of(state.comparison, state.model.block_size, piece.token);
+    const TokenSlot slot = slot_of(column, state.model.block_size, piece.token);
     const bool known = has_blocks && slot.block_index < column.memory.blocks.size();
+    ImU32 behind = frame.theme.panel;
     if (known) {
       const ColumnBlock& block = column.memory.blocks[slot.block_index];
       const bool lit = look.pointed_block == block.block_id;
       const float alpha = lit ? 0.45f : stripes ? (slot.block_index % 2 == 0 ? 0.28f : 0.12f) : 0.0f;
       const ImU32 colour = block.shared ? frame.theme.accent : owner;
-      if (alpha > 0)
-        list->AddRectFilled(at, {at.x + piece.width, at.y + line - frame.px(2)}, with_alpha(colour, alpha));
+      behind = mix(behind, colour, alpha);
+      if (alpha > 0) list->AddRectFilled(at, {at.x + piece.width, at.y + line - frame.px(2)}, behind);
     }
     if (look.cursor && look.selected == column.id && *look.cursor == piece.token) {
       look.cursor_place = {at.x, at.y + line};
@@ -246,7 +260,8 @@ void ColumnView::draw_tokens(const Frame& frame, const UiState& state, const Com
                     frame.theme.text, frame.px(3), frame.px(1.5f));
     }
     if (piece.begin < piece.end && !piece.is_space) {
-      const ImU32 colour = dims && in_prefix ? frame.theme.faint : frame.theme.text;
+      const ImU32 wanted = dims && in_prefix ? frame.theme.faint : frame.theme.text;
+      const ImU32 colour = behind == frame.theme.panel ? wanted : readable(wanted, behind);
       list->AddText(face.font, face.size, {at.x, at.y + above}, colour, column.text.data() + piece.begin,
                     column.text.data() + piece.end);
     }
@@ -278,8 +293,7 @@ void ColumnView::point_at(const Frame& frame, const UiState& state, const Compar
   const auto token = text_.token_at({mouse.x - origin.x, mouse.y - origin.y});
   if (!token) return;
   if (!is_beam(state.comparison, column)) {
-    if (const auto block = block_of(state.comparison, column, state.model.block_size, *token))
-      look.next_pointed_block = *block;
+    if (const auto block = block_of(column, state.model.block_size, *token)) look.next_pointed_block = *block;
   }
   draw_token_hint(frame, state, column, *token);
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
@@ -288,6 +302,21 @@ void ColumnView::point_at(const Frame& frame, const UiState& state, const Compar
     look.card = TokenPlace{column.id, *token};
     look.open_card = true;
   }
+}
+
+// ---- as Markdown
+
+void ColumnView::update_formatted(const Frame& frame, const ComparedColumn& column, float width) {
+  if (formatted_rewritten_ != column.rewritten) formatted_.clear();
+  formatted_rewritten_ = column.rewritten;
+  formatted_.update(frame, column.text, TextFormat::kMarkdown, width);
+}
+
+void ColumnView::draw_formatted(const Frame& frame, const ComparedColumn& column, ImVec2 origin, float from,
+                                float to) const {
+  const auto copied =
+      formatted_.draw(frame, column.text, origin, origin.y + from, origin.y + to, frame.theme.text);
+  if (copied) frame.actions.push(actions::CopyText{*copied});
 }
 
 // ---- differences
@@ -323,6 +352,8 @@ void ColumnView::draw_difference(const Frame& frame, ImVec2 origin, float from, 
   const Face face = frame.face(FontFace::kRegular, size::kText);
   const float line = difference_text_.line_height();
   const float above = std::floor((line - face.size) * 0.5f) - frame.px(1);
+  const ImU32 removed =
+      readable(frame.theme.faint, mix(frame.theme.panel, frame.theme.error, kDifferenceFill));
   difference_text_.for_each_piece(from, to, [&](const TokenText::Piece& piece, float y) {
     if (piece.token >= words_.segments.size() || piece.begin == piece.end) return;
     const DiffKind kind = words_.segments[piece.token].kind;
@@ -330,11 +361,11 @@ void ColumnView::draw_difference(const Frame& frame, ImVec2 origin, float from, 
     const ImU32 mark = kind == DiffKind::kInserted ? frame.theme.accent : frame.theme.error;
     if (kind != DiffKind::kEqual) {
       list->AddRectFilled({at.x, at.y + frame.px(1)}, {at.x + piece.width, at.y + line - frame.px(2)},
-                          with_alpha(mark, 0.16f));
+                          with_alpha(mark, kDifferenceFill));
     }
     if (!piece.is_space) {
       const ImU32 colour = kind == DiffKind::kEqual     ? frame.theme.muted
-                           : kind == DiffKind::kRemoved ? frame.theme.faint
+                           : kind == DiffKind::kRemoved ? removed
                                                         : frame.theme.text;
       list->AddText(face.font, face.size, {at.x, at.y + above}, colour, difference_.text.data() + piece.begin,
                     difference_.text.data() + piece.end);

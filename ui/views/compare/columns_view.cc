@@ -39,8 +39,15 @@ std::vector<float> ColumnsView::widths_of(const Frame& frame, const ComparisonSt
     widths.push_back(found == weights_.end() ? 1.0f : found->second);
     sum += widths.back();
   }
-  room -= frame.px(kGap) * static_cast<float>(widths.size() - 1);
-  for (float& width : widths) width = std::max(frame.px(kNarrowest), std::floor(room * width / sum));
+  const float least = frame.px(kNarrowest), gap = frame.px(kGap);
+  const auto count = static_cast<float>(widths.size());
+  if (count * (least + gap) - gap > room) {
+    // As many as there is room for, each of them whole; the others are scrolled to.
+    const float num_whole = std::max(1.0f, std::floor((room + gap) / (least + gap)));
+    return std::vector<float>(widths.size(), std::floor((room + gap) / num_whole - gap));
+  }
+  room -= gap * (count - 1);
+  for (float& width : widths) width = std::max(least, std::floor(room * width / sum));
   return widths;
 }
 

@@ -27,6 +27,9 @@ struct CellPlace {
 };
 
 struct CompareLook {
+  bool batch = false;       // instead of one question
+  bool formatted = false;   // answers as in Chat; nothing stands under their words then
+  bool forks_chat = false;  // what the token card's alternatives do, instead of another column
   CompareLayout layout = CompareLayout::kColumns;
   TextColour colour = TextColour::kProbability;
   bool scroll_locked = true;

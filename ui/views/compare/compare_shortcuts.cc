@@ -9,11 +9,12 @@
 namespace octavo::ui {
 namespace {
 
-constexpr std::array<CompareKey, 14> kKeys = {{
+constexpr std::array<CompareKey, 15> kKeys = {{
     {"Ctrl+Enter, A", "Run; run again with the same seeds"},
     {"Esc", "Stop all answers"},
     {"1 to 6", "Colours: none, shared start, probability, relative, entropy, blocks"},
-    {"C, G, S, D, T", "Columns, grid, single, differences, beam tree"},
+    {"C, G, S, D, T", "Columns, grid, single, differences, tree"},
+    {"F", "Show answers as Markdown, or as tokens"},
     {"[, ]", "Previous or next column"},
     {"M", "Show only this column, or all"},
     {"R", "Set this column as the reference for differences"},
@@ -41,6 +42,7 @@ void choose_layout(CompareLook& look) {
   }
   if (pressed(ImGuiKey_M))
     look.layout = look.layout == CompareLayout::kSingle ? CompareLayout::kColumns : CompareLayout::kSingle;
+  if (pressed(ImGuiKey_F)) look.formatted = !look.formatted;
   if (pressed(ImGuiKey_L)) look.scroll_locked = !look.scroll_locked;
   if (pressed(ImGuiKey_P)) look.show_scores = !look.show_scores;
   if (pressed(ImGuiKey_PageDown)) look.wanted_scroll = 1;
@@ -98,7 +100,7 @@ void apply_compare_shortcuts(const Frame& frame, const UiState& state, CompareLo
   look.cursor_moved = false;
   look.wanted_scroll = 0;
   const bool card_open = look.card.has_value();
-  if (state.settings_open || card_open || comparison.messages.empty()) return;
+  if (has_dialog(state) || card_open || look.batch || comparison.messages.empty()) return;
   if (pressed(ImGuiMod_Ctrl | ImGuiKey_Enter) && !comparison.running)
     frame.actions.push(actions::RunComparison{});
   if (ImGui::GetIO().WantTextInput || ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId)) return;

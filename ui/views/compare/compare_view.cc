@@ -18,10 +18,14 @@ namespace octavo::ui {
 namespace {
 
 constexpr float kMargin = 16;
-constexpr float kToolbarHeight = 48;
-constexpr float kSecondRow = 34;
+constexpr float kToolbarRow = 44;
+constexpr float kChipRow = 34;
 constexpr float kLayoutsWidth = 364;
-constexpr float kOneRow = 1090;  // of the toolbar, with the line about sharing
+constexpr float kGroupsWidth = 410;   // of the groups beside the layouts
+constexpr float kColoursWidth = 500;  // of the colours' chips
+constexpr float kLegendWidth = 420;
+constexpr float kNarrowestSharing = 150;
+constexpr float kMostSetup = 0.55f;  // of the workspace's height
 constexpr float kTreeShare = 0.40f;
 
 std::string sharing_words(const ComparisonState& comparison) {
@@ -42,14 +46,18 @@ void CompareView::draw(const Frame& frame, const UiState& state, ImVec2 extent) 
   const float margin = frame.px(kMargin);
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const float width = extent.x - 2 * margin;
-  if (comparison.messages.empty()) return setup_.draw_empty(frame, state, extent);
+  if (look_.batch) {
+    ImGui::SetCursorScreenPos({low.x + margin, low.y + margin});
+    return batch_.draw(frame, state, look_, {width, extent.y - 2 * margin});
+  }
+  if (comparison.messages.empty()) return setup_.draw_empty(frame, state, look_, extent);
+  const float most = extent.y * kMostSetup;
   ImGui::SetCursorScreenPos({low.x + margin, low.y + margin});
-  setup_.draw(frame, state, width);
-  const float toolbar = low.y + margin + setup_.height(frame, state, width) + frame.px(6);
+  setup_.draw(frame, state, look_, width, most);
+  const float toolbar = low.y + margin + setup_.height(frame, state, width, most) + frame.px(6);
   ImGui::SetCursorScreenPos({low.x + margin, toolbar});
   draw_toolbar(frame, state, width);
-  const bool one_row = width >= frame.px(kOneRow);
-  const float top = toolbar + frame.px(kToolbarHeight + (one_row ? 0 : kSecondRow));
+  const float top = toolbar + toolbar_height(frame, width);
   ImGui::SetCursorScreenPos({low.x + margin, top});
   draw_content(frame, state, {width, std::max(frame.px(160), low.y + extent.y - margin - top)});
   draw_shared_links(frame, look_);
@@ -72,8 +80,15 @@ void CompareView::settle(const ComparisonState& comparison) {
   }
   if (find_column(comparison, look_.reference) == nullptr) look_.reference = first;
   if (find_column(comparison, look_.scroll_leader) == nullptr) look_.scroll_leader = {};
-  if (look_.layout == CompareLayout::kTree && comparison.beams.nodes.empty() && !comparison.running)
-    look_.layout = CompareLayout::kColumns;
+}
+
+// Rows: layouts and the other groups, colours, and the colours' key where it does not fit beside them.
+float CompareView::toolbar_height(const Frame& frame, float width) const {
+  const bool one_row = width >= frame.px(kLayoutsWidth + kGroupsWidth);
+  const bool key_beside = width >= frame.px(kColoursWidth + kLegendWidth);
+  const bool has_key = !look_.formatted && look_.colour != TextColour::kNone;
+  return frame.px(kToolbarRow + (one_row ? 0 : kChipRow) + kChipRow +
+                  (has_key && !key_beside ? kChipRow : 0));
 }
 
 void CompareView::draw_toolbar(const Frame& frame, const UiState& state, float width) {
@@ -83,47 +98,103 @@ void CompareView::draw_toolbar(const Frame& frame, const UiState& state, float w
   const auto before = static_cast<std::size_t>(look_.layout);
   look_.layout = static_cast<CompareLayout>(
       segments(frame, "layout", kLayouts, kLayoutIds, before, frame.px(kLayoutsWidth)));
-  const bool one_row = width >= frame.px(kOneRow);
-  draw_sharing(frame, state, {at.x, at.y + frame.px(9)}, width);
-  ImGui::SetCursorScreenPos(one_row ? ImVec2{at.x + frame.px(kLayoutsWidth + 14), at.y + frame.px(6)}
-                                    : ImVec2{at.x, at.y + frame.px(kToolbarHeight - 6)});
+  const bool one_row = width >= frame.px(kLayoutsWidth + kGroupsWidth);
+  float y = at.y + frame.px(one_row ? 6 : kToolbarRow);
+  ImGui::SetCursorScreenPos({at.x + (one_row ? frame.px(kLayoutsWidth + 16) : 0), y});
+  const bool names_groups = width >= frame.px(kGroupsWidth);
+  const auto group = [&](const char* name) {
+    if (!names_groups) return;
+    const ImVec2 place = ImGui::GetCursorScreenPos();
+    const TextStyle style = tiny_text(frame);
+    draw_text(frame, ImGui::GetWindowDrawList(), {place.x, place.y + frame.px(3)}, style, name);
+    ImGui::SetCursorScreenPos({place.x + text_width(frame, style, name) + frame.px(8), place.y});
+  };
+  group("Text");
+  if (chip(frame, "formatted", "Markdown", {.is_on = look_.formatted})) look_.formatted = !look_.formatted;
+  tooltip(frame, "Show answers as in Chat, without colours under their words (F)");
+  beside(frame, 16);
+  group("Scroll");
+  if (chip(frame, "scroll_lock", look_.scroll_locked ? "together" : "separate"))
+    look_.scroll_locked = !look_.scroll_locked;
+  tooltip(frame, "Scroll columns together or separately (L)");
+  if (!state.comparison.columns.empty()) {
+    beside(frame, 16);
+    group("Export");
+    if (chip(frame, "export_json", "JSON"))
+      frame.actions.push(actions::ExportComparison{actions::ComparisonFormat::kJson});
+    tooltip(frame, "Export question, answers, seeds and log-probabilities (E)");
+    beside(frame, 6);
+    if (chip(frame, "export_markdown", "Markdown"))
+      frame.actions.push(actions::ExportComparison{actions::ComparisonFormat::kMarkdown});
+    tooltip(frame, "Export question and answers with their seeds (Shift+E)");
+  }
+  const float taken = one_row ? kLayoutsWidth + kGroupsWidth : kLayoutsWidth + 16;
+  if (width - frame.px(taken) >= frame.px(kNarrowestSharing))
+    draw_sharing(frame, state, {at.x + width, at.y + frame.px(9)}, width - frame.px(taken));
+  y = at.y + frame.px(kToolbarRow + (one_row ? 0 : kChipRow));
+  ImGui::SetCursorScreenPos({at.x, y});
+  if (look_.formatted)
+    return line(frame, tiny_text(frame), "Colours belong to tokens: switch Markdown off to see them.", width);
+  group("Colours");
+  draw_colours(frame);
+  const bool key_beside = width >= frame.px(kColoursWidth + kLegendWidth);
+  draw_legend(frame, state.comparison,
+              key_beside ? ImVec2{at.x + frame.px(kColoursWidth), y} : ImVec2{at.x, y + frame.px(kChipRow)},
+              at.x + width);
+}
+
+void CompareView::draw_colours(const Frame& frame) {
   for (int i = 0; i < kNumTextColours; ++i) {
     const auto colour = static_cast<TextColour>(i);
     const std::string id = "colour_" + std::to_string(i + 1);
-    const bool on = look_.colour == colour;
-    if (on) {
-      const ImVec2 low = ImGui::GetCursorScreenPos();
-      const float chip_width = text_width(frame, tiny_text(frame), text_colour_name(colour)) + frame.px(18);
-      ImGui::GetWindowDrawList()->AddRectFilled(low, {low.x + std::ceil(chip_width), low.y + frame.px(24)},
-                                                with_alpha(frame.theme.accent, 0.28f), frame.px(7));
-    }
-    if (chip(frame, id.c_str(), text_colour_name(colour))) look_.colour = colour;
+    if (i > 0) beside(frame, 6);
+    if (chip(frame, id.c_str(), text_colour_name(colour), {.is_on = look_.colour == colour}))
+      look_.colour = colour;
     tooltip(frame, std::string(text_colour_help(colour)) + " Key " + std::to_string(i + 1) + ".");
-    beside(frame, 6);
   }
-  if (chip(frame, "scroll_lock", look_.scroll_locked ? "scroll: together" : "scroll: separate"))
-    look_.scroll_locked = !look_.scroll_locked;
-  tooltip(frame, "Scroll columns together or separately (L)");
-  beside(frame, 6);
-  const bool any = !state.comparison.columns.empty();
-  if (any && chip(frame, "export_json", "JSON"))
-    frame.actions.push(actions::ExportComparison{actions::ComparisonFormat::kJson});
-  if (any) tooltip(frame, "Export question, answers, seeds and log-probabilities (E)");
-  beside(frame, 6);
-  if (any && chip(frame, "export_markdown", "Markdown"))
-    frame.actions.push(actions::ExportComparison{actions::ComparisonFormat::kMarkdown});
-  if (any) tooltip(frame, "Export question and answers with their seeds (Shift+E)");
 }
 
-// At the right end of the toolbar's first row.
-void CompareView::draw_sharing(const Frame& frame, const UiState& state, ImVec2 at, float width) {
+// What each shade below the words says.
+void CompareView::draw_legend(const Frame& frame, const ComparisonState& comparison, ImVec2 at,
+                              float right) const {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const TextStyle style = tiny_text(frame);
+  TextStyle pale = style;
+  pale.colour = frame.theme.faint;
+  for (const LegendEntry& entry : colour_legend(look_.colour, comparison.num_alternatives)) {
+    const ImVec2 low{at.x, at.y + frame.px(4)}, high{at.x + frame.px(18), at.y + frame.px(20)};
+    switch (entry.mark) {
+      case LegendMark::kUnderline: {
+        const float thickness = frame.px(2) + std::round(entry.surprise * frame.px(2));
+        list->AddRectFilled({low.x, high.y - frame.px(4)}, {high.x, high.y - frame.px(4) + thickness},
+                            surprise_colour(frame.theme, entry.surprise), 1.0f);
+        break;
+      }
+      case LegendMark::kPale: draw_text(frame, list, {low.x, at.y + frame.px(3)}, pale, "Abc"); break;
+      case LegendMark::kBar:
+        list->AddRectFilled({low.x + frame.px(8), low.y}, {low.x + frame.px(10), high.y}, frame.theme.accent);
+        break;
+      case LegendMark::kShared:
+        list->AddRectFilled(low, high, mix(frame.theme.panel, frame.theme.accent, 0.28f));
+        break;
+      case LegendMark::kOwn:
+        list->AddRectFilled(low, high, mix(frame.theme.panel, frame.theme.owner(0), 0.28f));
+        break;
+    }
+    const float text = at.x + frame.px(entry.mark == LegendMark::kPale ? 28 : 24);
+    if (text + frame.px(20) > right) return;
+    draw_text(frame, list, {text, at.y + frame.px(3)}, style, entry.label, right - text);
+    at.x = text + text_width(frame, style, entry.label) + frame.px(14);
+  }
+}
+
+// Ends at `right`.
+void CompareView::draw_sharing(const Frame& frame, const UiState& state, ImVec2 right, float room) {
   const std::string words = sharing_words(state.comparison);
   if (words.empty()) return;
   const TextStyle tiny = tiny_text(frame);
-  const float room = width - frame.px(kLayoutsWidth + 16) -
-                     (width >= frame.px(kOneRow) ? frame.px(kOneRow - kLayoutsWidth - 256) : 0);
   const float needed = std::min(text_width(frame, tiny, words), room);
-  ImGui::SetCursorScreenPos({at.x + width - needed, at.y});
+  ImGui::SetCursorScreenPos({right.x - needed, right.y});
   line(frame, tiny, words, needed + 1);
   tooltip(frame,
           "Measured when most of them were in memory at once. Shared: blocks in more than one block table. "
@@ -144,6 +215,7 @@ void CompareView::draw_content(const Frame& frame, const UiState& state, ImVec2 
   }
   const bool has_tree = comparison.shown_kind == ComparisonKind::kBeams;
   if (look_.layout == CompareLayout::kTree && has_tree) return tree_.draw(frame, state, look_, extent);
+  if (look_.layout == CompareLayout::kTree) return divergence_.draw(frame, state, look_, extent);
   const bool tree_below = has_tree && look_.layout == CompareLayout::kColumns && extent.y > frame.px(520);
   const float tree_height = tree_below ? std::floor(extent.y * kTreeShare) : 0;
   const float space = tree_below ? frame.px(12) : 0;

@@ -2,57 +2,68 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "engine/base/format.h"
 #include "ui/compare_actions.h"
 #include "ui/state.h"
+#include "ui/two_models_actions.h"
 #include "ui/widgets/controls.h"
+#include "ui/widgets/sampling_controls.h"
 
 namespace octavo::ui {
 namespace {
 
 constexpr float kPadding = 14;
+constexpr float kButtonsWidth = 330;
+constexpr float kNarrowestBesideButtons = kButtonsWidth + 320;
 constexpr float kQuestionHeight = 60;
 constexpr float kEditorHeight = 122;
-constexpr float kOptionHeight = 36;
-constexpr float kOptionGap = 8;
-constexpr float kKindWidth = 234;
-constexpr float kSliderWidth = 132;
-constexpr float kVariantWidth = 34;
+constexpr float kOptionHeight = 46;  // a slider and its name
+constexpr float kOptionGap = 16;
+constexpr float kKindWidth = 320;
+constexpr float kCountWidth = 150;
+constexpr float kToggleWidth = 128;
+constexpr float kGroupsGap = 12;
+constexpr float kFewestGroups = 96;  // pixels of them that stay in sight, however low the window is
 
-// Of everything in the row of options, design pixels.
-float options_width(const ComparisonSetup& setup) {
-  constexpr float kOption = kSliderWidth + kOptionGap;
-  switch (setup.kind) {
-    case ComparisonKind::kSamples: return kKindWidth + 6 * kOption;
-    case ComparisonKind::kBeams: return kKindWidth + 3 * kOption;
-    case ComparisonKind::kSettings:
-      return kKindWidth + 5 * kOption + kVariantWidth * static_cast<float>(setup.variants.size() + 2) + 12;
+// Of everything in the row of options after the kinds, on screen.
+std::vector<float> option_widths(const Frame& frame, const ComparisonSetup& setup) {
+  std::vector<float> widths;
+  if (setup.kind == ComparisonKind::kSettings) {
+    widths.push_back(SettingsEditor::letters_width(frame, setup.variants.size()));
+  } else {
+    widths.push_back(frame.px(kCountWidth));
   }
-  return 0;
+  if (setup.kind != ComparisonKind::kBeams) widths.push_back(SettingsEditor::seed_width(frame));
+  widths.push_back(frame.px(kToggleWidth));
+  return widths;
 }
 
-// A slider that says its name itself, so that a row of them stays a row.
-bool real_option(const Frame& frame, const char* id, double& value, float low, float high, const char* format,
-                 const char* help) {
-  auto shown = static_cast<float>(value);
-  ImGui::SetNextItemWidth(frame.px(kSliderWidth));
-  const bool changed = ImGui::SliderFloat(id, &shown, low, high, format, ImGuiSliderFlags_AlwaysClamp);
-  tooltip(frame, help);
-  if (changed) value = std::round(static_cast<double>(shown) * 100.0) / 100.0;
-  return changed;
+// Where each option stands, from the top left corner of the row; what does not fit goes on in another row.
+std::vector<ImVec2> place_options(const Frame& frame, const ComparisonSetup& setup, float width) {
+  std::vector<ImVec2> places;
+  float x = frame.px(kKindWidth + kOptionGap), y = 0;
+  for (const float each : option_widths(frame, setup)) {
+    if (x > 0 && x + each > width) {
+      x = 0;
+      y += frame.px(kOptionHeight + 6);
+    }
+    places.push_back({x, y});
+    x += each + frame.px(kOptionGap);
+  }
+  return places;
 }
 
-bool count_option(const Frame& frame, const char* id, std::int32_t& value, int low, int high,
-                  const char* format, const char* help, ImGuiSliderFlags flags = 0) {
-  int shown = value;
-  ImGui::SetNextItemWidth(frame.px(kSliderWidth));
-  const bool changed = ImGui::SliderInt(id, &shown, low, high, format, flags | ImGuiSliderFlags_AlwaysClamp);
-  tooltip(frame, help);
-  if (changed) value = shown;
-  return changed;
+SettingsEditor::Groups groups_of(ComparisonKind kind) {
+  switch (kind) {
+    case ComparisonKind::kSamples: return SettingsEditor::Groups::kSamples;
+    case ComparisonKind::kBeams: return SettingsEditor::Groups::kBeams;
+    case ComparisonKind::kSettings: return SettingsEditor::Groups::kSettings;
+  }
+  return SettingsEditor::Groups::kSamples;
 }
 
 std::string prompt_words(const UiState& state) {
@@ -62,7 +73,12 @@ std::string prompt_words(const UiState& state) {
   const std::int32_t block_size = std::max(1, state.model.block_size);
   const std::int32_t blocks = (comparison.num_prompt_tokens + block_size - 1) / block_size;
   text += " · prompt of " + count_text(comparison.num_prompt_tokens, "token") + " · " +
-          count_text(blocks, "block") + ", computed once";
+          count_text(blocks, "block");
+  const bool same_prompt =
+      std::all_of(comparison.columns.begin(), comparison.columns.end(), [&](const ComparedColumn& column) {
+        return column.system_prompt == comparison.columns.front().system_prompt;
+      });
+  text += same_prompt ? ", computed once" : ", other system prompts apart";
   if (comparison.num_cached_tokens > 0)
     text += " · " + with_thousands(comparison.num_cached_tokens) + " tokens cached";
   return text;
@@ -70,22 +86,56 @@ std::string prompt_words(const UiState& state) {
 
 }  // namespace
 
-float SetupView::height(const Frame& frame, const UiState& state, float width) const {
-  const bool two_rows = frame.px(options_width(state.comparison.setup) + 2 * kPadding + 12) > width;
-  const float options = two_rows ? 2 * kOptionHeight + kOptionGap : kOptionHeight;
-  return frame.px((editing_ ? kEditorHeight : kQuestionHeight) + options + 2 * kPadding + 4);
+bool draw_kinds(const Frame& frame, ComparisonKind& kind, CompareLook& look) {
+  constexpr std::array kLabels = {"Samples", "Beams", "Settings", "Batch"};
+  constexpr std::array kIds = {"samples", "beams", "settings", "batch"};
+  const std::size_t before = look.batch ? kLabels.size() - 1 : static_cast<std::size_t>(kind);
+  const std::size_t after = segments(frame, "kind", kLabels, kIds, before, frame.px(kKindWidth));
+  look.batch = after + 1 == kLabels.size();
+  const ComparisonKind chosen = look.batch ? kind : static_cast<ComparisonKind>(after);
+  return std::exchange(kind, chosen) != chosen;
 }
 
-void SetupView::draw(const Frame& frame, const UiState& state, float width) {
-  const float card_height = height(frame, state, width);
+bool SetupView::shows_groups(const ComparisonState& comparison) const {
+  return groups_wanted_.value_or(comparison.columns.empty());
+}
+
+// Where the buttons leave no room beside them, the question stands below.
+float question_top(const Frame& frame, float inner) {
+  return inner < frame.px(kNarrowestBesideButtons) ? frame.px(kOptionHeight) : 0;
+}
+float question_room(const Frame& frame, float inner) {
+  return question_top(frame, inner) > 0 ? inner : inner - frame.px(kButtonsWidth);
+}
+
+float SetupView::height(const Frame& frame, const UiState& state, float width, float most) const {
+  const ComparisonSetup& setup = state.comparison.setup;
+  const float inner = width - frame.px(2 * kPadding);
+  const float fixed =
+      frame.px((editing_ ? kEditorHeight : kQuestionHeight) + kOptionHeight + 2 * kPadding + 4) +
+      question_top(frame, inner) + place_options(frame, setup, inner).back().y;
+  if (!shows_groups(state.comparison)) return fixed;
+  const float groups =
+      SettingsEditor::groups_height(frame, groups_of(setup.kind), inner - frame.px(kPadding));
+  const float room = std::max(frame.px(kFewestGroups), most - fixed - frame.px(kGroupsGap));
+  return fixed + frame.px(kGroupsGap) + std::min(groups, room);
+}
+
+void SetupView::draw(const Frame& frame, const UiState& state, CompareLook& look, float width, float most) {
+  const float card_height = height(frame, state, width, most);
   begin_card(frame, "setup", {width, card_height}, kPadding);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float inner = ImGui::GetContentRegionAvail().x;
   draw_buttons(frame, state, {at.x + inner, at.y});
-  ImGui::SetCursorScreenPos(at);
-  draw_question(frame, state, inner);
-  ImGui::SetCursorScreenPos({at.x, at.y + frame.px(editing_ ? kEditorHeight : kQuestionHeight)});
-  draw_options(frame, state, inner);
+  const float top = at.y + question_top(frame, inner);
+  ImGui::SetCursorScreenPos({at.x, top});
+  draw_question(frame, state, question_room(frame, inner));
+  const float options = top + frame.px(editing_ ? kEditorHeight : kQuestionHeight);
+  ImGui::SetCursorScreenPos({at.x, options});
+  const float below = place_options(frame, state.comparison.setup, inner).back().y;
+  const float groups = at.y - frame.px(kPadding) + card_height - frame.px(kPadding + 4) - options - below -
+                       frame.px(kOptionHeight + kGroupsGap);
+  draw_options(frame, state, look, inner, groups);
   if (state.comparison.running) {
     const float y = at.y - frame.px(kPadding) + card_height - frame.px(6),
                 end = inner * static_cast<float>(state.comparison.progress);
@@ -97,14 +147,14 @@ void SetupView::draw(const Frame& frame, const UiState& state, float width) {
   end_card();
 }
 
-void SetupView::draw_question(const Frame& frame, const UiState& state, float width) {
+void SetupView::draw_question(const Frame& frame, const UiState& state, float room) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float room = width - frame.px(330);
   TextStyle faint = tiny_text(frame);
   faint.colour = frame.theme.faint;
   const std::string words = prompt_words(state);
   const std::string_view other = editing_ ? "cancel" : "Ask another question";
-  const float words_room = std::max(frame.px(60), room - text_width(frame, faint, other) - frame.px(24));
+  const float links = text_width(frame, faint, other) + text_width(frame, faint, "Two models…");
+  const float words_room = std::max(frame.px(60), room - links - frame.px(40));
   line(frame, faint, words, words_room);
   tooltip(frame,
           "The prompt's blocks are computed once. All answers share them until one writes to a block.");
@@ -115,12 +165,13 @@ void SetupView::draw_question(const Frame& frame, const UiState& state, float wi
     focus_ = editing_;
     typed_ = state.comparison.question;
   }
+  beside(frame, 12);
+  if (link(frame, "two_models", "Two models…", "Compare two models over one text, token by token"))
+    frame.actions.push(actions::ShowTwoModels{true});
   ImGui::SetCursorScreenPos({at.x, at.y + frame.px(24)});
-  if (editing_) return draw_editor(frame, width - frame.px(330));
+  if (editing_) return draw_editor(frame, room);
   TextStyle body = body_text(frame);
   line(frame, body, state.comparison.question, room);
-  tooltip(frame, state.comparison.question.size() < 1200 ? std::string_view(state.comparison.question)
-                                                         : std::string_view());
   if (!state.comparison.problem.empty()) {
     TextStyle error = tiny_text(frame);
     error.colour = frame.theme.error;
@@ -177,126 +228,65 @@ void SetupView::draw_buttons(const Frame& frame, const UiState& state, ImVec2 to
   }
 }
 
-void SetupView::draw_options(const Frame& frame, const UiState& state, float width) {
-  constexpr std::array kLabels = {"Samples", "Beams", "Settings"};
-  constexpr std::array kIds = {"samples", "beams", "settings"};
+void SetupView::draw_options(const Frame& frame, const UiState& state, CompareLook& look, float width,
+                             float groups_height) {
   ComparisonSetup setup = state.comparison.setup;
-  const float left = ImGui::GetCursorScreenPos().x, right = left + width;
-  const auto before = static_cast<std::size_t>(setup.kind);
-  const std::size_t after = segments(frame, "kind", kLabels, kIds, before, frame.px(kKindWidth));
-  bool changed = after != before;
-  setup.kind = static_cast<ComparisonKind>(after);
-  beside(frame, 10);
-  SamplingParams* sampling = &setup.sampling;
-  const Face face = frame.face(FontFace::kRegular, size::kTiny);
-  ImGui::PushFont(face.font, face.size);
-  // The name stands on the slider: the mark behind it is pale.
-  ImGui::PushStyleColor(ImGuiCol_SliderGrab, with_alpha(frame.theme.accent, 0.35f));
-  ImGui::PushStyleColor(ImGuiCol_SliderGrabActive, with_alpha(frame.theme.accent, 0.55f));
-  ImGui::PushStyleVar(ImGuiStyleVar_GrabMinSize, frame.px(6));
-  switch (setup.kind) {
-    case ComparisonKind::kSamples:
-      changed |= count_option(frame, "##samples", setup.num_samples, kFewestCompared, kMostCompared,
-                              "%d samples", "Several answers to one prompt, each sampled independently.");
-      break;
-    case ComparisonKind::kBeams:
-      changed |= count_option(
-          frame, "##width", setup.beam_width, kFewestCompared, kMostCompared, "width %d",
-          "Keeps the likeliest continuations at every step. Their text is often duller than a sample.");
-      break;
-    case ComparisonKind::kSettings:
-      changed |= draw_variants(frame, setup);
-      if (!setup.variants.empty()) sampling = &setup.variants[std::min(variant_, setup.variants.size() - 1)];
-      break;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const std::vector<ImVec2> places = place_options(frame, setup, width);
+  const bool shows = shows_groups(state.comparison);
+  std::size_t drawn = 0;
+  const auto next = [&] {
+    const ImVec2 place = places[drawn++];
+    ImGui::SetCursorScreenPos({at.x + place.x, at.y + place.y});
+  };
+  const ComparisonKind kind = setup.kind;  // a new one is drawn in the next frame
+  bool changed = draw_kinds(frame, setup.kind, look);
+  next();
+  ImGui::BeginGroup();  // a slider stands below its name
+  if (kind == ComparisonKind::kSettings) {
+    changed |= settings_.draw_letters(frame, setup.variants, static_cast<std::size_t>(kFewestCompared));
+  } else if (kind == ComparisonKind::kBeams) {
+    changed |= number_slider(
+        frame, "##width", "Beams",
+        "Keeps the likeliest continuations at every step. Their text is often duller than a sample.",
+        setup.beam_width, kFewestCompared, kMostCompared, frame.px(kCountWidth));
+  } else {
+    changed |= number_slider(frame, "##samples", "Samples",
+                             "Several answers to one prompt, each sampled independently.", setup.num_samples,
+                             kFewestCompared, kMostCompared, frame.px(kCountWidth));
   }
-  changed |= draw_sliders(frame, setup, *sampling, left, right);
-  ImGui::PopStyleVar();
-  ImGui::PopStyleColor(2);
-  ImGui::PopFont();
+  ImGui::EndGroup();
+  if (kind != ComparisonKind::kBeams) {
+    next();
+    changed |= settings_.draw_seed(frame, setup.sampling.seed);
+  }
+  next();
+  const ButtonOptions toggle{.icon = shows ? Icon::kChevronDown : Icon::kChevronRight, .width = kToggleWidth};
+  if (button(frame, "show_settings", "Settings", toggle)) groups_wanted_ = !shows;
+  tooltip(frame, shows ? "Hide the settings" : "Show the settings");
+  if (shows && setup.kind == kind) {
+    ImGui::SetCursorScreenPos({at.x, at.y + places.back().y + frame.px(kOptionHeight + kGroupsGap)});
+    changed |= draw_groups(frame, setup, width, groups_height);
+  }
   if (changed) frame.actions.push(actions::ChangeComparison{setup});
 }
 
-// Letters to choose what the sliders show, and to add and take away.
-bool SetupView::draw_variants(const Frame& frame, ComparisonSetup& setup) {
+bool SetupView::draw_groups(const Frame& frame, ComparisonSetup& setup, float width, float height) {
+  ImGui::BeginChild("groups", {width, height}, ImGuiChildFlags_NavFlattened);
+  const float room = width - frame.px(kPadding);  // beside it, a scroll bar
   bool changed = false;
-  variant_ = std::min(variant_, setup.variants.size() - 1);
-  for (std::size_t i = 0; i < setup.variants.size(); ++i) {
-    const std::string letter(1, static_cast<char>('A' + i));
-    const std::string id = "variant_" + letter;
-    const ButtonOptions options{.kind = i == variant_ ? ButtonKind::kPrimary : ButtonKind::kOutline,
-                                .width = 30};
-    if (button(frame, id.c_str(), letter, options)) variant_ = i;
-    beside(frame, 4);
-  }
-  const bool more = setup.variants.size() < static_cast<std::size_t>(kMostCompared);
-  if (button(frame, "add_variant", "", {.icon = Icon::kPlus, .enabled = more, .help = "Add a setting"})) {
-    setup.variants.push_back(setup.variants[variant_]);
-    variant_ = setup.variants.size() - 1;
-    changed = true;
-  }
-  beside(frame, 4);
-  const bool fewer = setup.variants.size() > static_cast<std::size_t>(kFewestCompared);
-  if (button(frame, "remove_variant", "",
-             {.icon = Icon::kTrash, .enabled = fewer, .help = "Remove this setting"})) {
-    setup.variants.erase(setup.variants.begin() + static_cast<std::ptrdiff_t>(variant_));
-    changed = true;
-  }
-  return changed;
-}
-
-bool SetupView::draw_sliders(const Frame& frame, ComparisonSetup& setup, SamplingParams& sampling, float left,
-                             float right) {
-  bool changed = false;
-  float top = ImGui::GetItemRectMin().y;
-  // What does not fit into the row goes on in a second one.
-  const auto next = [&] {
-    const float x = ImGui::GetItemRectMax().x + frame.px(kOptionGap);
-    if (x + frame.px(kSliderWidth) <= right) return ImGui::SetCursorScreenPos({x, top});
-    top += frame.px(kOptionHeight + kOptionGap);
-    ImGui::SetCursorScreenPos({left, top});
-  };
-  if (setup.kind == ComparisonKind::kBeams) {
-    next();
-    changed |= real_option(frame, "##length_penalty", sampling.length_penalty, 0, 2, "length penalty %.2f",
-                           "score = sum of log-probabilities / tokens ^ length penalty");
+  if (setup.kind == ComparisonKind::kSettings) {
+    changed = settings_.draw_groups(frame, settings_.chosen(setup.variants), groups_of(setup.kind), room);
   } else {
-    next();
-    changed |= real_option(frame, "##temperature", sampling.temperature, 0, 2, "temperature %.2f",
-                           "0 always picks the likeliest token.");
-    next();
-    changed |= real_option(
-        frame, "##top_p", sampling.top_p, 0.05f, 1, "top-p %.2f",
-        "Samples from the likeliest tokens whose probabilities add up to this. 1 keeps all tokens.");
-    next();
-    changed |= count_option(frame, "##top_k", sampling.top_k, 0, 200, "top-k %d",
-                            "Samples from this many of the likeliest tokens. 0 keeps all tokens.");
+    ComparedSettings settings{setup.sampling, {}};
+    changed = settings_.draw_groups(frame, settings, groups_of(setup.kind), room);
+    if (changed) setup.sampling = settings.sampling;
   }
-  next();
-  changed |= count_option(frame, "##max_tokens", sampling.max_tokens, 8, 2048, "up to %d tokens",
-                          "Maximum length of an answer.", ImGuiSliderFlags_Logarithmic);
-  if (setup.kind != ComparisonKind::kBeams) {
-    next();
-    // Somebody else's seed is shown unless this field holds the same number already.
-    std::uint64_t typed = 0;
-    const auto parse = [&] {
-      const auto [end, error] =
-          std::from_chars(seed_text_.data(), seed_text_.data() + seed_text_.size(), typed);
-      return error == std::errc() && !seed_text_.empty() && end == seed_text_.data() + seed_text_.size();
-    };
-    const bool valid = parse();
-    if (sampling.seed && (!valid || typed != *sampling.seed)) seed_text_ = std::to_string(*sampling.seed);
-    if (!sampling.seed && valid) seed_text_.clear();
-    if (text_field(frame, "##seed", seed_text_, "seed: random", frame.px(kSliderWidth),
-                   ImGuiInputTextFlags_CharsDecimal)) {
-      sampling.seed = parse() ? std::optional(typed) : std::nullopt;
-      changed = true;
-    }
-    tooltip(frame, "The same seed and settings give the same answers. Leave empty for a new seed each time.");
-  }
+  ImGui::EndChild();
   return changed;
 }
 
-void SetupView::draw_empty(const Frame& frame, const UiState& state, ImVec2 extent) {
+void SetupView::draw_empty(const Frame& frame, const UiState& state, CompareLook& look, ImVec2 extent) {
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const float width = std::min(frame.px(600), extent.x - frame.px(48));
   const float left = std::floor(low.x + (extent.x - width) * 0.5f);
@@ -317,6 +307,9 @@ void SetupView::draw_empty(const Frame& frame, const UiState& state, ImVec2 exte
   text_area(frame, "##first_question", typed_, {width, frame.px(96)}, 0, "Ask a question to compare answers");
   ImGui::PopStyleVar();
   gap(frame, 12);
+  ComparisonSetup setup = state.comparison.setup;
+  if (draw_kinds(frame, setup.kind, look)) frame.actions.push(actions::ChangeComparison{setup});
+  gap(frame, 12);
   const bool has_text = typed_.find_first_not_of(" \t\r\n") != std::string::npos;
   const bool key = ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiKey_Enter);
   const bool pressed = button(frame, "compare_question", "Compare",
@@ -325,8 +318,10 @@ void SetupView::draw_empty(const Frame& frame, const UiState& state, ImVec2 exte
     frame.actions.push(actions::TypeComparison{typed_});
     frame.actions.push(actions::RunComparison{});
   }
+  beside(frame, 16);
+  if (link(frame, "two_models", "Two models…", "Compare two models over one text, token by token"))
+    frame.actions.push(actions::ShowTwoModels{true});
   ImGui::EndGroup();
-  (void)state;
 }
 
 }  // namespace octavo::ui

@@ -15,18 +15,13 @@ namespace {
 constexpr float kCardWidth = 300;
 constexpr float kRowHeight = 26;
 
-std::string probability_text(double logprob) {
-  const double probability = std::exp(logprob);
-  return probability > 0 && probability < 0.0005 ? "< 0.1 %" : percent_text(probability);
-}
-
 std::string place_text(const UiState& state, const ComparedColumn& column, std::size_t token) {
   const ComparisonState& comparison = state.comparison;
   if (comparison.shown_kind == ComparisonKind::kBeams && column.num_forced == 0)
     return "Beams occupy seats in memory; see the strips.";
-  const auto block = block_of(comparison, column, state.model.block_size, token);
+  const auto block = block_of(column, state.model.block_size, token);
   if (!block) return "Block unknown: the answer ended before the pool was sampled.";
-  const TokenSlot slot = slot_of(comparison, state.model.block_size, token);
+  const TokenSlot slot = slot_of(column, state.model.block_size, token);
   const auto position = static_cast<std::int32_t>(slot.block_index) * state.model.block_size + slot.slot;
   std::string text = "block " + with_thousands(block->value) + " · slot " + std::to_string(slot.slot);
   const ColumnBlock& shown = column.memory.blocks[slot.block_index];
@@ -82,7 +77,21 @@ void draw_alternative(const Frame& frame, const ComparedToken& token, std::size_
   draw_text(frame, list, {at.x + width - text_width(frame, tiny, share), at.y + frame.px(4)}, tiny, share);
 }
 
+void draw_fork_choice(const Frame& frame, CompareLook& look) {
+  gap(frame, 6);
+  line(frame, tiny_text(frame), "Fork into");
+  beside(frame, 8);
+  if (chip(frame, "fork_column", "a column", {.is_on = !look.forks_chat})) look.forks_chat = false;
+  beside(frame, 6);
+  if (chip(frame, "fork_chat", "a chat", {.is_on = look.forks_chat})) look.forks_chat = true;
+}
+
 }  // namespace
+
+std::string probability_text(double logprob) {
+  const double probability = std::exp(logprob);
+  return probability > 0 && probability < 0.0005 ? "< 0.1 %" : percent_text(probability);
+}
 
 std::string visible_token(std::string_view text, std::size_t max_bytes) {
   std::string result;
@@ -102,15 +111,14 @@ std::string visible_token(std::string_view text, std::size_t max_bytes) {
   return strip_terminal_controls(result);
 }
 
-TokenSlot slot_of(const ComparisonState& comparison, std::int32_t block_size, std::size_t token) {
-  const std::size_t position = static_cast<std::size_t>(comparison.num_prompt_tokens) + token;
+TokenSlot slot_of(const ComparedColumn& column, std::int32_t block_size, std::size_t token) {
+  const std::size_t position = static_cast<std::size_t>(column.num_prompt_tokens) + token;
   const auto slots = static_cast<std::size_t>(std::max(1, block_size));
   return {position / slots, static_cast<std::int32_t>(position % slots)};
 }
 
-std::optional<BlockId> block_of(const ComparisonState& comparison, const ComparedColumn& column,
-                                std::int32_t block_size, std::size_t token) {
-  const TokenSlot slot = slot_of(comparison, block_size, token);
+std::optional<BlockId> block_of(const ComparedColumn& column, std::int32_t block_size, std::size_t token) {
+  const TokenSlot slot = slot_of(column, block_size, token);
   if (slot.block_index >= column.memory.blocks.size()) return std::nullopt;
   return column.memory.blocks[slot.block_index].block_id;
 }
@@ -152,7 +160,7 @@ void draw_token_card(const Frame& frame, const UiState& state, CompareLook& look
   const ComparedToken& token = column->tokens[look.card->token];
   draw_figures(frame, state, *column, look.card->token, width);
   gap(frame, 8);
-  const bool room = state.comparison.columns.size() < kMostColumns;
+  const bool room = look.forks_chat || state.comparison.columns.size() < kMostColumns;
   for (std::size_t i = 0; i < token.alternatives.size(); ++i) {
     ImGui::PushID(static_cast<int>(i));
     const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -168,7 +176,11 @@ void draw_token_card(const Frame& frame, const UiState& state, CompareLook& look
     draw_alternative(frame, token, i, width, hovered && able);
     ImGui::SetCursorScreenPos(below);
     if (pressed) {
-      frame.actions.push(actions::ForkAtToken{column->id, look.card->token, i});
+      if (look.forks_chat) {
+        frame.actions.push(actions::ForkChatAtToken{column->id, look.card->token, i});
+      } else {
+        frame.actions.push(actions::ForkAtToken{column->id, look.card->token, i});
+      }
       ImGui::CloseCurrentPopup();
     }
     ImGui::PopID();
@@ -176,9 +188,11 @@ void draw_token_card(const Frame& frame, const UiState& state, CompareLook& look
   TextStyle faint = tiny_text(frame);
   faint.colour = frame.theme.faint;
   const char* note = token.alternatives.empty() ? "Alternatives appear when the beam search has finished."
+                     : look.forks_chat          ? "Choose a token: a new chat goes on from there."
                      : room                     ? "Choose a token to fork here in a new column."
                                                 : "No space for another column. Run again to free some.";
   line(frame, faint, note, width);
+  if (!token.alternatives.empty()) draw_fork_choice(frame, look);
   ImGui::EndPopup();
 }
 

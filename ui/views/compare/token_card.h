@@ -21,16 +21,19 @@ struct TokenSlot {
   std::size_t block_index = 0;
   std::int32_t slot = 0;
 };
-TokenSlot slot_of(const ComparisonState& comparison, std::int32_t block_size, std::size_t token);
+TokenSlot slot_of(const ComparedColumn& column, std::int32_t block_size, std::size_t token);
 // None while it has no block, or after the column was never seen.
-std::optional<BlockId> block_of(const ComparisonState& comparison, const ComparedColumn& column,
-                                std::int32_t block_size, std::size_t token);
+std::optional<BlockId> block_of(const ComparedColumn& column, std::int32_t block_size, std::size_t token);
 
 // Beside the pointer, while it rests on a token.
 void draw_token_hint(const Frame& frame, const UiState& state, const ComparedColumn& column,
                      std::size_t token);
 
-// The card that `look.open_card` opens: its alternatives are buttons that fork there.
+// "62 %", and "< 0.1 %" for the least.
+std::string probability_text(double logprob);
+
+// The card that `look.open_card` opens: its alternatives are buttons that fork there, into a column or a
+// chat.
 void draw_token_card(const Frame& frame, const UiState& state, CompareLook& look);
 
 }  // namespace octavo::ui

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/base/format.h"
 #include "ui/compare_state.h"
 
 namespace octavo::ui {
@@ -81,6 +82,50 @@ std::optional<float> surprise(const ComparedToken& token, TextColour colour) {
       return std::nullopt;
     default: return std::nullopt;
   }
+}
+
+std::vector<LegendEntry> colour_legend(TextColour colour, std::int32_t num_alternatives) {
+  std::vector<LegendEntry> entries;
+  // Each shade is what a token of that figure has.
+  const auto add = [&](const ComparedToken& token, std::string label) {
+    if (const auto level = surprise(token, colour)) entries.push_back({.surprise = *level, .label = label});
+  };
+  const auto of_probability = [](double probability) {
+    ComparedToken token{.token_id = 1, .logprob = static_cast<float>(std::log(probability))};
+    token.alternatives.push_back({.token_id = 0, .text = {}, .logprob = 0});
+    return token;
+  };
+  switch (colour) {
+    case TextColour::kNone: break;
+    case TextColour::kSharedPrefix:
+      entries = {{.mark = LegendMark::kPale, .label = "starts another answer too"},
+                 {.mark = LegendMark::kBar, .label = "they diverge"}};
+      break;
+    case TextColour::kProbability:
+      add(of_probability(1), "100 %");
+      add(of_probability(0.3), "30 %");
+      add(of_probability(0.03), "3 %");
+      add(of_probability(0.001), "0.1 % or less");
+      break;
+    case TextColour::kRelative:
+      add(of_probability(1), "likeliest");
+      add(of_probability(0.1), "a tenth of it");
+      add(of_probability(0.01), "a hundredth or less");
+      break;
+    case TextColour::kEntropy: {
+      const double most = std::log2(static_cast<double>(std::max(2, num_alternatives)));
+      for (const double share : {0.0, 0.5, 1.0}) {
+        const std::string bits = two_decimals(share * most) + " bit";
+        entries.push_back({.surprise = static_cast<float>(share), .label = bits});
+      }
+      break;
+    }
+    case TextColour::kBlocks:
+      entries = {{.mark = LegendMark::kShared, .label = "block shared by answers"},
+                 {.mark = LegendMark::kOwn, .label = "block of this answer"}};
+      break;
+  }
+  return entries;
 }
 
 ImU32 surprise_colour(const Theme& theme, float surprise) {

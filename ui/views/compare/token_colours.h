@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ui/compare_state.h"
 #include "ui/theme.h"
@@ -32,6 +33,22 @@ std::optional<double> entropy_bits(const ComparedToken& token);
 // How little a token was expected, 0 (surely) to 1 (hardly), on the scale of this colouring; none where it
 // says nothing.
 std::optional<float> surprise(const ComparedToken& token, TextColour colour);
+
+// What the key below the colours shows.
+enum class LegendMark {
+  kUnderline,  // as thick and coloured as a word of this surprise has it
+  kPale,       // text that another answer has as well
+  kBar,        // where answers part
+  kShared,     // a block that several answers read
+  kOwn,        // a block of this answer alone
+};
+struct LegendEntry {
+  LegendMark mark = LegendMark::kUnderline;
+  float surprise = 0;  // kUnderline
+  std::string label = {};
+};
+// `num_alternatives` come with each token.
+std::vector<LegendEntry> colour_legend(TextColour colour, std::int32_t num_alternatives);
 
 // Green, orange, red-brown: distinguishable for the colour-blind too.
 ImU32 surprise_colour(const Theme& theme, float surprise);

@@ -37,7 +37,8 @@ float fitting_pitch(const Frame& frame, std::size_t count, ImVec2 room) {
 }
 
 void draw_key(const Frame& frame, const CellLook& look, std::string_view text, bool& is_first) {
-  const float width = frame.px(15) + text_width(frame, tiny_text(frame), text);
+  const float most = frame.px(200);
+  const float width = frame.px(15) + std::min(text_width(frame, tiny_text(frame), text), most);
   if (!is_first) {
     beside(frame, 12);
     if (ImGui::GetContentRegionAvail().x < width) return ImGui::NewLine();
@@ -48,7 +49,7 @@ void draw_key(const Frame& frame, const CellLook& look, std::string_view text, b
   draw_cell(frame.theme, ImGui::GetWindowDrawList(), {at.x, top}, {at.x + side, top + side}, look);
   ImGui::Dummy({side, side});
   beside(frame, 6);
-  line(frame, tiny_text(frame), text);
+  line(frame, tiny_text(frame), text, most);
 }
 
 // A cell of few pixels: no rounding, and a dark corner instead of hatching.
@@ -167,7 +168,11 @@ void BlockMap::draw_heading(const Frame& frame, const MemoryWorkspaceState& stat
   const float width = ImGui::GetContentRegionAvail().x;
   const std::string colour = std::string("colour: ") + colour_word(colour_);
   const std::string order = std::string("order: ") + order_word(order_);
-  const float chips = text_width(frame, tiny_text(frame), colour + order) + frame.px(64);
+  // At their places whatever they say.
+  const float colour_width = widest_chip(frame, {"colour: owner", "colour: references", "colour: sharing"});
+  const float order_width = widest_chip(frame, {"order: index", "order: sequence", "order: prefix tree"});
+  const float shown_width = widest_chip(frame, {"all", "held"});
+  const float chips = colour_width + order_width + shown_width + frame.px(24);
   const std::string count = with_thousands(state.pool.num_blocks) + " blocks";
   const std::string tokens = " of " + std::to_string(state.pool.block_size) + " tokens";
   const std::string each = bytes_text(state.pool.bytes_per_block) + " each";
@@ -181,9 +186,14 @@ void BlockMap::draw_heading(const Frame& frame, const MemoryWorkspaceState& stat
   ImGui::SetCursorScreenPos({at.x + width - chips + frame.px(8), at.y - frame.px(3)});
   if (chip(frame, "colour", colour)) next_colour();
   tooltip(frame, "Colour by (C)");
-  beside(frame, 8);
+  const float order_x = at.x + width - chips + frame.px(16) + colour_width;
+  ImGui::SetCursorScreenPos({order_x, at.y - frame.px(3)});
   if (chip(frame, "order", order)) next_order();
   tooltip(frame, "Sort by (O)");
+  ImGui::SetCursorScreenPos({order_x + order_width + frame.px(8), at.y - frame.px(3)});
+  if (chip(frame, "occupied", shows_occupied_ ? "held" : "all", {.is_on = shows_occupied_}))
+    shows_occupied_ = !shows_occupied_;
+  tooltip(frame, shows_occupied_ ? "Show free blocks, too (Z)" : "Show only blocks that hold something (Z)");
   ImGui::SetCursorScreenPos({at.x, at.y + frame.px(24)});
   ImGui::Dummy({1, 1});
 }
@@ -213,6 +223,7 @@ void BlockMap::move(const Frame& frame, ImVec2 low, ImVec2 extent, float fit_pit
 void BlockMap::draw_device(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent,
                            Pointing& pointing) {
   const auto count = static_cast<int>(blocks_.size());
+  if (count == 0) draw_hint(frame, "Every block is free.");
   const float fit_pitch = fitting_pitch(frame, blocks_.size(), extent);
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const ImVec2 high{low.x + extent.x, low.y + extent.y};
@@ -276,8 +287,11 @@ void BlockMap::draw_cells(const Frame& frame, const MemoryWorkspaceState& state,
       }
       if (!has_text) continue;
       const BlockSnapshot& shown = state.snapshot->blocks[static_cast<std::size_t>(block)];
-      style.colour = shown.state == BlockState::kUsed ? frame.theme.on_accent : frame.theme.muted;
-      if (look.hatched)  // its text stands on a plain ground
+      const bool is_plain = !look.hatched && look.fill >= 1.0f;
+      const ImU32 ground = shown.state == BlockState::kFree ? frame.theme.free : look.colour;
+      style.colour =
+          readable(shown.state == BlockState::kUsed ? frame.theme.on_accent : frame.theme.muted, ground);
+      if (!is_plain && shown.state != BlockState::kFree)  // its text stands on a plain ground
         list->AddRectFilled({from.x + frame.px(2), from.y + frame.px(2)},
                             {std::min(to.x, from.x + frame.px(32)), std::min(to.y, from.y + frame.px(30))},
                             look.colour, frame.px(3));
@@ -343,6 +357,7 @@ void BlockMap::draw_rings(const Frame& frame, const MemoryWorkspaceState& state,
   const auto ring = [&](int block) {
     if (block < 0 || static_cast<std::size_t>(block) >= cells_.size()) return;
     const int cell = cells_[static_cast<std::size_t>(block)];
+    if (cell < 0) return;
     draw_cell_ring(frame.theme, list, grid.low(cell), grid.high(cell));
   };
   if (state.card) ring(state.card->block.value);
@@ -379,8 +394,7 @@ void BlockMap::draw_legend(const Frame& frame, const MemoryWorkspaceState& state
       return;
     case BlockColour::kSharing:
       for (std::size_t i = 0; i < std::min<std::size_t>(2, state.groups.size()); ++i) {
-        key({theme.owner(static_cast<std::uint32_t>(i)), 1.0f, true},
-            elide(frame, tiny_text(frame), state.groups[i].label, frame.px(200)));
+        key({theme.owner(static_cast<std::uint32_t>(i)), 1.0f, true}, state.groups[i].label);
       }
       key({mix(theme.muted, theme.panel, 0.35f)}, "not shared");
       break;
@@ -433,10 +447,13 @@ void BlockMap::draw_host(const Frame& frame, const MemoryWorkspaceState& state, 
 
 void BlockMap::update_order(const MemoryWorkspaceState& state) {
   const std::size_t count = state.snapshot->blocks.size();
-  const bool follows_state = order_ != BlockOrder::kIndex && ordered_version_ != state.version;
-  if (!follows_state && ordered_ == order_ && blocks_.size() == count) return;
+  const bool follows_state =
+      (shows_occupied_ || order_ != BlockOrder::kIndex) && ordered_version_ != state.version;
+  const bool is_same = ordered_ == order_ && ordered_occupied_ == shows_occupied_;
+  if (!follows_state && is_same && cells_.size() == count) return;
   ordered_version_ = state.version;
   ordered_ = order_;
+  ordered_occupied_ = shows_occupied_;
   blocks_.clear();
   std::vector<bool> taken(count, false);
   if (order_ == BlockOrder::kSequence) collect_tables(state, blocks_, taken);
@@ -448,8 +465,13 @@ void BlockMap::update_order(const MemoryWorkspaceState& state) {
   for (std::size_t i = 0; i < count; ++i) {
     if (!taken[i]) blocks_.push_back(static_cast<std::int32_t>(i));
   }
-  cells_.resize(count);
-  for (std::size_t i = 0; i < count; ++i)
+  if (shows_occupied_) {
+    std::erase_if(blocks_, [&](std::int32_t block) {
+      return state.snapshot->blocks[static_cast<std::size_t>(block)].state == BlockState::kFree;
+    });
+  }
+  cells_.assign(count, -1);
+  for (std::size_t i = 0; i < blocks_.size(); ++i)
     cells_[static_cast<std::size_t>(blocks_[i])] = static_cast<std::int32_t>(i);
 }
 

@@ -25,6 +25,9 @@ class BlockMap {
     colour_ = static_cast<BlockColour>((static_cast<int>(colour_) + 1) % kNumBlockColours);
   }
   void next_order();
+  // Only blocks that hold something, as large as they fit.
+  void show_occupied(bool occupied) { shows_occupied_ = occupied; }
+  bool shows_occupied() const { return shows_occupied_; }
 
   BlockColour colour() const { return colour_; }
   BlockOrder order() const { return order_; }
@@ -48,10 +51,11 @@ class BlockMap {
 
   BlockColour colour_ = BlockColour::kOwner;
   BlockOrder order_ = BlockOrder::kIndex;
+  bool shows_occupied_ = false, ordered_occupied_ = false;
   float zoom_ = 1.0f, wanted_zoom_ = 1.0f;
   ImVec2 pan_ = {0, 0};
   std::vector<std::int32_t> blocks_;  // in the order of cells
-  std::vector<std::int32_t> cells_;   // [block]: its cell
+  std::vector<std::int32_t> cells_;   // [block]: its cell; -1: it is not shown
   std::uint64_t ordered_version_ = ~std::uint64_t{0};
   BlockOrder ordered_ = BlockOrder::kIndex;
   std::vector<std::int64_t> seen_us_;  // [block]: the event that its flash is of

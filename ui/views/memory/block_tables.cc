@@ -70,20 +70,28 @@ void draw_cell_of(const Frame& frame, const MemoryWorkspaceState& state, const T
   }
   if (block < 0 || static_cast<std::size_t>(block) >= state.snapshot->blocks.size()) return;
   CellLook look = look_of(frame, state, static_cast<std::size_t>(block), BlockColour::kOwner);
-  look.colour = line.is_heading ? mix(colour, frame.theme.panel, 0.35f) : colour;
+  look.colour = line.is_ghost     ? mix(frame.theme.cached, colour, 0.3f)
+                : line.is_heading ? mix(colour, frame.theme.panel, 0.35f)
+                                  : colour;
   draw_cell(frame.theme, list, low, high, look);
   if (layout.has_ids) {
     TextStyle style = tiny_text(frame);
     style.em = 10;
-    style.colour = look.fill > 0.6f && !look.hatched ? frame.theme.on_accent : frame.theme.text;
+    style.colour = readable(frame.theme.on_accent, look.colour);
     const std::string id = std::to_string(block);
-    const float x = std::max(low.x + 1, (low.x + high.x - text_width(frame, style, id)) * 0.5f);
+    const float width = text_width(frame, style, id);
+    const float x = std::max(low.x + 1, (low.x + high.x - width) * 0.5f);
+    if (look.hatched || look.fill < 1.0f)  // it stands on a plain ground
+      list->AddRectFilled({x - 1, low.y + 1}, {std::min(x + width + 1, high.x - 1), high.y - 1}, look.colour,
+                          frame.px(2));
     draw_text(frame, list, {x, low.y + frame.px(0.5f)}, style, id, high.x - x);
   }
   const bool is_chosen = state.card && state.card->block.value == block;
   if (is_pointed) {
     pointing.block = block;
-    tooltip_now(frame, "Logical block " + std::to_string(index) + "\n" + block_summary(state, block));
+    tooltip_now(frame, (line.is_ghost ? "Left in the cache by " + line.label
+                                      : "Logical block " + std::to_string(index)) +
+                           "\n" + block_summary(state, block));
     if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) frame.actions.push(actions::ChooseBlock{block});
   }
   if (is_chosen || is_pointed || is_lit(state, block)) draw_cell_ring(frame.theme, list, low, high);
@@ -111,7 +119,7 @@ void draw_row(const Frame& frame, const MemoryWorkspaceState& state, const Table
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float indent = line.is_indented ? frame.px(kIndent) : 0;
   TextStyle style = small_text(frame);
-  style.colour = line.is_heading || line.is_indented ? frame.theme.muted : frame.theme.text;
+  style.colour = line.is_heading || line.is_indented || line.is_ghost ? frame.theme.muted : frame.theme.text;
   draw_text(frame, list, {low.x + indent, low.y - frame.px(2)}, style, line.label,
             layout.label - indent - frame.px(10));
   if (line.blocks.empty()) {
@@ -141,7 +149,7 @@ void draw_row(const Frame& frame, const MemoryWorkspaceState& state, const Table
 
 void draw_block_tables(const Frame& frame, const MemoryWorkspaceState& state, Pointing& pointing) {
   if (state.snapshot == nullptr || state.lines.empty()) {
-    draw_hint(frame, "No answer is running. Each running answer has a row of blocks here.");
+    draw_hint(frame, "No chat holds blocks. Each has a row here, running or left in the cache.");
     return;
   }
   ImGui::BeginChild("table_rows", {0, 0}, ImGuiChildFlags_NavFlattened);
@@ -159,7 +167,8 @@ void draw_block_tables(const Frame& frame, const MemoryWorkspaceState& state, Po
   TextStyle note = tiny_text(frame);
   note.colour = frame.theme.faint;
   paragraph(frame, note,
-            "hatched: shared · bracket: prefix shared with another row · outlined: in host memory",
+            "hatched: shared · bracket: prefix shared with another row · outlined: in host memory · "
+            "faint: left in the cache by an idle chat",
             layout.width);
   ImGui::EndChild();
 }

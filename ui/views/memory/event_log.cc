@@ -12,8 +12,10 @@
 namespace octavo::ui {
 namespace {
 
-constexpr std::array<const char*, 6> kWords = {"all kinds", "allocated, freed", "reused, shared",
-                                               "copied",    "swapped",          "evicted"};
+constexpr float kStoryHeight = 38;
+
+constexpr std::array<const char*, 7> kWords = {"in short", "all kinds", "allocated, freed", "reused, shared",
+                                               "copied",   "swapped",   "evicted"};
 
 std::uint64_t chat_of(const MemoryWorkspaceState& state, std::uint64_t sequence) {
   const auto found = state.timeline->names.find(sequence);
@@ -46,6 +48,11 @@ void EventLog::draw(const Frame& frame, const MemoryWorkspaceState& state, Point
   if (only_block_ && !state.card) only_block_ = false;
   update(state);
   ImGui::BeginChild("event_list", {0, 0}, ImGuiChildFlags_NavFlattened);
+  if (kinds_ == Kinds::kTold && !only_block_) {
+    draw_stories(frame, state);
+    ImGui::EndChild();
+    return;
+  }
   if (shown_.empty()) {
     draw_hint(frame, state.timeline->log.empty() ? "No events yet." : "No events match. Try another filter.");
   }
@@ -67,13 +74,59 @@ void EventLog::draw_filters(const Frame& frame, const MemoryWorkspaceState& stat
     kinds_ = static_cast<Kinds>((static_cast<std::size_t>(kinds_) + 1) % kWords.size());
   tooltip(frame, "Filter by kind");
   beside(frame, 6);
-  if (chip(frame, "chats", chat_word(state, chat_), frame.px(96))) chat_ = next_chat(state, chat_);
+  if (chip(frame, "chats", chat_word(state, chat_), {.max_width = frame.px(96)}))
+    chat_ = next_chat(state, chat_);
   tooltip(frame, "Filter by chat");
   if (!state.card) return;
   beside(frame, 6);
   const std::string block = only_block_ ? "block " + std::to_string(state.card->block.value) : "all blocks";
   if (chip(frame, "block_filter", block)) only_block_ = !only_block_;
   tooltip(frame, "Only events of the selected block");
+}
+
+void EventLog::draw_stories(const Frame& frame, const MemoryWorkspaceState& state) {
+  const auto& stories = state.timeline->stories;
+  told_.clear();
+  for (std::size_t i = 0; i < stories.size(); ++i) {
+    const bool has_happened = stories[i].mark < state.cursor.mark;
+    if (has_happened && (chat_ == 0 || chat_of(state, stories[i].sequence) == chat_))
+      told_.push_back(static_cast<std::uint32_t>(i));
+  }
+  if (told_.empty())
+    draw_hint(frame, stories.empty() ? "No events yet." : "No events match. Try another filter.");
+  const bool at_end = ImGui::GetScrollY() >= ImGui::GetScrollMaxY() - 1;
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(told_.size()), frame.px(kStoryHeight));
+  while (clipper.Step()) {
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
+      draw_story(frame, state, stories[told_[static_cast<std::size_t>(i)]]);
+  }
+  if (at_end) ImGui::SetScrollHereY(1.0f);
+}
+
+// Who and when, and below it what.
+void EventLog::draw_story(const Frame& frame, const MemoryWorkspaceState& state, const Story& story) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = ImGui::GetContentRegionAvail().x, height = frame.px(kStoryHeight);
+  ImGui::PushID(static_cast<int>(story.mark));
+  const bool was_pressed = ImGui::InvisibleButton("story", {width, height});
+  ImGui::PopID();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  if (ImGui::IsItemHovered())
+    list->AddRectFilled(at, {at.x + width, at.y + height - frame.px(2)}, frame.theme.raised, frame.px(4));
+  TextStyle name = tiny_text(frame), what = tiny_text(frame);
+  name.colour = event_colour(frame.theme, kind_of(story.kind));
+  const std::string time = time_text(state, story.time_us);
+  const float time_width = text_width(frame, what, time);
+  draw_text(frame, list, at, name, sequence_name(*state.timeline, story.sequence),
+            std::max(1.0f, width - time_width - frame.px(8)));
+  draw_text(frame, list, {at.x + width - time_width, at.y}, what, time);
+  const std::string text = story_text(story, *state.timeline);
+  draw_text(frame, list, {at.x, at.y + frame.px(17)}, what, text, width);
+  tooltip(frame, "Step " + with_thousands(story.step) + ": " +
+                     sequence_name(*state.timeline, story.sequence) + " " + text +
+                     "\nClick to show the pools right after it");
+  if (was_pressed) frame.actions.push(actions::SeekMark{story.last_mark + 1});
 }
 
 bool EventLog::passes(const MemoryWorkspaceState& state, const LogLine& line) const {
@@ -88,6 +141,7 @@ bool EventLog::passes(const MemoryWorkspaceState& state, const LogLine& line) co
     if (!names_it) return false;
   }
   switch (kinds_) {
+    case Kinds::kTold:
     case Kinds::kAll: return true;
     case Kinds::kTaken: return line.kind == BlockEventKind::kAlloc || line.kind == BlockEventKind::kFree;
     case Kinds::kShared:

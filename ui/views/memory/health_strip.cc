@@ -13,7 +13,7 @@ namespace octavo::ui {
 namespace {
 
 constexpr double kSpanSeconds = 60;
-constexpr float kGap = 12, kLeastWidth = 164, kHeight = 92, kCurve = 62;
+constexpr float kGap = 12, kLeastWidth = 164, kHeight = 92, kCurve = 62, kMore = 48;
 constexpr std::uint32_t kAccent = 100, kMuted = 101;
 
 ImU32 colour_of(const Theme& theme, std::uint32_t colour) {
@@ -46,17 +46,38 @@ void draw_figure(const Frame& frame, const HealthFigure& figure, ImVec2 extent) 
   end_card();
 }
 
+void draw_more(const Frame& frame, const std::string& word, ImVec2 low) {
+  const bool is_pointed = ImGui::IsItemHovered();
+  const ImVec2 high{low.x + frame.px(kMore), low.y + frame.px(kHeight)};
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImU32 fill = is_pointed ? frame.theme.raised : frame.theme.panel;
+  list->AddRectFilled(low, high, fill, frame.px(12));
+  list->AddRect(low, high, frame.theme.line, frame.px(12));
+  TextStyle style = tiny_text(frame);
+  style.colour = readable(frame.theme.muted, fill);
+  draw_text(frame, list,
+            {(low.x + high.x - text_width(frame, style, word)) * 0.5f,
+             (low.y + high.y - line_pixels(frame, style)) * 0.5f},
+            style, word);
+}
+
 }  // namespace
 
-void draw_health_strip(const Frame& frame, const MemoryWorkspaceState& state, float width, bool all) {
+bool draw_health_strip(const Frame& frame, const MemoryWorkspaceState& state, float width, bool all) {
   const float space = frame.px(kGap);
-  const auto fit = static_cast<int>((width + space) / (frame.px(kLeastWidth) + space));
   const auto count = static_cast<int>(state.health.size());
+  const auto num_in = [&](float room) {
+    return static_cast<int>((room + space) / (frame.px(kLeastWidth) + space));
+  };
+  const bool has_more = num_in(width) < count;
+  const float button_width = has_more ? frame.px(kMore) + space : 0;
+  const int fit = num_in(width - button_width);
   int columns = std::clamp(fit, 1, std::max(1, count));
   if (all && count > columns)
     columns = (count + (count + columns - 1) / columns - 1) / ((count + columns - 1) / columns);
-  const float each = std::floor((width + space) / static_cast<float>(columns) - space);
   const int shown = all ? count : std::min(count, columns);
+  const float each = std::floor((width - button_width + space) / static_cast<float>(columns) - space);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
   for (int i = 0; i < shown; ++i) {
     if (i % columns != 0) {
       beside(frame, kGap);
@@ -65,6 +86,16 @@ void draw_health_strip(const Frame& frame, const MemoryWorkspaceState& state, fl
     }
     draw_figure(frame, state.health[static_cast<std::size_t>(i)], {each, frame.px(kHeight)});
   }
+  if (!has_more) return all;
+  const ImVec2 end = ImGui::GetCursorScreenPos();
+  ImGui::SetCursorScreenPos({at.x + width - frame.px(kMore), at.y});
+  const bool was_pressed = ImGui::InvisibleButton("more_figures", {frame.px(kMore), frame.px(kHeight)});
+  draw_more(frame, all ? "fewer" : "+" + std::to_string(count - shown),
+            {at.x + width - frame.px(kMore), at.y});
+  tooltip(frame, all ? "Show fewer figures (M)" : "Show all figures (M)");
+  ImGui::SetCursorScreenPos(end);
+  ImGui::Dummy({0, 0});
+  return was_pressed ? !all : all;
 }
 
 void draw_health_sentences(const Frame& frame, const MemoryWorkspaceState& state, float width) {

@@ -7,8 +7,9 @@
 
 namespace octavo::ui {
 
-// As many figures as fit in a row; with `all`, rows for every one.
-void draw_health_strip(const Frame& frame, const MemoryWorkspaceState& state, float width, bool all);
+// As many figures as fit in a row, and a button for the others; with `all`, rows for every one. Returns
+// whether all are wanted from now on.
+bool draw_health_strip(const Frame& frame, const MemoryWorkspaceState& state, float width, bool all);
 void draw_health_sentences(const Frame& frame, const MemoryWorkspaceState& state, float width);
 
 }  // namespace octavo::ui

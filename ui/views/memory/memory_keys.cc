@@ -9,7 +9,7 @@
 namespace octavo::ui {
 namespace {
 
-constexpr std::array<MemoryKey, 17> kKeys = {{
+constexpr std::array<MemoryKey, 18> kKeys = {{
     {"Space", "Pause, or follow the latest step"},
     {"Left / Right", "One engine step back or forward; in the tour, back or next"},
     {"Shift+Left / Right", "One event back or forward"},
@@ -17,6 +17,7 @@ constexpr std::array<MemoryKey, 17> kKeys = {{
     {"P", "Replay from the cursor"},
     {"[ / ]", "Replay slower or faster"},
     {"+ / - / 0", "Zoom the block map in or out, or fit it"},
+    {"Z", "Show all blocks, or those that hold something"},
     {"Page Up / Page Down", "Zoom the timeline in or out"},
     {"C", "Next colouring of the block map"},
     {"O", "Next order of the block map"},
@@ -81,7 +82,7 @@ std::span<const MemoryKey> memory_keys() { return kKeys; }
 MemoryKeyPress apply_memory_keys(const Frame& frame, const UiState& state) {
   const MemoryWorkspaceState& memory_workspace = state.memory_workspace;
   const bool is_elsewhere =
-      state.settings_open || state.palette_open || ImGui::GetIO().WantTextInput ||
+      has_dialog(state) || state.palette_open || ImGui::GetIO().WantTextInput ||
       ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
   if (is_elsewhere) return MemoryKeyPress::kNone;
   apply_cursor_keys(frame, memory_workspace);
@@ -100,6 +101,7 @@ MemoryKeyPress apply_memory_keys(const Frame& frame, const UiState& state) {
     return MemoryKeyPress::kZoomIn;
   if (taken(ImGuiKey_Minus) || taken(ImGuiKey_KeypadSubtract)) return MemoryKeyPress::kZoomOut;
   if (taken(ImGuiKey_0)) return MemoryKeyPress::kFit;
+  if (taken(ImGuiKey_Z)) return MemoryKeyPress::kOccupied;
   if (taken(ImGuiKey_C)) return MemoryKeyPress::kColour;
   if (taken(ImGuiKey_O)) return MemoryKeyPress::kOrder;
   if (taken(ImGuiKey_L)) return MemoryKeyPress::kLanes;

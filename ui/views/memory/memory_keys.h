@@ -19,6 +19,7 @@ enum class MemoryKeyPress {
   kZoomIn,
   kZoomOut,
   kFit,
+  kOccupied,
   kColour,
   kOrder,
   kLanes,

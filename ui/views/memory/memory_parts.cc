@@ -112,6 +112,13 @@ std::string time_text(const MemoryWorkspaceState& state, std::int64_t time_us) {
   return seconds_text(time_us - state.timeline->origin_us);
 }
 
+float widest_chip(const Frame& frame, std::initializer_list<std::string_view> words) {
+  float widest = 0;
+  for (const std::string_view word : words)
+    widest = std::max(widest, text_width(frame, tiny_text(frame), word));
+  return std::ceil(widest) + frame.px(18);
+}
+
 void draw_hint(const Frame& frame, std::string_view text) {
   TextStyle style = small_text(frame);
   style.colour = frame.theme.faint;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 
 #include "ui/frame.h"
 #include "ui/memory_state.h"
@@ -32,6 +34,10 @@ const char* state_word(BlockState state);
 bool is_lit(const MemoryWorkspaceState& state, int block);
 // "12.41 s" of the source's own time.
 std::string time_text(const MemoryWorkspaceState& state, std::int64_t time_us);
+
+// A chip whose word changes does not move what stands beside it: it has the room of its longest word.
+// `words`: all that it may say.
+float widest_chip(const Frame& frame, std::initializer_list<std::string_view> words);
 
 // A muted paragraph where there is nothing to show yet.
 void draw_hint(const Frame& frame, std::string_view text);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "engine/base/format.h"
+#include "ui/desktop_actions.h"
 #include "ui/memory_actions.h"
 #include "ui/widgets/controls.h"
 
@@ -11,6 +12,7 @@ namespace octavo::ui {
 namespace {
 
 constexpr float kHeight = 40, kFiles = 290, kPages = 250;
+constexpr float kGap = 20, kBackToLive = 130, kLeastName = 80;
 
 }  // namespace
 
@@ -51,25 +53,32 @@ void MemoryToolbar::draw(const Frame& frame, const MemoryWorkspaceState& state, 
   const auto page = static_cast<std::size_t>(state.page);
   const std::size_t wanted = segments(frame, "pages", kLabels, kIds, page, frame.px(kPages));
   if (wanted != page) frame.actions.push(actions::ShowMemoryPage{static_cast<MemoryPage>(wanted)});
-  float x = at.x + frame.px(kPages) + frame.px(20);
-  const float end = at.x + width - frame.px(kFiles);
-  ImGui::SetCursorScreenPos({x, at.y + frame.px(1)});
-  if (state.source == MemorySource::kRecording) {
+  // Where one row has no room for all of it, the files stand in a second one, or a third.
+  const bool is_recording = state.source == MemorySource::kRecording;
+  const float middle = is_recording ? kBackToLive + kLeastName : 0;
+  const bool one_row = width >= frame.px(kPages + kGap + middle + kFiles);
+  const bool beside_pages = one_row || width >= frame.px(kPages + kGap + middle);
+  float x = at.x + (beside_pages ? frame.px(kPages + kGap) : 0);
+  const float y = at.y + (beside_pages ? 0 : frame.px(kHeight));
+  const float end = one_row ? at.x + width - frame.px(kFiles) : at.x + width;
+  ImGui::SetCursorScreenPos({x, y + frame.px(1)});
+  if (is_recording) {
     TextStyle style = small_text(frame);
     style.colour = frame.theme.warning;
     const std::string text = "Recording " + state.pool.name;
-    const float rest = std::max(frame.px(20), end - x - frame.px(130));
-    draw_text(frame, ImGui::GetWindowDrawList(), {x, at.y + frame.px(6)}, style, text, rest);
+    const float rest = std::max(frame.px(20), end - x - frame.px(kBackToLive));
+    draw_text(frame, ImGui::GetWindowDrawList(), {x, y + frame.px(6)}, style, text, rest);
     x += std::min(text_width(frame, style, text), rest) + frame.px(12);
-    ImGui::SetCursorScreenPos({x, at.y + frame.px(3)});
+    ImGui::SetCursorScreenPos({x, y + frame.px(3)});
     if (chip(frame, "close_recording", "Back to live")) frame.actions.push(actions::CloseRecording{});
     tooltip(frame, "Close the recording (Esc)");
   } else {
     draw_memory_bar(frame, state.bar, std::min(end - x - frame.px(16), frame.px(520)));
   }
-  ImGui::SetCursorScreenPos({at.x + width - frame.px(kFiles), at.y});
+  const ImVec2 files = one_row ? ImVec2{end, at.y} : ImVec2{at.x, y + frame.px(kHeight)};
+  ImGui::SetCursorScreenPos(files);
   draw_files(frame, state);
-  ImGui::SetCursorScreenPos({at.x, at.y + frame.px(kHeight)});
+  ImGui::SetCursorScreenPos({at.x, files.y + frame.px(kHeight)});
   ImGui::Dummy({width, 1});
 }
 
@@ -90,45 +99,12 @@ void MemoryToolbar::draw_files(const Frame& frame, const MemoryWorkspaceState& s
     }
   }
   beside(frame, 7);
-  if (button(frame, "open_recording", "Open", {.width = 92, .height = 30, .help = "Open a recording"})) {
-    frame.actions.push(actions::ListRecordings{});
-    ImGui::OpenPopup("recordings");
-  }
-  draw_open_popup(frame, state);
+  if (button(frame, "open_recording", "Open", {.width = 92, .height = 30, .help = "Open a recording"}))
+    frame.actions.push(actions::AskForFile{actions::FileWish::kOpenRecording});
   beside(frame, 7);
   if (button(frame, "export", "Export", {.width = 92, .height = 30, .help = "Export what is shown"}))
     ImGui::OpenPopup("exports");
   draw_export_popup(frame);
-}
-
-void MemoryToolbar::draw_open_popup(const Frame& frame, const MemoryWorkspaceState& state) {
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(14), frame.px(12)});
-  if (ImGui::BeginPopup("recordings")) {
-    const float width = frame.px(420);
-    heading_line(frame, "Open a recording");
-    gap(frame, 6);
-    if (state.recording.known.empty())
-      paragraph(frame, small_text(frame),
-                "No recordings yet. Make one with “Record” or `octavo --record FILE`.", width);
-    for (std::size_t i = 0; i < state.recording.known.size(); ++i) {
-      const std::string& path = state.recording.known[i];
-      ImGui::PushID(static_cast<int>(i));
-      if (link(frame, "known", std::string_view(path).substr(path.rfind('/') + 1), path)) {
-        frame.actions.push(actions::OpenRecording{path});
-        ImGui::CloseCurrentPopup();
-      }
-      ImGui::PopID();
-    }
-    gap(frame, 8);
-    const bool is_entered =
-        text_field(frame, "path", path_, "Or enter a file path", width, ImGuiInputTextFlags_EnterReturnsTrue);
-    if (is_entered && !path_.empty()) {
-      frame.actions.push(actions::OpenRecording{path_});
-      ImGui::CloseCurrentPopup();
-    }
-    ImGui::EndPopup();
-  }
-  ImGui::PopStyleVar();
 }
 
 void MemoryToolbar::draw_export_popup(const Frame& frame) {
@@ -136,13 +112,13 @@ void MemoryToolbar::draw_export_popup(const Frame& frame) {
   if (ImGui::BeginPopup("exports")) {
     const auto offer = [&](const char* id, const char* text, actions::ExportFormat format) {
       if (!button(frame, id, text,
-                  {.kind = ButtonKind::kPlain, .width = 230, .height = 30, .align_left = true}))
+                  {.kind = ButtonKind::kPlain, .width = 240, .height = 30, .align_left = true}))
         return;
       frame.actions.push(actions::ExportMemory{format});
       ImGui::CloseCurrentPopup();
     };
-    offer("json", "Blocks and tables as JSON", actions::ExportFormat::kJson);
-    offer("csv", "Steps as CSV", actions::ExportFormat::kCsv);
+    offer("json", "Blocks and tables as JSON…", actions::ExportFormat::kJson);
+    offer("csv", "Steps as CSV…", actions::ExportFormat::kCsv);
     offer("png", "Screenshot of the window (PNG)", actions::ExportFormat::kPng);
     ImGui::EndPopup();
   }

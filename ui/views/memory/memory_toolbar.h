@@ -1,8 +1,6 @@
 // The top of the Memory workspace: which page, what memory there is, recording and export.
 #pragma once
 
-#include <string>
-
 #include "ui/memory_state.h"
 #include "ui/views/memory/memory_parts.h"
 
@@ -14,10 +12,7 @@ class MemoryToolbar {
 
  private:
   void draw_files(const Frame& frame, const MemoryWorkspaceState& state);
-  void draw_open_popup(const Frame& frame, const MemoryWorkspaceState& state);
   void draw_export_popup(const Frame& frame);
-
-  std::string path_;
 };
 
 // Weights, KV pool, working memory and what is left, of all memory.

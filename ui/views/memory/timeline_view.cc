@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "engine/base/format.h"
 #include "ui/memory_actions.h"
@@ -18,6 +19,7 @@ namespace {
 
 constexpr double kLeastSpan = 0.05, kMostSpan = 3'600;
 constexpr double kMostSamples = 1'200;
+constexpr double kIdleSeconds = 1.0;  // that nothing was computed for so long is shown
 constexpr float kAxisHeight = 22;
 constexpr float kLegend = 158,
                 kLeastWithLegend = 620;  // what lanes say about themselves stands right of them
@@ -66,40 +68,123 @@ void trace(const Frame& frame, const char* id, const std::vector<double>& time,
   ImPlot::PlotLine(id, time.data(), values.data(), static_cast<int>(time.size()), spec);
 }
 
-bool is_marked(BlockEventKind kind) {
-  return kind == BlockEventKind::kHit || kind == BlockEventKind::kCopyOnWrite ||
-         kind == BlockEventKind::kEvict || kind == BlockEventKind::kPreempt ||
-         kind == BlockEventKind::kSwapOut || kind == BlockEventKind::kSwapIn || kind == BlockEventKind::kFork;
-}
+// Which of the rare events is worth a word where there is no room for all, the most important first; the
+// others have no mark.
+constexpr std::array kMarked = {
+    BlockEventKind::kSwapOut, BlockEventKind::kSwapIn, BlockEventKind::kPreempt, BlockEventKind::kCopyOnWrite,
+    BlockEventKind::kFork,    BlockEventKind::kHit,    BlockEventKind::kEvict};
 
-// Dashed lines with a word for rare events, as many as have room beside each other.
-void draw_marks(const Frame& frame, const MemoryWorkspaceState& state, double from, double to) {
-  ImDrawList* list = ImPlot::GetPlotDrawList();
-  const ImVec2 low = ImPlot::GetPlotPos();
-  const float bottom = low.y + ImPlot::GetPlotSize().y, right = low.x + ImPlot::GetPlotSize().x;
-  float free_from = -FLT_MAX;
+struct Mark {
+  BlockEventKind kind;
+  float x = 0, end = 0;  // of its line, and of its word with the room beside it
+};
+
+TextStyle mark_text(const Frame& frame, BlockEventKind kind) {
   TextStyle style = tiny_text(frame);
   style.em = 11.5f;
+  style.colour = event_colour(frame.theme, kind);
+  return style;
+}
+
+// Those that have room beside each other: an eviction takes none from a swap, whichever came first.
+// REQUIRES: within a plot
+std::vector<Mark> choose_marks(const Frame& frame, const MemoryWorkspaceState& state, double from,
+                               double to) {
+  const float left = ImPlot::GetPlotPos().x, right = left + ImPlot::GetPlotSize().x;
+  std::array<float, kMarked.size()> widths;
+  for (std::size_t i = 0; i < kMarked.size(); ++i) {
+    widths[i] = text_width(frame, mark_text(frame, kMarked[i]), event_word(kMarked[i])) + frame.px(14);
+  }
+  std::array<std::vector<Mark>, kMarked.size()> found;  // of each kind beside each other
   const auto& log = state.timeline->log;
   const std::int64_t from_us = state.timeline->origin_us + static_cast<std::int64_t>(from * 1e6);
-  const auto first = std::partition_point(log.begin(), log.end(),
-                                          [&](const LogLine& line) { return line.time_us < from_us; });
-  for (auto event = first; event != log.end(); ++event) {
+  auto event = std::partition_point(log.begin(), log.end(),
+                                    [&](const LogLine& line) { return line.time_us < from_us; });
+  for (; event != log.end(); ++event) {
     const double at = seconds_of(state, event->time_us);
     if (at > to) break;
-    if (!is_marked(event->kind)) continue;
+    const auto kind = static_cast<std::size_t>(std::ranges::find(kMarked, event->kind) - kMarked.begin());
+    if (kind == kMarked.size()) continue;
     const float x = std::floor(ImPlot::PlotToPixels(at, 0).x);
-    if (x < free_from) continue;
-    const std::string_view word = event_word(event->kind);
-    style.colour = event_colour(frame.theme, event->kind);
-    for (float y = low.y; y < bottom; y += frame.px(7)) {
-      list->AddLineV(x, y, std::min(y + frame.px(3), bottom), with_alpha(style.colour, 0.7f));
-    }
-    const float width = text_width(frame, style, word);
-    if (x + frame.px(5) + width <= right)
-      draw_text(frame, list, {x + frame.px(5), low.y + frame.px(2)}, style, word);
-    free_from = x + width + frame.px(14);
+    const bool has_room = found[kind].empty() || x >= found[kind].back().end;
+    if (has_room && x >= left && x + widths[kind] <= right)
+      found[kind].push_back({event->kind, x, x + widths[kind]});
   }
+  std::vector<Mark> marks;
+  for (const std::vector<Mark>& of_kind : found) {
+    for (const Mark& mark : of_kind) {
+      const bool has_room = std::ranges::none_of(
+          marks, [&](const Mark& other) { return mark.x < other.end && other.x < mark.end; });
+      if (has_room) marks.push_back(mark);
+    }
+  }
+  return marks;
+}
+
+void draw_mark_lines(const Frame& frame, ImDrawList* list, const std::vector<Mark>& marks, float top,
+                     float bottom) {
+  for (const Mark& mark : marks) {
+    const ImU32 colour = with_alpha(event_colour(frame.theme, mark.kind), 0.7f);
+    for (float y = top; y < bottom; y += frame.px(7))
+      list->AddLineV(mark.x, y, std::min(y + frame.px(3), bottom), colour);
+  }
+}
+
+// On a ground of their own, over everything else.
+void draw_mark_words(const Frame& frame, ImDrawList* list, const std::vector<Mark>& marks, float top) {
+  for (const Mark& mark : marks) {
+    const TextStyle style = mark_text(frame, mark.kind);
+    const ImVec2 low{mark.x + frame.px(3), top + frame.px(2)};
+    list->AddRectFilled(low, {mark.end - frame.px(7), low.y + line_pixels(frame, style)}, frame.theme.panel,
+                        frame.px(3));
+    draw_text(frame, list, {low.x + frame.px(2), low.y}, style, event_word(mark.kind));
+  }
+}
+
+// Where one engine ended and the next began, in pixels; `has_next` once it has computed something.
+struct Border {
+  bool is_there = false, has_next = false;
+  float left = 0, right = 0;  // of the plot
+  float end = 0, begin = 0;
+};
+
+// REQUIRES: within a plot
+Border find_border(const MemoryWorkspaceState& state) {
+  const TimelineState* before = state.timeline->before.get();
+  if (before == nullptr) return {};
+  Border border{.is_there = true, .has_next = !state.timeline->steps.empty()};
+  border.left = ImPlot::GetPlotPos().x;
+  border.right = border.left + ImPlot::GetPlotSize().x;
+  border.end = border.begin = std::floor(ImPlot::PlotToPixels(seconds_of(state, before->newest_us), 0).x);
+  if (border.has_next) {
+    border.begin = std::floor(
+        ImPlot::PlotToPixels(seconds_of(state, state.timeline->steps.front().record.begin_us), 0).x);
+  }
+  return border;
+}
+
+// The name of each engine beside its end of the gap, where it has room.
+void draw_border(const Frame& frame, const MemoryWorkspaceState& state, ImDrawList* list,
+                 const Border& border, float top, float bottom) {
+  if (!border.is_there || border.begin < border.left) return;
+  TextStyle style = tiny_text(frame);
+  style.em = 11.5f;
+  const float y = bottom - line_pixels(frame, style) - frame.px(2), space = frame.px(6);
+  const auto put = [&](float x, const std::string& word, float width) {
+    list->AddRectFilled({x - frame.px(2), y}, {x + width + frame.px(2), y + line_pixels(frame, style)},
+                        frame.theme.panel, frame.px(3));
+    draw_text(frame, list, {x, y}, style, word);
+  };
+  if (border.end >= border.left && border.end <= border.right) {
+    list->AddLineV(border.end, top, bottom, frame.theme.muted, frame.px(1.5f));
+    const std::string word = state.timeline->before->name + " ended";
+    const float width = text_width(frame, style, word);
+    if (border.end - space - width >= border.left) put(border.end - space - width, word, width);
+  }
+  if (!border.has_next || border.begin > border.right) return;
+  list->AddLineV(border.begin, top, bottom, frame.theme.muted, frame.px(1.5f));
+  const float width = text_width(frame, style, state.timeline->name);
+  if (border.begin + space + width <= border.right) put(border.begin + space, state.timeline->name, width);
 }
 
 const TimelineStep* step_at(const MemoryWorkspaceState& state, double at) {
@@ -135,7 +220,7 @@ void TimelineView::draw(const Frame& frame, const MemoryWorkspaceState& state, I
   const float width = ImGui::GetContentRegionAvail().x;
   draw_controls(frame, state, width);
   gap(frame, 4);
-  if (state.timeline->steps.empty()) {
+  if (state.timeline->steps.empty() && state.timeline->before == nullptr) {
     draw_hint(frame, "No steps yet. Each engine step adds to these curves.");
     end_card();
     return;
@@ -172,11 +257,14 @@ void TimelineView::draw_controls(const Frame& frame, const MemoryWorkspaceState&
   const MemoryCursor& cursor = state.cursor;
   const TextStyle heading = heading_text(frame);
   draw_text(frame, ImGui::GetWindowDrawList(), at, heading, "Timeline");
-  ImGui::SetCursorScreenPos(
-      {at.x + text_width(frame, heading, "Timeline") + frame.px(14), at.y - frame.px(3)});
-  const std::string where = cursor.following ? std::string("following")
-                            : cursor.playing ? "playing at " + time_text(state, cursor.time_us)
-                                             : "paused at " + time_text(state, cursor.time_us);
+  float x = at.x + text_width(frame, heading, "Timeline") + frame.px(14);
+  // Each at its place, whatever the others say.
+  const auto place = [&](float width_there, float space) {
+    ImGui::SetCursorScreenPos({x, at.y - frame.px(3)});
+    x += width_there + frame.px(space);
+  };
+  place(widest_chip(frame, {"following", "paused", "playing"}), 6);
+  const char* where = cursor.following ? "following" : cursor.playing ? "playing" : "paused";
   if (chip(frame, "follow", where)) {
     if (cursor.following) {
       frame.actions.push(actions::PauseMemory{});
@@ -185,39 +273,42 @@ void TimelineView::draw_controls(const Frame& frame, const MemoryWorkspaceState&
     }
   }
   tooltip(frame, cursor.following ? "Pause (Space)" : "Follow the latest step (Space)");
-  beside(frame, 6);
+  place(widest_chip(frame, {"play", "stop"}), 6);
   if (chip(frame, "play", cursor.playing ? "stop" : "play"))
     frame.actions.push(actions::PlayMemory{!cursor.playing});
   tooltip(frame, "Replay from the cursor (P)");
-  beside(frame, 6);
+  place(widest_chip(frame, {"1/16 ×", "16 ×", "64 ×"}), 12);
   if (chip(frame, "speed", speed_word(cursor.speed)))
     frame.actions.push(actions::ChangePlaySpeed{cursor.speed >= 16 ? 0.25 : cursor.speed * 2});
   tooltip(frame, "Replay speed ([ and ])");
-  beside(frame, 12);
+  place(widest_chip(frame, {"‹"}), 4);
   if (chip(frame, "event_back", "‹")) frame.actions.push(actions::StepEvents{-1});
   tooltip(frame, "One event back (Shift+Left)");
-  beside(frame, 4);
+  place(text_width(frame, small_text(frame), "event"), 4);
   line(frame, small_text(frame), "event");
-  beside(frame, 4);
+  place(widest_chip(frame, {"›"}), 12);
   if (chip(frame, "event_on", "›")) frame.actions.push(actions::StepEvents{+1});
   tooltip(frame, "One event forward (Shift+Right)");
-  beside(frame, 12);
+  place(widest_chip(frame, {"‹"}), 4);
   if (chip(frame, "step_back", "‹")) frame.actions.push(actions::StepSteps{-1});
   tooltip(frame, "One engine step back (Left)");
-  beside(frame, 4);
-  line(frame, small_text(frame), "step " + with_thousands(cursor.step));
-  beside(frame, 4);
+  place(text_width(frame, small_text(frame), "step"), 4);
+  line(frame, small_text(frame), "step");
+  place(widest_chip(frame, {"›"}), 12);
   if (chip(frame, "step_on", "›")) frame.actions.push(actions::StepSteps{+1});
   tooltip(frame, "One engine step forward (Right)");
   constexpr std::array<const char*, 5> kWords = {"all", "memory", "requests", "tokens", "speed"};
   const std::string lanes = std::string("lanes: ") + kWords[static_cast<std::size_t>(lanes_)];
-  const float right = text_width(frame, tiny_text(frame), lanes) + frame.px(26);
+  const float right = widest_chip(frame, {"lanes: all", "lanes: memory", "lanes: requests", "lanes: tokens"});
+  TextStyle moment = tiny_text(frame);
+  std::string told = "step " + with_thousands(cursor.step) + " · " + time_text(state, cursor.time_us);
   if (!cursor.problem.empty()) {
-    beside(frame, 12);
-    TextStyle problem = tiny_text(frame);
-    problem.colour = frame.theme.warning;
-    line(frame, problem, cursor.problem, std::max(frame.px(20), ImGui::GetContentRegionAvail().x - right));
+    moment.colour = frame.theme.warning;
+    told = cursor.problem;
   }
+  const float room = at.x + width - right - frame.px(12) - x;
+  ImGui::SetCursorScreenPos({x, at.y});
+  if (room > frame.px(40)) line(frame, moment, told, room);
   ImGui::SetCursorScreenPos({at.x + width - right, at.y - frame.px(3)});
   if (chip(frame, "lanes", lanes)) next_lanes();
   tooltip(frame, "Choose what the timeline shows (L)");
@@ -225,10 +316,20 @@ void TimelineView::draw_controls(const Frame& frame, const MemoryWorkspaceState&
   ImGui::Dummy({1, 1});
 }
 
+// What the pools held from a step, or from a change between steps, until the next.
+struct TimelineView::Level {
+  std::int64_t time_us = 0;
+  double used = 0, cached = 0, free = 0, host = 0;
+  const StepRecord* step = nullptr;  // none: something happened without one
+};
+
 void TimelineView::update(const MemoryWorkspaceState& state) {
   const TimelineState& timeline = *state.timeline;
-  const double newest = std::max(0.001, seconds_of(state, timeline.newest_us));
-  const double oldest = seconds_of(state, timeline.steps.front().record.begin_us);
+  const TimelineState* before = timeline.before.get();
+  const std::int64_t newest_us = timeline.steps.empty() ? before->newest_us : timeline.newest_us;
+  const std::int64_t oldest_us = (before != nullptr ? *before : timeline).steps.front().record.begin_us;
+  const double newest = std::max(0.001, seconds_of(state, newest_us));
+  const double oldest = seconds_of(state, oldest_us);
   if (source_ != state.source) {
     source_ = state.source;
     span_ = source_ == MemorySource::kLive ? 60 : std::max(newest - oldest, kLeastSpan);
@@ -248,51 +349,114 @@ void TimelineView::update(const MemoryWorkspaceState& state) {
   made_from_ = from_;
   made_to_ = to_;
   curves_ = {};
-  const double least = (to_ - from_) / kMostSamples;
-  const auto& steps = timeline.steps;
-  const std::int64_t from_us = timeline.origin_us + static_cast<std::int64_t>(from_ * 1e6);
-  auto step = std::partition_point(steps.begin(), steps.end(),
+  if (before != nullptr) {
+    const double blocks_before =
+        std::max(1, before->steps.back().record.used_blocks + before->steps.back().record.cached_blocks +
+                        before->steps.back().record.free_blocks);
+    add_engine(state, *before, std::max(1, state.pool.num_blocks) / blocks_before);
+    end_engine(seconds_of(state, before->newest_us));
+  }
+  add_engine(state, timeline, 1.0);
+}
+
+// Nothing holds where an engine has ended and the next has not begun.
+void TimelineView::end_engine(double at) {
+  if (curves_.time.empty()) return;
+  add_point(at, curves_.time.size() - 1);
+  for (auto* values : curves_.lanes()) values->push_back(0);
+  curves_.time.push_back(at);
+}
+
+// The point `as` again, later.
+void TimelineView::add_point(double at, std::size_t as) {
+  for (auto* values : curves_.lanes()) values->push_back((*values)[as]);
+  curves_.time.push_back(at);
+}
+
+void TimelineView::add_engine(const MemoryWorkspaceState& state, const TimelineState& timeline,
+                              double scale) {
+  const std::int64_t from_us = state.timeline->origin_us + static_cast<std::int64_t>(from_ * 1e6);
+  auto step = std::partition_point(timeline.steps.begin(), timeline.steps.end(),
                                    [&](const TimelineStep& one) { return one.record.begin_us < from_us; });
-  if (step != steps.begin()) --step;
-  // Of the steps within one sample: the tokens of all, the longest time, the levels of the last.
-  double prefill = 0, decode = 0, longest = 0;
-  for (; step != steps.end(); ++step) {
-    const StepRecord& record = step->record;
-    const double at = std::max(from_, seconds_of(state, record.begin_us));
-    if (at > to_) break;
-    prefill += record.num_prefill_tokens;
-    decode += record.num_decode_tokens + record.num_accepted_tokens;
-    longest = std::max(longest, duration_ms(record));
-    const bool is_last = std::next(step) == steps.end();
-    if (!curves_.time.empty() && at - curves_.time.back() < least && !is_last) continue;
-    const auto add = [&](double time) {
-      const double used = record.used_blocks, cached = record.cached_blocks;
-      curves_.time.push_back(time);
-      curves_.zero.push_back(0);
-      curves_.used.push_back(used);
-      curves_.cached.push_back(used + cached);
-      curves_.free.push_back(used + cached + record.free_blocks);
-      curves_.host.push_back(used + cached + record.free_blocks + record.host_used_blocks);
-      curves_.prefill.push_back(prefill);
-      curves_.decode.push_back(decode);
-      curves_.step_ms.push_back(longest);
-    };
-    if (!curves_.time.empty()) {  // the level before holds until here
-      const std::size_t last = curves_.time.size() - 1;
-      curves_.time.push_back(at);
-      for (auto* values : {&curves_.zero, &curves_.used, &curves_.cached, &curves_.free, &curves_.host,
-                           &curves_.prefill, &curves_.decode, &curves_.step_ms}) {
-        values->push_back((*values)[last]);
-      }
+  if (step != timeline.steps.begin()) --step;
+  const std::int64_t first_us = step == timeline.steps.end() ? from_us : step->record.begin_us;
+  auto between = std::partition_point(timeline.levels.begin(), timeline.levels.end(),
+                                      [&](const LevelPoint& one) { return one.time_us < first_us; });
+  std::vector<Level> levels;  // in order of time
+  while (step != timeline.steps.end() || between != timeline.levels.end()) {
+    const bool is_step = between == timeline.levels.end() ||
+                         (step != timeline.steps.end() && step->record.begin_us <= between->time_us);
+    if (is_step) {
+      const StepRecord& record = (step++)->record;
+      levels.push_back({record.begin_us, double(record.used_blocks), double(record.cached_blocks),
+                        double(record.free_blocks), double(record.host_used_blocks), &record});
+    } else {
+      levels.push_back({between->time_us, double(between->used), double(between->cached),
+                        double(between->free), double(between->host), nullptr});
+      ++between;
     }
-    add(at);
+    if (seconds_of(state, levels.back().time_us) > to_) break;
+  }
+  add_levels(state, levels, scale);
+  const double end = std::min(to_, seconds_of(state, timeline.newest_us));
+  if (!curves_.time.empty() && curves_.time.back() < end) add_point(end, curves_.time.size() - 1);
+  add_rates(state, timeline);
+}
+
+// Of the steps within one sample: the tokens of all, the longest time, the levels of the last. What holds for
+// longer than a sample is never left out.
+void TimelineView::add_levels(const MemoryWorkspaceState& state, const std::vector<Level>& levels,
+                              double scale) {
+  const double least = (to_ - from_) / kMostSamples;
+  double prefill = 0, decode = 0, longest = 0;
+  bool is_first = true;
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    const Level& level = levels[i];
+    const double at = std::max(from_, seconds_of(state, level.time_us));
+    if (at > to_) break;
+    if (level.step != nullptr) {
+      prefill += level.step->num_prefill_tokens;
+      decode += level.step->num_decode_tokens + level.step->num_accepted_tokens;
+      longest = std::max(longest, duration_ms(*level.step));
+    }
+    const double next =
+        i + 1 < levels.size() ? seconds_of(state, levels[i + 1].time_us) : at + 2 * least + kIdleSeconds;
+    const bool is_dense = !is_first && at - curves_.time.back() < least && next - at < least;
+    if (is_dense) continue;
+    if (!curves_.time.empty()) add_point(at, curves_.time.size() - 1);  // what was before holds until here
+    is_first = false;
+    const double used = level.used * scale, cached = level.cached * scale, free = level.free * scale;
+    curves_.time.push_back(at);
+    curves_.zero.push_back(0);
+    curves_.used.push_back(used);
+    curves_.cached.push_back(used + cached);
+    curves_.free.push_back(used + cached + free);
+    curves_.host.push_back(used + cached + free + level.host * scale);
+    curves_.prefill.push_back(prefill);
+    curves_.decode.push_back(decode);
+    curves_.step_ms.push_back(longest);
     curves_.most_tokens = std::max(curves_.most_tokens, std::max(prefill, decode));
     curves_.most_ms = std::max(curves_.most_ms, longest);
     prefill = decode = longest = 0;
+    const double end = level.step != nullptr ? at + duration_ms(*level.step) / 1000.0 : at;
+    if (next - end < kIdleSeconds) continue;
+    // Blocks stay where they are while nothing runs; nothing is computed.
+    add_point(end, curves_.time.size() - 1);
+    add_point(end, curves_.time.size() - 1);
+    curves_.prefill.back() = curves_.decode.back() = curves_.step_ms.back() = 0;
   }
+}
+
+// Silence is a gap: a line that has no value between two stretches.
+void TimelineView::add_rates(const MemoryWorkspaceState& state, const TimelineState& timeline) {
   for (const RatePoint& rate : timeline.rates) {
     const double at = seconds_of(state, rate.time_us);
     if (at < from_ - 1 || at > to_) continue;
+    if (!curves_.rate_time.empty() && at - curves_.rate_time.back() > kIdleSeconds) {
+      curves_.rate_time.push_back(at);
+      curves_.token_rate.push_back(std::nan(""));
+      curves_.request_rate.push_back(std::nan(""));
+    }
     curves_.rate_time.push_back(at);
     curves_.token_rate.push_back(rate.tokens_per_second);
     curves_.request_rate.push_back(rate.requests_per_second);
@@ -382,12 +546,18 @@ void TimelineView::draw_memory(const Frame& frame, const MemoryWorkspaceState& s
   shade("free", curves_.time, curves_.cached, curves_.free, mix(theme.free, theme.panel, 0.55f));
   shade("cached", curves_.time, curves_.used, curves_.cached, theme.cached);
   shade("used", curves_.time, curves_.zero, curves_.used, mix(theme.accent, theme.panel, 0.25f));
-  draw_marks(frame, state, from_, to_);
+  ImDrawList* list = ImPlot::GetPlotDrawList();
+  const float low = ImPlot::GetPlotPos().y, high = low + ImPlot::GetPlotSize().y;
+  const std::vector<Mark> marks = choose_marks(frame, state, from_, to_);
+  const Border border = find_border(state);
+  draw_mark_lines(frame, list, marks, low, high);
   if (state.pool.num_host_blocks > 0) {
     end_lane(frame, state, {"blocks, bottom to top:", "used · cached · free", "in the host pool"});
   } else {
     end_lane(frame, state, {"blocks, bottom to top:", "used · cached · free"});
   }
+  draw_mark_words(frame, list, marks, low);
+  draw_border(frame, state, list, border, low, high);
 }
 
 // A bar for each sequence while it runs; hatched while swapped out, a line while it waits to be computed

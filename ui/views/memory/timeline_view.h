@@ -2,6 +2,8 @@
 // which the whole workspace follows.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -29,9 +31,20 @@ class TimelineView {
     std::vector<double> prefill, decode, step_ms;
     std::vector<double> rate_time, token_rate, request_rate;
     double most_tokens = 1, most_ms = 1, most_rate = 1, most_requests = 1;
+
+    // What has a value for each `time`.
+    std::array<std::vector<double>*, 8> lanes() {
+      return {&zero, &used, &cached, &free, &host, &prefill, &decode, &step_ms};
+    }
   };
+  struct Level;
 
   void update(const MemoryWorkspaceState& state);
+  void add_engine(const MemoryWorkspaceState& state, const TimelineState& timeline, double scale);
+  void end_engine(double at);
+  void add_levels(const MemoryWorkspaceState& state, const std::vector<Level>& levels, double scale);
+  void add_rates(const MemoryWorkspaceState& state, const TimelineState& timeline);
+  void add_point(double at, std::size_t as);
   void draw_controls(const Frame& frame, const MemoryWorkspaceState& state, float width);
   bool begin_lane(const Frame& frame, const char* id, float height, double top, bool has_axis);
   void end_lane(const Frame& frame, const MemoryWorkspaceState& state,

@@ -9,6 +9,9 @@
 namespace octavo::ui {
 namespace {
 
+constexpr float kCardPadding = 16, kHeadingHeight = 26;
+constexpr float kButtonsWidth = 456, kButtonRow = 38, kLeastHeading = 220;
+
 void draw_chapters(const Frame& frame, const TourState& tour) {
   const ButtonOptions choose{.height = 30, .help = "Choose a chapter"};
   const std::string text =
@@ -35,17 +38,32 @@ void draw_chapters(const Frame& frame, const TourState& tour) {
 
 void draw_tour(const Frame& frame, const MemoryWorkspaceState& state, float width) {
   const TourState& tour = state.tour;
-  begin_card(frame, "tour", {width, frame.px(kTourHeight)});
+  const float room = width - 2 * frame.px(kCardPadding);
+  const TextStyle style = body_text(frame);
+  const float measure = std::min(room - frame.px(20), frame.px(900));
+  // Where the heading has no room for the buttons beside it, they stand below the words.
+  const bool below = room < frame.px(kButtonsWidth + kLeastHeading),
+             two_rows = room < frame.px(kButtonsWidth);
+  const float words = frame.px(kHeadingHeight) + paragraph_height(frame, style, tour.sentence, measure);
+  const float rows = below ? frame.px(two_rows ? 2 * kButtonRow : kButtonRow) : 0;
+  const float height =
+      std::max(frame.px(kTourHeight), 2 * frame.px(kCardPadding) + words + rows + frame.px(20));
+  begin_card(frame, "tour", {width, height}, kCardPadding);
   const float inner = ImGui::GetContentRegionAvail().x;
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const std::string place = "step " + std::to_string(tour.step + 1) + " of " + std::to_string(tour.num_steps);
   heading_line(frame, tour.title, place);
-  ImGui::SetCursorScreenPos({at.x, at.y + frame.px(26)});
-  TextStyle style = body_text(frame);
-  paragraph(frame, style, tour.sentence, std::min(inner - frame.px(20), frame.px(900)));
-  ImGui::SetCursorScreenPos({at.x + inner - frame.px(456), at.y - frame.px(4)});
+  ImGui::SetCursorScreenPos({at.x, at.y + frame.px(kHeadingHeight)});
+  paragraph(frame, style, tour.sentence, measure);
+  const float buttons = at.y + words + frame.px(6);
+  ImGui::SetCursorScreenPos(below ? ImVec2{at.x, buttons}
+                                  : ImVec2{at.x + inner - frame.px(kButtonsWidth), at.y - frame.px(4)});
   draw_chapters(frame, tour);
-  beside(frame, 8);
+  if (two_rows) {
+    ImGui::SetCursorScreenPos({at.x, buttons + frame.px(kButtonRow)});
+  } else {
+    beside(frame, 8);
+  }
   if (button(frame, "tour_back", "Back",
              {.width = 72, .height = 30, .enabled = tour.step > 0, .help = "Back (Left)"}))
     frame.actions.push(actions::MoveTour{-1});
@@ -62,7 +80,7 @@ void draw_tour(const Frame& frame, const MemoryWorkspaceState& state, float widt
              {.kind = ButtonKind::kPrimary, .width = 118, .height = 30, .help = "Next (Right)"}))
     frame.actions.push(actions::MoveTour{+1});
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const float y = ImGui::GetWindowPos().y + frame.px(kTourHeight) - frame.px(12);
+  const float y = ImGui::GetWindowPos().y + height - frame.px(12);
   const float share =
       tour.num_steps > 1 ? static_cast<float>(tour.step) / static_cast<float>(tour.num_steps - 1) : 0;
   list->AddRectFilled({at.x, y}, {at.x + inner, y + frame.px(3)}, frame.theme.free, frame.px(2));

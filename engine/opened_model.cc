@@ -1,0 +1,63 @@
+#include "engine/opened_model.h"
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/model/inspection.h"
+#include "engine/model_preview.h"
+#include "engine/runner/runner_plan.h"
+#include "kernels/backends.h"
+
+namespace octavo {
+namespace {
+
+std::string_view device_name(Device device) {
+  switch (device) {
+    case Device::kAuto: return "auto";
+    case Device::kCpu: return "cpu";
+    case Device::kCuda: return "cuda";
+  }
+  return "auto";
+}
+
+std::vector<TokenId> end_token_ids(const tokenizer::Tokenizer& tokenizer) {
+  std::vector<TokenId> ids;
+  for (TokenId id = 0; id < tokenizer.vocabulary_size(); ++id) {
+    if (tokenizer.is_end_of_sequence(id)) ids.push_back(id);
+  }
+  return ids;
+}
+
+}  // namespace
+
+Result<OpenedModel> open_model(const EngineOptions& options, std::int64_t reserved_bytes) {
+  OCTAVO_TRY_VOID(validate(options));
+  OCTAVO_TRY(ModelPreview preview, ModelPreview::open(options.model));
+  auto [file, config, tensors, tokenizer] = std::move(preview).take_parts();
+  std::string notice;
+  OCTAVO_TRY(auto backend, kernels::create_backend({.device = std::string(device_name(options.device)),
+                                                    .threads = options.threads,
+                                                    .activation = runner::activation_of(options, tensors),
+                                                    .deterministic = options.deterministic.value_or(false),
+                                                    .graphs = options.cuda_graphs},
+                                                   &notice));
+  const std::int64_t host_bytes = runner::available_memory_bytes() - reserved_bytes;
+  OCTAVO_TRY(auto plan, backend->device_bytes()
+                            ? runner::plan_runner_on_device(config, tensors, options, host_bytes, *backend)
+                            : runner::plan_runner(config, tensors, options, host_bytes));
+  if (!notice.empty()) plan.notice = plan.notice.empty() ? notice : notice + "; " + plan.notice;
+  ModelDescription description = model::describe_model(file, config);
+  std::vector<TokenId> ends = end_token_ids(*tokenizer);
+  return OpenedModel{.description = std::move(description),
+                     .parts = {.file = std::move(file),
+                               .config = std::move(config),
+                               .tensors = std::move(tensors),
+                               .plan = std::move(plan),
+                               .backend = std::move(backend),
+                               .end_token_ids = std::move(ends)},
+                     .tokenizer = std::move(tokenizer)};
+}
+
+}  // namespace octavo

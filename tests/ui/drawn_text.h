@@ -1,0 +1,38 @@
+// The text of the last frame as it was really drawn: read back from Dear ImGui's draw lists, and judged by
+// the pixels behind it.
+//
+// Main thread, between two frames of an open window.
+#pragma once
+
+#include <imgui.h>
+
+#include <string>
+#include <vector>
+
+#include "app/window/platform/window.h"
+
+namespace octavo::testing {
+
+// Neighbours on one line, of one colour, in one clip rectangle.
+struct DrawnText {
+  std::string text = {};
+  ImVec2 min, max;  // of its glyphs, on the screen
+  ImU32 colour = 0;
+  bool cut_left = false,
+       cut_right = false;  // part of its first or last glyph lies outside of its clip rectangle
+  float contrast = 0;      // with what is behind it, by WCAG 2: 1 to 21; of the glyph that has least
+};
+
+// What can be seen. Below an open dialog nothing counts: it is dimmed on purpose, and nobody can use it.
+std::vector<DrawnText> drawn_texts(const app::Window& window);
+
+// All that was drawn, covered or not, as lines: quick enough for every frame.
+std::string drawn_words();
+
+// Those that have less contrast than 4.5, as lines "text: contrast".
+std::string hard_to_read(const std::vector<DrawnText>& texts);
+
+// Those that end at the border of what may be drawn to, in the middle of a character, as lines.
+std::string cut_off(const std::vector<DrawnText>& texts);
+
+}  // namespace octavo::testing
