@@ -19,7 +19,6 @@ struct AttentionWork {
   struct Tile {
     std::int32_t first_row, num_rows;
     std::int32_t first_range, num_ranges;  // of kAttentionRange positions: all that a row reads
-    std::int64_t partials_offset;          // floats; where its partial results stand, or kWhole
     std::int64_t cost() const { return static_cast<std::int64_t>(num_rows) * num_ranges; }
   };
   static constexpr std::int64_t kWhole = -1;
@@ -28,13 +27,15 @@ struct AttentionWork {
   struct Item {
     std::int32_t tile;
     std::int32_t kv_head;
-    std::int32_t first_range, end_range;  // of a tile that is not split: all
+    std::int32_t first_range, end_range;  // of one that is not split: all
+    std::int64_t partials_offset;         // floats; where the partial results of its split stand, or kWhole
   };
 
-  // A tile and KV head whose ranges became several items.
+  // A tile and KV head whose ranges became several items, with partial results [range][query].
   struct Split {
     std::int32_t tile;
     std::int32_t kv_head;
+    std::int64_t partials_offset;
   };
 
   std::vector<std::int32_t> sequences;  // of the batch, those with common blocks next to each other
@@ -43,6 +44,7 @@ struct AttentionWork {
   std::vector<Item> items;
   std::vector<Split> splits;
   std::int64_t num_partial_floats = 0;
+  std::vector<std::int64_t> loads;      // while items are listed, for each thread: the cost of what it takes
   std::vector<std::int64_t> announced;  // in a layer, for each worker: the item whose keys it has asked for
 };
 

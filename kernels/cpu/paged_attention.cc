@@ -1,5 +1,5 @@
-// Items are (tile of rows, KV head), or, where a tile is a large part of the work, (tile, KV head, some
-// ranges of positions), so that two threads stay busy with three KV heads. One more loop then merges the
+// Items are (tile of rows, KV head), or, for what would leave some threads idle in the end, (tile, KV head,
+// some ranges of positions), so that two threads stay busy with three KV heads. One more loop then merges the
 // ranges.
 #include <algorithm>
 
@@ -45,9 +45,6 @@ void CpuBackend::paged_attention(const AttentionShape& shape, const PagedBatch& 
     };
   };
   float* all_partials = partials_.reserve(work.num_partial_floats);
-  const auto partials = [&](const AttentionWork::Tile& tile, std::int32_t kv_head) {
-    return all_partials + tile.partials_offset + kv_head * tile.cost() * plan.floats_per_row;
-  };
   const std::int64_t scratch_floats =
       kernels_.attention_scratch_floats(plan.rows_per_tile(), group_size, shape.head_dim);
 
@@ -67,19 +64,19 @@ void CpuBackend::paged_attention(const AttentionShape& shape, const PagedBatch& 
     announced = i + pool_->num_threads();  // items are alike, so the threads take turns
     const AttentionJob next = job_of(std::min(announced, num_items - 1));
     if (announced < num_items) job.next = &next;
-    if (tile.partials_offset == AttentionWork::kWhole) {
+    if (item.partials_offset == AttentionWork::kWhole) {
       kernels_.attend(job, scratch);
     } else {
       const std::int64_t range_stride = tile.num_rows * plan.floats_per_row;
       const std::int64_t num_before = item.first_range - tile.first_range;
-      kernels_.attend_ranges(job, scratch, partials(tile, item.kv_head) + num_before * range_stride,
+      kernels_.attend_ranges(job, scratch, all_partials + item.partials_offset + num_before * range_stride,
                              range_stride);
     }
   });
   pool_->parallel_for(static_cast<std::int64_t>(work.splits.size()), [&](std::int64_t i, std::int32_t) {
     const AttentionWork::Split& split = work.splits[static_cast<std::size_t>(i)];
     const AttentionWork::Tile& tile = work.tiles[static_cast<std::size_t>(split.tile)];
-    kernels_.merge_ranges(kernel_tile(tile, split.kv_head), partials(tile, split.kv_head),
+    kernels_.merge_ranges(kernel_tile(tile, split.kv_head), all_partials + split.partials_offset,
                           tile.num_rows * plan.floats_per_row);
   });
 }
