@@ -19,18 +19,11 @@ void RepetitionDetector::take_one(TokenId token_id) {
   for (std::size_t run = 1; run <= longest && !repeats_; ++run) repeats_ = is_circle(run);
 }
 
+// (Of a run that is made of a shorter one the shorter says the same.)
 bool RepetitionDetector::is_circle(std::size_t run) const {
   const std::size_t covered = num_same_[run] + run;
-  if (covered < std::max(kFewestTimes * run, kFewestTokens) || is_made_of_shorter(run)) return false;
+  if (covered < std::max(kFewestTimes * run, kFewestTokens)) return false;
   return covered >= kFewestTokensOfFew || num_different(run) > kFewDifferent;
-}
-
-// Two rows of zeros are a run as well as one is; the shortest of them decides.
-bool RepetitionDetector::is_made_of_shorter(std::size_t run) const {
-  for (std::size_t shorter = 1; shorter <= run / 2; ++shorter) {
-    if (run % shorter == 0 && num_same_[shorter] + shorter >= run) return true;
-  }
-  return false;
 }
 
 std::size_t RepetitionDetector::num_different(std::size_t run) const {

@@ -33,7 +33,6 @@ class RepetitionDetector {
  private:
   void take_one(TokenId token_id);
   bool is_circle(std::size_t run) const;
-  bool is_made_of_shorter(std::size_t run) const;
   std::size_t num_different(std::size_t run) const;
   TokenId before_end(std::size_t distance) const { return newest_[(count_ - distance) % kLongestRun]; }
 

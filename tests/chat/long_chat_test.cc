@@ -104,8 +104,8 @@ class LongChat : public ::testing::TestWithParam<fs::path> {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  ContextPlan plan_question(Chat& chat, const std::string& text) {
-    ContextQuestion question = context_question(chat, chat.active_leaf(), kContext);
+  ContextPlan plan_question(Chat& chat, const std::string& text, std::int32_t context_len = kContext) {
+    ContextQuestion question = context_question(chat, chat.active_leaf(), context_len);
     question.path.push_back({{}, {Role::kUser, text}, {}});
     return plan_context(question, *counts_, kToday);
   }
@@ -258,6 +258,30 @@ TEST_F(OneLongChat, SummariesAreWrittenOnceAndSent) {
     fill(chat, 1);
   }
   EXPECT_GE(num_summaries, 2);
+}
+
+// In a context where what is asked for, of bytes as tokens here, leaves room for what it is about.
+TEST_F(OneLongChat, ASummaryTellsOfAllThatLeftSinceTheOneBefore) {
+  Chat chat;
+  chat.system_prompt = kSystem;
+  chat.context_policy = ContextPolicy::kSummarise;
+  std::int32_t num_told = 0;  // messages
+  for (const char* before : {"", "the first summary"}) {
+    ContextPlan plan;
+    while (!plan.summary) {
+      const std::size_t turn = chat.messages().size() / 2;
+      ASSERT_LT(turn, 500u);
+      chat.append(chat.active_leaf(), Role::kUser, "question " + std::to_string(turn));
+      chat.append(chat.active_leaf(), Role::kAssistant, "an answer that has some length");
+      plan = plan_question(chat, "x", 8 * kContext);
+    }
+    const std::vector<ChatMessage>& asked = plan.summary->prompt.messages;
+    EXPECT_TRUE(asked.front().content.ends_with(before)) << asked.front().content;
+    ASSERT_EQ(asked.size(), static_cast<std::size_t>(1 + plan.num_left - num_told + 1));
+    EXPECT_EQ(asked[1].content, "question " + std::to_string(num_told / 2));
+    num_told = plan.num_left;
+    chat.set_summary(plan.summary->after, "the first summary");
+  }
 }
 
 // Counts of single messages are estimates, and a person may write a summary of any length: what is sent is

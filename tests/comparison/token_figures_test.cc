@@ -50,6 +50,7 @@ TEST(TokenFigures, OfTwoTokensAreWhatAHandComputes) {
   EXPECT_NEAR(figures.probability_change(), 0.25, 1e-7);
   EXPECT_EQ(figures.a.rank, 2);
   EXPECT_EQ(figures.b.rank, 2) << "of equal logits the lower id comes first";
+  EXPECT_EQ(distribution(b).rank(0), 1) << "and nobody before it";
   EXPECT_TRUE(figures.has_same_top());
   ASSERT_EQ(figures.a.best.size(), 2u);
   EXPECT_EQ(figures.a.best[1].token_id, 1);

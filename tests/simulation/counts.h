@@ -35,6 +35,9 @@ struct Counts {
   std::int64_t failed_swaps = 0;  // of the failed steps
   // Speculation.
   std::int64_t drafted_tokens = 0, accepted_tokens = 0;
+  // Prompts of messages, and what of them was there already.
+  std::int64_t chat_prompts = 0, continued_answers = 0, answers_with_ids = 0;
+  std::int64_t encoded_system_messages = 0, found_system_tokens = 0;
   // Steps that prompts and outputs shared.
   std::int64_t judged_gaps = 0;
 };
@@ -75,6 +78,11 @@ void visit_counts(SomeCounts& counts, Visitor visit) {
   visit("failed_swaps", counts.failed_swaps);
   visit("drafted_tokens", counts.drafted_tokens);
   visit("accepted_tokens", counts.accepted_tokens);
+  visit("chat_prompts", counts.chat_prompts);
+  visit("continued_answers", counts.continued_answers);
+  visit("answers_with_ids", counts.answers_with_ids);
+  visit("encoded_system_messages", counts.encoded_system_messages);
+  visit("found_system_tokens", counts.found_system_tokens);
   visit("judged_gaps", counts.judged_gaps);
 }
 

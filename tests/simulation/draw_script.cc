@@ -1,8 +1,10 @@
 #include "tests/simulation/draw_script.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "tests/simulation/draw_chats.h"
 #include "tests/simulation/expected_output.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/toy_tokenizer.h"
@@ -31,7 +33,7 @@ struct Habits {
 
 class ScriptDrawer {
  public:
-  explicit ScriptDrawer(std::uint64_t seed) : random_(seed) {}
+  explicit ScriptDrawer(std::uint64_t seed) : random_(seed), seed_(seed) {}
 
   Script draw() {
     draw_options();
@@ -45,6 +47,7 @@ class ScriptDrawer {
     }
     draw_host_pool();
     for (int index = 0; index < 3; ++index) shared_starts_.push_back(draw_tokens(2 * habits_.longest_prompt));
+    if (seed_ % 3 == 0) chats_.emplace(~seed_, script_, std::max(1, habits_.longest_prompt / 2));
     draw_requests();
     draw_faults();
     std::ranges::stable_sort(script_.operations, {}, &Operation::at);
@@ -213,6 +216,7 @@ class ScriptDrawer {
     if (random_.chance(habits_.beam_rate)) draw_beams(asked);
     asked.prompt = draw_prompt(asked.salt);
     if (random_.chance(0.5)) remember_answer(asked);
+    if (chats_) chats_->draw(asked);
     return asked;
   }
 
@@ -297,8 +301,10 @@ class ScriptDrawer {
   }
 
   Random random_;
+  const std::uint64_t seed_;
   Script script_;
   Habits habits_;
+  std::optional<ChatDrawer> chats_;  // one life in three has some
   std::vector<std::vector<TokenId>> shared_starts_;
   std::vector<TokenId> answer_;  // with the prompt before it; empty: none to continue
   std::int32_t answer_salt_ = 0;

@@ -103,7 +103,6 @@ void MemoryRules::check(const StepView& step) {
     check_hit(step, *admission);
     check_double_work(step, *admission);
   }
-  check_retention(step);
   check_left_behind(step);
   for (const SimulatedRunner::Drafted& drafted : step.drafted) check_draft(step, drafted);
   check_nothing_ahead(step.after);
@@ -414,28 +413,6 @@ void MemoryRules::check_double_work(const StepView& step, const RequestAdmitted&
       problem_.note(admission.request_id, "computes what request " + std::to_string(lead.request_id.value) +
                                               " is about to have computed");
     }
-  }
-}
-
-// What becomes findable is kept as its request asked; pins may be refused.
-void MemoryRules::check_retention(const StepView& step) {
-  if (step.releases_pins) return;
-  for (const BlockEvent& event : step.block_events) {
-    if (event.kind != BlockEventKind::kSeal) continue;
-    const auto owner = [&](const KvSnapshot& snapshot) {
-      return std::ranges::find(snapshot.sequences, SequenceId{event.sequence},
-                               &SequenceSnapshot::sequence_id);
-    };
-    const auto sequence = owner(step.before);
-    const BlockSnapshot& block = step.after.blocks[static_cast<std::size_t>(event.block)];
-    const bool was_given_up = std::ranges::any_of(step.block_events, [&](const BlockEvent& other) {
-      return other.block == event.block &&
-             (other.kind == BlockEventKind::kEvict || other.kind == BlockEventKind::kFree);
-    });
-    if (sequence == step.before.sequences.end() || !block.findable || was_given_up) continue;
-    const RetentionClass wanted = runner_.asked(sequence->request_id).retention;
-    if (block.retention < std::min(wanted, RetentionClass::kSystemPrompt))
-      problem_.note(sequence->request_id, "its blocks are not kept as it asked");
   }
 }
 

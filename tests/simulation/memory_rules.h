@@ -46,7 +46,6 @@ class MemoryRules {
   void check_hit(const StepView& step, const RequestAdmitted& admission);
   std::int32_t num_findable(const StepView& step, const ScriptedRequest& asked, std::int32_t num_left) const;
   void check_double_work(const StepView& step, const RequestAdmitted& admission);
-  void check_retention(const StepView& step);
   void check_left_behind(const StepView& step);
   void check_draft(const StepView& step, const SimulatedRunner::Drafted& drafted);
   void check_blocks_ahead(const StepView& step, SequenceId sequence_id, std::int32_t num_ahead);

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 #include <span>
 #include <type_traits>
 #include <utility>
 
 #include "engine/base/text.h"
+#include "tests/simulation/toy_tokenizer.h"
 
 namespace octavo::simulation {
 namespace {
@@ -54,6 +56,8 @@ void visit_fields(Clients& clients, Visitor visit) {
 template <class Visitor>
 void visit_fields(ScriptedRequest& asked, Visitor visit) {
   visit("prompt", asked.prompt);
+  visit("chat", asked.chat);
+  visit("continue_answer", asked.continue_answer);
   visit("max_tokens", asked.max_tokens);
   visit("min_tokens", asked.min_tokens);
   visit("n", asked.n);
@@ -145,10 +149,20 @@ std::string print(const std::vector<TokenId>& tokens) {
   return letters;
 }
 
+constexpr std::string_view kMessageLetters = "suaex";  // of ScriptedMessage::Kind
+
+std::string print(const std::vector<ScriptedMessage>& chat) {
+  std::string letters;
+  for (const ScriptedMessage& message : chat)
+    letters += kMessageLetters[static_cast<std::size_t>(message.kind)] + print(message.tokens);
+  return letters;
+}
+
 template <Enumeration Value>
 std::string print(Value value) {
   return std::string(names(value)[static_cast<std::size_t>(value)]);
 }
+std::string print(const std::optional<RetentionClass>& value) { return value ? print(*value) : "none"; }
 
 template <class Number>
 bool parse_number(std::string_view text, Number& value) {
@@ -172,10 +186,27 @@ bool parse(std::string_view text, std::optional<std::uint64_t>& value) {
   value.reset();
   return text == "none" || parse_number(text, value.emplace());
 }
+bool parse(std::string_view text, std::optional<RetentionClass>& value) {
+  value.reset();
+  return text == "none" || parse(text, value.emplace());
+}
 bool parse(std::string_view text, std::vector<TokenId>& tokens) {
   tokens.clear();
   for (const char letter : text) tokens.push_back(letter - 'A');
   return std::ranges::all_of(tokens, [](TokenId token) { return token >= 0 && token < 26; });
+}
+bool parse(std::string_view text, std::vector<ScriptedMessage>& chat) {
+  chat.clear();
+  while (!text.empty()) {
+    const std::size_t kind = kMessageLetters.find(text.front());
+    if (kind == kMessageLetters.npos) return false;
+    text.remove_prefix(1);
+    const std::string_view tokens = text.substr(0, text.find_first_of(kMessageLetters));
+    chat.push_back({.kind = static_cast<ScriptedMessage::Kind>(kind), .tokens = {}});
+    if (!parse(tokens, chat.back().tokens)) return false;
+    text.remove_prefix(tokens.size());
+  }
+  return true;
 }
 
 using Field = std::pair<std::string_view, std::string>;
@@ -304,6 +335,17 @@ bool simplify(std::vector<TokenId>& tokens, const std::vector<TokenId>& plain, s
   return tokens != before;
 }
 
+// Without the last turn, without the first message, half of what each says.
+bool simplify(std::vector<ScriptedMessage>& chat, const std::vector<ScriptedMessage>&, std::size_t how) {
+  const std::vector<ScriptedMessage> before = chat;
+  if (how == 0 && chat.size() > 2) chat.resize(chat.size() - 2);
+  if (how == 1 && chat.size() > 1) chat.erase(chat.begin());
+  if (how == 2) {
+    for (ScriptedMessage& message : chat) message.tokens.resize((message.tokens.size() + 1) / 2);
+  }
+  return chat != before;
+}
+
 // Counts the fields of a script in a fixed order, and simplifies the one whose turn it is.
 class Simplifier {
  public:
@@ -355,11 +397,42 @@ class Simplifier {
   bool changed_ = false;
 };
 
+// ---- requests
+
+ChatMessage to_message(const ScriptedMessage& message) {
+  using Kind = ScriptedMessage::Kind;
+  ChatMessage made{.content = content_of(message)};
+  if (message.kind == Kind::kSystem) made.role = Role::kSystem;
+  if (message.kind == Kind::kUser || message.kind == Kind::kSystem) return made;
+  made.role = Role::kAssistant;
+  if (message.kind != Kind::kEditedAnswer) made.token_ids = message.tokens;
+  if (message.kind == Kind::kStaleAnswer) made.token_ids.push_back(ToyTokenizer::kNumSpecial);
+  return made;
+}
+
+ChatPrompt to_chat(const ScriptedRequest& asked) {
+  ChatPrompt prompt{.messages = {}, .continue_answer = asked.continue_answer};
+  std::ranges::transform(asked.chat, std::back_inserter(prompt.messages), to_message);
+  return prompt;
+}
+
 }  // namespace
+
+std::string content_of(const ScriptedMessage& message) {
+  using Kind = ScriptedMessage::Kind;
+  const bool is_asked = message.kind == Kind::kSystem || message.kind == Kind::kUser;
+  std::vector<TokenId> tokens = message.tokens;
+  std::erase_if(tokens, [](TokenId token) { return token >= ToyTokenizer::kVocabularySize; });
+  return ToyTokenizer().decode(tokens, /*skip_special=*/!is_asked);
+}
 
 GenerationRequest to_request(const ScriptedRequest& asked) {
   GenerationRequest request;
-  request.prompt = TokenPrompt{asked.prompt};
+  if (asked.chat.empty()) {
+    request.prompt = TokenPrompt{asked.prompt};
+  } else {
+    request.prompt = to_chat(asked);
+  }
   request.cache_salt = asked.salt == 0 ? "" : "salt " + std::to_string(asked.salt);
   SamplingParams& sampling = request.sampling;
   sampling.n = asked.n;

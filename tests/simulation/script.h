@@ -1,12 +1,14 @@
 // The life of an engine core as data: what the core is built from, and what happens to it, step by step. A
 // life is a pure function of its script, so a script that goes wrong can be printed, shortened and run again.
 //
-// As text, one thing a line; a prompt has one letter for each token, 'A' for token 0:
+// As text, one thing a line; a prompt has one letter for each token, 'A' for token 0, and so has each message
+// of a chat, behind a small letter for what it is (ScriptedMessage::Kind):
 //
 //   options block_size=4 num_blocks=12 max_num_seqs=8 ...
 //   model eos_period=64 ...
 //   clients most_open=16
 //   at 0 submit 1 prompt=ABCDE max_tokens=8 n=2
+//   at 2 submit 2 chat=sEFuGHaIJuK max_tokens=8
 //   at 3 cancel 1
 //   at 3 fail_step
 #pragma once
@@ -25,9 +27,27 @@
 
 namespace octavo::simulation {
 
+// What somebody wrote, or an answer that the engine gave.
+struct ScriptedMessage {
+  enum class Kind : std::uint8_t {
+    kSystem,
+    kUser,
+    kAnswer,        // comes with its tokens
+    kEditedAnswer,  // without
+    kStaleAnswer,   // with those of a text that it no longer is
+  };
+
+  Kind kind = Kind::kUser;
+  std::vector<TokenId> tokens;  // its content is their text
+
+  bool operator==(const ScriptedMessage&) const = default;
+};
+
 // A request in the words that lives differ by; `to_request` makes the engine's of it.
 struct ScriptedRequest {
-  std::vector<TokenId> prompt;
+  std::vector<TokenId> prompt;             // of a chat what its messages are to become: expected_prompt.h
+  std::vector<ScriptedMessage> chat = {};  // none: the prompt is asked for as it is
+  bool continue_answer = false;            // the last message of the chat
   std::int32_t max_tokens = 16;
   std::int32_t min_tokens = 0;
   std::int32_t n = 1;
@@ -40,7 +60,7 @@ struct ScriptedRequest {
   bool prompt_logprobs = false;
   std::int32_t logprobs = 0;  // alternatives of each token
   std::int32_t salt = 0;      // 0: none
-  RetentionClass retention = RetentionClass::kScratch;
+  std::optional<RetentionClass> retention = {};
   // Beam search. Then n, greedy and seed count for nothing.
   std::int32_t beam_width = 0;  // 0: none
   std::int32_t length_penalty_tenths = 10;
@@ -86,6 +106,9 @@ struct Script {
 };
 
 GenerationRequest to_request(const ScriptedRequest& asked);
+
+// The text of a message. Whoever asks may write the text of a special token; an answer does not hold it.
+std::string content_of(const ScriptedMessage& message);
 
 std::string to_text(const Script& script);
 Result<Script> parse_script(std::string_view text);

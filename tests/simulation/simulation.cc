@@ -13,37 +13,47 @@
 #include "engine/scheduler/step_budget.h"
 #include "tests/simulation/admission_rules.h"
 #include "tests/simulation/answers.h"
+#include "tests/simulation/expected_prompt.h"
 #include "tests/simulation/gap_rules.h"
+#include "tests/simulation/intake_rules.h"
 #include "tests/simulation/memory_rules.h"
 #include "tests/simulation/preemption_rules.h"
 #include "tests/simulation/problem.h"
+#include "tests/simulation/retention_rules.h"
 #include "tests/simulation/rules.h"
 #include "tests/simulation/simulated_runner.h"
 #include "tests/simulation/slow_reader.h"
-#include "tests/simulation/toy_tokenizer.h"
+#include "tests/simulation/toy_chat_tokenizer.h"
 
 namespace octavo::simulation {
 namespace {
 
+const ToyChatTokenizer& tokenizer() {
+  static const ToyChatTokenizer kTokenizer;
+  return kTokenizer;
+}
+
 class Simulation {
  public:
   Simulation(const Script& script, Mutation mutation, volatile std::int64_t* progress)
-      : script_(script),
+      : script_(with_expected_prompts(script)),
         mutation_(mutation),
         progress_(progress),
-        runner_(script, clock_),
+        runner_(script_, clock_),
         mutated_runner_(runner_, mutation),
-        core_(script.options, {.runner = &mutated_runner_, .clock = &clock_, .tokenizer = &tokenizer_}),
-        intake_({.tokenizer = &tokenizer_,
+        core_(script.options, {.runner = &mutated_runner_, .clock = &clock_, .tokenizer = &tokenizer()}),
+        intake_({.tokenizer = &tokenizer(),
                  .num_end_tokens = 2,
                  .draw_seed = [this] { return mix64(++num_drawn_seeds_); },
                  .unix_time_s = [] { return std::int64_t{0}; }}),
-        answers_(script, problem_, counts_),
-        rules_(script, runner_, problem_),
-        memory_rules_(script, runner_, problem_),
-        admission_rules_(script, runner_, problem_),
-        preemption_rules_(script, problem_),
-        gap_rules_(script, problem_),
+        intake_rules_(problem_, counts_),
+        answers_(script_, problem_, counts_),
+        rules_(script_, runner_, problem_),
+        memory_rules_(script_, runner_, problem_),
+        retention_rules_(script_, runner_, problem_),
+        admission_rules_(script_, runner_, problem_),
+        preemption_rules_(script_, problem_),
+        gap_rules_(script_, problem_),
         replayed_({.block_size = script.options.block_size,
                    .num_blocks = script.options.num_blocks,
                    .num_host_blocks = core_.totals().num_host_blocks}) {
@@ -132,7 +142,10 @@ class Simulation {
     while (intake_sleeps_ == 0) {
       auto job = preparation_.take();
       if (!job) break;
-      preparation_.finish(intake_.prepare(std::move(job->submit), job->stop));
+      PreparedRequest prepared = intake_.prepare(std::move(job->submit), job->stop);
+      intake_rules_.check(runner_.asked(prepared.request_id), prepared,
+                          intake_.num_encoded_system_messages());
+      preparation_.finish(std::move(prepared));
     }
     for (EngineCommand& command : preparation_.take_ready()) commands.push_back(std::move(command));
   }
@@ -199,6 +212,7 @@ class Simulation {
     const KvSnapshot before = std::exchange(snapshot_, core_.snapshot());
     rules_.note_ends(events);
     count_pauses(events);
+    count_found_system_tokens(events);
     rules_.check_figures(snapshot_);
     const auto scheduled = runner_.take_scheduled();
     const auto drafted = runner_.take_drafted();
@@ -228,6 +242,7 @@ class Simulation {
                         .releases_pins = std::exchange(releases_pins_, false),
                         .device_failed = device_failed};
     memory_rules_.check(step);
+    retention_rules_.check(step);
     admission_rules_.check(step, misses_of(events));
     preemption_rules_.check(step);
     for (const StepRecord& record : trace.steps) preemption_rules_.learn(record, device_failed);
@@ -244,6 +259,15 @@ class Simulation {
           std::ranges::find(snapshot_.sequences, preempted->request_id, &SequenceSnapshot::request_id);
       const bool others_run = others != snapshot_.sequences.end() && others->state == SequenceState::kRunning;
       counts_.paused_outputs += others_run ? 1 : 0;
+    }
+  }
+
+  void count_found_system_tokens(const std::vector<EngineEvent>& events) {
+    for (const EngineEvent& event : events) {
+      const auto* admission = std::get_if<RequestAdmitted>(&event);
+      if (!admission) continue;
+      const std::int32_t num_system_tokens = expected_system_tokens(runner_.asked(admission->request_id));
+      counts_.found_system_tokens += std::min(admission->num_cached_tokens, num_system_tokens);
     }
   }
 
@@ -319,22 +343,23 @@ class Simulation {
     counts_.evictions = totals.evicted_cached_blocks;
   }
 
-  const Script& script_;
+  const Script script_;
   const Mutation mutation_;
   volatile std::int64_t* const progress_;
-  const ToyTokenizer tokenizer_;
   ManualClock clock_;
   SimulatedRunner runner_;
   MutatedRunner mutated_runner_;
   std::uint64_t num_drawn_seeds_ = 0;
   EngineCore core_;
   RequestIntake intake_;
-  PreparationQueue preparation_{tokenizer_};
+  PreparationQueue preparation_{tokenizer()};
   Problem problem_;
   Counts counts_;
+  IntakeRules intake_rules_;
   Answers answers_;
   Rules rules_;
   MemoryRules memory_rules_;
+  RetentionRules retention_rules_;
   AdmissionRules admission_rules_;
   PreemptionRules preemption_rules_;
   GapRules gap_rules_;

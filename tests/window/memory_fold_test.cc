@@ -123,6 +123,7 @@ TEST_F(MemoryFoldTest, EndedChatKeepsCachedBlocksUntilTheirContentsGo) {
   EXPECT_EQ(memory_of(0).blocks[2].filled, 9);
   EXPECT_FALSE(memory_of(0).blocks[2].being_written);
   happen({event_of(BlockEventKind::kEvict, 2, 1)});
+  EXPECT_EQ(blocks_of(0), (Ids{0, 2})) << "given up, and nobody has taken it yet: so it is after a reset";
   begin(2, {1});
   EXPECT_EQ(blocks_of(0), (Ids{0, 2}));
   EXPECT_EQ(blocks_of(1), Ids{1});
