@@ -52,7 +52,7 @@ struct OpenRecording {
   std::string path;
 };
 struct CloseRecording {};  // back to the engine
-enum class ExportFormat { kJson, kCsv, kPng };
+enum class ExportFormat { kJson, kCsv, kPng, kLesson };
 struct ExportMemory {
   ExportFormat format;
   std::string path = {};  // empty: it is asked for; of a picture: a new one where recordings are
@@ -63,13 +63,16 @@ struct ShowChapter {
 struct MoveTour {  // by steps; past the end goes to the next chapter
   std::int32_t offset;
 };
+struct PlayTrial {  // in the last chapter
+  TourTrial trial;
+};
 struct RunPaper {};
 struct CancelPaper {};
 
 struct MemoryAction : std::variant<ShowMemoryPage, FollowNewest, PauseMemory, SeekTime, SeekMark, StepEvents,
                                    StepSteps, PlayMemory, ChangePlaySpeed, ChooseBlock, HoverBlock, HoverText,
                                    StartRecording, StopRecording, OpenRecording, CloseRecording, ExportMemory,
-                                   ShowChapter, MoveTour, RunPaper, CancelPaper> {
+                                   ShowChapter, MoveTour, PlayTrial, RunPaper, CancelPaper> {
   using variant::variant;
 };
 

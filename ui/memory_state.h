@@ -18,10 +18,12 @@
 #include "engine/api/kv_snapshot.h"
 #include "engine/api/metrics.h"
 #include "engine/base/ids.h"
+#include "ui/tour_state.h"
 
 namespace octavo::ui {
 
-enum class MemorySource { kLive, kRecording, kTour };
+// A lesson is a recording of a chapter: it is walked like one.
+enum class MemorySource { kLive, kRecording, kTour, kLesson };
 enum class MemoryPage { kPools, kTour, kPaper };
 
 struct ShownPool {
@@ -256,14 +258,6 @@ struct RecordingState {
   bool is_loading = false;
 };
 
-struct TourState {
-  std::vector<std::string> chapters = {};
-  std::int32_t chapter = 0;
-  std::int32_t step = 0, num_steps = 0;
-  std::string sentence = {};
-  std::string title = {};
-};
-
 // One memory manager on the same stream of requests.
 struct PaperRow {
   std::string name = {};
@@ -307,6 +301,7 @@ struct MemoryWorkspaceState {
   std::vector<SharingGroup> groups;
   std::vector<TableLine> lines;
   std::vector<PrefixRun> tree;
+  std::optional<SlotMap> slots;  // of the tour and of lessons
   std::optional<BlockCard> card;
   std::vector<HealthFigure> health;
   std::vector<HealthSentence> sentences;

@@ -1,8 +1,10 @@
 #include "app/window/file_questions.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <variant>
 
@@ -86,6 +88,11 @@ std::optional<FileQuestion> ask(const act::ExportBatch& a, const FileFolders& fo
 // A picture of the window would show this question: it goes where recordings are.
 std::optional<FileQuestion> ask(const act::ExportMemory& a, const FileFolders& folders, const ui::UiState&) {
   if (a.format == act::ExportFormat::kPng) return std::nullopt;
+  if (a.format == act::ExportFormat::kLesson) {  // where “Open” begins, also before the first recording
+    std::error_code ignored;
+    std::filesystem::create_directories(folders.recordings, ignored);
+    return save(a, "Export this chapter as a lesson", "octavo-lesson", ".rec", folders.recordings);
+  }
   const bool json = a.format == act::ExportFormat::kJson;
   return save(a, json ? "Export blocks and tables as JSON" : "Export steps as CSV", "octavo-memory",
               json ? ".json" : ".csv", folders.exports);
@@ -118,7 +125,7 @@ FileQuestion question_of(act::FileWish wish, const FileFolders& folders, const u
     case act::FileWish::kOpenRecording:
       return {.title = "Open a recording",
               .button = "Open",
-              .note = "Make one with “Record” or `octavo --record FILE`.",
+              .note = "Make one with “Record” or `octavo --record FILE`. Lessons of the tour open here, too.",
               .nothing = "No recording here.",
               .extensions = {".rec"},
               .folder = as_folder(folders.recordings),

@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "engine/base/check.h"
 #include "engine/base/hash.h"
 #include "engine/base/text.h"
 #include "engine/metrics/recording_limits.h"
@@ -20,6 +21,12 @@ void put(Bytes& out, Integer value) {
   for (std::size_t i = 0; i < sizeof(Integer); ++i) {
     out.push_back(static_cast<std::byte>((bits >> (8 * i)) & 0xff));
   }
+}
+
+void put_text(Bytes& out, std::string_view text, std::uint32_t most_bytes) {
+  text = text.substr(0, most_bytes);
+  put(out, static_cast<std::uint32_t>(text.size()));
+  for (const char c : text) out.push_back(static_cast<std::byte>(c));
 }
 
 // Reads from the front; past the end it gives zeros and remembers.
@@ -188,7 +195,6 @@ void append_chunk(Bytes& out, ChunkKind kind, std::span<const std::byte> payload
 
 void append_chunk(Bytes& out, const RecordingHeader& header) {
   Bytes payload;
-  const std::string model = header.model.substr(0, kMaxModelNameBytes);
   put(payload, kRecordingVersion);
   put(payload, header.pool.block_size);
   put(payload, header.pool.num_blocks);
@@ -197,8 +203,7 @@ void append_chunk(Bytes& out, const RecordingHeader& header) {
   put(payload, header.max_model_len);
   put(payload, header.unix_time_s);
   put(payload, header.num_keyframe_events);
-  put(payload, static_cast<std::uint32_t>(model.size()));
-  for (const char c : model) payload.push_back(static_cast<std::byte>(c));
+  put_text(payload, header.model, kMaxModelNameBytes);
   append_chunk(out, ChunkKind::kHeader, payload);
 }
 
@@ -224,17 +229,33 @@ void append_chunks(Bytes& out, std::span<const RecordedSequence> sequences) {
     payload.clear();
   };
   for (const RecordedSequence& sequence : sequences) {
-    const std::string name = sequence.name.substr(0, kMaxSequenceNameBytes);
-    if (payload.size() + kSequenceBytes + name.size() > kMaxChunkBytes) flush();
+    if (payload.size() + kSequenceBytes + kMaxSequenceNameBytes > kMaxChunkBytes) flush();
     put(payload, sequence.sequence);
     put(payload, sequence.request);
     put(payload, sequence.output_index);
     put(payload, sequence.num_prompt_tokens);
     put(payload, sequence.colour_index);
-    put(payload, static_cast<std::uint32_t>(name.size()));
-    for (const char c : name) payload.push_back(static_cast<std::byte>(c));
+    put_text(payload, sequence.name, kMaxSequenceNameBytes);
   }
   flush();
+}
+
+void append_chunk(Bytes& out, const RecordedLesson& lesson) {
+  Bytes payload;
+  put_text(payload, lesson.title, kMaxLessonTextBytes);
+  put(payload, static_cast<std::uint32_t>(lesson.stops.size()));
+  for (const RecordedLesson::Stop& stop : lesson.stops) {
+    put(payload, stop.mark);
+    put_text(payload, stop.sentence, kMaxLessonTextBytes);
+  }
+  put(payload, static_cast<std::uint32_t>(lesson.words.size()));
+  for (const auto& [sequence, words] : lesson.words) {
+    put(payload, sequence);
+    put(payload, static_cast<std::uint32_t>(words.size()));
+    for (const std::string& word : words) put_text(payload, word, kMaxLessonWordBytes);
+  }
+  OCTAVO_CHECK(payload.size() <= kMaxChunkBytes, "a lesson of %zu bytes", payload.size());
+  append_chunk(out, ChunkKind::kLesson, payload);
 }
 
 // ---- reading
@@ -249,7 +270,7 @@ Result<ChunkHeader> read_chunk_header(std::span<const std::byte, kChunkHeaderByt
     return damaged("the start of a chunk does not match its checksum");
   }
   if (kind < static_cast<std::uint32_t>(ChunkKind::kHeader) ||
-      kind > static_cast<std::uint32_t>(ChunkKind::kSequences)) {
+      kind > static_cast<std::uint32_t>(ChunkKind::kLesson)) {
     return damaged("unknown kind of chunk: " + std::to_string(kind));
   }
   header.kind = static_cast<ChunkKind>(kind);
@@ -349,6 +370,39 @@ Result<std::vector<RecordedSequence>> read_sequences(std::span<const std::byte> 
     sequences.push_back(std::move(sequence));
   }
   return sequences;
+}
+
+Result<RecordedLesson> read_lesson(std::span<const std::byte> payload) {
+  ByteReader reader(payload);
+  bool is_short = false, is_long = false;
+  const auto text = [&](std::uint32_t most_bytes) {
+    const auto num_bytes = reader.get<std::uint32_t>();
+    is_long = is_long || num_bytes > most_bytes;
+    return is_long ? std::string() : sanitise_utf8(reader.get_text(num_bytes));
+  };
+  // Counts are believed only as far as there are bytes: nothing is reserved for them.
+  const auto goes_on = [&] { return !(is_short = reader.is_short()) && !is_long; };
+  RecordedLesson lesson;
+  lesson.title = text(kMaxLessonTextBytes);
+  const auto num_stops = reader.get<std::uint32_t>();
+  if (!is_long && num_stops > kMaxLessonStops)
+    return damaged("a lesson of " + std::to_string(num_stops) + " stops");
+  for (std::uint32_t i = 0; i < num_stops && goes_on(); ++i) {
+    const auto mark = reader.get<std::uint64_t>();
+    if (!lesson.stops.empty() && mark < lesson.stops.back().mark)
+      return damaged("the stops of its lesson are not in order");
+    lesson.stops.push_back({mark, text(kMaxLessonTextBytes)});
+  }
+  const auto num_sequences = reader.get<std::uint32_t>();
+  for (std::uint32_t i = 0; i < num_sequences && goes_on(); ++i) {
+    std::vector<std::string>& words = lesson.words[reader.get<std::uint64_t>()];
+    const auto num_words = reader.get<std::uint32_t>();
+    for (std::uint32_t k = 0; k < num_words && goes_on(); ++k) words.push_back(text(kMaxLessonWordBytes));
+  }
+  if (is_long) return damaged("a text of its lesson is too long");
+  if (is_short || !reader.has_read_exactly()) return damaged("its lesson has the wrong length");
+  if (lesson.stops.empty()) return damaged("its lesson has no stops");
+  return lesson;
 }
 
 }  // namespace octavo::metrics

@@ -1,11 +1,19 @@
 // A recording as bytes: an eight-byte magic, then chunks, all numbers little-endian.
 //
-//   chunk      kind u32 | payload length u32 | check of the payload u64 | check of the three before u64 |
-//   payload header     first: version, pool, model keyframe   events that lead from a free pool to the state
-//   at the start sequences  whose they are, and what they are called, as far as the writer knew; anywhere
-//   behind the keyframe steps      before the events that lead to them, so that who replays knows where to
-//   compare events     as they happened end        how many steps and events there were; without it the
-//   recording was cut short, and what is there counts
+// A chunk is: kind u32, payload length u32, check of the payload u64, check of these three u64, payload.
+// - header: first. Version, pool, model.
+// - keyframe: events that lead from a free pool to the state at the start.
+// - sequences: whose they are, and what they are called, as far as the writer knew. Anywhere behind the
+//   keyframe.
+// - lesson: the recording is walked stop by stop, with a sentence at each and the words of its tokens. At
+//   most one, before the first step; its pool is small and begins free.
+// - steps: before the events that lead to them, so that who replays knows where to compare.
+// - events: as they happened.
+// - end: how many steps and events there were. Without it the recording was cut short, and what is there
+//   counts.
+//
+// A lesson's payload: title, number of stops u32; of each its mark u64 and its sentence; number of sequences
+// u32; of each its id u64, number of words u32, and the words. A text is its length in bytes u32, then UTF-8.
 //
 // A check is a chain of mix64 over eight-byte words: any change of one word changes it. Kinds of events are
 // stored as the value of their enumerator: kRecordingVersion changes with them, and with the fields of a
@@ -15,6 +23,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,6 +58,19 @@ struct RecordedSequence {
   friend bool operator==(const RecordedSequence&, const RecordedSequence&) = default;
 };
 
+// What makes a lesson of a recording: where to stop, what to say there, and what the tokens are.
+struct RecordedLesson {
+  struct Stop {
+    std::uint64_t mark = 0;  // events before it have happened
+    std::string sentence = {};
+    friend bool operator==(const Stop&, const Stop&) = default;
+  };
+  std::string title = {};
+  std::vector<Stop> stops = {};                                  // at least one, their marks never go down
+  std::map<std::uint64_t, std::vector<std::string>> words = {};  // of sequences, a word for each token
+  friend bool operator==(const RecordedLesson&, const RecordedLesson&) = default;
+};
+
 struct RecordingEnd {
   std::uint64_t num_steps = 0;
   std::uint64_t num_events = 0;
@@ -60,7 +82,8 @@ enum class ChunkKind : std::uint32_t {
   kSteps = 3,
   kEvents = 4,
   kEnd = 5,
-  kSequences = 6
+  kSequences = 6,
+  kLesson = 7
 };
 
 struct ChunkHeader {
@@ -79,6 +102,8 @@ void append_chunk(Bytes& out, const RecordingEnd& end);
 void append_chunks(Bytes& out, std::span<const RecordedStep> steps);
 void append_chunks(Bytes& out, ChunkKind kind, std::span<const BlockEvent> events);  // kKeyframe or kEvents
 void append_chunks(Bytes& out, std::span<const RecordedSequence> sequences);
+// Cuts texts that are too long. REQUIRES: all of it fits into one chunk
+void append_chunk(Bytes& out, const RecordedLesson& lesson);
 void append_chunk(Bytes& out, ChunkKind kind, std::span<const std::byte> payload);
 
 // ---- reading untrusted files. An error says what is wrong, not where
@@ -93,5 +118,7 @@ Result<std::vector<RecordedStep>> read_steps(std::span<const std::byte> payload,
 Result<std::vector<BlockEvent>> read_events(std::span<const std::byte> payload);
 // Names that are no UTF-8 are made such.
 Result<std::vector<RecordedSequence>> read_sequences(std::span<const std::byte> payload);
+// The same of its texts. Whether its marks are there is for who has read the events.
+Result<RecordedLesson> read_lesson(std::span<const std::byte> payload);
 
 }  // namespace octavo::metrics

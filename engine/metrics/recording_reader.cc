@@ -7,6 +7,7 @@
 
 #include "engine/base/text.h"
 #include "engine/metrics/recording_file.h"
+#include "engine/metrics/recording_limits.h"
 
 namespace octavo::metrics {
 
@@ -85,10 +86,11 @@ Result<std::optional<RecordingPart>> RecordingReader::accept(const Chunk& chunk)
       return std::optional(std::move(part));
     }
     case ChunkKind::kEvents: {
-      auto events = read_events(chunk.payload);
-      if (!events) return at_chunk(std::move(events).error());
-      part.events = *std::move(events);
-      read_.num_events += part.events.size();
+      OCTAVO_TRY_VOID(accept_events(chunk, part));
+      return std::optional(std::move(part));
+    }
+    case ChunkKind::kLesson: {
+      OCTAVO_TRY_VOID(accept_lesson(chunk, part));
       return std::optional(std::move(part));
     }
     case ChunkKind::kSequences: {
@@ -119,6 +121,32 @@ Result<void> RecordingReader::accept_steps(const Chunk& chunk, RecordingPart& pa
   return {};
 }
 
+Result<void> RecordingReader::accept_events(const Chunk& chunk, RecordingPart& part) {
+  auto events = read_events(chunk.payload);
+  if (!events) return at_chunk(std::move(events).error());
+  part.events = *std::move(events);
+  read_.num_events += part.events.size();
+  if (!is_lesson_ || read_.num_events <= kMaxLessonEvents) return {};
+  return damaged("a lesson has at most " + std::to_string(kMaxLessonEvents) + " events");
+}
+
+Result<void> RecordingReader::accept_lesson(const Chunk& chunk, RecordingPart& part) {
+  if (is_lesson_) return damaged("there is a second lesson");
+  if (read_.num_steps + read_.num_events + header_.num_keyframe_events > 0)
+    return damaged("its lesson does not come before everything that happened");
+  const PoolShape& pool = header_.pool;
+  if (pool.block_size > kMaxLessonBlockSize ||
+      std::max(pool.num_blocks, pool.num_host_blocks) > kMaxLessonBlocks)
+    return damaged("the pool of a lesson has at most " + std::to_string(kMaxLessonBlocks) + " blocks of " +
+                   std::to_string(kMaxLessonBlockSize) + " tokens");
+  auto lesson = read_lesson(chunk.payload);
+  if (!lesson) return at_chunk(std::move(lesson).error());
+  is_lesson_ = true;
+  last_stop_mark_ = lesson->stops.back().mark;
+  part.lesson = *std::move(lesson);
+  return {};
+}
+
 Result<void> RecordingReader::accept_end(const Chunk& chunk) {
   auto end = read_recording_end(chunk.payload);
   if (!end) return at_chunk(std::move(end).error());
@@ -126,6 +154,7 @@ Result<void> RecordingReader::accept_end(const Chunk& chunk) {
       last_mark_ > read_.num_events) {
     return damaged("parts of the file are missing");
   }
+  if (last_stop_mark_ > read_.num_events) return damaged("its lesson stops after its last event");
   std::array<std::byte, 1> more;
   if (read(more)) return damaged("the file continues after its end marker");
   is_complete_ = true;

@@ -17,11 +17,12 @@
 
 namespace octavo::metrics {
 
-// One chunk's worth: steps, events, or names.
+// One chunk's worth: steps, events, names, or the lesson.
 struct RecordingPart {
   std::vector<RecordedSequence> sequences;
   std::vector<RecordedStep> steps;  // their marks count from the first event of the recording
   std::vector<BlockEvent> events;
+  std::optional<RecordedLesson> lesson;
 };
 
 class RecordingReader {
@@ -54,6 +55,8 @@ class RecordingReader {
   Result<std::optional<Chunk>> next_chunk();
   Result<std::optional<RecordingPart>> accept(const Chunk& chunk);
   Result<void> accept_steps(const Chunk& chunk, RecordingPart& part);
+  Result<void> accept_events(const Chunk& chunk, RecordingPart& part);
+  Result<void> accept_lesson(const Chunk& chunk, RecordingPart& part);
   Result<void> accept_end(const Chunk& chunk);
   bool read(std::span<std::byte> bytes);
   Error at_chunk(Error error) const;
@@ -68,6 +71,8 @@ class RecordingReader {
   RecordingEnd read_;               // so far
   std::int64_t last_step_ = -1;
   std::uint64_t last_mark_ = 0;
+  bool is_lesson_ = false;
+  std::uint64_t last_stop_mark_ = 0;  // of the lesson
   bool has_ended_ = false;
   bool is_complete_ = false;
 };

@@ -164,10 +164,20 @@ TEST_F(WindowLayout, OfMemory) {
     apply(act::ShowChapter{4});
     for (int i = 0; i < 5; ++i) apply(act::MoveTour{+1});
   };
+  const auto open_swap = [this] {
+    apply(act::ShowChapter{8});
+    for (int i = 0; i < 12; ++i) apply(act::MoveTour{+1});
+  };
+  const auto open_trial = [this] {
+    apply(act::ShowChapter{10});
+    for (int i = 0; i < 5; ++i) apply(act::MoveTour{+1});
+  };
   expect_all_in_place({
       {"recording", open_recording, applied(act::CloseRecording{})},
       {"pools", applied(act::ShowMemoryPage{ui::MemoryPage::kPools})},
       {"tour", open_tour},
+      {"tour with a host pool", open_swap},
+      {"tour, a visitor's text", open_trial},
       {"paper", applied(act::ShowMemoryPage{ui::MemoryPage::kPaper})},
   });
 }

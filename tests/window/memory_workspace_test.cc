@@ -212,6 +212,62 @@ TEST_F(MemoryWorkspaceTest, TourGoesFromChapterToChapterAndBackToTheEngine) {
   EXPECT_EQ(shown().snapshot->step, traffic_.core().snapshot().step);
 }
 
+TEST_F(MemoryWorkspaceTest, AChapterIsExportedOpenedWalkedAndClosed) {
+  const std::string path = (folder_ / "lesson.rec").string();
+  apply(act::ExportMemory{act::ExportFormat::kLesson, path});
+  EXPECT_TRUE(memory_workspace_->take_effects().problem) << "the live engine is no chapter";
+  apply(act::ShowChapter{4});
+  apply(act::ExportMemory{act::ExportFormat::kLesson, path});
+  const MemoryEffects told = memory_workspace_->take_effects();
+  EXPECT_FALSE(told.problem) << *told.problem;
+  EXPECT_EQ(told.written, path);
+  apply(act::ShowMemoryPage{ui::MemoryPage::kPools});
+  memory_workspace_->detach();  // it needs no model
+  apply(act::OpenRecording{path});
+  for (int i = 0; i < 2'000 && shown().source != ui::MemorySource::kLesson; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    memory_workspace_->tick(i, state_);
+  }
+  ASSERT_EQ(shown().source, ui::MemorySource::kLesson);
+  EXPECT_EQ(shown().page, ui::MemoryPage::kTour);
+  EXPECT_EQ(shown().tour.title, "Samples share their prompt");
+  EXPECT_EQ(shown().tour.step, 0);
+  const std::int32_t num_steps = shown().tour.num_steps;
+  std::size_t num_arrows = 0;
+  for (int i = 0; i < 2 * num_steps; ++i) {
+    apply(act::MoveTour{+1});
+    num_arrows += shown().slots->arrows.size();
+    EXPECT_EQ(shown().source, ui::MemorySource::kLesson) << "behind a lesson's end is no next chapter";
+  }
+  EXPECT_EQ(shown().tour.step, num_steps - 1);
+  EXPECT_GT(num_arrows, 0u);
+  apply(act::CloseRecording{});
+  EXPECT_EQ(shown().source, ui::MemorySource::kLive);
+  EXPECT_EQ(shown().page, ui::MemoryPage::kPools);
+  EXPECT_FALSE(shown().slots);
+}
+
+TEST_F(MemoryWorkspaceTest, ATrialIsPlayedAndKeptAndARefusedOneChangesNothing) {
+  apply(act::ShowChapter{10});
+  EXPECT_TRUE(shown().tour.is_trial);
+  EXPECT_FALSE(shown().tour.trial.prompts[0].empty()) << "something is there before anybody types";
+  const ui::TourTrial trial{.prompts = {"my own words"}, .answers = ui::TrialAnswers::kOneSample};
+  apply(act::PlayTrial{trial});
+  EXPECT_EQ(shown().tour.trial, trial);
+  apply(act::MoveTour{+1});
+  ASSERT_TRUE(shown().slots);
+  EXPECT_EQ(shown().slots->device[0].slots[0].word, "my");
+  apply(act::PlayTrial{{.prompts = {""}}});
+  EXPECT_EQ(shown().tour.problem, "Type a few words first.");
+  EXPECT_EQ(shown().tour.trial, trial);
+  EXPECT_EQ(shown().tour.step, 1);
+  apply(act::ShowChapter{0});
+  EXPECT_FALSE(shown().tour.is_trial);
+  apply(act::ShowChapter{10});
+  EXPECT_EQ(shown().tour.trial, trial) << "coming back shows it again";
+  EXPECT_EQ(shown().tour.problem, "");
+}
+
 TEST(TokenBook, WordLeadsToItsPositionAndBack) {
   // Ids are letters; the template puts brackets around messages.
   const std::string letters = "[abc][de]fgh";

@@ -12,7 +12,7 @@
 #include "ui/views/memory/memory_keys.h"
 #include "ui/views/memory/paper_view.h"
 #include "ui/views/memory/prefix_tree_view.h"
-#include "ui/views/memory/tour_view.h"
+#include "ui/views/memory/slot_map.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
@@ -20,6 +20,8 @@ namespace {
 
 constexpr float kMargin = 16, kGap = 12;
 constexpr float kWideLayout = 1040, kSide = 290, kLeastPools = 300;
+constexpr float kMapShare = 0.43f, kSlotMapShare = 0.54f;  // words need more room than cells
+constexpr float kLeastSlotMap = 440;
 constexpr float kZoomStep = 1.3f;
 
 }  // namespace
@@ -38,7 +40,7 @@ void MemoryView::draw(const Frame& frame, const UiState& state, ImVec2 extent) {
     draw_paper(frame, memory_workspace, {width, std::max(frame.px(420), ImGui::GetContentRegionAvail().y)});
   } else {
     if (memory_workspace.page == MemoryPage::kTour) {
-      draw_tour(frame, memory_workspace, width);
+      tour_.draw(frame, memory_workspace, width);
     } else {
       shows_all_figures_ = draw_health_strip(frame, memory_workspace, width, shows_all_figures_);
       gap(frame, 8);
@@ -68,20 +70,31 @@ void MemoryView::press_keys(const Frame& frame, const UiState& state) {
   }
 }
 
+void MemoryView::draw_map(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent,
+                          Pointing& pointing) {
+  if (state.slots && state.snapshot != nullptr) {
+    draw_slot_map(frame, state, extent, pointing);
+  } else {
+    map_.draw(frame, state, extent, pointing);
+  }
+}
+
 void MemoryView::draw_pools(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent) {
   Pointing pointing;
   const float space = frame.px(kGap);
   const float timeline = std::clamp(std::floor(extent.y * 0.36f), frame.px(230), frame.px(320));
   const float height = std::max(extent.y - timeline - space, frame.px(kLeastPools));
   if (extent.x >= frame.px(kWideLayout)) {
-    const float pool = std::floor(extent.x * 0.43f), side = frame.px(kSide);
-    map_.draw(frame, state, {pool, height}, pointing);
+    const float pool = std::floor(extent.x * (state.slots ? kSlotMapShare : kMapShare)),
+                side = frame.px(kSide);
+    draw_map(frame, state, {pool, height}, pointing);
     beside(frame, kGap);
     draw_tables(frame, state, {extent.x - pool - side - 2 * space, height}, pointing);
     beside(frame, kGap);
     draw_side(frame, state, {side, height}, pointing);
   } else {
-    map_.draw(frame, state, {extent.x, height}, pointing);
+    draw_map(frame, state, {extent.x, state.slots ? std::max(height, frame.px(kLeastSlotMap)) : height},
+             pointing);
     gap(frame, kGap);
     const float half = std::floor((extent.x - space) * 0.5f);
     draw_tables(frame, state, {half, height}, pointing);

@@ -8,6 +8,7 @@
 #include "ui/views/memory/event_log.h"
 #include "ui/views/memory/memory_toolbar.h"
 #include "ui/views/memory/timeline_view.h"
+#include "ui/views/memory/tour_view.h"
 
 namespace octavo::ui {
 
@@ -26,6 +27,7 @@ class MemoryView {
 
  private:
   void press_keys(const Frame& frame, const UiState& state);
+  void draw_map(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent, Pointing& pointing);
   void draw_pools(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent);
   void draw_tables(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent, Pointing& pointing);
   void draw_side(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent, Pointing& pointing);
@@ -34,6 +36,7 @@ class MemoryView {
   TimelineView timeline_;
   EventLog log_;
   MemoryToolbar bar_;
+  TourView tour_;
   bool shows_tree_ = false;
   bool shows_events_ = false;  // also while a block is chosen
   bool shows_all_figures_ = false;

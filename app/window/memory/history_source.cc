@@ -33,22 +33,21 @@ std::unique_ptr<HistorySource> tour_source(TourChapter chapter) {
   const metrics::PoolShape shape = chapter.recorder->shape();
   auto source = std::make_unique<HistorySource>(
       HistorySource{.kind = ui::MemorySource::kTour,
-                    .pool = {.name = std::move(chapter.title),
+                    .pool = {.name = chapter.title,
                              .block_size = shape.block_size,
                              .num_blocks = shape.num_blocks,
                              .num_host_blocks = shape.num_host_blocks,
                              .bytes_per_block = chapter.bytes_per_block,
                              .max_model_len = chapter.max_model_len},
                     .history = MemoryHistory(chapter.recorder, chapter.bytes_per_block),
-                    .token_ids = std::move(chapter.token_ids),
+                    .title = std::move(chapter.title),
+                    .words = std::move(chapter.words),
                     .stops = std::move(chapter.stops)});
   for (const KvSnapshot& snapshot : chapter.snapshots) source->history.learn(snapshot);
   for (const auto& [sequence, label] : chapter.labels) {
-    const auto facts = source->history.facts().find(sequence);
-    const std::uint64_t request =
-        facts != source->history.facts().end() ? facts->second.request_id.value : sequence;
-    source->timeline.name(sequence,
-                          {.label = label, .colour_index = static_cast<std::uint32_t>(request - 1)});
+    const auto colour = chapter.colours.find(sequence);
+    source->timeline.name(
+        sequence, {.label = label, .colour_index = colour == chapter.colours.end() ? 0 : colour->second});
   }
   source->add(chapter.recorder->read_since(0, 0));
   return source;

@@ -5,9 +5,8 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "app/window/memory/explain_tour.h"
@@ -26,11 +25,13 @@ struct HistorySource {
   MemoryTimeline timeline = {};
   std::shared_ptr<const KvSnapshot> newest = {};  // the engine's own; none: replayed
 
-  // Of the tour.
-  std::map<std::uint64_t, std::vector<TokenId>> token_ids = {};  // of sequences
+  // Of the tour and of lessons.
+  std::string title = {};
+  WordsOfSequences words = {};
   std::vector<TourStop> stops = {};
   std::size_t stop = 0;
 
+  bool is_walked() const { return !stops.empty(); }
   // What the recorder holds since the last time.
   void add(const metrics::Trace& trace);
 };

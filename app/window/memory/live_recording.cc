@@ -9,6 +9,20 @@
 
 namespace octavo::app {
 
+std::vector<metrics::RecordedSequence> recorded_sequences(const HistorySource& source) {
+  std::vector<metrics::RecordedSequence> sequences;
+  for (const auto& [id, name] : source.timeline.state().names) {
+    metrics::RecordedSequence sequence{.sequence = id, .colour_index = name.colour_index, .name = name.label};
+    if (const auto facts = source.history.facts().find(id); facts != source.history.facts().end()) {
+      sequence.request = facts->second.request_id.value;
+      sequence.output_index = facts->second.output_index;
+      sequence.num_prompt_tokens = facts->second.num_prompt_tokens;
+    }
+    sequences.push_back(std::move(sequence));
+  }
+  return sequences;
+}
+
 struct LiveRecording::Failure {
   std::mutex mutex;
   std::optional<std::string> message;  // guarded by mutex
@@ -39,14 +53,8 @@ void LiveRecording::notify() {
 void LiveRecording::describe(const HistorySource& live) {
   if (writer_ == nullptr) return;
   std::vector<metrics::RecordedSequence> news;
-  for (const auto& [id, name] : live.timeline.state().names) {
-    metrics::RecordedSequence sequence{.sequence = id, .colour_index = name.colour_index, .name = name.label};
-    if (const auto facts = live.history.facts().find(id); facts != live.history.facts().end()) {
-      sequence.request = facts->second.request_id.value;
-      sequence.output_index = facts->second.output_index;
-      sequence.num_prompt_tokens = facts->second.num_prompt_tokens;
-    }
-    auto& told = told_[id];
+  for (metrics::RecordedSequence& sequence : recorded_sequences(live)) {
+    auto& told = told_[sequence.sequence];
     if (told == sequence) continue;
     told = sequence;
     news.push_back(std::move(sequence));

@@ -8,12 +8,16 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/window/memory/history_source.h"
 #include "engine/base/result.h"
 #include "engine/metrics/recording_writer.h"
 
 namespace octavo::app {
+
+// Who the sequences of a source are, and what they are called.
+std::vector<metrics::RecordedSequence> recorded_sequences(const HistorySource& source);
 
 class LiveRecording {
  public:

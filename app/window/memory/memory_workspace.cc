@@ -8,12 +8,15 @@
 
 #include "app/window/memory/block_card.h"
 #include "app/window/memory/history_cursor.h"
+#include "app/window/memory/lesson_file.h"
 #include "app/window/memory/linked_hover.h"
 #include "app/window/memory/memory_bar.h"
 #include "app/window/memory/memory_export.h"
 #include "app/window/memory/memory_health.h"
 #include "app/window/memory/memory_rows.h"
 #include "app/window/memory/memory_tree.h"
+#include "app/window/memory/slot_map.h"
+#include "app/window/memory/tour_trial.h"
 #include "engine/base/home_folder.h"
 #include "engine/base/text.h"
 
@@ -191,10 +194,10 @@ void MemoryWorkspace::apply(const act::MemoryAction& action, ui::UiState& state)
 void MemoryWorkspace::apply_one(const act::ShowMemoryPage& a, ui::UiState& state) {
   ui::MemoryWorkspaceState& memory_workspace = state.memory_workspace;
   memory_workspace.page = a.page;
+  const bool is_walked = other_ != nullptr && other_->is_walked();
   if (a.page == ui::MemoryPage::kTour) {
-    if (memory_workspace.source != ui::MemorySource::kTour)
-      apply_one(act::ShowChapter{memory_workspace.tour.chapter}, state);
-  } else if (memory_workspace.source == ui::MemorySource::kTour) {
+    if (!is_walked) apply_one(act::ShowChapter{memory_workspace.tour.chapter}, state);
+  } else if (is_walked) {
     show_source(state, nullptr);
   }
   if (a.page == ui::MemoryPage::kPaper) {
@@ -338,7 +341,8 @@ void MemoryWorkspace::show(ui::UiState& state) {
         return sentence.text.find(" s ago") != std::string::npos;
       });
   show_card(state);
-  if (memory_workspace.source == ui::MemorySource::kTour) show_tour(state);
+  memory_workspace.slots.reset();
+  if (other_ != nullptr && other_->is_walked()) show_tour(state);
 }
 
 void MemoryWorkspace::show_cursor(ui::UiState& state) {
@@ -375,13 +379,13 @@ void MemoryWorkspace::show_blocks(const MemoryHistory::Moment& moment, ui::UiSta
 std::string MemoryWorkspace::text_of(const HistorySource& source, std::uint64_t sequence,
                                      std::int32_t index) const {
   const std::int32_t block_size = source.pool.block_size;
-  if (source.kind == ui::MemorySource::kTour) {
+  if (source.is_walked()) {
     std::string text;
-    const auto found = source.token_ids.find(sequence);
-    if (found == source.token_ids.end()) return {};
+    const auto found = source.words.find(sequence);
+    if (found == source.words.end() || index < 0) return {};
     const auto count = static_cast<std::int32_t>(found->second.size());
     for (std::int32_t i = index * block_size; i < std::min(count, (index + 1) * block_size); ++i) {
-      text += tour_word(found->second[static_cast<std::size_t>(i)]);
+      text += found->second[static_cast<std::size_t>(i)] + " ";
     }
     return text;
   }
@@ -483,14 +487,30 @@ bool MemoryWorkspace::take_recording(ui::UiState& state) {
     effects_.notice = "This recording is very long; showing the beginning.";
   else if (!opened->is_complete)
     effects_.notice = "The recording is truncated; showing what was recorded.";
-  state.memory_workspace.page = ui::MemoryPage::kPools;
+  const bool is_lesson = opened->source->is_walked();
+  state.memory_workspace.page = is_lesson ? ui::MemoryPage::kTour : ui::MemoryPage::kPools;
   state.workspace = ui::Workspace::kMemory;
   show_source(state, std::move(opened->source));
+  if (is_lesson) seek(0, state);
   return true;
 }
 
 void MemoryWorkspace::apply_one(const act::CloseRecording&, ui::UiState& state) {
+  state.memory_workspace.page = ui::MemoryPage::kPools;
   show_source(state, nullptr);
+}
+
+Result<void> MemoryWorkspace::export_to(const act::ExportMemory& a, const ui::MemoryWorkspaceState& shows) {
+  switch (a.format) {
+    case act::ExportFormat::kJson: return write_export(a.path, memory_json(shows));
+    case act::ExportFormat::kCsv: return write_export(a.path, steps_csv(*shows.timeline));
+    case act::ExportFormat::kLesson:
+      if (other_ != nullptr && other_->is_walked()) return write_lesson(a.path, *other_);
+      break;
+    case act::ExportFormat::kPng: break;
+  }
+  return Error{ErrorCode::kInvalidArgument,
+               "only a chapter of the tour can be a lesson; open “Explain” first"};
 }
 
 void MemoryWorkspace::apply_one(const act::ExportMemory& a, ui::UiState& state) {
@@ -501,10 +521,7 @@ void MemoryWorkspace::apply_one(const act::ExportMemory& a, ui::UiState& state) 
     return;
   }
   if (a.path.empty()) return;
-  const bool is_json = a.format == act::ExportFormat::kJson;
-  const std::string text =
-      is_json ? memory_json(state.memory_workspace) : steps_csv(*state.memory_workspace.timeline);
-  const Result<void> written = write_export(a.path, text);
+  const Result<void> written = export_to(a, state.memory_workspace);
   if (written) {
     effects_.written = a.path;
     effects_.notice = "Exported to " + escape_for_message(a.path) + ".";
@@ -520,9 +537,26 @@ void MemoryWorkspace::apply_one(const act::ShowChapter& a, ui::UiState& state) {
   tour.chapters = tour_titles();
   const auto last = static_cast<std::int32_t>(tour.chapters.size()) - 1;
   tour.chapter = std::clamp(a.chapter, 0, last);
-  auto source = tour_source(play_tour_chapter(static_cast<std::size_t>(tour.chapter)));
+  const bool is_first_trial = tour.trial == ui::TourTrial{};
+  if (tour.chapter == last)
+    return apply_one(act::PlayTrial{is_first_trial ? first_trial() : tour.trial}, state);
+  show_chapter(play_tour_chapter(static_cast<std::size_t>(tour.chapter)), state);
+}
+
+void MemoryWorkspace::apply_one(const act::PlayTrial& a, ui::UiState& state) {
+  ui::TourState& tour = state.memory_workspace.tour;
+  Result<TourChapter> chapter = play_trial(a.trial);
+  tour.problem = chapter ? std::string() : chapter.error().message;
+  if (!chapter) return;
+  tour.chapters = tour_titles();
+  tour.chapter = static_cast<std::int32_t>(tour.chapters.size()) - 1;
+  tour.trial = a.trial;
+  show_chapter(*std::move(chapter), state);
+}
+
+void MemoryWorkspace::show_chapter(TourChapter chapter, ui::UiState& state) {
   state.memory_workspace.page = ui::MemoryPage::kTour;
-  show_source(state, std::move(source));
+  show_source(state, tour_source(std::move(chapter)));
   seek(0, state);
 }
 
@@ -532,7 +566,7 @@ void MemoryWorkspace::apply_one(const act::MoveTour& a, ui::UiState& state) {
   const std::int32_t wanted = tour.step + a.offset;
   const auto count = static_cast<std::int32_t>(other_->stops.size());
   if (wanted >= count) {
-    if (tour.chapter + 1 < static_cast<std::int32_t>(tour.chapters.size()))
+    if (!tour.is_lesson && tour.chapter + 1 < static_cast<std::int32_t>(tour.chapters.size()))
       apply_one(act::ShowChapter{tour.chapter + 1}, state);
     return;
   }
@@ -552,8 +586,14 @@ void MemoryWorkspace::show_tour(ui::UiState& state) {
   }
   tour.step = static_cast<std::int32_t>(other_->stop);
   tour.num_steps = static_cast<std::int32_t>(stops.size());
-  tour.title = tour.chapters[static_cast<std::size_t>(tour.chapter)];
+  tour.title = other_->title;
   tour.sentence = stops[other_->stop].sentence;
+  tour.is_lesson = other_->kind == ui::MemorySource::kLesson;
+  if (tour.chapters.empty()) tour.chapters = tour_titles();
+  tour.is_trial = !tour.is_lesson && tour.chapter + 1 == static_cast<std::int32_t>(tour.chapters.size());
+  ui::SlotMap slots = slot_map(other_->history, mark, *state.memory_workspace.snapshot, other_->words);
+  tour.figures = slot_figures(slots);
+  state.memory_workspace.slots = std::move(slots);
 }
 
 void MemoryWorkspace::apply_one(const act::RunPaper&, ui::UiState& state) {

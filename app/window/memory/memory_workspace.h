@@ -102,6 +102,7 @@ class MemoryWorkspace {
   void apply_one(const ui::actions::ExportMemory& a, ui::UiState& state);
   void apply_one(const ui::actions::ShowChapter& a, ui::UiState& state);
   void apply_one(const ui::actions::MoveTour& a, ui::UiState& state);
+  void apply_one(const ui::actions::PlayTrial& a, ui::UiState& state);
   void apply_one(const ui::actions::RunPaper& a, ui::UiState& state);
   void apply_one(const ui::actions::CancelPaper& a, ui::UiState& state);
 
@@ -112,6 +113,8 @@ class MemoryWorkspace {
   void show_blocks(const MemoryHistory::Moment& moment, ui::UiState& state);
   void show_card(ui::UiState& state);
   void show_tour(ui::UiState& state);
+  void show_chapter(TourChapter chapter, ui::UiState& state);
+  Result<void> export_to(const ui::actions::ExportMemory& a, const ui::MemoryWorkspaceState& shows);
   std::string text_of(const HistorySource& source, std::uint64_t sequence, std::int32_t index) const;
   std::string text_of_block(BlockId block);
   bool play(std::int64_t now_us, ui::UiState& state);
@@ -122,7 +125,7 @@ class MemoryWorkspace {
   const std::filesystem::path folder_;
   std::unique_ptr<HistorySource> live_;
   MemoryFold chats_;                      // of live_
-  std::unique_ptr<HistorySource> other_;  // a recording or the tour, while it is shown
+  std::unique_ptr<HistorySource> other_;  // a recording, a lesson or the tour, while it is shown
   SequenceNamer name_of_;
   TokenBytes bytes_;
   TokenBook tokens_;

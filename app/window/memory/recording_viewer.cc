@@ -19,6 +19,7 @@ constexpr std::size_t kMostSequences = std::size_t{1} << 16;
 struct RecordedHistory {
   metrics::Trace trace = {};
   std::vector<metrics::RecordedSequence> sequences = {};  // in the order in which they were told
+  std::optional<metrics::RecordedLesson> lesson = {};
   bool is_complete = false;
 };
 
@@ -35,6 +36,7 @@ Result<RecordedHistory> read_whole(metrics::RecordingReader& reader) {
       trace.steps.push_back(step.record);
       trace.step_event_marks.push_back(step.event_mark);
     }
+    if (part->lesson) read.lesson = std::move(part->lesson);
     const std::size_t room = kMostSequences - std::min(kMostSequences, read.sequences.size());
     read.sequences.insert(
         read.sequences.end(), part->sequences.begin(),
@@ -63,6 +65,21 @@ std::shared_ptr<const metrics::StepRecorder> record_again(const metrics::KvState
   return recorder;
 }
 
+// It is told whole or not at all: a sentence must not be about what is missing.
+Result<void> make_lesson(metrics::RecordedLesson lesson, bool is_complete, HistorySource& source) {
+  const auto damaged = [&](const std::string& what) {
+    return Error{ErrorCode::kDamagedFile, escape_for_message(source.pool.name) + ": " + what};
+  };
+  if (!is_complete) return damaged("the lesson is truncated; export it again");
+  if (const auto last = source.history.at(source.history.newest_mark()); !last)
+    return damaged("the lesson contradicts itself: " + last.error().message);
+  source.kind = ui::MemorySource::kLesson;
+  source.title = std::move(lesson.title);
+  source.stops = std::move(lesson.stops);
+  source.words = std::move(lesson.words);
+  return {};
+}
+
 }  // namespace
 
 Result<OpenedRecording> open_recording(const std::filesystem::path& path) {
@@ -85,6 +102,7 @@ Result<OpenedRecording> open_recording(const std::filesystem::path& path) {
                           {.label = std::move(sequence.name), .colour_index = sequence.colour_index});
   }
   source->add(read.trace);
+  if (read.lesson) OCTAVO_TRY_VOID(make_lesson(*std::move(read.lesson), read.is_complete, *source));
   return OpenedRecording{std::move(source), read.is_complete, read.trace.block_events.size() >= kMostEvents};
 }
 

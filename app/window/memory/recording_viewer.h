@@ -1,4 +1,4 @@
-// A recording read whole, to be looked at without its model.
+// A recording read whole, to be looked at without its model; a lesson to be walked as well.
 #pragma once
 
 #include <filesystem>

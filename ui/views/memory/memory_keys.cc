@@ -27,7 +27,7 @@ constexpr std::array<MemoryKey, 18> kKeys = {{
     {"M", "Show more or fewer figures"},
     {"R", "Start or stop recording"},
     {"1 / 2 / 3", "Pools, Explain, Paper"},
-    {"Esc", "Close the block card or the recording"},
+    {"Esc", "Close the block card, the recording or the lesson"},
 }};
 
 // Taken before anything that has the keyboard's focus, as arrows and space would move or press it.
@@ -48,7 +48,7 @@ void move_cursor(const Frame& frame, const MemoryWorkspaceState& state, std::int
 void close_something(const Frame& frame, const MemoryWorkspaceState& state) {
   if (state.card) {
     frame.actions.push(actions::ChooseBlock{-1});
-  } else if (state.source == MemorySource::kRecording) {
+  } else if (state.source == MemorySource::kRecording || state.source == MemorySource::kLesson) {
     frame.actions.push(actions::CloseRecording{});
   } else if (state.page != MemoryPage::kPools) {
     frame.actions.push(actions::ShowMemoryPage{MemoryPage::kPools});

@@ -54,7 +54,8 @@ void MemoryToolbar::draw(const Frame& frame, const MemoryWorkspaceState& state, 
   const std::size_t wanted = segments(frame, "pages", kLabels, kIds, page, frame.px(kPages));
   if (wanted != page) frame.actions.push(actions::ShowMemoryPage{static_cast<MemoryPage>(wanted)});
   // Where one row has no room for all of it, the files stand in a second one, or a third.
-  const bool is_recording = state.source == MemorySource::kRecording;
+  const bool is_lesson = state.source == MemorySource::kLesson;
+  const bool is_recording = is_lesson || state.source == MemorySource::kRecording;
   const float middle = is_recording ? kBackToLive + kLeastName : 0;
   const bool one_row = width >= frame.px(kPages + kGap + middle + kFiles);
   const bool beside_pages = one_row || width >= frame.px(kPages + kGap + middle);
@@ -65,13 +66,13 @@ void MemoryToolbar::draw(const Frame& frame, const MemoryWorkspaceState& state, 
   if (is_recording) {
     TextStyle style = small_text(frame);
     style.colour = frame.theme.warning;
-    const std::string text = "Recording " + state.pool.name;
+    const std::string text = (is_lesson ? "Lesson " : "Recording ") + state.pool.name;
     const float rest = std::max(frame.px(20), end - x - frame.px(kBackToLive));
     draw_text(frame, ImGui::GetWindowDrawList(), {x, y + frame.px(6)}, style, text, rest);
     x += std::min(text_width(frame, style, text), rest) + frame.px(12);
     ImGui::SetCursorScreenPos({x, y + frame.px(3)});
     if (chip(frame, "close_recording", "Back to live")) frame.actions.push(actions::CloseRecording{});
-    tooltip(frame, "Close the recording (Esc)");
+    tooltip(frame, is_lesson ? "Close the lesson (Esc)" : "Close the recording (Esc)");
   } else {
     draw_memory_bar(frame, state.bar, std::min(end - x - frame.px(16), frame.px(520)));
   }
@@ -99,15 +100,16 @@ void MemoryToolbar::draw_files(const Frame& frame, const MemoryWorkspaceState& s
     }
   }
   beside(frame, 7);
-  if (button(frame, "open_recording", "Open", {.width = 92, .height = 30, .help = "Open a recording"}))
+  if (button(frame, "open_recording", "Open",
+             {.width = 92, .height = 30, .help = "Open a recording or a lesson"}))
     frame.actions.push(actions::AskForFile{actions::FileWish::kOpenRecording});
   beside(frame, 7);
   if (button(frame, "export", "Export", {.width = 92, .height = 30, .help = "Export what is shown"}))
     ImGui::OpenPopup("exports");
-  draw_export_popup(frame);
+  draw_export_popup(frame, state);
 }
 
-void MemoryToolbar::draw_export_popup(const Frame& frame) {
+void MemoryToolbar::draw_export_popup(const Frame& frame, const MemoryWorkspaceState& state) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(14), frame.px(12)});
   if (ImGui::BeginPopup("exports")) {
     const auto offer = [&](const char* id, const char* text, actions::ExportFormat format) {
@@ -117,6 +119,7 @@ void MemoryToolbar::draw_export_popup(const Frame& frame) {
       frame.actions.push(actions::ExportMemory{format});
       ImGui::CloseCurrentPopup();
     };
+    if (state.slots) offer("lesson", "This chapter as a lesson…", actions::ExportFormat::kLesson);
     offer("json", "Blocks and tables as JSON…", actions::ExportFormat::kJson);
     offer("csv", "Steps as CSV…", actions::ExportFormat::kCsv);
     offer("png", "Screenshot of the window (PNG)", actions::ExportFormat::kPng);

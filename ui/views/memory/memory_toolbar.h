@@ -12,7 +12,7 @@ class MemoryToolbar {
 
  private:
   void draw_files(const Frame& frame, const MemoryWorkspaceState& state);
-  void draw_export_popup(const Frame& frame);
+  void draw_export_popup(const Frame& frame, const MemoryWorkspaceState& state);
 };
 
 // Weights, KV pool, working memory and what is left, of all memory.

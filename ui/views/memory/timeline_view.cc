@@ -335,7 +335,7 @@ void TimelineView::update(const MemoryWorkspaceState& state) {
     span_ = source_ == MemorySource::kLive ? 60 : std::max(newest - oldest, kLeastSpan);
     end_ = newest;
   }
-  const bool is_moving = state.cursor.following || state.source == MemorySource::kTour;
+  const bool is_moving = state.cursor.following || state.page == MemoryPage::kTour;
   if (is_moving) end_ = newest;
   const double cursor = seconds_of(state, state.cursor.time_us);
   if (!state.cursor.following && !is_scrubbing_ && (cursor < end_ - span_ || cursor > end_))
