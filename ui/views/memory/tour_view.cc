@@ -17,6 +17,8 @@ void draw_chapters(const Frame& frame, const TourState& tour) {
   const std::string text =
       std::to_string(tour.chapter + 1) + " of " + std::to_string(tour.chapters.size()) + " · chapters";
   if (button(frame, "chapters", text, choose)) ImGui::OpenPopup("chapter_list");
+  const ImVec2 below{ImGui::GetItemRectMin().x, ImGui::GetItemRectMax().y + frame.px(4)};
+  ImGui::SetNextWindowPos(below, ImGuiCond_Appearing);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(10), frame.px(10)});
   if (ImGui::BeginPopup("chapter_list")) {
     for (std::size_t i = 0; i < tour.chapters.size(); ++i) {
