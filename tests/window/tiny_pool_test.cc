@@ -127,6 +127,10 @@ TEST_F(LongChatsInATinyPool, OneIsSwappedOutAndComesBackAndBothEnd) {
     ASSERT_EQ(chat.active_path().size(), 2u);
     EXPECT_EQ(chat.find(chat.active_path().back())->finish_reason, FinishReason::kLength);
   }
+  const auto& stories = state.memory.timeline->stories;
+  const auto num_of = [&](ui::StoryKind kind) { return std::ranges::count(stories, kind, &ui::Story::kind); };
+  EXPECT_EQ(num_of(ui::StoryKind::kSwappedOut), 1);
+  EXPECT_EQ(num_of(ui::StoryKind::kEnded), 2) << "who is swapped out has not ended";
   const SamplingParams after = controller_.settings().sampling;
   EXPECT_EQ(after.max_tokens, settled.max_tokens) << "the chats' own, and not what new chats begin with";
   EXPECT_EQ(after.ignore_eos, settled.ignore_eos);

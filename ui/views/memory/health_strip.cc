@@ -43,7 +43,9 @@ void draw_figure(const Frame& frame, const HealthFigure& figure, ImVec2 extent) 
                    {low.x + extent.x - side, low.y + frame.px(39)}, samples, samples.back().time_s,
                    kSpanSeconds, figure.least_range, colour_of(frame.theme, figure.colour));
   }
-  if (ImGui::IsWindowHovered()) tooltip_now(frame, figure.definition);
+  const bool is_cut = text_width(frame, note, figure.note) > inner;
+  if (ImGui::IsWindowHovered())
+    tooltip_now(frame, (is_cut ? figure.note + "\n" : std::string()) + figure.definition);
   end_card();
 }
 
