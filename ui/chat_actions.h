@@ -93,6 +93,8 @@ struct ChangeSampling {
   SamplingParams sampling;
 };
 
+struct StartTwoLongChats {};  // more than a tiny pool holds
+
 // ---- the chats on the disk
 
 struct ContinueAnswer {  // an interrupted, stopped or cut one; a question that has none is answered
@@ -173,7 +175,7 @@ struct ChatAction
                    ChangeSampling, ContinueAnswer, RestoreChat, EraseChat, EmptyTrash, PinChat, MoveChat,
                    DuplicateChat, CreateFolder, RenameFolder, DeleteFolder, MoveToFolder, ShowSearch,
                    SearchChats, ShowMessage, SavePreset, ErasePreset, ApplyPreset, ExportChat, ExportAllChats,
-                   ImportChats> {
+                   ImportChats, StartTwoLongChats> {
   using variant::variant;
 };
 

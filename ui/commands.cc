@@ -24,6 +24,8 @@ bool with_settings(const UiState& state) { return without_dialog(state) || state
 bool with_keys(const UiState& state) { return without_dialog(state) || state.desktop.keys_open; }
 bool with_chat(const UiState& state) { return without_dialog(state) && active_chat(state) != nullptr; }
 bool with_model(const UiState& state) { return with_chat(state) && state.model.phase == ModelPhase::kReady; }
+bool without_tiny_pool(const UiState& state) { return with_model(state) && !state.tiny_pool.is_lent; }
+bool with_tiny_pool(const UiState& state) { return with_model(state) && state.tiny_pool.is_lent; }
 bool with_answer(const UiState& state) {
   const ChatState* chat = active_chat(state);
   return with_model(state) && is_busy(*chat);
@@ -211,6 +213,15 @@ constexpr Command kCommands[] = {
        } else {
          actions.push(actions::OpenModelPicker{});
        }
+     }},
+    {"Try a tiny pool…", "", 0, 0, without_tiny_pool,
+     [](const UiState&, ActionSink& actions) {
+       actions.push(actions::ShowWorkspace{Workspace::kMemory});
+       actions.push(actions::AskAboutTinyPool{TinyPoolQuestion::kLend});
+     }},
+    {"Give the pool back", "", 0, 0, with_tiny_pool,
+     [](const UiState&, ActionSink& actions) {
+       actions.push(actions::AskAboutTinyPool{TinyPoolQuestion::kGiveBack});
      }},
     {"Settings", "Ctrl+,", kControl | ImGuiKey_Comma, 0, with_settings,
      [](const UiState& state, ActionSink& actions) {

@@ -97,6 +97,8 @@ class FontFiles {
   std::map<std::string, std::string> paths_;
 };
 
+constexpr ImWchar kMissingBox = 0x25A1;
+
 // Reads a file once however many faces it is merged into; the atlas keeps the bytes.
 class FontAdder {
  public:
@@ -177,6 +179,9 @@ Fonts Fonts::load(const std::vector<std::string>& folders) {
       fonts.entries_[i] = {font, candidate->height_per_em};
     }
     merge_fallbacks(adder, files);
+    // A box, as in messages, where no font has a character: "?" would be a part of a title.
+    ImFont* const merged_font = fonts.entries_[i].font;
+    if (merged_font->IsGlyphInFont(kMissingBox)) merged_font->FallbackChar = kMissingBox;
   }
   return fonts;
 }

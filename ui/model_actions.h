@@ -18,6 +18,11 @@ struct OpenModelFile {  // the picker, on this file
   std::string path;
 };
 
+// A tiny pool in which swapping is seen, lent to the present model.
+struct AskAboutTinyPool {  // kNone: no longer
+  TinyPoolQuestion question;
+};
+
 struct LoadModelFile {  // at once, beside the present model
   std::string path;
 };
@@ -37,6 +42,12 @@ enum class RunningAnswers { kFinish, kStop };
 struct LoadChosenModel {
   RunningAnswers running = RunningAnswers::kFinish;
 };
+struct LendTinyPool {
+  RunningAnswers running = RunningAnswers::kFinish;
+};
+struct GiveBackPool {
+  RunningAnswers running = RunningAnswers::kFinish;
+};
 
 // What the picker itself takes.
 struct ModelPickerAction
@@ -44,8 +55,9 @@ struct ModelPickerAction
   using variant::variant;
 };
 
-struct ModelAction : std::variant<LoadModel, CancelLoading, ContinueOnCpu, OpenModelPicker, OpenModelFile,
-                                  LoadModelFile, ModelPickerAction> {
+struct ModelAction
+    : std::variant<LoadModel, CancelLoading, ContinueOnCpu, OpenModelPicker, OpenModelFile, LoadModelFile,
+                   AskAboutTinyPool, LendTinyPool, GiveBackPool, ModelPickerAction> {
   using variant::variant;
 };
 

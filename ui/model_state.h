@@ -110,6 +110,18 @@ struct ModelLoading {
   bool is_cancelling = false;
 };
 
+// ---- a tiny pool
+
+enum class TinyPoolQuestion { kNone, kLend, kGiveBack };
+
+// Of the present model, lent until a person gives its own pool back, another model is loaded or the window is
+// closed.
+struct TinyPoolState {
+  TinyPoolQuestion question = TinyPoolQuestion::kNone;  // that is open
+  bool is_lent = false;
+  std::int32_t num_blocks = 0, block_size = 16;  // of the tiny pool, also while it is only asked about
+};
+
 // What the chosen model is for.
 enum class ModelPurpose {
   kAnswers,     // it takes the place of the present one

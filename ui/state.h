@@ -38,6 +38,7 @@ struct UiState {
   MemoryWorkspaceState memory_workspace;  // the Memory workspace
   DesktopState desktop;
   ModelPickerState picker;  // of models
+  TinyPoolState tiny_pool;
   FileBrowser files;
   SettingsState settings;
 };
@@ -55,7 +56,7 @@ inline const ChatState* active_chat(const UiState& state) { return find_chat(sta
 // Whether a dialog has the keyboard. The command palette is none: it runs what can be asked for without it.
 inline bool has_dialog(const UiState& state) {
   return state.settings_open || state.desktop.presets_open || state.desktop.keys_open || state.picker.open ||
-         state.files.open;
+         state.files.open || state.tiny_pool.question != TinyPoolQuestion::kNone;
 }
 
 // Whether another model than the present one answered last. A file that only moved is the same model.

@@ -11,6 +11,7 @@
 #include "ui/views/banner_view.h"
 #include "ui/views/chat_memory_view.h"
 #include "ui/views/keys_view.h"
+#include "ui/views/memory/tiny_pool_view.h"
 #include "ui/views/welcome_view.h"
 #include "ui/widgets/controls.h"
 
@@ -141,6 +142,7 @@ void Views::draw_dialogs(const Frame& frame, const UiState& state, float shown_z
   presets_.draw(frame, state);
   model_picker_.draw(frame, state);
   if (!state.picker.open) files_.draw(frame, state.files);  // else in front of the models
+  draw_tiny_pool_question(frame, state);
   palette_.draw(frame, state);
 }
 

@@ -82,7 +82,9 @@ class Application {
   void load_first_model(const std::vector<RecentModel>& recent);
   void load_model(ModelLoadRequest request);
   void load_on_cpu();
-  void start_loading(const EngineOptions& options, std::vector<HeldEngine> first = {});
+  void lend_tiny_pool(ui::actions::RunningAnswers running);
+  void give_back_pool(ui::actions::RunningAnswers running);
+  void start_loading(const ModelLoad& load, std::vector<HeldEngine> first = {});
   bool update_loading();
   void end_loading(Result<std::unique_ptr<Engine>> result);
   void take_engine(std::unique_ptr<Engine> engine);
@@ -134,9 +136,9 @@ class Application {
   ModelLoader loader_;
   HeldEngine present_;
   std::vector<HeldEngine> retired_;            // that still have answers to finish
-  EngineOptions loading_;                      // what is loaded now, or was tried last
-  EngineOptions loaded_;                       // what the present engine was made from
-  std::optional<EngineOptions> fallback_;      // what is loaded again should this load fail
+  ModelLoad loading_;                          // what is loaded now, or was tried last
+  ModelLoad loaded_;                           // what the present engine was made from
+  std::optional<ModelLoad> fallback_;          // what is loaded again should this load fail
   std::optional<ModelLoadRequest> next_load_;  // once the load that was cancelled for it has ended
   std::unique_ptr<ModelScout> scout_;
   std::unique_ptr<TwoModelsWorker> two_models_worker_;

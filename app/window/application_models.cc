@@ -20,19 +20,21 @@ void Application::load_first_model(const std::vector<RecentModel>& recent) {
   EngineOptions first = options_.engine;
   const bool has_recent = options_.prefers_recent_model && !recent.empty() && is_there(recent.front().path);
   if (has_recent && recent.front().path != first.model) {
-    if (!first.model.empty()) fallback_ = first;
+    if (!first.model.empty()) fallback_ = ModelLoad{first};
     first.model = recent.front().path;
   }
   if (first.model.empty()) {
     controller_.models().show_no_model({}, options_.model_problem);
   } else {
-    start_loading(first);
+    start_loading({first});
   }
 }
 
 void Application::perform(ModelEffects effects) {
   if (effects.load_again) load_model({loading_});
   if (effects.load) load_model(*std::move(effects.load));
+  if (effects.lend_tiny_pool) lend_tiny_pool(*effects.lend_tiny_pool);
+  if (effects.give_back_pool) give_back_pool(*effects.give_back_pool);
   if (effects.continue_on_cpu) load_on_cpu();
   if (effects.cancel_loading) loader_.cancel();
   for (ScoutJob& job : effects.scout_jobs) scout_->give(std::move(job));
@@ -44,28 +46,39 @@ void Application::perform(TwoModelsEffects effects) {
 }
 
 void Application::load_model(ModelLoadRequest request) {
-  if (request.options.model.empty()) return;
+  if (request.load.options.model.empty()) return;
   if (loader_.loading()) {
     loader_.cancel();
     next_load_ = std::move(request);
     return;
   }
   const bool stops = request.running == ui::actions::RunningAnswers::kStop && present_.engine != nullptr;
-  if (!stops) return start_loading(request.options);
+  if (!stops) return start_loading(request.load);
   fallback_ = loaded_;
-  start_loading(request.options, let_go_of_engines());
+  start_loading(request.load, let_go_of_engines());
 }
 
+// A tiny pool ends with its device.
 void Application::load_on_cpu() {
-  EngineOptions options = loaded_;
-  options.device = Device::kCpu;
-  load_model({std::move(options), ui::actions::RunningAnswers::kStop});
+  ModelLoad load{loaded_.own.value_or(loaded_.options)};
+  load.options.device = Device::kCpu;
+  load_model({std::move(load), ui::actions::RunningAnswers::kStop});
 }
 
-void Application::start_loading(const EngineOptions& options, std::vector<HeldEngine> first) {
-  loading_ = options;
-  controller_.models().show_loading(options.model, 0.0);
-  loader_.start(options, std::move(first));
+void Application::lend_tiny_pool(ui::actions::RunningAnswers running) {
+  if (present_.engine == nullptr) return;
+  auto load = tiny_pool_load(loaded_, present_.engine->description().max_model_len);
+  if (load) load_model({*std::move(load), running});
+}
+
+void Application::give_back_pool(ui::actions::RunningAnswers running) {
+  if (auto load = own_pool_load(loaded_)) load_model({*std::move(load), running});
+}
+
+void Application::start_loading(const ModelLoad& load, std::vector<HeldEngine> first) {
+  loading_ = load;
+  controller_.models().show_loading(load.options.model, 0.0);
+  loader_.start(load.options, std::move(first));
 }
 
 // Answers under way are interrupted.
@@ -83,7 +96,7 @@ bool Application::update_loading() {
   if (result) {
     end_loading(*std::move(result));
   } else {
-    controller_.models().show_loading(loading_.model, loader_.fraction());
+    controller_.models().show_loading(loading_.options.model, loader_.fraction());
   }
   return true;
 }
@@ -102,9 +115,9 @@ void Application::end_loading(Result<std::unique_ptr<Engine>> result) {
 void Application::take_failure(const Error& error) {
   if (present_.engine != nullptr) {
     fallback_.reset();
-    return controller_.models().show_load_failed(loading_.model, error);
+    return controller_.models().show_load_failed(loading_.options.model, error);
   }
-  const std::string path = loading_.model;
+  const std::string path = loading_.options.model;
   if (!fallback_) return controller_.models().show_no_model(path, error.message);
   start_loading(*std::exchange(fallback_, std::nullopt));
   if (error.code != ErrorCode::kCancelled) {
@@ -128,7 +141,8 @@ void Application::take_engine(std::unique_ptr<Engine> engine) {
   if (before.engine != nullptr) retired_.push_back(std::move(before));
   loaded_ = loading_;
   fallback_.reset();
-  controller_.models().note_loaded(loading_.model, options_.unix_time_ms());
+  controller_.models().note_pool(/*is_tiny=*/loaded_.own.has_value());
+  controller_.models().note_loaded(loading_.options.model, options_.unix_time_ms());
   perform_effects();
   close_retired();
 }

@@ -125,7 +125,7 @@ FileQuestion question_of(act::FileWish wish, const FileFolders& folders, const u
     case act::FileWish::kOpenRecording:
       return {.title = "Open a recording",
               .button = "Open",
-              .note = "Make one with “Record” or `octavo --record FILE`. Lessons of the tour open here, too.",
+              .note = "Make one with Record, or start octavo with --record FILE. Lessons open here, too.",
               .nothing = "No recording here.",
               .extensions = {".rec"},
               .folder = as_folder(folders.recordings),

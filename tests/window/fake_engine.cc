@@ -217,6 +217,7 @@ void FakeEngine::step() {
 
 void FakeEngine::admit(Active& active) {
   active.running = true;
+  active.started_us = clock->now_us();
   std::int32_t num_cached = 0;
   const std::span<const TokenId> tokens = active.tokens;
   while (num_cached + kBlockSize < active.num_prompt) {
@@ -297,7 +298,8 @@ void FakeEngine::release(const Active& active) {
 void FakeEngine::finish(Active& active, FinishReason reason) {
   release(active);
   const std::int64_t now = clock->now_us();
-  RequestMetrics metrics{.ttft_us = active.first_token_us - active.submitted_us,
+  RequestMetrics metrics{.queue_us = active.started_us - active.submitted_us,
+                         .ttft_us = active.first_token_us - active.submitted_us,
                          .e2e_us = now - active.submitted_us};
   if (active.num_generated > 1) metrics.tpot_us = (now - active.first_token_us) / (active.num_generated - 1);
   events_.push_back(OutputFinished{.request_id = active.id, .finish_reason = reason});

@@ -100,7 +100,7 @@ class FakeEngine final : public Engine {
     std::int32_t num_generated = 0;
     std::string rest;  // of the answer
     std::vector<BlockId> table;
-    std::int64_t submitted_us = 0, first_token_us = 0;
+    std::int64_t submitted_us = 0, started_us = 0, first_token_us = 0;
   };
   struct Block {
     std::int32_t ref_count = 0;

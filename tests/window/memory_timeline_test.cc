@@ -122,10 +122,10 @@ TEST(MemoryStories, ReuseTellsWhoComputedTheBlocks) {
 TEST(MemoryStories, WhatIsSwappedOutHasNotEnded) {
   const auto stories =
       told({{.step = 1, .sequence = 1, .block = 0, .kind = BlockEventKind::kAlloc},
-            {.step = 2, .sequence = 1, .block = -1, .aux = 1, .kind = BlockEventKind::kPreempt},
             {.step = 2, .sequence = 1, .block = 0, .aux = 3, .kind = BlockEventKind::kSwapOut},
             {.step = 2, .sequence = 1, .block = 0, .kind = BlockEventKind::kUnref},
-            {.step = 2, .sequence = 1, .block = 0, .kind = BlockEventKind::kFree}});
+            {.step = 2, .sequence = 1, .block = 0, .kind = BlockEventKind::kFree},
+            {.step = 2, .sequence = 1, .block = -1, .aux = 1, .kind = BlockEventKind::kPreempt}});
   ASSERT_EQ(stories.size(), 2u);
   EXPECT_EQ(stories[1].kind, ui::StoryKind::kSwappedOut);
 }

@@ -366,7 +366,7 @@ TEST_F(MessageVerbs, AChatRemembersItsModelAndLoadsItWhenAsked) {
   apply(act::LoadModelFile{chat().model_path});
   const auto effects = controller_.take_effects();
   ASSERT_TRUE(effects.models.load.has_value());
-  EXPECT_EQ(effects.models.load->options.model, "/models/SmolLM2-135M-Instruct.Q4_1.gguf");
+  EXPECT_EQ(effects.models.load->load.options.model, "/models/SmolLM2-135M-Instruct.Q4_1.gguf");
   ask("next");
   EXPECT_FALSE(ui::has_other_model(state(), chat())) << "the other one has answered now";
   EXPECT_EQ(chat().messages[1].model, "SmolLM2 135M Instruct");

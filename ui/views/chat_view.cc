@@ -319,6 +319,8 @@ void ChatView::draw(const Frame& frame, const UiState& state, const ChatState& c
   shown_chat_ = chat.id;
   if (!has_dialog(state) && ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_T))
     toggle_newest_thinking(transcripts_[chat.id.value]);
+  if (!has_dialog(state) && ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_Y))
+    toggle_newest_story(chat);
   if (!has_dialog(state) && ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiKey_F)) find_.open();
   find_.update(chat.messages);
   const ImVec2 body_low{low.x, low.y + frame.px(size::kHeader)};
@@ -417,6 +419,27 @@ void ChatView::draw_header(const Frame& frame, const UiState& state, const ChatS
     frame.actions.push(actions::ShowSampling{!state.sampling_open});
 }
 
+bool ChatView::tells_story(const ChatState& chat, const MessageState& message) const {
+  return chat.id == told_chat_ && message.id == told_message_ && !message.figures.story.empty();
+}
+
+void ChatView::toggle_story(const ChatState& chat, const MessageState& message) {
+  told_message_ = tells_story(chat, message) ? MessageId{} : message.id;
+  told_chat_ = chat.id;
+}
+
+void ChatView::toggle_newest_story(const ChatState& chat) {
+  for (auto message = chat.messages.rbegin(); message != chat.messages.rend(); ++message) {
+    if (!message->figures.story.empty()) return toggle_story(chat, *message);
+  }
+}
+
+float ChatView::story_height(const Frame& frame, const ChatState& chat, const MessageState& message,
+                             float width) const {
+  if (!tells_story(chat, message)) return 0;
+  return paragraph_height(frame, small_text(frame), message.figures.story, width) + frame.px(10);
+}
+
 MessageEditor ChatView::editor_of(const ChatState& chat, const MessageState& message) const {
   const bool is_edited = message.id == editing_message_ && chat.id == editing_chat_;
   return is_edited ? editor_ : MessageEditor::kNone;
@@ -455,7 +478,8 @@ float ChatView::lay_out(const Frame& frame, const UiState& state, const ChatStat
   const float cut = cut_height(frame, chat, index);
   const MessageEditor editor = editor_of(chat, message);
   if (editor == MessageEditor::kText) return editor_height(frame, message, entry) + cut;
-  float height = entry.layout->height() + footer_height(frame, state, chat, message, measure) + cut;
+  float height = entry.layout->height() + footer_height(frame, state, chat, message, measure) +
+                 story_height(frame, chat, message, measure) + cut;
   if (editor == MessageEditor::kAnswer) height += editor_height(frame, message, entry);
   if (question) height += 2 * frame.px(kBubblePadding) + attachments_height(frame, message);
   if (entry.layout->missing_glyphs().any()) height += frame.px(kHintHeight);
@@ -701,11 +725,14 @@ void ChatView::draw_message_menu(const Frame& frame, const ChatState& chat, cons
   const ButtonOptions more{.kind = ButtonKind::kPlain,
                            .icon = Icon::kMore,
                            .height = 26,
-                           .help = question ? "Begin the answer, delete" : "Delete"};
-  if (button(frame, "message_more", "", more)) ImGui::OpenPopup("message_menu");
+                           .help = question ? "Begin the answer, delete" : "Where its time went, delete"};
+  if (button(frame, question ? "message_more" : "answer_more", "", more)) ImGui::OpenPopup("message_menu");
   if (!begin_menu(frame, "message_menu")) return;
   if (question && menu_item(frame, "begin_answer", "Begin the answer", {.icon = Icon::kEdit}))
     open_editor(chat, message, MessageEditor::kAnswer);
+  if (!message.figures.story.empty() &&
+      menu_item(frame, "tell_story", "Where its time went", {.icon = Icon::kSearch}))
+    toggle_story(chat, message);
   const auto erase = [&](const char* id, std::string_view text, actions::DeleteExtent extent) {
     if (menu_item(frame, id, text, {.icon = Icon::kTrash, .danger = true}))
       frame.actions.push(actions::DeleteMessage{chat.id, message.id, extent});
@@ -752,6 +779,9 @@ void ChatView::draw_answer(const Frame& frame, const UiState& state, const ChatS
     y += frame.px(kRepeatsHeight);
   }
   draw_answer_footer(frame, state, chat, message, {low.x, y}, column.width);
+  if (!tells_story(chat, message)) return;
+  ImGui::SetCursorScreenPos({low.x, y + footer_height(frame, state, chat, message, column.width)});
+  paragraph(frame, small_text(frame), message.figures.story, column.width);
 }
 
 void ChatView::draw_answer_footer(const Frame& frame, const UiState& state, const ChatState& chat,

@@ -49,6 +49,12 @@ class ChatView {
   MessageEditor editor_of(const ChatState& chat, const MessageState& message) const;
   float editor_height(const Frame& frame, const MessageState& message, const Transcript::Entry& entry) const;
   void open_editor(const ChatState& chat, const MessageState& message, MessageEditor editor);
+  // Where the time of an answer went, below it: for one answer, until it is asked for again.
+  bool tells_story(const ChatState& chat, const MessageState& message) const;
+  void toggle_story(const ChatState& chat, const MessageState& message);
+  void toggle_newest_story(const ChatState& chat);
+  float story_height(const Frame& frame, const ChatState& chat, const MessageState& message,
+                     float width) const;
   void draw_model_offer(const Frame& frame, const UiState& state, const ChatState& chat, ImVec2 low,
                         float width) const;
   void choose_scroll(Transcript& transcript, double end, ImVec2 extent);
@@ -93,6 +99,8 @@ class ChatView {
   MessageId jump_to_message_;  // 0: none
   MessageEditor editor_ = MessageEditor::kNone;
   MessageId editing_message_;
+  MessageId told_message_{};
+  ChatId told_chat_{};
   ChatId editing_chat_{};
   std::string edit_text_;
   bool focus_editor_ = false;

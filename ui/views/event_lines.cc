@@ -137,11 +137,13 @@ void draw_event_lines(const Frame& frame, const TimelineState& timeline, std::si
     draw_text(frame, list, {x, at.y}, name, who);
     x += text_width(frame, name, who);
     const std::string text = story_text(story, timeline);
-    const float room = std::max(1.0f, at.x + width - x);
-    draw_text(frame, list, {x, at.y}, style, text, room);
-    ImGui::Dummy({width, frame.px(21)});
-    if (text_width(frame, style, text) > room)
-      tooltip(frame, sequence_name(timeline, story.sequence) + " " + text);
+    // What happened is told whole: below the name where it does not fit beside it.
+    const float row = frame.px(21), room = at.x + width - x;
+    const bool is_below = text_width(frame, style, text) > room;
+    const float left = is_below ? at.x + frame.px(12) : x;
+    draw_text(frame, list, {left, at.y + (is_below ? row : 0)}, style, text, at.x + width - left);
+    ImGui::Dummy({width, is_below ? 2 * row : row});
+    if (is_below) tooltip(frame, sequence_name(timeline, story.sequence) + " " + text);
   }
 }
 

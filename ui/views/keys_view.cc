@@ -29,6 +29,7 @@ constexpr ViewKey kViewKeys[] = {
     {"PageUp, PageDown, Ctrl+End", "Scroll; scroll to the end"},
     {"F2", "Rename the chat"},
     {"Ctrl+Shift+T", "Show or fold what the model thought"},
+    {"Ctrl+Shift+Y", "Show or hide where the time of the last answer went"},
     {"Tab, Shift+Tab, arrows", "Go to another control"},
     {"Esc", "Close what is in front"},
 };

@@ -13,6 +13,7 @@
 #include "ui/views/memory/paper_view.h"
 #include "ui/views/memory/prefix_tree_view.h"
 #include "ui/views/memory/slot_map.h"
+#include "ui/views/memory/tiny_pool_view.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
@@ -34,8 +35,9 @@ void MemoryView::draw(const Frame& frame, const UiState& state, ImVec2 extent) {
   ImGui::BeginChild("memory", extent, ImGuiChildFlags_AlwaysUseWindowPadding | ImGuiChildFlags_NavFlattened);
   ImGui::PopStyleVar();
   const float width = ImGui::GetContentRegionAvail().x;
-  bar_.draw(frame, memory_workspace, width);
+  bar_.draw(frame, state, width);
   gap(frame, 8);
+  draw_tiny_pool_strip(frame, state, width);
   if (memory_workspace.page == MemoryPage::kPaper) {
     draw_paper(frame, memory_workspace, {width, std::max(frame.px(420), ImGui::GetContentRegionAvail().y)});
   } else {

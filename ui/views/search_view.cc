@@ -55,6 +55,9 @@ void SearchView::draw_field(const Frame& frame, const UiState& state, float widt
   if (text_field(frame, "##search", query_, "Search titles and messages", width)) {
     frame.actions.push(actions::SearchChats{query_});
   }
+  // What is found may come after the key.
+  if (ImGui::IsItemDeactivated() && ImGui::IsKeyPressed(ImGuiKey_Enter)) opens_first_ = true;
+  if (ImGui::IsItemEdited()) opens_first_ = false;
   const bool left = ImGui::IsItemDeactivated() && ImGui::IsKeyPressed(ImGuiKey_Escape);
   if (left) frame.actions.push(actions::ShowSearch{false});
   ended_ = ended_ || left;
@@ -72,6 +75,10 @@ void SearchView::draw_hits(const Frame& frame, const UiState& state, ImVec2 exte
                             : count_text(static_cast<std::int64_t>(search.hits.size()), "place") + " found";
   line(frame, note, found, inner);
   gap(frame, 6);
+  if (opens_first_ && !search.running && search.query == query_) {
+    opens_first_ = false;
+    if (!search.hits.empty()) open_hit(frame, search.hits.front());
+  }
   ImGuiListClipper clipper;
   clipper.Begin(static_cast<int>(search.hits.size()), frame.px(kHitHeight));
   while (clipper.Step()) {
@@ -102,7 +109,10 @@ void SearchView::draw_hit(const Frame& frame, const SearchHitState& hit, float w
             room - place_width - frame.px(10));
   draw_text(frame, list, {left + room - place_width, low.y + frame.px(9)}, tiny, place);
   draw_excerpt(frame, {left, low.y + frame.px(30)}, hit, room);
-  if (!chosen) return;
+  if (chosen) open_hit(frame, hit);
+}
+
+void SearchView::open_hit(const Frame& frame, const SearchHitState& hit) {
   frame.actions.push(actions::ShowWorkspace{Workspace::kChat});
   if (hit.message_id == MessageId{}) {
     frame.actions.push(actions::SelectChat{hit.chat_id});

@@ -18,10 +18,12 @@ class SearchView {
 
  private:
   void draw_hit(const Frame& frame, const SearchHitState& hit, float width);
+  static void open_hit(const Frame& frame, const SearchHitState& hit);
 
   int last_frame_ = -2;  // in which the field was drawn
   std::string query_;
   bool ended_ = false;
+  bool opens_first_ = false;  // of what is found: Enter was pressed
 };
 
 }  // namespace octavo::ui

@@ -19,7 +19,7 @@ constexpr float kModelCardHeight = 86;
 constexpr float kUndoHeight = 44;
 
 // The whole card opens the models.
-void draw_model_button(const Frame& frame, const ModelState& model) {
+void draw_model_button(const Frame& frame, const ModelState& model, bool has_tiny_pool) {
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const ImVec2 extent = ImGui::GetContentRegionAvail();
   ImGui::SetNextItemAllowOverlap();
@@ -33,7 +33,8 @@ void draw_model_button(const Frame& frame, const ModelState& model) {
   }
   if (model.phase == ModelPhase::kReady) {
     tooltip(frame, "Choose another model (Ctrl+M)\n" + model.details + "\n" + model.path +
-                       (model.is_demonstration ? "\nThis small model is a demonstration." : ""));
+                       (model.is_demonstration ? "\nThis small model is a demonstration." : "") +
+                       (has_tiny_pool ? "\nA tiny pool is lent: the Memory workspace gives it back." : ""));
   } else {
     tooltip(frame, "Choose a model (Ctrl+M)");
   }
@@ -54,7 +55,7 @@ void draw_model_card(const Frame& frame, const UiState& state, float width) {
   const ModelState& model = state.model;
   begin_card(frame, "model", {width, frame.px(kModelCardHeight)}, 13);
   const float inner = ImGui::GetContentRegionAvail().x;
-  draw_model_button(frame, model);
+  draw_model_button(frame, model, state.tiny_pool.is_lent);
   const ImVec2 top = ImGui::GetCursorScreenPos();
   TextStyle name = small_text(frame);
   name.colour = frame.theme.text;
@@ -87,8 +88,10 @@ void draw_model_card(const Frame& frame, const UiState& state, float width) {
   line(frame, tiny,
        percent_text(fraction(levels.used)) + " used · " + percent_text(fraction(levels.cached)) + " cached");
   tooltip(frame, "KV memory: blocks in use, and cached blocks that can still be reused.");
-  const std::string total = with_thousands(model.num_blocks);
-  draw_text(frame, list, {bottom.x + inner - text_width(frame, tiny, total), bottom.y}, tiny, total);
+  TextStyle total_style = tiny;
+  if (state.tiny_pool.is_lent) total_style.colour = readable(frame.theme.warning, frame.theme.panel);
+  const std::string total = (state.tiny_pool.is_lent ? "tiny · " : "") + with_thousands(model.num_blocks);
+  draw_text(frame, list, {bottom.x + inner - text_width(frame, tiny, total), bottom.y}, total_style, total);
   end_card();
 }
 

@@ -17,6 +17,7 @@ ChatWorkspace::ChatWorkspace(const Clock& clock, std::function<std::int64_t()> u
       answers_(clock, chats_, context_, tokens, state),
       summaries_(chats_),
       questions_(chats_, answers_, context_, drafts_, summaries_, state),
+      long_chats_(chats_, questions_, state),
       trash_(chats_, answers_, context_, state),
       branches_(chats_, context_, state),
       presets_(chats_, context_, keeper_, sampling, state.model.sampling_advice, effects_,
@@ -34,8 +35,8 @@ void ChatWorkspace::apply(const ui::actions::ChatAction& action) {
   const ChatId shown = state_.active_chat;
   std::visit(
       [this](const auto& one) {
-        give_action(one, chats_, drafts_, questions_, summaries_, trash_, branches_, presets_, folders_,
-                    search_, exports_);
+        give_action(one, chats_, drafts_, questions_, long_chats_, summaries_, trash_, branches_, presets_,
+                    folders_, search_, exports_);
       },
       action);
   if (state_.active_chat != shown) context_.count(state_.active_chat);  // a copy was never counted

@@ -22,6 +22,7 @@
 #include "app/window/chat/context_counter.h"
 #include "app/window/chat/drafts.h"
 #include "app/window/chat/folders.h"
+#include "app/window/chat/long_chats.h"
 #include "app/window/chat/opened_files.h"
 #include "app/window/chat/presets.h"
 #include "app/window/chat/questions.h"
@@ -108,6 +109,7 @@ class ChatWorkspace final : public ComparedChats {
   Answers answers_;
   Summaries summaries_;
   Questions questions_;
+  LongChats long_chats_;
   Trash trash_;
   Branches branches_;
   Presets presets_;

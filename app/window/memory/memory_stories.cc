@@ -80,7 +80,10 @@ void MemoryStories::follow_sequence(const BlockEvent& event, std::uint64_t mark,
       ++sequences_[event.sequence].num_blocks;
       sequences_[event.sequence].is_preempted = false;
       break;
-    case BlockEventKind::kPreempt: sequences_[event.sequence].is_preempted = true; break;
+    case BlockEventKind::kPreempt:
+      sequences_[event.sequence].is_preempted = true;
+      take_back_end(event, stories);
+      break;
     case BlockEventKind::kUnref:
       if (event.sequence != 0) release(event, mark, stories);
       break;
@@ -113,6 +116,18 @@ void MemoryStories::release(const BlockEvent& event, std::uint64_t mark, std::de
                      .sequence = event.sequence,
                      .count = of.num_released,
                      .kept = of.num_released - of.num_freed});
+}
+
+// The blocks that are swapped out are given back before it is said that their sequence was preempted.
+void MemoryStories::take_back_end(const BlockEvent& event, std::deque<ui::Story>& stories) {
+  std::size_t looked_at = 0;
+  for (std::size_t i = stories.size(); i > 0 && looked_at < kStoriesLookedAt; --i, ++looked_at) {
+    const ui::Story& story = stories[i - 1];
+    if (story.step != event.step) return;
+    if (story.sequence != event.sequence || story.kind != ui::StoryKind::kEnded) continue;
+    stories.erase(stories.begin() + static_cast<std::ptrdiff_t>(i - 1));
+    return;
+  }
 }
 
 std::uint64_t MemoryStories::writer_of(std::int32_t block) const {

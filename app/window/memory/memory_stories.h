@@ -28,6 +28,7 @@ class MemoryStories {
 
   void follow_sequence(const BlockEvent& event, std::uint64_t mark, std::deque<ui::Story>& stories);
   void release(const BlockEvent& event, std::uint64_t mark, std::deque<ui::Story>& stories);
+  static void take_back_end(const BlockEvent& event, std::deque<ui::Story>& stories);
   std::uint64_t writer_of(std::int32_t block) const;
   void note_writer(std::int32_t block, std::uint64_t sequence);
 

@@ -118,15 +118,16 @@ void ModelPicker::apply_one(const act::LoadChosenModel& a) {
   const ui::ModelFit fit = inside.memory.fit;
   const bool can_load = fit == ui::ModelFit::kFits || fit == ui::ModelFit::kFitsAlone;
   if (inside.path.empty() || inside.reading || !inside.problem.empty() || !can_load) return;
-  ModelLoadRequest request{options_of(inside.path), a.running};
+  ModelLoadRequest request{{options_of(inside.path)}, a.running};
+  EngineOptions& options = request.load.options;
   // As large as was shown, whatever becomes free meanwhile.
-  if (!request.options.kv_cache_memory) request.options.num_kv_blocks = inside.memory.num_blocks;
+  if (!options.kv_cache_memory) options.num_kv_blocks = inside.memory.num_blocks;
   if (fit == ui::ModelFit::kFitsAlone) request.running = act::RunningAnswers::kStop;
   effects_.load = std::move(request);
 }
 
 void ModelPicker::load(const std::string& path) {
-  effects_.load = ModelLoadRequest{options_of(path), act::RunningAnswers::kFinish};
+  effects_.load = ModelLoadRequest{{options_of(path)}, act::RunningAnswers::kFinish};
 }
 
 // ---- what the scout found

@@ -11,18 +11,13 @@
 #include <vector>
 
 #include "app/window/models/model_scout.h"
+#include "app/window/models/tiny_pool.h"
 #include "app/window/settings.h"
 #include "engine/api/engine_options.h"
 #include "ui/model_actions.h"
 #include "ui/model_state.h"
 
 namespace octavo::app {
-
-// A model that is to take the present one's place.
-struct ModelLoadRequest {
-  EngineOptions options;
-  ui::actions::RunningAnswers running = ui::actions::RunningAnswers::kFinish;
-};
 
 struct ModelPickerEffects {
   std::vector<ScoutJob> jobs;

@@ -99,7 +99,30 @@ void Models::offer_cpu(const Error& lost) {
 
 void Models::show_no_model(const std::string& path, const std::string& problem) {
   picker_.note_ended();
+  note_pool(/*is_tiny=*/false);
   state_.model = {.problem = problem, .path = sanitise_utf8(path)};
+}
+
+// ---- a tiny pool
+
+void Models::apply(const ui::actions::AskAboutTinyPool& a) {
+  const Engine* engine = engines_.newest();
+  state_.tiny_pool.question = engine != nullptr ? a.question : ui::TinyPoolQuestion::kNone;
+  if (engine == nullptr) return;
+  const EngineDescription& present = engine->description();
+  const EngineOptions tiny = with_tiny_pool({.block_size = present.block_size}, present.max_model_len);
+  state_.tiny_pool.num_blocks = *tiny.num_kv_blocks;
+  state_.tiny_pool.block_size = tiny.block_size;
+}
+
+void Models::apply(const ui::actions::LendTinyPool& a) {
+  state_.tiny_pool.question = ui::TinyPoolQuestion::kNone;
+  effects_.lend_tiny_pool = a.running;
+}
+
+void Models::apply(const ui::actions::GiveBackPool& a) {
+  state_.tiny_pool.question = ui::TinyPoolQuestion::kNone;
+  effects_.give_back_pool = a.running;
 }
 
 // ---- the picker

@@ -22,6 +22,8 @@ struct ModelEffects {
   bool load_again = false;  // the model that was tried last
   bool cancel_loading = false;
   bool continue_on_cpu = false;  // the present model
+  // The pool of the present model.
+  std::optional<ui::actions::RunningAnswers> lend_tiny_pool = {}, give_back_pool = {};
   bool settings_changed = false;
   std::vector<ScoutJob> scout_jobs = {};
   std::optional<ModelLoadRequest> load = {};  // another model
@@ -41,6 +43,9 @@ class Models {
   void apply(const ui::actions::OpenModelPicker&);
   void apply(const ui::actions::OpenModelFile& a);
   void apply(const ui::actions::LoadModelFile& a) { picker_.load(a.path); }
+  void apply(const ui::actions::AskAboutTinyPool& a);
+  void apply(const ui::actions::LendTinyPool& a);
+  void apply(const ui::actions::GiveBackPool& a);
   // The picker, for the model that is held against the present one.
   void choose_second();
   void apply(const ui::actions::ModelPickerAction& a);
@@ -48,6 +53,8 @@ class Models {
 
   // The engine that answers from now on.
   void describe(const EngineDescription& description);
+  // Whether its pool is a tiny one.
+  void note_pool(bool is_tiny) { state_.tiny_pool.is_lent = is_tiny; }
   // A model loads, beside the present one if there is one.
   void show_loading(const std::string& path, double fraction);
   void note_loaded(const std::string& path, std::int64_t unix_time_ms);

@@ -9,7 +9,8 @@
 namespace octavo::ui {
 namespace {
 
-constexpr std::array<CompareKey, 15> kKeys = {{
+constexpr std::array<CompareKey, 16> kKeys = {{
+    {"Alt+1 to Alt+4", "Samples, beams, settings, batch"},
     {"Ctrl+Enter, A", "Run; run again with the same seeds"},
     {"Esc", "Stop all answers"},
     {"1 to 6", "Colours: none, shared start, probability, relative, entropy, blocks"},

@@ -21,7 +21,7 @@ constexpr float kMargin = 16;
 constexpr float kToolbarRow = 44;
 constexpr float kChipRow = 34;
 constexpr float kLayoutsWidth = 364;
-constexpr float kGroupsWidth = 410;   // of the groups beside the layouts
+constexpr float kGroupsWidth = 450;   // of the groups beside the layouts
 constexpr float kColoursWidth = 500;  // of the colours' chips
 constexpr float kLegendWidth = 420;
 constexpr float kNarrowestSharing = 150;
@@ -128,9 +128,10 @@ void CompareView::draw_toolbar(const Frame& frame, const UiState& state, float w
       frame.actions.push(actions::ExportComparison{actions::ComparisonFormat::kMarkdown});
     tooltip(frame, "Export question and answers with their seeds (Shift+E)");
   }
-  const float taken = one_row ? kLayoutsWidth + kGroupsWidth : kLayoutsWidth + 16;
-  if (width - frame.px(taken) >= frame.px(kNarrowestSharing))
-    draw_sharing(frame, state, {at.x + width, at.y + frame.px(9)}, width - frame.px(taken));
+  const float beside_them = one_row ? ImGui::GetItemRectMax().x : at.x + frame.px(kLayoutsWidth);
+  const float room = at.x + width - beside_them - frame.px(16);
+  if (room >= frame.px(kNarrowestSharing))
+    draw_sharing(frame, state, {at.x + width, at.y + frame.px(9)}, room);
   y = at.y + frame.px(kToolbarRow + (one_row ? 0 : kChipRow));
   ImGui::SetCursorScreenPos({at.x, y});
   if (look_.formatted)

@@ -104,16 +104,17 @@ void draw_kv_strip(const Frame& frame, const ModelState& model, const ColumnMemo
   line(frame, style, words, width);
 }
 
+// Below the cells and above the words under them. Where strips stand at different heights a line would go
+// through text: there the rings alone say that it is one block.
 void draw_shared_links(const Frame& frame, const CompareLook& look) {
   ImDrawList* list = ImGui::GetForegroundDrawList();
   for (std::size_t i = 1; i < look.shared_cells.size(); ++i) {
     const CellPlace& from = look.shared_cells[i - 1];
     const CellPlace& to = look.shared_cells[i];
-    const ImVec2 start{(from.low.x + from.high.x) * 0.5f, from.high.y + frame.px(2)};
-    const ImVec2 end{(to.low.x + to.high.x) * 0.5f, to.high.y + frame.px(2)};
-    const float sag = frame.px(16);
-    list->AddBezierCubic(start, {start.x, start.y + sag}, {end.x, end.y + sag}, end,
-                         with_alpha(frame.theme.text, 0.5f), frame.px(1.5f));
+    if (std::abs(from.high.y - to.high.y) >= 1) continue;
+    const float y = from.high.y + frame.px(1.5f);
+    list->AddLine({(from.low.x + from.high.x) * 0.5f, y}, {(to.low.x + to.high.x) * 0.5f, y},
+                  with_alpha(frame.theme.text, 0.5f), frame.px(1.5f));
   }
 }
 

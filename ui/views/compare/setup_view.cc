@@ -90,7 +90,10 @@ bool draw_kinds(const Frame& frame, ComparisonKind& kind, CompareLook& look) {
   constexpr std::array kLabels = {"Samples", "Beams", "Settings", "Batch"};
   constexpr std::array kIds = {"samples", "beams", "settings", "batch"};
   const std::size_t before = look.batch ? kLabels.size() - 1 : static_cast<std::size_t>(kind);
-  const std::size_t after = segments(frame, "kind", kLabels, kIds, before, frame.px(kKindWidth));
+  std::size_t after = segments(frame, "kind", kLabels, kIds, before, frame.px(kKindWidth));
+  for (int i = 0; i < static_cast<int>(kLabels.size()); ++i) {
+    if (ImGui::IsKeyChordPressed(ImGuiMod_Alt | (ImGuiKey_1 + i))) after = static_cast<std::size_t>(i);
+  }
   look.batch = after + 1 == kLabels.size();
   const ComparisonKind chosen = look.batch ? kind : static_cast<ComparisonKind>(after);
   return std::exchange(kind, chosen) != chosen;
@@ -302,6 +305,9 @@ void SetupView::draw_empty(const Frame& frame, const UiState& state, CompareLook
             "below it.",
             width);
   gap(frame, 16);
+  const bool appears = ImGui::GetFrameCount() > empty_frame_ + 1;
+  empty_frame_ = ImGui::GetFrameCount();
+  if (appears && !has_dialog(state)) take_keyboard("##first_question");
   // A field on the bare background needs an edge to be seen.
   ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 1.0f);
   text_area(frame, "##first_question", typed_, {width, frame.px(96)}, 0, "Ask a question to compare answers");

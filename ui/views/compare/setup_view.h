@@ -38,6 +38,7 @@ class SetupView {
   std::optional<bool> groups_wanted_;  // by hand; none: until something was run
   bool editing_ = false;
   bool focus_ = false;
+  int empty_frame_ = -2;  // in which the empty workspace was drawn
 };
 
 }  // namespace octavo::ui

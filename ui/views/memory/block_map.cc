@@ -19,7 +19,8 @@ constexpr float kLargestTinyFit = 56;                 // of a pool so small that
 constexpr std::size_t kTinyPool = 64;
 constexpr float kLargestSmallFit = 32;  // of a pool whose cells would leave most of the card empty
 constexpr std::size_t kSmallPool = 512;
-constexpr float kTextCell = 34;  // from here on a cell has text
+constexpr float kSpaceShare = 0.12f;  // of a cell's pitch
+constexpr float kTextCell = 34;       // from here on a cell has text
 constexpr float kFadeSeconds = 0.7f;
 constexpr float kMostZoom = 64;
 
@@ -233,9 +234,10 @@ void BlockMap::draw_device(const Frame& frame, const MemoryWorkspaceState& state
                              ImGuiButtonFlags_MouseButtonRight);
   ImGui::SetItemKeyOwner(ImGuiKey_MouseWheelY);
   move(frame, low, extent, fit_pitch);
-  CellGrid grid = make_cell_grid(low, extent.x, fit_pitch, std::max(1.0f, fit_pitch * 0.15f));
+  // As much space as is drawn below: with more the last column would reach beyond the map.
+  CellGrid grid = make_cell_grid(low, extent.x, fit_pitch, std::max(1.0f, fit_pitch * kSpaceShare));
   grid.pitch *= zoom_;
-  grid.space = grid.pitch < kSmallestCell ? 0 : std::max(1.0f, std::round(grid.pitch * 0.12f));
+  grid.space = grid.pitch < kSmallestCell ? 0 : std::max(1.0f, std::round(grid.pitch * kSpaceShare));
   const float content_width = static_cast<float>(grid.columns) * grid.pitch;
   pan_.x = std::clamp(pan_.x, 0.0f, std::max(0.0f, content_width - extent.x));
   pan_.y = std::clamp(pan_.y, 0.0f, std::max(0.0f, grid.height(count) - extent.y));
@@ -419,7 +421,7 @@ void BlockMap::draw_host(const Frame& frame, const MemoryWorkspaceState& state, 
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const ImVec2 room{ImGui::GetContentRegionAvail().x, std::max(frame.px(16), height - frame.px(34))};
   const float pitch = fitting_pitch(frame, state.host.size(), room);
-  const CellGrid grid = make_cell_grid(low, room.x, pitch, std::max(1.0f, pitch * 0.15f));
+  const CellGrid grid = make_cell_grid(low, room.x, pitch, std::max(1.0f, pitch * kSpaceShare));
   ImDrawList* list = ImGui::GetWindowDrawList();
   ImGui::InvisibleButton("host_map", room);
   const auto count = static_cast<int>(state.host.size());

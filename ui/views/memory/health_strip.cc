@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kSpanSeconds = 60;
 constexpr float kGap = 12, kLeastWidth = 164, kHeight = 92, kCurve = 62, kMore = 48;
+constexpr float kSentenceRow = 20, kUsualSentence = 720;
 constexpr std::uint32_t kAccent = 100, kMuted = 101;
 
 ImU32 colour_of(const Theme& theme, std::uint32_t colour) {
@@ -42,7 +43,9 @@ void draw_figure(const Frame& frame, const HealthFigure& figure, ImVec2 extent) 
                    {low.x + extent.x - side, low.y + frame.px(39)}, samples, samples.back().time_s,
                    kSpanSeconds, figure.least_range, colour_of(frame.theme, figure.colour));
   }
-  if (ImGui::IsWindowHovered()) tooltip_now(frame, figure.definition);
+  const bool is_cut = text_width(frame, note, figure.note) > inner;
+  if (ImGui::IsWindowHovered())
+    tooltip_now(frame, (is_cut ? figure.note + "\n" : std::string()) + figure.definition);
   end_card();
 }
 
@@ -59,6 +62,23 @@ void draw_more(const Frame& frame, const std::string& word, ImVec2 low) {
             {(low.x + high.x - text_width(frame, style, word)) * 0.5f,
              (low.y + high.y - line_pixels(frame, style)) * 0.5f},
             style, word);
+}
+
+// A press goes to the moment that it tells of.
+void draw_sentence(const Frame& frame, const HealthSentence& sentence, ImVec2 low, float width,
+                   float height) {
+  TextStyle style = small_text(frame);
+  const ImU32 dot = sentence.is_alarm ? frame.theme.owner(4) : frame.theme.faint;
+  ImGui::GetWindowDrawList()->AddCircleFilled({low.x + frame.px(4), low.y + frame.px(10)}, frame.px(3.5f),
+                                              dot);
+  const ImVec2 text{low.x + frame.px(13), low.y};
+  ImGui::SetCursorScreenPos(text);
+  if (ImGui::InvisibleButton("sentence", {width + 1, height}))
+    frame.actions.push(actions::SeekMark{sentence.mark});
+  if (ImGui::IsItemHovered()) style.colour = frame.theme.text;
+  tooltip(frame, "Show the pools at that moment");
+  ImGui::SetCursorScreenPos(text);
+  paragraph(frame, style, sentence.text, width + 1);
 }
 
 }  // namespace
@@ -98,30 +118,33 @@ bool draw_health_strip(const Frame& frame, const MemoryWorkspaceState& state, fl
   return was_pressed ? !all : all;
 }
 
+// As many rows as the longest usual sentence takes, whatever is told now: what stands below does not move.
 void draw_health_sentences(const Frame& frame, const MemoryWorkspaceState& state, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  float x = at.x + frame.px(2);
-  int id = 0;
-  for (const HealthSentence& sentence : state.sentences) {
-    TextStyle style = small_text(frame);
-    const float rest = at.x + width - x - frame.px(16);
-    const float length = std::min(text_width(frame, style, sentence.text), rest);
-    if (length < frame.px(120)) break;
-    const ImU32 dot = sentence.is_alarm ? frame.theme.owner(4) : frame.theme.faint;
-    list->AddCircleFilled({x + frame.px(4), at.y + frame.px(10)}, frame.px(3.5f), dot);
-    ImGui::PushID(id++);
-    ImGui::SetCursorScreenPos({x + frame.px(13), at.y});
-    if (ImGui::InvisibleButton("sentence", {length + 1, frame.px(20)}))
-      frame.actions.push(actions::SeekMark{sentence.mark});
-    if (ImGui::IsItemHovered()) style.colour = frame.theme.text;
-    tooltip(frame, sentence.text + "\nClick to show the pools at that moment");
+  const float dot = frame.px(13), row = frame.px(kSentenceRow);
+  const TextStyle style = small_text(frame);
+  const auto usual_rows = std::ceil(frame.px(kUsualSentence) / std::max(width - dot, frame.px(80)));
+  float rows = std::max(1.0f, usual_rows), x = 0, y = 0;
+  for (std::size_t i = 0; i < state.sentences.size(); ++i) {
+    const HealthSentence& sentence = state.sentences[i];
+    const float length = text_width(frame, style, sentence.text);
+    if (x > 0 && x + dot + length > width) {
+      x = 0;
+      y += row;
+    }
+    const float room = width - dot;
+    const float needed = paragraph_height(frame, style, sentence.text, room);
+    const bool is_whole = y + needed <= rows * row + 1;
+    if (!is_whole && i > 0) break;  // it is in the log
+    if (!is_whole) rows = std::ceil(needed / row);
+    ImGui::PushID(static_cast<int>(i));
+    draw_sentence(frame, sentence, {at.x + frame.px(2) + x, at.y + y}, std::min(length, room), needed);
     ImGui::PopID();
-    draw_text(frame, list, {x + frame.px(13), at.y}, style, sentence.text, rest);
-    x += frame.px(13) + length + frame.px(22);
+    if (needed > row + 1) break;
+    x += dot + length + frame.px(22);
   }
   ImGui::SetCursorScreenPos(at);
-  ImGui::Dummy({width, frame.px(20)});
+  ImGui::Dummy({width, rows * row});
 }
 
 }  // namespace octavo::ui

@@ -6,13 +6,16 @@
 #include "engine/base/format.h"
 #include "ui/desktop_actions.h"
 #include "ui/memory_actions.h"
+#include "ui/state.h"
+#include "ui/views/memory/tiny_pool_view.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
 namespace {
 
-constexpr float kHeight = 40, kFiles = 290, kPages = 250;
-constexpr float kGap = 20, kBackToLive = 130, kLeastName = 80;
+constexpr float kHeight = 40, kButtons = 290 + kTinyPoolButton + 7, kPages = 250;
+constexpr float kGap = 20, kBackToLive = 130;
+constexpr float kMiddle = 210;  // the least for the memory bar, or for the name of a recording
 
 }  // namespace
 
@@ -46,22 +49,22 @@ void draw_memory_bar(const Frame& frame, const MemoryBar& bar, float width) {
   tooltip(frame, help + ", of " + bytes_text(bar.total_bytes) + " of memory.");
 }
 
-void MemoryToolbar::draw(const Frame& frame, const MemoryWorkspaceState& state, float width) {
+void MemoryToolbar::draw(const Frame& frame, const UiState& window, float width) {
+  const MemoryWorkspaceState& state = window.memory_workspace;
   const ImVec2 at = ImGui::GetCursorScreenPos();
   constexpr std::array<const char*, 3> kLabels = {"Pools", "Explain", "Paper"};
   constexpr std::array<const char*, 3> kIds = {"page_pools", "page_tour", "page_paper"};
   const auto page = static_cast<std::size_t>(state.page);
   const std::size_t wanted = segments(frame, "pages", kLabels, kIds, page, frame.px(kPages));
   if (wanted != page) frame.actions.push(actions::ShowMemoryPage{static_cast<MemoryPage>(wanted)});
-  // Where one row has no room for all of it, the files stand in a second one, or a third.
+  // Where one row has no room for all of it, the buttons stand in a second one, a third or a fourth.
   const bool is_lesson = state.source == MemorySource::kLesson;
   const bool is_recording = is_lesson || state.source == MemorySource::kRecording;
-  const float middle = is_recording ? kBackToLive + kLeastName : 0;
-  const bool one_row = width >= frame.px(kPages + kGap + middle + kFiles);
-  const bool beside_pages = one_row || width >= frame.px(kPages + kGap + middle);
+  const bool one_row = width >= frame.px(kPages + kGap + kMiddle + kButtons);
+  const bool beside_pages = one_row || width >= frame.px(kPages + kGap + kMiddle);
   float x = at.x + (beside_pages ? frame.px(kPages + kGap) : 0);
   const float y = at.y + (beside_pages ? 0 : frame.px(kHeight));
-  const float end = one_row ? at.x + width - frame.px(kFiles) : at.x + width;
+  const float end = one_row ? at.x + width - frame.px(kButtons) : at.x + width;
   ImGui::SetCursorScreenPos({x, y + frame.px(1)});
   if (is_recording) {
     TextStyle style = small_text(frame);
@@ -76,7 +79,11 @@ void MemoryToolbar::draw(const Frame& frame, const MemoryWorkspaceState& state, 
   } else {
     draw_memory_bar(frame, state.bar, std::min(end - x - frame.px(16), frame.px(520)));
   }
-  const ImVec2 files = one_row ? ImVec2{end, at.y} : ImVec2{at.x, y + frame.px(kHeight)};
+  const ImVec2 buttons = one_row ? ImVec2{end, at.y} : ImVec2{at.x, y + frame.px(kHeight)};
+  ImGui::SetCursorScreenPos(buttons);
+  draw_tiny_pool_button(frame, window);
+  ImVec2 files{buttons.x + frame.px(kTinyPoolButton + 7), buttons.y};
+  if (width < frame.px(kButtons)) files = {at.x, buttons.y + frame.px(kHeight)};
   ImGui::SetCursorScreenPos(files);
   draw_files(frame, state);
   ImGui::SetCursorScreenPos({at.x, files.y + frame.px(kHeight)});
@@ -106,6 +113,9 @@ void MemoryToolbar::draw_files(const Frame& frame, const MemoryWorkspaceState& s
   beside(frame, 7);
   if (button(frame, "export", "Export", {.width = 92, .height = 30, .help = "Export what is shown"}))
     ImGui::OpenPopup("exports");
+  // Below its button, which would else lie under it with its neighbours.
+  const ImVec2 below{ImGui::GetItemRectMax().x, ImGui::GetItemRectMax().y + frame.px(4)};
+  ImGui::SetNextWindowPos(below, ImGuiCond_Appearing, {1, 0});
   draw_export_popup(frame, state);
 }
 

@@ -1,4 +1,4 @@
-// The top of the Memory workspace: which page, what memory there is, recording and export.
+// The top of the Memory workspace: which page, what memory there is, a tiny pool, recording and export.
 #pragma once
 
 #include "ui/memory_state.h"
@@ -6,9 +6,11 @@
 
 namespace octavo::ui {
 
+struct UiState;  // state.h
+
 class MemoryToolbar {
  public:
-  void draw(const Frame& frame, const MemoryWorkspaceState& state, float width);
+  void draw(const Frame& frame, const UiState& window, float width);
 
  private:
   void draw_files(const Frame& frame, const MemoryWorkspaceState& state);

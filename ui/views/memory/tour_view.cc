@@ -20,6 +20,8 @@ void draw_chapters(const Frame& frame, const TourState& tour) {
       tour.is_lesson ? "lesson"
                      : std::to_string(tour.chapter + 1) + " of " + std::to_string(tour.chapters.size());
   if (button(frame, "chapters", place + " · chapters", choose)) ImGui::OpenPopup("chapter_list");
+  const ImVec2 below{ImGui::GetItemRectMin().x, ImGui::GetItemRectMax().y + frame.px(4)};
+  ImGui::SetNextWindowPos(below, ImGuiCond_Appearing);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(10), frame.px(10)});
   if (ImGui::BeginPopup("chapter_list")) {
     for (std::size_t i = 0; i < tour.chapters.size(); ++i) {
