@@ -133,15 +133,15 @@ void draw_event_lines(const Frame& frame, const TimelineState& timeline, std::si
         seconds_text(std::max<std::int64_t>(story.time_us - timeline.origin_us, 0)) + " ";
     draw_text(frame, list, at, style, time);
     float x = at.x + text_width(frame, style, time);
-    const std::string who = elide(frame, name, sequence_name(timeline, story.sequence), width * 0.4f) + " ";
+    const std::string name_of_it = sequence_name(timeline, story.sequence);
+    const std::string who = elide(frame, name, name_of_it, width * 0.4f);
     draw_text(frame, list, {x, at.y}, name, who);
-    x += text_width(frame, name, who);
+    x += text_width(frame, name, who + " ");
     const std::string text = story_text(story, timeline);
-    const float room = std::max(1.0f, at.x + width - x);
-    draw_text(frame, list, {x, at.y}, style, text, room);
+    const std::string what = elide(frame, style, text, std::max(1.0f, at.x + width - x));
+    draw_text(frame, list, {x, at.y}, style, what);
     ImGui::Dummy({width, frame.px(21)});
-    if (text_width(frame, style, text) > room)
-      tooltip(frame, sequence_name(timeline, story.sequence) + " " + text);
+    if (who != name_of_it || what != text) tooltip(frame, name_of_it + " " + text);
   }
 }
 
