@@ -413,6 +413,7 @@ std::vector<std::string> unexplained_ellipses(const std::vector<DrawnText>& text
   const float short_delay = std::exchange(style.HoverDelayShort, 0.0f);
   std::vector<std::string> lines;
   for (const DrawnText& text : texts) {
+    if (text.text.starts_with("…")) continue;  // from the middle of a message: it is opened, not shown beside
     for (const DrawnText::Ellipsis& ellipsis : text.ellipses) {
       const std::string before = without_spaces(std::string_view(text.text).substr(0, ellipsis.at));
       const std::string after =

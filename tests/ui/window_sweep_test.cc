@@ -101,6 +101,7 @@ class MessageSweep : public WindowSweep {
   }
   void ask_to_replace() {
     write_file("there already.md", "x");
+    apply(act::RenameChat{chat().id, "Blocks"});  // of a long title, the file's name itself has an ellipsis
     apply(act::ExportChat{chat().id, act::ChatFormat::kMarkdown, {}});
     EXPECT_TRUE(loop_until([this] { return !state().files.reading; }));
     apply(act::ChooseFile{(folder_ / "there already.md").string()});
@@ -121,6 +122,7 @@ TEST_P(MessageSweep, OfMessagesListsAndQuestions) {
   const auto leave_export = [this] {
     apply(act::AnswerOverwrite{false});
     apply(act::CloseFileBrowser{});
+    apply(act::RenameChat{chat().id, kLongTitle});
   };
   const auto leave_search = [this] {
     apply(act::SearchChats{""});
