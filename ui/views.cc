@@ -150,9 +150,14 @@ void Views::draw_workspace(const Frame& frame, const UiState& state, ImVec2 exte
   if (state.workspace != Workspace::kMemory) memory_.note_hidden();
   switch (state.workspace) {
     case Workspace::kChat: draw_chat(frame, state, extent); break;
-    case Workspace::kCompare:
-      if (state.two_models.open) return two_models_.draw(frame, state, extent);
-      compare_.draw(frame, state, extent);
+    case Workspace::kCompare:  // scrolls as a whole where the window is too low for all of it
+      ImGui::BeginChild("compare_workspace", extent, ImGuiChildFlags_NavFlattened);
+      if (state.two_models.open) {
+        two_models_.draw(frame, state, extent);
+      } else {
+        compare_.draw(frame, state, extent);
+      }
+      ImGui::EndChild();
       break;
     case Workspace::kMemory: memory_.draw(frame, state, extent); break;
   }

@@ -26,9 +26,10 @@ std::string place_of(const ImGuiTestItemInfo& item) {
   return text;
 }
 
+// With a bar that says so: a window can be too small for what is in it, and not be scrolled.
 bool scrolls(const ImGuiWindow* window, ImGuiAxis axis) {
   for (; window != nullptr; window = window->ParentWindow) {
-    if (window->ScrollMax[axis] > 0) return true;
+    if (axis == ImGuiAxis_X ? window->ScrollbarX : window->ScrollbarY) return true;
     if ((window->Flags & ImGuiWindowFlags_ChildWindow) == 0) break;
   }
   return false;

@@ -10,12 +10,14 @@
 #include <cstdio>
 #include <optional>
 #include <set>
-#include <unordered_map>
+#include <string_view>
+#include <utility>
 
 namespace octavo::testing {
 namespace {
 
 constexpr float kReadableContrast = 4.5f;
+constexpr unsigned kEllipsis = 0x2026;
 constexpr int kSeen = 3;  // levels of a channel by which a glyph changes some pixel of what is behind it
 
 struct Glyph {
@@ -106,12 +108,16 @@ bool is_covered(const ImGuiWindow* window, ImVec2 point) {
   return false;
 }
 
-std::vector<Glyph> glyphs_of_frame() {
+bool is_in_tooltip(ImGuiWindow* window) {
+  return window != nullptr && (window->RootWindow->Flags & ImGuiWindowFlags_Tooltip) != 0;
+}
+
+std::vector<Glyph> glyphs_of_frame(bool (*wanted)(ImGuiWindow*) = counts) {
   const AtlasText atlas;
   std::vector<Glyph> glyphs;
   for (const ImDrawList* list : ImGui::GetDrawData()->CmdLists) {
     ImGuiWindow* const window = window_of(list);
-    if (!counts(window)) continue;
+    if (!wanted(window)) continue;
     const bool is_scrolled = window != nullptr && window->Scroll.x > 0;
     for (const ImDrawCmd& command : list->CmdBuffer) {
       if (command.UserCallback != nullptr) continue;
@@ -127,7 +133,7 @@ std::vector<Glyph> glyphs_of_frame() {
         if (codepoint == 0 || corners[0].uv.x == corners[2].uv.x) continue;
         const ImVec2 centre((corners[0].pos.x + corners[2].pos.x) / 2,
                             (corners[0].pos.y + corners[2].pos.y) / 2);
-        if (is_covered(window, centre)) {
+        if (!is_in_tooltip(window) && is_covered(window, centre)) {  // a tooltip is in front of everything
           i += 3;
           continue;
         }
@@ -243,6 +249,13 @@ bool follows(const Glyph& glyph, const Glyph& before) {
          glyph.clip.x == before.clip.x && glyph.clip.z == before.clip.z;
 }
 
+// Of two neighbours the taller one tells how large the font is: "t" alone would make a space of Inter too
+// narrow.
+bool is_space_between(const Glyph& before, const Glyph& glyph) {
+  const float height = std::max(before.max.y - before.min.y, glyph.max.y - glyph.min.y);
+  return glyph.min.x - before.max.x > height / 4;
+}
+
 void append_utf8(std::string& text, unsigned codepoint) {
   char bytes[5];
   ImTextCharToUtf8(bytes, codepoint);
@@ -270,10 +283,13 @@ std::vector<DrawnText> drawn_texts(const app::Window& window) {
     }
     if (before == nullptr || !follows(glyph, *before)) {
       texts.push_back({.min = glyph.min, .max = glyph.max, .colour = glyph.colour, .contrast = 21});
-    } else if (glyph.min.x - before->max.x > (before->max.y - before->min.y) / 3) {
+    } else if (is_space_between(*before, glyph)) {
       texts.back().text += ' ';
     }
     DrawnText& text = texts.back();
+    if (glyph.codepoint == kEllipsis)
+      text.ellipses.push_back(
+          {text.text.size(), {(glyph.min.x + glyph.max.x) / 2, (glyph.min.y + glyph.max.y) / 2}});
     append_utf8(text.text, glyph.codepoint);
     text.min = {std::min(text.min.x, glyph.min.x), std::min(text.min.y, glyph.min.y)};
     text.max = {std::max(text.max.x, glyph.max.x), std::max(text.max.y, glyph.max.y)};
@@ -288,14 +304,15 @@ std::vector<DrawnText> drawn_texts(const app::Window& window) {
   return texts;
 }
 
-std::string drawn_words() {
-  const std::vector<Glyph> glyphs = glyphs_of_frame();
+namespace {
+
+std::string words_of(const std::vector<Glyph>& glyphs) {
   std::string words;
   const Glyph* before = nullptr;
   for (const Glyph& glyph : glyphs) {
     if (before != nullptr && !follows(glyph, *before)) {
       words += '\n';
-    } else if (before != nullptr && glyph.min.x - before->max.x > (before->max.y - before->min.y) / 3) {
+    } else if (before != nullptr && is_space_between(*before, glyph)) {
       words += ' ';
     }
     append_utf8(words, glyph.codepoint);
@@ -303,6 +320,10 @@ std::string drawn_words() {
   }
   return words;
 }
+
+}  // namespace
+
+std::string drawn_words() { return words_of(glyphs_of_frame()); }
 
 std::string hard_to_read(const std::vector<DrawnText>& texts) {
   std::set<std::string> lines;
@@ -327,6 +348,99 @@ std::string cut_off(const std::vector<DrawnText>& texts) {
     lines.insert(text.text + where);
   }
   return lines_of(lines);
+}
+
+namespace {
+
+// Labels of what asks for more, of what is under way, and ranges: their ellipsis leaves nothing out.
+constexpr const char* kOwnEllipses[] = {"Choose a model file…",
+                                        "Choose a model…",
+                                        "Searching…",
+                                        "Two models…",
+                                        "New folder…",
+                                        "A better model…",
+                                        "Change…",
+                                        "Reading file…",
+                                        "Reading both files…",
+                                        "Choose a second model…",
+                                        "Loading chat…",
+                                        "Open file…",
+                                        "“Open file…",
+                                        "Looking for models…",
+                                        "as Markdown…",
+                                        "as JSON…",
+                                        "as CSV…",
+                                        "all chats…",
+                                        "Import chats…",
+                                        "Open a recording…",
+                                        "Thinking…"};
+
+// And without capitals: a tooltip may begin with one.
+std::string without_spaces(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c != ' ' && c != '\n') result += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return result;
+}
+
+bool ends_with_own_ellipsis(const std::string& letters) {
+  return std::ranges::any_of(kOwnEllipses,
+                             [&](const char* label) { return letters.ends_with(without_spaces(label)); });
+}
+
+// "blocks 3 … 17"
+bool is_range(std::string_view before, std::string_view after) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  return !before.empty() && !after.empty() && is_digit(before.back()) && is_digit(after.front());
+}
+
+// Nothing but an open menu can be pointed at.
+bool is_below_popup(ImVec2 point) {
+  const auto& open = ImGui::GetCurrentContext()->OpenPopupStack;
+  return !open.empty() && open.back().Window != nullptr && !open.back().Window->Rect().Contains(point);
+}
+
+// The letters before the ellipsis by which a text is known: few, because neighbours may stand before them.
+std::string_view last_letters(std::string_view letters) {
+  constexpr std::size_t kEnough = 6;
+  if (letters.size() > kEnough) letters.remove_prefix(letters.size() - kEnough);
+  while (!letters.empty() && (static_cast<unsigned char>(letters.front()) & 0xc0) == 0x80)
+    letters.remove_prefix(1);
+  return letters;
+}
+
+}  // namespace
+
+std::vector<std::string> unexplained_ellipses(const std::vector<DrawnText>& texts,
+                                              const std::function<void(ImVec2)>& rest_pointer_on) {
+  constexpr std::size_t kEllipsisBytes = 3;
+  ImGuiStyle& style = ImGui::GetStyle();
+  const float stationary = std::exchange(style.HoverStationaryDelay, 0.0f);
+  const float short_delay = std::exchange(style.HoverDelayShort, 0.0f);
+  std::vector<std::string> lines;
+  for (const DrawnText& text : texts) {
+    if (text.text.starts_with("…")) continue;  // from the middle of a message: it is opened, not shown beside
+    for (const DrawnText::Ellipsis& ellipsis : text.ellipses) {
+      const std::string before = without_spaces(std::string_view(text.text).substr(0, ellipsis.at));
+      const std::string after =
+          without_spaces(std::string_view(text.text).substr(ellipsis.at + kEllipsisBytes));
+      if (ends_with_own_ellipsis(before + "…") || is_range(before, after)) continue;
+      if (is_below_popup(ellipsis.centre)) continue;
+      rest_pointer_on(ellipsis.centre);
+      const std::string shown = without_spaces(words_of(glyphs_of_frame(is_in_tooltip)));
+      const std::string_view known = before.empty() ? std::string_view(after) : last_letters(before);
+      const std::size_t at = known.empty() ? 0 : shown.find(known);
+      if (at != std::string::npos && shown.size() > at + known.size()) continue;
+      char where[64];
+      std::snprintf(where, sizeof where, " [%.0f,%.0f]", static_cast<double>(ellipsis.centre.x),
+                    static_cast<double>(ellipsis.centre.y));
+      lines.push_back("not shown as a whole: " + text.text + where);
+    }
+  }
+  style.HoverStationaryDelay = stationary;
+  style.HoverDelayShort = short_delay;
+  return lines;
 }
 
 }  // namespace octavo::testing

@@ -6,6 +6,8 @@
 
 #include <imgui.h>
 
+#include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,11 @@ struct DrawnText {
   bool cut_left = false,
        cut_right = false;  // part of its first or last glyph lies outside of its clip rectangle
   float contrast = 0;      // with what is behind it, by WCAG 2: 1 to 21; of the glyph that has least
+  struct Ellipsis {
+    std::size_t at;  // byte of the text
+    ImVec2 centre;
+  };
+  std::vector<Ellipsis> ellipses = {};
 };
 
 // What can be seen. Below an open dialog nothing counts: it is dimmed on purpose, and nobody can use it.
@@ -34,5 +41,10 @@ std::string hard_to_read(const std::vector<DrawnText>& texts);
 
 // Those that end at the border of what may be drawn to, in the middle of a character, as lines.
 std::string cut_off(const std::vector<DrawnText>& texts);
+
+// Rests the pointer on each "…" that says that something was left out, and gives a line for each text that
+// then is not shown as a whole. Not from a script, which runs where nothing is drawn yet.
+std::vector<std::string> unexplained_ellipses(const std::vector<DrawnText>& texts,
+                                              const std::function<void(ImVec2)>& rest_pointer_on);
 
 }  // namespace octavo::testing

@@ -36,11 +36,15 @@ void WindowTest::SetUp() {
   std::filesystem::create_directories(folder_);
 }
 
-void WindowTest::TearDown() {
+void WindowTest::close_window() {
   if (test_engine_ != nullptr) ImGuiTestEngine_Stop(test_engine_);
   application_.reset();
   if (test_engine_ != nullptr) ImGuiTestEngine_DestroyContext(test_engine_);
   test_engine_ = nullptr;
+}
+
+void WindowTest::TearDown() {
+  close_window();
   if (!folder_.empty()) std::filesystem::remove_all(folder_);
 }
 
@@ -71,6 +75,13 @@ void WindowTest::open(FakeEngine::Options options, const app::Settings& settings
 
 void WindowTest::open_with(app::EngineFactory factory, const std::string& model,
                            const app::Settings& settings) {
+  open_loading(std::move(factory), model, settings);
+  ASSERT_TRUE(loop_until([this] { return state().model.phase != ui::ModelPhase::kLoading; }));
+  draw_frames(3);
+}
+
+void WindowTest::open_loading(app::EngineFactory factory, const std::string& model,
+                              const app::Settings& settings) {
   app::WindowOptions options;
   options.engine.model = model;
   options.settings_path = folder_ / "settings.json";
@@ -83,8 +94,6 @@ void WindowTest::open_with(app::EngineFactory factory, const std::string& model,
   auto application = app::Application::start(options, std::move(factory), *clock_);
   if (!application) throw std::runtime_error(application.error().message);  // ends the test that wanted it
   application_ = *std::move(application);
-  ASSERT_TRUE(loop_until([this] { return state().model.phase != ui::ModelPhase::kLoading; }));
-  draw_frames(3);
 }
 
 app::ScoutPlaces WindowTest::model_places() const {

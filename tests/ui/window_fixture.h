@@ -26,6 +26,10 @@ class WindowTest : public ::testing::Test {
   // display.
   void open(FakeEngine::Options options = {}, const app::Settings& settings = test_settings());
   void open_with(app::EngineFactory factory, const std::string& model, const app::Settings& settings);
+  // The same, while the model is still being loaded.
+  void open_loading(app::EngineFactory factory, const std::string& model, const app::Settings& settings);
+  // Before another one is opened.
+  void close_window();
 
   // Draws frames while the script acts as a person; returns when it is done.
   void play(const Script& script);

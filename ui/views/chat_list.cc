@@ -337,7 +337,8 @@ void ChatList::draw_chat(const Frame& frame, const UiState& state, const ChatSta
 
   ImDrawList* list = ImGui::GetWindowDrawList();
   const bool show_button = hovered || active || ImGui::IsPopupOpen("chat_menu");
-  const float room = width - frame.px(20) - (show_button ? frame.px(34) : 0);
+  // The button's place is left free: what is pointed at would move away from the pointer.
+  const float room = width - frame.px(20 + 34);
   draw_text(frame, list, {low.x + frame.px(10), low.y + frame.px(8)},
             {.em = 14.5f, .colour = frame.theme.text}, chat.title, room);
   list->AddCircleFilled({low.x + frame.px(14), low.y + frame.px(40)}, frame.px(4),

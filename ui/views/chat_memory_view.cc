@@ -104,7 +104,7 @@ void draw_legend(const Frame& frame, const ChatState& chat) {
 void draw_chat_memory_view(const Frame& frame, const UiState& state, const ChatState& chat) {
   const float width = ImGui::GetContentRegionAvail().x;
   heading_line(frame, "This chat in memory");
-  line(frame, tiny_text(frame), counts_text(chat.memory), width);
+  paragraph(frame, tiny_text(frame), counts_text(chat.memory), width);
   gap(frame, 10);
   int pointed = -1;
   if (!chat.memory.blocks.empty()) {

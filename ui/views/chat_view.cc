@@ -47,6 +47,7 @@ constexpr float kAttachmentHeight = 24;
 constexpr std::size_t kMostAttachments = 6;
 constexpr float kCutHeight = 44;
 constexpr float kSummaryHeight = 26;
+constexpr float kFindRoom = 64;  // of the find bar, above the messages
 
 bool has_summary(const ChatState& chat) { return chat.summarising || !chat.summary.empty(); }
 
@@ -327,8 +328,9 @@ void ChatView::draw(const Frame& frame, const UiState& state, const ChatState& c
   const bool offers_model = has_other_model(state, chat) && !chat.messages.empty();
   const float offer = offers_model ? frame.px(kOfferHeight) : 0;
   const ImVec2 body{extent.x, extent.y - frame.px(size::kHeader) - offer};
-  ImGui::SetCursorScreenPos(body_low);
-  draw_transcript(frame, state, chat, transcripts_[chat.id.value], body);
+  const float find = find_.is_open() ? frame.px(kFindRoom) : 0;
+  ImGui::SetCursorScreenPos({body_low.x, body_low.y + find});
+  draw_transcript(frame, state, chat, transcripts_[chat.id.value], {body.x, body.y - find});
   if (chat.messages.empty() && chat.queued.empty()) draw_empty_chat(frame, state, chat, body_low, body);
   if (offers_model) draw_model_offer(frame, state, chat, {low.x, body_low.y + body.y}, extent.x);
   find_.draw(frame, body_low, body.x);
@@ -537,7 +539,7 @@ void ChatView::draw_transcript(const Frame& frame, const UiState& state, const C
   if (transcript.following || moved_down)
     transcript.following = end_of() - scroll < static_cast<double>(frame.px(kFollowDistance));
   transcript.scroll = scroll;
-  if (!transcript.following) draw_jump_button(frame, transcript);
+  if (!transcript.following && !is_editing()) draw_jump_button(frame, transcript);  // nothing over the field
   draw_menu(frame, chat, transcript);
   ImGui::EndChild();
   ImGui::PopID();

@@ -1,6 +1,7 @@
 #include "ui/views/command_palette.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/base/text.h"
 #include "ui/chat_actions.h"
@@ -13,6 +14,7 @@ namespace octavo::ui {
 namespace {
 
 constexpr float kWidth = 560, kRowHeight = 38, kMostRows = 9;
+constexpr float kTop = 0.14f;  // of the window's height
 constexpr const char* kPopup = "command_palette";
 
 std::string folded(std::string_view text) {
@@ -85,7 +87,7 @@ void CommandPalette::draw(const Frame& frame, const UiState& state) {
   was_open_ = state.palette_open;
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const float width = std::min(frame.px(kWidth), viewport->Size.x - frame.px(32));
-  ImGui::SetNextWindowPos({viewport->GetCenter().x, viewport->Pos.y + viewport->Size.y * 0.14f},
+  ImGui::SetNextWindowPos({viewport->GetCenter().x, viewport->Pos.y + viewport->Size.y * kTop},
                           ImGuiCond_Always, {0.5f, 0.0f});
   ImGui::SetNextWindowSize({width, 0});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(12), frame.px(12)});
@@ -139,7 +141,10 @@ void CommandPalette::draw_entries(const Frame& frame, const UiState& state,
     return;
   }
   const float row = frame.px(kRowHeight);
-  const float height = row * std::min(kMostRows, static_cast<float>(entries.size()));
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  const float room = viewport->Pos.y + viewport->Size.y - frame.px(24) - ImGui::GetCursorScreenPos().y;
+  const float most_rows = std::clamp(std::floor(room / row), 1.0f, kMostRows);
+  const float height = row * std::min(most_rows, static_cast<float>(entries.size()));
   ImGui::BeginChild("entries", {width, height}, ImGuiChildFlags_NavFlattened);
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float inner = ImGui::GetContentRegionAvail().x;

@@ -133,17 +133,19 @@ void draw_event_lines(const Frame& frame, const TimelineState& timeline, std::si
         seconds_text(std::max<std::int64_t>(story.time_us - timeline.origin_us, 0)) + " ";
     draw_text(frame, list, at, style, time);
     float x = at.x + text_width(frame, style, time);
-    const std::string who = elide(frame, name, sequence_name(timeline, story.sequence), width * 0.4f) + " ";
+    const std::string name_of_it = sequence_name(timeline, story.sequence);
+    const std::string who = elide(frame, name, name_of_it, width * 0.4f);
     draw_text(frame, list, {x, at.y}, name, who);
-    x += text_width(frame, name, who);
+    x += text_width(frame, name, who + " ");
     const std::string text = story_text(story, timeline);
     // What happened is told whole: below the name where it does not fit beside it.
     const float row = frame.px(21), room = at.x + width - x;
     const bool is_below = text_width(frame, style, text) > room;
     const float left = is_below ? at.x + frame.px(12) : x;
-    draw_text(frame, list, {left, at.y + (is_below ? row : 0)}, style, text, at.x + width - left);
+    const std::string what = elide(frame, style, text, std::max(1.0f, at.x + width - left));
+    draw_text(frame, list, {left, at.y + (is_below ? row : 0)}, style, what);
     ImGui::Dummy({width, is_below ? 2 * row : row});
-    if (is_below) tooltip(frame, sequence_name(timeline, story.sequence) + " " + text);
+    if (who != name_of_it || what != text) tooltip(frame, name_of_it + " " + text);
   }
 }
 

@@ -15,6 +15,7 @@ namespace octavo::ui {
 namespace {
 
 constexpr float kWidth = 980, kHeight = 700, kBetween = 28;
+constexpr float kNarrowestTwo = 800;                               // with less room, both columns become one
 constexpr float kCommandKeysShare = 0.5f, kViewKeysShare = 0.34f;  // of a column, for the keys
 
 // Keys of single views, beside those of commands().
@@ -60,15 +61,20 @@ void draw_keys_view(const Frame& frame, const UiState& state) {
                              .scrolls = false};
   if (!begin_dialog(frame, dialog, state.desktop.keys_open)) return;
   const ImVec2 low = ImGui::GetCursorScreenPos(), extent = ImGui::GetContentRegionAvail();
-  const ImVec2 column{std::floor((extent.x - frame.px(kBetween)) * 0.5f), extent.y};
+  const bool two = extent.x >= frame.px(kNarrowestTwo);
+  const ImVec2 column{two ? std::floor((extent.x - frame.px(kBetween)) * 0.5f) : extent.x, extent.y};
   begin_column("everywhere", low, column);
   const float width = ImGui::GetContentRegionAvail().x;
   for (const Command& command : commands()) {
     if (command.keys[0] != '\0') draw_key(frame, command.keys, command.name, width, kCommandKeysShare);
   }
   for (const ViewKey& key : kViewKeys) draw_key(frame, key.keys, key.text, width, kCommandKeysShare);
-  ImGui::EndChild();
-  begin_column("workspaces", {low.x + column.x + frame.px(kBetween), low.y}, column);
+  if (two) {
+    ImGui::EndChild();
+    begin_column("workspaces", {low.x + column.x + frame.px(kBetween), low.y}, column);
+  } else {
+    gap(frame, 10);
+  }
   line(frame, small_text(frame), "In Compare");
   gap(frame, 6);
   for (const CompareKey& key : compare_keys()) draw_key(frame, key.key, key.help, width, kViewKeysShare);

@@ -162,7 +162,8 @@ void ModelPickerView::draw_row(const Frame& frame, const UiState& state, const M
   TextStyle tiny = tiny_text(frame);
   const std::string note = row_note(state, row);
   TextStyle noted = tiny;
-  if (is_present_model(state, row)) noted.colour = frame.theme.accent;
+  const ImU32 behind = is_chosen ? frame.theme.raised : frame.theme.panel;
+  if (is_present_model(state, row)) noted.colour = readable(frame.theme.accent, behind);
   const float note_width = text_width(frame, noted, note);
   draw_text(frame, list, {left, low.y + frame.px(9)}, title, row_title(row),
             right - left - note_width - frame.px(8));

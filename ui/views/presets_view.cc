@@ -146,7 +146,12 @@ void PresetsView::draw_buttons(const Frame& frame, const UiState& state, float w
     frame.actions.push(actions::ApplyPreset{state.active_chat, edited_.id});
   const char* const text = sure_to_delete_ ? "Delete permanently" : "Delete";
   const ButtonOptions erase{.icon = Icon::kTrash};
-  ImGui::SetCursorScreenPos({low.x + width - button_width(frame, text, erase), low.y});
+  const float needed = button_width(frame, text, erase);
+  if (button_width(frame, "Use in this chat", apply) + frame.px(8) + needed <= width) {
+    ImGui::SetCursorScreenPos({low.x + width - needed, low.y});
+  } else {
+    gap(frame, 8);
+  }
   if (!button(frame, "erase_preset", text, erase)) return;
   if (sure_to_delete_) frame.actions.push(actions::ErasePreset{edited_.id});
   sure_to_delete_ = !sure_to_delete_;

@@ -99,9 +99,11 @@ void draw_undo(const Frame& frame, const std::string& deleted, float width) {
   begin_card(frame, "undo", {width, frame.px(kUndoHeight)}, 0);
   const ImVec2 low = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos({low.x + frame.px(12), low.y + frame.px(12)});
-  line(frame, tiny_text(frame), "Deleted " + deleted, width - frame.px(110));
-  ImGui::SetCursorScreenPos({low.x + width - frame.px(92), low.y + frame.px(8)});
-  if (button(frame, "undo_delete", "Undo", {.height = 28})) frame.actions.push(actions::UndoDelete{});
+  const ButtonOptions undo{.height = 28};
+  const float buttons = button_width(frame, "Undo", undo) + frame.px(2 + 28 + 8);
+  line(frame, tiny_text(frame), "Deleted " + deleted, width - buttons - frame.px(12 + 8));
+  ImGui::SetCursorScreenPos({low.x + width - buttons, low.y + frame.px(8)});
+  if (button(frame, "undo_delete", "Undo", undo)) frame.actions.push(actions::UndoDelete{});
   beside(frame, 2);
   const ButtonOptions dismiss{
       .kind = ButtonKind::kPlain, .icon = Icon::kClose, .height = 28, .help = "Dismiss"};

@@ -12,6 +12,7 @@ namespace octavo::ui {
 namespace {
 
 constexpr float kWidth = 560;
+constexpr float kLowWindow = 480;
 
 void draw_loading(const Frame& frame, const ModelState& model, float width) {
   line(frame, {.face = FontFace::kSemiBold, .em = 22, .colour = frame.theme.text}, "Loading model");
@@ -52,8 +53,11 @@ void draw_welcome_view(const Frame& frame, const UiState& state) {
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const ImVec2 extent = ImGui::GetContentRegionAvail();
   const float width = std::min(frame.px(kWidth), extent.x - frame.px(32));
+  // Where the window is too low for all of it, it scrolls.
+  ImGui::BeginChild("welcome_space", extent, ImGuiChildFlags_NavFlattened);
+  const float above = extent.y < frame.px(kLowWindow) ? frame.px(16) : extent.y * 0.30f;
   ImGui::SetCursorScreenPos(
-      {std::floor(low.x + (extent.x - width) * 0.5f), std::floor(low.y + extent.y * 0.30f)});
+      {std::floor(low.x + (extent.x - width) * 0.5f), std::floor(ImGui::GetCursorScreenPos().y + above)});
   begin_card(frame, "welcome", {width, 0}, 28);
   const float inner = ImGui::GetContentRegionAvail().x;
   if (state.model.phase == ModelPhase::kLoading) {
@@ -62,6 +66,7 @@ void draw_welcome_view(const Frame& frame, const UiState& state) {
     draw_no_model(frame, state.model, inner);
   }
   end_card();
+  ImGui::EndChild();
 }
 
 float draw_no_model_strip(const Frame& frame, const UiState& state, float width) {

@@ -126,7 +126,8 @@ bool link(const Frame& frame, const char* id, std::string_view text, std::string
 bool chip(const Frame& frame, const char* id, std::string_view text, const ChipOptions& options) {
   TextStyle style = tiny_text(frame);
   const float padding = frame.px(9);
-  const float width = std::min(std::ceil(text_width(frame, style, text)) + 2 * padding, options.max_width);
+  const float needed = std::ceil(text_width(frame, style, text)) + 2 * padding;
+  const float width = std::min(std::max(needed, options.min_width), options.max_width);
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const ImVec2 high{low.x + width, low.y + frame.px(24)};
   const Press press = press_area(id, {width, frame.px(24)}, /*enabled=*/true);
@@ -136,7 +137,8 @@ bool chip(const Frame& frame, const char* id, std::string_view text, const ChipO
   if (press.hovered || options.is_on) list->AddRectFilled(low, high, fill, rounding);
   list->AddRect(low, high, frame.theme.line, rounding);
   if (press.hovered || options.is_on) style.colour = readable(frame.theme.text, fill);
-  draw_text(frame, list, {low.x + padding, low.y + frame.px(3)}, style, text, width - 2 * padding + 1);
+  const float left = padding + std::floor(std::max(width - needed, 0.0f) * 0.5f);
+  draw_text(frame, list, {low.x + left, low.y + frame.px(3)}, style, text, width - 2 * padding + 1);
   return press.pressed;
 }
 

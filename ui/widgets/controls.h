@@ -36,7 +36,8 @@ bool link(const Frame& frame, const char* id, std::string_view text, std::string
 
 struct ChipOptions {
   float max_width = FLT_MAX;
-  bool is_on = false;  // of several chips: the one that is chosen
+  float min_width = 0;  // of one whose text changes, so that its neighbours stay where they are
+  bool is_on = false;   // of several chips: the one that is chosen
 };
 
 // A small outlined label; pressable.

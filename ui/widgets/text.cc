@@ -70,9 +70,7 @@ void draw_text(const Frame& frame, ImDrawList* list, ImVec2 top_left, const Text
     draw_text(frame, list, top_left, style, visible_text(text), max_width);
   } else if (max_width < FLT_MAX && text_width(frame, style, text) > max_width) {
     draw_plain(frame, list, top_left, style, elide(frame, style, text, max_width));
-    const ImVec2 end{top_left.x + max_width, top_left.y + line_pixels(frame, style)};
-    if (ImGui::IsMouseHoveringRect(top_left, end) && ImGui::IsWindowHovered(ImGuiHoveredFlags_ForTooltip))
-      tooltip_now(frame, text);
+    tooltip_over(frame, top_left, {top_left.x + max_width, top_left.y + line_pixels(frame, style)}, text);
   } else {
     draw_plain(frame, list, top_left, style, text);
   }
@@ -115,6 +113,20 @@ void for_each_wrapped_line(const Face& face, std::string_view text, float width,
   }
 }
 
+// The longest beginning of it that fits with an ellipsis.
+std::string with_ellipsis(const Frame& frame, const TextStyle& style, std::string_view text,
+                          float max_width) {
+  const Face face = frame.face(style.face, style.em);
+  constexpr std::string_view kEllipsis = "…";
+  const float room = max_width - face.width(kEllipsis);
+  const char* rest = text.data();
+  face.font->CalcTextSizeA(face.size, std::max(room, 1.0f), 0.0f, text.data(), text.data() + text.size(),
+                           &rest);
+  std::string result(text.data(), rest);
+  while (!result.empty() && result.back() == ' ') result.pop_back();
+  return result.append(kEllipsis);
+}
+
 }  // namespace
 
 void paragraph(const Frame& frame, const TextStyle& style, std::string_view text, float width) {
@@ -132,13 +144,16 @@ void paragraph(const Frame& frame, const TextStyle& style, std::string_view text
 void draw_lines(const Frame& frame, ImDrawList* list, ImVec2 top_left, const TextStyle& style,
                 std::string_view text, float width, std::size_t most) {
   text = first_bytes(text);
+  const ImVec2 low = top_left;
   std::size_t drawn = 0;
   for_each_wrapped_line(frame.face(style.face, style.em), text, width, [&](std::string_view line) {
     if (drawn == most) return;
     const auto end = static_cast<std::size_t>(line.data() + line.size() - text.data());
     const bool more = ++drawn == most && text.find_first_not_of(" \n", end) != std::string_view::npos;
-    draw_text(frame, list, top_left, style, more ? std::string(line) + " …" : std::string(line), width);
+    draw_text(frame, list, top_left, style,
+              more ? with_ellipsis(frame, style, line, width) : std::string(line), width);
     top_left.y += line_pixels(frame, style);
+    if (more) tooltip_over(frame, low, {low.x + width, top_left.y}, text);
   });
 }
 
@@ -150,21 +165,19 @@ float paragraph_height(const Frame& frame, const TextStyle& style, std::string_v
 }
 
 std::string elide(const Frame& frame, const TextStyle& style, std::string_view text, float max_width) {
-  const Face face = frame.face(style.face, style.em);
   text = first_bytes(text);
-  if (face.width(text) <= max_width) return std::string(text);
-  constexpr std::string_view kEllipsis = "…";
-  const float room = max_width - face.width(kEllipsis);
-  const char* rest = text.data();
-  face.font->CalcTextSizeA(face.size, std::max(room, 1.0f), 0.0f, text.data(), text.data() + text.size(),
-                           &rest);
-  std::string result(text.data(), rest);
-  while (!result.empty() && result.back() == ' ') result.pop_back();
-  return result.append(kEllipsis);
+  if (frame.face(style.face, style.em).width(text) <= max_width) return std::string(text);
+  return with_ellipsis(frame, style, text, max_width);
 }
 
 void tooltip(const Frame& frame, std::string_view text) {
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip)) tooltip_now(frame, text);
+}
+
+void tooltip_over(const Frame& frame, ImVec2 low, ImVec2 high, std::string_view text) {
+  // Or in a window inside it, over which the text is drawn.
+  constexpr ImGuiHoveredFlags kFlags = ImGuiHoveredFlags_ForTooltip | ImGuiHoveredFlags_ChildWindows;
+  if (ImGui::IsMouseHoveringRect(low, high) && ImGui::IsWindowHovered(kFlags)) tooltip_now(frame, text);
 }
 
 std::string_view first_that_fits(const Frame& frame, const TextStyle& style,

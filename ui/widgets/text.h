@@ -44,7 +44,8 @@ void heading_line(const Frame& frame, std::string_view heading, std::string_view
 // A wrapped paragraph at the cursor, which moves below it.
 void paragraph(const Frame& frame, const TextStyle& style, std::string_view text, float width);
 
-// The first lines of it at `top_left`; an ellipsis ends the last one where there is more.
+// The first lines of it at `top_left`; where there is more, an ellipsis ends the last one, and the whole is
+// shown while the pointer rests on them.
 void draw_lines(const Frame& frame, ImDrawList* list, ImVec2 top_left, const TextStyle& style,
                 std::string_view text, float width, std::size_t most);
 
@@ -63,6 +64,8 @@ bool begin_hint(const Frame& frame, float horizontal_padding, float vertical_pad
 void end_hint();
 // Shows `text` beside the pointer while the last item is hovered.
 void tooltip(const Frame& frame, std::string_view text);
+// The same while the pointer rests there, in this window.
+void tooltip_over(const Frame& frame, ImVec2 low, ImVec2 high, std::string_view text);
 // The same, whatever is hovered.
 void tooltip_now(const Frame& frame, std::string_view text);
 

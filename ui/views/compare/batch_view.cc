@@ -19,10 +19,11 @@ namespace {
 
 constexpr float kPadding = 14;
 constexpr float kTopRow = 44;
+constexpr float kWordsRow = 28;
 constexpr float kPromptsHeight = 150;
 constexpr float kLetterRow = 44;
 constexpr float kFileRow = 40;
-constexpr float kGap = 12;
+constexpr float kGap = 12, kBetweenButtons = 8;
 constexpr float kRowHeight = 104;
 constexpr float kHeadHeight = 52;
 constexpr float kNarrowest = 200;
@@ -74,8 +75,15 @@ std::string figure_words(const BatchCell& cell) {
   return words + " · " + cell.finish;
 }
 
-std::string row_words(const BatchRow& row) {
-  std::string words = "seed " + seed_suffix(row.cells.front().seed);
+// Of the letters of the settings with the seed, which stands below them where there is no room beside them.
+float letters_height(const Frame& frame, std::size_t num_settings, float width) {
+  const float needed =
+      SettingsEditor::letters_width(frame, num_settings) + frame.px(kGap) + SettingsEditor::seed_width(frame);
+  return frame.px(needed <= width ? kLetterRow : 2 * kLetterRow);
+}
+
+std::string row_words(const BatchRow& row, const std::string& seed) {
+  std::string words = "seed " + seed;
   const std::int32_t prompt = row.cells.front().num_prompt_tokens;
   if (prompt > 0) words = count_text(prompt, "token") + " · " + words;
   return words;
@@ -113,13 +121,20 @@ void BatchView::draw(const Frame& frame, const UiState& state, CompareLook& look
 
 // ---- what is asked
 
+// Of the kinds of comparisons with the buttons.
+float BatchView::buttons_height(const Frame& frame, const BatchState& batch, float width) const {
+  return place_buttons(frame, head_buttons(batch), width).back().y + frame.px(kTopRow - 2);
+}
+
 float BatchView::setup_height(const Frame& frame, const BatchState& batch, float width, float most) const {
   const bool has_words = !batch.rows.empty() || !batch.problem.empty();
-  const float fixed = frame.px(2 * kPadding + kTopRow + (has_words ? 22 : 0));
+  const float buttons = buttons_height(frame, batch, width - frame.px(2 * kPadding));
+  const float fixed = frame.px(2 * kPadding + (has_words ? kWordsRow : 0)) + buttons;
   if (!editing_) return fixed;
   const float inner = width - frame.px(3 * kPadding);
   const float groups = SettingsEditor::groups_height(frame, SettingsEditor::Groups::kSettings, inner);
-  const float above = fixed + frame.px(kFileRow + kPromptsHeight + kLetterRow + 3 * 8);
+  const float above = fixed + frame.px(kFileRow + kPromptsHeight + 3 * 8) +
+                      letters_height(frame, batch.setup.size(), width - frame.px(2 * kPadding));
   return above + std::min(groups, std::max(frame.px(kFewestGroups), most - above));
 }
 
@@ -130,15 +145,14 @@ void BatchView::draw_setup(const Frame& frame, const UiState& state, CompareLook
   const float inner = ImGui::GetContentRegionAvail().x;
   ComparisonSetup setup = state.comparison.setup;
   if (draw_kinds(frame, setup.kind, look)) frame.actions.push(actions::ChangeComparison{setup});
-  draw_buttons(frame, batch, {at.x + inner, at.y});
-  float y = at.y + frame.px(kTopRow);
+  draw_buttons(frame, batch, at, inner);
+  float y = at.y + buttons_height(frame, batch, inner);
   const bool has_words = !batch.problem.empty() || !batch.rows.empty();
   if (has_words) ImGui::SetCursorScreenPos({at.x, y});
   if (!batch.problem.empty()) {
     TextStyle error = tiny_text(frame);
     error.colour = frame.theme.error;
     line(frame, error, batch.problem, inner);
-    tooltip(frame, batch.problem);
   } else if (!batch.rows.empty()) {
     const std::string sharing = sharing_words(batch);
     line(frame, tiny_text(frame), count_words(batch) + (sharing.empty() ? "" : " · " + sharing), inner);
@@ -146,7 +160,7 @@ void BatchView::draw_setup(const Frame& frame, const UiState& state, CompareLook
             "All settings of a prompt are asked together: the engine computes its blocks once, and the "
             "others find them. The last token of a prompt is always computed.");
   }
-  if (has_words) y += frame.px(22);
+  if (has_words) y += frame.px(kWordsRow);
   if (editing_) {
     ImGui::SetCursorScreenPos({at.x, y});
     draw_prompts(frame, inner);
@@ -162,45 +176,75 @@ void BatchView::draw_setup(const Frame& frame, const UiState& state, CompareLook
   end_card();
 }
 
-void BatchView::draw_buttons(const Frame& frame, const BatchState& batch, ImVec2 top_right) {
-  float x = top_right.x;
-  const auto place = [&](float design_width) {
-    x -= frame.px(design_width);
-    ImGui::SetCursorScreenPos({x, top_right.y + frame.px(2)});
-    x -= frame.px(8);
-  };
-  if (batch.running) {
-    place(96);
-    if (button(frame, "stop_batch", "Stop", {.icon = Icon::kStop, .width = 96, .help = "Stop all answers"}))
-      frame.actions.push(actions::StopBatch{});
-  } else {
-    const bool has_text = prompts_.find_first_not_of(" \t\r\n") != std::string::npos;
-    place(80);
-    const ButtonOptions run{.kind = ButtonKind::kPrimary,
-                            .width = 80,
-                            .enabled = has_text,
-                            .help = "Answer every prompt with each of the settings"};
-    if (button(frame, "run_batch", "Run", run)) {
-      frame.actions.push(actions::RunBatch{prompts_, format_});
-      editing_ = false;
-    }
+// From left to right.
+std::vector<BatchView::HeadButton> BatchView::head_buttons(const BatchState& batch) const {
+  std::vector<HeadButton> buttons;
+  if (!batch.rows.empty() && batch.settings.size() > 1) {
+    buttons.push_back({"start_vote",
+                       "Blind vote",
+                       {.width = 110,
+                        .enabled = !batch.running,
+                        .help = "Choose the best answer to each prompt without knowing its settings"}});
   }
-  if (batch.rows.empty()) return;
-  place(104);
-  if (button(frame, "edit_batch", editing_ ? "Hide set-up" : "Set-up", {.width = 104})) editing_ = !editing_;
-  place(70);
-  if (button(frame, "batch_csv", "CSV", {.width = 70, .help = "Export a table with a row for each answer"}))
-    frame.actions.push(actions::ExportBatch{actions::BatchFormat::kCsv});
-  place(70);
-  if (button(frame, "batch_json", "JSON", {.width = 70, .help = "Export answers, seeds, settings and votes"}))
-    frame.actions.push(actions::ExportBatch{actions::BatchFormat::kJson});
-  if (batch.settings.size() < 2) return;
-  place(110);
-  if (button(frame, "start_vote", "Blind vote",
-             {.width = 110,
-              .enabled = !batch.running,
-              .help = "Choose the best answer to each prompt without knowing its settings"}))
-    frame.actions.push(actions::StartVote{});
+  if (!batch.rows.empty()) {
+    buttons.push_back(
+        {"batch_json", "JSON", {.width = 70, .help = "Export answers, seeds, settings and votes"}});
+    buttons.push_back(
+        {"batch_csv", "CSV", {.width = 70, .help = "Export a table with a row for each answer"}});
+    buttons.push_back({"edit_batch", editing_ ? "Hide set-up" : "Set-up", {.width = 104}});
+  }
+  if (batch.running) {
+    buttons.push_back({"stop_batch", "Stop", {.icon = Icon::kStop, .width = 96, .help = "Stop all answers"}});
+  } else {
+    buttons.push_back({"run_batch",
+                       "Run",
+                       {.kind = ButtonKind::kPrimary,
+                        .width = 80,
+                        .enabled = prompts_.find_first_not_of(" \t\r\n") != std::string::npos,
+                        .help = "Answer every prompt with each of the settings"}});
+  }
+  return buttons;
+}
+
+// At the right end of the first row, or in rows below where they do not fit there. From the card's inside.
+std::vector<ImVec2> BatchView::place_buttons(const Frame& frame, std::span<const HeadButton> buttons,
+                                             float width) {
+  float all = 0;
+  for (const HeadButton& each : buttons) all += frame.px(each.options.width + kBetweenButtons);
+  const bool beside_kinds = kinds_width(frame) + frame.px(kGap) + all <= width;
+  float x = beside_kinds ? width - all + frame.px(kBetweenButtons) : 0,
+        y = beside_kinds ? 0 : frame.px(kTopRow);
+  std::vector<ImVec2> places;
+  for (const HeadButton& each : buttons) {
+    const float extent = frame.px(each.options.width);
+    if (x > 0 && x + extent > width + 1) {
+      x = 0;
+      y += frame.px(kTopRow);
+    }
+    places.push_back({x, y + frame.px(2)});
+    x += extent + frame.px(kBetweenButtons);
+  }
+  return places;
+}
+
+void BatchView::draw_buttons(const Frame& frame, const BatchState& batch, ImVec2 at, float width) {
+  const std::vector<HeadButton> buttons = head_buttons(batch);
+  const std::vector<ImVec2> places = place_buttons(frame, buttons, width);
+  for (std::size_t i = 0; i < buttons.size(); ++i) {
+    ImGui::SetCursorScreenPos({at.x + places[i].x, at.y + places[i].y});
+    if (button(frame, buttons[i].id, buttons[i].text, buttons[i].options)) take(frame, buttons[i].id);
+  }
+}
+
+void BatchView::take(const Frame& frame, std::string_view pressed) {
+  if (pressed == "start_vote") frame.actions.push(actions::StartVote{});
+  if (pressed == "batch_json") frame.actions.push(actions::ExportBatch{actions::BatchFormat::kJson});
+  if (pressed == "batch_csv") frame.actions.push(actions::ExportBatch{actions::BatchFormat::kCsv});
+  if (pressed == "edit_batch") editing_ = !editing_;
+  if (pressed == "stop_batch") frame.actions.push(actions::StopBatch{});
+  if (pressed != "run_batch") return;
+  frame.actions.push(actions::RunBatch{prompts_, format_});
+  editing_ = false;
 }
 
 void BatchView::draw_prompts(const Frame& frame, float width) {
@@ -210,11 +254,11 @@ void BatchView::draw_prompts(const Frame& frame, float width) {
   format_ = static_cast<PromptFormat>(
       segments(frame, "format", kLabels, kIds, static_cast<std::size_t>(format_), frame.px(190)));
   ImGui::SetCursorScreenPos({at.x + frame.px(206), at.y + frame.px(2)});
-  text_field(frame, "##prompts_path", path_, "Path of a text or CSV file", frame.px(280));
+  const ButtonOptions read{.enabled = path_.find_first_not_of(" \t") != std::string::npos};
+  const float room = width - frame.px(206 + 8) - button_width(frame, "Read file", read);
+  text_field(frame, "##prompts_path", path_, "Path of a text or CSV file", std::min(frame.px(280), room));
   beside(frame, 8);
-  const bool has_path = path_.find_first_not_of(" \t") != std::string::npos;
-  if (button(frame, "read_prompts", "Read file", {.enabled = has_path}))
-    frame.actions.push(actions::ReadPrompts{path_});
+  if (button(frame, "read_prompts", "Read file", read)) frame.actions.push(actions::ReadPrompts{path_});
   ImGui::SetCursorScreenPos({at.x, at.y + frame.px(kFileRow + 8)});
   const std::string_view hint =
       format_ == PromptFormat::kLines ? "One prompt on each line" : "prompt,note (a header, then a row each)";
@@ -225,12 +269,14 @@ void BatchView::draw_settings(const Frame& frame, const BatchState& batch, float
   actions::ChangeBatch change{batch.setup, batch.setup_seed};
   const ImVec2 at = ImGui::GetCursorScreenPos();
   bool changed = settings_.draw_letters(frame, change.settings, /*fewest=*/1);
-  ImGui::SetCursorScreenPos(
-      {at.x + SettingsEditor::letters_width(frame, change.settings.size()) + frame.px(kGap), at.y});
+  const float letters = letters_height(frame, batch.setup.size(), width);
+  const bool beside_letters = letters <= frame.px(kLetterRow);
+  const float seed_x = SettingsEditor::letters_width(frame, batch.setup.size()) + frame.px(kGap);
+  ImGui::SetCursorScreenPos(beside_letters ? ImVec2{at.x + seed_x, at.y}
+                                           : ImVec2{at.x, at.y + frame.px(kLetterRow)});
   changed |= settings_.draw_seed(frame, change.seed);
-  ImGui::SetCursorScreenPos({at.x, at.y + frame.px(kLetterRow)});
-  ImGui::BeginChild("groups", {width, std::max(1.0f, height - frame.px(kLetterRow))},
-                    ImGuiChildFlags_NavFlattened);
+  ImGui::SetCursorScreenPos({at.x, at.y + letters});
+  ImGui::BeginChild("groups", {width, std::max(1.0f, height - letters)}, ImGuiChildFlags_NavFlattened);
   changed |= settings_.draw_groups(frame, settings_.chosen(change.settings),
                                    SettingsEditor::Groups::kSettings, width - frame.px(kPadding));
   ImGui::EndChild();
@@ -247,7 +293,7 @@ void BatchView::draw_grid(const Frame& frame, const BatchState& batch, ImVec2 ex
   const float width = extent.x - bar - frame.px(2);
   const float num_whole = std::clamp(std::floor(width / frame.px(kNarrowest)), 1.0f, columns);
   const float column = std::floor(width / num_whole);
-  ImGui::BeginChild("answers", {extent.x, extent.y}, ImGuiChildFlags_NavFlattened,
+  ImGui::BeginChild("answers", ImGui::GetContentRegionAvail(), ImGuiChildFlags_NavFlattened,
                     ImGuiWindowFlags_HorizontalScrollbar);
   const ImVec2 origin = ImGui::GetCursorScreenPos();
   const float head = frame.px(kHeadHeight), row_height = frame.px(kRowHeight);
@@ -282,6 +328,8 @@ void BatchView::draw_head(const Frame& frame, const BatchState& batch, ImVec2 at
     const float x = at.x + column * static_cast<float>(i + 1) + frame.px(kPadding);
     draw_text(frame, list, {x, at.y + frame.px(8)}, name, settings_name(i), room);
     draw_text(frame, list, {x, at.y + frame.px(28)}, tiny_text(frame), batch.differences[i], room);
+    if (const std::string& prompt = batch.settings[i].system_prompt; !prompt.empty())
+      tooltip_over(frame, {x, at.y}, {x + room, at.y + frame.px(kHeadHeight)}, "System prompt: " + prompt);
   }
 }
 
@@ -297,7 +345,10 @@ void BatchView::draw_row(const Frame& frame, const BatchState& batch, std::size_
   const float room = column - frame.px(2 * kPadding);
   const ImVec2 text{at.x + frame.px(kPadding), at.y + frame.px(8)};
   draw_lines(frame, list, text, words, shown.prompt, room, kTextLines);
-  draw_text(frame, list, {text.x, at.y + height - frame.px(26)}, tiny_text(frame), row_words(shown), room);
+  const std::uint64_t seed = shown.cells.front().seed;
+  const ImVec2 figures{text.x, at.y + height - frame.px(26)};
+  draw_text(frame, list, figures, tiny_text(frame), row_words(shown, seed_suffix(seed)));
+  tooltip_over(frame, figures, {figures.x + room, at.y + height}, row_words(shown, std::to_string(seed)));
   for (std::size_t i = 0; i < shown.cells.size(); ++i) {
     const ImVec2 low{at.x + column * static_cast<float>(i + 1), at.y};
     draw_cell(frame, batch, {row, i}, low, {low.x + column, low.y + height});

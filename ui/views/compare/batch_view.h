@@ -5,13 +5,17 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "ui/batch_state.h"
 #include "ui/frame.h"
 #include "ui/views/compare/compare_look.h"
 #include "ui/views/compare/settings_editor.h"
 #include "ui/views/compare/vote_view.h"
+#include "ui/widgets/controls.h"
 #include "ui/widgets/message_layout.h"
 
 namespace octavo::ui {
@@ -26,10 +30,21 @@ class BatchView {
     std::size_t row = 0, setting = 0;
   };
 
+  struct HeadButton {
+    const char* id;
+    const char* text;
+    ButtonOptions options;
+  };
+
   void take_file(const PromptFile& file);
   float setup_height(const Frame& frame, const BatchState& batch, float width, float most) const;
   void draw_setup(const Frame& frame, const UiState& state, CompareLook& look, ImVec2 extent);
-  void draw_buttons(const Frame& frame, const BatchState& batch, ImVec2 top_right);
+  std::vector<HeadButton> head_buttons(const BatchState& batch) const;
+  static std::vector<ImVec2> place_buttons(const Frame& frame, std::span<const HeadButton> buttons,
+                                           float width);
+  float buttons_height(const Frame& frame, const BatchState& batch, float width) const;
+  void draw_buttons(const Frame& frame, const BatchState& batch, ImVec2 at, float width);
+  void take(const Frame& frame, std::string_view pressed);
   void draw_prompts(const Frame& frame, float width);
   void draw_settings(const Frame& frame, const BatchState& batch, float width, float height);
   void draw_grid(const Frame& frame, const BatchState& batch, ImVec2 extent);

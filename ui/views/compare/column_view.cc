@@ -141,7 +141,7 @@ void ColumnView::draw_head(const Frame& frame, const UiState& state, const Compa
     TextStyle style = tiny;
     style.colour = frame.theme.text;
     line(frame, style, column.differences, width);
-    tooltip(frame, column.differences);
+    if (!column.system_prompt.empty()) tooltip(frame, "System prompt: " + column.system_prompt);
   }
   if (!column.error.empty()) {
     TextStyle style = tiny;

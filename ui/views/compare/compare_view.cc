@@ -27,6 +27,7 @@ constexpr float kLegendWidth = 420;
 constexpr float kNarrowestSharing = 150;
 constexpr float kMostSetup = 0.55f;  // of the workspace's height
 constexpr float kTreeShare = 0.40f;
+constexpr float kLeastContent = 260;  // a column's head, two lines of its text, and its foot
 
 std::string sharing_words(const ComparisonState& comparison) {
   const ComparisonMemory& memory = comparison.memory;
@@ -35,6 +36,11 @@ std::string sharing_words(const ComparisonState& comparison) {
   if (memory.num_shared_blocks == 0) return count_text(memory.num_tables, what) + ", no blocks shared";
   return count_text(memory.num_tables, what) + " share " + count_text(memory.num_shared_blocks, "block") +
          ": " + bytes_text(memory.saved_bytes) + " saved";
+}
+
+// Design pixels.
+float colours_height(const Frame& frame, float width) {
+  return width >= frame.px(kColoursWidth) ? kChipRow : 2 * kChipRow;
 }
 
 }  // namespace
@@ -59,7 +65,7 @@ void CompareView::draw(const Frame& frame, const UiState& state, ImVec2 extent) 
   draw_toolbar(frame, state, width);
   const float top = toolbar + toolbar_height(frame, width);
   ImGui::SetCursorScreenPos({low.x + margin, top});
-  draw_content(frame, state, {width, std::max(frame.px(160), low.y + extent.y - margin - top)});
+  draw_content(frame, state, {width, std::max(frame.px(kLeastContent), low.y + extent.y - margin - top)});
   draw_shared_links(frame, look_);
   draw_token_card(frame, state, look_);
 }
@@ -87,8 +93,8 @@ float CompareView::toolbar_height(const Frame& frame, float width) const {
   const bool one_row = width >= frame.px(kLayoutsWidth + kGroupsWidth);
   const bool key_beside = width >= frame.px(kColoursWidth + kLegendWidth);
   const bool has_key = !look_.formatted && look_.colour != TextColour::kNone;
-  return frame.px(kToolbarRow + (one_row ? 0 : kChipRow) + kChipRow +
-                  (has_key && !key_beside ? kChipRow : 0));
+  const float colours = look_.formatted ? kChipRow : colours_height(frame, width);
+  return frame.px(kToolbarRow + (one_row ? 0 : kChipRow) + colours + (has_key && !key_beside ? kChipRow : 0));
 }
 
 void CompareView::draw_toolbar(const Frame& frame, const UiState& state, float width) {
@@ -97,7 +103,7 @@ void CompareView::draw_toolbar(const Frame& frame, const UiState& state, float w
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const auto before = static_cast<std::size_t>(look_.layout);
   look_.layout = static_cast<CompareLayout>(
-      segments(frame, "layout", kLayouts, kLayoutIds, before, frame.px(kLayoutsWidth)));
+      segments(frame, "layout", kLayouts, kLayoutIds, before, std::min(frame.px(kLayoutsWidth), width)));
   const bool one_row = width >= frame.px(kLayoutsWidth + kGroupsWidth);
   float y = at.y + frame.px(one_row ? 6 : kToolbarRow);
   ImGui::SetCursorScreenPos({at.x + (one_row ? frame.px(kLayoutsWidth + 16) : 0), y});
@@ -137,18 +143,25 @@ void CompareView::draw_toolbar(const Frame& frame, const UiState& state, float w
   if (look_.formatted)
     return line(frame, tiny_text(frame), "Colours belong to tokens: switch Markdown off to see them.", width);
   group("Colours");
-  draw_colours(frame);
+  draw_colours(frame, width);
   const bool key_beside = width >= frame.px(kColoursWidth + kLegendWidth);
   draw_legend(frame, state.comparison,
-              key_beside ? ImVec2{at.x + frame.px(kColoursWidth), y} : ImVec2{at.x, y + frame.px(kChipRow)},
+              key_beside ? ImVec2{at.x + frame.px(kColoursWidth), y}
+                         : ImVec2{at.x, y + frame.px(colours_height(frame, width))},
               at.x + width);
 }
 
-void CompareView::draw_colours(const Frame& frame) {
+void CompareView::draw_colours(const Frame& frame, float width) {
+  const ImVec2 first = ImGui::GetCursorScreenPos();
+  const bool two_rows = width < frame.px(kColoursWidth);
   for (int i = 0; i < kNumTextColours; ++i) {
     const auto colour = static_cast<TextColour>(i);
     const std::string id = "colour_" + std::to_string(i + 1);
-    if (i > 0) beside(frame, 6);
+    if (two_rows && i == kNumTextColours / 2) {
+      ImGui::SetCursorScreenPos({first.x, first.y + frame.px(kChipRow)});
+    } else if (i > 0) {
+      beside(frame, 6);
+    }
     if (chip(frame, id.c_str(), text_colour_name(colour), {.is_on = look_.colour == colour}))
       look_.colour = colour;
     tooltip(frame, std::string(text_colour_help(colour)) + " Key " + std::to_string(i + 1) + ".");
@@ -212,7 +225,7 @@ void CompareView::draw_content(const Frame& frame, const UiState& state, ImVec2 
     const float width = text_width(frame, faint, hint);
     draw_text(frame, ImGui::GetWindowDrawList(),
               {low.x + std::floor((extent.x - width) * 0.5f), low.y + extent.y * 0.38f}, faint, hint);
-    return;
+    return ImGui::Dummy(extent);
   }
   const bool has_tree = comparison.shown_kind == ComparisonKind::kBeams;
   if (look_.layout == CompareLayout::kTree && has_tree) return tree_.draw(frame, state, look_, extent);

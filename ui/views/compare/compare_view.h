@@ -26,7 +26,7 @@ class CompareView {
   void settle(const ComparisonState& comparison);
   float toolbar_height(const Frame& frame, float width) const;
   void draw_toolbar(const Frame& frame, const UiState& state, float width);
-  void draw_colours(const Frame& frame);
+  void draw_colours(const Frame& frame, float width);
   void draw_legend(const Frame& frame, const ComparisonState& comparison, ImVec2 at, float right) const;
   static void draw_sharing(const Frame& frame, const UiState& state, ImVec2 right, float room);
   void draw_content(const Frame& frame, const UiState& state, ImVec2 extent);

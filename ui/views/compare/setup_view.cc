@@ -22,6 +22,7 @@ constexpr float kNarrowestBesideButtons = kButtonsWidth + 320;
 constexpr float kQuestionHeight = 60;
 constexpr float kEditorHeight = 122;
 constexpr float kOptionHeight = 46;  // a slider and its name
+constexpr float kBelowOptions = 8;   // less than above them: the row has its own space
 constexpr float kOptionGap = 16;
 constexpr float kKindWidth = 320;
 constexpr float kCountWidth = 150;
@@ -86,6 +87,8 @@ std::string prompt_words(const UiState& state) {
 
 }  // namespace
 
+float kinds_width(const Frame& frame) { return frame.px(kKindWidth); }
+
 bool draw_kinds(const Frame& frame, ComparisonKind& kind, CompareLook& look) {
   constexpr std::array kLabels = {"Samples", "Beams", "Settings", "Batch"};
   constexpr std::array kIds = {"samples", "beams", "settings", "batch"};
@@ -115,7 +118,7 @@ float SetupView::height(const Frame& frame, const UiState& state, float width, f
   const ComparisonSetup& setup = state.comparison.setup;
   const float inner = width - frame.px(2 * kPadding);
   const float fixed =
-      frame.px((editing_ ? kEditorHeight : kQuestionHeight) + kOptionHeight + 2 * kPadding + 4) +
+      frame.px((editing_ ? kEditorHeight : kQuestionHeight) + kOptionHeight + kPadding + kBelowOptions) +
       question_top(frame, inner) + place_options(frame, setup, inner).back().y;
   if (!shows_groups(state.comparison)) return fixed;
   const float groups =
@@ -136,7 +139,7 @@ void SetupView::draw(const Frame& frame, const UiState& state, CompareLook& look
   const float options = top + frame.px(editing_ ? kEditorHeight : kQuestionHeight);
   ImGui::SetCursorScreenPos({at.x, options});
   const float below = place_options(frame, state.comparison.setup, inner).back().y;
-  const float groups = at.y - frame.px(kPadding) + card_height - frame.px(kPadding + 4) - options - below -
+  const float groups = at.y - frame.px(kPadding) + card_height - frame.px(kBelowOptions) - options - below -
                        frame.px(kOptionHeight + kGroupsGap);
   draw_options(frame, state, look, inner, groups);
   if (state.comparison.running) {
@@ -293,7 +296,8 @@ void SetupView::draw_empty(const Frame& frame, const UiState& state, CompareLook
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const float width = std::min(frame.px(600), extent.x - frame.px(48));
   const float left = std::floor(low.x + (extent.x - width) * 0.5f);
-  ImGui::SetCursorScreenPos({left, low.y + std::max(frame.px(40), extent.y * 0.26f)});
+  const float highest = frame.px(24), lowest = std::max(highest, extent.y * 0.26f);
+  ImGui::SetCursorScreenPos({left, low.y + std::clamp(extent.y - frame.px(340), highest, lowest)});
   ImGui::BeginGroup();
   TextStyle title = heading_text(frame);
   title.em = 20;
@@ -325,6 +329,8 @@ void SetupView::draw_empty(const Frame& frame, const UiState& state, CompareLook
     frame.actions.push(actions::RunComparison{});
   }
   beside(frame, 16);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::SetCursorScreenPos({at.x, at.y + frame.px(7)});  // on the button's line
   if (link(frame, "two_models", "Two models…", "Compare two models over one text, token by token"))
     frame.actions.push(actions::ShowTwoModels{true});
   ImGui::EndGroup();

@@ -14,6 +14,7 @@ namespace octavo::ui {
 // What the workspace shows: one question, in one of the ways to compare, or a batch of prompts. Draws the
 // choice at the cursor; true when it changed.
 bool draw_kinds(const Frame& frame, ComparisonKind& kind, CompareLook& look);
+float kinds_width(const Frame& frame);
 
 class SetupView {
  public:

@@ -19,9 +19,20 @@ constexpr float kNarrowest = 240;
 constexpr float kFoot = 52;
 constexpr float kPromptHeight = 92;
 constexpr float kResultRow = 26;
-constexpr float kNameWidth = 110;
-constexpr float kFigureWidth = 70;
-constexpr float kIntervalWidth = 230;
+constexpr float kNameWidth = 110, kFigureWidth = 70, kIntervalWidth = 230;
+constexpr float kNarrowName = 84, kNarrowFigure = 50;  // where there is no room for what differs
+constexpr float kLeastDifference = 120;
+
+// Settings, what differs, wins, ties, losses, share; a column without a width is left out.
+std::array<float, 6> result_widths(const Frame& frame, float inner) {
+  const float difference = inner - frame.px(kNameWidth + 3 * kFigureWidth + kIntervalWidth);
+  if (difference >= frame.px(kLeastDifference)) {
+    const float figure = frame.px(kFigureWidth);
+    return {frame.px(kNameWidth), difference, figure, figure, figure, frame.px(kIntervalWidth)};
+  }
+  const float name = frame.px(kNarrowName), figure = frame.px(kNarrowFigure);
+  return {name, 0, figure, figure, figure, inner - name - 3 * figure};
+}
 
 void cast(const Frame& frame, std::optional<std::size_t> place) {
   frame.actions.push(actions::CastVote{place});
@@ -79,17 +90,19 @@ void VoteView::draw(const Frame& frame, const VoteState& vote, ImVec2 extent) {
                    " · which answer is best? The order is drawn anew for each prompt.");
   gap(frame, 8);
   line(frame, body_text(frame), vote.ballot.prompt, extent.x - frame.px(28));
-  tooltip(frame, vote.ballot.prompt);
   end_card();
   const float top = low.y + frame.px(kPromptHeight + kGap);
   const float height = low.y + extent.y - frame.px(kFoot) - top;
   const std::size_t count = vote.ballot.answers.size();
-  const float share = (extent.x + frame.px(kGap)) / static_cast<float>(count) - frame.px(kGap);
-  const float width = std::floor(std::max(frame.px(kNarrowest), share));
+  // As many as there is room for, each of them whole; the others are scrolled to.
+  const float space = frame.px(kGap), all = static_cast<float>(count);
+  const float num_whole =
+      std::clamp(std::floor((extent.x + space) / (frame.px(kNarrowest) + space)), 1.0f, all);
+  const float width = std::floor((extent.x + space) / num_whole - space);
   ImGui::SetCursorScreenPos({low.x, top});
   ImGui::BeginChild("answers", {extent.x, height}, ImGuiChildFlags_NavFlattened,
                     ImGuiWindowFlags_HorizontalScrollbar);
-  const bool scrolls = width > share + 1;
+  const bool scrolls = num_whole < all;
   const float room = height - (scrolls ? ImGui::GetStyle().ScrollbarSize + frame.px(2) : 0);
   for (std::size_t place = 0; place < count; ++place) {
     if (place > 0) beside(frame, kGap);
@@ -123,14 +136,12 @@ void draw_vote_result(const Frame& frame, const BatchState& batch, float width) 
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float inner = ImGui::GetContentRegionAvail().x;
-  const float figures = inner - frame.px(3 * kFigureWidth + kIntervalWidth);
+  const std::array<float, 6> widths = result_widths(frame, inner);
   const auto row = [&](std::size_t index, const TextStyle& style, const std::array<std::string, 6>& cells) {
     const float y = at.y + frame.px(8 + kResultRow * static_cast<float>(index));
     float x = at.x;
-    const std::array<float, 6> widths = {frame.px(kNameWidth),   figures - frame.px(kNameWidth),
-                                         frame.px(kFigureWidth), frame.px(kFigureWidth),
-                                         frame.px(kFigureWidth), frame.px(kIntervalWidth)};
     for (std::size_t i = 0; i < cells.size(); ++i) {
+      if (widths[i] <= 0) continue;
       draw_text(frame, list, {x, y}, style, cells[i], widths[i] - frame.px(8));
       x += widths[i];
     }
@@ -146,6 +157,10 @@ void draw_vote_result(const Frame& frame, const BatchState& batch, float width) 
          std::to_string(score.num_ties), std::to_string(score.num_losses),
          percent_text(score.share) + " (" + percent_text(score.low) + " to " + percent_text(score.high) +
              ")"});
+    const float y = at.y + frame.px(8 + kResultRow * static_cast<float>(i + 1));
+    if (const std::string& prompt = batch.settings[i].system_prompt; !prompt.empty())
+      tooltip_over(frame, {at.x, y}, {at.x + widths[0] + widths[1], y + frame.px(kResultRow)},
+                   "System prompt: " + prompt);
   }
   end_card();
 }

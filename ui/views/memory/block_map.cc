@@ -185,15 +185,15 @@ void BlockMap::draw_heading(const Frame& frame, const MemoryWorkspaceState& stat
   draw_text(frame, ImGui::GetWindowDrawList(), {at.x + note_x, at.y + frame.px(1)}, small_text(frame),
             first_that_fits(frame, small_text(frame), notes, room), room);
   ImGui::SetCursorScreenPos({at.x + width - chips + frame.px(8), at.y - frame.px(3)});
-  if (chip(frame, "colour", colour)) next_colour();
+  if (chip(frame, "colour", colour, {.min_width = colour_width})) next_colour();
   tooltip(frame, "Colour by (C)");
   const float order_x = at.x + width - chips + frame.px(16) + colour_width;
   ImGui::SetCursorScreenPos({order_x, at.y - frame.px(3)});
-  if (chip(frame, "order", order)) next_order();
+  if (chip(frame, "order", order, {.min_width = order_width})) next_order();
   tooltip(frame, "Sort by (O)");
   ImGui::SetCursorScreenPos({order_x + order_width + frame.px(8), at.y - frame.px(3)});
-  if (chip(frame, "occupied", shows_occupied_ ? "held" : "all", {.is_on = shows_occupied_}))
-    shows_occupied_ = !shows_occupied_;
+  const ChipOptions shown{.min_width = shown_width, .is_on = shows_occupied_};
+  if (chip(frame, "occupied", shows_occupied_ ? "held" : "all", shown)) shows_occupied_ = !shows_occupied_;
   tooltip(frame, shows_occupied_ ? "Show free blocks, too (Z)" : "Show only blocks that hold something (Z)");
   ImGui::SetCursorScreenPos({at.x, at.y + frame.px(24)});
   ImGui::Dummy({1, 1});

@@ -262,10 +262,11 @@ void TimelineView::draw_controls(const Frame& frame, const MemoryWorkspaceState&
   const auto place = [&](float width_there, float space) {
     ImGui::SetCursorScreenPos({x, at.y - frame.px(3)});
     x += width_there + frame.px(space);
+    return ChipOptions{.min_width = width_there};
   };
-  place(widest_chip(frame, {"following", "paused", "playing"}), 6);
+  const ChipOptions follow = place(widest_chip(frame, {"following", "paused", "playing"}), 6);
   const char* where = cursor.following ? "following" : cursor.playing ? "playing" : "paused";
-  if (chip(frame, "follow", where)) {
+  if (chip(frame, "follow", where, follow)) {
     if (cursor.following) {
       frame.actions.push(actions::PauseMemory{});
     } else {
@@ -273,12 +274,12 @@ void TimelineView::draw_controls(const Frame& frame, const MemoryWorkspaceState&
     }
   }
   tooltip(frame, cursor.following ? "Pause (Space)" : "Follow the latest step (Space)");
-  place(widest_chip(frame, {"play", "stop"}), 6);
-  if (chip(frame, "play", cursor.playing ? "stop" : "play"))
+  const ChipOptions play = place(widest_chip(frame, {"play", "stop"}), 6);
+  if (chip(frame, "play", cursor.playing ? "stop" : "play", play))
     frame.actions.push(actions::PlayMemory{!cursor.playing});
   tooltip(frame, "Replay from the cursor (P)");
-  place(widest_chip(frame, {"1/16 ×", "16 ×", "64 ×"}), 12);
-  if (chip(frame, "speed", speed_word(cursor.speed)))
+  const ChipOptions speed = place(widest_chip(frame, {"1/16 ×", "16 ×", "64 ×"}), 12);
+  if (chip(frame, "speed", speed_word(cursor.speed), speed))
     frame.actions.push(actions::ChangePlaySpeed{cursor.speed >= 16 ? 0.25 : cursor.speed * 2});
   tooltip(frame, "Replay speed ([ and ])");
   place(widest_chip(frame, {"‹"}), 4);
@@ -310,7 +311,7 @@ void TimelineView::draw_controls(const Frame& frame, const MemoryWorkspaceState&
   ImGui::SetCursorScreenPos({x, at.y});
   if (room > frame.px(40)) line(frame, moment, told, room);
   ImGui::SetCursorScreenPos({at.x + width - right, at.y - frame.px(3)});
-  if (chip(frame, "lanes", lanes)) next_lanes();
+  if (chip(frame, "lanes", lanes, {.min_width = right})) next_lanes();
   tooltip(frame, "Choose what the timeline shows (L)");
   ImGui::SetCursorScreenPos({at.x, at.y + frame.px(24)});
   ImGui::Dummy({1, 1});

@@ -17,11 +17,17 @@ namespace {
 
 constexpr float kMargin = 16, kPadding = 16, kSetupHeight = 284, kLegendHeight = 44;
 constexpr float kSourceWidth = 320, kFiguresWidth = 372, kTextHeight = 112;
+// Where the workspace is narrow, what stands side by side elsewhere stands in rows.
+constexpr float kNarrow = 640, kNarrowSetupHeight = 438, kNarrowTextHeight = 240, kNarrowFiguresHeight = 460;
+constexpr float kModelRow = 34, kSourceHeight = 102, kLabelRow = 24;
 constexpr float kWorstRow = 28;
 
 constexpr std::array<std::int32_t, 4> kContexts = {256, 512, 1024, 2048};
 
 bool has_words(const std::string& text) { return text.find_first_not_of(" \t\r\n") != std::string::npos; }
+
+// Of the workspace, or of what is inside its card.
+bool is_narrow(const Frame& frame, float width) { return width < frame.px(kNarrow); }
 
 std::string first_model(const ModelState& model) { return model.name + " " + model.quantisation; }
 
@@ -36,12 +42,20 @@ void TwoModelsView::draw(const Frame& frame, const UiState& state, ImVec2 extent
   const float margin = frame.px(kMargin), width = extent.x - 2 * margin;
   const ImVec2 low = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos({low.x + margin, low.y + margin});
-  draw_setup(frame, state, {width, frame.px(kSetupHeight)});
+  const bool narrow = is_narrow(frame, width);
+  const float setup = narrow ? kNarrowSetupHeight : kSetupHeight;
+  draw_setup(frame, state, {width, frame.px(setup)});
   if (!shown.result) return;
-  const float legend = low.y + margin + frame.px(kSetupHeight + 8);
+  const float legend = low.y + margin + frame.px(setup + 8);
   ImGui::SetCursorScreenPos({low.x + margin, legend});
   draw_legend(frame, width);
   const float top = legend + frame.px(kLegendHeight);
+  if (narrow) {
+    ImGui::SetCursorScreenPos({low.x + margin, top});
+    text_.draw(frame, *shown.result, colour_, {width, frame.px(kNarrowTextHeight)});
+    ImGui::SetCursorScreenPos({low.x + margin, top + frame.px(kNarrowTextHeight + 12)});
+    return draw_figures(frame, *shown.result, {width, frame.px(kNarrowFiguresHeight)});
+  }
   const float height = std::max(frame.px(200), low.y + extent.y - margin - top);
   const float figures = std::min(frame.px(kFiguresWidth), std::floor(width * 0.45f));
   ImGui::SetCursorScreenPos({low.x + margin, top});
@@ -66,48 +80,51 @@ void TwoModelsView::draw_setup(const Frame& frame, const UiState& state, ImVec2 
   heading_line(frame, "Two models over one text", "token by token, B held against A");
   gap(frame, 4);
   draw_models(frame, state, width);
-  const float source = std::min(frame.px(kSourceWidth), std::floor(width * 0.4f));
+  const bool narrow = is_narrow(frame, extent.x);
+  const float source = narrow ? width : std::min(frame.px(kSourceWidth), std::floor(width * 0.4f));
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float text_room = width - source - frame.px(16);
+  const float text_room = narrow ? width : width - source - frame.px(16);
   ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 1.0f);
   text_area(frame, "##compared_text", typed_, {text_room, frame.px(kTextHeight)}, 0, "Paste a text");
   ImGui::PopStyleVar();
-  ImGui::SetCursorScreenPos({at.x + text_room + frame.px(16), at.y});
+  const float below = at.y + frame.px(kTextHeight + 10);
+  ImGui::SetCursorScreenPos(narrow ? ImVec2{at.x, below} : ImVec2{at.x + text_room + frame.px(16), at.y});
   ImGui::BeginGroup();
   draw_source(frame, shown, source);
   ImGui::EndGroup();
-  draw_start(frame, shown, {at.x, at.y + frame.px(kTextHeight + 10)}, width);
+  draw_start(frame, shown, {at.x, narrow ? below + frame.px(kSourceHeight + kLabelRow) : below}, width);
   end_card();
 }
 
 void TwoModelsView::draw_models(const Frame& frame, const UiState& state, float width) {
   const TwoModelsState& shown = state.two_models;
   const ImVec2 low = ImGui::GetCursorScreenPos();
+  const bool narrow = is_narrow(frame, width + frame.px(2 * kPadding));
   const float half = std::floor(width * 0.5f);
   TextStyle name = small_text(frame);
   name.colour = frame.theme.text;
   ImDrawList* list = ImGui::GetWindowDrawList();
   draw_text(frame, list, {low.x, low.y + frame.px(6)}, name, "A  " + first_model(state.model) + ", in use",
-            half - frame.px(12));
+            narrow ? width : half - frame.px(12));
+  const ImVec2 second = narrow ? ImVec2{low.x, low.y + frame.px(kModelRow)} : ImVec2{low.x + half, low.y};
   const bool is_chosen = !shown.second_path.empty();
   const ButtonOptions choose{.height = 30,
                              .enabled = shown.phase == TwoModelsPhase::kSetUp,
                              .help = "Choose the model that is held against A"};
-  ImGui::SetCursorScreenPos({low.x + half, low.y});
+  ImGui::SetCursorScreenPos(second);
   const std::string text = is_chosen ? "Change…" : "Choose a second model…";
   if (button(frame, "choose_second", text, choose)) frame.actions.push(actions::ChooseSecondModel{});
   if (is_chosen) {
     const float used = button_width(frame, text, choose) + frame.px(12);
-    draw_text(frame, list, {low.x + half + used, low.y + frame.px(6)}, name, "B  " + shown.second_name,
-              width - half - used);
+    draw_text(frame, list, {second.x + used, second.y + frame.px(6)}, name, "B  " + shown.second_name,
+              low.x + width - second.x - used);
   }
-  ImGui::SetCursorScreenPos({low.x, low.y + frame.px(34)});
+  ImGui::SetCursorScreenPos({low.x, second.y + frame.px(kModelRow)});
   TextStyle said = tiny_text(frame);
   if (!shown.problem.empty()) said.colour = frame.theme.error;
   const std::string& sentence = !shown.problem.empty() ? shown.problem : shown.needs;
   line(frame, said, shown.looking ? "Reading both files…" : sentence, width);
-  tooltip(frame, sentence);
-  ImGui::SetCursorScreenPos({low.x, low.y + frame.px(58)});
+  ImGui::SetCursorScreenPos({low.x, second.y + frame.px(kModelRow + 24)});
 }
 
 void TwoModelsView::draw_source(const Frame& frame, const TwoModelsState& shown, float width) {
@@ -151,12 +168,15 @@ void TwoModelsView::draw_start(const Frame& frame, const TwoModelsState& shown, 
     two_part_bar(frame, static_cast<float>(shown.fraction), 0, width - frame.px(kButton + 16), frame.px(8));
     return;
   }
-  draw_text(frame, ImGui::GetWindowDrawList(), {low.x, low.y + frame.px(6)}, small, "Tokens per window");
-  const float used = text_width(frame, small, "Tokens per window") + frame.px(12);
-  ImGui::SetCursorScreenPos({low.x + used, low.y});
+  const bool narrow = is_narrow(frame, width + frame.px(2 * kPadding));
+  const float label = narrow ? 0 : text_width(frame, small, "Tokens per window") + frame.px(12);
+  draw_text(frame, ImGui::GetWindowDrawList(), {low.x, low.y + (narrow ? -frame.px(kLabelRow) : frame.px(6))},
+            small, "Tokens per window");
+  ImGui::SetCursorScreenPos({low.x + label, low.y});
+  const float room = std::min(frame.px(kSegments), width - label - frame.px(kButton + 16));
   const auto chosen = std::ranges::find(kContexts, shown.context);
   const auto before = static_cast<std::size_t>(chosen - kContexts.begin());
-  const std::size_t after = segments(frame, "context", kLabels, kIds, before, frame.px(kSegments));
+  const std::size_t after = segments(frame, "context", kLabels, kIds, before, room);
   if (after != before) frame.actions.push(actions::ChangeWindowOfText{kContexts[after]});
   tooltip(
       frame,

@@ -1,0 +1,395 @@
+// All screens of the window, in every size at every zoom and in every theme: window_sweep.h.
+
+#include <imgui.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "app/chat/chat.h"
+#include "tests/support/gguf_writer.h"
+#include "tests/ui/memory_scene.h"
+#include "tests/ui/window_sweep.h"
+
+namespace octavo::testing {
+namespace {
+
+namespace act = ui::actions;
+using ui::Activity;
+using ui::Workspace;
+
+constexpr const char* kLongTitle =
+    "A title that is a good deal longer than any column of the window is wide, and goes on after that";
+constexpr const char* kMarkdown =
+    "<think>\nThe person asks for **two** words. I could say hello.\n\n- hello there\n- good "
+    "day\n</think>\n\nBlocks of *sixteen* tokens are taken one by one, as [the paper](https://example.org) "
+    "says:\n\n| what | blocks | tokens |\n|---|---:|---:|\n| prompt | 12 | 192 |\n| answer | 3 | 41 "
+    "|\n\n```cpp\nint needed(int tokens) { return (tokens + 15) / 16; }  // rounded up, whatever is asked "
+    "for\n```\n\n> A quotation.\n\n1. First, `slot = block * 16 + offset`.\n2. Then the next.\n";
+
+TEST_P(WindowSweep, OfTheChatAndItsPanels) {
+  open_compare();
+  ask_in_chat("Write four lines about rain, and a table of what it costs.");
+  apply(act::RenameChat{chat().id, kLongTitle});
+  draw_frames(10);
+  sweep({
+      workspace("chat", Workspace::kChat),
+      {"tree", applied(act::ShowTree{true}), applied(act::ShowTree{false})},
+      {"sampling", applied(act::ShowSampling{true}), applied(act::ShowSampling{false})},
+      {"settings", applied(act::ShowSettings{true}), applied(act::ShowSettings{false})},
+      {"files", applied(act::AskForFile{act::FileWish::kAttach}), applied(act::CloseFileBrowser{})},
+      {"keys", applied(act::ShowKeys{true}), applied(act::ShowKeys{false})},
+      {"palette", applied(act::ShowPalette{true}), applied(act::ShowPalette{false})},
+      {"models", applied(act::OpenModelPicker{}), applied(act::CloseModelPicker{})},
+      {"an empty chat", applied(act::NewChat{})},
+  });
+}
+
+// Chats that are kept, with everything that messages can have.
+class MessageSweep : public WindowSweep {
+ protected:
+  void open_kept() {
+    chats_path_ = folder_ / "data" / "chats.db";
+    open({}, large_settings());
+    engine_->answers = {"To be deleted.", kMarkdown, "Another answer to the same question.", kMarkdown};
+    ask("This chat goes to the trash");
+    apply(act::DeleteChat{chat().id});
+    apply(act::NewChat{});
+    write_file("a much longer name of a file than anything that people call a file.txt", "x");
+    write_file("notes.txt", std::string(4'000, 'n'));
+    apply(act::OpenFiles{{(folder_ / "notes.txt").string()}});
+    ASSERT_TRUE(loop_until([this] { return chat().attachments.size() == 1; }));
+    ask("How many blocks does a prompt of two hundred tokens take, and why?");
+    apply(act::Regenerate{chat().id, chat().messages.back().id});
+    ASSERT_TRUE(answered());
+    apply(act::Regenerate{chat().id, chat().messages.back().id});
+    ASSERT_TRUE(answered());
+    apply(act::RenameChat{chat().id, kLongTitle});
+    apply(act::CreateFolder{kLongTitle, ChatId{}});
+    apply(act::SavePreset{{PresetId{}, kLongTitle, "Answer in one sentence.", chat().sampling}});
+    apply(act::DismissUndo{});
+    apply(act::DismissBanner{});
+    draw_frames(10);
+    key(ImGuiKey_Enter);  // the folder's name is as it should be
+  }
+  bool answered() {
+    return loop_until([this] {
+      return chat().activity == Activity::kIdle && chat().messages.size() >= 2 &&
+             !chat().messages.back().streaming;
+    });
+  }
+  void ask(const std::string& text) {
+    apply(act::SendMessage{chat().id, text});
+    ASSERT_TRUE(answered());
+  }
+  void attach_more() {
+    apply(act::OpenFiles{
+        {(folder_ / "a much longer name of a file than anything that people call a file.txt").string(),
+         (folder_ / "notes.txt").string()}});
+    EXPECT_TRUE(loop_until([this] { return chat().attachments.size() >= 2; }));
+    apply(act::DismissBanner{});
+  }
+  void remove_attachments() {
+    while (!chat().attachments.empty())
+      apply(act::RemoveAttachment{chat().id, chat().attachments.front().id});
+  }
+  void search(const std::string& query) {
+    apply(act::ShowSearch{true});
+    apply(act::SearchChats{query});
+    EXPECT_TRUE(loop_until([this] { return !state().library.search.running; }));
+  }
+  void ask_to_replace() {
+    write_file("there already.md", "x");
+    apply(act::RenameChat{chat().id, "Blocks"});  // of a long title, the file's name itself has an ellipsis
+    apply(act::ExportChat{chat().id, act::ChatFormat::kMarkdown, {}});
+    EXPECT_TRUE(loop_until([this] { return !state().files.reading; }));
+    apply(act::ChooseFile{(folder_ / "there already.md").string()});
+    EXPECT_TRUE(loop_until([this] { return !state().files.overwrites.empty(); }));
+  }
+  void show_editor(ui::MessageEditor editor) {
+    apply(act::ShowMessage{chat().id, chat().messages.back().id, editor});
+  }
+};
+
+TEST_P(MessageSweep, OfMessagesListsAndQuestions) {
+  open_kept();
+  const auto edit = [this] { show_editor(ui::MessageEditor::kText); };
+  const auto begin = [this] { show_editor(ui::MessageEditor::kAnswer); };
+  const auto delete_it = [this] {
+    apply(act::DeleteMessage{chat().id, chat().messages.back().id, act::DeleteExtent::kMessage});
+  };
+  const auto leave_export = [this] {
+    apply(act::AnswerOverwrite{false});
+    apply(act::CloseFileBrowser{});
+    apply(act::RenameChat{chat().id, kLongTitle});
+  };
+  const auto leave_search = [this] {
+    apply(act::SearchChats{""});
+    apply(act::ShowSearch{false});
+  };
+  sweep({
+      workspace("messages", Workspace::kChat),
+      {"thinking", keys(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_T),
+       keys(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_T)},
+      {"menu of a message", pressing("**/message_more"), keys(ImGuiKey_Escape)},
+      {"menu of a chat", pressing("**/more"), keys(ImGuiKey_Escape)},
+      {"an answer is edited", edit, keys(ImGuiKey_Escape)},
+      {"an answer is begun", begin, keys(ImGuiKey_Escape)},
+      {"attachments", [this] { attach_more(); }, [this] { remove_attachments(); }},
+      {"find", keys(ImGuiMod_Ctrl | ImGuiKey_F), keys(ImGuiKey_Escape)},
+      {"search", [this] { search("blocks"); }, leave_search},
+      {"search without a hit", [this] { search("nothing of the kind"); }, leave_search},
+      {"trash", pressing("**/trash"), pressing("**/trash")},
+      {"presets", applied(act::ShowPresets{true}), applied(act::ShowPresets{false})},
+      {"tree", applied(act::ShowTree{true}), applied(act::ShowTree{false})},
+      {"deleted", delete_it, applied(act::UndoDelete{})},
+      {"a long notice", applied(act::OpenFiles{{"/nowhere/" + std::string(200, 'x') + ".txt"}}),
+       applied(act::DismissBanner{})},
+      {"import", applied(act::AskForFile{act::FileWish::kImportChats}), applied(act::CloseFileBrowser{})},
+      {"a file is replaced", [this] { ask_to_replace(); }, leave_export},
+  });
+}
+
+TEST_P(MessageSweep, OfAnswersUnderWay) {
+  open_kept();
+  std::string circle = "<think>\nIt goes round in circles.\n</think>\n\nOnce upon a time.";
+  for (int i = 0; i < 400; ++i)
+    circle += " And then the very same thing happened to the very same one again.";
+  engine_->answers = {circle};
+  engine_->steps_allowed = 7;
+  apply(act::SendMessage{chat().id, "Tell me a story that never ends"});
+  ASSERT_TRUE(loop_until([this] { return chat().messages.size() == 4 && engine_->steps_allowed == 0; }));
+  apply(act::SendMessage{chat().id, std::string("And then, when this is done, ") + kLongTitle});
+  ASSERT_EQ(chat().queued.size(), 1u);
+  sweep({workspace("an answer thinks, another waits", Workspace::kChat)});
+  engine_->steps_allowed = 500;
+  ASSERT_TRUE(loop_until([this] { return chat().messages.back().repeats; }));
+  engine_->steps_allowed = 0;  // nothing moves while it is looked at
+  draw_frames(3);
+  sweep({workspace("an answer repeats itself", Workspace::kChat)});
+}
+
+TEST_P(MessageSweep, OfAChatThatOutgrewItsContext) {
+  open({.max_model_len = 400}, large_settings());
+  for (int turn = 1; chat().context.num_left == 0 && turn < 40; ++turn) {
+    engine_->answers = {"Blocks hold sixteen tokens each, and a table says where they are. " +
+                        std::to_string(turn) + "."};
+    apply(act::SendMessage{chat().id, "What is a block, and who owns it? " + std::to_string(turn)});
+    ASSERT_TRUE(loop_until([&] {
+      return chat().messages.size() == 2 * static_cast<std::size_t>(turn) &&
+             chat().activity == Activity::kIdle;
+    }));
+  }
+  ASSERT_GT(chat().context.num_left, 1);
+  const auto show_cut = [this] {
+    const auto begin = static_cast<std::size_t>(chat().context.num_left);
+    apply(act::ShowMessage{chat().id, chat().messages.at(begin - 1).id});
+  };
+  apply(act::ChangeContextPolicy{chat().id, ContextPolicy::kSummarise});
+  sweep({{"where the context begins", show_cut},
+         {"its settings", applied(act::ShowSampling{true}), applied(act::ShowSampling{false})}});
+}
+
+TEST_P(WindowSweep, WithoutAModel) {
+  const auto none = [](const EngineOptions&, LoadProgress) -> Result<std::unique_ptr<Engine>> {
+    return Error{ErrorCode::kDamagedFile, "/home/somebody/models/" + std::string(kLongTitle) +
+                                              ".gguf: it ends after 12 bytes: fetch it again"};
+  };
+  open_with(none, "", test_settings());
+  sweep({{"welcome", [] {}}});
+  close_window();
+  open_with(none, "x.gguf", test_settings());
+  sweep({{"a model that cannot be loaded", [] {}}});
+  close_window();
+  chats_path_ = folder_ / "chats.db";
+  open();
+  apply(act::SendMessage{chat().id, "what is a needle"});
+  ASSERT_TRUE(loop_until([this] { return chat().messages.size() == 2 && !chat().messages[1].streaming; }));
+  close_window();
+  open_with(none, "x.gguf", test_settings());
+  ASSERT_TRUE(loop_until([this] { return ui::active_chat(state()) != nullptr && !chat().messages.empty(); }));
+  sweep({workspace("chats without a model", Workspace::kChat),
+         workspace("comparisons without a model", Workspace::kCompare),
+         workspace("memory without a model", Workspace::kMemory)});
+}
+
+TEST_P(WindowSweep, WhileAModelLoads) {
+  std::atomic<bool> is_over = false;
+  const auto factory = [&](const EngineOptions&, LoadProgress progress) -> Result<std::unique_ptr<Engine>> {
+    while (progress(0.4) && !is_over) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return Error{ErrorCode::kCancelled, "loading was cancelled"};
+  };
+  open_loading(factory, "x.gguf", test_settings());
+  ASSERT_TRUE(loop_until([this] { return state().model.load_fraction >= 0.35; }));
+  sweep({{"loading", [] {}}});
+  is_over = true;
+}
+
+TEST_P(WindowSweep, OfComparisons) {
+  open_compare(large_settings());
+  sweep({workspace("an empty comparison", Workspace::kCompare)});
+  run_samples(4);
+  const auto samples = workspace("samples", Workspace::kCompare).show;
+  const auto columns = keys(ImGuiKey_C);
+  sweep({
+      {"samples", samples},
+      {"as a grid", keys(ImGuiKey_G), columns},
+      {"one answer", keys(ImGuiKey_S), columns},
+      {"differences", keys(ImGuiKey_D), columns},
+      {"where answers part", keys(ImGuiKey_T), columns},
+      {"shared beginnings", keys(ImGuiKey_2), keys(ImGuiKey_3)},
+      {"entropy", keys(ImGuiKey_5), keys(ImGuiKey_3)},
+      {"blocks", keys(ImGuiKey_6), keys(ImGuiKey_3)},
+      {"Markdown", keys(ImGuiKey_F), keys(ImGuiKey_F)},
+  });
+  run_settings();
+  sweep({workspace("settings", Workspace::kCompare)});
+  run_beams();
+  sweep({workspace("beams", Workspace::kCompare), {"scores", keys(ImGuiKey_P), keys(ImGuiKey_P)}});
+}
+
+TEST_P(WindowSweep, OfBatches) {
+  open_compare(large_settings());
+  batch_answers_ = true;
+  apply(act::ShowWorkspace{Workspace::kCompare});
+  draw_frames(2);
+  press("**/kind/batch");
+  sweep({{"set-up of a batch", [] {}}});
+  act::ChangeBatch change{state().batch.setup, 77123456};
+  change.settings.resize(3, change.settings.front());
+  for (std::size_t i = 0; i < change.settings.size(); ++i)
+    change.settings[i].sampling.temperature = 0.2 + 0.3 * static_cast<double>(i);
+  change.settings[2].system_prompt = kLongTitle;
+  apply(change);
+  std::string prompts;
+  for (int i = 1; i <= 12; ++i)
+    prompts += "Write a line about rain on the roof of house number " + std::to_string(i) +
+               ", and another one about the people who live in it and about what they do all day.\n";
+  apply(act::RunBatch{prompts, ui::PromptFormat::kLines});
+  ASSERT_TRUE(loop_until([this] { return !state().batch.running; }));
+  draw_frames(3);
+  sweep({{"a batch and its set-up", [] {}}});
+  press("**/edit_batch");
+  const auto end_vote = applied(act::EndVote{});
+  sweep({{"a batch", [] {}},
+         {"an answer of a batch", pressing("**/cell_0_1"), keys(ImGuiKey_Escape)},
+         {"a vote", applied(act::StartVote{}), end_vote}});
+  apply(act::StartVote{});
+  for (std::size_t place : {0, 1, 2}) apply(act::CastVote{place});
+  end_vote();
+  ASSERT_TRUE(state().batch.result.has_value());
+  sweep({{"what came of a vote", [] {}}});
+}
+
+TEST_P(WindowSweep, OfTwoModels) {
+  if (IsSkipped()) return;
+  std::filesystem::create_directories(folder_ / "models");
+  const std::string first = (folder_ / "models/A name of a model that is long-1M.F32.gguf").string();
+  const std::string second = (folder_ / "models/Fox-1M.Q8_0.gguf").string();
+  test::make_tiny_llama(7, {}).write(first);
+  test::make_tiny_llama(8, {.weight_type = kernels::TensorType::kQ8_0}).write(second);
+  open_with(Engine::create, first, large_settings());
+  ASSERT_EQ(state().model.phase, ui::ModelPhase::kReady) << state().model.problem;
+  apply(act::ShowWorkspace{Workspace::kCompare});
+  apply(act::ShowTwoModels{true});
+  sweep({{"one of two models", [] {}}});
+  apply(act::TakeSecondModel{second});
+  ASSERT_TRUE(loop_until([this] {
+    draw_frames(1);
+    return state().two_models.can_compare;
+  })) << state().two_models.problem;
+  sweep({{"two models", [] {}}});
+  apply(act::CompareTwoModels{
+      "The quick brown fox jumps over the lazy dog.\nIt runs into the house, and then it "
+      "is out again: nobody in the house has seen it."});
+  ASSERT_TRUE(loop_until([this] {
+    draw_frames(1);
+    return state().two_models.result.has_value();
+  })) << state().two_models.problem;
+  sweep({{"two models compared", [] {}},
+         {"a token of two models", pressing("**/worst_token"), keys(ImGuiKey_Escape)}});
+}
+
+TEST_P(WindowSweep, OfTheMemoryOfChats) {
+  open({}, large_settings());
+  engine_->answers = {std::string(400, 'a'), std::string(400, 'b')};
+  for (const char* end : {" first", " second"}) {
+    apply(act::NewChat{});
+    apply(act::SendMessage{chat().id, std::string(320, 'p') + end});
+    apply(act::RenameChat{chat().id, kLongTitle + std::string(end)});
+    draw_frames(6);
+  }
+  draw_frames(30);
+  engine_->steps_allowed = 0;
+  const auto choose = [this] { apply(act::ChooseBlock{chat().memory.blocks.at(0).block_id.value}); };
+  sweep({
+      workspace("pools", Workspace::kMemory),
+      {"a block", choose, applied(act::ChooseBlock{-1})},
+      {"prefix tree", keys(ImGuiKey_T), keys(ImGuiKey_T)},
+      {"more figures", keys(ImGuiKey_M), keys(ImGuiKey_M)},
+      {"menu of exports", pressing("**/export"), keys(ImGuiKey_Escape)},
+  });
+}
+
+TEST_P(WindowSweep, OfRecordingTourAndPaper) {
+  open();
+  const std::filesystem::path path = folder_ / "layout.kvrec";
+  MemoryScene().record(path, 260);
+  apply(act::ShowWorkspace{Workspace::kMemory});
+  const auto open_recording = [this, path] {
+    apply(act::ShowMemoryPage{ui::MemoryPage::kPools});
+    apply(act::OpenRecording{path.string()});
+    EXPECT_TRUE(
+        loop_until([this] { return state().memory_workspace.source == ui::MemorySource::kRecording; }));
+    apply(act::ChooseBlock{17});
+  };
+  const auto open_tree = [this, open_recording] {
+    open_recording();
+    apply(act::ChooseBlock{-1});
+    key(ImGuiKey_T);
+  };
+  const auto leave_tree = [this] {
+    key(ImGuiKey_T);
+    apply(act::CloseRecording{});
+  };
+  const auto open_tour = [this] {
+    apply(act::ShowMemoryPage{ui::MemoryPage::kTour});
+    apply(act::ShowChapter{4});
+    for (int i = 0; i < 5; ++i) apply(act::MoveTour{+1});
+  };
+  const auto open_swap = [this] {
+    apply(act::ShowChapter{8});
+    for (int i = 0; i < 12; ++i) apply(act::MoveTour{+1});
+  };
+  const auto open_trial = [this] {
+    apply(act::ShowChapter{10});
+    for (int i = 0; i < 5; ++i) apply(act::MoveTour{+1});
+  };
+  const auto run_paper = [this] {
+    apply(act::ShowMemoryPage{ui::MemoryPage::kPaper});
+    if (state().memory_workspace.paper.rows.front().progress > 0) return;
+    apply(act::RunPaper{});
+    EXPECT_TRUE(loop_until([this] { return state().memory_workspace.paper.rows.front().progress > 0.1; }));
+    apply(act::CancelPaper{});
+    EXPECT_TRUE(loop_until([this] { return !state().memory_workspace.paper.is_running; }));
+  };
+  sweep({
+      {"recording", open_recording, applied(act::CloseRecording{})},
+      {"tree of a recording", open_tree, leave_tree},
+      {"tour", open_tour},
+      {"tour with a host pool", open_swap},
+      {"tour, a visitor's text", open_trial},
+      {"paper", applied(act::ShowMemoryPage{ui::MemoryPage::kPaper})},
+      {"paper, run", run_paper},
+  });
+}
+
+std::string name_of(const ::testing::TestParamInfo<Sweep>& sweep) {
+  return sweep.param == Sweep::kLayout ? "Layout" : "Contrast";
+}
+INSTANTIATE_TEST_SUITE_P(Every, WindowSweep, ::testing::Values(Sweep::kLayout, Sweep::kContrast), name_of);
+INSTANTIATE_TEST_SUITE_P(Every, MessageSweep, ::testing::Values(Sweep::kLayout, Sweep::kContrast), name_of);
+
+}  // namespace
+}  // namespace octavo::testing
