@@ -190,11 +190,11 @@ TEST_F(ModelScoutTest, ChoicesChangeTheMemoryAndTheLoad) {
   picker_.apply(act::LoadChosenModel{});
   auto load = picker_.take_effects().load;
   ASSERT_TRUE(load);
-  EXPECT_EQ(load->options.model, state_.inside.path);
-  EXPECT_EQ(load->options.max_model_len, 1024);
-  EXPECT_EQ(load->options.kv_cache_dtype, KvCacheType::kInt8);
-  EXPECT_EQ(load->options.activation_dtype, ActivationType::kInt8);
-  EXPECT_EQ(load->options.num_kv_blocks, state_.inside.memory.num_blocks) << "as large as was shown";
+  EXPECT_EQ(load->load.options.model, state_.inside.path);
+  EXPECT_EQ(load->load.options.max_model_len, 1024);
+  EXPECT_EQ(load->load.options.kv_cache_dtype, KvCacheType::kInt8);
+  EXPECT_EQ(load->load.options.activation_dtype, ActivationType::kInt8);
+  EXPECT_EQ(load->load.options.num_kv_blocks, state_.inside.memory.num_blocks) << "as large as was shown";
   picker_.apply(act::ChangeLoadOptions{{.max_model_len = 1024, .kv_cache_mebibytes = 32}});
   ASSERT_TRUE(settle());
   EXPECT_LE(state_.inside.memory.kv_bytes, std::int64_t{32} << 20);
@@ -202,8 +202,8 @@ TEST_F(ModelScoutTest, ChoicesChangeTheMemoryAndTheLoad) {
   picker_.apply(act::LoadChosenModel{});
   load = picker_.take_effects().load;
   ASSERT_TRUE(load);
-  EXPECT_EQ(load->options.kv_cache_memory, 32);
-  EXPECT_FALSE(load->options.num_kv_blocks);
+  EXPECT_EQ(load->load.options.kv_cache_memory, 32);
+  EXPECT_FALSE(load->load.options.num_kv_blocks);
 }
 
 TEST_F(ModelScoutTest, AContextThatIsLongerThanTheNextModelsBecomesTheModels) {
@@ -247,7 +247,7 @@ TEST_F(ModelScoutTest, APathFromTheHomeFolderIsLoadedAsTheFileItMeans) {
   picker_.apply(act::LoadChosenModel{});
   const auto load = picker_.take_effects().load;
   ASSERT_TRUE(load);
-  EXPECT_EQ(load->options.model, path);
+  EXPECT_EQ(load->load.options.model, path);
 }
 
 TEST_F(ModelScoutTest, LoadedModelsAreRememberedNewestFirst) {
