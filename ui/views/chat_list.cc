@@ -485,7 +485,8 @@ bool ChatList::draw_rename(const Frame& frame, ImVec2 low, float width) {
                                   ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
   const bool cancelled = ImGui::IsItemDeactivated() && ImGui::IsKeyPressed(ImGuiKey_Escape);
   const bool left = !focus_rename_ && ImGui::IsItemDeactivated() && !cancelled;
-  focus_rename_ = false;
+  if (ImGui::IsItemActive())
+    focus_rename_ = false;  // the composer may have asked for the keyboard in the same frame
   if (entered || left || cancelled) renaming_ = 0;
   ended_ = ended_ || entered || cancelled;
   return entered || left;
