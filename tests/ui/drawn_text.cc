@@ -354,6 +354,8 @@ namespace {
 
 // Labels of what asks for more, of what is under way, and ranges: their ellipsis leaves nothing out.
 constexpr const char* kOwnEllipses[] = {"Choose a model file…",
+                                        "Try a tiny pool…",
+                                        "This chapter as a lesson…",
                                         "Choose a model…",
                                         "Searching…",
                                         "Two models…",
