@@ -1,29 +1,22 @@
 #include "ui/widgets/sampling_controls.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 
 #include "engine/base/format.h"
 #include "ui/widgets/controls.h"
 #include "ui/widgets/sampling_fields.h"
+#include "ui/widgets/slim_slider.h"
 
 namespace octavo::ui {
 namespace {
 
-constexpr float kBarHeight = 18;
 constexpr float kSliderGap = 8;
-
-struct Range {
-  float low, high, step;
-};
-
-float rounded(float value, float step) { return std::round(value / step) * step; }
 
 // A label, its value at the right, and a slim slider below. The value stays what it was until the slider
 // moves.
 bool slider(const Frame& frame, const char* id, const char* label, std::string_view help, float& value,
-            Range range, const std::string& shown, float width) {
+            SliderRange range, const std::string& shown, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   TextStyle style = small_text(frame);
   line(frame, style, label);
@@ -31,39 +24,13 @@ bool slider(const Frame& frame, const char* id, const char* label, std::string_v
   style.colour = frame.theme.text;
   draw_text(frame, ImGui::GetWindowDrawList(), {at.x + width - text_width(frame, style, shown), at.y}, style,
             shown);
-  const ImVec2 bar = ImGui::GetCursorScreenPos();
-  const float middle = bar.y + frame.px(9);
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  const float fraction = std::clamp((value - range.low) / (range.high - range.low), 0.0f, 1.0f);
-  const float knob = bar.x + frame.px(7) + (width - frame.px(14)) * fraction;
-  list->AddRectFilled({bar.x, middle - frame.px(2)}, {bar.x + width, middle + frame.px(2)}, frame.theme.free,
-                      frame.px(2));
-  list->AddRectFilled({bar.x, middle - frame.px(2)}, {knob, middle + frame.px(2)}, frame.theme.accent,
-                      frame.px(2));
-  const Face face = frame.face(FontFace::kRegular, 8);
-  ImGui::PushFont(face.font, face.size);
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {0, std::floor((frame.px(kBarHeight) - face.size) * 0.5f)});
-  for (const ImGuiCol colour : {ImGuiCol_FrameBg, ImGuiCol_FrameBgHovered, ImGuiCol_FrameBgActive,
-                                ImGuiCol_SliderGrab, ImGuiCol_SliderGrabActive}) {
-    ImGui::PushStyleColor(colour, IM_COL32_BLACK_TRANS);
-  }
-  ImGui::SetNextItemWidth(width);
-  float moved = value;
-  const bool changed =
-      ImGui::SliderFloat(id, &moved, range.low, range.high, "", ImGuiSliderFlags_NoRoundToFormat);
-  const bool active = ImGui::IsItemActive() || ImGui::IsItemHovered();
-  ImGui::PopStyleColor(5);
-  ImGui::PopStyleVar();
-  ImGui::PopFont();
-  list->AddCircleFilled({knob, middle}, frame.px(active ? 8 : 7), frame.theme.panel);
-  list->AddCircleFilled({knob, middle}, frame.px(active ? 7 : 6), frame.theme.accent);
+  const bool changed = slim_slider(frame, id, value, range, width);
   gap(frame, kSliderGap);
-  if (changed) value = rounded(moved, range.step);
   return changed;
 }
 
 bool real_slider(const Frame& frame, const char* id, const char* label, std::string_view help, double& value,
-                 Range range, const std::string& shown, float width) {
+                 SliderRange range, const std::string& shown, float width) {
   auto narrow = static_cast<float>(value);
   if (!slider(frame, id, label, help, narrow, range, shown, width)) return false;
   // Back to what a person would have written: 0.7, not 0.699999988.
@@ -72,7 +39,7 @@ bool real_slider(const Frame& frame, const char* id, const char* label, std::str
 }
 
 bool count_slider(const Frame& frame, const char* id, const char* label, std::string_view help,
-                  std::int32_t& value, Range range, const std::string& shown, float width) {
+                  std::int32_t& value, SliderRange range, const std::string& shown, float width) {
   auto narrow = static_cast<float>(value);
   if (!slider(frame, id, label, help, narrow, range, shown, width)) return false;
   value = static_cast<std::int32_t>(std::lround(narrow));
@@ -145,7 +112,7 @@ bool number_slider(const Frame& frame, const char* id, const char* label, std::s
 }
 
 float slider_height(const Frame& frame) {
-  return line_pixels(frame, small_text(frame)) + frame.px(kBarHeight) + frame.px(kSliderGap) +
+  return line_pixels(frame, small_text(frame)) + frame.px(kSlimSliderHeight) + frame.px(kSliderGap) +
          2 * ImGui::GetStyle().ItemSpacing.y;
 }
 

@@ -10,6 +10,7 @@
 
 #include "engine/base/format.h"
 #include "ui/widgets/controls.h"
+#include "ui/widgets/slim_slider.h"
 
 namespace octavo::ui {
 
@@ -79,39 +80,6 @@ bool draw_flags(const Frame& frame, SamplingParams& sampling, float width) {
   changed |= draw_choice(frame, "ignore_eos", "When the model ends its answer",
                          "Go on: the answer goes past the model's own end, to its longest length.", kEnds,
                          kEndIds, sampling.ignore_eos, width);
-  return changed;
-}
-
-// A slim slider at the cursor. The value stays what it was until it moves.
-template <class Number>
-bool draw_slider(const Frame& frame, const Number& number, float& value, float width) {
-  const ImVec2 bar = ImGui::GetCursorScreenPos();
-  const float middle = bar.y + frame.px(9);
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  const float fraction = std::clamp((value - number.low) / (number.high - number.low), 0.0f, 1.0f);
-  const float knob = bar.x + frame.px(7) + (width - frame.px(14)) * fraction;
-  list->AddRectFilled({bar.x, middle - frame.px(2)}, {bar.x + width, middle + frame.px(2)}, frame.theme.free,
-                      frame.px(2));
-  list->AddRectFilled({bar.x, middle - frame.px(2)}, {knob, middle + frame.px(2)}, frame.theme.accent,
-                      frame.px(2));
-  const Face face = frame.face(FontFace::kRegular, 8);
-  ImGui::PushFont(face.font, face.size);
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {0, std::floor((frame.px(18) - face.size) * 0.5f)});
-  for (const ImGuiCol colour : {ImGuiCol_FrameBg, ImGuiCol_FrameBgHovered, ImGuiCol_FrameBgActive,
-                                ImGuiCol_SliderGrab, ImGuiCol_SliderGrabActive}) {
-    ImGui::PushStyleColor(colour, IM_COL32_BLACK_TRANS);
-  }
-  ImGui::SetNextItemWidth(width);
-  float moved = value;
-  const bool changed =
-      ImGui::SliderFloat(number.id, &moved, number.low, number.high, "", ImGuiSliderFlags_NoRoundToFormat);
-  const bool active = ImGui::IsItemActive() || ImGui::IsItemHovered();
-  ImGui::PopStyleColor(5);
-  ImGui::PopStyleVar();
-  ImGui::PopFont();
-  list->AddCircleFilled({knob, middle}, frame.px(active ? 8 : 7), frame.theme.panel);
-  list->AddCircleFilled({knob, middle}, frame.px(active ? 7 : 6), frame.theme.accent);
-  if (changed) value = std::round(moved / number.step) * number.step;
   return changed;
 }
 
@@ -200,7 +168,7 @@ bool SamplingFields::draw_number(const Frame& frame, const Number& number, Sampl
   ImGui::SetCursorScreenPos({at.x, ImGui::GetItemRectMax().y + frame.px(4)});
   auto narrow = static_cast<float>(number.real != nullptr ? sampling.*number.real
                                                           : static_cast<double>(sampling.*number.count));
-  if (draw_slider(frame, number, narrow, width)) {
+  if (slim_slider(frame, number.id, narrow, {number.low, number.high, number.step}, width)) {
     take(static_cast<double>(narrow));
     field.text = value_text(candidate);
     tried = true;
