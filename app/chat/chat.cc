@@ -184,8 +184,12 @@ std::vector<MessageId> Chat::active_path() const {
 }
 
 MessageId Chat::active_leaf() const {
-  const auto path = active_path();
-  return path.empty() ? kRootMessage : path.back();
+  MessageId leaf = kRootMessage;
+  for (const Message* message = find(active_root_child_); message != nullptr;
+       message = find(message->active_child)) {
+    leaf = message->id;
+  }
+  return leaf;
 }
 
 const std::string& Chat::summary_after(MessageId id) const {
@@ -205,10 +209,10 @@ void Chat::set_summary(MessageId id, std::string summary) {
 
 std::string Chat::display_title(std::size_t max_characters) const {
   if (!title.empty()) return title;
-  for (const MessageId id : active_path()) {
-    const Message& message = *find(id);
-    if (message.role != Role::kUser) continue;
-    std::string line = first_line(message.content, max_characters);
+  for (const Message* message = find(active_root_child_); message != nullptr;
+       message = find(message->active_child)) {
+    if (message->role != Role::kUser) continue;
+    std::string line = first_line(message->content, max_characters);
     if (!line.empty()) return line;
   }
   return "New chat";

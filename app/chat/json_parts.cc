@@ -57,7 +57,7 @@ class PartReader final : public nlohmann::json_sax<json> {
     } else if (open_.back().is_array()) {
       open_.back().push_back(std::move(value));
     } else {
-      open_.back()[*path_.back()] = std::move(value);
+      open_.back().get_ref<json::object_t&>().insert_or_assign(*std::move(path_.back()), std::move(value));
     }
     return true;
   }

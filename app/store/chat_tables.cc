@@ -51,29 +51,57 @@ SamplingParams sampling_of(std::string_view text) {
   return sampling ? *sampling : SamplingParams{};
 }
 
-json metrics_object(const AnswerMetrics& metrics) {
+// One object of whole numbers, flags and fixed names: written by itself, because the library's own tree of
+// it costs as much as all of the rest of a saved message.
+class FiguresObject {
+ public:
+  void add(std::string_view key, std::int64_t value) { begin(key) += std::to_string(value); }
+  void add(std::string_view key, bool value) { begin(key) += value ? "true" : "false"; }
+  // A name of our own: nothing in it needs an escape.
+  void add(std::string_view key, std::string_view name) {
+    ((begin(key) += '"') += name) += '"';
+  }
+  void add(std::string_view key, const std::vector<std::int64_t>& values) {
+    std::string& text = begin(key);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      (text += i == 0 ? '[' : ',') += std::to_string(values[i]);
+    text += values.empty() ? "[]" : "]";
+  }
+  // Empty: nothing was added.
+  std::string text() && { return text_.empty() ? std::move(text_) : std::move(text_ += '}'); }
+
+ private:
+  std::string& begin(std::string_view key) {
+    return ((text_ += text_.empty() ? "{\"" : ",\"") += key) += "\":";
+  }
+
+  std::string text_;
+};
+
+void add_metrics(const AnswerMetrics& metrics, FiguresObject& object) {
   const RequestMetrics& request = metrics.request;
-  return {{"num_prompt_tokens", metrics.num_prompt_tokens},
-          {"num_cached_tokens", metrics.num_cached_tokens},
-          {"queue_us", request.queue_us},
-          {"ttft_us", request.ttft_us},
-          {"tpot_us", request.tpot_us},
-          {"e2e_us", request.e2e_us},
-          {"num_preemptions", request.num_preemptions},
-          {"num_draft_tokens", request.num_draft_tokens},
-          {"num_accepted_tokens", request.num_accepted_tokens},
-          {"miss_cause", miss_cause_name(request.prefix_miss.cause)},
-          {"miss_position", request.prefix_miss.position}};
+  object.add("num_prompt_tokens", std::int64_t{metrics.num_prompt_tokens});
+  object.add("num_cached_tokens", std::int64_t{metrics.num_cached_tokens});
+  object.add("queue_us", request.queue_us);
+  object.add("ttft_us", request.ttft_us);
+  object.add("tpot_us", request.tpot_us);
+  object.add("e2e_us", request.e2e_us);
+  object.add("num_preemptions", std::int64_t{request.num_preemptions});
+  object.add("num_draft_tokens", std::int64_t{request.num_draft_tokens});
+  object.add("num_accepted_tokens", std::int64_t{request.num_accepted_tokens});
+  object.add("miss_cause", miss_cause_name(request.prefix_miss.cause));
+  object.add("miss_position", std::int64_t{request.prefix_miss.position});
 }
 
 // What is known of an answer beside its text, in one column: what it cost, once it has ended, its thinking,
 // and whether it was stopped for its repetitions. Empty: nothing is.
 std::string figures_text(const Message& message) {
-  json object = message.metrics ? metrics_object(*message.metrics) : json::object();
-  if (message.thinking.begun_by_prompt) object["thinking_begun_by_prompt"] = true;
-  if (message.stopped_repeating) object["stopped_repeating"] = true;
-  if (!message.thinking.durations_us.empty()) object["thinking_us"] = message.thinking.durations_us;
-  return object.empty() ? std::string() : object.dump();
+  FiguresObject object;
+  if (message.metrics) add_metrics(*message.metrics, object);
+  if (message.thinking.begun_by_prompt) object.add("thinking_begun_by_prompt", true);
+  if (message.stopped_repeating) object.add("stopped_repeating", true);
+  if (!message.thinking.durations_us.empty()) object.add("thinking_us", message.thinking.durations_us);
+  return std::move(object).text();
 }
 
 template <class Integer>

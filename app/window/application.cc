@@ -60,6 +60,7 @@ Application::Application(const WindowOptions& options, EngineFactory factory, co
 
 Application::~Application() {
   save_settings_now();
+  controller_.finish_saving();
   controller_.detach_engine();  // it reads the engines
 }
 

@@ -71,6 +71,9 @@ class Controller {
   // window. Attach it before the engine, and the engine when `store_opened`: ids of new chats follow those of
   // old ones.
   void attach_store(ChatStore& store);
+  // Gives the store all that it was not told yet, before it ends.
+  void finish_saving() { chat_.finish_saving(); }
+  bool all_given_to_store() const { return chat_.all_given_to_store(); }
   bool store_opened() const { return chat_.store_opened(); }
   // Everything that the store has reported, and the messages that it has saved since. True when something
   // that is drawn changed.

@@ -121,11 +121,21 @@ void append_utf8(std::string& text, char32_t c) {
 std::string sanitise_utf8(std::string_view text) {
   std::string clean;
   clean.reserve(text.size());
+  std::size_t kept = 0;  // up to here everything stands in `clean`
   for (std::size_t i = 0; i < text.size();) {
+    if (static_cast<unsigned char>(text[i]) < 0x80) {
+      ++i;
+      continue;
+    }
     const CodePoint c = decode_utf8(text, i);
-    append_utf8(clean, c.value);
+    if (!c.valid) {
+      clean += text.substr(kept, i - kept);
+      append_utf8(clean, c.value);
+      kept = i + c.length;
+    }
     i += c.length;
   }
+  clean += text.substr(kept);
   return clean;
 }
 

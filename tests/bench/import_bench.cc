@@ -2,8 +2,8 @@
 //   octavo_import_bench [MESSAGES] [FOLDER]        a million messages, in a folder of its own under /tmp
 // 1. reads an export of Octavo (answers with token ids and figures) as the window does.
 // 2. the same into a window's controller with a store, until the chat is drawn and all of it is on the disk.
-// Each in a process of its own: its seconds, those of its processor time (what else runs counts in the first
-// only), and the most memory that it held. Exits 1 above 10 s of processor time or 2 GiB.
+// Each in a process of its own: its seconds, those of its processor time (of both threads; what else runs
+// counts in the first only), and the most memory that it held. Exits 1 above 10 s or 2 GiB.
 
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 #include "app/chat/chat_file.h"
 #include "app/window/chat/file_reader.h"
@@ -84,7 +85,11 @@ bool open_in_window(const fs::path& file) {
     files.files.push_back(read_file(file.string(), ReadAs::kChats));
     const double begin = thread_seconds();
     controller.take_read_files(std::move(files));
-    std::printf("   of these the window's thread: %.2f s\n", thread_seconds() - begin);
+    std::printf("   of these the window's thread, until it is drawn: %.2f s\n", thread_seconds() - begin);
+    while (!controller.all_given_to_store()) {
+      controller.poll_store();
+      std::this_thread::sleep_for(std::chrono::milliseconds(8));  // as frames follow each other
+    }
   }  // the store ends when all is on the disk
   return !controller.state().chats.empty() && !controller.state().chats.front().messages.empty();
 }
@@ -106,7 +111,7 @@ bool measure(const char* name, const fs::path& file, bool (*run)(const fs::path&
   const double seconds = seconds_since(begin), gib = static_cast<double>(usage.ru_maxrss) / (1 << 20);
   const bool good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   std::printf("%s: %.2f s, %.2f s of work, %.2f GiB%s\n", name, seconds, work, gib, good ? "" : ": FAILED");
-  return good && work < kMostSeconds && gib < kMostGib;
+  return good && seconds < kMostSeconds && gib < kMostGib;
 }
 
 int run(std::uint64_t num_messages, const fs::path& folder) {

@@ -375,5 +375,62 @@ TEST_F(StoredChats, ExportsAndImportsGoThroughFiles) {
   EXPECT_EQ(state().chats.size(), 2u);
 }
 
+// More than two parts of a chat that goes to the disk in parts.
+Chat very_long_chat() {
+  Chat chat;
+  chat.updated_ms = 1'700'000'000'000;
+  for (std::uint64_t i = 0; i < 140'000; ++i) {
+    Message message;
+    message.parent = MessageId{i};
+    message.role = i % 2 == 0 ? Role::kUser : Role::kAssistant;
+    if (i % 2 == 1) message.finish_reason = FinishReason::kStop;
+    message.content = "message " + std::to_string(i);
+    chat.add(std::move(message));
+  }
+  return chat;
+}
+
+TEST_F(StoredChats, AVeryLongChatGoesToTheDiskInParts) {
+  const std::string exported = app::chat_to_json(very_long_chat());
+  controller_->take_imported({very_long_chat()});
+  const ChatId id = chat().id;
+  EXPECT_EQ(chat().messages.size(), 140'000u) << "it is drawn before it is saved";
+  EXPECT_FALSE(controller_->all_given_to_store());
+  ASSERT_TRUE(until([this] { return controller_->all_given_to_store(); }));
+  EXPECT_EQ(chat().updated_ms, 1'700'000'000'000) << "its later parts are nothing new";
+  restart();
+  apply(act::SelectChat{id});
+  ASSERT_TRUE(until([this] { return !chat().loading; }));
+  EXPECT_EQ(chat().updated_ms, 1'700'000'000'000);
+  Chat kept = *controller_->chat(id);
+  kept.updated_ms = 1'700'000'000'000;
+  kept.context_begin = app::kRootMessage;  // what the meter found; it is not stored
+  EXPECT_TRUE(app::chat_to_json(kept) == exported);
+}
+
+TEST_F(StoredChats, WhatOfAVeryLongChatIsNotGivenYetIsGivenAtTheEnd) {
+  controller_->take_imported({very_long_chat()});
+  const ChatId id = chat().id;
+  EXPECT_FALSE(controller_->all_given_to_store());
+  controller_->finish_saving();
+  EXPECT_TRUE(controller_->all_given_to_store());
+  restart();
+  apply(act::SelectChat{id});
+  ASSERT_TRUE(until([this] { return !chat().loading; }));
+  EXPECT_EQ(chat().messages.size(), 140'000u);
+}
+
+TEST_F(StoredChats, AQuestionInAChatThatIsHalfwayToTheDiskTakesAllOfItAlong) {
+  controller_->take_imported({very_long_chat()});
+  const ChatId id = chat().id;
+  send_and_finish("and now?");
+  EXPECT_TRUE(controller_->all_given_to_store());
+  EXPECT_EQ(chat().updated_ms, now_ms_) << "a question is something new";
+  restart();
+  apply(act::SelectChat{id});
+  ASSERT_TRUE(until([this] { return !chat().loading; }));
+  EXPECT_EQ(chat().messages.size(), 140'002u);
+}
+
 }  // namespace
 }  // namespace octavo::testing

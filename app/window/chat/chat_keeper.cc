@@ -7,6 +7,11 @@
 namespace octavo::app {
 namespace {
 
+// Messages of one chat that are pushed at once, and changes that may wait for the disk before the next such
+// part: two parts, so that one is written while the other is made.
+constexpr std::size_t kPart = 65'536;
+constexpr StoreTicket kMostWaiting = 2 * kPart;
+
 bool same_sampling(const SamplingParams& a, const SamplingParams& b) {
   return a.temperature == b.temperature && a.top_p == b.top_p && a.top_k == b.top_k && a.min_p == b.min_p &&
          a.presence_penalty == b.presence_penalty && a.frequency_penalty == b.frequency_penalty &&
@@ -39,8 +44,9 @@ std::optional<std::int64_t> newest_message_ms(const Chat& chat) {
 StoreTicket ChatKeeper::keep(const Chat& chat, const ChatHead& now, KeptChat& kept, Urgency urgency) {
   if (store_ == nullptr) return 0;
   if (!kept.stored && !worth_a_row(now, chat, kept)) return newest_;
+  if (kept.in_parts && urgency == Urgency::kSoon && !has_room()) return newest_;
   kept.head.id = now.id;
-  const bool grew = kept.loaded && keep_messages(chat, kept);
+  const bool grew = kept.loaded && keep_messages(chat, kept, urgency);
   if (kept.loaded) keep_summaries(chat, kept);
   urgency_ = urgency;  // the last push carries all before it
   keep_head(chat, now, kept, grew || urgency == Urgency::kNow);
@@ -48,7 +54,10 @@ StoreTicket ChatKeeper::keep(const Chat& chat, const ChatHead& now, KeptChat& ke
   return newest_;
 }
 
-bool ChatKeeper::keep_messages(const Chat& chat, KeptChat& kept) {
+bool ChatKeeper::has_room() const { return newest_ <= kMostWaiting || saved(newest_ - kMostWaiting); }
+
+// Whether the chat has grown since it was last kept: the next part of what it was then is not growth.
+bool ChatKeeper::keep_messages(const Chat& chat, KeptChat& kept, Urgency urgency) {
   const std::vector<Message>& messages = chat.messages();
   changes::SaveChoices changed{.chat_id = kept.head.id, .choices = {}};
   for (std::size_t i = 0; i < kept.choices.size() && i < messages.size(); ++i) {
@@ -56,13 +65,17 @@ bool ChatKeeper::keep_messages(const Chat& chat, KeptChat& kept) {
     kept.choices[i] = messages[i].active_child;
     changed.choices.emplace_back(messages[i].id, messages[i].active_child);
   }
-  const bool grew = kept.choices.size() < messages.size();
-  for (std::size_t i = kept.choices.size(); i < messages.size(); ++i) {
+  const std::size_t begin = kept.choices.size(), left = messages.size() - begin;
+  const std::size_t count = urgency == Urgency::kNow ? left : has_room() ? std::min(left, kPart) : 0;
+  const bool was_in_parts = std::exchange(kept.in_parts, count < left);
+  for (std::size_t i = begin; i < begin + count; ++i) {
     kept.choices.push_back(messages[i].active_child);
+    if (kept.in_parts && i + 1 == begin + count) urgency_ = Urgency::kNow;  // the next part waits for this one
     push(changes::SaveMessage{kept.head.id, messages[i]});
   }
+  urgency_ = Urgency::kSoon;
   if (!changed.choices.empty()) push(std::move(changed));
-  return grew;
+  return left > 0 && !was_in_parts;
 }
 
 void ChatKeeper::keep_summaries(const Chat& chat, KeptChat& kept) {
@@ -118,6 +131,7 @@ void ChatKeeper::push(StoreChange change) {
 void ChatKeeper::forget(KeptChat& kept) {
   if (!kept.loaded) return;
   kept.choices.clear();
+  kept.in_parts = false;
   kept.summaries.clear();
   kept.stored = false;
 }

@@ -43,6 +43,8 @@ class ChatWorkspace final : public ComparedChats {
   // Where the chats are kept; it must outlive the workspace's use. Without one they live as long as the
   // window.
   void attach_store(ChatStore& store);
+  void finish_saving() { chats_.keep_all(); }
+  bool all_given_to_store() const { return chats_.all_kept(); }
   bool store_opened() const { return chats_.store_opened(); }
   // Everything that the store has reported, and the messages that it has saved since. True when something
   // that is drawn changed.

@@ -310,7 +310,13 @@ void Chats::keep() {
   for (const ChatId id : std::exchange(unsaved_, {})) {
     ChatRecord& record = records_.at(id);
     keeper_.keep(record.chat, head_of(record), record.kept);
+    if (!keeper_.is_whole(record.chat, record.kept)) unsaved_.insert(id);
   }
+}
+
+void Chats::keep_all() {
+  if (!store_opened_) return;
+  for (const ChatId id : std::exchange(unsaved_, {})) keep_now(id);
 }
 
 StoreTicket Chats::keep_now(ChatId id) {

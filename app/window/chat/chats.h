@@ -88,8 +88,11 @@ class Chats {
   void take_out_of_trash(ChatId id);
   void erase(ChatId id);
 
-  // Tells the store of what has changed.
+  // Tells the store of what has changed; of a very long chat a part, until it is called again.
   void keep();
+  bool all_kept() const { return unsaved_.empty(); }
+  // The program ends: the rest at once.
+  void keep_all();
   // Of this one at once. The ticket is of everything so far.
   StoreTicket keep_now(ChatId id);
   // Whether all up to this ticket is on the disk.
