@@ -113,6 +113,7 @@ class ItemLister {
     work.loads.assign(static_cast<std::size_t>(plan.num_threads), 0);
     work.items.clear();
     work.splits.clear();
+    work.merges.clear();
     work.num_partial_floats = 0;
   }
 
@@ -137,6 +138,7 @@ class ItemLister {
     const std::int64_t num_floats = tile.cost() * plan_.floats_per_row;
     const bool has_room = work_.num_partial_floats + num_floats <= kMostPartialFloats;
     if (tile.num_ranges == 1 || !has_room || take_whole(tile.cost())) return add_whole(index, kv_head);
+    add_merges(static_cast<std::int32_t>(work_.splits.size()), tile.num_rows);
     work_.splits.push_back({index, kv_head, work_.num_partial_floats});
     work_.num_partial_floats += num_floats;
   }
@@ -147,6 +149,12 @@ class ItemLister {
         {index, kv_head, tile.first_range, tile.first_range + tile.num_ranges, Work::kWhole});
   }
 
+  void add_merges(std::int32_t split, std::int32_t num_rows) {
+    const std::int32_t step = plan_.rows_per_merge();
+    for (std::int32_t row = 0; row < num_rows; row += step)
+      work_.merges.push_back({split, row, std::min(row + step, num_rows)});
+  }
+
   bool take_whole(std::int64_t cost) {
     std::int64_t& least = *std::ranges::min_element(work_.loads);
     if (least + cost > share_ + share_ / kMostOverShare) return false;
@@ -154,16 +162,19 @@ class ItemLister {
     return true;
   }
 
-  // Equal ones, as many for each thread.
+  // As many for each thread, and as nearly equal as ranges allow, longer ones first.
   void add_pieces(const Work::Split& split) {
     const Work::Tile& tile = at(split.tile);
     const std::int64_t least = tile.cost() / std::max<std::int64_t>(1, most_of_piece_);
     const std::int64_t num_pieces = (least / plan_.num_threads + 1) * plan_.num_threads;
-    const auto step = static_cast<std::int32_t>((tile.num_ranges + num_pieces - 1) / num_pieces);
+    const auto num_ranges = static_cast<std::int32_t>(tile.num_ranges / num_pieces);
+    const auto num_longer = static_cast<std::int32_t>(tile.num_ranges % num_pieces);
     const std::int32_t end = tile.first_range + tile.num_ranges;
-    for (std::int32_t range = tile.first_range; range < end; range += step)
-      work_.items.push_back(
-          {split.tile, split.kv_head, range, std::min(range + step, end), split.partials_offset});
+    std::int32_t piece = 0;
+    for (std::int32_t range = tile.first_range, next; range < end; range = next, ++piece) {
+      next = range + num_ranges + (piece < num_longer ? 1 : 0);
+      work_.items.push_back({split.tile, split.kv_head, range, next, split.partials_offset});
+    }
   }
 
   const AttentionPlan& plan_;

@@ -38,11 +38,18 @@ struct AttentionWork {
     std::int64_t partials_offset;
   };
 
+  // Some rows of a split's tile, whose partial results one thread merges.
+  struct Merge {
+    std::int32_t split;
+    std::int32_t first_row, end_row;  // of the tile
+  };
+
   std::vector<std::int32_t> sequences;  // of the batch, those with common blocks next to each other
   std::vector<AttentionRow> rows;       // of the batch, in the order of `sequences`
   std::vector<Tile> tiles;
   std::vector<Item> items;
   std::vector<Split> splits;
+  std::vector<Merge> merges;
   std::int64_t num_partial_floats = 0;
   std::vector<std::int64_t> loads;      // while items are listed, for each thread: the cost of what it takes
   std::vector<std::int64_t> announced;  // in a layer, for each worker: the item whose keys it has asked for
@@ -53,6 +60,8 @@ struct AttentionPlan {
   // Queries (rows x heads of a group) of a tile: enough to pay for converting keys and values once (5 % of
   // the attention of a long prompt), few enough for a prompt to make work for all threads.
   static constexpr std::int32_t kTileQueries = 192;
+  // Queries that are merged together: as many as the kernels take at once.
+  static constexpr std::int32_t kMergedQueries = 16;
 
   std::int32_t block_size;
   std::int32_t num_kv_heads;
@@ -62,6 +71,7 @@ struct AttentionPlan {
   std::int32_t window = 0;      // of AttentionShape
 
   std::int32_t rows_per_tile() const { return std::max(1, kTileQueries / group_size); }
+  std::int32_t rows_per_merge() const { return std::max(1, kMergedQueries / group_size); }
   bool operator==(const AttentionPlan&) const = default;
 };
 

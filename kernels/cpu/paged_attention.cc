@@ -73,10 +73,14 @@ void CpuBackend::paged_attention(const AttentionShape& shape, const PagedBatch& 
                              range_stride);
     }
   });
-  pool_->parallel_for(static_cast<std::int64_t>(work.splits.size()), [&](std::int64_t i, std::int32_t) {
-    const AttentionWork::Split& split = work.splits[static_cast<std::size_t>(i)];
+  pool_->parallel_for(static_cast<std::int64_t>(work.merges.size()), [&](std::int64_t i, std::int32_t) {
+    const AttentionWork::Merge& merge = work.merges[static_cast<std::size_t>(i)];
+    const AttentionWork::Split& split = work.splits[static_cast<std::size_t>(merge.split)];
     const AttentionWork::Tile& tile = work.tiles[static_cast<std::size_t>(split.tile)];
-    kernels_.merge_ranges(kernel_tile(tile, split.kv_head), all_partials + split.partials_offset,
+    AttentionTile rows = kernel_tile(tile, split.kv_head);
+    rows.rows += merge.first_row;
+    rows.num_rows = merge.end_row - merge.first_row;
+    kernels_.merge_ranges(rows, all_partials + split.partials_offset + merge.first_row * plan.floats_per_row,
                           tile.num_rows * plan.floats_per_row);
   });
 }

@@ -176,18 +176,28 @@ void attend(const AttentionJob& job, float* scratch) {
 
 void merge_ranges(const AttentionTile& tile, float* partials, std::int64_t range_stride) {
   const std::int64_t size = attention_partial_floats(tile.head_dim);
-  for (int query = 0; query < tile.num_rows * tile.group_size; ++query) {
-    const AttentionRow& row = tile.rows[query / tile.group_size];
-    const auto partial = [&](int range) {
-      return Partial{partials + (range - tile.first_range) * range_stride + query * size};
-    };
-    const int first_range = row.first / kAttentionRange, last_range = row.position / kAttentionRange;
-    const Partial merged = partial(first_range);
-    for (int range = first_range + 1; range <= last_range; ++range) {
-      const Partial later = partial(range);
-      merge_partials(&merged, &later, 1, tile.head_dim);
+  const auto row_of = [&](int query) -> const AttentionRow& { return tile.rows[query / tile.group_size]; };
+  const auto first_of = [&](int query) { return row_of(query).first / kAttentionRange; };
+  const auto last_of = [&](int query) { return row_of(query).position / kAttentionRange; };
+  const auto partial = [&](int query, int range) {
+    return Partial{partials + (range - tile.first_range) * range_stride + query * size};
+  };
+  const int num_queries = tile.num_rows * tile.group_size;
+  for (int begin = 0; begin < num_queries; begin += kLanes) {
+    const int end = smaller(begin + kLanes, num_queries);
+    int last_range = 0;
+    for (int query = begin; query < end; ++query) last_range = larger(last_range, last_of(query));
+    for (int range = tile.first_range + 1; range <= last_range; ++range) {
+      Partial into[kLanes], later[kLanes];
+      int num_pairs = 0;
+      for (int query = begin; query < end; ++query) {
+        if (range <= first_of(query) || range > last_of(query)) continue;
+        into[num_pairs] = partial(query, first_of(query));
+        later[num_pairs++] = partial(query, range);
+      }
+      merge_partials(into, later, num_pairs, tile.head_dim);
     }
-    write_out(tile, query, merged);
+    for (int query = begin; query < end; ++query) write_out(tile, query, partial(query, first_of(query)));
   }
 }
 
