@@ -116,13 +116,18 @@ class Planner {
       others += path_[i].num_tokens;
       if (path_[i].role == Role::kUser) break;
     }
-    const std::int32_t wanted = std::max(1, (room_.context_len - others) / 2);
-    answer.token_ids.clear();
-    for (std::int32_t count = path_.back().num_tokens; count > wanted && !answer.content.empty();
-         count = counts_.of_message(answer, room_.context_len)) {
-      const double share = static_cast<double>(wanted) / count;
-      const auto num_bytes = static_cast<std::size_t>(share * static_cast<double>(answer.content.size()));
-      answer.content = std::string(end_of(answer.content, num_bytes));
+    shorten(answer, std::max(1, (room_.context_len - others) / 2));
+  }
+
+  // To its end, of at most so many tokens.
+  void shorten(ChatMessage& message, std::int32_t most) {
+    for (std::int32_t count = counts_.of_message(message, room_.context_len);
+         count > most && !message.content.empty();
+         count = counts_.of_message(message, room_.context_len)) {
+      message.token_ids.clear();
+      const double share = static_cast<double>(most) / count;
+      const auto num_bytes = static_cast<std::size_t>(share * static_cast<double>(message.content.size()));
+      message.content = std::string(end_of(message.content, num_bytes));
     }
   }
 
@@ -140,8 +145,29 @@ class Planner {
     asked.context_len = question_.context_len;
     asked.max_tokens = room_.summary;
     ContextPlan plan = Planner(asked, counts_, today_).plan();
-    if (!plan.refusal.empty()) return std::nullopt;
+    const auto has_only_instruction = [&] {
+      return static_cast<std::size_t>(plan.num_left) + 1 == asked.path.size();
+    };
+    if (plan.refusal.empty() && has_only_instruction()) {
+      shorten_newest_turn(asked);
+      plan = Planner(asked, counts_, today_).plan();
+    }
+    if (!plan.refusal.empty() || has_only_instruction()) return std::nullopt;
     return WantedSummary{last.id, std::move(plan.prompt), room_.summary};
+  }
+
+  // A turn that is too long to be read for its summary is summarised from the ends of its texts.
+  void shorten_newest_turn(ContextQuestion& asked) {
+    const std::size_t end = asked.path.size() - 1;  // the instruction
+    std::size_t begin = end - 1;
+    while (begin > 0 && asked.path[begin].message.role != Role::kUser) --begin;
+    asked.path.erase(asked.path.begin(), asked.path.begin() + static_cast<std::ptrdiff_t>(begin));
+    const auto num_messages = static_cast<std::int32_t>(asked.path.size() - 1);
+    const std::int32_t others = counts_.of_system_prompt(asked.system_prompt, room_.context_len, today_) +
+                                counts_.of_message(asked.path.back().message, room_.context_len);
+    const std::int32_t room = room_.context_len - others - room_.summary;
+    for (std::int32_t i = 0; i < num_messages; ++i)
+      shorten(asked.path[static_cast<std::size_t>(i)].message, std::max(1, room / num_messages));
   }
 
   ContextPlan refuse_full(ContextPlan plan) const {

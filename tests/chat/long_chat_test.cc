@@ -284,6 +284,29 @@ TEST_F(OneLongChat, ASummaryTellsOfAllThatLeftSinceTheOneBefore) {
   }
 }
 
+// The instruction alone would have the model invent a chat.
+TEST_F(OneLongChat, ATurnThatIsTooLongForItsSummaryIsSummarisedFromItsEnd) {
+  Chat chat;
+  chat.system_prompt = kSystem;
+  chat.context_policy = ContextPolicy::kSummarise;
+  chat.sampling.max_tokens = 32;
+  const std::string question = "the beginning of a question " + std::string(150, '?') + " and how it ends";
+  const std::string answer = "the beginning of an answer " + std::string(150, '!') + " and how that ends";
+  chat.append(kRootMessage, Role::kUser, question);
+  chat.append(chat.active_leaf(), Role::kAssistant, answer);
+  const ContextPlan plan = plan_question(chat, std::string(100, 'x'));
+  ASSERT_EQ(plan.num_left, 2);
+  ASSERT_TRUE(plan.summary.has_value());
+  const std::vector<ChatMessage>& asked = plan.summary->prompt.messages;
+  ASSERT_EQ(asked.size(), 4u);
+  EXPECT_EQ(asked[0].content, kSystem);
+  EXPECT_TRUE(question.ends_with(asked[1].content) && asked[1].content.size() > 10) << asked[1].content;
+  EXPECT_TRUE(answer.ends_with(asked[2].content) && asked[2].content.size() > 10) << asked[2].content;
+  EXPECT_LT(asked[1].content.size() + asked[2].content.size(), question.size() + answer.size());
+  const RequestOutput output = run(*engine_, plan.summary->prompt, plan.summary->max_tokens, 1);
+  EXPECT_FALSE(output.error.has_value()) << output.error->message;
+}
+
 // Counts of single messages are estimates, and a person may write a summary of any length: what is sent is
 // counted once more as it is, and more leaves.
 TEST_F(OneLongChat, WhatIsSentIsCountedAsItIs) {
