@@ -31,7 +31,7 @@ struct Look {
 bool is_full() { return std::getenv("OCTAVO_FULL_SWEEP") != nullptr; }
 
 std::vector<Look> sizes_and_zooms() {
-  if (!is_full()) return {{900, 600, 1}, {900, 600, 3}, {1280, 720, 0.75}, {1280, 720, 2}};
+  if (!is_full()) return {{900, 600, 3}, {1280, 720, 0.75}};
   std::vector<Look> all;
   for (const auto& [width, height] : {std::pair{900, 600},
                                       {1000, 700},
