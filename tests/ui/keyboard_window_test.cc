@@ -34,8 +34,9 @@ class KeyboardWindow : public WindowTest {
     context->Yield(3);
     return chat().draft;
   }
-  // All in one poll of the display, as a fast hand or a program sends them.
-  static void press_at_once(ImGuiKeyChord chord) {
+  // All in one poll of the display, as a fast hand or a program sends them; which is let go first is chance.
+  enum class LetsGo { kKeyFirst, kModifiersFirst };
+  static void press_at_once(ImGuiKeyChord chord, LetsGo lets_go = LetsGo::kModifiersFirst) {
     ImGuiIO& io = ImGui::GetIO();
     const auto key = static_cast<ImGuiKey>(chord & ~ImGuiMod_Mask_);
     const auto send = [&](bool down) {
@@ -44,8 +45,9 @@ class KeyboardWindow : public WindowTest {
     };
     send(true);
     io.AddKeyEvent(key, true);
+    if (lets_go == LetsGo::kModifiersFirst) send(false);
     io.AddKeyEvent(key, false);
-    send(false);
+    if (lets_go == LetsGo::kKeyFirst) send(false);
   }
 };
 
@@ -148,11 +150,14 @@ TEST_F(KeyboardWindow, EveryChordArrivesWhenAllItsKeysComeAtOnce) {
     for (const ImGuiKeyChord chord : {command.chord, command.another_chord}) {
       if (chord == 0 || !command.available(state())) continue;
       ++num_chords;
-      int num_seen = 0;
-      press_at_once(chord);
-      for (int frame = 0; frame < 6; ++frame)
-        application_->window().draw_frame([&] { num_seen += ImGui::IsKeyChordPressed(chord) ? 1 : 0; });
-      EXPECT_EQ(num_seen, 1) << command.name;
+      for (const LetsGo lets_go : {LetsGo::kKeyFirst, LetsGo::kModifiersFirst}) {
+        int num_seen = 0;
+        press_at_once(chord, lets_go);
+        for (int frame = 0; frame < 6; ++frame)
+          application_->window().draw_frame([&] { num_seen += ImGui::IsKeyChordPressed(chord) ? 1 : 0; });
+        EXPECT_EQ(num_seen, 1) << command.name
+                               << (lets_go == LetsGo::kKeyFirst ? "" : ", modifiers go first");
+      }
     }
   }
   EXPECT_GT(num_chords, 15u);
@@ -171,6 +176,39 @@ TEST_F(KeyboardWindow, TwoChordsAndAWordInOnePollAllArrive) {
   EXPECT_TRUE(loop_until([this] { return state().workspace == ui::Workspace::kCompare; }));
   EXPECT_TRUE(loop_until([this] { return !state().settings.sidebar_shown; }));
   EXPECT_FALSE(state().settings_open);
+}
+
+TEST_F(KeyboardWindow, AModifierBehindAKeyMakesNoChord) {
+  open();
+  draw_frames(3);
+  ImGuiIO& io = ImGui::GetIO();
+  int num_plain = 0, num_chords = 0;
+  io.AddKeyEvent(ImGuiKey_2, true);
+  io.AddKeyEvent(ImGuiMod_Ctrl, true);
+  io.AddKeyEvent(ImGuiKey_2, false);
+  io.AddKeyEvent(ImGuiMod_Ctrl, false);
+  for (int frame = 0; frame < 6; ++frame) {
+    application_->window().draw_frame([&] {
+      num_plain += ImGui::IsKeyChordPressed(ImGuiKey_2) ? 1 : 0;
+      num_chords += ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiKey_2) ? 1 : 0;
+    });
+  }
+  EXPECT_EQ(num_plain, 1);
+  EXPECT_EQ(num_chords, 0);
+}
+
+TEST_F(KeyboardWindow, TheWheelTurnsWithTheModifierThatWasHeld) {
+  open();
+  draw_frames(3);
+  ImGuiIO& io = ImGui::GetIO();
+  float turned = 0;
+  io.AddKeyEvent(ImGuiMod_Ctrl, true);
+  io.AddMouseWheelEvent(0, 1);
+  io.AddKeyEvent(ImGuiMod_Ctrl, false);
+  for (int frame = 0; frame < 4; ++frame)
+    application_->window().draw_frame(
+        [&] { turned += ImGui::GetIO().KeyCtrl ? ImGui::GetIO().MouseWheel : 0; });
+  EXPECT_EQ(turned, 1);
 }
 
 TEST_F(KeyboardWindow, AllKeysAreShownByAKey) {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "app/window/platform/chord_order.h"
 #include "app/window/platform/window_icon.h"
 #include "engine/base/text.h"
 
@@ -216,7 +217,10 @@ void Window::begin_platform_frame() {
 void Window::draw_frame(const std::function<void()>& draw) {
   ImGui_ImplOpenGL3_NewFrame();
   begin_platform_frame();
+  ImVector<ImGuiInputEvent>& queue = ImGui::GetCurrentContext()->InputEventsQueue;
+  const ImVector<ImGuiInputEvent> later = take_later_input(queue);
   ImGui::NewFrame();
+  for (const ImGuiInputEvent& event : later) queue.push_back(event);
   draw();
   ImGui::Render();
   if (!draws_pixels_) return upload_textures();
