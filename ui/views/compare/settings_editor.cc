@@ -15,7 +15,7 @@ constexpr float kSeedLabel = 40;
 constexpr float kSeedField = 128;
 constexpr float kGroupGap = 28;
 constexpr float kNarrowestGroup = 190;
-constexpr float kHeadingHeight = 28;
+constexpr float kBelowHeading = 6;
 constexpr float kSlidersInGroup = 4;  // the highest group decides
 constexpr float kFieldHeight = 78;
 constexpr float kRowGap = 12;
@@ -30,12 +30,22 @@ std::size_t groups_in_row(const Frame& frame, std::size_t count, float width) {
   return std::min(count, most);
 }
 
-void heading(const Frame& frame, const char* text) {
+TextStyle group_heading(const Frame& frame) {
   TextStyle style = small_text(frame);
   style.face = FontFace::kSemiBold;
   style.colour = frame.theme.text;
-  line(frame, style, text);
-  gap(frame, 6);
+  return style;
+}
+
+void heading(const Frame& frame, const char* text) {
+  line(frame, group_heading(frame), text);
+  gap(frame, kBelowHeading);
+}
+
+float group_height(const Frame& frame) {
+  const float heading = line_pixels(frame, group_heading(frame)) + frame.px(kBelowHeading) +
+                        2 * ImGui::GetStyle().ItemSpacing.y;
+  return heading + kSlidersInGroup * slider_height(frame);
 }
 
 }  // namespace
@@ -103,14 +113,13 @@ bool SettingsEditor::draw_seed(const Frame& frame, std::optional<std::uint64_t>&
 float SettingsEditor::groups_height(const Frame& frame, Groups groups, float width) {
   const std::size_t count = num_groups(groups), per_row = groups_in_row(frame, count, width);
   const auto rows = static_cast<float>((count + per_row - 1) / per_row);
-  const float each = frame.px(kHeadingHeight) + kSlidersInGroup * slider_height(frame);
-  return rows * each + (rows - 1) * frame.px(kRowGap);
+  return rows * group_height(frame) + (rows - 1) * frame.px(kRowGap);
 }
 
 bool SettingsEditor::draw_groups(const Frame& frame, ComparedSettings& settings, Groups groups, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const std::size_t count = num_groups(groups), per_row = groups_in_row(frame, count, width);
-  const float each = frame.px(kHeadingHeight) + kSlidersInGroup * slider_height(frame) + frame.px(kRowGap);
+  const float each = group_height(frame) + frame.px(kRowGap);
   const float column =
       std::floor((width + frame.px(kGroupGap)) / static_cast<float>(per_row)) - frame.px(kGroupGap);
   bool changed = false;

@@ -117,10 +117,10 @@ float question_room(const Frame& frame, float inner) {
 float SetupView::height(const Frame& frame, const UiState& state, float width, float most) const {
   const ComparisonSetup& setup = state.comparison.setup;
   const float inner = width - frame.px(2 * kPadding);
-  const float fixed =
-      frame.px((editing_ ? kEditorHeight : kQuestionHeight) + kOptionHeight + kPadding + kBelowOptions) +
-      question_top(frame, inner) + place_options(frame, setup, inner).back().y;
-  if (!shows_groups(state.comparison)) return fixed;
+  const float above = frame.px((editing_ ? kEditorHeight : kQuestionHeight) + kOptionHeight + kPadding) +
+                      question_top(frame, inner) + place_options(frame, setup, inner).back().y;
+  if (!shows_groups(state.comparison)) return above + frame.px(kBelowOptions);
+  const float fixed = above + frame.px(kPadding);
   const float groups =
       SettingsEditor::groups_height(frame, groups_of(setup.kind), inner - frame.px(kPadding));
   const float room = std::max(frame.px(kFewestGroups), most - fixed - frame.px(kGroupsGap));
@@ -139,8 +139,10 @@ void SetupView::draw(const Frame& frame, const UiState& state, CompareLook& look
   const float options = top + frame.px(editing_ ? kEditorHeight : kQuestionHeight);
   ImGui::SetCursorScreenPos({at.x, options});
   const float below = place_options(frame, state.comparison.setup, inner).back().y;
-  const float groups = at.y - frame.px(kPadding) + card_height - frame.px(kBelowOptions) - options - below -
-                       frame.px(kOptionHeight + kGroupsGap);
+  // A pixel less: what is drawn is rounded, and must not be higher than the card.
+  const float groups = std::floor(at.y + card_height - frame.px(2 * kPadding) - options - below -
+                                  frame.px(kOptionHeight + kGroupsGap)) -
+                       1;
   draw_options(frame, state, look, inner, groups);
   if (state.comparison.running) {
     const float y = at.y - frame.px(kPadding) + card_height - frame.px(6),
@@ -278,8 +280,10 @@ void SetupView::draw_options(const Frame& frame, const UiState& state, CompareLo
 }
 
 bool SetupView::draw_groups(const Frame& frame, ComparisonSetup& setup, float width, float height) {
-  ImGui::BeginChild("groups", {width, height}, ImGuiChildFlags_NavFlattened);
   const float room = width - frame.px(kPadding);  // beside it, a scroll bar
+  const bool fits = SettingsEditor::groups_height(frame, groups_of(setup.kind), room) <= height + 3;
+  ImGui::BeginChild("groups", {width, height}, ImGuiChildFlags_NavFlattened,
+                    fits ? ImGuiWindowFlags_NoScrollbar : ImGuiWindowFlags_None);
   bool changed = false;
   if (setup.kind == ComparisonKind::kSettings) {
     changed = settings_.draw_groups(frame, settings_.chosen(setup.variants), groups_of(setup.kind), room);
