@@ -1,6 +1,7 @@
 #include "engine/model/model_tensors.h"
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,7 +26,7 @@ class TensorFinder {
  public:
   TensorFinder(const GgufFile& file, const ModelConfig& config) : file_(file), config_(config) {}
 
-  Result<ModelTensors> find() const {
+  Result<ModelTensors> find() {
     ModelTensors model;
     const std::int64_t width = config_.embedding_length;
     OCTAVO_TRY(model.token_embedding, matrix("token_embd.weight", config_.vocabulary_size, width));
@@ -42,6 +43,7 @@ class TensorFinder {
     if (parts().rotates()) {
       OCTAVO_TRY_VOID(find_rope(model));
     }
+    OCTAVO_TRY_VOID(refuse_unused());
     return model;
   }
 
@@ -49,7 +51,7 @@ class TensorFinder {
   const Architecture& parts() const { return config_.parts; }
   std::int64_t width() const { return config_.embedding_length; }
 
-  Result<LayerTensors> find_layer(const std::string& prefix) const {
+  Result<LayerTensors> find_layer(const std::string& prefix) {
     const std::int64_t hidden = config_.feed_forward_length;
     const std::int64_t query = std::int64_t{config_.num_heads} * config_.head_dim;
     LayerTensors layer;
@@ -70,8 +72,20 @@ class TensorFinder {
     return layer;
   }
 
+  // A scale or a bias that nobody applies would make every answer wrong, and nothing would say so.
+  Result<void> refuse_unused() const {
+    for (const GgufTensor& tensor : file_.tensors()) {
+      if (used_.contains(&tensor)) continue;
+      if (parts().output_is_embedding && tensor.name == "output.weight") continue;  // a copy
+      return error_about(tensor.name, ErrorCode::kUnsupported,
+                         "is not used by Octavo's " + config_.architecture +
+                             " models and would change their answers; choose another model");
+    }
+    return {};
+  }
+
   // Apart, or in one matrix: which one is the converter's choice, whatever the architecture.
-  Result<void> find_query_key_value(const std::string& prefix, LayerTensors& layer) const {
+  Result<void> find_query_key_value(const std::string& prefix, LayerTensors& layer) {
     const std::int64_t query = std::int64_t{config_.num_heads} * config_.head_dim;
     const std::int64_t key = std::int64_t{config_.num_kv_heads} * config_.head_dim;
     const std::string packed = prefix + "attn_qkv";
@@ -91,7 +105,7 @@ class TensorFinder {
     return {};
   }
 
-  Result<void> find_gate_and_up(const std::string& prefix, LayerTensors& layer) const {
+  Result<void> find_gate_and_up(const std::string& prefix, LayerTensors& layer) {
     const std::int64_t hidden = config_.feed_forward_length;
     const std::string up = prefix + "ffn_up";
     if (parts().feed_forward == FeedForwardForm::kPackedGated) {
@@ -121,7 +135,7 @@ class TensorFinder {
     return part;
   }
 
-  Result<void> find_output(ModelTensors& model) const {
+  Result<void> find_output(ModelTensors& model) {
     model.output_is_tied = parts().output_is_embedding || file_.find_tensor("output.weight") == nullptr;
     if (model.output_is_tied) {
       model.output.weight = model.token_embedding;
@@ -132,7 +146,7 @@ class TensorFinder {
     return {};
   }
 
-  Result<void> find_rope(ModelTensors& model) const {
+  Result<void> find_rope(ModelTensors& model) {
     constexpr std::string_view kLong = "rope_factors_long.weight", kShort = "rope_factors_short.weight";
     const bool is_long_rope = config_.rope.scaling == RopeScalingType::kLongRope ||
                               file_.find_tensor(kLong) != nullptr || file_.find_tensor(kShort) != nullptr;
@@ -153,7 +167,7 @@ class TensorFinder {
   }
 
   // Empty: the file has none.
-  Result<std::vector<float>> rope_divisors(std::string_view name) const {
+  Result<std::vector<float>> rope_divisors(std::string_view name) {
     OCTAVO_TRY(std::vector<float> divisors, optional_vector(name, config_.rope.rotary_dim / 2));
     for (const float divisor : divisors) {
       if (!(divisor >= kMinFactor && divisor <= kMaxFactor)) {  // also NaN
@@ -163,7 +177,7 @@ class TensorFinder {
     return divisors;
   }
 
-  Result<NormTensors> norm(const std::string& name) const {
+  Result<NormTensors> norm(const std::string& name) {
     NormTensors found;
     OCTAVO_TRY(found.weight, vector(name + ".weight", width()));
     if (parts().norm == kernels::NormKind::kLayer) {
@@ -172,7 +186,7 @@ class TensorFinder {
     return found;
   }
 
-  Result<Projection> projection(const std::string& name, std::int64_t rows, std::int64_t columns) const {
+  Result<Projection> projection(const std::string& name, std::int64_t rows, std::int64_t columns) {
     Projection found;
     OCTAVO_TRY(found.weight, matrix(name + ".weight", rows, columns));
     const std::string bias = name + ".bias";
@@ -180,20 +194,20 @@ class TensorFinder {
     return found;
   }
 
-  Result<MatrixSource> matrix(std::string_view name, std::int64_t rows, std::int64_t columns) const {
+  Result<MatrixSource> matrix(std::string_view name, std::int64_t rows, std::int64_t columns) {
     OCTAVO_TRY(const GgufTensor* tensor, required(name));
     const std::int64_t shape[] = {columns, rows};
     OCTAVO_TRY(const kernels::TensorType type, check(*tensor, shape));
     return MatrixSource{type, rows, columns, file_.bytes_of(*tensor)};
   }
 
-  Result<std::vector<float>> vector(std::string_view name, std::int64_t size) const {
+  Result<std::vector<float>> vector(std::string_view name, std::int64_t size) {
     OCTAVO_TRY(const GgufTensor* tensor, required(name));
     return expand(*tensor, size);
   }
 
-  Result<std::vector<float>> optional_vector(std::string_view name, std::int64_t size) const {
-    const GgufTensor* tensor = file_.find_tensor(name);
+  Result<std::vector<float>> optional_vector(std::string_view name, std::int64_t size) {
+    const GgufTensor* tensor = take(name);
     if (tensor == nullptr) return std::vector<float>();
     return expand(*tensor, size);
   }
@@ -206,8 +220,15 @@ class TensorFinder {
     return values;
   }
 
-  Result<const GgufTensor*> required(std::string_view name) const {
+  // What is taken is used.
+  const GgufTensor* take(std::string_view name) {
     const GgufTensor* tensor = file_.find_tensor(name);
+    if (tensor != nullptr) used_.insert(tensor);
+    return tensor;
+  }
+
+  Result<const GgufTensor*> required(std::string_view name) {
+    const GgufTensor* tensor = take(name);
     if (tensor == nullptr) return damaged(name, "is missing");
     return tensor;
   }
@@ -247,6 +268,7 @@ class TensorFinder {
 
   const GgufFile& file_;
   const ModelConfig& config_;
+  std::set<const GgufTensor*> used_;
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // The weights of a model, found. The list of tensors follows from architecture and hyperparameters and is
-// then looked up in the file by name, shape and type; tensors that it does not name are ignored. Matrices
-// that a file packs into one (Q, K and V; gate and up) come apart here: their rows stand one behind the
-// other.
+// then looked up in the file by name, shape and type; a file with a tensor that nothing here uses is refused
+// by its name. Matrices that a file packs into one (Q, K and V; gate and up) come apart here: their rows
+// stand one behind the other.
 //
 // Ownership: matrices are views into the GgufFile, which must outlive this object; vectors are copies, as
 // floats.
@@ -71,9 +71,9 @@ struct ModelTensors {
 };
 
 // Errors: kDamagedFile for a tensor that is missing or has another shape, and for rope factors by which
-// nothing can be divided; kUnsupported for a type that no kernel reads. Error::subject is the tensor. Weights
-// that are not finite are found: they fail the requests whose numbers they reach. REQUIRES: config was read
-// from this file.
+// nothing can be divided; kUnsupported for a type that no kernel reads, and for a tensor that this
+// architecture does not use. Error::subject is the tensor. Weights that are not finite are found: they fail
+// the requests whose numbers they reach. REQUIRES: config was read from this file.
 Result<ModelTensors> find_model_tensors(const GgufFile& file, const ModelConfig& config);
 
 // Which of longrope's lists is used does not change from token to token, since keys in the cache cannot be

@@ -21,6 +21,13 @@ void add_tensor_files(HostileFiles& files) {
       d.set_tensor(name, 0, {32, 3}, std::vector<std::byte>(32 * 3 * 4));
     });
   }
+  for (const std::string name : {"blk.0.attn_q.scale", "blk.0.attn_norm.bias", "blk.1.attn_norm.weight",
+                                 "blk.0.ffn_gate_exps.weight", "output_norm.bias", "position_embd.weight"}) {
+    add("unused-" + name, "tensor \"" + name + "\" is not used",
+        [=](ModelDraft& d) { d.add_tensor(name, 0, {64}, std::vector<std::byte>(256)); });
+  }
+  add("unused-with-a-name-for-terminals", R"(tensor "a\x0ab\x1b[2J" is not used)",
+      [](ModelDraft& d) { d.add_tensor("a\nb\x1b[2J", 0, {1}, std::vector<std::byte>(4)); });
   add("turned", "blk.0.ffn_down.weight", [](ModelDraft& d) {
     std::swap(d.tensor("blk.0.ffn_down.weight").dimensions[0],
               d.tensor("blk.0.ffn_down.weight").dimensions[1]);

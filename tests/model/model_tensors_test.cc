@@ -127,12 +127,21 @@ TEST(ModelTensors, VectorsMayBeStoredInAnyType) {
   EXPECT_EQ(model->output.bias.size(), test::kTinyVocabularySize);
 }
 
-TEST(ModelTensors, TensorsThatNobodyNamesAreIgnored) {
-  const TemporaryFolder folder;
-  GgufWriter writer = test::make_tiny_llama(1);
-  writer.add_raw_tensor("blk.0.something.weight", 17, {256}, std::vector<std::byte>(74));
-  const auto opened = open(folder, writer);
-  EXPECT_TRUE(find_model_tensors(opened->file, opened->config).has_value());
+// What they would do to the results nobody knows, or everybody: a scale, a bias of RMSNorm, a layer too many.
+TEST(ModelTensors, ATensorThatNobodyUsesIsRefusedByItsName) {
+  for (const std::string name : {"blk.0.something.weight", "blk.0.attn_q.scale", "blk.1.attn_norm.bias",
+                                 "blk.2.attn_norm.weight", "output.scale", "position_embd.weight"}) {
+    const TemporaryFolder folder;
+    GgufWriter writer = test::make_tiny_llama(1);
+    writer.add_raw_tensor(name, 17, {256}, std::vector<std::byte>(74));
+    const auto opened = open(folder, writer);
+    const auto model = find_model_tensors(opened->file, opened->config);
+    ASSERT_FALSE(model.has_value()) << name;
+    EXPECT_EQ(model.error().code, ErrorCode::kUnsupported);
+    EXPECT_EQ(model.error().subject, name);
+    EXPECT_NE(model.error().message.find("tensor \"" + name + "\" is not used"), std::string::npos)
+        << model.error().message;
+  }
 }
 
 TEST(ModelTensors, RopeFactorsFromTheFileAreApplied) {
