@@ -7,6 +7,7 @@
 #include <iterator>
 #include <limits>
 
+#include "kernels/cpu/attention_work.h"
 #include "tests/kernels/attention_claims.h"
 
 namespace octavo::kernels::testing {
@@ -147,6 +148,34 @@ TEST_P(PagedAttention, GivesTheSameBitsForEveryBlockSizeThreadAndInstructionSet)
       const std::vector<float> got = run_attention(*cpu_backend(GetParam(), threads), problem);
       EXPECT_TRUE(same_bits(got.data(), expected.data(), problem.num_rows() * shape.query_width()))
           << describe(problem) << ", " << threads << " threads";
+    }
+  }
+}
+
+// Heads that no thread can take whole: their ranges become items, and what these leave is merged by rows.
+TEST_P(PagedAttention, WhatThreadsShareHasTheSameBits) {
+  const std::vector<SequenceSpec> sequences = {{1, 740, 60}, {2, 2000, 1}};
+  const auto portable = cpu_backend(cpu::InstructionSet::kPortable, 1);
+  for (const std::int32_t window : {0, 300}) {
+    for (const KvType type : {KvType::kF16, KvType::kInt8}) {
+      const Shape shape = window > 0 ? with_window(smollm2_shape(), window) : smollm2_shape();
+      const PagedProblem problem = make_problem(shape, sequences, {.type = type});
+      const std::vector<float> expected = run_attention(*portable, problem);
+      for (const std::int32_t threads : {2, 8}) {
+        cpu::AttentionWork work;
+        cpu::plan_attention(problem.batch(),
+                            {.block_size = problem.layout.block_size,
+                             .num_kv_heads = shape.attention.num_kv_heads,
+                             .group_size = shape.attention.num_heads / shape.attention.num_kv_heads,
+                             .num_threads = threads,
+                             .floats_per_row = 240,
+                             .window = window},
+                            work);
+        ASSERT_FALSE(work.splits.empty());
+        const std::vector<float> got = run_attention(*cpu_backend(GetParam(), threads), problem);
+        EXPECT_TRUE(same_bits(got.data(), expected.data(), problem.num_rows() * shape.query_width()))
+            << describe(problem) << ", " << threads << " threads";
+      }
     }
   }
 }
