@@ -1,10 +1,12 @@
 #include "kernels/dequantize.h"
 
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "engine/base/check.h"
 #include "engine/base/half.h"
+#include "kernels/four_bit_values.h"
 
 namespace octavo::kernels {
 namespace {
@@ -79,6 +81,36 @@ void expand_q5_1(const std::byte* source, float* out) {
 void expand_q8_0(const std::byte* source, float* out) {
   const float scale = half_at(source);
   for (int i = 0; i < 32; ++i) out[i] = static_cast<float>(signed_byte_at(source + 2, i)) * scale;
+}
+
+// ---- blocks whose nibbles are places in a table, in the same order
+
+void expand_by_table(const std::int8_t (&values)[16], float scale, const std::byte* nibbles, float* out) {
+  for (int i = 0; i < 16; ++i) {
+    out[i] = scale * static_cast<float>(values[byte_at(nibbles, i) & 15]);
+    out[i + 16] = scale * static_cast<float>(values[byte_at(nibbles, i) >> 4]);
+  }
+}
+
+void expand_iq4_nl(const std::byte* source, float* out) {
+  expand_by_table(kIq4Values, half_at(source), source + 2, out);
+}
+
+// Eight 6-bit scales: the low four bits in the nibbles of bytes 4..7, the high two bits in a word before
+// them.
+void expand_iq4_xs(const std::byte* source, float* out) {
+  const float scale = half_at(source);
+  const unsigned high_bits = word_at(source + 2);
+  for (int group = 0; group < 8; ++group) {
+    const unsigned low = byte_at(source + 4, group / 2) >> (group % 2 * 4) & 15;
+    const int group_scale = static_cast<int>(low | (high_bits >> (2 * group) & 3) << 4) - 32;
+    expand_by_table(kIq4Values, scale * static_cast<float>(group_scale), source + 8 + 16 * group,
+                    out + 32 * group);
+  }
+}
+
+void expand_mxfp4(const std::byte* source, float* out) {
+  expand_by_table(kMxfp4Values, mxfp4_scale(std::to_integer<std::uint8_t>(source[0])), source + 1, out);
 }
 
 // ---- blocks of 256 ("K" types): sub-blocks of 16 or 32 elements with their own small scales
@@ -205,6 +237,11 @@ void expand_all(const TensorTypeTraits& traits, const std::byte* source, std::in
 
 }  // namespace
 
+float mxfp4_scale(std::uint8_t exponent) {
+  // A denormal is a bit of the mantissa and no exponent.
+  return std::bit_cast<float>(exponent < 2 ? 0x00200000u << exponent : (exponent - 1u) << 23);
+}
+
 void dequantize(TensorType type, const std::byte* source, std::int64_t num_elements, float* out) {
   const TensorTypeTraits& traits = traits_of(type);
   OCTAVO_CHECK(num_elements % traits.block_elements == 0, "%lld elements of a type with blocks of %d",
@@ -223,6 +260,9 @@ void dequantize(TensorType type, const std::byte* source, std::int64_t num_eleme
     case TensorType::kQ4_K: return expand_all<expand_q4_k>(traits, source, num_elements, out);
     case TensorType::kQ5_K: return expand_all<expand_q5_k>(traits, source, num_elements, out);
     case TensorType::kQ6_K: return expand_all<expand_q6_k>(traits, source, num_elements, out);
+    case TensorType::kIQ4_NL: return expand_all<expand_iq4_nl>(traits, source, num_elements, out);
+    case TensorType::kIQ4_XS: return expand_all<expand_iq4_xs>(traits, source, num_elements, out);
+    case TensorType::kMXFP4: return expand_all<expand_mxfp4>(traits, source, num_elements, out);
   }
 }
 

@@ -19,6 +19,9 @@ const TensorTypeTraits* find_traits(TensorType type) {
   static constexpr TensorTypeTraits kQ4_K{"Q4_K", 256, 144, true};
   static constexpr TensorTypeTraits kQ5_K{"Q5_K", 256, 176, true};
   static constexpr TensorTypeTraits kQ6_K{"Q6_K", 256, 210, true};
+  static constexpr TensorTypeTraits kIQ4_NL{"IQ4_NL", 32, 18, true};
+  static constexpr TensorTypeTraits kIQ4_XS{"IQ4_XS", 256, 136, true};
+  static constexpr TensorTypeTraits kMXFP4{"MXFP4", 32, 17, true};
   switch (type) {
     case TensorType::kF32: return &kF32;
     case TensorType::kF16: return &kF16;
@@ -33,6 +36,9 @@ const TensorTypeTraits* find_traits(TensorType type) {
     case TensorType::kQ4_K: return &kQ4_K;
     case TensorType::kQ5_K: return &kQ5_K;
     case TensorType::kQ6_K: return &kQ6_K;
+    case TensorType::kIQ4_NL: return &kIQ4_NL;
+    case TensorType::kIQ4_XS: return &kIQ4_XS;
+    case TensorType::kMXFP4: return &kMXFP4;
   }
   return nullptr;  // a number that is none of the enumerators
 }

@@ -249,8 +249,8 @@ class TensorFinder {
     Error error =
         error_about(tensor.name, ErrorCode::kUnsupported,
                     "has type " + std::string(tensor.type_name) +
-                        "; supported are F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 and Q2_K to Q6_K: "
-                        "choose another quantisation");
+                        "; supported are F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, IQ4_NL, "
+                        "IQ4_XS and MXFP4: choose another quantisation");
     return error;
   }
 

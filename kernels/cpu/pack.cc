@@ -19,7 +19,8 @@ struct WeightGroup {
   std::uint8_t stored[kGroupColumns];
   std::uint16_t scale_word, min_word;
   std::uint8_t six_bit_scale, six_bit_min;
-  std::uint8_t half_scales[2];  // a signed byte, or two nibbles
+  // Of each half, or the first of all: a signed byte, two nibbles or an exponent.
+  std::uint8_t byte_scales[2];
 };
 
 std::uint8_t byte_at(const std::byte* source, std::int64_t index) {
@@ -50,6 +51,7 @@ void set_five_bits(const std::byte* fifth_bits, const std::byte* pairs, WeightGr
   }
 }
 
+// And IQ4_NL, whose blocks differ in what a nibble means only.
 void read_q4_0(const std::byte* row, std::int64_t index, WeightGroup& group) {
   const std::byte* block = row + 18 * index;
   group.scale_word = word_at(block);
@@ -82,7 +84,24 @@ void read_q8_0(const std::byte* row, std::int64_t index, WeightGroup& group) {
   for (int i = 0; i < kGroupColumns; ++i) group.stored[i] = byte_at(block, 2 + i) ^ 128;
 }
 
-// Blocks of 256 ("K" types) hold eight groups.
+void read_mxfp4(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + 17 * index;
+  group.byte_scales[0] = byte_at(block, 0);
+  copy_nibble_pairs(block + 1, group);
+}
+
+// Blocks of 256 (the "K" types, IQ4_XS) hold eight groups.
+
+// Eight 6-bit scales: four bits each in bytes 4..7, the upper two in the word before them.
+void read_iq4_xs(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + 136 * (index / 8);
+  const int in_block = static_cast<int>(index % 8);
+  const int low = byte_at(block, 4 + in_block / 2) >> (in_block % 2 * 4) & 15;
+  const int high = word_at(block + 2) >> (2 * in_block) & 3;
+  group.scale_word = word_at(block);
+  group.byte_scales[0] = to_byte((low | high << 4) - 32);
+  copy_nibble_pairs(block + 8 + 16 * in_block, group);
+}
 
 // Eight pairs of 6-bit numbers in 12 bytes: the first four pairs in the low bits of bytes 0..3 and 4..7; of
 // the others the low four bits in bytes 8..11 and the rest on top of bytes 0..7.
@@ -134,7 +153,7 @@ void read_q6_k(const std::byte* row, std::int64_t index, WeightGroup& group) {
     group.stored[i] = to_byte(low_bits | high_bits << 4);
   }
   group.scale_word = word_at(block + 208);
-  for (int half = 0; half < 2; ++half) group.half_scales[half] = byte_at(block, 192 + 2 * in_block + half);
+  for (int half = 0; half < 2; ++half) group.byte_scales[half] = byte_at(block, 192 + 2 * in_block + half);
 }
 
 // Two bits of 32 columns: plane `in_block % 4` of the bytes of 128 columns.
@@ -148,7 +167,7 @@ void read_q2_k(const std::byte* row, std::int64_t index, WeightGroup& group) {
   for (int i = 0; i < kGroupColumns; ++i) group.stored[i] = to_byte(two_bits(block + 16, in_block, i));
   group.scale_word = word_at(block + 80);
   group.min_word = word_at(block + 82);
-  for (int half = 0; half < 2; ++half) group.half_scales[half] = byte_at(block, 2 * in_block + half);
+  for (int half = 0; half < 2; ++half) group.byte_scales[half] = byte_at(block, 2 * in_block + half);
 }
 
 // Sixteen 6-bit scales in 12 bytes: the low four bits in the nibbles of bytes 0..7, the high two bits in
@@ -168,7 +187,7 @@ void read_q3_k(const std::byte* row, std::int64_t index, WeightGroup& group) {
   }
   group.scale_word = word_at(block + 108);
   for (int half = 0; half < 2; ++half)
-    group.half_scales[half] = to_byte(q3_k_scale(block + 96, 2 * in_block + half));
+    group.byte_scales[half] = to_byte(q3_k_scale(block + 96, 2 * in_block + half));
 }
 
 // ---- the types
@@ -190,6 +209,9 @@ QuantisedType quantised_type(TensorType type) {
     case TensorType::kQ4_K: return {PanelFormat::kNibblesSuper, read_q4_k};
     case TensorType::kQ5_K: return {PanelFormat::kFiveBitsSuper, read_q5_k};
     case TensorType::kQ6_K: return {PanelFormat::kSixBits, read_q6_k};
+    case TensorType::kIQ4_NL: return {PanelFormat::kTableHalf, read_q4_0};
+    case TensorType::kIQ4_XS: return {PanelFormat::kTableByte, read_iq4_xs};
+    case TensorType::kMXFP4: return {PanelFormat::kTablePower, read_mxfp4};
     case TensorType::kF32:
     case TensorType::kF16:
     case TensorType::kBF16: break;
@@ -255,9 +277,11 @@ void write_scales(const PanelTraits& traits, const WeightGroup& group, std::int6
   switch (traits.scales) {
     case ScaleLayout::kHalf: write_words(traits.has_min, group, row, out); return;
     case ScaleLayout::kSuper: write_six_bit_pair(group, row, out); return;
+    case ScaleLayout::kByte:
+    case ScaleLayout::kPower: put(out, row, group.byte_scales[0]); return;
     case ScaleLayout::kByteHalves:
     case ScaleLayout::kNibbleHalves:
-      for (int half = 0; half < 2; ++half) put(out, half * kPanelRows + row, group.half_scales[half]);
+      for (int half = 0; half < 2; ++half) put(out, half * kPanelRows + row, group.byte_scales[half]);
       return;
     case ScaleLayout::kFloatHalves: OCTAVO_CHECK(false, "no file's weights are expanded ones");
   }

@@ -3,6 +3,7 @@
 #include "engine/base/check.h"
 #include "engine/base/half.h"
 #include "kernels/cpu/pack.h"
+#include "kernels/dequantize.h"
 
 namespace octavo::kernels::cpu {
 namespace {
@@ -31,6 +32,10 @@ void add_planes(const std::byte* planes, std::int64_t row, int bits, int place,
   }
 }
 
+int number_of_nibble(const StoredNumbers& stored, int nibble) {
+  return stored.table == NibbleTable::kNone ? nibble : numbers_of(stored.table)[nibble];
+}
+
 void read_numbers(const StoredNumbers& stored, const std::byte* weights, std::int64_t row,
                   int (&numbers)[kGroupColumns]) {
   std::memset(numbers, 0, sizeof numbers);
@@ -41,8 +46,8 @@ void read_numbers(const StoredNumbers& stored, const std::byte* weights, std::in
   }
   for (int i = 0; i < kGroupColumns / 2; ++i) {
     const int pair = byte_at(weights, 64 * (i / 4) + 4 * row + i % 4);
-    numbers[i] = pair & 15;
-    numbers[kGroupColumns / 2 + i] = pair >> 4;
+    numbers[i] = number_of_nibble(stored, pair & 15);
+    numbers[kGroupColumns / 2 + i] = number_of_nibble(stored, pair >> 4);
   }
 }
 
@@ -61,20 +66,24 @@ ScaleAndMin words_at(const std::byte* words, std::int64_t row, bool has_min) {
 ScaleAndMin scale_and_min(const PanelTraits& traits, const std::byte* head, const std::byte* scales,
                           std::int64_t row, int half) {
   if (traits.scales == ScaleLayout::kHalf) return words_at(scales, row, traits.has_min);
+  if (traits.scales == ScaleLayout::kPower) return {mxfp4_scale(get<std::uint8_t>(scales, row)), 0.0f};
   const ScaleAndMin factors = words_at(head, row, traits.has_min);
-  const int integers = byte_at(scales, half * kPanelRows + row);
+  const int place_of_half = traits.scales == ScaleLayout::kByte ? 0 : half * kPanelRows;
+  const int integers = byte_at(scales, place_of_half + row);
   switch (traits.scales) {
     case ScaleLayout::kSuper: {
       const int low = byte_at(scales, row), high = byte_at(scales, 16 + row % 8) >> (row / 8 * 4) & 15;
       return {factors.scale * static_cast<float>(low & 63),
               -(factors.min * static_cast<float>(low >> 6 | high << 2))};
     }
+    case ScaleLayout::kByte:
     case ScaleLayout::kByteHalves:
       return {factors.scale * static_cast<float>(static_cast<std::int8_t>(integers)), 0.0f};
     case ScaleLayout::kNibbleHalves:
       return {factors.scale * static_cast<float>(integers & 15),
               -(factors.min * static_cast<float>(integers >> 4))};
     case ScaleLayout::kHalf:
+    case ScaleLayout::kPower:
     case ScaleLayout::kFloatHalves: break;
   }
   OCTAVO_CHECK(false, "no matrix holds expanded weights");

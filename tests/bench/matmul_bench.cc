@@ -28,10 +28,11 @@
 namespace octavo::kernels::cpu {
 namespace {
 
-constexpr TensorType kTypes[] = {TensorType::kQ4_0, TensorType::kQ4_1, TensorType::kQ4_K, TensorType::kQ5_0,
-                                 TensorType::kQ5_1, TensorType::kQ5_K, TensorType::kQ8_0, TensorType::kQ6_K,
-                                 TensorType::kQ2_K, TensorType::kQ3_K, TensorType::kF32,  TensorType::kF16,
-                                 TensorType::kBF16};
+constexpr TensorType kTypes[] = {
+    TensorType::kQ4_0,  TensorType::kQ4_1, TensorType::kQ4_K,   TensorType::kQ5_0,
+    TensorType::kQ5_1,  TensorType::kQ5_K, TensorType::kQ8_0,   TensorType::kQ6_K,
+    TensorType::kQ2_K,  TensorType::kQ3_K, TensorType::kIQ4_NL, TensorType::kIQ4_XS,
+    TensorType::kMXFP4, TensorType::kF32,  TensorType::kF16,    TensorType::kBF16};
 constexpr std::int64_t kRowCounts[] = {1, 2, 4, 8, 16, 64, 512};
 
 struct NamedActivation {
@@ -69,6 +70,9 @@ std::vector<std::byte> random_weights(TensorType type, Shape shape) {
   std::mt19937 random(7);
   std::vector<std::byte> bytes(size);
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() & 0x3bu);
+  // Its scale is an exponent; no model has one whose products are denormal, which would take most of the
+  // time.
+  for (std::size_t at = 0; type == TensorType::kMXFP4 && at < size; at += 17) bytes[at] |= std::byte{0x40};
   return bytes;
 }
 

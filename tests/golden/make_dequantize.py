@@ -2,7 +2,7 @@
 """Writes dequantize.json: blocks of every tensor type that Octavo reads, and what PyPI gguf makes of them.
 
 Needs: pip install gguf numpy.  Usage: make_dequantize.py > dequantize.json
-Scales are random finite halves; every other byte of a block is random, so that all bits of a layout take part.
+Scales are random finite halves (of MXFP4 random exponents); every other byte of a block is random, so that all bits of a layout take part.
 """
 import json
 
@@ -14,6 +14,7 @@ from gguf.quants import dequantize
 SCALE_OFFSETS = {
     Type.Q4_0: [0], Type.Q4_1: [0, 2], Type.Q5_0: [0], Type.Q5_1: [0, 2], Type.Q8_0: [0],
     Type.Q2_K: [80, 82], Type.Q3_K: [108], Type.Q4_K: [0, 2], Type.Q5_K: [0, 2], Type.Q6_K: [208],
+    Type.IQ4_NL: [0], Type.IQ4_XS: [0], Type.MXFP4: [],
 }
 random = np.random.default_rng(20240607)
 
@@ -41,6 +42,9 @@ def make_blocks(kind, num_blocks):
     blocks = random.integers(0, 256, (num_blocks, block_bytes)).astype(np.uint8)
     for offset in SCALE_OFFSETS[kind]:
         blocks[:, offset : offset + 2] = finite_halves(num_blocks).view(np.uint8).reshape(num_blocks, 2)
+    if kind == Type.MXFP4:  # its scale is an exponent: the denormal ones, the largest finite one, those of models
+        blocks[:, 0] = random.integers(110, 130, num_blocks)
+        blocks[:5, 0] = [0, 1, 2, 3, 252]
     return blocks
 
 

@@ -54,7 +54,8 @@ void add_weight_files(HostileFiles& files) {
        std::vector<std::tuple<std::string, TensorType, std::size_t>>{{"q4_0", TensorType::kQ4_0, 18},
                                                                      {"q4_1", TensorType::kQ4_1, 20},
                                                                      {"q5_0", TensorType::kQ5_0, 22},
-                                                                     {"q8_0", TensorType::kQ8_0, 34}}) {
+                                                                     {"q8_0", TensorType::kQ8_0, 34},
+                                                                     {"iq4_nl", TensorType::kIQ4_NL, 18}}) {
     for (const std::string tensor : {"token_embd.weight", "blk.0.attn_v.weight", "blk.0.ffn_up.weight"}) {
       add("nan-scales-of-" + name + "-in-" + tensor,
           [tensor, size = block_bytes](ModelDraft& d) { fill_scales(d, tensor, size, 0x7e00); },
@@ -64,6 +65,9 @@ void add_weight_files(HostileFiles& files) {
         [size = block_bytes](ModelDraft& d) { fill_scales(d, "blk.0.ffn_down.weight", size, 0x7c00); },
         {.weight_type = type});
   }
+  // Its scale has no infinity: exponent 255 times 12 is one.
+  add("infinite-scales-of-mxfp4", [](ModelDraft& d) { fill_scales(d, "blk.0.ffn_down.weight", 17, 0x77ff); },
+      {.weight_type = TensorType::kMXFP4});
 }
 
 }  // namespace octavo::test

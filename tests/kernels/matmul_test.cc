@@ -12,6 +12,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/base/half.h"
@@ -26,7 +27,7 @@ constexpr std::uint32_t kSeed = 20240607;
 // ---- what the tests know of a type, without reading a block's integers themselves
 
 // `length` bytes at `offset` of a block that hold bits of the quants; `one` makes each quant 1, `zero` makes
-// it 0.
+// it 0 (where there are mins; a table need not have one).
 struct QuantBytes {
   int offset, length;
   std::uint8_t one, zero;
@@ -38,6 +39,7 @@ struct TypeFacts {
   std::vector<QuantBytes> quant_bytes;  // empty: not quantised
   int min_word = -1;                    // offset of the 16-bit float that multiplies the mins; -1: no mins
   int scale_columns = 32;               // columns that share a scale
+  int exponent_byte = -1;               // offset of a scale that is a power of two; -1: none
 };
 
 const std::vector<TypeFacts>& all_types() {
@@ -52,6 +54,9 @@ const std::vector<TypeFacts>& all_types() {
       {TensorType::kQ4_K, {0, 2}, {{16, 128, 0x11, 0x00}}, 2},
       {TensorType::kQ5_K, {0, 2}, {{16, 32, 0x00, 0x00}, {48, 128, 0x11, 0x00}}, 2},
       {TensorType::kQ6_K, {208}, {{0, 128, 0x11, 0x00}, {128, 64, 0xaa, 0xaa}}, -1, 16},
+      {TensorType::kIQ4_NL, {0}, {{2, 16, 0x88, 0x88}}},
+      {TensorType::kIQ4_XS, {0}, {{8, 128, 0x88, 0x88}}},
+      {TensorType::kMXFP4, {}, {{1, 16, 0x11, 0x00}}, -1, 32, 0},
       {TensorType::kF32, {}, {}},
       {TensorType::kF16, {}, {}},
       {TensorType::kBF16, {}, {}},
@@ -84,7 +89,7 @@ void set_every_block(Weights& weights, const auto& function) {
   for (std::size_t at = 0; at < weights.bytes.size(); at += block_bytes) function(weights.bytes.data() + at);
 }
 
-// Scales of both signs, some zero; every bit pattern of the quants.
+// Scales of both signs, some zero (powers of two: some denormal); every bit pattern of the quants.
 Weights random_weights(const TypeFacts& facts, std::int64_t rows, std::int64_t columns,
                        std::mt19937& random) {
   Weights weights{facts, rows, columns,
@@ -94,6 +99,10 @@ Weights random_weights(const TypeFacts& facts, std::int64_t rows, std::int64_t c
   set_every_block(weights, [&](std::byte* block) {
     for (const int word : facts.half_words)
       set_word(block + word, random() % 16 == 0 ? 0 : float_to_half(normal(random)));
+    if (facts.exponent_byte >= 0) {
+      const auto usual = 118 + random() % 8;
+      block[facts.exponent_byte] = static_cast<std::byte>(random() % 16 == 0 ? random() % 3 : usual);
+    }
     const float value = normal(random);
     if (facts.type == TensorType::kF32) std::memcpy(block, &value, sizeof value);
     if (facts.type == TensorType::kF16) set_word(block, float_to_half(value));
@@ -144,7 +153,11 @@ QuantisedRow quantised_row(const Weights& weights, std::int64_t row) {
   };
   QuantisedRow result;
   result.scale = expand(true, [](const QuantBytes& range, std::byte& byte) { byte = std::byte{range.one}; });
-  result.min = expand(false, [](const QuantBytes& range, std::byte& byte) { byte = std::byte{range.zero}; });
+  result.min.resize(result.scale.size());
+  if (facts.min_word >= 0) {
+    result.min =
+        expand(false, [](const QuantBytes& range, std::byte& byte) { byte = std::byte{range.zero}; });
+  }
   const std::vector<float> products = expand(true, [](const QuantBytes&, std::byte&) {});
   for (std::size_t i = 0; i < products.size(); ++i) {
     result.quant.push_back(
@@ -436,6 +449,8 @@ TEST_P(MatmulTest, ExtremeWeightsAndActivationsAreExact) {
     set_every_block(weights, [&](std::byte* block) {
       for (const int word : facts().half_words)
         set_word(block + word, float_to_half(random_() % 2 == 0 ? 1.0f : -0.75f));
+      if (facts().exponent_byte >= 0)
+        block[facts().exponent_byte] = static_cast<std::byte>(127 + random_() % 2);
       const float value = random_() % 2 == 0 ? 60000.0f : -0x1.0p-14f;
       if (facts().type == TensorType::kF32) std::memcpy(block, &value, sizeof value);
       if (facts().type == TensorType::kF16) set_word(block, float_to_half(value));
@@ -480,7 +495,7 @@ TEST_P(MatmulTest, ARowThatIsNotFiniteSpoilsOnlyItself) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, MatmulTest, testing::Range(0, 13),
+INSTANTIATE_TEST_SUITE_P(Types, MatmulTest, testing::Range(0, 16),
                          [](const testing::TestParamInfo<int>& info) {
                            return std::string(
                                traits_of(all_types()[static_cast<std::size_t>(info.param)].type).name);
@@ -510,6 +525,35 @@ TEST(Matmul, UnquantisedColumnsMayBeAnyNumber) {
   }
 }
 
+// The denormal scales of MXFP4, where they are most of a sum, and the largest one, of which sixteen would be
+// infinite but twelve are not.
+TEST(Matmul, TheSmallestAndTheLargestPowersOfTwoAreExact) {
+  std::mt19937 random(kSeed);
+  const auto pool = make_pool(1);
+  PackedMemory memory;
+  const auto facts = *std::find_if(all_types().begin(), all_types().end(),
+                                   [](const TypeFacts& type) { return type.type == TensorType::kMXFP4; });
+  const std::int64_t columns = 64, outputs = 16, rows = 13;
+  for (const auto& [exponent, factor] :
+       {std::pair{0, 0x1p90f}, {1, 0x1p90f}, {2, 0x1p90f}, {252, 0x1p-40f}}) {
+    Weights weights = random_weights(facts, outputs, columns, random);
+    set_every_block(weights, [&](std::byte* block) { block[0] = static_cast<std::byte>(exponent); });
+    std::vector<float> values = random_activations(rows, columns, random);
+    for (float& value : values) value *= factor;
+    for (const Activation activation : {Activation::kInt8, Activation::kInt16, Activation::kF32}) {
+      const Expected expected = expect(weights, values, rows, activation);
+      ASSERT_GT(std::fabs(expected.chain.front()), 1e-15f);
+      for (const InstructionSet isa : usable_instruction_sets()) {
+        SCOPED_TRACE(std::string(instruction_set_name(isa)) + ", exponent " + std::to_string(exponent));
+        const auto matrix = std::move(*pack_matrix(weights.source(), activation, isa, *pool, memory));
+        const ActivationRows activations =
+            make_activations(isa, values, rows, columns, matrix->activation_form());
+        expect_outputs(multiply(*matrix, activations), rows, outputs, expected, outputs);
+      }
+    }
+  }
+}
+
 TEST(Matmul, PanelsOfCommonTypesTakeNoMoreThanTheFile) {
   std::mt19937 random(kSeed);
   const auto pool = make_pool(1);
@@ -524,10 +568,15 @@ TEST(Matmul, PanelsOfCommonTypesTakeNoMoreThanTheFile) {
       case TensorType::kQ4_1:
       case TensorType::kQ4_K:
       case TensorType::kQ8_0:
+      case TensorType::kIQ4_NL:
+      case TensorType::kMXFP4:
       case TensorType::kF32:
       case TensorType::kF16:
       case TensorType::kBF16:
         EXPECT_EQ(matrix->memory_bytes(), file_bytes) << traits_of(facts.type).name;
+        break;
+      case TensorType::kIQ4_XS:  // its scales of 6 bits take 8
+        EXPECT_EQ(matrix->memory_bytes(), file_bytes / 136 * 138);
         break;
       default: EXPECT_LE(matrix->memory_bytes(), 64 * 512 * 5 / 4) << traits_of(facts.type).name;
     }

@@ -12,9 +12,10 @@
 namespace octavo::kernels::testing {
 
 inline constexpr TensorType kEveryTensorType[] = {
-    TensorType::kF32,  TensorType::kF16,  TensorType::kBF16, TensorType::kQ4_0, TensorType::kQ4_1,
-    TensorType::kQ5_0, TensorType::kQ5_1, TensorType::kQ8_0, TensorType::kQ2_K, TensorType::kQ3_K,
-    TensorType::kQ4_K, TensorType::kQ5_K, TensorType::kQ6_K};
+    TensorType::kF32,  TensorType::kF16,    TensorType::kBF16,   TensorType::kQ4_0,
+    TensorType::kQ4_1, TensorType::kQ5_0,   TensorType::kQ5_1,   TensorType::kQ8_0,
+    TensorType::kQ2_K, TensorType::kQ3_K,   TensorType::kQ4_K,   TensorType::kQ5_K,
+    TensorType::kQ6_K, TensorType::kIQ4_NL, TensorType::kIQ4_XS, TensorType::kMXFP4};
 
 // Rows first_row .. first_row + num_rows of noise around `centre`, the same whichever rows are asked for.
 std::vector<float> some_rows(std::uint64_t seed, std::int64_t num_rows, std::int64_t columns, float scale,

@@ -363,6 +363,10 @@ OwnedMatrix random_matrix(TensorType type, std::int64_t rows, std::int64_t colum
           hash_combine(hash_combine(seed, index), static_cast<std::uint64_t>(i)) & 0xff);
     }
     // Small, as in real files, and finite.
+    if (type == TensorType::kMXFP4) {
+      block[0] = static_cast<std::byte>(117 + index % 4);
+      continue;
+    }
     const F16Fields fields = f16_fields(type);
     const float scale = (type == TensorType::kQ4_1 ? 0.01f : 0.001f) * (1.0f + 0.5f * noise(seed, index, 1));
     write_element(KvType::kF16, block + fields.scale, scale);

@@ -84,7 +84,8 @@ TEST(Architectures, AreTheSameOnEveryBackendForQuantisedWeights) {
        {"gemma", "gemma2", "gemma3", "gpt2", "phi3", "phi3_with_window", "qwen2", "qwen3"}) {
     const nlohmann::json model = test::tiny_model(name);
     const std::vector<std::int32_t> token_ids = model["token_ids"];
-    for (const TensorType type : {TensorType::kF16, TensorType::kQ4_1, TensorType::kQ8_0}) {
+    for (const TensorType type :
+         {TensorType::kF16, TensorType::kQ4_1, TensorType::kQ8_0, TensorType::kMXFP4}) {
       test::make_tiny_model(model, {.weight_type = type}).write(folder / name);
       for (const Activation activation : {Activation::kF32, Activation::kInt16}) {
         OneSequence reference(folder / name, reference_backend(activation), kMostTokens);

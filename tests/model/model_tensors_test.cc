@@ -34,7 +34,8 @@ TEST(ModelTensors, FindsEveryWeightOfEveryType) {
   for (const TensorType type :
        {TensorType::kF32, TensorType::kF16, TensorType::kBF16, TensorType::kQ4_0, TensorType::kQ4_1,
         TensorType::kQ5_0, TensorType::kQ5_1, TensorType::kQ8_0, TensorType::kQ2_K, TensorType::kQ3_K,
-        TensorType::kQ4_K, TensorType::kQ5_K, TensorType::kQ6_K}) {
+        TensorType::kQ4_K, TensorType::kQ5_K, TensorType::kQ6_K, TensorType::kIQ4_NL, TensorType::kIQ4_XS,
+        TensorType::kMXFP4}) {
     SCOPED_TRACE(kernels::traits_of(type).name);
     const TemporaryFolder folder;
     const bool wide = kernels::traits_of(type).block_elements == 256;
@@ -234,9 +235,9 @@ TEST(ModelTensors, TypesWithoutKernelsAreNamedWithWhatIsSupported) {
     EXPECT_EQ(error.subject, name);
   }
   const Error error =
-      refusal(with_tensor("blk.0.attn_q.weight", 20, {64, 64}, std::vector<std::byte>(18 * 128)));
+      refusal(with_tensor("blk.0.attn_q.weight", 40, {64, 64}, std::vector<std::byte>(36 * 64)));
   EXPECT_EQ(error.code, ErrorCode::kUnsupported);
-  EXPECT_NE(error.message.find("has type IQ4_NL; supported are F32, F16, BF16, Q4_0"), std::string::npos)
+  EXPECT_NE(error.message.find("has type NVFP4; supported are F32, F16, BF16, Q4_0"), std::string::npos)
       << error.message;
 }
 

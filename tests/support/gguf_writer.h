@@ -159,7 +159,10 @@ inline std::vector<std::byte> random_weights(TensorType type, std::size_t num_el
       case TensorType::kQ3_K: return {42.0, 0.0, 108, kNone};
       case TensorType::kQ4_K: return {260.0, 7.5, 0, 2};
       case TensorType::kQ5_K: return {520.0, 15.5, 0, 2};
-      default: return {1370.0, 0.0, 208, kNone};  // Q6_K
+      case TensorType::kIQ4_NL: return {67.0, 0.0, 0, kNone};
+      case TensorType::kIQ4_XS: return {1250.0, 0.0, 0, kNone};
+      case TensorType::kMXFP4: return {5.9, 0.0, kNone, kNone};  // a power of two instead
+      default: return {1370.0, 0.0, 208, kNone};                 // Q6_K
     }
   }();
   const kernels::TensorTypeTraits& traits = kernels::traits_of(type);
@@ -168,7 +171,8 @@ inline std::vector<std::byte> random_weights(TensorType type, std::size_t num_el
     for (std::byte& byte : block) byte = static_cast<std::byte>(random() >> 56);
     const double factor = deviation / scale.divisor * (0.5 + uniform());
     const std::uint16_t scale_half = half(factor), minimum_half = half(factor * scale.minimum);
-    std::memcpy(&block[scale.scale_offset], &scale_half, 2);
+    if (scale.scale_offset != kNone) std::memcpy(&block[scale.scale_offset], &scale_half, 2);
+    if (type == TensorType::kMXFP4) block[0] = static_cast<std::byte>(128 + std::ilogb(factor));
     if (scale.minimum_offset != kNone) std::memcpy(&block[scale.minimum_offset], &minimum_half, 2);
     out.raw(block);
   }

@@ -37,6 +37,10 @@ OCTAVO_INLINE Integers all_integers(std::int32_t a) { return _mm256_set1_epi32(a
 OCTAVO_INLINE Integers bit_and(Integers a, Integers b) { return _mm256_and_si256(a, b); }
 OCTAVO_INLINE Integers bit_or(Integers a, Integers b) { return _mm256_or_si256(a, b); }
 OCTAVO_INLINE Integers bit_xor(Integers a, Integers b) { return _mm256_xor_si256(a, b); }
+OCTAVO_INLINE Integers look_up(const std::uint8_t (&table)[16], Integers places) {
+  const __m128i line = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+  return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(line), places);
+}
 template <int kBits>
 OCTAVO_INLINE Integers shift_words_right(Integers a) {
   return _mm256_srli_epi16(a, kBits);

@@ -31,6 +31,11 @@ OCTAVO_INLINE Integers all_integers(std::int32_t a) { return _mm512_set1_epi32(a
 OCTAVO_INLINE Integers bit_and(Integers a, Integers b) { return _mm512_and_si512(a, b); }
 OCTAVO_INLINE Integers bit_or(Integers a, Integers b) { return _mm512_or_si512(a, b); }
 OCTAVO_INLINE Integers bit_xor(Integers a, Integers b) { return _mm512_xor_si512(a, b); }
+// Bytes 0..15 as the table's bytes at those places.
+OCTAVO_INLINE Integers look_up(const std::uint8_t (&table)[16], Integers places) {
+  const __m128i line = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+  return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(line), places);
+}
 template <unsigned kBits>
 OCTAVO_INLINE Integers shift_words_right(Integers a) {
   return _mm512_srli_epi16(a, kBits);

@@ -60,6 +60,18 @@ OCTAVO_INLINE void load_nibble_pairs(const std::byte* source, F32x16& low, F32x1
   high = load_int8(high_bytes);
 }
 
+// 16 exponents as 2^(e - 128). The two smallest are denormal: a bit of the mantissa and no exponent.
+OCTAVO_INLINE F32x16 load_powers(const std::byte* source) {
+  std::uint32_t bits[kPanelRows];
+  for (int r = 0; r < kPanelRows; ++r) {
+    const auto exponent = std::to_integer<std::uint32_t>(source[r]);
+    bits[r] = exponent < 2 ? 0x00200000u << exponent : (exponent - 1) << 23;
+  }
+  float powers[kPanelRows];
+  __builtin_memcpy(powers, bits, sizeof powers);
+  return load(powers);
+}
+
 template <PanelFormat kFormat_>
 struct GroupFormat {
   static constexpr PanelFormat kFormat = kFormat_;
@@ -68,7 +80,7 @@ struct GroupFormat {
   static constexpr StoredNumbers kNumbers = kTraits.numbers;
   static constexpr bool kHasMin = kTraits.has_min;
   static constexpr ScaleLayout kScales = kTraits.scales;
-  static constexpr int kNumScales = kScales == ScaleLayout::kHalf || kScales == ScaleLayout::kSuper ? 1 : 2;
+  static constexpr int kNumScales = kScales < ScaleLayout::kFloatHalves ? 1 : 2;
 
   OCTAVO_INLINE const std::byte* super_group(const std::byte* panel, std::int64_t index) {
     return panel + index / kSuperGroups * (kBytes.head + kSuperGroups * kBytes.group());
@@ -88,6 +100,11 @@ struct GroupFormat {
     } else if constexpr (kScales == ScaleLayout::kSuper) {
       load_six_bit_pairs(source, result.scale[0], result.min[0]);
       multiply_by_head(head, result, 0);
+    } else if constexpr (kScales == ScaleLayout::kByte) {
+      result.scale[0] = load_int8(reinterpret_cast<const std::int8_t*>(source));
+      multiply_by_head(head, result, 0);
+    } else if constexpr (kScales == ScaleLayout::kPower) {
+      result.scale[0] = load_powers(source);
     } else {
       for (int half = 0; half < 2; ++half) {
         if constexpr (kScales == ScaleLayout::kFloatHalves) {
@@ -285,6 +302,9 @@ using Int16Product = IntegerProduct<Format, Int16Line>;
 // Quantised weights expanded on the way: w = fma(scale, stored, min).
 template <class Format>
 struct ExpandingProduct {
+  // Offset times scale may be infinite where the weight is not; the same number otherwise.
+  static constexpr bool kSubtractsFirst = Format::kScales == ScaleLayout::kPower;
+
   static constexpr int panels_at_once(int rows) { return float_panels(rows); }
 
   template <int kPanels, int kRows>
@@ -320,7 +340,9 @@ struct ExpandingProduct {
         OCTAVO_UNROLL
         for (int p = 0; p < kPanels; ++p) {
           const F32x16 stored = stored_column<Format::kNumbers>(weights[p], 4 * kHalf + quad, column);
-          const F32x16 weight = fma(scales[p].scale[kScale], stored, scales[p].min[kScale]);
+          const F32x16 weight = kSubtractsFirst
+                                    ? mul(scales[p].scale[kScale], add(stored, scales[p].min[kScale]))
+                                    : fma(scales[p].scale[kScale], stored, scales[p].min[kScale]);
           OCTAVO_UNROLL
           for (int r = 0; r < kRows; ++r) {
             sums[p][r] = fma(weight, set1(line[r].values[4 * quad + column]), sums[p][r]);
@@ -333,7 +355,9 @@ struct ExpandingProduct {
   // scale * (stored - offset) = fma(scale, stored, -offset * scale), without rounding: scales have 18 bits at
   // most.
   OCTAVO_INLINE GroupScales min_of_offset(GroupScales scales) {
-    if constexpr (Format::kNumbers.offset > 0) {
+    if constexpr (kSubtractsFirst) {
+      scales.min[0] = set1(static_cast<float>(-Format::kNumbers.offset));
+    } else if constexpr (Format::kNumbers.offset > 0) {
       for (int i = 0; i < Format::kNumScales; ++i) {
         scales.min[i] = mul(scales.scale[i], set1(static_cast<float>(-Format::kNumbers.offset)));
       }

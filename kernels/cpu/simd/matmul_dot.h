@@ -40,7 +40,10 @@ template <StoredNumbers kNumbers, int kPart>
 OCTAVO_INLINE Integers stored_quad(const std::byte* weights, int q) {
   constexpr int kPartBytes = 64 / kParts;
   if constexpr (kNumbers.nibble_pairs) {
-    return take_bits(load_integers(weights + 64 * (q % 4) + kPart * kPartBytes), q / 4 * 4, 4, 0);
+    const Integers nibbles =
+        take_bits(load_integers(weights + 64 * (q % 4) + kPart * kPartBytes), q / 4 * 4, 4, 0);
+    if constexpr (kNumbers.table == NibbleTable::kNone) return nibbles;
+    return look_up(numbers_of(kNumbers.table), nibbles);
   } else {
     const Integers low = bits_of_planes<kNumbers.low_bits, 0, kPart>(weights, q);
     if constexpr (kNumbers.high_bits == 0) return low;
@@ -142,8 +145,8 @@ OCTAVO_INLINE void dot_small(const std::byte* weights, const Int8Line* lines, In
   }
 }
 
-// Bytes with an offset: 2 * 255 * 127 would saturate, 2 * 128 * 127 does not; so the sign moves to the
-// activation.
+// Bytes with an offset, or a table's: 2 * 255 * 127 would saturate, 2 * 128 * 127 does not; so the sign moves
+// to the activation.
 template <StoredNumbers kNumbers, int kPart, int kFirst, int kLast, int kRows>
 OCTAVO_INLINE void dot_signed(const std::byte* weights, const Int8Line* lines, Integers (&sums)[kRows]) {
   OCTAVO_UNROLL

@@ -43,6 +43,7 @@ OCTAVO_INLINE std::uint8_t stored_number(const std::byte* weights, int quad, int
   unsigned number;
   if constexpr (kNumbers.nibble_pairs) {
     number = static_cast<unsigned>(weights[64 * (quad % 4) + in_quad]) >> (quad / 4 * 4) & 15u;
+    if constexpr (kNumbers.table != NibbleTable::kNone) number = numbers_of(kNumbers.table)[number];
   } else {
     number = bits_of_planes<kNumbers.low_bits>(weights, quad, in_quad);
     if constexpr (kNumbers.high_bits > 0) {

@@ -7,7 +7,7 @@
 //   bytes    [8 quads][16 rows][4 columns], 512 bytes
 // The low nibbles hold the first half of a group, the high ones the second. Stored integers are unsigned;
 // where a format says "offset", the weight is scale * (stored - offset), offset 8 for nibbles and 128 for
-// bytes.
+// bytes. In "table" formats a nibble is the place of its stored number in a table of 16 bytes.
 //
 // Numbers of 2, 3, 5 and 6 bits stand in planes, the lower bits first, so that a panel is no larger than the
 // rows in the file were:
@@ -22,6 +22,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/isa.h"
+#include "kernels/four_bit_values.h"
 
 namespace octavo::kernels::cpu {
 
@@ -40,6 +41,10 @@ enum class PanelFormat : std::uint8_t {
   kNibbles,       // f16 scale[16]                                   Q4_0
   kNibblesMin,    // f16 scale[16], f16 min[16]                      Q4_1
   kNibblesSuper,  // 6-bit scales and mins                           Q4_K
+  kTableHalf,     // f16 scale[16]                                   IQ4_NL
+  kTableByte,     // signed 8-bit scale[16]; before each eight       IQ4_XS
+                  // groups f16 scale[16]
+  kTablePower,    // 8-bit exponent[16]: scale 2^(e - 128)           MXFP4
   kBytes,         // f16 scale[16]                                   Q8_0; kFiveBits, expanded
   // Planes, expanded: never in a matrix.
   kBytesMin,        // f16 scale[16], f16 min[16]
@@ -60,8 +65,8 @@ enum class PanelFormat : std::uint8_t {
   kF16,
   kBf16,
 };
-constexpr int kNumQuantisedFormats = 14;
-constexpr int kNumPanelFormats = 17;
+constexpr int kNumQuantisedFormats = 17;
+constexpr int kNumPanelFormats = 20;
 constexpr int kFirstPlaneFormat = static_cast<int>(PanelFormat::kFiveBits);
 constexpr int kNumPlaneFormats = kNumQuantisedFormats - kFirstPlaneFormat;
 constexpr int kNumExpandFunctions = kNumPanelFormats - kFirstPlaneFormat;
@@ -71,15 +76,49 @@ constexpr bool stands_in_planes(PanelFormat format) {
   return is_quantised(format) && static_cast<int>(format) >= kFirstPlaneFormat;
 }
 
+enum class NibbleTable : std::uint8_t { kNone, kIq4, kMxfp4 };
+
 // Stored numbers are unsigned; a weight is scale * (stored - offset), or scale * stored + min.
 struct StoredNumbers {
   bool nibble_pairs;        // else planes; bytes are planes of 8 bits
   int low_bits, high_bits;  // of the first planes and of those after them
   int offset;               // 0 where there are mins
   int largest;
+  NibbleTable table = NibbleTable::kNone;  // what nibble pairs go through
 };
 
-enum class ScaleLayout : std::uint8_t { kHalf, kSuper, kFloatHalves, kByteHalves, kNibbleHalves };
+// The offset of the second is small, so that sums of its products fit into 16 bits.
+inline constexpr StoredNumbers kIq4Numbers = {true, 4, 0, 128, 241, NibbleTable::kIq4};
+inline constexpr StoredNumbers kMxfp4Numbers = {true, 4, 0, 16, 28, NibbleTable::kMxfp4};
+
+struct StoredTable {
+  std::uint8_t numbers[16];
+};
+
+consteval StoredTable stored_table(const std::int8_t (&values)[16], const StoredNumbers& numbers) {
+  StoredTable table = {};
+  for (int i = 0; i < 16; ++i) table.numbers[i] = static_cast<std::uint8_t>(values[i] + numbers.offset);
+  return table;
+}
+
+// By NibbleTable.
+inline constexpr StoredTable kStoredTables[] = {
+    {}, stored_table(kIq4Values, kIq4Numbers), stored_table(kMxfp4Values, kMxfp4Numbers)};
+
+constexpr const std::uint8_t (&numbers_of(NibbleTable table))[16] {
+  return kStoredTables[static_cast<int>(table)].numbers;
+}
+
+enum class ScaleLayout : std::uint8_t {
+  kHalf,
+  kSuper,
+  kByte,
+  kPower,
+  // Of each half of a group.
+  kFloatHalves,
+  kByteHalves,
+  kNibbleHalves,
+};
 
 struct PanelBytes {
   int weights;  // of a group
@@ -102,6 +141,9 @@ inline constexpr PanelTraits kPanelTraits[kNumQuantisedFormats] = {
     {{true, 4, 0, 8, 15}, ScaleLayout::kHalf, false, {256, 32, 0}, PanelFormat::kNibbles},
     {{true, 4, 0, 0, 15}, ScaleLayout::kHalf, true, {256, 64, 0}, PanelFormat::kNibblesMin},
     {{true, 4, 0, 0, 15}, ScaleLayout::kSuper, true, {256, 24, 64}, PanelFormat::kNibblesSuper},
+    {kIq4Numbers, ScaleLayout::kHalf, false, {256, 32, 0}, PanelFormat::kTableHalf},
+    {kIq4Numbers, ScaleLayout::kByte, false, {256, 16, 32}, PanelFormat::kTableByte},
+    {kMxfp4Numbers, ScaleLayout::kPower, false, {256, 16, 0}, PanelFormat::kTablePower},
     {{false, 8, 0, 128, 255}, ScaleLayout::kHalf, false, {512, 32, 0}, PanelFormat::kBytes},
     {{false, 8, 0, 0, 31}, ScaleLayout::kHalf, true, {512, 64, 0}, PanelFormat::kBytesMin},
     {{false, 8, 0, 0, 31}, ScaleLayout::kSuper, true, {512, 64, 64}, PanelFormat::kBytesSuper},

@@ -143,7 +143,7 @@ struct Step {
   __device__ void store(const Raw& raw, int stage) const {
     if constexpr (is_quantised(kType)) {
       constexpr QuantTraits kTraits = quant_traits(kType);
-      constexpr bool kIsSigned = kTraits.low_bits == 8;
+      constexpr bool kIsSigned = kTraits.is_signed();
       // 0x6400 is 1024; its numbers to 2047 are the integers.
       constexpr std::uint32_t kBase = 0xe400u + (kIsSigned ? 128 : kTraits.offset),
                               kBases = kBase << 16 | kBase;

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "kernels/cuda/matmul/weight_planes.h"
+#include "kernels/four_bit_values.h"
 #include "kernels/tensor.h"
 
 namespace octavo::kernels::cuda {
@@ -20,6 +21,9 @@ struct QuantTraits {
   int scale_columns;  // that share a scale: 32 or 16
   bool has_minimum;
   bool is_super;  // scales are multiplied with one of 256 columns
+  bool has_table = false;
+
+  __host__ __device__ constexpr bool is_signed() const { return low_bits == 8 || has_table; }
 };
 
 // REQUIRES: a quantised type.
@@ -35,6 +39,9 @@ __host__ __device__ constexpr QuantTraits quant_traits(TensorType type) {
     case TensorType::kQ4_K: return {4, 0, 0, 32, true, true};
     case TensorType::kQ5_K: return {4, 1, 0, 32, true, true};
     case TensorType::kQ6_K: return {4, 2, 32, 16, false, true};
+    case TensorType::kIQ4_NL: return {4, 0, 0, 32, false, false, true};
+    case TensorType::kIQ4_XS: return {4, 0, 0, 32, false, true, true};
+    case TensorType::kMXFP4: return {4, 0, 0, 32, false, false, true};
     default: return {0, 0, 0, 0, false, false};
   }
 }
@@ -56,6 +63,9 @@ void with_quantised_type(TensorType type, Function&& function) {
     case TensorType::kQ4_K: return call.template operator()<TensorType::kQ4_K>();
     case TensorType::kQ5_K: return call.template operator()<TensorType::kQ5_K>();
     case TensorType::kQ6_K: return call.template operator()<TensorType::kQ6_K>();
+    case TensorType::kIQ4_NL: return call.template operator()<TensorType::kIQ4_NL>();
+    case TensorType::kIQ4_XS: return call.template operator()<TensorType::kIQ4_XS>();
+    case TensorType::kMXFP4: return call.template operator()<TensorType::kMXFP4>();
     case TensorType::kF32:
     case TensorType::kF16:
     case TensorType::kBF16: return;
@@ -110,7 +120,30 @@ __device__ inline RawGroup<kType> load_group(const WeightPlanes& planes, std::in
   return raw;
 }
 
-// The integers as bytes: element 4 i + b in byte b of word i; unsigned, but for Q8_0.
+// Numbers [first, first + 4) of a table, one in each byte.
+__host__ __device__ constexpr std::uint32_t word_of_table(const std::int8_t (&values)[16], int first) {
+  std::uint32_t word = 0;
+  for (int i = 3; i >= 0; --i) word = word << 8 | static_cast<std::uint8_t>(values[first + i]);
+  return word;
+}
+
+// Four bytes 0..15 as the table's numbers at those places. __byte_perm chooses among eight bytes, so both
+// halves of the table are asked and the fourth bit of a place decides.
+template <TensorType kType>
+__device__ inline std::uint32_t look_up(std::uint32_t places) {
+  constexpr bool kIsIq4 = kType != TensorType::kMXFP4;
+  constexpr std::uint32_t kFirst = word_of_table(kIsIq4 ? kIq4Values : kMxfp4Values, 0),
+                          kSecond = word_of_table(kIsIq4 ? kIq4Values : kMxfp4Values, 4),
+                          kThird = word_of_table(kIsIq4 ? kIq4Values : kMxfp4Values, 8),
+                          kFourth = word_of_table(kIsIq4 ? kIq4Values : kMxfp4Values, 12);
+  const std::uint32_t selector = __byte_perm(places | places >> 4, 0u, 0x4420u) & 0x7777u;
+  const std::uint32_t lower = __byte_perm(kFirst, kSecond, selector),
+                      upper = __byte_perm(kThird, kFourth, selector);
+  const std::uint32_t is_upper = (places >> 3 & 0x01010101u) * 0xffu;
+  return lower ^ ((lower ^ upper) & is_upper);
+}
+
+// The integers as bytes: element 4 i + b in byte b of word i; unsigned, or is_signed().
 template <TensorType kType>
 __device__ inline void unpack_group(const RawGroup<kType>& raw, std::uint32_t (&words)[8]) {
   constexpr QuantTraits kTraits = quant_traits(kType);
@@ -123,6 +156,7 @@ __device__ inline void unpack_group(const RawGroup<kType>& raw, std::uint32_t (&
     } else {
       words[i] = raw.low[i / 4] >> (i % 4 * 2) & 0x03030303u;
     }
+    if constexpr (kTraits.has_table) words[i] = look_up<kType>(words[i]);
     if constexpr (kTraits.high_bits == 1) words[i] |= (raw.high[0] >> i & 0x01010101u) << kTraits.low_bits;
     if constexpr (kTraits.high_bits == 2) words[i] |= (raw.high[i / 4] >> (i % 4 * 2) & 0x03030303u) << 4;
   }
@@ -141,7 +175,9 @@ template <TensorType kType>
 __device__ inline GroupScales scales_of_group(const RawGroup<kType>& raw) {
   constexpr QuantTraits kTraits = quant_traits(kType);
   GroupScales scales{};
-  if constexpr (!kTraits.is_super) {
+  if constexpr (kType == TensorType::kMXFP4) {
+    scales.scale[0] = scales.scale[1] = __uint_as_float(raw.scale << 16);
+  } else if constexpr (!kTraits.is_super) {
     scales.scale[0] = scales.scale[1] = half_of_word(raw.scale);
     if constexpr (kTraits.has_minimum) scales.minimum[0] = scales.minimum[1] = -half_of_word(raw.scale >> 16);
   } else {
@@ -175,9 +211,9 @@ __device__ inline void expand_quantised_group(const WeightPlanes& planes, std::i
 #pragma unroll
   for (int i = 0; i < 32; ++i) {
     const std::uint32_t byte = words[i / 4] >> (i % 4 * 8) & 0xffu;
-    const int quant = kTraits.low_bits == 8 ? static_cast<int>(static_cast<std::int8_t>(byte))
-                                            : static_cast<int>(byte) - kTraits.offset;
-    // The product is exact: 17 bits at most times 8 or fewer.
+    const int quant = kTraits.is_signed() ? static_cast<int>(static_cast<std::int8_t>(byte))
+                                          : static_cast<int>(byte) - kTraits.offset;
+    // The product is exact wherever there is a minimum: 17 bits at most times 8 or fewer.
     out[i] = scales.scale[i / 16] * static_cast<float>(quant) - scales.minimum[i / 16];
   }
 }
@@ -211,6 +247,9 @@ __device__ inline void expand_group(const WeightPlanes& planes, std::int64_t row
     case TensorType::kQ4_K: return expand_quantised_group<TensorType::kQ4_K>(planes, row, group, out);
     case TensorType::kQ5_K: return expand_quantised_group<TensorType::kQ5_K>(planes, row, group, out);
     case TensorType::kQ6_K: return expand_quantised_group<TensorType::kQ6_K>(planes, row, group, out);
+    case TensorType::kIQ4_NL: return expand_quantised_group<TensorType::kIQ4_NL>(planes, row, group, out);
+    case TensorType::kIQ4_XS: return expand_quantised_group<TensorType::kIQ4_XS>(planes, row, group, out);
+    case TensorType::kMXFP4: return expand_quantised_group<TensorType::kMXFP4>(planes, row, group, out);
   }
 }
 

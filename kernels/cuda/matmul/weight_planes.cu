@@ -1,10 +1,12 @@
 #include "kernels/cuda/matmul/weight_planes.h"
 
+#include <bit>
 #include <cstring>
 #include <utility>
 
 #include "engine/base/check.h"
 #include "kernels/cuda/matmul/quantised.cuh"
+#include "kernels/dequantize.h"
 
 namespace octavo::kernels::cuda {
 namespace {
@@ -90,11 +92,31 @@ void read_q6_k(const std::byte* block, int index, Group& group) {
   }
 }
 
+// Eight 6-bit scales: four bits each in bytes 4..7, the upper two in the word before them.
+void read_iq4_xs(const std::byte* block, int index, Group& group) {
+  const unsigned low = at(block, 4 + index / 2) >> (index % 2 * 4) & 15u;
+  const unsigned high = at(block, 2 + index / 4) >> (index % 4 * 2) & 3u;
+  const unsigned scale = (low | high << 4) - 32u;  // its low byte is the signed number
+  set_scale_bytes(scale, scale, group);
+  read_nibbles(block + 8 + 16 * index, nullptr, group);
+}
+
+// As bfloat16, whose exponents are those of float and whose mantissa holds the bit of the denormal scales.
+void read_mxfp4(const std::byte* block, Group& group) {
+  const unsigned word =
+      std::bit_cast<std::uint32_t>(mxfp4_scale(std::to_integer<std::uint8_t>(block[0]))) >> 16;
+  set_scale_bytes(word, word >> 8, group);
+  read_nibbles(block + 1, nullptr, group);
+}
+
 // `block`: the file's block that holds the group; `index`: which of its groups.
 Group read_group(TensorType type, const std::byte* block, int index) {
   Group group;
   switch (type) {
-    case TensorType::kQ4_0: read_scale_bytes(block, 2, group), read_nibbles(block + 2, nullptr, group); break;
+    case TensorType::kQ4_0:
+    case TensorType::kIQ4_NL:
+      read_scale_bytes(block, 2, group), read_nibbles(block + 2, nullptr, group);
+      break;
     case TensorType::kQ4_1: read_scale_bytes(block, 4, group), read_nibbles(block + 4, nullptr, group); break;
     case TensorType::kQ5_0:
       read_scale_bytes(block, 2, group), read_nibbles(block + 6, block + 2, group);
@@ -111,6 +133,8 @@ Group read_group(TensorType type, const std::byte* block, int index) {
     case TensorType::kQ4_K: read_q4_k_or_q5_k(block, index, false, group); break;
     case TensorType::kQ5_K: read_q4_k_or_q5_k(block, index, true, group); break;
     case TensorType::kQ6_K: read_q6_k(block, index, group); break;
+    case TensorType::kIQ4_XS: read_iq4_xs(block, index, group); break;
+    case TensorType::kMXFP4: read_mxfp4(block, group); break;
     case TensorType::kF32:
     case TensorType::kF16:
     case TensorType::kBF16: OCTAVO_CHECK(false, "an unquantised type has no groups");
@@ -153,6 +177,7 @@ std::uint32_t super_word(TensorType type, const std::byte* block) {
     case TensorType::kQ2_K: return word(80) | word(82) << 16;
     case TensorType::kQ3_K: return word(108);
     case TensorType::kQ6_K: return word(208);
+    case TensorType::kIQ4_XS: return word(0);
     default: return word(0) | word(2) << 16;
   }
 }

@@ -3,22 +3,26 @@
 // aligned and a warp's loads stand side by side; a plane of blocks of 18 or 210 bytes would have neither.
 // Columns are filled up with zeros to a multiple of 64.
 //
-// Of a group's 32 integers q (unsigned, but for Q8_0):
+// Of a group's 32 integers q (unsigned, but for Q8_0; of IQ4_NL, IQ4_XS and MXFP4 places in a table of signed
+// ones):
 //   low   8 bits each (Q8_0: 32 bytes, signed), 4 (16 bytes) or 2 (Q2_K, Q3_K: 8 bytes)
 //           4 bits: byte b of word j: element 8 j + b in the low half, 8 j + 4 + b in the high half
 //           2 bits: byte b of word j: elements 16 j + b, + 4, + 8, + 12 from the lowest bits up
 //   high  the bits above: 1 bit each (Q5_0, Q5_1, Q5_K, Q3_K: 4 bytes) or 2 (Q6_K: 8 bytes)
 //           1 bit: bit 8 b + i: element 4 i + b
 //           2 bits: byte b of word j: elements 16 j + b, + 4, + 8, + 12 from the lowest bits up
-//   scale   f16 scale (Q4_0, Q5_0, Q8_0), f16 scale and f16 minimum (Q4_1, Q5_1); of the K types two bytes:
+//   scale   f16 scale (Q4_0, Q5_0, Q8_0, IQ4_NL), bf16 scale (MXFP4: a power of two), f16 scale and f16
+//           minimum (Q4_1, Q5_1); of blocks of 256 two bytes:
 //           Q4_K, Q5_K: scale, minimum; Q3_K, Q6_K: signed scale of the first and of the last 16 columns;
-//           Q2_K: of each 16 columns the scale in the low, the minimum in the high half of a byte
-//   super   K types, one for 8 groups: f16 scale, f16 minimum (zero where there is none), with which those
+//           IQ4_XS: the same twice; Q2_K: of each 16 columns the scale in the low, the minimum in the high
+//           half of a byte
+//   super   blocks of 256, one for 8 groups: f16 scale, f16 minimum (zero where there is none), with which
+//   those
 // bytes are multiplied and the weight is scale * (q - offset) - minimum (Q4_1, Q5_1: + minimum), which
 // dequantize.h defines.
 //
-// Bytes beyond those of the file: none for Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K; 4 in 144 (Q4_K), 4 in 176
-// (Q5_K), 6 in 110 (Q3_K), 2 in 210 (Q6_K).
+// Bytes beyond those of the file: none for Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, IQ4_NL; 1 in 17 (MXFP4), 12 in
+// 136 (IQ4_XS), 4 in 144 (Q4_K), 4 in 176 (Q5_K), 6 in 110 (Q3_K), 2 in 210 (Q6_K).
 #pragma once
 
 #include <cstddef>

@@ -21,9 +21,10 @@ constexpr std::int32_t kMostHeadRows = 256;  // of the output head: a step asks 
 
 std::vector<TensorType> types(const Sizes& sizes) {
   if (sizes.is_quick) return {TensorType::kBF16, TensorType::kF16, TensorType::kQ4_0, TensorType::kQ8_0};
-  return {TensorType::kBF16, TensorType::kF16,  TensorType::kF32,  TensorType::kQ4_0, TensorType::kQ4_1,
-          TensorType::kQ5_0, TensorType::kQ5_1, TensorType::kQ8_0, TensorType::kQ2_K, TensorType::kQ3_K,
-          TensorType::kQ4_K, TensorType::kQ5_K, TensorType::kQ6_K};
+  return {TensorType::kBF16, TensorType::kF16,    TensorType::kF32,    TensorType::kQ4_0,
+          TensorType::kQ4_1, TensorType::kQ5_0,   TensorType::kQ5_1,   TensorType::kQ8_0,
+          TensorType::kQ2_K, TensorType::kQ3_K,   TensorType::kQ4_K,   TensorType::kQ5_K,
+          TensorType::kQ6_K, TensorType::kIQ4_NL, TensorType::kIQ4_XS, TensorType::kMXFP4};
 }
 
 std::vector<std::int32_t> row_counts(const Sizes& sizes) {
