@@ -56,13 +56,11 @@ void add_tensor_files(HostileFiles& files) {
   };
   for (const std::uint32_t retired : {4u, 5u, 31u, 32u, 33u, 36u, 37u, 38u, 99u, 0x7fffffffu, 0xffffffffu})
     of_type("unknown-type", retired, 1, 4);
-  of_type("type-without-a-kernel", 20, 32, 18);
   of_type("type-without-a-kernel", 24, 1, 1);
   of_type("type-without-a-kernel", 25, 1, 2);
   of_type("type-without-a-kernel", 26, 1, 4);
   of_type("type-without-a-kernel", 27, 1, 8);
   of_type("type-without-a-kernel", 28, 1, 8);
-  of_type("type-without-a-kernel", 39, 32, 17);
   of_type("type-without-a-kernel", 40, 64, 36);
   for (const float factor :
        {0.0f, -1.0f, 1e9f, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
