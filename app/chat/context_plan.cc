@@ -122,8 +122,7 @@ class Planner {
   // To its end, of at most so many tokens.
   void shorten(ChatMessage& message, std::int32_t most) {
     for (std::int32_t count = counts_.of_message(message, room_.context_len);
-         count > most && !message.content.empty();
-         count = counts_.of_message(message, room_.context_len)) {
+         count > most && !message.content.empty(); count = counts_.of_message(message, room_.context_len)) {
       message.token_ids.clear();
       const double share = static_cast<double>(most) / count;
       const auto num_bytes = static_cast<std::size_t>(share * static_cast<double>(message.content.size()));

@@ -58,13 +58,10 @@ class FiguresObject {
   void add(std::string_view key, std::int64_t value) { begin(key) += std::to_string(value); }
   void add(std::string_view key, bool value) { begin(key) += value ? "true" : "false"; }
   // A name of our own: nothing in it needs an escape.
-  void add(std::string_view key, std::string_view name) {
-    ((begin(key) += '"') += name) += '"';
-  }
+  void add(std::string_view key, std::string_view name) { ((begin(key) += '"') += name) += '"'; }
   void add(std::string_view key, const std::vector<std::int64_t>& values) {
     std::string& text = begin(key);
-    for (std::size_t i = 0; i < values.size(); ++i)
-      (text += i == 0 ? '[' : ',') += std::to_string(values[i]);
+    for (std::size_t i = 0; i < values.size(); ++i) (text += i == 0 ? '[' : ',') += std::to_string(values[i]);
     text += values.empty() ? "[]" : "]";
   }
   // Empty: nothing was added.

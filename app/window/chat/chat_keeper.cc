@@ -70,7 +70,8 @@ bool ChatKeeper::keep_messages(const Chat& chat, KeptChat& kept, Urgency urgency
   const bool was_in_parts = std::exchange(kept.in_parts, count < left);
   for (std::size_t i = begin; i < begin + count; ++i) {
     kept.choices.push_back(messages[i].active_child);
-    if (kept.in_parts && i + 1 == begin + count) urgency_ = Urgency::kNow;  // the next part waits for this one
+    if (kept.in_parts && i + 1 == begin + count)
+      urgency_ = Urgency::kNow;  // the next part waits for this one
     push(changes::SaveMessage{kept.head.id, messages[i]});
   }
   urgency_ = Urgency::kSoon;

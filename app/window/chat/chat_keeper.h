@@ -52,7 +52,8 @@ class ChatKeeper {
   void erase(const KeptChat& kept);
   void push(StoreChange change);
 
-  // Whether all messages have been pushed. Otherwise `keep` is called again once the store has committed more.
+  // Whether all messages have been pushed. Otherwise `keep` is called again once the store has committed
+  // more.
   bool is_whole(const Chat& chat, const KeptChat& kept) const {
     return store_ == nullptr || chat.messages().size() <= kept.choices.size();
   }

@@ -20,8 +20,8 @@ static_assert(kPanelQueries % kScoreQueries == 0 && kPanelQueries % kValueQuerie
 
 // Fewer queries than these go chunk by chunk: their scores and sums are small, and a chunk's keys and values
 // stay in the first-level cache from their conversion on. (Sapphire Rapids, one thread, a step behind 6,400
-// tokens, panels and chunks: 16 rows of three queries 89.8 and 83.4 ms, 24 rows 121.9 and 118.4, 32 rows 157.5
-// and 154.5, 64 rows 296 and 297.)
+// tokens, panels and chunks: 16 rows of three queries 89.8 and 83.4 ms, 24 rows 121.9 and 118.4, 32 rows
+// 157.5 and 154.5, 64 rows 296 and 297.)
 constexpr int kFewestOfPanels = 128;
 
 // Is it such a range, and are there enough queries to pay for converting it?
