@@ -268,6 +268,12 @@ std::string lines_of(const std::set<std::string>& lines) {
   return all;
 }
 
+// Of a row that is scrolled half out of sight, of the half that is there to be pointed at.
+ImVec2 seen_centre(const Glyph& glyph) {
+  return {(std::max(glyph.min.x, glyph.clip.x) + std::min(glyph.max.x, glyph.clip.z)) / 2,
+          (std::max(glyph.min.y, glyph.clip.y) + std::min(glyph.max.y, glyph.clip.w)) / 2};
+}
+
 }  // namespace
 
 std::vector<DrawnText> drawn_texts(const app::Window& window) {
@@ -287,9 +293,7 @@ std::vector<DrawnText> drawn_texts(const app::Window& window) {
       texts.back().text += ' ';
     }
     DrawnText& text = texts.back();
-    if (glyph.codepoint == kEllipsis)
-      text.ellipses.push_back(
-          {text.text.size(), {(glyph.min.x + glyph.max.x) / 2, (glyph.min.y + glyph.max.y) / 2}});
+    if (glyph.codepoint == kEllipsis) text.ellipses.push_back({text.text.size(), seen_centre(glyph)});
     append_utf8(text.text, glyph.codepoint);
     text.min = {std::min(text.min.x, glyph.min.x), std::min(text.min.y, glyph.min.y)};
     text.max = {std::max(text.max.x, glyph.max.x), std::max(text.max.y, glyph.max.y)};
