@@ -34,9 +34,12 @@ ImU32 class_colour(const Theme& theme, std::size_t index) {
   }
 }
 
+// In as many lines as the width asks for.
 void draw_key(const Frame& frame) {
+  const float end = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
   for (std::size_t i = 0; i < kClasses.size(); ++i) {
-    if (i > 0) beside(frame, 16);
+    const float width = frame.px(9 + 6) + text_width(frame, tiny_text(frame), kClasses[i].name);
+    if (i > 0 && ImGui::GetItemRectMax().x + frame.px(16) + width <= end) beside(frame, 16);
     const ImVec2 at = ImGui::GetCursorScreenPos();
     ImGui::GetWindowDrawList()->AddRectFilled({at.x, at.y + frame.px(5)},
                                               {at.x + frame.px(9), at.y + frame.px(14)},
