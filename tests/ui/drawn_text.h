@@ -25,7 +25,7 @@ struct DrawnText {
   float contrast = 0;      // with what is behind it, by WCAG 2: 1 to 21; of the glyph that has least
   struct Ellipsis {
     std::size_t at;  // byte of the text
-    ImVec2 centre;  // of what can be seen of it
+    ImVec2 centre;   // of what can be seen of it
   };
   std::vector<Ellipsis> ellipses = {};
 };
