@@ -48,9 +48,7 @@ StoreTicket ChatKeeper::keep(const Chat& chat, const ChatHead& now, KeptChat& ke
   kept.head.id = now.id;
   const bool grew = kept.loaded && keep_messages(chat, kept, urgency);
   if (kept.loaded) keep_summaries(chat, kept);
-  urgency_ = urgency;  // the last push carries all before it
-  keep_head(chat, now, kept, grew || urgency == Urgency::kNow);
-  urgency_ = Urgency::kSoon;
+  keep_head(chat, now, kept, grew || urgency == Urgency::kNow, urgency);  // carries all before it
   return newest_;
 }
 
@@ -70,11 +68,9 @@ bool ChatKeeper::keep_messages(const Chat& chat, KeptChat& kept, Urgency urgency
   const bool was_in_parts = std::exchange(kept.in_parts, count < left);
   for (std::size_t i = begin; i < begin + count; ++i) {
     kept.choices.push_back(messages[i].active_child);
-    if (kept.in_parts && i + 1 == begin + count)
-      urgency_ = Urgency::kNow;  // the next part waits for this one
-    push(changes::SaveMessage{kept.head.id, messages[i]});
+    const bool is_awaited = kept.in_parts && i + 1 == begin + count;  // by the next part
+    push(changes::SaveMessage{kept.head.id, messages[i]}, is_awaited ? Urgency::kNow : Urgency::kSoon);
   }
-  urgency_ = Urgency::kSoon;
   if (!changed.choices.empty()) push(std::move(changed));
   return left > 0 && !was_in_parts;
 }
@@ -92,7 +88,7 @@ void ChatKeeper::keep_summaries(const Chat& chat, KeptChat& kept) {
   kept.summaries = chat.summaries();
 }
 
-bool ChatKeeper::keep_head(const Chat& chat, ChatHead now, KeptChat& kept, bool changed) {
+bool ChatKeeper::keep_head(const Chat& chat, ChatHead now, KeptChat& kept, bool changed, Urgency urgency) {
   if (kept.stored && !changed && same_head(now, kept.head)) return false;
   // A chat that comes from elsewhere is as old as its file says, or as its messages.
   if (!kept.stored)
@@ -101,7 +97,7 @@ bool ChatKeeper::keep_head(const Chat& chat, ChatHead now, KeptChat& kept, bool 
   if (kept.stored && changed) now.updated_ms = unix_time_ms_();
   kept.head = std::move(now);
   kept.stored = true;
-  push(changes::SaveChat{kept.head});
+  push(changes::SaveChat{kept.head}, urgency);
   return true;
 }
 
@@ -125,8 +121,8 @@ void ChatKeeper::erase(const KeptChat& kept) {
   if (kept.stored) push(changes::EraseChat{kept.head.id});
 }
 
-void ChatKeeper::push(StoreChange change) {
-  if (store_ != nullptr) newest_ = store_->push(std::move(change), urgency_);
+void ChatKeeper::push(StoreChange change, Urgency urgency) {
+  if (store_ != nullptr) newest_ = store_->push(std::move(change), urgency);
 }
 
 void ChatKeeper::forget(KeptChat& kept) {

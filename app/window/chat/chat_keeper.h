@@ -28,7 +28,7 @@ struct KeptChat {
   bool loading = false;                        // asked for
   std::string first_system_prompt;             // that it began with: alone it is not worth a row
   std::vector<MessageId> choices;              // the active child of each message that was pushed
-  bool in_parts = false;                       // a part was pushed, and the next one waits for the disk
+  bool in_parts = false;                       // the rest of its messages waits for the disk
   std::map<MessageId, std::string> summaries;  // as pushed
 };
 
@@ -41,8 +41,8 @@ class ChatKeeper {
   ChatStore* store() const { return store_; }
   std::int64_t unix_time_ms() const { return unix_time_ms_(); }
 
-  // Pushes what is new: all of it with kNow, otherwise as much as may wait for the disk (see `is_whole`). The
-  // ticket is of everything that was ever pushed; 0 without a store.
+  // Pushes what is new: all of it with kNow, otherwise as much as may wait for the disk, and is called again
+  // while the chat is `in_parts`. The ticket is of everything that was ever pushed; 0 without a store.
   StoreTicket keep(const Chat& chat, const ChatHead& now, KeptChat& kept, Urgency urgency = Urgency::kSoon);
   // A message that changed since it was added.
   void keep_message(const KeptChat& kept, const Message& message);
@@ -50,13 +50,8 @@ class ChatKeeper {
   void keep_growth(const KeptChat& kept, const Message& message, std::string_view text,
                    const std::vector<TokenId>& token_ids);
   void erase(const KeptChat& kept);
-  void push(StoreChange change);
+  void push(StoreChange change, Urgency urgency = Urgency::kSoon);
 
-  // Whether all messages have been pushed. Otherwise `keep` is called again once the store has committed
-  // more.
-  bool is_whole(const Chat& chat, const KeptChat& kept) const {
-    return store_ == nullptr || chat.messages().size() <= kept.choices.size();
-  }
   // Whether all up to this ticket is on the disk.
   bool saved(StoreTicket ticket) const { return store_ == nullptr || store_->committed(ticket); }
   // Forgets what was pushed, so that the next `keep` pushes all of it.
@@ -68,12 +63,11 @@ class ChatKeeper {
   bool has_room() const;
   bool keep_messages(const Chat& chat, KeptChat& kept, Urgency urgency);
   void keep_summaries(const Chat& chat, KeptChat& kept);
-  bool keep_head(const Chat& chat, ChatHead now, KeptChat& kept, bool changed);
+  bool keep_head(const Chat& chat, ChatHead now, KeptChat& kept, bool changed, Urgency urgency);
 
   ChatStore* store_ = nullptr;
   std::function<std::int64_t()> unix_time_ms_;
   StoreTicket newest_ = 0;
-  Urgency urgency_ = Urgency::kSoon;
 };
 
 }  // namespace octavo::app

@@ -310,7 +310,7 @@ void Chats::keep() {
   for (const ChatId id : std::exchange(unsaved_, {})) {
     ChatRecord& record = records_.at(id);
     keeper_.keep(record.chat, head_of(record), record.kept);
-    if (!keeper_.is_whole(record.chat, record.kept)) unsaved_.insert(id);
+    if (record.kept.in_parts) unsaved_.insert(id);
   }
 }
 

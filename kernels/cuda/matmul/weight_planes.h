@@ -17,9 +17,8 @@
 //           IQ4_XS: the same twice; Q2_K: of each 16 columns the scale in the low, the minimum in the high
 //           half of a byte
 //   super   blocks of 256, one for 8 groups: f16 scale, f16 minimum (zero where there is none), with which
-//   those
-// bytes are multiplied and the weight is scale * (q - offset) - minimum (Q4_1, Q5_1: + minimum), which
-// dequantize.h defines.
+//           those bytes are multiplied
+// The weight is scale * (q - offset) - minimum (Q4_1, Q5_1: + minimum), which dequantize.h defines.
 //
 // Bytes beyond those of the file: none for Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, IQ4_NL; 1 in 17 (MXFP4), 12 in
 // 136 (IQ4_XS), 4 in 144 (Q4_K), 4 in 176 (Q5_K), 6 in 110 (Q3_K), 2 in 210 (Q6_K).
