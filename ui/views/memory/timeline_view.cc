@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <map>
 #include <string>
 #include <vector>
@@ -42,6 +43,24 @@ void push_plot_style(const Frame& frame) {
   ImPlot::PushStyleColor(ImPlotCol_AxisGrid, frame.theme.line);
   ImPlot::PushStyleVar(ImPlotStyleVar_PlotPadding, ImVec2(0, frame.px(2)));
   ImPlot::PushStyleVar(ImPlotStyleVar_LabelPadding, ImVec2(frame.px(6), frame.px(3)));
+}
+
+// The axis of a lane, while it is set up.
+struct SecondsAxis {
+  double from, to;
+  float width;  // pixels
+};
+
+// ImPlot centres a label below its tick: one that would reach over the lane's edge, and be cut there, is left
+// out.
+int write_seconds(double value, char* text, int size, void* data) {
+  const auto& axis = *static_cast<const SecondsAxis*>(data);
+  const int length = std::snprintf(text, static_cast<std::size_t>(size), "%g s", value);
+  const double x = (value - axis.from) / (axis.to - axis.from) * static_cast<double>(axis.width);
+  const auto half = static_cast<double>(ImGui::CalcTextSize(text).x * 0.5f);
+  if (x - half >= 0 && x + half <= static_cast<double>(axis.width)) return length;
+  text[0] = '\0';
+  return 0;
 }
 
 void pop_plot_style() {
@@ -471,12 +490,13 @@ bool TimelineView::begin_lane(const Frame& frame, const char* id, float height, 
                                  ImPlotFlags_NoMenus | ImPlotFlags_NoBoxSelect | ImPlotFlags_NoFrame;
   const float width = ImGui::GetContentRegionAvail().x;
   legend_width_ = width < frame.px(kLeastWithLegend) ? 0 : frame.px(kLegend);
-  if (!ImPlot::BeginPlot(id, {width - legend_width_, height}, kFlags)) return false;
+  SecondsAxis seconds{.from = from_, .to = to_, .width = width - legend_width_};
+  if (!ImPlot::BeginPlot(id, {seconds.width, height}, kFlags)) return false;
   ImPlotAxisFlags axis = ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_NoTickMarks | ImPlotAxisFlags_Lock;
   if (!has_axis) axis |= ImPlotAxisFlags_NoTickLabels;
   ImPlot::SetupAxis(ImAxis_X1, nullptr, axis);
   ImPlot::SetupAxis(ImAxis_Y1, nullptr, ImPlotAxisFlags_NoDecorations | ImPlotAxisFlags_Lock);
-  ImPlot::SetupAxisFormat(ImAxis_X1, "%g s");
+  ImPlot::SetupAxisFormat(ImAxis_X1, write_seconds, &seconds);
   ImPlot::SetupAxesLimits(from_, to_, 0, top, ImPlotCond_Always);
   ImPlot::SetupFinish();
   return true;
