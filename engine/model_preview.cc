@@ -71,8 +71,7 @@ bool ModelPreview::has_quantised_weights() const { return model::has_quantised_w
 Result<void> ModelPreview::try_chat_template() const {
   if (!parts_.tokenizer->has_chat_template()) return {};
   const ChatMessage message{.role = Role::kUser, .content = "Hello"};
-  OCTAVO_TRY([[maybe_unused]] const auto spans,
-             parts_.tokenizer->apply_chat_template({&message, 1}, /*today=*/0));
+  OCTAVO_TRY([[maybe_unused]] const auto spans, parts_.tokenizer->apply_chat_template({&message, 1}, {}));
   return {};
 }
 

@@ -49,6 +49,7 @@ Result<OpenedModel> open_model(const EngineOptions& options, std::int64_t reserv
                             : runner::plan_runner(config, tensors, options, host_bytes));
   if (!notice.empty()) plan.notice = plan.notice.empty() ? notice : notice + "; " + plan.notice;
   ModelDescription description = model::describe_model(file, config);
+  description.template_switches = tokenizer->template_switches();
   std::vector<TokenId> ends = end_token_ids(*tokenizer);
   return OpenedModel{.description = std::move(description),
                      .parts = {.file = std::move(file),

@@ -8,6 +8,7 @@
 
 #include "engine/api/context_policy.h"
 #include "engine/api/sampling_params.h"
+#include "engine/api/template_values.h"
 #include "engine/base/ids.h"
 #include "ui/action_sink.h"
 #include "ui/chat_state.h"
@@ -83,6 +84,11 @@ struct ChangeSystemPrompt {
 struct ChangeContextPolicy {
   ChatId chat_id;
   ContextPolicy policy;
+};
+struct ChangeTemplateValue {  // that the model's chat template is told; none: what is usual
+  ChatId chat_id;
+  std::string name;
+  std::optional<TemplateValue> value;
 };
 struct ChangeSummary {  // of what has left the context
   ChatId chat_id;
@@ -171,11 +177,11 @@ struct ImportChats {  // Octavo's, ChatGPT's or Open WebUI's JSON
 struct ChatAction
     : std::variant<NewChat, SelectChat, SelectNeighbour, RenameChat, DeleteChat, UndoDelete, DismissUndo,
                    SendMessage, ChangeDraft, RemoveQueued, StopAnswer, Regenerate, EditMessage, WriteAnswer,
-                   DeleteMessage, ShowSibling, ChangeSystemPrompt, ChangeContextPolicy, ChangeSummary,
-                   ChangeSampling, ContinueAnswer, RestoreChat, EraseChat, EmptyTrash, PinChat, MoveChat,
-                   DuplicateChat, CreateFolder, RenameFolder, DeleteFolder, MoveToFolder, ShowSearch,
-                   SearchChats, ShowMessage, SavePreset, ErasePreset, ApplyPreset, ExportChat, ExportAllChats,
-                   ImportChats, StartTwoLongChats> {
+                   DeleteMessage, ShowSibling, ChangeSystemPrompt, ChangeContextPolicy, ChangeTemplateValue,
+                   ChangeSummary, ChangeSampling, ContinueAnswer, RestoreChat, EraseChat, EmptyTrash, PinChat,
+                   MoveChat, DuplicateChat, CreateFolder, RenameFolder, DeleteFolder, MoveToFolder,
+                   ShowSearch, SearchChats, ShowMessage, SavePreset, ErasePreset, ApplyPreset, ExportChat,
+                   ExportAllChats, ImportChats, StartTwoLongChats> {
   using variant::variant;
 };
 

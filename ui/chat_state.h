@@ -11,6 +11,7 @@
 #include "engine/api/context_policy.h"
 #include "engine/api/request.h"
 #include "engine/api/sampling_params.h"
+#include "engine/api/template_values.h"
 #include "engine/base/calendar.h"
 #include "engine/base/ids.h"
 
@@ -107,6 +108,7 @@ struct ChatState {
   std::string system_prompt;
   SamplingParams sampling;
   ContextPolicy context_policy = ContextPolicy::kRoll;
+  TemplateValues template_values;  // that the model's chat template is told
   ContextMeter context;
   std::string summary;       // that is sent in place of what has left; empty: none is
   bool summarising = false;  // it is being written

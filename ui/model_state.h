@@ -13,6 +13,7 @@
 
 #include "engine/api/engine_options.h"
 #include "engine/api/sampling_advice.h"
+#include "engine/api/template_values.h"
 
 namespace octavo::ui {
 
@@ -32,6 +33,7 @@ struct ModelState {
   std::int32_t max_model_len = 0;
   bool is_demonstration = false;        // the small one that set-up fetches: quick, and often wrong
   SamplingAdvice sampling_advice = {};  // with which new chats begin
+  std::vector<TemplateSwitch> template_switches = {};  // what its chats can be told about thinking
 };
 
 // ---- choosing one

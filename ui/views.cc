@@ -224,7 +224,7 @@ void Views::draw_right_column(const Frame& frame, const UiState& state, const Ch
   if (state.desktop.tree_open) {
     tree_.draw(frame, state, ImGui::GetContentRegionAvail());
   } else if (state.sampling_open) {
-    sampling_.draw(frame, chat, state.model.sampling_advice);
+    sampling_.draw(frame, chat, state.model);
   } else {
     draw_chat_memory_view(frame, state, chat);
   }

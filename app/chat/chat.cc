@@ -224,6 +224,7 @@ Chat without_erased(const Chat& chat) {
   result.system_prompt = chat.system_prompt;
   result.sampling = chat.sampling;
   result.context_policy = chat.context_policy;
+  result.template_values = chat.template_values;
   std::map<MessageId, MessageId> new_ids = {{kRootMessage, kRootMessage}};
   for (const Message& message : chat.messages()) {
     if (message.erased) continue;

@@ -19,6 +19,7 @@
 #include "engine/api/context_policy.h"
 #include "engine/api/request.h"
 #include "engine/api/sampling_params.h"
+#include "engine/api/template_values.h"
 #include "engine/base/ids.h"
 
 namespace octavo::app {
@@ -93,6 +94,7 @@ class Chat {
   // Of a chat that goes into a file or comes from one: milliseconds since 1970, UTC; 0: not known.
   std::int64_t created_ms = 0, updated_ms = 0;
   ContextPolicy context_policy = ContextPolicy::kRoll;
+  TemplateValues template_values = {};  // that its model's chat template is told
   // The first message that the newest request sent; the root: nothing has left the context. It is not stored:
   // the next request finds the same (context_window.h).
   MessageId context_begin = kRootMessage;

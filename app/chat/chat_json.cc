@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/chat/sampling_json.h"
+#include "app/chat/template_values_json.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
@@ -256,6 +257,7 @@ std::string chat_to_json(const Chat& chat) {
                {"system_prompt", chat.system_prompt},
                {"context_policy", context_policy_name(chat.context_policy)},
                {"sampling", sampling_to_json(chat.sampling)}};
+  if (!chat.template_values.empty()) head["template_values"] = template_values_to_json(chat.template_values);
   if (chat.created_ms > 0) head["created_ms"] = chat.created_ms;
   if (chat.updated_ms > 0) head["updated_ms"] = chat.updated_ms;
   if (chat.context_begin != kRootMessage) head["context_begin"] = chat.context_begin.value;
@@ -313,6 +315,11 @@ Result<Chat> ChatFromJson::finish(const json& rest, std::string_view name) && {
     chat_.sampling = *std::move(read);
   } else {
     chat_.has_sampling = false;
+  }
+  if (const json* values = reader.member("template_values")) {
+    auto read = template_values_from_json(*values, "its template_values");
+    if (!read) return damaged(name, read.error().message);
+    chat_.template_values = *std::move(read);
   }
   if (!problem_.empty()) return damaged(name, problem_);
   if (!chat_.messages().empty()) chat_.activate(chat_.messages().back().id);

@@ -1,7 +1,7 @@
 // One chat as JSON, and back. The format, version 1:
 //
 //   {"format": "octavo-conversation", "version": 1, "title": "…", "system_prompt": "…", "sampling":
-//   {"temperature": 0.7, …}, "context_policy": "roll", "context_begin": 13,
+//   {"temperature": 0.7, …}, "context_policy": "roll", "context_begin": 13, "template_values": {..},
 //    "created_ms": 1700000000000, "updated_ms": 1700000000000,
 //    "messages": [{"id": 1, "parent": 0, "role": "user", "content": "…", "active": true,
 //                  "token_ids": [..], "finish_reason": "stop", "seed": 7, "error": "…",
@@ -14,7 +14,8 @@
 // Ids ascend and a parent stands before its children; parent 0 is the root; "active" marks the chosen child
 // of its parent. "created_ms" counts from 1970, UTC. "context_begin" is the first message that the newest
 // request sent, where others had left the context; "summary" stands for everything up to its message once
-// that has left. What is absent has its default. Keys that this version does not know are passed over.
+// that has left. "template_values" is what the model's chat template is told. What is absent has its default.
+// Keys that this version does not know are passed over.
 #pragma once
 
 #include <cstddef>

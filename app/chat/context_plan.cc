@@ -20,8 +20,8 @@ constexpr std::int32_t kSlack = 1;
 constexpr int kMostTries = 8;
 
 std::int64_t num_tokens(const tokenizer::Tokenizer& tokenizer, std::span<const ChatMessage> messages,
-                        std::int64_t today) {
-  const auto token_ids = tokenizer.encode_chat(messages, today);
+                        const TemplateInputs& inputs) {
+  const auto token_ids = tokenizer.encode_chat(messages, inputs);
   return token_ids ? static_cast<std::int64_t>(token_ids->size()) : -1;
 }
 
@@ -60,14 +60,14 @@ std::string_view end_of(std::string_view text, std::size_t num_bytes) {
 class Planner {
  public:
   Planner(const ContextQuestion& question, TokenCounts& counts, std::int64_t today)
-      : question_(question), counts_(counts), today_(today) {
+      : question_(question), counts_(counts), inputs_(today, question.template_values) {
     const std::int32_t context_len = question.context_len;
     room_.context_len = context_len;
     room_.answer = room_for_answer(question.max_tokens, context_len);
     // Where nothing ever leaves, the rest of the context is for answers that end in it.
     if (question.policy == ContextPolicy::kStop) room_.answer = std::max(1, room_.answer / 4);
     if (question.policy == ContextPolicy::kSummarise) room_.summary = std::max(16, context_len / 8);
-    room_.fixed = counts.of_system_prompt(question.system_prompt, context_len, today);
+    room_.fixed = counts.of_system_prompt(question.system_prompt, context_len, inputs_);
     for (const PathMessage& entry : question.path)
       path_.push_back({entry.message.role, counts.of_message(entry.message, context_len)});
   }
@@ -87,7 +87,8 @@ class Planner {
         plan.summary = wanted_summary(window.begin);
         summary = question_.path[window.begin - 1].summary;
       }
-      plan.prompt = {messages_from(question_, window.begin, summary), question_.continue_answer};
+      plan.prompt = {messages_from(question_, window.begin, summary), question_.continue_answer,
+                     question_.template_values};
       if (!window.fits) shorten_answer(plan.prompt.messages.back());
       const std::int64_t exact = exact_tokens(plan.prompt);
       if (exact < 0) return plan;  // the engine says what the template has against it
@@ -102,8 +103,8 @@ class Planner {
  private:
   std::int64_t exact_tokens(const ChatPrompt& prompt) {
     const std::span<const ChatMessage> messages = prompt.messages;
-    if (!prompt.continue_answer) return num_tokens(counts_.tokenizer(), messages, today_);
-    const std::int64_t before = num_tokens(counts_.tokenizer(), messages.first(messages.size() - 1), today_);
+    if (!prompt.continue_answer) return num_tokens(counts_.tokenizer(), messages, inputs_);
+    const std::int64_t before = num_tokens(counts_.tokenizer(), messages.first(messages.size() - 1), inputs_);
     if (before < 0) return before;
     return before + counts_.of_message(messages.back(), room_.context_len);
   }
@@ -143,13 +144,14 @@ class Planner {
     asked.path.push_back({{}, {Role::kUser, instruction(room_.summary)}, {}});
     asked.context_len = question_.context_len;
     asked.max_tokens = room_.summary;
-    ContextPlan plan = Planner(asked, counts_, today_).plan();
+    asked.template_values = question_.template_values;
+    ContextPlan plan = Planner(asked, counts_, inputs_.today).plan();
     const auto has_only_instruction = [&] {
       return static_cast<std::size_t>(plan.num_left) + 1 == asked.path.size();
     };
     if (plan.refusal.empty() && has_only_instruction()) {
       shorten_newest_turn(asked);
-      plan = Planner(asked, counts_, today_).plan();
+      plan = Planner(asked, counts_, inputs_.today).plan();
     }
     if (!plan.refusal.empty() || has_only_instruction()) return std::nullopt;
     return WantedSummary{last.id, std::move(plan.prompt), room_.summary};
@@ -162,7 +164,7 @@ class Planner {
     while (begin > 0 && asked.path[begin].message.role != Role::kUser) --begin;
     asked.path.erase(asked.path.begin(), asked.path.begin() + static_cast<std::ptrdiff_t>(begin));
     const auto num_messages = static_cast<std::int32_t>(asked.path.size() - 1);
-    const std::int32_t others = counts_.of_system_prompt(asked.system_prompt, room_.context_len, today_) +
+    const std::int32_t others = counts_.of_system_prompt(asked.system_prompt, room_.context_len, inputs_) +
                                 counts_.of_message(asked.path.back().message, room_.context_len);
     const std::int32_t room = room_.context_len - others - room_.summary;
     for (std::int32_t i = 0; i < num_messages; ++i)
@@ -197,7 +199,7 @@ class Planner {
 
   const ContextQuestion& question_;
   TokenCounts& counts_;
-  const std::int64_t today_;
+  const TemplateInputs inputs_;
   ContextRoom room_;
   std::vector<ContextMessage> path_;
 };
@@ -231,39 +233,40 @@ std::int64_t TokenCounts::estimate(std::string_view text) const {
 }
 
 // Half of what a question and an answer add beside their texts.
-std::int32_t TokenCounts::around_message(std::int64_t today) {
+std::int32_t TokenCounts::around_message(const TemplateInputs& inputs) {
   if (around_message_) return *around_message_;
   const std::vector<ChatMessage> messages = {{Role::kUser, "x"}, {Role::kAssistant, "x"}, {Role::kUser, "x"}};
-  const std::int64_t one = num_tokens(tokenizer_, std::span(messages).first(1), today);
-  const std::int64_t three = num_tokens(tokenizer_, messages, today);
+  const std::int64_t one = num_tokens(tokenizer_, std::span(messages).first(1), inputs);
+  const std::int64_t three = num_tokens(tokenizer_, messages, inputs);
   const std::int64_t both = one < 0 || three < one ? 16 : three - one - 2 * of_text("x", kManyTokens);
   around_message_ = static_cast<std::int32_t>(std::max<std::int64_t>(0, (both + 1) / 2)) + kSlack;
   return *around_message_;
 }
 
 std::int32_t TokenCounts::of_message(const ChatMessage& message, std::int32_t context_len) {
-  // The date that a template prints is no part of a message.
-  return of_text(message.content, context_len) + around_message(/*today=*/0);
+  // What a template prints beside the messages is no part of one.
+  return of_text(message.content, context_len) + around_message({});
 }
 
 std::int32_t TokenCounts::of_system_prompt(const std::string& system_prompt, std::int32_t context_len,
-                                           std::int64_t today) {
+                                           const TemplateInputs& inputs) {
   const std::int32_t alone = system_prompt.empty() ? 0 : of_text(system_prompt, context_len);
   if (alone > context_len) return alone;
   std::vector<ChatMessage> messages;
   if (!system_prompt.empty()) messages.push_back({Role::kSystem, system_prompt});
   messages.push_back({Role::kUser, "x"});
-  const std::int64_t count = num_tokens(tokenizer_, messages, today);
-  if (count < 0) return alone + around_message(today);
+  const std::int64_t count = num_tokens(tokenizer_, messages, inputs);
+  if (count < 0) return alone + around_message(inputs);
   return static_cast<std::int32_t>(
-      std::max<std::int64_t>(0, count - of_text("x", kManyTokens) - around_message(today) + kSlack));
+      std::max<std::int64_t>(0, count - of_text("x", kManyTokens) - around_message(inputs) + kSlack));
 }
 
 ContextQuestion context_question(const Chat& chat, MessageId last, std::int32_t context_len) {
   ContextQuestion question{.system_prompt = chat.system_prompt,
                            .policy = chat.context_policy,
                            .context_len = context_len,
-                           .max_tokens = chat.sampling.max_tokens};
+                           .max_tokens = chat.sampling.max_tokens,
+                           .template_values = chat.template_values};
   const Message* failed = nullptr;  // an answer, until its question is passed
   for (const Message* message = chat.find(last); message != nullptr; message = chat.find(message->parent)) {
     if (message->role == Role::kAssistant && message->content.empty()) {

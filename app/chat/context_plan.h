@@ -33,6 +33,7 @@ struct ContextQuestion {
   ContextPolicy policy = ContextPolicy::kRoll;
   std::int32_t context_len = 0;
   std::int32_t max_tokens = 0;  // of the answer
+  TemplateValues template_values = {};
 };
 
 // A summary that has to be written first: the answer to `prompt`.
@@ -63,10 +64,10 @@ class TokenCounts {
   std::int32_t of_text(std::string_view text, std::int32_t context_len);
   // What a prompt has beside its messages.
   std::int32_t of_system_prompt(const std::string& system_prompt, std::int32_t context_len,
-                                std::int64_t today);
+                                const TemplateInputs& inputs);
 
  private:
-  std::int32_t around_message(std::int64_t today);
+  std::int32_t around_message(const TemplateInputs& inputs);
   std::int64_t estimate(std::string_view text) const;
 
   const tokenizer::Tokenizer& tokenizer_;

@@ -19,6 +19,7 @@
 #include "app/chat/chat.h"
 #include "app/chat/chat_file.h"
 #include "app/chat/context_plan.h"
+#include "app/chat/template_values_json.h"
 #include "app/commands/command.h"
 #include "app/commands/engine_flags.h"
 #include "app/commands/start_engine.h"
@@ -36,6 +37,7 @@ struct ChatOptions {
   std::optional<std::string> system_prompt;
   std::string chat_file;
   std::optional<std::string> context_policy;
+  std::optional<std::string> template_values;  // JSON
   bool resume = false;
 };
 
@@ -58,6 +60,8 @@ constexpr std::string_view kHelp =
     "/undo           remove the last message and its answer\n"
     "/system TEXT    set the system prompt\n"
     "/context [P]    show how full the context is, or choose what happens then: roll, summarise or stop\n"
+    "/template [J]   show what the model's chat template can be told, or tell it: {\"enable_thinking\": "
+    "false}\n"
     "/summary [TEXT] show or replace the summary of what has left the context\n"
     "/new            start a new chat (it replaces the one in the file)\n"
     "/history        show the chat\n"
@@ -276,6 +280,8 @@ class TerminalChat {
       continue_answer();
     } else if (command == "/context") {
       handle_context(argument);
+    } else if (command == "/template") {
+      handle_template(argument);
     } else if (command == "/summary") {
       handle_summary(sanitise_utf8(argument));
     } else if (command == "/undo") {
@@ -309,6 +315,26 @@ class TerminalChat {
     print(std::to_string(plan.num_tokens) + " of " + std::to_string(engine_.description().max_model_len) +
           " tokens; policy: " + std::string(context_policy_name(chat_.context_policy)) + "\n");
     if (plan.num_left > 0) print(left_context_text(plan.num_left) + "\n");
+  }
+
+  void handle_template(const std::string& argument) {
+    if (!argument.empty()) {
+      auto values = parse_template_values(argument, "what the template is told");
+      if (!values) {
+        report_failure(values.error().message);
+        return;
+      }
+      chat_.template_values = *std::move(values);
+    }
+    print("told: " + template_values_text(chat_.template_values) + "\n");
+    for (const TemplateSwitch& one : engine_.description().model.template_switches) {
+      std::string line = one.name + ":";
+      for (std::size_t i = 0; i < one.choices.size(); ++i) {
+        const TemplateValues choice = {{one.name, one.choices[i]}};
+        line += " " + template_values_text(choice) + (i == one.usual ? " (usual)" : "");
+      }
+      print(line + "\n");
+    }
   }
 
   void handle_summary(std::string text) {
@@ -352,6 +378,7 @@ class TerminalChat {
     fresh.system_prompt = chat_.system_prompt;
     fresh.sampling = chat_.sampling;
     fresh.context_policy = chat_.context_policy;
+    fresh.template_values = chat_.template_values;
     chat_ = std::move(fresh);
     leaf_ = failed_question_ = kRootMessage;
   }
@@ -405,6 +432,10 @@ Result<Chat> open_chat(const ChatOptions& options, const std::filesystem::path& 
     OCTAVO_TRY(chat, read_chat(path));
   }
   chat.sampling = options.sampling;
+  if (options.template_values) {
+    OCTAVO_TRY(chat.template_values,
+               parse_template_values(*options.template_values, "--chat-template-kwargs"));
+  }
   if (options.context_policy) chat.context_policy = *parse_context_policy(*options.context_policy);
   if (options.system_prompt.has_value()) chat.system_prompt = sanitise_utf8(*options.system_prompt);
   return chat;
@@ -441,6 +472,7 @@ void add_chat_command(CLI::App& program, int& status) {
           "What happens when the context is full; roll: the oldest messages leave it, summarise: a summary "
           "takes their place, stop: further questions are refused (default: roll)")
       ->check(CLI::IsMember({"roll", "summarise", "stop"}));
+  add_template_flag(*command, options->template_values);
   add_engine_flags(*command, options->engine);
   add_sampling_flags(*command, options->sampling);
   refuse_options(*command, kRefused);

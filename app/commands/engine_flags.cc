@@ -154,6 +154,11 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
                    "Print what is loaded and how memory is laid out to standard error");
 }
 
+void add_template_flag(CLI::App& command, std::optional<std::string>& values) {
+  command.add_option("--chat-template-kwargs", values,
+                     "What the model's chat template is told, as JSON: {\"enable_thinking\": false}");
+}
+
 void add_sampling_flags(CLI::App& command, SamplingParams& sampling) {
   command.add_option("--n", sampling.n, "Outputs per prompt")->capture_default_str();
   command.add_option("--best-of", sampling.best_of, "Generate this many outputs and return the n likeliest");

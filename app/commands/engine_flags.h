@@ -2,6 +2,7 @@
 // every command.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,6 +31,8 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags);
 // Of these, where and in which numbers a model computes.
 void add_computing_flags(CLI::App& command, EngineOptions& options);
 void add_sampling_flags(CLI::App& command, SamplingParams& sampling);
+// What the chat template is told, as JSON: parse_template_values().
+void add_template_flag(CLI::App& command, std::optional<std::string>& values);
 
 // An option that other commands have, and a command cannot use.
 struct RefusedOption {

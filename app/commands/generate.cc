@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/chat/template_values_json.h"
 #include "app/commands/command.h"
 #include "app/commands/engine_flags.h"
 #include "app/commands/input.h"
@@ -32,6 +33,7 @@ struct GenerateOptions {
   SamplingParams sampling;
   std::vector<std::string> prompts;
   std::string prompt_file, messages_file, requests_file;
+  std::optional<std::string> template_values;  // JSON
   bool parse_special = false;
   bool json = false;
 };
@@ -94,9 +96,15 @@ Result<std::vector<PlannedRequest>> plan_requests(const GenerateOptions& options
     OCTAVO_TRY(const Json json, parse_json(text, escape_for_message(options.messages_file)));
     OCTAVO_TRY(std::vector<ChatMessage> messages,
                messages_from_json(json, escape_for_message(options.messages_file)));
-    planned.push_back(
-        {.request = {.prompt = ChatPrompt{.messages = std::move(messages)}, .sampling = options.sampling},
-         .error = {}});
+    ChatPrompt prompt{.messages = std::move(messages)};
+    if (options.template_values) {
+      OCTAVO_TRY(prompt.template_values,
+                 parse_template_values(*options.template_values, "--chat-template-kwargs"));
+    }
+    planned.push_back({.request = {.prompt = std::move(prompt), .sampling = options.sampling}, .error = {}});
+  } else if (options.template_values) {
+    return Error{.code = ErrorCode::kInvalidArgument,
+                 .message = "--chat-template-kwargs goes with --messages-file: nothing else has a template"};
   }
   if (!options.requests_file.empty()) OCTAVO_TRY_VOID(plan_requests_file(options, planned));
   if (planned.empty()) {
@@ -230,6 +238,7 @@ void add_generate_command(CLI::App& program, int& status) {
   command->add_flag("--parse-special", options->parse_special,
                     "Parse special tokens such as <|im_end|> in prompts");
   command->add_flag("--json", options->json, "Print one JSON object to standard output");
+  add_template_flag(*command, options->template_values);
   add_engine_flags(*command, options->engine);
   add_sampling_flags(*command, options->sampling);
   command->callback([options, &status] {

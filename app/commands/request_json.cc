@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "app/chat/sampling_json.h"
+#include "app/chat/template_values_json.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
@@ -112,6 +113,7 @@ Result<GenerationRequest> request_from_json(const Json& json, const SamplingPara
   if (!json.is_object()) return wrong(what, "a request must be a JSON object");
   GenerationRequest request;
   int num_prompts = 0;
+  std::optional<TemplateValues> template_values;
   for (const auto& [key, value] : json.items()) {
     if (key == "prompt") {
       if (!value.is_string()) return wrong(what, "\"prompt\" must be a string", key);
@@ -130,12 +132,20 @@ Result<GenerationRequest> request_from_json(const Json& json, const SamplingPara
     } else if (key == "cache_salt") {
       if (!value.is_string()) return wrong(what, "\"cache_salt\" must be a string", key);
       request.cache_salt = value.get<std::string>();
+    } else if (key == "chat_template_kwargs") {
+      OCTAVO_TRY(template_values, template_values_from_json(value, std::string(what) + ": " + key));
     } else if (key != "sampling") {
       return wrong(what, "unknown request field '" + escape_for_message(key) + "'", key);
     }
   }
   if (num_prompts != 1)
     return wrong(what, "a request needs exactly one of \"prompt\", \"messages\" and \"prompt_token_ids\"");
+  if (template_values) {
+    auto* const chat = std::get_if<ChatPrompt>(&request.prompt);
+    if (chat == nullptr)
+      return wrong(what, "\"chat_template_kwargs\" goes with \"messages\"", "chat_template_kwargs");
+    chat->template_values = *std::move(template_values);
+  }
   request.sampling = defaults;
   if (json.contains("sampling")) {
     OCTAVO_TRY(request.sampling,

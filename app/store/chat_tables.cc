@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "app/chat/sampling_json.h"
+#include "app/chat/template_values_json.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
@@ -49,6 +50,11 @@ std::string sampling_text(const SamplingParams& sampling) {
 SamplingParams sampling_of(std::string_view text) {
   const auto sampling = stored_sampling(json::parse(text, nullptr, /*allow_exceptions=*/false));
   return sampling ? *sampling : SamplingParams{};
+}
+
+TemplateValues template_values_of(std::string_view text) {
+  auto values = parse_template_values(text, "template_values");
+  return values ? *std::move(values) : TemplateValues{};
 }
 
 // One object of whole numbers, flags and fixed names: written by itself, because the library's own tree of
@@ -161,16 +167,19 @@ std::optional<FinishReason> finish_reason_of(std::string_view name) {
 Result<void> write(Database& database, const changes::SaveChat& change) {
   const ChatHead& head = change.head;
   const std::string sampling = sampling_text(head.sampling);
+  const std::string template_values = template_values_text(head.template_values);
   return database.run(
       "INSERT OR REPLACE INTO chats (id, title, shown_title, system_prompt, sampling, draft, folder, pinned, "
       "position, "
-      "created_ms, updated_ms, trashed_ms, active_root_child, context_policy, model_path) "
-      "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+      "created_ms, updated_ms, trashed_ms, active_root_child, context_policy, model_path, "
+      "template_values) "
+      "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
       {as_integer(head.id.value), std::string_view(head.title), std::string_view(head.shown_title),
        std::string_view(head.system_prompt), std::string_view(sampling), std::string_view(head.draft),
        as_integer(head.folder.value), std::int64_t{head.pinned}, head.position, head.created_ms,
        head.updated_ms, optional_integer(head.trashed_ms), as_integer(head.active_root_child.value),
-       context_policy_name(head.context_policy), std::string_view(head.model_path)});
+       context_policy_name(head.context_policy), std::string_view(head.model_path),
+       std::string_view(template_values)});
 }
 
 Result<void> write(Database& database, const changes::SaveMessage& change) {
@@ -276,11 +285,12 @@ Result<void> each_row(Database& database, std::string_view sql, std::initializer
 constexpr std::string_view kSelectHead =
     "SELECT id, title, shown_title, system_prompt, sampling, draft, folder, pinned, position, created_ms, "
     "updated_ms, "
-    "trashed_ms, active_root_child, context_policy, model_path FROM chats ORDER BY position DESC, id DESC";
+    "trashed_ms, active_root_child, context_policy, model_path, template_values FROM chats ORDER BY position "
+    "DESC, id DESC";
 constexpr std::string_view kSelectOneHead =
     "SELECT id, title, shown_title, system_prompt, sampling, draft, folder, pinned, position, created_ms, "
     "updated_ms, "
-    "trashed_ms, active_root_child, context_policy, model_path FROM chats WHERE id = ?1";
+    "trashed_ms, active_root_child, context_policy, model_path, template_values FROM chats WHERE id = ?1";
 
 ChatHead head_of(const Rows& row) {
   ChatHead head;
@@ -299,6 +309,7 @@ ChatHead head_of(const Rows& row) {
   head.active_root_child = MessageId{as_unsigned(row.integer(12))};
   head.context_policy = parse_context_policy(row.text(13)).value_or(ContextPolicy::kRoll);
   head.model_path = sanitise_utf8(row.text(14));
+  head.template_values = template_values_of(row.text(15));
   return head;
 }
 
@@ -451,6 +462,7 @@ Result<Chat> read_chat(Database& database, ChatId chat_id) {
   chat.system_prompt = std::move(head->system_prompt);
   chat.sampling = std::move(head->sampling);
   chat.context_policy = head->context_policy;
+  chat.template_values = std::move(head->template_values);
   std::map<MessageId, Message> messages;
   OCTAVO_TRY_VOID(each_row(
       database,

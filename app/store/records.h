@@ -23,6 +23,7 @@ struct ChatHead {
   std::string system_prompt;
   SamplingParams sampling;
   ContextPolicy context_policy = ContextPolicy::kRoll;
+  TemplateValues template_values = {};
   std::string draft;  // typed and not sent
   FolderId folder;
   bool pinned = false;

@@ -88,6 +88,11 @@ ALTER TABLE messages ADD COLUMN edited INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE messages ADD COLUMN erased INTEGER NOT NULL DEFAULT 0;
 )sql";
 
+// What a chat's model is told about thinking.
+constexpr const char* kVersion4 = R"sql(
+ALTER TABLE chats ADD COLUMN template_values TEXT NOT NULL DEFAULT '{}';
+)sql";
+
 Result<std::vector<std::string>> describe(Database& database) {
   OCTAVO_TRY(
       Rows rows,
@@ -121,7 +126,7 @@ Result<std::vector<std::string>> describe_version(const Schema& schema, int vers
 }  // namespace
 
 const Schema& store_schema() {
-  static const Schema kSchema{{kVersion1, kVersion2, kVersion3}};
+  static const Schema kSchema{{kVersion1, kVersion2, kVersion3, kVersion4}};
   return kSchema;
 }
 

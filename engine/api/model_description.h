@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "engine/api/engine_options.h"
 #include "engine/api/sampling_advice.h"
+#include "engine/api/template_values.h"
 
 namespace octavo {
 
@@ -26,6 +28,7 @@ struct ModelDescription {
   std::int32_t vocabulary_size = 0;
   bool has_chat_template = false;
   SamplingAdvice sampling_advice = {};
+  std::vector<TemplateSwitch> template_switches = {};
 };
 
 // The model and every option as resolved at start.

@@ -11,6 +11,7 @@
 #include "engine/api/kv_snapshot.h"
 #include "engine/api/metrics.h"
 #include "engine/api/sampling_params.h"
+#include "engine/api/template_values.h"
 #include "engine/base/ids.h"
 #include "engine/base/result.h"
 
@@ -37,6 +38,7 @@ struct ChatPrompt {
   std::vector<ChatMessage> messages;  // run through the model's chat template, generation prompt added
   // The last message is the beginning of an answer, which generation continues.
   bool continue_answer = false;
+  TemplateValues template_values = {};
 };
 struct TokenPrompt {
   std::vector<TokenId> token_ids;

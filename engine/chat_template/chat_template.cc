@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/base/overloaded.h"
 #include "engine/chat_template/jinja_interpreter.h"
 
 namespace octavo::tokenizer {
@@ -51,8 +52,19 @@ std::vector<Turn> without_system_role(std::vector<Turn> turns) {
   return turns;
 }
 
+// Text that somebody chose is input, like a message: no special token comes of it.
+jinja::Value to_value(const TemplateValue& value) {
+  return std::visit(Overloaded{[](bool flag) { return jinja::Value(flag); },
+                               [](std::int64_t number) { return jinja::Value(number); },
+                               [](const std::string& text) {
+                                 return jinja::Value(MarkedText::derived(text, /*from_input=*/true));
+                               }},
+                    value);
+}
+
 Result<jinja::Template::Variables> make_variables(std::vector<Turn> turns,
-                                                  const ChatTemplateConstants& constants) {
+                                                  const ChatTemplateConstants& constants,
+                                                  const TemplateValues& told) {
   std::vector<jinja::Value> values;
   for (Turn& turn : turns) {
     OCTAVO_TRY(jinja::Value value,
@@ -60,12 +72,14 @@ Result<jinja::Template::Variables> make_variables(std::vector<Turn> turns,
     values.push_back(std::move(value));
   }
   OCTAVO_TRY(jinja::Value list, jinja::make_list(std::move(values)));
-  return jinja::Template::Variables{{"messages", std::move(list)},
-                                    {"bos_token", std::string_view(constants.bos_token)},
-                                    {"eos_token", std::string_view(constants.eos_token)},
-                                    {"add_generation_prompt", true},
-                                    {"tools", jinja::Value()},
-                                    {"documents", jinja::Value()}};
+  jinja::Template::Variables variables = {{"messages", std::move(list)},
+                                          {"bos_token", std::string_view(constants.bos_token)},
+                                          {"eos_token", std::string_view(constants.eos_token)},
+                                          {"add_generation_prompt", true},
+                                          {"tools", jinja::Value()},
+                                          {"documents", jinja::Value()}};
+  for (const auto& [name, value] : told) variables.emplace_back(name, to_value(value));
+  return variables;
 }
 
 bool is_whole_message(const MarkedText::Run& run, std::size_t length, std::span<const ChatMessage> messages) {
@@ -91,9 +105,11 @@ bool has_input(std::span<const PromptSpan> spans) {
 
 Result<std::vector<PromptSpan>> render_turns(const jinja::Template& parsed, std::vector<Turn> turns,
                                              std::span<const ChatMessage> messages,
-                                             const ChatTemplateConstants& constants, std::int64_t today) {
-  OCTAVO_TRY(const jinja::Template::Variables variables, make_variables(std::move(turns), constants));
-  OCTAVO_TRY(const MarkedText text, parsed.render(variables, today));
+                                             const ChatTemplateConstants& constants,
+                                             const TemplateInputs& inputs) {
+  OCTAVO_TRY(const jinja::Template::Variables variables,
+             make_variables(std::move(turns), constants, inputs.values));
+  OCTAVO_TRY(const MarkedText text, parsed.render(variables, inputs.today));
   return to_spans(text, messages);
 }
 
@@ -101,27 +117,33 @@ Result<std::vector<PromptSpan>> render_turns(const jinja::Template& parsed, std:
 
 Result<ChatTemplate> ChatTemplate::parse(std::string_view source) {
   const bool is_vicuna = source == "vicuna";
-  OCTAVO_TRY(jinja::Template parsed, jinja::Template::parse(is_vicuna ? vicuna_template() : source));
-  return ChatTemplate(std::make_shared<const jinja::Template>(std::move(parsed)), !is_vicuna);
+  if (is_vicuna) source = vicuna_template();
+  OCTAVO_TRY(jinja::Template parsed, jinja::Template::parse(source));
+  return ChatTemplate(source, std::move(parsed), !is_vicuna);
 }
+
+ChatTemplate::ChatTemplate(std::string_view source, jinja::Template parsed, bool writes_bos)
+    : source_(std::make_shared<const std::string>(source)),
+      parsed_(std::make_shared<const jinja::Template>(std::move(parsed))),
+      writes_bos_(writes_bos) {}
 
 Result<std::vector<PromptSpan>> ChatTemplate::render(std::span<const ChatMessage> messages,
                                                      const ChatTemplateConstants& constants,
-                                                     std::int64_t today) const {
-  return render_turns(*parsed_, to_turns(messages), messages, constants, today);
+                                                     const TemplateInputs& inputs) const {
+  return render_turns(*parsed_, to_turns(messages), messages, constants, inputs);
 }
 
 Result<std::vector<PromptSpan>> ChatTemplate::render_any(std::span<const ChatMessage> messages,
                                                          const ChatTemplateConstants& constants,
-                                                         std::int64_t today) const {
-  auto as_they_are = render(messages, constants, today);
+                                                         const TemplateInputs& inputs) const {
+  auto as_they_are = render(messages, constants, inputs);
   const bool is_accepted = as_they_are && (has_input(*as_they_are) || messages.empty());
   // A template that ran out of its budget would do so again.
   const bool may_accept_others = as_they_are || as_they_are.error().code == ErrorCode::kInvalidArgument;
   if (is_accepted || !may_accept_others) return as_they_are;
   const std::vector<Turn> turns = to_turns(messages);
   for (const auto& others : {alternating(turns), alternating(without_system_role(turns))}) {
-    auto spans = render_turns(*parsed_, others, messages, constants, today);
+    auto spans = render_turns(*parsed_, others, messages, constants, inputs);
     if (spans && (has_input(*spans) || !as_they_are)) return spans;
   }
   return as_they_are;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/api/request.h"
+#include "engine/api/template_values.h"
 #include "engine/base/result.h"
 #include "engine/chat_template/jinja_budget.h"
 #include "engine/chat_template/prompt_span.h"
@@ -35,10 +36,11 @@ class ChatTemplate {
   static Result<ChatTemplate> parse(std::string_view source);
 
   // Variables are those of Hugging Face: messages (role, content), bos_token, eos_token,
-  // add_generation_prompt = true, tools = documents = none. `today`: seconds since 1970, UTC, for
-  // strftime_now. A span that is exactly one message's content carries that message's index.
+  // add_generation_prompt = true, tools = documents = none, and those of `inputs`. A span that is exactly one
+  // message's content carries that message's index.
   Result<std::vector<PromptSpan>> render(std::span<const ChatMessage> messages,
-                                         const ChatTemplateConstants& constants, std::int64_t today) const;
+                                         const ChatTemplateConstants& constants,
+                                         const TemplateInputs& inputs) const;
 
   // As `render`, for whatever a chat may hold: a template that refuses the messages is asked again with the
   // same words in an order that it may accept. First adjacent messages of one role become one, with an empty
@@ -50,18 +52,21 @@ class ChatTemplate {
   // refused, the answer is that to the messages as they are.
   Result<std::vector<PromptSpan>> render_any(std::span<const ChatMessage> messages,
                                              const ChatTemplateConstants& constants,
-                                             std::int64_t today) const;
+                                             const TemplateInputs& inputs) const;
+
+  // Whether this word stands in it anywhere.
+  bool mentions(std::string_view word) const { return source_->find(word) != std::string::npos; }
 
   // Whether begin of sequence is the template's business. Vicuna's text is that of its makers, who leave it
   // to the tokenizer.
   bool writes_bos() const { return writes_bos_; }
 
  private:
-  ChatTemplate(std::shared_ptr<const jinja::Template> parsed, bool writes_bos)
-      : parsed_(std::move(parsed)), writes_bos_(writes_bos) {}
+  ChatTemplate(std::string_view source, jinja::Template parsed, bool writes_bos);
 
-  std::shared_ptr<const jinja::Template>
-      parsed_;  // shared because it is immutable and copies of a ChatTemplate are cheap then
+  // Shared because they are immutable and copies of a ChatTemplate are cheap then.
+  std::shared_ptr<const std::string> source_;
+  std::shared_ptr<const jinja::Template> parsed_;
   bool writes_bos_;
 };
 

@@ -79,6 +79,10 @@ Result<std::vector<TokenId>> encode_answer(const ChatMessage& answer, const Inta
   return tokenizer.encode(answer.content, /*parse_special=*/false, /*add_bos=*/false, limits);
 }
 
+TemplateInputs inputs_of(const ChatPrompt& prompt, const IntakeSources& sources) {
+  return {sources.unix_time_s(), prompt.template_values};
+}
+
 // The prompt for the answer, and then the beginning that it has already.
 Result<std::vector<TokenId>> encode_continued(const ChatPrompt& prompt, const IntakeSources& sources,
                                               const EncodeLimits& limits) {
@@ -90,7 +94,7 @@ Result<std::vector<TokenId>> encode_continued(const ChatPrompt& prompt, const In
         "messages");
   }
   const auto before = std::span(prompt.messages).first(prompt.messages.size() - 1);
-  OCTAVO_TRY(auto token_ids, sources.tokenizer->encode_chat(before, sources.unix_time_s(), limits));
+  OCTAVO_TRY(auto token_ids, sources.tokenizer->encode_chat(before, inputs_of(prompt, sources), limits));
   OCTAVO_TRY(const auto begun, encode_answer(answer, sources, limits));
   token_ids.insert(token_ids.end(), begun.begin(), begun.end());
   return token_ids;
@@ -104,8 +108,9 @@ Result<std::vector<TokenId>> encode(const ChatPrompt& prompt, const IntakeSource
   for (const ChatMessage& message : prompt.messages) {
     OCTAVO_TRY_VOID(check_token_ids(message.token_ids, vocabulary_size, "messages"));
   }
+  OCTAVO_TRY_VOID(validate(prompt.template_values));
   if (prompt.continue_answer) return encode_continued(prompt, sources, limits);
-  return sources.tokenizer->encode_chat(prompt.messages, sources.unix_time_s(), limits);
+  return sources.tokenizer->encode_chat(prompt.messages, inputs_of(prompt, sources), limits);
 }
 
 Result<std::vector<TokenId>> encode(const TokenPrompt& prompt, const IntakeSources& sources,
@@ -177,18 +182,18 @@ std::int32_t RequestIntake::count_system_tokens(const Prompt& prompt,
                                                 const EncodeLimits& limits) {
   const auto* const chat = std::get_if<ChatPrompt>(&prompt);
   if (chat == nullptr || chat->messages.size() < 2 || chat->messages.front().role != Role::kSystem) return 0;
-  const std::vector<TokenId>* const alone = encode_system(chat->messages.front(), limits);
+  const std::vector<TokenId>* const alone = encode_system(*chat, limits);
   if (alone == nullptr) return 0;
   const auto differs = std::ranges::mismatch(prompt_token_ids, *alone).in1;
   return static_cast<std::int32_t>(differs - prompt_token_ids.begin());
 }
 
 // By the rendered text, which may hold a date. Rendering is cheap beside encoding.
-const std::vector<TokenId>* RequestIntake::encode_system(const ChatMessage& system,
+const std::vector<TokenId>* RequestIntake::encode_system(const ChatPrompt& prompt,
                                                          const EncodeLimits& limits) {
-  const std::span<const ChatMessage> alone(&system, 1);
-  const std::int64_t today = sources_.unix_time_s();
-  const auto spans = sources_.tokenizer->apply_chat_template(alone, today);
+  const std::span<const ChatMessage> alone(&prompt.messages.front(), 1);
+  const TemplateInputs inputs = inputs_of(prompt, sources_);
+  const auto spans = sources_.tokenizer->apply_chat_template(alone, inputs);
   if (!spans) return nullptr;
   std::string rendered;
   for (const tokenizer::PromptSpan& span : *spans) rendered += span.text;
@@ -198,7 +203,7 @@ const std::vector<TokenId>* RequestIntake::encode_system(const ChatMessage& syst
     return &system_messages_.front().token_ids;
   }
   ++num_encoded_system_messages_;
-  auto token_ids = sources_.tokenizer->encode_chat(alone, today, limits);
+  auto token_ids = sources_.tokenizer->encode_chat(alone, inputs, limits);
   if (!token_ids) return nullptr;
   if (system_messages_.size() == kMaxSystemMessages) system_messages_.pop_back();
   system_messages_.push_front({std::move(rendered), *std::move(token_ids)});

@@ -57,7 +57,7 @@ class RequestIntake {
   std::int32_t count_system_tokens(const Prompt& prompt, std::span<const TokenId> prompt_token_ids,
                                    const tokenizer::EncodeLimits& limits);
   // What a chat of the system message alone would be. nullptr: the template wants a user's message, too.
-  const std::vector<TokenId>* encode_system(const ChatMessage& system, const tokenizer::EncodeLimits& limits);
+  const std::vector<TokenId>* encode_system(const ChatPrompt& prompt, const tokenizer::EncodeLimits& limits);
 
   const IntakeSources sources_;
   std::deque<SystemMessage> system_messages_;  // the last used comes first

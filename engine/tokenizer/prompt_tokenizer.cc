@@ -6,6 +6,7 @@
 
 #include "engine/base/format.h"
 #include "engine/base/text.h"
+#include "engine/chat_template/template_switches.h"
 
 namespace octavo::tokenizer {
 namespace {
@@ -65,6 +66,11 @@ PromptTokenizer::PromptTokenizer(const Vocabulary& vocabulary, TokenTexts texts,
   if (!vocabulary.chat_template.empty()) chat_template_ = ChatTemplate::parse(vocabulary.chat_template);
 }
 
+std::vector<TemplateSwitch> PromptTokenizer::template_switches() const {
+  if (!chat_template_ || !chat_template_->has_value()) return {};
+  return find_template_switches(chat_template_->value(), template_constants_);
+}
+
 bool PromptTokenizer::is_end_of_sequence(TokenId id) const {
   return std::find(end_token_ids_.begin(), end_token_ids_.end(), id) != end_token_ids_.end();
 }
@@ -89,17 +95,17 @@ Result<std::vector<TokenId>> PromptTokenizer::encode_spans(std::span<const Promp
 }
 
 Result<std::vector<PromptSpan>> PromptTokenizer::apply_chat_template(std::span<const ChatMessage> messages,
-                                                                     std::int64_t today) const {
+                                                                     const TemplateInputs& inputs) const {
   if (!chat_template_) return plain_completion(messages);
   if (!chat_template_->has_value()) return chat_template_->error();
-  return chat_template_->value().render_any(messages, template_constants_, today);
+  return chat_template_->value().render_any(messages, template_constants_, inputs);
 }
 
 Result<std::vector<TokenId>> PromptTokenizer::encode_chat(std::span<const ChatMessage> messages,
-                                                          std::int64_t today,
+                                                          const TemplateInputs& inputs,
                                                           const EncodeLimits& limits) const {
   if (chat_template_) OCTAVO_TRY_VOID(check_can_be_rendered(messages, limits.max_tokens));
-  OCTAVO_TRY(const std::vector<PromptSpan> spans, apply_chat_template(messages, today));
+  OCTAVO_TRY(const std::vector<PromptSpan> spans, apply_chat_template(messages, inputs));
   OCTAVO_TRY(std::vector<TokenId> token_ids, encode_prompt(spans, messages, limits));
   const bool template_writes_it = chat_template_ && chat_template_->value().writes_bos();
   const bool needs_bos = !template_writes_it && add_bos_token_ && bos_token_id_;

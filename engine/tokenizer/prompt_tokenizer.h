@@ -35,12 +35,14 @@ class PromptTokenizer : public Tokenizer {
   std::optional<TokenId> bos_token_id() const final { return bos_token_id_; }
   bool is_end_of_sequence(TokenId id) const final;
   bool has_chat_template() const final { return chat_template_.has_value(); }
+  std::vector<TemplateSwitch> template_switches() const final;
   Result<std::vector<TokenId>> encode(std::string_view text, bool parse_special, bool add_bos,
                                       const EncodeLimits& limits = {}) const final;
   Result<std::vector<TokenId>> encode_spans(std::span<const PromptSpan> spans) const final;
   Result<std::vector<PromptSpan>> apply_chat_template(std::span<const ChatMessage> messages,
-                                                      std::int64_t today) const final;
-  Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage> messages, std::int64_t today,
+                                                      const TemplateInputs& inputs) const final;
+  Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage> messages,
+                                           const TemplateInputs& inputs,
                                            const EncodeLimits& limits = {}) const final;
   std::string_view token_bytes(TokenId id) const final { return texts_.at(id); }
   bool is_special(TokenId id) const final;

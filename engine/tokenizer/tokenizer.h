@@ -64,6 +64,8 @@ class Tokenizer {
   virtual std::optional<TokenId> bos_token_id() const = 0;
   virtual bool is_end_of_sequence(TokenId id) const = 0;
   virtual bool has_chat_template() const = 0;
+  // What its template reads beside the messages that changes how the model thinks (template_switches.h).
+  virtual std::vector<TemplateSwitch> template_switches() const { return {}; }
 
   // Raw text. With `parse_special`, text of control and user-defined tokens becomes those tokens, the longest
   // first; without, no text does but that of user-defined words and runs of spaces (special_tokens.h,
@@ -76,16 +78,17 @@ class Tokenizer {
   virtual Result<std::vector<TokenId>> encode_spans(std::span<const PromptSpan> spans) const = 0;
 
   // Messages through the chat template, generation prompt added; without a template plain completion: the
-  // contents, joined by line breaks. `today` is what strftime_now formats: seconds since 1970, UTC.
+  // contents, joined by line breaks. `inputs` is what the template is told beside them.
   virtual Result<std::vector<PromptSpan>> apply_chat_template(std::span<const ChatMessage> messages,
-                                                              std::int64_t today) const = 0;
+                                                              const TemplateInputs& inputs) const = 0;
 
   // apply_chat_template, then encode_spans; an assistant message's own token_ids stand in for its content
   // where the template emits the content unchanged and the ids decode to exactly that content. What stands
   // before and after is then tokenised on its own: without a special token at the border, a piece that
   // reached across it is cut there, as it was when the answer was generated. Without a template, BOS is added
   // as in `encode`.
-  virtual Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage> messages, std::int64_t today,
+  virtual Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage> messages,
+                                                   const TemplateInputs& inputs,
                                                    const EncodeLimits& limits = {}) const = 0;
 
   // The bytes of one token: not always whole characters. Special tokens give their text.

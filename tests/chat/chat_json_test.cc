@@ -34,6 +34,8 @@ Chat example() {
   chat.append(deeper, Role::kAssistant, "deep");
   chat.activate(MessageId{4});
   chat.context_policy = ContextPolicy::kSummarise;
+  chat.template_values = {
+      {"enable_thinking", false}, {"budget", std::int64_t{-3}}, {"reasoning_effort", "low"}};
   chat.set_summary(first, "They asked why.");
   return chat;
 }
@@ -56,6 +58,7 @@ TEST(ChatJson, EverythingComesBack) {
   EXPECT_EQ(answer.thinking, before.find(MessageId{2})->thinking);
   EXPECT_TRUE(answer.stopped_repeating);
   EXPECT_EQ(after->context_policy, ContextPolicy::kSummarise);
+  EXPECT_EQ(after->template_values, before.template_values);
   EXPECT_EQ(after->summary_after(MessageId{2}), "They asked why.");
 }
 
@@ -83,6 +86,10 @@ TEST(ChatJson, WrongFilesAreRefusedInOneSentence) {
        R"({"format":"octavo-conversation","version":1,"messages":[{"id":1,"parent":0,"role":"user","token_ids":[-1]}]})",
        R"({"format":"octavo-conversation","version":1,"messages":[{"id":1,"parent":0,"role":"user","metrics":{"ttft_ms":-1}}]})",
        R"({"format":"octavo-conversation","version":1,"messages":[],"context_policy":"forget"})",
+       R"({"format":"octavo-conversation","version":1,"messages":[],"template_values":[]})",
+       R"({"format":"octavo-conversation","version":1,"messages":[],"template_values":{"a":1.5}})",
+       R"({"format":"octavo-conversation","version":1,"messages":[],"template_values":{"a":18446744073709551615}})",
+       R"({"format":"octavo-conversation","version":1,"messages":[],"template_values":{"messages":true}})",
        R"({"format":"octavo-conversation","version":1,"messages":[],"sampling":{"top_p":3}})"}) {
     const auto read = chat_from_json(text, "bad\nname.json");
     ASSERT_FALSE(read) << text;

@@ -100,27 +100,29 @@ class OptionPairs : public testing::Test {
 
   // A value that does for a small model. What is a number or a choice is read from the help.
   std::string value_of(const Option& option) const {
-    const std::map<std::string, std::string> values = {{"--model", path("model.gguf")},
-                                                       {"--model-a", path("model.gguf")},
-                                                       {"--model-b", path("model.gguf")},
-                                                       {"--text", path("text.txt")},
-                                                       {"--prompt", "a"},
-                                                       {"--prompt-file", path("prompt.txt")},
-                                                       {"--messages-file", path("messages.json")},
-                                                       {"--requests-file", path("requests.jsonl")},
-                                                       {"--conversation", path("chat.json")},
-                                                       {"--system", "b"},
-                                                       {"--stop", "zz"},
-                                                       {"--bad-words", "zz"},
-                                                       {"--context-policy", "roll"},
-                                                       {"--logit-bias", "3=1"},
-                                                       {"--record", path("record.octrec")},
-                                                       {"--recording", path("nothing.octrec")},
-                                                       {"--shape", "gpt2-xl"},
-                                                       {"--memory", "1GiB"},
-                                                       {"--num-kv-blocks", "64"},
-                                                       {"--max-model-len", "128"},
-                                                       {"--tensor-parallel-size", "1"}};
+    const std::map<std::string, std::string> values = {
+        {"--model", path("model.gguf")},
+        {"--model-a", path("model.gguf")},
+        {"--model-b", path("model.gguf")},
+        {"--text", path("text.txt")},
+        {"--prompt", "a"},
+        {"--prompt-file", path("prompt.txt")},
+        {"--messages-file", path("messages.json")},
+        {"--requests-file", path("requests.jsonl")},
+        {"--conversation", path("chat.json")},
+        {"--system", "b"},
+        {"--stop", "zz"},
+        {"--bad-words", "zz"},
+        {"--context-policy", "roll"},
+        {"--chat-template-kwargs", "{\"enable_thinking\":false}"},
+        {"--logit-bias", "3=1"},
+        {"--record", path("record.octrec")},
+        {"--recording", path("nothing.octrec")},
+        {"--shape", "gpt2-xl"},
+        {"--memory", "1GiB"},
+        {"--num-kv-blocks", "64"},
+        {"--max-model-len", "128"},
+        {"--tensor-parallel-size", "1"}};
     const auto found = values.find(option.name);
     if (found != values.end()) return found->second;
     if (option.type.find('|') != std::string::npos) return option.type.substr(0, option.type.find('|'));
@@ -179,8 +181,9 @@ TEST_F(OptionPairs, EachWorksOrIsRefusedInOneSentence) {
     for (const auto& [name, option] : all) {
       const std::string what = name_of(command, option);
       const ProgramResult result = run(command, option);
-      const bool needs_recording = what == "octavo inspect --at-step";
-      if (!offered[command.words].contains(name) || needs_recording) {
+      const bool needs_another =  // a recording; messages
+          what == "octavo inspect --at-step" || what == "octavo generate --chat-template-kwargs";
+      if (!offered[command.words].contains(name) || needs_another) {
         expect_refused(result, what);
         EXPECT_NE(result.err.find(name), std::string::npos) << what << ": " << result.err;
       } else if (command.words

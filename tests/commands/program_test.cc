@@ -44,6 +44,10 @@ TEST(CommandLine, AWrongOptionIsNamedOnOneLineWithStatusTwo) {
   expect_one_line(run_program({"generate", "--prompt", "x", "--temperature", "-1"}), 2, "temperature");
   expect_one_line(run_program({"generate", "--prompt", "x", "--top-p", "1.5"}), 2, "top");
   expect_one_line(run_program({"generate", "--prompt", "x", "--n", "0"}), 2, "n");
+  expect_one_line(run_program({"generate", "--prompt", "x", "--chat-template-kwargs", "{}"}), 2,
+                  "--messages-file");
+  expect_one_line(run_program({"chat", "--chat-template-kwargs", "{"}), 2, "--chat-template-kwargs");
+  expect_one_line(run_program({"chat", "--chat-template-kwargs", "{\"tools\": 1}"}), 2, "tools");
   expect_one_line(run_program({"generate", "--prompt", "x", "--device", "tpu"}), 2, "--device");
   expect_one_line(run_program({"generate", "--prompt", "x", "--block-size", "0"}), 2, "block-size");
   expect_one_line(run_program({"generate", "--prompt", "x", "--logit-bias", "seven"}), 2, "--logit-bias");
@@ -280,11 +284,13 @@ TEST_F(WithModel, OneBadRequestLeavesTheOthersAlone) {
       "\n"
       "{\"prompt_token_ids\": [99999999]}\n"
       "not json\n"
-      "{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}], \"sampling\": {\"max_tokens\": 2}}\n");
+      "{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}], \"sampling\": {\"max_tokens\": 2}, "
+      "\"chat_template_kwargs\": {\"enable_thinking\": false}}\n"
+      "{\"prompt\": \"x\", \"chat_template_kwargs\": {}}\n");
   const ProgramResult result = run_program({"generate", "--requests-file", file, "--json"});
   EXPECT_EQ(result.status, 1) << result.err;
   const json requests = json::parse(result.out)["requests"];
-  ASSERT_EQ(requests.size(), 5u);
+  ASSERT_EQ(requests.size(), 6u);
   EXPECT_EQ(requests[0]["outputs"][0]["token_ids"].size(), 3u);
   EXPECT_EQ(requests[1]["error"]["code"], "invalid_argument");
   EXPECT_NE(requests[1]["error"]["message"].get<std::string>().find("temperatur"), std::string::npos);
@@ -292,6 +298,8 @@ TEST_F(WithModel, OneBadRequestLeavesTheOthersAlone) {
   EXPECT_TRUE(requests[3].contains("error"));
   EXPECT_FALSE(requests[4].contains("error"));
   EXPECT_EQ(requests[4]["outputs"][0]["token_ids"].size(), 2u);
+  EXPECT_NE(requests[5]["error"]["message"].get<std::string>().find("chat_template_kwargs"),
+            std::string::npos);
 }
 
 TEST_F(WithModel, ARequestThatCanNeverFitFailsWithTheNumbers) {

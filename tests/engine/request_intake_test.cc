@@ -49,6 +49,17 @@ TEST(RequestIntake, TakesEveryIdOfTheVocabularyAndNoOther) {
             "prompt_token_ids: token id 24 at index 1 is not in the vocabulary; use ids from 0 to 23");
 }
 
+TEST(RequestIntake, RefusesWhatATemplateCannotBeTold) {
+  ChatPrompt prompt{{{Role::kUser, "c", {}}}};
+  prompt.template_values = {{"enable_thinking", false}};
+  EXPECT_TRUE(prepare(prompt).has_value());
+  prompt.template_values = {{"messages", true}};
+  const auto refused = prepare(prompt);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().message,
+            "chat_template_kwargs must be what the messages do not say already, but it is 'messages'");
+}
+
 TEST(RequestIntake, KeepsAnySeedThatIsGivenAndDrawsOneOtherwise) {
   EXPECT_EQ(prepare(TextPrompt{"a"}, {.seed = 0})->seed, 0u);
   EXPECT_EQ(prepare(TextPrompt{"a"})->seed, 1234u);

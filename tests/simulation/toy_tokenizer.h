@@ -55,15 +55,16 @@ class ToyTokenizer : public tokenizer::Tokenizer {
   }
 
   Result<std::vector<tokenizer::PromptSpan>> apply_chat_template(std::span<const ChatMessage> messages,
-                                                                 std::int64_t) const override {
+                                                                 const TemplateInputs&) const override {
     std::vector<tokenizer::PromptSpan> spans;
     for (const auto& message : messages) spans.push_back({message.content, true, -1});
     return spans;
   }
 
-  Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage> messages, std::int64_t today,
+  Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage> messages,
+                                           const TemplateInputs& inputs,
                                            const tokenizer::EncodeLimits& = {}) const override {
-    auto spans = apply_chat_template(messages, today);
+    auto spans = apply_chat_template(messages, inputs);
     return encode_spans(*spans);
   }
 

@@ -59,6 +59,7 @@ class Faults : public WorkerTest {
       expected.title = loaded->title, expected.system_prompt = loaded->system_prompt,
       expected.sampling = loaded->sampling;
       expected.context_policy = loaded->context_policy;
+      expected.template_values = loaded->template_values;
       expect_same(*loaded, expected);
     }
   }

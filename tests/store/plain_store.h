@@ -67,6 +67,7 @@ inline void expect_same(const app::Chat& a, const app::Chat& b) {
   EXPECT_EQ(a.system_prompt, b.system_prompt);
   expect_same(a.sampling, b.sampling);
   EXPECT_EQ(a.context_policy, b.context_policy);
+  EXPECT_EQ(a.template_values, b.template_values);
   EXPECT_EQ(a.summaries(), b.summaries());
   EXPECT_EQ(a.active_path(), b.active_path());
   ASSERT_EQ(a.messages().size(), b.messages().size());
@@ -85,6 +86,8 @@ inline app::ChatHead some_head(std::uint64_t id) {
   head.sampling.seed = ~std::uint64_t{0} - id;
   head.sampling.stop = {"END"};
   head.context_policy = static_cast<ContextPolicy>(id % 3);
+  head.template_values = {
+      {"enable_thinking", id % 2 == 0}, {"budget", std::int64_t{1} << 40}, {"reasoning_effort", "\"ü\""}};
   head.draft = "half a thou";
   head.folder = FolderId{id % 3};
   head.pinned = id % 2 == 0;

@@ -84,6 +84,7 @@ TEST_F(RoundTrip, EveryFieldOfAMessageComesBack) {
   app::ChatHead head = some_head(1);
   tree.title = head.title, tree.system_prompt = head.system_prompt, tree.sampling = head.sampling;
   tree.context_policy = head.context_policy;
+  tree.template_values = head.template_values;
   tree.set_summary(MessageId{2}, "they said ü");
   push_all(changes_for(head, tree));
   wait_ms(200);
@@ -151,6 +152,7 @@ TEST_F(RoundTrip, RandomOperationsAcrossRestartsMatchMapsInMemory) {
       tree.title = plain.chats[id].title, tree.system_prompt = plain.chats[id].system_prompt;
       tree.sampling = plain.chats[id].sampling;
       tree.context_policy = plain.chats[id].context_policy;
+      tree.template_values = plain.chats[id].template_values;
       push(SaveChat{plain.chats[id]});
       continue;
     }

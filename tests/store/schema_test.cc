@@ -84,6 +84,8 @@ TEST_F(SchemaChange, EveryPastSchemaBecomesTheNewest) {
     EXPECT_EQ(chat->messages()[2].content, "Half an answ");
     EXPECT_TRUE(chat->messages()[2].interrupted);
     EXPECT_EQ(contents_->chats[0].context_policy, version < 2 ? ContextPolicy::kRoll : ContextPolicy::kStop);
+    EXPECT_EQ(chat->template_values,
+              version < 4 ? TemplateValues{} : TemplateValues({{"enable_thinking", false}}));
     EXPECT_EQ(chat->summary_after(MessageId{1}), version < 2 ? "" : "They said hi.");
     EXPECT_EQ(contents_->folders.size(), 1u);
     EXPECT_EQ(contents_->presets.size(), 1u);

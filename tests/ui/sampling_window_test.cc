@@ -122,6 +122,36 @@ TEST_F(SamplingWindow, TheModelsAdviceIsShownAndCanBeTakenBack) {
   });
 }
 
+// As a person sees gpt-oss and Qwen: the choices of their templates, the usual one chosen.
+TEST_F(SamplingWindow, WhatTheTemplateReadsCanBeChosen) {
+  FakeEngine::Options options;
+  TemplateSwitch thinking, effort;
+  thinking.name = "enable_thinking";
+  thinking.choices = {true, false};
+  effort.kind = SwitchKind::kEffort;
+  effort.name = "reasoning_effort";
+  effort.choices = {"low", "medium", "high"};
+  effort.usual = 1;
+  options.switches = {thinking, effort};
+  open(options, large_settings());
+  application_->controller().apply(act::ShowSampling{true});
+  draw_frames(3);
+  write_screenshot("template-switches");
+  play([this](ImGuiTestContext* context) {
+    context->ItemClick("**/enable_thinking_1");
+    context->Yield(2);
+    IM_CHECK(chat().template_values == (TemplateValues{{"enable_thinking", false}}));
+    context->ItemClick("**/reasoning_effort_2");
+    context->Yield(2);
+    IM_CHECK(chat().template_values ==
+             (TemplateValues{{"enable_thinking", false}, {"reasoning_effort", "high"}}));
+    context->ItemClick("**/enable_thinking_0");
+    context->ItemClick("**/reasoning_effort_1");
+    context->Yield(2);
+    IM_CHECK(chat().template_values.empty());
+  });
+}
+
 TEST_F(SamplingWindow, AnImportSaysWhatItLeftOut) {
   open();
   std::ofstream(folder_ / "chats.json") << R"([{"title": "Holiday", "create_time": 1700000000, "mapping": {

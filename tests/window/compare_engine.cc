@@ -23,13 +23,13 @@ Result<std::vector<TokenId>> SpellingTokenizer::encode_spans(std::span<const tok
   return std::vector<TokenId>{0};
 }
 Result<std::vector<tokenizer::PromptSpan>> SpellingTokenizer::apply_chat_template(
-    std::span<const ChatMessage> messages, std::int64_t) const {
+    std::span<const ChatMessage> messages, const TemplateInputs&) const {
   std::vector<tokenizer::PromptSpan> spans;
   for (const ChatMessage& message : messages) spans.push_back({message.content, true, -1});
   return spans;
 }
 Result<std::vector<TokenId>> SpellingTokenizer::encode_chat(std::span<const ChatMessage> messages,
-                                                            std::int64_t,
+                                                            const TemplateInputs&,
                                                             const tokenizer::EncodeLimits&) const {
   return std::vector<TokenId>(messages.size(), 0);
 }

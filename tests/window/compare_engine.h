@@ -29,8 +29,9 @@ class SpellingTokenizer final : public tokenizer::Tokenizer {
                                       const tokenizer::EncodeLimits& limits = {}) const override;
   Result<std::vector<TokenId>> encode_spans(std::span<const tokenizer::PromptSpan> spans) const override;
   Result<std::vector<tokenizer::PromptSpan>> apply_chat_template(std::span<const ChatMessage> messages,
-                                                                 std::int64_t today) const override;
-  Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage> messages, std::int64_t today,
+                                                                 const TemplateInputs& inputs) const override;
+  Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage> messages,
+                                           const TemplateInputs& inputs,
                                            const tokenizer::EncodeLimits& limits = {}) const override;
   std::string_view token_bytes(TokenId id) const override;
   bool is_special(TokenId id) const override { return id == kEnd; }

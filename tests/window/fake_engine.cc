@@ -72,13 +72,14 @@ Result<std::vector<TokenId>> FakeTokenizer::encode_spans(std::span<const tokeniz
 }
 
 Result<std::vector<tokenizer::PromptSpan>> FakeTokenizer::apply_chat_template(
-    std::span<const ChatMessage> messages, std::int64_t) const {
+    std::span<const ChatMessage> messages, const TemplateInputs&) const {
   std::vector<tokenizer::PromptSpan> spans;
   for (const ChatMessage& message : messages) spans.push_back({message.content + "\n", true, -1});
   return spans;
 }
 
-Result<std::vector<TokenId>> FakeTokenizer::encode_chat(std::span<const ChatMessage> messages, std::int64_t,
+Result<std::vector<TokenId>> FakeTokenizer::encode_chat(std::span<const ChatMessage> messages,
+                                                        const TemplateInputs&,
                                                         const tokenizer::EncodeLimits&) const {
   std::vector<TokenId> ids;
   for (const ChatMessage& message : messages) {
@@ -116,6 +117,7 @@ FakeEngine::FakeEngine(Options options)
   model.context_length = 8192;
   model.has_chat_template = true;
   model.sampling_advice = options.advice;
+  model.template_switches = options.switches;
   description_.device = options_.device;
   description_.isa = "avx512_vnni";
   description_.threads = 2;

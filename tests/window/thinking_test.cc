@@ -48,6 +48,26 @@ class Thinking : public ::testing::Test {
   app::Controller controller_;
 };
 
+TEST_F(Thinking, WhatTheTemplateIsToldGoesWithEveryQuestionOfItsChat) {
+  const auto told = [&] { return std::get<ChatPrompt>(engine_.requests().back().prompt).template_values; };
+  send("Say two words");
+  EXPECT_TRUE(told().empty());
+  finish();
+  controller_.apply(act::ChangeTemplateValue{chat().id, "enable_thinking", false});
+  EXPECT_EQ(chat().template_values, (TemplateValues{{"enable_thinking", false}}));
+  send("Again");
+  EXPECT_EQ(told(), (TemplateValues{{"enable_thinking", false}}));
+  finish();
+  controller_.apply(act::NewChat{});
+  send("Elsewhere");
+  EXPECT_TRUE(told().empty()) << "it belongs to one chat";
+  finish();
+  controller_.apply(act::SelectChat{ChatId{1}});
+  controller_.apply(act::ChangeTemplateValue{ChatId{1}, "enable_thinking", std::nullopt});
+  send("As usual");
+  EXPECT_TRUE(told().empty());
+}
+
 TEST_F(Thinking, IsToldApartAndTimedFromItsFirstTokenToItsLast) {
   engine_.answers = {kThoughtful};
   send("Say two words");

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "engine/base/format.h"
 #include "ui/chat_actions.h"
@@ -85,9 +88,79 @@ bool draw_presets(const Frame& frame, SamplingParams& sampling, float width) {
   return changed;
 }
 
+// ---- what the model's template can be told
+
+const char* switch_title(SwitchKind kind) {
+  switch (kind) {
+    case SwitchKind::kThinking: return "Thinking";
+    case SwitchKind::kEffort: return "Effort";
+    case SwitchKind::kEarlierThinking: return "Earlier thinking";
+  }
+  return "";
+}
+
+const char* switch_help(SwitchKind kind) {
+  switch (kind) {
+    case SwitchKind::kThinking: return "Whether the model thinks before it answers.";
+    case SwitchKind::kEffort: return "How much the model thinks before it answers.";
+    case SwitchKind::kEarlierThinking:
+      return "Whether the model is shown again what it thought in earlier turns. That takes room in the "
+             "context; left out, less of each turn can be reused from memory.";
+  }
+  return "";
+}
+
+// Of some templates the value says what is left out.
+bool means_the_opposite(std::string_view name) {
+  return name == "clear_thinking" || name == "drop_thinking" || name == "truncate_history_thinking";
+}
+
+std::string choice_label(const TemplateSwitch& one, const TemplateValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) {
+    std::string label = *text;
+    if (!label.empty() && label[0] >= 'a' && label[0] <= 'z')
+      label[0] = static_cast<char>(label[0] - 'a' + 'A');
+    return label;
+  }
+  const auto* const flag = std::get_if<bool>(&value);
+  if (flag == nullptr) return {};
+  const bool is_on = *flag != means_the_opposite(one.name);
+  if (one.kind == SwitchKind::kEarlierThinking) return is_on ? "Kept" : "Left out";
+  return is_on ? "On" : "Off";
+}
+
+// The choices beside one another. The usual one is not told at all: another model may call it otherwise.
+void draw_switch(const Frame& frame, const ChatState& chat, const TemplateSwitch& one, float width) {
+  line(frame, small_text(frame), switch_title(one.kind));
+  tooltip(frame, std::string(switch_help(one.kind)) +
+                     " Applies from your next message. The template's name: " + one.name + ".");
+  gap(frame, 4);
+  const bool has_usual = one.usual < one.choices.size();
+  std::vector<std::string> labels, ids;
+  if (!has_usual) labels.emplace_back("Usual");
+  for (const TemplateValue& value : one.choices) labels.push_back(choice_label(one, value));
+  for (std::size_t i = 0; i < labels.size(); ++i) ids.push_back(one.name + "_" + std::to_string(i));
+  const std::size_t first = has_usual ? 0 : 1;
+  const auto told = chat.template_values.find(one.name);
+  std::size_t now = has_usual ? one.usual : 0;
+  if (told != chat.template_values.end()) {
+    const auto at = std::ranges::find(one.choices, told->second);
+    now = first + static_cast<std::size_t>(at - one.choices.begin());  // past the last: none of them
+  }
+  std::vector<const char*> label_texts, id_texts;
+  for (const std::string& label : labels) label_texts.push_back(label.c_str());
+  for (const std::string& id : ids) id_texts.push_back(id.c_str());
+  const std::size_t chosen = segments(frame, one.name.c_str(), label_texts, id_texts, now, width);
+  gap(frame, 16);
+  if (chosen == now) return;
+  const bool is_usual = has_usual ? chosen == one.usual : chosen == 0;
+  frame.actions.push(actions::ChangeTemplateValue{
+      chat.id, one.name, is_usual ? std::nullopt : std::optional(one.choices[chosen - first])});
+}
+
 }  // namespace
 
-void SamplingView::draw(const Frame& frame, const ChatState& chat, const SamplingAdvice& advice) {
+void SamplingView::draw(const Frame& frame, const ChatState& chat, const ModelState& model) {
   if (edited_chat_ != chat.id) fields_.forget();
   // A preset changes it from outside while this is open.
   const bool changed_elsewhere = chat.system_prompt != known_prompt_;
@@ -107,6 +180,7 @@ void SamplingView::draw(const Frame& frame, const ChatState& chat, const Samplin
   gap(frame, 10);
   draw_system_prompt(frame, chat, width);
   gap(frame, 16);
+  for (const TemplateSwitch& one : model.template_switches) draw_switch(frame, chat, one, width);
   draw_context_policy(frame, chat, width);
   gap(frame, 16);
   SamplingParams sampling = chat.sampling;
@@ -115,7 +189,7 @@ void SamplingView::draw(const Frame& frame, const ChatState& chat, const Samplin
   if (button(frame, "show_presets", "Your presets", {.width = width / frame.theme.scale, .height = 30}))
     frame.actions.push(actions::ShowPresets{true});
   gap(frame, 16);
-  changed |= draw_advice(frame, advice, sampling, width);
+  changed |= draw_advice(frame, model.sampling_advice, sampling, width);
   ImGui::PushID(static_cast<int>(chat.id.value));  // what is typed belongs to this one
   changed |= fields_.draw(frame, sampling, width);
   ImGui::PopID();

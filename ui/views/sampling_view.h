@@ -4,16 +4,16 @@
 
 #include <string>
 
-#include "engine/api/sampling_advice.h"
 #include "ui/chat_state.h"
 #include "ui/frame.h"
+#include "ui/model_state.h"
 #include "ui/widgets/sampling_fields.h"
 
 namespace octavo::ui {
 
 class SamplingView {
  public:
-  void draw(const Frame& frame, const ChatState& chat, const SamplingAdvice& advice);
+  void draw(const Frame& frame, const ChatState& chat, const ModelState& model);
 
  private:
   void draw_context_policy(const Frame& frame, const ChatState& chat, float width);

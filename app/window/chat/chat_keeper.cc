@@ -24,8 +24,8 @@ bool same_head(const ChatHead& a, const ChatHead& b) {
   return a.title == b.title && a.shown_title == b.shown_title && a.system_prompt == b.system_prompt &&
          a.draft == b.draft && a.folder == b.folder && a.pinned == b.pinned && a.position == b.position &&
          a.trashed_ms == b.trashed_ms && a.context_policy == b.context_policy &&
-         a.active_root_child == b.active_root_child && a.model_path == b.model_path &&
-         same_sampling(a.sampling, b.sampling);
+         a.template_values == b.template_values && a.active_root_child == b.active_root_child &&
+         a.model_path == b.model_path && same_sampling(a.sampling, b.sampling);
 }
 
 bool worth_a_row(const ChatHead& head, const Chat& chat, const KeptChat& kept) {

@@ -39,6 +39,7 @@ ChatHead head_of(const ChatRecord& record) {
   head.system_prompt = record.chat.system_prompt;
   head.sampling = record.chat.sampling;
   head.context_policy = record.chat.context_policy;
+  head.template_values = record.chat.template_values;
   head.draft = kept_draft(record);
   head.folder = record.folder;
   head.pinned = record.pinned;

@@ -112,6 +112,7 @@ ChatRecord* Chats::add_stored(const ChatHead& head) {
   record.chat.system_prompt = head.system_prompt;
   record.chat.sampling = head.sampling;
   record.chat.context_policy = head.context_policy;
+  record.chat.template_values = head.template_values;
   record.kept.head = head;
   record.kept.stored = true;
   record.kept.loaded = false;
@@ -187,6 +188,7 @@ bool Chats::take_loaded(ChatId id, Chat chat) {
   chat.system_prompt = std::move(record.chat.system_prompt);
   chat.sampling = std::move(record.chat.sampling);
   chat.context_policy = record.chat.context_policy;
+  chat.template_values = std::move(record.chat.template_values);
   record.chat = std::move(chat);
   ChatKeeper::learn(record.chat, record.kept);
   if (duplicated_when_loaded_.erase(id) > 0) duplicate(record);

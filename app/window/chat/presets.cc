@@ -45,6 +45,14 @@ void Presets::apply(const ui::actions::ChangeContextPolicy& a) {
   context_.count(a.chat_id);
 }
 
+void Presets::apply(const ui::actions::ChangeTemplateValue& a) {
+  if (!chats_.is_listed(a.chat_id)) return;
+  TemplateValues& values = chats_.change(a.chat_id, Changed::kHead)->chat.template_values;
+  values.erase(a.name);
+  if (a.value) values.emplace(a.name, *a.value);
+  context_.count(a.chat_id);  // a template may print it
+}
+
 void Presets::apply(const ui::actions::SavePreset& a) {
   ui::PresetState saved = a.preset;
   saved.name = first_line(sanitise_utf8(a.preset.name), kLongestName);

@@ -29,6 +29,7 @@ class Presets {
   void apply(const ui::actions::ChangeSystemPrompt& a);
   void apply(const ui::actions::ChangeSampling& a);
   void apply(const ui::actions::ChangeContextPolicy& a);
+  void apply(const ui::actions::ChangeTemplateValue& a);
   void apply(const ui::actions::SavePreset& a);
   void apply(const ui::actions::ErasePreset& a);
   void apply(const ui::actions::ApplyPreset& a);

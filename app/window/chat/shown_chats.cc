@@ -137,6 +137,7 @@ void show_head(const ChatRecord& record, ui::ChatState& shown) {
   shown.folder = record.folder;
   shown.loading = record.kept.loading;
   shown.context_policy = record.chat.context_policy;
+  shown.template_values = record.chat.template_values;
   shown.draft = record.draft.text;
   shown.num_drafts_returned = record.draft.num_returned;
   shown.attachments.clear();

@@ -179,7 +179,8 @@ void CompareWorkspace::take_plan(PlanMade made) {
     return comparison_.refuse(lane + made.plan.refusal);
   }
   plan->made = true;
-  plan->prompt = {std::move(made.plan.prompt.messages), made.plan.num_left};
+  plan->prompt = {std::move(made.plan.prompt.messages), made.plan.num_left,
+                  std::move(made.plan.prompt.template_values)};
   run_planned();
 }
 
@@ -259,6 +260,7 @@ std::pair<ChatId, MessageId> CompareWorkspace::begin_chat(const ui::ComparedColu
   chats_.edit(chat_id, [&](Chat& chat) {
     const MessageId question = add_messages(chat, state_.comparison.messages);
     chat.sampling = sampling_to_chat(column.sampling);
+    chat.template_values = question_.template_values;
     if (state_.comparison.shown_kind == ui::ComparisonKind::kSettings)
       chat.system_prompt = column.system_prompt;
     added = add_answer(chat, question, answer);

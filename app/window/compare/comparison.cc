@@ -161,7 +161,7 @@ void Comparison::make_lanes(const std::vector<LanePrompt>& prompts) {
 void Comparison::add_lane(const LanePrompt& prompt, const SamplingParams& sampling,
                           const std::vector<std::string>& names) {
   Lane& lane = lanes_.emplace_back();
-  lane.request.prompt = ChatPrompt{prompt.messages};
+  lane.request.prompt = ChatPrompt{.messages = prompt.messages, .template_values = prompt.template_values};
   lane.request.sampling = sampling;
   lane.request.sampling.logprobs = kNumAlternatives;
   lane.request.retention = RetentionClass::kChat;

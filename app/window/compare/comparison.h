@@ -50,6 +50,7 @@ class Comparison {
   struct LanePrompt {
     std::vector<ChatMessage> messages = {};
     std::int32_t num_left_out = 0;
+    TemplateValues template_values = {};
   };
   // Asks for answers. REQUIRES: of settings a prompt for each of the variants, else one
   void run(const std::vector<LanePrompt>& prompts);

@@ -72,10 +72,10 @@ class WordTokenizer final : public tokenizer::Tokenizer {
     return vocabulary_.ids_of(text);
   }
   Result<std::vector<tokenizer::PromptSpan>> apply_chat_template(std::span<const ChatMessage>,
-                                                                 std::int64_t) const override {
+                                                                 const TemplateInputs&) const override {
     return std::vector<tokenizer::PromptSpan>{};
   }
-  Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage>, std::int64_t,
+  Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage>, const TemplateInputs&,
                                            const tokenizer::EncodeLimits&) const override {
     return std::vector<TokenId>{};
   }

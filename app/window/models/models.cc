@@ -40,6 +40,7 @@ void Models::describe(const EngineDescription& description) {
   model.is_demonstration =
       std::filesystem::path(description.model.path).filename() == model::default_model_path().filename();
   model.sampling_advice = description.model.sampling_advice;
+  model.template_switches = description.model.template_switches;
 }
 
 // ---- loads

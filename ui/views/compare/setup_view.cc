@@ -22,7 +22,6 @@ constexpr float kNarrowestBesideButtons = kButtonsWidth + 320;
 constexpr float kQuestionHeight = 60;
 constexpr float kEditorHeight = 122;
 constexpr float kOptionHeight = 46;  // a slider and its name
-constexpr float kBelowOptions = 8;   // less than above them: the row has its own space
 constexpr float kOptionGap = 16;
 constexpr float kKindWidth = 320;
 constexpr float kCountWidth = 150;
@@ -117,10 +116,9 @@ float question_room(const Frame& frame, float inner) {
 float SetupView::height(const Frame& frame, const UiState& state, float width, float most) const {
   const ComparisonSetup& setup = state.comparison.setup;
   const float inner = width - frame.px(2 * kPadding);
-  const float above = frame.px((editing_ ? kEditorHeight : kQuestionHeight) + kOptionHeight + kPadding) +
+  const float fixed = frame.px((editing_ ? kEditorHeight : kQuestionHeight) + kOptionHeight + 2 * kPadding) +
                       question_top(frame, inner) + place_options(frame, setup, inner).back().y;
-  if (!shows_groups(state.comparison)) return above + frame.px(kBelowOptions);
-  const float fixed = above + frame.px(kPadding);
+  if (!shows_groups(state.comparison)) return fixed;
   const float groups =
       SettingsEditor::groups_height(frame, groups_of(setup.kind), inner - frame.px(kPadding));
   const float room = std::max(frame.px(kFewestGroups), most - fixed - frame.px(kGroupsGap));
