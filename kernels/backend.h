@@ -151,8 +151,8 @@ struct AttentionInputWeights {
   const Matrix* key = nullptr;    // [num_kv_heads * head_dim, embedding_length]
   const Matrix* value = nullptr;
   std::span<const float> query_bias = {}, key_bias = {}, value_bias = {};
-  // [head_dim]: RMS norms of each head by itself, before it is rotated, with the
-  // epsilon of `norm`. Empty: none.
+  // RMS norms before rotating, with the epsilon of `norm`. [head_dim]: of each head by itself; as long as the
+  // row of all heads: of all together. Empty: none.
   std::span<const float> query_norm = {}, key_norm = {};
 };
 

@@ -76,6 +76,7 @@ struct Architecture {
   bool packs_query_key_value = false;  // attn_qkv instead of attn_q, attn_k, attn_v; others may have it, too
   bool needs_biases = false;    // on every projection; elsewhere they are taken where the file has them
   bool has_head_norms = false;  // attn_q_norm, attn_k_norm
+  bool has_row_norms = false;   // these, but of all heads together
   bool head_norms_are_optional = false;  // taken where the file has them
   bool has_post_norms = false;           // post_attention_norm, post_ffw_norm
   bool scales_embedding = false;         // by sqrt(embedding_length)

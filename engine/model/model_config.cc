@@ -312,6 +312,13 @@ class ConfigReader {
 
 Result<ModelConfig> read_model_config(const GgufHeader& header) { return ConfigReader(header).read(); }
 
+bool ModelConfig::is_in_skipped_layer(std::string_view tensor_name) const {
+  for (std::int32_t i = 0; i < num_skipped_layers; ++i) {
+    if (tensor_name.starts_with("blk." + std::to_string(num_layers + i) + ".")) return true;
+  }
+  return false;
+}
+
 float ModelConfig::embedding_scale() const {
   return parts.scales_embedding ? std::sqrt(static_cast<float>(embedding_length)) : 1.0f;
 }

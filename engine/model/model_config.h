@@ -68,6 +68,8 @@ struct ModelConfig {
     if (!layers_with_window.empty()) return layers_with_window[static_cast<std::size_t>(layer)];
     return window_period == 0 || layer % window_period != window_period - 1;
   }
+  // By its name, of a layer that is in the file and not computed.
+  bool is_in_skipped_layer(std::string_view tensor_name) const;
   // In float32, as the original multiplies when it computes in float32.
   float embedding_scale() const;
 };

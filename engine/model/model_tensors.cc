@@ -58,9 +58,12 @@ class TensorFinder {
     OCTAVO_TRY_VOID(find_query_key_value(prefix, layer));
     const bool holds_one = file_.find_tensor(prefix + "attn_q_norm.weight") != nullptr ||
                            file_.find_tensor(prefix + "attn_k_norm.weight") != nullptr;
-    if (parts().has_head_norms || (parts().head_norms_are_optional && holds_one)) {
-      OCTAVO_TRY(layer.query_norm, vector(prefix + "attn_q_norm.weight", config_.head_dim));
-      OCTAVO_TRY(layer.key_norm, vector(prefix + "attn_k_norm.weight", config_.head_dim));
+    if (parts().has_head_norms || parts().has_row_norms || (parts().head_norms_are_optional && holds_one)) {
+      const std::int64_t key = std::int64_t{config_.num_kv_heads} * config_.head_dim;
+      const bool is_of_row = parts().has_row_norms;
+      OCTAVO_TRY(layer.query_norm,
+                 vector(prefix + "attn_q_norm.weight", is_of_row ? query : config_.head_dim));
+      OCTAVO_TRY(layer.key_norm, vector(prefix + "attn_k_norm.weight", is_of_row ? key : config_.head_dim));
     }
     OCTAVO_TRY(layer.attention_output, projection(prefix + "attn_output", width(), query));
     if (parts().has_sinks) {
@@ -87,19 +90,12 @@ class TensorFinder {
     for (const GgufTensor& tensor : file_.tensors()) {
       if (used_.contains(&tensor)) continue;
       if (parts().output_is_embedding && tensor.name == "output.weight") continue;  // a copy
-      if (is_of_skipped_layer(tensor.name)) continue;
+      if (config_.is_in_skipped_layer(tensor.name)) continue;
       return error_about(tensor.name, ErrorCode::kUnsupported,
                          "is not used by Octavo's " + config_.architecture +
                              " models and would change their answers; choose another model");
     }
     return {};
-  }
-
-  bool is_of_skipped_layer(std::string_view name) const {
-    for (std::int32_t i = 0; i < config_.num_skipped_layers; ++i) {
-      if (name.starts_with("blk." + std::to_string(config_.num_layers + i) + ".")) return true;
-    }
-    return false;
   }
 
   Result<ExpertTensors> find_experts(const std::string& prefix) {

@@ -146,8 +146,7 @@ class CpuBackend final : public Backend {
   void add_bias(std::span<const float> bias, float* row, std::int64_t first, std::int64_t count) const {
     if (!bias.empty()) kernels_.add_row(row + first, bias.data() + first, count);
   }
-  void normalise_heads(std::span<const float> weight, float epsilon, std::int32_t num_heads,
-                       float* heads) const;
+  void normalise_heads(std::span<const float> weight, float epsilon, std::int64_t width, float* heads) const;
 
   void rotate_and_store(const AttentionInputWeights& weights, const AttentionShape& shape,
                         const PagedBatch& batch, std::int32_t layer, std::int64_t row, MatrixView k,

@@ -55,6 +55,8 @@ VARIANTS = {
                            keys={"expert_group_count": 4, "expert_group_used_count": 2}),
     "glm4moe_predicts": dict(architecture="glm4moe", layers=2, predicted=1, untied=True,
                              experts=dict(count=6, used=2, hidden=32, dense=1, shared_count=1, selection_bias=True)),
+    "olmoe": dict(architecture="olmoe", kv_heads=4, untied=True, row_norms=True, experts=dict(count=8, used=3, hidden=None)),
+    "olmoe_grouped": dict(architecture="olmoe", untied=True, row_norms=True, experts=dict(count=8, used=3, hidden=None)),
     "gpt-oss": dict(architecture="gpt-oss", layers=4, head_dim=24, untied=True, biases=True, sinks=True, swiglu_scale=4.0,
                     experts=dict(count=8, used=3, hidden=32, biases=True),
                     keys={"attention.sliding_window": 8, "rope.freq_base": 150000.0, "rope.scaling.type": "yarn",
@@ -166,6 +168,9 @@ class Shape:
             if self.architecture in ("qwen3", "gemma3", "qwen3moe") or v.get("head_norms"):
                 yield from self._norm(prefix + "attn_q_norm", self.head_dim)
                 yield from self._norm(prefix + "attn_k_norm", self.head_dim)
+            if v.get("row_norms"):
+                yield from self._norm(prefix + "attn_q_norm", query)
+                yield from self._norm(prefix + "attn_k_norm", key)
             yield from self._linear(prefix + "attn_output", width, query)
             if self.architecture in ("gemma2", "gemma3"):
                 yield from self._norm(prefix + "post_attention_norm")

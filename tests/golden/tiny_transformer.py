@@ -136,8 +136,11 @@ class Transformer:
                        ((0, q_rows), (q_rows, kv_rows), (q_rows + kv_rows, kv_rows)))
         else:
             q, k, v = (self.linear(x, prefix + name) for name in ("attn_q", "attn_k", "attn_v"))
+        if self.architecture == "olmoe":  # norms of whole rows
+            q = rms_norm(q, self.model.tensor(prefix + "attn_q_norm.weight"), self.epsilon)
+            k = rms_norm(k, self.model.tensor(prefix + "attn_k_norm.weight"), self.epsilon)
         q, k, v = (y.reshape(tokens, -1, self.head_dim) for y in (q, k, v))
-        if self.model.tensor(prefix + "attn_q_norm.weight") is not None:
+        if self.architecture != "olmoe" and self.model.tensor(prefix + "attn_q_norm.weight") is not None:
             q = rms_norm(q, self.model.tensor(prefix + "attn_q_norm.weight"), self.epsilon)
             k = rms_norm(k, self.model.tensor(prefix + "attn_k_norm.weight"), self.epsilon)
         q, k = self.rotate(q, layer), self.rotate(k, layer)

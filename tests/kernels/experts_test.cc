@@ -124,7 +124,8 @@ TEST(ExpertRows, AnExpertsRowsAreNeighboursInTheirOrder) {
     for (std::int32_t slot = expert.first_slot; slot < expert.end_slot; ++slot) {
       const auto& row = chosen[static_cast<std::size_t>(rows.row_of(slot))];
       EXPECT_NE(std::find(row.begin(), row.end(), expert.index), row.end());
-      if (slot > expert.first_slot) EXPECT_LT(rows.row_of(slot - 1), rows.row_of(slot));
+      if (slot == expert.first_slot) continue;
+      EXPECT_LT(rows.row_of(slot - 1), rows.row_of(slot));
     }
   }
   EXPECT_EQ(order, (Numbers{3, 0, 1, 4})) << "most rows first, then by number; 2 and 5 are not used";
@@ -306,6 +307,25 @@ TEST_P(Experts, ARowIsTheSameBitsWhoeverSharesItsExperts) {
       }
     }
   }
+}
+
+// Two outputs that take each other away, and a small one: what is left of it shows in which order they were
+// added. The best is the last in number.
+TEST_P(Experts, OutputsAreAddedInTheOrderOfChoosing) {
+  LayerKind kind{.num_experts = 3, .num_used = 3, .width = 16, .hidden = 16};
+  kind.routing.scoring = RouterScoring::kSigmoid;
+  LayerSources layer(kind);
+  for (OwnedMatrix* matrix : {&layer.router, &layer.down[0], &layer.down[1], &layer.down[2]})
+    std::fill(matrix->bytes.begin(), matrix->bytes.end(), std::byte{0});
+  layer.router_bias = {31.0f, 30.0f, 32.0f};  // weights of 1, in float
+  layer.down_bias.resize(48);
+  std::fill_n(layer.down_bias.begin(), 16, -1e8f);
+  std::fill_n(layer.down_bias.begin() + 16, 16, 1.0f);
+  std::fill_n(layer.down_bias.begin() + 32, 16, 1e8f);
+  layer.gate_bias.resize(48);
+  layer.up_bias.resize(48);
+  const std::vector<float> rows(32, 0.0f);
+  EXPECT_EQ(run_experts(*cpu_backend(GetParam(), 2), layer, rows), std::vector<float>(32, 1.0f));
 }
 
 // With 8-bit activations, a router that met them would choose others.

@@ -83,7 +83,7 @@ TEST(Architectures, AreTheSameOnEveryBackendForQuantisedWeights) {
   const test::TemporaryFolder folder;
   for (const char* name :
        {"gemma", "gemma2", "gemma3", "glm4moe", "gpt-oss", "gpt2", "llama_with_experts",
-        "llama_with_shared_expert", "phi3", "phi3_with_window", "qwen2", "qwen3", "qwen3moe"}) {
+        "llama_with_shared_expert", "olmoe", "phi3", "phi3_with_window", "qwen2", "qwen3", "qwen3moe"}) {
     const nlohmann::json model = test::tiny_model(name);
     const std::vector<std::int32_t> token_ids = model["token_ids"];
     for (const TensorType type :
@@ -100,6 +100,46 @@ TEST(Architectures, AreTheSameOnEveryBackendForQuantisedWeights) {
             << name << " " << kernels::traits_of(type).name << " largest logit " << largest;
       }
     }
+  }
+}
+
+// Of files that nobody should write: rounded weights, but never rounded rows.
+TEST(Architectures, ARouterOfQuantisedWeightsMeetsRowsThatAreNotRounded) {
+  const test::TemporaryFolder folder;
+  const nlohmann::json model = test::tiny_model("qwen3moe");
+  const std::vector<std::int32_t> token_ids = model["token_ids"];
+  test::make_tiny_model(model, {.weight_type = TensorType::kQ8_0, .quantises_routers = true})
+      .write(folder / "model.gguf");
+  OneSequence exact(folder / "model.gguf", reference_backend(Activation::kF32), kMostTokens);
+  OneSequence cpu(folder / "model.gguf", cpu_backend(Activation::kInt16), kMostTokens);
+  EXPECT_LT(worst_difference(exact.logits_of(token_ids), cpu.logits_of(token_ids)), 1e-2);
+}
+
+// What the picker and the memory plan say before loading, and what loading reports on its way.
+TEST(Architectures, ExpertsAreCountedBeforeAndAfterLoadingAndCanBeCancelledOneByOne) {
+  const test::TemporaryFolder folder;
+  for (const char* name : {"qwen3moe", "qwen3moe_packed", "glm4moe"}) {
+    test::make_tiny_model(test::tiny_model(name)).write(folder / name);
+    const auto file = GgufFile::open(folder / name);
+    const auto config = read_model_config(file->header());
+    const ModelTensors tensors = *find_model_tensors(*file, *config);
+    const auto backend = reference_backend(Activation::kF32);
+    std::vector<double> fractions;
+    const auto weights = prepare_weights(tensors, WeightType::kAuto, *backend, [&](double fraction) {
+      fractions.push_back(fraction);
+      return true;
+    });
+    ASSERT_TRUE(weights);
+    EXPECT_EQ(weights->memory_bytes(), planned_weight_bytes(tensors, WeightType::kAuto)) << name;
+    EXPECT_TRUE(std::is_sorted(fractions.begin(), fractions.end()));
+    EXPECT_EQ(fractions.back(), 1.0);
+    const auto num_experts = static_cast<std::size_t>(config->experts.num_experts);
+    EXPECT_GT(fractions.size(), 3 * num_experts) << "one before each expert's matrices";
+    std::size_t calls = 0;
+    const auto cancelled =
+        prepare_weights(tensors, WeightType::kAuto, *backend, [&](double) { return ++calls < 12; });
+    ASSERT_FALSE(cancelled);
+    EXPECT_EQ(calls, 12u);
   }
 }
 
@@ -199,7 +239,7 @@ TEST(Architectures, LongRopeNeedsBothListsAndTakesTheOneForTheContext) {
 
 TEST(Architectures, AreFoundByNameAndListedInOneSentence) {
   EXPECT_EQ(supported_architectures(),
-            "gemma, gemma2, gemma3, glm4moe, gpt-oss, gpt2, llama, phi3, qwen2, qwen3 and qwen3moe");
+            "gemma, gemma2, gemma3, glm4moe, gpt-oss, gpt2, llama, olmoe, phi3, qwen2, qwen3 and qwen3moe");
   for (const Architecture& architecture : architectures())
     EXPECT_EQ(find_architecture(architecture.name), &architecture);
   EXPECT_EQ(find_architecture("Llama"), nullptr);

@@ -114,11 +114,14 @@ inline nlohmann::json tiny_model(std::string_view name) {
   throw std::runtime_error("tests/golden/tiny_models.json has no model " + std::string(name));
 }
 
+inline bool has_experts(const nlohmann::json& model) { return model["keys"].contains("expert_count"); }
+
 struct TinyModelOptions {
   // Of matrices; with another the numbers are random, not the scripts'
   TensorType weight_type = TensorType::kF32;
   std::optional<std::uint32_t> context_length = {};
   std::optional<std::uint32_t> window = {};
+  bool quantises_routers = false;  // which files keep as floats
 };
 
 inline GgufWriter make_tiny_model(nlohmann::json model, const TinyModelOptions& options = {}) {
@@ -157,7 +160,8 @@ inline GgufWriter make_tiny_model(nlohmann::json model, const TinyModelOptions& 
         has_matrices ? std::vector<std::uint64_t>{columns, rows / experts, experts}
                      : std::vector<std::uint64_t>{columns, rows};
     // Routers and biases of experts are floats in every file.
-    const bool is_float = experts == 1 || name.ends_with("ffn_gate_inp.weight");
+    const bool is_float =
+        experts == 1 || (!options.quantises_routers && name.ends_with("ffn_gate_inp.weight"));
     if (options.weight_type == TensorType::kF32 || is_float) {
       writer.add_tensor_f32(name, dimensions, golden_values(name, rows * columns, centre, scale));
     } else {
