@@ -17,6 +17,10 @@ void Backend::draw_tokens(const OutputHead&, ConstMatrixView, std::span<const st
   OCTAVO_CHECK(false, "this backend draws no tokens");
 }
 
+void Backend::feed_forward_experts(const ExpertWeights&, MatrixView) {
+  OCTAVO_CHECK(false, "this backend runs no experts");
+}
+
 void Backend::begin_step(const PagedBatch&, std::span<const std::int32_t>) {}
 
 void Backend::run_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,

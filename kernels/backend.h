@@ -119,6 +119,9 @@ struct AttentionShape {
   float score_soft_cap = 0.0f;  // as soft_cap of OutputHead, of scaled scores; 0: none
   std::int32_t window = 0;      // a row at position p reads the positions above p - window; 0: all
   Rotations rotations = Rotations::kGlobal;
+  // [num_heads]: a score of each head, taken as it is, that takes its part of the softmax and has no value
+  // (gpt-oss); empty: none
+  std::span<const float> sinks = {};
 };
 
 // A layer's weights as views; the owner is engine/model. Norms and biases are in the backend's memory:
@@ -148,8 +151,8 @@ struct AttentionInputWeights {
   const Matrix* key = nullptr;    // [num_kv_heads * head_dim, embedding_length]
   const Matrix* value = nullptr;
   std::span<const float> query_bias = {}, key_bias = {}, value_bias = {};
-  // [head_dim]: RMS norms of each head by itself, before it is rotated, with the
-  // epsilon of `norm`. Empty: none.
+  // RMS norms before rotating, with the epsilon of `norm`. [head_dim]: of each head by itself; as long as the
+  // row of all heads: of all together. Empty: none.
   std::span<const float> query_norm = {}, key_norm = {};
 };
 
@@ -162,7 +165,10 @@ struct ProjectionWeights {
 
 //   kSilu  z / (1 + exp(-z))
 //   kGelu  z / 2 * (1 + tanh(sqrt(2 / pi) * (z + 0.044715 z^3))): Hendrycks & Gimpel 2016, arXiv:1606.08415
-enum class FeedForwardActivation : std::uint8_t { kSilu, kGelu };
+//   kClampedSwiglu  with a gate only: the pair of gate z and up u becomes g / (1 + exp(-1.702 g)) * (v + 1),
+//   g = min(z, 7), v = u kept within -7 and 7 (gpt-oss: OpenAI 2025, arXiv:2508.10925)
+enum class FeedForwardActivation : std::uint8_t { kSilu, kGelu, kClampedSwiglu };
+inline constexpr float kSwigluLimit = 7.0f, kSwigluSlope = 1.702f;
 
 struct FeedForwardInputWeights {
   NormWeights norm;
@@ -170,6 +176,45 @@ struct FeedForwardInputWeights {
   const Matrix* up = nullptr;
   std::span<const float> gate_bias = {}, up_bias = {};
   FeedForwardActivation activation = FeedForwardActivation::kSilu;
+};
+
+// How a row chooses its experts. Scores of the E experts are the router's products; `kSigmoid` and `kSoftmax`
+// make them probabilities before anything is chosen. The num_used experts with the largest probability +
+// selection bias are chosen, of equals that with the lower number; with kSoftmaxOfSelected those with the
+// largest scores, whose softmax is then their weights. A number that is NaN counts as the largest, so that
+// it is seen.
+//
+// With groups, experts g * E / num_groups and up form group g, which is worth the sum of its two largest
+// values; only the num_used_groups best groups can be chosen from (DeepSeek-AI 2024, arXiv:2412.19437).
+enum class RouterScoring : std::uint8_t { kSoftmax, kSigmoid, kSoftmaxOfSelected };
+
+struct Routing {
+  std::int32_t num_used = 0;  // 1 to the number of experts
+  RouterScoring scoring = RouterScoring::kSoftmax;
+  std::span<const float> selection_bias = {};        // [num_experts]; never in a weight; empty: none
+  std::int32_t num_groups = 1, num_used_groups = 1;  // of at least two experts each, where more than one
+  bool normalises = false;  // weights are divided by their sum, or kLeastWeightSum if that is more
+  float scale = 1.0f;       // of the weights, in the end
+};
+// The smallest normal float16, as the models' first programs had it.
+inline constexpr float kLeastWeightSum = 6.103515625e-5f;
+
+// Of one layer of routed experts (Shazeer et al. 2017, arXiv:1701.06538). Matrices as in a layer without.
+struct ExpertWeights {
+  NormWeights norm;
+  const Matrix* router = nullptr;  // [num_experts, embedding_length], unquantised: it meets f32 activations
+  std::span<const float> router_bias = {};  // of the scores
+  Routing routing;
+  // [num_experts], of one size each
+  std::span<const Matrix*const> gate, up, down;
+  // [num_experts, rows of the matrix]; empty: none
+  std::span<const float> gate_bias = {}, up_bias = {}, down_bias = {};
+  std::span<const float> output_scale = {};  // [num_experts]: of each expert's output, its bias included
+  FeedForwardActivation activation = FeedForwardActivation::kSilu;  // with a gate
+  // The expert that every row uses; null: none. With a router [1, embedding_length], unquantised, its output
+  // is multiplied by the sigmoid of the product.
+  const Matrix *shared_gate = nullptr, *shared_up = nullptr, *shared_down = nullptr;
+  const Matrix* shared_router = nullptr;
 };
 
 struct OutputHead {
@@ -203,7 +248,11 @@ struct StepShape {
   std::int32_t max_num_sequences = 0;  // 0: as many as rows
   std::int32_t block_size = 1;
   std::int32_t embedding_length = 0;
-  std::int32_t feed_forward_length = 0;
+  std::int32_t feed_forward_length = 0;  // of layers without experts; 0: there are none
+  std::int32_t num_experts = 0;          // 0: no layer has any
+  std::int32_t num_used_experts = 0;
+  std::int32_t expert_length = 0;         // hidden columns of one
+  std::int32_t shared_expert_length = 0;  // 0: none is shared
   std::int32_t num_heads = 0;
   std::int32_t num_kv_heads = 0;
   std::int32_t head_dim = 0;
@@ -322,6 +371,13 @@ class Backend {
   //   x  [num_tokens, embedding_length]   out  [num_tokens, feed_forward_length]
   virtual void feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x,
                                   MatrixView out) = 0;
+
+  // For each row x of `residual`, with y = norm(x), e_0, e_1, ... the experts that it chose, in the order of
+  // choosing (the best first), and w_i their weights:
+  //   x += w_0 * f_0(y) + w_1 * f_1(y) + ... + shared(y), added in this order, then to x
+  //   f_i(y) = (D · activation(G · y + bias, U · y + bias) + bias) * output_scale
+  // Which rows share an expert changes no bit. Not on CUDA yet: BackendOptions::needs_experts.
+  virtual void feed_forward_experts(const ExpertWeights& weights, MatrixView residual);
 
   // out[i, :] = W · norm(x[rows[i], :]) + bias, capped if the head says so, and what `summary` says
   // about each row; in host memory.

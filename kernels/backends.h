@@ -18,6 +18,7 @@ struct BackendOptions {
   Activation activation = Activation::kInt8;
   bool deterministic = false;  // for devices; the CPU's results never depend on the batch
   bool graphs = true;          // for devices: decode steps are recorded
+  bool needs_experts = false;  // feed_forward_experts, which CUDA has not yet
 };
 
 // In order of preference, as built: for `octavo --version`. E.g. {"cpu", "reference"}.

@@ -153,6 +153,13 @@ void print_types(std::ostream& out, const model::GgufFile& file) {
   }
 }
 
+std::string experts_text(const ModelDescription& description) {
+  if (description.num_experts == 0) return "";
+  return "experts         " + std::to_string(description.num_experts) + " in a layer, " +
+         std::to_string(description.num_used_experts) + " used by a token, " +
+         exact_bytes_text(static_cast<std::uint64_t>(description.expert_bytes)) + " in all\n";
+}
+
 void print_model(std::ostream& out, const model::GgufFile& file, const ModelDescription& description) {
   out << "file            " << shown(description.path) << ", "
       << amount(static_cast<std::uint64_t>(description.file_bytes));
@@ -164,9 +171,9 @@ void print_model(std::ostream& out, const model::GgufFile& file, const ModelDesc
       << "layers          " << description.num_layers << ", width " << description.embedding_length << ", "
       << description.num_heads << " heads and " << description.num_kv_heads << " KV heads of "
       << description.head_dim << "\n"
-      << "context         " << description.context_length << " tokens, vocabulary of "
-      << description.vocabulary_size << ", " << (description.has_chat_template ? "with" : "without")
-      << " chat template\n";
+      << experts_text(description) << "context         " << description.context_length
+      << " tokens, vocabulary of " << description.vocabulary_size << ", "
+      << (description.has_chat_template ? "with" : "without") << " chat template\n";
 }
 
 // ---- as JSON
@@ -207,6 +214,8 @@ Json to_json(const ModelDescription& description) {
           {"num_heads", description.num_heads},
           {"num_kv_heads", description.num_kv_heads},
           {"head_dim", description.head_dim},
+          {"num_experts", description.num_experts},
+          {"num_used_experts", description.num_used_experts},
           {"context_length", description.context_length},
           {"vocabulary_size", description.vocabulary_size},
           {"has_chat_template", description.has_chat_template}};

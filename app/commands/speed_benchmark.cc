@@ -72,13 +72,19 @@ Phases find_phases(const std::vector<StepRecord>& steps) {
   return phases;
 }
 
-// All weights once, and keys and values of every position at the mean length: those that all sequences share
-// once, for one reading serves them all.
+// All weights once, of experts those that so many rows use if they choose at random; keys and values of every
+// position at the mean length: those that all sequences share once, for one reading serves them all.
 double bytes_of_decode_step(const SpeedShape& shape, const EngineDescription& description) {
   const double shared = shape.cached_tokens + shape.shared_prefix_tokens;
   const double own = shape.prompt_tokens - shape.shared_prefix_tokens + 0.5 * shape.output_tokens;
   const double bytes_per_token = static_cast<double>(description.bytes_per_block) / description.block_size;
-  return static_cast<double>(description.weight_bytes) + (shared + own * shape.sequences) * bytes_per_token;
+  const ModelDescription& model = description.model;
+  const double unused =
+      model.num_experts == 0
+          ? 0.0
+          : std::pow(1.0 - static_cast<double>(model.num_used_experts) / model.num_experts, shape.sequences);
+  return static_cast<double>(description.weight_bytes) - unused * static_cast<double>(model.expert_bytes) +
+         (shared + own * shape.sequences) * bytes_per_token;
 }
 
 // Every computed token meets the layers' matrices; the output head only the last one of each prompt.

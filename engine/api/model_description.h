@@ -17,13 +17,18 @@ struct ModelDescription {
   std::string architecture;  // "llama"
   std::string quantisation;  // commonest type of the matrices, "Q4_1"
   std::int64_t num_parameters = 0;
-  std::int64_t num_layer_parameters = 0;  // of the layers alone: what every token is multiplied with
+  std::int64_t num_layer_parameters = 0;  // of the layers alone: what every token is multiplied with; of
+                                          // experts those that a token uses
   std::int64_t file_bytes = 0;
   std::int32_t num_layers = 0;
   std::int32_t embedding_length = 0;
   std::int32_t num_heads = 0;
   std::int32_t num_kv_heads = 0;
   std::int32_t head_dim = 0;
+  std::int32_t num_experts = 0;  // 0: no layer has any
+  std::int32_t num_used_experts = 0;
+  std::int64_t expert_bytes = 0;  // of file_bytes, what the experts of all layers take; shared ones are not
+                                  // counted
   std::int32_t context_length = 0;
   std::int32_t vocabulary_size = 0;
   bool has_chat_template = false;

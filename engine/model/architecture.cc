@@ -44,11 +44,43 @@ constexpr Architecture gemma3() {
   return architecture;
 }
 
+constexpr Architecture gpt_oss() {
+  return {.name = "gpt-oss",
+          .positions = PositionEncoding::kRotatesHalves,
+          .activation = FeedForwardActivation::kClampedSwiglu,
+          .needs_biases = true,
+          .windowed_layers = WindowedLayers::kAllButEveryNth,
+          .window_period = 2,
+          .has_sinks = true,
+          .names_feed_forward_norm_by_attention = true,
+          .experts = {.use = ExpertUse::kAlways,
+                      .scoring = kernels::RouterScoring::kSoftmaxOfSelected,
+                      .normalises_weights = false,
+                      .needs_biases = true}};
+}
+
+constexpr Architecture glm4moe() {
+  return {.name = "glm4moe",
+          .positions = PositionEncoding::kRotatesHalves,
+          .head_norms_are_optional = true,
+          .names_feed_forward_norm_by_attention = true,
+          .skips_predicted_layers = true,
+          .experts = {.use = ExpertUse::kAlways,
+                      .scoring = kernels::RouterScoring::kSigmoid,
+                      .normalises_weights = false,
+                      .reads_weights = true,
+                      .counts_shared = true,
+                      .has_dense_layers = true,
+                      .has_selection_bias = true}};
+}
+
 // In the order of their names.
 constexpr Architecture kArchitectures[] = {
     gemma(),
     gemma2(),
     gemma3(),
+    glm4moe(),
+    gpt_oss(),
     {.name = "gpt2",
      .norm = NormKind::kLayer,
      .positions = PositionEncoding::kLearned,
@@ -56,7 +88,15 @@ constexpr Architecture kArchitectures[] = {
      .activation = FeedForwardActivation::kGelu,
      .packs_query_key_value = true,
      .needs_biases = true},
-    {.name = "llama", .windowed_layers = WindowedLayers::kAll},
+    {.name = "llama",
+     .windowed_layers = WindowedLayers::kAll,
+     .experts = {.use = ExpertUse::kIfGiven, .length = ExpertLength::kFeedForward, .has_shared = true}},
+    {.name = "olmoe",
+     .positions = PositionEncoding::kRotatesHalves,
+     .has_row_norms = true,
+     .experts = {.use = ExpertUse::kAlways,
+                 .normalises_weights = false,
+                 .length = ExpertLength::kFeedForward}},
     {.name = "phi3",
      .positions = PositionEncoding::kRotatesHalves,
      .feed_forward = FeedForwardForm::kPackedGated,
@@ -64,6 +104,10 @@ constexpr Architecture kArchitectures[] = {
      .windowed_layers = WindowedLayers::kAll},
     {.name = "qwen2", .positions = PositionEncoding::kRotatesHalves},
     {.name = "qwen3", .positions = PositionEncoding::kRotatesHalves, .has_head_norms = true},
+    {.name = "qwen3moe",
+     .positions = PositionEncoding::kRotatesHalves,
+     .has_head_norms = true,
+     .experts = {.use = ExpertUse::kAlways, .length = ExpertLength::kFeedForwardPerUsed}},
 };
 
 }  // namespace

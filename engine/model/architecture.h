@@ -7,6 +7,9 @@
 //   qwen2   Yang et al. 2024, arXiv:2407.10671        qwen3   Yang et al. 2025, arXiv:2505.09388
 //   gemma   Gemma Team 2024, arXiv:2403.08295         gemma2  Gemma Team 2024, arXiv:2408.00118
 //   gemma3  Gemma Team 2025, arXiv:2503.19786         phi3    Abdin et al. 2024, arXiv:2404.14219
+//   qwen3moe as qwen3      olmoe Muennighoff et al. 2024, arXiv:2409.02060
+//   glm4moe GLM-4.5 Team 2025, arXiv:2508.06471       gpt-oss OpenAI 2025, arXiv:2508.10925
+//   llama with experts: Jiang et al. 2024, arXiv:2401.04088
 //   gpt2    Radford et al. 2019, Language Models are Unsupervised Multitask Learners
 #pragma once
 
@@ -39,6 +42,30 @@ enum class WindowedLayers : std::uint8_t {
   kAllButEveryNth,  // layers n - 1, 2 n - 1, ... see all
 };
 
+// ---- layers of routed experts
+
+enum class ExpertUse : std::uint8_t { kNever, kIfGiven, kAlways };
+
+// How wide an expert is where expert_feed_forward_length is missing.
+enum class ExpertLength : std::uint8_t {
+  kOwnKey,              // it must not
+  kFeedForward,         // feed_forward_length
+  kFeedForwardPerUsed,  // that, divided among the experts that a row uses
+};
+
+struct ExpertParts {
+  ExpertUse use = ExpertUse::kNever;
+  kernels::RouterScoring scoring = kernels::RouterScoring::kSoftmax;
+  bool normalises_weights = true;
+  bool reads_weights = false;  // keys may say otherwise, and scale: expert_gating_func, expert_weights_*
+  ExpertLength length = ExpertLength::kOwnKey;
+  bool has_shared = false;          // if the file says how wide
+  bool counts_shared = false;       // expert_shared_count says how many experts wide; never gated
+  bool has_dense_layers = false;    // the first leading_dense_block_count
+  bool has_selection_bias = false;  // exp_probs_b.bias, where the file has it
+  bool needs_biases = false;        // of router, gate, up and down
+};
+
 // The defaults are llama's.
 struct Architecture {
   std::string_view name = "llama";
@@ -47,11 +74,13 @@ struct Architecture {
   FeedForwardForm feed_forward = FeedForwardForm::kGated;
   kernels::FeedForwardActivation activation = kernels::FeedForwardActivation::kSilu;
   bool packs_query_key_value = false;  // attn_qkv instead of attn_q, attn_k, attn_v; others may have it, too
-  bool needs_biases = false;         // on every projection; elsewhere they are taken where the file has them
-  bool has_head_norms = false;       // attn_q_norm, attn_k_norm
-  bool has_post_norms = false;       // post_attention_norm, post_ffw_norm
-  bool scales_embedding = false;     // by sqrt(embedding_length)
-  bool output_is_embedding = false;  // whatever output.weight the file holds
+  bool needs_biases = false;    // on every projection; elsewhere they are taken where the file has them
+  bool has_head_norms = false;  // attn_q_norm, attn_k_norm
+  bool has_row_norms = false;   // these, but of all heads together
+  bool head_norms_are_optional = false;  // taken where the file has them
+  bool has_post_norms = false;           // post_attention_norm, post_ffw_norm
+  bool scales_embedding = false;         // by sqrt(embedding_length)
+  bool output_is_embedding = false;      // whatever output.weight the file holds
 
   bool caps_scores = false, caps_logits = false;
   float score_soft_cap = 0.0f, logit_soft_cap = 0.0f;  // where the file says nothing; 0: none
@@ -65,6 +94,12 @@ struct Architecture {
   // With so many layers, scores are scaled by sqrt(heads / width) instead of 1 / sqrt(head size): the 27B
   // models, whose files do not say so. 0: never.
   std::int32_t layers_with_scale_of_width = 0;
+
+  bool has_sinks = false;  // attn_sinks: a score of each head without a value
+  // The norm before the feed-forward layer is called post_attention_norm.
+  bool names_feed_forward_norm_by_attention = false;
+  bool skips_predicted_layers = false;  // the last nextn_predict_layers, which only guess further tokens
+  ExpertParts experts = {};
 
   bool rotates() const { return positions != PositionEncoding::kLearned; }
 };

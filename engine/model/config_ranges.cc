@@ -47,7 +47,8 @@ void check_sizes(const ModelConfig& config, RangeCheck& check) {
   check.whole("block_count", config.num_layers, 1, kMaxLayers);
   check.whole("context_length", config.context_length, 1, kMaxContextLength);
   check.whole("embedding_length", config.embedding_length, 1, kMaxEmbeddingLength);
-  check.whole("feed_forward_length", config.feed_forward_length, 1, kMaxFeedForwardLength);
+  if (!config.experts.in_layer(0))
+    check.whole("feed_forward_length", config.feed_forward_length, 1, kMaxFeedForwardLength);
   check.whole("attention.head_count", config.num_heads, 1, kMaxHeads);
   check.whole("attention.head_count_kv", config.num_kv_heads, 1, kMaxHeads);
   check.whole("attention.key_length", config.head_dim, 1, kMaxHeadDim);

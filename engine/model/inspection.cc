@@ -11,6 +11,9 @@ namespace {
 // Tables of factors, which are not learnt.
 bool is_rope_table(const GgufTensor& tensor) { return tensor.name.starts_with("rope_f"); }
 
+// Of all experts of a layer.
+bool is_of_experts(const GgufTensor& tensor) { return tensor.name.find("_exps.weight") != std::string::npos; }
+
 bool is_matrix(const GgufTensor& tensor) { return tensor.dimensions[1] > 1; }
 
 template <class Accept>
@@ -46,10 +49,15 @@ std::uint64_t count_parameters(const GgufFile& file) {
   return total;
 }
 
-std::uint64_t count_layer_parameters(const GgufFile& file) {
+std::uint64_t count_layer_parameters(const GgufFile& file, const ModelConfig& config) {
+  const auto num_used = static_cast<std::uint64_t>(config.experts.num_used);
   std::uint64_t total = 0;
   for (const GgufTensor& tensor : file.tensors()) {
-    if (tensor.name.starts_with("blk.")) total += static_cast<std::uint64_t>(tensor.num_elements);
+    if (!tensor.name.starts_with("blk.") || config.is_in_skipped_layer(tensor.name)) continue;
+    const auto elements = static_cast<std::uint64_t>(tensor.num_elements);
+    total += config.experts.num_experts > 0 && is_of_experts(tensor)
+                 ? elements / static_cast<std::uint64_t>(config.experts.num_experts) * num_used
+                 : elements;
   }
   return total;
 }
@@ -66,13 +74,19 @@ ModelDescription describe_model(const GgufFile& file, const ModelConfig& config)
   const std::vector<TypeCount> types = count_types_of(file, is_matrix);
   if (!types.empty()) description.quantisation = std::string(types.front().type);
   description.num_parameters = static_cast<std::int64_t>(count_parameters(file));
-  description.num_layer_parameters = static_cast<std::int64_t>(count_layer_parameters(file));
+  description.num_layer_parameters = static_cast<std::int64_t>(count_layer_parameters(file, config));
   description.file_bytes = static_cast<std::int64_t>(file.file_bytes());
   description.num_layers = config.num_layers;
   description.embedding_length = config.embedding_length;
   description.num_heads = config.num_heads;
   description.num_kv_heads = config.num_kv_heads;
   description.head_dim = config.head_dim;
+  description.num_experts = config.experts.num_experts;
+  description.num_used_experts = config.experts.num_used;
+  for (const GgufTensor& tensor : file.tensors()) {
+    if (config.experts.num_experts > 0 && is_of_experts(tensor) && !config.is_in_skipped_layer(tensor.name))
+      description.expert_bytes += static_cast<std::int64_t>(tensor.num_bytes);
+  }
   description.context_length = config.context_length;
   description.vocabulary_size = config.vocabulary_size;
   description.has_chat_template = file.header().contains("tokenizer.chat_template");

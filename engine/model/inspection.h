@@ -25,8 +25,9 @@ std::vector<TypeCount> count_types(const GgufFile& file);
 // Elements of all tensors but rope_freqs.weight and rope_factors_*.weight, which are tables and not learnt.
 std::uint64_t count_parameters(const GgufFile& file);
 
-// Of these, the elements that belong to a layer: neither the embedding nor the output head.
-std::uint64_t count_layer_parameters(const GgufFile& file);
+// Of these, what a token meets in the layers: neither the embedding nor the output head, and of experts as
+// many as it uses. REQUIRES: config was read from this file.
+std::uint64_t count_layer_parameters(const GgufFile& file, const ModelConfig& config);
 
 KvShape kv_shape(const ModelConfig& config);
 

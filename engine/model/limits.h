@@ -34,6 +34,7 @@ inline constexpr std::int32_t kMaxHeads = 1'024;
 inline constexpr std::int32_t kMaxHeadDim = 4'096;
 inline constexpr std::int32_t kMaxEmbeddingLength = 65'536;
 inline constexpr std::int32_t kMaxFeedForwardLength = 1 << 20;
+inline constexpr std::int32_t kMaxExperts = 4'096;
 inline constexpr std::int32_t kMaxContextLength = 1 << 24;
 inline constexpr std::int32_t kMaxVocabularySize = 1 << 22;
 inline constexpr double kMinNormEpsilon = 1e-12f;  // as a float: files hold floats

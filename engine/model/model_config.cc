@@ -31,8 +31,6 @@ constexpr NeutralNumber kNeutralFloats[] = {
     {"rope.scaling.alpha", 0.0f},
     {"rope.scaling.yarn_log_multiplier", 0.0f},
 };
-constexpr std::string_view kZeroCounts[] = {"expert_count", "expert_used_count", "expert_shared_count",
-                                            "nextn_predict_layers"};
 struct NeutralFlag {
   std::string_view suffix;
   bool neutral;
@@ -102,10 +100,6 @@ class ConfigReader {
       OCTAVO_TRY(const auto value, header_.find<float>(key(number.suffix)));
       if (value && *value != number.neutral) return not_computed(key(number.suffix));
     }
-    for (const std::string_view suffix : kZeroCounts) {
-      OCTAVO_TRY(const auto value, header_.find<std::uint64_t>(key(suffix)));
-      if (value && *value != 0) return not_computed(key(suffix));
-    }
     for (const NeutralFlag& flag : kNeutralFlags) {
       OCTAVO_TRY(const auto value, header_.find<bool>(key(flag.suffix)));
       if (value && *value != flag.neutral) return not_computed(key(flag.suffix));
@@ -138,13 +132,46 @@ class ConfigReader {
 
   Result<void> read_sizes() {
     OCTAVO_TRY_VOID(read_into("block_count", config_.num_layers));
+    OCTAVO_TRY_VOID(read_skipped_layers());
     OCTAVO_TRY_VOID(read_into("context_length", config_.context_length));
     OCTAVO_TRY_VOID(read_into("embedding_length", config_.embedding_length));
-    OCTAVO_TRY_VOID(read_into("feed_forward_length", config_.feed_forward_length));
+    OCTAVO_TRY_VOID(read_feed_forward());
     OCTAVO_TRY_VOID(read_into("attention.head_count", config_.num_heads));
     config_.num_kv_heads = config_.num_heads;
     OCTAVO_TRY_VOID(read_if_present("attention.head_count_kv", config_.num_kv_heads));
     return read_into(norm_epsilon_suffix(config_), config_.norm_epsilon);
+  }
+
+  // Layers that only guess further tokens stand behind the others.
+  Result<void> read_skipped_layers() {
+    constexpr std::string_view kSuffix = "nextn_predict_layers";
+    OCTAVO_TRY(const auto skipped, header_.find<std::uint64_t>(key(kSuffix)));
+    if (!skipped || *skipped == 0) return {};
+    if (!parts().skips_predicted_layers) return not_computed(key(kSuffix));
+    if (std::cmp_greater_equal(*skipped, config_.num_layers)) {
+      return header_.error_about(key(kSuffix), ErrorCode::kDamagedFile,
+                                 "is " + std::to_string(*skipped) + " of " +
+                                     std::to_string(config_.num_layers) + " layers; convert the model again");
+    }
+    config_.num_skipped_layers = static_cast<std::int32_t>(*skipped);
+    config_.num_layers -= config_.num_skipped_layers;
+    return {};
+  }
+
+  // Where all layers have experts, files may leave feed_forward_length out, and nothing has it.
+  Result<void> read_feed_forward() {
+    constexpr std::string_view kSuffix = "feed_forward_length";
+    std::int32_t length = 0;
+    if (parts().experts.use == ExpertUse::kNever || header_.contains(key(kSuffix))) {
+      OCTAVO_TRY_VOID(read_into(kSuffix, length));
+    }
+    OCTAVO_TRY(config_.experts, read_expert_config(header_, {config_.architecture, parts().experts,
+                                                             config_.num_layers, length}));
+    if (!config_.experts.in_layer(0)) {
+      OCTAVO_TRY_VOID(read_into(kSuffix, length));
+      config_.feed_forward_length = length;
+    }
+    return {};
   }
 
   Result<void> read_head_dim() {
@@ -284,6 +311,13 @@ class ConfigReader {
 }  // namespace
 
 Result<ModelConfig> read_model_config(const GgufHeader& header) { return ConfigReader(header).read(); }
+
+bool ModelConfig::is_in_skipped_layer(std::string_view tensor_name) const {
+  for (std::int32_t i = 0; i < num_skipped_layers; ++i) {
+    if (tensor_name.starts_with("blk." + std::to_string(num_layers + i) + ".")) return true;
+  }
+  return false;
+}
 
 float ModelConfig::embedding_scale() const {
   return parts.scales_embedding ? std::sqrt(static_cast<float>(embedding_length)) : 1.0f;

@@ -15,6 +15,7 @@
 
 #include "engine/base/result.h"
 #include "engine/model/architecture.h"
+#include "engine/model/expert_config.h"
 #include "engine/model/gguf_header.h"
 
 namespace octavo::model {
@@ -38,13 +39,14 @@ struct RopeConfig {
 };
 
 struct ModelConfig {
-  std::string architecture;  // "llama"
-  Architecture parts;        // what that is
-  std::string name;          // of the model; may be empty
-  std::int32_t num_layers = 0;
-  std::int32_t context_length = 0;  // tokens it was trained for
+  std::string architecture;             // "llama"
+  Architecture parts;                   // what that is
+  std::string name;                     // of the model; may be empty
+  std::int32_t num_layers = 0;          // that are computed
+  std::int32_t num_skipped_layers = 0;  // behind them in the file, see Architecture
+  std::int32_t context_length = 0;      // tokens it was trained for
   std::int32_t embedding_length = 0;
-  std::int32_t feed_forward_length = 0;
+  std::int32_t feed_forward_length = 0;  // of layers without experts; 0: there are none
   std::int32_t num_heads = 0;
   std::int32_t num_kv_heads = 0;  // divides num_heads
   std::int32_t head_dim = 0;      // of keys and values; num_heads * head_dim need not be embedding_length
@@ -57,6 +59,7 @@ struct ModelConfig {
   std::int32_t sliding_window = 0;
   std::int32_t window_period = 0;             // every so-manieth layer has none; 0: all layers have one
   std::vector<bool> layers_with_window = {};  // [num_layers], instead of the period; empty: the period holds
+  ExpertConfig experts;
   RopeConfig rope;
   std::optional<RopeConfig> local_rope = {};  // of layers with a window, where those differ
 
@@ -65,6 +68,8 @@ struct ModelConfig {
     if (!layers_with_window.empty()) return layers_with_window[static_cast<std::size_t>(layer)];
     return window_period == 0 || layer % window_period != window_period - 1;
   }
+  // By its name, of a layer that is in the file and not computed.
+  bool is_in_skipped_layer(std::string_view tensor_name) const;
   // In float32, as the original multiplies when it computes in float32.
   float embedding_scale() const;
 };

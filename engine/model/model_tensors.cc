@@ -35,7 +35,7 @@ class TensorFinder {
     }
     model.layers.reserve(static_cast<std::size_t>(config_.num_layers));
     for (std::int32_t i = 0; i < config_.num_layers; ++i) {
-      OCTAVO_TRY(auto layer, find_layer("blk." + std::to_string(i) + "."));
+      OCTAVO_TRY(auto layer, find_layer(i, "blk." + std::to_string(i) + "."));
       model.layers.push_back(std::move(layer));
     }
     OCTAVO_TRY(model.output_norm, norm("output_norm"));
@@ -51,20 +51,33 @@ class TensorFinder {
   const Architecture& parts() const { return config_.parts; }
   std::int64_t width() const { return config_.embedding_length; }
 
-  Result<LayerTensors> find_layer(const std::string& prefix) {
-    const std::int64_t hidden = config_.feed_forward_length;
+  Result<LayerTensors> find_layer(std::int32_t index, const std::string& prefix) {
     const std::int64_t query = std::int64_t{config_.num_heads} * config_.head_dim;
     LayerTensors layer;
     OCTAVO_TRY(layer.attention_norm, norm(prefix + "attn_norm"));
     OCTAVO_TRY_VOID(find_query_key_value(prefix, layer));
-    if (parts().has_head_norms) {
-      OCTAVO_TRY(layer.query_norm, vector(prefix + "attn_q_norm.weight", config_.head_dim));
-      OCTAVO_TRY(layer.key_norm, vector(prefix + "attn_k_norm.weight", config_.head_dim));
+    const bool holds_one = file_.find_tensor(prefix + "attn_q_norm.weight") != nullptr ||
+                           file_.find_tensor(prefix + "attn_k_norm.weight") != nullptr;
+    if (parts().has_head_norms || parts().has_row_norms || (parts().head_norms_are_optional && holds_one)) {
+      const std::int64_t key = std::int64_t{config_.num_kv_heads} * config_.head_dim;
+      const bool is_of_row = parts().has_row_norms;
+      OCTAVO_TRY(layer.query_norm,
+                 vector(prefix + "attn_q_norm.weight", is_of_row ? query : config_.head_dim));
+      OCTAVO_TRY(layer.key_norm, vector(prefix + "attn_k_norm.weight", is_of_row ? key : config_.head_dim));
     }
     OCTAVO_TRY(layer.attention_output, projection(prefix + "attn_output", width(), query));
-    OCTAVO_TRY(layer.feed_forward_norm, norm(prefix + "ffn_norm"));
-    OCTAVO_TRY_VOID(find_gate_and_up(prefix, layer));
-    OCTAVO_TRY(layer.down, projection(prefix + "ffn_down", width(), hidden));
+    if (parts().has_sinks) {
+      OCTAVO_TRY(layer.sinks, vector(prefix + "attn_sinks.weight", config_.num_heads));
+    }
+    OCTAVO_TRY(
+        layer.feed_forward_norm,
+        norm(prefix + (parts().names_feed_forward_norm_by_attention ? "post_attention_norm" : "ffn_norm")));
+    if (config_.experts.in_layer(index)) {
+      OCTAVO_TRY(layer.experts, find_experts(prefix));
+    } else {
+      OCTAVO_TRY_VOID(find_gate_and_up(prefix, layer));
+      OCTAVO_TRY(layer.down, projection(prefix + "ffn_down", width(), config_.feed_forward_length));
+    }
     if (parts().has_post_norms) {
       OCTAVO_TRY(layer.post_attention_norm, norm(prefix + "post_attention_norm"));
       OCTAVO_TRY(layer.post_feed_forward_norm, norm(prefix + "post_ffw_norm"));
@@ -77,11 +90,76 @@ class TensorFinder {
     for (const GgufTensor& tensor : file_.tensors()) {
       if (used_.contains(&tensor)) continue;
       if (parts().output_is_embedding && tensor.name == "output.weight") continue;  // a copy
+      if (config_.is_in_skipped_layer(tensor.name)) continue;
       return error_about(tensor.name, ErrorCode::kUnsupported,
                          "is not used by Octavo's " + config_.architecture +
                              " models and would change their answers; choose another model");
     }
     return {};
+  }
+
+  Result<ExpertTensors> find_experts(const std::string& prefix) {
+    const ExpertConfig& experts = config_.experts;
+    const std::int64_t count = experts.num_experts, hidden = experts.expert_length;
+    ExpertTensors found;
+    OCTAVO_TRY(found.router.weight, matrix(prefix + "ffn_gate_inp.weight", count, width()));
+    OCTAVO_TRY(found.router.bias, expert_biases(prefix + "ffn_gate_inp.bias", 1, count));
+    if (parts().experts.has_selection_bias) {
+      OCTAVO_TRY(found.selection_bias, optional_vector(prefix + "exp_probs_b.bias", count));
+    }
+    const std::string both = prefix + "ffn_gate_up_exps.weight";
+    if (file_.find_tensor(both) != nullptr) {
+      OCTAVO_TRY(const MatrixSource all, matrices(both, count, 2 * hidden, width()));
+      found.gate = experts_of(all, count, 0, hidden);
+      found.up = experts_of(all, count, hidden, hidden);
+    } else {
+      OCTAVO_TRY(const MatrixSource gate, matrices(prefix + "ffn_gate_exps.weight", count, hidden, width()));
+      OCTAVO_TRY(const MatrixSource up, matrices(prefix + "ffn_up_exps.weight", count, hidden, width()));
+      found.gate = experts_of(gate, count, 0, hidden);
+      found.up = experts_of(up, count, 0, hidden);
+    }
+    OCTAVO_TRY(const MatrixSource down, matrices(prefix + "ffn_down_exps.weight", count, width(), hidden));
+    found.down = experts_of(down, count, 0, width());
+    OCTAVO_TRY(found.gate_bias, expert_biases(prefix + "ffn_gate_exps.bias", count, hidden));
+    OCTAVO_TRY(found.up_bias, expert_biases(prefix + "ffn_up_exps.bias", count, hidden));
+    OCTAVO_TRY(found.down_bias, expert_biases(prefix + "ffn_down_exps.bias", count, width()));
+    if (experts.shared_length > 0) {
+      OCTAVO_TRY(found.shared_gate.weight,
+                 matrix(prefix + "ffn_gate_shexp.weight", experts.shared_length, width()));
+      OCTAVO_TRY(found.shared_up.weight,
+                 matrix(prefix + "ffn_up_shexp.weight", experts.shared_length, width()));
+      OCTAVO_TRY(found.shared_down.weight,
+                 matrix(prefix + "ffn_down_shexp.weight", width(), experts.shared_length));
+    }
+    return found;
+  }
+
+  // Of `count` experts, one behind the other; of an architecture without them, none are looked for, and a
+  // file that has some is refused.
+  Result<std::vector<float>> expert_biases(const std::string& name, std::int64_t count, std::int64_t size) {
+    if (!parts().experts.needs_biases) return std::vector<float>();
+    OCTAVO_TRY(const GgufTensor* tensor, required(name));
+    const std::int64_t shape[] = {size, count};
+    return expand(*tensor, shape);
+  }
+
+  // Rows of all experts, one expert behind the other.
+  Result<MatrixSource> matrices(std::string_view name, std::int64_t count, std::int64_t rows,
+                                std::int64_t columns) {
+    OCTAVO_TRY(const GgufTensor* tensor, required(name));
+    const std::int64_t shape[] = {columns, rows, count};
+    OCTAVO_TRY(const kernels::TensorType type, check(*tensor, shape));
+    return MatrixSource{type, count * rows, columns, file_.bytes_of(*tensor)};
+  }
+
+  // Rows first..first + size of each expert.
+  static std::vector<MatrixSource> experts_of(const MatrixSource& all, std::int64_t count, std::int64_t first,
+                                              std::int64_t size) {
+    std::vector<MatrixSource> experts;
+    const std::int64_t stride = all.rows / count;
+    for (std::int64_t i = 0; i < count; ++i)
+      experts.push_back(rows_of({all, {}}, i * stride + first, size).weight);
+    return experts;
   }
 
   // Apart, or in one matrix: which one is the converter's choice, whatever the architecture.
@@ -203,20 +281,19 @@ class TensorFinder {
 
   Result<std::vector<float>> vector(std::string_view name, std::int64_t size) {
     OCTAVO_TRY(const GgufTensor* tensor, required(name));
-    return expand(*tensor, size);
+    return expand(*tensor, std::span(&size, 1));
   }
 
   Result<std::vector<float>> optional_vector(std::string_view name, std::int64_t size) {
     const GgufTensor* tensor = take(name);
     if (tensor == nullptr) return std::vector<float>();
-    return expand(*tensor, size);
+    return expand(*tensor, std::span(&size, 1));
   }
 
-  Result<std::vector<float>> expand(const GgufTensor& tensor, std::int64_t size) const {
-    const std::int64_t shape[] = {size};
+  Result<std::vector<float>> expand(const GgufTensor& tensor, std::span<const std::int64_t> shape) const {
     OCTAVO_TRY(const kernels::TensorType type, check(tensor, shape));
-    std::vector<float> values(static_cast<std::size_t>(size));
-    kernels::dequantize(type, file_.bytes_of(tensor).data(), size, values.data());
+    std::vector<float> values(static_cast<std::size_t>(tensor.num_elements));
+    kernels::dequantize(type, file_.bytes_of(tensor).data(), tensor.num_elements, values.data());
     return values;
   }
 

@@ -30,6 +30,29 @@ struct Projection {
   std::vector<float> bias;
 };
 
+// Of a layer of routed experts. Matrices that a file holds as one come apart here, as everywhere.
+struct ExpertTensors {
+  Projection router;                                  // [num_experts, embedding_length]
+  std::vector<float> selection_bias;                  // [num_experts], or empty
+  std::vector<kernels::MatrixSource> gate, up, down;  // of each expert
+  std::vector<float> gate_bias, up_bias, down_bias;   // of all experts, or empty
+  Projection shared_gate, shared_up, shared_down;     // no rows: none is shared
+
+  bool empty() const { return gate.empty(); }
+
+  template <class Visit>
+  void visit_multiplied(const Visit& visit) const {
+    if (empty()) return;
+    visit(router.weight);
+    for (const auto* matrices : {&gate, &up, &down}) {
+      for (const kernels::MatrixSource& matrix : *matrices) visit(matrix);
+    }
+    for (const Projection* projection : {&shared_gate, &shared_up, &shared_down}) {
+      if (projection->weight.rows > 0) visit(projection->weight);
+    }
+  }
+};
+
 struct LayerTensors {
   NormTensors attention_norm;  // [embedding_length]
   Projection query;            // [num_heads * head_dim, embedding_length]
@@ -38,8 +61,10 @@ struct LayerTensors {
   std::vector<float> query_norm, key_norm;  // [head_dim], or empty
   Projection attention_output;              // [embedding_length, num_heads * head_dim]
   NormTensors post_attention_norm;          // [embedding_length]
+  std::vector<float> sinks;                 // [num_heads], or empty
   NormTensors feed_forward_norm;
-  Projection gate;  // [feed_forward_length, embedding_length]; none in layers without a gate
+  ExpertTensors experts;  // instead of gate, up and down; or empty
+  Projection gate;        // [feed_forward_length, embedding_length]; none in layers without a gate
   Projection up;
   Projection down;  // [embedding_length, feed_forward_length]
   NormTensors post_feed_forward_norm;
@@ -65,6 +90,7 @@ struct ModelTensors {
                                            &layer.gate, &layer.up, &layer.down}) {
         if (projection->weight.rows > 0) visit(projection->weight);
       }
+      layer.experts.visit_multiplied(visit);
     }
     visit(output.weight);
   }

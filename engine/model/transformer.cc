@@ -170,10 +170,15 @@ void Transformer::compute(const kernels::PagedBatch& batch, std::span<const std:
                   token_ids, batch.positions, residual);
   for (std::int32_t index = 0; index < config_.num_layers; ++index) {
     const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
-    const kernels::AttentionShape& shape = config_.has_window(index) ? windowed_shape_ : shape_;
+    kernels::AttentionShape shape = config_.has_window(index) ? windowed_shape_ : shape_;
+    shape.sinks = view_of(layer.sinks);
     backend_->attention_input(attention_input(layer), shape, batch, index, residual, kv, query);
     backend_->paged_attention(shape, batch, index, kv, query, attention);
     backend_->project_residual(attention_output(layer), attention, residual);
+    if (!layer.experts.empty()) {
+      backend_->feed_forward_experts(experts_of(layer), residual);
+      continue;
+    }
     backend_->feed_forward_input(feed_forward_input(layer), residual, hidden);
     backend_->project_residual(feed_forward_output(layer), hidden, residual);
   }
@@ -233,6 +238,31 @@ kernels::FeedForwardInputWeights Transformer::feed_forward_input(const LayerWeig
           .gate_bias = view_of(layer.gate.bias),
           .up_bias = view_of(layer.up.bias),
           .activation = config_.parts.activation};
+}
+
+kernels::ExpertWeights Transformer::experts_of(const LayerWeights& layer) const {
+  const PreparedExperts& experts = layer.experts;
+  const ExpertConfig& config = config_.experts;
+  return {.norm = norm_of(layer.feed_forward_norm),
+          .router = experts.router.matrix.get(),
+          .router_bias = view_of(experts.router.bias),
+          .routing = {.num_used = config.num_used,
+                      .scoring = config.scoring,
+                      .selection_bias = view_of(experts.selection_bias),
+                      .num_groups = config.num_groups,
+                      .num_used_groups = config.num_used_groups,
+                      .normalises = config.normalises_weights,
+                      .scale = config.weights_scale},
+          .gate = experts.gate,
+          .up = experts.up,
+          .down = experts.down,
+          .gate_bias = view_of(experts.gate_bias),
+          .up_bias = view_of(experts.up_bias),
+          .down_bias = view_of(experts.down_bias),
+          .activation = config_.parts.activation,
+          .shared_gate = experts.shared_gate.matrix.get(),
+          .shared_up = experts.shared_up.matrix.get(),
+          .shared_down = experts.shared_down.matrix.get()};
 }
 
 kernels::ProjectionWeights Transformer::feed_forward_output(const LayerWeights& layer) const {

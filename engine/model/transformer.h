@@ -61,6 +61,7 @@ class Transformer {
   kernels::AttentionInputWeights attention_input(const LayerWeights& layer) const;
   kernels::ProjectionWeights attention_output(const LayerWeights& layer) const;
   kernels::FeedForwardInputWeights feed_forward_input(const LayerWeights& layer) const;
+  kernels::ExpertWeights experts_of(const LayerWeights& layer) const;
   kernels::ProjectionWeights feed_forward_output(const LayerWeights& layer) const;
 
   // Set once.

@@ -116,6 +116,36 @@ class Preparation {
     return matrix;
   }
 
+  // What activations must not be rounded for: a quantised matrix becomes one of floats. Few numbers.
+  Result<PreparedProjection> prepare_expanded(Projection projection) {
+    if (!kernels::traits_of(projection.weight.type).quantised) return prepare(std::move(projection));
+    OCTAVO_TRY(const std::vector<std::byte> bytes, converted(projection.weight, TensorType::kF32));
+    const MatrixSource& source = projection.weight;
+    PreparedProjection prepared;
+    OCTAVO_TRY_VOID(report());
+    OCTAVO_TRY(prepared.matrix,
+               backend_.prepare_matrix({TensorType::kF32, source.rows, source.columns, bytes}));
+    done_bytes_ += bytes_in(source.type, source);
+    OCTAVO_TRY(prepared.bias, prepare(projection.bias));
+    return prepared;
+  }
+
+  // One after the other.
+  Result<void> prepare(const std::vector<MatrixSource>& sources,
+                       std::vector<std::unique_ptr<kernels::Matrix>>& owned,
+                       std::vector<const kernels::Matrix*>& prepared) {
+    for (const MatrixSource& source : sources) {
+      OCTAVO_TRY(std::unique_ptr<kernels::Matrix> matrix, prepare(source));
+      prepared.push_back(matrix.get());
+      owned.push_back(std::move(matrix));
+    }
+    // Also the pages that two experts share.
+    const std::byte* const begin = sources.front().bytes.data();
+    const std::span<const std::byte> last = sources.back().bytes;
+    release_pages({begin, last.data() + last.size()});
+    return {};
+  }
+
   Result<void> report() const {
     return report_progress(progress_, static_cast<double>(done_bytes_) / static_cast<double>(total_bytes_));
   }
@@ -136,6 +166,23 @@ class Preparation {
   std::int64_t done_bytes_ = 0;
 };
 
+Result<PreparedExperts> prepare_experts(ExpertTensors tensors, Preparation& preparation) {
+  PreparedExperts experts;
+  if (tensors.empty()) return experts;
+  OCTAVO_TRY(experts.router, preparation.prepare_expanded(std::move(tensors.router)));
+  OCTAVO_TRY(experts.selection_bias, preparation.prepare(tensors.selection_bias));
+  OCTAVO_TRY_VOID(preparation.prepare(tensors.gate, experts.owned, experts.gate));
+  OCTAVO_TRY_VOID(preparation.prepare(tensors.up, experts.owned, experts.up));
+  OCTAVO_TRY_VOID(preparation.prepare(tensors.down, experts.owned, experts.down));
+  OCTAVO_TRY(experts.gate_bias, preparation.prepare(tensors.gate_bias));
+  OCTAVO_TRY(experts.up_bias, preparation.prepare(tensors.up_bias));
+  OCTAVO_TRY(experts.down_bias, preparation.prepare(tensors.down_bias));
+  OCTAVO_TRY(experts.shared_gate, preparation.prepare(std::move(tensors.shared_gate)));
+  OCTAVO_TRY(experts.shared_up, preparation.prepare(std::move(tensors.shared_up)));
+  OCTAVO_TRY(experts.shared_down, preparation.prepare(std::move(tensors.shared_down)));
+  return experts;
+}
+
 Result<LayerWeights> prepare_layer(LayerTensors tensors, Preparation& preparation) {
   LayerWeights layer;
   OCTAVO_TRY(layer.attention_norm, preparation.prepare(tensors.attention_norm));
@@ -148,6 +195,8 @@ Result<LayerWeights> prepare_layer(LayerTensors tensors, Preparation& preparatio
   OCTAVO_TRY(layer.key, preparation.prepare(std::move(tensors.key)));
   OCTAVO_TRY(layer.value, preparation.prepare(std::move(tensors.value)));
   OCTAVO_TRY(layer.attention_output, preparation.prepare(std::move(tensors.attention_output)));
+  OCTAVO_TRY(layer.sinks, preparation.prepare(tensors.sinks));
+  OCTAVO_TRY(layer.experts, prepare_experts(std::move(tensors.experts), preparation));
   OCTAVO_TRY(layer.gate, preparation.prepare(std::move(tensors.gate)));
   OCTAVO_TRY(layer.up, preparation.prepare(std::move(tensors.up)));
   OCTAVO_TRY(layer.down, preparation.prepare(std::move(tensors.down)));
@@ -155,6 +204,15 @@ Result<LayerWeights> prepare_layer(LayerTensors tensors, Preparation& preparatio
 }
 
 }  // namespace
+
+std::int64_t PreparedExperts::memory_bytes() const {
+  std::int64_t bytes = 0;
+  for (const std::unique_ptr<kernels::Matrix>& matrix : owned) bytes += matrix->memory_bytes();
+  for (const PreparedProjection* projection : {&router, &shared_gate, &shared_up, &shared_down}) {
+    if (projection->matrix) bytes += projection->matrix->memory_bytes();
+  }
+  return bytes;
+}
 
 std::int64_t Weights::memory_bytes() const {
   std::int64_t bytes = output.matrix->memory_bytes();
@@ -166,6 +224,7 @@ std::int64_t Weights::memory_bytes() const {
           &layer.down}) {
       if (projection->matrix) bytes += projection->matrix->memory_bytes();
     }
+    bytes += layer.experts.memory_bytes();
   }
   return bytes;
 }

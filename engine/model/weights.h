@@ -30,13 +30,28 @@ struct PreparedProjection {
   std::unique_ptr<kernels::Buffer> bias;
 };
 
+// Of a layer of routed experts; no matrices: the layer has none.
+struct PreparedExperts {
+  PreparedProjection router;
+  std::unique_ptr<kernels::Buffer> selection_bias;                 // null: none
+  std::vector<std::unique_ptr<kernels::Matrix>> owned;             // all of the experts
+  std::vector<const kernels::Matrix*> gate, up, down;              // of each expert
+  std::unique_ptr<kernels::Buffer> gate_bias, up_bias, down_bias;  // null: none
+  PreparedProjection shared_gate, shared_up, shared_down;
+
+  bool empty() const { return gate.empty(); }
+  std::int64_t memory_bytes() const;
+};
+
 struct LayerWeights {
   PreparedNorm attention_norm;
   PreparedProjection query, key, value;
   std::unique_ptr<kernels::Buffer> query_norm, key_norm;  // null: none
   PreparedProjection attention_output;
   PreparedNorm post_attention_norm;
+  std::unique_ptr<kernels::Buffer> sinks;  // null: none
   PreparedNorm feed_forward_norm;
+  PreparedExperts experts;  // instead of gate, up and down
   PreparedProjection gate, up, down;
   PreparedNorm post_feed_forward_norm;
 };

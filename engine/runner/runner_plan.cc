@@ -66,6 +66,10 @@ kernels::StepShape step_shape_of(const model::ModelConfig& config, const model::
   shape.block_size = options.block_size;
   shape.embedding_length = config.embedding_length;
   shape.feed_forward_length = config.feed_forward_length;
+  shape.num_experts = config.experts.num_experts;
+  shape.num_used_experts = config.experts.num_used;
+  shape.expert_length = config.experts.expert_length;
+  shape.shared_expert_length = config.experts.shared_length;
   shape.num_heads = config.num_heads;
   shape.num_kv_heads = config.num_kv_heads;
   shape.head_dim = config.head_dim;

@@ -34,6 +34,12 @@ void set_float_row(const float* values, std::int64_t columns, FloatLine* line, s
   }
 }
 
+template <class Line>
+void copy_lines(const Line* from, std::int64_t from_stride, Line* to, std::int64_t stride,
+                std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) to[i * stride] = from[i * from_stride];
+}
+
 }  // namespace
 
 ActivationRows::ActivationRows(InstructionSet isa) : table_(&matmul_table(isa)) {}
@@ -79,6 +85,27 @@ void ActivationRows::set_row(std::int64_t row, const float* values) {
   }
   if (includes(forms_, ActivationForm::kInt16)) {
     table_->set_int16_row(values, columns_, int16_lines_.get() + row, row_stride_);
+  }
+}
+
+void ActivationRows::copy_row(std::int64_t row, const ActivationRows& from, std::int64_t from_row) {
+  OCTAVO_CHECK(row >= 0 && row < rows_ && from_row >= 0 && from_row < from.rows_, "row %lld of %lld",
+               static_cast<long long>(row), static_cast<long long>(from_row));
+  OCTAVO_CHECK(columns_ == from.columns_, "%lld columns", static_cast<long long>(from.columns_));
+  for (const ActivationForm form : {ActivationForm::kFloat, ActivationForm::kInt8, ActivationForm::kInt16}) {
+    OCTAVO_CHECK(!includes(forms_, form) || includes(from.forms_, form), "form %d", static_cast<int>(form));
+  }
+  if (includes(forms_, ActivationForm::kFloat)) {
+    copy_lines(from.float_lines() + from_row, from.row_stride_, float_lines_.get() + row, row_stride_,
+               num_float_lines(columns_));
+  }
+  if (includes(forms_, ActivationForm::kInt8)) {
+    copy_lines(from.int8_lines() + from_row, from.row_stride_, int8_lines_.get() + row, row_stride_,
+               num_integer_lines(columns_));
+  }
+  if (includes(forms_, ActivationForm::kInt16)) {
+    copy_lines(from.int16_lines() + from_row, from.row_stride_, int16_lines_.get() + row, row_stride_,
+               num_integer_lines(columns_));
   }
 }
 

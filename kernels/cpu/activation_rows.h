@@ -47,6 +47,10 @@ class ActivationRows {
   // Copies and rounds one row. REQUIRES: row < rows(); `values` holds columns() floats.
   void set_row(std::int64_t row, const float* values);
 
+  // Takes a row of another object over, bit for bit. REQUIRES: row < rows(); the other has as many columns
+  // and at least these forms.
+  void copy_row(std::int64_t row, const ActivationRows& from, std::int64_t from_row);
+
   std::int64_t rows() const { return rows_; }
   std::int64_t columns() const { return columns_; }
   ActivationForm forms() const { return forms_; }

@@ -42,13 +42,13 @@ void CpuBackend::attention_input(const AttentionInputWeights& weights, const Att
   });
 }
 
-// No weight: nothing.
-void CpuBackend::normalise_heads(std::span<const float> weight, float epsilon, std::int32_t num_heads,
+// Each piece as long as the weight by itself: heads, or the whole row. No weight: nothing.
+void CpuBackend::normalise_heads(std::span<const float> weight, float epsilon, std::int64_t width,
                                  float* heads) const {
-  const auto head_dim = static_cast<std::int64_t>(weight.size());
-  if (head_dim == 0) return;
-  for (std::int32_t head = 0; head < num_heads; ++head, heads += head_dim)
-    kernels_.rms_norm(heads, weight.data(), epsilon, head_dim, heads);
+  const auto size = static_cast<std::int64_t>(weight.size());
+  if (size == 0) return;
+  for (float* const end = heads + width; heads < end; heads += size)
+    kernels_.rms_norm(heads, weight.data(), epsilon, size, heads);
 }
 
 void CpuBackend::rotate_and_store(const AttentionInputWeights& weights, const AttentionShape& shape,
@@ -57,8 +57,8 @@ void CpuBackend::rotate_and_store(const AttentionInputWeights& weights, const At
   add_bias(weights.query_bias, q.row(row), 0, q.columns);
   add_bias(weights.key_bias, k.row(row), 0, k.columns);
   add_bias(weights.value_bias, v.row(row), 0, v.columns);
-  normalise_heads(weights.query_norm, weights.norm.epsilon, shape.num_heads, q.row(row));
-  normalise_heads(weights.key_norm, weights.norm.epsilon, shape.num_kv_heads, k.row(row));
+  normalise_heads(weights.query_norm, weights.norm.epsilon, q.columns, q.row(row));
+  normalise_heads(weights.key_norm, weights.norm.epsilon, k.columns, k.row(row));
 
   const auto& angles = shape.rotations == Rotations::kLocal ? batch.local_rotations : batch.rotations;
   const float* rotations = angles.data() + row * shape.rotary_dim;

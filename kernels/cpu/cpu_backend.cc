@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/attention_work.h"
 #include "kernels/cpu/scratch_plan.h"
+#include "kernels/cpu/step_experts.h"
 #include "kernels/kv_pool_size.h"
 
 namespace octavo::kernels::cpu {
@@ -36,7 +37,10 @@ CpuBackend::CpuBackend(std::unique_ptr<ThreadPool> pool, Activation activation, 
       kernels_(kernel_table(isa)),
       activations_(isa),
       worker_scratch_(static_cast<std::size_t>(pool_->num_threads())),
-      step_attention_(std::make_unique<StepAttention>()) {}
+      step_attention_(std::make_unique<StepAttention>()),
+      step_experts_(std::make_unique<StepExperts>(isa, pool_->num_threads())) {}
+
+CpuBackend::~CpuBackend() = default;
 
 Result<std::unique_ptr<Matrix>> CpuBackend::prepare_matrix(const MatrixSource& source) {
   OCTAVO_TRY(std::unique_ptr<Matrix> matrix, pack_matrix(source, activation_, isa_, *pool_, packed_memory_));
@@ -78,6 +82,7 @@ Result<void> CpuBackend::reserve_step(const StepShape& shape) {
     partials_.reserve(plan.partial_floats);
     item_sums_.reserve(plan.item_sum_floats);
     for (Scratch& scratch : worker_scratch_) scratch.reserve(plan.worker_floats);
+    if (shape.num_experts > 0) step_experts_->reserve(shape, plan.experts);
   } catch (const std::bad_alloc&) {
     return Error{ErrorCode::kOutOfMemory, "working memory needs " + std::to_string(plan.bytes()) +
                                               " bytes, which the system refused; choose a smaller "
@@ -91,7 +96,7 @@ std::int64_t CpuBackend::scratch_bytes() const {
   for (const Scratch* scratch : {&key_rows_, &value_rows_, &product_rows_, &partials_, &item_sums_})
     bytes += scratch->bytes();
   for (const Scratch& scratch : worker_scratch_) bytes += scratch.bytes();
-  return bytes;
+  return bytes + step_experts_->bytes();
 }
 
 std::int64_t CpuBackend::panels_per_item(std::int64_t num_panels) const {
@@ -139,6 +144,15 @@ void CpuBackend::multiply(std::span<const Product> products) {
       last -= panels;
     }
   });
+}
+
+CpuBackend::GatedActivation CpuBackend::gated_activation(FeedForwardActivation activation) const {
+  switch (activation) {
+    case FeedForwardActivation::kSilu: return kernels_.silu_mul;
+    case FeedForwardActivation::kGelu: return kernels_.gelu_mul;
+    case FeedForwardActivation::kClampedSwiglu: return kernels_.clamped_swiglu;
+  }
+  return kernels_.silu_mul;
 }
 
 }  // namespace octavo::kernels::cpu

@@ -21,6 +21,7 @@
 namespace octavo::kernels::cpu {
 
 class StepAttention;
+struct StepExperts;
 
 // Error when the threads cannot be had. REQUIRES: `isa` is one of usable_instruction_sets().
 Result<std::unique_ptr<Backend>> create_cpu_backend(std::int32_t num_threads, Activation activation,
@@ -55,6 +56,7 @@ struct Product {
 class CpuBackend final : public Backend {
  public:
   CpuBackend(std::unique_ptr<ThreadPool> pool, Activation activation, InstructionSet isa);
+  ~CpuBackend() override;
 
   std::string_view name() const override { return "cpu"; }
   std::string_view isa() const override { return instruction_set_name(isa_); }
@@ -80,6 +82,7 @@ class CpuBackend final : public Backend {
   void project_residual(const ProjectionWeights& weights, ConstMatrixView input,
                         MatrixView residual) override;
   void feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x, MatrixView out) override;
+  void feed_forward_experts(const ExpertWeights& weights, MatrixView residual) override;
   void logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows, MatrixView out,
               LogitsSummary summary) override;
   void softmax_weights(std::span<const double> scores, double best, double inverse_temperature,
@@ -114,6 +117,23 @@ class CpuBackend final : public Backend {
   // All products of activations_, as one parallel loop.
   void multiply(std::span<const Product> products);
 
+  // gate[i] = what FeedForwardActivation says of gate[i] and up[i].
+  using GatedActivation = void (*)(float* gate, const float* up, std::int64_t size);
+  GatedActivation gated_activation(FeedForwardActivation activation) const;
+
+  // The parts of feed_forward_experts, one after the other.
+  void choose_experts(const ExpertWeights& weights, ConstMatrixView x);
+  void multiply_hidden(const ExpertWeights& weights, std::int64_t num_rows);
+  void multiply_outputs(const ExpertWeights& weights, std::int64_t num_rows);
+  void add_experts(const ExpertWeights& weights, MatrixView residual);
+  // Calls function(piece): in runs where weights stream through, else the largest first.
+  template <class Function>
+  void for_each_piece(std::int64_t num_rows, std::int64_t num_pieces, const Function& function) {
+    const auto call = [&](std::int64_t piece, std::int32_t) { function(piece); };
+    if (num_rows == 1) return pool_->parallel_for_in_runs(num_pieces, call);
+    pool_->parallel_for(num_pieces, call);
+  }
+
   // The blocks of a pool, seen as bytes.
   struct PoolBytes {
     std::byte* start;
@@ -126,8 +146,7 @@ class CpuBackend final : public Backend {
   void add_bias(std::span<const float> bias, float* row, std::int64_t first, std::int64_t count) const {
     if (!bias.empty()) kernels_.add_row(row + first, bias.data() + first, count);
   }
-  void normalise_heads(std::span<const float> weight, float epsilon, std::int32_t num_heads,
-                       float* heads) const;
+  void normalise_heads(std::span<const float> weight, float epsilon, std::int64_t width, float* heads) const;
 
   void rotate_and_store(const AttentionInputWeights& weights, const AttentionShape& shape,
                         const PagedBatch& batch, std::int32_t layer, std::int64_t row, MatrixView k,
@@ -143,6 +162,7 @@ class CpuBackend final : public Backend {
   std::vector<Scratch> worker_scratch_;  // one for each thread
   Scratch key_rows_, value_rows_, product_rows_, partials_, item_sums_;
   const std::unique_ptr<StepAttention> step_attention_;
+  const std::unique_ptr<StepExperts> step_experts_;
 };
 
 }  // namespace octavo::kernels::cpu

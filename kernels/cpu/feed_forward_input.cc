@@ -9,9 +9,8 @@ void CpuBackend::feed_forward_input(const FeedForwardInputWeights& weights, Cons
                                     MatrixView out) {
   const auto& up = static_cast<const PackedMatrix&>(*weights.up);
   const auto* gate = static_cast<const PackedMatrix*>(weights.gate);
-  const bool is_silu = weights.activation == FeedForwardActivation::kSilu;
-  const auto activate = is_silu ? kernels_.silu : kernels_.gelu;
-  const auto activate_and_multiply = is_silu ? kernels_.silu_mul : kernels_.gelu_mul;
+  const auto activate = weights.activation == FeedForwardActivation::kSilu ? kernels_.silu : kernels_.gelu;
+  const auto activate_and_multiply = gated_activation(weights.activation);
   const std::int64_t rows = x.rows, width = up.rows();
   // Without a gate the products of `up` are the output's.
   const MatrixView up_rows =

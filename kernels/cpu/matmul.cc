@@ -284,25 +284,28 @@ void for_each_piece(Range whole, std::int64_t step, const Function& function) {
 
 }  // namespace
 
-void multiply_panels(const PackedMatrix& weights, const ActivationRows& activations, std::int64_t first_panel,
-                     std::int64_t last_panel, MatrixView out) {
+void multiply_panels(const PackedMatrix& weights, const ActivationRows& activations, RowRange rows,
+                     std::int64_t first_panel, std::int64_t last_panel, MatrixView out) {
   OCTAVO_CHECK(activations.columns() == weights.columns(), "%lld, %lld",
                static_cast<long long>(activations.columns()), static_cast<long long>(weights.columns()));
   OCTAVO_CHECK(includes(activations.forms(), weights.activation_form()), "form %d",
                static_cast<int>(activations.forms()));
-  OCTAVO_CHECK(out.rows >= activations.rows() && out.columns == weights.rows(), "out is %lld x %lld",
+  OCTAVO_CHECK(rows.first >= 0 && rows.first <= rows.last && rows.last <= activations.rows(),
+               "rows %lld to %lld", static_cast<long long>(rows.first), static_cast<long long>(rows.last));
+  OCTAVO_CHECK(out.rows >= rows.last && out.columns == weights.rows(), "out is %lld x %lld",
                static_cast<long long>(out.rows), static_cast<long long>(out.columns));
   OCTAVO_CHECK(first_panel >= 0 && first_panel <= last_panel && last_panel <= weights.num_panels(),
                "%lld to %lld", static_cast<long long>(first_panel), static_cast<long long>(last_panel));
   if (first_panel == last_panel) return;
-  const BlockPlan plan = plan_blocks(weights, activations.rows(), last_panel - first_panel);
+  const std::int64_t num_rows = rows.last - rows.first;
+  const BlockPlan plan = plan_blocks(weights, num_rows, last_panel - first_panel);
   const Range all_columns = {0, weights.columns()}, all_panels = {first_panel, last_panel};
-  for (std::int64_t row = 0; row < activations.rows(); row += plan.chunk_rows) {
-    const Range rows = {row, std::min(row + plan.chunk_rows, activations.rows())};
+  for (std::int64_t row = rows.first; row < rows.last; row += plan.chunk_rows) {
+    const Range chunk = {row, std::min(row + plan.chunk_rows, rows.last)};
     const auto multiply = [&](Range columns, Range panels) {
-      multiply_block(weights, activations, rows, columns, panels, plan.ahead_panels, out);
+      multiply_block(weights, activations, chunk, columns, panels, plan.ahead_panels, out);
     };
-    if (activations.rows() <= weights.kernels().max_rows) {
+    if (num_rows <= weights.kernels().max_rows) {
       for_each_piece(all_panels, plan.block_panels, [&](Range panels) {
         for_each_piece(all_columns, plan.piece_columns, [&](Range columns) { multiply(columns, panels); });
       });

@@ -64,11 +64,23 @@ class PackedMatrix final : public Matrix {
 Result<std::unique_ptr<PackedMatrix>> pack_matrix(const MatrixSource& source, Activation activation,
                                                   InstructionSet isa, ThreadPool& pool, PackedMemory& memory);
 
-// Writes out[r, n] for all rows r of `activations` and the weight rows n of panels first_panel <= p <
-// last_panel. Callers may run disjoint ranges of panels at the same time.
-//   out  [activations.rows(), weights.rows()]
+// Rows first <= r < last of ActivationRows.
+struct RowRange {
+  std::int64_t first, last;
+};
+
+// Writes out[r, n] for the rows r of `activations` in `rows` and the weight rows n of panels first_panel <= p
+// < last_panel. Callers may run disjoint ranges of panels or rows at the same time.
+//   out  [rows.last, weights.rows()]; only the rows of `rows` are touched, so what stands before them may be
+//   anything
 // REQUIRES: activations.columns() == weights.columns(); its forms include weights.activation_form().
-void multiply_panels(const PackedMatrix& weights, const ActivationRows& activations, std::int64_t first_panel,
-                     std::int64_t last_panel, MatrixView out);
+void multiply_panels(const PackedMatrix& weights, const ActivationRows& activations, RowRange rows,
+                     std::int64_t first_panel, std::int64_t last_panel, MatrixView out);
+
+// Of all rows.
+inline void multiply_panels(const PackedMatrix& weights, const ActivationRows& activations,
+                            std::int64_t first_panel, std::int64_t last_panel, MatrixView out) {
+  multiply_panels(weights, activations, {0, activations.rows()}, first_panel, last_panel, out);
+}
 
 }  // namespace octavo::kernels::cpu

@@ -42,6 +42,7 @@ void CpuBackend::paged_attention(const AttentionShape& shape, const PagedBatch& 
         .q_stride = q.stride,
         .out = out.data + head_offset,
         .out_stride = out.stride,
+        .sinks = shape.sinks.empty() ? nullptr : shape.sinks.data() + std::int64_t{kv_head} * group_size,
     };
   };
   float* all_partials = partials_.reserve(work.num_partial_floats);

@@ -21,7 +21,8 @@ ActivationForm forms_of(const StepShape& shape, Activation activation) {
 std::int64_t ScratchPlan::bytes() const {
   return ActivationRows::bytes_for(rows, columns, forms) + 2 * Scratch::bytes_for(key_value_floats) +
          Scratch::bytes_for(product_floats) + Scratch::bytes_for(partial_floats) +
-         Scratch::bytes_for(item_sum_floats) + num_threads * Scratch::bytes_for(worker_floats);
+         Scratch::bytes_for(item_sum_floats) + num_threads * Scratch::bytes_for(worker_floats) +
+         experts.bytes();
 }
 
 ScratchPlan plan_scratch(const StepShape& shape, Activation activation, std::int32_t num_threads,
@@ -41,6 +42,10 @@ ScratchPlan plan_scratch(const StepShape& shape, Activation activation, std::int
   plan.columns = std::max(
       {std::int64_t{shape.embedding_length}, attention_width, std::int64_t{shape.feed_forward_length}});
   plan.forms = forms_of(shape, activation);
+  if (shape.num_experts > 0) {
+    plan.experts = plan_experts(shape, plan.forms);
+    plan.forms = plan.forms | ActivationForm::kFloat;  // the router's
+  }
   plan.key_value_floats = rows * shape.num_kv_heads * shape.head_dim;
   plan.product_floats = rows * std::max(shape.embedding_length, shape.feed_forward_length);
   plan.partial_floats = most_partial_floats(attention, shape.num_rows, shape.max_context_len);

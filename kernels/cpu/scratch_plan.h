@@ -7,6 +7,7 @@
 #include "kernels/backend.h"
 #include "kernels/cpu/activation_rows.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/step_experts.h"
 
 namespace octavo::kernels::cpu {
 
@@ -20,6 +21,7 @@ struct ScratchPlan {
   std::int64_t partial_floats = 0;
   std::int64_t item_sum_floats = 0;
   std::int64_t worker_floats = 0;  // of each thread
+  ExpertPlan experts;
   std::int32_t num_threads = 1;
 
   std::int64_t bytes() const;

@@ -14,12 +14,12 @@ void store_row(const AttentionShape& shape, std::int32_t layer, std::int32_t slo
   }
 }
 
-// Each head by itself. No weight: nothing.
-void normalise_heads(float* heads, std::int32_t num_heads, std::int32_t head_dim, NormWeights weights) {
+// Each piece as long as the weight by itself: heads, or the whole row. No weight: nothing.
+void normalise_heads(float* heads, std::int64_t width, NormWeights weights) {
   if (weights.weight.empty()) return;
-  for (std::int32_t head = 0; head < num_heads; ++head) {
-    const std::vector<float> normalised = norm(heads + head * head_dim, weights);
-    std::copy(normalised.begin(), normalised.end(), heads + head * head_dim);
+  for (float* const end = heads + width; heads < end; heads += weights.weight.size()) {
+    const std::vector<float> normalised = norm(heads, weights);
+    std::copy(normalised.begin(), normalised.end(), heads);
   }
 }
 
@@ -36,8 +36,8 @@ void ReferenceBackend::attention_input(const AttentionInputWeights& weights, con
     static_cast<const ReferenceMatrix&>(*weights.value).multiply(normalised, weights.value_bias, v.data());
 
     const float epsilon = weights.norm.epsilon;
-    normalise_heads(q.row(row), shape.num_heads, shape.head_dim, {weights.query_norm, epsilon});
-    normalise_heads(k.data(), shape.num_kv_heads, shape.head_dim, {weights.key_norm, epsilon});
+    normalise_heads(q.row(row), weights.query->rows(), {weights.query_norm, epsilon});
+    normalise_heads(k.data(), weights.key->rows(), {weights.key_norm, epsilon});
 
     const auto& angles = shape.rotations == Rotations::kLocal ? batch.local_rotations : batch.rotations;
     const float* rotations = angles.data() + static_cast<std::int64_t>(row) * shape.rotary_dim;

@@ -14,6 +14,14 @@ double activated(FeedForwardActivation activation, double z) {
 
 }  // namespace
 
+double gated(FeedForwardActivation activation, double gate, double up) {
+  if (activation != FeedForwardActivation::kClampedSwiglu) return activated(activation, gate) * up;
+  const double limit = double{kSwigluLimit};
+  const double g = gate > limit ? limit : gate;  // keeps a NaN
+  const double u = up > limit ? limit : up < -limit ? -limit : up;
+  return g / (1.0 + std::exp(-double{kSwigluSlope} * g)) * (u + 1.0);
+}
+
 void ReferenceBackend::feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x,
                                           MatrixView out) {
   std::vector<float> up(static_cast<std::size_t>(weights.up->rows())), gate(up.size());
@@ -25,7 +33,7 @@ void ReferenceBackend::feed_forward_input(const FeedForwardInputWeights& weights
     }
     for (std::size_t i = 0; i < up.size(); ++i) {
       const double value = weights.gate == nullptr ? activated(weights.activation, up[i])
-                                                   : activated(weights.activation, gate[i]) * double{up[i]};
+                                                   : gated(weights.activation, gate[i], up[i]);
       out.row(row)[i] = static_cast<float>(value);
     }
   }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "kernels/reference/reference_backend.h"
 
@@ -13,6 +14,7 @@ struct Query {
   const std::int32_t* block_table;
   std::int32_t layer, kv_head;
   const float* q;
+  std::optional<double> sink;
 
   ReferenceKvCache::Place place(std::int32_t position) const {
     const std::int32_t block_size = kv.layout().block_size;
@@ -33,8 +35,9 @@ void attend(const Query& query, std::int32_t last_position, float* out) {
   std::vector<double> weights(static_cast<std::size_t>(last_position - first) + 1);
   for (std::int32_t p = first; p <= last_position; ++p)
     weights[static_cast<std::size_t>(p - first)] = query.score(p);
-  const double largest = *std::max_element(weights.begin(), weights.end());
-  double total = 0.0;
+  double largest = *std::max_element(weights.begin(), weights.end());
+  if (query.sink) largest = std::max(largest, *query.sink);
+  double total = query.sink ? std::exp(*query.sink - largest) : 0.0;
   for (double& weight : weights) {
     weight = std::exp(weight - largest);
     total += weight;
@@ -61,7 +64,10 @@ void ReferenceBackend::paged_attention(const AttentionShape& shape, const PagedB
     for (std::int32_t row = batch.query_start[index]; row < batch.query_start[index + 1]; ++row) {
       for (std::int32_t head = 0; head < shape.num_heads; ++head) {
         const std::int32_t kv_head = head / (shape.num_heads / shape.num_kv_heads);
-        const Query query{cache, shape, block_table, layer, kv_head, q.row(row) + head * shape.head_dim};
+        const std::optional<double> sink =
+            shape.sinks.empty() ? std::nullopt : std::optional(shape.sinks[static_cast<std::size_t>(head)]);
+        const Query query{cache, shape, block_table, layer, kv_head, q.row(row) + head * shape.head_dim,
+                          sink};
         attend(query, batch.positions[static_cast<std::size_t>(row)], out.row(row) + head * shape.head_dim);
       }
     }

@@ -77,6 +77,8 @@ std::vector<float> norm(const float* x, const NormWeights& weights);
 double soft_capped(double x, float cap);
 // Rounds each group of 32 to 8 or 16 bits and expands it again; kF32: nothing.
 void round_activations(Activation activation, std::vector<float>& row);
+// activation(gate) * up, or what FeedForwardActivation says of the pair.
+double gated(FeedForwardActivation activation, double gate, double up);
 // Rotates one head in place. rotations: [rotary_dim / 2, 2].
 void rotate_head(float* head, const AttentionShape& shape, const float* rotations);
 
@@ -107,6 +109,7 @@ class ReferenceBackend final : public Backend {
   void project_residual(const ProjectionWeights& weights, ConstMatrixView input,
                         MatrixView residual) override;
   void feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x, MatrixView out) override;
+  void feed_forward_experts(const ExpertWeights& weights, MatrixView residual) override;
   void logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows, MatrixView out,
               LogitsSummary summary) override;
   void softmax_weights(std::span<const double> scores, double best, double inverse_temperature,

@@ -33,7 +33,7 @@ constexpr TensorType kTypes[] = {
     TensorType::kQ5_1,  TensorType::kQ5_K, TensorType::kQ8_0,   TensorType::kQ6_K,
     TensorType::kQ2_K,  TensorType::kQ3_K, TensorType::kIQ4_NL, TensorType::kIQ4_XS,
     TensorType::kMXFP4, TensorType::kF32,  TensorType::kF16,    TensorType::kBF16};
-constexpr std::int64_t kRowCounts[] = {1, 2, 4, 8, 16, 64, 512};
+constexpr std::int64_t kRowCounts[] = {1, 2, 4, 6, 8, 12, 16, 20, 24, 32, 64, 512};
 
 struct NamedActivation {
   const char* name;
@@ -45,8 +45,8 @@ constexpr NamedActivation kActivations[] = {
 struct Shape {
   std::int64_t rows, columns;
 };
-constexpr Shape kShapes[] = {{576, 576},   {192, 576},   {1536, 576}, {576, 1536},
-                             {49152, 576}, {2048, 2048}, {2048, 8192}};
+constexpr Shape kShapes[] = {{576, 576},   {192, 576},   {1536, 576}, {576, 1536}, {49152, 576},
+                             {2048, 2048}, {2048, 8192}, {768, 2048}, {2048, 768}};  // the last two: experts
 
 struct Options {
   std::string types = "Q4_1,Q8_0", isas, activations, shapes, rows;

@@ -35,6 +35,7 @@ TEST_F(CudaEngine, GeneratesTheReferencesGreedyTokens) {
 TEST_F(CudaEngine, RunsEveryArchitecture) {
   for (const nlohmann::json& model : test::tiny_models()) {
     const std::string name = model["name"];
+    if (test::has_experts(model)) continue;
     EngineOptions options = small_options(kernels::TensorType::kQ4_1);
     options.model = tiny_model_of(name);
     const auto device = open_engine(options, Device::kCuda);
@@ -45,6 +46,23 @@ TEST_F(CudaEngine, RunsEveryArchitecture) {
     EXPECT_EQ(tokens_of(run_together(*device, requests)), tokens_of(run_together(*reference, requests)))
         << name;
   }
+}
+
+TEST_F(CudaEngine, LeavesModelsWithExpertsToTheProcessor) {
+  EngineOptions options = small_options(kernels::TensorType::kQ4_1);
+  options.model = tiny_model_of("qwen3moe");
+  options.device = Device::kCuda;
+  const auto refused = Engine::create(options);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
+  EXPECT_EQ(refused.error().message, "device: models with experts do not run on the GPU yet; use cpu");
+  options.device = Device::kAuto;
+  const auto chosen = Engine::create(options);
+  ASSERT_TRUE(chosen) << chosen.error().message;
+  EXPECT_EQ((*chosen)->description().device, "cpu");
+  EXPECT_NE((*chosen)->description().notice.find("using the CPU instead of the GPU: models with experts"),
+            std::string::npos)
+      << (*chosen)->description().notice;
 }
 
 // Bit for bit, which log-probabilities show: a chunk of a prompt, a decode alone and one among others take

@@ -4,6 +4,7 @@
 // default model.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -205,8 +206,13 @@ TEST_P(IdentityOfArchitecture, HoldsOnEveryInstructionSetInAllConditions) {
 
 INSTANTIATE_TEST_SUITE_P(Architectures, IdentityOfArchitecture,
                          testing::Values(std::tuple{"gemma2", 0}, std::tuple{"gemma3", 1},
-                                         std::tuple{"gpt2", 2}),
-                         [](const auto& info) { return std::string(std::get<0>(info.param)); });
+                                         std::tuple{"gpt2", 2}, std::tuple{"qwen3moe", 3},
+                                         std::tuple{"glm4moe", 4}, std::tuple{"gpt-oss", 5}),
+                         [](const auto& info) {
+                           std::string name = std::get<0>(info.param);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 std::string name_of_parameters(const testing::TestParamInfo<Identity::ParamType>& info) {
   return std::string("Kv_") + name_of(std::get<0>(info.param)) + "_activations_" +

@@ -52,14 +52,18 @@ def write_model(shape, kind, path, random):
         name = f"{shape.architecture}.{suffix}"
         if isinstance(value, str):
             writer.add_string(name, value)
+        elif isinstance(value, bool):
+            writer.add_bool(name, value)
         elif isinstance(value, float):
             writer.add_float32(name, value)
         else:
             writer.add_uint32(name, value)
     add_vocabulary(writer)
-    for name, rows, columns, centre, scale in shape.tensors:
+    for name, rows, columns, centre, scale, *experts in shape.tensors:
         numbers = (centre + scale * random.uniform(-1, 1, (rows, columns) if rows else columns)).astype(np.float32)
-        is_weight = rows is not None and name != "position_embd.weight"
+        if experts and experts[0] > 1:  # of each expert
+            numbers = numbers.reshape(experts[0], -1, columns)
+        is_weight = rows is not None and name.endswith(".weight") and "ffn_gate_inp" not in name and name != "position_embd.weight"
         tensor_kind = kind if is_weight else gguf.GGMLQuantizationType.F32
         writer.add_tensor(name, gguf.quants.quantize(numbers, tensor_kind), raw_dtype=tensor_kind)
     for name, numbers in shape.long_rope().items():

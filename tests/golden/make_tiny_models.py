@@ -24,7 +24,7 @@ def round_scale(scale):
 class CounterModel:
     def __init__(self, shape):
         self.architecture, self._keys, self._tensors = shape.architecture, shape.keys, {}
-        for name, rows, columns, centre, scale in shape.tensors:
+        for name, rows, columns, centre, scale, *_ in shape.tensors:
             numbers = centre + round_scale(scale) * values(name, (rows or 1) * columns)
             self._tensors[name] = numbers.reshape(rows, columns) if rows else numbers
         for name, numbers in shape.long_rope().items():
@@ -46,7 +46,7 @@ def main(out):
         lp = Transformer(CounterModel(shape), shape.max_model_len).log_probabilities(ids)
         result.append(dict(
             name=name, architecture=shape.architecture, keys=shape.keys, max_model_len=shape.max_model_len or shape.context_length,
-            tensors=[[n, rows or 0, columns, centre, round_scale(scale)] for n, rows, columns, centre, scale in shape.tensors],
+            tensors=[[n, rows or 0, columns, centre, round_scale(scale), *experts] for n, rows, columns, centre, scale, *experts in shape.tensors],
             long_rope=shape.long_rope(), token_ids=ids,
             prompt_logprobs=[round(float(lp[i, ids[i + 1]]), 7) for i in range(len(ids) - 1)],
             last_logprobs=[round(float(x), 7) for x in lp[-1]]))

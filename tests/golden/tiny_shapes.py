@@ -39,6 +39,31 @@ VARIANTS = {
                        keys={"rope.freq_base": 10000.0, "rope.scaling.type": "yarn", "rope.scaling.factor": 4.0,
                              "rope.scaling.original_context_length": 16}),
     "qwen3": dict(architecture="qwen3", head_dim=24, keys={"rope.freq_base": 1000000.0}),
+    "qwen3moe": dict(architecture="qwen3moe", head_dim=24, experts=dict(count=8, used=3, hidden=32),
+                     keys={"rope.freq_base": 1000000.0}),
+    "qwen3moe_odd_sizes": dict(architecture="qwen3moe", width=52, heads=3, kv_heads=1, head_dim=18, untied=True,
+                               experts=dict(count=7, used=2, hidden=23)),
+    "qwen3moe_packed": dict(architecture="qwen3moe", head_dim=24, experts=dict(count=5, used=4, hidden=32, packed=True)),
+    "llama_with_experts": dict(architecture="llama", untied=True, experts=dict(count=6, used=2, hidden=None)),
+    "llama_with_shared_expert": dict(architecture="llama", experts=dict(count=5, used=1, hidden=None, shared=64)),
+    "glm4moe": dict(architecture="glm4moe", layers=3, head_dim=24, untied=True, query_key_value_biases=True, head_norms=True,
+                    experts=dict(count=8, used=3, hidden=32, dense=1, shared_count=2, selection_bias=True),
+                    keys={"rope.dimension_count": 12, "expert_gating_func": 2, "expert_weights_norm": True,
+                          "expert_weights_scale": 2.5}),
+    "glm4moe_groups": dict(architecture="glm4moe", layers=2, untied=True,
+                           experts=dict(count=12, used=4, hidden=32, dense=0, shared_count=1, selection_bias=True),
+                           keys={"expert_group_count": 4, "expert_group_used_count": 2}),
+    "glm4moe_predicts": dict(architecture="glm4moe", layers=2, predicted=1, untied=True,
+                             experts=dict(count=6, used=2, hidden=32, dense=1, shared_count=1, selection_bias=True)),
+    "olmoe": dict(architecture="olmoe", kv_heads=4, untied=True, row_norms=True, experts=dict(count=8, used=3, hidden=None)),
+    "olmoe_grouped": dict(architecture="olmoe", untied=True, row_norms=True, experts=dict(count=8, used=3, hidden=None)),
+    "gpt-oss": dict(architecture="gpt-oss", layers=4, head_dim=24, untied=True, biases=True, sinks=True, swiglu_scale=4.0,
+                    experts=dict(count=8, used=3, hidden=32, biases=True),
+                    keys={"attention.sliding_window": 8, "rope.freq_base": 150000.0, "rope.scaling.type": "yarn",
+                          "rope.scaling.factor": 4.0, "rope.scaling.original_context_length": 16}),
+    "gpt-oss_odd_sizes": dict(architecture="gpt-oss", layers=2, width=52, heads=6, kv_heads=2, head_dim=18, untied=True, biases=True,
+                              sinks=True, swiglu_scale=4.0, experts=dict(count=5, used=4, hidden=27, biases=True),
+                              keys={"attention.sliding_window": 5}),
 }
 
 
@@ -54,12 +79,23 @@ class Shape:
         self.head_dim = variant.get("head_dim", self.width // self.heads)
         self.variant = variant
         self.max_model_len = variant.get("max_model_len")
+        self.experts = variant.get("experts")
+        self.predicted = variant.get("predicted", 0)
+        if self.experts and self.experts["hidden"] is None:
+            self.experts = self.experts | {"hidden": self.hidden}
         self.keys = self._keys()
         self.tensors = list(self._tensors())
+
+    def has_experts(self, layer):
+        return self.experts is not None and layer >= self.experts.get("dense", 0)
 
     def _keys(self):
         keys = {"block_count": self.layers, "context_length": self.context_length, "embedding_length": self.width,
                 "feed_forward_length": self.hidden, "attention.head_count": self.heads}
+        if self.experts:
+            keys |= self._expert_keys()
+        if self.predicted:
+            keys |= {"block_count": self.layers + self.predicted, "nextn_predict_layers": self.predicted}
         if self.kv_heads is not None:
             keys["attention.head_count_kv"] = self.kv_heads
         if self.head_dim != self.width // self.heads:
@@ -69,6 +105,40 @@ class Shape:
         else:
             keys["attention.layer_norm_rms_epsilon"] = 1e-6
         return keys | self.variant.get("keys", {})
+
+    def _expert_keys(self):
+        e = self.experts
+        keys = {"expert_count": e["count"], "expert_used_count": e["used"]}
+        if e["hidden"] != self.hidden:
+            keys["expert_feed_forward_length"] = e["hidden"]
+        if e.get("dense"):
+            keys["leading_dense_block_count"] = e["dense"]
+        if "shared_count" in e:
+            keys["expert_shared_count"] = e["shared_count"]
+        if "shared" in e:
+            keys["expert_shared_feed_forward_length"] = e["shared"]
+        return keys
+
+    def _expert_tensors(self, prefix):
+        """Matrices of all experts, one behind the other, have their number as a sixth entry."""
+        e, width = self.experts, self.width
+        count, hidden = e["count"], e["hidden"]
+        yield from self._linear(prefix + "ffn_gate_inp", count, width)
+        if e.get("selection_bias"):
+            yield prefix + "exp_probs_b.bias", None, count, 0.0, 0.5
+        parts = [("ffn_gate_exps", hidden, width), ("ffn_up_exps", hidden, width), ("ffn_down_exps", width, hidden)]
+        if e.get("packed"):
+            parts[:2] = [("ffn_gate_up_exps", 2 * hidden, width)]
+        for name, rows, columns in parts:
+            scale = self.variant.get("swiglu_scale", 1.0) if name != "ffn_down_exps" else 1.0
+            yield prefix + name + ".weight", count * rows, columns, 0.0, 2.0 * scale * columns**-0.5, count
+            if e.get("biases"):
+                yield prefix + name + ".bias", count, rows, 0.0, 0.25, 1
+        shared = e.get("shared", e.get("shared_count", 0) * hidden)
+        if shared:
+            for name, rows, columns in (("ffn_gate_shexp", shared, width), ("ffn_up_shexp", shared, width),
+                                        ("ffn_down_shexp", width, shared)):
+                yield prefix + name + ".weight", rows, columns, 0.0, 2.0 * columns**-0.5
 
     def _norm(self, name, size=None):
         yield name + ".weight", None, size or self.width, 1.0, 0.125
@@ -86,7 +156,8 @@ class Shape:
         yield "token_embd.weight", VOCABULARY, width, 0.0, 1.0
         if self.architecture == "gpt2":
             yield "position_embd.weight", self.context_length, width, 0.0, 0.5
-        for layer in range(self.layers):
+        by_attention = self.architecture in ("gpt-oss", "glm4moe")  # how the next norm is called
+        for layer in range(self.layers + self.predicted):
             prefix = f"blk.{layer}."
             yield from self._norm(prefix + "attn_norm")
             if self.architecture in ("gpt2", "phi3"):
@@ -94,13 +165,25 @@ class Shape:
             else:
                 for name, rows in (("attn_q", query), ("attn_k", key), ("attn_v", key)):
                     yield from self._linear(prefix + name, rows, width, v.get("query_key_value_biases"))
-            if self.architecture in ("qwen3", "gemma3"):
+            if self.architecture in ("qwen3", "gemma3", "qwen3moe") or v.get("head_norms"):
                 yield from self._norm(prefix + "attn_q_norm", self.head_dim)
                 yield from self._norm(prefix + "attn_k_norm", self.head_dim)
+            if v.get("row_norms"):
+                yield from self._norm(prefix + "attn_q_norm", query)
+                yield from self._norm(prefix + "attn_k_norm", key)
             yield from self._linear(prefix + "attn_output", width, query)
             if self.architecture in ("gemma2", "gemma3"):
                 yield from self._norm(prefix + "post_attention_norm")
-            yield from self._norm(prefix + "ffn_norm")
+            if v.get("sinks"):
+                yield prefix + "attn_sinks.weight", None, self.heads, 0.0, 4.0
+            yield from self._norm(prefix + ("post_attention_norm" if by_attention else "ffn_norm"))
+            if layer >= self.layers:
+                yield from self._norm(prefix + "nextn.enorm")
+                yield from self._norm(prefix + "nextn.hnorm")
+                yield from self._linear(prefix + "nextn.eh_proj", width, 2 * width)
+            if self.has_experts(layer):
+                yield from self._expert_tensors(prefix)
+                continue
             if self.architecture not in ("gpt2", "phi3"):
                 yield from self._linear(prefix + "ffn_gate", hidden, width)
             yield from self._linear(prefix + "ffn_up", 2 * hidden if self.architecture == "phi3" else hidden, width)
@@ -109,7 +192,7 @@ class Shape:
                 yield from self._norm(prefix + "post_ffw_norm")
         yield from self._norm("output_norm")
         if v.get("untied"):
-            yield from self._linear("output", VOCABULARY, width)
+            yield "output.weight", VOCABULARY, width, 0.0, 2.0 * width**-0.5
 
     def long_rope(self):
         """{name: values} of the tensors that are no weights."""

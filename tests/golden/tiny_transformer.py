@@ -26,6 +26,26 @@ def gelu(z):
     return 0.5 * z * (1 + np.tanh(math.sqrt(2 / math.pi) * (z + 0.044715 * z**3)))
 
 
+def sigmoid(z):
+    return 1 / (1 + np.exp(-z))
+
+
+def clamped_swiglu(gate, up):
+    """OpenAI 2025, arXiv:2508.10925"""
+    gate, up = np.minimum(gate, 7.0), np.clip(up, -7.0, 7.0)
+    return gate * sigmoid(1.702 * gate) * (up + 1)
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def largest(values, count):
+    """Places of the largest, best first; of equals the first."""
+    return np.argsort(-values, kind="stable")[:count]
+
+
 def soft_cap(x, cap):
     return cap * np.tanh(x / cap) if cap else x
 
@@ -35,7 +55,7 @@ class Transformer:
         """context_limit: what LongRoPE chooses its factors by; by default the whole context length."""
         self.model, self.architecture = model, model.architecture
         key = model.key
-        self.layers, self.width = key("block_count"), key("embedding_length")
+        self.layers, self.width = key("block_count") - key("nextn_predict_layers", 0), key("embedding_length")
         self.heads = key("attention.head_count")
         self.kv_heads = key("attention.head_count_kv", self.heads)
         self.head_dim = key("attention.key_length", self.width // self.heads)
@@ -45,7 +65,7 @@ class Transformer:
         self.is_gemma = self.architecture in ("gemma", "gemma2", "gemma3")
         self.epsilon = key("attention.layer_norm_epsilon" if self.architecture == "gpt2" else "attention.layer_norm_rms_epsilon")
         self.window = key("attention.sliding_window", 4096 if self.architecture == "gemma2" else 0)
-        self.period = key("attention.sliding_window_pattern", {"gemma2": 2, "gemma3": 6}.get(self.architecture, 0))
+        self.period = key("attention.sliding_window_pattern", {"gemma2": 2, "gemma3": 6, "gpt-oss": 2}.get(self.architecture, 0))
         self.score_cap = key("attn_logit_softcapping", 50.0) if self.architecture == "gemma2" else 0.0
         self.logit_cap = key("final_logit_softcapping", 30.0 if self.architecture == "gemma2" else 0.0)
         by_width = self.layers == {"gemma2": 46, "gemma3": 62}.get(self.architecture)
@@ -116,8 +136,11 @@ class Transformer:
                        ((0, q_rows), (q_rows, kv_rows), (q_rows + kv_rows, kv_rows)))
         else:
             q, k, v = (self.linear(x, prefix + name) for name in ("attn_q", "attn_k", "attn_v"))
+        if self.architecture == "olmoe":  # norms of whole rows
+            q = rms_norm(q, self.model.tensor(prefix + "attn_q_norm.weight"), self.epsilon)
+            k = rms_norm(k, self.model.tensor(prefix + "attn_k_norm.weight"), self.epsilon)
         q, k, v = (y.reshape(tokens, -1, self.head_dim) for y in (q, k, v))
-        if self.architecture in ("qwen3", "gemma3"):
+        if self.architecture != "olmoe" and self.model.tensor(prefix + "attn_q_norm.weight") is not None:
             q = rms_norm(q, self.model.tensor(prefix + "attn_q_norm.weight"), self.epsilon)
             k = rms_norm(k, self.model.tensor(prefix + "attn_k_norm.weight"), self.epsilon)
         q, k = self.rotate(q, layer), self.rotate(k, layer)
@@ -130,12 +153,70 @@ class Transformer:
             kv_head = head // (self.heads // self.kv_heads)
             score = soft_cap(q[:, head] @ k[:, kv_head].T * self.scale, self.score_cap)
             score[hidden] = -np.inf
+            sinks = self.model.tensor(prefix + "attn_sinks.weight")
+            if sinks is not None:  # one more position, whose value is zero
+                score = np.concatenate([score, np.full((tokens, 1), sinks[head])], -1)
             weight = np.exp(score - score.max(-1, keepdims=True))
-            out[:, head] = weight / weight.sum(-1, keepdims=True) @ v[:, kv_head]
+            out[:, head] = (weight / weight.sum(-1, keepdims=True))[:, :tokens] @ v[:, kv_head]
         return self.linear(out.reshape(tokens, q_rows), prefix + "attn_output")
+
+    def choose_experts(self, x, prefix):
+        """For one row: numbers of the experts, best first, and their weights."""
+        key = self.model.key
+        scores = x @ self.model.tensor(prefix + "ffn_gate_inp.weight").T
+        bias = self.model.tensor(prefix + "ffn_gate_inp.bias")
+        if bias is not None:
+            scores = scores + bias
+        gating = key("expert_gating_func", {"glm4moe": 2, "gpt-oss": 3}.get(self.architecture, 1))
+        probabilities = {1: softmax, 2: sigmoid, 3: lambda z: z}[gating](scores)
+        values = probabilities.copy()
+        if self.model.tensor(prefix + "exp_probs_b.bias") is not None:
+            values += self.model.tensor(prefix + "exp_probs_b.bias")
+        groups = key("expert_group_count", 0)
+        if groups > 1:
+            members = values.reshape(groups, -1)
+            worth = np.sort(members, -1)[:, -2:].sum(-1)
+            kept = largest(worth, key("expert_group_used_count"))
+            members[[g for g in range(groups) if g not in kept]] = -np.inf
+        chosen = largest(values, key("expert_used_count"))
+        weights = probabilities[chosen]
+        if gating == 3:
+            weights = softmax(weights)
+        always = self.architecture in ("qwen3moe", "llama")
+        if key("expert_weights_norm", always):
+            weights = weights / max(weights.sum(), 6.103515625e-5)
+        return chosen, weights * (key("expert_weights_scale", 0.0) or 1.0)
+
+    def experts(self, x, prefix):
+        tensor, count = self.model.tensor, self.model.key("expert_count")
+
+        def part(name):
+            weight = tensor(prefix + name + ".weight")
+            return None if weight is None else weight.reshape(count, -1, weight.shape[-1])
+
+        both, down = part("ffn_gate_up_exps"), part("ffn_down_exps")
+        gate, up = (part("ffn_gate_exps"), part("ffn_up_exps")) if both is None else np.split(both, 2, axis=1)
+
+        def bias(name, expert):
+            values = tensor(prefix + name + ".bias")
+            return 0.0 if values is None else values.reshape(count, -1)[expert]
+
+        out = np.zeros_like(x)
+        for row in range(len(x)):
+            for expert, weight in zip(*self.choose_experts(x[row], prefix)):
+                g = gate[expert] @ x[row] + bias("ffn_gate_exps", expert)
+                u = up[expert] @ x[row] + bias("ffn_up_exps", expert)
+                inner = clamped_swiglu(g, u) if self.architecture == "gpt-oss" else silu(g) * u
+                out[row] += weight * (down[expert] @ inner + bias("ffn_down_exps", expert))
+        if tensor(prefix + "ffn_gate_shexp.weight") is not None:
+            inner = silu(self.linear(x, prefix + "ffn_gate_shexp")) * self.linear(x, prefix + "ffn_up_shexp")
+            out = out + self.linear(inner, prefix + "ffn_down_shexp")
+        return out
 
     def feed_forward(self, x, layer):
         prefix = f"blk.{layer}."
+        if self.model.tensor(prefix + "ffn_gate_inp.weight") is not None:
+            return self.experts(x, prefix)
         if self.architecture == "gpt2":
             inner = gelu(self.linear(x, prefix + "ffn_up"))
         elif self.architecture == "phi3":
@@ -162,7 +243,9 @@ class Transformer:
             if self.architecture in ("gemma2", "gemma3"):
                 added = self.norm(added, prefix + "post_attention_norm")
             x = x + added
-            added = self.feed_forward(self.norm(x, prefix + "ffn_norm"), layer)
+            by_attention = self.architecture in ("gpt-oss", "glm4moe")
+            norm = prefix + ("post_attention_norm" if by_attention else "ffn_norm")
+            added = self.feed_forward(self.norm(x, norm), layer)
             if self.architecture in ("gemma2", "gemma3"):
                 added = self.norm(added, prefix + "post_ffw_norm")
             x = x + added

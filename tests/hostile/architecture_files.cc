@@ -58,16 +58,16 @@ class Liar {
            [=](ModelDraft& d) { d.remove_tensor(name); });
     change(name + "-longer", "M2", "\"" + name + "\" has the shape", [=](ModelDraft& d) {
       ModelDraft::Tensor& tensor = d.tensor(name);
-      const std::uint64_t columns = tensor.dimensions.size() > 1 ? tensor.dimensions[0] : 1;
+      const std::size_t stride = tensor.bytes.size() / tensor.dimensions.back();
       tensor.dimensions.back() += 1;
-      tensor.bytes.resize(tensor.bytes.size() + columns * sizeof(float));
+      tensor.bytes.resize(tensor.bytes.size() + stride);
     });
     change(name + "-in-another-shape", "M2", "\"" + name + "\" has the shape", [=](ModelDraft& d) {
       std::vector<std::uint64_t>& dimensions = d.tensor(name).dimensions;
       if (dimensions.size() == 1) {
         dimensions = {dimensions[0] / 2, 2};
       } else {
-        dimensions = {dimensions[0] * 2, dimensions[1] / 2};
+        dimensions[0] *= 2, dimensions[1] /= 2;
       }
     });
     change(name + "-of-integers", "M2", "\"" + name + "\" has type", [=](ModelDraft& d) {
@@ -177,6 +177,56 @@ void add_qwen_files(HostileFiles& files) {
   three.i32("attention.value_length", {16});
 }
 
+void add_expert_files(HostileFiles& files) {
+  const Liar qwen("qwen3moe", files);
+  qwen.i32("expert_count", {-1, 0, 4'097, 1'000'000'000});
+  for (const std::uint32_t count : {7u, 9u}) {
+    qwen.change("expert_count-" + std::to_string(count), "M2", "\"blk.0.ffn_gate_inp.weight\" has the shape",
+                [=](ModelDraft& d) { d.set_u32("qwen3moe.expert_count", count); });
+  }
+  qwen.i32("expert_used_count", {-1, 0, 9, 1'000'000'000});
+  qwen.i32("expert_feed_forward_length", {-1, 0, 1 << 21});
+  qwen.i32("expert_gating_func", {2, 4, -1});
+  qwen.i32("expert_shared_count", {1});
+  qwen.i32("leading_dense_block_count", {1});
+  qwen.i32("interleave_moe_layer_step", {2});
+  qwen.string("expert_count", "8");
+  qwen.missing_key("expert_used_count");
+  for (const char* suffix : {"expert_count", "expert_used_count", "expert_feed_forward_length"}) {
+    const std::string key = std::string("qwen3moe.") + suffix;
+    qwen.change(std::string(suffix) + "-of-each-layer", "G7", key, [=](ModelDraft& d) {
+      d.set_array<std::uint32_t>(key, {8, 8});
+    });
+  }
+  for (const char* name : {"blk.0.ffn_gate_inp.weight", "blk.1.ffn_gate_exps.weight",
+                           "blk.0.ffn_up_exps.weight", "blk.1.ffn_down_exps.weight"})
+    qwen.tensor(name);
+  const Liar packed("qwen3moe_packed", files);
+  packed.change("ffn_gate_up_exps-and-apart", "M2", "\"blk.0.ffn_gate_exps.weight\" is not used",
+                [](ModelDraft& d) {
+                  ModelDraft::Tensor copy = d.tensor("blk.0.ffn_down_exps.weight");
+                  d.add_tensor("blk.0.ffn_gate_exps.weight", copy.type, copy.dimensions, copy.bytes);
+                });
+  const Liar glm("glm4moe", files);
+  glm.i32("expert_group_count", {3, 8, -1});
+  glm.i32("leading_dense_block_count", {-1, 4});
+  glm.i32("expert_shared_count", {-1, 1 << 20});
+  glm.change("expert_shared_count-0", "M2", "\"blk.1.ffn_gate_shexp.weight\" is not used",
+             [](ModelDraft& d) { d.set_u32("glm4moe.expert_shared_count", 0); });
+  glm.i32("nextn_predict_layers", {-1, 3, 1'000'000'000});
+  glm.f32("expert_weights_scale", {-1.0f, 1e30f, kNan, kInfinity});
+  for (const char* name :
+       {"blk.1.ffn_gate_shexp.weight", "blk.2.ffn_down_shexp.weight", "blk.0.ffn_up.weight"})
+    glm.tensor(name);
+  const Liar groups("glm4moe_groups", files);
+  groups.i32("expert_group_used_count", {-1, 0, 1, 5});
+  const Liar oss("gpt-oss", files);
+  for (const char* name : {"blk.1.attn_sinks.weight", "blk.2.ffn_gate_inp.bias", "blk.3.ffn_down_exps.bias",
+                           "blk.0.post_attention_norm.weight"})
+    oss.tensor(name);
+  oss.missing_key("expert_feed_forward_length");
+}
+
 }  // namespace
 
 void add_architecture_files(HostileFiles& files) {
@@ -184,6 +234,7 @@ void add_architecture_files(HostileFiles& files) {
   add_gpt2_files(files);
   add_phi3_files(files);
   add_qwen_files(files);
+  add_expert_files(files);
 }
 
 }  // namespace octavo::test

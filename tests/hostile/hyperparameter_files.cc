@@ -112,7 +112,8 @@ void add_hyperparameter_files(HostileFiles& files) {
   add.with("kv-heads-per-layer-too-many", "head_count_kv", [](ModelDraft& d) {
     d.set_array<std::uint32_t>("llama.attention.head_count_kv", {2, 2, 2});
   });
-  add.with("experts", "expert_count", [](ModelDraft& d) { d.set_u32("llama.expert_count", 8); });
+  add.with("experts-of-which-none-is-used", "expert_used_count",
+           [](ModelDraft& d) { d.set_u32("llama.expert_count", 8); });
   add.with("not-causal", "attention.causal", [](ModelDraft& d) { d.set_bool("llama.attention.causal", 0); });
   for (const auto& [name, architecture] :
        std::vector<std::pair<std::string, std::string>>{{"empty", ""},

@@ -112,6 +112,20 @@ TEST(ReferencePagedAttention, IsTheSoftmaxOverWhatTheBytesMean) {
   }
 }
 
+// A sink is a position that scores as it says and has the value zero: with two equal scores, half is left.
+TEST(ReferencePagedAttention, ASinkIsAScoreWithoutAValue) {
+  PagedProblem problem = make_problem(one_tiny_head(), {{1, 0, 1}}, {});
+  const std::vector<float> q = queries_of(problem);
+  double score = 0.0;
+  for (std::int32_t d = 0; d < 8; ++d)
+    score += double{q[static_cast<std::size_t>(d)]} * problem.stored_key(0, 0, 1, 0, d);
+  const std::vector<float> sink = {static_cast<float>(score * double{problem.shape.attention.score_scale})};
+  problem.shape.attention.sinks = sink;
+  const std::vector<float> out = run_attention(*reference_backend(), problem);
+  for (std::int32_t d = 0; d < 8; ++d)
+    EXPECT_NEAR(out[static_cast<std::size_t>(d)], problem.stored_value(0, 0, 1, 0, d) / 2.0, 1e-6);
+}
+
 TEST(ReferencePagedAttention, AWindowHoldsAsManyPositionsAsItSays) {
   const auto reference = reference_backend();
   const auto with = [&](std::int32_t window) {
@@ -148,6 +162,39 @@ TEST_P(PagedAttention, GivesTheSameBitsForEveryBlockSizeThreadAndInstructionSet)
       const std::vector<float> got = run_attention(*cpu_backend(GetParam(), threads), problem);
       EXPECT_TRUE(same_bits(got.data(), expected.data(), problem.num_rows() * shape.query_width()))
           << describe(problem) << ", " << threads << " threads";
+    }
+  }
+}
+
+// Sinks of both signs, from those that nothing is left for to those that take nothing. The step has rows that
+// one thread computes, and rows whose ranges are merged.
+TEST_P(PagedAttention, SinksTakeTheirPartAsTheReferenceSays) {
+  const std::vector<SequenceSpec> sequences = {{1, 0, 20}, {2, 2000, 1}, {3, 740, 60}};
+  const Shape shape = smollm2_shape();
+  const auto with = [&](const std::vector<float>& sinks, std::int32_t window) {
+    PagedProblem problem = make_problem(shape, sequences, {});
+    problem.shape.attention.sinks = sinks;
+    problem.shape.attention.window = window;
+    return problem;
+  };
+  const std::vector<float> sinks = {0.5f, -3.0f, 4.0f, -100.0f, 9.0f, 30.0f, 1.0f, -0.0f, 2.5f};
+  const std::vector<float> low(9, -1e30f), high(9, 1e30f);
+  const auto portable = cpu_backend(cpu::InstructionSet::kPortable, 1);
+  for (const std::int32_t window : {0, 50, 300}) {
+    const PagedProblem problem = with(sinks, window);
+    const std::vector<float> expected = run_attention(*reference_backend(), problem);
+    const std::vector<float> twin = run_attention(*portable, problem);
+    for (const std::int32_t threads : {1, 2, 8}) {
+      const auto backend = cpu_backend(GetParam(), threads);
+      const std::vector<float> got = run_attention(*backend, problem);
+      EXPECT_LE(relative_difference(got, expected), 5e-6) << window << ", " << threads << " threads";
+      EXPECT_TRUE(same_bits(got.data(), twin.data(), static_cast<std::int64_t>(got.size())))
+          << window << ", " << threads << " threads";
+      const std::vector<float> without = run_attention(*backend, with({}, window));
+      EXPECT_GT(relative_difference(got, without), 0.1);
+      const std::vector<float> nothing_taken = run_attention(*backend, with(low, window));
+      EXPECT_TRUE(same_bits(nothing_taken.data(), without.data(), static_cast<std::int64_t>(without.size())));
+      for (const float left : run_attention(*backend, with(high, window))) ASSERT_EQ(left, 0.0f);
     }
   }
 }

@@ -164,12 +164,11 @@ void expect_error(const KeySet& keys, ErrorCode code, const std::string& subject
 }
 
 TEST(ModelConfig, NamesWhatIsNotSupported) {
-  const auto unsupported = [](const char* key, auto value, const char* sentence) {
+  const auto unsupported = [](const char* key, auto value, const std::string& sentence) {
     expect_error(valid().set(key, value), ErrorCode::kUnsupported, key, sentence);
   };
-  unsupported(
-      "general.architecture", "qwen2\x1b[0m",
-      "is \"qwen2\\x1b[0m\"; supported are gemma, gemma2, gemma3, gpt2, llama, phi3, qwen2 and qwen3");
+  unsupported("general.architecture", "qwen2\x1b[0m",
+              "is \"qwen2\\x1b[0m\"; supported are " + supported_architectures());
   unsupported("general.quantization_version", 1u, "is 1; supported is 2");
   unsupported("llama.rope.scaling.type", "dynamic",
               "is \"dynamic\"; supported are none, linear, llama3, yarn and longrope");
@@ -185,8 +184,8 @@ TEST(ModelConfig, NamesWhatIsNotSupported) {
     unsupported(key, 8.0f, not_computed);
     EXPECT_TRUE(valid().set(key, 0.0f).read().has_value()) << key;
   }
-  unsupported("llama.expert_count", 8u, not_computed);
-  EXPECT_TRUE(valid().set("llama.expert_count", 0u).read().has_value());
+  unsupported("llama.nextn_predict_layers", 1u, not_computed);
+  EXPECT_TRUE(valid().set("llama.nextn_predict_layers", 0u).read().has_value());
   unsupported("llama.attention.causal", false, not_computed);
   unsupported("llama.use_parallel_residual", true, not_computed);
   for (const char* key : {"llama.rope.dimension_sections", "llama.attention.key_length_swa"})
@@ -206,6 +205,11 @@ KeySet valid_of(const std::string& architecture) {
   set("attention.head_count", 4u);
   set(architecture == "gpt2" ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", 1e-6f);
   set("vocab_size", 1000u);
+  if (find_architecture(architecture)->experts.use == ExpertUse::kAlways) {
+    set("expert_count", 16u);
+    set("expert_used_count", 4u);
+    set("expert_feed_forward_length", 96u);
+  }
   return keys;
 }
 
@@ -234,6 +238,69 @@ TEST(ModelConfig, EveryArchitectureNamesItsKeysAfterItself) {
     expect_error(valid_of(name).set(name + ".block_count", 0u), ErrorCode::kDamagedFile,
                  name + ".block_count", "is 0; 1 to 1024 is allowed");
   }
+}
+
+TEST(ModelConfig, ArchitecturesSayWhatTheirExpertsAre) {
+  const ExpertConfig none = config_of(valid()).experts;
+  EXPECT_FALSE(none.in_layer(0));
+  const ExpertConfig mixtral = config_of(valid()
+                                             .set("llama.expert_count", 8u)
+                                             .set("llama.expert_used_count", 2u)
+                                             .set("llama.expert_shared_feed_forward_length", 32u))
+                                   .experts;
+  EXPECT_EQ(mixtral.num_experts, 8);
+  EXPECT_EQ(mixtral.num_used, 2);
+  EXPECT_EQ(mixtral.expert_length, 1536);
+  EXPECT_EQ(mixtral.shared_length, 32);
+  EXPECT_TRUE(mixtral.normalises_weights);
+  EXPECT_TRUE(mixtral.in_layer(0));
+  const ModelConfig qwen = config_of(valid_of("qwen3moe").remove("qwen3moe.feed_forward_length"));
+  EXPECT_EQ(qwen.experts.expert_length, 96);
+  EXPECT_EQ(qwen.feed_forward_length, 0) << "no layer has one";
+  EXPECT_EQ(
+      config_of(valid_of("qwen3moe").remove("qwen3moe.expert_feed_forward_length")).experts.expert_length,
+      128);
+  const ModelConfig glm = config_of(valid_of("glm4moe")
+                                        .set("glm4moe.leading_dense_block_count", 1u)
+                                        .set("glm4moe.expert_shared_count", 2u)
+                                        .set("glm4moe.expert_weights_scale", 2.5f)
+                                        .set("glm4moe.expert_weights_norm", true)
+                                        .set("glm4moe.nextn_predict_layers", 1u));
+  EXPECT_EQ(glm.num_layers, 7);
+  EXPECT_EQ(glm.num_skipped_layers, 1);
+  EXPECT_EQ(glm.feed_forward_length, 512);
+  EXPECT_EQ(glm.experts.shared_length, 192);
+  EXPECT_EQ(glm.experts.scoring, kernels::RouterScoring::kSigmoid);
+  EXPECT_EQ(glm.experts.weights_scale, 2.5f);
+  EXPECT_TRUE(glm.experts.normalises_weights);
+  EXPECT_FALSE(glm.experts.in_layer(0));
+  EXPECT_TRUE(glm.experts.in_layer(1));
+  EXPECT_FALSE(config_of(valid_of("glm4moe")).experts.normalises_weights);
+  const ModelConfig oss = config_of(valid_of("gpt-oss").set("gpt-oss.attention.sliding_window", 128u));
+  EXPECT_EQ(oss.experts.scoring, kernels::RouterScoring::kSoftmaxOfSelected);
+  EXPECT_EQ(windowed_layers(oss), "w-w-w-w-");
+}
+
+// Where a family's programs do not look at a key, another value than theirs is no reason for other answers.
+TEST(ModelConfig, ExpertsThatWouldBeOthersAreRefused) {
+  const char* not_computed = "needs something that Octavo does not support";
+  const auto unsupported = [&](const std::string& architecture, const std::string& suffix, auto value) {
+    expect_error(valid_of(architecture).set(architecture + "." + suffix, value), ErrorCode::kUnsupported,
+                 architecture + "." + suffix, not_computed);
+  };
+  unsupported("qwen2", "expert_count", 8u);
+  unsupported("qwen3moe", "expert_gating_func", 2u);
+  unsupported("qwen3moe", "expert_weights_norm", false);
+  unsupported("qwen3moe", "expert_weights_scale", 2.0f);
+  unsupported("qwen3moe", "expert_shared_count", 1u);
+  unsupported("qwen3moe", "expert_shared_feed_forward_length", 8u);
+  unsupported("qwen3moe", "leading_dense_block_count", 1u);
+  unsupported("qwen3moe", "interleave_moe_layer_step", 2u);
+  unsupported("glm4moe", "expert_gating_func", 4u);
+  const std::string shared = "qwen3moe.expert_shared_feed_forward_length",
+                    scale = "qwen3moe.expert_weights_scale";
+  EXPECT_TRUE(valid_of("qwen3moe").set(shared, 0u).set(scale, 1.0f).read().has_value());
+  EXPECT_TRUE(valid_of("qwen3moe").set("qwen3moe.expert_gating_func", 1u).read().has_value());
 }
 
 TEST(ModelConfig, Gemma2HasCapsAndAWindowInEveryOtherLayer) {
@@ -360,6 +427,36 @@ TEST(ModelConfig, HyperparametersAreHeldAgainstTheirRanges) {
   expect_range("llama.attention.head_count", 1, kMaxHeads, with_head_size);
   expect_range("llama.rope.dimension_count", 2, 64, valid);
   expect_range("llama.rope.scaling.original_context_length", 1, kMaxContextLength, valid);
+}
+
+TEST(ModelConfig, ExpertsAreHeldAgainstTheirRanges) {
+  const auto qwen = [] { return valid_of("qwen3moe"); };
+  expect_range("qwen3moe.expert_used_count", 1, 16, qwen);
+  expect_range("qwen3moe.expert_feed_forward_length", 1, kMaxFeedForwardLength, qwen);
+  const auto one = [] { return valid_of("qwen3moe").set("qwen3moe.expert_used_count", 1u); };
+  EXPECT_TRUE(one().set("qwen3moe.expert_count", kMaxExperts).read().has_value());
+  expect_error(one().set("qwen3moe.expert_count", kMaxExperts + 1), ErrorCode::kDamagedFile,
+               "qwen3moe.expert_count", "is 4097; 0 to 4096 is allowed");
+  const auto damaged = [](const std::string& architecture, const std::string& suffix, auto value,
+                          const std::string& sentence) {
+    expect_error(valid_of(architecture).set(architecture + "." + suffix, value), ErrorCode::kDamagedFile,
+                 architecture + "." + suffix, sentence);
+  };
+  damaged("glm4moe", "leading_dense_block_count", 9u, "is 9; 0 to 8 is allowed");
+  damaged("glm4moe", "expert_shared_count", 1u << 20, "is 1048576; 0 to 10922 is allowed");
+  damaged("glm4moe", "expert_group_count", 3u, "is 3, which does not make groups of two or more");
+  damaged("glm4moe", "expert_group_count", 16u, "is 16, which does not make groups of two or more");
+  damaged("glm4moe", "expert_weights_scale", std::numeric_limits<float>::quiet_NaN(), "is ");
+  damaged("glm4moe", "nextn_predict_layers", 8u, "is 8 of 8 layers");
+  expect_error(valid_of("glm4moe").set("glm4moe.expert_group_count", 4u), ErrorCode::kDamagedFile,
+               "glm4moe.expert_group_used_count", "is missing; 1 to 4 is allowed");
+  expect_error(valid_of("gpt-oss").remove("gpt-oss.expert_feed_forward_length"), ErrorCode::kDamagedFile,
+               "gpt-oss.expert_feed_forward_length", "is missing");
+  expect_error(valid_of("qwen3moe").remove("qwen3moe.expert_count"), ErrorCode::kDamagedFile,
+               "qwen3moe.expert_count", "is 0 or missing");
+  expect_error(
+      valid_of("glm4moe").remove("glm4moe.feed_forward_length").set("glm4moe.leading_dense_block_count", 1u),
+      ErrorCode::kDamagedFile, "glm4moe.feed_forward_length", "is missing");
 }
 
 TEST(ModelConfig, RealNumbersAreHeldAgainstTheirRanges) {

@@ -114,11 +114,14 @@ inline nlohmann::json tiny_model(std::string_view name) {
   throw std::runtime_error("tests/golden/tiny_models.json has no model " + std::string(name));
 }
 
+inline bool has_experts(const nlohmann::json& model) { return model["keys"].contains("expert_count"); }
+
 struct TinyModelOptions {
   // Of matrices; with another the numbers are random, not the scripts'
   TensorType weight_type = TensorType::kF32;
   std::optional<std::uint32_t> context_length = {};
   std::optional<std::uint32_t> window = {};
+  bool quantises_routers = false;  // which files keep as floats
 };
 
 inline GgufWriter make_tiny_model(nlohmann::json model, const TinyModelOptions& options = {}) {
@@ -131,6 +134,8 @@ inline GgufWriter make_tiny_model(nlohmann::json model, const TinyModelOptions& 
     const std::string key = architecture + "." + suffix;
     if (value.is_string()) {
       writer.add_string(key, value.get<std::string>());
+    } else if (value.is_boolean()) {
+      writer.add_bool(key, value.get<bool>());
     } else if (value.is_number_float()) {
       writer.add_f32(key, value.get<float>());
     } else {
@@ -144,13 +149,23 @@ inline GgufWriter make_tiny_model(nlohmann::json model, const TinyModelOptions& 
     std::size_t rows = tensor[1];
     const std::size_t columns = tensor[2];
     const float centre = tensor[3], scale = tensor[4];
+    const std::size_t experts = tensor.size() > 5 ? tensor[5].get<std::size_t>() : 0;  // 0: no matrix of each
     if (name == "position_embd.weight") rows = model["keys"]["context_length"];
     if (rows == 0) {
       writer.add_tensor_f32(name, {columns}, golden_values(name, columns, centre, scale));
-    } else if (options.weight_type == TensorType::kF32) {
-      writer.add_tensor_f32(name, {columns, rows}, golden_values(name, rows * columns, centre, scale));
+      continue;
+    }
+    const bool has_matrices = experts > 1;
+    const std::vector<std::uint64_t> dimensions =
+        has_matrices ? std::vector<std::uint64_t>{columns, rows / experts, experts}
+                     : std::vector<std::uint64_t>{columns, rows};
+    // Routers and biases of experts are floats in every file.
+    const bool is_float =
+        experts == 1 || (!options.quantises_routers && name.ends_with("ffn_gate_inp.weight"));
+    if (options.weight_type == TensorType::kF32 || is_float) {
+      writer.add_tensor_f32(name, dimensions, golden_values(name, rows * columns, centre, scale));
     } else {
-      writer.add_tensor(name, options.weight_type, {columns, rows},
+      writer.add_tensor(name, options.weight_type, dimensions,
                         random_weights(options.weight_type, rows * columns,
                                        static_cast<double>(scale) / std::sqrt(3.0), random));
     }

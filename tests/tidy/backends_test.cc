@@ -30,6 +30,7 @@ const std::map<std::string, std::string>& operations() {
       {"paged_attention", "paged_attention"},
       {"project_residual", "project_residual"},
       {"feed_forward_input", "feed_forward_input"},
+      {"feed_forward_experts", "feed_forward_experts"},
       {"logits", "logits"},
       {"draw_tokens", "draw_tokens"},
       {"softmax_weights", "softmax_weights"},
@@ -77,7 +78,7 @@ const std::map<std::string, std::set<std::string>>& inherited() {
     return names;
   }();
   static const std::map<std::string, std::set<std::string>> kNames = {
-      {"reference", kOfReference}, {"cpu", kOfADevice}, {"cuda", {}}};
+      {"reference", kOfReference}, {"cpu", kOfADevice}, {"cuda", {"feed_forward_experts"}}};
   return kNames;
 }
 

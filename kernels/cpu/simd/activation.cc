@@ -12,6 +12,16 @@ OCTAVO_INLINE F32x16 gelu_of(F32x16 z) {
   return div(z, add(set1(1.0f), exp(mul(z, slope))));
 }
 
+// min(z, limit): a NaN stays one, as max keeps its second argument there.
+OCTAVO_INLINE F32x16 at_most(F32x16 z, float limit) { return sub(zero(), max(set1(-limit), sub(zero(), z))); }
+
+OCTAVO_INLINE F32x16 clamped_swiglu_of(F32x16 gate, F32x16 up) {
+  const F32x16 g = at_most(gate, kSwigluLimit);
+  const F32x16 u = at_most(max(set1(-kSwigluLimit), up), kSwigluLimit);
+  const F32x16 sigmoid_below = add(set1(1.0f), exp(mul(g, set1(-kSwigluSlope))));
+  return mul(div(g, sigmoid_below), add(u, set1(1.0f)));
+}
+
 // a[i] = function(a[i], i) for vectors; the last one may be cut.
 template <class Function>
 OCTAVO_INLINE void replace_each(float* a, std::int64_t size, const Function& function) {
@@ -22,23 +32,29 @@ OCTAVO_INLINE void replace_each(float* a, std::int64_t size, const Function& fun
   store_first(a + i, function(load_first(a + i, count)), count);
 }
 
+// gate[i] = function(gate[i], up[i])
 template <class Function>
-OCTAVO_INLINE void multiply_each(float* gate, const float* up, std::int64_t size, const Function& function) {
+OCTAVO_INLINE void combine_each(float* gate, const float* up, std::int64_t size, const Function& function) {
   std::int64_t i = 0;
-  for (; i + kLanes <= size; i += kLanes) store(gate + i, mul(function(load(gate + i)), load(up + i)));
+  for (; i + kLanes <= size; i += kLanes) store(gate + i, function(load(gate + i), load(up + i)));
   if (i == size) return;
   const int count = static_cast<int>(size - i);
-  store_first(gate + i, mul(function(load_first(gate + i, count)), load_first(up + i, count)), count);
+  store_first(gate + i, function(load_first(gate + i, count), load_first(up + i, count)), count);
 }
 
 }  // namespace
 
 void silu_mul(float* gate, const float* up, std::int64_t size) {
-  multiply_each(gate, up, size, [](F32x16 z) OCTAVO_INLINE_LAMBDA { return silu_of(z); });
+  combine_each(gate, up, size, [](F32x16 z, F32x16 u) OCTAVO_INLINE_LAMBDA { return mul(silu_of(z), u); });
 }
 
 void gelu_mul(float* gate, const float* up, std::int64_t size) {
-  multiply_each(gate, up, size, [](F32x16 z) OCTAVO_INLINE_LAMBDA { return gelu_of(z); });
+  combine_each(gate, up, size, [](F32x16 z, F32x16 u) OCTAVO_INLINE_LAMBDA { return mul(gelu_of(z), u); });
+}
+
+void clamped_swiglu(float* gate, const float* up, std::int64_t size) {
+  combine_each(gate, up, size,
+               [](F32x16 z, F32x16 u) OCTAVO_INLINE_LAMBDA { return clamped_swiglu_of(z, u); });
 }
 
 void silu(float* a, std::int64_t size) {
@@ -55,6 +71,10 @@ void soft_cap(float* a, float cap, std::int64_t size) {
 
 void add_row(float* a, const float* b, std::int64_t size) {
   for (std::int64_t i = 0; i < size; ++i) a[i] += b[i];
+}
+
+void add_scaled_row(float* a, const float* b, float factor, std::int64_t size) {
+  for (std::int64_t i = 0; i < size; ++i) a[i] += factor * b[i];
 }
 
 void scale_row(float* a, float factor, std::int64_t size) {

@@ -60,6 +60,7 @@ struct AttentionTile {
   std::int64_t q_stride;  // floats between rows
   float* out;             // as q
   std::int64_t out_stride;
+  const float* sinks = nullptr;  // [group_size], as of AttentionShape; null: none
 };
 
 // Some ranges of kAttentionRange positions of a tile.
@@ -77,7 +78,8 @@ struct AttentionJob {
 // result.
 inline constexpr std::int32_t kAttentionRange = 256;
 
-inline constexpr std::int64_t kPieceEntries = 64;  // kLogitsPiece of kernels/backend.h
+inline constexpr std::int64_t kPieceEntries = 64;                   // kLogitsPiece of kernels/backend.h
+inline constexpr float kSwigluLimit = 7.0f, kSwigluSlope = 1.702f;  // those of kernels/backend.h
 
 struct KernelTable {
   // out[i] = x[i] / sqrt(mean(x^2) + epsilon) * weight[i]. `out` may be `x`.
@@ -90,6 +92,9 @@ struct KernelTable {
   // a[i] += b[i]
   void (*add_row)(float* a, const float* b, std::int64_t size);
 
+  // a[i] += factor * b[i], rounded twice
+  void (*add_scaled_row)(float* a, const float* b, float factor, std::int64_t size);
+
   // a[i] *= factor
   void (*scale_row)(float* a, float factor, std::int64_t size);
 
@@ -97,6 +102,7 @@ struct KernelTable {
   // FeedForwardActivation of backend.h.
   void (*silu_mul)(float* gate, const float* up, std::int64_t size);
   void (*gelu_mul)(float* gate, const float* up, std::int64_t size);
+  void (*clamped_swiglu)(float* gate, const float* up, std::int64_t size);
   void (*silu)(float* a, std::int64_t size);
   void (*gelu)(float* a, std::int64_t size);
 

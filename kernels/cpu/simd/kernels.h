@@ -10,9 +10,11 @@ void rms_norm(const float* x, const float* weight, float epsilon, std::int64_t s
 void layer_norm(const float* x, const float* weight, const float* bias, float epsilon, std::int64_t size,
                 float* out);
 void add_row(float* a, const float* b, std::int64_t size);
+void add_scaled_row(float* a, const float* b, float factor, std::int64_t size);
 void scale_row(float* a, float factor, std::int64_t size);
 void silu_mul(float* gate, const float* up, std::int64_t size);
 void gelu_mul(float* gate, const float* up, std::int64_t size);
+void clamped_swiglu(float* gate, const float* up, std::int64_t size);
 void silu(float* a, std::int64_t size);
 void gelu(float* a, std::int64_t size);
 void soft_cap(float* a, float cap, std::int64_t size);

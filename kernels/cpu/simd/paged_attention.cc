@@ -136,9 +136,20 @@ void merge_range(const RangeJob& job, float* merged) {
   merge_partials(into, later, num_pairs, tile.head_dim);
 }
 
+// The sink is one more score, without a value; it comes last, so that where a row's ranges begin and end is
+// none of its business.
+void add_sink(Partial partial, float sink, int head_dim) {
+  const float largest = partial.max() > sink ? partial.max() : sink;
+  const float keep = exp_of(partial.max() - largest);
+  partial.sum() = __builtin_fmaf(partial.sum(), keep, exp_of(sink - largest));
+  for (int d = 0; d < head_dim; d += kLanes)
+    store(partial.values() + d, mul(load(partial.values() + d), set1(keep)));
+}
+
 void write_out(const AttentionTile& tile, int query, Partial partial) {
   const AttentionRow& row = tile.rows[query / tile.group_size];
   float* out = tile.out + row.row * tile.out_stride + std::int64_t{query % tile.group_size} * tile.head_dim;
+  if (tile.sinks != nullptr) add_sink(partial, tile.sinks[query % tile.group_size], tile.head_dim);
   for (int d = 0; d < tile.head_dim; ++d) out[d] = partial.values()[d] / partial.sum();
 }
 

@@ -1,0 +1,184 @@
+#include "engine/model/expert_config.h"
+
+#include <string>
+
+#include "engine/model/limits.h"
+
+namespace octavo::model {
+namespace {
+
+using kernels::RouterScoring;
+
+// Of expert_gating_func, as llama.cpp numbers them.
+constexpr std::uint32_t kSoftmaxNumber = 1, kSigmoidNumber = 2, kSoftmaxOfSelectedNumber = 3;
+
+std::uint32_t number_of(RouterScoring scoring) {
+  switch (scoring) {
+    case RouterScoring::kSoftmax: return kSoftmaxNumber;
+    case RouterScoring::kSigmoid: return kSigmoidNumber;
+    case RouterScoring::kSoftmaxOfSelected: return kSoftmaxOfSelectedNumber;
+  }
+  return 0;
+}
+
+class ExpertReader {
+ public:
+  ExpertReader(const GgufHeader& header, const ExpertContext& context) : header_(header), context_(context) {}
+
+  Result<ExpertConfig> read() {
+    OCTAVO_TRY_VOID(read_whole("expert_count", 0, kMaxExperts, config_.num_experts));
+    if (parts().use == ExpertUse::kNever || config_.num_experts == 0) return read_none();
+    OCTAVO_TRY_VOID(read_whole("expert_used_count", 1, config_.num_experts, config_.num_used));
+    OCTAVO_TRY_VOID(read_layers());
+    OCTAVO_TRY_VOID(read_length());
+    OCTAVO_TRY_VOID(read_shared_length());
+    OCTAVO_TRY_VOID(read_groups());
+    OCTAVO_TRY_VOID(read_scoring());
+    OCTAVO_TRY_VOID(read_weights());
+    return config_;
+  }
+
+ private:
+  const ExpertParts& parts() const { return context_.parts; }
+  std::string key(std::string_view suffix) const {
+    return std::string(context_.architecture) + "." + std::string(suffix);
+  }
+
+  Error damaged(std::string_view suffix, const std::string& sentence) const {
+    return header_.error_about(key(suffix), ErrorCode::kDamagedFile, sentence + "; convert the model again");
+  }
+  Error not_computed(std::string_view suffix) const {
+    return header_.error_about(key(suffix), ErrorCode::kUnsupported,
+                               "needs something that Octavo does not support; choose another model");
+  }
+
+  // A missing key counts as 0, as in the programs that the files are for.
+  Result<void> read_whole(std::string_view suffix, std::int64_t least, std::int64_t most,
+                          std::int32_t& field) const {
+    OCTAVO_TRY(const auto value, header_.find<std::uint64_t>(key(suffix)));
+    const std::uint64_t number = value.value_or(0);
+    if (number < static_cast<std::uint64_t>(least) || number > static_cast<std::uint64_t>(most)) {
+      return damaged(suffix, (value ? "is " + std::to_string(number) : "is missing") + "; " +
+                                 std::to_string(least) + " to " + std::to_string(most) + " is allowed");
+    }
+    field = static_cast<std::int32_t>(number);
+    return {};
+  }
+
+  // Zeros are what converters write of models without experts.
+  Result<ExpertConfig> read_none() const {
+    if (parts().use == ExpertUse::kAlways) return damaged("expert_count", "is 0 or missing");
+    for (const std::string_view suffix : {"expert_count", "expert_used_count", "expert_shared_count"}) {
+      OCTAVO_TRY(const auto value, header_.find<std::uint64_t>(key(suffix)));
+      if (value && *value != 0) return not_computed(suffix);
+    }
+    return ExpertConfig();
+  }
+
+  Result<void> read_layers() {
+    OCTAVO_TRY(const auto step, header_.find<std::uint64_t>(key("interleave_moe_layer_step")));
+    if (step && *step > 1) return not_computed("interleave_moe_layer_step");
+    if (parts().has_dense_layers) {
+      return read_whole("leading_dense_block_count", 0, context_.num_layers, config_.num_dense_layers);
+    }
+    OCTAVO_TRY(const auto dense, header_.find<std::uint64_t>(key("leading_dense_block_count")));
+    if (dense && *dense != 0) return not_computed("leading_dense_block_count");
+    return {};
+  }
+
+  Result<void> read_length() {
+    constexpr std::string_view kSuffix = "expert_feed_forward_length";
+    if (header_.contains(key(kSuffix)))
+      return read_whole(kSuffix, 1, kMaxFeedForwardLength, config_.expert_length);
+    if (context_.feed_forward_length < 1) return damaged(kSuffix, "is missing");
+    switch (parts().length) {
+      case ExpertLength::kOwnKey: return damaged(kSuffix, "is missing");
+      case ExpertLength::kFeedForward: config_.expert_length = context_.feed_forward_length; break;
+      case ExpertLength::kFeedForwardPerUsed:
+        config_.expert_length = context_.feed_forward_length / config_.num_used;
+        break;
+    }
+    if (config_.expert_length < 1) return damaged(kSuffix, "is missing");
+    return {};
+  }
+
+  Result<void> read_shared_length() {
+    if (!parts().counts_shared) {
+      OCTAVO_TRY(const auto count, header_.find<std::uint64_t>(key("expert_shared_count")));
+      if (parts().has_shared) {
+        return read_whole("expert_shared_feed_forward_length", 0, kMaxFeedForwardLength,
+                          config_.shared_length);
+      }
+      if (count && *count != 0) return not_computed("expert_shared_count");
+      OCTAVO_TRY(const auto length, header_.find<std::uint64_t>(key("expert_shared_feed_forward_length")));
+      if (length && *length != 0) return not_computed("expert_shared_feed_forward_length");
+      return {};
+    }
+    std::int32_t count = 0;
+    OCTAVO_TRY_VOID(
+        read_whole("expert_shared_count", 0, kMaxFeedForwardLength / config_.expert_length, count));
+    config_.shared_length = count * config_.expert_length;
+    return {};
+  }
+
+  Result<void> read_groups() {
+    OCTAVO_TRY_VOID(read_whole("expert_group_count", 0, config_.num_experts, config_.num_groups));
+    if (config_.num_groups <= 1) {
+      config_.num_groups = 1;
+      return {};
+    }
+    const std::int32_t size = config_.num_experts / config_.num_groups;
+    if (config_.num_experts % config_.num_groups != 0 || size < 2) {
+      return damaged("expert_group_count", "is " + std::to_string(config_.num_groups) +
+                                               ", which does not make groups of two or more of the " +
+                                               std::to_string(config_.num_experts) + " experts");
+    }
+    const std::int32_t least = (config_.num_used + size - 1) / size;
+    return read_whole("expert_group_used_count", least, config_.num_groups, config_.num_used_groups);
+  }
+
+  Result<void> read_scoring() {
+    constexpr std::string_view kSuffix = "expert_gating_func";
+    config_.scoring = parts().scoring;
+    OCTAVO_TRY(const auto number, header_.find<std::uint64_t>(key(kSuffix)));
+    if (!number || *number == 0 || *number == number_of(parts().scoring)) return {};
+    if (!parts().reads_weights) return not_computed(kSuffix);
+    switch (*number) {
+      case kSoftmaxNumber: config_.scoring = RouterScoring::kSoftmax; return {};
+      case kSigmoidNumber: config_.scoring = RouterScoring::kSigmoid; return {};
+      case kSoftmaxOfSelectedNumber: config_.scoring = RouterScoring::kSoftmaxOfSelected; return {};
+      default: return not_computed(kSuffix);
+    }
+  }
+
+  Result<void> read_weights() {
+    config_.normalises_weights = parts().normalises_weights;
+    OCTAVO_TRY(const auto normalises, header_.find<bool>(key("expert_weights_norm")));
+    if (normalises && *normalises != parts().normalises_weights) {
+      if (!parts().reads_weights) return not_computed("expert_weights_norm");
+      config_.normalises_weights = *normalises;
+    }
+    constexpr std::string_view kScale = "expert_weights_scale";
+    OCTAVO_TRY(const auto scale, header_.find<float>(key(kScale)));
+    if (!scale || *scale == 0.0f || *scale == 1.0f) return {};
+    if (!parts().reads_weights) return not_computed(kScale);
+    if (!(*scale >= static_cast<float>(kMinFactor) &&
+          *scale <= static_cast<float>(kMaxFactor))) {  // also NaN
+      return damaged(kScale, "is " + std::to_string(*scale) + ", by which nothing can be multiplied");
+    }
+    config_.weights_scale = *scale;
+    return {};
+  }
+
+  const GgufHeader& header_;
+  const ExpertContext& context_;
+  ExpertConfig config_;
+};
+
+}  // namespace
+
+Result<ExpertConfig> read_expert_config(const GgufHeader& header, const ExpertContext& context) {
+  return ExpertReader(header, context).read();
+}
+
+}  // namespace octavo::model

@@ -1,0 +1,240 @@
+// Router, then the grouped products: the rows are sorted by expert, and the panels of all experts that any
+// row uses (and of the shared one) are one list of pieces, taken by whoever is free. Each expert's weights
+// are read once. A row's sums are its own: products by multiply_panels, and the experts' outputs are added in
+// the order in which the row chose them.
+#include <algorithm>
+
+#include "engine/base/check.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/step_experts.h"
+
+namespace octavo::kernels::cpu {
+namespace {
+
+const PackedMatrix* packed(const Matrix* matrix) { return static_cast<const PackedMatrix*>(matrix); }
+const PackedMatrix& packed(const Matrix& matrix) { return static_cast<const PackedMatrix&>(matrix); }
+
+MatrixView rows_in(Scratch& scratch, std::int64_t rows, std::int64_t width) {
+  return {scratch.reserve(rows * width), rows, width, width};
+}
+
+// Rows `rows` of a view as if they were those from `first` on.
+MatrixView moved(MatrixView view, std::int64_t by) {
+  view.data += by * view.stride;
+  view.rows -= by;
+  return view;
+}
+
+// The panels of all used experts, and before them, because every row uses it, those of the shared one, in
+// pieces of one size.
+class Pieces {
+ public:
+  struct Piece {
+    std::int64_t expert;  // of ExpertRows::used(); kShared
+    std::int64_t first_panel, last_panel;
+  };
+  static constexpr std::int64_t kShared = -1;
+
+  Pieces(std::int64_t num_experts, std::int64_t panels, std::int64_t shared_panels, std::int64_t size)
+      : panels_(panels),
+        shared_panels_(shared_panels),
+        size_(size),
+        per_expert_((panels + size - 1) / size),
+        num_shared_((shared_panels + size - 1) / size),
+        count_(num_shared_ + num_experts * per_expert_) {}
+
+  std::int64_t count() const { return count_; }
+  Piece at(std::int64_t index) const {
+    if (index < num_shared_) return piece(kShared, index, shared_panels_);
+    index -= num_shared_;
+    return piece(index / per_expert_, index % per_expert_, panels_);
+  }
+
+ private:
+  Piece piece(std::int64_t expert, std::int64_t index, std::int64_t panels) const {
+    return {expert, index * size_, std::min((index + 1) * size_, panels)};
+  }
+
+  std::int64_t panels_, shared_panels_, size_, per_expert_, num_shared_, count_;
+};
+
+// Outputs that a piece computes.
+struct Columns {
+  std::int64_t first, count;
+};
+
+Columns columns_of(const Pieces::Piece& piece, std::int64_t width) {
+  const std::int64_t first = piece.first_panel * kPanelRows;
+  return {first, std::min(piece.last_panel * kPanelRows, width) - first};
+}
+
+// Of an expert: a part of what stands one behind the other. No bias: none.
+std::span<const float> bias_of(std::span<const float> biases, std::int32_t expert, std::int64_t width) {
+  if (biases.empty()) return {};
+  return biases.subspan(static_cast<std::size_t>(expert * width), static_cast<std::size_t>(width));
+}
+
+}  // namespace
+
+void CpuBackend::feed_forward_experts(const ExpertWeights& weights, MatrixView residual) {
+  const std::int64_t num_rows = residual.rows;
+  choose_experts(weights, residual);
+  multiply_hidden(weights, num_rows);
+  multiply_outputs(weights, num_rows);
+  add_experts(weights, residual);
+}
+
+// activations_ = the normalised rows, in the forms that router, experts and the shared expert read.
+void CpuBackend::choose_experts(const ExpertWeights& weights, ConstMatrixView x) {
+  const PackedMatrix &router = packed(*weights.router), &gate = packed(*weights.gate[0]);
+  OCTAVO_CHECK(router.activation_form() == ActivationForm::kFloat, "a router with rounded activations");
+  ActivationForm forms =
+      router.activation_form() | gate.activation_form() | packed(*weights.up[0]).activation_form();
+  if (weights.shared_gate != nullptr) {
+    forms =
+        forms | packed(weights.shared_gate)->activation_form() | packed(weights.shared_up)->activation_form();
+  }
+  set_normalised(weights.norm, x, {}, forms);
+
+  StepExperts& step = *step_experts_;
+  const MatrixView scores = rows_in(step.scores, x.rows, router.rows());
+  const PackedMatrix* const shared_router = packed(weights.shared_router);
+  Product products[2] = {{&router, scores}};
+  if (shared_router != nullptr) products[1] = {shared_router, rows_in(step.shared_scores, x.rows, 1)};
+  multiply({products, shared_router == nullptr ? std::size_t{1} : std::size_t{2}});
+
+  const auto num_experts = static_cast<std::int32_t>(router.rows());
+  step.rows.begin(x.rows, num_experts, weights.routing.num_used);
+  for_each_row(x.rows, [&](std::int64_t row, std::int32_t worker) {
+    add_bias(weights.router_bias, scores.row(row), 0, num_experts);
+    cpu::choose_experts(kernels_, weights.routing, {scores.row(row), static_cast<std::size_t>(num_experts)},
+                        step.rooms[static_cast<std::size_t>(worker)], step.rows.experts_of(row),
+                        step.rows.weights_of(row));
+  });
+  step.rows.sort();
+}
+
+// Gate and up, activated, and rounded as the products of `down` want them.
+void CpuBackend::multiply_hidden(const ExpertWeights& weights, std::int64_t num_rows) {
+  StepExperts& step = *step_experts_;
+  const ExpertRows& rows = step.rows;
+  const PackedMatrix &first_gate = packed(*weights.gate[0]), &first_up = packed(*weights.up[0]);
+  const std::int64_t width = first_gate.rows();
+  const bool is_shared = weights.shared_gate != nullptr;
+  const std::int64_t shared_width = is_shared ? weights.shared_gate->rows() : 0;
+  const auto combine = gated_activation(weights.activation);
+
+  // A single row stands in all slots: read where it is.
+  const bool is_sorted = num_rows > 1;
+  if (is_sorted) {
+    step.inputs.reserve(rows.num_slots(), activations_.columns(),
+                        first_gate.activation_form() | first_up.activation_form());
+    for_each_row(rows.num_slots(), [&](std::int64_t slot, std::int32_t) {
+      step.inputs.copy_row(slot, activations_, rows.row_of(slot));
+    });
+  }
+
+  const MatrixView gate_rows = rows_in(step.gate, rows.num_slots(), width),
+                   up_rows = rows_in(step.up, rows.num_slots(), width),
+                   shared_gate_rows = rows_in(step.shared_gate, num_rows, shared_width),
+                   shared_up_rows = rows_in(step.shared_up, num_rows, shared_width);
+  const std::int64_t shared_panels = is_shared ? packed(weights.shared_gate)->num_panels() : 0;
+  const auto num_used = static_cast<std::int64_t>(rows.used().size());
+  const Pieces pieces(num_used, first_gate.num_panels(), shared_panels,
+                      panels_per_item(num_used * first_gate.num_panels() + shared_panels));
+  for_each_piece(num_rows, pieces.count(), [&](std::int64_t index) {
+    const Pieces::Piece piece = pieces.at(index);
+    if (piece.expert == Pieces::kShared) {
+      const auto [first, count] = columns_of(piece, shared_width);
+      multiply_panels(*packed(weights.shared_gate), activations_, piece.first_panel, piece.last_panel,
+                      shared_gate_rows);
+      multiply_panels(*packed(weights.shared_up), activations_, piece.first_panel, piece.last_panel,
+                      shared_up_rows);
+      for (std::int64_t row = 0; row < num_rows; ++row)
+        combine(shared_gate_rows.row(row) + first, shared_up_rows.row(row) + first, count);
+      return;
+    }
+    const ExpertRows::Expert& expert = rows.used()[static_cast<std::size_t>(piece.expert)];
+    const auto number = static_cast<std::size_t>(expert.index);
+    const ActivationRows& inputs = is_sorted ? step.inputs : activations_;
+    const RowRange range = is_sorted ? RowRange{expert.first_slot, expert.end_slot} : RowRange{0, num_rows};
+    const std::int64_t by = expert.first_slot - range.first;
+    multiply_panels(packed(*weights.gate[number]), inputs, range, piece.first_panel, piece.last_panel,
+                    moved(gate_rows, by));
+    multiply_panels(packed(*weights.up[number]), inputs, range, piece.first_panel, piece.last_panel,
+                    moved(up_rows, by));
+    const auto [first, count] = columns_of(piece, width);
+    for (std::int64_t slot = expert.first_slot; slot < expert.end_slot; ++slot) {
+      add_bias(bias_of(weights.gate_bias, expert.index, width), gate_rows.row(slot), first, count);
+      add_bias(bias_of(weights.up_bias, expert.index, width), up_rows.row(slot), first, count);
+      combine(gate_rows.row(slot) + first, up_rows.row(slot) + first, count);
+    }
+  });
+
+  step.hidden.reserve(rows.num_slots(), width, packed(*weights.down[0]).activation_form());
+  if (is_shared) {
+    step.shared_hidden.reserve(num_rows, shared_width, packed(weights.shared_down)->activation_form());
+  }
+  for_each_row(rows.num_slots() + (is_shared ? num_rows : 0), [&](std::int64_t i, std::int32_t) {
+    const std::int64_t row = i - rows.num_slots();
+    if (row < 0) {
+      step.hidden.set_row(i, gate_rows.row(i));
+    } else {
+      step.shared_hidden.set_row(row, shared_gate_rows.row(row));
+    }
+  });
+}
+
+void CpuBackend::multiply_outputs(const ExpertWeights& weights, std::int64_t num_rows) {
+  StepExperts& step = *step_experts_;
+  const ExpertRows& rows = step.rows;
+  const PackedMatrix& first_down = packed(*weights.down[0]);
+  const bool is_shared = weights.shared_down != nullptr;
+  const std::int64_t width = first_down.rows(), panels = first_down.num_panels();
+  const MatrixView outputs = rows_in(step.outputs, rows.num_slots(), width),
+                   shared_outputs = rows_in(step.shared_outputs, is_shared ? num_rows : 0, width);
+  const auto num_used = static_cast<std::int64_t>(rows.used().size());
+  const Pieces pieces(num_used, panels, is_shared ? panels : 0,
+                      panels_per_item((num_used + (is_shared ? 1 : 0)) * panels));
+  for_each_piece(num_rows, pieces.count(), [&](std::int64_t index) {
+    const Pieces::Piece piece = pieces.at(index);
+    if (piece.expert == Pieces::kShared) {
+      multiply_panels(*packed(weights.shared_down), step.shared_hidden, piece.first_panel, piece.last_panel,
+                      shared_outputs);
+      return;
+    }
+    const ExpertRows::Expert& expert = rows.used()[static_cast<std::size_t>(piece.expert)];
+    const auto number = static_cast<std::size_t>(expert.index);
+    multiply_panels(packed(*weights.down[number]), step.hidden, {expert.first_slot, expert.end_slot},
+                    piece.first_panel, piece.last_panel, outputs);
+    const auto [first, count] = columns_of(piece, width);
+    for (std::int64_t slot = expert.first_slot; slot < expert.end_slot; ++slot) {
+      add_bias(bias_of(weights.down_bias, expert.index, width), outputs.row(slot), first, count);
+      if (!weights.output_scale.empty())
+        kernels_.scale_row(outputs.row(slot) + first, weights.output_scale[number], count);
+    }
+  });
+}
+
+void CpuBackend::add_experts(const ExpertWeights& weights, MatrixView residual) {
+  StepExperts& step = *step_experts_;
+  ExpertRows& rows = step.rows;
+  const std::int64_t width = residual.columns;
+  const float* const outputs = step.outputs.reserve(0);
+  float* const shared_outputs = step.shared_outputs.reserve(0);
+  for_each_row(residual.rows, [&](std::int64_t row, std::int32_t worker) {
+    float* const sum = worker_scratch_[static_cast<std::size_t>(worker)].reserve(width);
+    std::fill_n(sum, width, 0.0f);
+    for (std::int32_t i = 0; i < weights.routing.num_used; ++i)
+      kernels_.add_scaled_row(sum, outputs + rows.slot_of(row, i) * width, rows.weights_of(row)[i], width);
+    if (weights.shared_router != nullptr) {
+      const auto share = static_cast<float>(sigmoid(kernels_, step.shared_scores.reserve(0)[row]));
+      kernels_.add_scaled_row(sum, shared_outputs + row * width, share, width);
+    } else if (weights.shared_down != nullptr) {
+      kernels_.add_row(sum, shared_outputs + row * width, width);
+    }
+    kernels_.add_row(residual.row(row), sum, width);
+  });
+}
+
+}  // namespace octavo::kernels::cpu

@@ -1,0 +1,132 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "kernels/reference/reference_backend.h"
+
+namespace octavo::kernels::reference {
+namespace {
+
+using Numbers = std::vector<double>;
+
+// A NaN is larger than every number, so that it is seen.
+bool is_larger(double a, double b) { return std::isnan(a) ? !std::isnan(b) : a > b; }
+
+// The places of the `count` largest, of equals the lower ones first.
+std::vector<std::size_t> places_of_largest(const Numbers& values, std::int32_t count) {
+  std::vector<std::size_t> places(values.size());
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  std::stable_sort(places.begin(), places.end(),
+                   [&](std::size_t a, std::size_t b) { return is_larger(values[a], values[b]); });
+  places.resize(static_cast<std::size_t>(count));
+  return places;
+}
+
+Numbers softmax(Numbers values) {
+  const double largest = *std::max_element(values.begin(), values.end());
+  double total = 0.0;
+  for (double& value : values) total += value = std::exp(value - largest);
+  for (double& value : values) value /= total;
+  return values;
+}
+
+// The values of experts whose group is not used become minus infinity.
+void leave_best_groups(const Routing& routing, Numbers& values) {
+  if (routing.num_groups <= 1) return;
+  const auto num_groups = static_cast<std::size_t>(routing.num_groups), size = values.size() / num_groups;
+  Numbers worths;
+  for (std::size_t group = 0; group < num_groups; ++group) {
+    const Numbers members(values.begin() + static_cast<std::ptrdiff_t>(group * size),
+                          values.begin() + static_cast<std::ptrdiff_t>((group + 1) * size));
+    const auto best = places_of_largest(members, 2);
+    worths.push_back(members[best[0]] + members[best[1]]);
+  }
+  const auto used = places_of_largest(worths, routing.num_used_groups);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (std::find(used.begin(), used.end(), i / size) == used.end())
+      values[i] = -std::numeric_limits<double>::infinity();
+  }
+}
+
+struct Choice {
+  std::vector<std::size_t> experts;
+  Numbers weights;
+};
+
+Choice choose(const Routing& routing, const Numbers& scores) {
+  Numbers probabilities = scores;
+  if (routing.scoring == RouterScoring::kSoftmax) probabilities = softmax(scores);
+  if (routing.scoring == RouterScoring::kSigmoid) {
+    for (double& each : probabilities) each = 1.0 / (1.0 + std::exp(-each));
+  }
+  Numbers values = probabilities;
+  for (std::size_t i = 0; i < routing.selection_bias.size(); ++i)
+    values[i] += double{routing.selection_bias[i]};
+  leave_best_groups(routing, values);
+  Choice choice{places_of_largest(values, routing.num_used), {}};
+  for (const std::size_t expert : choice.experts) choice.weights.push_back(probabilities[expert]);
+  if (routing.scoring == RouterScoring::kSoftmaxOfSelected) choice.weights = softmax(choice.weights);
+  const double sum = std::accumulate(choice.weights.begin(), choice.weights.end(), 0.0);
+  for (double& weight : choice.weights) {
+    if (routing.normalises) weight /= std::max(sum, double{kLeastWeightSum});
+    weight *= double{routing.scale};
+  }
+  return choice;
+}
+
+// Of an expert: a part of what stands one behind the other. No bias: none.
+std::span<const float> bias_of(std::span<const float> biases, std::size_t expert, const Matrix& matrix) {
+  if (biases.empty()) return {};
+  const auto size = static_cast<std::size_t>(matrix.rows());
+  return biases.subspan(expert * size, size);
+}
+
+std::vector<float> product(const Matrix& matrix, const std::vector<float>& x, std::span<const float> bias) {
+  std::vector<float> out(static_cast<std::size_t>(matrix.rows()));
+  static_cast<const ReferenceMatrix&>(matrix).multiply(x, bias, out.data());
+  return out;
+}
+
+std::vector<float> hidden(FeedForwardActivation activation, std::vector<float> gate,
+                          const std::vector<float>& up) {
+  for (std::size_t i = 0; i < gate.size(); ++i)
+    gate[i] = static_cast<float>(gated(activation, double{gate[i]}, double{up[i]}));
+  return gate;
+}
+
+void add_scaled(Numbers& sum, const std::vector<float>& values, double factor) {
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += factor * double{values[i]};
+}
+
+}  // namespace
+
+void ReferenceBackend::feed_forward_experts(const ExpertWeights& weights, MatrixView residual) {
+  for (std::int64_t row = 0; row < residual.rows; ++row) {
+    const std::vector<float> x = norm(residual.row(row), weights.norm);
+    const std::vector<float> scores = product(*weights.router, x, weights.router_bias);
+    const Choice choice = choose(weights.routing, {scores.begin(), scores.end()});
+    Numbers sum(x.size(), 0.0);
+    for (std::size_t i = 0; i < choice.experts.size(); ++i) {
+      const std::size_t expert = choice.experts[i];
+      const Matrix &gate = *weights.gate[expert], &up = *weights.up[expert], &down = *weights.down[expert];
+      const std::vector<float> inner =
+          hidden(weights.activation, product(gate, x, bias_of(weights.gate_bias, expert, gate)),
+                 product(up, x, bias_of(weights.up_bias, expert, up)));
+      const double scale = weights.output_scale.empty() ? 1.0 : double{weights.output_scale[expert]};
+      add_scaled(sum, product(down, inner, bias_of(weights.down_bias, expert, down)),
+                 choice.weights[i] * scale);
+    }
+    if (weights.shared_down != nullptr) {
+      const std::vector<float> inner = hidden(weights.activation, product(*weights.shared_gate, x, {}),
+                                              product(*weights.shared_up, x, {}));
+      const double share = weights.shared_router == nullptr
+                               ? 1.0
+                               : 1.0 / (1.0 + std::exp(-double{product(*weights.shared_router, x, {})[0]}));
+      add_scaled(sum, product(*weights.shared_down, inner, {}), share);
+    }
+    for (std::size_t i = 0; i < sum.size(); ++i) residual.row(row)[i] += static_cast<float>(sum[i]);
+  }
+}
+
+}  // namespace octavo::kernels::reference

@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Tiny random models of tiny_shapes.py in Hugging Face transformers, against tiny_transformer.py: the same weights, in float64.
+
+Needs: numpy, torch, transformers 5. Only the families of FAMILIES, whose keys and names of tensors are listed here; a new family
+is one more function. transformers reads no GGUF here: what our float64 program takes for the definition is held against what the
+models' own authors published as code.
+usage: compare_transformers.py [VARIANT ...]
+Prints the mean and the largest |difference| of the prompt's log-probabilities; exit status 1 if a mean is above 1e-5.
+"""
+import sys
+
+import numpy as np
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+from tiny_shapes import VARIANTS, VOCABULARY, Shape
+from tiny_transformer import Transformer
+
+BOUND = 1e-5
+NUM_TOKENS = 48
+
+
+class RandomModel:
+    def __init__(self, shape, random):
+        self.architecture, self.keys, self.tensors = shape.architecture, shape.keys, {}
+        for name, rows, columns, centre, scale, *_ in shape.tensors:
+            numbers = centre + scale * random.uniform(-1, 1, (rows, columns) if rows else columns)
+            self.tensors[name] = numbers.astype(np.float32).astype(np.float64)
+
+    def key(self, suffix, default=None):
+        return self.keys.get(suffix, default)
+
+    def tensor(self, name):
+        return self.tensors.get(name)
+
+
+# ---- what every family has
+
+def common(shape):
+    keys = shape.keys
+    return dict(vocab_size=VOCABULARY, hidden_size=shape.width, intermediate_size=shape.hidden, num_hidden_layers=shape.layers,
+                num_attention_heads=shape.heads, num_key_value_heads=shape.kv_heads, head_dim=shape.head_dim,
+                max_position_embeddings=shape.context_length, rms_norm_eps=keys["attention.layer_norm_rms_epsilon"],
+                rope_parameters=dict(rope_type="default", rope_theta=keys.get("rope.freq_base", 10000.0)),
+                tie_word_embeddings=not shape.variant.get("untied", False), pad_token_id=None, bos_token_id=None, eos_token_id=None)
+
+
+def common_names(layer, feed_forward_norm="ffn_norm"):
+    """(transformers, GGUF) of what stands in every layer, and may be missing."""
+    there, here = f"model.layers.{layer}.", f"blk.{layer}."
+    for name in "qkv":
+        for part in ("weight", "bias"):
+            yield f"{there}self_attn.{name}_proj.{part}", f"{here}attn_{name}.{part}"
+    for part in ("weight", "bias"):
+        yield f"{there}self_attn.o_proj.{part}", f"{here}attn_output.{part}"
+    for name in "qk":
+        yield f"{there}self_attn.{name}_norm.weight", f"{here}attn_{name}_norm.weight"
+    yield there + "input_layernorm.weight", here + "attn_norm.weight"
+    yield there + "post_attention_layernorm.weight", here + feed_forward_norm + ".weight"
+    yield there + "self_attn.sinks", here + "attn_sinks.weight"
+    for name in ("gate", "up", "down"):
+        yield f"{there}mlp.{name}_proj.weight", f"{here}ffn_{name}.weight"
+        yield f"{there}mlp.shared_experts.{name}_proj.weight", f"{here}ffn_{name}_shexp.weight"
+    for router in ("gate", "router"):
+        yield f"{there}mlp.{router}.weight", here + "ffn_gate_inp.weight"
+        yield f"{there}mlp.{router}.bias", here + "ffn_gate_inp.bias"
+    yield there + "mlp.gate.e_score_correction_bias", here + "exp_probs_b.bias"
+
+
+def expert_parts(model, prefix, count):
+    """gate, up, down, each [experts, rows, columns]"""
+    def part(name):
+        weight = model.tensor(prefix + name + ".weight")
+        return None if weight is None else weight.reshape(count, -1, weight.shape[-1])
+    both = part("ffn_gate_up_exps")
+    gate, up = (part("ffn_gate_exps"), part("ffn_up_exps")) if both is None else np.split(both, 2, axis=1)
+    return gate, up, part("ffn_down_exps")
+
+
+def experts_behind_each_other(model, layer, count):
+    prefix, there = f"blk.{layer}.", f"model.layers.{layer}.mlp.experts."
+    if model.tensor(prefix + "ffn_down_exps.weight") is None:
+        return {}
+    gate, up, down = expert_parts(model, prefix, count)
+    return {there + "gate_up_proj": np.concatenate([gate, up], 1), there + "down_proj": down}
+
+
+def halves_of_neighbours(weight, heads):
+    """Rows of llama's Q and K: GGUF rotates pairs of neighbours, transformers the two halves of a head."""
+    rows = weight.reshape(heads, -1, 2, weight.shape[-1])
+    return rows.swapaxes(1, 2).reshape(weight.shape)
+
+
+# ---- the families: (model type, what its configuration says besides, {name: numbers} besides the names above, name of the norm)
+
+def qwen3moe(shape, model):
+    e = shape.experts
+    config = dict(num_experts=e["count"], num_experts_per_tok=e["used"], moe_intermediate_size=e["hidden"], norm_topk_prob=True)
+    return "qwen3_moe", config, [experts_behind_each_other(model, i, e["count"]) for i in range(shape.layers)], "ffn_norm"
+
+
+def llama(shape, model):
+    e = shape.experts
+    if e is None or "shared" in e:
+        return None
+    extra = []
+    for layer in range(shape.layers):
+        extra.append(experts_behind_each_other(model, layer, e["count"]))
+        for name, heads in (("q", shape.heads), ("k", shape.kv_heads)):
+            weight = model.tensor(f"blk.{layer}.attn_{name}.weight")
+            extra[-1][f"model.layers.{layer}.self_attn.{name}_proj.weight"] = halves_of_neighbours(weight, heads)
+    return "mixtral", dict(num_local_experts=e["count"], num_experts_per_tok=e["used"], sliding_window=None), extra, "ffn_norm"
+
+
+def olmoe(shape, model):
+    e = shape.experts
+    config = dict(num_experts=e["count"], num_experts_per_tok=e["used"], norm_topk_prob=False, clip_qkv=None)
+    return "olmoe", config, [experts_behind_each_other(model, i, e["count"]) for i in range(shape.layers)], "ffn_norm"
+
+
+def glm4moe(shape, model):
+    e, keys = shape.experts, shape.keys
+    rotated = keys.get("rope.dimension_count", shape.head_dim) / shape.head_dim
+    config = dict(n_routed_experts=e["count"], num_experts_per_tok=e["used"], moe_intermediate_size=e["hidden"],
+                  n_shared_experts=e["shared_count"], first_k_dense_replace=e.get("dense", 0),
+                  use_qk_norm=shape.variant.get("head_norms", False), attention_bias=shape.variant.get("query_key_value_biases", False),
+                  n_group=keys.get("expert_group_count", 1), topk_group=keys.get("expert_group_used_count", 1),
+                  norm_topk_prob=keys.get("expert_weights_norm", False), routed_scaling_factor=keys.get("expert_weights_scale", 1.0),
+                  num_nextn_predict_layers=shape.predicted,
+                  rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=rotated))
+    return "glm4_moe", config, [experts_behind_each_other(model, i, e["count"]) for i in range(shape.layers)], "post_attention_norm"
+
+
+def gpt_oss(shape, model):
+    e, keys, extra = shape.experts, shape.keys, []
+    for layer in range(shape.layers):
+        prefix, there = f"blk.{layer}.", f"model.layers.{layer}.mlp.experts."
+        gate, up, down = expert_parts(model, prefix, e["count"])
+        biases = [model.tensor(f"{prefix}ffn_{name}_exps.bias") for name in ("gate", "up", "down")]
+        both = np.stack([gate, up], 2).reshape(e["count"], -1, shape.width)  # rows in turn
+        extra.append({there + "gate_up_proj": both.swapaxes(1, 2), there + "down_proj": down.swapaxes(1, 2),
+                      there + "gate_up_proj_bias": np.stack(biases[:2], 2).reshape(e["count"], -1), there + "down_proj_bias": biases[2]})
+    rope = dict(rope_type="default", rope_theta=keys.get("rope.freq_base", 10000.0))
+    if keys.get("rope.scaling.type") == "yarn":  # files do not say `truncate`; llama.cpp and we round
+        rope |= dict(rope_type="yarn", factor=keys["rope.scaling.factor"], beta_fast=32.0, beta_slow=1.0, truncate=True,
+                     original_max_position_embeddings=keys["rope.scaling.original_context_length"])
+    kinds = ["sliding_attention" if i % 2 == 0 else "full_attention" for i in range(shape.layers)]
+    config = dict(num_local_experts=e["count"], num_experts_per_tok=e["used"], intermediate_size=e["hidden"], rope_parameters=rope,
+                  sliding_window=keys["attention.sliding_window"], layer_types=kinds, attention_bias=True)
+    return "gpt_oss", config, extra, "post_attention_norm"
+
+
+FAMILIES = {"qwen3moe": qwen3moe, "llama": llama, "olmoe": olmoe, "glm4moe": glm4moe, "gpt-oss": gpt_oss}
+
+
+def build(shape, model):
+    """The model of transformers with these weights; None: it has no such model."""
+    family = FAMILIES[shape.architecture](shape, model)
+    if family is None:
+        return None
+    kind, besides, extra, norm = family
+    config = AutoConfig.for_model(kind, **(common(shape) | besides))
+    config._attn_implementation = config._experts_implementation = "eager"
+    network = AutoModelForCausalLM.from_config(config).double().eval()
+    numbers = {"model.embed_tokens.weight": model.tensor("token_embd.weight"), "model.norm.weight": model.tensor("output_norm.weight")}
+    output = model.tensor("output.weight")
+    numbers["lm_head.weight"] = model.tensor("token_embd.weight") if output is None else output
+    wanted = network.state_dict()
+    for layer in range(shape.layers):
+        for there, here in common_names(layer, norm):
+            if there in wanted and model.tensor(here) is not None:
+                numbers[there] = model.tensor(here)
+    for some in extra:
+        numbers |= some
+    missing, unexpected = network.load_state_dict({n: torch.tensor(x) for n, x in numbers.items()}, strict=False)
+    if missing or unexpected:
+        sys.exit(f"{shape.architecture}: without numbers {missing}, not known {unexpected}")
+    return network
+
+
+def main(names):
+    torch.set_default_dtype(torch.float64)
+    failed = False
+    print(f"{'model':28}{'mean':>10}{'largest':>10}")
+    for name, variant in VARIANTS.items():
+        if variant["architecture"] not in FAMILIES or (names and name not in names):
+            continue
+        random = np.random.default_rng(7)
+        shape = Shape(variant)
+        model = RandomModel(shape, random)
+        network = build(shape, model)
+        if network is None:
+            continue
+        ids = random.integers(3, VOCABULARY, NUM_TOKENS)
+        with torch.no_grad():
+            theirs = torch.log_softmax(network(torch.tensor(ids)[None]).logits[0].double(), -1).numpy()
+        ours = Transformer(model).log_probabilities(ids)
+        difference = np.abs(theirs - ours)[np.arange(NUM_TOKENS - 1), ids[1:]]
+        print(f"{name:28}{difference.mean():10.1e}{difference.max():10.1e}", flush=True)
+        failed |= not difference.mean() <= BOUND
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
