@@ -76,9 +76,14 @@ constexpr Architecture glm4moe() {
 
 // In the order of their names.
 constexpr Architecture kArchitectures[] = {
+    {.name = "ernie4_5"},
     gemma(),
     gemma2(),
     gemma3(),
+    {.name = "glm4",
+     .feed_forward = FeedForwardForm::kPackedGated,
+     .has_post_norms = true,
+     .skips_predicted_layers = true},
     glm4moe(),
     gpt_oss(),
     {.name = "gpt2",
@@ -108,6 +113,17 @@ constexpr Architecture kArchitectures[] = {
      .positions = PositionEncoding::kRotatesHalves,
      .has_head_norms = true,
      .experts = {.use = ExpertUse::kAlways, .length = ExpertLength::kFeedForwardPerUsed}},
+    {.name = "seed_oss",
+     .positions = PositionEncoding::kRotatesHalves,
+     .names_feed_forward_norm_by_attention = true},
+    {.name = "smollm3", .unrotated_period = 4},
+    {.name = "stablelm", .norm = NormKind::kLayer, .positions = PositionEncoding::kRotatesHalves},
+    {.name = "starcoder2",
+     .norm = NormKind::kLayer,
+     .positions = PositionEncoding::kRotatesHalves,
+     .feed_forward = FeedForwardForm::kPlain,
+     .activation = FeedForwardActivation::kGelu,
+     .needs_biases = true},
 };
 
 }  // namespace

@@ -9,6 +9,9 @@
 //   gemma3  Gemma Team 2025, arXiv:2503.19786         phi3    Abdin et al. 2024, arXiv:2404.14219
 //   qwen3moe as qwen3      olmoe Muennighoff et al. 2024, arXiv:2409.02060
 //   glm4moe GLM-4.5 Team 2025, arXiv:2508.06471       gpt-oss OpenAI 2025, arXiv:2508.10925
+//   glm4    GLM Team 2024, arXiv:2406.12793           smollm3 Bakouch et al. 2025, its model card
+//   starcoder2 Lozhkov et al. 2024, arXiv:2402.19173  stablelm Bellagente et al. 2024, arXiv:2402.17834
+//   ernie4_5 Baidu 2025, ERNIE 4.5 Technical Report   seed_oss ByteDance Seed 2025, its model card
 //   llama with experts: Jiang et al. 2024, arXiv:2401.04088
 //   gpt2    Radford et al. 2019, Language Models are Unsupervised Multitask Learners
 #pragma once
@@ -94,6 +97,9 @@ struct Architecture {
   // With so many layers, scores are scaled by sqrt(heads / width) instead of 1 / sqrt(head size): the 27B
   // models, whose files do not say so. 0: never.
   std::int32_t layers_with_scale_of_width = 0;
+
+  // Layers n - 1, 2 n - 1, ... do not rotate; 0: all do.
+  std::int32_t unrotated_period = 0;
 
   bool has_sinks = false;  // attn_sinks: a score of each head without a value
   // The norm before the feed-forward layer is called post_attention_norm.

@@ -70,6 +70,10 @@ struct ModelConfig {
   }
   // By its name, of a layer that is in the file and not computed.
   bool is_in_skipped_layer(std::string_view tensor_name) const;
+  bool rotates(std::int32_t layer) const {
+    const std::int32_t period = parts.unrotated_period;
+    return parts.rotates() && (period == 0 || layer % period != period - 1);
+  }
   // In float32, as the original multiplies when it computes in float32.
   float embedding_scale() const;
 };

@@ -172,6 +172,7 @@ void Transformer::compute(const kernels::PagedBatch& batch, std::span<const std:
     const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
     kernels::AttentionShape shape = config_.has_window(index) ? windowed_shape_ : shape_;
     shape.sinks = view_of(layer.sinks);
+    if (!config_.rotates(index)) shape.rotary_dim = 0;
     backend_->attention_input(attention_input(layer), shape, batch, index, residual, kv, query);
     backend_->paged_attention(shape, batch, index, kv, query, attention);
     backend_->project_residual(attention_output(layer), attention, residual);

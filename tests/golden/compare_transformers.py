@@ -39,7 +39,7 @@ def common(shape):
     keys = shape.keys
     return dict(vocab_size=VOCABULARY, hidden_size=shape.width, intermediate_size=shape.hidden, num_hidden_layers=shape.layers,
                 num_attention_heads=shape.heads, num_key_value_heads=shape.kv_heads, head_dim=shape.head_dim,
-                max_position_embeddings=shape.context_length, rms_norm_eps=keys["attention.layer_norm_rms_epsilon"],
+                max_position_embeddings=shape.context_length, rms_norm_eps=keys.get("attention.layer_norm_rms_epsilon"),
                 rope_parameters=dict(rope_type="default", rope_theta=keys.get("rope.freq_base", 10000.0)),
                 tie_word_embeddings=not shape.variant.get("untied", False), pad_token_id=None, bos_token_id=None, eos_token_id=None)
 
@@ -54,8 +54,9 @@ def common_names(layer, feed_forward_norm="ffn_norm"):
         yield f"{there}self_attn.o_proj.{part}", f"{here}attn_output.{part}"
     for name in "qk":
         yield f"{there}self_attn.{name}_norm.weight", f"{here}attn_{name}_norm.weight"
-    yield there + "input_layernorm.weight", here + "attn_norm.weight"
-    yield there + "post_attention_layernorm.weight", here + feed_forward_norm + ".weight"
+    for part in ("weight", "bias"):
+        yield f"{there}input_layernorm.{part}", f"{here}attn_norm.{part}"
+        yield f"{there}post_attention_layernorm.{part}", f"{here}{feed_forward_norm}.{part}"
     yield there + "self_attn.sinks", here + "attn_sinks.weight"
     for name in ("gate", "up", "down"):
         yield f"{there}mlp.{name}_proj.weight", f"{here}ffn_{name}.weight"
@@ -139,17 +140,77 @@ def gpt_oss(shape, model):
         both = np.stack([gate, up], 2).reshape(e["count"], -1, shape.width)  # rows in turn
         extra.append({there + "gate_up_proj": both.swapaxes(1, 2), there + "down_proj": down.swapaxes(1, 2),
                       there + "gate_up_proj_bias": np.stack(biases[:2], 2).reshape(e["count"], -1), there + "down_proj_bias": biases[2]})
-    rope = dict(rope_type="default", rope_theta=keys.get("rope.freq_base", 10000.0))
+    positions = rope(shape)
     if keys.get("rope.scaling.type") == "yarn":  # files do not say `truncate`; llama.cpp and we round
-        rope |= dict(rope_type="yarn", factor=keys["rope.scaling.factor"], beta_fast=32.0, beta_slow=1.0, truncate=True,
+        positions |= dict(rope_type="yarn", factor=keys["rope.scaling.factor"], beta_fast=32.0, beta_slow=1.0, truncate=True,
                      original_max_position_embeddings=keys["rope.scaling.original_context_length"])
     kinds = ["sliding_attention" if i % 2 == 0 else "full_attention" for i in range(shape.layers)]
-    config = dict(num_local_experts=e["count"], num_experts_per_tok=e["used"], intermediate_size=e["hidden"], rope_parameters=rope,
+    config = dict(num_local_experts=e["count"], num_experts_per_tok=e["used"], intermediate_size=e["hidden"], rope_parameters=positions,
                   sliding_window=keys["attention.sliding_window"], layer_types=kinds, attention_bias=True)
     return "gpt_oss", config, extra, "post_attention_norm"
 
 
-FAMILIES = {"qwen3moe": qwen3moe, "llama": llama, "olmoe": olmoe, "glm4moe": glm4moe, "gpt-oss": gpt_oss}
+def rope(shape, **besides):
+    return dict(rope_type="default", rope_theta=shape.keys.get("rope.freq_base", 10000.0), **besides)
+
+
+def partial_rope(shape):
+    return rope(shape, partial_rotary_factor=shape.keys["rope.dimension_count"] / shape.head_dim)
+
+
+def has_biases(shape):
+    return shape.variant.get("query_key_value_biases", False)
+
+
+def ernie4_5(shape, model):
+    return "ernie4_5", dict(use_bias=False), [], "ffn_norm"
+
+
+def glm4(shape, model):
+    extra = {}
+    for layer in range(shape.layers):
+        there, here = f"model.layers.{layer}.", f"blk.{layer}."
+        extra |= {there + "post_self_attn_layernorm.weight": model.tensor(here + "post_attention_norm.weight"),
+                  there + "post_mlp_layernorm.weight": model.tensor(here + "post_ffw_norm.weight"),
+                  there + "mlp.gate_up_proj.weight": model.tensor(here + "ffn_up.weight")}
+    config = dict(attention_bias=has_biases(shape), rope_parameters=partial_rope(shape))
+    return "glm4", config, [extra], "ffn_norm"
+
+
+def seed_oss(shape, model):
+    return "seed_oss", dict(attention_bias=has_biases(shape), attention_out_bias=False), [], "post_attention_norm"
+
+
+def smollm3(shape, model):
+    extra = {}
+    for layer in range(shape.layers):
+        for name, heads in (("q", shape.heads), ("k", shape.kv_heads)):
+            weight = model.tensor(f"blk.{layer}.attn_{name}.weight")
+            extra[f"model.layers.{layer}.self_attn.{name}_proj.weight"] = halves_of_neighbours(weight, heads)
+    return "smollm3", dict(no_rope_layer_interval=4, use_sliding_window=False), [extra], "ffn_norm"
+
+
+def stablelm(shape, model):
+    config = dict(layer_norm_eps=shape.keys["attention.layer_norm_epsilon"], use_qkv_bias=has_biases(shape),
+                  rope_parameters=partial_rope(shape))
+    return "stablelm", config, [], "ffn_norm"
+
+
+def starcoder2(shape, model):
+    if shape.head_dim * shape.heads != shape.width:
+        return None
+    extra = {}
+    for layer in range(shape.layers):
+        for there, here in (("c_fc", "ffn_up"), ("c_proj", "ffn_down")):
+            for part in ("weight", "bias"):
+                extra[f"model.layers.{layer}.mlp.{there}.{part}"] = model.tensor(f"blk.{layer}.{here}.{part}")
+    config = dict(norm_epsilon=shape.keys["attention.layer_norm_epsilon"], use_bias=True, sliding_window=None,
+                  hidden_act="gelu_pytorch_tanh")
+    return "starcoder2", config, [extra], "ffn_norm"
+
+
+FAMILIES = {"qwen3moe": qwen3moe, "llama": llama, "olmoe": olmoe, "glm4moe": glm4moe, "gpt-oss": gpt_oss, "ernie4_5": ernie4_5,
+            "glm4": glm4, "seed_oss": seed_oss, "smollm3": smollm3, "stablelm": stablelm, "starcoder2": starcoder2}
 
 
 def build(shape, model):
@@ -159,9 +220,12 @@ def build(shape, model):
         return None
     kind, besides, extra, norm = family
     config = AutoConfig.for_model(kind, **(common(shape) | besides))
+    config.tie_word_embeddings = not shape.variant.get("untied", False)
     config._attn_implementation = config._experts_implementation = "eager"
     network = AutoModelForCausalLM.from_config(config).double().eval()
     numbers = {"model.embed_tokens.weight": model.tensor("token_embd.weight"), "model.norm.weight": model.tensor("output_norm.weight")}
+    if model.tensor("output_norm.bias") is not None:
+        numbers["model.norm.bias"] = model.tensor("output_norm.bias")
     output = model.tensor("output.weight")
     numbers["lm_head.weight"] = model.tensor("token_embd.weight") if output is None else output
     wanted = network.state_dict()

@@ -64,6 +64,16 @@ VARIANTS = {
     "gpt-oss_odd_sizes": dict(architecture="gpt-oss", layers=2, width=52, heads=6, kv_heads=2, head_dim=18, untied=True, biases=True,
                               sinks=True, swiglu_scale=4.0, experts=dict(count=5, used=4, hidden=27, biases=True),
                               keys={"attention.sliding_window": 5}),
+    "ernie4_5": dict(architecture="ernie4_5", head_dim=24, keys={"rope.freq_base": 500000.0}),
+    "glm4": dict(architecture="glm4", head_dim=24, untied=True, query_key_value_biases=True, keys={"rope.dimension_count": 12}),
+    "glm4_odd_sizes": dict(architecture="glm4", width=52, hidden=44, heads=3, kv_heads=1, head_dim=18, untied=True,
+                           keys={"rope.dimension_count": 10}),
+    "seed_oss": dict(architecture="seed_oss", head_dim=24, untied=True, query_key_value_biases=True,
+                     keys={"rope.freq_base": 10000000.0}),
+    "smollm3": dict(architecture="smollm3", layers=5, keys={"rope.freq_base": 5000000.0}),
+    "stablelm": dict(architecture="stablelm", untied=True, query_key_value_biases=True, keys={"rope.dimension_count": 4}),
+    "starcoder2": dict(architecture="starcoder2", biases=True, keys={"rope.freq_base": 100000.0}),
+    "starcoder2_odd_sizes": dict(architecture="starcoder2", width=57, hidden=71, heads=3, kv_heads=1, head_dim=18, biases=True),
 }
 
 
@@ -72,6 +82,9 @@ class Shape:
 
     def __init__(self, variant, context_length=64):
         self.architecture = variant["architecture"]
+        self.has_layer_norms = self.architecture in ("gpt2", "stablelm", "starcoder2")
+        self.has_post_norms = self.architecture in ("gemma2", "gemma3", "glm4")
+        self.packs_gate = self.architecture in ("glm4", "phi3")
         self.layers = variant.get("layers", 2)
         self.heads, self.kv_heads = variant.get("heads", 4), variant.get("kv_heads", 2)
         self.width, self.hidden = variant.get("width", 64), variant.get("hidden", 96)
@@ -100,7 +113,7 @@ class Shape:
             keys["attention.head_count_kv"] = self.kv_heads
         if self.head_dim != self.width // self.heads:
             keys["attention.key_length"] = keys["attention.value_length"] = self.head_dim
-        if self.architecture == "gpt2":
+        if self.has_layer_norms:
             keys["attention.layer_norm_epsilon"] = 1e-5
         else:
             keys["attention.layer_norm_rms_epsilon"] = 1e-6
@@ -142,7 +155,7 @@ class Shape:
 
     def _norm(self, name, size=None):
         yield name + ".weight", None, size or self.width, 1.0, 0.125
-        if self.architecture == "gpt2":
+        if self.has_layer_norms:
             yield name + ".bias", None, size or self.width, 0.0, 0.25
 
     def _linear(self, name, rows, columns, biases=False):
@@ -156,7 +169,7 @@ class Shape:
         yield "token_embd.weight", VOCABULARY, width, 0.0, 1.0
         if self.architecture == "gpt2":
             yield "position_embd.weight", self.context_length, width, 0.0, 0.5
-        by_attention = self.architecture in ("gpt-oss", "glm4moe")  # how the next norm is called
+        by_attention = self.architecture in ("gpt-oss", "glm4moe", "seed_oss")  # how the next norm is called
         for layer in range(self.layers + self.predicted):
             prefix = f"blk.{layer}."
             yield from self._norm(prefix + "attn_norm")
@@ -172,7 +185,7 @@ class Shape:
                 yield from self._norm(prefix + "attn_q_norm", query)
                 yield from self._norm(prefix + "attn_k_norm", key)
             yield from self._linear(prefix + "attn_output", width, query)
-            if self.architecture in ("gemma2", "gemma3"):
+            if self.has_post_norms:
                 yield from self._norm(prefix + "post_attention_norm")
             if v.get("sinks"):
                 yield prefix + "attn_sinks.weight", None, self.heads, 0.0, 4.0
@@ -184,11 +197,11 @@ class Shape:
             if self.has_experts(layer):
                 yield from self._expert_tensors(prefix)
                 continue
-            if self.architecture not in ("gpt2", "phi3"):
+            if self.architecture not in ("gpt2", "starcoder2") and not self.packs_gate:
                 yield from self._linear(prefix + "ffn_gate", hidden, width)
-            yield from self._linear(prefix + "ffn_up", 2 * hidden if self.architecture == "phi3" else hidden, width)
+            yield from self._linear(prefix + "ffn_up", 2 * hidden if self.packs_gate else hidden, width)
             yield from self._linear(prefix + "ffn_down", width, hidden)
-            if self.architecture in ("gemma2", "gemma3"):
+            if self.has_post_norms:
                 yield from self._norm(prefix + "post_ffw_norm")
         yield from self._norm("output_norm")
         if v.get("untied"):

@@ -63,7 +63,9 @@ class Transformer:
         self.context_length = key("context_length")
         self.context_limit = context_limit or self.context_length
         self.is_gemma = self.architecture in ("gemma", "gemma2", "gemma3")
-        self.epsilon = key("attention.layer_norm_epsilon" if self.architecture == "gpt2" else "attention.layer_norm_rms_epsilon")
+        self.has_layer_norms = self.architecture in ("gpt2", "stablelm", "starcoder2")
+        self.has_post_norms = self.architecture in ("gemma2", "gemma3", "glm4")
+        self.epsilon = key("attention.layer_norm_epsilon" if self.has_layer_norms else "attention.layer_norm_rms_epsilon")
         self.window = key("attention.sliding_window", 4096 if self.architecture == "gemma2" else 0)
         self.period = key("attention.sliding_window_pattern", {"gemma2": 2, "gemma3": 6, "gpt-oss": 2}.get(self.architecture, 0))
         self.score_cap = key("attn_logit_softcapping", 50.0) if self.architecture == "gemma2" else 0.0
@@ -81,7 +83,7 @@ class Transformer:
 
     def norm(self, x, name):
         weight = self.model.tensor(name + ".weight")
-        if self.architecture == "gpt2":
+        if self.has_layer_norms:
             return layer_norm(x, weight, self.model.tensor(name + ".bias"), self.epsilon)
         return rms_norm(x, weight, self.epsilon)
 
@@ -113,13 +115,13 @@ class Transformer:
 
     def rotate(self, x, layer):
         """x [tokens, heads, head_dim]"""
-        if self.architecture == "gpt2":
+        if self.architecture == "gpt2" or (self.architecture == "smollm3" and (layer + 1) % 4 == 0):
             return x
         inverse, factor = self.frequencies(layer)
         angle = np.arange(x.shape[0])[:, None, None] * inverse
         cosine, sine = np.cos(angle) * factor, np.sin(angle) * factor
         half, out = self.rotary_dim // 2, x.copy()
-        if self.architecture == "llama":
+        if self.architecture in ("ernie4_5", "glm4", "llama", "smollm3"):
             first, second = slice(0, self.rotary_dim, 2), slice(1, self.rotary_dim, 2)
         else:
             first, second = slice(0, half), slice(half, 2 * half)
@@ -217,9 +219,9 @@ class Transformer:
         prefix = f"blk.{layer}."
         if self.model.tensor(prefix + "ffn_gate_inp.weight") is not None:
             return self.experts(x, prefix)
-        if self.architecture == "gpt2":
+        if self.architecture in ("gpt2", "starcoder2"):
             inner = gelu(self.linear(x, prefix + "ffn_up"))
-        elif self.architecture == "phi3":
+        elif self.architecture in ("glm4", "phi3"):
             both = self.linear(x, prefix + "ffn_up")
             hidden = both.shape[-1] // 2
             inner = silu(both[:, :hidden]) * both[:, hidden:]
@@ -240,13 +242,13 @@ class Transformer:
         for layer in range(self.layers):
             prefix = f"blk.{layer}."
             added = self.attention(self.norm(x, prefix + "attn_norm"), layer)
-            if self.architecture in ("gemma2", "gemma3"):
+            if self.has_post_norms:
                 added = self.norm(added, prefix + "post_attention_norm")
             x = x + added
-            by_attention = self.architecture in ("gpt-oss", "glm4moe")
+            by_attention = self.architecture in ("gpt-oss", "glm4moe", "seed_oss")
             norm = prefix + ("post_attention_norm" if by_attention else "ffn_norm")
             added = self.feed_forward(self.norm(x, norm), layer)
-            if self.architecture in ("gemma2", "gemma3"):
+            if self.has_post_norms:
                 added = self.norm(added, prefix + "post_ffw_norm")
             x = x + added
         output = model.tensor("output.weight")

@@ -44,6 +44,16 @@ TEST(ScratchPlan, IsWhatTheBackendHoldsToTheByte) {
   }
 }
 
+// The widest matrix of a file with both kinds may be an unquantised one of any width.
+TEST(ScratchPlan, RowsNeedNotBeWholeGroups) {
+  StepShape shape = default_model_step();
+  shape.feed_forward_length = 1537;
+  shape.has_unquantised_weights = true;
+  auto backend = create_backend({.device = "cpu", .threads = 2, .activation = Activation::kInt16}).value();
+  ASSERT_TRUE(backend->reserve_step(shape));
+  EXPECT_EQ(backend->scratch_bytes(), *planned_scratch_bytes(shape, Activation::kInt16, 2));
+}
+
 TEST(ScratchPlan, GrowsWithRowsContextAndThreads) {
   const StepShape shape = default_model_step();
   const auto bytes = [](const StepShape& of, std::int32_t threads) {

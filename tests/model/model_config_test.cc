@@ -203,7 +203,9 @@ KeySet valid_of(const std::string& architecture) {
   set("embedding_length", 256u);
   set("feed_forward_length", 512u);
   set("attention.head_count", 4u);
-  set(architecture == "gpt2" ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", 1e-6f);
+  set(find_architecture(architecture)->norm == kernels::NormKind::kLayer ? "attention.layer_norm_epsilon"
+                                                                         : "attention.layer_norm_rms_epsilon",
+      1e-6f);
   set("vocab_size", 1000u);
   if (find_architecture(architecture)->experts.use == ExpertUse::kAlways) {
     set("expert_count", 16u);
