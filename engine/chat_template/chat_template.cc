@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/base/overloaded.h"
+#include "engine/chat_template/answer_parts.h"
 #include "engine/chat_template/jinja_interpreter.h"
 
 namespace octavo::tokenizer {
@@ -13,13 +14,39 @@ namespace {
 struct Turn {
   Role role;
   MarkedText content;
+  MarkedText thinking = {};  // of an answer, where the template wants it apart
 };
 
-std::vector<Turn> to_turns(std::span<const ChatMessage> messages) {
+bool is_in_channels(std::string_view content) { return content.starts_with("<|channel|>"); }
+
+// In whose contents a template looks for thinking itself.
+bool finds_itself(const ChatTemplate& chat_template, std::string_view content) {
+  return !is_in_channels(content) && chat_template.mentions("</think>");
+}
+
+// What an answer says, and what was thought before it. One that was stopped while it thought stays whole:
+// some templates refuse an empty answer (in channels, the whole is what they refuse).
+Turn split(Turn answer, std::string_view text) {
+  Turn turn{answer.role, {}, {}};
+  for (const AnswerPart& part : answer_parts(text, /*is_final=*/true)) {
+    MarkedText& half = part.kind == PartKind::kThinking ? turn.thinking : turn.content;
+    if (!half.empty()) half.append(MarkedText("\n\n"));
+    half.append(answer.content, part.begin, part.end);
+  }
+  const bool says_nothing = turn.content.empty() && !is_in_channels(text);
+  return turn.thinking.empty() || says_nothing ? answer : turn;
+}
+
+std::vector<Turn> to_turns(const ChatTemplate& chat_template, std::span<const ChatMessage> messages) {
+  const bool reads_thinking =
+      chat_template.mentions("reasoning_content") || chat_template.mentions("thinking");
   std::vector<Turn> turns;
   for (std::size_t i = 0; i < messages.size(); ++i) {
-    turns.push_back(
-        {messages[i].role, MarkedText::message_content(messages[i].content, static_cast<std::int32_t>(i))});
+    const std::string& content = messages[i].content;
+    Turn turn{messages[i].role, MarkedText::message_content(content, static_cast<std::int32_t>(i)), {}};
+    const bool is_apart =
+        turn.role == Role::kAssistant && reads_thinking && !finds_itself(chat_template, content);
+    turns.push_back(is_apart ? split(std::move(turn), content) : std::move(turn));
   }
   return turns;
 }
@@ -38,6 +65,7 @@ std::vector<Turn> alternating(const std::vector<Turn>& turns) {
     if (is_unasked) result.push_back({Role::kUser, {}});
     if (!result.empty() && result.back().role == turn.role) {
       append(result.back().content, turn.content);
+      append(result.back().thinking, turn.thinking);
     } else {
       result.push_back(turn);
     }
@@ -67,8 +95,13 @@ Result<jinja::Template::Variables> make_variables(std::vector<Turn> turns,
                                                   const TemplateValues& told) {
   std::vector<jinja::Value> values;
   for (Turn& turn : turns) {
-    OCTAVO_TRY(jinja::Value value,
-               jinja::make_dict({{"role", role_name(turn.role)}, {"content", std::move(turn.content)}}));
+    std::vector<std::pair<jinja::Value, jinja::Value>> entries = {{"role", role_name(turn.role)},
+                                                                  {"content", std::move(turn.content)}};
+    if (!turn.thinking.empty()) {
+      entries.emplace_back("reasoning_content", turn.thinking);
+      entries.emplace_back("thinking", std::move(turn.thinking));
+    }
+    OCTAVO_TRY(jinja::Value value, jinja::make_dict(std::move(entries)));
     values.push_back(std::move(value));
   }
   OCTAVO_TRY(jinja::Value list, jinja::make_list(std::move(values)));
@@ -130,7 +163,7 @@ ChatTemplate::ChatTemplate(std::string_view source, jinja::Template parsed, bool
 Result<std::vector<PromptSpan>> ChatTemplate::render(std::span<const ChatMessage> messages,
                                                      const ChatTemplateConstants& constants,
                                                      const TemplateInputs& inputs) const {
-  return render_turns(*parsed_, to_turns(messages), messages, constants, inputs);
+  return render_turns(*parsed_, to_turns(*this, messages), messages, constants, inputs);
 }
 
 Result<std::vector<PromptSpan>> ChatTemplate::render_any(std::span<const ChatMessage> messages,
@@ -141,7 +174,7 @@ Result<std::vector<PromptSpan>> ChatTemplate::render_any(std::span<const ChatMes
   // A template that ran out of its budget would do so again.
   const bool may_accept_others = as_they_are || as_they_are.error().code == ErrorCode::kInvalidArgument;
   if (is_accepted || !may_accept_others) return as_they_are;
-  const std::vector<Turn> turns = to_turns(messages);
+  const std::vector<Turn> turns = to_turns(*this, messages);
   for (const auto& others : {alternating(turns), alternating(without_system_role(turns))}) {
     auto spans = render_turns(*parsed_, others, messages, constants, inputs);
     if (spans && (has_input(*spans) || !as_they_are)) return spans;

@@ -36,7 +36,9 @@ class ChatTemplate {
   static Result<ChatTemplate> parse(std::string_view source);
 
   // Variables are those of Hugging Face: messages (role, content), bos_token, eos_token,
-  // add_generation_prompt = true, tools = documents = none, and those of `inputs`. A span that is exactly one
+  // add_generation_prompt = true, tools = documents = none, and those of `inputs`. A template that reads what
+  // an answer thought apart from what it says is given both (reasoning_content, thinking), unless it looks
+  // for the marks itself: gpt-oss refuses an answer with its channels in it. A span that is exactly one
   // message's content carries that message's index.
   Result<std::vector<PromptSpan>> render(std::span<const ChatMessage> messages,
                                          const ChatTemplateConstants& constants,

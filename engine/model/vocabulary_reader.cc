@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <iterator>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -160,6 +161,34 @@ void add_ends_of_turns(Vocabulary& vocabulary) {
   }
 }
 
+// gpt-oss: an answer is messages in channels. <|end|> ends one of them, <|return|> or <|call|> all of it, and
+// the marks between are part of the answer's text (answer_parts.h), though files call them control tokens.
+void settle_channels(Vocabulary& vocabulary) {
+  constexpr std::string_view kMarks[] = {"<|start|>", "<|channel|>", "<|message|>", "<|constrain|>",
+                                         "<|end|>"};
+  constexpr std::string_view kEnds[] = {"<|return|>", "<|call|>"};
+  const auto ids_of = [&](std::span<const std::string_view> names) {
+    std::vector<TokenId> ids;
+    for (const std::string_view name : names) {
+      const auto found = std::ranges::find(vocabulary.tokens, name);
+      const auto id = static_cast<std::size_t>(found - vocabulary.tokens.begin());
+      if (id < vocabulary.kinds.size()) ids.push_back(static_cast<TokenId>(id));
+    }
+    return ids;
+  };
+  const std::vector<TokenId> marks = ids_of(kMarks), ends = ids_of(kEnds);
+  if (marks.size() != std::size(kMarks) || ends.size() != std::size(kEnds)) return;
+  std::vector<TokenId>& further = vocabulary.further_eos_token_ids;
+  for (const TokenId mark : marks) {
+    vocabulary.kinds[static_cast<std::size_t>(mark)] = TokenKind::kUserDefined;
+    std::erase(further, mark);
+  }
+  for (const TokenId end : ends) {
+    if (end != vocabulary.eos_token_id && std::ranges::find(further, end) == further.end())
+      further.push_back(end);
+  }
+}
+
 // Sentencepiece vocabularies, and byte-level ones of these names, start every text with BOS unless their file
 // says otherwise, as in llama.cpp.
 bool adds_bos_by_default(const Vocabulary& vocabulary) {
@@ -222,6 +251,7 @@ Result<Vocabulary> read_vocabulary(const GgufHeader& header) {
     default_special_ids(vocabulary);
     OCTAVO_TRY_VOID(read_space_eating(header, vocabulary));
   }
+  settle_channels(vocabulary);
   add_ends_of_turns(vocabulary);
   vocabulary.add_bos_token = adds_bos_by_default(vocabulary);
   vocabulary.add_space_prefix = is_sentencepiece;

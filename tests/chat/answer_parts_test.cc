@@ -1,6 +1,6 @@
 // What of an answer is thinking: by the marks that models write, whole and as it grows.
 
-#include "app/chat/answer_parts.h"
+#include "engine/chat_template/answer_parts.h"
 
 #include <gtest/gtest.h>
 

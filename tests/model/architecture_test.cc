@@ -61,8 +61,9 @@ TEST(Architectures, GiveTheLogProbabilitiesOfAnIndependentProgram) {
 
 TEST(Architectures, GiveTheSameBitsForEveryChunkAndBlockSize) {
   const test::TemporaryFolder folder;
-  for (const char* name : {"gemma2", "gemma3", "glm4moe", "glm4moe_groups", "gpt-oss", "gpt-oss_odd_sizes",
-                           "gpt2", "llama_with_experts", "phi3_with_window", "qwen3", "qwen3moe"}) {
+  for (const char* name :
+       {"gemma2", "gemma3", "glm4moe", "glm4moe_groups", "gpt-oss", "gpt-oss_odd_sizes", "glm4", "gpt2",
+        "llama_with_experts", "phi3_with_window", "qwen3", "qwen3moe", "smollm3", "starcoder2"}) {
     const nlohmann::json model = test::tiny_model(name);
     test::make_tiny_model(model).write(folder / name);
     const std::vector<std::int32_t> token_ids = model["token_ids"];

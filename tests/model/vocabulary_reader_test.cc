@@ -56,6 +56,30 @@ TEST(VocabularyReader, ReadsAllThatTheFileSays) {
   EXPECT_EQ(vocabulary->chat_template, "{{ messages }}");
 }
 
+// An answer of gpt-oss would end behind its thinking, and nobody could tell the two apart.
+TEST(VocabularyReader, ChannelsDoNotEndAnAnswerAndAreItsText) {
+  const std::vector<std::string> tokens = {"a",           "<|return|>",    "<|start|>", "<|channel|>",
+                                           "<|message|>", "<|constrain|>", "<|end|>",   "<|call|>"};
+  const auto read_with = [&](std::vector<std::string> names) {
+    GgufWriter writer;
+    writer.add_string("tokenizer.ggml.model", "gpt2").add_string_array("tokenizer.ggml.tokens", names);
+    writer.add_array<std::int32_t>("tokenizer.ggml.token_type", {1, 3, 3, 3, 3, 3, 3, 3});
+    writer.add_string_array("tokenizer.ggml.merges", {}).add_u32("tokenizer.ggml.eos_token_id", 1);
+    return read(writer);
+  };
+  const auto vocabulary = read_with(tokens);
+  ASSERT_TRUE(vocabulary.has_value()) << vocabulary.error().message;
+  EXPECT_EQ(vocabulary->eos_token_id, 1);
+  EXPECT_EQ(vocabulary->further_eos_token_ids, (std::vector<TokenId>{7}));
+  for (std::size_t id = 2; id <= 6; ++id) EXPECT_EQ(vocabulary->kinds[id], TokenKind::kUserDefined) << id;
+  std::vector<std::string> others = tokens;  // Phi-3: <|end|> ends a turn
+  others[3] = "<|other|>";
+  const auto phi = read_with(others);
+  ASSERT_TRUE(phi.has_value()) << phi.error().message;
+  EXPECT_EQ(phi->further_eos_token_ids, (std::vector<TokenId>{6}));
+  EXPECT_EQ(phi->kinds[6], TokenKind::kControl);
+}
+
 TEST(VocabularyReader, LeavesOutWhatTheFileLeavesOut) {
   const auto vocabulary = read(three_tokens());
   ASSERT_TRUE(vocabulary.has_value()) << vocabulary.error().message;

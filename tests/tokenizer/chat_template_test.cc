@@ -75,6 +75,37 @@ TEST(ChatTemplate, ExactlyTheMessagesAreInput) {
   }
 }
 
+// gpt-oss refuses an answer that has its channels in it, and the second question of every chat with it.
+TEST(ChatTemplate, WhatAnAnswerThoughtIsGivenApartWhereTheTemplateReadsItSo) {
+  const std::string thinks = "<think>\nhm\n</think>\n\nok";
+  const std::string in_channels =
+      "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>ok";
+  const auto printed = [](const std::string& source, const std::string& answer) {
+    const std::vector<ChatMessage> messages = {
+        {Role::kUser, "a"}, {Role::kAssistant, answer}, {Role::kUser, "b"}};
+    const auto spans = render(source, messages);
+    EXPECT_TRUE(spans) << source;
+    for (const PromptSpan& span : *spans) {
+      if (span.text.find("hm") != std::string::npos || span.text == "ok") {
+        EXPECT_TRUE(span.is_input) << span.text;
+      }
+    }
+    return text_of(*spans);
+  };
+  const std::string apart =
+      "{% for m in messages %}[{{ m.reasoning_content or m.thinking }}|{{ m.content }}]{% endfor %}";
+  const std::string finds = apart + "{# </think> #}",
+                    reads_text = "{% for m in messages %}[{{ m.content }}]{% endfor %}";
+  EXPECT_EQ(printed(apart, thinks), "[|a][hm|ok][|b]");
+  EXPECT_EQ(printed(apart, in_channels), "[|a][hm|ok][|b]");
+  EXPECT_EQ(printed(finds, thinks), "[|a][|" + thinks + "][|b]") << "it looks for the marks itself";
+  EXPECT_EQ(printed(finds, in_channels), "[|a][hm|ok][|b]");
+  EXPECT_EQ(printed(reads_text, thinks), "[a][" + thinks + "][b]") << "it reads nothing apart";
+  EXPECT_EQ(printed(apart, "plain"), "[|a][|plain][|b]");
+  EXPECT_EQ(printed(apart, "<think>hm"), "[|a][|<think>hm][|b]") << "nothing was said";
+  EXPECT_EQ(printed(apart, "<|channel|>analysis<|message|>hm"), "[|a][hm|][|b]");
+}
+
 TEST(ChatTemplate, AChangedMessageHasNoIndex) {
   const auto index_in = [](const char* source, const std::string& content) {
     const auto spans = render(source, {{Role::kAssistant, content}});

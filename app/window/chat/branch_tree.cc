@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "app/chat/answer_parts.h"
 #include "app/chat/attachments.h"
 #include "app/window/chat/thinking_time.h"
 #include "engine/base/format.h"
+#include "engine/chat_template/answer_parts.h"
 
 namespace octavo::app {
 namespace {

@@ -4,10 +4,10 @@
 #include <string>
 #include <utility>
 
-#include "app/chat/answer_parts.h"
 #include "app/chat/attachments.h"
 #include "app/window/chat/answer_figures.h"
 #include "app/window/models/model_title.h"
+#include "engine/chat_template/answer_parts.h"
 
 namespace octavo::app {
 namespace {

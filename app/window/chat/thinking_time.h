@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "app/chat/answer_parts.h"
 #include "app/chat/chat.h"
+#include "engine/chat_template/answer_parts.h"
 
 namespace octavo::app {
 

@@ -9,7 +9,8 @@
 // of the answer or behind other thinking; </think> without one only at the beginning of a line, unless it is
 // known that the prompt began the thinking; channels only in an answer that begins with one.
 //
-// The text stays as it is, for the model's own template decides what of it is sent back.
+// The text stays as it is, for the model's own template decides what of it is sent back
+// (ChatTemplate::render).
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-namespace octavo::app {
+namespace octavo {
 
 enum class PartKind : std::uint8_t { kAnswer, kThinking };
 
@@ -86,4 +87,4 @@ std::vector<AnswerPart> answer_parts(std::string_view text, bool is_final,
 // Whether a prompt that ends like this has begun the thinking of its answer.
 bool begins_thinking(std::string_view end_of_prompt);
 
-}  // namespace octavo::app
+}  // namespace octavo

@@ -1,10 +1,10 @@
-#include "app/chat/answer_parts.h"
+#include "engine/chat_template/answer_parts.h"
 
 #include <algorithm>
 #include <array>
 #include <iterator>
 
-namespace octavo::app {
+namespace octavo {
 namespace {
 
 constexpr std::string_view kThink = "<think>", kThought = "</think>";
@@ -264,4 +264,4 @@ bool begins_thinking(std::string_view end_of_prompt) {
   return end_of_prompt.substr(0, trimmed_end(end_of_prompt, 0, end_of_prompt.size())).ends_with(kThink);
 }
 
-}  // namespace octavo::app
+}  // namespace octavo
