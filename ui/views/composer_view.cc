@@ -111,8 +111,11 @@ bool ComposerView::draw(const Frame& frame, const UiState& state, const ChatStat
   if (draft.empty()) {
     TextStyle hint = body_text(frame);
     hint.colour = frame.theme.faint;
+    constexpr std::string_view kShort = "Ask something.",
+                               kLong = "Ask something. It is sent when this answer is done.";
+    const bool says_when = is_busy(chat) && text_width(frame, hint, kLong) <= inner - frame.px(4);
     draw_text(frame, list, {text_low.x + frame.px(2), text_low.y + frame.px(5)}, hint,
-              is_busy(chat) ? "Ask something. It is sent when this answer is done." : "Ask something.");
+              says_when ? kLong : kShort);
   }
   const ImVec2 row{low.x, high.y - frame.px(kBottomRow)};
   const bool pressed = draw_bottom_row(frame, state, chat, row, outer, draft);
