@@ -101,6 +101,9 @@ class ConfigReader {
       if (value && *value != number.neutral) return not_computed(key(number.suffix));
     }
     for (const NeutralFlag& flag : kNeutralFlags) {
+      // Converters write true where the authors say nothing, which means false. The tensors decide: what is
+      // parallel has no ffn_norm.
+      if (config_.architecture == "stablelm" && flag.suffix == "use_parallel_residual") continue;
       OCTAVO_TRY(const auto value, header_.find<bool>(key(flag.suffix)));
       if (value && *value != flag.neutral) return not_computed(key(flag.suffix));
     }

@@ -71,7 +71,8 @@ VARIANTS = {
     "seed_oss": dict(architecture="seed_oss", head_dim=24, untied=True, query_key_value_biases=True,
                      keys={"rope.freq_base": 10000000.0}),
     "smollm3": dict(architecture="smollm3", layers=5, keys={"rope.freq_base": 5000000.0}),
-    "stablelm": dict(architecture="stablelm", untied=True, query_key_value_biases=True, keys={"rope.dimension_count": 4}),
+    "stablelm": dict(architecture="stablelm", untied=True, query_key_value_biases=True,
+                     keys={"rope.dimension_count": 4, "use_parallel_residual": True}),
     "starcoder2": dict(architecture="starcoder2", biases=True, keys={"rope.freq_base": 100000.0}),
     "starcoder2_odd_sizes": dict(architecture="starcoder2", width=57, hidden=71, heads=3, kv_heads=1, head_dim=18, biases=True),
 }
