@@ -19,9 +19,9 @@ struct Turn {
 
 bool is_in_channels(std::string_view content) { return content.starts_with("<|channel|>"); }
 
-// In whose contents a template looks for thinking itself.
-bool finds_itself(const ChatTemplate& chat_template, std::string_view content) {
-  return !is_in_channels(content) && chat_template.mentions("</think>");
+void append(MarkedText& content, const MarkedText& more) {
+  if (!content.empty() && !more.empty()) content.append(MarkedText("\n\n"));
+  content.append(more);
 }
 
 // What an answer says, and what was thought before it. One that was stopped while it thought stays whole:
@@ -29,31 +29,23 @@ bool finds_itself(const ChatTemplate& chat_template, std::string_view content) {
 Turn split(Turn answer, std::string_view text) {
   Turn turn{answer.role, {}, {}};
   for (const AnswerPart& part : answer_parts(text, /*is_final=*/true)) {
-    MarkedText& half = part.kind == PartKind::kThinking ? turn.thinking : turn.content;
-    if (!half.empty()) half.append(MarkedText("\n\n"));
-    half.append(answer.content, part.begin, part.end);
+    if (part.empty()) continue;
+    append(part.kind == PartKind::kThinking ? turn.thinking : turn.content,
+           answer.content.slice(part.begin, part.end));
   }
   const bool says_nothing = turn.content.empty() && !is_in_channels(text);
   return turn.thinking.empty() || says_nothing ? answer : turn;
 }
 
 std::vector<Turn> to_turns(const ChatTemplate& chat_template, std::span<const ChatMessage> messages) {
-  const bool reads_thinking =
-      chat_template.mentions("reasoning_content") || chat_template.mentions("thinking");
   std::vector<Turn> turns;
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const std::string& content = messages[i].content;
     Turn turn{messages[i].role, MarkedText::message_content(content, static_cast<std::int32_t>(i)), {}};
-    const bool is_apart =
-        turn.role == Role::kAssistant && reads_thinking && !finds_itself(chat_template, content);
+    const bool is_apart = turn.role == Role::kAssistant && chat_template.wants_apart(content);
     turns.push_back(is_apart ? split(std::move(turn), content) : std::move(turn));
   }
   return turns;
-}
-
-void append(MarkedText& content, const MarkedText& more) {
-  if (!content.empty() && !more.empty()) content.append(MarkedText("\n\n"));
-  content.append(more);
 }
 
 // No two turns of one role in a row, and the user's before the first answer.
@@ -158,7 +150,13 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source) {
 ChatTemplate::ChatTemplate(std::string_view source, jinja::Template parsed, bool writes_bos)
     : source_(std::make_shared<const std::string>(source)),
       parsed_(std::make_shared<const jinja::Template>(std::move(parsed))),
-      writes_bos_(writes_bos) {}
+      writes_bos_(writes_bos),
+      reads_thinking_(mentions("reasoning_content") || mentions("thinking")),
+      finds_thinking_(mentions("</think>")) {}
+
+bool ChatTemplate::wants_apart(std::string_view answer) const {
+  return reads_thinking_ && (is_in_channels(answer) || !finds_thinking_);
+}
 
 Result<std::vector<PromptSpan>> ChatTemplate::render(std::span<const ChatMessage> messages,
                                                      const ChatTemplateConstants& constants,

@@ -59,6 +59,9 @@ class ChatTemplate {
   // Whether this word stands in it anywhere.
   bool mentions(std::string_view word) const { return source_->find(word) != std::string::npos; }
 
+  // Whether what this answer thought is given apart from what it says: see render().
+  bool wants_apart(std::string_view answer) const;
+
   // Whether begin of sequence is the template's business. Vicuna's text is that of its makers, who leave it
   // to the tokenizer.
   bool writes_bos() const { return writes_bos_; }
@@ -70,6 +73,8 @@ class ChatTemplate {
   std::shared_ptr<const std::string> source_;
   std::shared_ptr<const jinja::Template> parsed_;
   bool writes_bos_;
+  bool reads_thinking_;  // apart from the content
+  bool finds_thinking_;  // in the content
 };
 
 // For models without a template: the contents, joined by line breaks.

@@ -101,6 +101,10 @@ struct Architecture {
   // Layers n - 1, 2 n - 1, ... do not rotate; 0: all do.
   std::int32_t unrotated_period = 0;
 
+  // Whether attention and feed-forward layer stand beside one another is told by the tensors (then there is
+  // no ffn_norm), not by use_parallel_residual, which converters set where the authors say nothing.
+  bool ignores_parallel_key = false;
+
   bool has_sinks = false;  // attn_sinks: a score of each head without a value
   // The norm before the feed-forward layer is called post_attention_norm.
   bool names_feed_forward_norm_by_attention = false;

@@ -35,7 +35,8 @@ struct NeutralFlag {
   std::string_view suffix;
   bool neutral;
 };
-constexpr NeutralFlag kNeutralFlags[] = {{"attention.causal", true}, {"use_parallel_residual", false}};
+constexpr std::string_view kParallelKey = "use_parallel_residual";
+constexpr NeutralFlag kNeutralFlags[] = {{"attention.causal", true}, {kParallelKey, false}};
 constexpr std::string_view kRefusedKeys[] = {"rope.dimension_sections", "rope.dimension_count_swa",
                                              "attention.key_length_swa", "attention.value_length_swa"};
 
@@ -101,9 +102,7 @@ class ConfigReader {
       if (value && *value != number.neutral) return not_computed(key(number.suffix));
     }
     for (const NeutralFlag& flag : kNeutralFlags) {
-      // Converters write true where the authors say nothing, which means false. The tensors decide: what is
-      // parallel has no ffn_norm.
-      if (config_.architecture == "stablelm" && flag.suffix == "use_parallel_residual") continue;
+      if (parts().ignores_parallel_key && flag.suffix == kParallelKey) continue;
       OCTAVO_TRY(const auto value, header_.find<bool>(key(flag.suffix)));
       if (value && *value != flag.neutral) return not_computed(key(flag.suffix));
     }

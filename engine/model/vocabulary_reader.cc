@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <iterator>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -167,16 +166,13 @@ void settle_channels(Vocabulary& vocabulary) {
   constexpr std::string_view kMarks[] = {"<|start|>", "<|channel|>", "<|message|>", "<|constrain|>",
                                          "<|end|>"};
   constexpr std::string_view kEnds[] = {"<|return|>", "<|call|>"};
-  const auto ids_of = [&](std::span<const std::string_view> names) {
-    std::vector<TokenId> ids;
-    for (const std::string_view name : names) {
-      const auto found = std::ranges::find(vocabulary.tokens, name);
-      const auto id = static_cast<std::size_t>(found - vocabulary.tokens.begin());
-      if (id < vocabulary.kinds.size()) ids.push_back(static_cast<TokenId>(id));
-    }
-    return ids;
-  };
-  const std::vector<TokenId> marks = ids_of(kMarks), ends = ids_of(kEnds);
+  std::vector<TokenId> ends, marks;
+  for (std::size_t id = 0; id < vocabulary.kinds.size(); ++id) {
+    const std::string& token = vocabulary.tokens[id];
+    if (!token.starts_with("<|")) continue;
+    if (std::ranges::find(kEnds, token) != std::end(kEnds)) ends.push_back(static_cast<TokenId>(id));
+    if (std::ranges::find(kMarks, token) != std::end(kMarks)) marks.push_back(static_cast<TokenId>(id));
+  }
   if (marks.size() != std::size(kMarks) || ends.size() != std::size(kEnds)) return;
   std::vector<TokenId>& further = vocabulary.further_eos_token_ids;
   for (const TokenId mark : marks) {

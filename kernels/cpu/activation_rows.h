@@ -32,6 +32,11 @@ constexpr bool includes(ActivationForm forms, ActivationForm form) {
   return (static_cast<std::uint8_t>(forms) & static_cast<std::uint8_t>(form)) != 0;
 }
 
+// So many columns that a row of this width can stand in every form.
+constexpr std::int64_t whole_groups(std::int64_t columns) {
+  return (columns + kGroupColumns - 1) / kGroupColumns * kGroupColumns;
+}
+
 class ActivationRows {
  public:
   explicit ActivationRows(InstructionSet isa);

@@ -42,9 +42,8 @@ ScratchPlan plan_scratch(const StepShape& shape, Activation activation, std::int
   plan.columns = std::max(
       {std::int64_t{shape.embedding_length}, attention_width, std::int64_t{shape.feed_forward_length}});
   plan.forms = forms_of(shape, activation);
-  // Rows are rounded in whole groups; the widest may belong to an unquantised matrix of any width.
-  if (plan.forms != ActivationForm::kFloat)
-    plan.columns = (plan.columns + kGroupColumns - 1) / kGroupColumns * kGroupColumns;
+  // The widest row may meet an unquantised matrix only, and be of any width.
+  if (plan.forms != ActivationForm::kFloat) plan.columns = whole_groups(plan.columns);
   if (shape.num_experts > 0) {
     plan.experts = plan_experts(shape, plan.forms);
     plan.forms = plan.forms | ActivationForm::kFloat;  // the router's

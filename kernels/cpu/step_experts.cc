@@ -2,15 +2,6 @@
 
 namespace octavo::kernels::cpu {
 
-namespace {
-
-// So that rows of any width can stand in every form.
-std::int64_t whole_groups(std::int64_t columns) {
-  return (columns + kGroupColumns - 1) / kGroupColumns * kGroupColumns;
-}
-
-}  // namespace
-
 ExpertPlan plan_experts(const StepShape& shape, ActivationForm forms) {
   ExpertPlan plan;
   plan.rows = shape.num_rows;

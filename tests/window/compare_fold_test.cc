@@ -43,10 +43,10 @@ class ComparisonFold : public ::testing::Test {
   void ask() {
     const bool settings = state_.setup.kind == ComparisonKind::kSettings;
     const std::size_t num_lanes = settings ? state_.setup.variants.size() : 1;
-    std::vector<Comparison::LanePrompt> prompts(num_lanes, {state_.messages, 0});
+    std::vector<Comparison::LanePrompt> prompts(num_lanes, {{state_.messages}, 0});
     for (std::size_t i = 0; settings && i < num_lanes; ++i) {
       const std::string& system = state_.setup.variants[i].system_prompt;
-      auto& messages = prompts[i].messages;
+      auto& messages = prompts[i].prompt.messages;
       if (!system.empty()) messages.insert(messages.begin(), {Role::kSystem, system});
     }
     comparison_.run(prompts);

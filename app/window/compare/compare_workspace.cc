@@ -179,8 +179,7 @@ void CompareWorkspace::take_plan(PlanMade made) {
     return comparison_.refuse(lane + made.plan.refusal);
   }
   plan->made = true;
-  plan->prompt = {std::move(made.plan.prompt.messages), made.plan.num_left,
-                  std::move(made.plan.prompt.template_values)};
+  plan->prompt = {std::move(made.plan.prompt), made.plan.num_left};
   run_planned();
 }
 

@@ -161,13 +161,13 @@ void Comparison::make_lanes(const std::vector<LanePrompt>& prompts) {
 void Comparison::add_lane(const LanePrompt& prompt, const SamplingParams& sampling,
                           const std::vector<std::string>& names) {
   Lane& lane = lanes_.emplace_back();
-  lane.request.prompt = ChatPrompt{.messages = prompt.messages, .template_values = prompt.template_values};
+  lane.request.prompt = prompt.prompt;
   lane.request.sampling = sampling;
   lane.request.sampling.logprobs = kNumAlternatives;
   lane.request.retention = RetentionClass::kChat;
   for (const std::string& name : names) {
     ui::ComparedColumn& column = state_->columns.emplace_back(new_column(lane, name));
-    column.system_prompt = system_prompt_of(prompt.messages);
+    column.system_prompt = system_prompt_of(prompt.prompt.messages);
     column.num_left_out = prompt.num_left_out;
   }
 }

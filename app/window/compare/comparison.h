@@ -48,9 +48,8 @@ class Comparison {
 
   // What a lane sends: all of the question's messages, or those of them that the context holds.
   struct LanePrompt {
-    std::vector<ChatMessage> messages = {};
+    ChatPrompt prompt = {};
     std::int32_t num_left_out = 0;
-    TemplateValues template_values = {};
   };
   // Asks for answers. REQUIRES: of settings a prompt for each of the variants, else one
   void run(const std::vector<LanePrompt>& prompts);
