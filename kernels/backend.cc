@@ -21,6 +21,39 @@ void Backend::feed_forward_experts(const ExpertWeights&, MatrixView) {
   OCTAVO_CHECK(false, "this backend runs no experts");
 }
 
+Result<std::unique_ptr<StateCache>> Backend::allocate_state_cache(const StateLayout&, std::int32_t) {
+  return Error{ErrorCode::kUnsupported, "this backend keeps no states", "device"};
+}
+
+Result<std::unique_ptr<HostStateCache>> Backend::allocate_host_state_cache(const StateLayout&, std::int32_t) {
+  return Error{ErrorCode::kUnsupported, "this backend keeps no states", "device"};
+}
+
+void Backend::gate_attention(const AttentionGateWeights&, ConstMatrixView, MatrixView) {
+  OCTAVO_CHECK(false, "this backend gates no attention");
+}
+
+void Backend::gated_delta_net(const DeltaNetWeights&, const DeltaNetShape&, const PagedBatch&, std::int32_t,
+                              ConstMatrixView, StateCache&, MatrixView) {
+  OCTAVO_CHECK(false, "this backend runs no recurrent layers");
+}
+
+void Backend::clear_states(StateCache&, std::span<const std::int32_t>) {
+  OCTAVO_CHECK(false, "this backend keeps no states");
+}
+
+void Backend::copy_states(StateCache&, std::span<const BlockCopy>) {
+  OCTAVO_CHECK(false, "this backend keeps no states");
+}
+
+void Backend::swap_states_out(const StateCache&, HostStateCache&, std::span<const BlockCopy>) {
+  OCTAVO_CHECK(false, "this backend keeps no states");
+}
+
+void Backend::swap_states_in(const HostStateCache&, StateCache&, std::span<const BlockCopy>) {
+  OCTAVO_CHECK(false, "this backend keeps no states");
+}
+
 void Backend::begin_step(const PagedBatch&, std::span<const std::int32_t>) {}
 
 void Backend::run_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,

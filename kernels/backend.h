@@ -25,6 +25,7 @@
 #include "kernels/kv_layout.h"
 #include "kernels/logit_adjustment.h"
 #include "kernels/paged_batch.h"
+#include "kernels/state_layout.h"
 #include "kernels/tensor.h"
 #include "kernels/token_draw.h"
 
@@ -83,6 +84,37 @@ class HostKvCache {
  private:
   KvLayout layout_;
   std::int32_t num_blocks_;
+};
+
+// The states of the recurrent layers, contents undefined until cleared or copied: on the device, and on the
+// host where they stand while their sequences are swapped out. Memory is committed on first touch.
+class StateCache {
+ public:
+  virtual ~StateCache() = default;
+  const StateLayout& layout() const { return layout_; }
+  std::int32_t num_states() const { return num_states_; }
+
+ protected:
+  StateCache(const StateLayout& layout, std::int32_t num_states) : layout_(layout), num_states_(num_states) {}
+
+ private:
+  StateLayout layout_;
+  std::int32_t num_states_;
+};
+
+class HostStateCache {
+ public:
+  virtual ~HostStateCache() = default;
+  const StateLayout& layout() const { return layout_; }
+  std::int32_t num_states() const { return num_states_; }
+
+ protected:
+  HostStateCache(const StateLayout& layout, std::int32_t num_states)
+      : layout_(layout), num_states_(num_states) {}
+
+ private:
+  StateLayout layout_;
+  std::int32_t num_states_;
 };
 
 // Floats in the backend's memory, aligned to 64 bytes. Only backends follow data(): a
@@ -217,6 +249,46 @@ struct ExpertWeights {
   const Matrix* shared_router = nullptr;
 };
 
+// A gate on what attention gives: every number is multiplied by the sigmoid of its own product.
+struct AttentionGateWeights {
+  NormWeights norm;
+  const Matrix* matrix = nullptr;  // [num_heads * head_dim, embedding_length]
+};
+
+// Which key head a value head of a Gated DeltaNet layer belongs to.
+enum class KeyHeadOrder : std::uint8_t {
+  kTiled,    // value head h to key head h mod num_key_heads: GGUF files of qwen35
+  kGrouped,  // to h / (num_value_heads / num_key_heads): qwen3next
+};
+
+// Sizes of a layer of Gated DeltaNet (Yang et al. 2024, arXiv:2412.06464).
+struct DeltaNetShape {
+  std::int32_t num_key_heads = 0;  // divides num_value_heads
+  std::int32_t num_value_heads = 0;
+  std::int32_t key_dim = 0, value_dim = 0;  // of a head
+  std::int32_t convolution_width = 0;       // tokens that the convolution sees, its own included; at least 1
+  KeyHeadOrder key_head_order = KeyHeadOrder::kTiled;
+
+  constexpr std::int64_t query_columns() const { return std::int64_t{num_key_heads} * key_dim; }
+  constexpr std::int64_t value_columns() const { return std::int64_t{num_value_heads} * value_dim; }
+  constexpr std::int64_t channels() const { return 2 * query_columns() + value_columns(); }
+  // Of a layer: S [num_value_heads][key_dim][value_dim], then the newest inputs of the convolution
+  // [convolution_width - 1][channels], the oldest first.
+  constexpr std::int64_t recurrent_floats() const { return std::int64_t{key_dim} * value_columns(); }
+  constexpr std::int64_t convolution_floats() const { return (convolution_width - 1) * channels(); }
+};
+
+struct DeltaNetWeights {
+  NormWeights norm;
+  const Matrix* query_key_value = nullptr;         // [channels, embedding_length]: queries, keys, values
+  const Matrix* gate = nullptr;                    // [value_columns, embedding_length]
+  const Matrix *alpha = nullptr, *beta = nullptr;  // [num_value_heads, embedding_length]
+  std::span<const float> convolution = {};         // [channels, convolution_width], the newest token last
+  std::span<const float> time_bias = {};           // [num_value_heads]
+  std::span<const float> decay = {};               // [num_value_heads], negative
+  NormWeights output_norm = {};                    // [value_dim], kRms: of each head by itself
+};
+
 struct OutputHead {
   NormWeights norm;
   const Matrix* matrix = nullptr;  // [vocabulary, embedding_length]
@@ -263,6 +335,8 @@ struct StepShape {
   bool has_unquantised_weights = false;
   bool has_post_norms = false;
   bool has_local_rotations = false;
+  bool has_attention_gates = false;
+  DeltaNetShape delta_net = {};  // of recurrent layers; no heads: there are none
 };
 
 // The rows of a decode step, one for each sequence, and its longest context in tokens.
@@ -313,6 +387,11 @@ class Backend {
   virtual Result<std::unique_ptr<HostKvCache>> allocate_host_kv_cache(const KvLayout& layout,
                                                                       std::int32_t num_blocks) = 0;
   virtual Result<std::unique_ptr<Buffer>> allocate_buffer(std::int64_t num_floats) = 0;
+  // States of recurrent layers. Not on CUDA yet: BackendOptions::needs_states.
+  virtual Result<std::unique_ptr<StateCache>> allocate_state_cache(const StateLayout& layout,
+                                                                   std::int32_t num_states);
+  virtual Result<std::unique_ptr<HostStateCache>> allocate_host_state_cache(const StateLayout& layout,
+                                                                            std::int32_t num_states);
 
   // Takes what operations of steps up to this shape work in, so that no step allocates. (Memory is committed
   // on first touch.) Error kOutOfMemory.
@@ -360,6 +439,26 @@ class Backend {
   //   q, out  [num_tokens, num_heads * head_dim]
   virtual void paged_attention(const AttentionShape& shape, const PagedBatch& batch, std::int32_t layer,
                                const KvCache& kv, ConstMatrixView q, MatrixView out) = 0;
+
+  // attention[t, :] *= sigmoid(W · norm(x[t, :])), after paged_attention and before project_residual. Not on
+  // CUDA yet, here and in the next: BackendOptions::needs_states.
+  //   x  [num_tokens, embedding_length]   attention  [num_tokens, W.rows]
+  virtual void gate_attention(const AttentionGateWeights& weights, ConstMatrixView x, MatrixView attention);
+
+  // A layer of Gated DeltaNet up to its output projection. Each sequence's rows are taken one after the
+  // other, from the state of the token before the first, which is replaced by that after the last: the same
+  // bits however the tokens are cut into steps. For each row, with y = norm(x):
+  //   u = query_key_value · y;  c = silu(sum over j of convolution[:, j] * u of the j-th newest token) by
+  //   channel; c holds queries, keys and values of all heads
+  //   of each key head: q, k = c / sqrt(sum(c^2) + epsilon of `norm`), q then divided by sqrt(key_dim)
+  //   of each value head: b = sigmoid(beta · y), a = decay * softplus(alpha · y + time_bias), and with its S
+  //     S = exp(a) * S;  e = b * (v - S^T k);  S = S + k e^T;  o = S^T q
+  //   out = output_norm(o) * silu(gate · y)
+  // REQUIRES: batch.states; `layer` counts recurrent layers only.
+  //   x  [num_tokens, embedding_length]   out  [num_tokens, value_columns]
+  virtual void gated_delta_net(const DeltaNetWeights& weights, const DeltaNetShape& shape,
+                               const PagedBatch& batch, std::int32_t layer, ConstMatrixView x,
+                               StateCache& states, MatrixView out);
 
   // residual += W · input + bias, or post_norm(W · input + bias).
   //   input  [num_tokens, W.columns]   residual  [num_tokens, W.rows]
@@ -417,6 +516,14 @@ class Backend {
   virtual void copy_blocks(KvCache& kv, std::span<const BlockCopy> copies) = 0;
   virtual void swap_out(const KvCache& device, HostKvCache& host, std::span<const BlockCopy> copies) = 0;
   virtual void swap_in(const HostKvCache& host, KvCache& device, std::span<const BlockCopy> copies) = 0;
+  // Whole states, as blocks above: to zeros, within the device, to the host and back. In copy_states no
+  // source is a target.
+  virtual void clear_states(StateCache& states, std::span<const std::int32_t> cleared);
+  virtual void copy_states(StateCache& states, std::span<const BlockCopy> copies);
+  virtual void swap_states_out(const StateCache& device, HostStateCache& host,
+                               std::span<const BlockCopy> copies);
+  virtual void swap_states_in(const HostStateCache& host, StateCache& device,
+                              std::span<const BlockCopy> copies);
   // What the newest swap_out() and swap_in() since the last call took, where a device moves blocks beside
   // what the host does: waits for them. nullopt: they took as long as their calls.
   virtual std::optional<SwapTimes> take_swap_times() { return std::nullopt; }

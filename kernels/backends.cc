@@ -40,14 +40,16 @@ constexpr bool kHasCuda = true;
 
 Result<void> find_device() { return cuda::find_device(); }
 
-Result<void> refuse_experts(const BackendOptions& options) {
-  if (!options.needs_experts) return {};
-  return Error{ErrorCode::kUnsupported, "models with experts do not run on the GPU yet; use cpu", "device"};
+Result<void> refuse_unwritten(const BackendOptions& options) {
+  if (!options.needs_experts && !options.needs_states) return {};
+  const std::string what = options.needs_experts ? "experts" : "recurrent layers or gated attention";
+  return Error{ErrorCode::kUnsupported, "models with " + what + " do not run on the GPU yet; use cpu",
+               "device"};
 }
 
 Result<std::unique_ptr<Backend>> create_cuda(const BackendOptions& options) {
   OCTAVO_TRY_VOID(find_device());
-  OCTAVO_TRY_VOID(refuse_experts(options));
+  OCTAVO_TRY_VOID(refuse_unwritten(options));
   OCTAVO_TRY(std::unique_ptr<Backend> host, create_cpu(options));
   OCTAVO_TRY(std::unique_ptr<Backend> device,
              cuda::create_cuda_backend({.activation = options.activation,

@@ -19,6 +19,7 @@ struct BackendOptions {
   bool deterministic = false;  // for devices; the CPU's results never depend on the batch
   bool graphs = true;          // for devices: decode steps are recorded
   bool needs_experts = false;  // feed_forward_experts, which CUDA has not yet
+  bool needs_states = false;   // recurrent layers or gated attention: likewise
 };
 
 // In order of preference, as built: for `octavo --version`. E.g. {"cpu", "reference"}.

@@ -24,9 +24,11 @@ struct PagedBatch {
   std::span<const float> rotations;
   // The same for the layers that rotate by other angles; else empty
   std::span<const float> local_rotations = {};
+  // [num_sequences]: where each sequence's recurrent layers keep their state; empty: the model has none
+  std::span<const std::int32_t> states = {};
 };
 
-// Indices of blocks, each in its own pool.
+// Indices of blocks or states, each in its own pool.
 struct BlockCopy {
   std::int32_t source = 0;
   std::int32_t target = 0;
