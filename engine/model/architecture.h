@@ -13,6 +13,9 @@
 //   starcoder2 Lozhkov et al. 2024, arXiv:2402.19173  stablelm Bellagente et al. 2024, arXiv:2402.17834
 //   ernie4_5 Baidu 2025, ERNIE 4.5 Technical Report   seed_oss ByteDance Seed 2025, its model card
 //   llama with experts: Jiang et al. 2024, arXiv:2401.04088
+//   qwen35, qwen35moe, qwen3next Qwen Team 2025 and 2026, their model cards; their recurrent layers: Yang et
+//   al.
+//           2024, arXiv:2412.06464
 //   gpt2    Radford et al. 2019, Language Models are Unsupervised Multitask Learners
 #pragma once
 
@@ -45,6 +48,13 @@ enum class WindowedLayers : std::uint8_t {
   kAllButEveryNth,  // layers n - 1, 2 n - 1, ... see all
 };
 
+// Layers of Gated DeltaNet, which keep a state instead of keys and values.
+enum class RecurrentLayers : std::uint8_t {
+  kNone,
+  kTiled,    // value heads take turns at the key heads; ssm_alpha and ssm_beta
+  kGrouped,  // those of a key head stand together; ssm_ba, in old files also ssm_in, packed by key head
+};
+
 // ---- layers of routed experts
 
 enum class ExpertUse : std::uint8_t { kNever, kIfGiven, kAlways };
@@ -64,6 +74,7 @@ struct ExpertParts {
   ExpertLength length = ExpertLength::kOwnKey;
   bool has_shared = false;          // if the file says how wide
   bool counts_shared = false;       // expert_shared_count says how many experts wide; never gated
+  bool gates_shared = false;        // always there: ffn_gate_inp_shexp; else as wide as feed_forward_length
   bool has_dense_layers = false;    // the first leading_dense_block_count
   bool has_selection_bias = false;  // exp_probs_b.bias, where the file has it
   bool needs_biases = false;        // of router, gate, up and down
@@ -109,6 +120,11 @@ struct Architecture {
   // The norm before the feed-forward layer is called post_attention_norm.
   bool names_feed_forward_norm_by_attention = false;
   bool skips_predicted_layers = false;  // the last nextn_predict_layers, which only guess further tokens
+  // What attention gives is gated: attn_q holds the rows of each head's query, then those of its gate.
+  bool gates_attention = false;
+  // rope.dimension_sections says which angles turn by a picture's rows and columns: all the same for text.
+  bool ignores_position_sections = false;
+  RecurrentLayers recurrent_layers = RecurrentLayers::kNone;
   ExpertParts experts = {};
 
   bool rotates() const { return positions != PositionEncoding::kLearned; }

@@ -63,7 +63,7 @@ std::uint64_t count_layer_parameters(const GgufFile& file, const ModelConfig& co
 }
 
 KvShape kv_shape(const ModelConfig& config) {
-  return {config.num_layers, config.num_kv_heads, config.head_dim};
+  return {config.num_attention_layers(), config.num_kv_heads, config.head_dim};
 }
 
 ModelDescription describe_model(const GgufFile& file, const ModelConfig& config) {

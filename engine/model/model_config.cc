@@ -37,7 +37,8 @@ struct NeutralFlag {
 };
 constexpr std::string_view kParallelKey = "use_parallel_residual";
 constexpr NeutralFlag kNeutralFlags[] = {{"attention.causal", true}, {kParallelKey, false}};
-constexpr std::string_view kRefusedKeys[] = {"rope.dimension_sections", "rope.dimension_count_swa",
+constexpr std::string_view kSectionsKey = "rope.dimension_sections";
+constexpr std::string_view kRefusedKeys[] = {kSectionsKey, "rope.dimension_count_swa",
                                              "attention.key_length_swa", "attention.value_length_swa"};
 
 // Reads one model's metadata; every key but the general ones has the architecture's name before it.
@@ -65,6 +66,9 @@ class ConfigReader {
                                  problem->sentence + "; convert the model again");
     }
     OCTAVO_TRY_VOID(check_refused_window());
+    OCTAVO_TRY(config_.recurrent,
+               read_recurrent_config(header_, {config_.architecture, parts().recurrent_layers,
+                                               config_.num_layers, config_.num_skipped_layers}));
     return config_;
   }
 
@@ -107,6 +111,11 @@ class ConfigReader {
       if (value && *value != flag.neutral) return not_computed(key(flag.suffix));
     }
     for (const std::string_view suffix : kRefusedKeys) {
+      if (parts().ignores_position_sections && suffix == kSectionsKey) {
+        OCTAVO_TRY([[maybe_unused]] const auto sections,
+                   header_.find<std::vector<std::int32_t>>(key(suffix)));
+        continue;
+      }
       if (header_.contains(key(suffix))) return not_computed(key(suffix));
     }
     return {};

@@ -17,6 +17,7 @@
 #include "engine/model/architecture.h"
 #include "engine/model/expert_config.h"
 #include "engine/model/gguf_header.h"
+#include "engine/model/recurrent_config.h"
 
 namespace octavo::model {
 
@@ -60,6 +61,7 @@ struct ModelConfig {
   std::int32_t window_period = 0;             // every so-manieth layer has none; 0: all layers have one
   std::vector<bool> layers_with_window = {};  // [num_layers], instead of the period; empty: the period holds
   ExpertConfig experts;
+  RecurrentConfig recurrent;
   RopeConfig rope;
   std::optional<RopeConfig> local_rope = {};  // of layers with a window, where those differ
 
@@ -68,6 +70,11 @@ struct ModelConfig {
     if (!layers_with_window.empty()) return layers_with_window[static_cast<std::size_t>(layer)];
     return window_period == 0 || layer % window_period != window_period - 1;
   }
+  // Layers have attention, with a place in the KV layout, or are recurrent, with one in a state.
+  bool is_recurrent(std::int32_t layer) const { return recurrent.in_layer(layer); }
+  std::int32_t kv_layer(std::int32_t layer) const { return layer - recurrent.num_before(layer); }
+  std::int32_t state_layer(std::int32_t layer) const { return recurrent.num_before(layer); }
+  std::int32_t num_attention_layers() const { return kv_layer(num_layers); }
   // By its name, of a layer that is in the file and not computed.
   bool is_in_skipped_layer(std::string_view tensor_name) const;
   bool rotates(std::int32_t layer) const {

@@ -80,6 +80,8 @@ kernels::StepShape step_shape_of(const model::ModelConfig& config, const model::
   shape.has_unquantised_weights = model::has_unquantised_weights(tensors);
   shape.has_post_norms = config.parts.has_post_norms;
   shape.has_local_rotations = config.local_rope.has_value();
+  shape.has_attention_gates = config.parts.gates_attention;
+  shape.delta_net = config.recurrent.shape;
   return shape;
 }
 
@@ -96,7 +98,7 @@ std::int64_t working_bytes_of(const model::ModelConfig& config, const RunnerPlan
 kernels::KvLayout kv_layout_of(const model::ModelConfig& config, const EngineOptions& options) {
   return {.type = kv_type_of(options.kv_cache_dtype),
           .block_size = options.block_size,
-          .num_layers = config.num_layers,
+          .num_layers = config.num_attention_layers(),
           .num_kv_heads = config.num_kv_heads,
           .head_dim = config.head_dim};
 }
@@ -217,6 +219,7 @@ Result<RunnerPlan> plan_shapes(const model::ModelConfig& config, const model::Mo
   OCTAVO_TRY(plan.max_model_len, resolve_max_model_len(config, options));
   plan.max_num_batched_tokens = options.max_num_batched_tokens.value_or(default_batched_tokens);
   plan.kv_layout = kv_layout_of(config, options);
+  plan.state_layout = config.recurrent.state_layout();
   plan.weight_bytes = model::planned_weight_bytes(tensors, options.dtype);
   plan.step_shape = step_shape_of(config, tensors, options, plan);
   return plan;

@@ -11,6 +11,7 @@
 #include "engine/model/model_tensors.h"
 #include "kernels/backend.h"
 #include "kernels/kv_layout.h"
+#include "kernels/state_layout.h"
 
 namespace octavo::runner {
 
@@ -20,6 +21,7 @@ struct RunnerPlan {
   std::int32_t max_model_len = 0;           // tokens
   std::int32_t max_num_batched_tokens = 0;  // rows of a step
   kernels::KvLayout kv_layout;
+  kernels::StateLayout state_layout;  // empty: no layer is recurrent
   std::int32_t num_blocks = 0;
   std::int32_t num_host_blocks = 0;  // at most num_blocks
   std::int64_t weight_bytes = 0;     // of matrices; a backend may pad them
@@ -28,6 +30,7 @@ struct RunnerPlan {
   std::int64_t working_bytes = 0;
   std::string notice;  // what was not done as the options say; else empty
 
+  std::int64_t bytes_per_state() const { return state_layout.state_bytes(); }
   std::int64_t kv_bytes() const { return num_blocks * kv_layout.block_bytes(); }
   std::int64_t host_bytes() const { return num_host_blocks * kv_layout.block_bytes(); }
   std::int64_t total_bytes() const { return weight_bytes + working_bytes + kv_bytes() + host_bytes(); }
