@@ -14,6 +14,7 @@ struct StateTotals {
   std::int64_t num_evicted = 0;
   std::int64_t num_copied = 0;  // states, within the device
   std::int64_t num_swapped_out = 0, num_swapped_in = 0;
+  std::int32_t peak_held = 0;  // states on the device that were in use or kept
 };
 
 // Totals since the engine started, except where a level is meant.

@@ -48,7 +48,11 @@ struct EngineDescription {
   std::int32_t num_blocks = 0;
   std::int32_t num_host_blocks = 0;  // of the same size; 0: nothing is swapped
   std::int64_t bytes_per_block = 0;  // scales included
-  std::int64_t weight_bytes = 0;     // as prepared in memory
+  // Of recurrent layers, one for each running sequence and checkpoint; 0: there are none
+  std::int32_t num_states = 0;
+  std::int32_t num_host_states = 0;
+  std::int64_t bytes_per_state = 0;
+  std::int64_t weight_bytes = 0;  // as prepared in memory
   // Set aside for the largest step: activations, logits, sampling, the kernels' scratch
   std::int64_t working_bytes = 0;
   std::int32_t max_model_len = 0;

@@ -76,7 +76,9 @@ BlockId StateManager::take() {
     const bool evicted = evict_one();
     OCTAVO_CHECK(evicted, "all %d states are in use", pool_.num_blocks());
   }
-  return pool_.take();
+  const BlockId state = pool_.take();
+  totals_.peak_held = std::max(totals_.peak_held, pool_.num_blocks() - pool_.num_free());
+  return state;
 }
 
 BlockId StateManager::make_writable(BlockId state, std::vector<StateMove>& moves) {
