@@ -101,6 +101,28 @@ constexpr Architecture qwen3next() {
   return architecture;
 }
 
+constexpr Architecture granitemoe() {
+  return {.name = "granitemoe",
+          .multipliers = {.are_read = true, .logit_scale = LogitScale::kDivides},
+          .experts = {.use = ExpertUse::kIfGiven, .length = ExpertLength::kFeedForward, .has_shared = true}};
+}
+
+constexpr Architecture granite() {
+  Architecture architecture = granitemoe();
+  architecture.name = "granite";
+  architecture.has_rotation_switch = true;
+  return architecture;
+}
+
+constexpr Architecture minicpm() {
+  Architecture architecture = granitemoe();
+  architecture.name = "minicpm";
+  architecture.multipliers.usual_embedding = 12.0;
+  architecture.multipliers.usual_depth = 1.4;
+  architecture.multipliers.usual_width = 256.0;
+  return architecture;
+}
+
 // In the order of their names.
 constexpr Architecture kArchitectures[] = {
     {.name = "ernie4_5"},
@@ -120,9 +142,12 @@ constexpr Architecture kArchitectures[] = {
      .activation = FeedForwardActivation::kGelu,
      .packs_query_key_value = true,
      .needs_biases = true},
+    granite(),
+    granitemoe(),
     {.name = "llama",
      .windowed_layers = WindowedLayers::kAll,
      .experts = {.use = ExpertUse::kIfGiven, .length = ExpertLength::kFeedForward, .has_shared = true}},
+    minicpm(),
     {.name = "olmoe",
      .positions = PositionEncoding::kRotatesHalves,
      .has_row_norms = true,

@@ -12,6 +12,7 @@
 //   glm4    GLM Team 2024, arXiv:2406.12793           smollm3 Bakouch et al. 2025, its model card
 //   starcoder2 Lozhkov et al. 2024, arXiv:2402.19173  stablelm Bellagente et al. 2024, arXiv:2402.17834
 //   ernie4_5 Baidu 2025, ERNIE 4.5 Technical Report   seed_oss ByteDance Seed 2025, its model card
+//   granite, granitemoe IBM 2024, Granite 3.0 Language Models      minicpm Hu et al. 2024, arXiv:2404.06395
 //   llama with experts: Jiang et al. 2024, arXiv:2401.04088
 //   qwen35, qwen35moe, qwen3next Qwen Team 2025 and 2026, their model cards; their recurrent layers: Yang et
 //   al.
@@ -55,6 +56,22 @@ enum class RecurrentLayers : std::uint8_t {
   kGrouped,  // those of a key head stand together; ssm_ba, in old files also ssm_in, packed by key head
 };
 
+// What becomes of the logits, before their cap.
+enum class LogitScale : std::uint8_t {
+  kNone,     // a file that asks for one is refused
+  kDivides,  // they are divided by logit_scale
+};
+
+// Factors at places where other models have none; one that is 0 is not applied.
+struct Multipliers {
+  bool are_read = false;  // embedding_scale: of the embedding; residual_scale: of what each branch adds
+  LogitScale logit_scale = LogitScale::kNone;
+  // Of files from before the keys (minicpm): embedding_scale; residual_scale times sqrt(layers); and the
+  // width that has the logit_scale 1, all others theirs in proportion. 0: none; a logit_scale must then be
+  // given.
+  double usual_embedding = 0.0, usual_depth = 0.0, usual_width = 0.0;
+};
+
 // ---- layers of routed experts
 
 enum class ExpertUse : std::uint8_t { kNever, kIfGiven, kAlways };
@@ -94,6 +111,7 @@ struct Architecture {
   bool head_norms_are_optional = false;  // taken where the file has them
   bool has_post_norms = false;           // post_attention_norm, post_ffw_norm
   bool scales_embedding = false;         // by sqrt(embedding_length)
+  Multipliers multipliers = {};          // not together with norms of heads or post norms
   bool output_is_embedding = false;      // whatever output.weight the file holds
 
   bool caps_scores = false, caps_logits = false;
@@ -111,6 +129,7 @@ struct Architecture {
 
   // Layers n - 1, 2 n - 1, ... do not rotate; 0: all do.
   std::int32_t unrotated_period = 0;
+  bool has_rotation_switch = false;  // rope.scaling.finetuned, without which no layer rotates
 
   // Whether attention and feed-forward layer stand beside one another is told by the tensors (then there is
   // no ffn_norm), not by use_parallel_residual, which converters set where the authors say nothing.

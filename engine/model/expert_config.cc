@@ -81,11 +81,13 @@ class ExpertReader {
 
   Result<void> read_length() {
     constexpr std::string_view kSuffix = "expert_feed_forward_length";
+    const std::int64_t least = parts().length == ExpertLength::kOwnKey ? 1 : 0;
     if (header_.contains(key(kSuffix)))
-      return read_into(kSuffix, {1, kMaxFeedForwardLength}, config_.expert_length);
+      OCTAVO_TRY_VOID(read_into(kSuffix, {least, kMaxFeedForwardLength}, config_.expert_length));
+    if (config_.expert_length > 0) return {};
     if (context_.feed_forward_length < 1) return damaged(kSuffix, "is missing");
     switch (parts().length) {
-      case ExpertLength::kOwnKey: return damaged(kSuffix, "is missing");
+      case ExpertLength::kOwnKey: break;
       case ExpertLength::kFeedForward: config_.expert_length = context_.feed_forward_length; break;
       case ExpertLength::kFeedForwardPerUsed:
         config_.expert_length = context_.feed_forward_length / config_.num_used;

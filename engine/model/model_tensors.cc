@@ -42,6 +42,7 @@ class TensorFinder {
     }
     OCTAVO_TRY(model.output_norm, norm("output_norm"));
     OCTAVO_TRY_VOID(find_output(model));
+    scale_logits(model);
     if (parts().rotates()) {
       OCTAVO_TRY_VOID(find_rope(model));
     }
@@ -350,6 +351,14 @@ class TensorFinder {
     }
     OCTAVO_TRY(model.output.bias, optional_vector("output.bias", config_.vocabulary_size));
     return {};
+  }
+
+  // The output's rows are sums of what the norm gives: scaled there, once, they need no operation of their
+  // own.
+  void scale_logits(ModelTensors& model) const {
+    for (std::vector<float>* factors :
+         {&model.output_norm.weight, &model.output_norm.bias, &model.output.bias})
+      for (float& factor : *factors) factor = static_cast<float>(factor * config_.logit_multiplier);
   }
 
   Result<void> find_rope(ModelTensors& model) {

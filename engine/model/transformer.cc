@@ -239,7 +239,7 @@ MatrixView Transformer::residual_rows() const {
 
 kernels::NormWeights Transformer::norm_of(const PreparedNorm& norm) const {
   return {.weight = view_of(norm.weight),
-          .epsilon = config_.norm_epsilon,
+          .epsilon = config_.stream_epsilon(),
           .kind = config_.parts.norm,
           .bias = view_of(norm.bias)};
 }

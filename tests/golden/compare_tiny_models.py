@@ -3,7 +3,7 @@
 log-probabilities of the program with those of tiny_transformer.py and, if asked, of llama.cpp.
 
 Needs: numpy gguf, and for llama.cpp the PyPI package llama-cpp-python (or its source in PYTHONPATH).
-usage: compare_tiny_models.py OCTAVO [--llama-cpp FOLDER] [--types F32,F16,Q8_0,...] [--keep FOLDER]
+usage: compare_tiny_models.py OCTAVO [--llama-cpp FOLDER] [--types F32,F16,Q8_0,...] [--models NAME,...] [--keep FOLDER]
   FOLDER of llama.cpp holds libllama.so. Its attention runs with float32 keys and values. With anything but F32 it rounds
   activations, and GELU it takes from a table of float16: what differs there is its doing.
 Prints the mean and the largest |difference| for each; exit status 1 if a mean against tiny_transformer.py is above 1e-4.
@@ -151,6 +151,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--llama-cpp")
     parser.add_argument("--types", default="F32,F16,Q8_0,Q4_0,Q5_1")
+    parser.add_argument("--models", help="variants of tiny_shapes.py; all if it is not given")
     parser.add_argument("--keep")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
@@ -161,6 +162,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = options.keep or folder
         for name, variant in VARIANTS.items():
+            if options.models and name not in options.models.split(","):
+                continue
             for kind in options.types.split(","):
                 shape = Shape(variant)
                 if shape.width % 32 and kind not in ("F32", "F16", "BF16"):  # blocks of 32

@@ -87,8 +87,20 @@ def experts_behind_each_other(model, layer, count):
 
 def halves_of_neighbours(weight, heads):
     """Rows of llama's Q and K: GGUF rotates pairs of neighbours, transformers the two halves of a head."""
-    rows = weight.reshape(heads, -1, 2, weight.shape[-1])
+    rows = weight.reshape(heads, -1, 2, *weight.shape[1:])
     return rows.swapaxes(1, 2).reshape(weight.shape)
+
+
+def rotated_halves(shape, model):
+    """{name: numbers} of Q and K of all layers, biases included."""
+    found = {}
+    for layer in range(shape.layers):
+        for name, heads in (("q", shape.heads), ("k", shape.kv_heads)):
+            for part in ("weight", "bias"):
+                numbers = model.tensor(f"blk.{layer}.attn_{name}.{part}")
+                if numbers is not None:
+                    found[f"model.layers.{layer}.self_attn.{name}_proj.{part}"] = halves_of_neighbours(numbers, heads)
+    return found
 
 
 # ---- the families: (model type, what its configuration says besides, {name: numbers} besides the names above, name of the norm)
@@ -110,6 +122,41 @@ def llama(shape, model):
             weight = model.tensor(f"blk.{layer}.attn_{name}.weight")
             extra[-1][f"model.layers.{layer}.self_attn.{name}_proj.weight"] = halves_of_neighbours(weight, heads)
     return "mixtral", dict(num_local_experts=e["count"], num_experts_per_tok=e["used"], sliding_window=None), extra, "ffn_norm"
+
+
+def granite(shape, model):
+    keys = shape.keys
+    if not keys.get("rope.scaling.finetuned", True):
+        return None
+    usual = (12.0, 1.4 * shape.layers**-0.5, shape.width / 256) if shape.architecture == "minicpm" else (1.0, 1.0, 1.0)
+    config = dict(embedding_multiplier=keys.get("embedding_scale", usual[0]) or 1.0, logits_scaling=keys.get("logit_scale", usual[2]),
+                  residual_multiplier=keys.get("residual_scale", usual[1]) or 1.0,
+                  attention_multiplier=keys.get("attention.scale", 0.0) or shape.head_dim**-0.5,
+                  attention_bias=shape.variant.get("biases", False), mlp_bias=shape.variant.get("biases", False))
+    if shape.experts is None:
+        extra = [rotated_halves(shape, model)]
+        if shape.variant.get("biases"):
+            extra += [{f"model.layers.{i}.mlp.{name}_proj.bias": model.tensor(f"blk.{i}.ffn_{name}.bias")
+                       for name in ("gate", "up", "down")} for i in range(shape.layers)]
+        return "granite", config, extra, "ffn_norm"
+    e = shape.experts
+    config |= dict(num_local_experts=e["count"], num_experts_per_tok=e["used"], shared_intermediate_size=e.get("shared", 0))
+    extra = [rotated_halves(shape, model)]
+    for layer in range(shape.layers):
+        there, here = f"model.layers.{layer}.", f"blk.{layer}."
+        extra += [{name.replace("mlp", "block_sparse_moe"): numbers
+                   for name, numbers in experts_behind_each_other(model, layer, e["count"]).items()},
+                  {there + "block_sparse_moe.router.weight": model.tensor(here + "ffn_gate_inp.weight")}]
+        if "shared" in e:
+            both = [model.tensor(f"{here}ffn_{name}_shexp.weight") for name in ("gate", "up")]
+            extra.append({there + "shared_mlp.input_linear.weight": np.concatenate(both),
+                          there + "shared_mlp.output_linear.weight": model.tensor(here + "ffn_down_shexp.weight")})
+    return "granitemoeshared" if "shared" in e else "granitemoe", config, extra, "ffn_norm"
+
+
+def minicpm(shape, model):
+    """Its authors' code is not in transformers; granite's has the same multipliers, in the same places."""
+    return None if has_biases(shape) else granite(shape, model)
 
 
 def olmoe(shape, model):
@@ -209,7 +256,7 @@ def starcoder2(shape, model):
     return "starcoder2", config, [extra], "ffn_norm"
 
 
-FAMILIES = {"qwen3moe": qwen3moe, "llama": llama, "olmoe": olmoe, "glm4moe": glm4moe, "gpt-oss": gpt_oss, "ernie4_5": ernie4_5,
+FAMILIES = {"granite": granite, "granitemoe": granite, "minicpm": minicpm, "qwen3moe": qwen3moe, "llama": llama, "olmoe": olmoe, "glm4moe": glm4moe, "gpt-oss": gpt_oss, "ernie4_5": ernie4_5,
             "glm4": glm4, "seed_oss": seed_oss, "smollm3": smollm3, "stablelm": stablelm, "starcoder2": starcoder2}
 
 

@@ -50,6 +50,9 @@ def soft_cap(x, cap):
     return cap * np.tanh(x / cap) if cap else x
 
 
+NEIGHBOURS = ("ernie4_5", "glm4", "granite", "granitemoe", "llama", "minicpm", "smollm3")  # which pairs rotate
+
+
 class Transformer:
     def __init__(self, model, context_limit=None):
         """context_limit: what LongRoPE chooses its factors by; by default the whole context length."""
@@ -70,8 +73,13 @@ class Transformer:
         self.period = key("attention.sliding_window_pattern", {"gemma2": 2, "gemma3": 6, "gpt-oss": 2}.get(self.architecture, 0))
         self.score_cap = key("attn_logit_softcapping", 50.0) if self.architecture == "gemma2" else 0.0
         self.logit_cap = key("final_logit_softcapping", 30.0 if self.architecture == "gemma2" else 0.0)
+        factors = {"minicpm": (12.0, 1.4 / math.sqrt(self.layers), self.width / 256)}.get(self.architecture, (0.0, 0.0, 1.0))
+        self.embedding_factor = key("embedding_scale", factors[0]) or 1.0
+        self.branch_factor = key("residual_scale", factors[1]) or 1.0
+        self.logit_divisor = key("logit_scale", factors[2])
         by_width = self.layers == {"gemma2": 46, "gemma3": 62}.get(self.architecture)
-        self.scale = key("attention.scale", 1 / math.sqrt(self.width / self.heads if by_width else self.head_dim))
+        usual = 1 / math.sqrt(self.width / self.heads if by_width else self.head_dim)
+        self.scale = key("attention.scale", usual) or usual
 
     def is_local(self, layer):
         return self.window > 0 and (self.period == 0 or layer % self.period < self.period - 1)
@@ -115,13 +123,14 @@ class Transformer:
 
     def rotate(self, x, layer):
         """x [tokens, heads, head_dim]"""
-        if self.architecture == "gpt2" or (self.architecture == "smollm3" and (layer + 1) % 4 == 0):
+        is_off = self.architecture == "granite" and not self.model.key("rope.scaling.finetuned", True)
+        if self.architecture == "gpt2" or is_off or (self.architecture == "smollm3" and (layer + 1) % 4 == 0):
             return x
         inverse, factor = self.frequencies(layer)
         angle = np.arange(x.shape[0])[:, None, None] * inverse
         cosine, sine = np.cos(angle) * factor, np.sin(angle) * factor
         half, out = self.rotary_dim // 2, x.copy()
-        if self.architecture in ("ernie4_5", "glm4", "llama", "smollm3"):
+        if self.architecture in NEIGHBOURS:
             first, second = slice(0, self.rotary_dim, 2), slice(1, self.rotary_dim, 2)
         else:
             first, second = slice(0, half), slice(half, 2 * half)
@@ -184,7 +193,7 @@ class Transformer:
         weights = probabilities[chosen]
         if gating == 3:
             weights = softmax(weights)
-        always = self.architecture in ("qwen3moe", "llama")
+        always = self.architecture in ("granitemoe", "llama", "minicpm", "qwen3moe")
         if key("expert_weights_norm", always):
             weights = weights / max(weights.sum(), 6.103515625e-5)
         return chosen, weights * (key("expert_weights_scale", 0.0) or 1.0)
@@ -237,6 +246,7 @@ class Transformer:
         x = embedding[token_ids]
         if self.is_gemma:
             x = x * np.float64(np.sqrt(np.float32(self.width)))
+        x = x * self.embedding_factor
         if self.architecture == "gpt2":
             x = x + model.tensor("position_embd.weight")[:len(token_ids)]
         for layer in range(self.layers):
@@ -244,16 +254,16 @@ class Transformer:
             added = self.attention(self.norm(x, prefix + "attn_norm"), layer)
             if self.has_post_norms:
                 added = self.norm(added, prefix + "post_attention_norm")
-            x = x + added
+            x = x + added * self.branch_factor
             by_attention = self.architecture in ("gpt-oss", "glm4moe", "seed_oss")
             norm = prefix + ("post_attention_norm" if by_attention else "ffn_norm")
             added = self.feed_forward(self.norm(x, norm), layer)
             if self.has_post_norms:
                 added = self.norm(added, prefix + "post_ffw_norm")
-            x = x + added
+            x = x + added * self.branch_factor
         output = model.tensor("output.weight")
         if output is None or self.architecture in ("gemma", "gemma2"):
             output = embedding
-        logits = soft_cap(self.norm(x, "output_norm") @ output.T, self.logit_cap)
+        logits = soft_cap(self.norm(x, "output_norm") @ output.T / self.logit_divisor, self.logit_cap)
         logits = logits - logits.max(-1, keepdims=True)
         return logits - np.log(np.exp(logits).sum(-1, keepdims=True))

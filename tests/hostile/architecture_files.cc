@@ -177,6 +177,20 @@ void add_qwen_files(HostileFiles& files) {
   three.i32("attention.value_length", {16});
 }
 
+void add_multiplier_files(HostileFiles& files) {
+  const Liar granite("granite", files);
+  for (const char* suffix : {"embedding_scale", "residual_scale", "logit_scale"}) {
+    granite.f32(suffix, {-1.0f, 1e-4f, 1e30f, kNan, kInfinity});
+    granite.string(suffix, "1");
+  }
+  granite.f32("logit_scale", {0.0f});
+  granite.missing_key("logit_scale");
+  granite.change("rotation-switch-as-number", "G7", "rope.scaling.finetuned",
+                 [](ModelDraft& d) { d.set_u32("granite.rope.scaling.finetuned", 1); });
+  Liar("granitemoe", files).tensor("blk.1.ffn_down_shexp.weight");
+  Liar("qwen2", files).f32("residual_scale", {0.5f});
+}
+
 void add_expert_files(HostileFiles& files) {
   const Liar qwen("qwen3moe", files);
   qwen.i32("expert_count", {-1, 0, 4'097, 1'000'000'000});
@@ -185,7 +199,7 @@ void add_expert_files(HostileFiles& files) {
                 [=](ModelDraft& d) { d.set_u32("qwen3moe.expert_count", count); });
   }
   qwen.i32("expert_used_count", {-1, 0, 9, 1'000'000'000});
-  qwen.i32("expert_feed_forward_length", {-1, 0, 1 << 21});
+  qwen.i32("expert_feed_forward_length", {-1, 1 << 21});
   qwen.i32("expert_gating_func", {2, 4, -1});
   qwen.i32("expert_shared_count", {1});
   qwen.i32("leading_dense_block_count", {1});
@@ -234,6 +248,7 @@ void add_architecture_files(HostileFiles& files) {
   add_gpt2_files(files);
   add_phi3_files(files);
   add_qwen_files(files);
+  add_multiplier_files(files);
   add_expert_files(files);
 }
 

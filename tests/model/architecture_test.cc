@@ -61,9 +61,9 @@ TEST(Architectures, GiveTheLogProbabilitiesOfAnIndependentProgram) {
 
 TEST(Architectures, GiveTheSameBitsForEveryChunkAndBlockSize) {
   const test::TemporaryFolder folder;
-  for (const char* name :
-       {"gemma2", "gemma3", "glm4moe", "glm4moe_groups", "gpt-oss", "gpt-oss_odd_sizes", "glm4", "gpt2",
-        "llama_with_experts", "phi3_with_window", "qwen3", "qwen3moe", "smollm3", "starcoder2"}) {
+  for (const char* name : {"gemma2", "gemma3", "glm4moe", "glm4moe_groups", "gpt-oss", "gpt-oss_odd_sizes",
+                           "glm4", "gpt2", "granite_odd_sizes", "llama_with_experts", "phi3_with_window",
+                           "qwen3", "qwen3moe", "smollm3", "starcoder2"}) {
     const nlohmann::json model = test::tiny_model(name);
     test::make_tiny_model(model).write(folder / name);
     const std::vector<std::int32_t> token_ids = model["token_ids"];
@@ -82,9 +82,9 @@ TEST(Architectures, GiveTheSameBitsForEveryChunkAndBlockSize) {
 
 TEST(Architectures, AreTheSameOnEveryBackendForQuantisedWeights) {
   const test::TemporaryFolder folder;
-  for (const char* name :
-       {"gemma", "gemma2", "gemma3", "glm4moe", "gpt-oss", "gpt2", "llama_with_experts",
-        "llama_with_shared_expert", "olmoe", "phi3", "phi3_with_window", "qwen2", "qwen3", "qwen3moe"}) {
+  for (const char* name : {"gemma", "gemma2", "gemma3", "glm4moe", "gpt-oss", "gpt2", "granite", "granitemoe",
+                           "llama_with_experts", "llama_with_shared_expert", "olmoe", "phi3",
+                           "phi3_with_window", "qwen2", "qwen3", "qwen3moe"}) {
     const nlohmann::json model = test::tiny_model(name);
     const std::vector<std::int32_t> token_ids = model["token_ids"];
     for (const TensorType type :
@@ -243,8 +243,8 @@ TEST(Architectures, LongRopeNeedsBothListsAndTakesTheOneForTheContext) {
 TEST(Architectures, AreFoundByNameAndListedInOneSentence) {
   EXPECT_EQ(
       supported_architectures(),
-      "ernie4_5, gemma, gemma2, gemma3, glm4, glm4moe, gpt-oss, gpt2, llama, olmoe, phi3, qwen2, qwen3, "
-      "qwen3moe, seed_oss, smollm3, stablelm and starcoder2");
+      "ernie4_5, gemma, gemma2, gemma3, glm4, glm4moe, gpt-oss, gpt2, granite, granitemoe, llama, minicpm, "
+      "olmoe, phi3, qwen2, qwen3, qwen3moe, seed_oss, smollm3, stablelm and starcoder2");
   for (const Architecture& architecture : architectures())
     EXPECT_EQ(find_architecture(architecture.name), &architecture);
   EXPECT_EQ(find_architecture("Llama"), nullptr);

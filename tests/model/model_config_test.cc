@@ -207,6 +207,9 @@ KeySet valid_of(const std::string& architecture) {
                                                                          : "attention.layer_norm_rms_epsilon",
       1e-6f);
   set("vocab_size", 1000u);
+  const Multipliers& multipliers = find_architecture(architecture)->multipliers;
+  if (multipliers.logit_scale != LogitScale::kNone && multipliers.usual_width == 0.0)
+    set("logit_scale", 8.0f);
   if (find_architecture(architecture)->experts.use == ExpertUse::kAlways) {
     set("expert_count", 16u);
     set("expert_used_count", 4u);
@@ -385,6 +388,67 @@ TEST(ModelConfig, SoftCapsAreHeldAgainstTheirRange) {
 
 TEST(ModelConfig, AnAttentionScaleReplacesTheUsualOne) {
   EXPECT_EQ(valid().set("llama.attention.scale", 0.0625f).read()->score_scale, 0.0625);
+  EXPECT_EQ(valid().set("llama.attention.scale", 0.0f).read()->score_scale, 0.125)
+      << "files that llama.cpp saves";
+}
+
+TEST(ModelConfig, MultipliersAreThoseOfTheFileOrOfTheFamily) {
+  const ModelConfig given = config_of(valid_of("granite")
+                                          .set("granite.embedding_scale", 12.0f)
+                                          .set("granite.residual_scale", 0.25f)
+                                          .set("granite.logit_scale", 16.0f));
+  EXPECT_EQ(given.embedding_multiplier, 12.0);
+  EXPECT_EQ(given.residual_multiplier, 0.25);
+  EXPECT_EQ(given.logit_multiplier, 1.0 / 16.0) << "granite divides";
+  EXPECT_EQ(given.embedding_scale(), 48.0f) << "the stream is kept divided by residual_multiplier";
+  EXPECT_EQ(given.stream_epsilon(), 16e-6f) << "and the epsilon of its norms goes with it";
+  const ModelConfig off =
+      config_of(valid_of("granite").set("granite.embedding_scale", 0.0f).set("granite.residual_scale", 0.0f));
+  EXPECT_EQ(off.embedding_scale(), 1.0f) << "0 is how files say that there is none";
+  EXPECT_EQ(off.stream_epsilon(), 1e-6f);
+  expect_error(valid_of("granite").remove("granite.logit_scale"), ErrorCode::kDamagedFile,
+               "granite.logit_scale", "is missing");
+  // The first files of minicpm have none of the keys.
+  const ModelConfig old = config_of(valid_of("minicpm"));
+  EXPECT_EQ(old.embedding_multiplier, 12.0);
+  EXPECT_EQ(old.residual_multiplier, 1.4 / std::sqrt(8.0));
+  EXPECT_EQ(old.logit_multiplier, 1.0) << "of the width 256";
+  EXPECT_EQ(config_of(valid_of("minicpm").set("minicpm.embedding_length", 1024u)).logit_multiplier, 0.25);
+  EXPECT_EQ(config_of(valid_of("minicpm").set("minicpm.logit_scale", 9.0f)).logit_multiplier, 1.0 / 9.0);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const char* key : {"granite.embedding_scale", "granite.residual_scale", "granite.logit_scale"}) {
+    for (const float wrong : {-1.0f, 1e-4f, 1e7f, nan}) {
+      const auto config = valid_of("granite").set(key, wrong).read();
+      ASSERT_FALSE(config.has_value()) << key << " " << wrong;
+      EXPECT_EQ(config.error().subject, key);
+    }
+  }
+  EXPECT_EQ(valid_of("granite").set("granite.logit_scale", 0.0f).read().error().subject,
+            "granite.logit_scale");
+  for (const char* key : {"llama.embedding_scale", "llama.residual_scale", "llama.logit_scale"})
+    EXPECT_TRUE(valid().set(key, 0.0f).read().has_value()) << key;
+}
+
+// A family with both would need two epsilons.
+TEST(ModelConfig, NoFamilyWithMultipliersNormalisesHeadsOrBranches) {
+  for (const Architecture& each : architectures()) {
+    if (!each.multipliers.are_read) continue;
+    EXPECT_FALSE(each.has_head_norms || each.has_row_norms || each.head_norms_are_optional ||
+                 each.has_post_norms || each.scales_embedding)
+        << each.name;
+  }
+}
+
+TEST(ModelConfig, GraniteHasASwitchForItsRotation) {
+  const auto switched = [](bool is_on) {
+    return config_of(valid_of("granite").set("granite.rope.scaling.finetuned", is_on));
+  };
+  EXPECT_TRUE(config_of(valid_of("granite")).rotates(0));
+  EXPECT_TRUE(switched(true).rotates(0));
+  EXPECT_FALSE(switched(false).rotates(0));
+  EXPECT_FALSE(switched(false).rotates(7));
+  EXPECT_TRUE(config_of(valid_of("granitemoe").set("granitemoe.rope.scaling.finetuned", false)).rotates(0))
+      << "llama.cpp saves it of every model";
 }
 
 TEST(ModelConfig, EveryNeededKeyIsNamedWhenItIsMissing) {
@@ -434,7 +498,11 @@ TEST(ModelConfig, HyperparametersAreHeldAgainstTheirRanges) {
 TEST(ModelConfig, ExpertsAreHeldAgainstTheirRanges) {
   const auto qwen = [] { return valid_of("qwen3moe"); };
   expect_range("qwen3moe.expert_used_count", 1, 16, qwen);
-  expect_range("qwen3moe.expert_feed_forward_length", 1, kMaxFeedForwardLength, qwen);
+  expect_range("gpt-oss.expert_feed_forward_length", 1, kMaxFeedForwardLength,
+               [] { return valid_of("gpt-oss"); });
+  const auto from_zero = valid_of("qwen3moe").set("qwen3moe.expert_feed_forward_length", 0u).read();
+  ASSERT_TRUE(from_zero.has_value());
+  EXPECT_EQ(from_zero->experts.expert_length, 128) << "as if the key were missing";
   const auto one = [] { return valid_of("qwen3moe").set("qwen3moe.expert_used_count", 1u); };
   EXPECT_TRUE(one().set("qwen3moe.expert_count", kMaxExperts).read().has_value());
   expect_error(one().set("qwen3moe.expert_count", kMaxExperts + 1), ErrorCode::kDamagedFile,
@@ -486,7 +554,7 @@ TEST(ModelConfig, RealNumbersAreHeldAgainstTheirRanges) {
   expect_real_range("llama.rope.scaling.yarn_beta_fast", {1.0f, 64.0f}, {0.0f, 0.5f});
   expect_real_range("llama.rope.scaling.low_freq_factor", {0.5f, 3.9f}, {0.0f, -1.0f});
   expect_real_range("llama.rope.scaling.high_freq_factor", {1.5f, 8.0f}, {0.5f, 1.0f});
-  expect_real_range("llama.attention.scale", {0.01f, 1.0f}, {0.0f, -1.0f});
+  expect_real_range("llama.attention.scale", {0.01f, 1.0f}, {1e-4f, -1.0f});
 }
 
 TEST(ModelConfig, HeadsMustDivideWhatTheyShare) {
