@@ -167,10 +167,25 @@ std::vector<float> RunningLayer::run(std::uint64_t id, const std::vector<std::in
   return all;
 }
 
+std::vector<float> RunningLayer::numbers(std::int64_t first, std::int64_t count) {
+  const float* const start = state_floats(*backend_, *states_) + first;
+  return {start, start + count};
+}
+
 std::vector<float> RunningLayer::state(std::int32_t index) {
-  const auto size = static_cast<std::size_t>(states_->layout().state_bytes()) / sizeof(float);
-  const float* const start = state_floats(*backend_, *states_) + static_cast<std::size_t>(index) * size;
-  return {start, start + size};
+  const StateLayout& layout = states_->layout();
+  return numbers(layout.layer_offset(index, 0), layout.num_layers * layout.layer_floats());
+}
+
+std::vector<float> RunningLayer::recurrent(std::int32_t index) {
+  const StateLayout& layout = states_->layout();
+  return numbers(layout.layer_offset(index, RecurrentLayer::kRunLayer), layout.recurrent_floats);
+}
+
+std::vector<float> RunningLayer::convolution(std::int32_t index) {
+  const StateLayout& layout = states_->layout();
+  return numbers(layout.layer_offset(index, RecurrentLayer::kRunLayer) + layout.convolution_offset(),
+                 layout.convolution_floats);
 }
 
 float* state_floats(Backend& backend, StateCache& states) {

@@ -68,7 +68,10 @@ class RunningLayer {
 
   Backend& backend() { return *backend_; }
   StateCache& states() { return *states_; }
+  // All numbers of a state, and those of the layer that runs.
   std::vector<float> state(std::int32_t index);
+  std::vector<float> recurrent(std::int32_t index);
+  std::vector<float> convolution(std::int32_t index);
 
  private:
   struct Spoilt {
@@ -76,6 +79,8 @@ class RunningLayer {
     std::int32_t position = -1;
     float value = 0.0f;
   };
+
+  std::vector<float> numbers(std::int64_t first, std::int64_t count);
 
   const RecurrentLayer layer_;
   const std::unique_ptr<Backend> backend_;
