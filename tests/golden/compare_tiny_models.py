@@ -22,7 +22,6 @@ from tiny_shapes import VARIANTS, Shape
 from tiny_transformer import Transformer
 
 BOUND = 1e-4
-NUM_TOKENS = 48
 BYTES = [b for b in range(256) if 0x21 <= b <= 0x7E or 0xA1 <= b <= 0xAC or b >= 0xAE]  # which GPT-2 spells as themselves
 
 
@@ -54,6 +53,8 @@ def write_model(shape, kind, path, random):
             writer.add_string(name, value)
         elif isinstance(value, bool):
             writer.add_bool(name, value)
+        elif isinstance(value, list):
+            writer.add_array(name, value)
         elif isinstance(value, float):
             writer.add_float32(name, value)
         else:
@@ -63,7 +64,7 @@ def write_model(shape, kind, path, random):
         numbers = (centre + scale * random.uniform(-1, 1, (rows, columns) if rows else columns)).astype(np.float32)
         if experts and experts[0] > 1:  # of each expert
             numbers = numbers.reshape(experts[0], -1, columns)
-        is_weight = rows is not None and name.endswith(".weight") and "ffn_gate_inp" not in name and name != "position_embd.weight"
+        is_weight = rows is not None and name.endswith(".weight") and not any(n in name for n in ("ffn_gate_inp", "ssm_conv1d", "position_embd"))
         tensor_kind = kind if is_weight else gguf.GGMLQuantizationType.F32
         writer.add_tensor(name, gguf.quants.quantize(numbers, tensor_kind), raw_dtype=tensor_kind)
     for name, numbers in shape.long_rope().items():
@@ -121,7 +122,7 @@ class LlamaCpp:
             return None
         params = api.llama_context_default_params()
         params.n_ctx = max(shape.max_model_len or shape.context_length, len(token_ids))
-        params.n_batch = params.n_ubatch = 64
+        params.n_batch = params.n_ubatch = max(64, len(token_ids))
         params.type_k = params.type_v = 0  # float32
         params.flash_attn_type = 0         # off
         context = api.llama_init_from_model(model, params)
@@ -170,7 +171,7 @@ def main():
                     continue
                 path = os.path.join(folder, f"{name}-{kind}.gguf")
                 write_model(shape, gguf.GGMLQuantizationType[kind], path, random)
-                token_ids = [int(i) for i in random.integers(3, 269, NUM_TOKENS)]
+                token_ids = [int(i) for i in random.integers(3, 269, shape.tokens)]
                 ours = octavo_logprobs(options.program, path, token_ids, shape)
                 expected = chosen(Transformer(FileModel(path), shape.max_model_len).log_probabilities(token_ids), token_ids)
                 difference = np.abs(ours - expected)

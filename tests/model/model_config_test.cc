@@ -25,6 +25,10 @@ class KeySet {
     writes_[key] = [key, value](GgufWriter& writer) {
       if constexpr (std::is_same_v<T, bool>)
         writer.add_bool(key, value);
+      else if constexpr (std::is_same_v<T, std::vector<bool>>)
+        writer.add_bool_array(key, {value.begin(), value.end()});
+      else if constexpr (std::is_same_v<T, std::vector<std::int32_t>>)
+        writer.add_array(key, value);
       else if constexpr (std::is_arithmetic_v<T>)
         writer.add_number(key, value);
       else
@@ -215,6 +219,13 @@ KeySet valid_of(const std::string& architecture) {
     set("expert_used_count", 4u);
     set("expert_feed_forward_length", 96u);
   }
+  if (find_architecture(architecture)->recurrent_layers != RecurrentLayers::kNone) {
+    set("ssm.conv_kernel", 4u);
+    set("ssm.state_size", 32u);
+    set("ssm.group_count", 2u);
+    set("ssm.time_step_rank", 6u);
+    set("ssm.inner_size", 144u);
+  }
   return keys;
 }
 
@@ -284,6 +295,110 @@ TEST(ModelConfig, ArchitecturesSayWhatTheirExpertsAre) {
   const ModelConfig oss = config_of(valid_of("gpt-oss").set("gpt-oss.attention.sliding_window", 128u));
   EXPECT_EQ(oss.experts.scoring, kernels::RouterScoring::kSoftmaxOfSelected);
   EXPECT_EQ(windowed_layers(oss), "w-w-w-w-");
+}
+
+std::string recurrent_layers(const ModelConfig& config) {
+  std::string text;
+  for (std::int32_t layer = 0; layer < config.num_layers; ++layer)
+    text += config.is_recurrent(layer) ? 'r' : 'a';
+  return text;
+}
+
+TEST(ModelConfig, RecurrentLayersAreListedOrAllButEveryNth) {
+  const ModelConfig usual = config_of(valid_of("qwen35"));
+  EXPECT_EQ(recurrent_layers(usual), "rrrarrra");
+  EXPECT_EQ(usual.num_attention_layers(), 2);
+  EXPECT_EQ(usual.kv_layer(3), 0);
+  EXPECT_EQ(usual.kv_layer(7), 1);
+  EXPECT_EQ(usual.state_layer(0), 0);
+  EXPECT_EQ(usual.state_layer(4), 3);
+  EXPECT_EQ(recurrent_layers(config_of(valid_of("qwen35").set("qwen35.full_attention_interval", 3u))),
+            "rrarrarr");
+  const ModelConfig none = config_of(valid_of("qwen35").set("qwen35.full_attention_interval", 1u));
+  EXPECT_EQ(recurrent_layers(none), "aaaaaaaa");
+  EXPECT_TRUE(none.recurrent.state_layout().empty());
+  const std::vector<bool> listed = {true, false, false, true, true, false, true, false};
+  EXPECT_EQ(recurrent_layers(config_of(valid_of("qwen35").set("qwen35.attention.recurrent_layers", listed))),
+            "raarrara");
+  const std::vector<std::int32_t> numbers = {1, 0, 0, 1, 1, 0, 1, 0};  // as llama.cpp saves them
+  EXPECT_EQ(recurrent_layers(config_of(valid_of("qwen35").set("qwen35.attention.recurrent_layers", numbers))),
+            "raarrara");
+  EXPECT_EQ(recurrent_layers(config_of(valid_of("qwen35")
+                                           .set("qwen35.attention.recurrent_layers", listed)
+                                           .set("qwen35.nextn_predict_layers", 2u))),
+            "raarra")
+      << "a layer that only guesses is in the list, and is none of the model's";
+  const ModelConfig llama = config_of(valid());
+  EXPECT_EQ(llama.num_attention_layers(), 30);
+  EXPECT_EQ(llama.kv_layer(29), 29);
+  EXPECT_TRUE(llama.recurrent.state_layout().empty());
+}
+
+TEST(ModelConfig, RecurrentLayersHaveSizesOfTheirOwn) {
+  const ModelConfig config = config_of(valid_of("qwen35"));
+  const kernels::DeltaNetShape& shape = config.recurrent.shape;
+  EXPECT_EQ(shape.num_key_heads, 2);
+  EXPECT_EQ(shape.num_value_heads, 6);
+  EXPECT_EQ(shape.key_dim, 32);
+  EXPECT_EQ(shape.value_dim, 24);
+  EXPECT_EQ(shape.convolution_width, 4);
+  EXPECT_EQ(shape.key_head_order, kernels::KeyHeadOrder::kTiled);
+  EXPECT_EQ(config_of(valid_of("qwen3next")).recurrent.shape.key_head_order, kernels::KeyHeadOrder::kGrouped);
+  const kernels::StateLayout layout = config.recurrent.state_layout();
+  EXPECT_EQ(layout.num_layers, 6);
+  EXPECT_EQ(layout.recurrent_floats, 6 * 32 * 24);
+  EXPECT_EQ(layout.convolution_floats, 3 * (2 * 2 * 32 + 6 * 24));
+}
+
+TEST(ModelConfig, RecurrentLayersThatCannotBeAreRefused) {
+  const auto damaged = [](const std::string& suffix, auto value, const std::string& sentence) {
+    expect_error(valid_of("qwen35").set("qwen35." + suffix, value), ErrorCode::kDamagedFile,
+                 "qwen35." + suffix, sentence);
+  };
+  for (const char* suffix :
+       {"ssm.conv_kernel", "ssm.state_size", "ssm.group_count", "ssm.time_step_rank", "ssm.inner_size"}) {
+    damaged(suffix, 0u, "is 0; 1 to ");
+    damaged(suffix, "four", "has type string");
+    expect_error(valid_of("qwen35").remove(std::string("qwen35.") + suffix), ErrorCode::kDamagedFile,
+                 std::string("qwen35.") + suffix, "is missing; 1 to ");
+  }
+  damaged("ssm.conv_kernel", 65u, "is 65; 1 to 64 is allowed");
+  damaged("ssm.state_size", 1'025u, "is 1025; 1 to 1024 is allowed");
+  damaged("ssm.time_step_rank", 7u, "is 7, which is no multiple of the 2 key heads");
+  damaged("ssm.inner_size", 145u, "is 145, which does not make 6 value heads of 1 to 1024 dimensions");
+  damaged("ssm.inner_size", 6'150u, "is 6150, which does not make 6 value heads of 1 to 1024 dimensions");
+  damaged("full_attention_interval", 0u, "is 0; 1 to 1024 is allowed");
+  damaged("full_attention_interval", 9u, "leaves no layer with attention");
+  damaged("attention.recurrent_layers", std::vector<bool>(8, true), "leaves no layer with attention");
+  damaged("attention.recurrent_layers", std::vector<bool>(7, false), "holds 7 entries for 8 layers");
+  damaged("attention.recurrent_layers", std::vector<std::int32_t>(8, 2),
+          "has type array of i32 where an array of booleans is needed");
+  damaged("attention.recurrent_layers", true, "has type bool where an array of booleans is needed");
+}
+
+TEST(ModelConfig, PositionsOfPicturesAreNoneOfTextsBusiness) {
+  const std::vector<std::int32_t> sections = {11, 11, 10, 0};
+  EXPECT_TRUE(valid_of("qwen35").set("qwen35.rope.dimension_sections", sections).read().has_value());
+  EXPECT_TRUE(valid_of("qwen35moe").set("qwen35moe.rope.dimension_sections", sections).read().has_value());
+  for (const char* architecture : {"qwen3next", "qwen3"}) {
+    const std::string key = std::string(architecture) + ".rope.dimension_sections";
+    expect_error(valid_of(architecture).set(key, sections), ErrorCode::kUnsupported, key,
+                 "needs something that Octavo does not support");
+  }
+  expect_error(valid_of("qwen35").set("qwen35.rope.dimension_sections", "all"), ErrorCode::kDamagedFile,
+               "qwen35.rope.dimension_sections", "has type string");
+}
+
+TEST(ModelConfig, AGatedSharedExpertIsAlwaysThere) {
+  const std::string length = "qwen35moe.expert_shared_feed_forward_length";
+  EXPECT_EQ(config_of(valid_of("qwen35moe").set(length, 80u)).experts.shared_length, 80);
+  EXPECT_EQ(config_of(valid_of("qwen35moe")).experts.shared_length, 512);
+  EXPECT_EQ(config_of(valid_of("qwen35moe").set(length, 0u)).experts.shared_length, 512);
+  EXPECT_EQ(config_of(valid_of("qwen35moe").set("qwen35moe.expert_shared_count", 1u)).experts.shared_length,
+            512);
+  expect_error(valid_of("qwen35moe").remove("qwen35moe.feed_forward_length"), ErrorCode::kDamagedFile, length,
+               "is missing");
+  EXPECT_TRUE(config_of(valid_of("qwen35moe")).experts.normalises_weights);
 }
 
 // Where a family's programs do not look at a key, another value than theirs is no reason for other answers.
