@@ -120,6 +120,10 @@ Result<std::vector<TokenId>> encode(const TokenPrompt& prompt, const IntakeSourc
   return prompt.token_ids;
 }
 
+std::int32_t num_alike_at_start(std::span<const TokenId> a, std::span<const TokenId> b) {
+  return static_cast<std::int32_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
 }  // namespace
 
 PreparedRequest RequestIntake::prepare(SubmitRequest submit, std::stop_token stop) {
@@ -186,8 +190,7 @@ std::int32_t RequestIntake::count_system_tokens(const Prompt& prompt,
   if (chat == nullptr || chat->messages.size() < 2 || chat->messages.front().role != Role::kSystem) return 0;
   const std::vector<TokenId>* const alone = encode_system(*chat, limits);
   if (alone == nullptr) return 0;
-  const auto differs = std::ranges::mismatch(prompt_token_ids, *alone).in1;
-  return static_cast<std::int32_t>(differs - prompt_token_ids.begin());
+  return num_alike_at_start(prompt_token_ids, *alone);
 }
 
 // What the next turn will start with too, found by asking for one: templates drop what an answer thought, or
@@ -203,8 +206,7 @@ std::int32_t RequestIntake::count_next_turn_tokens(const Prompt& prompt,
   const auto next =
       sources_.tokenizer->encode_chat(messages, inputs_of(*chat, sources_), {.stop = limits.stop});
   if (!next) return 0;
-  const auto differs = std::ranges::mismatch(prompt_token_ids, *next).in1;
-  return static_cast<std::int32_t>(differs - prompt_token_ids.begin());
+  return num_alike_at_start(prompt_token_ids, *next);
 }
 
 // By the rendered text, which may hold a date. Rendering is cheap beside encoding.
