@@ -284,7 +284,7 @@ void add_lists_of_recurrent_layers(const Liar& liar) {
   liar.change("recurrent_layers-none-left", "M1", list, [=](ModelDraft& d) {
     set_flags(d, list, {1, 1, 1, 1});
   });
-  liar.change("recurrent_layers-others", "M2", "\"blk.0.attn_q.weight\" is missing", [=](ModelDraft& d) {
+  liar.change("recurrent_layers-others", "M2", "\"blk.0.attn_qkv.weight\" has the shape", [=](ModelDraft& d) {
     set_flags(d, list, {0, 1, 1, 1});
   });
   liar.change("recurrent_layers-of-strings", "G7", list,
