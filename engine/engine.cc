@@ -36,6 +36,12 @@ scheduler::SchedulerOptions scheduler_options(const EngineOptions& options,
           .speculative = options.speculative};
 }
 
+// What an option asks for and this model cannot have.
+std::string notice_of(const EngineOptions& options, const EngineDescription& description) {
+  if (options.speculative == Speculation::kOff || description.num_states == 0) return {};
+  return "speculative has no effect: this model's recurrent layers cannot take back a wrong guess";
+}
+
 Result<EngineParts> load_parts(const EngineOptions& options, const LoadProgress& progress) {
   OCTAVO_TRY(OpenedModel opened, open_model(options));
   EngineParts parts;
@@ -43,6 +49,11 @@ Result<EngineParts> load_parts(const EngineOptions& options, const LoadProgress&
   parts.description.max_num_seqs = options.max_num_seqs;
   OCTAVO_TRY(auto model_runner, runner::ModelRunner::load(std::move(opened.parts), progress));
   model_runner->describe(parts.description);
+  const std::string notice = notice_of(options, parts.description);
+  if (!notice.empty()) {
+    std::string& text = parts.description.notice;
+    text += (text.empty() ? "" : "; ") + notice;
+  }
   parts.scheduler = scheduler_options(options, parts.description);
   parts.tokenizer = std::move(opened.tokenizer);
   parts.runner = std::move(model_runner);
