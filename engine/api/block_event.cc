@@ -23,6 +23,7 @@ std::string_view block_event_kind_name(BlockEventKind kind) {
     case BlockEventKind::kResume: return "resume";
     case BlockEventKind::kFork: return "fork";
     case BlockEventKind::kPrune: return "prune";
+    case BlockEventKind::kLeaveWindow: return "leave_window";
     case BlockEventKind::kFree: return "free";
   }
   return "unknown";

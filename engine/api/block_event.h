@@ -31,8 +31,9 @@ enum class BlockEventKind : std::uint8_t {
   kSwapDrop,     // host block aux is free
   kPreempt,      // aux: 0 recompute, 1 swap
   kResume,
-  kFork,   // aux: low 32 bits of the child's sequence id
-  kPrune,  // a beam died
+  kFork,         // aux: low 32 bits of the child's sequence id
+  kPrune,        // a beam died
+  kLeaveWindow,  // sequence reads the window part of block no more; aux: how many still do
 };
 
 std::string_view block_event_kind_name(BlockEventKind kind);

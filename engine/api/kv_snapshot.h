@@ -20,6 +20,9 @@ enum class BlockState : std::uint8_t { kFree, kCached, kUsed };
 enum class RetentionClass : std::uint8_t { kScratch, kChat, kSystemPrompt, kPinned };
 std::string_view retention_class_name(RetentionClass retention);
 
+// What layers with a window of their own have of a block.
+enum class WindowPart : std::uint8_t { kNone, kCached, kUsed };
+
 struct BlockSnapshot {
   BlockState state = BlockState::kFree;
   std::int32_t ref_count = 0;
@@ -31,6 +34,8 @@ struct BlockSnapshot {
   RetentionClass retention = RetentionClass::kScratch;  // of findable contents
   std::int64_t last_step = 0;   // when it was last allocated, found, filled or released
   SequenceId first_owner = {};  // lowest sequence that names it; meaningful when used
+  WindowPart window = WindowPart::kNone;
+  BlockId window_place = {-1};  // of its window part, in the pool of these
 };
 
 // Why a recurrent state was kept.
@@ -64,9 +69,10 @@ struct SequenceSnapshot {
   std::int32_t output_index = 0;
   SequenceState state = SequenceState::kWaiting;
   std::int32_t num_prompt_tokens = 0;
-  std::int32_t num_tokens = 0;           // prompt and generated
-  std::int32_t num_computed_tokens = 0;  // with KV, on the device or swapped out
-  std::vector<BlockId> block_table;      // device blocks; while swapped out, host blocks
+  std::int32_t num_tokens = 0;              // prompt and generated
+  std::int32_t num_computed_tokens = 0;     // with KV, on the device or swapped out
+  std::vector<BlockId> block_table;         // device blocks; while swapped out, host blocks
+  std::int32_t num_blocks_left_behind = 0;  // of block_table, by its window: from the start
   BlockId state_slot = {-1};  // of its recurrent layers, in the pool of states or that of the host; -1: none
 };
 
@@ -85,6 +91,8 @@ struct KvFigures {
   std::int32_t used_states = 0, cached_states = 0, free_states = 0;
   std::int32_t host_used_states = 0;
   std::int32_t checkpoints = 0;
+  // Of the pool of window parts: read by sequences, kept for whoever starts alike, free.
+  std::int32_t used_window_blocks = 0, cached_window_blocks = 0, free_window_blocks = 0;
 };
 
 // One block, looked at closely: what it holds, who has it, and why it is still here.

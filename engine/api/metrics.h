@@ -17,6 +17,14 @@ struct StateTotals {
   std::int32_t peak_held = 0;  // states on the device that were in use or kept
 };
 
+// Of the window parts of blocks, since the engine started; all 0 where no layer has a pool for its window.
+struct WindowTotals {
+  std::int64_t num_left = 0;     // parts that a sequence left behind while it went on
+  std::int64_t num_evicted = 0;  // parts whose place was needed
+  std::int64_t num_swapped_out = 0, num_swapped_in = 0;
+  std::int32_t peak_used = 0;  // parts that were read at a time
+};
+
 // Totals since the engine started, except where a level is meant.
 struct KvTotals {
   std::int32_t block_size = 0;  // tokens
@@ -40,6 +48,10 @@ struct KvTotals {
   std::int32_t num_states = 0, num_host_states = 0;
   std::int64_t bytes_per_state = 0;
   StateTotals states;
+  std::int32_t window = 0;  // tokens
+  std::int32_t num_window_blocks = 0, num_host_window_blocks = 0;
+  std::int64_t bytes_per_window_block = 0;
+  WindowTotals windows;
 };
 
 // What became of every prompt token of a request until its first token: the five
@@ -61,6 +73,7 @@ enum class MissCause : std::uint8_t {
   kOtherSalt,       // the same tokens are there under another salt
   kDifferingToken,  // a block that starts alike differs at `position`
   kNoCheckpoint,    // the blocks go on, but the recurrent layers have no state beyond `position`
+  kBehindWindow,    // the blocks go on, but of layers with a window those before `position` are not all there
   kNotRead,         // the request does not read the cache, or there is none
 };
 std::string_view miss_cause_name(MissCause cause);

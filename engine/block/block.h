@@ -32,6 +32,20 @@ struct BlockSwap {
   BlockId host_block;  // index in the host pool
 };
 
+// A change of whole places of a pool beside that of the blocks, made in a step before anything is computed
+// and in the order given: a later one may write what an earlier one has read.
+enum class PoolMoveKind : std::uint8_t {
+  kClear,    // target becomes the state before the first token
+  kCopy,     // within the device
+  kSwapOut,  // source on the device, target in the host pool
+  kSwapIn,   // the other way
+};
+struct PoolMove {
+  PoolMoveKind kind = PoolMoveKind::kClear;
+  BlockId source = kNoBlock;
+  BlockId target = kNoBlock;
+};
+
 constexpr std::int32_t blocks_for(std::int32_t num_tokens, std::int32_t block_size) {
   return (num_tokens + block_size - 1) / block_size;
 }

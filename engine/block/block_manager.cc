@@ -13,9 +13,13 @@ BlockManager::BlockManager(const BlockManagerOptions& options)
       host_pool_(options.num_host_blocks, options.block_size),
       prefix_cache_(options.num_blocks, options.block_size, options.hash),
       states_(options.num_states, options.num_host_states, prefix_cache_),
+      windows_(options.window, options.block_size, options.num_blocks, options.num_window_blocks,
+               options.num_host_blocks, options.num_host_window_blocks),
       moved_to_(static_cast<std::size_t>(std::max(options.num_blocks, options.num_host_blocks)), kNoBlock) {
   OCTAVO_CHECK(options.largest_run == 0 || !options.enable_prefix_caching,
                "contiguous runs of %d blocks cannot be shared", options.largest_run);
+  OCTAVO_CHECK(!windows_.is_used() || (options.num_states == 0 && options.largest_run == 0),
+               "a window of %d beside states or runs", options.window);
   if (options.largest_run > 0) buddies_.emplace(options.num_blocks, options.largest_run);
   totals_.block_size = options.block_size;
   totals_.num_blocks = options.num_blocks;
@@ -24,6 +28,11 @@ BlockManager::BlockManager(const BlockManagerOptions& options)
   totals_.num_states = options.num_states;
   totals_.num_host_states = options.num_host_states;
   totals_.bytes_per_state = options.bytes_per_state;
+  if (!windows_.is_used()) return;
+  totals_.window = options.window;
+  totals_.num_window_blocks = options.num_window_blocks;
+  totals_.num_host_window_blocks = options.num_host_window_blocks;
+  totals_.bytes_per_window_block = options.bytes_per_window_block;
 }
 
 void BlockManager::begin_step(std::int64_t step) {
@@ -38,6 +47,7 @@ void BlockManager::end_step() {
   end_copies();
   states_.drop_unreachable();
   totals_.states = states_.totals();
+  totals_.windows = windows_.totals();
   totals_.peak_used_blocks = std::max(totals_.peak_used_blocks, pool_.num_used());
   totals_.peak_logical_blocks = std::max(totals_.peak_logical_blocks, num_logical_blocks_);
   events_.record(BlockEventKind::kStepEnd, SequenceId{}, kNoBlock, pool_.num_used());
@@ -70,6 +80,8 @@ BlockManager::PrefixMatch BlockManager::match(BlockTable& table, const SequenceC
   if (resumes) {
     const BlockId state = find_checkpoint(table, content, max_tokens);
     max_tokens = state == kNoBlock ? 0 : states_.checkpoint_of(state)->place.position;
+  } else if (windows_.is_used() && !table.is_swapped_out_) {
+    max_tokens = most_tokens_with_window(table, content, max_tokens);
   } else {
     find_known(table, content, max_tokens);
   }
@@ -98,6 +110,28 @@ void BlockManager::find_known(BlockTable& table, const SequenceContent& content,
   };
   for (auto node = next_known(); node; node = next_known())
     known.push_back({*node, prefix_cache_.serial(*node)});
+}
+
+// As many of `max_tokens` as there are, or whole blocks of them: the most behind which the window in front is
+// there.
+std::int32_t BlockManager::most_tokens_with_window(BlockTable& table, const SequenceContent& content,
+                                                   std::int32_t max_tokens) const {
+  find_known(table, content, max_tokens);
+  const std::int32_t num_own = table.num_sealed_blocks_;
+  const std::int32_t num_found = num_own + static_cast<std::int32_t>(table.known_.size());
+  const auto has_part = [&](std::int32_t index) {
+    if (index < num_own) return index >= table.num_left_behind_;
+    const auto known = static_cast<std::size_t>(index - num_own);
+    return windows_.has_part(prefix_cache_.holder(table.known_[known].node));
+  };
+  std::int32_t most = num_own, num_in_a_row = 0;
+  for (std::int32_t index = table.num_left_behind_; index < num_found; ++index) {
+    num_in_a_row = has_part(index) ? num_in_a_row + 1 : 0;
+    const std::int32_t end = index + 1;
+    const std::int32_t num_read = end - windows_.first_block_read(end * options_.block_size);
+    if (end > num_own && num_in_a_row >= num_read) most = end;
+  }
+  return most == num_found ? max_tokens : most * options_.block_size;
 }
 
 // Where an empty table may go on: the longest checkpoint whose blocks are all there.
@@ -180,6 +214,7 @@ bool BlockManager::evict_one(SequenceId by) {
   const auto evicted = prefix_cache_.evict({.step = step_, .by = by});
   if (!evicted) return false;
   pool_.discard(*evicted);
+  drop_window(*evicted);
   ++totals_.evicted_cached_blocks;
   events_.record(BlockEventKind::kEvict, by, *evicted);
   return true;
@@ -197,6 +232,7 @@ BlockId BlockManager::take_block(SequenceId owner) {
 
 void BlockManager::drop_contents(BlockId block, SequenceId owner) {
   pool_.discard(block);
+  drop_window(block);
   events_.record(BlockEventKind::kFree, owner, block);
 }
 
@@ -216,12 +252,128 @@ void BlockManager::note_reference_gone(BlockId block, SequenceId owner, std::int
 void BlockManager::append(BlockTable& table, BlockId block) {
   table.blocks_.push_back(block);
   ++num_logical_blocks_;
+  if (windows_.is_used() && table.num_blocks() > table.num_left_behind_) windows_.read(block);
 }
 
 void BlockManager::pop_back(BlockTable& table) {
-  let_go(table.blocks_.back(), table.owner_);
+  const BlockId block = table.blocks_.back();
+  if (table.num_blocks() > table.num_left_behind_) leave_window(block);
+  let_go(block, table.owner_);
   table.blocks_.pop_back();
   --num_logical_blocks_;
+}
+
+// ---- window parts
+
+void BlockManager::drop_window(BlockId block) {
+  if (windows_.is_used()) windows_.drop(block);
+}
+
+// Where a sequence ends: kept as long as the block's other contents are worth it.
+void BlockManager::leave_window(BlockId block) {
+  if (!windows_.is_used()) return;
+  const bool is_findable = prefix_cache_.is_holder(block);
+  windows_.leave(block, is_findable ? std::optional(prefix_cache_.retention(prefix_cache_.node_of(block)))
+                                    : std::nullopt);
+}
+
+// Where it goes on, only those are worth more than their place for now that end where others will part from
+// it.
+RetentionClass BlockManager::window_retention(const SequenceContent& content,
+                                              std::int32_t block_index) const {
+  const auto is_read_behind = [&](std::int32_t num_tokens) {
+    return block_index >= windows_.first_block_read(num_tokens) &&
+           block_index < blocks_for(num_tokens, options_.block_size);
+  };
+  if (is_read_behind(content.num_system_tokens))
+    return std::max(content.retention, RetentionClass::kSystemPrompt);
+  return is_read_behind(content.num_next_turn_tokens) ? content.retention : RetentionClass::kScratch;
+}
+
+void BlockManager::leave_behind(BlockTable& table, const SequenceContent& content, std::int32_t num_tokens) {
+  if (!windows_.is_used()) return;
+  const std::int32_t end = windows_.first_block_read(num_tokens);
+  for (; table.num_left_behind_ < end; ++table.num_left_behind_) {
+    if (table.num_left_behind_ >= table.num_blocks()) continue;
+    const BlockId block = table.blocks_[static_cast<std::size_t>(table.num_left_behind_)];
+    windows_.leave(block, prefix_cache_.is_holder(block)
+                              ? std::optional(window_retention(content, table.num_left_behind_))
+                              : std::nullopt);
+    ++windows_.totals().num_left;
+    events_.record(BlockEventKind::kLeaveWindow, table.owner_, block, windows_.num_readers(block));
+  }
+}
+
+void BlockManager::open_window(BlockTable& table, std::int32_t num_tokens) {
+  if (!windows_.is_used()) return;
+  const std::int32_t end = blocks_for(num_tokens, options_.block_size);
+  table.window_places_.assign(static_cast<std::size_t>(end), kNoBlock);
+  for (std::int32_t i = table.num_left_behind_; i < end; ++i) {
+    const BlockId block = table.blocks_[static_cast<std::size_t>(i)];
+    if (!windows_.has_part(block)) {
+      OCTAVO_CHECK(i * options_.block_size >= table.num_computed_tokens_,
+                   "the window part of block %d is gone", block.value);
+      windows_.open(block);
+    }
+    table.window_places_[static_cast<std::size_t>(i)] = windows_.place_of(block);
+  }
+}
+
+void BlockManager::copy_window(BlockId source, BlockId target) {
+  if (!windows_.is_used()) return;
+  OCTAVO_CHECK(windows_.has_part(source), "the window part of block %d is gone", source.value);
+  window_moves_.push_back(
+      {.kind = PoolMoveKind::kCopy, .source = windows_.place_of(source), .target = windows_.open(target)});
+}
+
+// Places in the host pool that swap_out() takes.
+std::int32_t BlockManager::num_windows_to_move(std::span<const MovingTable> tables) {
+  shared_scratch_.clear();
+  for (const MovingTable& moving : tables) {
+    const BlockTable& table = *moving.table;
+    const auto begin = table.blocks_.begin();
+    shared_scratch_.insert(shared_scratch_.end(), begin + table.num_left_behind_,
+                           begin + blocks_for(table.num_computed_tokens_, options_.block_size));
+  }
+  std::ranges::sort(shared_scratch_);
+  const auto end = std::unique(shared_scratch_.begin(), shared_scratch_.end());
+  return static_cast<std::int32_t>(end - shared_scratch_.begin());
+}
+
+// Of the blocks that move_out() gave places.
+void BlockManager::move_window_out(const BlockTable& table) {
+  if (!windows_.is_used()) return;
+  for (std::int32_t i = table.num_left_behind_; i < table.num_blocks(); ++i) {
+    const BlockId block = table.blocks_[static_cast<std::size_t>(i)];
+    const BlockId host_block = moved_to_[static_cast<std::size_t>(block.value)];
+    if (windows_.host_place_of(host_block) != kNoBlock) continue;
+    window_moves_.push_back({.kind = PoolMoveKind::kSwapOut,
+                             .source = windows_.place_of(block),
+                             .target = windows_.open_host(host_block)});
+    ++windows_.totals().num_swapped_out;
+  }
+}
+
+// `device`: the tables' blocks there, which may have kept their window parts. All are read before any is
+// opened, so that none is given up for another.
+void BlockManager::move_windows_in(std::span<const MovingTable> tables,
+                                   std::span<const std::vector<BlockId>> device) {
+  if (!windows_.is_used()) return;
+  const auto for_each_read = [&](const auto& visit) {
+    for (std::size_t t = 0; t < tables.size(); ++t) {
+      const BlockTable& table = *tables[t].table;
+      for (auto i = static_cast<std::size_t>(table.num_left_behind_); i < table.blocks_.size(); ++i)
+        visit(device[t][i], table.blocks_[i]);
+    }
+  };
+  for_each_read([&](BlockId block, BlockId) { windows_.read(block); });
+  for_each_read([&](BlockId block, BlockId host_block) {
+    if (windows_.has_part(block)) return;
+    window_moves_.push_back({.kind = PoolMoveKind::kSwapIn,
+                             .source = windows_.host_place_of(host_block),
+                             .target = windows_.open(block)});
+    ++windows_.totals().num_swapped_in;
+  });
 }
 
 // ---- found again
@@ -240,6 +392,19 @@ BlockManager::AppendedMatch BlockManager::append_match(BlockTable& table, const 
     return appended;
   }
   if (states_.is_used()) return resume(table, content, max_tokens, *copies);
+  if (windows_.is_used()) {
+    const std::int32_t most = most_tokens_with_window(table, content, max_tokens);
+    const std::int32_t num_blocks =
+        std::min(most / options_.block_size,
+                 table.num_sealed_blocks_ + static_cast<std::int32_t>(table.known_.size()));
+    table.known_.clear();
+    leave_behind(table, content, std::max(table.num_computed_tokens_, num_blocks * options_.block_size));
+    append_hits(table, content, most, appended);
+    if (most < max_tokens) {
+      appended.miss = {.cause = MissCause::kBehindWindow, .position = most};
+      return appended;
+    }
+  }
   table.known_.clear();
   append_hits(table, content, max_tokens, appended);
   append_partial(table, content, max_tokens, copies, appended);
@@ -265,7 +430,7 @@ BlockManager::AppendedMatch BlockManager::resume(BlockTable& table, const Sequen
   appended.num_copied_partial = position - table.num_sealed_blocks_ * options_.block_size;
   if (appended.num_copied_partial > 0) {
     const auto tail = next.first(static_cast<std::size_t>(appended.num_copied_partial));
-    copy_start(table, prefix_cache_.closest(table.last_sealed_, tail, content.salt).node,
+    copy_start(table, content, prefix_cache_.closest(table.last_sealed_, tail, content.salt).node,
                appended.num_copied_partial, copies);
   }
   table.state_ = states_.resume(state);
@@ -312,8 +477,13 @@ void BlockManager::append_partial(BlockTable& table, const SequenceContent& cont
   if (copies == nullptr || closest.node == kNoNode) return;
   const auto num_there = static_cast<std::int32_t>(prefix_cache_.tokens(closest.node).size());
   const bool is_worth_it = closest.num_equal >= std::min(kLeastPartialMatch, num_there);
-  if (!is_worth_it || !can_copy_partial(table, prefix_cache_.holder(closest.node), max_tokens)) return;
-  copy_start(table, closest.node, closest.num_equal, *copies);
+  const BlockId source = prefix_cache_.holder(closest.node);
+  if (!is_worth_it || !can_copy_partial(table, source, max_tokens)) return;
+  if (windows_.is_used() && !windows_.has_part(source)) {
+    appended.miss.cause = MissCause::kBehindWindow;
+    return;
+  }
+  copy_start(table, content, closest.node, closest.num_equal, *copies);
   appended.num_copied_partial = closest.num_equal;
 }
 
@@ -338,11 +508,12 @@ PrefixMiss BlockManager::miss_after(const BlockTable& table, const SequenceConte
 }
 
 // The first slots of a node that follows the sealed blocks, as the table's own.
-void BlockManager::copy_start(BlockTable& table, PrefixNodeId node, std::int32_t num_tokens,
-                              std::vector<BlockCopy>& copies) {
+void BlockManager::copy_start(BlockTable& table, const SequenceContent& content, PrefixNodeId node,
+                              std::int32_t num_tokens, std::vector<BlockCopy>& copies) {
   const BlockId source = prefix_cache_.holder(node);
   if (pool_.at(source).state == BlockState::kCached) prefix_cache_.reuse(source);
   events_.record(BlockEventKind::kPin, SequenceId{}, source, pool_.pin(source));
+  if (windows_.is_used()) windows_.read(source);
   copy_sources_.push_back(source);
   const BlockId target = copy_block(source, table.owner_, BlockEventKind::kCopyPartial, copies);
   ++totals_.partial_copies;
@@ -350,8 +521,10 @@ void BlockManager::copy_start(BlockTable& table, PrefixNodeId node, std::int32_t
   pool_.set_filled(target, num_tokens);
   events_.record(BlockEventKind::kFill, table.owner_, target, num_tokens);
   append(table, target);
+  copy_window(source, target);
   table.num_computed_tokens_ = table.num_assigned_tokens_ =
       table.num_sealed_blocks_ * options_.block_size + num_tokens;
+  leave_behind(table, content, table.num_computed_tokens_);
 }
 
 // Only a whole block can have been evicted or stand elsewhere.
@@ -380,7 +553,7 @@ bool BlockManager::can_copy_partial(const BlockTable& table, BlockId source, std
 // ---- growing
 
 void BlockManager::grow(BlockTable& table, std::int32_t num_tokens, std::vector<BlockCopy>& copies,
-                        std::vector<StateMove>* moves) {
+                        std::vector<PoolMove>* moves) {
   if (states_.is_used()) table.state_ = states_.make_writable(table.state_, *moves);
   if (writes_shared_block(table)) copy_on_write(table, copies);
   if (num_tokens <= table.num_assigned_tokens_) return;
@@ -409,11 +582,17 @@ void BlockManager::copy_on_write(BlockTable& table, std::vector<BlockCopy>& copi
   entry = copy_block(source, table.owner_, BlockEventKind::kCopyOnWrite, copies);
   pool_.set_assigned(entry, pool_.at(source).num_assigned);
   pool_.set_filled(entry, pool_.at(source).num_filled);
+  if (windows_.is_used()) windows_.read(entry);
+  copy_window(source, entry);
+  leave_window(source);
   let_go(source, table.owner_);
 }
 
 void BlockManager::end_copies() {
-  for (const BlockId source : copy_sources_) note_reference_gone(source, SequenceId{}, pool_.unpin(source));
+  for (const BlockId source : copy_sources_) {
+    leave_window(source);
+    note_reference_gone(source, SequenceId{}, pool_.unpin(source));
+  }
   copy_sources_.clear();
 }
 
@@ -444,6 +623,7 @@ void BlockManager::commit(BlockTable& table, const SequenceContent& content, std
   }
   table.num_computed_tokens_ = num_computed;
   seal_full(table, content);
+  leave_behind(table, content, num_computed);
 }
 
 void BlockManager::keep_state(BlockTable& table, const SequenceContent& content, CheckpointReason reason) {
@@ -519,8 +699,10 @@ void BlockManager::fork(const BlockTable& parent, BlockTable& child) {
 void BlockManager::share_start(const BlockTable& source, BlockTable& child, std::int32_t num_blocks) {
   OCTAVO_CHECK(num_blocks * options_.block_size <= source.num_computed_tokens_,
                "%d blocks of %d computed tokens", num_blocks, source.num_computed_tokens_);
-  OCTAVO_CHECK(!states_.is_used() || num_blocks * options_.block_size == source.num_computed_tokens_,
-               "the state of %d tokens is not that of %d blocks", source.num_computed_tokens_, num_blocks);
+  const bool is_exact = !states_.is_used() && !windows_.is_used();
+  OCTAVO_CHECK(is_exact || num_blocks * options_.block_size == source.num_computed_tokens_,
+               "state or window of %d tokens is not that of %d blocks", source.num_computed_tokens_,
+               num_blocks);
   share_first(source, child, num_blocks);
   child.num_computed_tokens_ = child.num_assigned_tokens_ = num_blocks * options_.block_size;
   child.state_ = states_.share(source.state_);
@@ -536,9 +718,9 @@ void BlockManager::share_first(const BlockTable& table, BlockTable& other, std::
   OCTAVO_CHECK(other.empty() && !table.is_swapped_out_, "sequence %llu has %d blocks",
                static_cast<unsigned long long>(other.owner_.value), other.num_blocks());
   other.known_.clear();
-  other.blocks_.assign(table.blocks_.begin(), table.blocks_.begin() + num_blocks);
-  num_logical_blocks_ += num_blocks;
-  for (const BlockId block : other.blocks_) {
+  other.num_left_behind_ = table.num_left_behind_;
+  for (const BlockId block : std::span(table.blocks_).first(static_cast<std::size_t>(num_blocks))) {
+    append(other, block);
     events_.record(BlockEventKind::kShare, other.owner_, block, pool_.ref(block));
   }
 }
@@ -546,13 +728,15 @@ void BlockManager::share_first(const BlockTable& table, BlockTable& other, std::
 // ---- swapping
 
 bool BlockManager::swap_out(std::span<const MovingTable> tables, std::vector<BlockSwap>& swaps,
-                            std::vector<StateMove>* moves) {
+                            std::vector<PoolMove>* moves) {
   if (num_distinct_blocks(tables) > host_pool_.num_free()) return false;
+  if (windows_.is_used() && num_windows_to_move(tables) > windows_.num_free_host()) return false;
   if (states_.is_used() && !states_.swap_out(states_of(tables), *moves)) return false;
   const std::size_t num_swaps_before = swaps.size();
   for (const MovingTable& moving : tables) {
     trim(*moving.table);
     move_out(*moving.table, swaps);
+    move_window_out(*moving.table);
   }
   // The first table last: what all share is used latest, so it is evicted latest.
   for (std::size_t i = tables.size(); i-- > 0;) {
@@ -608,7 +792,7 @@ std::vector<BlockId*> BlockManager::states_of(std::span<const MovingTable> table
 
 BlockManager::AppendedMatch BlockManager::swap_in(std::span<const MovingTable> tables,
                                                   std::vector<BlockSwap>& swaps,
-                                                  std::vector<StateMove>* moves) {
+                                                  std::vector<PoolMove>* moves) {
   const std::size_t num_swaps_before = swaps.size();
   AppendedMatch found_first;
   std::vector<std::vector<BlockId>> device_blocks(tables.size());
@@ -618,6 +802,7 @@ BlockManager::AppendedMatch BlockManager::swap_in(std::span<const MovingTable> t
     if (i == 0) found_first = found;
   }
   for (std::size_t i = 0; i < tables.size(); ++i) move_in(*tables[i].table, device_blocks[i], swaps);
+  move_windows_in(tables, device_blocks);
   for (std::size_t i = num_swaps_before; i < swaps.size(); ++i) {
     moved_to_[static_cast<std::size_t>(swaps[i].host_block.value)] = kNoBlock;
   }
@@ -676,6 +861,7 @@ void BlockManager::move_in(BlockTable& table, std::vector<BlockId>& device, std:
 void BlockManager::let_host_go(BlockId host_block) {
   if (host_pool_.unref(host_block) > 0) return;
   host_pool_.discard(host_block);
+  if (windows_.is_used()) windows_.drop_host(host_block);
   events_.record(BlockEventKind::kSwapDrop, SequenceId{}, kNoBlock, host_block.value);
 }
 
@@ -739,6 +925,7 @@ KvFigures BlockManager::figures() const {
   figures.filled_slots = static_cast<std::int32_t>(pool_.num_filled_slots());
   figures.host_used_blocks = host_pool_.num_used();
   states_.describe(figures);
+  windows_.describe(figures);
   if (pool_.num_used() == 0) return figures;
   const double num_used = pool_.num_used();
   figures.sharing_ratio = num_logical_blocks_ / num_used;
@@ -760,6 +947,10 @@ std::vector<BlockSnapshot> BlockManager::snapshot(std::span<const OwnedTable> ta
     shown.parent = prefix_cache_.parent_block(BlockId{id}).value;
     shown.findable = prefix_cache_.is_holder(BlockId{id});
     if (shown.findable) shown.retention = prefix_cache_.retention(prefix_cache_.node_of(BlockId{id}));
+    if (windows_.is_used() && windows_.has_part(BlockId{id})) {
+      shown.window = windows_.num_readers(BlockId{id}) > 0 ? WindowPart::kUsed : WindowPart::kCached;
+      shown.window_place = windows_.place_of(BlockId{id});
+    }
   }
   std::vector<bool> has_owner(blocks.size());
   for (const OwnedTable& owned : tables) {
@@ -873,6 +1064,7 @@ std::optional<std::string> BlockManager::broken_invariant(std::span<const OwnedT
   if (auto broken = states_.broken_invariant(states, host_states)) return broken;
   if (num_logical_blocks != num_logical_blocks_) return "the count of logical blocks is wrong";
   if (auto broken = device.difference()) return broken;
+  if (auto broken = broken_windows(tables)) return broken;
   if (auto broken = host.difference()) return "host pool: " + *broken;
   if (host_pool_.num_cached() > 0) return "host blocks without an owner are kept";
   if (host_pool_.num_used() != totals_.host_used_blocks) return "the level of the host pool is wrong";
@@ -882,6 +1074,27 @@ std::optional<std::string> BlockManager::broken_invariant(std::span<const OwnedT
     }
   }
   return std::nullopt;
+}
+
+std::optional<std::string> BlockManager::broken_windows(std::span<const OwnedTable> tables) const {
+  if (!windows_.is_used()) return std::nullopt;
+  std::vector<std::int32_t> num_readers(static_cast<std::size_t>(pool_.num_blocks()));
+  for (const BlockId source : copy_sources_) ++num_readers[static_cast<std::size_t>(source.value)];
+  for (const OwnedTable& owned : tables) {
+    const BlockTable& table = *owned.table;
+    const std::string name = "the table of sequence " + std::to_string(table.owner_.value);
+    if (table.num_left_behind_ != windows_.first_block_read(table.num_computed_tokens_))
+      return name + " reads window parts that it should have left, or left those that it reads";
+    for (std::int32_t i = table.num_left_behind_; i < table.num_blocks(); ++i) {
+      const BlockId block = table.blocks_[static_cast<std::size_t>(i)];
+      const bool is_computed = i * options_.block_size < table.num_computed_tokens_;
+      const bool has_part =
+          table.is_swapped_out_ ? windows_.host_place_of(block) != kNoBlock : windows_.has_part(block);
+      if (is_computed && !has_part) return name + " reads a window part that is gone";
+      if (!table.is_swapped_out_) ++num_readers[static_cast<std::size_t>(block.value)];
+    }
+  }
+  return windows_.broken_invariant(num_readers);
 }
 
 std::optional<std::string> BlockManager::broken_table(const OwnedTable& owned) const {

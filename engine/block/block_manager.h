@@ -19,6 +19,10 @@
 // computed tokens and to no fewer. So a prefix is found as far as both its blocks and a checkpoint are there,
 // a table is continued from the cache only while it is empty, and grow() makes the state writable.
 //
+// Windows. Where layers see the last tokens only, a block has a window part beside it (window_manager.h). Who
+// names a block reads that part until its window has passed; a prefix is found as far as the window in front
+// of its end is there too. open_window() gives places to what a step will write.
+//
 // Invariants, recounted by broken_invariant():
 //   1. free + cached + used = num_blocks, and a reference count is the number of table entries and pins that
 //      name the block. Of the host pool the same, with nothing cached.
@@ -31,6 +35,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/api/kv_snapshot.h"
@@ -43,6 +48,7 @@
 #include "engine/block/buddy_allocator.h"
 #include "engine/block/prefix_cache.h"
 #include "engine/block/state_manager.h"
+#include "engine/block/window_manager.h"
 
 namespace octavo::block {
 
@@ -68,6 +74,12 @@ struct BlockManagerOptions {
   std::int32_t num_states = 0;
   std::int32_t num_host_states = 0;
   std::int64_t bytes_per_state = 0;  // for figures only
+  // Tokens that layers see that keep their keys and values in a pool of their own; 0: there are none.
+  // REQUIRES: no states, no runs; places for all that may run (window_manager.h).
+  std::int32_t window = 0;
+  std::int32_t num_window_blocks = 0;
+  std::int32_t num_host_window_blocks = 0;
+  std::int64_t bytes_per_window_block = 0;  // for figures only
 };
 
 // What the blocks of a sequence are found by: its tokens, and the salt that separates users. And how long
@@ -76,7 +88,8 @@ struct SequenceContent {
   std::span<const TokenId> token_ids;
   std::string_view salt;
   RetentionClass retention = RetentionClass::kScratch;
-  std::int32_t num_system_tokens = 0;  // at the start: blocks of these alone are kept as a system prompt
+  std::int32_t num_system_tokens = 0;     // at the start: blocks of these alone are kept as a system prompt
+  std::int32_t num_next_turn_tokens = 0;  // with which the next turn is expected to start; 0: not known
 };
 
 // A table and how many tokens it shall have slots for.
@@ -157,10 +170,15 @@ class BlockManager {
   // Slots for `num_tokens` tokens, all from num_computed_tokens on writable by this table alone.
   // REQUIRES: num_blocks_to_grow() <= num_available(); `moves` where there are states.
   void grow(BlockTable& table, std::int32_t num_tokens, std::vector<BlockCopy>& copies,
-            std::vector<StateMove>* moves = nullptr);
+            std::vector<PoolMove>* moves = nullptr);
 
   // Gives an empty table a run of blocks in which it will grow. REQUIRES: can_reserve().
   void reserve(BlockTable& table, std::int32_t num_blocks);
+
+  // Places for the window parts of what is written up to this token, and the list of those that are read.
+  void open_window(BlockTable& table, std::int32_t num_tokens);
+  // What has to be done in the pool of window parts, in this order, since it was asked last.
+  std::vector<PoolMove> take_window_moves() { return std::exchange(window_moves_, {}); }
 
   // Keys and values of the first `num_computed` tokens exist now.
   void commit(BlockTable& table, const SequenceContent& content, std::int32_t num_computed);
@@ -187,13 +205,13 @@ class BlockManager {
   // False, and nothing changes, when the host pool has not enough blocks. Contents stay findable on the
   // device as long as their place is not needed.
   bool swap_out(std::span<const MovingTable> tables, std::vector<BlockSwap>& swaps,
-                std::vector<StateMove>* moves = nullptr);
+                std::vector<PoolMove>* moves = nullptr);
 
   // Brings them back with the sharing that they had. What is still found on the device is not copied;
   // returned is how much of the first table that was.
   // REQUIRES: num_distinct_blocks() <= num_available().
   AppendedMatch swap_in(std::span<const MovingTable> tables, std::vector<BlockSwap>& swaps,
-                        std::vector<StateMove>* moves = nullptr);
+                        std::vector<PoolMove>* moves = nullptr);
 
   // Lets all blocks go, the last one first, so that the tail of a chain is evicted before its head.
   void release(BlockTable& table);
@@ -214,6 +232,7 @@ class BlockManager {
   const BlockPool& host_pool() const { return host_pool_; }
   const PrefixCache& prefix_cache() const { return prefix_cache_; }
   const StateManager& states() const { return states_; }
+  const WindowManager& windows() const { return windows_; }
   const KvTotals& totals() const { return totals_; }  // of states: as of the end of the last step
   KvTotals& totals() { return totals_; }              // the scheduler adds what it alone knows
   KvFigures figures() const;                          // definitions: kv_snapshot.h
@@ -250,8 +269,8 @@ class BlockManager {
                       std::vector<BlockCopy>* copies, AppendedMatch& appended);
   PrefixMiss miss_after(const BlockTable& table, const SequenceContent& content,
                         std::span<const TokenId> token_ids, const PrefixCache::Closest& closest) const;
-  void copy_start(BlockTable& table, PrefixNodeId node, std::int32_t num_tokens,
-                  std::vector<BlockCopy>& copies);
+  void copy_start(BlockTable& table, const SequenceContent& content, PrefixNodeId node,
+                  std::int32_t num_tokens, std::vector<BlockCopy>& copies);
   std::optional<PrefixMiss> remembered_miss(const BlockTable& table, std::span<const TokenId> token_ids,
                                             const SequenceContent& content) const;
   bool is_evictable(BlockId block) const;
@@ -266,6 +285,17 @@ class BlockManager {
   void copy_on_write(BlockTable& table, std::vector<BlockCopy>& copies);
   void end_copies();
   void seal_next(BlockTable& table, const SequenceContent& content);
+  std::int32_t most_tokens_with_window(BlockTable& table, const SequenceContent& content,
+                                       std::int32_t max_tokens) const;
+  RetentionClass window_retention(const SequenceContent& content, std::int32_t block_index) const;
+  void leave_window(BlockId block);
+  void leave_behind(BlockTable& table, const SequenceContent& content, std::int32_t num_tokens);
+  void drop_window(BlockId block);
+  void copy_window(BlockId source, BlockId target);
+  std::int32_t num_windows_to_move(std::span<const MovingTable> tables);
+  void move_window_out(const BlockTable& table);
+  void move_windows_in(std::span<const MovingTable> tables, std::span<const std::vector<BlockId>> device);
+  std::optional<std::string> broken_windows(std::span<const OwnedTable> tables) const;
   void append(BlockTable& table, BlockId block);
   void share_first(const BlockTable& table, BlockTable& other, std::int32_t num_blocks);
   void pop_back(BlockTable& table);
@@ -283,6 +313,8 @@ class BlockManager {
   BlockPool host_pool_;
   PrefixCache prefix_cache_;
   StateManager states_;
+  WindowManager windows_;
+  std::vector<PoolMove> window_moves_;
   std::optional<BuddyAllocator> buddies_;
   BlockEventLog events_;
   KvTotals totals_;

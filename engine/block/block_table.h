@@ -31,6 +31,11 @@ class BlockTable {
   // What recurrent layers know of the computed tokens, in the pool of states (swapped out: in the host's);
   // kNoBlock: there are no such layers, or nothing is computed.
   BlockId state() const { return state_; }
+  // Blocks at the start whose window parts no row of it will read any more.
+  std::int32_t num_blocks_left_behind() const { return num_left_behind_; }
+  // Where the window parts lie, in their own pool, of the blocks that are read or written in this step: the
+  // others are kNoBlock. As of BlockManager::open_window(); empty: no layer has a window of its own.
+  std::span<const BlockId> window_places() const { return window_places_; }
 
  private:
   friend class BlockManager;
@@ -43,6 +48,8 @@ class BlockTable {
   PrefixNodeId last_sealed_ = kNoNode;  // node of block num_sealed_blocks - 1
   bool is_swapped_out_ = false;
   BlockId state_ = kNoBlock;
+  std::int32_t num_left_behind_ = 0;
+  std::vector<BlockId> window_places_;
   std::int32_t last_checkpoint_ = 0;  // position of the newest one that is known of these tokens
 
   // What match() found behind the sealed part when it was asked last, by serial: whoever waits for blocks

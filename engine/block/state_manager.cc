@@ -81,10 +81,10 @@ BlockId StateManager::take() {
   return state;
 }
 
-BlockId StateManager::make_writable(BlockId state, std::vector<StateMove>& moves) {
+BlockId StateManager::make_writable(BlockId state, std::vector<PoolMove>& moves) {
   if (state == kNoBlock) {
     const BlockId fresh = take();
-    moves.push_back({.kind = StateMoveKind::kClear, .target = fresh});
+    moves.push_back({.kind = PoolMoveKind::kClear, .target = fresh});
     return fresh;
   }
   const bool is_shared = pool_.at(state).ref_count > 1;
@@ -94,7 +94,7 @@ BlockId StateManager::make_writable(BlockId state, std::vector<StateMove>& moves
     return state;
   }
   const BlockId copy = take();
-  moves.push_back({.kind = StateMoveKind::kCopy, .source = state, .target = copy});
+  moves.push_back({.kind = PoolMoveKind::kCopy, .source = state, .target = copy});
   ++totals_.num_copied;
   let_go(state);
   return copy;
@@ -162,7 +162,7 @@ void StateManager::drop_unreachable() {
 
 // ---- swapping
 
-bool StateManager::swap_out(std::span<BlockId* const> owned, std::vector<StateMove>& moves) {
+bool StateManager::swap_out(std::span<BlockId* const> owned, std::vector<PoolMove>& moves) {
   std::vector<BlockId> distinct;
   for (const BlockId* state : owned) {
     if (*state != kNoBlock) distinct.push_back(*state);
@@ -175,7 +175,7 @@ bool StateManager::swap_out(std::span<BlockId* const> owned, std::vector<StateMo
     BlockId& host_state = moved_to_[index_of(*state)];
     if (host_state == kNoBlock) {
       host_state = host_pool_.take();
-      moves.push_back({.kind = StateMoveKind::kSwapOut, .source = *state, .target = host_state});
+      moves.push_back({.kind = PoolMoveKind::kSwapOut, .source = *state, .target = host_state});
     } else {
       host_pool_.ref(host_state);
     }
@@ -186,7 +186,7 @@ bool StateManager::swap_out(std::span<BlockId* const> owned, std::vector<StateMo
   return true;
 }
 
-void StateManager::swap_in(std::span<BlockId* const> owned, std::vector<StateMove>& moves) {
+void StateManager::swap_in(std::span<BlockId* const> owned, std::vector<PoolMove>& moves) {
   std::vector<BlockId> distinct;
   for (BlockId* const state : owned) {
     if (*state == kNoBlock) continue;
@@ -195,7 +195,7 @@ void StateManager::swap_in(std::span<BlockId* const> owned, std::vector<StateMov
     if (device_state == kNoBlock) {
       device_state = take();
       distinct.push_back(host_state);
-      moves.push_back({.kind = StateMoveKind::kSwapIn, .source = host_state, .target = device_state});
+      moves.push_back({.kind = PoolMoveKind::kSwapIn, .source = host_state, .target = device_state});
     } else {
       pool_.ref(device_state);
     }

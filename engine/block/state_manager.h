@@ -37,20 +37,6 @@ namespace octavo::block {
 
 // States are named by their place in the pool of states, as blocks are; their pool has blocks of one slot.
 
-// A change of whole states in a step, made before anything is computed and in the order given: a later one
-// may write what an earlier one has read.
-enum class StateMoveKind : std::uint8_t {
-  kClear,    // target becomes the state before the first token
-  kCopy,     // within the device
-  kSwapOut,  // source on the device, target in the host pool
-  kSwapIn,   // the other way
-};
-struct StateMove {
-  StateMoveKind kind = StateMoveKind::kClear;
-  BlockId source = kNoBlock;
-  BlockId target = kNoBlock;
-};
-
 // The tokens before a checkpoint: those of a chain of full blocks, and fewer than a block behind them.
 struct CheckpointPlace {
   PrefixNodeId node = kNoNode;  // of the last full block; kNoNode: there is none
@@ -101,7 +87,7 @@ class StateManager {
 
   // The state that the owner of `state` may write, with the same contents once `moves` were made: the same
   // one if nobody else needs it, else another. REQUIRES: no more sequences own states than there are states.
-  BlockId make_writable(BlockId state, std::vector<StateMove>& moves);
+  BlockId make_writable(BlockId state, std::vector<PoolMove>& moves);
 
   // Keeps an owned state. False where a checkpoint stands there already (which is used now), or the state has
   // one.
@@ -109,8 +95,8 @@ class StateManager {
 
   // To the host pool, for all owners at once that `owned` names (kNoBlock is passed over); each becomes the
   // place there. False, and nothing changes, when the host pool has not enough room.
-  bool swap_out(std::span<BlockId* const> owned, std::vector<StateMove>& moves);
-  void swap_in(std::span<BlockId* const> owned, std::vector<StateMove>& moves);
+  bool swap_out(std::span<BlockId* const> owned, std::vector<PoolMove>& moves);
+  void swap_in(std::span<BlockId* const> owned, std::vector<PoolMove>& moves);
   // One owner less of a state in the host pool.
   void let_host_go(BlockId host_state);
 

@@ -68,7 +68,7 @@ scheduler::SchedulerOutput TextScorer::step_of(std::span<const TokenId> token_id
   scheduler::SchedulerOutput step;
   if (description_.num_states > 0) {
     sequence.state = BlockId{0};
-    if (begin == 0) step.state_moves.push_back({.kind = block::StateMoveKind::kClear, .target = BlockId{0}});
+    if (begin == 0) step.state_moves.push_back({.kind = block::PoolMoveKind::kClear, .target = BlockId{0}});
   }
   step.sequences.push_back(std::move(sequence));
   return step;

@@ -26,7 +26,7 @@ IntakeSources real_sources(const tokenizer::Tokenizer& tokenizer,
   IntakeSources sources{.tokenizer = &tokenizer,
                         .num_end_tokens = 0,
                         .max_prompt_tokens = static_cast<std::size_t>(std::max(1, options.max_model_len - 1)),
-                        .has_states = options.num_states > 0,
+                        .memory_ends_exactly = options.num_states > 0 || options.window > 0,
                         .draw_seed = draw_seed};
   for (TokenId id = 0; id < tokenizer.vocabulary_size(); ++id) {
     if (tokenizer.is_end_of_sequence(id)) ++sources.num_end_tokens;

@@ -199,7 +199,7 @@ std::int32_t RequestIntake::count_next_turn_tokens(const Prompt& prompt,
                                                    std::span<const TokenId> prompt_token_ids,
                                                    const EncodeLimits& limits) const {
   const auto* const chat = std::get_if<ChatPrompt>(&prompt);
-  if (!sources_.has_states || chat == nullptr || chat->continue_answer) return 0;
+  if (!sources_.memory_ends_exactly || chat == nullptr || chat->continue_answer) return 0;
   std::vector<ChatMessage> messages = chat->messages;
   messages.push_back({.role = Role::kAssistant, .content = "Yes."});
   messages.push_back({.role = Role::kUser, .content = "Why?"});

@@ -26,7 +26,8 @@ struct IntakeSources {
   std::int32_t num_end_tokens = 1;                  // tokens that end a sequence
   // No prompt may have more. One that cannot have so few, whatever its tokens, is refused unencoded.
   std::size_t max_prompt_tokens = std::numeric_limits<std::size_t>::max();
-  bool has_states = false;  // recurrent layers: where the next turn will part is worth finding out
+  // Recurrent layers, or a window: where the next turn will part is worth finding out.
+  bool memory_ends_exactly = false;
   std::function<std::uint64_t()> draw_seed = {};   // for a request that brings none
   std::function<std::int64_t()> unix_time_s = {};  // the date that a chat template may print
 };

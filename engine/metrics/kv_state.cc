@@ -128,6 +128,7 @@ Result<void> KvState::apply(const BlockEvent& event) {
       case BlockEventKind::kPreempt:
       case BlockEventKind::kResume:
       case BlockEventKind::kFork:
+      case BlockEventKind::kLeaveWindow:
       case BlockEventKind::kPrune: return {};
     }
     return impossible(event, "the kind of event is unknown");

@@ -143,7 +143,7 @@ Result<std::span<const float>> ModelRunner::compute_logits(const scheduler::Sche
   input_.assemble(step, plan_.kv_layout.block_size);
   OCTAVO_CHECK(num_rows >= 1 && num_rows <= std::min(kLogitsRows, input_.num_tokens()),
                "%d of %d rows have no place for their logits", num_rows, input_.num_tokens());
-  for (const block::StateMove& move : input_.state_moves()) move_state(move);
+  for (const block::PoolMove& move : input_.state_moves()) move_state(move);
   transformer_.forward(input_.batch(), input_.token_ids(), *pools_.device, pools_.states.get());
   std::array<std::int32_t, kLogitsRows> rows;
   const auto last = std::span(rows).first(static_cast<std::size_t>(num_rows));
@@ -182,24 +182,24 @@ void ModelRunner::move_blocks(RunnerOutput& output) {
 
 // One by one: a later move may write what an earlier one has read.
 void ModelRunner::move_states(RunnerOutput& output) {
-  for (const block::StateMove& move : input_.state_moves()) {
+  for (const block::PoolMove& move : input_.state_moves()) {
     const std::int64_t begin_us = clock_->now_us();
     move_state(move);
     const std::int64_t us = clock_->now_us() - begin_us;
-    if (move.kind == block::StateMoveKind::kSwapOut) output.swap_out_us += us;
-    if (move.kind == block::StateMoveKind::kSwapIn) output.swap_in_us += us;
+    if (move.kind == block::PoolMoveKind::kSwapOut) output.swap_out_us += us;
+    if (move.kind == block::PoolMoveKind::kSwapIn) output.swap_in_us += us;
   }
 }
 
-void ModelRunner::move_state(const block::StateMove& move) {
+void ModelRunner::move_state(const block::PoolMove& move) {
   const kernels::BlockCopy copy{.source = move.source.value, .target = move.target.value};
   switch (move.kind) {
-    case block::StateMoveKind::kClear:
+    case block::PoolMoveKind::kClear:
       return backend_->clear_states(*pools_.states, std::span(&copy.target, 1));
-    case block::StateMoveKind::kCopy: return backend_->copy_states(*pools_.states, std::span(&copy, 1));
-    case block::StateMoveKind::kSwapOut:
+    case block::PoolMoveKind::kCopy: return backend_->copy_states(*pools_.states, std::span(&copy, 1));
+    case block::PoolMoveKind::kSwapOut:
       return backend_->swap_states_out(*pools_.states, *pools_.host_states, std::span(&copy, 1));
-    case block::StateMoveKind::kSwapIn:
+    case block::PoolMoveKind::kSwapIn:
       return backend_->swap_states_in(*pools_.host_states, *pools_.states, std::span(&copy, 1));
   }
 }

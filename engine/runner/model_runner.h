@@ -87,7 +87,7 @@ class ModelRunner final : public Runner {
 
   void move_blocks(RunnerOutput& output);
   void move_states(RunnerOutput& output);
-  void move_state(const block::StateMove& move);
+  void move_state(const block::PoolMove& move);
   void note_times(RunnerOutput& output);
   void choose_logits_rows(const scheduler::SchedulerOutput& step);
   void leave_to_backend(const scheduler::ScheduledSequence& sequence, LogitsRow& row);

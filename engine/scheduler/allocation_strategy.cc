@@ -15,7 +15,11 @@ block::BlockManagerOptions block_manager_options(const SchedulerOptions& options
                                    .enable_prefix_caching = options.enable_prefix_caching,
                                    .num_states = options.num_states,
                                    .num_host_states = options.num_host_states,
-                                   .bytes_per_state = options.bytes_per_state};
+                                   .bytes_per_state = options.bytes_per_state,
+                                   .window = options.window,
+                                   .num_window_blocks = options.num_window_blocks,
+                                   .num_host_window_blocks = options.num_host_window_blocks,
+                                   .bytes_per_window_block = options.bytes_per_window_block};
   if (options.memory_manager == MemoryManager::kPaged) return pools;
   pools.num_host_blocks = pools.num_host_states = 0;
   pools.enable_prefix_caching = false;

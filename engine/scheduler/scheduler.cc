@@ -8,6 +8,15 @@
 #include "engine/scheduler/scheduler_state.h"
 
 namespace octavo::scheduler {
+namespace {
+
+std::int32_t most_sequences_with_windows(const SchedulerOptions& options) {
+  return block::most_sequences_with_windows(options.window, options.block_size, options.num_window_blocks,
+                                            options.num_blocks, options.max_num_batched_tokens);
+}
+
+}  // namespace
+
 Scheduler::State::State(const SchedulerOptions& scheduler_options)
     : options(scheduler_options),
       blocks(block_manager_options(options)),
@@ -16,6 +25,8 @@ Scheduler::State::State(const SchedulerOptions& scheduler_options)
 Scheduler::Scheduler(const SchedulerOptions& options) : state_(std::make_unique<State>(options)) {
   OCTAVO_CHECK(options.max_num_batched_tokens >= 1 && options.max_num_seqs >= 1, "%d tokens, %d sequences",
                options.max_num_batched_tokens, options.max_num_seqs);
+  OCTAVO_CHECK(options.window == 0 || most_sequences_with_windows(options) > 0,
+               "%d places for a window of %d", options.num_window_blocks, options.window);
   OCTAVO_CHECK(options.target_step_us >= 0, "a target of %d us", options.target_step_us);
 }
 
@@ -28,9 +39,9 @@ Result<void> Scheduler::add(NewRequest request) {
   // A checkpoint behind a whole block is found at once, and by all.
   request.num_next_turn_tokens -= request.num_next_turn_tokens % state_->options.block_size;
   request.num_system_tokens -= request.num_system_tokens % state_->options.block_size;
-  auto group =
-      std::make_unique<SequenceGroup>(std::move(request), SequenceId{state_->next_sequence_id},
-                                      state_->allocation->shares_blocks(), state_->options.num_states > 0);
+  auto group = std::make_unique<SequenceGroup>(
+      std::move(request), SequenceId{state_->next_sequence_id}, state_->allocation->shares_blocks(),
+      LayerMemory{.has_states = state_->options.num_states > 0, .has_windows = state_->options.window > 0});
   OCTAVO_TRY_VOID(state_->check_fits_pool(*group));
   state_->next_sequence_id += group->sequences.size();
   state_->queue.push_back(std::move(group));
@@ -49,7 +60,9 @@ Result<void> Scheduler::State::check_fits(const NewRequest& request) const {
     return Error{ErrorCode::kInvalidArgument,
                  std::string(option) + " is " + with_thousands(num_outputs) +
                      "; outputs of a request run together, so it must be 1 to " + with_thousands(most) +
-                     (most < options.max_num_seqs ? " (--num-states)" : " (--max-num-seqs)"),
+                     (most == options.max_num_seqs ? " (--max-num-seqs)"
+                      : options.num_states > 0     ? " (--num-states)"
+                                                   : " (--num-window-blocks)"),
                  option};
   }
   if (request.sampling.beam_width && !allocation->shares_blocks()) {
@@ -66,9 +79,12 @@ Result<void> Scheduler::State::check_fits(const NewRequest& request) const {
   return {};
 }
 
-// Each of a model with recurrent layers has a state.
+// Each of a model with recurrent layers has a state, and of one with windows what it reads.
 std::int32_t Scheduler::State::most_sequences_of_request() const {
-  return options.num_states > 0 ? std::min(options.max_num_seqs, options.num_states) : options.max_num_seqs;
+  std::int32_t most = options.max_num_seqs;
+  if (options.num_states > 0) most = std::min(most, options.num_states);
+  if (options.window > 0) most = std::min(most, most_sequences_with_windows(options));
+  return most;
 }
 
 Result<void> Scheduler::State::check_fits_pool(const SequenceGroup& group) const {
@@ -151,7 +167,7 @@ void Scheduler::State::commit_rows(const SchedulerOutput& step) {
 }
 
 void Scheduler::State::keep_checkpoint(const SequenceGroup& group, Sequence& sequence) {
-  if (!group.has_states || !group.reads_prefix_cache()) return;
+  if (!group.memory.has_states || !group.reads_prefix_cache()) return;
   const std::int32_t position = sequence.num_computed_tokens();
   const bool is_long =
       block::BlockManager::num_tokens_since_checkpoint(sequence.table) >= kTokensBetweenCheckpoints;

@@ -70,6 +70,12 @@ struct SchedulerOptions {
   std::int32_t num_states = 0;
   std::int32_t num_host_states = 0;
   std::int64_t bytes_per_state = 0;  // to weigh a swap, and for figures
+  // Of layers with a window that keep their keys and values in a pool of their own: its tokens; 0: there are
+  // none. No more sequences run than that pool has places for (block/window_manager.h). REQUIRES: no states.
+  std::int32_t window = 0;
+  std::int32_t num_window_blocks = 0;
+  std::int32_t num_host_window_blocks = 0;
+  std::int64_t bytes_per_window_block = 0;  // for figures only
   PreemptionPolicy preemption_mode = PreemptionPolicy::kAuto;
   AdmissionAfterPreemption admit_after_preemption = AdmissionAfterPreemption::kResumed;
   MemoryManager memory_manager = MemoryManager::kPaged;
@@ -91,7 +97,7 @@ struct NewRequest {
   std::int32_t num_system_tokens = 0;                   // at the prompt's start: kept as a system prompt
   std::int32_t num_beam_candidates = 0;  // continuations of each beam that the search wants to see
   // At the prompt's start: what the next turn's prompt will begin with too. Recurrent layers keep a
-  // checkpoint there.
+  // checkpoint there, and layers with a window the tokens before it.
   std::int32_t num_next_turn_tokens = 0;
 };
 

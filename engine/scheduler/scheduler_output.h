@@ -43,6 +43,9 @@ struct ScheduledSequence {
   std::int32_t start_position = 0;
   std::span<const TokenId> token_ids;
   std::span<const BlockId> block_table;  // covers start_position + token_ids.size() tokens
+  // Where layers with a window of their own keep what block_table names, by the same index; kNoBlock: of
+  // tokens that are left behind. Empty: there are no such layers.
+  std::span<const BlockId> window_places = {};
   // Of recurrent layers: the state of the tokens before start_position, which becomes that of the last row.
   // kNoBlock: the model has none.
   BlockId state = block::kNoBlock;
@@ -93,14 +96,16 @@ struct SchedulerOutput {
   // out may be written later in the same step.
   std::vector<BlockSwap> swap_outs, swap_ins;
   std::vector<BlockCopyOp> block_copies;
-  std::vector<block::StateMove> state_moves;  // made in this order; apart from the blocks'
+  std::vector<block::PoolMove> state_moves;   // made in this order; apart from the blocks'
+  std::vector<block::PoolMove> window_moves;  // the same for window parts
   std::vector<ScheduledSequence> sequences;   // ascending by arrival, then output index
   std::int32_t num_prefill_tokens = 0;        // rows of chunks that compute known tokens
   std::int32_t num_decode_tokens = 0;         // rows that extend an output by one
   std::int32_t num_draft_tokens = 0;          // rows of drafts
   bool empty() const { return sequences.empty(); }
   bool moves_memory() const {
-    return !swap_outs.empty() || !swap_ins.empty() || !block_copies.empty() || !state_moves.empty();
+    return !swap_outs.empty() || !swap_ins.empty() || !block_copies.empty() || !state_moves.empty() ||
+           !window_moves.empty();
   }
 };
 

@@ -87,7 +87,7 @@ struct Scheduler::State {
   void collect_drafting();
   std::int32_t most_drafts(const DraftingSequence& drafting, std::int32_t num_rows) const;
   std::int32_t num_slots_to_draft_in(const Sequence& sequence) const;
-  void list_row(SequenceGroup& group, Sequence& sequence, SchedulerOutput& output) const;
+  void list_row(SequenceGroup& group, Sequence& sequence, SchedulerOutput& output);
   void list_samples(SequenceGroup& group, Sequence& sequence, ScheduledSequence& row) const;
   PoolLevel level() const;
   std::int32_t most_running_sequences() const;

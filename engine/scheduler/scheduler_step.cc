@@ -77,7 +77,7 @@ void Scheduler::State::attach_ready(SequenceGroup& group, SchedulerOutput& outpu
     const std::size_t num_copies_before = output.block_copies.size();
     blocks.append_match(sequence.table, group.content(sequence),
                         group.most_reused_tokens(sequence, options.block_size),
-                        group.has_states ? &output.block_copies : nullptr);
+                        group.memory.has_states ? &output.block_copies : nullptr);
     if (output.block_copies.size() > num_copies_before) touched.push_back(group.request_id);
   }
 }
@@ -277,7 +277,7 @@ bool Scheduler::State::waits_for_same_prefix(SequenceGroup& group) const {
   return std::ranges::any_of(queue.running(), [&](const auto& other) {
     const Sequence& peer = other->lead();
     if (peer.is_caught_up() || other->cache_salt != group.cache_salt) return false;
-    if (group.has_states) return is_about_to_keep(*other, peer, lead.token_ids(), num_found);
+    if (group.memory.has_states) return is_about_to_keep(*other, peer, lead.token_ids(), num_found);
     // The first block that it would have to share: the first that nobody can find, and that the peer has yet
     // to finish.
     const std::int32_t decisive = std::max(num_found, peer.num_computed_tokens() / options.block_size);
@@ -422,10 +422,12 @@ void Scheduler::State::list_rows(SchedulerOutput& output) {
       sequence.num_scheduled_tokens = 0;
     }
   }
+  output.window_moves = blocks.take_window_moves();
 }
 
-void Scheduler::State::list_row(SequenceGroup& group, Sequence& sequence, SchedulerOutput& output) const {
+void Scheduler::State::list_row(SequenceGroup& group, Sequence& sequence, SchedulerOutput& output) {
   const std::int32_t start = sequence.num_computed_tokens();
+  blocks.open_window(sequence.table, start + sequence.num_scheduled_tokens + sequence.num_draft_tokens());
   ScheduledSequence& row = output.sequences.emplace_back();
   row.sequence_id = sequence.sequence_id;
   row.request_id = group.request_id;
@@ -438,6 +440,7 @@ void Scheduler::State::list_row(SequenceGroup& group, Sequence& sequence, Schedu
       static_cast<std::size_t>(start),
       static_cast<std::size_t>(sequence.num_scheduled_tokens + row.num_draft_tokens));
   row.block_table = sequence.table.blocks();
+  row.window_places = sequence.table.window_places();
   row.state = sequence.table.state();
   if (start + sequence.num_scheduled_tokens == sequence.num_tokens()) list_samples(group, sequence, row);
   (sequence.is_caught_up() ? output.num_decode_tokens : output.num_prefill_tokens) +=

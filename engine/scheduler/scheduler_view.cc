@@ -26,6 +26,7 @@ SequenceSnapshot snapshot_of(const SequenceGroup& group, const Sequence& sequenc
           .num_tokens = sequence.num_tokens(),
           .num_computed_tokens = sequence.num_computed_tokens(),
           .block_table = {table.begin(), table.end()},
+          .num_blocks_left_behind = sequence.table.num_blocks_left_behind(),
           .state_slot = sequence.table.state()};
 }
 

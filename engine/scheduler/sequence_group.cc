@@ -28,7 +28,8 @@ struct Start {
 
 }  // namespace
 
-SequenceGroup::SequenceGroup(NewRequest request, SequenceId first_sequence_id, bool shares, bool states)
+SequenceGroup::SequenceGroup(NewRequest request, SequenceId first_sequence_id, bool shares,
+                             LayerMemory layer_memory)
     : request_id(request.request_id),
       sampling(std::move(request.sampling)),
       seed(request.seed),
@@ -38,7 +39,7 @@ SequenceGroup::SequenceGroup(NewRequest request, SequenceId first_sequence_id, b
       num_beam_candidates(request.num_beam_candidates),
       num_next_turn_tokens(request.num_next_turn_tokens),
       shares_blocks(shares),
-      has_states(states) {
+      memory(layer_memory) {
   const auto num_sequences = static_cast<std::uint32_t>(sampling.num_sequences());
   sequences.reserve(num_sequences);
   for (std::uint32_t i = 0; i < num_sequences; ++i) {
@@ -58,7 +59,7 @@ SequenceGroup::SequenceGroup(const SequenceGroup& whole, std::vector<Sequence> p
       num_beam_candidates(whole.num_beam_candidates),
       num_next_turn_tokens(whole.num_next_turn_tokens),
       shares_blocks(whole.shares_blocks),
-      has_states(whole.has_states),
+      memory(whole.memory),
       sequences(std::move(part)),
       was_admitted(whole.was_admitted),
       was_preempted(whole.was_preempted),
@@ -152,7 +153,7 @@ std::int32_t SequenceGroup::most_reused_tokens(const Sequence& sequence, std::in
 // Where the first sibling waits that takes over what `sequence` has computed so far.
 std::int32_t SequenceGroup::next_takeover(const Sequence& sequence, std::int32_t block_size) const {
   std::int32_t first = sequence.num_tokens();
-  if (!has_states || awaits_fork()) return first;
+  if (!memory.ends_exactly() || awaits_fork()) return first;
   for (const Sequence& sibling : live()) {
     const bool waits = !sibling.is_attached && sibling.num_shared_blocks > 0 &&
                        &sequences[sibling.share_source] == &sequence;
@@ -163,7 +164,7 @@ std::int32_t SequenceGroup::next_takeover(const Sequence& sequence, std::int32_t
 
 std::int32_t SequenceGroup::next_stop(const Sequence& sequence, std::int32_t block_size) const {
   std::int32_t stop = next_takeover(sequence, block_size);
-  if (!has_states || !reads_prefix_cache()) return stop;
+  if (!memory.has_states || !reads_prefix_cache()) return stop;
   const std::int32_t last_checkpoint =
       sequence.num_computed_tokens() - block::BlockManager::num_tokens_since_checkpoint(sequence.table);
   for (const std::int32_t wanted : {num_system_tokens, num_next_turn_tokens}) {

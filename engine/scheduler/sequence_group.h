@@ -28,12 +28,20 @@ namespace octavo::scheduler {
 
 struct NewRequest;
 
+// What layers of the model keep beside or instead of the keys and values of all tokens.
+struct LayerMemory {
+  bool has_states = false;   // of recurrent layers
+  bool has_windows = false;  // in a pool of their own
+  // What has been computed can be taken over only where it ends: nothing tells what was known before.
+  bool ends_exactly() const { return has_states || has_windows; }
+};
+
 class SequenceGroup {
  public:
   // Sequences get the ids from `first_sequence_id` on, in order of output. REQUIRES: no beams unless
   // shares_blocks.
   SequenceGroup(NewRequest request, SequenceId first_sequence_id, bool shares_blocks,
-                bool has_states = false);
+                LayerMemory memory = {});
 
   const RequestId request_id;
   const SamplingParams sampling;
@@ -44,7 +52,7 @@ class SequenceGroup {
   const std::int32_t num_beam_candidates;
   const std::int32_t num_next_turn_tokens;
   const bool shares_blocks;
-  const bool has_states;  // of recurrent layers
+  const LayerMemory memory;
   // Ascending by output and by id, without gaps: they are found by position. Only a split shortens it.
   std::vector<Sequence> sequences;
   bool was_admitted = false;   // once, at any time
@@ -81,7 +89,7 @@ class SequenceGroup {
     return shares_blocks && !sampling.prompt_logprobs;
   }
   block::SequenceContent content(const Sequence& sequence) const {
-    return {sequence.token_ids(), cache_salt, retention, num_system_tokens};
+    return {sequence.token_ids(), cache_salt, retention, num_system_tokens, num_next_turn_tokens};
   }
   // The tables of live sequences that have any block.
   std::vector<block::MovingTable> tables();
@@ -92,10 +100,10 @@ class SequenceGroup {
   void plan_sharing(std::int32_t block_size);
 
   // How many tokens of `sequence` may come from the cache: not the last one, which is computed for its
-  // logits, and with a state none behind the place where a sibling will take it over. REQUIRES:
+  // logits, and where memory ends exactly none behind the place where a sibling will take it over. REQUIRES:
   // plan_sharing() since the blocks were lost; so for the next.
   std::int32_t most_reused_tokens(const Sequence& sequence, std::int32_t block_size) const;
-  // Where a chunk of `sequence` that starts at its computed tokens has to end, because its state is wanted
+  // Where a chunk of `sequence` that starts at its computed tokens has to end, because its memory is wanted
   // there: by a sibling that waits for it, or as a checkpoint. Behind its last token: nowhere.
   std::int32_t next_stop(const Sequence& sequence, std::int32_t block_size) const;
 

@@ -33,7 +33,9 @@ struct Owner {
     manager.commit(table, content(), size());
     return copies;
   }
-  SequenceContent content() const { return {tokens, salt, retention, num_system_tokens}; }
+  SequenceContent content() const {
+    return {tokens, salt, retention, num_system_tokens, num_next_turn_tokens};
+  }
   std::int32_t size() const { return static_cast<std::int32_t>(tokens.size()); }
 
   BlockTable table;
@@ -41,6 +43,7 @@ struct Owner {
   std::string salt;
   RetentionClass retention = RetentionClass::kScratch;
   std::int32_t num_system_tokens = 0;
+  std::int32_t num_next_turn_tokens = 0;
 };
 
 inline void expect_whole(const BlockManager& manager, std::initializer_list<const Owner*> owners) {

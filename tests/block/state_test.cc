@@ -24,8 +24,8 @@ class State : public ::testing::Test {
     return manager_.append_match(owner.table, owner.content(), owner.size() - 1, &copies_);
   }
   void end(Owner& owner) { manager_.release_findable(owner.table, owner.content()); }
-  std::size_t num_moves(StateMoveKind kind) const {
-    return static_cast<std::size_t>(std::ranges::count(moves_, kind, &StateMove::kind));
+  std::size_t num_moves(PoolMoveKind kind) const {
+    return static_cast<std::size_t>(std::ranges::count(moves_, kind, &PoolMove::kind));
   }
 
   BlockManager manager_{{.block_size = kBlockSize,
@@ -34,14 +34,14 @@ class State : public ::testing::Test {
                          .num_states = 3,
                          .num_host_states = 2}};
   std::vector<BlockCopy> copies_;
-  std::vector<StateMove> moves_;
+  std::vector<PoolMove> moves_;
 };
 
 TEST_F(State, IsClearedForWhoBeginsAndWrittenInPlaceFromThenOn) {
   Owner owner(1, counting(40));
   compute(owner, 20);
   ASSERT_EQ(moves_.size(), 1u);
-  EXPECT_EQ(moves_[0].kind, StateMoveKind::kClear);
+  EXPECT_EQ(moves_[0].kind, PoolMoveKind::kClear);
   EXPECT_EQ(moves_[0].target, owner.table.state());
   const BlockId state = owner.table.state();
   compute(owner);
@@ -95,7 +95,7 @@ TEST_F(State, ACheckpointIsCopiedWhenItsOwnerGoesOn) {
   compute(owner);
   EXPECT_NE(owner.table.state(), kept);
   ASSERT_EQ(moves_.size(), 2u);
-  EXPECT_EQ(moves_[1].kind, StateMoveKind::kCopy);
+  EXPECT_EQ(moves_[1].kind, PoolMoveKind::kCopy);
   EXPECT_EQ(moves_[1].source, kept);
   EXPECT_EQ(moves_[1].target, owner.table.state());
   Owner second(2, counting(40));
@@ -127,7 +127,7 @@ TEST_F(State, IsSharedByAForkUntilSomebodyWrites) {
   compute(parent);
   compute(child);
   EXPECT_NE(child.table.state(), parent.table.state());
-  EXPECT_EQ(num_moves(StateMoveKind::kCopy), 1u) << "the last owner writes in place";
+  EXPECT_EQ(num_moves(PoolMoveKind::kCopy), 1u) << "the last owner writes in place";
   expect_whole(manager_, {&parent, &child});
 }
 
@@ -214,14 +214,14 @@ TEST_F(State, MovesToTheHostOnceForAllItsOwners) {
   moves_.clear();
   ASSERT_TRUE(manager_.swap_out(tables, swaps, &moves_));
   ASSERT_EQ(moves_.size(), 1u);
-  EXPECT_EQ(moves_[0].kind, StateMoveKind::kSwapOut);
+  EXPECT_EQ(moves_[0].kind, PoolMoveKind::kSwapOut);
   EXPECT_EQ(moves_[0].source, state);
   EXPECT_EQ(manager_.figures().used_states, 0);
   EXPECT_EQ(manager_.figures().host_used_states, 1);
   expect_whole(manager_, {&parent, &child});
   manager_.swap_in(tables, swaps, &moves_);
   ASSERT_EQ(moves_.size(), 2u);
-  EXPECT_EQ(moves_[1].kind, StateMoveKind::kSwapIn);
+  EXPECT_EQ(moves_[1].kind, PoolMoveKind::kSwapIn);
   EXPECT_EQ(moves_[1].source, moves_[0].target);
   EXPECT_EQ(parent.table.state(), child.table.state());
   EXPECT_EQ(manager_.figures().host_used_states, 0);

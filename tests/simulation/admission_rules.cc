@@ -112,7 +112,7 @@ void AdmissionRules::check_waiting(const StepView& step) {
   const std::int32_t num_required = (waiting->num_tokens + options.block_size - 1) / options.block_size;
   const std::int32_t num_left =
       options.num_blocks - num_used_at_admission(step) - num_required +
-      (reads_cache(asked) && options.num_states == 0 ? num_live_hits(step, asked) : 0);
+      (reads_cache(asked) && !memory_ends_exactly(options) ? num_live_hits(step, asked) : 0);
   std::int32_t watermark = 0;
   if (runners.num_sequences > 0) {
     watermark =
@@ -196,6 +196,7 @@ void AdmissionRules::check_miss(const StepView& step, const AdmittedMiss& admitt
   });
   if (!reads_cache(asked) || was_changed || has_kind(step, BlockEventKind::kEvict)) return;
   if (admitted.miss.cause == MissCause::kNoCheckpoint && script_.options.num_states > 0) return;
+  if (admitted.miss.cause == MissCause::kBehindWindow && script_.options.window > 0) return;
   const std::vector<std::uint64_t> hashes = hashes_of(asked, asked.salt);
   const auto block_size = static_cast<std::size_t>(script_.options.block_size);
   std::size_t begin = 0;

@@ -39,6 +39,7 @@ struct Counts {
   std::int64_t chat_prompts = 0, continued_answers = 0, answers_with_ids = 0;
   std::int64_t encoded_system_messages = 0, found_system_tokens = 0;
   // Recurrent layers.
+  std::int64_t left_window_parts = 0, evicted_window_parts = 0, swapped_window_parts = 0;
   std::int64_t checkpoints = 0, resumed_checkpoints = 0, evicted_checkpoints = 0;
   std::int64_t copied_states = 0, swapped_states = 0;
   // Steps that prompts and outputs shared.
@@ -86,6 +87,9 @@ void visit_counts(SomeCounts& counts, Visitor visit) {
   visit("answers_with_ids", counts.answers_with_ids);
   visit("encoded_system_messages", counts.encoded_system_messages);
   visit("found_system_tokens", counts.found_system_tokens);
+  visit("left_window_parts", counts.left_window_parts);
+  visit("evicted_window_parts", counts.evicted_window_parts);
+  visit("swapped_window_parts", counts.swapped_window_parts);
   visit("checkpoints", counts.checkpoints);
   visit("resumed_checkpoints", counts.resumed_checkpoints);
   visit("evicted_checkpoints", counts.evicted_checkpoints);

@@ -49,6 +49,7 @@ class ScriptDrawer {
     }
     draw_host_pool();
     if (seed_ % 4 == 1) draw_states();
+    if (seed_ % 4 == 3 && script_.options.memory_manager == MemoryManager::kPaged) draw_windows();
     for (int index = 0; index < 3; ++index) shared_starts_.push_back(draw_tokens(2 * habits_.longest_prompt));
     if (seed_ % 3 == 0) chats_.emplace(~seed_, script_, std::max(1, habits_.longest_prompt / 2));
     draw_requests();
@@ -108,6 +109,22 @@ class ScriptDrawer {
     const std::int32_t num_least = std::min(options.max_num_seqs, kMostSequencesOfRequest);
     options.num_states = random_.between(num_least, options.max_num_seqs + random_.between_powers(0, 5));
     if (options.num_host_blocks > 0) options.num_host_states = random_.between(0, options.num_states);
+  }
+
+  // A model whose layers with a window have a pool of their own: for a few sequences more than a request may
+  // have, or for all blocks.
+  void draw_windows() {
+    auto& options = script_.options;
+    options.window = random_.between_powers(0, 6);
+    const std::int32_t for_rows =
+        (options.max_num_batched_tokens + options.block_size - 1) / options.block_size;
+    const std::int32_t for_each = (options.window - 1 + options.block_size - 1) / options.block_size + 3;
+    const std::int32_t num_least = std::min(options.max_num_seqs, kMostSequencesOfRequest);
+    const std::int32_t num_sequences = random_.between(num_least, std::max(num_least, options.max_num_seqs));
+    options.num_window_blocks =
+        std::min(options.num_blocks, for_rows + for_each * num_sequences + random_.between_powers(0, 4));
+    if (options.num_host_blocks > 0)
+      options.num_host_window_blocks = random_.between(0, options.num_window_blocks);
   }
 
   void draw_habits() {

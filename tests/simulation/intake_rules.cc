@@ -22,7 +22,7 @@ void IntakeRules::check(const ScriptedRequest& asked, const PreparedRequest& pre
     problem_.note(id, "its system message is " + std::to_string(num_system_tokens) + " tokens, not " +
                           std::to_string(request.num_system_tokens));
   // The template writes a begun answer as it writes one that has ended.
-  const bool goes_on = has_states_ && !asked.chat.empty() && !asked.continue_answer;
+  const bool goes_on = ends_exactly_ && !asked.chat.empty() && !asked.continue_answer;
   const std::int32_t num_next_turn_tokens = goes_on ? static_cast<std::int32_t>(asked.prompt.size()) : 0;
   if (request.num_next_turn_tokens != num_next_turn_tokens)
     problem_.note(id, "a wrong place where the next turn will part");

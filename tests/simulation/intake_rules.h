@@ -18,7 +18,7 @@ class IntakeRules {
  public:
   // All three outlive this object.
   IntakeRules(const Script& script, Problem& problem, Counts& counts)
-      : has_states_(script.options.num_states > 0), problem_(problem), counts_(counts) {}
+      : ends_exactly_(memory_ends_exactly(script.options)), problem_(problem), counts_(counts) {}
 
   // Whether it is refused rightly is answers.h's question.
   void check(const ScriptedRequest& asked, const PreparedRequest& prepared,
@@ -28,7 +28,7 @@ class IntakeRules {
   void count(const ScriptedRequest& asked);
   void use_system_message(const std::string& content);
 
-  const bool has_states_;
+  const bool ends_exactly_;
   Problem& problem_;
   Counts& counts_;
   std::vector<std::string> system_messages_;  // that are remembered; the last used comes last

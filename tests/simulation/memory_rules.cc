@@ -106,6 +106,7 @@ void MemoryRules::check(const StepView& step) {
   check_left_behind(step);
   for (const SimulatedRunner::Drafted& drafted : step.drafted) check_draft(step, drafted);
   check_nothing_ahead(step.after);
+  check_windows(step.after);
   RequestId previous{};
   for (const SequenceSnapshot& sequence : step.before.sequences) {
     if (sequence.state != SequenceState::kSwapped || sequence.request_id == previous) continue;
@@ -310,6 +311,7 @@ void MemoryRules::check_hit(const StepView& step, const RequestAdmitted& admissi
   const ScriptedRequest& asked = runner_.asked(admission.request_id);
   std::int32_t num_found = num_findable(step, asked, num_available(step.after));
   if (script_.options.num_states > 0) num_found = last_checkpoint(step, asked, num_found);
+  if (script_.options.window > 0) num_found = last_whole_window(step, asked, num_found);
   // What a cancelled request has just left behind may be a closer start, but too short to be worth a copy.
   const auto begin = std::ranges::find(step.block_events, BlockEventKind::kStepBegin, &BlockEvent::kind);
   const bool has_new_start = std::any_of(step.block_events.begin(), begin, [](const BlockEvent& event) {
@@ -337,6 +339,59 @@ std::int32_t MemoryRules::last_checkpoint(const StepView& step, const ScriptedRe
       last = before.position;
   }
   return last;
+}
+
+// The most whole blocks of a prompt's first tokens of which the window in front of their end was there before
+// the step, and still is.
+std::int32_t MemoryRules::last_whole_window(const StepView& step, const ScriptedRequest& asked,
+                                            std::int32_t num_tokens) const {
+  const std::int32_t block_size = script_.options.block_size;
+  std::vector<bool> has_part;  // by block of the prompt
+  std::uint64_t prefix_hash = ToyModel::root_of(asked.salt);
+  for (std::int32_t end = block_size; end <= num_tokens; end += block_size) {
+    for (std::int32_t i = end - block_size; i < end; ++i)
+      prefix_hash = ToyModel::extend(prefix_hash, asked.prompt[static_cast<std::size_t>(i)]);
+    bool is_there = false;
+    for (std::size_t index = 0; index < step.before.blocks.size() && !is_there; ++index) {
+      const BlockSnapshot &before = step.before.blocks[index], &after = step.after.blocks[index];
+      is_there = before.findable && before.filled == block_size && before.window != WindowPart::kNone &&
+                 before.window_place == after.window_place &&
+                 runner_.contents(BlockId{static_cast<std::int32_t>(index)}).back() == prefix_hash;
+    }
+    has_part.push_back(is_there);
+  }
+  for (auto num_blocks = static_cast<std::int32_t>(has_part.size()); num_blocks > 0; --num_blocks) {
+    const std::int32_t first = std::max(0, num_blocks * block_size - script_.options.window + 1) / block_size;
+    if (std::all_of(has_part.begin() + first, has_part.begin() + num_blocks, [](bool part) { return part; }))
+      return num_blocks * block_size;
+  }
+  return 0;
+}
+
+// Each sequence reads the window parts of its window and of nothing before it, each part stands in one place,
+// and the figures count them.
+void MemoryRules::check_windows(const KvSnapshot& snapshot) {
+  const scheduler::SchedulerOptions& options = script_.options;
+  if (options.window == 0) return;
+  for (const SequenceSnapshot& sequence : snapshot.sequences) {
+    const std::int32_t first = std::max(0, sequence.num_computed_tokens - options.window + 1);
+    if (sequence.num_blocks_left_behind != first / options.block_size)
+      problem_.note(sequence.request_id, "reads window parts that its window has passed, or left others");
+  }
+  std::int32_t num_used = 0, num_cached = 0;
+  std::vector<bool> is_taken(static_cast<std::size_t>(options.num_window_blocks));
+  for (const BlockSnapshot& block : snapshot.blocks) {
+    if (block.window == WindowPart::kNone) continue;
+    (block.window == WindowPart::kUsed ? num_used : num_cached) += 1;
+    const auto place = static_cast<std::size_t>(block.window_place.value);
+    if (place >= is_taken.size() || is_taken[place] || block.state == BlockState::kFree)
+      return problem_.note("a window part stands nowhere, or where another one does, or is of a free block");
+    is_taken[place] = true;
+  }
+  const KvFigures& figures = snapshot.figures;
+  if (figures.used_window_blocks != num_used || figures.cached_window_blocks != num_cached ||
+      figures.free_window_blocks != options.num_window_blocks - num_used - num_cached)
+    problem_.note("the figures of window parts are not those of the blocks");
 }
 
 // Tokens of a prompt that blocks held before the step: full blocks from its start, then a part of one more if
@@ -411,7 +466,7 @@ void MemoryRules::check_left_behind(const StepView& step) {
 
 // Nobody starts to compute full blocks that somebody else is computing already.
 void MemoryRules::check_double_work(const StepView& step, const RequestAdmitted& admission) {
-  if (script_.options.num_states > 0) return;  // it may have to, for want of a checkpoint
+  if (memory_ends_exactly(script_.options)) return;  // it may have to, for want of a checkpoint or a window
   const ScriptedRequest& asked = runner_.asked(admission.request_id);
   const std::int32_t block_size = script_.options.block_size;
   const auto most = (static_cast<std::int32_t>(asked.prompt.size()) - 1) / block_size;

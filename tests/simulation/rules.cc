@@ -282,7 +282,7 @@ std::int32_t Rules::most_steps_without_progress(const KvSnapshot& snapshot) cons
   std::int32_t most = 0;  // where prompts come first, all of them do
   for (const auto& [request_id, work] : works) {
     // Behind a system prompt, where the next turn will part, and where a sibling takes over, chunks end.
-    const std::int32_t num_stops = script_.options.num_states > 0 ? 1 + work.num_sequences : 0;
+    const std::int32_t num_stops = memory_ends_exactly(script_.options) ? 1 + work.num_sequences : 0;
     const std::int32_t num_steps = (work.num_tokens + chunk - 1) / chunk + work.num_sequences - 1 + num_stops;
     most = script_.options.prefill_first ? most + num_steps : std::max(most, num_steps);
   }

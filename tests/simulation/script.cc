@@ -35,6 +35,9 @@ void visit_fields(scheduler::SchedulerOptions& options, Visitor visit) {
   visit("num_host_blocks", options.num_host_blocks);
   visit("num_states", options.num_states);
   visit("num_host_states", options.num_host_states);
+  visit("window", options.window);
+  visit("num_window_blocks", options.num_window_blocks);
+  visit("num_host_window_blocks", options.num_host_window_blocks);
   visit("preemption_mode", options.preemption_mode);
   visit("admit_after_preemption", options.admit_after_preemption);
   visit("memory_manager", options.memory_manager);

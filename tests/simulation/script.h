@@ -27,9 +27,20 @@
 
 namespace octavo::simulation {
 
-// Each of a model with recurrent layers owns a state.
+// Each of a model with recurrent layers owns a state, and of one with windows what it reads.
 inline std::int32_t most_running_sequences(const scheduler::SchedulerOptions& options) {
-  return options.num_states > 0 ? std::min(options.max_num_seqs, options.num_states) : options.max_num_seqs;
+  std::int32_t most = options.max_num_seqs;
+  if (options.num_states > 0) most = std::min(most, options.num_states);
+  if (options.window == 0 || options.num_window_blocks >= options.num_blocks) return most;
+  const std::int32_t for_rows =
+      (options.max_num_batched_tokens + options.block_size - 1) / options.block_size;
+  const std::int32_t for_each = (options.window - 1 + options.block_size - 1) / options.block_size + 3;
+  return std::min(most, (options.num_window_blocks - for_rows) / for_each);
+}
+
+// Whether what was computed can be gone on with only where it ends, or where something was kept.
+inline bool memory_ends_exactly(const scheduler::SchedulerOptions& options) {
+  return options.num_states > 0 || options.window > 0;
 }
 
 // What somebody wrote, or an answer that the engine gave.

@@ -73,6 +73,9 @@ SimulatedRunner::SimulatedRunner(const Script& script, ManualClock& clock)
       host_slots_(static_cast<std::size_t>(options_.num_host_blocks) * block_size_),
       states_(static_cast<std::size_t>(options_.num_states)),
       host_states_(static_cast<std::size_t>(options_.num_host_states)),
+      windows_(options_.window > 0 ? static_cast<std::size_t>(options_.num_window_blocks) * block_size_ : 0),
+      host_windows_(
+          options_.window > 0 ? static_cast<std::size_t>(options_.num_host_window_blocks) * block_size_ : 0),
       num_filled_(static_cast<std::size_t>(options_.num_blocks)),
       has_draft_(num_filled_.size()),
       host_in_use_(static_cast<std::size_t>(options_.num_host_blocks)),
@@ -81,12 +84,15 @@ SimulatedRunner::SimulatedRunner(const Script& script, ManualClock& clock)
   spoil(host_slots_);
   spoil(states_);
   spoil(host_states_);
+  spoil(windows_);
+  spoil(host_windows_);
 }
 
 Result<void> SimulatedRunner::execute(const scheduler::SchedulerOutput& step, runner::RunnerOutput& output) {
   check_budgets(step);
   check_moves(step);
   check_states(step);
+  check_windows(step);
   for (const auto& scheduled : step.sequences) check_rows(scheduled);
   if (problem_) return Error{ErrorCode::kInternal, *problem_};
   last_step_moved_memory_ = step.moves_memory();
@@ -156,6 +162,32 @@ void SimulatedRunner::check_moves(const scheduler::SchedulerOutput& step) {
 }
 
 // One for each sequence, where there are any; moves name what exists.
+void SimulatedRunner::check_windows(const scheduler::SchedulerOutput& step) {
+  using enum block::PoolMoveKind;
+  for (const block::PoolMove& move : step.window_moves) {
+    const std::int32_t num_sources =
+        move.kind == kSwapIn ? options_.num_host_window_blocks : options_.num_window_blocks;
+    const std::int32_t num_targets =
+        move.kind == kSwapOut ? options_.num_host_window_blocks : options_.num_window_blocks;
+    if (options_.window == 0 || move.kind == kClear || !is_below(move.source, num_sources) ||
+        !is_below(move.target, num_targets))
+      return note("a window part is moved where there is none");
+  }
+  for (const auto& scheduled : step.sequences) {
+    const std::size_t num_needed =
+        options_.window == 0
+            ? 0
+            : (static_cast<std::size_t>(end_position(scheduled)) + block_size_ - 1) / block_size_;
+    if (scheduled.window_places.size() != num_needed)
+      return note(name_of(scheduled) + ": its list of window parts has the wrong length");
+    for (std::int32_t position = scheduled.start_position; position < end_position(scheduled); ++position) {
+      const BlockId place = scheduled.window_places[static_cast<std::size_t>(position) / block_size_];
+      if (!is_below(place, options_.num_window_blocks) && options_.window > 0)
+        return note(name_of(scheduled) + " writes where no window part is");
+    }
+  }
+}
+
 void SimulatedRunner::check_states(const scheduler::SchedulerOutput& step) {
   std::vector<bool> is_taken(states_.size());
   for (const auto& scheduled : step.sequences) {
@@ -167,8 +199,8 @@ void SimulatedRunner::check_states(const scheduler::SchedulerOutput& step) {
       return note(name_of(scheduled) + ": a state has two writers in one step");
     is_taken[static_cast<std::size_t>(scheduled.state.value)] = true;
   }
-  for (const block::StateMove& move : step.state_moves) {
-    using enum block::StateMoveKind;
+  for (const block::PoolMove& move : step.state_moves) {
+    using enum block::PoolMoveKind;
     const bool has_source =
         move.kind == kClear ||
         is_below(move.source, move.kind == kSwapIn ? options_.num_host_states : options_.num_states);
@@ -324,15 +356,20 @@ void SimulatedRunner::spoil_moves(const scheduler::SchedulerOutput& step) {
   for (const auto& swap : step.swap_outs) spoil(host_block(swap.host_block));
   for (const auto& swap : step.swap_ins) spoil(device_block(swap.device_block));
   for (const auto& copy : step.block_copies) spoil(device_block(copy.target));
-  for (const block::StateMove& move : step.state_moves) {
-    const bool is_on_host = move.kind == block::StateMoveKind::kSwapOut;
+  for (const block::PoolMove& move : step.state_moves) {
+    const bool is_on_host = move.kind == block::PoolMoveKind::kSwapOut;
     (is_on_host ? host_states_ : states_)[static_cast<std::size_t>(move.target.value)] = rubbish();
+  }
+  for (const block::PoolMove& move : step.window_moves) {
+    if (move.kind != block::PoolMoveKind::kSwapOut) spoil(window_block(move.target));
   }
 }
 
 void SimulatedRunner::spoil_rows(const scheduler::ScheduledSequence& scheduled) {
   for (std::int32_t position = scheduled.start_position; position < end_position(scheduled); ++position) {
     *slot(scheduled, position) = rubbish();
+    if (!windows_.empty())
+      spoil(window_block(scheduled.window_places[static_cast<std::size_t>(position) / block_size_]));
   }
   if (!states_.empty()) states_[static_cast<std::size_t>(scheduled.state.value)] = rubbish();
 }
@@ -351,20 +388,57 @@ void SimulatedRunner::move_blocks(const scheduler::SchedulerOutput& step) {
   for (const auto& copy : step.block_copies)
     std::ranges::copy(device_block(copy.source), device_block(copy.target).begin());
   move_states(step);
+  move_windows(step);
 }
 
 void SimulatedRunner::move_states(const scheduler::SchedulerOutput& step) {
   const auto at = [](std::vector<std::uint64_t>& pool, BlockId state) -> std::uint64_t& {
     return pool[static_cast<std::size_t>(state.value)];
   };
-  for (const block::StateMove& move : step.state_moves) {
+  for (const block::PoolMove& move : step.state_moves) {
     switch (move.kind) {
-      case block::StateMoveKind::kClear: at(states_, move.target) = kBeforeFirstToken; break;
-      case block::StateMoveKind::kCopy: at(states_, move.target) = at(states_, move.source); break;
-      case block::StateMoveKind::kSwapOut: at(host_states_, move.target) = at(states_, move.source); break;
-      case block::StateMoveKind::kSwapIn: at(states_, move.target) = at(host_states_, move.source); break;
+      case block::PoolMoveKind::kClear: at(states_, move.target) = kBeforeFirstToken; break;
+      case block::PoolMoveKind::kCopy: at(states_, move.target) = at(states_, move.source); break;
+      case block::PoolMoveKind::kSwapOut: at(host_states_, move.target) = at(states_, move.source); break;
+      case block::PoolMoveKind::kSwapIn: at(states_, move.target) = at(host_states_, move.source); break;
     }
   }
+}
+
+void SimulatedRunner::move_windows(const scheduler::SchedulerOutput& step) {
+  const auto at = [this](std::vector<std::uint64_t>& pool, BlockId place) {
+    return std::span(pool).subspan(static_cast<std::size_t>(place.value) * block_size_, block_size_);
+  };
+  for (const block::PoolMove& move : step.window_moves) {
+    const bool comes_from_host = move.kind == block::PoolMoveKind::kSwapIn;
+    const bool goes_to_host = move.kind == block::PoolMoveKind::kSwapOut;
+    std::ranges::copy(at(comes_from_host ? host_windows_ : windows_, move.source),
+                      at(goes_to_host ? host_windows_ : windows_, move.target).begin());
+  }
+}
+
+// The same contents as in the slots that all layers have.
+void SimulatedRunner::write_window(const scheduler::ScheduledSequence& scheduled) {
+  for (std::int32_t position = scheduled.start_position; position < end_position(scheduled); ++position) {
+    const auto index = static_cast<std::size_t>(position);
+    window_block(scheduled.window_places[index / block_size_])[index % block_size_] =
+        *slot(scheduled, position);
+  }
+}
+
+// All that layers with a window read for the rows of this step up to the last one that counts.
+bool SimulatedRunner::read_window(const scheduler::ScheduledSequence& scheduled,
+                                  std::span<const std::uint64_t> expected) {
+  const std::int32_t first = std::max(0, scheduled.start_position - options_.window + 1);
+  for (auto position = static_cast<std::size_t>(first); position < expected.size(); ++position) {
+    const BlockId place = scheduled.window_places[position / block_size_];
+    if (place != block::kNoBlock && window_block(place)[position % block_size_] == expected[position])
+      continue;
+    note(name_of(scheduled) + " reads at position " + std::to_string(position) +
+         " a window that does not hold its prefix");
+    return false;
+  }
+  return true;
 }
 
 void SimulatedRunner::write_rows(const scheduler::ScheduledSequence& scheduled) {
@@ -378,6 +452,7 @@ void SimulatedRunner::write_rows(const scheduler::ScheduledSequence& scheduled) 
     *written = prefix_hash;
     if (!written_.insert(written).second) note(name_of(scheduled) + ": a slot has two writers in one step");
   }
+  if (!windows_.empty()) write_window(scheduled);
   if (!states_.empty()) states_[static_cast<std::size_t>(scheduled.state.value)] = prefix_hash;
   for (position = known_end(scheduled); position < end_position(scheduled); ++position) {
     const BlockId block = scheduled.block_table[static_cast<std::size_t>(position) / block_size_];
@@ -401,6 +476,7 @@ std::uint64_t SimulatedRunner::read_slots(const scheduler::ScheduledSequence& sc
                                           std::int32_t num_tokens) {
   const auto end = static_cast<std::size_t>(num_tokens);
   const auto expected = slots_of(truths_.at(scheduled.sequence_id), scheduled, end);
+  if (!windows_.empty() && !read_window(scheduled, expected)) return 0;
   std::uint64_t folded = 0;
   for (std::size_t first = 0; first < end; first += block_size_) {
     const auto block = device_block(scheduled.block_table[first / block_size_]);
@@ -500,6 +576,7 @@ void SimulatedRunner::poison_unfilled(const KvSnapshot& snapshot) {
     has_draft_[index] = false;
   }
   if (!states_.empty()) poison_unused_states(snapshot);
+  if (!windows_.empty()) poison_unused_windows(snapshot);
   if (host_in_use_.empty()) return;
   host_named_.assign(host_named_.size(), false);
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
@@ -526,6 +603,21 @@ void SimulatedRunner::poison_unused_states(const KvSnapshot& snapshot) {
   for (std::size_t index = 0; index < host_states_.size(); ++index) {
     if (!is_named[index]) host_states_[index] = rubbish();
   }
+}
+
+void SimulatedRunner::poison_unused_windows(const KvSnapshot& snapshot) {
+  std::vector<bool> is_named(windows_.size() / block_size_);
+  for (const BlockSnapshot& block : snapshot.blocks) {
+    if (block.window != WindowPart::kNone)
+      is_named[static_cast<std::size_t>(block.window_place.value)] = true;
+  }
+  for (std::size_t place = 0; place < is_named.size(); ++place) {
+    if (!is_named[place]) spoil(window_block(BlockId{static_cast<std::int32_t>(place)}));
+  }
+}
+
+std::span<std::uint64_t> SimulatedRunner::window_block(BlockId place) {
+  return std::span(windows_).subspan(static_cast<std::size_t>(place.value) * block_size_, block_size_);
 }
 
 std::span<std::uint64_t> SimulatedRunner::device_block(BlockId block) {

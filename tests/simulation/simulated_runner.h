@@ -127,6 +127,12 @@ class SimulatedRunner final : public runner::Runner {
   void check_states(const scheduler::SchedulerOutput& step);
   void check_state(const scheduler::ScheduledSequence& scheduled);
   void move_states(const scheduler::SchedulerOutput& step);
+  void check_windows(const scheduler::SchedulerOutput& step);
+  void move_windows(const scheduler::SchedulerOutput& step);
+  void write_window(const scheduler::ScheduledSequence& scheduled);
+  bool read_window(const scheduler::ScheduledSequence& scheduled, std::span<const std::uint64_t> expected);
+  void poison_unused_windows(const KvSnapshot& snapshot);
+  std::span<std::uint64_t> window_block(BlockId place);
   void poison_unused_states(const KvSnapshot& snapshot);
   void check_rows(const scheduler::ScheduledSequence& scheduled);
   void check_targets(const scheduler::ScheduledSequence& scheduled);
@@ -168,8 +174,10 @@ class SimulatedRunner final : public runner::Runner {
   std::vector<std::uint64_t> slots_;                 // [num_blocks][block_size]
   std::vector<std::uint64_t> host_slots_;            // [num_host_blocks][block_size]
   std::vector<std::uint64_t> states_, host_states_;  // [num_states], [num_host_states]
-  std::vector<std::int32_t> num_filled_;             // of each device block, at the last poisoning
-  std::vector<bool> has_draft_;                      // of each device block: written by a draft since then
+  std::vector<std::uint64_t> windows_;       // [num_window_blocks][block_size]; of layers with a window
+  std::vector<std::uint64_t> host_windows_;  // [num_host_window_blocks][block_size]
+  std::vector<std::int32_t> num_filled_;     // of each device block, at the last poisoning
+  std::vector<bool> has_draft_;              // of each device block: written by a draft since then
   std::vector<bool> host_in_use_, host_named_;
   std::unordered_set<const std::uint64_t*> written_;  // slots, in this step
   std::vector<Scheduled> scheduled_;

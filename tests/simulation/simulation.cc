@@ -44,7 +44,7 @@ class Simulation {
         core_(script.options, {.runner = &mutated_runner_, .clock = &clock_, .tokenizer = &tokenizer()}),
         intake_({.tokenizer = &tokenizer(),
                  .num_end_tokens = 2,
-                 .has_states = script.options.num_states > 0,
+                 .memory_ends_exactly = memory_ends_exactly(script.options),
                  .draw_seed = [this] { return mix64(++num_drawn_seeds_); },
                  .unix_time_s = [] { return std::int64_t{0}; }}),
         intake_rules_(script, problem_, counts_),
@@ -346,6 +346,9 @@ class Simulation {
     counts_.resumed_checkpoints = totals.states.num_resumed;
     counts_.evicted_checkpoints = totals.states.num_evicted;
     counts_.copied_states = totals.states.num_copied;
+    counts_.left_window_parts = totals.windows.num_left;
+    counts_.evicted_window_parts = totals.windows.num_evicted;
+    counts_.swapped_window_parts = totals.windows.num_swapped_out + totals.windows.num_swapped_in;
     counts_.swapped_states = totals.states.num_swapped_out + totals.states.num_swapped_in;
   }
 

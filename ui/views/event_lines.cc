@@ -48,6 +48,7 @@ std::string_view event_word(BlockEventKind kind) {
     case BlockEventKind::kResume: return "resume";
     case BlockEventKind::kFork: return "fork";
     case BlockEventKind::kPrune: return "prune";
+    case BlockEventKind::kLeaveWindow: return "leave behind";
     case BlockEventKind::kFree: return "free";
     case BlockEventKind::kFill: return "fill";
     case BlockEventKind::kStepBegin: return "step";

@@ -24,6 +24,9 @@ std::string reason_of(const PrefixMiss& miss) {
     case MissCause::kNoCheckpoint:
       return ", because the recurrent layers kept nothing of more than " + with_thousands(miss.position) +
              " tokens";
+    case MissCause::kBehindWindow:
+      return ", because layers with a window kept nothing of the tokens before token " +
+             with_thousands(miss.position + 1);
     case MissCause::kNotRead: return ", because it did not look for blocks in memory";
   }
   return "";
