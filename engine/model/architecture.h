@@ -13,6 +13,7 @@
 //   starcoder2 Lozhkov et al. 2024, arXiv:2402.19173  stablelm Bellagente et al. 2024, arXiv:2402.17834
 //   ernie4_5 Baidu 2025, ERNIE 4.5 Technical Report   seed_oss ByteDance Seed 2025, its model card
 //   llama with experts: Jiang et al. 2024, arXiv:2401.04088
+//   gemma4  Google DeepMind 2026, its model card and published code
 //   gpt2    Radford et al. 2019, Language Models are Unsupervised Multitask Learners
 #pragma once
 
@@ -67,6 +68,9 @@ struct ExpertParts {
   bool has_dense_layers = false;    // the first leading_dense_block_count
   bool has_selection_bias = false;  // exp_probs_b.bias, where the file has it
   bool needs_biases = false;        // of router, gate, up and down
+  // A feed-forward layer of the usual names stands beside the experts, as the expert that every row uses; it,
+  // the experts and the router have norms of their own, before and behind.
+  bool stand_beside_dense = false;
 };
 
 // The defaults are llama's.
@@ -82,6 +86,8 @@ struct Architecture {
   bool has_row_norms = false;   // these, but of all heads together
   bool head_norms_are_optional = false;  // taken where the file has them
   bool has_post_norms = false;           // post_attention_norm, post_ffw_norm
+  bool has_value_norms = false;          // of each head's values, without a weight
+  bool takes_values_from_keys = false;   // where a layer has no attn_v: the products of attn_k, before its norm
   bool scales_embedding = false;         // by sqrt(embedding_length)
   bool output_is_embedding = false;      // whatever output.weight the file holds
 
@@ -93,6 +99,12 @@ struct Architecture {
   std::int32_t window_period = 0;  // n of kAllButEveryNth, where the file says nothing
   // Where the file says nothing: of the layers with a window, which are then not scaled. 0: as the others.
   double local_frequency_base = 0.0;
+  // Layers with a window have heads of a size of their own (key_length_swa, rope.dimension_count_swa); the file
+  // says which layers they are.
+  bool has_local_heads = false;
+  bool shares_keys_and_values = false;  // shared_kv_layers: the last so many read those of layers before them
+  bool needs_rope_divisors = false;     // rope_freqs, of layers that see all
+  double score_scale = 0.0;             // where the file says nothing; 0: 1 / sqrt(head size)
 
   // With so many layers, scores are scaled by sqrt(heads / width) instead of 1 / sqrt(head size): the 27B
   // models, whose files do not say so. 0: never.
@@ -108,6 +120,8 @@ struct Architecture {
   bool has_sinks = false;  // attn_sinks: a score of each head without a value
   // The norm before the feed-forward layer is called post_attention_norm.
   bool names_feed_forward_norm_by_attention = false;
+  bool has_layer_embeddings = false;    // where embedding_length_per_layer_input is not 0
+  bool has_output_scales = false;       // layer_output_scale, where the file has it
   bool skips_predicted_layers = false;  // the last nextn_predict_layers, which only guess further tokens
   ExpertParts experts = {};
 

@@ -103,6 +103,7 @@ class ExpertReader {
   }
 
   Result<void> read_shared_length() {
+    if (parts().stand_beside_dense) return read_whole("feed_forward_length", 1, kMaxFeedForwardLength, config_.shared_length);
     if (!parts().counts_shared) {
       OCTAVO_TRY(const auto count, header_.find<std::uint64_t>(key("expert_shared_count")));
       if (parts().has_shared) {

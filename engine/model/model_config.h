@@ -17,6 +17,7 @@
 #include "engine/model/architecture.h"
 #include "engine/model/expert_config.h"
 #include "engine/model/gguf_header.h"
+#include "kernels/kv_layout.h"
 
 namespace octavo::model {
 
@@ -46,10 +47,16 @@ struct ModelConfig {
   std::int32_t num_skipped_layers = 0;  // behind them in the file, see Architecture
   std::int32_t context_length = 0;      // tokens it was trained for
   std::int32_t embedding_length = 0;
-  std::int32_t feed_forward_length = 0;  // of layers without experts; 0: there are none
+  // Of layers without experts, where they differ of the longest; 0: there are none
+  std::int32_t feed_forward_length = 0;
   std::int32_t num_heads = 0;
-  std::int32_t num_kv_heads = 0;  // divides num_heads
+  std::int32_t num_kv_heads = 0;  // divides num_heads; where layers differ, the most of any
   std::int32_t head_dim = 0;      // of keys and values; num_heads * head_dim need not be embedding_length
+  std::int32_t local_head_dim = 0;  // of layers with a window; 0: as of all others
+  // [num_layers], where layers differ; else empty
+  std::vector<std::int32_t> layer_kv_heads = {}, layer_feed_forward_lengths = {};
+  std::int32_t num_shared_layers = 0;       // the last so many read other layers' keys and values
+  std::int32_t layer_embedding_length = 0;  // of each layer's part of the second embedding; 0: there is none
   std::int32_t vocabulary_size = 0;
   float norm_epsilon = 0.0f;
   // Of attention; 1 / sqrt(head_dim) unless the file or architecture says otherwise
@@ -68,6 +75,13 @@ struct ModelConfig {
     if (!layers_with_window.empty()) return layers_with_window[static_cast<std::size_t>(layer)];
     return window_period == 0 || layer % window_period != window_period - 1;
   }
+  kernels::KvHeads kv_heads(std::int32_t layer) const;
+  std::int32_t feed_forward_length_of(std::int32_t layer) const;
+  // The layer whose keys and values this one reads: itself, or, of the last num_shared_layers, the last one of
+  // its kind (with a window, or without) before these; -1: there is none.
+  std::int32_t kv_owner(std::int32_t layer) const;
+  // Whether all layers have heads alike and keys and values of their own, and no more parts than most models.
+  bool has_usual_layers() const;
   // By its name, of a layer that is in the file and not computed.
   bool is_in_skipped_layer(std::string_view tensor_name) const;
   bool rotates(std::int32_t layer) const {

@@ -27,6 +27,10 @@ struct RopeFrequencies {
   double attention_factor = 1.0;
 };
 
+// A pair with this divisor does not turn at all: how converters write that a head is rotated in part, but in
+// pairs that lie as far apart as if all of it were.
+inline constexpr float kVanishingDivisor = 1e30f;
+
 // `divisors`: the tensor rope_freqs.weight [rotary_dim / 2], by which files spell out llama3 scaling, or one
 // of longrope's lists; each frequency is divided by its own. Empty: none. With it, scaling type llama3 is
 // already in it and not applied again. REQUIRES: a validated config; divisors finite and above zero.

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/base/result.h"
+#include "engine/model/kv_use.h"
 #include "engine/model/model_config.h"
 #include "engine/model/weights.h"
 #include "kernels/backend.h"
@@ -55,22 +56,27 @@ class Transformer {
   void find_angles(kernels::PagedBatch& batch);
   void compute(const kernels::PagedBatch& batch, std::span<const std::int32_t> token_ids,
                kernels::KvCache& kv);
+  void compute_layer(std::int32_t index, const kernels::PagedBatch& batch, kernels::KvCache& kv);
+  void add_feed_forward(std::int32_t index, kernels::MatrixView residual);
+  void add_layer_embedding(std::int32_t index, kernels::MatrixView residual);
   kernels::OutputHead output_head() const;
   kernels::MatrixView residual_rows() const;
   kernels::NormWeights norm_of(const PreparedNorm& norm) const;
   kernels::AttentionInputWeights attention_input(const LayerWeights& layer) const;
   kernels::ProjectionWeights attention_output(const LayerWeights& layer) const;
   kernels::FeedForwardInputWeights feed_forward_input(const LayerWeights& layer) const;
+  kernels::LayerEmbeddingWeights layer_embedding() const;
   kernels::ExpertWeights experts_of(const LayerWeights& layer) const;
   kernels::ProjectionWeights feed_forward_output(const LayerWeights& layer) const;
 
   // Set once.
   ModelConfig config_;
-  kernels::AttentionShape shape_, windowed_shape_;  // of layers that see all, and of the others
+  std::vector<kernels::AttentionShape> shapes_;  // of each layer
+  std::vector<KvUse> kv_uses_;                   // likewise
   Weights weights_;
   kernels::Backend* backend_;
   // Rows of one step. [max_num_tokens, width], widths as in activation_widths().
-  std::unique_ptr<kernels::Buffer> residual_, query_, attention_, hidden_;
+  std::unique_ptr<kernels::Buffer> residual_, query_, attention_, hidden_, layer_embeddings_;
   std::vector<float> rotations_, local_rotations_;
 };
 

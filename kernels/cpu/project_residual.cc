@@ -20,13 +20,16 @@ void CpuBackend::project_residual(const ProjectionWeights& weights, ConstMatrixV
                        count = std::min(last_panel * kPanelRows, width) - first;
     for (std::int64_t row = 0; row < rows; ++row) {
       add_bias(weights.bias, product.row(row), first, count);
-      if (!has_norm) kernels_.add_row(residual.row(row) + first, product.row(row) + first, count);
+      if (has_norm) continue;
+      kernels_.add_row(residual.row(row) + first, product.row(row) + first, count);
+      scale_residual(weights.residual_scale, residual.row(row) + first, count);
     }
   });
   if (!has_norm) return;
   for_each_row(rows, [&](std::int64_t row, std::int32_t) {  // needs the whole row
     normalise(weights.post_norm, product.row(row), product.row(row));
     kernels_.add_row(residual.row(row), product.row(row), width);
+    scale_residual(weights.residual_scale, residual.row(row), width);
   });
 }
 

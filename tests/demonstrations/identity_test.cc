@@ -207,7 +207,9 @@ TEST_P(IdentityOfArchitecture, HoldsOnEveryInstructionSetInAllConditions) {
 INSTANTIATE_TEST_SUITE_P(Architectures, IdentityOfArchitecture,
                          testing::Values(std::tuple{"gemma2", 0}, std::tuple{"gemma3", 1},
                                          std::tuple{"gpt2", 2}, std::tuple{"qwen3moe", 3},
-                                         std::tuple{"glm4moe", 4}, std::tuple{"gpt-oss", 5}),
+                                         std::tuple{"glm4moe", 4}, std::tuple{"gpt-oss", 5},
+                                         std::tuple{"gemma4", 6}, std::tuple{"gemma4_embedded", 7},
+                                         std::tuple{"gemma4_experts", 8}),
                          [](const auto& info) {
                            std::string name = std::get<0>(info.param);
                            std::replace(name.begin(), name.end(), '-', '_');

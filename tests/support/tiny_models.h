@@ -115,6 +115,21 @@ inline nlohmann::json tiny_model(std::string_view name) {
 }
 
 inline bool has_experts(const nlohmann::json& model) { return model["keys"].contains("expert_count"); }
+// Models that CUDA refuses: experts, and layers that differ in more than their window.
+inline bool is_for_processors(const nlohmann::json& model) {
+  return has_experts(model) || model["architecture"] == "gemma4";
+}
+
+// What holds of each layer by itself, as converters write it.
+inline void add_list(GgufWriter& writer, const std::string& key, const nlohmann::json& list) {
+  if (!list.at(0).is_boolean()) {
+    writer.add_array(key, list.get<std::vector<std::int32_t>>());
+    return;
+  }
+  std::vector<std::uint8_t> flags;
+  for (const bool flag : list) flags.push_back(flag ? 1 : 0);
+  writer.add_bool_array(key, flags);
+}
 
 struct TinyModelOptions {
   // Of matrices; with another the numbers are random, not the scripts'
@@ -132,7 +147,9 @@ inline GgufWriter make_tiny_model(nlohmann::json model, const TinyModelOptions& 
   writer.add_string("general.architecture", architecture).add_string("general.name", "tiny " + architecture);
   for (const auto& [suffix, value] : model["keys"].items()) {
     const std::string key = architecture + "." + suffix;
-    if (value.is_string()) {
+    if (value.is_array()) {
+      add_list(writer, key, value);
+    } else if (value.is_string()) {
       writer.add_string(key, value.get<std::string>());
     } else if (value.is_boolean()) {
       writer.add_bool(key, value.get<bool>());
@@ -160,8 +177,8 @@ inline GgufWriter make_tiny_model(nlohmann::json model, const TinyModelOptions& 
         has_matrices ? std::vector<std::uint64_t>{columns, rows / experts, experts}
                      : std::vector<std::uint64_t>{columns, rows};
     // Routers and biases of experts are floats in every file.
-    const bool is_float =
-        experts == 1 || (!options.quantises_routers && name.ends_with("ffn_gate_inp.weight"));
+    const bool is_float = experts == 1 || name == "per_layer_model_proj.weight" ||
+                          (!options.quantises_routers && name.ends_with("ffn_gate_inp.weight"));
     if (options.weight_type == TensorType::kF32 || is_float) {
       writer.add_tensor_f32(name, dimensions, golden_values(name, rows * columns, centre, scale));
     } else {
@@ -170,7 +187,7 @@ inline GgufWriter make_tiny_model(nlohmann::json model, const TinyModelOptions& 
                                        static_cast<double>(scale) / std::sqrt(3.0), random));
     }
   }
-  for (const auto& [name, values] : model["long_rope"].items()) {
+  for (const auto& [name, values] : model["tables"].items()) {
     const std::vector<float> numbers = values;
     writer.add_tensor_f32(name, {numbers.size()}, numbers);
   }

@@ -26,6 +26,7 @@ constexpr BackendFolder kBackends[] = {
 const std::map<std::string, std::string>& operations() {
   static const std::map<std::string, std::string> kFiles = {
       {"embed", "embedding"},
+      {"embed_layers", "embedding"},
       {"attention_input", "attention_input"},
       {"paged_attention", "paged_attention"},
       {"project_residual", "project_residual"},
@@ -78,7 +79,7 @@ const std::map<std::string, std::set<std::string>>& inherited() {
     return names;
   }();
   static const std::map<std::string, std::set<std::string>> kNames = {
-      {"reference", kOfReference}, {"cpu", kOfADevice}, {"cuda", {"feed_forward_experts"}}};
+      {"reference", kOfReference}, {"cpu", kOfADevice}, {"cuda", {"embed_layers", "feed_forward_experts"}}};
   return kNames;
 }
 
