@@ -80,15 +80,16 @@ KvShape kv_shape(const ModelConfig& config) {
 
 std::string heads_text(const ModelDescription& description) {
   std::string text = std::to_string(description.num_heads) + " heads";
+  const std::int32_t all_layers = description.num_layers - description.num_recurrent_layers;
   std::int32_t num_layers = 0;
   for (const KvLayersDescription& layers : description.kv_layers) {
     const std::string size =
         std::to_string(layers.num_kv_heads) + " KV heads of " + std::to_string(layers.head_dim);
-    if (layers.num_layers == description.num_layers) return text + " and " + size;
+    if (layers.num_layers == all_layers) return text + " and " + size;
     text += (num_layers == 0 ? "; " : ", ") + size + " in " + std::to_string(layers.num_layers) + " layers";
     num_layers += layers.num_layers;
   }
-  const std::int32_t others = description.num_layers - num_layers;
+  const std::int32_t others = all_layers - num_layers;
   return others == 0 ? text : text + ", " + std::to_string(others) + " layers without their own";
 }
 
@@ -103,6 +104,9 @@ ModelDescription describe_model(const GgufFile& file, const ModelConfig& config)
   description.num_layer_parameters = static_cast<std::int64_t>(count_layer_parameters(file, config));
   description.file_bytes = static_cast<std::int64_t>(file.file_bytes());
   description.num_layers = config.num_layers;
+  description.num_recurrent_layers = config.recurrent.num_before(config.num_layers);
+  description.state_bytes = config.recurrent.state_layout().state_bytes();
+  description.num_skipped_layers = config.num_skipped_layers;
   description.embedding_length = config.embedding_length;
   description.num_heads = config.num_heads;
   for (const KvLayers& layers : kv_shape(config).kinds)
@@ -110,8 +114,12 @@ ModelDescription describe_model(const GgufFile& file, const ModelConfig& config)
   description.num_experts = config.experts.num_experts;
   description.num_used_experts = config.experts.num_used;
   for (const GgufTensor& tensor : file.tensors()) {
-    if (config.experts.num_experts > 0 && is_of_experts(tensor) && !config.is_in_skipped_layer(tensor.name))
-      description.expert_bytes += static_cast<std::int64_t>(tensor.num_bytes);
+    const auto bytes = static_cast<std::int64_t>(tensor.num_bytes);
+    if (config.is_in_skipped_layer(tensor.name)) {
+      description.skipped_bytes += bytes;
+    } else if (config.experts.num_experts > 0 && is_of_experts(tensor)) {
+      description.expert_bytes += bytes;
+    }
   }
   description.context_length = config.context_length;
   description.vocabulary_size = config.vocabulary_size;

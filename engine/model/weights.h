@@ -42,16 +42,28 @@ struct PreparedExperts {
   std::unique_ptr<kernels::Buffer> output_scale;                   // null: none
   PreparedProjection shared_gate, shared_up, shared_down;
   PreparedNorm routed_post_norm, shared_post_norm;
+  PreparedProjection shared_router;  // no matrix: the shared expert is not gated
 
   bool empty() const { return gate.empty(); }
   std::int64_t memory_bytes() const;
+};
+
+// Of a layer of Gated DeltaNet; no matrices: the layer has attention.
+struct PreparedRecurrent {
+  PreparedProjection query_key_value, gate, alpha, beta;
+  std::unique_ptr<kernels::Buffer> convolution, time_bias, decay, output_norm;
+  PreparedProjection output;
+
+  bool empty() const { return query_key_value.matrix == nullptr; }
 };
 
 struct LayerWeights {
   PreparedNorm attention_norm;
   PreparedProjection query, key, value;
   std::unique_ptr<kernels::Buffer> query_norm, key_norm, value_norm;  // null: none
+  PreparedProjection attention_gate;                                  // no matrix: none
   PreparedProjection attention_output;
+  PreparedRecurrent recurrent;  // instead of attention
   PreparedNorm post_attention_norm;
   std::unique_ptr<kernels::Buffer> sinks;  // null: none
   PreparedNorm feed_forward_norm;
@@ -62,13 +74,7 @@ struct LayerWeights {
   PreparedNorm post_embedding_norm;
   float output_scale = 1.0f;
 
-  // Every matrix but those of experts, also those that are null.
-  template <class Visit>
-  void visit(const Visit& visit_projection) const {
-    for (const PreparedProjection* projection : {&query, &key, &value, &attention_output, &gate, &up, &down,
-                                                 &embedding_gate, &embedding_projection})
-      visit_projection(*projection);
-  }
+  std::int64_t memory_bytes() const;
 };
 
 // Null: the model has none.

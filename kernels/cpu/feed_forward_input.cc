@@ -1,6 +1,4 @@
 // Each item multiplies the same panels of gate and up and combines them while they are in the cache.
-#include <algorithm>
-
 #include "kernels/cpu/cpu_backend.h"
 
 namespace octavo::kernels::cpu {
@@ -25,13 +23,10 @@ void CpuBackend::feed_forward_input(const FeedForwardInputWeights& weights, Cons
   } else {
     set_normalised(weights.norm, x, {}, forms);
   }
-  const std::int64_t panels = first_matrix.num_panels(), size = panels_per_item(panels);
-  pool_->parallel_for_in_runs((panels + size - 1) / size, [&](std::int64_t item, std::int32_t) {
-    const std::int64_t first_panel = item * size, last_panel = std::min(first_panel + size, panels);
+  for_each_panel_piece(first_matrix, [&](const PanelPiece& piece) {
+    const auto [first_panel, last_panel, first, count] = piece;
     if (gate != nullptr) multiply_panels(*gate, activations_, first_panel, last_panel, out);
     if (up != nullptr) multiply_panels(*up, activations_, first_panel, last_panel, up_rows);
-    const std::int64_t first = first_panel * kPanelRows,
-                       count = std::min(last_panel * kPanelRows, width) - first;
     for (std::int64_t row = 0; row < rows; ++row) {
       if (up != nullptr) add_bias(weights.up_bias, up_rows.row(row), first, count);
       if (gate == nullptr) {

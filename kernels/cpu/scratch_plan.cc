@@ -25,7 +25,9 @@ void add_attention(const StepShape& shape, KvHeads heads, const KernelTable& ker
       .group_size = group_size,
       .num_threads = plan.num_threads,
       .floats_per_row = group_size * kernels.attention_partial_floats(heads.head_dim)};
-  plan.columns = std::max(plan.columns, std::int64_t{shape.num_heads} * heads.head_dim);
+  const std::int64_t width = std::int64_t{shape.num_heads} * heads.head_dim;
+  plan.columns = std::max(plan.columns, width);
+  if (shape.has_attention_gates) plan.product_floats = std::max(plan.product_floats, shape.num_rows * width);
   plan.key_value_floats = std::max(plan.key_value_floats,
                                    std::int64_t{shape.num_rows} * heads.num_kv_heads * heads.head_dim);
   plan.partial_floats = std::max(
@@ -50,8 +52,14 @@ ScratchPlan plan_scratch(const StepShape& shape, Activation activation, std::int
   ScratchPlan plan;
   plan.num_threads = num_threads;
   plan.rows = std::max<std::int64_t>(rows, shape.num_logits_rows);
-  plan.columns = std::max(shape.embedding_length, shape.feed_forward_length);
-  plan.worker_floats = std::max(shape.embedding_length, shape.layer_embedding_length);
+  plan.columns = std::max({std::int64_t{shape.embedding_length}, std::int64_t{shape.feed_forward_length},
+                           shape.delta_net.value_columns()});
+  plan.product_floats = rows * std::max({std::int64_t{shape.embedding_length},
+                                         std::int64_t{shape.feed_forward_length},
+                                         delta_net_row_floats(shape.delta_net)});
+  plan.worker_floats = std::max({std::int64_t{shape.embedding_length},
+                                 std::int64_t{shape.layer_embedding_length},
+                                 convolution_scratch_floats(shape.delta_net.convolution_width)});
   add_attention(shape, {shape.num_kv_heads, shape.head_dim}, kernel_table(isa), plan);
   for (const KvHeads& heads : shape.other_heads) add_attention(shape, heads, kernel_table(isa), plan);
   plan.forms = forms_of(shape, activation);
@@ -61,9 +69,12 @@ ScratchPlan plan_scratch(const StepShape& shape, Activation activation, std::int
     plan.experts = plan_experts(shape, plan.forms);
     plan.forms = plan.forms | ActivationForm::kFloat;  // the router's
   }
-  plan.product_floats = rows * std::max(shape.embedding_length, shape.feed_forward_length);
   plan.item_sum_floats = logits_sum_floats(shape.num_logits_rows, shape.vocabulary_size);
   return plan;
+}
+
+std::int64_t delta_net_row_floats(const DeltaNetShape& shape) {
+  return shape.channels() + 2 * std::int64_t{shape.num_value_heads};
 }
 
 }  // namespace octavo::kernels::cpu

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/matmul/library.h"
-#include "kernels/kv_pool_size.h"
+#include "kernels/pool_size.h"
 
 namespace octavo::kernels::cuda {
 namespace {

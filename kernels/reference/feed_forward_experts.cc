@@ -58,7 +58,7 @@ Choice choose(const Routing& routing, const Numbers& scores) {
   Numbers probabilities = scores;
   if (routing.scoring == RouterScoring::kSoftmax) probabilities = softmax(scores);
   if (routing.scoring == RouterScoring::kSigmoid) {
-    for (double& each : probabilities) each = 1.0 / (1.0 + std::exp(-each));
+    for (double& each : probabilities) each = sigmoid(each);
   }
   Numbers values = probabilities;
   for (std::size_t i = 0; i < routing.selection_bias.size(); ++i)
@@ -80,12 +80,6 @@ std::span<const float> bias_of(std::span<const float> biases, std::size_t expert
   if (biases.empty()) return {};
   const auto size = static_cast<std::size_t>(matrix.rows());
   return biases.subspan(expert * size, size);
-}
-
-std::vector<float> product(const Matrix& matrix, const std::vector<float>& x, std::span<const float> bias) {
-  std::vector<float> out(static_cast<std::size_t>(matrix.rows()));
-  static_cast<const ReferenceMatrix&>(matrix).multiply(x, bias, out.data());
-  return out;
 }
 
 std::vector<float> hidden(FeedForwardActivation activation, std::vector<float> gate,
@@ -116,9 +110,8 @@ const NormWeights& own_or(const NormWeights& own, const NormWeights& common) {
 void ReferenceBackend::feed_forward_experts(const ExpertWeights& weights, MatrixView residual) {
   for (std::int64_t row = 0; row < residual.rows; ++row) {
     const std::vector<float> x = norm(residual.row(row), weights.norm);
-    const std::vector<float> scores =
-        product(*weights.router, norm(residual.row(row), own_or(weights.router_norm, weights.norm)),
-                weights.router_bias);
+    const std::vector<float> router_x = norm(residual.row(row), own_or(weights.router_norm, weights.norm));
+    const std::vector<float> scores = product(*weights.router, router_x, weights.router_bias);
     const Choice choice = choose(weights.routing, {scores.begin(), scores.end()});
     Numbers sum(x.size(), 0.0);
     for (std::size_t i = 0; i < choice.experts.size(); ++i) {
@@ -135,12 +128,12 @@ void ReferenceBackend::feed_forward_experts(const ExpertWeights& weights, Matrix
     if (weights.shared_down != nullptr) {
       const std::vector<float> shared_x =
           norm(residual.row(row), own_or(weights.shared_norm, weights.norm));
-      const std::vector<float> inner = hidden(weights.activation, product(*weights.shared_gate, shared_x, {}),
-                                              product(*weights.shared_up, shared_x, {}));
+      const std::vector<float> inner = hidden(weights.activation, product(*weights.shared_gate, shared_x),
+                                              product(*weights.shared_up, shared_x));
       const double share = weights.shared_router == nullptr
                                ? 1.0
-                               : 1.0 / (1.0 + std::exp(-double{product(*weights.shared_router, x, {})[0]}));
-      const std::vector<float> shared = product(*weights.shared_down, inner, {});
+                               : sigmoid(double{product(*weights.shared_router, router_x)[0]});
+      const std::vector<float> shared = product(*weights.shared_down, inner);
       Numbers given(shared.begin(), shared.end());
       normalise(weights.shared_post_norm, given);
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += share * given[i];

@@ -7,6 +7,7 @@ A model is anything with `architecture`, `key(suffix, default)`, the metadata be
 import math
 
 import numpy as np
+from tiny_shapes import NAMED_BY_ATTENTION
 
 
 def rms_norm(x, weight, epsilon):
@@ -50,6 +51,9 @@ def soft_cap(x, cap):
     return cap * np.tanh(x / cap) if cap else x
 
 
+NEIGHBOURS = ("ernie4_5", "glm4", "granite", "granitemoe", "llama", "minicpm", "smollm3")  # which pairs rotate
+
+
 class Transformer:
     def __init__(self, model, context_limit=None):
         """context_limit: what LongRoPE chooses its factors by; by default the whole context length."""
@@ -70,9 +74,15 @@ class Transformer:
         self.period = key("attention.sliding_window_pattern", {"gemma2": 2, "gemma3": 6, "gpt-oss": 2}.get(self.architecture, 0))
         self.score_cap = key("attn_logit_softcapping", 50.0) if self.architecture == "gemma2" else 0.0
         self.logit_cap = key("final_logit_softcapping", 30.0 if self.architecture == "gemma2" else 0.0)
+        factors = {"minicpm": (12.0, 1.4 / math.sqrt(self.layers), self.width / 256)}.get(self.architecture, (0.0, 0.0, 1.0))
+        self.embedding_factor = key("embedding_scale", factors[0]) or 1.0
+        self.branch_factor = key("residual_scale", factors[1]) or 1.0
+        self.logit_divisor = key("logit_scale", factors[2])
         by_width = self.layers == {"gemma2": 46, "gemma3": 62}.get(self.architecture)
-        usual_scale = 1.0 if self.architecture == "gemma4" else 1 / math.sqrt(self.width / self.heads if by_width else self.head_dim)
-        self.scale = key("attention.scale", usual_scale)
+        usual = 1 / math.sqrt(self.width / self.heads if by_width else self.head_dim)
+        if self.architecture == "gemma4":
+            usual = 1.0
+        self.scale = key("attention.scale", usual) or usual
         self.num_owners = self.layers - key("attention.shared_kv_layers", 0)  # the other layers read theirs
         self.keys_and_values = {}
 
@@ -132,13 +142,14 @@ class Transformer:
 
     def rotate(self, x, layer):
         """x [tokens, heads, head_dim]"""
-        if self.architecture == "gpt2" or (self.architecture == "smollm3" and (layer + 1) % 4 == 0):
+        is_off = self.architecture == "granite" and not self.model.key("rope.scaling.finetuned", True)
+        if self.architecture == "gpt2" or is_off or (self.architecture == "smollm3" and (layer + 1) % 4 == 0):
             return x
         inverse, factor = self.frequencies(layer)
         angle = np.arange(x.shape[0])[:, None, None] * inverse
         cosine, sine = np.cos(angle) * factor, np.sin(angle) * factor
         half, out = inverse.shape[0], x.copy()
-        if self.architecture in ("ernie4_5", "glm4", "llama", "smollm3"):
+        if self.architecture in NEIGHBOURS:
             first, second = slice(0, 2 * half, 2), slice(1, 2 * half, 2)
         else:
             first, second = slice(0, half), slice(half, 2 * half)
@@ -159,9 +170,10 @@ class Transformer:
             v = raw if self.model.tensor(prefix + "attn_v.weight") is None else heads("attn_v")
             k = self.rotate(rms_norm(k, self.model.tensor(prefix + "attn_k_norm.weight"), self.epsilon), layer)
             self.keys_and_values[self.is_local(layer)] = k, rms_norm(v, 1.0, self.epsilon)
-        return q, *self.keys_and_values[self.is_local(layer)]
+        return q, *self.keys_and_values[self.is_local(layer)], None
 
     def projections(self, x, layer):
+        """Queries, keys and values of each head, and the gate of what attention gives, or None."""
         prefix, tokens = f"blk.{layer}.", len(x)
         q_rows, kv_rows = self.heads * self.head_dim, self.kv_heads(layer) * self.head_dim
         if self.model.tensor(prefix + "attn_qkv.weight") is not None:
@@ -170,6 +182,10 @@ class Transformer:
                        ((0, q_rows), (q_rows, kv_rows), (q_rows + kv_rows, kv_rows)))
         else:
             q, k, v = (self.linear(x, prefix + name) for name in ("attn_q", "attn_k", "attn_v"))
+        gate = None
+        if self.architecture in ("qwen35", "qwen35moe", "qwen3next"):  # of each head the query, then the gate
+            q, gate = np.split(q.reshape(tokens, self.heads, 2 * self.head_dim), 2, -1)
+            q, gate = q.reshape(tokens, q_rows), sigmoid(gate)
         if self.architecture == "olmoe":  # norms of whole rows
             q = rms_norm(q, self.model.tensor(prefix + "attn_q_norm.weight"), self.epsilon)
             k = rms_norm(k, self.model.tensor(prefix + "attn_k_norm.weight"), self.epsilon)
@@ -177,11 +193,11 @@ class Transformer:
         if self.architecture != "olmoe" and self.model.tensor(prefix + "attn_q_norm.weight") is not None:
             q = rms_norm(q, self.model.tensor(prefix + "attn_q_norm.weight"), self.epsilon)
             k = rms_norm(k, self.model.tensor(prefix + "attn_k_norm.weight"), self.epsilon)
-        return self.rotate(q, layer), self.rotate(k, layer), v
+        return self.rotate(q, layer), self.rotate(k, layer), v, gate
 
     def attention(self, x, layer):
         prefix, tokens = f"blk.{layer}.", len(x)
-        q, k, v = (self.gemma4_projections if self.architecture == "gemma4" else self.projections)(x, layer)
+        q, k, v, gate = (self.gemma4_projections if self.architecture == "gemma4" else self.projections)(x, layer)
         distance = np.arange(tokens)[:, None] - np.arange(tokens)[None, :]
         hidden = distance < 0
         if self.is_local(layer):
@@ -196,7 +212,63 @@ class Transformer:
                 score = np.concatenate([score, np.full((tokens, 1), sinks[head])], -1)
             weight = np.exp(score - score.max(-1, keepdims=True))
             out[:, head] = (weight / weight.sum(-1, keepdims=True))[:, :tokens] @ v[:, kv_head]
+        if gate is not None:
+            out = out * gate
         return self.linear(out.reshape(tokens, -1), prefix + "attn_output")
+
+    def is_recurrent(self, layer):
+        if self.architecture not in ("qwen35", "qwen35moe", "qwen3next"):
+            return False
+        listed = self.model.key("attention.recurrent_layers")
+        if listed is not None:
+            return bool(listed[layer])
+        return (layer + 1) % self.model.key("full_attention_interval", 4) != 0
+
+    def delta_net_inputs(self, x, prefix):
+        """Of all tokens: what is convolved, the gate, beta and alpha."""
+        key, tensor, tokens = self.model.key, self.model.tensor, len(x)
+        key_heads, heads = key("ssm.group_count"), key("ssm.time_step_rank")
+        key_dim, columns = key("ssm.state_size"), key("ssm.inner_size")
+        if tensor(prefix + "ssm_in.weight") is None:
+            inputs, gate = self.linear(x, prefix + "attn_qkv"), self.linear(x, prefix + "attn_gate")
+        else:  # by key head
+            q, k, v, z = np.split(self.linear(x, prefix + "ssm_in").reshape(tokens, key_heads, -1),
+                                  np.cumsum([key_dim, key_dim, columns // key_heads]), -1)
+            inputs, gate = np.concatenate([y.reshape(tokens, -1) for y in (q, k, v)], -1), z.reshape(tokens, -1)
+        if tensor(prefix + "ssm_ba.weight") is None:
+            return inputs, gate, self.linear(x, prefix + "ssm_beta"), self.linear(x, prefix + "ssm_alpha")
+        beta, alpha = np.split(self.linear(x, prefix + "ssm_ba").reshape(tokens, key_heads, -1), 2, -1)
+        return inputs, gate, beta.reshape(tokens, heads), alpha.reshape(tokens, heads)
+
+    def delta_net(self, x, layer):
+        """Yang et al. 2024, arXiv:2412.06464, one token after the other."""
+        key, tensor, prefix, tokens = self.model.key, self.model.tensor, f"blk.{layer}.", len(x)
+        key_heads, heads, key_dim = key("ssm.group_count"), key("ssm.time_step_rank"), key("ssm.state_size")
+        value_dim, width = key("ssm.inner_size") // heads, key("ssm.conv_kernel")
+        inputs, gate, beta, alpha = self.delta_net_inputs(x, prefix)
+        before = np.concatenate([np.zeros((width - 1, inputs.shape[1])), inputs])
+        taps = tensor(prefix + "ssm_conv1d.weight")
+        convolved = silu(sum(taps[:, j] * before[j:j + tokens] for j in range(width)))
+        q, k, v = np.split(convolved, [key_heads * key_dim, 2 * key_heads * key_dim], -1)
+
+        def unit(y):
+            y = y.reshape(tokens, key_heads, key_dim)
+            return y / np.sqrt((y * y).sum(-1, keepdims=True) + self.epsilon)
+
+        q, k, v = unit(q) / math.sqrt(key_dim), unit(k), v.reshape(tokens, heads, value_dim)
+        beta = sigmoid(beta)
+        decay = np.exp(tensor(prefix + "ssm_a") * np.log1p(np.exp(alpha + tensor(prefix + "ssm_dt.bias"))))
+        out = np.zeros((tokens, heads, value_dim))
+        for head in range(heads):
+            of_key = head // (heads // key_heads) if self.architecture == "qwen3next" else head % key_heads
+            state = np.zeros((key_dim, value_dim))
+            for t in range(tokens):
+                state = state * decay[t, head]
+                error = beta[t, head] * (v[t, head] - state.T @ k[t, of_key])
+                state = state + np.outer(k[t, of_key], error)
+                out[t, head] = state.T @ q[t, of_key]
+        out = rms_norm(out, tensor(prefix + "ssm_norm.weight"), self.epsilon) * silu(gate).reshape(out.shape)
+        return self.linear(out.reshape(tokens, -1), prefix + "ssm_out")
 
     def choose_experts(self, x, prefix):
         """For one row: numbers of the experts, best first, and their weights."""
@@ -220,7 +292,7 @@ class Transformer:
         weights = probabilities[chosen]
         if gating == 3:
             weights = softmax(weights)
-        always = self.architecture in ("qwen3moe", "llama", "gemma4")
+        always = self.architecture in ("gemma4", "granitemoe", "llama", "minicpm", "qwen35moe", "qwen3moe", "qwen3next")
         if key("expert_weights_norm", always):
             weights = weights / max(weights.sum(), 6.103515625e-5)
         return chosen, weights * (key("expert_weights_scale", 0.0) or 1.0)
@@ -253,7 +325,9 @@ class Transformer:
                 out[row] += weight * (down[expert] @ inner + bias("ffn_down_exps", expert))
         if tensor(prefix + "ffn_gate_shexp.weight") is not None:
             inner = silu(self.linear(x, prefix + "ffn_gate_shexp")) * self.linear(x, prefix + "ffn_up_shexp")
-            out = out + self.linear(inner, prefix + "ffn_down_shexp")
+            shared = self.linear(inner, prefix + "ffn_down_shexp")
+            gate = tensor(prefix + "ffn_gate_inp_shexp.weight")
+            out = out + (shared if gate is None else sigmoid(x @ gate)[:, None] * shared)
         return out
 
     def beside_experts(self, residual, layer):
@@ -295,24 +369,25 @@ class Transformer:
         x = embedding[token_ids]
         if self.is_gemma:
             x = x * np.float64(np.sqrt(np.float32(self.width)))
+        x = x * self.embedding_factor
         if self.architecture == "gpt2":
             x = x + model.tensor("position_embd.weight")[:len(token_ids)]
         embeddings = self.layer_embeddings(x, token_ids)
         for layer in range(self.layers):
             prefix = f"blk.{layer}."
-            added = self.attention(self.norm(x, prefix + "attn_norm"), layer)
+            mix = self.delta_net if self.is_recurrent(layer) else self.attention
+            added = mix(self.norm(x, prefix + "attn_norm"), layer)
             if self.has_post_norms:
                 added = self.norm(added, prefix + "post_attention_norm")
-            x = x + added
-            by_attention = self.architecture in ("gpt-oss", "glm4moe", "seed_oss")
-            norm = prefix + ("post_attention_norm" if by_attention else "ffn_norm")
+            x = x + added * self.branch_factor
+            norm = prefix + ("post_attention_norm" if self.architecture in NAMED_BY_ATTENTION else "ffn_norm")
             if self.architecture == "gemma4" and model.tensor(prefix + "ffn_gate_inp.weight") is not None:
                 added = self.beside_experts(x, layer)
             else:
                 added = self.feed_forward(self.norm(x, norm), layer)
             if self.has_post_norms:
                 added = self.norm(added, prefix + "post_ffw_norm")
-            x = x + added
+            x = x + added * self.branch_factor
             if embeddings is not None:
                 gated = gelu(self.linear(x, prefix + "inp_gate")) * embeddings[:, layer]
                 x = x + self.norm(self.linear(gated, prefix + "proj"), prefix + "post_norm")
@@ -321,6 +396,6 @@ class Transformer:
         output = model.tensor("output.weight")
         if output is None or self.architecture in ("gemma", "gemma2"):
             output = embedding
-        logits = soft_cap(self.norm(x, "output_norm") @ output.T, self.logit_cap)
+        logits = soft_cap(self.norm(x, "output_norm") @ output.T / self.logit_divisor, self.logit_cap)
         logits = logits - logits.max(-1, keepdims=True)
         return logits - np.log(np.exp(logits).sum(-1, keepdims=True))

@@ -115,20 +115,10 @@ inline nlohmann::json tiny_model(std::string_view name) {
 }
 
 inline bool has_experts(const nlohmann::json& model) { return model["keys"].contains("expert_count"); }
-// Models that CUDA refuses: experts, and layers that differ in more than their window.
+inline bool has_states(const nlohmann::json& model) { return model["keys"].contains("ssm.state_size"); }
+// Models that CUDA refuses: experts, recurrent layers, and layers that differ in more than their window.
 inline bool is_for_processors(const nlohmann::json& model) {
-  return has_experts(model) || model["architecture"] == "gemma4";
-}
-
-// What holds of each layer by itself, as converters write it.
-inline void add_list(GgufWriter& writer, const std::string& key, const nlohmann::json& list) {
-  if (!list.at(0).is_boolean()) {
-    writer.add_array(key, list.get<std::vector<std::int32_t>>());
-    return;
-  }
-  std::vector<std::uint8_t> flags;
-  for (const bool flag : list) flags.push_back(flag ? 1 : 0);
-  writer.add_bool_array(key, flags);
+  return has_experts(model) || has_states(model) || model["architecture"] == "gemma4";
 }
 
 struct TinyModelOptions {
@@ -139,6 +129,23 @@ struct TinyModelOptions {
   bool quantises_routers = false;  // which files keep as floats
 };
 
+inline void add_key(GgufWriter& writer, const std::string& key, const nlohmann::json& value) {
+  if (value.is_string()) {
+    writer.add_string(key, value.get<std::string>());
+  } else if (value.is_boolean()) {
+    writer.add_bool(key, value.get<bool>());
+  } else if (value.is_number_float()) {
+    writer.add_f32(key, value.get<float>());
+  } else if (!value.is_array()) {
+    writer.add_u32(key, value.get<std::uint32_t>());
+  } else if (value[0].is_boolean()) {
+    const std::vector<bool> flags = value;
+    writer.add_bool_array(key, {flags.begin(), flags.end()});
+  } else {
+    writer.add_array(key, value.get<std::vector<std::int32_t>>());
+  }
+}
+
 inline GgufWriter make_tiny_model(nlohmann::json model, const TinyModelOptions& options = {}) {
   const std::string architecture = model["architecture"];
   if (options.context_length) model["keys"]["context_length"] = *options.context_length;
@@ -146,18 +153,7 @@ inline GgufWriter make_tiny_model(nlohmann::json model, const TinyModelOptions& 
   GgufWriter writer;
   writer.add_string("general.architecture", architecture).add_string("general.name", "tiny " + architecture);
   for (const auto& [suffix, value] : model["keys"].items()) {
-    const std::string key = architecture + "." + suffix;
-    if (value.is_array()) {
-      add_list(writer, key, value);
-    } else if (value.is_string()) {
-      writer.add_string(key, value.get<std::string>());
-    } else if (value.is_boolean()) {
-      writer.add_bool(key, value.get<bool>());
-    } else if (value.is_number_float()) {
-      writer.add_f32(key, value.get<float>());
-    } else {
-      writer.add_u32(key, value.get<std::uint32_t>());
-    }
+    add_key(writer, architecture + "." + suffix, value);
   }
   add_tiny_vocabulary(writer, TinyLlamaOptions().chat_template);
   std::mt19937_64 random(17);
@@ -176,8 +172,9 @@ inline GgufWriter make_tiny_model(nlohmann::json model, const TinyModelOptions& 
     const std::vector<std::uint64_t> dimensions =
         has_matrices ? std::vector<std::uint64_t>{columns, rows / experts, experts}
                      : std::vector<std::uint64_t>{columns, rows};
-    // Routers and biases of experts are floats in every file.
-    const bool is_float = experts == 1 || name == "per_layer_model_proj.weight" ||
+    // Routers, biases of experts and convolutions are floats in every file.
+    const bool is_float = experts == 1 || name.ends_with("ssm_conv1d.weight") ||
+                          name == "per_layer_model_proj.weight" ||
                           (!options.quantises_routers && name.ends_with("ffn_gate_inp.weight"));
     if (options.weight_type == TensorType::kF32 || is_float) {
       writer.add_tensor_f32(name, dimensions, golden_values(name, rows * columns, centre, scale));
@@ -187,9 +184,11 @@ inline GgufWriter make_tiny_model(nlohmann::json model, const TinyModelOptions& 
                                        static_cast<double>(scale) / std::sqrt(3.0), random));
     }
   }
-  for (const auto& [name, values] : model["tables"].items()) {
-    const std::vector<float> numbers = values;
-    writer.add_tensor_f32(name, {numbers.size()}, numbers);
+  for (const char* const tables : {"long_rope", "rope_freqs"}) {
+    for (const auto& [name, values] : model[tables].items()) {
+      const std::vector<float> numbers = values;
+      writer.add_tensor_f32(name, {numbers.size()}, numbers);
+    }
   }
   return writer;
 }
