@@ -194,7 +194,7 @@ struct AttentionInputWeights {
 struct ProjectionWeights {
   const Matrix* matrix = nullptr;
   std::span<const float> bias = {};
-  NormWeights post_norm = {};  // of what is added, kRms; empty: none
+  NormWeights post_norm = {};   // of what is added, kRms; empty: none
   float residual_scale = 1.0f;  // of the sum
 };
 
@@ -258,8 +258,8 @@ struct ExpertWeights {
   float residual_scale = 1.0f;  // of the residual, what is added included
 };
 
-// A second embedding, from which each layer gets its own part of every row (Gemma 4: Google DeepMind 2026, its
-// model card).
+// A second embedding, from which each layer gets its own part of every row (Gemma 4: Google DeepMind 2026,
+// its model card).
 struct LayerEmbeddingWeights {
   const Matrix* tokens = nullptr;      // [vocabulary, layers * size of a part]: read, a row for each token
   const Matrix* projection = nullptr;  // [layers * size of a part, embedding_length]
@@ -448,8 +448,8 @@ class Backend {
   virtual void embed(const EmbeddingWeights& weights, std::span<const std::int32_t> token_ids,
                      std::span<const std::int32_t> positions, MatrixView out) = 0;
 
-  // out[i, part p] = (norm(projection_scale * (W · x[i, :])[part p]) + token_scale * tokens[token_ids[i], part
-  // p]) * scale, for each of the parts of norm.weight.size() columns. Not on CUDA yet:
+  // out[i, part p] = (norm(projection_scale * (W · x[i, :])[part p]) + token_scale * tokens[token_ids[i],
+  // part p]) * scale, for each of the parts of norm.weight.size() columns. Not on CUDA yet:
   // BackendOptions::needs_unequal_layers.
   //   x  [num_tokens, embedding_length]   out  [num_tokens, W.rows]
   virtual void embed_layers(const LayerEmbeddingWeights& weights, std::span<const std::int32_t> token_ids,

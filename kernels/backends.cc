@@ -41,13 +41,13 @@ constexpr bool kHasCuda = true;
 Result<void> find_device() { return cuda::find_device(); }
 
 Result<void> refuse_unwritten(const BackendOptions& options) {
-  const char* const what = options.needs_experts         ? "experts"
-                           : options.needs_states        ? "recurrent layers or gated attention"
+  const char* const what = options.needs_experts          ? "experts"
+                           : options.needs_states         ? "recurrent layers or gated attention"
                            : options.needs_unequal_layers ? "unequal layers"
                                                           : nullptr;
   if (what == nullptr) return {};
-  return Error{ErrorCode::kUnsupported, "models with " + std::string(what) + " do not run on the GPU yet; use cpu",
-               "device"};
+  return Error{ErrorCode::kUnsupported,
+               "models with " + std::string(what) + " do not run on the GPU yet; use cpu", "device"};
 }
 
 Result<std::unique_ptr<Backend>> create_cuda(const BackendOptions& options) {

@@ -16,11 +16,13 @@ KvLayout::KvLayout(KvType kv_type, std::int32_t tokens, std::span<const KvHeads>
 KvLayout::KvLayout(KvType kv_type, std::int32_t tokens, std::int32_t num_layers, std::int32_t num_kv_heads,
                    std::int32_t head_dim)
     : KvLayout(kv_type, tokens,
-               std::vector<KvHeads>(num_layers > 0 && num_layers <= kMaxLayers ? static_cast<std::size_t>(num_layers) : 0,
-                                    KvHeads{num_kv_heads, head_dim})) {}
+               std::vector<KvHeads>(
+                   num_layers > 0 && num_layers <= kMaxLayers ? static_cast<std::size_t>(num_layers) : 0,
+                   KvHeads{num_kv_heads, head_dim})) {}
 
 bool KvLayout::add_layer(KvHeads heads) {
-  if (block_size < 1 || block_size > kMaxBlockSize || heads.num_kv_heads < 1 || heads.head_dim < 1) return false;
+  if (block_size < 1 || block_size > kMaxBlockSize || heads.num_kv_heads < 1 || heads.head_dim < 1)
+    return false;
   KvLayer layer{.num_kv_heads = heads.num_kv_heads, .head_dim = heads.head_dim, .block_size = block_size};
   layer.offset = block_bytes();
   // These fit: 2^8 tokens of 2^31 elements.

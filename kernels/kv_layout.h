@@ -4,7 +4,8 @@
 // A block holds all layers and heads of `block_size` consecutive tokens in one piece, so that copy-on-write,
 // swap and eviction move one range of bytes:
 //
-//   pool [num_blocks] [layers] [num_kv_heads] { K [head_dim][block_size] | V [block_size][head_dim] | scales }
+//   pool [num_blocks] [layers] [num_kv_heads] { K [head_dim][block_size] | V [block_size][head_dim] | scales
+//   }
 //
 // Layers may differ in heads. They are those that have keys and values of their own: which of them a layer of
 // a model reads is the model's business (engine/model/kv_use.h).
@@ -40,8 +41,8 @@ struct KvLayer {
   std::int32_t block_size = 0;       // tokens
   std::int64_t offset = 0;           // of the first head, from the start of the block
   std::int64_t half_head_bytes = 0;  // a head's K [head_dim][block_size]; V [block_size][head_dim] follows
-  // From the start of a head. With scales, K and V are filled up to a multiple of 4: an odd head_dim in an odd
-  // block size leaves a gap.
+  // From the start of a head. With scales, K and V are filled up to a multiple of 4: an odd head_dim in an
+  // odd block size leaves a gap.
   std::int64_t scales_offset = 0;
   std::int64_t head_bytes = 0;
 
@@ -81,7 +82,9 @@ struct KvLayout {
   const KvLayer& layer(std::int32_t index) const { return layers_[static_cast<std::size_t>(index)]; }
 
   bool has_scales() const { return has_kv_scales(type); }
-  std::int64_t block_bytes() const { return layers_.empty() ? 0 : layers_.back().offset + layers_.back().bytes(); }
+  std::int64_t block_bytes() const {
+    return layers_.empty() ? 0 : layers_.back().offset + layers_.back().bytes();
+  }
   std::int64_t bytes_per_token() const { return block_bytes() / block_size; }  // scales included
 
   // Where a head begins in the pool.

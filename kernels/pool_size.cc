@@ -21,13 +21,13 @@ Result<std::int64_t> kv_pool_bytes(const KvLayout& layout, std::int32_t num_bloc
   const bool is_possible = layout.num_layers() > 0 && num_blocks > 0 &&
                            !__builtin_mul_overflow(layout.block_bytes(), std::int64_t{num_blocks}, &bytes);
   if (is_possible) return bytes;
-  return Error{ErrorCode::kInvalidArgument,
-               "a KV pool of " + std::to_string(num_blocks) + " blocks of " +
-                   std::to_string(layout.block_size) +
-                   " tokens is impossible; blocks, layers, KV heads and dimensions must be positive, the block "
-                   "size at most " +
-                   std::to_string(KvLayout::kMaxBlockSize) + " and the total below 2^63 bytes",
-               "kv_cache"};
+  return Error{
+      ErrorCode::kInvalidArgument,
+      "a KV pool of " + std::to_string(num_blocks) + " blocks of " + std::to_string(layout.block_size) +
+          " tokens is impossible; blocks, layers, KV heads and dimensions must be positive, the block "
+          "size at most " +
+          std::to_string(KvLayout::kMaxBlockSize) + " and the total below 2^63 bytes",
+      "kv_cache"};
 }
 
 Result<std::int64_t> state_pool_bytes(const StateLayout& layout, std::int32_t num_states) {

@@ -250,22 +250,22 @@ Json to_json(const KvReport& report) {
 
 Json to_json(const ModelDescription& description) {
   Json json = {{"path", description.path},
-          {"name", description.name},
-          {"architecture", description.architecture},
-          {"quantisation", description.quantisation},
-          {"num_parameters", description.num_parameters},
-          {"file_bytes", description.file_bytes},
-          {"num_layers", description.num_layers},
-          {"num_recurrent_layers", description.num_recurrent_layers},
-          {"num_skipped_layers", description.num_skipped_layers},
-          {"embedding_length", description.embedding_length},
-          {"num_heads", description.num_heads},
-          {"kv_layers", layers_json(description.kv_layers)},
-          {"num_experts", description.num_experts},
-          {"num_used_experts", description.num_used_experts},
-          {"context_length", description.context_length},
-          {"vocabulary_size", description.vocabulary_size},
-          {"has_chat_template", description.has_chat_template}};
+               {"name", description.name},
+               {"architecture", description.architecture},
+               {"quantisation", description.quantisation},
+               {"num_parameters", description.num_parameters},
+               {"file_bytes", description.file_bytes},
+               {"num_layers", description.num_layers},
+               {"num_recurrent_layers", description.num_recurrent_layers},
+               {"num_skipped_layers", description.num_skipped_layers},
+               {"embedding_length", description.embedding_length},
+               {"num_heads", description.num_heads},
+               {"kv_layers", layers_json(description.kv_layers)},
+               {"num_experts", description.num_experts},
+               {"num_used_experts", description.num_used_experts},
+               {"context_length", description.context_length},
+               {"vocabulary_size", description.vocabulary_size},
+               {"has_chat_template", description.has_chat_template}};
   if (description.kv_layers.size() == 1) {
     json["num_kv_heads"] = description.kv_layers.front().num_kv_heads;
     json["head_dim"] = description.kv_layers.front().head_dim;

@@ -44,9 +44,8 @@ bool may_stand_at(std::string_view text, std::size_t at, std::string_view mark) 
 }
 
 bool may_open_thinking(std::string_view text, std::size_t at) {
-  return std::ranges::any_of(kThinkingMarks, [&](const ThinkingMarks& marks) {
-    return may_stand_at(text, at, marks.opener);
-  });
+  return std::ranges::any_of(
+      kThinkingMarks, [&](const ThinkingMarks& marks) { return may_stand_at(text, at, marks.opener); });
 }
 
 // Where the end of the text may be the beginning of the mark; its size when it is not.

@@ -6,9 +6,10 @@
 //   <|channel|>analysis<|message|> ... <|end|>              gpt-oss: of its channels only analysis is
 //   <|start|>assistant<|channel|>final<|message|> ...       thinking
 //
-// Marks count where a model writes them and not where an answer talks about them: <think> and <|channel>thought
-// at the beginning of the answer or behind other thinking; </think> without one only at the beginning of a line,
-// unless it is known that the prompt began the thinking; channels only in an answer that begins with one.
+// Marks count where a model writes them and not where an answer talks about them: <think> and
+// <|channel>thought at the beginning of the answer or behind other thinking; </think> without one only at the
+// beginning of a line, unless it is known that the prompt began the thinking; channels only in an answer that
+// begins with one.
 //
 // The text stays as it is, for the model's own template decides what of it is sent back
 // (ChatTemplate::render).

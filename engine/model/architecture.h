@@ -115,10 +115,11 @@ struct Architecture {
   bool head_norms_are_optional = false;  // taken where the file has them
   bool has_post_norms = false;           // post_attention_norm, post_ffw_norm
   bool has_value_norms = false;          // of each head's values, without a weight
-  bool takes_values_from_keys = false;   // where a layer has no attn_v: the products of attn_k, before its norm
-  bool scales_embedding = false;         // by sqrt(embedding_length)
-  Multipliers multipliers = {};          // not together with norms of heads or post norms
-  bool output_is_embedding = false;      // whatever output.weight the file holds
+  bool takes_values_from_keys =
+      false;                         // where a layer has no attn_v: the products of attn_k, before its norm
+  bool scales_embedding = false;     // by sqrt(embedding_length)
+  Multipliers multipliers = {};      // not together with norms of heads or post norms
+  bool output_is_embedding = false;  // whatever output.weight the file holds
 
   bool caps_scores = false, caps_logits = false;
   float score_soft_cap = 0.0f, logit_soft_cap = 0.0f;  // where the file says nothing; 0: none
@@ -128,8 +129,8 @@ struct Architecture {
   std::int32_t window_period = 0;  // n of kAllButEveryNth, where the file says nothing
   // Where the file says nothing: of the layers with a window, which are then not scaled. 0: as the others.
   double local_frequency_base = 0.0;
-  // Layers with a window have heads of a size of their own (key_length_swa, rope.dimension_count_swa); the file
-  // says which layers they are.
+  // Layers with a window have heads of a size of their own (key_length_swa, rope.dimension_count_swa); the
+  // file says which layers they are.
   bool has_local_heads = false;
   bool shares_keys_and_values = false;  // shared_kv_layers: the last so many read those of layers before them
   bool needs_rope_divisors = false;     // rope_freqs, of layers that see all

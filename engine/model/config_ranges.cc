@@ -74,7 +74,8 @@ void check_shared_layers(const ModelConfig& config, RangeCheck& check) {
   constexpr std::string_view kSuffix = "attention.shared_kv_layers";
   check.whole(kSuffix, config.num_shared_layers, 0, config.num_layers - 1);
   if (check.first()) return;
-  for (std::int32_t layer = config.num_layers - config.num_shared_layers; layer < config.num_layers; ++layer) {
+  for (std::int32_t layer = config.num_layers - config.num_shared_layers; layer < config.num_layers;
+       ++layer) {
     const std::int32_t owner = config.kv_owner(layer);
     check.that(owner >= 0, kSuffix,
                "leaves layer " + std::to_string(layer) + " without one of its kind to read from");

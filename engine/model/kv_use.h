@@ -1,5 +1,5 @@
-// Which keys and values each layer of a model reads: its own, those of a layer before it, or none. The pool has
-// a place for those that layers have of their own only (kernels/kv_layout.h).
+// Which keys and values each layer of a model reads: its own, those of a layer before it, or none. The pool
+// has a place for those that layers have of their own only (kernels/kv_layout.h).
 #pragma once
 
 #include <cstdint>

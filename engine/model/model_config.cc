@@ -158,7 +158,8 @@ class ConfigReader {
     OCTAVO_TRY_VOID(read_into("attention.head_count", config_.num_heads));
     config_.num_kv_heads = config_.num_heads;
     if (header_.contains(key("attention.head_count_kv"))) {
-      OCTAVO_TRY_VOID(read_number_or_list("attention.head_count_kv", config_.num_kv_heads, config_.layer_kv_heads));
+      OCTAVO_TRY_VOID(
+          read_number_or_list("attention.head_count_kv", config_.num_kv_heads, config_.layer_kv_heads));
     }
     OCTAVO_TRY_VOID(read_if_present("attention.shared_kv_layers", config_.num_shared_layers));
     OCTAVO_TRY_VOID(read_if_present("embedding_length_per_layer_input", config_.layer_embedding_length));
@@ -177,7 +178,8 @@ class ConfigReader {
     }
     list.resize(static_cast<std::size_t>(config_.num_layers));
     number = *std::max_element(list.begin(), list.end());
-    const bool is_one = std::all_of(list.begin(), list.end(), [&](std::int32_t each) { return each == number; });
+    const bool is_one =
+        std::all_of(list.begin(), list.end(), [&](std::int32_t each) { return each == number; });
     if (is_one) list.clear();
     return {};
   }
@@ -385,8 +387,9 @@ class ConfigReader {
       return header_.error_about(key(suffix), ErrorCode::kDamagedFile, "is missing; convert the model again");
     }
     if (window > 0) return {};
-    return header_.error_about(key("attention.sliding_window"), ErrorCode::kDamagedFile,
-                               "is 0, and layers with a window have heads of their own; convert the model again");
+    return header_.error_about(
+        key("attention.sliding_window"), ErrorCode::kDamagedFile,
+        "is 0, and layers with a window have heads of their own; convert the model again");
   }
 
   // A number n (every n-th layer sees all), or a boolean for each layer, which some writers make an integer.
@@ -411,9 +414,9 @@ class ConfigReader {
     OCTAVO_TRY_VOID(read_into(suffix, integers));
     for (const std::int32_t each : integers) {
       if (each != 0 && each != 1) {
-        return header_.error_about(key(suffix), ErrorCode::kDamagedFile,
-                                   "holds " + std::to_string(each) +
-                                       "; 0 or 1 is allowed for each layer: convert the model again");
+        return header_.error_about(
+            key(suffix), ErrorCode::kDamagedFile,
+            "holds " + std::to_string(each) + "; 0 or 1 is allowed for each layer: convert the model again");
       }
       flags.push_back(each == 1);
     }

@@ -51,8 +51,8 @@ struct ModelConfig {
   // Of layers without experts, where they differ of the longest; 0: there are none
   std::int32_t feed_forward_length = 0;
   std::int32_t num_heads = 0;
-  std::int32_t num_kv_heads = 0;  // divides num_heads; where layers differ, the most of any
-  std::int32_t head_dim = 0;      // of keys and values; num_heads * head_dim need not be embedding_length
+  std::int32_t num_kv_heads = 0;    // divides num_heads; where layers differ, the most of any
+  std::int32_t head_dim = 0;        // of keys and values; num_heads * head_dim need not be embedding_length
   std::int32_t local_head_dim = 0;  // of layers with a window; 0: as of all others
   // [num_layers], where layers differ; else empty
   std::vector<std::int32_t> layer_kv_heads = {}, layer_feed_forward_lengths = {};
@@ -86,12 +86,12 @@ struct ModelConfig {
   bool is_recurrent(std::int32_t layer) const { return recurrent.in_layer(layer); }
   std::int32_t state_layer(std::int32_t layer) const { return recurrent.num_before(layer); }
   static constexpr std::int32_t kNoLayer = -1;
-  // The layer whose keys and values this one reads: itself, or, of the last num_shared_layers, the last one of
-  // its kind (with a window, or without) before these; kNoLayer: there is none, as for a recurrent layer.
+  // The layer whose keys and values this one reads: itself, or, of the last num_shared_layers, the last one
+  // of its kind (with a window, or without) before these; kNoLayer: there is none, as for a recurrent layer.
   // Where these are in the KV layout: kv_use.h.
   std::int32_t kv_owner(std::int32_t layer) const;
-  // Whether all layers with attention have heads alike and keys and values of their own, and no more parts than
-  // those of most models.
+  // Whether all layers with attention have heads alike and keys and values of their own, and no more parts
+  // than those of most models.
   bool has_usual_layers() const;
   // By its name, of a layer that is in the file and not computed.
   bool is_in_skipped_layer(std::string_view tensor_name) const;

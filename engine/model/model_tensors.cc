@@ -290,7 +290,8 @@ class TensorFinder {
     OCTAVO_TRY(found.shared_post_norm, norm(prefix + "post_ffw_norm_1"));
     OCTAVO_TRY(found.norm, norm(prefix + "pre_ffw_norm_2"));
     OCTAVO_TRY(found.routed_post_norm, norm(prefix + "post_ffw_norm_2"));
-    OCTAVO_TRY(found.output_scale, optional_vector(prefix + "ffn_down_exps.scale", config_.experts.num_experts));
+    OCTAVO_TRY(found.output_scale,
+               optional_vector(prefix + "ffn_down_exps.scale", config_.experts.num_experts));
     // The router reads rows of the mean square 1 / width, times this.
     OCTAVO_TRY(found.router_norm, vector(prefix + "ffn_gate_inp.scale", width()));
     const float factor = 1.0f / std::sqrt(static_cast<float>(width()));

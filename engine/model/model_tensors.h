@@ -85,10 +85,10 @@ struct LayerTensors {
   Projection value;  // no rows: as the layer's keys before their norm
   std::vector<float> query_norm, key_norm, value_norm;  // [head_dim], or empty
   Projection attention_gate;                            // as query, or no rows
-  Projection attention_output;              // [embedding_length, num_heads * head_dim]
-  RecurrentTensors recurrent;               // instead of attention, whose tensors are then empty; or empty
-  NormTensors post_attention_norm;          // [embedding_length]
-  std::vector<float> sinks;                 // [num_heads], or empty
+  Projection attention_output;                          // [embedding_length, num_heads * head_dim]
+  RecurrentTensors recurrent;       // instead of attention, whose tensors are then empty; or empty
+  NormTensors post_attention_norm;  // [embedding_length]
+  std::vector<float> sinks;         // [num_heads], or empty
   NormTensors feed_forward_norm;
   ExpertTensors experts;  // instead of gate, up and down; or empty
   Projection gate;        // [feed_forward_length, embedding_length]; none in layers without a gate

@@ -15,7 +15,6 @@ std::vector<double> unscaled(const RopeConfig& config, std::span<const float> di
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
     const double exponent = -2.0 * static_cast<double>(i) / config.rotary_dim;
     frequencies[i] = std::pow(config.frequency_base, exponent) / (divisors.empty() ? 1.0 : divisors[i]);
-    if (!divisors.empty() && divisors[i] == kVanishingDivisor) frequencies[i] = 0.0;
   }
   return frequencies;
 }

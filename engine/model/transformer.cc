@@ -12,7 +12,8 @@ namespace {
 
 using kernels::MatrixView;
 
-// In floats, of the widest layer. A layer's attention and a recurrent one give what they compute into one buffer.
+// In floats, of the widest layer. A layer's attention and a recurrent one give what they compute into one
+// buffer.
 struct ActivationWidths {
   std::int64_t residual, query, mixed, hidden, layer_embeddings, angles;
 
@@ -82,7 +83,10 @@ void find_rotations(std::span<const std::int32_t> positions, const RopeFrequenci
 }  // namespace
 
 Transformer::Transformer(const ModelConfig& config, Weights weights, kernels::Backend& backend)
-    : config_(config), kv_uses_(find_kv_uses(config).layers), weights_(std::move(weights)), backend_(&backend) {
+    : config_(config),
+      kv_uses_(find_kv_uses(config).layers),
+      weights_(std::move(weights)),
+      backend_(&backend) {
   for (std::int32_t layer = 0; layer < config.num_layers; ++layer) {
     shapes_.push_back(attention_shape(config, layer));
     shapes_.back().sinks = view_of(weights_.layers[static_cast<std::size_t>(layer)].sinks);

@@ -191,8 +191,8 @@ void settle_channels(Vocabulary& vocabulary) {
   }
 }
 
-// gemma4: an answer ends with its turn, or where the answer of a tool would stand, and the marks of its thinking
-// are part of its text (answer_parts.h), whatever files call them.
+// gemma4: an answer ends with its turn, or where the answer of a tool would stand, and the marks of its
+// thinking are part of its text (answer_parts.h), whatever files call them.
 void settle_turns(Vocabulary& vocabulary) {
   constexpr std::string_view kMarks[] = {"<|channel>", "<channel|>"};
   constexpr std::string_view kEnds[] = {"<turn|>", "<|tool_response>", "<eos>"};

@@ -81,7 +81,8 @@ CharacterBpeTokenizer::CharacterBpeTokenizer(const Vocabulary& vocabulary, Parts
 void CharacterBpeTokenizer::index_tokens() {
   for (TokenId id = 0; id < vocabulary_size(); ++id) {
     const std::string_view text = token_bytes(id);
-    if (kind(id) == TokenKind::kNormal && (is_one_character(text) || are_line_breaks(text))) pieces_[text] = id;
+    if (kind(id) == TokenKind::kNormal && (is_one_character(text) || are_line_breaks(text)))
+      pieces_[text] = id;
   }
 }
 
@@ -134,8 +135,7 @@ void CharacterBpeTokenizer::encode_stretch(std::string_view text, PieceMerger& m
 void CharacterBpeTokenizer::encode_between_words(std::string_view text, PieceMerger& merger,
                                                  std::vector<TokenId>& out) const {
   while (!text.empty() && !merger.is_stopped()) {
-    const std::size_t end =
-        text[0] == '\n' ? text.find_first_not_of('\n') : text.find('\n');
+    const std::size_t end = text[0] == '\n' ? text.find_first_not_of('\n') : text.find('\n');
     const std::string_view piece = text.substr(0, end);
     encode_piece(piece, merger, out);
     text.remove_prefix(piece.size());

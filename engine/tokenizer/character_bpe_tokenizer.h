@@ -1,7 +1,7 @@
 // BPE over characters (tokenizer.ggml.model "gemma4"): as in sentencepiece's vocabularies a space is spelled
-// U+2581 and a character without a token becomes the tokens of its bytes, but what merges is a list, best first,
-// as in byte-level BPE. Nothing cuts the text into words. Ids equal those of Hugging Face's tokenizers for the
-// same vocabulary.
+// U+2581 and a character without a token becomes the tokens of its bytes, but what merges is a list, best
+// first, as in byte-level BPE. Nothing cuts the text into words. Ids equal those of Hugging Face's tokenizers
+// for the same vocabulary.
 //
 // Where files and texts leave room for doubt:
 //   * Texts are cut where line breaks begin and end, as in llama.cpp: no merge of the published vocabulary

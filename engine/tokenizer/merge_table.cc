@@ -47,7 +47,8 @@ TokenIndex index_texts(const Vocabulary& vocabulary) {
   index.reserve(vocabulary.tokens.size());
   for (const bool special : {true, false}) {
     for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id) {
-      if (is_special(vocabulary.kinds[id]) == special) index[vocabulary.tokens[id]] = static_cast<TokenId>(id);
+      if (is_special(vocabulary.kinds[id]) == special)
+        index[vocabulary.tokens[id]] = static_cast<TokenId>(id);
     }
   }
   return index;

@@ -32,9 +32,9 @@ class MergeTable {
   static Result<MergeTable> create(std::span<const std::string> merges, const TokenIndex& tokens,
                                    const std::function<bool(TokenId)>& may_make);
 
-  // The merges of a vocabulary but those that would make a control or user-defined token. Of tokens with equal
-  // texts the higher id counts, and one that text can become before one that it cannot.
-  // REQUIRES: as many kinds as tokens
+  // The merges of a vocabulary but those that would make a control or user-defined token. Of tokens with
+  // equal texts the higher id counts, and one that text can become before one that it cannot. REQUIRES: as
+  // many kinds as tokens
   static Result<MergeTable> of_vocabulary(const Vocabulary& vocabulary);
 
   // nullptr when the two do not merge.

@@ -19,7 +19,8 @@ bool has_merges(const Vocabulary& vocabulary) {
   return vocabulary.model == "gpt2" || vocabulary.model == "gemma4";
 }
 
-// Where merges stand in a list, nobody needs scores. Where they stand, they must be numbers that can be sorted.
+// Where merges stand in a list, nobody needs scores. Where they stand, they must be numbers that can be
+// sorted.
 Result<void> check_scores(const Vocabulary& vocabulary) {
   constexpr std::string_view kKey = "tokenizer.ggml.scores";
   if (vocabulary.scores.empty() && has_merges(vocabulary)) return {};
@@ -37,11 +38,12 @@ Result<void> check_scores(const Vocabulary& vocabulary) {
 
 Result<std::unique_ptr<Tokenizer>> Tokenizer::create(Vocabulary vocabulary) {
   if (vocabulary.model != "llama" && !has_merges(vocabulary)) {
-    return Error{ErrorCode::kUnsupported,
-                 "tokenizer.ggml.model is \"" + escape_for_message(vocabulary.model) +
-                     "\"; supported are \"gpt2\" (byte-level BPE), \"llama\" (sentencepiece) and \"gemma4\" (BPE "
-                     "over characters): choose a model with one of these tokenizers",
-                 "tokenizer.ggml.model"};
+    return Error{
+        ErrorCode::kUnsupported,
+        "tokenizer.ggml.model is \"" + escape_for_message(vocabulary.model) +
+            "\"; supported are \"gpt2\" (byte-level BPE), \"llama\" (sentencepiece) and \"gemma4\" (BPE "
+            "over characters): choose a model with one of these tokenizers",
+        "tokenizer.ggml.model"};
   }
   OCTAVO_TRY_VOID(check_scores(vocabulary));
   if (vocabulary.model == "gpt2") return BpeTokenizer::create(std::move(vocabulary));

@@ -91,9 +91,9 @@ void CpuBackend::store_keys_and_values(const AttentionInputWeights& weights, con
   const std::int32_t block = slot / layout.block_size, offset = slot % layout.block_size;
   OCTAVO_CHECK(slot >= 0 && block < kv.num_blocks(), "slot %d of %d blocks", slot, kv.num_blocks());
   for (std::int32_t head = 0; head < shape.num_kv_heads; ++head) {
-    kernels_.write_kv(
-        k.row(row) + head * shape.head_dim, v.row(row) + head * shape.head_dim,
-        slot_of(layout.type, layout.layer(layer), offset, kv.data() + layout.head_offset(block, layer, head)));
+    kernels_.write_kv(k.row(row) + head * shape.head_dim, v.row(row) + head * shape.head_dim,
+                      slot_of(layout.type, layout.layer(layer), offset,
+                              kv.data() + layout.head_offset(block, layer, head)));
   }
 }
 

@@ -260,8 +260,8 @@ class CpuBackend final : public Backend {
   void rotate(const AttentionShape& shape, const PagedBatch& batch, std::int64_t row, std::int32_t num_heads,
               float* heads) const;
   // Of one row, after the products.
-  void finish_queries(const AttentionInputWeights& weights, const AttentionShape& shape, const PagedBatch& batch,
-                      std::int64_t row, MatrixView q);
+  void finish_queries(const AttentionInputWeights& weights, const AttentionShape& shape,
+                      const PagedBatch& batch, std::int64_t row, MatrixView q);
   void store_keys_and_values(const AttentionInputWeights& weights, const AttentionShape& shape,
                              const PagedBatch& batch, std::int32_t layer, std::int64_t row, MatrixView k,
                              MatrixView v, CpuKvCache& kv);

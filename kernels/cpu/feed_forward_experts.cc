@@ -100,7 +100,8 @@ void CpuBackend::choose_experts(const ExpertWeights& weights, ConstMatrixView x)
   const PackedMatrix& router = packed(*weights.router);
   OCTAVO_CHECK(router.activation_form() == ActivationForm::kFloat, "a router with rounded activations");
   if (weights.router_norm.weight.empty()) {
-    set_normalised(weights.norm, x, {}, router.activation_form() | routed_forms(weights) | shared_forms(weights));
+    set_normalised(weights.norm, x, {},
+                   router.activation_form() | routed_forms(weights) | shared_forms(weights));
   } else {
     set_normalised(weights.router_norm, x, {}, router.activation_form());
   }
@@ -142,8 +143,7 @@ void CpuBackend::multiply_hidden(const ExpertWeights& weights, std::int64_t num_
   const bool is_shared = weights.shared_gate != nullptr;
   const std::int64_t shared_width = is_shared ? weights.shared_gate->rows() : 0;
   const auto combine = gated_activation(weights.activation);
-  const ActivationRows& shared_rows =
-      weights.shared_norm.weight.empty() ? activations_ : step.shared_inputs;
+  const ActivationRows& shared_rows = weights.shared_norm.weight.empty() ? activations_ : step.shared_inputs;
 
   // A single row stands in all slots: read where it is.
   const bool is_sorted = num_rows > 1;
@@ -249,7 +249,8 @@ void CpuBackend::add_experts(const ExpertWeights& weights, MatrixView residual) 
     for (std::int32_t i = 0; i < weights.routing.num_used; ++i)
       kernels_.add_scaled_row(sum, outputs + rows.slot_of(row, i) * width, rows.weights_of(row)[i], width);
     normalise_if_any(weights.routed_post_norm, sum);
-    if (weights.shared_down != nullptr) normalise_if_any(weights.shared_post_norm, shared_outputs + row * width);
+    if (weights.shared_down != nullptr)
+      normalise_if_any(weights.shared_post_norm, shared_outputs + row * width);
     if (weights.shared_router != nullptr) {
       const auto share = static_cast<float>(sigmoid(kernels_, step.shared_scores.reserve(0)[row]));
       kernels_.add_scaled_row(sum, shared_outputs + row * width, share, width);

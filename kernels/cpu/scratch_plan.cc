@@ -28,10 +28,10 @@ void add_attention(const StepShape& shape, KvHeads heads, const KernelTable& ker
   const std::int64_t width = std::int64_t{shape.num_heads} * heads.head_dim;
   plan.columns = std::max(plan.columns, width);
   if (shape.has_attention_gates) plan.product_floats = std::max(plan.product_floats, shape.num_rows * width);
-  plan.key_value_floats = std::max(plan.key_value_floats,
-                                   std::int64_t{shape.num_rows} * heads.num_kv_heads * heads.head_dim);
-  plan.partial_floats = std::max(
-      plan.partial_floats, most_partial_floats(attention, shape.num_rows, shape.max_context_len));
+  plan.key_value_floats =
+      std::max(plan.key_value_floats, std::int64_t{shape.num_rows} * heads.num_kv_heads * heads.head_dim);
+  plan.partial_floats =
+      std::max(plan.partial_floats, most_partial_floats(attention, shape.num_rows, shape.max_context_len));
   plan.worker_floats =
       std::max(plan.worker_floats,
                kernels.attention_scratch_floats(attention.rows_per_tile(), group_size, heads.head_dim));
@@ -54,12 +54,12 @@ ScratchPlan plan_scratch(const StepShape& shape, Activation activation, std::int
   plan.rows = std::max<std::int64_t>(rows, shape.num_logits_rows);
   plan.columns = std::max({std::int64_t{shape.embedding_length}, std::int64_t{shape.feed_forward_length},
                            shape.delta_net.value_columns()});
-  plan.product_floats = rows * std::max({std::int64_t{shape.embedding_length},
-                                         std::int64_t{shape.feed_forward_length},
-                                         delta_net_row_floats(shape.delta_net)});
-  plan.worker_floats = std::max({std::int64_t{shape.embedding_length},
-                                 std::int64_t{shape.layer_embedding_length},
-                                 convolution_scratch_floats(shape.delta_net.convolution_width)});
+  plan.product_floats =
+      rows * std::max({std::int64_t{shape.embedding_length}, std::int64_t{shape.feed_forward_length},
+                       delta_net_row_floats(shape.delta_net)});
+  plan.worker_floats =
+      std::max({std::int64_t{shape.embedding_length}, std::int64_t{shape.layer_embedding_length},
+                convolution_scratch_floats(shape.delta_net.convolution_width)});
   add_attention(shape, {shape.num_kv_heads, shape.head_dim}, kernel_table(isa), plan);
   for (const KvHeads& heads : shape.other_heads) add_attention(shape, heads, kernel_table(isa), plan);
   plan.forms = forms_of(shape, activation);

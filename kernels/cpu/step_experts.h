@@ -28,7 +28,11 @@ ExpertPlan plan_experts(const StepShape& shape, ActivationForm forms);
 
 struct StepExperts {
   StepExperts(InstructionSet isa, std::int32_t num_threads)
-      : inputs(isa), hidden(isa), shared_inputs(isa), shared_hidden(isa), rooms(static_cast<std::size_t>(num_threads)) {}
+      : inputs(isa),
+        hidden(isa),
+        shared_inputs(isa),
+        shared_hidden(isa),
+        rooms(static_cast<std::size_t>(num_threads)) {}
 
   void reserve(const StepShape& shape, const ExpertPlan& plan);  // throws std::bad_alloc
   std::int64_t bytes() const;

@@ -126,8 +126,7 @@ void ReferenceBackend::feed_forward_experts(const ExpertWeights& weights, Matrix
     }
     normalise(weights.routed_post_norm, sum);
     if (weights.shared_down != nullptr) {
-      const std::vector<float> shared_x =
-          norm(residual.row(row), own_or(weights.shared_norm, weights.norm));
+      const std::vector<float> shared_x = norm(residual.row(row), own_or(weights.shared_norm, weights.norm));
       const std::vector<float> inner = hidden(weights.activation, product(*weights.shared_gate, shared_x),
                                               product(*weights.shared_up, shared_x));
       const double share = weights.shared_router == nullptr

@@ -80,7 +80,8 @@ std::byte* ReferenceKvCache::head_address(const Place& place) const {
 }
 
 std::byte* ReferenceKvCache::key_address(const Place& place, std::int32_t dimension) const {
-  return head_address(place) + layer_of(place).key_index(dimension, place.offset) * kv_element_bytes(layout().type);
+  return head_address(place) +
+         layer_of(place).key_index(dimension, place.offset) * kv_element_bytes(layout().type);
 }
 
 std::byte* ReferenceKvCache::value_address(const Place& place, std::int32_t dimension) const {

@@ -10,7 +10,8 @@ void ReferenceBackend::project_residual(const ProjectionWeights& weights, ConstM
     matrix.multiply({input.row(row), input.row(row) + matrix.columns()}, weights.bias, product.data());
     if (!weights.post_norm.weight.empty()) product = norm(product.data(), weights.post_norm);
     float* const sums = residual.row(row);
-    for (std::size_t i = 0; i < product.size(); ++i) sums[i] = (sums[i] + product[i]) * weights.residual_scale;
+    for (std::size_t i = 0; i < product.size(); ++i)
+      sums[i] = (sums[i] + product[i]) * weights.residual_scale;
   }
 }
 

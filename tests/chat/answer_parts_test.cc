@@ -82,7 +82,8 @@ TEST(AnswerParts, OfChannelsOnlyAnalysisIsThinking) {
 TEST(AnswerParts, GemmasThoughtsStandInAChannelThatEndsWithAMarkOfItsOwn) {
   EXPECT_EQ(shown("<|channel>thought\nHm, 2.\n<channel|>It is 2."), "T(Hm, 2.)A(It is 2.)");
   EXPECT_EQ(shown("<|channel>thought\n<channel|>Only an answer."), "T()A(Only an answer.)");
-  EXPECT_EQ(shown("<|channel>thought\na</think>b<channel|>c"), "T(a</think>b)A(c)") << "the mark that opened it";
+  EXPECT_EQ(shown("<|channel>thought\na</think>b<channel|>c"), "T(a</think>b)A(c)")
+      << "the mark that opened it";
   EXPECT_EQ(shown("<think>a<channel|>b</think>c"), "T(a<channel|>b)A(c)");
   EXPECT_EQ(shown("<|channel>thought\na<channel|>\n<|channel>thought\nb<channel|>c"), "T(a)T(b)A(c)");
   EXPECT_EQ(shown("<|channel>thought\ncut"), "t(cut)");
@@ -107,12 +108,34 @@ TEST(AnswerParts, TheBeginningOfAMarkIsNotShownWhileMoreMayCome) {
 }
 
 std::string random_text(std::mt19937& random) {
-  constexpr std::array<std::string_view, 28> kPieces = {
-      "<|channel>thought", "<channel|>", "<|channel>", "thought",
-      "<think>",      "</think>",  "<|channel|>", "analysis", "final", "<|message|>", "<|end|>",
-      "<|start|>",    "assistant", "<|return|>",  "\n",       "\n\n",  " ",           "a",
-      "Hm, \xc3\xa9", "<",         "</",          "<|",       "`",     "<thi",        "nk>",
-      "\xe4\xbd\xa0", "  - x\n",   "<|call|>"};
+  constexpr std::array<std::string_view, 28> kPieces = {"<|channel>thought",
+                                                        "<channel|>",
+                                                        "<|channel>",
+                                                        "thought",
+                                                        "<think>",
+                                                        "</think>",
+                                                        "<|channel|>",
+                                                        "analysis",
+                                                        "final",
+                                                        "<|message|>",
+                                                        "<|end|>",
+                                                        "<|start|>",
+                                                        "assistant",
+                                                        "<|return|>",
+                                                        "\n",
+                                                        "\n\n",
+                                                        " ",
+                                                        "a",
+                                                        "Hm, \xc3\xa9",
+                                                        "<",
+                                                        "</",
+                                                        "<|",
+                                                        "`",
+                                                        "<thi",
+                                                        "nk>",
+                                                        "\xe4\xbd\xa0",
+                                                        "  - x\n",
+                                                        "<|call|>"};
   std::string text;
   for (auto left = random() % 14; left > 0; --left) text += kPieces[random() % kPieces.size()];
   return text;
@@ -174,8 +197,9 @@ TEST(AnswerParts, TemplatesThatStripThinkingGetTheTextThatTheyExpect) {
       return prompt;
     };
     const std::vector<std::string> answers =
-        is_gemma ? std::vector<std::string>{"<|channel>thought\nHm.\n<channel|>Two.", "Two."}
-                 : std::vector<std::string>{"<think>\nHm.\n</think>\n\nTwo.", "Hm.\n</think>\n\nTwo.", "Two."};
+        is_gemma
+            ? std::vector<std::string>{"<|channel>thought\nHm.\n<channel|>Two.", "Two."}
+            : std::vector<std::string>{"<think>\nHm.\n</think>\n\nTwo.", "Hm.\n</think>\n\nTwo.", "Two."};
     for (const std::string& answer : answers) {
       const std::string prompt = prompt_with(answer);
       EXPECT_EQ(prompt.find("Hm."), std::string::npos) << name << ": " << prompt;

@@ -200,24 +200,23 @@ std::vector<float> run_experts(Backend& backend, const LayerSources& layer, std:
                                    down = prepare_all(layer.down);
   Routing routing = layer.kind.routing;
   routing.num_used = layer.kind.num_used;
-  ExpertWeights weights{
-      .norm = {.weight = layer.norm, .epsilon = 1e-6f},
-      .router = prepare(layer.router),
-      .router_bias = layer.router_bias,
-      .routing = routing,
-      .gate = gate,
-      .up = up,
-      .down = down,
-      .gate_bias = layer.gate_bias,
-      .up_bias = layer.up_bias,
-      .down_bias = layer.down_bias,
-      .output_scale = layer.output_scale,
-      .activation = layer.kind.activation,
-      .shared_gate = prepare(layer.shared_gate),
-      .shared_up = prepare(layer.shared_up),
-      .shared_down = prepare(layer.shared_down),
-      .shared_router = layer.kind.gates_shared ? prepare(layer.shared_router) : nullptr,
-      .residual_scale = layer.kind.residual_scale};
+  ExpertWeights weights{.norm = {.weight = layer.norm, .epsilon = 1e-6f},
+                        .router = prepare(layer.router),
+                        .router_bias = layer.router_bias,
+                        .routing = routing,
+                        .gate = gate,
+                        .up = up,
+                        .down = down,
+                        .gate_bias = layer.gate_bias,
+                        .up_bias = layer.up_bias,
+                        .down_bias = layer.down_bias,
+                        .output_scale = layer.output_scale,
+                        .activation = layer.kind.activation,
+                        .shared_gate = prepare(layer.shared_gate),
+                        .shared_up = prepare(layer.shared_up),
+                        .shared_down = prepare(layer.shared_down),
+                        .shared_router = layer.kind.gates_shared ? prepare(layer.shared_router) : nullptr,
+                        .residual_scale = layer.kind.residual_scale};
   if (layer.kind.has_own_norms) {
     NormWeights* const norms[] = {&weights.router_norm, &weights.shared_norm, &weights.routed_post_norm,
                                   &weights.shared_post_norm, &weights.post_norm};

@@ -55,9 +55,13 @@ std::vector<float> run_input(Backend& backend, std::int32_t layer, const InputPa
   const Shape shape = shape_of(layer);
   const AttentionShape& heads = shape.attention;
   const std::int64_t width = shape.embedding_length;
-  const auto query = backend.prepare_matrix(random_matrix(TensorType::kF32, shape.query_width(), width, 1).source).value(),
-             key = backend.prepare_matrix(random_matrix(TensorType::kF32, shape.kv_width(), width, 2).source).value(),
-             value = backend.prepare_matrix(random_matrix(TensorType::kF32, shape.kv_width(), width, 3).source).value();
+  const auto
+      query = backend.prepare_matrix(random_matrix(TensorType::kF32, shape.query_width(), width, 1).source)
+                  .value(),
+      key =
+          backend.prepare_matrix(random_matrix(TensorType::kF32, shape.kv_width(), width, 2).source).value(),
+      value =
+          backend.prepare_matrix(random_matrix(TensorType::kF32, shape.kv_width(), width, 3).source).value();
   const std::vector<float> norm = norm_weight(4, width), head_norm = norm_weight(5, heads.head_dim),
                            ones(static_cast<std::size_t>(heads.head_dim), 1.0f);
   AttentionInputWeights weights{{norm, 1e-6f}, query.get(), key.get(), value.get()};
@@ -66,8 +70,8 @@ std::vector<float> run_input(Backend& backend, std::int32_t layer, const InputPa
   if (parts.values_are_keys) weights.value = nullptr;
   if (!parts.has_own) weights.key = weights.value = nullptr;
 
-  const std::vector<std::int32_t> positions = {0, 1, 2, 3, 4}, slots = {8, 9, 10, 11, 0}, query_start = {0, kRows},
-                                  contexts = {kRows}, tables = {2, 0};
+  const std::vector<std::int32_t> positions = {0, 1, 2, 3, 4}, slots = {8, 9, 10, 11, 0},
+                                  query_start = {0, kRows}, contexts = {kRows}, tables = {2, 0};
   const std::vector<float> rotations = some_rows(6, kRows, heads.rotary_dim, 1.0f);
   const PagedBatch batch{.num_tokens = kRows,
                          .num_sequences = 1,
@@ -109,7 +113,8 @@ TEST_P(LayerParts, UnequalLayersStandApartInOnePool) {
   for (std::size_t block = 0; block < 3; ++block) {
     for (const std::int32_t other : {0, 2}) {
       const float* const begin = pool + block * block_floats + layout.layer(other).offset / 4;
-      EXPECT_TRUE(std::all_of(begin, begin + layout.layer(other).bytes() / 4, [](float f) { return f == 0.25f; }));
+      EXPECT_TRUE(
+          std::all_of(begin, begin + layout.layer(other).bytes() / 4, [](float f) { return f == 0.25f; }));
     }
   }
 }
@@ -131,7 +136,8 @@ TEST_P(LayerParts, ALayerWithoutKeysGivesQueriesAndLeavesThePool) {
                            with = run_input(*cpu_backend(GetParam()), 1, {});
   const auto num_queries = static_cast<std::int64_t>(5 * shape_of(1).query_width());
   EXPECT_TRUE(same_bits(without.data(), with.data(), num_queries));
-  EXPECT_TRUE(std::all_of(without.begin() + 2 * num_queries, without.end(), [](float f) { return f == 0.25f; }));
+  EXPECT_TRUE(
+      std::all_of(without.begin() + 2 * num_queries, without.end(), [](float f) { return f == 0.25f; }));
 }
 
 // ---- feed-forward parts and the residual
@@ -141,7 +147,8 @@ TEST_P(LayerParts, TheResidualIsScaledWithWhatIsAdded) {
     for (const bool has_norm : {false, true}) {
       const std::vector<float> weight = norm_weight(3, width);
       const auto run = [&](Backend& backend, float scale) {
-        const auto matrix = backend.prepare_matrix(random_matrix(TensorType::kF32, width, 33, 1).source).value();
+        const auto matrix =
+            backend.prepare_matrix(random_matrix(TensorType::kF32, width, 33, 1).source).value();
         std::vector<float> input = some_rows(7, 6, 33, 2.0f), residual = some_rows(8, 6, width, 2.0f);
         ProjectionWeights weights{.matrix = matrix.get(), .residual_scale = scale};
         if (has_norm) weights.post_norm = {weight, 1e-6f};
@@ -160,16 +167,15 @@ TEST_P(LayerParts, FactorsStandForProductsAndRowsMayBeTakenAsTheyAre) {
   constexpr std::int64_t kWidth = 57, kParts = 3;
   for (const std::int64_t hidden : {1, 16, 40}) {
     const auto run = [&](Backend& backend) {
-      const auto gate = backend.prepare_matrix(random_matrix(TensorType::kF32, hidden, kWidth, 1).source).value();
+      const auto gate =
+          backend.prepare_matrix(random_matrix(TensorType::kF32, hidden, kWidth, 1).source).value();
       std::vector<float> x = some_rows(7, 9, kWidth, 2.0f), factors = some_rows(9, 9, kParts * hidden, 2.0f),
                          out(static_cast<std::size_t>(9 * hidden));
       // The second part of each row.
       const ConstMatrixView part{factors.data() + hidden, 9, hidden, kParts * hidden};
-      backend.feed_forward_input({.norm = {},
-                                  .gate = gate.get(),
-                                  .activation = FeedForwardActivation::kGelu,
-                                  .factors = part},
-                                 view(x, kWidth), view(out, hidden));
+      backend.feed_forward_input(
+          {.norm = {}, .gate = gate.get(), .activation = FeedForwardActivation::kGelu, .factors = part},
+          view(x, kWidth), view(out, hidden));
       return out;
     };
     expect_right(run, 5e-5);
@@ -184,18 +190,23 @@ TEST_P(LayerParts, EveryLayerGetsItsPartOfTheSecondEmbedding) {
   for (const TensorType type : {TensorType::kF32, TensorType::kBF16, TensorType::kQ4_1, TensorType::kQ8_0}) {
     SCOPED_TRACE(traits_of(type).name);
     const auto run = [&](Backend& backend, std::int64_t first, std::int64_t count) {
-      const auto tokens = backend.prepare_matrix(random_matrix(type, kVocabulary, kLayers * kSize, 1).source).value(),
-                 projection = backend.prepare_matrix(random_matrix(TensorType::kBF16, kLayers * kSize, kWidth, 2).source).value();
+      const auto tokens = backend.prepare_matrix(random_matrix(type, kVocabulary, kLayers * kSize, 1).source)
+                              .value(),
+                 projection =
+                     backend
+                         .prepare_matrix(random_matrix(TensorType::kBF16, kLayers * kSize, kWidth, 2).source)
+                         .value();
       std::vector<float> x = some_rows(7, count, kWidth, 2.0f, 0.0f, first),
                          out(static_cast<std::size_t>(count * kLayers * kSize));
-      backend.embed_layers({.tokens = tokens.get(),
-                            .projection = projection.get(),
-                            .norm = {norm, 1e-6f},
-                            .token_scale = 4.0f,
-                            .projection_scale = 0.125f,
-                            .scale = 0.75f},
-                           std::span(token_ids).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
-                           view(x, kWidth), view(out, kLayers * kSize));
+      backend.embed_layers(
+          {.tokens = tokens.get(),
+           .projection = projection.get(),
+           .norm = {norm, 1e-6f},
+           .token_scale = 4.0f,
+           .projection_scale = 0.125f,
+           .scale = 0.75f},
+          std::span(token_ids).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
+          view(x, kWidth), view(out, kLayers * kSize));
       return out;
     };
     expect_right([&](Backend& backend) { return run(backend, 0, rows); });

@@ -106,18 +106,21 @@ std::byte* PagedProblem::head_start(std::int32_t sequence, std::int32_t position
 std::byte* PagedProblem::key(std::int32_t sequence, std::int32_t position, std::int32_t layer,
                              std::int32_t head, std::int32_t dimension) {
   return head_start(sequence, position, layer, head) +
-         layout.layer(layer).key_index(dimension, position % layout.block_size) * kv_element_bytes(layout.type);
+         layout.layer(layer).key_index(dimension, position % layout.block_size) *
+             kv_element_bytes(layout.type);
 }
 
 std::byte* PagedProblem::value(std::int32_t sequence, std::int32_t position, std::int32_t layer,
                                std::int32_t head, std::int32_t dimension) {
   return head_start(sequence, position, layer, head) + layout.layer(layer).half_head_bytes +
-         layout.layer(layer).value_index(position % layout.block_size, dimension) * kv_element_bytes(layout.type);
+         layout.layer(layer).value_index(position % layout.block_size, dimension) *
+             kv_element_bytes(layout.type);
 }
 
 std::byte* PagedProblem::key_scale(std::int32_t sequence, std::int32_t position, std::int32_t layer,
                                    std::int32_t head) {
-  return head_start(sequence, position, layer, head) + layout.layer(layer).key_scale_offset(position % layout.block_size);
+  return head_start(sequence, position, layer, head) +
+         layout.layer(layer).key_scale_offset(position % layout.block_size);
 }
 
 std::byte* PagedProblem::value_scale(std::int32_t sequence, std::int32_t position, std::int32_t layer,

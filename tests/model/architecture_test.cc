@@ -62,11 +62,29 @@ TEST(Architectures, GiveTheLogProbabilitiesOfAnIndependentProgram) {
 
 TEST(Architectures, GiveTheSameBitsForEveryChunkAndBlockSize) {
   const test::TemporaryFolder folder;
-  for (const char* name :
-       {"gemma2", "gemma3", "gemma4", "gemma4_embedded", "gemma4_experts", "gemma4_odd_sizes",
-        "gemma4_shared_apart", "glm4moe", "glm4moe_groups", "gpt-oss", "gpt-oss_odd_sizes", "glm4", "gpt2",
-        "granite_odd_sizes", "llama_with_experts", "phi3_with_window", "qwen3", "qwen35", "qwen35_odd_sizes",
-        "qwen3moe", "qwen3next_packed", "smollm3", "starcoder2"}) {
+  for (const char* name : {"gemma2",
+                           "gemma3",
+                           "gemma4",
+                           "gemma4_embedded",
+                           "gemma4_experts",
+                           "gemma4_odd_sizes",
+                           "gemma4_shared_apart",
+                           "glm4moe",
+                           "glm4moe_groups",
+                           "gpt-oss",
+                           "gpt-oss_odd_sizes",
+                           "glm4",
+                           "gpt2",
+                           "granite_odd_sizes",
+                           "llama_with_experts",
+                           "phi3_with_window",
+                           "qwen3",
+                           "qwen35",
+                           "qwen35_odd_sizes",
+                           "qwen3moe",
+                           "qwen3next_packed",
+                           "smollm3",
+                           "starcoder2"}) {
     const nlohmann::json model = test::tiny_model(name);
     test::make_tiny_model(model).write(folder / name);
     const std::vector<std::int32_t> token_ids = model["token_ids"];
@@ -85,10 +103,28 @@ TEST(Architectures, GiveTheSameBitsForEveryChunkAndBlockSize) {
 
 TEST(Architectures, AreTheSameOnEveryBackendForQuantisedWeights) {
   const test::TemporaryFolder folder;
-  for (const char* name :
-       {"gemma", "gemma2", "gemma3", "gemma4", "gemma4_embedded", "gemma4_experts", "glm4moe", "gpt-oss", "gpt2",
-        "granite", "granitemoe", "llama_with_experts", "llama_with_shared_expert", "olmoe", "phi3",
-        "phi3_with_window", "qwen2", "qwen3", "qwen35", "qwen35moe", "qwen3moe", "qwen3next"}) {
+  for (const char* name : {"gemma",
+                           "gemma2",
+                           "gemma3",
+                           "gemma4",
+                           "gemma4_embedded",
+                           "gemma4_experts",
+                           "glm4moe",
+                           "gpt-oss",
+                           "gpt2",
+                           "granite",
+                           "granitemoe",
+                           "llama_with_experts",
+                           "llama_with_shared_expert",
+                           "olmoe",
+                           "phi3",
+                           "phi3_with_window",
+                           "qwen2",
+                           "qwen3",
+                           "qwen35",
+                           "qwen35moe",
+                           "qwen3moe",
+                           "qwen3next"}) {
     const nlohmann::json model = test::tiny_model(name);
     const std::vector<std::int32_t> token_ids = model["token_ids"];
     for (const TensorType type :
@@ -152,7 +188,8 @@ TEST(Architectures, ExpertsAreCountedBeforeAndAfterLoadingAndCanBeCancelledOneBy
 // The window is what makes the difference, not something else of the variant.
 TEST(Architectures, AWindowChangesWhatLiesBehindIt) {
   const test::TemporaryFolder folder;
-  for (const char* name : {"gemma2", "gemma3", "gemma4", "gpt-oss", "llama_with_window", "phi3_with_window"}) {
+  for (const char* name :
+       {"gemma2", "gemma3", "gemma4", "gpt-oss", "llama_with_window", "phi3_with_window"}) {
     const nlohmann::json model = test::tiny_model(name);
     const std::vector<std::int32_t> token_ids = model["token_ids"];
     const std::uint32_t window = model["keys"]["attention.sliding_window"];
@@ -260,7 +297,8 @@ TEST(Architectures, AreFoundByNameAndListedInOneSentence) {
   EXPECT_EQ(
       supported_architectures(),
       "ernie4_5, gemma, gemma2, gemma3, gemma4, glm4, glm4moe, gpt-oss, gpt2, granite, granitemoe, llama, "
-      "minicpm, olmoe, phi3, qwen2, qwen3, qwen35, qwen35moe, qwen3moe, qwen3next, seed_oss, smollm3, stablelm and "
+      "minicpm, olmoe, phi3, qwen2, qwen3, qwen35, qwen35moe, qwen3moe, qwen3next, seed_oss, smollm3, "
+      "stablelm and "
       "starcoder2");
   for (const Architecture& architecture : architectures())
     EXPECT_EQ(find_architecture(architecture.name), &architecture);

@@ -55,5 +55,14 @@ TEST(KvUse, SharedLayersReadTheLastOfTheirKindBeforeThem) {
   EXPECT_EQ(places_of(find_kv_uses(config)), (std::vector<std::int32_t>{0, 1, 2, 3, -1, 3, 3}));
 }
 
+TEST(KvUse, RecurrentLayersHaveNone) {
+  ModelConfig config = alike(5);
+  config.recurrent.layers = {true, false, true, true, false};
+  EXPECT_EQ(places_of(find_kv_uses(config)), (std::vector<std::int32_t>{-1, 0, -1, -1, 1}));
+  config.num_shared_layers = 1;
+  EXPECT_EQ(places_of(find_kv_uses(config)), (std::vector<std::int32_t>{-1, 0, -1, -1, 0}))
+      << "what is shared is the last attention before";
+}
+
 }  // namespace
 }  // namespace octavo::model

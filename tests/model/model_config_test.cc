@@ -504,7 +504,8 @@ TEST(ModelConfig, Gemma4sLayersDifferInHeadsAndShareKeysAndValues) {
   EXPECT_EQ(lists.layer_embedding_length, 24);
   EXPECT_EQ(lists.local_rope->rotary_dim, 16);
   EXPECT_EQ(lists.local_rope->frequency_base, 20'000.0);
-  EXPECT_EQ(lists.local_rope->scaling, RopeScalingType::kNone) << "positions are stretched in other layers only";
+  EXPECT_EQ(lists.local_rope->scaling, RopeScalingType::kNone)
+      << "positions are stretched in other layers only";
   EXPECT_EQ(lists.logit_soft_cap, 30.0f);
 
   const ModelConfig experts = config_of(valid_of("gemma4")
@@ -534,39 +535,68 @@ TEST(ModelConfig, WhatGemma4CannotBeIsRefusedByTheKey) {
     change(keys);
     expect_error(keys, ErrorCode::kDamagedFile, "gemma4." + suffix, sentence);
   };
-  const std::string heads = "gemma4.attention.head_count_kv", pattern = "gemma4.attention.sliding_window_pattern",
+  const std::string heads = "gemma4.attention.head_count_kv",
+                    pattern = "gemma4.attention.sliding_window_pattern",
                     shared = "gemma4.attention.shared_kv_layers";
   damaged([&](KeySet& k) { k.remove(pattern); }, "attention.sliding_window_pattern", "is missing");
-  damaged([&](KeySet& k) { k.remove("gemma4.attention.sliding_window"); }, "attention.sliding_window", "is missing");
+  damaged([&](KeySet& k) { k.remove("gemma4.attention.sliding_window"); }, "attention.sliding_window",
+          "is missing");
   damaged([&](KeySet& k) { k.set("gemma4.attention.sliding_window", 0u); }, "attention.sliding_window",
           "is 0, and layers with a window have heads of their own");
-  damaged([&](KeySet& k) { k.set_list(heads, {4, 4}); }, "attention.head_count_kv", "holds 2 entries for 8 layers");
-  damaged([&](KeySet& k) { k.set_list(heads, {}); }, "attention.head_count_kv", "holds 0 entries for 8 layers");
-  damaged([&](KeySet& k) { k.set_list(heads, {4, 4, 4, 4, 4, 4, 4, 3}); }, "attention.head_count_kv",
-          "is 3, which does not divide the 4 heads");
-  damaged([&](KeySet& k) { k.set_list(heads, {4, 4, 4, 0, 4, 4, 4, 4}); }, "attention.head_count_kv",
-          "is 0, which does not divide the 4 heads");
-  damaged([&](KeySet& k) { k.set_list(pattern, {1, 1, 1, 0, 1, 1, 2, 0}); }, "attention.sliding_window_pattern",
-          "holds 2; 0 or 1 is allowed");
-  damaged([&](KeySet& k) { k.set_flags(pattern, {1, 1, 0}); }, "attention.sliding_window_pattern",
-          "holds 3 entries for 8 layers");
+  damaged(
+      [&](KeySet& k) {
+        k.set_list(heads, {4, 4});
+      },
+      "attention.head_count_kv", "holds 2 entries for 8 layers");
+  damaged([&](KeySet& k) { k.set_list(heads, {}); }, "attention.head_count_kv",
+          "holds 0 entries for 8 layers");
+  damaged(
+      [&](KeySet& k) {
+        k.set_list(heads, {4, 4, 4, 4, 4, 4, 4, 3});
+      },
+      "attention.head_count_kv", "is 3, which does not divide the 4 heads");
+  damaged(
+      [&](KeySet& k) {
+        k.set_list(heads, {4, 4, 4, 0, 4, 4, 4, 4});
+      },
+      "attention.head_count_kv", "is 0, which does not divide the 4 heads");
+  damaged(
+      [&](KeySet& k) {
+        k.set_list(pattern, {1, 1, 1, 0, 1, 1, 2, 0});
+      },
+      "attention.sliding_window_pattern", "holds 2; 0 or 1 is allowed");
+  damaged(
+      [&](KeySet& k) {
+        k.set_flags(pattern, {1, 1, 0});
+      },
+      "attention.sliding_window_pattern", "holds 3 entries for 8 layers");
   damaged([&](KeySet& k) { k.set(shared, 8u); }, "attention.shared_kv_layers", "is 8; 0 to 7 is allowed");
   damaged([&](KeySet& k) { k.set(shared, -1); }, "attention.shared_kv_layers", "is -1; 0 to 7 is allowed");
   damaged([&](KeySet& k) { k.set(shared, 6u); }, "attention.shared_kv_layers",
           "leaves layer 3 without one of its kind to read from");
-  damaged([&](KeySet& k) { k.set(shared, 2u).set_list(heads, {4, 4, 4, 2, 4, 4, 4, 4}); },
-          "attention.head_count_kv", "gives layer 7 other heads than those that it reads");
+  damaged(
+      [&](KeySet& k) {
+        k.set(shared, 2u).set_list(heads, {4, 4, 4, 2, 4, 4, 4, 4});
+      },
+      "attention.head_count_kv", "gives layer 7 other heads than those that it reads");
   damaged([&](KeySet& k) { k.set("gemma4.rope.dimension_count_swa", 33u); }, "rope.dimension_count_swa",
           "is 33; 2 to 32 is allowed");
   damaged([&](KeySet& k) { k.set("gemma4.rope.dimension_count_swa", 15u); }, "rope.dimension_count_swa",
           "must be even");
-  damaged([&](KeySet& k) { k.set("gemma4.attention.key_length_swa", 0u).set("gemma4.attention.value_length_swa", 0u); },
-          "attention.key_length_swa", "is 0; 1 to 4096 is allowed");
-  damaged([&](KeySet& k) { k.remove("gemma4.attention.key_length_swa"); }, "attention.key_length_swa", "is missing");
+  damaged(
+      [&](KeySet& k) {
+        k.set("gemma4.attention.key_length_swa", 0u).set("gemma4.attention.value_length_swa", 0u);
+      },
+      "attention.key_length_swa", "is 0; 1 to 4096 is allowed");
+  damaged([&](KeySet& k) { k.remove("gemma4.attention.key_length_swa"); }, "attention.key_length_swa",
+          "is missing");
   damaged([&](KeySet& k) { k.set("gemma4.embedding_length_per_layer_input", 65'537u); },
           "embedding_length_per_layer_input", "is 65537; 0 to 65536 is allowed");
-  damaged([&](KeySet& k) { k.set_list("gemma4.feed_forward_length", {512, 512, 512, 512, 512, 512, 512, 0}); },
-          "feed_forward_length", "is 0; 1 to");
+  damaged(
+      [&](KeySet& k) {
+        k.set_list("gemma4.feed_forward_length", {512, 512, 512, 512, 512, 512, 512, 0});
+      },
+      "feed_forward_length", "is 0; 1 to");
   KeySet values = valid_of("gemma4").set("gemma4.attention.value_length_swa", 16u);
   expect_error(values, ErrorCode::kUnsupported, "gemma4.attention.value_length_swa",
                "makes values of 16 dimensions and keys of 32");

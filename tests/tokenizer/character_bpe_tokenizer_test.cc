@@ -1,4 +1,5 @@
-// BPE over characters, against what Hugging Face's tokenizers do with a small vocabulary that was trained for it.
+// BPE over characters, against what Hugging Face's tokenizers do with a small vocabulary that was trained for
+// it.
 #include "engine/tokenizer/character_bpe_tokenizer.h"
 
 #include <gtest/gtest.h>
@@ -117,13 +118,15 @@ TEST(CharacterBpe, VocabulariesThatContradictThemselvesAreRefused) {
     const auto tokenizer = Tokenizer::create(std::move(vocabulary));
     return tokenizer ? std::string() : tokenizer.error().message;
   };
-  EXPECT_NE(message([](Vocabulary& v) { v.kinds[9] = TokenKind::kNormal; }).find("lacks 1 of the 256 byte tokens"),
-            std::string::npos);
+  EXPECT_NE(
+      message([](Vocabulary& v) { v.kinds[9] = TokenKind::kNormal; }).find("lacks 1 of the 256 byte tokens"),
+      std::string::npos);
   EXPECT_NE(message([](Vocabulary& v) { v.tokens[9] = "<0xZZ>"; }).find("is not written like <0x0A>"),
             std::string::npos);
   EXPECT_NE(message([](Vocabulary& v) { v.merges[3] = "the missing"; }).find("tokenizer.ggml.merges[3]"),
             std::string::npos);
-  EXPECT_NE(message([](Vocabulary& v) { v.scores = {1.0f}; }).find("tokenizer.ggml.scores"), std::string::npos);
+  EXPECT_NE(message([](Vocabulary& v) { v.scores = {1.0f}; }).find("tokenizer.ggml.scores"),
+            std::string::npos);
   const auto without_bytes = [](Vocabulary& v) {
     for (std::size_t id = 9; id < 9 + 256; ++id) v.kinds[id] = TokenKind::kUnused;
   };

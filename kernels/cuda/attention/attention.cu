@@ -162,7 +162,8 @@ class Attention final : public PagedAttention {
 
   void attend_split(AttentionArguments arguments, const KvLayout& layout, std::int64_t most,
                     std::int32_t most_rows) {
-    const BlockShape shape = block_shape(layout.type, arguments.places.head_dim, false, options_.max_shared_bytes);
+    const BlockShape shape =
+        block_shape(layout.type, arguments.places.head_dim, false, options_.max_shared_bytes);
     arguments.tile_rows = kSplitTileRows;
     arguments.one_tile_each = most <= kSplitTileRows ? 1 : 0;
     arguments.least_rows = 0, arguments.most_rows = most_rows;
@@ -184,7 +185,8 @@ class Attention final : public PagedAttention {
   }
 
   void attend_prefill(AttentionArguments arguments, const KvLayout& layout, std::int32_t least_rows) {
-    const BlockShape shape = block_shape(layout.type, arguments.places.head_dim, true, options_.max_shared_bytes);
+    const BlockShape shape =
+        block_shape(layout.type, arguments.places.head_dim, true, options_.max_shared_bytes);
     arguments.tile_rows = 16 * shape.num_warps;
     arguments.least_rows = least_rows, arguments.most_rows = std::numeric_limits<std::int32_t>::max();
     arguments.num_stages = shape.num_stages;
