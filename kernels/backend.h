@@ -456,8 +456,8 @@ class Backend {
                             ConstMatrixView x, MatrixView out);
 
   // q, k, v = W · norm(x) + bias, normalised by head if the weights say so, then q and k rotated by position
-  // (Su et al. 2021, arXiv:2104.09864); k and v rounded to the KV type and written to their slots in the
-  // pool's layer `layer`.
+  // (Su et al. 2021, arXiv:2104.09864), and q multiplied by batch.query_scales; k and v rounded to the KV
+  // type and written to their slots in the pool's layer `layer`.
   //   x  [num_tokens, embedding_length]         q  [num_tokens, num_heads * head_dim]
   virtual void attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
                                const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,

@@ -44,6 +44,7 @@ Result<void> refuse_unwritten(const BackendOptions& options) {
   const char* const what = options.needs_experts          ? "experts"
                            : options.needs_states         ? "recurrent layers or gated attention"
                            : options.needs_unequal_layers ? "unequal layers"
+                           : options.needs_scaled_queries ? "queries scaled by position"
                                                           : nullptr;
   if (what == nullptr) return {};
   return Error{ErrorCode::kUnsupported,

@@ -12,6 +12,7 @@
 //   glm4    GLM Team 2024, arXiv:2406.12793           smollm3 Bakouch et al. 2025, its model card
 //   starcoder2 Lozhkov et al. 2024, arXiv:2402.19173  stablelm Bellagente et al. 2024, arXiv:2402.17834
 //   ernie4_5 Baidu 2025, ERNIE 4.5 Technical Report   seed_oss ByteDance Seed 2025, its model card
+//   mistral3 Mistral AI 2025, Ministral 3, its model card
 //   granite, granitemoe IBM 2024, Granite 3.0 Language Models      minicpm Hu et al. 2024, arXiv:2404.06395
 //   llama with experts: Jiang et al. 2024, arXiv:2401.04088
 //   gemma4  Google DeepMind 2026, its model card and published code
@@ -135,6 +136,8 @@ struct Architecture {
   bool shares_keys_and_values = false;  // shared_kv_layers: the last so many read those of layers before them
   bool needs_rope_divisors = false;     // rope_freqs, of layers that see all
   double score_scale = 0.0;             // where the file says nothing; 0: 1 / sqrt(head size)
+  bool scales_queries = false;          // by position: attention.temperature_scale
+  bool dampens_yarn = false;            // rope.scaling.yarn_log_multiplier
 
   // With so many layers, scores are scaled by sqrt(heads / width) instead of 1 / sqrt(head size): the 27B
   // models, whose files do not say so. 0: never.

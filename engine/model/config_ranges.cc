@@ -122,6 +122,8 @@ void check_rope(const ModelConfig& config, RangeCheck& check) {
   }
   check.real("rope.scaling.factor", rope.factor, kMinFactor, kMaxFactor);
   check.real("rope.scaling.attn_factor", rope.attention_multiplier, kMinFactor, kMaxFactor);
+  check.real("rope.scaling.yarn_log_multiplier", rope.yarn_log_multiplier, 0.0, kMaxFactor);
+  check.real("attention.temperature_scale", config.query_scale_factor, 0.0, kMaxFactor);
   check.whole("rope.scaling.original_context_length", rope.original_context_length, 1, kMaxContextLength);
   check.real("rope.scaling.low_freq_factor", rope.low_frequency_factor, kMinFactor, kMaxFactor);
   check.real("rope.scaling.high_freq_factor", rope.high_frequency_factor, kMinFactor, kMaxFactor);

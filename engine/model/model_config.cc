@@ -21,9 +21,10 @@ struct NeutralNumber {
   float neutral;
 };
 constexpr NeutralNumber kNeutralFloats[] = {
-    {"attention.output_scale", 1.0f}, {"attention.temperature_scale", 0.0f},
-    {"attention.clamp_kqv", 0.0f},    {"attention.max_alibi_bias", 0.0f},
-    {"rope.scaling.alpha", 0.0f},     {"rope.scaling.yarn_log_multiplier", 0.0f},
+    {"attention.output_scale", 1.0f},
+    {"attention.clamp_kqv", 0.0f},
+    {"attention.max_alibi_bias", 0.0f},
+    {"rope.scaling.alpha", 0.0f},
 };
 struct NeutralFlag {
   std::string_view suffix;
@@ -302,6 +303,8 @@ class ConfigReader {
     OCTAVO_TRY_VOID(read_if_present("rope.scaling.yarn_ext_factor", rope.yarn_extrapolation_factor));
     OCTAVO_TRY_VOID(read_if_present("rope.scaling.yarn_beta_fast", rope.yarn_beta_fast));
     OCTAVO_TRY_VOID(read_if_present("rope.scaling.yarn_beta_slow", rope.yarn_beta_slow));
+    OCTAVO_TRY_VOID(read_number_of_some("rope.scaling.yarn_log_multiplier", parts().dampens_yarn,
+                                        rope.yarn_log_multiplier));
     OCTAVO_TRY(const auto attention_factor, header_.find<float>(key("rope.scaling.yarn_attn_factor")));
     if (attention_factor) rope.yarn_attention_factor = *attention_factor;
     return {};
@@ -316,6 +319,14 @@ class ConfigReader {
     if (parts().score_scale != 0.0) config_.score_scale = parts().score_scale;
     OCTAVO_TRY(const auto given, header_.find<float>(key("attention.scale")));
     if (given && *given != 0.0f) config_.score_scale = *given;
+    return read_number_of_some("attention.temperature_scale", parts().scales_queries,
+                               config_.query_scale_factor);
+  }
+
+  // 0 where the file says nothing; nothing else where it is not computed.
+  Result<void> read_number_of_some(std::string_view suffix, bool is_computed, double& field) const {
+    OCTAVO_TRY_VOID(read_if_present(suffix, field));
+    if (!is_computed && field != 0.0) return not_computed(key(suffix));
     return {};
   }
 
@@ -471,6 +482,11 @@ bool ModelConfig::has_usual_layers() const {
   return local_head_dim == 0 && layer_kv_heads.empty() && layer_feed_forward_lengths.empty() &&
          num_shared_layers == 0 && layer_embedding_length == 0 && !parts.has_value_norms &&
          !parts.has_output_scales;
+}
+
+float ModelConfig::query_scale(std::int32_t position) const {
+  return static_cast<float>(1.0 +
+                            query_scale_factor * std::log(1.0 + position / rope.original_context_length));
 }
 
 float ModelConfig::embedding_scale() const {

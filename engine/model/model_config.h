@@ -36,6 +36,7 @@ struct RopeConfig {
   double high_frequency_factor = 4.0;      // llama3
   double yarn_extrapolation_factor = 1.0;  // share of extrapolation where it is full; 1 in the paper
   std::optional<double> yarn_attention_factor = {};  // instead of 0.1 ln(factor) + 1
+  double yarn_log_multiplier = 0.0;                  // that is divided by 0.1 * this * ln(factor) + 1
   double yarn_beta_fast = 32.0;  // rotations within the trained length: above, frequencies stay as they are
   double yarn_beta_slow = 1.0;   // below, they are divided by the factor
 };
@@ -62,6 +63,9 @@ struct ModelConfig {
   float norm_epsilon = 0.0f;
   // Of attention; 1 / sqrt(head_dim) unless the file or architecture says otherwise
   double score_scale = 0.0;
+  // Queries at position p are multiplied by 1 + this * ln(1 + floor(p / rope.original_context_length)), so
+  // that scores of long contexts stay apart (Ministral 3); keys are not. 0: they are as they are
+  double query_scale_factor = 0.0;
   float score_soft_cap = 0.0f, logit_soft_cap = 0.0f;  // 0: none
   // Of the embedding, of what each branch adds, and of the logits before their cap
   double embedding_multiplier = 1.0, residual_multiplier = 1.0, logit_multiplier = 1.0;
@@ -93,6 +97,7 @@ struct ModelConfig {
   // Whether all layers with attention have heads alike and keys and values of their own, and no more parts
   // than those of most models.
   bool has_usual_layers() const;
+  float query_scale(std::int32_t position) const;
   // By its name, of a layer that is in the file and not computed.
   bool is_in_skipped_layer(std::string_view tensor_name) const;
   bool rotates(std::int32_t layer) const {

@@ -9,7 +9,7 @@
 //            wavelength
 //   yarn     frequencies below `beta_slow` rotations in the original context: / f; above `beta_fast`: as
 //            they are; between: blended linearly in i; attention_factor 0.1 ln f + 1 (Peng et al. 2023,
-//            arXiv:2309.00071)
+//            arXiv:2309.00071), or that divided by what yarn_log_multiplier makes of it
 //   longrope each frequency / its own divisor, of which files hold two lists: for contexts that stay within
 //            the original length, and for longer ones (Ding et al. 2024, arXiv:2402.13753); the factor on
 //            cosine and sine is attention_multiplier, with either

@@ -15,9 +15,9 @@ using kernels::MatrixView;
 // In floats, of the widest layer. A layer's attention and a recurrent one give what they compute into one
 // buffer.
 struct ActivationWidths {
-  std::int64_t residual, query, mixed, hidden, layer_embeddings, angles;
+  std::int64_t residual, query, mixed, hidden, layer_embeddings, factors;
 
-  std::int64_t sum() const { return residual + query + mixed + hidden + layer_embeddings + angles; }
+  std::int64_t sum() const { return residual + query + mixed + hidden + layer_embeddings + factors; }
 };
 
 ActivationWidths activation_widths(const ModelConfig& config) {
@@ -28,7 +28,8 @@ ActivationWidths activation_widths(const ModelConfig& config) {
           .mixed = std::max(query, config.recurrent.shape.value_columns()),
           .hidden = std::max(config.feed_forward_length, config.layer_embedding_length),
           .layer_embeddings = std::int64_t{config.num_layers} * config.layer_embedding_length,
-          .angles = config.rope.rotary_dim + (config.local_rope ? config.local_rope->rotary_dim : 0)};
+          .factors = config.rope.rotary_dim + (config.local_rope ? config.local_rope->rotary_dim : 0) +
+                     (config.query_scale_factor > 0.0 ? 1 : 0)};
 }
 
 MatrixView first_rows(const kernels::Buffer& buffer, std::int64_t rows, std::int64_t columns) {
@@ -108,6 +109,8 @@ Result<Transformer> Transformer::create(const ModelConfig& config, Weights weigh
   };
   reserve(config.rope, transformer.rotations_);
   if (config.local_rope) reserve(*config.local_rope, transformer.local_rotations_);
+  if (config.query_scale_factor > 0.0)
+    transformer.query_scales_.reserve(static_cast<std::size_t>(max_num_tokens));
   return transformer;
 }
 
@@ -119,7 +122,8 @@ std::int64_t Transformer::activation_bytes(const ModelConfig& config, std::int32
 std::int64_t Transformer::activation_bytes() const {
   const std::int64_t floats = residual_->size() + query_->size() + mixed_->size() + hidden_->size() +
                               layer_embeddings_->size() +
-                              static_cast<std::int64_t>(rotations_.capacity() + local_rotations_.capacity());
+                              static_cast<std::int64_t>(rotations_.capacity() + local_rotations_.capacity() +
+                                                        query_scales_.capacity());
   return floats * static_cast<std::int64_t>(sizeof(float));
 }
 
@@ -171,6 +175,10 @@ void Transformer::find_angles(kernels::PagedBatch& batch) {
   batch.rotations = rotations_;
   if (weights_.local_rope) find_rotations(batch.positions, *weights_.local_rope, local_rotations_);
   batch.local_rotations = local_rotations_;
+  if (config_.query_scale_factor == 0.0) return;
+  query_scales_.clear();
+  for (const std::int32_t position : batch.positions) query_scales_.push_back(config_.query_scale(position));
+  batch.query_scales = query_scales_;
 }
 
 // REQUIRES: rows that the backend was told.

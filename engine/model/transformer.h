@@ -84,7 +84,7 @@ class Transformer {
   kernels::Backend* backend_;
   // Rows of one step. [max_num_tokens, width], widths as in activation_widths().
   std::unique_ptr<kernels::Buffer> residual_, query_, mixed_, hidden_, layer_embeddings_;
-  std::vector<float> rotations_, local_rotations_;
+  std::vector<float> rotations_, local_rotations_, query_scales_;
 };
 
 }  // namespace octavo::model

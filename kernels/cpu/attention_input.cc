@@ -64,6 +64,8 @@ void CpuBackend::finish_queries(const AttentionInputWeights& weights, const Atte
   add_bias(weights.query_bias, q.row(row), 0, q.columns);
   normalise_heads(weights.query_norm, weights.norm.epsilon, q.columns, q.row(row));
   rotate(shape, batch, row, shape.num_heads, q.row(row));
+  if (!batch.query_scales.empty())
+    kernels_.scale_row(q.row(row), batch.query_scales[static_cast<std::size_t>(row)], q.columns);
 }
 
 void CpuBackend::rotate(const AttentionShape& shape, const PagedBatch& batch, std::int64_t row,

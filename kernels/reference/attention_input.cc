@@ -40,6 +40,10 @@ void ReferenceBackend::attention_input(const AttentionInputWeights& weights, con
     for (std::int32_t head = 0; head < shape.num_heads; ++head) {
       rotate_head(q.row(row) + head * shape.head_dim, shape, rotations);
     }
+    if (!batch.query_scales.empty()) {
+      const float scale = batch.query_scales[static_cast<std::size_t>(row)];
+      for (std::int64_t i = 0; i < q.columns; ++i) q.row(row)[i] *= scale;
+    }
     if (weights.key == nullptr) continue;
 
     static_cast<const ReferenceMatrix&>(*weights.key).multiply(normalised, weights.key_bias, k.data());

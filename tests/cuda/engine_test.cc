@@ -48,6 +48,16 @@ TEST_F(CudaEngine, RunsEveryArchitecture) {
   }
 }
 
+TEST_F(CudaEngine, LeavesModelsThatScaleQueriesToTheProcessor) {
+  EngineOptions options = small_options(kernels::TensorType::kQ4_1);
+  options.model = tiny_model_of("mistral3");
+  options.device = Device::kCuda;
+  const auto refused = Engine::create(options);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "device: models with queries scaled by position do not run on the GPU yet; use cpu");
+}
+
 TEST_F(CudaEngine, LeavesModelsOfUnequalLayersToTheProcessor) {
   for (const char* name : {"gemma4", "gemma4_embedded"}) {
     EngineOptions options = small_options(kernels::TensorType::kQ4_1);

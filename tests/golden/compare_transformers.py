@@ -159,6 +159,16 @@ def minicpm(shape, model):
     return None if has_biases(shape) else granite(shape, model)
 
 
+def mistral3(shape, model):
+    keys = shape.keys
+    if shape.experts or has_biases(shape):
+        return None
+    positions = rope(shape, factor=keys["rope.scaling.factor"], mscale=1.0, mscale_all_dim=keys["rope.scaling.yarn_log_multiplier"],
+                     beta_fast=32.0, beta_slow=1.0, llama_4_scaling_beta=keys.get("attention.temperature_scale", 0.0),
+                     original_max_position_embeddings=keys["rope.scaling.original_context_length"]) | dict(rope_type="yarn")
+    return "ministral3", dict(rope_parameters=positions, sliding_window=None), [rotated_halves(shape, model)], "ffn_norm"
+
+
 def olmoe(shape, model):
     e = shape.experts
     config = dict(num_experts=e["count"], num_experts_per_tok=e["used"], norm_topk_prob=False, clip_qkv=None)
@@ -378,7 +388,7 @@ def qwen3next(shape, model):
 
 
 FAMILIES = {"ernie4_5": ernie4_5, "gemma4": gemma4, "glm4": glm4, "glm4moe": glm4moe, "gpt-oss": gpt_oss, "granite": granite,
-            "granitemoe": granite, "llama": llama, "minicpm": minicpm, "olmoe": olmoe,
+            "granitemoe": granite, "llama": llama, "minicpm": minicpm, "mistral3": mistral3, "olmoe": olmoe,
             "qwen35": qwen35, "qwen35moe": qwen35moe, "qwen3moe": qwen3moe, "qwen3next": qwen3next, "seed_oss": seed_oss,
             "smollm3": smollm3, "stablelm": stablelm, "starcoder2": starcoder2}
 

@@ -51,7 +51,7 @@ def soft_cap(x, cap):
     return cap * np.tanh(x / cap) if cap else x
 
 
-NEIGHBOURS = ("ernie4_5", "glm4", "granite", "granitemoe", "llama", "minicpm", "smollm3")  # which pairs rotate
+NEIGHBOURS = ("ernie4_5", "glm4", "granite", "granitemoe", "llama", "minicpm", "mistral3", "smollm3")  # which pairs rotate
 
 
 class Transformer:
@@ -137,7 +137,8 @@ class Transformer:
                 return d * math.log(key("rope.scaling.original_context_length") / (rotations * 2 * math.pi)) / (2 * math.log(base))
             first, last = max(0, math.floor(pair(32))), min(d - 1, math.ceil(pair(1)))
             kept = 1 - np.clip((np.arange(d // 2) - first) / max(0.001, last - first), 0, 1)
-            return inverse / factor * (1 - kept) + inverse * kept, 0.1 * math.log(factor) + 1.0
+            dampened = 0.1 * key("rope.scaling.yarn_log_multiplier", 0.0) * math.log(factor) + 1.0
+            return inverse / factor * (1 - kept) + inverse * kept, (0.1 * math.log(factor) + 1.0) / dampened
         return inverse, 1.0
 
     def rotate(self, x, layer):
@@ -198,6 +199,10 @@ class Transformer:
     def attention(self, x, layer):
         prefix, tokens = f"blk.{layer}.", len(x)
         q, k, v, gate = (self.gemma4_projections if self.architecture == "gemma4" else self.projections)(x, layer)
+        if self.architecture == "mistral3":  # long contexts must not wash scores out
+            length = self.model.key("rope.scaling.original_context_length", self.context_length)
+            growth = np.log(1 + np.arange(tokens) // length)
+            q = q * (1 + self.model.key("attention.temperature_scale", 0.0) * growth)[:, None, None]
         distance = np.arange(tokens)[:, None] - np.arange(tokens)[None, :]
         hidden = distance < 0
         if self.is_local(layer):
@@ -292,7 +297,7 @@ class Transformer:
         weights = probabilities[chosen]
         if gating == 3:
             weights = softmax(weights)
-        always = self.architecture in ("gemma4", "granitemoe", "llama", "minicpm", "qwen35moe", "qwen3moe", "qwen3next")
+        always = self.architecture in ("gemma4", "granitemoe", "llama", "minicpm", "mistral3", "qwen35moe", "qwen3moe", "qwen3next")
         if key("expert_weights_norm", always):
             weights = weights / max(weights.sum(), 6.103515625e-5)
         return chosen, weights * (key("expert_weights_scale", 0.0) or 1.0)

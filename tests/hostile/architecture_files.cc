@@ -192,6 +192,11 @@ void add_multiplier_files(HostileFiles& files) {
   granite.missing_key("logit_scale");
   granite.change("rotation-switch-as-number", "G7", "rope.scaling.finetuned",
                  [](ModelDraft& d) { d.set_u32("granite.rope.scaling.finetuned", 1); });
+  const Liar mistral("mistral3", files);
+  for (const char* suffix : {"attention.temperature_scale", "rope.scaling.yarn_log_multiplier"}) {
+    mistral.f32(suffix, {-1.0f, 1e30f, kNan, kInfinity});
+    mistral.string(suffix, "1");
+  }
   Liar("granitemoe", files).tensor("blk.1.ffn_down_shexp.weight");
   Liar("qwen2", files).f32("residual_scale", {0.5f});
 }

@@ -1,6 +1,7 @@
 // Parts that only some layers have: values that come from keys and have norms, keys and values of another
-// layer, layers of unequal heads, scales of the residual, factors instead of products, and the embedding that
-// every layer has a part of. On every instruction set against the reference, and the bits of portable code.
+// layer, layers of unequal heads, scales of queries and of the residual, factors instead of products, and the
+// embedding that every layer has a part of. On every instruction set against the reference, and the bits of
+// portable code.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -35,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(EveryInstructionSet, LayerParts, ::testing::ValuesIn(cp
 // ---- attention
 
 struct InputParts {
-  bool has_own = true, values_are_keys = false, has_value_norm = false;
+  bool has_own = true, values_are_keys = false, has_value_norm = false, scales_queries = false;
 };
 
 // The heads of the layers of one model: the second layer is neither as large as the first nor as the third.
@@ -72,7 +73,8 @@ std::vector<float> run_input(Backend& backend, std::int32_t layer, const InputPa
 
   const std::vector<std::int32_t> positions = {0, 1, 2, 3, 4}, slots = {8, 9, 10, 11, 0},
                                   query_start = {0, kRows}, contexts = {kRows}, tables = {2, 0};
-  const std::vector<float> rotations = some_rows(6, kRows, heads.rotary_dim, 1.0f);
+  const std::vector<float> rotations = some_rows(6, kRows, heads.rotary_dim, 1.0f),
+                           scales = {1.0f, 1.5f, -2.0f, 0.25f, 3.0f};
   const PagedBatch batch{.num_tokens = kRows,
                          .num_sequences = 1,
                          .positions = positions,
@@ -81,7 +83,8 @@ std::vector<float> run_input(Backend& backend, std::int32_t layer, const InputPa
                          .context_lens = contexts,
                          .block_tables = tables,
                          .max_blocks = 2,
-                         .rotations = rotations};
+                         .rotations = rotations,
+                         .query_scales = parts.scales_queries ? scales : std::span<const float>()};
   const auto kv = backend.allocate_kv_cache({KvType::kF32, kBlockSize, kUnequal}, kBlocks).value();
   auto* const pool = reinterpret_cast<float*>(pool_bytes(backend, *kv));
   const auto num_floats = static_cast<std::size_t>(kBlocks * kv->layout().block_bytes() / 4);
@@ -138,6 +141,18 @@ TEST_P(LayerParts, ALayerWithoutKeysGivesQueriesAndLeavesThePool) {
   EXPECT_TRUE(same_bits(without.data(), with.data(), num_queries));
   EXPECT_TRUE(
       std::all_of(without.begin() + 2 * num_queries, without.end(), [](float f) { return f == 0.25f; }));
+}
+
+TEST_P(LayerParts, QueriesAreScaledRowByRowAndKeysAreNot) {
+  expect_right([&](Backend& backend) { return run_input(backend, 0, {.scales_queries = true}); });
+  const std::vector<float> scaled = run_input(*cpu_backend(GetParam()), 0, {.scales_queries = true}),
+                           plain = run_input(*cpu_backend(GetParam()), 0, {});
+  const auto width = static_cast<std::size_t>(shape_of(0).query_width());
+  const float factors[] = {1.0f, 1.5f, -2.0f, 0.25f, 3.0f};
+  for (std::size_t i = 0; i < 5 * width; ++i) ASSERT_EQ(scaled[i], plain[i] * factors[i / width]) << i;
+  EXPECT_TRUE(std::equal(scaled.begin() + static_cast<std::ptrdiff_t>(10 * width), scaled.end(),
+                         plain.begin() + static_cast<std::ptrdiff_t>(10 * width)))
+      << "what the pool holds";
 }
 
 // ---- feed-forward parts and the residual

@@ -297,7 +297,8 @@ TEST(Architectures, AreFoundByNameAndListedInOneSentence) {
   EXPECT_EQ(
       supported_architectures(),
       "ernie4_5, gemma, gemma2, gemma3, gemma4, glm4, glm4moe, gpt-oss, gpt2, granite, granitemoe, llama, "
-      "minicpm, olmoe, phi3, qwen2, qwen3, qwen35, qwen35moe, qwen3moe, qwen3next, seed_oss, smollm3, "
+      "minicpm, mistral3, olmoe, phi3, qwen2, qwen3, qwen35, qwen35moe, qwen3moe, qwen3next, seed_oss, "
+      "smollm3, "
       "stablelm and "
       "starcoder2");
   for (const Architecture& architecture : architectures())

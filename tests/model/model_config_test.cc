@@ -881,5 +881,19 @@ TEST(ModelConfig, RangesSayWhichKeyIsWrong) {
   EXPECT_TRUE(find_range_problem(ModelConfig{}).has_value());
 }
 
+TEST(ModelConfig, Mistral3ScalesQueriesFromTheOriginalLengthOn) {
+  const ModelConfig config = config_of(valid_of("mistral3")
+                                           .set("mistral3.attention.temperature_scale", 0.5f)
+                                           .set("mistral3.rope.scaling.original_context_length", 1024u));
+  EXPECT_EQ(config.query_scale(1023), 1.0f);
+  EXPECT_EQ(config.query_scale(1024), static_cast<float>(1.0 + 0.5 * std::log(2.0)));
+  EXPECT_EQ(config.query_scale(2048), static_cast<float>(1.0 + 0.5 * std::log(3.0)));
+  EXPECT_EQ(config_of(valid_of("mistral3")).query_scale(1 << 20), 1.0f);
+  expect_error(valid().set("llama.attention.temperature_scale", 0.5f), ErrorCode::kUnsupported,
+               "llama.attention.temperature_scale", "needs something that Octavo does not support");
+  expect_error(valid().set("llama.rope.scaling.yarn_log_multiplier", 1.0f), ErrorCode::kUnsupported,
+               "llama.rope.scaling.yarn_log_multiplier", "needs something that Octavo does not support");
+}
+
 }  // namespace
 }  // namespace octavo::model

@@ -116,9 +116,11 @@ inline nlohmann::json tiny_model(std::string_view name) {
 
 inline bool has_experts(const nlohmann::json& model) { return model["keys"].contains("expert_count"); }
 inline bool has_states(const nlohmann::json& model) { return model["keys"].contains("ssm.state_size"); }
-// Models that CUDA refuses: experts, recurrent layers, and layers that differ in more than their window.
+// Models that CUDA refuses: experts, recurrent layers, layers that differ in more than their window, and
+// queries scaled by position.
 inline bool is_for_processors(const nlohmann::json& model) {
-  return has_experts(model) || has_states(model) || model["architecture"] == "gemma4";
+  return has_experts(model) || has_states(model) || model["architecture"] == "gemma4" ||
+         model["keys"].contains("attention.temperature_scale");
 }
 
 struct TinyModelOptions {
