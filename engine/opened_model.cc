@@ -47,7 +47,9 @@ Result<OpenedModel> open_model(const EngineOptions& options, std::int64_t reserv
                                                     .deterministic = options.deterministic.value_or(false),
                                                     .graphs = options.cuda_graphs,
                                                     .needs_experts = config.experts.num_experts > 0,
-                                                    .needs_states = needs_states(config)},
+                                                    .needs_states = needs_states(config),
+                                                    .needs_unequal_layers = !config.has_usual_layers(),
+                                                    .needs_scaled_queries = config.query_scale_factor > 0.0},
                                                    &notice));
   const std::int64_t host_bytes = runner::available_memory_bytes() - reserved_bytes;
   OCTAVO_TRY(auto plan, backend->device_bytes()

@@ -17,6 +17,11 @@ void Backend::draw_tokens(const OutputHead&, ConstMatrixView, std::span<const st
   OCTAVO_CHECK(false, "this backend draws no tokens");
 }
 
+void Backend::embed_layers(const LayerEmbeddingWeights&, std::span<const std::int32_t>, ConstMatrixView,
+                           MatrixView) {
+  OCTAVO_CHECK(false, "this backend has no embeddings of layers");
+}
+
 void Backend::feed_forward_experts(const ExpertWeights&, MatrixView) {
   OCTAVO_CHECK(false, "this backend runs no experts");
 }

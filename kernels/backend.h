@@ -140,7 +140,7 @@ enum class RopePairing : std::uint8_t {
 // Which of the batch's angles a layer rotates by.
 enum class Rotations : std::uint8_t { kGlobal, kLocal };
 
-// Of one layer: layers of a model may differ in window and rotations, in nothing else.
+// Of one layer: layers of a model may differ in everything but the number of heads.
 struct AttentionShape {
   std::int32_t num_heads = 0;
   std::int32_t num_kv_heads = 0;  // divides num_heads; head h reads KV head h / (num_heads / num_kv_heads)
@@ -180,19 +180,22 @@ struct EmbeddingWeights {
 struct AttentionInputWeights {
   NormWeights norm;               // [embedding_length]
   const Matrix* query = nullptr;  // [num_heads * head_dim, embedding_length]
-  const Matrix* key = nullptr;    // [num_kv_heads * head_dim, embedding_length]
-  const Matrix* value = nullptr;
+  // [num_kv_heads * head_dim, embedding_length]; null: the layer reads another one's keys and values, and
+  // writes none
+  const Matrix* key = nullptr;
+  const Matrix* value = nullptr;  // null: values are what `key` gives, as it is before its norm
   std::span<const float> query_bias = {}, key_bias = {}, value_bias = {};
   // RMS norms before rotating, with the epsilon of `norm`. [head_dim]: of each head by itself; as long as the
-  // row of all heads: of all together. Empty: none.
-  std::span<const float> query_norm = {}, key_norm = {};
+  // row of all heads: of all together. Empty: none. Values are never rotated.
+  std::span<const float> query_norm = {}, key_norm = {}, value_norm = {};
 };
 
 // What projects back to the residual stream.
 struct ProjectionWeights {
   const Matrix* matrix = nullptr;
   std::span<const float> bias = {};
-  NormWeights post_norm = {};  // of what is added, kRms; empty: none
+  NormWeights post_norm = {};   // of what is added, kRms; empty: none
+  float residual_scale = 1.0f;  // of the sum
 };
 
 //   kSilu  z / (1 + exp(-z))
@@ -203,11 +206,12 @@ enum class FeedForwardActivation : std::uint8_t { kSilu, kGelu, kClampedSwiglu }
 inline constexpr float kSwigluLimit = 7.0f, kSwigluSlope = 1.702f;
 
 struct FeedForwardInputWeights {
-  NormWeights norm;
+  NormWeights norm;              // no weight: none
   const Matrix* gate = nullptr;  // [feed_forward_length, embedding_length]; null: the layer has no gate
-  const Matrix* up = nullptr;
+  const Matrix* up = nullptr;    // null: `factors` stand for its products, and there is a gate
   std::span<const float> gate_bias = {}, up_bias = {};
   FeedForwardActivation activation = FeedForwardActivation::kSilu;
+  ConstMatrixView factors = {};  // [num_tokens, feed_forward_length]
 };
 
 // How a row chooses its experts. Scores of the E experts are the router's products; `kSigmoid` and `kSoftmax`
@@ -234,6 +238,7 @@ inline constexpr float kLeastWeightSum = 6.103515625e-5f;
 // Of one layer of routed experts (Shazeer et al. 2017, arXiv:1701.06538). Matrices as in a layer without.
 struct ExpertWeights {
   NormWeights norm;
+  NormWeights router_norm = {}, shared_norm = {};  // of what router and shared expert read; no weight: `norm`
   const Matrix* router = nullptr;  // [num_experts, embedding_length], unquantised: it meets f32 activations
   std::span<const float> router_bias = {};  // of the scores
   Routing routing;
@@ -247,6 +252,19 @@ struct ExpertWeights {
   // is multiplied by the sigmoid of the product.
   const Matrix *shared_gate = nullptr, *shared_up = nullptr, *shared_down = nullptr;
   const Matrix* shared_router = nullptr;
+  // kRms, of what the chosen experts give together, of what the shared one gives, and of the sum of both; no
+  // weight: none
+  NormWeights routed_post_norm = {}, shared_post_norm = {}, post_norm = {};
+  float residual_scale = 1.0f;  // of the residual, what is added included
+};
+
+// A second embedding, from which each layer gets its own part of every row (Gemma 4: Google DeepMind 2026,
+// its model card).
+struct LayerEmbeddingWeights {
+  const Matrix* tokens = nullptr;      // [vocabulary, layers * size of a part]: read, a row for each token
+  const Matrix* projection = nullptr;  // [layers * size of a part, embedding_length]
+  NormWeights norm;                    // [size of a part], kRms
+  float token_scale = 1.0f, projection_scale = 1.0f, scale = 1.0f;
 };
 
 // A gate on what attention gives: every number is multiplied by the sigmoid of its own product.
@@ -328,6 +346,9 @@ struct StepShape {
   std::int32_t num_heads = 0;
   std::int32_t num_kv_heads = 0;
   std::int32_t head_dim = 0;
+  std::vector<KvHeads> other_heads = {};  // of layers with others than these, each kind once
+  // Of all layers' parts together; 0: there is no such embedding
+  std::int32_t layer_embedding_length = 0;
   std::int32_t vocabulary_size = 0;
   std::int32_t num_layers = 0;           // for what recorded steps take; 0: not known
   std::int32_t num_adjusted_tokens = 0;  // of one call of draw_tokens(): most_adjusted_tokens()
@@ -336,6 +357,7 @@ struct StepShape {
   bool has_post_norms = false;
   bool has_local_rotations = false;
   bool has_attention_gates = false;
+  bool has_shared_expert_norms = false;
   DeltaNetShape delta_net = {};  // of recurrent layers; no heads: there are none
 };
 
@@ -426,8 +448,16 @@ class Backend {
   virtual void embed(const EmbeddingWeights& weights, std::span<const std::int32_t> token_ids,
                      std::span<const std::int32_t> positions, MatrixView out) = 0;
 
-  // q, k, v = W · norm(x) + bias, q and k normalised by head if the weights say so, then rotated by position
-  // (Su et al. 2021, arXiv:2104.09864); k and v rounded to the KV type and written to their slots.
+  // out[i, part p] = (norm(projection_scale * (W · x[i, :])[part p]) + token_scale * tokens[token_ids[i],
+  // part p]) * scale, for each of the parts of norm.weight.size() columns. Not on CUDA yet:
+  // BackendOptions::needs_unequal_layers.
+  //   x  [num_tokens, embedding_length]   out  [num_tokens, W.rows]
+  virtual void embed_layers(const LayerEmbeddingWeights& weights, std::span<const std::int32_t> token_ids,
+                            ConstMatrixView x, MatrixView out);
+
+  // q, k, v = W · norm(x) + bias, normalised by head if the weights say so, then q and k rotated by position
+  // (Su et al. 2021, arXiv:2104.09864), and q multiplied by batch.query_scales; k and v rounded to the KV
+  // type and written to their slots in the pool's layer `layer`.
   //   x  [num_tokens, embedding_length]         q  [num_tokens, num_heads * head_dim]
   virtual void attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
                                const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
@@ -460,20 +490,20 @@ class Backend {
                                const PagedBatch& batch, std::int32_t layer, ConstMatrixView x,
                                StateCache& states, MatrixView out);
 
-  // residual += W · input + bias, or post_norm(W · input + bias).
+  // residual = (residual + W · input + bias) * residual_scale, or with post_norm(W · input + bias).
   //   input  [num_tokens, W.columns]   residual  [num_tokens, W.rows]
   virtual void project_residual(const ProjectionWeights& weights, ConstMatrixView input,
                                 MatrixView residual) = 0;
 
   // out = activation(G · norm(x) + bias) * (U · norm(x) + bias); without a gate
-  // activation(U · norm(x) + bias).
+  // activation(U · norm(x) + bias), with factors activation(G · norm(x) + bias) * factors.
   //   x  [num_tokens, embedding_length]   out  [num_tokens, feed_forward_length]
   virtual void feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x,
                                   MatrixView out) = 0;
 
   // For each row x of `residual`, with y = norm(x), e_0, e_1, ... the experts that it chose, in the order of
   // choosing (the best first), and w_i their weights:
-  //   x += w_0 * f_0(y) + w_1 * f_1(y) + ... + shared(y), added in this order, then to x
+  //   x += w_0 * f_0(y) + w_1 * f_1(y) + ... + shared(y), added in this order, then to x, and scaled
   //   f_i(y) = (D · activation(G · y + bias, U · y + bias) + bias) * output_scale
   // Which rows share an expert changes no bit. Not on CUDA yet: BackendOptions::needs_experts.
   virtual void feed_forward_experts(const ExpertWeights& weights, MatrixView residual);

@@ -41,10 +41,14 @@ constexpr bool kHasCuda = true;
 Result<void> find_device() { return cuda::find_device(); }
 
 Result<void> refuse_unwritten(const BackendOptions& options) {
-  if (!options.needs_experts && !options.needs_states) return {};
-  const std::string what = options.needs_experts ? "experts" : "recurrent layers or gated attention";
-  return Error{ErrorCode::kUnsupported, "models with " + what + " do not run on the GPU yet; use cpu",
-               "device"};
+  const char* const what = options.needs_experts          ? "experts"
+                           : options.needs_states         ? "recurrent layers or gated attention"
+                           : options.needs_unequal_layers ? "unequal layers"
+                           : options.needs_scaled_queries ? "queries scaled by position"
+                                                          : nullptr;
+  if (what == nullptr) return {};
+  return Error{ErrorCode::kUnsupported,
+               "models with " + std::string(what) + " do not run on the GPU yet; use cpu", "device"};
 }
 
 Result<std::unique_ptr<Backend>> create_cuda(const BackendOptions& options) {

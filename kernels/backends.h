@@ -20,6 +20,10 @@ struct BackendOptions {
   bool graphs = true;          // for devices: decode steps are recorded
   bool needs_experts = false;  // feed_forward_experts, which CUDA has not yet
   bool needs_states = false;   // recurrent layers or gated attention: likewise
+  // Layers that differ in heads, share keys and values, or have norms, scales and embeddings of their own as
+  // gemma4's do: likewise
+  bool needs_unequal_layers = false;
+  bool needs_scaled_queries = false;  // PagedBatch::query_scales: likewise
 };
 
 // In order of preference, as built: for `octavo --version`. E.g. {"cpu", "reference"}.

@@ -4,8 +4,11 @@
 // A block holds all layers and heads of `block_size` consecutive tokens in one piece, so that copy-on-write,
 // swap and eviction move one range of bytes:
 //
-//   pool [num_blocks] [num_layers] [num_kv_heads] { K [head_dim][block_size] | V [block_size][head_dim] |
-//   scales }
+//   pool [num_blocks] [layers] [num_kv_heads] { K [head_dim][block_size] | V [block_size][head_dim] | scales
+//   }
+//
+// Layers may differ in heads. They are those that have keys and values of their own: which of them a layer of
+// a model reads is the model's business (engine/model/kv_use.h).
 //
 // K is stored transposed: the scores of 16 neighbouring tokens are one vector, each lane its own chain of
 // fused multiply-adds over the dimensions. V is stored by token: a value sum has dimensions in its lanes.
@@ -17,67 +20,83 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/kv_type.h"
 
 namespace octavo::kernels {
 
-// How one key or value of head_dim numbers is stored. Rounding is to nearest, ties to even.
-//   kInt8      integers a / scale; of the scales (1 + c / 128) * max |a| / 127, c = 0 .. 7, the one of the
-//              least sum of squared errors, the smallest among equals. Scale and integers are zero when max
-//              |a| / 127 is below the smallest normal float; a key or value that holds an infinity or a NaN
-//              has the scale NaN. (Always taking c = 0 makes the mean error of prompt log-probabilities
-//              0.057 instead of 0.047: SmolLM2-135M-Instruct.)
-//   kFp8E4m3, kFp8E5m2   kernels/float8.h: no scale, saturating
-enum class KvType : std::uint8_t { kF32, kF16, kBf16, kInt8, kFp8E4m3, kFp8E5m2 };
-
-constexpr std::int64_t kv_element_bytes(KvType type) {
-  if (type == KvType::kF32) return 4;
-  return type == KvType::kF16 || type == KvType::kBf16 ? 2 : 1;
-}
-
-struct KvLayout {
-  static constexpr std::int32_t kMaxBlockSize = 256;
-  static constexpr std::int64_t kScaleBytes = 4;
-
-  KvType type = KvType::kF16;
-  std::int32_t block_size = 16;  // tokens, 1..kMaxBlockSize
-  std::int32_t num_layers = 0;
+// What one layer keeps of a token: a key and a value for each of so many heads.
+struct KvHeads {
   std::int32_t num_kv_heads = 0;
   std::int32_t head_dim = 0;
+  friend bool operator==(const KvHeads&, const KvHeads&) = default;
+};
 
-  // All sizes in bytes, all offsets relative to the start of what is named.
-  constexpr bool has_scales() const { return type == KvType::kInt8; }
-  constexpr std::int64_t half_head_bytes() const {
-    return kv_element_bytes(type) * static_cast<std::int64_t>(block_size) * head_dim;
-  }
-  // With scales, K and V are filled up to a multiple of 4: an odd head_dim in an odd block size leaves a gap.
-  constexpr std::int64_t scales_offset() const {
-    return (2 * half_head_bytes() + kScaleBytes - 1) / kScaleBytes * kScaleBytes;
-  }
-  constexpr std::int64_t head_bytes() const {
-    return has_scales() ? scales_offset() + 2 * kScaleBytes * block_size : 2 * half_head_bytes();
-  }
-  constexpr std::int64_t layer_bytes() const { return head_bytes() * num_kv_heads; }
-  constexpr std::int64_t block_bytes() const { return layer_bytes() * num_layers; }
-  constexpr std::int64_t bytes_per_token() const { return block_bytes() / block_size; }  // scales included
+// One layer's part of a block. Sizes and offsets in bytes, indices in elements.
+struct KvLayer {
+  std::int32_t num_kv_heads = 0;
+  std::int32_t head_dim = 0;
+  std::int32_t block_size = 0;       // tokens
+  std::int64_t offset = 0;           // of the first head, from the start of the block
+  std::int64_t half_head_bytes = 0;  // a head's K [head_dim][block_size]; V [block_size][head_dim] follows
+  // From the start of a head. With scales, K and V are filled up to a multiple of 4: an odd head_dim in an
+  // odd block size leaves a gap.
+  std::int64_t scales_offset = 0;
+  std::int64_t head_bytes = 0;
 
-  // Start of K[head_dim][block_size] of one head; V[block_size][head_dim] follows at + half_head_bytes().
-  constexpr std::int64_t head_offset(std::int64_t block, std::int32_t layer, std::int32_t kv_head) const {
-    return block * block_bytes() + layer * layer_bytes() + kv_head * head_bytes();
-  }
-  // Element (not byte) index within K or V of a head.
+  constexpr std::int64_t bytes() const { return head_bytes * num_kv_heads; }
+  // Within K or V of a head.
   constexpr std::int64_t key_index(std::int32_t dimension, std::int32_t offset_in_block) const {
     return static_cast<std::int64_t>(dimension) * block_size + offset_in_block;
   }
   constexpr std::int64_t value_index(std::int32_t offset_in_block, std::int32_t dimension) const {
     return static_cast<std::int64_t>(offset_in_block) * head_dim + dimension;
   }
-  // Offsets of a token's scales from the start of its head. REQUIRES: has_scales()
+  // Of a token's scales, from the start of its head. REQUIRES: a type with scales
   constexpr std::int64_t key_scale_offset(std::int32_t offset_in_block) const {
-    return scales_offset() + kScaleBytes * offset_in_block;
+    return scales_offset + kKvScaleBytes * offset_in_block;
   }
   constexpr std::int64_t value_scale_offset(std::int32_t offset_in_block) const {
-    return scales_offset() + kScaleBytes * (block_size + offset_in_block);
+    return scales_offset + kKvScaleBytes * (block_size + offset_in_block);
   }
+};
+
+struct KvLayout {
+  static constexpr std::int32_t kMaxBlockSize = 256;
+  static constexpr std::int32_t kMaxLayers = 65'536;
+
+  KvLayout() = default;
+  // Numbers may be anything, for they come from files and options: a layout that is impossible has no layers,
+  // and kv_pool_bytes() refuses it.
+  KvLayout(KvType type, std::int32_t block_size, std::span<const KvHeads> layers);
+  // Layers that are all alike.
+  KvLayout(KvType type, std::int32_t block_size, std::int32_t num_layers, std::int32_t num_kv_heads,
+           std::int32_t head_dim);
+
+  KvType type = KvType::kF16;
+  std::int32_t block_size = 16;  // tokens, 1..kMaxBlockSize
+
+  std::int32_t num_layers() const { return static_cast<std::int32_t>(layers_.size()); }
+  const KvLayer& layer(std::int32_t index) const { return layers_[static_cast<std::size_t>(index)]; }
+
+  bool has_scales() const { return has_kv_scales(type); }
+  std::int64_t block_bytes() const {
+    return layers_.empty() ? 0 : layers_.back().offset + layers_.back().bytes();
+  }
+  std::int64_t bytes_per_token() const { return block_bytes() / block_size; }  // scales included
+
+  // Where a head begins in the pool.
+  std::int64_t head_offset(std::int64_t block, std::int32_t layer_index, std::int32_t kv_head) const {
+    const KvLayer& place = layer(layer_index);
+    return block * block_bytes() + place.offset + kv_head * place.head_bytes;
+  }
+
+ private:
+  bool add_layer(KvHeads heads);  // false: impossible
+
+  std::vector<KvLayer> layers_;
 };
 
 }  // namespace octavo::kernels

@@ -24,6 +24,9 @@ struct PagedBatch {
   std::span<const float> rotations;
   // The same for the layers that rotate by other angles; else empty
   std::span<const float> local_rotations = {};
+  // [num_tokens]: what the queries of each row are multiplied by, rotated; empty: nothing. Not on CUDA yet:
+  // BackendOptions::needs_scaled_queries
+  std::span<const float> query_scales = {};
   // [num_sequences]: where each sequence's recurrent layers keep their state; empty: the model has none
   std::span<const std::int32_t> states = {};
 };

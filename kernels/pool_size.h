@@ -9,8 +9,8 @@
 
 namespace octavo::kernels {
 
-// Error kInvalidArgument when a dimension is not positive, the block size not 1..256, or the bytes do not fit
-// 63 bits.
+// Error kInvalidArgument for a layout without layers, which an impossible one is, for no blocks, and for
+// bytes that do not fit 63 bits.
 Result<std::int64_t> kv_pool_bytes(const KvLayout& layout, std::int32_t num_blocks);
 
 // Error kInvalidArgument when there are no layers, nothing in them or no states, or the bytes do not fit 63

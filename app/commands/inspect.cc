@@ -120,11 +120,13 @@ std::string capacity_text(const KvReport& report) {
 }
 
 void print_kv(std::ostream& out, const KvReport& report) {
-  const model::KvShape& shape = report.shape;
-  out << "KV shape        " << shape.num_layers << " layers, each 2 x " << shape.num_kv_heads << " heads x "
-      << shape.head_dim << " dimensions x " << report.precision
-      << (report.precision == 1 ? " byte" : " bytes") << "\n"
-      << "KV per token    " << amount(report.bytes_per_token) << "\n"
+  for (const model::KvLayers& layers : report.shape.kinds) {
+    const bool is_first = &layers == &report.shape.kinds.front();
+    out << (is_first ? "KV shape        " : "                ") << layers.num_layers << " layers, each 2 x "
+        << layers.num_kv_heads << " heads x " << layers.head_dim << " dimensions x " << report.precision
+        << (report.precision == 1 ? " byte" : " bytes") << "\n";
+  }
+  out << "KV per token    " << amount(report.bytes_per_token) << "\n"
       << "KV per block    " << amount(report.bytes_per_block) << ", " << kBlockSize << " tokens\n"
       << "KV in all       " << amount(report.total_bytes) << ", " << with_thousands(report.num_tokens)
       << " tokens x batch " << with_thousands(report.batch_size) << "\n";
@@ -198,8 +200,7 @@ void print_model(std::ostream& out, const model::GgufFile& file, const ModelDesc
       << "\n"
       << "parameters      " << with_thousands(description.num_parameters) << "\n"
       << "layers          " << description.num_layers << ", width " << description.embedding_length << ", "
-      << description.num_heads << " heads and " << description.num_kv_heads << " KV heads of "
-      << description.head_dim << "\n"
+      << model::heads_text(description) << "\n"
       << recurrent_text(description) << experts_text(description) << skipped_text(description)
       << "context         " << description.context_length << " tokens, vocabulary of "
       << description.vocabulary_size << ", " << (description.has_chat_template ? "with" : "without")
@@ -208,13 +209,22 @@ void print_model(std::ostream& out, const model::GgufFile& file, const ModelDesc
 
 // ---- as JSON
 
+// A list with an entry for each kind of layers.
+template <class Layers>
+Json layers_json(const std::vector<Layers>& kinds) {
+  Json list = Json::array();
+  for (const Layers& layers : kinds) {
+    list.push_back({{"num_layers", layers.num_layers},
+                    {"num_kv_heads", layers.num_kv_heads},
+                    {"head_dim", layers.head_dim}});
+  }
+  return list;
+}
+
+// What holds of every layer is said once more beside the list.
 Json to_json(const KvReport& report) {
-  Json json = {{"num_layers", report.shape.num_layers},
-               {"num_kv_heads", report.shape.num_kv_heads},
-               {"head_dim", report.shape.head_dim},
+  Json json = {{"layers", layers_json(report.shape.kinds)},
                {"bytes_per_element", report.precision},
-               {"bytes_per_token_and_layer",
-                report.bytes_per_token / static_cast<std::uint64_t>(report.shape.num_layers)},
                {"bytes_per_token", report.bytes_per_token},
                {"block_size", kBlockSize},
                {"bytes_per_block", report.bytes_per_block},
@@ -222,6 +232,11 @@ Json to_json(const KvReport& report) {
                {"batch", report.batch_size},
                {"total_bytes", report.total_bytes},
                {"total", exact_bytes_text(report.total_bytes)}};
+  if (report.shape.kinds.size() == 1) {
+    json.update(json["layers"][0]);
+    json["bytes_per_token_and_layer"] =
+        report.bytes_per_token / static_cast<std::uint64_t>(report.shape.kinds.front().num_layers);
+  }
   if (report.bytes_per_state > 0) json["bytes_per_state"] = report.bytes_per_state;
   if (report.memory_bytes) {
     json["memory"] = {{"bytes", *report.memory_bytes},
@@ -234,24 +249,28 @@ Json to_json(const KvReport& report) {
 }
 
 Json to_json(const ModelDescription& description) {
-  return {{"path", description.path},
-          {"name", description.name},
-          {"architecture", description.architecture},
-          {"quantisation", description.quantisation},
-          {"num_parameters", description.num_parameters},
-          {"file_bytes", description.file_bytes},
-          {"num_layers", description.num_layers},
-          {"num_recurrent_layers", description.num_recurrent_layers},
-          {"num_skipped_layers", description.num_skipped_layers},
-          {"embedding_length", description.embedding_length},
-          {"num_heads", description.num_heads},
-          {"num_kv_heads", description.num_kv_heads},
-          {"head_dim", description.head_dim},
-          {"num_experts", description.num_experts},
-          {"num_used_experts", description.num_used_experts},
-          {"context_length", description.context_length},
-          {"vocabulary_size", description.vocabulary_size},
-          {"has_chat_template", description.has_chat_template}};
+  Json json = {{"path", description.path},
+               {"name", description.name},
+               {"architecture", description.architecture},
+               {"quantisation", description.quantisation},
+               {"num_parameters", description.num_parameters},
+               {"file_bytes", description.file_bytes},
+               {"num_layers", description.num_layers},
+               {"num_recurrent_layers", description.num_recurrent_layers},
+               {"num_skipped_layers", description.num_skipped_layers},
+               {"embedding_length", description.embedding_length},
+               {"num_heads", description.num_heads},
+               {"kv_layers", layers_json(description.kv_layers)},
+               {"num_experts", description.num_experts},
+               {"num_used_experts", description.num_used_experts},
+               {"context_length", description.context_length},
+               {"vocabulary_size", description.vocabulary_size},
+               {"has_chat_template", description.has_chat_template}};
+  if (description.kv_layers.size() == 1) {
+    json["num_kv_heads"] = description.kv_layers.front().num_kv_heads;
+    json["head_dim"] = description.kv_layers.front().head_dim;
+  }
+  return json;
 }
 
 Json types_json(const model::GgufFile& file) {

@@ -11,6 +11,13 @@
 
 namespace octavo {
 
+// Layers whose keys and values take the same.
+struct KvLayersDescription {
+  std::int32_t num_layers = 0;
+  std::int32_t num_kv_heads = 0;
+  std::int32_t head_dim = 0;
+};
+
 struct ModelDescription {
   std::string path;          // as opened
   std::string name;          // from the file, may be empty
@@ -27,8 +34,8 @@ struct ModelDescription {
   std::int64_t skipped_bytes = 0;         // of file_bytes, what these take
   std::int32_t embedding_length = 0;
   std::int32_t num_heads = 0;
-  std::int32_t num_kv_heads = 0;
-  std::int32_t head_dim = 0;
+  std::vector<KvLayersDescription> kv_layers =
+      {};                        // that have keys and values of their own, alike ones together
   std::int32_t num_experts = 0;  // 0: no layer has any
   std::int32_t num_used_experts = 0;
   std::int64_t expert_bytes = 0;  // of file_bytes, what the experts of all layers take; shared ones are not

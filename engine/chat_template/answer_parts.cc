@@ -8,6 +8,11 @@ namespace octavo {
 namespace {
 
 constexpr std::string_view kThink = "<think>", kThought = "</think>";
+struct ThinkingMarks {
+  std::string_view opener, closer;
+};
+constexpr std::array<ThinkingMarks, 2> kThinkingMarks = {
+    {{kThink, kThought}, {"<|channel>thought", "<channel|>"}}};
 constexpr std::string_view kStart = "<|start|>", kChannel = "<|channel|>", kMessageMark = "<|message|>";
 // What ends a message in a channel.
 constexpr std::array<std::string_view, 5> kMessageEnds = {"<|end|>", "<|return|>", "<|call|>", kStart,
@@ -36,6 +41,11 @@ bool stands_at(std::string_view text, std::size_t at, std::string_view mark) {
 bool may_stand_at(std::string_view text, std::size_t at, std::string_view mark) {
   const std::string_view rest = text.substr(at);
   return rest.size() < mark.size() && mark.starts_with(rest);
+}
+
+bool may_open_thinking(std::string_view text, std::size_t at) {
+  return std::ranges::any_of(
+      kThinkingMarks, [&](const ThinkingMarks& marks) { return may_stand_at(text, at, marks.opener); });
 }
 
 // Where the end of the text may be the beginning of the mark; its size when it is not.
@@ -94,20 +104,27 @@ bool AnswerReader::step(std::string_view text) {
   return false;
 }
 
+bool AnswerReader::open_thinking(std::string_view text, std::size_t first) {
+  for (const ThinkingMarks& marks : kThinkingMarks) {
+    if (!stands_at(text, first, marks.opener)) continue;
+    open(PartKind::kThinking, first + marks.opener.size(), State::kThinking);
+    closer_ = marks.closer;
+    return true;
+  }
+  return false;
+}
+
 bool AnswerReader::begin(std::string_view text) {
   const std::size_t first = skip_blank(text, 0);
   if (first == text.size()) return false;
-  if (stands_at(text, first, kThink)) {
-    open(PartKind::kThinking, first + kThink.size(), State::kThinking);
-    return true;
-  }
+  if (open_thinking(text, first)) return true;
   if (stands_at(text, first, kChannel) || stands_at(text, first, kStart)) {
     at_ = first;
     state_ = State::kHeader;
     return true;
   }
-  for (const std::string_view mark : {kThink, kChannel, kStart}) {
-    if (!may_stand_at(text, first, mark)) continue;
+  if (may_open_thinking(text, first) || may_stand_at(text, first, kChannel) ||
+      may_stand_at(text, first, kStart)) {
     held_ = first;
     return false;
   }
@@ -122,14 +139,20 @@ bool AnswerReader::begin(std::string_view text) {
 bool AnswerReader::think(std::string_view text) {
   AnswerPart& part = parts_.back();
   if (part.begin == at_) part.begin = at_ = skip_blank(text, at_);  // nothing of it was shown before
-  const std::size_t end = text.find(kThought, at_);
+  std::size_t end = std::string_view::npos, length = 0;
+  for (const ThinkingMarks& marks : kThinkingMarks) {
+    if (!closer_.empty() && closer_ != marks.closer) continue;
+    const std::size_t found = text.find(marks.closer, at_);
+    if (found == std::string_view::npos) held_ = std::min(held_, begun_mark(text, at_, marks.closer));
+    if (found < end) end = found, length = marks.closer.size();
+  }
   if (end == std::string_view::npos) {
-    held_ = begun_mark(text, at_, kThought);
     at_ = std::max(at_, held_);
     return false;
   }
+  held_ = text.size();
   close(text, end);
-  at_ = end + kThought.size();
+  at_ = end + length;
   state_ = State::kBehindThinking;
   return true;
 }
@@ -137,11 +160,8 @@ bool AnswerReader::think(std::string_view text) {
 bool AnswerReader::go_on(std::string_view text) {
   const std::size_t first = skip_blank(text, at_);
   if (first == text.size()) return false;
-  if (stands_at(text, first, kThink)) {
-    open(PartKind::kThinking, first + kThink.size(), State::kThinking);
-    return true;
-  }
-  if (may_stand_at(text, first, kThink)) {
+  if (open_thinking(text, first)) return true;
+  if (may_open_thinking(text, first)) {
     held_ = first;
     return false;
   }
@@ -261,7 +281,9 @@ std::vector<AnswerPart> answer_parts(std::string_view text, bool is_final, Answe
 }
 
 bool begins_thinking(std::string_view end_of_prompt) {
-  return end_of_prompt.substr(0, trimmed_end(end_of_prompt, 0, end_of_prompt.size())).ends_with(kThink);
+  const std::string_view end = end_of_prompt.substr(0, trimmed_end(end_of_prompt, 0, end_of_prompt.size()));
+  return std::ranges::any_of(kThinkingMarks,
+                             [&](const ThinkingMarks& marks) { return end.ends_with(marks.opener); });
 }
 
 }  // namespace octavo

@@ -2,12 +2,14 @@
 //
 //   <think> ... </think> ...                                Qwen, DeepSeek
 //   ... </think> ...                                        the prompt ended with <think>
+//   <|channel>thought ... <channel|> ...                    Gemma 4
 //   <|channel|>analysis<|message|> ... <|end|>              gpt-oss: of its channels only analysis is
 //   <|start|>assistant<|channel|>final<|message|> ...       thinking
 //
-// Marks count where a model writes them and not where an answer talks about them: <think> at the beginning
-// of the answer or behind other thinking; </think> without one only at the beginning of a line, unless it is
-// known that the prompt began the thinking; channels only in an answer that begins with one.
+// Marks count where a model writes them and not where an answer talks about them: <think> and
+// <|channel>thought at the beginning of the answer or behind other thinking; </think> without one only at the
+// beginning of a line, unless it is known that the prompt began the thinking; channels only in an answer that
+// begins with one.
 //
 // The text stays as it is, for the model's own template decides what of it is sent back
 // (ChatTemplate::render).
@@ -60,6 +62,7 @@ class AnswerReader {
   };
 
   bool step(std::string_view text);
+  bool open_thinking(std::string_view text, std::size_t first);
   bool begin(std::string_view text);
   bool think(std::string_view text);
   bool go_on(std::string_view text);
@@ -72,6 +75,7 @@ class AnswerReader {
 
   AnswerBeginning beginning_;
   State state_ = State::kBeginning;
+  std::string_view closer_;        // of the thinking that is open; empty: whichever comes
   std::size_t at_ = 0;             // everything before it is decided
   std::size_t held_ = 0;           // from here on the text may be a mark
   bool settled_ = false;           // of an answer: nothing in it can be a mark any more

@@ -44,6 +44,27 @@ constexpr Architecture gemma3() {
   return architecture;
 }
 
+constexpr Architecture gemma4() {
+  Architecture architecture = gemma();
+  architecture.name = "gemma4";
+  architecture.output_is_embedding = false;
+  architecture.has_head_norms = true;
+  architecture.has_value_norms = true;
+  architecture.takes_values_from_keys = true;
+  architecture.has_post_norms = true;
+  architecture.caps_logits = true;  // if the file says so
+  architecture.windowed_layers = WindowedLayers::kAllButEveryNth;
+  architecture.local_frequency_base = 10'000.0;
+  architecture.has_local_heads = true;
+  architecture.shares_keys_and_values = true;
+  architecture.needs_rope_divisors = true;
+  architecture.score_scale = 1.0;
+  architecture.has_layer_embeddings = true;
+  architecture.has_output_scales = true;
+  architecture.experts = {.use = ExpertUse::kIfGiven, .stand_beside_dense = true};
+  return architecture;
+}
+
 constexpr Architecture gpt_oss() {
   return {.name = "gpt-oss",
           .positions = PositionEncoding::kRotatesHalves,
@@ -129,6 +150,7 @@ constexpr Architecture kArchitectures[] = {
     gemma(),
     gemma2(),
     gemma3(),
+    gemma4(),
     {.name = "glm4",
      .feed_forward = FeedForwardForm::kPackedGated,
      .has_post_norms = true,
@@ -148,6 +170,10 @@ constexpr Architecture kArchitectures[] = {
      .windowed_layers = WindowedLayers::kAll,
      .experts = {.use = ExpertUse::kIfGiven, .length = ExpertLength::kFeedForward, .has_shared = true}},
     minicpm(),
+    {.name = "mistral3",
+     .scales_queries = true,
+     .dampens_yarn = true,
+     .experts = {.use = ExpertUse::kIfGiven, .length = ExpertLength::kFeedForward}},
     {.name = "olmoe",
      .positions = PositionEncoding::kRotatesHalves,
      .has_row_norms = true,

@@ -12,8 +12,10 @@
 //   glm4    GLM Team 2024, arXiv:2406.12793           smollm3 Bakouch et al. 2025, its model card
 //   starcoder2 Lozhkov et al. 2024, arXiv:2402.19173  stablelm Bellagente et al. 2024, arXiv:2402.17834
 //   ernie4_5 Baidu 2025, ERNIE 4.5 Technical Report   seed_oss ByteDance Seed 2025, its model card
+//   mistral3 Mistral AI 2025, Ministral 3, its model card
 //   granite, granitemoe IBM 2024, Granite 3.0 Language Models      minicpm Hu et al. 2024, arXiv:2404.06395
 //   llama with experts: Jiang et al. 2024, arXiv:2401.04088
+//   gemma4  Google DeepMind 2026, its model card and published code
 //   qwen35, qwen35moe, qwen3next Qwen Team 2025 and 2026, their model cards; their recurrent layers: Yang et
 //   al.
 //           2024, arXiv:2412.06464
@@ -95,6 +97,9 @@ struct ExpertParts {
   bool has_dense_layers = false;    // the first leading_dense_block_count
   bool has_selection_bias = false;  // exp_probs_b.bias, where the file has it
   bool needs_biases = false;        // of router, gate, up and down
+  // A feed-forward layer of the usual names stands beside the experts, as the expert that every row uses; it,
+  // the experts and the router have norms of their own, before and behind.
+  bool stand_beside_dense = false;
 };
 
 // The defaults are llama's.
@@ -110,9 +115,12 @@ struct Architecture {
   bool has_row_norms = false;   // these, but of all heads together
   bool head_norms_are_optional = false;  // taken where the file has them
   bool has_post_norms = false;           // post_attention_norm, post_ffw_norm
-  bool scales_embedding = false;         // by sqrt(embedding_length)
-  Multipliers multipliers = {};          // not together with norms of heads or post norms
-  bool output_is_embedding = false;      // whatever output.weight the file holds
+  bool has_value_norms = false;          // of each head's values, without a weight
+  bool takes_values_from_keys =
+      false;                         // where a layer has no attn_v: the products of attn_k, before its norm
+  bool scales_embedding = false;     // by sqrt(embedding_length)
+  Multipliers multipliers = {};      // not together with norms of heads or post norms
+  bool output_is_embedding = false;  // whatever output.weight the file holds
 
   bool caps_scores = false, caps_logits = false;
   float score_soft_cap = 0.0f, logit_soft_cap = 0.0f;  // where the file says nothing; 0: none
@@ -122,6 +130,14 @@ struct Architecture {
   std::int32_t window_period = 0;  // n of kAllButEveryNth, where the file says nothing
   // Where the file says nothing: of the layers with a window, which are then not scaled. 0: as the others.
   double local_frequency_base = 0.0;
+  // Layers with a window have heads of a size of their own (key_length_swa, rope.dimension_count_swa); the
+  // file says which layers they are.
+  bool has_local_heads = false;
+  bool shares_keys_and_values = false;  // shared_kv_layers: the last so many read those of layers before them
+  bool needs_rope_divisors = false;     // rope_freqs, of layers that see all
+  double score_scale = 0.0;             // where the file says nothing; 0: 1 / sqrt(head size)
+  bool scales_queries = false;          // by position: attention.temperature_scale
+  bool dampens_yarn = false;            // rope.scaling.yarn_log_multiplier
 
   // With so many layers, scores are scaled by sqrt(heads / width) instead of 1 / sqrt(head size): the 27B
   // models, whose files do not say so. 0: never.
@@ -138,6 +154,8 @@ struct Architecture {
   bool has_sinks = false;  // attn_sinks: a score of each head without a value
   // The norm before the feed-forward layer is called post_attention_norm.
   bool names_feed_forward_norm_by_attention = false;
+  bool has_layer_embeddings = false;    // where embedding_length_per_layer_input is not 0
+  bool has_output_scales = false;       // layer_output_scale, where the file has it
   bool skips_predicted_layers = false;  // the last nextn_predict_layers, which only guess further tokens
   // What attention gives is gated: attn_q holds the rows of each head's query, then those of its gate.
   bool gates_attention = false;

@@ -51,14 +51,37 @@ void check_sizes(const ModelConfig& config, RangeCheck& check) {
     check.whole("feed_forward_length", config.feed_forward_length, 1, kMaxFeedForwardLength);
   check.whole("attention.head_count", config.num_heads, 1, kMaxHeads);
   check.whole("attention.head_count_kv", config.num_kv_heads, 1, kMaxHeads);
+  for (const std::int32_t length : config.layer_feed_forward_lengths)
+    check.whole("feed_forward_length", length, 1, kMaxFeedForwardLength);
   check.whole("attention.key_length", config.head_dim, 1, kMaxHeadDim);
+  if (config.parts.has_local_heads)
+    check.whole("attention.key_length_swa", config.local_head_dim, 1, kMaxHeadDim);
+  check.whole("embedding_length_per_layer_input", config.layer_embedding_length, 0, kMaxEmbeddingLength);
   check.whole("vocab_size", config.vocabulary_size, 1, kMaxVocabularySize);
   check.real(norm_epsilon_suffix(config), config.norm_epsilon, kMinNormEpsilon, kMaxNormEpsilon);
   check.real("attention.scale", config.score_scale, kMinFactor, kMaxFactor);
-  check.that(config.num_kv_heads > 0 && config.num_heads % config.num_kv_heads == 0,
-             "attention.head_count_kv",
-             "is " + std::to_string(config.num_kv_heads) + ", which does not divide the " +
-                 std::to_string(config.num_heads) + " heads");
+  const auto check_kv_heads = [&](std::int32_t num_kv_heads) {
+    check.that(num_kv_heads > 0 && config.num_heads % num_kv_heads == 0, "attention.head_count_kv",
+               "is " + std::to_string(num_kv_heads) + ", which does not divide the " +
+                   std::to_string(config.num_heads) + " heads");
+  };
+  check_kv_heads(config.num_kv_heads);
+  for (const std::int32_t num_kv_heads : config.layer_kv_heads) check_kv_heads(num_kv_heads);
+}
+
+// REQUIRES: sizes in range.
+void check_shared_layers(const ModelConfig& config, RangeCheck& check) {
+  constexpr std::string_view kSuffix = "attention.shared_kv_layers";
+  check.whole(kSuffix, config.num_shared_layers, 0, config.num_layers - 1);
+  if (check.first()) return;
+  for (std::int32_t layer = config.num_layers - config.num_shared_layers; layer < config.num_layers;
+       ++layer) {
+    const std::int32_t owner = config.kv_owner(layer);
+    check.that(owner >= 0, kSuffix,
+               "leaves layer " + std::to_string(layer) + " without one of its kind to read from");
+    check.that(owner < 0 || config.kv_heads(owner) == config.kv_heads(layer), "attention.head_count_kv",
+               "gives layer " + std::to_string(layer) + " other heads than those that it reads");
+  }
 }
 
 void check_window_and_caps(const ModelConfig& config, RangeCheck& check) {
@@ -91,8 +114,16 @@ void check_rope(const ModelConfig& config, RangeCheck& check) {
     check.real("rope.freq_base_swa", config.local_rope->frequency_base, kMinRopeFrequencyBase,
                kMaxRopeFrequencyBase);
   }
+  if (config.local_rope && config.local_head_dim > 0) {
+    check.whole("rope.dimension_count_swa", config.local_rope->rotary_dim, 2, config.local_head_dim);
+    check.that(config.local_rope->rotary_dim % 2 == 0, "rope.dimension_count_swa",
+               "is " + std::to_string(config.local_rope->rotary_dim) +
+                   "; dimensions are rotated in pairs, so this must be even");
+  }
   check.real("rope.scaling.factor", rope.factor, kMinFactor, kMaxFactor);
   check.real("rope.scaling.attn_factor", rope.attention_multiplier, kMinFactor, kMaxFactor);
+  check.real("rope.scaling.yarn_log_multiplier", rope.yarn_log_multiplier, 0.0, kMaxFactor);
+  check.real("attention.temperature_scale", config.query_scale_factor, 0.0, kMaxFactor);
   check.whole("rope.scaling.original_context_length", rope.original_context_length, 1, kMaxContextLength);
   check.real("rope.scaling.low_freq_factor", rope.low_frequency_factor, kMinFactor, kMaxFactor);
   check.real("rope.scaling.high_freq_factor", rope.high_frequency_factor, kMinFactor, kMaxFactor);
@@ -113,6 +144,7 @@ std::optional<RangeProblem> find_range_problem(const ModelConfig& config) {
   RangeCheck check(config);
   check_sizes(config, check);
   check_window_and_caps(config, check);
+  if (!check.first()) check_shared_layers(config, check);
   check_multipliers(config, check);
   check_rope(config, check);
   return check.first();

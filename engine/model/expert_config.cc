@@ -98,6 +98,8 @@ class ExpertReader {
   }
 
   Result<void> read_shared_length() {
+    if (parts().stand_beside_dense)
+      return read_into("feed_forward_length", {1, kMaxFeedForwardLength}, config_.shared_length);
     constexpr std::string_view kLength = "expert_shared_feed_forward_length";
     if (parts().counts_shared) {
       std::int32_t count = 0;

@@ -16,7 +16,7 @@ struct ExpertConfig {
   std::int32_t num_experts = 0;       // 0: no layer has any
   std::int32_t num_used = 0;          // of a row
   std::int32_t expert_length = 0;     // hidden columns of one
-  std::int32_t shared_length = 0;     // 0: none is shared
+  std::int32_t shared_length = 0;     // 0: none is shared, nor stands beside them
   std::int32_t num_dense_layers = 0;  // the first so many have none
   std::int32_t num_groups = 1, num_used_groups = 1;
   kernels::RouterScoring scoring = kernels::RouterScoring::kSoftmax;

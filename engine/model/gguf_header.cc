@@ -226,6 +226,13 @@ OCTAVO_INSTANTIATE_GETTERS(std::vector<float>)
 OCTAVO_INSTANTIATE_GETTERS(std::vector<std::string_view>)
 #undef OCTAVO_INSTANTIATE_GETTERS
 
+Result<bool> GgufHeader::is_array(std::string_view key) const {
+  const Entry* entry = find_entry(key);
+  if (entry == nullptr)
+    return error_about(key, ErrorCode::kDamagedFile, "is missing; convert the model again");
+  return entry->type == GgufType::kArray;
+}
+
 Result<std::optional<std::uint64_t>> GgufHeader::find_array_length(std::string_view key) const {
   const Entry* entry = find_entry(key);
   if (entry == nullptr) return std::optional<std::uint64_t>();

@@ -71,6 +71,8 @@ class GgufHeader {
   template <class T>
   Result<T> get(std::string_view key) const;
 
+  // Whether the value of a key is a list. An error when there is no such key.
+  Result<bool> is_array(std::string_view key) const;
   // Elements of an array of any type.
   Result<std::optional<std::uint64_t>> find_array_length(std::string_view key) const;
 

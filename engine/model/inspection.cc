@@ -1,4 +1,5 @@
 #include "engine/model/inspection.h"
+#include "engine/model/kv_use.h"
 #include "engine/model/sampling_advice.h"
 
 #include <algorithm>
@@ -63,7 +64,33 @@ std::uint64_t count_layer_parameters(const GgufFile& file, const ModelConfig& co
 }
 
 KvShape kv_shape(const ModelConfig& config) {
-  return {config.num_attention_layers(), config.num_kv_heads, config.head_dim};
+  std::vector<KvLayers> kinds;
+  for (const kernels::KvHeads& heads : find_kv_uses(config).places) {
+    const auto alike = std::ranges::find_if(kinds, [&](const KvLayers& kind) {
+      return kind.num_kv_heads == heads.num_kv_heads && kind.head_dim == heads.head_dim;
+    });
+    if (alike == kinds.end()) {
+      kinds.push_back({1, heads.num_kv_heads, heads.head_dim});
+    } else {
+      ++alike->num_layers;
+    }
+  }
+  return kinds;
+}
+
+std::string heads_text(const ModelDescription& description) {
+  std::string text = std::to_string(description.num_heads) + " heads";
+  const std::int32_t all_layers = description.num_layers - description.num_recurrent_layers;
+  std::int32_t num_layers = 0;
+  for (const KvLayersDescription& layers : description.kv_layers) {
+    const std::string size =
+        std::to_string(layers.num_kv_heads) + " KV heads of " + std::to_string(layers.head_dim);
+    if (layers.num_layers == all_layers) return text + " and " + size;
+    text += (num_layers == 0 ? "; " : ", ") + size + " in " + std::to_string(layers.num_layers) + " layers";
+    num_layers += layers.num_layers;
+  }
+  const std::int32_t others = all_layers - num_layers;
+  return others == 0 ? text : text + ", " + std::to_string(others) + " layers without their own";
 }
 
 ModelDescription describe_model(const GgufFile& file, const ModelConfig& config) {
@@ -82,8 +109,8 @@ ModelDescription describe_model(const GgufFile& file, const ModelConfig& config)
   description.num_skipped_layers = config.num_skipped_layers;
   description.embedding_length = config.embedding_length;
   description.num_heads = config.num_heads;
-  description.num_kv_heads = config.num_kv_heads;
-  description.head_dim = config.head_dim;
+  for (const KvLayers& layers : kv_shape(config).kinds)
+    description.kv_layers.push_back({layers.num_layers, layers.num_kv_heads, layers.head_dim});
   description.num_experts = config.experts.num_experts;
   description.num_used_experts = config.experts.num_used;
   for (const GgufTensor& tensor : file.tensors()) {

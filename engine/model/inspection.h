@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -30,6 +31,9 @@ std::uint64_t count_parameters(const GgufFile& file);
 std::uint64_t count_layer_parameters(const GgufFile& file, const ModelConfig& config);
 
 KvShape kv_shape(const ModelConfig& config);
+
+// "32 heads and 8 KV heads of 128"; where layers differ, of each kind how many there are.
+std::string heads_text(const ModelDescription& description);
 
 // REQUIRES: config was read from this file.
 ModelDescription describe_model(const GgufFile& file, const ModelConfig& config);

@@ -21,9 +21,10 @@ struct NeutralNumber {
   float neutral;
 };
 constexpr NeutralNumber kNeutralFloats[] = {
-    {"attention.output_scale", 1.0f}, {"attention.temperature_scale", 0.0f},
-    {"attention.clamp_kqv", 0.0f},    {"attention.max_alibi_bias", 0.0f},
-    {"rope.scaling.alpha", 0.0f},     {"rope.scaling.yarn_log_multiplier", 0.0f},
+    {"attention.output_scale", 1.0f},
+    {"attention.clamp_kqv", 0.0f},
+    {"attention.max_alibi_bias", 0.0f},
+    {"rope.scaling.alpha", 0.0f},
 };
 struct NeutralFlag {
   std::string_view suffix;
@@ -32,8 +33,16 @@ struct NeutralFlag {
 constexpr std::string_view kParallelKey = "use_parallel_residual";
 constexpr NeutralFlag kNeutralFlags[] = {{"attention.causal", true}, {kParallelKey, false}};
 constexpr std::string_view kSectionsKey = "rope.dimension_sections";
-constexpr std::string_view kRefusedKeys[] = {kSectionsKey, "rope.dimension_count_swa",
-                                             "attention.key_length_swa", "attention.value_length_swa"};
+constexpr std::string_view kLocalHeadKeys[] = {"rope.dimension_count_swa", "attention.key_length_swa",
+                                               "attention.value_length_swa"};
+// Counts that leave the result as it is only when they are 0.
+struct CountedPart {
+  std::string_view suffix;
+  bool Architecture::*is_computed;
+};
+constexpr CountedPart kCountedParts[] = {
+    {"attention.shared_kv_layers", &Architecture::shares_keys_and_values},
+    {"embedding_length_per_layer_input", &Architecture::has_layer_embeddings}};
 
 // Reads one model's metadata; every key but the general ones has the architecture's name before it.
 class ConfigReader {
@@ -105,13 +114,18 @@ class ConfigReader {
       OCTAVO_TRY(const auto value, header_.find<bool>(key(flag.suffix)));
       if (value && *value != flag.neutral) return not_computed(key(flag.suffix));
     }
-    for (const std::string_view suffix : kRefusedKeys) {
-      if (parts().ignores_position_sections && suffix == kSectionsKey) {
-        OCTAVO_TRY([[maybe_unused]] const auto sections,
-                   header_.find<std::vector<std::int32_t>>(key(suffix)));
-        continue;
-      }
-      if (header_.contains(key(suffix))) return not_computed(key(suffix));
+    if (parts().ignores_position_sections) {
+      OCTAVO_TRY([[maybe_unused]] const auto sections,
+                 header_.find<std::vector<std::int32_t>>(key(kSectionsKey)));
+    } else if (header_.contains(key(kSectionsKey))) {
+      return not_computed(key(kSectionsKey));
+    }
+    for (const std::string_view suffix : kLocalHeadKeys) {
+      if (!parts().has_local_heads && header_.contains(key(suffix))) return not_computed(key(suffix));
+    }
+    for (const CountedPart& part : kCountedParts) {
+      OCTAVO_TRY(const auto value, header_.find<std::uint64_t>(key(part.suffix)));
+      if (value && *value != 0 && !(parts().*part.is_computed)) return not_computed(key(part.suffix));
     }
     return {};
   }
@@ -144,8 +158,37 @@ class ConfigReader {
     OCTAVO_TRY_VOID(read_feed_forward());
     OCTAVO_TRY_VOID(read_into("attention.head_count", config_.num_heads));
     config_.num_kv_heads = config_.num_heads;
-    OCTAVO_TRY_VOID(read_if_present("attention.head_count_kv", config_.num_kv_heads));
+    if (header_.contains(key("attention.head_count_kv"))) {
+      OCTAVO_TRY_VOID(
+          read_number_or_list("attention.head_count_kv", config_.num_kv_heads, config_.layer_kv_heads));
+    }
+    OCTAVO_TRY_VOID(read_if_present("attention.shared_kv_layers", config_.num_shared_layers));
+    OCTAVO_TRY_VOID(read_if_present("embedding_length_per_layer_input", config_.layer_embedding_length));
     return read_into(norm_epsilon_suffix(config_), config_.norm_epsilon);
+  }
+
+  // A number, or one for each layer, of which the number is then the largest. A list of equal numbers is a
+  // number.
+  Result<void> read_number_or_list(std::string_view suffix, std::int32_t& number,
+                                   std::vector<std::int32_t>& list) const {
+    OCTAVO_TRY(const bool is_list, header_.is_array(key(suffix)));
+    if (!is_list) return read_into(suffix, number);
+    OCTAVO_TRY_VOID(read_into(suffix, list));
+    if (!std::cmp_equal(list.size(), config_.num_layers + config_.num_skipped_layers) || list.empty()) {
+      return wrong_length(suffix, list.size());
+    }
+    list.resize(static_cast<std::size_t>(config_.num_layers));
+    number = *std::max_element(list.begin(), list.end());
+    const bool is_one =
+        std::all_of(list.begin(), list.end(), [&](std::int32_t each) { return each == number; });
+    if (is_one) list.clear();
+    return {};
+  }
+
+  Error wrong_length(std::string_view suffix, std::size_t length) const {
+    return header_.error_about(key(suffix), ErrorCode::kDamagedFile,
+                               "holds " + std::to_string(length) + " entries for " +
+                                   std::to_string(config_.num_layers) + " layers; convert the model again");
   }
 
   // Layers that only guess further tokens stand behind the others.
@@ -169,14 +212,15 @@ class ConfigReader {
     constexpr std::string_view kSuffix = "feed_forward_length";
     std::int32_t length = 0;
     if (parts().experts.use == ExpertUse::kNever || header_.contains(key(kSuffix))) {
-      OCTAVO_TRY_VOID(read_into(kSuffix, length));
+      OCTAVO_TRY_VOID(read_number_or_list(kSuffix, length, config_.layer_feed_forward_lengths));
     }
     OCTAVO_TRY(config_.experts, read_expert_config(header_, {config_.architecture, parts().experts,
                                                              config_.num_layers, length}));
-    if (!config_.experts.in_layer(0)) {
-      OCTAVO_TRY_VOID(read_into(kSuffix, length));
-      config_.feed_forward_length = length;
-    }
+    if (config_.experts.num_experts > 0 && !config_.layer_feed_forward_lengths.empty())
+      return not_computed(key(kSuffix));  // lengths that differ, beside experts
+    if (config_.experts.in_layer(0)) return {};
+    if (!header_.contains(key(kSuffix))) return read_into(kSuffix, length);
+    config_.feed_forward_length = length;
     return {};
   }
 
@@ -194,11 +238,20 @@ class ConfigReader {
     const std::int32_t value_dim =
         value_length ? *value_length
                      : (derivable ? config_.embedding_length / config_.num_heads : config_.head_dim);
-    const bool is_possible = config_.head_dim >= 1 && config_.head_dim <= kMaxHeadDim;  // else: ranges
-    if (value_dim == config_.head_dim || !is_possible) return {};
-    return header_.error_about(key("attention.value_length"), ErrorCode::kUnsupported,
+    OCTAVO_TRY_VOID(check_value_dim("attention.value_length", config_.head_dim, value_dim));
+    if (!parts().has_local_heads) return {};
+    OCTAVO_TRY_VOID(read_into("attention.key_length_swa", config_.local_head_dim));
+    std::int32_t local_value_dim = 0;
+    OCTAVO_TRY_VOID(read_into("attention.value_length_swa", local_value_dim));
+    return check_value_dim("attention.value_length_swa", config_.local_head_dim, local_value_dim);
+  }
+
+  Result<void> check_value_dim(std::string_view suffix, std::int32_t key_dim, std::int32_t value_dim) const {
+    const bool is_possible = key_dim >= 1 && key_dim <= kMaxHeadDim;  // else: ranges
+    if (value_dim == key_dim || !is_possible) return {};
+    return header_.error_about(key(suffix), ErrorCode::kUnsupported,
                                "makes values of " + std::to_string(value_dim) + " dimensions and keys of " +
-                                   std::to_string(config_.head_dim) +
+                                   std::to_string(key_dim) +
                                    "; only equal sizes are supported: choose another model");
   }
 
@@ -250,6 +303,8 @@ class ConfigReader {
     OCTAVO_TRY_VOID(read_if_present("rope.scaling.yarn_ext_factor", rope.yarn_extrapolation_factor));
     OCTAVO_TRY_VOID(read_if_present("rope.scaling.yarn_beta_fast", rope.yarn_beta_fast));
     OCTAVO_TRY_VOID(read_if_present("rope.scaling.yarn_beta_slow", rope.yarn_beta_slow));
+    OCTAVO_TRY_VOID(read_number_of_some("rope.scaling.yarn_log_multiplier", parts().dampens_yarn,
+                                        rope.yarn_log_multiplier));
     OCTAVO_TRY(const auto attention_factor, header_.find<float>(key("rope.scaling.yarn_attn_factor")));
     if (attention_factor) rope.yarn_attention_factor = *attention_factor;
     return {};
@@ -261,8 +316,17 @@ class ConfigReader {
                                   ? static_cast<double>(config_.embedding_length) / config_.num_heads
                                   : config_.head_dim;
     config_.score_scale = dimensions > 0.0 ? 1.0 / std::sqrt(dimensions) : 0.0;
+    if (parts().score_scale != 0.0) config_.score_scale = parts().score_scale;
     OCTAVO_TRY(const auto given, header_.find<float>(key("attention.scale")));
     if (given && *given != 0.0f) config_.score_scale = *given;
+    return read_number_of_some("attention.temperature_scale", parts().scales_queries,
+                               config_.query_scale_factor);
+  }
+
+  // 0 where the file says nothing; nothing else where it is not computed.
+  Result<void> read_number_of_some(std::string_view suffix, bool is_computed, double& field) const {
+    OCTAVO_TRY_VOID(read_if_present(suffix, field));
+    if (!is_computed && field != 0.0) return not_computed(key(suffix));
     return {};
   }
 
@@ -303,6 +367,7 @@ class ConfigReader {
 
   Result<void> read_window() {
     OCTAVO_TRY(const auto window, header_.find<std::uint32_t>(key("attention.sliding_window")));
+    if (parts().has_local_heads) OCTAVO_TRY_VOID(require_local_layers(window.value_or(0)));
     const auto most = static_cast<std::uint32_t>(kMaxContextLength);
     config_.sliding_window = window ? static_cast<std::int32_t>(std::min(*window, most)) : parts().window;
     OCTAVO_TRY_VOID(read_window_pattern());
@@ -318,22 +383,55 @@ class ConfigReader {
       local.original_context_length = config_.context_length;
     }
     if (base) local.frequency_base = *base;
+    if (parts().has_local_heads) {
+      local.rotary_dim = config_.local_head_dim;
+      OCTAVO_TRY_VOID(read_if_present("rope.dimension_count_swa", local.rotary_dim));
+    }
     config_.local_rope = local;
     return {};
   }
 
-  // A number n (every n-th layer sees all), or a boolean for each layer.
+  // Which layers have which heads must be said, and not only by default.
+  Result<void> require_local_layers(std::uint32_t window) const {
+    for (const std::string_view suffix : {"attention.sliding_window", "attention.sliding_window_pattern"}) {
+      if (header_.contains(key(suffix))) continue;
+      return header_.error_about(key(suffix), ErrorCode::kDamagedFile, "is missing; convert the model again");
+    }
+    if (window > 0) return {};
+    return header_.error_about(
+        key("attention.sliding_window"), ErrorCode::kDamagedFile,
+        "is 0, and layers with a window have heads of their own; convert the model again");
+  }
+
+  // A number n (every n-th layer sees all), or a boolean for each layer, which some writers make an integer.
   Result<void> read_window_pattern() {
     constexpr std::string_view kSuffix = "attention.sliding_window_pattern";
     config_.window_period = parts().window_period;
+    if (!header_.contains(key(kSuffix))) return {};
+    OCTAVO_TRY(const bool is_list, header_.is_array(key(kSuffix)));
+    if (!is_list) return read_into(kSuffix, config_.window_period);
     auto layers = header_.find<std::vector<bool>>(key(kSuffix));
-    if (!layers || !*layers) return read_if_present(kSuffix, config_.window_period);
-    config_.layers_with_window = **std::move(layers);
+    if (layers) {
+      config_.layers_with_window = **std::move(layers);
+    } else {
+      OCTAVO_TRY_VOID(read_integers_as_flags(kSuffix, config_.layers_with_window));
+    }
     if (std::cmp_equal(config_.layers_with_window.size(), config_.num_layers)) return {};
-    return header_.error_about(key(kSuffix), ErrorCode::kDamagedFile,
-                               "holds " + std::to_string(config_.layers_with_window.size()) +
-                                   " entries for " + std::to_string(config_.num_layers) +
-                                   " layers; convert the model again");
+    return wrong_length(kSuffix, config_.layers_with_window.size());
+  }
+
+  Result<void> read_integers_as_flags(std::string_view suffix, std::vector<bool>& flags) const {
+    std::vector<std::int32_t> integers;
+    OCTAVO_TRY_VOID(read_into(suffix, integers));
+    for (const std::int32_t each : integers) {
+      if (each != 0 && each != 1) {
+        return header_.error_about(
+            key(suffix), ErrorCode::kDamagedFile,
+            "holds " + std::to_string(each) + "; 0 or 1 is allowed for each layer: convert the model again");
+      }
+      flags.push_back(each == 1);
+    }
+    return {};
   }
 
   // A window that is not computed gives other results only for contexts longer than it.
@@ -357,6 +455,38 @@ bool ModelConfig::is_in_skipped_layer(std::string_view tensor_name) const {
     if (tensor_name.starts_with("blk." + std::to_string(num_layers + i) + ".")) return true;
   }
   return false;
+}
+
+kernels::KvHeads ModelConfig::kv_heads(std::int32_t layer) const {
+  const bool is_local = local_head_dim > 0 && has_window(layer);
+  return {layer_kv_heads.empty() ? num_kv_heads : layer_kv_heads[static_cast<std::size_t>(layer)],
+          is_local ? local_head_dim : head_dim};
+}
+
+std::int32_t ModelConfig::feed_forward_length_of(std::int32_t layer) const {
+  if (layer_feed_forward_lengths.empty()) return feed_forward_length;
+  return layer_feed_forward_lengths[static_cast<std::size_t>(layer)];
+}
+
+std::int32_t ModelConfig::kv_owner(std::int32_t layer) const {
+  if (is_recurrent(layer)) return kNoLayer;
+  const std::int32_t num_owners = num_layers - num_shared_layers;
+  if (layer < num_owners) return layer;
+  for (std::int32_t owner = num_owners - 1; owner >= 0; --owner) {
+    if (!is_recurrent(owner) && has_window(owner) == has_window(layer)) return owner;
+  }
+  return kNoLayer;
+}
+
+bool ModelConfig::has_usual_layers() const {
+  return local_head_dim == 0 && layer_kv_heads.empty() && layer_feed_forward_lengths.empty() &&
+         num_shared_layers == 0 && layer_embedding_length == 0 && !parts.has_value_norms &&
+         !parts.has_output_scales;
+}
+
+float ModelConfig::query_scale(std::int32_t position) const {
+  return static_cast<float>(1.0 +
+                            query_scale_factor * std::log(1.0 + position / rope.original_context_length));
 }
 
 float ModelConfig::embedding_scale() const {

@@ -18,6 +18,7 @@
 #include "engine/model/expert_config.h"
 #include "engine/model/gguf_header.h"
 #include "engine/model/recurrent_config.h"
+#include "kernels/kv_layout.h"
 
 namespace octavo::model {
 
@@ -35,6 +36,7 @@ struct RopeConfig {
   double high_frequency_factor = 4.0;      // llama3
   double yarn_extrapolation_factor = 1.0;  // share of extrapolation where it is full; 1 in the paper
   std::optional<double> yarn_attention_factor = {};  // instead of 0.1 ln(factor) + 1
+  double yarn_log_multiplier = 0.0;                  // that is divided by 0.1 * this * ln(factor) + 1
   double yarn_beta_fast = 32.0;  // rotations within the trained length: above, frequencies stay as they are
   double yarn_beta_slow = 1.0;   // below, they are divided by the factor
 };
@@ -47,14 +49,23 @@ struct ModelConfig {
   std::int32_t num_skipped_layers = 0;  // behind them in the file, see Architecture
   std::int32_t context_length = 0;      // tokens it was trained for
   std::int32_t embedding_length = 0;
-  std::int32_t feed_forward_length = 0;  // of layers without experts; 0: there are none
+  // Of layers without experts, where they differ of the longest; 0: there are none
+  std::int32_t feed_forward_length = 0;
   std::int32_t num_heads = 0;
-  std::int32_t num_kv_heads = 0;  // divides num_heads
-  std::int32_t head_dim = 0;      // of keys and values; num_heads * head_dim need not be embedding_length
+  std::int32_t num_kv_heads = 0;    // divides num_heads; where layers differ, the most of any
+  std::int32_t head_dim = 0;        // of keys and values; num_heads * head_dim need not be embedding_length
+  std::int32_t local_head_dim = 0;  // of layers with a window; 0: as of all others
+  // [num_layers], where layers differ; else empty
+  std::vector<std::int32_t> layer_kv_heads = {}, layer_feed_forward_lengths = {};
+  std::int32_t num_shared_layers = 0;       // the last so many read other layers' keys and values
+  std::int32_t layer_embedding_length = 0;  // of each layer's part of the second embedding; 0: there is none
   std::int32_t vocabulary_size = 0;
   float norm_epsilon = 0.0f;
   // Of attention; 1 / sqrt(head_dim) unless the file or architecture says otherwise
   double score_scale = 0.0;
+  // Queries at position p are multiplied by 1 + this * ln(1 + floor(p / rope.original_context_length)), so
+  // that scores of long contexts stay apart (Ministral 3); keys are not. 0: they are as they are
+  double query_scale_factor = 0.0;
   float score_soft_cap = 0.0f, logit_soft_cap = 0.0f;  // 0: none
   // Of the embedding, of what each branch adds, and of the logits before their cap
   double embedding_multiplier = 1.0, residual_multiplier = 1.0, logit_multiplier = 1.0;
@@ -73,11 +84,20 @@ struct ModelConfig {
     if (!layers_with_window.empty()) return layers_with_window[static_cast<std::size_t>(layer)];
     return window_period == 0 || layer % window_period != window_period - 1;
   }
-  // Layers have attention, with a place in the KV layout, or are recurrent, with one in a state.
+  kernels::KvHeads kv_heads(std::int32_t layer) const;
+  std::int32_t feed_forward_length_of(std::int32_t layer) const;
+  // Layers have attention, or are recurrent, with a place in a state.
   bool is_recurrent(std::int32_t layer) const { return recurrent.in_layer(layer); }
-  std::int32_t kv_layer(std::int32_t layer) const { return layer - recurrent.num_before(layer); }
   std::int32_t state_layer(std::int32_t layer) const { return recurrent.num_before(layer); }
-  std::int32_t num_attention_layers() const { return kv_layer(num_layers); }
+  static constexpr std::int32_t kNoLayer = -1;
+  // The layer whose keys and values this one reads: itself, or, of the last num_shared_layers, the last one
+  // of its kind (with a window, or without) before these; kNoLayer: there is none, as for a recurrent layer.
+  // Where these are in the KV layout: kv_use.h.
+  std::int32_t kv_owner(std::int32_t layer) const;
+  // Whether all layers with attention have heads alike and keys and values of their own, and no more parts
+  // than those of most models.
+  bool has_usual_layers() const;
+  float query_scale(std::int32_t position) const;
   // By its name, of a layer that is in the file and not computed.
   bool is_in_skipped_layer(std::string_view tensor_name) const;
   bool rotates(std::int32_t layer) const {

@@ -1,6 +1,7 @@
 #include "engine/model/model_tensors.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -34,6 +35,7 @@ class TensorFinder {
     if (!parts().rotates()) {
       OCTAVO_TRY(model.position_embedding, matrix("position_embd.weight", config_.context_length, width));
     }
+    OCTAVO_TRY(model.layer_embedding, find_layer_embedding());
     if (parts().skips_predicted_layers) OCTAVO_TRY_VOID(check_that_layers_are_there());
     model.layers.reserve(static_cast<std::size_t>(config_.num_layers));
     for (std::int32_t i = 0; i < config_.num_layers; ++i) {
@@ -54,6 +56,17 @@ class TensorFinder {
   const Architecture& parts() const { return config_.parts; }
   std::int64_t width() const { return config_.embedding_length; }
 
+  // The sizes that a layer's attention has.
+  struct HeadSizes {
+    std::int64_t head, query, key;
+    bool has_own;  // keys and values
+  };
+  HeadSizes head_sizes(std::int32_t layer) const {
+    const auto [num_kv_heads, head_dim] = config_.kv_heads(layer);
+    return {head_dim, std::int64_t{config_.num_heads} * head_dim, std::int64_t{num_kv_heads} * head_dim,
+            config_.kv_owner(layer) == layer};
+  }
+
   // Files of the layers alone that guess further tokens are published beside the models that they belong to.
   Result<void> check_that_layers_are_there() const {
     const auto holds_layer = [this](std::int32_t index) {
@@ -73,7 +86,7 @@ class TensorFinder {
     if (config_.is_recurrent(index)) {
       OCTAVO_TRY(layer.recurrent, find_recurrent(prefix));
     } else {
-      OCTAVO_TRY_VOID(find_attention(prefix, layer));
+      OCTAVO_TRY_VOID(find_attention(head_sizes(index), prefix, layer));
     }
     OCTAVO_TRY(
         layer.feed_forward_norm,
@@ -81,30 +94,23 @@ class TensorFinder {
     if (config_.experts.in_layer(index)) {
       OCTAVO_TRY(layer.experts, find_experts(prefix));
     } else {
-      OCTAVO_TRY_VOID(find_gate_and_up(prefix, layer));
-      OCTAVO_TRY(layer.down, projection(prefix + "ffn_down", width(), config_.feed_forward_length));
+      const std::int64_t hidden = config_.feed_forward_length_of(index);
+      OCTAVO_TRY_VOID(find_gate_and_up(prefix, hidden, layer));
+      OCTAVO_TRY(layer.down, projection(prefix + "ffn_down", width(), hidden));
     }
     if (parts().has_post_norms) {
       OCTAVO_TRY(layer.post_attention_norm, norm(prefix + "post_attention_norm"));
       OCTAVO_TRY(layer.post_feed_forward_norm, norm(prefix + "post_ffw_norm"));
     }
+    OCTAVO_TRY_VOID(find_ends(prefix, layer));
     return layer;
   }
 
-  Result<void> find_attention(const std::string& prefix, LayerTensors& layer) {
-    const std::int64_t query = std::int64_t{config_.num_heads} * config_.head_dim;
-    OCTAVO_TRY_VOID(find_query_key_value(prefix, layer));
-    if (parts().gates_attention) take_gate_apart(layer);
-    const bool holds_one = file_.find_tensor(prefix + "attn_q_norm.weight") != nullptr ||
-                           file_.find_tensor(prefix + "attn_k_norm.weight") != nullptr;
-    if (parts().has_head_norms || parts().has_row_norms || (parts().head_norms_are_optional && holds_one)) {
-      const std::int64_t key = std::int64_t{config_.num_kv_heads} * config_.head_dim;
-      const bool is_of_row = parts().has_row_norms;
-      OCTAVO_TRY(layer.query_norm,
-                 vector(prefix + "attn_q_norm.weight", is_of_row ? query : config_.head_dim));
-      OCTAVO_TRY(layer.key_norm, vector(prefix + "attn_k_norm.weight", is_of_row ? key : config_.head_dim));
-    }
-    OCTAVO_TRY(layer.attention_output, projection(prefix + "attn_output", width(), query));
+  Result<void> find_attention(const HeadSizes& sizes, const std::string& prefix, LayerTensors& layer) {
+    OCTAVO_TRY_VOID(find_query_key_value(sizes, prefix, layer));
+    if (parts().gates_attention) take_gate_apart(sizes, layer);
+    OCTAVO_TRY_VOID(find_head_norms(sizes, prefix, layer));
+    OCTAVO_TRY(layer.attention_output, projection(prefix + "attn_output", width(), sizes.query));
     if (parts().has_sinks) {
       OCTAVO_TRY(layer.sinks, vector(prefix + "attn_sinks.weight", config_.num_heads));
     }
@@ -175,17 +181,60 @@ class TensorFinder {
     return {};
   }
 
+  // What follows a layer's feed-forward part.
+  Result<void> find_ends(const std::string& prefix, LayerTensors& layer) {
+    if (const std::int64_t size = config_.layer_embedding_length; size > 0) {
+      OCTAVO_TRY(layer.embedding_gate.weight, matrix(prefix + "inp_gate.weight", size, width()));
+      OCTAVO_TRY(layer.embedding_projection.weight, matrix(prefix + "proj.weight", width(), size));
+      OCTAVO_TRY(layer.post_embedding_norm, norm(prefix + "post_norm"));
+    }
+    if (!parts().has_output_scales) return {};
+    OCTAVO_TRY(const std::vector<float> scale, optional_vector(prefix + "layer_output_scale.weight", 1));
+    if (!scale.empty()) layer.output_scale = scale.front();
+    return {};
+  }
+
+  Result<void> find_head_norms(const HeadSizes& sizes, const std::string& prefix, LayerTensors& layer) {
+    if (parts().has_value_norms && sizes.has_own)
+      layer.value_norm.assign(static_cast<std::size_t>(sizes.head), 1.0f);
+    const bool holds_one = file_.find_tensor(prefix + "attn_q_norm.weight") != nullptr ||
+                           file_.find_tensor(prefix + "attn_k_norm.weight") != nullptr;
+    const bool has_norms =
+        parts().has_head_norms || parts().has_row_norms || (parts().head_norms_are_optional && holds_one);
+    if (!has_norms) return {};
+    const bool is_of_row = parts().has_row_norms;
+    OCTAVO_TRY(layer.query_norm, vector(prefix + "attn_q_norm.weight", is_of_row ? sizes.query : sizes.head));
+    if (!sizes.has_own) return {};
+    OCTAVO_TRY(layer.key_norm, vector(prefix + "attn_k_norm.weight", is_of_row ? sizes.key : sizes.head));
+    return {};
+  }
+
+  Result<LayerEmbeddingTensors> find_layer_embedding() {
+    LayerEmbeddingTensors found;
+    const std::int64_t size = config_.layer_embedding_length, all = config_.num_layers * size;
+    if (size == 0) return found;
+    OCTAVO_TRY(found.tokens, matrix("per_layer_token_embd.weight", config_.vocabulary_size, all));
+    OCTAVO_TRY(found.projection.weight, matrix("per_layer_model_proj.weight", all, width()));
+    OCTAVO_TRY(found.norm, vector("per_layer_proj_norm.weight", size));
+    return found;
+  }
+
   // A scale or a bias that nobody applies would make every answer wrong, and nothing would say so.
   Result<void> refuse_unused() const {
     for (const GgufTensor& tensor : file_.tensors()) {
       if (used_.contains(&tensor)) continue;
       if (parts().output_is_embedding && tensor.name == "output.weight") continue;  // a copy
-      if (config_.is_in_skipped_layer(tensor.name)) continue;
+      if (config_.is_in_skipped_layer(tensor.name) || is_of_other_input(tensor.name)) continue;
       return error_about(tensor.name, ErrorCode::kUnsupported,
                          "is not used by Octavo's " + config_.architecture +
                              " models and would change their answers; choose another model");
     }
     return {};
+  }
+
+  // Of what turns images and sound into rows of the embedding: text does not pass through it.
+  static bool is_of_other_input(std::string_view name) {
+    return name.starts_with("v.") || name.starts_with("a.") || name.starts_with("mm.");
   }
 
   Result<ExpertTensors> find_experts(const std::string& prefix) {
@@ -213,7 +262,9 @@ class TensorFinder {
     OCTAVO_TRY(found.gate_bias, expert_biases(prefix + "ffn_gate_exps.bias", count, hidden));
     OCTAVO_TRY(found.up_bias, expert_biases(prefix + "ffn_up_exps.bias", count, hidden));
     OCTAVO_TRY(found.down_bias, expert_biases(prefix + "ffn_down_exps.bias", count, width()));
-    if (experts.shared_length > 0) {
+    if (parts().experts.stand_beside_dense) {
+      OCTAVO_TRY_VOID(find_beside_dense(prefix, found));
+    } else if (experts.shared_length > 0) {
       OCTAVO_TRY(found.shared_gate.weight,
                  matrix(prefix + "ffn_gate_shexp.weight", experts.shared_length, width()));
       OCTAVO_TRY(found.shared_up.weight,
@@ -228,6 +279,24 @@ class TensorFinder {
       found.shared_router.weight = {type, 1, width(), file_.bytes_of(*router)};
     }
     return found;
+  }
+
+  // The layer that stands beside the experts, as their shared one, and what only such experts have.
+  Result<void> find_beside_dense(const std::string& prefix, ExpertTensors& found) {
+    const std::int64_t hidden = config_.experts.shared_length;
+    OCTAVO_TRY(found.shared_gate.weight, matrix(prefix + "ffn_gate.weight", hidden, width()));
+    OCTAVO_TRY(found.shared_up.weight, matrix(prefix + "ffn_up.weight", hidden, width()));
+    OCTAVO_TRY(found.shared_down.weight, matrix(prefix + "ffn_down.weight", width(), hidden));
+    OCTAVO_TRY(found.shared_post_norm, norm(prefix + "post_ffw_norm_1"));
+    OCTAVO_TRY(found.norm, norm(prefix + "pre_ffw_norm_2"));
+    OCTAVO_TRY(found.routed_post_norm, norm(prefix + "post_ffw_norm_2"));
+    OCTAVO_TRY(found.output_scale,
+               optional_vector(prefix + "ffn_down_exps.scale", config_.experts.num_experts));
+    // The router reads rows of the mean square 1 / width, times this.
+    OCTAVO_TRY(found.router_norm, vector(prefix + "ffn_gate_inp.scale", width()));
+    const float factor = 1.0f / std::sqrt(static_cast<float>(width()));
+    for (float& weight : found.router_norm) weight *= factor;
+    return {};
   }
 
   // Of `count` experts, one behind the other; of an architecture without them, none are looked for, and a
@@ -259,25 +328,35 @@ class TensorFinder {
   }
 
   // Apart, or in one matrix: which one is the converter's choice, whatever the architecture.
-  Result<void> find_query_key_value(const std::string& prefix, LayerTensors& layer) {
-    const std::int64_t heads = std::int64_t{config_.num_heads} * config_.head_dim;
-    const std::int64_t query = parts().gates_attention ? 2 * heads : heads;
-    const std::int64_t key = std::int64_t{config_.num_kv_heads} * config_.head_dim;
+  Result<void> find_query_key_value(const HeadSizes& sizes, const std::string& prefix, LayerTensors& layer) {
+    const std::int64_t query = parts().gates_attention ? 2 * sizes.query : sizes.query, key = sizes.key;
+    if (!sizes.has_own) take_unread(prefix);
     const std::string packed = prefix + "attn_qkv";
     const bool is_packed =
         file_.find_tensor(packed + ".weight") != nullptr ||
         (parts().packs_query_key_value && file_.find_tensor(prefix + "attn_q.weight") == nullptr);
     if (!is_packed) {
       OCTAVO_TRY(layer.query, query_projection(prefix + "attn_q", query));
+      if (!sizes.has_own) return {};
       OCTAVO_TRY(layer.key, projection(prefix + "attn_k", key, width()));
-      OCTAVO_TRY(layer.value, projection(prefix + "attn_v", key, width()));
+      const bool has_values =
+          !parts().takes_values_from_keys || file_.find_tensor(prefix + "attn_v.weight") != nullptr;
+      if (has_values) {
+        OCTAVO_TRY(layer.value, projection(prefix + "attn_v", key, width()));
+      }
       return {};
     }
     OCTAVO_TRY(const Projection all, query_projection(packed, query + 2 * key));
     layer.query = rows_of(all, 0, query);
+    if (!sizes.has_own) return {};
     layer.key = rows_of(all, query, key);
     layer.value = rows_of(all, query + key, key);
     return {};
+  }
+
+  // What some converters keep of keys and values in a layer that reads another one's.
+  void take_unread(const std::string& prefix) {
+    for (const char* name : {"attn_k.weight", "attn_v.weight", "attn_k_norm.weight"}) take(prefix + name);
   }
 
   // No gate has a bias, so that where gates stand among the rows, one would be of no use.
@@ -288,15 +367,13 @@ class TensorFinder {
     return found;
   }
 
-  void take_gate_apart(LayerTensors& layer) const {
+  void take_gate_apart(const HeadSizes& sizes, LayerTensors& layer) const {
     const Projection both = std::move(layer.query);
-    const std::int64_t size = config_.head_dim;
-    layer.query = rows_of(both, every(2 * size, {0, size}, config_.num_heads));
-    layer.attention_gate = rows_of(both, every(2 * size, {size, size}, config_.num_heads));
+    layer.query = rows_of(both, every(2 * sizes.head, {0, sizes.head}, config_.num_heads));
+    layer.attention_gate = rows_of(both, every(2 * sizes.head, {sizes.head, sizes.head}, config_.num_heads));
   }
 
-  Result<void> find_gate_and_up(const std::string& prefix, LayerTensors& layer) {
-    const std::int64_t hidden = config_.feed_forward_length;
+  Result<void> find_gate_and_up(const std::string& prefix, std::int64_t hidden, LayerTensors& layer) {
     const std::string up = prefix + "ffn_up";
     if (parts().feed_forward == FeedForwardForm::kPackedGated) {
       OCTAVO_TRY(const Projection both, projection(up, 2 * hidden, width()));
@@ -381,11 +458,15 @@ class TensorFinder {
     return {};
   }
 
-  // Empty: the file has none.
+  // Empty: the file has none, and need not.
   Result<std::vector<float>> rope_divisors(std::string_view name) {
-    OCTAVO_TRY(std::vector<float> divisors, optional_vector(name, config_.rope.rotary_dim / 2));
+    const std::int64_t count = config_.rope.rotary_dim / 2;
+    OCTAVO_TRY(std::vector<float> divisors,
+               parts().needs_rope_divisors ? vector(name, count) : optional_vector(name, count));
     for (const float divisor : divisors) {
-      if (!(divisor >= kMinFactor && divisor <= kMaxFactor)) {  // also NaN
+      const bool is_possible = divisor >= kMinFactor && divisor <= kMaxFactor;  // false for NaN
+      const bool vanishes = parts().needs_rope_divisors && divisor == kVanishingDivisor;
+      if (!is_possible && !vanishes) {
         return damaged(name, "holds " + std::to_string(divisor) + ", which cannot divide a frequency");
       }
     }

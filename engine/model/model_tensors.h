@@ -39,11 +39,15 @@ struct Projection {
 
 // Of a layer of routed experts. Matrices that a file holds as one come apart here, as everywhere.
 struct ExpertTensors {
+  NormTensors norm;                                   // empty: the layer's feed_forward_norm
+  std::vector<float> router_norm;                     // [embedding_length]; empty: as the experts'
   Projection router;                                  // [num_experts, embedding_length]
   std::vector<float> selection_bias;                  // [num_experts], or empty
   std::vector<kernels::MatrixSource> gate, up, down;  // of each expert
   std::vector<float> gate_bias, up_bias, down_bias;   // of all experts, or empty
+  std::vector<float> output_scale;                    // [num_experts], or empty
   Projection shared_gate, shared_up, shared_down;     // no rows: none is shared
+  NormTensors routed_post_norm, shared_post_norm;     // or empty
   Projection shared_router;                           // [1, embedding_length]; no rows: it is not gated
 
   bool empty() const { return gate.empty(); }
@@ -77,36 +81,50 @@ struct RecurrentTensors {
 struct LayerTensors {
   NormTensors attention_norm;  // [embedding_length]
   Projection query;            // [num_heads * head_dim, embedding_length]
-  Projection key;              // [num_kv_heads * head_dim, embedding_length]
-  Projection value;
-  std::vector<float> query_norm, key_norm;  // [head_dim], or empty
-  Projection attention_gate;                // as query, or no rows
-  Projection attention_output;              // [embedding_length, num_heads * head_dim]
-  RecurrentTensors recurrent;               // instead of attention, whose tensors are then empty; or empty
-  NormTensors post_attention_norm;          // [embedding_length]
-  std::vector<float> sinks;                 // [num_heads], or empty
+  Projection key;    // [num_kv_heads * head_dim, embedding_length]; no rows: the layer reads another one's
+  Projection value;  // no rows: as the layer's keys before their norm
+  std::vector<float> query_norm, key_norm, value_norm;  // [head_dim], or empty
+  Projection attention_gate;                            // as query, or no rows
+  Projection attention_output;                          // [embedding_length, num_heads * head_dim]
+  RecurrentTensors recurrent;       // instead of attention, whose tensors are then empty; or empty
+  NormTensors post_attention_norm;  // [embedding_length]
+  std::vector<float> sinks;         // [num_heads], or empty
   NormTensors feed_forward_norm;
   ExpertTensors experts;  // instead of gate, up and down; or empty
   Projection gate;        // [feed_forward_length, embedding_length]; none in layers without a gate
   Projection up;
   Projection down;  // [embedding_length, feed_forward_length]
   NormTensors post_feed_forward_norm;
+  // Of the layer's part of the second embedding; or no rows
+  Projection embedding_gate;        // [layer_embedding_length, embedding_length]
+  Projection embedding_projection;  // [embedding_length, layer_embedding_length]
+  NormTensors post_embedding_norm;
+  float output_scale = 1.0f;
 
   template <class Visit>
   void visit_multiplied(const Visit& visit) const {
     for (const Projection* projection :
          {&query, &key, &value, &attention_gate, &attention_output, &recurrent.query_key_value,
-          &recurrent.gate, &recurrent.alpha, &recurrent.beta, &recurrent.output, &gate, &up, &down}) {
+          &recurrent.gate, &recurrent.alpha, &recurrent.beta, &recurrent.output, &gate, &up, &down,
+          &embedding_gate, &embedding_projection}) {
       if (projection->weight.rows > 0) visit(projection->weight);
     }
     experts.visit_multiplied(visit);
   }
 };
 
+// The second embedding, from which each layer gets a part of every token's row. No rows: there is none.
+struct LayerEmbeddingTensors {
+  kernels::MatrixSource tokens;  // [vocabulary_size, num_layers * layer_embedding_length]
+  Projection projection;         // [num_layers * layer_embedding_length, embedding_length]
+  std::vector<float> norm;       // [layer_embedding_length]
+};
+
 struct ModelTensors {
   kernels::MatrixSource token_embedding;  // [vocabulary_size, embedding_length]
   kernels::MatrixSource
       position_embedding;  // [context_length, embedding_length]; no rows: positions are rotated
+  LayerEmbeddingTensors layer_embedding;
   std::vector<LayerTensors> layers;
   NormTensors output_norm;
   Projection output;            // [vocabulary_size, embedding_length]
@@ -118,6 +136,7 @@ struct ModelTensors {
   // Every matrix that activations are multiplied with: layers and output head.
   template <class Visit>
   void visit_multiplied(const Visit& visit) const {
+    if (layer_embedding.projection.weight.rows > 0) visit(layer_embedding.projection.weight);
     for (const LayerTensors& layer : layers) layer.visit_multiplied(visit);
     visit(output.weight);
   }

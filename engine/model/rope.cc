@@ -50,7 +50,8 @@ void scale_by_yarn(const RopeConfig& config, std::vector<double>& frequencies) {
 
 double yarn_attention_factor(const RopeConfig& config) {
   if (config.yarn_attention_factor) return *config.yarn_attention_factor;
-  return config.factor > 1.0 ? 0.1 * std::log(config.factor) + 1.0 : 1.0;
+  const double growth = config.factor > 1.0 ? 0.1 * std::log(config.factor) : 0.0;
+  return (growth + 1.0) / (config.yarn_log_multiplier * growth + 1.0);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 //            wavelength
 //   yarn     frequencies below `beta_slow` rotations in the original context: / f; above `beta_fast`: as
 //            they are; between: blended linearly in i; attention_factor 0.1 ln f + 1 (Peng et al. 2023,
-//            arXiv:2309.00071)
+//            arXiv:2309.00071), or that divided by what yarn_log_multiplier makes of it
 //   longrope each frequency / its own divisor, of which files hold two lists: for contexts that stay within
 //            the original length, and for longer ones (Ding et al. 2024, arXiv:2402.13753); the factor on
 //            cosine and sine is attention_multiplier, with either
@@ -26,6 +26,10 @@ struct RopeFrequencies {
   std::vector<double> inverse_frequencies;  // [rotary_dim / 2], radians per position
   double attention_factor = 1.0;
 };
+
+// A pair with this divisor does not turn at all: how converters write that a head is rotated in part, but in
+// pairs that lie as far apart as if all of it were.
+inline constexpr float kVanishingDivisor = 1e30f;
 
 // `divisors`: the tensor rope_freqs.weight [rotary_dim / 2], by which files spell out llama3 scaling, or one
 // of longrope's lists; each frequency is divided by its own. Empty: none. With it, scaling type llama3 is

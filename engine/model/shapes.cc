@@ -72,9 +72,14 @@ const NamedShape* find_shape(std::string_view name) {
 }
 
 std::optional<std::uint64_t> kv_bytes_per_token(const KvShape& shape, std::uint64_t bytes_per_element) {
-  return product({2, bytes_per_element, static_cast<std::uint64_t>(shape.num_layers),
-                  static_cast<std::uint64_t>(shape.num_kv_heads),
-                  static_cast<std::uint64_t>(shape.head_dim)});
+  std::uint64_t bytes = 0;
+  for (const KvLayers& layers : shape.kinds) {
+    const auto of_kind = product({2, bytes_per_element, static_cast<std::uint64_t>(layers.num_layers),
+                                  static_cast<std::uint64_t>(layers.num_kv_heads),
+                                  static_cast<std::uint64_t>(layers.head_dim)});
+    if (!of_kind || __builtin_add_overflow(bytes, *of_kind, &bytes)) return std::nullopt;
+  }
+  return bytes;
 }
 
 std::optional<std::uint64_t> kv_bytes(const KvShape& shape, std::uint64_t bytes_per_element,

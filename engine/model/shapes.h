@@ -1,6 +1,8 @@
 // How much memory keys and values take: arithmetic on a model's shape, with no file and no machine.
 //
-//   bytes per token = 2 (keys and values) x bytes per element x layers x KV heads x head size
+//   bytes per token = 2 (keys and values) x bytes per element x layers x KV heads x head size,
+//
+// added up for layers that differ.
 //
 // Without grouped heads that is 2 x bytes x layers x width (Kwon et al. 2023, arXiv:2309.06180).
 #pragma once
@@ -9,13 +11,26 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace octavo::model {
 
-struct KvShape {
+// Layers that are alike.
+struct KvLayers {
   std::int32_t num_layers = 0;
   std::int32_t num_kv_heads = 0;
   std::int32_t head_dim = 0;
+};
+
+// Of the layers that have keys and values of their own.
+struct KvShape {
+  KvShape() = default;
+  KvShape(std::vector<KvLayers> all_kinds) : kinds(std::move(all_kinds)) {}  // NOLINT: implicit on purpose
+  KvShape(std::int32_t num_layers, std::int32_t num_kv_heads, std::int32_t head_dim)
+      : kinds{{num_layers, num_kv_heads, head_dim}} {}
+
+  std::vector<KvLayers> kinds;
 };
 
 // A model known by name.

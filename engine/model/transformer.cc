@@ -12,19 +12,24 @@ namespace {
 
 using kernels::MatrixView;
 
-// In floats. A layer's attention and a recurrent one give what they compute into one buffer.
+// In floats, of the widest layer. A layer's attention and a recurrent one give what they compute into one
+// buffer.
 struct ActivationWidths {
-  std::int64_t residual, query, mixed, hidden;
+  std::int64_t residual, query, mixed, hidden, layer_embeddings, factors;
 
-  std::int64_t sum() const { return residual + query + mixed + hidden; }
+  std::int64_t sum() const { return residual + query + mixed + hidden + layer_embeddings + factors; }
 };
 
 ActivationWidths activation_widths(const ModelConfig& config) {
-  const std::int64_t query = std::int64_t{config.num_heads} * config.head_dim;
+  const std::int64_t query =
+      std::int64_t{config.num_heads} * std::max(config.head_dim, config.local_head_dim);
   return {.residual = config.embedding_length,
           .query = query,
           .mixed = std::max(query, config.recurrent.shape.value_columns()),
-          .hidden = config.feed_forward_length};
+          .hidden = std::max(config.feed_forward_length, config.layer_embedding_length),
+          .layer_embeddings = std::int64_t{config.num_layers} * config.layer_embedding_length,
+          .factors = config.rope.rotary_dim + (config.local_rope ? config.local_rope->rotary_dim : 0) +
+                     (config.query_scale_factor > 0.0 ? 1 : 0)};
 }
 
 MatrixView first_rows(const kernels::Buffer& buffer, std::int64_t rows, std::int64_t columns) {
@@ -37,24 +42,28 @@ std::span<const float> view_of(const std::unique_ptr<kernels::Buffer>& vector) {
   return {vector->data(), static_cast<std::size_t>(vector->size())};
 }
 
-kernels::AttentionShape attention_shape(const ModelConfig& config) {
+kernels::AttentionShape attention_shape(const ModelConfig& config, std::int32_t layer) {
+  const bool is_local = config.has_window(layer) && config.local_rope;
+  const kernels::KvHeads heads = config.kv_heads(layer);
   kernels::AttentionShape shape;
   if (config.parts.positions == PositionEncoding::kRotatesHalves)
     shape.pairing = kernels::RopePairing::kHalves;
   shape.num_heads = config.num_heads;
-  shape.num_kv_heads = config.num_kv_heads;
-  shape.head_dim = config.head_dim;
-  shape.rotary_dim = config.rope.rotary_dim;
+  shape.num_kv_heads = heads.num_kv_heads;
+  shape.head_dim = heads.head_dim;
+  shape.rotary_dim = is_local ? config.local_rope->rotary_dim : config.rope.rotary_dim;
+  if (!config.rotates(layer)) shape.rotary_dim = 0;
+  if (is_local) shape.rotations = kernels::Rotations::kLocal;
+  if (config.has_window(layer) && config.sliding_window < config.context_length)
+    shape.window = config.sliding_window;
   shape.score_scale = static_cast<float>(config.score_scale);
   shape.score_soft_cap = config.score_soft_cap;
   return shape;
 }
 
-kernels::AttentionShape windowed_attention_shape(const ModelConfig& config) {
-  kernels::AttentionShape shape = attention_shape(config);
-  if (config.sliding_window < config.context_length) shape.window = config.sliding_window;
-  if (config.local_rope) shape.rotations = kernels::Rotations::kLocal;
-  return shape;
+// Of what stands last in a layer.
+float scale_behind_feed_forward(const LayerWeights& layer) {
+  return layer.embedding_gate.matrix == nullptr ? layer.output_scale : 1.0f;
 }
 
 // Of the batch's rows, [num_tokens, frequencies, 2]. In double, because a float holds the angle of position
@@ -76,10 +85,14 @@ void find_rotations(std::span<const std::int32_t> positions, const RopeFrequenci
 
 Transformer::Transformer(const ModelConfig& config, Weights weights, kernels::Backend& backend)
     : config_(config),
-      shape_(attention_shape(config)),
-      windowed_shape_(windowed_attention_shape(config)),
+      kv_uses_(find_kv_uses(config).layers),
       weights_(std::move(weights)),
-      backend_(&backend) {}
+      backend_(&backend) {
+  for (std::int32_t layer = 0; layer < config.num_layers; ++layer) {
+    shapes_.push_back(attention_shape(config, layer));
+    shapes_.back().sinks = view_of(weights_.layers[static_cast<std::size_t>(layer)].sinks);
+  }
+}
 
 Result<Transformer> Transformer::create(const ModelConfig& config, Weights weights, kernels::Backend& backend,
                                         std::int32_t max_num_tokens) {
@@ -89,22 +102,28 @@ Result<Transformer> Transformer::create(const ModelConfig& config, Weights weigh
   OCTAVO_TRY(transformer.query_, backend.allocate_buffer(max_num_tokens * widths.query));
   OCTAVO_TRY(transformer.mixed_, backend.allocate_buffer(max_num_tokens * widths.mixed));
   OCTAVO_TRY(transformer.hidden_, backend.allocate_buffer(max_num_tokens * widths.hidden));
-  const auto num_angles =
-      static_cast<std::size_t>(max_num_tokens) * static_cast<std::size_t>(config.rope.rotary_dim);
-  transformer.rotations_.reserve(num_angles);
-  if (config.local_rope) transformer.local_rotations_.reserve(num_angles);
+  OCTAVO_TRY(transformer.layer_embeddings_,
+             backend.allocate_buffer(max_num_tokens * widths.layer_embeddings));
+  const auto reserve = [&](const RopeConfig& rope, std::vector<float>& rotations) {
+    rotations.reserve(static_cast<std::size_t>(max_num_tokens) * static_cast<std::size_t>(rope.rotary_dim));
+  };
+  reserve(config.rope, transformer.rotations_);
+  if (config.local_rope) reserve(*config.local_rope, transformer.local_rotations_);
+  if (config.query_scale_factor > 0.0)
+    transformer.query_scales_.reserve(static_cast<std::size_t>(max_num_tokens));
   return transformer;
 }
 
 std::int64_t Transformer::activation_bytes(const ModelConfig& config, std::int32_t max_num_tokens) {
-  const std::int64_t num_angles = std::int64_t{config.rope.rotary_dim} * (config.local_rope ? 2 : 1);
-  const std::int64_t floats_per_row = activation_widths(config).sum() + num_angles;
+  const std::int64_t floats_per_row = activation_widths(config).sum();
   return max_num_tokens * floats_per_row * static_cast<std::int64_t>(sizeof(float));
 }
 
 std::int64_t Transformer::activation_bytes() const {
   const std::int64_t floats = residual_->size() + query_->size() + mixed_->size() + hidden_->size() +
-                              static_cast<std::int64_t>(rotations_.capacity() + local_rotations_.capacity());
+                              layer_embeddings_->size() +
+                              static_cast<std::int64_t>(rotations_.capacity() + local_rotations_.capacity() +
+                                                        query_scales_.capacity());
   return floats * static_cast<std::int64_t>(sizeof(float));
 }
 
@@ -156,6 +175,10 @@ void Transformer::find_angles(kernels::PagedBatch& batch) {
   batch.rotations = rotations_;
   if (weights_.local_rope) find_rotations(batch.positions, *weights_.local_rope, local_rotations_);
   batch.local_rotations = local_rotations_;
+  if (config_.query_scale_factor == 0.0) return;
+  query_scales_.clear();
+  for (const std::int32_t position : batch.positions) query_scales_.push_back(config_.query_scale(position));
+  batch.query_scales = query_scales_;
 }
 
 // REQUIRES: rows that the backend was told.
@@ -168,28 +191,49 @@ void Transformer::compute(const kernels::PagedBatch& batch, std::span<const std:
                    .scale = config_.embedding_scale(),
                    .positions = weights_.position_embedding.get()},
                   token_ids, batch.positions, residual);
+  if (const std::int64_t width = activation_widths(config_).layer_embeddings; width > 0) {
+    backend_->embed_layers(layer_embedding(), token_ids, residual,
+                           first_rows(*layer_embeddings_, batch.num_tokens, width));
+  }
   for (std::int32_t index = 0; index < config_.num_layers; ++index) {
     if (config_.is_recurrent(index)) {
       run_recurrent(batch, index, states, residual);
     } else {
       attend(batch, index, kv, residual);
     }
-    feed_forward(weights_.layers[static_cast<std::size_t>(index)], residual);
+    feed_forward(index, residual);
+    if (config_.layer_embedding_length > 0) add_layer_embedding(index, residual);
   }
+}
+
+// The residual decides how much of the layer's part of the second embedding is added to it.
+void Transformer::add_layer_embedding(std::int32_t index, MatrixView residual) {
+  const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
+  const std::int64_t size = config_.layer_embedding_length;
+  const std::int64_t stride = activation_widths(config_).layer_embeddings;
+  const MatrixView hidden = first_rows(*hidden_, residual.rows, size);
+  backend_->feed_forward_input(
+      {.norm = {},
+       .gate = layer.embedding_gate.matrix.get(),
+       .activation = config_.parts.activation,
+       .factors = {layer_embeddings_->data() + index * size, residual.rows, size, stride}},
+      residual, hidden);
+  backend_->project_residual({.matrix = layer.embedding_projection.matrix.get(),
+                              .post_norm = norm_of(layer.post_embedding_norm),
+                              .residual_scale = layer.output_scale},
+                             hidden, residual);
 }
 
 void Transformer::attend(const kernels::PagedBatch& batch, std::int32_t index, kernels::KvCache& kv,
                          MatrixView residual) {
   const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
-  const std::int64_t width = activation_widths(config_).query;
+  const kernels::AttentionShape& shape = shapes_[static_cast<std::size_t>(index)];
+  const std::int32_t place = kv_uses_[static_cast<std::size_t>(index)].place;
+  const std::int64_t width = std::int64_t{shape.num_heads} * shape.head_dim;
   const MatrixView query = first_rows(*query_, batch.num_tokens, width);
   const MatrixView attention = first_rows(*mixed_, batch.num_tokens, width);
-  kernels::AttentionShape shape = config_.has_window(index) ? windowed_shape_ : shape_;
-  shape.sinks = view_of(layer.sinks);
-  if (!config_.rotates(index)) shape.rotary_dim = 0;
-  const std::int32_t kv_layer = config_.kv_layer(index);
-  backend_->attention_input(attention_input(layer), shape, batch, kv_layer, residual, kv, query);
-  backend_->paged_attention(shape, batch, kv_layer, kv, query, attention);
+  backend_->attention_input(attention_input(layer), shape, batch, place, residual, kv, query);
+  backend_->paged_attention(shape, batch, place, kv, query, attention);
   if (layer.attention_gate.matrix) backend_->gate_attention(attention_gate(layer), residual, attention);
   backend_->project_residual(attention_output(layer), attention, residual);
 }
@@ -205,12 +249,13 @@ void Transformer::run_recurrent(const kernels::PagedBatch& batch, std::int32_t i
   backend_->project_residual({.matrix = layer.recurrent.output.matrix.get()}, out, residual);
 }
 
-void Transformer::feed_forward(const LayerWeights& layer, MatrixView residual) {
+void Transformer::feed_forward(std::int32_t index, MatrixView residual) {
+  const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
   if (!layer.experts.empty()) {
     backend_->feed_forward_experts(experts_of(layer), residual);
     return;
   }
-  const MatrixView hidden = first_rows(*hidden_, residual.rows, config_.feed_forward_length);
+  const MatrixView hidden = first_rows(*hidden_, residual.rows, config_.feed_forward_length_of(index));
   backend_->feed_forward_input(feed_forward_input(layer), residual, hidden);
   backend_->project_residual(feed_forward_output(layer), hidden, residual);
 }
@@ -253,7 +298,8 @@ kernels::AttentionInputWeights Transformer::attention_input(const LayerWeights& 
           .key_bias = view_of(layer.key.bias),
           .value_bias = view_of(layer.value.bias),
           .query_norm = view_of(layer.query_norm),
-          .key_norm = view_of(layer.key_norm)};
+          .key_norm = view_of(layer.key_norm),
+          .value_norm = view_of(layer.value_norm)};
 }
 
 kernels::AttentionGateWeights Transformer::attention_gate(const LayerWeights& layer) const {
@@ -288,10 +334,24 @@ kernels::FeedForwardInputWeights Transformer::feed_forward_input(const LayerWeig
           .activation = config_.parts.activation};
 }
 
+kernels::LayerEmbeddingWeights Transformer::layer_embedding() const {
+  const PreparedLayerEmbedding& embedding = weights_.layer_embedding;
+  return {.tokens = embedding.tokens.get(),
+          .projection = embedding.projection.matrix.get(),
+          .norm = {view_of(embedding.norm), config_.norm_epsilon},
+          .token_scale = std::sqrt(static_cast<float>(config_.layer_embedding_length)),
+          .projection_scale = 1.0f / std::sqrt(static_cast<float>(config_.embedding_length)),
+          .scale = 1.0f / std::sqrt(2.0f)};
+}
+
+// Where a layer stands beside the experts, the layer's own norm is that of its rows.
 kernels::ExpertWeights Transformer::experts_of(const LayerWeights& layer) const {
   const PreparedExperts& experts = layer.experts;
   const ExpertConfig& config = config_.experts;
-  return {.norm = norm_of(layer.feed_forward_norm),
+  const bool has_own_norm = experts.norm.weight != nullptr;
+  return {.norm = norm_of(has_own_norm ? experts.norm : layer.feed_forward_norm),
+          .router_norm = {view_of(experts.router_norm), config_.norm_epsilon},
+          .shared_norm = has_own_norm ? norm_of(layer.feed_forward_norm) : kernels::NormWeights(),
           .router = experts.router.matrix.get(),
           .router_bias = view_of(experts.router.bias),
           .routing = {.num_used = config.num_used,
@@ -307,17 +367,23 @@ kernels::ExpertWeights Transformer::experts_of(const LayerWeights& layer) const 
           .gate_bias = view_of(experts.gate_bias),
           .up_bias = view_of(experts.up_bias),
           .down_bias = view_of(experts.down_bias),
+          .output_scale = view_of(experts.output_scale),
           .activation = config_.parts.activation,
           .shared_gate = experts.shared_gate.matrix.get(),
           .shared_up = experts.shared_up.matrix.get(),
           .shared_down = experts.shared_down.matrix.get(),
-          .shared_router = experts.shared_router.matrix.get()};
+          .shared_router = experts.shared_router.matrix.get(),
+          .routed_post_norm = norm_of(experts.routed_post_norm),
+          .shared_post_norm = norm_of(experts.shared_post_norm),
+          .post_norm = norm_of(layer.post_feed_forward_norm),
+          .residual_scale = scale_behind_feed_forward(layer)};
 }
 
 kernels::ProjectionWeights Transformer::feed_forward_output(const LayerWeights& layer) const {
   return {.matrix = layer.down.matrix.get(),
           .bias = view_of(layer.down.bias),
-          .post_norm = norm_of(layer.post_feed_forward_norm)};
+          .post_norm = norm_of(layer.post_feed_forward_norm),
+          .residual_scale = scale_behind_feed_forward(layer)};
 }
 
 }  // namespace octavo::model

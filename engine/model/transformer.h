@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/base/result.h"
+#include "engine/model/kv_use.h"
 #include "engine/model/model_config.h"
 #include "engine/model/weights.h"
 #include "kernels/backend.h"
@@ -61,7 +62,8 @@ class Transformer {
               kernels::MatrixView residual);
   void run_recurrent(const kernels::PagedBatch& batch, std::int32_t index, kernels::StateCache* states,
                      kernels::MatrixView residual);
-  void feed_forward(const LayerWeights& layer, kernels::MatrixView residual);
+  void feed_forward(std::int32_t index, kernels::MatrixView residual);
+  void add_layer_embedding(std::int32_t index, kernels::MatrixView residual);
   kernels::OutputHead output_head() const;
   kernels::MatrixView residual_rows() const;
   kernels::NormWeights norm_of(const PreparedNorm& norm) const;
@@ -70,17 +72,19 @@ class Transformer {
   kernels::ProjectionWeights attention_output(const LayerWeights& layer) const;
   kernels::DeltaNetWeights delta_net(const LayerWeights& layer) const;
   kernels::FeedForwardInputWeights feed_forward_input(const LayerWeights& layer) const;
+  kernels::LayerEmbeddingWeights layer_embedding() const;
   kernels::ExpertWeights experts_of(const LayerWeights& layer) const;
   kernels::ProjectionWeights feed_forward_output(const LayerWeights& layer) const;
 
   // Set once.
   ModelConfig config_;
-  kernels::AttentionShape shape_, windowed_shape_;  // of layers that see all, and of the others
+  std::vector<kernels::AttentionShape> shapes_;  // of each layer
+  std::vector<KvUse> kv_uses_;                   // likewise
   Weights weights_;
   kernels::Backend* backend_;
   // Rows of one step. [max_num_tokens, width], widths as in activation_widths().
-  std::unique_ptr<kernels::Buffer> residual_, query_, mixed_, hidden_;
-  std::vector<float> rotations_, local_rotations_;
+  std::unique_ptr<kernels::Buffer> residual_, query_, mixed_, hidden_, layer_embeddings_;
+  std::vector<float> rotations_, local_rotations_, query_scales_;
 };
 
 }  // namespace octavo::model

@@ -191,6 +191,23 @@ void settle_channels(Vocabulary& vocabulary) {
   }
 }
 
+// gemma4: an answer ends with its turn, or where the answer of a tool would stand, and the marks of its
+// thinking are part of its text (answer_parts.h), whatever files call them.
+void settle_turns(Vocabulary& vocabulary) {
+  constexpr std::string_view kMarks[] = {"<|channel>", "<channel|>"};
+  constexpr std::string_view kEnds[] = {"<turn|>", "<|tool_response>", "<eos>"};
+  std::vector<TokenId>& further = vocabulary.further_eos_token_ids;
+  for (std::size_t id = 0; id < vocabulary.kinds.size(); ++id) {
+    TokenKind& kind = vocabulary.kinds[id];
+    if (kind != TokenKind::kControl && kind != TokenKind::kUserDefined) continue;
+    const auto token_id = static_cast<TokenId>(id);
+    if (std::ranges::find(kMarks, vocabulary.tokens[id]) != std::end(kMarks)) kind = TokenKind::kUserDefined;
+    const bool ends = std::ranges::find(kEnds, vocabulary.tokens[id]) != std::end(kEnds);
+    if (ends && token_id != vocabulary.eos_token_id && std::ranges::find(further, token_id) == further.end())
+      further.push_back(token_id);
+  }
+}
+
 // Sentencepiece vocabularies, and byte-level ones of these names, start every text with BOS unless their file
 // says otherwise, as in llama.cpp.
 bool adds_bos_by_default(const Vocabulary& vocabulary) {
@@ -198,6 +215,14 @@ bool adds_bos_by_default(const Vocabulary& vocabulary) {
                                             "falcon-h1", "pixtral", "lfm2",     "tekken"};
   return vocabulary.model == "llama" || std::find(std::begin(kPatterns), std::end(kPatterns),
                                                   vocabulary.split_pattern) != std::end(kPatterns);
+}
+
+// Texts that begin without it get nonsense from gemma4's models. Some files say that it is not added.
+Result<void> require_bos(const GgufHeader& header, Vocabulary& vocabulary) {
+  vocabulary.add_bos_token = true;
+  if (vocabulary.bos_token_id) return {};
+  return header.error_about("tokenizer.ggml.bos_token_id", ErrorCode::kDamagedFile,
+                            "is missing; convert the model again");
 }
 
 Result<void> read_string(const GgufHeader& header, std::string_view key, std::string& field) {
@@ -253,11 +278,14 @@ Result<Vocabulary> read_vocabulary(const GgufHeader& header) {
     default_special_ids(vocabulary);
     OCTAVO_TRY_VOID(read_space_eating(header, vocabulary));
   }
+  const bool is_gemma4 = vocabulary.model == "gemma4";
+  if (is_gemma4) settle_turns(vocabulary);
   settle_channels(vocabulary);
   add_ends_of_turns(vocabulary);
   vocabulary.add_bos_token = adds_bos_by_default(vocabulary);
   vocabulary.add_space_prefix = is_sentencepiece;
   OCTAVO_TRY_VOID(read_flag(header, "tokenizer.ggml.add_bos_token", vocabulary.add_bos_token));
+  if (is_gemma4) OCTAVO_TRY_VOID(require_bos(header, vocabulary));
   OCTAVO_TRY_VOID(read_flag(header, "tokenizer.ggml.add_space_prefix", vocabulary.add_space_prefix));
   OCTAVO_TRY_VOID(
       read_flag(header, "tokenizer.ggml.remove_extra_whitespaces", vocabulary.remove_extra_whitespaces));

@@ -193,6 +193,8 @@ class Preparation {
 Result<PreparedExperts> prepare_experts(ExpertTensors tensors, Preparation& preparation) {
   PreparedExperts experts;
   if (tensors.empty()) return experts;
+  OCTAVO_TRY(experts.norm, preparation.prepare(tensors.norm));
+  OCTAVO_TRY(experts.router_norm, preparation.prepare(tensors.router_norm));
   OCTAVO_TRY(experts.router, preparation.prepare_expanded(std::move(tensors.router)));
   OCTAVO_TRY(experts.selection_bias, preparation.prepare(tensors.selection_bias));
   OCTAVO_TRY_VOID(preparation.prepare(tensors.gate, experts.owned, experts.gate));
@@ -204,6 +206,9 @@ Result<PreparedExperts> prepare_experts(ExpertTensors tensors, Preparation& prep
   OCTAVO_TRY(experts.shared_gate, preparation.prepare(std::move(tensors.shared_gate)));
   OCTAVO_TRY(experts.shared_up, preparation.prepare(std::move(tensors.shared_up)));
   OCTAVO_TRY(experts.shared_down, preparation.prepare(std::move(tensors.shared_down)));
+  OCTAVO_TRY(experts.output_scale, preparation.prepare(tensors.output_scale));
+  OCTAVO_TRY(experts.routed_post_norm, preparation.prepare(tensors.routed_post_norm));
+  OCTAVO_TRY(experts.shared_post_norm, preparation.prepare(tensors.shared_post_norm));
   OCTAVO_TRY(experts.shared_router, preparation.prepare_expanded(std::move(tensors.shared_router)));
   return experts;
 }
@@ -228,6 +233,7 @@ Result<LayerWeights> prepare_layer(LayerTensors tensors, Preparation& preparatio
   OCTAVO_TRY(layer.attention_norm, preparation.prepare(tensors.attention_norm));
   OCTAVO_TRY(layer.query_norm, preparation.prepare(tensors.query_norm));
   OCTAVO_TRY(layer.key_norm, preparation.prepare(tensors.key_norm));
+  OCTAVO_TRY(layer.value_norm, preparation.prepare(tensors.value_norm));
   OCTAVO_TRY(layer.post_attention_norm, preparation.prepare(tensors.post_attention_norm));
   OCTAVO_TRY(layer.feed_forward_norm, preparation.prepare(tensors.feed_forward_norm));
   OCTAVO_TRY(layer.post_feed_forward_norm, preparation.prepare(tensors.post_feed_forward_norm));
@@ -242,6 +248,10 @@ Result<LayerWeights> prepare_layer(LayerTensors tensors, Preparation& preparatio
   OCTAVO_TRY(layer.gate, preparation.prepare(std::move(tensors.gate)));
   OCTAVO_TRY(layer.up, preparation.prepare(std::move(tensors.up)));
   OCTAVO_TRY(layer.down, preparation.prepare(std::move(tensors.down)));
+  OCTAVO_TRY(layer.embedding_gate, preparation.prepare(std::move(tensors.embedding_gate)));
+  OCTAVO_TRY(layer.embedding_projection, preparation.prepare(std::move(tensors.embedding_projection)));
+  OCTAVO_TRY(layer.post_embedding_norm, preparation.prepare(tensors.post_embedding_norm));
+  layer.output_scale = tensors.output_scale;
   return layer;
 }
 
@@ -261,16 +271,18 @@ std::int64_t LayerWeights::memory_bytes() const {
   std::int64_t bytes = experts.memory_bytes();
   for (const PreparedProjection* projection :
        {&query, &key, &value, &attention_gate, &attention_output, &recurrent.query_key_value, &recurrent.gate,
-        &recurrent.alpha, &recurrent.beta, &recurrent.output, &gate, &up, &down}) {
+        &recurrent.alpha, &recurrent.beta, &recurrent.output, &gate, &up, &down, &embedding_gate,
+        &embedding_projection}) {
     if (projection->matrix) bytes += projection->matrix->memory_bytes();
   }
   return bytes;
 }
 
 std::int64_t Weights::memory_bytes() const {
-  std::int64_t bytes = output.matrix->memory_bytes();
-  if (token_embedding) bytes += token_embedding->memory_bytes();
-  if (position_embedding) bytes += position_embedding->memory_bytes();
+  std::int64_t bytes = 0;
+  for (const auto* matrix : {&output.matrix, &token_embedding, &position_embedding, &layer_embedding.tokens,
+                             &layer_embedding.projection.matrix})
+    if (*matrix) bytes += (*matrix)->memory_bytes();
   for (const LayerWeights& layer : layers) bytes += layer.memory_bytes();
   return bytes;
 }
@@ -280,6 +292,7 @@ std::int64_t planned_weight_bytes(const ModelTensors& tensors, WeightType dtype)
   const auto add = [&](const MatrixSource& source) { bytes += bytes_in(kept_type(source, dtype), source); };
   if (!tensors.output_is_tied) add(tensors.token_embedding);
   if (tensors.position_embedding.rows > 0) add(tensors.position_embedding);
+  if (tensors.layer_embedding.tokens.rows > 0) add(tensors.layer_embedding.tokens);
   tensors.visit_multiplied(add);
   return bytes;
 }
@@ -312,6 +325,12 @@ Result<Weights> prepare_weights(ModelTensors tensors, WeightType dtype, kernels:
   }
   if (tensors.position_embedding.rows > 0) {
     OCTAVO_TRY(weights.position_embedding, preparation.prepare(tensors.position_embedding));
+  }
+  if (tensors.layer_embedding.tokens.rows > 0) {
+    OCTAVO_TRY(weights.layer_embedding.tokens, preparation.prepare(tensors.layer_embedding.tokens));
+    OCTAVO_TRY(weights.layer_embedding.projection,
+               preparation.prepare(std::move(tensors.layer_embedding.projection)));
+    OCTAVO_TRY(weights.layer_embedding.norm, preparation.prepare(tensors.layer_embedding.norm));
   }
   weights.layers.reserve(tensors.layers.size());
   for (LayerTensors& layer : tensors.layers) {

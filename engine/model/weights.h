@@ -32,12 +32,16 @@ struct PreparedProjection {
 
 // Of a layer of routed experts; no matrices: the layer has none.
 struct PreparedExperts {
+  PreparedNorm norm;                             // null: the layer's
+  std::unique_ptr<kernels::Buffer> router_norm;  // null: as the experts'
   PreparedProjection router;
   std::unique_ptr<kernels::Buffer> selection_bias;                 // null: none
   std::vector<std::unique_ptr<kernels::Matrix>> owned;             // all of the experts
   std::vector<const kernels::Matrix*> gate, up, down;              // of each expert
   std::unique_ptr<kernels::Buffer> gate_bias, up_bias, down_bias;  // null: none
+  std::unique_ptr<kernels::Buffer> output_scale;                   // null: none
   PreparedProjection shared_gate, shared_up, shared_down;
+  PreparedNorm routed_post_norm, shared_post_norm;
   PreparedProjection shared_router;  // no matrix: the shared expert is not gated
 
   bool empty() const { return gate.empty(); }
@@ -56,8 +60,8 @@ struct PreparedRecurrent {
 struct LayerWeights {
   PreparedNorm attention_norm;
   PreparedProjection query, key, value;
-  std::unique_ptr<kernels::Buffer> query_norm, key_norm;  // null: none
-  PreparedProjection attention_gate;                      // no matrix: none
+  std::unique_ptr<kernels::Buffer> query_norm, key_norm, value_norm;  // null: none
+  PreparedProjection attention_gate;                                  // no matrix: none
   PreparedProjection attention_output;
   PreparedRecurrent recurrent;  // instead of attention
   PreparedNorm post_attention_norm;
@@ -66,13 +70,24 @@ struct LayerWeights {
   PreparedExperts experts;  // instead of gate, up and down
   PreparedProjection gate, up, down;
   PreparedNorm post_feed_forward_norm;
+  PreparedProjection embedding_gate, embedding_projection;  // of the layer's part of the second embedding
+  PreparedNorm post_embedding_norm;
+  float output_scale = 1.0f;
 
   std::int64_t memory_bytes() const;
+};
+
+// Null: the model has none.
+struct PreparedLayerEmbedding {
+  std::unique_ptr<kernels::Matrix> tokens;
+  PreparedProjection projection;
+  std::unique_ptr<kernels::Buffer> norm;
 };
 
 struct Weights {
   std::unique_ptr<kernels::Matrix> token_embedding;     // null when it is tied to the output head
   std::unique_ptr<kernels::Matrix> position_embedding;  // null: positions are rotated
+  PreparedLayerEmbedding layer_embedding;
   std::vector<LayerWeights> layers;
   PreparedNorm output_norm;
   PreparedProjection output;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "engine/base/format.h"
+#include "engine/model/kv_use.h"
 #include "engine/model/transformer.h"
 #include "engine/model/weights.h"
 #include "engine/runner/sampler.h"
@@ -65,14 +66,21 @@ kernels::StepShape step_shape_of(const model::ModelConfig& config, const model::
   shape.max_num_sequences = std::min(options.max_num_seqs, plan.max_num_batched_tokens);
   shape.block_size = options.block_size;
   shape.embedding_length = config.embedding_length;
-  shape.feed_forward_length = config.feed_forward_length;
+  shape.feed_forward_length = std::max(config.feed_forward_length, config.layer_embedding_length);
+  shape.layer_embedding_length = config.num_layers * config.layer_embedding_length;
   shape.num_experts = config.experts.num_experts;
   shape.num_used_experts = config.experts.num_used;
   shape.expert_length = config.experts.expert_length;
   shape.shared_expert_length = config.experts.shared_length;
   shape.num_heads = config.num_heads;
-  shape.num_kv_heads = config.num_kv_heads;
-  shape.head_dim = config.head_dim;
+  const kernels::KvHeads first = config.kv_heads(0);
+  shape.num_kv_heads = first.num_kv_heads;
+  shape.head_dim = first.head_dim;
+  for (std::int32_t layer = 1; layer < config.num_layers; ++layer) {
+    const kernels::KvHeads heads = config.kv_heads(layer);
+    if (heads != first && std::ranges::find(shape.other_heads, heads) == shape.other_heads.end())
+      shape.other_heads.push_back(heads);
+  }
   shape.vocabulary_size = config.vocabulary_size;
   shape.num_layers = config.num_layers;
   shape.num_adjusted_tokens = num_adjusted_tokens(config, plan);
@@ -80,6 +88,7 @@ kernels::StepShape step_shape_of(const model::ModelConfig& config, const model::
   shape.has_unquantised_weights = model::has_unquantised_weights(tensors);
   shape.has_post_norms = config.parts.has_post_norms;
   shape.has_local_rotations = config.local_rope.has_value();
+  shape.has_shared_expert_norms = config.parts.experts.stand_beside_dense;
   shape.has_attention_gates = config.parts.gates_attention;
   shape.delta_net = config.recurrent.shape;
   return shape;
@@ -96,11 +105,7 @@ std::int64_t working_bytes_of(const model::ModelConfig& config, const RunnerPlan
 }
 
 kernels::KvLayout kv_layout_of(const model::ModelConfig& config, const EngineOptions& options) {
-  return {.type = kv_type_of(options.kv_cache_dtype),
-          .block_size = options.block_size,
-          .num_layers = config.num_attention_layers(),
-          .num_kv_heads = config.num_kv_heads,
-          .head_dim = config.head_dim};
+  return {kv_type_of(options.kv_cache_dtype), options.block_size, model::find_kv_uses(config).places};
 }
 
 // How much of free memory a pool takes whose size was not given.

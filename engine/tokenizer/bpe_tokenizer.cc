@@ -16,19 +16,6 @@ bool is_special_kind(TokenKind kind) {
   return kind == TokenKind::kControl || kind == TokenKind::kUserDefined;
 }
 
-// Of equal texts the higher id counts, and one that text can become before one that it cannot.
-TokenIndex index_texts(const Vocabulary& vocabulary) {
-  TokenIndex index;
-  index.reserve(vocabulary.tokens.size());
-  for (const bool special : {true, false}) {
-    for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id) {
-      if (is_special_kind(vocabulary.kinds[id]) == special)
-        index[vocabulary.tokens[id]] = static_cast<TokenId>(id);
-    }
-  }
-  return index;
-}
-
 TokenTexts texts_of(const Vocabulary& vocabulary) {
   TokenTexts texts;
   for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id) {
@@ -50,10 +37,7 @@ Result<std::unique_ptr<Tokenizer>> BpeTokenizer::create(Vocabulary vocabulary) {
   OCTAVO_TRY_VOID(validate(vocabulary));
   settle_kinds(vocabulary);
   OCTAVO_TRY(const SplitRule split, find_split_rule(vocabulary.split_pattern));
-  const auto is_text = [&](TokenId id) {
-    return !is_special_kind(vocabulary.kinds[static_cast<std::size_t>(id)]);
-  };
-  OCTAVO_TRY(MergeTable merges, MergeTable::create(vocabulary.merges, index_texts(vocabulary), is_text));
+  OCTAVO_TRY(MergeTable merges, MergeTable::of_vocabulary(vocabulary));
   OCTAVO_TRY(SpecialTokens specials, SpecialTokens::collect(vocabulary, is_special_token));
   OCTAVO_TRY(SpecialTokens words, SpecialTokens::collect(vocabulary, is_word));
   Parts parts{texts_of(vocabulary), std::move(specials), std::move(words), split, std::move(merges)};

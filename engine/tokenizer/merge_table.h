@@ -1,4 +1,4 @@
-// The merges of byte-level BPE (Sennrich et al. 2016, arXiv:1508.07909): which two neighbouring tokens
+// The merges of BPE (Sennrich et al. 2016, arXiv:1508.07909): which two neighbouring tokens
 // become one, and which pair goes first. Immutable; a million merges are looked up in constant time.
 #pragma once
 
@@ -12,6 +12,7 @@
 
 #include "engine/base/ids.h"
 #include "engine/base/result.h"
+#include "engine/tokenizer/tokenizer.h"
 
 namespace octavo::tokenizer {
 
@@ -30,6 +31,11 @@ class MergeTable {
   // says no is left out.
   static Result<MergeTable> create(std::span<const std::string> merges, const TokenIndex& tokens,
                                    const std::function<bool(TokenId)>& may_make);
+
+  // The merges of a vocabulary but those that would make a control or user-defined token. Of tokens with
+  // equal texts the higher id counts, and one that text can become before one that it cannot. REQUIRES: as
+  // many kinds as tokens
+  static Result<MergeTable> of_vocabulary(const Vocabulary& vocabulary);
 
   // nullptr when the two do not merge.
   const Merge* find(TokenId left, TokenId right) const;

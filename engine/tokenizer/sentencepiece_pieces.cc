@@ -1,12 +1,12 @@
 #include "engine/tokenizer/sentencepiece_pieces.h"
 
 #include <algorithm>
-#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include "engine/base/text.h"
+#include "engine/tokenizer/byte_tokens.h"
 #include "engine/tokenizer/sentencepiece_space.h"
 #include "engine/tokenizer/special_tokens.h"
 #include "engine/tokenizer/vocabulary_error.h"
@@ -31,32 +31,13 @@ bool is_text(std::string_view text) {
   return true;
 }
 
-std::optional<int> upper_hex(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return std::nullopt;
-}
-
-// The N of <0xN>, two upper-case digits.
-std::optional<int> named_byte(std::string_view text) {
-  if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return std::nullopt;
-  const auto high = upper_hex(text[3]), low = upper_hex(text[4]);
-  if (!high || !low) return std::nullopt;
-  return *high * 16 + *low;
-}
-
-Result<Piece> make_byte(std::size_t id, const std::string& text) {
-  const std::optional<int> byte = named_byte(text);
-  if (byte)
-    return Piece{std::string(1, static_cast<char>(static_cast<unsigned char>(*byte))), PieceRole::kByte};
-  return damaged_vocabulary(kTokensKey,
-                            quoted(id, text) + " is typed as a byte but is not written like <0x0A>");
-}
-
 Result<Piece> make_piece(const Vocabulary& vocabulary, std::size_t id) {
   const std::string& text = vocabulary.tokens[id];
   const TokenKind kind = vocabulary.kinds[id];
-  if (kind == TokenKind::kByte) return make_byte(id, text);
+  if (kind == TokenKind::kByte) {
+    OCTAVO_TRY(const char byte, byte_of_token(vocabulary, id));
+    return Piece{std::string(1, byte), PieceRole::kByte};
+  }
   if (kind == TokenKind::kControl || !is_text(text)) return Piece{};
   if (text.size() > kMaxPieceBytes) {
     return unsupported_vocabulary(kTokensKey, quoted(id, text) + " has " + std::to_string(text.size()) +
@@ -111,18 +92,6 @@ Result<void> check_user_defined(const std::vector<Piece>& pieces) {
   return {};
 }
 
-Result<std::vector<TokenId>> find_byte_tokens(const std::vector<Piece>& pieces) {
-  std::vector<TokenId> byte_tokens(256, -1);
-  for (std::size_t id = 0; id < pieces.size(); ++id) {
-    if (pieces[id].role != PieceRole::kByte) continue;
-    byte_tokens[static_cast<unsigned char>(pieces[id].text[0])] = static_cast<TokenId>(id);
-  }
-  const auto missing = std::ranges::count(byte_tokens, -1);
-  if (missing == 0) return byte_tokens;
-  if (missing == 256) return std::vector<TokenId>();
-  return damaged_vocabulary(kTokensKey, "lacks " + std::to_string(missing) + " of the 256 byte tokens");
-}
-
 }  // namespace
 
 void settle_unknown(Vocabulary& vocabulary) {
@@ -145,7 +114,7 @@ Result<CheckedPieces> check_pieces(const Vocabulary& vocabulary) {
   }
   keep_last_of_equals(checked.pieces);
   OCTAVO_TRY_VOID(check_user_defined(checked.pieces));
-  OCTAVO_TRY(checked.byte_tokens, find_byte_tokens(checked.pieces));
+  OCTAVO_TRY(checked.byte_tokens, find_byte_tokens(vocabulary));
   if (checked.byte_tokens.empty() && !vocabulary.unknown_token_id) {
     return unsupported_vocabulary(kTokensKey,
                                   "has neither byte tokens nor an unknown token for missing characters");

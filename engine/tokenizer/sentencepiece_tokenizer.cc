@@ -26,18 +26,6 @@ bool do_spaces_start_pieces(std::span<const Piece> pieces) {
   return true;
 }
 
-std::string with_spaces(std::string_view text) {
-  std::string spaced;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t space = text.find(kSpelledSpace, begin);
-    spaced += text.substr(begin, space - begin);
-    if (space == std::string_view::npos) break;
-    spaced.push_back(' ');
-    begin = space + kSpelledSpace.size();
-  }
-  return spaced;
-}
-
 // Control tokens keep their names as they are.
 TokenTexts texts_of(const Vocabulary& vocabulary, const CheckedPieces& checked) {
   TokenTexts texts;

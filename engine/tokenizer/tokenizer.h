@@ -30,11 +30,12 @@ enum class TokenKind : std::int32_t {  // numbering of tokenizer.ggml.token_type
 
 // What a model file says about its vocabulary, as read; checked by Tokenizer::create.
 struct Vocabulary {
-  std::string model;                // tokenizer.ggml.model: "gpt2" is byte-level BPE, "llama" sentencepiece
+  // tokenizer.ggml.model: "gpt2" is byte-level BPE, "llama" sentencepiece, "gemma4" BPE over characters
+  std::string model;
   std::string split_pattern;        // tokenizer.ggml.pre: "gpt-2", "smollm", "llama-bpe", ...; byte-level BPE
   std::vector<std::string> tokens;  // index = id; byte-level BPE spells bytes as GPT-2 does
   std::vector<TokenKind> kinds;     // empty: all normal; else as many as tokens
-  std::vector<std::string> merges;  // "left right", best first; byte-level BPE
+  std::vector<std::string> merges;  // "left right", best first; BPE of either kind
   std::vector<float> scores;  // the highest merge goes first; sentencepiece: as many as tokens, all finite
   std::optional<TokenId> bos_token_id, eos_token_id, unknown_token_id;
   std::vector<TokenId> further_eos_token_ids;  // e.g. eot: they end an output like EOS

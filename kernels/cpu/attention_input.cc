@@ -1,5 +1,7 @@
 // Three parallel loops: norm and rounding of the rows; the panels of Q, K and V as one list; bias, norms of
 // heads, rotation and KV write.
+#include <algorithm>
+
 #include "engine/base/check.h"
 #include "kernels/cpu/cpu_backend.h"
 
@@ -7,18 +9,18 @@ namespace octavo::kernels::cpu {
 namespace {
 
 // `start` is that of the head in its block.
-KvSlot slot_of(const KvLayout& layout, std::int32_t offset, std::byte* start) {
-  const std::int64_t element_bytes = kv_element_bytes(layout.type);
+KvSlot slot_of(KvType type, const KvLayer& layer, std::int32_t offset, std::byte* start) {
+  const std::int64_t element_bytes = kv_element_bytes(type);
   const auto scale = [&](std::int64_t scale_offset) {
-    return layout.has_scales() ? reinterpret_cast<float*>(start + scale_offset) : nullptr;
+    return has_kv_scales(type) ? reinterpret_cast<float*>(start + scale_offset) : nullptr;
   };
-  return {.type = layout.type,
-          .head_dim = layout.head_dim,
-          .key_stride = layout.block_size,
-          .key = start + layout.key_index(0, offset) * element_bytes,
-          .value = start + layout.half_head_bytes() + layout.value_index(offset, 0) * element_bytes,
-          .key_scale = scale(layout.key_scale_offset(offset)),
-          .value_scale = scale(layout.value_scale_offset(offset))};
+  return {.type = type,
+          .head_dim = layer.head_dim,
+          .key_stride = layer.block_size,
+          .key = start + layer.key_index(0, offset) * element_bytes,
+          .value = start + layer.half_head_bytes + layer.value_index(offset, 0) * element_bytes,
+          .key_scale = scale(layer.key_scale_offset(offset)),
+          .value_scale = scale(layer.value_scale_offset(offset))};
 }
 
 }  // namespace
@@ -27,18 +29,24 @@ void CpuBackend::attention_input(const AttentionInputWeights& weights, const Att
                                  const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
                                  MatrixView q) {
   const auto& query = static_cast<const PackedMatrix&>(*weights.query);
-  const auto& key = static_cast<const PackedMatrix&>(*weights.key);
-  const auto& value = static_cast<const PackedMatrix&>(*weights.value);
-  const std::int64_t rows = batch.num_tokens, width = key.rows();
+  const auto* key = static_cast<const PackedMatrix*>(weights.key);
+  const auto* value = static_cast<const PackedMatrix*>(weights.value);
+  const std::int64_t rows = batch.num_tokens, width = key == nullptr ? 0 : key->rows();
   const MatrixView k{key_rows_.reserve(rows * width), rows, width, width};
   const MatrixView v{value_rows_.reserve(rows * width), rows, width, width};
 
-  const ActivationForm forms = query.activation_form() | key.activation_form() | value.activation_form();
+  ActivationForm forms = query.activation_form();
+  Product products[3] = {{&query, q}};
+  std::size_t num_products = 1;
+  if (key != nullptr) products[num_products++] = {key, k};
+  if (value != nullptr) products[num_products++] = {value, v};
+  for (std::size_t i = 1; i < num_products; ++i) forms = forms | products[i].matrix->activation_form();
   set_normalised(weights.norm, {x.data, rows, x.columns, x.stride}, {}, forms);
-  const Product products[] = {{&query, q}, {&key, k}, {&value, v}};
-  multiply(products);
+  multiply({products, num_products});
   for_each_row(rows, [&](std::int64_t row, std::int32_t) {
-    rotate_and_store(weights, shape, batch, layer, row, k, v, static_cast<CpuKvCache&>(kv), q);
+    finish_queries(weights, shape, batch, row, q);
+    if (key == nullptr) return;
+    store_keys_and_values(weights, shape, batch, layer, row, k, v, static_cast<CpuKvCache&>(kv));
   });
 }
 
@@ -51,20 +59,34 @@ void CpuBackend::normalise_heads(std::span<const float> weight, float epsilon, s
     kernels_.rms_norm(heads, weight.data(), epsilon, size, heads);
 }
 
-void CpuBackend::rotate_and_store(const AttentionInputWeights& weights, const AttentionShape& shape,
-                                  const PagedBatch& batch, std::int32_t layer, std::int64_t row, MatrixView k,
-                                  MatrixView v, CpuKvCache& kv, MatrixView q) {
+void CpuBackend::finish_queries(const AttentionInputWeights& weights, const AttentionShape& shape,
+                                const PagedBatch& batch, std::int64_t row, MatrixView q) {
   add_bias(weights.query_bias, q.row(row), 0, q.columns);
-  add_bias(weights.key_bias, k.row(row), 0, k.columns);
-  add_bias(weights.value_bias, v.row(row), 0, v.columns);
   normalise_heads(weights.query_norm, weights.norm.epsilon, q.columns, q.row(row));
-  normalise_heads(weights.key_norm, weights.norm.epsilon, k.columns, k.row(row));
+  rotate(shape, batch, row, shape.num_heads, q.row(row));
+  if (!batch.query_scales.empty())
+    kernels_.scale_row(q.row(row), batch.query_scales[static_cast<std::size_t>(row)], q.columns);
+}
 
+void CpuBackend::rotate(const AttentionShape& shape, const PagedBatch& batch, std::int64_t row,
+                        std::int32_t num_heads, float* heads) const {
   const auto& angles = shape.rotations == Rotations::kLocal ? batch.local_rotations : batch.rotations;
-  const float* rotations = angles.data() + row * shape.rotary_dim;
-  const bool halves = shape.pairing == RopePairing::kHalves;
-  kernels_.rotate_heads(q.row(row), shape.num_heads, shape.head_dim, shape.rotary_dim, halves, rotations);
-  kernels_.rotate_heads(k.row(row), shape.num_kv_heads, shape.head_dim, shape.rotary_dim, halves, rotations);
+  kernels_.rotate_heads(heads, num_heads, shape.head_dim, shape.rotary_dim,
+                        shape.pairing == RopePairing::kHalves, angles.data() + row * shape.rotary_dim);
+}
+
+void CpuBackend::store_keys_and_values(const AttentionInputWeights& weights, const AttentionShape& shape,
+                                       const PagedBatch& batch, std::int32_t layer, std::int64_t row,
+                                       MatrixView k, MatrixView v, CpuKvCache& kv) {
+  add_bias(weights.key_bias, k.row(row), 0, k.columns);
+  if (weights.value == nullptr) {
+    std::copy_n(k.row(row), k.columns, v.row(row));
+  } else {
+    add_bias(weights.value_bias, v.row(row), 0, v.columns);
+  }
+  normalise_heads(weights.key_norm, weights.norm.epsilon, k.columns, k.row(row));
+  normalise_heads(weights.value_norm, weights.norm.epsilon, v.columns, v.row(row));
+  rotate(shape, batch, row, shape.num_kv_heads, k.row(row));
 
   const KvLayout& layout = kv.layout();
   const std::int32_t slot = batch.slot_mapping[static_cast<std::size_t>(row)];
@@ -72,7 +94,8 @@ void CpuBackend::rotate_and_store(const AttentionInputWeights& weights, const At
   OCTAVO_CHECK(slot >= 0 && block < kv.num_blocks(), "slot %d of %d blocks", slot, kv.num_blocks());
   for (std::int32_t head = 0; head < shape.num_kv_heads; ++head) {
     kernels_.write_kv(k.row(row) + head * shape.head_dim, v.row(row) + head * shape.head_dim,
-                      slot_of(layout, offset, kv.data() + layout.head_offset(block, layer, head)));
+                      slot_of(layout.type, layout.layer(layer), offset,
+                              kv.data() + layout.head_offset(block, layer, head)));
   }
 }
 

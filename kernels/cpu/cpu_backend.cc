@@ -132,14 +132,15 @@ void CpuBackend::normalise(const NormWeights& norm, const float* x, float* out) 
 }
 
 void CpuBackend::set_normalised(const NormWeights& norm, ConstMatrixView x,
-                                std::span<const std::int32_t> rows, ActivationForm form) {
+                                std::span<const std::int32_t> rows, ActivationForm form,
+                                ActivationRows& activations) {
   const std::int64_t num_rows = rows.empty() ? x.rows : static_cast<std::int64_t>(rows.size());
-  activations_.reserve(num_rows, x.columns, form);
+  activations.reserve(num_rows, x.columns, form);
   for_each_row(num_rows, [&](std::int64_t i, std::int32_t worker) {
     const std::int64_t row = rows.empty() ? i : rows[static_cast<std::size_t>(i)];
     float* normalised = worker_scratch_[static_cast<std::size_t>(worker)].reserve(x.columns);
     normalise(norm, x.row(row), normalised);
-    activations_.set_row(i, normalised);
+    activations.set_row(i, normalised);
   });
 }
 

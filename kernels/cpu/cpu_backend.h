@@ -109,6 +109,8 @@ class CpuBackend final : public Backend {
   void begin_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids) override;
   void embed(const EmbeddingWeights& weights, std::span<const std::int32_t> token_ids,
              std::span<const std::int32_t> positions, MatrixView out) override;
+  void embed_layers(const LayerEmbeddingWeights& weights, std::span<const std::int32_t> token_ids,
+                    ConstMatrixView x, MatrixView out) override;
   void attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
                        const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
                        MatrixView q) override;
@@ -195,12 +197,20 @@ class CpuBackend final : public Backend {
   std::int64_t panels_per_item(std::int64_t num_panels) const;
 
   void normalise(const NormWeights& norm, const float* x, float* out) const;
+  // In place; no weight: nothing.
+  void normalise_if_any(const NormWeights& norm, float* row) const {
+    if (!norm.weight.empty()) normalise(norm, row, row);
+  }
 
   // activations_ = rows 0..num_rows of x (or x[rows]), normalised first if there is a norm, in the given
-  // form.
+  // form; or other rows than these.
   void set_activations(ConstMatrixView x, ActivationForm form);
   void set_normalised(const NormWeights& norm, ConstMatrixView x, std::span<const std::int32_t> rows,
-                      ActivationForm form);
+                      ActivationForm form) {
+    set_normalised(norm, x, rows, form, activations_);
+  }
+  void set_normalised(const NormWeights& norm, ConstMatrixView x, std::span<const std::int32_t> rows,
+                      ActivationForm form, ActivationRows& activations);
   // All products of activations_, as one parallel loop.
   void multiply(std::span<const Product> products);
 
@@ -210,6 +220,7 @@ class CpuBackend final : public Backend {
 
   // The parts of feed_forward_experts, one after the other.
   void choose_experts(const ExpertWeights& weights, ConstMatrixView x);
+  void set_expert_rows(const ExpertWeights& weights, ConstMatrixView x);
   void multiply_hidden(const ExpertWeights& weights, std::int64_t num_rows);
   void multiply_outputs(const ExpertWeights& weights, std::int64_t num_rows);
   void add_experts(const ExpertWeights& weights, MatrixView residual);
@@ -241,11 +252,19 @@ class CpuBackend final : public Backend {
   void add_bias(std::span<const float> bias, float* row, std::int64_t first, std::int64_t count) const {
     if (!bias.empty()) kernels_.add_row(row + first, bias.data() + first, count);
   }
+  void scale_residual(float scale, float* row, std::int64_t count) const {
+    if (scale != 1.0f) kernels_.scale_row(row, scale, count);
+  }
   void normalise_heads(std::span<const float> weight, float epsilon, std::int64_t width, float* heads) const;
 
-  void rotate_and_store(const AttentionInputWeights& weights, const AttentionShape& shape,
-                        const PagedBatch& batch, std::int32_t layer, std::int64_t row, MatrixView k,
-                        MatrixView v, CpuKvCache& kv, MatrixView q);
+  void rotate(const AttentionShape& shape, const PagedBatch& batch, std::int64_t row, std::int32_t num_heads,
+              float* heads) const;
+  // Of one row, after the products.
+  void finish_queries(const AttentionInputWeights& weights, const AttentionShape& shape,
+                      const PagedBatch& batch, std::int64_t row, MatrixView q);
+  void store_keys_and_values(const AttentionInputWeights& weights, const AttentionShape& shape,
+                             const PagedBatch& batch, std::int32_t layer, std::int64_t row, MatrixView k,
+                             MatrixView v, CpuKvCache& kv);
 
   const std::unique_ptr<ThreadPool> pool_;
   const Activation activation_;

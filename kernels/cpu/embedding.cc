@@ -27,4 +27,23 @@ void CpuBackend::embed(const EmbeddingWeights& weights, std::span<const std::int
   });
 }
 
+// The products of all layers' parts are one list of panels; norms and the tokens' rows follow row by row.
+void CpuBackend::embed_layers(const LayerEmbeddingWeights& weights, std::span<const std::int32_t> token_ids,
+                              ConstMatrixView x, MatrixView out) {
+  const auto& projection = static_cast<const PackedMatrix&>(*weights.projection);
+  const std::int64_t width = projection.rows();
+  set_activations({x.data, out.rows, x.columns, x.stride}, projection.activation_form());
+  const Product products[] = {{&projection, out}};
+  multiply(products);
+  for_each_row(out.rows, [&](std::int64_t row, std::int32_t worker) {
+    float* const token = worker_scratch_[static_cast<std::size_t>(worker)].reserve(width);
+    unpack(*weights.tokens, token_ids[static_cast<std::size_t>(row)], token);
+    kernels_.scale_row(token, weights.token_scale, width);
+    kernels_.scale_row(out.row(row), weights.projection_scale, width);
+    normalise_heads(weights.norm.weight, weights.norm.epsilon, width, out.row(row));
+    kernels_.add_row(out.row(row), token, width);
+    kernels_.scale_row(out.row(row), weights.scale, width);
+  });
+}
+
 }  // namespace octavo::kernels::cpu

@@ -58,6 +58,16 @@ class Pieces {
   std::int64_t panels_, shared_panels_, size_, per_expert_, num_shared_, count_;
 };
 
+ActivationForm routed_forms(const ExpertWeights& weights) {
+  return packed(*weights.gate[0]).activation_form() | packed(*weights.up[0]).activation_form();
+}
+
+// Of models without a shared expert the routed ones'.
+ActivationForm shared_forms(const ExpertWeights& weights) {
+  if (weights.shared_gate == nullptr) return routed_forms(weights);
+  return packed(weights.shared_gate)->activation_form() | packed(weights.shared_up)->activation_form();
+}
+
 // Outputs that a piece computes.
 struct Columns {
   std::int64_t first, count;
@@ -79,22 +89,22 @@ std::span<const float> bias_of(std::span<const float> biases, std::int32_t exper
 void CpuBackend::feed_forward_experts(const ExpertWeights& weights, MatrixView residual) {
   const std::int64_t num_rows = residual.rows;
   choose_experts(weights, residual);
+  set_expert_rows(weights, residual);
   multiply_hidden(weights, num_rows);
   multiply_outputs(weights, num_rows);
   add_experts(weights, residual);
 }
 
-// activations_ = the normalised rows, in the forms that router, experts and the shared expert read.
+// activations_ = what the router reads; where norms are common, also in the forms that the experts read.
 void CpuBackend::choose_experts(const ExpertWeights& weights, ConstMatrixView x) {
-  const PackedMatrix &router = packed(*weights.router), &gate = packed(*weights.gate[0]);
+  const PackedMatrix& router = packed(*weights.router);
   OCTAVO_CHECK(router.activation_form() == ActivationForm::kFloat, "a router with rounded activations");
-  ActivationForm forms =
-      router.activation_form() | gate.activation_form() | packed(*weights.up[0]).activation_form();
-  if (weights.shared_gate != nullptr) {
-    forms =
-        forms | packed(weights.shared_gate)->activation_form() | packed(weights.shared_up)->activation_form();
+  if (weights.router_norm.weight.empty()) {
+    set_normalised(weights.norm, x, {},
+                   router.activation_form() | routed_forms(weights) | shared_forms(weights));
+  } else {
+    set_normalised(weights.router_norm, x, {}, router.activation_form());
   }
-  set_normalised(weights.norm, x, {}, forms);
 
   StepExperts& step = *step_experts_;
   const MatrixView scores = rows_in(step.scores, x.rows, router.rows());
@@ -114,6 +124,16 @@ void CpuBackend::choose_experts(const ExpertWeights& weights, ConstMatrixView x)
   step.rows.sort();
 }
 
+// activations_ = what the experts read; the shared expert's rows beside them, where its norm is another.
+void CpuBackend::set_expert_rows(const ExpertWeights& weights, ConstMatrixView x) {
+  const bool shared_has_norm = !weights.shared_norm.weight.empty();
+  if (shared_has_norm)
+    set_normalised(weights.shared_norm, x, {}, shared_forms(weights), step_experts_->shared_inputs);
+  if (weights.router_norm.weight.empty()) return;  // they are there
+  const ActivationForm forms = routed_forms(weights);
+  set_normalised(weights.norm, x, {}, shared_has_norm ? forms : forms | shared_forms(weights));
+}
+
 // Gate and up, activated, and rounded as the products of `down` want them.
 void CpuBackend::multiply_hidden(const ExpertWeights& weights, std::int64_t num_rows) {
   StepExperts& step = *step_experts_;
@@ -123,6 +143,7 @@ void CpuBackend::multiply_hidden(const ExpertWeights& weights, std::int64_t num_
   const bool is_shared = weights.shared_gate != nullptr;
   const std::int64_t shared_width = is_shared ? weights.shared_gate->rows() : 0;
   const auto combine = gated_activation(weights.activation);
+  const ActivationRows& shared_rows = weights.shared_norm.weight.empty() ? activations_ : step.shared_inputs;
 
   // A single row stands in all slots: read where it is.
   const bool is_sorted = num_rows > 1;
@@ -146,9 +167,9 @@ void CpuBackend::multiply_hidden(const ExpertWeights& weights, std::int64_t num_
     const Pieces::Piece piece = pieces.at(index);
     if (piece.expert == Pieces::kShared) {
       const auto [first, count] = columns_of(piece, shared_width);
-      multiply_panels(*packed(weights.shared_gate), activations_, piece.first_panel, piece.last_panel,
+      multiply_panels(*packed(weights.shared_gate), shared_rows, piece.first_panel, piece.last_panel,
                       shared_gate_rows);
-      multiply_panels(*packed(weights.shared_up), activations_, piece.first_panel, piece.last_panel,
+      multiply_panels(*packed(weights.shared_up), shared_rows, piece.first_panel, piece.last_panel,
                       shared_up_rows);
       for (std::int64_t row = 0; row < num_rows; ++row)
         combine(shared_gate_rows.row(row) + first, shared_up_rows.row(row) + first, count);
@@ -227,13 +248,18 @@ void CpuBackend::add_experts(const ExpertWeights& weights, MatrixView residual) 
     std::fill_n(sum, width, 0.0f);
     for (std::int32_t i = 0; i < weights.routing.num_used; ++i)
       kernels_.add_scaled_row(sum, outputs + rows.slot_of(row, i) * width, rows.weights_of(row)[i], width);
+    normalise_if_any(weights.routed_post_norm, sum);
+    if (weights.shared_down != nullptr)
+      normalise_if_any(weights.shared_post_norm, shared_outputs + row * width);
     if (weights.shared_router != nullptr) {
       const auto share = static_cast<float>(sigmoid(kernels_, step.shared_scores.reserve(0)[row]));
       kernels_.add_scaled_row(sum, shared_outputs + row * width, share, width);
     } else if (weights.shared_down != nullptr) {
       kernels_.add_row(sum, shared_outputs + row * width, width);
     }
+    normalise_if_any(weights.post_norm, sum);
     kernels_.add_row(residual.row(row), sum, width);
+    scale_residual(weights.residual_scale, residual.row(row), width);
   });
 }
 

@@ -5,28 +5,36 @@ namespace octavo::kernels::cpu {
 
 void CpuBackend::feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x,
                                     MatrixView out) {
-  const auto& up = static_cast<const PackedMatrix&>(*weights.up);
+  const auto* up = static_cast<const PackedMatrix*>(weights.up);
   const auto* gate = static_cast<const PackedMatrix*>(weights.gate);
   const auto activate = weights.activation == FeedForwardActivation::kSilu ? kernels_.silu : kernels_.gelu;
   const auto activate_and_multiply = gated_activation(weights.activation);
-  const std::int64_t rows = x.rows, width = up.rows();
+  const std::int64_t rows = x.rows, width = out.columns;
+  const PackedMatrix& first_matrix = gate == nullptr ? *up : *gate;
   // Without a gate the products of `up` are the output's.
+  const bool has_both = gate != nullptr && up != nullptr;
   const MatrixView up_rows =
-      gate == nullptr ? out : MatrixView{product_rows_.reserve(rows * width), rows, width, width};
-  set_normalised(weights.norm, x, {},
-                 gate == nullptr ? up.activation_form() : gate->activation_form() | up.activation_form());
-  for_each_panel_piece(up, [&](const PanelPiece& piece) {
+      has_both ? MatrixView{product_rows_.reserve(rows * width), rows, width, width} : out;
+  const ConstMatrixView factors = up == nullptr ? weights.factors : ConstMatrixView(up_rows);
+  ActivationForm forms = first_matrix.activation_form();
+  if (has_both) forms = forms | up->activation_form();
+  if (weights.norm.weight.empty()) {
+    set_activations(x, forms);
+  } else {
+    set_normalised(weights.norm, x, {}, forms);
+  }
+  for_each_panel_piece(first_matrix, [&](const PanelPiece& piece) {
     const auto [first_panel, last_panel, first, count] = piece;
     if (gate != nullptr) multiply_panels(*gate, activations_, first_panel, last_panel, out);
-    multiply_panels(up, activations_, first_panel, last_panel, up_rows);
+    if (up != nullptr) multiply_panels(*up, activations_, first_panel, last_panel, up_rows);
     for (std::int64_t row = 0; row < rows; ++row) {
-      add_bias(weights.up_bias, up_rows.row(row), first, count);
+      if (up != nullptr) add_bias(weights.up_bias, up_rows.row(row), first, count);
       if (gate == nullptr) {
         activate(out.row(row) + first, count);
         continue;
       }
       add_bias(weights.gate_bias, out.row(row), first, count);
-      activate_and_multiply(out.row(row) + first, up_rows.row(row) + first, count);
+      activate_and_multiply(out.row(row) + first, factors.row(row) + first, count);
     }
   });
 }

@@ -12,6 +12,7 @@ void CpuBackend::paged_attention(const AttentionShape& shape, const PagedBatch& 
                                  const KvCache& kv, ConstMatrixView q, MatrixView out) {
   const auto& cache = static_cast<const CpuKvCache&>(kv);
   const KvLayout& layout = cache.layout();
+  const KvLayer& place = layout.layer(layer);
   const std::int32_t group_size = shape.num_heads / shape.num_kv_heads;
   const AttentionPlan plan{.block_size = layout.block_size,
                            .num_kv_heads = shape.num_kv_heads,
@@ -27,8 +28,8 @@ void CpuBackend::paged_attention(const AttentionShape& shape, const PagedBatch& 
     return AttentionTile{
         .kv = cache.data() + layout.head_offset(0, layer, kv_head),
         .block_bytes = layout.block_bytes(),
-        .half_head_bytes = layout.half_head_bytes(),
-        .scales_offset = layout.scales_offset(),
+        .half_head_bytes = place.half_head_bytes,
+        .scales_offset = place.scales_offset,
         .type = layout.type,
         .block_size = layout.block_size,
         .head_dim = shape.head_dim,

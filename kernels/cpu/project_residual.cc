@@ -14,13 +14,16 @@ void CpuBackend::project_residual(const ProjectionWeights& weights, ConstMatrixV
     multiply_panels(matrix, activations_, first_panel, last_panel, product);
     for (std::int64_t row = 0; row < rows; ++row) {
       add_bias(weights.bias, product.row(row), first, count);
-      if (!has_norm) kernels_.add_row(residual.row(row) + first, product.row(row) + first, count);
+      if (has_norm) continue;
+      kernels_.add_row(residual.row(row) + first, product.row(row) + first, count);
+      scale_residual(weights.residual_scale, residual.row(row) + first, count);
     }
   });
   if (!has_norm) return;
   for_each_row(rows, [&](std::int64_t row, std::int32_t) {  // needs the whole row
     normalise(weights.post_norm, product.row(row), product.row(row));
     kernels_.add_row(residual.row(row), product.row(row), width);
+    scale_residual(weights.residual_scale, residual.row(row), width);
   });
 }
 

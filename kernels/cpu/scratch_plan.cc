@@ -16,6 +16,27 @@ ActivationForm forms_of(const StepShape& shape, Activation activation) {
   return shape.has_unquantised_weights ? integers | ActivationForm::kFloat : integers;
 }
 
+// What layers with these heads take, where it is more than the others'.
+void add_attention(const StepShape& shape, KvHeads heads, const KernelTable& kernels, ScratchPlan& plan) {
+  const std::int32_t group_size = shape.num_heads / heads.num_kv_heads;
+  const AttentionPlan attention{
+      .block_size = 1,
+      .num_kv_heads = heads.num_kv_heads,
+      .group_size = group_size,
+      .num_threads = plan.num_threads,
+      .floats_per_row = group_size * kernels.attention_partial_floats(heads.head_dim)};
+  const std::int64_t width = std::int64_t{shape.num_heads} * heads.head_dim;
+  plan.columns = std::max(plan.columns, width);
+  if (shape.has_attention_gates) plan.product_floats = std::max(plan.product_floats, shape.num_rows * width);
+  plan.key_value_floats =
+      std::max(plan.key_value_floats, std::int64_t{shape.num_rows} * heads.num_kv_heads * heads.head_dim);
+  plan.partial_floats =
+      std::max(plan.partial_floats, most_partial_floats(attention, shape.num_rows, shape.max_context_len));
+  plan.worker_floats =
+      std::max(plan.worker_floats,
+               kernels.attention_scratch_floats(attention.rows_per_tile(), group_size, heads.head_dim));
+}
+
 }  // namespace
 
 std::int64_t ScratchPlan::bytes() const {
@@ -27,20 +48,20 @@ std::int64_t ScratchPlan::bytes() const {
 
 ScratchPlan plan_scratch(const StepShape& shape, Activation activation, std::int32_t num_threads,
                          InstructionSet isa) {
-  const KernelTable& kernels = kernel_table(isa);
-  const std::int32_t group_size = shape.num_heads / shape.num_kv_heads;
-  const AttentionPlan attention{
-      .block_size = 1,
-      .num_kv_heads = shape.num_kv_heads,
-      .group_size = group_size,
-      .num_threads = num_threads,
-      .floats_per_row = group_size * kernels.attention_partial_floats(shape.head_dim)};
-  const std::int64_t attention_width = std::int64_t{shape.num_heads} * shape.head_dim;
   const std::int64_t rows = shape.num_rows;
   ScratchPlan plan;
+  plan.num_threads = num_threads;
   plan.rows = std::max<std::int64_t>(rows, shape.num_logits_rows);
-  plan.columns = std::max({std::int64_t{shape.embedding_length}, attention_width,
-                           std::int64_t{shape.feed_forward_length}, shape.delta_net.value_columns()});
+  plan.columns = std::max({std::int64_t{shape.embedding_length}, std::int64_t{shape.feed_forward_length},
+                           shape.delta_net.value_columns()});
+  plan.product_floats =
+      rows * std::max({std::int64_t{shape.embedding_length}, std::int64_t{shape.feed_forward_length},
+                       delta_net_row_floats(shape.delta_net)});
+  plan.worker_floats =
+      std::max({std::int64_t{shape.embedding_length}, std::int64_t{shape.layer_embedding_length},
+                convolution_scratch_floats(shape.delta_net.convolution_width)});
+  add_attention(shape, {shape.num_kv_heads, shape.head_dim}, kernel_table(isa), plan);
+  for (const KvHeads& heads : shape.other_heads) add_attention(shape, heads, kernel_table(isa), plan);
   plan.forms = forms_of(shape, activation);
   // The widest row may meet an unquantised matrix only, and be of any width.
   if (plan.forms != ActivationForm::kFloat) plan.columns = whole_groups(plan.columns);
@@ -48,18 +69,7 @@ ScratchPlan plan_scratch(const StepShape& shape, Activation activation, std::int
     plan.experts = plan_experts(shape, plan.forms);
     plan.forms = plan.forms | ActivationForm::kFloat;  // the router's
   }
-  plan.key_value_floats = rows * shape.num_kv_heads * shape.head_dim;
-  plan.product_floats =
-      rows *
-      std::max({std::int64_t{shape.embedding_length}, std::int64_t{shape.feed_forward_length},
-                shape.has_attention_gates ? attention_width : 0, delta_net_row_floats(shape.delta_net)});
-  plan.partial_floats = most_partial_floats(attention, shape.num_rows, shape.max_context_len);
   plan.item_sum_floats = logits_sum_floats(shape.num_logits_rows, shape.vocabulary_size);
-  plan.worker_floats =
-      std::max({std::int64_t{shape.embedding_length},
-                kernels.attention_scratch_floats(attention.rows_per_tile(), group_size, shape.head_dim),
-                convolution_scratch_floats(shape.delta_net.convolution_width)});
-  plan.num_threads = num_threads;
   return plan;
 }
 

@@ -11,6 +11,7 @@ ExpertPlan plan_experts(const StepShape& shape, ActivationForm forms) {
   plan.shared_columns = whole_groups(shape.shared_expert_length);
   plan.num_scores = shape.num_experts;
   plan.forms = forms;
+  plan.shared_has_norm = shape.has_shared_expert_norms;
   return plan;
 }
 
@@ -19,6 +20,7 @@ std::int64_t ExpertPlan::bytes() const {
   return ActivationRows::bytes_for(slots, input_columns, forms) +
          ActivationRows::bytes_for(slots, hidden_columns, forms) +
          ActivationRows::bytes_for(shared_rows, shared_columns, forms) +
+         ActivationRows::bytes_for(shared_has_norm ? shared_rows : 0, input_columns, forms) +
          Scratch::bytes_for(rows * num_scores) + Scratch::bytes_for(shared_rows) +
          2 * Scratch::bytes_for(slots * hidden_columns) + Scratch::bytes_for(slots * input_columns) +
          2 * Scratch::bytes_for(shared_rows * shared_columns) +
@@ -31,6 +33,7 @@ void StepExperts::reserve(const StepShape& shape, const ExpertPlan& plan) {
   inputs.reserve(plan.slots, plan.input_columns, plan.forms);
   hidden.reserve(plan.slots, plan.hidden_columns, plan.forms);
   shared_hidden.reserve(shared_rows, plan.shared_columns, plan.forms);
+  if (plan.shared_has_norm) shared_inputs.reserve(shared_rows, plan.input_columns, plan.forms);
   scores.reserve(plan.rows * plan.num_scores);
   shared_scores.reserve(shared_rows);
   for (Scratch* scratch : {&gate, &up}) scratch->reserve(plan.slots * plan.hidden_columns);
@@ -41,7 +44,7 @@ void StepExperts::reserve(const StepShape& shape, const ExpertPlan& plan) {
 }
 
 std::int64_t StepExperts::bytes() const {
-  std::int64_t bytes = inputs.bytes() + hidden.bytes() + shared_hidden.bytes();
+  std::int64_t bytes = inputs.bytes() + hidden.bytes() + shared_inputs.bytes() + shared_hidden.bytes();
   for (const Scratch* scratch :
        {&scores, &shared_scores, &gate, &up, &outputs, &shared_gate, &shared_up, &shared_outputs})
     bytes += scratch->bytes();

@@ -19,6 +19,7 @@ struct ExpertPlan {
   std::int64_t rows = 0, slots = 0;
   std::int64_t input_columns = 0, hidden_columns = 0, shared_columns = 0;
   std::int64_t num_scores = 0;  // of a row
+  bool shared_has_norm = false;
   ActivationForm forms = ActivationForm::kFloat;
 
   std::int64_t bytes() const;
@@ -27,7 +28,11 @@ ExpertPlan plan_experts(const StepShape& shape, ActivationForm forms);
 
 struct StepExperts {
   StepExperts(InstructionSet isa, std::int32_t num_threads)
-      : inputs(isa), hidden(isa), shared_hidden(isa), rooms(static_cast<std::size_t>(num_threads)) {}
+      : inputs(isa),
+        hidden(isa),
+        shared_inputs(isa),
+        shared_hidden(isa),
+        rooms(static_cast<std::size_t>(num_threads)) {}
 
   void reserve(const StepShape& shape, const ExpertPlan& plan);  // throws std::bad_alloc
   std::int64_t bytes() const;
@@ -35,6 +40,7 @@ struct StepExperts {
   ExpertRows rows;
   ActivationRows inputs;         // [slots]: the normalised rows, sorted
   ActivationRows hidden;         // [slots]
+  ActivationRows shared_inputs;  // [rows]: of a shared expert with a norm of its own
   ActivationRows shared_hidden;  // [rows]
   Scratch scores, shared_scores;
   Scratch gate, up, outputs;                       // [slots, ...]

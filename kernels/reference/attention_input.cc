@@ -28,22 +28,32 @@ void normalise_heads(float* heads, std::int64_t width, NormWeights weights) {
 void ReferenceBackend::attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
                                        const PagedBatch& batch, std::int32_t layer, ConstMatrixView x,
                                        KvCache& kv, MatrixView q) {
-  std::vector<float> k(static_cast<std::size_t>(weights.key->rows())), v(k.size());
+  const std::int64_t width = weights.key == nullptr ? 0 : weights.key->rows();
+  std::vector<float> k(static_cast<std::size_t>(width)), v(k.size());
   for (std::int32_t row = 0; row < batch.num_tokens; ++row) {
     const std::vector<float> normalised = norm(x.row(row), weights.norm);
-    static_cast<const ReferenceMatrix&>(*weights.query).multiply(normalised, weights.query_bias, q.row(row));
-    static_cast<const ReferenceMatrix&>(*weights.key).multiply(normalised, weights.key_bias, k.data());
-    static_cast<const ReferenceMatrix&>(*weights.value).multiply(normalised, weights.value_bias, v.data());
-
     const float epsilon = weights.norm.epsilon;
-    normalise_heads(q.row(row), weights.query->rows(), {weights.query_norm, epsilon});
-    normalise_heads(k.data(), weights.key->rows(), {weights.key_norm, epsilon});
-
     const auto& angles = shape.rotations == Rotations::kLocal ? batch.local_rotations : batch.rotations;
     const float* rotations = angles.data() + static_cast<std::int64_t>(row) * shape.rotary_dim;
+    static_cast<const ReferenceMatrix&>(*weights.query).multiply(normalised, weights.query_bias, q.row(row));
+    normalise_heads(q.row(row), weights.query->rows(), {weights.query_norm, epsilon});
     for (std::int32_t head = 0; head < shape.num_heads; ++head) {
       rotate_head(q.row(row) + head * shape.head_dim, shape, rotations);
     }
+    if (!batch.query_scales.empty()) {
+      const float scale = batch.query_scales[static_cast<std::size_t>(row)];
+      for (std::int64_t i = 0; i < q.columns; ++i) q.row(row)[i] *= scale;
+    }
+    if (weights.key == nullptr) continue;
+
+    static_cast<const ReferenceMatrix&>(*weights.key).multiply(normalised, weights.key_bias, k.data());
+    if (weights.value == nullptr) {
+      v = k;
+    } else {
+      static_cast<const ReferenceMatrix&>(*weights.value).multiply(normalised, weights.value_bias, v.data());
+    }
+    normalise_heads(k.data(), width, {weights.key_norm, epsilon});
+    normalise_heads(v.data(), width, {weights.value_norm, epsilon});
     for (std::int32_t head = 0; head < shape.num_kv_heads; ++head) {
       rotate_head(k.data() + head * shape.head_dim, shape, rotations);
     }

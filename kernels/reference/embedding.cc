@@ -16,4 +16,24 @@ void ReferenceBackend::embed(const EmbeddingWeights& weights, std::span<const st
   }
 }
 
+void ReferenceBackend::embed_layers(const LayerEmbeddingWeights& weights,
+                                    std::span<const std::int32_t> token_ids, ConstMatrixView x,
+                                    MatrixView out) {
+  const auto& projection = static_cast<const ReferenceMatrix&>(*weights.projection);
+  const auto& tokens = static_cast<const ReferenceMatrix&>(*weights.tokens);
+  const std::size_t size = weights.norm.weight.size();
+  std::vector<float> product(static_cast<std::size_t>(projection.rows()));
+  for (std::int64_t row = 0; row < out.rows; ++row) {
+    projection.multiply({x.row(row), x.row(row) + x.columns}, {}, product.data());
+    for (float& number : product) number *= weights.projection_scale;
+    const std::span<const float> token = tokens.row(token_ids[static_cast<std::size_t>(row)]);
+    float* const target = out.row(row);
+    for (std::size_t first = 0; first < product.size(); first += size) {
+      const std::vector<float> part = norm(product.data() + first, weights.norm);
+      for (std::size_t i = 0; i < size; ++i)
+        target[first + i] = (part[i] + weights.token_scale * token[first + i]) * weights.scale;
+    }
+  }
+}
+
 }  // namespace octavo::kernels::reference

@@ -93,12 +93,25 @@ void add_scaled(Numbers& sum, const std::vector<float>& values, double factor) {
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += factor * double{values[i]};
 }
 
+// In place; no weight: nothing.
+void normalise(const NormWeights& weights, Numbers& values) {
+  if (weights.weight.empty()) return;
+  const std::vector<float> rounded(values.begin(), values.end());
+  const std::vector<float> normalised = norm(rounded.data(), weights);
+  values.assign(normalised.begin(), normalised.end());
+}
+
+const NormWeights& own_or(const NormWeights& own, const NormWeights& common) {
+  return own.weight.empty() ? common : own;
+}
+
 }  // namespace
 
 void ReferenceBackend::feed_forward_experts(const ExpertWeights& weights, MatrixView residual) {
   for (std::int64_t row = 0; row < residual.rows; ++row) {
     const std::vector<float> x = norm(residual.row(row), weights.norm);
-    const std::vector<float> scores = product(*weights.router, x, weights.router_bias);
+    const std::vector<float> router_x = norm(residual.row(row), own_or(weights.router_norm, weights.norm));
+    const std::vector<float> scores = product(*weights.router, router_x, weights.router_bias);
     const Choice choice = choose(weights.routing, {scores.begin(), scores.end()});
     Numbers sum(x.size(), 0.0);
     for (std::size_t i = 0; i < choice.experts.size(); ++i) {
@@ -111,14 +124,23 @@ void ReferenceBackend::feed_forward_experts(const ExpertWeights& weights, Matrix
       add_scaled(sum, product(down, inner, bias_of(weights.down_bias, expert, down)),
                  choice.weights[i] * scale);
     }
+    normalise(weights.routed_post_norm, sum);
     if (weights.shared_down != nullptr) {
-      const std::vector<float> inner =
-          hidden(weights.activation, product(*weights.shared_gate, x), product(*weights.shared_up, x));
-      const double share =
-          weights.shared_router == nullptr ? 1.0 : sigmoid(double{product(*weights.shared_router, x)[0]});
-      add_scaled(sum, product(*weights.shared_down, inner), share);
+      const std::vector<float> shared_x = norm(residual.row(row), own_or(weights.shared_norm, weights.norm));
+      const std::vector<float> inner = hidden(weights.activation, product(*weights.shared_gate, shared_x),
+                                              product(*weights.shared_up, shared_x));
+      const double share = weights.shared_router == nullptr
+                               ? 1.0
+                               : sigmoid(double{product(*weights.shared_router, router_x)[0]});
+      const std::vector<float> shared = product(*weights.shared_down, inner);
+      Numbers given(shared.begin(), shared.end());
+      normalise(weights.shared_post_norm, given);
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += share * given[i];
     }
-    for (std::size_t i = 0; i < sum.size(); ++i) residual.row(row)[i] += static_cast<float>(sum[i]);
+    normalise(weights.post_norm, sum);
+    float* const sums = residual.row(row);
+    for (std::size_t i = 0; i < sum.size(); ++i)
+      sums[i] = (sums[i] + static_cast<float>(sum[i])) * weights.residual_scale;
   }
 }
 

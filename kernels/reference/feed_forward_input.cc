@@ -24,10 +24,16 @@ double gated(FeedForwardActivation activation, double gate, double up) {
 
 void ReferenceBackend::feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x,
                                           MatrixView out) {
-  std::vector<float> up(static_cast<std::size_t>(weights.up->rows())), gate(up.size());
+  std::vector<float> up(static_cast<std::size_t>(out.columns)), gate(up.size());
   for (std::int64_t row = 0; row < x.rows; ++row) {
-    const std::vector<float> normalised = norm(x.row(row), weights.norm);
-    static_cast<const ReferenceMatrix&>(*weights.up).multiply(normalised, weights.up_bias, up.data());
+    const std::vector<float> normalised = weights.norm.weight.empty()
+                                              ? std::vector<float>(x.row(row), x.row(row) + x.columns)
+                                              : norm(x.row(row), weights.norm);
+    if (weights.up == nullptr) {
+      up.assign(weights.factors.row(row), weights.factors.row(row) + weights.factors.columns);
+    } else {
+      static_cast<const ReferenceMatrix&>(*weights.up).multiply(normalised, weights.up_bias, up.data());
+    }
     if (weights.gate != nullptr) {
       static_cast<const ReferenceMatrix&>(*weights.gate).multiply(normalised, weights.gate_bias, gate.data());
     }

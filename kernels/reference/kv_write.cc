@@ -80,23 +80,25 @@ std::byte* ReferenceKvCache::head_address(const Place& place) const {
 }
 
 std::byte* ReferenceKvCache::key_address(const Place& place, std::int32_t dimension) const {
-  return head_address(place) + layout().key_index(dimension, place.offset) * kv_element_bytes(layout().type);
+  return head_address(place) +
+         layer_of(place).key_index(dimension, place.offset) * kv_element_bytes(layout().type);
 }
 
 std::byte* ReferenceKvCache::value_address(const Place& place, std::int32_t dimension) const {
-  return head_address(place) + layout().half_head_bytes() +
-         layout().value_index(place.offset, dimension) * kv_element_bytes(layout().type);
+  return head_address(place) + layer_of(place).half_head_bytes +
+         layer_of(place).value_index(place.offset, dimension) * kv_element_bytes(layout().type);
 }
 
 void ReferenceKvCache::write(const Place& place, const float* key, const float* value) {
+  const KvLayer& layer = layer_of(place);
   float key_scale = 1.0f, value_scale = 1.0f;
   if (layout().has_scales()) {
-    key_scale = int8_scale(key, layout().head_dim);
-    value_scale = int8_scale(value, layout().head_dim);
-    put(head_address(place) + layout().key_scale_offset(place.offset), key_scale);
-    put(head_address(place) + layout().value_scale_offset(place.offset), value_scale);
+    key_scale = int8_scale(key, layer.head_dim);
+    value_scale = int8_scale(value, layer.head_dim);
+    put(head_address(place) + layer.key_scale_offset(place.offset), key_scale);
+    put(head_address(place) + layer.value_scale_offset(place.offset), value_scale);
   }
-  for (std::int32_t d = 0; d < layout().head_dim; ++d) {
+  for (std::int32_t d = 0; d < layer.head_dim; ++d) {
     write_element(layout().type, key_address(place, d), key[d], key_scale);
     write_element(layout().type, value_address(place, d), value[d], value_scale);
   }
@@ -108,12 +110,12 @@ float ReferenceKvCache::read_scale(const Place& place, std::int64_t offset_in_he
 
 float ReferenceKvCache::read_key(const Place& place, std::int32_t dimension) const {
   return read_element(layout().type, key_address(place, dimension),
-                      read_scale(place, layout().key_scale_offset(place.offset)));
+                      read_scale(place, layer_of(place).key_scale_offset(place.offset)));
 }
 
 float ReferenceKvCache::read_value(const Place& place, std::int32_t dimension) const {
   return read_element(layout().type, value_address(place, dimension),
-                      read_scale(place, layout().value_scale_offset(place.offset)));
+                      read_scale(place, layer_of(place).value_scale_offset(place.offset)));
 }
 
 }  // namespace octavo::kernels::reference

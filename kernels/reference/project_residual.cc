@@ -9,7 +9,9 @@ void ReferenceBackend::project_residual(const ProjectionWeights& weights, ConstM
   for (std::int64_t row = 0; row < input.rows; ++row) {
     matrix.multiply({input.row(row), input.row(row) + matrix.columns()}, weights.bias, product.data());
     if (!weights.post_norm.weight.empty()) product = norm(product.data(), weights.post_norm);
-    for (std::size_t i = 0; i < product.size(); ++i) residual.row(row)[i] += product[i];
+    float* const sums = residual.row(row);
+    for (std::size_t i = 0; i < product.size(); ++i)
+      sums[i] = (sums[i] + product[i]) * weights.residual_scale;
   }
 }
 

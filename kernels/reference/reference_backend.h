@@ -53,6 +53,7 @@ class ReferenceKvCache final : public KvCache {
   float read_value(const Place& place, std::int32_t dimension) const;
 
  private:
+  const KvLayer& layer_of(const Place& place) const { return layout().layer(place.layer); }
   std::byte* head_address(const Place& place) const;
   std::byte* key_address(const Place& place, std::int32_t dimension) const;
   std::byte* value_address(const Place& place, std::int32_t dimension) const;
@@ -150,6 +151,8 @@ class ReferenceBackend final : public Backend {
 
   void embed(const EmbeddingWeights& weights, std::span<const std::int32_t> token_ids,
              std::span<const std::int32_t> positions, MatrixView out) override;
+  void embed_layers(const LayerEmbeddingWeights& weights, std::span<const std::int32_t> token_ids,
+                    ConstMatrixView x, MatrixView out) override;
   void attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
                        const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
                        MatrixView q) override;

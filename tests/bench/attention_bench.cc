@@ -158,8 +158,8 @@ void fill_pool(const CpuKvCache& kv) {
   }
   if (!layout.has_scales()) return;
   const std::vector<float> scales(static_cast<std::size_t>(2 * layout.block_size), 0.01f);
-  for (std::int64_t head = 0; head < bytes / layout.head_bytes(); ++head) {
-    std::memcpy(kv.data() + head * layout.head_bytes() + layout.scales_offset(), scales.data(),
+  for (std::int64_t head = 0; head < bytes / layout.layer(0).head_bytes; ++head) {
+    std::memcpy(kv.data() + head * layout.layer(0).head_bytes + layout.layer(0).scales_offset, scales.data(),
                 scales.size() * sizeof(float));
   }
 }
@@ -302,9 +302,8 @@ class Bench {
   }
 
   Pool contiguous_pool() {
-    KvLayout layout = layout_;
-    layout.num_layers = layout.num_kv_heads = 1;
-    const std::int32_t num_runs = layout_.num_layers * layout_.num_kv_heads;
+    const KvLayout layout{type_.type, block_size_, 1, 1, shape_.attention.head_dim};
+    const std::int32_t num_runs = shape_.num_layers * shape_.attention.num_kv_heads;
     Pool pool = allocate(layout, tables_.num_blocks * num_runs);
     pool.is_contiguous = true;
     for (const std::vector<std::int32_t>& table : tables_.copies) {

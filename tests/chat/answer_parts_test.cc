@@ -79,6 +79,24 @@ TEST(AnswerParts, OfChannelsOnlyAnalysisIsThinking) {
   EXPECT_EQ(shown("<|start|>" + std::string(600, 'x')), "A(<|start|>" + std::string(600, 'x') + ")");
 }
 
+TEST(AnswerParts, GemmasThoughtsStandInAChannelThatEndsWithAMarkOfItsOwn) {
+  EXPECT_EQ(shown("<|channel>thought\nHm, 2.\n<channel|>It is 2."), "T(Hm, 2.)A(It is 2.)");
+  EXPECT_EQ(shown("<|channel>thought\n<channel|>Only an answer."), "T()A(Only an answer.)");
+  EXPECT_EQ(shown("<|channel>thought\na</think>b<channel|>c"), "T(a</think>b)A(c)")
+      << "the mark that opened it";
+  EXPECT_EQ(shown("<think>a<channel|>b</think>c"), "T(a<channel|>b)A(c)");
+  EXPECT_EQ(shown("<|channel>thought\na<channel|>\n<|channel>thought\nb<channel|>c"), "T(a)T(b)A(c)");
+  EXPECT_EQ(shown("<|channel>thought\ncut"), "t(cut)");
+  EXPECT_EQ(shown("<|channel>thou", /*is_final=*/false), "");
+  EXPECT_EQ(shown("<|channel>thought\nHm <chan", /*is_final=*/false), "t(Hm)");
+  EXPECT_EQ(shown("<|channel>other"), "A(<|channel>other)");
+  EXPECT_EQ(shown("Models write <|channel>thought and <channel|>."),
+            "A(Models write <|channel>thought and <channel|>.)");
+  EXPECT_EQ(shown("Hm.<channel|>Two.", /*is_final=*/true, AnswerBeginning::kThinking), "T(Hm.)A(Two.)");
+  EXPECT_TRUE(begins_thinking("<|turn>model\n<|channel>thought\n"));
+  EXPECT_FALSE(begins_thinking("<|turn>model\n<|channel>thought\n<channel|>"));
+}
+
 TEST(AnswerParts, TheBeginningOfAMarkIsNotShownWhileMoreMayCome) {
   EXPECT_EQ(shown("<th", /*is_final=*/false), "");
   EXPECT_EQ(shown("<th", /*is_final=*/true), "A(<th)");
@@ -90,11 +108,34 @@ TEST(AnswerParts, TheBeginningOfAMarkIsNotShownWhileMoreMayCome) {
 }
 
 std::string random_text(std::mt19937& random) {
-  constexpr std::array<std::string_view, 24> kPieces = {
-      "<think>",      "</think>",  "<|channel|>", "analysis", "final", "<|message|>", "<|end|>",
-      "<|start|>",    "assistant", "<|return|>",  "\n",       "\n\n",  " ",           "a",
-      "Hm, \xc3\xa9", "<",         "</",          "<|",       "`",     "<thi",        "nk>",
-      "\xe4\xbd\xa0", "  - x\n",   "<|call|>"};
+  constexpr std::array<std::string_view, 28> kPieces = {"<|channel>thought",
+                                                        "<channel|>",
+                                                        "<|channel>",
+                                                        "thought",
+                                                        "<think>",
+                                                        "</think>",
+                                                        "<|channel|>",
+                                                        "analysis",
+                                                        "final",
+                                                        "<|message|>",
+                                                        "<|end|>",
+                                                        "<|start|>",
+                                                        "assistant",
+                                                        "<|return|>",
+                                                        "\n",
+                                                        "\n\n",
+                                                        " ",
+                                                        "a",
+                                                        "Hm, \xc3\xa9",
+                                                        "<",
+                                                        "</",
+                                                        "<|",
+                                                        "`",
+                                                        "<thi",
+                                                        "nk>",
+                                                        "\xe4\xbd\xa0",
+                                                        "  - x\n",
+                                                        "<|call|>"};
   std::string text;
   for (auto left = random() % 14; left > 0; --left) text += kPieces[random() % kPieces.size()];
   return text;
@@ -139,7 +180,8 @@ TEST(AnswerParts, GrowthCostsItsOwnLength) {
 
 // Templates take the text as the model wrote it, and strip what it thought; what is left is what is shown.
 TEST(AnswerParts, TemplatesThatStripThinkingGetTheTextThatTheyExpect) {
-  for (const char* const name : {"qwen3.jinja", "deepseek-r1.jinja"}) {
+  for (const char* const name : {"qwen3.jinja", "deepseek-r1.jinja", "gemma4.jinja"}) {
+    const bool is_gemma = std::string_view(name) == "gemma4.jinja";
     std::ifstream file(test::source_folder() / "tests/golden/templates" / name);
     const std::string source((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     const auto parsed = tokenizer::ChatTemplate::parse(source);
@@ -154,7 +196,11 @@ TEST(AnswerParts, TemplatesThatStripThinkingGetTheTextThatTheyExpect) {
       for (const auto& span : *spans) prompt += span.text;
       return prompt;
     };
-    for (const std::string answer : {"<think>\nHm.\n</think>\n\nTwo.", "Hm.\n</think>\n\nTwo.", "Two."}) {
+    const std::vector<std::string> answers =
+        is_gemma
+            ? std::vector<std::string>{"<|channel>thought\nHm.\n<channel|>Two.", "Two."}
+            : std::vector<std::string>{"<think>\nHm.\n</think>\n\nTwo.", "Hm.\n</think>\n\nTwo.", "Two."};
+    for (const std::string& answer : answers) {
       const std::string prompt = prompt_with(answer);
       EXPECT_EQ(prompt.find("Hm."), std::string::npos) << name << ": " << prompt;
       const auto parts = answer_parts(answer, /*is_final=*/true);

@@ -35,7 +35,7 @@ TEST_F(CudaEngine, GeneratesTheReferencesGreedyTokens) {
 TEST_F(CudaEngine, RunsEveryArchitecture) {
   for (const nlohmann::json& model : test::tiny_models()) {
     const std::string name = model["name"];
-    if (test::has_experts(model) || test::has_states(model)) continue;
+    if (test::is_for_processors(model)) continue;
     EngineOptions options = small_options(kernels::TensorType::kQ4_1);
     options.model = tiny_model_of(name);
     const auto device = open_engine(options, Device::kCuda);
@@ -45,6 +45,29 @@ TEST_F(CudaEngine, RunsEveryArchitecture) {
                                                      request(3, 23, 8)};
     EXPECT_EQ(tokens_of(run_together(*device, requests)), tokens_of(run_together(*reference, requests)))
         << name;
+  }
+}
+
+TEST_F(CudaEngine, LeavesModelsThatScaleQueriesToTheProcessor) {
+  EngineOptions options = small_options(kernels::TensorType::kQ4_1);
+  options.model = tiny_model_of("mistral3");
+  options.device = Device::kCuda;
+  const auto refused = Engine::create(options);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "device: models with queries scaled by position do not run on the GPU yet; use cpu");
+}
+
+TEST_F(CudaEngine, LeavesModelsOfUnequalLayersToTheProcessor) {
+  for (const char* name : {"gemma4", "gemma4_embedded"}) {
+    EngineOptions options = small_options(kernels::TensorType::kQ4_1);
+    options.model = tiny_model_of(name);
+    options.device = Device::kCuda;
+    const auto refused = Engine::create(options);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
+    EXPECT_EQ(refused.error().message,
+              "device: models with unequal layers do not run on the GPU yet; use cpu");
   }
 }
 

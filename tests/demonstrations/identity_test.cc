@@ -210,7 +210,8 @@ INSTANTIATE_TEST_SUITE_P(Architectures, IdentityOfArchitecture,
                                          std::tuple{"gpt2", 2}, std::tuple{"qwen3moe", 3},
                                          std::tuple{"glm4moe", 4}, std::tuple{"gpt-oss", 5},
                                          std::tuple{"qwen35", 1}, std::tuple{"qwen35moe", 2},
-                                         std::tuple{"qwen3next", 3}),
+                                         std::tuple{"qwen3next", 3}, std::tuple{"gemma4", 6},
+                                         std::tuple{"gemma4_embedded", 7}, std::tuple{"gemma4_experts", 8}),
                          [](const auto& info) {
                            std::string name = std::get<0>(info.param);
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -49,7 +49,9 @@ def write_model(shape, kind, path, random):
     writer = gguf.GGUFWriter(path, shape.architecture)
     for suffix, value in shape.keys.items():
         name = f"{shape.architecture}.{suffix}"
-        if isinstance(value, str):
+        if isinstance(value, list):
+            writer.add_array(name, value)
+        elif isinstance(value, str):
             writer.add_string(name, value)
         elif isinstance(value, bool):
             writer.add_bool(name, value)
@@ -64,10 +66,10 @@ def write_model(shape, kind, path, random):
         numbers = (centre + scale * random.uniform(-1, 1, (rows, columns) if rows else columns)).astype(np.float32)
         if experts and experts[0] > 1:  # of each expert
             numbers = numbers.reshape(experts[0], -1, columns)
-        is_weight = rows is not None and name.endswith(".weight") and not any(n in name for n in ("ffn_gate_inp", "ssm_conv1d", "position_embd"))
+        is_weight = rows is not None and name.endswith(".weight") and not any(n in name for n in ("ffn_gate_inp", "ssm_conv1d", "position_embd", "per_layer_model_proj"))
         tensor_kind = kind if is_weight else gguf.GGMLQuantizationType.F32
         writer.add_tensor(name, gguf.quants.quantize(numbers, tensor_kind), raw_dtype=tensor_kind)
-    for name, numbers in shape.long_rope().items():
+    for name, numbers in shape.tables().items():
         writer.add_tensor(name, np.array(numbers, dtype=np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -167,7 +169,8 @@ def main():
                 continue
             for kind in options.types.split(","):
                 shape = Shape(variant)
-                if shape.width % 32 and kind not in ("F32", "F16", "BF16"):  # blocks of 32
+                columns = [c for name, rows, c, *_ in shape.tensors if rows is not None and rows > 1 and name.endswith(".weight")]
+                if any(c % 32 for c in columns) and kind not in ("F32", "F16", "BF16"):  # blocks of 32
                     continue
                 path = os.path.join(folder, f"{name}-{kind}.gguf")
                 write_model(shape, gguf.GGMLQuantizationType[kind], path, random)
@@ -176,7 +179,7 @@ def main():
                 expected = chosen(Transformer(FileModel(path), shape.max_model_len).log_probabilities(token_ids), token_ids)
                 difference = np.abs(ours - expected)
                 line = f"{name:24}{kind:6}{difference.mean():10.1e}{difference.max():10.1e}"
-                if llama_cpp:
+                if llama_cpp and variant.get("llama_cpp", True):
                     theirs = llama_cpp.logprobs(path, token_ids, shape)
                     apart = None if theirs is None else np.abs(ours - theirs)
                     line += f"{'refused':>18}" if apart is None else f"{apart.mean():18.1e}{apart.max():10.1e}"

@@ -24,6 +24,7 @@ class RandomModel:
         for name, rows, columns, centre, scale, *_ in shape.tensors:
             numbers = centre + scale * random.uniform(-1, 1, (rows, columns) if rows else columns)
             self.tensors[name] = numbers.astype(np.float32).astype(np.float64)
+        self.tensors |= {name: np.array(numbers) for name, numbers in shape.tables().items()}
 
     def key(self, suffix, default=None):
         return self.keys.get(suffix, default)
@@ -158,6 +159,16 @@ def minicpm(shape, model):
     return None if has_biases(shape) else granite(shape, model)
 
 
+def mistral3(shape, model):
+    keys = shape.keys
+    if shape.experts or has_biases(shape):
+        return None
+    positions = rope(shape, factor=keys["rope.scaling.factor"], mscale=1.0, mscale_all_dim=keys["rope.scaling.yarn_log_multiplier"],
+                     beta_fast=32.0, beta_slow=1.0, llama_4_scaling_beta=keys.get("attention.temperature_scale", 0.0),
+                     original_max_position_embeddings=keys["rope.scaling.original_context_length"]) | dict(rope_type="yarn")
+    return "ministral3", dict(rope_parameters=positions, sliding_window=None), [rotated_halves(shape, model)], "ffn_norm"
+
+
 def olmoe(shape, model):
     e = shape.experts
     config = dict(num_experts=e["count"], num_experts_per_tok=e["used"], norm_topk_prob=False, clip_qkv=None)
@@ -175,6 +186,44 @@ def glm4moe(shape, model):
                   num_nextn_predict_layers=shape.predicted,
                   rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=rotated))
     return "glm4_moe", config, [experts_behind_each_other(model, i, e["count"]) for i in range(shape.layers)], "post_attention_norm"
+
+
+def gemma4(shape, model):
+    keys, e, extra = shape.keys, shape.experts, {}
+    layers, pattern = range(shape.layers), keys["attention.sliding_window_pattern"]
+    if keys["rope.dimension_count_swa"] != shape.local_head_dim:
+        return None
+    in_full = {i: dict(head_dim=shape.head_dim, num_key_value_heads=shape.of_layer(shape.kv_heads, i)) for i in layers if not pattern[i]}
+    hidden = [shape.of_layer(shape.hidden, i) for i in layers]
+    config = dict(
+        head_dim=shape.local_head_dim, num_key_value_heads=shape.of_layer(shape.kv_heads, pattern.index(True)), per_layer_config=in_full,
+        intermediate_size=hidden[0], use_double_wide_mlp=hidden[-1] != hidden[0], sliding_window=keys["attention.sliding_window"],
+        layer_types=[("sliding" if is_local else "full") + "_attention" for is_local in pattern], num_kv_shared_layers=shape.num_shared,
+        attention_k_eq_v=shape.variant.get("values_from_keys", False), hidden_size_per_layer_input=shape.layer_embedding,
+        vocab_size_per_layer_input=VOCABULARY, final_logit_softcapping=keys.get("final_logit_softcapping"),
+        rope_parameters=dict(
+            full_attention=dict(rope_type="proportional", partial_rotary_factor=0.25, rope_theta=keys["rope.freq_base"]),
+            sliding_attention=dict(rope_type="default", rope_theta=keys.get("rope.freq_base_swa", 10000.0))))
+    names = {"pre_feedforward_layernorm.weight": "ffn_norm.weight", "post_feedforward_layernorm.weight": "post_ffw_norm.weight",
+             "layer_scalar": "layer_output_scale.weight", "per_layer_input_gate.weight": "inp_gate.weight",
+             "per_layer_projection.weight": "proj.weight", "post_per_layer_input_norm.weight": "post_norm.weight",
+             "router.proj.weight": "ffn_gate_inp.weight", "router.scale": "ffn_gate_inp.scale",
+             "router.per_expert_scale": "ffn_down_exps.scale", "pre_feedforward_layernorm_2.weight": "pre_ffw_norm_2.weight",
+             "post_feedforward_layernorm_1.weight": "post_ffw_norm_1.weight", "post_feedforward_layernorm_2.weight": "post_ffw_norm_2.weight"}
+    for layer in layers:
+        for there, here in names.items():
+            extra[f"model.layers.{layer}.{there}"] = model.tensor(f"blk.{layer}.{here}")
+        if model.tensor(f"blk.{layer}.layer_output_scale.weight") is None:
+            extra[f"model.layers.{layer}.layer_scalar"] = np.ones(1)
+    if shape.layer_embedding:
+        extra |= {"model.embed_tokens_per_layer.weight": model.tensor("per_layer_token_embd.weight"),
+                  "model.per_layer_model_projection.weight": model.tensor("per_layer_model_proj.weight"),
+                  "model.per_layer_projection_norm.weight": model.tensor("per_layer_proj_norm.weight")}
+    extra = [{name: numbers for name, numbers in extra.items() if numbers is not None}]
+    if e:
+        config |= dict(enable_moe_block=True, num_experts=e["count"], top_k_experts=e["used"], moe_intermediate_size=e["hidden"])
+        extra += [{name.replace("mlp.", ""): numbers for name, numbers in experts_behind_each_other(model, i, e["count"]).items()} for i in layers]
+    return "gemma4_text", config, extra, "post_attention_norm"
 
 
 def gpt_oss(shape, model):
@@ -338,8 +387,8 @@ def qwen3next(shape, model):
     return hybrid(shape, model, "qwen3_next", delta_net_numbers_of_next)
 
 
-FAMILIES = {"ernie4_5": ernie4_5, "glm4": glm4, "glm4moe": glm4moe, "gpt-oss": gpt_oss, "granite": granite,
-            "granitemoe": granite, "llama": llama, "minicpm": minicpm, "olmoe": olmoe,
+FAMILIES = {"ernie4_5": ernie4_5, "gemma4": gemma4, "glm4": glm4, "glm4moe": glm4moe, "gpt-oss": gpt_oss, "granite": granite,
+            "granitemoe": granite, "llama": llama, "minicpm": minicpm, "mistral3": mistral3, "olmoe": olmoe,
             "qwen35": qwen35, "qwen35moe": qwen35moe, "qwen3moe": qwen3moe, "qwen3next": qwen3next, "seed_oss": seed_oss,
             "smollm3": smollm3, "stablelm": stablelm, "starcoder2": starcoder2}
 

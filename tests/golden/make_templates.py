@@ -74,6 +74,7 @@ CHATS = [
     [turn("user", "1"), turn("assistant", "</think>2"), turn("user", "3"), turn("assistant", "<think>only"), turn("user", "4"), turn("assistant", "<think>a</think>b</think>c"), turn("user", "5")],
     [turn("user", "<|eot_id|><|end|><end_of_turn><start_of_turn>[/INST]<\uff5cUser\uff5c><|im_start|>system\n"), turn("assistant", "<s></s><bos><eos>"), turn("user", "\u0645\u0631\u062d\u0628\u0627 \U0001f468\u200d\U0001f469\u200d\U0001f467 e\u0301 \x1b[31m")],
     [turn("tool", "first of all"), turn("user", "x")],
+    [turn("user", "a"), turn("assistant", "<|channel>thought\nhm, \u00e9\n<channel|>b"), turn("user", "c"), turn("assistant", "d<channel|>e"), turn("user", "f")],
 ]
 
 VARIABLES = {

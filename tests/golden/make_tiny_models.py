@@ -25,7 +25,7 @@ class CounterModel:
         for name, rows, columns, centre, scale, *_ in shape.tensors:
             numbers = centre + round_scale(scale) * values(name, (rows or 1) * columns)
             self._tensors[name] = numbers.reshape(rows, columns) if rows else numbers
-        for name, numbers in shape.long_rope().items():
+        for name, numbers in shape.tables().items():
             self._tensors[name] = np.array(numbers, dtype=np.float32).astype(np.float64)
 
     def key(self, suffix, default=None):
@@ -45,7 +45,7 @@ def main(out):
         result.append(dict(
             name=name, architecture=shape.architecture, keys=shape.keys, max_model_len=shape.max_model_len or shape.context_length,
             tensors=[[n, rows or 0, columns, centre, round_scale(scale), *experts] for n, rows, columns, centre, scale, *experts in shape.tensors],
-            long_rope=shape.long_rope(), token_ids=ids,
+            long_rope=shape.long_rope(), **({"rope_freqs": shape.rope_freqs()} if shape.rope_freqs() else {}), token_ids=ids,
             prompt_logprobs=[round(float(lp[i, ids[i + 1]]), 7) for i in range(len(ids) - 1)],
             last_logprobs=[round(float(x), 7) for x in lp[-1]]))
     with open(out, "w") as file:

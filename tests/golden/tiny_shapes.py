@@ -27,6 +27,39 @@ VARIANTS = {
     "gemma3_without_window": dict(architecture="gemma3", keys={"rope.freq_base": 1000000.0, "final_logit_softcapping": 6.0}),
     "gemma3_odd_sizes": dict(architecture="gemma3", layers=6, width=52, hidden=44, heads=3, kv_heads=1, head_dim=18,
                              keys={"attention.sliding_window": 5}),
+    # As the 12B and 31B models: heads of two sizes and numbers, values from keys where a layer sees all.
+    "gemma4": dict(architecture="gemma4", layers=6, head_dim=48, local_head_dim=24, kv_heads=[2, 2, 1, 2, 2, 1],
+                   values_from_keys=True, output_scales=True,
+                   keys={"attention.sliding_window": 8, "attention.sliding_window_pattern": [True, True, False] * 2,
+                         "rope.freq_base": 1000000.0, "rope.freq_base_swa": 10000.0, "final_logit_softcapping": 6.0}),
+    # As E2B: the last layers read the keys and values of others, and are twice as wide; every layer has its part of the second
+    # embedding.
+    "gemma4_embedded": dict(architecture="gemma4", layers=7, head_dim=32, local_head_dim=16, shared=3, layer_embedding=32,
+                            hidden=[96] * 4 + [192] * 3, output_scales=True,
+                            keys={"attention.sliding_window": 8,
+                                  "attention.sliding_window_pattern": [True, False, True, False, True, True, False],
+                                  "rope.freq_base": 1000000.0, "final_logit_softcapping": 6.0}),
+    # As 26B-A4B.
+    "gemma4_experts": dict(architecture="gemma4", layers=3, head_dim=32, local_head_dim=16, kv_heads=[4, 4, 2],
+                           values_from_keys=True, output_scales=True, experts=dict(count=8, used=2, hidden=32, packed=True),
+                           keys={"attention.sliding_window": 8, "attention.sliding_window_pattern": [True, True, False],
+                                 "rope.freq_base": 1000000.0, "final_logit_softcapping": 6.0}),
+    "gemma4_odd_sizes": dict(architecture="gemma4", layers=5, width=52, hidden=44, heads=3, kv_heads=1, head_dim=40, untied=True,
+                             local_head_dim=18, shared=2, layer_embedding=10,
+                             keys={"attention.sliding_window": 5,
+                                   "attention.sliding_window_pattern": [False, True, False, True, False],
+                                   "rope.freq_base": 1000000.0, "final_logit_softcapping": 6.0}),
+    "gemma4_local_part": dict(architecture="gemma4", layers=3, head_dim=32, local_head_dim=24,
+                              keys={"attention.sliding_window": 8, "attention.sliding_window_pattern": [True, True, False],
+                                    "rope.dimension_count_swa": 14, "rope.freq_base": 1000000.0, "final_logit_softcapping": 6.0}),
+    # What llama.cpp does not do: the owner of a kind is not one of the two layers before the shared ones, and a file without
+    # final_logit_softcapping has none.
+    "gemma4_shared_apart": dict(architecture="gemma4", layers=6, kv_heads=[2, 2, 4, 4, 2, 4], head_dim=16, local_head_dim=16,
+                                shared=2, output_scales=True, experts=dict(count=5, used=3, hidden=24), layer_embedding=8,
+                                llama_cpp=False,
+                                keys={"attention.sliding_window": 6,
+                                      "attention.sliding_window_pattern": [True, True, False, False, True, False],
+                                      "rope.freq_base": 1000000.0}),
     "gpt2": dict(architecture="gpt2", heads=4, kv_heads=None, biases=True),
     "gpt2_odd_sizes": dict(architecture="gpt2", width=57, hidden=71, heads=3, kv_heads=None, biases=True),
     "llama_with_window": dict(architecture="llama", untied=True, keys={"attention.sliding_window": 11}),
@@ -39,6 +72,16 @@ VARIANTS = {
     "phi3_long_within": dict(architecture="phi3", untied=True, long_rope=True, max_model_len=56,
                              keys={"rope.dimension_count": 16, "rope.scaling.original_context_length": 56,
                                    "rope.scaling.attn_factor": 1.1}),
+    "mistral3": dict(architecture="mistral3", head_dim=24, untied=True,
+                     keys={"attention.temperature_scale": 0.5, "rope.freq_base": 1000000.0, "rope.scaling.type": "yarn",
+                           "rope.scaling.factor": 16.0, "rope.scaling.original_context_length": 12,
+                           "rope.scaling.yarn_log_multiplier": 1.0, "rope.scaling.yarn_beta_fast": 32.0,
+                           "rope.scaling.yarn_beta_slow": 1.0}),
+    "mistral3_half_dampened": dict(architecture="mistral3",
+                                   keys={"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0,
+                                         "rope.scaling.original_context_length": 16, "rope.scaling.yarn_log_multiplier": 0.5}),
+    "mistral3_with_experts": dict(architecture="mistral3", experts=dict(count=8, used=2, hidden=None),
+                                  keys={"attention.temperature_scale": 0.25, "rope.scaling.original_context_length": 16}),
     "qwen2": dict(architecture="qwen2", keys={"rope.freq_base": 1000000.0}, query_key_value_biases=True),
     "qwen2_untied": dict(architecture="qwen2", untied=True, query_key_value_biases=True),
     "qwen2_yarn": dict(architecture="qwen2", query_key_value_biases=True,
@@ -129,13 +172,16 @@ class Shape:
     def __init__(self, variant):
         self.architecture = variant["architecture"]
         self.has_layer_norms = self.architecture in ("gpt2", "stablelm", "starcoder2")
-        self.has_post_norms = self.architecture in ("gemma2", "gemma3", "glm4")
+        self.has_post_norms = self.architecture in ("gemma2", "gemma3", "gemma4", "glm4")
         self.packs_gate = self.architecture in ("glm4", "phi3")
         self.layers = variant.get("layers", 2)
         self.heads, self.kv_heads = variant.get("heads", 4), variant.get("kv_heads", 2)
         self.width, self.hidden = variant.get("width", 64), variant.get("hidden", 96)
         self.context_length, self.tokens = variant.get("context_length", 64), variant.get("tokens", 48)
         self.head_dim = variant.get("head_dim", self.width // self.heads)
+        self.local_head_dim = variant.get("local_head_dim")
+        self.num_shared = variant.get("shared", 0)
+        self.layer_embedding = variant.get("layer_embedding", 0)
         self.variant = variant
         self.max_model_len = variant.get("max_model_len")
         self.experts = variant.get("experts")
@@ -146,6 +192,16 @@ class Shape:
             self.experts = self.experts | {"hidden": self.hidden}
         self.keys = self._keys()
         self.tensors = list(self._tensors())
+
+    def of_layer(self, values, layer):
+        """A number, or a list of one for each layer."""
+        return values[layer] if isinstance(values, list) else values
+
+    def is_local(self, layer):
+        return self.local_head_dim is not None and self.keys["attention.sliding_window_pattern"][layer]
+
+    def head_dim_of(self, layer):
+        return self.local_head_dim if self.is_local(layer) else self.head_dim
 
     def has_experts(self, layer):
         return self.experts is not None and layer >= self.experts.get("dense", 0)
@@ -183,6 +239,12 @@ class Shape:
             keys["attention.head_count_kv"] = self.kv_heads
         if self.head_dim != self.width // self.heads:
             keys["attention.key_length"] = keys["attention.value_length"] = self.head_dim
+        if self.architecture == "gemma4":
+            keys |= {"attention.key_length": self.head_dim, "attention.value_length": self.head_dim,
+                     "attention.key_length_swa": self.local_head_dim, "attention.value_length_swa": self.local_head_dim,
+                     "attention.shared_kv_layers": self.num_shared, "rope.dimension_count": self.head_dim,
+                     "rope.dimension_count_swa": self.local_head_dim,
+                     "embedding_length_per_layer_input": self.layer_embedding}
         if self.has_layer_norms:
             keys["attention.layer_norm_epsilon"] = 1e-5
         else:
@@ -208,6 +270,11 @@ class Shape:
         e, width = self.experts, self.width
         count, hidden = e["count"], e["hidden"]
         yield from self._linear(prefix + "ffn_gate_inp", count, width)
+        if self.architecture == "gemma4":
+            yield prefix + "ffn_gate_inp.scale", None, width, 6.0, 2.0
+            yield prefix + "ffn_down_exps.scale", None, count, 1.0, 0.25
+            for name in ("pre_ffw_norm_2", "post_ffw_norm_1", "post_ffw_norm_2"):
+                yield from self._norm(prefix + name)
         if e.get("selection_bias"):
             yield prefix + "exp_probs_b.bias", None, count, 0.0, 0.5
         parts = [("ffn_gate_exps", hidden, width), ("ffn_up_exps", hidden, width), ("ffn_down_exps", width, hidden)]
@@ -246,14 +313,22 @@ class Shape:
         yield from self._norm(prefix + "ssm_norm", r["value_dim"])
         yield from self._linear(prefix + "ssm_out", width, columns)
 
-    def _attention_tensors(self, prefix):
-        v, width = self.variant, self.width
-        query, key = self.heads * self.head_dim, (self.kv_heads or self.heads) * self.head_dim
+    def _attention_tensors(self, layer):
+        v, width, prefix, head_dim = self.variant, self.width, f"blk.{layer}.", self.head_dim_of(layer)
+        query, key = self.heads * head_dim, (self.of_layer(self.kv_heads, layer) or self.heads) * head_dim
+        is_shared = layer >= self.layers + self.predicted - self.num_shared
         if self.architecture in ("gpt2", "phi3"):
             yield from self._linear(prefix + "attn_qkv", query + 2 * key, width)
         else:
             for name, rows in (("attn_q", 2 * query if self.is_gated else query), ("attn_k", key), ("attn_v", key)):
+                is_key = name == "attn_v" and v.get("values_from_keys") and not self.is_local(layer)
+                if is_key or (is_shared and name != "attn_q"):
+                    continue
                 yield from self._linear(prefix + name, rows, width, v.get("query_key_value_biases"))
+        if self.architecture == "gemma4":  # no other scale of the scores
+            yield prefix + "attn_q_norm.weight", None, head_dim, 0.5, 0.125
+            if not is_shared:
+                yield from self._norm(prefix + "attn_k_norm", head_dim)
         if self.architecture in ("qwen3", "gemma3", "qwen3moe") or self.is_gated or v.get("head_norms"):
             yield from self._norm(prefix + "attn_q_norm", self.head_dim)
             yield from self._norm(prefix + "attn_k_norm", self.head_dim)
@@ -273,15 +348,21 @@ class Shape:
             yield name + ".bias", None, rows, 0.0, 0.25
 
     def _tensors(self):
-        v, width, hidden = self.variant, self.width, self.hidden
+        v, width = self.variant, self.width
         yield "token_embd.weight", VOCABULARY, width, 0.0, 1.0
         if self.architecture == "gpt2":
             yield "position_embd.weight", self.context_length, width, 0.0, 0.5
+        if self.layer_embedding:
+            parts = self.layers * self.layer_embedding
+            yield "per_layer_token_embd.weight", VOCABULARY, parts, 0.0, 0.5
+            yield "per_layer_model_proj.weight", parts, width, 0.0, 2.0 * width**-0.5
+            yield from self._norm("per_layer_proj_norm", self.layer_embedding)
         by_attention = self.architecture in NAMED_BY_ATTENTION
         for layer in range(self.layers + self.predicted):
             prefix = f"blk.{layer}."
+            hidden = self.of_layer(self.hidden, layer)
             yield from self._norm(prefix + "attn_norm")
-            yield from self._recurrent_tensors(prefix) if self.is_recurrent(layer) else self._attention_tensors(prefix)
+            yield from self._recurrent_tensors(prefix) if self.is_recurrent(layer) else self._attention_tensors(layer)
             if self.has_post_norms:
                 yield from self._norm(prefix + "post_attention_norm")
             if v.get("sinks"):
@@ -293,20 +374,38 @@ class Shape:
                 yield from self._linear(prefix + "nextn.eh_proj", width, 2 * width)
             if self.has_experts(layer):
                 yield from self._expert_tensors(prefix)
-                continue
+                if self.architecture != "gemma4":
+                    continue
             if self.architecture not in ("gpt2", "starcoder2") and not self.packs_gate:
                 yield from self._linear(prefix + "ffn_gate", hidden, width)
             yield from self._linear(prefix + "ffn_up", 2 * hidden if self.packs_gate else hidden, width)
             yield from self._linear(prefix + "ffn_down", width, hidden)
             if self.has_post_norms:
                 yield from self._norm(prefix + "post_ffw_norm")
+            if self.layer_embedding:
+                yield from self._linear(prefix + "inp_gate", self.layer_embedding, width)
+                yield from self._linear(prefix + "proj", width, self.layer_embedding)
+                yield from self._norm(prefix + "post_norm")
+            if v.get("output_scales"):
+                yield prefix + "layer_output_scale.weight", None, 1, 0.875, 0.25
         yield from self._norm("output_norm")
         if v.get("untied"):
             yield "output.weight", VOCABULARY, width, 0.0, 2.0 * width**-0.5
 
     def long_rope(self):
-        """{name: values} of the tensors that are no weights."""
+        """{name: factors}"""
         if not self.variant.get("long_rope"):
             return {}
         count = self.keys["rope.dimension_count"] // 2
         return {"rope_factors_long.weight": long_factors(count, 6.0), "rope_factors_short.weight": long_factors(count, 1.75)}
+
+    def rope_freqs(self):
+        """{name: divisors}: a quarter of each head turns."""
+        if self.architecture != "gemma4":
+            return {}
+        turning = self.head_dim // 8
+        return {"rope_freqs.weight": [1.0] * turning + [1e30] * (self.head_dim // 2 - turning)}
+
+    def tables(self):
+        """{name: numbers} of the tensors that are no weights."""
+        return self.long_rope() | self.rope_freqs()

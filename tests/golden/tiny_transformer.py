@@ -51,7 +51,7 @@ def soft_cap(x, cap):
     return cap * np.tanh(x / cap) if cap else x
 
 
-NEIGHBOURS = ("ernie4_5", "glm4", "granite", "granitemoe", "llama", "minicpm", "smollm3")  # which pairs rotate
+NEIGHBOURS = ("ernie4_5", "glm4", "granite", "granitemoe", "llama", "minicpm", "mistral3", "smollm3")  # which pairs rotate
 
 
 class Transformer:
@@ -61,14 +61,14 @@ class Transformer:
         key = model.key
         self.layers, self.width = key("block_count") - key("nextn_predict_layers", 0), key("embedding_length")
         self.heads = key("attention.head_count")
-        self.kv_heads = key("attention.head_count_kv", self.heads)
+        self.all_kv_heads = key("attention.head_count_kv", self.heads)
         self.head_dim = key("attention.key_length", self.width // self.heads)
         self.rotary_dim = key("rope.dimension_count", self.head_dim)
         self.context_length = key("context_length")
         self.context_limit = context_limit or self.context_length
-        self.is_gemma = self.architecture in ("gemma", "gemma2", "gemma3")
+        self.is_gemma = self.architecture in ("gemma", "gemma2", "gemma3", "gemma4")
         self.has_layer_norms = self.architecture in ("gpt2", "stablelm", "starcoder2")
-        self.has_post_norms = self.architecture in ("gemma2", "gemma3", "glm4")
+        self.has_post_norms = self.architecture in ("gemma2", "gemma3", "gemma4", "glm4")
         self.epsilon = key("attention.layer_norm_epsilon" if self.has_layer_norms else "attention.layer_norm_rms_epsilon")
         self.window = key("attention.sliding_window", 4096 if self.architecture == "gemma2" else 0)
         self.period = key("attention.sliding_window_pattern", {"gemma2": 2, "gemma3": 6, "gpt-oss": 2}.get(self.architecture, 0))
@@ -80,9 +80,24 @@ class Transformer:
         self.logit_divisor = key("logit_scale", factors[2])
         by_width = self.layers == {"gemma2": 46, "gemma3": 62}.get(self.architecture)
         usual = 1 / math.sqrt(self.width / self.heads if by_width else self.head_dim)
+        if self.architecture == "gemma4":
+            usual = 1.0
         self.scale = key("attention.scale", usual) or usual
+        self.num_owners = self.layers - key("attention.shared_kv_layers", 0)  # the other layers read theirs
+        self.keys_and_values = {}
+
+    def kv_heads(self, layer):
+        return self.all_kv_heads[layer] if isinstance(self.all_kv_heads, list) else self.all_kv_heads
+
+    def head_dim_of(self, layer):
+        return self.model.key("attention.key_length_swa", self.head_dim) if self.is_local(layer) else self.head_dim
+
+    def rotary_dim_of(self, layer):
+        return self.model.key("rope.dimension_count_swa", self.rotary_dim) if self.is_local(layer) else self.rotary_dim
 
     def is_local(self, layer):
+        if isinstance(self.period, list):
+            return self.period[layer]
         return self.window > 0 and (self.period == 0 or layer % self.period < self.period - 1)
 
     def linear(self, x, name, rows=slice(None)):
@@ -98,15 +113,18 @@ class Transformer:
 
     def frequencies(self, layer):
         """(inverse frequencies, factor on cosine and sine)"""
-        key, d = self.model.key, self.rotary_dim
+        key, d = self.model.key, self.rotary_dim_of(layer)
         exponents = -np.arange(0, d, 2) / d
         base = key("rope.freq_base", 10000.0)
         if self.is_local(layer):
-            local_base = key("rope.freq_base_swa", 10000.0 if self.architecture == "gemma3" else base)
-            if self.architecture == "gemma3":  # stretched positions are for the global layers only
+            is_apart = self.architecture in ("gemma3", "gemma4")
+            local_base = key("rope.freq_base_swa", 10000.0 if is_apart else base)
+            if is_apart:  # stretched positions are for the global layers only
                 return local_base**exponents, 1.0
             base = local_base
         inverse = base**exponents
+        if self.architecture == "gemma4":  # proportional: pairs lie as far apart as if the whole head turned
+            return inverse / self.model.tensor("rope_freqs.weight"), 1.0
         is_long = self.context_limit > key("rope.scaling.original_context_length", self.context_length)
         divisors = self.model.tensor("rope_factors_long.weight" if is_long else "rope_factors_short.weight")
         if divisors is not None:  # Ding et al. 2024, arXiv:2402.13753
@@ -119,7 +137,8 @@ class Transformer:
                 return d * math.log(key("rope.scaling.original_context_length") / (rotations * 2 * math.pi)) / (2 * math.log(base))
             first, last = max(0, math.floor(pair(32))), min(d - 1, math.ceil(pair(1)))
             kept = 1 - np.clip((np.arange(d // 2) - first) / max(0.001, last - first), 0, 1)
-            return inverse / factor * (1 - kept) + inverse * kept, 0.1 * math.log(factor) + 1.0
+            dampened = 0.1 * key("rope.scaling.yarn_log_multiplier", 0.0) * math.log(factor) + 1.0
+            return inverse / factor * (1 - kept) + inverse * kept, (0.1 * math.log(factor) + 1.0) / dampened
         return inverse, 1.0
 
     def rotate(self, x, layer):
@@ -130,18 +149,34 @@ class Transformer:
         inverse, factor = self.frequencies(layer)
         angle = np.arange(x.shape[0])[:, None, None] * inverse
         cosine, sine = np.cos(angle) * factor, np.sin(angle) * factor
-        half, out = self.rotary_dim // 2, x.copy()
+        half, out = inverse.shape[0], x.copy()
         if self.architecture in NEIGHBOURS:
-            first, second = slice(0, self.rotary_dim, 2), slice(1, self.rotary_dim, 2)
+            first, second = slice(0, 2 * half, 2), slice(1, 2 * half, 2)
         else:
             first, second = slice(0, half), slice(half, 2 * half)
         out[..., first] = x[..., first] * cosine - x[..., second] * sine
         out[..., second] = x[..., first] * sine + x[..., second] * cosine
         return out
 
-    def attention(self, x, layer):
+    def gemma4_projections(self, x, layer):
+        """Queries; keys and values of this layer, or of the last one before the shared layers that has a window if this has."""
+        prefix, head_dim = f"blk.{layer}.", self.head_dim_of(layer)
+
+        def heads(name):
+            return self.linear(x, prefix + name).reshape(len(x), -1, head_dim)
+
+        q = self.rotate(rms_norm(heads("attn_q"), self.model.tensor(prefix + "attn_q_norm.weight"), self.epsilon), layer)
+        if layer < self.num_owners:
+            k = raw = heads("attn_k")
+            v = raw if self.model.tensor(prefix + "attn_v.weight") is None else heads("attn_v")
+            k = self.rotate(rms_norm(k, self.model.tensor(prefix + "attn_k_norm.weight"), self.epsilon), layer)
+            self.keys_and_values[self.is_local(layer)] = k, rms_norm(v, 1.0, self.epsilon)
+        return q, *self.keys_and_values[self.is_local(layer)], None
+
+    def projections(self, x, layer):
+        """Queries, keys and values of each head, and the gate of what attention gives, or None."""
         prefix, tokens = f"blk.{layer}.", len(x)
-        q_rows, kv_rows = self.heads * self.head_dim, self.kv_heads * self.head_dim
+        q_rows, kv_rows = self.heads * self.head_dim, self.kv_heads(layer) * self.head_dim
         if self.model.tensor(prefix + "attn_qkv.weight") is not None:
             packed = prefix + "attn_qkv"
             q, k, v = (self.linear(x, packed, slice(first, first + rows)) for first, rows in
@@ -159,14 +194,22 @@ class Transformer:
         if self.architecture != "olmoe" and self.model.tensor(prefix + "attn_q_norm.weight") is not None:
             q = rms_norm(q, self.model.tensor(prefix + "attn_q_norm.weight"), self.epsilon)
             k = rms_norm(k, self.model.tensor(prefix + "attn_k_norm.weight"), self.epsilon)
-        q, k = self.rotate(q, layer), self.rotate(k, layer)
+        return self.rotate(q, layer), self.rotate(k, layer), v, gate
+
+    def attention(self, x, layer):
+        prefix, tokens = f"blk.{layer}.", len(x)
+        q, k, v, gate = (self.gemma4_projections if self.architecture == "gemma4" else self.projections)(x, layer)
+        if self.architecture == "mistral3":  # long contexts must not wash scores out
+            length = self.model.key("rope.scaling.original_context_length", self.context_length)
+            growth = np.log(1 + np.arange(tokens) // length)
+            q = q * (1 + self.model.key("attention.temperature_scale", 0.0) * growth)[:, None, None]
         distance = np.arange(tokens)[:, None] - np.arange(tokens)[None, :]
         hidden = distance < 0
         if self.is_local(layer):
             hidden |= distance >= self.window
-        out = np.zeros((tokens, self.heads, self.head_dim))
+        out = np.zeros_like(q)
         for head in range(self.heads):
-            kv_head = head // (self.heads // self.kv_heads)
+            kv_head = head // (self.heads // self.kv_heads(layer))
             score = soft_cap(q[:, head] @ k[:, kv_head].T * self.scale, self.score_cap)
             score[hidden] = -np.inf
             sinks = self.model.tensor(prefix + "attn_sinks.weight")
@@ -176,7 +219,7 @@ class Transformer:
             out[:, head] = (weight / weight.sum(-1, keepdims=True))[:, :tokens] @ v[:, kv_head]
         if gate is not None:
             out = out * gate
-        return self.linear(out.reshape(tokens, q_rows), prefix + "attn_output")
+        return self.linear(out.reshape(tokens, -1), prefix + "attn_output")
 
     def is_recurrent(self, layer):
         if self.architecture not in ("qwen35", "qwen35moe", "qwen3next"):
@@ -254,12 +297,14 @@ class Transformer:
         weights = probabilities[chosen]
         if gating == 3:
             weights = softmax(weights)
-        always = self.architecture in ("granitemoe", "llama", "minicpm", "qwen35moe", "qwen3moe", "qwen3next")
+        always = self.architecture in ("gemma4", "granitemoe", "llama", "minicpm", "mistral3", "qwen35moe", "qwen3moe", "qwen3next")
         if key("expert_weights_norm", always):
             weights = weights / max(weights.sum(), 6.103515625e-5)
         return chosen, weights * (key("expert_weights_scale", 0.0) or 1.0)
 
-    def experts(self, x, prefix):
+    def experts(self, x, prefix, router_x=None):
+        """router_x: where the router reads other rows than the experts."""
+        router_x = x if router_x is None else router_x
         tensor, count = self.model.tensor, self.model.key("expert_count")
 
         def part(name):
@@ -273,12 +318,15 @@ class Transformer:
             values = tensor(prefix + name + ".bias")
             return 0.0 if values is None else values.reshape(count, -1)[expert]
 
+        activation = gelu if self.is_gemma else silu
+        scales = tensor(prefix + "ffn_down_exps.scale")
         out = np.zeros_like(x)
         for row in range(len(x)):
-            for expert, weight in zip(*self.choose_experts(x[row], prefix)):
+            for expert, weight in zip(*self.choose_experts(router_x[row], prefix)):
+                weight = weight if scales is None else weight * scales[expert]
                 g = gate[expert] @ x[row] + bias("ffn_gate_exps", expert)
                 u = up[expert] @ x[row] + bias("ffn_up_exps", expert)
-                inner = clamped_swiglu(g, u) if self.architecture == "gpt-oss" else silu(g) * u
+                inner = clamped_swiglu(g, u) if self.architecture == "gpt-oss" else activation(g) * u
                 out[row] += weight * (down[expert] @ inner + bias("ffn_down_exps", expert))
         if tensor(prefix + "ffn_gate_shexp.weight") is not None:
             inner = silu(self.linear(x, prefix + "ffn_gate_shexp")) * self.linear(x, prefix + "ffn_up_shexp")
@@ -287,9 +335,26 @@ class Transformer:
             out = out + (shared if gate is None else sigmoid(x @ gate)[:, None] * shared)
         return out
 
+    def beside_experts(self, residual, layer):
+        """gemma4: the feed-forward layer and the experts read the residual by norms of their own, and so does the router."""
+        prefix = f"blk.{layer}."
+        dense = self.norm(self.feed_forward(self.norm(residual, prefix + "ffn_norm"), layer), prefix + "post_ffw_norm_1")
+        router_x = rms_norm(residual, 1.0, self.epsilon) / math.sqrt(self.width) * self.model.tensor(prefix + "ffn_gate_inp.scale")
+        routed = self.experts(self.norm(residual, prefix + "pre_ffw_norm_2"), prefix, router_x)
+        return dense + self.norm(routed, prefix + "post_ffw_norm_2")
+
+    def layer_embeddings(self, x, token_ids):
+        """[tokens, layers, size]: each layer's part of the second embedding."""
+        size = self.model.key("embedding_length_per_layer_input", 0)
+        if not size:
+            return None
+        projected = (self.linear(x, "per_layer_model_proj") / math.sqrt(self.width)).reshape(len(x), self.layers, size)
+        table = self.model.tensor("per_layer_token_embd.weight")[token_ids].reshape(len(x), self.layers, size)
+        return (self.norm(projected, "per_layer_proj_norm") + math.sqrt(size) * table) / math.sqrt(2)
+
     def feed_forward(self, x, layer):
         prefix = f"blk.{layer}."
-        if self.model.tensor(prefix + "ffn_gate_inp.weight") is not None:
+        if self.architecture != "gemma4" and self.model.tensor(prefix + "ffn_gate_inp.weight") is not None:
             return self.experts(x, prefix)
         if self.architecture in ("gpt2", "starcoder2"):
             inner = gelu(self.linear(x, prefix + "ffn_up"))
@@ -312,6 +377,7 @@ class Transformer:
         x = x * self.embedding_factor
         if self.architecture == "gpt2":
             x = x + model.tensor("position_embd.weight")[:len(token_ids)]
+        embeddings = self.layer_embeddings(x, token_ids)
         for layer in range(self.layers):
             prefix = f"blk.{layer}."
             mix = self.delta_net if self.is_recurrent(layer) else self.attention
@@ -320,10 +386,18 @@ class Transformer:
                 added = self.norm(added, prefix + "post_attention_norm")
             x = x + added * self.branch_factor
             norm = prefix + ("post_attention_norm" if self.architecture in NAMED_BY_ATTENTION else "ffn_norm")
-            added = self.feed_forward(self.norm(x, norm), layer)
+            if self.architecture == "gemma4" and model.tensor(prefix + "ffn_gate_inp.weight") is not None:
+                added = self.beside_experts(x, layer)
+            else:
+                added = self.feed_forward(self.norm(x, norm), layer)
             if self.has_post_norms:
                 added = self.norm(added, prefix + "post_ffw_norm")
             x = x + added * self.branch_factor
+            if embeddings is not None:
+                gated = gelu(self.linear(x, prefix + "inp_gate")) * embeddings[:, layer]
+                x = x + self.norm(self.linear(gated, prefix + "proj"), prefix + "post_norm")
+            if model.tensor(prefix + "layer_output_scale.weight") is not None:
+                x = x * model.tensor(prefix + "layer_output_scale.weight")
         output = model.tensor("output.weight")
         if output is None or self.architecture in ("gemma", "gemma2"):
             output = embedding

@@ -1,5 +1,5 @@
 // M1, M2, G7: claims that only some architectures can make: caps, windows, norms, biases, packed matrices,
-// position tables, LongRoPE's factors, experts, recurrent layers.
+// position tables, LongRoPE's factors, experts, recurrent layers, layers that are not alike.
 #include <cstring>
 #include <limits>
 #include <span>
@@ -47,6 +47,11 @@ class Liar {
   void string(const std::string& suffix, const std::string& value) const {
     const std::string key = architecture_ + "." + suffix;
     change(suffix + "-as-string", "G7", key, [=](ModelDraft& d) { d.set_string(key, value); });
+  }
+  void list(const std::string& suffix, const std::string& name,
+            const std::vector<std::int32_t>& values) const {
+    const std::string key = architecture_ + "." + suffix;
+    change(suffix + "-" + name, "M1", key, [=](ModelDraft& d) { d.set_array<std::int32_t>(key, values); });
   }
   void missing_key(const std::string& suffix) const {
     const std::string key = architecture_ + "." + suffix;
@@ -187,6 +192,11 @@ void add_multiplier_files(HostileFiles& files) {
   granite.missing_key("logit_scale");
   granite.change("rotation-switch-as-number", "G7", "rope.scaling.finetuned",
                  [](ModelDraft& d) { d.set_u32("granite.rope.scaling.finetuned", 1); });
+  const Liar mistral("mistral3", files);
+  for (const char* suffix : {"attention.temperature_scale", "rope.scaling.yarn_log_multiplier"}) {
+    mistral.f32(suffix, {-1.0f, 1e30f, kNan, kInfinity});
+    mistral.string(suffix, "1");
+  }
   Liar("granitemoe", files).tensor("blk.1.ffn_down_shexp.weight");
   Liar("qwen2", files).f32("residual_scale", {0.5f});
 }
@@ -351,6 +361,105 @@ void add_recurrent_files(HostileFiles& files) {
   add_copy(packed, "blk.0.attn_qkv.weight", "blk.0.ssm_in.weight");
 }
 
+void add_unequal_layers(const Liar& liar) {
+  for (const char* suffix : {"attention.sliding_window", "attention.sliding_window_pattern",
+                             "attention.key_length_swa", "attention.value_length_swa"})
+    liar.missing_key(suffix);
+  liar.i32("attention.sliding_window", {-1, 0});
+  liar.list("attention.sliding_window_pattern", "too-few", {1, 1, 0, 1, 1});
+  liar.list("attention.sliding_window_pattern", "no-flags", {1, 1, 2, 1, 1, 0});
+  liar.i32("attention.key_length_swa", {0, -24, 4'097});
+  liar.i32("attention.value_length_swa", {16});
+  liar.i32("rope.dimension_count_swa", {0, -2, 15, 26});
+  liar.f32("rope.freq_base_swa", {0.0f, -1.0f, kNan, kInfinity});
+  liar.list("attention.head_count_kv", "too-few", {2, 2, 1, 2, 2});
+  liar.list("attention.head_count_kv", "too-many", {2, 2, 1, 2, 2, 1, 2});
+  liar.list("attention.head_count_kv", "of-none", {2, 2, 1, 2, 0, 1});
+  liar.list("attention.head_count_kv", "that-do-not-divide", {2, 2, 3, 2, 2, 1});
+  liar.list("feed_forward_length", "of-none", {96, 96, 0, 96, 96, 96});
+  liar.list("feed_forward_length", "too-few", {96});
+  liar.change("feed_forward_length-others", "M2", "\"blk.2.ffn_gate.weight\" has the shape",
+              [](ModelDraft& d) {
+                d.set_array<std::int32_t>("gemma4.feed_forward_length", {96, 96, 192, 96, 96, 96});
+              });
+  liar.change("head_count_kv-others", "M2", "\"blk.2.attn_k.weight\" has the shape", [](ModelDraft& d) {
+    d.set_array<std::int32_t>("gemma4.attention.head_count_kv", {2, 2, 2, 2, 2, 1});
+  });
+  liar.change("head_count_kv-of-strings", "G7", "gemma4.attention.head_count_kv", [](ModelDraft& d) {
+    d.set_strings("gemma4.attention.head_count_kv", std::vector<std::string>(6, "2"));
+  });
+  liar.change("pattern-of-other-layers", "M2", "\"blk.0.attn_q.weight\" has the shape", [](ModelDraft& d) {
+    set_flags(d, "gemma4.attention.sliding_window_pattern", {0, 1, 1, 0, 1, 1});
+  });
+}
+
+void add_shared_layers(const Liar& liar) {
+  liar.i32("attention.shared_kv_layers", {-1, 7, 1'000'000'000});
+  liar.change("shared_kv_layers-without-one-of-their-kind", "M1",
+              "leaves layer 1 without one of its kind to read from",
+              [](ModelDraft& d) { d.set_u32("gemma4.attention.shared_kv_layers", 6); });
+  liar.change("shared_kv_layers-with-other-heads", "M1", "gives layer 5 other heads than those that it reads",
+              [](ModelDraft& d) {
+                d.set_array<std::int32_t>("gemma4.attention.head_count_kv", {2, 2, 2, 2, 2, 1, 2});
+              });
+  liar.change("shared_kv_layers-fewer", "M2", "\"blk.4.attn_k.weight\" is missing",
+              [](ModelDraft& d) { d.set_u32("gemma4.attention.shared_kv_layers", 2); });
+}
+
+void add_unequal_files(HostileFiles& files) {
+  const Liar full("gemma4", files);
+  add_unequal_layers(full);
+  full.f32("final_logit_softcapping", {-1.0f, 1e30f, kNan, kInfinity});
+  full.i32("embedding_length_per_layer_input", {-1, 1 << 30});
+  full.string("embedding_length_per_layer_input", "8");
+  full.change("embedding_length_per_layer_input-8", "M2", "\"per_layer_token_embd.weight\" is missing",
+              [](ModelDraft& d) { d.set_u32("gemma4.embedding_length_per_layer_input", 8); });
+  full.factors("rope_freqs.weight", {0.0f, -1.0f, 1e29f, kNan, kInfinity});
+  for (const char* name :
+       {"rope_freqs.weight", "blk.0.attn_q.weight", "blk.0.attn_k.weight", "blk.5.attn_k.weight",
+        "blk.2.attn_q_norm.weight", "blk.1.attn_k_norm.weight", "blk.3.attn_output.weight",
+        "blk.4.post_attention_norm.weight", "blk.5.post_ffw_norm.weight"})
+    full.tensor(name);
+  full.change("layer_output_scale-of-two", "M2", "\"blk.0.layer_output_scale.weight\" has the shape",
+              [](ModelDraft& d) {
+                ModelDraft::Tensor& scale = d.tensor("blk.0.layer_output_scale.weight");
+                scale.dimensions[0] = 2, scale.bytes.resize(2 * sizeof(float));
+              });
+  add_copy(full, "blk.0.inp_gate.weight", "blk.0.ffn_gate.weight");
+  add_copy(full, "blk.0.attn_v_norm.weight", "blk.0.attn_k_norm.weight");
+  add_copy(full, "blk.0.pre_ffw_norm_2.weight", "blk.0.ffn_norm.weight");
+
+  const Liar embedded("gemma4_embedded", files);
+  add_shared_layers(embedded);
+  for (const char* name :
+       {"per_layer_token_embd.weight", "per_layer_model_proj.weight", "per_layer_proj_norm.weight",
+        "blk.0.inp_gate.weight", "blk.3.proj.weight", "blk.6.post_norm.weight"})
+    embedded.tensor(name);
+  for (const std::uint32_t size : {16u, 33u, 0u}) {
+    embedded.change("embedding_length_per_layer_input-" + std::to_string(size), "M2",
+                    "per_layer_token_embd.weight",
+                    [=](ModelDraft& d) { d.set_u32("gemma4.embedding_length_per_layer_input", size); });
+  }
+
+  const Liar experts("gemma4_experts", files);
+  experts.i32("expert_used_count", {-1, 0, 9});
+  experts.list("feed_forward_length", "of-each-layer-beside-experts", {96, 96, 192});
+  for (const char* name :
+       {"blk.0.ffn_gate_inp.weight", "blk.1.ffn_gate_inp.scale", "blk.2.pre_ffw_norm_2.weight",
+        "blk.0.post_ffw_norm_1.weight", "blk.1.post_ffw_norm_2.weight", "blk.2.ffn_up.weight",
+        "blk.0.ffn_gate_up_exps.weight", "blk.1.ffn_down_exps.weight"})
+    experts.tensor(name);
+  experts.change("ffn_down_exps-scales-of-others", "M2", "\"blk.0.ffn_down_exps.scale\" has the shape",
+                 [](ModelDraft& d) {
+                   ModelDraft::Tensor& scale = d.tensor("blk.0.ffn_down_exps.scale");
+                   scale.dimensions[0] = 7, scale.bytes.resize(7 * sizeof(float));
+                 });
+
+  const Liar gemma("gemma3", files);
+  gemma.i32("attention.shared_kv_layers", {1});
+  gemma.i32("embedding_length_per_layer_input", {8});
+}
+
 }  // namespace
 
 void add_architecture_files(HostileFiles& files) {
@@ -361,6 +470,7 @@ void add_architecture_files(HostileFiles& files) {
   add_multiplier_files(files);
   add_expert_files(files);
   add_recurrent_files(files);
+  add_unequal_files(files);
 }
 
 }  // namespace octavo::test

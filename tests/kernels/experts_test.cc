@@ -141,6 +141,8 @@ struct LayerKind {
   std::int32_t num_experts = 7, num_used = 3;
   std::int64_t width = 256, hidden = 256, shared = 0;
   bool has_biases = false, has_output_scale = false, gates_shared = false;
+  bool has_own_norms = false;  // of router, experts and the shared one, before and behind
+  float residual_scale = 1.0f;
   FeedForwardActivation activation = FeedForwardActivation::kSilu;
   Routing routing = {};
 };
@@ -162,6 +164,10 @@ struct LayerSources {
       down_bias = noise_row(75, 0, kind.num_experts * kind.width);
     }
     if (kind.has_output_scale) output_scale = some_rows(76, 1, kind.num_experts, 0.5f, 1.0f);
+    if (kind.has_own_norms) {
+      for (std::size_t i = 0; i < 5; ++i) own_norms.push_back(norm_weight(81 + i, kind.width));
+      for (float& weight : own_norms[0]) weight *= 0.25f;
+    }
     if (kind.shared > 0) {
       shared_gate = random_matrix(kind.gate, kind.shared, kind.width, 77);
       shared_up = random_matrix(kind.up, kind.shared, kind.width, 78);
@@ -174,6 +180,7 @@ struct LayerSources {
   std::vector<float> norm, router_bias, gate_bias, up_bias, down_bias, output_scale;
   OwnedMatrix router, shared_gate, shared_up, shared_down, shared_router;
   std::vector<OwnedMatrix> gate, up, down;
+  std::vector<std::vector<float>> own_norms;  // router, shared, behind the experts, the shared one and both
 };
 
 // What the rows become.
@@ -193,23 +200,28 @@ std::vector<float> run_experts(Backend& backend, const LayerSources& layer, std:
                                    down = prepare_all(layer.down);
   Routing routing = layer.kind.routing;
   routing.num_used = layer.kind.num_used;
-  const ExpertWeights weights{
-      .norm = {.weight = layer.norm, .epsilon = 1e-6f},
-      .router = prepare(layer.router),
-      .router_bias = layer.router_bias,
-      .routing = routing,
-      .gate = gate,
-      .up = up,
-      .down = down,
-      .gate_bias = layer.gate_bias,
-      .up_bias = layer.up_bias,
-      .down_bias = layer.down_bias,
-      .output_scale = layer.output_scale,
-      .activation = layer.kind.activation,
-      .shared_gate = prepare(layer.shared_gate),
-      .shared_up = prepare(layer.shared_up),
-      .shared_down = prepare(layer.shared_down),
-      .shared_router = layer.kind.gates_shared ? prepare(layer.shared_router) : nullptr};
+  ExpertWeights weights{.norm = {.weight = layer.norm, .epsilon = 1e-6f},
+                        .router = prepare(layer.router),
+                        .router_bias = layer.router_bias,
+                        .routing = routing,
+                        .gate = gate,
+                        .up = up,
+                        .down = down,
+                        .gate_bias = layer.gate_bias,
+                        .up_bias = layer.up_bias,
+                        .down_bias = layer.down_bias,
+                        .output_scale = layer.output_scale,
+                        .activation = layer.kind.activation,
+                        .shared_gate = prepare(layer.shared_gate),
+                        .shared_up = prepare(layer.shared_up),
+                        .shared_down = prepare(layer.shared_down),
+                        .shared_router = layer.kind.gates_shared ? prepare(layer.shared_router) : nullptr,
+                        .residual_scale = layer.kind.residual_scale};
+  if (layer.kind.has_own_norms) {
+    NormWeights* const norms[] = {&weights.router_norm, &weights.shared_norm, &weights.routed_post_norm,
+                                  &weights.shared_post_norm, &weights.post_norm};
+    for (std::size_t i = 0; i < std::size(norms); ++i) *norms[i] = {layer.own_norms[i], 1e-6f};
+  }
   backend.feed_forward_experts(weights, view(rows, layer.kind.width));
   return rows;
 }
@@ -261,7 +273,7 @@ TEST_P(Experts, AreThoseOfTheReferenceForEveryTypeAndActivation) {
 TEST_P(Experts, AreThoseOfTheReferenceForEveryKind) {
   const std::vector<float> selection_bias = noise_row(91, 0, 8);
   const LayerKind plain{.num_experts = 8, .width = 57, .hidden = 23};
-  std::vector<LayerKind> kinds(10, plain);
+  std::vector<LayerKind> kinds(13, plain);
   kinds[1].has_biases = true;
   kinds[1].activation = FeedForwardActivation::kClampedSwiglu;
   kinds[1].routing.scoring = RouterScoring::kSoftmaxOfSelected;
@@ -278,6 +290,15 @@ TEST_P(Experts, AreThoseOfTheReferenceForEveryKind) {
   kinds[7].num_used = 8;
   kinds[8].num_used = 1;
   kinds[9] = {.gate = TensorType::kQ4_K, .up = TensorType::kQ6_K, .down = TensorType::kF16, .shared = 256};
+  kinds[10].has_own_norms = true;  // as gemma4's
+  kinds[10].shared = 41;
+  kinds[10].has_output_scale = true;
+  kinds[10].activation = FeedForwardActivation::kGelu;
+  kinds[10].routing.normalises = true;
+  kinds[10].residual_scale = 0.625f;
+  kinds[11].has_own_norms = true;
+  kinds[12] = kinds[9];
+  kinds[12].has_own_norms = true;
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     for (const std::int64_t num_rows : {1, 2, 33}) {
       SCOPED_TRACE("kind " + std::to_string(i) + ", rows " + std::to_string(num_rows));
@@ -290,8 +311,9 @@ TEST_P(Experts, ARowIsTheSameBitsWhoeverSharesItsExperts) {
   for (const Activation activation : {Activation::kF32, Activation::kInt8}) {
     for (const TensorType type :
          {TensorType::kQ4_K, TensorType::kQ6_K, TensorType::kMXFP4, TensorType::kF16}) {
-      const LayerKind kind{
+      LayerKind kind{
           .gate = type, .up = type, .down = type, .num_experts = 5, .num_used = 2, .shared = 32 * 8};
+      kind.has_own_norms = type == TensorType::kQ4_K || type == TensorType::kF16;
       const LayerSources layer(kind);
       const auto backend = cpu_backend(GetParam(), 3, activation);
       constexpr std::int64_t kRows = 61;
@@ -365,8 +387,11 @@ TEST_P(Experts, ARowThatIsNotFiniteSpoilsNoOther) {
 }
 
 TEST(ExpertMemory, IsWhatWasPlannedAndNoStepTakesMore) {
-  const LayerKind kind{
-      .gate = TensorType::kQ4_K, .up = TensorType::kQ4_K, .down = TensorType::kQ6_K, .shared = 96 * 8};
+  const LayerKind kind{.gate = TensorType::kQ4_K,
+                       .up = TensorType::kQ4_K,
+                       .down = TensorType::kQ6_K,
+                       .shared = 96 * 8,
+                       .has_own_norms = true};
   StepShape shape;
   shape.num_rows = 70;
   shape.num_logits_rows = 4;
@@ -380,6 +405,7 @@ TEST(ExpertMemory, IsWhatWasPlannedAndNoStepTakesMore) {
   shape.head_dim = 16;
   shape.vocabulary_size = 100;
   shape.has_quantised_weights = shape.has_unquantised_weights = true;
+  shape.has_shared_expert_norms = true;
   for (const Activation activation : {Activation::kF32, Activation::kInt8, Activation::kInt16}) {
     auto backend = create_backend({.device = "cpu", .threads = 2, .activation = activation}).value();
     ASSERT_TRUE(backend->reserve_step(shape));

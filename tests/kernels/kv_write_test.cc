@@ -136,17 +136,18 @@ TEST_P(KvWrite, OfInt8KnowsZerosInfinitiesAndNan) {
                           std::numeric_limits<float>::quiet_NaN()}) {
     std::vector<float> key(kHeadDim, 0.0f), value(kHeadDim, odd);
     key[17] = odd;
-    std::vector<std::byte> head(static_cast<std::size_t>(layout.head_bytes()));
-    kernels.write_kv(key.data(), value.data(),
-                     {.type = KvType::kInt8,
-                      .head_dim = kHeadDim,
-                      .key_stride = 1,
-                      .key = head.data(),
-                      .value = head.data() + layout.half_head_bytes(),
-                      .key_scale = reinterpret_cast<float*>(head.data() + layout.key_scale_offset(0)),
-                      .value_scale = reinterpret_cast<float*>(head.data() + layout.value_scale_offset(0))});
+    std::vector<std::byte> head(static_cast<std::size_t>(layout.layer(0).head_bytes));
+    kernels.write_kv(
+        key.data(), value.data(),
+        {.type = KvType::kInt8,
+         .head_dim = kHeadDim,
+         .key_stride = 1,
+         .key = head.data(),
+         .value = head.data() + layout.layer(0).half_head_bytes,
+         .key_scale = reinterpret_cast<float*>(head.data() + layout.layer(0).key_scale_offset(0)),
+         .value_scale = reinterpret_cast<float*>(head.data() + layout.layer(0).value_scale_offset(0))});
     expected.write({0, 0, 0, 0}, key.data(), value.data());
-    const auto scale = *reinterpret_cast<const float*>(head.data() + layout.key_scale_offset(0));
+    const auto scale = *reinterpret_cast<const float*>(head.data() + layout.layer(0).key_scale_offset(0));
     if (!std::isfinite(odd)) {
       EXPECT_TRUE(std::isnan(scale)) << odd;
       EXPECT_TRUE(std::isnan(expected.read_key({0, 0, 0, 0}, 3))) << odd;

@@ -30,8 +30,8 @@ std::vector<float> stored_elements(PagedProblem problem, const std::vector<std::
   for (std::int32_t s = 0; s < static_cast<std::int32_t>(problem.sequences.size()); ++s) {
     const SequenceSpec& sequence = problem.sequences[static_cast<std::size_t>(s)];
     for (std::int32_t i = sequence.history; i < sequence.history + sequence.new_tokens; ++i) {
-      for (std::int32_t head = 0; head < problem.layout.num_kv_heads; ++head) {
-        for (std::int32_t d = 0; d < problem.layout.head_dim; ++d) {
+      for (std::int32_t head = 0; head < problem.layout.layer(kWrittenLayer).num_kv_heads; ++head) {
+        for (std::int32_t d = 0; d < problem.layout.layer(kWrittenLayer).head_dim; ++d) {
           elements.push_back(static_cast<float>(problem.stored_key(s, i, kWrittenLayer, head, d)));
           elements.push_back(static_cast<float>(problem.stored_value(s, i, kWrittenLayer, head, d)));
         }

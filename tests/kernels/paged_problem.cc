@@ -50,11 +50,11 @@ void add_rotations(PagedProblem& problem, std::int32_t position) {
 void fill_token(PagedProblem& problem, std::int32_t sequence, std::int32_t position, std::uint64_t seed) {
   const std::uint64_t token =
       hash_combine(owner_of(problem.sequences, sequence, position).id, static_cast<std::uint64_t>(position));
-  for (std::int32_t layer = 0; layer < problem.layout.num_layers; ++layer) {
-    for (std::int32_t head = 0; head < problem.layout.num_kv_heads; ++head) {
+  for (std::int32_t layer = 0; layer < problem.layout.num_layers(); ++layer) {
+    for (std::int32_t head = 0; head < problem.layout.layer(layer).num_kv_heads; ++head) {
       const auto place = static_cast<std::uint64_t>(layer * 1000 + head);
       std::vector<float> key, value;
-      for (std::int32_t d = 0; d < problem.layout.head_dim; ++d) {
+      for (std::int32_t d = 0; d < problem.layout.layer(layer).head_dim; ++d) {
         const auto dimension = static_cast<std::uint64_t>(d);
         key.push_back(2 * noise(seed, token, place, dimension));
         value.push_back(noise(seed + 1, token, place, dimension));
@@ -106,24 +106,27 @@ std::byte* PagedProblem::head_start(std::int32_t sequence, std::int32_t position
 std::byte* PagedProblem::key(std::int32_t sequence, std::int32_t position, std::int32_t layer,
                              std::int32_t head, std::int32_t dimension) {
   return head_start(sequence, position, layer, head) +
-         layout.key_index(dimension, position % layout.block_size) * kv_element_bytes(layout.type);
+         layout.layer(layer).key_index(dimension, position % layout.block_size) *
+             kv_element_bytes(layout.type);
 }
 
 std::byte* PagedProblem::value(std::int32_t sequence, std::int32_t position, std::int32_t layer,
                                std::int32_t head, std::int32_t dimension) {
-  return head_start(sequence, position, layer, head) + layout.half_head_bytes() +
-         layout.value_index(position % layout.block_size, dimension) * kv_element_bytes(layout.type);
+  return head_start(sequence, position, layer, head) + layout.layer(layer).half_head_bytes +
+         layout.layer(layer).value_index(position % layout.block_size, dimension) *
+             kv_element_bytes(layout.type);
 }
 
 std::byte* PagedProblem::key_scale(std::int32_t sequence, std::int32_t position, std::int32_t layer,
                                    std::int32_t head) {
-  return head_start(sequence, position, layer, head) + layout.key_scale_offset(position % layout.block_size);
+  return head_start(sequence, position, layer, head) +
+         layout.layer(layer).key_scale_offset(position % layout.block_size);
 }
 
 std::byte* PagedProblem::value_scale(std::int32_t sequence, std::int32_t position, std::int32_t layer,
                                      std::int32_t head) {
   return head_start(sequence, position, layer, head) +
-         layout.value_scale_offset(position % layout.block_size);
+         layout.layer(layer).value_scale_offset(position % layout.block_size);
 }
 
 void PagedProblem::store(std::int32_t sequence, std::int32_t position, std::int32_t layer, std::int32_t head,
@@ -133,7 +136,7 @@ void PagedProblem::store(std::int32_t sequence, std::int32_t position, std::int3
     std::memcpy(key_scale(sequence, position, layer, head), &key_factor, sizeof key_factor);
     std::memcpy(value_scale(sequence, position, layer, head), &value_factor, sizeof value_factor);
   }
-  for (std::int32_t d = 0; d < layout.head_dim; ++d) {
+  for (std::int32_t d = 0; d < layout.layer(layer).head_dim; ++d) {
     const auto i = static_cast<std::size_t>(d);
     write_element(layout.type, key(sequence, position, layer, head, d), key_values[i], key_factor);
     write_element(layout.type, value(sequence, position, layer, head, d), value_values[i], value_factor);
@@ -156,13 +159,13 @@ double PagedProblem::stored_value(std::int32_t sequence, std::int32_t position, 
 
 void PagedProblem::spoil(std::int32_t sequence, std::int32_t position, std::int32_t layer,
                          std::optional<float> key_number, float value_number) {
-  for (std::int32_t head = 0; head < layout.num_kv_heads; ++head) {
+  for (std::int32_t head = 0; head < layout.layer(layer).num_kv_heads; ++head) {
     if (layout.has_scales()) {
       if (key_number) std::memcpy(key_scale(sequence, position, layer, head), &*key_number, sizeof(float));
       std::memcpy(value_scale(sequence, position, layer, head), &value_number, sizeof(float));
       continue;
     }
-    for (std::int32_t d = 0; d < layout.head_dim; ++d) {
+    for (std::int32_t d = 0; d < layout.layer(layer).head_dim; ++d) {
       if (key_number) write_element(layout.type, key(sequence, position, layer, head, d), *key_number);
       write_element(layout.type, value(sequence, position, layer, head, d), value_number);
     }

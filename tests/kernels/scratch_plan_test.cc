@@ -54,6 +54,26 @@ TEST(ScratchPlan, RowsNeedNotBeWholeGroups) {
   EXPECT_EQ(backend->scratch_bytes(), *planned_scratch_bytes(shape, Activation::kInt16, 2));
 }
 
+// Layers of unequal heads: each part is that of the layer which takes most of it.
+TEST(ScratchPlan, IsThatOfTheLargestLayer) {
+  StepShape shape = default_model_step();
+  shape.num_heads = 8, shape.num_kv_heads = 4, shape.head_dim = 64;
+  shape.other_heads = {{1, 128}};
+  shape.layer_embedding_length = 70'000;
+  StepShape window = shape, full = shape;
+  window.other_heads = {}, full.other_heads = {};
+  full.num_kv_heads = 1, full.head_dim = 128;
+  const auto bytes = [](const StepShape& of) { return *planned_scratch_bytes(of, Activation::kInt16, 2); };
+  EXPECT_GT(bytes(shape), bytes(window)) << "rows and partial results are the full layers'";
+  EXPECT_GT(bytes(shape), bytes(full)) << "keys and values are those of layers with a window";
+  StepShape without = shape;
+  without.layer_embedding_length = 0;
+  EXPECT_GT(bytes(shape), bytes(without));
+  auto backend = create_backend({.device = "cpu", .threads = 2, .activation = Activation::kInt16}).value();
+  ASSERT_TRUE(backend->reserve_step(shape));
+  EXPECT_EQ(backend->scratch_bytes(), bytes(shape));
+}
+
 TEST(ScratchPlan, GrowsWithRowsContextAndThreads) {
   const StepShape shape = default_model_step();
   const auto bytes = [](const StepShape& of, std::int32_t threads) {

@@ -62,10 +62,29 @@ TEST(Architectures, GiveTheLogProbabilitiesOfAnIndependentProgram) {
 
 TEST(Architectures, GiveTheSameBitsForEveryChunkAndBlockSize) {
   const test::TemporaryFolder folder;
-  for (const char* name :
-       {"gemma2", "gemma3", "glm4moe", "glm4moe_groups", "gpt-oss", "gpt-oss_odd_sizes", "glm4", "gpt2",
-        "granite_odd_sizes", "llama_with_experts", "phi3_with_window", "qwen3", "qwen35", "qwen35_odd_sizes",
-        "qwen3moe", "qwen3next_packed", "smollm3", "starcoder2"}) {
+  for (const char* name : {"gemma2",
+                           "gemma3",
+                           "gemma4",
+                           "gemma4_embedded",
+                           "gemma4_experts",
+                           "gemma4_odd_sizes",
+                           "gemma4_shared_apart",
+                           "glm4moe",
+                           "glm4moe_groups",
+                           "gpt-oss",
+                           "gpt-oss_odd_sizes",
+                           "glm4",
+                           "gpt2",
+                           "granite_odd_sizes",
+                           "llama_with_experts",
+                           "phi3_with_window",
+                           "qwen3",
+                           "qwen35",
+                           "qwen35_odd_sizes",
+                           "qwen3moe",
+                           "qwen3next_packed",
+                           "smollm3",
+                           "starcoder2"}) {
     const nlohmann::json model = test::tiny_model(name);
     test::make_tiny_model(model).write(folder / name);
     const std::vector<std::int32_t> token_ids = model["token_ids"];
@@ -84,10 +103,28 @@ TEST(Architectures, GiveTheSameBitsForEveryChunkAndBlockSize) {
 
 TEST(Architectures, AreTheSameOnEveryBackendForQuantisedWeights) {
   const test::TemporaryFolder folder;
-  for (const char* name :
-       {"gemma", "gemma2", "gemma3", "glm4moe", "gpt-oss", "gpt2", "granite", "granitemoe",
-        "llama_with_experts", "llama_with_shared_expert", "olmoe", "phi3", "phi3_with_window", "qwen2",
-        "qwen3", "qwen35", "qwen35moe", "qwen3moe", "qwen3next"}) {
+  for (const char* name : {"gemma",
+                           "gemma2",
+                           "gemma3",
+                           "gemma4",
+                           "gemma4_embedded",
+                           "gemma4_experts",
+                           "glm4moe",
+                           "gpt-oss",
+                           "gpt2",
+                           "granite",
+                           "granitemoe",
+                           "llama_with_experts",
+                           "llama_with_shared_expert",
+                           "olmoe",
+                           "phi3",
+                           "phi3_with_window",
+                           "qwen2",
+                           "qwen3",
+                           "qwen35",
+                           "qwen35moe",
+                           "qwen3moe",
+                           "qwen3next"}) {
     const nlohmann::json model = test::tiny_model(name);
     const std::vector<std::int32_t> token_ids = model["token_ids"];
     for (const TensorType type :
@@ -122,7 +159,8 @@ TEST(Architectures, ARouterOfQuantisedWeightsMeetsRowsThatAreNotRounded) {
 // What the picker and the memory plan say before loading, and what loading reports on its way.
 TEST(Architectures, ExpertsAreCountedBeforeAndAfterLoadingAndCanBeCancelledOneByOne) {
   const test::TemporaryFolder folder;
-  for (const char* name : {"qwen3moe", "qwen3moe_packed", "glm4moe", "qwen35moe", "qwen3next_packed"}) {
+  for (const char* name :
+       {"qwen3moe", "qwen3moe_packed", "glm4moe", "gemma4_experts", "qwen35moe", "qwen3next_packed"}) {
     test::make_tiny_model(test::tiny_model(name)).write(folder / name);
     const auto file = GgufFile::open(folder / name);
     const auto config = read_model_config(file->header());
@@ -150,7 +188,8 @@ TEST(Architectures, ExpertsAreCountedBeforeAndAfterLoadingAndCanBeCancelledOneBy
 // The window is what makes the difference, not something else of the variant.
 TEST(Architectures, AWindowChangesWhatLiesBehindIt) {
   const test::TemporaryFolder folder;
-  for (const char* name : {"gemma2", "gemma3", "gpt-oss", "llama_with_window", "phi3_with_window"}) {
+  for (const char* name :
+       {"gemma2", "gemma3", "gemma4", "gpt-oss", "llama_with_window", "phi3_with_window"}) {
     const nlohmann::json model = test::tiny_model(name);
     const std::vector<std::int32_t> token_ids = model["token_ids"];
     const std::uint32_t window = model["keys"]["attention.sliding_window"];
@@ -201,7 +240,12 @@ TEST(Architectures, NameTheTensorThatIsMissingOrHasAnotherShape) {
       const bool is_of_norm = name.find("norm.") != std::string::npos;  // LayerNorm has one
       const bool needs_biases = is_of_norm || name.ends_with("ssm_dt.bias") || architecture == "gpt2" ||
                                 architecture == "gpt-oss" || architecture == "starcoder2";
-      const bool is_optional = name == "output.weight" || (name.ends_with(".bias") && !needs_biases);
+      // Values come from keys, and scales are 1, where a file of gemma4 has none.
+      const bool is_extra = architecture == "gemma4" &&
+                            (name.ends_with("attn_v.weight") || name.ends_with("layer_output_scale.weight") ||
+                             name.ends_with("ffn_down_exps.scale"));
+      const bool is_optional =
+          name == "output.weight" || is_extra || (name.ends_with(".bias") && !needs_biases);
       EXPECT_EQ(missing.has_value(), is_optional);
       if (!missing) {
         EXPECT_EQ(missing.error().code, ErrorCode::kDamagedFile);
@@ -252,8 +296,10 @@ TEST(Architectures, LongRopeNeedsBothListsAndTakesTheOneForTheContext) {
 TEST(Architectures, AreFoundByNameAndListedInOneSentence) {
   EXPECT_EQ(
       supported_architectures(),
-      "ernie4_5, gemma, gemma2, gemma3, glm4, glm4moe, gpt-oss, gpt2, granite, granitemoe, llama, minicpm, "
-      "olmoe, phi3, qwen2, qwen3, qwen35, qwen35moe, qwen3moe, qwen3next, seed_oss, smollm3, stablelm and "
+      "ernie4_5, gemma, gemma2, gemma3, gemma4, glm4, glm4moe, gpt-oss, gpt2, granite, granitemoe, llama, "
+      "minicpm, mistral3, olmoe, phi3, qwen2, qwen3, qwen35, qwen35moe, qwen3moe, qwen3next, seed_oss, "
+      "smollm3, "
+      "stablelm and "
       "starcoder2");
   for (const Architecture& architecture : architectures())
     EXPECT_EQ(find_architecture(architecture.name), &architecture);

@@ -35,8 +35,11 @@ TEST(Inspection, DescribesTheDefaultModel) {
             num_parameters - 49'152 * 576 - 576);  // embedding and head in one; the last norm
   EXPECT_EQ(model.file_bytes, static_cast<std::int64_t>(std::filesystem::file_size(default_model_path())));
   EXPECT_EQ(model.num_layers, 30);
-  EXPECT_EQ(model.num_kv_heads, 3);
-  EXPECT_EQ(model.head_dim, 64);
+  ASSERT_EQ(model.kv_layers.size(), 1u);
+  EXPECT_EQ(model.kv_layers[0].num_layers, 30);
+  EXPECT_EQ(model.kv_layers[0].num_kv_heads, 3);
+  EXPECT_EQ(model.kv_layers[0].head_dim, 64);
+  EXPECT_EQ(heads_text(model), "9 heads and 3 KV heads of 64");
   EXPECT_EQ(model.context_length, 8192);
   EXPECT_EQ(model.vocabulary_size, 49'152);
   EXPECT_TRUE(model.has_chat_template);

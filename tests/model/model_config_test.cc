@@ -8,6 +8,7 @@
 #include <string>
 
 #include "engine/model/config_ranges.h"
+#include "engine/model/kv_use.h"
 #include "engine/model/limits.h"
 #include "tests/support/gguf_writer.h"
 
@@ -34,6 +35,14 @@ class KeySet {
       else
         writer.add_string(key, value);
     };
+    return *this;
+  }
+  KeySet& set_list(const std::string& key, std::vector<std::int32_t> values) {
+    writes_[key] = [key, values](GgufWriter& writer) { writer.add_array(key, values); };
+    return *this;
+  }
+  KeySet& set_flags(const std::string& key, std::vector<std::uint8_t> values) {
+    writes_[key] = [key, values](GgufWriter& writer) { writer.add_bool_array(key, values); };
     return *this;
   }
   KeySet& remove(const std::string& key) {
@@ -219,6 +228,11 @@ KeySet valid_of(const std::string& architecture) {
     set("expert_used_count", 4u);
     set("expert_feed_forward_length", 96u);
   }
+  if (find_architecture(architecture)->has_local_heads) {
+    set("attention.sliding_window", 512u);
+    set("attention.sliding_window_pattern", 4u);
+    for (const char* suffix : {"attention.key_length_swa", "attention.value_length_swa"}) set(suffix, 32u);
+  }
   if (find_architecture(architecture)->recurrent_layers != RecurrentLayers::kNone) {
     set("ssm.conv_kernel", 4u);
     set("ssm.state_size", 32u);
@@ -250,7 +264,7 @@ TEST(ModelConfig, EveryArchitectureNamesItsKeysAfterItself) {
     EXPECT_EQ(config.parts.name, name);
     EXPECT_EQ(config.num_kv_heads, 4);
     EXPECT_EQ(config.rope.rotary_dim, name == "gpt2" ? 0 : 64);
-    EXPECT_EQ(config.score_scale, 0.125);
+    EXPECT_EQ(config.score_scale, name == "gemma4" ? 1.0 : 0.125);
     expect_error(valid_of(name).set(name + ".block_count", 0u), ErrorCode::kDamagedFile,
                  name + ".block_count", "is 0; 1 to 1024 is allowed");
   }
@@ -307,9 +321,9 @@ std::string recurrent_layers(const ModelConfig& config) {
 TEST(ModelConfig, RecurrentLayersAreListedOrAllButEveryNth) {
   const ModelConfig usual = config_of(valid_of("qwen35"));
   EXPECT_EQ(recurrent_layers(usual), "rrrarrra");
-  EXPECT_EQ(usual.num_attention_layers(), 2);
-  EXPECT_EQ(usual.kv_layer(3), 0);
-  EXPECT_EQ(usual.kv_layer(7), 1);
+  EXPECT_EQ(find_kv_uses(usual).places.size(), 2u);
+  EXPECT_EQ(find_kv_uses(usual).layers[3].place, 0);
+  EXPECT_EQ(find_kv_uses(usual).layers[7].place, 1);
   EXPECT_EQ(usual.state_layer(0), 0);
   EXPECT_EQ(usual.state_layer(4), 3);
   EXPECT_EQ(recurrent_layers(config_of(valid_of("qwen35").set("qwen35.full_attention_interval", 3u))),
@@ -329,8 +343,8 @@ TEST(ModelConfig, RecurrentLayersAreListedOrAllButEveryNth) {
             "raarra")
       << "a layer that only guesses is in the list, and is none of the model's";
   const ModelConfig llama = config_of(valid());
-  EXPECT_EQ(llama.num_attention_layers(), 30);
-  EXPECT_EQ(llama.kv_layer(29), 29);
+  EXPECT_EQ(find_kv_uses(llama).places.size(), 30u);
+  EXPECT_EQ(find_kv_uses(llama).layers[29].place, 29);
   EXPECT_TRUE(llama.recurrent.state_layout().empty());
 }
 
@@ -446,6 +460,156 @@ TEST(ModelConfig, Gemma2HasCapsAndAWindowInEveryOtherLayer) {
                 .score_scale,
             1.0 / 8.0)
       << "the scale of the 27B model follows from its width, not from its heads";
+}
+
+TEST(ModelConfig, Gemma4sLayersDifferInHeadsAndShareKeysAndValues) {
+  KeySet keys = valid_of("gemma4");
+  keys.set_flags("gemma4.attention.sliding_window_pattern", {1, 1, 0, 1, 0, 1, 1, 0});
+  const ModelConfig plain = config_of(keys);
+  EXPECT_EQ(windowed_layers(plain), "ww-w-ww-");
+  EXPECT_EQ(plain.kv_heads(0), (kernels::KvHeads{4, 32}));
+  EXPECT_EQ(plain.kv_heads(2), (kernels::KvHeads{4, 64}));
+  EXPECT_EQ(plain.kv_owner(7), 7);
+  ASSERT_TRUE(plain.local_rope.has_value());
+  EXPECT_EQ(plain.local_rope->rotary_dim, 32);
+  EXPECT_EQ(plain.local_rope->frequency_base, 10'000.0);
+  EXPECT_EQ(plain.rope.rotary_dim, 64);
+  EXPECT_EQ(plain.score_scale, 1.0);
+  EXPECT_EQ(plain.embedding_scale(), 16.0f);
+  EXPECT_EQ(plain.logit_soft_cap, 0.0f) << "a file without the key has none";
+  EXPECT_FALSE(plain.has_usual_layers());
+  EXPECT_TRUE(config_of(valid_of("gemma3")).has_usual_layers());
+
+  keys.set_list("gemma4.attention.head_count_kv", {4, 4, 1, 4, 1, 4, 4, 1})
+      .set_list("gemma4.feed_forward_length", {512, 512, 512, 512, 512, 1024, 1024, 1024})
+      .set_list("gemma4.attention.sliding_window_pattern", {1, 1, 0, 1, 0, 1, 1, 0})
+      .set("gemma4.attention.shared_kv_layers", 3u)
+      .set("gemma4.rope.dimension_count_swa", 16u)
+      .set("gemma4.rope.freq_base_swa", 20'000.0f)
+      .set("gemma4.rope.freq_base", 1'000'000.0f)
+      .set("gemma4.rope.scaling.type", "linear")
+      .set("gemma4.rope.scaling.factor", 8.0f)
+      .set("gemma4.embedding_length_per_layer_input", 24u)
+      .set("gemma4.final_logit_softcapping", 30.0f);
+  const ModelConfig lists = config_of(keys);
+  EXPECT_EQ(windowed_layers(lists), "ww-w-ww-") << "some writers make the flags integers";
+  EXPECT_EQ(lists.kv_heads(3), (kernels::KvHeads{4, 32}));
+  EXPECT_EQ(lists.kv_heads(4), (kernels::KvHeads{1, 64}));
+  EXPECT_EQ(lists.num_kv_heads, 4);
+  EXPECT_EQ(lists.feed_forward_length_of(4), 512);
+  EXPECT_EQ(lists.feed_forward_length_of(5), 1024);
+  EXPECT_EQ(lists.feed_forward_length, 1024);
+  EXPECT_EQ(lists.kv_owner(5), 3);
+  EXPECT_EQ(lists.kv_owner(7), 4);
+  EXPECT_EQ(lists.layer_embedding_length, 24);
+  EXPECT_EQ(lists.local_rope->rotary_dim, 16);
+  EXPECT_EQ(lists.local_rope->frequency_base, 20'000.0);
+  EXPECT_EQ(lists.local_rope->scaling, RopeScalingType::kNone)
+      << "positions are stretched in other layers only";
+  EXPECT_EQ(lists.logit_soft_cap, 30.0f);
+
+  const ModelConfig experts = config_of(valid_of("gemma4")
+                                            .set("gemma4.expert_count", 8u)
+                                            .set("gemma4.expert_used_count", 2u)
+                                            .set("gemma4.expert_feed_forward_length", 96u));
+  EXPECT_EQ(experts.experts.shared_length, 512) << "the usual layer stands beside the experts";
+  EXPECT_EQ(experts.feed_forward_length, 0) << "and nowhere else";
+  EXPECT_TRUE(experts.experts.normalises_weights);
+}
+
+// A list of what all layers have is a number, whatever the architecture.
+TEST(ModelConfig, ListsOfEqualNumbersAreNumbers) {
+  KeySet keys = valid_of("qwen3");
+  keys.set_list("qwen3.attention.head_count_kv", std::vector<std::int32_t>(8, 2))
+      .set_list("qwen3.feed_forward_length", std::vector<std::int32_t>(8, 320));
+  const ModelConfig config = config_of(keys);
+  EXPECT_EQ(config.num_kv_heads, 2);
+  EXPECT_EQ(config.feed_forward_length, 320);
+  EXPECT_TRUE(config.has_usual_layers());
+}
+
+TEST(ModelConfig, WhatGemma4CannotBeIsRefusedByTheKey) {
+  const auto damaged = [](const std::function<void(KeySet&)>& change, const std::string& suffix,
+                          const std::string& sentence) {
+    KeySet keys = valid_of("gemma4");
+    change(keys);
+    expect_error(keys, ErrorCode::kDamagedFile, "gemma4." + suffix, sentence);
+  };
+  const std::string heads = "gemma4.attention.head_count_kv",
+                    pattern = "gemma4.attention.sliding_window_pattern",
+                    shared = "gemma4.attention.shared_kv_layers";
+  damaged([&](KeySet& k) { k.remove(pattern); }, "attention.sliding_window_pattern", "is missing");
+  damaged([&](KeySet& k) { k.remove("gemma4.attention.sliding_window"); }, "attention.sliding_window",
+          "is missing");
+  damaged([&](KeySet& k) { k.set("gemma4.attention.sliding_window", 0u); }, "attention.sliding_window",
+          "is 0, and layers with a window have heads of their own");
+  damaged(
+      [&](KeySet& k) {
+        k.set_list(heads, {4, 4});
+      },
+      "attention.head_count_kv", "holds 2 entries for 8 layers");
+  damaged([&](KeySet& k) { k.set_list(heads, {}); }, "attention.head_count_kv",
+          "holds 0 entries for 8 layers");
+  damaged(
+      [&](KeySet& k) {
+        k.set_list(heads, {4, 4, 4, 4, 4, 4, 4, 3});
+      },
+      "attention.head_count_kv", "is 3, which does not divide the 4 heads");
+  damaged(
+      [&](KeySet& k) {
+        k.set_list(heads, {4, 4, 4, 0, 4, 4, 4, 4});
+      },
+      "attention.head_count_kv", "is 0, which does not divide the 4 heads");
+  damaged(
+      [&](KeySet& k) {
+        k.set_list(pattern, {1, 1, 1, 0, 1, 1, 2, 0});
+      },
+      "attention.sliding_window_pattern", "holds 2; 0 or 1 is allowed");
+  damaged(
+      [&](KeySet& k) {
+        k.set_flags(pattern, {1, 1, 0});
+      },
+      "attention.sliding_window_pattern", "holds 3 entries for 8 layers");
+  damaged([&](KeySet& k) { k.set(shared, 8u); }, "attention.shared_kv_layers", "is 8; 0 to 7 is allowed");
+  damaged([&](KeySet& k) { k.set(shared, -1); }, "attention.shared_kv_layers", "is -1; 0 to 7 is allowed");
+  damaged([&](KeySet& k) { k.set(shared, 6u); }, "attention.shared_kv_layers",
+          "leaves layer 3 without one of its kind to read from");
+  damaged(
+      [&](KeySet& k) {
+        k.set(shared, 2u).set_list(heads, {4, 4, 4, 2, 4, 4, 4, 4});
+      },
+      "attention.head_count_kv", "gives layer 7 other heads than those that it reads");
+  damaged([&](KeySet& k) { k.set("gemma4.rope.dimension_count_swa", 33u); }, "rope.dimension_count_swa",
+          "is 33; 2 to 32 is allowed");
+  damaged([&](KeySet& k) { k.set("gemma4.rope.dimension_count_swa", 15u); }, "rope.dimension_count_swa",
+          "must be even");
+  damaged(
+      [&](KeySet& k) {
+        k.set("gemma4.attention.key_length_swa", 0u).set("gemma4.attention.value_length_swa", 0u);
+      },
+      "attention.key_length_swa", "is 0; 1 to 4096 is allowed");
+  damaged([&](KeySet& k) { k.remove("gemma4.attention.key_length_swa"); }, "attention.key_length_swa",
+          "is missing");
+  damaged([&](KeySet& k) { k.set("gemma4.embedding_length_per_layer_input", 65'537u); },
+          "embedding_length_per_layer_input", "is 65537; 0 to 65536 is allowed");
+  damaged(
+      [&](KeySet& k) {
+        k.set_list("gemma4.feed_forward_length", {512, 512, 512, 512, 512, 512, 512, 0});
+      },
+      "feed_forward_length", "is 0; 1 to");
+  KeySet values = valid_of("gemma4").set("gemma4.attention.value_length_swa", 16u);
+  expect_error(values, ErrorCode::kUnsupported, "gemma4.attention.value_length_swa",
+               "makes values of 16 dimensions and keys of 32");
+  KeySet uneven = valid_of("gemma4");
+  uneven.set("gemma4.expert_count", 8u).set("gemma4.expert_used_count", 2u);
+  uneven.set("gemma4.expert_feed_forward_length", 96u);
+  uneven.set_list("gemma4.feed_forward_length", {512, 512, 512, 512, 512, 512, 512, 256});
+  expect_error(uneven, ErrorCode::kUnsupported, "gemma4.feed_forward_length", "does not support");
+  for (const char* suffix : {"attention.shared_kv_layers", "embedding_length_per_layer_input"}) {
+    const std::string key = std::string("gemma3.") + suffix;
+    expect_error(valid_of("gemma3").set(key, 2u), ErrorCode::kUnsupported, key, "does not support");
+    EXPECT_TRUE(valid_of("gemma3").set(key, 0u).read().has_value());
+  }
 }
 
 TEST(ModelConfig, Gemma3HasGlobalLayersOfTheirOwnRotation) {
@@ -715,6 +879,20 @@ TEST(ModelConfig, RangesSayWhichKeyIsWrong) {
   EXPECT_EQ(problem->key, "llama.block_count");
   EXPECT_EQ(problem->sentence, "is 0; 1 to 1024 is allowed");
   EXPECT_TRUE(find_range_problem(ModelConfig{}).has_value());
+}
+
+TEST(ModelConfig, Mistral3ScalesQueriesFromTheOriginalLengthOn) {
+  const ModelConfig config = config_of(valid_of("mistral3")
+                                           .set("mistral3.attention.temperature_scale", 0.5f)
+                                           .set("mistral3.rope.scaling.original_context_length", 1024u));
+  EXPECT_EQ(config.query_scale(1023), 1.0f);
+  EXPECT_EQ(config.query_scale(1024), static_cast<float>(1.0 + 0.5 * std::log(2.0)));
+  EXPECT_EQ(config.query_scale(2048), static_cast<float>(1.0 + 0.5 * std::log(3.0)));
+  EXPECT_EQ(config_of(valid_of("mistral3")).query_scale(1 << 20), 1.0f);
+  expect_error(valid().set("llama.attention.temperature_scale", 0.5f), ErrorCode::kUnsupported,
+               "llama.attention.temperature_scale", "needs something that Octavo does not support");
+  expect_error(valid().set("llama.rope.scaling.yarn_log_multiplier", 1.0f), ErrorCode::kUnsupported,
+               "llama.rope.scaling.yarn_log_multiplier", "needs something that Octavo does not support");
 }
 
 }  // namespace

@@ -52,11 +52,7 @@ class OneSequence {
     auto transformer = Transformer::create(config_, *std::move(weights), *backend_, max_num_tokens);
     if (!transformer) throw std::runtime_error(transformer.error().message);
     transformer_ = std::make_unique<Transformer>(*std::move(transformer));
-    const kernels::KvLayout layout{.type = kernels::KvType::kF32,
-                                   .block_size = block_size_,
-                                   .num_layers = config_.num_attention_layers(),
-                                   .num_kv_heads = config_.num_kv_heads,
-                                   .head_dim = config_.head_dim};
+    const kernels::KvLayout layout{kernels::KvType::kF32, block_size_, find_kv_uses(config_).places};
     const std::int32_t num_blocks = (max_num_tokens + block_size_ - 1) / block_size_;
     kv_ = *backend_->allocate_kv_cache(layout, num_blocks);
     for (std::int32_t block = num_blocks - 1; block >= 0; --block) block_table_.push_back(block);

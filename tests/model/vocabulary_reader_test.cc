@@ -80,6 +80,40 @@ TEST(VocabularyReader, ChannelsDoNotEndAnAnswerAndAreItsText) {
   EXPECT_EQ(phi->kinds[6], TokenKind::kControl);
 }
 
+GgufWriter gemma4_tokens() {
+  GgufWriter writer;
+  writer.add_string("tokenizer.ggml.model", "gemma4")
+      .add_string_array("tokenizer.ggml.tokens",
+                        {"<pad>", "<eos>", "<bos>", "<|turn>", "<turn|>", "<|channel>", "<channel|>",
+                         "<|tool_response>", "a", "<turn|>"})
+      .add_array("tokenizer.ggml.token_type", std::vector<std::int32_t>{3, 3, 3, 3, 3, 3, 3, 4, 1, 1})
+      .add_u32("tokenizer.ggml.eos_token_id", 4);
+  return writer;
+}
+
+// What a model thought must be seen, and its turn is over where a tool would answer.
+TEST(VocabularyReader, AnAnswerOfGemma4EndsWithItsTurnAndShowsItsChannels) {
+  const auto vocabulary = read(gemma4_tokens().add_u32("tokenizer.ggml.bos_token_id", 2));
+  ASSERT_TRUE(vocabulary.has_value()) << vocabulary.error().message;
+  EXPECT_EQ(vocabulary->eos_token_id, 4);
+  EXPECT_EQ(vocabulary->further_eos_token_ids, (std::vector<TokenId>{1, 7}));
+  for (const std::size_t mark : {5u, 6u}) EXPECT_EQ(vocabulary->kinds[mark], TokenKind::kUserDefined) << mark;
+  EXPECT_EQ(vocabulary->kinds[3], TokenKind::kControl);
+}
+
+TEST(VocabularyReader, TextsOfGemma4BeginWithBosWhateverTheFileSays) {
+  for (const bool says : {true, false}) {
+    const auto vocabulary = read(gemma4_tokens()
+                                     .add_u32("tokenizer.ggml.bos_token_id", 2)
+                                     .add_bool("tokenizer.ggml.add_bos_token", says));
+    ASSERT_TRUE(vocabulary.has_value()) << vocabulary.error().message;
+    EXPECT_TRUE(vocabulary->add_bos_token);
+  }
+  const auto without = read(gemma4_tokens());
+  ASSERT_FALSE(without.has_value());
+  EXPECT_EQ(without.error().subject, "tokenizer.ggml.bos_token_id");
+}
+
 TEST(VocabularyReader, LeavesOutWhatTheFileLeavesOut) {
   const auto vocabulary = read(three_tokens());
   ASSERT_TRUE(vocabulary.has_value()) << vocabulary.error().message;

@@ -116,6 +116,12 @@ inline nlohmann::json tiny_model(std::string_view name) {
 
 inline bool has_experts(const nlohmann::json& model) { return model["keys"].contains("expert_count"); }
 inline bool has_states(const nlohmann::json& model) { return model["keys"].contains("ssm.state_size"); }
+// Models that CUDA refuses: experts, recurrent layers, layers that differ in more than their window, and
+// queries scaled by position.
+inline bool is_for_processors(const nlohmann::json& model) {
+  return has_experts(model) || has_states(model) || model["architecture"] == "gemma4" ||
+         model["keys"].contains("attention.temperature_scale");
+}
 
 struct TinyModelOptions {
   // Of matrices; with another the numbers are random, not the scripts'
@@ -170,6 +176,7 @@ inline GgufWriter make_tiny_model(nlohmann::json model, const TinyModelOptions& 
                      : std::vector<std::uint64_t>{columns, rows};
     // Routers, biases of experts and convolutions are floats in every file.
     const bool is_float = experts == 1 || name.ends_with("ssm_conv1d.weight") ||
+                          name == "per_layer_model_proj.weight" ||
                           (!options.quantises_routers && name.ends_with("ffn_gate_inp.weight"));
     if (options.weight_type == TensorType::kF32 || is_float) {
       writer.add_tensor_f32(name, dimensions, golden_values(name, rows * columns, centre, scale));
@@ -179,9 +186,11 @@ inline GgufWriter make_tiny_model(nlohmann::json model, const TinyModelOptions& 
                                        static_cast<double>(scale) / std::sqrt(3.0), random));
     }
   }
-  for (const auto& [name, values] : model["long_rope"].items()) {
-    const std::vector<float> numbers = values;
-    writer.add_tensor_f32(name, {numbers.size()}, numbers);
+  for (const char* const tables : {"long_rope", "rope_freqs"}) {
+    for (const auto& [name, values] : model[tables].items()) {
+      const std::vector<float> numbers = values;
+      writer.add_tensor_f32(name, {numbers.size()}, numbers);
+    }
   }
   return writer;
 }

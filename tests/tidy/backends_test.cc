@@ -26,6 +26,7 @@ constexpr BackendFolder kBackends[] = {
 const std::map<std::string, std::string>& operations() {
   static const std::map<std::string, std::string> kFiles = {
       {"embed", "embedding"},
+      {"embed_layers", "embedding"},
       {"attention_input", "attention_input"},
       {"paged_attention", "paged_attention"},
       {"project_residual", "project_residual"},
@@ -89,8 +90,8 @@ const std::map<std::string, std::set<std::string>>& inherited() {
       {"reference", kOfReference},
       {"cpu", kOfADevice},
       {"cuda",
-       {"feed_forward_experts", "gate_attention", "gated_delta_net", "clear_states", "copy_states",
-        "swap_states_out", "swap_states_in"}}};
+       {"embed_layers", "feed_forward_experts", "gate_attention", "gated_delta_net", "clear_states",
+        "copy_states", "swap_states_out", "swap_states_in"}}};
   return kNames;
 }
 

@@ -56,6 +56,20 @@ TEST(TemplateSwitches, TheThinkingOfQwen3CanBeSwitchedOff) {
   EXPECT_EQ(text_of(parsed(source), {{"enable_thinking", false}}), on + "<think>\n\n</think>\n\n");
 }
 
+TEST(TemplateSwitches, TheThinkingOfGemma4CanBeSwitchedOn) {
+  const std::string source = read_golden_text("templates/gemma4.jinja");
+  const auto switches = switches_of(source);
+  ASSERT_EQ(switches.size(), 1u);
+  EXPECT_EQ(switches[0].kind, SwitchKind::kThinking);
+  EXPECT_EQ(switches[0].name, "enable_thinking");
+  EXPECT_EQ(switches[0].choices, (std::vector<TemplateValue>{true, false}));
+  EXPECT_EQ(switches[0].usual, 1u);
+  EXPECT_EQ(text_of(parsed(source), {}),
+            "<s><|turn>user\nhi<turn|>\n<|turn>model\n<|channel>thought\n<channel|>");
+  EXPECT_EQ(text_of(parsed(source), {{"enable_thinking", true}}),
+            "<s><|turn>system\n<|think|>\n<turn|>\n<|turn>user\nhi<turn|>\n<|turn>model\n");
+}
+
 TEST(TemplateSwitches, TemplatesWithoutOneHaveNone) {
   for (const char* name : {"smollm2", "llama3.1", "gemma3", "mistral", "phi4", "vicuna"}) {
     EXPECT_TRUE(switches_of(read_golden_text("templates/" + std::string(name) + ".jinja")).empty()) << name;

@@ -5,6 +5,7 @@
 #include "app/window/models/model_title.h"
 #include "engine/base/format.h"
 #include "engine/base/text.h"
+#include "engine/model/inspection.h"
 
 namespace octavo::app {
 namespace {
@@ -68,8 +69,7 @@ ui::ModelInside model_inside(const ModelPreview& preview) {
   add("Quantisation", description.quantisation);
   add("Layers",
       std::to_string(description.num_layers) + ", width " + with_thousands(description.embedding_length));
-  add("Heads", std::to_string(description.num_heads) + ", KV heads " +
-                   std::to_string(description.num_kv_heads) + " of " + std::to_string(description.head_dim));
+  add("Heads", model::heads_text(description));
   add("Context", with_thousands(description.context_length) + " tokens");
   add("Vocabulary", with_thousands(description.vocabulary_size) + " tokens");
   add("Chat template", description.has_chat_template ? "yes" : "none: plain completion");

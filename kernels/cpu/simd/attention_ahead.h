@@ -114,9 +114,9 @@ class Ahead {
   }
 
   void ask_for_scales(const std::byte* block, int offset, int size) const {
-    const std::int64_t half = KvLayout::kScaleBytes * tile_->block_size;
-    const std::byte* keys = block + tile_->scales_offset + KvLayout::kScaleBytes * offset;
-    for (std::int64_t i = 0; i < KvLayout::kScaleBytes * size; i += kLineBytes) {
+    const std::int64_t half = kKvScaleBytes * tile_->block_size;
+    const std::byte* keys = block + tile_->scales_offset + kKvScaleBytes * offset;
+    for (std::int64_t i = 0; i < kKvScaleBytes * size; i += kLineBytes) {
       ask_for_line(keys + i);
       ask_for_line(keys + half + i);
     }

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/isa.h"
-#include "kernels/kv_layout.h"
+#include "kernels/kv_type.h"
 
 namespace octavo::kernels::cpu {
 

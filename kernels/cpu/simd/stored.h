@@ -6,7 +6,7 @@
 
 #include "kernels/cpu/simd.h"
 #include "kernels/cpu/simd/integer_rounding.h"
-#include "kernels/kv_layout.h"
+#include "kernels/kv_type.h"
 
 namespace octavo::kernels::cpu::OCTAVO_ISA {
 

@@ -162,7 +162,8 @@ class Attention final : public PagedAttention {
 
   void attend_split(AttentionArguments arguments, const KvLayout& layout, std::int64_t most,
                     std::int32_t most_rows) {
-    const BlockShape shape = block_shape(layout.type, layout.head_dim, false, options_.max_shared_bytes);
+    const BlockShape shape =
+        block_shape(layout.type, arguments.places.head_dim, false, options_.max_shared_bytes);
     arguments.tile_rows = kSplitTileRows;
     arguments.one_tile_each = most <= kSplitTileRows ? 1 : 0;
     arguments.least_rows = 0, arguments.most_rows = most_rows;
@@ -177,18 +178,19 @@ class Attention final : public PagedAttention {
                              : static_cast<std::int32_t>(std::min<std::int64_t>(capacity_ / units, tiles));
     for (arguments.first_tile = 0; arguments.first_tile < tiles; arguments.first_tile += at_once) {
       const std::int32_t count = std::min(at_once, tiles - arguments.first_tile);
-      launch_attention(stream_, layout.type, false, KvPlaces::has_octets(layout), count, shape.num_warps,
+      launch_attention(stream_, layout.type, false, arguments.places.has_octets(), count, shape.num_warps,
                        arguments);
       if (arguments.partition != 0) launch_merge(stream_, count, arguments);
     }
   }
 
   void attend_prefill(AttentionArguments arguments, const KvLayout& layout, std::int32_t least_rows) {
-    const BlockShape shape = block_shape(layout.type, layout.head_dim, true, options_.max_shared_bytes);
+    const BlockShape shape =
+        block_shape(layout.type, arguments.places.head_dim, true, options_.max_shared_bytes);
     arguments.tile_rows = 16 * shape.num_warps;
     arguments.least_rows = least_rows, arguments.most_rows = std::numeric_limits<std::int32_t>::max();
     arguments.num_stages = shape.num_stages;
-    launch_attention(stream_, layout.type, true, KvPlaces::has_octets(layout), num_tiles(arguments),
+    launch_attention(stream_, layout.type, true, arguments.places.has_octets(), num_tiles(arguments),
                      shape.num_warps, arguments);
   }
 

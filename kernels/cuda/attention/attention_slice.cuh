@@ -159,7 +159,7 @@ __device__ void load_slice(const Context& context, int first, int row_steps, boo
     if (lane < kSliceTokens) {
       float key_scale = 0.0f, value_scale = 0.0f;
       if (mine.head != nullptr) {
-        const std::byte* const scales = mine.head + KvLayout::kScaleBytes * mine.offset;
+        const std::byte* const scales = mine.head + kKvScaleBytes * mine.offset;
         key_scale = *reinterpret_cast<const float*>(scales + context.places.key_scale_offset);
         value_scale = *reinterpret_cast<const float*>(scales + context.places.value_scale_offset);
       }

@@ -158,9 +158,9 @@ __global__ void __launch_bounds__(kWarps* kWarp)
   std::byte* const start = places.head(slot / places.block_size, head);
   store_head<kType>(keys, places.head_dim, start, places.key_index(0, offset),
                     places.key_index(1, 0) - places.key_index(0, 0),
-                    start + places.key_scale_offset + KvLayout::kScaleBytes * offset);
+                    start + places.key_scale_offset + kKvScaleBytes * offset);
   store_head<kType>(values, places.head_dim, start + places.value_offset, places.value_index(offset, 0), 1,
-                    start + places.value_scale_offset + KvLayout::kScaleBytes * offset);
+                    start + places.value_scale_offset + kKvScaleBytes * offset);
 }
 
 using WriteKernel = void (*)(const WriteArguments);

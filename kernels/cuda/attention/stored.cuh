@@ -24,19 +24,18 @@ struct KvPlaces {
   std::int32_t block_size = 1, head_dim = 0;
 
   static KvPlaces of(const KvLayout& layout, std::int32_t layer, std::byte* pool) {
-    return {pool + layout.head_offset(0, layer, 0),
+    const KvLayer& of_layer = layout.layer(layer);
+    return {pool + of_layer.offset,
             layout.block_bytes(),
-            layout.head_bytes(),
-            layout.half_head_bytes(),
-            layout.has_scales() ? layout.key_scale_offset(0) : 0,
-            layout.has_scales() ? layout.value_scale_offset(0) : 0,
+            of_layer.head_bytes,
+            of_layer.half_head_bytes,
+            layout.has_scales() ? of_layer.key_scale_offset(0) : 0,
+            layout.has_scales() ? of_layer.value_scale_offset(0) : 0,
             layout.block_size,
-            layout.head_dim};
+            of_layer.head_dim};
   }
   // Whether eight neighbouring tokens' keys, and eight neighbouring numbers of a value, are one aligned load.
-  static bool has_octets(const KvLayout& layout) {
-    return layout.block_size % 8 == 0 && layout.head_dim % 8 == 0;
-  }
+  bool has_octets() const { return block_size % 8 == 0 && head_dim % 8 == 0; }
 
   __device__ std::byte* head(std::int64_t block, std::int64_t kv_head) const {
     return pool + block * block_bytes + kv_head * head_bytes;

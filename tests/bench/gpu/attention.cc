@@ -120,7 +120,7 @@ class Attention {
   Result<void> measure(const NamedType& type) {
     const KvLayout layout{type.type, kBlockSize, kLayers, heads_.num_kv_heads, heads_.head_dim};
     const std::int64_t enough =
-        bench_.sizes().is_emulated ? 0 : 8 * bench_.figures().cache_bytes / layout.layer_bytes();
+        bench_.sizes().is_emulated ? 0 : 8 * bench_.figures().cache_bytes / layout.layer(0).bytes();
     const std::int64_t num_blocks = std::max(most_blocks_, enough);
     const std::string missing = bench_.memory_is_missing(num_blocks * layout.block_bytes());
     if (!missing.empty()) {
@@ -229,7 +229,7 @@ class Attention {
   Record attend_record(const NamedType& type, const KvLayout& layout, const BatchShape& shape) const {
     const double rows = shape.num_sequences * static_cast<double>(shape.rows);
     const double width = heads_.num_heads * static_cast<double>(heads_.head_dim);
-    const double kv_bytes = static_cast<double>(layout.layer_bytes()) / layout.block_size;
+    const double kv_bytes = static_cast<double>(layout.layer(0).bytes()) / layout.block_size;
     const double mean_context = shape.context_len - 0.5 * (shape.rows - 1);
     Record record = named_record(type, name_of(shape));
     record.facts.emplace_back("operation", shape.rows == 1 ? "decode" : "prefill");
@@ -244,7 +244,7 @@ class Attention {
   Record write_record(const NamedType& type, const KvLayout& layout, const BatchShape& shape) const {
     const double rows = shape.num_sequences * static_cast<double>(shape.rows);
     const double head_dim = heads_.head_dim;
-    const double kv_bytes = static_cast<double>(layout.layer_bytes()) / layout.block_size;
+    const double kv_bytes = static_cast<double>(layout.layer(0).bytes()) / layout.block_size;
     Record record = named_record(type, "write after " + name_of(shape));
     record.facts.emplace_back("operation", "write");
     record.bytes =

@@ -138,12 +138,12 @@ Result<void> RandomMemory::fill_pool(const KvLayout& layout, std::byte* pool, st
   const std::int64_t bytes = num_blocks * layout.block_bytes();
   if (!layout.has_scales()) return fill(numbers_of(layout.type), pool, bytes);
   // Heads with scales, drawn once; what is there already is doubled until the pool is full.
-  const std::int64_t head_bytes = layout.head_bytes();
+  const std::int64_t head_bytes = layout.layer(0).head_bytes;
   const std::int64_t num_heads = std::clamp<std::int64_t>(pattern_bytes_ / head_bytes, 1, bytes / head_bytes);
   std::vector<std::byte> heads = draw(Numbers::kBytes, num_heads * head_bytes);
   const std::vector<float> scales(static_cast<std::size_t>(2 * layout.block_size), 0.001f);
   for (std::int64_t head = 0; head < num_heads; ++head) {
-    std::memcpy(heads.data() + head * head_bytes + layout.scales_offset(), scales.data(),
+    std::memcpy(heads.data() + head * head_bytes + layout.layer(0).scales_offset, scales.data(),
                 scales.size() * sizeof(float));
   }
   OCTAVO_TRY(
