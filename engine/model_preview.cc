@@ -36,6 +36,9 @@ MemoryPlan memory_plan(const runner::RunnerPlan& plan) {
           .bytes_per_state = plan.bytes_per_state(),
           .num_states = plan.num_states,
           .num_host_states = plan.num_host_states,
+          .bytes_per_window_block = plan.window_layout.block_bytes(),
+          .num_window_blocks = plan.num_window_blocks,
+          .num_host_window_blocks = plan.num_host_window_blocks,
           .max_model_len = plan.max_model_len};
 }
 
@@ -102,12 +105,14 @@ Result<ModelDescription> read_model_description(const std::filesystem::path& pat
 std::int64_t resident_bytes(const EngineDescription& description, const KvTotals& totals) {
   const std::int64_t num_written = totals.peak_used_blocks + totals.peak_host_used_blocks;
   return description.weight_bytes + description.working_bytes + num_written * description.bytes_per_block +
-         totals.states.peak_held * description.bytes_per_state;
+         totals.states.peak_held * description.bytes_per_state +
+         totals.windows.peak_held * description.bytes_per_window_block;
 }
 
 std::int64_t unwritten_pool_bytes(const EngineDescription& description, const KvTotals& totals) {
   return (description.num_blocks - totals.peak_used_blocks) * description.bytes_per_block +
-         (description.num_states - totals.states.peak_held) * description.bytes_per_state;
+         (description.num_states - totals.states.peak_held) * description.bytes_per_state +
+         (description.num_window_blocks - totals.windows.peak_held) * description.bytes_per_window_block;
 }
 
 }  // namespace octavo

@@ -211,6 +211,14 @@ Json to_json(const StateTotals& states) {
           {"swapped_out", states.num_swapped_out}, {"swapped_in", states.num_swapped_in}};
 }
 
+Json to_json(const WindowTotals& windows) {
+  return {{"left_behind", windows.num_left},
+          {"evicted", windows.num_evicted},
+          {"peak_used", windows.peak_used},
+          {"swapped_out", windows.num_swapped_out},
+          {"swapped_in", windows.num_swapped_in}};
+}
+
 Json to_json(const KvTotals& totals) {
   Json json = {{"block_size", totals.block_size},
                {"num_blocks", totals.num_blocks},
@@ -229,11 +237,19 @@ Json to_json(const KvTotals& totals) {
                {"peak_host_used_blocks", totals.peak_host_used_blocks},
                {"swap_out_ms", milliseconds(totals.swap_out_us)},
                {"swap_in_ms", milliseconds(totals.swap_in_us)}};
-  if (totals.num_states == 0) return json;  // the model has no recurrent layers
-  json["num_states"] = totals.num_states;
-  json["num_host_states"] = totals.num_host_states;
-  json["bytes_per_state"] = totals.bytes_per_state;
-  json["states"] = to_json(totals.states);
+  if (totals.num_states > 0) {
+    json["num_states"] = totals.num_states;
+    json["num_host_states"] = totals.num_host_states;
+    json["bytes_per_state"] = totals.bytes_per_state;
+    json["states"] = to_json(totals.states);
+  }
+  if (totals.window > 0) {
+    json["window"] = totals.window;
+    json["num_window_blocks"] = totals.num_window_blocks;
+    json["num_host_window_blocks"] = totals.num_host_window_blocks;
+    json["bytes_per_window_block"] = totals.bytes_per_window_block;
+    json["windows"] = to_json(totals.windows);
+  }
   return json;
 }
 

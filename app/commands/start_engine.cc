@@ -14,13 +14,20 @@ std::string states_text(const EngineDescription& description) {
          mebibytes_text(description.bytes_per_state);
 }
 
+std::string windows_text(const EngineDescription& description) {
+  if (description.num_window_blocks == 0) return {};
+  return ", " + std::to_string(description.num_window_blocks) + " window blocks of " +
+         mebibytes_text(description.bytes_per_window_block);
+}
+
 void describe(const EngineDescription& description, const Progress& progress) {
   progress.say(
       escape_for_message(description.model.name.empty() ? description.model.path : description.model.name) +
       ", " + description.model.quantisation + ": weights " + mebibytes_text(description.weight_bytes) +
       ", KV pool " + std::to_string(description.num_blocks) + " blocks of " +
       std::to_string(description.block_size) + " tokens, " +
-      mebibytes_text(description.bytes_per_block * description.num_blocks) + ", host pool " +
+      mebibytes_text(description.bytes_per_block * description.num_blocks) + windows_text(description) +
+      ", host pool " +
       std::to_string(description.num_host_blocks) + " blocks" + states_text(description) + "; " +
       description.device + " " + description.isa + ", " + std::to_string(description.threads) + " threads");
   if (!description.notice.empty()) progress.say(description.notice);

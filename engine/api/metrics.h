@@ -23,6 +23,7 @@ struct WindowTotals {
   std::int64_t num_evicted = 0;  // parts whose place was needed
   std::int64_t num_swapped_out = 0, num_swapped_in = 0;
   std::int32_t peak_used = 0;  // parts that were read at a time
+  std::int32_t peak_held = 0;  // that were read or kept
 };
 
 // Totals since the engine started, except where a level is meant.

@@ -63,6 +63,12 @@ struct EngineDescription {
   std::int32_t num_states = 0;
   std::int32_t num_host_states = 0;
   std::int64_t bytes_per_state = 0;
+  // Of layers with a window that keep their keys and values in a pool of their own: its tokens; 0: there are
+  // none, and bytes_per_block is of all layers
+  std::int32_t window = 0;
+  std::int32_t num_window_blocks = 0;
+  std::int32_t num_host_window_blocks = 0;
+  std::int64_t bytes_per_window_block = 0;
   std::int64_t weight_bytes = 0;  // as prepared in memory
   // Set aside for the largest step: activations, logits, sampling, the kernels' scratch
   std::int64_t working_bytes = 0;
@@ -72,6 +78,10 @@ struct EngineDescription {
   double load_ms = 0.0;
   std::string notice;  // a sentence where an option was not followed exactly; else empty
 
+  // Of the device pools of keys and values.
+  std::int64_t kv_bytes() const {
+    return num_blocks * bytes_per_block + num_window_blocks * bytes_per_window_block;
+  }
   // ceil(max_model_len / block_size)
   std::int32_t max_blocks_per_sequence() const { return (max_model_len + block_size - 1) / block_size; }
 };

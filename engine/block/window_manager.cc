@@ -55,6 +55,7 @@ BlockId WindowManager::open(BlockId block) {
   const BlockId place = part_of(block).place = free_.back();
   free_.pop_back();
   totals_.peak_used = std::max(totals_.peak_used, num_used());
+  totals_.peak_held = std::max(totals_.peak_held, num_places_ - num_free());
   return place;
 }
 

@@ -17,6 +17,7 @@ EngineOptions TextScorer::options_for(const EngineOptions& options, std::int32_t
           .num_kv_blocks = (context + options.block_size - 1) / options.block_size,
           .swap_space = 0.0,
           .num_states = 1,
+          .num_window_blocks = 0,
           .max_model_len = context,
           .max_num_seqs = 1,
           .max_num_batched_tokens = kMaxTokens,

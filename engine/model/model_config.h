@@ -84,6 +84,10 @@ struct ModelConfig {
     if (!layers_with_window.empty()) return layers_with_window[static_cast<std::size_t>(layer)];
     return window_period == 0 || layer % window_period != window_period - 1;
   }
+  // Tokens that the layer sees; 0: all, as long as the context may be.
+  std::int32_t window_of(std::int32_t layer) const {
+    return has_window(layer) && sliding_window < context_length ? sliding_window : 0;
+  }
   kernels::KvHeads kv_heads(std::int32_t layer) const;
   std::int32_t feed_forward_length_of(std::int32_t layer) const;
   // Layers have attention, or are recurrent, with a place in a state.

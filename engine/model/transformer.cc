@@ -54,8 +54,7 @@ kernels::AttentionShape attention_shape(const ModelConfig& config, std::int32_t 
   shape.rotary_dim = is_local ? config.local_rope->rotary_dim : config.rope.rotary_dim;
   if (!config.rotates(layer)) shape.rotary_dim = 0;
   if (is_local) shape.rotations = kernels::Rotations::kLocal;
-  if (config.has_window(layer) && config.sliding_window < config.context_length)
-    shape.window = config.sliding_window;
+  shape.window = config.window_of(layer);
   shape.score_scale = static_cast<float>(config.score_scale);
   shape.score_soft_cap = config.score_soft_cap;
   return shape;
@@ -83,9 +82,10 @@ void find_rotations(std::span<const std::int32_t> positions, const RopeFrequenci
 
 }  // namespace
 
-Transformer::Transformer(const ModelConfig& config, Weights weights, kernels::Backend& backend)
+Transformer::Transformer(const ModelConfig& config, Weights weights, kernels::Backend& backend,
+                         bool sets_windows_apart)
     : config_(config),
-      kv_uses_(find_kv_uses(config).layers),
+      kv_uses_(find_kv_uses(config, sets_windows_apart).layers),
       weights_(std::move(weights)),
       backend_(&backend) {
   for (std::int32_t layer = 0; layer < config.num_layers; ++layer) {
@@ -95,9 +95,9 @@ Transformer::Transformer(const ModelConfig& config, Weights weights, kernels::Ba
 }
 
 Result<Transformer> Transformer::create(const ModelConfig& config, Weights weights, kernels::Backend& backend,
-                                        std::int32_t max_num_tokens) {
+                                        std::int32_t max_num_tokens, bool sets_windows_apart) {
   const ActivationWidths widths = activation_widths(config);
-  Transformer transformer(config, std::move(weights), backend);
+  Transformer transformer(config, std::move(weights), backend, sets_windows_apart);
   OCTAVO_TRY(transformer.residual_, backend.allocate_buffer(max_num_tokens * widths.residual));
   OCTAVO_TRY(transformer.query_, backend.allocate_buffer(max_num_tokens * widths.query));
   OCTAVO_TRY(transformer.mixed_, backend.allocate_buffer(max_num_tokens * widths.mixed));
@@ -128,14 +128,14 @@ std::int64_t Transformer::activation_bytes() const {
 }
 
 void Transformer::forward(kernels::PagedBatch batch, std::span<const std::int32_t> token_ids,
-                          kernels::KvCache& kv, kernels::StateCache* states) {
+                          const LayerCaches& caches) {
   OCTAVO_CHECK(token_ids.size() == static_cast<std::size_t>(batch.num_tokens), "%zu tokens for %d rows",
                token_ids.size(), batch.num_tokens);
   find_angles(batch);
   backend_->run_step(
       batch, token_ids,
-      [this, &kv, states](const kernels::PagedBatch& rows, std::span<const std::int32_t> row_token_ids) {
-        compute(rows, row_token_ids, kv, states);
+      [this, &caches](const kernels::PagedBatch& rows, std::span<const std::int32_t> row_token_ids) {
+        compute(rows, row_token_ids, caches);
       });
 }
 
@@ -164,7 +164,7 @@ Result<void> Transformer::record_decode_steps(kernels::KvCache& kv, const LoadPr
     find_angles(batch);
     OCTAVO_TRY_VOID(backend_->record_step(
         batch, zeros, [this, &kv](const kernels::PagedBatch& step, std::span<const std::int32_t> token_ids) {
-          compute(step, token_ids, kv, nullptr);
+          compute(step, token_ids, {.kv = &kv});
         }));
   }
   return report_progress(progress, 1.0);
@@ -183,7 +183,7 @@ void Transformer::find_angles(kernels::PagedBatch& batch) {
 
 // REQUIRES: rows that the backend was told.
 void Transformer::compute(const kernels::PagedBatch& batch, std::span<const std::int32_t> token_ids,
-                          kernels::KvCache& kv, kernels::StateCache* states) {
+                          const LayerCaches& caches) {
   OCTAVO_CHECK(batch.num_tokens * std::int64_t{config_.embedding_length} <= residual_->size(),
                "%d rows are too many", batch.num_tokens);
   const MatrixView residual = first_rows(*residual_, batch.num_tokens, config_.embedding_length);
@@ -195,11 +195,16 @@ void Transformer::compute(const kernels::PagedBatch& batch, std::span<const std:
     backend_->embed_layers(layer_embedding(), token_ids, residual,
                            first_rows(*layer_embeddings_, batch.num_tokens, width));
   }
+  kernels::PagedBatch in_windows = batch;
+  in_windows.slot_mapping = batch.window_slot_mapping;
+  in_windows.block_tables = batch.window_block_tables;
   for (std::int32_t index = 0; index < config_.num_layers; ++index) {
     if (config_.is_recurrent(index)) {
-      run_recurrent(batch, index, states, residual);
+      run_recurrent(batch, index, caches.states, residual);
+    } else if (kv_uses_[static_cast<std::size_t>(index)].is_in_windows) {
+      attend(in_windows, index, caches.window_kv, residual);
     } else {
-      attend(batch, index, kv, residual);
+      attend(batch, index, caches.kv, residual);
     }
     feed_forward(index, residual);
     if (config_.layer_embedding_length > 0) add_layer_embedding(index, residual);
@@ -224,16 +229,17 @@ void Transformer::add_layer_embedding(std::int32_t index, MatrixView residual) {
                              hidden, residual);
 }
 
-void Transformer::attend(const kernels::PagedBatch& batch, std::int32_t index, kernels::KvCache& kv,
+void Transformer::attend(const kernels::PagedBatch& batch, std::int32_t index, kernels::KvCache* kv,
                          MatrixView residual) {
+  OCTAVO_CHECK(kv != nullptr, "layer %d without a pool for its keys and values", index);
   const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
   const kernels::AttentionShape& shape = shapes_[static_cast<std::size_t>(index)];
   const std::int32_t place = kv_uses_[static_cast<std::size_t>(index)].place;
   const std::int64_t width = std::int64_t{shape.num_heads} * shape.head_dim;
   const MatrixView query = first_rows(*query_, batch.num_tokens, width);
   const MatrixView attention = first_rows(*mixed_, batch.num_tokens, width);
-  backend_->attention_input(attention_input(layer), shape, batch, place, residual, kv, query);
-  backend_->paged_attention(shape, batch, place, kv, query, attention);
+  backend_->attention_input(attention_input(layer), shape, batch, place, residual, *kv, query);
+  backend_->paged_attention(shape, batch, place, *kv, query, attention);
   if (layer.attention_gate.matrix) backend_->gate_attention(attention_gate(layer), residual, attention);
   backend_->project_residual(attention_output(layer), attention, residual);
 }

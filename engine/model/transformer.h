@@ -21,11 +21,19 @@
 
 namespace octavo::model {
 
+// Where layers keep what they know of the tokens before: as their kinds need them, else null.
+struct LayerCaches {
+  kernels::KvCache* kv = nullptr;         // of attention
+  kernels::KvCache* window_kv = nullptr;  // of attention with a window, where that is set apart
+  kernels::StateCache* states = nullptr;  // of recurrent layers
+};
+
 class Transformer {
  public:
-  // Allocates activations for steps of at most `max_num_tokens` rows.
+  // Allocates activations for steps of at most `max_num_tokens` rows. `sets_windows_apart`: layers with a
+  // window keep their keys and values in a pool of their own (kv_use.h).
   static Result<Transformer> create(const ModelConfig& config, Weights weights, kernels::Backend& backend,
-                                    std::int32_t max_num_tokens);
+                                    std::int32_t max_num_tokens, bool sets_windows_apart = false);
 
   // What create() allocates beside the weights.
   static std::int64_t activation_bytes(const ModelConfig& config, std::int32_t max_num_tokens);
@@ -34,9 +42,8 @@ class Transformer {
   // Computes the rows of `batch` through all layers, writes their keys and values, and replaces the states of
   // their sequences. The rows' last activations stay until the next call.
   //   token_ids  [batch.num_tokens], below vocabulary_size; batch.rotations is filled in here
-  //   states     null: of a model without recurrent layers; else batch.states says where they are
-  void forward(kernels::PagedBatch batch, std::span<const std::int32_t> token_ids, kernels::KvCache& kv,
-               kernels::StateCache* states = nullptr);
+  //   caches     batch says where in each of them
+  void forward(kernels::PagedBatch batch, std::span<const std::int32_t> token_ids, const LayerCaches& caches);
 
   // Records the decode steps that the backend wants to record, so that forward() can start each as one: after
   // Backend::reserve_step(), for this pool, which from then on is the only one. Errors: kCancelled; the
@@ -53,12 +60,12 @@ class Transformer {
   const Weights& weights() const { return weights_; }
 
  private:
-  Transformer(const ModelConfig& config, Weights weights, kernels::Backend& backend);
+  Transformer(const ModelConfig& config, Weights weights, kernels::Backend& backend, bool sets_windows_apart);
 
   void find_angles(kernels::PagedBatch& batch);
   void compute(const kernels::PagedBatch& batch, std::span<const std::int32_t> token_ids,
-               kernels::KvCache& kv, kernels::StateCache* states);
-  void attend(const kernels::PagedBatch& batch, std::int32_t index, kernels::KvCache& kv,
+               const LayerCaches& caches);
+  void attend(const kernels::PagedBatch& batch, std::int32_t index, kernels::KvCache* kv,
               kernels::MatrixView residual);
   void run_recurrent(const kernels::PagedBatch& batch, std::int32_t index, kernels::StateCache* states,
                      kernels::MatrixView residual);

@@ -28,6 +28,7 @@ class ModelInput {
   std::span<const kernels::BlockCopy> swap_ins() const { return swap_ins_; }
   std::span<const kernels::BlockCopy> block_copies() const { return block_copies_; }
   std::span<const block::PoolMove> state_moves() const { return state_moves_; }
+  std::span<const block::PoolMove> window_moves() const { return window_moves_; }
 
   // All but the rotations, which belong to the model. Valid until the next assemble().
   kernels::PagedBatch batch() const;
@@ -35,16 +36,20 @@ class ModelInput {
  private:
   void note_moves(const scheduler::SchedulerOutput& step);
   void append(const scheduler::ScheduledSequence& sequence, std::int32_t block_size);
+  void append_slots(const scheduler::ScheduledSequence& sequence, std::int32_t block_size,
+                    std::span<const BlockId> blocks, std::vector<std::int32_t>& tables,
+                    std::vector<std::int32_t>& slot_mapping) const;
 
   std::vector<TokenId> token_ids_;
-  std::vector<std::int32_t> positions_, slot_mapping_;  // [num_tokens]
-  std::vector<std::int32_t> query_start_;               // [num_sequences + 1]
-  std::vector<std::int32_t> context_lens_;              // [num_sequences]
-  std::vector<std::int32_t> block_tables_;              // [num_sequences, max_blocks_]
-  std::vector<std::int32_t> states_;                    // [num_sequences], or empty
+  std::vector<std::int32_t> positions_, slot_mapping_;                   // [num_tokens]
+  std::vector<std::int32_t> query_start_;                                // [num_sequences + 1]
+  std::vector<std::int32_t> context_lens_;                               // [num_sequences]
+  std::vector<std::int32_t> block_tables_;                               // [num_sequences, max_blocks_]
+  std::vector<std::int32_t> window_slot_mapping_, window_block_tables_;  // as those, or empty
+  std::vector<std::int32_t> states_;                                     // [num_sequences], or empty
   std::int32_t max_blocks_ = 0;
   std::vector<kernels::BlockCopy> swap_outs_, swap_ins_, block_copies_;
-  std::vector<block::PoolMove> state_moves_;
+  std::vector<block::PoolMove> state_moves_, window_moves_;
 };
 
 }  // namespace octavo::runner

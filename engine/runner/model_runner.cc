@@ -82,20 +82,33 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::load(RunnerParts parts,
              model::prepare_weights(std::move(parts.tensors), parts.plan.dtype, backend,
                                     part_of(progress, 0.0, share_of_weights)));
   OCTAVO_TRY_VOID(parts.file.verify_unchanged());
-  OCTAVO_TRY(auto transformer, model::Transformer::create(parts.config, std::move(weights), backend,
-                                                          parts.plan.max_num_batched_tokens));
+  OCTAVO_TRY(auto transformer,
+             model::Transformer::create(parts.config, std::move(weights), backend,
+                                        parts.plan.max_num_batched_tokens, parts.plan.window > 0));
   OCTAVO_TRY_VOID(backend.reserve_step(parts.plan.step_shape));
   OCTAVO_TRY(Pools pools, allocate_pools(parts.plan, backend));
-  OCTAVO_TRY_VOID(transformer.record_decode_steps(*pools.device, part_of(progress, share_of_weights, 1.0)));
+  if (pools.device) {
+    OCTAVO_TRY_VOID(transformer.record_decode_steps(*pools.device, part_of(progress, share_of_weights, 1.0)));
+  }
   return std::unique_ptr<ModelRunner>(
       new ModelRunner(std::move(parts), std::move(transformer), std::move(pools)));
 }
 
 Result<ModelRunner::Pools> ModelRunner::allocate_pools(const RunnerPlan& plan, kernels::Backend& backend) {
   Pools pools;
-  OCTAVO_TRY(pools.device, backend.allocate_kv_cache(plan.kv_layout, plan.num_blocks));
-  if (plan.num_host_blocks > 0) {
+  const bool has_layers = plan.kv_layout.num_layers() > 0;  // else all have a window
+  if (has_layers) {
+    OCTAVO_TRY(pools.device, backend.allocate_kv_cache(plan.kv_layout, plan.num_blocks));
+  }
+  if (has_layers && plan.num_host_blocks > 0) {
     OCTAVO_TRY(pools.host, backend.allocate_host_kv_cache(plan.kv_layout, plan.num_host_blocks));
+  }
+  if (plan.num_window_blocks > 0) {
+    OCTAVO_TRY(pools.windows, backend.allocate_kv_cache(plan.window_layout, plan.num_window_blocks));
+  }
+  if (plan.num_host_window_blocks > 0) {
+    OCTAVO_TRY(pools.host_windows,
+               backend.allocate_host_kv_cache(plan.window_layout, plan.num_host_window_blocks));
   }
   if (plan.num_states > 0) {
     OCTAVO_TRY(pools.states, backend.allocate_state_cache(plan.state_layout, plan.num_states));
@@ -126,10 +139,10 @@ Result<void> ModelRunner::execute(const scheduler::SchedulerOutput& step, Runner
   output.prompt_logprobs.clear();
   input_.assemble(step, plan_.kv_layout.block_size);
   move_blocks(output);
-  move_states(output);
+  move_states_and_windows(output);
   logits_rows_.clear();
   if (!step.empty()) {
-    transformer_.forward(input_.batch(), input_.token_ids(), *pools_.device, pools_.states.get());
+    transformer_.forward(input_.batch(), input_.token_ids(), caches());
     choose_logits_rows(step);
     OCTAVO_TRY_VOID(draw_on_backend());
     OCTAVO_TRY_VOID(deliver(step, output));
@@ -144,7 +157,7 @@ Result<std::span<const float>> ModelRunner::compute_logits(const scheduler::Sche
   OCTAVO_CHECK(num_rows >= 1 && num_rows <= std::min(kLogitsRows, input_.num_tokens()),
                "%d of %d rows have no place for their logits", num_rows, input_.num_tokens());
   for (const block::PoolMove& move : input_.state_moves()) move_state(move);
-  transformer_.forward(input_.batch(), input_.token_ids(), *pools_.device, pools_.states.get());
+  transformer_.forward(input_.batch(), input_.token_ids(), caches());
   std::array<std::int32_t, kLogitsRows> rows;
   const auto last = std::span(rows).first(static_cast<std::size_t>(num_rows));
   std::iota(last.begin(), last.end(), input_.num_tokens() - num_rows);
@@ -164,9 +177,10 @@ void ModelRunner::note_times(RunnerOutput& output) {
 }
 
 void ModelRunner::move_blocks(RunnerOutput& output) {
+  output.swap_out_us = output.swap_in_us = 0;
+  if (!pools_.device) return;  // all layers have a window: blocks are names
   const bool swaps = !input_.swap_outs().empty() || !input_.swap_ins().empty();
   OCTAVO_CHECK(!swaps || pools_.host != nullptr, "a swap without a host pool");
-  output.swap_out_us = output.swap_in_us = 0;
   if (!input_.swap_outs().empty()) {
     const std::int64_t begin_us = clock_->now_us();
     backend_->swap_out(*pools_.device, *pools_.host, input_.swap_outs());
@@ -181,13 +195,29 @@ void ModelRunner::move_blocks(RunnerOutput& output) {
 }
 
 // One by one: a later move may write what an earlier one has read.
-void ModelRunner::move_states(RunnerOutput& output) {
-  for (const block::PoolMove& move : input_.state_moves()) {
-    const std::int64_t begin_us = clock_->now_us();
-    move_state(move);
-    const std::int64_t us = clock_->now_us() - begin_us;
-    if (move.kind == block::PoolMoveKind::kSwapOut) output.swap_out_us += us;
-    if (move.kind == block::PoolMoveKind::kSwapIn) output.swap_in_us += us;
+void ModelRunner::move_states_and_windows(RunnerOutput& output) {
+  const auto make = [&](std::span<const block::PoolMove> moves, auto move_one) {
+    for (const block::PoolMove& move : moves) {
+      const std::int64_t begin_us = clock_->now_us();
+      (this->*move_one)(move);
+      const std::int64_t us = clock_->now_us() - begin_us;
+      if (move.kind == block::PoolMoveKind::kSwapOut) output.swap_out_us += us;
+      if (move.kind == block::PoolMoveKind::kSwapIn) output.swap_in_us += us;
+    }
+  };
+  make(input_.state_moves(), &ModelRunner::move_state);
+  make(input_.window_moves(), &ModelRunner::move_window);
+}
+
+void ModelRunner::move_window(const block::PoolMove& move) {
+  const kernels::BlockCopy copy{.source = move.source.value, .target = move.target.value};
+  switch (move.kind) {
+    case block::PoolMoveKind::kClear: return;  // what a block begins with is not read
+    case block::PoolMoveKind::kCopy: return backend_->copy_blocks(*pools_.windows, std::span(&copy, 1));
+    case block::PoolMoveKind::kSwapOut:
+      return backend_->swap_out(*pools_.windows, *pools_.host_windows, std::span(&copy, 1));
+    case block::PoolMoveKind::kSwapIn:
+      return backend_->swap_in(*pools_.host_windows, *pools_.windows, std::span(&copy, 1));
   }
 }
 
@@ -373,6 +403,10 @@ void ModelRunner::describe(EngineDescription& description) const {
   description.num_states = plan_.num_states;
   description.num_host_states = plan_.num_host_states;
   description.bytes_per_state = plan_.bytes_per_state();
+  description.window = plan_.window;
+  description.num_window_blocks = plan_.num_window_blocks;
+  description.num_host_window_blocks = plan_.num_host_window_blocks;
+  description.bytes_per_window_block = plan_.window_layout.block_bytes();
   description.weight_bytes = weight_bytes();
   description.working_bytes = working_bytes();
   description.max_model_len = plan_.max_model_len;

@@ -74,20 +74,26 @@ class ModelRunner final : public Runner {
     std::optional<std::size_t> first_draw = {};  // of draws_: then the backend draws, and no logits come
   };
 
-  // Of the host: null in a plan without such blocks or states. `states`: null where no layer is recurrent.
+  // Null in a plan without such layers, or, of the host, without such blocks or states.
   struct Pools {
     std::unique_ptr<kernels::KvCache> device;
     std::unique_ptr<kernels::HostKvCache> host;
     std::unique_ptr<kernels::StateCache> states;
     std::unique_ptr<kernels::HostStateCache> host_states;
+    std::unique_ptr<kernels::KvCache> windows;  // of layers with a window, where they are set apart
+    std::unique_ptr<kernels::HostKvCache> host_windows;
   };
   static Result<Pools> allocate_pools(const RunnerPlan& plan, kernels::Backend& backend);
 
   ModelRunner(RunnerParts parts, model::Transformer transformer, Pools pools);
 
   void move_blocks(RunnerOutput& output);
-  void move_states(RunnerOutput& output);
+  void move_states_and_windows(RunnerOutput& output);
   void move_state(const block::PoolMove& move);
+  void move_window(const block::PoolMove& move);
+  model::LayerCaches caches() const {
+    return {.kv = pools_.device.get(), .window_kv = pools_.windows.get(), .states = pools_.states.get()};
+  }
   void note_times(RunnerOutput& output);
   void choose_logits_rows(const scheduler::SchedulerOutput& step);
   void leave_to_backend(const scheduler::ScheduledSequence& sequence, LogitsRow& row);

@@ -12,6 +12,7 @@
 #include "engine/model/transformer.h"
 #include "engine/model/weights.h"
 #include "engine/runner/sampler.h"
+#include "engine/runner/window_pool.h"
 #include "kernels/step_memory.h"
 
 namespace octavo::runner {
@@ -128,6 +129,18 @@ std::string pool_option(const EngineOptions& options) {
   return options.kv_cache_memory ? "kv_cache_memory" : "num_kv_blocks";
 }
 
+// So many can be addressed, and so many are of use where the size was not given, or where blocks of `others`
+// take no bytes because all layers have a window.
+std::int64_t most_blocks(const RunnerPlan& plan, const EngineOptions& options,
+                         const kernels::KvLayout& others) {
+  const std::int64_t most =
+      std::numeric_limits<std::int32_t>::max() / options.block_size;  // slots have 32 bits
+  if (options.kv_cache_memory && others.num_layers() > 0) return most;
+  const std::int64_t blocks_per_context =
+      (std::int64_t{plan.max_model_len} + options.block_size - 1) / options.block_size;
+  return std::min(most, kDefaultContexts * blocks_per_context);
+}
+
 Result<std::int32_t> size_pool(const RunnerPlan& plan, const EngineOptions& options, PoolShare share,
                                std::int64_t left_bytes) {
   const std::int64_t block_bytes = plan.kv_layout.block_bytes();
@@ -154,6 +167,45 @@ Result<std::int32_t> size_pool(const RunnerPlan& plan, const EngineOptions& opti
                          pool_option(options));
   }
   return static_cast<std::int32_t>(std::min(wanted, most));
+}
+
+// Layers with a window move to a pool of their own, where that is smaller than the one for all. What they
+// leave is for more blocks, unless their number was given.
+Result<void> set_windows_apart(const model::ModelConfig& config, const EngineOptions& options,
+                               RunnerPlan& plan) {
+  const bool may_be_apart = options.memory_manager == MemoryManager::kPaged && options.num_window_blocks != 0;
+  if (!may_be_apart || !plan.state_layout.empty()) return {};
+  const model::KvUses uses = model::find_kv_uses(config, /*sets_windows_apart=*/true);
+  if (uses.window_places.empty() || config.sliding_window >= plan.max_model_len) return {};
+  const kernels::KvLayout others(plan.kv_layout.type, options.block_size, uses.places);
+  const kernels::KvLayout windows(plan.kv_layout.type, options.block_size, uses.window_places);
+  const WindowPool pool{.window = config.sliding_window,
+                        .block_size = options.block_size,
+                        .bytes_of_others = others.block_bytes(),
+                        .bytes_of_windows = windows.block_bytes(),
+                        .max_num_seqs = options.max_num_seqs,
+                        .max_num_batched_tokens = plan.max_num_batched_tokens,
+                        .num_given = options.num_window_blocks};
+  const std::int64_t num_blocks = options.num_kv_blocks
+                                      ? plan.num_blocks
+                                      : pool.most_blocks(plan.kv_bytes(), most_blocks(plan, options, others));
+  const std::int64_t num_window_blocks = pool.num_window_blocks(num_blocks);
+  if (num_window_blocks >= num_blocks) return {};
+  if (num_window_blocks < pool.num_least()) {
+    return Error{.code = ErrorCode::kInvalidArgument,
+                 .message = "num_window_blocks is " + std::to_string(num_window_blocks) +
+                            "; a sequence with a window of " + std::to_string(config.sliding_window) +
+                            " tokens takes up to " + std::to_string(pool.num_least()) + " blocks of " +
+                            std::to_string(options.block_size) +
+                            " with a step's tokens: use that or more, or lower max_num_batched_tokens",
+                 .subject = "num_window_blocks"};
+  }
+  plan.kv_layout = others;
+  plan.window_layout = windows;
+  plan.window = config.sliding_window;
+  plan.num_blocks = static_cast<std::int32_t>(num_blocks);
+  plan.num_window_blocks = static_cast<std::int32_t>(num_window_blocks);
+  return {};
 }
 
 // `left_bytes` is free memory after weights and working memory. At least one sequence must be able to run.
@@ -189,11 +241,17 @@ std::int64_t blocks_in_gibibytes(double gibibytes, std::int64_t block_bytes, std
 
 // `left_bytes` is free memory beside the device pool, too.
 Result<void> size_host_pool(const EngineOptions& options, std::int64_t left_bytes, RunnerPlan& plan) {
-  const std::int64_t block_bytes = plan.kv_layout.block_bytes();
+  // With its part of the pool of windows.
+  const std::int64_t block_bytes = (plan.kv_bytes() + plan.num_blocks - 1) / plan.num_blocks;
+  const auto add_windows = [&plan] {
+    plan.num_host_window_blocks = static_cast<std::int32_t>(std::int64_t{plan.num_window_blocks} *
+                                                            plan.num_host_blocks / plan.num_blocks);
+  };
   if (!options.swap_space) {
     const std::int64_t affordable =
         take_host_states(std::min(kDefaultHostBytes, left_bytes), plan) / block_bytes;
     plan.num_host_blocks = static_cast<std::int32_t>(std::min<std::int64_t>(plan.num_blocks, affordable));
+    add_windows();
     return {};
   }
   const double state_gibibytes =
@@ -205,6 +263,7 @@ Result<void> size_host_pool(const EngineOptions& options, std::int64_t left_byte
   const std::int64_t wanted =
       blocks_in_gibibytes(*options.swap_space - for_states, block_bytes, std::int64_t{plan.num_blocks} + 1);
   plan.num_host_blocks = static_cast<std::int32_t>(std::min<std::int64_t>(wanted, plan.num_blocks));
+  add_windows();
   if (plan.host_bytes() > left_bytes) {
     return out_of_memory("swap_space asks for " + mebibytes_text(plan.host_bytes()) + ", but " +
                              mebibytes_text(left_bytes) +
@@ -285,6 +344,7 @@ Result<RunnerPlan> plan_runner(const model::ModelConfig& config, const model::Mo
   OCTAVO_TRY_VOID(size_states(options, left_bytes, plan));
   left_bytes -= plan.state_bytes();
   OCTAVO_TRY(plan.num_blocks, size_pool(plan, options, PoolShare::kPart, left_bytes));
+  OCTAVO_TRY_VOID(set_windows_apart(config, options, plan));
   OCTAVO_TRY_VOID(size_host_pool(options, left_bytes - plan.kv_bytes(), plan));
   return plan;
 }

@@ -20,23 +20,30 @@ struct RunnerPlan {
   WeightType dtype = WeightType::kAuto;
   std::int32_t max_model_len = 0;           // tokens
   std::int32_t max_num_batched_tokens = 0;  // rows of a step
-  kernels::KvLayout kv_layout;
-  kernels::StateLayout state_layout;  // empty: no layer is recurrent
+  kernels::KvLayout kv_layout;              // of layers that are not set apart; may have none
+  kernels::KvLayout window_layout;          // of those with a window that are; else without layers
+  std::int32_t window = 0;                  // tokens that these see; 0: there are none
+  kernels::StateLayout state_layout;        // empty: no layer is recurrent
   std::int32_t num_blocks = 0;
-  std::int32_t num_host_blocks = 0;  // at most num_blocks
-  std::int32_t num_states = 0;       // 0 exactly if no layer is recurrent
-  std::int32_t num_host_states = 0;  // at most num_states
-  std::int64_t weight_bytes = 0;     // of matrices; a backend may pad them
-  kernels::StepShape step_shape;     // the largest step
+  std::int32_t num_host_blocks = 0;         // at most num_blocks
+  std::int32_t num_window_blocks = 0;       // 0 exactly if window is
+  std::int32_t num_host_window_blocks = 0;  // at most num_window_blocks
+  std::int32_t num_states = 0;              // 0 exactly if no layer is recurrent
+  std::int32_t num_host_states = 0;         // at most num_states
+  std::int64_t weight_bytes = 0;            // of matrices; a backend may pad them
+  kernels::StepShape step_shape;            // the largest step
   // Activations, logits, sampling and the kernels' scratch of the largest step
   std::int64_t working_bytes = 0;
   std::string notice;  // what was not done as the options say; else empty
 
   std::int64_t bytes_per_state() const { return state_layout.state_bytes(); }
-  std::int64_t kv_bytes() const { return num_blocks * kv_layout.block_bytes(); }
+  std::int64_t kv_bytes() const {
+    return num_blocks * kv_layout.block_bytes() + num_window_blocks * window_layout.block_bytes();
+  }
   std::int64_t state_bytes() const { return num_states * bytes_per_state(); }
   std::int64_t host_bytes() const {
-    return num_host_blocks * kv_layout.block_bytes() + num_host_states * bytes_per_state();
+    return num_host_blocks * kv_layout.block_bytes() + num_host_window_blocks * window_layout.block_bytes() +
+           num_host_states * bytes_per_state();
   }
   std::int64_t total_bytes() const {
     return weight_bytes + working_bytes + kv_bytes() + state_bytes() + host_bytes();
@@ -56,6 +63,9 @@ std::int64_t available_memory_bytes();
 // The pool: num_kv_blocks, or as many blocks as fit kv_cache_memory, or enough for 8 full contexts but at
 // most a quarter of what weights and working memory leave of `available_bytes`. A pool smaller than one
 // context is allowed.
+//
+// On a CPU, layers with a window have a pool of their own where that is smaller (window_pool.h); what it
+// saves is for more blocks, unless num_kv_blocks says how many.
 //
 // The host pool: swap_space, or as large as the device pool but at most 4 GiB and what memory is left beside
 // all the rest. Never larger than the device pool: more could not be filled. A swap_space beyond that is

@@ -206,19 +206,22 @@ void StepAttention::begin_step(const PagedBatch& batch) {
   num_current_ = 0;
   positions_ = batch.positions.data();
   block_tables_ = batch.block_tables.data();
+  window_block_tables_ = batch.window_block_tables.data();
   num_tokens_ = batch.num_tokens;
 }
 
 AttentionWork& StepAttention::work_for(const PagedBatch& batch, const AttentionPlan& plan) {
-  OCTAVO_CHECK(batch.positions.data() == positions_ && batch.block_tables.data() == block_tables_ &&
-                   batch.num_tokens == num_tokens_,
+  const std::int32_t* const tables = batch.block_tables.data();
+  OCTAVO_CHECK(batch.positions.data() == positions_ && batch.num_tokens == num_tokens_ &&
+                   (tables == block_tables_ || tables == window_block_tables_),
                "attention of %d rows that are not those of begin_step()", batch.num_tokens);
   for (std::size_t i = 0; i < num_current_; ++i) {
-    if (planned_[i].plan == plan) return planned_[i].work;
+    if (planned_[i].plan == plan && planned_[i].block_tables == tables) return planned_[i].work;
   }
   if (num_current_ == planned_.size()) planned_.emplace_back();
   Planned& planned = planned_[num_current_++];
   planned.plan = plan;
+  planned.block_tables = tables;
   plan_attention(batch, plan, planned.work);
   return planned.work;
 }

@@ -88,17 +88,19 @@ class StepAttention {
  public:
   // What was planned is of the step before.
   void begin_step(const PagedBatch& batch);
-  // REQUIRES: the batch of begin_step(), unchanged. Valid until the next call.
+  // REQUIRES: the batch of begin_step(), unchanged, or with the tables of its windows. Valid until the next
+  // call.
   AttentionWork& work_for(const PagedBatch& batch, const AttentionPlan& plan);
 
  private:
   struct Planned {
     AttentionPlan plan;
+    const std::int32_t* block_tables = nullptr;
     AttentionWork work;
   };
   std::vector<Planned> planned_;  // of this step, the first num_current_; the rest keep their memory
   std::size_t num_current_ = 0;
-  const std::int32_t *positions_ = nullptr, *block_tables_ = nullptr;
+  const std::int32_t *positions_ = nullptr, *block_tables_ = nullptr, *window_block_tables_ = nullptr;
   std::int32_t num_tokens_ = 0;
 };
 

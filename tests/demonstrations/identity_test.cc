@@ -45,12 +45,12 @@ std::string tiny_model() {
 
 // Of tests/golden/tiny_models.json, with 4-bit weights and a context that holds the requests. Windows of 90
 // tokens begin and end inside of blocks and ranges of positions.
-std::string tiny_model_of(const std::string& name) {
+std::string tiny_model_of(const std::string& name, std::int32_t window = 90) {
   static const test::TemporaryFolder folder;
-  const auto file = folder / (name + ".gguf");
+  const auto file = folder / (name + "_" + std::to_string(window) + ".gguf");
   const nlohmann::json model = test::tiny_model(name);
   test::TinyModelOptions options{.weight_type = kernels::TensorType::kQ4_1, .context_length = 512};
-  if (model["keys"].contains("attention.sliding_window")) options.window = 90;
+  if (model["keys"].contains("attention.sliding_window")) options.window = window;
   test::make_tiny_model(model, options).write(file);
   return file.string();
 }
@@ -162,11 +162,43 @@ std::vector<Conditions> all_conditions() {
   };
 }
 
+// Where layers with a window of 20 have a pool of their own, for four sequences and a few parts more.
+std::vector<Conditions> conditions_of_windows() {
+  return {
+      {"window parts of 8 tokens, swapping",
+       {.threads = 2,
+        .block_size = 8,
+        .num_kv_blocks = 52,
+        .num_window_blocks = 30,
+        .max_num_batched_tokens = 20,
+        .preemption_mode = PreemptionPolicy::kSwap,
+        .reserve_block_per_sequence = false},
+       true},
+      {"window parts of 16 tokens, recomputing",
+       {.threads = 1,
+        .num_kv_blocks = 26,
+        .num_window_blocks = 22,
+        .max_num_batched_tokens = 16,
+        .preemption_mode = PreemptionPolicy::kRecompute,
+        .reserve_block_per_sequence = false},
+       true},
+      {"window parts of 5 tokens, guessing ahead",
+       {.threads = 3,
+        .block_size = 5,
+        .num_kv_blocks = 4000,
+        .num_window_blocks = 200,
+        .speculative = Speculation::kNgram},
+       false},
+      {"window parts of 16 tokens, in the pool that has the others without being asked",
+       {.threads = 1, .num_kv_blocks = 4000},
+       false},
+  };
+}
+
 // Every instruction set, each in one of the conditions: with the next `turn` in the next one, so that four
 // turns see every pair. A full sweep takes all pairs every time.
-std::vector<std::pair<std::string, Conditions>> cases(std::size_t turn) {
+std::vector<std::pair<std::string, Conditions>> cases(std::size_t turn, const std::vector<Conditions>& all) {
   std::vector<std::pair<std::string, Conditions>> cases;
-  const std::vector<Conditions> all = all_conditions();
   for (const std::string& instruction_set : kernels::usable_instruction_sets()) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (test::is_full_sweep() || i == turn % all.size()) cases.emplace_back(instruction_set, all[i]);
@@ -176,17 +208,20 @@ std::vector<std::pair<std::string, Conditions>> cases(std::size_t turn) {
   return cases;
 }
 
-void expect_identity(const std::string& model, Arithmetic arithmetic, std::size_t turn) {
-  const auto plain = open_tiny(with(arithmetic, {.threads = 1, .num_kv_blocks = 4000}), "portable", model);
+void expect_identity(const std::string& model, Arithmetic arithmetic, std::size_t turn,
+                     const std::vector<Conditions>& all = all_conditions(), bool has_windows = false) {
+  const auto plain = open_tiny(
+      with(arithmetic, {.threads = 1, .num_kv_blocks = 4000, .num_window_blocks = 0}), "portable", model);
   const auto expected = run_together(*plain, requests());
   ASSERT_EQ(first_difference(expected, expected), "") << "no request may fail";
-  for (const auto& [instruction_set, conditions] : cases(turn)) {
+  for (const auto& [instruction_set, conditions] : cases(turn, all)) {
     SCOPED_TRACE(instruction_set + ", " + conditions.name);
     const auto engine = open_tiny(with(arithmetic, conditions.options), instruction_set, model);
     ASSERT_EQ(engine->description().isa, instruction_set);
     EXPECT_EQ(first_difference(run_together(*engine, requests()), expected), "");
     const KvTotals totals = engine->kv_totals();
     EXPECT_EQ(totals.preempted_swap + totals.preempted_recompute > 0, conditions.preempts);
+    EXPECT_TRUE(!has_windows || totals.windows.num_left > 100) << totals.windows.num_left;
   }
 }
 
@@ -212,6 +247,24 @@ INSTANTIATE_TEST_SUITE_P(Architectures, IdentityOfArchitecture,
                                          std::tuple{"qwen35", 1}, std::tuple{"qwen35moe", 2},
                                          std::tuple{"qwen3next", 3}, std::tuple{"gemma4", 6},
                                          std::tuple{"gemma4_embedded", 7}, std::tuple{"gemma4_experts", 8}),
+                         [](const auto& info) {
+                           std::string name = std::get<0>(info.param);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+class IdentityOfWindows : public testing::TestWithParam<std::tuple<const char*, std::size_t>> {};
+
+TEST_P(IdentityOfWindows, HoldsWhatTheyHaveLeftBehind) {
+  const auto [name, turn] = GetParam();
+  expect_identity(tiny_model_of(name, 20), {KvCacheType::kF16, ActivationType::kAuto}, turn,
+                  conditions_of_windows(), /*has_windows=*/true);
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, IdentityOfWindows,
+                         testing::Values(std::tuple{"gemma2", 0}, std::tuple{"gemma3", 1},
+                                         std::tuple{"gpt-oss", 2}, std::tuple{"llama_with_window", 3},
+                                         std::tuple{"gemma4", 0}, std::tuple{"gemma4_embedded", 1}),
                          [](const auto& info) {
                            std::string name = std::get<0>(info.param);
                            std::replace(name.begin(), name.end(), '-', '_');

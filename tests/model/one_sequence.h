@@ -102,7 +102,7 @@ class OneSequence {
     batch.block_tables = block_table_;
     batch.max_blocks = static_cast<std::int32_t>(block_table_.size());
     if (states_) batch.states = std::span(&kState, 1);
-    transformer_->forward(batch, token_ids, *kv_, states_.get());
+    transformer_->forward(batch, token_ids, {.kv = kv_.get(), .states = states_.get()});
     std::vector<float> logits(token_ids.size() * static_cast<std::size_t>(config_.vocabulary_size));
     std::vector<float> sums(token_ids.size());
     std::vector<float> maxima(token_ids.size() *

@@ -229,7 +229,7 @@ std::vector<std::vector<float>> recorded_logits(const std::vector<TokenId>& toke
   step.sequences.push_back(scheduled(sequence, token_ids.size()));
   ModelInput input;
   input.assemble(step, 16);
-  transformer->forward(input.batch(), input.token_ids(), *kv);
+  transformer->forward(input.batch(), input.token_ids(), {.kv = kv.get()});
   std::vector<std::vector<float>> rows;
   for (std::size_t row = 0; row < token_ids.size(); row += stride) {
     const std::vector<std::int32_t> indices = {static_cast<std::int32_t>(row)};
