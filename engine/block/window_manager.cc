@@ -27,6 +27,10 @@ WindowManager::WindowManager(std::int32_t window, std::int32_t block_size, std::
       host_places_(static_cast<std::size_t>(window > 0 ? num_host_blocks : 0), kNoBlock),
       free_host_(all_places(window > 0 ? num_host_places : 0)) {}
 
+std::int32_t WindowManager::first_block_read(std::int32_t num_tokens) const {
+  return std::max(0, num_tokens - window_ + 1) / block_size_;
+}
+
 void WindowManager::read(BlockId block) {
   Part& part = part_of(block);
   if (part.num_readers++ == 0 && part.place != kNoBlock) unread_.erase(key_of(block));

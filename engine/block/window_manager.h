@@ -68,9 +68,7 @@ class WindowManager {
   // ---- asking
 
   // Index of the first block that the row behind `num_tokens` tokens reads.
-  std::int32_t first_block_read(std::int32_t num_tokens) const {
-    return std::max(0, num_tokens - window_ + 1) / block_size_;
-  }
+  std::int32_t first_block_read(std::int32_t num_tokens) const;
   // Where a block's window part lies; kNoBlock: it has none.
   BlockId place_of(BlockId block) const { return part_of(block).place; }
   bool has_part(BlockId block) const { return place_of(block) != kNoBlock; }
