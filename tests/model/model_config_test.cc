@@ -40,9 +40,7 @@ class KeySet {
   KeySet& set_list(const std::string& key, std::vector<std::int32_t> values) {
     return set(key, std::move(values));
   }
-  KeySet& set_flags(const std::string& key, std::vector<bool> values) {
-    return set(key, std::move(values));
-  }
+  KeySet& set_flags(const std::string& key, std::vector<bool> values) { return set(key, std::move(values)); }
   KeySet& remove(const std::string& key) {
     writes_.erase(key);
     return *this;
