@@ -152,7 +152,7 @@ ChatTemplate::ChatTemplate(std::string_view source, jinja::Template parsed, bool
       parsed_(std::make_shared<const jinja::Template>(std::move(parsed))),
       writes_bos_(writes_bos),
       reads_thinking_(mentions("reasoning_content") || mentions("thinking")),
-      finds_thinking_(mentions("</think>")) {}
+      finds_thinking_(mentions("</think>") || mentions("<channel|>")) {}
 
 bool ChatTemplate::wants_apart(std::string_view answer) const {
   return reads_thinking_ && (is_in_channels(answer) || !finds_thinking_);

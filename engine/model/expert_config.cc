@@ -98,8 +98,14 @@ class ExpertReader {
   }
 
   Result<void> read_shared_length() {
-    if (parts().stand_beside_dense)
-      return read_into("feed_forward_length", {1, kMaxFeedForwardLength}, config_.shared_length);
+    if (parts().stand_beside_dense) {
+      config_.shared_length = context_.feed_forward_length;
+      const bool is_possible = config_.shared_length >= 1 && config_.shared_length <= kMaxFeedForwardLength;
+      return is_possible
+                 ? Result<void>()
+                 : damaged("feed_forward_length", "is " + std::to_string(config_.shared_length) + "; 1 to " +
+                                                      std::to_string(kMaxFeedForwardLength) + " is allowed");
+    }
     constexpr std::string_view kLength = "expert_shared_feed_forward_length";
     if (parts().counts_shared) {
       std::int32_t count = 0;
@@ -154,7 +160,10 @@ class ExpertReader {
   Result<void> read_weights() {
     config_.normalises_weights = parts().normalises_weights;
     OCTAVO_TRY(const auto normalises, header_.find<bool>(key("expert_weights_norm")));
-    if (normalises && *normalises != parts().normalises_weights) {
+    // Where the way of scoring is saved as none, so is this (model_config.cc, is_saved_by_llama_cpp()).
+    OCTAVO_TRY(const auto scoring, header_.find<std::uint64_t>(key("expert_gating_func")));
+    const bool is_said = !(scoring && *scoring == 0 && !parts().reads_weights);
+    if (normalises && is_said && *normalises != parts().normalises_weights) {
       if (!parts().reads_weights) return not_computed("expert_weights_norm");
       config_.normalises_weights = *normalises;
     }

@@ -15,7 +15,8 @@ constexpr std::uint32_t kQuantisationVersion = 2;  // of ggml's block layouts, s
 
 // ---- what is refused
 
-// Numbers that leave the result as it is only when they have their neutral value.
+// Numbers that leave the result as it is only when they have their neutral value, or, in a file that
+// llama.cpp saved, 0.
 struct NeutralNumber {
   std::string_view suffix;
   float neutral;
@@ -32,9 +33,11 @@ struct NeutralFlag {
 };
 constexpr std::string_view kParallelKey = "use_parallel_residual";
 constexpr NeutralFlag kNeutralFlags[] = {{"attention.causal", true}, {kParallelKey, false}};
-constexpr std::string_view kSectionsKey = "rope.dimension_sections";
+constexpr std::string_view kSectionsKey = "rope.dimension_sections",
+                           kExtrapolationKey = "rope.scaling.yarn_ext_factor";
 constexpr std::string_view kLocalHeadKeys[] = {"rope.dimension_count_swa", "attention.key_length_swa",
                                                "attention.value_length_swa"};
+constexpr float kSavedScoreCap = 50.0f, kSavedLogitCap = 30.0f;
 // Counts that leave the result as it is only when they are 0.
 struct CountedPart {
   std::string_view suffix;
@@ -51,6 +54,7 @@ class ConfigReader {
 
   Result<ModelConfig> read() {
     OCTAVO_TRY_VOID(read_architecture());
+    OCTAVO_TRY(is_saved_, is_saved_by_llama_cpp());
     OCTAVO_TRY_VOID(refuse_unknown_features());
     OCTAVO_TRY(const auto name, header_.find<std::string_view>("general.name"));
     config_.name = std::string(name.value_or(""));
@@ -58,12 +62,13 @@ class ConfigReader {
     OCTAVO_TRY_VOID(read_head_dim());
     OCTAVO_TRY_VOID(read_vocabulary_size());
     OCTAVO_TRY_VOID(read_rope());
+    OCTAVO_TRY_VOID(check_saved_local_heads());
     OCTAVO_TRY_VOID(read_score_scale());
     OCTAVO_TRY_VOID(read_multipliers());
     OCTAVO_TRY_VOID(read_soft_cap("attn_logit_softcapping", parts().caps_scores, parts().score_soft_cap,
-                                  config_.score_soft_cap));
+                                  kSavedScoreCap, config_.score_soft_cap));
     OCTAVO_TRY_VOID(read_soft_cap("final_logit_softcapping", parts().caps_logits, parts().logit_soft_cap,
-                                  config_.logit_soft_cap));
+                                  kSavedLogitCap, config_.logit_soft_cap));
     OCTAVO_TRY_VOID(read_window());
     if (const auto problem = find_range_problem(config_)) {
       return header_.error_about(problem->key, ErrorCode::kDamagedFile,
@@ -104,24 +109,35 @@ class ConfigReader {
     return {};
   }
 
+  // Such a file holds every key of every architecture, with what llama.cpp's structures hold where the file
+  // that it had loaded said nothing. No other has this value, which stands for none.
+  Result<bool> is_saved_by_llama_cpp() const {
+    OCTAVO_TRY(const auto factor, header_.find<float>(key(kExtrapolationKey)));
+    return factor && *factor == -1.0f;
+  }
+
   Result<void> refuse_unknown_features() const {
     for (const NeutralNumber& number : kNeutralFloats) {
       OCTAVO_TRY(const auto value, header_.find<float>(key(number.suffix)));
-      if (value && *value != number.neutral) return not_computed(key(number.suffix));
+      const bool is_neutral = !value || *value == number.neutral || (is_saved_ && *value == 0.0f);
+      if (!is_neutral) return not_computed(key(number.suffix));
     }
     for (const NeutralFlag& flag : kNeutralFlags) {
       if (parts().ignores_parallel_key && flag.suffix == kParallelKey) continue;
       OCTAVO_TRY(const auto value, header_.find<bool>(key(flag.suffix)));
       if (value && *value != flag.neutral) return not_computed(key(flag.suffix));
     }
-    if (parts().ignores_position_sections) {
-      OCTAVO_TRY([[maybe_unused]] const auto sections,
-                 header_.find<std::vector<std::int32_t>>(key(kSectionsKey)));
+    if (parts().ignores_position_sections || is_saved_) {
+      OCTAVO_TRY(const auto sections, header_.find<std::vector<std::int32_t>>(key(kSectionsKey)));
+      const bool say_something =
+          sections && std::ranges::any_of(*sections, [](auto size) { return size != 0; });
+      if (say_something && !parts().ignores_position_sections) return not_computed(key(kSectionsKey));
     } else if (header_.contains(key(kSectionsKey))) {
       return not_computed(key(kSectionsKey));
     }
     for (const std::string_view suffix : kLocalHeadKeys) {
-      if (!parts().has_local_heads && header_.contains(key(suffix))) return not_computed(key(suffix));
+      const bool is_refused = !parts().has_local_heads && !is_saved_ && header_.contains(key(suffix));
+      if (is_refused) return not_computed(key(suffix));
     }
     for (const CountedPart& part : kCountedParts) {
       OCTAVO_TRY(const auto value, header_.find<std::uint64_t>(key(part.suffix)));
@@ -246,6 +262,19 @@ class ConfigReader {
     return check_value_dim("attention.value_length_swa", config_.local_head_dim, local_value_dim);
   }
 
+  // Those of an architecture without heads of their own for layers with a window are saved as all others'.
+  Result<void> check_saved_local_heads() const {
+    if (parts().has_local_heads || !is_saved_) return {};
+    for (const std::string_view suffix : kLocalHeadKeys) {
+      const bool is_of_rotation = suffix.starts_with("rope.");
+      if (is_of_rotation && !parts().rotates()) continue;
+      OCTAVO_TRY(const auto value, header_.find<std::int32_t>(key(suffix)));
+      if (value && *value != (is_of_rotation ? config_.rope.rotary_dim : config_.head_dim))
+        return not_computed(key(suffix));
+    }
+    return {};
+  }
+
   Result<void> check_value_dim(std::string_view suffix, std::int32_t key_dim, std::int32_t value_dim) const {
     const bool is_possible = key_dim >= 1 && key_dim <= kMaxHeadDim;  // else: ranges
     if (value_dim == key_dim || !is_possible) return {};
@@ -292,6 +321,7 @@ class ConfigReader {
     OCTAVO_TRY_VOID(read_if_present("rope.freq_base", rope.frequency_base));
     OCTAVO_TRY_VOID(read_if_present("rope.scale_linear", rope.factor));  // the older name
     OCTAVO_TRY_VOID(read_if_present("rope.scaling.factor", rope.factor));
+    if (is_saved_ && rope.factor == 0.0) rope.factor = 1.0;
     const bool has_factor =
         header_.contains(key("rope.scaling.factor")) || header_.contains(key("rope.scale_linear"));
     OCTAVO_TRY(rope.scaling, read_scaling_type(has_factor));
@@ -300,13 +330,14 @@ class ConfigReader {
     OCTAVO_TRY_VOID(read_if_present("rope.scaling.attn_factor", rope.attention_multiplier));
     OCTAVO_TRY_VOID(read_if_present("rope.scaling.low_freq_factor", rope.low_frequency_factor));
     OCTAVO_TRY_VOID(read_if_present("rope.scaling.high_freq_factor", rope.high_frequency_factor));
-    OCTAVO_TRY_VOID(read_if_present("rope.scaling.yarn_ext_factor", rope.yarn_extrapolation_factor));
+    if (!is_saved_) OCTAVO_TRY_VOID(read_if_present(kExtrapolationKey, rope.yarn_extrapolation_factor));
     OCTAVO_TRY_VOID(read_if_present("rope.scaling.yarn_beta_fast", rope.yarn_beta_fast));
     OCTAVO_TRY_VOID(read_if_present("rope.scaling.yarn_beta_slow", rope.yarn_beta_slow));
     OCTAVO_TRY_VOID(read_number_of_some("rope.scaling.yarn_log_multiplier", parts().dampens_yarn,
                                         rope.yarn_log_multiplier));
     OCTAVO_TRY(const auto attention_factor, header_.find<float>(key("rope.scaling.yarn_attn_factor")));
-    if (attention_factor) rope.yarn_attention_factor = *attention_factor;
+    const bool is_given = attention_factor && !(is_saved_ && *attention_factor == 1.0f);
+    if (is_given) rope.yarn_attention_factor = *attention_factor;
     return {};
   }
 
@@ -358,10 +389,14 @@ class ConfigReader {
     return {};
   }
 
-  Result<void> read_soft_cap(std::string_view suffix, bool is_computed, float usual, float& cap) const {
+  // `saved`: what llama.cpp saves of a model that has none.
+  Result<void> read_soft_cap(std::string_view suffix, bool is_computed, float usual, float saved,
+                             float& cap) const {
     cap = usual;
     OCTAVO_TRY_VOID(read_if_present(suffix, cap));
-    if (!is_computed && cap != 0.0f) return not_computed(key(suffix));
+    if (is_computed || cap == 0.0f) return {};
+    if (!is_saved_ || cap != saved) return not_computed(key(suffix));
+    cap = 0.0f;
     return {};
   }
 
@@ -444,6 +479,7 @@ class ConfigReader {
 
   const GgufHeader& header_;
   ModelConfig config_;
+  bool is_saved_ = false;  // by llama.cpp, from another file
 };
 
 }  // namespace

@@ -59,7 +59,7 @@ TEST(ScratchPlan, IsThatOfTheLargestLayer) {
   StepShape shape = default_model_step();
   shape.num_heads = 8, shape.num_kv_heads = 4, shape.head_dim = 64;
   shape.other_heads = {{1, 128}};
-  shape.layer_embedding_length = 70'000;
+  shape.layer_embedding_length = 700'000;
   StepShape window = shape, full = shape;
   window.other_heads = {}, full.other_heads = {};
   full.num_kv_heads = 1, full.head_dim = 128;

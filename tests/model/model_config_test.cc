@@ -38,13 +38,9 @@ class KeySet {
     return *this;
   }
   KeySet& set_list(const std::string& key, std::vector<std::int32_t> values) {
-    writes_[key] = [key, values](GgufWriter& writer) { writer.add_array(key, values); };
-    return *this;
+    return set(key, std::move(values));
   }
-  KeySet& set_flags(const std::string& key, std::vector<std::uint8_t> values) {
-    writes_[key] = [key, values](GgufWriter& writer) { writer.add_bool_array(key, values); };
-    return *this;
-  }
+  KeySet& set_flags(const std::string& key, std::vector<bool> values) { return set(key, std::move(values)); }
   KeySet& remove(const std::string& key) {
     writes_.erase(key);
     return *this;
@@ -571,7 +567,8 @@ TEST(ModelConfig, WhatGemma4CannotBeIsRefusedByTheKey) {
       },
       "attention.sliding_window_pattern", "holds 3 entries for 8 layers");
   damaged([&](KeySet& k) { k.set(shared, 8u); }, "attention.shared_kv_layers", "is 8; 0 to 7 is allowed");
-  damaged([&](KeySet& k) { k.set(shared, -1); }, "attention.shared_kv_layers", "is -1; 0 to 7 is allowed");
+  damaged([&](KeySet& k) { k.set(shared, -1); }, "attention.shared_kv_layers",
+          "holds a number that is out of range");
   damaged([&](KeySet& k) { k.set(shared, 6u); }, "attention.shared_kv_layers",
           "leaves layer 3 without one of its kind to read from");
   damaged(
@@ -582,7 +579,7 @@ TEST(ModelConfig, WhatGemma4CannotBeIsRefusedByTheKey) {
   damaged([&](KeySet& k) { k.set("gemma4.rope.dimension_count_swa", 33u); }, "rope.dimension_count_swa",
           "is 33; 2 to 32 is allowed");
   damaged([&](KeySet& k) { k.set("gemma4.rope.dimension_count_swa", 15u); }, "rope.dimension_count_swa",
-          "must be even");
+          "is 15; dimensions are rotated in pairs");
   damaged(
       [&](KeySet& k) {
         k.set("gemma4.attention.key_length_swa", 0u).set("gemma4.attention.value_length_swa", 0u);
@@ -604,10 +601,11 @@ TEST(ModelConfig, WhatGemma4CannotBeIsRefusedByTheKey) {
   uneven.set("gemma4.expert_count", 8u).set("gemma4.expert_used_count", 2u);
   uneven.set("gemma4.expert_feed_forward_length", 96u);
   uneven.set_list("gemma4.feed_forward_length", {512, 512, 512, 512, 512, 512, 512, 256});
-  expect_error(uneven, ErrorCode::kUnsupported, "gemma4.feed_forward_length", "does not support");
+  expect_error(uneven, ErrorCode::kUnsupported, "gemma4.feed_forward_length", "needs something that Octavo");
   for (const char* suffix : {"attention.shared_kv_layers", "embedding_length_per_layer_input"}) {
     const std::string key = std::string("gemma3.") + suffix;
-    expect_error(valid_of("gemma3").set(key, 2u), ErrorCode::kUnsupported, key, "does not support");
+    expect_error(valid_of("gemma3").set(key, 2u), ErrorCode::kUnsupported, key,
+                 "needs something that Octavo");
     EXPECT_TRUE(valid_of("gemma3").set(key, 0u).read().has_value());
   }
 }
@@ -893,6 +891,68 @@ TEST(ModelConfig, Mistral3ScalesQueriesFromTheOriginalLengthOn) {
                "llama.attention.temperature_scale", "needs something that Octavo does not support");
   expect_error(valid().set("llama.rope.scaling.yarn_log_multiplier", 1.0f), ErrorCode::kUnsupported,
                "llama.rope.scaling.yarn_log_multiplier", "needs something that Octavo does not support");
+}
+
+// As it saves files that say nothing of all this.
+KeySet& save_as_llama_cpp(KeySet& keys, const std::string& architecture) {
+  const auto set = [&](const std::string& suffix, auto value) {
+    keys.set(architecture + "." + suffix, value);
+  };
+  for (const char* suffix : {"attention.output_scale", "attention.temperature_scale", "attention.clamp_kqv",
+                             "attention.max_alibi_bias", "rope.scaling.factor", "attention.scale",
+                             "rope.scaling.yarn_log_multiplier"})
+    set(suffix, 0.0f);
+  set("rope.scaling.type", "linear");
+  set("rope.scaling.attn_factor", 1.0f);
+  set("rope.scaling.yarn_ext_factor", -1.0f);
+  set("rope.scaling.yarn_attn_factor", 1.0f);
+  set("attn_logit_softcapping", 50.0f);
+  set("use_parallel_residual", false);
+  keys.set_list(architecture + ".rope.dimension_sections", {0, 0, 0, 0});
+  return keys;
+}
+
+TEST(ModelConfig, WhatLlamaCppSavesOfEveryModelSaysNothing) {
+  KeySet keys = valid_of("qwen3");
+  save_as_llama_cpp(keys, "qwen3");
+  for (const char* suffix :
+       {"attention.key_length_swa", "attention.value_length_swa", "rope.dimension_count_swa"})
+    keys.set(std::string("qwen3.") + suffix, 64u);
+  keys.set("qwen3.final_logit_softcapping", 30.0f);
+  const ModelConfig config = config_of(keys);
+  EXPECT_EQ(config.score_soft_cap, 0.0f);
+  EXPECT_EQ(config.logit_soft_cap, 0.0f);
+  EXPECT_EQ(config.score_scale, 0.125);
+  EXPECT_EQ(config.rope.factor, 1.0);
+  EXPECT_EQ(config.rope.yarn_extrapolation_factor, 1.0);
+  EXPECT_FALSE(config.rope.yarn_attention_factor.has_value());
+  KeySet four = valid_of("gemma4");
+  EXPECT_EQ(config_of(save_as_llama_cpp(four, "gemma4").set("gemma4.final_logit_softcapping", 20.0f))
+                .logit_soft_cap,
+            20.0f);
+  KeySet experts = valid_of("qwen3moe");
+  save_as_llama_cpp(experts, "qwen3moe")
+      .set("qwen3moe.expert_gating_func", 0u)
+      .set("qwen3moe.expert_weights_norm", false);
+  EXPECT_TRUE(config_of(experts).experts.normalises_weights);
+}
+
+TEST(ModelConfig, WhatAFileSavedByLlamaCppSaysOtherwiseIsRefused) {
+  const auto refused = [](const std::string& suffix, auto value) {
+    KeySet keys = valid_of("qwen3");
+    expect_error(save_as_llama_cpp(keys, "qwen3").set("qwen3." + suffix, value), ErrorCode::kUnsupported,
+                 "qwen3." + suffix, "needs something that Octavo");
+  };
+  refused("attention.key_length_swa", 32u);
+  refused("attention.value_length_swa", 32u);
+  refused("rope.dimension_count_swa", 32u);
+  refused("attn_logit_softcapping", 40.0f);
+  refused("final_logit_softcapping", 50.0f);
+  refused("attention.output_scale", 2.0f);
+  KeySet sections = valid_of("qwen3");
+  save_as_llama_cpp(sections, "qwen3").set_list("qwen3.rope.dimension_sections", {8, 8, 16, 0});
+  expect_error(sections, ErrorCode::kUnsupported, "qwen3.rope.dimension_sections",
+               "needs something that Octavo");
 }
 
 }  // namespace
