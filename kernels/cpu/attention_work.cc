@@ -216,12 +216,11 @@ AttentionWork& StepAttention::work_for(const PagedBatch& batch, const AttentionP
                    (tables == block_tables_ || tables == window_block_tables_),
                "attention of %d rows that are not those of begin_step()", batch.num_tokens);
   for (std::size_t i = 0; i < num_current_; ++i) {
-    if (planned_[i].plan == plan && planned_[i].block_tables == tables) return planned_[i].work;
+    if (planned_[i].plan == plan) return planned_[i].work;
   }
   if (num_current_ == planned_.size()) planned_.emplace_back();
   Planned& planned = planned_[num_current_++];
   planned.plan = plan;
-  planned.block_tables = tables;
   plan_attention(batch, plan, planned.work);
   return planned.work;
 }

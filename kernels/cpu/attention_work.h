@@ -95,7 +95,6 @@ class StepAttention {
  private:
   struct Planned {
     AttentionPlan plan;
-    const std::int32_t* block_tables = nullptr;
     AttentionWork work;
   };
   std::vector<Planned> planned_;  // of this step, the first num_current_; the rest keep their memory
