@@ -17,6 +17,7 @@
 #include "engine/api/block_event.h"
 #include "engine/api/engine_options.h"
 #include "engine/api/event.h"
+#include "engine/api/expert_choices.h"
 #include "engine/api/kv_snapshot.h"
 #include "engine/api/metrics.h"
 #include "engine/api/model_description.h"
@@ -73,6 +74,11 @@ class Engine {
   // exist: none.
   virtual void watch_block(std::optional<BlockId> block) = 0;
   virtual KvTotals kv_totals() const = 0;
+
+  // Which experts tokens chose since the last call. Asking makes the engine gather them for the next
+  // kMostStepsUnasked steps; what nobody asks for costs nothing. Nothing of a model without experts.
+  static constexpr std::size_t kMostStepsUnasked = 64;
+  virtual ExpertNews take_expert_choices() { return {}; }
 
   // Everything that happened to blocks, and the steps: the one record of it, read where it lies, on any
   // thread. It can be read after the engine is gone.

@@ -17,7 +17,7 @@ void Backend::draw_tokens(const OutputHead&, ConstMatrixView, std::span<const st
   OCTAVO_CHECK(false, "this backend draws no tokens");
 }
 
-void Backend::feed_forward_experts(const ExpertWeights&, MatrixView) {
+void Backend::feed_forward_experts(const ExpertWeights&, MatrixView, std::span<std::int32_t>) {
   OCTAVO_CHECK(false, "this backend runs no experts");
 }
 

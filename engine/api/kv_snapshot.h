@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/api/checkpoint_reason.h"
 #include "engine/api/metrics.h"
 #include "engine/base/ids.h"
 
@@ -32,15 +33,6 @@ struct BlockSnapshot {
   std::int64_t last_step = 0;   // when it was last allocated, found, filled or released
   SequenceId first_owner = {};  // lowest sequence that names it; meaningful when used
 };
-
-// Why a recurrent state was kept.
-enum class CheckpointReason : std::uint8_t {
-  kSystemPrompt,  // behind the system prompt: for every chat that starts with it
-  kNextTurn,      // where the next turn's prompt will part from this one
-  kEnd,           // where a sequence ended
-  kLong,          // so many tokens after the one before
-};
-std::string_view checkpoint_reason_name(CheckpointReason reason);
 
 // One state of the recurrent layers, as the Memory view shows it.
 struct StateSnapshot {

@@ -246,6 +246,8 @@ class BlockManager {
                    AppendedMatch& appended);
   AppendedMatch resume(BlockTable& table, const SequenceContent& content, std::int32_t max_tokens,
                        std::vector<BlockCopy>& copies);
+  void continue_from(BlockId state, BlockTable& table, const SequenceContent& content,
+                     std::span<const TokenId> next, std::vector<BlockCopy>& copies, AppendedMatch& appended);
   void append_partial(BlockTable& table, const SequenceContent& content, std::int32_t max_tokens,
                       std::vector<BlockCopy>* copies, AppendedMatch& appended);
   PrefixMiss miss_after(const BlockTable& table, const SequenceContent& content,
@@ -269,7 +271,7 @@ class BlockManager {
   void append(BlockTable& table, BlockId block);
   void share_first(const BlockTable& table, BlockTable& other, std::int32_t num_blocks);
   void pop_back(BlockTable& table);
-  std::vector<BlockId*> states_of(std::span<const MovingTable> tables);
+  std::vector<StateOwner> state_owners(std::span<const MovingTable> tables);
   void move_out(const BlockTable& table, std::vector<BlockSwap>& swaps);
   AppendedMatch find_on_device(BlockTable& table, const SequenceContent& content,
                                std::vector<BlockId>& device);
@@ -282,9 +284,9 @@ class BlockManager {
   BlockPool pool_;
   BlockPool host_pool_;
   PrefixCache prefix_cache_;
+  BlockEventLog events_;
   StateManager states_;
   std::optional<BuddyAllocator> buddies_;
-  BlockEventLog events_;
   KvTotals totals_;
   std::int64_t step_ = 0;
   std::int32_t num_logical_blocks_ = 0;  // sum of the lengths of tables that are not swapped out

@@ -109,15 +109,23 @@ std::int64_t Transformer::activation_bytes() const {
 }
 
 void Transformer::forward(kernels::PagedBatch batch, std::span<const std::int32_t> token_ids,
-                          kernels::KvCache& kv, kernels::StateCache* states) {
+                          kernels::KvCache& kv, kernels::StateCache* states, std::span<std::int32_t> chosen) {
   OCTAVO_CHECK(token_ids.size() == static_cast<std::size_t>(batch.num_tokens), "%zu tokens for %d rows",
                token_ids.size(), batch.num_tokens);
   find_angles(batch);
-  backend_->run_step(
-      batch, token_ids,
-      [this, &kv, states](const kernels::PagedBatch& rows, std::span<const std::int32_t> row_token_ids) {
-        compute(rows, row_token_ids, kv, states);
-      });
+  backend_->run_step(batch, token_ids,
+                     [this, &kv, states, chosen](const kernels::PagedBatch& rows,
+                                                 std::span<const std::int32_t> row_token_ids) {
+                       compute(rows, row_token_ids, kv, states, chosen);
+                     });
+}
+
+std::vector<std::int32_t> Transformer::expert_layers() const {
+  std::vector<std::int32_t> layers;
+  for (std::int32_t index = 0; index < config_.num_layers; ++index) {
+    if (!weights_.layers[static_cast<std::size_t>(index)].experts.empty()) layers.push_back(index);
+  }
+  return layers;
 }
 
 // Each for a batch of its shape whose sequences are all the same.
@@ -145,7 +153,7 @@ Result<void> Transformer::record_decode_steps(kernels::KvCache& kv, const LoadPr
     find_angles(batch);
     OCTAVO_TRY_VOID(backend_->record_step(
         batch, zeros, [this, &kv](const kernels::PagedBatch& step, std::span<const std::int32_t> token_ids) {
-          compute(step, token_ids, kv, nullptr);
+          compute(step, token_ids, kv, nullptr, {});
         }));
   }
   return report_progress(progress, 1.0);
@@ -160,7 +168,7 @@ void Transformer::find_angles(kernels::PagedBatch& batch) {
 
 // REQUIRES: rows that the backend was told.
 void Transformer::compute(const kernels::PagedBatch& batch, std::span<const std::int32_t> token_ids,
-                          kernels::KvCache& kv, kernels::StateCache* states) {
+                          kernels::KvCache& kv, kernels::StateCache* states, std::span<std::int32_t> chosen) {
   OCTAVO_CHECK(batch.num_tokens * std::int64_t{config_.embedding_length} <= residual_->size(),
                "%d rows are too many", batch.num_tokens);
   const MatrixView residual = first_rows(*residual_, batch.num_tokens, config_.embedding_length);
@@ -174,7 +182,12 @@ void Transformer::compute(const kernels::PagedBatch& batch, std::span<const std:
     } else {
       attend(batch, index, kv, residual);
     }
-    feed_forward(weights_.layers[static_cast<std::size_t>(index)], residual);
+    const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
+    const bool is_asked = !layer.experts.empty() && !chosen.empty();
+    const auto num_chosen =
+        static_cast<std::size_t>(is_asked ? batch.num_tokens * config_.experts.num_used : 0);
+    feed_forward(layer, residual, chosen.first(num_chosen));
+    chosen = chosen.subspan(num_chosen);
   }
 }
 
@@ -205,9 +218,10 @@ void Transformer::run_recurrent(const kernels::PagedBatch& batch, std::int32_t i
   backend_->project_residual({.matrix = layer.recurrent.output.matrix.get()}, out, residual);
 }
 
-void Transformer::feed_forward(const LayerWeights& layer, MatrixView residual) {
+void Transformer::feed_forward(const LayerWeights& layer, MatrixView residual,
+                               std::span<std::int32_t> chosen) {
   if (!layer.experts.empty()) {
-    backend_->feed_forward_experts(experts_of(layer), residual);
+    backend_->feed_forward_experts(experts_of(layer), residual, chosen);
     return;
   }
   const MatrixView hidden = first_rows(*hidden_, residual.rows, config_.feed_forward_length);
