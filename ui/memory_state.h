@@ -287,10 +287,11 @@ struct HealthSentence {
   std::uint64_t mark = 0;  // where it happened
 };
 
-// Weights, KV pool and working memory, of what there is. All in bytes.
+// Weights, KV pool, states and working memory, of what there is. All in bytes.
 struct MemoryBar {
   std::string name = {};
   std::int64_t weight_bytes = 0, kv_bytes = 0, working_bytes = 0, total_bytes = 0;
+  std::int64_t state_bytes = 0;  // of recurrent layers; 0: there are none
   std::string sentence = {};
   std::string short_sentence = {};  // where there is no room for it
 };

@@ -12,8 +12,8 @@ namespace octavo {
 struct ExpertChoices {
   // Tokens of one sequence, which stand together: those of a prompt, a generated one, and those of a draft.
   struct Rows {
-    SequenceId sequence_id;
-    RequestId request_id;
+    SequenceId sequence_id = {};
+    RequestId request_id = {};
     std::int32_t num_rows = 0;
   };
   std::int64_t step = 0;

@@ -39,10 +39,13 @@ void draw_memory_bar(const Frame& frame, const MemoryBar& bar, float width) {
   };
   part(bar.weight_bytes, frame.theme.owner(6));
   part(bar.kv_bytes, frame.theme.accent);
+  part(bar.state_bytes, frame.theme.owner(2));
   part(bar.working_bytes, frame.theme.warning);
   ImGui::Dummy({width, frame.px(28)});
   std::string help =
       "Weights (" + bytes_text(bar.weight_bytes) + "), then the KV pool (" + bytes_text(bar.kv_bytes) + ")";
+  if (bar.state_bytes > 0)
+    help += ", then the states of recurrent layers (" + bytes_text(bar.state_bytes) + ")";
   if (bar.working_bytes > 0) {
     help += ", then working memory (" + bytes_text(bar.working_bytes) +
             ": activations, logits and scratch of the largest step)";
