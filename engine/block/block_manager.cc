@@ -473,6 +473,7 @@ void BlockManager::keep_state(BlockTable& table, const SequenceContent& content,
                                        : content.retention,
                 .num_saved_tokens = num_saved});
   table.last_checkpoint_ = position;
+  totals_.states = states_.totals();
 }
 
 void BlockManager::trim(BlockTable& table) {

@@ -214,9 +214,9 @@ class BlockManager {
   const BlockPool& host_pool() const { return host_pool_; }
   const PrefixCache& prefix_cache() const { return prefix_cache_; }
   const StateManager& states() const { return states_; }
-  const KvTotals& totals() const { return totals_; }  // of states: as of the end of the last step
-  KvTotals& totals() { return totals_; }              // the scheduler adds what it alone knows
-  KvFigures figures() const;                          // definitions: kv_snapshot.h
+  const KvTotals& totals() const { return totals_; }
+  KvTotals& totals() { return totals_; }  // the scheduler adds what it alone knows
+  KvFigures figures() const;              // definitions: kv_snapshot.h
   // Blocks as the Memory view shows them; owners are filled from `tables`.
   std::vector<BlockSnapshot> snapshot(std::span<const OwnedTable> tables) const;
   std::vector<StateSnapshot> state_snapshot(std::span<const OwnedTable> tables) const;
