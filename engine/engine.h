@@ -75,10 +75,11 @@ class Engine {
   virtual void watch_block(std::optional<BlockId> block) = 0;
   virtual KvTotals kv_totals() const = 0;
 
-  // Which experts tokens chose since the last call. Asking makes the engine gather them for the next
-  // kMostStepsUnasked steps; what nobody asks for costs nothing. Nothing of a model without experts.
+  // Which experts tokens chose in the steps since the last call, oldest first. Asking makes the engine gather
+  // them for the next kMostStepsUnasked steps; of steps that ran while nobody asked nothing is known, and
+  // they cost nothing. Of a model without experts: never any.
   static constexpr std::size_t kMostStepsUnasked = 64;
-  virtual ExpertNews take_expert_choices() { return {}; }
+  virtual std::vector<ExpertChoices> take_expert_choices() { return {}; }
 
   // Everything that happened to blocks, and the steps: the one record of it, read where it lies, on any
   // thread. It can be read after the engine is gone.

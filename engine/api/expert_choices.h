@@ -23,10 +23,4 @@ struct ExpertChoices {
   std::vector<std::int32_t> chosen = {};  // [layers, rows, num_used], the best first
 };
 
-// What was gathered since the last time that somebody asked, oldest first.
-struct ExpertNews {
-  std::vector<ExpertChoices> steps = {};
-  bool has_gap = false;  // nobody asked for so long that some steps before these are not among them
-};
-
 }  // namespace octavo

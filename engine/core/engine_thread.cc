@@ -143,13 +143,11 @@ KvTotals EngineThread::kv_totals() const {
   return totals_;
 }
 
-ExpertNews EngineThread::take_expert_choices() {
+std::vector<ExpertChoices> EngineThread::take_expert_choices() {
   if (parts_.description.model.num_experts == 0) return {};
   std::lock_guard lock(published_mutex_);
-  ExpertNews news = std::exchange(expert_news_, {});
-  // Steps that ran while nobody asked were not gathered.
-  if (!experts_wanted_.exchange(true)) news.has_gap = true;
-  return news;
+  experts_wanted_ = true;
+  return std::exchange(expert_choices_, {});
 }
 
 std::shared_ptr<const metrics::StepRecorder> EngineThread::history() const { return core_.recorder(); }
@@ -219,8 +217,8 @@ bool EngineThread::publish_experts() {
   std::optional<ExpertChoices> choices = core_.take_expert_choices();
   if (!choices) return false;
   std::lock_guard lock(published_mutex_);
-  expert_news_.steps.push_back(*std::move(choices));
-  if (expert_news_.steps.size() >= kMostStepsUnasked) experts_wanted_ = false;
+  expert_choices_.push_back(*std::move(choices));
+  if (expert_choices_.size() >= kMostStepsUnasked) experts_wanted_ = false;
   return true;
 }
 

@@ -54,7 +54,7 @@ class EngineThread final : public Engine {
   void watch_block(std::optional<BlockId> block) override;
   KvTotals kv_totals() const override;
   std::shared_ptr<const metrics::StepRecorder> history() const override;
-  ExpertNews take_expert_choices() override;
+  std::vector<ExpertChoices> take_expert_choices() override;
 
  private:
   // What one call asked, once it is prepared; a step handles all of it or nothing yet.
@@ -86,7 +86,7 @@ class EngineThread final : public Engine {
   std::shared_ptr<const KvSnapshot>
       snapshot_;                   // guarded by published_mutex_; shared with readers, never changed
   std::function<void()> wake_up_;  // guarded by published_mutex_
-  ExpertNews expert_news_;         // guarded by published_mutex_
+  std::vector<ExpertChoices> expert_choices_;  // guarded by published_mutex_
 
   bool snapshot_is_newest_ = false;  // engine thread only, as the next two
   SnapshotScope published_scope_ = SnapshotScope::kSequences;

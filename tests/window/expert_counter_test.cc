@@ -108,7 +108,7 @@ TEST(ExpertCounter, CountsOnAThreadOfItsOwnAndTellsOfTheChosenChat) {
   EXPECT_FALSE(counter.is_busy());
   counter.add({}, chat_of);
   EXPECT_FALSE(counter.is_busy()) << "nothing to count, and no thread for it";
-  counter.add({.steps = {some_choices(), some_choices()}}, chat_of);
+  counter.add({some_choices(), some_choices()}, chat_of);
   EXPECT_TRUE(counter.is_busy());
   auto heat = wait_for(counter);
   ASSERT_NE(heat, nullptr);

@@ -71,9 +71,9 @@ ui::ExpertHeat ExpertBook::heat_of(ChatId chat) const {
 
 // ---- the thread
 
-void ExpertCounter::add(ExpertNews news, const ChatOf& chat_of) {
-  if (news.steps.empty()) return;
-  Job job{.steps = std::move(news.steps)};
+void ExpertCounter::add(std::vector<ExpertChoices> steps, const ChatOf& chat_of) {
+  if (steps.empty()) return;
+  Job job{.steps = std::move(steps)};
   for (const ExpertChoices& step : job.steps) {
     std::vector<ChatId>& chats = job.chats.emplace_back();
     for (const ExpertChoices::Rows& rows : step.rows)

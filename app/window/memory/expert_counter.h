@@ -48,7 +48,7 @@ class ExpertCounter {
  public:
   using ChatOf = std::function<std::optional<ChatId>(RequestId)>;
 
-  void add(ExpertNews news, const ChatOf& chat_of);
+  void add(std::vector<ExpertChoices> steps, const ChatOf& chat_of);
   void choose(ChatId chat);
   void restart();
   // Something was given whose counts are not taken yet.

@@ -650,8 +650,8 @@ void MemoryWorkspace::show_tour(ui::UiState& state) {
   state.memory_workspace.slots = std::move(slots);
 }
 
-void MemoryWorkspace::count_experts(ExpertNews news, const ChatOfRequest& chat_of) {
-  experts_.add(std::move(news), chat_of);
+void MemoryWorkspace::count_experts(std::vector<ExpertChoices> steps, const ChatOfRequest& chat_of) {
+  experts_.add(std::move(steps), chat_of);
 }
 
 bool MemoryWorkspace::asks_for_experts(const ui::UiState& state) {

@@ -70,7 +70,7 @@ class MemoryWorkspace {
   // Whether tick() has something to do without an event.
   // Whether the page of experts is shown, so that somebody must ask the engine for their choices.
   static bool asks_for_experts(const ui::UiState& state);
-  void count_experts(ExpertNews news, const ChatOfRequest& chat_of);
+  void count_experts(std::vector<ExpertChoices> steps, const ChatOfRequest& chat_of);
   bool wants_tick() const;
   // The state at the cursor again, when the Memory workspace is opened.
   void refresh(ui::UiState& state);
