@@ -136,6 +136,22 @@ TEST_F(StatesWindow, ADenseModelHasNeitherStatesNorAPageOfExperts) {
   });
 }
 
+TEST_F(StatesWindow, ThePickerShowsStatesAndExpertsBeforeLoading) {
+  open({}, large_settings());
+  if (IsSkipped()) return;
+  const auto path = folder_ / "hybrid.gguf";
+  test::make_tiny_model(test::tiny_model("qwen35moe")).write(path);
+  apply(act::OpenModelFile{path.string()});
+  application_->update();
+  draw_frames(1);
+  ASSERT_TRUE(loop_until([this] { return !state().picker.inside.reading && !state().picker.scanning; }));
+  draw_frames(3);
+  const std::string words = words_shown();
+  EXPECT_NE(words.find("of recurrent layers"), std::string::npos) << words;
+  EXPECT_NE(words.find("each token uses 2"), std::string::npos) << words;
+  write_screenshot("model-picker-hybrid");
+}
+
 TEST_F(StatesWindow, PicturesOfARecordingAndOfTheTour) {
   open({}, large_settings());
   if (IsSkipped()) return;
