@@ -12,6 +12,19 @@ using metrics::PoolMoment;
 
 constexpr std::size_t kMostFacts = 16'384;
 
+// Up to the first slot without KV: a prompt has blocks for more than is computed of it.
+std::int32_t count_filled(const KvState& state, const SequenceSnapshot& sequence) {
+  std::int32_t num_tokens = 0;
+  for (const BlockId block : sequence.block_table) {
+    const std::int32_t num_filled = sequence.state == SequenceState::kSwapped
+                                        ? state.host_block(block).num_filled
+                                        : state.block(block).num_filled;
+    num_tokens += num_filled;
+    if (num_filled < state.shape().block_size) break;
+  }
+  return num_tokens;
+}
+
 }  // namespace
 
 MemoryHistory::MemoryHistory(std::shared_ptr<const metrics::StepRecorder> recorder, const Sizes& sizes)
@@ -137,20 +150,14 @@ void MemoryHistory::add_sequences(const PoolMoment& moment, KvSnapshot& snapshot
       sequence.output_index = facts->second.output_index;
       sequence.num_prompt_tokens = facts->second.num_prompt_tokens;
     }
-    std::int32_t last_filled = 0;
     if (story.state == SequenceState::kSwapped) {
       for (const auto& [index, host] : story.host_blocks) sequence.block_table.push_back(host);
-      if (!sequence.block_table.empty())
-        last_filled = moment.state.host_block(sequence.block_table.back()).num_filled;
     } else {
       const auto table = moment.state.table_of(SequenceId{id});
       sequence.block_table.assign(table.begin(), table.end());
-      if (!table.empty()) last_filled = moment.state.block(table.back()).num_filled;
     }
     if (const auto place = moment.state.state_of(SequenceId{id})) sequence.state_slot = place->state;
-    const auto num_blocks = static_cast<std::int32_t>(sequence.block_table.size());
-    if (num_blocks > 0)
-      sequence.num_computed_tokens = (num_blocks - 1) * moment.state.shape().block_size + last_filled;
+    sequence.num_computed_tokens = count_filled(moment.state, sequence);
     sequence.num_tokens = sequence.num_computed_tokens;
     if (story.state == SequenceState::kRunning) {
       for (const BlockId block : sequence.block_table) {
@@ -158,7 +165,7 @@ void MemoryHistory::add_sequences(const PoolMoment& moment, KvSnapshot& snapshot
         if (cell.first_owner.value == 0) cell.first_owner = sequence.sequence_id;
       }
     }
-    const bool is_over = story.state == SequenceState::kRunning && num_blocks == 0;
+    const bool is_over = story.state == SequenceState::kRunning && sequence.block_table.empty();
     if (!is_over) snapshot.sequences.push_back(std::move(sequence));
   }
 }
