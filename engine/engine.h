@@ -17,6 +17,7 @@
 #include "engine/api/block_event.h"
 #include "engine/api/engine_options.h"
 #include "engine/api/event.h"
+#include "engine/api/expert_choices.h"
 #include "engine/api/kv_snapshot.h"
 #include "engine/api/metrics.h"
 #include "engine/api/model_description.h"
@@ -73,6 +74,12 @@ class Engine {
   // exist: none.
   virtual void watch_block(std::optional<BlockId> block) = 0;
   virtual KvTotals kv_totals() const = 0;
+
+  // Which experts tokens chose in the steps since the last call, oldest first. Asking makes the engine gather
+  // them for the next kMostStepsUnasked steps; of steps that ran while nobody asked nothing is known, and
+  // they cost nothing. Of a model without experts: never any.
+  static constexpr std::size_t kMostStepsUnasked = 64;
+  virtual std::vector<ExpertChoices> take_expert_choices() { return {}; }
 
   // Everything that happened to blocks, and the steps: the one record of it, read where it lies, on any
   // thread. It can be read after the engine is gone.

@@ -22,7 +22,7 @@ void Backend::embed_layers(const LayerEmbeddingWeights&, std::span<const std::in
   OCTAVO_CHECK(false, "this backend has no embeddings of layers");
 }
 
-void Backend::feed_forward_experts(const ExpertWeights&, MatrixView) {
+void Backend::feed_forward_experts(const ExpertWeights&, MatrixView, std::span<std::int32_t>) {
   OCTAVO_CHECK(false, "this backend runs no experts");
 }
 

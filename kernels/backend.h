@@ -506,7 +506,9 @@ class Backend {
   //   x += w_0 * f_0(y) + w_1 * f_1(y) + ... + shared(y), added in this order, then to x, and scaled
   //   f_i(y) = (D · activation(G · y + bias, U · y + bias) + bias) * output_scale
   // Which rows share an expert changes no bit. Not on CUDA yet: BackendOptions::needs_experts.
-  virtual void feed_forward_experts(const ExpertWeights& weights, MatrixView residual);
+  //   chosen  [rows of residual, num_used], of the host: e_0, e_1, ... of each row; empty: nobody asks
+  virtual void feed_forward_experts(const ExpertWeights& weights, MatrixView residual,
+                                    std::span<std::int32_t> chosen);
 
   // out[i, :] = W · norm(x[rows[i], :]) + bias, capped if the head says so, and what `summary` says
   // about each row; in host memory.

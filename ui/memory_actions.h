@@ -41,6 +41,12 @@ struct ChooseBlock {  // below 0: none
 struct HoverBlock {  // below 0: none
   std::int32_t block;
 };
+struct ChooseState {  // of recurrent layers; below 0: none
+  std::int32_t state;
+};
+struct HoverState {  // below 0: none
+  std::int32_t state;
+};
 struct HoverText {  // message 0: nothing
   ChatId chat_id;
   MessageId message_id;
@@ -66,13 +72,18 @@ struct MoveTour {  // by steps; past the end goes to the next chapter
 struct PlayTrial {  // in the last chapter
   TourTrial trial;
 };
+struct ChooseExpertsOf {  // chat 0: all
+  ChatId chat_id;
+};
+struct RestartExperts {};
 struct RunPaper {};
 struct CancelPaper {};
 
-struct MemoryAction : std::variant<ShowMemoryPage, FollowNewest, PauseMemory, SeekTime, SeekMark, StepEvents,
-                                   StepSteps, PlayMemory, ChangePlaySpeed, ChooseBlock, HoverBlock, HoverText,
-                                   StartRecording, StopRecording, OpenRecording, CloseRecording, ExportMemory,
-                                   ShowChapter, MoveTour, PlayTrial, RunPaper, CancelPaper> {
+struct MemoryAction
+    : std::variant<ShowMemoryPage, FollowNewest, PauseMemory, SeekTime, SeekMark, StepEvents, StepSteps,
+                   PlayMemory, ChangePlaySpeed, ChooseBlock, HoverBlock, ChooseState, HoverState, HoverText,
+                   StartRecording, StopRecording, OpenRecording, CloseRecording, ExportMemory, ShowChapter,
+                   MoveTour, PlayTrial, ChooseExpertsOf, RestartExperts, RunPaper, CancelPaper> {
   using variant::variant;
 };
 

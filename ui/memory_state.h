@@ -24,7 +24,7 @@ namespace octavo::ui {
 
 // A lesson is a recording of a chapter: it is walked like one.
 enum class MemorySource { kLive, kRecording, kTour, kLesson };
-enum class MemoryPage { kPools, kTour, kPaper };
+enum class MemoryPage { kPools, kTour, kPaper, kExperts };
 
 struct ShownPool {
   std::string name = {};  // of the model, the recording or the chapter
@@ -32,6 +32,9 @@ struct ShownPool {
   std::int32_t num_blocks = 0;
   std::int32_t num_host_blocks = 0;
   std::int64_t bytes_per_block = 0;
+  std::int32_t num_states = 0;  // of recurrent layers; 0: the model has none, and nothing of states is shown
+  std::int32_t num_host_states = 0;
+  std::int64_t bytes_per_state = 0;
   std::int32_t max_model_len = 0;
 };
 
@@ -50,6 +53,23 @@ struct ShownBlock {
   std::uint16_t owner = kNobody;  // index of its first owner's sequence
   std::uint16_t group = kNobody;  // index of the sharing group; blocks with one owner have none
   std::int64_t last_us = 0;       // when something last happened to it
+  std::int32_t checkpoint = -1;   // the state that is kept behind it; -1: none
+};
+
+// A state of recurrent layers. Parallel to KvSnapshot::states.
+struct ShownState {
+  std::vector<std::uint16_t> owners = {};  // indices of sequences, in their order
+  std::string keeper = {};                 // of a checkpoint: whose tokens it stands behind; empty: not known
+  std::uint32_t colour_index = 0;          // of its first owner, or of its keeper
+  bool has_colour = false;
+  std::int32_t position = -1;        // tokens that it knows; -1: not known
+  std::vector<BlockId> blocks = {};  // that hold the keys and values of these tokens
+  std::int64_t last_us = 0;
+};
+
+// The same in the host pool: who waits there.
+struct ShownHostState {
+  std::vector<std::uint16_t> owners = {};
 };
 
 // Sequences that share blocks, and how many blocks exactly these share.
@@ -77,6 +97,7 @@ struct TableLine {
   std::vector<BlockId> blocks = {};    // host blocks while swapped out
   std::int32_t num_shared_prefix = 0;  // leading blocks that another row begins with, too
   bool is_ghost = false;               // of a chat that is idle: what it left in the cache
+  std::int32_t state_slot = -1;        // of recurrent layers, in the host pool while swapped out; -1: none
 };
 
 // A run of blocks of the prefix cache without a fork in it.
@@ -130,7 +151,11 @@ enum class StoryKind {
   kSwappedIn,
   kDropped,
   kMadeRoom,
-  kEnded
+  kEnded,
+  kKeptState,     // a checkpoint of its recurrent layers
+  kResumedState,  // went on from one
+  kMissedState,   // found blocks, and no checkpoint
+  kEvictedState,  // took the place of one
 };
 struct Story {
   StoryKind kind = StoryKind::kComputes;
@@ -142,6 +167,10 @@ struct Story {
       0;  // kReused: who computed them; kSampled: what was forked; kMadeRoom: whose they were
   std::int32_t count = 0;  // blocks; kSampled: sequences
   std::int32_t kept = 0;   // kEnded: of them, blocks that can be found again
+  // Of a checkpoint; `other` is who kept it.
+  std::int32_t position = 0;  // tokens before it
+  CheckpointReason reason = CheckpointReason::kEnd;
+  std::int32_t num_missed = 0;  // kResumedState, kMissedState: tokens that had blocks, and are computed again
 };
 
 // When a sequence ran, waited after a preemption, or was swapped out.
@@ -223,6 +252,20 @@ struct BlockCard {
   std::vector<BlockHistoryLine> history = {};
 };
 
+// One state of recurrent layers.
+struct StateCard {
+  BlockId state = {};
+  StateSnapshot now = {};
+  std::int64_t bytes = 0;
+  std::int32_t position = -1;           // tokens that it knows; -1: not known
+  std::vector<BlockOwner> owners = {};  // index: tokens that the sequence has computed
+  std::string keeper = {};              // of a checkpoint
+  std::int32_t copied_from = -1;
+  std::int32_t num_resumed = 0;
+  std::int64_t born_us = -1, last_us = -1;
+  std::vector<BlockHistoryLine> history = {};
+};
+
 // A figure of paging.md over the last minute of steps.
 struct FigureSample {
   double time_s = 0, value = 0;
@@ -244,10 +287,11 @@ struct HealthSentence {
   std::uint64_t mark = 0;  // where it happened
 };
 
-// Weights, KV pool and working memory, of what there is. All in bytes.
+// Weights, KV pool, states and working memory, of what there is. All in bytes.
 struct MemoryBar {
   std::string name = {};
   std::int64_t weight_bytes = 0, kv_bytes = 0, working_bytes = 0, total_bytes = 0;
+  std::int64_t state_bytes = 0;  // of recurrent layers; 0: there are none
   std::string sentence = {};
   std::string short_sentence = {};  // where there is no room for it
 };
@@ -273,6 +317,23 @@ struct PaperState {
   std::vector<PaperRow> rows = {};
 };
 
+// How often the tokens of a chat, or of all, chose each expert of each layer.
+struct ExpertHeat {
+  ChatId chat = {};                             // 0: all
+  std::int32_t num_experts = 0, num_used = 0;   // of a layer; that each token chooses there
+  std::vector<std::int32_t> layers = {};        // those that have experts
+  std::int64_t num_tokens = 0;                  // each made num_used choices in each layer
+  std::vector<std::uint32_t> counts = {};       // [layers, experts]; empty: no tokens
+  std::uint32_t most = 0;                       // the largest of them
+  std::vector<std::int32_t> num_for_half = {};  // of each layer: the fewest experts with half of its choices
+  std::vector<ChatId> chats = {};               // of which anything is known, ascending
+};
+// Of the model that answers. Counted only while the page is open.
+struct ExpertsState {
+  std::int32_t num_experts = 0, num_used = 0;   // 0: the model has none, and there is no page
+  std::shared_ptr<const ExpertHeat> heat = {};  // null: nothing is counted yet
+};
+
 // A stretch of a message whose blocks are lit.
 struct HighlightedRange {
   std::size_t begin = 0, end = 0;  // bytes
@@ -280,7 +341,9 @@ struct HighlightedRange {
 // What is pointed at, in a chat or in the pools, and what belongs to it on the other side.
 struct LinkedHover {
   std::optional<BlockId> block = {};  // pointed at in a view of memory
+  std::optional<BlockId> state = {};  // the same of states
   std::vector<BlockId> blocks = {};   // lit in every view of memory
+  std::vector<BlockId> states = {};   // states that know tokens of them
   std::map<std::pair<ChatId, MessageId>, std::vector<HighlightedRange>> ranges = {};
 };
 
@@ -298,11 +361,14 @@ struct MemoryWorkspaceState {
   std::vector<ShownSequence> sequences;
   std::vector<ShownBlock> blocks;
   std::vector<ShownHostBlock> host;
+  std::vector<ShownState> states;  // empty: the model has no recurrent layers
+  std::vector<ShownHostState> host_states;
   std::vector<SharingGroup> groups;
   std::vector<TableLine> lines;
   std::vector<PrefixRun> tree;
   std::optional<SlotMap> slots;  // of the tour and of lessons
   std::optional<BlockCard> card;
+  std::optional<StateCard> state_card;  // never both
   std::vector<HealthFigure> health;
   std::vector<HealthSentence> sentences;
 
@@ -311,7 +377,14 @@ struct MemoryWorkspaceState {
   RecordingState recording;
   TourState tour;
   PaperState paper;
+  ExpertsState experts;
 };
+
+// Experts are of the engine that runs, so a recording or a lesson has no such page.
+inline bool offers_experts(const MemoryWorkspaceState& state) {
+  return state.experts.num_experts > 0 && state.source != MemorySource::kRecording &&
+         state.source != MemorySource::kLesson;
+}
 
 // What a sequence is called; "sequence 7" when nobody has said.
 inline std::string sequence_name(const TimelineState& timeline, std::uint64_t sequence) {

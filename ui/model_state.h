@@ -79,18 +79,22 @@ struct ModelMemory {
   ModelFit fit = ModelFit::kUnknown;
   std::int64_t weight_bytes = 0;
   std::int64_t kv_bytes = 0;       // the device pool
+  std::int64_t state_bytes = 0;    // of recurrent layers; 0: the model has none
   std::int64_t working_bytes = 0;  // activations, logits, scratch
   std::int64_t host_bytes = 0;     // where swapped blocks stand
   std::int64_t free_bytes = 0;     // of this machine, beside the present model
   std::int64_t freed_bytes = 0;    // what unloading the current model would free
   std::int32_t num_blocks = 0;
   std::int32_t num_host_blocks = 0;
+  std::int32_t num_states = 0, num_host_states = 0;
   std::int32_t block_size = 16;
-  std::int64_t bytes_per_block = 0;
+  std::int64_t bytes_per_block = 0, bytes_per_state = 0;
   std::int32_t max_model_len = 0;
   std::string sentence;  // whether it fits, and what to do when it does not
 
-  std::int64_t needed_bytes() const { return weight_bytes + kv_bytes + working_bytes + host_bytes; }
+  std::int64_t needed_bytes() const {
+    return weight_bytes + kv_bytes + state_bytes + working_bytes + host_bytes;
+  }
 };
 
 // The chosen row, looked into.

@@ -93,6 +93,18 @@ void print_events(std::ostream& out, const RecordingSummary& summary) {
   }
 }
 
+// Of recurrent layers: nothing where a model has none.
+void print_states(std::ostream& out, const RecordingSummary& summary) {
+  const metrics::RecordingHeader& header = summary.header;
+  if (header.pool.num_states == 0) return;
+  out << "states          " << with_thousands(header.pool.num_states) << " of "
+      << exact_bytes_text(static_cast<std::uint64_t>(header.bytes_per_state)) << "; host pool "
+      << with_thousands(header.pool.num_host_states) << "; "
+      << with_thousands(summary.count(BlockEventKind::kStateKeep)) << " checkpoints kept, "
+      << with_thousands(summary.count(BlockEventKind::kStateResume)) << " times resumed, "
+      << with_thousands(summary.count(BlockEventKind::kStateCopy)) << " states copied\n";
+}
+
 void print_origin(std::ostream& out, const std::filesystem::path& path, const RecordingSummary& summary) {
   const metrics::RecordingHeader& header = summary.header;
   out << "recording       " << shown(path.string())
@@ -102,8 +114,9 @@ void print_origin(std::ostream& out, const std::filesystem::path& path, const Re
       << "pool            " << with_thousands(header.pool.num_blocks) << " blocks of "
       << header.pool.block_size << " tokens, " << size_of_blocks(header, header.pool.num_blocks)
       << "; host pool " << with_thousands(header.pool.num_host_blocks) << " blocks, "
-      << size_of_blocks(header, header.pool.num_host_blocks) << "\n"
-      << "steps           " << with_thousands(summary.num_steps);
+      << size_of_blocks(header, header.pool.num_host_blocks) << "\n";
+  print_states(out, summary);
+  out << "steps           " << with_thousands(summary.num_steps);
   if (summary.num_steps > 0) out << ", " << summary.first_step << " to " << summary.last_step;
   out << "\ntokens          " << with_thousands(summary.num_prefill_tokens) << " prefilled, "
       << with_thousands(summary.num_decode_tokens) << " decoded";
@@ -163,6 +176,9 @@ Json to_json(const metrics::RecordingHeader& header) {
           {"num_blocks", header.pool.num_blocks},
           {"num_host_blocks", header.pool.num_host_blocks},
           {"bytes_per_block", header.bytes_per_block},
+          {"num_states", header.pool.num_states},
+          {"num_host_states", header.pool.num_host_states},
+          {"bytes_per_state", header.bytes_per_state},
           {"max_model_len", header.max_model_len}};
 }
 

@@ -111,9 +111,10 @@ void Controller::route(const ui::actions::TwoModelsAction& action) {
 
 void Controller::apply(const ui::Action& action) {
   if (file_questions_.asks_first(action)) return;
-  const ui::Workspace shown = state_.workspace;
+  const auto shown = std::pair(state_.workspace, state_.memory_workspace.page);
   std::visit([this](const auto& of_area) { route(of_area); }, action);
-  if (state_.workspace != shown && engines_.newest() != nullptr) reports_.expect();
+  const bool shows_other = std::pair(state_.workspace, state_.memory_workspace.page) != shown;
+  if (shows_other && engines_.newest() != nullptr) reports_.expect();
   if (const auto chosen = files_.take_chosen()) return apply(*chosen);
   update();
   if (engines_.newest() != nullptr) memory_workspace_.show_chats(state_);  // one may have gone, or come back

@@ -40,6 +40,8 @@ SnapshotScope EngineReports::wanted_scope(const Engine& engine) const {
 }
 
 bool EngineReports::take(Engine& engine, bool busy) {
+  if (MemoryWorkspace::asks_for_experts(state_))
+    memory_workspace_.count_experts(engine.take_expert_choices(), chat_of_);
   const SnapshotScope scope = wanted_scope(engine);
   const auto snapshot = engine.kv_snapshot(scope);
   const auto trace = engine.trace_since(step_mark_, event_mark_);

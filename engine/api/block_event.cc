@@ -25,6 +25,16 @@ std::string_view block_event_kind_name(BlockEventKind kind) {
     case BlockEventKind::kPrune: return "prune";
     case BlockEventKind::kLeaveWindow: return "leave_window";
     case BlockEventKind::kFree: return "free";
+    case BlockEventKind::kStateTake: return "state_take";
+    case BlockEventKind::kStateShare: return "state_share";
+    case BlockEventKind::kStateResume: return "state_resume";
+    case BlockEventKind::kStateCopy: return "state_copy";
+    case BlockEventKind::kStateRelease: return "state_release";
+    case BlockEventKind::kStateKeep: return "state_keep";
+    case BlockEventKind::kStateForget: return "state_forget";
+    case BlockEventKind::kStateSwapOut: return "state_swap_out";
+    case BlockEventKind::kStateSwapIn: return "state_swap_in";
+    case BlockEventKind::kStateMiss: return "state_miss";
   }
   return "unknown";
 }

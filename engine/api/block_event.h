@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "engine/api/checkpoint_reason.h"
+
 namespace octavo {
 
 enum class BlockEventKind : std::uint8_t {
@@ -34,7 +36,32 @@ enum class BlockEventKind : std::uint8_t {
   kFork,         // aux: low 32 bits of the child's sequence id
   kPrune,        // a beam died
   kLeaveWindow,  // sequence reads the window part of block no more; aux: how many still do
+  // Of the states of recurrent layers: `block`, and `aux` where it says so, is a state. A sequence owns one
+  // at most. A state is free without an owner and a checkpoint, and cached with a checkpoint alone.
+  kStateTake,     // a free state was taken for sequence
+  kStateShare,    // sequence owns it, too, by fork
+  kStateResume,   // sequence owns it, found by content; aux: the tokens before it
+  kStateCopy,     // sequence leaves it, and owns the free state aux, with the same contents, instead
+  kStateRelease,  // sequence let it go; aux: 1 for a state of the host pool, else 0
+  kStateKeep,     // it is a checkpoint from now on; aux: checkpoint_aux()
+  kStateForget,  // it is none any more; aux: 1 when it was evicted, for sequence (0: its blocks were), else 0
+  kStateSwapOut,  // sequence leaves it, and owns the host state aux instead, where the first to leave copies
+                  // it
+  kStateSwapIn,   // sequence leaves the host state aux, and owns it instead
+  kStateMiss,     // blocks hold aux more tokens of sequence than any checkpoint: they are computed again
 };
+
+// Whether an event is about a state, so that its numbers are none of blocks.
+constexpr bool is_of_states(BlockEventKind kind) { return kind >= BlockEventKind::kStateTake; }
+
+// Where a checkpoint stands, and why, in one number.
+constexpr std::int32_t checkpoint_aux(std::int32_t position, CheckpointReason reason) {
+  return position * 4 + static_cast<std::int32_t>(reason);
+}
+constexpr std::int32_t checkpoint_position(std::int32_t aux) { return aux / 4; }
+constexpr CheckpointReason checkpoint_reason(std::int32_t aux) {
+  return static_cast<CheckpointReason>(aux % 4);
+}
 
 std::string_view block_event_kind_name(BlockEventKind kind);
 

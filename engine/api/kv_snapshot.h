@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/api/checkpoint_reason.h"
 #include "engine/api/metrics.h"
 #include "engine/base/ids.h"
 
@@ -37,15 +38,6 @@ struct BlockSnapshot {
   WindowPart window = WindowPart::kNone;
   BlockId window_place = {-1};  // of its window part, in the pool of these
 };
-
-// Why a recurrent state was kept.
-enum class CheckpointReason : std::uint8_t {
-  kSystemPrompt,  // behind the system prompt: for every chat that starts with it
-  kNextTurn,      // where the next turn's prompt will part from this one
-  kEnd,           // where a sequence ended
-  kLong,          // so many tokens after the one before
-};
-std::string_view checkpoint_reason_name(CheckpointReason reason);
 
 // One state of the recurrent layers, as the Memory view shows it.
 struct StateSnapshot {

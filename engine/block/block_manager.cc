@@ -12,7 +12,7 @@ BlockManager::BlockManager(const BlockManagerOptions& options)
       pool_(options.num_blocks, options.block_size),
       host_pool_(options.num_host_blocks, options.block_size),
       prefix_cache_(options.num_blocks, options.block_size, options.hash),
-      states_(options.num_states, options.num_host_states, prefix_cache_),
+      states_(options.num_states, options.num_host_states, prefix_cache_, events_),
       windows_(options.window, options.block_size, options.num_blocks, options.num_window_blocks,
                options.num_host_blocks, options.num_host_window_blocks),
       moved_to_(static_cast<std::size_t>(std::max(options.num_blocks, options.num_host_blocks)), kNoBlock) {
@@ -424,18 +424,26 @@ BlockManager::AppendedMatch BlockManager::resume(BlockTable& table, const Sequen
   const auto next = tokens_of_block(content, table.num_sealed_blocks_, max_tokens);
   const auto closest = prefix_cache_.closest(table.last_sealed_, next, content.salt);
   appended.miss = miss_after(table, content, next, closest);
-  if (position < max_tokens && std::max(num_known, appended.miss.position) > position)
-    appended.miss = {.cause = MissCause::kNoCheckpoint, .position = position};
-  if (state == kNoBlock) return appended;
+  const std::int32_t num_beyond = std::max(num_known, appended.miss.position) - position;
+  const bool lacks_checkpoint = position < max_tokens && num_beyond > 0;
+  if (lacks_checkpoint) appended.miss = {.cause = MissCause::kNoCheckpoint, .position = position};
+  if (state != kNoBlock) continue_from(state, table, content, next, copies, appended);
+  if (lacks_checkpoint) events_.record(BlockEventKind::kStateMiss, table.owner_, kNoBlock, num_beyond);
+  return appended;
+}
+
+void BlockManager::continue_from(BlockId state, BlockTable& table, const SequenceContent& content,
+                                 std::span<const TokenId> next, std::vector<BlockCopy>& copies,
+                                 AppendedMatch& appended) {
+  const std::int32_t position = states_.checkpoint_of(state)->place.position;
   appended.num_copied_partial = position - table.num_sealed_blocks_ * options_.block_size;
   if (appended.num_copied_partial > 0) {
     const auto tail = next.first(static_cast<std::size_t>(appended.num_copied_partial));
     copy_start(table, content, prefix_cache_.closest(table.last_sealed_, tail, content.salt).node,
                appended.num_copied_partial, copies);
   }
-  table.state_ = states_.resume(state);
+  table.state_ = states_.resume(state, table.owner_);
   table.last_checkpoint_ = position;
-  return appended;
 }
 
 // Full blocks.
@@ -554,7 +562,7 @@ bool BlockManager::can_copy_partial(const BlockTable& table, BlockId source, std
 
 void BlockManager::grow(BlockTable& table, std::int32_t num_tokens, std::vector<BlockCopy>& copies,
                         std::vector<PoolMove>* moves) {
-  if (states_.is_used()) table.state_ = states_.make_writable(table.state_, *moves);
+  if (states_.is_used()) table.state_ = states_.make_writable(table.state_, table.owner_, *moves);
   if (writes_shared_block(table)) copy_on_write(table, copies);
   if (num_tokens <= table.num_assigned_tokens_) return;
   const std::int32_t block_size = options_.block_size;
@@ -638,13 +646,14 @@ void BlockManager::keep_state(BlockTable& table, const SequenceContent& content,
     place.serial = prefix_cache_.serial(place.node);
   }
   const bool is_system = reason == CheckpointReason::kSystemPrompt;
-  states_.keep(table.state_,
+  states_.keep(table.state_, table.owner_,
                {.place = std::move(place),
                 .reason = reason,
                 .retention = is_system ? std::max(content.retention, RetentionClass::kSystemPrompt)
                                        : content.retention,
                 .num_saved_tokens = num_saved});
   table.last_checkpoint_ = position;
+  totals_.states = states_.totals();
 }
 
 void BlockManager::trim(BlockTable& table) {
@@ -692,7 +701,7 @@ void BlockManager::fork(const BlockTable& parent, BlockTable& child) {
   child.num_computed_tokens_ = child.num_assigned_tokens_ = parent.num_computed_tokens_;
   child.num_sealed_blocks_ = parent.num_sealed_blocks_;
   child.last_sealed_ = parent.last_sealed_;
-  child.state_ = states_.share(parent.state_);
+  child.state_ = states_.share(parent.state_, child.owner_);
   child.last_checkpoint_ = parent.last_checkpoint_;
 }
 
@@ -705,7 +714,7 @@ void BlockManager::share_start(const BlockTable& source, BlockTable& child, std:
                num_blocks);
   share_first(source, child, num_blocks);
   child.num_computed_tokens_ = child.num_assigned_tokens_ = num_blocks * options_.block_size;
-  child.state_ = states_.share(source.state_);
+  child.state_ = states_.share(source.state_, child.owner_);
   child.last_checkpoint_ = source.last_checkpoint_;
   if (!options_.enable_prefix_caching) return;
   child.num_sealed_blocks_ = std::min(num_blocks, source.num_sealed_blocks_);
@@ -731,7 +740,7 @@ bool BlockManager::swap_out(std::span<const MovingTable> tables, std::vector<Blo
                             std::vector<PoolMove>* moves) {
   if (num_distinct_blocks(tables) > host_pool_.num_free()) return false;
   if (windows_.is_used() && num_windows_to_move(tables) > windows_.num_free_host()) return false;
-  if (states_.is_used() && !states_.swap_out(states_of(tables), *moves)) return false;
+  if (states_.is_used() && !states_.swap_out(state_owners(tables), *moves)) return false;
   const std::size_t num_swaps_before = swaps.size();
   for (const MovingTable& moving : tables) {
     trim(*moving.table);
@@ -777,17 +786,17 @@ void BlockManager::move_out(const BlockTable& table, std::vector<BlockSwap>& swa
 }
 
 // Of those that have computed anything; the others let theirs go, which they would have to clear anyway.
-std::vector<BlockId*> BlockManager::states_of(std::span<const MovingTable> tables) {
-  std::vector<BlockId*> states;
+std::vector<StateOwner> BlockManager::state_owners(std::span<const MovingTable> tables) {
+  std::vector<StateOwner> owners;
   for (const MovingTable& moving : tables) {
     BlockTable& table = *moving.table;
     if (table.num_computed_tokens_ > 0) {
-      states.push_back(&table.state_);
+      owners.push_back({&table.state_, table.owner_});
     } else {
-      states_.let_go(std::exchange(table.state_, kNoBlock));
+      states_.let_go(std::exchange(table.state_, kNoBlock), table.owner_);
     }
   }
-  return states;
+  return owners;
 }
 
 BlockManager::AppendedMatch BlockManager::swap_in(std::span<const MovingTable> tables,
@@ -813,7 +822,7 @@ BlockManager::AppendedMatch BlockManager::swap_in(std::span<const MovingTable> t
     table.blocks_ = std::move(device_blocks[i]);
     table.is_swapped_out_ = false;
   }
-  if (states_.is_used()) states_.swap_in(states_of(tables), *moves);
+  if (states_.is_used()) states_.swap_in(state_owners(tables), *moves);
   totals_.swapped_in_blocks += static_cast<std::int64_t>(swaps.size() - num_swaps_before);
   totals_.host_used_blocks = host_pool_.num_used();
   return found_first;
@@ -873,7 +882,8 @@ void BlockManager::release_host(BlockTable& table) {
 // ---- letting go
 
 void BlockManager::release(BlockTable& table) {
-  table.is_swapped_out_ ? states_.let_host_go(table.state_) : states_.let_go(table.state_);
+  table.is_swapped_out_ ? states_.let_host_go(table.state_, table.owner_)
+                        : states_.let_go(table.state_, table.owner_);
   if (table.is_swapped_out_) {
     release_host(table);
   } else if (buddies_ && !table.empty()) {

@@ -233,9 +233,9 @@ class BlockManager {
   const PrefixCache& prefix_cache() const { return prefix_cache_; }
   const StateManager& states() const { return states_; }
   const WindowManager& windows() const { return windows_; }
-  const KvTotals& totals() const { return totals_; }  // of states: as of the end of the last step
-  KvTotals& totals() { return totals_; }              // the scheduler adds what it alone knows
-  KvFigures figures() const;                          // definitions: kv_snapshot.h
+  const KvTotals& totals() const { return totals_; }
+  KvTotals& totals() { return totals_; }  // the scheduler adds what it alone knows
+  KvFigures figures() const;              // definitions: kv_snapshot.h
   // Blocks as the Memory view shows them; owners are filled from `tables`.
   std::vector<BlockSnapshot> snapshot(std::span<const OwnedTable> tables) const;
   std::vector<StateSnapshot> state_snapshot(std::span<const OwnedTable> tables) const;
@@ -265,6 +265,8 @@ class BlockManager {
                    AppendedMatch& appended);
   AppendedMatch resume(BlockTable& table, const SequenceContent& content, std::int32_t max_tokens,
                        std::vector<BlockCopy>& copies);
+  void continue_from(BlockId state, BlockTable& table, const SequenceContent& content,
+                     std::span<const TokenId> next, std::vector<BlockCopy>& copies, AppendedMatch& appended);
   void append_partial(BlockTable& table, const SequenceContent& content, std::int32_t max_tokens,
                       std::vector<BlockCopy>* copies, AppendedMatch& appended);
   PrefixMiss miss_after(const BlockTable& table, const SequenceContent& content,
@@ -299,7 +301,7 @@ class BlockManager {
   void append(BlockTable& table, BlockId block);
   void share_first(const BlockTable& table, BlockTable& other, std::int32_t num_blocks);
   void pop_back(BlockTable& table);
-  std::vector<BlockId*> states_of(std::span<const MovingTable> tables);
+  std::vector<StateOwner> state_owners(std::span<const MovingTable> tables);
   void move_out(const BlockTable& table, std::vector<BlockSwap>& swaps);
   AppendedMatch find_on_device(BlockTable& table, const SequenceContent& content,
                                std::vector<BlockId>& device);
@@ -312,11 +314,11 @@ class BlockManager {
   BlockPool pool_;
   BlockPool host_pool_;
   PrefixCache prefix_cache_;
+  BlockEventLog events_;
   StateManager states_;
   WindowManager windows_;
   std::vector<PoolMove> window_moves_;
   std::optional<BuddyAllocator> buddies_;
-  BlockEventLog events_;
   KvTotals totals_;
   std::int64_t step_ = 0;
   std::int32_t num_logical_blocks_ = 0;  // sum of the lengths of tables that are not swapped out

@@ -23,8 +23,9 @@ std::vector<std::int32_t> counts_of(std::span<const BlockId> owners, std::int32_
 }  // namespace
 
 StateManager::StateManager(std::int32_t num_states, std::int32_t num_host_states,
-                           const PrefixCache& prefix_cache)
+                           const PrefixCache& prefix_cache, BlockEventLog& events)
     : prefix_cache_(prefix_cache),
+      events_(events),
       pool_(num_states, 1),
       host_pool_(num_host_states, 1),
       kept_(static_cast<std::size_t>(num_states)),
@@ -55,25 +56,34 @@ BlockId StateManager::find(const std::function<bool(const CheckpointPlace&)>& fi
 
 // ---- owners
 
-BlockId StateManager::share(BlockId state) {
-  if (state != kNoBlock) pool_.ref(state);
+BlockId StateManager::share(BlockId state, SequenceId owner) {
+  if (state == kNoBlock) return state;
+  pool_.ref(state);
+  events_.record(BlockEventKind::kStateShare, owner, state);
   return state;
 }
 
-BlockId StateManager::resume(BlockId state) {
+BlockId StateManager::resume(BlockId state, SequenceId owner) {
   use(state);
   ++totals_.num_resumed;
-  return share(state);
+  pool_.ref(state);
+  events_.record(BlockEventKind::kStateResume, owner, state, checkpoint_of(state)->place.position);
+  return state;
 }
 
-void StateManager::let_go(BlockId state) {
-  if (state == kNoBlock || pool_.unref(state) > 0) return;
-  if (!checkpoint_of(state)) pool_.discard(state);
+void StateManager::let_go(BlockId state, SequenceId owner) {
+  if (state == kNoBlock) return;
+  events_.record(BlockEventKind::kStateRelease, owner, state);
+  unref(state);
 }
 
-BlockId StateManager::take() {
+void StateManager::unref(BlockId state) {
+  if (pool_.unref(state) == 0 && !checkpoint_of(state)) pool_.discard(state);
+}
+
+BlockId StateManager::take(SequenceId owner) {
   if (pool_.num_free() == 0) {
-    const bool evicted = evict_one();
+    const bool evicted = evict_one(owner);
     OCTAVO_CHECK(evicted, "all %d states are in use", pool_.num_blocks());
   }
   const BlockId state = pool_.take();
@@ -81,22 +91,24 @@ BlockId StateManager::take() {
   return state;
 }
 
-BlockId StateManager::make_writable(BlockId state, std::vector<PoolMove>& moves) {
+BlockId StateManager::make_writable(BlockId state, SequenceId owner, std::vector<PoolMove>& moves) {
   if (state == kNoBlock) {
-    const BlockId fresh = take();
+    const BlockId fresh = take(owner);
+    events_.record(BlockEventKind::kStateTake, owner, fresh);
     moves.push_back({.kind = PoolMoveKind::kClear, .target = fresh});
     return fresh;
   }
   const bool is_shared = pool_.at(state).ref_count > 1;
   if (!is_shared && !checkpoint_of(state)) return state;
   if (!is_shared && pool_.num_used() == pool_.num_blocks()) {
-    forget(state);
+    forget(state, Forgetting::kGivenUp);
     return state;
   }
-  const BlockId copy = take();
+  const BlockId copy = take(owner);
+  events_.record(BlockEventKind::kStateCopy, owner, state, copy.value);
   moves.push_back({.kind = PoolMoveKind::kCopy, .source = state, .target = copy});
   ++totals_.num_copied;
-  let_go(state);
+  unref(state);
   return copy;
 }
 
@@ -107,7 +119,7 @@ void StateManager::use(BlockId state) {
   kept.worth = age_ + kept.checkpoint->num_saved_tokens * weight_of(kept.checkpoint->retention);
 }
 
-bool StateManager::keep(BlockId state, Checkpoint checkpoint) {
+bool StateManager::keep(BlockId state, SequenceId owner, Checkpoint checkpoint) {
   if (checkpoint_of(state)) return false;
   const BlockId same = find([&](const CheckpointPlace& place) { return place == checkpoint.place; });
   if (same != kNoBlock) {
@@ -116,6 +128,8 @@ bool StateManager::keep(BlockId state, Checkpoint checkpoint) {
     use(same);
     return false;
   }
+  events_.record(BlockEventKind::kStateKeep, owner, state,
+                 checkpoint_aux(checkpoint.place.position, checkpoint.reason));
   kept_of(state).checkpoint = std::move(checkpoint);
   use(state);
   ++num_checkpoints_;
@@ -123,12 +137,15 @@ bool StateManager::keep(BlockId state, Checkpoint checkpoint) {
   return true;
 }
 
-void StateManager::forget(BlockId state) {
+void StateManager::forget(BlockId state, Forgetting why, SequenceId by) {
+  const bool is_evicted = why == Forgetting::kEvicted;
+  events_.record(BlockEventKind::kStateForget, by, state, is_evicted ? 1 : 0);
   kept_of(state).checkpoint.reset();
   --num_checkpoints_;
+  if (is_evicted) ++totals_.num_evicted;
 }
 
-bool StateManager::evict_one() {
+bool StateManager::evict_one(SequenceId by) {
   BlockId victim = kNoBlock;
   for (std::int32_t id = 0; id < pool_.num_blocks(); ++id) {
     const BlockId state{id};
@@ -137,15 +154,14 @@ bool StateManager::evict_one() {
   }
   if (victim == kNoBlock) return false;
   age_ = std::max(age_, kept_of(victim).worth);
-  forget(victim);
+  forget(victim, Forgetting::kEvicted, by);
   pool_.discard(victim);
-  ++totals_.num_evicted;
   return true;
 }
 
 void StateManager::reset() {
   for (std::int32_t id = 0; id < pool_.num_blocks(); ++id) {
-    if (checkpoint_of(BlockId{id})) forget(BlockId{id});
+    if (checkpoint_of(BlockId{id})) forget(BlockId{id}, Forgetting::kGivenUp);
     if (pool_.at(BlockId{id}).state == BlockState::kCached) pool_.discard(BlockId{id});
   }
 }
@@ -154,23 +170,22 @@ void StateManager::drop_unreachable() {
   for (std::int32_t id = 0; id < pool_.num_blocks(); ++id) {
     const auto& checkpoint = checkpoint_of(BlockId{id});
     if (!checkpoint || is_reachable(checkpoint->place)) continue;
-    forget(BlockId{id});
-    ++totals_.num_evicted;
+    forget(BlockId{id}, Forgetting::kEvicted);
     if (pool_.at(BlockId{id}).state == BlockState::kCached) pool_.discard(BlockId{id});
   }
 }
 
 // ---- swapping
 
-bool StateManager::swap_out(std::span<BlockId* const> owned, std::vector<PoolMove>& moves) {
+bool StateManager::swap_out(std::span<const StateOwner> owners, std::vector<PoolMove>& moves) {
   std::vector<BlockId> distinct;
-  for (const BlockId* state : owned) {
-    if (*state != kNoBlock) distinct.push_back(*state);
+  for (const StateOwner& owner : owners) {
+    if (*owner.state != kNoBlock) distinct.push_back(*owner.state);
   }
   std::ranges::sort(distinct);
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
   if (std::cmp_greater(distinct.size(), host_pool_.num_free())) return false;
-  for (BlockId* const state : owned) {
+  for (const auto& [state, sequence] : owners) {
     if (*state == kNoBlock) continue;
     BlockId& host_state = moved_to_[index_of(*state)];
     if (host_state == kNoBlock) {
@@ -179,35 +194,43 @@ bool StateManager::swap_out(std::span<BlockId* const> owned, std::vector<PoolMov
     } else {
       host_pool_.ref(host_state);
     }
-    let_go(std::exchange(*state, host_state));
+    events_.record(BlockEventKind::kStateSwapOut, sequence, *state, host_state.value);
+    unref(std::exchange(*state, host_state));
   }
   for (const BlockId state : distinct) moved_to_[index_of(state)] = kNoBlock;
   totals_.num_swapped_out += std::ssize(distinct);
   return true;
 }
 
-void StateManager::swap_in(std::span<BlockId* const> owned, std::vector<PoolMove>& moves) {
+void StateManager::swap_in(std::span<const StateOwner> owners, std::vector<PoolMove>& moves) {
   std::vector<BlockId> distinct;
-  for (BlockId* const state : owned) {
+  for (const auto& [state, sequence] : owners) {
     if (*state == kNoBlock) continue;
     const BlockId host_state = *state;
     BlockId& device_state = moved_to_[index_of(host_state)];
     if (device_state == kNoBlock) {
-      device_state = take();
+      device_state = take(sequence);
       distinct.push_back(host_state);
       moves.push_back({.kind = PoolMoveKind::kSwapIn, .source = host_state, .target = device_state});
     } else {
       pool_.ref(device_state);
     }
+    events_.record(BlockEventKind::kStateSwapIn, sequence, device_state, host_state.value);
     *state = device_state;
-    let_host_go(host_state);
+    unref_host(host_state);
   }
   for (const BlockId host_state : distinct) moved_to_[index_of(host_state)] = kNoBlock;
   totals_.num_swapped_in += std::ssize(distinct);
 }
 
-void StateManager::let_host_go(BlockId host_state) {
-  if (host_state != kNoBlock && host_pool_.unref(host_state) == 0) host_pool_.discard(host_state);
+void StateManager::let_host_go(BlockId host_state, SequenceId owner) {
+  if (host_state == kNoBlock) return;
+  events_.record(BlockEventKind::kStateRelease, owner, host_state, /*aux=*/1);
+  unref_host(host_state);
+}
+
+void StateManager::unref_host(BlockId host_state) {
+  if (host_pool_.unref(host_state) == 0) host_pool_.discard(host_state);
 }
 
 // ---- figures and checks

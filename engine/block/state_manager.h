@@ -30,6 +30,7 @@
 #include "engine/api/kv_snapshot.h"
 #include "engine/api/metrics.h"
 #include "engine/base/ids.h"
+#include "engine/block/block_event_log.h"
 #include "engine/block/block_pool.h"
 #include "engine/block/prefix_cache.h"
 
@@ -54,11 +55,18 @@ struct Checkpoint {
   std::int32_t num_saved_tokens = 0;  // between the checkpoint before it and this one
 };
 
+// A sequence and its place for the state that it owns.
+struct StateOwner {
+  BlockId* state = nullptr;
+  SequenceId sequence = {};
+};
+
 class StateManager {
  public:
-  // `prefix_cache` tells which chains still stand; it outlives this object. No states: the model has no
-  // recurrent layers, and nothing here is ever asked.
-  StateManager(std::int32_t num_states, std::int32_t num_host_states, const PrefixCache& prefix_cache);
+  // `prefix_cache` tells which chains still stand, and `events` takes what happens; both outlive this object.
+  // No states: the model has no recurrent layers, and nothing here is ever asked.
+  StateManager(std::int32_t num_states, std::int32_t num_host_states, const PrefixCache& prefix_cache,
+               BlockEventLog& events);
 
   bool is_used() const { return pool_.num_blocks() > 0; }
   void begin_step(std::int64_t step);
@@ -79,26 +87,26 @@ class StateManager {
   // ---- acting; kNoBlock stands for the state before the first token, which takes no memory
 
   // One owner more.
-  BlockId share(BlockId state);
+  BlockId share(BlockId state, SequenceId owner);
   // The same, of one that was found.
-  BlockId resume(BlockId state);
+  BlockId resume(BlockId state, SequenceId owner);
   // One owner less.
-  void let_go(BlockId state);
+  void let_go(BlockId state, SequenceId owner);
 
   // The state that the owner of `state` may write, with the same contents once `moves` were made: the same
   // one if nobody else needs it, else another. REQUIRES: no more sequences own states than there are states.
-  BlockId make_writable(BlockId state, std::vector<PoolMove>& moves);
+  BlockId make_writable(BlockId state, SequenceId owner, std::vector<PoolMove>& moves);
 
   // Keeps an owned state. False where a checkpoint stands there already (which is used now), or the state has
   // one.
-  bool keep(BlockId state, Checkpoint checkpoint);
+  bool keep(BlockId state, SequenceId owner, Checkpoint checkpoint);
 
-  // To the host pool, for all owners at once that `owned` names (kNoBlock is passed over); each becomes the
+  // To the host pool, for all of these owners at once (kNoBlock is passed over); what each owns becomes the
   // place there. False, and nothing changes, when the host pool has not enough room.
-  bool swap_out(std::span<BlockId* const> owned, std::vector<PoolMove>& moves);
-  void swap_in(std::span<BlockId* const> owned, std::vector<PoolMove>& moves);
+  bool swap_out(std::span<const StateOwner> owners, std::vector<PoolMove>& moves);
+  void swap_in(std::span<const StateOwner> owners, std::vector<PoolMove>& moves);
   // One owner less of a state in the host pool.
-  void let_host_go(BlockId host_state);
+  void let_host_go(BlockId host_state, SequenceId owner);
 
   // Forgets every checkpoint; states without an owner are free.
   void reset();
@@ -122,12 +130,16 @@ class StateManager {
   static std::size_t index_of(BlockId state) { return static_cast<std::size_t>(state.value); }
   Kept& kept_of(BlockId state) { return kept_[index_of(state)]; }
   const Kept& kept_of(BlockId state) const { return kept_[index_of(state)]; }
+  enum class Forgetting : std::uint8_t { kGivenUp, kEvicted };
   void use(BlockId state);
-  void forget(BlockId state);
-  bool evict_one();
-  BlockId take();
+  void unref(BlockId state);
+  void unref_host(BlockId host_state);
+  void forget(BlockId state, Forgetting why, SequenceId by = {});
+  bool evict_one(SequenceId by);
+  BlockId take(SequenceId owner);
 
   const PrefixCache& prefix_cache_;
+  BlockEventLog& events_;
   BlockPool pool_, host_pool_;
   std::vector<Kept> kept_;  // [num_states]
   std::int64_t age_ = 0;    // worth of what was evicted last: what is used later is worth more

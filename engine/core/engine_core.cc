@@ -57,7 +57,8 @@ EngineCore::EngineCore(const scheduler::SchedulerOptions& options, EngineDepende
       dependencies_(std::move(dependencies)),
       scheduler_(options),
       recorder_(std::make_shared<metrics::StepRecorder>(
-          metrics::PoolShape{options.block_size, options.num_blocks, options.num_host_blocks})) {}
+          metrics::PoolShape{options.block_size, options.num_blocks, options.num_host_blocks,
+                             options.num_states, options.num_host_states})) {}
 
 std::vector<EngineEvent> EngineCore::step(std::vector<EngineCommand> commands) {
   handle(std::move(commands));  // From here on, the set of requests is fixed for this step.
@@ -183,6 +184,9 @@ void EngineCore::execute(Step& step) {
   const std::int64_t begin_us = dependencies_.clock->now_us();
   if (auto executed = dependencies_.runner->execute(step.plan, step.drawn); !executed) {
     step.failure = std::move(executed).error();
+  } else if (step.drawn.experts) {
+    expert_choices_ = std::exchange(step.drawn.experts, std::nullopt);
+    expert_choices_->step = step.plan.step;
   }
   step.record->execute_us = dependencies_.clock->now_us() - begin_us;
 }

@@ -17,9 +17,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/api/event.h"
+#include "engine/api/expert_choices.h"
 #include "engine/api/kv_snapshot.h"
 #include "engine/api/metrics.h"
 #include "engine/base/clock.h"
@@ -60,6 +62,11 @@ class EngineCore {
 
   // May be read from any thread.
   std::shared_ptr<const metrics::StepRecorder> recorder() const { return recorder_; }
+
+  // Steps from now on gather what their tokens chose, where the model has experts.
+  void report_experts(bool wanted) { dependencies_.runner->report_experts(wanted); }
+  // Of the newest step.
+  std::optional<ExpertChoices> take_expert_choices() { return std::exchange(expert_choices_, std::nullopt); }
 
   BlockDetail describe_block(BlockId block) const { return scheduler_.describe_block(block); }
 
@@ -136,7 +143,8 @@ class EngineCore {
     scheduler::StepWork work;
     std::int64_t execute_us = 0;
   } uncosted_;  // of steps with prefill rows whose time is not all told yet: RunnerOutput::has_ended
-  ActiveRequests requests_;          // accepted and not ended
+  ActiveRequests requests_;  // accepted and not ended
+  std::optional<ExpertChoices> expert_choices_;
   std::vector<EngineEvent> events_;  // of the step under way
 };
 

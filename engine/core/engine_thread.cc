@@ -51,6 +51,7 @@ std::unique_ptr<metrics::RecordingWriter> start_recording(
   if (!sink) return nullptr;
   metrics::RecordingHeader header;
   header.bytes_per_block = description.bytes_per_block;
+  header.bytes_per_state = description.bytes_per_state;
   header.max_model_len = description.max_model_len;
   header.unix_time_s = static_cast<std::int64_t>(std::time(nullptr));
   header.model = description.model.name;
@@ -142,6 +143,13 @@ KvTotals EngineThread::kv_totals() const {
   return totals_;
 }
 
+std::vector<ExpertChoices> EngineThread::take_expert_choices() {
+  if (parts_.description.model.num_experts == 0) return {};
+  std::lock_guard lock(published_mutex_);
+  experts_wanted_ = true;
+  return std::exchange(expert_choices_, {});
+}
+
 std::shared_ptr<const metrics::StepRecorder> EngineThread::history() const { return core_.recorder(); }
 
 // ---- engine thread
@@ -150,6 +158,7 @@ void EngineThread::run() {
   tell({}, /*changed=*/true);
   std::vector<EngineCommand> commands = next_commands();
   while (!closing_) {
+    core_.report_experts(experts_wanted_);
     const bool changed = !commands.empty() || core_.has_work();
     tell(core_.step(std::move(commands)), changed);
     commands = next_commands();
@@ -163,7 +172,8 @@ void EngineThread::run() {
 void EngineThread::tell(std::vector<EngineEvent> events, bool changed) {
   if (recording_) recording_->notify();
   const bool has_events = !events.empty();
-  const bool has_snapshot = publish_state(changed);
+  bool has_snapshot = publish_state(changed);
+  has_snapshot |= publish_experts();
   outbox_.add(std::move(events));
   if (has_events || has_snapshot) wake_reader();
 }
@@ -200,6 +210,16 @@ bool EngineThread::publish_state(bool changed) {
   totals_ = core_.totals();
   if (snapshot) snapshot_ = snapshot;
   return snapshot != nullptr;
+}
+
+// Whoever does not ask for so long does not look any more.
+bool EngineThread::publish_experts() {
+  std::optional<ExpertChoices> choices = core_.take_expert_choices();
+  if (!choices) return false;
+  std::lock_guard lock(published_mutex_);
+  expert_choices_.push_back(*std::move(choices));
+  if (expert_choices_.size() >= kMostStepsUnasked) experts_wanted_ = false;
+  return true;
 }
 
 void EngineThread::wake_reader() {

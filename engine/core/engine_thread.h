@@ -54,6 +54,7 @@ class EngineThread final : public Engine {
   void watch_block(std::optional<BlockId> block) override;
   KvTotals kv_totals() const override;
   std::shared_ptr<const metrics::StepRecorder> history() const override;
+  std::vector<ExpertChoices> take_expert_choices() override;
 
  private:
   // What one call asked, once it is prepared; a step handles all of it or nothing yet.
@@ -63,6 +64,7 @@ class EngineThread final : public Engine {
   std::vector<EngineCommand> next_commands();
   void tell(std::vector<EngineEvent> events, bool changed);
   bool publish_state(bool changed);
+  bool publish_experts();
   void wake_reader();
 
   const EngineParts parts_;
@@ -77,11 +79,14 @@ class EngineThread final : public Engine {
   std::atomic<bool> pool_wanted_ = false;         // and with its blocks
   std::atomic<std::int32_t> watched_block_ = -1;  // -1: none
 
+  std::atomic<bool> experts_wanted_ = false;
+
   mutable std::mutex published_mutex_;
   KvTotals totals_;  // guarded by published_mutex_
   std::shared_ptr<const KvSnapshot>
       snapshot_;                   // guarded by published_mutex_; shared with readers, never changed
   std::function<void()> wake_up_;  // guarded by published_mutex_
+  std::vector<ExpertChoices> expert_choices_;  // guarded by published_mutex_
 
   bool snapshot_is_newest_ = false;  // engine thread only, as the next two
   SnapshotScope published_scope_ = SnapshotScope::kSequences;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
 
 namespace octavo::metrics {
 namespace {
@@ -27,6 +28,26 @@ std::int32_t count_host_used_blocks(const KvSnapshot& snapshot) {
   }
   std::ranges::sort(blocks);
   return static_cast<std::int32_t>(std::unique(blocks.begin(), blocks.end()) - blocks.begin());
+}
+
+// Shared ones of the host pool once.
+std::int32_t count_host_used_states(const KvSnapshot& snapshot) {
+  std::set<BlockId> states;
+  for (const SequenceSnapshot& sequence : snapshot.sequences) {
+    if (sequence.state == SequenceState::kSwapped && sequence.state_slot.value >= 0)
+      states.insert(sequence.state_slot);
+  }
+  return static_cast<std::int32_t>(states.size());
+}
+
+void recount_states(const KvSnapshot& snapshot, KvFigures& figures) {
+  for (const StateSnapshot& state : snapshot.states) {
+    figures.used_states += state.state == BlockState::kUsed ? 1 : 0;
+    figures.cached_states += state.state == BlockState::kCached ? 1 : 0;
+    figures.free_states += state.state == BlockState::kFree ? 1 : 0;
+    figures.checkpoints += state.is_checkpoint ? 1 : 0;
+  }
+  figures.host_used_states = count_host_used_states(snapshot);
 }
 
 // Slots that attention reads for some sequence: each slot of a block once.
@@ -74,6 +95,7 @@ KvFigures recount_figures(const KvSnapshot& snapshot) {
   figures.saved_bytes =
       (std::int64_t{figures.logical_blocks} - figures.used_blocks) * snapshot.totals.bytes_per_block;
   figures.host_used_blocks = count_host_used_blocks(snapshot);
+  recount_states(snapshot, figures);
   if (figures.used_blocks == 0) return figures;
   const double num_used = figures.used_blocks;
   figures.sharing_ratio = figures.logical_blocks / num_used;

@@ -31,7 +31,7 @@ bool names_block(BlockEventKind kind) {
     case BlockEventKind::kResume:
     case BlockEventKind::kFork:
     case BlockEventKind::kPrune: return false;
-    default: return true;
+    default: return !is_of_states(kind);
   }
 }
 
@@ -54,6 +54,14 @@ std::vector<BlockId>::iterator find_last(std::vector<BlockId>& table, BlockId bl
   return found == table.rend() ? table.end() : std::prev(found.base());
 }
 
+// Grown up to it.
+template <class Entry>
+Entry& entry_at(std::vector<Entry>& entries, std::int32_t id) {
+  const auto index = static_cast<std::size_t>(id);
+  if (index >= entries.size()) entries.resize(index + 1);
+  return entries[index];
+}
+
 // Unused entries at the end say nothing.
 template <class Entry>
 Entry entry_or_none(const std::vector<Entry>& entries, std::size_t index) {
@@ -72,8 +80,8 @@ KvState::KvState(const PoolShape& shape) : shape_(shape) {
 
 KvState KvState::from(const KvSnapshot& snapshot) {
   const KvTotals& totals = snapshot.totals;
-  KvState state(
-      {totals.block_size, static_cast<std::int32_t>(snapshot.blocks.size()), totals.num_host_blocks});
+  KvState state({totals.block_size, static_cast<std::int32_t>(snapshot.blocks.size()), totals.num_host_blocks,
+                 static_cast<std::int32_t>(snapshot.states.size()), totals.num_host_states});
   state.step_ = snapshot.step;
   for (std::size_t i = 0; i < snapshot.blocks.size(); ++i) {
     const BlockSnapshot& from = snapshot.blocks[i];
@@ -83,7 +91,16 @@ KvState KvState::from(const KvSnapshot& snapshot) {
     (from.state == BlockState::kUsed ? state.num_used_ : state.num_cached_) += 1;
     state.set_filled(block, static_cast<std::int16_t>(from.filled));
   }
+  for (std::size_t i = 0; i < snapshot.states.size(); ++i) {
+    const StateSnapshot& from = snapshot.states[i];
+    if (from.is_checkpoint)
+      entry_at(state.states_, static_cast<std::int32_t>(i)) = {0, true, from.reason, from.position};
+  }
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
+    if (sequence.state_slot.value >= 0) {
+      state.move_state(sequence.sequence_id.value,
+                       StatePlace{sequence.state_slot, sequence.state == SequenceState::kSwapped});
+    }
     if (sequence.block_table.empty()) continue;
     if (sequence.state != SequenceState::kSwapped) {
       state.tables_[sequence.sequence_id.value] = sequence.block_table;
@@ -130,8 +147,8 @@ Result<void> KvState::apply(const BlockEvent& event) {
       case BlockEventKind::kFork:
       case BlockEventKind::kLeaveWindow:
       case BlockEventKind::kPrune: return {};
+      default: return apply_to_states(event);
     }
-    return impossible(event, "the kind of event is unknown");
   };
   OCTAVO_TRY_VOID(handle());
   step_ = event.step;
@@ -297,19 +314,133 @@ Result<void> KvState::end_step(const BlockEvent& event) const {
   return impossible(event, with_noun(num_used_, "blocks are in use by the events before it"));
 }
 
+// ---- states of recurrent layers
+
+Result<void> KvState::apply_to_states(const BlockEvent& event) {
+  if (event.kind == BlockEventKind::kStateMiss) return {};
+  OCTAVO_TRY_VOID(check_state(event));
+  switch (event.kind) {
+    case BlockEventKind::kStateTake:
+    case BlockEventKind::kStateShare:
+    case BlockEventKind::kStateResume: return own_state(event);
+    case BlockEventKind::kStateCopy: return copy_state(event);
+    case BlockEventKind::kStateRelease: return release_state(event);
+    case BlockEventKind::kStateKeep: return keep_state(event);
+    case BlockEventKind::kStateForget: return forget_state(event);
+    case BlockEventKind::kStateSwapOut: return swap_state_out(event);
+    case BlockEventKind::kStateSwapIn: return swap_state_in(event);
+    default: return impossible(event, "the kind of event is unknown");
+  }
+}
+
+Result<void> KvState::check_state(const BlockEvent& event) const {
+  const bool is_released_on_host = event.kind == BlockEventKind::kStateRelease && event.aux == 1;
+  const std::int32_t num_states = is_released_on_host ? shape_.num_host_states : shape_.num_states;
+  if (event.block < 0 || event.block >= num_states)
+    return impossible(event, "the pool has " + with_noun(num_states, "states"));
+  const bool names_host =
+      event.kind == BlockEventKind::kStateSwapOut || event.kind == BlockEventKind::kStateSwapIn;
+  if (names_host && (event.aux < 0 || event.aux >= shape_.num_host_states))
+    return impossible(event, "the host pool has " + with_noun(shape_.num_host_states, "states"));
+  if (event.kind != BlockEventKind::kStateForget && event.sequence == 0)
+    return impossible(event, "it names no sequence");
+  return {};
+}
+
+Result<void> KvState::check_owns(const BlockEvent& event, StatePlace place) const {
+  if (state_of(SequenceId{event.sequence}) == place) return {};
+  return impossible(event, "the sequence does not own the state");
+}
+
+Result<void> KvState::own_state(const BlockEvent& event) {
+  const BlockState now = state(BlockId{event.block}).state();
+  const bool is_taken = event.kind == BlockEventKind::kStateTake;
+  if (is_taken != (now == BlockState::kFree))
+    return impossible(event, is_taken ? "the state is not free" : "the state is free");
+  if (state_of(SequenceId{event.sequence})) return impossible(event, "the sequence owns a state already");
+  move_state(event.sequence, StatePlace{BlockId{event.block}});
+  return {};
+}
+
+Result<void> KvState::copy_state(const BlockEvent& event) {
+  OCTAVO_TRY_VOID(check_owns(event, {BlockId{event.block}}));
+  const bool is_there = event.aux >= 0 && event.aux < shape_.num_states;
+  if (!is_there || state(BlockId{event.aux}).state() != BlockState::kFree)
+    return impossible(event, "the target is not a free state of the pool");
+  move_state(event.sequence, StatePlace{BlockId{event.aux}});
+  return {};
+}
+
+Result<void> KvState::release_state(const BlockEvent& event) {
+  OCTAVO_TRY_VOID(check_owns(event, {BlockId{event.block}, event.aux == 1}));
+  move_state(event.sequence, std::nullopt);
+  return {};
+}
+
+Result<void> KvState::swap_state_out(const BlockEvent& event) {
+  OCTAVO_TRY_VOID(check_owns(event, {BlockId{event.block}}));
+  move_state(event.sequence, StatePlace{BlockId{event.aux}, /*is_on_host=*/true});
+  return {};
+}
+
+Result<void> KvState::swap_state_in(const BlockEvent& event) {
+  OCTAVO_TRY_VOID(check_owns(event, {BlockId{event.aux}, /*is_on_host=*/true}));
+  move_state(event.sequence, StatePlace{BlockId{event.block}});
+  return {};
+}
+
+Result<void> KvState::keep_state(const BlockEvent& event) {
+  OCTAVO_TRY_VOID(check_owns(event, {BlockId{event.block}}));
+  if (event.aux < 0) return impossible(event, "it stands nowhere");
+  State& state = entry_at(states_, event.block);
+  if (state.is_checkpoint) return impossible(event, "the state is a checkpoint already");
+  state.is_checkpoint = true;
+  state.reason = checkpoint_reason(event.aux);
+  state.position = checkpoint_position(event.aux);
+  return {};
+}
+
+Result<void> KvState::forget_state(const BlockEvent& event) {
+  State& state = entry_at(states_, event.block);
+  if (!state.is_checkpoint) return impossible(event, "the state is no checkpoint");
+  state = {.num_owners = state.num_owners};
+  return {};
+}
+
+void KvState::move_state(std::uint64_t sequence, std::optional<StatePlace> place) {
+  if (const auto before = state_of(SequenceId{sequence})) count_owner(*before, -1);
+  if (!place) {
+    state_places_.erase(sequence);
+    return;
+  }
+  count_owner(*place, 1);
+  state_places_.insert_or_assign(sequence, *place);
+}
+
+void KvState::count_owner(StatePlace place, std::int32_t change) {
+  std::int32_t& count = place.is_on_host ? entry_at(host_state_owners_, place.state.value)
+                                         : entry_at(states_, place.state.value).num_owners;
+  count += change;
+}
+
+KvState::State KvState::state(BlockId id) const {
+  return entry_or_none(states_, static_cast<std::size_t>(id.value));
+}
+
+std::int32_t KvState::num_host_state_owners(BlockId id) const {
+  return entry_or_none(host_state_owners_, static_cast<std::size_t>(id.value));
+}
+
+std::optional<KvState::StatePlace> KvState::state_of(SequenceId sequence) const {
+  const auto found = state_places_.find(sequence.value);
+  return found == state_places_.end() ? std::nullopt : std::optional(found->second);
+}
+
 // ---- entries
 
-KvState::Block& KvState::block_at(std::int32_t id) {
-  const auto index = static_cast<std::size_t>(id);
-  if (index >= blocks_.size()) blocks_.resize(index + 1);
-  return blocks_[index];
-}
+KvState::Block& KvState::block_at(std::int32_t id) { return entry_at(blocks_, id); }
 
-KvState::HostBlock& KvState::host_at(std::int32_t id) {
-  const auto index = static_cast<std::size_t>(id);
-  if (index >= host_blocks_.size()) host_blocks_.resize(index + 1);
-  return host_blocks_[index];
-}
+KvState::HostBlock& KvState::host_at(std::int32_t id) { return entry_at(host_blocks_, id); }
 
 void KvState::set_filled(Block& block, std::int16_t num_filled) {
   if (block.state == BlockState::kUsed) num_filled_slots_ += num_filled - block.num_filled;
@@ -358,6 +489,7 @@ class EventWriter {
 
   std::vector<BlockEvent> write() && {
     write_host_blocks();
+    write_states();
     for (const SequenceId sequence : state_.sequences()) {
       for (const BlockId block : state_.table_of(sequence)) name(block, sequence.value);
     }
@@ -405,6 +537,40 @@ class EventWriter {
     }
   }
 
+  // Those of the host pool first, through a state that is free meanwhile.
+  void write_states() {
+    constexpr BlockId kGate{0};
+    std::map<std::int32_t, std::vector<std::uint64_t>> owners, host_owners;
+    for (const auto& [sequence, place] : state_.state_places())
+      (place.is_on_host ? host_owners : owners)[place.state.value].push_back(sequence);
+    for (const auto& [host_state, sequences] : host_owners) {
+      own_state(kGate, sequences);
+      for (const std::uint64_t sequence : sequences)
+        add(BlockEventKind::kStateSwapOut, sequence, kGate, host_state);
+    }
+    for (std::int32_t id = 0; id < state_.shape().num_states; ++id) {
+      const KvState::State state = state_.state(BlockId{id});
+      if (state.state() == BlockState::kFree) continue;
+      const bool is_owned = state.num_owners > 0;
+      const std::vector<std::uint64_t> sequences =
+          is_owned ? owners[id] : std::vector<std::uint64_t>{kNobody};
+      own_state(BlockId{id}, sequences);
+      if (state.is_checkpoint) {
+        add(BlockEventKind::kStateKeep, sequences.front(), BlockId{id},
+            checkpoint_aux(state.position, state.reason));
+      }
+      if (!is_owned) add(BlockEventKind::kStateRelease, kNobody, BlockId{id}, 0);
+    }
+  }
+
+  void own_state(BlockId state, const std::vector<std::uint64_t>& sequences) {
+    auto kind = BlockEventKind::kStateTake;
+    for (const std::uint64_t sequence : sequences) {
+      add(kind, sequence, state, 0);
+      kind = BlockEventKind::kStateShare;
+    }
+  }
+
   const KvState& state_;
   std::vector<std::int32_t> ref_counts_;  // written so far
   std::vector<BlockEvent> events_;
@@ -435,6 +601,10 @@ std::optional<std::string> KvState::difference(const KvState& other) const {
     if (host_block(BlockId{id}) != other.host_block(BlockId{id}))
       return "host block " + std::to_string(id) + " differs";
   }
+  for (std::int32_t id = 0; id < shape_.num_states; ++id) {
+    if (state(BlockId{id}) != other.state(BlockId{id})) return "state " + std::to_string(id) + " differs";
+  }
+  if (state_places_ != other.state_places_) return "sequences own different states";
   const std::vector<SequenceId> mine = sequences();
   if (mine != other.sequences()) return "different sequences hold blocks";
   for (const SequenceId sequence : mine) {

@@ -1,7 +1,7 @@
-// Both pools as a value: who names which block, what is filled, what can be found, what is swapped out.
-// Events move it, so that the state at any time is a keyframe (a copy of this value) and the events after it.
-// It equals the engine's own state whenever the engine says what it is (KvSnapshot): a property test holds
-// that.
+// Both pools as a value: who names which block, what is filled, what can be found, what is swapped out; and
+// of models with recurrent layers, who owns which state, and which are checkpoints. Events move it, so that
+// the state at any time is a keyframe (a copy of this value) and the events after it. It equals the engine's
+// own state whenever the engine says what it is (KvSnapshot): a property test holds that.
 //
 // apply() trusts nothing: events come from files as well. An event that cannot be is one sentence, and leaves
 // the state as it was.
@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,6 +29,8 @@ struct PoolShape {
   std::int32_t block_size = 16;  // tokens, 1..256
   std::int32_t num_blocks = 0;
   std::int32_t num_host_blocks = 0;
+  std::int32_t num_states = 0;  // of recurrent layers, mostly none
+  std::int32_t num_host_states = 0;
   friend bool operator==(const PoolShape&, const PoolShape&) = default;
 };
 
@@ -45,6 +48,25 @@ class KvState {
     bool is_used = false;
     std::int16_t num_filled = 0;
     friend bool operator==(const HostBlock&, const HostBlock&) = default;
+  };
+
+  // Free without an owner and a checkpoint, cached with a checkpoint alone.
+  struct State {
+    std::int32_t num_owners = 0;
+    bool is_checkpoint = false;
+    CheckpointReason reason = CheckpointReason::kEnd;  // of a checkpoint, as the next
+    std::int32_t position = 0;                         // tokens before it
+    BlockState state() const {
+      if (num_owners > 0) return BlockState::kUsed;
+      return is_checkpoint ? BlockState::kCached : BlockState::kFree;
+    }
+    friend bool operator==(const State&, const State&) = default;
+  };
+  // Where the state of a sequence is.
+  struct StatePlace {
+    BlockId state = {};
+    bool is_on_host = false;
+    friend bool operator==(const StatePlace&, const StatePlace&) = default;
   };
 
   // Everything is free.
@@ -70,6 +92,12 @@ class KvState {
   Block block(BlockId id) const;
   HostBlock host_block(BlockId id) const;
 
+  // REQUIRES: 0 <= id < num_states, and num_host_states
+  State state(BlockId id) const;
+  std::int32_t num_host_state_owners(BlockId id) const;
+  std::optional<StatePlace> state_of(SequenceId sequence) const;
+  const std::map<std::uint64_t, StatePlace>& state_places() const { return state_places_; }  // by sequence
+
   std::vector<SequenceId> sequences() const;  // that have a table, ascending
   std::span<const BlockId> table_of(SequenceId sequence) const;
   std::vector<SequenceId> owners_of(BlockId block) const;  // ascending. O(table entries)
@@ -93,6 +121,18 @@ class KvState {
   Result<void> swap_in(const BlockEvent& event);
   Result<void> drop_host(const BlockEvent& event);
   Result<void> end_step(const BlockEvent& event) const;
+  Result<void> apply_to_states(const BlockEvent& event);
+  Result<void> check_state(const BlockEvent& event) const;
+  Result<void> check_owns(const BlockEvent& event, StatePlace place) const;
+  Result<void> own_state(const BlockEvent& event);
+  Result<void> copy_state(const BlockEvent& event);
+  Result<void> release_state(const BlockEvent& event);
+  Result<void> swap_state_out(const BlockEvent& event);
+  Result<void> swap_state_in(const BlockEvent& event);
+  Result<void> keep_state(const BlockEvent& event);
+  Result<void> forget_state(const BlockEvent& event);
+  void move_state(std::uint64_t sequence, std::optional<StatePlace> place);
+  void count_owner(StatePlace place, std::int32_t change);
 
   Block& block_at(std::int32_t id);
   HostBlock& host_at(std::int32_t id);
@@ -105,6 +145,9 @@ class KvState {
   std::vector<Block> blocks_;
   std::vector<HostBlock> host_blocks_;
   std::unordered_map<std::uint64_t, Table> tables_;  // none is empty
+  std::vector<State> states_;
+  std::vector<std::int32_t> host_state_owners_;
+  std::map<std::uint64_t, StatePlace> state_places_;  // by sequence; counted in the two above
   std::int32_t num_used_ = 0, num_cached_ = 0, num_logical_ = 0, num_host_used_ = 0;
   std::int64_t num_filled_slots_ = 0;
 };

@@ -70,25 +70,83 @@ void copy(PoolStory& story, const BlockEvent& event) {
   }
 }
 
+// The full block that ends at the position, or before it.
+std::int32_t last_block_before(const KvState& state, const BlockEvent& event) {
+  const auto table = state.table_of(SequenceId{event.sequence});
+  const std::int32_t num_full = checkpoint_position(event.aux) / state.shape().block_size;
+  if (num_full == 0 || static_cast<std::size_t>(num_full) > table.size()) return -1;
+  return table[static_cast<std::size_t>(num_full - 1)].value;
+}
+
+void begin_state(StateStory& story, const BlockEvent& event, std::int32_t copied_from) {
+  story = {.sequence = event.sequence, .copied_from = copied_from, .born_us = event.time_us};
+}
+
+void count_state_swaps(PoolStory& story, const KvState& state, const BlockEvent& event) {
+  if (event.kind == BlockEventKind::kStateSwapOut && event.aux >= 0)
+    story.num_states_out += state.num_host_state_owners(BlockId{event.aux}) == 0 ? 1 : 0;
+  if (event.kind == BlockEventKind::kStateSwapIn)
+    story.num_states_in += state.state(BlockId{event.block}).state() == BlockState::kFree ? 1 : 0;
+}
+
+void tell_of_state(PoolStory& story, const KvState& state, const BlockEvent& event) {
+  const auto find = [&](std::int32_t id) -> StateStory* {
+    const bool is_there = id >= 0 && static_cast<std::size_t>(id) < story.states.size();
+    return is_there ? &story.states[static_cast<std::size_t>(id)] : nullptr;
+  };
+  const bool is_on_host = event.kind == BlockEventKind::kStateRelease && event.aux == 1;
+  StateStory* const of = is_on_host ? nullptr : find(event.block);
+  if (of == nullptr) return;
+  count_state_swaps(story, state, event);
+  switch (event.kind) {
+    case BlockEventKind::kStateTake: begin_state(*of, event, /*copied_from=*/-1); break;
+    case BlockEventKind::kStateSwapIn:
+      if (state.state(BlockId{event.block}).state() == BlockState::kFree) begin_state(*of, event, -1);
+      break;
+    case BlockEventKind::kStateCopy:
+      if (StateStory* const target = find(event.aux)) {
+        begin_state(*target, event, event.block);
+        target->last_us = event.time_us;
+        target->last_step = event.step;
+      }
+      break;
+    case BlockEventKind::kStateResume: ++of->num_resumed; break;
+    case BlockEventKind::kStateKeep:
+      of->sequence = event.sequence;
+      of->last_block = last_block_before(state, event);
+      break;
+    case BlockEventKind::kStateForget:
+      story.num_evicted_states += event.aux;
+      of->last_block = -1;
+      break;
+    default: break;
+  }
+  of->last_us = event.time_us;
+  of->last_step = event.step;
+}
+
 }  // namespace
 
 PoolStory story_of(const KvState& state) {
   PoolStory story;
   story.blocks.resize(static_cast<std::size_t>(state.shape().num_blocks));
+  story.states.resize(static_cast<std::size_t>(state.shape().num_states));
   KvState rebuilt(state.shape());
   for (const BlockEvent& event : state.as_events()) {
     tell(story, rebuilt, event);
     (void)rebuilt.apply(event);
   }
   for (BlockStory& block : story.blocks) block.born_us = block.last_us = -1;
+  for (StateStory& of : story.states) of.born_us = of.last_us = -1;
   story.num_events_of = {};
-  story.num_hit_tokens = 0;
+  story.num_hit_tokens = story.num_evicted_states = story.num_states_out = story.num_states_in = 0;
   return story;
 }
 
 void tell(PoolStory& story, const KvState& state, const BlockEvent& event) {
   const auto kind = static_cast<std::size_t>(event.kind);
   if (kind < story.num_events_of.size()) ++story.num_events_of[kind];
+  if (is_of_states(event.kind)) return tell_of_state(story, state, event);
   const bool names_block = event.block >= 0 && static_cast<std::size_t>(event.block) < story.blocks.size();
   const auto table = state.table_of(SequenceId{event.sequence});
   if (names_block) {

@@ -36,12 +36,26 @@ struct SequenceStory {
   friend bool operator==(const SequenceStory&, const SequenceStory&) = default;
 };
 
+// What is known of a state of recurrent layers beside its KvState::State.
+struct StateStory {
+  std::uint64_t sequence = 0;    // that took it, or kept the checkpoint; 0: not known
+  std::int32_t last_block = -1;  // of a checkpoint: the full block that it continues
+  std::int32_t copied_from = -1;
+  std::int32_t num_resumed = 0;
+  std::int64_t born_us = -1, last_us = -1;
+  std::int64_t last_step = 0;
+  friend bool operator==(const StateStory&, const StateStory&) = default;
+};
+
 struct PoolStory {
   std::vector<BlockStory> blocks;
   std::map<std::uint64_t, SequenceStory> sequences;   // that have blocks, or wait to have them again
   std::unordered_map<std::int32_t, BlockId> leaving;  // device block -> host block, during a swap out
   std::array<std::int64_t, 32> num_events_of = {};    // index = BlockEventKind
   std::int64_t num_hit_tokens = 0;
+  std::vector<StateStory> states;
+  // Of states: how many checkpoints were evicted, and how many states went to the host pool and back.
+  std::int64_t num_evicted_states = 0, num_states_out = 0, num_states_in = 0;
   friend bool operator==(const PoolStory&, const PoolStory&) = default;
 };
 

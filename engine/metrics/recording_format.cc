@@ -177,6 +177,9 @@ Result<void> check_header(const RecordingHeader& header) {
   OCTAVO_TRY_VOID(check_range("blocks", header.pool.num_blocks, 1, kMaxRecordedBlocks));
   OCTAVO_TRY_VOID(check_range("host blocks", header.pool.num_host_blocks, 0, kMaxRecordedBlocks));
   OCTAVO_TRY_VOID(check_range("bytes per block", header.bytes_per_block, 0, kMaxRecordedBlockBytes));
+  OCTAVO_TRY_VOID(check_range("states", header.pool.num_states, 0, kMaxRecordedStates));
+  OCTAVO_TRY_VOID(check_range("host states", header.pool.num_host_states, 0, kMaxRecordedStates));
+  OCTAVO_TRY_VOID(check_range("bytes per state", header.bytes_per_state, 0, kMaxRecordedBlockBytes));
   return check_range("tokens per request", header.max_model_len, 0, INT32_MAX);
 }
 
@@ -204,6 +207,9 @@ void append_chunk(Bytes& out, const RecordingHeader& header) {
   put(payload, header.unix_time_s);
   put(payload, header.num_keyframe_events);
   put_text(payload, header.model, kMaxModelNameBytes);
+  put(payload, header.pool.num_states);
+  put(payload, header.pool.num_host_states);
+  put(payload, header.bytes_per_state);
   append_chunk(out, ChunkKind::kHeader, payload);
 }
 
@@ -286,9 +292,11 @@ Result<void> check_payload(const ChunkHeader& header, std::span<const std::byte>
 
 Result<RecordingHeader> read_recording_header(std::span<const std::byte> payload) {
   ByteReader reader(payload);
-  if (const auto version = reader.get<std::uint32_t>(); version != kRecordingVersion) {
+  const auto version = reader.get<std::uint32_t>();
+  if (version < kOldestRecordingVersion || version > kRecordingVersion) {
     return Error{.code = ErrorCode::kUnsupported,
-                 .message = "it has version " + std::to_string(version) + "; this program reads version " +
+                 .message = "it has version " + std::to_string(version) + "; this program reads versions " +
+                            std::to_string(kOldestRecordingVersion) + " to " +
                             std::to_string(kRecordingVersion)};
   }
   RecordingHeader header;
@@ -302,6 +310,11 @@ Result<RecordingHeader> read_recording_header(std::span<const std::byte> payload
   const auto num_name_bytes = reader.get<std::uint32_t>();
   if (num_name_bytes > kMaxModelNameBytes) return damaged("its model's name is too long");
   header.model = reader.get_text(num_name_bytes);
+  if (version > 3) {
+    header.pool.num_states = reader.get<std::int32_t>();
+    header.pool.num_host_states = reader.get<std::int32_t>();
+    header.bytes_per_state = reader.get<std::int64_t>();
+  }
   if (!reader.has_read_exactly()) return damaged("its header has the wrong length");
   OCTAVO_TRY_VOID(check_header(header));
   return header;

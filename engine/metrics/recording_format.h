@@ -36,11 +36,13 @@
 namespace octavo::metrics {
 
 inline constexpr std::array<char, 8> kRecordingMagic = {'O', 'C', 'T', 'A', 'V', 'O', 'R', '\n'};
-inline constexpr std::uint32_t kRecordingVersion = 3;
+inline constexpr std::uint32_t kRecordingVersion = 4;
+inline constexpr std::uint32_t kOldestRecordingVersion = 3;  // that is read; it knows no states
 
 struct RecordingHeader {
   PoolShape pool = {};
   std::int64_t bytes_per_block = 0;
+  std::int64_t bytes_per_state = 0;
   std::int32_t max_model_len = 0;
   std::int64_t unix_time_s = 0;  // when it was started
   std::string model = {};        // its name, for people

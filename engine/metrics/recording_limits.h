@@ -8,6 +8,7 @@ namespace octavo::metrics {
 
 inline constexpr std::int32_t kMaxRecordedBlockSize = 256;   // tokens
 inline constexpr std::int32_t kMaxRecordedBlocks = 1 << 22;  // of a pool; 16 bytes each while it is replayed
+inline constexpr std::int32_t kMaxRecordedStates = 1 << 16;  // of recurrent layers, of a pool
 inline constexpr std::int64_t kMaxRecordedBlockBytes = std::int64_t{1} << 40;
 inline constexpr std::uint32_t kMaxModelNameBytes = 4'096;
 inline constexpr std::uint32_t kMaxSequenceNameBytes = 1'024;

@@ -128,15 +128,23 @@ std::int64_t Transformer::activation_bytes() const {
 }
 
 void Transformer::forward(kernels::PagedBatch batch, std::span<const std::int32_t> token_ids,
-                          const LayerCaches& caches) {
+                          const LayerCaches& caches, std::span<std::int32_t> chosen) {
   OCTAVO_CHECK(token_ids.size() == static_cast<std::size_t>(batch.num_tokens), "%zu tokens for %d rows",
                token_ids.size(), batch.num_tokens);
   find_angles(batch);
   backend_->run_step(
       batch, token_ids,
-      [this, &caches](const kernels::PagedBatch& rows, std::span<const std::int32_t> row_token_ids) {
-        compute(rows, row_token_ids, caches);
+      [this, &caches, chosen](const kernels::PagedBatch& rows, std::span<const std::int32_t> row_token_ids) {
+        compute(rows, row_token_ids, caches, chosen);
       });
+}
+
+std::vector<std::int32_t> Transformer::expert_layers() const {
+  std::vector<std::int32_t> layers;
+  for (std::int32_t index = 0; index < config_.num_layers; ++index) {
+    if (!weights_.layers[static_cast<std::size_t>(index)].experts.empty()) layers.push_back(index);
+  }
+  return layers;
 }
 
 // Each for a batch of its shape whose sequences are all the same.
@@ -164,7 +172,7 @@ Result<void> Transformer::record_decode_steps(kernels::KvCache& kv, const LoadPr
     find_angles(batch);
     OCTAVO_TRY_VOID(backend_->record_step(
         batch, zeros, [this, &kv](const kernels::PagedBatch& step, std::span<const std::int32_t> token_ids) {
-          compute(step, token_ids, {.kv = &kv});
+          compute(step, token_ids, {.kv = &kv}, {});
         }));
   }
   return report_progress(progress, 1.0);
@@ -183,7 +191,7 @@ void Transformer::find_angles(kernels::PagedBatch& batch) {
 
 // REQUIRES: rows that the backend was told.
 void Transformer::compute(const kernels::PagedBatch& batch, std::span<const std::int32_t> token_ids,
-                          const LayerCaches& caches) {
+                          const LayerCaches& caches, std::span<std::int32_t> chosen) {
   OCTAVO_CHECK(batch.num_tokens * std::int64_t{config_.embedding_length} <= residual_->size(),
                "%d rows are too many", batch.num_tokens);
   const MatrixView residual = first_rows(*residual_, batch.num_tokens, config_.embedding_length);
@@ -206,7 +214,12 @@ void Transformer::compute(const kernels::PagedBatch& batch, std::span<const std:
     } else {
       attend(batch, index, caches.kv, residual);
     }
-    feed_forward(index, residual);
+    const bool has_experts = !weights_.layers[static_cast<std::size_t>(index)].experts.empty();
+    const bool is_asked = has_experts && !chosen.empty();
+    const auto num_chosen =
+        static_cast<std::size_t>(is_asked ? batch.num_tokens * config_.experts.num_used : 0);
+    feed_forward(index, residual, chosen.first(num_chosen));
+    chosen = chosen.subspan(num_chosen);
     if (config_.layer_embedding_length > 0) add_layer_embedding(index, residual);
   }
 }
@@ -255,10 +268,10 @@ void Transformer::run_recurrent(const kernels::PagedBatch& batch, std::int32_t i
   backend_->project_residual({.matrix = layer.recurrent.output.matrix.get()}, out, residual);
 }
 
-void Transformer::feed_forward(std::int32_t index, MatrixView residual) {
+void Transformer::feed_forward(std::int32_t index, MatrixView residual, std::span<std::int32_t> chosen) {
   const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
   if (!layer.experts.empty()) {
-    backend_->feed_forward_experts(experts_of(layer), residual);
+    backend_->feed_forward_experts(experts_of(layer), residual, chosen);
     return;
   }
   const MatrixView hidden = first_rows(*hidden_, residual.rows, config_.feed_forward_length_of(index));

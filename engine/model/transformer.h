@@ -43,7 +43,10 @@ class Transformer {
   // their sequences. The rows' last activations stay until the next call.
   //   token_ids  [batch.num_tokens], below vocabulary_size; batch.rotations is filled in here
   //   caches     batch says where in each of them
-  void forward(kernels::PagedBatch batch, std::span<const std::int32_t> token_ids, const LayerCaches& caches);
+  //   chosen     [layers with experts, num_tokens, experts that a token uses]: which these are; empty: nobody
+  //   asks
+  void forward(kernels::PagedBatch batch, std::span<const std::int32_t> token_ids, const LayerCaches& caches,
+               std::span<std::int32_t> chosen = {});
 
   // Records the decode steps that the backend wants to record, so that forward() can start each as one: after
   // Backend::reserve_step(), for this pool, which from then on is the only one. Errors: kCancelled; the
@@ -58,18 +61,20 @@ class Transformer {
                    std::span<kernels::DrawnToken> out, const kernels::LogitAdjustments& adjustments);
 
   const Weights& weights() const { return weights_; }
+  // Of layers with experts, ascending.
+  std::vector<std::int32_t> expert_layers() const;
 
  private:
   Transformer(const ModelConfig& config, Weights weights, kernels::Backend& backend, bool sets_windows_apart);
 
   void find_angles(kernels::PagedBatch& batch);
   void compute(const kernels::PagedBatch& batch, std::span<const std::int32_t> token_ids,
-               const LayerCaches& caches);
+               const LayerCaches& caches, std::span<std::int32_t> chosen);
   void attend(const kernels::PagedBatch& batch, std::int32_t index, kernels::KvCache* kv,
               kernels::MatrixView residual);
   void run_recurrent(const kernels::PagedBatch& batch, std::int32_t index, kernels::StateCache* states,
                      kernels::MatrixView residual);
-  void feed_forward(std::int32_t index, kernels::MatrixView residual);
+  void feed_forward(std::int32_t index, kernels::MatrixView residual, std::span<std::int32_t> chosen);
   void add_layer_embedding(std::int32_t index, kernels::MatrixView residual);
   kernels::OutputHead output_head() const;
   kernels::MatrixView residual_rows() const;

@@ -127,7 +127,8 @@ ModelRunner::ModelRunner(RunnerParts parts, model::Transformer transformer, Pool
       transformer_(std::move(transformer)),
       pools_(std::move(pools)),
       clock_(std::move(parts.clock)),
-      sampler_(config_.vocabulary_size, std::move(parts.end_token_ids), *backend_) {
+      sampler_(config_.vocabulary_size, std::move(parts.end_token_ids), *backend_),
+      expert_layers_(transformer_.expert_layers()) {
   logits_.resize(static_cast<std::size_t>(kLogitsRows) * static_cast<std::size_t>(config_.vocabulary_size));
   log_sums_.resize(static_cast<std::size_t>(kLogitsRows));
   piece_maxima_.resize(
@@ -141,14 +142,32 @@ Result<void> ModelRunner::execute(const scheduler::SchedulerOutput& step, Runner
   move_blocks(output);
   move_states_and_windows(output);
   logits_rows_.clear();
+  const std::span<std::int32_t> chosen = begin_experts(step, output);
   if (!step.empty()) {
-    transformer_.forward(input_.batch(), input_.token_ids(), caches());
+    transformer_.forward(input_.batch(), input_.token_ids(), caches(), chosen);
     choose_logits_rows(step);
     OCTAVO_TRY_VOID(draw_on_backend());
     OCTAVO_TRY_VOID(deliver(step, output));
   }
   note_times(output);
   return backend_->status();
+}
+
+// Where the choices of this step are to be written; empty: nobody asks.
+std::span<std::int32_t> ModelRunner::begin_experts(const scheduler::SchedulerOutput& step,
+                                                   RunnerOutput& output) const {
+  output.experts.reset();
+  if (!reports_experts_ || expert_layers_.empty() || step.empty()) return {};
+  ExpertChoices& experts = output.experts.emplace();
+  experts.num_experts = config_.experts.num_experts;
+  experts.num_used = config_.experts.num_used;
+  experts.layers = expert_layers_;
+  for (const scheduler::ScheduledSequence& sequence : step.sequences)
+    experts.rows.push_back(
+        {sequence.sequence_id, sequence.request_id, static_cast<std::int32_t>(sequence.token_ids.size())});
+  experts.chosen.resize(expert_layers_.size() * static_cast<std::size_t>(input_.num_tokens()) *
+                        static_cast<std::size_t>(experts.num_used));
+  return experts.chosen;
 }
 
 Result<std::span<const float>> ModelRunner::compute_logits(const scheduler::SchedulerOutput& step,

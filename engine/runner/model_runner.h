@@ -48,6 +48,7 @@ class ModelRunner final : public Runner {
                                                    const model::LoadProgress& progress = {});
 
   Result<void> execute(const scheduler::SchedulerOutput& step, RunnerOutput& output) override;
+  void report_experts(bool wanted) override { reports_experts_ = wanted; }
 
   // A step for the logits of the last `num_rows` of its rows, which draws nothing: [num_rows,
   // vocabulary_size], valid until the next call. For whoever drives the runner without a scheduler.
@@ -87,6 +88,7 @@ class ModelRunner final : public Runner {
 
   ModelRunner(RunnerParts parts, model::Transformer transformer, Pools pools);
 
+  std::span<std::int32_t> begin_experts(const scheduler::SchedulerOutput& step, RunnerOutput& output) const;
   void move_blocks(RunnerOutput& output);
   void move_states_and_windows(RunnerOutput& output);
   void move_state(const block::PoolMove& move);
@@ -116,6 +118,8 @@ class ModelRunner final : public Runner {
   Pools pools_;
   std::unique_ptr<const Clock> clock_;
   Sampler sampler_;
+  std::vector<std::int32_t> expert_layers_;
+  bool reports_experts_ = false;
   // Of one step.
   ModelInput input_;
   std::vector<LogitsRow> logits_rows_;

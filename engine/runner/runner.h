@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "engine/api/expert_choices.h"
 #include "engine/api/request.h"
 #include "engine/base/ids.h"
 #include "engine/base/result.h"
@@ -48,6 +50,7 @@ struct RunnerOutput {
   std::vector<PromptLogprob> prompt_logprobs;
   std::int64_t swap_out_us = 0;  // what the step's swaps took; 0 without any
   std::int64_t swap_in_us = 0;
+  std::optional<ExpertChoices> experts = {};  // all but the step; where report_experts() asks for them
   // False: a device still computes what nobody has asked for yet, and the time that it takes shows in a later
   // step.
   bool has_ended = true;
@@ -56,6 +59,9 @@ struct RunnerOutput {
 class Runner {
  public:
   virtual ~Runner() = default;
+
+  // Whether outputs say which experts tokens chose. Those of a model without experts never do.
+  virtual void report_experts(bool) {}
 
   // Moves blocks (out, in, then copies; also for a step without rows), runs the rows, writes their KV, draws
   // the targets' tokens. An error means that the device failed: the requests of this step end with it; the

@@ -122,7 +122,8 @@ class CpuBackend final : public Backend {
   void project_residual(const ProjectionWeights& weights, ConstMatrixView input,
                         MatrixView residual) override;
   void feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x, MatrixView out) override;
-  void feed_forward_experts(const ExpertWeights& weights, MatrixView residual) override;
+  void feed_forward_experts(const ExpertWeights& weights, MatrixView residual,
+                            std::span<std::int32_t> chosen) override;
   void logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows, MatrixView out,
               LogitsSummary summary) override;
   void softmax_weights(std::span<const double> scores, double best, double inverse_temperature,

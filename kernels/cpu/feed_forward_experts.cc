@@ -86,10 +86,15 @@ std::span<const float> bias_of(std::span<const float> biases, std::int32_t exper
 
 }  // namespace
 
-void CpuBackend::feed_forward_experts(const ExpertWeights& weights, MatrixView residual) {
+void CpuBackend::feed_forward_experts(const ExpertWeights& weights, MatrixView residual,
+                                      std::span<std::int32_t> chosen) {
   const std::int64_t num_rows = residual.rows;
   choose_experts(weights, residual);
   set_expert_rows(weights, residual);
+  if (!chosen.empty()) {
+    const std::int32_t* const experts = step_experts_->rows.experts_of(0);
+    std::copy_n(experts, num_rows * weights.routing.num_used, chosen.data());
+  }
   multiply_hidden(weights, num_rows);
   multiply_outputs(weights, num_rows);
   add_experts(weights, residual);

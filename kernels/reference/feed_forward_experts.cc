@@ -107,12 +107,16 @@ const NormWeights& own_or(const NormWeights& own, const NormWeights& common) {
 
 }  // namespace
 
-void ReferenceBackend::feed_forward_experts(const ExpertWeights& weights, MatrixView residual) {
+void ReferenceBackend::feed_forward_experts(const ExpertWeights& weights, MatrixView residual,
+                                            std::span<std::int32_t> chosen) {
   for (std::int64_t row = 0; row < residual.rows; ++row) {
     const std::vector<float> x = norm(residual.row(row), weights.norm);
     const std::vector<float> router_x = norm(residual.row(row), own_or(weights.router_norm, weights.norm));
     const std::vector<float> scores = product(*weights.router, router_x, weights.router_bias);
     const Choice choice = choose(weights.routing, {scores.begin(), scores.end()});
+    const std::size_t first = static_cast<std::size_t>(row) * choice.experts.size();
+    for (std::size_t i = 0; i < choice.experts.size() && !chosen.empty(); ++i)
+      chosen[first + i] = static_cast<std::int32_t>(choice.experts[i]);
     Numbers sum(x.size(), 0.0);
     for (std::size_t i = 0; i < choice.experts.size(); ++i) {
       const std::size_t expert = choice.experts[i];

@@ -183,8 +183,9 @@ struct LayerSources {
   std::vector<std::vector<float>> own_norms;  // router, shared, behind the experts, the shared one and both
 };
 
-// What the rows become.
-std::vector<float> run_experts(Backend& backend, const LayerSources& layer, std::vector<float> rows) {
+// What the rows become. `chosen`: which experts each row used; null: nobody asks.
+std::vector<float> run_experts(Backend& backend, const LayerSources& layer, std::vector<float> rows,
+                               std::vector<std::int32_t>* chosen = nullptr) {
   std::vector<std::unique_ptr<Matrix>> owned;
   const auto prepare = [&](const OwnedMatrix& matrix) -> const Matrix* {
     if (matrix.source.rows == 0) return nullptr;
@@ -222,7 +223,10 @@ std::vector<float> run_experts(Backend& backend, const LayerSources& layer, std:
                                   &weights.shared_post_norm, &weights.post_norm};
     for (std::size_t i = 0; i < std::size(norms); ++i) *norms[i] = {layer.own_norms[i], 1e-6f};
   }
-  backend.feed_forward_experts(weights, view(rows, layer.kind.width));
+  const MatrixView residual = view(rows, layer.kind.width);
+  if (chosen != nullptr) chosen->assign(static_cast<std::size_t>(residual.rows * layer.kind.num_used), -1);
+  backend.feed_forward_experts(weights, residual,
+                               chosen == nullptr ? std::span<std::int32_t>() : std::span(*chosen));
   return rows;
 }
 
@@ -303,6 +307,28 @@ TEST_P(Experts, AreThoseOfTheReferenceForEveryKind) {
     for (const std::int64_t num_rows : {1, 2, 33}) {
       SCOPED_TRACE("kind " + std::to_string(i) + ", rows " + std::to_string(num_rows));
       expect_right(GetParam(), kinds[i], Activation::kInt16, num_rows, 5e-4);
+    }
+  }
+}
+
+// One that nobody would take for a choice of this router: the biases alone decide, so the order is known.
+TEST_P(Experts, WhoAsksIsToldWhichWereChosenAndNothingElseChanges) {
+  LayerKind kind{.num_experts = 6, .num_used = 3, .width = 32, .hidden = 16};
+  LayerSources layer(kind);
+  std::fill(layer.router.bytes.begin(), layer.router.bytes.end(), std::byte{0});
+  layer.router_bias = {0.0f, 4.0f, -1.0f, 9.0f, 2.0f, 1.0f};
+  const std::vector<float> rows = layer_rows(kind, 5);
+  for (const bool is_reference : {false, true}) {
+    const auto backend = is_reference ? reference_backend(Activation::kF32) : cpu_backend(GetParam(), 2);
+    std::vector<std::int32_t> chosen;
+    const std::vector<float> asked = run_experts(*backend, layer, rows, &chosen);
+    const std::vector<float> unasked = run_experts(*backend, layer, rows);
+    EXPECT_TRUE(same_bits(asked.data(), unasked.data(), static_cast<std::int64_t>(asked.size())));
+    ASSERT_EQ(chosen.size(), 15u);
+    for (std::size_t row = 0; row < 5; ++row) {
+      EXPECT_EQ(std::vector(chosen.begin() + static_cast<std::ptrdiff_t>(row * 3),
+                            chosen.begin() + static_cast<std::ptrdiff_t>(row * 3 + 3)),
+                (std::vector<std::int32_t>{3, 1, 4}));
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/metrics/kv_figures.h"
+#include "engine/metrics/pool_story.h"
 #include "tests/block/seed.h"
 #include "tests/metrics/engine_traffic.h"
 
@@ -24,6 +25,11 @@ void expect_equal(const KvFigures& kept, const KvFigures& recounted) {
   EXPECT_EQ(kept.reserved_ahead_slots, recounted.reserved_ahead_slots);
   EXPECT_EQ(kept.filled_slots, recounted.filled_slots);
   EXPECT_EQ(kept.host_used_blocks, recounted.host_used_blocks);
+  EXPECT_EQ(kept.used_states, recounted.used_states);
+  EXPECT_EQ(kept.cached_states, recounted.cached_states);
+  EXPECT_EQ(kept.free_states, recounted.free_states);
+  EXPECT_EQ(kept.host_used_states, recounted.host_used_states);
+  EXPECT_EQ(kept.checkpoints, recounted.checkpoints);
 }
 
 void expect_equal(const StepRecord& step, const KvFigures& recounted) {
@@ -40,9 +46,10 @@ void expect_equal(const StepRecord& step, const KvFigures& recounted) {
 // Totals by counting events, and peaks by looking at every step's end.
 class EventCount {
  public:
-  explicit EventCount(const PoolShape& pool) : state_(pool) {}
+  explicit EventCount(const PoolShape& pool) : state_(pool), story_(story_of(state_)) {}
 
   void add(const BlockEvent& event) {
+    tell(story_, state_, event);
     const auto applied = state_.apply(event);
     ASSERT_TRUE(applied.has_value()) << applied.error().message;
     switch (event.kind) {
@@ -56,6 +63,9 @@ class EventCount {
       case BlockEventKind::kSwapOut: ++num_swapped_out_; break;
       case BlockEventKind::kSwapIn: ++num_swapped_in_; break;
       case BlockEventKind::kPrune: ++num_pruned_; break;
+      case BlockEventKind::kStateKeep: ++states_.num_taken; break;
+      case BlockEventKind::kStateResume: ++states_.num_resumed; break;
+      case BlockEventKind::kStateCopy: ++states_.num_copied; break;
       default: break;
     }
     peak_host_used_ = std::max(peak_host_used_, state_.num_host_used());
@@ -73,11 +83,23 @@ class EventCount {
     EXPECT_EQ(totals.peak_host_used_blocks, peak_host_used_);
   }
 
+  // Totals of states are noted at the end of a step.
+  void expect_equal(const StateTotals& totals) const {
+    EXPECT_EQ(totals.num_taken, states_.num_taken);
+    EXPECT_EQ(totals.num_resumed, states_.num_resumed);
+    EXPECT_EQ(totals.num_copied, states_.num_copied);
+    EXPECT_EQ(totals.num_evicted, story_.num_evicted_states);
+    EXPECT_EQ(totals.num_swapped_out, story_.num_states_out);
+    EXPECT_EQ(totals.num_swapped_in, story_.num_states_in);
+  }
+
   const KvState& state() const { return state_; }
   std::int64_t num_pruned() const { return num_pruned_; }
 
  private:
   KvState state_;
+  PoolStory story_;
+  StateTotals states_;
   std::int32_t peak_used_ = 0, peak_logical_ = 0, peak_host_used_ = 0;
   std::int64_t num_copies_ = 0, num_partial_copies_ = 0, num_evicted_ = 0, num_swapped_out_ = 0,
                num_swapped_in_ = 0;
@@ -103,6 +125,7 @@ class Auditor {
     }
     expect_same_state(snapshot, recounted);
     count_.expect_equal(snapshot.totals);
+    if (!trace.steps.empty()) count_.expect_equal(snapshot.totals.states);
   }
 
   std::int64_t num_pruned() const { return count_.num_pruned(); }
@@ -132,7 +155,7 @@ TEST(EngineFigures, EqualARecountAfterEveryStep) {
   std::int64_t num_steps = 0, num_pruned = 0;
   for (unsigned seed = first_seed; seed < first_seed + 400; ++seed) {
     SCOPED_TRACE("--gtest_random_seed=" + std::to_string(seed));
-    EngineTraffic traffic(seed);
+    EngineTraffic traffic(seed, layers_of(seed));
     Auditor auditor(traffic);
     for (std::uint32_t left = 30 + traffic.below(120); left > 0 && !HasFailure(); --left) {
       traffic.step();
@@ -150,6 +173,11 @@ TEST(EngineFigures, EqualARecountAfterEveryStep) {
     sum.partial_copies += totals.partial_copies;
     sum.swapped_out_blocks += totals.swapped_out_blocks;
     sum.swapped_in_blocks += totals.swapped_in_blocks;
+    sum.states.num_resumed += totals.states.num_resumed;
+    sum.states.num_evicted += totals.states.num_evicted;
+    sum.states.num_copied += totals.states.num_copied;
+    sum.states.num_swapped_out += totals.states.num_swapped_out;
+    sum.states.num_swapped_in += totals.states.num_swapped_in;
     num_pruned += auditor.num_pruned();
   }
   // The traffic must have met what it is here to try.
@@ -162,6 +190,11 @@ TEST(EngineFigures, EqualARecountAfterEveryStep) {
   EXPECT_GT(sum.swapped_out_blocks, 100);
   EXPECT_GT(sum.swapped_in_blocks, 50);
   EXPECT_GT(num_pruned, 100);
+  EXPECT_GT(sum.states.num_resumed, 100);
+  EXPECT_GT(sum.states.num_evicted, 100);
+  EXPECT_GT(sum.states.num_copied, 100);
+  EXPECT_GT(sum.states.num_swapped_out, 20);
+  EXPECT_GT(sum.states.num_swapped_in, 20);
 }
 
 }  // namespace

@@ -54,10 +54,16 @@ class CarelessRunner final : public runner::Runner {
   static TokenId letter(std::uint64_t bits) { return static_cast<TokenId>(4 + bits % 16); }
 };
 
+// Whether the model has layers that keep a state.
+enum class TrafficLayers { kAttention, kRecurrent };
+inline TrafficLayers layers_of(unsigned seed) {
+  return seed % 2 == 0 ? TrafficLayers::kAttention : TrafficLayers::kRecurrent;
+}
+
 class EngineTraffic {
  public:
-  explicit EngineTraffic(unsigned seed)
-      : random_(seed), options_(draw_options()), core_(options_, dependencies()) {}
+  explicit EngineTraffic(unsigned seed, TrafficLayers layers = TrafficLayers::kAttention)
+      : random_(seed), options_(draw_options(layers)), core_(options_, dependencies()) {}
 
   // One step of the core, with whatever is asked of it at that moment. Never inlined: GCC 12 would then warn
   // of the storage of variants, for no reason.
@@ -83,7 +89,10 @@ class EngineTraffic {
 
   const EngineCore& core() const { return core_; }
   const scheduler::SchedulerOptions& options() const { return options_; }
-  PoolShape pool() const { return {options_.block_size, options_.num_blocks, options_.num_host_blocks}; }
+  PoolShape pool() const {
+    return {options_.block_size, options_.num_blocks, options_.num_host_blocks, options_.num_states,
+            options_.num_host_states};
+  }
   std::uint32_t below(std::uint32_t bound) { return static_cast<std::uint32_t>(random_()) % bound; }
 
  private:
@@ -95,7 +104,7 @@ class EngineTraffic {
     return low + static_cast<std::int32_t>(below(static_cast<std::uint32_t>(high - low + 1)));
   }
 
-  scheduler::SchedulerOptions draw_options() {
+  scheduler::SchedulerOptions draw_options(TrafficLayers layers) {
     constexpr std::int32_t kBlockSizes[] = {1, 2, 4, 8, 16};
     constexpr PreemptionPolicy kModes[] = {PreemptionPolicy::kAuto, PreemptionPolicy::kSwap,
                                            PreemptionPolicy::kRecompute};
@@ -110,6 +119,11 @@ class EngineTraffic {
     options.max_model_len = between(8, 120);
     options.enable_prefix_caching = below(5) != 0;
     options.speculative = below(2) == 0 ? Speculation::kOff : Speculation::kNgram;
+    if (layers == TrafficLayers::kRecurrent) {
+      options.num_states = between(options.max_num_seqs, options.max_num_seqs + 8);
+      options.num_host_states = below(2) == 0 ? 0 : between(1, options.num_states);
+      options.bytes_per_state = 640;
+    }
     percent_failing_ = below(3) == 0 ? below(10) : 0;
     percent_cancelled_ = below(2) == 0 ? below(12) : 0;
     return options;

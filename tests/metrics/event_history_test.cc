@@ -25,7 +25,7 @@ TEST(EventHistory, ReplaysToEveryEventThatIsKept) {
   std::int64_t num_marks = 0, num_too_old = 0;
   for (unsigned seed = first_seed; seed < first_seed + 25; ++seed) {
     SCOPED_TRACE("--gtest_random_seed=" + std::to_string(seed));
-    EngineTraffic traffic(seed);
+    EngineTraffic traffic(seed, layers_of(seed));
     const std::size_t capacity = 1 + traffic.below(400), segment_events = 1 + traffic.below(100);
     EventHistory history(traffic.pool(), capacity, segment_events);
     std::vector<KvState> states = {KvState(traffic.pool())};  // index = mark
@@ -73,7 +73,7 @@ TEST(EventHistory, AStoryThatSomebodyFollowedIsWholeForEveryReader) {
   std::uint64_t num_dropped = 0;
   for (unsigned seed = first_seed; seed < first_seed + 12; ++seed) {
     SCOPED_TRACE("--gtest_random_seed=" + std::to_string(seed));
-    EngineTraffic traffic(seed);
+    EngineTraffic traffic(seed, layers_of(seed));
     EventHistory history(traffic.pool(), 200 + traffic.below(300), 1 + traffic.below(60));
     const KvState nothing(traffic.pool());
     std::vector<PoolMoment> all = {{0, nothing, story_of(nothing)}};  // index = mark

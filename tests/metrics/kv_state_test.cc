@@ -153,10 +153,88 @@ TEST(KvState, WhatCannotBeIsOneSentenceAndChangesNothing) {
   EXPECT_FALSE(late.apply({.step = 4, .kind = Kind::kStepBegin})) << "steps go back";
 }
 
+constexpr PoolShape kWithStates = {
+    .block_size = 4, .num_blocks = 8, .num_host_blocks = 2, .num_states = 3, .num_host_states = 2};
+
+KvState states_after(const std::vector<BlockEvent>& events) {
+  KvState state(kWithStates);
+  for (const BlockEvent& each : events) {
+    const auto applied = state.apply(each);
+    EXPECT_TRUE(applied.has_value()) << applied.error().message;
+  }
+  return state;
+}
+
+TEST(KvState, AStateStaysAsLongAsSomebodyOwnsItOrItIsACheckpoint) {
+  KvState state = states_after({event(Kind::kStateTake, 1, 0), event(Kind::kStateShare, 2, 0)});
+  EXPECT_EQ(state.state(BlockId{0}).num_owners, 2);
+  ASSERT_TRUE(state.apply(event(Kind::kStateCopy, 2, 0, 1)));
+  EXPECT_EQ(state.state(BlockId{0}).num_owners, 1);
+  EXPECT_EQ(state.state_of(SequenceId{2}), (KvState::StatePlace{BlockId{1}, false}));
+  const std::int32_t place = checkpoint_aux(812, CheckpointReason::kNextTurn);
+  ASSERT_TRUE(state.apply(event(Kind::kStateKeep, 1, 0, place)));
+  ASSERT_TRUE(state.apply(event(Kind::kStateRelease, 1, 0)));
+  EXPECT_EQ(state.state(BlockId{0}).state(), BlockState::kCached);
+  EXPECT_EQ(state.state(BlockId{0}).position, 812);
+  EXPECT_EQ(state.state(BlockId{0}).reason, CheckpointReason::kNextTurn);
+  ASSERT_TRUE(state.apply(event(Kind::kStateResume, 3, 0, 812)));
+  EXPECT_EQ(state.state(BlockId{0}).state(), BlockState::kUsed);
+  ASSERT_TRUE(state.apply(event(Kind::kStateRelease, 3, 0)));
+  ASSERT_TRUE(state.apply(event(Kind::kStateForget, 0, 0, 1)));
+  EXPECT_EQ(state.state(BlockId{0}).state(), BlockState::kFree);
+}
+
+TEST(KvState, AStateMovesToTheHostWithAllItsOwners) {
+  const KvState state =
+      states_after({event(Kind::kStateTake, 1, 2), event(Kind::kStateShare, 2, 2),
+                    event(Kind::kStateSwapOut, 1, 2, 1), event(Kind::kStateSwapOut, 2, 2, 1)});
+  EXPECT_EQ(state.state(BlockId{2}).state(), BlockState::kFree);
+  EXPECT_EQ(state.num_host_state_owners(BlockId{1}), 2);
+  EXPECT_EQ(states_after(state.as_events()).difference(state), std::nullopt);
+  KvState back = state;
+  ASSERT_TRUE(back.apply(event(Kind::kStateSwapIn, 2, 0, 1)));
+  ASSERT_TRUE(back.apply(event(Kind::kStateRelease, 1, 1, 1))) << "who ends while swapped out";
+  EXPECT_EQ(back.num_host_state_owners(BlockId{1}), 0);
+  EXPECT_EQ(back.state_of(SequenceId{2}), (KvState::StatePlace{BlockId{0}, false}));
+}
+
+TEST(KvState, WhatCannotBecomeOfAStateChangesNothing) {
+  const std::int32_t place = checkpoint_aux(4, CheckpointReason::kEnd);
+  const KvState state = states_after({event(Kind::kStateTake, 1, 0), event(Kind::kStateKeep, 1, 0, place),
+                                      event(Kind::kStateTake, 2, 1), event(Kind::kStateSwapOut, 2, 1, 0)});
+  const std::vector<BlockEvent> impossible = {
+      event(Kind::kStateTake, 3, 0),         // in use
+      event(Kind::kStateTake, 1, 1),         // owns one already
+      event(Kind::kStateTake, 3, 3),         // beyond the pool
+      event(Kind::kStateTake, 0, 1),         // for nobody
+      event(Kind::kStateShare, 3, 1),        // free
+      event(Kind::kStateResume, 1, 0, 4),    // owns one already
+      event(Kind::kStateCopy, 1, 0, 0),      // onto itself
+      event(Kind::kStateCopy, 1, 0, 3),      // beyond the pool
+      event(Kind::kStateCopy, 3, 0, 1),      // not its state
+      event(Kind::kStateRelease, 3, 0),      // not its state
+      event(Kind::kStateRelease, 1, 0, 1),   // is not on the host
+      event(Kind::kStateRelease, 2, 0),      // is on the host
+      event(Kind::kStateKeep, 1, 0, place),  // is one already
+      event(Kind::kStateKeep, 3, 1, place),  // not its state
+      event(Kind::kStateForget, 0, 1),       // is none
+      event(Kind::kStateSwapOut, 1, 0, 2),   // beyond the host pool
+      event(Kind::kStateSwapOut, 2, 1, 1),   // is out
+      event(Kind::kStateSwapIn, 1, 1, 0),    // is not out
+      event(Kind::kStateSwapIn, 2, 1, 1),    // is elsewhere
+  };
+  for (const BlockEvent& each : impossible) {
+    KvState tried = state;
+    EXPECT_FALSE(tried.apply(each).has_value())
+        << block_event_kind_name(each.kind) << " of state " << each.block << ", aux " << each.aux;
+    EXPECT_EQ(tried.difference(state), std::nullopt);
+  }
+}
+
 // Random events of any kind and any numbers: most are refused, none crashes, and the counts always add up.
 TEST(KvState, TrustsNoEvent) {
   std::mt19937 random(test_seed());
-  KvState state(kPool);
+  KvState state(kWithStates);
   int num_applied = 0;
   for (int i = 0; i < 200'000; ++i) {
     const auto draw = [&](int bound) {
@@ -165,7 +243,7 @@ TEST(KvState, TrustsNoEvent) {
     const BlockEvent each = {.sequence = random() % 4,
                              .block = draw(10) - 1,
                              .aux = draw(10) - 1,
-                             .kind = static_cast<Kind>(draw(22))};
+                             .kind = static_cast<Kind>(draw(32))};
     num_applied += state.apply(each).has_value() ? 1 : 0;
     std::int32_t num_used = 0, num_logical = 0;
     for (std::int32_t id = 0; id < kPool.num_blocks; ++id) {
@@ -180,6 +258,14 @@ TEST(KvState, TrustsNoEvent) {
     }
     ASSERT_EQ(state.num_used(), num_used);
     ASSERT_EQ(state.num_logical(), num_logical);
+    std::int32_t num_owners = 0;
+    for (std::int32_t id = 0; id < kWithStates.num_states; ++id) {
+      ASSERT_GE(state.state(BlockId{id}).num_owners, 0);
+      num_owners += state.state(BlockId{id}).num_owners;
+    }
+    for (std::int32_t id = 0; id < kWithStates.num_host_states; ++id)
+      num_owners += state.num_host_state_owners(BlockId{id});
+    ASSERT_EQ(static_cast<std::size_t>(num_owners), state.state_places().size());
   }
   EXPECT_GT(num_applied, 10'000);
 }
@@ -188,7 +274,7 @@ TEST(KvState, CanBeToldAsEvents) {
   const unsigned first_seed = test_seed();
   for (unsigned seed = first_seed; seed < first_seed + 20; ++seed) {
     SCOPED_TRACE("--gtest_random_seed=" + std::to_string(seed));
-    EngineTraffic traffic(seed);
+    EngineTraffic traffic(seed, layers_of(seed));
     for (int i = 0; i < 40; ++i) {
       traffic.step();
       const KvState state = KvState::from(traffic.core().snapshot());

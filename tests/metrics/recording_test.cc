@@ -73,7 +73,7 @@ TEST(Recording, TellsWhatTheEngineDid) {
   std::int64_t num_steps = 0;
   for (unsigned seed = first_seed; seed < first_seed + 12; ++seed) {
     SCOPED_TRACE("--gtest_random_seed=" + std::to_string(seed));
-    EngineTraffic traffic(seed);
+    EngineTraffic traffic(seed, layers_of(seed));
     const auto path = folder / "events.rec";
     std::int64_t num_prefill_tokens = 0, num_decode_tokens = 0, num_draft_tokens = 0, num_accepted_tokens = 0;
     {
@@ -176,7 +176,7 @@ TEST(Recording, MayBeginInTheMiddle) {
   const unsigned first_seed = test_seed();
   for (unsigned seed = first_seed; seed < first_seed + 10; ++seed) {
     SCOPED_TRACE("--gtest_random_seed=" + std::to_string(seed));
-    EngineTraffic traffic(seed);
+    EngineTraffic traffic(seed, layers_of(seed));
     for (int i = 0; i < 40; ++i) traffic.step();
     const KvState start = KvState::from(traffic.core().snapshot());
     std::int64_t last_step = 0;
@@ -227,15 +227,53 @@ TEST(Recording, AContradictionIsFoundAndNamed) {
 
 // The numbers of kinds are in files: they may not change without the version.
 TEST(Recording, KindsOfEventsHaveFixedNumbers) {
-  const std::vector<std::string> names = {"step_begin",   "step_end", "alloc",  "fill",     "seal",
-                                          "hit",          "share",    "pin",    "unref",    "copy_on_write",
-                                          "copy_partial", "evict",    "free",   "swap_out", "swap_in",
-                                          "swap_drop",    "preempt",  "resume", "fork",     "prune"};
+  const std::vector<std::string> names = {
+      "step_begin",    "step_end",   "alloc",        "fill",           "seal",          "hit",
+      "share",         "pin",        "unref",        "copy_on_write",  "copy_partial",  "evict",
+      "free",          "swap_out",   "swap_in",      "swap_drop",      "preempt",       "resume",
+      "fork",          "prune",      "state_take",   "state_share",    "state_resume",  "state_copy",
+      "state_release", "state_keep", "state_forget", "state_swap_out", "state_swap_in", "state_miss"};
   for (std::size_t i = 0; i < names.size(); ++i) {
     EXPECT_EQ(block_event_kind_name(static_cast<Kind>(i)), names[i]);
   }
   EXPECT_EQ(block_event_kind_name(static_cast<Kind>(names.size())), "unknown");
-  EXPECT_EQ(kRecordingVersion, 3u);
+  EXPECT_EQ(kRecordingVersion, 4u);
+}
+
+// A file of the version before, which knew no states: the same header without its last three numbers.
+TEST(Recording, OneOfTheVersionBeforeCanStillBeRead) {
+  const TemporaryFolder folder;
+  Bytes now;
+  append_chunk(now, RecordingHeader{.pool = {.block_size = 8, .num_blocks = 5, .num_host_blocks = 2},
+                                    .bytes_per_block = 64,
+                                    .max_model_len = 77,
+                                    .unix_time_s = 3,
+                                    .model = "toy"});
+  Bytes payload(now.begin() + kChunkHeaderBytes, now.end() - (4 + 4 + 8));
+  payload[0] = std::byte{3};
+  const auto before = read_recording_header(payload);
+  ASSERT_TRUE(before.has_value()) << before.error().message;
+  EXPECT_EQ(before->pool, (PoolShape{.block_size = 8, .num_blocks = 5, .num_host_blocks = 2}));
+  EXPECT_EQ(before->model, "toy");
+  EXPECT_EQ(before->bytes_per_state, 0);
+  payload[0] = std::byte{4};
+  EXPECT_FALSE(read_recording_header(payload).has_value()) << "this version says how many states there are";
+  payload[0] = std::byte{2};
+  EXPECT_FALSE(read_recording_header(payload).has_value()) << "too old";
+}
+
+TEST(Recording, KeepsTheShapeOfThePoolOfStates) {
+  Bytes bytes;
+  const PoolShape pool{
+      .block_size = 8, .num_blocks = 5, .num_host_blocks = 2, .num_states = 9, .num_host_states = 3};
+  append_chunk(bytes, RecordingHeader{.pool = pool, .bytes_per_state = 1 << 20});
+  const auto read = read_recording_header(std::span(bytes).subspan(kChunkHeaderBytes));
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(read->pool, pool);
+  EXPECT_EQ(read->bytes_per_state, 1 << 20);
+  Bytes too_many;
+  append_chunk(too_many, RecordingHeader{.pool = {.num_blocks = 5, .num_states = kMaxRecordedStates + 1}});
+  EXPECT_FALSE(read_recording_header(std::span(too_many).subspan(kChunkHeaderBytes)).has_value());
 }
 
 // ---- damage

@@ -18,7 +18,9 @@ namespace octavo::testing {
 
 class MemoryScene {
  public:
-  explicit MemoryScene(std::int32_t num_blocks = 240, std::int32_t num_host_blocks = 120)
+  // `num_states`: of recurrent layers; 0: the model has none, else at least 32.
+  explicit MemoryScene(std::int32_t num_blocks = 240, std::int32_t num_host_blocks = 120,
+                       std::int32_t num_states = 0)
       : options_{.block_size = 16,
                  .num_blocks = num_blocks,
                  .bytes_per_block = 360 << 10,
@@ -26,6 +28,9 @@ class MemoryScene {
                  .max_num_batched_tokens = 256,
                  .max_model_len = 2'048,
                  .num_host_blocks = num_host_blocks,
+                 .num_states = num_states,
+                 .num_host_states = num_states / 4,
+                 .bytes_per_state = num_states > 0 ? 19 << 20 : 0,
                  .preemption_mode = PreemptionPolicy::kSwap},
         core_(options_, dependencies()) {
     clock_.advance_us(1'000'000);
@@ -34,6 +39,7 @@ class MemoryScene {
   void record(const std::filesystem::path& path, int num_steps) {
     metrics::RecordingHeader header;
     header.bytes_per_block = options_.bytes_per_block;
+    header.bytes_per_state = options_.bytes_per_state;
     header.max_model_len = options_.max_model_len;
     header.model = "SmolLM2 135M Instruct";
     metrics::RecordingWriter writer(*metrics::RecordingFile::open(path), std::move(header), core_.recorder(),

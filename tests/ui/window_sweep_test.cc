@@ -2,6 +2,7 @@
 
 #include <imgui.h>
 
+#include <algorithm>
 #include <atomic>
 #include <string>
 #include <thread>
@@ -9,6 +10,7 @@
 
 #include "app/chat/chat.h"
 #include "tests/support/gguf_writer.h"
+#include "tests/support/tiny_models.h"
 #include "tests/ui/memory_scene.h"
 #include "tests/ui/window_sweep.h"
 
@@ -363,7 +365,7 @@ TEST_P(WindowSweep, OfRecordingTourAndPaper) {
     for (int i = 0; i < 12; ++i) apply(act::MoveTour{+1});
   };
   const auto open_trial = [this] {
-    apply(act::ShowChapter{10});
+    apply(act::ShowChapter{11});
     for (int i = 0; i < 5; ++i) apply(act::MoveTour{+1});
   };
   const auto run_paper = [this] {
@@ -382,6 +384,50 @@ TEST_P(WindowSweep, OfRecordingTourAndPaper) {
       {"tour, a visitor's text", open_trial},
       {"paper", applied(act::ShowMemoryPage{ui::MemoryPage::kPaper})},
       {"paper, run", run_paper},
+  });
+}
+
+// A recording of a model with recurrent layers, and a tiny model that has them, and experts too.
+TEST_P(WindowSweep, OfStatesAndExperts) {
+  const std::filesystem::path path = folder_ / "model.gguf", recording = folder_ / "states.kvrec";
+  test::make_tiny_model(test::tiny_model("qwen35moe"), {.context_length = 512}).write(path);
+  MemoryScene(240, 120, 40).record(recording, 300);
+  app::Settings settings = large_settings();
+  settings.sampling.max_tokens = 40;
+  settings.sampling.ignore_eos = true;
+  open_with(Engine::create, path.string(), settings);
+  ASSERT_EQ(state().model.phase, ui::ModelPhase::kReady) << state().model.problem;
+  apply(act::ShowWorkspace{Workspace::kMemory});
+  apply(act::ShowMemoryPage{ui::MemoryPage::kExperts});
+  sweep({{"experts, nothing counted", [] {}}});
+  apply(act::SendMessage{chat().id, "abc abc abc abc abc abc abc abc"});
+  apply(act::RenameChat{chat().id, kLongTitle});
+  ASSERT_TRUE(loop_until([this] {
+    const auto& heat = state().memory_workspace.experts.heat;
+    return chat().activity == Activity::kIdle && heat != nullptr && heat->num_tokens > 40;
+  }));
+  const auto open_recording = [this, recording] {
+    apply(act::ShowMemoryPage{ui::MemoryPage::kPools});
+    apply(act::OpenRecording{recording.string()});
+    EXPECT_TRUE(
+        loop_until([this] { return state().memory_workspace.source == ui::MemorySource::kRecording; }));
+  };
+  const auto choose = [this, open_recording] {
+    open_recording();
+    const auto& states = state().memory_workspace.snapshot->states;
+    const auto kept = std::ranges::find(states, true, &StateSnapshot::is_checkpoint);
+    apply(act::ChooseState{static_cast<std::int32_t>(kept - states.begin())});
+  };
+  const auto open_chapter = [this] {
+    apply(act::ShowMemoryPage{ui::MemoryPage::kTour});
+    apply(act::ShowChapter{10});
+    for (int i = 0; i < 8; ++i) apply(act::MoveTour{+1});
+  };
+  sweep({
+      {"experts", applied(act::ShowMemoryPage{ui::MemoryPage::kExperts})},
+      {"states", open_recording, applied(act::CloseRecording{})},
+      {"a state", choose, applied(act::CloseRecording{})},
+      {"tour of states", open_chapter, applied(act::ShowMemoryPage{ui::MemoryPage::kPools})},
   });
 }
 

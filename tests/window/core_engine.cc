@@ -10,7 +10,7 @@
 namespace octavo::testing {
 namespace {
 
-constexpr std::int64_t kBytesPerBlock = 4'096;
+constexpr std::int64_t kBytesPerBlock = 4'096, kBytesPerState = 100'000;
 constexpr std::size_t kNumWords = 12;
 
 const std::vector<TokenId>& words() {
@@ -30,6 +30,9 @@ scheduler::SchedulerOptions options_of(const CoreEngine::Options& options) {
           .max_num_batched_tokens = 24,
           .max_model_len = options.max_model_len,
           .num_host_blocks = options.num_host_blocks,
+          .num_states = options.num_states,
+          .num_host_states = options.num_host_states,
+          .bytes_per_state = options.num_states > 0 ? kBytesPerState : 0,
           .preemption_mode = options.preemption_mode,
           .speculative = options.speculative};
 }
@@ -104,6 +107,7 @@ CoreEngine::CoreEngine(const Options& options, const Clock& clock)
       core_(options_of(options), {.runner = runner_.get(), .clock = &clock, .tokenizer = &tokenizer_}),
       intake_({.tokenizer = &tokenizer_,
                .num_end_tokens = 1,
+               .has_states = options.num_states > 0,
                .draw_seed = [this] { return mix64(++num_drawn_seeds_); },
                .unix_time_s = [] { return std::int64_t{0}; }}),
       clock_(clock),
@@ -115,6 +119,9 @@ CoreEngine::CoreEngine(const Options& options, const Clock& clock)
   description_.num_blocks = options.num_blocks;
   description_.num_host_blocks = options.num_host_blocks;
   description_.bytes_per_block = kBytesPerBlock;
+  description_.num_states = options.num_states;
+  description_.num_host_states = options.num_host_states;
+  description_.bytes_per_state = options.num_states > 0 ? kBytesPerState : 0;
   description_.weight_bytes = 1'000'000;
   description_.working_bytes = 50'000;
   description_.max_model_len = options.max_model_len;

@@ -25,6 +25,8 @@ class CoreEngine final : public Engine {
   struct Options {
     std::int32_t num_blocks = 40;
     std::int32_t num_host_blocks = 24;
+    std::int32_t num_states = 0;  // of recurrent layers; 0: the model has none, else at least 8
+    std::int32_t num_host_states = 0;
     std::int32_t block_size = 4;
     std::int32_t max_model_len = 192;
     PreemptionPolicy preemption_mode = PreemptionPolicy::kAuto;

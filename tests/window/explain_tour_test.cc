@@ -11,7 +11,7 @@
 namespace octavo::app {
 namespace {
 
-constexpr std::size_t kNumChapters = 10;  // that are ours; in the last one the visitor types
+constexpr std::size_t kNumChapters = 11;  // that are ours; in the last one the visitor types
 
 std::int64_t count(const TourChapter& chapter, BlockEventKind kind) {
   return std::ranges::count(chapter.recorder->read_since(0, 0).block_events, kind, &BlockEvent::kind);
@@ -32,13 +32,13 @@ std::int64_t prefilled(const TourChapter& chapter) {
 }
 
 TEST(ExplainTour, EveryChapterCanBeWalkedStepByStep) {
-  ASSERT_EQ(tour_titles().size(), 11u);
+  ASSERT_EQ(tour_titles().size(), 12u);
   for (std::size_t i = 0; i < kNumChapters; ++i) {
     const TourChapter chapter = play_tour_chapter(i);
     SCOPED_TRACE(chapter.title);
     ASSERT_GE(chapter.stops.size(), 4u);
     const metrics::Trace trace = chapter.recorder->read_since(0, 0);
-    MemoryHistory history(chapter.recorder, chapter.bytes_per_block);
+    MemoryHistory history(chapter.recorder, {chapter.bytes_per_block, chapter.bytes_per_state});
     history.follow_to(trace.next_event_mark);
     std::uint64_t mark = 0;
     for (const TourStop& stop : chapter.stops) {
@@ -89,6 +89,21 @@ TEST(ExplainTour, SwappedBlocksComeBackAndRecomputedOnesDoNot) {
   EXPECT_GT(count(recompute, BlockEventKind::kPreempt), 0);
   EXPECT_EQ(count(recompute, BlockEventKind::kSwapOut), 0);
   EXPECT_GT(prefilled(recompute), 6 + 7);
+}
+
+// A turn goes on from the state that the one before it left; a chat that parts earlier finds blocks, and no
+// checkpoint.
+TEST(ExplainTour, ATurnResumesAtACheckpointAndAnotherChatFindsNone) {
+  const TourChapter chapter = play("Recurrent layers and checkpoints");
+  EXPECT_EQ(count(chapter, BlockEventKind::kStateResume), 1);
+  EXPECT_EQ(count(chapter, BlockEventKind::kStateMiss), 1);
+  EXPECT_EQ(count(chapter, BlockEventKind::kStateCopy), 1) << "the checkpoint stays";
+  EXPECT_GE(count(chapter, BlockEventKind::kStateKeep), 1);
+  std::string told;
+  for (const TourStop& stop : chapter.stops) told += stop.sentence + "\n";
+  EXPECT_NE(told.find("Turn 1 leaves state 0 as a checkpoint behind word 22."), std::string::npos) << told;
+  EXPECT_NE(told.find("Turn 2 finds the checkpoint behind word 22"), std::string::npos) << told;
+  EXPECT_NE(told.find("The blocks of Another chat hold 12 words"), std::string::npos) << told;
 }
 
 }  // namespace

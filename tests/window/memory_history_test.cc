@@ -40,6 +40,20 @@ void expect_equal(const KvSnapshot& replayed, const KvSnapshot& engine) {
     SCOPED_TRACE("sequence " + std::to_string(sequence.sequence_id.value));
     ASSERT_EQ(table_of(replayed, sequence.sequence_id, sequence.state), sequence.block_table);
   }
+  ASSERT_EQ(replayed.states.size(), engine.states.size());
+  for (std::size_t i = 0; i < engine.states.size(); ++i) {
+    SCOPED_TRACE("state " + std::to_string(i));
+    ASSERT_EQ(replayed.states[i].state, engine.states[i].state);
+    ASSERT_EQ(replayed.states[i].ref_count, engine.states[i].ref_count);
+    ASSERT_EQ(replayed.states[i].is_checkpoint, engine.states[i].is_checkpoint);
+    ASSERT_EQ(replayed.states[i].first_owner, engine.states[i].first_owner);
+    if (!engine.states[i].is_checkpoint) continue;
+    ASSERT_EQ(replayed.states[i].position, engine.states[i].position);
+    ASSERT_EQ(replayed.states[i].reason, engine.states[i].reason);
+  }
+  EXPECT_EQ(replayed.figures.used_states, engine.figures.used_states);
+  EXPECT_EQ(replayed.figures.host_used_states, engine.figures.host_used_states);
+  EXPECT_EQ(replayed.figures.checkpoints, engine.figures.checkpoints);
   EXPECT_EQ(replayed.figures.used_blocks, engine.figures.used_blocks);
   EXPECT_EQ(replayed.figures.logical_blocks, engine.figures.logical_blocks);
   EXPECT_EQ(replayed.figures.saved_bytes, engine.figures.saved_bytes);
@@ -53,8 +67,8 @@ std::uint64_t newest_mark(metrics::EngineTraffic& traffic) {
 TEST(MemoryHistory, AnyMomentIsWhatTheEngineSaidThen) {
   for (unsigned seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    metrics::EngineTraffic traffic(seed);
-    MemoryHistory history(traffic.core().recorder(), 64);
+    metrics::EngineTraffic traffic(seed, metrics::layers_of(seed));
+    MemoryHistory history(traffic.core().recorder(), {.bytes_per_block = 64, .bytes_per_state = 640});
     std::vector<Remembered> remembered;
     for (int step = 0; step < 250; ++step) {
       traffic.step();
@@ -86,7 +100,7 @@ TEST(MemoryHistory, AnyMomentIsWhatTheEngineSaidThen) {
 TEST(MemoryHistory, MomentThatIsGoneIsOneSentence) {
   const auto recorder = std::make_shared<metrics::StepRecorder>(
       metrics::PoolShape{.num_blocks = 4}, metrics::HistorySizes{.num_events = 64, .num_segment_events = 16});
-  MemoryHistory history(recorder, 64);
+  MemoryHistory history(recorder, {.bytes_per_block = 64});
   const std::vector<BlockEvent> events(1);
   for (std::uint64_t mark = 1; mark <= 400; ++mark) {
     recorder->record(std::nullopt, events);
@@ -105,7 +119,7 @@ TEST(MemoryHistory, GoesOnAfterALoss) {
   metrics::EngineTraffic traffic(5);
   const auto recorder = std::make_shared<metrics::StepRecorder>(
       traffic.pool(), metrics::HistorySizes{.num_events = 64, .num_segment_events = 16});
-  MemoryHistory history(recorder, 64);
+  MemoryHistory history(recorder, {.bytes_per_block = 64});
   std::uint64_t event_mark = 0;
   const auto run = [&](int num_steps) {
     for (int i = 0; i < num_steps; ++i) {

@@ -59,6 +59,13 @@ Recount recount(const CoreEngine& engine, std::uint64_t mark_before) {
   truth.owners.resize(num_blocks);
   truth.host_owners.resize(static_cast<std::size_t>(now.totals.num_host_blocks));
   std::vector<std::int32_t> filled(num_blocks, 0);
+  truth.state_owners.resize(static_cast<std::size_t>(now.totals.num_states));
+  truth.host_state_owners.resize(static_cast<std::size_t>(now.totals.num_host_states));
+  for (std::size_t s = 0; s < now.sequences.size(); ++s) {
+    if (now.sequences[s].state_slot.value < 0) continue;
+    auto& owners = is_swapped(now.sequences[s]) ? truth.host_state_owners : truth.state_owners;
+    owners[index_of(now.sequences[s].state_slot)].push_back(s);
+  }
   for (std::size_t s = 0; s < now.sequences.size(); ++s) {
     const SequenceSnapshot& sequence = now.sequences[s];
     for (std::size_t i = 0; i < sequence.block_table.size(); ++i) {
@@ -99,6 +106,7 @@ void Differences::compare_workspace(const Recount& truth, const ui::MemoryWorksp
   compare_host(truth, shown);
   compare_lines(truth, shown);
   compare_tree(truth, shown, Parents::kCompared);
+  compare_states(truth, shown, Corners::kCompared);
   compare_health(truth, shown);
 }
 
@@ -106,6 +114,58 @@ void Differences::compare_past(const Recount& truth, const ui::MemoryWorkspaceSt
   compare_blocks(truth, shown);
   compare_host(truth, shown);
   compare_tree(truth, shown, Parents::kNotKnown);
+  compare_states(truth, shown, Corners::kNotKnown);
+}
+
+// Events do not say where contents are that were evicted and came back: so neither do the corners of the
+// past.
+void Differences::compare_states(const Recount& truth, const ui::MemoryWorkspaceState& shown,
+                                 Corners corners) {
+  const auto sequences_of = [&](const std::vector<std::uint16_t>& owners) {
+    std::string text;
+    for (const std::uint16_t owner : owners)
+      text += std::to_string(shown.snapshot->sequences[owner].sequence_id.value) + " ";
+    return text;
+  };
+  const auto sequences_in = [&](const std::vector<std::size_t>& owners) {
+    std::string text;
+    for (const std::size_t owner : owners)
+      text += std::to_string(truth.now.sequences[owner].sequence_id.value) + " ";
+    return text;
+  };
+  expect("states", shown.states.size(), truth.state_owners.size());
+  expect("host states", shown.host_states.size(), truth.host_state_owners.size());
+  if (shown.states.size() != truth.state_owners.size() ||
+      shown.host_states.size() != truth.host_state_owners.size())
+    return;
+  std::set<std::int32_t> corners_of;
+  for (std::size_t i = 0; i < truth.state_owners.size(); ++i) {
+    const std::string name = "state " + std::to_string(i);
+    const StateSnapshot& one = shown.snapshot->states[i];
+    const StateSnapshot& is = truth.now.states[i];
+    const auto& owners = truth.state_owners[i];
+    expect(name + " owners", sequences_of(shown.states[i].owners), sequences_in(owners));
+    expect(name + " references", one.ref_count, static_cast<std::int32_t>(owners.size()));
+    expect(name + " is", one.state,
+           !owners.empty()    ? BlockState::kUsed
+           : is.is_checkpoint ? BlockState::kCached
+                              : BlockState::kFree);
+    expect(name + " is a checkpoint", one.is_checkpoint, is.is_checkpoint);
+    if (!owners.empty() && !is.is_checkpoint)
+      expect(name + " knows", shown.states[i].position,
+             truth.now.sequences[owners.front()].num_computed_tokens);
+    if (!is.is_checkpoint) continue;
+    expect(name + " place", one.position, is.position);
+    expect(name + " knows", shown.states[i].position, is.position);
+    expect(name + " reason", one.reason, is.reason);
+    if (is.last_block.value >= 0) corners_of.insert(is.last_block.value);
+  }
+  for (std::size_t i = 0; i < truth.host_state_owners.size(); ++i)
+    expect("host state " + std::to_string(i) + " owners", sequences_of(shown.host_states[i].owners),
+           sequences_in(truth.host_state_owners[i]));
+  for (std::size_t i = 0; i < shown.blocks.size() && corners == Corners::kCompared; ++i)
+    expect("corner of block " + std::to_string(i), shown.blocks[i].checkpoint >= 0,
+           corners_of.contains(static_cast<std::int32_t>(i)));
 }
 
 void Differences::compare_blocks(const Recount& truth, const ui::MemoryWorkspaceState& shown) {
@@ -171,6 +231,7 @@ void Differences::compare_lines(const Recount& truth, const ui::MemoryWorkspaceS
     if (found == lines.end()) continue;
     expect(row, found->second->blocks, sequence.block_table);
     expect(row + " state", found->second->state, sequence.state);
+    expect(row + " recurrent state", found->second->state_slot, sequence.state_slot.value);
     std::int32_t num_shared = 0;
     for (const SequenceSnapshot& other : truth.now.sequences) {
       if (&other == &sequence || is_swapped(other) != is_swapped(sequence)) continue;
@@ -237,7 +298,7 @@ void Differences::compare_health(const Recount& truth, const ui::MemoryWorkspace
   struct Figure {
     std::string id, value, label, note;
   };
-  const std::vector<Figure> expected = {
+  std::vector<Figure> expected = {
       {"used", share_text(truth.used, num_blocks), "", count_text(truth.used, "block")},
       {"cached", share_text(truth.cached, num_blocks), "", ""},
       {"free", share_text(truth.free, num_blocks), "", count_text(truth.free, "block")},
@@ -255,6 +316,22 @@ void Differences::compare_health(const Recount& truth, const ui::MemoryWorkspace
       {"scatter", fixed_text(truth.logical == 0 ? 0.0 : static_cast<double>(num_runs) / truth.logical, 2), "",
        "longest free run " + with_thousands(longest_free)},
       {"contiguous", bytes(num_running * longest), "", bytes(truth.logical) + " without sharing"}};
+  if (totals.num_states > 0) {
+    std::int64_t num_used = 0, num_held = 0, num_checkpoints = 0;
+    for (std::size_t i = 0; i < truth.state_owners.size(); ++i) {
+      const bool is_used = !truth.state_owners[i].empty(), is_kept = truth.now.states[i].is_checkpoint;
+      num_used += is_used ? 1 : 0;
+      num_held += is_used || is_kept ? 1 : 0;
+      num_checkpoints += is_kept ? 1 : 0;
+    }
+    const std::vector<Figure> of_states = {
+        {"states", with_thousands(num_used) + " of " + with_thousands(totals.num_states), "",
+         bytes_text(num_held * totals.bytes_per_state) + " held"},
+        {"checkpoints", with_thousands(num_checkpoints), "",
+         "resumed " + count_text(totals.states.num_resumed, "time") + ", " +
+             with_thousands(totals.states.num_evicted) + " evicted"}};
+    expected.insert(expected.begin() + 6, of_states.begin(), of_states.end());
+  }
   expect("figures of the strip", shown.health.size(), expected.size());
   for (std::size_t i = 0; i < std::min(expected.size(), shown.health.size()); ++i) {
     const ui::HealthFigure& figure = shown.health[i];
@@ -283,6 +360,7 @@ void Differences::compare_bar(const EngineDescription& description, const ui::Me
   expect("bar weights", bar.weight_bytes, description.weight_bytes);
   expect("bar KV", bar.kv_bytes, description.num_blocks * description.bytes_per_block);
   expect("bar working", bar.working_bytes, description.working_bytes);
+  expect("bar states", bar.state_bytes, description.num_states * description.bytes_per_state);
 }
 
 void Differences::compare_chats(const CoreEngine& engine, const Recount& truth,

@@ -20,9 +20,11 @@ struct Recount {
   std::uint64_t mark = 0;
   std::set<BlockId> taken;  // by somebody since the moment before: what they held then is gone
   KvSnapshot now;           // tables, contents; its figures are not looked at
-  std::vector<std::int32_t> num_references;           // table entries and pins, by block
-  std::vector<std::vector<std::size_t>> owners;       // indices of sequences, by block
-  std::vector<std::vector<std::size_t>> host_owners;  // by host block
+  std::vector<std::int32_t> num_references;                 // table entries and pins, by block
+  std::vector<std::vector<std::size_t>> owners;             // indices of sequences, by block
+  std::vector<std::vector<std::size_t>> host_owners;        // by host block
+  std::vector<std::vector<std::size_t>> state_owners;       // indices of sequences, by state
+  std::vector<std::vector<std::size_t>> host_state_owners;  // by state of the host pool
   std::int32_t used = 0, cached = 0, free = 0, logical = 0, host = 0;
   std::int32_t filled_slots = 0, reserved_slots = 0;  // of used blocks
   std::int64_t prefix_hit_tokens = 0;
@@ -63,6 +65,8 @@ class Differences {
   void compare_lines(const Recount& truth, const ui::MemoryWorkspaceState& shown);
   enum class Parents { kCompared, kNotKnown };
   void compare_tree(const Recount& truth, const ui::MemoryWorkspaceState& shown, Parents parents);
+  enum class Corners { kCompared, kNotKnown };
+  void compare_states(const Recount& truth, const ui::MemoryWorkspaceState& shown, Corners corners);
   void compare_health(const Recount& truth, const ui::MemoryWorkspaceState& shown);
 
   std::string text_;

@@ -38,6 +38,7 @@ struct Seen {
   std::int64_t events = 0, swapped_out = 0, swapped_in = 0, dropped = 0, copies = 0, evictions = 0, hits = 0,
                cancels = 0, forks = 0, model_changes = 0, past = 0, idle = 0, chats_shared = 0,
                columns_shared = 0, levels = 0;
+  StateTotals states;
 };
 
 std::string newest_events(const metrics::StepRecorder& recorder, std::uint64_t mark) {
@@ -96,11 +97,14 @@ class Life {
 
   void change_model() {
     what_ = "another model";
+    const bool has_states = random_.chance(0.4);
     const CoreEngine::Options options{
         .num_blocks = random_.between(20, 48),
         .num_host_blocks = random_.chance(0.2) ? 0 : random_.between(6, 20),
+        .num_states = has_states ? random_.between(8, 14) : 0,
+        .num_host_states = has_states ? random_.between(0, 6) : 0,
         .preemption_mode = random_.chance(0.5) ? PreemptionPolicy::kSwap : PreemptionPolicy::kAuto,
-        .speculative = random_.chance(0.3) ? Speculation::kNgram : Speculation::kOff,
+        .speculative = !has_states && random_.chance(0.3) ? Speculation::kNgram : Speculation::kOff,
         .seed = random_.next() % 1'000,
         .first_request = engines_.empty() ? 1 : engines_.back()->next_request().value};
     engines_.push_back(std::make_unique<CoreEngine>(options, clock_));
@@ -284,6 +288,10 @@ class Life {
       seen_.copies += totals.cow_copies;
       seen_.evictions += totals.evicted_cached_blocks;
       seen_.hits += totals.prefix_hit_tokens;
+      seen_.states.num_taken += totals.states.num_taken;
+      seen_.states.num_resumed += totals.states.num_resumed;
+      seen_.states.num_evicted += totals.states.num_evicted;
+      seen_.states.num_swapped_out += totals.states.num_swapped_out;
     }
     for (const ui::LogLine& line : state().memory.timeline->log)
       seen_.forks += line.kind == BlockEventKind::kFork ? 1 : 0;
@@ -332,6 +340,10 @@ TEST(MemoryTruth, EveryNumberIsWhatARecountGivesAfterEachEventOfRandomLives) {
   EXPECT_GT(seen.chats_shared, 0);
   EXPECT_GT(seen.columns_shared, 0);
   EXPECT_GT(seen.levels, 0) << "pools that changed without a step";
+  EXPECT_GT(seen.states.num_taken, 0) << "checkpoints";
+  EXPECT_GT(seen.states.num_resumed, 0);
+  EXPECT_GT(seen.states.num_evicted, 0);
+  EXPECT_GT(seen.states.num_swapped_out, 0);
 }
 
 }  // namespace

@@ -140,7 +140,7 @@ TEST(SlotMap, AMatchingPartOfABlockIsCopiedAndCountsAsReused) {
       std::make_shared<metrics::StepRecorder>(metrics::PoolShape{.block_size = 4, .num_blocks = 2});
   recorder->record(StepRecord{.step = 1}, first);
   recorder->record(StepRecord{.step = 2}, second);
-  MemoryHistory history(recorder, 64);
+  MemoryHistory history(recorder, {.bytes_per_block = 64});
   history.follow_to(first.size() + second.size());
   const auto moment = history.at(history.newest_mark());
   ASSERT_TRUE(moment.has_value()) << moment.error().message;

@@ -14,12 +14,17 @@ ImU32 plain_event_colour(const Theme& theme, BlockEventKind kind) {
   switch (kind) {
     case BlockEventKind::kHit:
     case BlockEventKind::kShare:
-    case BlockEventKind::kFork: return theme.owner(2);
+    case BlockEventKind::kFork:
+    case BlockEventKind::kStateShare:
+    case BlockEventKind::kStateResume: return theme.owner(2);
     case BlockEventKind::kCopyOnWrite:
-    case BlockEventKind::kCopyPartial: return theme.warning;
+    case BlockEventKind::kCopyPartial:
+    case BlockEventKind::kStateCopy: return theme.warning;
     case BlockEventKind::kPreempt:
     case BlockEventKind::kSwapOut:
-    case BlockEventKind::kSwapIn: return theme.owner(4);
+    case BlockEventKind::kSwapIn:
+    case BlockEventKind::kStateSwapOut:
+    case BlockEventKind::kStateSwapIn: return theme.owner(4);
     default: return theme.muted;
   }
 }
@@ -53,18 +58,33 @@ std::string_view event_word(BlockEventKind kind) {
     case BlockEventKind::kFill: return "fill";
     case BlockEventKind::kStepBegin: return "step";
     case BlockEventKind::kStepEnd: return "step end";
+    case BlockEventKind::kStateTake: return "take";
+    case BlockEventKind::kStateShare: return "share";
+    case BlockEventKind::kStateResume: return "resume from";
+    case BlockEventKind::kStateCopy: return "copy";
+    case BlockEventKind::kStateRelease: return "release";
+    case BlockEventKind::kStateKeep: return "keep";
+    case BlockEventKind::kStateForget: return "forget";
+    case BlockEventKind::kStateSwapOut: return "swap out";
+    case BlockEventKind::kStateSwapIn: return "swap in";
+    case BlockEventKind::kStateMiss: return "no checkpoint";
   }
   return "event";
 }
 
 std::string event_text(const LogLine& line, const TimelineState& timeline) {
   std::string text;
-  if (line.kind == BlockEventKind::kCopyOnWrite || line.kind == BlockEventKind::kCopyPartial) {
-    text = std::to_string(line.first_block) + " → " + std::to_string(line.aux);
+  const std::string noun = is_of_states(line.kind) ? "state" : "block";
+  if (line.kind == BlockEventKind::kCopyOnWrite || line.kind == BlockEventKind::kCopyPartial ||
+      line.kind == BlockEventKind::kStateCopy) {
+    text = (noun == "state" ? "state " : "") + std::to_string(line.first_block) + " → " +
+           std::to_string(line.aux);
+  } else if (line.kind == BlockEventKind::kStateMiss) {
+    text = "for " + count_text(line.aux, "token");
   } else if (line.count > 1) {
-    text = count_text(line.count, "block");
+    text = count_text(line.count, noun.c_str());
   } else if (line.first_block >= 0) {
-    text = "block " + std::to_string(line.first_block);
+    text = noun + " " + std::to_string(line.first_block);
   }
   if (line.sequence != 0) text += (text.empty() ? "" : ", ") + sequence_name(timeline, line.sequence);
   return text;
@@ -91,8 +111,27 @@ BlockEventKind kind_of(StoryKind kind) {
     case StoryKind::kDropped: return BlockEventKind::kPreempt;
     case StoryKind::kMadeRoom: return BlockEventKind::kEvict;
     case StoryKind::kEnded: return BlockEventKind::kUnref;
+    case StoryKind::kKeptState: return BlockEventKind::kStateKeep;
+    case StoryKind::kResumedState: return BlockEventKind::kStateResume;
+    case StoryKind::kMissedState: return BlockEventKind::kStateMiss;
+    case StoryKind::kEvictedState: return BlockEventKind::kStateForget;
   }
   return BlockEventKind::kAlloc;
+}
+
+std::string kept_text(const Story& story) {
+  const std::string token = "token " + with_thousands(story.position);
+  switch (story.reason) {
+    case CheckpointReason::kSystemPrompt: return "kept a checkpoint behind its system prompt, at " + token;
+    case CheckpointReason::kNextTurn: return "kept a checkpoint for the next turn, at " + token;
+    case CheckpointReason::kEnd: return "kept a checkpoint at its end, " + token;
+    case CheckpointReason::kLong: return "kept a checkpoint on the way, at " + token;
+  }
+  return {};
+}
+
+std::string missed_text(const Story& story) {
+  return count_text(story.num_missed, "token") + " recomputed, because no checkpoint stood later";
 }
 
 std::string story_text(const Story& story, const TimelineState& timeline) {
@@ -113,6 +152,13 @@ std::string story_text(const Story& story, const TimelineState& timeline) {
     case StoryKind::kEnded:
       if (story.kept == story.count) return "ended; its " + blocks + " can be reused";
       return "ended; " + with_thousands(story.kept) + " of " + blocks + " can be reused";
+    case StoryKind::kKeptState: return kept_text(story);
+    case StoryKind::kResumedState:
+      return "resumed at token " + with_thousands(story.position) + whose(story, timeline) +
+             (story.num_missed > 0 ? "; " + missed_text(story) : std::string());
+    case StoryKind::kMissedState: return "found no checkpoint: " + missed_text(story);
+    case StoryKind::kEvictedState:
+      return "evicted the checkpoint at token " + with_thousands(story.position) + whose(story, timeline);
   }
   return {};
 }

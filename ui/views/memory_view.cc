@@ -8,11 +8,13 @@
 #include "ui/state.h"
 #include "ui/views/memory/block_card_view.h"
 #include "ui/views/memory/block_tables.h"
+#include "ui/views/memory/experts_view.h"
 #include "ui/views/memory/health_strip.h"
 #include "ui/views/memory/memory_keys.h"
 #include "ui/views/memory/paper_view.h"
 #include "ui/views/memory/prefix_tree_view.h"
 #include "ui/views/memory/slot_map.h"
+#include "ui/views/memory/state_strip.h"
 #include "ui/views/memory/tiny_pool_view.h"
 #include "ui/widgets/controls.h"
 
@@ -20,7 +22,7 @@ namespace octavo::ui {
 namespace {
 
 constexpr float kMargin = 16, kGap = 12;
-constexpr float kWideLayout = 1040, kSide = 290, kLeastPools = 300;
+constexpr float kWideLayout = 1040, kSide = 290, kLeastPools = 300, kLeastPoolsWithStates = 400;
 constexpr float kMapShare = 0.43f, kSlotMapShare = 0.54f;  // words need more room than cells
 constexpr float kLeastSlotMap = 440;
 constexpr float kZoomStep = 1.3f;
@@ -40,6 +42,8 @@ void MemoryView::draw(const Frame& frame, const UiState& state, ImVec2 extent) {
   draw_tiny_pool_strip(frame, state, width);
   if (memory_workspace.page == MemoryPage::kPaper) {
     draw_paper(frame, memory_workspace, {width, std::max(frame.px(420), ImGui::GetContentRegionAvail().y)});
+  } else if (memory_workspace.page == MemoryPage::kExperts) {
+    draw_experts(frame, state, {width, std::max(frame.px(300), ImGui::GetContentRegionAvail().y)});
   } else {
     if (memory_workspace.page == MemoryPage::kTour) {
       tour_.draw(frame, memory_workspace, width);
@@ -85,7 +89,8 @@ void MemoryView::draw_pools(const Frame& frame, const MemoryWorkspaceState& stat
   Pointing pointing;
   const float space = frame.px(kGap);
   const float timeline = std::clamp(std::floor(extent.y * 0.36f), frame.px(230), frame.px(320));
-  const float height = std::max(extent.y - timeline - space, frame.px(kLeastPools));
+  const float least = frame.px(state.states.empty() ? kLeastPools : kLeastPoolsWithStates);
+  const float height = std::max(extent.y - timeline - space, least);
   if (extent.x >= frame.px(kWideLayout)) {
     const float pool = std::floor(extent.x * (state.slots ? kSlotMapShare : kMapShare)),
                 side = frame.px(kSide);
@@ -105,8 +110,18 @@ void MemoryView::draw_pools(const Frame& frame, const MemoryWorkspaceState& stat
   }
   gap(frame, kGap);
   timeline_.draw(frame, state, {extent.x, timeline});
+  point(frame, state, pointing);
+}
+
+// Whatever is pointed at now: a state, else a block, else nothing.
+void MemoryView::point(const Frame& frame, const MemoryWorkspaceState& state, const Pointing& pointing) {
   const int lit = state.hover.block ? state.hover.block->value : -1;
-  if (pointing.block != lit) frame.actions.push(actions::HoverBlock{pointing.block});
+  const int lit_state = state.hover.state ? state.hover.state->value : -1;
+  if (pointing.state >= 0) {
+    if (pointing.state != lit_state) frame.actions.push(actions::HoverState{pointing.state});
+  } else if (pointing.block != lit || lit_state >= 0) {
+    frame.actions.push(actions::HoverBlock{pointing.block});
+  }
 }
 
 void MemoryView::draw_tables(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent,
@@ -132,6 +147,8 @@ void MemoryView::draw_side(const Frame& frame, const MemoryWorkspaceState& state
   begin_card(frame, "events", extent);
   if (state.card && !shows_events_) {
     draw_block_card(frame, state);
+  } else if (state.state_card && !shows_events_) {
+    draw_state_card(frame, state);
   } else {
     heading_line(frame, "Events");
     gap(frame, 6);

@@ -31,6 +31,7 @@ class MemoryView {
   void draw_pools(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent);
   void draw_tables(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent, Pointing& pointing);
   void draw_side(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent, Pointing& pointing);
+  void point(const Frame& frame, const MemoryWorkspaceState& state, const Pointing& pointing);
 
   BlockMap map_;
   TimelineView timeline_;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "engine/base/format.h"
 #include "ui/model_actions.h"
@@ -51,15 +52,27 @@ std::string blocks_note(std::int32_t count, const ModelMemory& memory) {
          bytes_text(memory.bytes_per_block) + " each";
 }
 
-std::array<Part, 4> parts_of(const Theme& theme, const ModelMemory& memory) {
-  return {
-      {{"Weights", memory.weight_bytes, {}, theme.owner(0)},
-       {"KV pool", memory.kv_bytes, blocks_note(memory.num_blocks, memory), theme.accent},
-       {"Working memory", memory.working_bytes, "activations, logits, scratch", theme.owner(1)},
-       {"Host pool", memory.host_bytes,
-        memory.num_host_blocks > 0 ? "for swapped-out blocks: " + count_text(memory.num_host_blocks, "block")
-                                   : std::string("none: swapping is off"),
-        theme.owner(3)}}};
+std::string host_note(const ModelMemory& memory) {
+  if (memory.num_host_blocks == 0) return "none: swapping is off";
+  const std::string blocks = count_text(memory.num_host_blocks, "block");
+  if (memory.num_host_states == 0) return "for swapped-out blocks: " + blocks;
+  return "for what is swapped out: " + blocks + ", " + count_text(memory.num_host_states, "state");
+}
+
+std::vector<Part> parts_of(const Theme& theme, const ModelMemory& memory) {
+  std::vector<Part> parts = {
+      {"Weights", memory.weight_bytes, {}, theme.owner(0)},
+      {"KV pool", memory.kv_bytes, blocks_note(memory.num_blocks, memory), theme.accent},
+      {"Working memory", memory.working_bytes, "activations, logits, scratch", theme.owner(1)},
+      {"Host pool", memory.host_bytes, host_note(memory), theme.owner(3)}};
+  if (memory.num_states > 0) {
+    const Part states{"States", memory.state_bytes,
+                      count_text(memory.num_states, "state") + " of recurrent layers, " +
+                          bytes_text(memory.bytes_per_state) + " each",
+                      theme.owner(2)};
+    parts.insert(parts.begin() + 2, states);
+  }
+  return parts;
 }
 
 // What it takes, on what is free; longer than that when it does not fit, with a mark where free memory ends.

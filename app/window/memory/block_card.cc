@@ -14,6 +14,7 @@ bool takes_block(BlockEventKind kind) {
 }
 
 bool names(const BlockEvent& event, std::int32_t block) {
+  if (is_of_states(event.kind)) return false;
   return event.block == block || (takes_block(event.kind) && event.aux == block);
 }
 

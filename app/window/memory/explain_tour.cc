@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -22,6 +23,8 @@ namespace {
 
 constexpr std::int64_t kStepUs = 120'000;
 constexpr std::int64_t kBytesPerBlock = 4 * 1024;
+constexpr std::int64_t kBytesPerState = 96 * 1024;
+constexpr std::int32_t kStateSequences = 2;  // that run in a chapter with states, of which there are more
 constexpr std::int32_t kMaxModelLen = 64;
 constexpr std::uint32_t kNumColours = 7;  // of the theme's owners
 
@@ -160,6 +163,7 @@ class ChapterPlayer {
   TourChapter play() {
     chapter_.title = script_.title;
     chapter_.bytes_per_block = kBytesPerBlock;
+    chapter_.bytes_per_state = script_.num_states > 0 ? kBytesPerState : 0;
     chapter_.max_model_len = kMaxModelLen;
     chapter_.stops.push_back({0, script_.beginning});
     for (std::int32_t step = 0; step < kMostSteps; ++step) {
@@ -184,11 +188,13 @@ class ChapterPlayer {
     return {.block_size = kTourBlockSize,
             .num_blocks = script.num_blocks,
             .bytes_per_block = kBytesPerBlock,
-            .max_num_seqs = 8,
+            .max_num_seqs = script.num_states > 0 ? kStateSequences : 8,
             .max_num_batched_tokens = 32,
             .max_model_len = kMaxModelLen,
             .enable_prefix_caching = script.has_cache,
             .num_host_blocks = script.num_host_blocks,
+            .num_states = script.num_states,
+            .bytes_per_state = kBytesPerState,
             .preemption_mode = script.preemption,
             .reserve_block_per_sequence = false};
   }
@@ -242,6 +248,44 @@ class ChapterPlayer {
     chapter_.snapshots.push_back(snapshot);
     const std::string sentence = narrate(news);
     if (!sentence.empty()) chapter_.stops.push_back({end_of_computation(news), sentence});
+    const std::string kept = told_checkpoints(news);
+    if (!kept.empty()) chapter_.stops.push_back({news.next_event_mark, kept});
+  }
+
+  // After the step, when what ended in it has let its state go.
+  std::string told_checkpoints(const metrics::Trace& news) const {
+    std::string text;
+    for (const BlockEvent& event : news.block_events) {
+      if (event.kind != BlockEventKind::kStateKeep) continue;
+      text += (text.empty() ? "" : " ") + label(event.sequence) + " leaves state " +
+              std::to_string(event.block) + " as a checkpoint behind word " +
+              std::to_string(checkpoint_position(event.aux)) + ".";
+    }
+    return text;
+  }
+
+  void say_of_states(const metrics::Trace& news, const std::function<void(const std::string&)>& say) const {
+    for (const BlockEvent& event : news.block_events) {
+      const std::string who = label(event.sequence), state = "state " + std::to_string(event.block);
+      switch (event.kind) {
+        case BlockEventKind::kStateTake:
+          say(who + " begins with an empty " + state + ", which every word changes in place.");
+          break;
+        case BlockEventKind::kStateResume:
+          say(who + " finds the checkpoint behind word " + std::to_string(event.aux) + ": it goes on from " +
+              state + ", and computes only what follows.");
+          break;
+        case BlockEventKind::kStateCopy:
+          say("To go on it copies " + state + " to state " + std::to_string(event.aux) +
+              ": the checkpoint stays as it is.");
+          break;
+        case BlockEventKind::kStateMiss:
+          say("The blocks of " + who + " hold " + std::to_string(event.aux) +
+              " words that it could share, but no checkpoint stands there: they are recomputed.");
+          break;
+        default: break;
+      }
+    }
   }
 
   // The first colour that nobody has who is there now or was there in the step before.
@@ -356,6 +400,7 @@ class ChapterPlayer {
         say(label(sequence) + " allocates " + (blocks.size() == 1 ? "block " : "blocks ") + numbers + ".");
       }
     }
+    say_of_states(news, say);
     if (text.empty()) text = told_words();
     return text;
   }

@@ -17,32 +17,39 @@ void HistorySource::add(const metrics::Trace& trace) {
 
 std::unique_ptr<HistorySource> live_source(const EngineDescription& description,
                                            std::shared_ptr<const metrics::StepRecorder> recorder) {
-  return std::make_unique<HistorySource>(
-      HistorySource{.kind = ui::MemorySource::kLive,
-                    .pool = {.name = model_title(description.model),
-                             .block_size = description.block_size,
-                             .num_blocks = description.num_blocks,
-                             .num_host_blocks = description.num_host_blocks,
-                             .bytes_per_block = description.bytes_per_block,
-                             .max_model_len = description.max_model_len},
-                    .history = MemoryHistory(std::move(recorder), description.bytes_per_block),
-                    .timeline = MemoryTimeline(model_title(description.model))});
+  return std::make_unique<HistorySource>(HistorySource{
+      .kind = ui::MemorySource::kLive,
+      .pool = {.name = model_title(description.model),
+               .block_size = description.block_size,
+               .num_blocks = description.num_blocks,
+               .num_host_blocks = description.num_host_blocks,
+               .bytes_per_block = description.bytes_per_block,
+               .num_states = description.num_states,
+               .num_host_states = description.num_host_states,
+               .bytes_per_state = description.bytes_per_state,
+               .max_model_len = description.max_model_len},
+      .history =
+          MemoryHistory(std::move(recorder), {description.bytes_per_block, description.bytes_per_state}),
+      .timeline = MemoryTimeline(model_title(description.model))});
 }
 
 std::unique_ptr<HistorySource> tour_source(TourChapter chapter) {
   const metrics::PoolShape shape = chapter.recorder->shape();
-  auto source = std::make_unique<HistorySource>(
-      HistorySource{.kind = ui::MemorySource::kTour,
-                    .pool = {.name = chapter.title,
-                             .block_size = shape.block_size,
-                             .num_blocks = shape.num_blocks,
-                             .num_host_blocks = shape.num_host_blocks,
-                             .bytes_per_block = chapter.bytes_per_block,
-                             .max_model_len = chapter.max_model_len},
-                    .history = MemoryHistory(chapter.recorder, chapter.bytes_per_block),
-                    .title = std::move(chapter.title),
-                    .words = std::move(chapter.words),
-                    .stops = std::move(chapter.stops)});
+  auto source = std::make_unique<HistorySource>(HistorySource{
+      .kind = ui::MemorySource::kTour,
+      .pool = {.name = chapter.title,
+               .block_size = shape.block_size,
+               .num_blocks = shape.num_blocks,
+               .num_host_blocks = shape.num_host_blocks,
+               .bytes_per_block = chapter.bytes_per_block,
+               .num_states = shape.num_states,
+               .num_host_states = shape.num_host_states,
+               .bytes_per_state = chapter.bytes_per_state,
+               .max_model_len = chapter.max_model_len},
+      .history = MemoryHistory(chapter.recorder, {chapter.bytes_per_block, chapter.bytes_per_state}),
+      .title = std::move(chapter.title),
+      .words = std::move(chapter.words),
+      .stops = std::move(chapter.stops)});
   for (const KvSnapshot& snapshot : chapter.snapshots) source->history.learn(snapshot);
   for (const auto& [sequence, label] : chapter.labels) {
     const auto colour = chapter.colours.find(sequence);

@@ -32,11 +32,16 @@ ui::MemoryBar memory_bar(const EngineDescription& description, std::int64_t tota
                     .weight_bytes = description.weight_bytes,
                     .kv_bytes = description.bytes_per_block * description.num_blocks,
                     .working_bytes = description.working_bytes,
-                    .total_bytes = total_bytes};
+                    .total_bytes = total_bytes,
+                    .state_bytes = description.bytes_per_state * description.num_states};
   if (total_bytes <= 0) return bar;
   bar.sentence = "weights " + bytes_text(bar.weight_bytes) + ", " +
                  percent_of(bar.weight_bytes, total_bytes) + " · KV pool " + bytes_text(bar.kv_bytes) + ", " +
                  percent_of(bar.kv_bytes, total_bytes);
+  if (bar.state_bytes > 0) {
+    bar.sentence +=
+        " · states " + bytes_text(bar.state_bytes) + ", " + percent_of(bar.state_bytes, total_bytes);
+  }
   if (bar.working_bytes > 0) {
     bar.sentence += " · working memory " + bytes_text(bar.working_bytes) + ", " +
                     percent_of(bar.working_bytes, total_bytes);

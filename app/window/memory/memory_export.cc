@@ -50,6 +50,22 @@ Json figures_json(const KvFigures& figures) {
           {"host_used_blocks", figures.host_used_blocks}};
 }
 
+// Of recurrent layers.
+Json states_json(const KvSnapshot& snapshot) {
+  Json states = Json::array();
+  for (std::size_t i = 0; i < snapshot.states.size(); ++i) {
+    const StateSnapshot& state = snapshot.states[i];
+    if (state.state == BlockState::kFree) continue;
+    Json json = {{"state", i}, {"is", state_name(state.state)}, {"owners", state.ref_count}};
+    if (state.is_checkpoint) {
+      json["checkpoint"] = checkpoint_reason_name(state.reason);
+      json["position"] = state.position;
+    }
+    states.push_back(std::move(json));
+  }
+  return states;
+}
+
 }  // namespace
 
 std::string memory_json(const ui::MemoryWorkspaceState& state) {
@@ -82,6 +98,7 @@ std::string memory_json(const ui::MemoryWorkspaceState& state) {
                       {"parent", block.parent},
                       {"findable", block.findable}});
   }
+  if (state.pool.num_states > 0) json["states"] = states_json(*state.snapshot);
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -114,6 +114,33 @@ ui::HealthFigure scatter_figure(const KvSnapshot& snapshot) {
               "because attention reads through the table. Below: the longest run of free blocks."};
 }
 
+// Of models with recurrent layers.
+ui::HealthFigure states_figure(const KvSnapshot& snapshot) {
+  const KvFigures& figures = snapshot.figures;
+  const std::int64_t num_held = std::int64_t{figures.used_states} + figures.cached_states;
+  return {.id = "states",
+          .value = with_thousands(figures.used_states) + " of " + with_thousands(snapshot.totals.num_states),
+          .label = "recurrent states in use",
+          .note = bytes_text(num_held * snapshot.totals.bytes_per_state) + " held",
+          .definition =
+              "Recurrent states in use: states that some sequence owns, of all in the pool. A state "
+              "has one size, whatever the length of its text. Held: the bytes of these and of the "
+              "checkpoints that nobody owns."};
+}
+
+ui::HealthFigure checkpoints_figure(const KvSnapshot& snapshot) {
+  const StateTotals& totals = snapshot.totals.states;
+  return {.id = "checkpoints",
+          .value = with_thousands(snapshot.figures.checkpoints),
+          .label = snapshot.figures.checkpoints == 1 ? "checkpoint" : "checkpoints",
+          .note = "resumed " + count_text(totals.num_resumed, "time") + ", " +
+                  with_thousands(totals.num_evicted) + " evicted",
+          .definition =
+              "Checkpoints: states that can be found again by the tokens before them. Resumed and "
+              "evicted count since the start. Kept since then: " +
+              with_thousands(totals.num_taken) + "."};
+}
+
 // ---- sentences
 
 std::string when(std::int64_t time_us, std::int64_t now_us, std::int64_t origin_us) {
@@ -135,6 +162,9 @@ std::string sentence_of(const ui::LogLine& line, const ui::MemoryWorkspaceState&
     case BlockEventKind::kEvict:
       return count_text(line.count, "cached block") + (line.count == 1 ? " was" : " were") + " evicted " +
              time + " to make room for " + name + ".";
+    case BlockEventKind::kStateMiss:
+      return name + " recomputed " + count_text(line.aux, "token") + " " + time +
+             ": their blocks were there, but no checkpoint.";
     default: return {};
   }
 }
@@ -205,6 +235,10 @@ std::vector<ui::HealthFigure> health_figures(const KvSnapshot& snapshot, const u
       curve(timeline, mark, [](const StepRecord& record) { return double(record.host_used_blocks); });
   all.back().least_range = 4;
   if (num_swapped > 0) all.back().note += ", " + count_text(num_swapped, "request") + " out";
+  if (pool.num_states > 0) {
+    all.push_back(states_figure(snapshot));
+    all.push_back(checkpoints_figure(snapshot));
+  }
   all.push_back(hits_figure(timeline, snapshot.totals, mark));
   all.push_back(use_figure(snapshot));
   all.push_back({.id = "reserved",

@@ -12,11 +12,23 @@ using metrics::PoolMoment;
 
 constexpr std::size_t kMostFacts = 16'384;
 
+// Up to the first slot without KV: a prompt has blocks for more than is computed of it.
+std::int32_t count_filled(const KvState& state, const SequenceSnapshot& sequence) {
+  std::int32_t num_tokens = 0;
+  for (const BlockId block : sequence.block_table) {
+    const std::int32_t num_filled = sequence.state == SequenceState::kSwapped
+                                        ? state.host_block(block).num_filled
+                                        : state.block(block).num_filled;
+    num_tokens += num_filled;
+    if (num_filled < state.shape().block_size) break;
+  }
+  return num_tokens;
+}
+
 }  // namespace
 
-MemoryHistory::MemoryHistory(std::shared_ptr<const metrics::StepRecorder> recorder,
-                             std::int64_t bytes_per_block)
-    : recorder_(std::move(recorder)), bytes_per_block_(bytes_per_block) {}
+MemoryHistory::MemoryHistory(std::shared_ptr<const metrics::StepRecorder> recorder, const Sizes& sizes)
+    : recorder_(std::move(recorder)), sizes_(sizes) {}
 
 void MemoryHistory::follow_to(std::uint64_t mark) {
   newest_mark_ = mark;
@@ -72,7 +84,7 @@ KvSnapshot MemoryHistory::make_snapshot(const PoolMoment& moment) const {
   totals.block_size = shape.block_size;
   totals.num_blocks = shape.num_blocks;
   totals.num_host_blocks = shape.num_host_blocks;
-  totals.bytes_per_block = bytes_per_block_;
+  totals.bytes_per_block = sizes_.bytes_per_block;
   totals.partial_copies = count(BlockEventKind::kCopyPartial);
   totals.cow_copies = count(BlockEventKind::kCopyOnWrite) + totals.partial_copies;
   totals.swapped_out_blocks = count(BlockEventKind::kSwapOut);
@@ -80,6 +92,15 @@ KvSnapshot MemoryHistory::make_snapshot(const PoolMoment& moment) const {
   totals.evicted_cached_blocks = count(BlockEventKind::kEvict);
   totals.prefix_hit_tokens = moment.story.num_hit_tokens;
   totals.host_used_blocks = moment.state.num_host_used();
+  totals.num_states = shape.num_states;
+  totals.num_host_states = shape.num_host_states;
+  totals.bytes_per_state = sizes_.bytes_per_state;
+  totals.states.num_taken = count(BlockEventKind::kStateKeep);
+  totals.states.num_resumed = count(BlockEventKind::kStateResume);
+  totals.states.num_copied = count(BlockEventKind::kStateCopy);
+  totals.states.num_evicted = moment.story.num_evicted_states;
+  totals.states.num_swapped_out = moment.story.num_states_out;
+  totals.states.num_swapped_in = moment.story.num_states_in;
   snapshot.blocks.resize(static_cast<std::size_t>(shape.num_blocks));
   for (std::int32_t i = 0; i < shape.num_blocks; ++i) {
     const KvState::Block block = moment.state.block(BlockId{i});
@@ -92,9 +113,31 @@ KvSnapshot MemoryHistory::make_snapshot(const PoolMoment& moment) const {
                                                     .findable = block.is_findable,
                                                     .last_step = story.last_step};
   }
+  add_states(moment, snapshot);
   add_sequences(moment, snapshot);
   snapshot.figures = metrics::recount_figures(snapshot);
   return snapshot;
+}
+
+// What a checkpoint is worth is no event: it is left out.
+void MemoryHistory::add_states(const PoolMoment& moment, KvSnapshot& snapshot) {
+  snapshot.states.resize(static_cast<std::size_t>(moment.state.shape().num_states));
+  for (std::size_t i = 0; i < snapshot.states.size(); ++i) {
+    const KvState::State state = moment.state.state(BlockId{static_cast<std::int32_t>(i)});
+    const metrics::StateStory& story = moment.story.states[i];
+    snapshot.states[i] = {.state = state.state(),
+                          .ref_count = state.num_owners,
+                          .is_checkpoint = state.is_checkpoint,
+                          .reason = state.reason,
+                          .position = state.position,
+                          .last_block = BlockId{story.last_block},
+                          .last_step = story.last_step};
+  }
+  for (const auto& [sequence, place] : moment.state.state_places()) {
+    if (place.is_on_host) continue;
+    StateSnapshot& state = snapshot.states[static_cast<std::size_t>(place.state.value)];
+    if (state.first_owner == SequenceId{}) state.first_owner = SequenceId{sequence};
+  }
 }
 
 void MemoryHistory::add_sequences(const PoolMoment& moment, KvSnapshot& snapshot) const {
@@ -107,19 +150,14 @@ void MemoryHistory::add_sequences(const PoolMoment& moment, KvSnapshot& snapshot
       sequence.output_index = facts->second.output_index;
       sequence.num_prompt_tokens = facts->second.num_prompt_tokens;
     }
-    std::int32_t last_filled = 0;
     if (story.state == SequenceState::kSwapped) {
       for (const auto& [index, host] : story.host_blocks) sequence.block_table.push_back(host);
-      if (!sequence.block_table.empty())
-        last_filled = moment.state.host_block(sequence.block_table.back()).num_filled;
     } else {
       const auto table = moment.state.table_of(SequenceId{id});
       sequence.block_table.assign(table.begin(), table.end());
-      if (!table.empty()) last_filled = moment.state.block(table.back()).num_filled;
     }
-    const auto num_blocks = static_cast<std::int32_t>(sequence.block_table.size());
-    if (num_blocks > 0)
-      sequence.num_computed_tokens = (num_blocks - 1) * moment.state.shape().block_size + last_filled;
+    if (const auto place = moment.state.state_of(SequenceId{id})) sequence.state_slot = place->state;
+    sequence.num_computed_tokens = count_filled(moment.state, sequence);
     sequence.num_tokens = sequence.num_computed_tokens;
     if (story.state == SequenceState::kRunning) {
       for (const BlockId block : sequence.block_table) {
@@ -127,7 +165,7 @@ void MemoryHistory::add_sequences(const PoolMoment& moment, KvSnapshot& snapshot
         if (cell.first_owner.value == 0) cell.first_owner = sequence.sequence_id;
       }
     }
-    const bool is_over = story.state == SequenceState::kRunning && num_blocks == 0;
+    const bool is_over = story.state == SequenceState::kRunning && sequence.block_table.empty();
     if (!is_over) snapshot.sequences.push_back(std::move(sequence));
   }
 }

@@ -33,7 +33,11 @@ struct SequenceFacts {
 
 class MemoryHistory {
  public:
-  MemoryHistory(std::shared_ptr<const metrics::StepRecorder> recorder, std::int64_t bytes_per_block);
+  // Of a block and of a state of recurrent layers, for figures only.
+  struct Sizes {
+    std::int64_t bytes_per_block = 0, bytes_per_state = 0;
+  };
+  MemoryHistory(std::shared_ptr<const metrics::StepRecorder> recorder, const Sizes& sizes);
 
   // The recorder was read up to this mark, which is the newest moment from now on.
   void follow_to(std::uint64_t mark);
@@ -68,9 +72,10 @@ class MemoryHistory {
  private:
   KvSnapshot make_snapshot(const metrics::PoolMoment& moment) const;
   void add_sequences(const metrics::PoolMoment& moment, KvSnapshot& snapshot) const;
+  static void add_states(const metrics::PoolMoment& moment, KvSnapshot& snapshot);
 
   std::shared_ptr<const metrics::StepRecorder> recorder_;
-  std::int64_t bytes_per_block_ = 0;
+  Sizes sizes_;
   std::uint64_t newest_mark_ = 0;
   std::optional<metrics::PoolMoment> newest_;  // goes on with every event, so that no story is lost
   std::optional<metrics::PoolMoment> past_;    // that was asked for; none: the newest

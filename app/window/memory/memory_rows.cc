@@ -134,7 +134,8 @@ std::vector<ui::TableLine> table_lines(const KvSnapshot& snapshot,
                          .state = sequence.state,
                          .chat_id = sequences[index].chat_id,
                          .sequence = sequence.sequence_id.value,
-                         .blocks = sequence.block_table};
+                         .blocks = sequence.block_table,
+                         .state_slot = sequence.state_slot.value};
   };
   for (const RequestId request : order) {
     const auto& of_request = outputs[request];

@@ -47,7 +47,51 @@ ui::Story* story_to_continue(std::deque<ui::Story>& stories, ui::StoryKind kind,
 
 }  // namespace
 
+void MemoryStories::add_of_states(const BlockEvent& event, std::uint64_t mark,
+                                  std::deque<ui::Story>& stories) {
+  const auto tell = [&](ui::StoryKind kind, const Checkpoint& checkpoint) -> ui::Story& {
+    return stories.emplace_back(ui::Story{.kind = kind,
+                                          .mark = mark,
+                                          .last_mark = mark,
+                                          .step = event.step,
+                                          .time_us = event.time_us,
+                                          .sequence = event.sequence,
+                                          .other = checkpoint.sequence,
+                                          .count = 1,
+                                          .position = checkpoint.position,
+                                          .reason = checkpoint.reason});
+  };
+  switch (event.kind) {
+    case BlockEventKind::kStateKeep:
+      checkpoints_[event.block] = {event.sequence, checkpoint_position(event.aux),
+                                   checkpoint_reason(event.aux)};
+      tell(ui::StoryKind::kKeptState, checkpoints_[event.block]);
+      break;
+    case BlockEventKind::kStateResume: {
+      Checkpoint& from = checkpoints_[event.block];  // of nobody where its keeping was not seen
+      from.position = event.aux;
+      tell(ui::StoryKind::kResumedState, from);
+      break;
+    }
+    case BlockEventKind::kStateMiss: {
+      const bool has_resumed = !stories.empty() && stories.back().kind == ui::StoryKind::kResumedState &&
+                               stories.back().sequence == event.sequence && stories.back().step == event.step;
+      ui::Story& story = has_resumed ? stories.back() : tell(ui::StoryKind::kMissedState, {});
+      story.num_missed = event.aux;
+      story.last_mark = mark;
+      break;
+    }
+    case BlockEventKind::kStateForget:
+      if (event.aux == 1 && event.sequence != 0)
+        tell(ui::StoryKind::kEvictedState, checkpoints_[event.block]);
+      checkpoints_.erase(event.block);
+      break;
+    default: break;
+  }
+}
+
 void MemoryStories::add(const BlockEvent& event, std::uint64_t mark, std::deque<ui::Story>& stories) {
+  if (is_of_states(event.kind)) add_of_states(event, mark, stories);
   if (const auto kind = kind_of(event)) {
     const bool names_other = *kind == ui::StoryKind::kReused || *kind == ui::StoryKind::kMadeRoom;
     const std::uint64_t other = names_other ? writer_of(event.block) : 0;

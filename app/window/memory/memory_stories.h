@@ -26,6 +26,7 @@ class MemoryStories {
     bool is_preempted = false;
   };
 
+  void add_of_states(const BlockEvent& event, std::uint64_t mark, std::deque<ui::Story>& stories);
   void follow_sequence(const BlockEvent& event, std::uint64_t mark, std::deque<ui::Story>& stories);
   void release(const BlockEvent& event, std::uint64_t mark, std::deque<ui::Story>& stories);
   static void take_back_end(const BlockEvent& event, std::deque<ui::Story>& stories);
@@ -34,6 +35,12 @@ class MemoryStories {
 
   std::vector<std::uint64_t> writers_;  // who computed what a block holds, by block; 0: not known
   std::map<std::uint64_t, Released> sequences_;
+  struct Checkpoint {
+    std::uint64_t sequence = 0;
+    std::int32_t position = 0;
+    CheckpointReason reason = CheckpointReason::kEnd;
+  };
+  std::map<std::int32_t, Checkpoint> checkpoints_;  // by state
 };
 
 }  // namespace octavo::app

@@ -19,7 +19,8 @@ constexpr bool is_told(BlockEventKind kind) {
     case BlockEventKind::kStepEnd:
     case BlockEventKind::kFill:
     case BlockEventKind::kSeal:
-    case BlockEventKind::kUnref: return false;
+    case BlockEventKind::kUnref:
+    case BlockEventKind::kStateRelease: return false;
     default: return true;
   }
 }

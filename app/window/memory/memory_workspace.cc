@@ -16,6 +16,7 @@
 #include "app/window/memory/memory_rows.h"
 #include "app/window/memory/memory_tree.h"
 #include "app/window/memory/slot_map.h"
+#include "app/window/memory/state_rows.h"
 #include "app/window/memory/tour_trial.h"
 #include "engine/base/home_folder.h"
 #include "engine/base/text.h"
@@ -73,8 +74,19 @@ void MemoryWorkspace::attach(const EngineDescription& description,
   chats_ = {};
   bytes_ = std::move(bytes);
   state.memory.timeline = live_->timeline.shared();
+  show_experts_of(description.model, state);
   state.memory_workspace.bar = memory_bar(description, physical_memory_bytes());
   if (other_ == nullptr) show_source(state, nullptr);
+}
+
+// Of another model than before: nothing is counted yet.
+void MemoryWorkspace::show_experts_of(const ModelDescription& model, ui::UiState& state) {
+  ui::MemoryWorkspaceState& memory_workspace = state.memory_workspace;
+  experts_.choose({});
+  experts_.restart();
+  memory_workspace.experts = {.num_experts = model.num_experts, .num_used = model.num_used_experts};
+  const bool has_page = model.num_experts > 0 || memory_workspace.page != ui::MemoryPage::kExperts;
+  if (!has_page) memory_workspace.page = ui::MemoryPage::kPools;
 }
 
 void MemoryWorkspace::detach() {
@@ -164,6 +176,7 @@ void MemoryWorkspace::show_source(ui::UiState& state, std::unique_ptr<HistorySou
   other_ = std::move(other);
   ui::MemoryWorkspaceState& memory_workspace = state.memory_workspace;
   chosen_.reset();
+  chosen_state_.reset();
   memory_workspace.hover = {};
   memory_workspace.cursor = {.speed = memory_workspace.cursor.speed};
   memory_workspace.source = other_ ? other_->kind : ui::MemorySource::kLive;
@@ -280,6 +293,7 @@ bool MemoryWorkspace::tick(std::int64_t now_us, ui::UiState& state) {
   bool changed = play(now_us, state);
   changed |= take_recording(state);
   changed |= take_paper(state);
+  changed |= take_experts(state);
   changed |= count_ages(state);
   return changed;
 }
@@ -299,7 +313,7 @@ bool MemoryWorkspace::count_ages(ui::UiState& state) {
 }
 
 bool MemoryWorkspace::wants_tick() const {
-  return opening_.valid() || paper_.has_news() || is_playing_ || counts_ages_;
+  return opening_.valid() || paper_.has_news() || is_playing_ || counts_ages_ || experts_.is_busy();
 }
 
 // ---- what is shown
@@ -367,6 +381,11 @@ void MemoryWorkspace::show_blocks(const MemoryHistory::Moment& moment, ui::UiSta
     memory_workspace.blocks[i].last_us = story.blocks[i].last_us;
   }
   memory_workspace.host = host_blocks(moment);
+  StateRows states = state_rows(snapshot, story, memory_workspace.sequences, shown().timeline.state().names,
+                                memory_workspace.pool.num_host_states);
+  memory_workspace.states = std::move(states.states);
+  memory_workspace.host_states = std::move(states.host_states);
+  mark_checkpoints(snapshot, memory_workspace.blocks);
   memory_workspace.lines = table_lines(snapshot, memory_workspace.sequences);
   const bool is_newest = other_ == nullptr && memory_workspace.cursor.following &&
                          live_->history.newest() != nullptr &&
@@ -405,6 +424,9 @@ std::string MemoryWorkspace::text_of_block(BlockId block) {
 void MemoryWorkspace::show_card(ui::UiState& state) {
   ui::MemoryWorkspaceState& memory_workspace = state.memory_workspace;
   memory_workspace.card.reset();
+  memory_workspace.state_card.reset();
+  if (chosen_state_ && static_cast<std::size_t>(chosen_state_->value) < memory_workspace.states.size())
+    memory_workspace.state_card = state_card(*chosen_state_, shown().history, memory_workspace);
   if (!chosen_ || static_cast<std::size_t>(chosen_->value) >= memory_workspace.snapshot->blocks.size())
     return;
   memory_workspace.card = block_card(*chosen_, shown().history, memory_workspace, text_of_block(*chosen_));
@@ -412,10 +434,18 @@ void MemoryWorkspace::show_card(ui::UiState& state) {
 
 void MemoryWorkspace::apply_one(const act::ChooseBlock& a, ui::UiState& state) {
   chosen_ = a.block < 0 ? std::nullopt : std::optional(BlockId{a.block});
+  chosen_state_.reset();
   effects_.changes_watched_block = true;
   effects_.watched_block = other_ ? std::nullopt : chosen_;
   if (has_source() && state.memory_workspace.snapshot) show_card(state);
   ++state.memory_workspace.version;
+}
+
+void MemoryWorkspace::apply_one(const act::ChooseState& a, ui::UiState& state) {
+  apply_one(act::ChooseBlock{-1}, state);
+  if (a.state < 0) return;
+  chosen_state_ = BlockId{a.state};
+  if (has_source() && state.memory_workspace.snapshot) show_card(state);
 }
 
 // ---- linked hover
@@ -427,17 +457,41 @@ void MemoryWorkspace::apply_one(const act::HoverBlock& a, ui::UiState& state) {
     hover = {};
     return;
   }
-  if (hover.block == block) return;
+  if (hover.block == block && !hover.state) return;
   const bool is_live = other_ == nullptr && live_ != nullptr;
   hover = is_live ? words_of_block(block, live_->pool.block_size, tokens_, bytes_, state)
                   : ui::LinkedHover{.blocks = {block}};
   hover.block = block;
+  hover.states = states_of_blocks(hover.blocks, state.memory_workspace.states);
+}
+
+// The blocks of the tokens that it knows, and their words.
+void MemoryWorkspace::apply_one(const act::HoverState& a, ui::UiState& state) {
+  ui::MemoryWorkspaceState& memory_workspace = state.memory_workspace;
+  memory_workspace.hover = {};
+  const auto index = static_cast<std::size_t>(a.state);
+  if (a.state < 0 || index >= memory_workspace.states.size()) return;
+  const ui::ShownState& shown_state = memory_workspace.states[index];
+  memory_workspace.hover.state = BlockId{a.state};
+  memory_workspace.hover.states = {BlockId{a.state}};
+  memory_workspace.hover.blocks = shown_state.blocks;
+  if (other_ != nullptr || live_ == nullptr) return;
+  const auto& stories = live_->history.story().states;
+  const std::uint64_t sequence = index < stories.size() ? stories[index].sequence : 0;
+  const auto facts = live_->history.facts().find(sequence);
+  if (facts == live_->history.facts().end()) return;
+  for (const TokenBook::Stretch& stretch :
+       tokens_.stretches_of(facts->second.request_id, 0, shown_state.position, bytes_)) {
+    memory_workspace.hover.ranges[{stretch.chat_id, stretch.message}].push_back(stretch.range);
+  }
 }
 
 void MemoryWorkspace::apply_one(const act::HoverText& a, ui::UiState& state) {
   state.memory_workspace.hover = live_ != nullptr
                                      ? blocks_of_words(a, live_->pool.block_size, tokens_, bytes_, state)
                                      : ui::LinkedHover{};
+  ui::MemoryWorkspaceState& memory_workspace = state.memory_workspace;
+  memory_workspace.hover.states = states_of_blocks(memory_workspace.hover.blocks, memory_workspace.states);
 }
 
 // ---- recordings and exports
@@ -595,6 +649,26 @@ void MemoryWorkspace::show_tour(ui::UiState& state) {
   tour.figures = slot_figures(slots);
   state.memory_workspace.slots = std::move(slots);
 }
+
+void MemoryWorkspace::count_experts(std::vector<ExpertChoices> steps, const ChatOfRequest& chat_of) {
+  experts_.add(std::move(steps), chat_of);
+}
+
+bool MemoryWorkspace::asks_for_experts(const ui::UiState& state) {
+  const ui::MemoryWorkspaceState& memory_workspace = state.memory_workspace;
+  return state.workspace == ui::Workspace::kMemory && memory_workspace.page == ui::MemoryPage::kExperts;
+}
+
+bool MemoryWorkspace::take_experts(ui::UiState& state) {
+  auto heat = experts_.take();
+  if (heat == nullptr) return false;
+  state.memory_workspace.experts.heat = std::move(heat);
+  return true;
+}
+
+void MemoryWorkspace::apply_one(const act::ChooseExpertsOf& a, ui::UiState&) { experts_.choose(a.chat_id); }
+
+void MemoryWorkspace::apply_one(const act::RestartExperts&, ui::UiState&) { experts_.restart(); }
 
 void MemoryWorkspace::apply_one(const act::RunPaper&, ui::UiState& state) {
   paper_.start();

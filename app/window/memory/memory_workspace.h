@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "app/window/memory/expert_counter.h"
 #include "app/window/memory/history_source.h"
 #include "app/window/memory/live_recording.h"
 #include "app/window/memory/memory_fold.h"
@@ -67,6 +68,9 @@ class MemoryWorkspace {
   // Time goes on: plays, counts ages, takes in what ran beside. True when something that is drawn changed.
   bool tick(std::int64_t now_us, ui::UiState& state);
   // Whether tick() has something to do without an event.
+  // Whether the page of experts is shown, so that somebody must ask the engine for their choices.
+  static bool asks_for_experts(const ui::UiState& state);
+  void count_experts(std::vector<ExpertChoices> steps, const ChatOfRequest& chat_of);
   bool wants_tick() const;
   // The state at the cursor again, when the Memory workspace is opened.
   void refresh(ui::UiState& state);
@@ -94,6 +98,8 @@ class MemoryWorkspace {
   void apply_one(const ui::actions::ChangePlaySpeed& a, ui::UiState& state);
   void apply_one(const ui::actions::ChooseBlock& a, ui::UiState& state);
   void apply_one(const ui::actions::HoverBlock& a, ui::UiState& state);
+  void apply_one(const ui::actions::ChooseState& a, ui::UiState& state);
+  void apply_one(const ui::actions::HoverState& a, ui::UiState& state);
   void apply_one(const ui::actions::HoverText& a, ui::UiState& state);
   void apply_one(const ui::actions::StartRecording& a, ui::UiState& state);
   void apply_one(const ui::actions::StopRecording& a, ui::UiState& state);
@@ -103,9 +109,12 @@ class MemoryWorkspace {
   void apply_one(const ui::actions::ShowChapter& a, ui::UiState& state);
   void apply_one(const ui::actions::MoveTour& a, ui::UiState& state);
   void apply_one(const ui::actions::PlayTrial& a, ui::UiState& state);
+  void apply_one(const ui::actions::ChooseExpertsOf& a, ui::UiState& state);
+  void apply_one(const ui::actions::RestartExperts& a, ui::UiState& state);
   void apply_one(const ui::actions::RunPaper& a, ui::UiState& state);
   void apply_one(const ui::actions::CancelPaper& a, ui::UiState& state);
 
+  void show_experts_of(const ModelDescription& model, ui::UiState& state);
   std::uint64_t cursor_mark(const ui::UiState& state) const;
   void seek(std::uint64_t mark, ui::UiState& state);
   void show(ui::UiState& state);
@@ -120,6 +129,7 @@ class MemoryWorkspace {
   bool play(std::int64_t now_us, ui::UiState& state);
   bool take_recording(ui::UiState& state);
   bool take_paper(ui::UiState& state);
+  bool take_experts(ui::UiState& state);
   bool count_ages(ui::UiState& state);
 
   const std::filesystem::path folder_;
@@ -131,13 +141,15 @@ class MemoryWorkspace {
   TokenBook tokens_;
   MemoryEffects effects_;
   std::optional<BlockId> chosen_;
-  std::int64_t played_us_ = -1;  // when playing moved last
+  std::optional<BlockId> chosen_state_;  // of recurrent layers; never both
+  std::int64_t played_us_ = -1;          // when playing moved last
   std::int64_t now_us_ = 0;
   bool is_playing_ = false;
   bool counts_ages_ = false;  // a sentence tells how long ago something was
   LiveRecording recording_;
   std::future<Result<OpenedRecording>> opening_;
   PaperComparison paper_;
+  ExpertCounter experts_;
 };
 
 }  // namespace octavo::app

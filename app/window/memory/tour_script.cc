@@ -23,6 +23,8 @@ std::vector<TourAsk> word_by_word(const std::string& prompt, const std::string& 
 const std::vector<TourScript>& tour_scripts() {
   static const std::string kAlan = "Alan Turing is a computer scientist";
   static const std::string kAnswer = "and mathematician renowned for his work";
+  static const std::string kManner = "You answer in one short sentence . Be kind and be exact .";
+  static const std::string kWho = "a mathematician who broke codes";
   static const std::vector<TourAsk> kTooMuchForThePool = {
       {.label = "Alan",
        .prompt = "Alan Turing is a computer scientist",
@@ -116,6 +118,24 @@ const std::vector<TourScript>& tour_scripts() {
        .preemption = PreemptionPolicy::kRecompute,
        .has_cache = false,
        .asks = kTooMuchForThePool},
+      {.title = "Recurrent layers and checkpoints",
+       .beginning =
+           "Some models have recurrent layers. These keep no keys and values: all they know of a text "
+           "is one state, of the same size however long the text is. It can be copied, not cut.",
+       .end =
+           "Blocks can be shared up to any word. A state is of one place only, so it is kept as a checkpoint "
+           "where others are likely to go on: behind a system prompt, and where a turn ends.",
+       .num_blocks = 20,
+       .num_states = 3,
+       .asks = {{.label = "Turn 1", .prompt = kManner + " Who was Alan Turing ?", .answers = {kWho}},
+                {.at_step = 7,
+                 .label = "Turn 2",
+                 .prompt = kManner + " Who was Alan Turing ? " + kWho + " Where ?",
+                 .answers = {"in England"}},
+                {.at_step = 12,
+                 .label = "Another chat",
+                 .prompt = kManner + " Who was Ada Lovelace ?",
+                 .answers = {"a mathematician"}}}},
   };
   return kScripts;
 }

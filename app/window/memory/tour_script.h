@@ -26,6 +26,7 @@ struct TourScript {
   std::string title = {};
   std::string beginning = {}, end = {};
   std::int32_t num_blocks = 8, num_host_blocks = 0;
+  std::int32_t num_states = 0;  // of recurrent layers; 0: the model of the chapter has none
   PreemptionPolicy preemption = PreemptionPolicy::kAuto;
   bool has_cache = true;        // finished requests stay findable
   bool computes_again = false;  // each word is a request of its own

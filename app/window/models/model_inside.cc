@@ -14,12 +14,16 @@ ui::ModelMemory shown(const MemoryPlan& plan) {
   ui::ModelMemory memory;
   memory.weight_bytes = plan.weight_bytes;
   memory.kv_bytes = plan.kv_bytes();
+  memory.state_bytes = plan.state_bytes();
   memory.working_bytes = plan.working_bytes;
   memory.host_bytes = plan.host_bytes();
   memory.num_blocks = plan.num_blocks;
   memory.num_host_blocks = plan.num_host_blocks;
   memory.block_size = plan.block_size;
   memory.bytes_per_block = plan.bytes_per_block;
+  memory.num_states = plan.num_states;
+  memory.num_host_states = plan.num_host_states;
+  memory.bytes_per_state = plan.bytes_per_state;
   memory.max_model_len = plan.max_model_len;
   return memory;
 }
@@ -70,6 +74,15 @@ ui::ModelInside model_inside(const ModelPreview& preview) {
   add("Layers",
       std::to_string(description.num_layers) + ", width " + with_thousands(description.embedding_length));
   add("Heads", model::heads_text(description));
+  if (description.num_recurrent_layers > 0) {
+    add("Recurrent", std::to_string(description.num_recurrent_layers) + " of these layers, a state of " +
+                         bytes_text(description.state_bytes));
+  }
+  if (description.num_experts > 0) {
+    add("Experts", with_thousands(description.num_experts) + " in a layer, each token uses " +
+                       with_thousands(description.num_used_experts));
+    add("Of experts", bytes_text(description.expert_bytes) + " of the file");
+  }
   add("Context", with_thousands(description.context_length) + " tokens");
   add("Vocabulary", with_thousands(description.vocabulary_size) + " tokens");
   add("Chat template", description.has_chat_template ? "yes" : "none: plain completion");

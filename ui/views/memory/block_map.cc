@@ -9,6 +9,7 @@
 
 #include "engine/base/format.h"
 #include "ui/memory_actions.h"
+#include "ui/views/memory/state_strip.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
@@ -156,10 +157,13 @@ void BlockMap::draw(const Frame& frame, const MemoryWorkspaceState& state, ImVec
   const bool has_host = state.pool.num_host_blocks > 0;
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const float host = has_host ? std::min(room.y * 0.28f, frame.px(120)) : frame.px(22);
-  draw_device(frame, state, {room.x, std::max(frame.px(60), room.y - host - frame.px(42))}, pointing);
+  const float states = state_strip_height(frame, state, room.x);
+  draw_device(frame, state, {room.x, std::max(frame.px(60), room.y - host - states - frame.px(42))},
+              pointing);
   gap(frame, 4);
   draw_legend(frame, state);
   gap(frame, 6);
+  draw_state_strip(frame, state, room.x, pointing);
   draw_host(frame, state, host);
   end_card();
 }
@@ -287,6 +291,8 @@ void BlockMap::draw_cells(const Frame& frame, const MemoryWorkspaceState& state,
       } else {
         draw_cell(frame.theme, list, from, to, look);
       }
+      if (!is_small && state.blocks[static_cast<std::size_t>(block)].checkpoint >= 0)
+        draw_checkpoint_flag(frame, list, from, to, look.colour);
       if (!has_text) continue;
       const BlockSnapshot& shown = state.snapshot->blocks[static_cast<std::size_t>(block)];
       const bool is_plain = !look.hatched && look.fill >= 1.0f;

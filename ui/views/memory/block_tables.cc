@@ -6,6 +6,7 @@
 
 #include "engine/base/format.h"
 #include "ui/memory_actions.h"
+#include "ui/views/memory/state_strip.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
@@ -86,6 +87,8 @@ void draw_cell_of(const Frame& frame, const MemoryWorkspaceState& state, const T
                           frame.px(2));
     draw_text(frame, list, {x, low.y + frame.px(0.5f)}, style, id, high.x - x);
   }
+  if (state.blocks[static_cast<std::size_t>(block)].checkpoint >= 0)
+    draw_checkpoint_flag(frame, list, low, high, look.colour);
   const bool is_chosen = state.card && state.card->block.value == block;
   if (is_pointed) {
     pointing.block = block;
@@ -121,7 +124,9 @@ void draw_row(const Frame& frame, const MemoryWorkspaceState& state, const Table
   TextStyle style = small_text(frame);
   style.colour = line.is_heading || line.is_indented || line.is_ghost ? frame.theme.muted : frame.theme.text;
   draw_text(frame, list, {low.x + indent, low.y - frame.px(2)}, style, line.label,
-            layout.label - indent - frame.px(10));
+            layout.label - indent - frame.px(line.state_slot >= 0 ? 24 : 10));
+  draw_state_mark(frame, state, line,
+                  {low.x + layout.label - frame.px(12), low.y + std::round(layout.height * 0.5f)}, pointing);
   if (line.blocks.empty()) {
     TextStyle note = tiny_text(frame);
     note.colour = frame.theme.faint;
@@ -166,10 +171,11 @@ void draw_block_tables(const Frame& frame, const MemoryWorkspaceState& state, Po
   gap(frame, 4);
   TextStyle note = tiny_text(frame);
   note.colour = frame.theme.faint;
-  paragraph(frame, note,
-            "hatched: shared · bracket: prefix shared with another row · outlined: in host memory · "
-            "faint: left in the cache by an idle chat",
-            layout.width);
+  std::string key =
+      "hatched: shared · bracket: prefix shared with another row · outlined: in host memory · "
+      "faint: left in the cache by an idle chat";
+  if (state.pool.num_states > 0) key += " · dot: its recurrent state · corner: a checkpoint stands there";
+  paragraph(frame, note, key, layout.width);
   ImGui::EndChild();
 }
 

@@ -14,8 +14,8 @@ namespace {
 
 constexpr float kStoryHeight = 38;
 
-constexpr std::array<const char*, 7> kWords = {"in short", "all kinds", "allocated, freed", "reused, shared",
-                                               "copied",   "swapped",   "evicted"};
+constexpr std::array<const char*, 8> kWords = {"in short", "all kinds", "allocated, freed", "reused, shared",
+                                               "copied",   "swapped",   "evicted",          "states"};
 
 std::uint64_t chat_of(const MemoryWorkspaceState& state, std::uint64_t sequence) {
   const auto found = state.timeline->names.find(sequence);
@@ -71,7 +71,8 @@ void EventLog::draw(const Frame& frame, const MemoryWorkspaceState& state, Point
 
 void EventLog::draw_filters(const Frame& frame, const MemoryWorkspaceState& state) {
   if (chip(frame, "kinds", kWords[static_cast<std::size_t>(kinds_)]))
-    kinds_ = static_cast<Kinds>((static_cast<std::size_t>(kinds_) + 1) % kWords.size());
+    kinds_ = static_cast<Kinds>((static_cast<std::size_t>(kinds_) + 1) %
+                                (kWords.size() - (state.pool.num_states > 0 ? 0 : 1)));
   tooltip(frame, "Filter by kind");
   beside(frame, 6);
   if (chip(frame, "chats", chat_word(state, chat_), {.max_width = frame.px(96)}))
@@ -154,6 +155,7 @@ bool EventLog::passes(const MemoryWorkspaceState& state, const LogLine& line) co
              line.kind == BlockEventKind::kPreempt || line.kind == BlockEventKind::kResume ||
              line.kind == BlockEventKind::kSwapDrop;
     case Kinds::kEvicted: return line.kind == BlockEventKind::kEvict;
+    case Kinds::kStates: return is_of_states(line.kind);
   }
   return true;
 }
@@ -179,10 +181,12 @@ void EventLog::draw_line(const Frame& frame, const MemoryWorkspaceState& state, 
   const bool was_pressed = ImGui::InvisibleButton("line", {width, frame.px(21)});
   ImGui::PopID();
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const bool is_lit_line = log_line.first_block >= 0 && is_lit(state, log_line.first_block);
+  const bool is_state = is_of_states(log_line.kind);
+  const bool is_lit_line = log_line.first_block >= 0 && (is_state ? is_state_lit(state, log_line.first_block)
+                                                                  : is_lit(state, log_line.first_block));
   if (ImGui::IsItemHovered() || is_lit_line) {
     list->AddRectFilled(at, {at.x + width, at.y + frame.px(20)}, frame.theme.raised, frame.px(4));
-    if (ImGui::IsItemHovered()) pointing.block = log_line.first_block;
+    if (ImGui::IsItemHovered()) (is_state ? pointing.state : pointing.block) = log_line.first_block;
   }
   TextStyle mono = mono_text(frame);
   mono.em = 12;
@@ -199,7 +203,12 @@ void EventLog::draw_line(const Frame& frame, const MemoryWorkspaceState& state, 
                      " " + text + "\nClick to show the pools right after it");
   if (!was_pressed) return;
   frame.actions.push(actions::SeekMark{log_line.last_mark + 1});
-  if (log_line.first_block >= 0) frame.actions.push(actions::ChooseBlock{log_line.first_block});
+  if (log_line.first_block < 0) return;
+  if (is_state) {
+    frame.actions.push(actions::ChooseState{log_line.first_block});
+  } else {
+    frame.actions.push(actions::ChooseBlock{log_line.first_block});
+  }
 }
 
 }  // namespace octavo::ui

@@ -26,7 +26,7 @@ constexpr std::array<MemoryKey, 18> kKeys = {{
     {"E", "Events or block card"},
     {"M", "Show more or fewer figures"},
     {"R", "Start or stop recording"},
-    {"1 / 2 / 3", "Pools, Explain, Paper"},
+    {"1 / 2 / 3 / 4", "Pools, Explain, Paper, and Experts where the model has some"},
     {"Esc", "Close the block card, the recording or the lesson"},
 }};
 
@@ -48,6 +48,8 @@ void move_cursor(const Frame& frame, const MemoryWorkspaceState& state, std::int
 void close_something(const Frame& frame, const MemoryWorkspaceState& state) {
   if (state.card) {
     frame.actions.push(actions::ChooseBlock{-1});
+  } else if (state.state_card) {
+    frame.actions.push(actions::ChooseState{-1});
   } else if (state.source == MemorySource::kRecording || state.source == MemorySource::kLesson) {
     frame.actions.push(actions::CloseRecording{});
   } else if (state.page != MemoryPage::kPools) {
@@ -96,6 +98,8 @@ MemoryKeyPress apply_memory_keys(const Frame& frame, const UiState& state) {
   if (taken(ImGuiKey_1)) frame.actions.push(actions::ShowMemoryPage{MemoryPage::kPools});
   if (taken(ImGuiKey_2)) frame.actions.push(actions::ShowMemoryPage{MemoryPage::kTour});
   if (taken(ImGuiKey_3)) frame.actions.push(actions::ShowMemoryPage{MemoryPage::kPaper});
+  if (taken(ImGuiKey_4) && offers_experts(memory_workspace))
+    frame.actions.push(actions::ShowMemoryPage{MemoryPage::kExperts});
   if (taken(ImGuiKey_Escape)) close_something(frame, memory_workspace);
   if (taken(ImGuiKey_Equal) || taken(ImGuiMod_Shift | ImGuiKey_Equal) || taken(ImGuiKey_KeypadAdd))
     return MemoryKeyPress::kZoomIn;

@@ -108,6 +108,11 @@ bool is_lit(const MemoryWorkspaceState& state, int block) {
   return std::find(lit.begin(), lit.end(), BlockId{block}) != lit.end();
 }
 
+bool is_state_lit(const MemoryWorkspaceState& state, int state_slot) {
+  const auto& lit = state.hover.states;
+  return std::find(lit.begin(), lit.end(), BlockId{state_slot}) != lit.end();
+}
+
 std::string time_text(const MemoryWorkspaceState& state, std::int64_t time_us) {
   return seconds_text(time_us - state.timeline->origin_us);
 }

@@ -22,6 +22,7 @@ const char* order_word(BlockOrder order);
 // Lives for a frame. A view that has a block under the pointer says so here; every view lights it.
 struct Pointing {
   int block = -1;
+  int state = -1;  // of recurrent layers
 };
 
 ImU32 owner_colour(const Frame& frame, const MemoryWorkspaceState& state, std::size_t block);
@@ -32,6 +33,7 @@ std::string block_summary(const MemoryWorkspaceState& state, int block);
 const char* state_word(BlockState state);
 
 bool is_lit(const MemoryWorkspaceState& state, int block);
+bool is_state_lit(const MemoryWorkspaceState& state, int state_slot);
 // "12.41 s" of the source's own time.
 std::string time_text(const MemoryWorkspaceState& state, std::int64_t time_us);
 

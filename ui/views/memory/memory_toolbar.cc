@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "engine/base/format.h"
 #include "ui/desktop_actions.h"
@@ -38,10 +39,13 @@ void draw_memory_bar(const Frame& frame, const MemoryBar& bar, float width) {
   };
   part(bar.weight_bytes, frame.theme.owner(6));
   part(bar.kv_bytes, frame.theme.accent);
+  part(bar.state_bytes, frame.theme.owner(2));
   part(bar.working_bytes, frame.theme.warning);
   ImGui::Dummy({width, frame.px(28)});
   std::string help =
       "Weights (" + bytes_text(bar.weight_bytes) + "), then the KV pool (" + bytes_text(bar.kv_bytes) + ")";
+  if (bar.state_bytes > 0)
+    help += ", then the states of recurrent layers (" + bytes_text(bar.state_bytes) + ")";
   if (bar.working_bytes > 0) {
     help += ", then working memory (" + bytes_text(bar.working_bytes) +
             ": activations, logits and scratch of the largest step)";
@@ -52,17 +56,20 @@ void draw_memory_bar(const Frame& frame, const MemoryBar& bar, float width) {
 void MemoryToolbar::draw(const Frame& frame, const UiState& window, float width) {
   const MemoryWorkspaceState& state = window.memory_workspace;
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  constexpr std::array<const char*, 3> kLabels = {"Pools", "Explain", "Paper"};
-  constexpr std::array<const char*, 3> kIds = {"page_pools", "page_tour", "page_paper"};
+  constexpr std::array<const char*, 4> kLabels = {"Pools", "Explain", "Paper", "Experts"};
+  constexpr std::array<const char*, 4> kIds = {"page_pools", "page_tour", "page_paper", "page_experts"};
+  const std::size_t num_pages = offers_experts(state) ? 4 : 3;
+  const float pages = kPages * static_cast<float>(num_pages) / 3;
   const auto page = static_cast<std::size_t>(state.page);
-  const std::size_t wanted = segments(frame, "pages", kLabels, kIds, page, frame.px(kPages));
+  const std::size_t wanted = segments(frame, "pages", std::span(kLabels).first(num_pages),
+                                      std::span(kIds).first(num_pages), page, frame.px(pages));
   if (wanted != page) frame.actions.push(actions::ShowMemoryPage{static_cast<MemoryPage>(wanted)});
   // Where one row has no room for all of it, the buttons stand in a second one, a third or a fourth.
   const bool is_lesson = state.source == MemorySource::kLesson;
   const bool is_recording = is_lesson || state.source == MemorySource::kRecording;
-  const bool one_row = width >= frame.px(kPages + kGap + kMiddle + kButtons);
-  const bool beside_pages = one_row || width >= frame.px(kPages + kGap + kMiddle);
-  float x = at.x + (beside_pages ? frame.px(kPages + kGap) : 0);
+  const bool one_row = width >= frame.px(pages + kGap + kMiddle + kButtons);
+  const bool beside_pages = one_row || width >= frame.px(pages + kGap + kMiddle);
+  float x = at.x + (beside_pages ? frame.px(pages + kGap) : 0);
   const float y = at.y + (beside_pages ? 0 : frame.px(kHeight));
   const float end = one_row ? at.x + width - frame.px(kButtons) : at.x + width;
   ImGui::SetCursorScreenPos({x, y + frame.px(1)});

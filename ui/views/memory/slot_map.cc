@@ -8,6 +8,7 @@
 #include "engine/base/format.h"
 #include "engine/base/text.h"
 #include "ui/memory_actions.h"
+#include "ui/views/memory/state_strip.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
@@ -454,13 +455,15 @@ void draw_slot_map(const Frame& frame, const MemoryWorkspaceState& state, ImVec2
   draw_text(frame, list, {top.x + note_x, top.y + frame.px(1)}, note,
             first_that_fits(frame, note, notes, rest), rest);
   const float legend = draw_legend(frame, state, top, width, nullptr);
-  const float height = ImGui::GetContentRegionAvail().y - frame.px(kHeading) - legend - frame.px(8);
+  const float states = state_strip_height(frame, state, width);
+  const float height = ImGui::GetContentRegionAvail().y - frame.px(kHeading) - legend - frame.px(8) - states;
   ImGui::SetCursorScreenPos({top.x, top.y + frame.px(kHeading)});
   draw_pools(frame, state, {width, std::max(frame.px(80), height)}, pointing);
   const ImVec2 keys{top.x, top.y + frame.px(kHeading) + std::max(frame.px(80), height) + frame.px(8)};
   draw_legend(frame, state, keys, width, list);
   ImGui::SetCursorScreenPos(keys);
   ImGui::Dummy({width, legend});
+  draw_state_strip(frame, state, width, pointing);
   end_card();
 }
 

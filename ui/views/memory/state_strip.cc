@@ -1,0 +1,340 @@
+#include "ui/views/memory/state_strip.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "engine/base/format.h"
+#include "ui/memory_actions.h"
+#include "ui/views/event_lines.h"
+#include "ui/widgets/controls.h"
+
+namespace octavo::ui {
+namespace {
+
+constexpr float kPitch = 26, kHeading = 30, kLegend = 24, kMostRows = 3;
+constexpr std::size_t kMostHistoryShown = 12;
+
+// What a cell says of its checkpoint.
+const char* letter_of(CheckpointReason reason) {
+  switch (reason) {
+    case CheckpointReason::kSystemPrompt: return "S";
+    case CheckpointReason::kNextTurn: return "T";
+    case CheckpointReason::kEnd: return "E";
+    case CheckpointReason::kLong: return "L";
+  }
+  return "";
+}
+
+const char* place_word(CheckpointReason reason) {
+  switch (reason) {
+    case CheckpointReason::kSystemPrompt: return "behind the system prompt";
+    case CheckpointReason::kNextTurn: return "where the next turn parts";
+    case CheckpointReason::kEnd: return "where a sequence ended";
+    case CheckpointReason::kLong: return "on the way through a long text";
+  }
+  return "";
+}
+
+std::string owners_text(const MemoryWorkspaceState& state, const std::vector<std::uint16_t>& owners) {
+  std::string text;
+  for (const std::uint16_t owner : owners) {
+    if (owner < state.sequences.size()) text += "\n" + state.sequences[owner].label;
+  }
+  return text;
+}
+
+CellLook look_of_state(const Frame& frame, const MemoryWorkspaceState& state, std::size_t index) {
+  const ShownState& shown = state.states[index];
+  switch (state.snapshot->states[index].state) {
+    case BlockState::kFree: return {frame.theme.free};
+    case BlockState::kCached:
+      return {shown.has_colour ? mix(frame.theme.cached, frame.theme.owner(shown.colour_index), 0.3f)
+                               : frame.theme.cached};
+    case BlockState::kUsed: break;
+  }
+  return {frame.theme.owner(shown.colour_index), 1.0f, shown.owners.size() > 1};
+}
+
+void draw_letter(const Frame& frame, ImDrawList* list, ImVec2 low, ImVec2 high, const CellLook& look,
+                 const char* letter) {
+  TextStyle style = tiny_text(frame);
+  style.em = 11;
+  style.colour = readable(frame.theme.on_accent, look.colour);
+  const float width = text_width(frame, style, letter);
+  const ImVec2 at{(low.x + high.x - width) * 0.5f, (low.y + high.y - line_pixels(frame, style)) * 0.5f};
+  if (look.hatched)  // it stands on a plain ground
+    list->AddRectFilled({at.x - frame.px(2), low.y + 1}, {at.x + width + frame.px(2), high.y - 1},
+                        look.colour, frame.px(2));
+  draw_text(frame, list, at, style, letter);
+}
+
+void draw_state_cell(const Frame& frame, const MemoryWorkspaceState& state, std::size_t index, ImVec2 low,
+                     ImVec2 high) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const CellLook look = look_of_state(frame, state, index);
+  draw_cell(frame.theme, list, low, high, look);
+  const StateSnapshot& now = state.snapshot->states[index];
+  if (!now.is_checkpoint) return;
+  draw_checkpoint_flag(frame, list, low, high, look.colour);
+  draw_letter(frame, list, low, high, look, letter_of(now.reason));
+}
+
+void draw_host_cell(const Frame& frame, const MemoryWorkspaceState& state, std::size_t index, ImVec2 low,
+                    ImVec2 high) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const auto& owners = state.host_states[index].owners;
+  if (owners.empty()) return draw_cell(frame.theme, list, low, high, {frame.theme.free});
+  const ImU32 colour = owners.front() < state.sequences.size()
+                           ? frame.theme.owner(state.sequences[owners.front()].colour_index)
+                           : frame.theme.owner(4);
+  list->AddRectFilled(low, high, with_alpha(colour, 0.16f), frame.px(2));
+  list->AddRect(low, high, colour, frame.px(2));
+}
+
+std::string host_summary(const MemoryWorkspaceState& state, int index) {
+  const auto& owners = state.host_states[static_cast<std::size_t>(index)].owners;
+  return "State " + with_thousands(index) + " of the host pool\n" +
+         (owners.empty() ? "free" : "swapped out" + owners_text(state, owners));
+}
+
+std::string heading_note(const Frame& frame, const MemoryWorkspaceState& state, float room) {
+  const KvFigures& figures = state.snapshot->figures;
+  const std::string used =
+      with_thousands(figures.used_states) + " of " + with_thousands(state.pool.num_states) + " in use";
+  const std::string kept = " · " + count_text(figures.checkpoints, "checkpoint");
+  const std::string each = " · " + bytes_text(state.pool.bytes_per_state) + " each";
+  const std::string notes[] = {used + kept + each, used + kept, used};
+  return std::string(first_that_fits(frame, small_text(frame), notes, room));
+}
+
+int num_rows(const Frame& frame, const MemoryWorkspaceState& state, float width) {
+  const auto count = static_cast<float>(state.states.size() + state.host_states.size() + 1);
+  const float columns = std::max(1.0f, std::floor(width / frame.px(kPitch)));
+  return static_cast<int>(std::min(kMostRows, std::ceil(count / columns)));
+}
+
+void draw_key(const Frame& frame, const CellLook& look, const char* text, float right) {
+  const float width = frame.px(15) + text_width(frame, tiny_text(frame), text);
+  if (ImGui::GetCursorScreenPos().x + width > right) return;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float side = frame.px(9), top = at.y + frame.px(5);
+  draw_cell(frame.theme, ImGui::GetWindowDrawList(), {at.x, top}, {at.x + side, top + side}, look);
+  draw_text(frame, ImGui::GetWindowDrawList(), {at.x + frame.px(15), at.y}, tiny_text(frame), text);
+  ImGui::SetCursorScreenPos({at.x + width + frame.px(12), at.y});
+}
+
+void draw_state_legend(const Frame& frame, const MemoryWorkspaceState& state, float width) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float right = at.x + width;
+  draw_key(frame, {frame.theme.owner(0)}, "running", right);
+  draw_key(frame, {frame.theme.owner(0), 1.0f, true}, "shared", right);
+  draw_key(frame, {frame.theme.cached}, "checkpoint", right);
+  draw_key(frame, {frame.theme.free}, "free", right);
+  const bool has_swapped = state.snapshot->figures.host_used_states > 0;
+  if (has_swapped) draw_key(frame, {with_alpha(frame.theme.owner(0), 0.3f)}, "swapped out", right);
+  ImGui::SetCursorScreenPos(at);
+  ImGui::Dummy({width, frame.px(kLegend - 4)});
+  tooltip(frame,
+          "Letters tell where a checkpoint stands:\nS behind the system prompt\nT where the next turn parts\n"
+          "E where a sequence ended\nL on the way through a long text");
+}
+
+// The cells of both pools, one after the other with a space between them.
+void draw_cells(const Frame& frame, const MemoryWorkspaceState& state, float width, Pointing& pointing) {
+  const auto num_states = static_cast<int>(state.states.size());
+  const auto num_host = static_cast<int>(state.host_states.size());
+  const int first_host = num_states + 1, count = num_host > 0 ? first_host + num_host : num_states;
+  const float pitch = std::min(frame.px(kPitch), width);
+  const CellGrid grid = make_cell_grid(ImGui::GetCursorScreenPos(), width, pitch, frame.px(3));
+  for (int i = 0; i < num_states; ++i)
+    draw_state_cell(frame, state, static_cast<std::size_t>(i), grid.low(i), grid.high(i));
+  for (int i = 0; i < num_host; ++i) {
+    draw_host_cell(frame, state, static_cast<std::size_t>(i), grid.low(first_host + i),
+                   grid.high(first_host + i));
+  }
+  const bool was_clicked = ImGui::InvisibleButton("state_cells", {width, grid.height(count)});
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const auto ring = [&](BlockId id) {
+    if (id.value >= 0 && id.value < num_states)
+      draw_cell_ring(frame.theme, list, grid.low(id.value), grid.high(id.value));
+  };
+  if (state.state_card) ring(state.state_card->state);
+  for (const BlockId lit : state.hover.states) ring(lit);
+  const int pointed = ImGui::IsItemHovered() ? grid.at(ImGui::GetMousePos(), count) : -1;
+  if (pointed >= first_host) return tooltip_now(frame, host_summary(state, pointed - first_host));
+  if (pointed < 0 || pointed >= num_states) return;
+  ring(BlockId{pointed});
+  pointing.state = pointed;
+  tooltip_now(frame, state_summary(state, pointed));
+  if (was_clicked) frame.actions.push(actions::ChooseState{pointed});
+}
+
+}  // namespace
+
+std::string state_summary(const MemoryWorkspaceState& state, int state_slot) {
+  const auto index = static_cast<std::size_t>(state_slot);
+  const ShownState& shown = state.states[index];
+  const StateSnapshot& now = state.snapshot->states[index];
+  std::string text = "State " + with_thousands(state_slot);
+  if (now.state == BlockState::kFree) return text + "\nfree";
+  if (shown.position >= 0) text += "\nknows " + count_text(shown.position, "token");
+  if (now.is_checkpoint) {
+    text += "\ncheckpoint at token " + with_thousands(now.position) + ", " + place_word(now.reason);
+    if (!shown.keeper.empty()) text += "\nof " + shown.keeper;
+  }
+  if (shown.owners.size() > 1) text += "\nshared by " + with_thousands(std::ssize(shown.owners));
+  return text + owners_text(state, shown.owners);
+}
+
+float state_strip_height(const Frame& frame, const MemoryWorkspaceState& state, float width) {
+  if (state.states.empty()) return 0;
+  return frame.px(kHeading + kLegend) +
+         static_cast<float>(num_rows(frame, state, width)) * frame.px(kPitch + 1);
+}
+
+void draw_state_strip(const Frame& frame, const MemoryWorkspaceState& state, float width,
+                      Pointing& pointing) {
+  if (state.states.empty()) return;
+  const float height = state_strip_height(frame, state, width);
+  const float title = text_width(frame, heading_text(frame), "Recurrent states") + frame.px(12);
+  heading_line(frame, "Recurrent states", heading_note(frame, state, std::max(1.0f, width - title)));
+  gap(frame, 4);
+  ImGui::BeginChild("states", {width, height - frame.px(kHeading + kLegend)}, ImGuiChildFlags_NavFlattened);
+  draw_cells(frame, state, ImGui::GetContentRegionAvail().x, pointing);
+  ImGui::EndChild();
+  draw_state_legend(frame, state, width);
+}
+
+void draw_checkpoint_flag(const Frame& frame, ImDrawList* list, ImVec2 low, ImVec2 high, ImU32 ground) {
+  const float side = std::max(frame.px(3), std::floor((high.y - low.y) * 0.32f));
+  const ImU32 colour = readable(frame.theme.text, ground);
+  list->AddTriangleFilled({high.x - side, high.y}, high, {high.x, high.y - side}, colour);
+}
+
+void draw_state_mark(const Frame& frame, const MemoryWorkspaceState& state, const TableLine& line,
+                     ImVec2 centre, Pointing& pointing) {
+  if (line.state_slot < 0 || line.is_heading) return;
+  const float radius = frame.px(4.5f);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImU32 colour = frame.theme.owner(line.colour_index);
+  const ImVec2 low{centre.x - radius - 1, centre.y - radius - 1},
+      high{centre.x + radius + 1, centre.y + radius + 1};
+  const bool is_pointed = ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(low, high);
+  if (line.state == SequenceState::kSwapped) {
+    list->AddCircle(centre, radius, colour);
+    if (is_pointed) tooltip_now(frame, host_summary(state, line.state_slot));
+    return;
+  }
+  if (static_cast<std::size_t>(line.state_slot) >= state.states.size()) return;
+  list->AddCircleFilled(centre, radius, colour);
+  const bool is_chosen = state.state_card && state.state_card->state.value == line.state_slot;
+  if (is_pointed) {
+    pointing.state = line.state_slot;
+    tooltip_now(frame, state_summary(state, line.state_slot));
+    if (ImGui::IsMouseClicked(ImGuiMouseButton_Left))
+      frame.actions.push(actions::ChooseState{line.state_slot});
+  }
+  if (is_pointed || is_chosen || is_state_lit(state, line.state_slot))
+    list->AddCircle(centre, radius + frame.px(2), frame.theme.text, 0, frame.px(1.5f));
+}
+
+// ---- the card
+
+namespace {
+
+void draw_close(const Frame& frame, const std::string& heading) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = ImGui::GetContentRegionAvail().x;
+  heading_line(frame, heading);
+  const ImVec2 below = ImGui::GetCursorScreenPos();
+  ImGui::SetCursorScreenPos({at.x + width - frame.px(24), at.y - frame.px(3)});
+  const ButtonOptions close{
+      .kind = ButtonKind::kPlain, .icon = Icon::kClose, .height = 26, .help = "Close (Esc)"};
+  if (button(frame, "close_state", "", close)) frame.actions.push(actions::ChooseState{-1});
+  ImGui::SetCursorScreenPos(below);
+}
+
+void draw_facts(const Frame& frame, const MemoryWorkspaceState& state, const StateCard& card, float width) {
+  const TextStyle mono = mono_text(frame);
+  const auto fact = [&](const std::string& text) { line(frame, mono, text, width); };
+  const StateSnapshot& now = card.now;
+  fact(state_word(now.state));
+  fact(bytes_text(card.bytes));
+  if (now.state == BlockState::kFree) return;
+  if (card.position >= 0) fact("knows " + count_text(card.position, "token"));
+  if (now.state == BlockState::kUsed) fact(count_text(now.ref_count, "owner"));
+  if (now.is_checkpoint) fact("checkpoint at token " + with_thousands(now.position));
+  if (now.num_saved_tokens > 0) fact("saves " + count_text(now.num_saved_tokens, "token"));
+  if (now.last_block.value >= 0) fact("behind block " + with_thousands(now.last_block.value));
+  if (card.copied_from >= 0) fact("copied from state " + with_thousands(card.copied_from));
+  if (card.num_resumed > 0) fact("resumed " + count_text(card.num_resumed, "time"));
+  if (card.born_us >= 0) fact("written first at " + time_text(state, card.born_us));
+  if (card.last_us >= 0)
+    fact("last used " + time_text(state, card.last_us) + ", step " + with_thousands(now.last_step));
+}
+
+void draw_place(const Frame& frame, const StateCard& card, float width) {
+  if (!card.now.is_checkpoint) return;
+  gap(frame, 6);
+  std::string text = std::string("It stands ") + place_word(card.now.reason);
+  if (!card.keeper.empty()) text += " of “" + card.keeper + "”";
+  text += ". A prompt that begins with the same tokens goes on from here";
+  if (card.now.num_saved_tokens > 0)
+    text += ", and saves " + count_text(card.now.num_saved_tokens, "token") + " beyond the checkpoint before";
+  paragraph(frame, tiny_text(frame), text + ".", width);
+}
+
+void draw_owners(const Frame& frame, const StateCard& card, float width) {
+  gap(frame, 8);
+  heading_line(frame, "Owned by");
+  if (card.owners.empty()) line(frame, small_text(frame), "none");
+  for (const BlockOwner& owner : card.owners) {
+    const ImVec2 dot = ImGui::GetCursorScreenPos();
+    ImGui::GetWindowDrawList()->AddCircleFilled({dot.x + frame.px(4), dot.y + frame.px(10)}, frame.px(4),
+                                                frame.theme.owner(owner.colour_index));
+    ImGui::Dummy({frame.px(14), 1});
+    ImGui::SameLine();
+    line(frame, small_text(frame), owner.label + " · " + count_text(owner.index, "token"),
+         width - frame.px(16));
+  }
+}
+
+void draw_history(const Frame& frame, const MemoryWorkspaceState& state, const StateCard& card, float width) {
+  gap(frame, 8);
+  heading_line(frame, "History of this state");
+  gap(frame, 4);
+  TextStyle mono = mono_text(frame);
+  mono.em = 12;
+  const std::size_t first =
+      card.history.size() > kMostHistoryShown ? card.history.size() - kMostHistoryShown : 0;
+  for (std::size_t i = card.history.size(); i-- > first;) {
+    const BlockHistoryLine& event = card.history[i];
+    std::string text = time_text(state, event.time_us) + " " + std::string(event_word(event.kind));
+    if (event.sequence != 0) text += " " + sequence_name(*state.timeline, event.sequence);
+    ImGui::PushID(static_cast<int>(event.mark));
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    if (ImGui::InvisibleButton("history", {width, frame.px(19)}))
+      frame.actions.push(actions::SeekMark{event.mark + 1});
+    mono.colour = ImGui::IsItemHovered() ? frame.theme.text : frame.theme.muted;
+    draw_text(frame, ImGui::GetWindowDrawList(), at, mono, text, width);
+    ImGui::PopID();
+  }
+}
+
+}  // namespace
+
+void draw_state_card(const Frame& frame, const MemoryWorkspaceState& state) {
+  const StateCard& card = *state.state_card;
+  draw_close(frame, "State " + with_thousands(card.state.value));
+  gap(frame, 4);
+  ImGui::BeginChild("state_card_body", {0, 0}, ImGuiChildFlags_NavFlattened);
+  const float width = ImGui::GetContentRegionAvail().x;
+  draw_facts(frame, state, card, width);
+  draw_place(frame, card, width);
+  draw_owners(frame, card, width);
+  draw_history(frame, state, card, width);
+  ImGui::EndChild();
+}
+
+}  // namespace octavo::ui
