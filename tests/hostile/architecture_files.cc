@@ -431,9 +431,10 @@ void add_unequal_files(HostileFiles& files) {
 
   const Liar embedded("gemma4_embedded", files);
   add_shared_layers(embedded);
-  for (const char* name :
-       {"per_layer_token_embd.weight", "per_layer_model_proj.weight", "per_layer_proj_norm.weight",
-        "blk.0.inp_gate.weight", "blk.3.proj.weight", "blk.6.post_norm.weight"})
+  embedded.change("per_layer_token_embd-missing", "M2", "\"per_layer_token_embd.weight\" is missing",
+                  [](ModelDraft& d) { d.remove_tensor("per_layer_token_embd.weight"); });
+  for (const char* name : {"per_layer_model_proj.weight", "per_layer_proj_norm.weight",
+                           "blk.0.inp_gate.weight", "blk.3.proj.weight", "blk.6.post_norm.weight"})
     embedded.tensor(name);
   for (const std::uint32_t size : {16u, 33u, 0u}) {
     embedded.change("embedding_length_per_layer_input-" + std::to_string(size), "M2",
@@ -443,11 +444,13 @@ void add_unequal_files(HostileFiles& files) {
 
   const Liar experts("gemma4_experts", files);
   experts.i32("expert_used_count", {-1, 0, 9});
+  experts.change("expert_feed_forward_length-31", "M2", "\"blk.0.ffn_gate_up_exps.weight\" has the shape",
+                 [](ModelDraft& d) { d.set_u32("gemma4.expert_feed_forward_length", 31); });
   experts.list("feed_forward_length", "of-each-layer-beside-experts", {96, 96, 192});
   for (const char* name :
        {"blk.0.ffn_gate_inp.weight", "blk.1.ffn_gate_inp.scale", "blk.2.pre_ffw_norm_2.weight",
         "blk.0.post_ffw_norm_1.weight", "blk.1.post_ffw_norm_2.weight", "blk.2.ffn_up.weight",
-        "blk.0.ffn_gate_up_exps.weight", "blk.1.ffn_down_exps.weight"})
+        "blk.1.ffn_down_exps.weight"})
     experts.tensor(name);
   experts.change("ffn_down_exps-scales-of-others", "M2", "\"blk.0.ffn_down_exps.scale\" has the shape",
                  [](ModelDraft& d) {
