@@ -42,7 +42,8 @@ Result<OpenedModel> open_model(const EngineOptions& options, std::int64_t reserv
                                                     .activation = runner::activation_of(options, tensors),
                                                     .deterministic = options.deterministic.value_or(false),
                                                     .graphs = options.cuda_graphs,
-                                                    .needs_experts = config.experts.num_experts > 0},
+                                                    .needs_experts = config.experts.num_experts > 0,
+                                                    .types = tensors.matrix_types()},
                                                    &notice));
   const std::int64_t host_bytes = runner::available_memory_bytes() - reserved_bytes;
   OCTAVO_TRY(auto plan, backend->device_bytes()

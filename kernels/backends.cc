@@ -41,6 +41,13 @@ constexpr bool kHasCuda = true;
 Result<void> find_device() { return cuda::find_device(); }
 
 Result<void> refuse_unwritten(const BackendOptions& options) {
+  for (const TensorType type : options.types) {
+    if (cuda::multiplies(type)) continue;
+    return Error{
+        ErrorCode::kUnsupported,
+        "tensors of type " + std::string(traits_of(type).name) + " do not run on the GPU yet; use cpu",
+        "device"};
+  }
   if (!options.needs_experts && !options.needs_states) return {};
   const std::string what = options.needs_experts ? "experts" : "recurrent layers or gated attention";
   return Error{ErrorCode::kUnsupported, "models with " + what + " do not run on the GPU yet; use cpu",

@@ -16,10 +16,11 @@ struct BackendOptions {
   std::string device = "auto";  // "auto", "cpu", "cuda"
   std::int32_t threads = 0;     // 0: physical cores
   Activation activation = Activation::kInt8;
-  bool deterministic = false;  // for devices; the CPU's results never depend on the batch
-  bool graphs = true;          // for devices: decode steps are recorded
-  bool needs_experts = false;  // feed_forward_experts, which CUDA has not yet
-  bool needs_states = false;   // recurrent layers or gated attention: likewise
+  bool deterministic = false;          // for devices; the CPU's results never depend on the batch
+  bool graphs = true;                  // for devices: decode steps are recorded
+  bool needs_experts = false;          // feed_forward_experts, which CUDA has not yet
+  bool needs_states = false;           // recurrent layers or gated attention: likewise
+  std::vector<TensorType> types = {};  // of all matrices: CUDA multiplies with some only
 };
 
 // In order of preference, as built: for `octavo --version`. E.g. {"cpu", "reference"}.

@@ -94,6 +94,9 @@ struct ModelTensors {
     }
     visit(output.weight);
   }
+
+  // Of all matrices, each once.
+  std::vector<kernels::TensorType> matrix_types() const;
 };
 
 // Errors: kDamagedFile for a tensor that is missing or has another shape, and for rope factors by which

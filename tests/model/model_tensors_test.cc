@@ -32,13 +32,16 @@ Result<Opened> open(const TemporaryFolder& folder, const GgufWriter& writer) {
 
 TEST(ModelTensors, FindsEveryWeightOfEveryType) {
   for (const TensorType type :
-       {TensorType::kF32, TensorType::kF16, TensorType::kBF16, TensorType::kQ4_0, TensorType::kQ4_1,
-        TensorType::kQ5_0, TensorType::kQ5_1, TensorType::kQ8_0, TensorType::kQ2_K, TensorType::kQ3_K,
-        TensorType::kQ4_K, TensorType::kQ5_K, TensorType::kQ6_K, TensorType::kIQ4_NL, TensorType::kIQ4_XS,
-        TensorType::kMXFP4}) {
+       {TensorType::kF32,    TensorType::kF16,    TensorType::kBF16,    TensorType::kQ4_0,
+        TensorType::kQ4_1,   TensorType::kQ5_0,   TensorType::kQ5_1,    TensorType::kQ8_0,
+        TensorType::kQ2_K,   TensorType::kQ3_K,   TensorType::kQ4_K,    TensorType::kQ5_K,
+        TensorType::kQ6_K,   TensorType::kIQ4_NL, TensorType::kIQ4_XS,  TensorType::kMXFP4,
+        TensorType::kNVFP4,  TensorType::kIQ1_S,  TensorType::kIQ1_M,   TensorType::kIQ2_XXS,
+        TensorType::kIQ2_XS, TensorType::kIQ2_S,  TensorType::kIQ3_XXS, TensorType::kIQ3_S,
+        TensorType::kTQ1_0,  TensorType::kTQ2_0,  TensorType::kQ1_0,    TensorType::kQ2_0}) {
     SCOPED_TRACE(kernels::traits_of(type).name);
     const TemporaryFolder folder;
-    const bool wide = kernels::traits_of(type).block_elements == 256;
+    const bool wide = kernels::traits_of(type).block_elements > 64;
     TinyLlamaOptions options{.weight_type = type, .tied_output = false, .biases = true};
     if (wide) options.embedding_length = options.feed_forward_length = 256;
     const auto opened = open(folder, test::make_tiny_llama(5, options));
@@ -52,6 +55,7 @@ TEST(ModelTensors, FindsEveryWeightOfEveryType) {
       EXPECT_EQ(matrix.type, type);
       EXPECT_EQ(matrix.rows, rows);
       EXPECT_EQ(matrix.columns, columns);
+      EXPECT_EQ(matrix.scale, type == TensorType::kNVFP4 ? 1.0f / test::kNvfp4Scale : 1.0f);
       EXPECT_EQ(matrix.bytes.data(), opened->file.bytes_of(*opened->file.find_tensor(name)).data());
       EXPECT_EQ(
           static_cast<std::int64_t>(matrix.bytes.size()),
@@ -235,10 +239,28 @@ TEST(ModelTensors, TypesWithoutKernelsAreNamedWithWhatIsSupported) {
     EXPECT_EQ(error.subject, name);
   }
   const Error error =
-      refusal(with_tensor("blk.0.attn_q.weight", 40, {64, 64}, std::vector<std::byte>(36 * 64)));
+      refusal(with_tensor("blk.0.attn_q.weight", 28, {64, 64}, std::vector<std::byte>(8 * 64 * 64)));
   EXPECT_EQ(error.code, ErrorCode::kUnsupported);
-  EXPECT_NE(error.message.find("has type NVFP4; supported are F32, F16, BF16, Q4_0"), std::string::npos)
+  EXPECT_NE(error.message.find("has type F64; supported are F32, F16, BF16, Q1_0"), std::string::npos)
       << error.message;
+}
+
+// Without it the weights would be wrong by a factor, and nothing would say so.
+TEST(ModelTensors, WeightsOfTypeNvfp4NeedTheirSecondScale) {
+  const std::vector<std::byte> bytes(36 * 64);
+  const Error missing = refusal(with_tensor("blk.0.attn_q.weight", 40, {64, 64}, bytes));
+  EXPECT_EQ(missing.code, ErrorCode::kDamagedFile);
+  EXPECT_EQ(missing.subject, "blk.0.attn_q.scale");
+  EXPECT_NE(missing.message.find("is missing, without which weights of type NVFP4 are wrong by a factor"),
+            std::string::npos)
+      << missing.message;
+  GgufWriter two = with_tensor("blk.0.attn_q.weight", 40, {64, 64}, bytes);
+  two.add_tensor_f32("blk.0.attn_q.scale", {2}, {1.0f, 2.0f});
+  EXPECT_NE(refusal(two).message.find("has the shape 2, but the metadata says 1"), std::string::npos);
+  // Of another type nobody reads one.
+  GgufWriter other = test::make_tiny_llama(1);
+  other.add_tensor_f32("blk.0.attn_q.scale", {1}, {2.0f});
+  EXPECT_EQ(refusal(other).subject, "blk.0.attn_q.scale");
 }
 
 TEST(ModelTensors, WeightsThatAreNotFiniteAreFound) {
