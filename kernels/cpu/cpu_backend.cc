@@ -8,7 +8,7 @@
 #include "kernels/cpu/attention_work.h"
 #include "kernels/cpu/scratch_plan.h"
 #include "kernels/cpu/step_experts.h"
-#include "kernels/kv_pool_size.h"
+#include "kernels/pool_size.h"
 
 namespace octavo::kernels::cpu {
 namespace {
@@ -60,6 +60,21 @@ Result<std::unique_ptr<HostKvCache>> CpuBackend::allocate_host_kv_cache(const Kv
   OCTAVO_TRY(MappedMemory memory, MappedMemory::create(num_bytes, "the host pool"));
   return std::unique_ptr<HostKvCache>(
       std::make_unique<CpuHostKvCache>(layout, num_blocks, std::move(memory)));
+}
+
+Result<std::unique_ptr<StateCache>> CpuBackend::allocate_state_cache(const StateLayout& layout,
+                                                                     std::int32_t num_states) {
+  OCTAVO_TRY(const std::int64_t num_bytes, state_pool_bytes(layout, num_states));
+  OCTAVO_TRY(MappedMemory memory, MappedMemory::create(num_bytes, "the pool of states"));
+  return std::unique_ptr<StateCache>(std::make_unique<CpuStateCache>(layout, num_states, std::move(memory)));
+}
+
+Result<std::unique_ptr<HostStateCache>> CpuBackend::allocate_host_state_cache(const StateLayout& layout,
+                                                                              std::int32_t num_states) {
+  OCTAVO_TRY(const std::int64_t num_bytes, state_pool_bytes(layout, num_states));
+  OCTAVO_TRY(MappedMemory memory, MappedMemory::create(num_bytes, "the host pool of states"));
+  return std::unique_ptr<HostStateCache>(
+      std::make_unique<CpuHostStateCache>(layout, num_states, std::move(memory)));
 }
 
 Result<std::unique_ptr<Buffer>> CpuBackend::allocate_buffer(std::int64_t num_floats) {
@@ -126,6 +141,23 @@ void CpuBackend::set_normalised(const NormWeights& norm, ConstMatrixView x,
     normalise(norm, x.row(row), normalised);
     activations_.set_row(i, normalised);
   });
+}
+
+ChannelConvolution CpuBackend::convolution_of(const SequenceRows& sequence, const CpuStateCache& states,
+                                              std::int32_t layer, MatrixView channels,
+                                              std::span<const float> weights, std::int64_t first,
+                                              std::int64_t count) {
+  const auto width = static_cast<std::int64_t>(weights.size()) / channels.columns;
+  return {.weights = weights.data() + first * width,
+          .bias = nullptr,
+          .width = static_cast<std::int32_t>(width),
+          .history = states.convolution(sequence.state, layer) + first,
+          .history_stride = channels.columns,
+          .rows = channels.row(sequence.first) + first,
+          .row_stride = channels.stride,
+          .num_rows = sequence.count,
+          .count = count,
+          .applies_silu = false};
 }
 
 void CpuBackend::multiply(std::span<const Product> products) {

@@ -5,9 +5,11 @@
 // instruction set, number of threads, block size and batch (ARCHITECTURE.md, "Numbers").
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
+#include "engine/base/check.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/activation_rows.h"
 #include "kernels/cpu/isa.h"
@@ -47,6 +49,35 @@ class CpuHostKvCache final : public HostKvCache {
   MappedMemory memory_;
 };
 
+class CpuStateCache final : public StateCache {
+ public:
+  CpuStateCache(const StateLayout& layout, std::int32_t num_states, MappedMemory memory)
+      : StateCache(layout, num_states), memory_(std::move(memory)) {}
+  std::byte* data() const { return memory_.data(); }
+  // The recurrent numbers of a layer, and the newest inputs of its convolution.
+  float* recurrent(std::int32_t state, std::int32_t layer) const {
+    OCTAVO_CHECK(state >= 0 && state < num_states() && layer >= 0 && layer < layout().num_layers,
+                 "layer %d of state %d of %d", layer, state, num_states());
+    return reinterpret_cast<float*>(memory_.data()) + layout().layer_offset(state, layer);
+  }
+  float* convolution(std::int32_t state, std::int32_t layer) const {
+    return recurrent(state, layer) + layout().convolution_offset();
+  }
+
+ private:
+  MappedMemory memory_;
+};
+
+class CpuHostStateCache final : public HostStateCache {
+ public:
+  CpuHostStateCache(const StateLayout& layout, std::int32_t num_states, MappedMemory memory)
+      : HostStateCache(layout, num_states), memory_(std::move(memory)) {}
+  std::byte* data() const { return memory_.data(); }
+
+ private:
+  MappedMemory memory_;
+};
+
 // One step of a matrix product: panels of several matrices that read the same rows, as one list.
 struct Product {
   const PackedMatrix* matrix;
@@ -68,6 +99,10 @@ class CpuBackend final : public Backend {
   Result<std::unique_ptr<HostKvCache>> allocate_host_kv_cache(const KvLayout& layout,
                                                               std::int32_t num_blocks) override;
   Result<std::unique_ptr<Buffer>> allocate_buffer(std::int64_t num_floats) override;
+  Result<std::unique_ptr<StateCache>> allocate_state_cache(const StateLayout& layout,
+                                                           std::int32_t num_states) override;
+  Result<std::unique_ptr<HostStateCache>> allocate_host_state_cache(const StateLayout& layout,
+                                                                    std::int32_t num_states) override;
   Result<void> reserve_step(const StepShape& shape) override;
   std::int64_t scratch_bytes() const override;
 
@@ -79,6 +114,9 @@ class CpuBackend final : public Backend {
                        MatrixView q) override;
   void paged_attention(const AttentionShape& shape, const PagedBatch& batch, std::int32_t layer,
                        const KvCache& kv, ConstMatrixView q, MatrixView out) override;
+  void gate_attention(const AttentionGateWeights& weights, ConstMatrixView x, MatrixView attention) override;
+  void gated_delta_net(const DeltaNetWeights& weights, const DeltaNetShape& shape, const PagedBatch& batch,
+                       std::int32_t layer, ConstMatrixView x, StateCache& states, MatrixView out) override;
   void project_residual(const ProjectionWeights& weights, ConstMatrixView input,
                         MatrixView residual) override;
   void feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x, MatrixView out) override;
@@ -90,6 +128,12 @@ class CpuBackend final : public Backend {
   void copy_blocks(KvCache& kv, std::span<const BlockCopy> copies) override;
   void swap_out(const KvCache& device, HostKvCache& host, std::span<const BlockCopy> copies) override;
   void swap_in(const HostKvCache& host, KvCache& device, std::span<const BlockCopy> copies) override;
+  void clear_states(StateCache& states, std::span<const std::int32_t> cleared) override;
+  void copy_states(StateCache& states, std::span<const BlockCopy> copies) override;
+  void swap_states_out(const StateCache& device, HostStateCache& host,
+                       std::span<const BlockCopy> copies) override;
+  void swap_states_in(const HostStateCache& host, StateCache& device,
+                      std::span<const BlockCopy> copies) override;
 
  private:
   // Calls function(row, worker) for every row, a few rows to an item.
@@ -102,6 +146,49 @@ class CpuBackend final : public Backend {
                           for (std::int64_t row = first; row < first + kRowsPerItem && row < num_rows; ++row)
                             function(row, worker);
                         });
+  }
+
+  // Some neighbouring panels of a matrix, and the outputs that they compute.
+  struct PanelPiece {
+    std::int64_t first_panel, last_panel;
+    std::int64_t first, count;
+  };
+  // Calls function(piece) for pieces that together are the matrix, in runs.
+  template <class Function>
+  void for_each_panel_piece(const PackedMatrix& matrix, const Function& function) {
+    const std::int64_t num_panels = matrix.num_panels(), size = panels_per_item(num_panels);
+    pool_->parallel_for_in_runs((num_panels + size - 1) / size, [&](std::int64_t item, std::int32_t) {
+      const std::int64_t first_panel = item * size, last_panel = std::min(first_panel + size, num_panels);
+      const std::int64_t first = first_panel * kPanelRows;
+      function(PanelPiece{first_panel, last_panel, first,
+                          std::min(last_panel * kPanelRows, matrix.rows()) - first});
+    });
+  }
+
+  // The rows of one sequence in a step, and where its state is.
+  struct SequenceRows {
+    std::int64_t first, count;
+    std::int32_t state;
+  };
+  // Calls function(rows, part, worker) for each sequence of the batch that has rows, and each part of a
+  // layer.
+  template <class Function>
+  void for_each_sequence_part(const PagedBatch& batch, std::int64_t num_parts, const Function& function) {
+    pool_->parallel_for_in_runs(batch.num_sequences * num_parts, [&](std::int64_t item, std::int32_t worker) {
+      const auto sequence = static_cast<std::size_t>(item / num_parts);
+      const std::int64_t first = batch.query_start[sequence];
+      const SequenceRows rows{first, batch.query_start[sequence + 1] - first, batch.states[sequence]};
+      if (rows.count > 0) function(rows, item % num_parts, worker);
+    });
+  }
+
+  // Of channels first .. first + count - 1 of the sequence's rows, with neither bias nor SiLU.
+  static ChannelConvolution convolution_of(const SequenceRows& sequence, const CpuStateCache& states,
+                                           std::int32_t layer, MatrixView channels,
+                                           std::span<const float> weights, std::int64_t first,
+                                           std::int64_t count);
+  float* convolution_scratch(std::int32_t worker, std::int32_t width) {
+    return worker_scratch_[static_cast<std::size_t>(worker)].reserve(convolution_scratch_floats(width));
   }
 
   // Panels to an item, such that every thread gets several items and an item still reads its rows often.
@@ -134,13 +221,21 @@ class CpuBackend final : public Backend {
     pool_->parallel_for(num_pieces, call);
   }
 
-  // The blocks of a pool, seen as bytes.
+  // The parts of gated_delta_net behind its products, one after the other.
+  struct DeltaNetRows;
+  void convolve_heads(const DeltaNetWeights& weights, const DeltaNetShape& shape, const PagedBatch& batch,
+                      std::int32_t layer, const CpuStateCache& states, const DeltaNetRows& rows);
+  void run_delta_rule(const DeltaNetWeights& weights, const DeltaNetShape& shape, const PagedBatch& batch,
+                      std::int32_t layer, const CpuStateCache& states, const DeltaNetRows& rows,
+                      MatrixView out);
+
+  // The blocks or states of a pool, seen as bytes.
   struct PoolBytes {
     std::byte* start;
-    std::int32_t num_blocks;
+    std::int32_t num_items;
   };
-  void move_blocks(PoolBytes sources, PoolBytes targets, std::int64_t block_bytes,
-                   std::span<const BlockCopy> copies);
+  void move_items(PoolBytes sources, PoolBytes targets, std::int64_t item_bytes,
+                  std::span<const BlockCopy> copies);
 
   // To the entries first..first + count - 1 of a row. No bias: nothing.
   void add_bias(std::span<const float> bias, float* row, std::int64_t first, std::int64_t count) const {

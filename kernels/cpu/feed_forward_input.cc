@@ -1,6 +1,4 @@
 // Each item multiplies the same panels of gate and up and combines them while they are in the cache.
-#include <algorithm>
-
 #include "kernels/cpu/cpu_backend.h"
 
 namespace octavo::kernels::cpu {
@@ -17,13 +15,10 @@ void CpuBackend::feed_forward_input(const FeedForwardInputWeights& weights, Cons
       gate == nullptr ? out : MatrixView{product_rows_.reserve(rows * width), rows, width, width};
   set_normalised(weights.norm, x, {},
                  gate == nullptr ? up.activation_form() : gate->activation_form() | up.activation_form());
-  const std::int64_t size = panels_per_item(up.num_panels());
-  pool_->parallel_for_in_runs((up.num_panels() + size - 1) / size, [&](std::int64_t item, std::int32_t) {
-    const std::int64_t first_panel = item * size, last_panel = std::min(first_panel + size, up.num_panels());
+  for_each_panel_piece(up, [&](const PanelPiece& piece) {
+    const auto [first_panel, last_panel, first, count] = piece;
     if (gate != nullptr) multiply_panels(*gate, activations_, first_panel, last_panel, out);
     multiply_panels(up, activations_, first_panel, last_panel, up_rows);
-    const std::int64_t first = first_panel * kPanelRows,
-                       count = std::min(last_panel * kPanelRows, width) - first;
     for (std::int64_t row = 0; row < rows; ++row) {
       add_bias(weights.up_bias, up_rows.row(row), first, count);
       if (gate == nullptr) {

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "kernels/cpu/cpu_backend.h"
 
 namespace octavo::kernels::cpu {
@@ -11,13 +9,9 @@ void CpuBackend::project_residual(const ProjectionWeights& weights, ConstMatrixV
   const bool has_norm = !weights.post_norm.weight.empty();
   const MatrixView product{product_rows_.reserve(rows * width), rows, width, width};
   set_activations(input, matrix.activation_form());
-  const std::int64_t size = panels_per_item(matrix.num_panels());
-  pool_->parallel_for_in_runs((matrix.num_panels() + size - 1) / size, [&](std::int64_t item, std::int32_t) {
-    const std::int64_t first_panel = item * size,
-                       last_panel = std::min(first_panel + size, matrix.num_panels());
+  for_each_panel_piece(matrix, [&](const PanelPiece& piece) {
+    const auto [first_panel, last_panel, first, count] = piece;
     multiply_panels(matrix, activations_, first_panel, last_panel, product);
-    const std::int64_t first = first_panel * kPanelRows,
-                       count = std::min(last_panel * kPanelRows, width) - first;
     for (std::int64_t row = 0; row < rows; ++row) {
       add_bias(weights.bias, product.row(row), first, count);
       if (!has_norm) kernels_.add_row(residual.row(row) + first, product.row(row) + first, count);

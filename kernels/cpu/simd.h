@@ -37,6 +37,7 @@
 
 #define OCTAVO_INLINE static inline __attribute__((always_inline))
 #define OCTAVO_INLINE_LAMBDA __attribute__((always_inline))  // behind its parameters
+#define OCTAVO_INLINE_MEMBER inline __attribute__((always_inline))
 
 // Before a loop over an array of vectors that must become registers.
 #if defined(OCTAVO_SIMD_PORTABLE)

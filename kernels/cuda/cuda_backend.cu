@@ -5,7 +5,7 @@
 #include "kernels/cuda/create_cuda_backend.h"
 #include "kernels/cuda/matmul/library.h"
 #include "kernels/cuda/matmul/quantised.cuh"
-#include "kernels/kv_pool_size.h"
+#include "kernels/pool_size.h"
 
 namespace octavo::kernels::cuda {
 namespace {

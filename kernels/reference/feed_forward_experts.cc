@@ -58,7 +58,7 @@ Choice choose(const Routing& routing, const Numbers& scores) {
   Numbers probabilities = scores;
   if (routing.scoring == RouterScoring::kSoftmax) probabilities = softmax(scores);
   if (routing.scoring == RouterScoring::kSigmoid) {
-    for (double& each : probabilities) each = 1.0 / (1.0 + std::exp(-each));
+    for (double& each : probabilities) each = sigmoid(each);
   }
   Numbers values = probabilities;
   for (std::size_t i = 0; i < routing.selection_bias.size(); ++i)
@@ -80,12 +80,6 @@ std::span<const float> bias_of(std::span<const float> biases, std::size_t expert
   if (biases.empty()) return {};
   const auto size = static_cast<std::size_t>(matrix.rows());
   return biases.subspan(expert * size, size);
-}
-
-std::vector<float> product(const Matrix& matrix, const std::vector<float>& x, std::span<const float> bias) {
-  std::vector<float> out(static_cast<std::size_t>(matrix.rows()));
-  static_cast<const ReferenceMatrix&>(matrix).multiply(x, bias, out.data());
-  return out;
 }
 
 std::vector<float> hidden(FeedForwardActivation activation, std::vector<float> gate,
@@ -118,12 +112,11 @@ void ReferenceBackend::feed_forward_experts(const ExpertWeights& weights, Matrix
                  choice.weights[i] * scale);
     }
     if (weights.shared_down != nullptr) {
-      const std::vector<float> inner = hidden(weights.activation, product(*weights.shared_gate, x, {}),
-                                              product(*weights.shared_up, x, {}));
-      const double share = weights.shared_router == nullptr
-                               ? 1.0
-                               : 1.0 / (1.0 + std::exp(-double{product(*weights.shared_router, x, {})[0]}));
-      add_scaled(sum, product(*weights.shared_down, inner, {}), share);
+      const std::vector<float> inner =
+          hidden(weights.activation, product(*weights.shared_gate, x), product(*weights.shared_up, x));
+      const double share =
+          weights.shared_router == nullptr ? 1.0 : sigmoid(double{product(*weights.shared_router, x)[0]});
+      add_scaled(sum, product(*weights.shared_down, inner), share);
     }
     for (std::size_t i = 0; i < sum.size(); ++i) residual.row(row)[i] += static_cast<float>(sum[i]);
   }

@@ -57,4 +57,10 @@ void ReferenceMatrix::multiply(const std::vector<float>& a, std::span<const floa
   }
 }
 
+std::vector<float> product(const Matrix& matrix, const std::vector<float>& x, std::span<const float> bias) {
+  std::vector<float> out(static_cast<std::size_t>(matrix.rows()));
+  static_cast<const ReferenceMatrix&>(matrix).multiply(x, bias, out.data());
+  return out;
+}
+
 }  // namespace octavo::kernels::reference

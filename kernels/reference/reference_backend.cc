@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "kernels/kv_pool_size.h"
+#include "kernels/pool_size.h"
 
 namespace octavo::kernels::reference {
 namespace {
@@ -29,9 +29,8 @@ Error out_of_memory(const char* purpose, std::int64_t num_bytes) {
                                             " bytes, which the system refused; choose a smaller size"};
 }
 
-Result<std::unique_ptr<std::byte[]>> allocate_pool(const KvLayout& layout, std::int32_t num_blocks,
-                                                   const char* purpose) {
-  OCTAVO_TRY(const std::int64_t num_bytes, kv_pool_bytes(layout, num_blocks));
+Result<std::unique_ptr<std::byte[]>> allocate_pool(const Result<std::int64_t>& size, const char* purpose) {
+  OCTAVO_TRY(const std::int64_t num_bytes, size);
   std::unique_ptr<std::byte[]> bytes(new (std::nothrow) std::byte[static_cast<std::size_t>(num_bytes)]);
   if (bytes == nullptr) return out_of_memory(purpose, num_bytes);
   return bytes;
@@ -53,15 +52,29 @@ Result<std::unique_ptr<Matrix>> ReferenceBackend::prepare_matrix(const MatrixSou
 
 Result<std::unique_ptr<KvCache>> ReferenceBackend::allocate_kv_cache(const KvLayout& layout,
                                                                      std::int32_t num_blocks) {
-  OCTAVO_TRY(auto bytes, allocate_pool(layout, num_blocks, "the KV pool"));
+  OCTAVO_TRY(auto bytes, allocate_pool(kv_pool_bytes(layout, num_blocks), "the KV pool"));
   return std::unique_ptr<KvCache>(std::make_unique<ReferenceKvCache>(layout, num_blocks, std::move(bytes)));
 }
 
 Result<std::unique_ptr<HostKvCache>> ReferenceBackend::allocate_host_kv_cache(const KvLayout& layout,
                                                                               std::int32_t num_blocks) {
-  OCTAVO_TRY(auto bytes, allocate_pool(layout, num_blocks, "the host pool"));
+  OCTAVO_TRY(auto bytes, allocate_pool(kv_pool_bytes(layout, num_blocks), "the host pool"));
   return std::unique_ptr<HostKvCache>(
       std::make_unique<ReferenceHostKvCache>(layout, num_blocks, std::move(bytes)));
+}
+
+Result<std::unique_ptr<StateCache>> ReferenceBackend::allocate_state_cache(const StateLayout& layout,
+                                                                           std::int32_t num_states) {
+  OCTAVO_TRY(auto bytes, allocate_pool(state_pool_bytes(layout, num_states), "the pool of states"));
+  return std::unique_ptr<StateCache>(
+      std::make_unique<ReferenceStateCache>(layout, num_states, std::move(bytes)));
+}
+
+Result<std::unique_ptr<HostStateCache>> ReferenceBackend::allocate_host_state_cache(const StateLayout& layout,
+                                                                                    std::int32_t num_states) {
+  OCTAVO_TRY(auto bytes, allocate_pool(state_pool_bytes(layout, num_states), "the host pool of states"));
+  return std::unique_ptr<HostStateCache>(
+      std::make_unique<ReferenceHostStateCache>(layout, num_states, std::move(bytes)));
 }
 
 Result<std::unique_ptr<Buffer>> ReferenceBackend::allocate_buffer(std::int64_t num_floats) {

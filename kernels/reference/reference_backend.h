@@ -75,6 +75,34 @@ class ReferenceHostKvCache final : public HostKvCache {
   std::unique_ptr<std::byte[]> bytes_;
 };
 
+class ReferenceStateCache final : public StateCache {
+ public:
+  ReferenceStateCache(const StateLayout& layout, std::int32_t num_states, std::unique_ptr<std::byte[]> bytes)
+      : StateCache(layout, num_states), bytes_(std::move(bytes)) {}
+  std::byte* data() const { return bytes_.get(); }
+  // The recurrent numbers of a layer, and the newest inputs of its convolution.
+  float* recurrent(std::int32_t state, std::int32_t layer) const {
+    return reinterpret_cast<float*>(bytes_.get()) + layout().layer_offset(state, layer);
+  }
+  float* convolution(std::int32_t state, std::int32_t layer) const {
+    return recurrent(state, layer) + layout().convolution_offset();
+  }
+
+ private:
+  std::unique_ptr<std::byte[]> bytes_;
+};
+
+class ReferenceHostStateCache final : public HostStateCache {
+ public:
+  ReferenceHostStateCache(const StateLayout& layout, std::int32_t num_states,
+                          std::unique_ptr<std::byte[]> bytes)
+      : HostStateCache(layout, num_states), bytes_(std::move(bytes)) {}
+  std::byte* data() const { return bytes_.get(); }
+
+ private:
+  std::unique_ptr<std::byte[]> bytes_;
+};
+
 // As NormWeights says. REQUIRES: a weight.
 std::vector<float> norm(const float* x, const NormWeights& weights);
 // cap * tanh(x / cap), NaN where x is not finite; a cap of 0: x.
@@ -83,6 +111,23 @@ double soft_capped(double x, float cap);
 void round_activations(Activation activation, std::vector<float>& row);
 // activation(gate) * up, or what FeedForwardActivation says of the pair.
 double gated(FeedForwardActivation activation, double gate, double up);
+double sigmoid(double x);
+double softplus(double x);  // log(1 + exp(x)), and x above 20
+// As ReferenceMatrix::multiply.
+std::vector<float> product(const Matrix& matrix, const std::vector<float>& x,
+                           std::span<const float> bias = {});
+// One token's step of the convolution of each channel: its sum of weighted inputs (and its bias), the oldest
+// first, of which `input` is the newest. `history` [width - 1, channels] holds those before, and takes it up.
+std::vector<double> convolve(std::span<const float> weights, std::span<const float> bias,
+                             const std::vector<float>& input, float* history);
+// function(row, state) for every row of the batch and the state of its sequence, in order.
+template <class Function>
+void for_each_stateful_row(const PagedBatch& batch, const Function& function) {
+  for (std::size_t sequence = 0; sequence < static_cast<std::size_t>(batch.num_sequences); ++sequence) {
+    for (std::int32_t row = batch.query_start[sequence]; row < batch.query_start[sequence + 1]; ++row)
+      function(row, batch.states[sequence]);
+  }
+}
 // Rotates one head in place. rotations: [rotary_dim / 2, 2].
 void rotate_head(float* head, const AttentionShape& shape, const float* rotations);
 
@@ -100,6 +145,10 @@ class ReferenceBackend final : public Backend {
   Result<std::unique_ptr<HostKvCache>> allocate_host_kv_cache(const KvLayout& layout,
                                                               std::int32_t num_blocks) override;
   Result<std::unique_ptr<Buffer>> allocate_buffer(std::int64_t num_floats) override;
+  Result<std::unique_ptr<StateCache>> allocate_state_cache(const StateLayout& layout,
+                                                           std::int32_t num_states) override;
+  Result<std::unique_ptr<HostStateCache>> allocate_host_state_cache(const StateLayout& layout,
+                                                                    std::int32_t num_states) override;
   Result<void> reserve_step(const StepShape&) override { return {}; }
   std::int64_t scratch_bytes() const override { return 0; }  // its temporaries end with the operation
 
@@ -110,6 +159,9 @@ class ReferenceBackend final : public Backend {
                        MatrixView q) override;
   void paged_attention(const AttentionShape& shape, const PagedBatch& batch, std::int32_t layer,
                        const KvCache& kv, ConstMatrixView q, MatrixView out) override;
+  void gate_attention(const AttentionGateWeights& weights, ConstMatrixView x, MatrixView attention) override;
+  void gated_delta_net(const DeltaNetWeights& weights, const DeltaNetShape& shape, const PagedBatch& batch,
+                       std::int32_t layer, ConstMatrixView x, StateCache& states, MatrixView out) override;
   void project_residual(const ProjectionWeights& weights, ConstMatrixView input,
                         MatrixView residual) override;
   void feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x, MatrixView out) override;
@@ -121,6 +173,12 @@ class ReferenceBackend final : public Backend {
   void copy_blocks(KvCache& kv, std::span<const BlockCopy> copies) override;
   void swap_out(const KvCache& device, HostKvCache& host, std::span<const BlockCopy> copies) override;
   void swap_in(const HostKvCache& host, KvCache& device, std::span<const BlockCopy> copies) override;
+  void clear_states(StateCache& states, std::span<const std::int32_t> cleared) override;
+  void copy_states(StateCache& states, std::span<const BlockCopy> copies) override;
+  void swap_states_out(const StateCache& device, HostStateCache& host,
+                       std::span<const BlockCopy> copies) override;
+  void swap_states_in(const HostStateCache& host, StateCache& device,
+                      std::span<const BlockCopy> copies) override;
 
  private:
   const Activation activation_;

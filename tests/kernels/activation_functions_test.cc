@@ -1,6 +1,7 @@
 // Activations and soft caps on every instruction set, over the whole range of floats.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -58,6 +59,76 @@ TEST_P(ActivationFunctions, GeluIsAccurateOverTheWholeRange) {
     const double expected = 0.5 * value * (1.0 + std::tanh(inner));
     EXPECT_NEAR(alone[i], expected, 3e-6 * std::fabs(expected) + 1e-9) << value;
   }
+}
+
+// Numbers of both signs and every size, and what lies at the ends.
+std::vector<float> numbers_of_every_size() {
+  std::vector<float> x;
+  for (float value = -90.0f; value < 90.0f; value += 0.00731f) x.push_back(value);
+  for (const float value : {0.0f, -0.0f, 1e-30f, -1e-30f, 1e-6f, -1e-6f, 20.0f, 1e10f, -1e10f})
+    x.push_back(value);
+  return x;
+}
+
+TEST_P(ActivationFunctions, SigmoidsAreAccurateOverTheWholeRange) {
+  const cpu::KernelTable& kernels = cpu::kernel_table(GetParam());
+  const std::vector<float> x = numbers_of_every_size();
+  const auto size = static_cast<std::int64_t>(x.size());
+  std::vector<float> alone = x, gated(x.size(), -3.0f);
+  kernels.sigmoid(alone.data(), size);
+  kernels.sigmoid_mul(gated.data(), x.data(), size);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double expected = 1.0 / (1.0 + std::exp(-double{x[i]}));
+    EXPECT_NEAR(alone[i], expected, 4e-7 * expected + 3e-38) << x[i];
+    EXPECT_NEAR(gated[i], -3.0 * expected, 3 * (4e-7 * expected + 3e-38)) << x[i];
+  }
+}
+
+TEST_P(ActivationFunctions, SoftplusIsAccurateOverTheWholeRangeAndXAbove20) {
+  const cpu::KernelTable& kernels = cpu::kernel_table(GetParam());
+  const std::vector<float> x = numbers_of_every_size();
+  const std::vector<float> zeros(x.size(), 0.0f);
+  std::vector<float> got = x;
+  kernels.softplus(got.data(), zeros.data(), static_cast<std::int64_t>(got.size()));
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double expected = std::log1p(std::exp(-std::fabs(double{x[i]}))) + std::max(double{x[i]}, 0.0);
+    EXPECT_NEAR(got[i], expected, 4e-7 * expected + 3e-38) << x[i];
+    if (x[i] > 20.0f) {
+      EXPECT_EQ(got[i], x[i]);
+    }
+  }
+  std::vector<float> biased = {1.0f, -2.0f};
+  const std::vector<float> bias = {-1.0f, 32.0f};
+  kernels.softplus(biased.data(), bias.data(), 2);
+  EXPECT_NEAR(biased[0], std::log(2.0), 1e-7);
+  EXPECT_EQ(biased[1], 30.0f);
+}
+
+TEST_P(ActivationFunctions, ExponentialsAreOfTheProduct) {
+  const cpu::KernelTable& kernels = cpu::kernel_table(GetParam());
+  std::vector<float> a = {0.0f, 1.0f, 2.0f, 1e4f};
+  const std::vector<float> factors = {-5.0f, -0.5f, -1.5f, -1.0f};
+  kernels.exp_scaled(a.data(), factors.data(), 4);
+  EXPECT_EQ(a[0], 1.0f);
+  EXPECT_FLOAT_EQ(a[1], static_cast<float>(std::exp(-0.5)));
+  EXPECT_FLOAT_EQ(a[2], static_cast<float>(std::exp(-3.0)));
+  EXPECT_EQ(a[3], 0.0f);
+}
+
+TEST_P(ActivationFunctions, WhatIsNotANumberStaysOne) {
+  const cpu::KernelTable& kernels = cpu::kernel_table(GetParam());
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> ones(3, 1.0f);
+  using Function = void (*)(float*, const float*, std::int64_t);
+  for (const Function function : {kernels.softplus, kernels.exp_scaled, kernels.sigmoid_mul}) {
+    std::vector<float> a = {nan, 1.0f, nan};
+    function(a.data(), ones.data(), 3);
+    EXPECT_TRUE(std::isnan(a[0]) && std::isfinite(a[1]) && std::isnan(a[2]));
+  }
+  std::vector<float> a = {nan}, gated = {1.0f};
+  kernels.sigmoid_mul(gated.data(), a.data(), 1);
+  kernels.sigmoid(a.data(), 1);
+  EXPECT_TRUE(std::isnan(a[0]) && std::isnan(gated[0]));
 }
 
 TEST_P(ActivationFunctions, SoftCapsAreAccurateOverTheWholeRange) {

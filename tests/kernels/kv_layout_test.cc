@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "kernels/kv_pool_size.h"
+#include "kernels/pool_size.h"
 #include "tests/kernels/paged_problem.h"
 
 namespace octavo::kernels::testing {

@@ -38,6 +38,12 @@ const std::map<std::string, std::string>& operations() {
       {"swap_out", "block_copy"},
       {"swap_in", "block_copy"},
       {"take_swap_times", "block_copy"},
+      {"gate_attention", "gate_attention"},
+      {"gated_delta_net", "gated_delta_net"},
+      {"clear_states", "block_copy"},
+      {"copy_states", "block_copy"},
+      {"swap_states_out", "block_copy"},
+      {"swap_states_in", "block_copy"},
       {"begin_step", "step"},
       {"run_step", "step"},
       {"steps_to_record", "step"},
@@ -60,6 +66,8 @@ const std::set<std::string>& properties() {
                                                "reserve_step",
                                                "allocate_buffer",
                                                "allocate_host_kv_cache",
+                                               "allocate_state_cache",
+                                               "allocate_host_state_cache",
                                                "draws_tokens",
                                                "most_adjusted_tokens"};
   return kNames;
@@ -78,7 +86,11 @@ const std::map<std::string, std::set<std::string>>& inherited() {
     return names;
   }();
   static const std::map<std::string, std::set<std::string>> kNames = {
-      {"reference", kOfReference}, {"cpu", kOfADevice}, {"cuda", {"feed_forward_experts"}}};
+      {"reference", kOfReference},
+      {"cpu", kOfADevice},
+      {"cuda",
+       {"feed_forward_experts", "gate_attention", "gated_delta_net", "clear_states", "copy_states",
+        "swap_states_out", "swap_states_in"}}};
   return kNames;
 }
 

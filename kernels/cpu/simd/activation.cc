@@ -3,8 +3,6 @@
 namespace octavo::kernels::cpu::OCTAVO_ISA {
 namespace {
 
-OCTAVO_INLINE F32x16 silu_of(F32x16 z) { return div(z, add(set1(1.0f), exp(sub(zero(), z)))); }
-
 // z / 2 * (1 + tanh(u)) = z / (1 + exp(-2 u)), u = sqrt(2 / pi) * (z + 0.044715 z^3).
 OCTAVO_INLINE F32x16 gelu_of(F32x16 z) {
   constexpr float kSlope = -2.0f * 0.7978845608f;  // -2 sqrt(2 / pi)
@@ -20,6 +18,25 @@ OCTAVO_INLINE F32x16 clamped_swiglu_of(F32x16 gate, F32x16 up) {
   const F32x16 u = at_most(max(set1(-kSwigluLimit), up), kSwigluLimit);
   const F32x16 sigmoid_below = add(set1(1.0f), exp(mul(g, set1(-kSwigluSlope))));
   return mul(div(g, sigmoid_below), add(u, set1(1.0f)));
+}
+
+OCTAVO_INLINE F32x16 sigmoid_below(F32x16 z) { return add(set1(1.0f), exp(sub(zero(), z))); }
+
+// log(1 + y) for 0 <= y <= 1: with s = y / (2 + y) it is 2 (s + s^3 / 3 + s^5 / 5 + ...), here up to s^15
+// (relative error 1.6e-9).
+OCTAVO_INLINE F32x16 log_of_one_and(F32x16 y) {
+  const F32x16 s = div(y, add(set1(2.0f), y)), square = mul(s, s);
+  constexpr float kTerms[] = {2.0f / 13, 2.0f / 11, 2.0f / 9, 2.0f / 7, 2.0f / 5, 2.0f / 3};
+  F32x16 sum = set1(2.0f / 15);
+  for (const float term : kTerms) sum = fma(sum, square, set1(term));
+  return fma(mul(sum, square), s, add(s, s));
+}
+
+// max(x, 0) + log(1 + exp(-|x|)), which is x in float from 17 on.
+OCTAVO_INLINE F32x16 softplus_of(F32x16 x) {
+  const F32x16 minus_x = sub(zero(), x);
+  const F32x16 positive = max(zero(), x), magnitude = max(minus_x, x);
+  return add(positive, log_of_one_and(exp_not_positive(sub(zero(), magnitude))));
 }
 
 // a[i] = function(a[i], i) for vectors; the last one may be cut.
@@ -63,6 +80,23 @@ void silu(float* a, std::int64_t size) {
 
 void gelu(float* a, std::int64_t size) {
   replace_each(a, size, [](F32x16 z) OCTAVO_INLINE_LAMBDA { return gelu_of(z); });
+}
+
+void sigmoid_mul(float* a, const float* gate, std::int64_t size) {
+  combine_each(a, gate, size,
+               [](F32x16 x, F32x16 z) OCTAVO_INLINE_LAMBDA { return div(x, sigmoid_below(z)); });
+}
+
+void sigmoid(float* a, std::int64_t size) {
+  replace_each(a, size, [](F32x16 z) OCTAVO_INLINE_LAMBDA { return div(set1(1.0f), sigmoid_below(z)); });
+}
+
+void softplus(float* a, const float* bias, std::int64_t size) {
+  combine_each(a, bias, size, [](F32x16 x, F32x16 b) OCTAVO_INLINE_LAMBDA { return softplus_of(add(x, b)); });
+}
+
+void exp_scaled(float* a, const float* factor, std::int64_t size) {
+  combine_each(a, factor, size, [](F32x16 x, F32x16 f) OCTAVO_INLINE_LAMBDA { return exp(mul(x, f)); });
 }
 
 void soft_cap(float* a, float cap, std::int64_t size) {

@@ -73,6 +73,33 @@ struct AttentionJob {
   bool was_announced = false;
 };
 
+// The convolution over time of `count` neighbouring channels of one sequence, in place. Numbers: a channel's
+// sum begins with its bias and takes the inputs oldest first, each by a fused multiply-add.
+struct ChannelConvolution {
+  const float* weights;         // [count, width], the newest token last
+  const float* bias;            // [count]; null: none
+  std::int32_t width;           // tokens that a sum takes
+  float* history;               // [width - 1]: inputs before the first row, oldest first; then after the last
+  std::int64_t history_stride;  // floats
+  float* rows;                  // [num_rows]: inputs, then sums
+  std::int64_t row_stride, num_rows, count;
+  bool applies_silu;  // to the sums
+};
+
+// Consecutive tokens of one value head of Gated DeltaNet (kernels/backend.h). Numbers: the sums S^T k and S^T
+// q of each value are chains of fused multiply-adds over the key's dimensions, ascending, as is each update
+// of S; so a sequence may be cut between any two tokens.
+struct DeltaRuleJob {
+  float* state;  // S [key_dim][value_dim]
+  std::int32_t key_dim, value_dim;
+  std::int64_t num_rows;        // at least one
+  const float *queries, *keys;  // [num_rows][key_dim]
+  float* values;                // [num_rows][value_dim]: v, then the output
+  std::int64_t row_stride;      // floats, of all three
+  const float *decays, *betas;  // [num_rows]: factors of S and of the error
+  std::int64_t gate_stride;     // floats, of both
+};
+
 // Softmax and value sums run over ranges of this many absolute positions, each by itself; the ranges' results
 // are merged in ascending order. A row's ranges depend on nothing but its position, so neither does the
 // result.
@@ -80,6 +107,8 @@ inline constexpr std::int32_t kAttentionRange = 256;
 
 inline constexpr std::int64_t kPieceEntries = 64;                   // kLogitsPiece of kernels/backend.h
 inline constexpr float kSwigluLimit = 7.0f, kSwigluSlope = 1.702f;  // those of kernels/backend.h
+
+constexpr std::int64_t convolution_scratch_floats(std::int32_t width) { return std::int64_t{16} * width; }
 
 struct KernelTable {
   // out[i] = x[i] / sqrt(mean(x^2) + epsilon) * weight[i]. `out` may be `x`.
@@ -106,6 +135,17 @@ struct KernelTable {
   void (*silu)(float* a, std::int64_t size);
   void (*gelu)(float* a, std::int64_t size);
 
+  // a[i] *= sigmoid(gate[i])
+  void (*sigmoid_mul)(float* a, const float* gate, std::int64_t size);
+  // a[i] = sigmoid(a[i])
+  void (*sigmoid)(float* a, std::int64_t size);
+  // a[i] = log(1 + exp(a[i] + bias[i]))
+  void (*softplus)(float* a, const float* bias, std::int64_t size);
+  // a[i] = exp(a[i] * factor[i])
+  void (*exp_scaled)(float* a, const float* factor, std::int64_t size);
+  // a[i] = a[i] / sqrt(sum(a^2) + epsilon) * scale
+  void (*unit_vector)(float* a, float epsilon, float scale, std::int64_t size);
+
   // a[i] = cap * tanh(a[i] / cap), NaN where a[i] is not finite.
   void (*soft_cap)(float* a, float cap, std::int64_t size);
 
@@ -114,6 +154,10 @@ struct KernelTable {
   //   halves     pairs (i, i + rotary_dim / 2); else (2i, 2i + 1)
   void (*rotate_heads)(float* heads, std::int32_t num_heads, std::int32_t head_dim, std::int32_t rotary_dim,
                        bool halves, const float* rotations);
+
+  // scratch: convolution_scratch_floats of its width
+  void (*convolve)(const ChannelConvolution& job, float* scratch);
+  void (*delta_rule)(const DeltaRuleJob& job);
 
   // Rounds one token's key and value [head_dim] to the KV type and stores them.
   void (*write_kv)(const float* key, const float* value, const KvSlot& slot);

@@ -17,9 +17,16 @@ void gelu_mul(float* gate, const float* up, std::int64_t size);
 void clamped_swiglu(float* gate, const float* up, std::int64_t size);
 void silu(float* a, std::int64_t size);
 void gelu(float* a, std::int64_t size);
+void sigmoid_mul(float* a, const float* gate, std::int64_t size);
+void sigmoid(float* a, std::int64_t size);
+void softplus(float* a, const float* bias, std::int64_t size);
+void exp_scaled(float* a, const float* factor, std::int64_t size);
+void unit_vector(float* a, float epsilon, float scale, std::int64_t size);
 void soft_cap(float* a, float cap, std::int64_t size);
 void rotate_heads(float* heads, std::int32_t num_heads, std::int32_t head_dim, std::int32_t rotary_dim,
                   bool halves, const float* rotations);
+void convolve(const ChannelConvolution& job, float* scratch);
+void delta_rule(const DeltaRuleJob& job);
 void write_kv(const float* key, const float* value, const KvSlot& slot);
 void summarise_logits(const float* logits, std::int64_t size, float* piece_maxima, float* max, float* sum);
 void merge_exp_sums(const float* maxima, const float* sums, std::int64_t count, float* max, float* sum);
@@ -31,6 +38,8 @@ std::int64_t attention_partial_floats(std::int32_t head_dim);
 void attend(const AttentionJob& job, float* scratch);
 void attend_ranges(const AttentionJob& job, float* scratch, float* partials, std::int64_t range_stride);
 void merge_ranges(const AttentionTile& tile, float* partials, std::int64_t range_stride);
+
+OCTAVO_INLINE F32x16 silu_of(F32x16 z) { return div(z, add(set1(1.0f), exp(sub(zero(), z)))); }
 
 // exp of one float, by the same steps as the vector.
 OCTAVO_INLINE float exp_of(float x) {
