@@ -130,7 +130,8 @@ ScaleAndMin scale_and_min(const PanelTraits& traits, const std::byte* head, cons
   switch (traits.scales) {
     case ScaleLayout::kHalf: return words_at(scales, row, traits.has_min);
     case ScaleLayout::kPower: return {mxfp4_scale(get<std::uint8_t>(scales, row)), 0.0f};
-    case ScaleLayout::kE4m3Halves: return {nvfp4_scale(static_cast<std::uint8_t>(byte(half))), 0.0f};
+    case ScaleLayout::kE4m3Halves:  // what stands for zero in a file is zero in a panel
+      return {nvfp4_scale(static_cast<std::uint8_t>(byte(half) | 0x80)), 0.0f};
     case ScaleLayout::kHead: return factors();
     case ScaleLayout::kSuper: {
       const int low = byte(0), high = row_nibble(scales + kPanelRows, row);

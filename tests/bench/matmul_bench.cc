@@ -20,6 +20,7 @@
 #include <ctime>
 #include <memory>
 #include <random>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,7 +38,6 @@ constexpr TensorType kTypes[] = {
     TensorType::kIQ2_XS, TensorType::kIQ2_XXS, TensorType::kIQ1_M, TensorType::kIQ1_S,   TensorType::kTQ1_0,
     TensorType::kTQ2_0,  TensorType::kQ1_0,    TensorType::kQ2_0,  TensorType::kMXFP4,   TensorType::kNVFP4,
     TensorType::kF32,    TensorType::kF16,     TensorType::kBF16};
-constexpr std::int64_t kRowCounts[] = {1, 2, 4, 6, 8, 12, 16, 20, 24, 32, 64, 512};
 
 struct NamedActivation {
   const char* name;
@@ -53,7 +53,8 @@ constexpr Shape kShapes[] = {{576, 576},   {192, 576},   {1536, 576}, {576, 1536
                              {2048, 2048}, {2048, 8192}, {768, 2048}, {2048, 768}};  // the last two: experts
 
 struct Options {
-  std::string types = "Q4_1,Q8_0", isas, activations, shapes, rows;
+  std::string types = "Q4_1,Q8_0", isas, activations, shapes;
+  std::vector<std::int64_t> rows = {1, 2, 4, 6, 8, 12, 16, 20, 24, 32, 64, 512};
   int threads = 2;
   double seconds = 0.1;
   std::int64_t weights_mib = 64;
@@ -164,9 +165,7 @@ class Bench {
     std::printf("%-5s %-5s %-11s %-10s packs %.1f GB/s;", traits_of(type).name.data(), kind.name,
                 instruction_set_name(isa_).data(), shape_name(shape).c_str(),
                 static_cast<double>(packed_bytes) / pack_seconds * 1e-9);
-    for (const std::int64_t rows : kRowCounts) {
-      if (selected(options_.rows, std::to_string(rows))) measure(copies, rows);
-    }
+    for (const std::int64_t rows : options_.rows) measure(copies, rows);
     std::printf("\n");
     std::fflush(stdout);
   }
@@ -212,6 +211,13 @@ class Bench {
   const Limits limits_;
 };
 
+std::vector<std::int64_t> parse_numbers(const std::string& list) {
+  std::vector<std::int64_t> numbers;
+  std::istringstream stream(list);
+  for (std::string number; std::getline(stream, number, ',');) numbers.push_back(std::atoll(number.c_str()));
+  return numbers;
+}
+
 Options parse(int count, char** arguments) {
   Options options;
   for (int i = 1; i + 1 < count; i += 2) {
@@ -221,7 +227,7 @@ Options parse(int count, char** arguments) {
     if (name == "--isas") options.isas = value;
     if (name == "--activations") options.activations = value;
     if (name == "--shapes") options.shapes = value;
-    if (name == "--rows") options.rows = value;
+    if (name == "--rows") options.rows = parse_numbers(value);
     if (name == "--threads") options.threads = std::atoi(value.c_str());
     if (name == "--seconds") options.seconds = std::atof(value.c_str());
     if (name == "--weights-mib") options.weights_mib = std::atoll(value.c_str());

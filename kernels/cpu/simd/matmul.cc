@@ -28,10 +28,11 @@ namespace {
 // enough.
 //
 // Planes: taking bits out is work for units that integer products of 512 bits leave idle, so that expanding
-// them first pays for many tiles only (Zen 4, Q5_K with 64 rows: 1.04 of the time; with 20 rows 1.16).
+// them first pays for many tiles only (Zen 4: 1.16 of the time for 20 rows of Q5_K, 1.04 for 64; for 64 of
+// Q6_K 0.97).
 #if defined(OCTAVO_SIMD_AVX512)
 constexpr int kIntegerRows = 12, kFloatRows = 8;
-constexpr int kIntegerPlaneTiles = 6, kFloatPlaneTiles = 2;
+constexpr int kIntegerPlaneTiles = 5, kFloatPlaneTiles = 2;
 constexpr int float_panels(int) { return 2; }
 #elif defined(OCTAVO_SIMD_AVX2)
 constexpr int kIntegerRows = 6, kFloatRows = 6;

@@ -40,11 +40,12 @@ OCTAVO_INLINE void load_high_bits(const std::byte* group, std::uint16_t (&bits)[
 template <NumberGrid kGrid>
 OCTAVO_INLINE void look_up_entries(const std::byte* group, std::byte* out) {
   constexpr GridTraits kTraits = traits_of(kGrid);
+  constexpr int kEntries = kTraits.num_entries();
   const auto* const entries = entries_of<kGrid>();
   std::uint16_t high_bits[kPanelRows] = {};
   load_high_bits<kGrid>(group, high_bits);
   OCTAVO_UNROLL
-  for (int i = 0; i < kTraits.num_entries(); ++i) {
+  for (int i = 0; i < kEntries; ++i) {
     std::uint16_t indices[kPanelRows];
     for (int r = 0; r < kPanelRows; ++r) {
       const int high = high_bits[r] >> (kTraits.high_bits * i) & ((1 << kTraits.high_bits) - 1);

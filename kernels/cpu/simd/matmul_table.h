@@ -54,7 +54,8 @@ enum class PanelFormat : std::uint8_t {
   kTableHalf,     // f16 scale[16]                                   IQ4_NL
   kTableByte,     // head; signed 8-bit scale[16]                    IQ4_XS
   kTablePower,    // 8-bit exponent[16]: scale 2^(e - 128)           MXFP4
-  kTableE4m3,     // 8-bit floats [2][16], half of them the scale    NVFP4
+  kTableE4m3,     // floats of seven bits [2][16], half of them      NVFP4
+                  // the scale
   kBytes,         // f16 scale[16]                                   Q8_0; kFiveBits and others, expanded
   // Planes and grids, expanded: never in a matrix.
   kBytesMin,         // f16 scale[16], f16 min[16]
