@@ -424,18 +424,17 @@ class TensorFinder {
     return MatrixSource{type, rows, columns, file_.bytes_of(*tensor), scales.front()};
   }
 
-  // Of each of `count` matrices, what NVFP4 keeps in a tensor beside them; other types have no such scale.
-  // What stands there for rounding activations to four bits is taken and not used: ours keep more.
+  // Of each of `count` matrices, what NVFP4 keeps in a tensor beside them; other types have no such scale,
+  // and converters leave out those that are 1. What stands there for rounding activations to four bits is
+  // taken and not used: ours keep more.
   Result<std::vector<float>> second_scales(std::string_view weight, kernels::TensorType type,
                                            std::int64_t count) {
-    if (type != kernels::TensorType::kNVFP4) return std::vector<float>(static_cast<std::size_t>(count), 1.0f);
+    std::vector<float> ones(static_cast<std::size_t>(count), 1.0f);
+    if (type != kernels::TensorType::kNVFP4) return ones;
     const std::string name(weight.substr(0, weight.rfind(".weight")));
     take(name + ".input_scale");
     const GgufTensor* tensor = take(name + ".scale");
-    if (tensor == nullptr) {
-      return damaged(name + ".scale",
-                     "is missing, without which weights of type NVFP4 are wrong by a factor");
-    }
+    if (tensor == nullptr) return ones;
     return expand(*tensor, std::span(&count, 1));
   }
 
@@ -483,11 +482,11 @@ class TensorFinder {
     }
     const auto type = tensor.type();
     if (type) return *type;
-    Error error =
-        error_about(tensor.name, ErrorCode::kUnsupported,
-                    "has type " + std::string(tensor.type_name) +
-                        "; supported are F32, F16, BF16, Q1_0, Q2_0, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, "
-                        "IQ1_S to IQ4_XS, TQ1_0, TQ2_0, MXFP4 and NVFP4: choose another quantisation");
+    Error error = error_about(
+        tensor.name, ErrorCode::kUnsupported,
+        "has type " + std::string(tensor.type_name) +
+            "; supported are F32, F16, BF16, Q1_0, Q2_0, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, "
+            "IQ1_S to IQ4_XS, TQ1_0, TQ2_0, MXFP4 and NVFP4: choose another quantisation");
     return error;
   }
 

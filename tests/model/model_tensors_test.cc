@@ -245,22 +245,63 @@ TEST(ModelTensors, TypesWithoutKernelsAreNamedWithWhatIsSupported) {
       << error.message;
 }
 
-// Without it the weights would be wrong by a factor, and nothing would say so.
-TEST(ModelTensors, WeightsOfTypeNvfp4NeedTheirSecondScale) {
+// Converters leave out a scale of 1.
+TEST(ModelTensors, OnlyWeightsOfTypeNvfp4HaveASecondScale) {
   const std::vector<std::byte> bytes(36 * 64);
-  const Error missing = refusal(with_tensor("blk.0.attn_q.weight", 40, {64, 64}, bytes));
-  EXPECT_EQ(missing.code, ErrorCode::kDamagedFile);
-  EXPECT_EQ(missing.subject, "blk.0.attn_q.scale");
-  EXPECT_NE(missing.message.find("is missing, without which weights of type NVFP4 are wrong by a factor"),
-            std::string::npos)
-      << missing.message;
+  const TemporaryFolder folder;
+  const auto without = open(folder, with_tensor("blk.0.attn_q.weight", 40, {64, 64}, bytes));
+  ASSERT_TRUE(without.has_value()) << without.error().message;
+  const auto model = find_model_tensors(without->file, without->config);
+  ASSERT_TRUE(model.has_value()) << model.error().message;
+  EXPECT_EQ(model->layers[0].query.weight.scale, 1.0f);
   GgufWriter two = with_tensor("blk.0.attn_q.weight", 40, {64, 64}, bytes);
   two.add_tensor_f32("blk.0.attn_q.scale", {2}, {1.0f, 2.0f});
   EXPECT_NE(refusal(two).message.find("has the shape 2, but the metadata says 1"), std::string::npos);
-  // Of another type nobody reads one.
   GgufWriter other = test::make_tiny_llama(1);
   other.add_tensor_f32("blk.0.attn_q.scale", {1}, {2.0f});
   EXPECT_EQ(refusal(other).subject, "blk.0.attn_q.scale");
+}
+
+TEST(ModelTensors, EveryPartOfAPackedMatrixOfNvfp4HasItsSecondScale) {
+  GgufWriter writer;
+  test::add_tiny_llama_keys(writer, {.num_layers = 1});
+  writer.add_u32("llama.expert_count", 2).add_u32("llama.expert_used_count", 1);
+  const auto add = [&](const std::string& name, std::vector<std::uint64_t> shape,
+                       const std::vector<float>& scales) {
+    std::size_t count = 1;
+    for (const std::uint64_t dimension : shape) count *= dimension;
+    if (scales.empty()) {
+      writer.add_tensor(name + ".weight", TensorType::kF32, std::move(shape),
+                        std::vector<std::byte>(4 * count));
+      return;
+    }
+    writer.add_tensor(name + ".weight", TensorType::kNVFP4, std::move(shape),
+                      std::vector<std::byte>(count / 64 * 36));
+    writer.add_tensor_f32(name + ".scale", {scales.size()}, scales);
+  };
+  add("token_embd", {64, test::kTinyVocabularySize}, {});
+  add("output_norm", {64}, {});
+  add("blk.0.attn_norm", {64}, {});
+  add("blk.0.attn_qkv", {64, 128}, {0.5f});
+  add("blk.0.attn_output", {64, 64}, {0.25f});
+  add("blk.0.ffn_norm", {64}, {});
+  add("blk.0.ffn_gate_inp", {64, 2}, {});
+  add("blk.0.ffn_gate_up_exps", {64, 256, 2}, {2.0f, 3.0f});
+  add("blk.0.ffn_down_exps", {128, 64, 2}, {4.0f, 5.0f});
+  const TemporaryFolder folder;
+  const auto opened = open(folder, writer);
+  ASSERT_TRUE(opened.has_value()) << opened.error().message;
+  const auto model = find_model_tensors(opened->file, opened->config);
+  ASSERT_TRUE(model.has_value()) << model.error().message;
+  const LayerTensors& layer = model->layers[0];
+  for (const Projection* part : {&layer.query, &layer.key, &layer.value}) EXPECT_EQ(part->weight.scale, 0.5f);
+  EXPECT_EQ(layer.attention_output.weight.scale, 0.25f);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(layer.experts.gate[i].scale, i == 0 ? 2.0f : 3.0f);
+    EXPECT_EQ(layer.experts.up[i].scale, i == 0 ? 2.0f : 3.0f);
+    EXPECT_EQ(layer.experts.down[i].scale, i == 0 ? 4.0f : 5.0f);
+  }
+  EXPECT_EQ(model->matrix_types(), (std::vector{TensorType::kF32, TensorType::kNVFP4}));
 }
 
 TEST(ModelTensors, WeightsThatAreNotFiniteAreFound) {

@@ -16,12 +16,12 @@
 // Numbers of a grid (kernels/dequantize_grids.h) stand as indices of entries, as in the file: an entry holds
 // 8 columns, IQ3's 4, and the group n = 4 or 8 of them.
 //   indices    [n][16 rows], the lower eight bits
-//   high bits  the upper bits of a row's n indices, the first lowest: IQ2_XS 4 bits, of row r in the low half
-//   of
-//              byte r, of row 8 + r in the high half; IQ2_S and IQ3_S byte r; IQ1 the lower 12 bits of word r
-//   signs      a plane of 1 bit as above, 1: minus; IQ1 has none but in the upper bits of word r directions
-//   (1: an
-//              eighth down, 0: up): IQ1_M bit 12 + i for entry i, IQ1_S bit 15 for all
+//   high bits  the upper bits of a row's n indices, the first lowest: IQ2_S and IQ3_S byte r; IQ2_XS 4 bits,
+//              of row r in the low half of byte r, of row 8 + r in the high one; IQ1 the lower 12 bits of
+//              word r
+//   signs      a plane of 1 bit as above, 1: minus; IQ1 has none
+//   direction  in the upper bits of IQ1's word r, 1: an eighth down, 0: up; IQ1_M bit 12 + i for entry i,
+//              IQ1_S bit 15 for all
 // Few tiles multiply planes as they lie; for many they are expanded to bytes once, a few groups at a time. So
 // are 16-bit floats, to floats. Grids, and planes with nothing but a head for scale, are expanded for any
 // tile.
