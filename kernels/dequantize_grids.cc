@@ -405,7 +405,9 @@ template <class Entry, int kBits, int kSize>
 consteval Grid<Entry, kSize> expand(const std::uint16_t (&codes)[kSize],
                                     const std::uint8_t (&values)[1 << kBits]) {
   Grid<Entry, kSize> grid = {};
+  for (int code = 0; code < 1 << kBits; ++code) grid.values[code] = values[code];
   for (int i = 0; i < kSize; ++i) {
+    grid.codes[i] = codes[i];
     for (unsigned j = 0; j < sizeof(Entry); ++j) {
       const unsigned code = codes[i] >> (kBits * j) & ((1u << kBits) - 1u);
       grid.entries[i] |= static_cast<Entry>(values[code]) << (8 * j);

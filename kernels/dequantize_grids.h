@@ -6,10 +6,13 @@
 
 namespace octavo::kernels {
 
-// Number j of an entry is its byte j, counted from the lowest bits up.
+// Number j of an entry is its byte j, counted from the lowest bits up. The same once more, in the fewest
+// bits: number j is the value of code j, bits b * j and up of the entry's codes; b is 2, of IQ3 3.
 template <class Entry, int kSize>
 struct Grid {
   Entry entries[kSize];
+  std::uint16_t codes[kSize];
+  std::uint8_t values[16];
 };
 
 extern const Grid<std::uint64_t, 256> kIq2XxsGrid;  // 8, 25 or 43

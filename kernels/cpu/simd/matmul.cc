@@ -183,20 +183,15 @@ void expand_planes(const std::byte* planes, std::int64_t columns, std::byte* out
   }
 }
 
-// Entries of kSuperGroups groups are looked up before the first of them is read again: a load of a whole
-// vector would wait until the entries that it covers have left the store buffer.
 template <PanelFormat kFormat>
 void expand_grid(const std::byte* panel, std::int64_t columns, std::byte* out) {
   using Stored = GroupFormat<kFormat>;
   using Bytes = GroupFormat<Stored::kTraits.expanded>;
-  constexpr NumberGrid kGrid = Stored::kNumbers.grid;
   const std::int64_t num_groups = columns / kGroupColumns;
-  alignas(64) std::byte looked_up[kSuperGroups][kGroupColumns * kPanelRows];
   for (std::int64_t first = 0; first < num_groups; first += kSuperGroups) {
-    for (int i = 0; i < kSuperGroups; ++i)
-      look_up_entries<kGrid>(Stored::group(panel, first + i), looked_up[i]);
+    expand_groups<Stored::kNumbers.grid>(Stored::group(panel, first), Stored::kBytes.group(),
+                                         Bytes::kNumbers.offset, out, Bytes::kBytes.group());
     for (int i = 0; i < kSuperGroups; ++i) {
-      sign_entries<kGrid>(Stored::group(panel, first + i), looked_up[i], Bytes::kNumbers.offset, out);
       expand_scales<Stored>(panel, first + i, out + Bytes::kBytes.weights);
       out += Bytes::kBytes.group();
     }

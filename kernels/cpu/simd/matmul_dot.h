@@ -76,14 +76,19 @@ OCTAVO_INLINE Integers quad_of_entries(const std::byte* entries, int index) {
   return index == 0 ? even_integers(first, second) : odd_integers(first, second);
 }
 
+// Negated where bit `bit` of the same byte of `signs` is set, plus `offset`.
+OCTAVO_INLINE Integers signed_numbers(Integers magnitudes, Integers signs, int bit, int offset) {
+  return add_bytes(negate_where(signs, static_cast<char>(1 << bit), magnitudes),
+                   all_bytes(static_cast<char>(offset)));
+}
+
 template <int kQuads, int kPart = 0>
 OCTAVO_INLINE void sign_quad(const std::byte* entries, int index, const std::byte* signs, int bit, int offset,
                              std::byte* out) {
   constexpr int kPartBytes = 64 / kParts;
   const Integers magnitudes = quad_of_entries<kQuads, kPart>(entries, index);
   const Integers bits = load_integers(signs + kPart * kPartBytes);
-  const Integers numbers = negate_where(bits, static_cast<char>(1 << bit), magnitudes);
-  store_integers(out + kPart * kPartBytes, add_bytes(numbers, all_bytes(static_cast<char>(offset))));
+  store_integers(out + kPart * kPartBytes, signed_numbers(magnitudes, bits, bit, offset));
   if constexpr (kPart + 1 < kParts) sign_quad<kQuads, kPart + 1>(entries, index, signs, bit, offset, out);
 }
 

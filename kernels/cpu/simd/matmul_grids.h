@@ -1,11 +1,13 @@
-// One group of a grid's indices (matmul_table.h) as bytes: looking entries up, which no instruction set does
-// for many lanes at once quicker than one after the other, and putting signs on them. Included by matmul.cc
-// only.
+// Groups of a grid's indices (matmul_table.h) as bytes: looking entries up one after the other, unless
+// grids_avx512.h does it in registers, and putting signs on them. Included by matmul.cc only.
 #pragma once
 
 #include "kernels/cpu/simd.h"
 #include "kernels/cpu/simd/matmul_table.h"
 #include "kernels/dequantize_grids.h"
+#if defined(OCTAVO_SIMD_AVX512)
+#include "kernels/cpu/simd/grids_avx512.h"
+#endif
 
 namespace octavo::kernels::cpu::OCTAVO_ISA {
 
@@ -75,6 +77,22 @@ OCTAVO_INLINE void sign_entries(const std::byte* group, const std::byte* looked_
       move_quad<kQuads>(entries, q % kQuads, behind_indices, bit, offset, out + 64 * q);
     }
   }
+}
+
+// kSuperGroups groups, each so many bytes behind the one before it. All entries are looked up before the
+// first of them is read again: a load of a whole vector would wait until the entries that it covers have left
+// the store buffer.
+template <NumberGrid kGrid>
+OCTAVO_INLINE void expand_groups(const std::byte* groups, std::int64_t group_bytes, int offset,
+                                 std::byte* out, std::int64_t out_bytes) {
+#if defined(OCTAVO_SIMD_AVX512)
+  if constexpr (fits_registers(kGrid))
+    return expand_groups_in_registers<kGrid>(groups, group_bytes, offset, out, out_bytes);
+#endif
+  alignas(64) std::byte looked_up[kSuperGroups][kGroupColumns * kPanelRows];
+  for (int i = 0; i < kSuperGroups; ++i) look_up_entries<kGrid>(groups + i * group_bytes, looked_up[i]);
+  for (int i = 0; i < kSuperGroups; ++i)
+    sign_entries<kGrid>(groups + i * group_bytes, looked_up[i], offset, out + i * out_bytes);
 }
 
 }  // namespace octavo::kernels::cpu::OCTAVO_ISA
