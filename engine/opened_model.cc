@@ -49,7 +49,8 @@ Result<OpenedModel> open_model(const EngineOptions& options, std::int64_t reserv
                                                     .needs_experts = config.experts.num_experts > 0,
                                                     .needs_states = needs_states(config),
                                                     .needs_unequal_layers = !config.has_usual_layers(),
-                                                    .needs_scaled_queries = config.query_scale_factor > 0.0},
+                                                    .needs_scaled_queries = config.query_scale_factor > 0.0,
+                                                    .types = tensors.matrix_types()},
                                                    &notice));
   const std::int64_t host_bytes = runner::available_memory_bytes() - reserved_bytes;
   OCTAVO_TRY(auto plan, backend->device_bytes()

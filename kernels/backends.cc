@@ -41,6 +41,13 @@ constexpr bool kHasCuda = true;
 Result<void> find_device() { return cuda::find_device(); }
 
 Result<void> refuse_unwritten(const BackendOptions& options) {
+  for (const TensorType type : options.types) {
+    if (cuda::multiplies(type)) continue;
+    return Error{
+        ErrorCode::kUnsupported,
+        "tensors of type " + std::string(traits_of(type).name) + " do not run on the GPU yet; use cpu",
+        "device"};
+  }
   const char* const what = options.needs_experts          ? "experts"
                            : options.needs_states         ? "recurrent layers or gated attention"
                            : options.needs_unequal_layers ? "unequal layers"

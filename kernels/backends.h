@@ -24,6 +24,7 @@ struct BackendOptions {
   // gemma4's do: likewise
   bool needs_unequal_layers = false;
   bool needs_scaled_queries = false;  // PagedBatch::query_scales: likewise
+  std::vector<TensorType> types = {};  // of all matrices: CUDA multiplies with some only
 };
 
 // In order of preference, as built: for `octavo --version`. E.g. {"cpu", "reference"}.

@@ -6,6 +6,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/half.h"
+#include "kernels/dequantize_grids.h"
 #include "kernels/four_bit_values.h"
 
 namespace octavo::kernels {
@@ -226,6 +227,172 @@ void expand_q6_k(const std::byte* source, float* out) {
   }
 }
 
+// ---- blocks of 256 whose indices stand for several numbers at once, times a scale for each 16 or 32
+
+std::uint32_t double_word_at(const std::byte* source) {
+  return word_at(source) | static_cast<std::uint32_t>(word_at(source + 2)) << 16;
+}
+
+// The numbers of one entry, bit j of `signs` for number j.
+template <class Entry>
+float* expand_entry(float scale, Entry entry, unsigned signs, float* out) {
+  for (unsigned j = 0; j < sizeof(Entry); ++j) {
+    const float magnitude = scale * static_cast<float>(entry >> (8 * j) & 255);
+    *out++ = (signs >> j & 1) != 0 ? -magnitude : magnitude;
+  }
+  return out;
+}
+
+// Of the types that store 2 s + 1 halves.
+float halved_scale(float scale, unsigned stored, float factor) {
+  return scale * (0.5f + static_cast<float>(stored)) * factor;
+}
+
+// Of each 32 numbers four bytes of indices, then four times seven signs and a scale of four bits.
+void expand_iq2_xxs(const std::byte* source, float* out) {
+  for (int group = 0; group < 8; ++group) {
+    const std::byte* indices = source + 2 + 8 * group;
+    const std::uint32_t signs = double_word_at(indices + 4);
+    const float scale = halved_scale(half_at(source), signs >> 28, 0.25f);
+    for (int i = 0; i < 4; ++i) {
+      out = expand_entry(scale, kIq2XxsGrid.entries[byte_at(indices, i)],
+                         signs_of_seven(signs >> (7 * i) & 127), out);
+    }
+  }
+}
+
+// Nine bits of index and seven signs in a word for each 8 numbers; a nibble of scale for each 16.
+void expand_iq2_xs(const std::byte* source, float* out) {
+  for (int i = 0; i < 32; ++i) {
+    const unsigned word = word_at(source + 2 + 2 * i);
+    const unsigned scale = byte_at(source + 66, i / 4) >> (i / 2 % 2 * 4) & 15;
+    out = expand_entry(halved_scale(half_at(source), scale, 0.25f), kIq2XsGrid.entries[word & 511],
+                       signs_of_seven(word >> 9), out);
+  }
+}
+
+// The two upper bits of four indices in a byte.
+void expand_iq2_s(const std::byte* source, float* out) {
+  const std::byte *indices = source + 2, *signs = source + 34, *high_bits = source + 66,
+                  *scales = source + 74;
+  for (int i = 0; i < 32; ++i) {
+    const unsigned index = byte_at(indices, i) | (byte_at(high_bits, i / 4) >> (i % 4 * 2) & 3) << 8;
+    const unsigned scale = byte_at(scales, i / 4) >> (i / 2 % 2 * 4) & 15;
+    out = expand_entry(halved_scale(half_at(source), scale, 0.25f), kIq2SGrid.entries[index],
+                       byte_at(signs, i), out);
+  }
+}
+
+// 64 bytes of indices, one for each 4 numbers; then as IQ2_XXS four times seven signs and a scale for
+// each 32.
+void expand_iq3_xxs(const std::byte* source, float* out) {
+  for (int group = 0; group < 8; ++group) {
+    const std::byte* indices = source + 2 + 8 * group;
+    const std::uint32_t all_signs = double_word_at(source + 66 + 4 * group);
+    const float scale = halved_scale(half_at(source), all_signs >> 28, 0.5f);
+    for (int i = 0; i < 8; ++i) {
+      const unsigned signs = signs_of_seven(all_signs >> (i / 2 * 7) & 127);
+      out = expand_entry(scale, kIq3XxsGrid.entries[byte_at(indices, i)], signs >> (i % 2 * 4), out);
+    }
+  }
+}
+
+// The ninth bits of eight indices in a byte; a nibble of scale for each 32 numbers.
+void expand_iq3_s(const std::byte* source, float* out) {
+  const std::byte *indices = source + 2, *high_bits = source + 66, *signs = source + 74,
+                  *scales = source + 106;
+  for (int i = 0; i < 64; ++i) {
+    const unsigned index = byte_at(indices, i) | (byte_at(high_bits, i / 8) >> (i % 8) & 1) << 8;
+    const unsigned stored = byte_at(scales, i / 16) >> (i / 8 % 2 * 4) & 15;
+    const float scale = half_at(source) * static_cast<float>(1 + 2 * stored);
+    out = expand_entry(scale, kIq3SGrid.entries[index], byte_at(signs, i / 2) >> (i % 2 * 4), out);
+  }
+}
+
+// Eight numbers -1, 0 or 1, all moved by an eighth up or down.
+float* expand_moved_entry(float scale, std::uint64_t entry, bool moves_down, float* out) {
+  const float delta = moves_down ? -0.125f : 0.125f;
+  for (int j = 0; j < 8; ++j)
+    *out++ = scale * (static_cast<float>(static_cast<std::int8_t>(entry >> (8 * j) & 255)) + delta);
+  return out;
+}
+
+// A word for each 32 numbers: the upper three bits of four indices, three bits of scale, the direction.
+void expand_iq1_s(const std::byte* source, float* out) {
+  const std::byte *indices = source + 2, *words = source + 34;
+  for (int i = 0; i < 32; ++i) {
+    const unsigned word = word_at(words + i / 4 * 2);
+    const unsigned index = byte_at(indices, i) | (word >> (i % 4 * 3) & 7) << 8;
+    const float scale = half_at(source) * static_cast<float>(2 * (word >> 12 & 7) + 1);
+    out = expand_moved_entry(scale, kIq1Grid.entries[index], word >> 15 != 0, out);
+  }
+}
+
+// A nibble for each 8 numbers: the upper three bits of the index and the direction. Four words hold three
+// bits of scale for each 16 numbers, and in their uppermost bits the four nibbles of the block's scale.
+void expand_iq1_m(const std::byte* source, float* out) {
+  const std::byte *indices = source, *high_bits = source + 32, *words = source + 48;
+  unsigned scale_word = 0;
+  for (int i = 0; i < 4; ++i) scale_word |= static_cast<unsigned>(word_at(words + 2 * i) >> 12) << (4 * i);
+  const float block_scale = half_to_float(static_cast<std::uint16_t>(scale_word));
+  for (int i = 0; i < 32; ++i) {
+    const unsigned nibble = byte_at(high_bits, i / 2) >> (i % 2 * 4) & 15;
+    const unsigned stored = word_at(words + i / 8 * 2) >> (i / 2 % 4 * 3) & 7;
+    out =
+        expand_moved_entry(block_scale * static_cast<float>(2 * stored + 1),
+                           kIq1Grid.entries[byte_at(indices, i) | (nibble & 7) << 8], (nibble & 8) != 0, out);
+  }
+}
+
+// ---- few bits, one scale for a block
+
+float ternary(float scale, unsigned digit) { return scale * static_cast<float>(static_cast<int>(digit) - 1); }
+
+// Five digits of base 3 in a byte, scaled so that the first one is the byte times 3 / 256: multiplying by 3
+// modulo 256 brings the next. Digit k of bytes 0..31 are elements 32 k and on; of bytes 32..47 elements 160 +
+// 16 k; of bytes 48..51, which hold four, 240 + 4 k.
+void expand_tq1_0(const std::byte* source, float* out) {
+  const float scale = half_at(source + 52);
+  const auto expand_bytes = [&](int first, int count, int num_digits) {
+    unsigned power = 1;
+    for (int digit = 0; digit < num_digits; ++digit, power *= 3) {
+      for (int i = first; i < first + count; ++i)
+        *out++ = ternary(scale, (byte_at(source, i) * power & 255) * 3 >> 8);
+    }
+  };
+  expand_bytes(0, 32, 5);
+  expand_bytes(32, 16, 5);
+  expand_bytes(48, 4, 4);
+}
+
+void expand_tq2_0(const std::byte* source, float* out) {
+  const float scale = half_at(source + 64);
+  for (int i = 0; i < 256; ++i)
+    *out++ = ternary(scale, byte_at(source, i / 128 * 32 + i % 32) >> (i % 128 / 32 * 2) & 3);
+}
+
+void expand_q1_0(const std::byte* source, float* out) {
+  const float scale = half_at(source);
+  for (int i = 0; i < 128; ++i) out[i] = (byte_at(source + 2, i / 8) >> (i % 8) & 1) != 0 ? scale : -scale;
+}
+
+void expand_q2_0(const std::byte* source, float* out) {
+  const float scale = half_at(source);
+  for (int i = 0; i < 64; ++i) out[i] = ternary(scale, byte_at(source + 2, i / 4) >> (i % 4 * 2) & 3);
+}
+
+// Four times 16 numbers of MXFP4's kind, each with a scale.
+void expand_nvfp4(const std::byte* source, float* out) {
+  for (int group = 0; group < 4; ++group, out += 16) {
+    const float scale = nvfp4_scale(std::to_integer<std::uint8_t>(source[group]));
+    for (int i = 0; i < 8; ++i) {
+      const unsigned pair = byte_at(source, 4 + 8 * group + i);
+      out[i] = scale * static_cast<float>(kMxfp4Values[pair & 15]);
+      out[i + 8] = scale * static_cast<float>(kMxfp4Values[pair >> 4]);
+    }
+  }
+}
+
 template <void (*expand_block)(const std::byte*, float*)>
 void expand_all(const TensorTypeTraits& traits, const std::byte* source, std::int64_t num_elements,
                 float* out) {
@@ -240,6 +407,12 @@ void expand_all(const TensorTypeTraits& traits, const std::byte* source, std::in
 float mxfp4_scale(std::uint8_t exponent) {
   // A denormal is a bit of the mantissa and no exponent.
   return std::bit_cast<float>(exponent < 2 ? 0x00200000u << exponent : (exponent - 1u) << 23);
+}
+
+float nvfp4_scale(std::uint8_t stored) {
+  if (stored == 0x7f) return 0.0f;
+  // As half of the format's number, which as a 16-bit float has an exponent that is smaller by 8.
+  return half_to_float(static_cast<std::uint16_t>((stored & 0x7f) << 7)) * 128.0f;
 }
 
 void dequantize(TensorType type, const std::byte* source, std::int64_t num_elements, float* out) {
@@ -263,6 +436,18 @@ void dequantize(TensorType type, const std::byte* source, std::int64_t num_eleme
     case TensorType::kIQ4_NL: return expand_all<expand_iq4_nl>(traits, source, num_elements, out);
     case TensorType::kIQ4_XS: return expand_all<expand_iq4_xs>(traits, source, num_elements, out);
     case TensorType::kMXFP4: return expand_all<expand_mxfp4>(traits, source, num_elements, out);
+    case TensorType::kIQ1_S: return expand_all<expand_iq1_s>(traits, source, num_elements, out);
+    case TensorType::kIQ1_M: return expand_all<expand_iq1_m>(traits, source, num_elements, out);
+    case TensorType::kIQ2_XXS: return expand_all<expand_iq2_xxs>(traits, source, num_elements, out);
+    case TensorType::kIQ2_XS: return expand_all<expand_iq2_xs>(traits, source, num_elements, out);
+    case TensorType::kIQ2_S: return expand_all<expand_iq2_s>(traits, source, num_elements, out);
+    case TensorType::kIQ3_XXS: return expand_all<expand_iq3_xxs>(traits, source, num_elements, out);
+    case TensorType::kIQ3_S: return expand_all<expand_iq3_s>(traits, source, num_elements, out);
+    case TensorType::kNVFP4: return expand_all<expand_nvfp4>(traits, source, num_elements, out);
+    case TensorType::kTQ1_0: return expand_all<expand_tq1_0>(traits, source, num_elements, out);
+    case TensorType::kTQ2_0: return expand_all<expand_tq2_0>(traits, source, num_elements, out);
+    case TensorType::kQ1_0: return expand_all<expand_q1_0>(traits, source, num_elements, out);
+    case TensorType::kQ2_0: return expand_all<expand_q2_0>(traits, source, num_elements, out);
   }
 }
 

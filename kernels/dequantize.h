@@ -1,5 +1,6 @@
 // Quantised rows to floats: the definition of every tensor type, in plain code, for the reference backend,
-// for converting at load and for tests. Bit-equal to `gguf.quants.dequantize` of the PyPI package gguf.
+// for converting at load and for tests. Bit-equal to `gguf.quants.dequantize` of the PyPI package gguf; of
+// Q1_0 and Q2_0, which that does not know, to ggml's dequantize_row_q1_0 and dequantize_row_q2_0.
 #pragma once
 
 #include <cstddef>
@@ -14,5 +15,10 @@ void dequantize(TensorType type, const std::byte* source, std::int64_t num_eleme
 
 // The scale of a block of MXFP4: 2^(exponent - 128), denormal for the two smallest.
 float mxfp4_scale(std::uint8_t exponent);
+
+// The scale of 16 numbers of NVFP4, of which the uppermost bit does not count: half of an unsigned float with
+// four bits of exponent and three of mantissa. Its largest value stands for zero, but only without the
+// uppermost bit.
+float nvfp4_scale(std::uint8_t stored);
 
 }  // namespace octavo::kernels

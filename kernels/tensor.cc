@@ -5,40 +5,30 @@
 namespace octavo::kernels {
 namespace {
 
+struct TypeAndTraits {
+  TensorType type;
+  TensorTypeTraits traits;
+};
+constexpr TypeAndTraits kTypes[] = {
+    {TensorType::kF32, {"F32", 1, 4, false}},           {TensorType::kF16, {"F16", 1, 2, false}},
+    {TensorType::kBF16, {"BF16", 1, 2, false}},         {TensorType::kQ4_0, {"Q4_0", 32, 18, true}},
+    {TensorType::kQ4_1, {"Q4_1", 32, 20, true}},        {TensorType::kQ5_0, {"Q5_0", 32, 22, true}},
+    {TensorType::kQ5_1, {"Q5_1", 32, 24, true}},        {TensorType::kQ8_0, {"Q8_0", 32, 34, true}},
+    {TensorType::kQ2_K, {"Q2_K", 256, 84, true}},       {TensorType::kQ3_K, {"Q3_K", 256, 110, true}},
+    {TensorType::kQ4_K, {"Q4_K", 256, 144, true}},      {TensorType::kQ5_K, {"Q5_K", 256, 176, true}},
+    {TensorType::kQ6_K, {"Q6_K", 256, 210, true}},      {TensorType::kIQ1_S, {"IQ1_S", 256, 50, true}},
+    {TensorType::kIQ1_M, {"IQ1_M", 256, 56, true}},     {TensorType::kIQ2_XXS, {"IQ2_XXS", 256, 66, true}},
+    {TensorType::kIQ2_XS, {"IQ2_XS", 256, 74, true}},   {TensorType::kIQ2_S, {"IQ2_S", 256, 82, true}},
+    {TensorType::kIQ3_XXS, {"IQ3_XXS", 256, 98, true}}, {TensorType::kIQ3_S, {"IQ3_S", 256, 110, true}},
+    {TensorType::kIQ4_NL, {"IQ4_NL", 32, 18, true}},    {TensorType::kIQ4_XS, {"IQ4_XS", 256, 136, true}},
+    {TensorType::kMXFP4, {"MXFP4", 32, 17, true}},      {TensorType::kNVFP4, {"NVFP4", 64, 36, true}},
+    {TensorType::kTQ1_0, {"TQ1_0", 256, 54, true}},     {TensorType::kTQ2_0, {"TQ2_0", 256, 66, true}},
+    {TensorType::kQ1_0, {"Q1_0", 128, 18, true}},       {TensorType::kQ2_0, {"Q2_0", 64, 18, true}},
+};
+
 const TensorTypeTraits* find_traits(TensorType type) {
-  static constexpr TensorTypeTraits kF32{"F32", 1, 4, false};
-  static constexpr TensorTypeTraits kF16{"F16", 1, 2, false};
-  static constexpr TensorTypeTraits kBF16{"BF16", 1, 2, false};
-  static constexpr TensorTypeTraits kQ4_0{"Q4_0", 32, 18, true};
-  static constexpr TensorTypeTraits kQ4_1{"Q4_1", 32, 20, true};
-  static constexpr TensorTypeTraits kQ5_0{"Q5_0", 32, 22, true};
-  static constexpr TensorTypeTraits kQ5_1{"Q5_1", 32, 24, true};
-  static constexpr TensorTypeTraits kQ8_0{"Q8_0", 32, 34, true};
-  static constexpr TensorTypeTraits kQ2_K{"Q2_K", 256, 84, true};
-  static constexpr TensorTypeTraits kQ3_K{"Q3_K", 256, 110, true};
-  static constexpr TensorTypeTraits kQ4_K{"Q4_K", 256, 144, true};
-  static constexpr TensorTypeTraits kQ5_K{"Q5_K", 256, 176, true};
-  static constexpr TensorTypeTraits kQ6_K{"Q6_K", 256, 210, true};
-  static constexpr TensorTypeTraits kIQ4_NL{"IQ4_NL", 32, 18, true};
-  static constexpr TensorTypeTraits kIQ4_XS{"IQ4_XS", 256, 136, true};
-  static constexpr TensorTypeTraits kMXFP4{"MXFP4", 32, 17, true};
-  switch (type) {
-    case TensorType::kF32: return &kF32;
-    case TensorType::kF16: return &kF16;
-    case TensorType::kBF16: return &kBF16;
-    case TensorType::kQ4_0: return &kQ4_0;
-    case TensorType::kQ4_1: return &kQ4_1;
-    case TensorType::kQ5_0: return &kQ5_0;
-    case TensorType::kQ5_1: return &kQ5_1;
-    case TensorType::kQ8_0: return &kQ8_0;
-    case TensorType::kQ2_K: return &kQ2_K;
-    case TensorType::kQ3_K: return &kQ3_K;
-    case TensorType::kQ4_K: return &kQ4_K;
-    case TensorType::kQ5_K: return &kQ5_K;
-    case TensorType::kQ6_K: return &kQ6_K;
-    case TensorType::kIQ4_NL: return &kIQ4_NL;
-    case TensorType::kIQ4_XS: return &kIQ4_XS;
-    case TensorType::kMXFP4: return &kMXFP4;
+  for (const TypeAndTraits& known : kTypes) {
+    if (known.type == type) return &known.traits;
   }
   return nullptr;  // a number that is none of the enumerators
 }

@@ -23,10 +23,22 @@ enum class TensorType : std::uint32_t {
   kQ4_K = 12,
   kQ5_K = 13,
   kQ6_K = 14,
+  kIQ2_XXS = 16,
+  kIQ2_XS = 17,
+  kIQ3_XXS = 18,
+  kIQ1_S = 19,
   kIQ4_NL = 20,
+  kIQ3_S = 21,
+  kIQ2_S = 22,
   kIQ4_XS = 23,
+  kIQ1_M = 29,
   kBF16 = 30,
+  kTQ1_0 = 34,
+  kTQ2_0 = 35,
   kMXFP4 = 39,
+  kNVFP4 = 40,
+  kQ1_0 = 41,
+  kQ2_0 = 42,
 };
 
 struct TensorTypeTraits {
@@ -48,6 +60,8 @@ struct MatrixSource {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   std::span<const std::byte> bytes;
+  // Of every product of a row, its sum finished: what files keep beside the weights (NVFP4).
+  float scale = 1.0f;
 };
 
 // Row-major float matrix in a backend's memory; rows are `stride` elements apart.

@@ -2,7 +2,7 @@
 // a thread, and adapters catch what third-party code throws.
 //
 // An Error's message is one sentence for a person: what is wrong, where, and what to do about it, e.g.
-//   "model.gguf: tensor blk.3.attn_q has type IQ2_XS; supported are F32, F16, ... : choose another
+//   "model.gguf: tensor blk.3.attn_q has type F64; supported are F32, F16, ... : choose another
 //   quantisation"
 // Text that came from a file or a user must pass through `escape_for_message`
 // (text.h) before it is put in one.

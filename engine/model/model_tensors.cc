@@ -248,16 +248,16 @@ class TensorFinder {
     }
     const std::string both = prefix + "ffn_gate_up_exps.weight";
     if (file_.find_tensor(both) != nullptr) {
-      OCTAVO_TRY(const MatrixSource all, matrices(both, count, 2 * hidden, width()));
+      OCTAVO_TRY(const Experts all, matrices(both, count, 2 * hidden, width()));
       found.gate = experts_of(all, count, 0, hidden);
       found.up = experts_of(all, count, hidden, hidden);
     } else {
-      OCTAVO_TRY(const MatrixSource gate, matrices(prefix + "ffn_gate_exps.weight", count, hidden, width()));
-      OCTAVO_TRY(const MatrixSource up, matrices(prefix + "ffn_up_exps.weight", count, hidden, width()));
+      OCTAVO_TRY(const Experts gate, matrices(prefix + "ffn_gate_exps.weight", count, hidden, width()));
+      OCTAVO_TRY(const Experts up, matrices(prefix + "ffn_up_exps.weight", count, hidden, width()));
       found.gate = experts_of(gate, count, 0, hidden);
       found.up = experts_of(up, count, 0, hidden);
     }
-    OCTAVO_TRY(const MatrixSource down, matrices(prefix + "ffn_down_exps.weight", count, width(), hidden));
+    OCTAVO_TRY(const Experts down, matrices(prefix + "ffn_down_exps.weight", count, width(), hidden));
     found.down = experts_of(down, count, 0, width());
     OCTAVO_TRY(found.gate_bias, expert_biases(prefix + "ffn_gate_exps.bias", count, hidden));
     OCTAVO_TRY(found.up_bias, expert_biases(prefix + "ffn_up_exps.bias", count, hidden));
@@ -308,22 +308,29 @@ class TensorFinder {
     return expand(*tensor, shape);
   }
 
-  // Rows of all experts, one expert behind the other.
-  Result<MatrixSource> matrices(std::string_view name, std::int64_t count, std::int64_t rows,
-                                std::int64_t columns) {
+  struct Experts {
+    MatrixSource rows;          // of all experts, one expert behind the other
+    std::vector<float> scales;  // of each expert
+  };
+
+  Result<Experts> matrices(std::string_view name, std::int64_t count, std::int64_t rows,
+                           std::int64_t columns) {
     OCTAVO_TRY(const GgufTensor* tensor, required(name));
     const std::int64_t shape[] = {columns, rows, count};
     OCTAVO_TRY(const kernels::TensorType type, check(*tensor, shape));
-    return MatrixSource{type, count * rows, columns, file_.bytes_of(*tensor)};
+    OCTAVO_TRY(std::vector<float> scales, second_scales(name, type, count));
+    return Experts{{type, count * rows, columns, file_.bytes_of(*tensor)}, std::move(scales)};
   }
 
   // Rows first..first + size of each expert.
-  static std::vector<MatrixSource> experts_of(const MatrixSource& all, std::int64_t count, std::int64_t first,
+  static std::vector<MatrixSource> experts_of(const Experts& all, std::int64_t count, std::int64_t first,
                                               std::int64_t size) {
     std::vector<MatrixSource> experts;
-    const std::int64_t stride = all.rows / count;
-    for (std::int64_t i = 0; i < count; ++i)
-      experts.push_back(rows_of({all, {}}, i * stride + first, size).weight);
+    const std::int64_t stride = all.rows.rows / count;
+    for (std::int64_t i = 0; i < count; ++i) {
+      experts.push_back(rows_of({all.rows, {}}, i * stride + first, size).weight);
+      experts.back().scale = all.scales[static_cast<std::size_t>(i)];
+    }
     return experts;
   }
 
@@ -394,7 +401,7 @@ class TensorFinder {
     const auto begin = static_cast<std::size_t>(first), size = static_cast<std::size_t>(count);
     Projection part;
     part.weight = {all.weight.type, count, all.weight.columns,
-                   all.weight.bytes.subspan(begin * row_bytes, size * row_bytes)};
+                   all.weight.bytes.subspan(begin * row_bytes, size * row_bytes), all.weight.scale};
     if (!all.bias.empty()) {
       const auto bias = std::span(all.bias).subspan(begin, size);
       part.bias.assign(bias.begin(), bias.end());
@@ -494,7 +501,22 @@ class TensorFinder {
     OCTAVO_TRY(const GgufTensor* tensor, required(name));
     const std::int64_t shape[] = {columns, rows};
     OCTAVO_TRY(const kernels::TensorType type, check(*tensor, shape));
-    return MatrixSource{type, rows, columns, file_.bytes_of(*tensor)};
+    OCTAVO_TRY(const std::vector<float> scales, second_scales(name, type, 1));
+    return MatrixSource{type, rows, columns, file_.bytes_of(*tensor), scales.front()};
+  }
+
+  // Of each of `count` matrices, what NVFP4 keeps in a tensor beside them; other types have no such scale,
+  // and converters leave out those that are 1. What stands there for rounding activations to four bits is
+  // taken and not used: ours keep more.
+  Result<std::vector<float>> second_scales(std::string_view weight, kernels::TensorType type,
+                                           std::int64_t count) {
+    std::vector<float> ones(static_cast<std::size_t>(count), 1.0f);
+    if (type != kernels::TensorType::kNVFP4) return ones;
+    const std::string name(weight.substr(0, weight.rfind(".weight")));
+    take(name + ".input_scale");
+    const GgufTensor* tensor = take(name + ".scale");
+    if (tensor == nullptr) return ones;
+    return expand(*tensor, std::span(&count, 1));
   }
 
   Result<std::vector<float>> vector(std::string_view name, std::int64_t size) {
@@ -541,11 +563,11 @@ class TensorFinder {
     }
     const auto type = tensor.type();
     if (type) return *type;
-    Error error =
-        error_about(tensor.name, ErrorCode::kUnsupported,
-                    "has type " + std::string(tensor.type_name) +
-                        "; supported are F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, IQ4_NL, "
-                        "IQ4_XS and MXFP4: choose another quantisation");
+    Error error = error_about(
+        tensor.name, ErrorCode::kUnsupported,
+        "has type " + std::string(tensor.type_name) +
+            "; supported are F32, F16, BF16, Q1_0, Q2_0, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, "
+            "IQ1_S to IQ4_XS, TQ1_0, TQ2_0, MXFP4 and NVFP4: choose another quantisation");
     return error;
   }
 
@@ -567,6 +589,17 @@ class TensorFinder {
 };
 
 }  // namespace
+
+std::vector<kernels::TensorType> ModelTensors::matrix_types() const {
+  std::vector<kernels::TensorType> types;
+  const auto add = [&](const MatrixSource& source) {
+    if (std::find(types.begin(), types.end(), source.type) == types.end()) types.push_back(source.type);
+  };
+  add(token_embedding);
+  if (position_embedding.rows > 0) add(position_embedding);
+  visit_multiplied(add);
+  return types;
+}
 
 Result<ModelTensors> find_model_tensors(const GgufFile& file, const ModelConfig& config) {
   return TensorFinder(file, config).find();

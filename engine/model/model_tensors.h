@@ -140,6 +140,9 @@ struct ModelTensors {
     for (const LayerTensors& layer : layers) layer.visit_multiplied(visit);
     visit(output.weight);
   }
+
+  // Of all matrices, each once.
+  std::vector<kernels::TensorType> matrix_types() const;
 };
 
 // Errors: kDamagedFile for a tensor that is missing or has another shape, for rope factors by which nothing

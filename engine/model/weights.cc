@@ -62,6 +62,7 @@ Result<std::vector<std::byte>> converted(const MatrixSource& source, TensorType 
   const auto stride = bytes.size() / static_cast<std::size_t>(source.rows);
   for (std::size_t i = 0; i < static_cast<std::size_t>(source.rows); ++i) {
     kernels::dequantize(source.type, source.bytes.data() + i * source_stride, source.columns, row.data());
+    for (float& weight : row) weight *= source.scale;
     if (append_converted(row, type, bytes.data() + i * stride)) continue;
     return Error{
         .code = ErrorCode::kUnsupported,

@@ -5,10 +5,11 @@
 namespace octavo::kernels::cpu {
 namespace {
 
-void unpack(const Matrix& table, std::int32_t row, float* out) {
+void unpack(const Matrix& table, std::int32_t row, float* out, const KernelTable& kernels) {
   const auto& packed = static_cast<const PackedMatrix&>(table);
   OCTAVO_CHECK(row >= 0 && row < packed.rows(), "row %d of %lld", row, static_cast<long long>(packed.rows()));
   unpack_row(packed.format(), packed.panel(row / kPanelRows), packed.columns(), row % kPanelRows, out);
+  if (packed.scale() != 1.0f) kernels.scale_row(out, packed.scale(), packed.columns());
 }
 
 }  // namespace
@@ -18,11 +19,11 @@ void CpuBackend::embed(const EmbeddingWeights& weights, std::span<const std::int
   const std::int64_t width = weights.tokens->columns();
   for_each_row(static_cast<std::int64_t>(token_ids.size()), [&](std::int64_t i, std::int32_t worker) {
     const auto index = static_cast<std::size_t>(i);
-    unpack(*weights.tokens, token_ids[index], out.row(i));
+    unpack(*weights.tokens, token_ids[index], out.row(i), kernels_);
     if (weights.scale != 1.0f) kernels_.scale_row(out.row(i), weights.scale, width);
     if (weights.positions == nullptr) return;
     float* position = worker_scratch_[static_cast<std::size_t>(worker)].reserve(width);
-    unpack(*weights.positions, positions[index], position);
+    unpack(*weights.positions, positions[index], position, kernels_);
     kernels_.add_row(out.row(i), position, width);
   });
 }

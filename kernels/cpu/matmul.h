@@ -9,6 +9,7 @@
 //   dot = sum of (stored - offset) * value, exact in 32-bit integers
 //   acc = fma(weight_scale * activation_scale, float(dot), acc)
 //   acc = fma(weight_min, activation_scale * float(sum of values), acc), for formats that have a min
+// In the end the accumulator is multiplied by the scale of the matrix, for most 1.
 // The formats: simd/matmul_table.h. No value but NaN depends on more than that; which NaN is not promised.
 //
 // Method: weight rows in lanes as in GotoBLAS's packed panels (Goto & van de Geijn 2008, "Anatomy of
@@ -43,7 +44,8 @@ class PackedMatrix final : public Matrix {
   const std::byte* panel(std::int64_t index) const { return data_ + index * panel_bytes_; }
   std::int64_t panel_bytes() const { return panel_bytes_; }
   const TileKernels& kernels() const { return *kernels_; }
-  ExpandFunction expand() const { return expand_; }  // null where tiles of many rows read panels as they lie
+  ExpandFunction expand() const { return expand_; }  // null where tiles read panels as they lie
+  float scale() const { return scale_; }             // of outputs
 
  private:
   friend Result<std::unique_ptr<PackedMatrix>> pack_matrix(const MatrixSource&, Activation, InstructionSet,
@@ -56,6 +58,7 @@ class PackedMatrix final : public Matrix {
   std::int64_t panel_bytes_ = 0;
   const TileKernels* kernels_ = nullptr;
   ExpandFunction expand_ = nullptr;
+  float scale_ = 1.0f;
 };
 
 // Repacks weights of any type, panels in parallel. The matrix lives in `memory`, which outlives it; the

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "engine/base/check.h"
-#include "engine/base/half.h"
+#include "kernels/dequantize_grids.h"
 
 namespace octavo::kernels::cpu {
 namespace {
@@ -19,8 +19,14 @@ struct WeightGroup {
   std::uint8_t stored[kGroupColumns];
   std::uint16_t scale_word, min_word;
   std::uint8_t six_bit_scale, six_bit_min;
-  // Of each half, or the first of all: a signed byte, two nibbles or an exponent.
+  // Of each half, or the first of all: a signed byte, two nibbles, an exponent, an 8-bit float or an odd
+  // scale's s.
   std::uint8_t byte_scales[2];
+  // Of grids: the entries' indices, in which bit the sign of each column stands, in which the direction of
+  // each entry.
+  std::uint16_t indices[8];
+  std::uint32_t signs;
+  std::uint8_t directions;
 };
 
 std::uint8_t byte_at(const std::byte* source, std::int64_t index) {
@@ -192,6 +198,162 @@ void read_q3_k(const std::byte* row, std::int64_t index, WeightGroup& group) {
 
 // ---- the types
 
+// ---- grids: blocks of 256
+
+std::uint32_t double_word_at(const std::byte* source) {
+  return word_at(source) | static_cast<std::uint32_t>(word_at(source + 2)) << 16;
+}
+
+// Four times seven signs, and a scale of four bits above them.
+void set_sevens(std::uint32_t sevens, WeightGroup& group) {
+  group.signs = 0;
+  for (int i = 0; i < 4; ++i)
+    group.signs |= static_cast<std::uint32_t>(signs_of_seven(sevens >> (7 * i) & 127)) << (8 * i);
+  group.byte_scales[0] = to_byte(static_cast<int>(sevens >> 28));
+}
+
+void set_nibble_scales(std::uint8_t nibbles, WeightGroup& group) {
+  group.byte_scales[0] = nibbles & 15;
+  group.byte_scales[1] = nibbles >> 4;
+}
+
+void read_iq2_xxs(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + 66 * (index / 8);
+  const std::byte* indices = block + 2 + 8 * (index % 8);
+  group.scale_word = word_at(block);
+  for (int i = 0; i < 4; ++i) group.indices[i] = byte_at(indices, i);
+  set_sevens(double_word_at(indices + 4), group);
+}
+
+void read_iq2_xs(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + 74 * (index / 8);
+  group.scale_word = word_at(block);
+  group.signs = 0;
+  for (int i = 0; i < 4; ++i) {
+    const unsigned word = word_at(block + 2 + 8 * (index % 8) + 2 * i);
+    group.indices[i] = static_cast<std::uint16_t>(word & 511);
+    group.signs |= static_cast<std::uint32_t>(signs_of_seven(word >> 9)) << (8 * i);
+  }
+  set_nibble_scales(byte_at(block, 66 + index % 8), group);
+}
+
+void read_iq2_s(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + 82 * (index / 8);
+  const std::int64_t in_block = index % 8;
+  group.scale_word = word_at(block);
+  for (int i = 0; i < 4; ++i) {
+    const int high = byte_at(block, 66 + in_block) >> (2 * i) & 3;
+    group.indices[i] = static_cast<std::uint16_t>(byte_at(block, 2 + 4 * in_block + i) | high << 8);
+  }
+  group.signs = double_word_at(block + 34 + 4 * in_block);
+  set_nibble_scales(byte_at(block, 74 + in_block), group);
+}
+
+void read_iq3_xxs(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + 98 * (index / 8);
+  const std::int64_t in_block = index % 8;
+  group.scale_word = word_at(block);
+  for (int i = 0; i < 8; ++i) group.indices[i] = byte_at(block, 2 + 8 * in_block + i);
+  set_sevens(double_word_at(block + 66 + 4 * in_block), group);
+}
+
+void read_iq3_s(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + 110 * (index / 8);
+  const std::int64_t in_block = index % 8;
+  group.scale_word = word_at(block);
+  for (int i = 0; i < 8; ++i) {
+    const int high = byte_at(block, 66 + in_block) >> i & 1;
+    group.indices[i] = static_cast<std::uint16_t>(byte_at(block, 2 + 8 * in_block + i) | high << 8);
+  }
+  group.signs = double_word_at(block + 74 + 4 * in_block);
+  group.byte_scales[0] = byte_at(block, 106 + in_block / 2) >> (in_block % 2 * 4) & 15;
+}
+
+void read_iq1_s(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + 50 * (index / 8);
+  const std::int64_t in_block = index % 8;
+  const int word = word_at(block + 34 + 2 * in_block);
+  group.scale_word = word_at(block);
+  for (int i = 0; i < 4; ++i) {
+    group.indices[i] =
+        static_cast<std::uint16_t>(byte_at(block, 2 + 4 * in_block + i) | (word >> (3 * i) & 7) << 8);
+  }
+  // In the bits that stand above the indices' in the panel too.
+  group.directions = to_byte(word >> 12);
+}
+
+void read_iq1_m(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + 56 * (index / 8);
+  const std::int64_t in_block = index % 8;
+  const std::byte* words = block + 48;
+  group.scale_word = 0;
+  for (int i = 0; i < 4; ++i)
+    group.scale_word |= static_cast<std::uint16_t>(word_at(words + 2 * i) >> 12 << (4 * i));
+  group.directions = 0;
+  for (int i = 0; i < 4; ++i) {
+    const int nibble = byte_at(block, 32 + 2 * in_block + i / 2) >> (i % 2 * 4) & 15;
+    group.indices[i] = static_cast<std::uint16_t>(byte_at(block, 4 * in_block + i) | (nibble & 7) << 8);
+    group.directions |= to_byte(nibble >> 3 << i);
+  }
+  const int word = word_at(words + in_block / 2 * 2);
+  for (int half = 0; half < 2; ++half)
+    group.byte_scales[half] = to_byte(word >> (3 * (2 * (in_block % 2) + half)) & 7);
+}
+
+// ---- few bits, one scale for a block
+
+int tq1_0_digit(const std::byte* block, int element) {
+  constexpr int kPowers[] = {1, 3, 9, 27, 81};
+  const auto digit = [&](int byte, int index) {
+    return (byte_at(block, byte) * kPowers[index] & 255) * 3 >> 8;
+  };
+  if (element < 160) return digit(element % 32, element / 32);
+  if (element < 240) return digit(32 + (element - 160) % 16, (element - 160) / 16);
+  return digit(48 + (element - 240) % 4, (element - 240) / 4);
+}
+
+void read_tq1_0(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + 54 * (index / 8);
+  group.scale_word = word_at(block + 52);
+  for (int i = 0; i < kGroupColumns; ++i)
+    group.stored[i] = to_byte(tq1_0_digit(block, kGroupColumns * static_cast<int>(index % 8) + i));
+}
+
+void read_tq2_0(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + 66 * (index / 8);
+  group.scale_word = word_at(block + 64);
+  for (int i = 0; i < kGroupColumns; ++i)
+    group.stored[i] = to_byte(two_bits(block, static_cast<int>(index % 8), i));
+}
+
+void read_q1_0(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + 18 * (index / 4);
+  group.scale_word = word_at(block);
+  for (int i = 0; i < kGroupColumns; ++i)
+    group.stored[i] = byte_at(block, 2 + 4 * (index % 4) + i / 8) >> (i % 8) & 1;
+}
+
+void read_q2_0(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + 18 * (index / 2);
+  group.scale_word = word_at(block);
+  for (int i = 0; i < kGroupColumns; ++i)
+    group.stored[i] = byte_at(block, 2 + 8 * (index % 2) + i / 4) >> (i % 4 * 2) & 3;
+}
+
+// Each half of a group is 8 bytes of the file: the low nibbles first, then the high ones.
+void read_nvfp4(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + 36 * (index / 2);
+  const std::int64_t first = index % 2 * 2;
+  set_nibble_pairs(group, [&](int column) {
+    const std::int64_t byte = 4 + 8 * (first + column / 16) + column % 8;
+    return byte_at(block, byte) >> (column % 16 / 8 * 4) & 15;
+  });
+  for (int half = 0; half < 2; ++half) {
+    const std::uint8_t stored = byte_at(block, first + half);
+    group.byte_scales[half] = stored == 0x7f ? 0 : stored & 0x7f;
+  }
+}
+
 struct QuantisedType {
   PanelFormat format;
   void (*read_group)(const std::byte* row, std::int64_t index, WeightGroup& group);
@@ -212,6 +374,18 @@ QuantisedType quantised_type(TensorType type) {
     case TensorType::kIQ4_NL: return {PanelFormat::kTableHalf, read_q4_0};
     case TensorType::kIQ4_XS: return {PanelFormat::kTableByte, read_iq4_xs};
     case TensorType::kMXFP4: return {PanelFormat::kTablePower, read_mxfp4};
+    case TensorType::kIQ2_XXS: return {PanelFormat::kGridIq2Xxs, read_iq2_xxs};
+    case TensorType::kIQ2_XS: return {PanelFormat::kGridIq2Xs, read_iq2_xs};
+    case TensorType::kIQ2_S: return {PanelFormat::kGridIq2S, read_iq2_s};
+    case TensorType::kIQ3_XXS: return {PanelFormat::kGridIq3Xxs, read_iq3_xxs};
+    case TensorType::kIQ3_S: return {PanelFormat::kGridIq3S, read_iq3_s};
+    case TensorType::kIQ1_S: return {PanelFormat::kGridIq1S, read_iq1_s};
+    case TensorType::kIQ1_M: return {PanelFormat::kGridIq1M, read_iq1_m};
+    case TensorType::kTQ1_0: return {PanelFormat::kTernary, read_tq1_0};
+    case TensorType::kTQ2_0: return {PanelFormat::kTernary, read_tq2_0};
+    case TensorType::kNVFP4: return {PanelFormat::kTableE4m3, read_nvfp4};
+    case TensorType::kQ1_0: return {PanelFormat::kOneBit, read_q1_0};
+    case TensorType::kQ2_0: return {PanelFormat::kTwoBitsTwo, read_q2_0};
     case TensorType::kF32:
     case TensorType::kF16:
     case TensorType::kBF16: break;
@@ -254,8 +428,35 @@ void write_planes(const WeightGroup& group, std::int64_t row, int first, int cou
   }
 }
 
+// A nibble for each row, rows 8 and up in the upper halves.
+void write_row_nibble(int nibble, std::int64_t row, std::byte* out) {
+  out[row % 8] |= std::byte{to_byte(nibble << (row / 8 * 4))};
+}
+
+void write_grid(const GridTraits& grid, const WeightGroup& group, std::int64_t row, std::byte* out) {
+  std::uint32_t high = 0;
+  for (int i = 0; i < grid.num_entries(); ++i) {
+    out[i * kPanelRows + row] = std::byte{to_byte(group.indices[i] & 255)};
+    high |= static_cast<std::uint32_t>(group.indices[i] >> 8) << (grid.high_bits * i);
+  }
+  out += grid.index_bytes();
+  switch (grid.high_bytes()) {
+    case 0: break;
+    case kPanelRows / 2: write_row_nibble(static_cast<int>(high), row, out); break;
+    case kPanelRows: put(out, row, static_cast<std::uint8_t>(high)); break;
+    default:
+      put(out, row, static_cast<std::uint16_t>(high | static_cast<std::uint32_t>(group.directions) << 12));
+  }
+  if (!grid.has_signs) return;
+  out += grid.high_bytes();
+  for (int i = 0; i < kGroupColumns; ++i)
+    out[4 * row + i % 4] |= std::byte{to_byte(static_cast<int>(group.signs >> i & 1) << (i / 4))};
+}
+
 void write_weights(const StoredNumbers& numbers, const WeightGroup& group, std::int64_t row, std::byte* out) {
-  if (numbers.nibble_pairs) {
+  if (numbers.grid != NumberGrid::kNone) {
+    write_grid(traits_of(numbers.grid), group, row, out);
+  } else if (numbers.nibble_pairs) {
     for (int i = 0; i < 4; ++i) std::memcpy(out + 64 * i + 4 * row, group.stored + 4 * i, 4);
   } else {
     write_planes(group, row, 0, numbers.low_bits, out);
@@ -281,8 +482,16 @@ void write_scales(const PanelTraits& traits, const WeightGroup& group, std::int6
     case ScaleLayout::kPower: put(out, row, group.byte_scales[0]); return;
     case ScaleLayout::kByteHalves:
     case ScaleLayout::kNibbleHalves:
+    case ScaleLayout::kE4m3Halves:
       for (int half = 0; half < 2; ++half) put(out, half * kPanelRows + row, group.byte_scales[half]);
       return;
+    case ScaleLayout::kOddNibble: write_row_nibble(group.byte_scales[0], row, out); return;
+    case ScaleLayout::kOddNibbleHalves:
+      put(out, row, to_byte(group.byte_scales[0] | group.byte_scales[1] << 4));
+      return;
+    case ScaleLayout::kHead:
+    case ScaleLayout::kOddWord: return;  // nothing besides what stands before the groups, or in their weights
+    case ScaleLayout::kFloat:
     case ScaleLayout::kFloatHalves: OCTAVO_CHECK(false, "no file's weights are expanded ones");
   }
 }
@@ -298,7 +507,7 @@ void pack_quantised_row(TensorType type, const std::byte* source, std::int64_t c
   WeightGroup group = {};
   for (std::int64_t g = 0; g < columns / kGroupColumns; ++g) {
     quantised.read_group(source, g, group);
-    if (traits.bytes.head > 0 && g % kSuperGroups == 0) {
+    if (traits.bytes.head > 0 && g % traits.bytes.head_groups == 0) {
       write_words(traits.has_min, group, row, out);
       out += traits.bytes.head;
     }

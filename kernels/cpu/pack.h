@@ -23,12 +23,12 @@ PanelPlan plan_panels(TensorType type, std::int64_t columns);
 // plan_panels(...).panel_bytes zeros.
 void pack_panel(const MatrixSource& source, std::int64_t panel, std::byte* out);
 
-// Of one panel. REQUIRES: of quantised formats, columns % 32 == 0, and % 256 == 0 in those with heads
+// Of one panel. REQUIRES: of quantised formats, columns are whole groups, and as many as heads belong to
 constexpr std::int64_t bytes_of_columns(PanelFormat format, std::int64_t columns) {
   if (!is_quantised(format)) return columns * kPanelRows * (format == PanelFormat::kF32 ? 4 : 2);
   const PanelBytes& bytes = traits_of(format).bytes;
   const std::int64_t num_groups = columns / kGroupColumns;
-  return num_groups * bytes.group() + num_groups / kSuperGroups * bytes.head;
+  return num_groups * bytes.group() + num_groups / bytes.head_groups * bytes.head;
 }
 
 // Weight row `row` (0..15) of a panel, the bits that dequantize.h gives.

@@ -19,6 +19,9 @@ struct CudaOptions {
 // Error kUnsupported, one sentence, where there is no driver or no device that it can use.
 Result<void> find_device();
 
+// Whether it multiplies with matrices of this type.
+bool multiplies(TensorType type);
+
 // On the first device. `host` does what backend.h has in host memory. Errors: those of find_device; kDevice;
 // kOutOfMemory.
 Result<std::unique_ptr<Backend>> create_cuda_backend(const CudaOptions& options,

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/create_cuda_backend.h"
 #include "kernels/cuda/matmul/library.h"
+#include "kernels/cuda/matmul/quantised.cuh"
 #include "kernels/pool_size.h"
 
 namespace octavo::kernels::cuda {
@@ -140,7 +142,11 @@ std::optional<DeviceBytes> CudaBackend::device_bytes() const {
                      .total_bytes = static_cast<std::int64_t>(total_bytes)};
 }
 
+bool multiplies(TensorType type) { return !traits_of(type).quantised || is_quantised(type); }
+
 Result<std::unique_ptr<Matrix>> CudaBackend::prepare_matrix(const MatrixSource& source) {
+  OCTAVO_CHECK(multiplies(source.type) && source.scale == 1.0f, "a matrix of %s, scaled by %g",
+               traits_of(source.type).name.data(), static_cast<double>(source.scale));
   OCTAVO_TRY(std::unique_ptr<DeviceMatrix> matrix, prepare_device_matrix(source));
   return std::unique_ptr<Matrix>(std::move(matrix));
 }

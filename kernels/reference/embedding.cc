@@ -9,10 +9,10 @@ void ReferenceBackend::embed(const EmbeddingWeights& weights, std::span<const st
   for (std::size_t i = 0; i < token_ids.size(); ++i) {
     const std::span<const float> row = tokens.row(token_ids[i]);
     float* target = out.row(static_cast<std::int64_t>(i));
-    for (std::size_t d = 0; d < row.size(); ++d) target[d] = row[d] * weights.scale;
+    for (std::size_t d = 0; d < row.size(); ++d) target[d] = row[d] * tokens.scale() * weights.scale;
     if (position_table == nullptr) continue;
     const std::span<const float> position = position_table->row(positions[i]);
-    for (std::size_t d = 0; d < row.size(); ++d) target[d] += position[d];
+    for (std::size_t d = 0; d < row.size(); ++d) target[d] += position[d] * position_table->scale();
   }
 }
 

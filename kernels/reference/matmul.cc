@@ -41,7 +41,8 @@ void round_activations(Activation activation, std::vector<float>& row) {
 ReferenceMatrix::ReferenceMatrix(const MatrixSource& source, Activation activation)
     : Matrix(source.rows, source.columns),
       weights_(static_cast<std::size_t>(source.rows * source.columns)),
-      activation_(traits_of(source.type).quantised ? activation : Activation::kF32) {
+      activation_(traits_of(source.type).quantised ? activation : Activation::kF32),
+      scale_(source.scale) {
   dequantize(source.type, source.bytes.data(), source.rows * source.columns, weights_.data());
 }
 
@@ -51,7 +52,7 @@ void ReferenceMatrix::multiply(const std::vector<float>& a, std::span<const floa
   for (std::int64_t n = 0; n < rows(); ++n) {
     double sum = bias.empty() ? 0.0 : double{bias[static_cast<std::size_t>(n)]};
     const float* weights = weights_.data() + n * columns();
-    for (std::size_t k = 0; k < row.size(); ++k) sum += double{weights[k]} * double{row[k]};
+    for (std::size_t k = 0; k < row.size(); ++k) sum += double{weights[k]} * double{row[k]} * double{scale_};
     out[n] = static_cast<float>(sum);
   }
 }

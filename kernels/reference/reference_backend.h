@@ -23,18 +23,22 @@ class ReferenceMatrix final : public Matrix {
     return static_cast<std::int64_t>(weights_.size() * sizeof(float));
   }
 
-  // out[n] = sum over k of W[n, k] * a[k] + bias[n], a rounded first if these
+  // out[n] = scale * sum over k of W[n, k] * a[k] + bias[n], a rounded first if these
   // weights meet rounded activations.
   void multiply(const std::vector<float>& a, std::span<const float> bias, float* out) const;
 
+  // Not scaled.
   std::span<const float> row(std::int64_t index) const {
     return std::span(weights_).subspan(static_cast<std::size_t>(index * columns()),
                                        static_cast<std::size_t>(columns()));
   }
 
+  float scale() const { return scale_; }
+
  private:
   std::vector<float> weights_;
   Activation activation_;
+  float scale_;
 };
 
 class ReferenceKvCache final : public KvCache {

@@ -2,14 +2,16 @@
 // number of rows, beside what the machine can do.
 //
 //   octavo_matmul_bench [--types Q4_1,Q8_0|all] [--isas avx512_vnni,avx2] [--activations int8,int16,f32]
-//                       [--shapes 1536x576] [--rows 1,16,512] [--threads 2] [--seconds 0.1]
+//                       [--shapes 1536x576] [--rows 1,16,512] [--threads 2] [--seconds 0.1] [--weights-mib
+//                       64]
 //
 // Weights and activations are random. A shape's matrix is repeated until the weights are larger than the
-// third-level cache (64 MiB) and the copies are multiplied in turn, so that one row measures memory. Each
-// figure is the median of the calls within the given time; with one thread in processor time, which other
-// programs on the machine disturb less. Figures are 10^9 multiply-adds a second with their share of the
-// peak (8-bit ones for int8 and int16, so that int16 can reach half), and for one row the bytes of weights
-// read a second with their share of the read bandwidth.
+// third-level cache (--weights-mib; 0: not at all) and the copies are multiplied in turn, so that one row
+// measures memory; what a cache holds measures arithmetic alone. Each figure is the median of the calls
+// within the given time; with one thread in processor time, which other programs on the machine disturb less.
+// Figures are 10^9 multiply-adds a second with their share of the peak (8-bit ones for int8 and int16, so
+// that int16 can reach half), and for one row the bytes of weights read a second with their share of the read
+// bandwidth.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -18,6 +20,7 @@
 #include <ctime>
 #include <memory>
 #include <random>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,11 +32,12 @@ namespace octavo::kernels::cpu {
 namespace {
 
 constexpr TensorType kTypes[] = {
-    TensorType::kQ4_0,  TensorType::kQ4_1, TensorType::kQ4_K,   TensorType::kQ5_0,
-    TensorType::kQ5_1,  TensorType::kQ5_K, TensorType::kQ8_0,   TensorType::kQ6_K,
-    TensorType::kQ2_K,  TensorType::kQ3_K, TensorType::kIQ4_NL, TensorType::kIQ4_XS,
-    TensorType::kMXFP4, TensorType::kF32,  TensorType::kF16,    TensorType::kBF16};
-constexpr std::int64_t kRowCounts[] = {1, 2, 4, 6, 8, 12, 16, 20, 24, 32, 64, 512};
+    TensorType::kQ4_0,   TensorType::kQ4_1,    TensorType::kQ4_K,  TensorType::kQ5_0,    TensorType::kQ5_1,
+    TensorType::kQ5_K,   TensorType::kQ8_0,    TensorType::kQ6_K,  TensorType::kQ2_K,    TensorType::kQ3_K,
+    TensorType::kIQ4_NL, TensorType::kIQ4_XS,  TensorType::kIQ3_S, TensorType::kIQ3_XXS, TensorType::kIQ2_S,
+    TensorType::kIQ2_XS, TensorType::kIQ2_XXS, TensorType::kIQ1_M, TensorType::kIQ1_S,   TensorType::kTQ1_0,
+    TensorType::kTQ2_0,  TensorType::kQ1_0,    TensorType::kQ2_0,  TensorType::kMXFP4,   TensorType::kNVFP4,
+    TensorType::kF32,    TensorType::kF16,     TensorType::kBF16};
 
 struct NamedActivation {
   const char* name;
@@ -49,9 +53,11 @@ constexpr Shape kShapes[] = {{576, 576},   {192, 576},   {1536, 576}, {576, 1536
                              {2048, 2048}, {2048, 8192}, {768, 2048}, {2048, 768}};  // the last two: experts
 
 struct Options {
-  std::string types = "Q4_1,Q8_0", isas, activations, shapes, rows;
+  std::string types = "Q4_1,Q8_0", isas, activations, shapes;
+  std::vector<std::int64_t> rows = {1, 2, 4, 6, 8, 12, 16, 20, 24, 32, 64, 512};
   int threads = 2;
   double seconds = 0.1;
+  std::int64_t weights_mib = 64;
 };
 
 bool selected(const std::string& list, std::string_view name) {
@@ -149,19 +155,17 @@ class Bench {
     std::vector<std::unique_ptr<PackedMatrix>> copies;
     std::int64_t packed_bytes = 0;
     double pack_seconds = 0;
-    while (packed_bytes < (std::int64_t{64} << 20)) {
+    do {
       pack_seconds += clock_.seconds_of([&] {
         copies.push_back(
             *pack_matrix({type, shape.rows, shape.columns, bytes}, kind.activation, isa_, pool_, memory));
       });
       packed_bytes += copies.back()->memory_bytes();
-    }
+    } while (packed_bytes < options_.weights_mib << 20);
     std::printf("%-5s %-5s %-11s %-10s packs %.1f GB/s;", traits_of(type).name.data(), kind.name,
                 instruction_set_name(isa_).data(), shape_name(shape).c_str(),
                 static_cast<double>(packed_bytes) / pack_seconds * 1e-9);
-    for (const std::int64_t rows : kRowCounts) {
-      if (selected(options_.rows, std::to_string(rows))) measure(copies, rows);
-    }
+    for (const std::int64_t rows : options_.rows) measure(copies, rows);
     std::printf("\n");
     std::fflush(stdout);
   }
@@ -207,6 +211,13 @@ class Bench {
   const Limits limits_;
 };
 
+std::vector<std::int64_t> parse_numbers(const std::string& list) {
+  std::vector<std::int64_t> numbers;
+  std::istringstream stream(list);
+  for (std::string number; std::getline(stream, number, ',');) numbers.push_back(std::atoll(number.c_str()));
+  return numbers;
+}
+
 Options parse(int count, char** arguments) {
   Options options;
   for (int i = 1; i + 1 < count; i += 2) {
@@ -216,9 +227,10 @@ Options parse(int count, char** arguments) {
     if (name == "--isas") options.isas = value;
     if (name == "--activations") options.activations = value;
     if (name == "--shapes") options.shapes = value;
-    if (name == "--rows") options.rows = value;
+    if (name == "--rows") options.rows = parse_numbers(value);
     if (name == "--threads") options.threads = std::atoi(value.c_str());
     if (name == "--seconds") options.seconds = std::atof(value.c_str());
+    if (name == "--weights-mib") options.weights_mib = std::atoll(value.c_str());
   }
   return options;
 }

@@ -82,6 +82,18 @@ TEST_F(CudaEngine, LeavesModelsWithRecurrentLayersToTheProcessor) {
             "device: models with recurrent layers or gated attention do not run on the GPU yet; use cpu");
 }
 
+TEST_F(CudaEngine, LeavesTypesWithoutAKernelToTheProcessor) {
+  const test::TemporaryFolder folder;
+  test::make_tiny_llama(11, {.weight_type = kernels::TensorType::kNVFP4}).write(folder / "model.gguf");
+  EngineOptions options = small_options(kernels::TensorType::kQ4_1);
+  options.model = folder / "model.gguf";
+  options.device = Device::kCuda;
+  const auto refused = Engine::create(options);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
+  EXPECT_EQ(refused.error().message, "device: tensors of type NVFP4 do not run on the GPU yet; use cpu");
+}
+
 TEST_F(CudaEngine, LeavesModelsWithExpertsToTheProcessor) {
   EngineOptions options = small_options(kernels::TensorType::kQ4_1);
   options.model = tiny_model_of("qwen3moe");

@@ -154,6 +154,23 @@ void add_shapes(HostileFiles& files) {
               [](ModelDraft& d) { d.tensors.back().type = 8, d.tensors.back().dimensions = {33}; }));
   files.push_back(changed("container/rows-shorter-than-a-block", "G3", "cannot divide into blocks of 256",
                           [](ModelDraft& d) { d.tensors.back().type = 12; }));
+  for (const auto& [type, columns, block] :
+       std::vector<std::tuple<std::uint32_t, std::uint64_t, std::string>>{{16, 128, "256"},
+                                                                          {18, 128, "256"},
+                                                                          {21, 288, "256"},
+                                                                          {29, 257, "256"},
+                                                                          {34, 64, "256"},
+                                                                          {40, 32, "64"},
+                                                                          {41, 64, "128"},
+                                                                          {42, 96, "64"}}) {
+    files.push_back(changed(
+        "container/rows-of-type-" + std::to_string(type), "G3", "cannot divide into blocks of " + block,
+        [=](ModelDraft& d) { d.tensors.back().type = type, d.tensors.back().dimensions = {columns}; }));
+  }
+  // Number 42 with blocks of 128 in 34 bytes, as some wrote it: its tensors end where the next begin not.
+  files.push_back(changed("container/q2_0-in-larger-blocks", "G5", "is listed at", [](ModelDraft& d) {
+    d.set_tensor("blk.0.attn_q.weight", 42, {64, 64}, std::vector<std::byte>(64 * 64 / 128 * 34));
+  }));
 }
 
 void add_places(HostileFiles& files) {

@@ -61,7 +61,12 @@ void add_tensor_files(HostileFiles& files) {
   of_type("type-without-a-kernel", 26, 1, 4);
   of_type("type-without-a-kernel", 27, 1, 8);
   of_type("type-without-a-kernel", 28, 1, 8);
-  of_type("type-without-a-kernel", 40, 64, 36);
+  add("second-scale-beside-another-type", "blk.0.attn_q.scale",
+      [](ModelDraft& d) { d.add_tensor("blk.0.attn_q.scale", 0, {1}, std::vector<std::byte>(4)); });
+  add("nvfp4-with-two-second-scales", "tensor \"blk.0.attn_q.scale\" has the shape 2", [](ModelDraft& d) {
+    d.set_tensor("blk.0.attn_q.weight", 40, {64, 64}, std::vector<std::byte>(36 * 64));
+    d.add_tensor("blk.0.attn_q.scale", 0, {2}, std::vector<std::byte>(8));
+  });
   for (const float factor :
        {0.0f, -1.0f, 1e9f, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     add("rope-factor-" + std::to_string(factor), "rope_freqs.weight", [=](ModelDraft& d) {

@@ -68,6 +68,13 @@ void add_weight_files(HostileFiles& files) {
   // Its scale has no infinity: exponent 255 times 12 is one.
   add("infinite-scales-of-mxfp4", [](ModelDraft& d) { fill_scales(d, "blk.0.ffn_down.weight", 17, 0x77ff); },
       {.weight_type = TensorType::kMXFP4});
+  for (const float scale : {kNan, kInfinity}) {
+    add("second-scale-of-nvfp4-" + std::string(std::isnan(scale) ? "nan" : "infinite"),
+        [scale](ModelDraft& d) { fill_floats(d, "blk.0.ffn_down.scale", scale, 0, kAll); },
+        {.weight_type = TensorType::kNVFP4});
+  }
+  add("nan-scales-of-iq3_s", [](ModelDraft& d) { fill_scales(d, "blk.0.ffn_down.weight", 110, 0x7e00); },
+      {.weight_type = TensorType::kIQ3_S, .width = 256, .hidden = 256});
 }
 
 }  // namespace octavo::test

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "engine/base/half.h"
+#include "kernels/cpu/pack.h"
 #include "kernels/dequantize.h"
 
 namespace octavo::kernels::cpu {
@@ -26,11 +27,12 @@ constexpr std::uint32_t kSeed = 20240607;
 
 // ---- what the tests know of a type, without reading a block's integers themselves
 
-// `length` bytes at `offset` of a block that hold bits of the quants; `one` makes each quant 1, `zero` makes
-// it 0 (where there are mins; a table need not have one).
+// `length` bytes at `offset` of a block that hold, in the bits of `mask`, bits of the quants; `one` makes
+// each quant TypeFacts::unit, `zero` makes it 0 (where there are mins; a table need not have one).
 struct QuantBytes {
   int offset, length;
   std::uint8_t one, zero;
+  std::uint8_t mask = 0xff;
 };
 
 struct TypeFacts {
@@ -40,7 +42,33 @@ struct TypeFacts {
   int min_word = -1;                    // offset of the 16-bit float that multiplies the mins; -1: no mins
   int scale_columns = 32;               // columns that share a scale
   int exponent_byte = -1;               // offset of a scale that is a power of two; -1: none
+  int unit = 1;                         // what quants become of QuantBytes::one
+  float matrix_scale = 1.0f;
 };
+
+// IQ2_XXS and IQ3_XXS: four words of seven signs under four bits of scale, every `stride` bytes.
+std::vector<QuantBytes> with_sevens(std::vector<QuantBytes> bytes, int first, int stride) {
+  for (int i = 0; i < 8; ++i) {
+    bytes.push_back({first + stride * i, 3, 0, 0});
+    bytes.push_back({first + stride * i + 3, 1, 0, 0, 0x0f});
+  }
+  return bytes;
+}
+
+std::vector<QuantBytes> iq2_xxs_bytes() {
+  std::vector<QuantBytes> indices;
+  for (int i = 0; i < 8; ++i) indices.push_back({2 + 8 * i, 4, 0, 0});
+  return with_sevens(indices, 6, 8);
+}
+
+std::vector<QuantBytes> iq1_s_bytes() {
+  std::vector<QuantBytes> bytes = {{2, 32, 0, 0}};
+  for (int i = 0; i < 8; ++i) {
+    bytes.push_back({34 + 2 * i, 1, 0, 0});
+    bytes.push_back({35 + 2 * i, 1, 0, 0, 0x8f});
+  }
+  return bytes;
+}
 
 const std::vector<TypeFacts>& all_types() {
   static const std::vector<TypeFacts> types = {
@@ -57,6 +85,20 @@ const std::vector<TypeFacts>& all_types() {
       {TensorType::kIQ4_NL, {0}, {{2, 16, 0x88, 0x88}}},
       {TensorType::kIQ4_XS, {0}, {{8, 128, 0x88, 0x88}}},
       {TensorType::kMXFP4, {}, {{1, 16, 0x11, 0x00}}, -1, 32, 0},
+      {TensorType::kNVFP4, {}, {{4, 32, 0x11, 0x00}}, -1, 16, -1, 1, 0.3f},
+      // The first entries of the grids: 8, 4, 1 or -1 eight or four times.
+      {TensorType::kIQ2_XXS, {0}, iq2_xxs_bytes(), -1, 32, -1, 8},
+      {TensorType::kIQ2_XS, {0}, {{2, 64, 0, 0}}, -1, 16, -1, 8},
+      {TensorType::kIQ2_S, {0}, {{2, 72, 0, 0}}, -1, 16, -1, 8},
+      {TensorType::kIQ3_XXS, {0}, with_sevens({{2, 64, 0, 0}}, 66, 4), -1, 32, -1, 4},
+      {TensorType::kIQ3_S, {0}, {{2, 104, 0, 0}}},
+      // Eighths: -1, and one of them up.
+      {TensorType::kIQ1_S, {0}, iq1_s_bytes(), -1, 32, -1, -7},
+      {TensorType::kIQ1_M, {}, {{0, 48, 0, 0}}, -1, 16, -1, -7},
+      {TensorType::kTQ1_0, {52}, {{0, 52, 0xff, 0}}},
+      {TensorType::kTQ2_0, {64}, {{0, 64, 0xaa, 0}}},
+      {TensorType::kQ1_0, {0}, {{2, 16, 0xff, 0}}},
+      {TensorType::kQ2_0, {0}, {{2, 16, 0xaa, 0}}},
       {TensorType::kF32, {}, {}},
       {TensorType::kF16, {}, {}},
       {TensorType::kBF16, {}, {}},
@@ -80,13 +122,21 @@ struct Weights {
   MatrixSource source() const { return first_rows(rows); }
   MatrixSource first_rows(std::int64_t count) const {
     const auto size = static_cast<std::size_t>(count * row_bytes(facts.type, columns));
-    return {facts.type, count, columns, std::span(bytes).first(size)};
+    return {facts.type, count, columns, std::span(bytes).first(size), facts.matrix_scale};
   }
 };
 
 void set_every_block(Weights& weights, const auto& function) {
   const auto block_bytes = static_cast<std::size_t>(traits_of(weights.facts.type).block_bytes);
   for (std::size_t at = 0; at < weights.bytes.size(); at += block_bytes) function(weights.bytes.data() + at);
+}
+
+// IQ1_M's scale stands in four nibbles.
+void set_iq1_m_scale(std::byte* block, std::uint16_t word) {
+  for (int i = 0; i < 4; ++i) {
+    std::byte& high = block[49 + 2 * i];
+    high = (high & std::byte{15}) | static_cast<std::byte>((word >> (4 * i) & 15) << 4);
+  }
 }
 
 // Scales of both signs, some zero (powers of two: some denormal); every bit pattern of the quants.
@@ -104,6 +154,7 @@ Weights random_weights(const TypeFacts& facts, std::int64_t rows, std::int64_t c
       block[facts.exponent_byte] = static_cast<std::byte>(random() % 16 == 0 ? random() % 3 : usual);
     }
     const float value = normal(random);
+    if (facts.type == TensorType::kIQ1_M) set_iq1_m_scale(block, float_to_half(value));
     if (facts.type == TensorType::kF32) std::memcpy(block, &value, sizeof value);
     if (facts.type == TensorType::kF16) set_word(block, float_to_half(value));
     if (facts.type == TensorType::kBF16) set_word(block, float_to_bfloat16(value));
@@ -133,8 +184,8 @@ struct QuantisedRow {
   std::vector<std::int32_t> quant;
 };
 
-// Found by expanding blocks with changed bytes: with quants 1 and min 0 a weight is its scale, with quants 0
-// its min, with min 0 scale * quant, which is exact.
+// Found by expanding blocks with changed bytes: with quants 1 (or the type's unit) and min 0 a weight is its
+// scale (or that many), with quants 0 its min, with min 0 scale * quant, which is exact.
 QuantisedRow quantised_row(const Weights& weights, std::int64_t row) {
   const TypeFacts& facts = weights.facts;
   const auto size = row_bytes(facts.type, weights.columns);
@@ -146,7 +197,12 @@ QuantisedRow quantised_row(const Weights& weights, std::int64_t row) {
     set_every_block(changed, [&](std::byte* block) {
       if (without_min && facts.min_word >= 0) set_word(block + facts.min_word, 0);
       for (const QuantBytes& range : facts.quant_bytes) {
-        for (int i = 0; i < range.length; ++i) byte_of(range, block[range.offset + i]);
+        for (int i = 0; i < range.length; ++i) {
+          std::byte& byte = block[range.offset + i];
+          std::byte changed_byte = byte;
+          byte_of(range, changed_byte);
+          byte = (byte & ~std::byte{range.mask}) | (changed_byte & std::byte{range.mask});
+        }
       }
     });
     return dequantized_row(changed, 0);
@@ -158,6 +214,7 @@ QuantisedRow quantised_row(const Weights& weights, std::int64_t row) {
     result.min =
         expand(false, [](const QuantBytes& range, std::byte& byte) { byte = std::byte{range.zero}; });
   }
+  for (float& scale : result.scale) scale /= static_cast<float>(facts.unit);
   const std::vector<float> products = expand(true, [](const QuantBytes&, std::byte&) {});
   for (std::size_t i = 0; i < products.size(); ++i) {
     result.quant.push_back(
@@ -202,13 +259,14 @@ float integer_chain(const QuantisedRow& weights, const RoundedRow& activations, 
     sum = std::fma(weights.scale[first] * scale, static_cast<float>(dot), sum);
     if (facts.min_word >= 0) sum = std::fma(weights.min[first], scale * static_cast<float>(value_sum), sum);
   }
-  return sum;
+  return sum * facts.matrix_scale;
 }
 
-float float_chain(std::span<const float> weights, std::span<const float> activations) {
+float float_chain(std::span<const float> weights, std::span<const float> activations,
+                  const TypeFacts& facts) {
   float sum = 0.0f;
   for (std::size_t i = 0; i < weights.size(); ++i) sum = std::fma(weights[i], activations[i], sum);
-  return sum;
+  return sum * facts.matrix_scale;
 }
 
 // [kMostRows, kMostOutputs] of both: the chain's bits, and the sum in double with what rounding may add to
@@ -254,9 +312,10 @@ Expected expect(const Weights& weights, std::span<const float> activations, std:
       }
       expected.chain[at] = rounds
                                ? integer_chain(quantised, rounded[static_cast<std::size_t>(r)], weights.facts)
-                               : float_chain(row, values);
-      expected.exact[at] = exact;
-      expected.tolerance[at] = rounding_bound(magnitude, weights.columns);
+                               : float_chain(row, values, weights.facts);
+      const double scale = weights.facts.matrix_scale;
+      expected.exact[at] = scale * exact;
+      expected.tolerance[at] = rounding_bound(std::fabs(scale) * magnitude, weights.columns);
     }
   }
   return expected;
@@ -394,6 +453,36 @@ TEST_P(MatmulTest, ARowAloneGivesTheBitsItGivesAmongOthers) {
   }
 }
 
+// Many rows meet weights that are expanded first; 61 are the fewest that do on any instruction set. Of long
+// rows the most come in several chunks.
+TEST_P(MatmulTest, ManyRowsGiveTheBitsThatFewGive) {
+  constexpr std::int64_t kOutputs = 33, kFew = 3;
+  for (const std::int64_t columns : column_counts({256, 2560})) {
+    const Weights weights = random_weights(facts(), kOutputs, columns, random_);
+    const std::vector<float> values = random_activations(140, columns, random_);
+    for (const Activation activation : activation_kinds()) {
+      for (const InstructionSet isa : usable_instruction_sets()) {
+        const auto matrix = pack(weights.source(), activation, isa);
+        for (const std::int64_t rows : {61, 73, 140}) {
+          SCOPED_TRACE(std::string(instruction_set_name(isa)) + ", " + std::to_string(rows) + " rows");
+          const ActivationRows activations =
+              make_activations(isa, values, rows, columns, matrix->activation_form());
+          const Output many = multiply(*matrix, activations);
+          Output few(rows, kOutputs);
+          for (std::int64_t first = 0; first < rows; first += kFew) {
+            const RowRange range = {first, std::min(first + kFew, rows)};
+            multiply_panels(*matrix, activations, range, 0, matrix->num_panels(), few.view());
+          }
+          for (std::int64_t r = 0; r < rows; ++r) {
+            for (std::int64_t n = 0; n < kOutputs; ++n)
+              ASSERT_TRUE(same_bits(many.at(r, n), few.at(r, n))) << "row " << r << ", output " << n;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_P(MatmulTest, AnySplitOfThePanelsGivesTheSameBits) {
   const auto pair = make_pool(2);
   const std::int64_t columns = column_counts({96, 256}).front(), outputs = 200, rows = 29;
@@ -416,6 +505,20 @@ TEST_P(MatmulTest, AnySplitOfThePanelsGivesTheSameBits) {
         multiply_panels(*matrix, activations, cuts[index], cuts[index + 1], out.view());
       });
       expect_outputs(out, rows, outputs, expected, outputs);
+    }
+  }
+}
+
+TEST_P(MatmulTest, ARowOfAPanelIsTheFilesBitForBit) {
+  for (const std::int64_t columns : column_counts({64, 128, 256, 512, 1280})) {
+    const Weights weights = random_weights(facts(), 33, columns, random_);
+    const auto matrix = pack(weights.source(), Activation::kInt16, InstructionSet::kPortable);
+    std::vector<float> row(static_cast<std::size_t>(columns));
+    for (std::int64_t n = 0; n < weights.rows; ++n) {
+      unpack_row(matrix->format(), matrix->panel(n / 16), columns, n % 16, row.data());
+      const std::vector<float> expected = dequantized_row(weights, n);
+      for (std::size_t i = 0; i < row.size(); ++i)
+        ASSERT_TRUE(same_bits(row[i], expected[i])) << "row " << n << ", column " << i;
     }
   }
 }
@@ -452,6 +555,8 @@ TEST_P(MatmulTest, ExtremeWeightsAndActivationsAreExact) {
       if (facts().exponent_byte >= 0)
         block[facts().exponent_byte] = static_cast<std::byte>(127 + random_() % 2);
       const float value = random_() % 2 == 0 ? 60000.0f : -0x1.0p-14f;
+      if (facts().type == TensorType::kIQ1_M)
+        set_iq1_m_scale(block, float_to_half(random_() % 2 == 0 ? 1.0f : -0.75f));
       if (facts().type == TensorType::kF32) std::memcpy(block, &value, sizeof value);
       if (facts().type == TensorType::kF16) set_word(block, float_to_half(value));
       if (facts().type == TensorType::kBF16) set_word(block, float_to_bfloat16(value));
@@ -495,7 +600,7 @@ TEST_P(MatmulTest, ARowThatIsNotFiniteSpoilsOnlyItself) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, MatmulTest, testing::Range(0, 16),
+INSTANTIATE_TEST_SUITE_P(Types, MatmulTest, testing::Range(0, 28),
                          [](const testing::TestParamInfo<int>& info) {
                            return std::string(
                                traits_of(all_types()[static_cast<std::size_t>(info.param)].type).name);
@@ -570,6 +675,13 @@ TEST(Matmul, PanelsOfCommonTypesTakeNoMoreThanTheFile) {
       case TensorType::kQ8_0:
       case TensorType::kIQ4_NL:
       case TensorType::kMXFP4:
+      case TensorType::kNVFP4:
+      case TensorType::kIQ2_S:
+      case TensorType::kIQ3_S:
+      case TensorType::kIQ1_S:
+      case TensorType::kTQ2_0:
+      case TensorType::kQ1_0:
+      case TensorType::kQ2_0:
       case TensorType::kF32:
       case TensorType::kF16:
       case TensorType::kBF16:
@@ -577,6 +689,15 @@ TEST(Matmul, PanelsOfCommonTypesTakeNoMoreThanTheFile) {
         break;
       case TensorType::kIQ4_XS:  // its scales of 6 bits take 8
         EXPECT_EQ(matrix->memory_bytes(), file_bytes / 136 * 138);
+        break;
+      case TensorType::kIQ2_XXS:  // of eight signs seven are in the file
+      case TensorType::kIQ2_XS:
+      case TensorType::kIQ3_XXS: EXPECT_EQ(matrix->memory_bytes(), file_bytes + 64 * 512 / 64); break;
+      case TensorType::kIQ1_M:  // its scales of 3 bits take 4, and the block's two bytes of their own
+        EXPECT_EQ(matrix->memory_bytes(), file_bytes / 56 * 58);
+        break;
+      case TensorType::kTQ1_0:  // five digits in 8 bits become 2 bits each
+        EXPECT_EQ(matrix->memory_bytes(), file_bytes / 54 * 66);
         break;
       default: EXPECT_LE(matrix->memory_bytes(), 64 * 512 * 5 / 4) << traits_of(facts.type).name;
     }

@@ -32,13 +32,16 @@ Result<Opened> open(const TemporaryFolder& folder, const GgufWriter& writer) {
 
 TEST(ModelTensors, FindsEveryWeightOfEveryType) {
   for (const TensorType type :
-       {TensorType::kF32, TensorType::kF16, TensorType::kBF16, TensorType::kQ4_0, TensorType::kQ4_1,
-        TensorType::kQ5_0, TensorType::kQ5_1, TensorType::kQ8_0, TensorType::kQ2_K, TensorType::kQ3_K,
-        TensorType::kQ4_K, TensorType::kQ5_K, TensorType::kQ6_K, TensorType::kIQ4_NL, TensorType::kIQ4_XS,
-        TensorType::kMXFP4}) {
+       {TensorType::kF32,    TensorType::kF16,    TensorType::kBF16,    TensorType::kQ4_0,
+        TensorType::kQ4_1,   TensorType::kQ5_0,   TensorType::kQ5_1,    TensorType::kQ8_0,
+        TensorType::kQ2_K,   TensorType::kQ3_K,   TensorType::kQ4_K,    TensorType::kQ5_K,
+        TensorType::kQ6_K,   TensorType::kIQ4_NL, TensorType::kIQ4_XS,  TensorType::kMXFP4,
+        TensorType::kNVFP4,  TensorType::kIQ1_S,  TensorType::kIQ1_M,   TensorType::kIQ2_XXS,
+        TensorType::kIQ2_XS, TensorType::kIQ2_S,  TensorType::kIQ3_XXS, TensorType::kIQ3_S,
+        TensorType::kTQ1_0,  TensorType::kTQ2_0,  TensorType::kQ1_0,    TensorType::kQ2_0}) {
     SCOPED_TRACE(kernels::traits_of(type).name);
     const TemporaryFolder folder;
-    const bool wide = kernels::traits_of(type).block_elements == 256;
+    const bool wide = kernels::traits_of(type).block_elements > 64;
     TinyLlamaOptions options{.weight_type = type, .tied_output = false, .biases = true};
     if (wide) options.embedding_length = options.feed_forward_length = 256;
     const auto opened = open(folder, test::make_tiny_llama(5, options));
@@ -52,6 +55,7 @@ TEST(ModelTensors, FindsEveryWeightOfEveryType) {
       EXPECT_EQ(matrix.type, type);
       EXPECT_EQ(matrix.rows, rows);
       EXPECT_EQ(matrix.columns, columns);
+      EXPECT_EQ(matrix.scale, type == TensorType::kNVFP4 ? 1.0f / test::kNvfp4Scale : 1.0f);
       EXPECT_EQ(matrix.bytes.data(), opened->file.bytes_of(*opened->file.find_tensor(name)).data());
       EXPECT_EQ(
           static_cast<std::int64_t>(matrix.bytes.size()),
@@ -235,10 +239,69 @@ TEST(ModelTensors, TypesWithoutKernelsAreNamedWithWhatIsSupported) {
     EXPECT_EQ(error.subject, name);
   }
   const Error error =
-      refusal(with_tensor("blk.0.attn_q.weight", 40, {64, 64}, std::vector<std::byte>(36 * 64)));
+      refusal(with_tensor("blk.0.attn_q.weight", 28, {64, 64}, std::vector<std::byte>(8 * 64 * 64)));
   EXPECT_EQ(error.code, ErrorCode::kUnsupported);
-  EXPECT_NE(error.message.find("has type NVFP4; supported are F32, F16, BF16, Q4_0"), std::string::npos)
+  EXPECT_NE(error.message.find("has type F64; supported are F32, F16, BF16, Q1_0"), std::string::npos)
       << error.message;
+}
+
+// Converters leave out a scale of 1.
+TEST(ModelTensors, OnlyWeightsOfTypeNvfp4HaveASecondScale) {
+  const std::vector<std::byte> bytes(36 * 64);
+  const TemporaryFolder folder;
+  const auto without = open(folder, with_tensor("blk.0.attn_q.weight", 40, {64, 64}, bytes));
+  ASSERT_TRUE(without.has_value()) << without.error().message;
+  const auto model = find_model_tensors(without->file, without->config);
+  ASSERT_TRUE(model.has_value()) << model.error().message;
+  EXPECT_EQ(model->layers[0].query.weight.scale, 1.0f);
+  GgufWriter two = with_tensor("blk.0.attn_q.weight", 40, {64, 64}, bytes);
+  two.add_tensor_f32("blk.0.attn_q.scale", {2}, {1.0f, 2.0f});
+  EXPECT_NE(refusal(two).message.find("has the shape 2, but the metadata says 1"), std::string::npos);
+  GgufWriter other = test::make_tiny_llama(1);
+  other.add_tensor_f32("blk.0.attn_q.scale", {1}, {2.0f});
+  EXPECT_EQ(refusal(other).subject, "blk.0.attn_q.scale");
+}
+
+TEST(ModelTensors, EveryPartOfAPackedMatrixOfNvfp4HasItsSecondScale) {
+  GgufWriter writer;
+  test::add_tiny_llama_keys(writer, {.num_layers = 1});
+  writer.add_u32("llama.expert_count", 2).add_u32("llama.expert_used_count", 1);
+  const auto add = [&](const std::string& name, std::vector<std::uint64_t> shape,
+                       const std::vector<float>& scales) {
+    std::size_t count = 1;
+    for (const std::uint64_t dimension : shape) count *= dimension;
+    if (scales.empty()) {
+      writer.add_tensor(name + ".weight", TensorType::kF32, std::move(shape),
+                        std::vector<std::byte>(4 * count));
+      return;
+    }
+    writer.add_tensor(name + ".weight", TensorType::kNVFP4, std::move(shape),
+                      std::vector<std::byte>(count / 64 * 36));
+    writer.add_tensor_f32(name + ".scale", {scales.size()}, scales);
+  };
+  add("token_embd", {64, test::kTinyVocabularySize}, {});
+  add("output_norm", {64}, {});
+  add("blk.0.attn_norm", {64}, {});
+  add("blk.0.attn_qkv", {64, 128}, {0.5f});
+  add("blk.0.attn_output", {64, 64}, {0.25f});
+  add("blk.0.ffn_norm", {64}, {});
+  add("blk.0.ffn_gate_inp", {64, 2}, {});
+  add("blk.0.ffn_gate_up_exps", {64, 256, 2}, {2.0f, 3.0f});
+  add("blk.0.ffn_down_exps", {128, 64, 2}, {4.0f, 5.0f});
+  const TemporaryFolder folder;
+  const auto opened = open(folder, writer);
+  ASSERT_TRUE(opened.has_value()) << opened.error().message;
+  const auto model = find_model_tensors(opened->file, opened->config);
+  ASSERT_TRUE(model.has_value()) << model.error().message;
+  const LayerTensors& layer = model->layers[0];
+  for (const Projection* part : {&layer.query, &layer.key, &layer.value}) EXPECT_EQ(part->weight.scale, 0.5f);
+  EXPECT_EQ(layer.attention_output.weight.scale, 0.25f);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(layer.experts.gate[i].scale, i == 0 ? 2.0f : 3.0f);
+    EXPECT_EQ(layer.experts.up[i].scale, i == 0 ? 2.0f : 3.0f);
+    EXPECT_EQ(layer.experts.down[i].scale, i == 0 ? 4.0f : 5.0f);
+  }
+  EXPECT_EQ(model->matrix_types(), (std::vector{TensorType::kF32, TensorType::kNVFP4}));
 }
 
 TEST(ModelTensors, WeightsThatAreNotFiniteAreFound) {

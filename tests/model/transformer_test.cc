@@ -67,10 +67,13 @@ TEST(Transformer, GivesTheLogProbabilitiesOfAnIndependentProgram) {
 TEST(Transformer, IsTheSameOnEveryBackendForEveryWeightType) {
   const test::TemporaryFolder folder;
   for (const TensorType type :
-       {TensorType::kF32, TensorType::kF16, TensorType::kBF16, TensorType::kQ4_0, TensorType::kQ4_1,
-        TensorType::kQ5_0, TensorType::kQ5_1, TensorType::kQ8_0, TensorType::kQ2_K, TensorType::kQ3_K,
-        TensorType::kQ4_K, TensorType::kQ5_K, TensorType::kQ6_K, TensorType::kIQ4_NL, TensorType::kIQ4_XS,
-        TensorType::kMXFP4}) {
+       {TensorType::kF32,    TensorType::kF16,    TensorType::kBF16,    TensorType::kQ4_0,
+        TensorType::kQ4_1,   TensorType::kQ5_0,   TensorType::kQ5_1,    TensorType::kQ8_0,
+        TensorType::kQ2_K,   TensorType::kQ3_K,   TensorType::kQ4_K,    TensorType::kQ5_K,
+        TensorType::kQ6_K,   TensorType::kIQ4_NL, TensorType::kIQ4_XS,  TensorType::kMXFP4,
+        TensorType::kNVFP4,  TensorType::kIQ1_S,  TensorType::kIQ1_M,   TensorType::kIQ2_XXS,
+        TensorType::kIQ2_XS, TensorType::kIQ2_S,  TensorType::kIQ3_XXS, TensorType::kIQ3_S,
+        TensorType::kTQ1_0,  TensorType::kTQ2_0,  TensorType::kQ1_0,    TensorType::kQ2_0}) {
     const TinyLlamaOptions options{
         .weight_type = type, .embedding_length = 256, .feed_forward_length = 256, .num_heads = 8};
     test::make_tiny_llama(7, options).write(folder / "model.gguf");

@@ -125,6 +125,9 @@ class GgufWriter {
   ModelDraft draft_;
 };
 
+// What the weights of NVFP4 below are too large by: the scale of their matrix is one divided by it.
+inline constexpr float kNvfp4Scale = 200.0f;
+
 // Random weights of standard deviation about `deviation`: for quantised types blocks of
 // random bits under fitting scales.
 inline std::vector<std::byte> random_weights(TensorType type, std::size_t num_elements, double deviation,
@@ -162,7 +165,19 @@ inline std::vector<std::byte> random_weights(TensorType type, std::size_t num_el
       case TensorType::kIQ4_NL: return {67.0, 0.0, 0, kNone};
       case TensorType::kIQ4_XS: return {1250.0, 0.0, 0, kNone};
       case TensorType::kMXFP4: return {5.9, 0.0, kNone, kNone};  // a power of two instead
-      default: return {1370.0, 0.0, 208, kNone};                 // Q6_K
+      case TensorType::kNVFP4: return {5.9, 0.0, kNone, kNone};  // four small floats instead
+      case TensorType::kIQ1_M: return {6.8, 0.0, kNone, kNone};  // in four nibbles
+      case TensorType::kIQ1_S: return {6.8, 0.0, 0, kNone};
+      case TensorType::kIQ2_XXS:
+      case TensorType::kIQ2_XS:
+      case TensorType::kIQ2_S: return {50.0, 0.0, 0, kNone};
+      case TensorType::kIQ3_XXS: return {150.0, 0.0, 0, kNone};
+      case TensorType::kIQ3_S: return {150.0, 0.0, 0, kNone};
+      case TensorType::kTQ1_0: return {0.8, 0.0, 52, kNone};
+      case TensorType::kTQ2_0: return {1.2, 0.0, 64, kNone};
+      case TensorType::kQ1_0: return {1.0, 0.0, 0, kNone};
+      case TensorType::kQ2_0: return {1.2, 0.0, 0, kNone};
+      default: return {1370.0, 0.0, 208, kNone};  // Q6_K
     }
   }();
   const kernels::TensorTypeTraits& traits = kernels::traits_of(type);
@@ -173,6 +188,16 @@ inline std::vector<std::byte> random_weights(TensorType type, std::size_t num_el
     const std::uint16_t scale_half = half(factor), minimum_half = half(factor * scale.minimum);
     if (scale.scale_offset != kNone) std::memcpy(&block[scale.scale_offset], &scale_half, 2);
     if (type == TensorType::kMXFP4) block[0] = static_cast<std::byte>(128 + std::ilogb(factor));
+    if (type == TensorType::kNVFP4) {  // their matrix is divided by kNvfp4Scale
+      for (std::size_t k = 0; k < 4; ++k)
+        block[k] = static_cast<std::byte>(8 * (8 + std::ilogb(factor * kNvfp4Scale)) +
+                                          static_cast<int>(random() % 8));
+    }
+    if (type == TensorType::kIQ1_M) {
+      for (std::size_t k = 0; k < 4; ++k)
+        block[49 + 2 * k] =
+            (block[49 + 2 * k] & std::byte{15}) | static_cast<std::byte>((scale_half >> (4 * k) & 15) << 4);
+    }
     if (scale.minimum_offset != kNone) std::memcpy(&block[scale.minimum_offset], &minimum_half, 2);
     out.raw(block);
   }
@@ -265,6 +290,11 @@ inline void add_tiny_llama_tensors(GgufWriter& writer, const TinyLlamaOptions& o
                           double deviation) {
     writer.add_tensor(name, options.weight_type, {columns, rows},
                       random_weights(options.weight_type, columns * rows, deviation, random));
+    if (options.weight_type == TensorType::kNVFP4) {
+      const std::string base = name.substr(0, name.rfind('.'));
+      writer.add_tensor_f32(base + ".scale", {1}, {1.0f / kNvfp4Scale});
+      writer.add_tensor_f32(base + ".input_scale", {1}, {0.01f});
+    }
   };
   const auto vector = [&](const std::string& name, std::uint64_t size, float centre, double deviation) {
     std::vector<float> values(size);

@@ -47,6 +47,23 @@ OCTAVO_INLINE Integers shift_integers_right(Integers a) {
 OCTAVO_INLINE Integers add_words(Integers a, Integers b) { return _mm512_add_epi16(a, b); }
 OCTAVO_INLINE Integers subtract_words(Integers a, Integers b) { return _mm512_sub_epi16(a, b); }
 OCTAVO_INLINE Integers add_integers(Integers a, Integers b) { return _mm512_add_epi32(a, b); }
+OCTAVO_INLINE Integers add_bytes(Integers a, Integers b) { return _mm512_add_epi8(a, b); }
+// Bytes of a become negative where those of `bits` share a bit with `bit`.
+OCTAVO_INLINE Integers negate_where(Integers bits, char bit, Integers a) {
+  return _mm512_mask_sub_epi8(a, _mm512_test_epi8_mask(bits, all_bytes(bit)), _mm512_setzero_si512(), a);
+}
+// Every second number of a, then of b: the first and so on, or the second.
+OCTAVO_INLINE Integers even_integers(Integers a, Integers b) {
+  const __m512i places = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  return _mm512_permutex2var_epi32(a, places, b);
+}
+OCTAVO_INLINE Integers odd_integers(Integers a, Integers b) {
+  const __m512i places = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+  return _mm512_permutex2var_epi32(a, places, b);
+}
+OCTAVO_INLINE Integers load_words_as_integers(const std::byte* source) {
+  return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(source)));
+}
 
 // Sums of two neighbouring products: of 16 bits into 32, and of unsigned times signed bytes into 16, where
 // they saturate.
@@ -93,6 +110,38 @@ OCTAVO_INLINE void load_six_bit_pairs(const std::byte* source, F32x16& scales, F
   const __m512i high = _mm512_slli_epi32(_mm512_cvtepu8_epi32(high_bits), 2);
   scales.value = _mm512_cvtepi32_ps(_mm512_and_si512(first, _mm512_set1_epi32(63)));
   mins.value = _mm512_cvtepi32_ps(_mm512_or_si512(_mm512_srli_epi32(first, 6), high));
+}
+
+// 16 bytes, by matmul_portable.h too: nibbles, and exponents of powers of two. Where the power is denormal,
+// (e - 1) << 23 is not positive and the smaller of the two bits stands in its place.
+OCTAVO_INLINE void load_nibble_pairs(const std::byte* source, F32x16& low, F32x16& high) {
+  const __m512i pairs = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(source)));
+  low.value = _mm512_cvtepi32_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(15)));
+  high.value = _mm512_cvtepi32_ps(_mm512_srli_epi32(pairs, 4));
+}
+OCTAVO_INLINE F32x16 load_powers(const std::byte* source) {
+  const __m512i exponents = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(source)));
+  const __m512i next = _mm512_add_epi32(exponents, _mm512_set1_epi32(1));
+  const __m512i denormal = _mm512_slli_epi32(_mm512_min_epi32(next, _mm512_set1_epi32(2)), 21);
+  const __m512i normal = _mm512_slli_epi32(_mm512_sub_epi32(exponents, _mm512_set1_epi32(1)), 23);
+  return {_mm512_castsi512_ps(_mm512_max_epi32(normal, denormal))};
+}
+
+// Scales of grids and of NVFP4: matmul_portable.h.
+OCTAVO_INLINE F32x16 load_row_nibbles(const std::byte* source) {
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(source));
+  const __m128i nibbles =
+      _mm_and_si128(_mm_unpacklo_epi64(bytes, _mm_srli_epi16(bytes, 4)), _mm_set1_epi8(15));
+  return {_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(nibbles))};
+}
+template <int kFirst>
+OCTAVO_INLINE F32x16 load_three_bits(const std::byte* source) {
+  const __m512i words = _mm512_srli_epi32(load_words_as_integers(source), kFirst);
+  return {_mm512_cvtepi32_ps(_mm512_and_si512(words, _mm512_set1_epi32(7)))};
+}
+OCTAVO_INLINE F32x16 load_halved_e4m3(const std::byte* source) {
+  const __m256i words = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(source)));
+  return {_mm512_mul_ps(_mm512_cvtph_ps(_mm256_slli_epi16(words, 7)), _mm512_set1_ps(128.0f))};
 }
 
 }  // namespace octavo::kernels::cpu::OCTAVO_ISA

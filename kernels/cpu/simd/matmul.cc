@@ -12,6 +12,7 @@
 #include "kernels/cpu/simd/integers_avx2.h"
 #include "kernels/cpu/simd/matmul_dot.h"
 #endif
+#include "kernels/cpu/simd/matmul_grids.h"
 
 namespace octavo::kernels::cpu::OCTAVO_ISA {
 namespace {
@@ -25,14 +26,21 @@ namespace {
 // Panels at once: float activations add once for each column, so that one panel's chains would wait for
 // themselves; and two panels share the loads of a row's values. Integer sums between two additions are work
 // enough.
+//
+// Planes: taking bits out is work for units that integer products of 512 bits leave idle, so that expanding
+// them first pays for many tiles only (Zen 4: 1.16 of the time for 20 rows of Q5_K, 1.04 for 64; for 64 of
+// Q6_K 0.97).
 #if defined(OCTAVO_SIMD_AVX512)
 constexpr int kIntegerRows = 12, kFloatRows = 8;
+constexpr int kIntegerPlaneTiles = 5, kFloatPlaneTiles = 2;
 constexpr int float_panels(int) { return 2; }
 #elif defined(OCTAVO_SIMD_AVX2)
 constexpr int kIntegerRows = 6, kFloatRows = 6;
+constexpr int kIntegerPlaneTiles = 1, kFloatPlaneTiles = 1;
 constexpr int float_panels(int rows) { return rows <= 2 ? 2 : 1; }
 #else
 constexpr int kIntegerRows = 4, kFloatRows = 4;
+constexpr int kIntegerPlaneTiles = 1, kFloatPlaneTiles = 1;
 constexpr int float_panels(int) { return 1; }
 #endif
 
@@ -49,29 +57,6 @@ OCTAVO_INLINE F32x16 load_floats(const std::byte* source) {
   return load(reinterpret_cast<const float*>(source));
 }
 
-// 16 bytes: their low and their high nibbles.
-OCTAVO_INLINE void load_nibble_pairs(const std::byte* source, F32x16& low, F32x16& high) {
-  std::int8_t low_bytes[kPanelRows], high_bytes[kPanelRows];
-  for (int r = 0; r < kPanelRows; ++r) {
-    low_bytes[r] = static_cast<std::int8_t>(std::to_integer<int>(source[r]) & 15);
-    high_bytes[r] = static_cast<std::int8_t>(std::to_integer<int>(source[r]) >> 4);
-  }
-  low = load_int8(low_bytes);
-  high = load_int8(high_bytes);
-}
-
-// 16 exponents as 2^(e - 128). The two smallest are denormal: a bit of the mantissa and no exponent.
-OCTAVO_INLINE F32x16 load_powers(const std::byte* source) {
-  std::uint32_t bits[kPanelRows];
-  for (int r = 0; r < kPanelRows; ++r) {
-    const auto exponent = std::to_integer<std::uint32_t>(source[r]);
-    bits[r] = exponent < 2 ? 0x00200000u << exponent : (exponent - 1) << 23;
-  }
-  float powers[kPanelRows];
-  __builtin_memcpy(powers, bits, sizeof powers);
-  return load(powers);
-}
-
 template <PanelFormat kFormat_>
 struct GroupFormat {
   static constexpr PanelFormat kFormat = kFormat_;
@@ -80,88 +65,114 @@ struct GroupFormat {
   static constexpr StoredNumbers kNumbers = kTraits.numbers;
   static constexpr bool kHasMin = kTraits.has_min;
   static constexpr ScaleLayout kScales = kTraits.scales;
-  static constexpr int kNumScales = kScales < ScaleLayout::kFloatHalves ? 1 : 2;
+  static constexpr int kNumScales = num_scales(kScales);
 
-  OCTAVO_INLINE const std::byte* super_group(const std::byte* panel, std::int64_t index) {
-    return panel + index / kSuperGroups * (kBytes.head + kSuperGroups * kBytes.group());
+  OCTAVO_INLINE const std::byte* head(const std::byte* panel, std::int64_t index) {
+    return panel + index / kBytes.head_groups * (kBytes.head + kBytes.head_groups * kBytes.group());
   }
   OCTAVO_INLINE const std::byte* group(const std::byte* panel, std::int64_t index) {
     if constexpr (kBytes.head == 0) return panel + index * kBytes.group();
-    return super_group(panel, index) + kBytes.head + index % kSuperGroups * kBytes.group();
+    return head(panel, index) + kBytes.head + index % kBytes.head_groups * kBytes.group();
   }
 
   OCTAVO_INLINE GroupScales scales(const std::byte* panel, std::int64_t index) {
     const std::byte* source = group(panel, index) + kBytes.weights;
-    const std::byte* head = super_group(panel, index);
     GroupScales result = {};
     if constexpr (kScales == ScaleLayout::kHalf) {
       result.scale[0] = load_half_floats(source);
       if constexpr (kHasMin) result.min[0] = load_half_floats(source + 2 * kPanelRows);
-    } else if constexpr (kScales == ScaleLayout::kSuper) {
-      load_six_bit_pairs(source, result.scale[0], result.min[0]);
-      multiply_by_head(head, result, 0);
-    } else if constexpr (kScales == ScaleLayout::kByte) {
-      result.scale[0] = load_int8(reinterpret_cast<const std::int8_t*>(source));
-      multiply_by_head(head, result, 0);
     } else if constexpr (kScales == ScaleLayout::kPower) {
       result.scale[0] = load_powers(source);
-    } else {
-      for (int half = 0; half < 2; ++half) {
-        if constexpr (kScales == ScaleLayout::kFloatHalves) {
-          result.scale[half] = load_floats(source + half * 4 * kPanelRows);
-          if constexpr (kHasMin) result.min[half] = load_floats(source + (2 + half) * 4 * kPanelRows);
-        } else if constexpr (kScales == ScaleLayout::kByteHalves) {
-          result.scale[half] = load_int8(reinterpret_cast<const std::int8_t*>(source + half * kPanelRows));
-          multiply_by_head(head, result, half);
-        } else {
-          load_nibble_pairs(source + half * kPanelRows, result.scale[half], result.min[half]);
-          multiply_by_head(head, result, half);
-        }
+    } else if constexpr (kScales == ScaleLayout::kE4m3Halves) {
+      for (int half = 0; half < 2; ++half) result.scale[half] = load_halved_e4m3(source + half * kPanelRows);
+    } else if constexpr (kScales == ScaleLayout::kFloat || kScales == ScaleLayout::kFloatHalves) {
+      for (int half = 0; half < kNumScales; ++half) {
+        result.scale[half] = load_floats(source + half * 4 * kPanelRows);
+        if constexpr (kHasMin) result.min[half] = load_floats(source + (2 + half) * 4 * kPanelRows);
       }
+    } else {
+      load_integers_of_scales(source, result);
+      multiply_by_head(head(panel, index), result);
     }
     return result;
   }
 
  private:
-  OCTAVO_INLINE void multiply_by_head(const std::byte* head, GroupScales& scales, int half) {
-    scales.scale[half] = mul(load_half_floats(head), scales.scale[half]);
-    if constexpr (kHasMin) {
-      scales.min[half] = sub(zero(), mul(load_half_floats(head + 2 * kPanelRows), scales.min[half]));
+  // Those that a head multiplies.
+  OCTAVO_INLINE void load_integers_of_scales(const std::byte* source, GroupScales& result) {
+    const auto* const bytes = reinterpret_cast<const std::int8_t*>(source);
+    if constexpr (kScales == ScaleLayout::kSuper) {
+      load_six_bit_pairs(source, result.scale[0], result.min[0]);
+    } else if constexpr (kScales == ScaleLayout::kByte || kScales == ScaleLayout::kByteHalves) {
+      for (int half = 0; half < kNumScales; ++half) result.scale[half] = load_int8(bytes + half * kPanelRows);
+    } else if constexpr (kScales == ScaleLayout::kNibbleHalves) {
+      for (int half = 0; half < 2; ++half)
+        load_nibble_pairs(source + half * kPanelRows, result.scale[half], result.min[half]);
+    } else if constexpr (kScales == ScaleLayout::kOddNibble) {
+      result.scale[0] = load_row_nibbles(source);
+    } else if constexpr (kScales == ScaleLayout::kOddWord) {
+      result.scale[0] = load_three_bits<12>(source - traits_of(kNumbers.grid).high_bytes());
+    } else {
+      static_assert(kScales == ScaleLayout::kOddNibbleHalves);
+      load_nibble_pairs(source, result.scale[0], result.scale[1]);
+    }
+  }
+
+  OCTAVO_INLINE void multiply_by_head(const std::byte* head, GroupScales& scales) {
+    F32x16 factor = load_half_floats(head);
+    constexpr float kUnit = traits_of(kNumbers.grid).unit;
+    if constexpr (kNumbers.grid != NumberGrid::kNone && kUnit != 1.0f) factor = mul(factor, set1(kUnit));
+    for (int i = 0; i < kNumScales; ++i) {
+      if constexpr (kNumbers.grid != NumberGrid::kNone)
+        scales.scale[i] = fma(set1(2.0f), scales.scale[i], set1(1.0f));
+      scales.scale[i] = mul(factor, scales.scale[i]);
+      if constexpr (kHasMin)
+        scales.min[i] = sub(zero(), mul(load_half_floats(head + 2 * kPanelRows), scales.min[i]));
     }
   }
 };
 
-// ---- planes to bytes
+// Into the second-level cache. Of the buffers in which the first-level cache waits for memory there are too
+// few for the memory's speed, and activations would wait for one of them (Zen 4, 4 rows of Q4_0: 1.65 of the
+// time).
+OCTAVO_INLINE void ask_for(const std::byte* bytes, std::int64_t count) {
+  constexpr std::int64_t kCacheLine = 64;
+  constexpr int kIntoSecondLevel = 2;
+  for (std::int64_t offset = 0; offset < count; offset += kCacheLine)
+    __builtin_prefetch(bytes + offset, /*rw=*/0, kIntoSecondLevel);
+}
 
-template <class Planes>
-OCTAVO_INLINE void expand_scales(const std::byte* planes, std::int64_t group, std::byte* out) {
-  if constexpr (Planes::kNumScales == 1) {
-    __builtin_memcpy(out, Planes::group(planes, group) + Planes::kBytes.weights, Planes::kBytes.scales);
+// ---- planes and grids to bytes
+
+// As numbers that need no head where there are two of them, or a grid's.
+template <class Stored>
+OCTAVO_INLINE void expand_scales(const std::byte* panel, std::int64_t group, std::byte* out) {
+  using Bytes = GroupFormat<Stored::kTraits.expanded>;
+  if constexpr (Stored::kScales == ScaleLayout::kHead) {
+    __builtin_memcpy(out, Stored::head(panel, group), Bytes::kBytes.scales);
+  } else if constexpr (Stored::kScales == Bytes::kScales) {
+    __builtin_memcpy(out, Stored::group(panel, group) + Stored::kBytes.weights, Stored::kBytes.scales);
   } else {
-    const GroupScales scales = Planes::scales(planes, group);
+    const GroupScales scales = Stored::scales(panel, group);
     auto* const floats = reinterpret_cast<float*>(out);
-    for (int half = 0; half < 2; ++half) {
-      store(floats + half * kPanelRows, scales.scale[half]);
-      if constexpr (Planes::kHasMin) store(floats + (2 + half) * kPanelRows, scales.min[half]);
+    for (int i = 0; i < Stored::kNumScales; ++i) {
+      store(floats + i * kPanelRows, scales.scale[i]);
+      if constexpr (Stored::kHasMin) store(floats + (2 + i) * kPanelRows, scales.min[i]);
     }
   }
 }
 
 template <PanelFormat kFormat>
-void expand_planes(const std::byte* planes, std::int64_t columns, std::int64_t ahead, std::byte* out) {
+void expand_planes(const std::byte* planes, std::int64_t columns, std::byte* out) {
   using Planes = GroupFormat<kFormat>;
   using Bytes = GroupFormat<Planes::kTraits.expanded>;
   constexpr int kAdded = Bytes::kNumbers.offset - Planes::kNumbers.offset;
   const std::int64_t num_groups = columns / kGroupColumns;
   for (std::int64_t g = 0; g < num_groups; ++g) {
     const std::byte* const group = Planes::group(planes, g);
-    if (ahead > 0) {
-      for (int offset = 0; offset < Planes::kBytes.group(); offset += 64)
-        __builtin_prefetch(group + ahead + offset);
-    }
     if constexpr (Bytes::kBytes.head > 0) {
       if (g % kSuperGroups == 0) {
-        __builtin_memcpy(out, Planes::super_group(planes, g), Bytes::kBytes.head);
+        __builtin_memcpy(out, Planes::head(planes, g), Bytes::kBytes.head);
         out += Bytes::kBytes.head;
       }
     }
@@ -169,6 +180,21 @@ void expand_planes(const std::byte* planes, std::int64_t columns, std::int64_t a
     for (int q = 0; q < kGroupColumns / 4; ++q) expand_quad<Planes::kNumbers>(group, q, kAdded, out + 64 * q);
     expand_scales<Planes>(planes, g, out + Bytes::kBytes.weights);
     out += Bytes::kBytes.group();
+  }
+}
+
+template <PanelFormat kFormat>
+void expand_grid(const std::byte* panel, std::int64_t columns, std::byte* out) {
+  using Stored = GroupFormat<kFormat>;
+  using Bytes = GroupFormat<Stored::kTraits.expanded>;
+  const std::int64_t num_groups = columns / kGroupColumns;
+  for (std::int64_t first = 0; first < num_groups; first += kSuperGroups) {
+    expand_groups<Stored::kNumbers.grid>(Stored::group(panel, first), Stored::kBytes.group(),
+                                         Bytes::kNumbers.offset, out, Bytes::kBytes.group());
+    for (int i = 0; i < kSuperGroups; ++i) {
+      expand_scales<Stored>(panel, first + i, out + Bytes::kBytes.weights);
+      out += Bytes::kBytes.group();
+    }
   }
 }
 
@@ -242,10 +268,11 @@ OCTAVO_INLINE void store_tile(const F32x16 (&sums)[kPanels][kRows], const Matmul
     const std::int64_t num_outputs = tile.num_outputs - (first_panel + p) * kPanelRows;
     OCTAVO_UNROLL
     for (int r = 0; r < kRows; ++r) {
+      const F32x16 scaled = mul(sums[p][r], set1(tile.out_scale));
       if (num_outputs >= kPanelRows) {
-        store(out + r * tile.out_stride, sums[p][r]);
+        store(out + r * tile.out_stride, scaled);
       } else {
-        store_first(out + r * tile.out_stride, sums[p][r], static_cast<int>(num_outputs));
+        store_first(out + r * tile.out_stride, scaled, static_cast<int>(num_outputs));
       }
     }
   }
@@ -261,12 +288,8 @@ class Ahead {
 
   template <int kPanels>
   OCTAVO_INLINE_LAMBDA void ask() {
-    constexpr std::int64_t kCacheLine = 64;
     OCTAVO_UNROLL
-    for (int p = 0; p < kPanels; ++p) {
-      const std::byte* const next = next_ + p * panel_bytes_;
-      for (std::int64_t offset = 0; offset < step_; offset += kCacheLine) __builtin_prefetch(next + offset);
-    }
+    for (int p = 0; p < kPanels; ++p) ask_for(next_ + p * panel_bytes_, step_);
     next_ += step_;
   }
 
@@ -379,9 +402,8 @@ struct BFloat16 {
   OCTAVO_INLINE F32x16 expand(const std::uint16_t* source) { return load_bf16(source); }
 };
 
-// For several tiles: one would convert as fast as this. They ask for what comes next, so this need not.
 template <class Format>
-void expand_floats(const std::byte* panel, std::int64_t columns, std::int64_t, std::byte* out) {
+void expand_floats(const std::byte* panel, std::int64_t columns, std::byte* out) {
   const auto* elements = reinterpret_cast<const typename Format::Element*>(panel);
   auto* const floats = reinterpret_cast<float*>(out);
   for (std::int64_t i = 0; i < columns * kPanelRows; i += kPanelRows)
@@ -491,44 +513,47 @@ constexpr void fill_rows(TileFunction* tiles) {
   }
 }
 
-// Whether nothing but expanded planes has this format.
-constexpr bool is_only_expanded(PanelFormat format) {
-  return format > PanelFormat::kBytes && format < PanelFormat::kFiveBits;
+// Whether nothing but planes that are expanded for many tiles has this format.
+constexpr bool is_for_many_tiles(PanelFormat format) {
+  return format > PanelFormat::kBytes && format < PanelFormat::kBytesGrid;
 }
 
-template <template <class> class Product, int kRows, int kIndex = 0>
+template <template <class> class Product, int kRows, int kPlaneTiles, int kIndex = 0>
 constexpr void fill_quantised(TileKernels& kernels) {
+  if constexpr (kIndex == 0) kernels.max_rows = kRows, kernels.max_plane_tiles = kPlaneTiles;
   if constexpr (kIndex < kNumQuantisedFormats) {
     constexpr auto kFormat = static_cast<PanelFormat>(kIndex);
-    constexpr int kLast = stands_in_planes(kFormat) ? max_plane_rows(kRows) : kRows;
-    constexpr int kFirst = is_only_expanded(kFormat) ? max_plane_rows(kRows) : 1;
-    fill_rows<Product<GroupFormat<kFormat>>, kLast, kFirst>(kernels.tiles[kIndex]);
-    fill_quantised<Product, kRows, kIndex + 1>(kernels);
+    constexpr int kFirst = is_for_many_tiles(kFormat) ? least_expanded_rows(kRows, kPlaneTiles) : 1;
+    if constexpr (!is_always_expanded(kFormat))
+      fill_rows<Product<GroupFormat<kFormat>>, kRows, kFirst>(kernels.tiles[kIndex]);
+    fill_quantised<Product, kRows, kPlaneTiles, kIndex + 1>(kernels);
   }
 }
 
 template <int kIndex = 0>
 constexpr void fill_expand(ExpandFunction* expand) {
-  if constexpr (kIndex < kNumPlaneFormats) {
-    expand[kIndex] = expand_planes<static_cast<PanelFormat>(kFirstPlaneFormat + kIndex)>;
+  constexpr auto kFormat = static_cast<PanelFormat>(kFirstExpandable + kIndex);
+  if constexpr (is_quantised(kFormat)) {
+    if constexpr (traits_of(kFormat).numbers.grid == NumberGrid::kNone) {
+      expand[kIndex] = expand_planes<kFormat>;
+    } else {
+      expand[kIndex] = expand_grid<kFormat>;
+    }
     fill_expand<kIndex + 1>(expand);
   }
 }
 
 constexpr MatmulTable make_table() {
   MatmulTable table = {};
-  table.int8.max_rows = kIntegerRows;
-  fill_quantised<Int8Product, kIntegerRows>(table.int8);
-  table.int16.max_rows = kIntegerRows;
-  fill_quantised<Int16Product, kIntegerRows>(table.int16);
-  table.f32.max_rows = kFloatRows;
-  fill_quantised<ExpandingProduct, kFloatRows>(table.f32);
+  fill_quantised<Int8Product, kIntegerRows, kIntegerPlaneTiles>(table.int8);
+  fill_quantised<Int16Product, kIntegerRows, kIntegerPlaneTiles>(table.int16);
+  fill_quantised<ExpandingProduct, kFloatRows, kFloatPlaneTiles>(table.f32);
   fill_rows<FloatProduct<Float32>, kFloatRows>(table.f32.tiles[static_cast<int>(PanelFormat::kF32)]);
   fill_rows<FloatProduct<Float16>, kFloatRows>(table.f32.tiles[static_cast<int>(PanelFormat::kF16)]);
   fill_rows<FloatProduct<BFloat16>, kFloatRows>(table.f32.tiles[static_cast<int>(PanelFormat::kBf16)]);
   fill_expand(table.expand);
-  table.expand[static_cast<int>(PanelFormat::kF16) - kFirstPlaneFormat] = expand_floats<Float16>;
-  table.expand[static_cast<int>(PanelFormat::kBf16) - kFirstPlaneFormat] = expand_floats<BFloat16>;
+  table.expand[static_cast<int>(PanelFormat::kF16) - kFirstExpandable] = expand_floats<Float16>;
+  table.expand[static_cast<int>(PanelFormat::kBf16) - kFirstExpandable] = expand_floats<BFloat16>;
   table.set_int8_row = set_row<Int8Line>;
   table.set_int16_row = set_row<Int16Line>;
   return table;

@@ -20,6 +20,8 @@ namespace octavo::kernels::cpu::OCTAVO_ISA {
 typedef std::uint32_t Words __attribute__((vector_size(sizeof(Integers))));
 OCTAVO_INLINE Integers shift_left(Integers a, int bits) { return (Integers)((Words)a << bits); }
 OCTAVO_INLINE Integers shift_right(Integers a, int bits) { return (Integers)((Words)a >> bits); }
+typedef std::int32_t SignedWords __attribute__((vector_size(sizeof(Integers))));
+OCTAVO_INLINE Integers shift_right_signed(Integers a, int bits) { return (Integers)((SignedWords)a >> bits); }
 
 // Bits [first, first + count) of every byte, at [place, place + count).
 OCTAVO_INLINE Integers take_bits(Integers line, int first, int count, int place) {
@@ -45,7 +47,7 @@ OCTAVO_INLINE Integers stored_quad(const std::byte* weights, int q) {
     if constexpr (kNumbers.table == NibbleTable::kNone) return nibbles;
     return look_up(numbers_of(kNumbers.table), nibbles);
   } else {
-    const Integers low = bits_of_planes<kNumbers.low_bits, 0, kPart>(weights, q);
+    const Integers low = bits_of_planes<kNumbers.low_bits, kNumbers.shift, kPart>(weights, q);
     if constexpr (kNumbers.high_bits == 0) return low;
     if constexpr (kNumbers.high_bits > 0) {
       return bit_or(low, bits_of_planes<kNumbers.high_bits, kNumbers.low_bits, kPart>(
@@ -61,6 +63,51 @@ OCTAVO_INLINE void expand_quad(const std::byte* weights, int q, int added, std::
   store_integers(out + kPart * (64 / kParts), add_words(quad, all_bytes(static_cast<char>(added))));
   if constexpr (kPart + 1 < kParts) expand_quad<kNumbers, kPart + 1>(weights, q, added, out);
 }
+
+// ---- entries of grids
+
+// Of entries [16 rows][kQuads][4 columns].
+template <int kQuads, int kPart>
+OCTAVO_INLINE Integers quad_of_entries(const std::byte* entries, int index) {
+  constexpr int kPartBytes = 64 / kParts;
+  const std::byte* const part = entries + kPart * kPartBytes * kQuads;
+  if constexpr (kQuads == 1) return load_integers(part);
+  const Integers first = load_integers(part), second = load_integers(part + kPartBytes);
+  return index == 0 ? even_integers(first, second) : odd_integers(first, second);
+}
+
+// Negated where bit `bit` of the same byte of `signs` is set, plus `offset`.
+OCTAVO_INLINE Integers signed_numbers(Integers magnitudes, Integers signs, int bit, int offset) {
+  return add_bytes(negate_where(signs, static_cast<char>(1 << bit), magnitudes),
+                   all_bytes(static_cast<char>(offset)));
+}
+
+template <int kQuads, int kPart = 0>
+OCTAVO_INLINE void sign_quad(const std::byte* entries, int index, const std::byte* signs, int bit, int offset,
+                             std::byte* out) {
+  constexpr int kPartBytes = 64 / kParts;
+  const Integers magnitudes = quad_of_entries<kQuads, kPart>(entries, index);
+  const Integers bits = load_integers(signs + kPart * kPartBytes);
+  store_integers(out + kPart * kPartBytes, signed_numbers(magnitudes, bits, bit, offset));
+  if constexpr (kPart + 1 < kParts) sign_quad<kQuads, kPart + 1>(entries, index, signs, bit, offset, out);
+}
+
+template <int kQuads, int kPart = 0>
+OCTAVO_INLINE void move_quad(const std::byte* entries, int index, const std::byte* words, int bit, int offset,
+                             std::byte* out) {
+  constexpr int kPartBytes = 64 / kParts;
+  const Integers quad = quad_of_entries<kQuads, kPart>(entries, index);
+  const Integers eighths = bit_and(shift_left(quad, 3), all_bytes(-8));
+  // All bits of a row that is moved down, else none.
+  const Integers down =
+      shift_right_signed(shift_left(load_words_as_integers(words + kPart * kPartBytes / 2), 31 - bit), 31);
+  const char up_byte = static_cast<char>(offset + 1), down_byte = static_cast<char>(offset - 1);
+  const Integers added = bit_xor(all_bytes(up_byte), bit_and(down, all_bytes(up_byte ^ down_byte)));
+  store_integers(out + kPart * kPartBytes, add_bytes(eighths, added));
+  if constexpr (kPart + 1 < kParts) move_quad<kQuads, kPart + 1>(entries, index, words, bit, offset, out);
+}
+
+// ---- columns
 
 template <StoredNumbers kNumbers, int kPart>
 OCTAVO_INLINE Floats stored_column_of_part(const std::byte* weights, int quad, int column_in_quad) {
@@ -120,8 +167,8 @@ OCTAVO_INLINE void dot(const std::byte* weights, const Int8Line* lines, Integers
 
 #else
 
-// Numbers up to 63: sums of two products reach 2 * 15 * 127, 2 * 31 * 127 or 2 * 63 * 127, so that eight,
-// four or two of them fit into 16 bits together.
+// Numbers up to 127: sums of two products reach 2 * 15 * 127, 2 * 31 * 127, 2 * 63 * 127 or 2 * 127 * 127, so
+// that eight, four, two or one of them fit into 16 bits together.
 template <StoredNumbers kNumbers, int kPart, int kFirst, int kLast, int kRows>
 OCTAVO_INLINE void dot_small(const std::byte* weights, const Int8Line* lines, Integers (&sums)[kRows]) {
   constexpr int kStep =
@@ -164,7 +211,7 @@ OCTAVO_INLINE void dot_signed(const std::byte* weights, const Int8Line* lines, I
 
 template <StoredNumbers kNumbers, int kPart, int kFirst, int kLast, int kRows>
 OCTAVO_INLINE void dot(const std::byte* weights, const Int8Line* lines, Integers (&sums)[kRows]) {
-  if constexpr (kNumbers.largest <= 63) {
+  if constexpr (kNumbers.largest <= 127) {
     dot_small<kNumbers, kPart, kFirst, kLast>(weights, lines, sums);
   } else {
     static_assert(kNumbers.offset == 128);

@@ -45,7 +45,7 @@ OCTAVO_INLINE std::uint8_t stored_number(const std::byte* weights, int quad, int
     number = static_cast<unsigned>(weights[64 * (quad % 4) + in_quad]) >> (quad / 4 * 4) & 15u;
     if constexpr (kNumbers.table != NibbleTable::kNone) number = numbers_of(kNumbers.table)[number];
   } else {
-    number = bits_of_planes<kNumbers.low_bits>(weights, quad, in_quad);
+    number = bits_of_planes<kNumbers.low_bits>(weights, quad, in_quad) << kNumbers.shift;
     if constexpr (kNumbers.high_bits > 0) {
       number |= bits_of_planes<kNumbers.high_bits>(weights + 64 * kNumbers.low_bits, quad, in_quad)
                 << kNumbers.low_bits;
@@ -121,6 +121,78 @@ OCTAVO_INLINE void load_six_bit_pairs(const std::byte* source, F32x16& scales, F
     const auto nibbles = static_cast<std::uint32_t>(source[16 + r % 8]);
     scales.lane[r] = static_cast<float>(first & 63u);
     mins.lane[r] = static_cast<float>(first >> 6 | (nibbles >> (r / 8 * 4) & 15u) << 2);
+  }
+}
+
+// 16 bytes: their low and their high nibbles.
+OCTAVO_INLINE void load_nibble_pairs(const std::byte* source, F32x16& low, F32x16& high) {
+  for (int r = 0; r < kLanes; ++r) {
+    low.lane[r] = static_cast<float>(static_cast<int>(source[r]) & 15);
+    high.lane[r] = static_cast<float>(static_cast<int>(source[r]) >> 4);
+  }
+}
+
+// 16 exponents as 2^(e - 128). The two smallest are denormal: a bit of the mantissa and no exponent.
+OCTAVO_INLINE F32x16 load_powers(const std::byte* source) {
+  std::uint32_t bits[kLanes];
+  for (int r = 0; r < kLanes; ++r) {
+    const auto exponent = static_cast<std::uint32_t>(source[r]);
+    bits[r] = exponent < 2 ? 0x00200000u << exponent : (exponent - 1) << 23;
+  }
+  F32x16 powers;
+  __builtin_memcpy(powers.lane, bits, sizeof bits);
+  return powers;
+}
+
+// 8 bytes: the nibbles of rows 0..7 below those of rows 8..15.
+OCTAVO_INLINE F32x16 load_row_nibbles(const std::byte* source) {
+  F32x16 result;
+  for (int r = 0; r < kLanes; ++r)
+    result.lane[r] = static_cast<float>(static_cast<int>(source[r % 8]) >> (r / 8 * 4) & 15);
+  return result;
+}
+
+// 16 words: bits kFirst..kFirst+2 of each.
+template <int kFirst>
+OCTAVO_INLINE F32x16 load_three_bits(const std::byte* source) {
+  std::uint16_t words[kLanes];
+  __builtin_memcpy(words, source, sizeof words);
+  F32x16 result;
+  for (int r = 0; r < kLanes; ++r) result.lane[r] = static_cast<float>(words[r] >> kFirst & 7);
+  return result;
+}
+
+// 16 bytes of seven bits, half of what they are as floats with four bits of exponent: as 16-bit floats their
+// exponent is smaller by 8.
+OCTAVO_INLINE F32x16 load_halved_e4m3(const std::byte* source) {
+  F32x16 result;
+  for (int r = 0; r < kLanes; ++r)
+    result.lane[r] = half_to_float(static_cast<std::uint16_t>(static_cast<int>(source[r]) << 7)) * 128.0f;
+  return result;
+}
+
+// Quad `index` of entries [16 rows][kQuads][4 columns], negated where bit `bit` of the same byte of `signs`
+// is set, plus `offset`: 64 bytes.
+template <int kQuads>
+OCTAVO_INLINE void sign_quad(const std::byte* entries, int index, const std::byte* signs, int bit, int offset,
+                             std::byte* out) {
+  for (int i = 0; i < 4 * kLanes; ++i) {
+    const int magnitude = static_cast<int>(entries[(i / 4 * kQuads + index) * 4 + i % 4]);
+    const bool is_negative = (static_cast<int>(signs[i]) >> bit & 1) != 0;
+    out[i] = static_cast<std::byte>(offset + (is_negative ? -magnitude : magnitude));
+  }
+}
+
+// The same of signed numbers times 8, and one more, or one less where bit `bit` of the row's word is set.
+template <int kQuads>
+OCTAVO_INLINE void move_quad(const std::byte* entries, int index, const std::byte* words, int bit, int offset,
+                             std::byte* out) {
+  std::uint16_t directions[kLanes];
+  __builtin_memcpy(directions, words, sizeof directions);
+  for (int i = 0; i < 4 * kLanes; ++i) {
+    const auto number = static_cast<std::int8_t>(entries[(i / 4 * kQuads + index) * 4 + i % 4]);
+    const int moved = 8 * number + ((directions[i / 4] >> bit & 1) != 0 ? -1 : 1);
+    out[i] = static_cast<std::byte>(offset + moved);
   }
 }
 

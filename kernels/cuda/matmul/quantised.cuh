@@ -66,9 +66,7 @@ void with_quantised_type(TensorType type, Function&& function) {
     case TensorType::kIQ4_NL: return call.template operator()<TensorType::kIQ4_NL>();
     case TensorType::kIQ4_XS: return call.template operator()<TensorType::kIQ4_XS>();
     case TensorType::kMXFP4: return call.template operator()<TensorType::kMXFP4>();
-    case TensorType::kF32:
-    case TensorType::kF16:
-    case TensorType::kBF16: return;
+    default: return;
   }
 }
 
@@ -250,6 +248,7 @@ __device__ inline void expand_group(const WeightPlanes& planes, std::int64_t row
     case TensorType::kIQ4_NL: return expand_quantised_group<TensorType::kIQ4_NL>(planes, row, group, out);
     case TensorType::kIQ4_XS: return expand_quantised_group<TensorType::kIQ4_XS>(planes, row, group, out);
     case TensorType::kMXFP4: return expand_quantised_group<TensorType::kMXFP4>(planes, row, group, out);
+    default: return;  // in no matrix on a device
   }
 }
 
