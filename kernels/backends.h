@@ -23,7 +23,7 @@ struct BackendOptions {
   // Layers that differ in heads, share keys and values, or have norms, scales and embeddings of their own as
   // gemma4's do: likewise
   bool needs_unequal_layers = false;
-  bool needs_scaled_queries = false;  // PagedBatch::query_scales: likewise
+  bool needs_scaled_queries = false;   // PagedBatch::query_scales: likewise
   std::vector<TensorType> types = {};  // of all matrices: CUDA multiplies with some only
 };
 

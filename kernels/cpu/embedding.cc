@@ -38,7 +38,7 @@ void CpuBackend::embed_layers(const LayerEmbeddingWeights& weights, std::span<co
   multiply(products);
   for_each_row(out.rows, [&](std::int64_t row, std::int32_t worker) {
     float* const token = worker_scratch_[static_cast<std::size_t>(worker)].reserve(width);
-    unpack(*weights.tokens, token_ids[static_cast<std::size_t>(row)], token);
+    unpack(*weights.tokens, token_ids[static_cast<std::size_t>(row)], token, kernels_);
     kernels_.scale_row(token, weights.token_scale, width);
     kernels_.scale_row(out.row(row), weights.projection_scale, width);
     normalise_heads(weights.norm.weight, weights.norm.epsilon, width, out.row(row));

@@ -31,7 +31,8 @@ void ReferenceBackend::embed_layers(const LayerEmbeddingWeights& weights,
     for (std::size_t first = 0; first < product.size(); first += size) {
       const std::vector<float> part = norm(product.data() + first, weights.norm);
       for (std::size_t i = 0; i < size; ++i)
-        target[first + i] = (part[i] + weights.token_scale * token[first + i]) * weights.scale;
+        target[first + i] =
+            (part[i] + weights.token_scale * tokens.scale() * token[first + i]) * weights.scale;
     }
   }
 }
