@@ -27,9 +27,9 @@ void describe(const EngineDescription& description, const Progress& progress) {
       ", KV pool " + std::to_string(description.num_blocks) + " blocks of " +
       std::to_string(description.block_size) + " tokens, " +
       mebibytes_text(description.bytes_per_block * description.num_blocks) + windows_text(description) +
-      ", host pool " +
-      std::to_string(description.num_host_blocks) + " blocks" + states_text(description) + "; " +
-      description.device + " " + description.isa + ", " + std::to_string(description.threads) + " threads");
+      ", host pool " + std::to_string(description.num_host_blocks) + " blocks" + states_text(description) +
+      "; " + description.device + " " + description.isa + ", " + std::to_string(description.threads) +
+      " threads");
   if (!description.notice.empty()) progress.say(description.notice);
 }
 

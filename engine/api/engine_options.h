@@ -57,7 +57,7 @@ struct EngineOptions {
   std::optional<std::int32_t> num_states = {};        // of recurrent layers; no more sequences run at a time
   // Of layers with a window, whose keys and values have a pool of their own; 0: they stand with the others'
   std::optional<std::int32_t> num_window_blocks = {};
-  std::optional<std::int32_t> max_model_len = {};     // tokens; at most the model's context length
+  std::optional<std::int32_t> max_model_len = {};  // tokens; at most the model's context length
   std::int32_t max_num_seqs = 64;
   std::optional<std::int32_t> max_num_batched_tokens = {};  // 512 on a CPU, 2,048 on a GPU
   // About how long a step may take in which outputs grow beside a prompt: the prompt gets fewer rows. 0: any

@@ -107,7 +107,7 @@ CoreEngine::CoreEngine(const Options& options, const Clock& clock)
       core_(options_of(options), {.runner = runner_.get(), .clock = &clock, .tokenizer = &tokenizer_}),
       intake_({.tokenizer = &tokenizer_,
                .num_end_tokens = 1,
-               .has_states = options.num_states > 0,
+               .memory_ends_exactly = options.num_states > 0,
                .draw_seed = [this] { return mix64(++num_drawn_seeds_); },
                .unix_time_s = [] { return std::int64_t{0}; }}),
       clock_(clock),
