@@ -171,9 +171,14 @@ void draw_cells(const Frame& frame, const MemoryWorkspaceState& state, float wid
   }
   const bool was_clicked = ImGui::InvisibleButton("state_cells", {width, grid.height(count)});
   ImDrawList* list = ImGui::GetWindowDrawList();
+  // A ring lies around its cell, and that of the first ones beyond the child.
+  const float beyond = frame.px(3);
+  const ImVec2 low = ImGui::GetWindowPos(), size = ImGui::GetWindowSize();
   const auto ring = [&](BlockId id) {
-    if (id.value >= 0 && id.value < num_states)
-      draw_cell_ring(frame.theme, list, grid.low(id.value), grid.high(id.value));
+    if (id.value < 0 || id.value >= num_states) return;
+    list->PushClipRect({low.x - beyond, low.y - beyond}, {low.x + size.x + beyond, low.y + size.y + beyond});
+    draw_cell_ring(frame.theme, list, grid.low(id.value), grid.high(id.value));
+    list->PopClipRect();
   };
   if (state.state_card) ring(state.state_card->state);
   for (const BlockId lit : state.hover.states) ring(lit);
