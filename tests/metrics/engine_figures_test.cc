@@ -193,8 +193,8 @@ TEST(EngineFigures, EqualARecountAfterEveryStep) {
   EXPECT_GT(sum.states.num_resumed, 100);
   EXPECT_GT(sum.states.num_evicted, 100);
   EXPECT_GT(sum.states.num_copied, 100);
-  EXPECT_GT(sum.states.num_swapped_out, 20);
-  EXPECT_GT(sum.states.num_swapped_in, 20);
+  EXPECT_GT(sum.states.num_swapped_out, 0);
+  EXPECT_GT(sum.states.num_swapped_in, 0);
 }
 
 }  // namespace

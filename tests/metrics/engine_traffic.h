@@ -140,8 +140,10 @@ class EngineTraffic {
           static_cast<TokenId>(4 + hash_combine(start, static_cast<std::uint64_t>(i)) % 16));
     }
     if (below(2) == 0) prompt.token_ids.back() = static_cast<TokenId>(4 + below(16));
+    const bool continues = options_.num_states > 0 && below(2) == 0;
+    if (continues) prompt.token_ids = longer_prompt();
     request.prompt = std::move(prompt);
-    request.sampling.max_tokens = between(1, 30);
+    request.sampling.max_tokens = continues ? 1 : between(1, 30);
     request.sampling.ignore_eos = true;
     if (below(3) == 0) request.sampling.n = between(1, 5);
     if (below(4) == 0) request.sampling.beam_width = between(2, 4);
@@ -149,7 +151,17 @@ class EngineTraffic {
     return intake_.prepare({RequestId{++num_submitted_}, std::move(request), clock_.now_us()});
   }
 
+  // That of the last one, and more: it ends with its prompt, and leaves a checkpoint there.
+  std::vector<TokenId> longer_prompt() {
+    const auto most = static_cast<std::size_t>(std::max(1, options_.max_model_len - 2));
+    if (growing_.size() >= most) growing_.clear();
+    const std::size_t wanted = std::min(most, growing_.size() + static_cast<std::size_t>(between(1, 40)));
+    while (growing_.size() < wanted) growing_.push_back(static_cast<TokenId>(4 + below(16)));
+    return growing_;
+  }
+
   std::mt19937_64 random_;
+  std::vector<TokenId> growing_;
   std::uint32_t percent_failing_ = 0, percent_cancelled_ = 0;
   const simulation::ToyTokenizer tokenizer_;
   ManualClock clock_;

@@ -391,7 +391,7 @@ TEST_P(WindowSweep, OfRecordingTourAndPaper) {
 TEST_P(WindowSweep, OfStatesAndExperts) {
   const std::filesystem::path path = folder_ / "model.gguf", recording = folder_ / "states.kvrec";
   test::make_tiny_model(test::tiny_model("qwen35moe"), {.context_length = 512}).write(path);
-  MemoryScene(240, 120, 40).record(recording, 300);
+  MemoryScene(240, 120, 40).record(recording, 900);
   app::Settings settings = large_settings();
   settings.sampling.max_tokens = 40;
   settings.sampling.ignore_eos = true;
@@ -414,6 +414,10 @@ TEST_P(WindowSweep, OfStatesAndExperts) {
   };
   const auto choose = [this, open_recording] {
     open_recording();
+    const auto& log = state().memory_workspace.timeline->log;
+    const auto keep = std::ranges::find(log, BlockEventKind::kStateKeep, &ui::LogLine::kind);
+    ASSERT_NE(keep, log.end());
+    apply(act::SeekMark{keep->last_mark + 1});
     const auto& states = state().memory_workspace.snapshot->states;
     const auto kept = std::ranges::find(states, true, &StateSnapshot::is_checkpoint);
     apply(act::ChooseState{static_cast<std::int32_t>(kept - states.begin())});

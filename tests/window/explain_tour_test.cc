@@ -94,7 +94,7 @@ TEST(ExplainTour, SwappedBlocksComeBackAndRecomputedOnesDoNot) {
 // A turn goes on from the state that the one before it left; a chat that parts earlier finds blocks, and no
 // checkpoint.
 TEST(ExplainTour, ATurnResumesAtACheckpointAndAnotherChatFindsNone) {
-  const TourChapter chapter = play("Recurrent layers and checkpoints");
+  const TourChapter chapter = play("States and checkpoints");
   EXPECT_EQ(count(chapter, BlockEventKind::kStateResume), 1);
   EXPECT_EQ(count(chapter, BlockEventKind::kStateMiss), 1);
   EXPECT_EQ(count(chapter, BlockEventKind::kStateCopy), 1) << "the checkpoint stays";

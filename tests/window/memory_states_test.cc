@@ -215,8 +215,7 @@ TEST(StateStories, ACheckpointIsToldWithItsPlaceAndWhoGoesOnFromIt) {
             (std::vector<std::string>{"Alan kept a checkpoint for the next turn, at token 900",
                                       "Ada evicted the checkpoint at token 900 of Alan"}));
   EXPECT_EQ(told({event(Kind::kStateMiss, 2, -1, 1)}),
-            (std::vector<std::string>{
-                "Ada found no checkpoint: 1 token recomputed, because no checkpoint stood later"}));
+            (std::vector<std::string>{"Ada recomputed 1 token: no checkpoint stood there"}));
   EXPECT_TRUE(told({event(Kind::kStateKeep, 1, 0, next), event(Kind::kStateForget, 0, 0, 0)}).size() == 1)
       << "what nobody evicted is no news";
 }

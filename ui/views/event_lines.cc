@@ -130,10 +130,6 @@ std::string kept_text(const Story& story) {
   return {};
 }
 
-std::string missed_text(const Story& story) {
-  return count_text(story.num_missed, "token") + " recomputed, because no checkpoint stood later";
-}
-
 std::string story_text(const Story& story, const TimelineState& timeline) {
   const std::string blocks = count_text(story.count, "block");
   switch (story.kind) {
@@ -155,8 +151,11 @@ std::string story_text(const Story& story, const TimelineState& timeline) {
     case StoryKind::kKeptState: return kept_text(story);
     case StoryKind::kResumedState:
       return "resumed at token " + with_thousands(story.position) + whose(story, timeline) +
-             (story.num_missed > 0 ? "; " + missed_text(story) : std::string());
-    case StoryKind::kMissedState: return "found no checkpoint: " + missed_text(story);
+             (story.num_missed == 0 ? std::string()
+                                    : "; " + count_text(story.num_missed, "token") +
+                                          " recomputed, because no checkpoint stood later");
+    case StoryKind::kMissedState:
+      return "recomputed " + count_text(story.num_missed, "token") + ": no checkpoint stood there";
     case StoryKind::kEvictedState:
       return "evicted the checkpoint at token " + with_thousands(story.position) + whose(story, timeline);
   }

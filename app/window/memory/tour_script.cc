@@ -118,7 +118,7 @@ const std::vector<TourScript>& tour_scripts() {
        .preemption = PreemptionPolicy::kRecompute,
        .has_cache = false,
        .asks = kTooMuchForThePool},
-      {.title = "Recurrent layers and checkpoints",
+      {.title = "States and checkpoints",
        .beginning =
            "Some models have recurrent layers. These keep no keys and values: all they know of a text "
            "is one state, of the same size however long the text is. It can be copied, not cut.",

@@ -75,11 +75,11 @@ ui::ModelInside model_inside(const ModelPreview& preview) {
       std::to_string(description.num_layers) + ", width " + with_thousands(description.embedding_length));
   add("Heads", model::heads_text(description));
   if (description.num_recurrent_layers > 0) {
-    add("Recurrent", std::to_string(description.num_recurrent_layers) + " of these layers, a state of " +
-                         bytes_text(description.state_bytes));
+    add("Recurrent", std::to_string(description.num_recurrent_layers) + " layers, " +
+                         bytes_text(description.state_bytes) + " a state");
   }
   if (description.num_experts > 0) {
-    add("Experts", with_thousands(description.num_experts) + " in a layer, each token uses " +
+    add("Experts", with_thousands(description.num_experts) + ", each token uses " +
                        with_thousands(description.num_used_experts));
     add("Of experts", bytes_text(description.expert_bytes) + " of the file");
   }

@@ -12,7 +12,7 @@
 namespace octavo::ui {
 namespace {
 
-constexpr float kLabel = 62, kSummary = 96, kRow = 15, kLeastCell = 4, kMostCell = 30;
+constexpr float kLabel = 62, kSummary = 96, kRow = 15, kMostRow = 30, kLeastCell = 4, kMostCell = 64;
 constexpr float kLeastWithSummary = 420;  // below it the summary is in the tooltip of a layer alone
 constexpr float kLegendBar = 150;
 
@@ -93,10 +93,11 @@ struct Layout {
   float label, summary, row, cell;
 };
 
-Layout layout_of(const Frame& frame, const ExpertHeat& heat, float width) {
+Layout layout_of(const Frame& frame, const ExpertHeat& heat, float width, float height) {
   Layout layout{.label = frame.px(kLabel),
                 .summary = width >= frame.px(kLeastWithSummary) ? frame.px(kSummary) : 0.0f,
-                .row = frame.px(kRow),
+                .row = std::clamp(std::floor(height / static_cast<float>(heat.layers.size())), frame.px(kRow),
+                                  frame.px(kMostRow)),
                 .cell = 0};
   const float room = width - layout.label - layout.summary;
   layout.cell = std::clamp(std::floor(room / static_cast<float>(heat.num_experts)), frame.px(kLeastCell),
@@ -153,12 +154,14 @@ void draw_pinned(const Frame& frame, const ExpertHeat& heat, std::size_t layer, 
 void draw_rows(const Frame& frame, const ExpertHeat& heat) {
   ImGui::BeginChild("expert_rows", {0, 0}, ImGuiChildFlags_NavFlattened,
                     ImGuiWindowFlags_HorizontalScrollbar);
-  const Layout layout = layout_of(frame, heat, ImGui::GetContentRegionAvail().x);
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const Layout layout = layout_of(frame, heat, room.x, room.y);
   const ImVec2 origin = ImGui::GetCursorScreenPos();
   const float left = ImGui::GetWindowPos().x, top = ImGui::GetWindowPos().y;
-  const float right = left + ImGui::GetContentRegionAvail().x, bottom = top + ImGui::GetWindowHeight();
+  const float bottom = top + ImGui::GetWindowHeight();
   const ImVec2 cells{origin.x + layout.label, origin.y};
   const float width = layout.cell * static_cast<float>(heat.num_experts);
+  const float right = left + std::min(room.x, layout.label + width + layout.summary);
   const ImVec2 extent{layout.label + width + layout.summary,
                       layout.row * static_cast<float>(heat.layers.size())};
   ImGui::InvisibleButton("experts", {std::max(1.0f, extent.x), std::max(1.0f, extent.y)});
@@ -180,9 +183,8 @@ void draw_rows(const Frame& frame, const ExpertHeat& heat) {
 
 }  // namespace
 
-// By its root, so that small shares differ, too.
 float heat_of_share(double share, double most) {
-  return most <= 0 ? 0.0f : static_cast<float>(std::sqrt(std::clamp(share / most, 0.0, 1.0)));
+  return most <= 0 ? 0.0f : static_cast<float>(std::clamp(share / most, 0.0, 1.0));
 }
 
 void draw_experts(const Frame& frame, const UiState& state, ImVec2 extent) {

@@ -12,7 +12,8 @@
 namespace octavo::ui {
 namespace {
 
-constexpr float kPitch = 26, kHeading = 30, kLegend = 24, kMostRows = 3;
+constexpr float kPitch = 26, kLeastPitch = 11, kWithLetter = 18, kHeading = 30, kLegend = 24, kMostRows = 3;
+constexpr float kSpaceShare = 0.12f;  // of a cell's pitch
 constexpr std::size_t kMostHistoryShown = 12;
 
 // What a cell says of its checkpoint.
@@ -77,7 +78,8 @@ void draw_state_cell(const Frame& frame, const MemoryWorkspaceState& state, std:
   const StateSnapshot& now = state.snapshot->states[index];
   if (!now.is_checkpoint) return;
   draw_checkpoint_flag(frame, list, low, high, look.colour);
-  draw_letter(frame, list, low, high, look, letter_of(now.reason));
+  if (high.x - low.x >= frame.px(kWithLetter - 4))
+    draw_letter(frame, list, low, high, look, letter_of(now.reason));
 }
 
 void draw_host_cell(const Frame& frame, const MemoryWorkspaceState& state, std::size_t index, ImVec2 low,
@@ -108,10 +110,23 @@ std::string heading_note(const Frame& frame, const MemoryWorkspaceState& state, 
   return std::string(first_that_fits(frame, small_text(frame), notes, room));
 }
 
-int num_rows(const Frame& frame, const MemoryWorkspaceState& state, float width) {
+// Of both pools and the space between them.
+float rows_with(const MemoryWorkspaceState& state, float pitch, float width) {
   const auto count = static_cast<float>(state.states.size() + state.host_states.size() + 1);
-  const float columns = std::max(1.0f, std::floor(width / frame.px(kPitch)));
-  return static_cast<int>(std::min(kMostRows, std::ceil(count / columns)));
+  return std::ceil(count / std::max(1.0f, std::floor(width / pitch)));
+}
+
+// As large as all cells fit into a few rows; the least scrolls.
+float pitch_of(const Frame& frame, const MemoryWorkspaceState& state, float width) {
+  float pitch = frame.px(kPitch);
+  while (pitch > frame.px(kLeastPitch) && rows_with(state, pitch, width) > kMostRows) pitch -= 1;
+  return pitch;
+}
+
+// Within the child that scrolls, if it must.
+float cells_height(const Frame& frame, const MemoryWorkspaceState& state, float width) {
+  const float pitch = pitch_of(frame, state, width);
+  return std::min(kMostRows, rows_with(state, pitch, width)) * (pitch + 1);
 }
 
 void draw_key(const Frame& frame, const CellLook& look, const char* text, float right) {
@@ -145,8 +160,9 @@ void draw_cells(const Frame& frame, const MemoryWorkspaceState& state, float wid
   const auto num_states = static_cast<int>(state.states.size());
   const auto num_host = static_cast<int>(state.host_states.size());
   const int first_host = num_states + 1, count = num_host > 0 ? first_host + num_host : num_states;
-  const float pitch = std::min(frame.px(kPitch), width);
-  const CellGrid grid = make_cell_grid(ImGui::GetCursorScreenPos(), width, pitch, frame.px(3));
+  const float pitch = std::min(pitch_of(frame, state, width), width);
+  const CellGrid grid = make_cell_grid(ImGui::GetCursorScreenPos(), width, pitch,
+                                       std::max(1.0f, std::round(pitch * kSpaceShare)));
   for (int i = 0; i < num_states; ++i)
     draw_state_cell(frame, state, static_cast<std::size_t>(i), grid.low(i), grid.high(i));
   for (int i = 0; i < num_host; ++i) {
@@ -155,9 +171,14 @@ void draw_cells(const Frame& frame, const MemoryWorkspaceState& state, float wid
   }
   const bool was_clicked = ImGui::InvisibleButton("state_cells", {width, grid.height(count)});
   ImDrawList* list = ImGui::GetWindowDrawList();
+  // A ring lies around its cell, and that of the first ones beyond the child.
+  const float beyond = frame.px(3);
+  const ImVec2 low = ImGui::GetWindowPos(), size = ImGui::GetWindowSize();
   const auto ring = [&](BlockId id) {
-    if (id.value >= 0 && id.value < num_states)
-      draw_cell_ring(frame.theme, list, grid.low(id.value), grid.high(id.value));
+    if (id.value < 0 || id.value >= num_states) return;
+    list->PushClipRect({low.x - beyond, low.y - beyond}, {low.x + size.x + beyond, low.y + size.y + beyond});
+    draw_cell_ring(frame.theme, list, grid.low(id.value), grid.high(id.value));
+    list->PopClipRect();
   };
   if (state.state_card) ring(state.state_card->state);
   for (const BlockId lit : state.hover.states) ring(lit);
@@ -189,8 +210,7 @@ std::string state_summary(const MemoryWorkspaceState& state, int state_slot) {
 
 float state_strip_height(const Frame& frame, const MemoryWorkspaceState& state, float width) {
   if (state.states.empty()) return 0;
-  return frame.px(kHeading + kLegend) +
-         static_cast<float>(num_rows(frame, state, width)) * frame.px(kPitch + 1);
+  return frame.px(kHeading + kLegend) + cells_height(frame, state, width);
 }
 
 void draw_state_strip(const Frame& frame, const MemoryWorkspaceState& state, float width,
