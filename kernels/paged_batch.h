@@ -24,7 +24,8 @@ struct PagedBatch {
   std::span<const float> rotations;
   // The same for the layers that rotate by other angles; else empty
   std::span<const float> local_rotations = {};
-  // [num_sequences]: where each sequence's recurrent layers keep their state; empty: the model has none
+  // [num_sequences], all different: where each sequence's recurrent layers keep their state; empty: the model
+  // has none
   std::span<const std::int32_t> states = {};
 };
 

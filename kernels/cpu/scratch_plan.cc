@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/attention_work.h"
+#include "kernels/cpu/recurrent_work.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/kernel_table.h"
 
@@ -37,10 +38,11 @@ ScratchPlan plan_scratch(const StepShape& shape, Activation activation, std::int
       .floats_per_row = group_size * kernels.attention_partial_floats(shape.head_dim)};
   const std::int64_t attention_width = std::int64_t{shape.num_heads} * shape.head_dim;
   const std::int64_t rows = shape.num_rows;
+  const RecurrentPlan recurrent = plan_recurrent_layers(shape);
   ScratchPlan plan;
   plan.rows = std::max<std::int64_t>(rows, shape.num_logits_rows);
   plan.columns = std::max({std::int64_t{shape.embedding_length}, attention_width,
-                           std::int64_t{shape.feed_forward_length}, shape.delta_net.value_columns()});
+                           std::int64_t{shape.feed_forward_length}, recurrent.columns});
   plan.forms = forms_of(shape, activation);
   // The widest row may meet an unquantised matrix only, and be of any width.
   if (plan.forms != ActivationForm::kFloat) plan.columns = whole_groups(plan.columns);
@@ -50,21 +52,16 @@ ScratchPlan plan_scratch(const StepShape& shape, Activation activation, std::int
   }
   plan.key_value_floats = rows * shape.num_kv_heads * shape.head_dim;
   plan.product_floats =
-      rows *
-      std::max({std::int64_t{shape.embedding_length}, std::int64_t{shape.feed_forward_length},
-                shape.has_attention_gates ? attention_width : 0, delta_net_row_floats(shape.delta_net)});
+      rows * std::max({std::int64_t{shape.embedding_length}, std::int64_t{shape.feed_forward_length},
+                       shape.has_attention_gates ? attention_width : 0, recurrent.product_row_floats});
   plan.partial_floats = most_partial_floats(attention, shape.num_rows, shape.max_context_len);
   plan.item_sum_floats = logits_sum_floats(shape.num_logits_rows, shape.vocabulary_size);
   plan.worker_floats =
       std::max({std::int64_t{shape.embedding_length},
                 kernels.attention_scratch_floats(attention.rows_per_tile(), group_size, shape.head_dim),
-                convolution_scratch_floats(shape.delta_net.convolution_width)});
+                recurrent.convolution_floats});
   plan.num_threads = num_threads;
   return plan;
-}
-
-std::int64_t delta_net_row_floats(const DeltaNetShape& shape) {
-  return shape.channels() + 2 * std::int64_t{shape.num_value_heads};
 }
 
 }  // namespace octavo::kernels::cpu

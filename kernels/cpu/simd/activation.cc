@@ -107,6 +107,10 @@ void add_row(float* a, const float* b, std::int64_t size) {
   for (std::int64_t i = 0; i < size; ++i) a[i] += b[i];
 }
 
+void multiply_row(float* a, const float* b, std::int64_t size) {
+  for (std::int64_t i = 0; i < size; ++i) a[i] *= b[i];
+}
+
 void add_scaled_row(float* a, const float* b, float factor, std::int64_t size) {
   for (std::int64_t i = 0; i < size; ++i) a[i] += factor * b[i];
 }
