@@ -24,6 +24,9 @@ scheduler::SchedulerOptions scheduler_options(const EngineOptions& options,
           .max_model_len = description.max_model_len,
           .enable_prefix_caching = options.enable_prefix_caching,
           .num_host_blocks = description.num_host_blocks,
+          .num_states = description.num_states,
+          .num_host_states = description.num_host_states,
+          .bytes_per_state = description.bytes_per_state,
           .preemption_mode = options.preemption_mode,
           .admit_after_preemption = options.admit_after_preemption,
           .memory_manager = options.memory_manager,
@@ -33,6 +36,12 @@ scheduler::SchedulerOptions scheduler_options(const EngineOptions& options,
           .speculative = options.speculative};
 }
 
+// What an option asks for and this model cannot have.
+std::string notice_of(const EngineOptions& options, const EngineDescription& description) {
+  if (options.speculative == Speculation::kOff || description.num_states == 0) return {};
+  return "speculative has no effect: this model's recurrent layers cannot take back a wrong guess";
+}
+
 Result<EngineParts> load_parts(const EngineOptions& options, const LoadProgress& progress) {
   OCTAVO_TRY(OpenedModel opened, open_model(options));
   EngineParts parts;
@@ -40,6 +49,11 @@ Result<EngineParts> load_parts(const EngineOptions& options, const LoadProgress&
   parts.description.max_num_seqs = options.max_num_seqs;
   OCTAVO_TRY(auto model_runner, runner::ModelRunner::load(std::move(opened.parts), progress));
   model_runner->describe(parts.description);
+  const std::string notice = notice_of(options, parts.description);
+  if (!notice.empty()) {
+    std::string& text = parts.description.notice;
+    text += (text.empty() ? "" : "; ") + notice;
+  }
   parts.scheduler = scheduler_options(options, parts.description);
   parts.tokenizer = std::move(opened.tokenizer);
   parts.runner = std::move(model_runner);

@@ -33,6 +33,9 @@ MemoryPlan memory_plan(const runner::RunnerPlan& plan) {
           .block_size = plan.kv_layout.block_size,
           .num_blocks = plan.num_blocks,
           .num_host_blocks = plan.num_host_blocks,
+          .bytes_per_state = plan.bytes_per_state(),
+          .num_states = plan.num_states,
+          .num_host_states = plan.num_host_states,
           .max_model_len = plan.max_model_len};
 }
 
@@ -42,6 +45,7 @@ EngineOptions least_of(const EngineOptions& options, std::int32_t context_length
     const std::int32_t tokens = options.max_model_len.value_or(context_length);
     least.num_kv_blocks = (tokens + options.block_size - 1) / options.block_size;
   }
+  if (!options.num_states) least.num_states = 1;
   if (!options.swap_space) least.swap_space = 0.0;
   return least;
 }
@@ -97,11 +101,13 @@ Result<ModelDescription> read_model_description(const std::filesystem::path& pat
 
 std::int64_t resident_bytes(const EngineDescription& description, const KvTotals& totals) {
   const std::int64_t num_written = totals.peak_used_blocks + totals.peak_host_used_blocks;
-  return description.weight_bytes + description.working_bytes + num_written * description.bytes_per_block;
+  return description.weight_bytes + description.working_bytes + num_written * description.bytes_per_block +
+         totals.states.peak_held * description.bytes_per_state;
 }
 
 std::int64_t unwritten_pool_bytes(const EngineDescription& description, const KvTotals& totals) {
-  return (description.num_blocks - totals.peak_used_blocks) * description.bytes_per_block;
+  return (description.num_blocks - totals.peak_used_blocks) * description.bytes_per_block +
+         (description.num_states - totals.states.peak_held) * description.bytes_per_state;
 }
 
 }  // namespace octavo

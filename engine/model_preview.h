@@ -37,13 +37,18 @@ struct MemoryPlan {
   std::int32_t block_size = 0;  // tokens
   std::int32_t num_blocks = 0;
   std::int32_t num_host_blocks = 0;
+  std::int64_t bytes_per_state = 0;  // of recurrent layers; 0: there are none
+  std::int32_t num_states = 0, num_host_states = 0;
   std::int32_t max_model_len = 0;
   // Why it cannot be had. The numbers are then those of the least that is of use: what the options ask for,
   // and where they leave it open a pool for one full context and no host pool.
   std::optional<Error> refusal = {};
 
   std::int64_t kv_bytes() const { return num_blocks * bytes_per_block; }
-  std::int64_t host_bytes() const { return num_host_blocks * bytes_per_block; }
+  std::int64_t state_bytes() const { return num_states * bytes_per_state; }
+  std::int64_t host_bytes() const {
+    return num_host_blocks * bytes_per_block + num_host_states * bytes_per_state;
+  }
 };
 
 class ModelPreview {

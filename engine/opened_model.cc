@@ -30,6 +30,10 @@ std::vector<TokenId> end_token_ids(const tokenizer::Tokenizer& tokenizer) {
   return ids;
 }
 
+bool needs_states(const model::ModelConfig& config) {
+  return config.parts.gates_attention || config.parts.recurrent_layers != model::RecurrentLayers::kNone;
+}
+
 }  // namespace
 
 Result<OpenedModel> open_model(const EngineOptions& options, std::int64_t reserved_bytes) {
@@ -42,7 +46,8 @@ Result<OpenedModel> open_model(const EngineOptions& options, std::int64_t reserv
                                                     .activation = runner::activation_of(options, tensors),
                                                     .deterministic = options.deterministic.value_or(false),
                                                     .graphs = options.cuda_graphs,
-                                                    .needs_experts = config.experts.num_experts > 0},
+                                                    .needs_experts = config.experts.num_experts > 0,
+                                                    .needs_states = needs_states(config)},
                                                    &notice));
   const std::int64_t host_bytes = runner::available_memory_bytes() - reserved_bytes;
   OCTAVO_TRY(auto plan, backend->device_bytes()

@@ -96,6 +96,8 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   command.add_option("--gpu-memory-utilization", options.gpu_memory_utilization,
                      "Fraction of the GPU's memory to use");
   command.add_option("--swap-space", options.swap_space, "Size of the host pool (swap space) in GiB");
+  command.add_option("--num-states", options.num_states,
+                     "States of a model with recurrent layers, one for each running sequence and checkpoint");
   command.add_option("--max-model-len", options.max_model_len,
                      "Maximum tokens per request, prompt and output together (default: the model's)");
   command.add_option("--max-num-seqs", options.max_num_seqs, "Maximum sequences per step")

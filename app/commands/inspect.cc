@@ -39,13 +39,14 @@ struct InspectOptions {
   bool json = false;
 };
 
-// What is said of keys and values, for a file and for a named shape alike.
+// What is said of keys, values and states, for a file and for a named shape alike.
 struct KvReport {
   model::KvShape shape;
   std::uint64_t precision = 0;
   std::uint64_t bytes_per_token = 0;
   std::uint64_t bytes_per_block = 0;
   std::uint64_t num_tokens = 0, batch_size = 0, total_bytes = 0;  // of --tokens and --batch
+  std::uint64_t bytes_per_state = 0;  // of a sequence's recurrent layers; 0: there are none
   std::uint64_t weight_bytes = 0;
   std::optional<std::uint64_t> memory_bytes;
   model::KvCapacity capacity;  // of memory_bytes
@@ -63,12 +64,19 @@ Error too_large() {
 
 // ---- the arithmetic
 
+// What sequences share memory with, and what each has beside its keys and values.
+struct OtherBytes {
+  std::uint64_t weights = 0;
+  std::uint64_t state = 0;
+};
+
 Result<KvReport> report_kv(const InspectOptions& options, const model::KvShape& shape,
-                           std::uint64_t default_tokens, std::uint64_t weight_bytes) {
+                           std::uint64_t default_tokens, const OtherBytes& others) {
   KvReport report;
   report.shape = shape;
   report.precision = options.precision;
-  report.weight_bytes = weight_bytes;
+  report.weight_bytes = others.weights;
+  report.bytes_per_state = others.state;
   report.num_tokens = options.num_tokens.value_or(default_tokens);
   report.batch_size = options.batch_size.value_or(1);
   const auto per_token = model::kv_bytes_per_token(shape, options.precision);
@@ -84,8 +92,12 @@ Result<KvReport> report_kv(const InspectOptions& options, const model::KvShape& 
     return wrong_option("--memory", "--memory is \"" + escape_for_message(options.memory) +
                                         "\"; give an amount such as 512MiB or 24GiB");
   }
-  const auto capacity =
-      model::kv_capacity(shape, options.precision, kBlockSize, *report.memory_bytes, weight_bytes);
+  std::uint64_t taken = 0;
+  if (__builtin_mul_overflow(others.state, report.batch_size, &taken) ||
+      __builtin_add_overflow(taken, others.weights, &taken)) {
+    return too_large();
+  }
+  const auto capacity = model::kv_capacity(shape, options.precision, kBlockSize, *report.memory_bytes, taken);
   if (!capacity) return too_large();
   report.capacity = *capacity;
   return report;
@@ -98,13 +110,13 @@ std::string amount(std::uint64_t bytes) {
 }
 
 std::string capacity_text(const KvReport& report) {
-  if (report.capacity.num_blocks == 0) {
-    return "no block of " + std::to_string(kBlockSize) + " tokens fits next to the weights of " +
-           exact_bytes_text(report.weight_bytes);
-  }
+  std::string others = "weights of " + exact_bytes_text(report.weight_bytes);
+  if (report.bytes_per_state > 0)
+    others += " and states of " + exact_bytes_text(report.bytes_per_state * report.batch_size);
+  if (report.capacity.num_blocks == 0)
+    return "no block of " + std::to_string(kBlockSize) + " tokens fits next to the " + others;
   return with_thousands(report.capacity.num_blocks) +
-         " blocks = " + with_thousands(report.capacity.num_tokens) + " tokens, next to weights of " +
-         exact_bytes_text(report.weight_bytes);
+         " blocks = " + with_thousands(report.capacity.num_tokens) + " tokens, next to " + others;
 }
 
 void print_kv(std::ostream& out, const KvReport& report) {
@@ -116,6 +128,9 @@ void print_kv(std::ostream& out, const KvReport& report) {
       << "KV per block    " << amount(report.bytes_per_block) << ", " << kBlockSize << " tokens\n"
       << "KV in all       " << amount(report.total_bytes) << ", " << with_thousands(report.num_tokens)
       << " tokens x batch " << with_thousands(report.batch_size) << "\n";
+  if (report.bytes_per_state > 0)
+    out << "state           " << amount(report.bytes_per_state)
+        << " for each sequence, whatever its length\n";
   if (report.memory_bytes)
     out << "fits in " << exact_bytes_text(*report.memory_bytes) << "  " << capacity_text(report) << "\n";
 }
@@ -160,6 +175,20 @@ std::string experts_text(const ModelDescription& description) {
          exact_bytes_text(static_cast<std::uint64_t>(description.expert_bytes)) + " in all\n";
 }
 
+std::string recurrent_text(const ModelDescription& description) {
+  if (description.num_recurrent_layers == 0) return "";
+  return "recurrent       " + std::to_string(description.num_recurrent_layers) + " of the layers, " +
+         std::to_string(description.num_layers - description.num_recurrent_layers) + " have attention\n";
+}
+
+std::string skipped_text(const ModelDescription& description) {
+  if (description.num_skipped_layers == 0) return "";
+  const bool is_one = description.num_skipped_layers == 1;
+  return "not used        " + std::to_string(description.num_skipped_layers) +
+         (is_one ? " layer that guesses" : " layers that guess") + " further tokens, " +
+         exact_bytes_text(static_cast<std::uint64_t>(description.skipped_bytes)) + "\n";
+}
+
 void print_model(std::ostream& out, const model::GgufFile& file, const ModelDescription& description) {
   out << "file            " << shown(description.path) << ", "
       << amount(static_cast<std::uint64_t>(description.file_bytes));
@@ -171,9 +200,10 @@ void print_model(std::ostream& out, const model::GgufFile& file, const ModelDesc
       << "layers          " << description.num_layers << ", width " << description.embedding_length << ", "
       << description.num_heads << " heads and " << description.num_kv_heads << " KV heads of "
       << description.head_dim << "\n"
-      << experts_text(description) << "context         " << description.context_length
-      << " tokens, vocabulary of " << description.vocabulary_size << ", "
-      << (description.has_chat_template ? "with" : "without") << " chat template\n";
+      << recurrent_text(description) << experts_text(description) << skipped_text(description)
+      << "context         " << description.context_length << " tokens, vocabulary of "
+      << description.vocabulary_size << ", " << (description.has_chat_template ? "with" : "without")
+      << " chat template\n";
 }
 
 // ---- as JSON
@@ -192,6 +222,7 @@ Json to_json(const KvReport& report) {
                {"batch", report.batch_size},
                {"total_bytes", report.total_bytes},
                {"total", exact_bytes_text(report.total_bytes)}};
+  if (report.bytes_per_state > 0) json["bytes_per_state"] = report.bytes_per_state;
   if (report.memory_bytes) {
     json["memory"] = {{"bytes", *report.memory_bytes},
                       {"weight_bytes", report.weight_bytes},
@@ -210,6 +241,8 @@ Json to_json(const ModelDescription& description) {
           {"num_parameters", description.num_parameters},
           {"file_bytes", description.file_bytes},
           {"num_layers", description.num_layers},
+          {"num_recurrent_layers", description.num_recurrent_layers},
+          {"num_skipped_layers", description.num_skipped_layers},
           {"embedding_length", description.embedding_length},
           {"num_heads", description.num_heads},
           {"num_kv_heads", description.num_kv_heads},
@@ -256,7 +289,7 @@ Result<std::string> inspect_shape(const InspectOptions& options) {
         "--shape", "--shape is \"" + escape_for_message(options.shape) + "\"; known shapes are " + names);
   }
   const std::uint64_t weight_bytes = static_cast<std::uint64_t>(shape->num_parameters) * options.precision;
-  OCTAVO_TRY(const KvReport report, report_kv(options, shape->kv(), 1, weight_bytes));
+  OCTAVO_TRY(const KvReport report, report_kv(options, shape->kv(), 1, {.weights = weight_bytes}));
   if (options.json) {
     const Json json = {{"shape", std::string(shape->name)},
                        {"embedding_length", shape->embedding_length},
@@ -279,7 +312,8 @@ Result<std::string> report_model(const InspectOptions& options, const ModelPrevi
   const ModelDescription description = preview.describe();
   OCTAVO_TRY(const KvReport report,
              report_kv(options, model::kv_shape(config), static_cast<std::uint64_t>(config.context_length),
-                       static_cast<std::uint64_t>(description.file_bytes)));
+                       {.weights = static_cast<std::uint64_t>(description.file_bytes),
+                        .state = static_cast<std::uint64_t>(description.state_bytes)}));
   if (options.json) {
     const Json json = {{"model", to_json(description)},
                        {"kv", to_json(report)},

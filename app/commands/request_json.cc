@@ -205,24 +205,36 @@ Json to_json(const RequestOutput& output, const SamplingParams& sampling) {
   return json;
 }
 
+Json to_json(const StateTotals& states) {
+  return {{"checkpoints", states.num_taken},       {"resumed", states.num_resumed},
+          {"evicted", states.num_evicted},         {"copied", states.num_copied},
+          {"swapped_out", states.num_swapped_out}, {"swapped_in", states.num_swapped_in}};
+}
+
 Json to_json(const KvTotals& totals) {
-  return {{"block_size", totals.block_size},
-          {"num_blocks", totals.num_blocks},
-          {"num_host_blocks", totals.num_host_blocks},
-          {"bytes_per_block", totals.bytes_per_block},
-          {"peak_used_blocks", totals.peak_used_blocks},
-          {"peak_logical_blocks", totals.peak_logical_blocks},
-          {"cow_copies", totals.cow_copies},
-          {"partial_copies", totals.partial_copies},
-          {"swapped_out_blocks", totals.swapped_out_blocks},
-          {"swapped_in_blocks", totals.swapped_in_blocks},
-          {"preempted_swap", totals.preempted_swap},
-          {"preempted_recompute", totals.preempted_recompute},
-          {"evicted_cached_blocks", totals.evicted_cached_blocks},
-          {"prefix_hit_tokens", totals.prefix_hit_tokens},
-          {"peak_host_used_blocks", totals.peak_host_used_blocks},
-          {"swap_out_ms", milliseconds(totals.swap_out_us)},
-          {"swap_in_ms", milliseconds(totals.swap_in_us)}};
+  Json json = {{"block_size", totals.block_size},
+               {"num_blocks", totals.num_blocks},
+               {"num_host_blocks", totals.num_host_blocks},
+               {"bytes_per_block", totals.bytes_per_block},
+               {"peak_used_blocks", totals.peak_used_blocks},
+               {"peak_logical_blocks", totals.peak_logical_blocks},
+               {"cow_copies", totals.cow_copies},
+               {"partial_copies", totals.partial_copies},
+               {"swapped_out_blocks", totals.swapped_out_blocks},
+               {"swapped_in_blocks", totals.swapped_in_blocks},
+               {"preempted_swap", totals.preempted_swap},
+               {"preempted_recompute", totals.preempted_recompute},
+               {"evicted_cached_blocks", totals.evicted_cached_blocks},
+               {"prefix_hit_tokens", totals.prefix_hit_tokens},
+               {"peak_host_used_blocks", totals.peak_host_used_blocks},
+               {"swap_out_ms", milliseconds(totals.swap_out_us)},
+               {"swap_in_ms", milliseconds(totals.swap_in_us)}};
+  if (totals.num_states == 0) return json;  // the model has no recurrent layers
+  json["num_states"] = totals.num_states;
+  json["num_host_states"] = totals.num_host_states;
+  json["bytes_per_state"] = totals.bytes_per_state;
+  json["states"] = to_json(totals.states);
+  return json;
 }
 
 std::string dump(const Json& json, int indent) {

@@ -29,6 +29,7 @@ Result<GenerationRequest> request_from_json(const Json& json, const SamplingPara
                                             bool parse_special, std::string_view what);
 
 Json to_json(const RequestOutput& output, const SamplingParams& sampling);
+Json to_json(const StateTotals& states);
 Json to_json(const KvTotals& totals);
 Json to_json(const Error& error);
 

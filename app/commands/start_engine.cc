@@ -8,6 +8,12 @@
 namespace octavo::app {
 namespace {
 
+std::string states_text(const EngineDescription& description) {
+  if (description.num_states == 0) return {};
+  return ", " + std::to_string(description.num_states) + " recurrent states of " +
+         mebibytes_text(description.bytes_per_state);
+}
+
 void describe(const EngineDescription& description, const Progress& progress) {
   progress.say(
       escape_for_message(description.model.name.empty() ? description.model.path : description.model.name) +
@@ -15,8 +21,8 @@ void describe(const EngineDescription& description, const Progress& progress) {
       ", KV pool " + std::to_string(description.num_blocks) + " blocks of " +
       std::to_string(description.block_size) + " tokens, " +
       mebibytes_text(description.bytes_per_block * description.num_blocks) + ", host pool " +
-      std::to_string(description.num_host_blocks) + " blocks; " + description.device + " " + description.isa +
-      ", " + std::to_string(description.threads) + " threads");
+      std::to_string(description.num_host_blocks) + " blocks" + states_text(description) + "; " +
+      description.device + " " + description.isa + ", " + std::to_string(description.threads) + " threads");
   if (!description.notice.empty()) progress.say(description.notice);
 }
 

@@ -118,7 +118,7 @@ Integer metric(const json& object, const char* key) {
 // kNone for a name that is none.
 MissCause miss_cause_of(std::string_view name) {
   for (const MissCause cause : {MissCause::kFirstUse, MissCause::kEvicted, MissCause::kOtherSalt,
-                                MissCause::kDifferingToken, MissCause::kNotRead}) {
+                                MissCause::kDifferingToken, MissCause::kNoCheckpoint, MissCause::kNotRead}) {
     if (miss_cause_name(cause) == name) return cause;
   }
   return MissCause::kNone;

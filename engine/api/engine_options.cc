@@ -31,6 +31,7 @@ Result<void> check_ranges(const EngineOptions& options) {
   OCTAVO_TRY_VOID(check_range("target_step_ms", options.target_step_ms, 0, kMaxTargetStepMs));
   OCTAVO_TRY_VOID(check_range("max_model_len", options.max_model_len.value_or(1), 1, INT32_MAX));
   OCTAVO_TRY_VOID(check_range("num_kv_blocks", options.num_kv_blocks.value_or(1), 1, INT32_MAX));
+  OCTAVO_TRY_VOID(check_range("num_states", options.num_states.value_or(1), 1, INT32_MAX));
   OCTAVO_TRY_VOID(check_range("kv_cache_memory", options.kv_cache_memory.value_or(1), 1, kMaxCacheMebibytes));
   OCTAVO_TRY_VOID(check_range("tensor_parallel_size", options.tensor_parallel_size, 1, INT32_MAX));
   const double utilization = options.gpu_memory_utilization.value_or(1.0);

@@ -54,6 +54,7 @@ struct EngineOptions {
   std::optional<std::int64_t> kv_cache_memory = {};   // MiB
   std::optional<double> gpu_memory_utilization = {};  // 0 < F <= 1; used on a GPU, checked everywhere
   std::optional<double> swap_space = {};              // GiB
+  std::optional<std::int32_t> num_states = {};        // of recurrent layers; no more sequences run at a time
   std::optional<std::int32_t> max_model_len = {};     // tokens; at most the model's context length
   std::int32_t max_num_seqs = 64;
   std::optional<std::int32_t> max_num_batched_tokens = {};  // 512 on a CPU, 2,048 on a GPU

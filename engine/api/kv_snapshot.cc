@@ -12,4 +12,14 @@ std::string_view retention_class_name(RetentionClass retention) {
   return "unknown";
 }
 
+std::string_view checkpoint_reason_name(CheckpointReason reason) {
+  switch (reason) {
+    case CheckpointReason::kSystemPrompt: return "system_prompt";
+    case CheckpointReason::kNextTurn: return "next_turn";
+    case CheckpointReason::kEnd: return "end";
+    case CheckpointReason::kLong: return "long";
+  }
+  return "unknown";
+}
+
 }  // namespace octavo

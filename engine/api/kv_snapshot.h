@@ -33,6 +33,29 @@ struct BlockSnapshot {
   SequenceId first_owner = {};  // lowest sequence that names it; meaningful when used
 };
 
+// Why a recurrent state was kept.
+enum class CheckpointReason : std::uint8_t {
+  kSystemPrompt,  // behind the system prompt: for every chat that starts with it
+  kNextTurn,      // where the next turn's prompt will part from this one
+  kEnd,           // where a sequence ended
+  kLong,          // so many tokens after the one before
+};
+std::string_view checkpoint_reason_name(CheckpointReason reason);
+
+// One state of the recurrent layers, as the Memory view shows it.
+struct StateSnapshot {
+  BlockState state = BlockState::kFree;  // kCached: of no sequence, kept as a checkpoint
+  std::int32_t ref_count = 0;            // sequences that own it
+  bool is_checkpoint = false;
+  CheckpointReason reason = CheckpointReason::kEnd;  // of a checkpoint, as the next two
+  std::int32_t position = 0;                         // tokens before it
+  RetentionClass retention = RetentionClass::kScratch;
+  std::int32_t num_saved_tokens = 0;  // that need not be computed again, beyond the checkpoint before
+  BlockId last_block = {-1};          // the full block that it continues; -1: none
+  std::int64_t last_step = 0;         // when it was last taken, shared or released
+  SequenceId first_owner = {};        // lowest sequence that owns it; meaningful when used
+};
+
 enum class SequenceState : std::uint8_t { kWaiting, kRunning, kSwapped };
 
 struct SequenceSnapshot {
@@ -44,6 +67,7 @@ struct SequenceSnapshot {
   std::int32_t num_tokens = 0;           // prompt and generated
   std::int32_t num_computed_tokens = 0;  // with KV, on the device or swapped out
   std::vector<BlockId> block_table;      // device blocks; while swapped out, host blocks
+  BlockId state_slot = {-1};  // of its recurrent layers, in the pool of states or that of the host; -1: none
 };
 
 // Each figure: design/paging.md "Figures and their definitions", repeated in engine/metrics/README.md.
@@ -57,6 +81,10 @@ struct KvFigures {
   std::int32_t reserved_ahead_slots = 0;  // of used blocks, for tokens that have no KV yet
   std::int32_t filled_slots = 0;          // of used blocks
   std::int32_t host_used_blocks = 0;
+  // Of the pool of states: owned by sequences, kept as checkpoints only, free; and how many are checkpoints.
+  std::int32_t used_states = 0, cached_states = 0, free_states = 0;
+  std::int32_t host_used_states = 0;
+  std::int32_t checkpoints = 0;
 };
 
 // One block, looked at closely: what it holds, who has it, and why it is still here.
@@ -82,6 +110,7 @@ struct KvSnapshot {
   KvTotals totals;
   KvFigures figures;
   std::vector<BlockSnapshot> blocks;        // index = block id; of scope kSequences: empty
+  std::vector<StateSnapshot> states;        // of recurrent layers, in the order of their pool; mostly none
   std::vector<SequenceSnapshot> sequences;  // ascending by sequence id
   std::optional<BlockDetail> watched;       // the block that somebody looks at; of scope kPool
 

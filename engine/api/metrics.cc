@@ -9,6 +9,7 @@ std::string_view miss_cause_name(MissCause cause) {
     case MissCause::kEvicted: return "evicted";
     case MissCause::kOtherSalt: return "other_salt";
     case MissCause::kDifferingToken: return "differing_token";
+    case MissCause::kNoCheckpoint: return "no_checkpoint";
     case MissCause::kNotRead: return "not_read";
   }
   return "unknown";

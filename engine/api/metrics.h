@@ -7,6 +7,16 @@
 
 namespace octavo {
 
+// Of the states of recurrent layers, since the engine started; all 0 where a model has none.
+struct StateTotals {
+  std::int64_t num_taken = 0;    // checkpoints
+  std::int64_t num_resumed = 0;  // times that a sequence went on from one
+  std::int64_t num_evicted = 0;
+  std::int64_t num_copied = 0;  // states, within the device
+  std::int64_t num_swapped_out = 0, num_swapped_in = 0;
+  std::int32_t peak_held = 0;  // states on the device that were in use or kept
+};
+
 // Totals since the engine started, except where a level is meant.
 struct KvTotals {
   std::int32_t block_size = 0;  // tokens
@@ -27,6 +37,9 @@ struct KvTotals {
   std::int64_t swap_in_us = 0;
   std::int32_t host_used_blocks = 0;  // level
   std::int32_t peak_host_used_blocks = 0;
+  std::int32_t num_states = 0, num_host_states = 0;
+  std::int64_t bytes_per_state = 0;
+  StateTotals states;
 };
 
 // What became of every prompt token of a request until its first token: the five
@@ -47,6 +60,7 @@ enum class MissCause : std::uint8_t {
   kEvicted,         // the block was there; evicted_step and evicted_by name the end
   kOtherSalt,       // the same tokens are there under another salt
   kDifferingToken,  // a block that starts alike differs at `position`
+  kNoCheckpoint,    // the blocks go on, but the recurrent layers have no state beyond `position`
   kNotRead,         // the request does not read the cache, or there is none
 };
 std::string_view miss_cause_name(MissCause cause);

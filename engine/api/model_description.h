@@ -20,7 +20,11 @@ struct ModelDescription {
   std::int64_t num_layer_parameters = 0;  // of the layers alone: what every token is multiplied with; of
                                           // experts those that a token uses
   std::int64_t file_bytes = 0;
-  std::int32_t num_layers = 0;
+  std::int32_t num_layers = 0;            // that are computed
+  std::int32_t num_recurrent_layers = 0;  // of these: they keep a state instead of keys and values
+  std::int64_t state_bytes = 0;           // of one sequence in all of them, whatever its length
+  std::int32_t num_skipped_layers = 0;    // beside num_layers in the file: they only guess further tokens
+  std::int64_t skipped_bytes = 0;         // of file_bytes, what these take
   std::int32_t embedding_length = 0;
   std::int32_t num_heads = 0;
   std::int32_t num_kv_heads = 0;
@@ -48,7 +52,11 @@ struct EngineDescription {
   std::int32_t num_blocks = 0;
   std::int32_t num_host_blocks = 0;  // of the same size; 0: nothing is swapped
   std::int64_t bytes_per_block = 0;  // scales included
-  std::int64_t weight_bytes = 0;     // as prepared in memory
+  // Of recurrent layers, one for each running sequence and checkpoint; 0: there are none
+  std::int32_t num_states = 0;
+  std::int32_t num_host_states = 0;
+  std::int64_t bytes_per_state = 0;
+  std::int64_t weight_bytes = 0;  // as prepared in memory
   // Set aside for the largest step: activations, logits, sampling, the kernels' scratch
   std::int64_t working_bytes = 0;
   std::int32_t max_model_len = 0;

@@ -12,6 +12,7 @@ BlockManager::BlockManager(const BlockManagerOptions& options)
       pool_(options.num_blocks, options.block_size),
       host_pool_(options.num_host_blocks, options.block_size),
       prefix_cache_(options.num_blocks, options.block_size, options.hash),
+      states_(options.num_states, options.num_host_states, prefix_cache_),
       moved_to_(static_cast<std::size_t>(std::max(options.num_blocks, options.num_host_blocks)), kNoBlock) {
   OCTAVO_CHECK(options.largest_run == 0 || !options.enable_prefix_caching,
                "contiguous runs of %d blocks cannot be shared", options.largest_run);
@@ -20,17 +21,23 @@ BlockManager::BlockManager(const BlockManagerOptions& options)
   totals_.num_blocks = options.num_blocks;
   totals_.num_host_blocks = options.num_host_blocks;
   totals_.bytes_per_block = options.bytes_per_block;
+  totals_.num_states = options.num_states;
+  totals_.num_host_states = options.num_host_states;
+  totals_.bytes_per_state = options.bytes_per_state;
 }
 
 void BlockManager::begin_step(std::int64_t step) {
   step_ = step;
   pool_.begin_step(step);
   host_pool_.begin_step(step);
+  states_.begin_step(step);
   events_.begin_step(step);
 }
 
 void BlockManager::end_step() {
   end_copies();
+  states_.drop_unreachable();
+  totals_.states = states_.totals();
   totals_.peak_used_blocks = std::max(totals_.peak_used_blocks, pool_.num_used());
   totals_.peak_logical_blocks = std::max(totals_.peak_logical_blocks, num_logical_blocks_);
   events_.record(BlockEventKind::kStepEnd, SequenceId{}, kNoBlock, pool_.num_used());
@@ -58,7 +65,26 @@ std::optional<PrefixNodeId> BlockManager::next_match(PrefixNodeId parent, std::i
 BlockManager::PrefixMatch BlockManager::match(BlockTable& table, const SequenceContent& content,
                                               std::int32_t max_tokens) const {
   PrefixMatch match;
-  if (!options_.enable_prefix_caching) return match;
+  const bool resumes = states_.is_used() && !table.is_swapped_out_;
+  if (!options_.enable_prefix_caching || (resumes && !table.empty())) return match;
+  if (resumes) {
+    const BlockId state = find_checkpoint(table, content, max_tokens);
+    max_tokens = state == kNoBlock ? 0 : states_.checkpoint_of(state)->place.position;
+  } else {
+    find_known(table, content, max_tokens);
+  }
+  const std::vector<BlockTable::KnownNode>& known = table.known_;
+  const std::int32_t most = std::max(0, max_tokens / options_.block_size - table.num_sealed_blocks_);
+  match.num_blocks = std::min(static_cast<std::int32_t>(known.size()), most);
+  for (std::int32_t i = 0; i < match.num_blocks; ++i) {
+    const BlockId holder = prefix_cache_.holder(known[static_cast<std::size_t>(i)].node);
+    if (pool_.at(holder).ref_count > 0) ++match.num_used_blocks;
+  }
+  return match;
+}
+
+void BlockManager::find_known(BlockTable& table, const SequenceContent& content,
+                              std::int32_t max_tokens) const {
   std::vector<BlockTable::KnownNode>& known = table.known_;
   if (table.num_sealed_blocks_ > 0) known.clear();
   // A chain is forgotten from its end: what is left of it is still how the content starts.
@@ -72,13 +98,37 @@ BlockManager::PrefixMatch BlockManager::match(BlockTable& table, const SequenceC
   };
   for (auto node = next_known(); node; node = next_known())
     known.push_back({*node, prefix_cache_.serial(*node)});
-  const std::int32_t most = std::max(0, max_tokens / options_.block_size - table.num_sealed_blocks_);
-  match.num_blocks = std::min(static_cast<std::int32_t>(known.size()), most);
-  for (std::int32_t i = 0; i < match.num_blocks; ++i) {
-    const BlockId holder = prefix_cache_.holder(known[static_cast<std::size_t>(i)].node);
-    if (pool_.at(holder).ref_count > 0) ++match.num_used_blocks;
+}
+
+// Where an empty table may go on: the longest checkpoint whose blocks are all there.
+BlockId BlockManager::find_checkpoint(BlockTable& table, const SequenceContent& content,
+                                      std::int32_t max_tokens) const {
+  find_known(table, content, max_tokens);
+  return states_.find(
+      [&](const CheckpointPlace& place) { return can_resume(table, content, max_tokens, place); });
+}
+
+bool BlockManager::can_resume(const BlockTable& table, const SequenceContent& content,
+                              std::int32_t max_tokens, const CheckpointPlace& place) const {
+  if (place.position > max_tokens) return false;
+  const std::int32_t num_full = place.position / options_.block_size;
+  const auto full =
+      std::span(table.known_).first(std::min(table.known_.size(), static_cast<std::size_t>(num_full)));
+  if (std::cmp_less(full.size(), num_full)) return false;
+  const bool continues =
+      full.empty() ? place.node == kNoNode && place.salt == content.salt : place.node == full.back().node;
+  if (!continues) return false;
+  const auto tail = tokens_of_block(content, num_full, place.position);
+  if (!std::ranges::equal(tail, place.tail)) return false;
+  if (tail.empty()) return true;
+  // The tail is copied, beside what the table takes over and still needs.
+  const auto closest = prefix_cache_.closest(place.node, tail, content.salt);
+  if (std::cmp_less(closest.num_equal, tail.size())) return false;
+  std::int32_t num_left = num_available() - (is_evictable(prefix_cache_.holder(closest.node)) ? 1 : 0);
+  for (const BlockTable::KnownNode& known : full) {
+    if (is_evictable(prefix_cache_.holder(known.node))) --num_left;
   }
-  return match;
+  return num_left >= blocks_for(max_tokens + 1, options_.block_size) - num_full;
 }
 
 std::size_t BlockManager::write_index(const BlockTable& table) const {
@@ -189,7 +239,43 @@ BlockManager::AppendedMatch BlockManager::append_match(BlockTable& table, const 
     appended.miss.cause = MissCause::kNotRead;
     return appended;
   }
+  if (states_.is_used()) return resume(table, content, max_tokens, *copies);
   table.known_.clear();
+  append_hits(table, content, max_tokens, appended);
+  append_partial(table, content, max_tokens, copies, appended);
+  return appended;
+}
+
+// A table that holds something goes on with its own state.
+BlockManager::AppendedMatch BlockManager::resume(BlockTable& table, const SequenceContent& content,
+                                                 std::int32_t max_tokens, std::vector<BlockCopy>& copies) {
+  AppendedMatch appended;
+  if (!table.empty()) return appended;
+  const BlockId state = find_checkpoint(table, content, max_tokens);
+  const std::int32_t position = state == kNoBlock ? 0 : states_.checkpoint_of(state)->place.position;
+  const std::int32_t num_known = static_cast<std::int32_t>(table.known_.size()) * options_.block_size;
+  table.known_.clear();
+  append_hits(table, content, position, appended);
+  const auto next = tokens_of_block(content, table.num_sealed_blocks_, max_tokens);
+  const auto closest = prefix_cache_.closest(table.last_sealed_, next, content.salt);
+  appended.miss = miss_after(table, content, next, closest);
+  if (position < max_tokens && std::max(num_known, appended.miss.position) > position)
+    appended.miss = {.cause = MissCause::kNoCheckpoint, .position = position};
+  if (state == kNoBlock) return appended;
+  appended.num_copied_partial = position - table.num_sealed_blocks_ * options_.block_size;
+  if (appended.num_copied_partial > 0) {
+    const auto tail = next.first(static_cast<std::size_t>(appended.num_copied_partial));
+    copy_start(table, prefix_cache_.closest(table.last_sealed_, tail, content.salt).node,
+               appended.num_copied_partial, copies);
+  }
+  table.state_ = states_.resume(state);
+  table.last_checkpoint_ = position;
+  return appended;
+}
+
+// Full blocks.
+void BlockManager::append_hits(BlockTable& table, const SequenceContent& content, std::int32_t max_tokens,
+                               AppendedMatch& appended) {
   auto node = next_match(table.last_sealed_, table.num_sealed_blocks_, content, max_tokens);
   for (; node; node = next_match(table.last_sealed_, table.num_sealed_blocks_, content, max_tokens)) {
     const bool is_live = pool_.at(prefix_cache_.holder(*node)).ref_count > 0;
@@ -198,8 +284,6 @@ BlockManager::AppendedMatch BlockManager::append_match(BlockTable& table, const 
     (is_live ? appended.num_hit_live : appended.num_hit_cached) +=
         table.num_computed_tokens_ - num_computed_before;
   }
-  append_partial(table, content, max_tokens, copies, appended);
-  return appended;
 }
 
 void BlockManager::append_hit(BlockTable& table, const SequenceContent& content, PrefixNodeId node) {
@@ -219,41 +303,55 @@ void BlockManager::append_hit(BlockTable& table, const SequenceContent& content,
 // Full blocks end here: the start of one more, if worth a copy, and the reason why it is not the whole of it.
 void BlockManager::append_partial(BlockTable& table, const SequenceContent& content, std::int32_t max_tokens,
                                   std::vector<BlockCopy>* copies, AppendedMatch& appended) {
-  const std::int32_t begin = table.num_sealed_blocks_ * options_.block_size;
   const bool holds_more = table.num_blocks() > table.num_sealed_blocks_;  // its own, partly filled
   const auto token_ids = tokens_of_block(content, table.num_sealed_blocks_, max_tokens);
   if (token_ids.empty() || holds_more) return;
 
   const auto closest = prefix_cache_.closest(table.last_sealed_, token_ids, content.salt);
-  appended.miss = {.cause = MissCause::kFirstUse, .position = begin + closest.num_equal};
-  if (const auto remembered = remembered_miss(table, token_ids, content)) {
-    appended.miss.cause = remembered->cause;
-    appended.miss.evicted_step = remembered->evicted_step;
-    appended.miss.evicted_by = remembered->evicted_by;
-  } else if (closest.num_equal == static_cast<std::int32_t>(token_ids.size())) {
-    appended.miss.cause = MissCause::kNone;
-  } else if (closest.num_equal > 0) {
-    appended.miss.cause = MissCause::kDifferingToken;
-  } else if (closest.is_under_other_salt) {
-    appended.miss.cause = MissCause::kOtherSalt;
-  }
+  appended.miss = miss_after(table, content, token_ids, closest);
   if (copies == nullptr || closest.node == kNoNode) return;
   const auto num_there = static_cast<std::int32_t>(prefix_cache_.tokens(closest.node).size());
   const bool is_worth_it = closest.num_equal >= std::min(kLeastPartialMatch, num_there);
-  const BlockId source = prefix_cache_.holder(closest.node);
-  if (!is_worth_it || !can_copy_partial(table, source, max_tokens)) return;
+  if (!is_worth_it || !can_copy_partial(table, prefix_cache_.holder(closest.node), max_tokens)) return;
+  copy_start(table, closest.node, closest.num_equal, *copies);
+  appended.num_copied_partial = closest.num_equal;
+}
 
+// Why `token_ids`, which follow the sealed blocks and are at most a block of them, were not all found.
+PrefixMiss BlockManager::miss_after(const BlockTable& table, const SequenceContent& content,
+                                    std::span<const TokenId> token_ids,
+                                    const PrefixCache::Closest& closest) const {
+  const std::int32_t begin = table.num_sealed_blocks_ * options_.block_size;
+  PrefixMiss miss{.cause = MissCause::kFirstUse, .position = begin + closest.num_equal};
+  if (const auto remembered = remembered_miss(table, token_ids, content)) {
+    miss.cause = remembered->cause;
+    miss.evicted_step = remembered->evicted_step;
+    miss.evicted_by = remembered->evicted_by;
+  } else if (closest.num_equal == static_cast<std::int32_t>(token_ids.size())) {
+    miss.cause = MissCause::kNone;
+  } else if (closest.num_equal > 0) {
+    miss.cause = MissCause::kDifferingToken;
+  } else if (closest.is_under_other_salt) {
+    miss.cause = MissCause::kOtherSalt;
+  }
+  return miss;
+}
+
+// The first slots of a node that follows the sealed blocks, as the table's own.
+void BlockManager::copy_start(BlockTable& table, PrefixNodeId node, std::int32_t num_tokens,
+                              std::vector<BlockCopy>& copies) {
+  const BlockId source = prefix_cache_.holder(node);
   if (pool_.at(source).state == BlockState::kCached) prefix_cache_.reuse(source);
   events_.record(BlockEventKind::kPin, SequenceId{}, source, pool_.pin(source));
   copy_sources_.push_back(source);
-  const BlockId target = copy_block(source, table.owner_, BlockEventKind::kCopyPartial, *copies);
+  const BlockId target = copy_block(source, table.owner_, BlockEventKind::kCopyPartial, copies);
   ++totals_.partial_copies;
-  pool_.set_assigned(target, closest.num_equal);
-  pool_.set_filled(target, closest.num_equal);
-  events_.record(BlockEventKind::kFill, table.owner_, target, closest.num_equal);
+  pool_.set_assigned(target, num_tokens);
+  pool_.set_filled(target, num_tokens);
+  events_.record(BlockEventKind::kFill, table.owner_, target, num_tokens);
   append(table, target);
-  table.num_computed_tokens_ = table.num_assigned_tokens_ = begin + closest.num_equal;
-  appended.num_copied_partial = closest.num_equal;
+  table.num_computed_tokens_ = table.num_assigned_tokens_ =
+      table.num_sealed_blocks_ * options_.block_size + num_tokens;
 }
 
 // Only a whole block can have been evicted or stand elsewhere.
@@ -267,18 +365,23 @@ std::optional<PrefixMiss> BlockManager::remembered_miss(const BlockTable& table,
       .cause = MissCause::kEvicted, .evicted_step = eviction->step, .evicted_by = eviction->by.value};
 }
 
+bool BlockManager::is_evictable(BlockId block) const {
+  return pool_.at(block).state == BlockState::kCached &&
+         prefix_cache_.retention(prefix_cache_.node_of(block)) != RetentionClass::kPinned;
+}
+
 // While it is being copied a cached source cannot be evicted, which must not take the last block that the
 // table is about to need.
 bool BlockManager::can_copy_partial(const BlockTable& table, BlockId source, std::int32_t max_tokens) const {
   const std::int32_t num_needed = blocks_for(max_tokens + 1, options_.block_size) - table.num_blocks();
-  const bool occupies = pool_.at(source).state == BlockState::kCached &&
-                        prefix_cache_.retention(prefix_cache_.node_of(source)) != RetentionClass::kPinned;
-  return num_available() - (occupies ? 1 : 0) >= num_needed;
+  return num_available() - (is_evictable(source) ? 1 : 0) >= num_needed;
 }
 
 // ---- growing
 
-void BlockManager::grow(BlockTable& table, std::int32_t num_tokens, std::vector<BlockCopy>& copies) {
+void BlockManager::grow(BlockTable& table, std::int32_t num_tokens, std::vector<BlockCopy>& copies,
+                        std::vector<StateMove>* moves) {
+  if (states_.is_used()) table.state_ = states_.make_writable(table.state_, *moves);
   if (writes_shared_block(table)) copy_on_write(table, copies);
   if (num_tokens <= table.num_assigned_tokens_) return;
   const std::int32_t block_size = options_.block_size;
@@ -343,6 +446,27 @@ void BlockManager::commit(BlockTable& table, const SequenceContent& content, std
   seal_full(table, content);
 }
 
+void BlockManager::keep_state(BlockTable& table, const SequenceContent& content, CheckpointReason reason) {
+  const std::int32_t num_saved = num_tokens_since_checkpoint(table);
+  if (!states_.is_used() || !options_.enable_prefix_caching || num_saved < kLeastSavedTokens) return;
+  const std::int32_t position = table.num_computed_tokens_;
+  const auto tail = tokens_of_block(content, table.num_sealed_blocks_, position);
+  CheckpointPlace place{.node = table.last_sealed_, .tail = {tail.begin(), tail.end()}, .position = position};
+  if (place.node == kNoNode) {
+    place.salt = content.salt;
+  } else {
+    place.serial = prefix_cache_.serial(place.node);
+  }
+  const bool is_system = reason == CheckpointReason::kSystemPrompt;
+  states_.keep(table.state_,
+               {.place = std::move(place),
+                .reason = reason,
+                .retention = is_system ? std::max(content.retention, RetentionClass::kSystemPrompt)
+                                       : content.retention,
+                .num_saved_tokens = num_saved});
+  table.last_checkpoint_ = position;
+}
+
 void BlockManager::trim(BlockTable& table) {
   const bool keeps_run = buddies_.has_value();
   const std::int32_t num_blocks = blocks_for(table.num_computed_tokens_, options_.block_size);
@@ -388,13 +512,19 @@ void BlockManager::fork(const BlockTable& parent, BlockTable& child) {
   child.num_computed_tokens_ = child.num_assigned_tokens_ = parent.num_computed_tokens_;
   child.num_sealed_blocks_ = parent.num_sealed_blocks_;
   child.last_sealed_ = parent.last_sealed_;
+  child.state_ = states_.share(parent.state_);
+  child.last_checkpoint_ = parent.last_checkpoint_;
 }
 
 void BlockManager::share_start(const BlockTable& source, BlockTable& child, std::int32_t num_blocks) {
   OCTAVO_CHECK(num_blocks * options_.block_size <= source.num_computed_tokens_,
                "%d blocks of %d computed tokens", num_blocks, source.num_computed_tokens_);
+  OCTAVO_CHECK(!states_.is_used() || num_blocks * options_.block_size == source.num_computed_tokens_,
+               "the state of %d tokens is not that of %d blocks", source.num_computed_tokens_, num_blocks);
   share_first(source, child, num_blocks);
   child.num_computed_tokens_ = child.num_assigned_tokens_ = num_blocks * options_.block_size;
+  child.state_ = states_.share(source.state_);
+  child.last_checkpoint_ = source.last_checkpoint_;
   if (!options_.enable_prefix_caching) return;
   child.num_sealed_blocks_ = std::min(num_blocks, source.num_sealed_blocks_);
   if (child.num_sealed_blocks_ == 0) return;
@@ -415,8 +545,10 @@ void BlockManager::share_first(const BlockTable& table, BlockTable& other, std::
 
 // ---- swapping
 
-bool BlockManager::swap_out(std::span<const MovingTable> tables, std::vector<BlockSwap>& swaps) {
+bool BlockManager::swap_out(std::span<const MovingTable> tables, std::vector<BlockSwap>& swaps,
+                            std::vector<StateMove>* moves) {
   if (num_distinct_blocks(tables) > host_pool_.num_free()) return false;
+  if (states_.is_used() && !states_.swap_out(states_of(tables), *moves)) return false;
   const std::size_t num_swaps_before = swaps.size();
   for (const MovingTable& moving : tables) {
     trim(*moving.table);
@@ -460,8 +592,23 @@ void BlockManager::move_out(const BlockTable& table, std::vector<BlockSwap>& swa
   }
 }
 
+// Of those that have computed anything; the others let theirs go, which they would have to clear anyway.
+std::vector<BlockId*> BlockManager::states_of(std::span<const MovingTable> tables) {
+  std::vector<BlockId*> states;
+  for (const MovingTable& moving : tables) {
+    BlockTable& table = *moving.table;
+    if (table.num_computed_tokens_ > 0) {
+      states.push_back(&table.state_);
+    } else {
+      states_.let_go(std::exchange(table.state_, kNoBlock));
+    }
+  }
+  return states;
+}
+
 BlockManager::AppendedMatch BlockManager::swap_in(std::span<const MovingTable> tables,
-                                                  std::vector<BlockSwap>& swaps) {
+                                                  std::vector<BlockSwap>& swaps,
+                                                  std::vector<StateMove>* moves) {
   const std::size_t num_swaps_before = swaps.size();
   AppendedMatch found_first;
   std::vector<std::vector<BlockId>> device_blocks(tables.size());
@@ -481,6 +628,7 @@ BlockManager::AppendedMatch BlockManager::swap_in(std::span<const MovingTable> t
     table.blocks_ = std::move(device_blocks[i]);
     table.is_swapped_out_ = false;
   }
+  if (states_.is_used()) states_.swap_in(states_of(tables), *moves);
   totals_.swapped_in_blocks += static_cast<std::int64_t>(swaps.size() - num_swaps_before);
   totals_.host_used_blocks = host_pool_.num_used();
   return found_first;
@@ -539,6 +687,7 @@ void BlockManager::release_host(BlockTable& table) {
 // ---- letting go
 
 void BlockManager::release(BlockTable& table) {
+  table.is_swapped_out_ ? states_.let_host_go(table.state_) : states_.let_go(table.state_);
   if (table.is_swapped_out_) {
     release_host(table);
   } else if (buddies_ && !table.empty()) {
@@ -552,6 +701,7 @@ void BlockManager::release(BlockTable& table) {
 }
 
 void BlockManager::release_findable(BlockTable& table, const SequenceContent& content) {
+  if (!table.is_swapped_out_) keep_state(table, content, CheckpointReason::kEnd);
   const std::int32_t num_partial =
       table.num_computed_tokens_ - table.num_sealed_blocks_ * options_.block_size;
   const bool is_partial = num_partial > 0 && num_partial < options_.block_size;
@@ -570,6 +720,7 @@ void BlockManager::release_findable(BlockTable& table, const SequenceContent& co
 
 void BlockManager::reset_prefix_cache() {
   prefix_cache_.release_pins();
+  states_.reset();
   while (evict_one(SequenceId{})) {
   }
 }
@@ -587,6 +738,7 @@ KvFigures BlockManager::figures() const {
   figures.reserved_ahead_slots = static_cast<std::int32_t>(pool_.num_reserved_slots());
   figures.filled_slots = static_cast<std::int32_t>(pool_.num_filled_slots());
   figures.host_used_blocks = host_pool_.num_used();
+  states_.describe(figures);
   if (pool_.num_used() == 0) return figures;
   const double num_used = pool_.num_used();
   figures.sharing_ratio = num_logical_blocks_ / num_used;
@@ -620,6 +772,34 @@ std::vector<BlockSnapshot> BlockManager::snapshot(std::span<const OwnedTable> ta
     }
   }
   return blocks;
+}
+
+std::vector<StateSnapshot> BlockManager::state_snapshot(std::span<const OwnedTable> tables) const {
+  std::vector<StateSnapshot> states(static_cast<std::size_t>(states_.pool().num_blocks()));
+  for (std::int32_t id = 0; id < states_.pool().num_blocks(); ++id) {
+    const Block& state = states_.pool().at(BlockId{id});
+    StateSnapshot& shown = states[static_cast<std::size_t>(id)];
+    shown.state = state.state;
+    shown.ref_count = state.ref_count;
+    shown.last_step = state.last_step;
+    const auto& checkpoint = states_.checkpoint_of(BlockId{id});
+    if (!checkpoint) continue;
+    shown.is_checkpoint = true;
+    shown.reason = checkpoint->reason;
+    shown.position = checkpoint->place.position;
+    shown.retention = checkpoint->retention;
+    shown.num_saved_tokens = checkpoint->num_saved_tokens;
+    if (checkpoint->place.node != kNoNode && states_.is_reachable(checkpoint->place))
+      shown.last_block = prefix_cache_.holder(checkpoint->place.node);
+  }
+  for (const OwnedTable& owned : tables) {
+    const BlockTable& table = *owned.table;
+    if (table.is_swapped_out_ || table.state_ == kNoBlock) continue;
+    StateSnapshot& shown = states[static_cast<std::size_t>(table.state_.value)];
+    const bool is_first = shown.first_owner == SequenceId{} || table.owner_ < shown.first_owner;
+    if (is_first) shown.first_owner = table.owner_;
+  }
+  return states;
 }
 
 // ---- checks
@@ -678,9 +858,11 @@ std::optional<std::string> BlockManager::broken_invariant(std::span<const OwnedT
     if (auto broken = buddies_->broken_invariant()) return broken;
   }
   Recount device(pool_), host(host_pool_);
+  std::vector<BlockId> states, host_states;
   std::int32_t num_logical_blocks = 0;
   for (const OwnedTable& owned : tables) {
     if (auto broken = broken_table(owned)) return broken;
+    (owned.table->is_swapped_out_ ? host_states : states).push_back(owned.table->state_);
     if (owned.table->is_swapped_out_) {
       host.add(*owned.table);
     } else {
@@ -688,6 +870,7 @@ std::optional<std::string> BlockManager::broken_invariant(std::span<const OwnedT
       num_logical_blocks += owned.table->num_blocks();
     }
   }
+  if (auto broken = states_.broken_invariant(states, host_states)) return broken;
   if (num_logical_blocks != num_logical_blocks_) return "the count of logical blocks is wrong";
   if (auto broken = device.difference()) return broken;
   if (auto broken = host.difference()) return "host pool: " + *broken;
@@ -714,6 +897,9 @@ std::optional<std::string> BlockManager::broken_table(const OwnedTable& owned) c
   if (buddies_ ? table.num_blocks() < num_needed : table.num_blocks() != num_needed) {
     return broken(" has the wrong length");
   }
+  const bool needs_state = states_.is_used() && table.num_computed_tokens_ > 0;
+  const bool may_have_state = states_.is_used() && !table.empty();
+  if (table.state_ == kNoBlock ? needs_state : !may_have_state) return broken(" has the wrong state");
   const bool is_sealed = options_.enable_prefix_caching && !table.is_swapped_out_;
   const std::int32_t num_full = is_sealed ? table.num_computed_tokens_ / block_size : 0;
   if (table.num_sealed_blocks_ != num_full) return broken(" has full blocks that are not sealed");

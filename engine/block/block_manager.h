@@ -15,6 +15,10 @@
 // Cached blocks (no reference, still findable) count as available: they are evicted, leaves first, when no
 // free block is left. Blocks that a copy of the step reads are pinned until end_step().
 //
+// Recurrent layers. Where a model has any, a table also has a state (state_manager.h), which belongs to all
+// computed tokens and to no fewer. So a prefix is found as far as both its blocks and a checkpoint are there,
+// a table is continued from the cache only while it is empty, and grow() makes the state writable.
+//
 // Invariants, recounted by broken_invariant():
 //   1. free + cached + used = num_blocks, and a reference count is the number of table entries and pins that
 //      name the block. Of the host pool the same, with nothing cached.
@@ -38,12 +42,17 @@
 #include "engine/block/block_table.h"
 #include "engine/block/buddy_allocator.h"
 #include "engine/block/prefix_cache.h"
+#include "engine/block/state_manager.h"
 
 namespace octavo::block {
 
 // A prefix that ends inside a block is copied from it when at least so many tokens are alike: fewer are as
 // quickly computed.
 inline constexpr std::int32_t kLeastPartialMatch = 4;
+
+// A state weighs as much as the keys and values of some thousand tokens, and copying it takes as long as
+// computing a few.
+inline constexpr std::int32_t kLeastSavedTokens = 16;
 
 struct BlockManagerOptions {
   std::int32_t block_size = 16;
@@ -55,6 +64,10 @@ struct BlockManagerOptions {
   // no prefix caching.
   std::int32_t largest_run = 0;
   HashFunction hash = &hash_tokens;
+  // Of recurrent layers; 0: the model has none. REQUIRES: at least as many as sequences that run.
+  std::int32_t num_states = 0;
+  std::int32_t num_host_states = 0;
+  std::int64_t bytes_per_state = 0;  // for figures only
 };
 
 // What the blocks of a sequence are found by: its tokens, and the salt that separates users. And how long
@@ -136,19 +149,27 @@ class BlockManager {
   };
   // Puts what match() finds into the table; a partly filled last block that it covers is released. Then, with
   // `copies`, the start of one more block where at least kLeastPartialMatch tokens or all of a partial node
-  // match: its source stays pinned until end_step().
+  // match: its source stays pinned until end_step(). Of a table with a state, only where it is empty, and
+  // then exactly to a checkpoint. REQUIRES: `copies` where there are states.
   AppendedMatch append_match(BlockTable& table, const SequenceContent& content, std::int32_t max_tokens,
                              std::vector<BlockCopy>* copies = nullptr);
 
   // Slots for `num_tokens` tokens, all from num_computed_tokens on writable by this table alone.
-  // REQUIRES: num_blocks_to_grow() <= num_available().
-  void grow(BlockTable& table, std::int32_t num_tokens, std::vector<BlockCopy>& copies);
+  // REQUIRES: num_blocks_to_grow() <= num_available(); `moves` where there are states.
+  void grow(BlockTable& table, std::int32_t num_tokens, std::vector<BlockCopy>& copies,
+            std::vector<StateMove>* moves = nullptr);
 
   // Gives an empty table a run of blocks in which it will grow. REQUIRES: can_reserve().
   void reserve(BlockTable& table, std::int32_t num_blocks);
 
   // Keys and values of the first `num_computed` tokens exist now.
   void commit(BlockTable& table, const SequenceContent& content, std::int32_t num_computed);
+  // The state of the computed tokens can be found from now on, if that saves at least kLeastSavedTokens.
+  void keep_state(BlockTable& table, const SequenceContent& content, CheckpointReason reason);
+  // Tokens since the newest checkpoint of these that is known.
+  static std::int32_t num_tokens_since_checkpoint(const BlockTable& table) {
+    return table.num_computed_tokens_ - table.last_checkpoint_;
+  }
   // Slots without KV go back, and blocks without any other: of a draft that was rejected. What a rejected
   // token left in a slot is nothing: it is overwritten before anybody reads it.
   void trim(BlockTable& table);
@@ -159,18 +180,20 @@ class BlockManager {
   void fork(const BlockTable& parent, BlockTable& child);
 
   // `child` (empty) shares the first `num_blocks` blocks of `source`, whose tokens it starts with.
-  // REQUIRES: they are full and computed.
+  // REQUIRES: they are full and computed; where there are states, nothing behind them is.
   void share_start(const BlockTable& source, BlockTable& child, std::int32_t num_blocks);
 
   // Moves the tables of a group to the host pool, shared blocks once: the copies to be made are appended.
   // False, and nothing changes, when the host pool has not enough blocks. Contents stay findable on the
   // device as long as their place is not needed.
-  bool swap_out(std::span<const MovingTable> tables, std::vector<BlockSwap>& swaps);
+  bool swap_out(std::span<const MovingTable> tables, std::vector<BlockSwap>& swaps,
+                std::vector<StateMove>* moves = nullptr);
 
   // Brings them back with the sharing that they had. What is still found on the device is not copied;
   // returned is how much of the first table that was.
   // REQUIRES: num_distinct_blocks() <= num_available().
-  AppendedMatch swap_in(std::span<const MovingTable> tables, std::vector<BlockSwap>& swaps);
+  AppendedMatch swap_in(std::span<const MovingTable> tables, std::vector<BlockSwap>& swaps,
+                        std::vector<StateMove>* moves = nullptr);
 
   // Lets all blocks go, the last one first, so that the tail of a chain is evicted before its head.
   void release(BlockTable& table);
@@ -190,11 +213,13 @@ class BlockManager {
   const BlockPool& pool() const { return pool_; }
   const BlockPool& host_pool() const { return host_pool_; }
   const PrefixCache& prefix_cache() const { return prefix_cache_; }
-  const KvTotals& totals() const { return totals_; }
-  KvTotals& totals() { return totals_; }  // the scheduler adds what it alone knows
-  KvFigures figures() const;              // definitions: kv_snapshot.h
+  const StateManager& states() const { return states_; }
+  const KvTotals& totals() const { return totals_; }  // of states: as of the end of the last step
+  KvTotals& totals() { return totals_; }              // the scheduler adds what it alone knows
+  KvFigures figures() const;                          // definitions: kv_snapshot.h
   // Blocks as the Memory view shows them; owners are filled from `tables`.
   std::vector<BlockSnapshot> snapshot(std::span<const OwnedTable> tables) const;
+  std::vector<StateSnapshot> state_snapshot(std::span<const OwnedTable> tables) const;
 
   // The first broken invariant as a sentence, recounted from `tables`, which must be all that exist.
   // O(everything).
@@ -212,11 +237,24 @@ class BlockManager {
                                            std::int32_t max_tokens) const;
   std::optional<PrefixNodeId> next_match(PrefixNodeId parent, std::int32_t block_index,
                                          const SequenceContent& content, std::int32_t max_tokens) const;
+  void find_known(BlockTable& table, const SequenceContent& content, std::int32_t max_tokens) const;
+  BlockId find_checkpoint(BlockTable& table, const SequenceContent& content, std::int32_t max_tokens) const;
+  bool can_resume(const BlockTable& table, const SequenceContent& content, std::int32_t max_tokens,
+                  const CheckpointPlace& place) const;
   void append_hit(BlockTable& table, const SequenceContent& content, PrefixNodeId node);
+  void append_hits(BlockTable& table, const SequenceContent& content, std::int32_t max_tokens,
+                   AppendedMatch& appended);
+  AppendedMatch resume(BlockTable& table, const SequenceContent& content, std::int32_t max_tokens,
+                       std::vector<BlockCopy>& copies);
   void append_partial(BlockTable& table, const SequenceContent& content, std::int32_t max_tokens,
                       std::vector<BlockCopy>* copies, AppendedMatch& appended);
+  PrefixMiss miss_after(const BlockTable& table, const SequenceContent& content,
+                        std::span<const TokenId> token_ids, const PrefixCache::Closest& closest) const;
+  void copy_start(BlockTable& table, PrefixNodeId node, std::int32_t num_tokens,
+                  std::vector<BlockCopy>& copies);
   std::optional<PrefixMiss> remembered_miss(const BlockTable& table, std::span<const TokenId> token_ids,
                                             const SequenceContent& content) const;
+  bool is_evictable(BlockId block) const;
   bool can_copy_partial(const BlockTable& table, BlockId source, std::int32_t max_tokens) const;
   RetentionClass retention_of(const SequenceContent& content, std::int32_t block_index) const;
   const BlockPool& pool_of(const BlockTable& table) const {
@@ -231,6 +269,7 @@ class BlockManager {
   void append(BlockTable& table, BlockId block);
   void share_first(const BlockTable& table, BlockTable& other, std::int32_t num_blocks);
   void pop_back(BlockTable& table);
+  std::vector<BlockId*> states_of(std::span<const MovingTable> tables);
   void move_out(const BlockTable& table, std::vector<BlockSwap>& swaps);
   AppendedMatch find_on_device(BlockTable& table, const SequenceContent& content,
                                std::vector<BlockId>& device);
@@ -243,6 +282,7 @@ class BlockManager {
   BlockPool pool_;
   BlockPool host_pool_;
   PrefixCache prefix_cache_;
+  StateManager states_;
   std::optional<BuddyAllocator> buddies_;
   BlockEventLog events_;
   KvTotals totals_;

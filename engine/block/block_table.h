@@ -28,6 +28,9 @@ class BlockTable {
   std::int32_t num_assigned_tokens() const { return num_assigned_tokens_; }  // has a slot
   bool empty() const { return blocks_.empty(); }
   bool is_swapped_out() const { return is_swapped_out_; }
+  // What recurrent layers know of the computed tokens, in the pool of states (swapped out: in the host's);
+  // kNoBlock: there are no such layers, or nothing is computed.
+  BlockId state() const { return state_; }
 
  private:
   friend class BlockManager;
@@ -39,6 +42,8 @@ class BlockTable {
   std::int32_t num_sealed_blocks_ = 0;
   PrefixNodeId last_sealed_ = kNoNode;  // node of block num_sealed_blocks - 1
   bool is_swapped_out_ = false;
+  BlockId state_ = kNoBlock;
+  std::int32_t last_checkpoint_ = 0;  // position of the newest one that is known of these tokens
 
   // What match() found behind the sealed part when it was asked last, by serial: whoever waits for blocks
   // asks in every step, and looks up only what is new. Of a table without a sealed part.

@@ -16,6 +16,7 @@ EngineOptions TextScorer::options_for(const EngineOptions& options, std::int32_t
           .kv_cache_dtype = options.kv_cache_dtype,
           .num_kv_blocks = (context + options.block_size - 1) / options.block_size,
           .swap_space = 0.0,
+          .num_states = 1,
           .max_model_len = context,
           .max_num_seqs = 1,
           .max_num_batched_tokens = kMaxTokens,
@@ -65,6 +66,10 @@ scheduler::SchedulerOutput TextScorer::step_of(std::span<const TokenId> token_id
   sequence.token_ids = std::span(token_ids_).subspan(begin);
   sequence.block_table = block_table_;
   scheduler::SchedulerOutput step;
+  if (description_.num_states > 0) {
+    sequence.state = BlockId{0};
+    if (begin == 0) step.state_moves.push_back({.kind = block::StateMoveKind::kClear, .target = BlockId{0}});
+  }
   step.sequences.push_back(std::move(sequence));
   return step;
 }

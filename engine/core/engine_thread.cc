@@ -21,10 +21,12 @@ std::atomic<std::uint64_t> next_request_id = 1;
 // queue full waits for one step at most.
 constexpr std::size_t kCommandCapacity = 1024;
 
-IntakeSources real_sources(const tokenizer::Tokenizer& tokenizer, std::int32_t max_model_len) {
+IntakeSources real_sources(const tokenizer::Tokenizer& tokenizer,
+                           const scheduler::SchedulerOptions& options) {
   IntakeSources sources{.tokenizer = &tokenizer,
                         .num_end_tokens = 0,
-                        .max_prompt_tokens = static_cast<std::size_t>(std::max(1, max_model_len - 1)),
+                        .max_prompt_tokens = static_cast<std::size_t>(std::max(1, options.max_model_len - 1)),
+                        .has_states = options.num_states > 0,
                         .draw_seed = draw_seed};
   for (TokenId id = 0; id < tokenizer.vocabulary_size(); ++id) {
     if (tokenizer.is_end_of_sequence(id)) ++sources.num_end_tokens;
@@ -65,7 +67,7 @@ EngineThread::EngineThread(EngineParts parts, std::unique_ptr<metrics::ByteSink>
             {.runner = parts_.runner.get(), .clock = &clock_, .tokenizer = parts_.tokenizer.get()}),
       recording_(start_recording(std::move(recording), parts_.description, core_.recorder())),
       thread_([this] { run(); }) {
-  preparer_.emplace(real_sources(*parts_.tokenizer, parts_.scheduler.max_model_len),
+  preparer_.emplace(real_sources(*parts_.tokenizer, parts_.scheduler),
                     [this](std::vector<EngineCommand> commands) { commands_.push(std::move(commands)); });
 }
 

@@ -120,6 +120,10 @@ Result<std::vector<TokenId>> encode(const TokenPrompt& prompt, const IntakeSourc
   return prompt.token_ids;
 }
 
+std::int32_t num_alike_at_start(std::span<const TokenId> a, std::span<const TokenId> b) {
+  return static_cast<std::int32_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
 }  // namespace
 
 PreparedRequest RequestIntake::prepare(SubmitRequest submit, std::stop_token stop) {
@@ -141,6 +145,7 @@ Result<scheduler::NewRequest> RequestIntake::prepare_request(RequestId request_i
     return refusal("prompt: it is empty; give at least one character or token id", "prompt");
   }
   const std::int32_t num_system_tokens = count_system_tokens(request.prompt, prompt_token_ids, limits);
+  const std::int32_t num_next_turn_tokens = count_next_turn_tokens(request.prompt, prompt_token_ids, limits);
   const std::uint64_t seed = request.sampling.seed ? *request.sampling.seed : sources_.draw_seed();
   const std::int32_t num_candidates = num_beam_candidates(request.sampling, sources_);
   return scheduler::NewRequest{.request_id = request_id,
@@ -150,7 +155,8 @@ Result<scheduler::NewRequest> RequestIntake::prepare_request(RequestId request_i
                                .cache_salt = std::move(request.cache_salt),
                                .retention = retention_of(request),
                                .num_system_tokens = num_system_tokens,
-                               .num_beam_candidates = num_candidates};
+                               .num_beam_candidates = num_candidates,
+                               .num_next_turn_tokens = num_next_turn_tokens};
 }
 
 // As vLLM does: a word as it begins a text, and after a space where that is another first token and not one
@@ -184,8 +190,23 @@ std::int32_t RequestIntake::count_system_tokens(const Prompt& prompt,
   if (chat == nullptr || chat->messages.size() < 2 || chat->messages.front().role != Role::kSystem) return 0;
   const std::vector<TokenId>* const alone = encode_system(*chat, limits);
   if (alone == nullptr) return 0;
-  const auto differs = std::ranges::mismatch(prompt_token_ids, *alone).in1;
-  return static_cast<std::int32_t>(differs - prompt_token_ids.begin());
+  return num_alike_at_start(prompt_token_ids, *alone);
+}
+
+// What the next turn will start with too, found by asking for one: templates drop what an answer thought, or
+// write an answer that has begun otherwise than one that has ended.
+std::int32_t RequestIntake::count_next_turn_tokens(const Prompt& prompt,
+                                                   std::span<const TokenId> prompt_token_ids,
+                                                   const EncodeLimits& limits) const {
+  const auto* const chat = std::get_if<ChatPrompt>(&prompt);
+  if (!sources_.has_states || chat == nullptr || chat->continue_answer) return 0;
+  std::vector<ChatMessage> messages = chat->messages;
+  messages.push_back({.role = Role::kAssistant, .content = "Yes."});
+  messages.push_back({.role = Role::kUser, .content = "Why?"});
+  const auto next =
+      sources_.tokenizer->encode_chat(messages, inputs_of(*chat, sources_), {.stop = limits.stop});
+  if (!next) return 0;
+  return num_alike_at_start(prompt_token_ids, *next);
 }
 
 // By the rendered text, which may hold a date. Rendering is cheap beside encoding.

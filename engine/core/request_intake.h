@@ -26,6 +26,7 @@ struct IntakeSources {
   std::int32_t num_end_tokens = 1;                  // tokens that end a sequence
   // No prompt may have more. One that cannot have so few, whatever its tokens, is refused unencoded.
   std::size_t max_prompt_tokens = std::numeric_limits<std::size_t>::max();
+  bool has_states = false;  // recurrent layers: where the next turn will part is worth finding out
   std::function<std::uint64_t()> draw_seed = {};   // for a request that brings none
   std::function<std::int64_t()> unix_time_s = {};  // the date that a chat template may print
 };
@@ -56,6 +57,8 @@ class RequestIntake {
   Result<void> find_bad_words(SamplingParams& sampling, const tokenizer::EncodeLimits& limits) const;
   std::int32_t count_system_tokens(const Prompt& prompt, std::span<const TokenId> prompt_token_ids,
                                    const tokenizer::EncodeLimits& limits);
+  std::int32_t count_next_turn_tokens(const Prompt& prompt, std::span<const TokenId> prompt_token_ids,
+                                      const tokenizer::EncodeLimits& limits) const;
   // What a chat of the system message alone would be. nullptr: the template wants a user's message, too.
   const std::vector<TokenId>* encode_system(const ChatPrompt& prompt, const tokenizer::EncodeLimits& limits);
 

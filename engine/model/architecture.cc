@@ -74,6 +74,55 @@ constexpr Architecture glm4moe() {
                       .has_selection_bias = true}};
 }
 
+constexpr Architecture qwen35() {
+  return {.name = "qwen35",
+          .positions = PositionEncoding::kRotatesHalves,
+          .has_head_norms = true,
+          .names_feed_forward_norm_by_attention = true,
+          .skips_predicted_layers = true,
+          .gates_attention = true,
+          .ignores_position_sections = true,
+          .recurrent_layers = RecurrentLayers::kTiled};
+}
+
+constexpr Architecture qwen35moe() {
+  Architecture architecture = qwen35();
+  architecture.name = "qwen35moe";
+  architecture.experts = {
+      .use = ExpertUse::kAlways, .length = ExpertLength::kFeedForwardPerUsed, .gates_shared = true};
+  return architecture;
+}
+
+constexpr Architecture qwen3next() {
+  Architecture architecture = qwen35moe();
+  architecture.name = "qwen3next";
+  architecture.ignores_position_sections = false;
+  architecture.recurrent_layers = RecurrentLayers::kGrouped;
+  return architecture;
+}
+
+constexpr Architecture granitemoe() {
+  return {.name = "granitemoe",
+          .multipliers = {.are_read = true, .logit_scale = LogitScale::kDivides},
+          .experts = {.use = ExpertUse::kIfGiven, .length = ExpertLength::kFeedForward, .has_shared = true}};
+}
+
+constexpr Architecture granite() {
+  Architecture architecture = granitemoe();
+  architecture.name = "granite";
+  architecture.has_rotation_switch = true;
+  return architecture;
+}
+
+constexpr Architecture minicpm() {
+  Architecture architecture = granitemoe();
+  architecture.name = "minicpm";
+  architecture.multipliers.usual_embedding = 12.0;
+  architecture.multipliers.usual_depth = 1.4;
+  architecture.multipliers.usual_width = 256.0;
+  return architecture;
+}
+
 // In the order of their names.
 constexpr Architecture kArchitectures[] = {
     {.name = "ernie4_5"},
@@ -93,9 +142,12 @@ constexpr Architecture kArchitectures[] = {
      .activation = FeedForwardActivation::kGelu,
      .packs_query_key_value = true,
      .needs_biases = true},
+    granite(),
+    granitemoe(),
     {.name = "llama",
      .windowed_layers = WindowedLayers::kAll,
      .experts = {.use = ExpertUse::kIfGiven, .length = ExpertLength::kFeedForward, .has_shared = true}},
+    minicpm(),
     {.name = "olmoe",
      .positions = PositionEncoding::kRotatesHalves,
      .has_row_norms = true,
@@ -109,10 +161,13 @@ constexpr Architecture kArchitectures[] = {
      .windowed_layers = WindowedLayers::kAll},
     {.name = "qwen2", .positions = PositionEncoding::kRotatesHalves},
     {.name = "qwen3", .positions = PositionEncoding::kRotatesHalves, .has_head_norms = true},
+    qwen35(),
+    qwen35moe(),
     {.name = "qwen3moe",
      .positions = PositionEncoding::kRotatesHalves,
      .has_head_norms = true,
      .experts = {.use = ExpertUse::kAlways, .length = ExpertLength::kFeedForwardPerUsed}},
+    qwen3next(),
     {.name = "seed_oss",
      .positions = PositionEncoding::kRotatesHalves,
      .names_feed_forward_norm_by_attention = true},

@@ -12,7 +12,11 @@
 //   glm4    GLM Team 2024, arXiv:2406.12793           smollm3 Bakouch et al. 2025, its model card
 //   starcoder2 Lozhkov et al. 2024, arXiv:2402.19173  stablelm Bellagente et al. 2024, arXiv:2402.17834
 //   ernie4_5 Baidu 2025, ERNIE 4.5 Technical Report   seed_oss ByteDance Seed 2025, its model card
+//   granite, granitemoe IBM 2024, Granite 3.0 Language Models      minicpm Hu et al. 2024, arXiv:2404.06395
 //   llama with experts: Jiang et al. 2024, arXiv:2401.04088
+//   qwen35, qwen35moe, qwen3next Qwen Team 2025 and 2026, their model cards; their recurrent layers: Yang et
+//   al.
+//           2024, arXiv:2412.06464
 //   gpt2    Radford et al. 2019, Language Models are Unsupervised Multitask Learners
 #pragma once
 
@@ -45,6 +49,29 @@ enum class WindowedLayers : std::uint8_t {
   kAllButEveryNth,  // layers n - 1, 2 n - 1, ... see all
 };
 
+// Layers of Gated DeltaNet, which keep a state instead of keys and values.
+enum class RecurrentLayers : std::uint8_t {
+  kNone,
+  kTiled,    // value heads take turns at the key heads; ssm_alpha and ssm_beta
+  kGrouped,  // those of a key head stand together; ssm_ba, in old files also ssm_in, packed by key head
+};
+
+// What becomes of the logits, before their cap.
+enum class LogitScale : std::uint8_t {
+  kNone,     // a file that asks for one is refused
+  kDivides,  // they are divided by logit_scale
+};
+
+// Factors at places where other models have none; one that is 0 is not applied.
+struct Multipliers {
+  bool are_read = false;  // embedding_scale: of the embedding; residual_scale: of what each branch adds
+  LogitScale logit_scale = LogitScale::kNone;
+  // Of files from before the keys (minicpm): embedding_scale; residual_scale times sqrt(layers); and the
+  // width that has the logit_scale 1, all others theirs in proportion. 0: none; a logit_scale must then be
+  // given.
+  double usual_embedding = 0.0, usual_depth = 0.0, usual_width = 0.0;
+};
+
 // ---- layers of routed experts
 
 enum class ExpertUse : std::uint8_t { kNever, kIfGiven, kAlways };
@@ -64,6 +91,7 @@ struct ExpertParts {
   ExpertLength length = ExpertLength::kOwnKey;
   bool has_shared = false;          // if the file says how wide
   bool counts_shared = false;       // expert_shared_count says how many experts wide; never gated
+  bool gates_shared = false;        // always there: ffn_gate_inp_shexp; else as wide as feed_forward_length
   bool has_dense_layers = false;    // the first leading_dense_block_count
   bool has_selection_bias = false;  // exp_probs_b.bias, where the file has it
   bool needs_biases = false;        // of router, gate, up and down
@@ -83,6 +111,7 @@ struct Architecture {
   bool head_norms_are_optional = false;  // taken where the file has them
   bool has_post_norms = false;           // post_attention_norm, post_ffw_norm
   bool scales_embedding = false;         // by sqrt(embedding_length)
+  Multipliers multipliers = {};          // not together with norms of heads or post norms
   bool output_is_embedding = false;      // whatever output.weight the file holds
 
   bool caps_scores = false, caps_logits = false;
@@ -100,6 +129,7 @@ struct Architecture {
 
   // Layers n - 1, 2 n - 1, ... do not rotate; 0: all do.
   std::int32_t unrotated_period = 0;
+  bool has_rotation_switch = false;  // rope.scaling.finetuned, without which no layer rotates
 
   // Whether attention and feed-forward layer stand beside one another is told by the tensors (then there is
   // no ffn_norm), not by use_parallel_residual, which converters set where the authors say nothing.
@@ -109,6 +139,11 @@ struct Architecture {
   // The norm before the feed-forward layer is called post_attention_norm.
   bool names_feed_forward_norm_by_attention = false;
   bool skips_predicted_layers = false;  // the last nextn_predict_layers, which only guess further tokens
+  // What attention gives is gated: attn_q holds the rows of each head's query, then those of its gate.
+  bool gates_attention = false;
+  // rope.dimension_sections says which angles turn by a picture's rows and columns: all the same for text.
+  bool ignores_position_sections = false;
+  RecurrentLayers recurrent_layers = RecurrentLayers::kNone;
   ExpertParts experts = {};
 
   bool rotates() const { return positions != PositionEncoding::kLearned; }

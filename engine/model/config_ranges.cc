@@ -71,6 +71,14 @@ void check_window_and_caps(const ModelConfig& config, RangeCheck& check) {
   check_cap("final_logit_softcapping", config.logit_soft_cap);
 }
 
+void check_multipliers(const ModelConfig& config, RangeCheck& check) {
+  check.real("embedding_scale", config.embedding_multiplier, kMinFactor, kMaxFactor);
+  check.real("residual_scale", config.residual_multiplier, kMinFactor, kMaxFactor);
+  const bool divides = config.parts.multipliers.logit_scale == LogitScale::kDivides;
+  check.real("logit_scale", divides ? 1.0 / config.logit_multiplier : config.logit_multiplier, kMinFactor,
+             kMaxFactor);
+}
+
 void check_rope(const ModelConfig& config, RangeCheck& check) {
   if (!config.parts.rotates()) return;
   const RopeConfig& rope = config.rope;
@@ -105,6 +113,7 @@ std::optional<RangeProblem> find_range_problem(const ModelConfig& config) {
   RangeCheck check(config);
   check_sizes(config, check);
   check_window_and_caps(config, check);
+  check_multipliers(config, check);
   check_rope(config, check);
   return check.first();
 }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "engine/model/limits.h"
+#include "engine/model/whole_number.h"
 
 namespace octavo::model {
 namespace {
@@ -26,9 +27,9 @@ class ExpertReader {
   ExpertReader(const GgufHeader& header, const ExpertContext& context) : header_(header), context_(context) {}
 
   Result<ExpertConfig> read() {
-    OCTAVO_TRY_VOID(read_whole("expert_count", 0, kMaxExperts, config_.num_experts));
+    OCTAVO_TRY_VOID(read_into("expert_count", {0, kMaxExperts}, config_.num_experts));
     if (parts().use == ExpertUse::kNever || config_.num_experts == 0) return read_none();
-    OCTAVO_TRY_VOID(read_whole("expert_used_count", 1, config_.num_experts, config_.num_used));
+    OCTAVO_TRY_VOID(read_into("expert_used_count", {1, config_.num_experts}, config_.num_used));
     OCTAVO_TRY_VOID(read_layers());
     OCTAVO_TRY_VOID(read_length());
     OCTAVO_TRY_VOID(read_shared_length());
@@ -52,16 +53,8 @@ class ExpertReader {
                                "needs something that Octavo does not support; choose another model");
   }
 
-  // A missing key counts as 0, as in the programs that the files are for.
-  Result<void> read_whole(std::string_view suffix, std::int64_t least, std::int64_t most,
-                          std::int32_t& field) const {
-    OCTAVO_TRY(const auto value, header_.find<std::uint64_t>(key(suffix)));
-    const std::uint64_t number = value.value_or(0);
-    if (number < static_cast<std::uint64_t>(least) || number > static_cast<std::uint64_t>(most)) {
-      return damaged(suffix, (value ? "is " + std::to_string(number) : "is missing") + "; " +
-                                 std::to_string(least) + " to " + std::to_string(most) + " is allowed");
-    }
-    field = static_cast<std::int32_t>(number);
+  Result<void> read_into(std::string_view suffix, const WholeRange& range, std::int32_t& field) const {
+    OCTAVO_TRY(field, read_whole(header_, key(suffix), range));
     return {};
   }
 
@@ -79,7 +72,7 @@ class ExpertReader {
     OCTAVO_TRY(const auto step, header_.find<std::uint64_t>(key("interleave_moe_layer_step")));
     if (step && *step > 1) return not_computed("interleave_moe_layer_step");
     if (parts().has_dense_layers) {
-      return read_whole("leading_dense_block_count", 0, context_.num_layers, config_.num_dense_layers);
+      return read_into("leading_dense_block_count", {0, context_.num_layers}, config_.num_dense_layers);
     }
     OCTAVO_TRY(const auto dense, header_.find<std::uint64_t>(key("leading_dense_block_count")));
     if (dense && *dense != 0) return not_computed("leading_dense_block_count");
@@ -88,11 +81,13 @@ class ExpertReader {
 
   Result<void> read_length() {
     constexpr std::string_view kSuffix = "expert_feed_forward_length";
+    const std::int64_t least = parts().length == ExpertLength::kOwnKey ? 1 : 0;
     if (header_.contains(key(kSuffix)))
-      return read_whole(kSuffix, 1, kMaxFeedForwardLength, config_.expert_length);
+      OCTAVO_TRY_VOID(read_into(kSuffix, {least, kMaxFeedForwardLength}, config_.expert_length));
+    if (config_.expert_length > 0) return {};
     if (context_.feed_forward_length < 1) return damaged(kSuffix, "is missing");
     switch (parts().length) {
-      case ExpertLength::kOwnKey: return damaged(kSuffix, "is missing");
+      case ExpertLength::kOwnKey: break;
       case ExpertLength::kFeedForward: config_.expert_length = context_.feed_forward_length; break;
       case ExpertLength::kFeedForwardPerUsed:
         config_.expert_length = context_.feed_forward_length / config_.num_used;
@@ -103,26 +98,29 @@ class ExpertReader {
   }
 
   Result<void> read_shared_length() {
-    if (!parts().counts_shared) {
-      OCTAVO_TRY(const auto count, header_.find<std::uint64_t>(key("expert_shared_count")));
-      if (parts().has_shared) {
-        return read_whole("expert_shared_feed_forward_length", 0, kMaxFeedForwardLength,
-                          config_.shared_length);
-      }
-      if (count && *count != 0) return not_computed("expert_shared_count");
-      OCTAVO_TRY(const auto length, header_.find<std::uint64_t>(key("expert_shared_feed_forward_length")));
-      if (length && *length != 0) return not_computed("expert_shared_feed_forward_length");
+    constexpr std::string_view kLength = "expert_shared_feed_forward_length";
+    if (parts().counts_shared) {
+      std::int32_t count = 0;
+      OCTAVO_TRY_VOID(
+          read_into("expert_shared_count", {0, kMaxFeedForwardLength / config_.expert_length}, count));
+      config_.shared_length = count * config_.expert_length;
       return {};
     }
-    std::int32_t count = 0;
-    OCTAVO_TRY_VOID(
-        read_whole("expert_shared_count", 0, kMaxFeedForwardLength / config_.expert_length, count));
-    config_.shared_length = count * config_.expert_length;
+    OCTAVO_TRY(const auto count, header_.find<std::uint64_t>(key("expert_shared_count")));
+    if (parts().has_shared || parts().gates_shared) {
+      OCTAVO_TRY_VOID(read_into(kLength, {0, kMaxFeedForwardLength}, config_.shared_length));
+      if (parts().has_shared || config_.shared_length > 0) return {};
+      config_.shared_length = context_.feed_forward_length;
+      return config_.shared_length > 0 ? Result<void>() : damaged(kLength, "is missing");
+    }
+    if (count && *count != 0) return not_computed("expert_shared_count");
+    OCTAVO_TRY(const auto length, header_.find<std::uint64_t>(key(kLength)));
+    if (length && *length != 0) return not_computed(kLength);
     return {};
   }
 
   Result<void> read_groups() {
-    OCTAVO_TRY_VOID(read_whole("expert_group_count", 0, config_.num_experts, config_.num_groups));
+    OCTAVO_TRY_VOID(read_into("expert_group_count", {0, config_.num_experts}, config_.num_groups));
     if (config_.num_groups <= 1) {
       config_.num_groups = 1;
       return {};
@@ -134,7 +132,7 @@ class ExpertReader {
                                                std::to_string(config_.num_experts) + " experts");
     }
     const std::int32_t least = (config_.num_used + size - 1) / size;
-    return read_whole("expert_group_used_count", least, config_.num_groups, config_.num_used_groups);
+    return read_into("expert_group_used_count", {least, config_.num_groups}, config_.num_used_groups);
   }
 
   Result<void> read_scoring() {

@@ -63,7 +63,7 @@ std::uint64_t count_layer_parameters(const GgufFile& file, const ModelConfig& co
 }
 
 KvShape kv_shape(const ModelConfig& config) {
-  return {config.num_layers, config.num_kv_heads, config.head_dim};
+  return {config.num_attention_layers(), config.num_kv_heads, config.head_dim};
 }
 
 ModelDescription describe_model(const GgufFile& file, const ModelConfig& config) {
@@ -77,6 +77,9 @@ ModelDescription describe_model(const GgufFile& file, const ModelConfig& config)
   description.num_layer_parameters = static_cast<std::int64_t>(count_layer_parameters(file, config));
   description.file_bytes = static_cast<std::int64_t>(file.file_bytes());
   description.num_layers = config.num_layers;
+  description.num_recurrent_layers = config.recurrent.num_before(config.num_layers);
+  description.state_bytes = config.recurrent.state_layout().state_bytes();
+  description.num_skipped_layers = config.num_skipped_layers;
   description.embedding_length = config.embedding_length;
   description.num_heads = config.num_heads;
   description.num_kv_heads = config.num_kv_heads;
@@ -84,8 +87,12 @@ ModelDescription describe_model(const GgufFile& file, const ModelConfig& config)
   description.num_experts = config.experts.num_experts;
   description.num_used_experts = config.experts.num_used;
   for (const GgufTensor& tensor : file.tensors()) {
-    if (config.experts.num_experts > 0 && is_of_experts(tensor) && !config.is_in_skipped_layer(tensor.name))
-      description.expert_bytes += static_cast<std::int64_t>(tensor.num_bytes);
+    const auto bytes = static_cast<std::int64_t>(tensor.num_bytes);
+    if (config.is_in_skipped_layer(tensor.name)) {
+      description.skipped_bytes += bytes;
+    } else if (config.experts.num_experts > 0 && is_of_experts(tensor)) {
+      description.expert_bytes += bytes;
+    }
   }
   description.context_length = config.context_length;
   description.vocabulary_size = config.vocabulary_size;

@@ -21,15 +21,9 @@ struct NeutralNumber {
   float neutral;
 };
 constexpr NeutralNumber kNeutralFloats[] = {
-    {"logit_scale", 1.0f},
-    {"residual_scale", 1.0f},
-    {"embedding_scale", 1.0f},
-    {"attention.output_scale", 1.0f},
-    {"attention.temperature_scale", 0.0f},
-    {"attention.clamp_kqv", 0.0f},
-    {"attention.max_alibi_bias", 0.0f},
-    {"rope.scaling.alpha", 0.0f},
-    {"rope.scaling.yarn_log_multiplier", 0.0f},
+    {"attention.output_scale", 1.0f}, {"attention.temperature_scale", 0.0f},
+    {"attention.clamp_kqv", 0.0f},    {"attention.max_alibi_bias", 0.0f},
+    {"rope.scaling.alpha", 0.0f},     {"rope.scaling.yarn_log_multiplier", 0.0f},
 };
 struct NeutralFlag {
   std::string_view suffix;
@@ -37,7 +31,8 @@ struct NeutralFlag {
 };
 constexpr std::string_view kParallelKey = "use_parallel_residual";
 constexpr NeutralFlag kNeutralFlags[] = {{"attention.causal", true}, {kParallelKey, false}};
-constexpr std::string_view kRefusedKeys[] = {"rope.dimension_sections", "rope.dimension_count_swa",
+constexpr std::string_view kSectionsKey = "rope.dimension_sections";
+constexpr std::string_view kRefusedKeys[] = {kSectionsKey, "rope.dimension_count_swa",
                                              "attention.key_length_swa", "attention.value_length_swa"};
 
 // Reads one model's metadata; every key but the general ones has the architecture's name before it.
@@ -55,6 +50,7 @@ class ConfigReader {
     OCTAVO_TRY_VOID(read_vocabulary_size());
     OCTAVO_TRY_VOID(read_rope());
     OCTAVO_TRY_VOID(read_score_scale());
+    OCTAVO_TRY_VOID(read_multipliers());
     OCTAVO_TRY_VOID(read_soft_cap("attn_logit_softcapping", parts().caps_scores, parts().score_soft_cap,
                                   config_.score_soft_cap));
     OCTAVO_TRY_VOID(read_soft_cap("final_logit_softcapping", parts().caps_logits, parts().logit_soft_cap,
@@ -65,6 +61,9 @@ class ConfigReader {
                                  problem->sentence + "; convert the model again");
     }
     OCTAVO_TRY_VOID(check_refused_window());
+    OCTAVO_TRY(config_.recurrent,
+               read_recurrent_config(header_, {config_.architecture, parts().recurrent_layers,
+                                               config_.num_layers, config_.num_skipped_layers}));
     return config_;
   }
 
@@ -107,6 +106,11 @@ class ConfigReader {
       if (value && *value != flag.neutral) return not_computed(key(flag.suffix));
     }
     for (const std::string_view suffix : kRefusedKeys) {
+      if (parts().ignores_position_sections && suffix == kSectionsKey) {
+        OCTAVO_TRY([[maybe_unused]] const auto sections,
+                   header_.find<std::vector<std::int32_t>>(key(suffix)));
+        continue;
+      }
       if (header_.contains(key(suffix))) return not_computed(key(suffix));
     }
     return {};
@@ -227,6 +231,10 @@ class ConfigReader {
     if (!parts().rotates()) return {};
     RopeConfig& rope = config_.rope;
     rope.rotary_dim = config_.head_dim;
+    if (parts().has_rotation_switch) {
+      OCTAVO_TRY(const auto is_on, header_.find<bool>(key("rope.scaling.finetuned")));
+      config_.rotation_is_off = !is_on.value_or(true);
+    }
     OCTAVO_TRY_VOID(read_if_present("rope.dimension_count", rope.rotary_dim));
     OCTAVO_TRY_VOID(read_if_present("rope.freq_base", rope.frequency_base));
     OCTAVO_TRY_VOID(read_if_present("rope.scale_linear", rope.factor));  // the older name
@@ -253,7 +261,37 @@ class ConfigReader {
                                   ? static_cast<double>(config_.embedding_length) / config_.num_heads
                                   : config_.head_dim;
     config_.score_scale = dimensions > 0.0 ? 1.0 / std::sqrt(dimensions) : 0.0;
-    return read_if_present("attention.scale", config_.score_scale);
+    OCTAVO_TRY(const auto given, header_.find<float>(key("attention.scale")));
+    if (given && *given != 0.0f) config_.score_scale = *given;
+    return {};
+  }
+
+  Result<void> read_multipliers() {
+    const Multipliers& given = parts().multipliers;
+    const double depth = std::sqrt(std::max(config_.num_layers, 1));
+    OCTAVO_TRY_VOID(read_multiplier("embedding_scale", given.are_read, given.usual_embedding,
+                                    config_.embedding_multiplier));
+    OCTAVO_TRY_VOID(read_multiplier("residual_scale", given.are_read, given.usual_depth / depth,
+                                    config_.residual_multiplier));
+    constexpr std::string_view kLogitScale = "logit_scale";
+    if (given.logit_scale == LogitScale::kNone)
+      return read_multiplier(kLogitScale, false, 0.0, config_.logit_multiplier);
+    if (given.usual_width > 0.0 && !header_.contains(key(kLogitScale))) {
+      config_.logit_multiplier = given.usual_width / config_.embedding_length;
+      return {};
+    }
+    OCTAVO_TRY(const float divisor, header_.get<float>(key(kLogitScale)));
+    config_.logit_multiplier = 1.0 / double{divisor};
+    return {};
+  }
+
+  // 1 where neither file nor architecture has one.
+  Result<void> read_multiplier(std::string_view suffix, bool is_computed, double usual, double& field) const {
+    field = usual;
+    OCTAVO_TRY_VOID(read_if_present(suffix, field));
+    if (field == 0.0) field = 1.0;
+    if (!is_computed && field != 1.0) return not_computed(key(suffix));
+    return {};
   }
 
   Result<void> read_soft_cap(std::string_view suffix, bool is_computed, float usual, float& cap) const {
@@ -322,7 +360,12 @@ bool ModelConfig::is_in_skipped_layer(std::string_view tensor_name) const {
 }
 
 float ModelConfig::embedding_scale() const {
-  return parts.scales_embedding ? std::sqrt(static_cast<float>(embedding_length)) : 1.0f;
+  if (parts.scales_embedding) return std::sqrt(static_cast<float>(embedding_length));
+  return static_cast<float>(embedding_multiplier / residual_multiplier);
+}
+
+float ModelConfig::stream_epsilon() const {
+  return static_cast<float>(norm_epsilon / (residual_multiplier * residual_multiplier));
 }
 
 }  // namespace octavo::model

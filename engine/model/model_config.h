@@ -17,6 +17,7 @@
 #include "engine/model/architecture.h"
 #include "engine/model/expert_config.h"
 #include "engine/model/gguf_header.h"
+#include "engine/model/recurrent_config.h"
 
 namespace octavo::model {
 
@@ -55,27 +56,39 @@ struct ModelConfig {
   // Of attention; 1 / sqrt(head_dim) unless the file or architecture says otherwise
   double score_scale = 0.0;
   float score_soft_cap = 0.0f, logit_soft_cap = 0.0f;  // 0: none
+  // Of the embedding, of what each branch adds, and of the logits before their cap
+  double embedding_multiplier = 1.0, residual_multiplier = 1.0, logit_multiplier = 1.0;
   // Tokens that a layer with a window sees, its own included; 0: all layers see all
   std::int32_t sliding_window = 0;
   std::int32_t window_period = 0;             // every so-manieth layer has none; 0: all layers have one
   std::vector<bool> layers_with_window = {};  // [num_layers], instead of the period; empty: the period holds
   ExpertConfig experts;
+  RecurrentConfig recurrent;
   RopeConfig rope;
   std::optional<RopeConfig> local_rope = {};  // of layers with a window, where those differ
+  bool rotation_is_off = false;               // in all layers
 
   bool has_window(std::int32_t layer) const {
     if (sliding_window == 0) return false;
     if (!layers_with_window.empty()) return layers_with_window[static_cast<std::size_t>(layer)];
     return window_period == 0 || layer % window_period != window_period - 1;
   }
+  // Layers have attention, with a place in the KV layout, or are recurrent, with one in a state.
+  bool is_recurrent(std::int32_t layer) const { return recurrent.in_layer(layer); }
+  std::int32_t kv_layer(std::int32_t layer) const { return layer - recurrent.num_before(layer); }
+  std::int32_t state_layer(std::int32_t layer) const { return recurrent.num_before(layer); }
+  std::int32_t num_attention_layers() const { return kv_layer(num_layers); }
   // By its name, of a layer that is in the file and not computed.
   bool is_in_skipped_layer(std::string_view tensor_name) const;
   bool rotates(std::int32_t layer) const {
     const std::int32_t period = parts.unrotated_period;
-    return parts.rotates() && (period == 0 || layer % period != period - 1);
+    return parts.rotates() && !rotation_is_off && (period == 0 || layer % period != period - 1);
   }
-  // In float32, as the original multiplies when it computes in float32.
+  // The residual stream is kept divided by residual_multiplier, so that branches are added as they are: what
+  // its first rows are multiplied by, and the epsilon that makes its norms the same. In float32, as the
+  // original multiplies when it computes in float32.
   float embedding_scale() const;
+  float stream_epsilon() const;
 };
 
 // kUnsupported: another architecture, or a feature that is not computed here, each by name. kDamagedFile: a

@@ -1,5 +1,6 @@
 #include "engine/model/model_tensors.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -33,6 +34,7 @@ class TensorFinder {
     if (!parts().rotates()) {
       OCTAVO_TRY(model.position_embedding, matrix("position_embd.weight", config_.context_length, width));
     }
+    if (parts().skips_predicted_layers) OCTAVO_TRY_VOID(check_that_layers_are_there());
     model.layers.reserve(static_cast<std::size_t>(config_.num_layers));
     for (std::int32_t i = 0; i < config_.num_layers; ++i) {
       OCTAVO_TRY(auto layer, find_layer(i, "blk." + std::to_string(i) + "."));
@@ -40,6 +42,7 @@ class TensorFinder {
     }
     OCTAVO_TRY(model.output_norm, norm("output_norm"));
     OCTAVO_TRY_VOID(find_output(model));
+    scale_logits(model);
     if (parts().rotates()) {
       OCTAVO_TRY_VOID(find_rope(model));
     }
@@ -51,23 +54,26 @@ class TensorFinder {
   const Architecture& parts() const { return config_.parts; }
   std::int64_t width() const { return config_.embedding_length; }
 
+  // Files of the layers alone that guess further tokens are published beside the models that they belong to.
+  Result<void> check_that_layers_are_there() const {
+    const auto holds_layer = [this](std::int32_t index) {
+      const std::string prefix = "blk." + std::to_string(index) + ".";
+      return std::ranges::any_of(file_.tensors(),
+                                 [&](const GgufTensor& tensor) { return tensor.name.starts_with(prefix); });
+    };
+    if (holds_layer(0) || !holds_layer(config_.num_layers)) return {};
+    return error_about("blk.0.attn_norm.weight", ErrorCode::kUnsupported,
+                       "is missing: this file holds only what guesses further tokens; choose the file of the "
+                       "model itself");
+  }
+
   Result<LayerTensors> find_layer(std::int32_t index, const std::string& prefix) {
-    const std::int64_t query = std::int64_t{config_.num_heads} * config_.head_dim;
     LayerTensors layer;
     OCTAVO_TRY(layer.attention_norm, norm(prefix + "attn_norm"));
-    OCTAVO_TRY_VOID(find_query_key_value(prefix, layer));
-    const bool holds_one = file_.find_tensor(prefix + "attn_q_norm.weight") != nullptr ||
-                           file_.find_tensor(prefix + "attn_k_norm.weight") != nullptr;
-    if (parts().has_head_norms || parts().has_row_norms || (parts().head_norms_are_optional && holds_one)) {
-      const std::int64_t key = std::int64_t{config_.num_kv_heads} * config_.head_dim;
-      const bool is_of_row = parts().has_row_norms;
-      OCTAVO_TRY(layer.query_norm,
-                 vector(prefix + "attn_q_norm.weight", is_of_row ? query : config_.head_dim));
-      OCTAVO_TRY(layer.key_norm, vector(prefix + "attn_k_norm.weight", is_of_row ? key : config_.head_dim));
-    }
-    OCTAVO_TRY(layer.attention_output, projection(prefix + "attn_output", width(), query));
-    if (parts().has_sinks) {
-      OCTAVO_TRY(layer.sinks, vector(prefix + "attn_sinks.weight", config_.num_heads));
+    if (config_.is_recurrent(index)) {
+      OCTAVO_TRY(layer.recurrent, find_recurrent(prefix));
+    } else {
+      OCTAVO_TRY_VOID(find_attention(prefix, layer));
     }
     OCTAVO_TRY(
         layer.feed_forward_norm,
@@ -83,6 +89,90 @@ class TensorFinder {
       OCTAVO_TRY(layer.post_feed_forward_norm, norm(prefix + "post_ffw_norm"));
     }
     return layer;
+  }
+
+  Result<void> find_attention(const std::string& prefix, LayerTensors& layer) {
+    const std::int64_t query = std::int64_t{config_.num_heads} * config_.head_dim;
+    OCTAVO_TRY_VOID(find_query_key_value(prefix, layer));
+    if (parts().gates_attention) take_gate_apart(layer);
+    const bool holds_one = file_.find_tensor(prefix + "attn_q_norm.weight") != nullptr ||
+                           file_.find_tensor(prefix + "attn_k_norm.weight") != nullptr;
+    if (parts().has_head_norms || parts().has_row_norms || (parts().head_norms_are_optional && holds_one)) {
+      const std::int64_t key = std::int64_t{config_.num_kv_heads} * config_.head_dim;
+      const bool is_of_row = parts().has_row_norms;
+      OCTAVO_TRY(layer.query_norm,
+                 vector(prefix + "attn_q_norm.weight", is_of_row ? query : config_.head_dim));
+      OCTAVO_TRY(layer.key_norm, vector(prefix + "attn_k_norm.weight", is_of_row ? key : config_.head_dim));
+    }
+    OCTAVO_TRY(layer.attention_output, projection(prefix + "attn_output", width(), query));
+    if (parts().has_sinks) {
+      OCTAVO_TRY(layer.sinks, vector(prefix + "attn_sinks.weight", config_.num_heads));
+    }
+    return {};
+  }
+
+  Result<RecurrentTensors> find_recurrent(const std::string& prefix) {
+    const kernels::DeltaNetShape& shape = config_.recurrent.shape;
+    RecurrentTensors found;
+    OCTAVO_TRY_VOID(find_recurrent_inputs(prefix, found));
+    OCTAVO_TRY_VOID(find_alpha_and_beta(prefix, found));
+    OCTAVO_TRY(const GgufTensor* convolution, required(prefix + "ssm_conv1d.weight"));
+    const std::int64_t convolution_shape[] = {shape.convolution_width, shape.channels()};
+    OCTAVO_TRY(found.convolution, expand(*convolution, convolution_shape));
+    OCTAVO_TRY(found.time_bias, vector(prefix + "ssm_dt.bias", shape.num_value_heads));
+    OCTAVO_TRY(found.decay, vector(prefix + "ssm_a", shape.num_value_heads));
+    for (const float decay : found.decay) {
+      if (decay > 0.0f) {  // not for NaN, which fails the requests that it reaches
+        return damaged(prefix + "ssm_a",
+                       "holds " + std::to_string(decay) + ", with which a state would grow without end");
+      }
+    }
+    OCTAVO_TRY(found.output_norm, vector(prefix + "ssm_norm.weight", shape.value_dim));
+    OCTAVO_TRY(found.output.weight, matrix(prefix + "ssm_out.weight", width(), shape.value_columns()));
+    return found;
+  }
+
+  Result<void> find_recurrent_inputs(const std::string& prefix, RecurrentTensors& found) {
+    const kernels::DeltaNetShape& shape = config_.recurrent.shape;
+    const std::string all = prefix + "ssm_in.weight";
+    if (parts().recurrent_layers == RecurrentLayers::kGrouped && file_.find_tensor(all) != nullptr)
+      return take_recurrent_inputs_apart(all, found);
+    OCTAVO_TRY(found.query_key_value.weight, matrix(prefix + "attn_qkv.weight", shape.channels(), width()));
+    OCTAVO_TRY(found.gate.weight, matrix(prefix + "attn_gate.weight", shape.value_columns(), width()));
+    return {};
+  }
+
+  // Of each key head the rows of its query, its key, its values and their gates.
+  Result<void> take_recurrent_inputs_apart(const std::string& name, RecurrentTensors& found) {
+    const kernels::DeltaNetShape& shape = config_.recurrent.shape;
+    Projection all;
+    OCTAVO_TRY(all.weight, matrix(name, shape.channels() + shape.value_columns(), width()));
+    const std::int64_t num_heads = shape.num_key_heads, key = shape.key_dim,
+                       value = shape.value_columns() / num_heads, period = 2 * (key + value);
+    std::vector<RowRange> inputs = every(period, {0, key}, num_heads);
+    for (const RowRange& range : {RowRange{key, key}, RowRange{2 * key, value}}) {
+      const std::vector<RowRange> more = every(period, range, num_heads);
+      inputs.insert(inputs.end(), more.begin(), more.end());
+    }
+    found.query_key_value = rows_of(all, std::move(inputs));
+    found.gate = rows_of(all, every(period, {2 * key + value, value}, num_heads));
+    return {};
+  }
+
+  Result<void> find_alpha_and_beta(const std::string& prefix, RecurrentTensors& found) {
+    const kernels::DeltaNetShape& shape = config_.recurrent.shape;
+    const std::int64_t count = shape.num_value_heads;
+    if (parts().recurrent_layers == RecurrentLayers::kTiled) {
+      OCTAVO_TRY(found.alpha.weight, matrix(prefix + "ssm_alpha.weight", count, width()));
+      OCTAVO_TRY(found.beta.weight, matrix(prefix + "ssm_beta.weight", count, width()));
+      return {};
+    }
+    Projection both;  // of each key head the rows of beta, then those of alpha
+    OCTAVO_TRY(both.weight, matrix(prefix + "ssm_ba.weight", 2 * count, width()));
+    const std::int64_t size = count / shape.num_key_heads;
+    found.beta = rows_of(both, every(2 * size, {0, size}, shape.num_key_heads));
+    found.alpha = rows_of(both, every(2 * size, {size, size}, shape.num_key_heads));
+    return {};
   }
 
   // A scale or a bias that nobody applies would make every answer wrong, and nothing would say so.
@@ -131,6 +221,12 @@ class TensorFinder {
       OCTAVO_TRY(found.shared_down.weight,
                  matrix(prefix + "ffn_down_shexp.weight", width(), experts.shared_length));
     }
+    if (parts().experts.gates_shared) {
+      OCTAVO_TRY(const GgufTensor* router, required(prefix + "ffn_gate_inp_shexp.weight"));
+      const std::int64_t shape[] = {width()};
+      OCTAVO_TRY(const kernels::TensorType type, check(*router, shape));
+      found.shared_router.weight = {type, 1, width(), file_.bytes_of(*router)};
+    }
     return found;
   }
 
@@ -164,23 +260,39 @@ class TensorFinder {
 
   // Apart, or in one matrix: which one is the converter's choice, whatever the architecture.
   Result<void> find_query_key_value(const std::string& prefix, LayerTensors& layer) {
-    const std::int64_t query = std::int64_t{config_.num_heads} * config_.head_dim;
+    const std::int64_t heads = std::int64_t{config_.num_heads} * config_.head_dim;
+    const std::int64_t query = parts().gates_attention ? 2 * heads : heads;
     const std::int64_t key = std::int64_t{config_.num_kv_heads} * config_.head_dim;
     const std::string packed = prefix + "attn_qkv";
     const bool is_packed =
         file_.find_tensor(packed + ".weight") != nullptr ||
         (parts().packs_query_key_value && file_.find_tensor(prefix + "attn_q.weight") == nullptr);
     if (!is_packed) {
-      OCTAVO_TRY(layer.query, projection(prefix + "attn_q", query, width()));
+      OCTAVO_TRY(layer.query, query_projection(prefix + "attn_q", query));
       OCTAVO_TRY(layer.key, projection(prefix + "attn_k", key, width()));
       OCTAVO_TRY(layer.value, projection(prefix + "attn_v", key, width()));
       return {};
     }
-    OCTAVO_TRY(const Projection all, projection(packed, query + 2 * key, width()));
+    OCTAVO_TRY(const Projection all, query_projection(packed, query + 2 * key));
     layer.query = rows_of(all, 0, query);
     layer.key = rows_of(all, query, key);
     layer.value = rows_of(all, query + key, key);
     return {};
+  }
+
+  // No gate has a bias, so that where gates stand among the rows, one would be of no use.
+  Result<Projection> query_projection(const std::string& name, std::int64_t rows) {
+    if (!parts().gates_attention) return projection(name, rows, width());
+    Projection found;
+    OCTAVO_TRY(found.weight, matrix(name + ".weight", rows, width()));
+    return found;
+  }
+
+  void take_gate_apart(LayerTensors& layer) const {
+    const Projection both = std::move(layer.query);
+    const std::int64_t size = config_.head_dim;
+    layer.query = rows_of(both, every(2 * size, {0, size}, config_.num_heads));
+    layer.attention_gate = rows_of(both, every(2 * size, {size, size}, config_.num_heads));
   }
 
   Result<void> find_gate_and_up(const std::string& prefix, LayerTensors& layer) {
@@ -213,6 +325,23 @@ class TensorFinder {
     return part;
   }
 
+  // Rows that others stand between.
+  static Projection rows_of(const Projection& all, std::vector<RowRange> ranges) {
+    Projection part;
+    part.weight = all.weight;
+    part.weight.rows = 0;
+    for (const RowRange& range : ranges) part.weight.rows += range.count;
+    part.row_ranges = std::move(ranges);
+    return part;
+  }
+
+  // `range`, and the same again in each further period.
+  static std::vector<RowRange> every(std::int64_t period, const RowRange& range, std::int64_t num_periods) {
+    std::vector<RowRange> ranges;
+    for (std::int64_t i = 0; i < num_periods; ++i) ranges.push_back({i * period + range.first, range.count});
+    return ranges;
+  }
+
   Result<void> find_output(ModelTensors& model) {
     model.output_is_tied = parts().output_is_embedding || file_.find_tensor("output.weight") == nullptr;
     if (model.output_is_tied) {
@@ -222,6 +351,14 @@ class TensorFinder {
     }
     OCTAVO_TRY(model.output.bias, optional_vector("output.bias", config_.vocabulary_size));
     return {};
+  }
+
+  // The output's rows are sums of what the norm gives: scaled there, once, they need no operation of their
+  // own.
+  void scale_logits(ModelTensors& model) const {
+    for (std::vector<float>* factors :
+         {&model.output_norm.weight, &model.output_norm.bias, &model.output.bias})
+      for (float& factor : *factors) factor = static_cast<float>(factor * config_.logit_multiplier);
   }
 
   Result<void> find_rope(ModelTensors& model) {

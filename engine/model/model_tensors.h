@@ -1,7 +1,7 @@
 // The weights of a model, found. The list of tensors follows from architecture and hyperparameters and is
 // then looked up in the file by name, shape and type; a file with a tensor that nothing here uses is refused
 // by its name. Matrices that a file packs into one (Q, K and V; gate and up) come apart here: their rows
-// stand one behind the other.
+// stand one behind the other, or by turns.
 //
 // Ownership: matrices are views into the GgufFile, which must outlive this object; vectors are copies, as
 // floats.
@@ -24,10 +24,17 @@ struct NormTensors {
   std::vector<float> bias;    // of LayerNorm only
 };
 
+struct RowRange {
+  std::int64_t first = 0, count = 0;
+};
+
 // y = weight · x + bias. Empty bias: none. A weight without rows: not part of this architecture.
 struct Projection {
   kernels::MatrixSource weight;
   std::vector<float> bias;
+  // Where the file puts rows of several matrices by turns: those of this one, in their order. `weight.bytes`
+  // are then the bytes of all, and its rows are gathered when it is prepared. Empty: they stand in one piece.
+  std::vector<RowRange> row_ranges = {};
 };
 
 // Of a layer of routed experts. Matrices that a file holds as one come apart here, as everywhere.
@@ -37,6 +44,7 @@ struct ExpertTensors {
   std::vector<kernels::MatrixSource> gate, up, down;  // of each expert
   std::vector<float> gate_bias, up_bias, down_bias;   // of all experts, or empty
   Projection shared_gate, shared_up, shared_down;     // no rows: none is shared
+  Projection shared_router;                           // [1, embedding_length]; no rows: it is not gated
 
   bool empty() const { return gate.empty(); }
 
@@ -47,10 +55,23 @@ struct ExpertTensors {
     for (const auto* matrices : {&gate, &up, &down}) {
       for (const kernels::MatrixSource& matrix : *matrices) visit(matrix);
     }
-    for (const Projection* projection : {&shared_gate, &shared_up, &shared_down}) {
+    for (const Projection* projection : {&shared_gate, &shared_up, &shared_down, &shared_router}) {
       if (projection->weight.rows > 0) visit(projection->weight);
     }
   }
+};
+
+// Of a layer of Gated DeltaNet; sizes as in kernels::DeltaNetShape.
+struct RecurrentTensors {
+  Projection query_key_value;           // [channels, embedding_length]
+  Projection gate;                      // [value_columns, embedding_length]
+  Projection alpha, beta;               // [num_value_heads, embedding_length]
+  std::vector<float> convolution;       // [channels, convolution_width], the newest token last
+  std::vector<float> time_bias, decay;  // [num_value_heads]; no decay is above zero
+  std::vector<float> output_norm;       // [value_dim]
+  Projection output;                    // [embedding_length, value_columns]
+
+  bool empty() const { return decay.empty(); }
 };
 
 struct LayerTensors {
@@ -59,7 +80,9 @@ struct LayerTensors {
   Projection key;              // [num_kv_heads * head_dim, embedding_length]
   Projection value;
   std::vector<float> query_norm, key_norm;  // [head_dim], or empty
+  Projection attention_gate;                // as query, or no rows
   Projection attention_output;              // [embedding_length, num_heads * head_dim]
+  RecurrentTensors recurrent;               // instead of attention, whose tensors are then empty; or empty
   NormTensors post_attention_norm;          // [embedding_length]
   std::vector<float> sinks;                 // [num_heads], or empty
   NormTensors feed_forward_norm;
@@ -68,6 +91,16 @@ struct LayerTensors {
   Projection up;
   Projection down;  // [embedding_length, feed_forward_length]
   NormTensors post_feed_forward_norm;
+
+  template <class Visit>
+  void visit_multiplied(const Visit& visit) const {
+    for (const Projection* projection :
+         {&query, &key, &value, &attention_gate, &attention_output, &recurrent.query_key_value,
+          &recurrent.gate, &recurrent.alpha, &recurrent.beta, &recurrent.output, &gate, &up, &down}) {
+      if (projection->weight.rows > 0) visit(projection->weight);
+    }
+    experts.visit_multiplied(visit);
+  }
 };
 
 struct ModelTensors {
@@ -85,21 +118,16 @@ struct ModelTensors {
   // Every matrix that activations are multiplied with: layers and output head.
   template <class Visit>
   void visit_multiplied(const Visit& visit) const {
-    for (const LayerTensors& layer : layers) {
-      for (const Projection* projection : {&layer.query, &layer.key, &layer.value, &layer.attention_output,
-                                           &layer.gate, &layer.up, &layer.down}) {
-        if (projection->weight.rows > 0) visit(projection->weight);
-      }
-      layer.experts.visit_multiplied(visit);
-    }
+    for (const LayerTensors& layer : layers) layer.visit_multiplied(visit);
     visit(output.weight);
   }
 };
 
-// Errors: kDamagedFile for a tensor that is missing or has another shape, and for rope factors by which
-// nothing can be divided; kUnsupported for a type that no kernel reads, and for a tensor that this
-// architecture does not use. Error::subject is the tensor. Weights that are not finite are found: they fail
-// the requests whose numbers they reach. REQUIRES: config was read from this file.
+// Errors: kDamagedFile for a tensor that is missing or has another shape, for rope factors by which nothing
+// can be divided, and for states that would grow instead of decay; kUnsupported for a type that no kernel
+// reads, and for a tensor that this architecture does not use. Error::subject is the tensor. Weights that are
+// not finite are found: they fail the requests whose numbers they reach. REQUIRES: config was read from this
+// file.
 Result<ModelTensors> find_model_tensors(const GgufFile& file, const ModelConfig& config);
 
 // Which of longrope's lists is used does not change from token to token, since keys in the cache cannot be

@@ -1,5 +1,6 @@
 #include "engine/model/transformer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -11,13 +12,18 @@ namespace {
 
 using kernels::MatrixView;
 
+// In floats. A layer's attention and a recurrent one give what they compute into one buffer.
 struct ActivationWidths {
-  std::int64_t residual, attention, hidden;  // attention: of queries and of what attention gives
+  std::int64_t residual, query, mixed, hidden;
+
+  std::int64_t sum() const { return residual + query + mixed + hidden; }
 };
 
 ActivationWidths activation_widths(const ModelConfig& config) {
+  const std::int64_t query = std::int64_t{config.num_heads} * config.head_dim;
   return {.residual = config.embedding_length,
-          .attention = static_cast<std::int64_t>(config.num_heads) * config.head_dim,
+          .query = query,
+          .mixed = std::max(query, config.recurrent.shape.value_columns()),
           .hidden = config.feed_forward_length};
 }
 
@@ -80,8 +86,8 @@ Result<Transformer> Transformer::create(const ModelConfig& config, Weights weigh
   const ActivationWidths widths = activation_widths(config);
   Transformer transformer(config, std::move(weights), backend);
   OCTAVO_TRY(transformer.residual_, backend.allocate_buffer(max_num_tokens * widths.residual));
-  OCTAVO_TRY(transformer.query_, backend.allocate_buffer(max_num_tokens * widths.attention));
-  OCTAVO_TRY(transformer.attention_, backend.allocate_buffer(max_num_tokens * widths.attention));
+  OCTAVO_TRY(transformer.query_, backend.allocate_buffer(max_num_tokens * widths.query));
+  OCTAVO_TRY(transformer.mixed_, backend.allocate_buffer(max_num_tokens * widths.mixed));
   OCTAVO_TRY(transformer.hidden_, backend.allocate_buffer(max_num_tokens * widths.hidden));
   const auto num_angles =
       static_cast<std::size_t>(max_num_tokens) * static_cast<std::size_t>(config.rope.rotary_dim);
@@ -91,27 +97,26 @@ Result<Transformer> Transformer::create(const ModelConfig& config, Weights weigh
 }
 
 std::int64_t Transformer::activation_bytes(const ModelConfig& config, std::int32_t max_num_tokens) {
-  const ActivationWidths widths = activation_widths(config);
   const std::int64_t num_angles = std::int64_t{config.rope.rotary_dim} * (config.local_rope ? 2 : 1);
-  const std::int64_t floats_per_row = widths.residual + 2 * widths.attention + widths.hidden + num_angles;
+  const std::int64_t floats_per_row = activation_widths(config).sum() + num_angles;
   return max_num_tokens * floats_per_row * static_cast<std::int64_t>(sizeof(float));
 }
 
 std::int64_t Transformer::activation_bytes() const {
-  const std::int64_t floats = residual_->size() + query_->size() + attention_->size() + hidden_->size() +
+  const std::int64_t floats = residual_->size() + query_->size() + mixed_->size() + hidden_->size() +
                               static_cast<std::int64_t>(rotations_.capacity() + local_rotations_.capacity());
   return floats * static_cast<std::int64_t>(sizeof(float));
 }
 
 void Transformer::forward(kernels::PagedBatch batch, std::span<const std::int32_t> token_ids,
-                          kernels::KvCache& kv) {
+                          kernels::KvCache& kv, kernels::StateCache* states) {
   OCTAVO_CHECK(token_ids.size() == static_cast<std::size_t>(batch.num_tokens), "%zu tokens for %d rows",
                token_ids.size(), batch.num_tokens);
   find_angles(batch);
   backend_->run_step(
       batch, token_ids,
-      [this, &kv](const kernels::PagedBatch& rows, std::span<const std::int32_t> row_token_ids) {
-        compute(rows, row_token_ids, kv);
+      [this, &kv, states](const kernels::PagedBatch& rows, std::span<const std::int32_t> row_token_ids) {
+        compute(rows, row_token_ids, kv, states);
       });
 }
 
@@ -140,7 +145,7 @@ Result<void> Transformer::record_decode_steps(kernels::KvCache& kv, const LoadPr
     find_angles(batch);
     OCTAVO_TRY_VOID(backend_->record_step(
         batch, zeros, [this, &kv](const kernels::PagedBatch& step, std::span<const std::int32_t> token_ids) {
-          compute(step, token_ids, kv);
+          compute(step, token_ids, kv, nullptr);
         }));
   }
   return report_progress(progress, 1.0);
@@ -155,34 +160,59 @@ void Transformer::find_angles(kernels::PagedBatch& batch) {
 
 // REQUIRES: rows that the backend was told.
 void Transformer::compute(const kernels::PagedBatch& batch, std::span<const std::int32_t> token_ids,
-                          kernels::KvCache& kv) {
+                          kernels::KvCache& kv, kernels::StateCache* states) {
   OCTAVO_CHECK(batch.num_tokens * std::int64_t{config_.embedding_length} <= residual_->size(),
                "%d rows are too many", batch.num_tokens);
-  const ActivationWidths widths = activation_widths(config_);
-  const MatrixView residual = first_rows(*residual_, batch.num_tokens, widths.residual);
-  const MatrixView query = first_rows(*query_, batch.num_tokens, widths.attention);
-  const MatrixView attention = first_rows(*attention_, batch.num_tokens, widths.attention);
-  const MatrixView hidden = first_rows(*hidden_, batch.num_tokens, widths.hidden);
-
+  const MatrixView residual = first_rows(*residual_, batch.num_tokens, config_.embedding_length);
   backend_->embed({.tokens = &weights_.embedding(),
                    .scale = config_.embedding_scale(),
                    .positions = weights_.position_embedding.get()},
                   token_ids, batch.positions, residual);
   for (std::int32_t index = 0; index < config_.num_layers; ++index) {
-    const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
-    kernels::AttentionShape shape = config_.has_window(index) ? windowed_shape_ : shape_;
-    shape.sinks = view_of(layer.sinks);
-    if (!config_.rotates(index)) shape.rotary_dim = 0;
-    backend_->attention_input(attention_input(layer), shape, batch, index, residual, kv, query);
-    backend_->paged_attention(shape, batch, index, kv, query, attention);
-    backend_->project_residual(attention_output(layer), attention, residual);
-    if (!layer.experts.empty()) {
-      backend_->feed_forward_experts(experts_of(layer), residual);
-      continue;
+    if (config_.is_recurrent(index)) {
+      run_recurrent(batch, index, states, residual);
+    } else {
+      attend(batch, index, kv, residual);
     }
-    backend_->feed_forward_input(feed_forward_input(layer), residual, hidden);
-    backend_->project_residual(feed_forward_output(layer), hidden, residual);
+    feed_forward(weights_.layers[static_cast<std::size_t>(index)], residual);
   }
+}
+
+void Transformer::attend(const kernels::PagedBatch& batch, std::int32_t index, kernels::KvCache& kv,
+                         MatrixView residual) {
+  const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
+  const std::int64_t width = activation_widths(config_).query;
+  const MatrixView query = first_rows(*query_, batch.num_tokens, width);
+  const MatrixView attention = first_rows(*mixed_, batch.num_tokens, width);
+  kernels::AttentionShape shape = config_.has_window(index) ? windowed_shape_ : shape_;
+  shape.sinks = view_of(layer.sinks);
+  if (!config_.rotates(index)) shape.rotary_dim = 0;
+  const std::int32_t kv_layer = config_.kv_layer(index);
+  backend_->attention_input(attention_input(layer), shape, batch, kv_layer, residual, kv, query);
+  backend_->paged_attention(shape, batch, kv_layer, kv, query, attention);
+  if (layer.attention_gate.matrix) backend_->gate_attention(attention_gate(layer), residual, attention);
+  backend_->project_residual(attention_output(layer), attention, residual);
+}
+
+void Transformer::run_recurrent(const kernels::PagedBatch& batch, std::int32_t index,
+                                kernels::StateCache* states, MatrixView residual) {
+  OCTAVO_CHECK(states != nullptr, "a recurrent layer without states");
+  const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
+  const kernels::DeltaNetShape& shape = config_.recurrent.shape;
+  const MatrixView out = first_rows(*mixed_, batch.num_tokens, shape.value_columns());
+  backend_->gated_delta_net(delta_net(layer), shape, batch, config_.state_layer(index), residual, *states,
+                            out);
+  backend_->project_residual({.matrix = layer.recurrent.output.matrix.get()}, out, residual);
+}
+
+void Transformer::feed_forward(const LayerWeights& layer, MatrixView residual) {
+  if (!layer.experts.empty()) {
+    backend_->feed_forward_experts(experts_of(layer), residual);
+    return;
+  }
+  const MatrixView hidden = first_rows(*hidden_, residual.rows, config_.feed_forward_length);
+  backend_->feed_forward_input(feed_forward_input(layer), residual, hidden);
+  backend_->project_residual(feed_forward_output(layer), hidden, residual);
 }
 
 void Transformer::logits(std::span<const std::int32_t> rows, MatrixView out, kernels::LogitsSummary summary) {
@@ -203,13 +233,13 @@ kernels::OutputHead Transformer::output_head() const {
 }
 
 MatrixView Transformer::residual_rows() const {
-  const std::int64_t width = activation_widths(config_).residual;
+  const std::int64_t width = config_.embedding_length;
   return first_rows(*residual_, residual_->size() / width, width);
 }
 
 kernels::NormWeights Transformer::norm_of(const PreparedNorm& norm) const {
   return {.weight = view_of(norm.weight),
-          .epsilon = config_.norm_epsilon,
+          .epsilon = config_.stream_epsilon(),
           .kind = config_.parts.norm,
           .bias = view_of(norm.bias)};
 }
@@ -224,6 +254,23 @@ kernels::AttentionInputWeights Transformer::attention_input(const LayerWeights& 
           .value_bias = view_of(layer.value.bias),
           .query_norm = view_of(layer.query_norm),
           .key_norm = view_of(layer.key_norm)};
+}
+
+kernels::AttentionGateWeights Transformer::attention_gate(const LayerWeights& layer) const {
+  return {.norm = norm_of(layer.attention_norm), .matrix = layer.attention_gate.matrix.get()};
+}
+
+kernels::DeltaNetWeights Transformer::delta_net(const LayerWeights& layer) const {
+  const PreparedRecurrent& recurrent = layer.recurrent;
+  return {.norm = norm_of(layer.attention_norm),
+          .query_key_value = recurrent.query_key_value.matrix.get(),
+          .gate = recurrent.gate.matrix.get(),
+          .alpha = recurrent.alpha.matrix.get(),
+          .beta = recurrent.beta.matrix.get(),
+          .convolution = view_of(recurrent.convolution),
+          .time_bias = view_of(recurrent.time_bias),
+          .decay = view_of(recurrent.decay),
+          .output_norm = {.weight = view_of(recurrent.output_norm), .epsilon = config_.norm_epsilon}};
 }
 
 kernels::ProjectionWeights Transformer::attention_output(const LayerWeights& layer) const {
@@ -263,7 +310,8 @@ kernels::ExpertWeights Transformer::experts_of(const LayerWeights& layer) const 
           .activation = config_.parts.activation,
           .shared_gate = experts.shared_gate.matrix.get(),
           .shared_up = experts.shared_up.matrix.get(),
-          .shared_down = experts.shared_down.matrix.get()};
+          .shared_down = experts.shared_down.matrix.get(),
+          .shared_router = experts.shared_router.matrix.get()};
 }
 
 kernels::ProjectionWeights Transformer::feed_forward_output(const LayerWeights& layer) const {

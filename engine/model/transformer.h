@@ -2,8 +2,8 @@
 // (kernels/backend.h); what differs among architectures is in the arguments, which are filled in from the
 // configuration (architecture.h).
 //
-// All are Touvron et al. 2023, arXiv:2302.13971, in outline: pre-normalised attention and a feed-forward
-// layer, each added to the residual stream.
+// All are Touvron et al. 2023, arXiv:2302.13971, in outline: pre-normalised attention (or a recurrent layer
+// in its place) and a feed-forward layer, each added to the residual stream.
 //
 // Ownership: owns weights and activation buffers; the backend outlives it. Engine thread.
 #pragma once
@@ -30,10 +30,12 @@ class Transformer {
   static std::int64_t activation_bytes(const ModelConfig& config, std::int32_t max_num_tokens);
   std::int64_t activation_bytes() const;
 
-  // Computes the rows of `batch` through all layers and writes their keys and values. The rows' last
-  // activations stay until the next call.
+  // Computes the rows of `batch` through all layers, writes their keys and values, and replaces the states of
+  // their sequences. The rows' last activations stay until the next call.
   //   token_ids  [batch.num_tokens], below vocabulary_size; batch.rotations is filled in here
-  void forward(kernels::PagedBatch batch, std::span<const std::int32_t> token_ids, kernels::KvCache& kv);
+  //   states     null: of a model without recurrent layers; else batch.states says where they are
+  void forward(kernels::PagedBatch batch, std::span<const std::int32_t> token_ids, kernels::KvCache& kv,
+               kernels::StateCache* states = nullptr);
 
   // Records the decode steps that the backend wants to record, so that forward() can start each as one: after
   // Backend::reserve_step(), for this pool, which from then on is the only one. Errors: kCancelled; the
@@ -54,12 +56,19 @@ class Transformer {
 
   void find_angles(kernels::PagedBatch& batch);
   void compute(const kernels::PagedBatch& batch, std::span<const std::int32_t> token_ids,
-               kernels::KvCache& kv);
+               kernels::KvCache& kv, kernels::StateCache* states);
+  void attend(const kernels::PagedBatch& batch, std::int32_t index, kernels::KvCache& kv,
+              kernels::MatrixView residual);
+  void run_recurrent(const kernels::PagedBatch& batch, std::int32_t index, kernels::StateCache* states,
+                     kernels::MatrixView residual);
+  void feed_forward(const LayerWeights& layer, kernels::MatrixView residual);
   kernels::OutputHead output_head() const;
   kernels::MatrixView residual_rows() const;
   kernels::NormWeights norm_of(const PreparedNorm& norm) const;
   kernels::AttentionInputWeights attention_input(const LayerWeights& layer) const;
+  kernels::AttentionGateWeights attention_gate(const LayerWeights& layer) const;
   kernels::ProjectionWeights attention_output(const LayerWeights& layer) const;
+  kernels::DeltaNetWeights delta_net(const LayerWeights& layer) const;
   kernels::FeedForwardInputWeights feed_forward_input(const LayerWeights& layer) const;
   kernels::ExpertWeights experts_of(const LayerWeights& layer) const;
   kernels::ProjectionWeights feed_forward_output(const LayerWeights& layer) const;
@@ -70,7 +79,7 @@ class Transformer {
   Weights weights_;
   kernels::Backend* backend_;
   // Rows of one step. [max_num_tokens, width], widths as in activation_widths().
-  std::unique_ptr<kernels::Buffer> residual_, query_, attention_, hidden_;
+  std::unique_ptr<kernels::Buffer> residual_, query_, mixed_, hidden_;
   std::vector<float> rotations_, local_rotations_;
 };
 

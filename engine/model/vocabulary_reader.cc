@@ -147,6 +147,11 @@ void default_special_ids(Vocabulary& vocabulary) {
   if (!vocabulary.eos_token_id && is_control(kLlamaEos)) vocabulary.eos_token_id = kLlamaEos;
 }
 
+// Qwen 3.5's texts end with another token than its turns, which alone is named.
+bool ends_text(const Vocabulary& vocabulary, std::string_view token) {
+  return vocabulary.split_pattern == "qwen35" && token == "<|endoftext|>";
+}
+
 // Many files name only one end: a Phi-3 file that of a text, and its turns end otherwise.
 void add_ends_of_turns(Vocabulary& vocabulary) {
   std::vector<TokenId>& further = vocabulary.further_eos_token_ids;
@@ -154,7 +159,8 @@ void add_ends_of_turns(Vocabulary& vocabulary) {
     const auto token_id = static_cast<TokenId>(id);
     if (vocabulary.kinds[id] != TokenKind::kControl || token_id == vocabulary.eos_token_id) continue;
     const bool ends = std::find(std::begin(kEndsOfTurns), std::end(kEndsOfTurns), vocabulary.tokens[id]) !=
-                      std::end(kEndsOfTurns);
+                          std::end(kEndsOfTurns) ||
+                      ends_text(vocabulary, vocabulary.tokens[id]);
     if (ends && std::find(further.begin(), further.end(), token_id) == further.end())
       further.push_back(token_id);
   }

@@ -71,6 +71,20 @@ Result<std::vector<std::byte>> converted(const MatrixSource& source, TensorType 
   return bytes;
 }
 
+// Rows that stand in several pieces, one behind the other.
+std::vector<std::byte> gathered_rows(const Projection& projection) {
+  const MatrixSource& source = projection.weight;
+  const auto row_bytes = static_cast<std::size_t>(bytes_in(source.type, source) / source.rows);
+  std::vector<std::byte> bytes;
+  bytes.reserve(static_cast<std::size_t>(source.rows) * row_bytes);
+  for (const RowRange& range : projection.row_ranges) {
+    const auto rows = source.bytes.subspan(static_cast<std::size_t>(range.first) * row_bytes,
+                                           static_cast<std::size_t>(range.count) * row_bytes);
+    bytes.insert(bytes.end(), rows.begin(), rows.end());
+  }
+  return bytes;
+}
+
 // Packed weights are read from their own memory: the mapped pages would only compete with them. They come
 // back from the file should anybody look again.
 void release_pages(std::span<const std::byte> bytes) {
@@ -90,7 +104,8 @@ class Preparation {
   Result<PreparedProjection> prepare(Projection projection) {
     PreparedProjection prepared;
     if (projection.weight.rows == 0) return prepared;
-    OCTAVO_TRY(prepared.matrix, prepare(projection.weight));
+    OCTAVO_TRY(prepared.matrix,
+               projection.row_ranges.empty() ? prepare(projection.weight) : prepare_gathered(projection));
     OCTAVO_TRY(prepared.bias, prepare(projection.bias));
     return prepared;
   }
@@ -109,10 +124,8 @@ class Preparation {
   }
 
   Result<std::unique_ptr<kernels::Matrix>> prepare(const MatrixSource& source) {
-    OCTAVO_TRY_VOID(report());
     OCTAVO_TRY(std::unique_ptr<kernels::Matrix> matrix, prepare_matrix(source));
     release_pages(source.bytes);
-    done_bytes_ += bytes_in(kept_type(source, dtype_), source);
     return matrix;
   }
 
@@ -151,8 +164,19 @@ class Preparation {
   }
 
  private:
+  Result<std::unique_ptr<kernels::Matrix>> prepare_gathered(const Projection& projection) {
+    const std::vector<std::byte> rows = gathered_rows(projection);
+    MatrixSource source = projection.weight;
+    source.bytes = rows;
+    OCTAVO_TRY(std::unique_ptr<kernels::Matrix> matrix, prepare_matrix(source));
+    release_pages(projection.weight.bytes);
+    return matrix;
+  }
+
   Result<std::unique_ptr<kernels::Matrix>> prepare_matrix(MatrixSource source) {
+    OCTAVO_TRY_VOID(report());
     const TensorType type = kept_type(source, dtype_);
+    done_bytes_ += bytes_in(type, source);
     if (type == source.type) return backend_.prepare_matrix(source);
     OCTAVO_TRY(const std::vector<std::byte> bytes, converted(source, type));
     return backend_.prepare_matrix(
@@ -180,7 +204,23 @@ Result<PreparedExperts> prepare_experts(ExpertTensors tensors, Preparation& prep
   OCTAVO_TRY(experts.shared_gate, preparation.prepare(std::move(tensors.shared_gate)));
   OCTAVO_TRY(experts.shared_up, preparation.prepare(std::move(tensors.shared_up)));
   OCTAVO_TRY(experts.shared_down, preparation.prepare(std::move(tensors.shared_down)));
+  OCTAVO_TRY(experts.shared_router, preparation.prepare_expanded(std::move(tensors.shared_router)));
   return experts;
+}
+
+Result<PreparedRecurrent> prepare_recurrent(RecurrentTensors tensors, Preparation& preparation) {
+  PreparedRecurrent recurrent;
+  if (tensors.empty()) return recurrent;
+  OCTAVO_TRY(recurrent.query_key_value, preparation.prepare(std::move(tensors.query_key_value)));
+  OCTAVO_TRY(recurrent.gate, preparation.prepare(std::move(tensors.gate)));
+  OCTAVO_TRY(recurrent.alpha, preparation.prepare(std::move(tensors.alpha)));
+  OCTAVO_TRY(recurrent.beta, preparation.prepare(std::move(tensors.beta)));
+  OCTAVO_TRY(recurrent.convolution, preparation.prepare(tensors.convolution));
+  OCTAVO_TRY(recurrent.time_bias, preparation.prepare(tensors.time_bias));
+  OCTAVO_TRY(recurrent.decay, preparation.prepare(tensors.decay));
+  OCTAVO_TRY(recurrent.output_norm, preparation.prepare(tensors.output_norm));
+  OCTAVO_TRY(recurrent.output, preparation.prepare(std::move(tensors.output)));
+  return recurrent;
 }
 
 Result<LayerWeights> prepare_layer(LayerTensors tensors, Preparation& preparation) {
@@ -194,7 +234,9 @@ Result<LayerWeights> prepare_layer(LayerTensors tensors, Preparation& preparatio
   OCTAVO_TRY(layer.query, preparation.prepare(std::move(tensors.query)));
   OCTAVO_TRY(layer.key, preparation.prepare(std::move(tensors.key)));
   OCTAVO_TRY(layer.value, preparation.prepare(std::move(tensors.value)));
+  OCTAVO_TRY(layer.attention_gate, preparation.prepare(std::move(tensors.attention_gate)));
   OCTAVO_TRY(layer.attention_output, preparation.prepare(std::move(tensors.attention_output)));
+  OCTAVO_TRY(layer.recurrent, prepare_recurrent(std::move(tensors.recurrent), preparation));
   OCTAVO_TRY(layer.sinks, preparation.prepare(tensors.sinks));
   OCTAVO_TRY(layer.experts, prepare_experts(std::move(tensors.experts), preparation));
   OCTAVO_TRY(layer.gate, preparation.prepare(std::move(tensors.gate)));
@@ -208,7 +250,18 @@ Result<LayerWeights> prepare_layer(LayerTensors tensors, Preparation& preparatio
 std::int64_t PreparedExperts::memory_bytes() const {
   std::int64_t bytes = 0;
   for (const std::unique_ptr<kernels::Matrix>& matrix : owned) bytes += matrix->memory_bytes();
-  for (const PreparedProjection* projection : {&router, &shared_gate, &shared_up, &shared_down}) {
+  for (const PreparedProjection* projection :
+       {&router, &shared_gate, &shared_up, &shared_down, &shared_router}) {
+    if (projection->matrix) bytes += projection->matrix->memory_bytes();
+  }
+  return bytes;
+}
+
+std::int64_t LayerWeights::memory_bytes() const {
+  std::int64_t bytes = experts.memory_bytes();
+  for (const PreparedProjection* projection :
+       {&query, &key, &value, &attention_gate, &attention_output, &recurrent.query_key_value, &recurrent.gate,
+        &recurrent.alpha, &recurrent.beta, &recurrent.output, &gate, &up, &down}) {
     if (projection->matrix) bytes += projection->matrix->memory_bytes();
   }
   return bytes;
@@ -218,14 +271,7 @@ std::int64_t Weights::memory_bytes() const {
   std::int64_t bytes = output.matrix->memory_bytes();
   if (token_embedding) bytes += token_embedding->memory_bytes();
   if (position_embedding) bytes += position_embedding->memory_bytes();
-  for (const LayerWeights& layer : layers) {
-    for (const PreparedProjection* projection :
-         {&layer.query, &layer.key, &layer.value, &layer.attention_output, &layer.gate, &layer.up,
-          &layer.down}) {
-      if (projection->matrix) bytes += projection->matrix->memory_bytes();
-    }
-    bytes += layer.experts.memory_bytes();
-  }
+  for (const LayerWeights& layer : layers) bytes += layer.memory_bytes();
   return bytes;
 }
 

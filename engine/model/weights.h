@@ -38,22 +38,36 @@ struct PreparedExperts {
   std::vector<const kernels::Matrix*> gate, up, down;              // of each expert
   std::unique_ptr<kernels::Buffer> gate_bias, up_bias, down_bias;  // null: none
   PreparedProjection shared_gate, shared_up, shared_down;
+  PreparedProjection shared_router;  // no matrix: the shared expert is not gated
 
   bool empty() const { return gate.empty(); }
   std::int64_t memory_bytes() const;
+};
+
+// Of a layer of Gated DeltaNet; no matrices: the layer has attention.
+struct PreparedRecurrent {
+  PreparedProjection query_key_value, gate, alpha, beta;
+  std::unique_ptr<kernels::Buffer> convolution, time_bias, decay, output_norm;
+  PreparedProjection output;
+
+  bool empty() const { return query_key_value.matrix == nullptr; }
 };
 
 struct LayerWeights {
   PreparedNorm attention_norm;
   PreparedProjection query, key, value;
   std::unique_ptr<kernels::Buffer> query_norm, key_norm;  // null: none
+  PreparedProjection attention_gate;                      // no matrix: none
   PreparedProjection attention_output;
+  PreparedRecurrent recurrent;  // instead of attention
   PreparedNorm post_attention_norm;
   std::unique_ptr<kernels::Buffer> sinks;  // null: none
   PreparedNorm feed_forward_norm;
   PreparedExperts experts;  // instead of gate, up and down
   PreparedProjection gate, up, down;
   PreparedNorm post_feed_forward_norm;
+
+  std::int64_t memory_bytes() const;
 };
 
 struct Weights {

@@ -22,6 +22,7 @@ void ModelInput::assemble(const scheduler::SchedulerOutput& step, std::int32_t b
   positions_.clear();
   slot_mapping_.clear();
   context_lens_.clear();
+  states_.clear();
   query_start_.assign(1, 0);
   max_blocks_ = 0;
   for (const scheduler::ScheduledSequence& sequence : step.sequences) {
@@ -38,6 +39,7 @@ void ModelInput::note_moves(const scheduler::SchedulerOutput& step) {
   swap_outs_.clear();
   swap_ins_.clear();
   block_copies_.clear();
+  state_moves_ = step.state_moves;
   for (const scheduler::BlockSwap& swap : step.swap_outs) {
     swap_outs_.push_back({.source = swap.device_block.value, .target = swap.host_block.value});
   }
@@ -66,6 +68,7 @@ void ModelInput::append(const scheduler::ScheduledSequence& sequence, std::int32
   }
   token_ids_.insert(token_ids_.end(), sequence.token_ids.begin(), sequence.token_ids.end());
   context_lens_.push_back(context_len);
+  if (sequence.state != block::kNoBlock) states_.push_back(sequence.state.value);
   query_start_.push_back(num_tokens());
 }
 
@@ -79,6 +82,7 @@ kernels::PagedBatch ModelInput::batch() const {
   batch.context_lens = context_lens_;
   batch.block_tables = block_tables_;
   batch.max_blocks = max_blocks_;
+  batch.states = states_;
   return batch;
 }
 

@@ -27,6 +27,7 @@ class ModelInput {
   std::span<const kernels::BlockCopy> swap_outs() const { return swap_outs_; }
   std::span<const kernels::BlockCopy> swap_ins() const { return swap_ins_; }
   std::span<const kernels::BlockCopy> block_copies() const { return block_copies_; }
+  std::span<const block::StateMove> state_moves() const { return state_moves_; }
 
   // All but the rotations, which belong to the model. Valid until the next assemble().
   kernels::PagedBatch batch() const;
@@ -40,8 +41,10 @@ class ModelInput {
   std::vector<std::int32_t> query_start_;               // [num_sequences + 1]
   std::vector<std::int32_t> context_lens_;              // [num_sequences]
   std::vector<std::int32_t> block_tables_;              // [num_sequences, max_blocks_]
+  std::vector<std::int32_t> states_;                    // [num_sequences], or empty
   std::int32_t max_blocks_ = 0;
   std::vector<kernels::BlockCopy> swap_outs_, swap_ins_, block_copies_;
+  std::vector<block::StateMove> state_moves_;
 };
 
 }  // namespace octavo::runner

@@ -97,6 +97,12 @@ Result<ModelRunner::Pools> ModelRunner::allocate_pools(const RunnerPlan& plan, k
   if (plan.num_host_blocks > 0) {
     OCTAVO_TRY(pools.host, backend.allocate_host_kv_cache(plan.kv_layout, plan.num_host_blocks));
   }
+  if (plan.num_states > 0) {
+    OCTAVO_TRY(pools.states, backend.allocate_state_cache(plan.state_layout, plan.num_states));
+  }
+  if (plan.num_host_states > 0) {
+    OCTAVO_TRY(pools.host_states, backend.allocate_host_state_cache(plan.state_layout, plan.num_host_states));
+  }
   return pools;
 }
 
@@ -120,9 +126,10 @@ Result<void> ModelRunner::execute(const scheduler::SchedulerOutput& step, Runner
   output.prompt_logprobs.clear();
   input_.assemble(step, plan_.kv_layout.block_size);
   move_blocks(output);
+  move_states(output);
   logits_rows_.clear();
   if (!step.empty()) {
-    transformer_.forward(input_.batch(), input_.token_ids(), *pools_.device);
+    transformer_.forward(input_.batch(), input_.token_ids(), *pools_.device, pools_.states.get());
     choose_logits_rows(step);
     OCTAVO_TRY_VOID(draw_on_backend());
     OCTAVO_TRY_VOID(deliver(step, output));
@@ -136,7 +143,8 @@ Result<std::span<const float>> ModelRunner::compute_logits(const scheduler::Sche
   input_.assemble(step, plan_.kv_layout.block_size);
   OCTAVO_CHECK(num_rows >= 1 && num_rows <= std::min(kLogitsRows, input_.num_tokens()),
                "%d of %d rows have no place for their logits", num_rows, input_.num_tokens());
-  transformer_.forward(input_.batch(), input_.token_ids(), *pools_.device);
+  for (const block::StateMove& move : input_.state_moves()) move_state(move);
+  transformer_.forward(input_.batch(), input_.token_ids(), *pools_.device, pools_.states.get());
   std::array<std::int32_t, kLogitsRows> rows;
   const auto last = std::span(rows).first(static_cast<std::size_t>(num_rows));
   std::iota(last.begin(), last.end(), input_.num_tokens() - num_rows);
@@ -170,6 +178,30 @@ void ModelRunner::move_blocks(RunnerOutput& output) {
     output.swap_in_us = clock_->now_us() - begin_us;
   }
   backend_->copy_blocks(*pools_.device, input_.block_copies());
+}
+
+// One by one: a later move may write what an earlier one has read.
+void ModelRunner::move_states(RunnerOutput& output) {
+  for (const block::StateMove& move : input_.state_moves()) {
+    const std::int64_t begin_us = clock_->now_us();
+    move_state(move);
+    const std::int64_t us = clock_->now_us() - begin_us;
+    if (move.kind == block::StateMoveKind::kSwapOut) output.swap_out_us += us;
+    if (move.kind == block::StateMoveKind::kSwapIn) output.swap_in_us += us;
+  }
+}
+
+void ModelRunner::move_state(const block::StateMove& move) {
+  const kernels::BlockCopy copy{.source = move.source.value, .target = move.target.value};
+  switch (move.kind) {
+    case block::StateMoveKind::kClear:
+      return backend_->clear_states(*pools_.states, std::span(&copy.target, 1));
+    case block::StateMoveKind::kCopy: return backend_->copy_states(*pools_.states, std::span(&copy, 1));
+    case block::StateMoveKind::kSwapOut:
+      return backend_->swap_states_out(*pools_.states, *pools_.host_states, std::span(&copy, 1));
+    case block::StateMoveKind::kSwapIn:
+      return backend_->swap_states_in(*pools_.host_states, *pools_.states, std::span(&copy, 1));
+  }
 }
 
 // In the order of the scheduler's targets.
@@ -338,6 +370,9 @@ void ModelRunner::describe(EngineDescription& description) const {
   description.num_host_blocks = plan_.num_host_blocks;
   description.notice = plan_.notice;
   description.bytes_per_block = plan_.kv_layout.block_bytes();
+  description.num_states = plan_.num_states;
+  description.num_host_states = plan_.num_host_states;
+  description.bytes_per_state = plan_.bytes_per_state();
   description.weight_bytes = weight_bytes();
   description.working_bytes = working_bytes();
   description.max_model_len = plan_.max_model_len;

@@ -74,16 +74,20 @@ class ModelRunner final : public Runner {
     std::optional<std::size_t> first_draw = {};  // of draws_: then the backend draws, and no logits come
   };
 
-  // `host` is null in a plan without host blocks.
+  // Of the host: null in a plan without such blocks or states. `states`: null where no layer is recurrent.
   struct Pools {
     std::unique_ptr<kernels::KvCache> device;
     std::unique_ptr<kernels::HostKvCache> host;
+    std::unique_ptr<kernels::StateCache> states;
+    std::unique_ptr<kernels::HostStateCache> host_states;
   };
   static Result<Pools> allocate_pools(const RunnerPlan& plan, kernels::Backend& backend);
 
   ModelRunner(RunnerParts parts, model::Transformer transformer, Pools pools);
 
   void move_blocks(RunnerOutput& output);
+  void move_states(RunnerOutput& output);
+  void move_state(const block::StateMove& move);
   void note_times(RunnerOutput& output);
   void choose_logits_rows(const scheduler::SchedulerOutput& step);
   void leave_to_backend(const scheduler::ScheduledSequence& sequence, LogitsRow& row);

@@ -80,6 +80,8 @@ kernels::StepShape step_shape_of(const model::ModelConfig& config, const model::
   shape.has_unquantised_weights = model::has_unquantised_weights(tensors);
   shape.has_post_norms = config.parts.has_post_norms;
   shape.has_local_rotations = config.local_rope.has_value();
+  shape.has_attention_gates = config.parts.gates_attention;
+  shape.delta_net = config.recurrent.shape;
   return shape;
 }
 
@@ -96,7 +98,7 @@ std::int64_t working_bytes_of(const model::ModelConfig& config, const RunnerPlan
 kernels::KvLayout kv_layout_of(const model::ModelConfig& config, const EngineOptions& options) {
   return {.type = kv_type_of(options.kv_cache_dtype),
           .block_size = options.block_size,
-          .num_layers = config.num_layers,
+          .num_layers = config.num_attention_layers(),
           .num_kv_heads = config.num_kv_heads,
           .head_dim = config.head_dim};
 }
@@ -149,6 +151,31 @@ Result<std::int32_t> size_pool(const RunnerPlan& plan, const EngineOptions& opti
   return static_cast<std::int32_t>(std::min(wanted, most));
 }
 
+// `left_bytes` is free memory after weights and working memory. At least one sequence must be able to run.
+Result<void> size_states(const EngineOptions& options, std::int64_t left_bytes, RunnerPlan& plan) {
+  if (plan.state_layout.empty()) return {};
+  const std::int64_t state_bytes = plan.bytes_per_state();
+  const std::int64_t wanted =
+      options.num_states.value_or(std::int64_t{options.max_num_seqs} + kDefaultCheckpoints);
+  const std::int64_t affordable = left_bytes / (options.num_states ? 1 : kDefaultShare) / state_bytes;
+  if (affordable < (options.num_states ? wanted : 1)) {
+    return out_of_memory("a state of this model's recurrent layers takes " + mebibytes_text(state_bytes) +
+                             ", and " + std::to_string(options.num_states ? wanted : 1) + " do not fit the " +
+                             mebibytes_text(left_bytes) + " that are free next to the weights; use fewer",
+                         "num_states");
+  }
+  plan.num_states = static_cast<std::int32_t>(std::min(wanted, affordable));
+  return {};
+}
+
+// Of a host pool of `host_bytes`, which is then as much smaller for blocks.
+std::int64_t take_host_states(std::int64_t host_bytes, RunnerPlan& plan) {
+  if (plan.num_states == 0) return host_bytes;
+  const std::int64_t affordable = host_bytes / kDefaultShare / plan.bytes_per_state();
+  plan.num_host_states = static_cast<std::int32_t>(std::min<std::int64_t>(plan.num_states, affordable));
+  return host_bytes - plan.num_host_states * plan.bytes_per_state();
+}
+
 // Blocks of swap_space, which is any number from 0 on; no more than `most`, so that nothing overflows.
 std::int64_t blocks_in_gibibytes(double gibibytes, std::int64_t block_bytes, std::int64_t most) {
   const double blocks = gibibytes * static_cast<double>(kGibibyte) / static_cast<double>(block_bytes);
@@ -159,12 +186,19 @@ std::int64_t blocks_in_gibibytes(double gibibytes, std::int64_t block_bytes, std
 Result<void> size_host_pool(const EngineOptions& options, std::int64_t left_bytes, RunnerPlan& plan) {
   const std::int64_t block_bytes = plan.kv_layout.block_bytes();
   if (!options.swap_space) {
-    const std::int64_t affordable = std::min(kDefaultHostBytes, left_bytes) / block_bytes;
+    const std::int64_t affordable =
+        take_host_states(std::min(kDefaultHostBytes, left_bytes), plan) / block_bytes;
     plan.num_host_blocks = static_cast<std::int32_t>(std::min<std::int64_t>(plan.num_blocks, affordable));
     return {};
   }
+  const double state_gibibytes =
+      static_cast<double>(plan.num_states * plan.bytes_per_state()) / static_cast<double>(kGibibyte);
+  const double for_states = std::min(*options.swap_space / kDefaultShare, state_gibibytes);
+  if (plan.num_states > 0)
+    plan.num_host_states =
+        static_cast<std::int32_t>(blocks_in_gibibytes(for_states, plan.bytes_per_state(), plan.num_states));
   const std::int64_t wanted =
-      blocks_in_gibibytes(*options.swap_space, block_bytes, std::int64_t{plan.num_blocks} + 1);
+      blocks_in_gibibytes(*options.swap_space - for_states, block_bytes, std::int64_t{plan.num_blocks} + 1);
   plan.num_host_blocks = static_cast<std::int32_t>(std::min<std::int64_t>(wanted, plan.num_blocks));
   if (plan.host_bytes() > left_bytes) {
     return out_of_memory("swap_space asks for " + mebibytes_text(plan.host_bytes()) + ", but " +
@@ -217,6 +251,7 @@ Result<RunnerPlan> plan_shapes(const model::ModelConfig& config, const model::Mo
   OCTAVO_TRY(plan.max_model_len, resolve_max_model_len(config, options));
   plan.max_num_batched_tokens = options.max_num_batched_tokens.value_or(default_batched_tokens);
   plan.kv_layout = kv_layout_of(config, options);
+  plan.state_layout = config.recurrent.state_layout();
   plan.weight_bytes = model::planned_weight_bytes(tensors, options.dtype);
   plan.step_shape = step_shape_of(config, tensors, options, plan);
   return plan;
@@ -241,7 +276,9 @@ Result<RunnerPlan> plan_runner(const model::ModelConfig& config, const model::Mo
   OCTAVO_TRY(const std::int64_t scratch_bytes,
              kernels::planned_scratch_bytes(plan.step_shape, plan.activation, options.threads));
   plan.working_bytes = working_bytes_of(config, plan, scratch_bytes);
-  OCTAVO_TRY(const std::int64_t left_bytes, bytes_for_pools(plan, available_bytes));
+  OCTAVO_TRY(std::int64_t left_bytes, bytes_for_pools(plan, available_bytes));
+  OCTAVO_TRY_VOID(size_states(options, left_bytes, plan));
+  left_bytes -= plan.state_bytes();
   OCTAVO_TRY(plan.num_blocks, size_pool(plan, options, PoolShare::kPart, left_bytes));
   OCTAVO_TRY_VOID(size_host_pool(options, left_bytes - plan.kv_bytes(), plan));
   return plan;
@@ -257,7 +294,9 @@ Result<RunnerPlan> plan_runner_on_device(const model::ModelConfig& config, const
   const std::int64_t used_by_others = before.total_bytes - before.free_bytes - backend.scratch_bytes();
   OCTAVO_TRY_VOID(backend.reserve_step(plan.step_shape));
   plan.working_bytes = working_bytes_of(config, plan, backend.scratch_bytes());
-  OCTAVO_TRY(const std::int64_t left_bytes, bytes_for_pools(plan, allowed - used_by_others));
+  OCTAVO_TRY(std::int64_t left_bytes, bytes_for_pools(plan, allowed - used_by_others));
+  OCTAVO_TRY_VOID(size_states(options, left_bytes, plan));
+  left_bytes -= plan.state_bytes();
   const PoolShare pool_share = options.gpu_memory_utilization ? PoolShare::kAll : PoolShare::kContexts;
   OCTAVO_TRY(plan.num_blocks, size_pool(plan, options, pool_share, left_bytes));
   OCTAVO_TRY_VOID(size_host_pool(options, available_bytes, plan));

@@ -11,6 +11,7 @@
 #include "engine/model/model_tensors.h"
 #include "kernels/backend.h"
 #include "kernels/kv_layout.h"
+#include "kernels/state_layout.h"
 
 namespace octavo::runner {
 
@@ -20,22 +21,33 @@ struct RunnerPlan {
   std::int32_t max_model_len = 0;           // tokens
   std::int32_t max_num_batched_tokens = 0;  // rows of a step
   kernels::KvLayout kv_layout;
+  kernels::StateLayout state_layout;  // empty: no layer is recurrent
   std::int32_t num_blocks = 0;
   std::int32_t num_host_blocks = 0;  // at most num_blocks
+  std::int32_t num_states = 0;       // 0 exactly if no layer is recurrent
+  std::int32_t num_host_states = 0;  // at most num_states
   std::int64_t weight_bytes = 0;     // of matrices; a backend may pad them
   kernels::StepShape step_shape;     // the largest step
   // Activations, logits, sampling and the kernels' scratch of the largest step
   std::int64_t working_bytes = 0;
   std::string notice;  // what was not done as the options say; else empty
 
+  std::int64_t bytes_per_state() const { return state_layout.state_bytes(); }
   std::int64_t kv_bytes() const { return num_blocks * kv_layout.block_bytes(); }
-  std::int64_t host_bytes() const { return num_host_blocks * kv_layout.block_bytes(); }
-  std::int64_t total_bytes() const { return weight_bytes + working_bytes + kv_bytes() + host_bytes(); }
+  std::int64_t state_bytes() const { return num_states * bytes_per_state(); }
+  std::int64_t host_bytes() const {
+    return num_host_blocks * kv_layout.block_bytes() + num_host_states * bytes_per_state();
+  }
+  std::int64_t total_bytes() const {
+    return weight_bytes + working_bytes + kv_bytes() + state_bytes() + host_bytes();
+  }
 };
 
 // Rows whose logits are computed together, so that a step which needs many (log-probabilities of a prompt)
 // does not hold as many vocabularies. The height changes no result.
 inline constexpr std::int32_t kLogitsRows = 64;
+
+inline constexpr std::int32_t kDefaultCheckpoints = 32;
 
 // Memory that can be had without swapping: MemAvailable of /proc/meminfo, or all memory where that cannot be
 // read.
@@ -48,6 +60,10 @@ std::int64_t available_memory_bytes();
 // The host pool: swap_space, or as large as the device pool but at most 4 GiB and what memory is left beside
 // all the rest. Never larger than the device pool: more could not be filled. A swap_space beyond that is
 // clamped with a notice.
+//
+// States of recurrent layers: num_states, or one for each sequence that may run and kDefaultCheckpoints more,
+// but at most a quarter of the memory that is left, before the pool gets its part. In the host pool a quarter
+// of it is theirs.
 //
 // Errors, each with both numbers: kInvalidArgument for a max_model_len beyond the model's; kOutOfMemory.
 // (Whoever wants the numbers of a model that does not fit asks with more available_bytes than there are.)

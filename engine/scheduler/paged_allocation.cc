@@ -26,7 +26,8 @@ BlockDemand PagedAllocation::demand_of(SequenceGroup& group) {
   demand.num_required = is_swapped_out ? num_blocks_to_swap_in(group) : num_blocks_required(group);
   demand.num_taken = demand.num_required;
   if (group.reads_prefix_cache() || is_swapped_out) {
-    const std::int32_t num_tokens = is_swapped_out ? lead.num_computed_tokens() : lead.num_tokens() - 1;
+    const std::int32_t num_tokens =
+        is_swapped_out ? lead.num_computed_tokens() : group.most_reused_tokens(lead, options_.block_size);
     demand.num_taken -= blocks_.match(lead.table, group.content(lead), num_tokens).num_used_blocks;
   }
   return demand;

@@ -25,8 +25,12 @@ Scheduler::~Scheduler() = default;
 
 Result<void> Scheduler::add(NewRequest request) {
   OCTAVO_TRY_VOID(state_->check_fits(request));
-  auto group = std::make_unique<SequenceGroup>(std::move(request), SequenceId{state_->next_sequence_id},
-                                               state_->allocation->shares_blocks());
+  // A checkpoint behind a whole block is found at once, and by all.
+  request.num_next_turn_tokens -= request.num_next_turn_tokens % state_->options.block_size;
+  request.num_system_tokens -= request.num_system_tokens % state_->options.block_size;
+  auto group =
+      std::make_unique<SequenceGroup>(std::move(request), SequenceId{state_->next_sequence_id},
+                                      state_->allocation->shares_blocks(), state_->options.num_states > 0);
   OCTAVO_TRY_VOID(state_->check_fits_pool(*group));
   state_->next_sequence_id += group->sequences.size();
   state_->queue.push_back(std::move(group));
@@ -40,11 +44,12 @@ Result<void> Scheduler::State::check_fits(const NewRequest& request) const {
                              : request.sampling.best_of  ? "best_of"
                                                          : "n";
   if (num_prompt == 0) return Error{ErrorCode::kInvalidArgument, "the prompt is empty; give it some text"};
-  if (num_outputs < 1 || num_outputs > options.max_num_seqs) {
+  const std::int32_t most = most_sequences_of_request();
+  if (num_outputs < 1 || num_outputs > most) {
     return Error{ErrorCode::kInvalidArgument,
                  std::string(option) + " is " + with_thousands(num_outputs) +
-                     "; outputs of a request run together, so it must be 1 to " +
-                     with_thousands(options.max_num_seqs) + " (--max-num-seqs)",
+                     "; outputs of a request run together, so it must be 1 to " + with_thousands(most) +
+                     (most < options.max_num_seqs ? " (--num-states)" : " (--max-num-seqs)"),
                  option};
   }
   if (request.sampling.beam_width && !allocation->shares_blocks()) {
@@ -59,6 +64,11 @@ Result<void> Scheduler::State::check_fits(const NewRequest& request) const {
                      "--max-model-len"};
   }
   return {};
+}
+
+// Each of a model with recurrent layers has a state.
+std::int32_t Scheduler::State::most_sequences_of_request() const {
+  return options.num_states > 0 ? std::min(options.max_num_seqs, options.num_states) : options.max_num_seqs;
 }
 
 Result<void> Scheduler::State::check_fits_pool(const SequenceGroup& group) const {
@@ -135,7 +145,22 @@ void Scheduler::State::commit_rows(const SchedulerOutput& step) {
     const auto [group, sequence] = *queue.find(row.sequence_id);
     const std::int32_t num_computed = row.start_position + static_cast<std::int32_t>(row.token_ids.size());
     blocks.commit(sequence.table, group.content(sequence), num_computed);
+    keep_checkpoint(group, sequence);
     if (group.awaits_fork() && num_computed == group.num_prompt_tokens()) fork_from_lead(group);
+  }
+}
+
+void Scheduler::State::keep_checkpoint(const SequenceGroup& group, Sequence& sequence) {
+  if (!group.has_states || !group.reads_prefix_cache()) return;
+  const std::int32_t position = sequence.num_computed_tokens();
+  const bool is_long =
+      block::BlockManager::num_tokens_since_checkpoint(sequence.table) >= kTokensBetweenCheckpoints;
+  if (position == group.num_next_turn_tokens) {
+    blocks.keep_state(sequence.table, group.content(sequence), CheckpointReason::kNextTurn);
+  } else if (position == group.num_system_tokens) {
+    blocks.keep_state(sequence.table, group.content(sequence), CheckpointReason::kSystemPrompt);
+  } else if (is_long) {
+    blocks.keep_state(sequence.table, group.content(sequence), CheckpointReason::kLong);
   }
 }
 

@@ -22,6 +22,9 @@
 //   shared steps               beside outputs that are extended, prompts get as many rows as keep the step
 //   near
 //                              its target (step_budget.h); alone they get all
+//   checkpoints                of models with recurrent layers: a prompt's chunk ends where its state will be
+//                              wanted again, behind the system prompt and where the next turn will part; and
+//                              a long text has one every kTokensBetweenCheckpoints (state_manager.h)
 //   no double work             a request whose prompt continues what an older one is about to compute waits
 //   speculation                a sequence that decodes may get rows for guesses of its next tokens
 //                              (prompt_lookup.h, draft_gate.h), from what a step has left when everybody else
@@ -48,6 +51,10 @@
 
 namespace octavo::scheduler {
 
+// A long text has a checkpoint of its recurrent layers at least so often, whatever it says: where a chunk or
+// a row happens to end.
+inline constexpr std::int32_t kTokensBetweenCheckpoints = 2048;
+
 struct SchedulerOptions {
   std::int32_t block_size = 16;
   std::int32_t num_blocks = 0;
@@ -58,6 +65,11 @@ struct SchedulerOptions {
   std::int32_t max_model_len = 0;
   bool enable_prefix_caching = true;
   std::int32_t num_host_blocks = 0;  // at most num_blocks; 0: no swapping
+  // Of recurrent layers; 0: the model has none. Else no more sequences run than there are states, each of
+  // which owns one; what is left is for checkpoints.
+  std::int32_t num_states = 0;
+  std::int32_t num_host_states = 0;
+  std::int64_t bytes_per_state = 0;  // to weigh a swap, and for figures
   PreemptionPolicy preemption_mode = PreemptionPolicy::kAuto;
   AdmissionAfterPreemption admit_after_preemption = AdmissionAfterPreemption::kResumed;
   MemoryManager memory_manager = MemoryManager::kPaged;
@@ -78,6 +90,9 @@ struct NewRequest {
   RetentionClass retention = RetentionClass::kScratch;  // of what it leaves in the prefix cache
   std::int32_t num_system_tokens = 0;                   // at the prompt's start: kept as a system prompt
   std::int32_t num_beam_candidates = 0;  // continuations of each beam that the search wants to see
+  // At the prompt's start: what the next turn's prompt will begin with too. Recurrent layers keep a
+  // checkpoint there.
+  std::int32_t num_next_turn_tokens = 0;
 };
 
 // A token that was drawn for a sequence in the step being committed. A draft may have several, in order: all

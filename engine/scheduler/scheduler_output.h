@@ -13,6 +13,7 @@
 #include "engine/api/sampling_params.h"
 #include "engine/base/ids.h"
 #include "engine/block/block.h"
+#include "engine/block/state_manager.h"
 
 namespace octavo::scheduler {
 
@@ -42,7 +43,10 @@ struct ScheduledSequence {
   std::int32_t start_position = 0;
   std::span<const TokenId> token_ids;
   std::span<const BlockId> block_table;  // covers start_position + token_ids.size() tokens
-  std::vector<SampleTarget> samples;     // empty while the chunk does not reach the end of the known tokens
+  // Of recurrent layers: the state of the tokens before start_position, which becomes that of the last row.
+  // kNoBlock: the model has none.
+  BlockId state = block::kNoBlock;
+  std::vector<SampleTarget> samples;  // empty while the chunk does not reach the end of the known tokens
   // So many rows at the end are a draft: guesses of what the rows before them will draw. Then there is one
   // row before them, and samples[i] belongs to row i. It counts only if the draws before it were guessed
   // right; what was guessed wrong, and all after it, is as if it had never been there.
@@ -89,12 +93,15 @@ struct SchedulerOutput {
   // out may be written later in the same step.
   std::vector<BlockSwap> swap_outs, swap_ins;
   std::vector<BlockCopyOp> block_copies;
-  std::vector<ScheduledSequence> sequences;  // ascending by arrival, then output index
-  std::int32_t num_prefill_tokens = 0;       // rows of chunks that compute known tokens
-  std::int32_t num_decode_tokens = 0;        // rows that extend an output by one
-  std::int32_t num_draft_tokens = 0;         // rows of drafts
+  std::vector<block::StateMove> state_moves;  // made in this order; apart from the blocks'
+  std::vector<ScheduledSequence> sequences;   // ascending by arrival, then output index
+  std::int32_t num_prefill_tokens = 0;        // rows of chunks that compute known tokens
+  std::int32_t num_decode_tokens = 0;         // rows that extend an output by one
+  std::int32_t num_draft_tokens = 0;          // rows of drafts
   bool empty() const { return sequences.empty(); }
-  bool moves_memory() const { return !swap_outs.empty() || !swap_ins.empty() || !block_copies.empty(); }
+  bool moves_memory() const {
+    return !swap_outs.empty() || !swap_ins.empty() || !block_copies.empty() || !state_moves.empty();
+  }
 };
 
 }  // namespace octavo::scheduler

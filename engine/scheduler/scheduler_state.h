@@ -45,11 +45,13 @@ struct Scheduler::State {
 
   // ---- scheduler.cc
   Result<void> check_fits(const NewRequest& request) const;
+  std::int32_t most_sequences_of_request() const;
   Result<void> check_fits_pool(const SequenceGroup& group) const;
   void release_findable(SequenceGroup& group);
   void release(SequenceGroup& group);
   void fork_from_lead(SequenceGroup& group);
   void commit_rows(const SchedulerOutput& step);
+  void keep_checkpoint(const SequenceGroup& group, Sequence& sequence);
   void drop_drafts(const SchedulerOutput& step, std::span<const CommittedToken> tokens);
   void commit_drafts(const SchedulerOutput& step);
   void trim_drafts(const SchedulerOutput& step);
@@ -65,16 +67,19 @@ struct Scheduler::State {
   void draft_ahead(StepBudget& budget, SchedulerOutput& output);
   void list_rows(SchedulerOutput& output);
 
-  void attach_ready(SequenceGroup& group);
+  void attach_ready(SequenceGroup& group, SchedulerOutput& output);
   bool make_room(SequenceGroup& group, SchedulerOutput& output);
   bool release_pins_for_progress();
   void grow_group(SequenceGroup& group, SchedulerOutput& output);
   void take_blocks_from(SequenceGroup& group, SchedulerOutput& output);
   bool may_swap(SequenceGroup& group, std::int32_t num_tokens);
+  std::int32_t num_blocks_as_large_as_states(std::int32_t num_states) const;
   void give_rows_to_group(SequenceGroup& group, StepBudget& budget);
   bool rules_allow(const SequenceGroup& group, bool nothing_ran) const;
   AllocStatus may_start(SequenceGroup& group);
   bool waits_for_same_prefix(SequenceGroup& group) const;
+  bool is_about_to_keep(const SequenceGroup& group, const Sequence& peer, std::span<const TokenId> token_ids,
+                        std::int32_t num_found) const;
   void start(SequenceGroup& group, SchedulerOutput& output);
   void start_first(SequenceGroup& group, SchedulerOutput& output);
   void swap_in(SequenceGroup& group, SchedulerOutput& output);

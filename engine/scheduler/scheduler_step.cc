@@ -53,26 +53,32 @@ SchedulerOutput Scheduler::schedule() {
 void Scheduler::State::grow_running(SchedulerOutput& output) {
   for (std::size_t i = 0; i < queue.running().size(); ++i) {
     SequenceGroup& group = *queue.running()[i];
-    attach_ready(group);
+    attach_ready(group, output);
     if (!make_room(group, output)) return;
     grow_group(group, output);
   }
 }
 
 // Sequences that waited for a sibling to compute what both start with.
-void Scheduler::State::attach_ready(SequenceGroup& group) {
+void Scheduler::State::attach_ready(SequenceGroup& group, SchedulerOutput& output) {
   if (group.awaits_fork()) return;
   for (Sequence& sequence : group.live()) {
     if (sequence.is_attached) continue;
     const Sequence& source = group.sequences[sequence.share_source];
     const std::int32_t num_shared = sequence.num_shared_blocks;
+    // (With a state: exactly there, which is where the source stops. It is written again in this step, if at
+    // all, after all have attached.)
     const bool is_ready = num_shared == 0 || (source.is_attached && source.num_computed_tokens() >=
                                                                         num_shared * options.block_size);
     if (!is_ready) continue;
     sequence.is_attached = true;
     if (num_shared > 0) blocks.share_start(source.table, sequence.table, num_shared);
     if (!group.reads_prefix_cache()) continue;
-    blocks.append_match(sequence.table, group.content(sequence), sequence.num_tokens() - 1);
+    const std::size_t num_copies_before = output.block_copies.size();
+    blocks.append_match(sequence.table, group.content(sequence),
+                        group.most_reused_tokens(sequence, options.block_size),
+                        group.has_states ? &output.block_copies : nullptr);
+    if (output.block_copies.size() > num_copies_before) touched.push_back(group.request_id);
   }
 }
 
@@ -108,16 +114,17 @@ void Scheduler::State::end_out_of_memory(const SequenceGroup& group, SchedulerOu
 }
 
 void Scheduler::State::grow_group(SequenceGroup& group, SchedulerOutput& output) {
-  const std::size_t num_copies_before = output.block_copies.size();
+  const std::size_t num_moves_before = output.block_copies.size() + output.state_moves.size();
   for (Sequence& sequence : group.live()) {
     if (!sequence.is_computing()) continue;
     OCTAVO_CHECK(sequence.num_tokens() < options.max_model_len,
                  "sequence %llu has %d tokens, the limit is %d",
                  static_cast<unsigned long long>(sequence.sequence_id.value), sequence.num_tokens(),
                  options.max_model_len);
-    blocks.grow(sequence.table, sequence.num_tokens(), output.block_copies);
+    blocks.grow(sequence.table, sequence.num_tokens(), output.block_copies, &output.state_moves);
   }
-  if (output.block_copies.size() > num_copies_before) touched.push_back(group.request_id);
+  if (output.block_copies.size() + output.state_moves.size() > num_moves_before)
+    touched.push_back(group.request_id);
 }
 
 // ---- preemption
@@ -126,7 +133,8 @@ void Scheduler::State::grow_group(SequenceGroup& group, SchedulerOutput& output)
 void Scheduler::State::take_blocks_from(SequenceGroup& group, SchedulerOutput& output) {
   group.was_preempted = true;
   const std::int32_t num_tokens = group.num_distinct_computed_tokens(options.block_size);
-  const bool is_swap = may_swap(group, num_tokens) && blocks.swap_out(group.tables(), output.swap_outs);
+  const bool is_swap =
+      may_swap(group, num_tokens) && blocks.swap_out(group.tables(), output.swap_outs, &output.state_moves);
   for (const Sequence& sequence : group.live()) {
     blocks.events().record(BlockEventKind::kPreempt, sequence.sequence_id, block::kNoBlock, is_swap ? 1 : 0);
   }
@@ -147,9 +155,16 @@ bool Scheduler::State::may_swap(SequenceGroup& group, std::int32_t num_tokens) {
   const bool holds_nothing = group.lead().num_computed_tokens() == 0;
   if (holds_nothing || blocks.host_pool().num_blocks() == 0) return false;
   const PreemptedGroup preempted{.num_sequences = group.num_live(),
-                                 .num_blocks = blocks.num_distinct_blocks(group.tables()),
+                                 .num_blocks = blocks.num_distinct_blocks(group.tables()) +
+                                               num_blocks_as_large_as_states(group.num_live()),
                                  .num_tokens = num_tokens};
   return prefers_swap(preempted, options.preemption_mode, costs);
+}
+
+// For what a copy takes.
+std::int32_t Scheduler::State::num_blocks_as_large_as_states(std::int32_t num_states) const {
+  if (options.num_states == 0 || options.bytes_per_block == 0) return 0;
+  return static_cast<std::int32_t>(num_states * options.bytes_per_state / options.bytes_per_block);
 }
 
 // ---- rows
@@ -199,8 +214,9 @@ void Scheduler::State::give_rows_to_group(SequenceGroup& group, StepBudget& budg
       sequence.num_scheduled_tokens = 1;
       budget.take_decode(start);
     } else {
-      sequence.num_scheduled_tokens =
-          budget.take_chunk(start, sequence.num_uncomputed_tokens() - num_held_back);
+      const std::int32_t num_until_stop = group.next_stop(sequence, options.block_size) - start;
+      sequence.num_scheduled_tokens = budget.take_chunk(
+          start, std::min(sequence.num_uncomputed_tokens() - num_held_back, num_until_stop));
     }
   }
 }
@@ -261,11 +277,22 @@ bool Scheduler::State::waits_for_same_prefix(SequenceGroup& group) const {
   return std::ranges::any_of(queue.running(), [&](const auto& other) {
     const Sequence& peer = other->lead();
     if (peer.is_caught_up() || other->cache_salt != group.cache_salt) return false;
+    if (group.has_states) return is_about_to_keep(*other, peer, lead.token_ids(), num_found);
     // The first block that it would have to share: the first that nobody can find, and that the peer has yet
     // to finish.
     const std::int32_t decisive = std::max(num_found, peer.num_computed_tokens() / options.block_size);
     return decisive < most && starts_alike(peer.token_ids(), lead.token_ids(), decisive, options.block_size);
   });
+}
+
+// Whether `peer` comes to a checkpoint with which `token_ids` start too, behind the blocks that are found.
+bool Scheduler::State::is_about_to_keep(const SequenceGroup& group, const Sequence& peer,
+                                        std::span<const TokenId> token_ids, std::int32_t num_found) const {
+  const std::int32_t stop = group.next_stop(peer, options.block_size);
+  const auto size = static_cast<std::size_t>(stop);
+  const bool is_wanted = stop < peer.num_tokens() && stop / options.block_size > num_found;
+  return is_wanted && size < token_ids.size() &&
+         std::ranges::equal(peer.token_ids().first(size), token_ids.first(size));
 }
 
 void Scheduler::State::start(SequenceGroup& group, SchedulerOutput& output) {
@@ -292,7 +319,8 @@ void Scheduler::State::start_first(SequenceGroup& group, SchedulerOutput& output
   block::BlockManager::AppendedMatch found;
   found.miss.cause = MissCause::kNotRead;
   if (group.reads_prefix_cache()) {
-    found = blocks.append_match(lead.table, group.content(lead), lead.num_tokens() - 1, &output.block_copies);
+    found = blocks.append_match(lead.table, group.content(lead),
+                                group.most_reused_tokens(lead, options.block_size), &output.block_copies);
   }
   if (!lead.has_output()) {
     group.account = {.num_hit_live = found.num_hit_live,
@@ -308,7 +336,7 @@ void Scheduler::State::start_first(SequenceGroup& group, SchedulerOutput& output
 void Scheduler::State::swap_in(SequenceGroup& group, SchedulerOutput& output) {
   std::vector<block::MovingTable> tables = group.tables();
   std::erase_if(tables, [](const block::MovingTable& moving) { return !moving.table->is_swapped_out(); });
-  const auto found = blocks.swap_in(tables, output.swap_ins);
+  const auto found = blocks.swap_in(tables, output.swap_ins, &output.state_moves);
   restored.push_back(group.first_sequence_id());
   if (group.lead().has_output()) return;
   group.account = {.num_hit_live = found.num_hit_live, .num_hit_cached = found.num_hit_cached};
@@ -318,7 +346,7 @@ void Scheduler::State::swap_in(SequenceGroup& group, SchedulerOutput& output) {
 // Each step computes a row of everything that runs: decodes take one each, and one at least is left for each
 // group that computes its prompt. So a small budget bounds what runs, and nobody in there can starve.
 std::int32_t Scheduler::State::most_running_sequences() const {
-  return std::min(options.max_num_seqs, options.max_num_batched_tokens);
+  return std::min(most_sequences_of_request(), options.max_num_batched_tokens);
 }
 
 PoolLevel Scheduler::State::level() const {
@@ -336,7 +364,8 @@ PoolLevel Scheduler::State::level() const {
 
 // Last of all, with what nobody else has taken in this step; what is left of the cheap rows is shared evenly.
 void Scheduler::State::draft_ahead(StepBudget& budget, SchedulerOutput& output) {
-  if (options.speculative == Speculation::kOff) return;
+  // A state cannot be cut back to what was drawn.
+  if (options.speculative == Speculation::kOff || options.num_states > 0) return;
   const std::int32_t num_rows = budget.num_taken();
   std::int32_t num_left = std::min(budget.num_left(), kMostRowsWithDrafts - num_rows);
   if (num_left <= 0) return;
@@ -409,6 +438,7 @@ void Scheduler::State::list_row(SequenceGroup& group, Sequence& sequence, Schedu
       static_cast<std::size_t>(start),
       static_cast<std::size_t>(sequence.num_scheduled_tokens + row.num_draft_tokens));
   row.block_table = sequence.table.blocks();
+  row.state = sequence.table.state();
   if (start + sequence.num_scheduled_tokens == sequence.num_tokens()) list_samples(group, sequence, row);
   (sequence.is_caught_up() ? output.num_decode_tokens : output.num_prefill_tokens) +=
       sequence.num_scheduled_tokens;

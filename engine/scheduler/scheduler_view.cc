@@ -25,7 +25,8 @@ SequenceSnapshot snapshot_of(const SequenceGroup& group, const Sequence& sequenc
           .num_prompt_tokens = sequence.num_prompt_tokens(),
           .num_tokens = sequence.num_tokens(),
           .num_computed_tokens = sequence.num_computed_tokens(),
-          .block_table = {table.begin(), table.end()}};
+          .block_table = {table.begin(), table.end()},
+          .state_slot = sequence.table.state()};
 }
 
 // Why the block is where it is, in the order of what decides.
@@ -90,6 +91,8 @@ KvSnapshot Scheduler::snapshot(SnapshotScope scope) const {
   snapshot.totals = totals();
   snapshot.figures = figures();
   if (scope == SnapshotScope::kPool) snapshot.blocks = state_->blocks.snapshot(state_->owned_tables());
+  if (state_->blocks.states().is_used())
+    snapshot.states = state_->blocks.state_snapshot(state_->owned_tables());
   for (const auto& group : state_->queue.all()) {
     for (const Sequence& sequence : group->live()) {
       snapshot.sequences.push_back(snapshot_of(*group, sequence));

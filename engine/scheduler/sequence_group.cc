@@ -28,7 +28,7 @@ struct Start {
 
 }  // namespace
 
-SequenceGroup::SequenceGroup(NewRequest request, SequenceId first_sequence_id, bool shares)
+SequenceGroup::SequenceGroup(NewRequest request, SequenceId first_sequence_id, bool shares, bool states)
     : request_id(request.request_id),
       sampling(std::move(request.sampling)),
       seed(request.seed),
@@ -36,7 +36,9 @@ SequenceGroup::SequenceGroup(NewRequest request, SequenceId first_sequence_id, b
       retention(request.retention),
       num_system_tokens(request.num_system_tokens),
       num_beam_candidates(request.num_beam_candidates),
-      shares_blocks(shares) {
+      num_next_turn_tokens(request.num_next_turn_tokens),
+      shares_blocks(shares),
+      has_states(states) {
   const auto num_sequences = static_cast<std::uint32_t>(sampling.num_sequences());
   sequences.reserve(num_sequences);
   for (std::uint32_t i = 0; i < num_sequences; ++i) {
@@ -54,7 +56,9 @@ SequenceGroup::SequenceGroup(const SequenceGroup& whole, std::vector<Sequence> p
       retention(whole.retention),
       num_system_tokens(whole.num_system_tokens),
       num_beam_candidates(whole.num_beam_candidates),
+      num_next_turn_tokens(whole.num_next_turn_tokens),
       shares_blocks(whole.shares_blocks),
+      has_states(whole.has_states),
       sequences(std::move(part)),
       was_admitted(whole.was_admitted),
       was_preempted(whole.was_preempted),
@@ -139,6 +143,34 @@ void SequenceGroup::plan_sharing(std::int32_t block_size) {
     }
   }
   lead().is_attached = true;
+}
+
+std::int32_t SequenceGroup::most_reused_tokens(const Sequence& sequence, std::int32_t block_size) const {
+  return std::min(sequence.num_tokens() - 1, next_takeover(sequence, block_size));
+}
+
+// Where the first sibling waits that takes over what `sequence` has computed so far.
+std::int32_t SequenceGroup::next_takeover(const Sequence& sequence, std::int32_t block_size) const {
+  std::int32_t first = sequence.num_tokens();
+  if (!has_states || awaits_fork()) return first;
+  for (const Sequence& sibling : live()) {
+    const bool waits = !sibling.is_attached && sibling.num_shared_blocks > 0 &&
+                       &sequences[sibling.share_source] == &sequence;
+    if (waits) first = std::min(first, sibling.num_shared_blocks * block_size);
+  }
+  return first;
+}
+
+std::int32_t SequenceGroup::next_stop(const Sequence& sequence, std::int32_t block_size) const {
+  std::int32_t stop = next_takeover(sequence, block_size);
+  if (!has_states || !reads_prefix_cache()) return stop;
+  const std::int32_t last_checkpoint =
+      sequence.num_computed_tokens() - block::BlockManager::num_tokens_since_checkpoint(sequence.table);
+  for (const std::int32_t wanted : {num_system_tokens, num_next_turn_tokens}) {
+    const bool is_worth_it = wanted - last_checkpoint >= block::kLeastSavedTokens;
+    if (is_worth_it && wanted > sequence.num_computed_tokens()) stop = std::min(stop, wanted);
+  }
+  return stop;
 }
 
 std::int32_t SequenceGroup::num_distinct_computed_tokens(std::int32_t block_size) const {

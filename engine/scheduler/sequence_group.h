@@ -32,7 +32,8 @@ class SequenceGroup {
  public:
   // Sequences get the ids from `first_sequence_id` on, in order of output. REQUIRES: no beams unless
   // shares_blocks.
-  SequenceGroup(NewRequest request, SequenceId first_sequence_id, bool shares_blocks);
+  SequenceGroup(NewRequest request, SequenceId first_sequence_id, bool shares_blocks,
+                bool has_states = false);
 
   const RequestId request_id;
   const SamplingParams sampling;
@@ -41,7 +42,9 @@ class SequenceGroup {
   const RetentionClass retention;
   const std::int32_t num_system_tokens;
   const std::int32_t num_beam_candidates;
+  const std::int32_t num_next_turn_tokens;
   const bool shares_blocks;
+  const bool has_states;  // of recurrent layers
   // Ascending by output and by id, without gaps: they are found by position. Only a split shortens it.
   std::vector<Sequence> sequences;
   bool was_admitted = false;   // once, at any time
@@ -88,6 +91,14 @@ class SequenceGroup {
   // Who waits for whose blocks, from the tokens alone. The lead is attached, all others are not.
   void plan_sharing(std::int32_t block_size);
 
+  // How many tokens of `sequence` may come from the cache: not the last one, which is computed for its
+  // logits, and with a state none behind the place where a sibling will take it over. REQUIRES:
+  // plan_sharing() since the blocks were lost; so for the next.
+  std::int32_t most_reused_tokens(const Sequence& sequence, std::int32_t block_size) const;
+  // Where a chunk of `sequence` that starts at its computed tokens has to end, because its state is wanted
+  // there: by a sibling that waits for it, or as a checkpoint. Behind its last token: nowhere.
+  std::int32_t next_stop(const Sequence& sequence, std::int32_t block_size) const;
+
   // Tokens with KV, those of shared full blocks once.
   std::int32_t num_distinct_computed_tokens(std::int32_t block_size) const;
   // Blocks that the group needs to continue: for all known tokens, and where several outputs go on past the
@@ -100,6 +111,8 @@ class SequenceGroup {
   bool starts_many_outputs() const;  // from one prompt, nothing generated yet
 
  private:
+  std::int32_t next_takeover(const Sequence& sequence, std::int32_t block_size) const;
+
   // All that `whole` knows of the request, and these of its sequences.
   SequenceGroup(const SequenceGroup& whole, std::vector<Sequence> part);
 };

@@ -48,6 +48,7 @@ constexpr NamedRule kNamedRules[] = {
     {"stablelm2", {SplitPattern::kQwen2, false}},
     {"megrez", {SplitPattern::kQwen2, false}},
     {"hunyuan", {SplitPattern::kQwen2, false}},
+    {"qwen35", {SplitPattern::kQwen35, false}},
     {"gpt-4o", {SplitPattern::kGpt4o, false}},
     {"llama4", {SplitPattern::kGpt4o, false}},
     {"tekken", {SplitPattern::kTekken, true}},
@@ -79,6 +80,7 @@ constexpr Find kGpt2Stages[] = {find_at_start<gpt2_length>};
 constexpr Find kSmolLmStages[] = {find_numbers_of<1>, find_at_start<gpt2_length>};
 constexpr Find kLlama3Stages[] = {find_at_start<llama3_like<3>>};
 constexpr Find kQwen2Stages[] = {find_at_start<llama3_like<1>>};
+constexpr Find kQwen35Stages[] = {find_at_start<qwen35_length>};
 constexpr Find kGpt4oStages[] = {find_at_start<gpt4o_length>};
 constexpr Find kTekkenStages[] = {find_at_start<tekken_length>};
 constexpr Find kDeepSeekLlmStages[] = {find_line_break,      find_cased_letters,       find_deepseek_symbols,
@@ -94,6 +96,7 @@ std::span<const Find> stages_of(SplitPattern pattern) {
     case SplitPattern::kSmolLm: return kSmolLmStages;
     case SplitPattern::kLlama3: return kLlama3Stages;
     case SplitPattern::kQwen2: return kQwen2Stages;
+    case SplitPattern::kQwen35: return kQwen35Stages;
     case SplitPattern::kGpt4o: return kGpt4oStages;
     case SplitPattern::kTekken: return kTekkenStages;
     case SplitPattern::kDeepSeekLlm: return kDeepSeekLlmStages;

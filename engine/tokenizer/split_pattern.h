@@ -15,7 +15,8 @@ enum class SplitPattern {
   kGpt2,
   kSmolLm,  // every \p{N} alone, then kGpt2
   kLlama3,
-  kQwen2,  // kLlama3 with \p{N} in place of \p{N}{1,3}
+  kQwen2,   // kLlama3 with \p{N} in place of \p{N}{1,3}
+  kQwen35,  // kQwen2 with marks in words
   kGpt4o,
   kTekken,
   kDeepSeekLlm,

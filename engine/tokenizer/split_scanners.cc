@@ -112,6 +112,27 @@ std::size_t symbols_length(std::string_view text, bool slashes) {
   return end > start ? end_of_line_breaks(text, end, slashes) : 0;
 }
 
+bool is_letter_or_mark(const Character& c) {
+  return c.kind == CharacterClass::kLetter || categorise(c.value) == Category::kM;
+}
+
+// [^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+ , or 0. A mark may lead a word, and is part of one.
+std::size_t marked_word_length(std::string_view text, const Character& first) {
+  if (is_letter_or_mark(first)) return end_of_run(text, 0, is_letter_or_mark);
+  if (!may_lead_word(first)) return 0;
+  const std::size_t end = end_of_run(text, first.length, is_letter_or_mark);
+  return end > first.length ? end : 0;
+}
+
+// ` ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*`, or 0.
+std::size_t unmarked_symbols_length(std::string_view text) {
+  const std::size_t start = text[0] == ' ' ? 1 : 0;
+  const std::size_t end = end_of_run(text, start, [](const Character& c) {
+    return c.kind == CharacterClass::kOther && categorise(c.value) != Category::kM;
+  });
+  return end > start ? end_of_line_breaks(text, end, /*slashes=*/false) : 0;
+}
+
 bool starts_word_part(Category c) {  // U of split_scanners.h
   return c == Category::kLu || c == Category::kLt || c == Category::kLm || c == Category::kLo ||
          c == Category::kM;
@@ -227,10 +248,6 @@ bool is_ascii_punctuation(char32_t c) {
   return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
 }
 
-bool is_letter_or_mark(const Character& c) {
-  return c.kind == CharacterClass::kLetter || categorise(c.value) == Category::kM;
-}
-
 bool is_punctuation_or_symbol(const Character& c) {
   const Category category = categorise(c.value);
   return category == Category::kP || category == Category::kS;
@@ -273,6 +290,15 @@ std::size_t llama3_length(std::string_view text, int most_digits) {
   if (const std::size_t length = word_length(text, first)) return length;
   if (const std::size_t length = number_length(text, static_cast<std::size_t>(most_digits))) return length;
   if (const std::size_t length = symbols_length(text, /*slashes=*/false)) return length;
+  return spaces_or_line_breaks_length(text);
+}
+
+std::size_t qwen35_length(std::string_view text) {
+  if (const std::size_t length = contraction_length(text, /*ignore_case=*/true)) return length;
+  const Character first = read_character(text, 0);
+  if (const std::size_t length = marked_word_length(text, first)) return length;
+  if (const std::size_t length = number_length(text, 1)) return length;
+  if (const std::size_t length = unmarked_symbols_length(text)) return length;
   return spaces_or_line_breaks_length(text);
 }
 

@@ -49,7 +49,7 @@ class Token {
     const auto index = static_cast<std::size_t>(value_head);
     HeadInput input;
     input.query = unit_vector(channels_, key_at, shape_.key_dim, epsilon);
-    for (double& each : input.query) each /= std::sqrt(double{shape_.key_dim});
+    for (double& each : input.query) each /= std::sqrt(static_cast<double>(shape_.key_dim));
     input.key = unit_vector(channels_, shape_.query_columns() + key_at, shape_.key_dim, epsilon);
     input.value = {channels_.begin() + value_at, channels_.begin() + value_at + shape_.value_dim};
     const double time = softplus(double{alpha_[index]} + double{weights_.time_bias[index]});

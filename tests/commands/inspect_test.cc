@@ -16,6 +16,7 @@
 #include "tests/support/gguf_writer.h"
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/tiny_models.h"
 
 namespace octavo::app {
 namespace {
@@ -96,6 +97,28 @@ TEST(Inspect, ListsWhatAFileHolds) {
   EXPECT_EQ(json["tensors"][9]["name"], "blk.0.ffn_down.weight");
   EXPECT_EQ(json["tensors"][9]["shape"], (std::vector<int>{128, 64}));
   EXPECT_EQ(json["types"]["Q4_1"]["num_tensors"], 15);
+}
+
+// 4 value heads of 16 x 16 numbers and 3 tokens of 128 channels, in two layers.
+TEST(Inspect, SaysWhatRecurrentLayersTakeAndWhatIsNotUsed) {
+  const test::TemporaryFolder folder;
+  test::make_tiny_model(test::tiny_model("qwen35moe")).write(folder / "m.gguf");
+  const std::string path = (folder / "m.gguf").string();
+  const Outcome text = inspect({path, "--memory", "2MiB", "--batch", "3"});
+  ASSERT_EQ(text.status, 0) << text.err;
+  for (const char* part :
+       {"recurrent       2 of the layers, 1 have attention",
+        "not used        1 layer that guesses further tokens, ",
+        "KV shape        1 layers, each 2 x 2 heads x 24 dimensions", "KV per token    192 B (192 bytes)",
+        "state           11 KiB (11,264 bytes) for each sequence, whatever its length",
+        " and states of 33 KiB"}) {
+    EXPECT_TRUE(contains(text.out, part)) << part << " in\n" << text.out;
+  }
+  const auto json = nlohmann::json::parse(inspect({path, "--json"}).out);
+  EXPECT_EQ(json["model"]["num_layers"], 3);
+  EXPECT_EQ(json["model"]["num_recurrent_layers"], 2);
+  EXPECT_EQ(json["model"]["num_skipped_layers"], 1);
+  EXPECT_EQ(json["kv"]["bytes_per_state"], 2 * 4 * (4 * 16 * 16 + 3 * 128));
 }
 
 TEST(Inspect, NamesInFilesCannotControlTheTerminal) {

@@ -35,7 +35,7 @@ TEST_F(CudaEngine, GeneratesTheReferencesGreedyTokens) {
 TEST_F(CudaEngine, RunsEveryArchitecture) {
   for (const nlohmann::json& model : test::tiny_models()) {
     const std::string name = model["name"];
-    if (test::has_experts(model)) continue;
+    if (test::has_experts(model) || test::has_states(model)) continue;
     EngineOptions options = small_options(kernels::TensorType::kQ4_1);
     options.model = tiny_model_of(name);
     const auto device = open_engine(options, Device::kCuda);
@@ -46,6 +46,17 @@ TEST_F(CudaEngine, RunsEveryArchitecture) {
     EXPECT_EQ(tokens_of(run_together(*device, requests)), tokens_of(run_together(*reference, requests)))
         << name;
   }
+}
+
+TEST_F(CudaEngine, LeavesModelsWithRecurrentLayersToTheProcessor) {
+  EngineOptions options = small_options(kernels::TensorType::kQ4_1);
+  options.model = tiny_model_of("qwen35");
+  options.device = Device::kCuda;
+  const auto refused = Engine::create(options);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
+  EXPECT_EQ(refused.error().message,
+            "device: models with recurrent layers or gated attention do not run on the GPU yet; use cpu");
 }
 
 TEST_F(CudaEngine, LeavesModelsWithExpertsToTheProcessor) {

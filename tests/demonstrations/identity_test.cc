@@ -139,6 +139,7 @@ std::vector<Conditions> all_conditions() {
       {"blocks of 16, swapping",
        {.threads = 2,
         .num_kv_blocks = 26,
+        .num_states = 12,  // of recurrent layers: hardly one for each that runs
         .preemption_mode = PreemptionPolicy::kSwap,
         .reserve_block_per_sequence = false},
        true},
@@ -207,7 +208,9 @@ TEST_P(IdentityOfArchitecture, HoldsOnEveryInstructionSetInAllConditions) {
 INSTANTIATE_TEST_SUITE_P(Architectures, IdentityOfArchitecture,
                          testing::Values(std::tuple{"gemma2", 0}, std::tuple{"gemma3", 1},
                                          std::tuple{"gpt2", 2}, std::tuple{"qwen3moe", 3},
-                                         std::tuple{"glm4moe", 4}, std::tuple{"gpt-oss", 5}),
+                                         std::tuple{"glm4moe", 4}, std::tuple{"gpt-oss", 5},
+                                         std::tuple{"qwen35", 1}, std::tuple{"qwen35moe", 2},
+                                         std::tuple{"qwen3next", 3}),
                          [](const auto& info) {
                            std::string name = std::get<0>(info.param);
                            std::replace(name.begin(), name.end(), '-', '_');

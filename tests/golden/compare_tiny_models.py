@@ -3,7 +3,7 @@
 log-probabilities of the program with those of tiny_transformer.py and, if asked, of llama.cpp.
 
 Needs: numpy gguf, and for llama.cpp the PyPI package llama-cpp-python (or its source in PYTHONPATH).
-usage: compare_tiny_models.py OCTAVO [--llama-cpp FOLDER] [--types F32,F16,Q8_0,...] [--keep FOLDER]
+usage: compare_tiny_models.py OCTAVO [--llama-cpp FOLDER] [--types F32,F16,Q8_0,...] [--models NAME,...] [--keep FOLDER]
   FOLDER of llama.cpp holds libllama.so. Its attention runs with float32 keys and values. With anything but F32 it rounds
   activations, and GELU it takes from a table of float16: what differs there is its doing.
 Prints the mean and the largest |difference| for each; exit status 1 if a mean against tiny_transformer.py is above 1e-4.
@@ -22,7 +22,6 @@ from tiny_shapes import VARIANTS, Shape
 from tiny_transformer import Transformer
 
 BOUND = 1e-4
-NUM_TOKENS = 48
 BYTES = [b for b in range(256) if 0x21 <= b <= 0x7E or 0xA1 <= b <= 0xAC or b >= 0xAE]  # which GPT-2 spells as themselves
 
 
@@ -54,6 +53,8 @@ def write_model(shape, kind, path, random):
             writer.add_string(name, value)
         elif isinstance(value, bool):
             writer.add_bool(name, value)
+        elif isinstance(value, list):
+            writer.add_array(name, value)
         elif isinstance(value, float):
             writer.add_float32(name, value)
         else:
@@ -63,7 +64,7 @@ def write_model(shape, kind, path, random):
         numbers = (centre + scale * random.uniform(-1, 1, (rows, columns) if rows else columns)).astype(np.float32)
         if experts and experts[0] > 1:  # of each expert
             numbers = numbers.reshape(experts[0], -1, columns)
-        is_weight = rows is not None and name.endswith(".weight") and "ffn_gate_inp" not in name and name != "position_embd.weight"
+        is_weight = rows is not None and name.endswith(".weight") and not any(n in name for n in ("ffn_gate_inp", "ssm_conv1d", "position_embd"))
         tensor_kind = kind if is_weight else gguf.GGMLQuantizationType.F32
         writer.add_tensor(name, gguf.quants.quantize(numbers, tensor_kind), raw_dtype=tensor_kind)
     for name, numbers in shape.long_rope().items():
@@ -121,7 +122,7 @@ class LlamaCpp:
             return None
         params = api.llama_context_default_params()
         params.n_ctx = max(shape.max_model_len or shape.context_length, len(token_ids))
-        params.n_batch = params.n_ubatch = 64
+        params.n_batch = params.n_ubatch = max(64, len(token_ids))
         params.type_k = params.type_v = 0  # float32
         params.flash_attn_type = 0         # off
         context = api.llama_init_from_model(model, params)
@@ -151,6 +152,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--llama-cpp")
     parser.add_argument("--types", default="F32,F16,Q8_0,Q4_0,Q5_1")
+    parser.add_argument("--models", help="variants of tiny_shapes.py; all if it is not given")
     parser.add_argument("--keep")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
@@ -161,13 +163,15 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = options.keep or folder
         for name, variant in VARIANTS.items():
+            if options.models and name not in options.models.split(","):
+                continue
             for kind in options.types.split(","):
                 shape = Shape(variant)
                 if shape.width % 32 and kind not in ("F32", "F16", "BF16"):  # blocks of 32
                     continue
                 path = os.path.join(folder, f"{name}-{kind}.gguf")
                 write_model(shape, gguf.GGMLQuantizationType[kind], path, random)
-                token_ids = [int(i) for i in random.integers(3, 269, NUM_TOKENS)]
+                token_ids = [int(i) for i in random.integers(3, 269, shape.tokens)]
                 ours = octavo_logprobs(options.program, path, token_ids, shape)
                 expected = chosen(Transformer(FileModel(path), shape.max_model_len).log_probabilities(token_ids), token_ids)
                 difference = np.abs(ours - expected)

@@ -16,7 +16,6 @@ from tiny_shapes import VARIANTS, VOCABULARY, Shape
 from tiny_transformer import Transformer
 
 BOUND = 1e-5
-NUM_TOKENS = 48
 
 
 class RandomModel:
@@ -87,8 +86,20 @@ def experts_behind_each_other(model, layer, count):
 
 def halves_of_neighbours(weight, heads):
     """Rows of llama's Q and K: GGUF rotates pairs of neighbours, transformers the two halves of a head."""
-    rows = weight.reshape(heads, -1, 2, weight.shape[-1])
+    rows = weight.reshape(heads, -1, 2, *weight.shape[1:])
     return rows.swapaxes(1, 2).reshape(weight.shape)
+
+
+def rotated_halves(shape, model):
+    """{name: numbers} of Q and K of all layers, biases included."""
+    found = {}
+    for layer in range(shape.layers):
+        for name, heads in (("q", shape.heads), ("k", shape.kv_heads)):
+            for part in ("weight", "bias"):
+                numbers = model.tensor(f"blk.{layer}.attn_{name}.{part}")
+                if numbers is not None:
+                    found[f"model.layers.{layer}.self_attn.{name}_proj.{part}"] = halves_of_neighbours(numbers, heads)
+    return found
 
 
 # ---- the families: (model type, what its configuration says besides, {name: numbers} besides the names above, name of the norm)
@@ -110,6 +121,41 @@ def llama(shape, model):
             weight = model.tensor(f"blk.{layer}.attn_{name}.weight")
             extra[-1][f"model.layers.{layer}.self_attn.{name}_proj.weight"] = halves_of_neighbours(weight, heads)
     return "mixtral", dict(num_local_experts=e["count"], num_experts_per_tok=e["used"], sliding_window=None), extra, "ffn_norm"
+
+
+def granite(shape, model):
+    keys = shape.keys
+    if not keys.get("rope.scaling.finetuned", True):
+        return None
+    usual = (12.0, 1.4 * shape.layers**-0.5, shape.width / 256) if shape.architecture == "minicpm" else (1.0, 1.0, 1.0)
+    config = dict(embedding_multiplier=keys.get("embedding_scale", usual[0]) or 1.0, logits_scaling=keys.get("logit_scale", usual[2]),
+                  residual_multiplier=keys.get("residual_scale", usual[1]) or 1.0,
+                  attention_multiplier=keys.get("attention.scale", 0.0) or shape.head_dim**-0.5,
+                  attention_bias=shape.variant.get("biases", False), mlp_bias=shape.variant.get("biases", False))
+    if shape.experts is None:
+        extra = [rotated_halves(shape, model)]
+        if shape.variant.get("biases"):
+            extra += [{f"model.layers.{i}.mlp.{name}_proj.bias": model.tensor(f"blk.{i}.ffn_{name}.bias")
+                       for name in ("gate", "up", "down")} for i in range(shape.layers)]
+        return "granite", config, extra, "ffn_norm"
+    e = shape.experts
+    config |= dict(num_local_experts=e["count"], num_experts_per_tok=e["used"], shared_intermediate_size=e.get("shared", 0))
+    extra = [rotated_halves(shape, model)]
+    for layer in range(shape.layers):
+        there, here = f"model.layers.{layer}.", f"blk.{layer}."
+        extra += [{name.replace("mlp", "block_sparse_moe"): numbers
+                   for name, numbers in experts_behind_each_other(model, layer, e["count"]).items()},
+                  {there + "block_sparse_moe.router.weight": model.tensor(here + "ffn_gate_inp.weight")}]
+        if "shared" in e:
+            both = [model.tensor(f"{here}ffn_{name}_shexp.weight") for name in ("gate", "up")]
+            extra.append({there + "shared_mlp.input_linear.weight": np.concatenate(both),
+                          there + "shared_mlp.output_linear.weight": model.tensor(here + "ffn_down_shexp.weight")})
+    return "granitemoeshared" if "shared" in e else "granitemoe", config, extra, "ffn_norm"
+
+
+def minicpm(shape, model):
+    """Its authors' code is not in transformers; granite's has the same multipliers, in the same places."""
+    return None if has_biases(shape) else granite(shape, model)
 
 
 def olmoe(shape, model):
@@ -209,8 +255,93 @@ def starcoder2(shape, model):
     return "starcoder2", config, [extra], "ffn_norm"
 
 
-FAMILIES = {"qwen3moe": qwen3moe, "llama": llama, "olmoe": olmoe, "glm4moe": glm4moe, "gpt-oss": gpt_oss, "ernie4_5": ernie4_5,
-            "glm4": glm4, "seed_oss": seed_oss, "smollm3": smollm3, "stablelm": stablelm, "starcoder2": starcoder2}
+def grouped_heads(numbers, shape, axis=0):
+    """What belongs to value heads: GGUF has their turn at the key heads, transformers those of a key head together."""
+    r = shape.recurrent
+    split = numbers.shape[:axis] + (r["value_heads"] // r["key_heads"], r["key_heads"], -1) + numbers.shape[axis + 1:]
+    return numbers.reshape(split).swapaxes(axis, axis + 1).reshape(numbers.shape)
+
+
+def delta_net_numbers(shape, model, layer):
+    """Of a recurrent layer of qwen35 and qwen35moe."""
+    here, there = f"blk.{layer}.", f"model.layers.{layer}.linear_attn."
+    keys = 2 * shape.recurrent["key_heads"] * shape.recurrent["key_dim"]
+
+    def behind_keys(numbers):
+        return np.concatenate([numbers[:keys], grouped_heads(numbers[keys:], shape)])
+
+    yield there + "in_proj_qkv.weight", behind_keys(model.tensor(here + "attn_qkv.weight"))
+    yield there + "conv1d.weight", behind_keys(model.tensor(here + "ssm_conv1d.weight"))[:, None]
+    for name, gguf in (("in_proj_z.weight", "attn_gate.weight"), ("in_proj_b.weight", "ssm_beta.weight"),
+                       ("in_proj_a.weight", "ssm_alpha.weight"), ("dt_bias", "ssm_dt.bias")):
+        yield there + name, grouped_heads(model.tensor(here + gguf), shape)
+    yield there + "A_log", np.log(-grouped_heads(model.tensor(here + "ssm_a"), shape))
+    yield there + "norm.weight", model.tensor(here + "ssm_norm.weight")
+    yield there + "out_proj.weight", grouped_heads(model.tensor(here + "ssm_out.weight"), shape, 1)
+
+
+def delta_net_numbers_of_next(shape, model, layer):
+    """Of qwen3next, whose files hold them as transformers does but for what the converter takes apart."""
+    r, here, there = shape.recurrent, f"blk.{layer}.", f"model.layers.{layer}.linear_attn."
+    inputs = model.tensor(here + "ssm_in.weight")
+    if inputs is None:
+        q, k, v = np.split(model.tensor(here + "attn_qkv.weight"), np.cumsum([r["key_heads"] * r["key_dim"]] * 2))
+        parts = [x.reshape(r["key_heads"], -1, shape.width) for x in (q, k, v, model.tensor(here + "attn_gate.weight"))]
+        inputs = np.concatenate(parts, 1).reshape(-1, shape.width)
+    yield there + "in_proj_qkvz.weight", inputs
+    yield there + "conv1d.weight", model.tensor(here + "ssm_conv1d.weight")[:, None]
+    yield there + "A_log", np.log(-model.tensor(here + "ssm_a"))
+    for name, gguf in (("in_proj_ba.weight", "ssm_ba.weight"), ("dt_bias", "ssm_dt.bias"), ("norm.weight", "ssm_norm.weight"),
+                       ("out_proj.weight", "ssm_out.weight")):
+        yield there + name, model.tensor(here + gguf)
+
+
+def hybrid(shape, model, kind, numbers):
+    """Recurrent layers among gated attention; norms are stored less one."""
+    if shape.keys["attention.layer_norm_rms_epsilon"] != 1e-6:  # fixed where queries and keys are normalised
+        return None
+    r, e, extra = shape.recurrent, shape.experts, {}
+    norms = [(f"model.layers.{i}.{there}.weight", f"blk.{i}.{here}.weight") for i in range(shape.layers) for there, here in
+             (("input_layernorm", "attn_norm"), ("post_attention_layernorm", "post_attention_norm"),
+              ("self_attn.q_norm", "attn_q_norm"), ("self_attn.k_norm", "attn_k_norm"))]
+    for there, here in norms + [("model.norm.weight", "output_norm.weight")]:
+        if model.tensor(here) is not None:
+            extra[there] = model.tensor(here) - 1
+    for layer in range(shape.layers):
+        if shape.is_recurrent(layer):
+            extra |= dict(numbers(shape, model, layer))
+    config = dict(
+        rope_parameters=partial_rope(shape), layer_types=[("linear" if shape.is_recurrent(i) else "full") + "_attention" for i in range(shape.layers)],
+        linear_conv_kernel_dim=r.get("width", 4), linear_key_head_dim=r["key_dim"], linear_value_head_dim=r["value_dim"],
+        linear_num_key_heads=r["key_heads"], linear_num_value_heads=r["value_heads"])
+    if e:
+        config |= dict(num_experts=e["count"], num_experts_per_tok=e["used"], moe_intermediate_size=e["hidden"],
+                       shared_expert_intermediate_size=e.get("shared", shape.hidden), norm_topk_prob=True)
+        for layer in range(shape.layers):
+            here, there = f"blk.{layer}.", f"model.layers.{layer}.mlp."
+            extra |= experts_behind_each_other(model, layer, e["count"])
+            extra[there + "shared_expert_gate.weight"] = model.tensor(here + "ffn_gate_inp_shexp.weight")[None]
+            for name in ("gate", "up", "down"):
+                extra[f"{there}shared_expert.{name}_proj.weight"] = model.tensor(f"{here}ffn_{name}_shexp.weight")
+    return kind, config, [extra], "post_attention_norm"
+
+
+def qwen35(shape, model):
+    return hybrid(shape, model, "qwen3_5_text", delta_net_numbers)
+
+
+def qwen35moe(shape, model):
+    return hybrid(shape, model, "qwen3_5_moe_text", delta_net_numbers)
+
+
+def qwen3next(shape, model):
+    return hybrid(shape, model, "qwen3_next", delta_net_numbers_of_next)
+
+
+FAMILIES = {"ernie4_5": ernie4_5, "glm4": glm4, "glm4moe": glm4moe, "gpt-oss": gpt_oss, "granite": granite,
+            "granitemoe": granite, "llama": llama, "minicpm": minicpm, "olmoe": olmoe,
+            "qwen35": qwen35, "qwen35moe": qwen35moe, "qwen3moe": qwen3moe, "qwen3next": qwen3next, "seed_oss": seed_oss,
+            "smollm3": smollm3, "stablelm": stablelm, "starcoder2": starcoder2}
 
 
 def build(shape, model):
@@ -254,11 +385,11 @@ def main(names):
         network = build(shape, model)
         if network is None:
             continue
-        ids = random.integers(3, VOCABULARY, NUM_TOKENS)
+        ids = random.integers(3, VOCABULARY, shape.tokens)
         with torch.no_grad():
             theirs = torch.log_softmax(network(torch.tensor(ids)[None]).logits[0].double(), -1).numpy()
         ours = Transformer(model).log_probabilities(ids)
-        difference = np.abs(theirs - ours)[np.arange(NUM_TOKENS - 1), ids[1:]]
+        difference = np.abs(theirs - ours)[np.arange(len(ids) - 1), ids[1:]]
         print(f"{name:28}{difference.mean():10.1e}{difference.max():10.1e}", flush=True)
         failed |= not difference.mean() <= BOUND
     sys.exit(1 if failed else 0)

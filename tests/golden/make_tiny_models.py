@@ -13,8 +13,6 @@ from make_tiny_llama import mix64, values
 from tiny_shapes import VARIANTS, VOCABULARY, Shape
 from tiny_transformer import Transformer
 
-NUM_TOKENS = 48
-
 
 def round_scale(scale):
     """The nearest power of two: products with it are exact in float32."""
@@ -39,10 +37,10 @@ class CounterModel:
 
 
 def main(out):
-    ids = [int(i) for i in mix64(np.arange(NUM_TOKENS, dtype=np.uint64)) % np.uint64(VOCABULARY)]
     result = []
     for name, variant in VARIANTS.items():
         shape = Shape(variant)
+        ids = [int(i) for i in mix64(np.arange(shape.tokens, dtype=np.uint64)) % np.uint64(VOCABULARY)]
         lp = Transformer(CounterModel(shape), shape.max_model_len).log_probabilities(ids)
         result.append(dict(
             name=name, architecture=shape.architecture, keys=shape.keys, max_model_len=shape.max_model_len or shape.context_length,

@@ -9,7 +9,13 @@ def long_factors(count, most):
     return [1.0 + (most - 1.0) * i / (count - 1) for i in range(count)]
 
 
-# What differs from the defaults of Shape; metadata by suffix.
+# Where the norm before the feed-forward layer is called post_attention_norm.
+NAMED_BY_ATTENTION = ("gpt-oss", "glm4moe", "qwen35", "qwen35moe", "qwen3next", "seed_oss")
+
+# More tokens than any program takes at once where it takes recurrent layers in chunks.
+LONG = dict(context_length=128, tokens=80)
+
+# What differs from the defaults of Shape; metadata by suffix, None where a key is left out.
 VARIANTS = {
     "gemma": dict(architecture="gemma", head_dim=24),
     "gemma2": dict(architecture="gemma2", layers=3, head_dim=24,
@@ -65,9 +71,48 @@ VARIANTS = {
                               sinks=True, swiglu_scale=4.0, experts=dict(count=5, used=4, hidden=27, biases=True),
                               keys={"attention.sliding_window": 5}),
     "ernie4_5": dict(architecture="ernie4_5", head_dim=24, keys={"rope.freq_base": 500000.0}),
+    "granite": dict(architecture="granite",
+                    keys={"embedding_scale": 12.0, "residual_scale": 0.22, "attention.scale": 0.09375, "logit_scale": 8.0}),
+    "granite_odd_sizes": dict(architecture="granite", width=52, hidden=44, heads=3, kv_heads=1, head_dim=18, untied=True, biases=True,
+                              keys={"embedding_scale": 0.0, "residual_scale": 0.5, "attention.scale": 0.0, "logit_scale": 0.375}),
+    "granite_unrotated": dict(architecture="granite", keys={"residual_scale": 1.75, "logit_scale": 3.0, "rope.scaling.finetuned": False}),
+    "granitemoe": dict(architecture="granitemoe", untied=True, experts=dict(count=8, used=3, hidden=None, shared=32),
+                       keys={"embedding_scale": 6.0, "residual_scale": 0.22, "attention.scale": 0.03125, "logit_scale": 0.75}),
+    "minicpm": dict(architecture="minicpm", layers=3, untied=True, query_key_value_biases=True,
+                    keys={"embedding_scale": 7.0, "residual_scale": 0.25, "logit_scale": 2.25}),
+    "minicpm_before_keys": dict(architecture="minicpm", layers=3, width=96, heads=6, untied=True),
+    "minicpm_with_experts": dict(architecture="minicpm", untied=True, experts=dict(count=8, used=2, hidden=None),
+                                 keys={"embedding_scale": 12.0, "residual_scale": 0.3, "logit_scale": 0.75}),
     "glm4": dict(architecture="glm4", head_dim=24, untied=True, query_key_value_biases=True, keys={"rope.dimension_count": 12}),
     "glm4_odd_sizes": dict(architecture="glm4", width=52, hidden=44, heads=3, kv_heads=1, head_dim=18, untied=True,
                            keys={"rope.dimension_count": 10}),
+    "qwen35": dict(architecture="qwen35", layers=4, head_dim=24, **LONG,
+                   recurrent=dict(key_heads=2, value_heads=4, key_dim=16, value_dim=16),
+                   keys={"rope.dimension_count": 12, "rope.freq_base": 10000000.0}),
+    "qwen35_odd_sizes": dict(architecture="qwen35", layers=3, width=52, hidden=44, heads=3, kv_heads=1, head_dim=18, untied=True,
+                             predicted=1, **LONG,
+                             recurrent=dict(layers=[True, False, True], key_heads=2, value_heads=6, key_dim=10, value_dim=10, width=3),
+                             keys={"rope.dimension_count": 6, "attention.layer_norm_rms_epsilon": 0.015625}),
+    "qwen35_equal_heads": dict(architecture="qwen35", layers=3, heads=4, kv_heads=4, untied=True,
+                               recurrent=dict(interval=3, key_heads=3, value_heads=3, key_dim=8, value_dim=12),
+                               keys={"rope.dimension_count": 8}),
+    "qwen35moe": dict(architecture="qwen35moe", layers=3, head_dim=24, untied=True, predicted=1, **LONG,
+                      recurrent=dict(layers=[True, True, False], key_heads=2, value_heads=4, key_dim=16, value_dim=16),
+                      experts=dict(count=8, used=2, hidden=32, shared=64, gated=True),
+                      keys={"rope.dimension_count": 12, "rope.freq_base": 10000000.0, "feed_forward_length": None}),
+    "qwen35moe_packed": dict(architecture="qwen35moe", width=52, hidden=44, heads=3, kv_heads=1, head_dim=18,
+                             recurrent=dict(interval=2, key_heads=2, value_heads=6, key_dim=12, value_dim=12),
+                             experts=dict(count=7, used=3, hidden=23, packed=True, gated=True),
+                             keys={"rope.dimension_count": 6}),
+    "qwen3next": dict(architecture="qwen3next", layers=4, head_dim=24, untied=True, **LONG,
+                      recurrent=dict(key_heads=2, value_heads=4, key_dim=16, value_dim=16),
+                      experts=dict(count=8, used=2, hidden=32, shared=64, gated=True),
+                      keys={"rope.dimension_count": 6, "rope.freq_base": 10000000.0}),
+    "qwen3next_packed": dict(architecture="qwen3next", layers=2, width=52, hidden=44, heads=6, kv_heads=2, head_dim=18, untied=True,
+                             predicted=1,
+                             recurrent=dict(layers=[True, False], key_heads=2, value_heads=6, key_dim=12, value_dim=12, packed=True),
+                             experts=dict(count=8, used=2, hidden=23, shared=31, gated=True, packed=True),
+                             keys={"rope.dimension_count": 6}),
     "seed_oss": dict(architecture="seed_oss", head_dim=24, untied=True, query_key_value_biases=True,
                      keys={"rope.freq_base": 10000000.0}),
     "smollm3": dict(architecture="smollm3", layers=5, keys={"rope.freq_base": 5000000.0}),
@@ -81,7 +126,7 @@ VARIANTS = {
 class Shape:
     """One variant: `keys` is all of its metadata, `tensors` (name, rows or None, columns, centre, scale) in file order."""
 
-    def __init__(self, variant, context_length=64):
+    def __init__(self, variant):
         self.architecture = variant["architecture"]
         self.has_layer_norms = self.architecture in ("gpt2", "stablelm", "starcoder2")
         self.has_post_norms = self.architecture in ("gemma2", "gemma3", "glm4")
@@ -89,12 +134,14 @@ class Shape:
         self.layers = variant.get("layers", 2)
         self.heads, self.kv_heads = variant.get("heads", 4), variant.get("kv_heads", 2)
         self.width, self.hidden = variant.get("width", 64), variant.get("hidden", 96)
-        self.context_length = context_length
+        self.context_length, self.tokens = variant.get("context_length", 64), variant.get("tokens", 48)
         self.head_dim = variant.get("head_dim", self.width // self.heads)
         self.variant = variant
         self.max_model_len = variant.get("max_model_len")
         self.experts = variant.get("experts")
         self.predicted = variant.get("predicted", 0)
+        self.recurrent = variant.get("recurrent")
+        self.is_gated = self.recurrent is not None  # what attention gives
         if self.experts and self.experts["hidden"] is None:
             self.experts = self.experts | {"hidden": self.hidden}
         self.keys = self._keys()
@@ -103,11 +150,33 @@ class Shape:
     def has_experts(self, layer):
         return self.experts is not None and layer >= self.experts.get("dense", 0)
 
+    def is_recurrent(self, layer):
+        if self.recurrent is None or layer >= self.layers:  # never one that only guesses
+            return False
+        if "layers" in self.recurrent:
+            return self.recurrent["layers"][layer]
+        return (layer + 1) % self.recurrent.get("interval", 4) != 0
+
+    def _recurrent_keys(self):
+        r = self.recurrent
+        keys = {"ssm.conv_kernel": r.get("width", 4), "ssm.state_size": r["key_dim"], "ssm.group_count": r["key_heads"],
+                "ssm.time_step_rank": r["value_heads"], "ssm.inner_size": r["value_heads"] * r["value_dim"]}
+        if "layers" in r:
+            keys["attention.recurrent_layers"] = r["layers"] + [False] * self.predicted
+        if "interval" in r:
+            keys["full_attention_interval"] = r["interval"]
+        if self.architecture != "qwen3next":
+            pairs = self.variant["keys"]["rope.dimension_count"] // 2
+            keys["rope.dimension_sections"] = [pairs - 2 * (pairs // 3), pairs // 3, pairs // 3, 0]
+        return keys
+
     def _keys(self):
         keys = {"block_count": self.layers, "context_length": self.context_length, "embedding_length": self.width,
                 "feed_forward_length": self.hidden, "attention.head_count": self.heads}
         if self.experts:
             keys |= self._expert_keys()
+        if self.recurrent:
+            keys |= self._recurrent_keys()
         if self.predicted:
             keys |= {"block_count": self.layers + self.predicted, "nextn_predict_layers": self.predicted}
         if self.kv_heads is not None:
@@ -118,7 +187,8 @@ class Shape:
             keys["attention.layer_norm_epsilon"] = 1e-5
         else:
             keys["attention.layer_norm_rms_epsilon"] = 1e-6
-        return keys | self.variant.get("keys", {})
+        keys |= self.variant.get("keys", {})
+        return {suffix: value for suffix, value in keys.items() if value is not None}
 
     def _expert_keys(self):
         e = self.experts
@@ -148,11 +218,49 @@ class Shape:
             yield prefix + name + ".weight", count * rows, columns, 0.0, 2.0 * scale * columns**-0.5, count
             if e.get("biases"):
                 yield prefix + name + ".bias", count, rows, 0.0, 0.25, 1
-        shared = e.get("shared", e.get("shared_count", 0) * hidden)
+        if e.get("gated"):
+            yield prefix + "ffn_gate_inp_shexp.weight", None, width, 0.0, 0.25
+        shared = e.get("shared", self.hidden if e.get("gated") else e.get("shared_count", 0) * hidden)
         if shared:
             for name, rows, columns in (("ffn_gate_shexp", shared, width), ("ffn_up_shexp", shared, width),
                                         ("ffn_down_shexp", width, shared)):
                 yield prefix + name + ".weight", rows, columns, 0.0, 2.0 * columns**-0.5
+
+    def _recurrent_tensors(self, prefix):
+        r, width = self.recurrent, self.width
+        heads, columns = r["value_heads"], r["value_heads"] * r["value_dim"]
+        channels = 2 * r["key_heads"] * r["key_dim"] + columns
+        if r.get("packed"):
+            yield from self._linear(prefix + "ssm_in", channels + columns, width)
+        else:
+            yield from self._linear(prefix + "attn_qkv", channels, width)
+            yield from self._linear(prefix + "attn_gate", columns, width)
+        yield prefix + "ssm_conv1d.weight", channels, r.get("width", 4), 0.0, 1.0
+        yield prefix + "ssm_dt.bias", None, heads, 0.0, 1.0
+        yield prefix + "ssm_a", None, heads, -0.28125, 0.25
+        if self.architecture == "qwen3next":
+            yield from self._linear(prefix + "ssm_ba", 2 * heads, width)
+        else:
+            yield from self._linear(prefix + "ssm_beta", heads, width)
+            yield from self._linear(prefix + "ssm_alpha", heads, width)
+        yield from self._norm(prefix + "ssm_norm", r["value_dim"])
+        yield from self._linear(prefix + "ssm_out", width, columns)
+
+    def _attention_tensors(self, prefix):
+        v, width = self.variant, self.width
+        query, key = self.heads * self.head_dim, (self.kv_heads or self.heads) * self.head_dim
+        if self.architecture in ("gpt2", "phi3"):
+            yield from self._linear(prefix + "attn_qkv", query + 2 * key, width)
+        else:
+            for name, rows in (("attn_q", 2 * query if self.is_gated else query), ("attn_k", key), ("attn_v", key)):
+                yield from self._linear(prefix + name, rows, width, v.get("query_key_value_biases"))
+        if self.architecture in ("qwen3", "gemma3", "qwen3moe") or self.is_gated or v.get("head_norms"):
+            yield from self._norm(prefix + "attn_q_norm", self.head_dim)
+            yield from self._norm(prefix + "attn_k_norm", self.head_dim)
+        if v.get("row_norms"):
+            yield from self._norm(prefix + "attn_q_norm", query)
+            yield from self._norm(prefix + "attn_k_norm", key)
+        yield from self._linear(prefix + "attn_output", width, query)
 
     def _norm(self, name, size=None):
         yield name + ".weight", None, size or self.width, 1.0, 0.125
@@ -166,26 +274,14 @@ class Shape:
 
     def _tensors(self):
         v, width, hidden = self.variant, self.width, self.hidden
-        query, key = self.heads * self.head_dim, (self.kv_heads or self.heads) * self.head_dim
         yield "token_embd.weight", VOCABULARY, width, 0.0, 1.0
         if self.architecture == "gpt2":
             yield "position_embd.weight", self.context_length, width, 0.0, 0.5
-        by_attention = self.architecture in ("gpt-oss", "glm4moe", "seed_oss")  # how the next norm is called
+        by_attention = self.architecture in NAMED_BY_ATTENTION
         for layer in range(self.layers + self.predicted):
             prefix = f"blk.{layer}."
             yield from self._norm(prefix + "attn_norm")
-            if self.architecture in ("gpt2", "phi3"):
-                yield from self._linear(prefix + "attn_qkv", query + 2 * key, width)
-            else:
-                for name, rows in (("attn_q", query), ("attn_k", key), ("attn_v", key)):
-                    yield from self._linear(prefix + name, rows, width, v.get("query_key_value_biases"))
-            if self.architecture in ("qwen3", "gemma3", "qwen3moe") or v.get("head_norms"):
-                yield from self._norm(prefix + "attn_q_norm", self.head_dim)
-                yield from self._norm(prefix + "attn_k_norm", self.head_dim)
-            if v.get("row_norms"):
-                yield from self._norm(prefix + "attn_q_norm", query)
-                yield from self._norm(prefix + "attn_k_norm", key)
-            yield from self._linear(prefix + "attn_output", width, query)
+            yield from self._recurrent_tensors(prefix) if self.is_recurrent(layer) else self._attention_tensors(prefix)
             if self.has_post_norms:
                 yield from self._norm(prefix + "post_attention_norm")
             if v.get("sinks"):

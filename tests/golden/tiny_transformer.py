@@ -7,6 +7,7 @@ A model is anything with `architecture`, `key(suffix, default)`, the metadata be
 import math
 
 import numpy as np
+from tiny_shapes import NAMED_BY_ATTENTION
 
 
 def rms_norm(x, weight, epsilon):
@@ -50,6 +51,9 @@ def soft_cap(x, cap):
     return cap * np.tanh(x / cap) if cap else x
 
 
+NEIGHBOURS = ("ernie4_5", "glm4", "granite", "granitemoe", "llama", "minicpm", "smollm3")  # which pairs rotate
+
+
 class Transformer:
     def __init__(self, model, context_limit=None):
         """context_limit: what LongRoPE chooses its factors by; by default the whole context length."""
@@ -70,8 +74,13 @@ class Transformer:
         self.period = key("attention.sliding_window_pattern", {"gemma2": 2, "gemma3": 6, "gpt-oss": 2}.get(self.architecture, 0))
         self.score_cap = key("attn_logit_softcapping", 50.0) if self.architecture == "gemma2" else 0.0
         self.logit_cap = key("final_logit_softcapping", 30.0 if self.architecture == "gemma2" else 0.0)
+        factors = {"minicpm": (12.0, 1.4 / math.sqrt(self.layers), self.width / 256)}.get(self.architecture, (0.0, 0.0, 1.0))
+        self.embedding_factor = key("embedding_scale", factors[0]) or 1.0
+        self.branch_factor = key("residual_scale", factors[1]) or 1.0
+        self.logit_divisor = key("logit_scale", factors[2])
         by_width = self.layers == {"gemma2": 46, "gemma3": 62}.get(self.architecture)
-        self.scale = key("attention.scale", 1 / math.sqrt(self.width / self.heads if by_width else self.head_dim))
+        usual = 1 / math.sqrt(self.width / self.heads if by_width else self.head_dim)
+        self.scale = key("attention.scale", usual) or usual
 
     def is_local(self, layer):
         return self.window > 0 and (self.period == 0 or layer % self.period < self.period - 1)
@@ -115,13 +124,14 @@ class Transformer:
 
     def rotate(self, x, layer):
         """x [tokens, heads, head_dim]"""
-        if self.architecture == "gpt2" or (self.architecture == "smollm3" and (layer + 1) % 4 == 0):
+        is_off = self.architecture == "granite" and not self.model.key("rope.scaling.finetuned", True)
+        if self.architecture == "gpt2" or is_off or (self.architecture == "smollm3" and (layer + 1) % 4 == 0):
             return x
         inverse, factor = self.frequencies(layer)
         angle = np.arange(x.shape[0])[:, None, None] * inverse
         cosine, sine = np.cos(angle) * factor, np.sin(angle) * factor
         half, out = self.rotary_dim // 2, x.copy()
-        if self.architecture in ("ernie4_5", "glm4", "llama", "smollm3"):
+        if self.architecture in NEIGHBOURS:
             first, second = slice(0, self.rotary_dim, 2), slice(1, self.rotary_dim, 2)
         else:
             first, second = slice(0, half), slice(half, 2 * half)
@@ -138,6 +148,10 @@ class Transformer:
                        ((0, q_rows), (q_rows, kv_rows), (q_rows + kv_rows, kv_rows)))
         else:
             q, k, v = (self.linear(x, prefix + name) for name in ("attn_q", "attn_k", "attn_v"))
+        gate = None
+        if self.architecture in ("qwen35", "qwen35moe", "qwen3next"):  # of each head the query, then the gate
+            q, gate = np.split(q.reshape(tokens, self.heads, 2 * self.head_dim), 2, -1)
+            q, gate = q.reshape(tokens, q_rows), sigmoid(gate)
         if self.architecture == "olmoe":  # norms of whole rows
             q = rms_norm(q, self.model.tensor(prefix + "attn_q_norm.weight"), self.epsilon)
             k = rms_norm(k, self.model.tensor(prefix + "attn_k_norm.weight"), self.epsilon)
@@ -160,7 +174,63 @@ class Transformer:
                 score = np.concatenate([score, np.full((tokens, 1), sinks[head])], -1)
             weight = np.exp(score - score.max(-1, keepdims=True))
             out[:, head] = (weight / weight.sum(-1, keepdims=True))[:, :tokens] @ v[:, kv_head]
+        if gate is not None:
+            out = out * gate
         return self.linear(out.reshape(tokens, q_rows), prefix + "attn_output")
+
+    def is_recurrent(self, layer):
+        if self.architecture not in ("qwen35", "qwen35moe", "qwen3next"):
+            return False
+        listed = self.model.key("attention.recurrent_layers")
+        if listed is not None:
+            return bool(listed[layer])
+        return (layer + 1) % self.model.key("full_attention_interval", 4) != 0
+
+    def delta_net_inputs(self, x, prefix):
+        """Of all tokens: what is convolved, the gate, beta and alpha."""
+        key, tensor, tokens = self.model.key, self.model.tensor, len(x)
+        key_heads, heads = key("ssm.group_count"), key("ssm.time_step_rank")
+        key_dim, columns = key("ssm.state_size"), key("ssm.inner_size")
+        if tensor(prefix + "ssm_in.weight") is None:
+            inputs, gate = self.linear(x, prefix + "attn_qkv"), self.linear(x, prefix + "attn_gate")
+        else:  # by key head
+            q, k, v, z = np.split(self.linear(x, prefix + "ssm_in").reshape(tokens, key_heads, -1),
+                                  np.cumsum([key_dim, key_dim, columns // key_heads]), -1)
+            inputs, gate = np.concatenate([y.reshape(tokens, -1) for y in (q, k, v)], -1), z.reshape(tokens, -1)
+        if tensor(prefix + "ssm_ba.weight") is None:
+            return inputs, gate, self.linear(x, prefix + "ssm_beta"), self.linear(x, prefix + "ssm_alpha")
+        beta, alpha = np.split(self.linear(x, prefix + "ssm_ba").reshape(tokens, key_heads, -1), 2, -1)
+        return inputs, gate, beta.reshape(tokens, heads), alpha.reshape(tokens, heads)
+
+    def delta_net(self, x, layer):
+        """Yang et al. 2024, arXiv:2412.06464, one token after the other."""
+        key, tensor, prefix, tokens = self.model.key, self.model.tensor, f"blk.{layer}.", len(x)
+        key_heads, heads, key_dim = key("ssm.group_count"), key("ssm.time_step_rank"), key("ssm.state_size")
+        value_dim, width = key("ssm.inner_size") // heads, key("ssm.conv_kernel")
+        inputs, gate, beta, alpha = self.delta_net_inputs(x, prefix)
+        before = np.concatenate([np.zeros((width - 1, inputs.shape[1])), inputs])
+        taps = tensor(prefix + "ssm_conv1d.weight")
+        convolved = silu(sum(taps[:, j] * before[j:j + tokens] for j in range(width)))
+        q, k, v = np.split(convolved, [key_heads * key_dim, 2 * key_heads * key_dim], -1)
+
+        def unit(y):
+            y = y.reshape(tokens, key_heads, key_dim)
+            return y / np.sqrt((y * y).sum(-1, keepdims=True) + self.epsilon)
+
+        q, k, v = unit(q) / math.sqrt(key_dim), unit(k), v.reshape(tokens, heads, value_dim)
+        beta = sigmoid(beta)
+        decay = np.exp(tensor(prefix + "ssm_a") * np.log1p(np.exp(alpha + tensor(prefix + "ssm_dt.bias"))))
+        out = np.zeros((tokens, heads, value_dim))
+        for head in range(heads):
+            of_key = head // (heads // key_heads) if self.architecture == "qwen3next" else head % key_heads
+            state = np.zeros((key_dim, value_dim))
+            for t in range(tokens):
+                state = state * decay[t, head]
+                error = beta[t, head] * (v[t, head] - state.T @ k[t, of_key])
+                state = state + np.outer(k[t, of_key], error)
+                out[t, head] = state.T @ q[t, of_key]
+        out = rms_norm(out, tensor(prefix + "ssm_norm.weight"), self.epsilon) * silu(gate).reshape(out.shape)
+        return self.linear(out.reshape(tokens, -1), prefix + "ssm_out")
 
     def choose_experts(self, x, prefix):
         """For one row: numbers of the experts, best first, and their weights."""
@@ -184,7 +254,7 @@ class Transformer:
         weights = probabilities[chosen]
         if gating == 3:
             weights = softmax(weights)
-        always = self.architecture in ("qwen3moe", "llama")
+        always = self.architecture in ("granitemoe", "llama", "minicpm", "qwen35moe", "qwen3moe", "qwen3next")
         if key("expert_weights_norm", always):
             weights = weights / max(weights.sum(), 6.103515625e-5)
         return chosen, weights * (key("expert_weights_scale", 0.0) or 1.0)
@@ -212,7 +282,9 @@ class Transformer:
                 out[row] += weight * (down[expert] @ inner + bias("ffn_down_exps", expert))
         if tensor(prefix + "ffn_gate_shexp.weight") is not None:
             inner = silu(self.linear(x, prefix + "ffn_gate_shexp")) * self.linear(x, prefix + "ffn_up_shexp")
-            out = out + self.linear(inner, prefix + "ffn_down_shexp")
+            shared = self.linear(inner, prefix + "ffn_down_shexp")
+            gate = tensor(prefix + "ffn_gate_inp_shexp.weight")
+            out = out + (shared if gate is None else sigmoid(x @ gate)[:, None] * shared)
         return out
 
     def feed_forward(self, x, layer):
@@ -237,23 +309,24 @@ class Transformer:
         x = embedding[token_ids]
         if self.is_gemma:
             x = x * np.float64(np.sqrt(np.float32(self.width)))
+        x = x * self.embedding_factor
         if self.architecture == "gpt2":
             x = x + model.tensor("position_embd.weight")[:len(token_ids)]
         for layer in range(self.layers):
             prefix = f"blk.{layer}."
-            added = self.attention(self.norm(x, prefix + "attn_norm"), layer)
+            mix = self.delta_net if self.is_recurrent(layer) else self.attention
+            added = mix(self.norm(x, prefix + "attn_norm"), layer)
             if self.has_post_norms:
                 added = self.norm(added, prefix + "post_attention_norm")
-            x = x + added
-            by_attention = self.architecture in ("gpt-oss", "glm4moe", "seed_oss")
-            norm = prefix + ("post_attention_norm" if by_attention else "ffn_norm")
+            x = x + added * self.branch_factor
+            norm = prefix + ("post_attention_norm" if self.architecture in NAMED_BY_ATTENTION else "ffn_norm")
             added = self.feed_forward(self.norm(x, norm), layer)
             if self.has_post_norms:
                 added = self.norm(added, prefix + "post_ffw_norm")
-            x = x + added
+            x = x + added * self.branch_factor
         output = model.tensor("output.weight")
         if output is None or self.architecture in ("gemma", "gemma2"):
             output = embedding
-        logits = soft_cap(self.norm(x, "output_norm") @ output.T, self.logit_cap)
+        logits = soft_cap(self.norm(x, "output_norm") @ output.T / self.logit_divisor, self.logit_cap)
         logits = logits - logits.max(-1, keepdims=True)
         return logits - np.log(np.exp(logits).sum(-1, keepdims=True))

@@ -1,5 +1,5 @@
 // M1, M2, G7: claims that only some architectures can make: caps, windows, norms, biases, packed matrices,
-// position tables, LongRoPE's factors.
+// position tables, LongRoPE's factors, experts, recurrent layers.
 #include <cstring>
 #include <limits>
 #include <span>
@@ -177,6 +177,20 @@ void add_qwen_files(HostileFiles& files) {
   three.i32("attention.value_length", {16});
 }
 
+void add_multiplier_files(HostileFiles& files) {
+  const Liar granite("granite", files);
+  for (const char* suffix : {"embedding_scale", "residual_scale", "logit_scale"}) {
+    granite.f32(suffix, {-1.0f, 1e-4f, 1e30f, kNan, kInfinity});
+    granite.string(suffix, "1");
+  }
+  granite.f32("logit_scale", {0.0f});
+  granite.missing_key("logit_scale");
+  granite.change("rotation-switch-as-number", "G7", "rope.scaling.finetuned",
+                 [](ModelDraft& d) { d.set_u32("granite.rope.scaling.finetuned", 1); });
+  Liar("granitemoe", files).tensor("blk.1.ffn_down_shexp.weight");
+  Liar("qwen2", files).f32("residual_scale", {0.5f});
+}
+
 void add_expert_files(HostileFiles& files) {
   const Liar qwen("qwen3moe", files);
   qwen.i32("expert_count", {-1, 0, 4'097, 1'000'000'000});
@@ -185,7 +199,7 @@ void add_expert_files(HostileFiles& files) {
                 [=](ModelDraft& d) { d.set_u32("qwen3moe.expert_count", count); });
   }
   qwen.i32("expert_used_count", {-1, 0, 9, 1'000'000'000});
-  qwen.i32("expert_feed_forward_length", {-1, 0, 1 << 21});
+  qwen.i32("expert_feed_forward_length", {-1, 1 << 21});
   qwen.i32("expert_gating_func", {2, 4, -1});
   qwen.i32("expert_shared_count", {1});
   qwen.i32("leading_dense_block_count", {1});
@@ -227,6 +241,116 @@ void add_expert_files(HostileFiles& files) {
   oss.missing_key("expert_feed_forward_length");
 }
 
+void set_flags(ModelDraft& draft, const std::string& key, const std::vector<std::uint8_t>& flags) {
+  draft.set_raw_array(key, static_cast<std::uint32_t>(GgufType::kBool), flags.size(),
+                      std::as_bytes(std::span(flags)));
+}
+
+// A tensor that is another's copy under a name that nobody uses.
+void add_copy(const Liar& liar, const std::string& name, const std::string& original) {
+  liar.change(name + "-as-well", "M2", "\"" + name + "\" is not used", [=](ModelDraft& d) {
+    const ModelDraft::Tensor copy = d.tensor(original);
+    d.add_tensor(name, copy.type, copy.dimensions, copy.bytes);
+  });
+}
+
+void add_sizes_of_recurrent_layers(const Liar& liar) {
+  for (const char* suffix :
+       {"ssm.conv_kernel", "ssm.state_size", "ssm.group_count", "ssm.time_step_rank", "ssm.inner_size"}) {
+    liar.missing_key(suffix);
+    liar.i32(suffix, {-1, 0, 1 << 30});
+    liar.string(suffix, "4");
+  }
+  liar.change("ssm.group_count-3", "M1", "qwen35.ssm.time_step_rank is 4, which is no multiple of the 3",
+              [](ModelDraft& d) { d.set_u32("qwen35.ssm.group_count", 3); });
+  liar.i32("ssm.inner_size", {63, 5'000});
+  for (const auto& [suffix, value] : {std::pair{"ssm.conv_kernel", 3u},
+                                      {"ssm.state_size", 15u},
+                                      {"ssm.group_count", 1u},
+                                      {"ssm.time_step_rank", 2u}}) {
+    const std::string key = std::string("qwen35.") + suffix;
+    liar.change(std::string(suffix) + "-other-than-the-tensors", "M2", "has the shape",
+                [=, value = value](ModelDraft& d) { d.set_u32(key, value); });
+  }
+}
+
+void add_lists_of_recurrent_layers(const Liar& liar) {
+  const std::string list = "qwen35.attention.recurrent_layers";
+  liar.i32("full_attention_interval", {-1, 0, 5, 1'025});
+  liar.change("recurrent_layers-too-few", "M1", list, [=](ModelDraft& d) { set_flags(d, list, {1, 1, 1}); });
+  liar.change("recurrent_layers-too-many", "M1", list, [=](ModelDraft& d) {
+    set_flags(d, list, {1, 1, 1, 0, 0});
+  });
+  liar.change("recurrent_layers-none-left", "M1", list, [=](ModelDraft& d) {
+    set_flags(d, list, {1, 1, 1, 1});
+  });
+  liar.change("recurrent_layers-others", "M2", "\"blk.0.attn_qkv.weight\" has the shape", [=](ModelDraft& d) {
+    set_flags(d, list, {0, 1, 1, 1});
+  });
+  liar.change("recurrent_layers-of-strings", "G7", list,
+              [=](ModelDraft& d) { d.set_strings(list, std::vector<std::string>(4, "linear")); });
+  liar.change("recurrent_layers-of-numbers", "G7", list, [=](ModelDraft& d) {
+    d.set_array<std::uint32_t>(list, {1, 2, 1, 0});
+  });
+}
+
+void add_recurrent_files(HostileFiles& files) {
+  const Liar dense("qwen35", files);
+  add_sizes_of_recurrent_layers(dense);
+  add_lists_of_recurrent_layers(dense);
+  dense.string("rope.dimension_sections", "2,2,2");
+  dense.i32("rope.dimension_count", {13, 26, 0});
+  dense.i32("attention.value_length", {16});
+  dense.i32("attention.sliding_window", {8});
+  dense.i32("expert_count", {8});
+  dense.f32("attention.layer_norm_rms_epsilon", {0.0f, -1.0f, kNan});
+  for (const char* name :
+       {"blk.0.attn_qkv.weight", "blk.1.attn_gate.weight", "blk.2.ssm_conv1d.weight", "blk.0.ssm_dt.bias",
+        "blk.1.ssm_a", "blk.2.ssm_norm.weight", "blk.0.ssm_alpha.weight", "blk.1.ssm_beta.weight",
+        "blk.2.ssm_out.weight", "blk.3.attn_q.weight", "blk.3.attn_q_norm.weight",
+        "blk.0.post_attention_norm.weight"})
+    dense.tensor(name);
+  for (const float value : {0.5f, kInfinity}) {
+    dense.change(
+        "ssm_a-holding-" + std::to_string(value), "M4", "with which a state would grow without end",
+        [=](ModelDraft& d) { std::memcpy(&d.tensor("blk.0.ssm_a").bytes[4], &value, sizeof value); });
+  }
+  add_copy(dense, "blk.3.attn_q.bias", "blk.0.ssm_dt.bias");
+  add_copy(dense, "blk.0.attn_q.weight", "blk.3.attn_q.weight");
+  add_copy(dense, "blk.3.ssm_a", "blk.0.ssm_a");
+  add_copy(dense, "blk.0.attn_qkv.bias", "blk.0.ssm_dt.bias");
+  add_copy(dense, "blk.0.ssm_in.weight", "blk.0.attn_qkv.weight");
+  add_copy(dense, "blk.0.ssm_ba.weight", "blk.0.ssm_beta.weight");
+  add_copy(dense, "blk.0.ssm_out.scale", "blk.0.ssm_a");
+  add_copy(dense, "blk.0.ffn_norm.weight", "blk.0.attn_norm.weight");
+
+  const Liar predicts("qwen35_odd_sizes", files);
+  predicts.i32("nextn_predict_layers", {-1, 4});
+  predicts.change("nextn_predict_layers-0", "M2", "is not used",
+                  [](ModelDraft& d) { d.set_u32("qwen35.nextn_predict_layers", 0); });
+  predicts.change("nextn-alone", "M2", "this file holds only what guesses further tokens", [](ModelDraft& d) {
+    for (const char* layer : {"blk.0.", "blk.1.", "blk.2."})
+      std::erase_if(d.tensors,
+                    [&](const ModelDraft::Tensor& tensor) { return tensor.name.starts_with(layer); });
+  });
+
+  const Liar moe("qwen35moe", files);
+  moe.tensor("blk.0.ffn_gate_inp_shexp.weight");
+  moe.tensor("blk.2.ffn_down_shexp.weight");
+  moe.i32("expert_used_count", {0, 9});
+  moe.i32("expert_shared_feed_forward_length", {0, -1, 1 << 21});
+  const Liar next("qwen3next", files);
+  next.tensor("blk.0.ssm_ba.weight");
+  next.i32("rope.dimension_sections", {11});
+  add_copy(next, "blk.0.ssm_alpha.weight", "blk.0.ssm_ba.weight");
+  const Liar packed("qwen3next_packed", files);
+  packed.change("ssm_in-longer", "M2", "\"blk.0.ssm_in.weight\" has the shape", [](ModelDraft& d) {
+    ModelDraft::Tensor& inputs = d.tensor("blk.0.ssm_in.weight");
+    inputs.dimensions[1] += 1, inputs.bytes.resize(inputs.bytes.size() + 52 * sizeof(float));
+  });
+  add_copy(packed, "blk.0.attn_qkv.weight", "blk.0.ssm_in.weight");
+}
+
 }  // namespace
 
 void add_architecture_files(HostileFiles& files) {
@@ -234,7 +358,9 @@ void add_architecture_files(HostileFiles& files) {
   add_gpt2_files(files);
   add_phi3_files(files);
   add_qwen_files(files);
+  add_multiplier_files(files);
   add_expert_files(files);
+  add_recurrent_files(files);
 }
 
 }  // namespace octavo::test

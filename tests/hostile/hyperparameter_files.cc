@@ -72,7 +72,7 @@ void add_hyperparameter_files(HostileFiles& files) {
   add.u32("rope.dimension_count", {0, 3, 18, 0xffffffffu});
   add.f32("rope.scaling.factor", {0.0f, -1.0f, 1e-6f, kNan, kInfinity});
   add.u32("rope.scaling.original_context_length", {0});
-  add.f32("attention.scale", {0.0f, -1.0f, kNan});
+  add.f32("attention.scale", {1e-30f, -1.0f, kNan});
   for (const char* key : {"block_count", "context_length", "embedding_length", "feed_forward_length",
                           "attention.head_count", "attention.layer_norm_rms_epsilon"}) {
     add.missing(key);

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "kernels/backends.h"
@@ -21,7 +22,7 @@ namespace {
 using kernels::Activation;
 using kernels::TensorType;
 
-constexpr std::int32_t kMostTokens = 64;
+constexpr std::int32_t kMostTokens = 80;
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
@@ -63,14 +64,15 @@ TEST(Architectures, GiveTheSameBitsForEveryChunkAndBlockSize) {
   const test::TemporaryFolder folder;
   for (const char* name :
        {"gemma2", "gemma3", "glm4moe", "glm4moe_groups", "gpt-oss", "gpt-oss_odd_sizes", "glm4", "gpt2",
-        "llama_with_experts", "phi3_with_window", "qwen3", "qwen3moe", "smollm3", "starcoder2"}) {
+        "granite_odd_sizes", "llama_with_experts", "phi3_with_window", "qwen3", "qwen35", "qwen35_odd_sizes",
+        "qwen3moe", "qwen3next_packed", "smollm3", "starcoder2"}) {
     const nlohmann::json model = test::tiny_model(name);
     test::make_tiny_model(model).write(folder / name);
     const std::vector<std::int32_t> token_ids = model["token_ids"];
     OneSequence whole(folder / name, cpu_backend(Activation::kF32), kMostTokens);
     const std::vector<float> expected = whole.logits_of(token_ids);
     for (const std::int32_t block_size : {1, 5, 8, 16, 32}) {
-      for (const std::int32_t chunk : {1, 7, 16, 48}) {
+      for (const std::int32_t chunk : {1, 7, 16, 64}) {
         OneSequence parts(folder / name, cpu_backend(Activation::kF32), kMostTokens,
                           {.block_size = block_size});
         EXPECT_TRUE(same_bits(parts.logits_of(token_ids, chunk), expected))
@@ -83,8 +85,9 @@ TEST(Architectures, GiveTheSameBitsForEveryChunkAndBlockSize) {
 TEST(Architectures, AreTheSameOnEveryBackendForQuantisedWeights) {
   const test::TemporaryFolder folder;
   for (const char* name :
-       {"gemma", "gemma2", "gemma3", "glm4moe", "gpt-oss", "gpt2", "llama_with_experts",
-        "llama_with_shared_expert", "olmoe", "phi3", "phi3_with_window", "qwen2", "qwen3", "qwen3moe"}) {
+       {"gemma", "gemma2", "gemma3", "glm4moe", "gpt-oss", "gpt2", "granite", "granitemoe",
+        "llama_with_experts", "llama_with_shared_expert", "olmoe", "phi3", "phi3_with_window", "qwen2",
+        "qwen3", "qwen35", "qwen35moe", "qwen3moe", "qwen3next"}) {
     const nlohmann::json model = test::tiny_model(name);
     const std::vector<std::int32_t> token_ids = model["token_ids"];
     for (const TensorType type :
@@ -119,7 +122,7 @@ TEST(Architectures, ARouterOfQuantisedWeightsMeetsRowsThatAreNotRounded) {
 // What the picker and the memory plan say before loading, and what loading reports on its way.
 TEST(Architectures, ExpertsAreCountedBeforeAndAfterLoadingAndCanBeCancelledOneByOne) {
   const test::TemporaryFolder folder;
-  for (const char* name : {"qwen3moe", "qwen3moe_packed", "glm4moe"}) {
+  for (const char* name : {"qwen3moe", "qwen3moe_packed", "glm4moe", "qwen35moe", "qwen3next_packed"}) {
     test::make_tiny_model(test::tiny_model(name)).write(folder / name);
     const auto file = GgufFile::open(folder / name);
     const auto config = read_model_config(file->header());
@@ -184,23 +187,29 @@ TEST(Architectures, NameTheTensorThatIsMissingOrHasAnotherShape) {
     for (std::size_t i = 0; i < model["tensors"].size(); ++i) {
       const std::string name = model["tensors"][i][0];
       // Taken together, and neither is looked at: they belong to a layer that only guesses.
-      const bool is_skipped = model["name"] == "glm4moe_predicts" && name.starts_with("blk.2.");
-      if (is_skipped || (name.starts_with("blk.") && !name.starts_with("blk.1.")))
-        continue;  // one layer is as good as another
+      const std::int32_t num_layers =
+          model["keys"]["block_count"].get<std::int32_t>() - model["keys"].value("nextn_predict_layers", 0);
+      const bool is_skipped = name.starts_with("blk." + std::to_string(num_layers) + ".");
+      // One layer is as good as another, but for attention and what may stand in its place.
+      const bool is_looked_at =
+          name.starts_with("blk.1.") || (test::has_states(model) && name.starts_with("blk.0."));
+      if (is_skipped || (name.starts_with("blk.") && !is_looked_at)) continue;
       SCOPED_TRACE(model["name"].get<std::string>() + " " + name);
       nlohmann::json less = model;
       less["tensors"].erase(i);
       const auto missing = found_tensors(test::make_tiny_model(less), folder / "model.gguf");
       const bool is_of_norm = name.find("norm.") != std::string::npos;  // LayerNorm has one
-      const bool needs_biases =
-          is_of_norm || architecture == "gpt2" || architecture == "gpt-oss" || architecture == "starcoder2";
+      const bool needs_biases = is_of_norm || name.ends_with("ssm_dt.bias") || architecture == "gpt2" ||
+                                architecture == "gpt-oss" || architecture == "starcoder2";
       const bool is_optional = name == "output.weight" || (name.ends_with(".bias") && !needs_biases);
       EXPECT_EQ(missing.has_value(), is_optional);
       if (!missing) {
         EXPECT_EQ(missing.error().code, ErrorCode::kDamagedFile);
         // What may be packed is looked for apart.
-        const bool is_packed = name == "blk.1.ffn_gate_up_exps.weight";
-        EXPECT_EQ(missing.error().subject, is_packed ? "blk.1.ffn_gate_exps.weight" : name);
+        const std::map<std::string, std::string> apart = {{"ffn_gate_up_exps.weight", "ffn_gate_exps.weight"},
+                                                          {"ssm_in.weight", "attn_qkv.weight"}};
+        const auto packed = apart.find(name.starts_with("blk.") ? name.substr(6) : name);
+        EXPECT_EQ(missing.error().subject, packed == apart.end() ? name : name.substr(0, 6) + packed->second);
         EXPECT_NE(missing.error().message.find("is missing"), std::string::npos) << missing.error().message;
       }
       nlohmann::json wider = model;
@@ -243,8 +252,9 @@ TEST(Architectures, LongRopeNeedsBothListsAndTakesTheOneForTheContext) {
 TEST(Architectures, AreFoundByNameAndListedInOneSentence) {
   EXPECT_EQ(
       supported_architectures(),
-      "ernie4_5, gemma, gemma2, gemma3, glm4, glm4moe, gpt-oss, gpt2, llama, olmoe, phi3, qwen2, qwen3, "
-      "qwen3moe, seed_oss, smollm3, stablelm and starcoder2");
+      "ernie4_5, gemma, gemma2, gemma3, glm4, glm4moe, gpt-oss, gpt2, granite, granitemoe, llama, minicpm, "
+      "olmoe, phi3, qwen2, qwen3, qwen35, qwen35moe, qwen3moe, qwen3next, seed_oss, smollm3, stablelm and "
+      "starcoder2");
   for (const Architecture& architecture : architectures())
     EXPECT_EQ(find_architecture(architecture.name), &architecture);
   EXPECT_EQ(find_architecture("Llama"), nullptr);

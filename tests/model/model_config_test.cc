@@ -25,6 +25,10 @@ class KeySet {
     writes_[key] = [key, value](GgufWriter& writer) {
       if constexpr (std::is_same_v<T, bool>)
         writer.add_bool(key, value);
+      else if constexpr (std::is_same_v<T, std::vector<bool>>)
+        writer.add_bool_array(key, {value.begin(), value.end()});
+      else if constexpr (std::is_same_v<T, std::vector<std::int32_t>>)
+        writer.add_array(key, value);
       else if constexpr (std::is_arithmetic_v<T>)
         writer.add_number(key, value);
       else
@@ -207,10 +211,20 @@ KeySet valid_of(const std::string& architecture) {
                                                                          : "attention.layer_norm_rms_epsilon",
       1e-6f);
   set("vocab_size", 1000u);
+  const Multipliers& multipliers = find_architecture(architecture)->multipliers;
+  if (multipliers.logit_scale != LogitScale::kNone && multipliers.usual_width == 0.0)
+    set("logit_scale", 8.0f);
   if (find_architecture(architecture)->experts.use == ExpertUse::kAlways) {
     set("expert_count", 16u);
     set("expert_used_count", 4u);
     set("expert_feed_forward_length", 96u);
+  }
+  if (find_architecture(architecture)->recurrent_layers != RecurrentLayers::kNone) {
+    set("ssm.conv_kernel", 4u);
+    set("ssm.state_size", 32u);
+    set("ssm.group_count", 2u);
+    set("ssm.time_step_rank", 6u);
+    set("ssm.inner_size", 144u);
   }
   return keys;
 }
@@ -281,6 +295,110 @@ TEST(ModelConfig, ArchitecturesSayWhatTheirExpertsAre) {
   const ModelConfig oss = config_of(valid_of("gpt-oss").set("gpt-oss.attention.sliding_window", 128u));
   EXPECT_EQ(oss.experts.scoring, kernels::RouterScoring::kSoftmaxOfSelected);
   EXPECT_EQ(windowed_layers(oss), "w-w-w-w-");
+}
+
+std::string recurrent_layers(const ModelConfig& config) {
+  std::string text;
+  for (std::int32_t layer = 0; layer < config.num_layers; ++layer)
+    text += config.is_recurrent(layer) ? 'r' : 'a';
+  return text;
+}
+
+TEST(ModelConfig, RecurrentLayersAreListedOrAllButEveryNth) {
+  const ModelConfig usual = config_of(valid_of("qwen35"));
+  EXPECT_EQ(recurrent_layers(usual), "rrrarrra");
+  EXPECT_EQ(usual.num_attention_layers(), 2);
+  EXPECT_EQ(usual.kv_layer(3), 0);
+  EXPECT_EQ(usual.kv_layer(7), 1);
+  EXPECT_EQ(usual.state_layer(0), 0);
+  EXPECT_EQ(usual.state_layer(4), 3);
+  EXPECT_EQ(recurrent_layers(config_of(valid_of("qwen35").set("qwen35.full_attention_interval", 3u))),
+            "rrarrarr");
+  const ModelConfig none = config_of(valid_of("qwen35").set("qwen35.full_attention_interval", 1u));
+  EXPECT_EQ(recurrent_layers(none), "aaaaaaaa");
+  EXPECT_TRUE(none.recurrent.state_layout().empty());
+  const std::vector<bool> listed = {true, false, false, true, true, false, true, false};
+  EXPECT_EQ(recurrent_layers(config_of(valid_of("qwen35").set("qwen35.attention.recurrent_layers", listed))),
+            "raarrara");
+  const std::vector<std::int32_t> numbers = {1, 0, 0, 1, 1, 0, 1, 0};  // as llama.cpp saves them
+  EXPECT_EQ(recurrent_layers(config_of(valid_of("qwen35").set("qwen35.attention.recurrent_layers", numbers))),
+            "raarrara");
+  EXPECT_EQ(recurrent_layers(config_of(valid_of("qwen35")
+                                           .set("qwen35.attention.recurrent_layers", listed)
+                                           .set("qwen35.nextn_predict_layers", 2u))),
+            "raarra")
+      << "a layer that only guesses is in the list, and is none of the model's";
+  const ModelConfig llama = config_of(valid());
+  EXPECT_EQ(llama.num_attention_layers(), 30);
+  EXPECT_EQ(llama.kv_layer(29), 29);
+  EXPECT_TRUE(llama.recurrent.state_layout().empty());
+}
+
+TEST(ModelConfig, RecurrentLayersHaveSizesOfTheirOwn) {
+  const ModelConfig config = config_of(valid_of("qwen35"));
+  const kernels::DeltaNetShape& shape = config.recurrent.shape;
+  EXPECT_EQ(shape.num_key_heads, 2);
+  EXPECT_EQ(shape.num_value_heads, 6);
+  EXPECT_EQ(shape.key_dim, 32);
+  EXPECT_EQ(shape.value_dim, 24);
+  EXPECT_EQ(shape.convolution_width, 4);
+  EXPECT_EQ(shape.key_head_order, kernels::KeyHeadOrder::kTiled);
+  EXPECT_EQ(config_of(valid_of("qwen3next")).recurrent.shape.key_head_order, kernels::KeyHeadOrder::kGrouped);
+  const kernels::StateLayout layout = config.recurrent.state_layout();
+  EXPECT_EQ(layout.num_layers, 6);
+  EXPECT_EQ(layout.recurrent_floats, 6 * 32 * 24);
+  EXPECT_EQ(layout.convolution_floats, 3 * (2 * 2 * 32 + 6 * 24));
+}
+
+TEST(ModelConfig, RecurrentLayersThatCannotBeAreRefused) {
+  const auto damaged = [](const std::string& suffix, auto value, const std::string& sentence) {
+    expect_error(valid_of("qwen35").set("qwen35." + suffix, value), ErrorCode::kDamagedFile,
+                 "qwen35." + suffix, sentence);
+  };
+  for (const char* suffix :
+       {"ssm.conv_kernel", "ssm.state_size", "ssm.group_count", "ssm.time_step_rank", "ssm.inner_size"}) {
+    damaged(suffix, 0u, "is 0; 1 to ");
+    damaged(suffix, "four", "has type string");
+    expect_error(valid_of("qwen35").remove(std::string("qwen35.") + suffix), ErrorCode::kDamagedFile,
+                 std::string("qwen35.") + suffix, "is missing; 1 to ");
+  }
+  damaged("ssm.conv_kernel", 65u, "is 65; 1 to 64 is allowed");
+  damaged("ssm.state_size", 1'025u, "is 1025; 1 to 1024 is allowed");
+  damaged("ssm.time_step_rank", 7u, "is 7, which is no multiple of the 2 key heads");
+  damaged("ssm.inner_size", 145u, "is 145, which does not make 6 value heads of 1 to 1024 dimensions");
+  damaged("ssm.inner_size", 6'150u, "is 6150, which does not make 6 value heads of 1 to 1024 dimensions");
+  damaged("full_attention_interval", 0u, "is 0; 1 to 1024 is allowed");
+  damaged("full_attention_interval", 9u, "leaves no layer with attention");
+  damaged("attention.recurrent_layers", std::vector<bool>(8, true), "leaves no layer with attention");
+  damaged("attention.recurrent_layers", std::vector<bool>(7, false), "holds 7 entries for 8 layers");
+  damaged("attention.recurrent_layers", std::vector<std::int32_t>(8, 2),
+          "has type array of i32 where an array of booleans is needed");
+  damaged("attention.recurrent_layers", true, "has type bool where an array of booleans is needed");
+}
+
+TEST(ModelConfig, PositionsOfPicturesAreNoneOfTextsBusiness) {
+  const std::vector<std::int32_t> sections = {11, 11, 10, 0};
+  EXPECT_TRUE(valid_of("qwen35").set("qwen35.rope.dimension_sections", sections).read().has_value());
+  EXPECT_TRUE(valid_of("qwen35moe").set("qwen35moe.rope.dimension_sections", sections).read().has_value());
+  for (const char* architecture : {"qwen3next", "qwen3"}) {
+    const std::string key = std::string(architecture) + ".rope.dimension_sections";
+    expect_error(valid_of(architecture).set(key, sections), ErrorCode::kUnsupported, key,
+                 "needs something that Octavo does not support");
+  }
+  expect_error(valid_of("qwen35").set("qwen35.rope.dimension_sections", "all"), ErrorCode::kDamagedFile,
+               "qwen35.rope.dimension_sections", "has type string");
+}
+
+TEST(ModelConfig, AGatedSharedExpertIsAlwaysThere) {
+  const std::string length = "qwen35moe.expert_shared_feed_forward_length";
+  EXPECT_EQ(config_of(valid_of("qwen35moe").set(length, 80u)).experts.shared_length, 80);
+  EXPECT_EQ(config_of(valid_of("qwen35moe")).experts.shared_length, 512);
+  EXPECT_EQ(config_of(valid_of("qwen35moe").set(length, 0u)).experts.shared_length, 512);
+  EXPECT_EQ(config_of(valid_of("qwen35moe").set("qwen35moe.expert_shared_count", 1u)).experts.shared_length,
+            512);
+  expect_error(valid_of("qwen35moe").remove("qwen35moe.feed_forward_length"), ErrorCode::kDamagedFile, length,
+               "is missing");
+  EXPECT_TRUE(config_of(valid_of("qwen35moe")).experts.normalises_weights);
 }
 
 // Where a family's programs do not look at a key, another value than theirs is no reason for other answers.
@@ -385,6 +503,67 @@ TEST(ModelConfig, SoftCapsAreHeldAgainstTheirRange) {
 
 TEST(ModelConfig, AnAttentionScaleReplacesTheUsualOne) {
   EXPECT_EQ(valid().set("llama.attention.scale", 0.0625f).read()->score_scale, 0.0625);
+  EXPECT_EQ(valid().set("llama.attention.scale", 0.0f).read()->score_scale, 0.125)
+      << "files that llama.cpp saves";
+}
+
+TEST(ModelConfig, MultipliersAreThoseOfTheFileOrOfTheFamily) {
+  const ModelConfig given = config_of(valid_of("granite")
+                                          .set("granite.embedding_scale", 12.0f)
+                                          .set("granite.residual_scale", 0.25f)
+                                          .set("granite.logit_scale", 16.0f));
+  EXPECT_EQ(given.embedding_multiplier, 12.0);
+  EXPECT_EQ(given.residual_multiplier, 0.25);
+  EXPECT_EQ(given.logit_multiplier, 1.0 / 16.0) << "granite divides";
+  EXPECT_EQ(given.embedding_scale(), 48.0f) << "the stream is kept divided by residual_multiplier";
+  EXPECT_EQ(given.stream_epsilon(), 16e-6f) << "and the epsilon of its norms goes with it";
+  const ModelConfig off =
+      config_of(valid_of("granite").set("granite.embedding_scale", 0.0f).set("granite.residual_scale", 0.0f));
+  EXPECT_EQ(off.embedding_scale(), 1.0f) << "0 is how files say that there is none";
+  EXPECT_EQ(off.stream_epsilon(), 1e-6f);
+  expect_error(valid_of("granite").remove("granite.logit_scale"), ErrorCode::kDamagedFile,
+               "granite.logit_scale", "is missing");
+  // The first files of minicpm have none of the keys.
+  const ModelConfig old = config_of(valid_of("minicpm"));
+  EXPECT_EQ(old.embedding_multiplier, 12.0);
+  EXPECT_EQ(old.residual_multiplier, 1.4 / std::sqrt(8.0));
+  EXPECT_EQ(old.logit_multiplier, 1.0) << "of the width 256";
+  EXPECT_EQ(config_of(valid_of("minicpm").set("minicpm.embedding_length", 1024u)).logit_multiplier, 0.25);
+  EXPECT_EQ(config_of(valid_of("minicpm").set("minicpm.logit_scale", 9.0f)).logit_multiplier, 1.0 / 9.0);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const char* key : {"granite.embedding_scale", "granite.residual_scale", "granite.logit_scale"}) {
+    for (const float wrong : {-1.0f, 1e-4f, 1e7f, nan}) {
+      const auto config = valid_of("granite").set(key, wrong).read();
+      ASSERT_FALSE(config.has_value()) << key << " " << wrong;
+      EXPECT_EQ(config.error().subject, key);
+    }
+  }
+  EXPECT_EQ(valid_of("granite").set("granite.logit_scale", 0.0f).read().error().subject,
+            "granite.logit_scale");
+  for (const char* key : {"llama.embedding_scale", "llama.residual_scale", "llama.logit_scale"})
+    EXPECT_TRUE(valid().set(key, 0.0f).read().has_value()) << key;
+}
+
+// A family with both would need two epsilons.
+TEST(ModelConfig, NoFamilyWithMultipliersNormalisesHeadsOrBranches) {
+  for (const Architecture& each : architectures()) {
+    if (!each.multipliers.are_read) continue;
+    EXPECT_FALSE(each.has_head_norms || each.has_row_norms || each.head_norms_are_optional ||
+                 each.has_post_norms || each.scales_embedding)
+        << each.name;
+  }
+}
+
+TEST(ModelConfig, GraniteHasASwitchForItsRotation) {
+  const auto switched = [](bool is_on) {
+    return config_of(valid_of("granite").set("granite.rope.scaling.finetuned", is_on));
+  };
+  EXPECT_TRUE(config_of(valid_of("granite")).rotates(0));
+  EXPECT_TRUE(switched(true).rotates(0));
+  EXPECT_FALSE(switched(false).rotates(0));
+  EXPECT_FALSE(switched(false).rotates(7));
+  EXPECT_TRUE(config_of(valid_of("granitemoe").set("granitemoe.rope.scaling.finetuned", false)).rotates(0))
+      << "llama.cpp saves it of every model";
 }
 
 TEST(ModelConfig, EveryNeededKeyIsNamedWhenItIsMissing) {
@@ -434,7 +613,11 @@ TEST(ModelConfig, HyperparametersAreHeldAgainstTheirRanges) {
 TEST(ModelConfig, ExpertsAreHeldAgainstTheirRanges) {
   const auto qwen = [] { return valid_of("qwen3moe"); };
   expect_range("qwen3moe.expert_used_count", 1, 16, qwen);
-  expect_range("qwen3moe.expert_feed_forward_length", 1, kMaxFeedForwardLength, qwen);
+  expect_range("gpt-oss.expert_feed_forward_length", 1, kMaxFeedForwardLength,
+               [] { return valid_of("gpt-oss"); });
+  const auto from_zero = valid_of("qwen3moe").set("qwen3moe.expert_feed_forward_length", 0u).read();
+  ASSERT_TRUE(from_zero.has_value());
+  EXPECT_EQ(from_zero->experts.expert_length, 128) << "as if the key were missing";
   const auto one = [] { return valid_of("qwen3moe").set("qwen3moe.expert_used_count", 1u); };
   EXPECT_TRUE(one().set("qwen3moe.expert_count", kMaxExperts).read().has_value());
   expect_error(one().set("qwen3moe.expert_count", kMaxExperts + 1), ErrorCode::kDamagedFile,
@@ -486,7 +669,7 @@ TEST(ModelConfig, RealNumbersAreHeldAgainstTheirRanges) {
   expect_real_range("llama.rope.scaling.yarn_beta_fast", {1.0f, 64.0f}, {0.0f, 0.5f});
   expect_real_range("llama.rope.scaling.low_freq_factor", {0.5f, 3.9f}, {0.0f, -1.0f});
   expect_real_range("llama.rope.scaling.high_freq_factor", {1.5f, 8.0f}, {0.5f, 1.0f});
-  expect_real_range("llama.attention.scale", {0.01f, 1.0f}, {0.0f, -1.0f});
+  expect_real_range("llama.attention.scale", {0.01f, 1.0f}, {1e-4f, -1.0f});
 }
 
 TEST(ModelConfig, HeadsMustDivideWhatTheyShare) {

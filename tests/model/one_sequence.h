@@ -1,4 +1,5 @@
-// A model file, loaded into any backend, with a cache for one sequence whose blocks lie in reverse order.
+// A model file, loaded into any backend, with a cache for one sequence whose blocks lie in reverse order and
+// whose state is the last of several.
 #pragma once
 
 #include <algorithm>
@@ -53,18 +54,21 @@ class OneSequence {
     transformer_ = std::make_unique<Transformer>(*std::move(transformer));
     const kernels::KvLayout layout{.type = kernels::KvType::kF32,
                                    .block_size = block_size_,
-                                   .num_layers = config_.num_layers,
+                                   .num_layers = config_.num_attention_layers(),
                                    .num_kv_heads = config_.num_kv_heads,
                                    .head_dim = config_.head_dim};
     const std::int32_t num_blocks = (max_num_tokens + block_size_ - 1) / block_size_;
     kv_ = *backend_->allocate_kv_cache(layout, num_blocks);
     for (std::int32_t block = num_blocks - 1; block >= 0; --block) block_table_.push_back(block);
+    const kernels::StateLayout state_layout = config_.recurrent.state_layout();
+    if (!state_layout.empty()) states_ = *backend_->allocate_state_cache(state_layout, kState + 1);
   }
 
   // Logits of every row, flattened, computed `chunk` rows at a time (0: all at once).
   std::vector<float> logits_of(const std::vector<std::int32_t>& token_ids, std::int32_t chunk = 0) {
     const auto num_tokens = static_cast<std::int32_t>(token_ids.size());
     std::vector<float> logits;
+    if (states_) backend_->clear_states(*states_, std::span(&kState, 1));
     for (std::int32_t first = 0; first < num_tokens;) {
       const std::int32_t count = chunk == 0 ? num_tokens : std::min(chunk, num_tokens - first);
       const auto of_step =
@@ -79,6 +83,8 @@ class OneSequence {
   std::size_t vocabulary_size() const { return static_cast<std::size_t>(config_.vocabulary_size); }
 
  private:
+  static constexpr std::int32_t kState = 2;
+
   std::vector<float> logits_of_step(std::span<const std::int32_t> token_ids, std::int32_t first) {
     const auto num_tokens = static_cast<std::int32_t>(token_ids.size());
     std::vector<std::int32_t> positions, rows, slots, query_start = {0, num_tokens},
@@ -99,7 +105,8 @@ class OneSequence {
     batch.context_lens = context_lens;
     batch.block_tables = block_table_;
     batch.max_blocks = static_cast<std::int32_t>(block_table_.size());
-    transformer_->forward(batch, token_ids, *kv_);
+    if (states_) batch.states = std::span(&kState, 1);
+    transformer_->forward(batch, token_ids, *kv_, states_.get());
     std::vector<float> logits(token_ids.size() * static_cast<std::size_t>(config_.vocabulary_size));
     std::vector<float> sums(token_ids.size());
     std::vector<float> maxima(token_ids.size() *
@@ -119,6 +126,7 @@ class OneSequence {
   std::unique_ptr<GgufFile> file_;
   std::unique_ptr<Transformer> transformer_;
   std::unique_ptr<kernels::KvCache> kv_;
+  std::unique_ptr<kernels::StateCache> states_;  // null: no layer is recurrent
   std::vector<std::int32_t> block_table_;
 };
 

@@ -102,6 +102,25 @@ TEST(VocabularyReader, TheLlama3FamilyStartsWithBosUnlessItSaysOtherwise) {
                   ->add_bos_token);
 }
 
+// As Qwen 3.5's files have it; of others the end of a text is what their file says.
+TEST(VocabularyReader, ATextAndATurnOfQwen35EndEachByItsOwnToken) {
+  for (const char* pattern : {"qwen35", "qwen2"}) {
+    GgufWriter writer;
+    writer.add_string("tokenizer.ggml.model", "gpt2").add_string("tokenizer.ggml.pre", pattern);
+    writer.add_string_array("tokenizer.ggml.tokens",
+                            {"a", "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|endoftext|>"});
+    writer.add_array<std::int32_t>("tokenizer.ggml.token_type", {1, 3, 3, 3, 1});
+    writer.add_u32("tokenizer.ggml.eos_token_id", 3);
+    const auto vocabulary = read(writer);
+    ASSERT_TRUE(vocabulary.has_value()) << vocabulary.error().message;
+    EXPECT_EQ(vocabulary->eos_token_id, 3);
+    const std::vector<TokenId> expected =
+        pattern == std::string("qwen35") ? std::vector<TokenId>{1} : std::vector<TokenId>{};
+    EXPECT_EQ(vocabulary->further_eos_token_ids, expected) << pattern << ": a plain word ends nothing";
+    EXPECT_FALSE(vocabulary->add_bos_token);
+  }
+}
+
 GgufWriter sentencepiece_tokens() {
   GgufWriter writer;
   writer.add_string("tokenizer.ggml.model", "llama")

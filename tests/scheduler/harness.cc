@@ -27,7 +27,8 @@ RequestId Harness::submit(const SimulatedRequest& request) {
                    .seed = seed_of(request_id),
                    .cache_salt = request.salt,
                    .retention = request.retention,
-                   .num_system_tokens = request.num_system_tokens};
+                   .num_system_tokens = request.num_system_tokens,
+                   .num_next_turn_tokens = request.num_next_turn_tokens};
   added.sampling.n = request.n;
   added.sampling.max_tokens = request.max_tokens;
   if (request.prompt_logprobs) added.sampling.prompt_logprobs = 0;

@@ -26,7 +26,7 @@ struct SimulatedRequest {
   bool prompt_logprobs = false;
   std::optional<std::int32_t> beam_width = {};
   RetentionClass retention = RetentionClass::kScratch;
-  std::int32_t num_system_tokens = 0;
+  std::int32_t num_system_tokens = 0, num_next_turn_tokens = 0;
   std::int32_t period = 0;  // above 0: its outputs repeat so many tokens, but for one token in 16
 };
 

@@ -107,11 +107,12 @@ void AdmissionRules::check_waiting(const StepView& step) {
   const Runners runners = runners_of(step, asked);
   const bool has_seat =
       runners.num_sequences == 0 ||
-      runners.num_sequences < std::min(options.max_num_seqs, options.max_num_batched_tokens);
+      runners.num_sequences < std::min(most_running_sequences(options), options.max_num_batched_tokens);
   if (runners.has_groups || runners.may_have_start || !has_seat) return;
   const std::int32_t num_required = (waiting->num_tokens + options.block_size - 1) / options.block_size;
-  const std::int32_t num_left = options.num_blocks - num_used_at_admission(step) - num_required +
-                                (reads_cache(asked) ? num_live_hits(step, asked) : 0);
+  const std::int32_t num_left =
+      options.num_blocks - num_used_at_admission(step) - num_required +
+      (reads_cache(asked) && options.num_states == 0 ? num_live_hits(step, asked) : 0);
   std::int32_t watermark = 0;
   if (runners.num_sequences > 0) {
     watermark =
@@ -194,6 +195,7 @@ void AdmissionRules::check_miss(const StepView& step, const AdmittedMiss& admitt
     return event.kind == BlockEventKind::kSeal || event.kind == BlockEventKind::kFree;
   });
   if (!reads_cache(asked) || was_changed || has_kind(step, BlockEventKind::kEvict)) return;
+  if (admitted.miss.cause == MissCause::kNoCheckpoint && script_.options.num_states > 0) return;
   const std::vector<std::uint64_t> hashes = hashes_of(asked, asked.salt);
   const auto block_size = static_cast<std::size_t>(script_.options.block_size);
   std::size_t begin = 0;

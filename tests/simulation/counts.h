@@ -38,6 +38,9 @@ struct Counts {
   // Prompts of messages, and what of them was there already.
   std::int64_t chat_prompts = 0, continued_answers = 0, answers_with_ids = 0;
   std::int64_t encoded_system_messages = 0, found_system_tokens = 0;
+  // Recurrent layers.
+  std::int64_t checkpoints = 0, resumed_checkpoints = 0, evicted_checkpoints = 0;
+  std::int64_t copied_states = 0, swapped_states = 0;
   // Steps that prompts and outputs shared.
   std::int64_t judged_gaps = 0;
 };
@@ -83,6 +86,11 @@ void visit_counts(SomeCounts& counts, Visitor visit) {
   visit("answers_with_ids", counts.answers_with_ids);
   visit("encoded_system_messages", counts.encoded_system_messages);
   visit("found_system_tokens", counts.found_system_tokens);
+  visit("checkpoints", counts.checkpoints);
+  visit("resumed_checkpoints", counts.resumed_checkpoints);
+  visit("evicted_checkpoints", counts.evicted_checkpoints);
+  visit("copied_states", counts.copied_states);
+  visit("swapped_states", counts.swapped_states);
   visit("judged_gaps", counts.judged_gaps);
 }
 

@@ -12,6 +12,8 @@
 namespace octavo::simulation {
 namespace {
 
+constexpr std::int32_t kMostSequencesOfRequest = 6;
+
 // What the requests of a life have in common. Rates are probabilities.
 struct Habits {
   std::int32_t num_steps = 0;  // about so many until the last request comes
@@ -46,6 +48,7 @@ class ScriptDrawer {
       make_long_prompts_beside_outputs();
     }
     draw_host_pool();
+    if (seed_ % 4 == 1) draw_states();
     for (int index = 0; index < 3; ++index) shared_starts_.push_back(draw_tokens(2 * habits_.longest_prompt));
     if (seed_ % 3 == 0) chats_.emplace(~seed_, script_, std::max(1, habits_.longest_prompt / 2));
     draw_requests();
@@ -97,6 +100,14 @@ class ScriptDrawer {
     script_.options.num_host_blocks = random_.chance(0.3) ? num_blocks : random_.between(0, num_blocks);
     if (random_.chance(0.2) || script_.options.memory_manager != MemoryManager::kPaged)
       script_.options.num_host_blocks = 0;
+  }
+
+  // A model with recurrent layers: states for a few sequences more or less than may run, and for checkpoints.
+  void draw_states() {
+    auto& options = script_.options;
+    const std::int32_t num_least = std::min(options.max_num_seqs, kMostSequencesOfRequest);
+    options.num_states = random_.between(num_least, options.max_num_seqs + random_.between_powers(0, 5));
+    if (options.num_host_blocks > 0) options.num_host_states = random_.between(0, options.num_states);
   }
 
   void draw_habits() {

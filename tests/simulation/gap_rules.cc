@@ -52,7 +52,8 @@ void GapRules::check(const StepView& step, const std::optional<SimulatedRunner::
 // About the target or, where that takes longer, what outputs take and the fewest rows of prompts.
 void GapRules::add(const StepView& step, const SimulatedRunner::Timing& timing) {
   const bool is_shared = timing.us_of_costliest_row > 0.0, is_known = knows(timing.us_of_costliest_row);
-  if (is_known) check_is_filled(step, timing);
+  // (Prompts of models with recurrent layers stop where a checkpoint is wanted.)
+  if (is_known && script_.options.num_states == 0) check_is_filled(step, timing);
   const double slowest = 1.0 + 0.01 * pace_.noise_percent;
   const double fewest_us = timing.us_of_decodes + scheduler::kFewestPromptRows * timing.us_of_costliest_row;
   const double most_us = std::max(kLongest * script_.options.target_step_us, slowest * fewest_us);

@@ -21,6 +21,11 @@ void IntakeRules::check(const ScriptedRequest& asked, const PreparedRequest& pre
   if (request.num_system_tokens != num_system_tokens)
     problem_.note(id, "its system message is " + std::to_string(num_system_tokens) + " tokens, not " +
                           std::to_string(request.num_system_tokens));
+  // The template writes a begun answer as it writes one that has ended.
+  const bool goes_on = has_states_ && !asked.chat.empty() && !asked.continue_answer;
+  const std::int32_t num_next_turn_tokens = goes_on ? static_cast<std::int32_t>(asked.prompt.size()) : 0;
+  if (request.num_next_turn_tokens != num_next_turn_tokens)
+    problem_.note(id, "a wrong place where the next turn will part");
   if (request.retention != expected_retention(asked))
     problem_.note(id, "kept in another class than it asked");
   if (num_system_tokens > 0) use_system_message(content_of(asked.chat.front()));

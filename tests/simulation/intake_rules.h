@@ -16,8 +16,9 @@ namespace octavo::simulation {
 
 class IntakeRules {
  public:
-  // Both outlive this object.
-  IntakeRules(Problem& problem, Counts& counts) : problem_(problem), counts_(counts) {}
+  // All three outlive this object.
+  IntakeRules(const Script& script, Problem& problem, Counts& counts)
+      : has_states_(script.options.num_states > 0), problem_(problem), counts_(counts) {}
 
   // Whether it is refused rightly is answers.h's question.
   void check(const ScriptedRequest& asked, const PreparedRequest& prepared,
@@ -27,6 +28,7 @@ class IntakeRules {
   void count(const ScriptedRequest& asked);
   void use_system_message(const std::string& content);
 
+  const bool has_states_;
   Problem& problem_;
   Counts& counts_;
   std::vector<std::string> system_messages_;  // that are remembered; the last used comes last

@@ -307,8 +307,9 @@ bool MemoryRules::reads_cache(const ScriptedRequest& asked) const {
 // Whatever was findable before the step and was not given up in it.
 void MemoryRules::check_hit(const StepView& step, const RequestAdmitted& admission) {
   if (has_kind(step, BlockEventKind::kEvict)) return;
-  const std::int32_t num_found =
-      num_findable(step, runner_.asked(admission.request_id), num_available(step.after));
+  const ScriptedRequest& asked = runner_.asked(admission.request_id);
+  std::int32_t num_found = num_findable(step, asked, num_available(step.after));
+  if (script_.options.num_states > 0) num_found = last_checkpoint(step, asked, num_found);
   // What a cancelled request has just left behind may be a closer start, but too short to be worth a copy.
   const auto begin = std::ranges::find(step.block_events, BlockEventKind::kStepBegin, &BlockEvent::kind);
   const bool has_new_start = std::any_of(step.block_events.begin(), begin, [](const BlockEvent& event) {
@@ -319,6 +320,23 @@ void MemoryRules::check_hit(const StepView& step, const RequestAdmitted& admissi
     problem_.note(admission.request_id, "found " + std::to_string(admission.num_cached_tokens) + " of " +
                                             std::to_string(num_found) + " tokens that were there");
   }
+}
+
+// The last of a prompt's first tokens behind which there was, and still is, a checkpoint.
+std::int32_t MemoryRules::last_checkpoint(const StepView& step, const ScriptedRequest& asked,
+                                          std::int32_t num_tokens) const {
+  std::int32_t last = 0;
+  for (std::size_t index = 0; index < step.before.states.size(); ++index) {
+    const StateSnapshot &before = step.before.states[index], &after = step.after.states[index];
+    const bool stayed = before.is_checkpoint && after.is_checkpoint && before.position == after.position;
+    if (!stayed || before.position > num_tokens || before.position <= last) continue;
+    std::uint64_t prefix_hash = ToyModel::root_of(asked.salt);
+    for (std::int32_t i = 0; i < before.position; ++i)
+      prefix_hash = ToyModel::extend(prefix_hash, asked.prompt[static_cast<std::size_t>(i)]);
+    if (runner_.contents_of_state(BlockId{static_cast<std::int32_t>(index)}) == prefix_hash)
+      last = before.position;
+  }
+  return last;
 }
 
 // Tokens of a prompt that blocks held before the step: full blocks from its start, then a part of one more if
@@ -393,6 +411,7 @@ void MemoryRules::check_left_behind(const StepView& step) {
 
 // Nobody starts to compute full blocks that somebody else is computing already.
 void MemoryRules::check_double_work(const StepView& step, const RequestAdmitted& admission) {
+  if (script_.options.num_states > 0) return;  // it may have to, for want of a checkpoint
   const ScriptedRequest& asked = runner_.asked(admission.request_id);
   const std::int32_t block_size = script_.options.block_size;
   const auto most = (static_cast<std::int32_t>(asked.prompt.size()) - 1) / block_size;

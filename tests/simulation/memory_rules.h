@@ -50,6 +50,8 @@ class MemoryRules {
   void check_draft(const StepView& step, const SimulatedRunner::Drafted& drafted);
   void check_blocks_ahead(const StepView& step, SequenceId sequence_id, std::int32_t num_ahead);
   void check_nothing_ahead(const KvSnapshot& snapshot);
+  std::int32_t last_checkpoint(const StepView& step, const ScriptedRequest& asked,
+                               std::int32_t num_tokens) const;
   bool holds_start(const BlockSnapshot& block, std::int32_t id, std::span<const std::uint64_t> hashes) const;
   std::int32_t num_promised(const StepView& step, RequestId newest) const;
   bool reads_cache(const ScriptedRequest& asked) const;

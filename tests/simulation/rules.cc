@@ -1,5 +1,7 @@
 #include "tests/simulation/rules.h"
 
+#include <set>
+
 #include <algorithm>
 #include <set>
 #include <string>
@@ -85,7 +87,7 @@ void Rules::check_order(const KvSnapshot& snapshot) {
     if (num_running++ == 0) first_running = sequence.request_id;
     last_running = sequence.request_id;
   }
-  if (num_running > script_.options.max_num_seqs) problem_.note("more than max_num_seqs sequences run");
+  if (num_running > most_running_sequences(script_.options)) problem_.note("more sequences run than may");
   if (first_running != last_running && num_running > script_.options.max_num_batched_tokens)
     problem_.note("more sequences run than a step has rows: some could starve");
 }
@@ -279,7 +281,9 @@ std::int32_t Rules::most_steps_without_progress(const KvSnapshot& snapshot) cons
   const std::int32_t chunk = script_.options.max_num_batched_tokens;
   std::int32_t most = 0;  // where prompts come first, all of them do
   for (const auto& [request_id, work] : works) {
-    const std::int32_t num_steps = (work.num_tokens + chunk - 1) / chunk + work.num_sequences - 1;
+    // Behind a system prompt, where the next turn will part, and where a sibling takes over, chunks end.
+    const std::int32_t num_stops = script_.options.num_states > 0 ? 1 + work.num_sequences : 0;
+    const std::int32_t num_steps = (work.num_tokens + chunk - 1) / chunk + work.num_sequences - 1 + num_stops;
     most = script_.options.prefill_first ? most + num_steps : std::max(most, num_steps);
   }
   return most + 2;
@@ -321,13 +325,31 @@ void Rules::check_figures(const KvSnapshot& snapshot) {
   const KvFigures& figures = snapshot.figures;
   const auto numbers = [](const KvFigures& of) {
     return std::tuple(of.used_blocks, of.cached_blocks, of.free_blocks, of.logical_blocks, of.unfilled_slots,
-                      of.reserved_ahead_slots, of.filled_slots, of.host_used_blocks);
+                      of.reserved_ahead_slots, of.filled_slots, of.host_used_blocks, of.used_states,
+                      of.cached_states, of.free_states, of.checkpoints, of.host_used_states);
   };
+  recount_states(snapshot, recount);
   if (numbers(figures) != numbers(recount)) problem_.note("figures differ from a recount of the state");
   if (recount.used_blocks + recount.cached_blocks + recount.free_blocks != script_.options.num_blocks)
     problem_.note("used, cached and free blocks are not the pool");
   check_named(snapshot);
   check_ratios(figures);
+}
+
+void Rules::recount_states(const KvSnapshot& snapshot, KvFigures& recount) {
+  std::set<BlockId> owned, on_host;
+  for (const SequenceSnapshot& sequence : snapshot.sequences) {
+    if (sequence.state_slot.value < 0) continue;
+    (sequence.state == SequenceState::kSwapped ? on_host : owned).insert(sequence.state_slot);
+  }
+  recount.used_states = static_cast<std::int32_t>(owned.size());
+  recount.host_used_states = static_cast<std::int32_t>(on_host.size());
+  for (std::size_t index = 0; index < snapshot.states.size(); ++index) {
+    const StateSnapshot& state = snapshot.states[index];
+    recount.checkpoints += state.is_checkpoint ? 1 : 0;
+    if (owned.contains(BlockId{static_cast<std::int32_t>(index)})) continue;
+    ++(state.is_checkpoint ? recount.cached_states : recount.free_states);
+  }
 }
 
 // In use is what a table names, or what a copy reads.

@@ -42,6 +42,7 @@ class Rules {
 
   // Recounts what the figures say.
   void check_figures(const KvSnapshot& snapshot);
+  static void recount_states(const KvSnapshot& snapshot, KvFigures& recount);
 
  private:
   void check_order(const KvSnapshot& snapshot);

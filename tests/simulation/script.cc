@@ -33,6 +33,8 @@ void visit_fields(scheduler::SchedulerOptions& options, Visitor visit) {
   visit("enable_prefix_caching", options.enable_prefix_caching);
   visit("prefill_first", options.prefill_first);
   visit("num_host_blocks", options.num_host_blocks);
+  visit("num_states", options.num_states);
+  visit("num_host_states", options.num_host_states);
   visit("preemption_mode", options.preemption_mode);
   visit("admit_after_preemption", options.admit_after_preemption);
   visit("memory_manager", options.memory_manager);

@@ -27,6 +27,11 @@
 
 namespace octavo::simulation {
 
+// Each of a model with recurrent layers owns a state.
+inline std::int32_t most_running_sequences(const scheduler::SchedulerOptions& options) {
+  return options.num_states > 0 ? std::min(options.max_num_seqs, options.num_states) : options.max_num_seqs;
+}
+
 // What somebody wrote, or an answer that the engine gave.
 struct ScriptedMessage {
   enum class Kind : std::uint8_t {

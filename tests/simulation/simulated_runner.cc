@@ -15,6 +15,7 @@ using scheduler::kMostRowsWithDrafts;
 namespace {
 
 constexpr std::int64_t kUsPerRowWithTarget = 100;
+constexpr std::uint64_t kBeforeFirstToken = 0x7a65726f;  // what a cleared state holds
 
 std::string name_of(const scheduler::ScheduledSequence& scheduled) {
   return "request " + std::to_string(scheduled.request_id.value) + ", sequence " +
@@ -70,17 +71,22 @@ SimulatedRunner::SimulatedRunner(const Script& script, ManualClock& clock)
       noise_(0x6e6f697365u),
       slots_(static_cast<std::size_t>(options_.num_blocks) * block_size_),
       host_slots_(static_cast<std::size_t>(options_.num_host_blocks) * block_size_),
+      states_(static_cast<std::size_t>(options_.num_states)),
+      host_states_(static_cast<std::size_t>(options_.num_host_states)),
       num_filled_(static_cast<std::size_t>(options_.num_blocks)),
       has_draft_(num_filled_.size()),
       host_in_use_(static_cast<std::size_t>(options_.num_host_blocks)),
       host_named_(host_in_use_.size()) {
   spoil(slots_);
   spoil(host_slots_);
+  spoil(states_);
+  spoil(host_states_);
 }
 
 Result<void> SimulatedRunner::execute(const scheduler::SchedulerOutput& step, runner::RunnerOutput& output) {
   check_budgets(step);
   check_moves(step);
+  check_states(step);
   for (const auto& scheduled : step.sequences) check_rows(scheduled);
   if (problem_) return Error{ErrorCode::kInternal, *problem_};
   last_step_moved_memory_ = step.moves_memory();
@@ -147,6 +153,39 @@ void SimulatedRunner::check_moves(const scheduler::SchedulerOutput& step) {
   check(outs, options_.num_blocks, options_.num_host_blocks, false, "swaps out");
   check(ins, options_.num_host_blocks, options_.num_blocks, false, "swaps in");
   check(copies, options_.num_blocks, options_.num_blocks, true, "copies");
+}
+
+// One for each sequence, where there are any; moves name what exists.
+void SimulatedRunner::check_states(const scheduler::SchedulerOutput& step) {
+  std::vector<bool> is_taken(states_.size());
+  for (const auto& scheduled : step.sequences) {
+    if (states_.empty() != (scheduled.state == block::kNoBlock))
+      return note(name_of(scheduled) + ": a state that it should not have, or none");
+    if (states_.empty()) continue;
+    if (!is_below(scheduled.state, options_.num_states)) return note(name_of(scheduled) + ": no such state");
+    if (is_taken[static_cast<std::size_t>(scheduled.state.value)])
+      return note(name_of(scheduled) + ": a state has two writers in one step");
+    is_taken[static_cast<std::size_t>(scheduled.state.value)] = true;
+  }
+  for (const block::StateMove& move : step.state_moves) {
+    using enum block::StateMoveKind;
+    const bool has_source =
+        move.kind == kClear ||
+        is_below(move.source, move.kind == kSwapIn ? options_.num_host_states : options_.num_states);
+    const bool has_target =
+        is_below(move.target, move.kind == kSwapOut ? options_.num_host_states : options_.num_states);
+    if (!has_source || !has_target) note("a move of a state that does not exist");
+  }
+}
+
+// A state is exactly the tokens before the rows, or useless.
+void SimulatedRunner::check_state(const scheduler::ScheduledSequence& scheduled) {
+  const auto start = static_cast<std::size_t>(scheduled.start_position);
+  const std::uint64_t expected =
+      start == 0 ? kBeforeFirstToken : slots_of(truths_.at(scheduled.sequence_id), scheduled, start).back();
+  if (contents_of_state(scheduled.state) != expected)
+    note(name_of(scheduled) + " goes on at position " + std::to_string(start) +
+         " from a state that is not of its tokens");
 }
 
 SimulatedRunner::Truth& SimulatedRunner::truth_of(SequenceId sequence_id,
@@ -285,12 +324,17 @@ void SimulatedRunner::spoil_moves(const scheduler::SchedulerOutput& step) {
   for (const auto& swap : step.swap_outs) spoil(host_block(swap.host_block));
   for (const auto& swap : step.swap_ins) spoil(device_block(swap.device_block));
   for (const auto& copy : step.block_copies) spoil(device_block(copy.target));
+  for (const block::StateMove& move : step.state_moves) {
+    const bool is_on_host = move.kind == block::StateMoveKind::kSwapOut;
+    (is_on_host ? host_states_ : states_)[static_cast<std::size_t>(move.target.value)] = rubbish();
+  }
 }
 
 void SimulatedRunner::spoil_rows(const scheduler::ScheduledSequence& scheduled) {
   for (std::int32_t position = scheduled.start_position; position < end_position(scheduled); ++position) {
     *slot(scheduled, position) = rubbish();
   }
+  if (!states_.empty()) states_[static_cast<std::size_t>(scheduled.state.value)] = rubbish();
 }
 
 void SimulatedRunner::spoil(std::span<std::uint64_t> slots) {
@@ -306,9 +350,25 @@ void SimulatedRunner::move_blocks(const scheduler::SchedulerOutput& step) {
     std::ranges::copy(host_block(swap.host_block), device_block(swap.device_block).begin());
   for (const auto& copy : step.block_copies)
     std::ranges::copy(device_block(copy.source), device_block(copy.target).begin());
+  move_states(step);
+}
+
+void SimulatedRunner::move_states(const scheduler::SchedulerOutput& step) {
+  const auto at = [](std::vector<std::uint64_t>& pool, BlockId state) -> std::uint64_t& {
+    return pool[static_cast<std::size_t>(state.value)];
+  };
+  for (const block::StateMove& move : step.state_moves) {
+    switch (move.kind) {
+      case block::StateMoveKind::kClear: at(states_, move.target) = kBeforeFirstToken; break;
+      case block::StateMoveKind::kCopy: at(states_, move.target) = at(states_, move.source); break;
+      case block::StateMoveKind::kSwapOut: at(host_states_, move.target) = at(states_, move.source); break;
+      case block::StateMoveKind::kSwapIn: at(states_, move.target) = at(host_states_, move.source); break;
+    }
+  }
 }
 
 void SimulatedRunner::write_rows(const scheduler::ScheduledSequence& scheduled) {
+  if (!states_.empty()) check_state(scheduled);
   std::uint64_t prefix_hash = scheduled.start_position == 0 ? root_of(scheduled.request_id)
                                                             : *slot(scheduled, scheduled.start_position - 1);
   std::int32_t position = scheduled.start_position;
@@ -318,6 +378,7 @@ void SimulatedRunner::write_rows(const scheduler::ScheduledSequence& scheduled) 
     *written = prefix_hash;
     if (!written_.insert(written).second) note(name_of(scheduled) + ": a slot has two writers in one step");
   }
+  if (!states_.empty()) states_[static_cast<std::size_t>(scheduled.state.value)] = prefix_hash;
   for (position = known_end(scheduled); position < end_position(scheduled); ++position) {
     const BlockId block = scheduled.block_table[static_cast<std::size_t>(position) / block_size_];
     has_draft_[static_cast<std::size_t>(block.value)] = true;
@@ -438,6 +499,7 @@ void SimulatedRunner::poison_unfilled(const KvSnapshot& snapshot) {
     num_filled_[index] = num_filled;
     has_draft_[index] = false;
   }
+  if (!states_.empty()) poison_unused_states(snapshot);
   if (host_in_use_.empty()) return;
   host_named_.assign(host_named_.size(), false);
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
@@ -450,6 +512,20 @@ void SimulatedRunner::poison_unfilled(const KvSnapshot& snapshot) {
       spoil(host_block(BlockId{static_cast<std::int32_t>(index)}));
   }
   host_in_use_ = host_named_;
+}
+
+void SimulatedRunner::poison_unused_states(const KvSnapshot& snapshot) {
+  for (std::size_t index = 0; index < states_.size(); ++index) {
+    if (snapshot.states[index].state == BlockState::kFree) states_[index] = rubbish();
+  }
+  std::vector<bool> is_named(host_states_.size());
+  for (const SequenceSnapshot& sequence : snapshot.sequences) {
+    if (sequence.state == SequenceState::kSwapped && sequence.state_slot != block::kNoBlock)
+      is_named[static_cast<std::size_t>(sequence.state_slot.value)] = true;
+  }
+  for (std::size_t index = 0; index < host_states_.size(); ++index) {
+    if (!is_named[index]) host_states_[index] = rubbish();
+  }
 }
 
 std::span<std::uint64_t> SimulatedRunner::device_block(BlockId block) {

@@ -69,7 +69,12 @@ class SimulatedRunner final : public runner::Runner {
     return std::span(slots_).subspan(static_cast<std::size_t>(block.value) * block_size_, block_size_);
   }
 
-  // Overwrites every slot that holds nothing any more by the engine's own account.
+  // What a state knows: the hash of the prefix that it stands behind.
+  std::uint64_t contents_of_state(BlockId state) const {
+    return states_[static_cast<std::size_t>(state.value)];
+  }
+
+  // Overwrites every slot and state that holds nothing any more by the engine's own account.
   void poison_unfilled(const KvSnapshot& snapshot);
 
   // The first thing that was wrong since the start.
@@ -119,6 +124,10 @@ class SimulatedRunner final : public runner::Runner {
   Truth& truth_of(SequenceId sequence_id, const scheduler::ScheduledSequence& scheduled);
   void check_budgets(const scheduler::SchedulerOutput& step);
   void check_moves(const scheduler::SchedulerOutput& step);
+  void check_states(const scheduler::SchedulerOutput& step);
+  void check_state(const scheduler::ScheduledSequence& scheduled);
+  void move_states(const scheduler::SchedulerOutput& step);
+  void poison_unused_states(const KvSnapshot& snapshot);
   void check_rows(const scheduler::ScheduledSequence& scheduled);
   void check_targets(const scheduler::ScheduledSequence& scheduled);
   void check_draft(const scheduler::ScheduledSequence& scheduled);
@@ -156,10 +165,11 @@ class SimulatedRunner final : public runner::Runner {
   std::optional<FailurePoint> next_failure_, next_swap_failure_;
   std::unordered_map<RequestId, Request> requests_;
   std::unordered_map<SequenceId, Truth> truths_;
-  std::vector<std::uint64_t> slots_;       // [num_blocks][block_size]
-  std::vector<std::uint64_t> host_slots_;  // [num_host_blocks][block_size]
-  std::vector<std::int32_t> num_filled_;   // of each device block, at the last poisoning
-  std::vector<bool> has_draft_;            // of each device block: written by a draft since then
+  std::vector<std::uint64_t> slots_;                 // [num_blocks][block_size]
+  std::vector<std::uint64_t> host_slots_;            // [num_host_blocks][block_size]
+  std::vector<std::uint64_t> states_, host_states_;  // [num_states], [num_host_states]
+  std::vector<std::int32_t> num_filled_;             // of each device block, at the last poisoning
+  std::vector<bool> has_draft_;                      // of each device block: written by a draft since then
   std::vector<bool> host_in_use_, host_named_;
   std::unordered_set<const std::uint64_t*> written_;  // slots, in this step
   std::vector<Scheduled> scheduled_;

@@ -44,9 +44,10 @@ class Simulation {
         core_(script.options, {.runner = &mutated_runner_, .clock = &clock_, .tokenizer = &tokenizer()}),
         intake_({.tokenizer = &tokenizer(),
                  .num_end_tokens = 2,
+                 .has_states = script.options.num_states > 0,
                  .draw_seed = [this] { return mix64(++num_drawn_seeds_); },
                  .unix_time_s = [] { return std::int64_t{0}; }}),
-        intake_rules_(problem_, counts_),
+        intake_rules_(script, problem_, counts_),
         answers_(script_, problem_, counts_),
         rules_(script_, runner_, problem_),
         memory_rules_(script_, runner_, problem_),
@@ -341,6 +342,11 @@ class Simulation {
     counts_.partial_copies = totals.partial_copies;
     counts_.hit_tokens = totals.prefix_hit_tokens;
     counts_.evictions = totals.evicted_cached_blocks;
+    counts_.checkpoints = totals.states.num_taken;
+    counts_.resumed_checkpoints = totals.states.num_resumed;
+    counts_.evicted_checkpoints = totals.states.num_evicted;
+    counts_.copied_states = totals.states.num_copied;
+    counts_.swapped_states = totals.states.num_swapped_out + totals.states.num_swapped_in;
   }
 
   const Script script_;

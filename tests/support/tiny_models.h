@@ -115,6 +115,7 @@ inline nlohmann::json tiny_model(std::string_view name) {
 }
 
 inline bool has_experts(const nlohmann::json& model) { return model["keys"].contains("expert_count"); }
+inline bool has_states(const nlohmann::json& model) { return model["keys"].contains("ssm.state_size"); }
 
 struct TinyModelOptions {
   // Of matrices; with another the numbers are random, not the scripts'
@@ -124,6 +125,23 @@ struct TinyModelOptions {
   bool quantises_routers = false;  // which files keep as floats
 };
 
+inline void add_key(GgufWriter& writer, const std::string& key, const nlohmann::json& value) {
+  if (value.is_string()) {
+    writer.add_string(key, value.get<std::string>());
+  } else if (value.is_boolean()) {
+    writer.add_bool(key, value.get<bool>());
+  } else if (value.is_number_float()) {
+    writer.add_f32(key, value.get<float>());
+  } else if (!value.is_array()) {
+    writer.add_u32(key, value.get<std::uint32_t>());
+  } else if (value[0].is_boolean()) {
+    const std::vector<bool> flags = value;
+    writer.add_bool_array(key, {flags.begin(), flags.end()});
+  } else {
+    writer.add_array(key, value.get<std::vector<std::int32_t>>());
+  }
+}
+
 inline GgufWriter make_tiny_model(nlohmann::json model, const TinyModelOptions& options = {}) {
   const std::string architecture = model["architecture"];
   if (options.context_length) model["keys"]["context_length"] = *options.context_length;
@@ -131,16 +149,7 @@ inline GgufWriter make_tiny_model(nlohmann::json model, const TinyModelOptions& 
   GgufWriter writer;
   writer.add_string("general.architecture", architecture).add_string("general.name", "tiny " + architecture);
   for (const auto& [suffix, value] : model["keys"].items()) {
-    const std::string key = architecture + "." + suffix;
-    if (value.is_string()) {
-      writer.add_string(key, value.get<std::string>());
-    } else if (value.is_boolean()) {
-      writer.add_bool(key, value.get<bool>());
-    } else if (value.is_number_float()) {
-      writer.add_f32(key, value.get<float>());
-    } else {
-      writer.add_u32(key, value.get<std::uint32_t>());
-    }
+    add_key(writer, architecture + "." + suffix, value);
   }
   add_tiny_vocabulary(writer, TinyLlamaOptions().chat_template);
   std::mt19937_64 random(17);
@@ -159,9 +168,9 @@ inline GgufWriter make_tiny_model(nlohmann::json model, const TinyModelOptions& 
     const std::vector<std::uint64_t> dimensions =
         has_matrices ? std::vector<std::uint64_t>{columns, rows / experts, experts}
                      : std::vector<std::uint64_t>{columns, rows};
-    // Routers and biases of experts are floats in every file.
-    const bool is_float =
-        experts == 1 || (!options.quantises_routers && name.ends_with("ffn_gate_inp.weight"));
+    // Routers, biases of experts and convolutions are floats in every file.
+    const bool is_float = experts == 1 || name.ends_with("ssm_conv1d.weight") ||
+                          (!options.quantises_routers && name.ends_with("ffn_gate_inp.weight"));
     if (options.weight_type == TensorType::kF32 || is_float) {
       writer.add_tensor_f32(name, dimensions, golden_values(name, rows * columns, centre, scale));
     } else {

@@ -62,8 +62,8 @@ std::vector<NamedVocabulary> all_vocabularies() {
   for (const auto& [name, entry] : golden["vocabularies"].items()) {
     all.push_back({name, sentencepiece_vocabulary(entry)});
   }
-  for (const char* pattern : {"gpt-2", "smollm", "llama-bpe", "qwen2", "gpt-4o", "tekken", "deepseek-llm",
-                              "deepseek-coder", "deepseek-v3", "falcon"}) {
+  for (const char* pattern : {"gpt-2", "smollm", "llama-bpe", "qwen2", "qwen35", "gpt-4o", "tekken",
+                              "deepseek-llm", "deepseek-coder", "deepseek-v3", "falcon"}) {
     Vocabulary vocabulary = byte_vocabulary();
     vocabulary.split_pattern = pattern;
     all.push_back({pattern, vocabulary});

@@ -14,8 +14,9 @@
 namespace octavo::tokenizer {
 namespace {
 
-constexpr const char* kNames[] = {"gpt-2",  "smollm",       "llama-bpe",      "qwen2",       "gpt-4o",
-                                  "tekken", "deepseek-llm", "deepseek-coder", "deepseek-v3", "falcon"};
+constexpr const char* kNames[] = {"gpt-2",          "smollm",      "llama-bpe", "qwen2",
+                                  "qwen35",         "gpt-4o",      "tekken",    "deepseek-llm",
+                                  "deepseek-coder", "deepseek-v3", "falcon"};
 
 std::vector<std::size_t> split(SplitPattern pattern, std::string_view text) {
   std::vector<std::size_t> lengths;

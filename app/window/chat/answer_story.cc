@@ -21,6 +21,9 @@ std::string reason_of(const PrefixMiss& miss) {
     case MissCause::kOtherSalt: return ", because only requests that may not share had sent them";
     case MissCause::kDifferingToken:
       return ", because token " + with_thousands(miss.position + 1) + " differs from what was in memory";
+    case MissCause::kNoCheckpoint:
+      return ", because the recurrent layers kept nothing of more than " + with_thousands(miss.position) +
+             " tokens";
     case MissCause::kNotRead: return ", because it did not look for blocks in memory";
   }
   return "";
