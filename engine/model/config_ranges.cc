@@ -74,7 +74,7 @@ void check_window_and_caps(const ModelConfig& config, RangeCheck& check) {
 void check_multipliers(const ModelConfig& config, RangeCheck& check) {
   check.real("embedding_scale", config.embedding_multiplier, kMinFactor, kMaxFactor);
   check.real("residual_scale", config.residual_multiplier, kMinFactor, kMaxFactor);
-  const bool divides = config.parts.multipliers.logit_scale == LogitScale::kDivides;
+  const bool divides = config.parts.multipliers.logit_scale != LogitScale::kNone;
   check.real("logit_scale", divides ? 1.0 / config.logit_multiplier : config.logit_multiplier, kMinFactor,
              kMaxFactor);
 }

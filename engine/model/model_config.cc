@@ -6,6 +6,7 @@
 
 #include "engine/base/text.h"
 #include "engine/model/config_ranges.h"
+#include "engine/model/layer_numbers.h"
 #include "engine/model/limits.h"
 
 namespace octavo::model {
@@ -61,9 +62,7 @@ class ConfigReader {
                                  problem->sentence + "; convert the model again");
     }
     OCTAVO_TRY_VOID(check_refused_window());
-    OCTAVO_TRY(config_.recurrent,
-               read_recurrent_config(header_, {config_.architecture, parts().recurrent_layers,
-                                               config_.num_layers, config_.num_skipped_layers}));
+    OCTAVO_TRY_VOID(read_recurrent());
     return config_;
   }
 
@@ -142,10 +141,69 @@ class ConfigReader {
     OCTAVO_TRY_VOID(read_into("context_length", config_.context_length));
     OCTAVO_TRY_VOID(read_into("embedding_length", config_.embedding_length));
     OCTAVO_TRY_VOID(read_feed_forward());
-    OCTAVO_TRY_VOID(read_into("attention.head_count", config_.num_heads));
-    config_.num_kv_heads = config_.num_heads;
-    OCTAVO_TRY_VOID(read_if_present("attention.head_count_kv", config_.num_kv_heads));
-    return read_into(norm_epsilon_suffix(config_), config_.norm_epsilon);
+    OCTAVO_TRY_VOID(read_heads());
+    constexpr std::string_view kOfLayerNorm = "attention.layer_norm_epsilon";
+    const std::string_view suffix = norm_epsilon_suffix(config_);
+    const bool takes_other = parts().may_name_epsilon_by_layer_norm && !header_.contains(key(suffix)) &&
+                             header_.contains(key(kOfLayerNorm));
+    return read_into(takes_other ? kOfLayerNorm : suffix, config_.norm_epsilon);
+  }
+
+  // Where layers differ, those without heads of keys and values have no attention.
+  Result<void> read_heads() {
+    constexpr std::string_view kHeads = "attention.head_count", kKvHeads = "attention.head_count_kv";
+    OCTAVO_TRY(LayerNumbers heads, read_layer_numbers(kHeads));
+    LayerNumbers kv_heads = heads;
+    if (header_.contains(key(kKvHeads))) {
+      OCTAVO_TRY(kv_heads, read_layer_numbers(kKvHeads));
+    }
+    const bool may_lack = parts().recurrent_layers == RecurrentLayers::kStateSpace ||
+                          parts().recurrent_layers == RecurrentLayers::kShortConvolution;
+    const bool has_all = !may_lack || parts().layer_parts == LayerParts::kBothMixers;
+    if (has_all && kv_heads.lacks_any()) return lacks_some(kKvHeads);
+    for (std::size_t i = 0; i < heads.is_without.size(); ++i) {
+      if (heads.is_without[i] && (kv_heads.is_without.empty() || !kv_heads.is_without[i]))
+        return lacks_some(kHeads);
+    }
+    config_.num_heads = heads.number;
+    config_.num_kv_heads = kv_heads.number;
+    layers_without_heads_ = std::move(kv_heads.is_without);
+    return {};
+  }
+
+  Error lacks_some(std::string_view suffix) const {
+    return header_.error_about(key(suffix), ErrorCode::kDamagedFile,
+                               "is 0 in a layer that needs some; convert the model again");
+  }
+
+  // REQUIRES: validated sizes.
+  Result<void> read_recurrent() {
+    const auto num_layers = static_cast<std::size_t>(config_.num_layers);
+    std::vector<bool> layers = std::move(layers_without_heads_);
+    layers.resize(num_layers);
+    for (std::size_t i = 0; i < num_layers; ++i) {
+      const bool has_one_part = parts().layer_parts == LayerParts::kOneOfAll;
+      if (parts().layer_parts == LayerParts::kBothMixers) layers[i] = true;
+      if (has_one_part && config_.has_feed_forward(static_cast<std::int32_t>(i))) layers[i] = false;
+    }
+    OCTAVO_TRY(config_.recurrent,
+               read_recurrent_config(header_, {.architecture = config_.architecture,
+                                               .parts = parts().recurrent_layers,
+                                               .num_layers = config_.num_layers,
+                                               .num_skipped_layers = config_.num_skipped_layers,
+                                               .embedding_length = config_.embedding_length,
+                                               .layers = std::move(layers)}));
+    // The blocks of their keys and values count a sequence's tokens.
+    if (config_.num_attention_layers() > 0) return {};
+    return header_.error_about(key("attention.head_count_kv"), ErrorCode::kDamagedFile,
+                               "leaves no layer with attention; convert the model again");
+  }
+
+  Result<LayerNumbers> read_layer_numbers(std::string_view suffix) const {
+    const std::int32_t num_in_file = config_.num_layers + config_.num_skipped_layers;
+    OCTAVO_TRY(auto numbers, find_layer_numbers(header_, key(suffix), num_in_file));
+    if (numbers) return *std::move(numbers);
+    return header_.error_about(key(suffix), ErrorCode::kDamagedFile, "is missing; convert the model again");
   }
 
   // Layers that only guess further tokens stand behind the others.
@@ -167,16 +225,19 @@ class ConfigReader {
   // Where all layers have experts, files may leave feed_forward_length out, and nothing has it.
   Result<void> read_feed_forward() {
     constexpr std::string_view kSuffix = "feed_forward_length";
-    std::int32_t length = 0;
+    LayerNumbers length;
     if (parts().experts.use == ExpertUse::kNever || header_.contains(key(kSuffix))) {
-      OCTAVO_TRY_VOID(read_into(kSuffix, length));
+      OCTAVO_TRY(length, read_layer_numbers(kSuffix));
     }
     OCTAVO_TRY(config_.experts, read_expert_config(header_, {config_.architecture, parts().experts,
-                                                             config_.num_layers, length}));
+                                                             config_.num_layers, length.number}));
     if (!config_.experts.in_layer(0)) {
-      OCTAVO_TRY_VOID(read_into(kSuffix, length));
-      config_.feed_forward_length = length;
+      OCTAVO_TRY(length, read_layer_numbers(kSuffix));
+      config_.feed_forward_length = length.number;
     }
+    if (!length.lacks_any()) return {};
+    if (parts().layer_parts != LayerParts::kOneOfAll) return lacks_some(kSuffix);
+    config_.layers_without_feed_forward = std::move(length.is_without);
     return {};
   }
 
@@ -280,6 +341,10 @@ class ConfigReader {
       config_.logit_multiplier = given.usual_width / config_.embedding_length;
       return {};
     }
+    if (given.logit_scale == LogitScale::kDividesIfGiven) {
+      OCTAVO_TRY(const auto found, header_.find<float>(key(kLogitScale)));
+      if (found.value_or(0.0f) == 0.0f) return {};
+    }
     OCTAVO_TRY(const float divisor, header_.get<float>(key(kLogitScale)));
     config_.logit_multiplier = 1.0 / double{divisor};
     return {};
@@ -346,11 +411,27 @@ class ConfigReader {
 
   const GgufHeader& header_;
   ModelConfig config_;
+  std::vector<bool> layers_without_heads_;  // as of LayerNumbers
 };
 
 }  // namespace
 
 Result<ModelConfig> read_model_config(const GgufHeader& header) { return ConfigReader(header).read(); }
+
+bool ModelConfig::has_attention(std::int32_t layer) const {
+  switch (parts.layer_parts) {
+    case LayerParts::kOneMixer: return !is_recurrent(layer);
+    case LayerParts::kBothMixers: return true;
+    case LayerParts::kOneOfAll: return !is_recurrent(layer) && !has_feed_forward(layer);
+  }
+  return true;
+}
+
+std::int32_t ModelConfig::kv_layer(std::int32_t layer) const {
+  std::int32_t count = 0;
+  for (std::int32_t i = 0; i < layer; ++i) count += has_attention(i) ? 1 : 0;
+  return count;
+}
 
 bool ModelConfig::is_in_skipped_layer(std::string_view tensor_name) const {
   for (std::int32_t i = 0; i < num_skipped_layers; ++i) {

@@ -62,6 +62,7 @@ struct ModelConfig {
   std::int32_t sliding_window = 0;
   std::int32_t window_period = 0;             // every so-manieth layer has none; 0: all layers have one
   std::vector<bool> layers_with_window = {};  // [num_layers], instead of the period; empty: the period holds
+  std::vector<bool> layers_without_feed_forward = {};  // [num_layers]; empty: all have one
   ExpertConfig experts;
   RecurrentConfig recurrent;
   RopeConfig rope;
@@ -73,9 +74,15 @@ struct ModelConfig {
     if (!layers_with_window.empty()) return layers_with_window[static_cast<std::size_t>(layer)];
     return window_period == 0 || layer % window_period != window_period - 1;
   }
-  // Layers have attention, with a place in the KV layout, or are recurrent, with one in a state.
+  // What a layer is made of, see LayerParts; one with attention has a place in the KV layout, a recurrent one
+  // in a state.
   bool is_recurrent(std::int32_t layer) const { return recurrent.in_layer(layer); }
-  std::int32_t kv_layer(std::int32_t layer) const { return layer - recurrent.num_before(layer); }
+  bool has_feed_forward(std::int32_t layer) const {
+    return layers_without_feed_forward.empty() ||
+           !layers_without_feed_forward[static_cast<std::size_t>(layer)];
+  }
+  bool has_attention(std::int32_t layer) const;
+  std::int32_t kv_layer(std::int32_t layer) const;
   std::int32_t state_layer(std::int32_t layer) const { return recurrent.num_before(layer); }
   std::int32_t num_attention_layers() const { return kv_layer(num_layers); }
   // By its name, of a layer that is in the file and not computed.

@@ -12,7 +12,8 @@ namespace {
 
 using kernels::MatrixView;
 
-// In floats. A layer's attention and a recurrent one give what they compute into one buffer.
+// In floats. A layer's attention and a recurrent one give what they compute into one buffer; where a layer
+// has both, the recurrent rows stand behind those of attention.
 struct ActivationWidths {
   std::int64_t residual, query, mixed, hidden;
 
@@ -21,9 +22,11 @@ struct ActivationWidths {
 
 ActivationWidths activation_widths(const ModelConfig& config) {
   const std::int64_t query = std::int64_t{config.num_heads} * config.head_dim;
+  const std::int64_t recurrent = config.recurrent.output_columns();
+  const bool has_both = config.parts.layer_parts == LayerParts::kBothMixers;
   return {.residual = config.embedding_length,
           .query = query,
-          .mixed = std::max(query, config.recurrent.shape.value_columns()),
+          .mixed = has_both ? query + recurrent : std::max(query, recurrent),
           .hidden = config.feed_forward_length};
 }
 
@@ -169,17 +172,26 @@ void Transformer::compute(const kernels::PagedBatch& batch, std::span<const std:
                    .positions = weights_.position_embedding.get()},
                   token_ids, batch.positions, residual);
   for (std::int32_t index = 0; index < config_.num_layers; ++index) {
-    if (config_.is_recurrent(index)) {
-      run_recurrent(batch, index, states, residual);
-    } else {
-      attend(batch, index, kv, residual);
-    }
-    feed_forward(weights_.layers[static_cast<std::size_t>(index)], residual);
+    mix(batch, index, kv, states, residual);
+    if (config_.has_feed_forward(index))
+      feed_forward(weights_.layers[static_cast<std::size_t>(index)], residual);
   }
 }
 
-void Transformer::attend(const kernels::PagedBatch& batch, std::int32_t index, kernels::KvCache& kv,
-                         MatrixView residual) {
+// Where a layer has both, both read the rows before either adds to them.
+void Transformer::mix(const kernels::PagedBatch& batch, std::int32_t index, kernels::KvCache& kv,
+                      kernels::StateCache* states, MatrixView residual) {
+  const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
+  MatrixView attention = {}, recurrent = {};
+  if (config_.has_attention(index)) attention = attend(batch, index, kv, residual);
+  if (config_.is_recurrent(index)) recurrent = run_recurrent(batch, index, states, residual);
+  if (config_.has_attention(index)) backend_->project_residual(attention_output(layer), attention, residual);
+  if (config_.is_recurrent(index))
+    backend_->project_residual({.matrix = layer.recurrent.output.matrix.get()}, recurrent, residual);
+}
+
+MatrixView Transformer::attend(const kernels::PagedBatch& batch, std::int32_t index, kernels::KvCache& kv,
+                               MatrixView residual) {
   const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
   const std::int64_t width = activation_widths(config_).query;
   const MatrixView query = first_rows(*query_, batch.num_tokens, width);
@@ -191,18 +203,32 @@ void Transformer::attend(const kernels::PagedBatch& batch, std::int32_t index, k
   backend_->attention_input(attention_input(layer), shape, batch, kv_layer, residual, kv, query);
   backend_->paged_attention(shape, batch, kv_layer, kv, query, attention);
   if (layer.attention_gate.matrix) backend_->gate_attention(attention_gate(layer), residual, attention);
-  backend_->project_residual(attention_output(layer), attention, residual);
+  return attention;
 }
 
-void Transformer::run_recurrent(const kernels::PagedBatch& batch, std::int32_t index,
-                                kernels::StateCache* states, MatrixView residual) {
+MatrixView Transformer::run_recurrent(const kernels::PagedBatch& batch, std::int32_t index,
+                                      kernels::StateCache* states, MatrixView residual) {
   OCTAVO_CHECK(states != nullptr, "a recurrent layer without states");
   const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
-  const kernels::DeltaNetShape& shape = config_.recurrent.shape;
-  const MatrixView out = first_rows(*mixed_, batch.num_tokens, shape.value_columns());
-  backend_->gated_delta_net(delta_net(layer), shape, batch, config_.state_layer(index), residual, *states,
-                            out);
-  backend_->project_residual({.matrix = layer.recurrent.output.matrix.get()}, out, residual);
+  const RecurrentConfig& recurrent = config_.recurrent;
+  const std::int32_t place = config_.state_layer(index);
+  MatrixView out = first_rows(*mixed_, batch.num_tokens, recurrent.output_columns());
+  if (config_.has_attention(index)) out.data += batch.num_tokens * activation_widths(config_).query;
+  switch (config_.parts.recurrent_layers) {
+    case RecurrentLayers::kNone: break;
+    case RecurrentLayers::kTiledDeltaNet:
+    case RecurrentLayers::kGroupedDeltaNet:
+      backend_->gated_delta_net(delta_net(layer), recurrent.delta_net, batch, place, residual, *states, out);
+      break;
+    case RecurrentLayers::kStateSpace:
+      backend_->state_space(state_space(layer), recurrent.state_space, batch, place, residual, *states, out);
+      break;
+    case RecurrentLayers::kShortConvolution:
+      backend_->short_convolution(short_convolution(layer), recurrent.short_convolution, batch, place,
+                                  residual, *states, out);
+      break;
+  }
+  return out;
 }
 
 void Transformer::feed_forward(const LayerWeights& layer, MatrixView residual) {
@@ -263,14 +289,37 @@ kernels::AttentionGateWeights Transformer::attention_gate(const LayerWeights& la
 kernels::DeltaNetWeights Transformer::delta_net(const LayerWeights& layer) const {
   const PreparedRecurrent& recurrent = layer.recurrent;
   return {.norm = norm_of(layer.attention_norm),
-          .query_key_value = recurrent.query_key_value.matrix.get(),
+          .query_key_value = recurrent.input.matrix.get(),
           .gate = recurrent.gate.matrix.get(),
-          .alpha = recurrent.alpha.matrix.get(),
+          .alpha = recurrent.time_step.matrix.get(),
           .beta = recurrent.beta.matrix.get(),
           .convolution = view_of(recurrent.convolution),
           .time_bias = view_of(recurrent.time_bias),
           .decay = view_of(recurrent.decay),
           .output_norm = {.weight = view_of(recurrent.output_norm), .epsilon = config_.norm_epsilon}};
+}
+
+kernels::StateSpaceWeights Transformer::state_space(const LayerWeights& layer) const {
+  const PreparedRecurrent& recurrent = layer.recurrent;
+  return {.norm = norm_of(layer.attention_norm),
+          .input = recurrent.input.matrix.get(),
+          .gate = recurrent.gate.matrix.get(),
+          .time_step = recurrent.time_step.matrix.get(),
+          .convolution = view_of(recurrent.convolution),
+          .convolution_bias = view_of(recurrent.convolution_bias),
+          .time_bias = view_of(recurrent.time_bias),
+          .decay = view_of(recurrent.decay),
+          .skip = view_of(recurrent.skip),
+          .output_norm = {.weight = view_of(recurrent.output_norm), .epsilon = config_.norm_epsilon}};
+}
+
+kernels::ShortConvolutionWeights Transformer::short_convolution(const LayerWeights& layer) const {
+  const PreparedRecurrent& recurrent = layer.recurrent;
+  return {.norm = norm_of(layer.attention_norm),
+          .input = recurrent.input.matrix.get(),
+          .input_gate = recurrent.input_gate.matrix.get(),
+          .output_gate = recurrent.gate.matrix.get(),
+          .convolution = view_of(recurrent.convolution)};
 }
 
 kernels::ProjectionWeights Transformer::attention_output(const LayerWeights& layer) const {

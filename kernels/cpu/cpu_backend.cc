@@ -178,10 +178,21 @@ void CpuBackend::multiply(std::span<const Product> products) {
   });
 }
 
+CpuBackend::PlainActivation CpuBackend::activation_of(FeedForwardActivation activation) const {
+  switch (activation) {
+    case FeedForwardActivation::kSilu: return kernels_.silu;
+    case FeedForwardActivation::kGelu: return kernels_.gelu;
+    case FeedForwardActivation::kSquaredRelu: return kernels_.squared_relu;
+    case FeedForwardActivation::kClampedSwiglu: break;  // of a pair
+  }
+  return kernels_.silu;
+}
+
 CpuBackend::GatedActivation CpuBackend::gated_activation(FeedForwardActivation activation) const {
   switch (activation) {
     case FeedForwardActivation::kSilu: return kernels_.silu_mul;
     case FeedForwardActivation::kGelu: return kernels_.gelu_mul;
+    case FeedForwardActivation::kSquaredRelu: return kernels_.squared_relu_mul;
     case FeedForwardActivation::kClampedSwiglu: return kernels_.clamped_swiglu;
   }
   return kernels_.silu_mul;

@@ -204,6 +204,9 @@ class CpuBackend final : public Backend {
   // All products of activations_, as one parallel loop.
   void multiply(std::span<const Product> products);
 
+  // a[i] = FeedForwardActivation of a[i], of those that take no pair.
+  using PlainActivation = void (*)(float* a, std::int64_t size);
+  PlainActivation activation_of(FeedForwardActivation activation) const;
   // gate[i] = what FeedForwardActivation says of gate[i] and up[i].
   using GatedActivation = void (*)(float* gate, const float* up, std::int64_t size);
   GatedActivation gated_activation(FeedForwardActivation activation) const;

@@ -22,6 +22,7 @@ from tiny_shapes import VARIANTS, Shape
 from tiny_transformer import Transformer
 
 BOUND = 1e-4
+FLOATS = ("ffn_gate_inp", "position_embd", "shortconv.conv", "ssm_conv1d", "ssm_norm")  # in every file
 BYTES = [b for b in range(256) if 0x21 <= b <= 0x7E or 0xA1 <= b <= 0xAC or b >= 0xAE]  # which GPT-2 spells as themselves
 
 
@@ -64,7 +65,7 @@ def write_model(shape, kind, path, random):
         numbers = (centre + scale * random.uniform(-1, 1, (rows, columns) if rows else columns)).astype(np.float32)
         if experts and experts[0] > 1:  # of each expert
             numbers = numbers.reshape(experts[0], -1, columns)
-        is_weight = rows is not None and name.endswith(".weight") and not any(n in name for n in ("ffn_gate_inp", "ssm_conv1d", "position_embd"))
+        is_weight = rows is not None and name.endswith(".weight") and not any(n in name for n in FLOATS)
         tensor_kind = kind if is_weight else gguf.GGMLQuantizationType.F32
         writer.add_tensor(name, gguf.quants.quantize(numbers, tensor_kind), raw_dtype=tensor_kind)
     for name, numbers in shape.long_rope().items():
@@ -176,7 +177,7 @@ def main():
                 expected = chosen(Transformer(FileModel(path), shape.max_model_len).log_probabilities(token_ids), token_ids)
                 difference = np.abs(ours - expected)
                 line = f"{name:24}{kind:6}{difference.mean():10.1e}{difference.max():10.1e}"
-                if llama_cpp:
+                if llama_cpp and variant.get("in_llama_cpp", True):
                     theirs = llama_cpp.logprobs(path, token_ids, shape)
                     apart = None if theirs is None else np.abs(ours - theirs)
                     line += f"{'refused':>18}" if apart is None else f"{apart.mean():18.1e}{apart.max():10.1e}"

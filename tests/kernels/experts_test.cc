@@ -277,6 +277,7 @@ TEST_P(Experts, AreThoseOfTheReferenceForEveryKind) {
   kinds[6].activation = FeedForwardActivation::kGelu;
   kinds[7].num_used = 8;
   kinds[8].num_used = 1;
+  kinds[8].activation = FeedForwardActivation::kSquaredRelu;
   kinds[9] = {.gate = TensorType::kQ4_K, .up = TensorType::kQ6_K, .down = TensorType::kF16, .shared = 256};
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     for (const std::int64_t num_rows : {1, 2, 33}) {

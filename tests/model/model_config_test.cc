@@ -336,14 +336,14 @@ TEST(ModelConfig, RecurrentLayersAreListedOrAllButEveryNth) {
 
 TEST(ModelConfig, RecurrentLayersHaveSizesOfTheirOwn) {
   const ModelConfig config = config_of(valid_of("qwen35"));
-  const kernels::DeltaNetShape& shape = config.recurrent.shape;
+  const kernels::DeltaNetShape& shape = config.recurrent.delta_net;
   EXPECT_EQ(shape.num_key_heads, 2);
   EXPECT_EQ(shape.num_value_heads, 6);
   EXPECT_EQ(shape.key_dim, 32);
   EXPECT_EQ(shape.value_dim, 24);
   EXPECT_EQ(shape.convolution_width, 4);
   EXPECT_EQ(shape.key_head_order, kernels::KeyHeadOrder::kTiled);
-  EXPECT_EQ(config_of(valid_of("qwen3next")).recurrent.shape.key_head_order, kernels::KeyHeadOrder::kGrouped);
+  EXPECT_EQ(config_of(valid_of("qwen3next")).recurrent.delta_net.key_head_order, kernels::KeyHeadOrder::kGrouped);
   const kernels::StateLayout layout = config.recurrent.state_layout();
   EXPECT_EQ(layout.num_layers, 6);
   EXPECT_EQ(layout.recurrent_floats, 6 * 32 * 24);
@@ -660,7 +660,7 @@ TEST(ModelConfig, RealNumbersAreHeldAgainstTheirRanges) {
   };
   expect_real_range("llama.attention.layer_norm_rms_epsilon", {1e-12f, 1e-6f, 1.0f},
                     {0.0f, -1e-5f, 9e-13f, 1.001f});
-  expect_real_range("llama.rope.freq_base", {1.0f, 1e4f, 1e9f}, {0.0f, 0.99f, -1e4f, 1.1e9f});
+  expect_real_range("llama.rope.freq_base", {1.0f, 1e4f, 1e12f}, {0.0f, 0.99f, -1e4f, 1.1e12f});
   expect_real_range("llama.rope.scaling.factor", {0.5f, 1.0f, 128.0f}, {0.0f, -2.0f, 1e7f});
   expect_real_range("llama.rope.scaling.attn_factor", {0.5f, 1.0f}, {0.0f, -1.0f});
   expect_real_range("llama.rope.scaling.yarn_ext_factor", {0.0f, 1.0f}, {-0.1f, 1.1f});
