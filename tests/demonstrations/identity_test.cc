@@ -210,7 +210,9 @@ INSTANTIATE_TEST_SUITE_P(Architectures, IdentityOfArchitecture,
                                          std::tuple{"gpt2", 2}, std::tuple{"qwen3moe", 3},
                                          std::tuple{"glm4moe", 4}, std::tuple{"gpt-oss", 5},
                                          std::tuple{"qwen35", 1}, std::tuple{"qwen35moe", 2},
-                                         std::tuple{"qwen3next", 3}),
+                                         std::tuple{"qwen3next", 3}, std::tuple{"lfm2", 4},
+                                         std::tuple{"lfm2moe", 5}, std::tuple{"granitehybrid", 1},
+                                         std::tuple{"nemotron_h", 2}, std::tuple{"falcon-h1", 3}),
                          [](const auto& info) {
                            std::string name = std::get<0>(info.param);
                            std::replace(name.begin(), name.end(), '-', '_');

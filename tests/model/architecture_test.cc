@@ -62,10 +62,28 @@ TEST(Architectures, GiveTheLogProbabilitiesOfAnIndependentProgram) {
 
 TEST(Architectures, GiveTheSameBitsForEveryChunkAndBlockSize) {
   const test::TemporaryFolder folder;
-  for (const char* name :
-       {"gemma2", "gemma3", "glm4moe", "glm4moe_groups", "gpt-oss", "gpt-oss_odd_sizes", "glm4", "gpt2",
-        "granite_odd_sizes", "llama_with_experts", "phi3_with_window", "qwen3", "qwen35", "qwen35_odd_sizes",
-        "qwen3moe", "qwen3next_packed", "smollm3", "starcoder2"}) {
+  for (const char* name : {"falcon-h1_odd_sizes",
+                           "gemma2",
+                           "gemma3",
+                           "glm4moe",
+                           "glm4moe_groups",
+                           "gpt-oss",
+                           "gpt-oss_odd_sizes",
+                           "glm4",
+                           "gpt2",
+                           "granite_odd_sizes",
+                           "granitehybrid",
+                           "lfm2_odd_sizes",
+                           "llama_with_experts",
+                           "nemotron_h",
+                           "phi3_with_window",
+                           "qwen3",
+                           "qwen35",
+                           "qwen35_odd_sizes",
+                           "qwen3moe",
+                           "qwen3next_packed",
+                           "smollm3",
+                           "starcoder2"}) {
     const nlohmann::json model = test::tiny_model(name);
     test::make_tiny_model(model).write(folder / name);
     const std::vector<std::int32_t> token_ids = model["token_ids"];
@@ -84,10 +102,30 @@ TEST(Architectures, GiveTheSameBitsForEveryChunkAndBlockSize) {
 
 TEST(Architectures, AreTheSameOnEveryBackendForQuantisedWeights) {
   const test::TemporaryFolder folder;
-  for (const char* name :
-       {"gemma", "gemma2", "gemma3", "glm4moe", "gpt-oss", "gpt2", "granite", "granitemoe",
-        "llama_with_experts", "llama_with_shared_expert", "olmoe", "phi3", "phi3_with_window", "qwen2",
-        "qwen3", "qwen35", "qwen35moe", "qwen3moe", "qwen3next"}) {
+  for (const char* name : {"falcon-h1",
+                           "gemma",
+                           "gemma2",
+                           "gemma3",
+                           "glm4moe",
+                           "gpt-oss",
+                           "gpt2",
+                           "granite",
+                           "granitehybrid_with_experts",
+                           "granitemoe",
+                           "lfm2",
+                           "lfm2moe",
+                           "nemotron_h",
+                           "llama_with_experts",
+                           "llama_with_shared_expert",
+                           "olmoe",
+                           "phi3",
+                           "phi3_with_window",
+                           "qwen2",
+                           "qwen3",
+                           "qwen35",
+                           "qwen35moe",
+                           "qwen3moe",
+                           "qwen3next"}) {
     const nlohmann::json model = test::tiny_model(name);
     const std::vector<std::int32_t> token_ids = model["token_ids"];
     for (const TensorType type :

@@ -176,8 +176,8 @@ inline GgufWriter make_tiny_model(nlohmann::json model, const TinyModelOptions& 
     const std::vector<std::uint64_t> dimensions =
         has_matrices ? std::vector<std::uint64_t>{columns, rows / experts, experts}
                      : std::vector<std::uint64_t>{columns, rows};
-    const bool is_float = is_float_in_every_file(name) ||
-                          (!options.quantises_routers && name.ends_with("ffn_gate_inp.weight"));
+    const bool is_float =
+        is_float_in_every_file(name) || (!options.quantises_routers && name.ends_with("ffn_gate_inp.weight"));
     if (options.weight_type == TensorType::kF32 || is_float) {
       writer.add_tensor_f32(name, dimensions, golden_values(name, rows * columns, centre, scale));
     } else {
