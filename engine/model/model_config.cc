@@ -57,16 +57,20 @@ class ConfigReader {
     OCTAVO_TRY_VOID(read_soft_cap("final_logit_softcapping", parts().caps_logits, parts().logit_soft_cap,
                                   config_.logit_soft_cap));
     OCTAVO_TRY_VOID(read_window());
-    if (const auto problem = find_range_problem(config_)) {
-      return header_.error_about(problem->key, ErrorCode::kDamagedFile,
-                                 problem->sentence + "; convert the model again");
-    }
+    OCTAVO_TRY_VOID(check_ranges());
     OCTAVO_TRY_VOID(check_refused_window());
     OCTAVO_TRY_VOID(read_recurrent());
     return config_;
   }
 
  private:
+  Result<void> check_ranges() const {
+    const auto problem = find_range_problem(config_);
+    if (!problem) return {};
+    return header_.error_about(problem->key, ErrorCode::kDamagedFile,
+                               problem->sentence + "; convert the model again");
+  }
+
   const Architecture& parts() const { return config_.parts; }
   std::string key(std::string_view suffix) const { return config_.architecture + "." + std::string(suffix); }
 
@@ -137,6 +141,8 @@ class ConfigReader {
 
   Result<void> read_sizes() {
     OCTAVO_TRY_VOID(read_into("block_count", config_.num_layers));
+    // Before lists are held against it.
+    if (config_.num_layers < 1 || config_.num_layers > kMaxLayers) return check_ranges();
     OCTAVO_TRY_VOID(read_skipped_layers());
     OCTAVO_TRY_VOID(read_into("context_length", config_.context_length));
     OCTAVO_TRY_VOID(read_into("embedding_length", config_.embedding_length));

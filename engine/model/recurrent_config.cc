@@ -20,7 +20,7 @@ class RecurrentReader {
       : header_(header), context_(context) {}
 
   Result<RecurrentConfig> read() {
-    config_.layers = context_.layers;
+    if (!is_delta_net(context_.parts)) config_.layers = context_.layers;
     switch (context_.parts) {
       case RecurrentLayers::kNone: break;
       case RecurrentLayers::kTiledDeltaNet:

@@ -60,10 +60,8 @@ class Transformer:
         self.model, self.architecture = model, model.architecture
         key = model.key
         self.layers, self.width = key("block_count") - key("nextn_predict_layers", 0), key("embedding_length")
-        self.heads = key("attention.head_count")
-        self.kv_heads = key("attention.head_count_kv", self.heads)
-        if isinstance(self.kv_heads, list):  # 0: no attention
-            self.kv_heads = max(self.kv_heads)
+        self.heads = np.max(key("attention.head_count"))  # of a list with a number for each layer, where 0 means none
+        self.kv_heads = np.max(key("attention.head_count_kv", self.heads))
         self.head_dim = key("attention.key_length", self.width // self.heads)
         self.rotary_dim = key("rope.dimension_count", self.head_dim)
         self.context_length = key("context_length")

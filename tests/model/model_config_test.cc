@@ -463,7 +463,7 @@ TEST(ModelConfig, LayersThatCannotBeAreRefused) {
   expect_error(valid_of("lfm2").set("lfm2." + kv_heads, Numbers{0, 4, 2, 0, 0, 4, 0, 0}),
                ErrorCode::kUnsupported, "lfm2." + kv_heads, "holds 4 and 2; layers that differ so");
   for (const std::uint32_t width : {0u, 1u, 65u})
-    damaged("lfm2", "shortconv.l_cache", width, "; 2 to 64 is allowed");
+    damaged("lfm2", "shortconv.l_cache", width, "is " + std::to_string(width) + "; 2 to 64 is allowed");
   damaged("falcon-h1", "ssm.time_step_rank", 7u, "is 7, which is no multiple of the 2 groups");
   damaged("falcon-h1", "ssm.inner_size", 145u, "is 145, which does not make 6 heads of 1 to 1024 dimensions");
   expect_error(valid_of("lfm2moe").set("lfm2moe.expert_gating_func", 1u), ErrorCode::kUnsupported,
@@ -801,7 +801,7 @@ TEST(ModelConfig, OneNumberForAllLayersIsNeeded) {
   writer.add_string("general.architecture", "llama")
       .add_u32("llama.block_count", 2)
       .add_u32("llama.context_length", 64);
-  writer.add_u32("llama.embedding_length", 64).add_u32("llama.feed_forward_length", 64);
+  writer.add_u32("llama.feed_forward_length", 64);
   writer.add_array<std::uint32_t>("llama.embedding_length", {4, 8});
   const auto bytes = writer.bytes();
   const auto header = GgufHeader::parse(MemorySource(bytes), "test.gguf");
