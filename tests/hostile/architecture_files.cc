@@ -443,7 +443,8 @@ void add_state_space_files(HostileFiles& files) {
                   [=](ModelDraft& d) {
                     d.set_array<std::uint32_t>(hidden, {96, 0, 0, 0, 96, 0});
                   });
-  nemotron.missing_key("attention.layer_norm_epsilon");
+  nemotron.change("epsilon-missing", "M1", "nemotron_h.attention.layer_norm_rms_epsilon is missing",
+                  [](ModelDraft& d) { d.remove("nemotron_h.attention.layer_norm_epsilon"); });
   nemotron.f32("attention.layer_norm_epsilon", {0.0f, -1.0f, kNan});
   nemotron.tensor("blk.1.ffn_up.weight");
   nemotron.tensor("blk.4.attn_norm.weight");

@@ -63,7 +63,8 @@ TEST_P(ActivationFunctions, GeluIsAccurateOverTheWholeRange) {
 
 TEST_P(ActivationFunctions, ASquaredReluIsExactAndKeepsWhatIsNoNumber) {
   const cpu::KernelTable& kernels = cpu::kernel_table(GetParam());
-  const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN(),
+              infinity = std::numeric_limits<float>::infinity();
   const std::vector<float> z = {-2.0f, -0.0f, 0.0f, 0.5f,      3.0f,  -1e30f, 1e-30f, 1e18f, -7.0f,
                                 -1.0f, 1.5f,  2.0f, -infinity, 11.0f, -3.0f,  4.0f,   7.0f,  -0.5f};
   std::vector<float> alone = z, gated = z;
