@@ -148,11 +148,10 @@ class ConfigReader {
     OCTAVO_TRY_VOID(read_into("embedding_length", config_.embedding_length));
     OCTAVO_TRY_VOID(read_feed_forward());
     OCTAVO_TRY_VOID(read_heads());
-    constexpr std::string_view kOfLayerNorm = "attention.layer_norm_epsilon";
-    const std::string_view suffix = norm_epsilon_suffix(config_);
-    const bool takes_other = parts().may_name_epsilon_by_layer_norm && !header_.contains(key(suffix)) &&
-                             header_.contains(key(kOfLayerNorm));
-    return read_into(takes_other ? kOfLayerNorm : suffix, config_.norm_epsilon);
+    config_.norm_epsilon_is_layer_norms = parts().may_name_epsilon_by_layer_norm &&
+                                          !header_.contains(key(norm_epsilon_suffix(config_))) &&
+                                          header_.contains(key("attention.layer_norm_epsilon"));
+    return read_into(norm_epsilon_suffix(config_), config_.norm_epsilon);
   }
 
   // Where layers differ, those without heads of keys and values have no attention.

@@ -53,6 +53,7 @@ struct ModelConfig {
   std::int32_t head_dim = 0;      // of keys and values; num_heads * head_dim need not be embedding_length
   std::int32_t vocabulary_size = 0;
   float norm_epsilon = 0.0f;
+  bool norm_epsilon_is_layer_norms = false;  // by its key, see Architecture
   // Of attention; 1 / sqrt(head_dim) unless the file or architecture says otherwise
   double score_scale = 0.0;
   float score_soft_cap = 0.0f, logit_soft_cap = 0.0f;  // 0: none
