@@ -43,6 +43,16 @@ void Backend::gated_delta_net(const DeltaNetWeights&, const DeltaNetShape&, cons
   OCTAVO_CHECK(false, "this backend runs no recurrent layers");
 }
 
+void Backend::state_space(const StateSpaceWeights&, const StateSpaceShape&, const PagedBatch&, std::int32_t,
+                          ConstMatrixView, StateCache&, MatrixView) {
+  OCTAVO_CHECK(false, "this backend runs no recurrent layers");
+}
+
+void Backend::short_convolution(const ShortConvolutionWeights&, const ShortConvolutionShape&,
+                                const PagedBatch&, std::int32_t, ConstMatrixView, StateCache&, MatrixView) {
+  OCTAVO_CHECK(false, "this backend runs no recurrent layers");
+}
+
 void Backend::clear_states(StateCache&, std::span<const std::int32_t>) {
   OCTAVO_CHECK(false, "this backend keeps no states");
 }

@@ -200,9 +200,11 @@ struct ProjectionWeights {
 
 //   kSilu  z / (1 + exp(-z))
 //   kGelu  z / 2 * (1 + tanh(sqrt(2 / pi) * (z + 0.044715 z^3))): Hendrycks & Gimpel 2016, arXiv:1606.08415
+//   kSquaredRelu  max(z, 0)^2 (So et al. 2021, arXiv:2109.08668)
 //   kClampedSwiglu  with a gate only: the pair of gate z and up u becomes g / (1 + exp(-1.702 g)) * (v + 1),
 //   g = min(z, 7), v = u kept within -7 and 7 (gpt-oss: OpenAI 2025, arXiv:2508.10925)
-enum class FeedForwardActivation : std::uint8_t { kSilu, kGelu, kClampedSwiglu };
+// CUDA has the first two: the others belong to models that it does not run yet, with experts or states.
+enum class FeedForwardActivation : std::uint8_t { kSilu, kGelu, kSquaredRelu, kClampedSwiglu };
 inline constexpr float kSwigluLimit = 7.0f, kSwigluSlope = 1.702f;
 
 struct FeedForwardInputWeights {
@@ -307,6 +309,52 @@ struct DeltaNetWeights {
   NormWeights output_norm = {};                    // [value_dim], kRms: of each head by itself
 };
 
+// Sizes of a layer of Mamba-2 (Dao & Gu 2024, arXiv:2405.21060).
+struct StateSpaceShape {
+  std::int32_t num_heads = 0, head_dim = 0;
+  std::int32_t num_groups = 0;  // divides num_heads; head h belongs to group h / (num_heads / num_groups)
+  std::int32_t state_size = 0;
+  std::int32_t convolution_width = 0;  // as of DeltaNetShape
+
+  constexpr std::int64_t inner_columns() const { return std::int64_t{num_heads} * head_dim; }
+  constexpr std::int64_t group_columns() const { return std::int64_t{num_groups} * state_size; }
+  constexpr std::int64_t channels() const { return inner_columns() + 2 * group_columns(); }
+  // Of a layer: S [num_heads][state_size][head_dim], then as of DeltaNetShape.
+  constexpr std::int64_t recurrent_floats() const { return state_size * inner_columns(); }
+  constexpr std::int64_t convolution_floats() const { return (convolution_width - 1) * channels(); }
+};
+
+struct StateSpaceWeights {
+  NormWeights norm;
+  const Matrix* input = nullptr;  // [channels, embedding_length]: x of all heads, B of all groups, C of all
+  const Matrix* gate = nullptr;   // [inner_columns, embedding_length]
+  const Matrix* time_step = nullptr;             // [num_heads, embedding_length]
+  std::span<const float> convolution = {};       // [channels, convolution_width], the newest token last
+  std::span<const float> convolution_bias = {};  // [channels]; empty: none
+  std::span<const float> time_bias = {};         // [num_heads]
+  std::span<const float> decay = {};             // [num_heads], negative
+  std::span<const float> skip = {};              // [num_heads]
+  NormWeights output_norm = {};  // [inner_columns], kRms: of each of num_groups parts by itself; empty: none
+};
+
+// Sizes of a layer of gated short convolution (Liquid AI's LFM2).
+struct ShortConvolutionShape {
+  std::int32_t num_channels = 0;
+  std::int32_t convolution_width = 0;  // as of DeltaNetShape
+
+  // Of a layer: the newest inputs of the convolution only, as of DeltaNetShape.
+  constexpr std::int64_t convolution_floats() const {
+    return (convolution_width - 1) * std::int64_t{num_channels};
+  }
+};
+
+struct ShortConvolutionWeights {
+  NormWeights norm;
+  const Matrix *input = nullptr, *input_gate = nullptr;  // [num_channels, embedding_length]
+  const Matrix* output_gate = nullptr;
+  std::span<const float> convolution = {};  // [num_channels, convolution_width], the newest token last
+};
+
 struct OutputHead {
   NormWeights norm;
   const Matrix* matrix = nullptr;  // [vocabulary, embedding_length]
@@ -358,7 +406,10 @@ struct StepShape {
   bool has_local_rotations = false;
   bool has_attention_gates = false;
   bool has_shared_expert_norms = false;
-  DeltaNetShape delta_net = {};  // of recurrent layers; no heads: there are none
+  // Of recurrent layers; no heads or channels: there are none of these.
+  DeltaNetShape delta_net = {};
+  StateSpaceShape state_space = {};
+  ShortConvolutionShape short_convolution = {};
 };
 
 // The rows of a decode step, one for each sequence, and its longest context in tokens.
@@ -471,7 +522,7 @@ class Backend {
                                const KvCache& kv, ConstMatrixView q, MatrixView out) = 0;
 
   // attention[t, :] *= sigmoid(W · norm(x[t, :])), after paged_attention and before project_residual. Not on
-  // CUDA yet, here and in the next: BackendOptions::needs_states.
+  // CUDA yet, here and in the next ones: BackendOptions::needs_states.
   //   x  [num_tokens, embedding_length]   attention  [num_tokens, W.rows]
   virtual void gate_attention(const AttentionGateWeights& weights, ConstMatrixView x, MatrixView attention);
 
@@ -489,6 +540,27 @@ class Backend {
   virtual void gated_delta_net(const DeltaNetWeights& weights, const DeltaNetShape& shape,
                                const PagedBatch& batch, std::int32_t layer, ConstMatrixView x,
                                StateCache& states, MatrixView out);
+
+  // A layer of Mamba-2 up to its output projection, its rows as in gated_delta_net. For each row, with y =
+  // norm(x):
+  //   c = silu(convolution of input · y + bias), by channel; c holds x of all heads, B and C of all groups
+  //   of each head, with its S: d = softplus(time_step · y + time_bias)
+  //     S = exp(decay * d) * S + B (d * x)^T;  o = S^T C + skip * x
+  //   out = output_norm(silu(gate · y) * o)
+  // REQUIRES: as gated_delta_net.
+  //   x  [num_tokens, embedding_length]   out  [num_tokens, inner_columns]
+  virtual void state_space(const StateSpaceWeights& weights, const StateSpaceShape& shape,
+                           const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, StateCache& states,
+                           MatrixView out);
+
+  // A layer of gated short convolution up to its output projection, its rows as in gated_delta_net. For each
+  // row, with y = norm(x): u = (input_gate · y) * (input · y), and
+  //   out = (output_gate · y) * convolution of u
+  // REQUIRES: as gated_delta_net.
+  //   x  [num_tokens, embedding_length]   out  [num_tokens, num_channels]
+  virtual void short_convolution(const ShortConvolutionWeights& weights, const ShortConvolutionShape& shape,
+                                 const PagedBatch& batch, std::int32_t layer, ConstMatrixView x,
+                                 StateCache& states, MatrixView out);
 
   // residual = (residual + W · input + bias) * residual_scale, or with post_norm(W · input + bias).
   //   input  [num_tokens, W.columns]   residual  [num_tokens, W.rows]

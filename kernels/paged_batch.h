@@ -30,7 +30,8 @@ struct PagedBatch {
   // [num_tokens]: what the queries of each row are multiplied by, rotated; empty: nothing. Not on CUDA yet:
   // BackendOptions::needs_scaled_queries
   std::span<const float> query_scales = {};
-  // [num_sequences]: where each sequence's recurrent layers keep their state; empty: the model has none
+  // [num_sequences], all different: where each sequence's recurrent layers keep their state; empty: the model
+  // has none
   std::span<const std::int32_t> states = {};
 };
 

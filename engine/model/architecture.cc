@@ -103,7 +103,7 @@ constexpr Architecture qwen35() {
           .skips_predicted_layers = true,
           .gates_attention = true,
           .ignores_position_sections = true,
-          .recurrent_layers = RecurrentLayers::kTiled};
+          .recurrent_layers = RecurrentLayers::kTiledDeltaNet};
 }
 
 constexpr Architecture qwen35moe() {
@@ -118,7 +118,7 @@ constexpr Architecture qwen3next() {
   Architecture architecture = qwen35moe();
   architecture.name = "qwen3next";
   architecture.ignores_position_sections = false;
-  architecture.recurrent_layers = RecurrentLayers::kGrouped;
+  architecture.recurrent_layers = RecurrentLayers::kGroupedDeltaNet;
   return architecture;
 }
 
@@ -135,6 +135,34 @@ constexpr Architecture granite() {
   return architecture;
 }
 
+constexpr Architecture granitehybrid() {
+  Architecture architecture = granite();
+  architecture.name = "granitehybrid";
+  architecture.multipliers.logit_scale = LogitScale::kDividesIfGiven;
+  architecture.recurrent_layers = RecurrentLayers::kStateSpace;
+  return architecture;
+}
+
+constexpr Architecture lfm2() {
+  return {.name = "lfm2",
+          .positions = PositionEncoding::kRotatesHalves,
+          .has_head_norms = true,
+          .output_norm = "token_embd_norm",
+          .windowed_layers = WindowedLayers::kAll,
+          .recurrent_layers = RecurrentLayers::kShortConvolution};
+}
+
+constexpr Architecture lfm2moe() {
+  Architecture architecture = lfm2();
+  architecture.name = "lfm2moe";
+  architecture.windowed_layers = WindowedLayers::kRefused;
+  architecture.experts = {.use = ExpertUse::kAlways,
+                          .scoring = kernels::RouterScoring::kSigmoid,
+                          .has_dense_layers = true,
+                          .has_selection_bias = true};
+  return architecture;
+}
+
 constexpr Architecture minicpm() {
   Architecture architecture = granitemoe();
   architecture.name = "minicpm";
@@ -147,6 +175,10 @@ constexpr Architecture minicpm() {
 // In the order of their names.
 constexpr Architecture kArchitectures[] = {
     {.name = "ernie4_5"},
+    {.name = "falcon-h1",
+     .positions = PositionEncoding::kRotatesHalves,
+     .recurrent_layers = RecurrentLayers::kStateSpace,
+     .layer_parts = LayerParts::kBothMixers},
     gemma(),
     gemma2(),
     gemma3(),
@@ -165,7 +197,10 @@ constexpr Architecture kArchitectures[] = {
      .packs_query_key_value = true,
      .needs_biases = true},
     granite(),
+    granitehybrid(),
     granitemoe(),
+    lfm2(),
+    lfm2moe(),
     {.name = "llama",
      .windowed_layers = WindowedLayers::kAll,
      .experts = {.use = ExpertUse::kIfGiven, .length = ExpertLength::kFeedForward, .has_shared = true}},
@@ -174,6 +209,13 @@ constexpr Architecture kArchitectures[] = {
      .scales_queries = true,
      .dampens_yarn = true,
      .experts = {.use = ExpertUse::kIfGiven, .length = ExpertLength::kFeedForward}},
+    {.name = "nemotron_h",
+     .positions = PositionEncoding::kNone,
+     .feed_forward = FeedForwardForm::kPlain,
+     .activation = FeedForwardActivation::kSquaredRelu,
+     .may_name_epsilon_by_layer_norm = true,
+     .recurrent_layers = RecurrentLayers::kStateSpace,
+     .layer_parts = LayerParts::kOneOfAll},
     {.name = "olmoe",
      .positions = PositionEncoding::kRotatesHalves,
      .has_row_norms = true,

@@ -19,6 +19,9 @@
 //   qwen35, qwen35moe, qwen3next Qwen Team 2025 and 2026, their model cards; their recurrent layers: Yang et
 //   al.
 //           2024, arXiv:2412.06464
+//   lfm2, lfm2moe Liquid AI 2025, arXiv:2511.23404    granitehybrid IBM 2025, its model cards
+//   nemotron_h NVIDIA 2025, arXiv:2504.03624          falcon-h1 Zuo et al. 2025, arXiv:2507.22448
+//           the last three with layers of Mamba-2: Dao & Gu 2024, arXiv:2405.21060
 //   gpt2    Radford et al. 2019, Language Models are Unsupervised Multitask Learners
 #pragma once
 
@@ -36,6 +39,7 @@ enum class PositionEncoding : std::uint8_t {
   kRotatesNeighbours,  // pairs (2i, 2i + 1)
   kRotatesHalves,      // pairs (i, i + rotary_dim / 2)
   kLearned,            // a row of position_embd.weight is added to the embedding
+  kNone,               // by what recurrent layers keep of those before it
 };
 
 enum class FeedForwardForm : std::uint8_t {
@@ -51,17 +55,32 @@ enum class WindowedLayers : std::uint8_t {
   kAllButEveryNth,  // layers n - 1, 2 n - 1, ... see all
 };
 
-// Layers of Gated DeltaNet, which keep a state instead of keys and values.
+// What the layers are that keep a state instead of keys and values.
 enum class RecurrentLayers : std::uint8_t {
   kNone,
-  kTiled,    // value heads take turns at the key heads; ssm_alpha and ssm_beta
-  kGrouped,  // those of a key head stand together; ssm_ba, in old files also ssm_in, packed by key head
+  kTiledDeltaNet,    // Gated DeltaNet; value heads take turns at the key heads; ssm_alpha and ssm_beta
+  kGroupedDeltaNet,  // those of a key head stand together; ssm_ba, in old files also ssm_in, packed by key
+                     // head
+  kStateSpace,       // Mamba-2
+  kShortConvolution,
+};
+
+constexpr bool is_delta_net(RecurrentLayers layers) {
+  return layers == RecurrentLayers::kTiledDeltaNet || layers == RecurrentLayers::kGroupedDeltaNet;
+}
+
+// What a layer of a model with recurrent ones is made of.
+enum class LayerParts : std::uint8_t {
+  kOneMixer,    // attention or recurrence, then a feed-forward layer
+  kBothMixers,  // attention and recurrence of the same rows, added up, then a feed-forward layer
+  kOneOfAll,    // attention, recurrence or a feed-forward layer, alone behind the one norm
 };
 
 // What becomes of the logits, before their cap.
 enum class LogitScale : std::uint8_t {
   kNone,     // a file that asks for one is refused
   kDivides,  // they are divided by logit_scale
+  kDividesIfGiven,
 };
 
 // Factors at places where other models have none; one that is 0 is not applied.
@@ -116,11 +135,14 @@ struct Architecture {
   bool head_norms_are_optional = false;  // taken where the file has them
   bool has_post_norms = false;           // post_attention_norm, post_ffw_norm
   bool has_value_norms = false;          // of each head's values, without a weight
-  bool takes_values_from_keys =
-      false;                         // where a layer has no attn_v: the products of attn_k, before its norm
+  // Where a layer has no attn_v: the products of attn_k, before its norm.
+  bool takes_values_from_keys = false;
   bool scales_embedding = false;     // by sqrt(embedding_length)
   Multipliers multipliers = {};      // not together with norms of heads or post norms
   bool output_is_embedding = false;  // whatever output.weight the file holds
+  std::string_view output_norm = "output_norm";
+  // attention.layer_norm_epsilon holds the epsilon where the usual key of RMS norms is missing.
+  bool may_name_epsilon_by_layer_norm = false;
 
   bool caps_scores = false, caps_logits = false;
   float score_soft_cap = 0.0f, logit_soft_cap = 0.0f;  // where the file says nothing; 0: none
@@ -162,9 +184,12 @@ struct Architecture {
   // rope.dimension_sections says which angles turn by a picture's rows and columns: all the same for text.
   bool ignores_position_sections = false;
   RecurrentLayers recurrent_layers = RecurrentLayers::kNone;
+  LayerParts layer_parts = LayerParts::kOneMixer;
   ExpertParts experts = {};
 
-  bool rotates() const { return positions != PositionEncoding::kLearned; }
+  bool rotates() const {
+    return positions == PositionEncoding::kRotatesNeighbours || positions == PositionEncoding::kRotatesHalves;
+  }
 };
 
 std::span<const Architecture> architectures();

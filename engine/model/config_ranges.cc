@@ -51,8 +51,9 @@ void check_sizes(const ModelConfig& config, RangeCheck& check) {
     check.whole("feed_forward_length", config.feed_forward_length, 1, kMaxFeedForwardLength);
   check.whole("attention.head_count", config.num_heads, 1, kMaxHeads);
   check.whole("attention.head_count_kv", config.num_kv_heads, 1, kMaxHeads);
+  const std::int32_t least_length = config.parts.layer_parts == LayerParts::kOneOfAll ? 0 : 1;
   for (const std::int32_t length : config.layer_feed_forward_lengths)
-    check.whole("feed_forward_length", length, 1, kMaxFeedForwardLength);
+    check.whole("feed_forward_length", length, least_length, kMaxFeedForwardLength);
   check.whole("attention.key_length", config.head_dim, 1, kMaxHeadDim);
   if (config.parts.has_local_heads)
     check.whole("attention.key_length_swa", config.local_head_dim, 1, kMaxHeadDim);
@@ -97,7 +98,7 @@ void check_window_and_caps(const ModelConfig& config, RangeCheck& check) {
 void check_multipliers(const ModelConfig& config, RangeCheck& check) {
   check.real("embedding_scale", config.embedding_multiplier, kMinFactor, kMaxFactor);
   check.real("residual_scale", config.residual_multiplier, kMinFactor, kMaxFactor);
-  const bool divides = config.parts.multipliers.logit_scale == LogitScale::kDivides;
+  const bool divides = config.parts.multipliers.logit_scale != LogitScale::kNone;
   check.real("logit_scale", divides ? 1.0 / config.logit_multiplier : config.logit_multiplier, kMinFactor,
              kMaxFactor);
 }

@@ -12,8 +12,9 @@ namespace octavo::model {
 
 // Of the key that holds the epsilon of a model's norms.
 constexpr std::string_view norm_epsilon_suffix(const ModelConfig& config) {
-  return config.parts.norm == kernels::NormKind::kLayer ? "attention.layer_norm_epsilon"
-                                                        : "attention.layer_norm_rms_epsilon";
+  const bool is_layer_norms =
+      config.parts.norm == kernels::NormKind::kLayer || config.norm_epsilon_is_layer_norms;
+  return is_layer_norms ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
 }
 
 // The first value that is out of range.

@@ -42,7 +42,7 @@ inline constexpr std::int32_t kMaxVocabularySize = 1 << 22;
 inline constexpr double kMinNormEpsilon = 1e-12f;  // as a float: files hold floats
 inline constexpr double kMaxNormEpsilon = 1.0;
 inline constexpr double kMinRopeFrequencyBase = 1.0;
-inline constexpr double kMaxRopeFrequencyBase = 1e9;
+inline constexpr double kMaxRopeFrequencyBase = 1e12;  // Falcon-H1 has 1e11
 // Of every factor that stretches positions or scales an angle or a score, in either direction.
 inline constexpr double kMinFactor = 1e-3;
 inline constexpr double kMaxFactor = 1e6;

@@ -70,18 +70,20 @@ class ConfigReader {
     OCTAVO_TRY_VOID(read_soft_cap("final_logit_softcapping", parts().caps_logits, parts().logit_soft_cap,
                                   kSavedLogitCap, config_.logit_soft_cap));
     OCTAVO_TRY_VOID(read_window());
-    if (const auto problem = find_range_problem(config_)) {
-      return header_.error_about(problem->key, ErrorCode::kDamagedFile,
-                                 problem->sentence + "; convert the model again");
-    }
+    OCTAVO_TRY_VOID(check_ranges());
     OCTAVO_TRY_VOID(check_refused_window());
-    OCTAVO_TRY(config_.recurrent,
-               read_recurrent_config(header_, {config_.architecture, parts().recurrent_layers,
-                                               config_.num_layers, config_.num_skipped_layers}));
+    OCTAVO_TRY_VOID(read_recurrent());
     return config_;
   }
 
  private:
+  Result<void> check_ranges() const {
+    const auto problem = find_range_problem(config_);
+    if (!problem) return {};
+    return header_.error_about(problem->key, ErrorCode::kDamagedFile,
+                               problem->sentence + "; convert the model again");
+  }
+
   const Architecture& parts() const { return config_.parts; }
   std::string key(std::string_view suffix) const { return config_.architecture + "." + std::string(suffix); }
 
@@ -168,19 +170,54 @@ class ConfigReader {
 
   Result<void> read_sizes() {
     OCTAVO_TRY_VOID(read_into("block_count", config_.num_layers));
+    // Before lists are held against it.
+    if (config_.num_layers < 1 || config_.num_layers > kMaxLayers) return check_ranges();
     OCTAVO_TRY_VOID(read_skipped_layers());
     OCTAVO_TRY_VOID(read_into("context_length", config_.context_length));
     OCTAVO_TRY_VOID(read_into("embedding_length", config_.embedding_length));
     OCTAVO_TRY_VOID(read_feed_forward());
-    OCTAVO_TRY_VOID(read_into("attention.head_count", config_.num_heads));
-    config_.num_kv_heads = config_.num_heads;
-    if (header_.contains(key("attention.head_count_kv"))) {
-      OCTAVO_TRY_VOID(
-          read_number_or_list("attention.head_count_kv", config_.num_kv_heads, config_.layer_kv_heads));
-    }
+    OCTAVO_TRY_VOID(read_heads());
     OCTAVO_TRY_VOID(read_if_present("attention.shared_kv_layers", config_.num_shared_layers));
     OCTAVO_TRY_VOID(read_if_present("embedding_length_per_layer_input", config_.layer_embedding_length));
+    config_.norm_epsilon_is_layer_norms = parts().may_name_epsilon_by_layer_norm &&
+                                          !header_.contains(key(norm_epsilon_suffix(config_))) &&
+                                          header_.contains(key("attention.layer_norm_epsilon"));
     return read_into(norm_epsilon_suffix(config_), config_.norm_epsilon);
+  }
+
+  // Layers without heads of keys and values have no attention.
+  Result<void> read_heads() {
+    constexpr std::string_view kHeads = "attention.head_count", kKvHeads = "attention.head_count_kv";
+    std::vector<std::int32_t> heads;
+    OCTAVO_TRY_VOID(read_number_or_list(kHeads, config_.num_heads, heads));
+    if (header_.contains(key(kKvHeads))) {
+      OCTAVO_TRY_VOID(read_number_or_list(kKvHeads, config_.num_kv_heads, config_.layer_kv_heads));
+    } else {
+      config_.num_kv_heads = config_.num_heads;
+      config_.layer_kv_heads = heads;
+    }
+    const bool may_lack = parts().recurrent_layers == RecurrentLayers::kStateSpace ||
+                          parts().recurrent_layers == RecurrentLayers::kShortConvolution;
+    if (may_lack && parts().layer_parts != LayerParts::kBothMixers)
+      layers_without_heads_ = take_zeros(config_.num_kv_heads, config_.layer_kv_heads);
+    return check_heads(kHeads, heads);
+  }
+
+  // Only layers without attention may have none.
+  Result<void> check_heads(std::string_view suffix, const std::vector<std::int32_t>& heads) const {
+    for (std::size_t i = 0; i < heads.size(); ++i) {
+      const bool is_without = !layers_without_heads_.empty() && layers_without_heads_[i];
+      if (heads[i] == config_.num_heads || (heads[i] == 0 && is_without)) continue;
+      if (heads[i] == 0) {
+        return header_.error_about(key(suffix), ErrorCode::kDamagedFile,
+                                   "is 0 in a layer that needs some; convert the model again");
+      }
+      return header_.error_about(key(suffix), ErrorCode::kUnsupported,
+                                 "holds " + std::to_string(heads[i]) + " and " +
+                                     std::to_string(config_.num_heads) +
+                                     "; layers that differ so are not supported: choose another model");
+    }
+    return {};
   }
 
   // A number, or one for each layer, of which the number is then the largest. A list of equal numbers is a
@@ -195,16 +232,56 @@ class ConfigReader {
     }
     list.resize(static_cast<std::size_t>(config_.num_layers));
     number = *std::max_element(list.begin(), list.end());
+    clear_if_all_are(number, list);
+    return {};
+  }
+
+  static void clear_if_all_are(std::int32_t number, std::vector<std::int32_t>& list) {
     const bool is_one =
         std::all_of(list.begin(), list.end(), [&](std::int32_t each) { return each == number; });
     if (is_one) list.clear();
-    return {};
+  }
+
+  // Which layers have none, of what read_number_or_list() read: the list then holds `number` for them, so
+  // that it says only how the others differ.
+  static std::vector<bool> take_zeros(std::int32_t number, std::vector<std::int32_t>& list) {
+    std::vector<bool> are_zero;
+    for (std::int32_t& each : list) {
+      are_zero.push_back(each == 0);
+      if (each == 0) each = number;
+    }
+    clear_if_all_are(number, list);
+    return are_zero;
   }
 
   Error wrong_length(std::string_view suffix, std::size_t length) const {
     return header_.error_about(key(suffix), ErrorCode::kDamagedFile,
                                "holds " + std::to_string(length) + " entries for " +
                                    std::to_string(config_.num_layers) + " layers; convert the model again");
+  }
+
+  // REQUIRES: validated sizes.
+  Result<void> read_recurrent() {
+    const auto num_layers = static_cast<std::size_t>(config_.num_layers);
+    std::vector<bool> layers = std::move(layers_without_heads_);
+    layers.resize(num_layers);
+    for (std::size_t i = 0; i < num_layers; ++i) {
+      const bool has_one_part = parts().layer_parts == LayerParts::kOneOfAll;
+      if (parts().layer_parts == LayerParts::kBothMixers) layers[i] = true;
+      if (has_one_part && config_.has_feed_forward(static_cast<std::int32_t>(i))) layers[i] = false;
+    }
+    OCTAVO_TRY(config_.recurrent,
+               read_recurrent_config(header_, {.architecture = config_.architecture,
+                                               .parts = parts().recurrent_layers,
+                                               .num_layers = config_.num_layers,
+                                               .num_skipped_layers = config_.num_skipped_layers,
+                                               .embedding_length = config_.embedding_length,
+                                               .layers = std::move(layers)}));
+    // The blocks of their keys and values count a sequence's tokens.
+    for (std::int32_t layer = 0; layer < config_.num_layers; ++layer)
+      if (config_.has_attention(layer)) return {};
+    return header_.error_about(key("attention.head_count_kv"), ErrorCode::kDamagedFile,
+                               "leaves no layer with attention; convert the model again");
   }
 
   // Layers that only guess further tokens stand behind the others.
@@ -375,6 +452,10 @@ class ConfigReader {
       config_.logit_multiplier = given.usual_width / config_.embedding_length;
       return {};
     }
+    if (given.logit_scale == LogitScale::kDividesIfGiven) {
+      OCTAVO_TRY(const auto found, header_.find<float>(key(kLogitScale)));
+      if (found.value_or(0.0f) == 0.0f) return {};
+    }
     OCTAVO_TRY(const float divisor, header_.get<float>(key(kLogitScale)));
     config_.logit_multiplier = 1.0 / double{divisor};
     return {};
@@ -479,12 +560,22 @@ class ConfigReader {
 
   const GgufHeader& header_;
   ModelConfig config_;
-  bool is_saved_ = false;  // by llama.cpp, from another file
+  bool is_saved_ = false;                   // by llama.cpp, from another file
+  std::vector<bool> layers_without_heads_;  // [num_layers], until read_recurrent(); empty: all have some
 };
 
 }  // namespace
 
 Result<ModelConfig> read_model_config(const GgufHeader& header) { return ConfigReader(header).read(); }
+
+bool ModelConfig::has_attention(std::int32_t layer) const {
+  switch (parts.layer_parts) {
+    case LayerParts::kOneMixer: return !is_recurrent(layer);
+    case LayerParts::kBothMixers: return true;
+    case LayerParts::kOneOfAll: return !is_recurrent(layer) && !has_feed_forward(layer);
+  }
+  return true;
+}
 
 bool ModelConfig::is_in_skipped_layer(std::string_view tensor_name) const {
   for (std::int32_t i = 0; i < num_skipped_layers; ++i) {
@@ -505,11 +596,11 @@ std::int32_t ModelConfig::feed_forward_length_of(std::int32_t layer) const {
 }
 
 std::int32_t ModelConfig::kv_owner(std::int32_t layer) const {
-  if (is_recurrent(layer)) return kNoLayer;
+  if (!has_attention(layer)) return kNoLayer;
   const std::int32_t num_owners = num_layers - num_shared_layers;
   if (layer < num_owners) return layer;
   for (std::int32_t owner = num_owners - 1; owner >= 0; --owner) {
-    if (!is_recurrent(owner) && has_window(owner) == has_window(layer)) return owner;
+    if (has_attention(owner) && has_window(owner) == has_window(layer)) return owner;
   }
   return kNoLayer;
 }

@@ -55,12 +55,14 @@ struct ModelConfig {
   std::int32_t num_kv_heads = 0;    // divides num_heads; where layers differ, the most of any
   std::int32_t head_dim = 0;        // of keys and values; num_heads * head_dim need not be embedding_length
   std::int32_t local_head_dim = 0;  // of layers with a window; 0: as of all others
-  // [num_layers], where layers differ; else empty
+  // [num_layers], where layers differ; else empty. Of layers without attention, kv_heads are any; a length of
+  // 0: the layer has no feed-forward part
   std::vector<std::int32_t> layer_kv_heads = {}, layer_feed_forward_lengths = {};
   std::int32_t num_shared_layers = 0;       // the last so many read other layers' keys and values
   std::int32_t layer_embedding_length = 0;  // of each layer's part of the second embedding; 0: there is none
   std::int32_t vocabulary_size = 0;
   float norm_epsilon = 0.0f;
+  bool norm_epsilon_is_layer_norms = false;  // by its key, see Architecture
   // Of attention; 1 / sqrt(head_dim) unless the file or architecture says otherwise
   double score_scale = 0.0;
   // Queries at position p are multiplied by 1 + this * ln(1 + floor(p / rope.original_context_length)), so
@@ -88,14 +90,18 @@ struct ModelConfig {
   std::int32_t window_of(std::int32_t layer) const {
     return has_window(layer) && sliding_window < context_length ? sliding_window : 0;
   }
-  kernels::KvHeads kv_heads(std::int32_t layer) const;
-  std::int32_t feed_forward_length_of(std::int32_t layer) const;
-  // Layers have attention, or are recurrent, with a place in a state.
+  // What a layer is made of, see LayerParts; a recurrent one has a place in a state.
+  bool has_attention(std::int32_t layer) const;
   bool is_recurrent(std::int32_t layer) const { return recurrent.in_layer(layer); }
+  bool has_feed_forward(std::int32_t layer) const {
+    return experts.in_layer(layer) || feed_forward_length_of(layer) > 0;
+  }
+  kernels::KvHeads kv_heads(std::int32_t layer) const;  // of a layer with attention
+  std::int32_t feed_forward_length_of(std::int32_t layer) const;
   std::int32_t state_layer(std::int32_t layer) const { return recurrent.num_before(layer); }
   static constexpr std::int32_t kNoLayer = -1;
   // The layer whose keys and values this one reads: itself, or, of the last num_shared_layers, the last one
-  // of its kind (with a window, or without) before these; kNoLayer: there is none, as for a recurrent layer.
+  // of its kind (with a window, or without) before these; kNoLayer: there is none, as without attention.
   // Where these are in the KV layout: kv_use.h.
   std::int32_t kv_owner(std::int32_t layer) const;
   // Whether all layers with attention have heads alike and keys and values of their own, and no more parts

@@ -32,7 +32,7 @@ class TensorFinder {
     ModelTensors model;
     const std::int64_t width = config_.embedding_length;
     OCTAVO_TRY(model.token_embedding, matrix("token_embd.weight", config_.vocabulary_size, width));
-    if (!parts().rotates()) {
+    if (parts().positions == PositionEncoding::kLearned) {
       OCTAVO_TRY(model.position_embedding, matrix("position_embd.weight", config_.context_length, width));
     }
     OCTAVO_TRY(model.layer_embedding, find_layer_embedding());
@@ -42,7 +42,7 @@ class TensorFinder {
       OCTAVO_TRY(auto layer, find_layer(i, "blk." + std::to_string(i) + "."));
       model.layers.push_back(std::move(layer));
     }
-    OCTAVO_TRY(model.output_norm, norm("output_norm"));
+    OCTAVO_TRY(model.output_norm, norm(std::string(parts().output_norm)));
     OCTAVO_TRY_VOID(find_output(model));
     scale_logits(model);
     if (parts().rotates()) {
@@ -83,14 +83,26 @@ class TensorFinder {
   Result<LayerTensors> find_layer(std::int32_t index, const std::string& prefix) {
     LayerTensors layer;
     OCTAVO_TRY(layer.attention_norm, norm(prefix + "attn_norm"));
+    if (config_.has_attention(index)) OCTAVO_TRY_VOID(find_attention(head_sizes(index), prefix, layer));
     if (config_.is_recurrent(index)) {
       OCTAVO_TRY(layer.recurrent, find_recurrent(prefix));
-    } else {
-      OCTAVO_TRY_VOID(find_attention(head_sizes(index), prefix, layer));
     }
-    OCTAVO_TRY(
-        layer.feed_forward_norm,
-        norm(prefix + (parts().names_feed_forward_norm_by_attention ? "post_attention_norm" : "ffn_norm")));
+    if (config_.has_feed_forward(index)) OCTAVO_TRY_VOID(find_feed_forward(index, prefix, layer));
+    if (parts().has_post_norms) {
+      OCTAVO_TRY(layer.post_attention_norm, norm(prefix + "post_attention_norm"));
+      OCTAVO_TRY(layer.post_feed_forward_norm, norm(prefix + "post_ffw_norm"));
+    }
+    OCTAVO_TRY_VOID(find_ends(prefix, layer));
+    return layer;
+  }
+
+  Result<void> find_feed_forward(std::int32_t index, const std::string& prefix, LayerTensors& layer) {
+    if (parts().layer_parts == LayerParts::kOneOfAll) {
+      layer.feed_forward_norm = std::move(layer.attention_norm);
+    } else {
+      const bool by_attention = parts().names_feed_forward_norm_by_attention;
+      OCTAVO_TRY(layer.feed_forward_norm, norm(prefix + (by_attention ? "post_attention_norm" : "ffn_norm")));
+    }
     if (config_.experts.in_layer(index)) {
       OCTAVO_TRY(layer.experts, find_experts(prefix));
     } else {
@@ -98,12 +110,7 @@ class TensorFinder {
       OCTAVO_TRY_VOID(find_gate_and_up(prefix, hidden, layer));
       OCTAVO_TRY(layer.down, projection(prefix + "ffn_down", width(), hidden));
     }
-    if (parts().has_post_norms) {
-      OCTAVO_TRY(layer.post_attention_norm, norm(prefix + "post_attention_norm"));
-      OCTAVO_TRY(layer.post_feed_forward_norm, norm(prefix + "post_ffw_norm"));
-    }
-    OCTAVO_TRY_VOID(find_ends(prefix, layer));
-    return layer;
+    return {};
   }
 
   Result<void> find_attention(const HeadSizes& sizes, const std::string& prefix, LayerTensors& layer) {
@@ -118,39 +125,101 @@ class TensorFinder {
   }
 
   Result<RecurrentTensors> find_recurrent(const std::string& prefix) {
-    const kernels::DeltaNetShape& shape = config_.recurrent.shape;
+    switch (parts().recurrent_layers) {
+      case RecurrentLayers::kNone: break;
+      case RecurrentLayers::kTiledDeltaNet:
+      case RecurrentLayers::kGroupedDeltaNet: return find_delta_net(prefix);
+      case RecurrentLayers::kStateSpace: return find_state_space(prefix);
+      case RecurrentLayers::kShortConvolution: return find_short_convolution(prefix);
+    }
+    return RecurrentTensors();
+  }
+
+  Result<RecurrentTensors> find_delta_net(const std::string& prefix) {
+    const kernels::DeltaNetShape& shape = config_.recurrent.delta_net;
     RecurrentTensors found;
-    OCTAVO_TRY_VOID(find_recurrent_inputs(prefix, found));
+    OCTAVO_TRY_VOID(find_delta_net_inputs(prefix, found));
     OCTAVO_TRY_VOID(find_alpha_and_beta(prefix, found));
-    OCTAVO_TRY(const GgufTensor* convolution, required(prefix + "ssm_conv1d.weight"));
-    const std::int64_t convolution_shape[] = {shape.convolution_width, shape.channels()};
-    OCTAVO_TRY(found.convolution, expand(*convolution, convolution_shape));
+    OCTAVO_TRY(found.convolution,
+               matrix_of_floats(prefix + "ssm_conv1d.weight", shape.channels(), shape.convolution_width));
     OCTAVO_TRY(found.time_bias, vector(prefix + "ssm_dt.bias", shape.num_value_heads));
     OCTAVO_TRY(found.decay, vector(prefix + "ssm_a", shape.num_value_heads));
-    for (const float decay : found.decay) {
-      if (decay > 0.0f) {  // not for NaN, which fails the requests that it reaches
-        return damaged(prefix + "ssm_a",
-                       "holds " + std::to_string(decay) + ", with which a state would grow without end");
-      }
-    }
+    OCTAVO_TRY_VOID(check_decay(prefix, found.decay));
     OCTAVO_TRY(found.output_norm, vector(prefix + "ssm_norm.weight", shape.value_dim));
     OCTAVO_TRY(found.output.weight, matrix(prefix + "ssm_out.weight", width(), shape.value_columns()));
     return found;
   }
 
-  Result<void> find_recurrent_inputs(const std::string& prefix, RecurrentTensors& found) {
-    const kernels::DeltaNetShape& shape = config_.recurrent.shape;
+  Result<RecurrentTensors> find_state_space(const std::string& prefix) {
+    const kernels::StateSpaceShape& shape = config_.recurrent.state_space;
+    const std::int64_t columns = shape.inner_columns(), channels = shape.channels(), heads = shape.num_heads;
+    RecurrentTensors found;
+    Projection all;
+    OCTAVO_TRY(all.weight, matrix(prefix + "ssm_in.weight", columns + channels + heads, width()));
+    found.gate = rows_of(all, 0, columns);
+    found.input = rows_of(all, columns, channels);
+    found.time_step = rows_of(all, columns + channels, heads);
+    OCTAVO_TRY(found.convolution,
+               matrix_of_floats(prefix + "ssm_conv1d.weight", channels, shape.convolution_width));
+    OCTAVO_TRY(found.convolution_bias, optional_vector(prefix + "ssm_conv1d.bias", channels));
+    OCTAVO_TRY(found.time_bias, vector(prefix + "ssm_dt.bias", heads));
+    OCTAVO_TRY(found.decay, matrix_of_floats(prefix + "ssm_a", heads, 1));
+    OCTAVO_TRY_VOID(check_decay(prefix, found.decay));
+    OCTAVO_TRY(found.skip, matrix_of_floats(prefix + "ssm_d", heads, 1));
+    const std::string norm = prefix + "ssm_norm.weight";
+    if (parts().layer_parts != LayerParts::kBothMixers || file_.find_tensor(norm) != nullptr) {
+      OCTAVO_TRY(found.output_norm, matrix_of_floats(norm, shape.num_groups, columns / shape.num_groups));
+    }
+    OCTAVO_TRY(found.output.weight, matrix(prefix + "ssm_out.weight", width(), columns));
+    return found;
+  }
+
+  Result<RecurrentTensors> find_short_convolution(const std::string& prefix) {
+    const kernels::ShortConvolutionShape& shape = config_.recurrent.short_convolution;
+    const std::int64_t channels = shape.num_channels;
+    RecurrentTensors found;
+    Projection all;
+    OCTAVO_TRY(all.weight, matrix(prefix + "shortconv.in_proj.weight", 3 * channels, width()));
+    found.input_gate = rows_of(all, 0, channels);
+    found.gate = rows_of(all, channels, channels);
+    found.input = rows_of(all, 2 * channels, channels);
+    OCTAVO_TRY(found.convolution,
+               matrix_of_floats(prefix + "shortconv.conv.weight", channels, shape.convolution_width));
+    OCTAVO_TRY(found.output.weight, matrix(prefix + "shortconv.out_proj.weight", width(), channels));
+    return found;
+  }
+
+  Result<void> check_decay(const std::string& prefix, std::span<const float> decays) const {
+    for (const float decay : decays) {
+      if (decay > 0.0f) {  // not for NaN, which fails the requests that it reaches
+        return damaged(prefix + "ssm_a",
+                       "holds " + std::to_string(decay) + ", with which a state would grow without end");
+      }
+    }
+    return {};
+  }
+
+  // Few numbers, which are kept as floats whatever the file holds.
+  Result<std::vector<float>> matrix_of_floats(std::string_view name, std::int64_t rows,
+                                              std::int64_t columns) {
+    OCTAVO_TRY(const GgufTensor* tensor, required(name));
+    const std::int64_t shape[] = {columns, rows};
+    return expand(*tensor, shape);
+  }
+
+  Result<void> find_delta_net_inputs(const std::string& prefix, RecurrentTensors& found) {
+    const kernels::DeltaNetShape& shape = config_.recurrent.delta_net;
     const std::string all = prefix + "ssm_in.weight";
-    if (parts().recurrent_layers == RecurrentLayers::kGrouped && file_.find_tensor(all) != nullptr)
-      return take_recurrent_inputs_apart(all, found);
-    OCTAVO_TRY(found.query_key_value.weight, matrix(prefix + "attn_qkv.weight", shape.channels(), width()));
+    if (parts().recurrent_layers == RecurrentLayers::kGroupedDeltaNet && file_.find_tensor(all) != nullptr)
+      return take_delta_net_inputs_apart(all, found);
+    OCTAVO_TRY(found.input.weight, matrix(prefix + "attn_qkv.weight", shape.channels(), width()));
     OCTAVO_TRY(found.gate.weight, matrix(prefix + "attn_gate.weight", shape.value_columns(), width()));
     return {};
   }
 
   // Of each key head the rows of its query, its key, its values and their gates.
-  Result<void> take_recurrent_inputs_apart(const std::string& name, RecurrentTensors& found) {
-    const kernels::DeltaNetShape& shape = config_.recurrent.shape;
+  Result<void> take_delta_net_inputs_apart(const std::string& name, RecurrentTensors& found) {
+    const kernels::DeltaNetShape& shape = config_.recurrent.delta_net;
     Projection all;
     OCTAVO_TRY(all.weight, matrix(name, shape.channels() + shape.value_columns(), width()));
     const std::int64_t num_heads = shape.num_key_heads, key = shape.key_dim,
@@ -160,16 +229,16 @@ class TensorFinder {
       const std::vector<RowRange> more = every(period, range, num_heads);
       inputs.insert(inputs.end(), more.begin(), more.end());
     }
-    found.query_key_value = rows_of(all, std::move(inputs));
+    found.input = rows_of(all, std::move(inputs));
     found.gate = rows_of(all, every(period, {2 * key + value, value}, num_heads));
     return {};
   }
 
   Result<void> find_alpha_and_beta(const std::string& prefix, RecurrentTensors& found) {
-    const kernels::DeltaNetShape& shape = config_.recurrent.shape;
+    const kernels::DeltaNetShape& shape = config_.recurrent.delta_net;
     const std::int64_t count = shape.num_value_heads;
-    if (parts().recurrent_layers == RecurrentLayers::kTiled) {
-      OCTAVO_TRY(found.alpha.weight, matrix(prefix + "ssm_alpha.weight", count, width()));
+    if (parts().recurrent_layers == RecurrentLayers::kTiledDeltaNet) {
+      OCTAVO_TRY(found.time_step.weight, matrix(prefix + "ssm_alpha.weight", count, width()));
       OCTAVO_TRY(found.beta.weight, matrix(prefix + "ssm_beta.weight", count, width()));
       return {};
     }
@@ -177,7 +246,7 @@ class TensorFinder {
     OCTAVO_TRY(both.weight, matrix(prefix + "ssm_ba.weight", 2 * count, width()));
     const std::int64_t size = count / shape.num_key_heads;
     found.beta = rows_of(both, every(2 * size, {0, size}, shape.num_key_heads));
-    found.alpha = rows_of(both, every(2 * size, {size, size}, shape.num_key_heads));
+    found.time_step = rows_of(both, every(2 * size, {size, size}, shape.num_key_heads));
     return {};
   }
 
@@ -482,7 +551,9 @@ class TensorFinder {
 
   Result<NormTensors> norm(const std::string& name) {
     NormTensors found;
-    OCTAVO_TRY(found.weight, vector(name + ".weight", width()));
+    // The converter leaves the suffix out of falcon-h1's ffn_norm.
+    const bool has_suffix = file_.find_tensor(name) == nullptr;
+    OCTAVO_TRY(found.weight, vector(has_suffix ? name + ".weight" : name, width()));
     if (parts().norm == kernels::NormKind::kLayer) {
       OCTAVO_TRY(found.bias, vector(name + ".bias", width()));
     }

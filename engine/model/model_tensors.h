@@ -65,17 +65,22 @@ struct ExpertTensors {
   }
 };
 
-// Of a layer of Gated DeltaNet; sizes as in kernels::DeltaNetShape.
+// Of a recurrent layer; what its kind (RecurrentLayers) has not is empty. Sizes as in kernels::DeltaNetShape,
+// StateSpaceShape and ShortConvolutionShape; `columns` are those of the layer's output.
 struct RecurrentTensors {
-  Projection query_key_value;           // [channels, embedding_length]
-  Projection gate;                      // [value_columns, embedding_length]
-  Projection alpha, beta;               // [num_value_heads, embedding_length]
+  Projection input;                     // what is convolved [channels, embedding_length]
+  Projection gate;                      // of the output [columns, embedding_length]
+  Projection input_gate;                // short convolutions [channels, embedding_length]
+  Projection time_step;                 // [heads, embedding_length]; Gated DeltaNet's alpha
+  Projection beta;                      // Gated DeltaNet [num_value_heads, embedding_length]
   std::vector<float> convolution;       // [channels, convolution_width], the newest token last
-  std::vector<float> time_bias, decay;  // [num_value_heads]; no decay is above zero
-  std::vector<float> output_norm;       // [value_dim]
-  Projection output;                    // [embedding_length, value_columns]
+  std::vector<float> convolution_bias;  // Mamba-2, where the file has it [channels]
+  std::vector<float> time_bias, decay;  // [heads]; no decay is above zero
+  std::vector<float> skip;              // Mamba-2 [num_heads]
+  std::vector<float> output_norm;       // [value_dim], Mamba-2 [columns], where the file has it
+  Projection output;                    // [embedding_length, columns]
 
-  bool empty() const { return decay.empty(); }
+  bool empty() const { return convolution.empty(); }
 };
 
 struct LayerTensors {
@@ -86,9 +91,9 @@ struct LayerTensors {
   std::vector<float> query_norm, key_norm, value_norm;  // [head_dim], or empty
   Projection attention_gate;                            // as query, or no rows
   Projection attention_output;                          // [embedding_length, num_heads * head_dim]
-  RecurrentTensors recurrent;       // instead of attention, whose tensors are then empty; or empty
-  NormTensors post_attention_norm;  // [embedding_length]
-  std::vector<float> sinks;         // [num_heads], or empty
+  RecurrentTensors recurrent;                           // instead of attention or beside it; or empty
+  NormTensors post_attention_norm;                      // [embedding_length]
+  std::vector<float> sinks;                             // [num_heads], or empty
   NormTensors feed_forward_norm;
   ExpertTensors experts;  // instead of gate, up and down; or empty
   Projection gate;        // [feed_forward_length, embedding_length]; none in layers without a gate
@@ -104,8 +109,8 @@ struct LayerTensors {
   template <class Visit>
   void visit_multiplied(const Visit& visit) const {
     for (const Projection* projection :
-         {&query, &key, &value, &attention_gate, &attention_output, &recurrent.query_key_value,
-          &recurrent.gate, &recurrent.alpha, &recurrent.beta, &recurrent.output, &gate, &up, &down,
+         {&query, &key, &value, &attention_gate, &attention_output, &recurrent.input, &recurrent.gate,
+          &recurrent.input_gate, &recurrent.time_step, &recurrent.beta, &recurrent.output, &gate, &up, &down,
           &embedding_gate, &embedding_projection}) {
       if (projection->weight.rows > 0) visit(projection->weight);
     }

@@ -20,12 +20,17 @@ class RecurrentReader {
       : header_(header), context_(context) {}
 
   Result<RecurrentConfig> read() {
-    OCTAVO_TRY_VOID(read_layers());
-    OCTAVO_TRY_VOID(read_heads());
-    OCTAVO_TRY_VOID(read_value_dim());
-    config_.shape.key_head_order = context_.parts == RecurrentLayers::kGrouped
-                                       ? kernels::KeyHeadOrder::kGrouped
-                                       : kernels::KeyHeadOrder::kTiled;
+    if (!is_delta_net(context_.parts)) config_.layers = context_.layers;
+    switch (context_.parts) {
+      case RecurrentLayers::kNone: break;
+      case RecurrentLayers::kTiledDeltaNet:
+      case RecurrentLayers::kGroupedDeltaNet:
+        OCTAVO_TRY_VOID(read_layers());
+        OCTAVO_TRY_VOID(read_delta_net());
+        break;
+      case RecurrentLayers::kStateSpace: OCTAVO_TRY_VOID(read_state_space()); break;
+      case RecurrentLayers::kShortConvolution: OCTAVO_TRY_VOID(read_short_convolution()); break;
+    }
     return config_;
   }
 
@@ -75,27 +80,53 @@ class RecurrentReader {
     return {};
   }
 
-  Result<void> read_heads() {
-    kernels::DeltaNetShape& shape = config_.shape;
-    OCTAVO_TRY(shape.convolution_width, read_whole(header_, key("ssm.conv_kernel"), {1, kMaxConvolution}));
-    OCTAVO_TRY(shape.key_dim, read_whole(header_, key("ssm.state_size"), {1, kMaxStateDim}));
-    OCTAVO_TRY(shape.num_key_heads, read_whole(header_, key("ssm.group_count"), {1, kMaxHeads}));
-    OCTAVO_TRY(shape.num_value_heads, read_whole(header_, key("ssm.time_step_rank"), {1, kMaxHeads}));
-    if (shape.num_value_heads % shape.num_key_heads == 0) return {};
-    return damaged("ssm.time_step_rank", "is " + std::to_string(shape.num_value_heads) +
-                                             ", which is no multiple of the " +
-                                             std::to_string(shape.num_key_heads) + " key heads");
+  Result<void> read_delta_net() {
+    kernels::DeltaNetShape& shape = config_.delta_net;
+    shape.key_head_order = context_.parts == RecurrentLayers::kGroupedDeltaNet
+                               ? kernels::KeyHeadOrder::kGrouped
+                               : kernels::KeyHeadOrder::kTiled;
+    OCTAVO_TRY_VOID(read_heads("key head", shape.convolution_width, shape.key_dim, shape.num_key_heads,
+                               shape.num_value_heads));
+    OCTAVO_TRY(shape.value_dim, read_head_dim("value head", shape.num_value_heads));
+    return {};
   }
 
-  Result<void> read_value_dim() {
+  Result<void> read_state_space() {
+    kernels::StateSpaceShape& shape = config_.state_space;
+    OCTAVO_TRY_VOID(
+        read_heads("group", shape.convolution_width, shape.state_size, shape.num_groups, shape.num_heads));
+    OCTAVO_TRY(shape.head_dim, read_head_dim("head", shape.num_heads));
+    return {};
+  }
+
+  // A layer keeps nothing but inputs of its convolution: with a width of 1 there would be none.
+  Result<void> read_short_convolution() {
+    kernels::ShortConvolutionShape& shape = config_.short_convolution;
+    OCTAVO_TRY(shape.convolution_width, read_whole(header_, key("shortconv.l_cache"), {2, kMaxConvolution}));
+    shape.num_channels = context_.embedding_length;
+    return {};
+  }
+
+  Result<void> read_heads(std::string_view group, std::int32_t& convolution_width, std::int32_t& state_size,
+                          std::int32_t& num_groups, std::int32_t& num_heads) const {
+    OCTAVO_TRY(convolution_width, read_whole(header_, key("ssm.conv_kernel"), {1, kMaxConvolution}));
+    OCTAVO_TRY(state_size, read_whole(header_, key("ssm.state_size"), {1, kMaxStateDim}));
+    OCTAVO_TRY(num_groups, read_whole(header_, key("ssm.group_count"), {1, kMaxHeads}));
+    OCTAVO_TRY(num_heads, read_whole(header_, key("ssm.time_step_rank"), {1, kMaxHeads}));
+    if (num_heads % num_groups == 0) return {};
+    return damaged("ssm.time_step_rank", "is " + std::to_string(num_heads) +
+                                             ", which is no multiple of the " + std::to_string(num_groups) +
+                                             " " + std::string(group) + "s");
+  }
+
+  Result<std::int32_t> read_head_dim(std::string_view name, std::int32_t num_heads) const {
     constexpr std::string_view kSuffix = "ssm.inner_size";
-    kernels::DeltaNetShape& shape = config_.shape;
     OCTAVO_TRY(const std::int32_t inner_size,
                read_whole(header_, key(kSuffix), {1, std::int64_t{kMaxHeads} * kMaxStateDim}));
-    shape.value_dim = inner_size / shape.num_value_heads;
-    if (inner_size % shape.num_value_heads == 0 && shape.value_dim <= kMaxStateDim) return {};
+    const std::int32_t head_dim = inner_size / num_heads;
+    if (inner_size % num_heads == 0 && head_dim <= kMaxStateDim) return head_dim;
     return damaged(kSuffix, "is " + std::to_string(inner_size) + ", which does not make " +
-                                std::to_string(shape.num_value_heads) + " value heads of 1 to " +
+                                std::to_string(num_heads) + " " + std::string(name) + "s of 1 to " +
                                 std::to_string(kMaxStateDim) + " dimensions");
   }
 
@@ -111,10 +142,16 @@ std::int32_t RecurrentConfig::num_before(std::int32_t num_layers) const {
   return static_cast<std::int32_t>(std::count(layers.begin(), layers.begin() + num_layers, true));
 }
 
+// Numbers of a kind that the model has not are 0.
 kernels::StateLayout RecurrentConfig::state_layout() const {
   return {.num_layers = num_before(static_cast<std::int32_t>(layers.size())),
-          .recurrent_floats = shape.recurrent_floats(),
-          .convolution_floats = shape.convolution_floats()};
+          .recurrent_floats = delta_net.recurrent_floats() + state_space.recurrent_floats(),
+          .convolution_floats = delta_net.convolution_floats() + state_space.convolution_floats() +
+                                short_convolution.convolution_floats()};
+}
+
+std::int64_t RecurrentConfig::output_columns() const {
+  return delta_net.value_columns() + state_space.inner_columns() + short_convolution.num_channels;
 }
 
 Result<RecurrentConfig> read_recurrent_config(const GgufHeader& header, const RecurrentContext& context) {

@@ -13,7 +13,7 @@ namespace {
 using kernels::MatrixView;
 
 // In floats, of the widest layer. A layer's attention and a recurrent one give what they compute into one
-// buffer.
+// buffer; where a layer has both, the recurrent rows stand behind those of attention.
 struct ActivationWidths {
   std::int64_t residual, query, mixed, hidden, layer_embeddings, factors;
 
@@ -23,9 +23,11 @@ struct ActivationWidths {
 ActivationWidths activation_widths(const ModelConfig& config) {
   const std::int64_t query =
       std::int64_t{config.num_heads} * std::max(config.head_dim, config.local_head_dim);
+  const std::int64_t recurrent = config.recurrent.output_columns();
+  const bool has_both = config.parts.layer_parts == LayerParts::kBothMixers;
   return {.residual = config.embedding_length,
           .query = query,
-          .mixed = std::max(query, config.recurrent.shape.value_columns()),
+          .mixed = has_both ? query + recurrent : std::max(query, recurrent),
           .hidden = std::max(config.feed_forward_length, config.layer_embedding_length),
           .layer_embeddings = std::int64_t{config.num_layers} * config.layer_embedding_length,
           .factors = config.rope.rotary_dim + (config.local_rope ? config.local_rope->rotary_dim : 0) +
@@ -58,6 +60,14 @@ kernels::AttentionShape attention_shape(const ModelConfig& config, std::int32_t 
   shape.score_scale = static_cast<float>(config.score_scale);
   shape.score_soft_cap = config.score_soft_cap;
   return shape;
+}
+
+// The rows as layers see them whose keys and values are in the pool of windows.
+kernels::PagedBatch in_windows(const kernels::PagedBatch& batch) {
+  kernels::PagedBatch rows = batch;
+  rows.slot_mapping = batch.window_slot_mapping;
+  rows.block_tables = batch.window_block_tables;
+  return rows;
 }
 
 // Of what stands last in a layer.
@@ -203,25 +213,34 @@ void Transformer::compute(const kernels::PagedBatch& batch, std::span<const std:
     backend_->embed_layers(layer_embedding(), token_ids, residual,
                            first_rows(*layer_embeddings_, batch.num_tokens, width));
   }
-  kernels::PagedBatch in_windows = batch;
-  in_windows.slot_mapping = batch.window_slot_mapping;
-  in_windows.block_tables = batch.window_block_tables;
   for (std::int32_t index = 0; index < config_.num_layers; ++index) {
-    if (config_.is_recurrent(index)) {
-      run_recurrent(batch, index, caches.states, residual);
-    } else if (kv_uses_[static_cast<std::size_t>(index)].is_in_windows) {
-      attend(in_windows, index, caches.window_kv, residual);
-    } else {
-      attend(batch, index, caches.kv, residual);
-    }
+    mix(batch, index, caches, residual);
     const bool has_experts = !weights_.layers[static_cast<std::size_t>(index)].experts.empty();
     const bool is_asked = has_experts && !chosen.empty();
     const auto num_chosen =
         static_cast<std::size_t>(is_asked ? batch.num_tokens * config_.experts.num_used : 0);
-    feed_forward(index, residual, chosen.first(num_chosen));
+    if (config_.has_feed_forward(index)) feed_forward(index, residual, chosen.first(num_chosen));
     chosen = chosen.subspan(num_chosen);
     if (config_.layer_embedding_length > 0) add_layer_embedding(index, residual);
   }
+}
+
+// Where a layer has both, both read the rows before either adds to them.
+void Transformer::mix(const kernels::PagedBatch& batch, std::int32_t index, const LayerCaches& caches,
+                      MatrixView residual) {
+  const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
+  const bool has_attention = config_.has_attention(index), is_recurrent = config_.is_recurrent(index);
+  const bool is_in_windows = kv_uses_[static_cast<std::size_t>(index)].is_in_windows;
+  MatrixView attention = {}, recurrent = {};
+  if (has_attention && is_in_windows) {
+    attention = attend(in_windows(batch), index, caches.window_kv, residual);
+  } else if (has_attention) {
+    attention = attend(batch, index, caches.kv, residual);
+  }
+  if (is_recurrent) recurrent = run_recurrent(batch, index, caches.states, residual);
+  if (has_attention) backend_->project_residual(attention_output(layer), attention, residual);
+  if (is_recurrent)
+    backend_->project_residual({.matrix = layer.recurrent.output.matrix.get()}, recurrent, residual);
 }
 
 // The residual decides how much of the layer's part of the second embedding is added to it.
@@ -242,8 +261,8 @@ void Transformer::add_layer_embedding(std::int32_t index, MatrixView residual) {
                              hidden, residual);
 }
 
-void Transformer::attend(const kernels::PagedBatch& batch, std::int32_t index, kernels::KvCache* kv,
-                         MatrixView residual) {
+MatrixView Transformer::attend(const kernels::PagedBatch& batch, std::int32_t index, kernels::KvCache* kv,
+                               MatrixView residual) {
   OCTAVO_CHECK(kv != nullptr, "layer %d without a pool for its keys and values", index);
   const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
   const kernels::AttentionShape& shape = shapes_[static_cast<std::size_t>(index)];
@@ -254,18 +273,32 @@ void Transformer::attend(const kernels::PagedBatch& batch, std::int32_t index, k
   backend_->attention_input(attention_input(layer), shape, batch, place, residual, *kv, query);
   backend_->paged_attention(shape, batch, place, *kv, query, attention);
   if (layer.attention_gate.matrix) backend_->gate_attention(attention_gate(layer), residual, attention);
-  backend_->project_residual(attention_output(layer), attention, residual);
+  return attention;
 }
 
-void Transformer::run_recurrent(const kernels::PagedBatch& batch, std::int32_t index,
-                                kernels::StateCache* states, MatrixView residual) {
+MatrixView Transformer::run_recurrent(const kernels::PagedBatch& batch, std::int32_t index,
+                                      kernels::StateCache* states, MatrixView residual) {
   OCTAVO_CHECK(states != nullptr, "a recurrent layer without states");
   const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
-  const kernels::DeltaNetShape& shape = config_.recurrent.shape;
-  const MatrixView out = first_rows(*mixed_, batch.num_tokens, shape.value_columns());
-  backend_->gated_delta_net(delta_net(layer), shape, batch, config_.state_layer(index), residual, *states,
-                            out);
-  backend_->project_residual({.matrix = layer.recurrent.output.matrix.get()}, out, residual);
+  const RecurrentConfig& recurrent = config_.recurrent;
+  const std::int32_t place = config_.state_layer(index);
+  MatrixView out = first_rows(*mixed_, batch.num_tokens, recurrent.output_columns());
+  if (config_.has_attention(index)) out.data += batch.num_tokens * activation_widths(config_).query;
+  switch (config_.parts.recurrent_layers) {
+    case RecurrentLayers::kNone: break;
+    case RecurrentLayers::kTiledDeltaNet:
+    case RecurrentLayers::kGroupedDeltaNet:
+      backend_->gated_delta_net(delta_net(layer), recurrent.delta_net, batch, place, residual, *states, out);
+      break;
+    case RecurrentLayers::kStateSpace:
+      backend_->state_space(state_space(layer), recurrent.state_space, batch, place, residual, *states, out);
+      break;
+    case RecurrentLayers::kShortConvolution:
+      backend_->short_convolution(short_convolution(layer), recurrent.short_convolution, batch, place,
+                                  residual, *states, out);
+      break;
+  }
+  return out;
 }
 
 void Transformer::feed_forward(std::int32_t index, MatrixView residual, std::span<std::int32_t> chosen) {
@@ -328,14 +361,37 @@ kernels::AttentionGateWeights Transformer::attention_gate(const LayerWeights& la
 kernels::DeltaNetWeights Transformer::delta_net(const LayerWeights& layer) const {
   const PreparedRecurrent& recurrent = layer.recurrent;
   return {.norm = norm_of(layer.attention_norm),
-          .query_key_value = recurrent.query_key_value.matrix.get(),
+          .query_key_value = recurrent.input.matrix.get(),
           .gate = recurrent.gate.matrix.get(),
-          .alpha = recurrent.alpha.matrix.get(),
+          .alpha = recurrent.time_step.matrix.get(),
           .beta = recurrent.beta.matrix.get(),
           .convolution = view_of(recurrent.convolution),
           .time_bias = view_of(recurrent.time_bias),
           .decay = view_of(recurrent.decay),
           .output_norm = {.weight = view_of(recurrent.output_norm), .epsilon = config_.norm_epsilon}};
+}
+
+kernels::StateSpaceWeights Transformer::state_space(const LayerWeights& layer) const {
+  const PreparedRecurrent& recurrent = layer.recurrent;
+  return {.norm = norm_of(layer.attention_norm),
+          .input = recurrent.input.matrix.get(),
+          .gate = recurrent.gate.matrix.get(),
+          .time_step = recurrent.time_step.matrix.get(),
+          .convolution = view_of(recurrent.convolution),
+          .convolution_bias = view_of(recurrent.convolution_bias),
+          .time_bias = view_of(recurrent.time_bias),
+          .decay = view_of(recurrent.decay),
+          .skip = view_of(recurrent.skip),
+          .output_norm = {.weight = view_of(recurrent.output_norm), .epsilon = config_.norm_epsilon}};
+}
+
+kernels::ShortConvolutionWeights Transformer::short_convolution(const LayerWeights& layer) const {
+  const PreparedRecurrent& recurrent = layer.recurrent;
+  return {.norm = norm_of(layer.attention_norm),
+          .input = recurrent.input.matrix.get(),
+          .input_gate = recurrent.input_gate.matrix.get(),
+          .output_gate = recurrent.gate.matrix.get(),
+          .convolution = view_of(recurrent.convolution)};
 }
 
 kernels::ProjectionWeights Transformer::attention_output(const LayerWeights& layer) const {

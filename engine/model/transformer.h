@@ -70,10 +70,13 @@ class Transformer {
   void find_angles(kernels::PagedBatch& batch);
   void compute(const kernels::PagedBatch& batch, std::span<const std::int32_t> token_ids,
                const LayerCaches& caches, std::span<std::int32_t> chosen);
-  void attend(const kernels::PagedBatch& batch, std::int32_t index, kernels::KvCache* kv,
-              kernels::MatrixView residual);
-  void run_recurrent(const kernels::PagedBatch& batch, std::int32_t index, kernels::StateCache* states,
-                     kernels::MatrixView residual);
+  // Attention, recurrence or both of layer `index`, up to their last projections, which mix() adds.
+  kernels::MatrixView attend(const kernels::PagedBatch& batch, std::int32_t index, kernels::KvCache* kv,
+                             kernels::MatrixView residual);
+  kernels::MatrixView run_recurrent(const kernels::PagedBatch& batch, std::int32_t index,
+                                    kernels::StateCache* states, kernels::MatrixView residual);
+  void mix(const kernels::PagedBatch& batch, std::int32_t index, const LayerCaches& caches,
+           kernels::MatrixView residual);
   void feed_forward(std::int32_t index, kernels::MatrixView residual, std::span<std::int32_t> chosen);
   void add_layer_embedding(std::int32_t index, kernels::MatrixView residual);
   kernels::OutputHead output_head() const;
@@ -83,6 +86,8 @@ class Transformer {
   kernels::AttentionGateWeights attention_gate(const LayerWeights& layer) const;
   kernels::ProjectionWeights attention_output(const LayerWeights& layer) const;
   kernels::DeltaNetWeights delta_net(const LayerWeights& layer) const;
+  kernels::StateSpaceWeights state_space(const LayerWeights& layer) const;
+  kernels::ShortConvolutionWeights short_convolution(const LayerWeights& layer) const;
   kernels::FeedForwardInputWeights feed_forward_input(const LayerWeights& layer) const;
   kernels::LayerEmbeddingWeights layer_embedding() const;
   kernels::ExpertWeights experts_of(const LayerWeights& layer) const;

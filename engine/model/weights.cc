@@ -217,13 +217,16 @@ Result<PreparedExperts> prepare_experts(ExpertTensors tensors, Preparation& prep
 Result<PreparedRecurrent> prepare_recurrent(RecurrentTensors tensors, Preparation& preparation) {
   PreparedRecurrent recurrent;
   if (tensors.empty()) return recurrent;
-  OCTAVO_TRY(recurrent.query_key_value, preparation.prepare(std::move(tensors.query_key_value)));
+  OCTAVO_TRY(recurrent.input, preparation.prepare(std::move(tensors.input)));
   OCTAVO_TRY(recurrent.gate, preparation.prepare(std::move(tensors.gate)));
-  OCTAVO_TRY(recurrent.alpha, preparation.prepare(std::move(tensors.alpha)));
+  OCTAVO_TRY(recurrent.input_gate, preparation.prepare(std::move(tensors.input_gate)));
+  OCTAVO_TRY(recurrent.time_step, preparation.prepare(std::move(tensors.time_step)));
   OCTAVO_TRY(recurrent.beta, preparation.prepare(std::move(tensors.beta)));
   OCTAVO_TRY(recurrent.convolution, preparation.prepare(tensors.convolution));
+  OCTAVO_TRY(recurrent.convolution_bias, preparation.prepare(tensors.convolution_bias));
   OCTAVO_TRY(recurrent.time_bias, preparation.prepare(tensors.time_bias));
   OCTAVO_TRY(recurrent.decay, preparation.prepare(tensors.decay));
+  OCTAVO_TRY(recurrent.skip, preparation.prepare(tensors.skip));
   OCTAVO_TRY(recurrent.output_norm, preparation.prepare(tensors.output_norm));
   OCTAVO_TRY(recurrent.output, preparation.prepare(std::move(tensors.output)));
   return recurrent;
@@ -271,9 +274,9 @@ std::int64_t PreparedExperts::memory_bytes() const {
 std::int64_t LayerWeights::memory_bytes() const {
   std::int64_t bytes = experts.memory_bytes();
   for (const PreparedProjection* projection :
-       {&query, &key, &value, &attention_gate, &attention_output, &recurrent.query_key_value, &recurrent.gate,
-        &recurrent.alpha, &recurrent.beta, &recurrent.output, &gate, &up, &down, &embedding_gate,
-        &embedding_projection}) {
+       {&query, &key, &value, &attention_gate, &attention_output, &recurrent.input, &recurrent.gate,
+        &recurrent.input_gate, &recurrent.time_step, &recurrent.beta, &recurrent.output, &gate, &up, &down,
+        &embedding_gate, &embedding_projection}) {
     if (projection->matrix) bytes += projection->matrix->memory_bytes();
   }
   return bytes;

@@ -48,13 +48,11 @@ struct PreparedExperts {
   std::int64_t memory_bytes() const;
 };
 
-// Of a layer of Gated DeltaNet; no matrices: the layer has attention.
+// As RecurrentTensors; no matrices: the layer is not recurrent.
 struct PreparedRecurrent {
-  PreparedProjection query_key_value, gate, alpha, beta;
-  std::unique_ptr<kernels::Buffer> convolution, time_bias, decay, output_norm;
+  PreparedProjection input, gate, input_gate, time_step, beta;
+  std::unique_ptr<kernels::Buffer> convolution, convolution_bias, time_bias, decay, skip, output_norm;
   PreparedProjection output;
-
-  bool empty() const { return query_key_value.matrix == nullptr; }
 };
 
 struct LayerWeights {
@@ -63,7 +61,7 @@ struct LayerWeights {
   std::unique_ptr<kernels::Buffer> query_norm, key_norm, value_norm;  // null: none
   PreparedProjection attention_gate;                                  // no matrix: none
   PreparedProjection attention_output;
-  PreparedRecurrent recurrent;  // instead of attention
+  PreparedRecurrent recurrent;  // instead of attention or beside it
   PreparedNorm post_attention_norm;
   std::unique_ptr<kernels::Buffer> sinks;  // null: none
   PreparedNorm feed_forward_norm;

@@ -91,7 +91,9 @@ kernels::StepShape step_shape_of(const model::ModelConfig& config, const model::
   shape.has_local_rotations = config.local_rope.has_value();
   shape.has_shared_expert_norms = config.parts.experts.stand_beside_dense;
   shape.has_attention_gates = config.parts.gates_attention;
-  shape.delta_net = config.recurrent.shape;
+  shape.delta_net = config.recurrent.delta_net;
+  shape.state_space = config.recurrent.state_space;
+  shape.short_convolution = config.recurrent.short_convolution;
   return shape;
 }
 

@@ -39,6 +39,7 @@ constexpr NamedRule kNamedRules[] = {
     {"falcon3", {SplitPattern::kLlama3, true}},
     {"falcon-h1", {SplitPattern::kLlama3, true}},
     {"lfm2", {SplitPattern::kLlama3, true}},
+    {"pixtral", {SplitPattern::kLlama3, true}},
     {"glm4", {SplitPattern::kLlama3, true}},
     {"chatglm-bpe", {SplitPattern::kLlama3, false}},
     {"dbrx", {SplitPattern::kLlama3, false}},

@@ -146,18 +146,18 @@ void CpuBackend::set_normalised(const NormWeights& norm, ConstMatrixView x,
 
 ChannelConvolution CpuBackend::convolution_of(const SequenceRows& sequence, const CpuStateCache& states,
                                               std::int32_t layer, MatrixView channels,
-                                              std::span<const float> weights, std::int64_t first,
-                                              std::int64_t count) {
+                                              std::span<const float> weights,
+                                              const ChannelPieces::Piece& piece) {
   const auto width = static_cast<std::int64_t>(weights.size()) / channels.columns;
-  return {.weights = weights.data() + first * width,
+  return {.weights = weights.data() + piece.first * width,
           .bias = nullptr,
           .width = static_cast<std::int32_t>(width),
-          .history = states.convolution(sequence.state, layer) + first,
+          .history = states.convolution(sequence.state, layer) + piece.first,
           .history_stride = channels.columns,
-          .rows = channels.row(sequence.first) + first,
+          .rows = channels.row(sequence.first) + piece.first,
           .row_stride = channels.stride,
           .num_rows = sequence.count,
-          .count = count,
+          .count = piece.count,
           .applies_silu = false};
 }
 
@@ -179,10 +179,21 @@ void CpuBackend::multiply(std::span<const Product> products) {
   });
 }
 
+CpuBackend::PlainActivation CpuBackend::activation_of(FeedForwardActivation activation) const {
+  switch (activation) {
+    case FeedForwardActivation::kSilu: return kernels_.silu;
+    case FeedForwardActivation::kGelu: return kernels_.gelu;
+    case FeedForwardActivation::kSquaredRelu: return kernels_.squared_relu;
+    case FeedForwardActivation::kClampedSwiglu: break;  // of a pair
+  }
+  return kernels_.silu;
+}
+
 CpuBackend::GatedActivation CpuBackend::gated_activation(FeedForwardActivation activation) const {
   switch (activation) {
     case FeedForwardActivation::kSilu: return kernels_.silu_mul;
     case FeedForwardActivation::kGelu: return kernels_.gelu_mul;
+    case FeedForwardActivation::kSquaredRelu: return kernels_.squared_relu_mul;
     case FeedForwardActivation::kClampedSwiglu: return kernels_.clamped_swiglu;
   }
   return kernels_.silu_mul;

@@ -16,6 +16,7 @@
 #include "kernels/cpu/mapped_memory.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/packed_memory.h"
+#include "kernels/cpu/recurrent_work.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/kernel_table.h"
 #include "kernels/cpu/thread_pool.h"
@@ -119,6 +120,11 @@ class CpuBackend final : public Backend {
   void gate_attention(const AttentionGateWeights& weights, ConstMatrixView x, MatrixView attention) override;
   void gated_delta_net(const DeltaNetWeights& weights, const DeltaNetShape& shape, const PagedBatch& batch,
                        std::int32_t layer, ConstMatrixView x, StateCache& states, MatrixView out) override;
+  void state_space(const StateSpaceWeights& weights, const StateSpaceShape& shape, const PagedBatch& batch,
+                   std::int32_t layer, ConstMatrixView x, StateCache& states, MatrixView out) override;
+  void short_convolution(const ShortConvolutionWeights& weights, const ShortConvolutionShape& shape,
+                         const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, StateCache& states,
+                         MatrixView out) override;
   void project_residual(const ProjectionWeights& weights, ConstMatrixView input,
                         MatrixView residual) override;
   void feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x, MatrixView out) override;
@@ -168,11 +174,6 @@ class CpuBackend final : public Backend {
     });
   }
 
-  // The rows of one sequence in a step, and where its state is.
-  struct SequenceRows {
-    std::int64_t first, count;
-    std::int32_t state;
-  };
   // Calls function(rows, part, worker) for each sequence of the batch that has rows, and each part of a
   // layer.
   template <class Function>
@@ -185,13 +186,12 @@ class CpuBackend final : public Backend {
     });
   }
 
-  // Of channels first .. first + count - 1 of the sequence's rows, with neither bias nor SiLU.
+  // Of a piece of the channels of a sequence's rows, with neither bias nor SiLU.
   static ChannelConvolution convolution_of(const SequenceRows& sequence, const CpuStateCache& states,
                                            std::int32_t layer, MatrixView channels,
-                                           std::span<const float> weights, std::int64_t first,
-                                           std::int64_t count);
-  float* convolution_scratch(std::int32_t worker, std::int32_t width) {
-    return worker_scratch_[static_cast<std::size_t>(worker)].reserve(convolution_scratch_floats(width));
+                                           std::span<const float> weights, const ChannelPieces::Piece& piece);
+  void convolve(const ChannelConvolution& job, std::int32_t worker) {
+    kernels_.convolve(job, worker_scratch_[static_cast<std::size_t>(worker)].reserve(job.count * job.width));
   }
 
   // Panels to an item, such that every thread gets several items and an item still reads its rows often.
@@ -215,6 +215,9 @@ class CpuBackend final : public Backend {
   // All products of activations_, as one parallel loop.
   void multiply(std::span<const Product> products);
 
+  // a[i] = FeedForwardActivation of a[i], of those that take no pair.
+  using PlainActivation = void (*)(float* a, std::int64_t size);
+  PlainActivation activation_of(FeedForwardActivation activation) const;
   // gate[i] = what FeedForwardActivation says of gate[i] and up[i].
   using GatedActivation = void (*)(float* gate, const float* up, std::int64_t size);
   GatedActivation gated_activation(FeedForwardActivation activation) const;
@@ -235,11 +238,20 @@ class CpuBackend final : public Backend {
 
   // The parts of gated_delta_net behind its products, one after the other.
   struct DeltaNetRows;
-  void convolve_heads(const DeltaNetWeights& weights, const DeltaNetShape& shape, const PagedBatch& batch,
-                      std::int32_t layer, const CpuStateCache& states, const DeltaNetRows& rows);
+  void convolve_delta_net(const DeltaNetWeights& weights, const DeltaNetShape& shape, const PagedBatch& batch,
+                          std::int32_t layer, const CpuStateCache& states, const DeltaNetRows& rows);
   void run_delta_rule(const DeltaNetWeights& weights, const DeltaNetShape& shape, const PagedBatch& batch,
                       std::int32_t layer, const CpuStateCache& states, const DeltaNetRows& rows,
                       MatrixView out);
+
+  // And of state_space.
+  struct StateSpaceRows;
+  void convolve_state_space(const StateSpaceWeights& weights, const StateSpaceShape& shape,
+                            const PagedBatch& batch, std::int32_t layer, const CpuStateCache& states,
+                            const StateSpaceRows& rows);
+  void run_state_space(const StateSpaceWeights& weights, const StateSpaceShape& shape,
+                       const PagedBatch& batch, std::int32_t layer, const CpuStateCache& states,
+                       const StateSpaceRows& rows, MatrixView out);
 
   // The blocks or states of a pool, seen as bytes.
   struct PoolBytes {

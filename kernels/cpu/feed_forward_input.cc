@@ -7,7 +7,7 @@ void CpuBackend::feed_forward_input(const FeedForwardInputWeights& weights, Cons
                                     MatrixView out) {
   const auto* up = static_cast<const PackedMatrix*>(weights.up);
   const auto* gate = static_cast<const PackedMatrix*>(weights.gate);
-  const auto activate = weights.activation == FeedForwardActivation::kSilu ? kernels_.silu : kernels_.gelu;
+  const auto activate = activation_of(weights.activation);
   const auto activate_and_multiply = gated_activation(weights.activation);
   const std::int64_t rows = x.rows, width = out.columns;
   const PackedMatrix& first_matrix = gate == nullptr ? *up : *gate;

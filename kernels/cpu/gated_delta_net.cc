@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/scratch_plan.h"
 
 namespace octavo::kernels::cpu {
 
@@ -33,7 +32,7 @@ void CpuBackend::gated_delta_net(const DeltaNetWeights& weights, const DeltaNetS
   const auto& alpha = static_cast<const PackedMatrix&>(*weights.alpha);
   const auto& beta = static_cast<const PackedMatrix&>(*weights.beta);
   const std::int64_t num_rows = batch.num_tokens, channels = shape.channels(), heads = shape.num_value_heads;
-  float* const products = product_rows_.reserve(num_rows * delta_net_row_floats(shape));
+  float* const products = product_rows_.reserve(num_rows * product_row_floats(shape));
   float* const gates = products + num_rows * channels;
   const DeltaNetRows rows{.channels = {products, num_rows, channels, channels},
                           .alpha = {gates, num_rows, heads, heads},
@@ -50,30 +49,28 @@ void CpuBackend::gated_delta_net(const DeltaNetWeights& weights, const DeltaNetS
     kernels_.exp_scaled(rows.alpha.row(row), weights.decay.data(), heads);
     kernels_.sigmoid(rows.beta.row(row), heads);
   });
-  convolve_heads(weights, shape, batch, layer, cache, rows);
+  convolve_delta_net(weights, shape, batch, layer, cache, rows);
   run_delta_rule(weights, shape, batch, layer, cache, rows, out);
 }
 
-void CpuBackend::convolve_heads(const DeltaNetWeights& weights, const DeltaNetShape& shape,
-                                const PagedBatch& batch, std::int32_t layer, const CpuStateCache& states,
-                                const DeltaNetRows& rows) {
-  const std::int64_t num_key_parts = 2 * std::int64_t{shape.num_key_heads};  // queries, then keys
+void CpuBackend::convolve_delta_net(const DeltaNetWeights& weights, const DeltaNetShape& shape,
+                                    const PagedBatch& batch, std::int32_t layer, const CpuStateCache& states,
+                                    const DeltaNetRows& rows) {
+  const ChannelPieces heads = pieces_of(shape);
+  const std::int64_t num_queries = shape.num_key_heads, num_keys = num_queries;
   const float query_scale = 1.0f / std::sqrt(static_cast<float>(shape.key_dim));
   for_each_sequence_part(
-      batch, num_key_parts + shape.num_value_heads,
-      [&](const SequenceRows& sequence, std::int64_t part, std::int32_t worker) {
-        const bool is_value = part >= num_key_parts;
-        const std::int64_t count = is_value ? shape.value_dim : shape.key_dim;
-        const std::int64_t first =
-            is_value ? 2 * shape.query_columns() + (part - num_key_parts) * count : part * count;
+      batch, heads.count(), [&](const SequenceRows& sequence, std::int64_t index, std::int32_t worker) {
+        const ChannelPieces::Piece head = heads.at(index);
         ChannelConvolution job =
-            convolution_of(sequence, states, layer, rows.channels, weights.convolution, first, count);
+            convolution_of(sequence, states, layer, rows.channels, weights.convolution, head);
         job.applies_silu = true;
-        kernels_.convolve(job, convolution_scratch(worker, shape.convolution_width));
-        if (is_value) return;
-        const float scale = part < shape.num_key_heads ? query_scale : 1.0f;
-        for (std::int64_t row = sequence.first; row < sequence.first + sequence.count; ++row)
-          kernels_.unit_vector(rows.channels.row(row) + first, weights.norm.epsilon, scale, count);
+        convolve(job, worker);
+        if (index >= num_queries + num_keys) return;
+        const float scale = index < num_queries ? query_scale : 1.0f;
+        for (std::int64_t row = sequence.first; row < sequence.first + sequence.count; ++row) {
+          kernels_.unit_vector(rows.channels.row(row) + head.first, weights.norm.epsilon, scale, head.count);
+        }
       });
 }
 

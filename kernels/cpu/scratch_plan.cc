@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/attention_work.h"
+#include "kernels/cpu/recurrent_work.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/kernel_table.h"
 
@@ -49,17 +50,17 @@ std::int64_t ScratchPlan::bytes() const {
 ScratchPlan plan_scratch(const StepShape& shape, Activation activation, std::int32_t num_threads,
                          InstructionSet isa) {
   const std::int64_t rows = shape.num_rows;
+  const RecurrentPlan recurrent = plan_recurrent_layers(shape);
   ScratchPlan plan;
   plan.num_threads = num_threads;
   plan.rows = std::max<std::int64_t>(rows, shape.num_logits_rows);
-  plan.columns = std::max({std::int64_t{shape.embedding_length}, std::int64_t{shape.feed_forward_length},
-                           shape.delta_net.value_columns()});
+  plan.columns = std::max(
+      {std::int64_t{shape.embedding_length}, std::int64_t{shape.feed_forward_length}, recurrent.columns});
   plan.product_floats =
       rows * std::max({std::int64_t{shape.embedding_length}, std::int64_t{shape.feed_forward_length},
-                       delta_net_row_floats(shape.delta_net)});
-  plan.worker_floats =
-      std::max({std::int64_t{shape.embedding_length}, std::int64_t{shape.layer_embedding_length},
-                convolution_scratch_floats(shape.delta_net.convolution_width)});
+                       recurrent.product_row_floats});
+  plan.worker_floats = std::max({std::int64_t{shape.embedding_length},
+                                 std::int64_t{shape.layer_embedding_length}, recurrent.convolution_floats});
   add_attention(shape, {shape.num_kv_heads, shape.head_dim}, kernel_table(isa), plan);
   for (const KvHeads& heads : shape.other_heads) add_attention(shape, heads, kernel_table(isa), plan);
   plan.forms = forms_of(shape, activation);
@@ -71,10 +72,6 @@ ScratchPlan plan_scratch(const StepShape& shape, Activation activation, std::int
   }
   plan.item_sum_floats = logits_sum_floats(shape.num_logits_rows, shape.vocabulary_size);
   return plan;
-}
-
-std::int64_t delta_net_row_floats(const DeltaNetShape& shape) {
-  return shape.channels() + 2 * std::int64_t{shape.num_value_heads};
 }
 
 }  // namespace octavo::kernels::cpu

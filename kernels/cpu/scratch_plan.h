@@ -30,9 +30,6 @@ struct ScratchPlan {
 ScratchPlan plan_scratch(const StepShape& shape, Activation activation, std::int32_t num_threads,
                          InstructionSet isa);
 
-// Of the products of one row in gated_delta_net(): all but the gate's.
-std::int64_t delta_net_row_floats(const DeltaNetShape& shape);
-
 // Of the sums that logits() keeps for `num_rows` rows.
 std::int64_t logits_sum_floats(std::int64_t num_rows, std::int64_t vocabulary_size);
 

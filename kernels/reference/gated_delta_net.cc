@@ -7,8 +7,6 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-double silu(double x) { return gated(FeedForwardActivation::kSilu, x, 1.0); }
-
 // Numbers first..first + count - 1, divided by the root of the sum of their squares and epsilon.
 Numbers unit_vector(const Numbers& numbers, std::int64_t first, std::int64_t count, double epsilon) {
   Numbers vector(numbers.begin() + first, numbers.begin() + first + count);

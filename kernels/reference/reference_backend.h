@@ -113,6 +113,7 @@ void round_activations(Activation activation, std::vector<float>& row);
 // activation(gate) * up, or what FeedForwardActivation says of the pair.
 double gated(FeedForwardActivation activation, double gate, double up);
 double sigmoid(double x);
+double silu(double x);
 double softplus(double x);  // log(1 + exp(x)), and x above 20
 // As ReferenceMatrix::multiply.
 std::vector<float> product(const Matrix& matrix, const std::vector<float>& x,
@@ -165,6 +166,11 @@ class ReferenceBackend final : public Backend {
   void gate_attention(const AttentionGateWeights& weights, ConstMatrixView x, MatrixView attention) override;
   void gated_delta_net(const DeltaNetWeights& weights, const DeltaNetShape& shape, const PagedBatch& batch,
                        std::int32_t layer, ConstMatrixView x, StateCache& states, MatrixView out) override;
+  void state_space(const StateSpaceWeights& weights, const StateSpaceShape& shape, const PagedBatch& batch,
+                   std::int32_t layer, ConstMatrixView x, StateCache& states, MatrixView out) override;
+  void short_convolution(const ShortConvolutionWeights& weights, const ShortConvolutionShape& shape,
+                         const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, StateCache& states,
+                         MatrixView out) override;
   void project_residual(const ProjectionWeights& weights, ConstMatrixView input,
                         MatrixView residual) override;
   void feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x, MatrixView out) override;

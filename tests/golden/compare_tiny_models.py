@@ -22,6 +22,7 @@ from tiny_shapes import VARIANTS, Shape
 from tiny_transformer import Transformer
 
 BOUND = 1e-4
+FLOATS = ("ffn_gate_inp", "per_layer_model_proj", "position_embd", "shortconv.conv", "ssm_conv1d", "ssm_norm")  # in every file
 BYTES = [b for b in range(256) if 0x21 <= b <= 0x7E or 0xA1 <= b <= 0xAC or b >= 0xAE]  # which GPT-2 spells as themselves
 
 
@@ -55,8 +56,6 @@ def write_model(shape, kind, path, random):
             writer.add_string(name, value)
         elif isinstance(value, bool):
             writer.add_bool(name, value)
-        elif isinstance(value, list):
-            writer.add_array(name, value)
         elif isinstance(value, float):
             writer.add_float32(name, value)
         else:
@@ -66,7 +65,7 @@ def write_model(shape, kind, path, random):
         numbers = (centre + scale * random.uniform(-1, 1, (rows, columns) if rows else columns)).astype(np.float32)
         if experts and experts[0] > 1:  # of each expert
             numbers = numbers.reshape(experts[0], -1, columns)
-        is_weight = rows is not None and name.endswith(".weight") and not any(n in name for n in ("ffn_gate_inp", "ssm_conv1d", "position_embd", "per_layer_model_proj"))
+        is_weight = rows is not None and name.endswith(".weight") and not any(n in name for n in FLOATS)
         tensor_kind = kind if is_weight else gguf.GGMLQuantizationType.F32
         writer.add_tensor(name, gguf.quants.quantize(numbers, tensor_kind), raw_dtype=tensor_kind)
     for name, numbers in shape.tables().items():

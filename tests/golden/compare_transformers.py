@@ -387,7 +387,111 @@ def qwen3next(shape, model):
     return hybrid(shape, model, "qwen3_next", delta_net_numbers_of_next)
 
 
-FAMILIES = {"ernie4_5": ernie4_5, "gemma4": gemma4, "glm4": glm4, "glm4moe": glm4moe, "gpt-oss": gpt_oss, "granite": granite,
+def short_convolutions(shape, model):
+    """lfm2 and lfm2moe."""
+    if "attention.sliding_window" in shape.keys:
+        return None
+    e, r = shape.experts, shape.recurrent
+    config = dict(norm_eps=shape.keys["attention.layer_norm_rms_epsilon"], conv_L_cache=r["width"], block_auto_adjust_ff_dim=False,
+                  layer_types=["conv" if shape.is_recurrent(i) else "full_attention" for i in range(shape.layers)])
+    extra = {"model.embedding_norm.weight": model.tensor("token_embd_norm.weight"), "model.norm.weight": None}
+    for layer in range(shape.layers):
+        there, here = f"model.layers.{layer}.", f"blk.{layer}."
+        extra |= {there + "operator_norm.weight": model.tensor(here + "attn_norm.weight"),
+                  there + "ffn_norm.weight": model.tensor(here + "ffn_norm.weight")}
+        if shape.is_recurrent(layer):
+            extra |= {there + "conv.conv.weight": model.tensor(here + "shortconv.conv.weight")[:, None],
+                      there + "conv.in_proj.weight": model.tensor(here + "shortconv.in_proj.weight"),
+                      there + "conv.out_proj.weight": model.tensor(here + "shortconv.out_proj.weight")}
+        else:
+            extra |= {there + "self_attn.out_proj.weight": model.tensor(here + "attn_output.weight"),
+                      there + "self_attn.q_layernorm.weight": model.tensor(here + "attn_q_norm.weight"),
+                      there + "self_attn.k_layernorm.weight": model.tensor(here + "attn_k_norm.weight")}
+        there += "feed_forward."
+        if shape.has_experts(layer):
+            extra |= {name.replace("mlp", "feed_forward"): numbers for name, numbers in experts_behind_each_other(model, layer, e["count"]).items()}
+            extra |= {there + "gate.weight": model.tensor(here + "ffn_gate_inp.weight"),
+                      there + "expert_bias": model.tensor(here + "exp_probs_b.bias")}
+        else:
+            extra |= {f"{there}{name}.weight": model.tensor(f"{here}ffn_{gguf}.weight")
+                      for name, gguf in (("w1", "gate"), ("w2", "down"), ("w3", "up"))}
+    if e:
+        config |= dict(num_experts=e["count"], num_experts_per_tok=e["used"], moe_intermediate_size=e["hidden"], num_dense_layers=e["dense"])
+    return "lfm2_moe" if e else "lfm2", config, [extra], "ffn_norm"
+
+
+def state_space_numbers(model, here, there):
+    for name, gguf in (("in_proj.weight", "ssm_in.weight"), ("out_proj.weight", "ssm_out.weight"), ("dt_bias", "ssm_dt.bias"),
+                       ("conv1d.bias", "ssm_conv1d.bias")):
+        yield there + name, model.tensor(here + gguf)
+    yield there + "conv1d.weight", model.tensor(here + "ssm_conv1d.weight")[:, None]
+    yield there + "A_log", np.log(-model.tensor(here + "ssm_a")[:, 0])
+    yield there + "D", model.tensor(here + "ssm_d")[:, 0]
+    norm = model.tensor(here + "ssm_norm.weight")
+    yield there + "norm.weight", None if norm is None else norm.reshape(-1)
+
+
+def mamba(shape):
+    r = shape.recurrent
+    return dict(mamba_n_heads=r["heads"], mamba_d_head=r["head_dim"], mamba_n_groups=r["groups"], mamba_d_state=r["state"],
+                mamba_d_conv=r.get("width", 4), mamba_conv_bias=r.get("bias", False))
+
+
+def granitehybrid(shape, model):
+    """Only with one group: transformers norms the whole row whatever the groups, llama.cpp each group. Published models have one."""
+    if shape.recurrent["groups"] > 1:
+        return None
+    keys, e, extra = shape.keys, shape.experts, {}
+    config = mamba(shape) | dict(
+        layer_types=["mamba" if shape.is_recurrent(i) else "attention" for i in range(shape.layers)],
+        embedding_multiplier=keys["embedding_scale"], logits_scaling=keys["logit_scale"], residual_multiplier=keys["residual_scale"],
+        attention_multiplier=keys["attention.scale"], num_local_experts=e["count"], num_experts_per_tok=e["used"],
+        shared_intermediate_size=e["shared"])
+    for layer in range(shape.layers):
+        there, here = f"model.layers.{layer}.", f"blk.{layer}."
+        if shape.is_recurrent(layer):
+            extra |= dict(state_space_numbers(model, here, there + "mamba."))
+        extra |= {name.replace("mlp", "block_sparse_moe"): numbers for name, numbers in experts_behind_each_other(model, layer, e["count"]).items()}
+        both = [model.tensor(f"{here}ffn_{name}_shexp.weight") for name in ("gate", "up")]
+        extra |= {there + "block_sparse_moe.router.weight": model.tensor(here + "ffn_gate_inp.weight"),
+                  there + "shared_mlp.input_linear.weight": np.concatenate(both),
+                  there + "shared_mlp.output_linear.weight": model.tensor(here + "ffn_down_shexp.weight")}
+    return "granitemoehybrid", config, [extra], "ffn_norm"
+
+
+def falcon_h1(shape, model):
+    r = shape.recurrent
+    config = mamba(shape) | dict(mamba_d_ssm=r["heads"] * r["head_dim"], mamba_rms_norm=r.get("norm", False), mamba_norm_before_gate=False)
+    extra = {"model.final_layernorm.weight": model.tensor("output_norm.weight"), "model.norm.weight": None}
+    for layer in range(shape.layers):
+        there, here = f"model.layers.{layer}.", f"blk.{layer}."
+        extra |= dict(state_space_numbers(model, here, there + "mamba."))
+        extra[there + "pre_ff_layernorm.weight"] = model.tensor(here + "ffn_norm")
+        extra |= {f"{there}feed_forward.{name}_proj.weight": model.tensor(f"{here}ffn_{name}.weight") for name in ("gate", "up", "down")}
+    return "falcon_h1", config, [extra], "ffn_norm"
+
+
+def nemotron_h(shape, model):
+    r = shape.recurrent
+    kinds = {"M": "mamba", "*": "attention", "-": "mlp"}
+    config = dict(layers_block_type=[kinds[c] for c in r["pattern"]], mamba_num_heads=r["heads"], mamba_head_dim=r["head_dim"],
+                  n_groups=r["groups"], ssm_state_size=r["state"], conv_kernel=r.get("width", 4), use_conv_bias=r.get("bias", False),
+                  attention_bias=has_biases(shape), mlp_bias=shape.variant.get("feed_forward_biases", False),
+                  layer_norm_epsilon=shape.keys.get("attention.layer_norm_rms_epsilon", shape.keys["attention.layer_norm_epsilon"]))
+    extra = {"model.embeddings.weight": model.tensor("token_embd.weight"), "model.embed_tokens.weight": None,
+             "model.norm_f.weight": model.tensor("output_norm.weight"), "model.norm.weight": None}
+    for layer in range(shape.layers):
+        there, here = f"model.layers.{layer}.", f"blk.{layer}."
+        extra[there + "norm.weight"] = model.tensor(here + "attn_norm.weight")
+        if shape.is_recurrent(layer):
+            extra |= dict(state_space_numbers(model, here, there + "mixer."))
+        names = [(f"{name}_proj", f"attn_{name}") for name in "qkv"] + [("o_proj", "attn_output"), ("up_proj", "ffn_up"), ("down_proj", "ffn_down")]
+        extra |= {f"{there}mixer.{name}.{part}": model.tensor(f"{here}{gguf}.{part}") for name, gguf in names for part in ("weight", "bias")}
+    return "nemotron_h", config, [extra], "ffn_norm"
+
+
+FAMILIES = {"falcon-h1": falcon_h1, "granitehybrid": granitehybrid, "lfm2": short_convolutions, "lfm2moe": short_convolutions,
+            "nemotron_h": nemotron_h, "ernie4_5": ernie4_5, "gemma4": gemma4, "glm4": glm4, "glm4moe": glm4moe, "gpt-oss": gpt_oss, "granite": granite,
             "granitemoe": granite, "llama": llama, "minicpm": minicpm, "mistral3": mistral3, "olmoe": olmoe,
             "qwen35": qwen35, "qwen35moe": qwen35moe, "qwen3moe": qwen3moe, "qwen3next": qwen3next, "seed_oss": seed_oss,
             "smollm3": smollm3, "stablelm": stablelm, "starcoder2": starcoder2}
@@ -415,6 +519,7 @@ def build(shape, model):
                 numbers[there] = model.tensor(here)
     for some in extra:
         numbers |= some
+    numbers = {name: some for name, some in numbers.items() if some is not None}
     missing, unexpected = network.load_state_dict({n: torch.tensor(x) for n, x in numbers.items()}, strict=False)
     if missing or unexpected:
         sys.exit(f"{shape.architecture}: without numbers {missing}, not known {unexpected}")

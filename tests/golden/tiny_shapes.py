@@ -15,6 +15,10 @@ NAMED_BY_ATTENTION = ("gpt-oss", "glm4moe", "qwen35", "qwen35moe", "qwen3next", 
 # More tokens than any program takes at once where it takes recurrent layers in chunks.
 LONG = dict(context_length=128, tokens=80)
 
+# Whose recurrent layers are of Mamba-2, and whose short convolutions.
+STATE_SPACES = ("falcon-h1", "granitehybrid", "nemotron_h")
+SHORT_CONVOLUTIONS = ("lfm2", "lfm2moe")
+
 # What differs from the defaults of Shape; metadata by suffix, None where a key is left out.
 VARIANTS = {
     "gemma": dict(architecture="gemma", head_dim=24),
@@ -113,19 +117,62 @@ VARIANTS = {
     "gpt-oss_odd_sizes": dict(architecture="gpt-oss", layers=2, width=52, heads=6, kv_heads=2, head_dim=18, untied=True, biases=True,
                               sinks=True, swiglu_scale=4.0, experts=dict(count=5, used=4, hidden=27, biases=True),
                               keys={"attention.sliding_window": 5}),
+    "falcon-h1": dict(architecture="falcon-h1", head_dim=24, untied=True, **LONG,
+                      recurrent=dict(groups=2, heads=6, head_dim=16, state=24, bias=True, norm=True),
+                      keys={"rope.freq_base": 100000000000.0}),
+    "falcon-h1_odd_sizes": dict(architecture="falcon-h1", layers=3, width=52, hidden=44, heads=3, kv_heads=1, head_dim=18,
+                                recurrent=dict(groups=1, heads=5, head_dim=13, state=10, width=3, bias=True),
+                                keys={"rope.dimension_count": 18, "attention.layer_norm_rms_epsilon": 0.015625}),
     "ernie4_5": dict(architecture="ernie4_5", head_dim=24, keys={"rope.freq_base": 500000.0}),
     "granite": dict(architecture="granite",
                     keys={"embedding_scale": 12.0, "residual_scale": 0.22, "attention.scale": 0.09375, "logit_scale": 8.0}),
     "granite_odd_sizes": dict(architecture="granite", width=52, hidden=44, heads=3, kv_heads=1, head_dim=18, untied=True, biases=True,
                               keys={"embedding_scale": 0.0, "residual_scale": 0.5, "attention.scale": 0.0, "logit_scale": 0.375}),
     "granite_unrotated": dict(architecture="granite", keys={"residual_scale": 1.75, "logit_scale": 3.0, "rope.scaling.finetuned": False}),
+    "granitehybrid": dict(architecture="granitehybrid", layers=4, **LONG,
+                          recurrent=dict(layers=[True, False, True, True], groups=2, heads=8, head_dim=16, state=24, bias=True, norm=True),
+                          keys={"embedding_scale": 12.0, "residual_scale": 0.22, "attention.scale": 0.09375, "logit_scale": 8.0,
+                                "rope.scaling.finetuned": False}),
+    "granitehybrid_odd_sizes": dict(architecture="granitehybrid", layers=3, width=52, hidden=44, heads=2, kv_heads=1, head_dim=26,
+                                    untied=True, query_key_value_biases=True,
+                                    recurrent=dict(layers=[False, True, True], groups=4, heads=4, head_dim=26, state=10, width=3,
+                                                   bias=True, norm=True),
+                                    keys={"residual_scale": 1.75, "attention.layer_norm_rms_epsilon": 0.015625}),
+    "granitehybrid_with_experts": dict(architecture="granitehybrid", layers=3, untied=True,
+                                       recurrent=dict(layers=[True, True, False], groups=1, heads=4, head_dim=32, state=16, bias=True,
+                                                      norm=True),
+                                       experts=dict(count=8, used=3, hidden=None, shared=32),
+                                       keys={"embedding_scale": 6.0, "residual_scale": 0.22, "attention.scale": 0.03125,
+                                             "logit_scale": 0.75, "rope.scaling.finetuned": False}),
     "granitemoe": dict(architecture="granitemoe", untied=True, experts=dict(count=8, used=3, hidden=None, shared=32),
                        keys={"embedding_scale": 6.0, "residual_scale": 0.22, "attention.scale": 0.03125, "logit_scale": 0.75}),
+    "lfm2": dict(architecture="lfm2", layers=4, **LONG, recurrent=dict(layers=[True, True, False, True], width=3),
+                 keys={"rope.freq_base": 1000000.0}),
+    "lfm2_odd_sizes": dict(architecture="lfm2", layers=3, width=54, hidden=44, heads=3, kv_heads=1, untied=True,
+                           recurrent=dict(layers=[False, True, True], width=4),
+                           keys={"attention.sliding_window": 7, "attention.layer_norm_rms_epsilon": 0.015625}),
+    "lfm2moe": dict(architecture="lfm2moe", layers=4, recurrent=dict(layers=[True, False, True, True], width=3),
+                    experts=dict(count=8, used=3, hidden=32, dense=1, selection_bias=True),
+                    keys={"rope.freq_base": 1000000.0, "expert_gating_func": 2}),
+    "lfm2moe_odd_sizes": dict(architecture="lfm2moe", layers=3, width=54, hidden=44, heads=3, kv_heads=3, untied=True,
+                              recurrent=dict(layers=[False, True, False], width=2),
+                              experts=dict(count=7, used=2, hidden=23, dense=2, selection_bias=True),
+                              keys={"expert_gating_func": 2}),
     "minicpm": dict(architecture="minicpm", layers=3, untied=True, query_key_value_biases=True,
                     keys={"embedding_scale": 7.0, "residual_scale": 0.25, "logit_scale": 2.25}),
     "minicpm_before_keys": dict(architecture="minicpm", layers=3, width=96, heads=6, untied=True),
     "minicpm_with_experts": dict(architecture="minicpm", untied=True, experts=dict(count=8, used=2, hidden=None),
                                  keys={"embedding_scale": 12.0, "residual_scale": 0.3, "logit_scale": 0.75}),
+    "nemotron_h": dict(architecture="nemotron_h", layers=6, head_dim=24, untied=True, **LONG,
+                       recurrent=dict(pattern="M-M*-M", groups=2, heads=6, head_dim=16, state=24, bias=True, norm=True),
+                       keys={"attention.layer_norm_rms_epsilon": None, "attention.layer_norm_epsilon": 1e-5}),
+    "nemotron_h_odd_sizes": dict(architecture="nemotron_h", layers=5, width=52, hidden=44, heads=3, kv_heads=1, head_dim=18,
+                                 query_key_value_biases=True, output_bias=True, feed_forward_biases=True,
+                                 recurrent=dict(pattern="*-M-M", groups=5, heads=5, head_dim=13, state=7, width=2, bias=True, norm=True),
+                                 keys={"attention.layer_norm_rms_epsilon": 0.015625, "attention.layer_norm_epsilon": 0.25}),
+    "nemotron_h_without_biases": dict(architecture="nemotron_h", layers=3, llama_cpp=False,  # where it ends the program
+                                      recurrent=dict(pattern="M*-", groups=1, heads=4, head_dim=16, state=16, norm=True),
+                                      keys={"attention.layer_norm_rms_epsilon": 1e-6, "attention.layer_norm_epsilon": 1e-6}),
     "glm4": dict(architecture="glm4", head_dim=24, untied=True, query_key_value_biases=True, keys={"rope.dimension_count": 12}),
     "glm4_odd_sizes": dict(architecture="glm4", width=52, hidden=44, heads=3, kv_heads=1, head_dim=18, untied=True,
                            keys={"rope.dimension_count": 10}),
@@ -187,7 +234,7 @@ class Shape:
         self.experts = variant.get("experts")
         self.predicted = variant.get("predicted", 0)
         self.recurrent = variant.get("recurrent")
-        self.is_gated = self.recurrent is not None  # what attention gives
+        self.is_gated = self.architecture in ("qwen35", "qwen35moe", "qwen3next")  # what attention gives
         if self.experts and self.experts["hidden"] is None:
             self.experts = self.experts | {"hidden": self.hidden}
         self.keys = self._keys()
@@ -209,9 +256,35 @@ class Shape:
     def is_recurrent(self, layer):
         if self.recurrent is None or layer >= self.layers:  # never one that only guesses
             return False
+        if "pattern" in self.recurrent:
+            return self.recurrent["pattern"][layer] == "M"
+        if self.architecture == "falcon-h1":
+            return True
         if "layers" in self.recurrent:
             return self.recurrent["layers"][layer]
         return (layer + 1) % self.recurrent.get("interval", 4) != 0
+
+    def has_attention(self, layer):
+        if self.recurrent and "pattern" in self.recurrent:
+            return self.recurrent["pattern"][layer] == "*"
+        return self.architecture == "falcon-h1" or not self.is_recurrent(layer)
+
+    def has_feed_forward(self, layer):
+        return not self.recurrent or self.recurrent.get("pattern", "-" * self.layers)[layer] == "-"
+
+    def _keys_by_layer(self):
+        """Of families whose recurrent layers are those without heads."""
+        r = self.recurrent
+        if self.architecture in SHORT_CONVOLUTIONS:
+            keys = {"shortconv.l_cache": r["width"]}
+        else:
+            keys = {"ssm.conv_kernel": r.get("width", 4), "ssm.state_size": r["state"], "ssm.group_count": r["groups"],
+                    "ssm.time_step_rank": r["heads"], "ssm.inner_size": r["heads"] * r["head_dim"]}
+        if self.architecture != "falcon-h1":
+            keys["attention.head_count_kv"] = [self.kv_heads if self.has_attention(i) else 0 for i in range(self.layers)]
+        if "pattern" in r:
+            keys["feed_forward_length"] = [self.hidden if self.has_feed_forward(i) else 0 for i in range(self.layers)]
+        return keys
 
     def _recurrent_keys(self):
         r = self.recurrent
@@ -231,12 +304,14 @@ class Shape:
                 "feed_forward_length": self.hidden, "attention.head_count": self.heads}
         if self.experts:
             keys |= self._expert_keys()
-        if self.recurrent:
+        if self.is_gated:
             keys |= self._recurrent_keys()
         if self.predicted:
             keys |= {"block_count": self.layers + self.predicted, "nextn_predict_layers": self.predicted}
         if self.kv_heads is not None:
             keys["attention.head_count_kv"] = self.kv_heads
+        if self.recurrent and not self.is_gated:
+            keys |= self._keys_by_layer()
         if self.head_dim != self.width // self.heads:
             keys["attention.key_length"] = keys["attention.value_length"] = self.head_dim
         if self.architecture == "gemma4":
@@ -293,7 +368,35 @@ class Shape:
                                         ("ffn_down_shexp", width, shared)):
                 yield prefix + name + ".weight", rows, columns, 0.0, 2.0 * columns**-0.5
 
+    def _short_convolution_tensors(self, prefix):
+        yield from self._linear(prefix + "shortconv.in_proj", 3 * self.width, self.width)
+        yield prefix + "shortconv.conv.weight", self.width, self.recurrent["width"], 0.0, 1.0
+        yield from self._linear(prefix + "shortconv.out_proj", self.width, self.width)
+
+    def _state_space_tensors(self, prefix):
+        r, width = self.recurrent, self.width
+        heads, groups, columns = r["heads"], r["groups"], r["heads"] * r["head_dim"]
+        channels = columns + 2 * groups * r["state"]
+        yield from self._linear(prefix + "ssm_in", columns + channels + heads, width)
+        yield prefix + "ssm_conv1d.weight", channels, r.get("width", 4), 0.0, 1.0
+        if r.get("bias"):
+            yield prefix + "ssm_conv1d.bias", None, channels, 0.0, 0.5
+        yield prefix + "ssm_dt.bias", None, heads, 0.0, 1.0
+        yield prefix + "ssm_a", heads, 1, -0.28125, 0.25
+        yield prefix + "ssm_d", heads, 1, 1.0, 0.5
+        if r.get("norm"):
+            yield prefix + "ssm_norm.weight", groups, columns // groups, 1.0, 0.125
+        yield from self._linear(prefix + "ssm_out", width, columns)
+
     def _recurrent_tensors(self, prefix):
+        if self.architecture in STATE_SPACES:
+            yield from self._state_space_tensors(prefix)
+        elif self.architecture in SHORT_CONVOLUTIONS:
+            yield from self._short_convolution_tensors(prefix)
+        else:
+            yield from self._delta_net_tensors(prefix)
+
+    def _delta_net_tensors(self, prefix):
         r, width = self.recurrent, self.width
         heads, columns = r["value_heads"], r["value_heads"] * r["value_dim"]
         channels = 2 * r["key_heads"] * r["key_dim"] + columns
@@ -329,13 +432,13 @@ class Shape:
             yield prefix + "attn_q_norm.weight", None, head_dim, 0.5, 0.125
             if not is_shared:
                 yield from self._norm(prefix + "attn_k_norm", head_dim)
-        if self.architecture in ("qwen3", "gemma3", "qwen3moe") or self.is_gated or v.get("head_norms"):
+        if self.architecture in ("qwen3", "gemma3", "qwen3moe", "lfm2", "lfm2moe") or self.is_gated or v.get("head_norms"):
             yield from self._norm(prefix + "attn_q_norm", self.head_dim)
             yield from self._norm(prefix + "attn_k_norm", self.head_dim)
         if v.get("row_norms"):
             yield from self._norm(prefix + "attn_q_norm", query)
             yield from self._norm(prefix + "attn_k_norm", key)
-        yield from self._linear(prefix + "attn_output", width, query)
+        yield from self._linear(prefix + "attn_output", width, query, v.get("output_bias"))
 
     def _norm(self, name, size=None):
         yield name + ".weight", None, size or self.width, 1.0, 0.125
@@ -362,12 +465,23 @@ class Shape:
             prefix = f"blk.{layer}."
             hidden = self.of_layer(self.hidden, layer)
             yield from self._norm(prefix + "attn_norm")
-            yield from self._recurrent_tensors(prefix) if self.is_recurrent(layer) else self._attention_tensors(layer)
+            if self.has_attention(layer):
+                yield from self._attention_tensors(layer)
+            if self.is_recurrent(layer):
+                yield from self._recurrent_tensors(prefix)
+            if self.recurrent and "pattern" in self.recurrent:
+                if self.has_feed_forward(layer):
+                    yield from self._linear(prefix + "ffn_up", hidden, width, v.get("feed_forward_biases"))
+                    yield from self._linear(prefix + "ffn_down", width, hidden, v.get("feed_forward_biases"))
+                continue
             if self.has_post_norms:
                 yield from self._norm(prefix + "post_attention_norm")
             if v.get("sinks"):
                 yield prefix + "attn_sinks.weight", None, self.heads, 0.0, 4.0
-            yield from self._norm(prefix + ("post_attention_norm" if by_attention else "ffn_norm"))
+            if self.architecture == "falcon-h1":  # as its converter names it
+                yield prefix + "ffn_norm", None, width, 1.0, 0.125
+            else:
+                yield from self._norm(prefix + ("post_attention_norm" if by_attention else "ffn_norm"))
             if layer >= self.layers:
                 yield from self._norm(prefix + "nextn.enorm")
                 yield from self._norm(prefix + "nextn.hnorm")
@@ -388,7 +502,7 @@ class Shape:
                 yield from self._norm(prefix + "post_norm")
             if v.get("output_scales"):
                 yield prefix + "layer_output_scale.weight", None, 1, 0.875, 0.25
-        yield from self._norm("output_norm")
+        yield from self._norm("token_embd_norm" if self.architecture in SHORT_CONVOLUTIONS else "output_norm")
         if v.get("untied"):
             yield "output.weight", VOCABULARY, width, 0.0, 2.0 * width**-0.5
 

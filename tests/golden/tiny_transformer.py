@@ -7,7 +7,7 @@ A model is anything with `architecture`, `key(suffix, default)`, the metadata be
 import math
 
 import numpy as np
-from tiny_shapes import NAMED_BY_ATTENTION
+from tiny_shapes import NAMED_BY_ATTENTION, SHORT_CONVOLUTIONS, STATE_SPACES
 
 
 def rms_norm(x, weight, epsilon):
@@ -51,7 +51,7 @@ def soft_cap(x, cap):
     return cap * np.tanh(x / cap) if cap else x
 
 
-NEIGHBOURS = ("ernie4_5", "glm4", "granite", "granitemoe", "llama", "minicpm", "mistral3", "smollm3")  # which pairs rotate
+NEIGHBOURS = ("ernie4_5", "glm4", "granite", "granitehybrid", "granitemoe", "llama", "minicpm", "mistral3", "smollm3")  # which pairs rotate
 
 
 class Transformer:
@@ -60,7 +60,7 @@ class Transformer:
         self.model, self.architecture = model, model.architecture
         key = model.key
         self.layers, self.width = key("block_count") - key("nextn_predict_layers", 0), key("embedding_length")
-        self.heads = key("attention.head_count")
+        self.heads = np.max(key("attention.head_count"))  # of a list with a number for each layer, where 0 means none
         self.all_kv_heads = key("attention.head_count_kv", self.heads)
         self.head_dim = key("attention.key_length", self.width // self.heads)
         self.rotary_dim = key("rope.dimension_count", self.head_dim)
@@ -69,7 +69,8 @@ class Transformer:
         self.is_gemma = self.architecture in ("gemma", "gemma2", "gemma3", "gemma4")
         self.has_layer_norms = self.architecture in ("gpt2", "stablelm", "starcoder2")
         self.has_post_norms = self.architecture in ("gemma2", "gemma3", "gemma4", "glm4")
-        self.epsilon = key("attention.layer_norm_epsilon" if self.has_layer_norms else "attention.layer_norm_rms_epsilon")
+        self.epsilon = key("attention.layer_norm_epsilon" if self.has_layer_norms else "attention.layer_norm_rms_epsilon",
+                           key("attention.layer_norm_epsilon"))
         self.window = key("attention.sliding_window", 4096 if self.architecture == "gemma2" else 0)
         self.period = key("attention.sliding_window_pattern", {"gemma2": 2, "gemma3": 6, "gpt-oss": 2}.get(self.architecture, 0))
         self.score_cap = key("attn_logit_softcapping", 50.0) if self.architecture == "gemma2" else 0.0
@@ -77,7 +78,7 @@ class Transformer:
         factors = {"minicpm": (12.0, 1.4 / math.sqrt(self.layers), self.width / 256)}.get(self.architecture, (0.0, 0.0, 1.0))
         self.embedding_factor = key("embedding_scale", factors[0]) or 1.0
         self.branch_factor = key("residual_scale", factors[1]) or 1.0
-        self.logit_divisor = key("logit_scale", factors[2])
+        self.logit_divisor = key("logit_scale", factors[2]) or 1.0
         by_width = self.layers == {"gemma2": 46, "gemma3": 62}.get(self.architecture)
         usual = 1 / math.sqrt(self.width / self.heads if by_width else self.head_dim)
         if self.architecture == "gemma4":
@@ -107,6 +108,8 @@ class Transformer:
 
     def norm(self, x, name):
         weight = self.model.tensor(name + ".weight")
+        if weight is None:
+            weight = self.model.tensor(name)
         if self.has_layer_norms:
             return layer_norm(x, weight, self.model.tensor(name + ".bias"), self.epsilon)
         return rms_norm(x, weight, self.epsilon)
@@ -143,7 +146,8 @@ class Transformer:
 
     def rotate(self, x, layer):
         """x [tokens, heads, head_dim]"""
-        is_off = self.architecture == "granite" and not self.model.key("rope.scaling.finetuned", True)
+        is_off = self.architecture in ("granite", "granitehybrid") and not self.model.key("rope.scaling.finetuned", True)
+        is_off = is_off or self.architecture == "nemotron_h"
         if self.architecture == "gpt2" or is_off or (self.architecture == "smollm3" and (layer + 1) % 4 == 0):
             return x
         inverse, factor = self.frequencies(layer)
@@ -221,6 +225,59 @@ class Transformer:
             out = out * gate
         return self.linear(out.reshape(tokens, -1), prefix + "attn_output")
 
+    def has_feed_forward(self, layer):
+        return self.architecture != "nemotron_h" or self.model.key("feed_forward_length")[layer] > 0
+
+    def mixers(self, layer):
+        """What is added to the rows before the feed-forward layer, all from the same rows."""
+        if self.architecture == "falcon-h1":
+            return [self.attention, self.state_space]
+        if self.architecture in SHORT_CONVOLUTIONS + STATE_SPACES:
+            if self.architecture == "nemotron_h" and self.has_feed_forward(layer):
+                return []
+            if self.model.key("attention.head_count_kv")[layer] > 0:
+                return [self.attention]
+            return [self.state_space if self.architecture in STATE_SPACES else self.short_convolution]
+        return [self.delta_net if self.is_recurrent(layer) else self.attention]
+
+    def convolved(self, inputs, name):
+        """Along the tokens, each channel by itself; what was before the first token is zero."""
+        taps, tokens = self.model.tensor(name + ".weight"), len(inputs)
+        width = taps.shape[1]
+        before = np.concatenate([np.zeros((width - 1, inputs.shape[1])), inputs])
+        sums = sum(taps[:, j] * before[j:j + tokens] for j in range(width))
+        bias = self.model.tensor(name + ".bias")
+        return sums if bias is None else sums + bias
+
+    def short_convolution(self, x, layer):
+        prefix = f"blk.{layer}.shortconv."
+        before, behind, inputs = np.split(self.linear(x, prefix + "in_proj"), 3, -1)
+        return self.linear(behind * self.convolved(before * inputs, prefix + "conv"), prefix + "out_proj")
+
+    def state_space(self, x, layer):
+        """Dao & Gu 2024, arXiv:2405.21060, one token after the other."""
+        key, tensor, prefix, tokens = self.model.key, self.model.tensor, f"blk.{layer}.", len(x)
+        heads, groups, size = key("ssm.time_step_rank"), key("ssm.group_count"), key("ssm.state_size")
+        columns = key("ssm.inner_size")
+        channels = columns + 2 * groups * size
+        gate, inputs, time = np.split(self.linear(x, prefix + "ssm_in"), [columns, columns + channels], -1)
+        inputs = silu(self.convolved(inputs, prefix + "ssm_conv1d"))
+        values = inputs[:, :columns].reshape(tokens, heads, -1)
+        writes, reads = (y.reshape(tokens, groups, size) for y in np.split(inputs[:, columns:], 2, -1))
+        time = np.log1p(np.exp(time + tensor(prefix + "ssm_dt.bias")))
+        decay = np.exp(time * tensor(prefix + "ssm_a")[:, 0])
+        out = np.zeros_like(values)
+        for head in range(heads):
+            group, state = head * groups // heads, np.zeros((size, values.shape[-1]))
+            for t in range(tokens):
+                state = decay[t, head] * state + np.outer(writes[t, group], time[t, head] * values[t, head])
+                out[t, head] = reads[t, group] @ state + tensor(prefix + "ssm_d")[head, 0] * values[t, head]
+        out = out.reshape(tokens, columns) * silu(gate)
+        weight = tensor(prefix + "ssm_norm.weight")  # of each group by itself
+        if weight is not None:
+            out = rms_norm(out.reshape(tokens, groups, -1), weight, self.epsilon).reshape(tokens, columns)
+        return self.linear(out, prefix + "ssm_out")
+
     def is_recurrent(self, layer):
         if self.architecture not in ("qwen35", "qwen35moe", "qwen3next"):
             return False
@@ -249,11 +306,9 @@ class Transformer:
         """Yang et al. 2024, arXiv:2412.06464, one token after the other."""
         key, tensor, prefix, tokens = self.model.key, self.model.tensor, f"blk.{layer}.", len(x)
         key_heads, heads, key_dim = key("ssm.group_count"), key("ssm.time_step_rank"), key("ssm.state_size")
-        value_dim, width = key("ssm.inner_size") // heads, key("ssm.conv_kernel")
+        value_dim = key("ssm.inner_size") // heads
         inputs, gate, beta, alpha = self.delta_net_inputs(x, prefix)
-        before = np.concatenate([np.zeros((width - 1, inputs.shape[1])), inputs])
-        taps = tensor(prefix + "ssm_conv1d.weight")
-        convolved = silu(sum(taps[:, j] * before[j:j + tokens] for j in range(width)))
+        convolved = silu(self.convolved(inputs, prefix + "ssm_conv1d"))
         q, k, v = np.split(convolved, [key_heads * key_dim, 2 * key_heads * key_dim], -1)
 
         def unit(y):
@@ -282,7 +337,7 @@ class Transformer:
         bias = self.model.tensor(prefix + "ffn_gate_inp.bias")
         if bias is not None:
             scores = scores + bias
-        gating = key("expert_gating_func", {"glm4moe": 2, "gpt-oss": 3}.get(self.architecture, 1))
+        gating = key("expert_gating_func", {"glm4moe": 2, "gpt-oss": 3, "lfm2moe": 2}.get(self.architecture, 1))
         probabilities = {1: softmax, 2: sigmoid, 3: lambda z: z}[gating](scores)
         values = probabilities.copy()
         if self.model.tensor(prefix + "exp_probs_b.bias") is not None:
@@ -297,7 +352,8 @@ class Transformer:
         weights = probabilities[chosen]
         if gating == 3:
             weights = softmax(weights)
-        always = self.architecture in ("gemma4", "granitemoe", "llama", "minicpm", "mistral3", "qwen35moe", "qwen3moe", "qwen3next")
+        always = self.architecture in ("gemma4", "granitehybrid", "granitemoe", "lfm2moe", "llama", "minicpm", "mistral3", "qwen35moe",
+                                       "qwen3moe", "qwen3next")
         if key("expert_weights_norm", always):
             weights = weights / max(weights.sum(), 6.103515625e-5)
         return chosen, weights * (key("expert_weights_scale", 0.0) or 1.0)
@@ -356,7 +412,9 @@ class Transformer:
         prefix = f"blk.{layer}."
         if self.architecture != "gemma4" and self.model.tensor(prefix + "ffn_gate_inp.weight") is not None:
             return self.experts(x, prefix)
-        if self.architecture in ("gpt2", "starcoder2"):
+        if self.architecture == "nemotron_h":
+            inner = np.maximum(self.linear(x, prefix + "ffn_up"), 0) ** 2  # So et al. 2021, arXiv:2109.08668
+        elif self.architecture in ("gpt2", "starcoder2"):
             inner = gelu(self.linear(x, prefix + "ffn_up"))
         elif self.architecture in ("glm4", "phi3"):
             both = self.linear(x, prefix + "ffn_up")
@@ -380,12 +438,17 @@ class Transformer:
         embeddings = self.layer_embeddings(x, token_ids)
         for layer in range(self.layers):
             prefix = f"blk.{layer}."
-            mix = self.delta_net if self.is_recurrent(layer) else self.attention
-            added = mix(self.norm(x, prefix + "attn_norm"), layer)
-            if self.has_post_norms:
-                added = self.norm(added, prefix + "post_attention_norm")
-            x = x + added * self.branch_factor
+            normed, mixers = self.norm(x, prefix + "attn_norm"), self.mixers(layer)
+            if mixers:
+                added = sum(mix(normed, layer) for mix in mixers)
+                if self.has_post_norms:
+                    added = self.norm(added, prefix + "post_attention_norm")
+                x = x + added * self.branch_factor
+            if not self.has_feed_forward(layer):
+                continue
             norm = prefix + ("post_attention_norm" if self.architecture in NAMED_BY_ATTENTION else "ffn_norm")
+            if self.architecture == "nemotron_h":
+                norm = prefix + "attn_norm"
             if self.architecture == "gemma4" and model.tensor(prefix + "ffn_gate_inp.weight") is not None:
                 added = self.beside_experts(x, layer)
             else:
@@ -401,6 +464,7 @@ class Transformer:
         output = model.tensor("output.weight")
         if output is None or self.architecture in ("gemma", "gemma2"):
             output = embedding
-        logits = soft_cap(self.norm(x, "output_norm") @ output.T / self.logit_divisor, self.logit_cap)
+        last_norm = "token_embd_norm" if self.architecture in SHORT_CONVOLUTIONS else "output_norm"
+        logits = soft_cap(self.norm(x, last_norm) @ output.T / self.logit_divisor, self.logit_cap)
         logits = logits - logits.max(-1, keepdims=True)
         return logits - np.log(np.exp(logits).sum(-1, keepdims=True))

@@ -463,6 +463,117 @@ void add_unequal_files(HostileFiles& files) {
   gemma.i32("embedding_length_per_layer_input", {8});
 }
 
+// A list with a number for each layer.
+void add_list(const Liar& liar, const std::string& name, const std::string& key,
+              const std::vector<std::uint32_t>& numbers, const std::string& sentence) {
+  liar.change(name, "M1", sentence, [=](ModelDraft& d) { d.set_array<std::uint32_t>(key, numbers); });
+}
+
+void add_short_convolution_files(HostileFiles& files) {
+  const Liar dense("lfm2", files);
+  const std::string heads = "lfm2.attention.head_count_kv", hidden = "lfm2.feed_forward_length";
+  dense.missing_key("shortconv.l_cache");
+  dense.i32("shortconv.l_cache", {-1, 0, 1, 65, 1 << 30});
+  dense.string("shortconv.l_cache", "3");
+  dense.change("l_cache-4", "M2", "\"blk.0.shortconv.conv.weight\" has the shape",
+               [](ModelDraft& d) { d.set_u32("lfm2.shortconv.l_cache", 4); });
+  add_list(dense, "head_count_kv-too-few", heads, {0, 0, 2}, heads + " holds 3 entries for 4 layers");
+  add_list(dense, "head_count_kv-too-many", heads, {0, 0, 2, 0, 0}, heads + " holds 5 entries for 4 layers");
+  add_list(dense, "head_count_kv-none", heads, {0, 0, 0, 0}, heads + " is 0; 1 to 1024 is allowed");
+  add_list(dense, "head_count_kv-3", heads, {0, 0, 3, 0}, heads + " is 3, which does not divide the 4 heads");
+  add_list(dense, "head_count-of-layers", "lfm2.attention.head_count", {4, 4, 0, 4},
+           "lfm2.attention.head_count is 0 in a layer that needs some");
+  add_list(dense, "feed_forward_length-of-layers", hidden, {96, 0, 96, 96},
+           hidden + " is 0; 1 to 1048576 is allowed");
+  dense.change("head_count_kv-of-floats", "G7", heads + " has type array of f32", [=](ModelDraft& d) {
+    const std::vector<float> numbers(4, 2.0f);
+    d.set_raw_array(heads, static_cast<std::uint32_t>(GgufType::kF32), 4, std::as_bytes(std::span(numbers)));
+  });
+  dense.change("head_count_kv-others", "M2", "\"blk.0.attn_q.weight\" is missing", [=](ModelDraft& d) {
+    d.set_array<std::uint32_t>(heads, {2, 0, 2, 0});
+  });
+  for (const char* name :
+       {"blk.0.shortconv.in_proj.weight", "blk.1.shortconv.conv.weight", "blk.3.shortconv.out_proj.weight",
+        "blk.2.attn_q_norm.weight", "token_embd_norm.weight"})
+    dense.tensor(name);
+  add_copy(dense, "blk.0.shortconv.conv.bias", "blk.0.attn_norm.weight");
+  add_copy(dense, "blk.0.attn_q.weight", "blk.2.attn_q.weight");
+  add_copy(dense, "output_norm.weight", "token_embd_norm.weight");
+
+  const Liar moe("lfm2moe", files);
+  moe.i32("expert_gating_func", {1, 3, -1});
+  moe.i32("leading_dense_block_count", {-1, 5});
+  moe.missing_key("expert_feed_forward_length");
+  moe.i32("attention.sliding_window", {8});
+}
+
+void add_state_space_files(HostileFiles& files) {
+  const Liar granite("granitehybrid", files);
+  for (const char* suffix :
+       {"ssm.conv_kernel", "ssm.state_size", "ssm.group_count", "ssm.time_step_rank", "ssm.inner_size"}) {
+    granite.missing_key(suffix);
+    granite.i32(suffix, {-1, 0, 1 << 30});
+    granite.string(suffix, "4");
+  }
+  granite.change("ssm.group_count-3", "M1",
+                 "granitehybrid.ssm.time_step_rank is 8, which is no multiple of the 3 groups",
+                 [](ModelDraft& d) { d.set_u32("granitehybrid.ssm.group_count", 3); });
+  granite.i32("ssm.inner_size", {127, 10'000});
+  for (const auto& [suffix, value] : {std::pair{"ssm.conv_kernel", 3u},
+                                      {"ssm.state_size", 23u},
+                                      {"ssm.group_count", 4u},
+                                      {"ssm.time_step_rank", 4u},
+                                      {"ssm.inner_size", 64u}}) {
+    const std::string key = std::string("granitehybrid.") + suffix;
+    granite.change(std::string(suffix) + "-other-than-the-tensors", "M2", "has the shape",
+                   [=, value = value](ModelDraft& d) { d.set_u32(key, value); });
+  }
+  for (const char* name :
+       {"blk.0.ssm_in.weight", "blk.2.ssm_conv1d.weight", "blk.3.ssm_dt.bias", "blk.0.ssm_a", "blk.2.ssm_d",
+        "blk.3.ssm_norm.weight", "blk.0.ssm_out.weight", "blk.1.attn_q.weight", "blk.0.ffn_norm.weight"})
+    granite.tensor(name);
+  for (const float value : {0.5f, kInfinity}) {
+    granite.change(
+        "ssm_a-holding-" + std::to_string(value), "M4", "with which a state would grow without end",
+        [=](ModelDraft& d) { std::memcpy(&d.tensor("blk.0.ssm_a").bytes[4], &value, sizeof value); });
+  }
+  granite.f32("logit_scale", {-1.0f, 1e30f, kNan, kInfinity});
+  add_copy(granite, "blk.1.ssm_a", "blk.0.ssm_a");
+  add_copy(granite, "blk.0.ssm_in.bias", "blk.0.ssm_dt.bias");
+  add_copy(granite, "blk.0.ssm_x.weight", "blk.0.ssm_out.weight");
+
+  const Liar nemotron("nemotron_h", files);
+  const std::string hidden = "nemotron_h.feed_forward_length";
+  add_list(nemotron, "feed_forward_length-too-few", hidden, {0, 96},
+           hidden + " holds 2 entries for 6 layers");
+  nemotron.change("feed_forward_length-two", "M2", "\"blk.4.ffn_up.weight\" has the shape",
+                  [=](ModelDraft& d) {
+                    d.set_array<std::uint32_t>(hidden, {0, 96, 0, 0, 95, 0});
+                  });
+  nemotron.change("feed_forward_length-everywhere", "M1",
+                  "nemotron_h.attention.head_count_kv leaves no layer with attention",
+                  [=](ModelDraft& d) { d.set_u32(hidden, 96); });
+  nemotron.change("feed_forward_length-elsewhere", "M2", "\"blk.0.ffn_up.weight\" is missing",
+                  [=](ModelDraft& d) {
+                    d.set_array<std::uint32_t>(hidden, {96, 0, 0, 0, 96, 0});
+                  });
+  nemotron.change("epsilon-missing", "M1", "nemotron_h.attention.layer_norm_rms_epsilon is missing",
+                  [](ModelDraft& d) { d.remove("nemotron_h.attention.layer_norm_epsilon"); });
+  nemotron.f32("attention.layer_norm_epsilon", {0.0f, -1.0f, kNan});
+  nemotron.tensor("blk.1.ffn_up.weight");
+  nemotron.tensor("blk.4.attn_norm.weight");
+  add_copy(nemotron, "blk.1.ffn_norm.weight", "blk.1.attn_norm.weight");
+  add_copy(nemotron, "blk.1.ffn_gate.weight", "blk.1.ffn_up.weight");
+  add_copy(nemotron, "blk.0.ffn_up.weight", "blk.1.ffn_up.weight");
+
+  const Liar falcon("falcon-h1", files);
+  falcon.change("ffn_norm-missing", "M2", "\"blk.0.ffn_norm.weight\" is missing",
+                [](ModelDraft& d) { d.remove_tensor("blk.0.ffn_norm"); });
+  falcon.i32("attention.head_count_kv", {0, 3});
+  falcon.tensor("blk.0.attn_output.weight");
+  falcon.tensor("blk.1.ssm_out.weight");
+}
+
 }  // namespace
 
 void add_architecture_files(HostileFiles& files) {
@@ -474,6 +585,8 @@ void add_architecture_files(HostileFiles& files) {
   add_expert_files(files);
   add_recurrent_files(files);
   add_unequal_files(files);
+  add_short_convolution_files(files);
+  add_state_space_files(files);
 }
 
 }  // namespace octavo::test

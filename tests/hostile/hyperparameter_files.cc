@@ -68,7 +68,7 @@ void add_hyperparameter_files(HostileFiles& files) {
   add.u32("attention.key_length", {0, 4'097, 0xffffffffu});
   add.u32("attention.value_length", {0, 8});
   add.f32("attention.layer_norm_rms_epsilon", {0.0f, -1.0f, 2.0f, 1e-14f, kNan, kInfinity});
-  add.f32("rope.freq_base", {0.0f, 0.5f, -10'000.0f, 1e10f, kNan, kInfinity});
+  add.f32("rope.freq_base", {0.0f, 0.5f, -10'000.0f, 1e13f, kNan, kInfinity});
   add.u32("rope.dimension_count", {0, 3, 18, 0xffffffffu});
   add.f32("rope.scaling.factor", {0.0f, -1.0f, 1e-6f, kNan, kInfinity});
   add.u32("rope.scaling.original_context_length", {0});

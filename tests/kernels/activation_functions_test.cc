@@ -61,6 +61,27 @@ TEST_P(ActivationFunctions, GeluIsAccurateOverTheWholeRange) {
   }
 }
 
+TEST_P(ActivationFunctions, ASquaredReluIsExactAndKeepsWhatIsNoNumber) {
+  const cpu::KernelTable& kernels = cpu::kernel_table(GetParam());
+  const float nan = std::numeric_limits<float>::quiet_NaN(),
+              infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> z = {-2.0f, -0.0f, 0.0f, 0.5f,      3.0f,  -1e30f, 1e-30f, 1e18f, -7.0f,
+                                -1.0f, 1.5f,  2.0f, -infinity, 11.0f, -3.0f,  4.0f,   7.0f,  -0.5f};
+  std::vector<float> alone = z, gated = z;
+  const std::vector<float> twos(z.size(), 2.0f);
+  const auto size = static_cast<std::int64_t>(z.size());
+  kernels.squared_relu(alone.data(), size);
+  kernels.squared_relu_mul(gated.data(), twos.data(), size);
+  for (std::size_t i = 0; i < z.size(); ++i) {
+    const float expected = z[i] > 0.0f ? z[i] * z[i] : 0.0f;
+    EXPECT_EQ(alone[i], expected) << z[i];
+    EXPECT_EQ(gated[i], 2.0f * expected) << z[i];
+  }
+  float no_number = nan;
+  kernels.squared_relu(&no_number, 1);
+  EXPECT_TRUE(std::isnan(no_number));
+}
+
 // Numbers of both signs and every size, and what lies at the ends.
 std::vector<float> numbers_of_every_size() {
   std::vector<float> x;

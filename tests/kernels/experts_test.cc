@@ -293,6 +293,7 @@ TEST_P(Experts, AreThoseOfTheReferenceForEveryKind) {
   kinds[6].activation = FeedForwardActivation::kGelu;
   kinds[7].num_used = 8;
   kinds[8].num_used = 1;
+  kinds[8].activation = FeedForwardActivation::kSquaredRelu;
   kinds[9] = {.gate = TensorType::kQ4_K, .up = TensorType::kQ6_K, .down = TensorType::kF16, .shared = 256};
   kinds[10].has_own_norms = true;  // as gemma4's
   kinds[10].shared = 41;

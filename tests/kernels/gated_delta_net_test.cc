@@ -113,9 +113,8 @@ TEST_P(GatedDeltaNet, AConvolutionSeesTheNewestTokensOldestFirst) {
   for (const std::int64_t count : {1, 16, 21}) {
     const auto size = static_cast<std::size_t>(count);
     const std::int64_t stride = count + 3;
-    std::vector<float> weights, history(2 * static_cast<std::size_t>(stride), 0.0f),
+    std::vector<float> weights, scratch(3 * size), history(2 * static_cast<std::size_t>(stride), 0.0f),
         rows(history.size(), 0.0f);
-    std::vector<float> scratch(static_cast<std::size_t>(cpu::convolution_scratch_floats(3)));
     for (std::size_t i = 0; i < size; ++i) {
       weights.insert(weights.end(), {1.0f, 10.0f, 100.0f});
       const float base = static_cast<float>(i);

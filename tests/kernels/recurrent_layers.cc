@@ -12,6 +12,9 @@
 namespace octavo::kernels::testing {
 namespace {
 
+// Large, so that it shows where it is added, and that what it is added to has the right size.
+constexpr float kEpsilon = 0.02f;
+
 // Matrices in the file's form, and prepared; the addresses of both stay.
 class PreparedMatrices {
  public:
@@ -88,7 +91,7 @@ RecurrentLayer delta_net_layer(const DeltaNetKind& kind) {
     own->time_bias = noise_row(12, 0, heads, 2.0f);
     own->decay = negative_numbers(13, heads, 2.0f * (1.0f - kind.slowness));
     own->output_norm = norm_weight(14, shape.value_dim);
-    own->view = {.norm = {.weight = own->norm, .epsilon = 1e-6f},
+    own->view = {.norm = {.weight = own->norm, .epsilon = kEpsilon},
                  .query_key_value = own->matrices.add(kind.type, shape.channels(), kind.width, 15),
                  .gate = own->matrices.add(kind.type, shape.value_columns(), kind.width, 16),
                  .alpha = own->matrices.add(TensorType::kF32, heads, kind.width, 17),
@@ -96,10 +99,89 @@ RecurrentLayer delta_net_layer(const DeltaNetKind& kind) {
                  .convolution = own->convolution,
                  .time_bias = own->time_bias,
                  .decay = own->decay,
-                 .output_norm = {.weight = own->output_norm, .epsilon = 1e-6f}};
+                 .output_norm = {.weight = own->output_norm, .epsilon = kEpsilon}};
     return [own, shape, &backend](const PagedBatch& batch, std::int32_t index, ConstMatrixView x,
                                   StateCache& states, MatrixView out) {
       backend.gated_delta_net(own->view, shape, batch, index, x, states, out);
+    };
+  };
+  return layer;
+}
+
+RecurrentLayer state_space_layer(const StateSpaceKind& kind) {
+  const StateSpaceShape& shape = kind.shape;
+  RecurrentLayer layer;
+  layer.name = "state space, " + std::to_string(shape.num_heads) + " heads of " +
+               std::to_string(shape.head_dim) + ", " + std::to_string(shape.num_groups) + " groups of " +
+               std::to_string(shape.state_size) + ", width " + std::to_string(shape.convolution_width) +
+               (kind.has_bias ? ", bias" : "") + (kind.has_norm ? ", norm" : "");
+  layer.type = kind.type;
+  layer.input_width = kind.width;
+  layer.output_width = shape.inner_columns();
+  layer.recurrent_floats = shape.recurrent_floats();
+  layer.convolution_floats = shape.convolution_floats();
+  layer.add_to_step = [shape](StepShape& step) { step.state_space = shape; };
+  layer.prepare = [kind, shape](Backend& backend) -> RunLayer {
+    struct Weights {
+      explicit Weights(Backend& on) : matrices(on) {}
+      PreparedMatrices matrices;
+      std::vector<float> norm, convolution, convolution_bias, time_bias, decay, skip, output_norm;
+      StateSpaceWeights view;
+    };
+    const auto own = std::make_shared<Weights>(backend);
+    own->norm = norm_weight(30, kind.width);
+    own->convolution = noise_row(31, 0, shape.channels() * shape.convolution_width);
+    if (kind.has_bias) own->convolution_bias = noise_row(32, 0, shape.channels());
+    own->time_bias = noise_row(33, 0, shape.num_heads, 2.0f);
+    own->decay = negative_numbers(34, shape.num_heads, 2.0f * (1.0f - kind.slowness));
+    own->skip = noise_row(35, 0, shape.num_heads);
+    if (kind.has_norm) own->output_norm = norm_weight(36, shape.inner_columns());
+    own->view = {.norm = {.weight = own->norm, .epsilon = kEpsilon},
+                 .input = own->matrices.add(kind.type, shape.channels(), kind.width, 37),
+                 .gate = own->matrices.add(kind.type, shape.inner_columns(), kind.width, 38),
+                 .time_step = own->matrices.add(kind.type, shape.num_heads, kind.width, 39),
+                 .convolution = own->convolution,
+                 .convolution_bias = own->convolution_bias,
+                 .time_bias = own->time_bias,
+                 .decay = own->decay,
+                 .skip = own->skip,
+                 .output_norm = {.weight = own->output_norm, .epsilon = kEpsilon}};
+    return [own, shape, &backend](const PagedBatch& batch, std::int32_t index, ConstMatrixView x,
+                                  StateCache& states, MatrixView out) {
+      backend.state_space(own->view, shape, batch, index, x, states, out);
+    };
+  };
+  return layer;
+}
+
+RecurrentLayer short_convolution_layer(const ShortConvolutionKind& kind) {
+  const ShortConvolutionShape& shape = kind.shape;
+  RecurrentLayer layer;
+  layer.name = "short convolution, " + std::to_string(shape.num_channels) + " channels, width " +
+               std::to_string(shape.convolution_width);
+  layer.type = kind.type;
+  layer.input_width = kind.width;
+  layer.output_width = shape.num_channels;
+  layer.convolution_floats = shape.convolution_floats();
+  layer.add_to_step = [shape](StepShape& step) { step.short_convolution = shape; };
+  layer.prepare = [kind, shape](Backend& backend) -> RunLayer {
+    struct Weights {
+      explicit Weights(Backend& on) : matrices(on) {}
+      PreparedMatrices matrices;
+      std::vector<float> norm, convolution;
+      ShortConvolutionWeights view;
+    };
+    const auto own = std::make_shared<Weights>(backend);
+    own->norm = norm_weight(40, kind.width);
+    own->convolution = noise_row(41, 0, shape.num_channels * std::int64_t{shape.convolution_width});
+    own->view = {.norm = {.weight = own->norm, .epsilon = kEpsilon},
+                 .input = own->matrices.add(kind.type, shape.num_channels, kind.width, 42),
+                 .input_gate = own->matrices.add(kind.type, shape.num_channels, kind.width, 43),
+                 .output_gate = own->matrices.add(kind.type, shape.num_channels, kind.width, 44),
+                 .convolution = own->convolution};
+    return [own, shape, &backend](const PagedBatch& batch, std::int32_t index, ConstMatrixView x,
+                                  StateCache& states, MatrixView out) {
+      backend.short_convolution(own->view, shape, batch, index, x, states, out);
     };
   };
   return layer;
@@ -113,11 +195,23 @@ std::vector<RecurrentLayer> small_layers() {
         DeltaNetShape{1, 1, 5, 7, 1, kTiled}, DeltaNetShape{3, 3, 19, 100, 2, kGrouped},
         DeltaNetShape{1, 3, 32, 16, 6, kTiled}})
     layers.push_back(delta_net_layer({.shape = shape, .width = 50}));
+  for (const StateSpaceShape& shape : {StateSpaceShape{4, 24, 2, 16, 4}, StateSpaceShape{1, 7, 1, 5, 1},
+                                       StateSpaceShape{6, 100, 3, 19, 2}, StateSpaceShape{3, 16, 1, 32, 6}}) {
+    const bool is_even = shape.num_heads % 2 == 0;
+    layers.push_back(state_space_layer({.shape = shape, .width = 50, .has_bias = is_even}));
+    layers.push_back(
+        state_space_layer({.shape = shape, .width = 50, .has_bias = !is_even, .has_norm = false}));
+  }
+  for (const ShortConvolutionShape& shape :
+       {ShortConvolutionShape{50, 3}, ShortConvolutionShape{300, 4}, ShortConvolutionShape{7, 2}})
+    layers.push_back(short_convolution_layer({.shape = shape, .width = 50}));
   return layers;
 }
 
 std::vector<RecurrentLayer> usual_layers(TensorType type) {
-  return {delta_net_layer({.shape = {2, 4, 128, 128, 4, KeyHeadOrder::kTiled}, .type = type})};
+  return {delta_net_layer({.shape = {2, 4, 128, 128, 4, KeyHeadOrder::kTiled}, .type = type}),
+          state_space_layer({.shape = {4, 64, 2, 128, 4}, .type = type}),
+          short_convolution_layer({.shape = {256, 3}, .type = type})};
 }
 
 RunningLayer::RunningLayer(const RecurrentLayer& layer, std::unique_ptr<Backend> backend,

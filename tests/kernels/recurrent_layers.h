@@ -40,6 +40,22 @@ struct DeltaNetKind {
 };
 RecurrentLayer delta_net_layer(const DeltaNetKind& kind);
 
+struct StateSpaceKind {
+  StateSpaceShape shape;
+  TensorType type = TensorType::kF32;
+  std::int64_t width = 256;
+  bool has_bias = true, has_norm = true;
+  float slowness = 0.0f;  // as of DeltaNetKind
+};
+RecurrentLayer state_space_layer(const StateSpaceKind& kind);
+
+struct ShortConvolutionKind {
+  ShortConvolutionShape shape;
+  TensorType type = TensorType::kF32;
+  std::int64_t width = 256;
+};
+RecurrentLayer short_convolution_layer(const ShortConvolutionKind& kind);
+
 // Small ones of odd sizes, of every recurrent operation.
 std::vector<RecurrentLayer> small_layers();
 // As they are in models.

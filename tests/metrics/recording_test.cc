@@ -228,11 +228,12 @@ TEST(Recording, AContradictionIsFoundAndNamed) {
 // The numbers of kinds are in files: they may not change without the version.
 TEST(Recording, KindsOfEventsHaveFixedNumbers) {
   const std::vector<std::string> names = {
-      "step_begin",    "step_end",   "alloc",        "fill",           "seal",          "hit",
-      "share",         "pin",        "unref",        "copy_on_write",  "copy_partial",  "evict",
-      "free",          "swap_out",   "swap_in",      "swap_drop",      "preempt",       "resume",
-      "fork",          "prune",      "state_take",   "state_share",    "state_resume",  "state_copy",
-      "state_release", "state_keep", "state_forget", "state_swap_out", "state_swap_in", "state_miss"};
+      "step_begin", "step_end",      "alloc",        "fill",          "seal",           "hit",
+      "share",      "pin",           "unref",        "copy_on_write", "copy_partial",   "evict",
+      "free",       "swap_out",      "swap_in",      "swap_drop",     "preempt",        "resume",
+      "fork",       "prune",         "leave_window", "state_take",    "state_share",    "state_resume",
+      "state_copy", "state_release", "state_keep",   "state_forget",  "state_swap_out", "state_swap_in",
+      "state_miss"};
   for (std::size_t i = 0; i < names.size(); ++i) {
     EXPECT_EQ(block_event_kind_name(static_cast<Kind>(i)), names[i]);
   }

@@ -62,7 +62,8 @@ TEST(Architectures, GiveTheLogProbabilitiesOfAnIndependentProgram) {
 
 TEST(Architectures, GiveTheSameBitsForEveryChunkAndBlockSize) {
   const test::TemporaryFolder folder;
-  for (const char* name : {"gemma2",
+  for (const char* name : {"falcon-h1_odd_sizes",
+                           "gemma2",
                            "gemma3",
                            "gemma4",
                            "gemma4_embedded",
@@ -76,7 +77,10 @@ TEST(Architectures, GiveTheSameBitsForEveryChunkAndBlockSize) {
                            "glm4",
                            "gpt2",
                            "granite_odd_sizes",
+                           "granitehybrid",
+                           "lfm2_odd_sizes",
                            "llama_with_experts",
+                           "nemotron_h",
                            "phi3_with_window",
                            "qwen3",
                            "qwen35",
@@ -103,7 +107,8 @@ TEST(Architectures, GiveTheSameBitsForEveryChunkAndBlockSize) {
 
 TEST(Architectures, AreTheSameOnEveryBackendForQuantisedWeights) {
   const test::TemporaryFolder folder;
-  for (const char* name : {"gemma",
+  for (const char* name : {"falcon-h1",
+                           "gemma",
                            "gemma2",
                            "gemma3",
                            "gemma4",
@@ -113,7 +118,11 @@ TEST(Architectures, AreTheSameOnEveryBackendForQuantisedWeights) {
                            "gpt-oss",
                            "gpt2",
                            "granite",
+                           "granitehybrid_with_experts",
                            "granitemoe",
+                           "lfm2",
+                           "lfm2moe",
+                           "nemotron_h",
                            "llama_with_experts",
                            "llama_with_shared_expert",
                            "olmoe",
@@ -244,16 +253,18 @@ TEST(Architectures, NameTheTensorThatIsMissingOrHasAnotherShape) {
       const bool is_extra = architecture == "gemma4" &&
                             (name.ends_with("attn_v.weight") || name.ends_with("layer_output_scale.weight") ||
                              name.ends_with("ffn_down_exps.scale"));
-      const bool is_optional =
-          name == "output.weight" || is_extra || (name.ends_with(".bias") && !needs_biases);
+      const bool is_optional_norm = architecture == "falcon-h1" && name.ends_with("ssm_norm.weight");
+      const bool is_optional = name == "output.weight" || is_extra || is_optional_norm ||
+                               (name.ends_with(".bias") && !needs_biases);
       EXPECT_EQ(missing.has_value(), is_optional);
       if (!missing) {
         EXPECT_EQ(missing.error().code, ErrorCode::kDamagedFile);
-        // What may be packed is looked for apart.
-        const std::map<std::string, std::string> apart = {{"ffn_gate_up_exps.weight", "ffn_gate_exps.weight"},
-                                                          {"ssm_in.weight", "attn_qkv.weight"}};
-        const auto packed = apart.find(name.starts_with("blk.") ? name.substr(6) : name);
-        EXPECT_EQ(missing.error().subject, packed == apart.end() ? name : name.substr(0, 6) + packed->second);
+        // What may be packed is looked for apart; falcon-h1's norm by its whole name.
+        std::map<std::string, std::string> others = {{"ffn_gate_up_exps.weight", "ffn_gate_exps.weight"},
+                                                     {"ffn_norm", "ffn_norm.weight"}};
+        if (architecture == "qwen3next") others["ssm_in.weight"] = "attn_qkv.weight";
+        const auto other = others.find(name.starts_with("blk.") ? name.substr(6) : name);
+        EXPECT_EQ(missing.error().subject, other == others.end() ? name : name.substr(0, 6) + other->second);
         EXPECT_NE(missing.error().message.find("is missing"), std::string::npos) << missing.error().message;
       }
       nlohmann::json wider = model;
@@ -296,11 +307,9 @@ TEST(Architectures, LongRopeNeedsBothListsAndTakesTheOneForTheContext) {
 TEST(Architectures, AreFoundByNameAndListedInOneSentence) {
   EXPECT_EQ(
       supported_architectures(),
-      "ernie4_5, gemma, gemma2, gemma3, gemma4, glm4, glm4moe, gpt-oss, gpt2, granite, granitemoe, llama, "
-      "minicpm, mistral3, olmoe, phi3, qwen2, qwen3, qwen35, qwen35moe, qwen3moe, qwen3next, seed_oss, "
-      "smollm3, "
-      "stablelm and "
-      "starcoder2");
+      "ernie4_5, falcon-h1, gemma, gemma2, gemma3, gemma4, glm4, glm4moe, gpt-oss, gpt2, granite, "
+      "granitehybrid, granitemoe, lfm2, lfm2moe, llama, minicpm, mistral3, nemotron_h, olmoe, phi3, qwen2, "
+      "qwen3, qwen35, qwen35moe, qwen3moe, qwen3next, seed_oss, smollm3, stablelm and starcoder2");
   for (const Architecture& architecture : architectures())
     EXPECT_EQ(find_architecture(architecture.name), &architecture);
   EXPECT_EQ(find_architecture("Llama"), nullptr);

@@ -229,7 +229,16 @@ KeySet valid_of(const std::string& architecture) {
     set("attention.sliding_window_pattern", 4u);
     for (const char* suffix : {"attention.key_length_swa", "attention.value_length_swa"}) set(suffix, 32u);
   }
-  if (find_architecture(architecture)->recurrent_layers != RecurrentLayers::kNone) {
+  const RecurrentLayers recurrent = find_architecture(architecture)->recurrent_layers;
+  const LayerParts layer_parts = find_architecture(architecture)->layer_parts;
+  if (recurrent == RecurrentLayers::kShortConvolution) set("shortconv.l_cache", 3u);
+  const bool goes_by_heads =
+      recurrent == RecurrentLayers::kStateSpace || recurrent == RecurrentLayers::kShortConvolution;
+  if (goes_by_heads && layer_parts != LayerParts::kBothMixers)
+    set("attention.head_count_kv", std::vector<std::int32_t>{0, 4, 4, 0, 0, 4, 0, 0});
+  if (layer_parts == LayerParts::kOneOfAll)
+    set("feed_forward_length", std::vector<std::int32_t>{0, 512, 0, 0, 512, 0, 512, 512});
+  if (recurrent == RecurrentLayers::kStateSpace || is_delta_net(recurrent)) {
     set("ssm.conv_kernel", 4u);
     set("ssm.state_size", 32u);
     set("ssm.group_count", 2u);
@@ -259,7 +268,7 @@ TEST(ModelConfig, EveryArchitectureNamesItsKeysAfterItself) {
     EXPECT_EQ(config.architecture, name);
     EXPECT_EQ(config.parts.name, name);
     EXPECT_EQ(config.num_kv_heads, 4);
-    EXPECT_EQ(config.rope.rotary_dim, name == "gpt2" ? 0 : 64);
+    EXPECT_EQ(config.rope.rotary_dim, name == "gpt2" || name == "nemotron_h" ? 0 : 64);
     EXPECT_EQ(config.score_scale, name == "gemma4" ? 1.0 : 0.125);
     expect_error(valid_of(name).set(name + ".block_count", 0u), ErrorCode::kDamagedFile,
                  name + ".block_count", "is 0; 1 to 1024 is allowed");
@@ -346,14 +355,15 @@ TEST(ModelConfig, RecurrentLayersAreListedOrAllButEveryNth) {
 
 TEST(ModelConfig, RecurrentLayersHaveSizesOfTheirOwn) {
   const ModelConfig config = config_of(valid_of("qwen35"));
-  const kernels::DeltaNetShape& shape = config.recurrent.shape;
+  const kernels::DeltaNetShape& shape = config.recurrent.delta_net;
   EXPECT_EQ(shape.num_key_heads, 2);
   EXPECT_EQ(shape.num_value_heads, 6);
   EXPECT_EQ(shape.key_dim, 32);
   EXPECT_EQ(shape.value_dim, 24);
   EXPECT_EQ(shape.convolution_width, 4);
   EXPECT_EQ(shape.key_head_order, kernels::KeyHeadOrder::kTiled);
-  EXPECT_EQ(config_of(valid_of("qwen3next")).recurrent.shape.key_head_order, kernels::KeyHeadOrder::kGrouped);
+  EXPECT_EQ(config_of(valid_of("qwen3next")).recurrent.delta_net.key_head_order,
+            kernels::KeyHeadOrder::kGrouped);
   const kernels::StateLayout layout = config.recurrent.state_layout();
   EXPECT_EQ(layout.num_layers, 6);
   EXPECT_EQ(layout.recurrent_floats, 6 * 32 * 24);
@@ -384,6 +394,109 @@ TEST(ModelConfig, RecurrentLayersThatCannotBeAreRefused) {
   damaged("attention.recurrent_layers", std::vector<std::int32_t>(8, 2),
           "has type array of i32 where an array of booleans is needed");
   damaged("attention.recurrent_layers", true, "has type bool where an array of booleans is needed");
+}
+
+std::string layer_parts(const ModelConfig& config) {
+  std::string text;
+  for (std::int32_t layer = 0; layer < config.num_layers; ++layer) {
+    if (layer > 0) text += ' ';
+    if (config.has_attention(layer)) text += 'a';
+    if (config.is_recurrent(layer)) text += 'r';
+    if (config.has_feed_forward(layer)) text += 'f';
+  }
+  return text;
+}
+
+TEST(ModelConfig, LayersWithoutHeadsOfKeysAreRecurrent) {
+  for (const char* name : {"lfm2", "lfm2moe", "granitehybrid"}) {
+    const ModelConfig config = config_of(valid_of(name));
+    EXPECT_EQ(layer_parts(config), "rf af af rf rf af rf rf") << name;
+    EXPECT_EQ(find_kv_uses(config).places, (std::vector<kernels::KvHeads>(3, {4, 64})));
+    EXPECT_EQ(find_kv_uses(config).layers[5].place, 2);
+    EXPECT_EQ(config.kv_owner(6), ModelConfig::kNoLayer);
+    EXPECT_EQ(config.state_layer(6), 3);
+    EXPECT_EQ(config.recurrent.state_layout().num_layers, 5);
+  }
+  const ModelConfig alone = config_of(valid_of("nemotron_h"));
+  EXPECT_EQ(layer_parts(alone), "r f a r f a f f");
+  EXPECT_EQ(find_kv_uses(alone).layers[5].place, 1);
+  for (const std::int32_t layer : {0, 1}) EXPECT_EQ(alone.kv_owner(layer), ModelConfig::kNoLayer);
+  EXPECT_EQ(alone.state_layer(3), 1);
+  EXPECT_EQ(alone.feed_forward_length, 512);
+  EXPECT_EQ(alone.num_kv_heads, 4);
+  const ModelConfig both = config_of(valid_of("falcon-h1"));
+  EXPECT_EQ(layer_parts(both), "arf arf arf arf arf arf arf arf");
+  EXPECT_EQ(find_kv_uses(both).layers[7].place, 7);
+  EXPECT_EQ(both.state_layer(7), 7);
+  const ModelConfig unequal = config_of(valid_of("lfm2").set(
+      "lfm2.attention.head_count_kv", std::vector<std::int32_t>{0, 4, 2, 0, 0, 4, 0, 0}));
+  EXPECT_EQ(layer_parts(unequal), "rf af af rf rf af rf rf");
+  EXPECT_EQ(find_kv_uses(unequal).places, (std::vector<kernels::KvHeads>{{4, 64}, {2, 64}, {4, 64}}));
+  const ModelConfig none = config_of(valid_of("lfm2").set("lfm2.attention.head_count_kv", 2u));
+  EXPECT_EQ(layer_parts(none), "af af af af af af af af");
+  EXPECT_TRUE(none.recurrent.state_layout().empty());
+  const std::vector<std::int32_t> equal(30, 9);
+  EXPECT_EQ(config_of(valid().set("llama.attention.head_count", equal)).num_heads, 9);
+}
+
+TEST(ModelConfig, StateSpacesAndShortConvolutionsHaveTheirSizes) {
+  const ModelConfig granite = config_of(valid_of("granitehybrid"));
+  const kernels::StateSpaceShape& shape = granite.recurrent.state_space;
+  EXPECT_EQ(shape.num_heads, 6);
+  EXPECT_EQ(shape.head_dim, 24);
+  EXPECT_EQ(shape.num_groups, 2);
+  EXPECT_EQ(shape.state_size, 32);
+  EXPECT_EQ(granite.recurrent.output_columns(), 144);
+  EXPECT_EQ(granite.recurrent.state_layout().recurrent_floats, 32 * 144);
+  EXPECT_EQ(granite.recurrent.state_layout().convolution_floats, 3 * (144 + 2 * 2 * 32));
+  const ModelConfig lfm2 = config_of(valid_of("lfm2"));
+  EXPECT_EQ(lfm2.recurrent.short_convolution.num_channels, 256);
+  EXPECT_EQ(lfm2.recurrent.output_columns(), 256);
+  EXPECT_EQ(lfm2.recurrent.state_layout().recurrent_floats, 0);
+  EXPECT_EQ(lfm2.recurrent.state_layout().convolution_floats, 2 * 256);
+}
+
+TEST(ModelConfig, LayersThatCannotBeAreRefused) {
+  using Numbers = std::vector<std::int32_t>;
+  const auto damaged = [](const std::string& architecture, const std::string& suffix, auto value,
+                          const std::string& sentence) {
+    expect_error(valid_of(architecture).set(architecture + "." + suffix, value), ErrorCode::kDamagedFile,
+                 architecture + "." + suffix, sentence);
+  };
+  const std::string heads = "attention.head_count", kv_heads = "attention.head_count_kv";
+  damaged("lfm2", kv_heads, Numbers{0, 4, 4}, "holds 3 entries for 8 layers");
+  damaged("lfm2", kv_heads, Numbers(8, 0), "is 0; 1 to 1024 is allowed");
+  damaged("lfm2", kv_heads, "all", "has type string where a whole number is needed");
+  damaged("lfm2", kv_heads, std::vector<bool>(8, true),
+          "has type array of bool where an array of whole numbers is needed");
+  damaged("lfm2", heads, Numbers{4, 4, 0, 4, 4, 4, 4, 4}, "is 0 in a layer that needs some");
+  damaged("lfm2", "feed_forward_length", Numbers{512, 0, 512, 512, 512, 512, 512, 512},
+          "is 0; 1 to 1048576 is allowed");
+  damaged("falcon-h1", kv_heads, Numbers{4, 4, 0, 4, 4, 4, 4, 4}, "is 0, which does not divide the");
+  damaged("qwen3", kv_heads, Numbers{4, 4, 0, 4, 4, 4, 4, 4}, "is 0, which does not divide the");
+  damaged("qwen3", kv_heads, Numbers(8, 0), "is 0; 1 to 1024 is allowed");
+  expect_error(valid_of("nemotron_h").set("nemotron_h.feed_forward_length", 512u), ErrorCode::kDamagedFile,
+               "nemotron_h.attention.head_count_kv", "leaves no layer with attention");
+  expect_error(valid_of("lfm2").set("lfm2." + heads, Numbers{4, 4, 2, 4, 4, 4, 4, 4}),
+               ErrorCode::kUnsupported, "lfm2." + heads, "holds 2 and 4; layers that differ so");
+  for (const std::uint32_t width : {0u, 1u, 65u})
+    damaged("lfm2", "shortconv.l_cache", width, "is " + std::to_string(width) + "; 2 to 64 is allowed");
+  damaged("falcon-h1", "ssm.time_step_rank", 7u, "is 7, which is no multiple of the 2 groups");
+  damaged("falcon-h1", "ssm.inner_size", 145u, "is 145, which does not make 6 heads of 1 to 1024 dimensions");
+  expect_error(valid_of("lfm2moe").set("lfm2moe.expert_gating_func", 1u), ErrorCode::kUnsupported,
+               "lfm2moe.expert_gating_func", "needs something that Octavo does not support");
+}
+
+TEST(ModelConfig, SomeNamesOfKeysAreTheFamilys) {
+  const std::string rms = "nemotron_h.attention.layer_norm_rms_epsilon",
+                    layer = "nemotron_h.attention.layer_norm_epsilon";
+  EXPECT_EQ(config_of(valid_of("nemotron_h").set(layer, 0.5f)).norm_epsilon, 1e-6f);
+  EXPECT_EQ(config_of(valid_of("nemotron_h").set(layer, 0.5f).remove(rms)).norm_epsilon, 0.5f);
+  expect_error(valid_of("nemotron_h").remove(rms), ErrorCode::kDamagedFile, rms, "is missing");
+  EXPECT_EQ(config_of(valid_of("granitehybrid")).logit_multiplier, 0.125);
+  EXPECT_EQ(config_of(valid_of("granitehybrid").set("granitehybrid.logit_scale", 0.0f)).logit_multiplier,
+            1.0);
+  EXPECT_EQ(config_of(valid_of("granitehybrid").remove("granitehybrid.logit_scale")).logit_multiplier, 1.0);
 }
 
 TEST(ModelConfig, PositionsOfPicturesAreNoneOfTextsBusiness) {
@@ -822,7 +935,7 @@ TEST(ModelConfig, RealNumbersAreHeldAgainstTheirRanges) {
   };
   expect_real_range("llama.attention.layer_norm_rms_epsilon", {1e-12f, 1e-6f, 1.0f},
                     {0.0f, -1e-5f, 9e-13f, 1.001f});
-  expect_real_range("llama.rope.freq_base", {1.0f, 1e4f, 1e9f}, {0.0f, 0.99f, -1e4f, 1.1e9f});
+  expect_real_range("llama.rope.freq_base", {1.0f, 1e4f, 1e12f}, {0.0f, 0.99f, -1e4f, 1.1e12f});
   expect_real_range("llama.rope.scaling.factor", {0.5f, 1.0f, 128.0f}, {0.0f, -2.0f, 1e7f});
   expect_real_range("llama.rope.scaling.attn_factor", {0.5f, 1.0f}, {0.0f, -1.0f});
   expect_real_range("llama.rope.scaling.yarn_ext_factor", {0.0f, 1.0f}, {-0.1f, 1.1f});
@@ -857,14 +970,14 @@ TEST(ModelConfig, OneNumberForAllLayersIsNeeded) {
   writer.add_string("general.architecture", "llama")
       .add_u32("llama.block_count", 2)
       .add_u32("llama.context_length", 64);
-  writer.add_u32("llama.embedding_length", 64).add_u32("llama.feed_forward_length", 64);
-  writer.add_array<std::uint32_t>("llama.attention.head_count", {4, 8});
+  writer.add_u32("llama.feed_forward_length", 64);
+  writer.add_array<std::uint32_t>("llama.embedding_length", {4, 8});
   const auto bytes = writer.bytes();
   const auto header = GgufHeader::parse(MemorySource(bytes), "test.gguf");
   const auto config = read_model_config(*header);
   ASSERT_FALSE(config.has_value());
   EXPECT_NE(config.error().message.find(
-                "llama.attention.head_count has type array of u32 where a whole number is needed"),
+                "llama.embedding_length has type array of u32 where a whole number is needed"),
             std::string::npos);
 }
 

@@ -115,12 +115,21 @@ inline nlohmann::json tiny_model(std::string_view name) {
 }
 
 inline bool has_experts(const nlohmann::json& model) { return model["keys"].contains("expert_count"); }
-inline bool has_states(const nlohmann::json& model) { return model["keys"].contains("ssm.state_size"); }
+inline bool has_states(const nlohmann::json& model) {
+  return model["keys"].contains("ssm.state_size") || model["keys"].contains("shortconv.l_cache");
+}
 // Models that CUDA refuses: experts, recurrent layers, layers that differ in more than their window, and
 // queries scaled by position.
 inline bool is_for_processors(const nlohmann::json& model) {
   return has_experts(model) || has_states(model) || model["architecture"] == "gemma4" ||
          model["keys"].contains("attention.temperature_scale");
+}
+// What files keep as floats, whatever the type of their weights.
+inline bool is_float_in_every_file(std::string_view name) {
+  for (const std::string_view end :
+       {"ssm_conv1d.weight", "shortconv.conv.weight", "ssm_norm.weight", "per_layer_model_proj.weight"})
+    if (name.ends_with(end)) return true;
+  return !name.ends_with(".weight");
 }
 
 struct TinyModelOptions {
@@ -174,10 +183,8 @@ inline GgufWriter make_tiny_model(nlohmann::json model, const TinyModelOptions& 
     const std::vector<std::uint64_t> dimensions =
         has_matrices ? std::vector<std::uint64_t>{columns, rows / experts, experts}
                      : std::vector<std::uint64_t>{columns, rows};
-    // Routers, biases of experts and convolutions are floats in every file.
-    const bool is_float = experts == 1 || name.ends_with("ssm_conv1d.weight") ||
-                          name == "per_layer_model_proj.weight" ||
-                          (!options.quantises_routers && name.ends_with("ffn_gate_inp.weight"));
+    const bool is_float =
+        is_float_in_every_file(name) || (!options.quantises_routers && name.ends_with("ffn_gate_inp.weight"));
     if (options.weight_type == TensorType::kF32 || is_float) {
       writer.add_tensor_f32(name, dimensions, golden_values(name, rows * columns, centre, scale));
     } else {

@@ -41,6 +41,8 @@ const std::map<std::string, std::string>& operations() {
       {"take_swap_times", "block_copy"},
       {"gate_attention", "gate_attention"},
       {"gated_delta_net", "gated_delta_net"},
+      {"state_space", "state_space"},
+      {"short_convolution", "short_convolution"},
       {"clear_states", "block_copy"},
       {"copy_states", "block_copy"},
       {"swap_states_out", "block_copy"},
@@ -90,8 +92,8 @@ const std::map<std::string, std::set<std::string>>& inherited() {
       {"reference", kOfReference},
       {"cpu", kOfADevice},
       {"cuda",
-       {"embed_layers", "feed_forward_experts", "gate_attention", "gated_delta_net", "clear_states",
-        "copy_states", "swap_states_out", "swap_states_in"}}};
+       {"embed_layers", "feed_forward_experts", "gate_attention", "gated_delta_net", "state_space",
+        "short_convolution", "clear_states", "copy_states", "swap_states_out", "swap_states_in"}}};
   return kNames;
 }
 

@@ -39,6 +39,15 @@ TEST(SplitPattern, EveryTextSplitsAsInHuggingFaceTokenizers) {
   }
 }
 
+TEST(SplitPattern, FamiliesThatTookLlamasPatternTakeWordsWholeOrMergeThem) {
+  for (const char* name : {"llama-bpe", "lfm2", "falcon-h1", "pixtral"}) {
+    EXPECT_EQ(find_split_rule(name)->pattern, SplitPattern::kLlama3) << name;
+    EXPECT_TRUE(find_split_rule(name)->whole_words) << name;
+  }
+  EXPECT_EQ(find_split_rule("dbrx")->pattern, SplitPattern::kLlama3);
+  EXPECT_FALSE(find_split_rule("dbrx")->whole_words);
+}
+
 TEST(SplitPattern, AnUnknownNameIsRefusedWithTheKnownOnes) {
   const auto rule = find_split_rule("viking\n");
   ASSERT_FALSE(rule);

@@ -39,6 +39,12 @@ OCTAVO_INLINE F32x16 softplus_of(F32x16 x) {
   return add(positive, log_of_one_and(exp_not_positive(sub(zero(), magnitude))));
 }
 
+// max keeps its second argument where one is NaN.
+OCTAVO_INLINE F32x16 squared_relu_of(F32x16 z) {
+  const F32x16 positive = max(zero(), z);
+  return mul(positive, positive);
+}
+
 // a[i] = function(a[i], i) for vectors; the last one may be cut.
 template <class Function>
 OCTAVO_INLINE void replace_each(float* a, std::int64_t size, const Function& function) {
@@ -69,6 +75,11 @@ void gelu_mul(float* gate, const float* up, std::int64_t size) {
   combine_each(gate, up, size, [](F32x16 z, F32x16 u) OCTAVO_INLINE_LAMBDA { return mul(gelu_of(z), u); });
 }
 
+void squared_relu_mul(float* gate, const float* up, std::int64_t size) {
+  combine_each(gate, up, size,
+               [](F32x16 z, F32x16 u) OCTAVO_INLINE_LAMBDA { return mul(squared_relu_of(z), u); });
+}
+
 void clamped_swiglu(float* gate, const float* up, std::int64_t size) {
   combine_each(gate, up, size,
                [](F32x16 z, F32x16 u) OCTAVO_INLINE_LAMBDA { return clamped_swiglu_of(z, u); });
@@ -80,6 +91,10 @@ void silu(float* a, std::int64_t size) {
 
 void gelu(float* a, std::int64_t size) {
   replace_each(a, size, [](F32x16 z) OCTAVO_INLINE_LAMBDA { return gelu_of(z); });
+}
+
+void squared_relu(float* a, std::int64_t size) {
+  replace_each(a, size, [](F32x16 z) OCTAVO_INLINE_LAMBDA { return squared_relu_of(z); });
 }
 
 void sigmoid_mul(float* a, const float* gate, std::int64_t size) {
@@ -105,6 +120,10 @@ void soft_cap(float* a, float cap, std::int64_t size) {
 
 void add_row(float* a, const float* b, std::int64_t size) {
   for (std::int64_t i = 0; i < size; ++i) a[i] += b[i];
+}
+
+void multiply_row(float* a, const float* b, std::int64_t size) {
+  for (std::int64_t i = 0; i < size; ++i) a[i] *= b[i];
 }
 
 void add_scaled_row(float* a, const float* b, float factor, std::int64_t size) {

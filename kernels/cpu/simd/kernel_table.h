@@ -100,6 +100,20 @@ struct DeltaRuleJob {
   std::int64_t gate_stride;     // floats, of both
 };
 
+// Consecutive tokens of one head of Mamba-2 (kernels/backend.h). Numbers: the sums S^T C are chains of fused
+// multiply-adds over the state's dimensions, ascending; so a sequence may be cut between any two tokens.
+struct StateSpaceJob {
+  float* state;  // S [state_size][head_dim]
+  std::int32_t state_size, head_dim;
+  std::int64_t num_rows;
+  float* inputs;                // [num_rows][head_dim]: x, then the output
+  const float *writes, *reads;  // [num_rows][state_size]: B and C
+  std::int64_t row_stride;      // floats, of all three
+  const float *decays, *times;  // [num_rows]: factors of S and of x
+  std::int64_t time_stride;     // floats, of both
+  float skip;
+};
+
 // Softmax and value sums run over ranges of this many absolute positions, each by itself; the ranges' results
 // are merged in ascending order. A row's ranges depend on nothing but its position, so neither does the
 // result.
@@ -107,8 +121,6 @@ inline constexpr std::int32_t kAttentionRange = 256;
 
 inline constexpr std::int64_t kPieceEntries = 64;                   // kLogitsPiece of kernels/backend.h
 inline constexpr float kSwigluLimit = 7.0f, kSwigluSlope = 1.702f;  // those of kernels/backend.h
-
-constexpr std::int64_t convolution_scratch_floats(std::int32_t width) { return std::int64_t{16} * width; }
 
 struct KernelTable {
   // out[i] = x[i] / sqrt(mean(x^2) + epsilon) * weight[i]. `out` may be `x`.
@@ -121,6 +133,9 @@ struct KernelTable {
   // a[i] += b[i]
   void (*add_row)(float* a, const float* b, std::int64_t size);
 
+  // a[i] *= b[i]
+  void (*multiply_row)(float* a, const float* b, std::int64_t size);
+
   // a[i] += factor * b[i], rounded twice
   void (*add_scaled_row)(float* a, const float* b, float factor, std::int64_t size);
 
@@ -131,9 +146,11 @@ struct KernelTable {
   // FeedForwardActivation of backend.h.
   void (*silu_mul)(float* gate, const float* up, std::int64_t size);
   void (*gelu_mul)(float* gate, const float* up, std::int64_t size);
+  void (*squared_relu_mul)(float* gate, const float* up, std::int64_t size);
   void (*clamped_swiglu)(float* gate, const float* up, std::int64_t size);
   void (*silu)(float* a, std::int64_t size);
   void (*gelu)(float* a, std::int64_t size);
+  void (*squared_relu)(float* a, std::int64_t size);
 
   // a[i] *= sigmoid(gate[i])
   void (*sigmoid_mul)(float* a, const float* gate, std::int64_t size);
@@ -155,9 +172,10 @@ struct KernelTable {
   void (*rotate_heads)(float* heads, std::int32_t num_heads, std::int32_t head_dim, std::int32_t rotary_dim,
                        bool halves, const float* rotations);
 
-  // scratch: convolution_scratch_floats of its width
+  // scratch: as many floats as there are weights
   void (*convolve)(const ChannelConvolution& job, float* scratch);
   void (*delta_rule)(const DeltaRuleJob& job);
+  void (*state_space)(const StateSpaceJob& job);
 
   // Rounds one token's key and value [head_dim] to the KV type and stores them.
   void (*write_kv)(const float* key, const float* value, const KvSlot& slot);

@@ -10,13 +10,16 @@ void rms_norm(const float* x, const float* weight, float epsilon, std::int64_t s
 void layer_norm(const float* x, const float* weight, const float* bias, float epsilon, std::int64_t size,
                 float* out);
 void add_row(float* a, const float* b, std::int64_t size);
+void multiply_row(float* a, const float* b, std::int64_t size);
 void add_scaled_row(float* a, const float* b, float factor, std::int64_t size);
 void scale_row(float* a, float factor, std::int64_t size);
 void silu_mul(float* gate, const float* up, std::int64_t size);
 void gelu_mul(float* gate, const float* up, std::int64_t size);
+void squared_relu_mul(float* gate, const float* up, std::int64_t size);
 void clamped_swiglu(float* gate, const float* up, std::int64_t size);
 void silu(float* a, std::int64_t size);
 void gelu(float* a, std::int64_t size);
+void squared_relu(float* a, std::int64_t size);
 void sigmoid_mul(float* a, const float* gate, std::int64_t size);
 void sigmoid(float* a, std::int64_t size);
 void softplus(float* a, const float* bias, std::int64_t size);
@@ -27,6 +30,7 @@ void rotate_heads(float* heads, std::int32_t num_heads, std::int32_t head_dim, s
                   bool halves, const float* rotations);
 void convolve(const ChannelConvolution& job, float* scratch);
 void delta_rule(const DeltaRuleJob& job);
+void state_space(const StateSpaceJob& job);
 void write_kv(const float* key, const float* value, const KvSlot& slot);
 void summarise_logits(const float* logits, std::int64_t size, float* piece_maxima, float* max, float* sum);
 void merge_exp_sums(const float* maxima, const float* sums, std::int64_t count, float* max, float* sum);

@@ -1,0 +1,36 @@
+// The products of all rows as one list; then gates and convolution, some neighbouring channels at a time.
+#include "kernels/cpu/cpu_backend.h"
+
+namespace octavo::kernels::cpu {
+
+void CpuBackend::short_convolution(const ShortConvolutionWeights& weights, const ShortConvolutionShape& shape,
+                                   const PagedBatch& batch, std::int32_t layer, ConstMatrixView x,
+                                   StateCache& states, MatrixView out) {
+  const auto& cache = static_cast<const CpuStateCache&>(states);
+  const auto& input = static_cast<const PackedMatrix&>(*weights.input);
+  const auto& input_gate = static_cast<const PackedMatrix&>(*weights.input_gate);
+  const auto& output_gate = static_cast<const PackedMatrix&>(*weights.output_gate);
+  const std::int64_t num_rows = batch.num_tokens, channels = shape.num_channels;
+  float* const products = product_rows_.reserve(num_rows * product_row_floats(shape));
+  const MatrixView inputs{products, num_rows, channels, channels};
+  const MatrixView gates{products + num_rows * channels, num_rows, channels, channels};
+
+  set_normalised(weights.norm, {x.data, num_rows, x.columns, x.stride}, {},
+                 input.activation_form() | input_gate.activation_form() | output_gate.activation_form());
+  const Product list[] = {{&input, inputs}, {&input_gate, gates}, {&output_gate, out}};
+  multiply(list);
+  const ChannelPieces pieces = pieces_of(shape);
+  for_each_sequence_part(
+      batch, pieces.count(), [&](const SequenceRows& sequence, std::int64_t index, std::int32_t worker) {
+        const ChannelPieces::Piece piece = pieces.at(index);
+        const auto multiply_rows = [&](MatrixView target, MatrixView by) {
+          for (std::int64_t row = sequence.first; row < sequence.first + sequence.count; ++row)
+            kernels_.multiply_row(target.row(row) + piece.first, by.row(row) + piece.first, piece.count);
+        };
+        multiply_rows(inputs, gates);
+        convolve(convolution_of(sequence, cache, layer, inputs, weights.convolution, piece), worker);
+        multiply_rows(out, inputs);
+      });
+}
+
+}  // namespace octavo::kernels::cpu
