@@ -175,10 +175,11 @@ std::string experts_text(const ModelDescription& description) {
          exact_bytes_text(static_cast<std::uint64_t>(description.expert_bytes)) + " in all\n";
 }
 
-std::string recurrent_text(const ModelDescription& description) {
+// A layer may have attention beside its state, or neither.
+std::string recurrent_text(const ModelDescription& description, std::int32_t num_with_attention) {
   if (description.num_recurrent_layers == 0) return "";
   return "recurrent       " + std::to_string(description.num_recurrent_layers) + " of the layers, " +
-         std::to_string(description.num_layers - description.num_recurrent_layers) + " have attention\n";
+         std::to_string(num_with_attention) + " have attention\n";
 }
 
 std::string skipped_text(const ModelDescription& description) {
@@ -189,7 +190,8 @@ std::string skipped_text(const ModelDescription& description) {
          exact_bytes_text(static_cast<std::uint64_t>(description.skipped_bytes)) + "\n";
 }
 
-void print_model(std::ostream& out, const model::GgufFile& file, const ModelDescription& description) {
+void print_model(std::ostream& out, const model::GgufFile& file, const ModelDescription& description,
+                 std::int32_t num_with_attention) {
   out << "file            " << shown(description.path) << ", "
       << amount(static_cast<std::uint64_t>(description.file_bytes));
   if (file.num_files() > 1) out << " in " << file.num_files() << " files";
@@ -200,10 +202,10 @@ void print_model(std::ostream& out, const model::GgufFile& file, const ModelDesc
       << "layers          " << description.num_layers << ", width " << description.embedding_length << ", "
       << description.num_heads << " heads and " << description.num_kv_heads << " KV heads of "
       << description.head_dim << "\n"
-      << recurrent_text(description) << experts_text(description) << skipped_text(description)
-      << "context         " << description.context_length << " tokens, vocabulary of "
-      << description.vocabulary_size << ", " << (description.has_chat_template ? "with" : "without")
-      << " chat template\n";
+      << recurrent_text(description, num_with_attention) << experts_text(description)
+      << skipped_text(description) << "context         " << description.context_length
+      << " tokens, vocabulary of " << description.vocabulary_size << ", "
+      << (description.has_chat_template ? "with" : "without") << " chat template\n";
 }
 
 // ---- as JSON
@@ -322,7 +324,7 @@ Result<std::string> report_model(const InspectOptions& options, const ModelPrevi
     return dump_for_output(json) + "\n";
   }
   std::ostringstream out;
-  print_model(out, file, description);
+  print_model(out, file, description, config.num_attention_layers());
   print_kv(out, report);
   out << "types\n";
   print_types(out, file);
