@@ -177,10 +177,11 @@ std::string experts_text(const ModelDescription& description) {
          exact_bytes_text(static_cast<std::uint64_t>(description.expert_bytes)) + " in all\n";
 }
 
-std::string recurrent_text(const ModelDescription& description) {
+// A layer may have attention beside its state, or neither.
+std::string recurrent_text(const ModelDescription& description, std::int32_t num_with_attention) {
   if (description.num_recurrent_layers == 0) return "";
   return "recurrent       " + std::to_string(description.num_recurrent_layers) + " of the layers, " +
-         std::to_string(description.num_layers - description.num_recurrent_layers) + " have attention\n";
+         std::to_string(num_with_attention) + " have attention\n";
 }
 
 std::string skipped_text(const ModelDescription& description) {
@@ -191,7 +192,8 @@ std::string skipped_text(const ModelDescription& description) {
          exact_bytes_text(static_cast<std::uint64_t>(description.skipped_bytes)) + "\n";
 }
 
-void print_model(std::ostream& out, const model::GgufFile& file, const ModelDescription& description) {
+void print_model(std::ostream& out, const model::GgufFile& file, const ModelDescription& description,
+                 std::int32_t num_with_attention) {
   out << "file            " << shown(description.path) << ", "
       << amount(static_cast<std::uint64_t>(description.file_bytes));
   if (file.num_files() > 1) out << " in " << file.num_files() << " files";
@@ -201,10 +203,10 @@ void print_model(std::ostream& out, const model::GgufFile& file, const ModelDesc
       << "parameters      " << with_thousands(description.num_parameters) << "\n"
       << "layers          " << description.num_layers << ", width " << description.embedding_length << ", "
       << model::heads_text(description) << "\n"
-      << recurrent_text(description) << experts_text(description) << skipped_text(description)
-      << "context         " << description.context_length << " tokens, vocabulary of "
-      << description.vocabulary_size << ", " << (description.has_chat_template ? "with" : "without")
-      << " chat template\n";
+      << recurrent_text(description, num_with_attention) << experts_text(description)
+      << skipped_text(description) << "context         " << description.context_length
+      << " tokens, vocabulary of " << description.vocabulary_size << ", "
+      << (description.has_chat_template ? "with" : "without") << " chat template\n";
 }
 
 // ---- as JSON
@@ -341,7 +343,7 @@ Result<std::string> report_model(const InspectOptions& options, const ModelPrevi
     return dump_for_output(json) + "\n";
   }
   std::ostringstream out;
-  print_model(out, file, description);
+  print_model(out, file, description, config.num_attention_layers());
   print_kv(out, report);
   out << "types\n";
   print_types(out, file);

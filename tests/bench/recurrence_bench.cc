@@ -291,7 +291,7 @@ class Bench {
       x = start;
       layers.run(num_layers, num_rows, view_of(x, num_rows), view_of(mixed, num_rows),
                  view_of(hidden, num_rows));
-    }) / model.num_layers;
+    }) / num_layers;
   }
 
   // As one layer's: S of all layers in turn, [channels] of each row.
@@ -309,7 +309,7 @@ class Bench {
           run_head(model, state, head, num_rows, rows.data(), gates.data());
         });
       }
-    }) / model.num_layers;
+    }) / num_layers;
   }
 
   void run_head(const Model& model, float* state, std::int64_t head, std::int64_t num_rows, float* rows,

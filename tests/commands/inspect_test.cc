@@ -121,6 +121,17 @@ TEST(Inspect, SaysWhatRecurrentLayersTakeAndWhatIsNotUsed) {
   EXPECT_EQ(json["kv"]["bytes_per_state"], 2 * 4 * (4 * 16 * 16 + 3 * 128));
 }
 
+TEST(Inspect, CountsLayersWithAttentionWhateverElseTheyHave) {
+  const test::TemporaryFolder folder;
+  for (const auto& [name, text] :
+       {std::pair{"falcon-h1", "recurrent       2 of the layers, 2 have attention"},
+        {"nemotron_h", "recurrent       3 of the layers, 1 have attention"}}) {
+    test::make_tiny_model(test::tiny_model(name)).write(folder / name);
+    const Outcome outcome = inspect({(folder / name).string()});
+    EXPECT_TRUE(contains(outcome.out, text)) << outcome.out << outcome.err;
+  }
+}
+
 TEST(Inspect, NamesInFilesCannotControlTheTerminal) {
   const test::TemporaryFolder folder;
   test::GgufWriter writer = test::make_tiny_llama(1);

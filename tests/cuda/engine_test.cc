@@ -73,13 +73,15 @@ TEST_F(CudaEngine, LeavesModelsOfUnequalLayersToTheProcessor) {
 
 TEST_F(CudaEngine, LeavesModelsWithRecurrentLayersToTheProcessor) {
   EngineOptions options = small_options(kernels::TensorType::kQ4_1);
-  options.model = tiny_model_of("qwen35");
   options.device = Device::kCuda;
-  const auto refused = Engine::create(options);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
-  EXPECT_EQ(refused.error().message,
-            "device: models with recurrent layers or gated attention do not run on the GPU yet; use cpu");
+  for (const char* name : {"qwen35", "lfm2", "granitehybrid", "nemotron_h", "falcon-h1"}) {
+    options.model = tiny_model_of(name);
+    const auto refused = Engine::create(options);
+    ASSERT_FALSE(refused) << name;
+    EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
+    EXPECT_EQ(refused.error().message,
+              "device: models with recurrent layers or gated attention do not run on the GPU yet; use cpu");
+  }
 }
 
 TEST_F(CudaEngine, LeavesTypesWithoutAKernelToTheProcessor) {

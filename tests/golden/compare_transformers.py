@@ -472,11 +472,13 @@ def falcon_h1(shape, model):
 
 
 def nemotron_h(shape, model):
+    if has_biases(shape):
+        return None
     r = shape.recurrent
     kinds = {"M": "mamba", "*": "attention", "-": "mlp"}
     config = dict(layers_block_type=[kinds[c] for c in r["pattern"]], mamba_num_heads=r["heads"], mamba_head_dim=r["head_dim"],
                   n_groups=r["groups"], ssm_state_size=r["state"], conv_kernel=r.get("width", 4), use_conv_bias=r.get("bias", False),
-                  attention_bias=has_biases(shape), mlp_bias=shape.variant.get("feed_forward_biases", False),
+                  mlp_bias=shape.variant.get("feed_forward_biases", False),
                   layer_norm_epsilon=shape.keys.get("attention.layer_norm_rms_epsilon", shape.keys["attention.layer_norm_epsilon"]))
     extra = {"model.embeddings.weight": model.tensor("token_embd.weight"), "model.embed_tokens.weight": None,
              "model.norm_f.weight": model.tensor("output_norm.weight"), "model.norm.weight": None}
