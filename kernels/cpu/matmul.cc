@@ -192,14 +192,23 @@ std::int64_t plan_piece(const PackedMatrix& weights, bool expanded, std::int64_t
 // asked (Zen 4, Q4_0: 1.2 times), unless taking bits apart lets it fall behind, as the arithmetic of more
 // rows does (Zen 4, Q6_K: 1.5 times).
 bool asks_ahead(const PackedMatrix& weights, std::int64_t num_rows) {
-  return num_rows > 1 || weights.expand() != nullptr;
+  return num_rows > 1 || (is_quantised(weights.format()) && weights.expand() != nullptr);
+}
+
+// From what a single tile reads to what it asks for; 0: nothing.
+std::int64_t stream_ahead_bytes(const PackedMatrix& weights, std::int64_t num_rows, std::int64_t together) {
+  if (!asks_ahead(weights, num_rows)) return 0;
+  if (together == 1) return kStreamAheadBytes;
+  // Panels that are read together stand in the way of each other's streams.
+  const std::int64_t bytes = together * weights.panel_bytes();
+  return bytes <= kMostAheadBytes ? bytes : 0;
 }
 
 // A single tile takes the panels one after the other as they come from memory, as many columns at once as the
 // first-level cache holds expanded.
 BlockPlan plan_tile(const PackedMatrix& weights, std::int64_t num_rows, std::int64_t num_panels,
                     std::int64_t together) {
-  const std::int64_t ahead_bytes = asks_ahead(weights, num_rows) ? kStreamAheadBytes : 0;
+  const std::int64_t ahead_bytes = stream_ahead_bytes(weights, num_rows, together);
   if (!expands(weights, num_rows)) return {weights.columns(), num_rows, num_panels, ahead_bytes};
   return {plan_piece(weights, /*expanded=*/true, /*num_pieces=*/1, together), num_rows, together,
           ahead_bytes};
