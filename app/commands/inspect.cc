@@ -343,7 +343,10 @@ Result<std::string> report_model(const InspectOptions& options, const ModelPrevi
     return dump_for_output(json) + "\n";
   }
   std::ostringstream out;
-  print_model(out, file, description, config.num_attention_layers());
+  std::int32_t num_with_attention = 0;
+  for (std::int32_t layer = 0; layer < config.num_layers; ++layer)
+    num_with_attention += config.has_attention(layer) ? 1 : 0;
+  print_model(out, file, description, num_with_attention);
   print_kv(out, report);
   out << "types\n";
   print_types(out, file);
