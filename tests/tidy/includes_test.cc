@@ -55,10 +55,9 @@ const std::map<std::string, std::set<std::string>>& allowed_includes() {
       {"engine/experiments", kPolicy},
       {"engine/model",
        with({"engine/base", "engine/api", "engine/chat_template", "engine/tokenizer"}, kKernelViews)},
-      {"engine/runner",
-       with({"engine/base", "engine/api", "engine/block/window_manager.h", "engine/model",
-             "engine/scheduler/scheduler_output.h"},
-            kKernelViews)},
+      {"engine/runner", with({"engine/base", "engine/api", "engine/block/window_manager.h", "engine/model",
+                              "engine/scheduler/scheduler_output.h"},
+                             kKernelViews)},
       // engine.h is the interface that the engine thread implements.
       {"engine/core",
        with(kPolicy, {"engine/engine.h", "engine/metrics", "engine/runner/runner.h", "engine/tokenizer"})},
