@@ -19,9 +19,6 @@ struct PagedBatch {
   std::span<const std::int32_t>
       block_tables;  // [num_sequences, max_blocks]; entries past the context are not read
   std::int32_t max_blocks = 0;
-  // The same two of layers with a window that have a pool of their own, where entries behind the window are
-  // not read either; else empty
-  std::span<const std::int32_t> window_slot_mapping = {}, window_block_tables = {};
   // [num_tokens, rotary_dim / 2, 2]: cosine and sine of each row's rotation angles,
   // already times the attention factor.
   std::span<const float> rotations;
@@ -33,6 +30,9 @@ struct PagedBatch {
   // [num_sequences], all different: where each sequence's recurrent layers keep their state; empty: the model
   // has none
   std::span<const std::int32_t> states = {};
+  // slot_mapping and block_tables of layers with a window that have a pool of their own, where entries behind
+  // the window are not read either; else empty
+  std::span<const std::int32_t> window_slot_mapping = {}, window_block_tables = {};
 };
 
 // Indices of blocks or states, each in its own pool.
