@@ -153,7 +153,7 @@ TEST(EngineFigures, EqualARecountAfterEveryStep) {
   const unsigned first_seed = test_seed();
   KvTotals sum;
   std::int64_t num_steps = 0, num_pruned = 0;
-  for (unsigned seed = first_seed; seed < first_seed + 400; ++seed) {
+  for (unsigned seed = first_seed; seed < first_seed + 1000; ++seed) {
     SCOPED_TRACE("--gtest_random_seed=" + std::to_string(seed));
     EngineTraffic traffic(seed, layers_of(seed));
     Auditor auditor(traffic);
