@@ -138,6 +138,18 @@ Group read_group(TensorType type, const std::byte* block, int index) {
     case TensorType::kF32:
     case TensorType::kF16:
     case TensorType::kBF16: OCTAVO_CHECK(false, "an unquantised type has no groups");
+    case TensorType::kIQ1_S:
+    case TensorType::kIQ1_M:
+    case TensorType::kIQ2_XXS:
+    case TensorType::kIQ2_XS:
+    case TensorType::kIQ2_S:
+    case TensorType::kIQ3_XXS:
+    case TensorType::kIQ3_S:
+    case TensorType::kTQ1_0:
+    case TensorType::kTQ2_0:
+    case TensorType::kQ1_0:
+    case TensorType::kQ2_0:
+    case TensorType::kNVFP4: OCTAVO_CHECK(false, "a type that is not multiplied with here: multiplies()");
   }
   return group;
 }
