@@ -57,7 +57,9 @@ class Simulation {
         gap_rules_(script_, problem_),
         replayed_({.block_size = script.options.block_size,
                    .num_blocks = script.options.num_blocks,
-                   .num_host_blocks = core_.totals().num_host_blocks}) {
+                   .num_host_blocks = core_.totals().num_host_blocks,
+                   .num_states = core_.totals().num_states,
+                   .num_host_states = core_.totals().num_host_states}) {
     counts_.lives = 1;
     snapshot_ = core_.snapshot();
   }
