@@ -330,7 +330,9 @@ std::int32_t MemoryRules::last_checkpoint(const StepView& step, const ScriptedRe
   std::int32_t last = 0;
   for (std::size_t index = 0; index < step.before.states.size(); ++index) {
     const StateSnapshot &before = step.before.states[index], &after = step.after.states[index];
-    const bool stayed = before.is_checkpoint && after.is_checkpoint && before.position == after.position;
+    // (What was given up and taken again in the step may be a checkpoint of other tokens at the same place.)
+    const bool stayed = before.is_checkpoint && after.is_checkpoint && before.position == after.position &&
+                        before.last_step == after.last_step;
     if (!stayed || before.position > num_tokens || before.position <= last) continue;
     std::uint64_t prefix_hash = ToyModel::root_of(asked.salt);
     for (std::int32_t i = 0; i < before.position; ++i)

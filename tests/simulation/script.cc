@@ -492,7 +492,8 @@ std::optional<Script> simplified(const Script& script, std::size_t way) {
   Script simpler = script;
   if (!Simplifier(way).apply(simpler)) return std::nullopt;
   std::ranges::stable_sort(simpler.operations, {}, &Operation::at);
-  if (!is_in_order(simpler)) return std::nullopt;
+  const bool can_run = simpler.options.window == 0 || most_running_sequences(simpler.options) > 0;
+  if (!is_in_order(simpler) || !can_run) return std::nullopt;
   return simpler;
 }
 
