@@ -118,7 +118,9 @@ std::int32_t BlockManager::most_tokens_with_window(BlockTable& table, const Sequ
                                                    std::int32_t max_tokens) const {
   find_known(table, content, max_tokens);
   const std::int32_t num_own = table.num_sealed_blocks_;
-  const std::int32_t num_found = num_own + static_cast<std::int32_t>(table.known_.size());
+  // What is known may be from a question that reached further.
+  const std::int32_t num_found = std::min(num_own + static_cast<std::int32_t>(table.known_.size()),
+                                          std::max(num_own, max_tokens / options_.block_size));
   const auto has_part = [&](std::int32_t index) {
     if (index < num_own) return index >= table.num_left_behind_;
     const auto known = static_cast<std::size_t>(index - num_own);
