@@ -41,17 +41,19 @@ Result<OpenedModel> open_model(const EngineOptions& options, std::int64_t reserv
   OCTAVO_TRY(ModelPreview preview, ModelPreview::open(options.model));
   auto [file, config, tensors, tokenizer] = std::move(preview).take_parts();
   std::string notice;
-  OCTAVO_TRY(auto backend, kernels::create_backend({.device = std::string(device_name(options.device)),
-                                                    .threads = options.threads,
-                                                    .activation = runner::activation_of(options, tensors),
-                                                    .deterministic = options.deterministic.value_or(false),
-                                                    .graphs = options.cuda_graphs,
-                                                    .needs_experts = config.experts.num_experts > 0,
-                                                    .needs_states = needs_states(config),
-                                                    .needs_unequal_layers = !config.has_usual_layers(),
-                                                    .needs_scaled_queries = config.query_scale_factor > 0.0,
-                                                    .types = tensors.matrix_types()},
-                                                   &notice));
+  OCTAVO_TRY(auto backend,
+             kernels::create_backend({.device = std::string(device_name(options.device)),
+                                      .threads = options.threads,
+                                      .activation = runner::activation_of(options, tensors),
+                                      .deterministic = options.deterministic.value_or(false),
+                                      .graphs = options.cuda_graphs,
+                                      .needs_experts = config.experts.num_experts > 0,
+                                      .needs_states = needs_states(config),
+                                      .needs_unequal_layers = !config.has_usual_layers(),
+                                      .needs_scaled_queries = config.query_scale_factor > 0.0,
+                                      .needs_latent_attention = config.parts.has_latent_attention,
+                                      .types = tensors.matrix_types()},
+                                     &notice));
   const std::int64_t host_bytes = runner::available_memory_bytes() - reserved_bytes;
   OCTAVO_TRY(auto plan, backend->device_bytes()
                             ? runner::plan_runner_on_device(config, tensors, options, host_bytes, *backend)

@@ -154,6 +154,11 @@ struct AttentionShape {
   // [num_heads]: a score of each head, taken as it is, that takes its part of the softmax and has no value
   // (gpt-oss); empty: none
   std::span<const float> sinks = {};
+  // As of KvHeads: values have so many dimensions, which are the first ones of the keys. 0: head_dim of their
+  // own
+  std::int32_t latent_dim = 0;
+
+  constexpr std::int32_t value_dim() const { return latent_dim > 0 ? latent_dim : head_dim; }
 };
 
 // A layer's weights as views; the owner is engine/model. Norms and biases are in the backend's memory:
@@ -188,6 +193,21 @@ struct AttentionInputWeights {
   // RMS norms before rotating, with the epsilon of `norm`. [head_dim]: of each head by itself; as long as the
   // row of all heads: of all together. Empty: none. Values are never rotated.
   std::span<const float> query_norm = {}, key_norm = {}, value_norm = {};
+};
+
+// Of multi-head latent attention in its absorbed form (DeepSeek-AI 2024, arXiv:2405.04434): all heads share
+// one key, the latent numbers of a token and then the rotated ones, and latent_dim of AttentionShape is the
+// number of the former.
+struct LatentInputWeights {
+  NormWeights norm;  // [embedding_length]
+  // [rank, embedding_length] and [rank], kRms: what `query` reads instead of the rows; null: none
+  const Matrix* query_down = nullptr;
+  NormWeights query_norm = {};
+  // [num_heads * (unrotated + rotary_dim), rank or embedding_length]
+  const Matrix* query = nullptr;
+  const Matrix* key_value = nullptr;         // [latent_dim + rotary_dim, embedding_length]
+  NormWeights latent_norm = {};              // [latent_dim], kRms: of the latent numbers alone
+  std::span<const Matrix* const> keys = {};  // of each head [latent_dim, unrotated]
 };
 
 // What projects back to the residual stream.
@@ -394,7 +414,12 @@ struct StepShape {
   std::int32_t num_heads = 0;
   std::int32_t num_kv_heads = 0;
   std::int32_t head_dim = 0;
+  std::int32_t latent_dim = 0;            // as of KvHeads
   std::vector<KvHeads> other_heads = {};  // of layers with others than these, each kind once
+  // Of latent attention; 0: the model has none, or no rank
+  std::int32_t latent_query_dim = 0;   // a head's query before its key's matrix: unrotated and rotated
+  std::int32_t latent_value_dim = 0;   // a head's value behind its matrix
+  std::int32_t latent_query_rank = 0;  // columns of `query` where `query_down` stands before it
   // Of all layers' parts together; 0: there is no such embedding
   std::int32_t layer_embedding_length = 0;
   std::int32_t vocabulary_size = 0;
@@ -514,12 +539,29 @@ class Backend {
                                const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
                                MatrixView q) = 0;
 
+  // As attention_input for latent attention. Of each row, with y = norm(x):
+  //   key_value · y = [c | r];  k = [latent_norm(c) | r rotated by position], rounded and written
+  //   query · query_norm(query_down · y), or query · y, is [u | s] of each head
+  //   q of head h = [keys[h] · u | s rotated], u and s multiplied by batch.query_scales
+  // Not on CUDA yet, here and in project_heads: BackendOptions::needs_latent_attention.
+  //   x  [num_tokens, embedding_length]         q  [num_tokens, num_heads * head_dim]
+  virtual void latent_attention_input(const LatentInputWeights& weights, const AttentionShape& shape,
+                                      const PagedBatch& batch, std::int32_t layer, ConstMatrixView x,
+                                      KvCache& kv, MatrixView q);
+
   // out[t, h, :] = softmax(score_scale * q[t, h, :] · K) · V over positions 0..positions[t], or the
   // last `window` of them, K and V read through the sequence's block table, as stored. Scores are
   // capped first if the shape says so.
-  //   q, out  [num_tokens, num_heads * head_dim]
+  //   q  [num_tokens, num_heads * head_dim]   out  [num_tokens, num_heads * value_dim()]
   virtual void paged_attention(const AttentionShape& shape, const PagedBatch& batch, std::int32_t layer,
                                const KvCache& kv, ConstMatrixView q, MatrixView out) = 0;
+
+  // out[t, h, :] = W_h · input[t, h, :] for each head h: `input` and `out` are cut into as many equal parts
+  // as there are heads, of which the first W_h.columns and W_h.rows numbers count; what stands behind these
+  // in `out` stays as it is.
+  //   input  [num_tokens, heads * at least W_h.columns]   out  [num_tokens, heads * at least W_h.rows]
+  // REQUIRES: matrices of one size and type.
+  virtual void project_heads(std::span<const Matrix* const> heads, ConstMatrixView input, MatrixView out);
 
   // attention[t, :] *= sigmoid(W · norm(x[t, :])), after paged_attention and before project_residual. Not on
   // CUDA yet, here and in the next ones: BackendOptions::needs_states.

@@ -172,8 +172,29 @@ constexpr Architecture minicpm() {
   return architecture;
 }
 
+constexpr Architecture deepseek2() {
+  return {.name = "deepseek2",
+          .scales_queries = true,
+          .dampens_yarn = true,
+          .has_latent_attention = true,
+          .skips_predicted_layers = true,
+          .experts = {.use = ExpertUse::kIfGiven,
+                      .normalises_weights = false,
+                      .reads_weights = true,
+                      .counts_shared = true,
+                      .has_dense_layers = true,
+                      .has_selection_bias = true}};
+}
+
+constexpr Architecture mistral4() {
+  Architecture architecture = deepseek2();
+  architecture.name = "mistral4";
+  return architecture;
+}
+
 // In the order of their names.
 constexpr Architecture kArchitectures[] = {
+    deepseek2(),
     {.name = "ernie4_5"},
     {.name = "falcon-h1",
      .positions = PositionEncoding::kRotatesHalves,
@@ -209,6 +230,7 @@ constexpr Architecture kArchitectures[] = {
      .scales_queries = true,
      .dampens_yarn = true,
      .experts = {.use = ExpertUse::kIfGiven, .length = ExpertLength::kFeedForward}},
+    mistral4(),
     {.name = "nemotron_h",
      .positions = PositionEncoding::kNone,
      .feed_forward = FeedForwardForm::kPlain,

@@ -22,6 +22,9 @@
 //   lfm2, lfm2moe Liquid AI 2025, arXiv:2511.23404    granitehybrid IBM 2025, its model cards
 //   nemotron_h NVIDIA 2025, arXiv:2504.03624          falcon-h1 Zuo et al. 2025, arXiv:2507.22448
 //           the last three with layers of Mamba-2: Dao & Gu 2024, arXiv:2405.21060
+//   deepseek2 DeepSeek-AI 2024, arXiv:2405.04434, and arXiv:2412.19437; GLM-4.7-Flash and Kimi K2, their
+//   model
+//           cards; mistral4 Mistral AI 2026, Mistral Small 4, its model card
 //   gpt2    Radford et al. 2019, Language Models are Unsupervised Multitask Learners
 #pragma once
 
@@ -159,7 +162,7 @@ struct Architecture {
   bool needs_rope_divisors = false;     // rope_freqs, of layers that see all
   double score_scale = 0.0;             // where the file says nothing; 0: 1 / sqrt(head size)
   bool scales_queries = false;          // by position: attention.temperature_scale
-  bool dampens_yarn = false;            // rope.scaling.yarn_log_multiplier
+  bool dampens_yarn = false;  // rope.scaling.yarn_log_multiplier; with latent attention it scales the scores
 
   // With so many layers, scores are scaled by sqrt(heads / width) instead of 1 / sqrt(head size): the 27B
   // models, whose files do not say so. 0: never.
@@ -173,6 +176,8 @@ struct Architecture {
   // no ffn_norm), not by use_parallel_residual, which converters set where the authors say nothing.
   bool ignores_parallel_key = false;
 
+  // Keys and values of all heads are made from a few numbers of each token, and these are kept (DeepSeek V2).
+  bool has_latent_attention = false;
   bool has_sinks = false;  // attn_sinks: a score of each head without a value
   // The norm before the feed-forward layer is called post_attention_norm.
   bool names_feed_forward_norm_by_attention = false;

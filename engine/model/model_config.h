@@ -17,6 +17,7 @@
 #include "engine/model/architecture.h"
 #include "engine/model/expert_config.h"
 #include "engine/model/gguf_header.h"
+#include "engine/model/latent_config.h"
 #include "engine/model/recurrent_config.h"
 #include "kernels/kv_layout.h"
 
@@ -52,8 +53,9 @@ struct ModelConfig {
   // Of layers without experts, where they differ of the longest; 0: there are none
   std::int32_t feed_forward_length = 0;
   std::int32_t num_heads = 0;
-  std::int32_t num_kv_heads = 0;    // divides num_heads; where layers differ, the most of any
-  std::int32_t head_dim = 0;        // of keys and values; num_heads * head_dim need not be embedding_length
+  std::int32_t num_kv_heads = 0;  // divides num_heads; where layers differ, the most of any
+  // Of keys and values as they are kept; num_heads * head_dim need not be embedding_length
+  std::int32_t head_dim = 0;
   std::int32_t local_head_dim = 0;  // of layers with a window; 0: as of all others
   // [num_layers], where layers differ; else empty. Of layers without attention, kv_heads are any; a length of
   // 0: the layer has no feed-forward part
@@ -63,7 +65,8 @@ struct ModelConfig {
   std::int32_t vocabulary_size = 0;
   float norm_epsilon = 0.0f;
   bool norm_epsilon_is_layer_norms = false;  // by its key, see Architecture
-  // Of attention; 1 / sqrt(head_dim) unless the file or architecture says otherwise
+  // Of attention; 1 / sqrt(head_dim) unless the file or architecture says otherwise; with latent attention a
+  // head's own size counts, not that of what is kept
   double score_scale = 0.0;
   // Queries at position p are multiplied by 1 + this * ln(1 + floor(p / rope.original_context_length)), so
   // that scores of long contexts stay apart (Ministral 3); keys are not. 0: they are as they are
@@ -75,6 +78,7 @@ struct ModelConfig {
   std::int32_t sliding_window = 0;
   std::int32_t window_period = 0;             // every so-manieth layer has none; 0: all layers have one
   std::vector<bool> layers_with_window = {};  // [num_layers], instead of the period; empty: the period holds
+  LatentConfig latent;                        // of all layers
   ExpertConfig experts;
   RecurrentConfig recurrent;
   RopeConfig rope;

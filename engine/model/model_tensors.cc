@@ -62,8 +62,9 @@ class TensorFinder {
     bool has_own;  // keys and values
   };
   HeadSizes head_sizes(std::int32_t layer) const {
-    const auto [num_kv_heads, head_dim] = config_.kv_heads(layer);
-    return {head_dim, std::int64_t{config_.num_heads} * head_dim, std::int64_t{num_kv_heads} * head_dim,
+    const kernels::KvHeads heads = config_.kv_heads(layer);
+    const std::int64_t head_dim = heads.head_dim;
+    return {head_dim, config_.num_heads * head_dim, heads.num_kv_heads * head_dim,
             config_.kv_owner(layer) == layer};
   }
 
@@ -83,7 +84,11 @@ class TensorFinder {
   Result<LayerTensors> find_layer(std::int32_t index, const std::string& prefix) {
     LayerTensors layer;
     OCTAVO_TRY(layer.attention_norm, norm(prefix + "attn_norm"));
-    if (config_.has_attention(index)) OCTAVO_TRY_VOID(find_attention(head_sizes(index), prefix, layer));
+    if (parts().has_latent_attention) {
+      OCTAVO_TRY_VOID(find_latent_attention(prefix, layer));
+    } else if (config_.has_attention(index)) {
+      OCTAVO_TRY_VOID(find_attention(head_sizes(index), prefix, layer));
+    }
     if (config_.is_recurrent(index)) {
       OCTAVO_TRY(layer.recurrent, find_recurrent(prefix));
     }
@@ -121,6 +126,47 @@ class TensorFinder {
     if (parts().has_sinks) {
       OCTAVO_TRY(layer.sinks, vector(prefix + "attn_sinks.weight", config_.num_heads));
     }
+    return {};
+  }
+
+  Result<void> find_latent_attention(const std::string& prefix, LayerTensors& layer) {
+    const LatentConfig& sizes = config_.latent;
+    const std::int64_t heads = config_.num_heads, queries = heads * sizes.query_dim;
+    LatentTensors& found = layer.latent;
+    if (const std::int64_t rank = sizes.query_rank; rank > 0) {
+      OCTAVO_TRY(found.query_down.weight, matrix(prefix + "attn_q_a.weight", rank, width()));
+      OCTAVO_TRY(found.query_norm, vector(prefix + "attn_q_a_norm.weight", rank));
+      OCTAVO_TRY(found.query.weight, matrix(prefix + "attn_q_b.weight", queries, rank));
+    } else {
+      OCTAVO_TRY(found.query.weight, matrix(prefix + "attn_q.weight", queries, width()));
+    }
+    OCTAVO_TRY(found.key_value.weight, matrix(prefix + "attn_kv_a_mqa.weight", sizes.key_dim(), width()));
+    OCTAVO_TRY(found.latent_norm, vector(prefix + "attn_kv_a_norm.weight", sizes.latent_dim));
+    OCTAVO_TRY_VOID(find_head_matrices(prefix, found));
+    OCTAVO_TRY(layer.attention_output.weight,
+               matrix(prefix + "attn_output.weight", width(), heads * sizes.value_dim));
+    return {};
+  }
+
+  Result<void> find_head_matrices(const std::string& prefix, LatentTensors& found) {
+    const LatentConfig& sizes = config_.latent;
+    const std::int64_t heads = config_.num_heads, latent = sizes.latent_dim,
+                       unrotated = sizes.unrotated_dim();
+    if (!sizes.has_joint_matrix) {
+      OCTAVO_TRY(const Stack keys, matrices(prefix + "attn_k_b.weight", heads, latent, unrotated));
+      OCTAVO_TRY(const Stack values, matrices(prefix + "attn_v_b.weight", heads, sizes.value_dim, latent));
+      found.keys = each_of(keys, heads, 0, latent);
+      found.values = each_of(values, heads, 0, sizes.value_dim);
+      return {};
+    }
+    const std::int64_t both = unrotated + sizes.value_dim;
+    Projection all;  // of each head the rows of its keys, then those of its values
+    OCTAVO_TRY(all.weight, matrix(prefix + "attn_kv_b.weight", heads * both, latent));
+    for (std::int64_t head = 0; head < heads; ++head) {
+      found.keys.push_back(rows_of(all, head * both, unrotated).weight);
+      found.values.push_back(rows_of(all, head * both + unrotated, sizes.value_dim).weight);
+    }
+    found.keys_are_transposed = true;
     return {};
   }
 
@@ -317,17 +363,17 @@ class TensorFinder {
     }
     const std::string both = prefix + "ffn_gate_up_exps.weight";
     if (file_.find_tensor(both) != nullptr) {
-      OCTAVO_TRY(const Experts all, matrices(both, count, 2 * hidden, width()));
-      found.gate = experts_of(all, count, 0, hidden);
-      found.up = experts_of(all, count, hidden, hidden);
+      OCTAVO_TRY(const Stack all, matrices(both, count, 2 * hidden, width()));
+      found.gate = each_of(all, count, 0, hidden);
+      found.up = each_of(all, count, hidden, hidden);
     } else {
-      OCTAVO_TRY(const Experts gate, matrices(prefix + "ffn_gate_exps.weight", count, hidden, width()));
-      OCTAVO_TRY(const Experts up, matrices(prefix + "ffn_up_exps.weight", count, hidden, width()));
-      found.gate = experts_of(gate, count, 0, hidden);
-      found.up = experts_of(up, count, 0, hidden);
+      OCTAVO_TRY(const Stack gate, matrices(prefix + "ffn_gate_exps.weight", count, hidden, width()));
+      OCTAVO_TRY(const Stack up, matrices(prefix + "ffn_up_exps.weight", count, hidden, width()));
+      found.gate = each_of(gate, count, 0, hidden);
+      found.up = each_of(up, count, 0, hidden);
     }
-    OCTAVO_TRY(const Experts down, matrices(prefix + "ffn_down_exps.weight", count, width(), hidden));
-    found.down = experts_of(down, count, 0, width());
+    OCTAVO_TRY(const Stack down, matrices(prefix + "ffn_down_exps.weight", count, width(), hidden));
+    found.down = each_of(down, count, 0, width());
     OCTAVO_TRY(found.gate_bias, expert_biases(prefix + "ffn_gate_exps.bias", count, hidden));
     OCTAVO_TRY(found.up_bias, expert_biases(prefix + "ffn_up_exps.bias", count, hidden));
     OCTAVO_TRY(found.down_bias, expert_biases(prefix + "ffn_down_exps.bias", count, width()));
@@ -377,30 +423,30 @@ class TensorFinder {
     return expand(*tensor, shape);
   }
 
-  struct Experts {
-    MatrixSource rows;          // of all experts, one expert behind the other
-    std::vector<float> scales;  // of each expert
+  // Matrices of one size, of experts or heads, one behind the other.
+  struct Stack {
+    MatrixSource rows;          // of all
+    std::vector<float> scales;  // of each
   };
 
-  Result<Experts> matrices(std::string_view name, std::int64_t count, std::int64_t rows,
-                           std::int64_t columns) {
+  Result<Stack> matrices(std::string_view name, std::int64_t count, std::int64_t rows, std::int64_t columns) {
     OCTAVO_TRY(const GgufTensor* tensor, required(name));
     const std::int64_t shape[] = {columns, rows, count};
     OCTAVO_TRY(const kernels::TensorType type, check(*tensor, shape));
     OCTAVO_TRY(std::vector<float> scales, second_scales(name, type, count));
-    return Experts{{type, count * rows, columns, file_.bytes_of(*tensor)}, std::move(scales)};
+    return Stack{{type, count * rows, columns, file_.bytes_of(*tensor)}, std::move(scales)};
   }
 
   // Rows first..first + size of each expert.
-  static std::vector<MatrixSource> experts_of(const Experts& all, std::int64_t count, std::int64_t first,
-                                              std::int64_t size) {
-    std::vector<MatrixSource> experts;
+  static std::vector<MatrixSource> each_of(const Stack& all, std::int64_t count, std::int64_t first,
+                                           std::int64_t size) {
+    std::vector<MatrixSource> matrices;
     const std::int64_t stride = all.rows.rows / count;
     for (std::int64_t i = 0; i < count; ++i) {
-      experts.push_back(rows_of({all.rows, {}}, i * stride + first, size).weight);
-      experts.back().scale = all.scales[static_cast<std::size_t>(i)];
+      matrices.push_back(rows_of({all.rows, {}}, i * stride + first, size).weight);
+      matrices.back().scale = all.scales[static_cast<std::size_t>(i)];
     }
-    return experts;
+    return matrices;
   }
 
   // Apart, or in one matrix: which one is the converter's choice, whatever the architecture.

@@ -83,6 +83,37 @@ struct RecurrentTensors {
   bool empty() const { return convolution.empty(); }
 };
 
+// Of latent attention; sizes as in LatentConfig.
+struct LatentTensors {
+  Projection query_down;           // [query_rank, embedding_length]; no rows: queries have no rank
+  std::vector<float> query_norm;   // [query_rank], or empty
+  Projection query;                // [num_heads * query_dim, query_rank or embedding_length]
+  Projection key_value;            // [latent_dim + rotary_dim, embedding_length]
+  std::vector<float> latent_norm;  // [latent_dim]
+  // Of each head [latent_dim, unrotated_dim]; or, as part of a joint matrix, with rows and columns the other
+  // way round
+  std::vector<kernels::MatrixSource> keys;
+  bool keys_are_transposed = false;
+  std::vector<kernels::MatrixSource> values;  // of each head [value_dim, latent_dim]
+
+  bool empty() const { return keys.empty(); }
+
+  template <class Visit>
+  void visit_multiplied(const Visit& visit) const {
+    if (empty()) return;
+    for (const Projection* projection : {&query_down, &query, &key_value}) {
+      if (projection->weight.rows > 0) visit(projection->weight);
+    }
+    for (const kernels::MatrixSource& matrix : keys) visit(keys_are_transposed ? turned(matrix) : matrix);
+    for (const kernels::MatrixSource& matrix : values) visit(matrix);
+  }
+
+  // What becomes of such a matrix, its numbers left out.
+  static kernels::MatrixSource turned(const kernels::MatrixSource& matrix) {
+    return {kernels::TensorType::kF32, matrix.columns, matrix.rows, {}};
+  }
+};
+
 struct LayerTensors {
   NormTensors attention_norm;  // [embedding_length]
   Projection query;            // [num_heads * head_dim, embedding_length]
@@ -90,10 +121,11 @@ struct LayerTensors {
   Projection value;  // no rows: as the layer's keys before their norm
   std::vector<float> query_norm, key_norm, value_norm;  // [head_dim], or empty
   Projection attention_gate;                            // as query, or no rows
-  Projection attention_output;                          // [embedding_length, num_heads * head_dim]
-  RecurrentTensors recurrent;                           // instead of attention or beside it; or empty
-  NormTensors post_attention_norm;                      // [embedding_length]
-  std::vector<float> sinks;                             // [num_heads], or empty
+  LatentTensors latent;                                 // instead of query, key and value; or empty
+  Projection attention_output;      // [embedding_length, num_heads * head_dim, or value_dim]
+  RecurrentTensors recurrent;       // instead of attention or beside it; or empty
+  NormTensors post_attention_norm;  // [embedding_length]
+  std::vector<float> sinks;         // [num_heads], or empty
   NormTensors feed_forward_norm;
   ExpertTensors experts;  // instead of gate, up and down; or empty
   Projection gate;        // [feed_forward_length, embedding_length]; none in layers without a gate
@@ -114,6 +146,7 @@ struct LayerTensors {
           &embedding_gate, &embedding_projection}) {
       if (projection->weight.rows > 0) visit(projection->weight);
     }
+    latent.visit_multiplied(visit);
     experts.visit_multiplied(visit);
   }
 };

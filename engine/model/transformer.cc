@@ -21,8 +21,9 @@ struct ActivationWidths {
 };
 
 ActivationWidths activation_widths(const ModelConfig& config) {
-  const std::int64_t query =
-      std::int64_t{config.num_heads} * std::max(config.head_dim, config.local_head_dim);
+  // Latent attention's values of all heads stand where its queries stood.
+  const std::int64_t query = std::int64_t{config.num_heads} *
+                             std::max({config.head_dim, config.local_head_dim, config.latent.value_dim});
   const std::int64_t recurrent = config.recurrent.output_columns();
   const bool has_both = config.parts.layer_parts == LayerParts::kBothMixers;
   return {.residual = config.embedding_length,
@@ -53,6 +54,7 @@ kernels::AttentionShape attention_shape(const ModelConfig& config, std::int32_t 
   shape.num_heads = config.num_heads;
   shape.num_kv_heads = heads.num_kv_heads;
   shape.head_dim = heads.head_dim;
+  shape.latent_dim = heads.latent_dim;
   shape.rotary_dim = is_local ? config.local_rope->rotary_dim : config.rope.rotary_dim;
   if (!config.rotates(layer)) shape.rotary_dim = 0;
   if (is_local) shape.rotations = kernels::Rotations::kLocal;
@@ -267,9 +269,16 @@ MatrixView Transformer::attend(const kernels::PagedBatch& batch, std::int32_t in
   const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
   const kernels::AttentionShape& shape = shapes_[static_cast<std::size_t>(index)];
   const std::int32_t place = kv_uses_[static_cast<std::size_t>(index)].place;
-  const std::int64_t width = std::int64_t{shape.num_heads} * shape.head_dim;
-  const MatrixView query = first_rows(*query_, batch.num_tokens, width);
-  const MatrixView attention = first_rows(*mixed_, batch.num_tokens, width);
+  const std::int64_t heads = shape.num_heads, rows = batch.num_tokens;
+  const MatrixView query = first_rows(*query_, rows, heads * shape.head_dim);
+  const MatrixView attention = first_rows(*mixed_, rows, heads * shape.value_dim());
+  if (!layer.latent.keys.empty()) {
+    const MatrixView values = first_rows(*query_, rows, heads * config_.latent.value_dim);
+    backend_->latent_attention_input(latent_input(layer), shape, batch, place, residual, *kv, query);
+    backend_->paged_attention(shape, batch, place, *kv, query, attention);
+    backend_->project_heads(layer.latent.values, attention, values);
+    return values;
+  }
   backend_->attention_input(attention_input(layer), shape, batch, place, residual, *kv, query);
   backend_->paged_attention(shape, batch, place, *kv, query, attention);
   if (layer.attention_gate.matrix) backend_->gate_attention(attention_gate(layer), residual, attention);
@@ -352,6 +361,17 @@ kernels::AttentionInputWeights Transformer::attention_input(const LayerWeights& 
           .query_norm = view_of(layer.query_norm),
           .key_norm = view_of(layer.key_norm),
           .value_norm = view_of(layer.value_norm)};
+}
+
+kernels::LatentInputWeights Transformer::latent_input(const LayerWeights& layer) const {
+  const PreparedLatent& latent = layer.latent;
+  return {.norm = norm_of(layer.attention_norm),
+          .query_down = latent.query_down.matrix.get(),
+          .query_norm = {view_of(latent.query_norm), config_.norm_epsilon},
+          .query = latent.query.matrix.get(),
+          .key_value = latent.key_value.matrix.get(),
+          .latent_norm = {view_of(latent.latent_norm), config_.norm_epsilon},
+          .keys = latent.keys};
 }
 
 kernels::AttentionGateWeights Transformer::attention_gate(const LayerWeights& layer) const {

@@ -83,6 +83,7 @@ class Transformer {
   kernels::MatrixView residual_rows() const;
   kernels::NormWeights norm_of(const PreparedNorm& norm) const;
   kernels::AttentionInputWeights attention_input(const LayerWeights& layer) const;
+  kernels::LatentInputWeights latent_input(const LayerWeights& layer) const;
   kernels::AttentionGateWeights attention_gate(const LayerWeights& layer) const;
   kernels::ProjectionWeights attention_output(const LayerWeights& layer) const;
   kernels::DeltaNetWeights delta_net(const LayerWeights& layer) const;

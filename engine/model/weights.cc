@@ -144,6 +144,23 @@ class Preparation {
     return prepared;
   }
 
+  // Floats, with rows and columns the other way round.
+  Result<std::unique_ptr<kernels::Matrix>> prepare_turned(const MatrixSource& source) {
+    OCTAVO_TRY(const std::vector<std::byte> bytes, converted(source, TensorType::kF32));
+    std::vector<std::byte> turned_bytes(bytes.size());
+    const auto rows = static_cast<std::size_t>(source.rows),
+               columns = static_cast<std::size_t>(source.columns);
+    for (std::size_t row = 0; row < rows; ++row) {
+      for (std::size_t column = 0; column < columns; ++column) {
+        std::memcpy(turned_bytes.data() + (column * rows + row) * sizeof(float),
+                    bytes.data() + (row * columns + column) * sizeof(float), sizeof(float));
+      }
+    }
+    MatrixSource turned = LatentTensors::turned(source);
+    turned.bytes = turned_bytes;
+    return prepare_matrix(turned);
+  }
+
   // One after the other.
   Result<void> prepare(const std::vector<MatrixSource>& sources,
                        std::vector<std::unique_ptr<kernels::Matrix>>& owned,
@@ -214,6 +231,27 @@ Result<PreparedExperts> prepare_experts(ExpertTensors tensors, Preparation& prep
   return experts;
 }
 
+Result<PreparedLatent> prepare_latent(LatentTensors tensors, Preparation& preparation) {
+  PreparedLatent latent;
+  if (tensors.empty()) return latent;
+  OCTAVO_TRY(latent.query_down, preparation.prepare(std::move(tensors.query_down)));
+  OCTAVO_TRY(latent.query_norm, preparation.prepare(tensors.query_norm));
+  OCTAVO_TRY(latent.query, preparation.prepare(std::move(tensors.query)));
+  OCTAVO_TRY(latent.key_value, preparation.prepare(std::move(tensors.key_value)));
+  OCTAVO_TRY(latent.latent_norm, preparation.prepare(tensors.latent_norm));
+  if (tensors.keys_are_transposed) {
+    for (const MatrixSource& source : tensors.keys) {
+      OCTAVO_TRY(std::unique_ptr<kernels::Matrix> matrix, preparation.prepare_turned(source));
+      latent.keys.push_back(matrix.get());
+      latent.owned.push_back(std::move(matrix));
+    }
+  } else {
+    OCTAVO_TRY_VOID(preparation.prepare(tensors.keys, latent.owned, latent.keys));
+  }
+  OCTAVO_TRY_VOID(preparation.prepare(tensors.values, latent.owned, latent.values));
+  return latent;
+}
+
 Result<PreparedRecurrent> prepare_recurrent(RecurrentTensors tensors, Preparation& preparation) {
   PreparedRecurrent recurrent;
   if (tensors.empty()) return recurrent;
@@ -245,6 +283,7 @@ Result<LayerWeights> prepare_layer(LayerTensors tensors, Preparation& preparatio
   OCTAVO_TRY(layer.key, preparation.prepare(std::move(tensors.key)));
   OCTAVO_TRY(layer.value, preparation.prepare(std::move(tensors.value)));
   OCTAVO_TRY(layer.attention_gate, preparation.prepare(std::move(tensors.attention_gate)));
+  OCTAVO_TRY(layer.latent, prepare_latent(std::move(tensors.latent), preparation));
   OCTAVO_TRY(layer.attention_output, preparation.prepare(std::move(tensors.attention_output)));
   OCTAVO_TRY(layer.recurrent, prepare_recurrent(std::move(tensors.recurrent), preparation));
   OCTAVO_TRY(layer.sinks, preparation.prepare(tensors.sinks));
@@ -271,8 +310,17 @@ std::int64_t PreparedExperts::memory_bytes() const {
   return bytes;
 }
 
+std::int64_t PreparedLatent::memory_bytes() const {
+  std::int64_t bytes = 0;
+  for (const std::unique_ptr<kernels::Matrix>& matrix : owned) bytes += matrix->memory_bytes();
+  for (const PreparedProjection* projection : {&query_down, &query, &key_value}) {
+    if (projection->matrix) bytes += projection->matrix->memory_bytes();
+  }
+  return bytes;
+}
+
 std::int64_t LayerWeights::memory_bytes() const {
-  std::int64_t bytes = experts.memory_bytes();
+  std::int64_t bytes = latent.memory_bytes() + experts.memory_bytes();
   for (const PreparedProjection* projection :
        {&query, &key, &value, &attention_gate, &attention_output, &recurrent.input, &recurrent.gate,
         &recurrent.input_gate, &recurrent.time_step, &recurrent.beta, &recurrent.output, &gate, &up, &down,

@@ -55,11 +55,22 @@ struct PreparedRecurrent {
   PreparedProjection output;
 };
 
+// As LatentTensors; no matrices: the layer has none.
+struct PreparedLatent {
+  PreparedProjection query_down, query, key_value;
+  std::unique_ptr<kernels::Buffer> query_norm, latent_norm;  // null: none
+  std::vector<std::unique_ptr<kernels::Matrix>> owned;       // all of the heads
+  std::vector<const kernels::Matrix*> keys, values;          // of each head
+
+  std::int64_t memory_bytes() const;
+};
+
 struct LayerWeights {
   PreparedNorm attention_norm;
   PreparedProjection query, key, value;
   std::unique_ptr<kernels::Buffer> query_norm, key_norm, value_norm;  // null: none
   PreparedProjection attention_gate;                                  // no matrix: none
+  PreparedLatent latent;                                              // instead of query, key and value
   PreparedProjection attention_output;
   PreparedRecurrent recurrent;  // instead of attention or beside it
   PreparedNorm post_attention_norm;

@@ -77,6 +77,10 @@ kernels::StepShape step_shape_of(const model::ModelConfig& config, const model::
   const kernels::KvHeads first = config.kv_heads(0);
   shape.num_kv_heads = first.num_kv_heads;
   shape.head_dim = first.head_dim;
+  shape.latent_dim = first.latent_dim;
+  shape.latent_query_dim = config.latent.query_dim;
+  shape.latent_value_dim = config.latent.value_dim;
+  shape.latent_query_rank = config.latent.query_rank;
   for (std::int32_t layer = 1; layer < config.num_layers; ++layer) {
     const kernels::KvHeads heads = config.kv_heads(layer);
     if (heads != first && std::ranges::find(shape.other_heads, heads) == shape.other_heads.end())

@@ -33,8 +33,7 @@ void ReferenceBackend::attention_input(const AttentionInputWeights& weights, con
   for (std::int32_t row = 0; row < batch.num_tokens; ++row) {
     const std::vector<float> normalised = norm(x.row(row), weights.norm);
     const float epsilon = weights.norm.epsilon;
-    const auto& angles = shape.rotations == Rotations::kLocal ? batch.local_rotations : batch.rotations;
-    const float* rotations = angles.data() + static_cast<std::int64_t>(row) * shape.rotary_dim;
+    const float* rotations = rotations_of(shape, batch, row);
     static_cast<const ReferenceMatrix&>(*weights.query).multiply(normalised, weights.query_bias, q.row(row));
     normalise_heads(q.row(row), weights.query->rows(), {weights.query_norm, epsilon});
     for (std::int32_t head = 0; head < shape.num_heads; ++head) {

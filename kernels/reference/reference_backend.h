@@ -51,7 +51,7 @@ class ReferenceKvCache final : public KvCache {
   struct Place {
     std::int32_t block, layer, kv_head, offset;
   };
-  // Rounded to the KV type; `key` and `value` are [head_dim].
+  // Rounded to the KV type; `key` and `value` are [head_dim]. In a latent layer `value` is not looked at.
   void write(const Place& place, const float* key, const float* value);
   float read_key(const Place& place, std::int32_t dimension) const;
   float read_value(const Place& place, std::int32_t dimension) const;
@@ -132,6 +132,8 @@ void for_each_stateful_row(const PagedBatch& batch, const Function& function) {
 }
 // Rotates one head in place. rotations: [rotary_dim / 2, 2].
 void rotate_head(float* head, const AttentionShape& shape, const float* rotations);
+// What a row of the batch is rotated by.
+const float* rotations_of(const AttentionShape& shape, const PagedBatch& batch, std::int64_t row);
 
 class ReferenceBackend final : public Backend {
  public:
@@ -171,6 +173,10 @@ class ReferenceBackend final : public Backend {
   void short_convolution(const ShortConvolutionWeights& weights, const ShortConvolutionShape& shape,
                          const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, StateCache& states,
                          MatrixView out) override;
+  void latent_attention_input(const LatentInputWeights& weights, const AttentionShape& shape,
+                              const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
+                              MatrixView q) override;
+  void project_heads(std::span<const Matrix* const> heads, ConstMatrixView input, MatrixView out) override;
   void project_residual(const ProjectionWeights& weights, ConstMatrixView input,
                         MatrixView residual) override;
   void feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x, MatrixView out) override;

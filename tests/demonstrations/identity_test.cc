@@ -247,7 +247,8 @@ INSTANTIATE_TEST_SUITE_P(
                     std::tuple{"qwen35", 1}, std::tuple{"qwen35moe", 2}, std::tuple{"qwen3next", 3},
                     std::tuple{"lfm2", 4}, std::tuple{"lfm2moe", 5}, std::tuple{"granitehybrid", 1},
                     std::tuple{"nemotron_h", 2}, std::tuple{"falcon-h1", 3}, std::tuple{"gemma4", 6},
-                    std::tuple{"gemma4_embedded", 7}, std::tuple{"gemma4_experts", 8}),
+                    std::tuple{"gemma4_embedded", 7}, std::tuple{"gemma4_experts", 8},
+                    std::tuple{"deepseek2_groups", 1}, std::tuple{"deepseek2_lite", 2}),
     [](const auto& info) {
       std::string name = std::get<0>(info.param);
       std::replace(name.begin(), name.end(), '-', '_');

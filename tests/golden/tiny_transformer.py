@@ -7,7 +7,7 @@ A model is anything with `architecture`, `key(suffix, default)`, the metadata be
 import math
 
 import numpy as np
-from tiny_shapes import NAMED_BY_ATTENTION, SHORT_CONVOLUTIONS, STATE_SPACES
+from tiny_shapes import LATENT, NAMED_BY_ATTENTION, SHORT_CONVOLUTIONS, STATE_SPACES
 
 
 def rms_norm(x, weight, epsilon):
@@ -51,7 +51,7 @@ def soft_cap(x, cap):
     return cap * np.tanh(x / cap) if cap else x
 
 
-NEIGHBOURS = ("ernie4_5", "glm4", "granite", "granitehybrid", "granitemoe", "llama", "minicpm", "mistral3", "smollm3")  # which pairs rotate
+NEIGHBOURS = ("ernie4_5", "glm4", "granite", "granitehybrid", "granitemoe", "llama", "minicpm", "mistral3", "smollm3") + LATENT  # which pairs rotate
 
 
 class Transformer:
@@ -140,6 +140,8 @@ class Transformer:
                 return d * math.log(key("rope.scaling.original_context_length") / (rotations * 2 * math.pi)) / (2 * math.log(base))
             first, last = max(0, math.floor(pair(32))), min(d - 1, math.ceil(pair(1)))
             kept = 1 - np.clip((np.arange(d // 2) - first) / max(0.001, last - first), 0, 1)
+            if self.architecture in LATENT and key("rope.scaling.yarn_log_multiplier", 0.0):
+                return inverse / factor * (1 - kept) + inverse * kept, 1.0  # the scores grow instead
             dampened = 0.1 * key("rope.scaling.yarn_log_multiplier", 0.0) * math.log(factor) + 1.0
             return inverse / factor * (1 - kept) + inverse * kept, (0.1 * math.log(factor) + 1.0) / dampened
         return inverse, 1.0
@@ -225,11 +227,50 @@ class Transformer:
             out = out * gate
         return self.linear(out.reshape(tokens, -1), prefix + "attn_output")
 
+    def latent_attention(self, x, layer):
+        """DeepSeek-AI 2024, arXiv:2405.04434: keys and values of all heads are made from what is kept of a token."""
+        key, tensor, prefix, tokens = self.model.key, self.model.tensor, f"blk.{layer}.", len(x)
+        size, rotary = key("attention.kv_lora_rank"), key("rope.dimension_count")
+        head_dim = key("attention.key_length_mla", key("attention.key_length"))
+        value_dim = key("attention.value_length_mla", key("attention.value_length"))
+        unrotated = head_dim - rotary
+        if key("attention.q_lora_rank", 0):
+            q = self.linear(self.norm(self.linear(x, prefix + "attn_q_a"), prefix + "attn_q_a_norm"), prefix + "attn_q_b")
+        else:
+            q = self.linear(x, prefix + "attn_q")
+        q = q.reshape(tokens, self.heads, head_dim)
+        kept = self.linear(x, prefix + "attn_kv_a_mqa")
+        latent = self.norm(kept[:, :size], prefix + "attn_kv_a_norm")
+        rotated_key = self.rotate(kept[:, None, size:], layer)[:, 0]
+        if tensor(prefix + "attn_kv_b.weight") is None:
+            key_parts = tensor(prefix + "attn_k_b.weight").reshape(self.heads, size, unrotated)
+            value_parts = tensor(prefix + "attn_v_b.weight").reshape(self.heads, value_dim, size)
+        else:
+            both = tensor(prefix + "attn_kv_b.weight").reshape(self.heads, unrotated + value_dim, size)
+            key_parts, value_parts = both[:, :unrotated].transpose(0, 2, 1), both[:, unrotated:]
+        scale = 1 / math.sqrt(head_dim)
+        if key("rope.scaling.type", "") == "yarn":
+            scale *= (1 + key("rope.scaling.yarn_log_multiplier", 0.0) * math.log(key("rope.scaling.factor"))) ** 2
+        length = key("rope.scaling.original_context_length", self.context_length)
+        scales = scale * (1 + key("attention.temperature_scale", 0.0) * np.log(1 + np.arange(tokens) // length))
+        rotated_query = self.rotate(q[..., unrotated:], layer)
+        hidden = np.arange(tokens)[:, None] < np.arange(tokens)[None, :]
+        out = np.zeros((tokens, self.heads, value_dim))
+        for head in range(self.heads):
+            keys = np.concatenate([latent @ key_parts[head], rotated_key], -1)
+            queries = np.concatenate([q[:, head, :unrotated], rotated_query[:, head]], -1)
+            score = queries @ keys.T * scales[:, None]
+            score[hidden] = -np.inf
+            out[:, head] = softmax(score) @ (latent @ value_parts[head].T)
+        return self.linear(out.reshape(tokens, -1), prefix + "attn_output")
+
     def has_feed_forward(self, layer):
         return self.architecture != "nemotron_h" or self.model.key("feed_forward_length")[layer] > 0
 
     def mixers(self, layer):
         """What is added to the rows before the feed-forward layer, all from the same rows."""
+        if self.architecture in LATENT:
+            return [self.latent_attention]
         if self.architecture == "falcon-h1":
             return [self.attention, self.state_space]
         if self.architecture in SHORT_CONVOLUTIONS + STATE_SPACES:

@@ -62,7 +62,11 @@ TEST(Architectures, GiveTheLogProbabilitiesOfAnIndependentProgram) {
 
 TEST(Architectures, GiveTheSameBitsForEveryChunkAndBlockSize) {
   const test::TemporaryFolder folder;
-  for (const char* name : {"falcon-h1_odd_sizes",
+  for (const char* name : {"deepseek2",
+                           "deepseek2_groups",
+                           "deepseek2_joint",
+                           "deepseek2_odd_sizes",
+                           "falcon-h1_odd_sizes",
                            "gemma2",
                            "gemma3",
                            "gemma4",
@@ -80,6 +84,7 @@ TEST(Architectures, GiveTheSameBitsForEveryChunkAndBlockSize) {
                            "granitehybrid",
                            "lfm2_odd_sizes",
                            "llama_with_experts",
+                           "mistral4",
                            "nemotron_h",
                            "phi3_with_window",
                            "qwen3",
@@ -107,7 +112,10 @@ TEST(Architectures, GiveTheSameBitsForEveryChunkAndBlockSize) {
 
 TEST(Architectures, AreTheSameOnEveryBackendForQuantisedWeights) {
   const test::TemporaryFolder folder;
-  for (const char* name : {"falcon-h1",
+  for (const char* name : {"deepseek2_groups",
+                           "deepseek2_joint",
+                           "deepseek2_lite",
+                           "falcon-h1",
                            "gemma",
                            "gemma2",
                            "gemma3",
@@ -168,8 +176,8 @@ TEST(Architectures, ARouterOfQuantisedWeightsMeetsRowsThatAreNotRounded) {
 // What the picker and the memory plan say before loading, and what loading reports on its way.
 TEST(Architectures, ExpertsAreCountedBeforeAndAfterLoadingAndCanBeCancelledOneByOne) {
   const test::TemporaryFolder folder;
-  for (const char* name :
-       {"qwen3moe", "qwen3moe_packed", "glm4moe", "gemma4_experts", "qwen35moe", "qwen3next_packed"}) {
+  for (const char* name : {"qwen3moe", "qwen3moe_packed", "glm4moe", "gemma4_experts", "qwen35moe",
+                           "qwen3next_packed", "deepseek2", "deepseek2_joint"}) {
     test::make_tiny_model(test::tiny_model(name)).write(folder / name);
     const auto file = GgufFile::open(folder / name);
     const auto config = read_model_config(file->header());
@@ -307,8 +315,9 @@ TEST(Architectures, LongRopeNeedsBothListsAndTakesTheOneForTheContext) {
 TEST(Architectures, AreFoundByNameAndListedInOneSentence) {
   EXPECT_EQ(
       supported_architectures(),
-      "ernie4_5, falcon-h1, gemma, gemma2, gemma3, gemma4, glm4, glm4moe, gpt-oss, gpt2, granite, "
-      "granitehybrid, granitemoe, lfm2, lfm2moe, llama, minicpm, mistral3, nemotron_h, olmoe, phi3, qwen2, "
+      "deepseek2, ernie4_5, falcon-h1, gemma, gemma2, gemma3, gemma4, glm4, glm4moe, gpt-oss, gpt2, granite, "
+      "granitehybrid, granitemoe, lfm2, lfm2moe, llama, minicpm, mistral3, mistral4, nemotron_h, olmoe, "
+      "phi3, qwen2, "
       "qwen3, qwen35, qwen35moe, qwen3moe, qwen3next, seed_oss, smollm3, stablelm and starcoder2");
   for (const Architecture& architecture : architectures())
     EXPECT_EQ(find_architecture(architecture.name), &architecture);

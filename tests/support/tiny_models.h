@@ -118,11 +118,14 @@ inline bool has_experts(const nlohmann::json& model) { return model["keys"].cont
 inline bool has_states(const nlohmann::json& model) {
   return model["keys"].contains("ssm.state_size") || model["keys"].contains("shortconv.l_cache");
 }
-// Models that CUDA refuses: experts, recurrent layers, layers that differ in more than their window, and
-// queries scaled by position.
+inline bool has_latent_attention(const nlohmann::json& model) {
+  return model["keys"].contains("attention.kv_lora_rank");
+}
+// Models that CUDA refuses: experts, recurrent layers, layers that differ in more than their window, queries
+// scaled by position, and latent attention.
 inline bool is_for_processors(const nlohmann::json& model) {
   return has_experts(model) || has_states(model) || model["architecture"] == "gemma4" ||
-         model["keys"].contains("attention.temperature_scale");
+         model["keys"].contains("attention.temperature_scale") || has_latent_attention(model);
 }
 // What files keep as floats, whatever the type of their weights.
 inline bool is_float_in_every_file(std::string_view name) {
