@@ -48,8 +48,8 @@ struct AttentionSubject {
   std::string name;
   Attention attention;
   std::vector<AttentionBound> bounds;
-  // Of the emulated device, which is slow: it takes every n-th case of a long sweep, from this one on, unless
-  // OCTAVO_FULL_SWEEP=1.
+  // Of who is slow: the emulated device, and instruction sets that others surpass. They take every n-th case
+  // of a long sweep, from this one on, unless OCTAVO_FULL_SWEEP=1.
   std::optional<std::size_t> first_case = {};
   std::vector<KvType> exact_types =
       {};  // whose values are kept whole: attention to one of them gives its bits

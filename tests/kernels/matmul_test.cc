@@ -22,7 +22,7 @@
 namespace octavo::kernels::cpu {
 namespace {
 
-constexpr std::int64_t kMostRows = 33, kMostOutputs = 192;
+constexpr std::int64_t kMostRows = 33, kMostOutputs = 80;  // five panels: two pairs and one
 constexpr std::uint32_t kSeed = 20240607;
 
 // ---- what the tests know of a type, without reading a block's integers themselves
@@ -416,7 +416,7 @@ TEST_P(MatmulTest, EveryOutputIsTheScalarChainOnEveryInstructionSet) {
     for (const Activation activation : activation_kinds()) {
       const Expected expected = expect(weights, values, kMostRows, activation);
       for (const InstructionSet isa : usable_instruction_sets()) {
-        for (const std::int64_t outputs : {1, 15, 16, 17, 192}) {
+        for (const std::int64_t outputs : {1, 15, 16, 17, 80}) {
           const auto matrix = pack(weights.first_rows(outputs), activation, isa);
           for (const std::int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16, 17, 33}) {
             SCOPED_TRACE(std::string(instruction_set_name(isa)) + ", " + std::to_string(rows) + " rows, " +

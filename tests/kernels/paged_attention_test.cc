@@ -9,6 +9,7 @@
 
 #include "kernels/cpu/attention_work.h"
 #include "tests/kernels/attention_claims.h"
+#include "tests/support/sweep.h"
 
 namespace octavo::kernels::testing {
 namespace {
@@ -50,12 +51,16 @@ std::vector<AttentionSubject> every_instruction_set() {
       const std::byte* const pool = pool_bytes(*cpu, *kv);
       return std::vector<std::byte>(pool, pool + problem.pool.size());
     };
-    // Rounding of up to 1,000 float terms stays far below.
+    // Rounding of up to 1,000 float terms stays far below. Sets that are not the best take some of the cases,
+    // each other ones.
+    const std::size_t num_better = subjects.size();
+    const bool is_best = num_better == 0;
     subjects.push_back({.name = std::string(cpu::instruction_set_name(isa)),
                         .attention = attention,
                         .bounds = {{5e-6}},
+                        .first_case = is_best ? std::nullopt : std::optional(num_better),
                         .exact_types = {std::begin(kEveryKvType), std::end(kEveryKvType)},
-                        .chunks = chunks()});
+                        .chunks = is_best ? chunks() : test::some_of(chunks(), 3, num_better - 1)});
   }
   return subjects;
 }
