@@ -183,6 +183,11 @@ struct ChatAction
                    ShowSearch, SearchChats, ShowMessage, SavePreset, ErasePreset, ApplyPreset, ExportChat,
                    ExportAllChats, ImportChats, StartTwoLongChats> {
   using variant::variant;
+  ChatAction(const ChatAction&);
+  ChatAction(ChatAction&&) noexcept;
+  ChatAction& operator=(const ChatAction&);
+  ChatAction& operator=(ChatAction&&) noexcept;
+  ~ChatAction();
 };
 
 }  // namespace octavo::ui::actions

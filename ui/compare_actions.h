@@ -84,6 +84,11 @@ struct CompareAction
                    ExportComparison, ChangeBatch, RunBatch, StopBatch, ReadPrompts, ExportBatch, StartVote,
                    CastVote, UndoVote, EndVote> {
   using variant::variant;
+  CompareAction(const CompareAction&);
+  CompareAction(CompareAction&&) noexcept;
+  CompareAction& operator=(const CompareAction&);
+  CompareAction& operator=(CompareAction&&) noexcept;
+  ~CompareAction();
 };
 
 }  // namespace octavo::ui::actions

@@ -83,6 +83,11 @@ struct DesktopAction : std::variant<ShowWorkspace, ShowSettings, ShowPalette, Sh
                                     CloseFileBrowser, BrowseTo, ChooseFile, AnswerOverwrite, AttachFile,
                                     RemoveAttachment, OpenFiles, ShowPresets, ShowTree> {
   using variant::variant;
+  DesktopAction(const DesktopAction&);
+  DesktopAction(DesktopAction&&) noexcept;
+  DesktopAction& operator=(const DesktopAction&);
+  DesktopAction& operator=(DesktopAction&&) noexcept;
+  ~DesktopAction();
 };
 
 }  // namespace octavo::ui::actions

@@ -85,6 +85,11 @@ struct MemoryAction
                    StartRecording, StopRecording, OpenRecording, CloseRecording, ExportMemory, ShowChapter,
                    MoveTour, PlayTrial, ChooseExpertsOf, RestartExperts, RunPaper, CancelPaper> {
   using variant::variant;
+  MemoryAction(const MemoryAction&);
+  MemoryAction(MemoryAction&&) noexcept;
+  MemoryAction& operator=(const MemoryAction&);
+  MemoryAction& operator=(MemoryAction&&) noexcept;
+  ~MemoryAction();
 };
 
 }  // namespace octavo::ui::actions

@@ -59,6 +59,11 @@ struct ModelAction
     : std::variant<LoadModel, CancelLoading, ContinueOnCpu, OpenModelPicker, OpenModelFile, LoadModelFile,
                    AskAboutTinyPool, LendTinyPool, GiveBackPool, ModelPickerAction> {
   using variant::variant;
+  ModelAction(const ModelAction&);
+  ModelAction(ModelAction&&) noexcept;
+  ModelAction& operator=(const ModelAction&);
+  ModelAction& operator=(ModelAction&&) noexcept;
+  ~ModelAction();
 };
 
 }  // namespace octavo::ui::actions

@@ -38,6 +38,11 @@ struct TwoModelsAction
     : std::variant<ShowTwoModels, ChooseSecondModel, TakeSecondModel, ChangeWindowOfText, ReadTextToCompare,
                    TakeAnswerAsText, CompareTwoModels, CancelTwoModels, ForkText> {
   using variant::variant;
+  TwoModelsAction(const TwoModelsAction&);
+  TwoModelsAction(TwoModelsAction&&) noexcept;
+  TwoModelsAction& operator=(const TwoModelsAction&);
+  TwoModelsAction& operator=(TwoModelsAction&&) noexcept;
+  ~TwoModelsAction();
 };
 
 }  // namespace octavo::ui::actions
