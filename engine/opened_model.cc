@@ -40,6 +40,9 @@ Result<OpenedModel> open_model(const EngineOptions& options, std::int64_t reserv
   OCTAVO_TRY_VOID(validate(options));
   OCTAVO_TRY(ModelPreview preview, ModelPreview::open(options.model));
   auto [file, config, tensors, tokenizer] = std::move(preview).take_parts();
+  if (options.speculative == Speculation::kMtp) {
+    OCTAVO_TRY_VOID(model::add_next_token_layer(file, config, tensors));
+  }
   std::string notice;
   OCTAVO_TRY(auto backend,
              kernels::create_backend({.device = std::string(device_name(options.device)),

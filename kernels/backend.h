@@ -86,8 +86,9 @@ class HostKvCache {
   std::int32_t num_blocks_;
 };
 
-// The states of the recurrent layers, contents undefined until cleared or copied: on the device, and on the
-// host where they stand while their sequences are swapped out. Memory is committed on first touch.
+// The states of the recurrent layers, contents undefined until cleared or copied: on the device, where drafts
+// have room beside them, and on the host where they stand while their sequences are swapped out. Memory is
+// committed on first touch.
 class StateCache {
  public:
   virtual ~StateCache() = default;
@@ -316,6 +317,8 @@ struct DeltaNetShape {
   // [convolution_width - 1][channels], the oldest first.
   constexpr std::int64_t recurrent_floats() const { return std::int64_t{key_dim} * value_columns(); }
   constexpr std::int64_t convolution_floats() const { return (convolution_width - 1) * channels(); }
+  // What a row brings to a state: the convolution's inputs, and alpha's and beta's part of each value head.
+  constexpr std::int64_t draft_floats() const { return channels() + 2 * std::int64_t{num_value_heads}; }
 };
 
 struct DeltaNetWeights {
@@ -342,6 +345,8 @@ struct StateSpaceShape {
   // Of a layer: S [num_heads][state_size][head_dim], then as of DeltaNetShape.
   constexpr std::int64_t recurrent_floats() const { return state_size * inner_columns(); }
   constexpr std::int64_t convolution_floats() const { return (convolution_width - 1) * channels(); }
+  // As of DeltaNetShape: the convolution's inputs, and two numbers of each head's time step.
+  constexpr std::int64_t draft_floats() const { return channels() + 2 * std::int64_t{num_heads}; }
 };
 
 struct StateSpaceWeights {
@@ -366,6 +371,7 @@ struct ShortConvolutionShape {
   constexpr std::int64_t convolution_floats() const {
     return (convolution_width - 1) * std::int64_t{num_channels};
   }
+  constexpr std::int64_t draft_floats() const { return num_channels; }
 };
 
 struct ShortConvolutionWeights {
@@ -373,6 +379,14 @@ struct ShortConvolutionWeights {
   const Matrix *input = nullptr, *input_gate = nullptr;  // [num_channels, embedding_length]
   const Matrix* output_gate = nullptr;
   std::span<const float> convolution = {};  // [num_channels, convolution_width], the newest token last
+};
+
+// What multi-token prediction begins with (DeepSeek-AI 2024, arXiv:2412.19437, section 2.2): what a model
+// made of a token, and the token behind it.
+struct NextTokenWeights {
+  NormWeights token_norm;                // of the tokens' embeddings
+  NormWeights output_norm, hidden_norm;  // of the model's rows, one after the other
+  const Matrix* matrix = nullptr;        // [embedding_length, 2 * embedding_length], the token's part first
 };
 
 struct OutputHead {
@@ -431,6 +445,8 @@ struct StepShape {
   bool has_local_rotations = false;
   bool has_attention_gates = false;
   bool has_shared_expert_norms = false;
+  bool has_drafts = false;         // with recurrent layers: steps may have rows of drafts
+  bool joins_next_tokens = false;  // what a model guesses its own next tokens by
   // Of recurrent layers; no heads or channels: there are none of these.
   DeltaNetShape delta_net = {};
   StateSpaceShape state_space = {};
@@ -577,7 +593,9 @@ class Backend {
   //   of each value head: b = sigmoid(beta · y), a = decay * softplus(alpha · y + time_bias), and with its S
   //     S = exp(a) * S;  e = b * (v - S^T k);  S = S + k e^T;  o = S^T q
   //   out = output_norm(o) * silu(gate · y)
-  // REQUIRES: batch.states; `layer` counts recurrent layers only.
+  // Rows of a draft go on from there too, but leave the state as it was before them: what they bring to it is
+  // kept with the states, until the next step with a draft.
+  // REQUIRES: batch.states; `layer` counts recurrent layers only; room for the rows of drafts.
   //   x  [num_tokens, embedding_length]   out  [num_tokens, value_columns]
   virtual void gated_delta_net(const DeltaNetWeights& weights, const DeltaNetShape& shape,
                                const PagedBatch& batch, std::int32_t layer, ConstMatrixView x,
@@ -604,6 +622,21 @@ class Backend {
                                  const PagedBatch& batch, std::int32_t layer, ConstMatrixView x,
                                  StateCache& states, MatrixView out);
 
+  // The state of each sequence takes up the first num_accepted[sequence] rows of its draft, from what
+  // gated_delta_net kept of them: the same bits as if these rows had been no draft. Once for each layer,
+  // after all layers of the step. REQUIRES: the arguments of that step.
+  virtual void accept_delta_net(const DeltaNetWeights& weights, const DeltaNetShape& shape,
+                                const PagedBatch& batch, std::int32_t layer,
+                                std::span<const std::int32_t> num_accepted, StateCache& states);
+  // The same after state_space and short_convolution.
+  virtual void accept_state_space(const StateSpaceWeights& weights, const StateSpaceShape& shape,
+                                  const PagedBatch& batch, std::int32_t layer,
+                                  std::span<const std::int32_t> num_accepted, StateCache& states);
+  virtual void accept_short_convolution(const ShortConvolutionWeights& weights,
+                                        const ShortConvolutionShape& shape, const PagedBatch& batch,
+                                        std::int32_t layer, std::span<const std::int32_t> num_accepted,
+                                        StateCache& states);
+
   // residual = (residual + W · input + bias) * residual_scale, or with post_norm(W · input + bias).
   //   input  [num_tokens, W.columns]   residual  [num_tokens, W.rows]
   virtual void project_residual(const ProjectionWeights& weights, ConstMatrixView input,
@@ -623,6 +656,12 @@ class Backend {
   //   chosen  [rows of residual, num_used], of the host: e_0, e_1, ... of each row; empty: nobody asks
   virtual void feed_forward_experts(const ExpertWeights& weights, MatrixView residual,
                                     std::span<std::int32_t> chosen);
+
+  // out[i, :] = W · [token_norm(tokens[i, :]), hidden_norm(output_norm(x[rows[i], :]))]. Not on CUDA: models
+  // that have it need experts or states.
+  //   tokens, out  [rows.size(), embedding_length]
+  virtual void join_next_tokens(const NextTokenWeights& weights, ConstMatrixView tokens, ConstMatrixView x,
+                                std::span<const std::int32_t> rows, MatrixView out);
 
   // out[i, :] = W · norm(x[rows[i], :]) + bias, capped if the head says so, and what `summary` says
   // about each row; in host memory.

@@ -86,6 +86,7 @@ constexpr Architecture glm4moe() {
           .head_norms_are_optional = true,
           .names_feed_forward_norm_by_attention = true,
           .skips_predicted_layers = true,
+          .predicts_next_tokens = true,
           .experts = {.use = ExpertUse::kAlways,
                       .scoring = kernels::RouterScoring::kSigmoid,
                       .normalises_weights = false,
@@ -101,6 +102,7 @@ constexpr Architecture qwen35() {
           .has_head_norms = true,
           .names_feed_forward_norm_by_attention = true,
           .skips_predicted_layers = true,
+          .predicts_next_tokens = true,
           .gates_attention = true,
           .ignores_position_sections = true,
           .recurrent_layers = RecurrentLayers::kTiledDeltaNet};
@@ -117,6 +119,7 @@ constexpr Architecture qwen35moe() {
 constexpr Architecture qwen3next() {
   Architecture architecture = qwen35moe();
   architecture.name = "qwen3next";
+  architecture.predicts_next_tokens = false;  // nobody has published such a file
   architecture.ignores_position_sections = false;
   architecture.recurrent_layers = RecurrentLayers::kGroupedDeltaNet;
   return architecture;

@@ -184,6 +184,9 @@ struct Architecture {
   bool has_layer_embeddings = false;    // where embedding_length_per_layer_input is not 0
   bool has_output_scales = false;       // layer_output_scale, where the file has it
   bool skips_predicted_layers = false;  // the last nextn_predict_layers, which only guess further tokens
+  // The first of these is a layer with attention as the others have it, with `nextn` tensors around it: see
+  // NextTokenTensors
+  bool predicts_next_tokens = false;
   // What attention gives is gated: attn_q holds the rows of each head's query, then those of its gate.
   bool gates_attention = false;
   // rope.dimension_sections says which angles turn by a picture's rows and columns: all the same for text.

@@ -48,6 +48,7 @@ struct ModelConfig {
   std::string name;                     // of the model; may be empty
   std::int32_t num_layers = 0;          // that are computed
   std::int32_t num_skipped_layers = 0;  // behind them in the file, see Architecture
+  bool guesses_next_tokens = false;     // by the first of these, which then has keys and values too
   std::int32_t context_length = 0;      // tokens it was trained for
   std::int32_t embedding_length = 0;
   // Of layers without experts, where they differ of the longest; 0: there are none
@@ -101,6 +102,8 @@ struct ModelConfig {
     return experts.in_layer(layer) || feed_forward_length_of(layer) > 0;
   }
   kernels::KvHeads kv_heads(std::int32_t layer) const;  // of a layer with attention
+  // Of the layer that guesses next tokens: file lists end before it
+  kernels::KvHeads next_token_heads() const { return {num_kv_heads, head_dim}; }
   std::int32_t feed_forward_length_of(std::int32_t layer) const;
   std::int32_t state_layer(std::int32_t layer) const { return recurrent.num_before(layer); }
   static constexpr std::int32_t kNoLayer = -1;

@@ -52,6 +52,32 @@ class TensorFinder {
     return model;
   }
 
+  Result<NextTokenTensors> find_next_token() {
+    const std::string prefix = "blk." + std::to_string(config_.num_layers) + ".", own = prefix + "nextn.";
+    NextTokenTensors found;
+    OCTAVO_TRY(found.joint.weight, matrix(own + "eh_proj.weight", width(), 2 * width()));
+    OCTAVO_TRY(found.token_norm, norm(own + "enorm"));
+    OCTAVO_TRY(found.hidden_norm, norm(own + "hnorm"));
+    if (has(own + "embed_tokens.weight")) {
+      OCTAVO_TRY(found.token_embedding,
+                 matrix(own + "embed_tokens.weight", config_.vocabulary_size, width()));
+    }
+    if (has(own + "shared_head_norm.weight")) {
+      OCTAVO_TRY(found.output_norm, norm(own + "shared_head_norm"));
+    }
+    if (has(own + "shared_head_head.weight")) {
+      OCTAVO_TRY(found.output.weight,
+                 matrix(own + "shared_head_head.weight", config_.vocabulary_size, width()));
+    }
+    const auto [num_kv_heads, head_dim] = config_.next_token_heads();
+    const HeadSizes sizes{head_dim, std::int64_t{config_.num_heads} * head_dim,
+                          std::int64_t{num_kv_heads} * head_dim, /*has_own=*/true};
+    OCTAVO_TRY(found.layer.attention_norm, norm(prefix + "attn_norm"));
+    OCTAVO_TRY_VOID(find_attention(sizes, prefix, found.layer));
+    OCTAVO_TRY_VOID(find_feed_forward(config_.num_layers, prefix, found.layer));
+    return found;
+  }
+
  private:
   const Architecture& parts() const { return config_.parts; }
   std::int64_t width() const { return config_.embedding_length; }
@@ -654,6 +680,8 @@ class TensorFinder {
     return values;
   }
 
+  bool has(std::string_view name) const { return file_.find_tensor(name) != nullptr; }
+
   // What is taken is used.
   const GgufTensor* take(std::string_view name) {
     const GgufTensor* tensor = file_.find_tensor(name);
@@ -714,12 +742,26 @@ std::vector<kernels::TensorType> ModelTensors::matrix_types() const {
   };
   add(token_embedding);
   if (position_embedding.rows > 0) add(position_embedding);
+  if (next_token && next_token->token_embedding.rows > 0) add(next_token->token_embedding);
   visit_multiplied(add);
   return types;
 }
 
 Result<ModelTensors> find_model_tensors(const GgufFile& file, const ModelConfig& config) {
   return TensorFinder(file, config).find();
+}
+
+Result<void> add_next_token_layer(const GgufFile& file, ModelConfig& config, ModelTensors& tensors) {
+  if (config.num_skipped_layers == 0 || !config.parts.predicts_next_tokens) {
+    return Error{.code = ErrorCode::kInvalidArgument,
+                 .message =
+                     "speculative is mtp, but this model has no layer that predicts further tokens; use "
+                     "ngram, or choose a file that has one",
+                 .subject = "speculative"};
+  }
+  OCTAVO_TRY(tensors.next_token, TensorFinder(file, config).find_next_token());
+  config.guesses_next_tokens = true;
+  return {};
 }
 
 bool limit_context(ModelTensors& tensors, const ModelConfig& config, std::int32_t max_model_len) {

@@ -158,6 +158,17 @@ struct LayerEmbeddingTensors {
   std::vector<float> norm;       // [layer_embedding_length]
 };
 
+// Of multi-token prediction (kernels::NextTokenWeights): a layer with attention behind the model's own, and
+// what stands around it.
+struct NextTokenTensors {
+  NormTensors token_norm, hidden_norm;  // [embedding_length]
+  Projection joint;                     // [embedding_length, 2 * embedding_length]
+  LayerTensors layer;
+  kernels::MatrixSource token_embedding;  // no rows: the model's
+  NormTensors output_norm;                // empty: the model's
+  Projection output;                      // no rows: the model's
+};
+
 struct ModelTensors {
   kernels::MatrixSource token_embedding;  // [vocabulary_size, embedding_length]
   kernels::MatrixSource
@@ -165,9 +176,10 @@ struct ModelTensors {
   LayerEmbeddingTensors layer_embedding;
   std::vector<LayerTensors> layers;
   NormTensors output_norm;
-  Projection output;            // [vocabulary_size, embedding_length]
-  bool output_is_tied = false;  // output.weight is token_embedding
-  RopeFrequencies rope;         // for the whole context length; no frequencies: positions are learned
+  Projection output;                                // [vocabulary_size, embedding_length]
+  std::optional<NextTokenTensors> next_token = {};  // where config.guesses_next_tokens
+  bool output_is_tied = false;                      // output.weight is token_embedding
+  RopeFrequencies rope;  // for the whole context length; no frequencies: positions are learned
   std::optional<RopeFrequencies> short_rope;  // longrope: for contexts within the original length
   std::optional<RopeFrequencies> local_rope;  // of layers with a window, where those differ
 
@@ -177,6 +189,10 @@ struct ModelTensors {
     if (layer_embedding.projection.weight.rows > 0) visit(layer_embedding.projection.weight);
     for (const LayerTensors& layer : layers) layer.visit_multiplied(visit);
     visit(output.weight);
+    if (!next_token) return;
+    visit(next_token->joint.weight);
+    next_token->layer.visit_multiplied(visit);
+    if (next_token->output.weight.rows > 0) visit(next_token->output.weight);
   }
 
   // Of all matrices, each once.
@@ -189,6 +205,10 @@ struct ModelTensors {
 // not finite are found: they fail the requests whose numbers they reach. REQUIRES: config was read from this
 // file.
 Result<ModelTensors> find_model_tensors(const GgufFile& file, const ModelConfig& config);
+
+// Makes a model guess its next tokens: config.guesses_next_tokens, and what that takes from the file. Errors:
+// kInvalidArgument where the model cannot; else as find_model_tensors(). REQUIRES: all of one file.
+Result<void> add_next_token_layer(const GgufFile& file, ModelConfig& config, ModelTensors& tensors);
 
 // Which of longrope's lists is used does not change from token to token, since keys in the cache cannot be
 // rotated again: it follows from the longest context that an engine allows. True: from here on the short one.

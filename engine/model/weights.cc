@@ -298,6 +298,20 @@ Result<LayerWeights> prepare_layer(LayerTensors tensors, Preparation& preparatio
   return layer;
 }
 
+Result<PreparedNextToken> prepare_next_token(NextTokenTensors tensors, Preparation& preparation) {
+  PreparedNextToken next;
+  OCTAVO_TRY(next.token_norm, preparation.prepare(tensors.token_norm));
+  OCTAVO_TRY(next.hidden_norm, preparation.prepare(tensors.hidden_norm));
+  OCTAVO_TRY(next.joint, preparation.prepare(std::move(tensors.joint)));
+  OCTAVO_TRY(next.layer, prepare_layer(std::move(tensors.layer), preparation));
+  if (tensors.token_embedding.rows > 0) {
+    OCTAVO_TRY(next.token_embedding, preparation.prepare(tensors.token_embedding));
+  }
+  OCTAVO_TRY(next.output_norm, preparation.prepare(tensors.output_norm));
+  OCTAVO_TRY(next.output, preparation.prepare(std::move(tensors.output)));
+  return next;
+}
+
 }  // namespace
 
 std::int64_t PreparedExperts::memory_bytes() const {
@@ -336,6 +350,14 @@ std::int64_t Weights::memory_bytes() const {
                              &layer_embedding.projection.matrix})
     if (*matrix) bytes += (*matrix)->memory_bytes();
   for (const LayerWeights& layer : layers) bytes += layer.memory_bytes();
+  if (next_token) bytes += next_token->memory_bytes();
+  return bytes;
+}
+
+std::int64_t PreparedNextToken::memory_bytes() const {
+  std::int64_t bytes = layer.memory_bytes();
+  for (const auto* matrix : {&joint.matrix, &token_embedding, &output.matrix})
+    if (*matrix) bytes += (*matrix)->memory_bytes();
   return bytes;
 }
 
@@ -344,6 +366,8 @@ std::int64_t planned_weight_bytes(const ModelTensors& tensors, WeightType dtype)
   const auto add = [&](const MatrixSource& source) { bytes += bytes_in(kept_type(source, dtype), source); };
   if (!tensors.output_is_tied) add(tensors.token_embedding);
   if (tensors.position_embedding.rows > 0) add(tensors.position_embedding);
+  if (tensors.next_token && tensors.next_token->token_embedding.rows > 0)
+    add(tensors.next_token->token_embedding);
   if (tensors.layer_embedding.tokens.rows > 0) add(tensors.layer_embedding.tokens);
   tensors.visit_multiplied(add);
   return bytes;
@@ -388,6 +412,9 @@ Result<Weights> prepare_weights(ModelTensors tensors, WeightType dtype, kernels:
   for (LayerTensors& layer : tensors.layers) {
     OCTAVO_TRY(LayerWeights prepared, prepare_layer(std::move(layer), preparation));
     weights.layers.push_back(std::move(prepared));
+  }
+  if (tensors.next_token) {
+    OCTAVO_TRY(weights.next_token, prepare_next_token(*std::move(tensors.next_token), preparation));
   }
   OCTAVO_TRY(weights.output, preparation.prepare(std::move(tensors.output)));
   OCTAVO_TRY(weights.output_norm, preparation.prepare(tensors.output_norm));

@@ -93,6 +93,18 @@ struct PreparedLayerEmbedding {
   std::unique_ptr<kernels::Buffer> norm;
 };
 
+// As NextTokenTensors; null or no matrix: the model's.
+struct PreparedNextToken {
+  PreparedNorm token_norm, hidden_norm;
+  PreparedProjection joint;
+  LayerWeights layer;
+  std::unique_ptr<kernels::Matrix> token_embedding;
+  PreparedNorm output_norm;
+  PreparedProjection output;
+
+  std::int64_t memory_bytes() const;
+};
+
 struct Weights {
   std::unique_ptr<kernels::Matrix> token_embedding;     // null when it is tied to the output head
   std::unique_ptr<kernels::Matrix> position_embedding;  // null: positions are rotated
@@ -100,6 +112,7 @@ struct Weights {
   std::vector<LayerWeights> layers;
   PreparedNorm output_norm;
   PreparedProjection output;
+  std::optional<PreparedNextToken> next_token;
   RopeFrequencies rope;
   std::optional<RopeFrequencies> local_rope;
 

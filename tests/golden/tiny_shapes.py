@@ -227,7 +227,7 @@ VARIANTS = {
     "qwen35_equal_heads": dict(architecture="qwen35", layers=3, heads=4, kv_heads=4, untied=True,
                                recurrent=dict(interval=3, key_heads=3, value_heads=3, key_dim=8, value_dim=12),
                                keys={"rope.dimension_count": 8}),
-    "qwen35moe": dict(architecture="qwen35moe", layers=3, head_dim=24, untied=True, predicted=1, **LONG,
+    "qwen35moe": dict(architecture="qwen35moe", layers=3, head_dim=24, untied=True, predicted=1, own_head=True, **LONG,
                       recurrent=dict(layers=[True, True, False], key_heads=2, value_heads=4, key_dim=16, value_dim=16),
                       experts=dict(count=8, used=2, hidden=32, shared=64, gated=True),
                       keys={"rope.dimension_count": 12, "rope.freq_base": 10000000.0, "feed_forward_length": None}),
@@ -559,6 +559,10 @@ class Shape:
                 yield from self._norm(prefix + "nextn.enorm")
                 yield from self._norm(prefix + "nextn.hnorm")
                 yield from self._linear(prefix + "nextn.eh_proj", width, 2 * width)
+                if v.get("own_head"):
+                    yield prefix + "nextn.embed_tokens.weight", VOCABULARY, width, 0.0, 1.0
+                    yield from self._norm(prefix + "nextn.shared_head_norm")
+                    yield from self._linear(prefix + "nextn.shared_head_head", VOCABULARY, width)
             if self.has_experts(layer):
                 yield from self._expert_tensors(prefix)
                 if self.architecture != "gemma4":

@@ -86,6 +86,7 @@ class Transformer:
         self.scale = key("attention.scale", usual) or usual
         self.num_owners = self.layers - key("attention.shared_kv_layers", 0)  # the other layers read theirs
         self.keys_and_values = {}
+        self.first_position = 0
 
     def kv_heads(self, layer):
         return self.all_kv_heads[layer] if isinstance(self.all_kv_heads, list) else self.all_kv_heads
@@ -153,7 +154,7 @@ class Transformer:
         if self.architecture == "gpt2" or is_off or (self.architecture == "smollm3" and (layer + 1) % 4 == 0):
             return x
         inverse, factor = self.frequencies(layer)
-        angle = np.arange(x.shape[0])[:, None, None] * inverse
+        angle = (self.first_position + np.arange(x.shape[0]))[:, None, None] * inverse
         cosine, sine = np.cos(angle) * factor, np.sin(angle) * factor
         half, out = inverse.shape[0], x.copy()
         if self.architecture in NEIGHBOURS:
@@ -466,8 +467,8 @@ class Transformer:
             inner = (gelu(gate) if self.is_gemma else silu(gate)) * self.linear(x, prefix + "ffn_up")
         return self.linear(inner, prefix + "ffn_down")
 
-    def log_probabilities(self, token_ids):
-        """[tokens, vocabulary]"""
+    def rows(self, token_ids):
+        """[tokens, width]: what the last layer leaves, before the output's norm."""
         model = self.model
         embedding = model.tensor("token_embd.weight")
         x = embedding[token_ids]
@@ -502,10 +503,38 @@ class Transformer:
                 x = x + self.norm(self.linear(gated, prefix + "proj"), prefix + "post_norm")
             if model.tensor(prefix + "layer_output_scale.weight") is not None:
                 x = x * model.tensor(prefix + "layer_output_scale.weight")
-        output = model.tensor("output.weight")
+        return x
+
+    def log_softmax_of(self, normed, output=None):
+        if output is None:
+            output = self.model.tensor("output.weight")
         if output is None or self.architecture in ("gemma", "gemma2"):
-            output = embedding
-        last_norm = "token_embd_norm" if self.architecture in SHORT_CONVOLUTIONS else "output_norm"
-        logits = soft_cap(self.norm(x, last_norm) @ output.T / self.logit_divisor, self.logit_cap)
+            output = self.model.tensor("token_embd.weight")
+        logits = soft_cap(normed @ output.T / self.logit_divisor, self.logit_cap)
         logits = logits - logits.max(-1, keepdims=True)
         return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+
+    def log_probabilities(self, token_ids):
+        """[tokens, vocabulary]"""
+        last_norm = "token_embd_norm" if self.architecture in SHORT_CONVOLUTIONS else "output_norm"
+        return self.log_softmax_of(self.norm(self.rows(token_ids), last_norm))
+
+    def predictions(self, token_ids, guesses):
+        """Multi-token prediction (DeepSeek-AI 2024, arXiv:2412.19437): log-probabilities of the token two behind each but the last,
+        and then behind each of `guesses`, which follow the list. A pair stands at the position of the second of its tokens."""
+        prefix, tensor = f"blk.{self.layers}.", self.model.tensor
+        own = prefix + "nextn."
+        table = tensor(own + "embed_tokens.weight")
+        table = tensor("token_embd.weight") if table is None else table
+        last_norm = own + "shared_head_norm" if tensor(own + "shared_head_norm.weight") is not None else "output_norm"
+        hidden = self.norm(self.rows(token_ids), "output_norm")[:-1]
+        nexts = list(token_ids[1:])
+        for guess in [None] + list(guesses):
+            if guess is not None:
+                hidden, nexts = np.concatenate([hidden, out[-1:]]), nexts + [guess]
+            joined = np.concatenate([self.norm(table[nexts], own + "enorm"), self.norm(hidden, own + "hnorm")], -1)
+            self.first_position, x = 1, self.linear(joined, own + "eh_proj")
+            x = x + self.attention(self.norm(x, prefix + "attn_norm"), self.layers)
+            x = x + self.feed_forward(self.norm(x, prefix + "post_attention_norm"), self.layers)
+            self.first_position, out = 0, self.norm(x, last_norm)
+        return self.log_softmax_of(out, tensor(own + "shared_head_head.weight"))
