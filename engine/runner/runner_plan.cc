@@ -73,6 +73,7 @@ kernels::StepShape step_shape_of(const model::ModelConfig& config, const model::
   shape.num_used_experts = config.experts.num_used;
   shape.expert_length = config.experts.expert_length;
   shape.shared_expert_length = config.experts.shared_length;
+  shape.expert_latent_length = config.experts.latent_length;
   shape.num_heads = config.num_heads;
   const kernels::KvHeads first = config.kv_heads(0);
   shape.num_kv_heads = first.num_kv_heads;
@@ -90,7 +91,7 @@ kernels::StepShape step_shape_of(const model::ModelConfig& config, const model::
   shape.has_post_norms = config.parts.has_post_norms;
   shape.has_local_rotations = config.local_rope.has_value();
   shape.has_shared_expert_norms = config.parts.experts.stand_beside_dense;
-  shape.has_attention_gates = config.parts.gates_attention;
+  shape.has_attention_gates = config.parts.attention_gate != model::AttentionGate::kNone;
   shape.delta_net = config.recurrent.delta_net;
   shape.state_space = config.recurrent.state_space;
   shape.short_convolution = config.recurrent.short_convolution;

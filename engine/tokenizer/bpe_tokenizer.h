@@ -22,50 +22,33 @@
 
 #include <array>
 #include <memory>
-#include <span>
 #include <string_view>
 #include <vector>
 
-#include "engine/tokenizer/merge_table.h"
-#include "engine/tokenizer/prompt_tokenizer.h"
+#include "engine/tokenizer/merging_tokenizer.h"
 #include "engine/tokenizer/split_pattern.h"
 
 namespace octavo::tokenizer {
 
-class PieceMerger;
-
 // Merging needs about 30 bytes of memory for each byte of the longest piece.
-class BpeTokenizer final : public PromptTokenizer {
+class BpeTokenizer final : public MergingTokenizer {
  public:
   static Result<std::unique_ptr<Tokenizer>> create(Vocabulary vocabulary);
 
  private:
-  struct Parts {
-    TokenTexts texts;
-    SpecialTokens specials, words;
-    SplitRule split;
-    MergeTable merges;
-  };
-
-  BpeTokenizer(const Vocabulary& vocabulary, Parts parts);
+  BpeTokenizer(const Vocabulary& vocabulary, MergingParts parts, const SplitRule& split);
   // Tokens that text can become, by the bytes that they stand for.
   void index_tokens(const Vocabulary& vocabulary);
 
-  Result<void> encode_around(std::string_view text, std::span<const SettledTokens> settled,
-                             const std::stop_token& stop, std::vector<TokenId>& out) const override;
-  Result<std::size_t> count_bytes_around(std::string_view text,
-                                         std::span<const SettledTokens> settled) const override;
-  void encode_stretch(std::string_view text, PieceMerger& merger, std::vector<TokenId>& out) const;
-  void encode_between_words(std::string_view text, PieceMerger& merger, std::vector<TokenId>& out) const;
+  void encode_between_words(std::string_view text, PieceMerger& merger,
+                            std::vector<TokenId>& out) const override;
+  std::size_t count_bytes(std::string_view stretch) const override;
   void encode_piece(std::string_view piece, PieceMerger& merger, std::vector<TokenId>& out) const;
 
   // Set once.
-  SpecialTokens words_;  // user-defined tokens that are no markers
   SplitRule split_;
-  MergeTable merges_;
   std::array<TokenId, 256> byte_token_ids_;  // -1: the vocabulary has none
   TokenIndex whole_words_;  // views of this object's texts; empty unless the split rule has whole words
-  bool add_space_prefix_;
 };
 
 }  // namespace octavo::tokenizer

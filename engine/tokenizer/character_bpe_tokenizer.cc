@@ -15,13 +15,6 @@
 namespace octavo::tokenizer {
 namespace {
 
-bool is_special_token(TokenKind kind, std::string_view) {
-  return kind == TokenKind::kControl || kind == TokenKind::kUserDefined;
-}
-bool is_word(TokenKind kind, std::string_view text) {
-  return kind == TokenKind::kUserDefined && !is_marker(text);
-}
-
 // Control tokens keep their names as they are.
 Result<TokenTexts> texts_of(const Vocabulary& vocabulary) {
   TokenTexts texts;
@@ -60,21 +53,16 @@ Result<std::unique_ptr<Tokenizer>> CharacterBpeTokenizer::create(Vocabulary voca
     return unsupported_vocabulary("tokenizer.ggml.tokens",
                                   "has neither byte tokens nor an unknown token for missing characters");
   }
-  OCTAVO_TRY(MergeTable merges, MergeTable::of_vocabulary(vocabulary));
-  OCTAVO_TRY(SpecialTokens specials, SpecialTokens::collect(vocabulary, is_special_token));
-  OCTAVO_TRY(SpecialTokens words, SpecialTokens::collect(vocabulary, is_word));
-  Parts parts{std::move(texts), std::move(specials), std::move(words), std::move(merges),
-              std::move(byte_tokens)};
-  return std::unique_ptr<Tokenizer>(new CharacterBpeTokenizer(vocabulary, std::move(parts)));
+  OCTAVO_TRY(MergingParts parts, find_parts(vocabulary));
+  return std::unique_ptr<Tokenizer>(
+      new CharacterBpeTokenizer(vocabulary, std::move(texts), std::move(parts), std::move(byte_tokens)));
 }
 
-CharacterBpeTokenizer::CharacterBpeTokenizer(const Vocabulary& vocabulary, Parts parts)
-    : PromptTokenizer(vocabulary, std::move(parts.texts), std::move(parts.specials)),
-      words_(std::move(parts.words)),
-      merges_(std::move(parts.merges)),
-      byte_tokens_(std::move(parts.byte_tokens)),
-      unknown_token_id_(vocabulary.unknown_token_id.value_or(-1)),
-      add_space_prefix_(vocabulary.add_space_prefix) {
+CharacterBpeTokenizer::CharacterBpeTokenizer(const Vocabulary& vocabulary, TokenTexts texts,
+                                             MergingParts parts, std::vector<TokenId> byte_tokens)
+    : MergingTokenizer(vocabulary, std::move(texts), std::move(parts)),
+      byte_tokens_(std::move(byte_tokens)),
+      unknown_token_id_(vocabulary.unknown_token_id.value_or(-1)) {
   index_tokens();
 }
 
@@ -86,50 +74,9 @@ void CharacterBpeTokenizer::index_tokens() {
   }
 }
 
-Result<void> CharacterBpeTokenizer::encode_around(std::string_view text,
-                                                  std::span<const SettledTokens> settled,
-                                                  const std::stop_token& stop,
-                                                  std::vector<TokenId>& out) const {
-  PieceMerger merger(merges_, stop);
-  std::size_t begin = 0;
-  for (const SettledTokens& stretch : settled) {
-    encode_stretch(text.substr(begin, stretch.begin - begin), merger, out);
-    out.insert(out.end(), stretch.token_ids.begin(), stretch.token_ids.end());
-    begin = stretch.end;
-  }
-  encode_stretch(text.substr(begin), merger, out);
-  return {};
-}
-
 // A character is spelled by as many bytes as it has, but U+2581, which is a space.
-Result<std::size_t> CharacterBpeTokenizer::count_bytes_around(std::string_view text,
-                                                              std::span<const SettledTokens> settled) const {
-  std::size_t bytes = 0, begin = 0;
-  if (byte_tokens_.empty()) return bytes;
-  for (const SettledTokens& stretch : settled) {
-    bytes += with_spaces(text.substr(begin, stretch.begin - begin)).size();
-    begin = stretch.end;
-  }
-  return bytes + with_spaces(text.substr(begin)).size();
-}
-
-void CharacterBpeTokenizer::encode_stretch(std::string_view text, PieceMerger& merger,
-                                           std::vector<TokenId>& out) const {
-  if (text.empty()) return;
-  std::string with_space;
-  if (add_space_prefix_ && text[0] != ' ') {
-    with_space.append(" ").append(text);
-    text = with_space;
-  }
-  std::vector<SettledTokens> words;
-  words_.find_all(text, 0, text.size(), words);
-  std::size_t begin = 0;
-  for (const SettledTokens& word : words) {
-    encode_between_words(text.substr(begin, word.begin - begin), merger, out);
-    out.push_back(word.token_ids.front());
-    begin = word.end;
-  }
-  encode_between_words(text.substr(begin), merger, out);
+std::size_t CharacterBpeTokenizer::count_bytes(std::string_view stretch) const {
+  return byte_tokens_.empty() ? 0 : with_spaces(stretch).size();
 }
 
 void CharacterBpeTokenizer::encode_between_words(std::string_view text, PieceMerger& merger,

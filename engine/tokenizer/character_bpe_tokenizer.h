@@ -16,48 +16,32 @@
 #pragma once
 
 #include <memory>
-#include <span>
 #include <string_view>
 #include <vector>
 
-#include "engine/tokenizer/merge_table.h"
-#include "engine/tokenizer/prompt_tokenizer.h"
+#include "engine/tokenizer/merging_tokenizer.h"
 
 namespace octavo::tokenizer {
 
-class PieceMerger;
-
-class CharacterBpeTokenizer final : public PromptTokenizer {
+class CharacterBpeTokenizer final : public MergingTokenizer {
  public:
   static Result<std::unique_ptr<Tokenizer>> create(Vocabulary vocabulary);
 
  private:
-  struct Parts {
-    TokenTexts texts;
-    SpecialTokens specials, words;
-    MergeTable merges;
-    std::vector<TokenId> byte_tokens;
-  };
-
-  CharacterBpeTokenizer(const Vocabulary& vocabulary, Parts parts);
+  CharacterBpeTokenizer(const Vocabulary& vocabulary, TokenTexts texts, MergingParts parts,
+                        std::vector<TokenId> byte_tokens);
   void index_tokens();
 
-  Result<void> encode_around(std::string_view text, std::span<const SettledTokens> settled,
-                             const std::stop_token& stop, std::vector<TokenId>& out) const override;
+  void encode_between_words(std::string_view text, PieceMerger& merger,
+                            std::vector<TokenId>& out) const override;
   // 0 in vocabularies without byte tokens, where several characters may become one unknown token.
-  Result<std::size_t> count_bytes_around(std::string_view text,
-                                         std::span<const SettledTokens> settled) const override;
-  void encode_stretch(std::string_view text, PieceMerger& merger, std::vector<TokenId>& out) const;
-  void encode_between_words(std::string_view text, PieceMerger& merger, std::vector<TokenId>& out) const;
+  std::size_t count_bytes(std::string_view stretch) const override;
   void encode_piece(std::string_view piece, PieceMerger& merger, std::vector<TokenId>& out) const;
   void add_bytes(std::string_view character, PieceMerger& merger) const;
 
   // Set once.
-  SpecialTokens words_;
-  MergeTable merges_;
   std::vector<TokenId> byte_tokens_;  // of the 256 bytes, or empty
   TokenId unknown_token_id_;          // -1: none, and none is needed
-  bool add_space_prefix_;
   // Single characters and runs of line breaks, by what they stand for: views of this object's texts.
   TokenIndex pieces_;
 };

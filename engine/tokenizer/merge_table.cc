@@ -40,14 +40,12 @@ Result<Parts> read_merge(std::size_t index, std::string_view merge, const TokenI
   return Parts{left->second, right->second, result->second};
 }
 
-bool is_special(TokenKind kind) { return kind == TokenKind::kControl || kind == TokenKind::kUserDefined; }
-
 TokenIndex index_texts(const Vocabulary& vocabulary) {
   TokenIndex index;
   index.reserve(vocabulary.tokens.size());
   for (const bool special : {true, false}) {
     for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id) {
-      if (is_special(vocabulary.kinds[id]) == special)
+      if (is_special_kind(vocabulary.kinds[id]) == special)
         index[vocabulary.tokens[id]] = static_cast<TokenId>(id);
     }
   }
@@ -58,7 +56,7 @@ TokenIndex index_texts(const Vocabulary& vocabulary) {
 
 Result<MergeTable> MergeTable::of_vocabulary(const Vocabulary& vocabulary) {
   return create(vocabulary.merges, index_texts(vocabulary),
-                [&](TokenId id) { return !is_special(vocabulary.kinds[static_cast<std::size_t>(id)]); });
+                [&](TokenId id) { return !is_special_kind(vocabulary.kinds[static_cast<std::size_t>(id)]); });
 }
 
 MergeTable::MergeTable(std::size_t num_merges) : slots_(std::bit_ceil(2 * num_merges + 1)) {}

@@ -24,6 +24,11 @@ struct Merge {
   TokenId token_id;    // what the pair becomes
 };
 
+// No merge makes such a token.
+constexpr bool is_special_kind(TokenKind kind) {
+  return kind == TokenKind::kControl || kind == TokenKind::kUserDefined;
+}
+
 class MergeTable {
  public:
   // `merges` are "left right", best first. Both parts and their concatenation must be tokens. Of two merges

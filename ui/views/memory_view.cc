@@ -14,7 +14,7 @@
 #include "ui/views/memory/paper_view.h"
 #include "ui/views/memory/prefix_tree_view.h"
 #include "ui/views/memory/slot_map.h"
-#include "ui/views/memory/state_strip.h"
+#include "ui/views/memory/state_card_view.h"
 #include "ui/views/memory/tiny_pool_view.h"
 #include "ui/widgets/controls.h"
 

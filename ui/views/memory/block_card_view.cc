@@ -5,25 +5,11 @@
 
 #include "engine/base/format.h"
 #include "ui/memory_actions.h"
-#include "ui/views/event_lines.h"
+#include "ui/views/memory/card_parts.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
 namespace {
-
-constexpr std::size_t kMostHistoryShown = 12;
-
-void draw_close(const Frame& frame, const std::string& heading) {
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float width = ImGui::GetContentRegionAvail().x;
-  heading_line(frame, heading);
-  const ImVec2 below = ImGui::GetCursorScreenPos();
-  ImGui::SetCursorScreenPos({at.x + width - frame.px(24), at.y - frame.px(3)});
-  const ButtonOptions close{
-      .kind = ButtonKind::kPlain, .icon = Icon::kClose, .height = 26, .help = "Close (Esc)"};
-  if (button(frame, "close_block", "", close)) frame.actions.push(actions::ChooseBlock{-1});
-  ImGui::SetCursorScreenPos(below);
-}
 
 void draw_facts(const Frame& frame, const MemoryWorkspaceState& state, const BlockCard& card, float width) {
   const TextStyle mono = mono_text(frame);
@@ -81,21 +67,6 @@ void draw_tokens(const Frame& frame, const BlockCard& card, float width) {
   ImGui::Dummy({1, 1});
 }
 
-void draw_owners(const Frame& frame, const BlockCard& card, float width) {
-  gap(frame, 8);
-  heading_line(frame, "Used by");
-  if (card.owners.empty()) line(frame, small_text(frame), "none");
-  for (const BlockOwner& owner : card.owners) {
-    const ImVec2 dot = ImGui::GetCursorScreenPos();
-    ImGui::GetWindowDrawList()->AddCircleFilled({dot.x + frame.px(4), dot.y + frame.px(10)}, frame.px(4),
-                                                frame.theme.owner(owner.colour_index));
-    ImGui::Dummy({frame.px(14), 1});
-    ImGui::SameLine();
-    line(frame, small_text(frame), owner.label + " · logical " + std::to_string(owner.index),
-         width - frame.px(16));
-  }
-}
-
 // When the id was in use, in whose colour, over the history that is kept.
 void draw_strip(const Frame& frame, const MemoryWorkspaceState& state, const BlockCard& card, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -133,29 +104,15 @@ void draw_history(const Frame& frame, const MemoryWorkspaceState& state, const B
   gap(frame, 4);
   draw_strip(frame, state, card, width);
   gap(frame, 4);
-  TextStyle mono = mono_text(frame);
-  mono.em = 12;
-  const std::size_t first =
-      card.history.size() > kMostHistoryShown ? card.history.size() - kMostHistoryShown : 0;
-  for (std::size_t i = card.history.size(); i-- > first;) {
-    const BlockHistoryLine& event = card.history[i];
-    std::string text = time_text(state, event.time_us) + " " + std::string(event_word(event.kind));
-    if (event.sequence != 0) text += " " + sequence_name(*state.timeline, event.sequence);
-    ImGui::PushID(static_cast<int>(event.mark));
-    const ImVec2 at = ImGui::GetCursorScreenPos();
-    if (ImGui::InvisibleButton("history", {width, frame.px(19)}))
-      frame.actions.push(actions::SeekMark{event.mark + 1});
-    mono.colour = ImGui::IsItemHovered() ? frame.theme.text : frame.theme.muted;
-    draw_text(frame, ImGui::GetWindowDrawList(), at, mono, text, width);
-    ImGui::PopID();
-  }
+  draw_card_history(frame, state, card.history, width);
 }
 
 }  // namespace
 
 void draw_block_card(const Frame& frame, const MemoryWorkspaceState& state) {
   const BlockCard& card = *state.card;
-  draw_close(frame, "Block " + with_thousands(card.block.value));
+  if (draw_card_heading(frame, "Block " + with_thousands(card.block.value), "close_block"))
+    frame.actions.push(actions::ChooseBlock{-1});
   gap(frame, 4);
   ImGui::BeginChild("card_body", {0, 0}, ImGuiChildFlags_NavFlattened);
   const float width = ImGui::GetContentRegionAvail().x;
@@ -165,7 +122,9 @@ void draw_block_card(const Frame& frame, const MemoryWorkspaceState& state) {
     gap(frame, 6);
     paragraph(frame, tiny_text(frame), "Why it is here: " + card.why + ".", width);
   }
-  draw_owners(frame, card, width);
+  draw_card_owners(
+      frame, "Used by", card.owners, [](std::int32_t index) { return "logical " + std::to_string(index); },
+      width);
   draw_history(frame, state, card, width);
   ImGui::EndChild();
 }

@@ -91,6 +91,16 @@ const char* state_word(BlockState state) {
   return "";
 }
 
+const char* place_word(CheckpointReason reason) {
+  switch (reason) {
+    case CheckpointReason::kSystemPrompt: return "behind the system prompt";
+    case CheckpointReason::kNextTurn: return "where the next turn parts";
+    case CheckpointReason::kEnd: return "where a sequence ended";
+    case CheckpointReason::kLong: return "on the way through a long text";
+  }
+  return "";
+}
+
 std::string block_summary(const MemoryWorkspaceState& state, int index) {
   const auto at = static_cast<std::size_t>(index);
   const BlockSnapshot& block = state.snapshot->blocks[at];

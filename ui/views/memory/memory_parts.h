@@ -31,6 +31,8 @@ CellLook look_of(const Frame& frame, const MemoryWorkspaceState& state, std::siz
 // A few lines for a tooltip.
 std::string block_summary(const MemoryWorkspaceState& state, int block);
 const char* state_word(BlockState state);
+// "behind the system prompt", ...
+const char* place_word(CheckpointReason reason);
 
 bool is_lit(const MemoryWorkspaceState& state, int block);
 bool is_state_lit(const MemoryWorkspaceState& state, int state_slot);

@@ -6,7 +6,6 @@
 
 #include "engine/base/format.h"
 #include "ui/memory_actions.h"
-#include "ui/views/event_lines.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
@@ -14,7 +13,6 @@ namespace {
 
 constexpr float kPitch = 26, kLeastPitch = 11, kWithLetter = 18, kHeading = 30, kLegend = 24, kMostRows = 3;
 constexpr float kSpaceShare = 0.12f;  // of a cell's pitch
-constexpr std::size_t kMostHistoryShown = 12;
 
 // What a cell says of its checkpoint.
 const char* letter_of(CheckpointReason reason) {
@@ -23,16 +21,6 @@ const char* letter_of(CheckpointReason reason) {
     case CheckpointReason::kNextTurn: return "T";
     case CheckpointReason::kEnd: return "E";
     case CheckpointReason::kLong: return "L";
-  }
-  return "";
-}
-
-const char* place_word(CheckpointReason reason) {
-  switch (reason) {
-    case CheckpointReason::kSystemPrompt: return "behind the system prompt";
-    case CheckpointReason::kNextTurn: return "where the next turn parts";
-    case CheckpointReason::kEnd: return "where a sequence ended";
-    case CheckpointReason::kLong: return "on the way through a long text";
   }
   return "";
 }
@@ -257,104 +245,6 @@ void draw_state_mark(const Frame& frame, const MemoryWorkspaceState& state, cons
   }
   if (is_pointed || is_chosen || is_state_lit(state, line.state_slot))
     list->AddCircle(centre, radius + frame.px(2), frame.theme.text, 0, frame.px(1.5f));
-}
-
-// ---- the card
-
-namespace {
-
-void draw_close(const Frame& frame, const std::string& heading) {
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float width = ImGui::GetContentRegionAvail().x;
-  heading_line(frame, heading);
-  const ImVec2 below = ImGui::GetCursorScreenPos();
-  ImGui::SetCursorScreenPos({at.x + width - frame.px(24), at.y - frame.px(3)});
-  const ButtonOptions close{
-      .kind = ButtonKind::kPlain, .icon = Icon::kClose, .height = 26, .help = "Close (Esc)"};
-  if (button(frame, "close_state", "", close)) frame.actions.push(actions::ChooseState{-1});
-  ImGui::SetCursorScreenPos(below);
-}
-
-void draw_facts(const Frame& frame, const MemoryWorkspaceState& state, const StateCard& card, float width) {
-  const TextStyle mono = mono_text(frame);
-  const auto fact = [&](const std::string& text) { line(frame, mono, text, width); };
-  const StateSnapshot& now = card.now;
-  fact(state_word(now.state));
-  fact(bytes_text(card.bytes));
-  if (now.state == BlockState::kFree) return;
-  if (card.position >= 0) fact("knows " + count_text(card.position, "token"));
-  if (now.state == BlockState::kUsed) fact(count_text(now.ref_count, "owner"));
-  if (now.is_checkpoint) fact("checkpoint at token " + with_thousands(now.position));
-  if (now.num_saved_tokens > 0) fact("saves " + count_text(now.num_saved_tokens, "token"));
-  if (now.last_block.value >= 0) fact("behind block " + with_thousands(now.last_block.value));
-  if (card.copied_from >= 0) fact("copied from state " + with_thousands(card.copied_from));
-  if (card.num_resumed > 0) fact("resumed " + count_text(card.num_resumed, "time"));
-  if (card.born_us >= 0) fact("written first at " + time_text(state, card.born_us));
-  if (card.last_us >= 0)
-    fact("last used " + time_text(state, card.last_us) + ", step " + with_thousands(now.last_step));
-}
-
-void draw_place(const Frame& frame, const StateCard& card, float width) {
-  if (!card.now.is_checkpoint) return;
-  gap(frame, 6);
-  std::string text = std::string("It stands ") + place_word(card.now.reason);
-  if (!card.keeper.empty()) text += " of “" + card.keeper + "”";
-  text += ". A prompt that begins with the same tokens goes on from here";
-  if (card.now.num_saved_tokens > 0)
-    text += ", and saves " + count_text(card.now.num_saved_tokens, "token") + " beyond the checkpoint before";
-  paragraph(frame, tiny_text(frame), text + ".", width);
-}
-
-void draw_owners(const Frame& frame, const StateCard& card, float width) {
-  gap(frame, 8);
-  heading_line(frame, "Owned by");
-  if (card.owners.empty()) line(frame, small_text(frame), "none");
-  for (const BlockOwner& owner : card.owners) {
-    const ImVec2 dot = ImGui::GetCursorScreenPos();
-    ImGui::GetWindowDrawList()->AddCircleFilled({dot.x + frame.px(4), dot.y + frame.px(10)}, frame.px(4),
-                                                frame.theme.owner(owner.colour_index));
-    ImGui::Dummy({frame.px(14), 1});
-    ImGui::SameLine();
-    line(frame, small_text(frame), owner.label + " · " + count_text(owner.index, "token"),
-         width - frame.px(16));
-  }
-}
-
-void draw_history(const Frame& frame, const MemoryWorkspaceState& state, const StateCard& card, float width) {
-  gap(frame, 8);
-  heading_line(frame, "History of this state");
-  gap(frame, 4);
-  TextStyle mono = mono_text(frame);
-  mono.em = 12;
-  const std::size_t first =
-      card.history.size() > kMostHistoryShown ? card.history.size() - kMostHistoryShown : 0;
-  for (std::size_t i = card.history.size(); i-- > first;) {
-    const BlockHistoryLine& event = card.history[i];
-    std::string text = time_text(state, event.time_us) + " " + std::string(event_word(event.kind));
-    if (event.sequence != 0) text += " " + sequence_name(*state.timeline, event.sequence);
-    ImGui::PushID(static_cast<int>(event.mark));
-    const ImVec2 at = ImGui::GetCursorScreenPos();
-    if (ImGui::InvisibleButton("history", {width, frame.px(19)}))
-      frame.actions.push(actions::SeekMark{event.mark + 1});
-    mono.colour = ImGui::IsItemHovered() ? frame.theme.text : frame.theme.muted;
-    draw_text(frame, ImGui::GetWindowDrawList(), at, mono, text, width);
-    ImGui::PopID();
-  }
-}
-
-}  // namespace
-
-void draw_state_card(const Frame& frame, const MemoryWorkspaceState& state) {
-  const StateCard& card = *state.state_card;
-  draw_close(frame, "State " + with_thousands(card.state.value));
-  gap(frame, 4);
-  ImGui::BeginChild("state_card_body", {0, 0}, ImGuiChildFlags_NavFlattened);
-  const float width = ImGui::GetContentRegionAvail().x;
-  draw_facts(frame, state, card, width);
-  draw_place(frame, card, width);
-  draw_owners(frame, card, width);
-  draw_history(frame, state, card, width);
-  ImGui::EndChild();
 }
 
 }  // namespace octavo::ui

@@ -1,6 +1,5 @@
-// The states of recurrent layers, a cell each: who owns it, or where a checkpoint stands; and the card of
-// one. A flag in a cell is a checkpoint, with the letter of its place. Where the cells do not fit they
-// scroll.
+// The states of recurrent layers, a cell each: who owns it, or where a checkpoint stands. A flag in
+// a cell is a checkpoint, with the letter of its place. Where the cells do not fit they scroll.
 #pragma once
 
 #include "ui/memory_state.h"
@@ -11,9 +10,6 @@ namespace octavo::ui {
 // How high the strip is; 0 for a model without recurrent layers.
 float state_strip_height(const Frame& frame, const MemoryWorkspaceState& state, float width);
 void draw_state_strip(const Frame& frame, const MemoryWorkspaceState& state, float width, Pointing& pointing);
-
-// REQUIRES: state.state_card
-void draw_state_card(const Frame& frame, const MemoryWorkspaceState& state);
 
 // A corner of a cell behind which a checkpoint stands.
 void draw_checkpoint_flag(const Frame& frame, ImDrawList* list, ImVec2 low, ImVec2 high, ImU32 ground);
