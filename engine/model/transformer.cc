@@ -71,6 +71,7 @@ kernels::AttentionShape attention_shape(const ModelConfig& config, std::int32_t 
   if (!config.rotates(layer)) shape.rotary_dim = 0;
   if (is_local) shape.rotations = kernels::Rotations::kLocal;
   shape.window = config.window_of(layer);
+  shape.window_form = config.parts.window_form;
   return shape;
 }
 
@@ -79,6 +80,12 @@ kernels::PagedBatch in_windows(const kernels::PagedBatch& batch) {
   kernels::PagedBatch rows = batch;
   rows.slot_mapping = batch.window_slot_mapping;
   rows.block_tables = batch.window_block_tables;
+  return rows;
+}
+
+kernels::PagedBatch without_query_scales(const kernels::PagedBatch& batch) {
+  kernels::PagedBatch rows = batch;
+  rows.query_scales = {};
   return rows;
 }
 
@@ -314,13 +321,18 @@ void Transformer::compute(const kernels::PagedBatch& batch, std::span<const std:
   const MatrixView residual = first_rows(*residual_, batch.num_tokens, config_.embedding_length);
   backend_->embed({.tokens = &weights_.embedding(),
                    .scale = config_.embedding_scale(),
-                   .positions = weights_.position_embedding.get()},
+                   .positions = weights_.position_embedding.get(),
+                   .norm = {view_of(weights_.embedding_norm), config_.norm_epsilon}},
                   token_ids, batch.positions, residual);
   if (const std::int64_t width = activation_widths(config_).layer_embeddings; width > 0) {
     backend_->embed_layers(layer_embedding(), token_ids, residual,
                            first_rows(*layer_embeddings_, batch.num_tokens, width));
   }
   for (std::int32_t index = 0; index < config_.num_layers; ++index) {
+    if (weights_.layers[static_cast<std::size_t>(index)].branches_stand_side_by_side) {
+      attend_beside_feed_forward(batch, index, caches, residual);
+      continue;
+    }
     mix(batch, index, caches, residual);
     const bool has_experts = !weights_.layers[static_cast<std::size_t>(index)].experts.empty();
     const bool is_asked = has_experts && !chosen.empty();
@@ -337,17 +349,22 @@ void Transformer::mix(const kernels::PagedBatch& batch, std::int32_t index, cons
                       MatrixView residual) {
   const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
   const bool has_attention = config_.has_attention(index), is_recurrent = config_.is_recurrent(index);
-  const bool is_in_windows = kv_uses_[static_cast<std::size_t>(index)].is_in_windows;
   MatrixView attention = {}, recurrent = {};
-  if (has_attention && is_in_windows) {
-    attention = attend(in_windows(batch), index, caches.window_kv, residual);
-  } else if (has_attention) {
-    attention = attend(batch, index, caches.kv, residual);
-  }
+  if (has_attention) attention = attend(batch, index, caches, residual);
   if (is_recurrent) recurrent = run_recurrent(batch, index, caches.states, residual);
   if (has_attention) backend_->project_residual(attention_output(layer), attention, residual);
   if (is_recurrent)
     backend_->project_residual({.matrix = layer.recurrent.output.matrix.get()}, recurrent, residual);
+}
+
+// Both read the rows before either adds to them.
+void Transformer::attend_beside_feed_forward(const kernels::PagedBatch& batch, std::int32_t index,
+                                             const LayerCaches& caches, MatrixView residual) {
+  const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
+  const MatrixView attention = attend(batch, index, caches, residual);
+  const MatrixView hidden = feed_forward_hidden(index, residual);
+  backend_->project_residual(attention_output(layer), attention, residual);
+  backend_->project_residual(feed_forward_output(layer), hidden, residual);
 }
 
 // The residual decides how much of the layer's part of the second embedding is added to it.
@@ -366,6 +383,14 @@ void Transformer::add_layer_embedding(std::int32_t index, MatrixView residual) {
                               .post_norm = norm_of(layer.post_embedding_norm),
                               .residual_scale = layer.output_scale},
                              hidden, residual);
+}
+
+MatrixView Transformer::attend(const kernels::PagedBatch& batch, std::int32_t index,
+                               const LayerCaches& caches, MatrixView residual) {
+  const bool is_in_windows = kv_uses_[static_cast<std::size_t>(index)].is_in_windows;
+  const kernels::PagedBatch& scaled = config_.scales_queries(index) ? batch : without_query_scales(batch);
+  if (is_in_windows) return attend(in_windows(scaled), index, caches.window_kv, residual);
+  return attend(scaled, index, caches.kv, residual);
 }
 
 MatrixView Transformer::attend(const kernels::PagedBatch& batch, std::int32_t index, kernels::KvCache* kv,
@@ -421,9 +446,14 @@ void Transformer::feed_forward(std::int32_t index, MatrixView residual, std::spa
     backend_->feed_forward_experts(experts_of(layer), residual, chosen);
     return;
   }
+  backend_->project_residual(feed_forward_output(layer), feed_forward_hidden(index, residual), residual);
+}
+
+MatrixView Transformer::feed_forward_hidden(std::int32_t index, MatrixView residual) {
+  const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
   const MatrixView hidden = first_rows(*hidden_, residual.rows, config_.feed_forward_length_of(index));
   backend_->feed_forward_input(feed_forward_input(layer), residual, hidden);
-  backend_->project_residual(feed_forward_output(layer), hidden, residual);
+  return hidden;
 }
 
 void Transformer::logits(std::span<const std::int32_t> rows, MatrixView out, kernels::LogitsSummary summary) {
@@ -455,6 +485,12 @@ kernels::NormWeights Transformer::norm_of(const PreparedNorm& norm) const {
           .bias = view_of(norm.bias)};
 }
 
+kernels::NormWeights Transformer::post_norm_of(const PreparedNorm& norm) const {
+  kernels::NormWeights weights = norm_of(norm);
+  if (config_.parts.post_norm_epsilon > 0.0f) weights.epsilon = config_.parts.post_norm_epsilon;
+  return weights;
+}
+
 kernels::AttentionInputWeights Transformer::attention_input(const LayerWeights& layer) const {
   return {.norm = norm_of(layer.attention_norm),
           .query = layer.query.matrix.get(),
@@ -465,7 +501,9 @@ kernels::AttentionInputWeights Transformer::attention_input(const LayerWeights& 
           .value_bias = view_of(layer.value.bias),
           .query_norm = view_of(layer.query_norm),
           .key_norm = view_of(layer.key_norm),
-          .value_norm = view_of(layer.value_norm)};
+          .value_norm = view_of(layer.value_norm),
+          .head_norm_kind = config_.parts.head_norm_kind,
+          .norms_follow_rotation = config_.parts.head_norms_follow_rotation};
 }
 
 kernels::LatentInputWeights Transformer::latent_input(const LayerWeights& layer) const {
@@ -522,7 +560,7 @@ kernels::ShortConvolutionWeights Transformer::short_convolution(const LayerWeigh
 kernels::ProjectionWeights Transformer::attention_output(const LayerWeights& layer) const {
   return {.matrix = layer.attention_output.matrix.get(),
           .bias = view_of(layer.attention_output.bias),
-          .post_norm = norm_of(layer.post_attention_norm)};
+          .post_norm = post_norm_of(layer.post_attention_norm)};
 }
 
 kernels::FeedForwardInputWeights Transformer::feed_forward_input(const LayerWeights& layer) const {
@@ -569,6 +607,9 @@ kernels::ExpertWeights Transformer::experts_of(const LayerWeights& layer) const 
           .down_bias = view_of(experts.down_bias),
           .output_scale = view_of(experts.output_scale),
           .activation = config_.parts.activation,
+          .weighs_inputs = config_.parts.experts.weighs_inputs,
+          .latent_down = experts.latent_down.matrix.get(),
+          .latent_up = experts.latent_up.matrix.get(),
           .shared_gate = experts.shared_gate.matrix.get(),
           .shared_up = experts.shared_up.matrix.get(),
           .shared_down = experts.shared_down.matrix.get(),
@@ -582,7 +623,7 @@ kernels::ExpertWeights Transformer::experts_of(const LayerWeights& layer) const 
 kernels::ProjectionWeights Transformer::feed_forward_output(const LayerWeights& layer) const {
   return {.matrix = layer.down.matrix.get(),
           .bias = view_of(layer.down.bias),
-          .post_norm = norm_of(layer.post_feed_forward_norm),
+          .post_norm = post_norm_of(layer.post_feed_forward_norm),
           .residual_scale = scale_behind_feed_forward(layer)};
 }
 

@@ -161,7 +161,7 @@ class Preparation {
     return prepare_matrix(turned);
   }
 
-  // One after the other.
+  // One after the other; perhaps none.
   Result<void> prepare(const std::vector<MatrixSource>& sources,
                        std::vector<std::unique_ptr<kernels::Matrix>>& owned,
                        std::vector<const kernels::Matrix*>& prepared) {
@@ -170,6 +170,7 @@ class Preparation {
       prepared.push_back(matrix.get());
       owned.push_back(std::move(matrix));
     }
+    if (sources.empty()) return {};
     // Also the pages that two experts share.
     const std::byte* const begin = sources.front().bytes.data();
     const std::span<const std::byte> last = sources.back().bytes;
@@ -224,6 +225,8 @@ Result<PreparedExperts> prepare_experts(ExpertTensors tensors, Preparation& prep
   OCTAVO_TRY(experts.shared_gate, preparation.prepare(std::move(tensors.shared_gate)));
   OCTAVO_TRY(experts.shared_up, preparation.prepare(std::move(tensors.shared_up)));
   OCTAVO_TRY(experts.shared_down, preparation.prepare(std::move(tensors.shared_down)));
+  OCTAVO_TRY(experts.latent_down, preparation.prepare(std::move(tensors.latent_down)));
+  OCTAVO_TRY(experts.latent_up, preparation.prepare(std::move(tensors.latent_up)));
   OCTAVO_TRY(experts.output_scale, preparation.prepare(tensors.output_scale));
   OCTAVO_TRY(experts.routed_post_norm, preparation.prepare(tensors.routed_post_norm));
   OCTAVO_TRY(experts.shared_post_norm, preparation.prepare(tensors.shared_post_norm));
@@ -277,6 +280,7 @@ Result<LayerWeights> prepare_layer(LayerTensors tensors, Preparation& preparatio
   OCTAVO_TRY(layer.key_norm, preparation.prepare(tensors.key_norm));
   OCTAVO_TRY(layer.value_norm, preparation.prepare(tensors.value_norm));
   OCTAVO_TRY(layer.post_attention_norm, preparation.prepare(tensors.post_attention_norm));
+  layer.branches_stand_side_by_side = tensors.branches_stand_side_by_side;
   OCTAVO_TRY(layer.feed_forward_norm, preparation.prepare(tensors.feed_forward_norm));
   OCTAVO_TRY(layer.post_feed_forward_norm, preparation.prepare(tensors.post_feed_forward_norm));
   OCTAVO_TRY(layer.query, preparation.prepare(std::move(tensors.query)));
@@ -318,7 +322,7 @@ std::int64_t PreparedExperts::memory_bytes() const {
   std::int64_t bytes = 0;
   for (const std::unique_ptr<kernels::Matrix>& matrix : owned) bytes += matrix->memory_bytes();
   for (const PreparedProjection* projection :
-       {&router, &shared_gate, &shared_up, &shared_down, &shared_router}) {
+       {&router, &shared_gate, &shared_up, &shared_down, &shared_router, &latent_down, &latent_up}) {
     if (projection->matrix) bytes += projection->matrix->memory_bytes();
   }
   return bytes;
@@ -402,6 +406,7 @@ Result<Weights> prepare_weights(ModelTensors tensors, WeightType dtype, kernels:
   if (tensors.position_embedding.rows > 0) {
     OCTAVO_TRY(weights.position_embedding, preparation.prepare(tensors.position_embedding));
   }
+  OCTAVO_TRY(weights.embedding_norm, preparation.prepare(tensors.embedding_norm));
   if (tensors.layer_embedding.tokens.rows > 0) {
     OCTAVO_TRY(weights.layer_embedding.tokens, preparation.prepare(tensors.layer_embedding.tokens));
     OCTAVO_TRY(weights.layer_embedding.projection,

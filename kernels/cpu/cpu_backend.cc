@@ -163,6 +163,7 @@ void CpuBackend::set_normalised(const NormWeights& norm, ConstMatrixView x,
   activations.reserve(num_rows, x.columns, form);
   for_each_row(num_rows, [&](std::int64_t i, std::int32_t worker) {
     const std::int64_t row = rows.empty() ? i : rows[static_cast<std::size_t>(i)];
+    if (norm.weight.empty()) return activations.set_row(i, x.row(row));
     float* normalised = worker_scratch_[static_cast<std::size_t>(worker)].reserve(x.columns);
     normalise(norm, x.row(row), normalised);
     activations.set_row(i, normalised);

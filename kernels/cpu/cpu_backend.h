@@ -268,8 +268,11 @@ class CpuBackend final : public Backend {
   // The parts of feed_forward_experts, one after the other.
   void choose_experts(const ExpertWeights& weights, ConstMatrixView x);
   void set_expert_rows(const ExpertWeights& weights, ConstMatrixView x);
+  void set_expert_slots(const ExpertWeights& weights, ConstMatrixView x);
   void multiply_hidden(const ExpertWeights& weights, std::int64_t num_rows);
   void multiply_outputs(const ExpertWeights& weights, std::int64_t num_rows);
+  void sum_latent_outputs(const ExpertWeights& weights, std::int64_t num_rows);
+  void add_outputs(const ExpertWeights& weights, std::int64_t row, std::int64_t width, float* sum);
   void add_experts(const ExpertWeights& weights, MatrixView residual);
   // Calls function(piece): in runs where weights stream through, else the largest first.
   template <class Function>
@@ -310,6 +313,8 @@ class CpuBackend final : public Backend {
     if (scale != 1.0f) kernels_.scale_row(row, scale, count);
   }
   void normalise_heads(std::span<const float> weight, float epsilon, std::int64_t width, float* heads) const;
+  void normalise_heads(const AttentionInputWeights& weights, std::span<const float> weight,
+                       const AttentionShape& shape, std::int64_t width, float* heads) const;
 
   void rotate(const AttentionShape& shape, const PagedBatch& batch, std::int64_t row, std::int32_t num_heads,
               float* heads) const {

@@ -69,12 +69,13 @@ ScratchPlan plan_scratch(const StepShape& shape, Activation activation, std::int
   plan.num_threads = num_threads;
   plan.rows = std::max<std::int64_t>(rows, shape.num_logits_rows);
   const std::int64_t joined = (shape.joins_next_tokens ? 2 : 1) * std::int64_t{shape.embedding_length};
-  plan.columns = std::max({joined, std::int64_t{shape.feed_forward_length}, recurrent.columns});
+  plan.columns = std::max({joined, std::int64_t{shape.feed_forward_length},
+                           std::int64_t{shape.expert_latent_length}, recurrent.columns});
   plan.product_floats =
       rows * std::max({std::int64_t{shape.embedding_length}, std::int64_t{shape.feed_forward_length},
                        recurrent.product_row_floats});
-  plan.worker_floats =
-      std::max({joined, std::int64_t{shape.layer_embedding_length}, recurrent.convolution_floats});
+  plan.worker_floats = std::max({joined, std::int64_t{shape.expert_latent_length},
+                                 std::int64_t{shape.layer_embedding_length}, recurrent.convolution_floats});
   if (shape.has_drafts) plan.draft_floats = recurrent.part_floats;
   add_attention(shape, {shape.num_kv_heads, shape.head_dim, shape.latent_dim}, kernel_table(isa), plan);
   for (const KvHeads& heads : shape.other_heads) add_attention(shape, heads, kernel_table(isa), plan);

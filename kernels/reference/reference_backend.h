@@ -111,10 +111,14 @@ class ReferenceHostStateCache final : public HostStateCache {
 
 // As NormWeights says. REQUIRES: a weight.
 std::vector<float> norm(const float* x, const NormWeights& weights);
+// Of row `row`; as it is where there is no weight.
+std::vector<float> norm_of_row(ConstMatrixView x, std::int64_t row, const NormWeights& weights);
 // cap * tanh(x / cap), NaN where x is not finite; a cap of 0: x.
 double soft_capped(double x, float cap);
 // Rounds each group of 32 to 8 or 16 bits and expands it again; kF32: nothing.
 void round_activations(Activation activation, std::vector<float>& row);
+// Of activations that take no pair.
+double activated(FeedForwardActivation activation, double z);
 // activation(gate) * up, or what FeedForwardActivation says of the pair.
 double gated(FeedForwardActivation activation, double gate, double up);
 double sigmoid(double x);
