@@ -61,8 +61,8 @@ Result<OpenedModel> open_model(const EngineOptions& options, std::int64_t reserv
                                       .needs_unequal_layers = !config.has_usual_layers(),
                                       .needs_scaled_queries = config.query_scale_factor > 0.0,
                                       .needs_other_norms = needs_other_norms(config.parts),
-                                      .needs_chunks = config.has_chunks(),
                                       .needs_latent_attention = config.parts.has_latent_attention,
+                                      .needs_chunks = config.has_chunks(),
                                       .types = tensors.matrix_types()},
                                      &notice));
   const std::int64_t host_bytes = runner::available_memory_bytes() - reserved_bytes;

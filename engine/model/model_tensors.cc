@@ -70,9 +70,10 @@ class TensorFinder {
       OCTAVO_TRY(found.output.weight,
                  matrix(own + "shared_head_head.weight", config_.vocabulary_size, width()));
     }
-    const auto [num_kv_heads, head_dim] = config_.next_token_heads();
-    const HeadSizes sizes{head_dim, std::int64_t{config_.num_heads} * head_dim,
-                          std::int64_t{num_kv_heads} * head_dim, /*has_own=*/true};
+    const kernels::KvHeads heads = config_.next_token_heads();
+    const std::int64_t head_dim = heads.head_dim;
+    const HeadSizes sizes{head_dim, config_.num_heads * head_dim, heads.num_kv_heads * head_dim,
+                          /*has_own=*/true};
     OCTAVO_TRY(found.layer.attention_norm, norm(prefix + "attn_norm"));
     OCTAVO_TRY_VOID(find_attention(config_.num_layers, sizes, prefix, found.layer));
     OCTAVO_TRY_VOID(find_feed_forward(config_.num_layers, prefix, found.layer));
