@@ -31,7 +31,13 @@ std::vector<TokenId> end_token_ids(const tokenizer::Tokenizer& tokenizer) {
 }
 
 bool needs_states(const model::ModelConfig& config) {
-  return config.parts.gates_attention || config.parts.recurrent_layers != model::RecurrentLayers::kNone;
+  return config.parts.attention_gate != model::AttentionGate::kNone ||
+         config.parts.recurrent_layers != model::RecurrentLayers::kNone;
+}
+
+bool needs_other_norms(const model::Architecture& parts) {
+  return parts.normalises_embedding || !parts.has_input_norms || parts.head_norms_follow_rotation ||
+         parts.head_norm_kind != kernels::NormKind::kRms;
 }
 
 }  // namespace
@@ -40,6 +46,9 @@ Result<OpenedModel> open_model(const EngineOptions& options, std::int64_t reserv
   OCTAVO_TRY_VOID(validate(options));
   OCTAVO_TRY(ModelPreview preview, ModelPreview::open(options.model));
   auto [file, config, tensors, tokenizer] = std::move(preview).take_parts();
+  if (options.speculative == Speculation::kMtp) {
+    OCTAVO_TRY_VOID(model::add_next_token_layer(file, config, tensors));
+  }
   std::string notice;
   OCTAVO_TRY(auto backend,
              kernels::create_backend({.device = std::string(device_name(options.device)),
@@ -51,7 +60,9 @@ Result<OpenedModel> open_model(const EngineOptions& options, std::int64_t reserv
                                       .needs_states = needs_states(config),
                                       .needs_unequal_layers = !config.has_usual_layers(),
                                       .needs_scaled_queries = config.query_scale_factor > 0.0,
+                                      .needs_other_norms = needs_other_norms(config.parts),
                                       .needs_latent_attention = config.parts.has_latent_attention,
+                                      .needs_chunks = config.has_chunks(),
                                       .types = tensors.matrix_types()},
                                      &notice));
   const std::int64_t host_bytes = runner::available_memory_bytes() - reserved_bytes;

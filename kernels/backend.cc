@@ -62,6 +62,27 @@ void Backend::short_convolution(const ShortConvolutionWeights&, const ShortConvo
   OCTAVO_CHECK(false, "this backend runs no recurrent layers");
 }
 
+void Backend::accept_delta_net(const DeltaNetWeights&, const DeltaNetShape&, const PagedBatch&, std::int32_t,
+                               std::span<const std::int32_t>, StateCache&) {
+  OCTAVO_CHECK(false, "this backend runs no recurrent layers");
+}
+
+void Backend::accept_state_space(const StateSpaceWeights&, const StateSpaceShape&, const PagedBatch&,
+                                 std::int32_t, std::span<const std::int32_t>, StateCache&) {
+  OCTAVO_CHECK(false, "this backend runs no recurrent layers");
+}
+
+void Backend::accept_short_convolution(const ShortConvolutionWeights&, const ShortConvolutionShape&,
+                                       const PagedBatch&, std::int32_t, std::span<const std::int32_t>,
+                                       StateCache&) {
+  OCTAVO_CHECK(false, "this backend runs no recurrent layers");
+}
+
+void Backend::join_next_tokens(const NextTokenWeights&, ConstMatrixView, ConstMatrixView,
+                               std::span<const std::int32_t>, MatrixView) {
+  OCTAVO_CHECK(false, "this backend guesses no tokens");
+}
+
 void Backend::clear_states(StateCache&, std::span<const std::int32_t>) {
   OCTAVO_CHECK(false, "this backend keeps no states");
 }

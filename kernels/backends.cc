@@ -53,6 +53,8 @@ Result<void> refuse_unwritten(const BackendOptions& options) {
                            : options.needs_states         ? "recurrent layers or gated attention"
                            : options.needs_unequal_layers ? "unequal layers"
                            : options.needs_scaled_queries ? "queries scaled by position"
+                           : options.needs_other_norms    ? "norms at other places"
+                           : options.needs_chunks         ? "attention in chunks"
                                                           : nullptr;
   if (what == nullptr) return {};
   return Error{ErrorCode::kUnsupported,

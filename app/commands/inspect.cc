@@ -189,7 +189,8 @@ std::string skipped_text(const ModelDescription& description) {
   const bool is_one = description.num_skipped_layers == 1;
   return "not used        " + std::to_string(description.num_skipped_layers) +
          (is_one ? " layer that guesses" : " layers that guess") + " further tokens, " +
-         exact_bytes_text(static_cast<std::uint64_t>(description.skipped_bytes)) + "\n";
+         exact_bytes_text(static_cast<std::uint64_t>(description.skipped_bytes)) +
+         (description.predicts_next_tokens ? "; --speculative mtp uses one" : "") + "\n";
 }
 
 void print_model(std::ostream& out, const model::GgufFile& file, const ModelDescription& description,
@@ -261,6 +262,7 @@ Json to_json(const ModelDescription& description) {
                {"num_layers", description.num_layers},
                {"num_recurrent_layers", description.num_recurrent_layers},
                {"num_skipped_layers", description.num_skipped_layers},
+               {"predicts_next_tokens", description.predicts_next_tokens},
                {"embedding_length", description.embedding_length},
                {"num_heads", description.num_heads},
                {"kv_layers", layers_json(description.kv_layers)},

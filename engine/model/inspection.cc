@@ -110,6 +110,7 @@ ModelDescription describe_model(const GgufFile& file, const ModelConfig& config)
   description.num_recurrent_layers = config.recurrent.num_before(config.num_layers);
   description.state_bytes = config.recurrent.state_layout().state_bytes();
   description.num_skipped_layers = config.num_skipped_layers;
+  description.predicts_next_tokens = config.num_skipped_layers > 0 && config.parts.predicts_next_tokens;
   description.embedding_length = config.embedding_length;
   description.num_heads = config.num_heads;
   for (const KvLayers& layers : kv_shape(config).kinds)

@@ -48,6 +48,7 @@ struct ModelConfig {
   std::string name;                     // of the model; may be empty
   std::int32_t num_layers = 0;          // that are computed
   std::int32_t num_skipped_layers = 0;  // behind them in the file, see Architecture
+  bool guesses_next_tokens = false;     // by the first of these, which then has keys and values too
   std::int32_t context_length = 0;      // tokens it was trained for
   std::int32_t embedding_length = 0;
   // Of layers without experts, where they differ of the longest; 0: there are none
@@ -68,9 +69,10 @@ struct ModelConfig {
   // Of attention; 1 / sqrt(head_dim) unless the file or architecture says otherwise; with latent attention a
   // head's own size counts, not that of what is kept
   double score_scale = 0.0;
-  // Queries at position p are multiplied by 1 + this * ln(1 + floor(p / rope.original_context_length)), so
-  // that scores of long contexts stay apart (Ministral 3); keys are not. 0: they are as they are
+  // Queries at position p are multiplied by 1 + this * ln(1 + floor((p + offset) / length)), so that scores
+  // of long contexts stay apart (Ministral 3, Llama 4); keys are not. 0: they are as they are
   double query_scale_factor = 0.0;
+  std::int32_t query_scale_length = 1, query_scale_offset = 0;
   float score_soft_cap = 0.0f, logit_soft_cap = 0.0f;  // 0: none
   // Of the embedding, of what each branch adds, and of the logits before their cap
   double embedding_multiplier = 1.0, residual_multiplier = 1.0, logit_multiplier = 1.0;
@@ -90,6 +92,11 @@ struct ModelConfig {
     if (!layers_with_window.empty()) return layers_with_window[static_cast<std::size_t>(layer)];
     return window_period == 0 || layer % window_period != window_period - 1;
   }
+  // Whether the windows are chunks, of which several are in the context.
+  bool has_chunks() const {
+    return parts.window_form == kernels::WindowForm::kChunk && sliding_window > 0 &&
+           sliding_window < context_length;
+  }
   // Tokens that the layer sees; 0: all, as long as the context may be.
   std::int32_t window_of(std::int32_t layer) const {
     return has_window(layer) && sliding_window < context_length ? sliding_window : 0;
@@ -101,6 +108,8 @@ struct ModelConfig {
     return experts.in_layer(layer) || feed_forward_length_of(layer) > 0;
   }
   kernels::KvHeads kv_heads(std::int32_t layer) const;  // of a layer with attention
+  // Of the layer that guesses next tokens: file lists end before it
+  kernels::KvHeads next_token_heads() const { return {num_kv_heads, head_dim}; }
   std::int32_t feed_forward_length_of(std::int32_t layer) const;
   std::int32_t state_layer(std::int32_t layer) const { return recurrent.num_before(layer); }
   static constexpr std::int32_t kNoLayer = -1;
@@ -114,9 +123,11 @@ struct ModelConfig {
   float query_scale(std::int32_t position) const;
   // By its name, of a layer that is in the file and not computed.
   bool is_in_skipped_layer(std::string_view tensor_name) const;
-  bool rotates(std::int32_t layer) const {
-    const std::int32_t period = parts.unrotated_period;
-    return parts.rotates() && !rotation_is_off && (period == 0 || layer % period != period - 1);
+  bool rotates(std::int32_t layer) const;
+  // Whether query_scale() is applied there.
+  bool scales_queries(std::int32_t layer) const {
+    return query_scale_factor > 0.0 &&
+           (parts.query_scaling != QueryScaling::kWhereUnrotated || !rotates(layer));
   }
   // The residual stream is kept divided by residual_multiplier, so that branches are added as they are: what
   // its first rows are multiplied by, and the epsilon that makes its norms the same. In float32, as the

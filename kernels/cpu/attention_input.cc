@@ -40,11 +40,25 @@ void CpuBackend::normalise_heads(std::span<const float> weight, float epsilon, s
     kernels_.rms_norm(heads, weight.data(), epsilon, size, heads);
 }
 
+// The norm of queries or keys.
+void CpuBackend::normalise_heads(const AttentionInputWeights& weights, std::span<const float> weight,
+                                 const AttentionShape& shape, std::int64_t width, float* heads) const {
+  const float epsilon = weights.norm.epsilon;
+  if (weights.head_norm_kind == NormKind::kRms) return normalise_heads(weight, epsilon, width, heads);
+  if (weight.empty()) return;
+  for (std::int64_t first = 0; first < width; first += shape.head_dim) {
+    kernels_.layer_norm(heads + first, weight.data() + first, nullptr, epsilon, shape.head_dim,
+                        heads + first);
+  }
+}
+
 void CpuBackend::finish_queries(const AttentionInputWeights& weights, const AttentionShape& shape,
                                 const PagedBatch& batch, std::int64_t row, MatrixView q) {
   add_bias(weights.query_bias, q.row(row), 0, q.columns);
-  normalise_heads(weights.query_norm, weights.norm.epsilon, q.columns, q.row(row));
+  const bool norm_follows = weights.norms_follow_rotation;
+  if (!norm_follows) normalise_heads(weights, weights.query_norm, shape, q.columns, q.row(row));
   rotate(shape, batch, row, shape.num_heads, q.row(row));
+  if (norm_follows) normalise_heads(weights, weights.query_norm, shape, q.columns, q.row(row));
   if (!batch.query_scales.empty())
     kernels_.scale_row(q.row(row), batch.query_scales[static_cast<std::size_t>(row)], q.columns);
 }
@@ -65,9 +79,11 @@ void CpuBackend::store_keys_and_values(const AttentionInputWeights& weights, con
   } else {
     add_bias(weights.value_bias, v.row(row), 0, v.columns);
   }
-  normalise_heads(weights.key_norm, weights.norm.epsilon, k.columns, k.row(row));
+  const bool norm_follows = weights.norms_follow_rotation;
+  if (!norm_follows) normalise_heads(weights, weights.key_norm, shape, k.columns, k.row(row));
   normalise_heads(weights.value_norm, weights.norm.epsilon, v.columns, v.row(row));
   rotate(shape, batch, row, shape.num_kv_heads, k.row(row));
+  if (norm_follows) normalise_heads(weights, weights.key_norm, shape, k.columns, k.row(row));
 
   for (std::int32_t head = 0; head < shape.num_kv_heads; ++head) {
     kernels_.write_kv(k.row(row) + head * shape.head_dim, v.row(row) + head * shape.head_dim,

@@ -19,7 +19,8 @@ void CpuBackend::paged_attention(const AttentionShape& shape, const PagedBatch& 
                            .group_size = group_size,
                            .num_threads = pool_->num_threads(),
                            .floats_per_row = group_size * kernels_.attention_partial_floats(value_dim),
-                           .window = shape.window};
+                           .window = shape.window,
+                           .window_form = shape.window_form};
   AttentionWork& work = step_attention_->work_for(batch, plan);
   work.announced.assign(static_cast<std::size_t>(plan.num_threads), -1);
 

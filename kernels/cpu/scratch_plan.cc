@@ -57,7 +57,8 @@ std::int64_t ScratchPlan::bytes() const {
          ActivationRows::bytes_for(head_rows, head_columns, forms) +
          2 * Scratch::bytes_for(key_value_floats) + Scratch::bytes_for(product_floats) +
          Scratch::bytes_for(partial_floats) + Scratch::bytes_for(item_sum_floats) +
-         num_threads * Scratch::bytes_for(worker_floats) + experts.bytes();
+         num_threads * Scratch::bytes_for(worker_floats) + num_threads * Scratch::bytes_for(draft_floats) +
+         experts.bytes();
 }
 
 ScratchPlan plan_scratch(const StepShape& shape, Activation activation, std::int32_t num_threads,
@@ -67,13 +68,15 @@ ScratchPlan plan_scratch(const StepShape& shape, Activation activation, std::int
   ScratchPlan plan;
   plan.num_threads = num_threads;
   plan.rows = std::max<std::int64_t>(rows, shape.num_logits_rows);
-  plan.columns = std::max(
-      {std::int64_t{shape.embedding_length}, std::int64_t{shape.feed_forward_length}, recurrent.columns});
+  const std::int64_t joined = (shape.joins_next_tokens ? 2 : 1) * std::int64_t{shape.embedding_length};
+  plan.columns = std::max({joined, std::int64_t{shape.feed_forward_length},
+                           std::int64_t{shape.expert_latent_length}, recurrent.columns});
   plan.product_floats =
       rows * std::max({std::int64_t{shape.embedding_length}, std::int64_t{shape.feed_forward_length},
                        recurrent.product_row_floats});
-  plan.worker_floats = std::max({std::int64_t{shape.embedding_length},
+  plan.worker_floats = std::max({joined, std::int64_t{shape.expert_latent_length},
                                  std::int64_t{shape.layer_embedding_length}, recurrent.convolution_floats});
+  if (shape.has_drafts) plan.draft_floats = recurrent.part_floats;
   add_attention(shape, {shape.num_kv_heads, shape.head_dim, shape.latent_dim}, kernel_table(isa), plan);
   for (const KvHeads& heads : shape.other_heads) add_attention(shape, heads, kernel_table(isa), plan);
   if (shape.latent_dim > 0) add_latent_parts(shape, plan);

@@ -22,6 +22,7 @@ struct ScratchPlan {
   std::int64_t partial_floats = 0;
   std::int64_t item_sum_floats = 0;
   std::int64_t worker_floats = 0;  // of each thread
+  std::int64_t draft_floats = 0;   // of each thread: parts of states that drafts go on from
   ExpertPlan experts;
   std::int32_t num_threads = 1;
 

@@ -30,8 +30,7 @@ struct Query {
 };
 
 void attend(const Query& query, std::int32_t last_position, float* out) {
-  const std::int32_t window = query.shape.window;
-  const std::int32_t first = window > 0 ? std::max(0, last_position - window + 1) : 0;
+  const std::int32_t first = first_in_window(last_position, query.shape.window, query.shape.window_form);
   std::vector<double> weights(static_cast<std::size_t>(last_position - first) + 1);
   for (std::int32_t p = first; p <= last_position; ++p)
     weights[static_cast<std::size_t>(p - first)] = query.score(p);

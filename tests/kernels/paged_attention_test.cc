@@ -251,6 +251,28 @@ TEST_P(PagedAttention, ALaterTokensInfinityNeverReachesEarlierRows) {
   }
 }
 
+// A chunk is a window that grows until the next one begins: the bits of windows that hold as many positions.
+TEST_P(PagedAttention, AChunkBeginsAtItsLastMultiple) {
+  const auto cpu = cpu_backend(GetParam());
+  for (const std::int32_t chunk : {1, 7, 16, 40, 255, 256, 300}) {
+    Shape shape = with_window(odd_shape(), chunk);
+    shape.attention.window_form = WindowForm::kChunk;
+    const std::vector<SequenceSpec> sequences = {{1, 0, 90}, {2, 600, 1}, {3, 250, 60}};
+    const PagedProblem problem = make_problem(shape, sequences, {});
+    const std::vector<float> got = run_attention(*cpu, problem);
+    EXPECT_LE(relative_difference(got, run_attention(*reference_backend(), problem)), 5e-6) << chunk;
+    const std::int64_t width = shape.query_width();
+    for (std::int64_t row = 0; row < problem.num_rows(); ++row) {
+      const std::int32_t position = problem.positions[static_cast<std::size_t>(row)];
+      if (row % 7 != 0 && position % chunk > 1) continue;  // and the first two of every chunk
+      const Shape window = with_window(odd_shape(), position % chunk + 1);
+      const std::vector<float> all = run_attention(*cpu, make_problem(window, sequences, {}));
+      EXPECT_TRUE(same_bits(got.data() + row * width, all.data() + row * width, width))
+          << "row " << row << " at position " << position << " in chunks of " << chunk;
+    }
+  }
+}
+
 // What a window has left behind is never touched: not even a NaN in it can show.
 TEST_P(PagedAttention, NothingBehindTheWindowReachesARow) {
   constexpr std::int32_t kWindow = 20, kBroken = 33;

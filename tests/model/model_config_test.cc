@@ -224,6 +224,9 @@ KeySet valid_of(const std::string& architecture) {
     set("expert_used_count", 4u);
     set("expert_feed_forward_length", 96u);
   }
+  if (find_architecture(architecture)->experts.layers == ExpertLayers::kEveryNth)
+    set("interleave_moe_layer_step", 2u);
+  if (find_architecture(architecture)->needs_window) set("attention.sliding_window", 512u);
   if (find_architecture(architecture)->has_local_heads) {
     set("attention.sliding_window", 512u);
     set("attention.sliding_window_pattern", 4u);
@@ -729,6 +732,144 @@ TEST(ModelConfig, Gemma4sLayersDifferInHeadsAndShareKeysAndValues) {
   EXPECT_EQ(experts.experts.shared_length, 512) << "the usual layer stands beside the experts";
   EXPECT_EQ(experts.feed_forward_length, 0) << "and nowhere else";
   EXPECT_TRUE(experts.experts.normalises_weights);
+}
+
+std::string rotated_layers(const ModelConfig& config) {
+  std::string text;
+  for (std::int32_t layer = 0; layer < config.num_layers; ++layer) text += config.rotates(layer) ? 'r' : '-';
+  return text;
+}
+
+TEST(ModelConfig, SomeModelsRotateWhereTheyHaveAWindowOnly) {
+  for (const char* const architecture : {"muse-glimmer", "cohere2"}) {
+    const std::string prefix = std::string(architecture) + ".attention.";
+    const ModelConfig usual = config_of(valid_of(architecture));
+    EXPECT_EQ(windowed_layers(usual), "www-www-");
+    EXPECT_EQ(rotated_layers(usual), "rrr-rrr-");
+    EXPECT_EQ(usual.logit_multiplier, 8.0);
+    KeySet keys = valid_of(architecture);
+    keys.set_flags(prefix + "sliding_window_pattern", {1, 0, 1, 1, 1, 1, 1, 0});
+    EXPECT_EQ(rotated_layers(config_of(keys)), "r-rrrrr-");
+    keys = valid_of(architecture);
+    keys.set(prefix + "sliding_window", 8192u);
+    EXPECT_EQ(rotated_layers(config_of(keys)), "rrr-rrr-") << "a window as long as the context is still one";
+    keys.set(prefix + "sliding_window", 0u);
+    expect_error(keys, ErrorCode::kDamagedFile, prefix + "sliding_window",
+                 "is 0, and layers with a window alone rotate");
+    keys.remove(prefix + "sliding_window");
+    expect_error(keys, ErrorCode::kDamagedFile, prefix + "sliding_window", "is missing");
+    keys = valid_of(architecture);
+    keys.remove(std::string(architecture) + ".logit_scale");
+    expect_error(keys, ErrorCode::kDamagedFile, std::string(architecture) + ".logit_scale", "is missing");
+  }
+  EXPECT_EQ(config_of(valid_of("command-r")).logit_multiplier, 8.0);
+  KeySet keys = valid_of("command-r");
+  keys.remove("command-r.logit_scale");
+  EXPECT_EQ(config_of(keys).logit_multiplier, 1.0);
+  EXPECT_EQ(rotated_layers(config_of(keys)), "rrrrrrrr");
+}
+
+TEST(ModelConfig, WindowsOfExaone4FollowFromItsLayersUnlessTheFileSaysSo) {
+  const ModelConfig small = config_of(valid_of("exaone4"));
+  EXPECT_EQ(small.sliding_window, 0);
+  EXPECT_EQ(rotated_layers(small), "rrrrrrrr");
+  const ModelConfig large = config_of(valid_of("exaone4").set("exaone4.block_count", 64u));
+  EXPECT_EQ(large.window_of(0), 4096);
+  EXPECT_EQ(large.window_of(3), 0);
+  EXPECT_FALSE(large.rotates(3));
+  KeySet given = valid_of("exaone4");
+  given.set("exaone4.attention.sliding_window", 100u);
+  EXPECT_EQ(rotated_layers(config_of(given)), "rrr-rrr-");
+  given.set("exaone4.rope.scaling.yarn_ext_factor", -1.0f);
+  EXPECT_EQ(rotated_layers(config_of(given)), "rrrrrrrr") << "saved by llama.cpp, which then has none";
+}
+
+TEST(ModelConfig, Olmo3StretchesPositionsInLayersWithoutAWindowOnly) {
+  EXPECT_EQ(config_of(valid_of("olmo2")).sliding_window, 0);
+  KeySet keys = valid_of("olmo2");
+  keys.set("olmo2.attention.sliding_window", 512u)
+      .set("olmo2.rope.freq_base", 500'000.0f)
+      .set("olmo2.rope.scaling.type", "yarn")
+      .set("olmo2.rope.scaling.factor", 8.0f);
+  const ModelConfig config = config_of(keys);
+  EXPECT_EQ(windowed_layers(config), "www-www-");
+  EXPECT_EQ(config.rope.scaling, RopeScalingType::kYarn);
+  ASSERT_TRUE(config.local_rope.has_value());
+  EXPECT_EQ(config.local_rope->scaling, RopeScalingType::kNone);
+  EXPECT_EQ(config.local_rope->frequency_base, 500'000.0);
+}
+
+TEST(ModelConfig, Llama4sChunksAreTheSameInEveryFile) {
+  KeySet keys = valid_of("llama4");
+  keys.set("llama4.context_length", 65'536u);
+  const ModelConfig config = config_of(keys);
+  EXPECT_EQ(config.sliding_window, 8192);
+  EXPECT_TRUE(config.has_chunks());
+  EXPECT_EQ(windowed_layers(config), "www-www-");
+  EXPECT_EQ(rotated_layers(config), "rrr-rrr-");
+  EXPECT_EQ(config.experts.layers, (std::vector<bool>{false, true, false, true, false, true, false, true}));
+  EXPECT_EQ(config.experts.shared_length, 96);
+  EXPECT_EQ(config.feed_forward_length, 512);
+  EXPECT_FALSE(config.scales_queries(0));
+  EXPECT_TRUE(config.scales_queries(3));
+  EXPECT_EQ(config.query_scale(8190), 1.0f);
+  EXPECT_FLOAT_EQ(config.query_scale(8191), 1.0f + 0.1f * std::log(2.0f));
+  EXPECT_FLOAT_EQ(config.query_scale(16'383), 1.0f + 0.1f * std::log(3.0f));
+  keys.set("llama4.attention.sliding_window", 100u);
+  EXPECT_EQ(config_of(keys).sliding_window, 8192) << "only whether there is one is read";
+  keys.set("llama4.attention.sliding_window", 0u);
+  const ModelConfig without = config_of(keys);
+  EXPECT_FALSE(without.has_chunks());
+  EXPECT_EQ(rotated_layers(without), "rrrrrrrr");
+  EXPECT_EQ(without.query_scale_factor, 0.0);
+  EXPECT_FALSE(config_of(valid_of("llama4")).has_chunks()) << "a context of one chunk";
+  const std::string step = "llama4.interleave_moe_layer_step";
+  expect_error(valid_of("llama4").set(step, 0u), ErrorCode::kDamagedFile, step, "is 0; 1 to 8 is allowed");
+  expect_error(valid_of("llama4").set(step, 9u), ErrorCode::kDamagedFile, step, "is 9; 1 to 8 is allowed");
+  keys.remove(step);
+  expect_error(keys, ErrorCode::kDamagedFile, step, "is missing");
+}
+
+TEST(ModelConfig, HunyuansAlphaRaisesTheBaseOfItsFrequencies) {
+  KeySet keys = valid_of("hunyuan-dense");
+  keys.set("hunyuan-dense.rope.scaling.alpha", 1000.0f);
+  EXPECT_NEAR(config_of(keys).rope.frequency_base, 1e4 * std::pow(1000.0, 64.0 / 62.0), 1.0);
+  keys.set("hunyuan-dense.rope.scaling.alpha", 0.0f);
+  EXPECT_EQ(config_of(keys).rope.frequency_base, 1e4);
+  for (const float alpha : {-1.0f, std::nanf(""), 1e30f}) {
+    keys.set("hunyuan-dense.rope.scaling.alpha", alpha);
+    expect_error(keys, ErrorCode::kDamagedFile, "hunyuan-dense.rope.scaling.alpha",
+                 "by which no base can be raised");
+  }
+}
+
+TEST(ModelConfig, LayersOfNemotronHHaveExpertsWhereTheyHaveAFeedForwardLength) {
+  KeySet keys = valid_of("nemotron_h_moe");
+  EXPECT_EQ(config_of(keys).experts.num_experts, 0);
+  keys.set("nemotron_h_moe.expert_count", 16u)
+      .set("nemotron_h_moe.expert_used_count", 4u)
+      .set("nemotron_h_moe.expert_feed_forward_length", 96u)
+      .set("nemotron_h_moe.expert_shared_feed_forward_length", 160u)
+      .set("nemotron_h_moe.expert_shared_count", 1u)
+      .set("nemotron_h_moe.expert_weights_norm", true)
+      .set("nemotron_h_moe.expert_weights_scale", 2.5f)
+      .set("nemotron_h_moe.moe_latent_size", 40u);
+  const ModelConfig config = config_of(keys);
+  EXPECT_EQ(config.experts.layers, (std::vector<bool>{false, true, false, false, true, false, true, true}));
+  EXPECT_EQ(config.experts.shared_length, 160);
+  EXPECT_EQ(config.experts.latent_length, 40);
+  EXPECT_EQ(config.experts.scoring, kernels::RouterScoring::kSigmoid);
+  EXPECT_TRUE(config.experts.normalises_weights);
+  EXPECT_EQ(config.experts.weights_scale, 2.5f);
+  EXPECT_TRUE(config.has_feed_forward(1));
+  EXPECT_FALSE(config.has_feed_forward(0));
+  EXPECT_TRUE(config.is_recurrent(0));
+  EXPECT_TRUE(config.has_attention(2));
+  keys.set("nemotron_h_moe.moe_latent_size", 1u << 20);
+  expect_error(keys, ErrorCode::kDamagedFile, "nemotron_h_moe.moe_latent_size", "is allowed");
+  KeySet other = valid_of("qwen3moe");
+  other.set("qwen3moe.moe_latent_size", 40u);
+  expect_error(other, ErrorCode::kUnsupported, "qwen3moe.moe_latent_size", "does not support");
 }
 
 // A list of what all layers have is a number, whatever the architecture.

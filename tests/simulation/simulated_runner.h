@@ -51,6 +51,9 @@ class SimulatedRunner final : public runner::Runner {
 
   Result<void> execute(const scheduler::SchedulerOutput& step, runner::RunnerOutput& output) override;
 
+  std::vector<SequenceId> settle(const scheduler::SchedulerOutput& step,
+                                 std::span<const scheduler::CommittedToken> tokens) override;
+
   // The next step fails.
   void fail_next(FailurePoint point) { next_failure_ = point; }
   // The next step that swaps fails.
@@ -138,6 +141,7 @@ class SimulatedRunner final : public runner::Runner {
   void check_rows(const scheduler::ScheduledSequence& scheduled);
   void check_targets(const scheduler::ScheduledSequence& scheduled);
   void check_draft(const scheduler::ScheduledSequence& scheduled);
+  void guess(const scheduler::ScheduledSequence& scheduled);
   void follow_seat(Truth& truth, const scheduler::ScheduledSequence& scheduled);
   std::span<const std::uint64_t> slots_of(Truth& truth, const scheduler::ScheduledSequence& scheduled,
                                           std::size_t num_tokens);
@@ -186,6 +190,8 @@ class SimulatedRunner final : public runner::Runner {
   std::optional<Timing> timing_;
   std::int64_t num_failed_steps_ = 0, num_failed_swaps_ = 0;
   bool last_step_moved_memory_ = false;
+  bool awaits_settling_ = false;       // the step that ran
+  std::vector<SequenceId> guessable_;  // of that step
   bool is_lost_ = false;
   std::optional<std::string> problem_;
 };
