@@ -1,7 +1,7 @@
 // Everything that a person can ask for, of every area. Only what takes actions of all areas includes this.
 //
-// How actions are copied and destroyed stands in actions.cc, also for each area: it is a case for each kind of
-// action, and would be compiled in every file that passes one on, five seconds of it.
+// How actions are copied and destroyed stands in actions.cc, also for each area: it is a case for each kind
+// of action, and would be compiled in every file that passes one on, five seconds of it.
 #pragma once
 
 #include <variant>
