@@ -56,7 +56,7 @@ const std::map<std::string, std::set<std::string>>& allowed_includes() {
       {"engine/model",
        with({"engine/base", "engine/api", "engine/chat_template", "engine/tokenizer"}, kKernelViews)},
       {"engine/runner", with({"engine/base", "engine/api", "engine/block/window_manager.h", "engine/model",
-                              "engine/scheduler/scheduler_output.h"},
+                              "engine/scheduler/draft_gate.h", "engine/scheduler/scheduler_output.h"},
                              kKernelViews)},
       // engine.h is the interface that the engine thread implements.
       {"engine/core",
