@@ -5,9 +5,11 @@
 #include <initializer_list>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "kernels/cpu/attention_work.h"
 #include "tests/kernels/attention_claims.h"
+#include "tests/support/sweep.h"
 
 // The plan of a tile's visits, as it is in every instruction set.
 #define OCTAVO_ISA shared_blocks_test
@@ -75,16 +77,21 @@ void expect_same_bits(cpu::InstructionSet isa, const Shape& shape, const std::ve
 }
 
 TEST_P(SharedBlocks, GiveTheSameBitsAsCopies) {
-  std::uint64_t seed = 1;
+  struct Case {
+    Shape shape;
+    ProblemOptions options;
+    std::uint64_t seed;
+  };
+  std::vector<Case> cases;
   for (const Shape& shape : {one_tiny_head(), odd_shape()}) {
     for (const KvType type : kEveryKvType) {
-      for (const std::int32_t block_size : {1, 3, 8, 16, 24, 32}) {
-        ++seed;
-        const std::vector<SequenceSpec> family = random_family(seed, 12, 150);
-        expect_same_bits(GetParam(), shape, family, {.type = type, .block_size = block_size},
-                         {1 + static_cast<std::int32_t>(seed % 3)});
-      }
+      for (const std::int32_t block_size : {1, 3, 8, 16, 24, 32})
+        cases.push_back({shape, {.type = type, .block_size = block_size}, 2 + cases.size()});
     }
+  }
+  for (const Case& c : test::some_of(cases, 5)) {
+    expect_same_bits(GetParam(), c.shape, random_family(c.seed, 12, 150), c.options,
+                     {1 + static_cast<std::int32_t>(c.seed % 3)});
   }
 }
 
@@ -93,9 +100,9 @@ TEST_P(SharedBlocks, GiveTheSameBitsAsCopiesToManySequencesOfTheDefaultModelsSha
   std::vector<SequenceSpec> samples = {{1, 530, 1}};
   for (std::uint64_t i = 2; i <= 40; ++i)
     samples.push_back({i, 512 + static_cast<std::int32_t>(i), 1, 0, i % 3 == 0 ? 512 : 300});
-  for (const KvType type : {KvType::kF16, KvType::kInt8})
+  for (const KvType type : test::some_of<KvType>({KvType::kF16, KvType::kInt8}, 2))
     expect_same_bits(GetParam(), smollm2_shape(), samples, {.type = type, .num_layers = 2}, {1, 2});
-  for (const std::uint64_t seed : {50u, 51u})
+  for (const std::uint64_t seed : test::some_of<std::uint64_t>({50, 51}, 2))
     expect_same_bits(GetParam(), smollm2_shape(), random_family(seed, 20, 300), {.num_layers = 2}, {2});
 }
 
