@@ -288,7 +288,11 @@ void EngineCore::deliver_tokens(Step& step) {
       if (token.token_id >= 0) committed.push_back({token.sequence_id, token.token_id});
     }
   }
-  scheduler_.commit(step.plan, committed);
+  const bool was_executed = !step.plan.empty() || step.plan.moves_memory();
+  const bool is_settled = step.plan.num_draft_tokens > 0 || options_.speculative == Speculation::kMtp;
+  std::vector<SequenceId> guessable;
+  if (was_executed && is_settled) guessable = dependencies_.runner->settle(step.plan, committed);
+  scheduler_.commit(step.plan, committed, guessable);
   count_drafts(step, deliveries);
   for (Delivery& delivery : deliveries) {
     const auto request = requests_.find(delivery.request_id);
