@@ -1,5 +1,5 @@
-// What executes a step: the real model, or a simulation of one. Few methods, so that the same scheduler, block
-// manager and engine core run against either.
+// What executes a step: the real model, or a simulation of one. Few methods, so that the same scheduler,
+// block manager and engine core run against either.
 #pragma once
 
 #include <cstdint>
