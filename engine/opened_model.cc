@@ -31,7 +31,13 @@ std::vector<TokenId> end_token_ids(const tokenizer::Tokenizer& tokenizer) {
 }
 
 bool needs_states(const model::ModelConfig& config) {
-  return config.parts.gates_attention || config.parts.recurrent_layers != model::RecurrentLayers::kNone;
+  return config.parts.attention_gate != model::AttentionGate::kNone ||
+         config.parts.recurrent_layers != model::RecurrentLayers::kNone;
+}
+
+bool needs_other_norms(const model::Architecture& parts) {
+  return parts.normalises_embedding || !parts.has_input_norms || parts.head_norms_follow_rotation ||
+         parts.head_norm_kind != kernels::NormKind::kRms;
 }
 
 }  // namespace
@@ -44,17 +50,21 @@ Result<OpenedModel> open_model(const EngineOptions& options, std::int64_t reserv
     OCTAVO_TRY_VOID(model::add_next_token_layer(file, config, tensors));
   }
   std::string notice;
-  OCTAVO_TRY(auto backend, kernels::create_backend({.device = std::string(device_name(options.device)),
-                                                    .threads = options.threads,
-                                                    .activation = runner::activation_of(options, tensors),
-                                                    .deterministic = options.deterministic.value_or(false),
-                                                    .graphs = options.cuda_graphs,
-                                                    .needs_experts = config.experts.num_experts > 0,
-                                                    .needs_states = needs_states(config),
-                                                    .needs_unequal_layers = !config.has_usual_layers(),
-                                                    .needs_scaled_queries = config.query_scale_factor > 0.0,
-                                                    .types = tensors.matrix_types()},
-                                                   &notice));
+  OCTAVO_TRY(auto backend,
+             kernels::create_backend({.device = std::string(device_name(options.device)),
+                                      .threads = options.threads,
+                                      .activation = runner::activation_of(options, tensors),
+                                      .deterministic = options.deterministic.value_or(false),
+                                      .graphs = options.cuda_graphs,
+                                      .needs_experts = config.experts.num_experts > 0,
+                                      .needs_states = needs_states(config),
+                                      .needs_unequal_layers = !config.has_usual_layers(),
+                                      .needs_scaled_queries = config.query_scale_factor > 0.0,
+                                      .needs_other_norms = needs_other_norms(config.parts),
+                                      .needs_latent_attention = config.parts.has_latent_attention,
+                                      .needs_chunks = config.has_chunks(),
+                                      .types = tensors.matrix_types()},
+                                     &notice));
   const std::int64_t host_bytes = runner::available_memory_bytes() - reserved_bytes;
   OCTAVO_TRY(auto plan, backend->device_bytes()
                             ? runner::plan_runner_on_device(config, tensors, options, host_bytes, *backend)

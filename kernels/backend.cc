@@ -22,6 +22,15 @@ void Backend::embed_layers(const LayerEmbeddingWeights&, std::span<const std::in
   OCTAVO_CHECK(false, "this backend has no embeddings of layers");
 }
 
+void Backend::latent_attention_input(const LatentInputWeights&, const AttentionShape&, const PagedBatch&,
+                                     std::int32_t, ConstMatrixView, KvCache&, MatrixView) {
+  OCTAVO_CHECK(false, "this backend runs no latent attention");
+}
+
+void Backend::project_heads(std::span<const Matrix* const>, ConstMatrixView, MatrixView) {
+  OCTAVO_CHECK(false, "this backend runs no latent attention");
+}
+
 void Backend::feed_forward_experts(const ExpertWeights&, MatrixView, std::span<std::int32_t>) {
   OCTAVO_CHECK(false, "this backend runs no experts");
 }

@@ -141,6 +141,20 @@ enum class RopePairing : std::uint8_t {
 // Which of the batch's angles a layer rotates by.
 enum class Rotations : std::uint8_t { kGlobal, kLocal };
 
+// Which positions a window of n holds for a row at position p. CUDA has the first only:
+// BackendOptions::needs_chunks.
+enum class WindowForm : std::uint8_t {
+  kSliding,  // those above p - n
+  kChunk,    // those from the last multiple of n on, p itself included (Llama 4: Meta 2025, its model card)
+};
+
+// The first position that a row reads; a window of 0: all.
+constexpr std::int32_t first_in_window(std::int32_t position, std::int32_t window, WindowForm form) {
+  if (window == 0) return 0;
+  if (form == WindowForm::kChunk) return position / window * window;
+  return position < window ? 0 : position - window + 1;
+}
+
 // Of one layer: layers of a model may differ in everything but the number of heads.
 struct AttentionShape {
   std::int32_t num_heads = 0;
@@ -150,11 +164,17 @@ struct AttentionShape {
   RopePairing pairing = RopePairing::kInterleaved;
   float score_scale = 0.0f;     // usually 1 / sqrt(head_dim)
   float score_soft_cap = 0.0f;  // as soft_cap of OutputHead, of scaled scores; 0: none
-  std::int32_t window = 0;      // a row at position p reads the positions above p - window; 0: all
+  std::int32_t window = 0;      // positions; 0: all
+  WindowForm window_form = WindowForm::kSliding;
   Rotations rotations = Rotations::kGlobal;
   // [num_heads]: a score of each head, taken as it is, that takes its part of the softmax and has no value
   // (gpt-oss); empty: none
   std::span<const float> sinks = {};
+  // As of KvHeads: values have so many dimensions, which are the first ones of the keys. 0: head_dim of their
+  // own
+  std::int32_t latent_dim = 0;
+
+  constexpr std::int32_t value_dim() const { return latent_dim > 0 ? latent_dim : head_dim; }
 };
 
 // A layer's weights as views; the owner is engine/model. Norms and biases are in the backend's memory:
@@ -176,19 +196,40 @@ struct EmbeddingWeights {
   const Matrix* tokens = nullptr;     // [vocabulary, embedding_length]
   float scale = 1.0f;                 // of the tokens' rows
   const Matrix* positions = nullptr;  // [positions, embedding_length], added to the scaled rows; null: none
+  // Of the rows in the end; no weight: none. This and what the next structures say of norms is not on CUDA
+  // where it is not marked as usual there: BackendOptions::needs_other_norms
+  NormWeights norm = {};
 };
 
 struct AttentionInputWeights {
-  NormWeights norm;               // [embedding_length]
+  NormWeights norm;               // [embedding_length]; no weight: none, but its epsilon holds
   const Matrix* query = nullptr;  // [num_heads * head_dim, embedding_length]
   // [num_kv_heads * head_dim, embedding_length]; null: the layer reads another one's keys and values, and
   // writes none
   const Matrix* key = nullptr;
   const Matrix* value = nullptr;  // null: values are what `key` gives, as it is before its norm
   std::span<const float> query_bias = {}, key_bias = {}, value_bias = {};
-  // RMS norms before rotating, with the epsilon of `norm`. [head_dim]: of each head by itself; as long as the
-  // row of all heads: of all together. Empty: none. Values are never rotated.
+  // Norms with the epsilon of `norm`, of kRms: with a weight [head_dim] of each head by itself; with one as
+  // long as the row of all heads, of all together. Of kLayer the latter is the heads' weights, one behind the
+  // other, and each head is normalised by itself. Empty: none. Values are never rotated.
   std::span<const float> query_norm = {}, key_norm = {}, value_norm = {};
+  NormKind head_norm_kind = NormKind::kRms;  // kRms is usual on CUDA
+  bool norms_follow_rotation = false;        // of queries and keys; false is usual on CUDA
+};
+
+// Of multi-head latent attention in its absorbed form (DeepSeek-AI 2024, arXiv:2405.04434): all heads share
+// one key, the latent numbers of a token and then the rotated ones, and latent_dim of AttentionShape is the
+// number of the former.
+struct LatentInputWeights {
+  NormWeights norm;  // [embedding_length]
+  // [rank, embedding_length] and [rank], kRms: what `query` reads instead of the rows; null: none
+  const Matrix* query_down = nullptr;
+  NormWeights query_norm = {};
+  // [num_heads * (unrotated + rotary_dim), rank or embedding_length]
+  const Matrix* query = nullptr;
+  const Matrix* key_value = nullptr;         // [latent_dim + rotary_dim, embedding_length]
+  NormWeights latent_norm = {};              // [latent_dim], kRms: of the latent numbers alone
+  std::span<const Matrix* const> keys = {};  // of each head [latent_dim, unrotated]
 };
 
 // What projects back to the residual stream.
@@ -219,13 +260,13 @@ struct FeedForwardInputWeights {
 
 // How a row chooses its experts. Scores of the E experts are the router's products; `kSigmoid` and `kSoftmax`
 // make them probabilities before anything is chosen. The num_used experts with the largest probability +
-// selection bias are chosen, of equals that with the lower number; with kSoftmaxOfSelected those with the
-// largest scores, whose softmax is then their weights. A number that is NaN counts as the largest, so that
-// it is seen.
+// selection bias are chosen, of equals that with the lower number; with kSoftmaxOfSelected and
+// kSigmoidOfSelected those with the largest scores, whose softmax, or sigmoid, is then their weights. A
+// number that is NaN counts as the largest, so that it is seen.
 //
 // With groups, experts g * E / num_groups and up form group g, which is worth the sum of its two largest
 // values; only the num_used_groups best groups can be chosen from (DeepSeek-AI 2024, arXiv:2412.19437).
-enum class RouterScoring : std::uint8_t { kSoftmax, kSigmoid, kSoftmaxOfSelected };
+enum class RouterScoring : std::uint8_t { kSoftmax, kSigmoid, kSoftmaxOfSelected, kSigmoidOfSelected };
 
 struct Routing {
   std::int32_t num_used = 0;  // 1 to the number of experts
@@ -245,12 +286,18 @@ struct ExpertWeights {
   const Matrix* router = nullptr;  // [num_experts, embedding_length], unquantised: it meets f32 activations
   std::span<const float> router_bias = {};  // of the scores
   Routing routing;
-  // [num_experts], of one size each
+  // [num_experts], of one size each. No `gate`: the experts, and the shared one, have none, as
+  // FeedForwardInputWeights says.
   std::span<const Matrix*const> gate, up, down;
   // [num_experts, rows of the matrix]; empty: none
   std::span<const float> gate_bias = {}, up_bias = {}, down_bias = {};
   std::span<const float> output_scale = {};  // [num_experts]: of each expert's output, its bias included
-  FeedForwardActivation activation = FeedForwardActivation::kSilu;  // with a gate
+  FeedForwardActivation activation = FeedForwardActivation::kSilu;
+  bool weighs_inputs = false;  // what an expert reads is multiplied by its weight, instead of what it gives
+  // [latent, embedding_length] and [embedding_length, latent]: experts read and give rows of `latent`
+  // columns. Null: rows as they are. The router and the shared expert know nothing of it. Not with
+  // weighs_inputs.
+  const Matrix *latent_down = nullptr, *latent_up = nullptr;
   // The expert that every row uses; null: none. With a router [1, embedding_length], unquantised, its output
   // is multiplied by the sigmoid of the product.
   const Matrix *shared_gate = nullptr, *shared_up = nullptr, *shared_down = nullptr;
@@ -405,10 +452,16 @@ struct StepShape {
   std::int32_t num_used_experts = 0;
   std::int32_t expert_length = 0;         // hidden columns of one
   std::int32_t shared_expert_length = 0;  // 0: none is shared
+  std::int32_t expert_latent_length = 0;  // 0: experts read rows as they are
   std::int32_t num_heads = 0;
   std::int32_t num_kv_heads = 0;
   std::int32_t head_dim = 0;
+  std::int32_t latent_dim = 0;            // as of KvHeads
   std::vector<KvHeads> other_heads = {};  // of layers with others than these, each kind once
+  // Of latent attention; 0: the model has none, or no rank
+  std::int32_t latent_query_dim = 0;   // a head's query before its key's matrix: unrotated and rotated
+  std::int32_t latent_value_dim = 0;   // a head's value behind its matrix
+  std::int32_t latent_query_rank = 0;  // columns of `query` where `query_down` stands before it
   // Of all layers' parts together; 0: there is no such embedding
   std::int32_t layer_embedding_length = 0;
   std::int32_t vocabulary_size = 0;
@@ -509,8 +562,8 @@ class Backend {
   virtual Result<void> record_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
                                    const StepBody& body);
 
-  // out[i, :] = tokens[token_ids[i], :] * scale, expanded to float, +
-  // position_table[positions[i], :] if there is one.
+  // out[i, :] = norm(tokens[token_ids[i], :] * scale, expanded to float, +
+  // position_table[positions[i], :] if there is one).
   //   token_ids, positions  [num_tokens]    out  [num_tokens, embedding_length]
   virtual void embed(const EmbeddingWeights& weights, std::span<const std::int32_t> token_ids,
                      std::span<const std::int32_t> positions, MatrixView out) = 0;
@@ -522,20 +575,37 @@ class Backend {
   virtual void embed_layers(const LayerEmbeddingWeights& weights, std::span<const std::int32_t> token_ids,
                             ConstMatrixView x, MatrixView out);
 
-  // q, k, v = W · norm(x) + bias, normalised by head if the weights say so, then q and k rotated by position
-  // (Su et al. 2021, arXiv:2104.09864), and q multiplied by batch.query_scales; k and v rounded to the KV
-  // type and written to their slots in the pool's layer `layer`.
+  // q, k, v = W · norm(x) + bias, normalised by head if the weights say so, then (or before) q and k rotated
+  // by position (Su et al. 2021, arXiv:2104.09864), and q multiplied by batch.query_scales; k and v rounded
+  // to the KV type and written to their slots in the pool's layer `layer`.
   //   x  [num_tokens, embedding_length]         q  [num_tokens, num_heads * head_dim]
   virtual void attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
                                const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
                                MatrixView q) = 0;
 
-  // out[t, h, :] = softmax(score_scale * q[t, h, :] · K) · V over positions 0..positions[t], or the
-  // last `window` of them, K and V read through the sequence's block table, as stored. Scores are
-  // capped first if the shape says so.
-  //   q, out  [num_tokens, num_heads * head_dim]
+  // As attention_input for latent attention. Of each row, with y = norm(x):
+  //   key_value · y = [c | r];  k = [latent_norm(c) | r rotated by position], rounded and written
+  //   query · query_norm(query_down · y), or query · y, is [u | s] of each head
+  //   q of head h = [keys[h] · u | s rotated], u and s multiplied by batch.query_scales
+  // Not on CUDA yet, here and in project_heads: BackendOptions::needs_latent_attention.
+  //   x  [num_tokens, embedding_length]         q  [num_tokens, num_heads * head_dim]
+  virtual void latent_attention_input(const LatentInputWeights& weights, const AttentionShape& shape,
+                                      const PagedBatch& batch, std::int32_t layer, ConstMatrixView x,
+                                      KvCache& kv, MatrixView q);
+
+  // out[t, h, :] = softmax(score_scale * q[t, h, :] · K) · V over positions 0..positions[t], or those of
+  // its window, K and V read through the sequence's block table, as stored. Scores are capped first if the
+  // shape says so.
+  //   q  [num_tokens, num_heads * head_dim]   out  [num_tokens, num_heads * value_dim()]
   virtual void paged_attention(const AttentionShape& shape, const PagedBatch& batch, std::int32_t layer,
                                const KvCache& kv, ConstMatrixView q, MatrixView out) = 0;
+
+  // out[t, h, :] = W_h · input[t, h, :] for each head h: `input` and `out` are cut into as many equal parts
+  // as there are heads, of which the first W_h.columns and W_h.rows numbers count; what stands behind these
+  // in `out` stays as it is.
+  //   input  [num_tokens, heads * at least W_h.columns]   out  [num_tokens, heads * at least W_h.rows]
+  // REQUIRES: matrices of one size and type.
+  virtual void project_heads(std::span<const Matrix* const> heads, ConstMatrixView input, MatrixView out);
 
   // attention[t, :] *= sigmoid(W · norm(x[t, :])), after paged_attention and before project_residual. Not on
   // CUDA yet, here and in the next ones: BackendOptions::needs_states.
@@ -608,7 +678,9 @@ class Backend {
 
   // For each row x of `residual`, with y = norm(x), e_0, e_1, ... the experts that it chose, in the order of
   // choosing (the best first), and w_i their weights:
-  //   x += w_0 * f_0(y) + w_1 * f_1(y) + ... + shared(y), added in this order, then to x, and scaled
+  //   x += w_0 * f_0(y) + w_1 * f_1(y) + ... + shared(y), added in this order, then to x, and scaled; where
+  //   inputs are weighed, f_0(w_0 * y) + f_1(w_1 * y) + ...; with latent rows latent_up of the sum that
+  //   f_0(latent_down · y) and its like make
   //   f_i(y) = (D · activation(G · y + bias, U · y + bias) + bias) * output_scale
   // Which rows share an expert changes no bit. Not on CUDA yet: BackendOptions::needs_experts.
   //   chosen  [rows of residual, num_used], of the host: e_0, e_1, ... of each row; empty: nobody asks

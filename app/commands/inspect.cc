@@ -122,9 +122,9 @@ std::string capacity_text(const KvReport& report) {
 void print_kv(std::ostream& out, const KvReport& report) {
   for (const model::KvLayers& layers : report.shape.kinds) {
     const bool is_first = &layers == &report.shape.kinds.front();
-    out << (is_first ? "KV shape        " : "                ") << layers.num_layers << " layers, each 2 x "
-        << layers.num_kv_heads << " heads x " << layers.head_dim << " dimensions x " << report.precision
-        << (report.precision == 1 ? " byte" : " bytes") << "\n";
+    out << (is_first ? "KV shape        " : "                ") << layers.num_layers << " layers, each "
+        << layers.num_parts() << " x " << layers.num_kv_heads << " heads x " << layers.head_dim
+        << " dimensions x " << report.precision << (report.precision == 1 ? " byte" : " bytes") << "\n";
   }
   out << "KV per token    " << amount(report.bytes_per_token) << "\n"
       << "KV per block    " << amount(report.bytes_per_block) << ", " << kBlockSize << " tokens\n"
@@ -220,6 +220,7 @@ Json layers_json(const std::vector<Layers>& kinds) {
     list.push_back({{"num_layers", layers.num_layers},
                     {"num_kv_heads", layers.num_kv_heads},
                     {"head_dim", layers.head_dim}});
+    if (layers.latent_dim > 0) list.back()["latent_dim"] = layers.latent_dim;
   }
   return list;
 }
@@ -273,6 +274,8 @@ Json to_json(const ModelDescription& description) {
   if (description.kv_layers.size() == 1) {
     json["num_kv_heads"] = description.kv_layers.front().num_kv_heads;
     json["head_dim"] = description.kv_layers.front().head_dim;
+    if (description.kv_layers.front().latent_dim > 0)
+      json["latent_dim"] = description.kv_layers.front().latent_dim;
   }
   return json;
 }

@@ -16,6 +16,7 @@ struct KvLayersDescription {
   std::int32_t num_layers = 0;
   std::int32_t num_kv_heads = 0;
   std::int32_t head_dim = 0;
+  std::int32_t latent_dim = 0;  // values are so many numbers of the keys, kept once; 0: they stand apart
 };
 
 struct ModelDescription {

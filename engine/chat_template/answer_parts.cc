@@ -14,9 +14,10 @@ struct ThinkingMarks {
 constexpr std::array<ThinkingMarks, 2> kThinkingMarks = {
     {{kThink, kThought}, {"<|channel>thought", "<channel|>"}}};
 constexpr std::string_view kStart = "<|start|>", kChannel = "<|channel|>", kMessageMark = "<|message|>";
-// What ends a message in a channel.
-constexpr std::array<std::string_view, 5> kMessageEnds = {"<|end|>", "<|return|>", "<|call|>", kStart,
-                                                          kChannel};
+constexpr std::string_view kRecipient = "to=", kSelf = "self";
+// What ends a message behind a header.
+constexpr std::array<std::string_view, 7> kMessageEnds = {"<|end|>", "<|return|>", "<|call|>", "<|eom|>",
+                                                          "<|eot|>", kStart,       kChannel};
 // A longer header is none.
 constexpr std::size_t kLongestHeader = 512;
 
@@ -64,9 +65,31 @@ std::size_t first_line_begin(std::string_view text, std::size_t blank, std::size
   return line == std::string_view::npos || line < blank ? at : line + 1;
 }
 
+// Whether a header without its first words stands there, one that a recipient begins.
+enum class Found : std::uint8_t { kNo, kMaybe, kYes };
+Found find_recipient(std::string_view text, std::size_t at) {
+  if (may_stand_at(text, at, kRecipient)) return Found::kMaybe;
+  if (!stands_at(text, at, kRecipient)) return Found::kNo;
+  const std::size_t end = text.find_first_of("< \t\n\r", at);
+  if (end == std::string_view::npos) return text.size() - at < kLongestHeader ? Found::kMaybe : Found::kNo;
+  for (const std::string_view mark : {kMessageMark, kChannel}) {
+    if (stands_at(text, end, mark)) return Found::kYes;
+    if (may_stand_at(text, end, mark)) return Found::kMaybe;
+  }
+  return Found::kNo;
+}
+
+std::string_view recipient_of(std::string_view header) {
+  const std::size_t recipient = header.rfind(kRecipient);
+  if (recipient == std::string_view::npos) return {};
+  header.remove_prefix(recipient + kRecipient.size());
+  return header.substr(0, header.find_first_of(" \t\n\r"));
+}
+
 PartKind kind_of_header(std::string_view header) {
   const std::size_t channel = header.rfind(kChannel);
-  if (channel == std::string_view::npos) return PartKind::kAnswer;
+  if (channel == std::string_view::npos)
+    return recipient_of(header) == kSelf ? PartKind::kThinking : PartKind::kAnswer;
   return header.substr(channel + kChannel.size()).starts_with("analysis") ? PartKind::kThinking
                                                                           : PartKind::kAnswer;
 }
@@ -118,13 +141,14 @@ bool AnswerReader::begin(std::string_view text) {
   const std::size_t first = skip_blank(text, 0);
   if (first == text.size()) return false;
   if (open_thinking(text, first)) return true;
-  if (stands_at(text, first, kChannel) || stands_at(text, first, kStart)) {
+  const Found recipient = find_recipient(text, first);
+  if (stands_at(text, first, kChannel) || stands_at(text, first, kStart) || recipient == Found::kYes) {
     at_ = first;
     state_ = State::kHeader;
     return true;
   }
   if (may_open_thinking(text, first) || may_stand_at(text, first, kChannel) ||
-      may_stand_at(text, first, kStart)) {
+      may_stand_at(text, first, kStart) || recipient == Found::kMaybe) {
     held_ = first;
     return false;
   }
@@ -278,6 +302,11 @@ void AnswerReader::close(std::string_view text, std::size_t end) {
 std::vector<AnswerPart> answer_parts(std::string_view text, bool is_final, AnswerBeginning beginning) {
   AnswerReader reader(beginning);
   return reader.read(text, is_final);
+}
+
+bool is_in_messages(std::string_view answer) {
+  const std::size_t first = skip_blank(answer, 0);
+  return stands_at(answer, 0, kChannel) || find_recipient(answer, first) == Found::kYes;
 }
 
 bool begins_thinking(std::string_view end_of_prompt) {

@@ -5,11 +5,14 @@
 //   <|channel>thought ... <channel|> ...                    Gemma 4
 //   <|channel|>analysis<|message|> ... <|end|>              gpt-oss: of its channels only analysis is
 //   <|start|>assistant<|channel|>final<|message|> ...       thinking
+//   to=self<|message|> ... <|eom|>                          Muse: what it tells itself is thinking; the
+//   prompt
+//   <|start|>assistant to=user<|message|> ... <|eot|>       ended with <|start|>assistant
 //
 // Marks count where a model writes them and not where an answer talks about them: <think> and
 // <|channel>thought at the beginning of the answer or behind other thinking; </think> without one only at the
-// beginning of a line, unless it is known that the prompt began the thinking; channels only in an answer that
-// begins with one.
+// beginning of a line, unless it is known that the prompt began the thinking; messages with a header only in
+// an answer that begins with one.
 //
 // The text stays as it is, for the model's own template decides what of it is sent back
 // (ChatTemplate::render).
@@ -87,6 +90,9 @@ class AnswerReader {
 // The parts of a whole text.
 std::vector<AnswerPart> answer_parts(std::string_view text, bool is_final,
                                      AnswerBeginning beginning = AnswerBeginning::kUnknown);
+
+// Whether an answer is messages that have headers, with a channel or a recipient.
+bool is_in_messages(std::string_view answer);
 
 // Whether a prompt that ends like this has begun the thinking of its answer.
 bool begins_thinking(std::string_view end_of_prompt);

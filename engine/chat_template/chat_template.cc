@@ -17,15 +17,13 @@ struct Turn {
   MarkedText thinking = {};  // of an answer, where the template wants it apart
 };
 
-bool is_in_channels(std::string_view content) { return content.starts_with("<|channel|>"); }
-
 void append(MarkedText& content, const MarkedText& more) {
   if (!content.empty() && !more.empty()) content.append(MarkedText("\n\n"));
   content.append(more);
 }
 
 // What an answer says, and what was thought before it. One that was stopped while it thought stays whole:
-// some templates refuse an empty answer (in channels, the whole is what they refuse).
+// some templates refuse an empty answer (in messages with headers, the whole is what they refuse).
 Turn split(Turn answer, std::string_view text) {
   Turn turn{answer.role, {}, {}};
   for (const AnswerPart& part : answer_parts(text, /*is_final=*/true)) {
@@ -33,8 +31,9 @@ Turn split(Turn answer, std::string_view text) {
     append(part.kind == PartKind::kThinking ? turn.thinking : turn.content,
            answer.content.slice(part.begin, part.end));
   }
-  const bool says_nothing = turn.content.empty() && !is_in_channels(text);
-  return turn.thinking.empty() || says_nothing ? answer : turn;
+  const bool says_nothing = turn.content.empty(), has_thought = !turn.thinking.empty();
+  if (is_in_messages(text)) return says_nothing && !has_thought ? answer : turn;
+  return says_nothing || !has_thought ? answer : turn;
 }
 
 std::vector<Turn> to_turns(const ChatTemplate& chat_template, std::span<const ChatMessage> messages) {
@@ -155,7 +154,7 @@ ChatTemplate::ChatTemplate(std::string_view source, jinja::Template parsed, bool
       finds_thinking_(mentions("</think>") || mentions("<channel|>")) {}
 
 bool ChatTemplate::wants_apart(std::string_view answer) const {
-  return reads_thinking_ && (is_in_channels(answer) || !finds_thinking_);
+  return reads_thinking_ && (is_in_messages(answer) || !finds_thinking_);
 }
 
 Result<std::vector<PromptSpan>> ChatTemplate::render(std::span<const ChatMessage> messages,

@@ -91,8 +91,8 @@ constexpr Architecture glm4moe() {
                       .scoring = kernels::RouterScoring::kSigmoid,
                       .normalises_weights = false,
                       .reads_weights = true,
-                      .counts_shared = true,
-                      .has_dense_layers = true,
+                      .shared = SharedExpert::kCounted,
+                      .layers = ExpertLayers::kBehindDense,
                       .has_selection_bias = true}};
 }
 
@@ -103,7 +103,7 @@ constexpr Architecture qwen35() {
           .names_feed_forward_norm_by_attention = true,
           .skips_predicted_layers = true,
           .predicts_next_tokens = true,
-          .gates_attention = true,
+          .attention_gate = AttentionGate::kAmongQueries,
           .ignores_position_sections = true,
           .recurrent_layers = RecurrentLayers::kTiledDeltaNet};
 }
@@ -112,7 +112,7 @@ constexpr Architecture qwen35moe() {
   Architecture architecture = qwen35();
   architecture.name = "qwen35moe";
   architecture.experts = {
-      .use = ExpertUse::kAlways, .length = ExpertLength::kFeedForwardPerUsed, .gates_shared = true};
+      .use = ExpertUse::kAlways, .length = ExpertLength::kFeedForwardPerUsed, .shared = SharedExpert::kGated};
   return architecture;
 }
 
@@ -128,7 +128,9 @@ constexpr Architecture qwen3next() {
 constexpr Architecture granitemoe() {
   return {.name = "granitemoe",
           .multipliers = {.are_read = true, .logit_scale = LogitScale::kDivides},
-          .experts = {.use = ExpertUse::kIfGiven, .length = ExpertLength::kFeedForward, .has_shared = true}};
+          .experts = {.use = ExpertUse::kIfGiven,
+                      .length = ExpertLength::kFeedForward,
+                      .shared = SharedExpert::kIfGiven}};
 }
 
 constexpr Architecture granite() {
@@ -161,7 +163,7 @@ constexpr Architecture lfm2moe() {
   architecture.windowed_layers = WindowedLayers::kRefused;
   architecture.experts = {.use = ExpertUse::kAlways,
                           .scoring = kernels::RouterScoring::kSigmoid,
-                          .has_dense_layers = true,
+                          .layers = ExpertLayers::kBehindDense,
                           .has_selection_bias = true};
   return architecture;
 }
@@ -175,9 +177,143 @@ constexpr Architecture minicpm() {
   return architecture;
 }
 
+constexpr Architecture deepseek2() {
+  return {.name = "deepseek2",
+          .query_scaling = QueryScaling::kAsFileSays,
+          .dampens_yarn = true,
+          .has_latent_attention = true,
+          .skips_predicted_layers = true,
+          .experts = {.use = ExpertUse::kIfGiven,
+                      .normalises_weights = false,
+                      .reads_weights = true,
+                      .shared = SharedExpert::kCounted,
+                      .layers = ExpertLayers::kBehindDense,
+                      .has_selection_bias = true}};
+}
+
+constexpr Architecture mistral4() {
+  Architecture architecture = deepseek2();
+  architecture.name = "mistral4";
+  return architecture;
+}
+
+constexpr Architecture muse_glimmer() {
+  return {.name = "muse-glimmer",
+          .has_head_norms = true,
+          .has_post_norms = true,
+          .post_norm_epsilon = 1e-8f,
+          .normalises_embedding = true,
+          .multipliers = {.logit_scale = LogitScale::kMultiplies},
+          .caps_logits = true,  // if the file says so
+          .windowed_layers = WindowedLayers::kAllButEveryNth,
+          .needs_window = true,
+          .window_period = 4,
+          .rotates_windows_only = true,
+          .attention_gate = AttentionGate::kApart};
+}
+
+constexpr Architecture llama4() {
+  return {.name = "llama4",
+          .head_norms_follow_rotation = true,
+          .normalises_rotated_heads = true,
+          .experts_without_head_norms = 128,
+          .windowed_layers = WindowedLayers::kAllButEveryNth,
+          .window_form = kernels::WindowForm::kChunk,
+          .window = 8192,
+          .has_one_window = true,
+          .window_period = 4,
+          .query_scaling = QueryScaling::kWhereUnrotated,
+          .unrotated_period = 4,
+          .experts = {.use = ExpertUse::kAlways,
+                      .scoring = kernels::RouterScoring::kSigmoidOfSelected,
+                      .normalises_weights = false,
+                      .shared = SharedExpert::kAsWide,
+                      .layers = ExpertLayers::kEveryNth,
+                      .weighs_inputs = true}};
+}
+
+constexpr Architecture command_r() {
+  return {.name = "command-r",
+          .norm = NormKind::kLayer,
+          .branches = Branches::kSideBySide,
+          .has_norm_biases = false,
+          .head_norms_are_optional = true,
+          .head_norm_kind = NormKind::kLayer,
+          .multipliers = {.logit_scale = LogitScale::kMultipliesIfGiven},
+          .output_is_embedding = true};
+}
+
+constexpr Architecture cohere2() {
+  Architecture architecture = command_r();
+  architecture.name = "cohere2";
+  architecture.head_norms_are_optional = false;
+  architecture.multipliers.logit_scale = LogitScale::kMultiplies;
+  architecture.windowed_layers = WindowedLayers::kAllButEveryNth;
+  architecture.needs_window = true;
+  architecture.window_period = 4;
+  architecture.rotates_windows_only = true;
+  return architecture;
+}
+
+constexpr Architecture olmo2() {
+  return {.name = "olmo2",
+          .positions = PositionEncoding::kRotatesHalves,
+          .has_input_norms = false,
+          .has_row_norms = true,
+          .has_post_norms = true,
+          .windowed_layers = WindowedLayers::kAllButEveryNth,
+          .window_period = 4,
+          .stretches_windows = false};
+}
+
+constexpr Architecture exaone4() {
+  return {.name = "exaone4",
+          .positions = PositionEncoding::kRotatesHalves,
+          .has_input_norms = false,
+          .has_head_norms = true,
+          .has_post_norms = true,
+          .windowed_layers = WindowedLayers::kAllButEveryNth,
+          .window = 4096,
+          .layers_with_window = 64,
+          .window_period = 4,
+          .rotates_windows_only = true,
+          .skips_predicted_layers = true};
+}
+
+constexpr Architecture nemotron_h() {
+  return {.name = "nemotron_h",
+          .positions = PositionEncoding::kNone,
+          .feed_forward = FeedForwardForm::kPlain,
+          .activation = FeedForwardActivation::kSquaredRelu,
+          .may_name_epsilon_by_layer_norm = true,
+          .recurrent_layers = RecurrentLayers::kStateSpace,
+          .layer_parts = LayerParts::kOneOfAll};
+}
+
+constexpr Architecture nemotron_h_moe() {
+  Architecture architecture = nemotron_h();
+  architecture.name = "nemotron_h_moe";
+  architecture.skips_predicted_layers = true;
+  architecture.experts = {.use = ExpertUse::kIfGiven,
+                          .scoring = kernels::RouterScoring::kSigmoid,
+                          .normalises_weights = false,
+                          .reads_weights = true,
+                          .length = ExpertLength::kFeedForwardPerUsed,
+                          .shared = SharedExpert::kIfGiven,
+                          .layers = ExpertLayers::kWithFeedForward,
+                          .has_gates = false,
+                          .has_latent_rows = true,
+                          .has_selection_bias = true};
+  return architecture;
+}
+
 // In the order of their names.
 constexpr Architecture kArchitectures[] = {
+    cohere2(),
+    command_r(),
+    deepseek2(),
     {.name = "ernie4_5"},
+    exaone4(),
     {.name = "falcon-h1",
      .positions = PositionEncoding::kRotatesHalves,
      .recurrent_layers = RecurrentLayers::kStateSpace,
@@ -202,23 +338,30 @@ constexpr Architecture kArchitectures[] = {
     granite(),
     granitehybrid(),
     granitemoe(),
+    {.name = "hunyuan-dense",
+     .positions = PositionEncoding::kRotatesHalves,
+     .has_head_norms = true,
+     .head_norms_follow_rotation = true,
+     .reads_alpha = true,
+     .ignores_position_sections = true},
     lfm2(),
     lfm2moe(),
     {.name = "llama",
      .windowed_layers = WindowedLayers::kAll,
-     .experts = {.use = ExpertUse::kIfGiven, .length = ExpertLength::kFeedForward, .has_shared = true}},
+     .experts = {.use = ExpertUse::kIfGiven,
+                 .length = ExpertLength::kFeedForward,
+                 .shared = SharedExpert::kIfGiven}},
+    llama4(),
     minicpm(),
     {.name = "mistral3",
-     .scales_queries = true,
+     .query_scaling = QueryScaling::kAsFileSays,
      .dampens_yarn = true,
      .experts = {.use = ExpertUse::kIfGiven, .length = ExpertLength::kFeedForward}},
-    {.name = "nemotron_h",
-     .positions = PositionEncoding::kNone,
-     .feed_forward = FeedForwardForm::kPlain,
-     .activation = FeedForwardActivation::kSquaredRelu,
-     .may_name_epsilon_by_layer_norm = true,
-     .recurrent_layers = RecurrentLayers::kStateSpace,
-     .layer_parts = LayerParts::kOneOfAll},
+    mistral4(),
+    muse_glimmer(),
+    nemotron_h(),
+    nemotron_h_moe(),
+    olmo2(),
     {.name = "olmoe",
      .positions = PositionEncoding::kRotatesHalves,
      .has_row_norms = true,
@@ -246,6 +389,9 @@ constexpr Architecture kArchitectures[] = {
     {.name = "stablelm",
      .norm = NormKind::kLayer,
      .positions = PositionEncoding::kRotatesHalves,
+     .branches = Branches::kAsNormsSay,
+     .head_norms_are_optional = true,
+     .head_norm_kind = NormKind::kLayer,
      .ignores_parallel_key = true},
     {.name = "starcoder2",
      .norm = NormKind::kLayer,

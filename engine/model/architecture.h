@@ -22,7 +22,15 @@
 //   lfm2, lfm2moe Liquid AI 2025, arXiv:2511.23404    granitehybrid IBM 2025, its model cards
 //   nemotron_h NVIDIA 2025, arXiv:2504.03624          falcon-h1 Zuo et al. 2025, arXiv:2507.22448
 //           the last three with layers of Mamba-2: Dao & Gu 2024, arXiv:2405.21060
+//   deepseek2 DeepSeek-AI 2024, arXiv:2405.04434, and arXiv:2412.19437; GLM-4.7-Flash and Kimi K2, their
+//   model
+//           cards; mistral4 Mistral AI 2026, Mistral Small 4, its model card
 //   gpt2    Radford et al. 2019, Language Models are Unsupervised Multitask Learners
+//   muse-glimmer Meta 2026, its model card            llama4  Meta 2025, its model card
+//   olmo2   OLMo Team 2024, arXiv:2501.00656; OLMo 3 2025, its model card
+//   exaone4 LG AI Research 2025, arXiv:2507.11407     cohere2, command-r Cohere 2025, arXiv:2504.00698
+//   phimoe  Abdin et al. 2024, arXiv:2404.14219       hunyuan-dense Tencent 2025, its model card
+//   nemotron_h_moe NVIDIA 2025, Nemotron 3 Nano, its model card
 #pragma once
 
 #include <cstdint>
@@ -81,6 +89,29 @@ enum class LogitScale : std::uint8_t {
   kNone,     // a file that asks for one is refused
   kDivides,  // they are divided by logit_scale
   kDividesIfGiven,
+  kMultiplies,
+  kMultipliesIfGiven,
+};
+
+// How a layer's attention and its feed-forward layer follow one another.
+enum class Branches : std::uint8_t {
+  kOneAfterOther,
+  kSideBySide,  // both read the rows of attn_norm, and what both give is added: there is no ffn_norm
+  kAsNormsSay,  // side by side where the file has no ffn_norm
+};
+
+// What attention gives may be gated.
+enum class AttentionGate : std::uint8_t {
+  kNone,
+  kAmongQueries,  // attn_q holds the rows of each head's query, then those of its gate
+  kApart,         // attn_gate
+};
+
+// Whether queries are multiplied by a factor that grows with their position.
+enum class QueryScaling : std::uint8_t {
+  kNone,
+  kAsFileSays,      // attention.temperature_scale
+  kWhereUnrotated,  // always the same, in layers that do not rotate, of models with windows
 };
 
 // Factors at places where other models have none; one that is 0 is not applied.
@@ -97,6 +128,23 @@ struct Multipliers {
 
 enum class ExpertUse : std::uint8_t { kNever, kIfGiven, kAlways };
 
+// Which layers have them.
+enum class ExpertLayers : std::uint8_t {
+  kAll,
+  kBehindDense,      // all but the first leading_dense_block_count
+  kEveryNth,         // layers n - 1, 2 n - 1, ...: interleave_moe_layer_step
+  kWithFeedForward,  // those with a feed_forward_length, of models with one part to a layer
+};
+
+// The expert that every row uses beside those that it chose.
+enum class SharedExpert : std::uint8_t {
+  kNone,
+  kIfGiven,  // as wide as expert_shared_feed_forward_length, if the file says
+  kCounted,  // expert_shared_count says how many experts wide
+  kGated,    // always there, with ffn_gate_inp_shexp; as wide as kIfGiven, else as feed_forward_length
+  kAsWide,   // always there, as wide as an expert
+};
+
 // How wide an expert is where expert_feed_forward_length is missing.
 enum class ExpertLength : std::uint8_t {
   kOwnKey,              // it must not
@@ -110,10 +158,11 @@ struct ExpertParts {
   bool normalises_weights = true;
   bool reads_weights = false;  // keys may say otherwise, and scale: expert_gating_func, expert_weights_*
   ExpertLength length = ExpertLength::kOwnKey;
-  bool has_shared = false;          // if the file says how wide
-  bool counts_shared = false;       // expert_shared_count says how many experts wide; never gated
-  bool gates_shared = false;        // always there: ffn_gate_inp_shexp; else as wide as feed_forward_length
-  bool has_dense_layers = false;    // the first leading_dense_block_count
+  SharedExpert shared = SharedExpert::kNone;
+  ExpertLayers layers = ExpertLayers::kAll;
+  bool has_gates = true;            // else ffn_up_exps alone, and so the shared expert
+  bool weighs_inputs = false;       // an expert's weight multiplies what it reads
+  bool has_latent_rows = false;     // moe_latent_size: experts read ffn_latent_down, ffn_latent_up reads them
   bool has_selection_bias = false;  // exp_probs_b.bias, where the file has it
   bool needs_biases = false;        // of router, gate, up and down
   // A feed-forward layer of the usual names stands beside the experts, as the expert that every row uses; it,
@@ -129,12 +178,23 @@ struct Architecture {
   FeedForwardForm feed_forward = FeedForwardForm::kGated;
   kernels::FeedForwardActivation activation = kernels::FeedForwardActivation::kSilu;
   bool packs_query_key_value = false;  // attn_qkv instead of attn_q, attn_k, attn_v; others may have it, too
-  bool needs_biases = false;    // on every projection; elsewhere they are taken where the file has them
-  bool has_head_norms = false;  // attn_q_norm, attn_k_norm
-  bool has_row_norms = false;   // these, but of all heads together
+  bool needs_biases = false;  // on every projection; elsewhere they are taken where the file has them
+  Branches branches = Branches::kOneAfterOther;
+  bool has_input_norms = true;           // attn_norm and ffn_norm
+  bool has_norm_biases = true;           // of LayerNorm
+  bool has_head_norms = false;           // attn_q_norm, attn_k_norm
+  bool has_row_norms = false;            // these, but of all heads together
   bool head_norms_are_optional = false;  // taken where the file has them
-  bool has_post_norms = false;           // post_attention_norm, post_ffw_norm
-  bool has_value_norms = false;          // of each head's values, without a weight
+  // Of kLayer each head has a weight of its own, and none has a bias.
+  kernels::NormKind head_norm_kind = kernels::NormKind::kRms;
+  bool head_norms_follow_rotation = false;
+  // Heads are normalised without a weight, in layers that rotate, unless the model has so many experts.
+  bool normalises_rotated_heads = false;
+  std::int32_t experts_without_head_norms = 0;
+  bool has_post_norms = false;        // post_attention_norm, post_ffw_norm
+  float post_norm_epsilon = 0.0f;     // 0: as of the other norms
+  bool normalises_embedding = false;  // without a weight
+  bool has_value_norms = false;       // of each head's values, without a weight
   // Where a layer has no attn_v: the products of attn_k, before its norm.
   bool takes_values_from_keys = false;
   bool scales_embedding = false;     // by sqrt(embedding_length)
@@ -148,18 +208,24 @@ struct Architecture {
   float score_soft_cap = 0.0f, logit_soft_cap = 0.0f;  // where the file says nothing; 0: none
 
   WindowedLayers windowed_layers = WindowedLayers::kRefused;
-  std::int32_t window = 0;         // tokens, where the file says nothing; 0: none
-  std::int32_t window_period = 0;  // n of kAllButEveryNth, where the file says nothing
+  kernels::WindowForm window_form = kernels::WindowForm::kSliding;
+  std::int32_t window = 0;              // tokens, where the file says nothing; 0: none
+  bool has_one_window = false;          // whatever the file says, unless that is 0
+  bool needs_window = false;            // a file without one is refused
+  std::int32_t layers_with_window = 0;  // `window` is that of models with so many layers only; 0: of all
+  std::int32_t window_period = 0;       // n of kAllButEveryNth, where the file says nothing
   // Where the file says nothing: of the layers with a window, which are then not scaled. 0: as the others.
   double local_frequency_base = 0.0;
+  bool stretches_windows = true;  // layers with a window, as the others
   // Layers with a window have heads of a size of their own (key_length_swa, rope.dimension_count_swa); the
   // file says which layers they are.
   bool has_local_heads = false;
   bool shares_keys_and_values = false;  // shared_kv_layers: the last so many read those of layers before them
   bool needs_rope_divisors = false;     // rope_freqs, of layers that see all
   double score_scale = 0.0;             // where the file says nothing; 0: 1 / sqrt(head size)
-  bool scales_queries = false;          // by position: attention.temperature_scale
-  bool dampens_yarn = false;            // rope.scaling.yarn_log_multiplier
+  QueryScaling query_scaling = QueryScaling::kNone;
+  bool dampens_yarn = false;  // rope.scaling.yarn_log_multiplier; with latent attention it scales the scores
+  bool reads_alpha = false;   // rope.scaling.alpha: raises the base of the frequencies
 
   // With so many layers, scores are scaled by sqrt(heads / width) instead of 1 / sqrt(head size): the 27B
   // models, whose files do not say so. 0: never.
@@ -167,12 +233,15 @@ struct Architecture {
 
   // Layers n - 1, 2 n - 1, ... do not rotate; 0: all do.
   std::int32_t unrotated_period = 0;
-  bool has_rotation_switch = false;  // rope.scaling.finetuned, without which no layer rotates
+  bool rotates_windows_only = false;  // of models that have some
+  bool has_rotation_switch = false;   // rope.scaling.finetuned, without which no layer rotates
 
   // Whether attention and feed-forward layer stand beside one another is told by the tensors (then there is
   // no ffn_norm), not by use_parallel_residual, which converters set where the authors say nothing.
   bool ignores_parallel_key = false;
 
+  // Keys and values of all heads are made from a few numbers of each token, and these are kept (DeepSeek V2).
+  bool has_latent_attention = false;
   bool has_sinks = false;  // attn_sinks: a score of each head without a value
   // The norm before the feed-forward layer is called post_attention_norm.
   bool names_feed_forward_norm_by_attention = false;
@@ -182,8 +251,7 @@ struct Architecture {
   // The first of these is a layer with attention as the others have it, with `nextn` tensors around it: see
   // NextTokenTensors
   bool predicts_next_tokens = false;
-  // What attention gives is gated: attn_q holds the rows of each head's query, then those of its gate.
-  bool gates_attention = false;
+  AttentionGate attention_gate = AttentionGate::kNone;
   // rope.dimension_sections says which angles turn by a picture's rows and columns: all the same for text.
   bool ignores_position_sections = false;
   RecurrentLayers recurrent_layers = RecurrentLayers::kNone;

@@ -47,7 +47,7 @@ void check_sizes(const ModelConfig& config, RangeCheck& check) {
   check.whole("block_count", config.num_layers, 1, kMaxLayers);
   check.whole("context_length", config.context_length, 1, kMaxContextLength);
   check.whole("embedding_length", config.embedding_length, 1, kMaxEmbeddingLength);
-  if (!config.experts.in_layer(0))
+  if (!config.experts.in_all_layers(config.num_layers))
     check.whole("feed_forward_length", config.feed_forward_length, 1, kMaxFeedForwardLength);
   check.whole("attention.head_count", config.num_heads, 1, kMaxHeads);
   check.whole("attention.head_count_kv", config.num_kv_heads, 1, kMaxHeads);
@@ -98,7 +98,8 @@ void check_window_and_caps(const ModelConfig& config, RangeCheck& check) {
 void check_multipliers(const ModelConfig& config, RangeCheck& check) {
   check.real("embedding_scale", config.embedding_multiplier, kMinFactor, kMaxFactor);
   check.real("residual_scale", config.residual_multiplier, kMinFactor, kMaxFactor);
-  const bool divides = config.parts.multipliers.logit_scale != LogitScale::kNone;
+  const LogitScale scale = config.parts.multipliers.logit_scale;
+  const bool divides = scale == LogitScale::kDivides || scale == LogitScale::kDividesIfGiven;
   check.real("logit_scale", divides ? 1.0 / config.logit_multiplier : config.logit_multiplier, kMinFactor,
              kMaxFactor);
 }

@@ -16,11 +16,14 @@ constexpr std::uint32_t kSoftmaxNumber = 1, kSigmoidNumber = 2, kSoftmaxOfSelect
 std::uint32_t number_of(RouterScoring scoring) {
   switch (scoring) {
     case RouterScoring::kSoftmax: return kSoftmaxNumber;
-    case RouterScoring::kSigmoid: return kSigmoidNumber;
+    case RouterScoring::kSigmoid:
+    case RouterScoring::kSigmoidOfSelected: return kSigmoidNumber;
     case RouterScoring::kSoftmaxOfSelected: return kSoftmaxOfSelectedNumber;
   }
   return 0;
 }
+
+constexpr std::string_view kDenseKey = "leading_dense_block_count", kStepKey = "interleave_moe_layer_step";
 
 class ExpertReader {
  public:
@@ -33,6 +36,7 @@ class ExpertReader {
     OCTAVO_TRY_VOID(read_layers());
     OCTAVO_TRY_VOID(read_length());
     OCTAVO_TRY_VOID(read_shared_length());
+    OCTAVO_TRY_VOID(read_latent_length());
     OCTAVO_TRY_VOID(read_groups());
     OCTAVO_TRY_VOID(read_scoring());
     OCTAVO_TRY_VOID(read_weights());
@@ -69,14 +73,29 @@ class ExpertReader {
   }
 
   Result<void> read_layers() {
-    OCTAVO_TRY(const auto step, header_.find<std::uint64_t>(key("interleave_moe_layer_step")));
-    if (step && *step > 1) return not_computed("interleave_moe_layer_step");
-    if (parts().has_dense_layers) {
-      return read_into("leading_dense_block_count", {0, context_.num_layers}, config_.num_dense_layers);
+    std::int32_t num_dense = 0, step = 1;
+    if (parts().layers == ExpertLayers::kBehindDense) {
+      OCTAVO_TRY_VOID(read_into(kDenseKey, {0, context_.num_layers}, num_dense));
+    } else {
+      OCTAVO_TRY(const auto dense, header_.find<std::uint64_t>(key(kDenseKey)));
+      if (dense && *dense != 0) return not_computed(kDenseKey);
     }
-    OCTAVO_TRY(const auto dense, header_.find<std::uint64_t>(key("leading_dense_block_count")));
-    if (dense && *dense != 0) return not_computed("leading_dense_block_count");
+    if (parts().layers == ExpertLayers::kEveryNth) {
+      if (!header_.contains(key(kStepKey))) return damaged(kStepKey, "is missing");
+      OCTAVO_TRY_VOID(read_into(kStepKey, {1, context_.num_layers}, step));
+    } else {
+      OCTAVO_TRY(const auto given, header_.find<std::uint64_t>(key(kStepKey)));
+      if (given && *given > 1) return not_computed(kStepKey);
+    }
+    for (std::int32_t layer = 0; layer < context_.num_layers; ++layer)
+      config_.layers.push_back(layer >= num_dense && (layer + 1) % step == 0 && may_have_experts(layer));
     return {};
+  }
+
+  bool may_have_experts(std::int32_t layer) const {
+    const std::span<const std::int32_t> lengths = context_.layer_feed_forward_lengths;
+    return parts().layers != ExpertLayers::kWithFeedForward || lengths.empty() ||
+           lengths[static_cast<std::size_t>(layer)] > 0;
   }
 
   Result<void> read_length() {
@@ -107,7 +126,11 @@ class ExpertReader {
                                                       std::to_string(kMaxFeedForwardLength) + " is allowed");
     }
     constexpr std::string_view kLength = "expert_shared_feed_forward_length";
-    if (parts().counts_shared) {
+    if (parts().shared == SharedExpert::kAsWide) {
+      config_.shared_length = config_.expert_length;
+      return {};
+    }
+    if (parts().shared == SharedExpert::kCounted) {
       std::int32_t count = 0;
       OCTAVO_TRY_VOID(
           read_into("expert_shared_count", {0, kMaxFeedForwardLength / config_.expert_length}, count));
@@ -115,15 +138,22 @@ class ExpertReader {
       return {};
     }
     OCTAVO_TRY(const auto count, header_.find<std::uint64_t>(key("expert_shared_count")));
-    if (parts().has_shared || parts().gates_shared) {
+    if (parts().shared != SharedExpert::kNone) {
       OCTAVO_TRY_VOID(read_into(kLength, {0, kMaxFeedForwardLength}, config_.shared_length));
-      if (parts().has_shared || config_.shared_length > 0) return {};
+      if (parts().shared == SharedExpert::kIfGiven || config_.shared_length > 0) return {};
       config_.shared_length = context_.feed_forward_length;
       return config_.shared_length > 0 ? Result<void>() : damaged(kLength, "is missing");
     }
     if (count && *count != 0) return not_computed("expert_shared_count");
     OCTAVO_TRY(const auto length, header_.find<std::uint64_t>(key(kLength)));
     if (length && *length != 0) return not_computed(kLength);
+    return {};
+  }
+
+  Result<void> read_latent_length() {
+    constexpr std::string_view kSuffix = "moe_latent_size";
+    OCTAVO_TRY_VOID(read_into(kSuffix, {0, kMaxEmbeddingLength}, config_.latent_length));
+    if (config_.latent_length > 0 && !parts().has_latent_rows) return not_computed(kSuffix);
     return {};
   }
 

@@ -17,6 +17,7 @@ constexpr std::uint32_t kQuantisationVersion = 2;  // of ggml's block layouts, s
 
 // Numbers that leave the result as it is only when they have their neutral value, or, in a file that
 // llama.cpp saved, 0.
+constexpr std::string_view kAlphaKey = "rope.scaling.alpha";
 struct NeutralNumber {
   std::string_view suffix;
   float neutral;
@@ -25,7 +26,7 @@ constexpr NeutralNumber kNeutralFloats[] = {
     {"attention.output_scale", 1.0f},
     {"attention.clamp_kqv", 0.0f},
     {"attention.max_alibi_bias", 0.0f},
-    {"rope.scaling.alpha", 0.0f},
+    {kAlphaKey, 0.0f},
 };
 struct NeutralFlag {
   std::string_view suffix;
@@ -33,6 +34,10 @@ struct NeutralFlag {
 };
 constexpr std::string_view kParallelKey = "use_parallel_residual";
 constexpr NeutralFlag kNeutralFlags[] = {{"attention.causal", true}, {kParallelKey, false}};
+constexpr std::string_view kWindowKey = "attention.sliding_window",
+                           kPatternKey = "attention.sliding_window_pattern";
+// Of QueryScaling::kWhereUnrotated (Nakanishi 2025, arXiv:2501.19399); no key of a file says it.
+constexpr double kUnrotatedQueryFactor = 0.1;
 constexpr std::string_view kSectionsKey = "rope.dimension_sections",
                            kExtrapolationKey = "rope.scaling.yarn_ext_factor";
 constexpr std::string_view kLocalHeadKeys[] = {"rope.dimension_count_swa", "attention.key_length_swa",
@@ -120,6 +125,7 @@ class ConfigReader {
 
   Result<void> refuse_unknown_features() const {
     for (const NeutralNumber& number : kNeutralFloats) {
+      if (parts().reads_alpha && number.suffix == kAlphaKey) continue;
       OCTAVO_TRY(const auto value, header_.find<float>(key(number.suffix)));
       const bool is_neutral = !value || *value == number.neutral || (is_saved_ && *value == 0.0f);
       if (!is_neutral) return not_computed(key(number.suffix));
@@ -300,6 +306,18 @@ class ConfigReader {
     return {};
   }
 
+  // The first files of GLM-4.7-Flash do not say that its routers are sigmoids. Layers and vocabulary tell
+  // them from others that do not say how they score, as in llama.cpp.
+  Result<ExpertParts> expert_parts() const {
+    constexpr std::uint64_t kVocabularySize = 154'880;
+    ExpertParts experts = parts().experts;
+    if (!parts().has_latent_attention) return experts;
+    OCTAVO_TRY(const auto num_tokens, header_.find_array_length("tokenizer.ggml.tokens"));
+    const bool has_its_layers = config_.num_layers == 47 || config_.num_layers == 48;
+    if (has_its_layers && num_tokens == kVocabularySize) experts.scoring = kernels::RouterScoring::kSigmoid;
+    return experts;
+  }
+
   // Where all layers have experts, files may leave feed_forward_length out, and nothing has it.
   Result<void> read_feed_forward() {
     constexpr std::string_view kSuffix = "feed_forward_length";
@@ -307,17 +325,31 @@ class ConfigReader {
     if (parts().experts.use == ExpertUse::kNever || header_.contains(key(kSuffix))) {
       OCTAVO_TRY_VOID(read_number_or_list(kSuffix, length, config_.layer_feed_forward_lengths));
     }
-    OCTAVO_TRY(config_.experts, read_expert_config(header_, {config_.architecture, parts().experts,
-                                                             config_.num_layers, length}));
-    if (config_.experts.num_experts > 0 && !config_.layer_feed_forward_lengths.empty())
+    OCTAVO_TRY(const ExpertParts experts, expert_parts());
+    OCTAVO_TRY(config_.experts,
+               read_expert_config(header_, {config_.architecture, experts, config_.num_layers, length,
+                                            config_.layer_feed_forward_lengths}));
+    const bool say_where_experts_are = experts.layers == ExpertLayers::kWithFeedForward;
+    if (config_.experts.num_experts > 0 && !config_.layer_feed_forward_lengths.empty() &&
+        !say_where_experts_are)
       return not_computed(key(kSuffix));  // lengths that differ, beside experts
-    if (config_.experts.in_layer(0)) return {};
+    if (config_.experts.in_all_layers(config_.num_layers)) return {};
     if (!header_.contains(key(kSuffix))) return read_into(kSuffix, length);
     config_.feed_forward_length = length;
     return {};
   }
 
+  // All heads share what is kept, whatever the file says of their number.
+  Result<void> read_latent_heads() {
+    OCTAVO_TRY(config_.latent, read_latent_config(header_, config_.architecture));
+    config_.head_dim = config_.latent.key_dim();
+    config_.num_kv_heads = 1;
+    config_.layer_kv_heads.clear();
+    return {};
+  }
+
   Result<void> read_head_dim() {
+    if (parts().has_latent_attention) return read_latent_heads();
     OCTAVO_TRY(const auto key_length, header_.find<std::int32_t>(key("attention.key_length")));
     OCTAVO_TRY(const auto value_length, header_.find<std::int32_t>(key("attention.value_length")));
     const bool derivable = config_.num_heads > 0 && config_.embedding_length % config_.num_heads == 0;
@@ -341,7 +373,7 @@ class ConfigReader {
 
   // Those of an architecture without heads of their own for layers with a window are saved as all others'.
   Result<void> check_saved_local_heads() const {
-    if (parts().has_local_heads || !is_saved_) return {};
+    if (parts().has_local_heads || parts().has_latent_attention || !is_saved_) return {};
     for (const std::string_view suffix : kLocalHeadKeys) {
       const bool is_of_rotation = suffix.starts_with("rope.");
       if (is_of_rotation && !parts().rotates()) continue;
@@ -396,6 +428,7 @@ class ConfigReader {
     }
     OCTAVO_TRY_VOID(read_if_present("rope.dimension_count", rope.rotary_dim));
     OCTAVO_TRY_VOID(read_if_present("rope.freq_base", rope.frequency_base));
+    OCTAVO_TRY_VOID(raise_frequency_base());
     OCTAVO_TRY_VOID(read_if_present("rope.scale_linear", rope.factor));  // the older name
     OCTAVO_TRY_VOID(read_if_present("rope.scaling.factor", rope.factor));
     if (is_saved_ && rope.factor == 0.0) rope.factor = 1.0;
@@ -415,6 +448,25 @@ class ConfigReader {
     OCTAVO_TRY(const auto attention_factor, header_.find<float>(key("rope.scaling.yarn_attn_factor")));
     const bool is_given = attention_factor && !(is_saved_ && *attention_factor == 1.0f);
     if (is_given) rope.yarn_attention_factor = *attention_factor;
+    // There the scores grow instead.
+    const bool scales_scores = parts().has_latent_attention && rope.yarn_log_multiplier != 0.0;
+    if (scales_scores && !rope.yarn_attention_factor) rope.yarn_attention_factor = 1.0;
+    return {};
+  }
+
+  // Peng et al. 2023's "NTK-aware" scaling, as the authors of Hunyuan have it; 0: none.
+  Result<void> raise_frequency_base() {
+    if (!parts().reads_alpha) return {};
+    OCTAVO_TRY(const auto alpha, header_.find<float>(key(kAlphaKey)));
+    if (!alpha || *alpha == 0.0f) return {};
+    const bool is_possible = *alpha >= kMinFactor && *alpha <= kMaxFactor && config_.head_dim > 2;
+    if (!is_possible) {  // also NaN
+      return header_.error_about(
+          key(kAlphaKey), ErrorCode::kDamagedFile,
+          "is " + std::to_string(*alpha) + ", by which no base can be raised; convert the model again");
+    }
+    const double dimensions = config_.head_dim;
+    config_.rope.frequency_base *= std::pow(double{*alpha}, dimensions / (dimensions - 2.0));
     return {};
   }
 
@@ -422,13 +474,26 @@ class ConfigReader {
     const bool by_width = config_.num_layers == parts().layers_with_scale_of_width;
     const double dimensions = by_width && config_.num_heads > 0
                                   ? static_cast<double>(config_.embedding_length) / config_.num_heads
-                                  : config_.head_dim;
+                              : parts().has_latent_attention ? config_.latent.query_dim
+                                                             : config_.head_dim;
     config_.score_scale = dimensions > 0.0 ? 1.0 / std::sqrt(dimensions) : 0.0;
+    if (parts().has_latent_attention) config_.score_scale *= yarn_score_factor();
     if (parts().score_scale != 0.0) config_.score_scale = parts().score_scale;
     OCTAVO_TRY(const auto given, header_.find<float>(key("attention.scale")));
     if (given && *given != 0.0f) config_.score_scale = *given;
-    return read_number_of_some("attention.temperature_scale", parts().scales_queries,
+    config_.query_scale_length = config_.rope.original_context_length;
+    return read_number_of_some("attention.temperature_scale",
+                               parts().query_scaling == QueryScaling::kAsFileSays,
                                config_.query_scale_factor);
+  }
+
+  // As the authors of DeepSeek V2 scale by what YaRN stretches, squared because queries and keys would both
+  // be; converters multiply what they call mscale_all_dim by 0.1.
+  double yarn_score_factor() const {
+    const RopeConfig& rope = config_.rope;
+    if (rope.scaling != RopeScalingType::kYarn || !(rope.factor > 1.0)) return 1.0;
+    const double factor = 1.0 + rope.yarn_log_multiplier * std::log(rope.factor);
+    return factor * factor;
   }
 
   // 0 where the file says nothing; nothing else where it is not computed.
@@ -452,12 +517,16 @@ class ConfigReader {
       config_.logit_multiplier = given.usual_width / config_.embedding_length;
       return {};
     }
-    if (given.logit_scale == LogitScale::kDividesIfGiven) {
+    const bool may_lack = given.logit_scale == LogitScale::kDividesIfGiven ||
+                          given.logit_scale == LogitScale::kMultipliesIfGiven;
+    if (may_lack) {
       OCTAVO_TRY(const auto found, header_.find<float>(key(kLogitScale)));
       if (found.value_or(0.0f) == 0.0f) return {};
     }
-    OCTAVO_TRY(const float divisor, header_.get<float>(key(kLogitScale)));
-    config_.logit_multiplier = 1.0 / double{divisor};
+    OCTAVO_TRY(const float factor, header_.get<float>(key(kLogitScale)));
+    const bool multiplies =
+        given.logit_scale == LogitScale::kMultiplies || given.logit_scale == LogitScale::kMultipliesIfGiven;
+    config_.logit_multiplier = multiplies ? double{factor} : 1.0 / double{factor};
     return {};
   }
 
@@ -482,20 +551,26 @@ class ConfigReader {
   }
 
   Result<void> read_window() {
-    OCTAVO_TRY(const auto window, header_.find<std::uint32_t>(key("attention.sliding_window")));
-    if (parts().has_local_heads) OCTAVO_TRY_VOID(require_local_layers(window.value_or(0)));
-    const auto most = static_cast<std::uint32_t>(kMaxContextLength);
-    config_.sliding_window = window ? static_cast<std::int32_t>(std::min(*window, most)) : parts().window;
+    OCTAVO_TRY(const auto window, header_.find<std::uint32_t>(key(kWindowKey)));
+    if (parts().has_local_heads) OCTAVO_TRY_VOID(require(kPatternKey));
+    if (parts().has_local_heads || parts().needs_window) OCTAVO_TRY_VOID(require_window(window));
+    config_.sliding_window = window_of(window);
     OCTAVO_TRY_VOID(read_window_pattern());
     if (config_.sliding_window == 0 || parts().windowed_layers == WindowedLayers::kRefused) return {};
+    if (parts().query_scaling == QueryScaling::kWhereUnrotated) {
+      config_.query_scale_factor = kUnrotatedQueryFactor;
+      config_.query_scale_length = parts().window;
+      config_.query_scale_offset = 1;
+    }
 
     OCTAVO_TRY(const auto base, header_.find<float>(key("rope.freq_base_swa")));
-    const bool starts_anew = parts().local_frequency_base > 0.0;
+    const double usual_base = parts().local_frequency_base;
+    const bool starts_anew = usual_base > 0.0 || !parts().stretches_windows;
     if (!starts_anew && !base) return {};
     RopeConfig local = config_.rope;
-    if (starts_anew) {  // Gemma 3 stretches positions in the other layers only
-      local =
-          RopeConfig{.rotary_dim = config_.rope.rotary_dim, .frequency_base = parts().local_frequency_base};
+    if (starts_anew) {  // Gemma 3 and OLMo 3 stretch positions in the other layers only
+      local = RopeConfig{.rotary_dim = config_.rope.rotary_dim,
+                         .frequency_base = usual_base > 0.0 ? usual_base : config_.rope.frequency_base};
       local.original_context_length = config_.context_length;
     }
     if (base) local.frequency_base = *base;
@@ -507,33 +582,51 @@ class ConfigReader {
     return {};
   }
 
-  // Which layers have which heads must be said, and not only by default.
-  Result<void> require_local_layers(std::uint32_t window) const {
-    for (const std::string_view suffix : {"attention.sliding_window", "attention.sliding_window_pattern"}) {
-      if (header_.contains(key(suffix))) continue;
-      return header_.error_about(key(suffix), ErrorCode::kDamagedFile, "is missing; convert the model again");
-    }
-    if (window > 0) return {};
+  Result<void> require(std::string_view suffix) const {
+    if (header_.contains(key(suffix))) return {};
+    return header_.error_about(key(suffix), ErrorCode::kDamagedFile, "is missing; convert the model again");
+  }
+
+  // Layers with a window differ from the others in more than that.
+  Result<void> require_window(std::optional<std::uint32_t> window) const {
+    OCTAVO_TRY_VOID(require(kWindowKey));
+    if (window.value_or(0) > 0) return {};
     return header_.error_about(
-        key("attention.sliding_window"), ErrorCode::kDamagedFile,
-        "is 0, and layers with a window have heads of their own; convert the model again");
+        key(kWindowKey), ErrorCode::kDamagedFile,
+        parts().has_local_heads
+            ? "is 0, and layers with a window have heads of their own; convert the model again"
+            : "is 0, and layers with a window alone rotate; convert the model again");
+  }
+
+  // What llama.cpp saved of an architecture that has windows by its number of layers says nothing where it
+  // has none.
+  std::int32_t window_of(std::optional<std::uint32_t> given) const {
+    const std::int32_t with_window = parts().layers_with_window;
+    const bool has_usual = with_window == 0 || with_window == config_.num_layers;
+    const bool is_said = given && (has_usual || !is_saved_);
+    if (!is_said) return has_usual ? parts().window : 0;
+    if (parts().has_one_window && *given > 0) return parts().window;
+    return static_cast<std::int32_t>(std::min(*given, static_cast<std::uint32_t>(kMaxContextLength)));
   }
 
   // A number n (every n-th layer sees all), or a boolean for each layer, which some writers make an integer.
   Result<void> read_window_pattern() {
-    constexpr std::string_view kSuffix = "attention.sliding_window_pattern";
     config_.window_period = parts().window_period;
-    if (!header_.contains(key(kSuffix))) return {};
-    OCTAVO_TRY(const bool is_list, header_.is_array(key(kSuffix)));
-    if (!is_list) return read_into(kSuffix, config_.window_period);
-    auto layers = header_.find<std::vector<bool>>(key(kSuffix));
+    if (!header_.contains(key(kPatternKey))) return {};
+    OCTAVO_TRY(const bool is_list, header_.is_array(key(kPatternKey)));
+    if (!is_list) return read_into(kPatternKey, config_.window_period);
+    auto layers = header_.find<std::vector<bool>>(key(kPatternKey));
     if (layers) {
       config_.layers_with_window = **std::move(layers);
     } else {
-      OCTAVO_TRY_VOID(read_integers_as_flags(kSuffix, config_.layers_with_window));
+      OCTAVO_TRY_VOID(read_integers_as_flags(kPatternKey, config_.layers_with_window));
     }
-    if (std::cmp_equal(config_.layers_with_window.size(), config_.num_layers)) return {};
-    return wrong_length(kSuffix, config_.layers_with_window.size());
+    const std::size_t num_entries = config_.layers_with_window.size();
+    const bool is_whole = std::cmp_equal(num_entries, config_.num_layers) ||
+                          std::cmp_equal(num_entries, config_.num_layers + config_.num_skipped_layers);
+    if (!is_whole) return wrong_length(kPatternKey, num_entries);
+    config_.layers_with_window.resize(static_cast<std::size_t>(config_.num_layers));
+    return {};
   }
 
   Result<void> read_integers_as_flags(std::string_view suffix, std::vector<bool>& flags) const {
@@ -553,7 +646,7 @@ class ConfigReader {
   // A window that is not computed gives other results only for contexts longer than it.
   Result<void> check_refused_window() {
     if (parts().windowed_layers != WindowedLayers::kRefused || config_.sliding_window == 0) return {};
-    if (config_.sliding_window < config_.context_length) return not_computed(key("attention.sliding_window"));
+    if (config_.sliding_window < config_.context_length) return not_computed(key(kWindowKey));
     config_.sliding_window = 0;
     return {};
   }
@@ -584,10 +677,19 @@ bool ModelConfig::is_in_skipped_layer(std::string_view tensor_name) const {
   return false;
 }
 
+// Layers that differ from the others in their window differ in nothing where no layer has one.
+bool ModelConfig::rotates(std::int32_t layer) const {
+  if (!parts.rotates() || rotation_is_off) return false;
+  if (sliding_window == 0 && parts.windowed_layers != WindowedLayers::kRefused) return true;
+  if (parts.rotates_windows_only) return has_window(layer);
+  const std::int32_t period = parts.unrotated_period;
+  return period == 0 || layer % period != period - 1;
+}
+
 kernels::KvHeads ModelConfig::kv_heads(std::int32_t layer) const {
   const bool is_local = local_head_dim > 0 && has_window(layer);
   return {layer_kv_heads.empty() ? num_kv_heads : layer_kv_heads[static_cast<std::size_t>(layer)],
-          is_local ? local_head_dim : head_dim};
+          is_local ? local_head_dim : head_dim, latent.latent_dim};
 }
 
 std::int32_t ModelConfig::feed_forward_length_of(std::int32_t layer) const {
@@ -612,8 +714,8 @@ bool ModelConfig::has_usual_layers() const {
 }
 
 float ModelConfig::query_scale(std::int32_t position) const {
-  return static_cast<float>(1.0 +
-                            query_scale_factor * std::log(1.0 + position / rope.original_context_length));
+  const std::int32_t steps = (position + query_scale_offset) / query_scale_length;
+  return static_cast<float>(1.0 + query_scale_factor * std::log(1.0 + steps));
 }
 
 float ModelConfig::embedding_scale() const {

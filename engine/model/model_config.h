@@ -17,6 +17,7 @@
 #include "engine/model/architecture.h"
 #include "engine/model/expert_config.h"
 #include "engine/model/gguf_header.h"
+#include "engine/model/latent_config.h"
 #include "engine/model/recurrent_config.h"
 #include "kernels/kv_layout.h"
 
@@ -53,8 +54,9 @@ struct ModelConfig {
   // Of layers without experts, where they differ of the longest; 0: there are none
   std::int32_t feed_forward_length = 0;
   std::int32_t num_heads = 0;
-  std::int32_t num_kv_heads = 0;    // divides num_heads; where layers differ, the most of any
-  std::int32_t head_dim = 0;        // of keys and values; num_heads * head_dim need not be embedding_length
+  std::int32_t num_kv_heads = 0;  // divides num_heads; where layers differ, the most of any
+  // Of keys and values as they are kept; num_heads * head_dim need not be embedding_length
+  std::int32_t head_dim = 0;
   std::int32_t local_head_dim = 0;  // of layers with a window; 0: as of all others
   // [num_layers], where layers differ; else empty. Of layers without attention, kv_heads are any; a length of
   // 0: the layer has no feed-forward part
@@ -64,11 +66,13 @@ struct ModelConfig {
   std::int32_t vocabulary_size = 0;
   float norm_epsilon = 0.0f;
   bool norm_epsilon_is_layer_norms = false;  // by its key, see Architecture
-  // Of attention; 1 / sqrt(head_dim) unless the file or architecture says otherwise
+  // Of attention; 1 / sqrt(head_dim) unless the file or architecture says otherwise; with latent attention a
+  // head's own size counts, not that of what is kept
   double score_scale = 0.0;
-  // Queries at position p are multiplied by 1 + this * ln(1 + floor(p / rope.original_context_length)), so
-  // that scores of long contexts stay apart (Ministral 3); keys are not. 0: they are as they are
+  // Queries at position p are multiplied by 1 + this * ln(1 + floor((p + offset) / length)), so that scores
+  // of long contexts stay apart (Ministral 3, Llama 4); keys are not. 0: they are as they are
   double query_scale_factor = 0.0;
+  std::int32_t query_scale_length = 1, query_scale_offset = 0;
   float score_soft_cap = 0.0f, logit_soft_cap = 0.0f;  // 0: none
   // Of the embedding, of what each branch adds, and of the logits before their cap
   double embedding_multiplier = 1.0, residual_multiplier = 1.0, logit_multiplier = 1.0;
@@ -76,6 +80,7 @@ struct ModelConfig {
   std::int32_t sliding_window = 0;
   std::int32_t window_period = 0;             // every so-manieth layer has none; 0: all layers have one
   std::vector<bool> layers_with_window = {};  // [num_layers], instead of the period; empty: the period holds
+  LatentConfig latent;                        // of all layers
   ExpertConfig experts;
   RecurrentConfig recurrent;
   RopeConfig rope;
@@ -86,6 +91,11 @@ struct ModelConfig {
     if (sliding_window == 0) return false;
     if (!layers_with_window.empty()) return layers_with_window[static_cast<std::size_t>(layer)];
     return window_period == 0 || layer % window_period != window_period - 1;
+  }
+  // Whether the windows are chunks, of which several are in the context.
+  bool has_chunks() const {
+    return parts.window_form == kernels::WindowForm::kChunk && sliding_window > 0 &&
+           sliding_window < context_length;
   }
   // Tokens that the layer sees; 0: all, as long as the context may be.
   std::int32_t window_of(std::int32_t layer) const {
@@ -113,9 +123,11 @@ struct ModelConfig {
   float query_scale(std::int32_t position) const;
   // By its name, of a layer that is in the file and not computed.
   bool is_in_skipped_layer(std::string_view tensor_name) const;
-  bool rotates(std::int32_t layer) const {
-    const std::int32_t period = parts.unrotated_period;
-    return parts.rotates() && !rotation_is_off && (period == 0 || layer % period != period - 1);
+  bool rotates(std::int32_t layer) const;
+  // Whether query_scale() is applied there.
+  bool scales_queries(std::int32_t layer) const {
+    return query_scale_factor > 0.0 &&
+           (parts.query_scaling != QueryScaling::kWhereUnrotated || !rotates(layer));
   }
   // The residual stream is kept divided by residual_multiplier, so that branches are added as they are: what
   // its first rows are multiplied by, and the epsilon that makes its norms the same. In float32, as the

@@ -32,6 +32,7 @@ class TensorFinder {
     ModelTensors model;
     const std::int64_t width = config_.embedding_length;
     OCTAVO_TRY(model.token_embedding, matrix("token_embd.weight", config_.vocabulary_size, width));
+    if (parts().normalises_embedding) model.embedding_norm.assign(static_cast<std::size_t>(width), 1.0f);
     if (parts().positions == PositionEncoding::kLearned) {
       OCTAVO_TRY(model.position_embedding, matrix("position_embd.weight", config_.context_length, width));
     }
@@ -69,11 +70,12 @@ class TensorFinder {
       OCTAVO_TRY(found.output.weight,
                  matrix(own + "shared_head_head.weight", config_.vocabulary_size, width()));
     }
-    const auto [num_kv_heads, head_dim] = config_.next_token_heads();
-    const HeadSizes sizes{head_dim, std::int64_t{config_.num_heads} * head_dim,
-                          std::int64_t{num_kv_heads} * head_dim, /*has_own=*/true};
+    const kernels::KvHeads heads = config_.next_token_heads();
+    const std::int64_t head_dim = heads.head_dim;
+    const HeadSizes sizes{head_dim, config_.num_heads * head_dim, heads.num_kv_heads * head_dim,
+                          /*has_own=*/true};
     OCTAVO_TRY(found.layer.attention_norm, norm(prefix + "attn_norm"));
-    OCTAVO_TRY_VOID(find_attention(sizes, prefix, found.layer));
+    OCTAVO_TRY_VOID(find_attention(config_.num_layers, sizes, prefix, found.layer));
     OCTAVO_TRY_VOID(find_feed_forward(config_.num_layers, prefix, found.layer));
     return found;
   }
@@ -88,8 +90,9 @@ class TensorFinder {
     bool has_own;  // keys and values
   };
   HeadSizes head_sizes(std::int32_t layer) const {
-    const auto [num_kv_heads, head_dim] = config_.kv_heads(layer);
-    return {head_dim, std::int64_t{config_.num_heads} * head_dim, std::int64_t{num_kv_heads} * head_dim,
+    const kernels::KvHeads heads = config_.kv_heads(layer);
+    const std::int64_t head_dim = heads.head_dim;
+    return {head_dim, config_.num_heads * head_dim, heads.num_kv_heads * head_dim,
             config_.kv_owner(layer) == layer};
   }
 
@@ -108,8 +111,14 @@ class TensorFinder {
 
   Result<LayerTensors> find_layer(std::int32_t index, const std::string& prefix) {
     LayerTensors layer;
-    OCTAVO_TRY(layer.attention_norm, norm(prefix + "attn_norm"));
-    if (config_.has_attention(index)) OCTAVO_TRY_VOID(find_attention(head_sizes(index), prefix, layer));
+    if (parts().has_input_norms) {
+      OCTAVO_TRY(layer.attention_norm, norm(prefix + "attn_norm"));
+    }
+    if (parts().has_latent_attention) {
+      OCTAVO_TRY_VOID(find_latent_attention(prefix, layer));
+    } else if (config_.has_attention(index)) {
+      OCTAVO_TRY_VOID(find_attention(index, head_sizes(index), prefix, layer));
+    }
     if (config_.is_recurrent(index)) {
       OCTAVO_TRY(layer.recurrent, find_recurrent(prefix));
     }
@@ -123,12 +132,7 @@ class TensorFinder {
   }
 
   Result<void> find_feed_forward(std::int32_t index, const std::string& prefix, LayerTensors& layer) {
-    if (parts().layer_parts == LayerParts::kOneOfAll) {
-      layer.feed_forward_norm = std::move(layer.attention_norm);
-    } else {
-      const bool by_attention = parts().names_feed_forward_norm_by_attention;
-      OCTAVO_TRY(layer.feed_forward_norm, norm(prefix + (by_attention ? "post_attention_norm" : "ffn_norm")));
-    }
+    OCTAVO_TRY_VOID(find_feed_forward_norm(prefix, layer));
     if (config_.experts.in_layer(index)) {
       OCTAVO_TRY(layer.experts, find_experts(prefix));
     } else {
@@ -139,14 +143,76 @@ class TensorFinder {
     return {};
   }
 
-  Result<void> find_attention(const HeadSizes& sizes, const std::string& prefix, LayerTensors& layer) {
+  Result<void> find_feed_forward_norm(const std::string& prefix, LayerTensors& layer) {
+    if (!parts().has_input_norms) return {};
+    const bool says_by_norms = parts().branches == Branches::kAsNormsSay;
+    layer.branches_stand_side_by_side =
+        parts().branches == Branches::kSideBySide ||
+        (says_by_norms && file_.find_tensor(prefix + "ffn_norm.weight") == nullptr);
+    if (parts().layer_parts == LayerParts::kOneOfAll) {
+      layer.feed_forward_norm = std::move(layer.attention_norm);
+    } else if (layer.branches_stand_side_by_side) {
+      layer.feed_forward_norm = layer.attention_norm;
+    } else {
+      const bool by_attention = parts().names_feed_forward_norm_by_attention;
+      OCTAVO_TRY(layer.feed_forward_norm, norm(prefix + (by_attention ? "post_attention_norm" : "ffn_norm")));
+    }
+    return {};
+  }
+
+  Result<void> find_attention(std::int32_t index, const HeadSizes& sizes, const std::string& prefix,
+                              LayerTensors& layer) {
     OCTAVO_TRY_VOID(find_query_key_value(sizes, prefix, layer));
-    if (parts().gates_attention) take_gate_apart(sizes, layer);
-    OCTAVO_TRY_VOID(find_head_norms(sizes, prefix, layer));
+    if (gates_stand_among_queries()) take_gate_apart(sizes, layer);
+    if (parts().attention_gate == AttentionGate::kApart) {
+      OCTAVO_TRY(layer.attention_gate.weight, matrix(prefix + "attn_gate.weight", sizes.query, width()));
+    }
+    OCTAVO_TRY_VOID(find_head_norms(index, sizes, prefix, layer));
     OCTAVO_TRY(layer.attention_output, projection(prefix + "attn_output", width(), sizes.query));
     if (parts().has_sinks) {
       OCTAVO_TRY(layer.sinks, vector(prefix + "attn_sinks.weight", config_.num_heads));
     }
+    return {};
+  }
+
+  Result<void> find_latent_attention(const std::string& prefix, LayerTensors& layer) {
+    const LatentConfig& sizes = config_.latent;
+    const std::int64_t heads = config_.num_heads, queries = heads * sizes.query_dim;
+    LatentTensors& found = layer.latent;
+    if (const std::int64_t rank = sizes.query_rank; rank > 0) {
+      OCTAVO_TRY(found.query_down.weight, matrix(prefix + "attn_q_a.weight", rank, width()));
+      OCTAVO_TRY(found.query_norm, vector(prefix + "attn_q_a_norm.weight", rank));
+      OCTAVO_TRY(found.query.weight, matrix(prefix + "attn_q_b.weight", queries, rank));
+    } else {
+      OCTAVO_TRY(found.query.weight, matrix(prefix + "attn_q.weight", queries, width()));
+    }
+    OCTAVO_TRY(found.key_value.weight, matrix(prefix + "attn_kv_a_mqa.weight", sizes.key_dim(), width()));
+    OCTAVO_TRY(found.latent_norm, vector(prefix + "attn_kv_a_norm.weight", sizes.latent_dim));
+    OCTAVO_TRY_VOID(find_head_matrices(prefix, found));
+    OCTAVO_TRY(layer.attention_output.weight,
+               matrix(prefix + "attn_output.weight", width(), heads * sizes.value_dim));
+    return {};
+  }
+
+  Result<void> find_head_matrices(const std::string& prefix, LatentTensors& found) {
+    const LatentConfig& sizes = config_.latent;
+    const std::int64_t heads = config_.num_heads, latent = sizes.latent_dim,
+                       unrotated = sizes.unrotated_dim();
+    if (!sizes.has_joint_matrix) {
+      OCTAVO_TRY(const Stack keys, matrices(prefix + "attn_k_b.weight", heads, latent, unrotated));
+      OCTAVO_TRY(const Stack values, matrices(prefix + "attn_v_b.weight", heads, sizes.value_dim, latent));
+      found.keys = each_of(keys, heads, 0, latent);
+      found.values = each_of(values, heads, 0, sizes.value_dim);
+      return {};
+    }
+    const std::int64_t both = unrotated + sizes.value_dim;
+    Projection all;  // of each head the rows of its keys, then those of its values
+    OCTAVO_TRY(all.weight, matrix(prefix + "attn_kv_b.weight", heads * both, latent));
+    for (std::int64_t head = 0; head < heads; ++head) {
+      found.keys.push_back(rows_of(all, head * both, unrotated).weight);
+      found.values.push_back(rows_of(all, head * both + unrotated, sizes.value_dim).weight);
+    }
+    found.keys_are_transposed = true;
     return {};
   }
 
@@ -289,19 +355,29 @@ class TensorFinder {
     return {};
   }
 
-  Result<void> find_head_norms(const HeadSizes& sizes, const std::string& prefix, LayerTensors& layer) {
-    if (parts().has_value_norms && sizes.has_own)
-      layer.value_norm.assign(static_cast<std::size_t>(sizes.head), 1.0f);
+  bool gates_stand_among_queries() const { return parts().attention_gate == AttentionGate::kAmongQueries; }
+
+  Result<void> find_head_norms(std::int32_t index, const HeadSizes& sizes, const std::string& prefix,
+                               LayerTensors& layer) {
+    const std::vector<float> ones(static_cast<std::size_t>(sizes.head), 1.0f);
+    if (parts().has_value_norms && sizes.has_own) layer.value_norm = ones;
+    const bool lacks_norms = config_.experts.num_experts == parts().experts_without_head_norms;
+    if (parts().normalises_rotated_heads && config_.rotates(index) && !lacks_norms)
+      layer.query_norm = layer.key_norm = ones;
     const bool holds_one = file_.find_tensor(prefix + "attn_q_norm.weight") != nullptr ||
                            file_.find_tensor(prefix + "attn_k_norm.weight") != nullptr;
     const bool has_norms =
         parts().has_head_norms || parts().has_row_norms || (parts().head_norms_are_optional && holds_one);
     if (!has_norms) return {};
-    const bool is_of_row = parts().has_row_norms;
-    OCTAVO_TRY(layer.query_norm, vector(prefix + "attn_q_norm.weight", is_of_row ? sizes.query : sizes.head));
+    OCTAVO_TRY(layer.query_norm, head_norm(prefix + "attn_q_norm.weight", sizes.query, sizes.head));
     if (!sizes.has_own) return {};
-    OCTAVO_TRY(layer.key_norm, vector(prefix + "attn_k_norm.weight", is_of_row ? sizes.key : sizes.head));
+    OCTAVO_TRY(layer.key_norm, head_norm(prefix + "attn_k_norm.weight", sizes.key, sizes.head));
     return {};
+  }
+
+  Result<std::vector<float>> head_norm(const std::string& name, std::int64_t row, std::int64_t head) {
+    if (parts().head_norm_kind == kernels::NormKind::kLayer) return matrix_of_floats(name, row / head, head);
+    return vector(name, parts().has_row_norms ? row : head);
   }
 
   Result<LayerEmbeddingTensors> find_layer_embedding() {
@@ -341,33 +417,42 @@ class TensorFinder {
     if (parts().experts.has_selection_bias) {
       OCTAVO_TRY(found.selection_bias, optional_vector(prefix + "exp_probs_b.bias", count));
     }
+    const std::int64_t columns = experts.latent_length > 0 ? experts.latent_length : width();
     const std::string both = prefix + "ffn_gate_up_exps.weight";
-    if (file_.find_tensor(both) != nullptr) {
-      OCTAVO_TRY(const Experts all, matrices(both, count, 2 * hidden, width()));
-      found.gate = experts_of(all, count, 0, hidden);
-      found.up = experts_of(all, count, hidden, hidden);
+    if (parts().experts.has_gates && file_.find_tensor(both) != nullptr) {
+      OCTAVO_TRY(const Stack all, matrices(both, count, 2 * hidden, columns));
+      found.gate = each_of(all, count, 0, hidden);
+      found.up = each_of(all, count, hidden, hidden);
     } else {
-      OCTAVO_TRY(const Experts gate, matrices(prefix + "ffn_gate_exps.weight", count, hidden, width()));
-      OCTAVO_TRY(const Experts up, matrices(prefix + "ffn_up_exps.weight", count, hidden, width()));
-      found.gate = experts_of(gate, count, 0, hidden);
-      found.up = experts_of(up, count, 0, hidden);
+      if (parts().experts.has_gates) {
+        OCTAVO_TRY(const Stack gate, matrices(prefix + "ffn_gate_exps.weight", count, hidden, columns));
+        found.gate = each_of(gate, count, 0, hidden);
+      }
+      OCTAVO_TRY(const Stack up, matrices(prefix + "ffn_up_exps.weight", count, hidden, columns));
+      found.up = each_of(up, count, 0, hidden);
     }
-    OCTAVO_TRY(const Experts down, matrices(prefix + "ffn_down_exps.weight", count, width(), hidden));
-    found.down = experts_of(down, count, 0, width());
+    OCTAVO_TRY(const Stack down, matrices(prefix + "ffn_down_exps.weight", count, columns, hidden));
+    found.down = each_of(down, count, 0, columns);
+    if (experts.latent_length > 0) {
+      OCTAVO_TRY(found.latent_down.weight, matrix(prefix + "ffn_latent_down.weight", columns, width()));
+      OCTAVO_TRY(found.latent_up.weight, matrix(prefix + "ffn_latent_up.weight", width(), columns));
+    }
     OCTAVO_TRY(found.gate_bias, expert_biases(prefix + "ffn_gate_exps.bias", count, hidden));
     OCTAVO_TRY(found.up_bias, expert_biases(prefix + "ffn_up_exps.bias", count, hidden));
     OCTAVO_TRY(found.down_bias, expert_biases(prefix + "ffn_down_exps.bias", count, width()));
     if (parts().experts.stand_beside_dense) {
       OCTAVO_TRY_VOID(find_beside_dense(prefix, found));
     } else if (experts.shared_length > 0) {
-      OCTAVO_TRY(found.shared_gate.weight,
-                 matrix(prefix + "ffn_gate_shexp.weight", experts.shared_length, width()));
+      if (parts().experts.has_gates) {
+        OCTAVO_TRY(found.shared_gate.weight,
+                   matrix(prefix + "ffn_gate_shexp.weight", experts.shared_length, width()));
+      }
       OCTAVO_TRY(found.shared_up.weight,
                  matrix(prefix + "ffn_up_shexp.weight", experts.shared_length, width()));
       OCTAVO_TRY(found.shared_down.weight,
                  matrix(prefix + "ffn_down_shexp.weight", width(), experts.shared_length));
     }
-    if (parts().experts.gates_shared) {
+    if (parts().experts.shared == SharedExpert::kGated) {
       OCTAVO_TRY(const GgufTensor* router, required(prefix + "ffn_gate_inp_shexp.weight"));
       const std::int64_t shape[] = {width()};
       OCTAVO_TRY(const kernels::TensorType type, check(*router, shape));
@@ -403,35 +488,35 @@ class TensorFinder {
     return expand(*tensor, shape);
   }
 
-  struct Experts {
-    MatrixSource rows;          // of all experts, one expert behind the other
-    std::vector<float> scales;  // of each expert
+  // Matrices of one size, of experts or heads, one behind the other.
+  struct Stack {
+    MatrixSource rows;          // of all
+    std::vector<float> scales;  // of each
   };
 
-  Result<Experts> matrices(std::string_view name, std::int64_t count, std::int64_t rows,
-                           std::int64_t columns) {
+  Result<Stack> matrices(std::string_view name, std::int64_t count, std::int64_t rows, std::int64_t columns) {
     OCTAVO_TRY(const GgufTensor* tensor, required(name));
     const std::int64_t shape[] = {columns, rows, count};
     OCTAVO_TRY(const kernels::TensorType type, check(*tensor, shape));
     OCTAVO_TRY(std::vector<float> scales, second_scales(name, type, count));
-    return Experts{{type, count * rows, columns, file_.bytes_of(*tensor)}, std::move(scales)};
+    return Stack{{type, count * rows, columns, file_.bytes_of(*tensor)}, std::move(scales)};
   }
 
   // Rows first..first + size of each expert.
-  static std::vector<MatrixSource> experts_of(const Experts& all, std::int64_t count, std::int64_t first,
-                                              std::int64_t size) {
-    std::vector<MatrixSource> experts;
+  static std::vector<MatrixSource> each_of(const Stack& all, std::int64_t count, std::int64_t first,
+                                           std::int64_t size) {
+    std::vector<MatrixSource> matrices;
     const std::int64_t stride = all.rows.rows / count;
     for (std::int64_t i = 0; i < count; ++i) {
-      experts.push_back(rows_of({all.rows, {}}, i * stride + first, size).weight);
-      experts.back().scale = all.scales[static_cast<std::size_t>(i)];
+      matrices.push_back(rows_of({all.rows, {}}, i * stride + first, size).weight);
+      matrices.back().scale = all.scales[static_cast<std::size_t>(i)];
     }
-    return experts;
+    return matrices;
   }
 
   // Apart, or in one matrix: which one is the converter's choice, whatever the architecture.
   Result<void> find_query_key_value(const HeadSizes& sizes, const std::string& prefix, LayerTensors& layer) {
-    const std::int64_t query = parts().gates_attention ? 2 * sizes.query : sizes.query, key = sizes.key;
+    const std::int64_t query = gates_stand_among_queries() ? 2 * sizes.query : sizes.query, key = sizes.key;
     if (!sizes.has_own) take_unread(prefix);
     const std::string packed = prefix + "attn_qkv";
     const bool is_packed =
@@ -463,7 +548,7 @@ class TensorFinder {
 
   // No gate has a bias, so that where gates stand among the rows, one would be of no use.
   Result<Projection> query_projection(const std::string& name, std::int64_t rows) {
-    if (!parts().gates_attention) return projection(name, rows, width());
+    if (!gates_stand_among_queries()) return projection(name, rows, width());
     Projection found;
     OCTAVO_TRY(found.weight, matrix(name + ".weight", rows, width()));
     return found;
@@ -548,6 +633,10 @@ class TensorFinder {
     if (!is_long_rope) {
       OCTAVO_TRY(const std::vector<float> divisors, rope_divisors("rope_freqs.weight"));
       model.rope = rope_frequencies(config_.rope, divisors);
+      // Those of a file with another base are divided as well, if they are not of another kind.
+      const bool starts_anew = parts().local_frequency_base > 0.0 || !parts().stretches_windows;
+      if (config_.local_rope && !starts_anew)
+        model.local_rope = rope_frequencies(*config_.local_rope, divisors);
       return {};
     }
     for (const std::string_view name : {kLong, kShort}) {
@@ -580,7 +669,7 @@ class TensorFinder {
     // The converter leaves the suffix out of falcon-h1's ffn_norm.
     const bool has_suffix = file_.find_tensor(name) == nullptr;
     OCTAVO_TRY(found.weight, vector(has_suffix ? name + ".weight" : name, width()));
-    if (parts().norm == kernels::NormKind::kLayer) {
+    if (parts().norm == kernels::NormKind::kLayer && parts().has_norm_biases) {
       OCTAVO_TRY(found.bias, vector(name + ".bias", width()));
     }
     return found;

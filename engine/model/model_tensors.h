@@ -43,14 +43,15 @@ struct ExpertTensors {
   std::vector<float> router_norm;                     // [embedding_length]; empty: as the experts'
   Projection router;                                  // [num_experts, embedding_length]
   std::vector<float> selection_bias;                  // [num_experts], or empty
-  std::vector<kernels::MatrixSource> gate, up, down;  // of each expert
+  std::vector<kernels::MatrixSource> gate, up, down;  // of each expert; no gate: they have none
   std::vector<float> gate_bias, up_bias, down_bias;   // of all experts, or empty
   std::vector<float> output_scale;                    // [num_experts], or empty
-  Projection shared_gate, shared_up, shared_down;     // no rows: none is shared
-  NormTensors routed_post_norm, shared_post_norm;     // or empty
-  Projection shared_router;                           // [1, embedding_length]; no rows: it is not gated
+  Projection shared_gate, shared_up, shared_down;     // no rows: none is shared, or has no gate
+  Projection latent_down, latent_up;               // [latent_length, embedding_length] and back; or no rows
+  NormTensors routed_post_norm, shared_post_norm;  // or empty
+  Projection shared_router;                        // [1, embedding_length]; no rows: it is not gated
 
-  bool empty() const { return gate.empty(); }
+  bool empty() const { return up.empty(); }
 
   template <class Visit>
   void visit_multiplied(const Visit& visit) const {
@@ -59,7 +60,8 @@ struct ExpertTensors {
     for (const auto* matrices : {&gate, &up, &down}) {
       for (const kernels::MatrixSource& matrix : *matrices) visit(matrix);
     }
-    for (const Projection* projection : {&shared_gate, &shared_up, &shared_down, &shared_router}) {
+    for (const Projection* projection :
+         {&shared_gate, &shared_up, &shared_down, &shared_router, &latent_down, &latent_up}) {
       if (projection->weight.rows > 0) visit(projection->weight);
     }
   }
@@ -83,20 +85,53 @@ struct RecurrentTensors {
   bool empty() const { return convolution.empty(); }
 };
 
+// Of latent attention; sizes as in LatentConfig.
+struct LatentTensors {
+  Projection query_down;           // [query_rank, embedding_length]; no rows: queries have no rank
+  std::vector<float> query_norm;   // [query_rank], or empty
+  Projection query;                // [num_heads * query_dim, query_rank or embedding_length]
+  Projection key_value;            // [latent_dim + rotary_dim, embedding_length]
+  std::vector<float> latent_norm;  // [latent_dim]
+  // Of each head [latent_dim, unrotated_dim]; or, as part of a joint matrix, with rows and columns the other
+  // way round
+  std::vector<kernels::MatrixSource> keys;
+  bool keys_are_transposed = false;
+  std::vector<kernels::MatrixSource> values;  // of each head [value_dim, latent_dim]
+
+  bool empty() const { return keys.empty(); }
+
+  template <class Visit>
+  void visit_multiplied(const Visit& visit) const {
+    if (empty()) return;
+    for (const Projection* projection : {&query_down, &query, &key_value}) {
+      if (projection->weight.rows > 0) visit(projection->weight);
+    }
+    for (const kernels::MatrixSource& matrix : keys) visit(keys_are_transposed ? turned(matrix) : matrix);
+    for (const kernels::MatrixSource& matrix : values) visit(matrix);
+  }
+
+  // What becomes of such a matrix, its numbers left out.
+  static kernels::MatrixSource turned(const kernels::MatrixSource& matrix) {
+    return {kernels::TensorType::kF32, matrix.columns, matrix.rows, {}};
+  }
+};
+
 struct LayerTensors {
-  NormTensors attention_norm;  // [embedding_length]
+  NormTensors attention_norm;  // [embedding_length], or empty
   Projection query;            // [num_heads * head_dim, embedding_length]
   Projection key;    // [num_kv_heads * head_dim, embedding_length]; no rows: the layer reads another one's
   Projection value;  // no rows: as the layer's keys before their norm
-  std::vector<float> query_norm, key_norm, value_norm;  // [head_dim], or empty
+  std::vector<float> query_norm, key_norm, value_norm;  // as kernels::AttentionInputWeights, or empty
   Projection attention_gate;                            // as query, or no rows
-  Projection attention_output;                          // [embedding_length, num_heads * head_dim]
-  RecurrentTensors recurrent;                           // instead of attention or beside it; or empty
-  NormTensors post_attention_norm;                      // [embedding_length]
-  std::vector<float> sinks;                             // [num_heads], or empty
-  NormTensors feed_forward_norm;
-  ExpertTensors experts;  // instead of gate, up and down; or empty
-  Projection gate;        // [feed_forward_length, embedding_length]; none in layers without a gate
+  LatentTensors latent;                                 // instead of query, key and value; or empty
+  Projection attention_output;               // [embedding_length, num_heads * head_dim, or value_dim]
+  RecurrentTensors recurrent;                // instead of attention or beside it; or empty
+  NormTensors post_attention_norm;           // [embedding_length]
+  std::vector<float> sinks;                  // [num_heads], or empty
+  bool branches_stand_side_by_side = false;  // see Branches; feed_forward_norm is then attention_norm
+  NormTensors feed_forward_norm;             // or empty
+  ExpertTensors experts;                     // instead of gate, up and down; or empty
+  Projection gate;  // [feed_forward_length, embedding_length]; none in layers without a gate
   Projection up;
   Projection down;  // [embedding_length, feed_forward_length]
   NormTensors post_feed_forward_norm;
@@ -114,6 +149,7 @@ struct LayerTensors {
           &embedding_gate, &embedding_projection}) {
       if (projection->weight.rows > 0) visit(projection->weight);
     }
+    latent.visit_multiplied(visit);
     experts.visit_multiplied(visit);
   }
 };
@@ -139,7 +175,8 @@ struct NextTokenTensors {
 struct ModelTensors {
   kernels::MatrixSource token_embedding;  // [vocabulary_size, embedding_length]
   kernels::MatrixSource
-      position_embedding;  // [context_length, embedding_length]; no rows: positions are rotated
+      position_embedding;             // [context_length, embedding_length]; no rows: positions are rotated
+  std::vector<float> embedding_norm;  // [embedding_length], or empty
   LayerEmbeddingTensors layer_embedding;
   std::vector<LayerTensors> layers;
   NormTensors output_norm;

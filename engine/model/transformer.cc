@@ -24,8 +24,9 @@ struct ActivationWidths {
 };
 
 ActivationWidths activation_widths(const ModelConfig& config) {
-  const std::int64_t query =
-      std::int64_t{config.num_heads} * std::max(config.head_dim, config.local_head_dim);
+  // Latent attention's values of all heads stand where its queries stood.
+  const std::int64_t query = std::int64_t{config.num_heads} *
+                             std::max({config.head_dim, config.local_head_dim, config.latent.value_dim});
   const std::int64_t recurrent = config.recurrent.output_columns();
   const bool has_both = config.parts.layer_parts == LayerParts::kBothMixers;
   return {.residual = config.embedding_length,
@@ -56,6 +57,7 @@ kernels::AttentionShape full_attention_shape(const ModelConfig& config, kernels:
   shape.num_heads = config.num_heads;
   shape.num_kv_heads = heads.num_kv_heads;
   shape.head_dim = heads.head_dim;
+  shape.latent_dim = heads.latent_dim;
   shape.rotary_dim = config.rope.rotary_dim;
   shape.score_scale = static_cast<float>(config.score_scale);
   shape.score_soft_cap = config.score_soft_cap;
@@ -69,6 +71,7 @@ kernels::AttentionShape attention_shape(const ModelConfig& config, std::int32_t 
   if (!config.rotates(layer)) shape.rotary_dim = 0;
   if (is_local) shape.rotations = kernels::Rotations::kLocal;
   shape.window = config.window_of(layer);
+  shape.window_form = config.parts.window_form;
   return shape;
 }
 
@@ -77,6 +80,12 @@ kernels::PagedBatch in_windows(const kernels::PagedBatch& batch) {
   kernels::PagedBatch rows = batch;
   rows.slot_mapping = batch.window_slot_mapping;
   rows.block_tables = batch.window_block_tables;
+  return rows;
+}
+
+kernels::PagedBatch without_query_scales(const kernels::PagedBatch& batch) {
+  kernels::PagedBatch rows = batch;
+  rows.query_scales = {};
   return rows;
 }
 
@@ -312,13 +321,18 @@ void Transformer::compute(const kernels::PagedBatch& batch, std::span<const std:
   const MatrixView residual = first_rows(*residual_, batch.num_tokens, config_.embedding_length);
   backend_->embed({.tokens = &weights_.embedding(),
                    .scale = config_.embedding_scale(),
-                   .positions = weights_.position_embedding.get()},
+                   .positions = weights_.position_embedding.get(),
+                   .norm = {view_of(weights_.embedding_norm), config_.norm_epsilon}},
                   token_ids, batch.positions, residual);
   if (const std::int64_t width = activation_widths(config_).layer_embeddings; width > 0) {
     backend_->embed_layers(layer_embedding(), token_ids, residual,
                            first_rows(*layer_embeddings_, batch.num_tokens, width));
   }
   for (std::int32_t index = 0; index < config_.num_layers; ++index) {
+    if (weights_.layers[static_cast<std::size_t>(index)].branches_stand_side_by_side) {
+      attend_beside_feed_forward(batch, index, caches, residual);
+      continue;
+    }
     mix(batch, index, caches, residual);
     const bool has_experts = !weights_.layers[static_cast<std::size_t>(index)].experts.empty();
     const bool is_asked = has_experts && !chosen.empty();
@@ -335,17 +349,22 @@ void Transformer::mix(const kernels::PagedBatch& batch, std::int32_t index, cons
                       MatrixView residual) {
   const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
   const bool has_attention = config_.has_attention(index), is_recurrent = config_.is_recurrent(index);
-  const bool is_in_windows = kv_uses_[static_cast<std::size_t>(index)].is_in_windows;
   MatrixView attention = {}, recurrent = {};
-  if (has_attention && is_in_windows) {
-    attention = attend(in_windows(batch), index, caches.window_kv, residual);
-  } else if (has_attention) {
-    attention = attend(batch, index, caches.kv, residual);
-  }
+  if (has_attention) attention = attend(batch, index, caches, residual);
   if (is_recurrent) recurrent = run_recurrent(batch, index, caches.states, residual);
   if (has_attention) backend_->project_residual(attention_output(layer), attention, residual);
   if (is_recurrent)
     backend_->project_residual({.matrix = layer.recurrent.output.matrix.get()}, recurrent, residual);
+}
+
+// Both read the rows before either adds to them.
+void Transformer::attend_beside_feed_forward(const kernels::PagedBatch& batch, std::int32_t index,
+                                             const LayerCaches& caches, MatrixView residual) {
+  const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
+  const MatrixView attention = attend(batch, index, caches, residual);
+  const MatrixView hidden = feed_forward_hidden(index, residual);
+  backend_->project_residual(attention_output(layer), attention, residual);
+  backend_->project_residual(feed_forward_output(layer), hidden, residual);
 }
 
 // The residual decides how much of the layer's part of the second embedding is added to it.
@@ -366,15 +385,30 @@ void Transformer::add_layer_embedding(std::int32_t index, MatrixView residual) {
                              hidden, residual);
 }
 
+MatrixView Transformer::attend(const kernels::PagedBatch& batch, std::int32_t index,
+                               const LayerCaches& caches, MatrixView residual) {
+  const bool is_in_windows = kv_uses_[static_cast<std::size_t>(index)].is_in_windows;
+  const kernels::PagedBatch& scaled = config_.scales_queries(index) ? batch : without_query_scales(batch);
+  if (is_in_windows) return attend(in_windows(scaled), index, caches.window_kv, residual);
+  return attend(scaled, index, caches.kv, residual);
+}
+
 MatrixView Transformer::attend(const kernels::PagedBatch& batch, std::int32_t index, kernels::KvCache* kv,
                                MatrixView residual) {
   OCTAVO_CHECK(kv != nullptr, "layer %d without a pool for its keys and values", index);
   const LayerWeights& layer = layer_at(index);
   const kernels::AttentionShape& shape = shapes_[static_cast<std::size_t>(index)];
   const std::int32_t place = kv_uses_[static_cast<std::size_t>(index)].place;
-  const std::int64_t width = std::int64_t{shape.num_heads} * shape.head_dim;
-  const MatrixView query = first_rows(*query_, batch.num_tokens, width);
-  const MatrixView attention = first_rows(*mixed_, batch.num_tokens, width);
+  const std::int64_t heads = shape.num_heads, rows = batch.num_tokens;
+  const MatrixView query = first_rows(*query_, rows, heads * shape.head_dim);
+  const MatrixView attention = first_rows(*mixed_, rows, heads * shape.value_dim());
+  if (!layer.latent.keys.empty()) {
+    const MatrixView values = first_rows(*query_, rows, heads * config_.latent.value_dim);
+    backend_->latent_attention_input(latent_input(layer), shape, batch, place, residual, *kv, query);
+    backend_->paged_attention(shape, batch, place, *kv, query, attention);
+    backend_->project_heads(layer.latent.values, attention, values);
+    return values;
+  }
   backend_->attention_input(attention_input(layer), shape, batch, place, residual, *kv, query);
   backend_->paged_attention(shape, batch, place, *kv, query, attention);
   if (layer.attention_gate.matrix) backend_->gate_attention(attention_gate(layer), residual, attention);
@@ -412,9 +446,14 @@ void Transformer::feed_forward(std::int32_t index, MatrixView residual, std::spa
     backend_->feed_forward_experts(experts_of(layer), residual, chosen);
     return;
   }
+  backend_->project_residual(feed_forward_output(layer), feed_forward_hidden(index, residual), residual);
+}
+
+MatrixView Transformer::feed_forward_hidden(std::int32_t index, MatrixView residual) {
+  const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
   const MatrixView hidden = first_rows(*hidden_, residual.rows, config_.feed_forward_length_of(index));
   backend_->feed_forward_input(feed_forward_input(layer), residual, hidden);
-  backend_->project_residual(feed_forward_output(layer), hidden, residual);
+  return hidden;
 }
 
 void Transformer::logits(std::span<const std::int32_t> rows, MatrixView out, kernels::LogitsSummary summary) {
@@ -446,6 +485,12 @@ kernels::NormWeights Transformer::norm_of(const PreparedNorm& norm) const {
           .bias = view_of(norm.bias)};
 }
 
+kernels::NormWeights Transformer::post_norm_of(const PreparedNorm& norm) const {
+  kernels::NormWeights weights = norm_of(norm);
+  if (config_.parts.post_norm_epsilon > 0.0f) weights.epsilon = config_.parts.post_norm_epsilon;
+  return weights;
+}
+
 kernels::AttentionInputWeights Transformer::attention_input(const LayerWeights& layer) const {
   return {.norm = norm_of(layer.attention_norm),
           .query = layer.query.matrix.get(),
@@ -456,7 +501,20 @@ kernels::AttentionInputWeights Transformer::attention_input(const LayerWeights& 
           .value_bias = view_of(layer.value.bias),
           .query_norm = view_of(layer.query_norm),
           .key_norm = view_of(layer.key_norm),
-          .value_norm = view_of(layer.value_norm)};
+          .value_norm = view_of(layer.value_norm),
+          .head_norm_kind = config_.parts.head_norm_kind,
+          .norms_follow_rotation = config_.parts.head_norms_follow_rotation};
+}
+
+kernels::LatentInputWeights Transformer::latent_input(const LayerWeights& layer) const {
+  const PreparedLatent& latent = layer.latent;
+  return {.norm = norm_of(layer.attention_norm),
+          .query_down = latent.query_down.matrix.get(),
+          .query_norm = {view_of(latent.query_norm), config_.norm_epsilon},
+          .query = latent.query.matrix.get(),
+          .key_value = latent.key_value.matrix.get(),
+          .latent_norm = {view_of(latent.latent_norm), config_.norm_epsilon},
+          .keys = latent.keys};
 }
 
 kernels::AttentionGateWeights Transformer::attention_gate(const LayerWeights& layer) const {
@@ -502,7 +560,7 @@ kernels::ShortConvolutionWeights Transformer::short_convolution(const LayerWeigh
 kernels::ProjectionWeights Transformer::attention_output(const LayerWeights& layer) const {
   return {.matrix = layer.attention_output.matrix.get(),
           .bias = view_of(layer.attention_output.bias),
-          .post_norm = norm_of(layer.post_attention_norm)};
+          .post_norm = post_norm_of(layer.post_attention_norm)};
 }
 
 kernels::FeedForwardInputWeights Transformer::feed_forward_input(const LayerWeights& layer) const {
@@ -549,6 +607,9 @@ kernels::ExpertWeights Transformer::experts_of(const LayerWeights& layer) const 
           .down_bias = view_of(experts.down_bias),
           .output_scale = view_of(experts.output_scale),
           .activation = config_.parts.activation,
+          .weighs_inputs = config_.parts.experts.weighs_inputs,
+          .latent_down = experts.latent_down.matrix.get(),
+          .latent_up = experts.latent_up.matrix.get(),
           .shared_gate = experts.shared_gate.matrix.get(),
           .shared_up = experts.shared_up.matrix.get(),
           .shared_down = experts.shared_down.matrix.get(),
@@ -562,7 +623,7 @@ kernels::ExpertWeights Transformer::experts_of(const LayerWeights& layer) const 
 kernels::ProjectionWeights Transformer::feed_forward_output(const LayerWeights& layer) const {
   return {.matrix = layer.down.matrix.get(),
           .bias = view_of(layer.down.bias),
-          .post_norm = norm_of(layer.post_feed_forward_norm),
+          .post_norm = post_norm_of(layer.post_feed_forward_norm),
           .residual_scale = scale_behind_feed_forward(layer)};
 }
 

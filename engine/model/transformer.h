@@ -100,18 +100,27 @@ class Transformer {
   void compute(const kernels::PagedBatch& batch, std::span<const std::int32_t> token_ids,
                const LayerCaches& caches, std::span<std::int32_t> chosen);
   // Attention, recurrence or both of layer `index`, up to their last projections, which mix() adds.
+  kernels::MatrixView attend(const kernels::PagedBatch& batch, std::int32_t index, const LayerCaches& caches,
+                             kernels::MatrixView residual);
   kernels::MatrixView attend(const kernels::PagedBatch& batch, std::int32_t index, kernels::KvCache* kv,
                              kernels::MatrixView residual);
   kernels::MatrixView run_recurrent(const kernels::PagedBatch& batch, std::int32_t index,
                                     kernels::StateCache* states, kernels::MatrixView residual);
   void mix(const kernels::PagedBatch& batch, std::int32_t index, const LayerCaches& caches,
            kernels::MatrixView residual);
+  // A layer whose branches stand side by side.
+  void attend_beside_feed_forward(const kernels::PagedBatch& batch, std::int32_t index,
+                                  const LayerCaches& caches, kernels::MatrixView residual);
+  // Of a layer without experts, up to its last projection.
+  kernels::MatrixView feed_forward_hidden(std::int32_t index, kernels::MatrixView residual);
   void feed_forward(std::int32_t index, kernels::MatrixView residual, std::span<std::int32_t> chosen);
   void add_layer_embedding(std::int32_t index, kernels::MatrixView residual);
   kernels::OutputHead output_head() const;
   kernels::MatrixView residual_rows() const;
   kernels::NormWeights norm_of(const PreparedNorm& norm) const;
+  kernels::NormWeights post_norm_of(const PreparedNorm& norm) const;  // of what a branch adds
   kernels::AttentionInputWeights attention_input(const LayerWeights& layer) const;
+  kernels::LatentInputWeights latent_input(const LayerWeights& layer) const;
   kernels::AttentionGateWeights attention_gate(const LayerWeights& layer) const;
   kernels::ProjectionWeights attention_output(const LayerWeights& layer) const;
   kernels::DeltaNetWeights delta_net(const LayerWeights& layer) const;

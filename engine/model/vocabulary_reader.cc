@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <iterator>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,8 +27,8 @@ constexpr std::string_view kMergesKey = "tokenizer.ggml.merges";
 // These end an output as the end-of-sequence token does.
 constexpr std::string_view kFurtherEndKeys[] = {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
 // So do control tokens with these names.
-constexpr std::string_view kEndsOfTurns[] = {"<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>",
-                                             "<end_of_turn>"};
+constexpr std::string_view kEndsOfTurns[] = {"<|eot_id|>", "<|eom_id|>", "<|eot|>",      "<|eom|>",
+                                             "<|im_end|>", "<|end|>",    "<end_of_turn>"};
 
 std::vector<std::string> copies(const std::vector<std::string_view>& views) {
   return {views.begin(), views.end()};
@@ -166,20 +167,19 @@ void add_ends_of_turns(Vocabulary& vocabulary) {
   }
 }
 
-// gpt-oss: an answer is messages in channels. <|end|> ends one of them, <|return|> or <|call|> all of it, and
-// the marks between are part of the answer's text (answer_parts.h), though files call them control tokens.
-void settle_channels(Vocabulary& vocabulary) {
-  constexpr std::string_view kMarks[] = {"<|start|>", "<|channel|>", "<|message|>", "<|constrain|>",
-                                         "<|end|>"};
-  constexpr std::string_view kEnds[] = {"<|return|>", "<|call|>"};
+// An answer may be messages with headers: in channels (gpt-oss), or for a recipient (Muse). The marks between
+// are part of the answer's text (answer_parts.h), though files call them control tokens, and what ends one
+// message does not end all of it.
+void settle_messages(Vocabulary& vocabulary, std::span<const std::string_view> all_marks,
+                     std::span<const std::string_view> all_ends) {
   std::vector<TokenId> ends, marks;
   for (std::size_t id = 0; id < vocabulary.kinds.size(); ++id) {
     const std::string& token = vocabulary.tokens[id];
     if (!token.starts_with("<|")) continue;
-    if (std::ranges::find(kEnds, token) != std::end(kEnds)) ends.push_back(static_cast<TokenId>(id));
-    if (std::ranges::find(kMarks, token) != std::end(kMarks)) marks.push_back(static_cast<TokenId>(id));
+    if (std::ranges::find(all_ends, token) != all_ends.end()) ends.push_back(static_cast<TokenId>(id));
+    if (std::ranges::find(all_marks, token) != all_marks.end()) marks.push_back(static_cast<TokenId>(id));
   }
-  if (marks.size() != std::size(kMarks) || ends.size() != std::size(kEnds)) return;
+  if (marks.size() != all_marks.size() || ends.size() != all_ends.size()) return;
   std::vector<TokenId>& further = vocabulary.further_eos_token_ids;
   for (const TokenId mark : marks) {
     vocabulary.kinds[static_cast<std::size_t>(mark)] = TokenKind::kUserDefined;
@@ -189,6 +189,16 @@ void settle_channels(Vocabulary& vocabulary) {
     if (end != vocabulary.eos_token_id && std::ranges::find(further, end) == further.end())
       further.push_back(end);
   }
+}
+
+void settle_messages(Vocabulary& vocabulary) {
+  constexpr std::string_view kChannelMarks[] = {"<|start|>", "<|channel|>", "<|message|>", "<|constrain|>",
+                                                "<|end|>"};
+  constexpr std::string_view kChannelEnds[] = {"<|return|>", "<|call|>"};
+  settle_messages(vocabulary, kChannelMarks, kChannelEnds);
+  constexpr std::string_view kRecipientMarks[] = {"<|start|>", "<|message|>", "<|eom|>"};
+  constexpr std::string_view kRecipientEnds[] = {"<|eot|>"};
+  settle_messages(vocabulary, kRecipientMarks, kRecipientEnds);
 }
 
 // gemma4: an answer ends with its turn, or where the answer of a tool would stand, and the marks of its
@@ -280,7 +290,7 @@ Result<Vocabulary> read_vocabulary(const GgufHeader& header) {
   }
   const bool is_gemma4 = vocabulary.model == "gemma4";
   if (is_gemma4) settle_turns(vocabulary);
-  settle_channels(vocabulary);
+  settle_messages(vocabulary);
   add_ends_of_turns(vocabulary);
   vocabulary.add_bos_token = adds_bos_by_default(vocabulary);
   vocabulary.add_space_prefix = is_sentencepiece;

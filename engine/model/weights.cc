@@ -144,7 +144,24 @@ class Preparation {
     return prepared;
   }
 
-  // One after the other.
+  // Floats, with rows and columns the other way round.
+  Result<std::unique_ptr<kernels::Matrix>> prepare_turned(const MatrixSource& source) {
+    OCTAVO_TRY(const std::vector<std::byte> bytes, converted(source, TensorType::kF32));
+    std::vector<std::byte> turned_bytes(bytes.size());
+    const auto rows = static_cast<std::size_t>(source.rows),
+               columns = static_cast<std::size_t>(source.columns);
+    for (std::size_t row = 0; row < rows; ++row) {
+      for (std::size_t column = 0; column < columns; ++column) {
+        std::memcpy(turned_bytes.data() + (column * rows + row) * sizeof(float),
+                    bytes.data() + (row * columns + column) * sizeof(float), sizeof(float));
+      }
+    }
+    MatrixSource turned = LatentTensors::turned(source);
+    turned.bytes = turned_bytes;
+    return prepare_matrix(turned);
+  }
+
+  // One after the other; perhaps none.
   Result<void> prepare(const std::vector<MatrixSource>& sources,
                        std::vector<std::unique_ptr<kernels::Matrix>>& owned,
                        std::vector<const kernels::Matrix*>& prepared) {
@@ -153,6 +170,7 @@ class Preparation {
       prepared.push_back(matrix.get());
       owned.push_back(std::move(matrix));
     }
+    if (sources.empty()) return {};
     // Also the pages that two experts share.
     const std::byte* const begin = sources.front().bytes.data();
     const std::span<const std::byte> last = sources.back().bytes;
@@ -207,11 +225,34 @@ Result<PreparedExperts> prepare_experts(ExpertTensors tensors, Preparation& prep
   OCTAVO_TRY(experts.shared_gate, preparation.prepare(std::move(tensors.shared_gate)));
   OCTAVO_TRY(experts.shared_up, preparation.prepare(std::move(tensors.shared_up)));
   OCTAVO_TRY(experts.shared_down, preparation.prepare(std::move(tensors.shared_down)));
+  OCTAVO_TRY(experts.latent_down, preparation.prepare(std::move(tensors.latent_down)));
+  OCTAVO_TRY(experts.latent_up, preparation.prepare(std::move(tensors.latent_up)));
   OCTAVO_TRY(experts.output_scale, preparation.prepare(tensors.output_scale));
   OCTAVO_TRY(experts.routed_post_norm, preparation.prepare(tensors.routed_post_norm));
   OCTAVO_TRY(experts.shared_post_norm, preparation.prepare(tensors.shared_post_norm));
   OCTAVO_TRY(experts.shared_router, preparation.prepare_expanded(std::move(tensors.shared_router)));
   return experts;
+}
+
+Result<PreparedLatent> prepare_latent(LatentTensors tensors, Preparation& preparation) {
+  PreparedLatent latent;
+  if (tensors.empty()) return latent;
+  OCTAVO_TRY(latent.query_down, preparation.prepare(std::move(tensors.query_down)));
+  OCTAVO_TRY(latent.query_norm, preparation.prepare(tensors.query_norm));
+  OCTAVO_TRY(latent.query, preparation.prepare(std::move(tensors.query)));
+  OCTAVO_TRY(latent.key_value, preparation.prepare(std::move(tensors.key_value)));
+  OCTAVO_TRY(latent.latent_norm, preparation.prepare(tensors.latent_norm));
+  if (tensors.keys_are_transposed) {
+    for (const MatrixSource& source : tensors.keys) {
+      OCTAVO_TRY(std::unique_ptr<kernels::Matrix> matrix, preparation.prepare_turned(source));
+      latent.keys.push_back(matrix.get());
+      latent.owned.push_back(std::move(matrix));
+    }
+  } else {
+    OCTAVO_TRY_VOID(preparation.prepare(tensors.keys, latent.owned, latent.keys));
+  }
+  OCTAVO_TRY_VOID(preparation.prepare(tensors.values, latent.owned, latent.values));
+  return latent;
 }
 
 Result<PreparedRecurrent> prepare_recurrent(RecurrentTensors tensors, Preparation& preparation) {
@@ -239,12 +280,14 @@ Result<LayerWeights> prepare_layer(LayerTensors tensors, Preparation& preparatio
   OCTAVO_TRY(layer.key_norm, preparation.prepare(tensors.key_norm));
   OCTAVO_TRY(layer.value_norm, preparation.prepare(tensors.value_norm));
   OCTAVO_TRY(layer.post_attention_norm, preparation.prepare(tensors.post_attention_norm));
+  layer.branches_stand_side_by_side = tensors.branches_stand_side_by_side;
   OCTAVO_TRY(layer.feed_forward_norm, preparation.prepare(tensors.feed_forward_norm));
   OCTAVO_TRY(layer.post_feed_forward_norm, preparation.prepare(tensors.post_feed_forward_norm));
   OCTAVO_TRY(layer.query, preparation.prepare(std::move(tensors.query)));
   OCTAVO_TRY(layer.key, preparation.prepare(std::move(tensors.key)));
   OCTAVO_TRY(layer.value, preparation.prepare(std::move(tensors.value)));
   OCTAVO_TRY(layer.attention_gate, preparation.prepare(std::move(tensors.attention_gate)));
+  OCTAVO_TRY(layer.latent, prepare_latent(std::move(tensors.latent), preparation));
   OCTAVO_TRY(layer.attention_output, preparation.prepare(std::move(tensors.attention_output)));
   OCTAVO_TRY(layer.recurrent, prepare_recurrent(std::move(tensors.recurrent), preparation));
   OCTAVO_TRY(layer.sinks, preparation.prepare(tensors.sinks));
@@ -279,14 +322,23 @@ std::int64_t PreparedExperts::memory_bytes() const {
   std::int64_t bytes = 0;
   for (const std::unique_ptr<kernels::Matrix>& matrix : owned) bytes += matrix->memory_bytes();
   for (const PreparedProjection* projection :
-       {&router, &shared_gate, &shared_up, &shared_down, &shared_router}) {
+       {&router, &shared_gate, &shared_up, &shared_down, &shared_router, &latent_down, &latent_up}) {
+    if (projection->matrix) bytes += projection->matrix->memory_bytes();
+  }
+  return bytes;
+}
+
+std::int64_t PreparedLatent::memory_bytes() const {
+  std::int64_t bytes = 0;
+  for (const std::unique_ptr<kernels::Matrix>& matrix : owned) bytes += matrix->memory_bytes();
+  for (const PreparedProjection* projection : {&query_down, &query, &key_value}) {
     if (projection->matrix) bytes += projection->matrix->memory_bytes();
   }
   return bytes;
 }
 
 std::int64_t LayerWeights::memory_bytes() const {
-  std::int64_t bytes = experts.memory_bytes();
+  std::int64_t bytes = latent.memory_bytes() + experts.memory_bytes();
   for (const PreparedProjection* projection :
        {&query, &key, &value, &attention_gate, &attention_output, &recurrent.input, &recurrent.gate,
         &recurrent.input_gate, &recurrent.time_step, &recurrent.beta, &recurrent.output, &gate, &up, &down,
@@ -354,6 +406,7 @@ Result<Weights> prepare_weights(ModelTensors tensors, WeightType dtype, kernels:
   if (tensors.position_embedding.rows > 0) {
     OCTAVO_TRY(weights.position_embedding, preparation.prepare(tensors.position_embedding));
   }
+  OCTAVO_TRY(weights.embedding_norm, preparation.prepare(tensors.embedding_norm));
   if (tensors.layer_embedding.tokens.rows > 0) {
     OCTAVO_TRY(weights.layer_embedding.tokens, preparation.prepare(tensors.layer_embedding.tokens));
     OCTAVO_TRY(weights.layer_embedding.projection,

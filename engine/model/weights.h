@@ -41,10 +41,11 @@ struct PreparedExperts {
   std::unique_ptr<kernels::Buffer> gate_bias, up_bias, down_bias;  // null: none
   std::unique_ptr<kernels::Buffer> output_scale;                   // null: none
   PreparedProjection shared_gate, shared_up, shared_down;
+  PreparedProjection latent_down, latent_up;
   PreparedNorm routed_post_norm, shared_post_norm;
   PreparedProjection shared_router;  // no matrix: the shared expert is not gated
 
-  bool empty() const { return gate.empty(); }
+  bool empty() const { return up.empty(); }
   std::int64_t memory_bytes() const;
 };
 
@@ -55,15 +56,27 @@ struct PreparedRecurrent {
   PreparedProjection output;
 };
 
+// As LatentTensors; no matrices: the layer has none.
+struct PreparedLatent {
+  PreparedProjection query_down, query, key_value;
+  std::unique_ptr<kernels::Buffer> query_norm, latent_norm;  // null: none
+  std::vector<std::unique_ptr<kernels::Matrix>> owned;       // all of the heads
+  std::vector<const kernels::Matrix*> keys, values;          // of each head
+
+  std::int64_t memory_bytes() const;
+};
+
 struct LayerWeights {
   PreparedNorm attention_norm;
   PreparedProjection query, key, value;
   std::unique_ptr<kernels::Buffer> query_norm, key_norm, value_norm;  // null: none
   PreparedProjection attention_gate;                                  // no matrix: none
+  PreparedLatent latent;                                              // instead of query, key and value
   PreparedProjection attention_output;
   PreparedRecurrent recurrent;  // instead of attention or beside it
   PreparedNorm post_attention_norm;
   std::unique_ptr<kernels::Buffer> sinks;  // null: none
+  bool branches_stand_side_by_side = false;
   PreparedNorm feed_forward_norm;
   PreparedExperts experts;  // instead of gate, up and down
   PreparedProjection gate, up, down;
@@ -97,6 +110,7 @@ struct PreparedNextToken {
 struct Weights {
   std::unique_ptr<kernels::Matrix> token_embedding;     // null when it is tied to the output head
   std::unique_ptr<kernels::Matrix> position_embedding;  // null: positions are rotated
+  std::unique_ptr<kernels::Buffer> embedding_norm;      // null: none
   PreparedLayerEmbedding layer_embedding;
   std::vector<LayerWeights> layers;
   PreparedNorm output_norm;

@@ -74,10 +74,15 @@ kernels::StepShape step_shape_of(const model::ModelConfig& config, const model::
   shape.num_used_experts = config.experts.num_used;
   shape.expert_length = config.experts.expert_length;
   shape.shared_expert_length = config.experts.shared_length;
+  shape.expert_latent_length = config.experts.latent_length;
   shape.num_heads = config.num_heads;
   const kernels::KvHeads first = config.kv_heads(0);
   shape.num_kv_heads = first.num_kv_heads;
   shape.head_dim = first.head_dim;
+  shape.latent_dim = first.latent_dim;
+  shape.latent_query_dim = config.latent.query_dim;
+  shape.latent_value_dim = config.latent.value_dim;
+  shape.latent_query_rank = config.latent.query_rank;
   for (std::int32_t layer = 1; layer < config.num_layers; ++layer) {
     const kernels::KvHeads heads = config.kv_heads(layer);
     if (heads != first && std::ranges::find(shape.other_heads, heads) == shape.other_heads.end())
@@ -92,7 +97,7 @@ kernels::StepShape step_shape_of(const model::ModelConfig& config, const model::
   shape.has_local_rotations = config.local_rope.has_value();
   shape.has_shared_expert_norms = config.parts.experts.stand_beside_dense;
   shape.joins_next_tokens = config.guesses_next_tokens;
-  shape.has_attention_gates = config.parts.gates_attention;
+  shape.has_attention_gates = config.parts.attention_gate != model::AttentionGate::kNone;
   shape.has_drafts = plan.state_layout.num_draft_rows > 0;
   shape.delta_net = config.recurrent.delta_net;
   shape.state_space = config.recurrent.state_space;

@@ -374,7 +374,9 @@ void Scheduler::State::draft_ahead(StepBudget& budget, SchedulerOutput& output) 
     Sequence& sequence = *one.sequence;
     const std::int32_t share = (num_left + num_to_serve - 1) / num_to_serve;
     --num_to_serve;
-    const std::vector<TokenId> guesses = guesses_of(sequence, std::min(share, most_drafts(one, num_rows)));
+    const std::int32_t num_most =
+        std::min({share, most_drafts(one, num_rows), budget.most_draft_rows(sequence.num_tokens())});
+    const std::vector<TokenId> guesses = guesses_of(sequence, num_most);
     if (guesses.empty()) continue;
     const auto num_drafted = static_cast<std::int32_t>(guesses.size());
     blocks.grow(sequence.table, sequence.num_tokens() + num_drafted, output.block_copies,

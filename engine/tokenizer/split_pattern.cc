@@ -56,6 +56,7 @@ constexpr NamedRule kNamedRules[] = {
     {"deepseek-llm", {SplitPattern::kDeepSeekLlm, false}},
     {"deepseek-coder", {SplitPattern::kDeepSeekCoder, false}},
     {"deepseek-v3", {SplitPattern::kDeepSeek3, false}},
+    {"hunyuan-dense", {SplitPattern::kDeepSeek3, false}},
     {"falcon", {SplitPattern::kFalcon, false}},
 };
 

@@ -2,28 +2,9 @@
 // heads, rotation and KV write.
 #include <algorithm>
 
-#include "engine/base/check.h"
 #include "kernels/cpu/cpu_backend.h"
 
 namespace octavo::kernels::cpu {
-namespace {
-
-// `start` is that of the head in its block.
-KvSlot slot_of(KvType type, const KvLayer& layer, std::int32_t offset, std::byte* start) {
-  const std::int64_t element_bytes = kv_element_bytes(type);
-  const auto scale = [&](std::int64_t scale_offset) {
-    return has_kv_scales(type) ? reinterpret_cast<float*>(start + scale_offset) : nullptr;
-  };
-  return {.type = type,
-          .head_dim = layer.head_dim,
-          .key_stride = layer.block_size,
-          .key = start + layer.key_index(0, offset) * element_bytes,
-          .value = start + layer.half_head_bytes + layer.value_index(offset, 0) * element_bytes,
-          .key_scale = scale(layer.key_scale_offset(offset)),
-          .value_scale = scale(layer.value_scale_offset(offset))};
-}
-
-}  // namespace
 
 void CpuBackend::attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
                                  const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
@@ -59,20 +40,34 @@ void CpuBackend::normalise_heads(std::span<const float> weight, float epsilon, s
     kernels_.rms_norm(heads, weight.data(), epsilon, size, heads);
 }
 
+// The norm of queries or keys.
+void CpuBackend::normalise_heads(const AttentionInputWeights& weights, std::span<const float> weight,
+                                 const AttentionShape& shape, std::int64_t width, float* heads) const {
+  const float epsilon = weights.norm.epsilon;
+  if (weights.head_norm_kind == NormKind::kRms) return normalise_heads(weight, epsilon, width, heads);
+  if (weight.empty()) return;
+  for (std::int64_t first = 0; first < width; first += shape.head_dim) {
+    kernels_.layer_norm(heads + first, weight.data() + first, nullptr, epsilon, shape.head_dim,
+                        heads + first);
+  }
+}
+
 void CpuBackend::finish_queries(const AttentionInputWeights& weights, const AttentionShape& shape,
                                 const PagedBatch& batch, std::int64_t row, MatrixView q) {
   add_bias(weights.query_bias, q.row(row), 0, q.columns);
-  normalise_heads(weights.query_norm, weights.norm.epsilon, q.columns, q.row(row));
+  const bool norm_follows = weights.norms_follow_rotation;
+  if (!norm_follows) normalise_heads(weights, weights.query_norm, shape, q.columns, q.row(row));
   rotate(shape, batch, row, shape.num_heads, q.row(row));
+  if (norm_follows) normalise_heads(weights, weights.query_norm, shape, q.columns, q.row(row));
   if (!batch.query_scales.empty())
     kernels_.scale_row(q.row(row), batch.query_scales[static_cast<std::size_t>(row)], q.columns);
 }
 
 void CpuBackend::rotate(const AttentionShape& shape, const PagedBatch& batch, std::int64_t row,
-                        std::int32_t num_heads, float* heads) const {
+                        std::int32_t num_heads, std::int32_t distance, float* heads) const {
   const auto& angles = shape.rotations == Rotations::kLocal ? batch.local_rotations : batch.rotations;
-  kernels_.rotate_heads(heads, num_heads, shape.head_dim, shape.rotary_dim,
-                        shape.pairing == RopePairing::kHalves, angles.data() + row * shape.rotary_dim);
+  kernels_.rotate_heads(heads, num_heads, distance, shape.rotary_dim, shape.pairing == RopePairing::kHalves,
+                        angles.data() + row * shape.rotary_dim);
 }
 
 void CpuBackend::store_keys_and_values(const AttentionInputWeights& weights, const AttentionShape& shape,
@@ -84,18 +79,15 @@ void CpuBackend::store_keys_and_values(const AttentionInputWeights& weights, con
   } else {
     add_bias(weights.value_bias, v.row(row), 0, v.columns);
   }
-  normalise_heads(weights.key_norm, weights.norm.epsilon, k.columns, k.row(row));
+  const bool norm_follows = weights.norms_follow_rotation;
+  if (!norm_follows) normalise_heads(weights, weights.key_norm, shape, k.columns, k.row(row));
   normalise_heads(weights.value_norm, weights.norm.epsilon, v.columns, v.row(row));
   rotate(shape, batch, row, shape.num_kv_heads, k.row(row));
+  if (norm_follows) normalise_heads(weights, weights.key_norm, shape, k.columns, k.row(row));
 
-  const KvLayout& layout = kv.layout();
-  const std::int32_t slot = batch.slot_mapping[static_cast<std::size_t>(row)];
-  const std::int32_t block = slot / layout.block_size, offset = slot % layout.block_size;
-  OCTAVO_CHECK(slot >= 0 && block < kv.num_blocks(), "slot %d of %d blocks", slot, kv.num_blocks());
   for (std::int32_t head = 0; head < shape.num_kv_heads; ++head) {
     kernels_.write_kv(k.row(row) + head * shape.head_dim, v.row(row) + head * shape.head_dim,
-                      slot_of(layout.type, layout.layer(layer), offset,
-                              kv.data() + layout.head_offset(block, layer, head)));
+                      kv.slot_of(batch.slot_mapping[static_cast<std::size_t>(row)], layer, head));
   }
 }
 

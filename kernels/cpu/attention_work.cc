@@ -65,7 +65,7 @@ void list_rows(const PagedBatch& batch, const AttentionPlan& plan, Work& work) {
     const auto index = static_cast<std::size_t>(sequence);
     for (std::int32_t row = batch.query_start[index]; row < batch.query_start[index + 1]; ++row) {
       const std::int32_t position = batch.positions[static_cast<std::size_t>(row)];
-      const std::int32_t first = plan.window > 0 ? std::max(0, position - plan.window + 1) : 0;
+      const std::int32_t first = first_in_window(position, plan.window, plan.window_form);
       work.rows.push_back({row, first, position, table.blocks, num_shared});
       num_shared = AttentionRow::kSameSequence;
     }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/backend.h"
 #include "kernels/cpu/simd/kernel_table.h"
 #include "kernels/paged_batch.h"
 
@@ -68,7 +69,8 @@ struct AttentionPlan {
   std::int32_t group_size;  // query heads per KV head
   std::int32_t num_threads;
   std::int64_t floats_per_row;  // of partial results
-  std::int32_t window = 0;      // of AttentionShape
+  std::int32_t window = 0;      // of AttentionShape, as its form
+  WindowForm window_form = WindowForm::kSliding;
 
   std::int32_t rows_per_tile() const { return std::max(1, kTileQueries / group_size); }
   std::int32_t rows_per_merge() const { return std::max(1, kMergedQueries / group_size); }

@@ -24,6 +24,25 @@ class CpuBuffer final : public Buffer {
 
 }  // namespace
 
+KvSlot CpuKvCache::slot_of(std::int32_t slot, std::int32_t layer_index, std::int32_t kv_head) const {
+  const KvLayer& layer = layout().layer(layer_index);
+  const std::int32_t block = slot / layer.block_size, offset = slot % layer.block_size;
+  OCTAVO_CHECK(slot >= 0 && block < num_blocks(), "slot %d of %d blocks", slot, num_blocks());
+  std::byte* const start = data() + layout().head_offset(block, layer_index, kv_head);
+  const std::int64_t element_bytes = kv_element_bytes(layout().type);
+  std::byte* const values = start + layer.half_head_bytes + layer.value_index(offset, 0) * element_bytes;
+  const auto scale = [&](std::int64_t scale_offset) {
+    return layout().has_scales() ? reinterpret_cast<float*>(start + scale_offset) : nullptr;
+  };
+  return {.type = layout().type,
+          .head_dim = layer.head_dim,
+          .key_stride = layer.block_size,
+          .key = start + layer.key_index(0, offset) * element_bytes,
+          .value = layer.is_latent() ? nullptr : values,
+          .key_scale = scale(layer.key_scale_offset(offset)),
+          .value_scale = layer.is_latent() ? nullptr : scale(layer.value_scale_offset(offset))};
+}
+
 Result<std::unique_ptr<Backend>> create_cpu_backend(std::int32_t num_threads, Activation activation,
                                                     InstructionSet isa) {
   OCTAVO_TRY(std::unique_ptr<ThreadPool> pool, ThreadPool::create(num_threads));
@@ -36,6 +55,7 @@ CpuBackend::CpuBackend(std::unique_ptr<ThreadPool> pool, Activation activation, 
       isa_(isa),
       kernels_(kernel_table(isa)),
       activations_(isa),
+      head_activations_(isa),
       worker_scratch_(static_cast<std::size_t>(pool_->num_threads())),
       draft_scratch_(worker_scratch_.size()),
       step_attention_(std::make_unique<StepAttention>()),
@@ -93,6 +113,7 @@ Result<void> CpuBackend::reserve_step(const StepShape& shape) {
   const ScratchPlan plan = plan_scratch(shape, activation_, pool_->num_threads(), isa_);
   try {
     activations_.reserve(plan.rows, plan.columns, plan.forms);
+    head_activations_.reserve(plan.head_rows, plan.head_columns, plan.forms);
     key_rows_.reserve(plan.key_value_floats);
     value_rows_.reserve(plan.key_value_floats);
     product_rows_.reserve(plan.product_floats);
@@ -110,7 +131,7 @@ Result<void> CpuBackend::reserve_step(const StepShape& shape) {
 }
 
 std::int64_t CpuBackend::scratch_bytes() const {
-  std::int64_t bytes = activations_.bytes();
+  std::int64_t bytes = activations_.bytes() + head_activations_.bytes();
   for (const Scratch* scratch : {&key_rows_, &value_rows_, &product_rows_, &partials_, &item_sums_})
     bytes += scratch->bytes();
   for (const Scratch& scratch : worker_scratch_) bytes += scratch.bytes();
@@ -142,6 +163,7 @@ void CpuBackend::set_normalised(const NormWeights& norm, ConstMatrixView x,
   activations.reserve(num_rows, x.columns, form);
   for_each_row(num_rows, [&](std::int64_t i, std::int32_t worker) {
     const std::int64_t row = rows.empty() ? i : rows[static_cast<std::size_t>(i)];
+    if (norm.weight.empty()) return activations.set_row(i, x.row(row));
     float* normalised = worker_scratch_[static_cast<std::size_t>(worker)].reserve(x.columns);
     normalise(norm, x.row(row), normalised);
     activations.set_row(i, normalised);

@@ -35,6 +35,8 @@ class CpuKvCache final : public KvCache {
   CpuKvCache(const KvLayout& layout, std::int32_t num_blocks, MappedMemory memory)
       : KvCache(layout, num_blocks), memory_(std::move(memory)) {}
   std::byte* data() const { return memory_.data(); }
+  // Where a token's key and value of a head go; `slot` as of PagedBatch.
+  KvSlot slot_of(std::int32_t slot, std::int32_t layer, std::int32_t kv_head) const;
 
  private:
   MappedMemory memory_;
@@ -120,8 +122,12 @@ class CpuBackend final : public Backend {
   void attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
                        const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
                        MatrixView q) override;
+  void latent_attention_input(const LatentInputWeights& weights, const AttentionShape& shape,
+                              const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
+                              MatrixView q) override;
   void paged_attention(const AttentionShape& shape, const PagedBatch& batch, std::int32_t layer,
                        const KvCache& kv, ConstMatrixView q, MatrixView out) override;
+  void project_heads(std::span<const Matrix* const> heads, ConstMatrixView input, MatrixView out) override;
   void gate_attention(const AttentionGateWeights& weights, ConstMatrixView x, MatrixView attention) override;
   void gated_delta_net(const DeltaNetWeights& weights, const DeltaNetShape& shape, const PagedBatch& batch,
                        std::int32_t layer, ConstMatrixView x, StateCache& states, MatrixView out) override;
@@ -262,8 +268,11 @@ class CpuBackend final : public Backend {
   // The parts of feed_forward_experts, one after the other.
   void choose_experts(const ExpertWeights& weights, ConstMatrixView x);
   void set_expert_rows(const ExpertWeights& weights, ConstMatrixView x);
+  void set_expert_slots(const ExpertWeights& weights, ConstMatrixView x);
   void multiply_hidden(const ExpertWeights& weights, std::int64_t num_rows);
   void multiply_outputs(const ExpertWeights& weights, std::int64_t num_rows);
+  void sum_latent_outputs(const ExpertWeights& weights, std::int64_t num_rows);
+  void add_outputs(const ExpertWeights& weights, std::int64_t row, std::int64_t width, float* sum);
   void add_experts(const ExpertWeights& weights, MatrixView residual);
   // Calls function(piece): in runs where weights stream through, else the largest first.
   template <class Function>
@@ -304,9 +313,25 @@ class CpuBackend final : public Backend {
     if (scale != 1.0f) kernels_.scale_row(row, scale, count);
   }
   void normalise_heads(std::span<const float> weight, float epsilon, std::int64_t width, float* heads) const;
+  void normalise_heads(const AttentionInputWeights& weights, std::span<const float> weight,
+                       const AttentionShape& shape, std::int64_t width, float* heads) const;
 
   void rotate(const AttentionShape& shape, const PagedBatch& batch, std::int64_t row, std::int32_t num_heads,
-              float* heads) const;
+              float* heads) const {
+    rotate(shape, batch, row, num_heads, shape.head_dim, heads);
+  }
+  // Of heads that lie `distance` floats apart.
+  void rotate(const AttentionShape& shape, const PagedBatch& batch, std::int64_t row, std::int32_t num_heads,
+              std::int32_t distance, float* heads) const;
+  // The parts of latent_attention_input before its heads' matrices, one after the other; the last two of one
+  // row.
+  void multiply_latent_rows(const LatentInputWeights& weights, ConstMatrixView x, MatrixView queries,
+                            MatrixView keys);
+  void store_latent_key(const LatentInputWeights& weights, const AttentionShape& shape,
+                        const PagedBatch& batch, std::int32_t layer, std::int64_t row, MatrixView keys,
+                        CpuKvCache& kv);
+  void place_rotated_queries(const AttentionShape& shape, const PagedBatch& batch, std::int64_t row,
+                             MatrixView queries, MatrixView q);
   // Of one row, after the products.
   void finish_queries(const AttentionInputWeights& weights, const AttentionShape& shape,
                       const PagedBatch& batch, std::int64_t row, MatrixView q);
@@ -320,7 +345,7 @@ class CpuBackend final : public Backend {
   const KernelTable& kernels_;
 
   PackedMemory packed_memory_;
-  ActivationRows activations_;
+  ActivationRows activations_, head_activations_;        // the latter of project_heads
   std::vector<Scratch> worker_scratch_, draft_scratch_;  // one for each thread
   std::vector<SequenceRows> sequence_rows_;              // of the operation, if it is recurrent
   Scratch key_rows_, value_rows_, product_rows_, partials_, item_sums_;

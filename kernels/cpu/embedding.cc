@@ -21,10 +21,12 @@ void CpuBackend::embed(const EmbeddingWeights& weights, std::span<const std::int
     const auto index = static_cast<std::size_t>(i);
     unpack(*weights.tokens, token_ids[index], out.row(i), kernels_);
     if (weights.scale != 1.0f) kernels_.scale_row(out.row(i), weights.scale, width);
-    if (weights.positions == nullptr) return;
-    float* position = worker_scratch_[static_cast<std::size_t>(worker)].reserve(width);
-    unpack(*weights.positions, positions[index], position, kernels_);
-    kernels_.add_row(out.row(i), position, width);
+    if (weights.positions != nullptr) {
+      float* position = worker_scratch_[static_cast<std::size_t>(worker)].reserve(width);
+      unpack(*weights.positions, positions[index], position, kernels_);
+      kernels_.add_row(out.row(i), position, width);
+    }
+    normalise_if_any(weights.norm, out.row(i));
   });
 }
 

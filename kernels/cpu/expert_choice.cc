@@ -119,7 +119,8 @@ void choose_experts(const KernelTable& kernels, const Routing& routing, std::spa
       room.probabilities.clear();
       for (const double score : room.scores) room.probabilities.push_back(sigmoid(kernels, score));
       break;
-    case RouterScoring::kSoftmaxOfSelected: room.probabilities = room.scores; break;
+    case RouterScoring::kSoftmaxOfSelected:
+    case RouterScoring::kSigmoidOfSelected: room.probabilities = room.scores; break;
   }
   room.values = room.probabilities;
   for (std::size_t i = 0; i < routing.selection_bias.size(); ++i)
@@ -135,6 +136,9 @@ void choose_experts(const KernelTable& kernels, const Routing& routing, std::spa
     replace_by_softmax(kernels, room.scores, chosen, room.sums);
   } else {
     chosen = room.scores;
+  }
+  if (routing.scoring == RouterScoring::kSigmoidOfSelected) {
+    for (double& each : chosen) each = sigmoid(kernels, each);
   }
   double sum = 0.0;
   for (const double weight : chosen) sum += weight;

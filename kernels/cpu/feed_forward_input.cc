@@ -18,11 +18,7 @@ void CpuBackend::feed_forward_input(const FeedForwardInputWeights& weights, Cons
   const ConstMatrixView factors = up == nullptr ? weights.factors : ConstMatrixView(up_rows);
   ActivationForm forms = first_matrix.activation_form();
   if (has_both) forms = forms | up->activation_form();
-  if (weights.norm.weight.empty()) {
-    set_activations(x, forms);
-  } else {
-    set_normalised(weights.norm, x, {}, forms);
-  }
+  set_normalised(weights.norm, x, {}, forms);
   for_each_panel_piece(first_matrix, [&](const PanelPiece& piece) {
     const auto [first_panel, last_panel, first, count] = piece;
     if (gate != nullptr) multiply_panels(*gate, activations_, first_panel, last_panel, out);

@@ -1,14 +1,17 @@
 #include "kernels/cpu/step_experts.h"
 
+#include <algorithm>
+
 namespace octavo::kernels::cpu {
 
 ExpertPlan plan_experts(const StepShape& shape, ActivationForm forms) {
   ExpertPlan plan;
   plan.rows = shape.num_rows;
   plan.slots = plan.rows * shape.num_used_experts;
-  plan.input_columns = whole_groups(shape.embedding_length);
+  plan.input_columns = whole_groups(std::max(shape.embedding_length, shape.expert_latent_length));
   plan.hidden_columns = whole_groups(shape.expert_length);
   plan.shared_columns = whole_groups(shape.shared_expert_length);
+  plan.latent_columns = shape.expert_latent_length;
   plan.num_scores = shape.num_experts;
   plan.forms = forms;
   plan.shared_has_norm = shape.has_shared_expert_norms;
@@ -23,7 +26,7 @@ std::int64_t ExpertPlan::bytes() const {
          ActivationRows::bytes_for(shared_has_norm ? shared_rows : 0, input_columns, forms) +
          Scratch::bytes_for(rows * num_scores) + Scratch::bytes_for(shared_rows) +
          2 * Scratch::bytes_for(slots * hidden_columns) + Scratch::bytes_for(slots * input_columns) +
-         2 * Scratch::bytes_for(shared_rows * shared_columns) +
+         2 * Scratch::bytes_for(shared_rows * shared_columns) + Scratch::bytes_for(rows * latent_columns) +
          Scratch::bytes_for(shared_rows * input_columns);
 }
 
@@ -39,6 +42,7 @@ void StepExperts::reserve(const StepShape& shape, const ExpertPlan& plan) {
   for (Scratch* scratch : {&gate, &up}) scratch->reserve(plan.slots * plan.hidden_columns);
   for (Scratch* scratch : {&shared_gate, &shared_up}) scratch->reserve(shared_rows * plan.shared_columns);
   outputs.reserve(plan.slots * plan.input_columns);
+  latent.reserve(plan.rows * plan.latent_columns);
   shared_outputs.reserve(shared_rows * plan.input_columns);
   for (ChoiceRoom& room : rooms) room.reserve(shape.num_experts);
 }
@@ -46,7 +50,7 @@ void StepExperts::reserve(const StepShape& shape, const ExpertPlan& plan) {
 std::int64_t StepExperts::bytes() const {
   std::int64_t bytes = inputs.bytes() + hidden.bytes() + shared_inputs.bytes() + shared_hidden.bytes();
   for (const Scratch* scratch :
-       {&scores, &shared_scores, &gate, &up, &outputs, &shared_gate, &shared_up, &shared_outputs})
+       {&scores, &shared_scores, &gate, &up, &outputs, &latent, &shared_gate, &shared_up, &shared_outputs})
     bytes += scratch->bytes();
   return bytes;
 }

@@ -18,7 +18,8 @@ namespace octavo::kernels::cpu {
 struct ExpertPlan {
   std::int64_t rows = 0, slots = 0;
   std::int64_t input_columns = 0, hidden_columns = 0, shared_columns = 0;
-  std::int64_t num_scores = 0;  // of a row
+  std::int64_t latent_columns = 0;  // 0: experts read rows as they are
+  std::int64_t num_scores = 0;      // of a row
   bool shared_has_norm = false;
   ActivationForm forms = ActivationForm::kFloat;
 
@@ -38,11 +39,12 @@ struct StepExperts {
   std::int64_t bytes() const;
 
   ExpertRows rows;
-  ActivationRows inputs;         // [slots]: the normalised rows, sorted
+  ActivationRows inputs;         // [slots]: what experts read, sorted
   ActivationRows hidden;         // [slots]
   ActivationRows shared_inputs;  // [rows]: of a shared expert with a norm of its own
   ActivationRows shared_hidden;  // [rows]
   Scratch scores, shared_scores;
+  Scratch latent;                                  // [rows, ...]: what experts read, then what they give
   Scratch gate, up, outputs;                       // [slots, ...]
   Scratch shared_gate, shared_up, shared_outputs;  // [rows, ...]
   std::vector<ChoiceRoom> rooms;                   // of each thread

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/reference/reference_backend.h"
 
 namespace octavo::kernels::reference {
@@ -10,9 +12,12 @@ void ReferenceBackend::embed(const EmbeddingWeights& weights, std::span<const st
     const std::span<const float> row = tokens.row(token_ids[i]);
     float* target = out.row(static_cast<std::int64_t>(i));
     for (std::size_t d = 0; d < row.size(); ++d) target[d] = row[d] * tokens.scale() * weights.scale;
-    if (position_table == nullptr) continue;
-    const std::span<const float> position = position_table->row(positions[i]);
-    for (std::size_t d = 0; d < row.size(); ++d) target[d] += position[d] * position_table->scale();
+    if (position_table != nullptr) {
+      const std::span<const float> position = position_table->row(positions[i]);
+      for (std::size_t d = 0; d < row.size(); ++d) target[d] += position[d] * position_table->scale();
+    }
+    const std::vector<float> normalised = norm_of_row(out, static_cast<std::int64_t>(i), weights.norm);
+    std::copy(normalised.begin(), normalised.end(), target);
   }
 }
 

@@ -67,6 +67,9 @@ Choice choose(const Routing& routing, const Numbers& scores) {
   Choice choice{places_of_largest(values, routing.num_used), {}};
   for (const std::size_t expert : choice.experts) choice.weights.push_back(probabilities[expert]);
   if (routing.scoring == RouterScoring::kSoftmaxOfSelected) choice.weights = softmax(choice.weights);
+  if (routing.scoring == RouterScoring::kSigmoidOfSelected) {
+    for (double& each : choice.weights) each = sigmoid(each);
+  }
   const double sum = std::accumulate(choice.weights.begin(), choice.weights.end(), 0.0);
   for (double& weight : choice.weights) {
     if (routing.normalises) weight /= std::max(sum, double{kLeastWeightSum});
@@ -82,11 +85,33 @@ std::span<const float> bias_of(std::span<const float> biases, std::size_t expert
   return biases.subspan(expert * size, size);
 }
 
-std::vector<float> hidden(FeedForwardActivation activation, std::vector<float> gate,
-                          const std::vector<float>& up) {
-  for (std::size_t i = 0; i < gate.size(); ++i)
-    gate[i] = static_cast<float>(gated(activation, double{gate[i]}, double{up[i]}));
-  return gate;
+// No gate: a vector without numbers.
+std::vector<float> hidden(FeedForwardActivation activation, const std::vector<float>& gate,
+                          std::vector<float> up) {
+  for (std::size_t i = 0; i < up.size(); ++i) {
+    const double value = gate.empty() ? activated(activation, double{up[i]})
+                                      : gated(activation, double{gate[i]}, double{up[i]});
+    up[i] = static_cast<float>(value);
+  }
+  return up;
+}
+
+std::vector<float> scaled(std::vector<float> values, double factor) {
+  for (float& value : values) value = static_cast<float>(double{value} * factor);
+  return values;
+}
+
+// What expert `expert` gives for `x`.
+std::vector<float> output_of(const ExpertWeights& weights, std::size_t expert, const std::vector<float>& x) {
+  const Matrix &up = *weights.up[expert], &down = *weights.down[expert];
+  std::vector<float> gate_products;
+  if (!weights.gate.empty()) {
+    const Matrix& gate = *weights.gate[expert];
+    gate_products = product(gate, x, bias_of(weights.gate_bias, expert, gate));
+  }
+  const std::vector<float> inner =
+      hidden(weights.activation, gate_products, product(up, x, bias_of(weights.up_bias, expert, up)));
+  return product(down, inner, bias_of(weights.down_bias, expert, down));
 }
 
 void add_scaled(Numbers& sum, const std::vector<float>& values, double factor) {
@@ -117,22 +142,28 @@ void ReferenceBackend::feed_forward_experts(const ExpertWeights& weights, Matrix
     const std::size_t first = static_cast<std::size_t>(row) * choice.experts.size();
     for (std::size_t i = 0; i < choice.experts.size() && !chosen.empty(); ++i)
       chosen[first + i] = static_cast<std::int32_t>(choice.experts[i]);
-    Numbers sum(x.size(), 0.0);
+    const std::vector<float> expert_x = weights.latent_down == nullptr ? x : product(*weights.latent_down, x);
+    Numbers sum(expert_x.size(), 0.0);
     for (std::size_t i = 0; i < choice.experts.size(); ++i) {
       const std::size_t expert = choice.experts[i];
-      const Matrix &gate = *weights.gate[expert], &up = *weights.up[expert], &down = *weights.down[expert];
-      const std::vector<float> inner =
-          hidden(weights.activation, product(gate, x, bias_of(weights.gate_bias, expert, gate)),
-                 product(up, x, bias_of(weights.up_bias, expert, up)));
       const double scale = weights.output_scale.empty() ? 1.0 : double{weights.output_scale[expert]};
-      add_scaled(sum, product(down, inner, bias_of(weights.down_bias, expert, down)),
-                 choice.weights[i] * scale);
+      if (weights.weighs_inputs) {
+        add_scaled(sum, output_of(weights, expert, scaled(expert_x, choice.weights[i])), scale);
+      } else {
+        add_scaled(sum, output_of(weights, expert, expert_x), choice.weights[i] * scale);
+      }
+    }
+    if (weights.latent_up != nullptr) {
+      const std::vector<float> given = product(*weights.latent_up, {sum.begin(), sum.end()});
+      sum.assign(given.begin(), given.end());
     }
     normalise(weights.routed_post_norm, sum);
     if (weights.shared_down != nullptr) {
       const std::vector<float> shared_x = norm(residual.row(row), own_or(weights.shared_norm, weights.norm));
-      const std::vector<float> inner = hidden(weights.activation, product(*weights.shared_gate, shared_x),
-                                              product(*weights.shared_up, shared_x));
+      const std::vector<float> gate =
+          weights.shared_gate == nullptr ? std::vector<float>() : product(*weights.shared_gate, shared_x);
+      const std::vector<float> inner =
+          hidden(weights.activation, gate, product(*weights.shared_up, shared_x));
       const double share = weights.shared_router == nullptr
                                ? 1.0
                                : sigmoid(double{product(*weights.shared_router, router_x)[0]});

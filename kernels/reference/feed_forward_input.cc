@@ -4,7 +4,6 @@
 #include "kernels/reference/reference_backend.h"
 
 namespace octavo::kernels::reference {
-namespace {
 
 double activated(FeedForwardActivation activation, double z) {
   if (activation == FeedForwardActivation::kSilu) return silu(z);
@@ -12,8 +11,6 @@ double activated(FeedForwardActivation activation, double z) {
   const double inner = std::sqrt(2.0 / std::numbers::pi) * (z + 0.044715 * z * z * z);
   return 0.5 * z * (1.0 + std::tanh(inner));
 }
-
-}  // namespace
 
 double gated(FeedForwardActivation activation, double gate, double up) {
   if (activation != FeedForwardActivation::kClampedSwiglu) return activated(activation, gate) * up;
@@ -27,9 +24,7 @@ void ReferenceBackend::feed_forward_input(const FeedForwardInputWeights& weights
                                           MatrixView out) {
   std::vector<float> up(static_cast<std::size_t>(out.columns)), gate(up.size());
   for (std::int64_t row = 0; row < x.rows; ++row) {
-    const std::vector<float> normalised = weights.norm.weight.empty()
-                                              ? std::vector<float>(x.row(row), x.row(row) + x.columns)
-                                              : norm(x.row(row), weights.norm);
+    const std::vector<float> normalised = norm_of_row(x, row, weights.norm);
     if (weights.up == nullptr) {
       up.assign(weights.factors.row(row), weights.factors.row(row) + weights.factors.columns);
     } else {

@@ -27,4 +27,9 @@ std::vector<float> norm(const float* x, const NormWeights& weights) {
   return out;
 }
 
+std::vector<float> norm_of_row(ConstMatrixView x, std::int64_t row, const NormWeights& weights) {
+  if (weights.weight.empty()) return {x.row(row), x.row(row) + x.columns};
+  return norm(x.row(row), weights);
+}
+
 }  // namespace octavo::kernels::reference

@@ -51,7 +51,7 @@ class ReferenceKvCache final : public KvCache {
   struct Place {
     std::int32_t block, layer, kv_head, offset;
   };
-  // Rounded to the KV type; `key` and `value` are [head_dim].
+  // Rounded to the KV type; `key` and `value` are [head_dim]. In a latent layer `value` is not looked at.
   void write(const Place& place, const float* key, const float* value);
   float read_key(const Place& place, std::int32_t dimension) const;
   float read_value(const Place& place, std::int32_t dimension) const;
@@ -111,10 +111,14 @@ class ReferenceHostStateCache final : public HostStateCache {
 
 // As NormWeights says. REQUIRES: a weight.
 std::vector<float> norm(const float* x, const NormWeights& weights);
+// Of row `row`; as it is where there is no weight.
+std::vector<float> norm_of_row(ConstMatrixView x, std::int64_t row, const NormWeights& weights);
 // cap * tanh(x / cap), NaN where x is not finite; a cap of 0: x.
 double soft_capped(double x, float cap);
 // Rounds each group of 32 to 8 or 16 bits and expands it again; kF32: nothing.
 void round_activations(Activation activation, std::vector<float>& row);
+// Of activations that take no pair.
+double activated(FeedForwardActivation activation, double z);
 // activation(gate) * up, or what FeedForwardActivation says of the pair.
 double gated(FeedForwardActivation activation, double gate, double up);
 double sigmoid(double x);
@@ -169,6 +173,8 @@ void for_each_accepted_row(const PagedBatch& batch, std::span<const std::int32_t
 }
 // Rotates one head in place. rotations: [rotary_dim / 2, 2].
 void rotate_head(float* head, const AttentionShape& shape, const float* rotations);
+// What a row of the batch is rotated by.
+const float* rotations_of(const AttentionShape& shape, const PagedBatch& batch, std::int64_t row);
 
 class ReferenceBackend final : public Backend {
  public:
@@ -208,6 +214,10 @@ class ReferenceBackend final : public Backend {
   void short_convolution(const ShortConvolutionWeights& weights, const ShortConvolutionShape& shape,
                          const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, StateCache& states,
                          MatrixView out) override;
+  void latent_attention_input(const LatentInputWeights& weights, const AttentionShape& shape,
+                              const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
+                              MatrixView q) override;
+  void project_heads(std::span<const Matrix* const> heads, ConstMatrixView input, MatrixView out) override;
   void accept_delta_net(const DeltaNetWeights& weights, const DeltaNetShape& shape, const PagedBatch& batch,
                         std::int32_t layer, std::span<const std::int32_t> num_accepted,
                         StateCache& states) override;

@@ -79,6 +79,28 @@ TEST(AnswerParts, OfChannelsOnlyAnalysisIsThinking) {
   EXPECT_EQ(shown("<|start|>" + std::string(600, 'x')), "A(<|start|>" + std::string(600, 'x') + ")");
 }
 
+// The prompt ended with <|start|>assistant.
+TEST(AnswerParts, WhatAModelTellsItselfIsThinking) {
+  EXPECT_EQ(shown(" to=self<|message|>User asks.<|eom|><|start|>assistant to=user<|message|>Hello!<|eot|>"),
+            "T(User asks.)A(Hello!)");
+  EXPECT_EQ(shown(" to=user<|message|>Hello!"), "A(Hello!)");
+  EXPECT_EQ(
+      shown(" to=self<|message|>a<|eom|><|start|>assistant to=get.weather<|message|><atem:function_calls>"
+            "x</atem:function_calls><|eot|>"),
+      "T(a)A(<atem:function_calls>x</atem:function_calls>)");
+  EXPECT_EQ(shown(" to=self<|message|>a<|eom|><|start|>assistant to=self<|message|>b<|eom|>"), "T(a)T(b)");
+  EXPECT_EQ(shown(" to=selfish<|message|>a"), "A(a)");
+  EXPECT_EQ(shown(" to=self<|message|>cut"), "t(cut)");
+  EXPECT_EQ(shown(" to=self<|mess", /*is_final=*/false), "");
+  EXPECT_EQ(shown(" to=sel", /*is_final=*/false), "");
+  EXPECT_EQ(shown(" to=user<|message|>Hi <|eo", /*is_final=*/false), "A(Hi )");
+  EXPECT_EQ(shown("to=self is a header."), "A(to=self is a header.)");
+  EXPECT_EQ(shown("to=x<y"), "A(to=x<y)");
+  EXPECT_EQ(shown("to=" + std::string(600, 'x')), "A(to=" + std::string(600, 'x') + ")");
+  EXPECT_EQ(shown("to=functions.f<|channel|>commentary json<|message|>{}<|call|>"), "A({})");
+  EXPECT_EQ(shown("Say to=self<|message|>x<|eom|>."), "A(Say to=self<|message|>x<|eom|>.)");
+}
+
 TEST(AnswerParts, GemmasThoughtsStandInAChannelThatEndsWithAMarkOfItsOwn) {
   EXPECT_EQ(shown("<|channel>thought\nHm, 2.\n<channel|>It is 2."), "T(Hm, 2.)A(It is 2.)");
   EXPECT_EQ(shown("<|channel>thought\n<channel|>Only an answer."), "T()A(Only an answer.)");
@@ -108,7 +130,12 @@ TEST(AnswerParts, TheBeginningOfAMarkIsNotShownWhileMoreMayCome) {
 }
 
 std::string random_text(std::mt19937& random) {
-  constexpr std::array<std::string_view, 28> kPieces = {"<|channel>thought",
+  constexpr std::array<std::string_view, 33> kPieces = {"to=self",
+                                                        " to=user",
+                                                        "to=",
+                                                        "<|eom|>",
+                                                        "<|eot|>",
+                                                        "<|channel>thought",
                                                         "<channel|>",
                                                         "<|channel>",
                                                         "thought",

@@ -247,7 +247,10 @@ INSTANTIATE_TEST_SUITE_P(
                     std::tuple{"qwen35", 1}, std::tuple{"qwen35moe", 2}, std::tuple{"qwen3next", 3},
                     std::tuple{"lfm2", 4}, std::tuple{"lfm2moe", 5}, std::tuple{"granitehybrid", 1},
                     std::tuple{"nemotron_h", 2}, std::tuple{"falcon-h1", 3}, std::tuple{"gemma4", 6},
-                    std::tuple{"gemma4_embedded", 7}, std::tuple{"gemma4_experts", 8}),
+                    std::tuple{"gemma4_embedded", 7}, std::tuple{"gemma4_experts", 8},
+                    std::tuple{"deepseek2_groups", 1}, std::tuple{"deepseek2_lite", 2},
+                    std::tuple{"muse-glimmer", 0}, std::tuple{"llama4", 3}, std::tuple{"olmo2", 1},
+                    std::tuple{"nemotron_h_moe_latent", 2}, std::tuple{"command-r_head_norms", 5}),
     [](const auto& info) {
       std::string name = std::get<0>(info.param);
       std::replace(name.begin(), name.end(), '-', '_');
@@ -265,7 +268,8 @@ TEST_P(IdentityOfWindows, HoldsWhatTheyHaveLeftBehind) {
 INSTANTIATE_TEST_SUITE_P(Architectures, IdentityOfWindows,
                          testing::Values(std::tuple{"gemma2", 0}, std::tuple{"gemma3", 1},
                                          std::tuple{"gpt-oss", 2}, std::tuple{"llama_with_window", 3},
-                                         std::tuple{"gemma4", 0}, std::tuple{"gemma4_embedded", 1}),
+                                         std::tuple{"gemma4", 0}, std::tuple{"gemma4_embedded", 1},
+                                         std::tuple{"muse-glimmer", 2}, std::tuple{"exaone4_windows", 3}),
                          [](const auto& info) {
                            std::string name = std::get<0>(info.param);
                            std::replace(name.begin(), name.end(), '-', '_');

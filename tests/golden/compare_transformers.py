@@ -8,6 +8,7 @@ usage: compare_transformers.py [VARIANT ...]
 Prints the mean and the largest |difference| of the prompt's log-probabilities; exit status 1 if a mean is above 1e-5.
 """
 import sys
+import types
 
 import numpy as np
 import torch
@@ -75,6 +76,11 @@ def expert_parts(model, prefix, count):
     both = part("ffn_gate_up_exps")
     gate, up = (part("ffn_gate_exps"), part("ffn_up_exps")) if both is None else np.split(both, 2, axis=1)
     return gate, up, part("ffn_down_exps")
+
+
+def expert_parts_without_gates(model, prefix, count):
+    up, down = (model.tensor(f"{prefix}ffn_{name}_exps.weight") for name in ("up", "down"))
+    return None, up.reshape(count, -1, up.shape[-1]), down.reshape(count, -1, down.shape[-1])
 
 
 def experts_behind_each_other(model, layer, count):
@@ -188,6 +194,52 @@ def glm4moe(shape, model):
     return "glm4_moe", config, [experts_behind_each_other(model, i, e["count"]) for i in range(shape.layers)], "post_attention_norm"
 
 
+def yarn_with_scores(keys):
+    """Where the scores grow instead of queries and keys: mscale and mscale_all_dim are equal in published models."""
+    if keys.get("rope.scaling.type") != "yarn":
+        return dict(rope_type="default", rope_theta=keys.get("rope.freq_base", 10000.0))
+    grows = keys.get("rope.scaling.yarn_log_multiplier", 0.0) * 10
+    return dict(rope_type="yarn", rope_theta=keys.get("rope.freq_base", 10000.0), factor=keys["rope.scaling.factor"],
+                original_max_position_embeddings=keys["rope.scaling.original_context_length"], beta_fast=32.0, beta_slow=1.0,
+                **(dict(mscale=grows, mscale_all_dim=grows) if grows else {}))
+
+
+def joint_matrix(shape, model, prefix):
+    """Of each head the rows of its keys, then those of its values."""
+    if model.tensor(prefix + "attn_kv_b.weight") is not None:
+        return model.tensor(prefix + "attn_kv_b.weight")
+    a, heads = shape.latent, shape.heads
+    keys = model.tensor(prefix + "attn_k_b.weight").reshape(heads, a["size"], a["unrotated"]).swapaxes(1, 2)
+    values = model.tensor(prefix + "attn_v_b.weight").reshape(heads, a["values"], a["size"])
+    return np.concatenate([keys, values], 1).reshape(-1, a["size"])
+
+
+def deepseek2(shape, model):
+    e, keys, a = shape.experts, shape.keys, shape.latent
+    if e is None or keys["attention.layer_norm_rms_epsilon"] != 1e-6:  # theirs has no other epsilon in the norms of ranks
+        return None
+    is_sigmoid = keys.get("expert_gating_func", 1) == 2
+    config = dict(q_lora_rank=a["rank"] or None, kv_lora_rank=a["size"], qk_nope_head_dim=a["unrotated"], qk_rope_head_dim=a["rotary"],
+                  v_head_dim=a["values"], head_dim=a["rotary"], num_key_value_heads=shape.heads, n_routed_experts=e["count"],
+                  num_experts_per_tok=e["used"], moe_intermediate_size=e["hidden"], n_shared_experts=e["shared_count"],
+                  first_k_dense_replace=e.get("dense", 0), n_group=keys.get("expert_group_count", 1),
+                  topk_group=keys.get("expert_group_used_count", 1), norm_topk_prob=keys.get("expert_weights_norm", False),
+                  routed_scaling_factor=keys.get("expert_weights_scale", 1.0), topk_method="greedy", rope_interleave=True,
+                  rope_parameters=yarn_with_scores(keys))
+    names = {"q_a_proj": "attn_q_a", "q_a_layernorm": "attn_q_a_norm", "q_b_proj": "attn_q_b", "kv_a_proj_with_mqa": "attn_kv_a_mqa",
+             "kv_a_layernorm": "attn_kv_a_norm"}
+    extra = [experts_behind_each_other(model, i, e["count"]) for i in range(shape.layers)]
+    for layer in range(shape.layers):
+        there, here = f"model.layers.{layer}.self_attn.", f"blk.{layer}."
+        extra.append({f"{there}{name}.weight": model.tensor(f"{here}{ours}.weight") for name, ours in names.items()})
+        extra[-1][there + "kv_b_proj.weight"] = joint_matrix(shape, model, here)
+        if is_sigmoid and layer >= e.get("dense", 0) and not e.get("selection_bias"):
+            extra[-1][f"model.layers.{layer}.mlp.gate.e_score_correction_bias"] = np.zeros(e["count"])
+    if not is_sigmoid:
+        return "deepseek_v2", config, extra, "ffn_norm"
+    return "deepseek_v3" if "expert_group_count" in keys else "glm4_moe_lite", config, extra, "ffn_norm"
+
+
 def gemma4(shape, model):
     keys, e, extra = shape.keys, shape.experts, {}
     layers, pattern = range(shape.layers), keys["attention.sliding_window_pattern"]
@@ -287,8 +339,126 @@ def smollm3(shape, model):
 
 def stablelm(shape, model):
     config = dict(layer_norm_eps=shape.keys["attention.layer_norm_epsilon"], use_qkv_bias=has_biases(shape),
-                  rope_parameters=partial_rope(shape))
-    return "stablelm", config, [], "ffn_norm"
+                  rope_parameters=partial_rope(shape), use_parallel_residual=shape.stand_side_by_side(),
+                  qk_layernorm=shape.variant.get("norms_apart", False))
+    if shape.head_dim * shape.heads != shape.width:
+        return None
+    norms = {f"model.layers.{i}.self_attn.{name}_layernorm.norms.{head}.weight": model.tensor(f"blk.{i}.attn_{name}_norm.weight")[head]
+             for i in range(shape.layers) for name, heads in (("q", shape.heads), ("k", shape.kv_heads)) for head in range(heads)
+             if shape.variant.get("norms_apart")}
+    return "stablelm", config, [norms], "ffn_norm"
+
+
+def kinds_of_attention(shape, period, local="sliding_attention"):
+    """As the files say, or every period-th layer without a window."""
+    pattern = shape.keys.get("attention.sliding_window_pattern")
+    if not isinstance(pattern, list):
+        pattern = [(i + 1) % period != 0 for i in range(shape.layers)]
+    return [local if is_local else "full_attention" for is_local in pattern]
+
+
+def muse_glimmer(shape, model):
+    keys, extra = shape.keys, [rotated_halves(shape, model)]
+    kinds = kinds_of_attention(shape, 4)
+    scale = model.tensor("blk.0.attn_q_norm.weight")[0]
+    if "rope.freq_base_swa" in keys:
+        return None
+    for layer in range(shape.layers):  # the norms of heads have no weights but one factor, which the converter writes as these
+        here, there = f"blk.{layer}.", f"model.layers.{layer}."
+        model.tensors[here + "attn_q_norm.weight"] = np.full(shape.head_dim, scale)
+        model.tensors[here + "attn_k_norm.weight"] = np.ones(shape.head_dim)
+        norms = {"input_layernorm": "attn_norm", "post_attention_layernorm": "post_attention_norm",
+                 "pre_feedforward_layernorm": "ffn_norm", "post_feedforward_layernorm": "post_ffw_norm"}
+        extra.append({f"{there}{name}.weight": model.tensor(f"{here}{gguf}.weight") - 1 for name, gguf in norms.items()})
+        extra.append({there + "self_attn.gate_proj.weight": model.tensor(here + "attn_gate.weight")})
+    config = dict(sliding_window=keys["attention.sliding_window"], layer_types=kinds, qk_scale_factor=float(scale),
+                  layer_rope_theta=[keys["rope.freq_base"] if kind.startswith("sliding") else 0 for kind in kinds],
+                  output_multiplier=keys["logit_scale"], final_logit_softcapping=keys["final_logit_softcapping"])
+    return "muse_glimmer_text", config, extra, "post_attention_norm"
+
+
+def llama4(shape, model):
+    e, keys, extra = shape.experts, shape.keys, []
+    kinds = kinds_of_attention(shape, 4, "chunked_attention")
+    if has_biases(shape) or "attention.sliding_window" in keys:
+        return None
+    for layer in range(shape.layers):
+        here, there = f"blk.{layer}.", f"model.layers.{layer}.feed_forward."
+        if not shape.has_experts(layer):
+            extra.append({f"{there}{name}_proj.weight": model.tensor(f"{here}ffn_{name}.weight") for name in ("gate", "up", "down")})
+            continue
+        gate, up, down = expert_parts(model, here, e["count"])
+        extra.append({there + "experts.gate_up_proj": np.concatenate([gate, up], 1).swapaxes(1, 2),
+                      there + "experts.down_proj": down.swapaxes(1, 2), there + "router.weight": model.tensor(here + "ffn_gate_inp.weight")})
+        extra.append({f"{there}shared_expert.{name}_proj.weight": model.tensor(f"{here}ffn_{name}_shexp.weight")
+                      for name in ("gate", "up", "down")})
+    config = dict(num_local_experts=e["count"], num_experts_per_tok=e["used"], intermediate_size=e["hidden"], intermediate_size_mlp=shape.hidden,
+                  interleave_moe_layer_step=e["step"], use_qk_norm=e["count"] != 128, attention_chunk_size=shape.chunk, layer_types=kinds,
+                  floor_scale=shape.chunk, attn_scale=0.1, attn_temperature_tuning=True,
+                  no_rope_layers=[int((i + 1) % 4 != 0) for i in range(shape.layers)])
+    return "llama4_text", config, extra, "ffn_norm"
+
+
+def post_norms(shape, model):
+    """Of families without norms before their branches."""
+    extra = {}
+    for layer in range(shape.layers):
+        here, there = f"blk.{layer}.", f"model.layers.{layer}."
+        extra[there + "post_attention_layernorm.weight"] = model.tensor(here + "post_attention_norm.weight")
+        extra[there + "post_feedforward_layernorm.weight"] = model.tensor(here + "post_ffw_norm.weight")
+    return extra
+
+
+def olmo2(shape, model):
+    keys = shape.keys
+    if shape.head_dim * shape.heads != shape.width:
+        return None
+    if "attention.sliding_window" not in keys:
+        return "olmo2", {}, [post_norms(shape, model)], "post_attention_norm"
+    stretched = rope(shape) if "rope.scaling.type" not in keys else rope(
+        shape, factor=keys["rope.scaling.factor"], beta_fast=32.0, beta_slow=1.0,
+        original_max_position_embeddings=keys["rope.scaling.original_context_length"]) | dict(rope_type="yarn")
+    config = dict(sliding_window=keys["attention.sliding_window"], layer_types=kinds_of_attention(shape, 4),
+                  rope_parameters=dict(full_attention=stretched, sliding_attention=rope(shape)))
+    return "olmo3", config, [post_norms(shape, model)], "post_attention_norm"
+
+
+def exaone4(shape, model):
+    window = shape.keys.get("attention.sliding_window", 4096 if shape.layers == 64 else None)
+    kinds = kinds_of_attention(shape, 4) if window else ["full_attention"] * shape.layers
+    if shape.variant.get("divisors") or shape.head_dim * shape.heads != shape.width:
+        return None
+    return "exaone4", dict(sliding_window=window, layer_types=kinds), [post_norms(shape, model)], "post_attention_norm"
+
+
+def cohere(shape, model):
+    keys = shape.keys
+    if shape.head_dim * shape.heads != shape.width and shape.architecture == "command-r":
+        return None
+    extra = [rotated_neighbours_of_cohere(shape, model)]
+    config = dict(logit_scale=keys.get("logit_scale", 1.0), layer_norm_eps=keys["attention.layer_norm_epsilon"], attention_bias=has_biases(shape),
+                  use_qk_norm=shape.variant.get("norms_apart", False))
+    if shape.architecture == "command-r":
+        return "cohere", config, extra, "ffn_norm"
+    if keys.get("rope.dimension_count", shape.head_dim) != shape.head_dim:
+        return None
+    config |= dict(sliding_window=keys["attention.sliding_window"], layer_types=kinds_of_attention(shape, 4))
+    return "cohere2", config, extra, "ffn_norm"
+
+
+def rotated_neighbours_of_cohere(shape, model):
+    """It rotates neighbours as GGUF files do; biases of the output are not in them."""
+    if not has_biases(shape):
+        return {}
+    return {f"model.layers.{i}.self_attn.o_proj.bias": np.zeros(shape.width) for i in range(shape.layers)}
+
+
+def hunyuan_dense(shape, model):
+    if has_biases(shape):
+        return None
+    names = [(f"model.layers.{i}.self_attn.{there}_layernorm.weight", f"blk.{i}.attn_{here}_norm.weight") for i in range(shape.layers)
+             for there, here in (("query", "q"), ("key", "k"))]
+    return "hunyuan_v1_dense", {}, [{there: model.tensor(here) for there, here in names}], "ffn_norm"
 
 
 def starcoder2(shape, model):
@@ -474,17 +644,32 @@ def falcon_h1(shape, model):
 def nemotron_h(shape, model):
     if has_biases(shape):
         return None
-    r = shape.recurrent
-    kinds = {"M": "mamba", "*": "attention", "-": "mlp"}
+    r, e = shape.recurrent, shape.experts
+    kinds = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
     config = dict(layers_block_type=[kinds[c] for c in r["pattern"]], mamba_num_heads=r["heads"], mamba_head_dim=r["head_dim"],
                   n_groups=r["groups"], ssm_state_size=r["state"], conv_kernel=r.get("width", 4), use_conv_bias=r.get("bias", False),
                   mlp_bias=shape.variant.get("feed_forward_biases", False),
                   layer_norm_epsilon=shape.keys.get("attention.layer_norm_rms_epsilon", shape.keys["attention.layer_norm_epsilon"]))
     extra = {"model.embeddings.weight": model.tensor("token_embd.weight"), "model.embed_tokens.weight": None,
              "model.norm_f.weight": model.tensor("output_norm.weight"), "model.norm.weight": None}
+    if e:
+        config |= dict(n_routed_experts=e["count"], num_experts_per_tok=e["used"], moe_intermediate_size=e["hidden"], n_group=1, topk_group=1,
+                       moe_shared_expert_intermediate_size=e["shared"], moe_latent_size=e.get("latent"), n_shared_experts=1,
+                       norm_topk_prob=shape.keys.get("expert_weights_norm", False), num_nextn_predict_layers=0,
+                       routed_scaling_factor=shape.keys.get("expert_weights_scale", 1.0))
     for layer in range(shape.layers):
         there, here = f"model.layers.{layer}.", f"blk.{layer}."
         extra[there + "norm.weight"] = model.tensor(here + "attn_norm.weight")
+        if shape.has_experts(layer) and shape.has_feed_forward(layer):
+            _, up, down = expert_parts_without_gates(model, here, e["count"])
+            mixer = there + "mixer."
+            extra |= {mixer + "experts.up_proj": up, mixer + "experts.down_proj": down,
+                      mixer + "gate.weight": model.tensor(here + "ffn_gate_inp.weight"),
+                      mixer + "gate.e_score_correction_bias": model.tensor(here + "exp_probs_b.bias"),
+                      mixer + "shared_experts.up_proj.weight": model.tensor(here + "ffn_up_shexp.weight"),
+                      mixer + "shared_experts.down_proj.weight": model.tensor(here + "ffn_down_shexp.weight"),
+                      mixer + "fc1_latent_proj.weight": model.tensor(here + "ffn_latent_down.weight"),
+                      mixer + "fc2_latent_proj.weight": model.tensor(here + "ffn_latent_up.weight")}
         if shape.is_recurrent(layer):
             extra |= dict(state_space_numbers(model, here, there + "mixer."))
         names = [(f"{name}_proj", f"attn_{name}") for name in "qkv"] + [("o_proj", "attn_output"), ("up_proj", "ffn_up"), ("down_proj", "ffn_down")]
@@ -492,11 +677,30 @@ def nemotron_h(shape, model):
     return "nemotron_h", config, [extra], "ffn_norm"
 
 
-FAMILIES = {"falcon-h1": falcon_h1, "granitehybrid": granitehybrid, "lfm2": short_convolutions, "lfm2moe": short_convolutions,
+FAMILIES = {"cohere2": cohere, "deepseek2": deepseek2, "command-r": cohere, "exaone4": exaone4, "hunyuan-dense": hunyuan_dense, "llama4": llama4,
+            "muse-glimmer": muse_glimmer, "nemotron_h_moe": nemotron_h, "olmo2": olmo2, "falcon-h1": falcon_h1, "granitehybrid": granitehybrid, "lfm2": short_convolutions, "lfm2moe": short_convolutions,
             "nemotron_h": nemotron_h, "ernie4_5": ernie4_5, "gemma4": gemma4, "glm4": glm4, "glm4moe": glm4moe, "gpt-oss": gpt_oss, "granite": granite,
             "granitemoe": granite, "llama": llama, "minicpm": minicpm, "mistral3": mistral3, "olmoe": olmoe,
             "qwen35": qwen35, "qwen35moe": qwen35moe, "qwen3moe": qwen3moe, "qwen3next": qwen3next, "seed_oss": seed_oss,
             "smollm3": smollm3, "stablelm": stablelm, "starcoder2": starcoder2}
+
+
+def muse_with_head(config):
+    """transformers has it only together with eyes: the text's layers are its own, the head is a line of its definition."""
+    from transformers.models.muse_glimmer.modeling_muse_glimmer import MuseGlimmerTextModel
+
+    class Network(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = MuseGlimmerTextModel(config)
+            self.lm_head = torch.nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+
+        def forward(self, ids):
+            logits = self.lm_head(self.model(ids).last_hidden_state) * config.output_multiplier
+            cap = config.final_logit_softcapping
+            return types.SimpleNamespace(logits=torch.tanh(logits / cap) * cap)
+
+    return Network()
 
 
 def build(shape, model):
@@ -508,7 +712,7 @@ def build(shape, model):
     config = AutoConfig.for_model(kind, **(common(shape) | besides))
     config.tie_word_embeddings = not shape.variant.get("untied", False)
     config._attn_implementation = config._experts_implementation = "eager"
-    network = AutoModelForCausalLM.from_config(config).double().eval()
+    network = (muse_with_head(config) if kind == "muse_glimmer_text" else AutoModelForCausalLM.from_config(config)).double().eval()
     numbers = {"model.embed_tokens.weight": model.tensor("token_embd.weight"), "model.norm.weight": model.tensor("output_norm.weight")}
     if model.tensor("output_norm.bias") is not None:
         numbers["model.norm.bias"] = model.tensor("output_norm.bias")
@@ -544,6 +748,8 @@ def main(names):
         ids = random.integers(3, VOCABULARY, shape.tokens)
         with torch.no_grad():
             theirs = torch.log_softmax(network(torch.tensor(ids)[None]).logits[0].double(), -1).numpy()
+        if shape.chunk:
+            model.chunk = shape.chunk
         ours = Transformer(model).log_probabilities(ids)
         difference = np.abs(theirs - ours)[np.arange(len(ids) - 1), ids[1:]]
         print(f"{name:28}{difference.mean():10.1e}{difference.max():10.1e}", flush=True)

@@ -22,6 +22,8 @@ def round_scale(scale):
 class CounterModel:
     def __init__(self, shape):
         self.architecture, self._keys, self._tensors = shape.architecture, shape.keys, {}
+        if shape.chunk:
+            self.chunk = shape.chunk
         for name, rows, columns, centre, scale, *_ in shape.tensors:
             numbers = centre + round_scale(scale) * values(name, (rows or 1) * columns)
             self._tensors[name] = numbers.reshape(rows, columns) if rows else numbers
@@ -59,6 +61,7 @@ def main(out):
             name=name, architecture=shape.architecture, keys=shape.keys, max_model_len=shape.max_model_len or shape.context_length,
             tensors=[[n, rows or 0, columns, centre, round_scale(scale), *experts] for n, rows, columns, centre, scale, *experts in shape.tensors],
             long_rope=shape.long_rope(), **({"rope_freqs": shape.rope_freqs()} if shape.rope_freqs() else {}), token_ids=ids,
+            **({"chunk": shape.chunk} if shape.chunk else {}),
             prompt_logprobs=[round(float(lp[i, ids[i + 1]]), 7) for i in range(len(ids) - 1)],
             last_logprobs=[round(float(x), 7) for x in lp[-1]],
             **(predictions(transformer, ids) if predicts else {})))

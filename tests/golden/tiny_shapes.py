@@ -12,15 +12,63 @@ def long_factors(count, most):
 # Where the norm before the feed-forward layer is called post_attention_norm.
 NAMED_BY_ATTENTION = ("gpt-oss", "glm4moe", "qwen35", "qwen35moe", "qwen3next", "seed_oss")
 
+# Whose norms centre rows, and which of these have no bias; whose branches are normalised before they are added; whose branches
+# read rows as they are.
+LAYER_NORMS = ("cohere2", "command-r", "gpt2", "stablelm", "starcoder2")
+WITHOUT_NORM_BIASES = ("cohere2", "command-r")
+POST_NORMS = ("exaone4", "gemma2", "gemma3", "gemma4", "glm4", "muse-glimmer", "olmo2")
+WITHOUT_INPUT_NORMS = ("exaone4", "olmo2")
+
 # More tokens than any program takes at once where it takes recurrent layers in chunks.
 LONG = dict(context_length=128, tokens=80)
 
 # Whose recurrent layers are of Mamba-2, and whose short convolutions.
-STATE_SPACES = ("falcon-h1", "granitehybrid", "nemotron_h")
+STATE_SPACES = ("falcon-h1", "granitehybrid", "nemotron_h", "nemotron_h_moe")
 SHORT_CONVOLUTIONS = ("lfm2", "lfm2moe")
+
+# With latent attention.
+LATENT = ("deepseek2", "mistral4")
 
 # What differs from the defaults of Shape; metadata by suffix, None where a key is left out.
 VARIANTS = {
+    # As GLM-4.7-Flash and DeepSeek V3.
+    "deepseek2": dict(architecture="deepseek2", layers=3, untied=True, predicted=1,
+                      latent=dict(size=24, rotary=8, unrotated=12, values=14, rank=40),
+                      experts=dict(count=8, used=2, hidden=32, dense=1, shared_count=1, selection_bias=True),
+                      keys={"rope.freq_base": 1000000.0, "expert_gating_func": 2, "expert_weights_norm": True,
+                            "expert_weights_scale": 1.8}),
+    "deepseek2_groups": dict(architecture="deepseek2", layers=2, heads=6, untied=True,
+                             latent=dict(size=32, rotary=16, unrotated=32, values=32, rank=64),
+                             experts=dict(count=12, used=4, hidden=32, dense=0, shared_count=2, selection_bias=True),
+                             keys={"expert_gating_func": 2, "expert_weights_norm": True, "expert_weights_scale": 2.5,
+                                   "expert_group_count": 4, "expert_group_used_count": 2, "rope.scaling.type": "yarn",
+                                   "rope.scaling.factor": 40.0, "rope.scaling.original_context_length": 16,
+                                   "rope.scaling.yarn_log_multiplier": 0.1}),
+    # As DeepSeek V2 Lite: queries without a rank, experts by softmax, their weights as they are.
+    "deepseek2_lite": dict(architecture="deepseek2", layers=2, untied=True,
+                           latent=dict(size=32, rotary=4, unrotated=32, values=32, rank=0),
+                           experts=dict(count=8, used=3, hidden=32, dense=1, shared_count=2),
+                           keys={"expert_gating_func": 1, "rope.scaling.type": "yarn", "rope.scaling.factor": 4.0,
+                                 "rope.scaling.original_context_length": 16, "rope.scaling.yarn_log_multiplier": 0.0707}),
+    # As files from before 2025-04: the heads' matrices as one, and nothing says how routers score.
+    "deepseek2_joint": dict(architecture="deepseek2", layers=2, kv_heads=4, untied=True,
+                            latent=dict(size=32, rotary=8, unrotated=12, values=16, rank=32, joint=True),
+                            experts=dict(count=6, used=2, hidden=32, dense=1, shared_count=1)),
+    "deepseek2_odd_sizes": dict(architecture="deepseek2", layers=2, width=52, hidden=44, heads=3, untied=True,
+                                latent=dict(size=19, rotary=6, unrotated=5, values=23, rank=13),
+                                experts=dict(count=7, used=2, hidden=23, dense=1, shared_count=1, selection_bias=True, packed=True),
+                                keys={"expert_gating_func": 2, "attention.layer_norm_rms_epsilon": 0.015625}),
+    # What llama.cpp does not do: no layer has experts; YaRN stretches queries and keys and leaves scores as they are.
+    "deepseek2_without_experts": dict(architecture="deepseek2", layers=2, llama_cpp=False,
+                                      latent=dict(size=24, rotary=8, unrotated=8, values=16, rank=24),
+                                      keys={"rope.scaling.type": "yarn", "rope.scaling.factor": 8.0,
+                                            "rope.scaling.original_context_length": 12}),
+    "mistral4": dict(architecture="mistral4", layers=2, untied=True,
+                     latent=dict(size=24, rotary=8, unrotated=8, values=16, rank=24),
+                     experts=dict(count=8, used=2, hidden=32, dense=0, shared_count=1),
+                     keys={"attention.temperature_scale": 0.5, "attention.temperature_length": 12, "expert_gating_func": 1,
+                           "expert_weights_norm": True, "rope.scaling.type": "yarn", "rope.scaling.factor": 16.0,
+                           "rope.scaling.original_context_length": 12, "rope.scaling.yarn_log_multiplier": 0.1}),
     "gemma": dict(architecture="gemma", head_dim=24),
     "gemma2": dict(architecture="gemma2", layers=3, head_dim=24,
                    keys={"attention.sliding_window": 8, "attn_logit_softcapping": 2.5, "final_logit_softcapping": 6.0}),
@@ -64,8 +112,53 @@ VARIANTS = {
                                 keys={"attention.sliding_window": 6,
                                       "attention.sliding_window_pattern": [True, True, False, False, True, False],
                                       "rope.freq_base": 1000000.0}),
+    "cohere2": dict(architecture="cohere2", layers=5, keys={"attention.sliding_window": 8, "logit_scale": 0.25}),
+    "cohere2_odd_sizes": dict(architecture="cohere2", layers=3, width=52, hidden=44, heads=3, kv_heads=1, head_dim=18,
+                              query_key_value_biases=True,
+                              keys={"attention.sliding_window": 5, "attention.sliding_window_pattern": [False, True, True],
+                                    "rope.dimension_count": 10, "logit_scale": 1.5, "attention.layer_norm_epsilon": 0.015625}),
+    "command-r": dict(architecture="command-r", query_key_value_biases=True,
+                      keys={"logit_scale": 0.0625, "rope.freq_base": 8000000.0, "rope.scaling.type": "none"}),
+    "command-r_head_norms": dict(architecture="command-r", layers=3, width=54, hidden=44, heads=3, kv_heads=1, head_dim=18, norms_apart=True,
+                                 llama_cpp=False,  # which wants them by the number of layers
+                                 keys={"attention.layer_norm_epsilon": 0.015625}),
+    "exaone4": dict(architecture="exaone4", layers=3, head_norms=True, divisors=True, keys={"rope.freq_base": 1000000.0}),
+    "exaone4_windows": dict(architecture="exaone4", layers=5, width=54, hidden=44, heads=3, kv_heads=1, head_dim=18, untied=True,
+                            predicted=1, head_norms=True, llama_cpp=False,  # whose windows follow from 64 layers
+                            keys={"attention.sliding_window": 6, "attention.layer_norm_rms_epsilon": 0.015625}),
+    "exaone4_many_layers": dict(architecture="exaone4", layers=64, width=32, hidden=32, heads=4, kv_heads=2, head_dim=8, head_norms=True),
     "gpt2": dict(architecture="gpt2", heads=4, kv_heads=None, biases=True),
     "gpt2_odd_sizes": dict(architecture="gpt2", width=57, hidden=71, heads=3, kv_heads=None, biases=True),
+    "hunyuan-dense": dict(architecture="hunyuan-dense", head_dim=24, head_norms=True, keys={"rope.freq_base": 11158840.0}),
+    "hunyuan-dense_odd_sizes": dict(architecture="hunyuan-dense", width=52, hidden=44, heads=3, kv_heads=1, head_dim=18, untied=True,
+                                    query_key_value_biases=True, head_norms=True,
+                                    keys={"rope.scaling.alpha": 50.0, "attention.layer_norm_rms_epsilon": 0.015625}),
+    "llama4": dict(architecture="llama4", layers=5, head_dim=24, untied=True, chunk=12,
+                   experts=dict(count=8, used=1, hidden=32, shared=32, step=2),
+                   keys={"rope.freq_base": 500000.0, "attention.layer_norm_rms_epsilon": 1e-5, "expert_gating_func": 2}),
+    "llama4_odd_sizes": dict(architecture="llama4", layers=4, width=52, hidden=44, heads=3, kv_heads=1, head_dim=18, chunk=7, divisors=True,
+                             query_key_value_biases=True, experts=dict(count=5, used=2, hidden=23, shared=23, step=1),
+                             keys={"attention.sliding_window": 32, "attention.sliding_window_pattern": [True, False, True, True],
+                                   "attention.layer_norm_rms_epsilon": 0.015625}),
+    "llama4_without_head_norms": dict(architecture="llama4", layers=4, chunk=16, experts=dict(count=128, used=1, hidden=8, shared=8, step=2)),
+    "llama4_without_chunks": dict(architecture="llama4", layers=4, llama_cpp=False,  # which ends the program
+                                  experts=dict(count=6, used=1, hidden=32, shared=32, step=2),
+                                  keys={"attention.sliding_window": 0}),
+    "muse-glimmer": dict(architecture="muse-glimmer", layers=5, head_dim=24, untied=True, head_norms=3.875,
+                         keys={"attention.sliding_window": 8, "rope.freq_base": 500000.0, "attention.layer_norm_rms_epsilon": 1e-5,
+                               "logit_scale": 0.1961159, "final_logit_softcapping": 2.0}),
+    "muse-glimmer_odd_sizes": dict(architecture="muse-glimmer", layers=3, width=52, hidden=44, heads=3, kv_heads=1, head_dim=18, untied=True,
+                                   head_norms=True,
+                                   keys={"attention.sliding_window": 5, "attention.sliding_window_pattern": [True, False, True],
+                                         "rope.freq_base_swa": 1000.0, "attention.layer_norm_rms_epsilon": 0.25, "logit_scale": 1.5,
+                                         "final_logit_softcapping": 3.0}),
+    "olmo2": dict(architecture="olmo2", untied=True, row_norms=True, keys={"rope.freq_base": 500000.0}),
+    "olmo2_windows": dict(architecture="olmo2", layers=5, untied=True, row_norms=True,
+                          keys={"attention.sliding_window": 8, "rope.freq_base": 500000.0, "rope.scaling.type": "yarn",
+                                "rope.scaling.factor": 8.0, "rope.scaling.original_context_length": 16}),
+    "olmo2_odd_sizes": dict(architecture="olmo2", layers=3, width=54, hidden=44, heads=3, kv_heads=1, head_dim=18, untied=True, row_norms=True,
+                            keys={"attention.sliding_window": 5, "attention.sliding_window_pattern": [False, True, True],
+                                  "attention.layer_norm_rms_epsilon": 0.015625}),
     "llama_with_window": dict(architecture="llama", untied=True, keys={"attention.sliding_window": 11}),
     "phi3": dict(architecture="phi3", untied=True, keys={"rope.dimension_count": 16, "attention.sliding_window": 0}),
     "phi3_with_window": dict(architecture="phi3", heads=4, kv_heads=4, untied=True,
@@ -173,6 +266,16 @@ VARIANTS = {
     "nemotron_h_without_biases": dict(architecture="nemotron_h", layers=3, llama_cpp=False,  # where it ends the program
                                       recurrent=dict(pattern="M*-", groups=1, heads=4, head_dim=16, state=16, norm=True),
                                       keys={"attention.layer_norm_rms_epsilon": 1e-6, "attention.layer_norm_epsilon": 1e-6}),
+    "nemotron_h_moe": dict(architecture="nemotron_h_moe", layers=6, head_dim=24, untied=True, **LONG,
+                           recurrent=dict(pattern="MEM*EM", groups=2, heads=6, head_dim=16, state=24, bias=True, norm=True),
+                           experts=dict(count=8, used=3, hidden=32, shared=48, selection_bias=True),
+                           keys={"attention.layer_norm_epsilon": 1e-5, "expert_weights_norm": True, "expert_weights_scale": 2.5,
+                                 "expert_group_count": 1}),
+    "nemotron_h_moe_latent": dict(architecture="nemotron_h_moe", layers=5, width=52, hidden=44, heads=3, kv_heads=1, head_dim=18, predicted=1,
+                                  recurrent=dict(pattern="*EME*", groups=5, heads=5, head_dim=13, state=7, width=2, bias=True, norm=True),
+                                  experts=dict(count=7, used=2, hidden=23, shared=31, selection_bias=True, latent=20),
+                                  keys={"attention.layer_norm_rms_epsilon": 0.015625, "attention.layer_norm_epsilon": 0.25,
+                                        "moe_latent_size": 20}),
     "glm4": dict(architecture="glm4", head_dim=24, untied=True, query_key_value_biases=True, keys={"rope.dimension_count": 12}),
     "glm4_odd_sizes": dict(architecture="glm4", width=52, hidden=44, heads=3, kv_heads=1, head_dim=18, untied=True,
                            keys={"rope.dimension_count": 10}),
@@ -208,6 +311,9 @@ VARIANTS = {
     "smollm3": dict(architecture="smollm3", layers=5, keys={"rope.freq_base": 5000000.0}),
     "stablelm": dict(architecture="stablelm", untied=True, query_key_value_biases=True,
                      keys={"rope.dimension_count": 4, "use_parallel_residual": True}),
+    "stablelm_side_by_side": dict(architecture="stablelm", untied=True, norms_apart=True, side_by_side=True,
+                                  query_key_value_biases=True,
+                                  keys={"rope.dimension_count": 4, "use_parallel_residual": True, "attention.layer_norm_epsilon": 0.015625}),
     "starcoder2": dict(architecture="starcoder2", biases=True, keys={"rope.freq_base": 100000.0}),
     "starcoder2_odd_sizes": dict(architecture="starcoder2", width=57, hidden=71, heads=3, kv_heads=1, head_dim=18, biases=True),
 }
@@ -218,8 +324,8 @@ class Shape:
 
     def __init__(self, variant):
         self.architecture = variant["architecture"]
-        self.has_layer_norms = self.architecture in ("gpt2", "stablelm", "starcoder2")
-        self.has_post_norms = self.architecture in ("gemma2", "gemma3", "gemma4", "glm4")
+        self.has_layer_norms = self.architecture in LAYER_NORMS
+        self.has_post_norms = self.architecture in POST_NORMS
         self.packs_gate = self.architecture in ("glm4", "phi3")
         self.layers = variant.get("layers", 2)
         self.heads, self.kv_heads = variant.get("heads", 4), variant.get("kv_heads", 2)
@@ -231,9 +337,11 @@ class Shape:
         self.layer_embedding = variant.get("layer_embedding", 0)
         self.variant = variant
         self.max_model_len = variant.get("max_model_len")
+        self.chunk = variant.get("chunk")  # of llama4, whose files do not say; only where the test can
         self.experts = variant.get("experts")
         self.predicted = variant.get("predicted", 0)
         self.recurrent = variant.get("recurrent")
+        self.latent = variant.get("latent")
         self.is_gated = self.architecture in ("qwen35", "qwen35moe", "qwen3next")  # what attention gives
         if self.experts and self.experts["hidden"] is None:
             self.experts = self.experts | {"hidden": self.hidden}
@@ -251,7 +359,12 @@ class Shape:
         return self.local_head_dim if self.is_local(layer) else self.head_dim
 
     def has_experts(self, layer):
-        return self.experts is not None and layer >= self.experts.get("dense", 0)
+        if self.experts is None or (layer + 1) % self.experts.get("step", 1) != 0:
+            return False
+        return layer >= self.experts.get("dense", 0)
+
+    def stand_side_by_side(self):
+        return self.architecture in ("cohere2", "command-r") or self.variant.get("side_by_side", False)
 
     def is_recurrent(self, layer):
         if self.recurrent is None or layer >= self.layers:  # never one that only guesses
@@ -266,11 +379,14 @@ class Shape:
 
     def has_attention(self, layer):
         if self.recurrent and "pattern" in self.recurrent:
-            return self.recurrent["pattern"][layer] == "*"
+            return self.pattern_at(layer) in "*+"
         return self.architecture == "falcon-h1" or not self.is_recurrent(layer)
 
     def has_feed_forward(self, layer):
-        return not self.recurrent or self.recurrent.get("pattern", "-" * self.layers)[layer] == "-"
+        return not self.recurrent or "pattern" not in self.recurrent or self.pattern_at(layer) in "-E+"
+
+    def pattern_at(self, layer):
+        return (self.recurrent["pattern"] + "+" * self.predicted)[layer]  # layers that only guess have attention and experts
 
     def _keys_by_layer(self):
         """Of families whose recurrent layers are those without heads."""
@@ -281,9 +397,10 @@ class Shape:
             keys = {"ssm.conv_kernel": r.get("width", 4), "ssm.state_size": r["state"], "ssm.group_count": r["groups"],
                     "ssm.time_step_rank": r["heads"], "ssm.inner_size": r["heads"] * r["head_dim"]}
         if self.architecture != "falcon-h1":
-            keys["attention.head_count_kv"] = [self.kv_heads if self.has_attention(i) else 0 for i in range(self.layers)]
+            keys["attention.head_count_kv"] = [self.kv_heads if self.has_attention(i) else 0 for i in range(self.layers + self.predicted)]
         if "pattern" in r:
-            keys["feed_forward_length"] = [self.hidden if self.has_feed_forward(i) else 0 for i in range(self.layers)]
+            hidden = self.experts["hidden"] if self.experts else self.hidden
+            keys["feed_forward_length"] = [hidden if self.has_feed_forward(i) else 0 for i in range(self.layers + self.predicted)]
         return keys
 
     def _recurrent_keys(self):
@@ -312,7 +429,9 @@ class Shape:
             keys["attention.head_count_kv"] = self.kv_heads
         if self.recurrent and not self.is_gated:
             keys |= self._keys_by_layer()
-        if self.head_dim != self.width // self.heads:
+        if self.latent:
+            keys |= self._latent_keys()
+        elif self.head_dim != self.width // self.heads:
             keys["attention.key_length"] = keys["attention.value_length"] = self.head_dim
         if self.architecture == "gemma4":
             keys |= {"attention.key_length": self.head_dim, "attention.value_length": self.head_dim,
@@ -327,6 +446,15 @@ class Shape:
         keys |= self.variant.get("keys", {})
         return {suffix: value for suffix, value in keys.items() if value is not None}
 
+    def _latent_keys(self):
+        a = self.latent
+        head, kept = a["unrotated"] + a["rotary"], a["size"] + a["rotary"]
+        keys = {"attention.q_lora_rank": a["rank"], "attention.kv_lora_rank": a["size"], "rope.dimension_count": a["rotary"]}
+        if a.get("joint"):
+            return keys | {"attention.key_length": head, "attention.value_length": a["values"]}
+        return keys | {"attention.head_count_kv": 1, "attention.key_length": kept, "attention.value_length": a["size"],
+                       "attention.key_length_mla": head, "attention.value_length_mla": a["values"]}
+
     def _expert_keys(self):
         e = self.experts
         keys = {"expert_count": e["count"], "expert_used_count": e["used"]}
@@ -336,7 +464,9 @@ class Shape:
             keys["leading_dense_block_count"] = e["dense"]
         if "shared_count" in e:
             keys["expert_shared_count"] = e["shared_count"]
-        if "shared" in e:
+        if "step" in e:
+            keys["interleave_moe_layer_step"] = e["step"]
+        elif "shared" in e:
             keys["expert_shared_feed_forward_length"] = e["shared"]
         return keys
 
@@ -355,6 +485,12 @@ class Shape:
         parts = [("ffn_gate_exps", hidden, width), ("ffn_up_exps", hidden, width), ("ffn_down_exps", width, hidden)]
         if e.get("packed"):
             parts[:2] = [("ffn_gate_up_exps", 2 * hidden, width)]
+        if self.architecture == "nemotron_h_moe":
+            latent = e.get("latent", width)
+            parts = [("ffn_up_exps", hidden, latent), ("ffn_down_exps", latent, hidden)]
+        if "latent" in e:
+            yield from self._linear(prefix + "ffn_latent_down", e["latent"], width)
+            yield from self._linear(prefix + "ffn_latent_up", width, e["latent"])
         for name, rows, columns in parts:
             scale = self.variant.get("swiglu_scale", 1.0) if name != "ffn_down_exps" else 1.0
             yield prefix + name + ".weight", count * rows, columns, 0.0, 2.0 * scale * columns**-0.5, count
@@ -366,6 +502,8 @@ class Shape:
         if shared:
             for name, rows, columns in (("ffn_gate_shexp", shared, width), ("ffn_up_shexp", shared, width),
                                         ("ffn_down_shexp", width, shared)):
+                if name == "ffn_gate_shexp" and self.architecture == "nemotron_h_moe":
+                    continue
                 yield prefix + name + ".weight", rows, columns, 0.0, 2.0 * columns**-0.5
 
     def _short_convolution_tensors(self, prefix):
@@ -416,6 +554,24 @@ class Shape:
         yield from self._norm(prefix + "ssm_norm", r["value_dim"])
         yield from self._linear(prefix + "ssm_out", width, columns)
 
+    def _latent_tensors(self, prefix):
+        """Matrices of all heads, one behind the other, have their number as a sixth entry."""
+        a, width, heads = self.latent, self.width, self.heads
+        queries, inner = heads * (a["unrotated"] + a["rotary"]), a["rank"] or width
+        if a["rank"]:
+            yield from self._linear(prefix + "attn_q_a", a["rank"], width)
+            yield from self._norm(prefix + "attn_q_a_norm", a["rank"])
+        yield from self._linear(prefix + ("attn_q_b" if a["rank"] else "attn_q"), queries, inner)
+        yield from self._linear(prefix + "attn_kv_a_mqa", a["size"] + a["rotary"], width)
+        yield from self._norm(prefix + "attn_kv_a_norm", a["size"])
+        scale = 2.0 * a["size"]**-0.5
+        if a.get("joint"):
+            yield prefix + "attn_kv_b.weight", heads * (a["unrotated"] + a["values"]), a["size"], 0.0, scale
+        else:
+            yield prefix + "attn_k_b.weight", heads * a["size"], a["unrotated"], 0.0, scale, heads
+            yield prefix + "attn_v_b.weight", heads * a["values"], a["size"], 0.0, scale, heads
+        yield from self._linear(prefix + "attn_output", width, heads * a["values"])
+
     def _attention_tensors(self, layer):
         v, width, prefix, head_dim = self.variant, self.width, f"blk.{layer}.", self.head_dim_of(layer)
         query, key = self.heads * head_dim, (self.of_layer(self.kv_heads, layer) or self.heads) * head_dim
@@ -433,16 +589,26 @@ class Shape:
             if not is_shared:
                 yield from self._norm(prefix + "attn_k_norm", head_dim)
         if self.architecture in ("qwen3", "gemma3", "qwen3moe", "lfm2", "lfm2moe") or self.is_gated or v.get("head_norms"):
-            yield from self._norm(prefix + "attn_q_norm", self.head_dim)
+            yield prefix + "attn_q_norm.weight", None, self.head_dim, float(v.get("head_norms") or 1.0), 0.125
             yield from self._norm(prefix + "attn_k_norm", self.head_dim)
+        if v.get("norms_apart"):
+            yield prefix + "attn_q_norm.weight", self.heads, self.head_dim, 1.0, 0.125
+            yield prefix + "attn_k_norm.weight", self.kv_heads, self.head_dim, 1.0, 0.125
+        if self.architecture == "muse-glimmer":
+            yield from self._linear(prefix + "attn_gate", query, width)
         if v.get("row_norms"):
             yield from self._norm(prefix + "attn_q_norm", query)
             yield from self._norm(prefix + "attn_k_norm", key)
         yield from self._linear(prefix + "attn_output", width, query, v.get("output_bias"))
 
+    def _predicting_tensors(self, prefix):
+        yield from self._norm(prefix + "nextn.enorm")
+        yield from self._norm(prefix + "nextn.hnorm")
+        yield from self._linear(prefix + "nextn.eh_proj", self.width, 2 * self.width)
+
     def _norm(self, name, size=None):
         yield name + ".weight", None, size or self.width, 1.0, 0.125
-        if self.has_layer_norms:
+        if self.has_layer_norms and self.architecture not in WITHOUT_NORM_BIASES:
             yield name + ".bias", None, size or self.width, 0.0, 0.25
 
     def _linear(self, name, rows, columns, biases=False):
@@ -464,13 +630,20 @@ class Shape:
         for layer in range(self.layers + self.predicted):
             prefix = f"blk.{layer}."
             hidden = self.of_layer(self.hidden, layer)
-            yield from self._norm(prefix + "attn_norm")
-            if self.has_attention(layer):
+            if self.architecture not in WITHOUT_INPUT_NORMS:
+                yield from self._norm(prefix + "attn_norm")
+            if self.latent:
+                yield from self._latent_tensors(prefix)
+            elif self.has_attention(layer):
                 yield from self._attention_tensors(layer)
             if self.is_recurrent(layer):
                 yield from self._recurrent_tensors(prefix)
             if self.recurrent and "pattern" in self.recurrent:
-                if self.has_feed_forward(layer):
+                if layer >= self.layers:
+                    yield from self._predicting_tensors(prefix)
+                if self.has_feed_forward(layer) and self.experts:
+                    yield from self._expert_tensors(prefix)
+                elif self.has_feed_forward(layer):
                     yield from self._linear(prefix + "ffn_up", hidden, width, v.get("feed_forward_biases"))
                     yield from self._linear(prefix + "ffn_down", width, hidden, v.get("feed_forward_biases"))
                 continue
@@ -480,16 +653,10 @@ class Shape:
                 yield prefix + "attn_sinks.weight", None, self.heads, 0.0, 4.0
             if self.architecture == "falcon-h1":  # as its converter names it
                 yield prefix + "ffn_norm", None, width, 1.0, 0.125
-            else:
+            elif not self.stand_side_by_side() and self.architecture not in WITHOUT_INPUT_NORMS:
                 yield from self._norm(prefix + ("post_attention_norm" if by_attention else "ffn_norm"))
             if layer >= self.layers:
-                yield from self._norm(prefix + "nextn.enorm")
-                yield from self._norm(prefix + "nextn.hnorm")
-                yield from self._linear(prefix + "nextn.eh_proj", width, 2 * width)
-                if v.get("own_head"):
-                    yield prefix + "nextn.embed_tokens.weight", VOCABULARY, width, 0.0, 1.0
-                    yield from self._norm(prefix + "nextn.shared_head_norm")
-                    yield from self._linear(prefix + "nextn.shared_head_head", VOCABULARY, width)
+                yield from self._predicting_tensors(prefix)
             if self.has_experts(layer):
                 yield from self._expert_tensors(prefix)
                 if self.architecture != "gemma4":
@@ -518,7 +685,9 @@ class Shape:
         return {"rope_factors_long.weight": long_factors(count, 6.0), "rope_factors_short.weight": long_factors(count, 1.75)}
 
     def rope_freqs(self):
-        """{name: divisors}: a quarter of each head turns."""
+        """{name: divisors}: of gemma4 a quarter of each head turns; of others as llama 3."""
+        if self.variant.get("divisors"):
+            return {"rope_freqs.weight": long_factors(self.keys.get("rope.dimension_count", self.head_dim) // 2, 8.0)}
         if self.architecture != "gemma4":
             return {}
         turning = self.head_dim // 8

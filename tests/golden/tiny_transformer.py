@@ -7,7 +7,8 @@ A model is anything with `architecture`, `key(suffix, default)`, the metadata be
 import math
 
 import numpy as np
-from tiny_shapes import NAMED_BY_ATTENTION, SHORT_CONVOLUTIONS, STATE_SPACES
+from tiny_shapes import (LATENT, LAYER_NORMS, NAMED_BY_ATTENTION, POST_NORMS, SHORT_CONVOLUTIONS, STATE_SPACES, WITHOUT_INPUT_NORMS,
+                         WITHOUT_NORM_BIASES)
 
 
 def rms_norm(x, weight, epsilon):
@@ -51,7 +52,10 @@ def soft_cap(x, cap):
     return cap * np.tanh(x / cap) if cap else x
 
 
-NEIGHBOURS = ("ernie4_5", "glm4", "granite", "granitehybrid", "granitemoe", "llama", "minicpm", "mistral3", "smollm3")  # which pairs rotate
+# Which pairs rotate.
+NEIGHBOURS = ("cohere2", "command-r", "ernie4_5", "glm4", "granite", "granitehybrid", "granitemoe", "llama", "llama4", "minicpm", "mistral3",
+              "muse-glimmer", "smollm3") + LATENT
+PERIODS = {"cohere2": 4, "exaone4": 4, "gemma2": 2, "gemma3": 6, "gpt-oss": 2, "llama4": 4, "muse-glimmer": 4, "olmo2": 4}
 
 
 class Transformer:
@@ -67,18 +71,24 @@ class Transformer:
         self.context_length = key("context_length")
         self.context_limit = context_limit or self.context_length
         self.is_gemma = self.architecture in ("gemma", "gemma2", "gemma3", "gemma4")
-        self.has_layer_norms = self.architecture in ("gpt2", "stablelm", "starcoder2")
-        self.has_post_norms = self.architecture in ("gemma2", "gemma3", "gemma4", "glm4")
+        self.has_layer_norms = self.architecture in LAYER_NORMS
+        self.has_post_norms = self.architecture in POST_NORMS
         self.epsilon = key("attention.layer_norm_epsilon" if self.has_layer_norms else "attention.layer_norm_rms_epsilon",
                            key("attention.layer_norm_epsilon"))
-        self.window = key("attention.sliding_window", 4096 if self.architecture == "gemma2" else 0)
-        self.period = key("attention.sliding_window_pattern", {"gemma2": 2, "gemma3": 6, "gpt-oss": 2}.get(self.architecture, 0))
+        has_usual_window = self.architecture == "gemma2" or (self.architecture == "exaone4" and self.layers == 64)
+        self.window = key("attention.sliding_window", 4096 if has_usual_window else 0)
+        self.chunk = 0  # llama4: no key of a file says how long, only that there are none
+        if self.architecture == "llama4" and key("attention.sliding_window", 8192) > 0:
+            self.window = self.chunk = getattr(model, "chunk", 8192)
+        self.period = key("attention.sliding_window_pattern", PERIODS.get(self.architecture, 0))
         self.score_cap = key("attn_logit_softcapping", 50.0) if self.architecture == "gemma2" else 0.0
         self.logit_cap = key("final_logit_softcapping", 30.0 if self.architecture == "gemma2" else 0.0)
         factors = {"minicpm": (12.0, 1.4 / math.sqrt(self.layers), self.width / 256)}.get(self.architecture, (0.0, 0.0, 1.0))
         self.embedding_factor = key("embedding_scale", factors[0]) or 1.0
         self.branch_factor = key("residual_scale", factors[1]) or 1.0
         self.logit_divisor = key("logit_scale", factors[2]) or 1.0
+        if self.architecture in ("cohere2", "command-r", "muse-glimmer"):
+            self.logit_divisor = 1 / self.logit_divisor
         by_width = self.layers == {"gemma2": 46, "gemma3": 62}.get(self.architecture)
         usual = 1 / math.sqrt(self.width / self.heads if by_width else self.head_dim)
         if self.architecture == "gemma4":
@@ -99,7 +109,7 @@ class Transformer:
 
     def is_local(self, layer):
         if isinstance(self.period, list):
-            return self.period[layer]
+            return self.window > 0 and self.period[layer]
         return self.window > 0 and (self.period == 0 or layer % self.period < self.period - 1)
 
     def linear(self, x, name, rows=slice(None)):
@@ -111,8 +121,26 @@ class Transformer:
         weight = self.model.tensor(name + ".weight")
         if weight is None:
             weight = self.model.tensor(name)
+        if self.architecture in WITHOUT_NORM_BIASES:
+            return layer_norm(x, weight, 0.0, self.epsilon)
         if self.has_layer_norms:
             return layer_norm(x, weight, self.model.tensor(name + ".bias"), self.epsilon)
+        return rms_norm(x, weight, self.epsilon)
+
+    def post_norm(self, x, name):
+        if self.architecture == "muse-glimmer":
+            return rms_norm(x, self.model.tensor(name + ".weight"), 1e-8)
+        return self.norm(x, name)
+
+    def head_norm(self, x, name):
+        """x [tokens, heads, head_dim]; each head by itself, or whole rows, or as it is."""
+        weight = self.model.tensor(name + ".weight")
+        if weight is None:
+            return x
+        if self.architecture in ("command-r", "stablelm"):  # [heads, head_dim]
+            return layer_norm(x, weight, 0.0, self.epsilon)
+        if self.architecture in ("olmoe", "olmo2"):
+            return rms_norm(x.reshape(len(x), -1), weight, self.epsilon).reshape(x.shape)
         return rms_norm(x, weight, self.epsilon)
 
     def frequencies(self, layer):
@@ -120,14 +148,17 @@ class Transformer:
         key, d = self.model.key, self.rotary_dim_of(layer)
         exponents = -np.arange(0, d, 2) / d
         base = key("rope.freq_base", 10000.0)
+        if self.architecture == "hunyuan-dense" and key("rope.scaling.alpha", 0.0):
+            base *= key("rope.scaling.alpha") ** (self.head_dim / (self.head_dim - 2))
         if self.is_local(layer):
-            is_apart = self.architecture in ("gemma3", "gemma4")
-            local_base = key("rope.freq_base_swa", 10000.0 if is_apart else base)
+            is_apart = self.architecture in ("gemma3", "gemma4", "olmo2")
+            local_base = key("rope.freq_base_swa", 10000.0 if is_apart and self.is_gemma else base)
             if is_apart:  # stretched positions are for the global layers only
                 return local_base**exponents, 1.0
             base = local_base
         inverse = base**exponents
-        if self.architecture == "gemma4":  # proportional: pairs lie as far apart as if the whole head turned
+        # gemma4: proportional, pairs lie as far apart as if the whole head turned; others as llama 3.
+        if self.model.tensor("rope_freqs.weight") is not None:
             return inverse / self.model.tensor("rope_freqs.weight"), 1.0
         is_long = self.context_limit > key("rope.scaling.original_context_length", self.context_length)
         divisors = self.model.tensor("rope_factors_long.weight" if is_long else "rope_factors_short.weight")
@@ -141,15 +172,26 @@ class Transformer:
                 return d * math.log(key("rope.scaling.original_context_length") / (rotations * 2 * math.pi)) / (2 * math.log(base))
             first, last = max(0, math.floor(pair(32))), min(d - 1, math.ceil(pair(1)))
             kept = 1 - np.clip((np.arange(d // 2) - first) / max(0.001, last - first), 0, 1)
+            if self.architecture in LATENT and key("rope.scaling.yarn_log_multiplier", 0.0):
+                return inverse / factor * (1 - kept) + inverse * kept, 1.0  # the scores grow instead
             dampened = 0.1 * key("rope.scaling.yarn_log_multiplier", 0.0) * math.log(factor) + 1.0
             return inverse / factor * (1 - kept) + inverse * kept, (0.1 * math.log(factor) + 1.0) / dampened
         return inverse, 1.0
 
+    def rotates(self, layer):
+        if self.architecture in ("granite", "granitehybrid"):
+            return self.model.key("rope.scaling.finetuned", True)
+        if self.architecture in ("gpt2", "nemotron_h", "nemotron_h_moe"):
+            return False
+        if self.architecture in ("cohere2", "exaone4", "muse-glimmer"):
+            return self.window == 0 or self.is_local(layer)
+        if self.architecture == "smollm3" or self.chunk:
+            return (layer + 1) % 4 != 0
+        return True
+
     def rotate(self, x, layer):
         """x [tokens, heads, head_dim]"""
-        is_off = self.architecture in ("granite", "granitehybrid") and not self.model.key("rope.scaling.finetuned", True)
-        is_off = is_off or self.architecture == "nemotron_h"
-        if self.architecture == "gpt2" or is_off or (self.architecture == "smollm3" and (layer + 1) % 4 == 0):
+        if not self.rotates(layer):
             return x
         inverse, factor = self.frequencies(layer)
         angle = (self.first_position + np.arange(x.shape[0]))[:, None, None] * inverse
@@ -192,13 +234,17 @@ class Transformer:
         if self.architecture in ("qwen35", "qwen35moe", "qwen3next"):  # of each head the query, then the gate
             q, gate = np.split(q.reshape(tokens, self.heads, 2 * self.head_dim), 2, -1)
             q, gate = q.reshape(tokens, q_rows), sigmoid(gate)
-        if self.architecture == "olmoe":  # norms of whole rows
-            q = rms_norm(q, self.model.tensor(prefix + "attn_q_norm.weight"), self.epsilon)
-            k = rms_norm(k, self.model.tensor(prefix + "attn_k_norm.weight"), self.epsilon)
+        if self.architecture == "muse-glimmer":
+            gate = sigmoid(self.linear(x, prefix + "attn_gate")).reshape(tokens, self.heads, -1)
         q, k, v = (y.reshape(tokens, -1, self.head_dim) for y in (q, k, v))
-        if self.architecture != "olmoe" and self.model.tensor(prefix + "attn_q_norm.weight") is not None:
-            q = rms_norm(q, self.model.tensor(prefix + "attn_q_norm.weight"), self.epsilon)
-            k = rms_norm(k, self.model.tensor(prefix + "attn_k_norm.weight"), self.epsilon)
+        if self.architecture == "llama4":
+            q, k = self.rotate(q, layer), self.rotate(k, layer)
+            if self.rotates(layer) and self.model.key("expert_count") != 128:
+                q, k = rms_norm(q, 1.0, self.epsilon), rms_norm(k, 1.0, self.epsilon)
+            return q, k, v, gate
+        if self.architecture == "hunyuan-dense":  # rotated first
+            return self.head_norm(self.rotate(q, layer), prefix + "attn_q_norm"), self.head_norm(self.rotate(k, layer), prefix + "attn_k_norm"), v, gate
+        q, k = self.head_norm(q, prefix + "attn_q_norm"), self.head_norm(k, prefix + "attn_k_norm")
         return self.rotate(q, layer), self.rotate(k, layer), v, gate
 
     def attention(self, x, layer):
@@ -208,9 +254,13 @@ class Transformer:
             length = self.model.key("rope.scaling.original_context_length", self.context_length)
             growth = np.log(1 + np.arange(tokens) // length)
             q = q * (1 + self.model.key("attention.temperature_scale", 0.0) * growth)[:, None, None]
+        if self.chunk and not self.rotates(layer):  # Nakanishi 2025, arXiv:2501.19399
+            q = q * (1 + 0.1 * np.log(1 + (np.arange(tokens) + 1) // self.chunk))[:, None, None]
         distance = np.arange(tokens)[:, None] - np.arange(tokens)[None, :]
         hidden = distance < 0
-        if self.is_local(layer):
+        if self.is_local(layer) and self.chunk:
+            hidden |= np.arange(tokens)[None, :] < np.arange(tokens)[:, None] // self.chunk * self.chunk
+        elif self.is_local(layer):
             hidden |= distance >= self.window
         out = np.zeros_like(q)
         for head in range(self.heads):
@@ -226,15 +276,58 @@ class Transformer:
             out = out * gate
         return self.linear(out.reshape(tokens, -1), prefix + "attn_output")
 
+    def latent_attention(self, x, layer):
+        """DeepSeek-AI 2024, arXiv:2405.04434: keys and values of all heads are made from what is kept of a token."""
+        key, tensor, prefix, tokens = self.model.key, self.model.tensor, f"blk.{layer}.", len(x)
+        size, rotary = key("attention.kv_lora_rank"), key("rope.dimension_count")
+        head_dim = key("attention.key_length_mla", key("attention.key_length"))
+        value_dim = key("attention.value_length_mla", key("attention.value_length"))
+        unrotated = head_dim - rotary
+        if key("attention.q_lora_rank", 0):
+            q = self.linear(self.norm(self.linear(x, prefix + "attn_q_a"), prefix + "attn_q_a_norm"), prefix + "attn_q_b")
+        else:
+            q = self.linear(x, prefix + "attn_q")
+        q = q.reshape(tokens, self.heads, head_dim)
+        kept = self.linear(x, prefix + "attn_kv_a_mqa")
+        latent = self.norm(kept[:, :size], prefix + "attn_kv_a_norm")
+        rotated_key = self.rotate(kept[:, None, size:], layer)[:, 0]
+        if tensor(prefix + "attn_kv_b.weight") is None:
+            key_parts = tensor(prefix + "attn_k_b.weight").reshape(self.heads, size, unrotated)
+            value_parts = tensor(prefix + "attn_v_b.weight").reshape(self.heads, value_dim, size)
+        else:
+            both = tensor(prefix + "attn_kv_b.weight").reshape(self.heads, unrotated + value_dim, size)
+            key_parts, value_parts = both[:, :unrotated].transpose(0, 2, 1), both[:, unrotated:]
+        scale = 1 / math.sqrt(head_dim)
+        if key("rope.scaling.type", "") == "yarn":
+            scale *= (1 + key("rope.scaling.yarn_log_multiplier", 0.0) * math.log(key("rope.scaling.factor"))) ** 2
+        length = key("rope.scaling.original_context_length", self.context_length)
+        scales = scale * (1 + key("attention.temperature_scale", 0.0) * np.log(1 + np.arange(tokens) // length))
+        rotated_query = self.rotate(q[..., unrotated:], layer)
+        hidden = np.arange(tokens)[:, None] < np.arange(tokens)[None, :]
+        out = np.zeros((tokens, self.heads, value_dim))
+        for head in range(self.heads):
+            keys = np.concatenate([latent @ key_parts[head], rotated_key], -1)
+            queries = np.concatenate([q[:, head, :unrotated], rotated_query[:, head]], -1)
+            score = queries @ keys.T * scales[:, None]
+            score[hidden] = -np.inf
+            out[:, head] = softmax(score) @ (latent @ value_parts[head].T)
+        return self.linear(out.reshape(tokens, -1), prefix + "attn_output")
+
     def has_feed_forward(self, layer):
-        return self.architecture != "nemotron_h" or self.model.key("feed_forward_length")[layer] > 0
+        return not self.has_one_part or self.model.key("feed_forward_length")[layer] > 0
+
+    @property
+    def has_one_part(self):
+        return self.architecture in ("nemotron_h", "nemotron_h_moe")
 
     def mixers(self, layer):
         """What is added to the rows before the feed-forward layer, all from the same rows."""
+        if self.architecture in LATENT:
+            return [self.latent_attention]
         if self.architecture == "falcon-h1":
             return [self.attention, self.state_space]
         if self.architecture in SHORT_CONVOLUTIONS + STATE_SPACES:
-            if self.architecture == "nemotron_h" and self.has_feed_forward(layer):
+            if self.has_one_part and self.has_feed_forward(layer):
                 return []
             if self.model.key("attention.head_count_kv")[layer] > 0:
                 return [self.attention]
@@ -338,7 +431,10 @@ class Transformer:
         bias = self.model.tensor(prefix + "ffn_gate_inp.bias")
         if bias is not None:
             scores = scores + bias
-        gating = key("expert_gating_func", {"glm4moe": 2, "gpt-oss": 3, "lfm2moe": 2}.get(self.architecture, 1))
+        gating = key("expert_gating_func", {"glm4moe": 2, "gpt-oss": 3, "lfm2moe": 2, "nemotron_h_moe": 2}.get(self.architecture, 1))
+        if self.architecture == "llama4":
+            chosen = largest(scores, key("expert_used_count"))
+            return chosen, sigmoid(scores[chosen])
         probabilities = {1: softmax, 2: sigmoid, 3: lambda z: z}[gating](scores)
         values = probabilities.copy()
         if self.model.tensor(prefix + "exp_probs_b.bias") is not None:
@@ -370,6 +466,8 @@ class Transformer:
 
         both, down = part("ffn_gate_up_exps"), part("ffn_down_exps")
         gate, up = (part("ffn_gate_exps"), part("ffn_up_exps")) if both is None else np.split(both, 2, axis=1)
+        if gate is None:
+            return self.experts_without_gates(x, prefix, up, down)
 
         def bias(name, expert):
             values = tensor(prefix + name + ".bias")
@@ -381,8 +479,11 @@ class Transformer:
         for row in range(len(x)):
             for expert, weight in zip(*self.choose_experts(router_x[row], prefix)):
                 weight = weight if scales is None else weight * scales[expert]
-                g = gate[expert] @ x[row] + bias("ffn_gate_exps", expert)
-                u = up[expert] @ x[row] + bias("ffn_up_exps", expert)
+                read = x[row]
+                if self.architecture == "llama4":
+                    read, weight = weight * read, 1.0
+                g = gate[expert] @ read + bias("ffn_gate_exps", expert)
+                u = up[expert] @ read + bias("ffn_up_exps", expert)
                 inner = clamped_swiglu(g, u) if self.architecture == "gpt-oss" else activation(g) * u
                 out[row] += weight * (down[expert] @ inner + bias("ffn_down_exps", expert))
         if tensor(prefix + "ffn_gate_shexp.weight") is not None:
@@ -390,6 +491,20 @@ class Transformer:
             shared = self.linear(inner, prefix + "ffn_down_shexp")
             gate = tensor(prefix + "ffn_gate_inp_shexp.weight")
             out = out + (shared if gate is None else sigmoid(x @ gate)[:, None] * shared)
+        return out
+
+    def experts_without_gates(self, x, prefix, up, down):
+        """nemotron_h_moe: squared ReLU; experts may read and give rows of another length."""
+        has_latent = self.model.tensor(prefix + "ffn_latent_down.weight") is not None
+        read = self.linear(x, prefix + "ffn_latent_down") if has_latent else x
+        out = np.zeros_like(read)
+        for row in range(len(x)):
+            for expert, weight in zip(*self.choose_experts(x[row], prefix)):
+                out[row] += weight * (down[expert] @ np.maximum(up[expert] @ read[row], 0) ** 2)
+        if has_latent:
+            out = self.linear(out, prefix + "ffn_latent_up")
+        if self.model.tensor(prefix + "ffn_up_shexp.weight") is not None:
+            out = out + self.linear(np.maximum(self.linear(x, prefix + "ffn_up_shexp"), 0) ** 2, prefix + "ffn_down_shexp")
         return out
 
     def beside_experts(self, residual, layer):
@@ -413,7 +528,7 @@ class Transformer:
         prefix = f"blk.{layer}."
         if self.architecture != "gemma4" and self.model.tensor(prefix + "ffn_gate_inp.weight") is not None:
             return self.experts(x, prefix)
-        if self.architecture == "nemotron_h":
+        if self.has_one_part:
             inner = np.maximum(self.linear(x, prefix + "ffn_up"), 0) ** 2  # So et al. 2021, arXiv:2109.08668
         elif self.architecture in ("gpt2", "starcoder2"):
             inner = gelu(self.linear(x, prefix + "ffn_up"))
@@ -426,6 +541,10 @@ class Transformer:
             inner = (gelu(gate) if self.is_gemma else silu(gate)) * self.linear(x, prefix + "ffn_up")
         return self.linear(inner, prefix + "ffn_down")
 
+    def stand_side_by_side(self, layer):
+        is_without = self.model.tensor(f"blk.{layer}.ffn_norm.weight") is None
+        return self.architecture in ("cohere2", "command-r") or (self.architecture == "stablelm" and is_without)
+
     def rows(self, token_ids):
         """[tokens, width]: what the last layer leaves, before the output's norm."""
         model = self.model
@@ -434,28 +553,34 @@ class Transformer:
         if self.is_gemma:
             x = x * np.float64(np.sqrt(np.float32(self.width)))
         x = x * self.embedding_factor
+        if self.architecture == "muse-glimmer":
+            x = rms_norm(x, 1.0, self.epsilon)
         if self.architecture == "gpt2":
             x = x + model.tensor("position_embd.weight")[:len(token_ids)]
         embeddings = self.layer_embeddings(x, token_ids)
         for layer in range(self.layers):
             prefix = f"blk.{layer}."
-            normed, mixers = self.norm(x, prefix + "attn_norm"), self.mixers(layer)
+            has_input_norms = self.architecture not in WITHOUT_INPUT_NORMS
+            normed, mixers = self.norm(x, prefix + "attn_norm") if has_input_norms else x, self.mixers(layer)
+            if self.stand_side_by_side(layer):
+                x = x + self.attention(normed, layer) + self.feed_forward(normed, layer)
+                continue
             if mixers:
                 added = sum(mix(normed, layer) for mix in mixers)
                 if self.has_post_norms:
-                    added = self.norm(added, prefix + "post_attention_norm")
+                    added = self.post_norm(added, prefix + "post_attention_norm")
                 x = x + added * self.branch_factor
             if not self.has_feed_forward(layer):
                 continue
             norm = prefix + ("post_attention_norm" if self.architecture in NAMED_BY_ATTENTION else "ffn_norm")
-            if self.architecture == "nemotron_h":
+            if self.has_one_part:
                 norm = prefix + "attn_norm"
             if self.architecture == "gemma4" and model.tensor(prefix + "ffn_gate_inp.weight") is not None:
                 added = self.beside_experts(x, layer)
             else:
-                added = self.feed_forward(self.norm(x, norm), layer)
+                added = self.feed_forward(self.norm(x, norm) if has_input_norms else x, layer)
             if self.has_post_norms:
-                added = self.norm(added, prefix + "post_ffw_norm")
+                added = self.post_norm(added, prefix + "post_ffw_norm")
             x = x + added * self.branch_factor
             if embeddings is not None:
                 gated = gelu(self.linear(x, prefix + "inp_gate")) * embeddings[:, layer]
@@ -467,7 +592,7 @@ class Transformer:
     def log_softmax_of(self, normed, output=None):
         if output is None:
             output = self.model.tensor("output.weight")
-        if output is None or self.architecture in ("gemma", "gemma2"):
+        if output is None or self.architecture in ("cohere2", "command-r", "gemma", "gemma2"):
             output = self.model.tensor("token_embd.weight")
         logits = soft_cap(normed @ output.T / self.logit_divisor, self.logit_cap)
         logits = logits - logits.max(-1, keepdims=True)

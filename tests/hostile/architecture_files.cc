@@ -251,6 +251,40 @@ void add_expert_files(HostileFiles& files) {
   oss.missing_key("expert_feed_forward_length");
 }
 
+void add_latent_files(HostileFiles& files) {
+  const Liar latent("deepseek2", files);
+  for (const char* suffix : {"attention.kv_lora_rank", "attention.key_length_mla",
+                             "attention.value_length_mla", "rope.dimension_count"}) {
+    latent.missing_key(suffix);
+    latent.i32(suffix, {-1, 0, 1'000'000'000});
+    latent.string(suffix, "8");
+  }
+  latent.i32("attention.q_lora_rank", {-1, 1'000'000'000});
+  latent.i32("attention.key_length", {20, 33});
+  latent.i32("attention.value_length", {14, 25});
+  latent.f32("expert_weights_scale", {-1.0f, 1e30f, kNan, kInfinity});
+  latent.f32("rope.scaling.yarn_log_multiplier", {-1.0f, 1e30f, kNan, kInfinity});
+  latent.change("q_lora_rank-0", "M2", "\"blk.0.attn_q.weight\" is missing",
+                [](ModelDraft& d) { d.set_u32("deepseek2.attention.q_lora_rank", 0); });
+  latent.change("q_lora_rank-other", "M2", "\"blk.0.attn_q_a.weight\" has the shape",
+                [](ModelDraft& d) { d.set_u32("deepseek2.attention.q_lora_rank", 39); });
+  latent.change("value_length_mla-other", "M2", "\"blk.0.attn_v_b.weight\" has the shape",
+                [](ModelDraft& d) { d.set_u32("deepseek2.attention.value_length_mla", 15); });
+  for (const char* name : {"blk.0.attn_q_a.weight", "blk.1.attn_q_a_norm.weight", "blk.2.attn_q_b.weight",
+                           "blk.0.attn_kv_a_mqa.weight", "blk.1.attn_kv_a_norm.weight",
+                           "blk.2.attn_k_b.weight", "blk.0.attn_v_b.weight", "blk.1.attn_output.weight"})
+    latent.tensor(name);
+  latent.change("attn_kv_b-as-well", "M2", "\"blk.0.attn_kv_b.weight\" is not used", [](ModelDraft& d) {
+    const ModelDraft::Tensor copy = d.tensor("blk.0.attn_q_b.weight");
+    d.add_tensor("blk.0.attn_kv_b.weight", copy.type, copy.dimensions, copy.bytes);
+  });
+  const Liar joint("deepseek2_joint", files);
+  joint.tensor("blk.1.attn_kv_b.weight");
+  joint.missing_key("attention.key_length");
+  joint.i32("attention.value_length", {-1, 0, 1'000'000'000});
+  joint.i32("rope.dimension_count", {7});
+}
+
 void set_flags(ModelDraft& draft, const std::string& key, const std::vector<std::uint8_t>& flags) {
   draft.set_raw_array(key, static_cast<std::uint32_t>(GgufType::kBool), flags.size(),
                       std::as_bytes(std::span(flags)));
@@ -574,6 +608,70 @@ void add_state_space_files(HostileFiles& files) {
   falcon.tensor("blk.1.ssm_out.weight");
 }
 
+// Gates and norms at other places, chunks, branches side by side, experts without a gate.
+void add_further_files(HostileFiles& files) {
+  const Liar muse("muse-glimmer", files);
+  muse.i32("attention.sliding_window", {-1, 0});
+  muse.missing_key("attention.sliding_window");
+  muse.missing_key("logit_scale");
+  muse.f32("logit_scale", {0.0f, -1.0f, 1e30f, kNan, kInfinity});
+  for (const char* name : {"blk.1.attn_gate.weight", "blk.2.post_ffw_norm.weight", "output_norm.weight"})
+    muse.tensor(name);
+  add_copy(muse, "blk.0.attn_gate.bias", "blk.0.attn_norm.weight");
+
+  const Liar llama("llama4", files);
+  llama.i32("interleave_moe_layer_step", {-1, 0, 6, 1'000'000'000});
+  llama.missing_key("interleave_moe_layer_step");
+  llama.missing_key("expert_feed_forward_length");
+  llama.missing_key("feed_forward_length");
+  llama.i32("expert_gating_func", {1, 3, -1});
+  llama.i32("leading_dense_block_count", {1});
+  for (const char* name : {"blk.0.ffn_gate.weight", "blk.1.ffn_gate_inp.weight", "blk.3.ffn_up_shexp.weight"})
+    llama.tensor(name);
+  llama.change("interleave_moe_layer_step-1", "M2", "\"blk.0.ffn_gate_inp.weight\" is missing",
+               [](ModelDraft& d) { d.set_u32("llama4.interleave_moe_layer_step", 1); });
+
+  const Liar cohere("cohere2", files);
+  cohere.missing_key("attention.layer_norm_epsilon");
+  cohere.f32("logit_scale", {0.0f, kNan});
+  cohere.i32("attention.sliding_window", {0});
+  add_copy(cohere, "blk.1.ffn_norm.weight", "blk.1.attn_norm.weight");
+  add_copy(cohere, "blk.1.attn_norm.bias", "blk.1.attn_norm.weight");
+  const Liar apart("command-r_head_norms", files);
+  apart.tensor("blk.1.attn_k_norm.weight");
+  const Liar stable("stablelm_side_by_side", files);
+  stable.tensor("blk.1.attn_q_norm.weight");
+  add_copy(stable, "blk.1.ffn_norm.bias", "blk.1.attn_norm.bias");
+
+  const Liar olmo("olmo2", files);
+  for (const char* name : {"blk.0.post_attention_norm.weight", "blk.1.attn_q_norm.weight"}) olmo.tensor(name);
+  add_copy(olmo, "blk.0.attn_norm.weight", "blk.0.post_attention_norm.weight");
+  const Liar exaone("exaone4_windows", files);
+  exaone.i32("attention.sliding_window", {-1});
+  exaone.i32("nextn_predict_layers", {-1, 6});
+  exaone.tensor("blk.4.attn_q_norm.weight");
+  const Liar hunyuan("hunyuan-dense_odd_sizes", files);
+  hunyuan.f32("rope.scaling.alpha", {-1.0f, 1e30f, kNan, kInfinity});
+  Liar("qwen3", files).f32("rope.scaling.alpha", {2.0f});
+
+  const Liar nemotron("nemotron_h_moe_latent", files);
+  nemotron.i32("moe_latent_size", {-1, 1 << 20});
+  nemotron.i32("expert_count", {-1, 8});
+  nemotron.f32("expert_weights_scale", {-1.0f, kNan});
+  nemotron.change("moe_latent_size-21", "M2", "has the shape",
+                  [](ModelDraft& d) { d.set_u32("nemotron_h_moe.moe_latent_size", 21); });
+  nemotron.change("moe_latent_size-missing", "M2", "has the shape",
+                  [](ModelDraft& d) { d.remove("nemotron_h_moe.moe_latent_size"); });
+  for (const char* name : {"blk.1.ffn_latent_down.weight", "blk.3.ffn_latent_up.weight",
+                           "blk.1.ffn_up_exps.weight", "blk.3.ffn_down_shexp.weight"})
+    nemotron.tensor(name);
+  add_copy(nemotron, "blk.1.ffn_gate_exps.weight", "blk.1.ffn_up_exps.weight");
+  const std::string used = "nemotron_h_moe.expert_used_count";
+  nemotron.change("expert_used_count-of-each-layer", "G7", used, [=](ModelDraft& d) {
+    d.set_array<std::uint32_t>(used, {0, 2, 0, 3, 0, 2});
+  });
+}
+
 }  // namespace
 
 void add_architecture_files(HostileFiles& files) {
@@ -583,10 +681,12 @@ void add_architecture_files(HostileFiles& files) {
   add_qwen_files(files);
   add_multiplier_files(files);
   add_expert_files(files);
+  add_latent_files(files);
   add_recurrent_files(files);
   add_unequal_files(files);
   add_short_convolution_files(files);
   add_state_space_files(files);
+  add_further_files(files);
 }
 
 }  // namespace octavo::test

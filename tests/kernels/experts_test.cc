@@ -65,6 +65,18 @@ TEST(ExpertChoice, ABiasOfTheSelectionIsInNoWeight) {
   EXPECT_NEAR(chosen.weights[1], 1.0 / (1.0 + std::exp(-1.0)), 1e-7);
 }
 
+// Scores of which float's sigmoid is 1 are still told apart.
+TEST(ExpertChoice, ScoresChooseAndTheirSigmoidsAreTheWeights) {
+  const Chosen chosen =
+      choose({.num_used = 2, .scoring = RouterScoring::kSigmoidOfSelected}, {90.0f, 1.0f, 91.0f, -2.0f});
+  EXPECT_EQ(chosen.experts, (Numbers{2, 0}));
+  EXPECT_EQ(chosen.weights, (std::vector<float>{1.0f, 1.0f}));
+  const Chosen low =
+      choose({.num_used = 2, .scoring = RouterScoring::kSigmoidOfSelected}, {-1.0f, -3.0f, -2.0f});
+  EXPECT_EQ(low.experts, (Numbers{0, 2}));
+  EXPECT_NEAR(low.weights[1], 1.0 / (1.0 + std::exp(2.0)), 1e-7);
+}
+
 TEST(ExpertChoice, ASumNearZeroIsNotDividedBy) {
   const Chosen chosen =
       choose({.num_used = 1, .scoring = RouterScoring::kSigmoid, .normalises = true}, {-20.0f, -30.0f});
@@ -91,8 +103,8 @@ TEST(ExpertChoice, GroupsAreWorthTheirTwoBest) {
 }
 
 TEST(ExpertChoice, WhatIsNotANumberIsSeenInTheWeights) {
-  for (const RouterScoring scoring :
-       {RouterScoring::kSoftmax, RouterScoring::kSigmoid, RouterScoring::kSoftmaxOfSelected}) {
+  for (const RouterScoring scoring : {RouterScoring::kSoftmax, RouterScoring::kSigmoid,
+                                      RouterScoring::kSoftmaxOfSelected, RouterScoring::kSigmoidOfSelected}) {
     const Chosen chosen = choose({.num_used = 2, .scoring = scoring}, {1.0f, 2.0f, kNan, 3.0f});
     EXPECT_TRUE(std::isnan(chosen.weights[0])) << static_cast<int>(scoring);
   }
@@ -142,6 +154,8 @@ struct LayerKind {
   std::int64_t width = 256, hidden = 256, shared = 0;
   bool has_biases = false, has_output_scale = false, gates_shared = false;
   bool has_own_norms = false;  // of router, experts and the shared one, before and behind
+  bool has_gates = true, weighs_inputs = false;
+  std::int64_t latent = 0;  // columns of what experts read and give; 0: as the rows
   float residual_scale = 1.0f;
   FeedForwardActivation activation = FeedForwardActivation::kSilu;
   Routing routing = {};
@@ -152,10 +166,15 @@ struct LayerSources {
   explicit LayerSources(const LayerKind& kind_) : kind(kind_), norm(norm_weight(70, kind_.width)) {
     const auto count = static_cast<std::size_t>(kind.num_experts);
     router = random_matrix(TensorType::kF32, kind.num_experts, kind.width, 71);
+    const std::int64_t columns = kind.latent > 0 ? kind.latent : kind.width;
     for (std::size_t i = 0; i < count; ++i) {
-      gate.push_back(random_matrix(kind.gate, kind.hidden, kind.width, 100 + i));
-      up.push_back(random_matrix(kind.up, kind.hidden, kind.width, 200 + i));
-      down.push_back(random_matrix(kind.down, kind.width, kind.hidden, 300 + i));
+      if (kind.has_gates) gate.push_back(random_matrix(kind.gate, kind.hidden, columns, 100 + i));
+      up.push_back(random_matrix(kind.up, kind.hidden, columns, 200 + i));
+      down.push_back(random_matrix(kind.down, columns, kind.hidden, 300 + i));
+    }
+    if (kind.latent > 0) {
+      latent_down = random_matrix(kind.up, kind.latent, kind.width, 92);
+      latent_up = random_matrix(kind.down, kind.width, kind.latent, 93);
     }
     if (kind.has_biases) {
       router_bias = noise_row(72, 0, kind.num_experts);
@@ -169,7 +188,7 @@ struct LayerSources {
       for (float& weight : own_norms[0]) weight *= 0.25f;
     }
     if (kind.shared > 0) {
-      shared_gate = random_matrix(kind.gate, kind.shared, kind.width, 77);
+      if (kind.has_gates) shared_gate = random_matrix(kind.gate, kind.shared, kind.width, 77);
       shared_up = random_matrix(kind.up, kind.shared, kind.width, 78);
       shared_down = random_matrix(kind.down, kind.width, kind.shared, 79);
       shared_router = random_matrix(TensorType::kF32, 1, kind.width, 80);
@@ -178,7 +197,7 @@ struct LayerSources {
 
   LayerKind kind;
   std::vector<float> norm, router_bias, gate_bias, up_bias, down_bias, output_scale;
-  OwnedMatrix router, shared_gate, shared_up, shared_down, shared_router;
+  OwnedMatrix router, shared_gate, shared_up, shared_down, shared_router, latent_down, latent_up;
   std::vector<OwnedMatrix> gate, up, down;
   std::vector<std::vector<float>> own_norms;  // router, shared, behind the experts, the shared one and both
 };
@@ -213,6 +232,9 @@ std::vector<float> run_experts(Backend& backend, const LayerSources& layer, std:
                         .down_bias = layer.down_bias,
                         .output_scale = layer.output_scale,
                         .activation = layer.kind.activation,
+                        .weighs_inputs = layer.kind.weighs_inputs,
+                        .latent_down = prepare(layer.latent_down),
+                        .latent_up = prepare(layer.latent_up),
                         .shared_gate = prepare(layer.shared_gate),
                         .shared_up = prepare(layer.shared_up),
                         .shared_down = prepare(layer.shared_down),
@@ -277,7 +299,7 @@ TEST_P(Experts, AreThoseOfTheReferenceForEveryTypeAndActivation) {
 TEST_P(Experts, AreThoseOfTheReferenceForEveryKind) {
   const std::vector<float> selection_bias = noise_row(91, 0, 8);
   const LayerKind plain{.num_experts = 8, .width = 57, .hidden = 23};
-  std::vector<LayerKind> kinds(13, plain);
+  std::vector<LayerKind> kinds(20, plain);
   kinds[1].has_biases = true;
   kinds[1].activation = FeedForwardActivation::kClampedSwiglu;
   kinds[1].routing.scoring = RouterScoring::kSoftmaxOfSelected;
@@ -304,6 +326,29 @@ TEST_P(Experts, AreThoseOfTheReferenceForEveryKind) {
   kinds[11].has_own_norms = true;
   kinds[12] = kinds[9];
   kinds[12].has_own_norms = true;
+  kinds[13].weighs_inputs = true;  // as llama4's
+  kinds[13].num_used = 1;
+  kinds[13].shared = 41;
+  kinds[13].routing.scoring = RouterScoring::kSigmoidOfSelected;
+  kinds[14] = kinds[13];
+  kinds[14].num_used = 3;
+  kinds[14].has_output_scale = true;
+  kinds[15] = kinds[9];
+  kinds[15].weighs_inputs = true;
+  kinds[16].has_gates = false;  // as nemotron_h_moe's
+  kinds[16].activation = FeedForwardActivation::kSquaredRelu;
+  kinds[16].shared = 41;
+  kinds[16].has_biases = true;
+  kinds[17] = kinds[16];
+  kinds[17].has_biases = false;
+  kinds[17].latent = 31;
+  kinds[17].routing = kinds[4].routing;
+  kinds[18] = kinds[17];
+  kinds[18].latent = 77;  // wider than the rows
+  kinds[18].shared = 0;
+  kinds[19] = kinds[9];
+  kinds[19].latent = 512;
+  kinds[19].has_gates = false;
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     for (const std::int64_t num_rows : {1, 2, 33}) {
       SCOPED_TRACE("kind " + std::to_string(i) + ", rows " + std::to_string(num_rows));
@@ -341,6 +386,8 @@ TEST_P(Experts, ARowIsTheSameBitsWhoeverSharesItsExperts) {
       LayerKind kind{
           .gate = type, .up = type, .down = type, .num_experts = 5, .num_used = 2, .shared = 32 * 8};
       kind.has_own_norms = type == TensorType::kQ4_K || type == TensorType::kF16;
+      kind.weighs_inputs = type == TensorType::kQ6_K;
+      if (type == TensorType::kMXFP4) kind.latent = 128;
       const LayerSources layer(kind);
       const auto backend = cpu_backend(GetParam(), 3, activation);
       constexpr std::int64_t kRows = 61;

@@ -37,6 +37,8 @@ INSTANTIATE_TEST_SUITE_P(EveryInstructionSet, LayerParts, ::testing::ValuesIn(cp
 
 struct InputParts {
   bool has_own = true, values_are_keys = false, has_value_norm = false, scales_queries = false;
+  bool has_input_norm = true, norms_follow_rotation = false;
+  bool norms_are_apart = false;  // LayerNorm, each head with a weight of its own
 };
 
 // The heads of the layers of one model: the second layer is neither as large as the first nor as the third.
@@ -65,8 +67,16 @@ std::vector<float> run_input(Backend& backend, std::int32_t layer, const InputPa
           backend.prepare_matrix(random_matrix(TensorType::kF32, shape.kv_width(), width, 3).source).value();
   const std::vector<float> norm = norm_weight(4, width), head_norm = norm_weight(5, heads.head_dim),
                            ones(static_cast<std::size_t>(heads.head_dim), 1.0f);
-  AttentionInputWeights weights{{norm, 1e-6f}, query.get(), key.get(), value.get()};
+  const std::vector<float> query_norms = norm_weight(8, shape.query_width()),
+                           key_norms = norm_weight(9, shape.kv_width());
+  AttentionInputWeights weights{{norm, 0.125f}, query.get(), key.get(), value.get()};
+  if (!parts.has_input_norm) weights.norm.weight = {};
   weights.query_norm = weights.key_norm = head_norm;
+  if (parts.norms_are_apart) {
+    weights.query_norm = query_norms, weights.key_norm = key_norms;
+    weights.head_norm_kind = NormKind::kLayer;
+  }
+  weights.norms_follow_rotation = parts.norms_follow_rotation;
   if (parts.has_value_norm) weights.value_norm = ones;
   if (parts.values_are_keys) weights.value = nullptr;
   if (!parts.has_own) weights.key = weights.value = nullptr;
@@ -153,6 +163,58 @@ TEST_P(LayerParts, QueriesAreScaledRowByRowAndKeysAreNot) {
   EXPECT_TRUE(std::equal(scaled.begin() + static_cast<std::ptrdiff_t>(10 * width), scaled.end(),
                          plain.begin() + static_cast<std::ptrdiff_t>(10 * width)))
       << "what the pool holds";
+}
+
+TEST_P(LayerParts, NormsOfHeadsMayFollowTheRotationOrCentreEachHeadByItself) {
+  for (const bool follows : {false, true}) {
+    for (const bool is_apart : {false, true}) {
+      const InputParts parts{.norms_follow_rotation = follows, .norms_are_apart = is_apart};
+      for (std::int32_t layer = 0; layer < 3; ++layer)
+        expect_right([&](Backend& backend) { return run_input(backend, layer, parts); });
+      if (!follows && !is_apart) continue;
+      EXPECT_NE(run_input(*cpu_backend(GetParam()), 1, parts), run_input(*cpu_backend(GetParam()), 1, {}));
+    }
+  }
+}
+
+TEST_P(LayerParts, AttentionMayReadRowsAsTheyAre) {
+  const InputParts parts{.has_input_norm = false};
+  expect_right([&](Backend& backend) { return run_input(backend, 1, parts); });
+  EXPECT_NE(run_input(*cpu_backend(GetParam()), 1, parts), run_input(*cpu_backend(GetParam()), 1, {}));
+}
+
+TEST_P(LayerParts, RowsOfTheEmbeddingMayBeNormalised) {
+  const std::vector<std::int32_t> token_ids = {0, 39, 17, 17}, positions = {0, 1, 2, 3};
+  for (const std::int64_t width : {16, 57}) {
+    const std::vector<float> ones(static_cast<std::size_t>(width), 1.0f);
+    for (const bool has_positions : {false, true}) {
+      const auto run = [&](Backend& backend, bool has_norm) {
+        const auto tokens =
+                       backend.prepare_matrix(random_matrix(TensorType::kF32, 40, width, 1).source).value(),
+                   table =
+                       backend.prepare_matrix(random_matrix(TensorType::kF32, 4, width, 2).source).value();
+        std::vector<float> out(static_cast<std::size_t>(4 * width));
+        EmbeddingWeights weights{
+            .tokens = tokens.get(), .scale = 0.5f, .positions = has_positions ? table.get() : nullptr};
+        if (has_norm) weights.norm = {ones, 0.25f};
+        backend.embed(weights, token_ids, positions, view(out, width));
+        return out;
+      };
+      expect_right([&](Backend& backend) { return run(backend, true); });
+      std::vector<float> rows = run(*cpu_backend(GetParam()), false);
+      const std::vector<float> got = run(*cpu_backend(GetParam()), true);
+      for (std::int64_t row = 0; row < 4; ++row) {
+        double sum = 0.0;
+        for (std::int64_t i = 0; i < width; ++i) {
+          const double number = rows[static_cast<std::size_t>(row * width + i)];
+          sum += number * number;
+        }
+        const double expected = double{rows[static_cast<std::size_t>(row * width)]} /
+                                std::sqrt(sum / static_cast<double>(width) + 0.25);
+        EXPECT_NEAR(got[static_cast<std::size_t>(row * width)], expected, 1e-6);
+      }
+    }
+  }
 }
 
 // ---- feed-forward parts and the residual

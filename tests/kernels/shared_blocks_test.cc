@@ -104,6 +104,11 @@ TEST_P(SharedBlocks, GiveTheSameBitsAsCopiesThroughWindows) {
       {1, 700, 1}, {2, 600, 30, 0, 590}, {3, 320, 1, 1, 320}, {4, 690, 12, 0, 688}};
   for (const std::int32_t window : {30, 200, 400})
     expect_same_bits(GetParam(), with_window(smollm2_shape(), window), sequences, {}, {1, 2, 3});
+  for (const std::int32_t chunk : {30, 200, 300}) {
+    Shape shape = with_window(smollm2_shape(), chunk);
+    shape.attention.window_form = WindowForm::kChunk;
+    expect_same_bits(GetParam(), shape, sequences, {}, {1, 2, 3});
+  }
 }
 
 // ---- what is read together

@@ -224,10 +224,19 @@ KeySet valid_of(const std::string& architecture) {
     set("expert_used_count", 4u);
     set("expert_feed_forward_length", 96u);
   }
+  if (find_architecture(architecture)->experts.layers == ExpertLayers::kEveryNth)
+    set("interleave_moe_layer_step", 2u);
+  if (find_architecture(architecture)->needs_window) set("attention.sliding_window", 512u);
   if (find_architecture(architecture)->has_local_heads) {
     set("attention.sliding_window", 512u);
     set("attention.sliding_window_pattern", 4u);
     for (const char* suffix : {"attention.key_length_swa", "attention.value_length_swa"}) set(suffix, 32u);
+  }
+  if (find_architecture(architecture)->has_latent_attention) {
+    set("rope.dimension_count", 64u);
+    set("attention.kv_lora_rank", 512u);
+    set("attention.key_length_mla", 256u);
+    set("attention.value_length_mla", 128u);
   }
   const RecurrentLayers recurrent = find_architecture(architecture)->recurrent_layers;
   const LayerParts layer_parts = find_architecture(architecture)->layer_parts;
@@ -267,9 +276,11 @@ TEST(ModelConfig, EveryArchitectureNamesItsKeysAfterItself) {
     const ModelConfig config = config_of(valid_of(name));
     EXPECT_EQ(config.architecture, name);
     EXPECT_EQ(config.parts.name, name);
-    EXPECT_EQ(config.num_kv_heads, 4);
+    EXPECT_EQ(config.num_kv_heads, architecture.has_latent_attention ? 1 : 4);
     EXPECT_EQ(config.rope.rotary_dim, name == "gpt2" || name == "nemotron_h" ? 0 : 64);
-    EXPECT_EQ(config.score_scale, name == "gemma4" ? 1.0 : 0.125);
+    EXPECT_EQ(config.score_scale, name == "gemma4"                    ? 1.0
+                                  : architecture.has_latent_attention ? 0.0625
+                                                                      : 0.125);
     expect_error(valid_of(name).set(name + ".block_count", 0u), ErrorCode::kDamagedFile,
                  name + ".block_count", "is 0; 1 to 1024 is allowed");
   }
@@ -314,6 +325,103 @@ TEST(ModelConfig, ArchitecturesSayWhatTheirExpertsAre) {
   const ModelConfig oss = config_of(valid_of("gpt-oss").set("gpt-oss.attention.sliding_window", 128u));
   EXPECT_EQ(oss.experts.scoring, kernels::RouterScoring::kSoftmaxOfSelected);
   EXPECT_EQ(windowed_layers(oss), "w-w-w-w-");
+}
+
+TEST(ModelConfig, LatentAttentionKeepsOneKeyForAllHeads) {
+  const ModelConfig config = config_of(valid_of("deepseek2")
+                                           .set("deepseek2.attention.key_length", 576u)
+                                           .set("deepseek2.attention.value_length", 512u)
+                                           .set("deepseek2.attention.q_lora_rank", 768u));
+  EXPECT_EQ(config.kv_heads(3), (kernels::KvHeads{1, 576, 512}));
+  EXPECT_EQ(find_kv_uses(config).places, (std::vector<kernels::KvHeads>(8, {1, 576, 512})));
+  EXPECT_EQ(config.latent.query_rank, 768);
+  EXPECT_EQ(config.latent.query_dim, 256);
+  EXPECT_EQ(config.latent.unrotated_dim(), 192);
+  EXPECT_EQ(config.latent.value_dim, 128);
+  EXPECT_FALSE(config.latent.has_joint_matrix);
+  EXPECT_EQ(config.score_scale, 1.0 / 16.0) << "a head's size, not that of what is kept";
+  EXPECT_EQ(config_of(valid_of("deepseek2")).latent.query_rank, 0);
+
+  const ModelConfig old = config_of(valid_of("deepseek2")
+                                        .remove("deepseek2.attention.key_length_mla")
+                                        .remove("deepseek2.attention.value_length_mla")
+                                        .set("deepseek2.attention.key_length", 192u)
+                                        .set("deepseek2.attention.value_length", 96u)
+                                        .set("deepseek2.attention.head_count_kv", 8u));
+  EXPECT_TRUE(old.latent.has_joint_matrix);
+  EXPECT_EQ(old.kv_heads(0), (kernels::KvHeads{1, 576, 512}));
+  EXPECT_EQ(old.latent.query_dim, 192);
+  EXPECT_EQ(old.latent.value_dim, 96);
+}
+
+TEST(ModelConfig, LatentAttentionsScoresGrowByWhatYarnStretches) {
+  const auto stretched = [] {
+    return valid_of("deepseek2")
+        .set("deepseek2.rope.scaling.type", "yarn")
+        .set("deepseek2.rope.scaling.factor", 40.0f)
+        .set("deepseek2.rope.scaling.original_context_length", 4096u);
+  };
+  const ModelConfig plain = config_of(stretched());
+  EXPECT_EQ(plain.score_scale, 1.0 / 16.0);
+  EXPECT_FALSE(plain.rope.yarn_attention_factor) << "queries and keys grow instead";
+  const ModelConfig config = config_of(stretched().set("deepseek2.rope.scaling.yarn_log_multiplier", 0.1f));
+  const double factor = 1.0 + 0.1 * std::log(40.0);
+  EXPECT_NEAR(config.score_scale, factor * factor / 16.0, 1e-8);
+  EXPECT_EQ(config.rope.yarn_attention_factor, 1.0);
+  EXPECT_EQ(
+      config_of(valid_of("deepseek2").set("deepseek2.rope.scaling.yarn_log_multiplier", 0.1f)).score_scale,
+      1.0 / 16.0)
+      << "nothing is stretched";
+  EXPECT_EQ(
+      config_of(valid_of("mistral4").set("mistral4.attention.temperature_scale", 0.1f)).query_scale_factor,
+      static_cast<double>(0.1f));
+}
+
+TEST(ModelConfig, RoutersOfTheFirstGlmFlashFilesAreSigmoids) {
+  const auto scoring_of = [](std::uint32_t num_layers, std::size_t num_tokens, const KeySet& keys) {
+    KeySet changed = keys;
+    changed.set("deepseek2.block_count", num_layers).set("deepseek2.expert_count", 8u);
+    changed.set("deepseek2.expert_used_count", 2u).set("deepseek2.expert_feed_forward_length", 96u);
+    changed.set_list("tokenizer.ggml.tokens", std::vector<std::int32_t>(num_tokens));
+    return config_of(changed).experts.scoring;
+  };
+  using kernels::RouterScoring;
+  const KeySet silent = valid_of("deepseek2");
+  EXPECT_EQ(scoring_of(47, 154'880, silent), RouterScoring::kSigmoid);
+  EXPECT_EQ(scoring_of(48, 154'880, silent), RouterScoring::kSigmoid);
+  EXPECT_EQ(scoring_of(46, 154'880, silent), RouterScoring::kSoftmax);
+  EXPECT_EQ(scoring_of(47, 154'881, silent), RouterScoring::kSoftmax);
+  KeySet said = silent;
+  said.set("deepseek2.expert_gating_func", 1u);
+  EXPECT_EQ(scoring_of(47, 154'880, said), RouterScoring::kSoftmax);
+  said.set("deepseek2.expert_gating_func", 2u);
+  EXPECT_EQ(scoring_of(10, 154'881, said), RouterScoring::kSigmoid);
+}
+
+TEST(ModelConfig, LatentAttentionThatCannotBeIsRefused) {
+  const auto damaged = [](const std::string& suffix, auto value, const std::string& sentence) {
+    expect_error(valid_of("deepseek2").set("deepseek2." + suffix, value), ErrorCode::kDamagedFile,
+                 "deepseek2." + suffix, sentence);
+  };
+  const auto missing = [](const std::string& suffix) {
+    expect_error(valid_of("deepseek2").remove("deepseek2." + suffix), ErrorCode::kDamagedFile,
+                 "deepseek2." + suffix, "is missing");
+  };
+  for (const char* suffix : {"attention.kv_lora_rank", "attention.key_length_mla",
+                             "attention.value_length_mla", "rope.dimension_count"})
+    missing(suffix);
+  damaged("attention.kv_lora_rank", 0u, "is 0; 1 to 4032 is allowed");
+  damaged("attention.kv_lora_rank", 4033u, "is 4033; 1 to 4032 is allowed");
+  damaged("attention.q_lora_rank", 65'537u, "is 65537; 0 to 65536 is allowed");
+  damaged("attention.key_length_mla", 64u, "is 64; 65 to 4096 is allowed");
+  damaged("attention.value_length_mla", 4097u, "is 4097; 1 to 4096 is allowed");
+  damaged("attention.key_length", 192u, "is 192, but the ranks make it 576");
+  damaged("attention.value_length", 128u, "is 128, but the ranks make it 512");
+  damaged("rope.dimension_count", 63u, "must be even");
+  damaged("rope.dimension_count", 4096u, "is 4096; 2 to 4095 is allowed");
+  KeySet old = valid_of("deepseek2");
+  old.remove("deepseek2.attention.key_length_mla").remove("deepseek2.attention.value_length_mla");
+  expect_error(old, ErrorCode::kDamagedFile, "deepseek2.attention.key_length", "is missing");
 }
 
 std::string recurrent_layers(const ModelConfig& config) {
@@ -624,6 +732,144 @@ TEST(ModelConfig, Gemma4sLayersDifferInHeadsAndShareKeysAndValues) {
   EXPECT_EQ(experts.experts.shared_length, 512) << "the usual layer stands beside the experts";
   EXPECT_EQ(experts.feed_forward_length, 0) << "and nowhere else";
   EXPECT_TRUE(experts.experts.normalises_weights);
+}
+
+std::string rotated_layers(const ModelConfig& config) {
+  std::string text;
+  for (std::int32_t layer = 0; layer < config.num_layers; ++layer) text += config.rotates(layer) ? 'r' : '-';
+  return text;
+}
+
+TEST(ModelConfig, SomeModelsRotateWhereTheyHaveAWindowOnly) {
+  for (const char* const architecture : {"muse-glimmer", "cohere2"}) {
+    const std::string prefix = std::string(architecture) + ".attention.";
+    const ModelConfig usual = config_of(valid_of(architecture));
+    EXPECT_EQ(windowed_layers(usual), "www-www-");
+    EXPECT_EQ(rotated_layers(usual), "rrr-rrr-");
+    EXPECT_EQ(usual.logit_multiplier, 8.0);
+    KeySet keys = valid_of(architecture);
+    keys.set_flags(prefix + "sliding_window_pattern", {1, 0, 1, 1, 1, 1, 1, 0});
+    EXPECT_EQ(rotated_layers(config_of(keys)), "r-rrrrr-");
+    keys = valid_of(architecture);
+    keys.set(prefix + "sliding_window", 8192u);
+    EXPECT_EQ(rotated_layers(config_of(keys)), "rrr-rrr-") << "a window as long as the context is still one";
+    keys.set(prefix + "sliding_window", 0u);
+    expect_error(keys, ErrorCode::kDamagedFile, prefix + "sliding_window",
+                 "is 0, and layers with a window alone rotate");
+    keys.remove(prefix + "sliding_window");
+    expect_error(keys, ErrorCode::kDamagedFile, prefix + "sliding_window", "is missing");
+    keys = valid_of(architecture);
+    keys.remove(std::string(architecture) + ".logit_scale");
+    expect_error(keys, ErrorCode::kDamagedFile, std::string(architecture) + ".logit_scale", "is missing");
+  }
+  EXPECT_EQ(config_of(valid_of("command-r")).logit_multiplier, 8.0);
+  KeySet keys = valid_of("command-r");
+  keys.remove("command-r.logit_scale");
+  EXPECT_EQ(config_of(keys).logit_multiplier, 1.0);
+  EXPECT_EQ(rotated_layers(config_of(keys)), "rrrrrrrr");
+}
+
+TEST(ModelConfig, WindowsOfExaone4FollowFromItsLayersUnlessTheFileSaysSo) {
+  const ModelConfig small = config_of(valid_of("exaone4"));
+  EXPECT_EQ(small.sliding_window, 0);
+  EXPECT_EQ(rotated_layers(small), "rrrrrrrr");
+  const ModelConfig large = config_of(valid_of("exaone4").set("exaone4.block_count", 64u));
+  EXPECT_EQ(large.window_of(0), 4096);
+  EXPECT_EQ(large.window_of(3), 0);
+  EXPECT_FALSE(large.rotates(3));
+  KeySet given = valid_of("exaone4");
+  given.set("exaone4.attention.sliding_window", 100u);
+  EXPECT_EQ(rotated_layers(config_of(given)), "rrr-rrr-");
+  given.set("exaone4.rope.scaling.yarn_ext_factor", -1.0f);
+  EXPECT_EQ(rotated_layers(config_of(given)), "rrrrrrrr") << "saved by llama.cpp, which then has none";
+}
+
+TEST(ModelConfig, Olmo3StretchesPositionsInLayersWithoutAWindowOnly) {
+  EXPECT_EQ(config_of(valid_of("olmo2")).sliding_window, 0);
+  KeySet keys = valid_of("olmo2");
+  keys.set("olmo2.attention.sliding_window", 512u)
+      .set("olmo2.rope.freq_base", 500'000.0f)
+      .set("olmo2.rope.scaling.type", "yarn")
+      .set("olmo2.rope.scaling.factor", 8.0f);
+  const ModelConfig config = config_of(keys);
+  EXPECT_EQ(windowed_layers(config), "www-www-");
+  EXPECT_EQ(config.rope.scaling, RopeScalingType::kYarn);
+  ASSERT_TRUE(config.local_rope.has_value());
+  EXPECT_EQ(config.local_rope->scaling, RopeScalingType::kNone);
+  EXPECT_EQ(config.local_rope->frequency_base, 500'000.0);
+}
+
+TEST(ModelConfig, Llama4sChunksAreTheSameInEveryFile) {
+  KeySet keys = valid_of("llama4");
+  keys.set("llama4.context_length", 65'536u);
+  const ModelConfig config = config_of(keys);
+  EXPECT_EQ(config.sliding_window, 8192);
+  EXPECT_TRUE(config.has_chunks());
+  EXPECT_EQ(windowed_layers(config), "www-www-");
+  EXPECT_EQ(rotated_layers(config), "rrr-rrr-");
+  EXPECT_EQ(config.experts.layers, (std::vector<bool>{false, true, false, true, false, true, false, true}));
+  EXPECT_EQ(config.experts.shared_length, 96);
+  EXPECT_EQ(config.feed_forward_length, 512);
+  EXPECT_FALSE(config.scales_queries(0));
+  EXPECT_TRUE(config.scales_queries(3));
+  EXPECT_EQ(config.query_scale(8190), 1.0f);
+  EXPECT_FLOAT_EQ(config.query_scale(8191), 1.0f + 0.1f * std::log(2.0f));
+  EXPECT_FLOAT_EQ(config.query_scale(16'383), 1.0f + 0.1f * std::log(3.0f));
+  keys.set("llama4.attention.sliding_window", 100u);
+  EXPECT_EQ(config_of(keys).sliding_window, 8192) << "only whether there is one is read";
+  keys.set("llama4.attention.sliding_window", 0u);
+  const ModelConfig without = config_of(keys);
+  EXPECT_FALSE(without.has_chunks());
+  EXPECT_EQ(rotated_layers(without), "rrrrrrrr");
+  EXPECT_EQ(without.query_scale_factor, 0.0);
+  EXPECT_FALSE(config_of(valid_of("llama4")).has_chunks()) << "a context of one chunk";
+  const std::string step = "llama4.interleave_moe_layer_step";
+  expect_error(valid_of("llama4").set(step, 0u), ErrorCode::kDamagedFile, step, "is 0; 1 to 8 is allowed");
+  expect_error(valid_of("llama4").set(step, 9u), ErrorCode::kDamagedFile, step, "is 9; 1 to 8 is allowed");
+  keys.remove(step);
+  expect_error(keys, ErrorCode::kDamagedFile, step, "is missing");
+}
+
+TEST(ModelConfig, HunyuansAlphaRaisesTheBaseOfItsFrequencies) {
+  KeySet keys = valid_of("hunyuan-dense");
+  keys.set("hunyuan-dense.rope.scaling.alpha", 1000.0f);
+  EXPECT_NEAR(config_of(keys).rope.frequency_base, 1e4 * std::pow(1000.0, 64.0 / 62.0), 1.0);
+  keys.set("hunyuan-dense.rope.scaling.alpha", 0.0f);
+  EXPECT_EQ(config_of(keys).rope.frequency_base, 1e4);
+  for (const float alpha : {-1.0f, std::nanf(""), 1e30f}) {
+    keys.set("hunyuan-dense.rope.scaling.alpha", alpha);
+    expect_error(keys, ErrorCode::kDamagedFile, "hunyuan-dense.rope.scaling.alpha",
+                 "by which no base can be raised");
+  }
+}
+
+TEST(ModelConfig, LayersOfNemotronHHaveExpertsWhereTheyHaveAFeedForwardLength) {
+  KeySet keys = valid_of("nemotron_h_moe");
+  EXPECT_EQ(config_of(keys).experts.num_experts, 0);
+  keys.set("nemotron_h_moe.expert_count", 16u)
+      .set("nemotron_h_moe.expert_used_count", 4u)
+      .set("nemotron_h_moe.expert_feed_forward_length", 96u)
+      .set("nemotron_h_moe.expert_shared_feed_forward_length", 160u)
+      .set("nemotron_h_moe.expert_shared_count", 1u)
+      .set("nemotron_h_moe.expert_weights_norm", true)
+      .set("nemotron_h_moe.expert_weights_scale", 2.5f)
+      .set("nemotron_h_moe.moe_latent_size", 40u);
+  const ModelConfig config = config_of(keys);
+  EXPECT_EQ(config.experts.layers, (std::vector<bool>{false, true, false, false, true, false, true, true}));
+  EXPECT_EQ(config.experts.shared_length, 160);
+  EXPECT_EQ(config.experts.latent_length, 40);
+  EXPECT_EQ(config.experts.scoring, kernels::RouterScoring::kSigmoid);
+  EXPECT_TRUE(config.experts.normalises_weights);
+  EXPECT_EQ(config.experts.weights_scale, 2.5f);
+  EXPECT_TRUE(config.has_feed_forward(1));
+  EXPECT_FALSE(config.has_feed_forward(0));
+  EXPECT_TRUE(config.is_recurrent(0));
+  EXPECT_TRUE(config.has_attention(2));
+  keys.set("nemotron_h_moe.moe_latent_size", 1u << 20);
+  expect_error(keys, ErrorCode::kDamagedFile, "nemotron_h_moe.moe_latent_size", "is allowed");
+  KeySet other = valid_of("qwen3moe");
+  other.set("qwen3moe.moe_latent_size", 40u);
+  expect_error(other, ErrorCode::kUnsupported, "qwen3moe.moe_latent_size", "does not support");
 }
 
 // A list of what all layers have is a number, whatever the architecture.

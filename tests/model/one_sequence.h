@@ -32,6 +32,8 @@ struct SequenceOptions {
   std::int32_t block_size = 16;
   std::optional<std::int32_t> max_model_len = {};  // of an engine; the model's context length
   bool predicts = false;                           // the model guesses its next tokens
+  // Of llama4, whose files cannot say it: what a chunk holds, and what queries are scaled by
+  std::optional<std::int32_t> chunk = {};
 };
 
 class OneSequence {
@@ -45,6 +47,7 @@ class OneSequence {
     auto config = read_model_config(file_->header());
     if (!config) throw std::runtime_error(config.error().message);
     config_ = *config;
+    if (options.chunk) config_.sliding_window = config_.query_scale_length = *options.chunk;
     auto tensors = find_model_tensors(*file_, config_);
     if (!tensors) throw std::runtime_error(tensors.error().message);
     if (options.predicts) {

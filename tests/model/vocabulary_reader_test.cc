@@ -80,6 +80,30 @@ TEST(VocabularyReader, ChannelsDoNotEndAnAnswerAndAreItsText) {
   EXPECT_EQ(phi->kinds[6], TokenKind::kControl);
 }
 
+// Muse: what ends a message to itself does not end its answer, whatever key of the file names it.
+TEST(VocabularyReader, AMessageToAnotherRecipientDoesNotEndAnAnswer) {
+  const std::vector<std::string> tokens = {"a",           "<|end_of_text|>", "<|start|>",
+                                           "<|message|>", "<|eom|>",         "<|eot|>"};
+  const auto read_with = [&](const std::vector<std::string>& names) {
+    GgufWriter writer;
+    writer.add_string("tokenizer.ggml.model", "gpt2").add_string_array("tokenizer.ggml.tokens", names);
+    writer.add_array<std::int32_t>("tokenizer.ggml.token_type", {1, 3, 3, 3, 3, 3});
+    writer.add_string_array("tokenizer.ggml.merges", {}).add_u32("tokenizer.ggml.eos_token_id", 1);
+    writer.add_u32("tokenizer.ggml.eot_token_id", 5).add_u32("tokenizer.ggml.eom_token_id", 4);
+    return read(writer);
+  };
+  const auto muse = read_with(tokens);
+  ASSERT_TRUE(muse.has_value()) << muse.error().message;
+  EXPECT_EQ(muse->further_eos_token_ids, (std::vector<TokenId>{5}));
+  for (std::size_t id = 2; id <= 4; ++id) EXPECT_EQ(muse->kinds[id], TokenKind::kUserDefined) << id;
+  EXPECT_EQ(muse->kinds[5], TokenKind::kControl);
+  std::vector<std::string> others = tokens;  // Llama 4, whose calls of tools end with <|eom|>
+  others[3] = "<|header_start|>";
+  const auto llama4 = read_with(others);
+  ASSERT_TRUE(llama4.has_value()) << llama4.error().message;
+  EXPECT_EQ(llama4->further_eos_token_ids, (std::vector<TokenId>{5, 4}));
+}
+
 GgufWriter gemma4_tokens() {
   GgufWriter writer;
   writer.add_string("tokenizer.ggml.model", "gemma4")

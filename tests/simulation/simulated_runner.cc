@@ -368,7 +368,8 @@ void SimulatedRunner::take_time(const scheduler::SchedulerOutput& step, runner::
       const double us = pace.us_of_row(position);
       timing.us += us;
       ++timing.num_rows;
-      if (is_decode) timing.us_of_decodes += us;
+      if (is_decode)
+        (position == scheduled.start_position ? timing.us_of_decodes : timing.us_of_drafts) += us;
       if (!is_decode) timing.us_of_costliest_row = std::max(timing.us_of_costliest_row, us);
     }
   }

@@ -91,8 +91,9 @@ class SimulatedRunner final : public runner::Runner {
   struct Timing {
     double us = 0.0;
     std::int32_t num_rows = 0;
-    // Of these, without chance: rows that extend an output, and the costliest row of a prompt (0: none).
-    double us_of_decodes = 0.0, us_of_costliest_row = 0.0;
+    // Of these, without chance: rows that extend an output, those of their drafts, and the costliest row of a
+    // prompt (0: none).
+    double us_of_decodes = 0.0, us_of_drafts = 0.0, us_of_costliest_row = 0.0;
   };
   std::optional<Timing> take_timing() { return std::exchange(timing_, std::nullopt); }
 

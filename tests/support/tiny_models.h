@@ -118,16 +118,27 @@ inline bool has_experts(const nlohmann::json& model) { return model["keys"].cont
 inline bool has_states(const nlohmann::json& model) {
   return model["keys"].contains("ssm.state_size") || model["keys"].contains("shortconv.l_cache");
 }
-// Models that CUDA refuses: experts, recurrent layers, layers that differ in more than their window, and
-// queries scaled by position.
+inline bool has_latent_attention(const nlohmann::json& model) {
+  return model["keys"].contains("attention.kv_lora_rank");
+}
+// Models that CUDA refuses: experts, recurrent layers, layers that differ in more than their window, queries
+// scaled by position, latent attention, gates and norms at other places.
 inline bool is_for_processors(const nlohmann::json& model) {
-  return has_experts(model) || has_states(model) || model["architecture"] == "gemma4" ||
+  const std::string architecture = model["architecture"];
+  for (const std::string_view other : {"exaone4", "gemma4", "hunyuan-dense", "muse-glimmer", "olmo2"})
+    if (architecture == other) return true;
+  for (const nlohmann::json& tensor : model["tensors"]) {
+    const bool has_norms_apart = tensor[0] == "blk.0.attn_q_norm.weight" && tensor[1] != 0;
+    if (has_norms_apart) return true;
+  }
+  return has_experts(model) || has_states(model) || has_latent_attention(model) ||
          model["keys"].contains("attention.temperature_scale");
 }
 // What files keep as floats, whatever the type of their weights.
 inline bool is_float_in_every_file(std::string_view name) {
   for (const std::string_view end :
-       {"ssm_conv1d.weight", "shortconv.conv.weight", "ssm_norm.weight", "per_layer_model_proj.weight"})
+       {"ssm_conv1d.weight", "shortconv.conv.weight", "ssm_norm.weight", "per_layer_model_proj.weight",
+        "attn_q_norm.weight", "attn_k_norm.weight"})
     if (name.ends_with(end)) return true;
   return !name.ends_with(".weight");
 }
