@@ -59,7 +59,10 @@ class Simulation {
                    .num_blocks = script.options.num_blocks,
                    .num_host_blocks = core_.totals().num_host_blocks,
                    .num_states = core_.totals().num_states,
-                   .num_host_states = core_.totals().num_host_states}) {
+                   .num_host_states = core_.totals().num_host_states,
+                   .window = script.options.window,
+                   .num_window_blocks = script.options.num_window_blocks,
+                   .num_host_window_blocks = script.options.num_host_window_blocks}) {
     counts_.lives = 1;
     snapshot_ = core_.snapshot();
   }
