@@ -693,7 +693,8 @@ kernels::KvHeads ModelConfig::kv_heads(std::int32_t layer) const {
 }
 
 std::int32_t ModelConfig::feed_forward_length_of(std::int32_t layer) const {
-  if (layer_feed_forward_lengths.empty()) return feed_forward_length;
+  const bool is_listed = layer < static_cast<std::int32_t>(layer_feed_forward_lengths.size());
+  if (!is_listed) return feed_forward_length;  // also of a layer behind the lists
   return layer_feed_forward_lengths[static_cast<std::size_t>(layer)];
 }
 

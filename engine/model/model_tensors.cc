@@ -76,13 +76,17 @@ class TensorFinder {
                           /*has_own=*/true};
     OCTAVO_TRY(found.layer.attention_norm, norm(prefix + "attn_norm"));
     OCTAVO_TRY_VOID(find_attention(config_.num_layers, sizes, prefix, found.layer));
-    OCTAVO_TRY_VOID(find_feed_forward(config_.num_layers, prefix, found.layer));
+    const FeedForwardKind kind =
+        config_.experts.num_experts > 0 ? FeedForwardKind::kExperts : FeedForwardKind::kDense;
+    OCTAVO_TRY_VOID(find_feed_forward(kind, config_.feed_forward_length, prefix, found.layer));
     return found;
   }
 
  private:
   const Architecture& parts() const { return config_.parts; }
   std::int64_t width() const { return config_.embedding_length; }
+
+  enum class FeedForwardKind : std::uint8_t { kDense, kExperts };
 
   // The sizes that a layer's attention has.
   struct HeadSizes {
@@ -122,7 +126,11 @@ class TensorFinder {
     if (config_.is_recurrent(index)) {
       OCTAVO_TRY(layer.recurrent, find_recurrent(prefix));
     }
-    if (config_.has_feed_forward(index)) OCTAVO_TRY_VOID(find_feed_forward(index, prefix, layer));
+    if (config_.has_feed_forward(index)) {
+      const FeedForwardKind kind =
+          config_.experts.in_layer(index) ? FeedForwardKind::kExperts : FeedForwardKind::kDense;
+      OCTAVO_TRY_VOID(find_feed_forward(kind, config_.feed_forward_length_of(index), prefix, layer));
+    }
     if (parts().has_post_norms) {
       OCTAVO_TRY(layer.post_attention_norm, norm(prefix + "post_attention_norm"));
       OCTAVO_TRY(layer.post_feed_forward_norm, norm(prefix + "post_ffw_norm"));
@@ -131,12 +139,13 @@ class TensorFinder {
     return layer;
   }
 
-  Result<void> find_feed_forward(std::int32_t index, const std::string& prefix, LayerTensors& layer) {
+  // `hidden`: of a dense one.
+  Result<void> find_feed_forward(FeedForwardKind kind, std::int64_t hidden, const std::string& prefix,
+                                 LayerTensors& layer) {
     OCTAVO_TRY_VOID(find_feed_forward_norm(prefix, layer));
-    if (config_.experts.in_layer(index)) {
+    if (kind == FeedForwardKind::kExperts) {
       OCTAVO_TRY(layer.experts, find_experts(prefix));
     } else {
-      const std::int64_t hidden = config_.feed_forward_length_of(index);
       OCTAVO_TRY_VOID(find_gate_and_up(prefix, hidden, layer));
       OCTAVO_TRY(layer.down, projection(prefix + "ffn_down", width(), hidden));
     }

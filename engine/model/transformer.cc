@@ -450,7 +450,7 @@ void Transformer::feed_forward(std::int32_t index, MatrixView residual, std::spa
 }
 
 MatrixView Transformer::feed_forward_hidden(std::int32_t index, MatrixView residual) {
-  const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
+  const LayerWeights& layer = layer_at(index);
   const MatrixView hidden = first_rows(*hidden_, residual.rows, config_.feed_forward_length_of(index));
   backend_->feed_forward_input(feed_forward_input(layer), residual, hidden);
   return hidden;

@@ -86,7 +86,8 @@ void draw_part_legend(const Frame& frame, float width) {
   tooltip(frame,
           "Layers with a window read the last tokens only. What they need of a block is its window part.\n"
           "When a window has passed, the part is kept where a prompt may go on from: at the end of\n"
-          "a system prompt and where the next turn parts. Any other goes first when a place is needed.");
+          "a system prompt and where the next turn parts. Any other goes first when a place is needed.\n"
+          "In the map, a line at the foot of a block is a part that is read, dots are one that is kept.");
 }
 
 void draw_places(const Frame& frame, const MemoryWorkspaceState& state, float width, Pointing& pointing) {
