@@ -417,7 +417,7 @@ TEST(ModelConfig, LatentAttentionThatCannotBeIsRefused) {
   damaged("attention.value_length_mla", 4097u, "is 4097; 1 to 4096 is allowed");
   damaged("attention.key_length", 192u, "is 192, but the ranks make it 576");
   damaged("attention.value_length", 128u, "is 128, but the ranks make it 512");
-  damaged("rope.dimension_count", 63u, "must be even");
+  damaged("rope.dimension_count", 63u, "is 63; dimensions are rotated in pairs, so this must be even");
   damaged("rope.dimension_count", 4096u, "is 4096; 2 to 4095 is allowed");
   KeySet old = valid_of("deepseek2");
   old.remove("deepseek2.attention.key_length_mla").remove("deepseek2.attention.value_length_mla");
