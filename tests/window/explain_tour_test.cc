@@ -119,7 +119,7 @@ TEST(ExplainTour, WindowsPassAndChatsResumeWhereTheirPartsWereKept) {
   std::string told;
   for (const TourStop& stop : chapter.stops) told += stop.sentence + "\n";
   for (const char* sentence :
-       {"The window of Turn 1 has passed block 0.",
+       {"The window of Turn 1 has passed blocks 0 and 1.",
         "Turn 2 resumes there. It never needs those of its first 3 blocks.",
         "Another chat resumes there. It never needs those of its first block.",
         "No place in the window pool is free: the part of block 0, which nobody reads, gives up its own.",

@@ -309,7 +309,7 @@ class ChapterPlayer {
     for (const BlockEvent& event : news.block_events) {
       if (event.kind == BlockEventKind::kLeaveWindow) passed[event.sequence].push_back(event.block);
       if (event.kind == BlockEventKind::kWindowSkip) {
-        say("The window parts right before that word were kept, so " + label(event.sequence) +
+        say("The window parts before its first new word were kept, so " + label(event.sequence) +
             " resumes there. It never needs those of its first " +
             (event.aux == 1 ? std::string("block") : count_text(event.aux, "block")) + ".");
       }

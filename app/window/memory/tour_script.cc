@@ -108,7 +108,7 @@ const std::vector<TourScript>& tour_scripts() {
                  .label = "Next turn",
                  .prompt = "Translate English to German : cheese Käse plush giraffe sea otter "
                            "Seeotter the sea cat slept and the dog ?",
-                 .answers = {"Seehund"}}}},
+                 .answers = {"Seehund and Hund"}}}},
       {.title = "Preemption by swap",
        .beginning =
            "The pool is too small for both. The request that arrived last moves to the host pool and back.",
